@@ -1,0 +1,243 @@
+// Package compute is the arithmetic that a model may use: fused operations over the rows of a step, on
+// buffers that only this package looks into. A model calls each operation once a layer; what crosses
+// the border otherwise is a step's inputs and the outputs that its rows asked for. DESIGN.md lists the
+// operations.
+//
+// Every operation treats each row by itself, in an order of arithmetic that depends on nothing else
+// (N1, N2, N4), so a row's bits are the same alone, in a batch and with any number of threads (N3).
+package compute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"grove/forest"
+	"grove/internal/kernel"
+	"grove/internal/par"
+	"grove/kv"
+	"grove/tensor"
+)
+
+// NumericsVersion names the order of arithmetic. Outputs are bit-equal between builds that share it.
+const NumericsVersion = "grove-1"
+
+// ErrNotFinite reports that NaN or infinity came out of the model.
+var ErrNotFinite = errors.New("the model gives NaN or infinity: its weights, or a product of them, are not finite")
+
+// ErrCacheRange reports a key or value that the cache's type cannot hold.
+var ErrCacheRange = errors.New("a key or value is beyond the range of the F16 cache; use --cache-type f32")
+
+// Buf is one value a row for each of width places, opaque to models. It is valid until the next
+// [Exec.Enter].
+type Buf struct {
+	f           []float32
+	rows, width int
+	id          int // names the content, for the cached quantisation
+}
+
+func (b Buf) row(i int) []float32 { return b.f[i*b.width : (i+1)*b.width : (i+1)*b.width] }
+
+// Exec runs the steps of one cache. Its buffers grow during the first steps of each size and are kept.
+// It is not safe for concurrent use.
+type Exec struct {
+	Cache *kv.Cache
+	Step  *forest.Step
+
+	pool  *par.Pool
+	width int // of the residual stream
+	ctx   context.Context
+	err   error
+
+	stream []float32 // rows of the step x width
+	active []int32   // rows of the step that run the current layer
+	whole  bool      // active is every row
+	hidden []float32 // by slot: the stream of rows that stopped early
+
+	arena  [][]float32 // buffers of a layer, in order of use
+	used   int
+	lastID int
+
+	quantized     kernel.Rows // activations of the buffer named quantizedID
+	quantizedID   int
+	quantizedKeys bool // attention reads 8-bit queries
+
+	runs         []forest.Run // what each row of the step sees in scratch
+	runEnd       []int32      // end of its runs, by row
+	visibleLayer int          // the layer that runs is for; any, in a plain step
+	ropes        []ropeTable
+
+	rowTask      rowTask
+	linearTask   linearTask
+	expertTask   expertTask
+	routing      Routing
+	expertSlices []kernel.Rows
+	attendTask   attendTask
+
+	outputs   []int32 // rows of the step that need the head
+	results   []Result
+	logits    []float32
+	hiddenOut []float32
+}
+
+// NewExec makes an executor for a model whose residual stream has width values a row, with steps of at
+// most maxRows rows.
+func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
+	x := &Exec{
+		Cache: cache, Step: cache.Forest.NewStep(maxRows), pool: pool, width: width,
+		quantizedKeys: cache.Format.Type == tensor.Q8_0,
+		stream:        make([]float32, maxRows*width), active: make([]int32, 0, maxRows),
+		runEnd: make([]int32, 0, maxRows), outputs: make([]int32, 0, maxRows), results: make([]Result, maxRows),
+	}
+	x.attendTask.init(x)
+	return x
+}
+
+// Run passes the rows of x.Step through forward, which calls x's operations layer by layer, and checks
+// what came out. On success the rows are live nodes with keys and [Exec.Result] gives their outputs;
+// the caller resets the step. On error, and when ctx ends, the step is undone and leaves no trace.
+func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
+	x.ctx, x.err = ctx, nil
+	x.whole = false
+	x.active = x.active[:0]
+	x.quantizedID, x.used = 0, 0
+	for i := range x.ropes {
+		x.ropes[i].rows = 0
+	}
+	x.captureInit()
+	x.visibleLayer = -1
+	forward(x)
+	if x.err != nil {
+		x.Step.Abort()
+		return x.err
+	}
+	x.capture(x.Cache.Forest.Layers() - 1)
+	x.keepStopped()
+	return nil
+}
+
+// fail keeps the first error of a step; later operations then do nothing that matters.
+func (x *Exec) fail(err error) {
+	if x.err == nil {
+		x.err = err
+	}
+}
+
+// alloc returns a buffer from the arena with unspecified contents.
+func (x *Exec) alloc(rows, width int) Buf {
+	if x.used == len(x.arena) {
+		x.arena = append(x.arena, nil)
+	}
+	n := rows * width
+	if cap(x.arena[x.used]) < n {
+		x.arena[x.used] = make([]float32, n)
+	}
+	b := Buf{f: x.arena[x.used][:n], rows: rows, width: width}
+	x.used++
+	return x.changed(b)
+}
+
+// changed gives the content of a buffer a new name, after it was written.
+func (x *Exec) changed(b Buf) Buf {
+	x.lastID++
+	b.id = x.lastID
+	return b
+}
+
+// Enter begins a layer: it returns the residual stream of the rows that run it, which operations may
+// change in place, and false where no row runs it or the step has failed or been cancelled.
+func (x *Exec) Enter(layer int) (Buf, bool) {
+	if x.err == nil && x.ctx.Err() != nil {
+		x.fail(x.ctx.Err())
+	}
+	if x.err != nil {
+		return Buf{}, false
+	}
+	x.used = 0
+	x.capture(layer - 1)
+	rows := x.Step.Rows()
+	x.active = x.active[:0]
+	for i := range rows {
+		if rows[i].Run.Has(layer) {
+			x.active = append(x.active, int32(i))
+		}
+	}
+	x.whole = len(x.active) == len(rows)
+	if x.whole {
+		return x.changed(Buf{f: x.stream[:len(rows)*x.width], rows: len(rows), width: x.width}), true
+	}
+	b := x.alloc(len(x.active), x.width)
+	for a, i := range x.active {
+		copy(b.row(a), x.streamRow(i))
+	}
+	return b, len(x.active) > 0
+}
+
+func (x *Exec) streamRow(i int32) []float32 {
+	return x.stream[int(i)*x.width : (int(i)+1)*x.width]
+}
+
+// Leave ends a layer: b is the stream that Enter gave, with the layer's additions.
+func (x *Exec) Leave(b Buf) {
+	if x.err == nil && !x.whole {
+		for a, i := range x.active {
+			copy(x.streamRow(i), b.row(a))
+		}
+	}
+}
+
+// keepStopped stores the stream of the rows that stop before the last layer, for when they are resumed.
+func (x *Exec) keepStopped() {
+	rows := x.Step.Rows()
+	for i := range rows {
+		if rows[i].To == x.Cache.Forest.Layers() {
+			continue
+		}
+		if x.hidden == nil {
+			x.hidden = make([]float32, x.Cache.Forest.Slots()*x.width)
+		}
+		copy(x.hidden[int(rows[i].Slot)*x.width:], x.streamRow(int32(i)))
+	}
+}
+
+// Embed begins a step: it fills the residual stream with the rows' inputs, each embedding times scale
+// (a vector given by the caller is taken as it is), or with what resumed rows had reached.
+func (x *Exec) Embed(table *Matrix, scale float32) {
+	rows := x.Step.Rows()
+	mixed := false
+	for i := range rows {
+		if err := checkInput(&rows[i], table.out, x.width); err != nil {
+			x.fail(err)
+			return
+		}
+		mixed = mixed || rows[i].Mix != nil
+	}
+	x.rowTask = rowTask{kind: embedRows, x: x, table: table, scale: scale}
+	if mixed {
+		x.rowTask.a = x.alloc(len(rows), x.width)
+	}
+	x.runRows(len(rows), x.width*4)
+}
+
+func checkInput(r *forest.Placed, vocabulary, width int) error {
+	switch {
+	case r.Resume != forest.Trunk:
+		return nil
+	case r.Vector != nil && r.Mix != nil:
+		return fmt.Errorf("compute: the row at index %d has a vector and a mixture as input", r.Index)
+	case r.Vector != nil:
+		if len(r.Vector) != width {
+			return fmt.Errorf("compute: the row at index %d has a vector of %d values; the model's width is %d", r.Index, len(r.Vector), width)
+		}
+		return nil
+	}
+	for _, m := range r.Mix {
+		if m.ID < 0 || int(m.ID) >= vocabulary {
+			return fmt.Errorf("compute: token id %d in the mixture at index %d is out of range: the vocabulary has %d", m.ID, r.Index, vocabulary)
+		}
+	}
+	if r.Mix == nil && (r.ID < 0 || int(r.ID) >= vocabulary) {
+		return fmt.Errorf("compute: token id %d at index %d is out of range: the vocabulary has %d", r.ID, r.Index, vocabulary)
+	}
+	return nil
+}

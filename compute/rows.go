@@ -1,0 +1,192 @@
+package compute
+
+import (
+	"sync/atomic"
+
+	"grove/forest"
+	"grove/internal/kernel"
+)
+
+// rowKind names what a rowTask does to each row.
+type rowKind int
+
+const (
+	embedRows rowKind = iota
+	normRows
+	addRows
+	siluRows
+	geluRows
+	ropeRows
+	ropeAngles
+	quantizeRows
+	storeRows
+	gatherRows
+	sumExperts
+)
+
+// rowTask is an operation that treats rows one by one. One value serves all: it lives in the Exec, so
+// that handing it to the pool allocates nothing.
+type rowTask struct {
+	kind  rowKind
+	x     *Exec
+	rows  int
+	chunk int
+
+	dst, a, b Buf
+	weight    []float32
+	eps       float32
+	scale     float32
+	heads     int // vectors of a row that are treated by themselves
+	table     *Matrix
+	rope      *ropeTable
+	routing   *Routing
+	layer     int
+	problem   atomic.Int32 // first kernel.PutResult that was not fine
+}
+
+// inlineWork is the number of values below which another core would cost more than it brings.
+const inlineWork = 16 << 10
+
+// runRows does x.rowTask for n rows that cost about work values each.
+func (x *Exec) runRows(n, work int) {
+	t := &x.rowTask
+	t.rows, t.chunk = n, n
+	if threads := x.pool.Threads(); threads > 1 && n > 1 && n*work > inlineWork {
+		t.chunk = max(1, n/(threads*4))
+	}
+	x.pool.Run((n+t.chunk-1)/max(t.chunk, 1), t)
+}
+
+func (t *rowTask) Do(_, item int) {
+	for i := item * t.chunk; i < min((item+1)*t.chunk, t.rows); i++ {
+		t.one(i)
+	}
+}
+
+func (t *rowTask) one(i int) {
+	switch t.kind {
+	case embedRows:
+		t.embed(i)
+	case normRows:
+		size := t.a.width / t.heads
+		src, dst := t.a.row(i), t.dst.row(i)
+		for h := 0; h < len(src); h += size {
+			kernel.RMSNorm(dst[h:h+size], src[h:h+size], t.weight, t.eps)
+		}
+	case addRows:
+		kernel.Add(t.dst.row(i), t.a.row(i))
+	case siluRows:
+		kernel.SiluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
+	case geluRows:
+		kernel.GeluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
+	case ropeRows:
+		t.rotate(i)
+	case ropeAngles:
+		t.rope.fill(i, t.x.Step.Rows()[i].Pos)
+	case quantizeRows:
+		t.x.quantizeRow(i)
+	case storeRows:
+		t.store(i)
+	case gatherRows:
+		copy(t.dst.row(i), t.a.row(int(t.routing.source[i])))
+	case sumExperts:
+		t.routing.sum(t.dst.row(i), t.a, i)
+	}
+}
+
+// embed fills row i of the stream from its input.
+func (t *rowTask) embed(i int) {
+	x := t.x
+	r := &x.Step.Rows()[i]
+	dst := x.streamRow(int32(i))
+	m := t.table
+	switch {
+	case r.Resume != forest.Trunk:
+		copy(dst, x.hidden[int(r.Slot)*x.width:])
+	case r.Vector != nil:
+		copy(dst, r.Vector)
+	case r.Mix != nil:
+		clear(dst)
+		for _, w := range r.Mix {
+			one := t.a.row(i)
+			m.format.Row(one, m.data, m.out, m.k, int(w.ID))
+			kernel.AddScaled(dst, w.Weight, one)
+		}
+		kernel.Scale(dst, t.scale)
+	default:
+		m.format.Row(dst, m.data, m.out, m.k, int(r.ID))
+		if t.scale != 1 {
+			kernel.Scale(dst, t.scale)
+		}
+	}
+}
+
+// RMSNorm returns x_i / sqrt(mean(x^2) + eps) * w_i for each row.
+func (x *Exec) RMSNorm(a Buf, w Vector, eps float32) Buf {
+	dst := x.alloc(a.rows, a.width)
+	x.norm(dst, a, 1, w, eps)
+	return dst
+}
+
+// NormHeads does [Exec.RMSNorm] in place for each of the heads of a row by itself.
+func (x *Exec) NormHeads(a Buf, heads int, w Vector, eps float32) Buf {
+	x.norm(a, a, heads, w, eps)
+	return x.changed(a)
+}
+
+func (x *Exec) norm(dst, a Buf, heads int, w Vector, eps float32) {
+	x.rowTask = rowTask{kind: normRows, x: x, dst: dst, a: a, heads: heads, weight: w.f, eps: eps}
+	x.runRows(a.rows, a.width)
+}
+
+// Add adds a to dst, the residual connection.
+func (x *Exec) Add(dst, a Buf) Buf {
+	x.rowTask = rowTask{kind: addRows, x: x, dst: dst, a: a}
+	x.runRows(a.rows, a.width)
+	return x.changed(dst)
+}
+
+// SiluMul returns silu(gate) * up.
+func (x *Exec) SiluMul(gate, up Buf) Buf { return x.gated(siluRows, gate, up) }
+
+// GeluMul returns gelu(gate) * up, with the tanh approximation.
+func (x *Exec) GeluMul(gate, up Buf) Buf { return x.gated(geluRows, gate, up) }
+
+func (x *Exec) gated(kind rowKind, gate, up Buf) Buf {
+	x.rowTask = rowTask{kind: kind, x: x, dst: gate, a: gate, b: up}
+	x.runRows(gate.rows, gate.width*4)
+	return x.changed(gate)
+}
+
+// quantize makes x.quantized the 8-bit blocks of a (N4), unless it is that already.
+func (x *Exec) quantize(a Buf) *kernel.Rows {
+	q := &x.quantized
+	if x.quantizedID == a.id {
+		return q
+	}
+	blocks := a.width / kernel.QBlock
+	q.N, q.K, q.F = a.rows, a.width, a.f
+	q.Q, q.D, q.Sum = grow(q.Q, a.rows*a.width), grow(q.D, a.rows*blocks), grow(q.Sum, a.rows*blocks)
+	x.rowTask = rowTask{kind: quantizeRows, x: x}
+	x.runRows(a.rows, a.width)
+	x.quantizedID = a.id
+	return q
+}
+
+func (x *Exec) quantizeRow(i int) {
+	q := &x.quantized
+	blocks := q.K / kernel.QBlock
+	one := kernel.Rows{
+		N: 1, K: q.K, F: q.F[i*q.K : (i+1)*q.K], Q: q.Q[i*q.K : (i+1)*q.K],
+		D: q.D[i*blocks : (i+1)*blocks], Sum: q.Sum[i*blocks : (i+1)*blocks],
+	}
+	one.Quantize()
+}
+
+// grow returns a slice of n values, s itself where it is long enough.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

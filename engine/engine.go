@@ -1,0 +1,219 @@
+// Package engine runs sequences: it fills the cache with a prompt, and then goes round the loop of
+// forward pass, draw and commit. Each step is one forward pass over a forest; plain decoding is a
+// forest of single rows.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"grove/compute"
+	"grove/forest"
+	"grove/internal/mmap"
+	"grove/internal/par"
+	"grove/kv"
+	"grove/model"
+	"grove/sample"
+	"grove/tensor"
+	"grove/token"
+)
+
+// ErrContext reports a sequence that has reached the end of its context.
+var ErrContext = errors.New("the context is full")
+
+// ErrBusy reports that as many sequences are open as the engine was made for.
+var ErrBusy = errors.New("too many sequences are open")
+
+// Config says what an engine has room for.
+type Config struct {
+	Context   int         // tokens of a sequence; 0: the model's, 4096 at most
+	CacheType tensor.Type // F32, F16 or Q8_0
+	Seqs      int         // sequences open at a time; 0: 1
+	Chunk     int         // rows of a prefill step; 0: 512
+}
+
+const (
+	defaultContext = 4096
+	defaultChunk   = 512
+)
+
+// Engine owns a model's cache and executor. It is safe for concurrent use: sequences take turns, a step
+// at a time.
+type Engine struct {
+	model model.Model
+	vocab int
+	chunk int
+
+	mu    sync.Mutex // guards the fields below, and what they hold
+	cache *kv.Cache
+	exec  *compute.Exec
+	open  int
+	seqs  int
+}
+
+// New makes an engine for an open model. Prompt and draft rows run on the pool's threads.
+func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
+	info := m.Info()
+	if c.Context == 0 {
+		c.Context = min(info.Context, defaultContext)
+	}
+	if c.Chunk == 0 {
+		c.Chunk = defaultChunk
+	}
+	if c.Seqs == 0 {
+		c.Seqs = 1
+	}
+	if c.Context < 1 || c.Context > info.Context {
+		return nil, fmt.Errorf("engine: a context of %d tokens; the model was trained for %d", c.Context, info.Context)
+	}
+	c.Chunk = min(c.Chunk, c.Context)
+	cache, err := kv.New(kv.Config{
+		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Context * c.Seqs,
+		Seqs: c.Seqs, Scratch: c.Chunk, Identity: info.Identity,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{
+		model: m, vocab: info.Vocabulary, chunk: c.Chunk, seqs: c.Seqs,
+		cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
+	}, nil
+}
+
+// Context returns the number of tokens that a sequence may have.
+func (e *Engine) Context() int { return e.cache.Config().Context }
+
+// CacheBytes returns the memory that the cache can come to use.
+func (e *Engine) CacheBytes() int { return e.cache.Bytes() }
+
+// Sequence is one text on its way: a trunk of committed tokens and the logits behind its end. It is
+// for one goroutine; several sequences of an engine may be used at a time.
+type Sequence struct {
+	e       *Engine
+	seq     forest.Seq
+	sampler *sample.Sampler
+	choice  int
+	pending []token.ID // tokens that are part of the text and not yet computed
+	length  int        // tokens of the text
+	reused  int
+	logits  []float32 // behind the last computed token
+}
+
+// NewSequence opens a sequence that draws its tokens by p as answer number choice of its request.
+func (e *Engine) NewSequence(p sample.Params, choice int) (*Sequence, error) {
+	s, err := sample.New(p, e.vocab)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.open == e.seqs {
+		return nil, fmt.Errorf("engine: %d sequences: %w", e.open, ErrBusy)
+	}
+	e.open++
+	return &Sequence{e: e, seq: e.cache.NewSeq(""), sampler: s, choice: choice, logits: make([]float32, e.vocab)}, nil
+}
+
+// Close gives the sequence's room back.
+func (s *Sequence) Close() error {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.open--
+	return s.e.cache.CloseSeq(s.seq)
+}
+
+// Len returns the number of tokens of the text.
+func (s *Sequence) Len() int { return s.length }
+
+// Reused returns how many of the first prompt's tokens were found in the cache.
+func (s *Sequence) Reused() int { return s.reused }
+
+// Append adds tokens to the text and computes them. Errors: [ErrContext] with both numbers, and then the
+// text is as before; ctx's error or the model's, and then a later Append or Next goes on with the tokens
+// that are not computed yet.
+func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
+	if s.length+len(ids) > s.e.Context() {
+		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", s.length+len(ids), ErrContext, s.e.Context())
+	}
+	if s.length == 0 {
+		if err := s.reuse(ids); err != nil {
+			return err
+		}
+		ids = ids[s.reused:]
+	}
+	s.pending = append(s.pending, ids...)
+	s.length += len(ids)
+	return s.flush(ctx)
+}
+
+// reuse takes over what the cache holds of a text's beginning.
+func (s *Sequence) reuse(ids []token.ID) error {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	n, err := s.e.cache.Reuse(s.seq, ids)
+	s.reused, s.length = n, n
+	return err
+}
+
+// flush computes the pending tokens, a chunk at a time.
+func (s *Sequence) flush(ctx context.Context) error {
+	for len(s.pending) > 0 {
+		n := min(len(s.pending), s.e.chunk)
+		if err := s.step(ctx, s.pending[:n], n == len(s.pending)); err != nil {
+			return err
+		}
+		s.pending = s.pending[:copy(s.pending, s.pending[n:])]
+	}
+	return nil
+}
+
+// step computes and commits a path of tokens, and keeps the logits behind it if they are wanted.
+func (s *Sequence) step(ctx context.Context, ids []token.ID, logits bool) error {
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.exec
+	parent := forest.Trunk
+	for i, id := range ids {
+		last := i == len(ids)-1
+		node, err := x.Step.Add(forest.Row{Seq: s.seq, Parent: parent, ID: id, Want: forest.Want{Logits: last && logits}})
+		if err != nil {
+			x.Step.Abort()
+			return err
+		}
+		parent = node
+	}
+	if err := mmap.Catch(func() error { return x.Run(ctx, e.model.Forward) }); err != nil {
+		x.Step.Abort()
+		return err
+	}
+	x.Step.Reset()
+	if logits {
+		copy(s.logits, x.Result(len(ids)-1).Logits)
+	}
+	return e.cache.Commit(s.seq, parent)
+}
+
+// Next draws the token behind the text, appends it, and returns it. The token is computed by the call
+// that needs what follows it, so the last one costs nothing. Errors: [ErrContext] where the text fills
+// the context, ctx's error, the model's.
+func (s *Sequence) Next(ctx context.Context) (sample.Choice, error) {
+	if s.length == 0 {
+		return sample.Choice{}, errors.New("engine: drawing a token of an empty text")
+	}
+	if s.length == s.e.Context() {
+		return sample.Choice{}, fmt.Errorf("engine: %d tokens: %w", s.length, ErrContext)
+	}
+	if err := s.flush(ctx); err != nil {
+		return sample.Choice{}, err
+	}
+	c, err := s.sampler.Sample(s.logits, s.choice, s.length)
+	if err != nil {
+		return c, err
+	}
+	s.pending = append(s.pending, c.ID)
+	s.length++
+	return c, nil
+}

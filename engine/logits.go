@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"grove/forest"
+	"grove/internal/mmap"
+	"grove/sample"
+	"grove/token"
+)
+
+// logitsRows bounds the rows of a step that all want logits: a vocabulary's worth of memory each.
+const logitsRows = 16
+
+// Logits computes a text of its own and calls write with the logits behind each token, in order; a row
+// is valid during the call. The cache is not searched for a prefix, whose rows would give none. Errors:
+// [ErrContext] with both numbers, [ErrBusy], ctx's, the model's, write's.
+func (e *Engine) Logits(ctx context.Context, ids []token.ID, write func(row []float32) error) (err error) {
+	if len(ids) > e.Context() {
+		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", len(ids), ErrContext, e.Context())
+	}
+	s, err := e.NewSequence(sample.Params{}, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	n := min(len(ids), e.chunk, logitsRows)
+	rows := make([]float32, n*e.vocab)
+	for len(ids) > 0 {
+		n = min(n, len(ids))
+		if err := s.rows(ctx, ids[:n], rows); err != nil {
+			return err
+		}
+		for i := range n {
+			if err := write(rows[i*e.vocab : (i+1)*e.vocab]); err != nil {
+				return err
+			}
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// rows computes and commits a path of tokens, and copies the logits behind each to dst, so that nothing
+// waits for their reader.
+func (s *Sequence) rows(ctx context.Context, ids []token.ID, dst []float32) error {
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.exec
+	parent := forest.Trunk
+	for _, id := range ids {
+		node, err := x.Step.Add(forest.Row{Seq: s.seq, Parent: parent, ID: id, Want: forest.Want{Logits: true}})
+		if err != nil {
+			x.Step.Abort()
+			return err
+		}
+		parent = node
+	}
+	if err := mmap.Catch(func() error { return x.Run(ctx, e.model.Forward) }); err != nil {
+		x.Step.Abort()
+		return err
+	}
+	x.Step.Reset()
+	for i := range ids {
+		copy(dst[i*e.vocab:(i+1)*e.vocab], x.Result(i).Logits)
+	}
+	return e.cache.Commit(s.seq, parent)
+}

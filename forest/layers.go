@@ -1,0 +1,52 @@
+package forest
+
+import "math/bits"
+
+// MaxLayers is the number of layers that a [Layers] can name.
+const MaxLayers = 128
+
+// Layers is a set of layers of a model; the zero value is the empty set.
+type Layers [MaxLayers / 64]uint64
+
+// LayerRange returns the set of layers from first up to, and without, end.
+func LayerRange(first, end int) Layers {
+	var s Layers
+	for l := first; l < end; l++ {
+		s = s.With(l)
+	}
+	return s
+}
+
+// With returns the set with layer l.
+func (s Layers) With(l int) Layers {
+	s[l/64] |= 1 << (l % 64)
+	return s
+}
+
+// Has reports whether layer l is in the set.
+func (s Layers) Has(l int) bool { return s[l/64]&(1<<(l%64)) != 0 }
+
+// Union returns the layers of either set.
+func (s Layers) Union(t Layers) Layers {
+	for i := range s {
+		s[i] |= t[i]
+	}
+	return s
+}
+
+// Minus returns the layers of s that are not in t.
+func (s Layers) Minus(t Layers) Layers {
+	for i := range s {
+		s[i] &^= t[i]
+	}
+	return s
+}
+
+// Len returns the number of layers in the set.
+func (s Layers) Len() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}

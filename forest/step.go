@@ -1,0 +1,266 @@
+package forest
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"grove/token"
+)
+
+// Weighted is one id of a weighted mixture of embeddings.
+type Weighted struct {
+	ID     token.ID
+	Weight float32
+}
+
+// Want says what a row is to give back; the zero value is nothing.
+type Want struct {
+	Logits bool   // all logits
+	Top    int    // the ids and logits of the Top largest, with the log-sum-exp of all
+	Hidden Layers // the residual stream after these layers
+}
+
+// Output reports whether the row needs the output head.
+func (w Want) Output() bool { return w.Logits || w.Top > 0 }
+
+// Row is what a caller asks of one row of a step. The zero value of each field is the usual case.
+type Row struct {
+	Seq    Seq
+	Parent Node // Trunk, or a live node, of this step or an earlier one
+
+	// Input: ID, unless Vector or Mix is given. Both are read during the forward pass and not kept.
+	ID     token.ID
+	Vector []float32  // an embedding of the model's width
+	Mix    []Weighted // the weighted sum of the embeddings of some ids, in order
+
+	Shift   int    // the position that rotary sees is index + Shift
+	Block   int    // rows of one sequence and step with the same Block > 0 see each other; they form a path
+	From    int    // first layer to run; above 0 only with Resume
+	To      int    // first layer not to run; 0 is all
+	Skip    Layers // layers passed over: the residual stream goes by them, and no key is left behind
+	Resume  Node   // completes this node, which has reached layer From; Parent, input, Shift and Block are then its own
+	Want    Want
+	Adapter int // 0 is none; others are refused for now
+}
+
+// Placed is a row of a step in its place.
+type Placed struct {
+	Row
+	Node  Node
+	Slot  int32 // of scratch
+	Index int32 // place in the sequence's order
+	Pos   int32 // Index + Shift
+	Run   Layers
+
+	before node // what Abort puts back for a resumed node
+}
+
+// Step is the rows of one forward pass. Make it with [Forest.NewStep], add rows, run it, and Reset it
+// for the next pass. It is not safe for concurrent use.
+type Step struct {
+	forest *Forest
+	rows   []Placed
+	path   []int32
+	plain  bool // no row and no ancestor of one has skipped a layer
+}
+
+// NewStep makes a step for at most max rows.
+func (f *Forest) NewStep(max int) *Step {
+	return &Step{forest: f, rows: make([]Placed, 0, max), path: make([]int32, 0, len(f.nodes)), plain: true}
+}
+
+// Rows returns the rows added since the last Reset. The caller does not change them.
+func (s *Step) Rows() []Placed { return s.rows }
+
+// Max returns the number of rows that the step can hold.
+func (s *Step) Max() int { return cap(s.rows) }
+
+// Plain reports that every visible node holds keys in every layer that a row of the step runs, so that
+// one answer of [Step.Visible] serves all layers.
+func (s *Step) Plain() bool { return s.plain }
+
+// Reset forgets the rows; their nodes live on.
+func (s *Step) Reset() {
+	s.rows = s.rows[:0]
+	s.plain = true
+}
+
+// Abort undoes every Add since the last Reset: added nodes end, resumed ones are what they were.
+func (s *Step) Abort() {
+	for i := len(s.rows) - 1; i >= 0; i-- {
+		r := &s.rows[i]
+		nd := &s.forest.nodes[r.Slot]
+		switch {
+		case !nd.live || makeNode(r.Slot, nd.generation) != r.Node: // dropped since
+		case r.Resume != Trunk:
+			r.before.parent = nd.parent // commits since may have moved it
+			*nd = r.before
+		default:
+			s.forest.release(r.Slot)
+		}
+	}
+	s.Reset()
+}
+
+// Add places a row and returns its node, which later rows of this and other steps may have as parent.
+// It returns an error, and changes nothing, where the sequence or parent is not there, a bound is
+// passed, or the row asks for something that cannot be done.
+func (s *Step) Add(r Row) (Node, error) {
+	f := s.forest
+	if err := f.check(r.Seq); err != nil {
+		return Trunk, err
+	}
+	if len(s.rows) == cap(s.rows) {
+		return Trunk, fmt.Errorf("forest: a step of more than %d rows: %w", cap(s.rows), ErrScratch)
+	}
+	if r.Adapter != 0 {
+		return Trunk, fmt.Errorf("forest: adapter %d: adapters are not supported", r.Adapter)
+	}
+	if r.To == 0 {
+		r.To = f.nLayers
+	}
+	if r.From < 0 || r.From >= r.To || r.To > f.nLayers {
+		return Trunk, fmt.Errorf("forest: layers %d to %d of a model of %d", r.From, r.To, f.nLayers)
+	}
+	if r.Resume != Trunk {
+		return s.resume(r)
+	}
+	return s.grow(r)
+}
+
+// grow adds a new node.
+func (s *Step) grow(r Row) (Node, error) {
+	f := s.forest
+	if r.From != 0 {
+		return Trunk, fmt.Errorf("forest: a new row starts at layer 0, not %d", r.From)
+	}
+	nd := node{
+		seq: r.Seq, parent: noParent, index: f.seqs[r.Seq].trunk, live: true, plain: true,
+		reached: int32(r.To), layers: LayerRange(0, r.To).Minus(r.Skip), shift: int32(r.Shift), private: r.Block > 0,
+	}
+	if r.Parent != Trunk {
+		slot, err := f.slot(r.Seq, r.Parent)
+		if err != nil {
+			return Trunk, err
+		}
+		up := &f.nodes[slot]
+		nd.parent, nd.index, nd.plain = slot, up.index+1, up.plain
+		if up.reached < nd.reached {
+			return Trunk, fmt.Errorf("forest: a row on layers 0 to %d under one that has reached %d: resume that first", r.To, up.reached)
+		}
+	}
+	nd.plain = nd.plain && nd.layers.Len() == r.To
+	if nd.index >= f.context {
+		return Trunk, fmt.Errorf("forest: index %d: %w of %d", nd.index, ErrContext, f.context)
+	}
+	if pos := int64(nd.index) + int64(r.Shift); pos < 0 || pos > math.MaxInt32 {
+		return Trunk, fmt.Errorf("forest: position %d of the row at index %d is out of range", pos, nd.index)
+	}
+	if err := s.checkBlock(r); err != nil {
+		return Trunk, err
+	}
+	nd.entry = r.entry()
+	slot, ok := f.take(nd.parent, nd.index)
+	if !ok {
+		return Trunk, fmt.Errorf("forest: %d live rows: %w", len(f.nodes), ErrScratch)
+	}
+	nd.generation = f.nodes[slot].generation
+	f.nodes[slot] = nd
+	f.seqs[r.Seq].nodes++
+	return s.place(r, slot, nd), nil
+}
+
+// checkBlock holds the rows of a block to a path within one step: they are visible to each other only
+// there.
+func (s *Step) checkBlock(r Row) error {
+	if r.Block < 0 {
+		return fmt.Errorf("forest: block %d", r.Block)
+	}
+	if r.Block == 0 {
+		return nil
+	}
+	for i := len(s.rows) - 1; i >= 0; i-- {
+		if o := &s.rows[i]; o.Seq == r.Seq && o.Block == r.Block {
+			if r.Parent != o.Node {
+				return fmt.Errorf("forest: the rows of block %d do not form a path", r.Block)
+			}
+			if r.To != o.To || r.Skip != o.Skip {
+				return fmt.Errorf("forest: the rows of block %d do not run the same layers", r.Block)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// resume takes a node further that stopped at layer From.
+func (s *Step) resume(r Row) (Node, error) {
+	f := s.forest
+	slot, err := f.slot(r.Seq, r.Resume)
+	if err != nil {
+		return Trunk, err
+	}
+	nd := &f.nodes[slot]
+	if int(nd.reached) != r.From {
+		return Trunk, fmt.Errorf("forest: resuming at layer %d a row that has reached %d", r.From, nd.reached)
+	}
+	if nd.private {
+		return Trunk, fmt.Errorf("forest: a row of a block cannot be resumed: the rows that it sees may be gone")
+	}
+	plain := true
+	if nd.parent != noParent {
+		up := &f.nodes[nd.parent]
+		if int(up.reached) < r.To {
+			return Trunk, fmt.Errorf("forest: resuming to layer %d a row whose parent has reached %d", r.To, up.reached)
+		}
+		plain = up.plain
+	}
+	before := *nd
+	nd.layers = nd.layers.Union(LayerRange(r.From, r.To).Minus(r.Skip))
+	nd.reached = int32(r.To)
+	nd.plain = plain && nd.layers.Len() == r.To
+	r.Shift = int(nd.shift)
+	s.place(r, slot, *nd)
+	s.rows[len(s.rows)-1].before = before
+	return r.Resume, nil
+}
+
+func (s *Step) place(r Row, slot int32, nd node) Node {
+	n := makeNode(slot, nd.generation)
+	s.rows = append(s.rows, Placed{
+		Row: r, Node: n, Slot: slot, Index: nd.index, Pos: nd.index + nd.shift,
+		Run: LayerRange(r.From, r.To).Minus(r.Skip),
+	})
+	s.plain = s.plain && nd.plain
+	return n
+}
+
+// entry identifies the input. Vectors and mixtures are told apart by a cryptographic digest, so that
+// no sequence can be given another's keys.
+func (r *Row) entry() Entry {
+	if r.Vector == nil && r.Mix == nil {
+		return Entry{A: uint64(uint32(r.ID)) | uint64(uint32(r.Shift))<<32}
+	}
+	h := sha256.New()
+	var b [8]byte
+	write := func(x, y uint32) {
+		binary.LittleEndian.PutUint32(b[:4], x)
+		binary.LittleEndian.PutUint32(b[4:], y)
+		h.Write(b[:])
+	}
+	write(uint32(len(r.Mix)), uint32(r.Shift))
+	for _, v := range r.Vector {
+		write(0, math.Float32bits(v))
+	}
+	for _, m := range r.Mix {
+		write(uint32(m.ID), math.Float32bits(m.Weight))
+	}
+	sum := h.Sum(nil)
+	// The top bit of B marks a digest: an id's entry has B zero.
+	return Entry{A: binary.LittleEndian.Uint64(sum), B: binary.LittleEndian.Uint64(sum[8:]) | 1<<63}
+}
+
+// IDEntry returns the entry of a row with the id as input and no shift.
+func IDEntry(id token.ID) Entry { return (&Row{ID: id}).entry() }

@@ -1,0 +1,181 @@
+package forest
+
+import "fmt"
+
+// Path returns the slots of the nodes from below the trunk's end down to n, in index order. It is
+// valid until the next call on the forest. It returns an error where n is not live.
+func (f *Forest) Path(s Seq, n Node) ([]int32, error) {
+	if err := f.check(s); err != nil {
+		return nil, err
+	}
+	f.path = f.path[:0]
+	if n == Trunk {
+		return f.path, nil
+	}
+	slot, err := f.slot(s, n)
+	if err != nil {
+		return nil, err
+	}
+	f.path = f.ancestors(f.path, slot)
+	return f.path, nil
+}
+
+// ancestors appends slot and the slots above it, in index order.
+func (f *Forest) ancestors(dst []int32, slot int32) []int32 {
+	start := len(dst)
+	for i := slot; i != noParent; i = f.nodes[i].parent {
+		dst = append(dst, i)
+	}
+	for a, b := start, len(dst)-1; a < b; a, b = a+1, b-1 {
+		dst[a], dst[b] = dst[b], dst[a]
+	}
+	return dst
+}
+
+// Committable returns the path to n as [Forest.Path] does, and an error where a node on it lacks the
+// keys of some layer, because it stopped early or skipped: a trunk is complete in every layer.
+func (f *Forest) Committable(s Seq, n Node) ([]int32, error) {
+	path, err := f.Path(s, n)
+	if err != nil {
+		return nil, err
+	}
+	for _, slot := range path {
+		nd := &f.nodes[slot]
+		if int(nd.reached) != f.nLayers {
+			return nil, fmt.Errorf("forest: the row at index %d has run layers 0 to %d of %d: resume it before it is committed",
+				nd.index, nd.reached, f.nLayers)
+		}
+		if nd.layers.Len() != f.nLayers {
+			return nil, fmt.Errorf("forest: the row at index %d skipped %d layers and cannot be committed",
+				nd.index, f.nLayers-nd.layers.Len())
+		}
+	}
+	return path, nil
+}
+
+// SlotEntry returns what the live node in a slot was fed, and whether its keys may be shared by hash.
+func (f *Forest) SlotEntry(slot int32) (e Entry, shared bool) {
+	return f.nodes[slot].entry, !f.nodes[slot].private
+}
+
+// Commit appends the path to n to the trunk. What hangs from n then hangs from the trunk's end; every
+// other live node of the sequence has lost its place and is dropped. The caller has moved the path's
+// keys already.
+func (f *Forest) Commit(s Seq, n Node) error {
+	path, err := f.Committable(s, n)
+	if err != nil || len(path) == 0 {
+		return err
+	}
+	last := path[len(path)-1]
+	for _, slot := range path {
+		f.marks[slot] = onPath
+	}
+	if int(f.seqs[s].nodes) > len(path) {
+		f.dropOffPath(s, last)
+	}
+	for _, slot := range path {
+		f.marks[slot] = unmarked
+		f.release(slot)
+	}
+	f.seqs[s].trunk += int32(len(path))
+	return nil
+}
+
+// Marks of a slot while Commit and Drop sort the nodes of a sequence.
+const (
+	unmarked = iota
+	onPath
+	doomed
+)
+
+// dropOffPath drops the nodes of s that do not descend from last, the end of the marked path, and
+// hangs the children of last from the trunk's end.
+func (f *Forest) dropOffPath(s Seq, last int32) {
+	for i := range f.nodes {
+		nd := &f.nodes[i]
+		if nd.live && nd.seq == s && f.marks[i] != onPath && f.firstMarked(nd.parent, onPath) != last {
+			f.marks[i] = doomed
+		}
+	}
+	f.sweep(s)
+	for i := range f.nodes {
+		if nd := &f.nodes[i]; nd.live && nd.seq == s && f.marks[i] == unmarked && nd.parent == last {
+			nd.parent = noParent
+		}
+	}
+}
+
+// firstMarked walks up from slot and returns the first with the mark, or noParent.
+func (f *Forest) firstMarked(slot int32, mark uint8) int32 {
+	for slot != noParent && f.marks[slot] != mark {
+		slot = f.nodes[slot].parent
+	}
+	return slot
+}
+
+// sweep releases the doomed nodes of s.
+func (f *Forest) sweep(s Seq) {
+	for i := range f.nodes {
+		if f.marks[i] == doomed {
+			f.marks[i] = unmarked
+			f.release(int32(i))
+		}
+	}
+}
+
+// Drop ends the life of n and of every node that descends from it. Dropping [Trunk] drops all live
+// nodes of the sequence.
+func (f *Forest) Drop(s Seq, n Node) error {
+	if err := f.check(s); err != nil {
+		return err
+	}
+	if n == Trunk {
+		for i := range f.nodes {
+			if f.nodes[i].live && f.nodes[i].seq == s {
+				f.release(int32(i))
+			}
+		}
+		return nil
+	}
+	slot, err := f.slot(s, n)
+	if err != nil {
+		return err
+	}
+	f.marks[slot] = onPath
+	for i := range f.nodes {
+		nd := &f.nodes[i]
+		if nd.live && nd.seq == s && int32(i) != slot && f.firstMarked(nd.parent, onPath) == slot {
+			f.marks[i] = doomed
+		}
+	}
+	f.marks[slot] = doomed
+	f.sweep(s)
+	return nil
+}
+
+// Truncate drops every live node and cuts the trunk to n tokens.
+func (f *Forest) Truncate(s Seq, n int) error {
+	if err := f.check(s); err != nil {
+		return err
+	}
+	if n < 0 || n > int(f.seqs[s].trunk) {
+		return fmt.Errorf("forest: truncating a trunk of %d tokens to %d", f.seqs[s].trunk, n)
+	}
+	if err := f.Drop(s, Trunk); err != nil {
+		return err
+	}
+	f.seqs[s].trunk = int32(n)
+	return nil
+}
+
+// Extend lengthens the trunk by n tokens whose keys the cache holds already: a shared prefix, a fork.
+func (f *Forest) Extend(s Seq, n int) error {
+	if err := f.check(s); err != nil {
+		return err
+	}
+	if n < 0 || int(f.seqs[s].trunk)+n > int(f.context) {
+		return fmt.Errorf("forest: extending a trunk of %d tokens by %d: %w of %d", f.seqs[s].trunk, n, ErrContext, f.context)
+	}
+	f.seqs[s].trunk += int32(n)
+	return nil
+}

@@ -1,0 +1,43 @@
+package forest
+
+// Run is a stretch of keys in scratch: N consecutive slots of one page, which hold N consecutive
+// indices of one attention block.
+type Run struct {
+	Slot, Index, N int32
+}
+
+// Visible appends to dst the live nodes that row i of the step sees in a layer, itself among them, as
+// runs in index order: its ancestors down from the trunk's end, and the rows of its block that come
+// after it. The trunk is visible besides. A node without keys in the layer is left out. It allocates
+// nothing once dst is long enough.
+func (s *Step) Visible(dst []Run, i, layer int) []Run {
+	f := s.forest
+	start := len(dst)
+	r := &s.rows[i]
+	s.path = f.ancestors(s.path[:0], r.Slot)
+	for _, slot := range s.path {
+		if nd := &f.nodes[slot]; nd.layers.Has(layer) {
+			dst = appendRun(dst, start, slot, nd.index)
+		}
+	}
+	if r.Block == 0 {
+		return dst
+	}
+	for j := i + 1; j < len(s.rows); j++ {
+		if o := &s.rows[j]; o.Seq == r.Seq && o.Block == r.Block {
+			dst = appendRun(dst, start, o.Slot, o.Index)
+		}
+	}
+	return dst
+}
+
+func appendRun(dst []Run, start int, slot, index int32) []Run {
+	if n := len(dst); n > start {
+		last := &dst[n-1]
+		if last.Slot+last.N == slot && last.Index+last.N == index && slot%SlotsPerPage != 0 && index%SlotsPerPage != 0 {
+			last.N++
+			return dst
+		}
+	}
+	return append(dst, Run{Slot: slot, Index: index, N: 1})
+}

@@ -1,0 +1,186 @@
+package grove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"grove/engine"
+	"grove/sample"
+	"grove/token"
+	"grove/tokenizer"
+)
+
+// Request asks for a text.
+type Request struct {
+	Prompt    string
+	MaxTokens int      // tokens to generate; 0: until the text or the context ends
+	Sampling  Sampling // the zero value takes the likeliest token; its Seed is ignored
+	Seed      *uint64  // nil: one is drawn, and [Stats] reports it
+	Stop      []string // the text ends before the first of these
+}
+
+// Token is one token of an answer. Text is what it adds to the text: nothing while the bytes of a rune
+// are incomplete or could begin a stop string, and then more than its own.
+type Token struct {
+	ID      token.ID
+	Text    string
+	Logprob float32 // natural logarithm of the model's probability, before temperature and truncation
+}
+
+// Finish says why a text ended.
+type Finish string
+
+// The reasons.
+const (
+	FinishNone    Finish = ""        // it has not: it was cancelled, failed, or goes on
+	FinishStop    Finish = "stop"    // a stop string, or a token that ends the text
+	FinishLength  Finish = "length"  // MaxTokens
+	FinishContext Finish = "context" // the context is full
+)
+
+// Stats is what a generation did so far.
+type Stats struct {
+	PromptTokens int           // begin-of-text included
+	ReusedTokens int           // of these, found in the cache
+	Tokens       int           // generated
+	Prompt       time.Duration // computing the prompt
+	FirstToken   time.Duration // from the call to the first token
+	Generation   time.Duration // from the first token to the last
+	Seed         uint64
+	Finish       Finish
+}
+
+// Generation is an answer on its way. It is for one goroutine.
+type Generation struct {
+	model  *Model
+	ctx    context.Context
+	req    Request
+	prompt []token.ID
+	stats  Stats
+	begun  bool
+}
+
+// Generate prepares an answer; [Generation.Tokens] computes it. It returns an error where the request
+// makes no sense or the prompt does not fit the context. When ctx ends, so does the generation, within
+// a layer's time.
+func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
+	if r.MaxTokens < 0 {
+		return nil, fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
+	}
+	if err := r.Sampling.Validate(); err != nil {
+		return nil, err
+	}
+	ids, err := m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 && m.tokenizer.BOS() != token.None {
+		ids = append(ids, m.tokenizer.BOS())
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("grove: the prompt is empty, and the model has no token that begins a text")
+	}
+	if n := m.engine.Context(); len(ids) > n {
+		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
+	}
+	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
+	g.stats.PromptTokens = len(ids)
+	if r.Seed != nil {
+		g.stats.Seed = *r.Seed
+	} else {
+		g.stats.Seed = sample.RandomSeed()
+	}
+	g.req.Sampling.Seed = g.stats.Seed
+	return g, nil
+}
+
+// Stats returns what the generation did so far.
+func (g *Generation) Stats() Stats { return g.stats }
+
+// Tokens computes the answer and yields its tokens, without the one that ends the text. An error ends
+// it; so does leaving the loop. It can be used once.
+func (g *Generation) Tokens() iter.Seq2[Token, error] {
+	return func(yield func(Token, error) bool) {
+		if g.begun {
+			yield(Token{}, errors.New("grove: a generation's tokens are computed once"))
+			return
+		}
+		g.begun = true
+		if err := g.run(yield); err != nil {
+			yield(Token{}, err)
+		}
+	}
+}
+
+func (g *Generation) run(yield func(Token, error) bool) (err error) {
+	start := time.Now()
+	s, err := g.model.engine.NewSequence(g.req.Sampling, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Append(g.ctx, g.prompt); err != nil {
+		return err
+	}
+	g.stats.ReusedTokens = s.Reused()
+	g.stats.Prompt = time.Since(start)
+	text, err := newTextStream(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
+	if err != nil {
+		return err
+	}
+	var first time.Time
+	for {
+		if g.req.MaxTokens > 0 && g.stats.Tokens == g.req.MaxTokens {
+			g.stats.Finish = FinishLength
+			break
+		}
+		if s.Len() == g.model.engine.Context() {
+			g.stats.Finish = FinishContext
+			break
+		}
+		c, err := s.Next(g.ctx)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		if g.stats.Tokens == 0 {
+			first = now
+			g.stats.FirstToken = now.Sub(start)
+		}
+		g.stats.Tokens++
+		g.stats.Generation = now.Sub(first)
+		if g.model.tokenizer.IsEOG(c.ID) {
+			g.stats.Finish = FinishStop
+			break
+		}
+		piece, stopped, err := text.next(c.ID)
+		if err != nil {
+			return err
+		}
+		if stopped {
+			g.stats.Finish = FinishStop
+		}
+		if !yield(Token{ID: c.ID, Text: piece, Logprob: c.Logprob}, nil) || stopped {
+			return nil
+		}
+	}
+	if rest := text.flush(); rest != "" {
+		yield(Token{ID: token.None, Text: rest}, nil)
+	}
+	return nil
+}
+
+// Text computes the answer and returns it whole. On error it returns what there is besides.
+func (g *Generation) Text() (string, error) {
+	var b []byte
+	for t, err := range g.Tokens() {
+		if err != nil {
+			return string(b), err
+		}
+		b = append(b, t.Text...)
+	}
+	return string(b), nil
+}

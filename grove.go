@@ -1,0 +1,153 @@
+// Package grove decodes language models: open a model file, generate text from a prompt, token by
+// token. For the same file, prompt, settings and seed the tokens and their log-probabilities are the
+// same bit for bit, whatever the number of threads, the size of prefill steps or the load.
+package grove
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"grove/engine"
+	"grove/gguf"
+	"grove/internal/mmap"
+	"grove/internal/par"
+	"grove/model"
+	_ "grove/model/arch" // links the architectures
+	"grove/sample"
+	"grove/tensor"
+	"grove/token"
+	"grove/tokenizer"
+)
+
+// Options says how a model is opened. The zero value is the usual case.
+type Options struct {
+	Context   int    // tokens of a text, prompt included; 0: the model's own, 4096 at most
+	CacheType string // f32, f16 or q8_0; "": f16
+	Threads   int    // 0: as many as there are cores, or as the process may use
+	Parallel  int    // texts that may be generated at a time; 0: 4
+	Chunk     int    // tokens of a prefill step; 0: 512
+}
+
+// Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
+type Sampling = sample.Params
+
+// DefaultSampling returns the settings of `grove run`: temperature 0.8, top-k 40, top-p 0.95, min-p
+// 0.05. Its Seed is 0; [Request.Seed] decides.
+func DefaultSampling() Sampling { return sample.DefaultParams() }
+
+// Model is an open model. It is safe for concurrent use.
+type Model struct {
+	file      *gguf.File
+	pool      *par.Pool
+	model     model.Model
+	engine    *engine.Engine
+	tokenizer *tokenizer.Tokenizer
+}
+
+const defaultParallel = 4
+
+// Open opens a GGUF file. Errors: a *gguf.FormatError for a broken file, a *model.LoadError or
+// *tokenizer.LoadError for one that cannot be run, and those of the file system.
+func Open(path string, o Options) (*Model, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return open(f, o)
+}
+
+// OpenBytes opens a GGUF file that is in memory. The bytes must not change while the model is open.
+func OpenBytes(data []byte, o Options) (*Model, error) {
+	f, err := gguf.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return open(f, o)
+}
+
+func open(f *gguf.File, o Options) (*Model, error) {
+	m := &Model{file: f}
+	if err := mmap.Catch(func() error { return m.load(o) }); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Model) load(o Options) error {
+	cacheType, err := ParseCacheType(o.CacheType)
+	if err != nil {
+		return err
+	}
+	if o.Threads < 0 || o.Parallel < 0 || o.Chunk < 0 || o.Context < 0 {
+		return fmt.Errorf("grove: negative options: %+v", o)
+	}
+	if o.Threads == 0 {
+		o.Threads = par.Threads()
+	}
+	if o.Parallel == 0 {
+		o.Parallel = defaultParallel
+	}
+	m.pool = par.New(o.Threads)
+	if m.model, err = model.Open(m.file, m.pool); err != nil {
+		return err
+	}
+	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
+		return err
+	}
+	m.engine, err = engine.New(m.model, m.pool, engine.Config{
+		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Chunk: o.Chunk,
+	})
+	runtime.GC() // what loading left behind is as large as the vocabulary
+	return err
+}
+
+// ParseCacheType returns the type of cache that a name stands for; "" is F16.
+func ParseCacheType(name string) (tensor.Type, error) {
+	switch strings.ToLower(name) {
+	case "f32":
+		return tensor.F32, nil
+	case "f16", "":
+		return tensor.F16, nil
+	case "q8_0":
+		return tensor.Q8_0, nil
+	}
+	return 0, fmt.Errorf("grove: cache type %q is not known; f32, f16 and q8_0 are", name)
+}
+
+// Close stops the model's threads and unmaps its file. Generations must have ended.
+func (m *Model) Close() error {
+	if m.pool != nil {
+		m.pool.Close()
+	}
+	return m.file.Close()
+}
+
+// Info describes an open model.
+type Info struct {
+	Name, Arch  string
+	Context     int // tokens of a text
+	Vocabulary  int
+	Threads     int
+	WeightBytes int // memory that the weights take
+	CacheBytes  int // memory that the cache can come to use
+}
+
+// Info returns what the model is and what it takes.
+func (m *Model) Info() Info {
+	i := m.model.Info()
+	return Info{
+		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary,
+		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(),
+	}
+}
+
+// Tokenize returns the ids of a text. With special, the tokens that begin and end a text are added as
+// the model's file asks; with plain, special tokens written in the text are taken as text.
+func (m *Model) Tokenize(text string, special, plain bool) ([]token.ID, error) {
+	return m.tokenizer.Encode(nil, text, tokenizer.Options{Special: special, Plain: plain})
+}
+
+// Detokenize returns the text of ids; an id out of range is an error.
+func (m *Model) Detokenize(ids []token.ID) (string, error) { return m.tokenizer.Decode(ids, true) }

@@ -1,0 +1,225 @@
+// Command matmul generates the AVX2 kernels of matrix products: the tiles of float and Q8_0
+// weights, the quantisation of activations, and a plain read loop to compare them with.
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+const (
+	maxRows = 6  // rows of the largest tile: 12 of 16 vector registers accumulate
+	vectors = 2  // vectors of 8 outputs in a group
+	ahead   = 32 // cache lines that software prefetch runs ahead of the weights
+)
+
+func main() {
+	ConstraintExpr("amd64,!purego")
+	floatTile("F32", 4, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) })
+	floatTile("F16", 2, func(m Mem, v reg.VecVirtual) { VCVTPH2PS(m, v) })
+	floatTile("BF16", 2, func(m Mem, v reg.VecVirtual) {
+		VPMOVZXWD(m, v)
+		VPSLLD(U8(16), v, v)
+	})
+	q8Tile()
+	quantize()
+	streamRead()
+	Generate()
+}
+
+// A matrix of rows is addressed through two pointers, to its rows 0 and 3, so that any of 6 rows
+// is one operand.
+type matrix struct{ row0, row3, stride reg.GPVirtual }
+
+// rows returns the matrix at a parameter; stride is in bytes.
+func rows(param string, stride reg.GPVirtual, n int) matrix {
+	m := matrix{row0: GP64(), stride: stride}
+	Load(Param(param), m.row0)
+	if n > 3 {
+		m.row3 = GP64()
+		LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, m.row3)
+		ADDQ(m.row0, m.row3)
+	}
+	return m
+}
+
+func (m matrix) at(row, disp int) Mem {
+	a := Mem{Base: m.row0, Disp: disp}
+	if row >= 3 {
+		a.Base, row = m.row3, row-3
+	}
+	if row > 0 {
+		a.Index, a.Scale = m.stride, uint8(row)
+	}
+	return a
+}
+
+// advance moves all rows by n bytes.
+func (m matrix) advance(n, bytes int) {
+	ADDQ(U8(bytes), m.row0)
+	if n > 3 {
+		ADDQ(U8(bytes), m.row3)
+	}
+}
+
+// strideOf returns a parameter's value times a power of two.
+func strideOf(param string, shift int) reg.GPVirtual {
+	s := GP64()
+	Load(Param(param), s)
+	SHLQ(U8(shift), s)
+	return s
+}
+
+// perRows emits one body for each number of rows, chosen by the parameter n.
+func perRows(body func(n int)) {
+	n := GP64()
+	Load(Param("n"), n)
+	for r := 1; r < maxRows; r++ {
+		CMPQ(n, U8(r))
+		JE(LabelRef(fmt.Sprintf("rows%d", r)))
+	}
+	for r := maxRows; r >= 1; r-- {
+		Label(fmt.Sprintf("rows%d", r))
+		body(r)
+		VZEROUPPER()
+		RET()
+	}
+}
+
+func function(name, signature string, doc ...string) {
+	TEXT(name, NOSPLIT, signature)
+	Pragma("noescape")
+	Doc(doc...)
+}
+
+// floatTile emits the product of n rows by a group of float weights, [k][16 outputs].
+func floatTile(name string, elem int, load func(Mem, reg.VecVirtual)) {
+	fn := "tile" + name + "AVX2"
+	function(fn, "func(dst *float32, stride int, w *byte, k int, x *float32, n int)",
+		fn+" writes the products of n rows (1 to 6) of k > 0 values by a group of "+name+" weights",
+		"to 16 elements of each of n rows of dst, stride elements apart.")
+	perRows(func(n int) {
+		w, k := Load(Param("w"), GP64()), Load(Param("k"), GP64())
+		x := rows("x", strideOf("k", 2), n)
+		acc := accumulators(n)
+		for _, a := range acc {
+			for _, v := range a {
+				VXORPS(v, v, v)
+			}
+		}
+		loop := fmt.Sprintf("loop%d", n)
+		Label(loop)
+		PREFETCHT0(Mem{Base: w, Disp: 64 * ahead})
+		wv := vectorPair()
+		for v := range wv {
+			load(Mem{Base: w, Disp: 8 * elem * v}, wv[v])
+		}
+		for r := range acc {
+			xv := YMM()
+			VBROADCASTSS(x.at(r, 0), xv)
+			for v := range wv {
+				VFMADD231PS(xv, wv[v], acc[r][v])
+			}
+		}
+		ADDQ(U8(8*vectors*elem), w)
+		x.advance(n, 4)
+		DECQ(k)
+		JNZ(LabelRef(loop))
+		dst := rows("dst", strideOf("stride", 2), n)
+		for r := range acc {
+			for v := range acc[r] {
+				VMOVUPS(acc[r][v], dst.at(r, 32*v))
+			}
+		}
+	})
+}
+
+// q8Tile emits the product of n rows by a group of Q8_0 weights.
+//
+// A weight's sign moves to the activation, so that the unsigned by signed multiply-add of bytes
+// applies: its sums of two products stay within 2*128*127, short of saturation.
+func q8Tile() {
+	function("tileQ8AVX2", "func(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)",
+		"tileQ8AVX2 writes the products of n rows (1 to 6) of nb > 0 blocks by a packed group of Q8_0",
+		"weights to 16 elements of each of n rows of dst, stride elements apart.")
+	perRows(func(n int) {
+		w, nb := Load(Param("w"), GP64()), Load(Param("nb"), GP64())
+		x := rows("x", strideOf("nb", 5), n)
+		d := rows("d", strideOf("nb", 2), n)
+		dst := rows("dst", strideOf("stride", 2), n)
+		zero, ones := YMM(), YMM()
+		VXORPS(zero, zero, zero)
+		for r := range n {
+			for v := range vectors {
+				VMOVUPS(zero, dst.at(r, 32*v))
+			}
+		}
+		VPCMPEQW(ones, ones, ones)
+		VPSRLW(U8(15), ones, ones)
+		loop := fmt.Sprintf("loop%d", n)
+		Label(loop)
+		isum := accumulators(n)
+		q8Block(w, x, isum, ones)
+		q8Scale(w, d, dst, isum)
+		ADDQ(U32(scaleBytes+32*8*vectors), w)
+		x.advance(n, 32)
+		d.advance(n, 4)
+		DECQ(nb)
+		JNZ(LabelRef(loop))
+	})
+}
+
+const scaleBytes = 2 * 8 * vectors // half floats at the start of a packed block
+
+// q8Block emits isum = the integer sums of a block.
+func q8Block(w reg.Register, x matrix, isum [][vectors]reg.VecVirtual, ones reg.VecVirtual) {
+	for quad := range 8 {
+		PREFETCHT0(Mem{Base: w, Disp: 64 * (ahead + quad)})
+		for v := range vectors {
+			wv, abs := YMM(), YMM()
+			VMOVDQU(Mem{Base: w, Disp: scaleBytes + 32*(vectors*quad+v)}, wv)
+			VPABSB(wv, abs)
+			for r := range isum {
+				p := YMM()
+				VPBROADCASTD(x.at(r, 4*quad), p)
+				VPSIGNB(wv, p, p)
+				VPMADDUBSW(p, abs, p)
+				if quad == 0 {
+					VPMADDWD(ones, p, isum[r][v])
+					continue
+				}
+				VPMADDWD(ones, p, p)
+				VPADDD(p, isum[r][v], isum[r][v])
+			}
+		}
+	}
+}
+
+// q8Scale emits dst = isum * (dw * dx) + dst for a block.
+func q8Scale(w reg.Register, d, dst matrix, isum [][vectors]reg.VecVirtual) {
+	for v := range vectors {
+		dw := YMM()
+		VCVTPH2PS(Mem{Base: w, Disp: 16 * v}, dw)
+		for r := range isum {
+			scale, acc := YMM(), isum[r][v]
+			VBROADCASTSS(d.at(r, 0), scale)
+			VMULPS(dw, scale, scale)
+			VCVTDQ2PS(acc, acc)
+			VFMADD213PS(dst.at(r, 32*v), scale, acc)
+			VMOVUPS(acc, dst.at(r, 32*v))
+		}
+	}
+}
+
+func accumulators(n int) [][vectors]reg.VecVirtual {
+	acc := make([][vectors]reg.VecVirtual, n)
+	for r := range acc {
+		acc[r] = vectorPair()
+	}
+	return acc
+}
+
+func vectorPair() [vectors]reg.VecVirtual { return [vectors]reg.VecVirtual{YMM(), YMM()} }

@@ -1,0 +1,194 @@
+package kernel
+
+import "grove/tensor"
+
+// PageSlots is the number of slots of a cache page, and of the indices of an attention block (N2).
+const PageSlots = 64
+
+// Queries are N queries of Size values, as a cache format reads them. F is [N, Size] row-major. A
+// Q8_0 cache reads Q and D instead, F rounded as [Rows.Quantize] rounds activations: Q is [N, Size],
+// within ±127, and D is [N, Size/32].
+type Queries struct {
+	N, Size int
+	F       []float32
+	Q       []int8
+	D       []float32
+}
+
+// PutResult says whether a slot was written, and if not, why.
+type PutResult int
+
+const (
+	PutOK        PutResult = iota
+	PutRange               // a value is finite, but beyond the range of the cache's type
+	PutNotFinite           // a value is an infinity or a NaN
+)
+
+// A CacheFormat says how the keys and values of one layer and one key-value head lie in a page of
+// the cache: two blocks of bytes, read and written only by the functions here. All bytes zero is a
+// page of zeros.
+//
+// The functions panic on a caller's mistake (a size that is no multiple of Multiple, slots outside
+// the page, a slice too short) and allocate nothing. They may run concurrently unless one writes a
+// slot or a destination that another reads or writes.
+type CacheFormat struct {
+	Type     tensor.Type
+	Multiple int // head sizes must be a multiple of it
+
+	// KeyBytes and ValueBytes return the bytes of a page's keys and of its values for heads of the
+	// given size, multiples of 32.
+	KeyBytes, ValueBytes func(size int) int
+
+	// Put rounds the key k and the value v, size values each, to the cache's type (N4) and writes
+	// them to a slot. It writes nothing unless the result is PutOK.
+	Put func(keys, values []byte, slot, size int, k, v []float32) PutResult
+
+	// Copy copies a slot, bit for bit, to another slot of the same or another page.
+	Copy func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int)
+
+	// Get reads a slot: the values that Put rounded to.
+	Get func(keys, values []byte, slot, size int, k, v []float32)
+
+	// Scores writes q[j] . key[slot] to dst[j*64+slot] for the queries j in [n0, n1) and the slots
+	// in [lo, hi), and nothing else. A score is one chain over its elements in ascending order, so
+	// it depends on its query and its key only.
+	Scores func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int)
+
+	// Weigh adds weighted values: for the queries j < n and all e < size, dst[j*size+e] takes one
+	// multiply-add for each slot of [lo, hi) in ascending order, with the weight
+	// p[j*64+at+(slot-lo)]. The caller clears dst before the first slots of a block.
+	Weigh func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int)
+}
+
+var cacheFormats = []*CacheFormat{
+	floatCache(tensor.F32, 4),
+	floatCache(tensor.F16, 2),
+	q8Cache(),
+}
+
+// CacheFormatOf returns the cache format of type t, false where there is none.
+func CacheFormatOf(t tensor.Type) (*CacheFormat, bool) {
+	for _, f := range cacheFormats {
+		if f.Type == t {
+			return f, true
+		}
+	}
+	return nil, false
+}
+
+// checkSlot panics unless the slot and the blocks fit a page of f.
+func (f *CacheFormat) checkSlot(keys, values []byte, slot, size int) {
+	f.checkSize(size)
+	if slot < 0 || slot >= PageSlots || len(keys) < f.KeyBytes(size) || len(values) < f.ValueBytes(size) {
+		panic("kernel: slot outside its page")
+	}
+}
+
+func (f *CacheFormat) checkSize(size int) {
+	if size <= 0 || size%f.Multiple != 0 {
+		panic("kernel: head size does not fit the cache type")
+	}
+}
+
+// checkScores panics unless the arguments of Scores fit each other. It does not see what the format
+// reads of the queries.
+func (f *CacheFormat) checkScores(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int) {
+	f.checkSize(size)
+	switch {
+	case n0 < 0 || n0 > n1 || n1 > q.N || q.Size != size:
+		panic("kernel: no such queries")
+	case lo < 0 || lo > hi || hi > PageSlots || len(keys) < f.KeyBytes(size):
+		panic("kernel: slots outside their page")
+	case len(dst) < n1*PageSlots:
+		panic("kernel: scores are too short")
+	}
+}
+
+// checkWeigh panics unless the arguments of Weigh fit each other.
+func (f *CacheFormat) checkWeigh(dst, p []float32, n int, values []byte, lo, hi, at, size int) {
+	f.checkSize(size)
+	switch {
+	case lo < 0 || lo > hi || hi > PageSlots || len(values) < f.ValueBytes(size):
+		panic("kernel: slots outside their page")
+	case n < 0 || at < 0 || at+hi-lo > PageSlots || len(p) < n*PageSlots || len(dst) < n*size:
+		panic("kernel: weights or sums are too short")
+	}
+}
+
+// SoftmaxBlock turns the 64 scores of a block into weights in place and returns their maximum and
+// their sum. A score of -Inf is invisible and weighs 0; at least one must be visible.
+//
+// The order: s = s*scale; where softcap > 0, visible scores become softcap * tanh(s/softcap); max
+// over the block; s = Exp32(s-max); sum by S32. A NaN makes the sum NaN.
+func SoftmaxBlock(s []float32, scale, softcap float32) (max, sum float32) {
+	if len(s) != PageSlots {
+		panic("kernel: a block of scores is not 64 long")
+	}
+	block := (*[PageSlots]float32)(s)
+	if softcap > 0 {
+		capScores(block, scale, softcap)
+		scale = 1
+	}
+	return softmax(block, scale)
+}
+
+func capScoresGo(s *[PageSlots]float32, scale, softcap float32) {
+	for i, x := range s {
+		x = float32(x * scale)
+		if x != negInf {
+			x = float32(softcap * tanh32(x/softcap))
+		}
+		s[i] = x
+	}
+}
+
+func softmaxGo(s *[PageSlots]float32, scale float32) (m, sum float32) {
+	for i, x := range s {
+		s[i] = float32(x * scale)
+	}
+	m = maxOfGo(s[:])
+	for i, x := range s {
+		s[i] = Exp32(x - m)
+	}
+	var p [32]float32
+	for i, x := range s {
+		p[i%32] += x
+	}
+	return m, fold32(&p)
+}
+
+// MergeBlock merges the maximum mb, the sum lb and the weighted values ob of a later block into m, l
+// and o, those of all blocks before it (N2). The values o and ob have equal lengths. The first block
+// is a copy by the caller.
+//
+// The order: M = the larger maximum; a = Exp32(m-M), b = Exp32(mb-M); l = FMA32(lb, b, l*a);
+// o = FMA32(ob, b, o*a).
+func MergeBlock(m, l *float32, o []float32, mb, lb float32, ob []float32) {
+	sameLen(len(o), ob)
+	a, b := mergeSum(m, l, mb, lb)
+	merge(o, a, b, ob)
+}
+
+// mergeSum merges the maximum and the sum of a later part and returns the factors of both parts.
+func mergeSum(m, l *float32, mb, lb float32) (a, b float32) {
+	old := *m
+	if mb > old {
+		*m = mb
+	}
+	a, b = Exp32(old-*m), Exp32(mb-*m)
+	*l = FMA32(lb, b, float32(*l*a))
+	return a, b
+}
+
+func mergeGo(o []float32, a, b float32, ob []float32) {
+	for i, v := range ob {
+		o[i] = FMA32(v, b, float32(o[i]*a))
+	}
+}
+
+// Finish writes the attention's result to dst, which may be o: the weighted values o over their sum
+// l, as o * (1/l). Both have equal lengths.
+func Finish(dst, o []float32, l float32) {
+	sameLen(len(dst), o)
+	scale(dst, o, 1/l)
+}

@@ -1,0 +1,130 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math"
+
+	"grove/quant"
+	"grove/tensor"
+)
+
+// keyLanes is the number of keys that lie interleaved: vector lanes are keys.
+const keyLanes = 8
+
+// floatCache returns the cache format of a float type of width bytes. Keys are [8][size][8]: group
+// of slots, element, slot of the group. Values are [64][size]. A multiply-add a value, from +0.
+func floatCache(t tensor.Type, width int) *CacheFormat {
+	f := &CacheFormat{Type: t, Multiple: 1}
+	f.KeyBytes = func(size int) int { return PageSlots * size * width }
+	f.ValueBytes = f.KeyBytes
+	f.Put = func(keys, values []byte, slot, size int, k, v []float32) PutResult {
+		f.checkSlot(keys, values, slot, size)
+		sameLen(size, k, v)
+		if r := max(putFloat(k, width), putFloat(v, width)); r != PutOK {
+			return r
+		}
+		for e := range size {
+			storeFloat(keys, keyAt(slot, e, size), width, k[e])
+			storeFloat(values, slot*size+e, width, v[e])
+		}
+		return PutOK
+	}
+	f.Get = func(keys, values []byte, slot, size int, k, v []float32) {
+		f.checkSlot(keys, values, slot, size)
+		sameLen(size, k, v)
+		for e := range size {
+			k[e] = loadFloat(keys, keyAt(slot, e, size), width)
+			v[e] = loadFloat(values, slot*size+e, width)
+		}
+	}
+	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int) {
+		f.checkSlot(dstK, dstV, dstSlot, size)
+		f.checkSlot(srcK, srcV, srcSlot, size)
+		copyUnits(dstK, srcK, keyAt(dstSlot, 0, size)*width, keyAt(srcSlot, 0, size)*width, width, size)
+		row := size * width
+		copy(dstV[dstSlot*row:][:row], srcV[srcSlot*row:])
+	}
+	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int) {
+		f.checkScores(dst, q, n0, n1, keys, lo, hi, size)
+		if n0 < n1 && lo < hi {
+			scoresFloat(dst[n0*PageSlots:n1*PageSlots], q.F[n0*size:n1*size], n1-n0, keys, lo, hi, size, width)
+		}
+	}
+	f.Weigh = func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int) {
+		f.checkWeigh(dst, p, n, values, lo, hi, at, size)
+		if n > 0 && lo < hi {
+			weighFloat(dst, p[at:], n, values[lo*size*width:], hi-lo, size, width)
+		}
+	}
+	return f
+}
+
+// putFloat says whether a float type of width bytes can hold x.
+func putFloat(x []float32, width int) PutResult {
+	limit := float32(math.MaxFloat32)
+	if width == 2 {
+		limit = 65520 - 0x1p-8 // the largest float32 that rounds to a finite half
+	}
+	switch m, finite := MaxAbsFinite(x); {
+	case !finite:
+		return PutNotFinite
+	case m > limit:
+		return PutRange
+	}
+	return PutOK
+}
+
+// keyAt returns the place of element e of a slot among the keys of a page.
+func keyAt(slot, e, size int) int { return (slot/keyLanes*size+e)*keyLanes + slot%keyLanes }
+
+// copyUnits copies n units of the given bytes, each at a stride of keyLanes units, from b of src to
+// a of dst.
+func copyUnits(dst, src []byte, a, b, unit, n int) {
+	for i := range n {
+		at := i * unit * keyLanes
+		copy(dst[a+at:a+at+unit], src[b+at:])
+	}
+}
+
+func loadFloat(b []byte, i, width int) float32 {
+	if width == 2 {
+		return half(b[2*i:])
+	}
+	return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+}
+
+func storeFloat(b []byte, i, width int, x float32) {
+	if width == 2 {
+		binary.LittleEndian.PutUint16(b[2*i:], quant.F32ToF16(x))
+		return
+	}
+	binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
+}
+
+// scoresFloatGo writes the scores of n queries for the slots [lo, hi).
+func scoresFloatGo(dst, q []float32, n int, keys []byte, lo, hi, size, width int) {
+	for slot := lo; slot < hi; slot++ {
+		for j := range n {
+			dst[j*PageSlots+slot] = 0
+		}
+		for e := range size {
+			k := loadFloat(keys, keyAt(slot, e, size), width)
+			for j := range n {
+				at := j*PageSlots + slot
+				dst[at] = FMA32(q[j*size+e], k, dst[at])
+			}
+		}
+	}
+}
+
+// weighFloatGo adds the first slots of values, weighted by p, to the sums of n queries.
+func weighFloatGo(dst, p []float32, n int, values []byte, slots, size, width int) {
+	for s := range slots {
+		for e := range size {
+			v := loadFloat(values, s*size+e, width)
+			for j := range n {
+				dst[j*size+e] = FMA32(p[j*PageSlots+s], v, dst[j*size+e])
+			}
+		}
+	}
+}

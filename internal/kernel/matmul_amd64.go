@@ -1,0 +1,85 @@
+//go:build amd64 && !purego
+
+package kernel
+
+import "grove/tensor"
+
+//go:generate go -C _asm run ./matmul -out ../z_matmul_amd64.s -stubs ../z_matmul_amd64.go -pkg kernel
+
+func mulFloat(t tensor.Type, elem int, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+	if !useAVX2 || k == 0 {
+		mulFloatGo(t, elem, dst, stride, w, out, k, g0, g1, x)
+		return
+	}
+	mulAVX2(t, lanes*k*elem, dst, stride, w, out, g0, g1, x)
+}
+
+func mulQ8(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+	if !useAVX2 || k == 0 {
+		mulQ8Go(dst, stride, w, out, k, g0, g1, x)
+		return
+	}
+	mulAVX2(tensor.Q8_0, k/QBlock*q8GroupBytes, dst, stride, w, out, g0, g1, x)
+}
+
+func quantize(q []int8, d []float32, sum []int32, f []float32, nb int) {
+	if !useAVX2 || nb == 0 {
+		quantizeGo(q, d, sum, f, nb)
+		return
+	}
+	quantizeAVX2(&q[0], &d[0], &sum[0], &f[0], nb)
+}
+
+func stream(b []byte) uint64 {
+	const piece = 256
+	n := len(b) / piece
+	if !useAVX2 || n == 0 {
+		return streamGo(b)
+	}
+	return streamAVX2(&b[0], n) + streamGo(b[n*piece:])
+}
+
+const (
+	tileRows   = 6         // rows of the largest tile
+	cacheBytes = 512 << 10 // of weights that stay in the second-level cache while rows stream by
+)
+
+// mulAVX2 multiplies tile by tile: of all rows, evenly sized, by one group after another. Groups
+// are taken in runs that fit a cache, so that many rows read weights from memory once.
+func mulAVX2(t tensor.Type, size int, dst []float32, stride int, w []byte, out, g0, g1 int, x *Rows) {
+	run := max(1, cacheBytes/size)
+	for ; g0 < g1; g0 += run {
+		for r, tiles := 0, (x.N+tileRows-1)/tileRows; tiles > 0; tiles-- {
+			n := (x.N - r + tiles - 1) / tiles
+			for g := g0; g < min(g0+run, g1); g++ {
+				to := dst[r*stride+g*lanes:]
+				group := w[g*size:][:size]
+				if missing := (g+1)*lanes - out; missing > 0 {
+					var whole [tileRows * lanes]float32
+					tileAVX2(t, &whole[0], lanes, &group[0], x, r, n)
+					for i := range n {
+						copy(to[i*stride:][:lanes-missing], whole[i*lanes:])
+					}
+					continue
+				}
+				tileAVX2(t, &to[0], stride, &group[0], x, r, n)
+			}
+			r += n
+		}
+	}
+}
+
+// tileAVX2 multiplies rows [r, r+n) by one whole group.
+func tileAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
+	switch t {
+	case tensor.F32:
+		tileF32AVX2(dst, stride, w, x.K, &x.F[r*x.K], n)
+	case tensor.F16:
+		tileF16AVX2(dst, stride, w, x.K, &x.F[r*x.K], n)
+	case tensor.BF16:
+		tileBF16AVX2(dst, stride, w, x.K, &x.F[r*x.K], n)
+	default:
+		nb := x.K / QBlock
+		tileQ8AVX2(dst, stride, w, nb, &x.Q[r*x.K], &x.D[r*nb], n)
+	}
+}

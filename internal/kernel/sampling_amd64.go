@@ -1,0 +1,39 @@
+//go:build amd64 && !purego
+
+package kernel
+
+//go:generate go -C _asm run ./sampling -out ../z_sampling_amd64.s -stubs ../z_sampling_amd64.go -pkg kernel
+
+// rest returns the values behind the whole blocks of 32, and -Inf.
+func rest(x []float32) (tail [32]float32) {
+	n := copy(tail[:], x[len(x)&^31:])
+	for i := n; i < len(tail); i++ {
+		tail[i] = negInf
+	}
+	return tail
+}
+
+func maxOf(x []float32) float32 {
+	if !useAVX2 {
+		return maxOfGo(x)
+	}
+	tail := rest(x)
+	return maxOfAVX2(x, &tail)
+}
+
+func sumExp(x []float32, m float32) float32 {
+	if !useAVX2 {
+		return sumExpGo(x, m)
+	}
+	tail := rest(x)
+	return sumExpAVX2(x, &tail, m)
+}
+
+func draw(x []float32, invT float32, key Key, first uint32, best *choice) {
+	n := 0
+	if useAVX2 {
+		n = len(x) &^ 7
+		drawAVX2(x, invT, key.A, key.B, first, &best.score, &best.id)
+	}
+	drawGo(x[n:], invT, key, first+uint32(n), best)
+}

@@ -1,0 +1,26 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+func TestStreamRead(t *testing.T) {
+	b := make([]byte, streamCall+700)
+	rnd := newRand(29)
+	for i := range b {
+		b[i] = byte(rnd.Uint32())
+	}
+	eachImpl(t, func(t *testing.T) {
+		for _, n := range []int{0, 7, 8, 255, 256, 257, 600, streamCall, len(b)} {
+			want := uint64(0)
+			piece := b[len(b)-n:]
+			for i := 0; i+8 <= n; i += 8 {
+				want += binary.LittleEndian.Uint64(piece[i:])
+			}
+			if got := StreamRead(piece); got != want {
+				t.Errorf("%d bytes: sum %x, want %x", n, got, want)
+			}
+		}
+	})
+}

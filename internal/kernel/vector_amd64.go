@@ -1,0 +1,98 @@
+//go:build amd64 && !purego
+
+package kernel
+
+//go:generate go -C _asm run ./vector -out ../z_vector_amd64.s -stubs ../z_vector_amd64.go -pkg kernel
+
+// The assembly takes whole vectors; the portable twin takes the rest.
+
+func sumSquares(x []float32) float32 {
+	if !useAVX2 {
+		return sumSquaresGo(x)
+	}
+	var tail [32]float32
+	copy(tail[:], x[len(x)&^31:])
+	return sumSquaresAVX2(x, &tail)
+}
+
+func mulTwice(dst, x []float32, a float32, w []float32) {
+	n := 0
+	if useAVX2 {
+		n = len(x) &^ 7
+		mulTwiceAVX2(dst, x, a, w)
+	}
+	mulTwiceGo(dst[n:], x[n:], a, w[n:])
+}
+
+func add(dst, x []float32) {
+	n := 0
+	if useAVX2 {
+		n = len(x) &^ 7
+		addAVX2(dst, x)
+	}
+	addGo(dst[n:], x[n:])
+}
+
+func scale(dst, x []float32, a float32) {
+	n := 0
+	if useAVX2 {
+		n = len(x) &^ 7
+		scaleAVX2(dst, x, a)
+	}
+	scaleGo(dst[n:], x[n:], a)
+}
+
+func addScaled(dst []float32, a float32, x []float32) {
+	n := 0
+	if useAVX2 {
+		n = len(x) &^ 7
+		addScaledAVX2(dst, a, x)
+	}
+	addScaledGo(dst[n:], a, x[n:])
+}
+
+func siluMul(dst, gate, up []float32) {
+	n := 0
+	if useAVX2 {
+		n = len(gate) &^ 7
+		siluMulAVX2(dst, gate, up)
+	}
+	siluMulGo(dst[n:], gate[n:], up[n:])
+}
+
+func geluMul(dst, gate, up []float32) {
+	n := 0
+	if useAVX2 {
+		n = len(gate) &^ 7
+		geluMulAVX2(dst, gate, up)
+	}
+	geluMulGo(dst[n:], gate[n:], up[n:])
+}
+
+func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {
+	pairs := 0
+	if useAVX2 {
+		if neox {
+			pairs = len(cos) &^ 7
+		} else {
+			pairs = len(cos) &^ 3
+		}
+	}
+	switch {
+	case pairs == 0:
+	case neox:
+		ropeNeoxAVX2(&x[0], heads, size, len(cos), pairs, &cos[0], &sin[0])
+	default:
+		ropePairsAVX2(&x[0], heads, size, pairs, &cos[0], &sin[0])
+	}
+	ropeGo(x, heads, size, pairs, cos, sin, neox)
+}
+
+func maxAbsBits(x []float32) uint32 {
+	n, m := 0, uint32(0)
+	if useAVX2 {
+		n = len(x) &^ 7
+		m = maxAbsBitsAVX2(x)
+	}
+	return max(m, maxAbsBitsGo(x[n:]))
+}

@@ -1,0 +1,23 @@
+//go:build !amd64 || purego
+
+package kernel
+
+func sumSquares(x []float32) float32 { return sumSquaresGo(x) }
+
+func mulTwice(dst, x []float32, a float32, w []float32) { mulTwiceGo(dst, x, a, w) }
+
+func add(dst, x []float32) { addGo(dst, x) }
+
+func scale(dst, x []float32, a float32) { scaleGo(dst, x, a) }
+
+func addScaled(dst []float32, a float32, x []float32) { addScaledGo(dst, a, x) }
+
+func siluMul(dst, gate, up []float32) { siluMulGo(dst, gate, up) }
+
+func geluMul(dst, gate, up []float32) { geluMulGo(dst, gate, up) }
+
+func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {
+	ropeGo(x, heads, size, 0, cos, sin, neox)
+}
+
+func maxAbsBits(x []float32) uint32 { return maxAbsBitsGo(x) }

@@ -1,0 +1,269 @@
+// Package lint holds the tests of the module's own rules: which package may import which, how
+// large files and packages may grow, which functions are banned where, and what must be documented.
+package lint
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// modulePath is what imports of the module's own packages begin with.
+const modulePath = "grove"
+
+// A source is one Go file of the module.
+type source struct {
+	path  string // from the module's root, with slashes
+	dir   string // of its package, "." for the root
+	test  bool
+	lines int
+	file  *ast.File
+}
+
+// A module is all Go files of the module but those that the go command ignores too: testdata,
+// names that begin with a dot or an underscore, nested modules.
+type module struct {
+	fset    *token.FileSet
+	sources []source
+}
+
+func load(root fs.FS) (*module, error) {
+	m := &module{fset: token.NewFileSet()}
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name != "." && ignored(root, name) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if base := path.Base(name); path.Ext(base) != ".go" || base[0] == '_' || base[0] == '.' {
+			return nil
+		}
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(m.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		m.sources = append(m.sources, source{
+			path: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"),
+			lines: bytes.Count(text, []byte("\n")), file: file,
+		})
+		return nil
+	})
+	return m, err
+}
+
+func ignored(root fs.FS, dir string) bool {
+	base := path.Base(dir)
+	_, err := fs.Stat(root, path.Join(dir, "go.mod"))
+	return base[0] == '_' || base[0] == '.' || base == "testdata" || err == nil
+}
+
+// code returns the files that are not tests.
+func (m *module) code() []source {
+	return slices.DeleteFunc(slices.Clone(m.sources), func(s source) bool { return s.test })
+}
+
+// at formats a violation at a place in a file.
+func (m *module) at(n ast.Node, format string, args ...any) string {
+	p := m.fset.Position(n.Pos())
+	return fmt.Sprintf("%s:%d: %s", p.Filename, p.Line, fmt.Sprintf(format, args...))
+}
+
+// checks are the rules by name: each returns its violations, one a line.
+var checks = map[string]func(*module) []string{
+	"imports": checkImports,
+	"sizes":   checkSizes,
+	"floats":  checkFloats,
+	"exits":   checkExits,
+	"docs":    checkDocs,
+	"markers": checkMarkers,
+}
+
+func TestModule(t *testing.T) {
+	m, err := load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(m.sources, func(s source) bool { return s.path == "internal/lint/rooms_test.go" }) {
+		t.Fatal("the module's root is not where it was looked for")
+	}
+	for _, name := range slices.Sorted(maps.Keys(checks)) {
+		t.Run(name, func(t *testing.T) {
+			for _, v := range checks[name](m) {
+				t.Error(v)
+			}
+		})
+	}
+	t.Log("non-test lines\n" + sizeTable(m))
+}
+
+// checkImports holds the order of rooms. Tests may import what they like.
+func checkImports(m *module) (bad []string) {
+	unknown := map[string]bool{}
+	for _, s := range m.sources {
+		rank, room, ok := roomOf(s.dir)
+		if !ok && !unknown[s.dir] {
+			unknown[s.dir] = true
+			bad = append(bad, fmt.Sprintf("%s: package %q has no place in rooms: add it to the list", s.path, s.dir))
+		}
+		if !ok || s.test {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			dir, ours := moduleDir(strings.Trim(spec.Path.Value, `"`))
+			if !ours {
+				continue
+			}
+			switch r, imported, known := roomOf(dir); {
+			case !known:
+				bad = append(bad, m.at(spec, "imports %q, which has no place in rooms", dir))
+			case r <= rank:
+				bad = append(bad, m.at(spec, "%s imports %s, which is not below it", s.dir, dir))
+			case slices.Contains(apart, [2]string{room, imported}):
+				bad = append(bad, m.at(spec, "%s imports %s: models and methods stay apart", s.dir, dir))
+			case strings.HasSuffix(imported, "/*") && !slices.Contains(linkers, room):
+				bad = append(bad, m.at(spec, "%s imports %s instead of using its registry", s.dir, dir))
+			}
+		}
+	}
+	return bad
+}
+
+// moduleDir returns the directory of a package of this module.
+func moduleDir(importPath string) (dir string, ours bool) {
+	if importPath == modulePath {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, modulePath+"/")
+}
+
+const (
+	maxFileLines    = 500
+	maxPackageLines = 3000
+)
+
+// checkSizes limits files and packages; tests and generated files (z_*) do not count.
+func checkSizes(m *module) (bad []string) {
+	for _, s := range m.code() {
+		if s.lines > maxFileLines && !generated(s) {
+			bad = append(bad, fmt.Sprintf("%s: %d lines, more than %d", s.path, s.lines, maxFileLines))
+		}
+	}
+	for dir, n := range packageLines(m) {
+		if n > maxPackageLines {
+			bad = append(bad, fmt.Sprintf("%s: a package of %d lines, more than %d", dir, n, maxPackageLines))
+		}
+	}
+	return bad
+}
+
+func generated(s source) bool { return strings.HasPrefix(path.Base(s.path), "z_") }
+
+func packageLines(m *module) map[string]int {
+	lines := map[string]int{}
+	for _, s := range m.code() {
+		if !generated(s) {
+			lines[s.dir] += s.lines
+		}
+	}
+	return lines
+}
+
+func sizeTable(m *module) string {
+	var b strings.Builder
+	total, lines := 0, packageLines(m)
+	for _, dir := range slices.Sorted(maps.Keys(lines)) {
+		fmt.Fprintf(&b, "%6d  %s\n", lines[dir], dir)
+		total += lines[dir]
+	}
+	fmt.Fprintf(&b, "%6d  total", total)
+	return b.String()
+}
+
+// inexact are the functions of package math whose last bits differ between machines or Go
+// versions, and FMA: chains of multiply-adds go through kernel.FMA32 alone.
+var inexact = strings.Fields(`
+	Acos Acosh Asin Asinh Atan Atan2 Atanh Cbrt Cos Cosh Erf Erfc Erfcinv Erfinv Exp Exp2 Expm1 FMA
+	Gamma Hypot J0 J1 Jn Lgamma Log Log10 Log1p Log2 Pow Sin Sincos Sinh Tan Tanh Y0 Y1 Yn`)
+
+// checkFloats bans inexact functions where bits are promised (N7).
+func checkFloats(m *module) (bad []string) {
+	for _, s := range m.code() {
+		if _, room, ok := roomOf(s.dir); ok && slices.Contains(numeric, room) {
+			bad = append(bad, m.uses(s, "math", inexact, "N7: its bits are not the same everywhere")...)
+		}
+	}
+	return bad
+}
+
+// checkExits leaves the end of the process to commands.
+func checkExits(m *module) (bad []string) {
+	for _, s := range m.code() {
+		if !strings.HasPrefix(s.dir, "cmd/") {
+			const why = "only a command ends the process"
+			bad = append(bad, m.uses(s, "os", []string{"Exit"}, why)...)
+			bad = append(bad, m.uses(s, "log", []string{"Fatal", "Fatalf", "Fatalln"}, why)...)
+		}
+	}
+	return bad
+}
+
+// uses returns where a file names one of the functions of a package of the standard library.
+func (m *module) uses(s source, pkg string, names []string, why string) (bad []string) {
+	local := ""
+	for _, spec := range s.file.Imports {
+		if spec.Path.Value != `"`+pkg+`"` {
+			continue
+		}
+		local = pkg
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		if local == "." {
+			bad = append(bad, m.at(spec, "%s is imported with a dot, which hides its functions from this test", pkg))
+		}
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && local != "" && x.Name == local && slices.Contains(names, sel.Sel.Name) {
+			bad = append(bad, m.at(sel, "%s.%s: %s", pkg, sel.Sel.Name, why))
+		}
+		return true
+	})
+	return bad
+}
+
+// checkMarkers keeps unfinished work out of the code.
+func checkMarkers(m *module) (bad []string) {
+	isMarker := func(word string) bool { return word == "TODO" || word == "FIXME" || word == "XXX" }
+	notLetter := func(r rune) bool { return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') }
+	for _, s := range m.code() {
+		for _, group := range s.file.Comments {
+			for _, c := range group.List {
+				if words := strings.FieldsFunc(c.Text, notLetter); slices.ContainsFunc(words, isMarker) {
+					bad = append(bad, m.at(c, "a mark of unfinished work: %s", c.Text))
+				}
+			}
+		}
+	}
+	return bad
+}

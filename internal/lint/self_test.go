@@ -1,0 +1,155 @@
+package lint
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestChecks plants violations in modules that are otherwise clean, and sees that each is found by
+// its own check alone.
+func TestChecks(t *testing.T) {
+	tests := []struct {
+		name  string
+		path  string
+		text  string
+		check string // which must complain, "" for none
+		want  string // part of its complaint
+	}{
+		{"downwards", "engine/e.go", "package engine\n\nimport _ \"grove/kv\"\n", "", ""},
+		{"leaf", "tensor/t.go", "package tensor\n\nimport _ \"grove/internal/par\"\n", "", ""},
+		{"root may use all", "grove.go", "package grove\n\nimport (\n\t_ \"grove/engine\"\n\t_ \"grove/model/llama\"\n)\n", "", ""},
+		{"upwards", "kv/k.go", "package kv\n\nimport _ \"grove/engine\"\n", "imports", "kv/k.go:3: kv imports engine, which is not below it"},
+		{"the root from below", "kv/k.go", "package kv\n\nimport _ \"grove\"\n", "imports", "kv imports ., which"},
+		{"itself", "kv/k.go", "package kv\n\nimport _ \"grove/kv\"\n", "imports", "kv imports kv, which"},
+		{"one model another", "model/a/a.go", "package a\n\nimport _ \"grove/model/b\"\n", "imports", "model/a imports model/b, which"},
+		{"a leaf imports", "internal/par/p.go", "package par\n\nimport _ \"grove/token\"\n", "imports", "internal/par imports token, which"},
+		{"one leaf another", "internal/par/p.go", "package par\n\nimport _ \"grove/internal/mmap\"\n", "imports", "internal/par imports internal/mmap, which"},
+		{"a method a model", "method/x/x.go", "package x\n\nimport _ \"grove/model/llama\"\n", "imports", "method/x imports model/llama: models and methods stay apart"},
+		{"the interface of methods that of models", "method/m.go", "package method\n\nimport _ \"grove/model\"\n", "imports", "stay apart"},
+		{"a model a method", "model/x/x.go", "package x\n\nimport _ \"grove/method/y\"\n", "imports", "model/x imports method/y, which"},
+		{"past the registry", "engine/e.go", "package engine\n\nimport _ \"grove/model/llama\"\n", "imports", "engine imports model/llama instead of using its registry"},
+		{"no place", "util/u.go", "package util\n", "imports", `util/u.go: package "util" has no place in rooms: add it to the list`},
+		{"only tests, no place", "more/m_test.go", "package more\n", "imports", `package "more" has no place`},
+		{"import of no place", "engine/e.go", "package engine\n\nimport _ \"grove/util\"\n", "imports", `engine/e.go:3: imports "util", which has no place`},
+		{"tests are exempt", "kv/k_test.go", "package kv\n\nimport _ \"grove/engine\"\n", "", ""},
+		{"nested module", "internal/tools/t.go", "package tools\n\nimport _ \"grove/engine\"\n", "", ""},
+		{"generator", "internal/kernel/_asm/g.go", "package main\n\nimport _ \"grove/engine\"\n", "", ""},
+
+		{"500 lines", "kv/k.go", "package kv\n" + strings.Repeat("\n", 499), "", ""},
+		{"501 lines", "kv/k.go", "package kv\n" + strings.Repeat("\n", 500), "sizes", "kv/k.go: 501 lines, more than 500"},
+		{"long test", "kv/k_test.go", "package kv\n" + strings.Repeat("\n", 900), "", ""},
+		{"long generated file", "internal/kernel/z_k.go", "package kernel\n" + strings.Repeat("\n", 4000), "", ""},
+
+		{"sqrt", "compute/c.go", "package compute\n\nimport \"math\"\n\nvar x = math.Sqrt(2)\n", "", ""},
+		{"exp", "compute/c.go", "package compute\n\nimport \"math\"\n\nvar x = math.Exp(2)\n", "floats", "compute/c.go:5: math.Exp: N7"},
+		{"by value", "internal/kernel/k.go", "package kernel\n\nimport \"math\"\n\nvar f = math.Pow\n", "floats", "math.Pow"},
+		{"renamed", "model/llama/l.go", "package llama\n\nimport m \"math\"\n\nvar x = m.FMA(1, 2, 3)\n", "floats", "math.FMA"},
+		{"with a dot", "kv/k.go", "package kv\n\nimport . \"math\"\n\nvar x = Log(2)\n", "floats", "imported with a dot"},
+		{"where bits are not promised", "engine/e.go", "package engine\n\nimport \"math\"\n\nvar x = math.Exp(2)\n", "", ""},
+		{"exp in a test", "sample/s_test.go", "package sample\n\nimport \"math\"\n\nvar x = math.Exp(2)\n", "", ""},
+		{"another package's exp", "sample/s.go", "package sample\n\nimport math \"grove/internal/kernel\"\n\nvar x = math.Exp(2)\n", "", ""},
+
+		{"a command exits", "cmd/grove/main.go", "package main\n\nimport \"os\"\n\nfunc main() { os.Exit(1) }\n", "", ""},
+		{"a library exits", "kv/k.go", "package kv\n\nimport \"os\"\n\nfunc f() { os.Exit(1) }\n", "exits", "kv/k.go:5: os.Exit: only a command"},
+		{"a library logs fatally", "kv/k.go", "package kv\n\nimport \"log\"\n\nfunc f() { log.Fatalf(\"\") }\n", "exits", "log.Fatalf"},
+		{"a test exits", "kv/k_test.go", "package kv\n\nimport \"os\"\n\nfunc f() { os.Exit(1) }\n", "", ""},
+
+		{"documented", "kv/k.go", `package kv
+
+// F does.
+func F() {}
+
+// An A is.
+type A[T any] struct{}
+
+// M does.
+func (*A[T]) M() {}
+
+type b struct{}
+
+func (b) M() {}
+
+// Sizes.
+const (
+	C = 1
+	D = 2
+)
+
+var (
+	V = 1 // V is documented beside it
+	w = 2
+)
+`, "", ""},
+		{"function", "kv/k.go", "package kv\n\nfunc F() {}\n", "docs", "kv/k.go:3: F has no doc comment"},
+		{"function by another name", "kv/k.go", "package kv\n\n// This does.\nfunc F() {}\n", "docs", "the doc comment of F does not begin with its name"},
+		{"type", "kv/k.go", "package kv\n\ntype T int\n", "docs", "T has no doc comment"},
+		{"type in a group", "kv/k.go", "package kv\n\n// T and U are types.\ntype (\n\tT int\n)\n", "docs", "T has no doc comment"},
+		{"method", "kv/k.go", "package kv\n\n// T is.\ntype T[A, B any] int\n\nfunc (*T[A, B]) M() {}\n", "docs", "M has no doc comment"},
+		{"constant", "kv/k.go", "package kv\n\nconst (\n\ta = 1\n\tB = 2\n)\n", "docs", "kv/k.go:5: constant B has no doc comment"},
+		{"variable", "kv/k.go", "package kv\n\nvar V int\n", "docs", "variable V has no doc comment"},
+		{"in a test", "kv/k_test.go", "package kv\n\nfunc F() {}\n", "", ""},
+
+		{"mark", "kv/k.go", "package kv\n\n// TO" + "DO(x): later\n", "markers", "kv/k.go:3: a mark of unfinished work"},
+		{"mark inside", "kv/k.go", "package kv\n\n/* this,\nFIX" + "ME */\n", "markers", "unfinished"},
+		{"not a mark", "kv/k.go", "package kv\n\n// TODOS are XXXL.\nvar x = \"TODO\"\n", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := load(fstest.MapFS{
+				"go.mod":                &fstest.MapFile{},
+				"internal/tools/go.mod": &fstest.MapFile{},
+				tt.path:                 &fstest.MapFile{Data: []byte(tt.text)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, check := range checks {
+				got := strings.Join(check(m), "\n")
+				if name != tt.check && got != "" {
+					t.Errorf("check %s complains: %s", name, got)
+				}
+				if name == tt.check && !strings.Contains(got, tt.want) || name == tt.check && got == "" {
+					t.Errorf("check %s says %q, want %q", name, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestPackageSize(t *testing.T) {
+	fsys := fstest.MapFS{}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		fsys["kv/"+name+".go"] = &fstest.MapFile{Data: []byte("package kv\n" + strings.Repeat("\n", 499))}
+	}
+	check := func(want []string) {
+		t.Helper()
+		m, err := load(fsys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, checkSizes(m)); d != "" {
+			t.Errorf("violations (-want +got):\n%s", d)
+		}
+	}
+	check(nil)
+	fsys["kv/z_generated.go"] = &fstest.MapFile{Data: []byte("package kv\n")}
+	fsys["kv/g_test.go"] = &fstest.MapFile{Data: []byte("package kv\n")}
+	check(nil)
+	fsys["kv/g.go"] = &fstest.MapFile{Data: []byte("package kv\n")}
+	check([]string{"kv: a package of 3001 lines, more than 3000"})
+}
+
+// TestRoomOf guards the reading of families: a room is not its own family.
+func TestRoomOf(t *testing.T) {
+	for dir, want := range map[string]string{
+		"model": "model", "model/llama": "model/*", "modeltest": "modeltest", "method/a/b": "method/*",
+		".": ".", "internal/par": "internal/par", "internal": "", "cmd": "", "kernel": "",
+	} {
+		if _, got, ok := roomOf(dir); got != want || ok != (want != "") {
+			t.Errorf("roomOf(%q) = %q, %v, want %q", dir, got, ok, want)
+		}
+	}
+}

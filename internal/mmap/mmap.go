@@ -1,0 +1,142 @@
+// Package mmap maps files into memory for reading.
+package mmap
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"unsafe"
+)
+
+// Map is a file in memory. Its methods may be called from several goroutines, Close after all
+// use of the data.
+type Map struct {
+	path string
+	data []byte
+}
+
+// Open maps the file at path for reading; where the system cannot, it reads the file whole.
+// Only regular files can be opened. Errors of the system are [os.PathError] values without a package
+// prefix.
+func Open(path string) (*Map, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	size := info.Size()
+	if size != int64(int(size)) {
+		return nil, fmt.Errorf("%s: %d bytes do not fit the address space", path, size)
+	}
+	m := &Map{path: path}
+	if size > 0 { // a mapping cannot be empty
+		if m.data, err = load(f, int(size)); err != nil {
+			return nil, &os.PathError{Op: "map", Path: path, Err: err}
+		}
+		live.Store(m, span{addr(m.data), uintptr(size)})
+	}
+	return m, nil
+}
+
+// Data returns the bytes of the file. They must not be written to, are valid until Close, and
+// follow changes that others make to the file. Where the file has shrunk, reading them faults: see
+// [Catch].
+func (m *Map) Data() []byte { return m.data }
+
+// Release tells the system that the whole pages inside b, a part of Data, are not needed soon, so
+// that they stop counting as this process's memory. The bytes stay valid and are read from the file
+// again when touched. It is a hint: a slice of other memory is ignored, and errors are too.
+func (m *Map) Release(b []byte) {
+	s := span{addr(m.data), uintptr(len(m.data))}
+	if at, ok := s.find(addr(b)); ok && len(b) <= len(m.data)-at {
+		page := os.Getpagesize()
+		from := (at + page - 1) / page * page
+		to := (at + len(b)) / page * page
+		if from < to {
+			release(m.data[from:to])
+		}
+	}
+}
+
+// Close unmaps the file; its data must not be touched any more. A second call does nothing.
+func (m *Map) Close() error {
+	data := m.data
+	if data == nil {
+		return nil
+	}
+	live.Delete(m)
+	m.data = nil
+	if err := unload(data); err != nil {
+		return &os.PathError{Op: "unmap", Path: m.path, Err: err}
+	}
+	return nil
+}
+
+// span is where a mapping lies in memory.
+type span struct{ start, size uintptr }
+
+// find returns the offset of an address in the span.
+func (s span) find(p uintptr) (int, bool) {
+	return int(p - s.start), p >= s.start && p-s.start < s.size
+}
+
+func addr(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// live holds the span of every open, non-empty *Map, for [Catch] to tell their faults from others.
+var live sync.Map
+
+// FaultError says that a byte of a mapped file could not be read, which means that the file
+// has shrunk since it was opened or that its disk failed.
+type FaultError struct {
+	Path   string
+	Offset int64 // of the byte, or of its page where the system tells no more
+}
+
+// Error returns the fault on one line, with the file and the offset.
+func (e *FaultError) Error() string {
+	return fmt.Sprintf("mmap: %s shrank while mapped, or cannot be read, at byte %d", e.Path, e.Offset)
+}
+
+// Catch runs fn and returns its error, or a [*FaultError] where fn read a byte of an open Map that
+// the file no longer has; without Catch such a read ends the process. It covers the calling goroutine
+// only, so every goroutine that reads mapped data needs its own. Any other panic passes through.
+func Catch(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		if fault, ok := r.(interface {
+			error
+			RuntimeError()
+			Addr() uintptr
+		}); ok {
+			if e := lookup(fault.Addr()); e != nil {
+				err = e
+				return
+			}
+		}
+		panic(r)
+	}()
+	return fn()
+}
+
+// lookup returns the fault of an address inside an open Map, or nil.
+func lookup(p uintptr) (e *FaultError) {
+	live.Range(func(m, s any) bool {
+		if at, ok := s.(span).find(p); ok {
+			e = &FaultError{Path: m.(*Map).path, Offset: int64(at)}
+		}
+		return e == nil
+	})
+	return e
+}

@@ -1,0 +1,280 @@
+package par
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// tally counts how often each item ran and checks that no worker index is used twice at once.
+type tally struct {
+	t     *testing.T
+	busy  []atomic.Bool
+	times []atomic.Int32
+}
+
+func newTally(t *testing.T, threads, n int) *tally {
+	return &tally{t: t, busy: make([]atomic.Bool, threads), times: make([]atomic.Int32, n)}
+}
+
+func (c *tally) Do(worker, item int) {
+	if !c.busy[worker].CompareAndSwap(false, true) {
+		c.t.Errorf("worker %d does two items at once", worker)
+	}
+	c.times[item].Add(1)
+	c.busy[worker].Store(false)
+}
+
+func (c *tally) check() {
+	c.t.Helper()
+	for i := range c.times {
+		if got := c.times[i].Load(); got != 1 {
+			c.t.Fatalf("item %d of %d ran %d times, want once", i, len(c.times), got)
+		}
+	}
+}
+
+func TestRunDoesEveryItemOnce(t *testing.T) {
+	for _, threads := range []int{0, 1, 2, 3, 8} {
+		t.Run(fmt.Sprint("threads=", threads), func(t *testing.T) {
+			p := New(threads)
+			defer p.Close()
+			for round := range 300 {
+				for _, n := range []int{0, 1, 2, 3, 7, 64} {
+					c := newTally(t, p.Threads(), n)
+					p.Run(n, c)
+					c.check()
+				}
+				if round%100 == 0 {
+					time.Sleep(3 * spin) // let the workers fall asleep
+				}
+			}
+		})
+	}
+}
+
+func TestRunsTakeTurns(t *testing.T) {
+	p := New(2)
+	defer p.Close()
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for range 200 {
+				c := newTally(t, p.Threads(), 5)
+				p.Run(5, c)
+				c.check()
+			}
+		})
+	}
+	callers.Wait()
+}
+
+func TestMoreThreadsThanProcessors(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	p := New(4)
+	defer p.Close()
+	for range 200 {
+		c := newTally(t, p.Threads(), 16)
+		p.Run(16, c)
+		c.check()
+	}
+}
+
+// rendezvous needs two threads at once: its two items wait for each other.
+type rendezvous struct{ meet sync.WaitGroup }
+
+func (r *rendezvous) Do(_, _ int) {
+	r.meet.Done()
+	r.meet.Wait()
+}
+
+func TestItemsRunAtOnce(t *testing.T) {
+	p := New(2)
+	defer p.Close()
+	for range 50 {
+		var r rendezvous
+		r.meet.Add(2)
+		p.Run(2, &r)
+	}
+}
+
+// slow keeps the other thread, which waits for it, long enough to fall asleep.
+type slow struct{ item int }
+
+func (s slow) Do(_, item int) {
+	if item == s.item {
+		time.Sleep(4 * spin)
+	}
+}
+
+func TestSleepersWake(t *testing.T) {
+	p := New(2)
+	defer p.Close()
+	for round := range 40 {
+		p.Run(2, slow{item: round % 2})
+	}
+}
+
+type bomb struct {
+	*tally
+	item int
+}
+
+func (b bomb) Do(worker, item int) {
+	b.tally.Do(worker, item)
+	if item == b.item {
+		panic(fmt.Sprint("item ", item))
+	}
+}
+
+func TestPanicReachesTheCaller(t *testing.T) {
+	for _, threads := range []int{1, 2, 4} {
+		p := New(threads)
+		defer p.Close()
+		for item := range 20 {
+			c := newTally(t, p.Threads(), 20)
+			got := func() (value any) {
+				defer func() { value = recover() }()
+				p.Run(20, bomb{c, item})
+				return nil
+			}()
+			if want := fmt.Sprint("item ", item); got != want {
+				t.Fatalf("threads %d: Run panicked with %v, want %q", threads, got, want)
+			}
+			after := newTally(t, p.Threads(), 20)
+			p.Run(20, after)
+			after.check()
+		}
+	}
+}
+
+func TestClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 20 {
+		p := New(4)
+		p.Run(8, newTally(t, 4, 8))
+		p.Close()
+		p.Close()
+		c := newTally(t, 1, 8)
+		p.Run(8, c)
+		c.check()
+	}
+	// A goroutine that has told Close that it is done may take a moment to be gone.
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%d goroutines before, %d after Close", before, runtime.NumGoroutine())
+}
+
+type empty struct{}
+
+func (*empty) Do(_, _ int) {}
+
+func TestRunAllocatesNothing(t *testing.T) {
+	p := New(2)
+	defer p.Close()
+	task := new(empty)
+	if got := testing.AllocsPerRun(1000, func() { p.Run(4, task) }); got != 0 {
+		t.Errorf("Run allocates %v times, want 0", got)
+	}
+}
+
+func TestCgroupQuota(t *testing.T) {
+	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	const v1 = "5:memory:/docker/x\n4:cpu,cpuacct:/docker/x\n1:cpuset:/docker/x\n"
+	tests := []struct {
+		name string
+		root fstest.MapFS
+		want int // 0: no quota
+	}{
+		{"no control groups", fstest.MapFS{}, 0},
+		{"v2 without limit", fstest.MapFS{
+			"proc/self/cgroup":      file("0::/\n"),
+			"sys/fs/cgroup/cpu.max": file("max 100000\n"),
+		}, 0},
+		{"v2 exactly two", fstest.MapFS{
+			"proc/self/cgroup":      file("0::/\n"),
+			"sys/fs/cgroup/cpu.max": file("200000 100000\n"),
+		}, 2},
+		{"v2 a half counts as one", fstest.MapFS{
+			"proc/self/cgroup":      file("0::/\n"),
+			"sys/fs/cgroup/cpu.max": file("50000 100000\n"),
+		}, 1},
+		{"v2 parent is tighter", fstest.MapFS{
+			"proc/self/cgroup":              file("0::/a/b\n"),
+			"sys/fs/cgroup/a/b/cpu.max":     file("800000 100000\n"),
+			"sys/fs/cgroup/a/cpu.max":       file("250000 100000\n"),
+			"sys/fs/cgroup/other/b/cpu.max": file("100000 100000\n"),
+		}, 3},
+		{"v2 path of the host", fstest.MapFS{
+			"proc/self/cgroup":      file("0::/../../kubepods/pod1\n"),
+			"sys/fs/cgroup/cpu.max": file("400000 100000\n"),
+		}, 4},
+		{"v1", fstest.MapFS{
+			"proc/self/cgroup": file(v1),
+			"sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.cfs_quota_us":  file("150000\n"),
+			"sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.cfs_period_us": file("100000\n"),
+		}, 2},
+		{"v1 without limit", fstest.MapFS{
+			"proc/self/cgroup":                            file(v1),
+			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us":  file("-1\n"),
+			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": file("100000\n"),
+		}, 0},
+		{"nonsense", fstest.MapFS{
+			"proc/self/cgroup":      file("0\n::\n0::/x\n"),
+			"sys/fs/cgroup/cpu.max": file("lots of it"),
+		}, 0},
+		{"zero period", fstest.MapFS{
+			"proc/self/cgroup":      file("0::/\n"),
+			"sys/fs/cgroup/cpu.max": file("100000 0\n"),
+		}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := cgroupQuota(tt.root)
+			if got != tt.want || ok != (tt.want > 0) {
+				t.Errorf("cgroupQuota = %d, %v, want %d", got, ok, tt.want)
+			}
+		})
+	}
+}
+
+func TestThreads(t *testing.T) {
+	if got := Threads(); got < 1 || got > runtime.NumCPU() {
+		t.Errorf("Threads() = %d, want 1 to %d", got, runtime.NumCPU())
+	}
+}
+
+func BenchmarkRunEmpty(b *testing.B) {
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprint("threads=", threads), func(b *testing.B) {
+			p := New(threads)
+			defer p.Close()
+			task := new(empty)
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Run(threads, task)
+			}
+		})
+	}
+}
+
+// BenchmarkRunAsleep is the cost of a Run that finds the workers asleep.
+func BenchmarkRunAsleep(b *testing.B) {
+	p := New(2)
+	defer p.Close()
+	task := new(empty)
+	for b.Loop() {
+		b.StopTimer()
+		time.Sleep(5 * spin)
+		b.StartTimer()
+		p.Run(2, task)
+	}
+}

@@ -1,0 +1,39 @@
+package kv
+
+import (
+	"grove/forest"
+	"grove/internal/kernel"
+)
+
+// layerPage returns the bytes of a layer in a page of the trunk.
+func (k *Cache) layerPage(t *trunk, layer, page int) []byte {
+	pl := &k.places[layer]
+	pool := k.groups[pl.group].pool
+	return pool.bytes(t.tables[pl.group][page])[pl.inPage : pl.inPage+pl.bytes]
+}
+
+// layerScratch returns the bytes of a layer in a page of scratch.
+func (k *Cache) layerScratch(layer, page int) []byte {
+	pl := &k.places[layer]
+	at := page*k.scratchBytes + pl.inScratch
+	return k.scratch[at : at+pl.bytes]
+}
+
+// Page returns the keys and values that a layer holds of 64 consecutive tokens of a trunk, those of
+// head 0 first; [kernel.CacheFormat] describes them. The page must lie within the trunk and the
+// layer's window. Valid until the next verb; read only.
+func (k *Cache) Page(s forest.Seq, layer, page int) []byte {
+	return k.layerPage(&k.seqs[s], layer, page)
+}
+
+// Scratch returns the keys and values that a layer holds of 64 consecutive slots of live rows.
+func (k *Cache) Scratch(layer, page int) []byte { return k.layerScratch(layer, page) }
+
+// Put rounds and writes the key and the value of one head of a live row (N4).
+func (k *Cache) Put(layer int, slot int32, head int, key, value []float32) kernel.PutResult {
+	size := k.config.Layers[layer].Size
+	kb := k.Format.KeyBytes(size)
+	stride := kb + k.Format.ValueBytes(size)
+	b := k.layerScratch(layer, int(slot)/PageTokens)[head*stride : (head+1)*stride]
+	return k.Format.Put(b[:kb], b[kb:], int(slot)%PageTokens, size, key, value)
+}

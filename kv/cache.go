@@ -1,0 +1,193 @@
+// Package kv stores the keys and values of a forest. Committed tokens lie in pages of 64 indices,
+// which sequences share by a hash of everything that led to them; live rows lie in scratch until they
+// are committed or dropped. A page and a scratch page have the same layout, so attention reads both
+// alike (N2), and a row's bytes are final when it is written (N4): committing copies them.
+package kv
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"grove/forest"
+	"grove/internal/kernel"
+	"grove/tensor"
+)
+
+// PageTokens is the number of indices that a page covers, equal to the attention block (N2).
+const PageTokens = kernel.PageSlots
+
+// ErrFull reports that no page is free.
+var ErrFull = errors.New("cache is full")
+
+// ErrPassed reports keys that a sliding window has passed and that are no longer stored.
+var ErrPassed = errors.New("keys behind the sliding window are gone")
+
+// Layer describes what one layer of the model stores.
+type Layer struct {
+	KVHeads int
+	Size    int // values of a head
+	Window  int // 0: every earlier token is seen; w: the last w tokens, the row's own among them
+}
+
+// Config says what a cache holds.
+type Config struct {
+	Layers   []Layer
+	Type     tensor.Type // F32, F16 or Q8_0
+	Context  int         // indices of a sequence
+	Tokens   int         // tokens of all trunks together; rounded up to pages
+	Seqs     int         // sequences at a time, for the size of window groups
+	Scratch  int         // live rows; rounded up to pages
+	Identity string      // whatever decides the bytes: model file, rotary settings, numerics version
+}
+
+// group is the layers that keep the same tokens: all, or those of a window.
+type group struct {
+	window int
+	pool   *pool
+}
+
+// place is where a layer's keys lie.
+type place struct {
+	group     int
+	inPage    int // offset of the layer in a page of its group
+	inScratch int // offset of the layer in a page of scratch
+	bytes     int
+}
+
+// Cache is a forest with its keys and values. It is not safe for concurrent use, except that
+// [Cache.Put] may run for different rows and heads at a time.
+type Cache struct {
+	Forest *forest.Forest
+	Format *kernel.CacheFormat
+
+	config       Config
+	groups       []group
+	places       []place
+	scratch      []byte
+	scratchBytes int // of one scratch page
+	seqs         []trunk
+}
+
+// trunk is what the cache knows of a sequence: its page table in each group, and what its tokens are.
+type trunk struct {
+	tables  [][]int32 // by group, then by page; noPage where a window has passed
+	entries []forest.Entry
+	hashes  []digest // of the sealed pages
+	private int      // pages from this one on are not shared: some row saw more than its ancestors
+	salt    digest
+}
+
+// New makes an empty cache. It returns an error that names the layer or setting that cannot be stored.
+func New(c Config) (*Cache, error) {
+	format, ok := kernel.CacheFormatOf(c.Type)
+	if !ok {
+		return nil, fmt.Errorf("kv: cache type %v is not supported; F32, F16 and Q8_0 are", c.Type)
+	}
+	if c.Context < 1 || c.Tokens < 1 || c.Seqs < 1 || c.Scratch < 1 {
+		return nil, fmt.Errorf("kv: a cache for %d indices, %d tokens, %d sequences and %d rows", c.Context, c.Tokens, c.Seqs, c.Scratch)
+	}
+	f, err := forest.New(len(c.Layers), c.Context, c.Scratch)
+	if err != nil {
+		return nil, err
+	}
+	k := &Cache{Forest: f, Format: format, config: c, places: make([]place, len(c.Layers))}
+	sizes := []int{}
+	for l, layer := range c.Layers {
+		if layer.Size < 1 || layer.Size%format.Multiple != 0 {
+			return nil, fmt.Errorf("kv: cache type %v needs heads of a multiple of %d values; layer %d has %d (use --cache-type f16 or f32)",
+				c.Type, format.Multiple, l, layer.Size)
+		}
+		g := k.groupOf(layer.Window)
+		if g == len(sizes) {
+			sizes = append(sizes, 0)
+		}
+		n := layer.KVHeads * (format.KeyBytes(layer.Size) + format.ValueBytes(layer.Size))
+		k.places[l] = place{group: g, inPage: sizes[g], inScratch: k.scratchBytes, bytes: n}
+		sizes[g] += n
+		k.scratchBytes += n
+	}
+	for g := range k.groups {
+		k.groups[g].pool = newPool(k.groupPages(g), sizes[g])
+	}
+	k.scratch = make([]byte, f.Slots()/PageTokens*k.scratchBytes)
+	return k, nil
+}
+
+func (k *Cache) groupOf(window int) int {
+	for g := range k.groups {
+		if k.groups[g].window == window {
+			return g
+		}
+	}
+	k.groups = append(k.groups, group{window: window})
+	return len(k.groups) - 1
+}
+
+// groupPages returns how many pages a group needs: a window group keeps what its sequences see and
+// what one step commits, twice, so that the last pages of finished sequences can be found again.
+func (k *Cache) groupPages(g int) int {
+	all := pagesOf(k.config.Tokens) + k.config.Seqs // a partial page for each sequence
+	w := k.groups[g].window
+	if w == 0 {
+		return all
+	}
+	return min(all, 2*k.config.Seqs*(pagesOf(w)+1)+pagesOf(k.config.Scratch)+1)
+}
+
+func pagesOf(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
+
+// Bytes returns the memory that the cache can come to use.
+func (k *Cache) Bytes() int {
+	n := len(k.scratch)
+	for _, g := range k.groups {
+		n += len(g.pool.memory)
+	}
+	return n
+}
+
+// Config returns what the cache was made for.
+func (k *Cache) Config() Config { return k.config }
+
+// NewSeq opens an empty sequence. Sequences share pages only where their salts are equal.
+func (k *Cache) NewSeq(salt string) forest.Seq {
+	s := k.Forest.NewSeq()
+	for int(s) >= len(k.seqs) {
+		k.seqs = append(k.seqs, trunk{tables: make([][]int32, len(k.groups))})
+	}
+	t := &k.seqs[s]
+	h := sha256.New()
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(k.config.Identity)))
+	h.Write(n[:])
+	h.Write([]byte(k.config.Identity))
+	h.Write([]byte{byte(k.config.Type)})
+	h.Write([]byte(salt))
+	h.Sum(t.salt[:0])
+	t.private = noPage
+	return s
+}
+
+// CloseSeq drops the sequence. Its sealed pages stay findable until their memory is needed.
+func (k *Cache) CloseSeq(s forest.Seq) error {
+	if err := k.Forest.CloseSeq(s); err != nil {
+		return err
+	}
+	t := &k.seqs[s]
+	k.dropPages(t, 0)
+	t.entries, t.hashes = t.entries[:0], t.hashes[:0]
+	return nil
+}
+
+// dropPages gives back the pages from first on, last page first: a prefix outlives what hangs from it.
+func (k *Cache) dropPages(t *trunk, first int) {
+	for g := range t.tables {
+		for p := len(t.tables[g]) - 1; p >= first; p-- {
+			if id := t.tables[g][p]; id != noPage {
+				k.groups[g].pool.drop(id)
+			}
+		}
+		t.tables[g] = t.tables[g][:min(first, len(t.tables[g]))]
+	}
+}

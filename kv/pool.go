@@ -1,0 +1,136 @@
+package kv
+
+import "crypto/sha256"
+
+// digest names the content of a sealed page and of everything before it.
+type digest [sha256.Size]byte
+
+// pool owns the pages of one layer group: fixed memory, reference counts, and the sealed pages that
+// nobody uses now but a later sequence may, least recently used first.
+//
+//	K1  a page with references is in no list; one without is in free (no hash) or in the idle list (hash)
+//	K2  the bytes of a page with a hash never change
+type pool struct {
+	pageBytes int
+	memory    []byte
+	pages     []page
+	free      []int32
+	byHash    map[digest]int32
+	oldest    int32 // ends of the idle list
+	newest    int32
+}
+
+type page struct {
+	refs       int32
+	hashed     bool
+	hash       digest
+	prev, next int32 // in the idle list
+}
+
+const noPage = -1
+
+func newPool(n, pageBytes int) *pool {
+	p := &pool{
+		pageBytes: pageBytes, memory: make([]byte, n*pageBytes), pages: make([]page, n),
+		free: make([]int32, n), byHash: make(map[digest]int32, n), oldest: noPage, newest: noPage,
+	}
+	for i := range p.free {
+		p.free[i] = int32(n - 1 - i) // page 0 is taken first: untouched memory is no memory
+	}
+	return p
+}
+
+// bytes returns the memory of a page.
+func (p *pool) bytes(id int32) []byte {
+	at := int(id) * p.pageBytes
+	return p.memory[at : at+p.pageBytes : at+p.pageBytes]
+}
+
+// available returns how many pages take can give.
+func (p *pool) available() int {
+	n := len(p.free)
+	for id := p.oldest; id != noPage; id = p.pages[id].next {
+		n++
+	}
+	return n
+}
+
+// take returns a page with one reference, forgetting the oldest idle one where none is free.
+func (p *pool) take() (int32, bool) {
+	if n := len(p.free); n > 0 {
+		id := p.free[n-1]
+		p.free = p.free[:n-1]
+		p.pages[id] = page{refs: 1}
+		return id, true
+	}
+	id := p.oldest
+	if id == noPage {
+		return noPage, false
+	}
+	p.unlink(id)
+	delete(p.byHash, p.pages[id].hash)
+	p.pages[id] = page{refs: 1}
+	return id, true
+}
+
+// share adds a reference to the page with the hash, if there is one.
+func (p *pool) share(h digest) (int32, bool) {
+	id, ok := p.byHash[h]
+	if ok {
+		p.retain(id)
+	}
+	return id, ok
+}
+
+func (p *pool) retain(id int32) {
+	if p.pages[id].refs == 0 {
+		p.unlink(id)
+	}
+	p.pages[id].refs++
+}
+
+// drop takes one reference away. A sealed page stays findable until its memory is needed.
+func (p *pool) drop(id int32) {
+	pg := &p.pages[id]
+	if pg.refs--; pg.refs > 0 {
+		return
+	}
+	if !pg.hashed {
+		p.free = append(p.free, id)
+		return
+	}
+	pg.prev, pg.next = p.newest, noPage
+	if p.newest == noPage {
+		p.oldest = id
+	} else {
+		p.pages[p.newest].next = id
+	}
+	p.newest = id
+}
+
+// unlink takes a page out of the idle list.
+func (p *pool) unlink(id int32) {
+	pg := &p.pages[id]
+	if pg.prev == noPage {
+		p.oldest = pg.next
+	} else {
+		p.pages[pg.prev].next = pg.next
+	}
+	if pg.next == noPage {
+		p.newest = pg.prev
+	} else {
+		p.pages[pg.next].prev = pg.prev
+	}
+}
+
+// seal names a full page, so that other sequences find it. Where an equal page has the name already,
+// the caller's reference moves to that one: equal names mean equal bytes.
+func (p *pool) seal(id int32, h digest) int32 {
+	if other, ok := p.share(h); ok {
+		p.drop(id)
+		return other
+	}
+	p.pages[id].hashed, p.pages[id].hash = true, h
+	p.byHash[h] = id
+	return id
+}

@@ -1,0 +1,277 @@
+package kv
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"grove/forest"
+	"grove/token"
+)
+
+// Commit appends the path from the trunk's end to n to the trunk, copying its keys and values, and
+// drops the live nodes that do not descend from n. It returns an error, and changes nothing, where n is
+// not live, a row of the path is incomplete, or no page is free.
+func (k *Cache) Commit(s forest.Seq, n forest.Node) error {
+	path, err := k.Forest.Committable(s, n)
+	if err != nil || len(path) == 0 {
+		return err
+	}
+	if err := k.append(s, path); err != nil {
+		return err
+	}
+	return k.Forest.Commit(s, n)
+}
+
+// append copies the rows of a path behind the trunk of s; the forest follows.
+func (k *Cache) append(s forest.Seq, path []int32) error {
+	t := &k.seqs[s]
+	length := len(t.entries)
+	if err := k.reserve(t, length+len(path)); err != nil {
+		return err
+	}
+	for i, slot := range path {
+		at := length + i
+		e, shared := k.Forest.SlotEntry(slot)
+		if !shared && t.private == noPage {
+			t.private = at / PageTokens
+		}
+		k.copySlot(t, at, slot)
+		t.entries = append(t.entries, e)
+		if len(t.entries)%PageTokens == 0 {
+			k.seal(t)
+		}
+	}
+	k.passWindows(t)
+	return nil
+}
+
+// reserve gives the trunk pages for its first n tokens in every group, or none at all.
+func (k *Cache) reserve(t *trunk, n int) error {
+	for g := range k.groups {
+		need := pagesOf(n) - len(t.tables[g])
+		if p := k.groups[g].pool; need > len(p.free) && need > p.available() {
+			return fmt.Errorf("kv: %d more pages of %d tokens: %w", need, PageTokens, ErrFull)
+		}
+	}
+	for g := range k.groups {
+		for len(t.tables[g]) < pagesOf(n) {
+			id, _ := k.groups[g].pool.take()
+			t.tables[g] = append(t.tables[g], id)
+		}
+	}
+	return nil
+}
+
+// copySlot copies a scratch slot to the place of index at in every layer.
+func (k *Cache) copySlot(t *trunk, at int, slot int32) {
+	for l := range k.places {
+		from := k.layerScratch(l, int(slot)/PageTokens)
+		to := k.layerPage(t, l, at/PageTokens)
+		size := k.config.Layers[l].Size
+		kb := k.Format.KeyBytes(size)
+		stride := kb + k.Format.ValueBytes(size)
+		for h := 0; h < len(from); h += stride {
+			k.Format.Copy(to[h:h+kb], to[h+kb:h+stride], at%PageTokens, from[h:h+kb], from[h+kb:h+stride], int(slot)%PageTokens, size)
+		}
+	}
+}
+
+// seal names the page that has just become full.
+func (k *Cache) seal(t *trunk) {
+	p := len(t.entries)/PageTokens - 1
+	prev := t.salt
+	if p > 0 {
+		prev = t.hashes[p-1]
+	}
+	h := chain(prev, t.entries[p*PageTokens:])
+	t.hashes = append(t.hashes, h)
+	if t.private != noPage && p >= t.private {
+		return
+	}
+	for g := range k.groups {
+		t.tables[g][p] = k.groups[g].pool.seal(t.tables[g][p], h)
+	}
+}
+
+// chain is the hash of a page's entries and of all that came before them.
+func chain(prev digest, entries []forest.Entry) digest {
+	var b [len(prev) + PageTokens*16]byte
+	copy(b[:], prev[:])
+	for i, e := range entries {
+		binary.LittleEndian.PutUint64(b[len(prev)+16*i:], e.A)
+		binary.LittleEndian.PutUint64(b[len(prev)+16*i+8:], e.B)
+	}
+	return sha256.Sum256(b[:])
+}
+
+// firstSeen returns the first page that a row at index n still sees in a group.
+func (k *Cache) firstSeen(g, n int) int {
+	w := k.groups[g].window
+	if w == 0 || n < w {
+		return 0
+	}
+	return (n - w + 1) / PageTokens
+}
+
+// passWindows gives back the pages that no row behind the trunk can see.
+func (k *Cache) passWindows(t *trunk) {
+	for g := range k.groups {
+		table := t.tables[g]
+		for p := k.firstSeen(g, len(t.entries)) - 1; p >= 0 && table[p] != noPage; p-- {
+			k.groups[g].pool.drop(table[p])
+			table[p] = noPage
+		}
+	}
+}
+
+// Drop ends the life of a live node and of those that descend from it; [forest.Trunk] drops all.
+func (k *Cache) Drop(s forest.Seq, n forest.Node) error { return k.Forest.Drop(s, n) }
+
+// Truncate drops every live node and cuts the trunk to n tokens. Where a sliding window has passed
+// keys that a row at index n sees, and no other sequence holds them, it returns [ErrPassed] and
+// changes nothing: the caller starts from a shorter prefix, in the end from 0, which always works.
+func (k *Cache) Truncate(s forest.Seq, n int) error {
+	length := k.Forest.Len(s)
+	if n == length || n < 0 || n > length {
+		return k.Forest.Truncate(s, n)
+	}
+	t := &k.seqs[s]
+	if err := k.recall(t, n); err != nil {
+		return err
+	}
+	if n%PageTokens != 0 {
+		if err := k.unseal(t, n); err != nil {
+			return err
+		}
+	}
+	k.dropPages(t, pagesOf(n))
+	t.entries = t.entries[:n]
+	t.hashes = t.hashes[:n/PageTokens]
+	if t.private >= pagesOf(n) {
+		t.private = noPage
+	}
+	return k.Forest.Truncate(s, n)
+}
+
+// recall finds the pages again that windows have passed and a row at index n sees, or none of them.
+func (k *Cache) recall(t *trunk, n int) error {
+	for g := range k.groups {
+		for p := k.firstSeen(g, n); p < pagesOf(n) && t.tables[g][p] == noPage; p++ {
+			_, ok := k.groups[g].pool.byHash[t.hashes[p]]
+			if !ok || t.private != noPage && p >= t.private {
+				return fmt.Errorf("kv: truncating to %d tokens: %w", n, ErrPassed)
+			}
+		}
+	}
+	for g := range k.groups {
+		for p := k.firstSeen(g, n); p < pagesOf(n) && t.tables[g][p] == noPage; p++ {
+			t.tables[g][p], _ = k.groups[g].pool.share(t.hashes[p])
+		}
+	}
+	return nil
+}
+
+// unseal gives the trunk a page of its own for its last, now partial, page: a page that others know by
+// its hash does not change (K2).
+func (k *Cache) unseal(t *trunk, n int) error {
+	p := n / PageTokens
+	for g := range k.groups {
+		pool := k.groups[g].pool
+		if id := t.tables[g][p]; pool.pages[id].refs == 1 && !pool.pages[id].hashed {
+			continue
+		}
+		id, ok := pool.take()
+		if !ok {
+			return fmt.Errorf("kv: a page for the last of %d tokens: %w", n, ErrFull)
+		}
+		copy(pool.bytes(id), pool.bytes(t.tables[g][p]))
+		pool.drop(t.tables[g][p])
+		t.tables[g][p] = id
+	}
+	return nil
+}
+
+// Fork opens a sequence whose trunk is the trunk of s and the path to n. Full pages are shared, the
+// rest is copied; s keeps its live nodes.
+func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
+	path, err := k.Forest.Committable(s, n)
+	if err != nil {
+		return 0, err
+	}
+	c := k.NewSeq("")
+	from, to := &k.seqs[s], &k.seqs[c]
+	to.salt, to.private = from.salt, from.private
+	to.entries = append(to.entries[:0], from.entries...)
+	to.hashes = append(to.hashes[:0], from.hashes...)
+	for g := range k.groups {
+		for _, id := range from.tables[g] {
+			if id != noPage {
+				k.groups[g].pool.retain(id)
+			}
+			to.tables[g] = append(to.tables[g], id)
+		}
+	}
+	err = k.Forest.Extend(c, len(to.entries))
+	if err == nil && len(to.entries)%PageTokens != 0 {
+		err = k.unseal(to, len(to.entries))
+	}
+	if err == nil {
+		err = k.append(c, path)
+	}
+	if err == nil {
+		err = k.Forest.Extend(c, len(path))
+	}
+	if err != nil {
+		return 0, errors.Join(err, k.CloseSeq(c))
+	}
+	return c, nil
+}
+
+// Reuse gives an empty sequence the longest prefix of ids whose pages are stored in every group, one
+// token short of all at the most, and returns its length: a row that is computed anew gives the logits.
+func (k *Cache) Reuse(s forest.Seq, ids []token.ID) (int, error) {
+	if n := k.Forest.Len(s); n != 0 || k.Forest.Live(s) != 0 {
+		return 0, fmt.Errorf("kv: reusing a prefix for a sequence of %d tokens", n)
+	}
+	t := &k.seqs[s]
+	t.hashes, t.entries = t.hashes[:0], t.entries[:0]
+	prev := t.salt
+	for (len(t.hashes)+1)*PageTokens < len(ids) && (len(t.hashes)+1)*PageTokens <= k.config.Context {
+		first := len(t.entries)
+		for _, id := range ids[first : first+PageTokens] {
+			t.entries = append(t.entries, forest.IDEntry(id))
+		}
+		prev = chain(prev, t.entries[first:])
+		t.hashes = append(t.hashes, prev)
+	}
+	pages := len(t.hashes)
+	for pages > 0 && !k.stored(t, pages) {
+		pages--
+	}
+	t.hashes, t.entries = t.hashes[:pages], t.entries[:pages*PageTokens]
+	for g := range k.groups {
+		first := k.firstSeen(g, pages*PageTokens)
+		for p := range pages {
+			id := int32(noPage)
+			if p >= first {
+				id, _ = k.groups[g].pool.share(t.hashes[p])
+			}
+			t.tables[g] = append(t.tables[g], id)
+		}
+	}
+	return pages * PageTokens, k.Forest.Extend(s, pages*PageTokens)
+}
+
+// stored reports whether every group holds the pages that a row behind the first n pages sees.
+func (k *Cache) stored(t *trunk, n int) bool {
+	for g := range k.groups {
+		for p := k.firstSeen(g, n*PageTokens); p < n; p++ {
+			if _, ok := k.groups[g].pool.byHash[t.hashes[p]]; !ok {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,308 @@
+package model
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"strings"
+
+	"grove/compute"
+	"grove/gguf"
+	"grove/internal/par"
+	"grove/kv"
+	"grove/tensor"
+)
+
+// Limits on hyper-parameters: generous for any model, small enough that products of them stay in range.
+const (
+	maxContext = 1 << 24
+	maxWidth   = 1 << 20
+	maxHeads   = 1 << 12
+	maxExperts = 1 << 12
+)
+
+// Loader hands an architecture its hyper-parameters and weights. It keeps the first error, so that an
+// architecture reads as a list; after an error it gives zero values.
+type Loader struct {
+	file    *gguf.File
+	weights *compute.Weights
+	info    *Info
+	err     error
+}
+
+func newLoader(f *gguf.File, pool *par.Pool) *Loader {
+	l := &Loader{file: f, weights: compute.NewWeights(pool, f.Release), info: &Info{}}
+	l.info.Arch = l.text("general.architecture", true)
+	l.info.Name = l.text("general.name", false)
+	return l
+}
+
+func (l *Loader) text(key string, required bool) string {
+	v, ok, err := l.file.String(key)
+	switch {
+	case err != nil:
+		l.fail("%v", err)
+	case !ok && required:
+		l.fail("%s is missing", key)
+	}
+	return v
+}
+
+// Info returns the description that the architecture's model gives.
+func (l *Loader) Info() *Info { return l.info }
+
+// Fail makes the load fail with a reason.
+func (l *Loader) Fail(format string, args ...any) { l.fail(format, args...) }
+
+// OK reports whether nothing has failed.
+func (l *Loader) OK() bool { return l.err == nil }
+
+func (l *Loader) key(name string) string { return l.info.Arch + "." + name }
+
+// Count returns the hyper-parameter arch.name, from low to high; a missing one is an error.
+func (l *Loader) Count(name string, low, high int) int {
+	n, ok := l.count(name, low, high)
+	if !ok {
+		l.fail("%s is missing", l.key(name))
+	}
+	return n
+}
+
+// CountOr returns the hyper-parameter arch.name, from low to high, or other where it is missing.
+func (l *Loader) CountOr(name string, other, low, high int) int {
+	if n, ok := l.count(name, low, high); ok {
+		return n
+	}
+	return other
+}
+
+func (l *Loader) count(name string, low, high int) (int, bool) {
+	n, ok, err := l.file.Uint(l.key(name))
+	if err != nil {
+		l.fail("%v", err)
+		return low, true
+	}
+	if ok && (n < low || n > high) {
+		l.fail("%s is %d; %d to %d make sense", l.key(name), n, low, high)
+		return low, true
+	}
+	return n, ok
+}
+
+// FloatOr returns the hyper-parameter arch.name, which must be finite, or other where it is missing.
+func (l *Loader) FloatOr(name string, other float64) float64 {
+	v, ok, err := l.file.Float(l.key(name))
+	if err != nil {
+		l.fail("%v", err)
+	}
+	if !ok || err != nil {
+		return other
+	}
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		l.fail("%s is %v", l.key(name), v)
+	}
+	return v
+}
+
+// TextOr returns the hyper-parameter arch.name, or other where it is missing.
+func (l *Loader) TextOr(name, other string) string {
+	v, ok, err := l.file.String(l.key(name))
+	if err != nil {
+		l.fail("%v", err)
+	}
+	if !ok {
+		return other
+	}
+	return v
+}
+
+// Has reports whether the file holds a tensor.
+func (l *Loader) Has(name string) bool {
+	_, ok := l.file.Tensor(name)
+	return ok
+}
+
+func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
+	if l.err != nil {
+		return tensor.View{}, false
+	}
+	v, ok := l.file.Tensor(name)
+	if !ok {
+		l.fail("tensor %q is missing", name)
+		return v, false
+	}
+	if !equal(v.Shape, shape) {
+		l.fail("tensor %q has shape %v; the hyper-parameters ask for %v", name, v.Shape, shape)
+		return v, false
+	}
+	return v, true
+}
+
+func equal(a, b []int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Matrix loads a tensor of shape [out, in].
+func (l *Loader) Matrix(name string, out, in int) *compute.Matrix {
+	return l.matrix(name, out, in)
+}
+
+// Stack loads a tensor of shape [experts, out, in].
+func (l *Loader) Stack(name string, experts, out, in int) *compute.Matrix {
+	return l.matrix(name, experts, out, in)
+}
+
+func (l *Loader) matrix(name string, shape ...int) *compute.Matrix {
+	v, ok := l.view(name, shape...)
+	if !ok {
+		return &compute.Matrix{}
+	}
+	m, err := l.weights.Matrix(v)
+	if err != nil {
+		l.fail("%v", err)
+		return &compute.Matrix{}
+	}
+	return m
+}
+
+// Vector loads a tensor of n values.
+func (l *Loader) Vector(name string, n int) compute.Vector {
+	v, ok := l.view(name, n)
+	if !ok {
+		return compute.Vector{}
+	}
+	vec, err := l.weights.Vector(v)
+	if err != nil {
+		l.fail("%v", err)
+	}
+	return vec
+}
+
+// VectorIf loads a tensor of n values where the file holds it, and none otherwise.
+func (l *Loader) VectorIf(name string, n int) compute.Vector {
+	if !l.Has(name) {
+		return compute.Vector{}
+	}
+	return l.Vector(name, n)
+}
+
+// Shape is the hyper-parameters that decoders share.
+type Shape struct {
+	Layers, Width, FFN   int
+	Heads, KVHeads, Size int
+	Experts, Used        int // 0 experts: a plain FFN
+	Eps                  float32
+}
+
+// Shape reads and checks the shared hyper-parameters, and fills the model's description with layers
+// that all see everything.
+func (l *Loader) Shape() Shape {
+	s := Shape{
+		Layers: l.Count("block_count", 1, 128),
+		Width:  l.Count("embedding_length", 1, maxWidth),
+		FFN:    l.Count("feed_forward_length", 1, maxWidth),
+		Heads:  l.Count("attention.head_count", 1, maxHeads),
+		Eps:    float32(l.FloatOr("attention.layer_norm_rms_epsilon", 1e-5)),
+	}
+	s.KVHeads = l.CountOr("attention.head_count_kv", s.Heads, 1, maxHeads)
+	if s.KVHeads > 0 && (s.KVHeads > s.Heads || s.Heads%s.KVHeads != 0) {
+		l.fail("%s is %d, which does not share out %d heads", l.key("attention.head_count_kv"), s.KVHeads, s.Heads)
+		return s
+	}
+	s.Size = l.CountOr("attention.key_length", s.Width/max(1, s.Heads), 1, maxHeads)
+	if v := l.CountOr("attention.value_length", s.Size, 1, maxHeads); v != s.Size {
+		l.fail("%s is %d and keys have %d: different lengths are not supported", l.key("attention.value_length"), v, s.Size)
+	}
+	s.Experts = l.CountOr("expert_count", 0, 0, maxExperts)
+	if s.Experts > 0 {
+		s.Used = l.Count("expert_used_count", 1, maxExperts)
+		if s.Used > s.Experts {
+			l.fail("%s is %d and there are %d experts", l.key("expert_used_count"), s.Used, s.Experts)
+		}
+	}
+	i := l.info
+	i.Width = s.Width
+	i.Context = l.Count("context_length", 1, maxContext)
+	for range s.Layers {
+		i.Layers = append(i.Layers, kv.Layer{KVHeads: s.KVHeads, Size: s.Size})
+	}
+	i.Vocabulary = l.vocabulary()
+	i.Identity = l.identity()
+	return s
+}
+
+// vocabulary is the number of rows of the embedding table, which must fit the token list.
+func (l *Loader) vocabulary() int {
+	v, ok := l.file.Tensor("token_embd.weight")
+	if !ok || len(v.Shape) != 2 {
+		l.fail("tensor %q is missing or not a matrix", "token_embd.weight")
+		return 0
+	}
+	if tokens, ok, err := l.file.Strings("tokenizer.ggml.tokens"); err == nil && ok && len(tokens) != v.Shape[0] {
+		l.fail("the vocabulary has %d tokens and the embedding table %d rows", len(tokens), v.Shape[0])
+	}
+	return v.Shape[0]
+}
+
+// identity names what decides the bytes of keys and values: the hyper-parameters and the places and
+// types of its tensors, with a sample of their bytes.
+func (l *Loader) identity() string {
+	h := sha256.New()
+	fmt.Fprintln(h, compute.NumericsVersion, l.info.Arch, l.info.Name)
+	for _, m := range l.file.Metadata {
+		if strings.HasPrefix(m.Key, l.key("")) {
+			fmt.Fprintln(h, m.Key, m.Value.Any())
+		}
+	}
+	for _, t := range l.file.Tensors {
+		fmt.Fprintln(h, t.Name, t.Type, t.Shape)
+		h.Write(t.Data[:min(len(t.Data), 64)])
+	}
+	return string(h.Sum(nil))
+}
+
+// Rope reads the rotary settings and the factors of tensor rope_freqs, for heads whose pairs are as
+// neox says.
+func (l *Loader) Rope(s Shape, neox bool) *compute.Rope {
+	c := compute.RopeConfig{
+		Dims: l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)),
+		Base: l.FloatOr("rope.freq_base", 10000),
+		NeoX: neox,
+	}
+	c.Context = l.CountOr("rope.scaling.original_context_length", l.info.Context, 1, maxContext)
+	c.Factor = l.FloatOr("rope.scaling.factor", 1)
+	c.AttentionFactor = l.FloatOr("rope.scaling.attn_factor", 1)
+	c.BetaFast, c.BetaSlow = l.FloatOr("rope.scaling.yarn_beta_fast", 32), l.FloatOr("rope.scaling.yarn_beta_slow", 1)
+	c.LowFreqFactor, c.HighFreqFactor = l.FloatOr("rope.scaling.low_freq_factor", 1), l.FloatOr("rope.scaling.high_freq_factor", 4)
+	switch scaling := l.TextOr("rope.scaling.type", ""); {
+	case scaling == "none":
+	case scaling == "" && c.Factor != 1:
+		c.Scaling = compute.RopeLinear
+	default:
+		c.Scaling = compute.RopeScaling(scaling)
+	}
+	if l.Has("rope_freqs.weight") {
+		c.Factors = l.Vector("rope_freqs.weight", c.Dims/2).Floats()
+	}
+	return l.NewRope(c)
+}
+
+// NewRope prepares a rotation.
+func (l *Loader) NewRope(c compute.RopeConfig) *compute.Rope {
+	if l.err != nil {
+		return nil
+	}
+	r, err := compute.NewRope(c)
+	if err != nil {
+		l.fail("%v", err)
+	}
+	return r
+}

@@ -1,0 +1,92 @@
+// Package model turns the tensors of a file into a forward pass. An architecture is one file of
+// package arch: it registers a name and a function that opens it, and its Forward reads like the paper.
+package model
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"grove/compute"
+	"grove/gguf"
+	"grove/internal/par"
+	"grove/kv"
+)
+
+// Info describes an open model.
+type Info struct {
+	Arch       string
+	Name       string // as the file calls itself
+	Layers     []kv.Layer
+	Width      int // of the residual stream
+	Vocabulary int
+	Context    int    // indices that the model was trained for
+	Identity   string // decides the bytes of keys: weights, rotary settings
+	Bytes      int    // of weights in memory
+}
+
+// Model is an architecture with its weights. It is read-only after it is opened: several executors may
+// use it at a time.
+type Model interface {
+	// Info describes the model. The caller does not change it.
+	Info() *Info
+	// Forward runs the rows of x's step through the layers, inside [compute.Exec.Run].
+	Forward(x *compute.Exec)
+}
+
+// Architecture opens a model from a file whose general.architecture is its name. Errors stay in the
+// loader.
+type Architecture func(l *Loader) Model
+
+var architectures = map[string]Architecture{}
+
+// Register adds an architecture. It panics on a name that is taken.
+func Register(name string, open Architecture) {
+	if _, taken := architectures[name]; taken {
+		panic("model: architecture " + name + " is registered twice")
+	}
+	architectures[name] = open
+}
+
+// Names returns the registered architectures, sorted.
+func Names() []string {
+	names := make([]string, 0, len(architectures))
+	for n := range architectures {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Open opens the model of a GGUF file. The file must stay open as long as the model is used. It
+// returns a *LoadError where the file lacks something, contradicts itself, or names an architecture that
+// is not registered.
+func Open(f *gguf.File, pool *par.Pool) (Model, error) {
+	l := newLoader(f, pool)
+	open, ok := architectures[l.info.Arch]
+	if l.err == nil && !ok {
+		l.fail("architecture %q is not supported; supported: %s", l.info.Arch, strings.Join(Names(), ", "))
+	}
+	if l.err != nil {
+		return nil, l.err
+	}
+	m := open(l)
+	if l.err != nil {
+		return nil, l.err
+	}
+	l.info.Bytes = l.weights.Bytes()
+	return m, nil
+}
+
+// LoadError reports a file that cannot be opened as a model: what is missing, contradictory or not
+// supported.
+type LoadError struct{ Problem string }
+
+// Error names the problem.
+func (e *LoadError) Error() string { return "model: " + e.Problem }
+
+func (l *Loader) fail(format string, args ...any) {
+	if l.err == nil {
+		l.err = &LoadError{Problem: fmt.Sprintf(format, args...)}
+	}
+}

@@ -1,0 +1,332 @@
+package modeltest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"grove/forest"
+	"grove/internal/kernel"
+	"grove/kv"
+	"grove/tensor"
+	"grove/token"
+)
+
+// subject is a model and a cache type whose bits are checked.
+type subject struct {
+	spec  Spec
+	cache tensor.Type
+}
+
+func (s subject) String() string {
+	arch := s.spec.Arch
+	if arch == "" {
+		arch = "llama"
+	}
+	return fmt.Sprintf("%s-%v-cache-%v", arch, s.spec.Type, s.cache)
+}
+
+// subjects pairs every weight type with the usual cache, and every architecture with every cache.
+func subjects() []subject {
+	var out []subject
+	for _, t := range []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K, tensor.Q6_K} {
+		s := subject{Spec{Type: t}, tensor.F16}
+		if t == tensor.Q4_K || t == tensor.Q6_K {
+			s.spec.Width, s.spec.FFN, s.spec.Heads = 256, 256, 8
+		}
+		out = append(out, s)
+	}
+	for _, c := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
+		out = append(out, subject{Spec{Arch: "gemma3", Type: tensor.Q8_0, Layers: 7}, c},
+			subject{Spec{Arch: "qwen3moe", Type: tensor.Q8_0}, c})
+		if c != tensor.F16 {
+			out = append(out, subject{Spec{Type: tensor.F16}, c})
+		}
+	}
+	return out
+}
+
+func randomIDs(rng *rand.Rand, n, vocab int) []token.ID {
+	ids := make([]token.ID, n)
+	for i := range ids {
+		ids[i] = token.ID(rng.IntN(vocab))
+	}
+	return ids
+}
+
+// randomTree has n nodes that hang from random earlier ones, late ones preferred.
+func randomTree(rng *rand.Rand, n, vocab int) Tree {
+	t := Tree{IDs: randomIDs(rng, n, vocab)}
+	for i := range n {
+		t.Parent = append(t.Parent, max(-1, i-1-rng.IntN(min(i+2, 4))))
+	}
+	return t
+}
+
+// checks are the equalities that every model and cache must keep. Each returns an error where two ways
+// to the same row differ in a bit. text is longer than two pages and than gemma3's window, plain its
+// reference.
+var checks = []struct {
+	name string
+	run  func(r *Runner, rng *rand.Rand, text []token.ID, plain []Bits) error
+}{
+	{"prefill in chunks", checkChunks},
+	{"tree against its paths", checkTree},
+	{"batch of sequences against each alone", checkBatch},
+	{"prefix from the cache", checkPrefix},
+	{"stop early and resume", checkResume},
+	{"skipped layers leave no keys", checkSkip},
+	{"verbs against a naive model", checkVerbs},
+}
+
+const textLength = 150
+
+// long runs every check with every implementation of the kernels; the project's CI sets it.
+var long = os.Getenv("GROVE_LONG") != ""
+
+func TestBits(t *testing.T) {
+	kinds := kernel.Implementations()
+	for _, s := range subjects() {
+		t.Run(s.String(), func(t *testing.T) {
+			file := s.spec.File(t)
+			var first []Bits
+			for _, kind := range kinds {
+				kernel.Use(kind)
+				r := New(t, file, Config{CacheType: s.cache, Threads: 2})
+				rng := rand.New(rand.NewPCG(7, 8))
+				text := randomIDs(rng, textLength, r.Model.Info().Vocabulary)
+				plain := r.Plain(text)
+				if first == nil {
+					first = plain
+					alone := New(t, file, Config{CacheType: s.cache, Threads: 1})
+					if err := Equal("1 and 2 threads", alone.Plain(text), plain); err != nil {
+						t.Error(err)
+					}
+				} else if err := Equal(kind+" and "+kinds[0], plain, first); err != nil {
+					t.Error(err)
+				}
+				if kind != kinds[0] && !long {
+					continue // equal to the first in every row of plain; the rest takes its time
+				}
+				for _, c := range checks {
+					if err := c.run(r, rng, text, plain); err != nil {
+						t.Errorf("%s: %s: %v", kind, c.name, err)
+					}
+				}
+			}
+			kernel.Use(kinds[0])
+		})
+	}
+}
+
+func checkChunks(r *Runner, _ *rand.Rand, text []token.ID, plain []Bits) error {
+	for _, chunk := range []int{7, 64, len(text)} {
+		s := r.Cache.NewSeq(fmt.Sprint("chunks", chunk))
+		err := Equal(fmt.Sprintf("chunks of %d", chunk), r.Prefill(s, text, chunk), plain)
+		r.Close(s)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTree grows a tree of 64 rows behind trunks of several lengths, in one step and level by level,
+// and holds every node to its path run as plain decoding.
+func checkTree(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
+	for _, length := range []int{0, 61, 64, 130} {
+		tree := randomTree(rng, 24, r.Model.Info().Vocabulary)
+		if length == 130 {
+			tree = randomTree(rng, 64, r.Model.Info().Vocabulary)
+		}
+		s := r.Cache.NewSeq("")
+		if length > 0 {
+			r.Prefill(s, text[:length], 64)
+		}
+		_, once := r.Grow(s, tree)
+		r.Drop(s, forest.Trunk)
+		_, levels := r.GrowByLevel(s, tree)
+		r.Close(s)
+		if err := Equal("level by level and at once", levels, once); err != nil {
+			return err
+		}
+		for i := 0; i < len(tree.IDs); i += 5 {
+			path := tree.Path(i)
+			plain := r.Reference(append(append([]token.ID(nil), text[:length]...), path...))
+			if err := once[i].Diff(plain[len(plain)-1]); err != nil {
+				return fmt.Errorf("node %d behind %d tokens and its path: %w", i, length, err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkBatch runs three sequences of different lengths in common steps.
+func checkBatch(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
+	vocab := r.Model.Info().Vocabulary
+	texts := [][]token.ID{text[:90], randomIDs(rng, 70, vocab), randomIDs(rng, 33, vocab)}
+	var seqs []forest.Seq
+	got := make([][]Bits, len(texts))
+	for range texts {
+		seqs = append(seqs, r.Cache.NewSeq("batch"))
+	}
+	for at := 0; at < 90; at += 11 {
+		last := make([]forest.Node, len(texts))
+		counts := make([]int, len(texts))
+		for i, ids := range texts {
+			for _, id := range ids[min(at, len(ids)):min(at+11, len(ids))] {
+				last[i] = r.Add(forest.Row{Seq: seqs[i], Parent: last[i], ID: id, Want: logits})
+				counts[i]++
+			}
+		}
+		r.Forward()
+		row := 0
+		for i, n := range counts {
+			for range n {
+				got[i] = append(got[i], r.bits(row))
+				row++
+			}
+			r.Commit(seqs[i], last[i])
+		}
+	}
+	for i := range texts {
+		r.Close(seqs[i])
+		if err := Equal(fmt.Sprintf("sequence %d of a batch", i), got[i], r.Reference(texts[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPrefix computes what follows a prefix that was found in the cache, also past a sliding window.
+func checkPrefix(r *Runner, _ *rand.Rand, text []token.ID, plain []Bits) error {
+	s := r.Cache.NewSeq("prefix")
+	r.Prefill(s, text, 50)
+	r.Close(s)
+	s = r.Cache.NewSeq("prefix")
+	defer r.Close(s)
+	n, err := r.Cache.Reuse(s, text)
+	if err != nil {
+		return err
+	}
+	if n != 2*kv.PageTokens {
+		return fmt.Errorf("%d tokens were found; want %d", n, 2*kv.PageTokens)
+	}
+	return Equal("behind a found prefix", r.Prefill(s, text[n:], 64), plain[n:])
+}
+
+// checkResume runs drafts of two sequences, a chain and a tree, on the first layers, and completes
+// them later, in one step and in two.
+func checkResume(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
+	layers := len(r.Model.Info().Layers)
+	vocab := r.Model.Info().Vocabulary
+	trees := []Tree{Chain(randomIDs(rng, 7, vocab)), randomTree(rng, 12, vocab)}
+	lengths := []int{130, 62}
+	for _, stops := range [][]int{{1, layers}, {1, 2, layers}} {
+		var seqs []forest.Seq
+		nodes := make([][]forest.Node, len(trees))
+		for i := range trees {
+			seqs = append(seqs, r.Cache.NewSeq(""))
+			r.Prefill(seqs[i], text[:lengths[i]], 64)
+			nodes[i] = make([]forest.Node, len(trees[i].IDs))
+		}
+		from := 0
+		for _, to := range stops {
+			for i, t := range trees {
+				for j, id := range t.IDs {
+					row := forest.Row{Seq: seqs[i], Parent: parentOf(t, nodes[i], j), ID: id, To: to}
+					if from > 0 {
+						row = forest.Row{Seq: seqs[i], Resume: nodes[i][j], From: from, To: to}
+					}
+					row.Want.Logits = to == layers
+					nodes[i][j] = r.Add(row)
+				}
+			}
+			r.Forward()
+			from = to
+		}
+		got := r.take(len(trees[0].IDs) + len(trees[1].IDs))
+		for i, t := range trees {
+			r.Drop(seqs[i], forest.Trunk)
+			_, want := r.Grow(seqs[i], t)
+			r.Close(seqs[i])
+			if err := Equal(fmt.Sprintf("sequence %d resumed at %v", i, stops), got[:len(want)], want); err != nil {
+				return err
+			}
+			got = got[len(want):]
+		}
+	}
+	return nil
+}
+
+// checkSkip runs rows that skip a layer, and rows below them that do not: those must not see keys that
+// were never written, whatever the slots held before. Rows that follow in full are as ever.
+func checkSkip(r *Runner, rng *rand.Rand, text []token.ID, plain []Bits) error {
+	vocab := r.Model.Info().Vocabulary
+	s := r.Cache.NewSeq("")
+	defer r.Close(s)
+	r.Prefill(s, text[:70], 64)
+	draft := Chain(randomIDs(rng, 6, vocab))
+	var runs [2][]Bits
+	for try := range runs {
+		r.Grow(s, Chain(randomIDs(rng, 100, vocab))) // other keys in the same slots
+		r.Drop(s, forest.Trunk)
+		parent := forest.Trunk
+		for i, id := range draft.IDs {
+			row := forest.Row{Seq: s, Parent: parent, ID: id, Want: logits}
+			if i < 4 {
+				row.Skip = forest.Layers{}.With(1)
+			}
+			parent = r.Add(row)
+		}
+		r.Forward()
+		runs[try] = r.take(len(draft.IDs))
+		if err := r.Cache.Commit(s, parent); err == nil {
+			return errors.New("a path with skipped layers was committed")
+		}
+		r.Drop(s, forest.Trunk)
+	}
+	if err := Equal("skipped layers, other keys in the slots before", runs[0], runs[1]); err != nil {
+		return err
+	}
+	return Equal("after skipping rows were dropped", r.Prefill(s, text[70:100], 30), plain[70:100])
+}
+
+// TestPlantedFault makes a product whose order of sums depends on the number of rows, and expects the
+// checks to catch it.
+func TestPlantedFault(t *testing.T) {
+	format, _ := kernel.FormatOf(tensor.F32)
+	right := format.MatMul
+	defer func() { format.MatMul = right }()
+	file := Spec{Type: tensor.F32}.File(t)
+	r := New(t, file, Config{CacheType: tensor.F32})
+	rng := rand.New(rand.NewPCG(7, 8))
+	text := randomIDs(rng, textLength, r.Model.Info().Vocabulary)
+	plain := r.Plain(text)
+	format.MatMul = func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
+		right(dst, stride, w, out, k, g0, g1, x)
+		if x.N < 4 {
+			return
+		}
+		row := make([]float32, k)
+		for o := g0 * format.Group; o < min(g1*format.Group, out); o++ {
+			format.Row(row, w, out, k, o)
+			for i := range x.N {
+				var halves [2]float32 // two accumulators where there must be one
+				for j, v := range row {
+					halves[j%2] = kernel.FMA32(v, x.F[i*k+j], halves[j%2])
+				}
+				dst[i*stride+o] = halves[0] + halves[1]
+			}
+		}
+	}
+	for _, c := range []int{0, 1, 2} {
+		if err := checks[c].run(r, rng, text, plain); err == nil {
+			t.Errorf("%s: the fault was not caught", checks[c].name)
+		} else {
+			t.Logf("%s: caught: %v", checks[c].name, err)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package sample
+
+import (
+	"math"
+	"slices"
+
+	"grove/internal/kernel"
+)
+
+// Every way to truncate keeps a prefix of the tokens in one order: larger logits first, equal ones
+// by id. A key is a token's place in that order as one number, so that smaller keys come first:
+// the logit, mapped so that integers order as the floats do, descending, above the id.
+
+// keyOf returns the key of a token.
+func keyOf(l float32, id int) uint64 {
+	b := math.Float32bits(l + 0) // minus zero becomes zero: they are equal, and so must the keys be
+	if b>>31 == 0 {
+		b |= 1 << 31
+	} else {
+		b = ^b
+	}
+	return uint64(^b)<<32 | uint64(uint32(id))
+}
+
+// idOf returns the token of a key.
+func idOf(key uint64) int { return int(uint32(key)) }
+
+// lowest is the smallest logit that is not masked.
+const lowest = -math.MaxFloat32
+
+// A cut is where truncation ends the order of one row's tokens.
+type cut struct {
+	logits []float32
+	top    float32 // the largest logit, finite
+	scale  float32 // factor of the logits that truncation sees: 1, or 1 / temperature
+	floor  float32 // min-p keeps logits of at least this; never above top
+	target float64 // top-p keeps tokens until their weights reach this
+}
+
+// keep returns the keys of the tokens that survive truncation, at least one, in the sampler's
+// scratch space. top is the largest logit, which is finite, and lse the log-sum-exp.
+func (s *Sampler) keep(logits []float32, top, lse float32) []uint64 {
+	p := s.params
+	c := cut{logits: logits, top: top, scale: 1, floor: lowest}
+	if p.Order == TemperFirst {
+		c.scale = s.invT
+	}
+	if p.MinP > 0 {
+		// exp((l - top) * scale) >= min-p
+		c.floor = max(lowest, top+float32(kernel.Log32(p.MinP)/c.scale))
+	}
+	if p.TopK == 0 && p.TopP == 0 {
+		return s.above(logits, c.floor)
+	}
+	if p.TopK == 0 {
+		// Top-p refers to the mass of all tokens, or of those that an earlier min-p left.
+		mass := float64(kernel.Exp32(lse - top))
+		if p.Order == TemperFirst {
+			mass = c.massOfAll(s.block)
+		}
+		c.target = float64(p.TopP) * mass
+		return s.widen(&c)
+	}
+	kept := s.best(logits, p.TopK)
+	if p.TopP == 0 {
+		return kept[:c.above(kept)]
+	}
+	counted := kept
+	if p.Order == TemperFirst {
+		counted = kept[:c.above(kept)]
+	}
+	c.target = float64(p.TopP) * c.mass(counted)
+	n, _ := c.nucleus(kept)
+	return kept[:n]
+}
+
+// widen returns the nucleus of the whole vocabulary. Nearly always that is a few hundred tokens,
+// so it sorts that many and goes on to more only when they do not suffice.
+func (s *Sampler) widen(c *cut) []uint64 {
+	const first, growth = 256, 8
+	for n := first; ; n *= growth {
+		kept := s.best(c.logits, n)
+		if m, ended := c.nucleus(kept); ended || len(kept) < n {
+			return kept[:m]
+		}
+	}
+}
+
+// nucleus returns how many of the sorted keys top-p and the floor keep, at least one; ended is
+// false where neither put an end to it before the last key.
+func (c *cut) nucleus(keys []uint64) (n int, ended bool) {
+	sum := 0.0
+	for i, k := range keys {
+		l := c.logits[idOf(k)]
+		if l < c.floor {
+			return i, true
+		}
+		if sum += float64(weight(l, c.top, c.scale)); sum >= c.target {
+			return i + 1, true
+		}
+	}
+	return len(keys), false
+}
+
+// above returns how many of the sorted keys reach the floor.
+func (c *cut) above(keys []uint64) int {
+	for i, k := range keys {
+		if c.logits[idOf(k)] < c.floor {
+			return i
+		}
+	}
+	return len(keys)
+}
+
+// mass returns the sum of the weights of some tokens, in the order given.
+func (c *cut) mass(keys []uint64) float64 {
+	sum := 0.0
+	for _, k := range keys {
+		sum += float64(weight(c.logits[idOf(k)], c.top, c.scale))
+	}
+	return sum
+}
+
+// massOfAll returns the sum of the weights of all tokens that reach the floor, which it takes block
+// by block through the kernel.
+func (c *cut) massOfAll(block []float32) float64 {
+	sum := 0.0
+	for x := c.logits; len(x) > 0; x = x[min(len(x), len(block)):] {
+		n := min(len(x), len(block))
+		for i, l := range x[:n] {
+			block[i] = float32((l - c.top) * c.scale)
+			if l < c.floor {
+				block[i] = float32(math.Inf(-1))
+			}
+		}
+		if _, lse, some := kernel.LogSumExp(block[:n]); some {
+			sum += float64(kernel.Exp32(lse))
+		}
+	}
+	return sum
+}
+
+// above returns the keys of all logits of at least floor, by id.
+func (s *Sampler) above(logits []float32, floor float32) []uint64 {
+	keys := s.keys[:0]
+	for id, l := range logits {
+		if l >= floor {
+			keys = append(keys, keyOf(l, id))
+		}
+	}
+	return keys
+}
+
+// best returns the sorted keys of the n best tokens, fewer only where fewer are not masked.
+// It gathers what beats the n-th best so far and, whenever the space for that is full, sorts and
+// forgets all but n: a compare for most tokens.
+func (s *Sampler) best(logits []float32, n int) []uint64 {
+	keys, limit := s.keys[:0], scratch(n, len(logits))
+	floor := float32(math.Inf(-1)) // of equal logits the earlier, which has the lower id, stays
+	for id, l := range logits {
+		if !(l > floor) {
+			continue
+		}
+		if len(keys) == limit {
+			slices.Sort(keys)
+			keys = keys[:n]
+			if floor = logits[idOf(keys[n-1])]; !(l > floor) {
+				continue
+			}
+		}
+		keys = append(keys, keyOf(l, id))
+	}
+	slices.Sort(keys)
+	return keys[:min(n, len(keys))]
+}
+
+// scratch returns how many keys best gathers to find n among vocab; n = 0 means all. Four times n
+// keeps the sorting a small part of the work even where logits ascend.
+func scratch(n, vocab int) int {
+	if n == 0 || n > vocab/4 {
+		return vocab
+	}
+	return min(max(4*n, 1024), vocab)
+}

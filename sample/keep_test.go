@@ -1,0 +1,241 @@
+package sample
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// naive is truncation by its definition, over a full sort: the tokens kept, best first.
+func naive(p Params, logits []float32) []int {
+	var ids []int
+	for id, l := range logits {
+		if l > float32(math.Inf(-1)) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b int) int {
+		return cmp.Or(cmp.Compare(logits[b], logits[a]), a-b)
+	})
+	temperature := 1.0
+	if p.Order == TemperFirst {
+		temperature = float64(p.Temperature)
+	}
+	prob := func() []float64 {
+		out, sum := make([]float64, len(ids)), 0.0
+		for i, id := range ids {
+			out[i] = math.Exp(float64(logits[id]-logits[ids[0]]) / temperature)
+			sum += out[i]
+		}
+		for i := range out {
+			out[i] /= sum
+		}
+		return out
+	}
+	topK := func() {
+		if p.TopK > 0 {
+			ids = ids[:min(p.TopK, len(ids))]
+		}
+	}
+	topP := func() {
+		sum := 0.0
+		for i, q := range prob() {
+			if sum += q; p.TopP > 0 && p.TopP < 1 && sum >= float64(p.TopP) {
+				ids = ids[:i+1]
+				return
+			}
+		}
+	}
+	minP := func() {
+		floor := math.Log(float64(p.MinP)) * temperature
+		for i, id := range ids {
+			if float64(logits[id])-float64(logits[ids[0]]) < floor {
+				ids = ids[:i]
+				return
+			}
+		}
+	}
+	if p.Order == TemperFirst {
+		minP()
+		topK()
+		topP()
+	} else {
+		topK()
+		topP()
+		minP()
+	}
+	return ids
+}
+
+// TestKeepIsTheDefinition compares with the naive chain, save for one token at the border, where
+// float32 and float64 may fall on different sides; whatever is kept must be a prefix of the order,
+// and never a masked token.
+func TestKeepIsTheDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		logit := rapid.OneOf(
+			rapid.Float32Range(-8, 8),
+			rapid.SampledFrom([]float32{-inf, 0, 1, float32(math.Copysign(0, -1)), -300, 40}),
+		)
+		logits := rapid.SliceOfN(logit, 1, 60).Draw(t, "logits")
+		if slices.Max(logits) == -inf {
+			t.Skip("all masked")
+		}
+		p := Params{
+			Temperature: rapid.Float32Range(.2, 4).Draw(t, "temperature"),
+			TopK:        rapid.SampledFrom([]int{0, 1, 2, 5, 30}).Draw(t, "top-k"),
+			TopP:        rapid.SampledFrom([]float32{0, .1, .5, .9, .99, 1}).Draw(t, "top-p"),
+			MinP:        rapid.SampledFrom([]float32{0, .01, .1, .5, 1}).Draw(t, "min-p"),
+			Order:       rapid.SampledFrom([]Order{TruncateFirst, TemperFirst}).Draw(t, "order"),
+		}
+		s, err := New(p, len(logits))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dst := make([]float32, len(logits))
+		if err := s.Distribution(dst, logits); err != nil {
+			t.Fatal(err)
+		}
+		loose, sum := naive(Params{}, logits), float32(0)
+		rank := make(map[int]int)
+		for i, id := range loose {
+			rank[id] = i
+		}
+		kept := len(s.keep(logits, logits[loose[0]], lseOf(logits)))
+		if !s.truncates() {
+			kept = len(loose)
+		}
+		for id, q := range dst {
+			sum += q
+			if r, ok := rank[id]; q > 0 && (!ok || r >= kept) {
+				t.Fatalf("token %d has probability %v and is not among the first %d", id, q, kept)
+			}
+		}
+		if kept < 1 || math.Abs(float64(sum-1)) > 1e-5 {
+			t.Fatalf("%d tokens kept, probabilities sum to %v", kept, sum)
+		}
+		if want := len(naive(p, logits)); kept != want && !borderline(p, logits, kept) {
+			t.Fatalf("%d tokens kept, the definition keeps %d", kept, want)
+		}
+	})
+}
+
+// borderline reports whether a change of the limits by one millionth brings the definition to n.
+func borderline(p Params, logits []float32, n int) bool {
+	lo, hi := p, p
+	lo.TopP, hi.TopP = p.TopP*(1-1e-6), min(p.TopP*(1+1e-6), 1)
+	lo.MinP, hi.MinP = min(p.MinP*(1+1e-6), 1), p.MinP*(1-1e-6)
+	return len(naive(lo, logits)) <= n && n <= len(naive(hi, logits))
+}
+
+func lseOf(logits []float32) float32 {
+	top, sum := slices.Max(logits), 0.0
+	for _, l := range logits {
+		sum += math.Exp(float64(l - top))
+	}
+	return top + float32(math.Log(sum))
+}
+
+// TestBestIsASort runs the gathering of best over rows that fill its space again and again.
+func TestBestIsASort(t *testing.T) {
+	const vocab = 20_000
+	rows := map[string]func(i int) float32{
+		"noise":      func(i int) float32 { return noise(1, uint64(i))[0] },
+		"ascending":  func(i int) float32 { return float32(i) },
+		"descending": func(i int) float32 { return -float32(i) },
+		"few values": func(i int) float32 { return float32(i * i % 7) },
+		"equal":      func(i int) float32 { return 1 },
+		"masked":     func(i int) float32 { return float32(math.Log(float64(i % 50))) },
+	}
+	for name, f := range rows {
+		t.Run(name, func(t *testing.T) {
+			logits := make([]float32, vocab)
+			for i := range logits {
+				logits[i] = f(i)
+			}
+			want := naive(Params{}, logits)
+			for _, n := range []int{1, 2, 40, 256, 1000, 4999, 5001, vocab - 1, vocab, 2 * vocab} {
+				s := newSampler(t, Params{Temperature: 1, TopP: .5}, vocab)
+				if n < vocab {
+					s = newSampler(t, Params{Temperature: 1, TopK: n}, vocab)
+				}
+				space := cap(s.keys)
+				got := s.best(logits, n)
+				if len(got) > space {
+					t.Fatalf("n=%d: %d keys outgrow the space of %d", n, len(got), space)
+				}
+				for i, id := range want[:min(n, len(want))] {
+					if i >= len(got) || idOf(got[i]) != id {
+						t.Fatalf("n=%d: %d keys; place %d is not token %d", n, len(got), i, id)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWideNucleus: a flat row needs more tokens than the first selection holds.
+func TestWideNucleus(t *testing.T) {
+	const vocab = 40_000
+	logits := make([]float32, vocab)
+	for _, order := range []Order{TruncateFirst, TemperFirst} {
+		got := distribution(t, Params{Temperature: 1, TopP: .5, Order: order}, logits)
+		kept := 0
+		for id, q := range got {
+			if q > 0 {
+				kept++
+			}
+			if (q > 0) != (id < kept) {
+				t.Fatalf("%v: token %d is not part of a prefix", order, id)
+			}
+		}
+		if kept < vocab/2-1 || kept > vocab/2+1 {
+			t.Errorf("%v: top-p 0.5 of %d equal tokens keeps %d", order, vocab, kept)
+		}
+	}
+}
+
+var large = []struct {
+	name string
+	p    Params
+}{
+	{"greedy", Params{}},
+	{"all", Params{Temperature: .8}},
+	{"default", DefaultParams()},
+	{"top-k", Params{Temperature: .8, TopK: 40}},
+	{"top-k=20000", Params{Temperature: .8, TopK: 20_000}},
+	{"top-p", Params{Temperature: .8, TopP: .95}},
+	{"min-p", Params{Temperature: .8, MinP: .05}},
+	{"default,temper-first", Params{Temperature: .8, TopK: 40, TopP: .95, MinP: .05, Order: TemperFirst}},
+	{"top-p,temper-first", Params{Temperature: .8, TopP: .95, Order: TemperFirst}},
+}
+
+const largeVocab = 256 << 10
+
+func TestSampleAllocatesNothing(t *testing.T) {
+	logits := noise(largeVocab, 5)
+	for _, tt := range large {
+		s := newSampler(t, tt.p, largeVocab)
+		if n := testing.AllocsPerRun(2, func() { _, _ = s.Sample(logits, 0, 1) }); n != 0 {
+			t.Errorf("%s: Sample allocates %v times, want 0", tt.name, n)
+		}
+	}
+}
+
+func BenchmarkSample(b *testing.B) {
+	logits := noise(largeVocab, 5)
+	for _, tt := range large {
+		b.Run(fmt.Sprintf("vocab=256k/params=%s", tt.name), func(b *testing.B) {
+			s := newSampler(b, tt.p, largeVocab)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if _, err := s.Sample(logits, 0, i); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
