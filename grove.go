@@ -47,8 +47,16 @@ type Model struct {
 
 const defaultParallel = 4
 
-// Open opens a GGUF file. Errors: a *gguf.FormatError for a broken file, a *model.LoadError or
-// *tokenizer.LoadError for one that cannot be run, and those of the file system.
+// OptionError reports options that make no sense, in general or for the model that was opened.
+type OptionError struct{ Err error }
+
+func (e *OptionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// Open opens a GGUF file. Errors: an [*OptionError]; a *gguf.FormatError for a broken file, a
+// *model.LoadError or *tokenizer.LoadError for one that cannot be run, and those of the file system.
 func Open(path string, o Options) (*Model, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -78,10 +86,10 @@ func open(f *gguf.File, o Options) (*Model, error) {
 func (m *Model) load(o Options) error {
 	cacheType, err := ParseCacheType(o.CacheType)
 	if err != nil {
-		return err
+		return &OptionError{err}
 	}
 	if o.Threads < 0 || o.Parallel < 0 || o.Chunk < 0 || o.Context < 0 {
-		return fmt.Errorf("grove: negative options: %+v", o)
+		return &OptionError{fmt.Errorf("grove: negative options: %+v", o)}
 	}
 	if o.Threads == 0 {
 		o.Threads = par.Threads()
@@ -99,8 +107,11 @@ func (m *Model) load(o Options) error {
 	m.engine, err = engine.New(m.model, m.pool, engine.Config{
 		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Chunk: o.Chunk,
 	})
+	if err != nil {
+		return &OptionError{err}
+	}
 	runtime.GC() // what loading left behind is as large as the vocabulary
-	return err
+	return nil
 }
 
 // ParseCacheType returns the type of cache that a name stands for; "" is F16.

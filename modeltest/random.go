@@ -164,7 +164,7 @@ func (b *builder) floats(name string, t tensor.Type, shape ...int) {
 	for _, d := range shape {
 		n *= d
 	}
-	v := make([]float32, n)
+	v := make([]float32, min(n, repeatFrom))
 	scale := float32(1.5 / math.Sqrt(float64(shape[len(shape)-1])))
 	for i := range v {
 		v[i] = scale * float32(b.rng.NormFloat64())
@@ -172,14 +172,22 @@ func (b *builder) floats(name string, t tensor.Type, shape ...int) {
 	b.add(name, t, v, shape...)
 }
 
+// repeatFrom is the number of values after which a large matrix repeats itself, to be made quickly.
+const repeatFrom = 1 << 18
+
 func (b *builder) add(name string, t tensor.Type, v []float32, shape ...int) {
-	size, ok := t.RowBytes(len(v))
-	if !ok {
-		b.tb.Fatalf("%s: %d values of type %v", name, len(v), t)
+	view := tensor.View{Name: name, Type: t, Shape: shape}
+	size, ok := t.RowBytes(view.Elems())
+	part, _ := t.RowBytes(len(v))
+	if !ok || part == 0 {
+		b.tb.Fatalf("%s: shape %v of type %v", name, shape, t)
 	}
-	data := make([]byte, size)
-	if err := quant.Pack(t, data, v); err != nil {
+	view.Data = make([]byte, size)
+	if err := quant.Pack(t, view.Data[:part], v); err != nil {
 		b.tb.Fatal(err)
 	}
-	b.out = append(b.out, tensor.View{Name: name, Type: t, Shape: shape, Data: data})
+	for done := part; done < size; done *= 2 {
+		copy(view.Data[done:], view.Data[:done])
+	}
+	b.out = append(b.out, view)
 }

@@ -42,7 +42,7 @@ type Format struct {
 	Pack func(dst, src []byte, out, k, g0, g1 int)
 
 	// MatMul multiplies every row of x by the outputs of the groups [g0, g1) of the packed matrix
-	// w: dst[r*stride+o] = w[o] . x[r], in the order of k that the package README states for the
+	// w: dst[r*stride+o] = w[o] . x[r], in the order that the README of this package states for the
 	// type (N1). It writes nothing else of dst.
 	MatMul func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows)
 

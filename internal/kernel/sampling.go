@@ -159,13 +159,14 @@ func GumbelMax(x []float32, invT float32, key Key) (id int, max, lse float32, fi
 		mergeLogits(&max, &l, m, sumExp(b, base))
 		draw(b, invT, key, uint32(i), &best)
 	}
-	if !(l > 0) {
-		return -1, max, l, false
+	id, lse, finite = int(best.id), max+Log32(l), l > 0
+	switch {
+	case !finite:
+		id = -1
+	case best.id == noToken:
+		id = ArgMax(x)
 	}
-	if best.id == noToken {
-		return ArgMax(x), max, max + Log32(l), true
-	}
-	return int(best.id), max, max + Log32(l), true
+	return id, max, lse, finite
 }
 
 // ArgMax returns the index of the greatest value of x, the lowest one of equals. A NaN never wins;

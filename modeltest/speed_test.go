@@ -1,0 +1,84 @@
+package modeltest
+
+import (
+	"testing"
+	"time"
+
+	"grove/forest"
+	"grove/internal/kernel"
+	"grove/internal/par"
+	"grove/kv"
+	"grove/tensor"
+)
+
+// half is a Llama of half a billion parameters, the shape that peers were measured with.
+func half(t tensor.Type) Spec {
+	return Spec{Type: t, Layers: 24, Width: 1280, FFN: 3584, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000}
+}
+
+// BenchmarkDecode decodes plainly, one row a step, and reports the share of the bytes per second that a
+// plain loop over as many bytes reaches in the same run. A step allocates nothing.
+func BenchmarkDecode(b *testing.B) {
+	for _, t := range []tensor.Type{tensor.Q8_0, tensor.F16} {
+		b.Run("type="+t.String(), func(b *testing.B) {
+			r := New(b, half(t).File(b), Config{CacheType: tensor.F16, Threads: par.Threads(), Seqs: 1, Context: 4096})
+			s := r.Cache.NewSeq("")
+			step := func() {
+				n := r.Add(forest.Row{Seq: s, ID: 7, Want: logits})
+				r.Forward()
+				r.Commit(s, n)
+				if r.Cache.Forest.Len(s) == 2*kv.PageTokens {
+					r.check(r.Cache.Truncate(s, kv.PageTokens))
+				}
+			}
+			for range kv.PageTokens + 2 {
+				step()
+			}
+			read := r.Model.Info().Bytes - tableBytes(t) // the embedding table is looked up, not read
+			loop := newReadLoop(read)
+			var plain, steps time.Duration
+			b.ReportAllocs()
+			for b.Loop() {
+				start := time.Now()
+				step()
+				middle := time.Now()
+				loop.run()
+				steps, plain = steps+middle.Sub(start), plain+time.Since(middle)
+			}
+			gb := float64(read) * float64(b.N) / 1e9
+			b.ReportMetric(float64(b.N)/steps.Seconds(), "tok/s")
+			b.ReportMetric(gb/steps.Seconds(), "GB/s")
+			b.ReportMetric(gb/plain.Seconds(), "loop-GB/s")
+			b.ReportMetric(100*plain.Seconds()/steps.Seconds(), "%loop")
+		})
+	}
+}
+
+func tableBytes(t tensor.Type) int {
+	n, _ := t.RowBytes(32000 * 1280)
+	return n
+}
+
+// readLoop reads bytes with all threads and does nothing else.
+type readLoop struct {
+	pool *par.Pool
+	data []byte
+	sums []uint64
+}
+
+const readChunk = 1 << 20
+
+func newReadLoop(n int) *readLoop {
+	l := &readLoop{pool: par.New(par.Threads()), data: make([]byte, n), sums: make([]uint64, par.Threads())}
+	for i := range l.data {
+		l.data[i] = byte(i)
+	}
+	return l
+}
+
+func (l *readLoop) run() { l.pool.Run(len(l.data)/readChunk, l) }
+
+// Do implements [par.Task].
+func (l *readLoop) Do(worker, item int) {
+	l.sums[worker] += kernel.StreamRead(l.data[item*readChunk : (item+1)*readChunk])
+}
