@@ -99,6 +99,13 @@ func (r *Rope) yarn(c RopeConfig) error {
 	if c.AttentionFactor == 0 {
 		c.AttentionFactor = 1
 	}
+	if !(c.Base > 1) {
+		return fmt.Errorf("yarn rope scaling needs a base above 1, not %v", c.Base)
+	}
+	if !(c.BetaSlow > 0) || !(c.BetaFast >= c.BetaSlow) || !(c.AttentionFactor > 0) {
+		return fmt.Errorf("yarn rope scaling needs 0 < slow <= fast betas and a positive attention factor, not %v, %v and %v",
+			c.BetaSlow, c.BetaFast, c.AttentionFactor)
+	}
 	// pair is the (fractional) pair that turns n times within the trained context.
 	pair := func(n float64) float64 {
 		return float64(c.Dims) * kernel.Log64(float64(c.Context)/(n*2*math.Pi)) / (2 * kernel.Log64(c.Base))

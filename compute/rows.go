@@ -49,12 +49,15 @@ const inlineWork = 16 << 10
 
 // runRows does x.rowTask for n rows that cost about work values each.
 func (x *Exec) runRows(n, work int) {
+	if n == 0 {
+		return
+	}
 	t := &x.rowTask
 	t.rows, t.chunk = n, n
 	if threads := x.pool.Threads(); threads > 1 && n > 1 && n*work > inlineWork {
 		t.chunk = max(1, n/(threads*4))
 	}
-	x.pool.Run((n+t.chunk-1)/max(t.chunk, 1), t)
+	x.pool.Run((n+t.chunk-1)/t.chunk, t)
 }
 
 func (t *rowTask) Do(_, item int) {

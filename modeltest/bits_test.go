@@ -28,22 +28,25 @@ func (s subject) String() string {
 	return fmt.Sprintf("%s-%v-cache-%v", arch, s.spec.Type, s.cache)
 }
 
-// subjects pairs every weight type with the usual cache, and every architecture with every cache.
+// subjects pairs every weight type with the usual cache, and every architecture with every cache; the
+// long run pairs everything.
 func subjects() []subject {
+	caches := []tensor.Type{tensor.F16, tensor.F32, tensor.Q8_0}
 	var out []subject
 	for _, t := range []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K, tensor.Q6_K} {
-		s := subject{Spec{Type: t}, tensor.F16}
+		s := Spec{Type: t}
 		if t == tensor.Q4_K || t == tensor.Q6_K {
-			s.spec.Width, s.spec.FFN, s.spec.Heads = 256, 256, 8
+			s.Width, s.FFN, s.Heads = 256, 256, 8
 		}
-		out = append(out, s)
+		for _, c := range caches {
+			if c == tensor.F16 || t == tensor.F16 || long {
+				out = append(out, subject{s, c})
+			}
+		}
 	}
-	for _, c := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
+	for _, c := range caches {
 		out = append(out, subject{Spec{Arch: "gemma3", Type: tensor.Q8_0, Layers: 7}, c},
 			subject{Spec{Arch: "qwen3moe", Type: tensor.Q8_0}, c})
-		if c != tensor.F16 {
-			out = append(out, subject{Spec{Type: tensor.F16}, c})
-		}
 	}
 	return out
 }
@@ -78,7 +81,6 @@ var checks = []struct {
 	{"prefix from the cache", checkPrefix},
 	{"stop early and resume", checkResume},
 	{"skipped layers leave no keys", checkSkip},
-	{"verbs against a naive model", checkVerbs},
 }
 
 const textLength = 150

@@ -2,12 +2,15 @@ package modeltest
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"testing"
 
 	"grove/forest"
 	"grove/kv"
+	"grove/tensor"
 	"grove/token"
+
+	"pgregory.net/rapid"
 )
 
 // naive is what a sequence must be: its tokens, and the live nodes with their paths.
@@ -22,62 +25,71 @@ type naiveNode struct {
 	path []token.ID // from the trunk's end
 }
 
-// checkVerbs grows, commits, drops, truncates, forks and closes at random, and compares now and then
-// what a row behind the trunk gives with plain decoding of the tokens that should be there.
-func checkVerbs(r *Runner, rng *rand.Rand, _ []token.ID, _ []Bits) error {
-	h := &history{r: r, rng: rng, vocab: r.Model.Info().Vocabulary}
-	for range 40 {
-		if err := h.move(); err != nil {
-			return fmt.Errorf("after %v: %w", h.log, err)
-		}
+// TestVerbs grows, commits, drops, truncates, forks and closes at random, and compares now and then
+// what a row behind the trunk or a node gives with plain decoding of the tokens that should be there.
+func TestVerbs(t *testing.T) {
+	for _, s := range []subject{
+		{Spec{}, tensor.F16},
+		{Spec{Arch: "gemma3", Type: tensor.Q8_0, Layers: 6, Window: 70}, tensor.Q8_0},
+	} {
+		t.Run(s.String(), func(t *testing.T) {
+			file := s.spec.File(t)
+			rapid.Check(t, func(rt *rapid.T) {
+				h := &history{r: New(t, file, Config{CacheType: s.cache}), rt: rt, vocab: 48}
+				for range 40 {
+					h.move()
+				}
+				for i := range h.seqs {
+					h.probe(i)
+				}
+			})
+		})
 	}
-	for len(h.seqs) > 0 {
-		if err := h.probe(0); err != nil {
-			return fmt.Errorf("after %v: %w", h.log, err)
-		}
-		r.Close(h.seqs[0].seq)
-		h.seqs = h.seqs[1:]
-	}
-	return nil
 }
 
 // history is a random walk over the verbs.
 type history struct {
 	r     *Runner
-	rng   *rand.Rand
+	rt    *rapid.T
 	vocab int
 	seqs  []*naive
-	log   []string
 }
 
-func (h *history) note(format string, args ...any) {
-	h.log = append(h.log, fmt.Sprintf(format, args...))
+// intN draws from 0 to n-1.
+func (h *history) intN(label string, n int) int { return rapid.IntRange(0, n-1).Draw(h.rt, label) }
+
+func (h *history) check(err error) {
+	if err != nil {
+		h.rt.Fatal(err)
+	}
 }
 
-func (h *history) move() error {
+func (h *history) move() {
 	if len(h.seqs) == 0 {
 		h.seqs = append(h.seqs, &naive{seq: h.r.Cache.NewSeq("verbs")})
 	}
-	i := h.rng.IntN(len(h.seqs))
+	i := h.intN("sequence", len(h.seqs))
 	n := h.seqs[i]
-	switch k := h.rng.IntN(10); {
-	case k < 3:
-		h.grow(n, 1+h.rng.IntN(12))
-	case k == 3:
+	switch rapid.SampledFrom(verbs).Draw(h.rt, "verb") {
+	case "grow":
+		h.grow(n, 1+h.intN("size", 12))
+	case "grow much":
 		h.grow(n, 40)
-	case k < 6:
-		return h.commit(n)
-	case k == 6:
+	case "commit":
+		h.commit(n)
+	case "drop":
 		h.drop(n)
-	case k == 7:
-		return h.truncate(n)
-	case k == 8:
-		return h.fork(i, n)
-	default:
-		return h.probe(i)
+	case "truncate":
+		h.truncate(n)
+	case "fork":
+		h.fork(i, n)
+	case "probe":
+		h.probe(i)
 	}
-	return nil
 }
+
+// verbs are what move draws from, those that build things up twice.
+var verbs = []string{"grow", "grow much", "grow much", "commit", "commit", "commit", "drop", "truncate", "fork", "probe"}
 
 // grow hangs a random tree from a random place.
 func (h *history) grow(n *naive, size int) {
@@ -85,12 +97,11 @@ func (h *history) grow(n *naive, size int) {
 		return
 	}
 	at := naiveNode{node: forest.Trunk}
-	if len(n.nodes) > 0 && h.rng.IntN(2) == 0 {
-		at = n.nodes[h.rng.IntN(len(n.nodes))]
+	if len(n.nodes) > 0 && h.intN("coin", 2) == 0 {
+		at = n.nodes[h.intN("node", len(n.nodes))]
 	}
-	h.note("grow %d of seq %d", size, n.seq)
-	t := randomTree(h.rng, size, h.vocab)
-	if h.rng.IntN(2) == 0 {
+	t := randomTree(rand.New(rand.NewPCG(uint64(h.intN("seed", 1000)), 1)), size, h.vocab)
+	if h.intN("coin", 2) == 0 {
 		t = Chain(t.IDs)
 	}
 	nodes := make([]forest.Node, size)
@@ -109,15 +120,17 @@ func (h *history) pick(n *naive) (naiveNode, bool) {
 	if len(n.nodes) == 0 {
 		return naiveNode{}, false
 	}
-	return n.nodes[h.rng.IntN(len(n.nodes))], true
+	return rapid.SampledFrom(n.nodes).Draw(h.rt, "node"), true
 }
 
-func (h *history) commit(n *naive) error {
+func (h *history) commit(n *naive) {
 	c, ok := h.pick(n)
 	if !ok {
-		return nil
+		return
 	}
-	h.note("commit %d to seq %d", len(c.path), n.seq)
+	if h.intN("coin", 2) == 0 {
+		c = n.nodes[len(n.nodes)-1] // mostly deep: trunks of several pages come about
+	}
 	h.r.Commit(n.seq, c.node)
 	n.trunk = append(n.trunk, c.path...)
 	var left []naiveNode
@@ -125,11 +138,10 @@ func (h *history) commit(n *naive) error {
 		if len(o.path) > len(c.path) && h.descends(n, o, c) {
 			left = append(left, naiveNode{o.node, o.path[len(c.path):]})
 		} else if _, err := h.r.Cache.Forest.Index(n.seq, o.node); !errors.Is(err, forest.ErrNode) {
-			return fmt.Errorf("a node off the committed path lives on: %v", err)
+			h.rt.Fatalf("a node off the committed path lives on: %v", err)
 		}
 	}
 	n.nodes = left
-	return nil
 }
 
 // descends tells by index whether o is below c: equal tokens may stand on different branches, so the
@@ -149,7 +161,6 @@ func (h *history) drop(n *naive) {
 	if !ok {
 		return
 	}
-	h.note("drop in seq %d", n.seq)
 	h.r.Drop(n.seq, d.node)
 	var left []naiveNode
 	for _, o := range n.nodes {
@@ -160,63 +171,56 @@ func (h *history) drop(n *naive) {
 	n.nodes = left
 }
 
-func (h *history) truncate(n *naive) error {
+func (h *history) truncate(n *naive) {
 	if len(n.trunk) == 0 {
-		return nil
+		return
 	}
-	to := h.rng.IntN(len(n.trunk) + 1)
-	h.note("truncate seq %d from %d to %d", n.seq, len(n.trunk), to)
+	to := h.intN("length", len(n.trunk)+1)
 	err := h.r.Cache.Truncate(n.seq, to)
 	if errors.Is(err, kv.ErrPassed) {
 		if got := h.r.Cache.Forest.Len(n.seq); got != len(n.trunk) {
-			return fmt.Errorf("a refused truncation left %d of %d tokens", got, len(n.trunk))
+			h.rt.Fatalf("a refused truncation left %d of %d tokens", got, len(n.trunk))
 		}
-		h.note("refused")
-		return nil
+		return
 	}
+	h.check(err)
 	n.trunk, n.nodes = n.trunk[:to], nil
-	return err
 }
 
-func (h *history) fork(i int, n *naive) error {
+func (h *history) fork(i int, n *naive) {
 	if len(h.seqs) == 4 {
-		h.note("close seq %d", n.seq)
 		h.r.Close(n.seq)
 		h.seqs = append(h.seqs[:i], h.seqs[i+1:]...)
-		return nil
+		return
 	}
 	at, ok := h.pick(n)
 	if !ok {
 		at = naiveNode{node: forest.Trunk}
 	}
-	h.note("fork seq %d at %d+%d", n.seq, len(n.trunk), len(at.path))
 	s, err := h.r.Cache.Fork(n.seq, at.node)
-	if err != nil {
-		return err
-	}
+	h.check(err)
 	h.seqs = append(h.seqs, &naive{seq: s, trunk: append(append([]token.ID(nil), n.trunk...), at.path...)})
-	return nil
 }
 
 // probe runs one row behind the trunk, and one behind a live node, and compares them with plain decoding.
-func (h *history) probe(i int) error {
+func (h *history) probe(i int) {
 	n := h.seqs[i]
 	if got := h.r.Cache.Forest.Len(n.seq); got != len(n.trunk) {
-		return fmt.Errorf("seq %d has %d tokens; want %d", n.seq, got, len(n.trunk))
+		h.rt.Fatalf("seq %d has %d tokens; want %d", n.seq, got, len(n.trunk))
 	}
 	if len(h.seqs) == 4 { // the reference needs a sequence too
-		return nil
+		return
 	}
 	at, ok := h.pick(n)
 	if !ok {
 		at = naiveNode{node: forest.Trunk}
 	}
-	id := token.ID(h.rng.IntN(h.vocab))
+	id := token.ID(h.intN("id", h.vocab))
 	node := h.r.Add(forest.Row{Seq: n.seq, Parent: at.node, ID: id, Want: logits})
 	h.r.Forward()
 	got := h.r.bits(0)
 	h.r.Drop(n.seq, node)
 	text := append(append(append([]token.ID(nil), n.trunk...), at.path...), id)
 	want := h.r.Reference(text)
-	return got.Diff(want[len(want)-1])
+	h.check(got.Diff(want[len(want)-1]))
 }

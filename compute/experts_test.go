@@ -1,0 +1,110 @@
+package compute
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove/internal/par"
+)
+
+// route sends rows of router logits to the used best of their experts.
+func route(used int, rows ...[]float32) (*Exec, *Routing) {
+	x := &Exec{pool: par.New(1)}
+	b := Buf{rows: len(rows), width: len(rows[0])}
+	for _, r := range rows {
+		b.f = append(b.f, r...)
+	}
+	return x, x.Route(b, used)
+}
+
+func TestRouteChoice(t *testing.T) {
+	tests := []struct {
+		name   string
+		logits []float32
+		want   []int32 // by rank
+	}{
+		{"falling logits", []float32{1, 5, -2, 3}, []int32{1, 3, 0}},
+		{"all equal", []float32{2, 2, 2, 2}, []int32{0, 1, 2}},
+		{"a tie for the last place", []float32{0, 7, 3, 3}, []int32{1, 2, 3}},
+		{"a tie that leaves one out", []float32{3, 9, 3, 3}, []int32{1, 0, 2}},
+		{"zeros of both signs", []float32{-1, float32(math.Copysign(0, -1)), 0, -1}, []int32{1, 2, 0}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x, r := route(3, tt.logits)
+			if x.err != nil {
+				t.Fatal(x.err)
+			}
+			if d := cmp.Diff(tt.want, r.chosen); d != "" {
+				t.Errorf("experts (-want +got):\n%s", d)
+			}
+			var sum, total float64
+			for _, e := range tt.want {
+				total += math.Exp(float64(tt.logits[e]))
+			}
+			for rank, e := range tt.want {
+				want := math.Exp(float64(tt.logits[e])) / total
+				if got := float64(r.weights[rank]); math.Abs(got-want) > 1e-6 {
+					t.Errorf("rank %d has weight %v, want %v", rank, got, want)
+				}
+				sum += float64(r.weights[rank])
+			}
+			if math.Abs(sum-1) > 1e-6 {
+				t.Errorf("the weights sum to %v", sum)
+			}
+		})
+	}
+}
+
+// TestRoutePairs checks the places of the pairs: by expert, and then by row.
+func TestRoutePairs(t *testing.T) {
+	_, r := route(2,
+		[]float32{0, 9, 0, 5, 0}, // 1, 3
+		[]float32{8, 0, 0, 9, 0}, // 3, 0
+		[]float32{0, 9, 0, 8, 0}, // 1, 3
+	)
+	want := map[string][]int32{
+		"start":  {0, 1, 3, 3, 6, 6},
+		"busy":   {0, 1, 3},
+		"source": {1, 0, 2, 0, 1, 2},
+		"pair":   {1, 3, 4, 0, 2, 5},
+	}
+	got := map[string][]int32{"start": r.start, "busy": r.busy, "source": r.source, "pair": r.pair}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestMixOrder gives three experts results whose sum depends on the order: it is that of the ranks.
+func TestMixOrder(t *testing.T) {
+	x, r := route(3, []float32{1, 1.0001, 1.0002, 0})
+	results := map[int32]float32{0: 1e8, 1: 1, 2: -1e8}
+	in := Buf{rows: 3, width: 1, f: make([]float32, 3)}
+	for rank, e := range r.chosen {
+		in.f[r.pair[rank]] = results[e] / r.weights[rank]
+	}
+	got := x.MixExperts(in, r).f[0]
+	var want float32
+	for _, e := range []int32{2, 1, 0} {
+		want += results[e]
+	}
+	if got != want {
+		t.Errorf("the sum is %v; in the order of the ranks it is %v", got, want)
+	}
+}
+
+// TestRouteNotFinite expects a router's NaN or infinity to end the step wherever it stands: an expert
+// that is never chosen must not hide it.
+func TestRouteNotFinite(t *testing.T) {
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for at := range 4 {
+			logits := []float32{4, 3, 2, 1}
+			logits[at] = float32(bad)
+			if x, _ := route(2, []float32{1, 2, 3, 4}, logits); x.err == nil {
+				t.Errorf("%v as logit %d of the router passes", bad, at)
+			}
+		}
+	}
+}
