@@ -45,18 +45,22 @@ type Model struct {
 	tokenizer *tokenizer.Tokenizer
 }
 
-const defaultParallel = 4
+const (
+	defaultParallel = 4
+	maxThreads      = 1024
+)
 
 // OptionError reports options that make no sense, in general or for the model that was opened.
 type OptionError struct{ Err error }
 
+// Error returns what is wrong, as one line.
 func (e *OptionError) Error() string { return e.Err.Error() }
 
 // Unwrap returns what is wrong.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // Open opens a GGUF file. Errors: an [*OptionError]; a *gguf.FormatError for a broken file, a
-// *model.LoadError or *tokenizer.LoadError for one that cannot be run, and those of the file system.
+// *model.LoadError or the tokenizer's error for one that cannot be run, and those of the file system.
 func Open(path string, o Options) (*Model, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -90,6 +94,9 @@ func (m *Model) load(o Options) error {
 	}
 	if o.Threads < 0 || o.Parallel < 0 || o.Chunk < 0 || o.Context < 0 {
 		return &OptionError{fmt.Errorf("grove: negative options: %+v", o)}
+	}
+	if o.Threads > maxThreads {
+		return &OptionError{fmt.Errorf("grove: %d threads; at most %d", o.Threads, maxThreads)}
 	}
 	if o.Threads == 0 {
 		o.Threads = par.Threads()

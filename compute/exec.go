@@ -26,7 +26,7 @@ const NumericsVersion = "grove-1"
 var ErrNotFinite = errors.New("the model gives NaN or infinity: its weights, or a product of them, are not finite")
 
 // ErrCacheRange reports a key or value that the cache's type cannot hold.
-var ErrCacheRange = errors.New("a key or value is beyond the range of the F16 cache; use --cache-type f32")
+var ErrCacheRange = errors.New("a key or value is beyond the range of the cache's type; use --cache-type f32")
 
 // Buf is one value a row for each of width places, opaque to models. It is valid until the next
 // [Exec.Enter].
@@ -72,6 +72,7 @@ type Exec struct {
 	expertTask   expertTask
 	routing      Routing
 	expertSlices []kernel.Rows
+	touched      int // experts that the rows of the step went to, all layers together
 	attendTask   attendTask
 
 	outputs   []int32 // rows of the step that need the head
@@ -100,7 +101,7 @@ func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
 	x.ctx, x.err = ctx, nil
 	x.whole = false
 	x.active = x.active[:0]
-	x.quantizedID, x.used = 0, 0
+	x.quantizedID, x.used, x.touched = 0, 0, 0
 	for i := range x.ropes {
 		x.ropes[i].rows = 0
 	}
@@ -115,6 +116,9 @@ func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
 	x.keepStopped()
 	return nil
 }
+
+// Touched returns how many experts the rows of the last step went to, all layers together.
+func (x *Exec) Touched() int { return x.touched }
 
 // fail keeps the first error of a step; later operations then do nothing that matters.
 func (x *Exec) fail(err error) {
@@ -206,7 +210,7 @@ func (x *Exec) Embed(table *Matrix, scale float32) {
 	rows := x.Step.Rows()
 	mixed := false
 	for i := range rows {
-		if err := checkInput(&rows[i], table.out, x.width); err != nil {
+		if err := x.check(&rows[i], table.out); err != nil {
 			x.fail(err)
 			return
 		}
@@ -219,15 +223,24 @@ func (x *Exec) Embed(table *Matrix, scale float32) {
 	x.runRows(len(rows), x.width*4)
 }
 
-func checkInput(r *forest.Placed, vocabulary, width int) error {
+// check returns an error where a row's input or what it wants makes no sense.
+func (x *Exec) check(r *forest.Placed, vocabulary int) error {
+	if r.Want.Output() && r.To != x.Cache.Forest.Layers() {
+		return fmt.Errorf("compute: the row at index %d wants logits and stops at layer %d", r.Index, r.To)
+	}
+	if r.Want.Hidden.Minus(forest.LayerRange(r.From, r.To)).Len() > 0 {
+		return fmt.Errorf("compute: the row at index %d runs layers %d to %d and wants the stream after others", r.Index, r.From, r.To)
+	}
 	switch {
 	case r.Resume != forest.Trunk:
 		return nil
 	case r.Vector != nil && r.Mix != nil:
 		return fmt.Errorf("compute: the row at index %d has a vector and a mixture as input", r.Index)
+	case r.Mix != nil && len(r.Mix) == 0:
+		return fmt.Errorf("compute: the mixture at index %d is empty", r.Index)
 	case r.Vector != nil:
-		if len(r.Vector) != width {
-			return fmt.Errorf("compute: the row at index %d has a vector of %d values; the model's width is %d", r.Index, len(r.Vector), width)
+		if len(r.Vector) != x.width {
+			return fmt.Errorf("compute: the row at index %d has a vector of %d values; the model's width is %d", r.Index, len(r.Vector), x.width)
 		}
 		return nil
 	}

@@ -1,6 +1,10 @@
 package compute
 
-import "grove/internal/kernel"
+import (
+	"fmt"
+
+	"grove/internal/kernel"
+)
 
 // Routing says which experts each row goes to. Between [Exec.Route] and [Exec.MixExperts], buffers
 // have one row for each pair of a row and one of its experts, sorted by expert, so that an expert's
@@ -14,11 +18,11 @@ type Routing struct {
 	busy    []int32   // experts with pairs
 
 	chosen []int32 // row, rank -> expert
-	probs  []float32
 }
 
 // Route picks for each row the used experts with the largest logits, ties to the lowest number, and
-// weighs them by their softmax among all experts, scaled to sum to 1. The ranks go by falling logit.
+// weighs them by their softmax among all experts, scaled to sum to 1. The ranks go by falling logit. A
+// logit that is not finite fails the step.
 func (x *Exec) Route(logits Buf, used int) *Routing {
 	r := &x.routing
 	n, experts := logits.rows, logits.width
@@ -26,16 +30,19 @@ func (x *Exec) Route(logits Buf, used int) *Routing {
 	r.chosen, r.weights = grow(r.chosen, n*used), grow(r.weights, n*used)
 	r.pair, r.source = grow(r.pair, n*used), grow(r.source, n*used)
 	r.start, r.busy = grow(r.start, experts+1), r.busy[:0]
-	r.probs = grow(r.probs, experts)
+	if _, finite := kernel.MaxAbsFinite(logits.f[:n*experts]); !finite {
+		// An expert that is not chosen would hide it.
+		x.fail(fmt.Errorf("compute: the logits of a router: %w", ErrNotFinite))
+	}
 	for i := range n {
 		r.choose(i, logits.row(i))
 	}
 	r.sortPairs(n, experts)
+	x.touched += len(r.busy)
 	return r
 }
 
-// choose picks the experts of row i. A NaN logit is never larger, so the choice is always made; the
-// NaN reaches the outputs through the weights.
+// choose picks the experts of row i. A NaN is never larger, so the choice is always made.
 func (r *Routing) choose(i int, logits []float32) {
 	chosen, weights := r.chosen[i*r.used:(i+1)*r.used], r.weights[i*r.used:(i+1)*r.used]
 	for rank := range chosen {

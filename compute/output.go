@@ -32,14 +32,9 @@ func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
 	rows := x.Step.Rows()
 	x.outputs = x.outputs[:0]
 	for i := range rows {
-		if !rows[i].Want.Output() {
-			continue
+		if rows[i].Want.Output() {
+			x.outputs = append(x.outputs, int32(i))
 		}
-		if rows[i].To != x.Cache.Forest.Layers() {
-			x.fail(fmt.Errorf("compute: the row at index %d wants logits and stops at layer %d", rows[i].Index, rows[i].To))
-			return
-		}
-		x.outputs = append(x.outputs, int32(i))
 	}
 	if len(x.outputs) == 0 {
 		return

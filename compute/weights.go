@@ -48,6 +48,9 @@ func (m *Matrix) In() int { return m.k }
 // Experts returns the number of matrices in the stack, 1 for a plain matrix.
 func (m *Matrix) Experts() int { return m.experts }
 
+// Bytes returns the bytes of one matrix of the stack.
+func (m *Matrix) Bytes() int { return m.stride }
+
 // Vector is a row of weights in float32: a norm's scale, a bias. It is read-only.
 type Vector struct{ f []float32 }
 

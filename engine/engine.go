@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"grove/compute"
 	"grove/forest"
+	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/kv"
@@ -49,6 +51,7 @@ type Engine struct {
 	mu    sync.Mutex // guards the fields below, and what they hold
 	cache *kv.Cache
 	exec  *compute.Exec
+	cost  *Cost // nil until it is measured
 	open  int
 	seqs  int
 }
@@ -71,7 +74,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	c.Chunk = min(c.Chunk, c.Context)
 	cache, err := kv.New(kv.Config{
 		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Context * c.Seqs,
-		Seqs: c.Seqs, Scratch: c.Chunk, Identity: info.Identity,
+		Seqs: c.Seqs, Scratch: c.Chunk, Identity: info.Identity, Limit: machine.Memory(),
 	})
 	if err != nil {
 		return nil, err
@@ -185,11 +188,20 @@ func (s *Sequence) step(ctx context.Context, ids []token.ID, logits bool) error 
 		}
 		parent = node
 	}
+	shape := Shape{Rows: len(ids), Depth: e.cache.Forest.Len(s.seq)}
+	if logits {
+		shape.Logits = 1
+	}
+	start := time.Now()
 	if err := mmap.Catch(func() error { return x.Run(ctx, e.model.Forward) }); err != nil {
 		x.Step.Abort()
 		return err
 	}
 	x.Step.Reset()
+	if e.cost != nil {
+		shape.Experts = x.Touched()
+		e.cost.Observe(shape, time.Since(start).Seconds())
+	}
 	if logits {
 		copy(s.logits, x.Result(len(ids)-1).Logits)
 	}

@@ -21,6 +21,9 @@ const PageTokens = kernel.PageSlots
 // ErrFull reports that no page is free.
 var ErrFull = errors.New("cache is full")
 
+// ErrMemory reports a cache that would be larger than its limit.
+var ErrMemory = errors.New("not enough memory")
+
 // ErrPassed reports keys that a sliding window has passed and that are no longer stored.
 var ErrPassed = errors.New("keys behind the sliding window are gone")
 
@@ -40,6 +43,7 @@ type Config struct {
 	Seqs     int         // sequences at a time, for the size of window groups
 	Scratch  int         // live rows; rounded up to pages
 	Identity string      // whatever decides the bytes: model file, rotary settings, numerics version
+	Limit    uint64      // bytes that the cache may come to use; 0: any
 }
 
 // group is the layers that keep the same tokens: all, or those of a window.
@@ -88,11 +92,7 @@ func New(c Config) (*Cache, error) {
 	if c.Context < 1 || c.Tokens < 1 || c.Seqs < 1 || c.Scratch < 1 {
 		return nil, fmt.Errorf("kv: a cache for %d indices, %d tokens, %d sequences and %d rows", c.Context, c.Tokens, c.Seqs, c.Scratch)
 	}
-	f, err := forest.New(len(c.Layers), c.Context, c.Scratch)
-	if err != nil {
-		return nil, err
-	}
-	k := &Cache{Forest: f, Format: format, config: c, places: make([]place, len(c.Layers))}
+	k := &Cache{Format: format, config: c, places: make([]place, len(c.Layers))}
 	sizes := []int{}
 	for l, layer := range c.Layers {
 		if layer.Size < 1 || layer.Size%format.Multiple != 0 {
@@ -108,12 +108,43 @@ func New(c Config) (*Cache, error) {
 		sizes[g] += n
 		k.scratchBytes += n
 	}
+	if err := k.checkMemory(sizes); err != nil {
+		return nil, err
+	}
+	var err error
+	if k.Forest, err = forest.New(len(c.Layers), c.Context, c.Scratch); err != nil {
+		return nil, err
+	}
 	for g := range k.groups {
 		k.groups[g].pool = newPool(k.groupPages(g), sizes[g])
 	}
-	k.scratch = make([]byte, f.Slots()/PageTokens*k.scratchBytes)
+	k.scratch = make([]byte, k.Forest.Slots()/PageTokens*k.scratchBytes)
 	return k, nil
 }
+
+// checkMemory refuses a cache beyond its limit before anything is allocated. It counts in floats, which
+// do not overflow.
+func (k *Cache) checkMemory(sizes []int) error {
+	need := float64(pagesOf(k.config.Scratch)) * float64(k.scratchBytes)
+	for g, size := range sizes {
+		need += float64(k.groupPages(g)) * float64(size)
+	}
+	if allowed := k.allowed(); need > allowed {
+		return fmt.Errorf("kv: a cache of %d tokens takes %.1f GiB and %.1f GiB may be used: %w; a shorter context (-c) or --cache-type q8_0 takes less",
+			k.config.Tokens, need/(1<<30), allowed/(1<<30), ErrMemory)
+	}
+	return nil
+}
+
+func (k *Cache) allowed() float64 {
+	if k.config.Limit == 0 {
+		return maxBytes
+	}
+	return min(maxBytes, float64(k.config.Limit))
+}
+
+// maxBytes is more than any machine's memory, and far from overflow.
+const maxBytes = 1 << 46
 
 func (k *Cache) groupOf(window int) int {
 	for g := range k.groups {

@@ -85,13 +85,15 @@ type Experts struct {
 // Experts loads the mixture of a layer, whose experts have ffn inner values.
 func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
-	return Experts{
+	e := Experts{
 		Router: l.Matrix(name("ffn_gate_inp.weight"), s.Experts, s.Width),
 		Gate:   l.Stack(name("ffn_gate_exps.weight"), s.Experts, ffn, s.Width),
 		Up:     l.Stack(name("ffn_up_exps.weight"), s.Experts, ffn, s.Width),
 		Down:   l.Stack(name("ffn_down_exps.weight"), s.Experts, s.Width, ffn),
 		Used:   s.Used,
 	}
+	l.info.Experts, l.info.ExpertBytes = s.Experts, e.Gate.Bytes()+e.Up.Bytes()+e.Down.Bytes()
+	return e
 }
 
 // Forward returns the mixture's addition to the stream.
@@ -115,6 +117,7 @@ func (l *Loader) Head(s Shape) Head {
 	h.Output = h.Embed
 	if l.Has("output.weight") {
 		h.Output = l.Matrix("output.weight", l.info.Vocabulary, s.Width)
+		l.info.TableBytes = h.Embed.Bytes()
 	}
 	return h
 }

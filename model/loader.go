@@ -16,7 +16,8 @@ import (
 // Limits on hyper-parameters: generous for any model, small enough that products of them stay in range.
 const (
 	maxContext = 1 << 24
-	maxWidth   = 1 << 20
+	maxWidth   = 1 << 16 // a step has buffers of this width for each row
+	maxFFN     = 1 << 18
 	maxHeads   = 1 << 12
 	maxExperts = 1 << 12
 )
@@ -41,7 +42,7 @@ func (l *Loader) text(key string, required bool) string {
 	v, ok, err := l.file.String(key)
 	switch {
 	case err != nil:
-		l.fail("%v", err)
+		l.wrap(err)
 	case !ok && required:
 		l.fail("%s is missing", key)
 	}
@@ -79,7 +80,7 @@ func (l *Loader) CountOr(name string, other, low, high int) int {
 func (l *Loader) count(name string, low, high int) (int, bool) {
 	n, ok, err := l.file.Uint(l.key(name))
 	if err != nil {
-		l.fail("%v", err)
+		l.wrap(err)
 		return low, true
 	}
 	if ok && (n < low || n > high) {
@@ -93,7 +94,7 @@ func (l *Loader) count(name string, low, high int) (int, bool) {
 func (l *Loader) FloatOr(name string, other float64) float64 {
 	v, ok, err := l.file.Float(l.key(name))
 	if err != nil {
-		l.fail("%v", err)
+		l.wrap(err)
 	}
 	if !ok || err != nil {
 		return other
@@ -108,7 +109,7 @@ func (l *Loader) FloatOr(name string, other float64) float64 {
 func (l *Loader) TextOr(name, other string) string {
 	v, ok, err := l.file.String(l.key(name))
 	if err != nil {
-		l.fail("%v", err)
+		l.wrap(err)
 	}
 	if !ok {
 		return other
@@ -167,7 +168,7 @@ func (l *Loader) matrix(name string, shape ...int) *compute.Matrix {
 	}
 	m, err := l.weights.Matrix(v)
 	if err != nil {
-		l.fail("%v", err)
+		l.wrap(err)
 		return &compute.Matrix{}
 	}
 	return m
@@ -181,7 +182,7 @@ func (l *Loader) Vector(name string, n int) compute.Vector {
 	}
 	vec, err := l.weights.Vector(v)
 	if err != nil {
-		l.fail("%v", err)
+		l.wrap(err)
 	}
 	return vec
 }
@@ -208,7 +209,7 @@ func (l *Loader) Shape() Shape {
 	s := Shape{
 		Layers: l.Count("block_count", 1, 128),
 		Width:  l.Count("embedding_length", 1, maxWidth),
-		FFN:    l.Count("feed_forward_length", 1, maxWidth),
+		FFN:    l.Count("feed_forward_length", 1, maxFFN),
 		Heads:  l.Count("attention.head_count", 1, maxHeads),
 		Eps:    float32(l.FloatOr("attention.layer_norm_rms_epsilon", 1e-5)),
 	}

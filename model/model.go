@@ -23,6 +23,10 @@ type Info struct {
 	Context    int    // indices that the model was trained for
 	Identity   string // decides the bytes of keys: weights, rotary settings
 	Bytes      int    // of weights in memory
+
+	TableBytes  int // of these, an embedding table that is looked up and not multiplied
+	Experts     int // of a layer; 0: none
+	ExpertBytes int // of one expert of one layer
 }
 
 // Model is an architecture with its weights. It is read-only after it is opened: several executors may
@@ -80,13 +84,30 @@ func Open(f *gguf.File, pool *par.Pool) (Model, error) {
 
 // LoadError reports a file that cannot be opened as a model: what is missing, contradictory or not
 // supported.
-type LoadError struct{ Problem string }
+type LoadError struct {
+	Problem string
+	Err     error // what a lower package found, if it did: then it is the whole message
+}
 
-// Error names the problem.
-func (e *LoadError) Error() string { return "model: " + e.Problem }
+// Error names the problem on one line.
+func (e *LoadError) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
+	return "model: " + e.Problem
+}
+
+// Unwrap returns what a lower package found.
+func (e *LoadError) Unwrap() error { return e.Err }
 
 func (l *Loader) fail(format string, args ...any) {
 	if l.err == nil {
 		l.err = &LoadError{Problem: fmt.Sprintf(format, args...)}
+	}
+}
+
+func (l *Loader) wrap(err error) {
+	if l.err == nil {
+		l.err = &LoadError{Err: err}
 	}
 }

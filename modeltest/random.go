@@ -2,57 +2,15 @@ package modeltest
 
 import (
 	"bytes"
-	"fmt"
-	"math"
-	"math/rand/v2"
 	"testing"
 
 	"grove/gguf"
-	"grove/quant"
+	"grove/synthetic"
 	"grove/tensor"
 )
 
-// Spec describes a model of random weights. The zero value of a field is a small default.
-type Spec struct {
-	Arch          string      // llama, gemma3 or qwen3moe; "": llama
-	Type          tensor.Type // of every matrix; norms are F32
-	Seed          uint64
-	Layers, Width int
-	FFN, Vocab    int
-	Heads         int
-	KVHeads, Size int
-	Context       int
-	Window        int // gemma3
-	Experts, Used int // qwen3moe, or llama as Mixtral
-	Tied          bool
-}
-
-func (s Spec) withDefaults() Spec {
-	or := func(v *int, other int) {
-		if *v == 0 {
-			*v = other
-		}
-	}
-	if s.Arch == "" {
-		s.Arch = "llama"
-	}
-	or(&s.Layers, 3)
-	or(&s.Width, 64)
-	or(&s.FFN, 64)
-	or(&s.Vocab, 48)
-	or(&s.Heads, 4)
-	or(&s.KVHeads, 2)
-	or(&s.Size, 32)
-	or(&s.Context, 4096)
-	if s.Arch == "gemma3" {
-		or(&s.Window, 80)
-	}
-	if s.Arch == "qwen3moe" {
-		or(&s.Experts, 6)
-		or(&s.Used, 2)
-	}
-	return s
-}
+// Spec describes a model of random weights; see [synthetic.Spec].
+type Spec synthetic.Spec
 
 // File makes the model's GGUF file in memory.
 func (s Spec) File(tb testing.TB) *gguf.File {
@@ -72,122 +30,9 @@ func (s Spec) File(tb testing.TB) *gguf.File {
 // Parts makes the model's metadata and tensors, for tests that write or spoil a file.
 func (s Spec) Parts(tb testing.TB) ([]gguf.KV, []tensor.View) {
 	tb.Helper()
-	s = s.withDefaults()
-	b := builder{tb: tb, spec: s, rng: rand.New(rand.NewPCG(s.Seed, 1))}
-	return s.metadata(), b.tensors()
-}
-
-func (s Spec) metadata() []gguf.KV {
-	m := []gguf.KV{
-		{Key: "general.architecture", Value: gguf.Of(s.Arch)},
-		{Key: "general.name", Value: gguf.Of(fmt.Sprintf("random weights, seed %d", s.Seed))},
+	metadata, tensors, err := synthetic.Spec(s).Parts()
+	if err != nil {
+		tb.Fatal(err)
 	}
-	count := func(key string, n int) {
-		m = append(m, gguf.KV{Key: s.Arch + "." + key, Value: gguf.Of(uint32(n))})
-	}
-	count("context_length", s.Context)
-	count("embedding_length", s.Width)
-	count("block_count", s.Layers)
-	count("feed_forward_length", s.FFN)
-	count("attention.head_count", s.Heads)
-	count("attention.head_count_kv", s.KVHeads)
-	count("attention.key_length", s.Size)
-	count("attention.value_length", s.Size)
-	count("rope.dimension_count", s.Size)
-	if s.Window > 0 {
-		count("attention.sliding_window", s.Window)
-	}
-	if s.Experts > 0 {
-		count("expert_count", s.Experts)
-		count("expert_used_count", s.Used)
-		count("expert_feed_forward_length", s.FFN)
-	}
-	return append(m, gguf.KV{Key: s.Arch + ".attention.layer_norm_rms_epsilon", Value: gguf.Of(float32(1e-5))})
-}
-
-type builder struct {
-	tb   testing.TB
-	spec Spec
-	rng  *rand.Rand
-	out  []tensor.View
-}
-
-func (b *builder) tensors() []tensor.View {
-	s := b.spec
-	b.matrix("token_embd.weight", s.Vocab, s.Width)
-	b.vector("output_norm.weight", s.Width)
-	if !s.Tied {
-		b.matrix("output.weight", s.Vocab, s.Width)
-	}
-	for l := range s.Layers {
-		name := func(t string) string { return fmt.Sprintf("blk.%d.%s.weight", l, t) }
-		b.vector(name("attn_norm"), s.Width)
-		b.vector(name("ffn_norm"), s.Width)
-		b.matrix(name("attn_q"), s.Heads*s.Size, s.Width)
-		b.matrix(name("attn_k"), s.KVHeads*s.Size, s.Width)
-		b.matrix(name("attn_v"), s.KVHeads*s.Size, s.Width)
-		b.matrix(name("attn_output"), s.Width, s.Heads*s.Size)
-		if s.Arch != "llama" {
-			b.vector(name("attn_q_norm"), s.Size)
-			b.vector(name("attn_k_norm"), s.Size)
-		}
-		if s.Arch == "gemma3" {
-			b.vector(name("post_attention_norm"), s.Width)
-			b.vector(name("post_ffw_norm"), s.Width)
-		}
-		if s.Experts == 0 {
-			b.matrix(name("ffn_gate"), s.FFN, s.Width)
-			b.matrix(name("ffn_up"), s.FFN, s.Width)
-			b.matrix(name("ffn_down"), s.Width, s.FFN)
-			continue
-		}
-		b.floats(name("ffn_gate_inp"), tensor.F32, s.Experts, s.Width)
-		b.matrix(name("ffn_gate_exps"), s.Experts, s.FFN, s.Width)
-		b.matrix(name("ffn_up_exps"), s.Experts, s.FFN, s.Width)
-		b.matrix(name("ffn_down_exps"), s.Experts, s.Width, s.FFN)
-	}
-	return b.out
-}
-
-func (b *builder) vector(name string, n int) {
-	v := make([]float32, n)
-	for i := range v {
-		v[i] = 1 + 0.1*float32(b.rng.NormFloat64())
-	}
-	b.add(name, tensor.F32, v, n)
-}
-
-func (b *builder) matrix(name string, shape ...int) { b.floats(name, b.spec.Type, shape...) }
-
-func (b *builder) floats(name string, t tensor.Type, shape ...int) {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	v := make([]float32, min(n, repeatFrom))
-	scale := float32(1.5 / math.Sqrt(float64(shape[len(shape)-1])))
-	for i := range v {
-		v[i] = scale * float32(b.rng.NormFloat64())
-	}
-	b.add(name, t, v, shape...)
-}
-
-// repeatFrom is the number of values after which a large matrix repeats itself, to be made quickly.
-const repeatFrom = 1 << 18
-
-func (b *builder) add(name string, t tensor.Type, v []float32, shape ...int) {
-	view := tensor.View{Name: name, Type: t, Shape: shape}
-	size, ok := t.RowBytes(view.Elems())
-	part, _ := t.RowBytes(len(v))
-	if !ok || part == 0 {
-		b.tb.Fatalf("%s: shape %v of type %v", name, shape, t)
-	}
-	view.Data = make([]byte, size)
-	if err := quant.Pack(t, view.Data[:part], v); err != nil {
-		b.tb.Fatal(err)
-	}
-	for done := part; done < size; done *= 2 {
-		copy(view.Data[done:], view.Data[:done])
-	}
-	b.out = append(b.out, view)
+	return metadata, tensors
 }

@@ -9,6 +9,7 @@ import (
 
 	"grove/forest"
 	"grove/gguf"
+	"grove/synthetic"
 	"grove/tensor"
 	"grove/token"
 )
@@ -16,7 +17,7 @@ import (
 // reference is a Llama in float64 that is told, row by row, what to see: the slow statement of what
 // visibility, shifts, mixtures, vectors and skipped layers mean.
 type reference struct {
-	spec    Spec
+	spec    synthetic.Spec
 	tensors map[string][]float64
 }
 
@@ -29,7 +30,7 @@ type refRow struct {
 }
 
 func newReference(spec Spec, f *gguf.File) *reference {
-	r := &reference{spec: spec.withDefaults(), tensors: map[string][]float64{}}
+	r := &reference{spec: synthetic.Spec(spec).WithDefaults(), tensors: map[string][]float64{}}
 	for _, v := range f.Tensors {
 		w := make([]float64, v.Elems())
 		for i := range w {

@@ -1,19 +1,27 @@
 package modeltest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"grove/forest"
+	"grove/gguf"
 	"grove/internal/kernel"
 	"grove/internal/par"
 	"grove/kv"
+	"grove/synthetic"
 	"grove/tensor"
+	"grove/token"
 )
 
 // half is a Llama of half a billion parameters, the shape that peers were measured with.
-func half(t tensor.Type) Spec {
-	return Spec{Type: t, Layers: 24, Width: 1280, FFN: 3584, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000}
+func half(b *testing.B, t tensor.Type) Spec {
+	s, err := synthetic.Shape("0.5b", t)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return Spec(s)
 }
 
 // BenchmarkDecode decodes plainly, one row a step, and reports the share of the bytes per second that a
@@ -21,7 +29,7 @@ func half(t tensor.Type) Spec {
 func BenchmarkDecode(b *testing.B) {
 	for _, t := range []tensor.Type{tensor.Q8_0, tensor.F16} {
 		b.Run("type="+t.String(), func(b *testing.B) {
-			r := New(b, half(t).File(b), Config{CacheType: tensor.F16, Threads: par.Threads(), Seqs: 1, Context: 4096})
+			r := New(b, half(b, t).File(b), Config{CacheType: tensor.F16, Threads: par.Threads(), Seqs: 1, Context: 4096})
 			s := r.Cache.NewSeq("")
 			step := func() {
 				n := r.Add(forest.Row{Seq: s, ID: 7, Want: logits})
@@ -81,4 +89,34 @@ func (l *readLoop) run() { l.pool.Run(len(l.data)/readChunk, l) }
 // Do implements [par.Task].
 func (l *readLoop) Do(worker, item int) {
 	l.sums[worker] += kernel.StreamRead(l.data[item*readChunk : (item+1)*readChunk])
+}
+
+// BenchmarkStep runs steps of several sizes, all rows with logits: the curve T(n).
+func BenchmarkStep(b *testing.B) {
+	for _, t := range []tensor.Type{tensor.Q8_0, tensor.F16, tensor.Q4_0, tensor.Q4_K} {
+		var file *gguf.File
+		for _, rows := range []int{1, 2, 4, 8, 16, 64, 512} {
+			b.Run(fmt.Sprintf("type=%v/rows=%d", t, rows), func(b *testing.B) {
+				if file == nil {
+					file = half(b, t).File(b)
+				}
+				r := New(b, file, Config{CacheType: tensor.F16, Threads: par.Threads(), Seqs: 1, Context: 4096, Scratch: 512})
+				s := r.Cache.NewSeq("")
+				step := func() {
+					var parent forest.Node
+					for i := range rows {
+						parent = r.Add(forest.Row{Seq: s, Parent: parent, ID: token.ID(i), Want: logits})
+					}
+					r.Forward()
+					r.Drop(s, forest.Trunk)
+				}
+				step()
+				b.ReportAllocs()
+				for b.Loop() {
+					step()
+				}
+				b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+			})
+		}
+	}
 }

@@ -19,9 +19,9 @@ type Queries struct {
 type PutResult int
 
 const (
-	PutOK        PutResult = iota
-	PutRange               // a value is finite, but beyond the range of the cache's type
-	PutNotFinite           // a value is an infinity or a NaN
+	PutOK        PutResult = iota // written
+	PutRange                      // a value is finite, but beyond the range of the cache's type
+	PutNotFinite                  // a value is an infinity or a NaN
 )
 
 // A CacheFormat says how the keys and values of one layer and one key-value head lie in a page of
@@ -175,10 +175,12 @@ func mergeSum(m, l *float32, mb, lb float32) (a, b float32) {
 	if mb > old {
 		*m = mb
 	}
-	a, b = Exp32(old-*m), Exp32(mb-*m)
+	a, b = expPair(old-*m, mb-*m)
 	*l = FMA32(lb, b, float32(*l*a))
 	return a, b
 }
+
+func expPairGo(x, y float32) (a, b float32) { return Exp32(x), Exp32(y) }
 
 func mergeGo(o []float32, a, b float32, ob []float32) {
 	for i, v := range ob {

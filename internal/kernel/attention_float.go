@@ -23,9 +23,12 @@ func floatCache(t tensor.Type, width int) *CacheFormat {
 		if r := max(putFloat(k, width), putFloat(v, width)); r != PutOK {
 			return r
 		}
-		for e := range size {
-			storeFloat(keys, keyAt(slot, e, size), width, k[e])
-			storeFloat(values, slot*size+e, width, v[e])
+		encode(values[slot*size*width:], v, width)
+		var b [256]byte
+		for e := 0; e < size; e += 64 {
+			n := min(64, size-e)
+			encode(b[:], k[e:e+n], width)
+			spread(keys[keyAt(slot, e, size)*width:], b[:], width, keyLanes, 1, n)
 		}
 		return PutOK
 	}
@@ -40,8 +43,8 @@ func floatCache(t tensor.Type, width int) *CacheFormat {
 	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int) {
 		f.checkSlot(dstK, dstV, dstSlot, size)
 		f.checkSlot(srcK, srcV, srcSlot, size)
-		copyUnits(dstK, srcK, keyAt(dstSlot, 0, size)*width, keyAt(srcSlot, 0, size)*width, width, size)
 		row := size * width
+		spread(dstK[keyAt(dstSlot, 0, size)*width:], srcK[keyAt(srcSlot, 0, size)*width:], width, keyLanes, keyLanes, size)
 		copy(dstV[dstSlot*row:][:row], srcV[srcSlot*row:])
 	}
 	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int) {
@@ -77,28 +80,40 @@ func putFloat(x []float32, width int) PutResult {
 // keyAt returns the place of element e of a slot among the keys of a page.
 func keyAt(slot, e, size int) int { return (slot/keyLanes*size+e)*keyLanes + slot%keyLanes }
 
-// copyUnits copies n units of the given bytes, each at a stride of keyLanes units, from b of src to
-// a of dst.
-func copyUnits(dst, src []byte, a, b, unit, n int) {
+// spread copies n units of 2 or 4 bytes. They lie to units apart in dst and from units apart in src.
+func spread(dst, src []byte, unit, to, from, n int) {
 	for i := range n {
-		at := i * unit * keyLanes
-		copy(dst[a+at:a+at+unit], src[b+at:])
+		d, s := i*to*unit, i*from*unit
+		if unit == 2 {
+			binary.LittleEndian.PutUint16(dst[d:d+2], binary.LittleEndian.Uint16(src[s:s+2]))
+		} else {
+			binary.LittleEndian.PutUint32(dst[d:d+4], binary.LittleEndian.Uint32(src[s:s+4]))
+		}
+	}
+}
+
+// encode writes x to dst as floats of width bytes.
+func encode(dst []byte, x []float32, width int) {
+	if width == 2 {
+		halves(dst, x)
+		return
+	}
+	for i, v := range x {
+		binary.LittleEndian.PutUint32(dst[4*i:4*i+4], math.Float32bits(v))
+	}
+}
+
+func halvesGo(dst []byte, x []float32) {
+	for i, v := range x {
+		binary.LittleEndian.PutUint16(dst[2*i:2*i+2], quant.F32ToF16(v))
 	}
 }
 
 func loadFloat(b []byte, i, width int) float32 {
 	if width == 2 {
-		return half(b[2*i:])
+		return half(b[2*i : 2*i+2])
 	}
-	return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-}
-
-func storeFloat(b []byte, i, width int, x float32) {
-	if width == 2 {
-		binary.LittleEndian.PutUint16(b[2*i:], quant.F32ToF16(x))
-		return
-	}
-	binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
+	return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i : 4*i+4]))
 }
 
 // scoresFloatGo writes the scores of n queries for the slots [lo, hi).

@@ -23,3 +23,9 @@ func capScores(s *[PageSlots]float32, scale, softcap float32) { capScoresGo(s, s
 func softmax(s *[PageSlots]float32, scale float32) (m, sum float32) { return softmaxGo(s, scale) }
 
 func merge(o []float32, a, b float32, ob []float32) { mergeGo(o, a, b, ob) }
+
+func halves(dst []byte, x []float32) { halvesGo(dst, x) }
+
+func roundBlock(dst *[QBlock]byte, x *[QBlock]float32, id float32) { roundBlockGo(dst, x, id) }
+
+func expPair(x, y float32) (a, b float32) { return expPairGo(x, y) }

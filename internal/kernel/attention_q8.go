@@ -9,8 +9,8 @@ import (
 )
 
 // q8Cache returns the cache format of Q8_0: per slot, blocks of 32 values with one F16 scale each.
-// Keys are [8][size/4][8][4] int8 (group of slots, four elements, slot of the group), then
-// [8][size/32][8] scales. Values are [64][size] int8, then [64][size/32] scales.
+// Keys are [8][size/32][8] scales, then [8][size/4][8][4] int8: group of slots, four elements, slot of
+// the group. Values are [size/32][64] scales, then [64][size] int8.
 //
 // Rounding: d = amax/127 rounded to F16; id = d > 0 ? 1/d : 0; q = x*id rounded to even, within ±127.
 // Scores: per block of 32, acc = FMA32(exact integer dot, dq*dk, acc). Weighted values:
@@ -22,21 +22,7 @@ func q8Cache() *CacheFormat {
 	f.Put = func(keys, values []byte, slot, size int, k, v []float32) PutResult {
 		f.checkSlot(keys, values, slot, size)
 		sameLen(size, k, v)
-		if r := max(putQ8(k), putQ8(v)); r != PutOK {
-			return r
-		}
-		for b := range size / QBlock {
-			e := b * QBlock
-			id := putScale(keys[q8KeyScale(slot, b, size):], k[e:e+QBlock])
-			for i := e; i < e+QBlock; i++ {
-				keys[q8KeyAt(slot, i, size)] = roundQ8(k[i], id)
-			}
-			id = putScale(values[q8ValueScale(slot, b, size):], v[e:e+QBlock])
-			for i := e; i < e+QBlock; i++ {
-				values[slot*size+i] = roundQ8(v[i], id)
-			}
-		}
-		return PutOK
+		return putSlotQ8(keys, values, slot, size, k, v)
 	}
 	f.Get = func(keys, values []byte, slot, size int, k, v []float32) {
 		f.checkSlot(keys, values, slot, size)
@@ -44,17 +30,13 @@ func q8Cache() *CacheFormat {
 		for e := range size {
 			b := e / QBlock
 			k[e] = float32(int8(keys[q8KeyAt(slot, e, size)])) * half(keys[q8KeyScale(slot, b, size):])
-			v[e] = float32(int8(values[slot*size+e])) * half(values[q8ValueScale(slot, b, size):])
+			v[e] = float32(int8(values[q8ValueAt(slot, e, size)])) * half(values[q8ValueScale(slot, b):])
 		}
 	}
 	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int) {
 		f.checkSlot(dstK, dstV, dstSlot, size)
 		f.checkSlot(srcK, srcV, srcSlot, size)
-		copyUnits(dstK, srcK, q8KeyAt(dstSlot, 0, size), q8KeyAt(srcSlot, 0, size), 4, size/4)
-		copyUnits(dstK, srcK, q8KeyScale(dstSlot, 0, size), q8KeyScale(srcSlot, 0, size), 2, size/QBlock)
-		copy(dstV[dstSlot*size:][:size], srcV[srcSlot*size:])
-		scales := size / QBlock * 2
-		copy(dstV[q8ValueScale(dstSlot, 0, size):][:scales], srcV[q8ValueScale(srcSlot, 0, size):])
+		copySlotQ8(dstK, dstV, dstSlot, srcK, srcV, srcSlot, size)
 	}
 	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int) {
 		f.checkScores(dst, q, n0, n1, keys, lo, hi, size)
@@ -70,6 +52,31 @@ func q8Cache() *CacheFormat {
 		}
 	}
 	return f
+}
+
+func putSlotQ8(keys, values []byte, slot, size int, k, v []float32) PutResult {
+	if r := max(putQ8(k), putQ8(v)); r != PutOK {
+		return r
+	}
+	var q [QBlock]byte
+	for b := range size / QBlock {
+		e := b * QBlock
+		id := putScale(keys[q8KeyScale(slot, b, size):], k[e:e+QBlock])
+		roundBlock(&q, (*[QBlock]float32)(k[e:]), id)
+		spread(keys[q8KeyAt(slot, e, size):], q[:], 4, keyLanes, 1, QBlock/4)
+		id = putScale(values[q8ValueScale(slot, b):], v[e:e+QBlock])
+		roundBlock(&q, (*[QBlock]float32)(v[e:]), id)
+		copy(values[q8ValueAt(slot, e, size):], q[:])
+	}
+	return PutOK
+}
+
+func copySlotQ8(dstK, dstV []byte, d int, srcK, srcV []byte, s, size int) {
+	nb := size / QBlock
+	spread(dstK[q8KeyAt(d, 0, size):], srcK[q8KeyAt(s, 0, size):], 4, keyLanes, keyLanes, size/4)
+	spread(dstK[q8KeyScale(d, 0, size):], srcK[q8KeyScale(s, 0, size):], 2, keyLanes, keyLanes, nb)
+	copy(dstV[q8ValueAt(d, 0, size):][:size], srcV[q8ValueAt(s, 0, size):])
+	spread(dstV[q8ValueScale(d, 0):], srcV[q8ValueScale(s, 0):], 2, PageSlots, PageSlots, nb)
 }
 
 // putQ8 says whether Q8_0 can hold x: whether every scale is a finite half.
@@ -94,21 +101,25 @@ func putScale(dst []byte, x []float32) (id float32) {
 	return id
 }
 
-func roundQ8(x, id float32) byte {
-	r := math.RoundToEven(float64(float32(x * id)))
-	return byte(int8(max(-127, min(127, r))))
+func roundBlockGo(dst *[QBlock]byte, x *[QBlock]float32, id float32) {
+	for i, v := range x {
+		r := math.RoundToEven(float64(float32(v * id)))
+		dst[i] = byte(int8(max(-127, min(127, r))))
+	}
 }
 
-// The places of an element and of a block's scale, in bytes.
-func q8KeyAt(slot, e, size int) int {
-	return (slot/keyLanes*size/4+e/4)*keyLanes*4 + slot%keyLanes*4 + e%4
-}
-
+// The places of a block's scale and of an element, in bytes.
 func q8KeyScale(slot, b, size int) int {
-	return PageSlots*size + ((slot/keyLanes*(size/QBlock)+b)*keyLanes+slot%keyLanes)*2
+	return ((slot/keyLanes*(size/QBlock)+b)*keyLanes + slot%keyLanes) * 2
 }
 
-func q8ValueScale(slot, b, size int) int { return PageSlots*size + (slot*(size/QBlock)+b)*2 }
+func q8KeyAt(slot, e, size int) int {
+	return PageSlots*size/QBlock*2 + (slot/keyLanes*size/4+e/4)*keyLanes*4 + slot%keyLanes*4 + e%4
+}
+
+func q8ValueScale(slot, b int) int { return (b*PageSlots + slot) * 2 }
+
+func q8ValueAt(slot, e, size int) int { return PageSlots*size/QBlock*2 + slot*size + e }
 
 // scoresQ8Go writes the scores of n queries, their int8 values q and scales d, for the slots
 // [lo, hi).
@@ -134,11 +145,11 @@ func scoresQ8Go(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi
 func weighQ8Go(dst, p []float32, n int, values []byte, lo, hi, size int) {
 	for slot := lo; slot < hi; slot++ {
 		for b := range size / QBlock {
-			dv := half(values[q8ValueScale(slot, b, size):])
+			dv := half(values[q8ValueScale(slot, b):])
 			for j := range n {
 				w := float32(p[j*PageSlots+slot-lo] * dv)
 				for e := b * QBlock; e < (b+1)*QBlock; e++ {
-					v := float32(int8(values[slot*size+e]))
+					v := float32(int8(values[q8ValueAt(slot, e, size)]))
 					dst[j*size+e] = FMA32(w, v, dst[j*size+e])
 				}
 			}

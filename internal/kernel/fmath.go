@@ -7,8 +7,8 @@ import "math"
 // of the relative error, with coefficients rounded one after the other.
 
 const (
-	expMax = 0x1.62e42ep+6  // the largest x whose exponential is finite
-	expMin = -0x1.5d589ep+6 // the smallest x whose exponential is a normal number
+	expMax = 88.9  // above, e**x overflows
+	expMin = -87.5 // below, Exp32 is 0
 
 	log2e   = 0x1.715476p+0
 	ln2High = 0x1.62e4p-1 // 15 bits, so that its product with an exponent is exact
@@ -17,11 +17,12 @@ const (
 
 	roundMagic = 0x1.8p+23 // adding it rounds to an integer, which the low bits then hold
 
-	exp2 = 0x1.fffffcp-2 // e**r = 1 + r (1 + r (exp2 + r (exp3 + ...)))
-	exp3 = 0x1.555492p-3
-	exp4 = 0x1.5558aep-5
-	exp5 = 0x1.12398p-7
-	exp6 = 0x1.6a4f28p-10
+	exp1 = 2 // 2 e**r = exp1 + r (exp1 + r (exp2 + r (exp3 + ...)))
+	exp2 = 0x1.fffffcp-1
+	exp3 = 0x1.555492p-2
+	exp4 = 0x1.5558aep-4
+	exp5 = 0x1.12398p-6
+	exp6 = 0x1.6a4f28p-9
 
 	sqrtHalfBits = 0x3f3504f3 // the bits of sqrt(1/2)
 
@@ -34,8 +35,8 @@ const (
 	log9 = 0x1.055eaep-3
 	logA = -0x1.38c974p-4
 
-	oneBits = 0x3f800000
-	infBits = 0x7f800000
+	halfBits = 0x3f000000 // of 1/2
+	infBits  = 0x7f800000
 )
 
 var (
@@ -43,34 +44,32 @@ var (
 	negInf = -inf
 )
 
-// Exp32 returns e**x within 1 ulp. It is +Inf above 88.72283, 0 below -87.33654, where the result
-// would be subnormal, and x itself where x is NaN.
+// Exp32 returns e**x within 1 ulp. It is +Inf where that overflows, 0 below -86.99, where e**x is less
+// than 2**-125.5, and NaN where x is NaN.
 func Exp32(x float32) float32 {
-	switch {
-	case x != x:
-		return x
-	case x > expMax:
-		return inf
-	case x < expMin:
-		return 0
+	if x < expMin {
+		x = expMin
 	}
-	h, r, n := expParts(x)
-	return math.Float32frombits(math.Float32bits(FMA32(h, r, 1)) + n<<23)
+	if x > expMax {
+		x = expMax
+	}
+	h, r, s := expParts(x)
+	return float32(FMA32(h, r, exp1) * s)
 }
 
-// expParts splits x = n ln(2) + r, |r| <= ln(2)/2, and returns h with e**r = 1 + h r. Only the low
-// bits of n are the integer.
-func expParts(x float32) (h, r float32, n uint32) {
+// expParts splits an x from expMin to expMax into n ln(2) + r, |r| <= ln(2)/2, and returns h and s
+// with 2 e**r = 2 + h r and s = 2**(n-1), which is 0 for an n of -126.
+func expParts(x float32) (h, r, s float32) {
 	t := FMA32(x, log2e, roundMagic)
-	k := t - roundMagic
-	r = FMA32(k, -ln2High, x)
-	r = FMA32(k, -ln2Low, r)
+	n := t - roundMagic
+	r = FMA32(n, -ln2High, x)
+	r = FMA32(n, -ln2Low, r)
 	h = FMA32(exp6, r, exp5)
 	h = FMA32(h, r, exp4)
 	h = FMA32(h, r, exp3)
 	h = FMA32(h, r, exp2)
-	h = FMA32(h, r, 1)
-	return h, r, math.Float32bits(t)
+	h = FMA32(h, r, exp1)
+	return h, r, math.Float32frombits(math.Float32bits(t)<<23 + halfBits)
 }
 
 // tanh32 returns the hyperbolic tangent within 3 ulp: m/(m+2) with m = e**2|x| - 1, which keeps its
@@ -80,9 +79,8 @@ func tanh32(x float32) float32 {
 	if a > 10 { // where the result is 1; a NaN passes
 		a = 10
 	}
-	h, r, n := expParts(a + a)
-	s := math.Float32frombits(n<<23 + oneBits)
-	m := FMA32(float32(h*r), s, s-1)
+	h, r, s := expParts(a + a)
+	m := FMA32(float32(h*r), s, s+s-1)
 	t := math.Float32bits(m / (m + 2))
 	return math.Float32frombits(t | math.Float32bits(x)&(1<<31))
 }

@@ -7,18 +7,26 @@ package kernel
 // attendF32AVX2 adds the products of 1, 2, 4 or 8 rows of a and all groups of b to dst:
 // dst[r][8*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][8*g+lane]) for k < steps, ascending.
 // Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps
-// is positive.
+// is positive. Each step prefetches from one group what lies ahead bytes behind it.
 //
 //go:noescape
-func attendF32AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, steps int, groups int)
+func attendF32AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead int, steps int, groups int)
 
 // attendF16AVX2 adds the products of 1, 2, 4 or 8 rows of a and all groups of b to dst:
 // dst[r][8*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][8*g+lane]) for k < steps, ascending.
 // Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps
-// is positive.
+// is positive. Each step prefetches from one group what lies ahead bytes behind it.
 //
 //go:noescape
-func attendF16AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, steps int, groups int)
+func attendF16AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead int, steps int, groups int)
+
+// attendI8AVX2 adds the products of 1, 2, 4 or 8 rows of a and all groups of b to dst:
+// dst[r][8*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][8*g+lane]) for k < steps, ascending.
+// Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps
+// is positive. Each step prefetches from one group what lies ahead bytes behind it.
+//
+//go:noescape
+func attendI8AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead int, steps int, groups int)
 
 // scoresQ8AVX2 writes the scores of 1, 2 or 4 queries, rows of q and d, for groups of eight keys, to
 // rows of 64 floats. groups is positive.
@@ -26,11 +34,11 @@ func attendF16AVX2(rows int, dst *float32, dstStride int, a *float32, aStride in
 //go:noescape
 func scoresQ8AVX2(rows int, dst *float32, q *int8, d *float32, keys *byte, scales *byte, size int, groups int)
 
-// weighQ8AVX2 adds slots of values, weighted by 1, 2 or 4 rows of 64 weights, to rows of dst that lie
-// dstStride bytes apart. slots is positive.
+// scaleWeightsAVX2 multiplies the first slots of up to 8 rows of 64 weights by the slots' F16 scales.
+// It reads up to 14 bytes behind the last scale.
 //
 //go:noescape
-func weighQ8AVX2(rows int, dst *float32, dstStride int, p *float32, values *byte, scales *byte, size int, slots int)
+func scaleWeightsAVX2(rows int, w *[512]float32, p *float32, scales *byte, slots int)
 
 // softmaxAVX2 is softmaxGo.
 //
@@ -46,3 +54,18 @@ func capScoresAVX2(s *[64]float32, scale float32, softcap float32)
 //
 //go:noescape
 func mergeAVX2(o []float32, a float32, b float32, ob []float32)
+
+// expPairAVX2 is expPairGo.
+//
+//go:noescape
+func expPairAVX2(x float32, y float32) (a float32, b float32)
+
+// halvesAVX2 rounds x to halves, the elements up to the last multiple of 8.
+//
+//go:noescape
+func halvesAVX2(dst []byte, x []float32)
+
+// roundBlockAVX2 is roundBlockGo.
+//
+//go:noescape
+func roundBlockAVX2(dst *[32]byte, x *[32]float32, id float32)

@@ -4,15 +4,15 @@
 
 #include "textflag.h"
 
-// func attendF32AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, steps int, groups int)
-// Requires: AVX, FMA3
-TEXT ·attendF32AVX2(SB), NOSPLIT, $0-80
+// func attendF32AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead int, steps int, groups int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·attendF32AVX2(SB), NOSPLIT, $0-88
 	MOVQ rows+0(FP), AX
 	CMPQ AX, $0x08
 	JNE  rows8not
 	MOVQ dst+8(FP), AX
 	MOVQ b+40(FP), CX
-	MOVQ groups+72(FP), DX
+	MOVQ groups+80(FP), DX
 	MOVQ bStep+48(FP), BX
 
 rows8groups1:
@@ -33,13 +33,16 @@ rows8groups1:
 	MOVQ    aStride+32(FP), DI
 	LEAQ    (DI)(DI*2), R9
 	LEAQ    (SI)(R9*1), R8
+	MOVQ    bGroup+56(FP), R10
 	MOVQ    CX, R10
-	MOVQ    bGroup+56(FP), R11
-	MOVQ    steps+64(FP), R11
-	SUBQ    $0x04, R11
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R10, R11
+	MOVQ    steps+72(FP), R12
+	SUBQ    $0x04, R12
 	JLT     rows8groups1rest
 
 rows8groups1steps:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VMOVUPS      (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -58,6 +61,8 @@ rows8groups1steps:
 	VBROADCASTSS (R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 4(SI), Y8
 	VMOVUPS      (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -76,6 +81,8 @@ rows8groups1steps:
 	VBROADCASTSS 4(R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 8(SI), Y8
 	VMOVUPS      (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -94,6 +101,8 @@ rows8groups1steps:
 	VBROADCASTSS 8(R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 12(SI), Y8
 	VMOVUPS      (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -112,16 +121,18 @@ rows8groups1steps:
 	VBROADCASTSS 12(R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
 	ADDQ         $0x10, SI
 	ADDQ         $0x10, R8
-	SUBQ         $0x04, R11
+	SUBQ         $0x04, R12
 	JGE          rows8groups1steps
 
 rows8groups1rest:
-	ADDQ $0x04, R11
+	ADDQ $0x04, R12
 	JZ   rows8groups1end
 
 rows8groups1step:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VMOVUPS      (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -140,9 +151,10 @@ rows8groups1step:
 	VBROADCASTSS (R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
 	ADDQ         $0x04, SI
 	ADDQ         $0x04, R8
-	DECQ         R11
+	DECQ         R12
 	JNZ          rows8groups1step
 
 rows8groups1end:
@@ -173,7 +185,7 @@ rows8not:
 	JNE  rows4not
 	MOVQ dst+8(FP), AX
 	MOVQ b+40(FP), CX
-	MOVQ groups+72(FP), DX
+	MOVQ groups+80(FP), DX
 	MOVQ bStep+48(FP), BX
 
 rows4groups2:
@@ -194,13 +206,16 @@ rows4groups2:
 	MOVQ    aStride+32(FP), DI
 	LEAQ    (DI)(DI*2), R8
 	LEAQ    (SI)(R8*1), R8
-	MOVQ    CX, R9
 	MOVQ    bGroup+56(FP), R10
-	MOVQ    steps+64(FP), R11
-	SUBQ    $0x04, R11
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R9, R11
+	MOVQ    steps+72(FP), R12
+	SUBQ    $0x04, R12
 	JLT     rows4groups2rest
 
 rows4groups2steps:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VMOVUPS      (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -216,6 +231,8 @@ rows4groups2steps:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)(R10*1)
 	VBROADCASTSS 4(SI), Y8
 	VMOVUPS      (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -231,6 +248,8 @@ rows4groups2steps:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 8(SI), Y8
 	VMOVUPS      (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -246,6 +265,8 @@ rows4groups2steps:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)(R10*1)
 	VBROADCASTSS 12(SI), Y8
 	VMOVUPS      (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -261,16 +282,18 @@ rows4groups2steps:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
 	ADDQ         $0x10, SI
 	ADDQ         $0x10, R8
-	SUBQ         $0x04, R11
+	SUBQ         $0x04, R12
 	JGE          rows4groups2steps
 
 rows4groups2rest:
-	ADDQ $0x04, R11
+	ADDQ $0x04, R12
 	JZ   rows4groups2end
 
 rows4groups2step:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VMOVUPS      (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -286,9 +309,10 @@ rows4groups2step:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
 	ADDQ         $0x04, SI
 	ADDQ         $0x04, R8
-	DECQ         R11
+	DECQ         R12
 	JNZ          rows4groups2step
 
 rows4groups2end:
@@ -324,13 +348,16 @@ rows4groups1:
 	MOVQ    aStride+32(FP), DI
 	LEAQ    (DI)(DI*2), R8
 	LEAQ    (SI)(R8*1), R8
+	MOVQ    bGroup+56(FP), R9
 	MOVQ    CX, R9
-	MOVQ    bGroup+56(FP), R10
-	MOVQ    steps+64(FP), R10
-	SUBQ    $0x04, R10
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R9, R10
+	MOVQ    steps+72(FP), R11
+	SUBQ    $0x04, R11
 	JLT     rows4groups1rest
 
 rows4groups1steps:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VMOVUPS      (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -341,6 +368,8 @@ rows4groups1steps:
 	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
 	VBROADCASTSS 4(SI), Y4
 	VMOVUPS      (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -351,6 +380,8 @@ rows4groups1steps:
 	VBROADCASTSS 4(R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
 	VBROADCASTSS 8(SI), Y4
 	VMOVUPS      (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -361,6 +392,8 @@ rows4groups1steps:
 	VBROADCASTSS 8(R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
 	VBROADCASTSS 12(SI), Y4
 	VMOVUPS      (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -371,16 +404,18 @@ rows4groups1steps:
 	VBROADCASTSS 12(R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
 	ADDQ         $0x10, SI
 	ADDQ         $0x10, R8
-	SUBQ         $0x04, R10
+	SUBQ         $0x04, R11
 	JGE          rows4groups1steps
 
 rows4groups1rest:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R11
 	JZ   rows4groups1end
 
 rows4groups1step:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VMOVUPS      (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -391,9 +426,10 @@ rows4groups1step:
 	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
 	ADDQ         $0x04, SI
 	ADDQ         $0x04, R8
-	DECQ         R10
+	DECQ         R11
 	JNZ          rows4groups1step
 
 rows4groups1end:
@@ -420,7 +456,7 @@ rows4not:
 	JNE  rows2not
 	MOVQ dst+8(FP), AX
 	MOVQ b+40(FP), CX
-	MOVQ groups+72(FP), DX
+	MOVQ groups+80(FP), DX
 	MOVQ bStep+48(FP), BX
 
 rows2groups4:
@@ -437,15 +473,20 @@ rows2groups4:
 	VMOVUPS 96(AX)(SI*1), Y7
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, R8
 	MOVQ    bGroup+56(FP), R9
+	MOVQ    CX, R8
 	LEAQ    (R9)(R9*2), R10
 	LEAQ    (R8)(R10*1), R10
-	MOVQ    steps+64(FP), R11
-	SUBQ    $0x04, R11
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R8, R11
+	LEAQ    (R9)(R9*2), R12
+	LEAQ    (R11)(R12*1), R12
+	MOVQ    steps+72(FP), R13
+	SUBQ    $0x04, R13
 	JLT     rows2groups4rest
 
 rows2groups4steps:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VMOVUPS      (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -462,6 +503,9 @@ rows2groups4steps:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R9*1)
 	VBROADCASTSS 4(SI), Y8
 	VMOVUPS      (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -478,6 +522,9 @@ rows2groups4steps:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R9*2)
 	VBROADCASTSS 8(SI), Y8
 	VMOVUPS      (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -494,6 +541,9 @@ rows2groups4steps:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)
 	VBROADCASTSS 12(SI), Y8
 	VMOVUPS      (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -510,15 +560,18 @@ rows2groups4steps:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R11
+	SUBQ         $0x04, R13
 	JGE          rows2groups4steps
 
 rows2groups4rest:
-	ADDQ $0x04, R11
+	ADDQ $0x04, R13
 	JZ   rows2groups4end
 
 rows2groups4step:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VMOVUPS      (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -535,8 +588,10 @@ rows2groups4step:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
 	ADDQ         $0x04, SI
-	DECQ         R11
+	DECQ         R13
 	JNZ          rows2groups4step
 
 rows2groups4end:
@@ -566,13 +621,16 @@ rows2groups2:
 	VMOVUPS 32(AX)(SI*1), Y3
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, R8
 	MOVQ    bGroup+56(FP), R9
-	MOVQ    steps+64(FP), R10
-	SUBQ    $0x04, R10
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R8, R10
+	MOVQ    steps+72(FP), R11
+	SUBQ    $0x04, R11
 	JLT     rows2groups2rest
 
 rows2groups2steps:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VMOVUPS      (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -582,6 +640,8 @@ rows2groups2steps:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)(R9*1)
 	VBROADCASTSS 4(SI), Y4
 	VMOVUPS      (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -591,6 +651,8 @@ rows2groups2steps:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
 	VBROADCASTSS 8(SI), Y4
 	VMOVUPS      (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -600,6 +662,8 @@ rows2groups2steps:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)(R9*1)
 	VBROADCASTSS 12(SI), Y4
 	VMOVUPS      (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -609,15 +673,17 @@ rows2groups2steps:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R10
+	SUBQ         $0x04, R11
 	JGE          rows2groups2steps
 
 rows2groups2rest:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R11
 	JZ   rows2groups2end
 
 rows2groups2step:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VMOVUPS      (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -627,8 +693,9 @@ rows2groups2step:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
 	ADDQ         $0x04, SI
-	DECQ         R10
+	DECQ         R11
 	JNZ          rows2groups2step
 
 rows2groups2end:
@@ -652,54 +719,66 @@ rows2groups1:
 	VMOVUPS (AX)(SI*1), Y1
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), R8
 	MOVQ    CX, R8
-	MOVQ    bGroup+56(FP), R9
-	MOVQ    steps+64(FP), R9
-	SUBQ    $0x04, R9
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R8, R9
+	MOVQ    steps+72(FP), R10
+	SUBQ    $0x04, R10
 	JLT     rows2groups1rest
 
 rows2groups1steps:
+	PREFETCHT0   (R9)
 	VBROADCASTSS (SI), Y2
 	VMOVUPS      (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS (SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 4(SI), Y2
 	VMOVUPS      (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS 4(SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 8(SI), Y2
 	VMOVUPS      (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS 8(SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 12(SI), Y2
 	VMOVUPS      (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS 12(SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R9
+	SUBQ         $0x04, R10
 	JGE          rows2groups1steps
 
 rows2groups1rest:
-	ADDQ $0x04, R9
+	ADDQ $0x04, R10
 	JZ   rows2groups1end
 
 rows2groups1step:
+	PREFETCHT0   (R9)
 	VBROADCASTSS (SI), Y2
 	VMOVUPS      (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS (SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
 	ADDQ         $0x04, SI
-	DECQ         R9
+	DECQ         R10
 	JNZ          rows2groups1step
 
 rows2groups1end:
@@ -720,7 +799,7 @@ rows2groups0:
 rows2not:
 	MOVQ dst+8(FP), AX
 	MOVQ b+40(FP), CX
-	MOVQ groups+72(FP), DX
+	MOVQ groups+80(FP), DX
 	MOVQ bStep+48(FP), BX
 
 rows1groups8:
@@ -737,15 +816,20 @@ rows1groups8:
 	VMOVUPS 224(AX), Y7
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, DI
 	MOVQ    bGroup+56(FP), R8
+	MOVQ    CX, DI
 	LEAQ    (R8)(R8*2), R10
 	LEAQ    (DI)(R10*1), R9
-	MOVQ    steps+64(FP), R11
-	SUBQ    $0x04, R11
+	MOVQ    ahead+64(FP), R11
+	ADDQ    DI, R11
+	LEAQ    (R8)(R8*2), R13
+	LEAQ    (R11)(R13*1), R12
+	MOVQ    steps+72(FP), R14
+	SUBQ    $0x08, R14
 	JLT     rows1groups8rest
 
 rows1groups8steps:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VMOVUPS      (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -765,6 +849,9 @@ rows1groups8steps:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R8*1)
 	VBROADCASTSS 4(SI), Y8
 	VMOVUPS      (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -784,6 +871,9 @@ rows1groups8steps:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R8*2)
 	VBROADCASTSS 8(SI), Y8
 	VMOVUPS      (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -803,6 +893,9 @@ rows1groups8steps:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)
 	VBROADCASTSS 12(SI), Y8
 	VMOVUPS      (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -822,15 +915,106 @@ rows1groups8steps:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
-	ADDQ         $0x10, SI
-	SUBQ         $0x04, R11
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R8*1)
+	VBROADCASTSS 16(SI), Y8
+	VMOVUPS      (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VMOVUPS      (DI)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VMOVUPS      (DI)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VMOVUPS      (R9), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VMOVUPS      (R9)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VMOVUPS      (R9)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VMOVUPS      (R9)(R10*1), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VMOVUPS      (R9)(R8*4), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R8*2)
+	VBROADCASTSS 20(SI), Y8
+	VMOVUPS      (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VMOVUPS      (DI)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VMOVUPS      (DI)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VMOVUPS      (R9), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VMOVUPS      (R9)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VMOVUPS      (R9)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VMOVUPS      (R9)(R10*1), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VMOVUPS      (R9)(R8*4), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R13*1)
+	VBROADCASTSS 24(SI), Y8
+	VMOVUPS      (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VMOVUPS      (DI)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VMOVUPS      (DI)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VMOVUPS      (R9), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VMOVUPS      (R9)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VMOVUPS      (R9)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VMOVUPS      (R9)(R10*1), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VMOVUPS      (R9)(R8*4), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R8*4)
+	VBROADCASTSS 28(SI), Y8
+	VMOVUPS      (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VMOVUPS      (DI)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VMOVUPS      (DI)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VMOVUPS      (R9), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VMOVUPS      (R9)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VMOVUPS      (R9)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VMOVUPS      (R9)(R10*1), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VMOVUPS      (R9)(R8*4), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, R14
 	JGE          rows1groups8steps
 
 rows1groups8rest:
-	ADDQ $0x04, R11
+	ADDQ $0x08, R14
 	JZ   rows1groups8end
 
 rows1groups8step:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VMOVUPS      (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -850,8 +1034,10 @@ rows1groups8step:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
 	ADDQ         $0x04, SI
-	DECQ         R11
+	DECQ         R14
 	JNZ          rows1groups8step
 
 rows1groups8end:
@@ -881,15 +1067,20 @@ rows1groups4:
 	VMOVUPS 96(AX), Y3
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, DI
 	MOVQ    bGroup+56(FP), R8
+	MOVQ    CX, DI
 	LEAQ    (R8)(R8*2), R9
 	LEAQ    (DI)(R9*1), R9
-	MOVQ    steps+64(FP), R10
-	SUBQ    $0x04, R10
+	MOVQ    ahead+64(FP), R10
+	ADDQ    DI, R10
+	LEAQ    (R8)(R8*2), R11
+	LEAQ    (R10)(R11*1), R11
+	MOVQ    steps+72(FP), R12
+	SUBQ    $0x04, R12
 	JLT     rows1groups4rest
 
 rows1groups4steps:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VMOVUPS      (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -901,6 +1092,9 @@ rows1groups4steps:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R10)(R8*1)
 	VBROADCASTSS 4(SI), Y4
 	VMOVUPS      (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -912,6 +1106,9 @@ rows1groups4steps:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R10)(R8*2)
 	VBROADCASTSS 8(SI), Y4
 	VMOVUPS      (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -923,6 +1120,9 @@ rows1groups4steps:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 12(SI), Y4
 	VMOVUPS      (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -934,15 +1134,18 @@ rows1groups4steps:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R10
+	SUBQ         $0x04, R12
 	JGE          rows1groups4steps
 
 rows1groups4rest:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R12
 	JZ   rows1groups4end
 
 rows1groups4step:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VMOVUPS      (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -954,8 +1157,10 @@ rows1groups4step:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
 	ADDQ         $0x04, SI
-	DECQ         R10
+	DECQ         R12
 	JNZ          rows1groups4step
 
 rows1groups4end:
@@ -979,54 +1184,66 @@ rows1groups2:
 	VMOVUPS 32(AX), Y1
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, DI
 	MOVQ    bGroup+56(FP), R8
-	MOVQ    steps+64(FP), R9
-	SUBQ    $0x04, R9
+	MOVQ    CX, DI
+	MOVQ    ahead+64(FP), R9
+	ADDQ    DI, R9
+	MOVQ    steps+72(FP), R10
+	SUBQ    $0x04, R10
 	JLT     rows1groups2rest
 
 rows1groups2steps:
+	PREFETCHT0   (R9)
 	VBROADCASTSS (SI), Y2
 	VMOVUPS      (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VMOVUPS      (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)(R8*1)
 	VBROADCASTSS 4(SI), Y2
 	VMOVUPS      (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VMOVUPS      (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 8(SI), Y2
 	VMOVUPS      (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VMOVUPS      (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)(R8*1)
 	VBROADCASTSS 12(SI), Y2
 	VMOVUPS      (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VMOVUPS      (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R9
+	SUBQ         $0x04, R10
 	JGE          rows1groups2steps
 
 rows1groups2rest:
-	ADDQ $0x04, R9
+	ADDQ $0x04, R10
 	JZ   rows1groups2end
 
 rows1groups2step:
+	PREFETCHT0   (R9)
 	VBROADCASTSS (SI), Y2
 	VMOVUPS      (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VMOVUPS      (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
 	ADDQ         $0x04, SI
-	DECQ         R9
+	DECQ         R10
 	JNZ          rows1groups2step
 
 rows1groups2end:
@@ -1047,44 +1264,56 @@ rows1groups1:
 	VMOVUPS (AX), Y0
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), DI
 	MOVQ    CX, DI
-	MOVQ    bGroup+56(FP), R8
-	MOVQ    steps+64(FP), R8
-	SUBQ    $0x04, R8
+	MOVQ    ahead+64(FP), R8
+	ADDQ    DI, R8
+	MOVQ    steps+72(FP), R9
+	SUBQ    $0x04, R9
 	JLT     rows1groups1rest
 
 rows1groups1steps:
+	PREFETCHT0   (R8)
 	VBROADCASTSS (SI), Y1
 	VMOVUPS      (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
+	PREFETCHT0   (R8)
 	VBROADCASTSS 4(SI), Y1
 	VMOVUPS      (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
+	PREFETCHT0   (R8)
 	VBROADCASTSS 8(SI), Y1
 	VMOVUPS      (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
+	PREFETCHT0   (R8)
 	VBROADCASTSS 12(SI), Y1
 	VMOVUPS      (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R8
+	SUBQ         $0x04, R9
 	JGE          rows1groups1steps
 
 rows1groups1rest:
-	ADDQ $0x04, R8
+	ADDQ $0x04, R9
 	JZ   rows1groups1end
 
 rows1groups1step:
+	PREFETCHT0   (R8)
 	VBROADCASTSS (SI), Y1
 	VMOVUPS      (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
 	ADDQ         $0x04, SI
-	DECQ         R8
+	DECQ         R9
 	JNZ          rows1groups1step
 
 rows1groups1end:
@@ -1101,15 +1330,15 @@ rows1groups0:
 	VZEROUPPER
 	RET
 
-// func attendF16AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, steps int, groups int)
-// Requires: AVX, F16C, FMA3
-TEXT ·attendF16AVX2(SB), NOSPLIT, $0-80
+// func attendF16AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead int, steps int, groups int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·attendF16AVX2(SB), NOSPLIT, $0-88
 	MOVQ rows+0(FP), AX
 	CMPQ AX, $0x08
 	JNE  rows8not
 	MOVQ dst+8(FP), AX
 	MOVQ b+40(FP), CX
-	MOVQ groups+72(FP), DX
+	MOVQ groups+80(FP), DX
 	MOVQ bStep+48(FP), BX
 
 rows8groups1:
@@ -1130,13 +1359,16 @@ rows8groups1:
 	MOVQ    aStride+32(FP), DI
 	LEAQ    (DI)(DI*2), R9
 	LEAQ    (SI)(R9*1), R8
+	MOVQ    bGroup+56(FP), R10
 	MOVQ    CX, R10
-	MOVQ    bGroup+56(FP), R11
-	MOVQ    steps+64(FP), R11
-	SUBQ    $0x04, R11
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R10, R11
+	MOVQ    steps+72(FP), R12
+	SUBQ    $0x04, R12
 	JLT     rows8groups1rest
 
 rows8groups1steps:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VCVTPH2PS    (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1155,6 +1387,8 @@ rows8groups1steps:
 	VBROADCASTSS (R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 4(SI), Y8
 	VCVTPH2PS    (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1173,6 +1407,8 @@ rows8groups1steps:
 	VBROADCASTSS 4(R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 8(SI), Y8
 	VCVTPH2PS    (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1191,6 +1427,8 @@ rows8groups1steps:
 	VBROADCASTSS 8(R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 12(SI), Y8
 	VCVTPH2PS    (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1209,16 +1447,18 @@ rows8groups1steps:
 	VBROADCASTSS 12(R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
 	ADDQ         $0x10, SI
 	ADDQ         $0x10, R8
-	SUBQ         $0x04, R11
+	SUBQ         $0x04, R12
 	JGE          rows8groups1steps
 
 rows8groups1rest:
-	ADDQ $0x04, R11
+	ADDQ $0x04, R12
 	JZ   rows8groups1end
 
 rows8groups1step:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VCVTPH2PS    (R10), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1237,9 +1477,10 @@ rows8groups1step:
 	VBROADCASTSS (R8)(DI*4), Y8
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, R10
+	ADDQ         BX, R11
 	ADDQ         $0x04, SI
 	ADDQ         $0x04, R8
-	DECQ         R11
+	DECQ         R12
 	JNZ          rows8groups1step
 
 rows8groups1end:
@@ -1270,7 +1511,7 @@ rows8not:
 	JNE  rows4not
 	MOVQ dst+8(FP), AX
 	MOVQ b+40(FP), CX
-	MOVQ groups+72(FP), DX
+	MOVQ groups+80(FP), DX
 	MOVQ bStep+48(FP), BX
 
 rows4groups2:
@@ -1291,13 +1532,16 @@ rows4groups2:
 	MOVQ    aStride+32(FP), DI
 	LEAQ    (DI)(DI*2), R8
 	LEAQ    (SI)(R8*1), R8
-	MOVQ    CX, R9
 	MOVQ    bGroup+56(FP), R10
-	MOVQ    steps+64(FP), R11
-	SUBQ    $0x04, R11
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R9, R11
+	MOVQ    steps+72(FP), R12
+	SUBQ    $0x04, R12
 	JLT     rows4groups2rest
 
 rows4groups2steps:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VCVTPH2PS    (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1313,6 +1557,8 @@ rows4groups2steps:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)(R10*1)
 	VBROADCASTSS 4(SI), Y8
 	VCVTPH2PS    (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1328,6 +1574,8 @@ rows4groups2steps:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 8(SI), Y8
 	VCVTPH2PS    (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1343,6 +1591,8 @@ rows4groups2steps:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)(R10*1)
 	VBROADCASTSS 12(SI), Y8
 	VCVTPH2PS    (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1358,16 +1608,18 @@ rows4groups2steps:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
 	ADDQ         $0x10, SI
 	ADDQ         $0x10, R8
-	SUBQ         $0x04, R11
+	SUBQ         $0x04, R12
 	JGE          rows4groups2steps
 
 rows4groups2rest:
-	ADDQ $0x04, R11
+	ADDQ $0x04, R12
 	JZ   rows4groups2end
 
 rows4groups2step:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VCVTPH2PS    (R9), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1383,9 +1635,10 @@ rows4groups2step:
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         BX, R9
+	ADDQ         BX, R11
 	ADDQ         $0x04, SI
 	ADDQ         $0x04, R8
-	DECQ         R11
+	DECQ         R12
 	JNZ          rows4groups2step
 
 rows4groups2end:
@@ -1421,13 +1674,16 @@ rows4groups1:
 	MOVQ    aStride+32(FP), DI
 	LEAQ    (DI)(DI*2), R8
 	LEAQ    (SI)(R8*1), R8
+	MOVQ    bGroup+56(FP), R9
 	MOVQ    CX, R9
-	MOVQ    bGroup+56(FP), R10
-	MOVQ    steps+64(FP), R10
-	SUBQ    $0x04, R10
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R9, R10
+	MOVQ    steps+72(FP), R11
+	SUBQ    $0x04, R11
 	JLT     rows4groups1rest
 
 rows4groups1steps:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VCVTPH2PS    (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1438,6 +1694,8 @@ rows4groups1steps:
 	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
 	VBROADCASTSS 4(SI), Y4
 	VCVTPH2PS    (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1448,6 +1706,8 @@ rows4groups1steps:
 	VBROADCASTSS 4(R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
 	VBROADCASTSS 8(SI), Y4
 	VCVTPH2PS    (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1458,6 +1718,8 @@ rows4groups1steps:
 	VBROADCASTSS 8(R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
 	VBROADCASTSS 12(SI), Y4
 	VCVTPH2PS    (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1468,16 +1730,18 @@ rows4groups1steps:
 	VBROADCASTSS 12(R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
 	ADDQ         $0x10, SI
 	ADDQ         $0x10, R8
-	SUBQ         $0x04, R10
+	SUBQ         $0x04, R11
 	JGE          rows4groups1steps
 
 rows4groups1rest:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R11
 	JZ   rows4groups1end
 
 rows4groups1step:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VCVTPH2PS    (R9), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1488,9 +1752,10 @@ rows4groups1step:
 	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, R9
+	ADDQ         BX, R10
 	ADDQ         $0x04, SI
 	ADDQ         $0x04, R8
-	DECQ         R10
+	DECQ         R11
 	JNZ          rows4groups1step
 
 rows4groups1end:
@@ -1517,7 +1782,7 @@ rows4not:
 	JNE  rows2not
 	MOVQ dst+8(FP), AX
 	MOVQ b+40(FP), CX
-	MOVQ groups+72(FP), DX
+	MOVQ groups+80(FP), DX
 	MOVQ bStep+48(FP), BX
 
 rows2groups4:
@@ -1534,15 +1799,20 @@ rows2groups4:
 	VMOVUPS 96(AX)(SI*1), Y7
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, R8
 	MOVQ    bGroup+56(FP), R9
+	MOVQ    CX, R8
 	LEAQ    (R9)(R9*2), R10
 	LEAQ    (R8)(R10*1), R10
-	MOVQ    steps+64(FP), R11
-	SUBQ    $0x04, R11
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R8, R11
+	LEAQ    (R9)(R9*2), R12
+	LEAQ    (R11)(R12*1), R12
+	MOVQ    steps+72(FP), R13
+	SUBQ    $0x04, R13
 	JLT     rows2groups4rest
 
 rows2groups4steps:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VCVTPH2PS    (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1559,6 +1829,9 @@ rows2groups4steps:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R9*1)
 	VBROADCASTSS 4(SI), Y8
 	VCVTPH2PS    (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1575,6 +1848,9 @@ rows2groups4steps:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R9*2)
 	VBROADCASTSS 8(SI), Y8
 	VCVTPH2PS    (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1591,6 +1867,9 @@ rows2groups4steps:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)
 	VBROADCASTSS 12(SI), Y8
 	VCVTPH2PS    (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1607,15 +1886,18 @@ rows2groups4steps:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R11
+	SUBQ         $0x04, R13
 	JGE          rows2groups4steps
 
 rows2groups4rest:
-	ADDQ $0x04, R11
+	ADDQ $0x04, R13
 	JZ   rows2groups4end
 
 rows2groups4step:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VCVTPH2PS    (R8), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1632,8 +1914,10 @@ rows2groups4step:
 	VFMADD231PS  Y12, Y8, Y7
 	ADDQ         BX, R8
 	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
 	ADDQ         $0x04, SI
-	DECQ         R11
+	DECQ         R13
 	JNZ          rows2groups4step
 
 rows2groups4end:
@@ -1663,13 +1947,16 @@ rows2groups2:
 	VMOVUPS 32(AX)(SI*1), Y3
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, R8
 	MOVQ    bGroup+56(FP), R9
-	MOVQ    steps+64(FP), R10
-	SUBQ    $0x04, R10
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R8, R10
+	MOVQ    steps+72(FP), R11
+	SUBQ    $0x04, R11
 	JLT     rows2groups2rest
 
 rows2groups2steps:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VCVTPH2PS    (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1679,6 +1966,8 @@ rows2groups2steps:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)(R9*1)
 	VBROADCASTSS 4(SI), Y4
 	VCVTPH2PS    (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1688,6 +1977,8 @@ rows2groups2steps:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
 	VBROADCASTSS 8(SI), Y4
 	VCVTPH2PS    (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1697,6 +1988,8 @@ rows2groups2steps:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)(R9*1)
 	VBROADCASTSS 12(SI), Y4
 	VCVTPH2PS    (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1706,15 +1999,17 @@ rows2groups2steps:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R10
+	SUBQ         $0x04, R11
 	JGE          rows2groups2steps
 
 rows2groups2rest:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R11
 	JZ   rows2groups2end
 
 rows2groups2step:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VCVTPH2PS    (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1724,8 +2019,9 @@ rows2groups2step:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         BX, R8
+	ADDQ         BX, R10
 	ADDQ         $0x04, SI
-	DECQ         R10
+	DECQ         R11
 	JNZ          rows2groups2step
 
 rows2groups2end:
@@ -1749,54 +2045,66 @@ rows2groups1:
 	VMOVUPS (AX)(SI*1), Y1
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), R8
 	MOVQ    CX, R8
-	MOVQ    bGroup+56(FP), R9
-	MOVQ    steps+64(FP), R9
-	SUBQ    $0x04, R9
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R8, R9
+	MOVQ    steps+72(FP), R10
+	SUBQ    $0x04, R10
 	JLT     rows2groups1rest
 
 rows2groups1steps:
+	PREFETCHT0   (R9)
 	VBROADCASTSS (SI), Y2
 	VCVTPH2PS    (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS (SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 4(SI), Y2
 	VCVTPH2PS    (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS 4(SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 8(SI), Y2
 	VCVTPH2PS    (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS 8(SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 12(SI), Y2
 	VCVTPH2PS    (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS 12(SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R9
+	SUBQ         $0x04, R10
 	JGE          rows2groups1steps
 
 rows2groups1rest:
-	ADDQ $0x04, R9
+	ADDQ $0x04, R10
 	JZ   rows2groups1end
 
 rows2groups1step:
+	PREFETCHT0   (R9)
 	VBROADCASTSS (SI), Y2
 	VCVTPH2PS    (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS (SI)(DI*1), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R8
+	ADDQ         BX, R9
 	ADDQ         $0x04, SI
-	DECQ         R9
+	DECQ         R10
 	JNZ          rows2groups1step
 
 rows2groups1end:
@@ -1817,7 +2125,7 @@ rows2groups0:
 rows2not:
 	MOVQ dst+8(FP), AX
 	MOVQ b+40(FP), CX
-	MOVQ groups+72(FP), DX
+	MOVQ groups+80(FP), DX
 	MOVQ bStep+48(FP), BX
 
 rows1groups8:
@@ -1834,15 +2142,20 @@ rows1groups8:
 	VMOVUPS 224(AX), Y7
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, DI
 	MOVQ    bGroup+56(FP), R8
+	MOVQ    CX, DI
 	LEAQ    (R8)(R8*2), R10
 	LEAQ    (DI)(R10*1), R9
-	MOVQ    steps+64(FP), R11
-	SUBQ    $0x04, R11
+	MOVQ    ahead+64(FP), R11
+	ADDQ    DI, R11
+	LEAQ    (R8)(R8*2), R13
+	LEAQ    (R11)(R13*1), R12
+	MOVQ    steps+72(FP), R14
+	SUBQ    $0x08, R14
 	JLT     rows1groups8rest
 
 rows1groups8steps:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VCVTPH2PS    (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1862,6 +2175,9 @@ rows1groups8steps:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R8*1)
 	VBROADCASTSS 4(SI), Y8
 	VCVTPH2PS    (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1881,6 +2197,9 @@ rows1groups8steps:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R8*2)
 	VBROADCASTSS 8(SI), Y8
 	VCVTPH2PS    (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1900,6 +2219,9 @@ rows1groups8steps:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)
 	VBROADCASTSS 12(SI), Y8
 	VCVTPH2PS    (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1919,15 +2241,106 @@ rows1groups8steps:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
-	ADDQ         $0x10, SI
-	SUBQ         $0x04, R11
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R8*1)
+	VBROADCASTSS 16(SI), Y8
+	VCVTPH2PS    (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VCVTPH2PS    (DI)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VCVTPH2PS    (DI)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VCVTPH2PS    (R9), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VCVTPH2PS    (R9)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VCVTPH2PS    (R9)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VCVTPH2PS    (R9)(R10*1), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VCVTPH2PS    (R9)(R8*4), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R8*2)
+	VBROADCASTSS 20(SI), Y8
+	VCVTPH2PS    (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VCVTPH2PS    (DI)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VCVTPH2PS    (DI)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VCVTPH2PS    (R9), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VCVTPH2PS    (R9)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VCVTPH2PS    (R9)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VCVTPH2PS    (R9)(R10*1), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VCVTPH2PS    (R9)(R8*4), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R13*1)
+	VBROADCASTSS 24(SI), Y8
+	VCVTPH2PS    (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VCVTPH2PS    (DI)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VCVTPH2PS    (DI)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VCVTPH2PS    (R9), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VCVTPH2PS    (R9)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VCVTPH2PS    (R9)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VCVTPH2PS    (R9)(R10*1), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VCVTPH2PS    (R9)(R8*4), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R8*4)
+	VBROADCASTSS 28(SI), Y8
+	VCVTPH2PS    (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VCVTPH2PS    (DI)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VCVTPH2PS    (DI)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VCVTPH2PS    (R9), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VCVTPH2PS    (R9)(R8*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VCVTPH2PS    (R9)(R8*2), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VCVTPH2PS    (R9)(R10*1), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VCVTPH2PS    (R9)(R8*4), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, R14
 	JGE          rows1groups8steps
 
 rows1groups8rest:
-	ADDQ $0x04, R11
+	ADDQ $0x08, R14
 	JZ   rows1groups8end
 
 rows1groups8step:
+	PREFETCHT0   (R11)
 	VBROADCASTSS (SI), Y8
 	VCVTPH2PS    (DI), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1947,8 +2360,10 @@ rows1groups8step:
 	VFMADD231PS  Y9, Y8, Y7
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
 	ADDQ         $0x04, SI
-	DECQ         R11
+	DECQ         R14
 	JNZ          rows1groups8step
 
 rows1groups8end:
@@ -1978,15 +2393,20 @@ rows1groups4:
 	VMOVUPS 96(AX), Y3
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, DI
 	MOVQ    bGroup+56(FP), R8
+	MOVQ    CX, DI
 	LEAQ    (R8)(R8*2), R9
 	LEAQ    (DI)(R9*1), R9
-	MOVQ    steps+64(FP), R10
-	SUBQ    $0x04, R10
+	MOVQ    ahead+64(FP), R10
+	ADDQ    DI, R10
+	LEAQ    (R8)(R8*2), R11
+	LEAQ    (R10)(R11*1), R11
+	MOVQ    steps+72(FP), R12
+	SUBQ    $0x04, R12
 	JLT     rows1groups4rest
 
 rows1groups4steps:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VCVTPH2PS    (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -1998,6 +2418,9 @@ rows1groups4steps:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R10)(R8*1)
 	VBROADCASTSS 4(SI), Y4
 	VCVTPH2PS    (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -2009,6 +2432,9 @@ rows1groups4steps:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R10)(R8*2)
 	VBROADCASTSS 8(SI), Y4
 	VCVTPH2PS    (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -2020,6 +2446,9 @@ rows1groups4steps:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
 	VBROADCASTSS 12(SI), Y4
 	VCVTPH2PS    (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -2031,15 +2460,18 @@ rows1groups4steps:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R10
+	SUBQ         $0x04, R12
 	JGE          rows1groups4steps
 
 rows1groups4rest:
-	ADDQ $0x04, R10
+	ADDQ $0x04, R12
 	JZ   rows1groups4end
 
 rows1groups4step:
+	PREFETCHT0   (R10)
 	VBROADCASTSS (SI), Y4
 	VCVTPH2PS    (DI), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -2051,8 +2483,10 @@ rows1groups4step:
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         BX, DI
 	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
 	ADDQ         $0x04, SI
-	DECQ         R10
+	DECQ         R12
 	JNZ          rows1groups4step
 
 rows1groups4end:
@@ -2076,54 +2510,66 @@ rows1groups2:
 	VMOVUPS 32(AX), Y1
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
-	MOVQ    CX, DI
 	MOVQ    bGroup+56(FP), R8
-	MOVQ    steps+64(FP), R9
-	SUBQ    $0x04, R9
+	MOVQ    CX, DI
+	MOVQ    ahead+64(FP), R9
+	ADDQ    DI, R9
+	MOVQ    steps+72(FP), R10
+	SUBQ    $0x04, R10
 	JLT     rows1groups2rest
 
 rows1groups2steps:
+	PREFETCHT0   (R9)
 	VBROADCASTSS (SI), Y2
 	VCVTPH2PS    (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPH2PS    (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)(R8*1)
 	VBROADCASTSS 4(SI), Y2
 	VCVTPH2PS    (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPH2PS    (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
 	VBROADCASTSS 8(SI), Y2
 	VCVTPH2PS    (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPH2PS    (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)(R8*1)
 	VBROADCASTSS 12(SI), Y2
 	VCVTPH2PS    (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPH2PS    (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R9
+	SUBQ         $0x04, R10
 	JGE          rows1groups2steps
 
 rows1groups2rest:
-	ADDQ $0x04, R9
+	ADDQ $0x04, R10
 	JZ   rows1groups2end
 
 rows1groups2step:
+	PREFETCHT0   (R9)
 	VBROADCASTSS (SI), Y2
 	VCVTPH2PS    (DI), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPH2PS    (DI)(R8*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, DI
+	ADDQ         BX, R9
 	ADDQ         $0x04, SI
-	DECQ         R9
+	DECQ         R10
 	JNZ          rows1groups2step
 
 rows1groups2end:
@@ -2144,44 +2590,1544 @@ rows1groups1:
 	VMOVUPS (AX), Y0
 	MOVQ    a+24(FP), SI
 	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), DI
 	MOVQ    CX, DI
-	MOVQ    bGroup+56(FP), R8
-	MOVQ    steps+64(FP), R8
-	SUBQ    $0x04, R8
+	MOVQ    ahead+64(FP), R8
+	ADDQ    DI, R8
+	MOVQ    steps+72(FP), R9
+	SUBQ    $0x04, R9
 	JLT     rows1groups1rest
 
 rows1groups1steps:
+	PREFETCHT0   (R8)
 	VBROADCASTSS (SI), Y1
 	VCVTPH2PS    (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
+	PREFETCHT0   (R8)
 	VBROADCASTSS 4(SI), Y1
 	VCVTPH2PS    (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
+	PREFETCHT0   (R8)
 	VBROADCASTSS 8(SI), Y1
 	VCVTPH2PS    (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
+	PREFETCHT0   (R8)
 	VBROADCASTSS 12(SI), Y1
 	VCVTPH2PS    (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
 	ADDQ         $0x10, SI
-	SUBQ         $0x04, R8
+	SUBQ         $0x04, R9
 	JGE          rows1groups1steps
 
 rows1groups1rest:
-	ADDQ $0x04, R8
+	ADDQ $0x04, R9
 	JZ   rows1groups1end
 
 rows1groups1step:
+	PREFETCHT0   (R8)
 	VBROADCASTSS (SI), Y1
 	VCVTPH2PS    (DI), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, DI
+	ADDQ         BX, R8
 	ADDQ         $0x04, SI
-	DECQ         R8
+	DECQ         R9
+	JNZ          rows1groups1step
+
+rows1groups1end:
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS Y0, (AX)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x00, SI
+	ADDQ    SI, CX
+	ADDQ    $+32, AX
+	SUBQ    $0x01, DX
+	JMP     rows1groups1
+
+rows1groups0:
+	VZEROUPPER
+	RET
+
+// func attendI8AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead int, steps int, groups int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·attendI8AVX2(SB), NOSPLIT, $0-88
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x08
+	JNE  rows8not
+	MOVQ dst+8(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ groups+80(FP), DX
+	MOVQ bStep+48(FP), BX
+
+rows8groups1:
+	CMPQ    DX, $0x01
+	JLT     rows8groups0
+	MOVQ    dstStride+16(FP), SI
+	LEAQ    (SI)(SI*2), R8
+	LEAQ    (AX)(R8*1), DI
+	VMOVUPS (AX), Y0
+	VMOVUPS (AX)(SI*1), Y1
+	VMOVUPS (AX)(SI*2), Y2
+	VMOVUPS (DI), Y3
+	VMOVUPS (DI)(SI*1), Y4
+	VMOVUPS (DI)(SI*2), Y5
+	VMOVUPS (DI)(R8*1), Y6
+	VMOVUPS (DI)(SI*4), Y7
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (SI)(R9*1), R8
+	MOVQ    bGroup+56(FP), R10
+	MOVQ    CX, R10
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R10, R11
+	MOVQ    steps+72(FP), R12
+	SUBQ    $0x04, R12
+	JLT     rows8groups1rest
+
+rows8groups1steps:
+	PREFETCHT0   (R11)
+	VBROADCASTSS (SI), Y8
+	VPMOVSXBD    (R10), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS (SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (R8)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (R8)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (R8)(R9*1), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (R8)(DI*4), Y8
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
+	VBROADCASTSS 4(SI), Y8
+	VPMOVSXBD    (R10), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 4(SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 4(SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 4(R8), Y8
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 4(R8)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 4(R8)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 4(R8)(R9*1), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 4(R8)(DI*4), Y8
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
+	VBROADCASTSS 8(SI), Y8
+	VPMOVSXBD    (R10), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 8(SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 8(SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 8(R8), Y8
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 8(R8)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 8(R8)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 8(R8)(R9*1), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 8(R8)(DI*4), Y8
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
+	VBROADCASTSS 12(SI), Y8
+	VPMOVSXBD    (R10), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS 12(SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS 12(SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS 12(R8), Y8
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS 12(R8)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS 12(R8)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS 12(R8)(R9*1), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS 12(R8)(DI*4), Y8
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         $0x10, SI
+	ADDQ         $0x10, R8
+	SUBQ         $0x04, R12
+	JGE          rows8groups1steps
+
+rows8groups1rest:
+	ADDQ $0x04, R12
+	JZ   rows8groups1end
+
+rows8groups1step:
+	PREFETCHT0   (R11)
+	VBROADCASTSS (SI), Y8
+	VPMOVSXBD    (R10), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS (SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (R8)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (R8)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (R8)(R9*1), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (R8)(DI*4), Y8
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, R8
+	DECQ         R12
+	JNZ          rows8groups1step
+
+rows8groups1end:
+	MOVQ    dstStride+16(FP), SI
+	LEAQ    (SI)(SI*2), R8
+	LEAQ    (AX)(R8*1), DI
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, (AX)(SI*1)
+	VMOVUPS Y2, (AX)(SI*2)
+	VMOVUPS Y3, (DI)
+	VMOVUPS Y4, (DI)(SI*1)
+	VMOVUPS Y5, (DI)(SI*2)
+	VMOVUPS Y6, (DI)(R8*1)
+	VMOVUPS Y7, (DI)(SI*4)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x00, SI
+	ADDQ    SI, CX
+	ADDQ    $+32, AX
+	SUBQ    $0x01, DX
+	JMP     rows8groups1
+
+rows8groups0:
+	VZEROUPPER
+	RET
+
+rows8not:
+	CMPQ AX, $0x04
+	JNE  rows4not
+	MOVQ dst+8(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ groups+80(FP), DX
+	MOVQ bStep+48(FP), BX
+
+rows4groups2:
+	CMPQ    DX, $0x02
+	JLT     rows4groups1
+	MOVQ    dstStride+16(FP), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (AX)(DI*1), DI
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS (AX)(SI*1), Y2
+	VMOVUPS 32(AX)(SI*1), Y3
+	VMOVUPS (AX)(SI*2), Y4
+	VMOVUPS 32(AX)(SI*2), Y5
+	VMOVUPS (DI), Y6
+	VMOVUPS 32(DI), Y7
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	LEAQ    (DI)(DI*2), R8
+	LEAQ    (SI)(R8*1), R8
+	MOVQ    bGroup+56(FP), R10
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R9, R11
+	MOVQ    steps+72(FP), R12
+	SUBQ    $0x04, R12
+	JLT     rows4groups2rest
+
+rows4groups2steps:
+	PREFETCHT0   (R11)
+	VBROADCASTSS (SI), Y8
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R9)(R10*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS (SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VFMADD231PS  Y10, Y8, Y3
+	VBROADCASTSS (SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)(R10*1)
+	VBROADCASTSS 4(SI), Y8
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R9)(R10*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS 4(SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VFMADD231PS  Y10, Y8, Y3
+	VBROADCASTSS 4(SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VBROADCASTSS 4(R8), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
+	VBROADCASTSS 8(SI), Y8
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R9)(R10*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS 8(SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VFMADD231PS  Y10, Y8, Y3
+	VBROADCASTSS 8(SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VBROADCASTSS 8(R8), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)(R10*1)
+	VBROADCASTSS 12(SI), Y8
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R9)(R10*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS 12(SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VFMADD231PS  Y10, Y8, Y3
+	VBROADCASTSS 12(SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VBROADCASTSS 12(R8), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         $0x10, SI
+	ADDQ         $0x10, R8
+	SUBQ         $0x04, R12
+	JGE          rows4groups2steps
+
+rows4groups2rest:
+	ADDQ $0x04, R12
+	JZ   rows4groups2end
+
+rows4groups2step:
+	PREFETCHT0   (R11)
+	VBROADCASTSS (SI), Y8
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R9)(R10*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS (SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y2
+	VFMADD231PS  Y10, Y8, Y3
+	VBROADCASTSS (SI)(DI*2), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y9, Y8, Y6
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, R8
+	DECQ         R12
+	JNZ          rows4groups2step
+
+rows4groups2end:
+	MOVQ    dstStride+16(FP), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (AX)(DI*1), DI
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, (AX)(SI*1)
+	VMOVUPS Y3, 32(AX)(SI*1)
+	VMOVUPS Y4, (AX)(SI*2)
+	VMOVUPS Y5, 32(AX)(SI*2)
+	VMOVUPS Y6, (DI)
+	VMOVUPS Y7, 32(DI)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x01, SI
+	ADDQ    SI, CX
+	ADDQ    $+64, AX
+	SUBQ    $0x02, DX
+	JMP     rows4groups2
+
+rows4groups1:
+	CMPQ    DX, $0x01
+	JLT     rows4groups0
+	MOVQ    dstStride+16(FP), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (AX)(DI*1), DI
+	VMOVUPS (AX), Y0
+	VMOVUPS (AX)(SI*1), Y1
+	VMOVUPS (AX)(SI*2), Y2
+	VMOVUPS (DI), Y3
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	LEAQ    (DI)(DI*2), R8
+	LEAQ    (SI)(R8*1), R8
+	MOVQ    bGroup+56(FP), R9
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R9, R10
+	MOVQ    steps+72(FP), R11
+	SUBQ    $0x04, R11
+	JLT     rows4groups1rest
+
+rows4groups1steps:
+	PREFETCHT0   (R10)
+	VBROADCASTSS (SI), Y4
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (SI)(DI*2), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
+	VBROADCASTSS 4(SI), Y4
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS 4(SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS 4(SI)(DI*2), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS 4(R8), Y4
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
+	VBROADCASTSS 8(SI), Y4
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS 8(SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS 8(SI)(DI*2), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS 8(R8), Y4
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
+	VBROADCASTSS 12(SI), Y4
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS 12(SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS 12(SI)(DI*2), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS 12(R8), Y4
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         $0x10, SI
+	ADDQ         $0x10, R8
+	SUBQ         $0x04, R11
+	JGE          rows4groups1steps
+
+rows4groups1rest:
+	ADDQ $0x04, R11
+	JZ   rows4groups1end
+
+rows4groups1step:
+	PREFETCHT0   (R10)
+	VBROADCASTSS (SI), Y4
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (SI)(DI*2), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, R8
+	DECQ         R11
+	JNZ          rows4groups1step
+
+rows4groups1end:
+	MOVQ    dstStride+16(FP), SI
+	LEAQ    (SI)(SI*2), DI
+	LEAQ    (AX)(DI*1), DI
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, (AX)(SI*1)
+	VMOVUPS Y2, (AX)(SI*2)
+	VMOVUPS Y3, (DI)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x00, SI
+	ADDQ    SI, CX
+	ADDQ    $+32, AX
+	SUBQ    $0x01, DX
+	JMP     rows4groups1
+
+rows4groups0:
+	VZEROUPPER
+	RET
+
+rows4not:
+	CMPQ AX, $0x02
+	JNE  rows2not
+	MOVQ dst+8(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ groups+80(FP), DX
+	MOVQ bStep+48(FP), BX
+
+rows2groups4:
+	CMPQ    DX, $0x04
+	JLT     rows2groups2
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	VMOVUPS (AX)(SI*1), Y4
+	VMOVUPS 32(AX)(SI*1), Y5
+	VMOVUPS 64(AX)(SI*1), Y6
+	VMOVUPS 96(AX)(SI*1), Y7
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), R9
+	MOVQ    CX, R8
+	LEAQ    (R9)(R9*2), R10
+	LEAQ    (R8)(R10*1), R10
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R8, R11
+	LEAQ    (R9)(R9*2), R12
+	LEAQ    (R11)(R12*1), R12
+	MOVQ    steps+72(FP), R13
+	SUBQ    $0x04, R13
+	JLT     rows2groups4rest
+
+rows2groups4steps:
+	PREFETCHT0   (R11)
+	VBROADCASTSS (SI), Y8
+	VPMOVSXBD    (R8), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R8)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPMOVSXBD    (R8)(R9*2), Y11
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y11, Y8, Y2
+	VPMOVSXBD    (R10), Y12
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y12, Y8, Y3
+	VBROADCASTSS (SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y12, Y8, Y7
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R9*1)
+	VBROADCASTSS 4(SI), Y8
+	VPMOVSXBD    (R8), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R8)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPMOVSXBD    (R8)(R9*2), Y11
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y11, Y8, Y2
+	VPMOVSXBD    (R10), Y12
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y12, Y8, Y3
+	VBROADCASTSS 4(SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y12, Y8, Y7
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R9*2)
+	VBROADCASTSS 8(SI), Y8
+	VPMOVSXBD    (R8), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R8)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPMOVSXBD    (R8)(R9*2), Y11
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y11, Y8, Y2
+	VPMOVSXBD    (R10), Y12
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y12, Y8, Y3
+	VBROADCASTSS 8(SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y12, Y8, Y7
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)
+	VBROADCASTSS 12(SI), Y8
+	VPMOVSXBD    (R8), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R8)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPMOVSXBD    (R8)(R9*2), Y11
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y11, Y8, Y2
+	VPMOVSXBD    (R10), Y12
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y12, Y8, Y3
+	VBROADCASTSS 12(SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y12, Y8, Y7
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	ADDQ         $0x10, SI
+	SUBQ         $0x04, R13
+	JGE          rows2groups4steps
+
+rows2groups4rest:
+	ADDQ $0x04, R13
+	JZ   rows2groups4end
+
+rows2groups4step:
+	PREFETCHT0   (R11)
+	VBROADCASTSS (SI), Y8
+	VPMOVSXBD    (R8), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (R8)(R9*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPMOVSXBD    (R8)(R9*2), Y11
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y11, Y8, Y2
+	VPMOVSXBD    (R10), Y12
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y12, Y8, Y3
+	VBROADCASTSS (SI)(DI*1), Y8
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y8, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y12, Y8, Y7
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	ADDQ         $0x04, SI
+	DECQ         R13
+	JNZ          rows2groups4step
+
+rows2groups4end:
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, (AX)(SI*1)
+	VMOVUPS Y5, 32(AX)(SI*1)
+	VMOVUPS Y6, 64(AX)(SI*1)
+	VMOVUPS Y7, 96(AX)(SI*1)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x02, SI
+	ADDQ    SI, CX
+	ADDQ    $+128, AX
+	SUBQ    $0x04, DX
+	JMP     rows2groups4
+
+rows2groups2:
+	CMPQ    DX, $0x02
+	JLT     rows2groups1
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS (AX)(SI*1), Y2
+	VMOVUPS 32(AX)(SI*1), Y3
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), R9
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R8, R10
+	MOVQ    steps+72(FP), R11
+	SUBQ    $0x04, R11
+	JLT     rows2groups2rest
+
+rows2groups2steps:
+	PREFETCHT0   (R10)
+	VBROADCASTSS (SI), Y4
+	VPMOVSXBD    (R8), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (R8)(R9*1), Y6
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS (SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)(R9*1)
+	VBROADCASTSS 4(SI), Y4
+	VPMOVSXBD    (R8), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (R8)(R9*1), Y6
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS 4(SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)
+	VBROADCASTSS 8(SI), Y4
+	VPMOVSXBD    (R8), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (R8)(R9*1), Y6
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS 8(SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	PREFETCHT0   (R10)(R9*1)
+	VBROADCASTSS 12(SI), Y4
+	VPMOVSXBD    (R8), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (R8)(R9*1), Y6
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS 12(SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	ADDQ         $0x10, SI
+	SUBQ         $0x04, R11
+	JGE          rows2groups2steps
+
+rows2groups2rest:
+	ADDQ $0x04, R11
+	JZ   rows2groups2end
+
+rows2groups2step:
+	PREFETCHT0   (R10)
+	VBROADCASTSS (SI), Y4
+	VPMOVSXBD    (R8), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (R8)(R9*1), Y6
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS (SI)(DI*1), Y4
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	ADDQ         $0x04, SI
+	DECQ         R11
+	JNZ          rows2groups2step
+
+rows2groups2end:
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, (AX)(SI*1)
+	VMOVUPS Y3, 32(AX)(SI*1)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x01, SI
+	ADDQ    SI, CX
+	ADDQ    $+64, AX
+	SUBQ    $0x02, DX
+	JMP     rows2groups2
+
+rows2groups1:
+	CMPQ    DX, $0x01
+	JLT     rows2groups0
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS (AX), Y0
+	VMOVUPS (AX)(SI*1), Y1
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), R8
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R8, R9
+	MOVQ    steps+72(FP), R10
+	SUBQ    $0x04, R10
+	JLT     rows2groups1rest
+
+rows2groups1steps:
+	PREFETCHT0   (R9)
+	VBROADCASTSS (SI), Y2
+	VPMOVSXBD    (R8), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (SI)(DI*1), Y2
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, R8
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 4(SI), Y2
+	VPMOVSXBD    (R8), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS 4(SI)(DI*1), Y2
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, R8
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(SI), Y2
+	VPMOVSXBD    (R8), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS 8(SI)(DI*1), Y2
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, R8
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 12(SI), Y2
+	VPMOVSXBD    (R8), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS 12(SI)(DI*1), Y2
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, R8
+	ADDQ         BX, R9
+	ADDQ         $0x10, SI
+	SUBQ         $0x04, R10
+	JGE          rows2groups1steps
+
+rows2groups1rest:
+	ADDQ $0x04, R10
+	JZ   rows2groups1end
+
+rows2groups1step:
+	PREFETCHT0   (R9)
+	VBROADCASTSS (SI), Y2
+	VPMOVSXBD    (R8), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (SI)(DI*1), Y2
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, R8
+	ADDQ         BX, R9
+	ADDQ         $0x04, SI
+	DECQ         R10
+	JNZ          rows2groups1step
+
+rows2groups1end:
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, (AX)(SI*1)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x00, SI
+	ADDQ    SI, CX
+	ADDQ    $+32, AX
+	SUBQ    $0x01, DX
+	JMP     rows2groups1
+
+rows2groups0:
+	VZEROUPPER
+	RET
+
+rows2not:
+	MOVQ dst+8(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ groups+80(FP), DX
+	MOVQ bStep+48(FP), BX
+
+rows1groups8:
+	CMPQ    DX, $0x08
+	JLT     rows1groups4
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	VMOVUPS 128(AX), Y4
+	VMOVUPS 160(AX), Y5
+	VMOVUPS 192(AX), Y6
+	VMOVUPS 224(AX), Y7
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), R8
+	MOVQ    CX, DI
+	LEAQ    (R8)(R8*2), R10
+	LEAQ    (DI)(R10*1), R9
+	MOVQ    ahead+64(FP), R11
+	ADDQ    DI, R11
+	LEAQ    (R8)(R8*2), R13
+	LEAQ    (R11)(R13*1), R12
+	MOVQ    steps+72(FP), R14
+	SUBQ    $0x08, R14
+	JLT     rows1groups8rest
+
+rows1groups8steps:
+	PREFETCHT0   (R11)
+	VBROADCASTSS (SI), Y8
+	VPMOVSXBD    (DI), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (DI)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (DI)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (R9)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    (R9)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (R9)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    (R9)(R8*4), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R8*1)
+	VBROADCASTSS 4(SI), Y8
+	VPMOVSXBD    (DI), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (DI)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (DI)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (R9)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    (R9)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (R9)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    (R9)(R8*4), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R11)(R8*2)
+	VBROADCASTSS 8(SI), Y8
+	VPMOVSXBD    (DI), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (DI)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (DI)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (R9)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    (R9)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (R9)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    (R9)(R8*4), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)
+	VBROADCASTSS 12(SI), Y8
+	VPMOVSXBD    (DI), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (DI)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (DI)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (R9)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    (R9)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (R9)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    (R9)(R8*4), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R8*1)
+	VBROADCASTSS 16(SI), Y8
+	VPMOVSXBD    (DI), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (DI)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (DI)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (R9)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    (R9)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (R9)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    (R9)(R8*4), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R8*2)
+	VBROADCASTSS 20(SI), Y8
+	VPMOVSXBD    (DI), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (DI)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (DI)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (R9)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    (R9)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (R9)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    (R9)(R8*4), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R13*1)
+	VBROADCASTSS 24(SI), Y8
+	VPMOVSXBD    (DI), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (DI)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (DI)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (R9)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    (R9)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (R9)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    (R9)(R8*4), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	PREFETCHT0   (R12)(R8*4)
+	VBROADCASTSS 28(SI), Y8
+	VPMOVSXBD    (DI), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (DI)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (DI)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (R9)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    (R9)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (R9)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    (R9)(R8*4), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, R14
+	JGE          rows1groups8steps
+
+rows1groups8rest:
+	ADDQ $0x08, R14
+	JZ   rows1groups8end
+
+rows1groups8step:
+	PREFETCHT0   (R11)
+	VBROADCASTSS (SI), Y8
+	VPMOVSXBD    (DI), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBD    (DI)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBD    (DI)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBD    (R9), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBD    (R9)(R8*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBD    (R9)(R8*2), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBD    (R9)(R10*1), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBD    (R9)(R8*4), Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R11
+	ADDQ         BX, R12
+	ADDQ         $0x04, SI
+	DECQ         R14
+	JNZ          rows1groups8step
+
+rows1groups8end:
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x03, SI
+	ADDQ    SI, CX
+	ADDQ    $+256, AX
+	SUBQ    $0x08, DX
+	JMP     rows1groups8
+
+rows1groups4:
+	CMPQ    DX, $0x04
+	JLT     rows1groups2
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), R8
+	MOVQ    CX, DI
+	LEAQ    (R8)(R8*2), R9
+	LEAQ    (DI)(R9*1), R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    DI, R10
+	LEAQ    (R8)(R8*2), R11
+	LEAQ    (R10)(R11*1), R11
+	MOVQ    steps+72(FP), R12
+	SUBQ    $0x04, R12
+	JLT     rows1groups4rest
+
+rows1groups4steps:
+	PREFETCHT0   (R10)
+	VBROADCASTSS (SI), Y4
+	VPMOVSXBD    (DI), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (DI)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    (DI)(R8*2), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R10)(R8*1)
+	VBROADCASTSS 4(SI), Y4
+	VPMOVSXBD    (DI), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (DI)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    (DI)(R8*2), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R10)(R8*2)
+	VBROADCASTSS 8(SI), Y4
+	VPMOVSXBD    (DI), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (DI)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    (DI)(R8*2), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	PREFETCHT0   (R11)
+	VBROADCASTSS 12(SI), Y4
+	VPMOVSXBD    (DI), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (DI)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    (DI)(R8*2), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         $0x10, SI
+	SUBQ         $0x04, R12
+	JGE          rows1groups4steps
+
+rows1groups4rest:
+	ADDQ $0x04, R12
+	JZ   rows1groups4end
+
+rows1groups4step:
+	PREFETCHT0   (R10)
+	VBROADCASTSS (SI), Y4
+	VPMOVSXBD    (DI), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    (DI)(R8*1), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    (DI)(R8*2), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    (R9), Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	ADDQ         $0x04, SI
+	DECQ         R12
+	JNZ          rows1groups4step
+
+rows1groups4end:
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x02, SI
+	ADDQ    SI, CX
+	ADDQ    $+128, AX
+	SUBQ    $0x04, DX
+	JMP     rows1groups4
+
+rows1groups2:
+	CMPQ    DX, $0x02
+	JLT     rows1groups1
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), R8
+	MOVQ    CX, DI
+	MOVQ    ahead+64(FP), R9
+	ADDQ    DI, R9
+	MOVQ    steps+72(FP), R10
+	SUBQ    $0x04, R10
+	JLT     rows1groups2rest
+
+rows1groups2steps:
+	PREFETCHT0   (R9)
+	VBROADCASTSS (SI), Y2
+	VPMOVSXBD    (DI), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VPMOVSXBD    (DI)(R8*1), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)(R8*1)
+	VBROADCASTSS 4(SI), Y2
+	VPMOVSXBD    (DI), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VPMOVSXBD    (DI)(R8*1), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)
+	VBROADCASTSS 8(SI), Y2
+	VPMOVSXBD    (DI), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VPMOVSXBD    (DI)(R8*1), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	PREFETCHT0   (R9)(R8*1)
+	VBROADCASTSS 12(SI), Y2
+	VPMOVSXBD    (DI), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VPMOVSXBD    (DI)(R8*1), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         $0x10, SI
+	SUBQ         $0x04, R10
+	JGE          rows1groups2steps
+
+rows1groups2rest:
+	ADDQ $0x04, R10
+	JZ   rows1groups2end
+
+rows1groups2step:
+	PREFETCHT0   (R9)
+	VBROADCASTSS (SI), Y2
+	VPMOVSXBD    (DI), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VPMOVSXBD    (DI)(R8*1), Y3
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, DI
+	ADDQ         BX, R9
+	ADDQ         $0x04, SI
+	DECQ         R10
+	JNZ          rows1groups2step
+
+rows1groups2end:
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	MOVQ    bGroup+56(FP), SI
+	SHLQ    $0x01, SI
+	ADDQ    SI, CX
+	ADDQ    $+64, AX
+	SUBQ    $0x02, DX
+	JMP     rows1groups2
+
+rows1groups1:
+	CMPQ    DX, $0x01
+	JLT     rows1groups0
+	MOVQ    dstStride+16(FP), SI
+	VMOVUPS (AX), Y0
+	MOVQ    a+24(FP), SI
+	MOVQ    aStride+32(FP), DI
+	MOVQ    bGroup+56(FP), DI
+	MOVQ    CX, DI
+	MOVQ    ahead+64(FP), R8
+	ADDQ    DI, R8
+	MOVQ    steps+72(FP), R9
+	SUBQ    $0x04, R9
+	JLT     rows1groups1rest
+
+rows1groups1steps:
+	PREFETCHT0   (R8)
+	VBROADCASTSS (SI), Y1
+	VPMOVSXBD    (DI), Y2
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	PREFETCHT0   (R8)
+	VBROADCASTSS 4(SI), Y1
+	VPMOVSXBD    (DI), Y2
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	PREFETCHT0   (R8)
+	VBROADCASTSS 8(SI), Y1
+	VPMOVSXBD    (DI), Y2
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	PREFETCHT0   (R8)
+	VBROADCASTSS 12(SI), Y1
+	VPMOVSXBD    (DI), Y2
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	ADDQ         $0x10, SI
+	SUBQ         $0x04, R9
+	JGE          rows1groups1steps
+
+rows1groups1rest:
+	ADDQ $0x04, R9
+	JZ   rows1groups1end
+
+rows1groups1step:
+	PREFETCHT0   (R8)
+	VBROADCASTSS (SI), Y1
+	VPMOVSXBD    (DI), Y2
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	ADDQ         $0x04, SI
+	DECQ         R9
 	JNZ          rows1groups1step
 
 rows1groups1end:
@@ -2199,7 +4145,7 @@ rows1groups0:
 	RET
 
 // func scoresQ8AVX2(rows int, dst *float32, q *int8, d *float32, keys *byte, scales *byte, size int, groups int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·scoresQ8AVX2(SB), NOSPLIT, $0-64
 	MOVQ rows+0(FP), AX
 	CMPQ AX, $0x04
@@ -2228,6 +4174,7 @@ rows4group:
 
 rows4block:
 	VMOVUPS      all_00010001<>+0(SB), Y4
+	PREFETCHT0   2048(CX)
 	VMOVDQU      (CX), Y5
 	VPABSB       Y5, Y6
 	VPBROADCASTD (R8), Y7
@@ -2268,6 +4215,7 @@ rows4block:
 	VPMADDUBSW   Y11, Y6, Y11
 	VPMADDWD     Y4, Y11, Y11
 	VPADDD       Y11, Y10, Y10
+	PREFETCHT0   2112(CX)
 	VMOVDQU      64(CX), Y5
 	VPABSB       Y5, Y6
 	VPBROADCASTD 8(R8), Y11
@@ -2312,6 +4260,7 @@ rows4block:
 	VPMADDUBSW   Y11, Y6, Y11
 	VPMADDWD     Y4, Y11, Y11
 	VPADDD       Y11, Y10, Y10
+	PREFETCHT0   2176(CX)
 	VMOVDQU      128(CX), Y5
 	VPABSB       Y5, Y6
 	VPBROADCASTD 16(R8), Y11
@@ -2356,6 +4305,7 @@ rows4block:
 	VPMADDUBSW   Y11, Y6, Y11
 	VPMADDWD     Y4, Y11, Y11
 	VPADDD       Y11, Y10, Y10
+	PREFETCHT0   2240(CX)
 	VMOVDQU      192(CX), Y5
 	VPABSB       Y5, Y6
 	VPBROADCASTD 24(R8), Y11
@@ -2456,6 +4406,7 @@ rows2group:
 
 rows2block:
 	VMOVUPS      all_00010001<>+0(SB), Y2
+	PREFETCHT0   2048(CX)
 	VMOVDQU      (CX), Y3
 	VPABSB       Y3, Y4
 	VPBROADCASTD (R8), Y5
@@ -2478,6 +4429,7 @@ rows2block:
 	VPMADDUBSW   Y7, Y4, Y7
 	VPMADDWD     Y2, Y7, Y7
 	VPADDD       Y7, Y6, Y6
+	PREFETCHT0   2112(CX)
 	VMOVDQU      64(CX), Y3
 	VPABSB       Y3, Y4
 	VPBROADCASTD 8(R8), Y7
@@ -2502,6 +4454,7 @@ rows2block:
 	VPMADDUBSW   Y7, Y4, Y7
 	VPMADDWD     Y2, Y7, Y7
 	VPADDD       Y7, Y6, Y6
+	PREFETCHT0   2176(CX)
 	VMOVDQU      128(CX), Y3
 	VPABSB       Y3, Y4
 	VPBROADCASTD 16(R8), Y7
@@ -2526,6 +4479,7 @@ rows2block:
 	VPMADDUBSW   Y7, Y4, Y7
 	VPMADDWD     Y2, Y7, Y7
 	VPADDD       Y7, Y6, Y6
+	PREFETCHT0   2240(CX)
 	VMOVDQU      192(CX), Y3
 	VPABSB       Y3, Y4
 	VPBROADCASTD 24(R8), Y7
@@ -2591,6 +4545,7 @@ rows1group:
 
 rows1block:
 	VMOVUPS      all_00010001<>+0(SB), Y1
+	PREFETCHT0   2048(CX)
 	VMOVDQU      (CX), Y2
 	VPABSB       Y2, Y3
 	VPBROADCASTD (DI), Y4
@@ -2604,6 +4559,7 @@ rows1block:
 	VPMADDUBSW   Y5, Y3, Y5
 	VPMADDWD     Y1, Y5, Y5
 	VPADDD       Y5, Y4, Y4
+	PREFETCHT0   2112(CX)
 	VMOVDQU      64(CX), Y2
 	VPABSB       Y2, Y3
 	VPBROADCASTD 8(DI), Y5
@@ -2618,6 +4574,7 @@ rows1block:
 	VPMADDUBSW   Y5, Y3, Y5
 	VPMADDWD     Y1, Y5, Y5
 	VPADDD       Y5, Y4, Y4
+	PREFETCHT0   2176(CX)
 	VMOVDQU      128(CX), Y2
 	VPABSB       Y2, Y3
 	VPBROADCASTD 16(DI), Y5
@@ -2632,6 +4589,7 @@ rows1block:
 	VPMADDUBSW   Y5, Y3, Y5
 	VPMADDWD     Y1, Y5, Y5
 	VPADDD       Y5, Y4, Y4
+	PREFETCHT0   2240(CX)
 	VMOVDQU      192(CX), Y2
 	VPABSB       Y2, Y3
 	VPBROADCASTD 24(DI), Y5
@@ -2674,215 +4632,58 @@ DATA all_00010001<>+24(SB)/4, $0x00010001
 DATA all_00010001<>+28(SB)/4, $0x00010001
 GLOBL all_00010001<>(SB), RODATA|NOPTR, $32
 
-// func weighQ8AVX2(rows int, dst *float32, dstStride int, p *float32, values *byte, scales *byte, size int, slots int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·weighQ8AVX2(SB), NOSPLIT, $0-64
-	MOVQ rows+0(FP), AX
-	CMPQ AX, $0x04
-	JNE  rows4not
-	MOVQ dst+8(FP), AX
-	MOVQ size+48(FP), CX
-	MOVQ CX, BX
-	SHRQ $0x04, BX
-	XORQ DX, DX
+// func scaleWeightsAVX2(rows int, w *[512]float32, p *float32, scales *byte, slots int)
+// Requires: AVX, AVX2, F16C
+TEXT ·scaleWeightsAVX2(SB), NOSPLIT, $0-40
+	MOVQ         w+8(FP), AX
+	MOVQ         p+16(FP), CX
+	MOVQ         scales+24(FP), DX
+	MOVQ         slots+32(FP), BX
+	VMOVUPS      lanes<>+0(SB), Y0
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
 
-rows4tile:
-	MOVQ    dstStride+16(FP), SI
-	LEAQ    (SI)(SI*2), DI
-	LEAQ    (AX)(DI*1), DI
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(SI*1), Y2
-	VMOVUPS 32(AX)(SI*1), Y3
-	VMOVUPS (AX)(SI*2), Y4
-	VMOVUPS 32(AX)(SI*2), Y5
-	VMOVUPS (DI), Y6
-	VMOVUPS 32(DI), Y7
-	MOVQ    values+32(FP), SI
-	MOVQ    p+24(FP), DI
-	MOVQ    slots+56(FP), R8
-	ADDQ    DX, SI
-	MOVQ    DX, R9
-	SHRQ    $0x05, R9
-	SHLQ    $0x01, R9
-	MOVQ    scales+40(FP), R10
-	ADDQ    R10, R9
+slots:
+	VCVTPH2PS (DX), Y2
+	VPCMPGTD  Y0, Y1, Y3
+	MOVQ      rows+0(FP), SI
+	XORQ      DI, DI
 
-rows4slot:
-	VPBROADCASTW (R9), X8
-	VCVTPH2PS    X8, Y8
-	VBROADCASTSS (DI), Y9
-	VMULPS       Y8, Y9, Y9
-	VBROADCASTSS 256(DI), Y10
-	VMULPS       Y8, Y10, Y10
-	VBROADCASTSS 512(DI), Y11
-	VMULPS       Y8, Y11, Y11
-	VBROADCASTSS 768(DI), Y12
-	VMULPS       Y8, Y12, Y12
-	VPMOVSXBD    (SI), Y8
-	VCVTDQ2PS    Y8, Y8
-	VFMADD231PS  Y8, Y9, Y0
-	VFMADD231PS  Y8, Y10, Y2
-	VFMADD231PS  Y8, Y11, Y4
-	VFMADD231PS  Y8, Y12, Y6
-	VPMOVSXBD    8(SI), Y8
-	VCVTDQ2PS    Y8, Y8
-	VFMADD231PS  Y8, Y9, Y1
-	VFMADD231PS  Y8, Y10, Y3
-	VFMADD231PS  Y8, Y11, Y5
-	VFMADD231PS  Y8, Y12, Y7
-	ADDQ         CX, SI
-	ADDQ         BX, R9
-	ADDQ         $0x04, DI
-	DECQ         R8
-	JNZ          rows4slot
-	MOVQ         dstStride+16(FP), SI
-	LEAQ         (SI)(SI*2), DI
-	LEAQ         (AX)(DI*1), DI
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	VMOVUPS      Y2, (AX)(SI*1)
-	VMOVUPS      Y3, 32(AX)(SI*1)
-	VMOVUPS      Y4, (AX)(SI*2)
-	VMOVUPS      Y5, 32(AX)(SI*2)
-	VMOVUPS      Y6, (DI)
-	VMOVUPS      Y7, 32(DI)
-	ADDQ         $+64, AX
-	ADDQ         $0x10, DX
-	CMPQ         DX, CX
-	JLT          rows4tile
+row:
+	VMASKMOVPS (CX)(DI*1), Y3, Y4
+	VMULPS     Y2, Y4, Y4
+	VMOVUPS    Y4, (AX)(DI*1)
+	ADDQ       $+256, DI
+	DECQ       SI
+	JNZ        row
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, AX
+	ADDQ       $0x10, DX
+	VPSUBD     all_00000008<>+0(SB), Y1, Y1
+	SUBQ       $0x08, BX
+	JG         slots
 	VZEROUPPER
 	RET
 
-rows4not:
-	CMPQ AX, $0x02
-	JNE  rows2not
-	MOVQ dst+8(FP), AX
-	MOVQ size+48(FP), CX
-	MOVQ CX, BX
-	SHRQ $0x04, BX
-	XORQ DX, DX
+DATA lanes<>+0(SB)/4, $0x00000000
+DATA lanes<>+4(SB)/4, $0x00000001
+DATA lanes<>+8(SB)/4, $0x00000002
+DATA lanes<>+12(SB)/4, $0x00000003
+DATA lanes<>+16(SB)/4, $0x00000004
+DATA lanes<>+20(SB)/4, $0x00000005
+DATA lanes<>+24(SB)/4, $0x00000006
+DATA lanes<>+28(SB)/4, $0x00000007
+GLOBL lanes<>(SB), RODATA|NOPTR, $32
 
-rows2tile:
-	MOVQ    dstStride+16(FP), SI
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS 64(AX), Y2
-	VMOVUPS 96(AX), Y3
-	VMOVUPS (AX)(SI*1), Y4
-	VMOVUPS 32(AX)(SI*1), Y5
-	VMOVUPS 64(AX)(SI*1), Y6
-	VMOVUPS 96(AX)(SI*1), Y7
-	MOVQ    values+32(FP), SI
-	MOVQ    p+24(FP), DI
-	MOVQ    slots+56(FP), R8
-	ADDQ    DX, SI
-	MOVQ    DX, R9
-	SHRQ    $0x05, R9
-	SHLQ    $0x01, R9
-	MOVQ    scales+40(FP), R10
-	ADDQ    R10, R9
-
-rows2slot:
-	VPBROADCASTW (R9), X8
-	VCVTPH2PS    X8, Y8
-	VBROADCASTSS (DI), Y9
-	VMULPS       Y8, Y9, Y9
-	VBROADCASTSS 256(DI), Y10
-	VMULPS       Y8, Y10, Y10
-	VPMOVSXBD    (SI), Y8
-	VCVTDQ2PS    Y8, Y8
-	VFMADD231PS  Y8, Y9, Y0
-	VFMADD231PS  Y8, Y10, Y4
-	VPMOVSXBD    8(SI), Y8
-	VCVTDQ2PS    Y8, Y8
-	VFMADD231PS  Y8, Y9, Y1
-	VFMADD231PS  Y8, Y10, Y5
-	VPMOVSXBD    16(SI), Y8
-	VCVTDQ2PS    Y8, Y8
-	VFMADD231PS  Y8, Y9, Y2
-	VFMADD231PS  Y8, Y10, Y6
-	VPMOVSXBD    24(SI), Y8
-	VCVTDQ2PS    Y8, Y8
-	VFMADD231PS  Y8, Y9, Y3
-	VFMADD231PS  Y8, Y10, Y7
-	ADDQ         CX, SI
-	ADDQ         BX, R9
-	ADDQ         $0x04, DI
-	DECQ         R8
-	JNZ          rows2slot
-	MOVQ         dstStride+16(FP), SI
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	VMOVUPS      Y2, 64(AX)
-	VMOVUPS      Y3, 96(AX)
-	VMOVUPS      Y4, (AX)(SI*1)
-	VMOVUPS      Y5, 32(AX)(SI*1)
-	VMOVUPS      Y6, 64(AX)(SI*1)
-	VMOVUPS      Y7, 96(AX)(SI*1)
-	ADDQ         $+128, AX
-	ADDQ         $0x20, DX
-	CMPQ         DX, CX
-	JLT          rows2tile
-	VZEROUPPER
-	RET
-
-rows2not:
-	MOVQ dst+8(FP), AX
-	MOVQ size+48(FP), CX
-	MOVQ CX, BX
-	SHRQ $0x04, BX
-	XORQ DX, DX
-
-rows1tile:
-	MOVQ    dstStride+16(FP), SI
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS 64(AX), Y2
-	VMOVUPS 96(AX), Y3
-	MOVQ    values+32(FP), SI
-	MOVQ    p+24(FP), DI
-	MOVQ    slots+56(FP), R8
-	ADDQ    DX, SI
-	MOVQ    DX, R9
-	SHRQ    $0x05, R9
-	SHLQ    $0x01, R9
-	MOVQ    scales+40(FP), R10
-	ADDQ    R10, R9
-
-rows1slot:
-	VPBROADCASTW (R9), X4
-	VCVTPH2PS    X4, Y4
-	VBROADCASTSS (DI), Y5
-	VMULPS       Y4, Y5, Y5
-	VPMOVSXBD    (SI), Y4
-	VCVTDQ2PS    Y4, Y4
-	VFMADD231PS  Y4, Y5, Y0
-	VPMOVSXBD    8(SI), Y4
-	VCVTDQ2PS    Y4, Y4
-	VFMADD231PS  Y4, Y5, Y1
-	VPMOVSXBD    16(SI), Y4
-	VCVTDQ2PS    Y4, Y4
-	VFMADD231PS  Y4, Y5, Y2
-	VPMOVSXBD    24(SI), Y4
-	VCVTDQ2PS    Y4, Y4
-	VFMADD231PS  Y4, Y5, Y3
-	ADDQ         CX, SI
-	ADDQ         BX, R9
-	ADDQ         $0x04, DI
-	DECQ         R8
-	JNZ          rows1slot
-	MOVQ         dstStride+16(FP), SI
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	VMOVUPS      Y2, 64(AX)
-	VMOVUPS      Y3, 96(AX)
-	ADDQ         $+128, AX
-	ADDQ         $0x20, DX
-	CMPQ         DX, CX
-	JLT          rows1tile
-	VZEROUPPER
-	RET
+DATA all_00000008<>+0(SB)/4, $0x00000008
+DATA all_00000008<>+4(SB)/4, $0x00000008
+DATA all_00000008<>+8(SB)/4, $0x00000008
+DATA all_00000008<>+12(SB)/4, $0x00000008
+DATA all_00000008<>+16(SB)/4, $0x00000008
+DATA all_00000008<>+20(SB)/4, $0x00000008
+DATA all_00000008<>+24(SB)/4, $0x00000008
+DATA all_00000008<>+28(SB)/4, $0x00000008
+GLOBL all_00000008<>(SB), RODATA|NOPTR, $32
 
 // func softmaxAVX2(s *[64]float32, scale float32) (m float32, sum float32)
 // Requires: AVX, AVX2, FMA3
@@ -2917,179 +4718,167 @@ TEXT ·softmaxAVX2(SB), NOSPLIT, $0-24
 	VMOVSS       X2, m+16(FP)
 	VBROADCASTSS X2, Y2
 	VSUBPS       Y2, Y1, Y1
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y4
-	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y4
-	VSUBPS       all_4b400000<>+0(SB), Y4, Y8
-	VMOVAPS      Y1, Y6
-	VFNMADD231PS all_3f317200<>+0(SB), Y8, Y6
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y8, Y6
-	VMOVUPS      all_3ab52794<>+0(SB), Y8
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y6, Y8
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y6, Y8
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y6, Y8
-	VFMADD213PS  all_3efffffe<>+0(SB), Y6, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y6, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y6, Y8
-	VPSLLD       $0x17, Y4, Y4
-	VPADDD       Y4, Y8, Y8
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y1, Y4
-	VANDNPS      Y8, Y4, Y8
-	VMAXPS       Y1, Y8, Y8
-	VMOVUPS      Y8, (AX)
 	VSUBPS       Y2, Y9, Y9
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y1
-	VFMADD213PS  all_4b400000<>+0(SB), Y9, Y1
-	VSUBPS       all_4b400000<>+0(SB), Y1, Y6
-	VMOVAPS      Y9, Y4
-	VFNMADD231PS all_3f317200<>+0(SB), Y6, Y4
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y6, Y4
-	VMOVUPS      all_3ab52794<>+0(SB), Y6
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3efffffe<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3f800000<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3f800000<>+0(SB), Y4, Y6
-	VPSLLD       $0x17, Y1, Y1
-	VPADDD       Y1, Y6, Y6
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y9, Y1
-	VANDNPS      Y6, Y1, Y6
-	VMAXPS       Y9, Y6, Y6
-	VMOVUPS      Y6, 128(AX)
-	VADDPS       Y6, Y8, Y8
+	VMOVUPS      all_c2af0000<>+0(SB), Y4
+	VMAXPS       Y1, Y4, Y1
+	VMAXPS       Y9, Y4, Y9
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y4
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y6
+	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y4
+	VFMADD213PS  all_4b400000<>+0(SB), Y9, Y6
+	VSUBPS       all_4b400000<>+0(SB), Y4, Y8
+	VSUBPS       all_4b400000<>+0(SB), Y6, Y12
+	VFNMADD231PS all_3f317200<>+0(SB), Y8, Y1
+	VFNMADD231PS all_3f317200<>+0(SB), Y12, Y9
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y8, Y1
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y12, Y9
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y6, Y6
+	VPADDD       all_3f000000<>+0(SB), Y4, Y4
+	VPADDD       all_3f000000<>+0(SB), Y6, Y6
+	VMOVUPS      all_3b352794<>+0(SB), Y8
+	VMOVUPS      all_3b352794<>+0(SB), Y12
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y1, Y8
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y9, Y12
+	VFMADD213PS  all_3daaac57<>+0(SB), Y1, Y8
+	VFMADD213PS  all_3daaac57<>+0(SB), Y9, Y12
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y1, Y8
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y9, Y12
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y1, Y8
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y9, Y12
+	VFMADD213PS  all_40000000<>+0(SB), Y1, Y8
+	VFMADD213PS  all_40000000<>+0(SB), Y9, Y12
+	VFMADD213PS  all_40000000<>+0(SB), Y1, Y8
+	VFMADD213PS  all_40000000<>+0(SB), Y9, Y12
+	VMULPS       Y4, Y8, Y1
+	VMULPS       Y6, Y12, Y9
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y9, 128(AX)
+	VADDPS       Y9, Y1, Y1
 	VSUBPS       Y2, Y3, Y3
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y1
-	VFMADD213PS  all_4b400000<>+0(SB), Y3, Y1
-	VSUBPS       all_4b400000<>+0(SB), Y1, Y6
-	VMOVAPS      Y3, Y4
-	VFNMADD231PS all_3f317200<>+0(SB), Y6, Y4
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y6, Y4
-	VMOVUPS      all_3ab52794<>+0(SB), Y6
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3efffffe<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3f800000<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3f800000<>+0(SB), Y4, Y6
-	VPSLLD       $0x17, Y1, Y1
-	VPADDD       Y1, Y6, Y6
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y3, Y1
-	VANDNPS      Y6, Y1, Y6
-	VMAXPS       Y3, Y6, Y6
-	VMOVUPS      Y6, 32(AX)
 	VSUBPS       Y2, Y10, Y10
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y1
-	VFMADD213PS  all_4b400000<>+0(SB), Y10, Y1
-	VSUBPS       all_4b400000<>+0(SB), Y1, Y4
-	VMOVAPS      Y10, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y4, Y3
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y4, Y3
-	VMOVUPS      all_3ab52794<>+0(SB), Y4
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3efffffe<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y4
-	VPSLLD       $0x17, Y1, Y1
-	VPADDD       Y1, Y4, Y4
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y10, Y1
-	VANDNPS      Y4, Y1, Y4
-	VMAXPS       Y10, Y4, Y4
-	VMOVUPS      Y4, 160(AX)
-	VADDPS       Y4, Y6, Y6
+	VMOVUPS      all_c2af0000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMAXPS       Y10, Y4, Y10
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y4
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y6
+	VFMADD213PS  all_4b400000<>+0(SB), Y3, Y4
+	VFMADD213PS  all_4b400000<>+0(SB), Y10, Y6
+	VSUBPS       all_4b400000<>+0(SB), Y4, Y8
+	VSUBPS       all_4b400000<>+0(SB), Y6, Y9
+	VFNMADD231PS all_3f317200<>+0(SB), Y8, Y3
+	VFNMADD231PS all_3f317200<>+0(SB), Y9, Y10
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y8, Y3
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y9, Y10
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y6, Y6
+	VPADDD       all_3f000000<>+0(SB), Y4, Y4
+	VPADDD       all_3f000000<>+0(SB), Y6, Y6
+	VMOVUPS      all_3b352794<>+0(SB), Y8
+	VMOVUPS      all_3b352794<>+0(SB), Y9
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y3, Y8
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y10, Y9
+	VFMADD213PS  all_3daaac57<>+0(SB), Y3, Y8
+	VFMADD213PS  all_3daaac57<>+0(SB), Y10, Y9
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y3, Y8
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y10, Y9
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y3, Y8
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y10, Y9
+	VFMADD213PS  all_40000000<>+0(SB), Y3, Y8
+	VFMADD213PS  all_40000000<>+0(SB), Y10, Y9
+	VFMADD213PS  all_40000000<>+0(SB), Y3, Y8
+	VFMADD213PS  all_40000000<>+0(SB), Y10, Y9
+	VMULPS       Y4, Y8, Y3
+	VMULPS       Y6, Y9, Y10
+	VMOVUPS      Y3, 32(AX)
+	VMOVUPS      Y10, 160(AX)
+	VADDPS       Y10, Y3, Y3
 	VSUBPS       Y2, Y5, Y5
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y1
-	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y1
-	VSUBPS       all_4b400000<>+0(SB), Y1, Y4
-	VMOVAPS      Y5, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y4, Y3
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y4, Y3
-	VMOVUPS      all_3ab52794<>+0(SB), Y4
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3efffffe<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y4
-	VPSLLD       $0x17, Y1, Y1
-	VPADDD       Y1, Y4, Y4
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y5, Y1
-	VANDNPS      Y4, Y1, Y4
-	VMAXPS       Y5, Y4, Y4
-	VMOVUPS      Y4, 64(AX)
 	VSUBPS       Y2, Y11, Y11
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y1
-	VFMADD213PS  all_4b400000<>+0(SB), Y11, Y1
-	VSUBPS       all_4b400000<>+0(SB), Y1, Y5
-	VMOVAPS      Y11, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y5, Y3
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y5, Y3
-	VMOVUPS      all_3ab52794<>+0(SB), Y5
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3efffffe<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y5
-	VPSLLD       $0x17, Y1, Y1
-	VPADDD       Y1, Y5, Y5
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y11, Y1
-	VANDNPS      Y5, Y1, Y5
-	VMAXPS       Y11, Y5, Y5
-	VMOVUPS      Y5, 192(AX)
-	VADDPS       Y5, Y4, Y4
+	VMOVUPS      all_c2af0000<>+0(SB), Y4
+	VMAXPS       Y5, Y4, Y5
+	VMAXPS       Y11, Y4, Y11
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y4
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y6
+	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y4
+	VFMADD213PS  all_4b400000<>+0(SB), Y11, Y6
+	VSUBPS       all_4b400000<>+0(SB), Y4, Y8
+	VSUBPS       all_4b400000<>+0(SB), Y6, Y9
+	VFNMADD231PS all_3f317200<>+0(SB), Y8, Y5
+	VFNMADD231PS all_3f317200<>+0(SB), Y9, Y11
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y8, Y5
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y9, Y11
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y6, Y6
+	VPADDD       all_3f000000<>+0(SB), Y4, Y4
+	VPADDD       all_3f000000<>+0(SB), Y6, Y6
+	VMOVUPS      all_3b352794<>+0(SB), Y8
+	VMOVUPS      all_3b352794<>+0(SB), Y9
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y5, Y8
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y11, Y9
+	VFMADD213PS  all_3daaac57<>+0(SB), Y5, Y8
+	VFMADD213PS  all_3daaac57<>+0(SB), Y11, Y9
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y5, Y8
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y11, Y9
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y5, Y8
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y11, Y9
+	VFMADD213PS  all_40000000<>+0(SB), Y5, Y8
+	VFMADD213PS  all_40000000<>+0(SB), Y11, Y9
+	VFMADD213PS  all_40000000<>+0(SB), Y5, Y8
+	VFMADD213PS  all_40000000<>+0(SB), Y11, Y9
+	VMULPS       Y4, Y8, Y5
+	VMULPS       Y6, Y9, Y11
+	VMOVUPS      Y5, 64(AX)
+	VMOVUPS      Y11, 192(AX)
+	VADDPS       Y11, Y5, Y5
 	VSUBPS       Y2, Y7, Y7
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y1
-	VFMADD213PS  all_4b400000<>+0(SB), Y7, Y1
-	VSUBPS       all_4b400000<>+0(SB), Y1, Y5
-	VMOVAPS      Y7, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y5, Y3
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y5, Y3
-	VMOVUPS      all_3ab52794<>+0(SB), Y5
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3efffffe<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y5
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y5
-	VPSLLD       $0x17, Y1, Y1
-	VPADDD       Y1, Y5, Y5
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y7, Y1
-	VANDNPS      Y5, Y1, Y5
-	VMAXPS       Y7, Y5, Y5
-	VMOVUPS      Y5, 96(AX)
 	VSUBPS       Y2, Y0, Y0
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y1
-	VFMADD213PS  all_4b400000<>+0(SB), Y0, Y1
-	VSUBPS       all_4b400000<>+0(SB), Y1, Y3
-	VMOVAPS      Y0, Y2
-	VFNMADD231PS all_3f317200<>+0(SB), Y3, Y2
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y3, Y2
-	VMOVUPS      all_3ab52794<>+0(SB), Y3
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y2, Y3
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y2, Y3
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y2, Y3
-	VFMADD213PS  all_3efffffe<>+0(SB), Y2, Y3
-	VFMADD213PS  all_3f800000<>+0(SB), Y2, Y3
-	VFMADD213PS  all_3f800000<>+0(SB), Y2, Y3
-	VPSLLD       $0x17, Y1, Y1
-	VPADDD       Y1, Y3, Y3
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y0, Y1
-	VANDNPS      Y3, Y1, Y3
-	VMAXPS       Y0, Y3, Y3
-	VMOVUPS      Y3, 224(AX)
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y4, Y8, Y8
-	VADDPS       Y5, Y6, Y6
-	VADDPS       Y6, Y8, Y8
-	VEXTRACTF128 $0x01, Y8, X0
-	VADDPS       X0, X8, X8
-	VPSHUFD      $0xee, X8, X0
-	VADDPS       X0, X8, X8
-	VPSHUFD      $0x55, X8, X0
-	VADDPS       X0, X8, X8
-	VMOVSS       X8, sum+20(FP)
+	VMOVUPS      all_c2af0000<>+0(SB), Y2
+	VMAXPS       Y7, Y2, Y7
+	VMAXPS       Y0, Y2, Y0
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y2
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y4
+	VFMADD213PS  all_4b400000<>+0(SB), Y7, Y2
+	VFMADD213PS  all_4b400000<>+0(SB), Y0, Y4
+	VSUBPS       all_4b400000<>+0(SB), Y2, Y6
+	VSUBPS       all_4b400000<>+0(SB), Y4, Y8
+	VFNMADD231PS all_3f317200<>+0(SB), Y6, Y7
+	VFNMADD231PS all_3f317200<>+0(SB), Y8, Y0
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y6, Y7
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y8, Y0
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y4, Y4
+	VPADDD       all_3f000000<>+0(SB), Y2, Y2
+	VPADDD       all_3f000000<>+0(SB), Y4, Y4
+	VMOVUPS      all_3b352794<>+0(SB), Y6
+	VMOVUPS      all_3b352794<>+0(SB), Y8
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y7, Y6
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y0, Y8
+	VFMADD213PS  all_3daaac57<>+0(SB), Y7, Y6
+	VFMADD213PS  all_3daaac57<>+0(SB), Y0, Y8
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y7, Y6
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y0, Y8
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y7, Y6
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y0, Y8
+	VFMADD213PS  all_40000000<>+0(SB), Y7, Y6
+	VFMADD213PS  all_40000000<>+0(SB), Y0, Y8
+	VFMADD213PS  all_40000000<>+0(SB), Y7, Y6
+	VFMADD213PS  all_40000000<>+0(SB), Y0, Y8
+	VMULPS       Y2, Y6, Y7
+	VMULPS       Y4, Y8, Y0
+	VMOVUPS      Y7, 96(AX)
+	VMOVUPS      Y0, 224(AX)
+	VADDPS       Y0, Y7, Y7
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y3, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPSHUFD      $0xee, X1, X0
+	VADDPS       X0, X1, X1
+	VPSHUFD      $0x55, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSS       X1, sum+20(FP)
 	VZEROUPPER
 	RET
 
@@ -3102,6 +4891,16 @@ DATA all_ff800000<>+20(SB)/4, $0xff800000
 DATA all_ff800000<>+24(SB)/4, $0xff800000
 DATA all_ff800000<>+28(SB)/4, $0xff800000
 GLOBL all_ff800000<>(SB), RODATA|NOPTR, $32
+
+DATA all_c2af0000<>+0(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+4(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+8(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+12(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+16(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+20(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+24(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+28(SB)/4, $0xc2af0000
+GLOBL all_c2af0000<>(SB), RODATA|NOPTR, $32
 
 DATA all_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 DATA all_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
@@ -3143,75 +4942,75 @@ DATA all_35bfbe8e<>+24(SB)/4, $0x35bfbe8e
 DATA all_35bfbe8e<>+28(SB)/4, $0x35bfbe8e
 GLOBL all_35bfbe8e<>(SB), RODATA|NOPTR, $32
 
-DATA all_3ab52794<>+0(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+4(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+8(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+12(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+16(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+20(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+24(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+28(SB)/4, $0x3ab52794
-GLOBL all_3ab52794<>(SB), RODATA|NOPTR, $32
+DATA all_3f000000<>+0(SB)/4, $0x3f000000
+DATA all_3f000000<>+4(SB)/4, $0x3f000000
+DATA all_3f000000<>+8(SB)/4, $0x3f000000
+DATA all_3f000000<>+12(SB)/4, $0x3f000000
+DATA all_3f000000<>+16(SB)/4, $0x3f000000
+DATA all_3f000000<>+20(SB)/4, $0x3f000000
+DATA all_3f000000<>+24(SB)/4, $0x3f000000
+DATA all_3f000000<>+28(SB)/4, $0x3f000000
+GLOBL all_3f000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3c091cc0<>+0(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+4(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+8(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+12(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+16(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+20(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+24(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+28(SB)/4, $0x3c091cc0
-GLOBL all_3c091cc0<>(SB), RODATA|NOPTR, $32
+DATA all_3b352794<>+0(SB)/4, $0x3b352794
+DATA all_3b352794<>+4(SB)/4, $0x3b352794
+DATA all_3b352794<>+8(SB)/4, $0x3b352794
+DATA all_3b352794<>+12(SB)/4, $0x3b352794
+DATA all_3b352794<>+16(SB)/4, $0x3b352794
+DATA all_3b352794<>+20(SB)/4, $0x3b352794
+DATA all_3b352794<>+24(SB)/4, $0x3b352794
+DATA all_3b352794<>+28(SB)/4, $0x3b352794
+GLOBL all_3b352794<>(SB), RODATA|NOPTR, $32
 
-DATA all_3d2aac57<>+0(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+4(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+8(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+12(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+16(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+20(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+24(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+28(SB)/4, $0x3d2aac57
-GLOBL all_3d2aac57<>(SB), RODATA|NOPTR, $32
+DATA all_3c891cc0<>+0(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+4(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+8(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+12(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+16(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+20(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+24(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+28(SB)/4, $0x3c891cc0
+GLOBL all_3c891cc0<>(SB), RODATA|NOPTR, $32
 
-DATA all_3e2aaa49<>+0(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+4(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+8(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+12(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+16(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+20(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+24(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+28(SB)/4, $0x3e2aaa49
-GLOBL all_3e2aaa49<>(SB), RODATA|NOPTR, $32
+DATA all_3daaac57<>+0(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+4(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+8(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+12(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+16(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+20(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+24(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+28(SB)/4, $0x3daaac57
+GLOBL all_3daaac57<>(SB), RODATA|NOPTR, $32
 
-DATA all_3efffffe<>+0(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+4(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+8(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+12(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+16(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+20(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+24(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+28(SB)/4, $0x3efffffe
-GLOBL all_3efffffe<>(SB), RODATA|NOPTR, $32
+DATA all_3eaaaa49<>+0(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+4(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+8(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+12(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+16(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+20(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+24(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+28(SB)/4, $0x3eaaaa49
+GLOBL all_3eaaaa49<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f800000<>+0(SB)/4, $0x3f800000
-DATA all_3f800000<>+4(SB)/4, $0x3f800000
-DATA all_3f800000<>+8(SB)/4, $0x3f800000
-DATA all_3f800000<>+12(SB)/4, $0x3f800000
-DATA all_3f800000<>+16(SB)/4, $0x3f800000
-DATA all_3f800000<>+20(SB)/4, $0x3f800000
-DATA all_3f800000<>+24(SB)/4, $0x3f800000
-DATA all_3f800000<>+28(SB)/4, $0x3f800000
-GLOBL all_3f800000<>(SB), RODATA|NOPTR, $32
+DATA all_3f7ffffe<>+0(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+4(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+8(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+12(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+16(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+20(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+24(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+28(SB)/4, $0x3f7ffffe
+GLOBL all_3f7ffffe<>(SB), RODATA|NOPTR, $32
 
-DATA all_c2aeac4f<>+0(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+4(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+8(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+12(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+16(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+20(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+24(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+28(SB)/4, $0xc2aeac4f
-GLOBL all_c2aeac4f<>(SB), RODATA|NOPTR, $32
+DATA all_40000000<>+0(SB)/4, $0x40000000
+DATA all_40000000<>+4(SB)/4, $0x40000000
+DATA all_40000000<>+8(SB)/4, $0x40000000
+DATA all_40000000<>+12(SB)/4, $0x40000000
+DATA all_40000000<>+16(SB)/4, $0x40000000
+DATA all_40000000<>+20(SB)/4, $0x40000000
+DATA all_40000000<>+24(SB)/4, $0x40000000
+DATA all_40000000<>+28(SB)/4, $0x40000000
+GLOBL all_40000000<>(SB), RODATA|NOPTR, $32
 
 // func capScoresAVX2(s *[64]float32, scale float32, softcap float32)
 // Requires: AVX, AVX2, FMA3
@@ -3233,19 +5032,19 @@ loop:
 	VMOVUPS      all_3fb8aa3b<>+0(SB), Y6
 	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y6
 	VSUBPS       all_4b400000<>+0(SB), Y6, Y7
-	VMOVAPS      Y5, Y5
 	VFNMADD231PS all_3f317200<>+0(SB), Y7, Y5
 	VFNMADD231PS all_35bfbe8e<>+0(SB), Y7, Y5
-	VMOVUPS      all_3ab52794<>+0(SB), Y7
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y5, Y7
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y5, Y7
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y5, Y7
-	VFMADD213PS  all_3efffffe<>+0(SB), Y5, Y7
-	VFMADD213PS  all_3f800000<>+0(SB), Y5, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VPADDD       all_3f800000<>+0(SB), Y6, Y6
+	VPADDD       all_3f000000<>+0(SB), Y6, Y6
+	VMOVUPS      all_3b352794<>+0(SB), Y7
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y5, Y7
+	VFMADD213PS  all_3daaac57<>+0(SB), Y5, Y7
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y5, Y7
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y5, Y7
+	VFMADD213PS  all_40000000<>+0(SB), Y5, Y7
 	VMULPS       Y5, Y7, Y7
-	VSUBPS       all_3f800000<>+0(SB), Y6, Y5
+	VADDPS       Y6, Y6, Y5
+	VSUBPS       all_3f800000<>+0(SB), Y5, Y5
 	VFMADD213PS  Y5, Y6, Y7
 	VADDPS       all_40000000<>+0(SB), Y7, Y5
 	VDIVPS       Y5, Y7, Y7
@@ -3280,15 +5079,15 @@ DATA all_7fffffff<>+24(SB)/4, $0x7fffffff
 DATA all_7fffffff<>+28(SB)/4, $0x7fffffff
 GLOBL all_7fffffff<>(SB), RODATA|NOPTR, $32
 
-DATA all_40000000<>+0(SB)/4, $0x40000000
-DATA all_40000000<>+4(SB)/4, $0x40000000
-DATA all_40000000<>+8(SB)/4, $0x40000000
-DATA all_40000000<>+12(SB)/4, $0x40000000
-DATA all_40000000<>+16(SB)/4, $0x40000000
-DATA all_40000000<>+20(SB)/4, $0x40000000
-DATA all_40000000<>+24(SB)/4, $0x40000000
-DATA all_40000000<>+28(SB)/4, $0x40000000
-GLOBL all_40000000<>(SB), RODATA|NOPTR, $32
+DATA all_3f800000<>+0(SB)/4, $0x3f800000
+DATA all_3f800000<>+4(SB)/4, $0x3f800000
+DATA all_3f800000<>+8(SB)/4, $0x3f800000
+DATA all_3f800000<>+12(SB)/4, $0x3f800000
+DATA all_3f800000<>+16(SB)/4, $0x3f800000
+DATA all_3f800000<>+20(SB)/4, $0x3f800000
+DATA all_3f800000<>+24(SB)/4, $0x3f800000
+DATA all_3f800000<>+28(SB)/4, $0x3f800000
+GLOBL all_3f800000<>(SB), RODATA|NOPTR, $32
 
 DATA all_80000000<>+0(SB)/4, $0x80000000
 DATA all_80000000<>+4(SB)/4, $0x80000000
@@ -3323,3 +5122,110 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func expPairAVX2(x float32, y float32) (a float32, b float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expPairAVX2(SB), NOSPLIT, $0-16
+	VBROADCASTSS x+0(FP), Y0
+	VBROADCASTSS y+4(FP), Y1
+	VUNPCKLPS    Y1, Y0, Y0
+	VMOVUPS      all_c2af0000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMOVUPS      all_42b1cccd<>+0(SB), Y1
+	VMINPS       Y0, Y1, Y0
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y1
+	VFMADD213PS  all_4b400000<>+0(SB), Y0, Y1
+	VSUBPS       all_4b400000<>+0(SB), Y1, Y2
+	VFNMADD231PS all_3f317200<>+0(SB), Y2, Y0
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y2, Y0
+	VPSLLD       $0x17, Y1, Y1
+	VPADDD       all_3f000000<>+0(SB), Y1, Y1
+	VMOVUPS      all_3b352794<>+0(SB), Y2
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y0, Y2
+	VFMADD213PS  all_3daaac57<>+0(SB), Y0, Y2
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y0, Y2
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y0, Y2
+	VFMADD213PS  all_40000000<>+0(SB), Y0, Y2
+	VFMADD213PS  all_40000000<>+0(SB), Y0, Y2
+	VMULPS       Y1, Y2, Y0
+	VMOVSS       X0, a+8(FP)
+	VPSRLQ       $0x20, X0, X0
+	VMOVSS       X0, b+12(FP)
+	VZEROUPPER
+	RET
+
+DATA all_42b1cccd<>+0(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+4(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+8(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+12(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+16(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+20(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+24(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+28(SB)/4, $0x42b1cccd
+GLOBL all_42b1cccd<>(SB), RODATA|NOPTR, $32
+
+// func halvesAVX2(dst []byte, x []float32)
+// Requires: AVX, F16C
+TEXT ·halvesAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ x_len+32(FP), DX
+	XORQ BX, BX
+	SHRQ $0x03, DX
+	JZ   done
+
+loop:
+	VMOVUPS   (CX)(BX*1), Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	ADDQ      $0x10, AX
+	ADDQ      $0x20, BX
+	DECQ      DX
+	JNZ       loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func roundBlockAVX2(dst *[32]byte, x *[32]float32, id float32)
+// Requires: AVX, AVX2
+TEXT ·roundBlockAVX2(SB), NOSPLIT, $0-20
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS id+16(FP), Y0
+	VMULPS       (CX), Y0, Y1
+	VMULPS       32(CX), Y0, Y2
+	VMULPS       64(CX), Y0, Y3
+	VMULPS       96(CX), Y0, Y0
+	VCVTPS2DQ    Y1, Y1
+	VCVTPS2DQ    Y2, Y2
+	VCVTPS2DQ    Y3, Y3
+	VCVTPS2DQ    Y0, Y0
+	VPACKSSDW    Y2, Y1, Y1
+	VPACKSSDW    Y0, Y3, Y3
+	VPACKSSWB    Y3, Y1, Y1
+	VPMAXSB      all_81818181<>+0(SB), Y1, Y1
+	VMOVUPS      order<>+0(SB), Y2
+	VPERMD       Y1, Y2, Y1
+	VMOVUPS      Y1, (AX)
+	VZEROUPPER
+	RET
+
+DATA all_81818181<>+0(SB)/4, $0x81818181
+DATA all_81818181<>+4(SB)/4, $0x81818181
+DATA all_81818181<>+8(SB)/4, $0x81818181
+DATA all_81818181<>+12(SB)/4, $0x81818181
+DATA all_81818181<>+16(SB)/4, $0x81818181
+DATA all_81818181<>+20(SB)/4, $0x81818181
+DATA all_81818181<>+24(SB)/4, $0x81818181
+DATA all_81818181<>+28(SB)/4, $0x81818181
+GLOBL all_81818181<>(SB), RODATA|NOPTR, $32
+
+DATA order<>+0(SB)/4, $0x00000000
+DATA order<>+4(SB)/4, $0x00000004
+DATA order<>+8(SB)/4, $0x00000001
+DATA order<>+12(SB)/4, $0x00000005
+DATA order<>+16(SB)/4, $0x00000002
+DATA order<>+20(SB)/4, $0x00000006
+DATA order<>+24(SB)/4, $0x00000003
+DATA order<>+28(SB)/4, $0x00000007
+GLOBL order<>(SB), RODATA|NOPTR, $32

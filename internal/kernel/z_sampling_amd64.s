@@ -75,89 +75,83 @@ TEXT ·sumExpAVX2(SB), NOSPLIT, $0-44
 
 block:
 	VMOVUPS      (AX), Y5
+	VMOVUPS      32(AX), Y6
 	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y6
-	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y6
-	VSUBPS       all_4b400000<>+0(SB), Y6, Y8
-	VMOVAPS      Y5, Y7
-	VFNMADD231PS all_3f317200<>+0(SB), Y8, Y7
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y8, Y7
-	VMOVUPS      all_3ab52794<>+0(SB), Y8
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3efffffe<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y7, Y8
-	VPSLLD       $0x17, Y6, Y6
-	VPADDD       Y6, Y8, Y8
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y5, Y6
-	VANDNPS      Y8, Y6, Y8
-	VMAXPS       Y5, Y8, Y8
-	VADDPS       Y8, Y1, Y1
-	VMOVUPS      32(AX), Y5
-	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y6
-	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y6
-	VSUBPS       all_4b400000<>+0(SB), Y6, Y8
-	VMOVAPS      Y5, Y7
-	VFNMADD231PS all_3f317200<>+0(SB), Y8, Y7
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y8, Y7
-	VMOVUPS      all_3ab52794<>+0(SB), Y8
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3efffffe<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y7, Y8
-	VPSLLD       $0x17, Y6, Y6
-	VPADDD       Y6, Y8, Y8
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y5, Y6
-	VANDNPS      Y8, Y6, Y8
-	VMAXPS       Y5, Y8, Y8
-	VADDPS       Y8, Y2, Y2
+	VSUBPS       Y0, Y6, Y6
+	VMOVUPS      all_c2af0000<>+0(SB), Y7
+	VMAXPS       Y5, Y7, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y7
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y8
+	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y7
+	VFMADD213PS  all_4b400000<>+0(SB), Y6, Y8
+	VSUBPS       all_4b400000<>+0(SB), Y7, Y9
+	VSUBPS       all_4b400000<>+0(SB), Y8, Y10
+	VFNMADD231PS all_3f317200<>+0(SB), Y9, Y5
+	VFNMADD231PS all_3f317200<>+0(SB), Y10, Y6
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y9, Y5
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y10, Y6
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VPADDD       all_3f000000<>+0(SB), Y7, Y7
+	VPADDD       all_3f000000<>+0(SB), Y8, Y8
+	VMOVUPS      all_3b352794<>+0(SB), Y9
+	VMOVUPS      all_3b352794<>+0(SB), Y10
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y5, Y9
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y6, Y10
+	VFMADD213PS  all_3daaac57<>+0(SB), Y5, Y9
+	VFMADD213PS  all_3daaac57<>+0(SB), Y6, Y10
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y5, Y9
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y6, Y10
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y5, Y9
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y6, Y10
+	VFMADD213PS  all_40000000<>+0(SB), Y5, Y9
+	VFMADD213PS  all_40000000<>+0(SB), Y6, Y10
+	VFMADD213PS  all_40000000<>+0(SB), Y5, Y9
+	VFMADD213PS  all_40000000<>+0(SB), Y6, Y10
+	VMULPS       Y7, Y9, Y5
+	VMULPS       Y8, Y10, Y6
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y6, Y2, Y2
 	VMOVUPS      64(AX), Y5
+	VMOVUPS      96(AX), Y6
 	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y6
-	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y6
-	VSUBPS       all_4b400000<>+0(SB), Y6, Y8
-	VMOVAPS      Y5, Y7
-	VFNMADD231PS all_3f317200<>+0(SB), Y8, Y7
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y8, Y7
-	VMOVUPS      all_3ab52794<>+0(SB), Y8
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3efffffe<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y7, Y8
-	VPSLLD       $0x17, Y6, Y6
-	VPADDD       Y6, Y8, Y8
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y5, Y6
-	VANDNPS      Y8, Y6, Y8
-	VMAXPS       Y5, Y8, Y8
-	VADDPS       Y8, Y3, Y3
-	VMOVUPS      96(AX), Y5
-	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y6
-	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y6
-	VSUBPS       all_4b400000<>+0(SB), Y6, Y8
-	VMOVAPS      Y5, Y7
-	VFNMADD231PS all_3f317200<>+0(SB), Y8, Y7
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y8, Y7
-	VMOVUPS      all_3ab52794<>+0(SB), Y8
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3efffffe<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y7, Y8
-	VFMADD213PS  all_3f800000<>+0(SB), Y7, Y8
-	VPSLLD       $0x17, Y6, Y6
-	VPADDD       Y6, Y8, Y8
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y5, Y6
-	VANDNPS      Y8, Y6, Y8
-	VMAXPS       Y5, Y8, Y8
-	VADDPS       Y8, Y4, Y4
+	VSUBPS       Y0, Y6, Y6
+	VMOVUPS      all_c2af0000<>+0(SB), Y7
+	VMAXPS       Y5, Y7, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y7
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y8
+	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y7
+	VFMADD213PS  all_4b400000<>+0(SB), Y6, Y8
+	VSUBPS       all_4b400000<>+0(SB), Y7, Y9
+	VSUBPS       all_4b400000<>+0(SB), Y8, Y10
+	VFNMADD231PS all_3f317200<>+0(SB), Y9, Y5
+	VFNMADD231PS all_3f317200<>+0(SB), Y10, Y6
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y9, Y5
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y10, Y6
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VPADDD       all_3f000000<>+0(SB), Y7, Y7
+	VPADDD       all_3f000000<>+0(SB), Y8, Y8
+	VMOVUPS      all_3b352794<>+0(SB), Y9
+	VMOVUPS      all_3b352794<>+0(SB), Y10
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y5, Y9
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y6, Y10
+	VFMADD213PS  all_3daaac57<>+0(SB), Y5, Y9
+	VFMADD213PS  all_3daaac57<>+0(SB), Y6, Y10
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y5, Y9
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y6, Y10
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y5, Y9
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y6, Y10
+	VFMADD213PS  all_40000000<>+0(SB), Y5, Y9
+	VFMADD213PS  all_40000000<>+0(SB), Y6, Y10
+	VFMADD213PS  all_40000000<>+0(SB), Y5, Y9
+	VFMADD213PS  all_40000000<>+0(SB), Y6, Y10
+	VMULPS       Y7, Y9, Y5
+	VMULPS       Y8, Y10, Y6
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y6, Y4, Y4
 	ADDQ         $+128, AX
 	DECQ         CX
 	JNZ          block
@@ -190,6 +184,16 @@ DATA all_00000000<>+20(SB)/4, $0x00000000
 DATA all_00000000<>+24(SB)/4, $0x00000000
 DATA all_00000000<>+28(SB)/4, $0x00000000
 GLOBL all_00000000<>(SB), RODATA|NOPTR, $32
+
+DATA all_c2af0000<>+0(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+4(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+8(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+12(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+16(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+20(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+24(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+28(SB)/4, $0xc2af0000
+GLOBL all_c2af0000<>(SB), RODATA|NOPTR, $32
 
 DATA all_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 DATA all_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
@@ -231,102 +235,231 @@ DATA all_35bfbe8e<>+24(SB)/4, $0x35bfbe8e
 DATA all_35bfbe8e<>+28(SB)/4, $0x35bfbe8e
 GLOBL all_35bfbe8e<>(SB), RODATA|NOPTR, $32
 
-DATA all_3ab52794<>+0(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+4(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+8(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+12(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+16(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+20(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+24(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+28(SB)/4, $0x3ab52794
-GLOBL all_3ab52794<>(SB), RODATA|NOPTR, $32
+DATA all_3f000000<>+0(SB)/4, $0x3f000000
+DATA all_3f000000<>+4(SB)/4, $0x3f000000
+DATA all_3f000000<>+8(SB)/4, $0x3f000000
+DATA all_3f000000<>+12(SB)/4, $0x3f000000
+DATA all_3f000000<>+16(SB)/4, $0x3f000000
+DATA all_3f000000<>+20(SB)/4, $0x3f000000
+DATA all_3f000000<>+24(SB)/4, $0x3f000000
+DATA all_3f000000<>+28(SB)/4, $0x3f000000
+GLOBL all_3f000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3c091cc0<>+0(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+4(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+8(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+12(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+16(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+20(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+24(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+28(SB)/4, $0x3c091cc0
-GLOBL all_3c091cc0<>(SB), RODATA|NOPTR, $32
+DATA all_3b352794<>+0(SB)/4, $0x3b352794
+DATA all_3b352794<>+4(SB)/4, $0x3b352794
+DATA all_3b352794<>+8(SB)/4, $0x3b352794
+DATA all_3b352794<>+12(SB)/4, $0x3b352794
+DATA all_3b352794<>+16(SB)/4, $0x3b352794
+DATA all_3b352794<>+20(SB)/4, $0x3b352794
+DATA all_3b352794<>+24(SB)/4, $0x3b352794
+DATA all_3b352794<>+28(SB)/4, $0x3b352794
+GLOBL all_3b352794<>(SB), RODATA|NOPTR, $32
 
-DATA all_3d2aac57<>+0(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+4(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+8(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+12(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+16(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+20(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+24(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+28(SB)/4, $0x3d2aac57
-GLOBL all_3d2aac57<>(SB), RODATA|NOPTR, $32
+DATA all_3c891cc0<>+0(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+4(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+8(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+12(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+16(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+20(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+24(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+28(SB)/4, $0x3c891cc0
+GLOBL all_3c891cc0<>(SB), RODATA|NOPTR, $32
 
-DATA all_3e2aaa49<>+0(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+4(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+8(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+12(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+16(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+20(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+24(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+28(SB)/4, $0x3e2aaa49
-GLOBL all_3e2aaa49<>(SB), RODATA|NOPTR, $32
+DATA all_3daaac57<>+0(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+4(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+8(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+12(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+16(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+20(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+24(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+28(SB)/4, $0x3daaac57
+GLOBL all_3daaac57<>(SB), RODATA|NOPTR, $32
 
-DATA all_3efffffe<>+0(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+4(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+8(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+12(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+16(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+20(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+24(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+28(SB)/4, $0x3efffffe
-GLOBL all_3efffffe<>(SB), RODATA|NOPTR, $32
+DATA all_3eaaaa49<>+0(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+4(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+8(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+12(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+16(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+20(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+24(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+28(SB)/4, $0x3eaaaa49
+GLOBL all_3eaaaa49<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f800000<>+0(SB)/4, $0x3f800000
-DATA all_3f800000<>+4(SB)/4, $0x3f800000
-DATA all_3f800000<>+8(SB)/4, $0x3f800000
-DATA all_3f800000<>+12(SB)/4, $0x3f800000
-DATA all_3f800000<>+16(SB)/4, $0x3f800000
-DATA all_3f800000<>+20(SB)/4, $0x3f800000
-DATA all_3f800000<>+24(SB)/4, $0x3f800000
-DATA all_3f800000<>+28(SB)/4, $0x3f800000
-GLOBL all_3f800000<>(SB), RODATA|NOPTR, $32
+DATA all_3f7ffffe<>+0(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+4(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+8(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+12(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+16(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+20(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+24(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+28(SB)/4, $0x3f7ffffe
+GLOBL all_3f7ffffe<>(SB), RODATA|NOPTR, $32
 
-DATA all_c2aeac4f<>+0(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+4(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+8(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+12(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+16(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+20(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+24(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+28(SB)/4, $0xc2aeac4f
-GLOBL all_c2aeac4f<>(SB), RODATA|NOPTR, $32
+DATA all_40000000<>+0(SB)/4, $0x40000000
+DATA all_40000000<>+4(SB)/4, $0x40000000
+DATA all_40000000<>+8(SB)/4, $0x40000000
+DATA all_40000000<>+12(SB)/4, $0x40000000
+DATA all_40000000<>+16(SB)/4, $0x40000000
+DATA all_40000000<>+20(SB)/4, $0x40000000
+DATA all_40000000<>+24(SB)/4, $0x40000000
+DATA all_40000000<>+28(SB)/4, $0x40000000
+GLOBL all_40000000<>(SB), RODATA|NOPTR, $32
 
 // func drawAVX2(x []float32, invT float32, a uint32, b uint32, first uint32, score *float32, id *uint32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·drawAVX2(SB), NOSPLIT, $0-56
 	MOVQ         x_base+0(FP), AX
-	VBROADCASTSS invT+24(FP), Y0
-	MOVQ         score+40(FP), CX
-	VBROADCASTSS (CX), Y1
-	MOVQ         id+48(FP), CX
-	MOVL         (CX), CX
-	MOVL         first+36(FP), DX
-	VMOVD        DX, X2
-	VPBROADCASTD X2, Y2
-	VPADDD       lanes<>+0(SB), Y2, Y2
-	MOVL         a+28(FP), DX
-	VMOVD        DX, X3
+	MOVL         first+36(FP), CX
+	VMOVD        CX, X1
+	VPBROADCASTD X1, Y1
+	VBROADCASTSS invT+24(FP), Y2
+	MOVL         a+28(FP), CX
+	VMOVD        CX, X3
 	VPBROADCASTD X3, Y3
-	MOVL         b+32(FP), DX
-	VMOVD        DX, X4
+	MOVL         b+32(FP), CX
+	VMOVD        CX, X4
 	VPBROADCASTD X4, Y4
-	MOVQ         x_len+8(FP), DX
-	XORQ         BX, BX
-	SHRQ         $0x03, DX
-	JZ           done
+	MOVQ         score+40(FP), CX
+	VBROADCASTSS (CX), Y0
+	MOVQ         id+48(FP), CX
+	MOVL         (CX), DX
+	VPADDD       lanes<>+0(SB), Y1, Y1
+	XORQ         CX, CX
+	MOVQ         x_len+8(FP), BX
+	SHRQ         $0x03, BX
+	MOVQ         BX, SI
+	SHRQ         $0x02, SI
+	JZ           rest
 
-loop:
-	VPXOR        Y3, Y2, Y5
+block:
+	VMOVUPS      all_33b17218<>+0(SB), Y13
+	VPADDD       all_00000000<>+0(SB), Y1, Y5
+	VPADDD       all_00000008<>+0(SB), Y1, Y6
+	VPADDD       all_00000010<>+0(SB), Y1, Y7
+	VPADDD       all_00000018<>+0(SB), Y1, Y8
+	VPXOR        Y3, Y5, Y5
+	VPXOR        Y3, Y6, Y6
+	VPXOR        Y3, Y7, Y7
+	VPXOR        Y3, Y8, Y8
+	VPSRLD       $0x10, Y5, Y9
+	VPSRLD       $0x10, Y6, Y10
+	VPSRLD       $0x10, Y7, Y11
+	VPSRLD       $0x10, Y8, Y12
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
+	VPXOR        Y11, Y7, Y7
+	VPXOR        Y12, Y8, Y8
+	VPMULLD      all_7feb352d<>+0(SB), Y5, Y5
+	VPMULLD      all_7feb352d<>+0(SB), Y6, Y6
+	VPMULLD      all_7feb352d<>+0(SB), Y7, Y7
+	VPMULLD      all_7feb352d<>+0(SB), Y8, Y8
+	VPSRLD       $0x0f, Y5, Y9
+	VPSRLD       $0x0f, Y6, Y10
+	VPSRLD       $0x0f, Y7, Y11
+	VPSRLD       $0x0f, Y8, Y12
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
+	VPXOR        Y11, Y7, Y7
+	VPXOR        Y12, Y8, Y8
+	VPMULLD      all_846ca68b<>+0(SB), Y5, Y5
+	VPMULLD      all_846ca68b<>+0(SB), Y6, Y6
+	VPMULLD      all_846ca68b<>+0(SB), Y7, Y7
+	VPMULLD      all_846ca68b<>+0(SB), Y8, Y8
+	VPSRLD       $0x10, Y5, Y9
+	VPSRLD       $0x10, Y6, Y10
+	VPSRLD       $0x10, Y7, Y11
+	VPSRLD       $0x10, Y8, Y12
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
+	VPXOR        Y11, Y7, Y7
+	VPXOR        Y12, Y8, Y8
+	VPADDD       Y4, Y5, Y5
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y4, Y8, Y8
+	VPSRLD       $0x10, Y5, Y9
+	VPSRLD       $0x10, Y6, Y10
+	VPSRLD       $0x10, Y7, Y11
+	VPSRLD       $0x10, Y8, Y12
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
+	VPXOR        Y11, Y7, Y7
+	VPXOR        Y12, Y8, Y8
+	VPMULLD      all_7feb352d<>+0(SB), Y5, Y5
+	VPMULLD      all_7feb352d<>+0(SB), Y6, Y6
+	VPMULLD      all_7feb352d<>+0(SB), Y7, Y7
+	VPMULLD      all_7feb352d<>+0(SB), Y8, Y8
+	VPSRLD       $0x0f, Y5, Y9
+	VPSRLD       $0x0f, Y6, Y10
+	VPSRLD       $0x0f, Y7, Y11
+	VPSRLD       $0x0f, Y8, Y12
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
+	VPXOR        Y11, Y7, Y7
+	VPXOR        Y12, Y8, Y8
+	VPMULLD      all_846ca68b<>+0(SB), Y5, Y5
+	VPMULLD      all_846ca68b<>+0(SB), Y6, Y6
+	VPMULLD      all_846ca68b<>+0(SB), Y7, Y7
+	VPMULLD      all_846ca68b<>+0(SB), Y8, Y8
+	VPSRLD       $0x10, Y5, Y9
+	VPSRLD       $0x10, Y6, Y10
+	VPSRLD       $0x10, Y7, Y11
+	VPSRLD       $0x10, Y8, Y12
+	VPXOR        Y9, Y5, Y5
+	VPXOR        Y10, Y6, Y6
+	VPXOR        Y11, Y7, Y7
+	VPXOR        Y12, Y8, Y8
+	VPSRLD       $0x01, Y5, Y9
+	VPSRLD       $0x01, Y6, Y10
+	VPSRLD       $0x01, Y7, Y11
+	VPSRLD       $0x01, Y8, Y12
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y12, Y12
+	VMULPS       (AX)(CX*1), Y2, Y5
+	VMULPS       32(AX)(CX*1), Y2, Y6
+	VMULPS       64(AX)(CX*1), Y2, Y7
+	VMULPS       96(AX)(CX*1), Y2, Y8
+	VFNMADD213PS all_42db18d6<>+0(SB), Y13, Y9
+	VFNMADD213PS all_42db18d6<>+0(SB), Y13, Y10
+	VFNMADD213PS all_42db18d6<>+0(SB), Y13, Y11
+	VFNMADD213PS all_42db18d6<>+0(SB), Y13, Y12
+	VADDPS       Y5, Y9, Y9
+	VADDPS       Y6, Y10, Y10
+	VADDPS       Y7, Y11, Y11
+	VADDPS       Y8, Y12, Y12
+	VCMPPS       $0x1e, Y0, Y9, Y9
+	VCMPPS       $0x1e, Y0, Y10, Y10
+	VCMPPS       $0x1e, Y0, Y11, Y11
+	VCMPPS       $0x1e, Y0, Y12, Y12
+	VORPS        Y10, Y9, Y9
+	VORPS        Y12, Y11, Y11
+	VORPS        Y11, Y9, Y9
+	VMOVMSKPS    Y9, DI
+	TESTL        DI, DI
+	MOVQ         $0x0000000000000004, DI
+	JNZ          exact
+	VPADDD       all_00000020<>+0(SB), Y1, Y1
+	ADDQ         $+128, CX
+
+next:
+	DECQ SI
+	JG   block
+	JL   done
+
+rest:
+	MOVQ BX, DI
+	ANDQ $0x03, DI
+	JZ   done
+
+exact:
+	VMOVAPS      Y1, Y5
+	VPXOR        Y3, Y5, Y5
 	VPSRLD       $0x10, Y5, Y6
 	VPXOR        Y6, Y5, Y5
 	VPMULLD      all_7feb352d<>+0(SB), Y5, Y5
@@ -344,63 +477,32 @@ loop:
 	VPMULLD      all_846ca68b<>+0(SB), Y5, Y5
 	VPSRLD       $0x10, Y5, Y6
 	VPXOR        Y6, Y5, Y5
-	VPADDD       all_00000008<>+0(SB), Y2, Y2
-	VMULPS       (AX)(BX*1), Y0, Y6
-	VMOVUPS      all_33b17218<>+0(SB), Y8
-	VPSRLD       $0x01, Y5, Y7
+	VPAND        all_0000ffff<>+0(SB), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VADDPS       all_3f000000<>+0(SB), Y6, Y6
+	VMULPS       all_2f800000<>+0(SB), Y6, Y6
+	VPSRLD       $0x10, Y5, Y7
 	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y7, Y7
-	VFNMADD213PS all_42db18d6<>+0(SB), Y8, Y7
-	VADDPS       Y6, Y7, Y7
-	VCMPPS       $0x1e, Y1, Y7, Y7
-	VMOVMSKPS    Y7, SI
-	TESTL        SI, SI
-	JZ           next
-	VPAND        all_0000ffff<>+0(SB), Y5, Y7
-	VCVTDQ2PS    Y7, Y7
-	VADDPS       all_3f000000<>+0(SB), Y7, Y7
-	VMULPS       all_2f800000<>+0(SB), Y7, Y7
-	VPSRLD       $0x10, Y5, Y8
-	VCVTDQ2PS    Y8, Y8
-	VMOVUPS      all_37800000<>+0(SB), Y9
-	VFMADD213PS  Y7, Y9, Y8
+	VMOVUPS      all_37800000<>+0(SB), Y8
+	VFMADD213PS  Y6, Y8, Y7
 	VPXOR        all_ffffffff<>+0(SB), Y5, Y5
-	VPAND        all_0000ffff<>+0(SB), Y5, Y7
-	VCVTDQ2PS    Y7, Y7
-	VADDPS       all_3f000000<>+0(SB), Y7, Y7
-	VMULPS       all_2f800000<>+0(SB), Y7, Y7
+	VPAND        all_0000ffff<>+0(SB), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VADDPS       all_3f000000<>+0(SB), Y6, Y6
+	VMULPS       all_2f800000<>+0(SB), Y6, Y6
 	VPSRLD       $0x10, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VMOVUPS      all_37800000<>+0(SB), Y9
-	VFMADD213PS  Y7, Y9, Y5
-	VPSUBD       all_3f3504f3<>+0(SB), Y5, Y7
-	VPSRAD       $0x17, Y7, Y7
-	VPSLLD       $0x17, Y7, Y9
-	VPSUBD       Y9, Y5, Y9
-	VSUBPS       all_3f800000<>+0(SB), Y9, Y9
-	VCVTDQ2PS    Y7, Y7
-	VXORPS       all_80000000<>+0(SB), Y8, Y8
-	VCMPPS       $0x00, all_00000000<>+0(SB), Y7, Y5
-	VBLENDVPS    Y5, Y8, Y9, Y9
-	VMOVUPS      all_bd9c64ba<>+0(SB), Y5
-	VFMADD213PS  all_3e02af57<>+0(SB), Y9, Y5
-	VFMADD213PS  all_be06c123<>+0(SB), Y9, Y5
-	VFMADD213PS  all_3e116c98<>+0(SB), Y9, Y5
-	VFMADD213PS  all_be2a3945<>+0(SB), Y9, Y5
-	VFMADD213PS  all_3e4cd00e<>+0(SB), Y9, Y5
-	VFMADD213PS  all_be800113<>+0(SB), Y9, Y5
-	VFMADD213PS  all_3eaaaaaa<>+0(SB), Y9, Y5
-	VFMADD213PS  all_bf000000<>+0(SB), Y9, Y5
-	VMULPS       Y9, Y9, Y8
-	VFMADD213PS  Y9, Y8, Y5
-	VFMADD231PS  all_3f317218<>+0(SB), Y7, Y5
-	VXORPS       all_80000000<>+0(SB), Y5, Y5
-	VPSUBD       all_3f3504f3<>+0(SB), Y5, Y7
-	VPSRAD       $0x17, Y7, Y7
-	VPSLLD       $0x17, Y7, Y8
+	VMOVUPS      all_37800000<>+0(SB), Y8
+	VFMADD213PS  Y6, Y8, Y5
+	VPSUBD       all_3f3504f3<>+0(SB), Y5, Y6
+	VPSRAD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y6, Y8
 	VPSUBD       Y8, Y5, Y8
 	VSUBPS       all_3f800000<>+0(SB), Y8, Y8
-	VCVTDQ2PS    Y7, Y7
+	VCVTDQ2PS    Y6, Y6
+	VXORPS       all_80000000<>+0(SB), Y7, Y7
+	VCMPPS       $0x00, all_00000000<>+0(SB), Y6, Y5
+	VBLENDVPS    Y5, Y7, Y8, Y8
 	VMOVUPS      all_bd9c64ba<>+0(SB), Y5
 	VFMADD213PS  all_3e02af57<>+0(SB), Y8, Y5
 	VFMADD213PS  all_be06c123<>+0(SB), Y8, Y5
@@ -410,44 +512,62 @@ loop:
 	VFMADD213PS  all_be800113<>+0(SB), Y8, Y5
 	VFMADD213PS  all_3eaaaaaa<>+0(SB), Y8, Y5
 	VFMADD213PS  all_bf000000<>+0(SB), Y8, Y5
-	VMULPS       Y8, Y8, Y9
-	VFMADD213PS  Y8, Y9, Y5
-	VFMADD231PS  all_3f317218<>+0(SB), Y7, Y5
+	VMULPS       Y8, Y8, Y7
+	VFMADD213PS  Y8, Y7, Y5
+	VFMADD231PS  all_3f317218<>+0(SB), Y6, Y5
 	VXORPS       all_80000000<>+0(SB), Y5, Y5
+	VPSUBD       all_3f3504f3<>+0(SB), Y5, Y6
+	VPSRAD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y6, Y7
+	VPSUBD       Y7, Y5, Y7
+	VSUBPS       all_3f800000<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y6, Y6
+	VMOVUPS      all_bd9c64ba<>+0(SB), Y5
+	VFMADD213PS  all_3e02af57<>+0(SB), Y7, Y5
+	VFMADD213PS  all_be06c123<>+0(SB), Y7, Y5
+	VFMADD213PS  all_3e116c98<>+0(SB), Y7, Y5
+	VFMADD213PS  all_be2a3945<>+0(SB), Y7, Y5
+	VFMADD213PS  all_3e4cd00e<>+0(SB), Y7, Y5
+	VFMADD213PS  all_be800113<>+0(SB), Y7, Y5
+	VFMADD213PS  all_3eaaaaaa<>+0(SB), Y7, Y5
+	VFMADD213PS  all_bf000000<>+0(SB), Y7, Y5
+	VMULPS       Y7, Y7, Y8
+	VFMADD213PS  Y7, Y8, Y5
+	VFMADD231PS  all_3f317218<>+0(SB), Y6, Y5
+	VXORPS       all_80000000<>+0(SB), Y5, Y5
+	VMULPS       (AX)(CX*1), Y2, Y6
 	VADDPS       Y5, Y6, Y5
-	VCMPPS       $0x1e, Y1, Y5, Y6
-	VMOVMSKPS    Y6, SI
-	TESTL        SI, SI
-	JZ           next
-	VMOVUPS      all_ff800000<>+0(SB), Y1
-	VBLENDVPS    Y6, Y5, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X6
-	VMAXPS       X1, X6, X1
-	VPSHUFD      $0xee, X1, X6
-	VMAXPS       X1, X6, X1
-	VPSHUFD      $0x55, X1, X6
-	VMAXPS       X1, X6, X1
-	VBROADCASTSS X1, Y1
-	VCMPPS       $0x00, Y1, Y5, Y6
-	VMOVMSKPS    Y6, SI
-	BSFL         SI, SI
-	MOVQ         BX, CX
-	SHRQ         $0x02, CX
-	ADDL         CX, SI
-	MOVL         first+36(FP), CX
-	ADDL         CX, SI
-	MOVL         SI, CX
+	VCMPPS       $0x1e, Y0, Y5, Y6
+	VMOVMSKPS    Y6, R8
+	TESTL        R8, R8
+	JZ           lower
+	VMOVUPS      all_ff800000<>+0(SB), Y0
+	VBLENDVPS    Y6, Y5, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X6
+	VMAXPS       X0, X6, X0
+	VPSHUFD      $0xee, X0, X6
+	VMAXPS       X0, X6, X0
+	VPSHUFD      $0x55, X0, X6
+	VMAXPS       X0, X6, X0
+	VBROADCASTSS X0, Y0
+	VCMPPS       $0x00, Y0, Y5, Y6
+	VMOVMSKPS    Y6, R8
+	BSFL         R8, R8
+	VMOVD        X1, DX
+	ADDL         R8, DX
 
-next:
-	ADDQ $0x20, BX
-	DECQ DX
-	JNZ  loop
+lower:
+	VPADDD all_00000008<>+0(SB), Y1, Y1
+	ADDQ   $0x20, CX
+	DECQ   DI
+	JNZ    exact
+	JMP    next
 
 done:
 	MOVQ   score+40(FP), AX
-	VMOVSS X1, (AX)
+	VMOVSS X0, (AX)
 	MOVQ   id+48(FP), AX
-	MOVL   CX, (AX)
+	MOVL   DX, (AX)
 	VZEROUPPER
 	RET
 
@@ -460,6 +580,46 @@ DATA lanes<>+20(SB)/4, $0x00000005
 DATA lanes<>+24(SB)/4, $0x00000006
 DATA lanes<>+28(SB)/4, $0x00000007
 GLOBL lanes<>(SB), RODATA|NOPTR, $32
+
+DATA all_33b17218<>+0(SB)/4, $0x33b17218
+DATA all_33b17218<>+4(SB)/4, $0x33b17218
+DATA all_33b17218<>+8(SB)/4, $0x33b17218
+DATA all_33b17218<>+12(SB)/4, $0x33b17218
+DATA all_33b17218<>+16(SB)/4, $0x33b17218
+DATA all_33b17218<>+20(SB)/4, $0x33b17218
+DATA all_33b17218<>+24(SB)/4, $0x33b17218
+DATA all_33b17218<>+28(SB)/4, $0x33b17218
+GLOBL all_33b17218<>(SB), RODATA|NOPTR, $32
+
+DATA all_00000008<>+0(SB)/4, $0x00000008
+DATA all_00000008<>+4(SB)/4, $0x00000008
+DATA all_00000008<>+8(SB)/4, $0x00000008
+DATA all_00000008<>+12(SB)/4, $0x00000008
+DATA all_00000008<>+16(SB)/4, $0x00000008
+DATA all_00000008<>+20(SB)/4, $0x00000008
+DATA all_00000008<>+24(SB)/4, $0x00000008
+DATA all_00000008<>+28(SB)/4, $0x00000008
+GLOBL all_00000008<>(SB), RODATA|NOPTR, $32
+
+DATA all_00000010<>+0(SB)/4, $0x00000010
+DATA all_00000010<>+4(SB)/4, $0x00000010
+DATA all_00000010<>+8(SB)/4, $0x00000010
+DATA all_00000010<>+12(SB)/4, $0x00000010
+DATA all_00000010<>+16(SB)/4, $0x00000010
+DATA all_00000010<>+20(SB)/4, $0x00000010
+DATA all_00000010<>+24(SB)/4, $0x00000010
+DATA all_00000010<>+28(SB)/4, $0x00000010
+GLOBL all_00000010<>(SB), RODATA|NOPTR, $32
+
+DATA all_00000018<>+0(SB)/4, $0x00000018
+DATA all_00000018<>+4(SB)/4, $0x00000018
+DATA all_00000018<>+8(SB)/4, $0x00000018
+DATA all_00000018<>+12(SB)/4, $0x00000018
+DATA all_00000018<>+16(SB)/4, $0x00000018
+DATA all_00000018<>+20(SB)/4, $0x00000018
+DATA all_00000018<>+24(SB)/4, $0x00000018
+DATA all_00000018<>+28(SB)/4, $0x00000018
+GLOBL all_00000018<>(SB), RODATA|NOPTR, $32
 
 DATA all_7feb352d<>+0(SB)/4, $0x7feb352d
 DATA all_7feb352d<>+4(SB)/4, $0x7feb352d
@@ -481,26 +641,6 @@ DATA all_846ca68b<>+24(SB)/4, $0x846ca68b
 DATA all_846ca68b<>+28(SB)/4, $0x846ca68b
 GLOBL all_846ca68b<>(SB), RODATA|NOPTR, $32
 
-DATA all_00000008<>+0(SB)/4, $0x00000008
-DATA all_00000008<>+4(SB)/4, $0x00000008
-DATA all_00000008<>+8(SB)/4, $0x00000008
-DATA all_00000008<>+12(SB)/4, $0x00000008
-DATA all_00000008<>+16(SB)/4, $0x00000008
-DATA all_00000008<>+20(SB)/4, $0x00000008
-DATA all_00000008<>+24(SB)/4, $0x00000008
-DATA all_00000008<>+28(SB)/4, $0x00000008
-GLOBL all_00000008<>(SB), RODATA|NOPTR, $32
-
-DATA all_33b17218<>+0(SB)/4, $0x33b17218
-DATA all_33b17218<>+4(SB)/4, $0x33b17218
-DATA all_33b17218<>+8(SB)/4, $0x33b17218
-DATA all_33b17218<>+12(SB)/4, $0x33b17218
-DATA all_33b17218<>+16(SB)/4, $0x33b17218
-DATA all_33b17218<>+20(SB)/4, $0x33b17218
-DATA all_33b17218<>+24(SB)/4, $0x33b17218
-DATA all_33b17218<>+28(SB)/4, $0x33b17218
-GLOBL all_33b17218<>(SB), RODATA|NOPTR, $32
-
 DATA all_42db18d6<>+0(SB)/4, $0x42db18d6
 DATA all_42db18d6<>+4(SB)/4, $0x42db18d6
 DATA all_42db18d6<>+8(SB)/4, $0x42db18d6
@@ -511,6 +651,16 @@ DATA all_42db18d6<>+24(SB)/4, $0x42db18d6
 DATA all_42db18d6<>+28(SB)/4, $0x42db18d6
 GLOBL all_42db18d6<>(SB), RODATA|NOPTR, $32
 
+DATA all_00000020<>+0(SB)/4, $0x00000020
+DATA all_00000020<>+4(SB)/4, $0x00000020
+DATA all_00000020<>+8(SB)/4, $0x00000020
+DATA all_00000020<>+12(SB)/4, $0x00000020
+DATA all_00000020<>+16(SB)/4, $0x00000020
+DATA all_00000020<>+20(SB)/4, $0x00000020
+DATA all_00000020<>+24(SB)/4, $0x00000020
+DATA all_00000020<>+28(SB)/4, $0x00000020
+GLOBL all_00000020<>(SB), RODATA|NOPTR, $32
+
 DATA all_0000ffff<>+0(SB)/4, $0x0000ffff
 DATA all_0000ffff<>+4(SB)/4, $0x0000ffff
 DATA all_0000ffff<>+8(SB)/4, $0x0000ffff
@@ -520,16 +670,6 @@ DATA all_0000ffff<>+20(SB)/4, $0x0000ffff
 DATA all_0000ffff<>+24(SB)/4, $0x0000ffff
 DATA all_0000ffff<>+28(SB)/4, $0x0000ffff
 GLOBL all_0000ffff<>(SB), RODATA|NOPTR, $32
-
-DATA all_3f000000<>+0(SB)/4, $0x3f000000
-DATA all_3f000000<>+4(SB)/4, $0x3f000000
-DATA all_3f000000<>+8(SB)/4, $0x3f000000
-DATA all_3f000000<>+12(SB)/4, $0x3f000000
-DATA all_3f000000<>+16(SB)/4, $0x3f000000
-DATA all_3f000000<>+20(SB)/4, $0x3f000000
-DATA all_3f000000<>+24(SB)/4, $0x3f000000
-DATA all_3f000000<>+28(SB)/4, $0x3f000000
-GLOBL all_3f000000<>(SB), RODATA|NOPTR, $32
 
 DATA all_2f800000<>+0(SB)/4, $0x2f800000
 DATA all_2f800000<>+4(SB)/4, $0x2f800000
@@ -570,6 +710,16 @@ DATA all_3f3504f3<>+20(SB)/4, $0x3f3504f3
 DATA all_3f3504f3<>+24(SB)/4, $0x3f3504f3
 DATA all_3f3504f3<>+28(SB)/4, $0x3f3504f3
 GLOBL all_3f3504f3<>(SB), RODATA|NOPTR, $32
+
+DATA all_3f800000<>+0(SB)/4, $0x3f800000
+DATA all_3f800000<>+4(SB)/4, $0x3f800000
+DATA all_3f800000<>+8(SB)/4, $0x3f800000
+DATA all_3f800000<>+12(SB)/4, $0x3f800000
+DATA all_3f800000<>+16(SB)/4, $0x3f800000
+DATA all_3f800000<>+20(SB)/4, $0x3f800000
+DATA all_3f800000<>+24(SB)/4, $0x3f800000
+DATA all_3f800000<>+28(SB)/4, $0x3f800000
+GLOBL all_3f800000<>(SB), RODATA|NOPTR, $32
 
 DATA all_80000000<>+0(SB)/4, $0x80000000
 DATA all_80000000<>+4(SB)/4, $0x80000000

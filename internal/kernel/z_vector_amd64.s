@@ -164,29 +164,27 @@ TEXT ·siluMulAVX2(SB), NOSPLIT, $0-72
 loop:
 	VMOVUPS      (CX)(SI*1), Y0
 	VXORPS       all_80000000<>+0(SB), Y0, Y1
+	VMOVUPS      all_c2af0000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      all_42b1cccd<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
 	VMOVUPS      all_3fb8aa3b<>+0(SB), Y2
 	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y2
-	VSUBPS       all_4b400000<>+0(SB), Y2, Y4
-	VMOVAPS      Y1, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y4, Y3
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y4, Y3
-	VMOVUPS      all_3ab52794<>+0(SB), Y4
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3efffffe<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y4
+	VSUBPS       all_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y3, Y1
 	VPSLLD       $0x17, Y2, Y2
-	VPADDD       Y2, Y4, Y4
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y1, Y2
-	VANDNPS      Y4, Y2, Y4
-	VMAXPS       Y1, Y4, Y4
-	VCMPPS       $0x1e, all_42b17217<>+0(SB), Y1, Y1
-	VMOVUPS      all_7f800000<>+0(SB), Y2
-	VBLENDVPS    Y1, Y2, Y4, Y4
-	VADDPS       all_3f800000<>+0(SB), Y4, Y4
-	VDIVPS       Y4, Y0, Y0
+	VPADDD       all_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all_3b352794<>+0(SB), Y3
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VMULPS       Y2, Y3, Y1
+	VADDPS       all_3f800000<>+0(SB), Y1, Y1
+	VDIVPS       Y1, Y0, Y0
 	VMULPS       (DX)(SI*1), Y0, Y0
 	VMOVUPS      Y0, (AX)(SI*1)
 	ADDQ         $0x20, SI
@@ -206,6 +204,26 @@ DATA all_80000000<>+20(SB)/4, $0x80000000
 DATA all_80000000<>+24(SB)/4, $0x80000000
 DATA all_80000000<>+28(SB)/4, $0x80000000
 GLOBL all_80000000<>(SB), RODATA|NOPTR, $32
+
+DATA all_c2af0000<>+0(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+4(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+8(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+12(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+16(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+20(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+24(SB)/4, $0xc2af0000
+DATA all_c2af0000<>+28(SB)/4, $0xc2af0000
+GLOBL all_c2af0000<>(SB), RODATA|NOPTR, $32
+
+DATA all_42b1cccd<>+0(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+4(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+8(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+12(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+16(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+20(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+24(SB)/4, $0x42b1cccd
+DATA all_42b1cccd<>+28(SB)/4, $0x42b1cccd
+GLOBL all_42b1cccd<>(SB), RODATA|NOPTR, $32
 
 DATA all_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 DATA all_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
@@ -247,55 +265,75 @@ DATA all_35bfbe8e<>+24(SB)/4, $0x35bfbe8e
 DATA all_35bfbe8e<>+28(SB)/4, $0x35bfbe8e
 GLOBL all_35bfbe8e<>(SB), RODATA|NOPTR, $32
 
-DATA all_3ab52794<>+0(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+4(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+8(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+12(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+16(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+20(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+24(SB)/4, $0x3ab52794
-DATA all_3ab52794<>+28(SB)/4, $0x3ab52794
-GLOBL all_3ab52794<>(SB), RODATA|NOPTR, $32
+DATA all_3f000000<>+0(SB)/4, $0x3f000000
+DATA all_3f000000<>+4(SB)/4, $0x3f000000
+DATA all_3f000000<>+8(SB)/4, $0x3f000000
+DATA all_3f000000<>+12(SB)/4, $0x3f000000
+DATA all_3f000000<>+16(SB)/4, $0x3f000000
+DATA all_3f000000<>+20(SB)/4, $0x3f000000
+DATA all_3f000000<>+24(SB)/4, $0x3f000000
+DATA all_3f000000<>+28(SB)/4, $0x3f000000
+GLOBL all_3f000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3c091cc0<>+0(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+4(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+8(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+12(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+16(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+20(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+24(SB)/4, $0x3c091cc0
-DATA all_3c091cc0<>+28(SB)/4, $0x3c091cc0
-GLOBL all_3c091cc0<>(SB), RODATA|NOPTR, $32
+DATA all_3b352794<>+0(SB)/4, $0x3b352794
+DATA all_3b352794<>+4(SB)/4, $0x3b352794
+DATA all_3b352794<>+8(SB)/4, $0x3b352794
+DATA all_3b352794<>+12(SB)/4, $0x3b352794
+DATA all_3b352794<>+16(SB)/4, $0x3b352794
+DATA all_3b352794<>+20(SB)/4, $0x3b352794
+DATA all_3b352794<>+24(SB)/4, $0x3b352794
+DATA all_3b352794<>+28(SB)/4, $0x3b352794
+GLOBL all_3b352794<>(SB), RODATA|NOPTR, $32
 
-DATA all_3d2aac57<>+0(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+4(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+8(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+12(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+16(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+20(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+24(SB)/4, $0x3d2aac57
-DATA all_3d2aac57<>+28(SB)/4, $0x3d2aac57
-GLOBL all_3d2aac57<>(SB), RODATA|NOPTR, $32
+DATA all_3c891cc0<>+0(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+4(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+8(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+12(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+16(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+20(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+24(SB)/4, $0x3c891cc0
+DATA all_3c891cc0<>+28(SB)/4, $0x3c891cc0
+GLOBL all_3c891cc0<>(SB), RODATA|NOPTR, $32
 
-DATA all_3e2aaa49<>+0(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+4(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+8(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+12(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+16(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+20(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+24(SB)/4, $0x3e2aaa49
-DATA all_3e2aaa49<>+28(SB)/4, $0x3e2aaa49
-GLOBL all_3e2aaa49<>(SB), RODATA|NOPTR, $32
+DATA all_3daaac57<>+0(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+4(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+8(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+12(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+16(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+20(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+24(SB)/4, $0x3daaac57
+DATA all_3daaac57<>+28(SB)/4, $0x3daaac57
+GLOBL all_3daaac57<>(SB), RODATA|NOPTR, $32
 
-DATA all_3efffffe<>+0(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+4(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+8(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+12(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+16(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+20(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+24(SB)/4, $0x3efffffe
-DATA all_3efffffe<>+28(SB)/4, $0x3efffffe
-GLOBL all_3efffffe<>(SB), RODATA|NOPTR, $32
+DATA all_3eaaaa49<>+0(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+4(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+8(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+12(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+16(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+20(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+24(SB)/4, $0x3eaaaa49
+DATA all_3eaaaa49<>+28(SB)/4, $0x3eaaaa49
+GLOBL all_3eaaaa49<>(SB), RODATA|NOPTR, $32
+
+DATA all_3f7ffffe<>+0(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+4(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+8(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+12(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+16(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+20(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+24(SB)/4, $0x3f7ffffe
+DATA all_3f7ffffe<>+28(SB)/4, $0x3f7ffffe
+GLOBL all_3f7ffffe<>(SB), RODATA|NOPTR, $32
+
+DATA all_40000000<>+0(SB)/4, $0x40000000
+DATA all_40000000<>+4(SB)/4, $0x40000000
+DATA all_40000000<>+8(SB)/4, $0x40000000
+DATA all_40000000<>+12(SB)/4, $0x40000000
+DATA all_40000000<>+16(SB)/4, $0x40000000
+DATA all_40000000<>+20(SB)/4, $0x40000000
+DATA all_40000000<>+24(SB)/4, $0x40000000
+DATA all_40000000<>+28(SB)/4, $0x40000000
+GLOBL all_40000000<>(SB), RODATA|NOPTR, $32
 
 DATA all_3f800000<>+0(SB)/4, $0x3f800000
 DATA all_3f800000<>+4(SB)/4, $0x3f800000
@@ -306,36 +344,6 @@ DATA all_3f800000<>+20(SB)/4, $0x3f800000
 DATA all_3f800000<>+24(SB)/4, $0x3f800000
 DATA all_3f800000<>+28(SB)/4, $0x3f800000
 GLOBL all_3f800000<>(SB), RODATA|NOPTR, $32
-
-DATA all_c2aeac4f<>+0(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+4(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+8(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+12(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+16(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+20(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+24(SB)/4, $0xc2aeac4f
-DATA all_c2aeac4f<>+28(SB)/4, $0xc2aeac4f
-GLOBL all_c2aeac4f<>(SB), RODATA|NOPTR, $32
-
-DATA all_42b17217<>+0(SB)/4, $0x42b17217
-DATA all_42b17217<>+4(SB)/4, $0x42b17217
-DATA all_42b17217<>+8(SB)/4, $0x42b17217
-DATA all_42b17217<>+12(SB)/4, $0x42b17217
-DATA all_42b17217<>+16(SB)/4, $0x42b17217
-DATA all_42b17217<>+20(SB)/4, $0x42b17217
-DATA all_42b17217<>+24(SB)/4, $0x42b17217
-DATA all_42b17217<>+28(SB)/4, $0x42b17217
-GLOBL all_42b17217<>(SB), RODATA|NOPTR, $32
-
-DATA all_7f800000<>+0(SB)/4, $0x7f800000
-DATA all_7f800000<>+4(SB)/4, $0x7f800000
-DATA all_7f800000<>+8(SB)/4, $0x7f800000
-DATA all_7f800000<>+12(SB)/4, $0x7f800000
-DATA all_7f800000<>+16(SB)/4, $0x7f800000
-DATA all_7f800000<>+20(SB)/4, $0x7f800000
-DATA all_7f800000<>+24(SB)/4, $0x7f800000
-DATA all_7f800000<>+28(SB)/4, $0x7f800000
-GLOBL all_7f800000<>(SB), RODATA|NOPTR, $32
 
 // func geluMulAVX2(dst []float32, gate []float32, up []float32)
 // Requires: AVX, AVX2, FMA3
@@ -354,29 +362,27 @@ loop:
 	VMOVUPS      all_bd922279<>+0(SB), Y2
 	VFMADD213PS  all_bfcc422a<>+0(SB), Y2, Y1
 	VMULPS       Y1, Y0, Y1
+	VMOVUPS      all_c2af0000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      all_42b1cccd<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
 	VMOVUPS      all_3fb8aa3b<>+0(SB), Y2
 	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y2
-	VSUBPS       all_4b400000<>+0(SB), Y2, Y4
-	VMOVAPS      Y1, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y4, Y3
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y4, Y3
-	VMOVUPS      all_3ab52794<>+0(SB), Y4
-	VFMADD213PS  all_3c091cc0<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3d2aac57<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3e2aaa49<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3efffffe<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y4
-	VFMADD213PS  all_3f800000<>+0(SB), Y3, Y4
+	VSUBPS       all_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y3, Y1
 	VPSLLD       $0x17, Y2, Y2
-	VPADDD       Y2, Y4, Y4
-	VCMPPS       $0x11, all_c2aeac4f<>+0(SB), Y1, Y2
-	VANDNPS      Y4, Y2, Y4
-	VMAXPS       Y1, Y4, Y4
-	VCMPPS       $0x1e, all_42b17217<>+0(SB), Y1, Y1
-	VMOVUPS      all_7f800000<>+0(SB), Y2
-	VBLENDVPS    Y1, Y2, Y4, Y4
-	VADDPS       all_3f800000<>+0(SB), Y4, Y4
-	VDIVPS       Y4, Y0, Y0
+	VPADDD       all_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all_3b352794<>+0(SB), Y3
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VMULPS       Y2, Y3, Y1
+	VADDPS       all_3f800000<>+0(SB), Y1, Y1
+	VDIVPS       Y1, Y0, Y0
 	VMULPS       (DX)(SI*1), Y0, Y0
 	VMOVUPS      Y0, (AX)(SI*1)
 	ADDQ         $0x20, SI

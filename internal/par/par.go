@@ -4,6 +4,7 @@ package par
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +59,9 @@ func New(threads int) *Pool {
 		w := newWaiter(pending)
 		p.workers = append(p.workers, w)
 		p.exited.Go(func() {
+			// A fault on mapped memory becomes a panic, which Run passes to a caller that can tell what
+			// it means; a worker that met it would end the process.
+			debug.SetPanicOnFault(true)
 			for !p.closed.Load() {
 				p.work(worker)
 				w.wait()

@@ -30,7 +30,7 @@ func openQwen3MoE(l *model.Loader) model.Model {
 	if s.Experts == 0 {
 		l.Fail("qwen3moe.expert_count is 0 or missing")
 	}
-	ffn := l.Count("expert_feed_forward_length", 1, 1<<20)
+	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
 	m := &qwen3moe{info: l.Info(), shape: s}
 	rope := l.Rope(s, true)
 	m.head = l.Head(s)

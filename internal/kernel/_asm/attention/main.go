@@ -14,17 +14,27 @@ import (
 	. "grove/internal/kernel/_asm/vec"
 )
 
+// keysAhead is how many bytes prefetching runs ahead in Q8_0 keys, which are read from first to last.
+const keysAhead = 2048
+
 var negInf = math.Inf(-1)
 
 func main() {
 	ConstraintExpr("amd64,!purego")
 	floatTile("attendF32AVX2", func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) })
 	floatTile("attendF16AVX2", func(m Mem, v reg.VecVirtual) { VCVTPH2PS(m, v) })
+	floatTile("attendI8AVX2", func(m Mem, v reg.VecVirtual) {
+		VPMOVSXBD(m, v)
+		VCVTDQ2PS(v, v)
+	})
 	scoresQ8()
-	weighQ8()
+	scaleWeights()
 	softmax()
 	capScores()
 	merge()
+	expPair()
+	halves()
+	roundBlock()
 	Generate()
 }
 
@@ -86,11 +96,11 @@ func perRows(most int, body func(n int, label string)) {
 // each k in ascending order. Scores are this with queries as a and keys as b, weighted values are
 // this with weights as a and values as b.
 func floatTile(name string, load func(m Mem, v reg.VecVirtual)) {
-	Func(name, "func(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup, steps, groups int)",
+	Func(name, "func(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup, ahead, steps, groups int)",
 		name+" adds the products of 1, 2, 4 or 8 rows of a and all groups of b to dst:",
 		"dst[r][8*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][8*g+lane]) for k < steps, ascending.",
 		"Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps",
-		"is positive.")
+		"is positive. Each step prefetches from one group what lies ahead bytes behind it.")
 	perRows(8, func(n int, label string) {
 		dst, b, groups, bStep := Int("dst"), Int("b"), Int("groups"), Int("bStep")
 		for g := 8 / n; g > 0; g /= 2 {
@@ -111,40 +121,45 @@ func floatTile(name string, load func(m Mem, v reg.VecVirtual)) {
 func floatGroups(n, g int, label string, dst, b, bStep reg.GPVirtual, load func(m Mem, v reg.VecVirtual)) {
 	acc := loadTile(dst, n, g)
 	a := rows(Int("a"), Int("aStride"), n)
-	p := GP64()
+	p, stride := GP64(), Int("bGroup")
 	MOVQ(b, p)
-	groups := rows(p, Int("bGroup"), g)
-	step := func(disp int) {
-		v := make([]reg.VecVirtual, g)
+	groups := rows(p, stride, g)
+	q := Int("ahead")
+	ADDQ(p, q)
+	ahead := rows(q, stride, g)
+	step := func(i int) {
+		PREFETCHT0(ahead.at(i%g, 0))
 		w := make([]reg.VecVirtual, n)
+		v := make([]reg.VecVirtual, g)
 		for r := range w {
 			w[r] = YMM()
-			VBROADCASTSS(a.at(r, disp), w[r])
-			for i := range v {
+			VBROADCASTSS(a.at(r, 4*i), w[r])
+			for j := range v {
 				if r == 0 {
-					v[i] = YMM()
-					load(groups.at(i, 0), v[i])
+					v[j] = YMM()
+					load(groups.at(j, 0), v[j])
 				}
-				VFMADD231PS(v[i], w[r], acc[r][i])
+				VFMADD231PS(v[j], w[r], acc[r][j])
 			}
 		}
 		groups.advance(bStep)
+		ahead.advance(bStep)
 	}
-	unrolled(Int("steps"), label, 4, step, func(k int) { a.advance(U8(4 * k)) })
+	unrolled(Int("steps"), label, max(4, g), step, func(k int) { a.advance(U8(4 * k)) })
 	storeTile(acc, dst)
 	behind := Int("bGroup")
 	SHLQ(U8(bits.TrailingZeros(uint(g))), behind)
 	ADDQ(behind, b)
 }
 
-// unrolled emits a loop of n steps, several at a time. A step gets the displacement of its float, and
-// advance the number of steps to move by.
+// unrolled emits a loop of n steps, several at a time. A step gets its place among them, and advance
+// the number of steps to move by.
 func unrolled(n reg.GPVirtual, label string, times int, step, advance func(int)) {
 	SUBQ(U8(times), n)
 	JLT(LabelRef(label + "rest"))
 	Label(label + "steps")
 	for i := range times {
-		step(4 * i)
+		step(i)
 	}
 	advance(times)
 	SUBQ(U8(times), n)
@@ -217,6 +232,9 @@ func dotBlock(keys reg.Register, q matrix, n int) []reg.VecVirtual {
 	VMOVUPS(Bits(0x00010001), ones)
 	for e := range 8 {
 		k, abs := YMM(), YMM()
+		if e%2 == 0 {
+			PREFETCHT0(Mem{Base: keys, Disp: 32*e + keysAhead})
+		}
 		VMOVDQU(Mem{Base: keys, Disp: 32 * e}, k)
 		VPABSB(k, abs)
 		for r := range n {
@@ -233,41 +251,6 @@ func dotBlock(keys reg.Register, q matrix, n int) []reg.VecVirtual {
 		}
 	}
 	return sum
-}
-
-// weighQ8 emits the weighted values of queries. A tile has no more than 32 elements, which share
-// their scales.
-func weighQ8() {
-	Func("weighQ8AVX2", "func(rows int, dst *float32, dstStride int, p *float32, values, scales *byte, size, slots int)",
-		"weighQ8AVX2 adds slots of values, weighted by 1, 2 or 4 rows of 64 weights, to rows of dst that lie",
-		"dstStride bytes apart. slots is positive.")
-	perRows(4, func(n int, label string) {
-		vectors := min(4, 8/n)
-		dst, size, e, scaleRow := Int("dst"), Int("size"), GP64(), GP64()
-		MOVQ(size, scaleRow)
-		SHRQ(U8(4), scaleRow)
-		XORQ(e, e)
-		Label(label + "tile")
-		acc := loadTile(dst, n, vectors)
-		values, p, slots, scales := Int("values"), Int("p"), Int("slots"), GP64()
-		ADDQ(e, values)
-		MOVQ(e, scales) // two bytes for each 32 elements
-		SHRQ(U8(5), scales)
-		SHLQ(U8(1), scales)
-		ADDQ(Int("scales"), scales)
-		Label(label + "slot")
-		weighSlot(acc, values, p, scales)
-		ADDQ(size, values)
-		ADDQ(scaleRow, scales)
-		ADDQ(U8(4), p)
-		DECQ(slots)
-		JNZ(LabelRef(label + "slot"))
-		storeTile(acc, dst)
-		ADDQ(I32(32*vectors), dst)
-		ADDQ(U8(8*vectors), e)
-		CMPQ(e, size)
-		JLT(LabelRef(label + "tile"))
-	})
 }
 
 // loadTile loads the accumulators of n rows from a place in dst.
@@ -293,24 +276,76 @@ func storeTile(acc [][]reg.VecVirtual, dst reg.GPVirtual) {
 	}
 }
 
-// weighSlot adds one slot's values to the accumulators.
-func weighSlot(acc [][]reg.VecVirtual, values, p, scales reg.Register) {
-	d, w := YMM(), make([]reg.VecVirtual, len(acc))
-	VPBROADCASTW(Mem{Base: scales}, d.AsX())
-	VCVTPH2PS(d.AsX(), d)
-	for r := range w {
-		w[r] = YMM()
-		VBROADCASTSS(Mem{Base: p, Disp: 256 * r}, w[r])
-		VMULPS(d, w[r], w[r])
-	}
-	for i := range acc[0] {
+func scaleWeights() {
+	Func("scaleWeightsAVX2", "func(rows int, w *[512]float32, p *float32, scales *byte, slots int)",
+		"scaleWeightsAVX2 multiplies the first slots of up to 8 rows of 64 weights by the slots' F16 scales.",
+		"It reads up to 14 bytes behind the last scale.")
+	w, p, scales, slots, lanes, left := Int("w"), Int("p"), Int("scales"), Int("slots"), YMM(), YMM()
+	VMOVUPS(Words("lanes", [8]uint32{0, 1, 2, 3, 4, 5, 6, 7}), lanes)
+	VMOVD(slots.As32(), left.AsX())
+	VPBROADCASTD(left.AsX(), left)
+	Label("slots")
+	d, mask := YMM(), YMM()
+	VCVTPH2PS(Mem{Base: scales}, d)
+	VPCMPGTD(lanes, left, mask)
+	rows, at := Int("rows"), GP64()
+	XORQ(at, at)
+	Label("row")
+	v := YMM()
+	VMASKMOVPS(At(p, at), mask, v)
+	VMULPS(d, v, v)
+	VMOVUPS(v, At(w, at))
+	ADDQ(I32(256), at)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	ADDQ(U8(32), p)
+	ADDQ(U8(32), w)
+	ADDQ(U8(16), scales)
+	VPSUBD(Bits(8), left, left)
+	SUBQ(U8(8), slots)
+	JG(LabelRef("slots"))
+	End()
+}
+
+func expPair() {
+	Func("expPairAVX2", "func(x, y float32) (a, b float32)", "expPairAVX2 is expPairGo.")
+	v, w := Broadcast("x"), Broadcast("y")
+	VUNPCKLPS(w, v, v)
+	Exp(Vecs{v}, false)
+	Result(v.AsX(), 0)
+	VPSRLQ(U8(32), v.AsX(), v.AsX())
+	Result(v.AsX(), 1)
+	End()
+}
+
+func halves() {
+	Func("halvesAVX2", "func(dst []byte, x []float32)",
+		"halvesAVX2 rounds x to halves, the elements up to the last multiple of 8.")
+	dst, x, to := Base("dst"), Base("x"), GP64()
+	MOVQ(dst, to)
+	Each("x", func(i reg.GPVirtual) {
 		v := YMM()
-		VPMOVSXBD(Mem{Base: values, Disp: 8 * i}, v)
-		VCVTDQ2PS(v, v)
-		for r := range acc {
-			VFMADD231PS(v, w[r], acc[r][i])
-		}
-	}
+		VMOVUPS(At(x, i), v)
+		VCVTPS2PH(U8(0), v, Mem{Base: to})
+		ADDQ(U8(16), to)
+	})
+	End()
+}
+
+func roundBlock() {
+	Func("roundBlockAVX2", "func(dst *[32]byte, x *[32]float32, id float32)", "roundBlockAVX2 is roundBlockGo.")
+	dst, x, id := Int("dst"), Int("x"), Broadcast("id")
+	v := Vecs{YMM(), YMM(), YMM(), YMM()}
+	v.Each(func(i int) { VMULPS(Mem{Base: x, Disp: 32 * i}, id, v[i]) })
+	v.Each(func(i int) { VCVTPS2DQ(v[i], v[i]) })
+	VPACKSSDW(v[1], v[0], v[0])
+	VPACKSSDW(v[3], v[2], v[2])
+	VPACKSSWB(v[2], v[0], v[0])
+	VPMAXSB(Bits(0x81818181), v[0], v[0])
+	VMOVUPS(Words("order", [8]uint32{0, 4, 1, 5, 2, 6, 3, 7}), v[1])
+	VPERMD(v[0], v[1], v[0])
+	VMOVUPS(v[0], Mem{Base: dst})
+	End()
 }
 
 func softmax() {
@@ -333,13 +368,12 @@ func softmax() {
 	VBROADCASTSS(low, m)
 	var sum [4]reg.VecVirtual
 	for i := range sum {
-		for _, j := range []int{i, i + 4} {
-			VSUBPS(m, s[j], s[j])
-			s[j] = ExpNegative(s[j])
-			VMOVUPS(s[j], Mem{Base: block, Disp: 32 * j})
-		}
-		sum[i] = s[i]
-		VADDPS(s[i+4], sum[i], sum[i])
+		pair := Vecs{s[i], s[i+4]}
+		pair.Each(func(j int) { VSUBPS(m, pair[j], pair[j]) })
+		Exp(pair, true)
+		pair.Each(func(j int) { VMOVUPS(pair[j], Mem{Base: block, Disp: 32 * (i + 4*j)}) })
+		sum[i] = pair[0]
+		VADDPS(pair[1], sum[i], sum[i])
 	}
 	Result(Fold(sum, Add), 1)
 	End()
@@ -355,7 +389,7 @@ func capScores() {
 	VMULPS(Mem{Base: s}, scale, x)
 	VCMPPS(Equal, none, x, invisible)
 	VDIVPS(softcap, x, x)
-	x = Tanh(x)
+	x = Tanh(Vecs{x})[0]
 	VMULPS(softcap, x, x)
 	VBLENDVPS(invisible, none, x, x)
 	VMOVUPS(x, Mem{Base: s})

@@ -41,11 +41,12 @@ func sumExp() {
 	m := Broadcast("m")
 	acc := Accumulators(Float(0))
 	Blocks(func(at [4]Mem) {
-		for i, from := range at {
-			v := YMM()
-			VMOVUPS(from, v)
-			VSUBPS(m, v, v)
-			VADDPS(ExpNegative(v), acc[i], acc[i])
+		for i := 0; i < len(at); i += 2 {
+			v := Vecs{YMM(), YMM()}
+			v.Each(func(j int) { VMOVUPS(at[i+j], v[j]) })
+			v.Each(func(j int) { VSUBPS(m, v[j], v[j]) })
+			Exp(v, true)
+			v.Each(func(j int) { VADDPS(v[j], acc[i+j], acc[i+j]) })
 		}
 	})
 	Result(Fold(acc, Add), 0)
@@ -61,72 +62,115 @@ const (
 	noiseLimit = math.Ln2*(127+31) + 1.0/32
 )
 
-// draw keeps the best score so far in all lanes of best. Eight tokens whose scores cannot be greater,
-// by the bound of their noise, go without logarithms: nearly all of them do.
+// A lottery is the state of a draw: the best score so far in all lanes of best, its token, the ids of
+// the next eight tokens, and what their scores depend on.
+type lottery struct {
+	x, i       reg.GPVirtual // the logits, and the byte index of the next eight
+	winner     reg.GPVirtual
+	best, ids  reg.VecVirtual
+	invT, a, b reg.VecVirtual
+}
+
+// draw looks at 32 tokens at a time. Where no score can be greater than the best one, by the bound of
+// its noise, they go without logarithms: nearly all do.
 func draw() {
 	Func("drawAVX2", "func(x []float32, invT float32, a, b, first uint32, score *float32, id *uint32)",
 		"drawAVX2 is drawGo, for the elements up to the last multiple of 8.")
-	x, invT := Base("x"), Broadcast("invT")
-	best := YMM()
-	VBROADCASTSS(Mem{Base: Int("score")}, best)
-	winner := GP32()
-	MOVL(Mem{Base: Int("id")}, winner)
-	ids := broadcastInt("first")
-	VPADDD(Words("lanes", [8]uint32{0, 1, 2, 3, 4, 5, 6, 7}), ids, ids)
-	a, b := broadcastInt("a"), broadcastInt("b")
-	Each("x", func(i reg.GPVirtual) {
-		h, s, bound, candidates := YMM(), YMM(), YMM(), GP32()
-		VPXOR(a, ids, h)
-		mix32(h)
-		VPADDD(b, h, h)
-		mix32(h)
-		VPADDD(Bits(8), ids, ids)
+	l := lottery{x: Base("x"), i: GP64(), winner: GP32(), best: YMM(), ids: broadcastInt("first")}
+	l.invT, l.a, l.b = Broadcast("invT"), broadcastInt("a"), broadcastInt("b")
+	VBROADCASTSS(Mem{Base: Int("score")}, l.best)
+	MOVL(Mem{Base: Int("id")}, l.winner)
+	VPADDD(Words("lanes", [8]uint32{0, 1, 2, 3, 4, 5, 6, 7}), l.ids, l.ids)
+	XORQ(l.i, l.i)
+	n, blocks := GP64(), GP64()
+	Load(Param("x").Len(), n)
+	SHRQ(U8(3), n)
+	MOVQ(n, blocks)
+	SHRQ(U8(2), blocks)
+	JZ(LabelRef("rest"))
 
-		VMULPS(At(x, i), invT, s)
-		slope := YMM()
-		VMOVUPS(Float(noiseSlope), slope)
-		VPSRLD(U8(1), h, bound)
-		VCVTDQ2PS(bound, bound)
-		VCVTDQ2PS(bound, bound)
-		VFNMADD213PS(Float(noiseLimit), slope, bound)
-		VADDPS(s, bound, bound)
-		VCMPPS(Greater, best, bound, bound)
-		VMOVMSKPS(bound, candidates)
-		TESTL(candidates, candidates)
-		JZ(LabelRef("next"))
-		improve(h, s, best, i, winner)
-		Label("next")
-	})
-	VMOVSS(best.AsX(), Mem{Base: Int("score")})
-	MOVL(winner, Mem{Base: Int("id")})
+	Label("block")
+	l.rivals()
+	n4 := GP64()
+	MOVQ(U64(4), n4)
+	JNZ(LabelRef("exact")) // MOVQ leaves the flags of rivals
+	VPADDD(Bits(32), l.ids, l.ids)
+	ADDQ(I32(128), l.i)
+	Label("next")
+	DECQ(blocks)
+	JG(LabelRef("block"))
+	JL(LabelRef("done"))
+
+	Label("rest")
+	MOVQ(n, n4)
+	ANDQ(U8(3), n4)
+	JZ(LabelRef("done"))
+	Label("exact")
+	l.eight()
+	VPADDD(Bits(8), l.ids, l.ids)
+	ADDQ(U8(32), l.i)
+	DECQ(n4)
+	JNZ(LabelRef("exact"))
+	JMP(LabelRef("next"))
+
+	Label("done")
+	VMOVSS(l.best.AsX(), Mem{Base: Int("score")})
+	MOVL(l.winner, Mem{Base: Int("id")})
 	End()
 }
 
-// improve computes the scores and moves best and winner where a score is greater.
-func improve(h, s, best reg.VecVirtual, i, winner reg.GPVirtual) {
+// rivals clears the zero flag where one of the next 32 tokens may have a score above the best.
+func (l lottery) rivals() {
+	h := Vecs{YMM(), YMM(), YMM(), YMM()}
+	bound, slope, mask := h.New(), YMM(), GP32()
+	VMOVUPS(Float(noiseSlope), slope)
+	h.Each(func(i int) { VPADDD(Bits(uint32(8*i)), l.ids, h[i]) })
+	l.hash(h)
+	h.Each(func(i int) { VPSRLD(U8(1), h[i], bound[i]) })
+	h.Each(func(i int) { VCVTDQ2PS(bound[i], bound[i]) })
+	h.Each(func(i int) { VCVTDQ2PS(bound[i], bound[i]) })
+	h.Each(func(i int) { VMULPS(Mem{Base: l.x, Index: l.i, Scale: 1, Disp: 32 * i}, l.invT, h[i]) })
+	h.Each(func(i int) { VFNMADD213PS(Float(noiseLimit), slope, bound[i]) })
+	h.Each(func(i int) { VADDPS(h[i], bound[i], bound[i]) })
+	h.Each(func(i int) { VCMPPS(Greater, l.best, bound[i], bound[i]) })
+	VORPS(bound[1], bound[0], bound[0])
+	VORPS(bound[3], bound[2], bound[2])
+	VORPS(bound[2], bound[0], bound[0])
+	VMOVMSKPS(bound[0], mask)
+	TESTL(mask, mask)
+}
+
+// hash turns ids into their hashes.
+func (l lottery) hash(h Vecs) {
+	h.Each(func(i int) { VPXOR(l.a, h[i], h[i]) })
+	mix32(h)
+	h.Each(func(i int) { VPADDD(l.b, h[i], h[i]) })
+	mix32(h)
+}
+
+// eight computes the scores of the next eight tokens and moves best and winner where one is greater.
+func (l lottery) eight() {
+	h, s, greater, mask := YMM(), YMM(), YMM(), GP32()
+	VMOVAPS(l.ids, h)
+	l.hash(Vecs{h})
 	score := gumbel(h)
+	VMULPS(At(l.x, l.i), l.invT, s)
 	VADDPS(score, s, score)
-	greater, mask := YMM(), GP32()
-	VCMPPS(Greater, best, score, greater)
+	VCMPPS(Greater, l.best, score, greater)
 	VMOVMSKPS(greater, mask)
 	TESTL(mask, mask)
-	JZ(LabelRef("next"))
+	JZ(LabelRef("lower"))
 
 	top := YMM()
 	VMOVUPS(Float(math.Inf(-1)), top)
 	VBLENDVPS(greater, score, top, top)
-	VBROADCASTSS(FoldVector(top, Max), best)
-	VCMPPS(Equal, best, score, greater)
+	VBROADCASTSS(FoldVector(top, Max), l.best)
+	VCMPPS(Equal, l.best, score, greater)
 	VMOVMSKPS(greater, mask)
 	BSFL(mask, mask)
-	at := GP64()
-	MOVQ(i, at)
-	SHRQ(U8(2), at)
-	ADDL(at.As32(), mask)
-	first := GP32()
-	Load(Param("first"), first)
-	ADDL(first, mask)
-	MOVL(mask, winner)
+	VMOVD(l.ids.AsX(), l.winner)
+	ADDL(mask, l.winner)
+	Label("lower")
 }
 
 func broadcastInt(param string) reg.VecVirtual {
@@ -138,16 +182,16 @@ func broadcastInt(param string) reg.VecVirtual {
 }
 
 // mix32 is its twin.
-func mix32(x reg.VecVirtual) {
-	t := YMM()
+func mix32(x Vecs) {
+	t := x.New()
 	for _, round := range []struct {
 		shift uint8
 		odd   uint32
 	}{{16, 0x7feb352d}, {15, 0x846ca68b}, {16, 0}} {
-		VPSRLD(U8(round.shift), x, t)
-		VPXOR(t, x, x)
+		x.Each(func(i int) { VPSRLD(U8(round.shift), x[i], t[i]) })
+		x.Each(func(i int) { VPXOR(t[i], x[i], x[i]) })
 		if round.odd != 0 {
-			VPMULLD(Bits(round.odd), x, x)
+			x.Each(func(i int) { VPMULLD(Bits(round.odd), x[i], x[i]) })
 		}
 	}
 }

@@ -6,10 +6,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// The functions below compute in several registers at once and interleave their instructions, so that
+// independent chains hide each other's latency.
+
 // The constants of fmath.go.
 const (
-	expMax = 0x1.62e42ep+6
-	expMin = -0x1.5d589ep+6
+	expMax = 88.9
+	expMin = -87.5
 
 	log2e   = 0x1.715476p+0
 	ln2High = 0x1.62e4p-1
@@ -19,79 +22,94 @@ const (
 	roundMagic = 0x1.8p+23
 
 	sqrtHalfBits = 0x3f3504f3
-	oneBits      = 0x3f800000
-	infBits      = 0x7f800000
+	halfBits     = 0x3f000000
 	absBits      = 0x7fffffff
 )
 
 var (
-	expPoly = []float64{0x1.6a4f28p-10, 0x1.12398p-7, 0x1.5558aep-5, 0x1.555492p-3, 0x1.fffffcp-2, 1}
+	expPoly = []float64{0x1.6a4f28p-9, 0x1.12398p-6, 0x1.5558aep-4, 0x1.555492p-2, 0x1.fffffcp-1, 2}
 	logPoly = []float64{-0x1.38c974p-4, 0x1.055eaep-3, -0x1.0d8246p-3, 0x1.22d93p-3, -0x1.54728ap-3,
 		0x1.99a01cp-3, -0x1.000226p-2, 0x1.555554p-2, -0.5}
 )
 
+// Vecs are registers that go through the same steps.
+type Vecs []reg.VecVirtual
+
+// New returns as many new registers as v has.
+func (v Vecs) New() Vecs {
+	w := make(Vecs, len(v))
+	for i := range w {
+		w[i] = YMM()
+	}
+	return w
+}
+
+// Each emits a step for every register.
+func (v Vecs) Each(step func(i int)) {
+	for i := range v {
+		step(i)
+	}
+}
+
+// Clamp bounds x from below and, unless it cannot be positive, from above, as Exp wants it. A NaN
+// passes.
+func Clamp(x Vecs, negative bool) {
+	bound := YMM()
+	VMOVUPS(Float(expMin), bound)
+	x.Each(func(i int) { VMAXPS(x[i], bound, x[i]) })
+	if !negative {
+		VMOVUPS(Float(expMax), bound)
+		x.Each(func(i int) { VMINPS(x[i], bound, x[i]) })
+	}
+}
+
 // horner returns the polynomial c, highest power first, at x.
-func horner(x reg.Register, c []float64) reg.VecVirtual {
-	h := YMM()
-	VMOVUPS(Float(c[0]), h)
+func horner(x Vecs, c []float64) Vecs {
+	h := x.New()
+	h.Each(func(i int) { VMOVUPS(Float(c[0]), h[i]) })
 	for _, k := range c[1:] {
-		VFMADD213PS(Float(k), x, h)
+		h.Each(func(i int) { VFMADD213PS(Float(k), x[i], h[i]) })
 	}
 	return h
 }
 
-// expParts follows its twin: n holds the bits.
-func expParts(x reg.Register) (h, r, n reg.VecVirtual) {
-	n, r = YMM(), YMM()
-	k := YMM()
-	VMOVUPS(Float(log2e), n)
-	VFMADD213PS(Float(roundMagic), x, n)
-	VSUBPS(Float(roundMagic), n, k)
-	VMOVAPS(x, r)
-	VFNMADD231PS(Float(ln2High), k, r)
-	VFNMADD231PS(Float(ln2Low), k, r)
-	return horner(r, expPoly), r, n
+// expParts is its twin. It turns x into r.
+func expParts(x Vecs) (h, r, s Vecs) {
+	t, n := x.New(), x.New()
+	t.Each(func(i int) { VMOVUPS(Float(log2e), t[i]) })
+	t.Each(func(i int) { VFMADD213PS(Float(roundMagic), x[i], t[i]) })
+	t.Each(func(i int) { VSUBPS(Float(roundMagic), t[i], n[i]) })
+	t.Each(func(i int) { VFNMADD231PS(Float(ln2High), n[i], x[i]) })
+	t.Each(func(i int) { VFNMADD231PS(Float(ln2Low), n[i], x[i]) })
+	t.Each(func(i int) { VPSLLD(U8(23), t[i], t[i]) })
+	t.Each(func(i int) { VPADDD(Bits(halfBits), t[i], t[i]) })
+	return horner(x, expPoly), x, t
 }
 
-// ExpNegative returns Exp32 of an x that is not above 0, or NaN.
-func ExpNegative(x reg.Register) reg.VecVirtual {
-	y, r, n := expParts(x)
-	VFMADD213PS(Float(1), r, y)
-	VPSLLD(U8(23), n, n)
-	VPADDD(n, y, y)
-	VCMPPS(Less, Float(expMin), x, n)
-	VANDNPS(y, n, y)
-	VMAXPS(x, y, y) // x where it is NaN: otherwise exp(x) is greater
-	return y
-}
-
-// Exp returns Exp32 of any x.
-func Exp(x reg.Register) reg.VecVirtual {
-	y := ExpNegative(x)
-	above, inf := YMM(), YMM()
-	VCMPPS(Greater, Float(expMax), x, above)
-	VMOVUPS(Bits(infBits), inf)
-	VBLENDVPS(above, inf, y, y)
-	return y
+// Exp turns x into Exp32 of x. Where negative is set, no x is above 0.
+func Exp(x Vecs, negative bool) {
+	Clamp(x, negative)
+	h, r, s := expParts(x)
+	h.Each(func(i int) { VFMADD213PS(Float(2), r[i], h[i]) })
+	h.Each(func(i int) { VMULPS(s[i], h[i], x[i]) })
 }
 
 // Tanh returns tanh32.
-func Tanh(x reg.Register) reg.VecVirtual {
-	a, one := YMM(), YMM()
-	VMOVUPS(Float(10), one)
-	VANDPS(Bits(absBits), x, a)
-	VMINPS(a, one, a) // a where it is NaN
-	VADDPS(a, a, a)
+func Tanh(x Vecs) Vecs {
+	a, top := x.New(), YMM()
+	VMOVUPS(Float(10), top)
+	a.Each(func(i int) { VANDPS(Bits(absBits), x[i], a[i]) })
+	a.Each(func(i int) { VMINPS(a[i], top, a[i]) }) // a where it is NaN
+	a.Each(func(i int) { VADDPS(a[i], a[i], a[i]) })
 	m, r, s := expParts(a)
-	VPSLLD(U8(23), s, s)
-	VPADDD(Bits(oneBits), s, s)
-	VMULPS(r, m, m)
-	VSUBPS(Float(1), s, r)
-	VFMADD213PS(r, s, m)
-	VADDPS(Float(2), m, r)
-	VDIVPS(r, m, m)
-	VANDPS(Bits(1<<31), x, r)
-	VORPS(r, m, m)
+	m.Each(func(i int) { VMULPS(r[i], m[i], m[i]) })
+	m.Each(func(i int) { VADDPS(s[i], s[i], r[i]) })
+	m.Each(func(i int) { VSUBPS(Float(1), r[i], r[i]) })
+	m.Each(func(i int) { VFMADD213PS(r[i], s[i], m[i]) })
+	m.Each(func(i int) { VADDPS(Float(2), m[i], r[i]) })
+	m.Each(func(i int) { VDIVPS(r[i], m[i], m[i]) })
+	m.Each(func(i int) { VANDPS(Bits(1<<31), x[i], r[i]) })
+	m.Each(func(i int) { VORPS(r[i], m[i], m[i]) })
 	return m
 }
 
@@ -108,8 +126,8 @@ func LogParts(x reg.Register) (e, f reg.VecVirtual) {
 }
 
 // Log1p returns log1p.
-func Log1p(e, f reg.Register) reg.VecVirtual {
-	h, z := horner(f, logPoly), YMM()
+func Log1p(e, f reg.VecVirtual) reg.VecVirtual {
+	h, z := horner(Vecs{f}, logPoly)[0], YMM()
 	VMULPS(f, f, z)
 	VFMADD213PS(f, z, h)
 	VFMADD231PS(Float(ln2), e, h)

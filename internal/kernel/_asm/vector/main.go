@@ -99,7 +99,8 @@ func gated(name string, arg func(g reg.VecVirtual) reg.VecVirtual) {
 	Each("gate", func(i reg.GPVirtual) {
 		g := YMM()
 		VMOVUPS(At(gate, i), g)
-		e := Exp(arg(g))
+		e := arg(g)
+		Exp(Vecs{e}, false)
 		VADDPS(Float(1), e, e)
 		VDIVPS(e, g, g)
 		VMULPS(At(up, i), g, g)

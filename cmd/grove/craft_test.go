@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"grove/gguf"
+	"grove/quant"
+	"grove/tensor"
+)
+
+// goldens is the folder of modeltest's models.
+const goldens = "../../modeltest/testdata"
+
+// crafts are the ways in which script command craft spoils a model of modeltest.
+var crafts = map[string]struct {
+	from  string
+	spoil func(f *crafted)
+}{
+	"good":         {"llama-gqa", func(f *crafted) {}},
+	"nan-weight":   {"llama-gqa", func(f *crafted) { f.edit("blk.0.ffn_down.weight", func(x []float32) { x[100] = nan }) }},
+	"inf-weight":   {"llama-gqa", func(f *crafted) { f.edit("output_norm.weight", func(x []float32) { x[1] = float32(math.Inf(1)) }) }},
+	"huge-keys":    {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_k.weight", scale(1e7)) }},
+	"huge-values":  {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_v.weight", scale(1e7)) }},
+	"long-context": {"llama-gqa", func(f *crafted) { f.set("llama.context_length", gguf.Of(uint32(1<<17))) }},
+
+	"architecture": {"llama-gqa", func(f *crafted) { f.set("general.architecture", gguf.Of("mamba\n")) }},
+	"no-tensor":    {"llama-gqa", func(f *crafted) { f.tensors = f.tensors[:len(f.tensors)-1] }},
+	"no-kernel": {"llama-gqa", func(f *crafted) {
+		t := f.tensor("blk.0.ffn_up.weight")
+		t.Type, t.Data = tensor.Q5_0, make([]byte, 96*2*22)
+	}},
+	"no-vocabulary": {"llama-gqa", func(f *crafted) { f.drop("tokenizer.ggml.model") }},
+	"pre-tokenizer": {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.pre", gguf.Of("klingon")) }},
+
+	"heads-0":        {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(0))) }},
+	"kv-heads-0":     {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(0))) }},
+	"kv-heads-8":     {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(8))) }},
+	"heads-8":        {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(8))) }},
+	"blocks-huge":    {"llama-gqa", func(f *crafted) { f.set("llama.block_count", gguf.Of(uint32(math.MaxUint32))) }},
+	"width-missing":  {"llama-gqa", func(f *crafted) { f.drop("llama.embedding_length") }},
+	"width-text":     {"llama-gqa", func(f *crafted) { f.set("llama.embedding_length", gguf.Of("wide")) }},
+	"few-tokens":     {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.tokens", gguf.ArrayOf([]string{"a", "b"})) }},
+	"eos-huge":       {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.eos_token_id", gguf.Of(uint32(math.MaxUint32))) }},
+	"rope-nan":       {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(nan)) }},
+	"rope-inf":       {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(float32(math.Inf(1)))) }},
+	"rope-0":         {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(float32(0))) }},
+	"context-0":      {"llama-gqa", func(f *crafted) { f.set("llama.context_length", gguf.Of(uint32(0))) }},
+	"context-2^31":   {"llama-gqa", func(f *crafted) { f.set("llama.context_length", gguf.Of(uint32(1<<31))) }},
+	"experts-used-5": {"mixtral", func(f *crafted) { f.set("llama.expert_used_count", gguf.Of(uint32(5))) }},
+	"experts-used-0": {"mixtral", func(f *crafted) { f.set("llama.expert_used_count", gguf.Of(uint32(0))) }},
+}
+
+var nan = float32(math.NaN())
+
+func scale(by float32) func([]float32) {
+	return func(x []float32) {
+		for i := range x {
+			x[i] *= by
+		}
+	}
+}
+
+// crafted is a model file on its way. Its methods panic where they find nothing to spoil.
+type crafted struct {
+	metadata []gguf.KV
+	tensors  []tensor.View
+}
+
+func (f *crafted) set(key string, v gguf.Value) {
+	i := slices.IndexFunc(f.metadata, func(kv gguf.KV) bool { return kv.Key == key })
+	f.metadata[i].Value = v
+}
+
+func (f *crafted) drop(key string) {
+	f.metadata = slices.DeleteFunc(f.metadata, func(kv gguf.KV) bool { return kv.Key == key })
+}
+
+func (f *crafted) tensor(name string) *tensor.View {
+	return &f.tensors[slices.IndexFunc(f.tensors, func(t tensor.View) bool { return t.Name == name })]
+}
+
+// edit changes the values of an F32 tensor.
+func (f *crafted) edit(name string, change func([]float32)) {
+	t := f.tensor(name)
+	x := make([]float32, t.Elems())
+	err := quant.Unpack(tensor.F32, x, t.Data)
+	change(x)
+	t.Data = make([]byte, len(t.Data))
+	if err = errors.Join(err, quant.Pack(tensor.F32, t.Data, x)); err != nil {
+		panic(err)
+	}
+}
+
+// craft NAME FILE writes a spoilt model.
+func craft(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: craft name file")
+	}
+	ts.Check(craftFile(args[0], ts.MkAbs(args[1])))
+}
+
+func craftFile(name, path string) error {
+	if spoil, ok := byteCrafts[name]; ok {
+		b, err := os.ReadFile(goldens + "/llama-gqa.gguf")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, spoil(b), 0o644)
+	}
+	c, ok := crafts[name]
+	if !ok {
+		return fmt.Errorf("unknown craft %s", name)
+	}
+	source, err := gguf.Open(goldens + "/" + c.from + ".gguf")
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	f := &crafted{metadata: slices.Clone(source.Metadata), tensors: slices.Clone(source.Tensors)}
+	c.spoil(f)
+	return gguf.WriteFile(path, f.metadata, f.tensors)
+}
+
+// byteCrafts spoil a file in ways that the writer refuses.
+var byteCrafts = map[string]func(b []byte) []byte{
+	"truncated":      func(b []byte) []byte { return b[:300000] },
+	"truncated-keys": func(b []byte) []byte { return b[:1000] },
+	"empty":          func(b []byte) []byte { return nil },
+	"version-9":      func(b []byte) []byte { b[4] = 9; return b },
+	"big-endian":     func(b []byte) []byte { copy(b[4:], []byte{0, 0, 0, 3}); return b },
+	"type-99": func(b []byte) []byte {
+		const name = "output.weight"
+		at := bytes.LastIndex(b, append([]byte{byte(len(name)), 0, 0, 0, 0, 0, 0, 0}, name...))
+		binary.LittleEndian.PutUint32(b[at+8+len(name)+4+2*8:], 99)
+		return b
+	},
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+
+	"github.com/alecthomas/kong"
+
+	"grove"
+	"grove/gguf"
+	"grove/gopher"
+)
+
+// modelFlag chooses the model of a command.
+type modelFlag struct {
+	Model string `short:"m" placeholder:"FILE" var:"GROVE_MODEL" help:"GGUF file of the model; without it, the one inside this program."`
+}
+
+// open opens the model for generation.
+func (f modelFlag) open(o grove.Options) (*grove.Model, error) {
+	if f.Model != "" {
+		m, err := grove.Open(f.Model, o)
+		return m, asFileError(err)
+	}
+	announce()
+	m, err := grove.OpenBytes(gopher.Model(), o)
+	return m, asFileError(err)
+}
+
+// file opens the model's file alone.
+func (f modelFlag) file() (*gguf.File, error) {
+	if f.Model != "" {
+		file, err := gguf.Open(f.Model)
+		return file, asFileError(err)
+	}
+	announce()
+	file, err := gguf.Parse(gopher.Model())
+	return file, asFileError(err)
+}
+
+func announce() {
+	fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m FILE names another)\n", gopher.Name)
+}
+
+func asFileError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fileError{err}
+}
+
+// The types below are values of flags that know their range.
+
+type count int
+
+// Validate refuses negative counts.
+func (n count) Validate() error {
+	if n < 0 {
+		return fmt.Errorf("%d is negative", n)
+	}
+	return nil
+}
+
+type temperature float32
+
+// Validate asks the library.
+func (v temperature) Validate() error { return grove.Sampling{Temperature: float32(v)}.Validate() }
+
+type topK int
+
+// Validate asks the library.
+func (v topK) Validate() error { return grove.Sampling{TopK: int(v)}.Validate() }
+
+type topP float32
+
+// Validate asks the library.
+func (v topP) Validate() error { return grove.Sampling{TopP: float32(v)}.Validate() }
+
+type minP float32
+
+// Validate asks the library.
+func (v minP) Validate() error { return grove.Sampling{MinP: float32(v)}.Validate() }
+
+type cacheType string
+
+// Validate asks the library.
+func (v cacheType) Validate() error {
+	_, err := grove.ParseCacheType(string(v))
+	return err
+}
+
+// variables gives a flag that is not on the command line the value of its environment variable, if that is
+// set and not empty.
+func variables(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	name := flag.Tag.Get("var")
+	text := os.Getenv(name)
+	if text == "" {
+		return nil, nil
+	}
+	trial := reflect.New(flag.Target.Type()).Elem()
+	if trial.Kind() == reflect.Pointer {
+		trial.Set(reflect.New(trial.Type().Elem()))
+	}
+	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: text})
+	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, trial)
+	if v, ok := trial.Interface().(interface{ Validate() error }); ok && err == nil {
+		err = v.Validate()
+	}
+	if err != nil {
+		return nil, &variableError{name, err}
+	}
+	return text, nil
+}
+
+// describe is the help of a flag or argument, with its environment variable.
+func describe(value *kong.Value) string {
+	if name := value.Tag.Get("var"); name != "" {
+		return value.Help + " ($" + name + ")"
+	}
+	return value.Help
+}

@@ -1,0 +1,19 @@
+package main
+
+import "grove/gguf"
+
+// inspectCommand shows a file.
+type inspectCommand struct {
+	Full bool   `help:"Show long strings and arrays whole."`
+	File string `arg:"" help:"GGUF file; of a split one, any part."`
+}
+
+// Run implements the command.
+func (c *inspectCommand) Run() error {
+	f, err := gguf.Open(c.File)
+	if err != nil {
+		return fileError{err}
+	}
+	defer f.Close()
+	return gguf.Inspect(stdout, f, c.Full)
+}

@@ -1,0 +1,52 @@
+// Command grove runs language models: it generates text, and shows what a model file holds and how it
+// sees text. docs/cli.md describes every command, flag, variable and exit code.
+package main
+
+import (
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+const description = `Grove runs language models on the CPU.
+
+Examples:
+  grove run "func main() {"                     with the model inside this program
+  grove run -m MODEL.gguf "Once upon a time"    with a model of yours
+  grove run -m MODEL.gguf --temp 0 --json < prompt.txt
+  grove inspect MODEL.gguf                      what the file holds
+  echo "some text" | grove tokenize -m MODEL.gguf`
+
+// commands is the command line.
+type commands struct {
+	Run      runCommand      `cmd:"" help:"Continue a text."`
+	Inspect  inspectCommand  `cmd:"" help:"Show what a model file holds: metadata and tensors."`
+	Tokenize tokenizeCommand `cmd:"" help:"Turn text on standard input into token ids, or back."`
+	Logits   logitsCommand   `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
+	Version  versionCommand  `cmd:"" help:"Show what this program is built from."`
+}
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run does what the arguments ask for and returns the exit code.
+func run(args []string) (code int) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			code = reportFault(os.Stderr, fault)
+		}
+	}()
+	parser := kong.Must(&commands{},
+		kong.Name("grove"), kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{NoAppDescFormat: true, NoExpandSubcommands: true, Compact: true}),
+		kong.ValueFormatter(describe), kong.Resolvers(kong.ResolverFunc(variables)),
+		kong.WithHyphenPrefixedParameters(true),
+	)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if err == nil {
+		err = command.Run()
+	}
+	return report(os.Stderr, err)
+}

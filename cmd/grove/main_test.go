@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"grove": main})
+}
+
+// TestScripts runs testdata/script. $GOLDEN is the folder goldens.
+func TestScripts(t *testing.T) {
+	golden, err := filepath.Abs(goldens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GOLDEN", golden)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"craft": craft, "fails": fails, "near": near, "answer": checkAnswer,
+		},
+	})
+}
+
+// fails CODE MESSAGE COMMAND... runs a command that must end with the code and a line "grove: MESSAGE",
+// and nothing else, on standard error.
+func fails(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: fails code message command...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[2], args[3:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+	if got, want := ts.ReadFile("stderr"), "grove: "+args[1]+"\n"; got != want {
+		ts.Fatalf("standard error is\n%swant\n%s", got, want)
+	}
+}
+
+// near GOT WANT compares files of float32: within 1e-4 of the largest value.
+func near(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: near got want")
+	}
+	got, want := floats(ts, args[0]), floats(ts, args[1])
+	if len(got) != len(want) {
+		ts.Fatalf("%d values, want %d", len(got), len(want))
+	}
+	var worst, scale float64
+	for i := range want {
+		worst = max(worst, math.Abs(float64(want[i])-float64(got[i])))
+		scale = max(scale, math.Abs(float64(want[i])))
+	}
+	if !(worst <= 1e-4*scale) {
+		ts.Fatalf("values differ by %g; the largest is %g", worst, scale)
+	}
+}
+
+func floats(ts *testscript.TestScript, file string) []float32 {
+	b := []byte(ts.ReadFile(file))
+	x := make([]float32, len(b)/4)
+	_, err := binary.Decode(b, binary.LittleEndian, x)
+	ts.Check(err)
+	return x
+}
+
+// checkAnswer FILE checks what --json has written: one object, whose tokens make up its text.
+func checkAnswer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: answer file")
+	}
+	var a answer
+	d := json.NewDecoder(bytes.NewReader([]byte(ts.ReadFile(args[0]))))
+	d.DisallowUnknownFields()
+	ts.Check(d.Decode(&a))
+	if d.More() {
+		ts.Fatalf("more than one object")
+	}
+	var text strings.Builder
+	for _, t := range a.Tokens {
+		text.WriteString(t.Text)
+		if !(t.Logprob <= 0) {
+			ts.Fatalf("token %d has log-probability %v", t.ID, t.Logprob)
+		}
+	}
+	if text.String() != a.Text {
+		ts.Fatalf("the tokens make %q and the text is %q", text.String(), a.Text)
+	}
+	s := a.Stats
+	if s.PromptTokens < 1 || s.Tokens < len(a.Tokens) || s.FirstToken <= 0 || s.Memory <= 0 || s.Finish == "" || a.Model == "" {
+		ts.Fatalf("figures are missing: %+v", s)
+	}
+}
+
+// TestStories holds the first lines of a small trained model to what its authors' program gives.
+func TestStories(t *testing.T) {
+	const model = "../../../shared/models/stories260K.gguf"
+	if _, err := os.Stat(model); err != nil {
+		if _, err := os.Stat("../../../shared"); err == nil && os.Getenv("CI") != "" {
+			t.Fatal("../shared is here and models/stories260K.gguf is not")
+		}
+		t.Skip("needs ../shared/models/stories260K.gguf: no such file")
+	}
+	out, err := exec.Command("grove", "run", "-m", model, "--temp", "0", "-n", "60", "Once upon a time").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "Once upon a time, there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball."
+	if !strings.HasPrefix(string(out), want) {
+		t.Errorf("got %q, want it to begin with %q", out, want)
+	}
+}

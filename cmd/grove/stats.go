@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"grove"
+)
+
+// stats is a generation in figures. Rates are tokens a second, 0 where there was nothing to measure.
+type stats struct {
+	PromptTokens int     `json:"prompt_tokens"`
+	PromptRate   float64 `json:"prompt_tokens_per_second"`
+	FirstToken   float64 `json:"first_token_ms"`
+	Tokens       int     `json:"generated_tokens"` // the one that ends the text included
+	Rate         float64 `json:"generated_tokens_per_second"`
+	Memory       int64   `json:"memory_bytes"` // the most that the process had so far
+	Seed         uint64  `json:"seed"`
+	Finish       string  `json:"finish"` // stop, length, context, or interrupted
+}
+
+func measure(s grove.Stats) stats {
+	finish := string(s.Finish)
+	if s.Finish == grove.FinishNone {
+		finish = "interrupted"
+	}
+	return stats{
+		PromptTokens: s.PromptTokens, PromptRate: rate(s.PromptTokens-s.ReusedTokens, s.Prompt),
+		FirstToken: float64(s.FirstToken) / float64(time.Millisecond),
+		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // its clock starts with the first token
+		Memory: peakMemory(), Seed: s.Seed, Finish: finish,
+	}
+}
+
+func rate(n int, d time.Duration) float64 {
+	if n <= 0 || d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
+
+// String returns the figures as one line.
+func (s stats) String() string {
+	return fmt.Sprintf("prompt %d tokens, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; memory %.1f MiB; seed %d; finish: %s",
+		s.PromptTokens, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, float64(s.Memory)/(1<<20), s.Seed, s.Finish)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"grove/token"
+	"grove/tokenizer"
+)
+
+// tokenizeCommand turns text into ids and back. It needs no tensors.
+type tokenizeCommand struct {
+	modelFlag
+
+	Special bool `xor:"special" help:"Add the tokens that begin and end a text where the model asks for them."`
+	Plain   bool `xor:"plain" help:"Take special tokens that are written in the text as plain text."`
+	Decode  bool `xor:"special,plain" help:"Read ids and write their text."`
+}
+
+// Run implements the command.
+func (c *tokenizeCommand) Run() error {
+	f, err := c.file()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	t, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		return fileError{err}
+	}
+	if c.Decode {
+		return decode(t)
+	}
+	text, err := readInput("text")
+	if err != nil {
+		return err
+	}
+	ids, err := t.Encode(nil, text, tokenizer.Options{Special: c.Special, Plain: c.Plain})
+	if err != nil {
+		return err
+	}
+	var line []byte
+	for i, id := range ids {
+		if i > 0 {
+			line = append(line, ' ')
+		}
+		line = strconv.AppendInt(line, int64(id), 10)
+	}
+	_, err = stdout.Write(append(line, '\n'))
+	return err
+}
+
+// decode writes the text of the ids on standard input, and nothing else.
+func decode(t *tokenizer.Tokenizer) error {
+	text, err := readInput("token ids")
+	if err != nil {
+		return err
+	}
+	ids, err := parseIDs(text)
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	text, err = t.Decode(ids, true)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(stdout, text)
+	return err
+}
+
+// parseIDs reads ids that spaces, line ends or commas set apart.
+func parseIDs(text string) (ids []token.ID, err error) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,\t\r\n", r) }) {
+		id, err := strconv.ParseInt(word, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%.40q is not a token id", word)
+		}
+		ids = append(ids, token.ID(id))
+	}
+	return ids, nil
+}

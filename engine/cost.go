@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Cost is the seconds of a step on this machine, T(rows, depth, rows with logits, experts touched), as
+// measured by [Engine.Tune] and corrected by steps that are run. The zero value knows nothing.
+//
+//	T = layers(rows) + depth * perToken(rows) + head(logits) + expert * experts touched
+//
+// with each function linear between the sizes that were measured and beyond them. It is not safe for
+// concurrent use.
+type Cost struct {
+	Rows   []int     `json:"rows"`   // sizes measured, ascending
+	Layers []float64 `json:"layers"` // seconds of all layers, experts aside, by size
+	Depth  Curve     `json:"depth"`  // seconds a token of depth, by rows
+	Head   Curve     `json:"head"`   // seconds of the head, by rows with logits
+	Expert float64   `json:"expert"` // seconds for each expert that a layer's rows touch
+
+	Correction []float64 `json:"correction"` // by size: real seconds over predicted ones, averaged
+}
+
+// Curve is a function that is linear between measured points and beyond them.
+type Curve struct {
+	X []int     `json:"x"`
+	Y []float64 `json:"y"`
+}
+
+// At returns the value at x, never below zero.
+func (c Curve) At(x int) float64 {
+	switch len(c.X) {
+	case 0:
+		return 0
+	case 1:
+		return c.Y[0]
+	}
+	i := min(max(1, segment(c.X, x)), len(c.X)-1)
+	slope := (c.Y[i] - c.Y[i-1]) / float64(c.X[i]-c.X[i-1])
+	return max(0, c.Y[i-1]+slope*float64(x-c.X[i-1]))
+}
+
+// segment returns the first place in xs whose value is not below x.
+func segment(xs []int, x int) int {
+	i, _ := slices.BinarySearch(xs, x)
+	return i
+}
+
+// Shape is what the seconds of a step depend on.
+type Shape struct {
+	Rows, Depth, Logits, Experts int
+}
+
+// Seconds predicts the time of a step.
+func (c *Cost) Seconds(s Shape) float64 {
+	t := c.measured(s)
+	if len(c.Correction) > 0 {
+		t *= c.Correction[c.bucket(s.Rows)]
+	}
+	return t
+}
+
+func (c *Cost) measured(s Shape) float64 {
+	return Curve{c.Rows, c.Layers}.At(s.Rows) + float64(s.Depth)*c.Depth.At(s.Rows) +
+		c.Head.At(s.Logits) + c.Expert*float64(s.Experts)
+}
+
+func (c *Cost) bucket(rows int) int { return min(segment(c.Rows, rows), len(c.Rows)-1) }
+
+// correctionRate is the weight of one step in the running average: some thirty steps replace the past.
+const correctionRate = 1.0 / 32
+
+// Observe corrects the prediction by the time that a step took. Steps that were far off, because the
+// machine did something else, count as twice or half the prediction.
+func (c *Cost) Observe(s Shape, seconds float64) {
+	predicted := c.measured(s)
+	if len(c.Rows) == 0 || predicted <= 0 || s.Rows > c.Rows[len(c.Rows)-1] {
+		return
+	}
+	ratio := min(2, max(0.5, seconds/predicted))
+	at := &c.Correction[c.bucket(s.Rows)]
+	*at += correctionRate * (ratio - *at)
+}
+
+// Sizes that Tune measures, and how long one size may take.
+var tuneRows = []int{1, 2, 4, 8, 16, 32}
+
+const (
+	tuneDepth   = 1024
+	pointBudget = 150 * time.Millisecond
+	probeTarget = 40 * time.Millisecond // of the largest size
+)
+
+// Tune measures the cost of steps, in less than three seconds for any model: it runs a window of layers,
+// the next one each time, and scales to all. The engine then corrects the cost by every step it runs.
+func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
+	t := tuner{e: e, ctx: ctx, all: e.cache.Forest.Layers()}
+	t.window = 1
+	one := t.layers(1, 0)
+	t.window = max(1, min(t.all, int(probeTarget.Seconds()*float64(t.all)/(one*8))))
+	c := &Cost{Rows: tuneRows, Expert: t.expertSeconds(one)}
+	for _, rows := range tuneRows {
+		seconds := t.layers(rows, 0)
+		c.Layers = append(c.Layers, max(0, seconds-c.Expert*float64(t.touched)))
+		c.Correction = append(c.Correction, 1)
+	}
+	depth := min(tuneDepth, e.Context()-tuneRows[len(tuneRows)-1])
+	for i, rows := range tuneRows {
+		if rows != 1 && rows != 8 || depth < 1 {
+			continue
+		}
+		deep := t.layers(rows, depth) - c.Expert*float64(t.touched)
+		c.Depth.X = append(c.Depth.X, rows)
+		c.Depth.Y = append(c.Depth.Y, max(0, deep-c.Layers[i])/float64(depth))
+	}
+	for _, rows := range []int{1, 4, 16} {
+		c.Head.X = append(c.Head.X, rows)
+		c.Head.Y = append(c.Head.Y, t.head(rows))
+	}
+	if t.err != nil {
+		return nil, fmt.Errorf("engine: tuning: %w", t.err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cost = c
+	return c, nil
+}
+
+// tuner measures points; it keeps the first error.
+type tuner struct {
+	e       *Engine
+	ctx     context.Context
+	all     int // layers of the model
+	window  int // layers of a probe
+	first   int // of the next probe: windows rotate, so that weights come from memory
+	touched int // experts that all layers would touch, by the last point
+	err     error
+}
+
+// layers returns the seconds of all layers for a number of rows at a depth: the median of what fits the
+// point's time, after one run that warms up.
+func (t *tuner) layers(rows, depth int) float64 {
+	return t.point(func() Probe {
+		if t.first+t.window > t.all {
+			t.first = 0
+		}
+		p := Probe{Rows: rows, Depth: depth, First: t.first, Layers: t.window}
+		t.first += t.window
+		return p
+	}) * float64(t.all) / float64(t.window)
+}
+
+func (t *tuner) head(rows int) float64 {
+	return t.point(func() Probe { return Probe{Rows: rows, Logits: rows} })
+}
+
+func (t *tuner) point(next func() Probe) float64 {
+	var seconds []float64
+	for start := time.Now(); t.err == nil && len(seconds) < 9 && (len(seconds) < 2 || time.Since(start) < pointBudget); {
+		p := next()
+		s, err := t.e.Probe(t.ctx, p, 1)
+		if err != nil {
+			t.err = err
+			return 1
+		}
+		if p.Layers > 0 {
+			t.touched = t.e.exec.Touched() * t.all / p.Layers
+		}
+		seconds = append(seconds, s...)
+	}
+	slices.Sort(seconds)
+	return max(1e-9, seconds[(len(seconds)-1)/2])
+}
+
+// expertSeconds is the time to read one expert of one layer, at the rate of a step of one row, which is
+// the rate of memory.
+func (t *tuner) expertSeconds(one float64) float64 {
+	info := t.e.model.Info()
+	read := info.Bytes - info.TableBytes - info.ExpertBytes*(info.Experts*t.all-t.touched)
+	return one * float64(info.ExpertBytes) / float64(max(1, read))
+}

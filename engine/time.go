@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"grove/forest"
+	"grove/token"
+)
+
+// Probe describes a step that is run for its time alone.
+type Probe struct {
+	Rows   int // of one path
+	Depth  int // tokens of the trunk that it hangs from
+	Logits int // how many of the last rows want logits
+	First  int // first layer to run
+	Layers int // how many layers to run; 0: the output head alone
+}
+
+// Probe runs steps of one kind, times over, and returns the seconds of each. The keys that rows see are
+// numbers of no meaning. The slice is the caller's.
+func (e *Engine) Probe(ctx context.Context, p Probe, times int) ([]float64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	seq := e.cache.NewSeq("probe")
+	defer e.cache.CloseSeq(seq)
+	if err := e.cache.Pad(seq, p.Depth); err != nil {
+		return nil, err
+	}
+	all := e.cache.Forest.Layers()
+	skip := forest.LayerRange(0, all).Minus(forest.LayerRange(p.First, p.First+p.Layers))
+	seconds := make([]float64, 0, times)
+	for range times {
+		parent := forest.Trunk
+		for i := range p.Rows {
+			node, err := e.exec.Step.Add(forest.Row{
+				Seq: seq, Parent: parent, ID: token.ID(i * 7919 % e.vocab), Skip: skip,
+				Want: forest.Want{Logits: i >= p.Rows-p.Logits},
+			})
+			if err != nil {
+				e.exec.Step.Abort()
+				return nil, err
+			}
+			parent = node
+		}
+		start := time.Now()
+		if err := e.exec.Run(ctx, e.model.Forward); err != nil {
+			return nil, err
+		}
+		seconds = append(seconds, time.Since(start).Seconds())
+		e.exec.Step.Abort() // the rows are not wanted any longer
+	}
+	return seconds, nil
+}

@@ -1,0 +1,30 @@
+package kernel
+
+// PeakKind names a kind of multiply-add.
+type PeakKind int
+
+// The kinds of multiply-add that products are made of.
+const (
+	PeakFloat  PeakKind = iota // float32
+	PeakInt8                   // signed bytes into 32 bits: Q8_0
+	PeakNibble                 // nibbles by signed bytes into 16 bits: the 4-bit types
+)
+
+// Peak does n rounds of nothing but multiply-adds in registers and returns how many those were: timed, it
+// is the most that a core can do, the measure that products are compared with. n must be positive; a
+// round takes some ten nanoseconds, and a call cannot be preempted.
+func Peak(k PeakKind, n int) int { return peak(k, n) }
+
+// peakSink keeps the portable loop from being removed.
+var peakSink [8]float32
+
+func peakGo(n int) int {
+	acc := [8]float32{}
+	for range n {
+		for i := range acc {
+			acc[i] = FMA32(acc[i], 0.5, 1)
+		}
+	}
+	peakSink = acc
+	return n * len(acc)
+}

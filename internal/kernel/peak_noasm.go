@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package kernel
+
+func peak(_ PeakKind, n int) int { return peakGo(n) }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package machine
+
+func memory() uint64 { return 0 }
