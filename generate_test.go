@@ -292,7 +292,7 @@ func TestRequestErrors(t *testing.T) {
 		r    grove.Request
 		want string
 	}{
-		{"prompt too long", grove.Request{Prompt: "abcdefg"}, "grove: the prompt has 8 tokens and the context holds 6: the context is full"},
+		{"prompt too long", grove.Request{Prompt: "ZQXJKVW"}, "grove: the prompt has 8 tokens and the context holds 6: the context is full"},
 		{"negative number of tokens", grove.Request{MaxTokens: -1}, "grove: -1 tokens to generate"},
 		{"sampling", grove.Request{Sampling: nan}, "sample: temperature is NaN; it must be a number from 0 up"},
 	} {
@@ -318,7 +318,7 @@ func TestOptionErrors(t *testing.T) {
 		{grove.Options{CacheType: "q4_0"}, `grove: cache type "q4_0" is not known; f32, f16 and q8_0 are`},
 		{grove.Options{CacheType: "q8_0"}, "kv: cache type Q8_0 needs heads of a multiple of 32 values; layer 0 has 16 (use --cache-type f16 or f32)"},
 		{grove.Options{Context: 513}, "engine: a context of 513 tokens; the model was trained for 512"},
-		{grove.Options{Chunk: -1}, "grove: negative options: {Context:0 CacheType: Threads:0 Parallel:0 Chunk:-1}"},
+		{grove.Options{Chunk: -1}, "grove: chunk is -1"},
 	} {
 		_, err := grove.Open(goldenModel, tt.o)
 		var option *grove.OptionError

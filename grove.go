@@ -10,6 +10,7 @@ import (
 
 	"grove/engine"
 	"grove/gguf"
+	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/model"
@@ -27,6 +28,7 @@ type Options struct {
 	Threads   int    // 0: as many as there are cores, or as the process may use
 	Parallel  int    // texts that may be generated at a time; 0: 4
 	Chunk     int    // tokens of a prefill step; 0: 512
+	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
 }
 
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
@@ -92,11 +94,8 @@ func (m *Model) load(o Options) error {
 	if err != nil {
 		return &OptionError{err}
 	}
-	if o.Threads < 0 || o.Parallel < 0 || o.Chunk < 0 || o.Context < 0 {
-		return &OptionError{fmt.Errorf("grove: negative options: %+v", o)}
-	}
-	if o.Threads > maxThreads {
-		return &OptionError{fmt.Errorf("grove: %d threads; at most %d", o.Threads, maxThreads)}
+	if err := o.check(); err != nil {
+		return &OptionError{err}
 	}
 	if o.Threads == 0 {
 		o.Threads = par.Threads()
@@ -105,7 +104,7 @@ func (m *Model) load(o Options) error {
 		o.Parallel = defaultParallel
 	}
 	m.pool = par.New(o.Threads)
-	if m.model, err = model.Open(m.file, m.pool); err != nil {
+	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds()}); err != nil {
 		return err
 	}
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
@@ -119,6 +118,29 @@ func (m *Model) load(o Options) error {
 	}
 	runtime.GC() // what loading left behind is as large as the vocabulary
 	return nil
+}
+
+// check refuses numbers that make no sense for any model.
+func (o Options) check() error {
+	for _, v := range []struct {
+		name string
+		n    int
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}} {
+		if v.n < 0 {
+			return fmt.Errorf("grove: %s is %d", v.name, v.n)
+		}
+	}
+	if o.Threads > maxThreads {
+		return fmt.Errorf("grove: %d threads; at most %d", o.Threads, maxThreads)
+	}
+	return nil
+}
+
+// crowds reports whether a packed copy of the weights would not leave room in the machine's memory; the
+// file's own pages can be dropped and read again.
+func (m *Model) crowds() bool {
+	memory := float64(machine.Memory())
+	return memory > 0 && float64(m.file.Size()) > 0.9*memory
 }
 
 // ParseCacheType returns the type of cache that a name stands for; "" is F16.

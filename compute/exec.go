@@ -54,6 +54,7 @@ type Exec struct {
 	whole  bool      // active is every row
 	hidden []float32 // by slot: the stream of rows that stopped early
 
+	packs  [][]byte    // scratch for matrices in the file's layout, by worker
 	arena  [][]float32 // buffers of a layer, in order of use
 	used   int
 	lastID int
@@ -90,6 +91,7 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 		stream:        make([]float32, maxRows*width), active: make([]int32, 0, maxRows),
 		runEnd: make([]int32, 0, maxRows), outputs: make([]int32, 0, maxRows), results: make([]Result, maxRows),
 	}
+	x.packs = make([][]byte, pool.Threads())
 	x.attendTask.init(x)
 	return x
 }
@@ -98,6 +100,10 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 // what came out. On success the rows are live nodes with keys and [Exec.Result] gives their outputs;
 // the caller resets the step. On error, and when ctx ends, the step is undone and leaves no trace.
 func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
+	if err := x.Step.Check(); err != nil {
+		x.Step.Abort()
+		return err
+	}
 	x.ctx, x.err = ctx, nil
 	x.whole = false
 	x.active = x.active[:0]

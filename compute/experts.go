@@ -109,7 +109,7 @@ func (x *Exec) LinearExperts(m *Matrix, a Buf, r *Routing) Buf {
 	}
 	dst := x.alloc(a.rows, m.out)
 	t := &x.expertTask
-	*t = expertTask{m: m, dst: dst, r: r}
+	*t = expertTask{m: m, dst: dst, r: r, packs: x.packs}
 	if m.format.Quantized {
 		t.rows = *x.quantize(a)
 	} else {
@@ -132,6 +132,7 @@ type expertTask struct {
 	r             *Routing
 	chunk, chunks int
 	slices        []kernel.Rows // by worker: the rows of its expert
+	packs         [][]byte      // scratch, by worker
 }
 
 func (t *expertTask) Do(worker, item int) {
@@ -145,8 +146,7 @@ func (t *expertTask) Do(worker, item int) {
 		s.Q, s.D, s.Sum = t.rows.Q[lo*m.k:hi*m.k], t.rows.D[lo*b:hi*b], t.rows.Sum[lo*b:hi*b]
 	}
 	first := item % t.chunks * t.chunk
-	m.format.MatMul(t.dst.f[lo*m.out:], t.dst.width, m.data[e*m.stride:(e+1)*m.stride], m.out, m.k,
-		first, min(first+t.chunk, groupsOf(m)), s)
+	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, min(first+t.chunk, groupsOf(m)), s, &t.packs[worker])
 }
 
 // MixExperts returns for each row the weighted sum of its experts' results, in the order of its ranks.

@@ -15,7 +15,7 @@ func (x *Exec) multiply(m *Matrix, a, dst Buf, bias Vector) {
 		panic("compute: a product of rows and a matrix of different widths")
 	}
 	t := &x.linearTask
-	*t = linearTask{m: m, dst: dst, bias: bias.f}
+	*t = linearTask{m: m, dst: dst, bias: bias.f, packs: x.packs}
 	if m.format.Quantized {
 		t.rows = *x.quantize(a)
 	} else {
@@ -46,13 +46,14 @@ type linearTask struct {
 	dst   Buf
 	bias  []float32
 	chunk int
+	packs [][]byte // scratch, by worker
 }
 
-func (t *linearTask) Do(_, item int) {
+func (t *linearTask) Do(worker, item int) {
 	m := t.m
 	first := item * t.chunk
 	end := min(first+t.chunk, groupsOf(m))
-	m.format.MatMul(t.dst.f, t.dst.width, m.data, m.out, m.k, first, end, &t.rows)
+	m.multiply(t.dst.f, t.dst.width, 0, first, end, &t.rows, &t.packs[worker])
 	if t.bias == nil {
 		return
 	}

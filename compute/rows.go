@@ -112,12 +112,12 @@ func (t *rowTask) embed(i int) {
 		clear(dst)
 		for _, w := range r.Mix {
 			one := t.a.row(i)
-			m.format.Row(one, m.data, m.out, m.k, int(w.ID))
+			m.embedding(one, int(w.ID))
 			kernel.AddScaled(dst, w.Weight, one)
 		}
 		kernel.Scale(dst, t.scale)
 	default:
-		m.format.Row(dst, m.data, m.out, m.k, int(r.ID))
+		m.embedding(dst, int(r.ID))
 		if t.scale != 1 {
 			kernel.Scale(dst, t.scale)
 		}

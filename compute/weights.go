@@ -14,6 +14,10 @@ import (
 // Weights owns the storage of a model's weights: it packs matrices for the kernels and gives the
 // mapped pages back that it has copied. It is used while a model is opened, by one goroutine.
 type Weights struct {
+	// Keep leaves matrices as the file has them: they are packed group by group whenever they are
+	// multiplied, which gives the same bits, takes longer, and no memory beyond the mapping.
+	Keep bool
+
 	pool    *par.Pool
 	release func([]byte)
 	pack    packTask
@@ -37,6 +41,7 @@ type Matrix struct {
 	out, k  int
 	experts int
 	stride  int // bytes of one expert
+	row     int // bytes of an output where data is the file's, 0 where it is packed
 }
 
 // Out returns the number of outputs, In the number of inputs, Experts the matrices in the stack.
@@ -48,6 +53,34 @@ func (m *Matrix) In() int { return m.k }
 // Experts returns the number of matrices in the stack, 1 for a plain matrix.
 func (m *Matrix) Experts() int { return m.experts }
 
+// multiply computes the groups [first, end) of outputs of one expert for all rows. pack is scratch of the
+// calling thread.
+func (m *Matrix) multiply(dst []float32, stride, expert, first, end int, rows *kernel.Rows, pack *[]byte) {
+	data := m.data[expert*m.stride : (expert+1)*m.stride]
+	if m.row == 0 {
+		m.format.MatMul(dst, stride, data, m.out, m.k, first, end, rows)
+		return
+	}
+	*pack = grow(*pack, m.format.PackedSize(m.format.Group, m.k))
+	for g := first; g < end; g++ {
+		o := g * m.format.Group
+		n := min(m.format.Group, m.out-o)
+		m.format.Pack(*pack, data[o*m.row:(o+n)*m.row], n, m.k, 0, 1)
+		m.format.MatMul(dst[o:], stride, *pack, n, m.k, 0, 1, rows)
+	}
+}
+
+// embedding writes the weights of one output to dst.
+func (m *Matrix) embedding(dst []float32, o int) {
+	if m.row == 0 {
+		m.format.Row(dst, m.data, m.out, m.k, o)
+		return
+	}
+	if err := quant.Unpack(m.format.Type, dst, m.data[o*m.row:(o+1)*m.row]); err != nil {
+		panic(err) // a type with a kernel can be unpacked
+	}
+}
+
 // Bytes returns the bytes of one matrix of the stack.
 func (m *Matrix) Bytes() int { return m.stride }
 
@@ -57,9 +90,9 @@ type Vector struct{ f []float32 }
 // Len returns the number of weights.
 func (v Vector) Len() int { return len(v.f) }
 
-// Matrix stores the view [outputs, inputs] or [experts, outputs, inputs]. Types without a packed
-// layout are read where they are, so the view's bytes must outlive the model. It returns an error that
-// names the tensor where its type has no kernel.
+// Matrix stores the view [outputs, inputs] or [experts, outputs, inputs]. With Keep it is read where it is,
+// so that the view's bytes must outlive the model. It returns an error that names the tensor where its
+// type has no kernel.
 func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	if len(v.Shape) != 2 && len(v.Shape) != 3 {
 		return nil, fmt.Errorf("compute: tensor %q has %d dimensions; a matrix has 2, a stack of experts 3", v.Name, len(v.Shape))
@@ -76,8 +109,8 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	if !ok || m.k%format.BlockK != 0 || len(v.Data) != row*m.out*m.experts {
 		return nil, fmt.Errorf("compute: tensor %q of type %v: %d bytes do not hold shape %v", v.Name, v.Type, len(v.Data), v.Shape)
 	}
-	if format.Group == 1 {
-		m.data, m.stride = v.Data, row*m.out
+	if w.Keep {
+		m.data, m.stride, m.row = v.Data, row*m.out, row
 		w.bytes += len(m.data)
 		return m, nil
 	}

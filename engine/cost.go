@@ -161,13 +161,13 @@ func (t *tuner) point(next func() Probe) float64 {
 	var seconds []float64
 	for start := time.Now(); t.err == nil && len(seconds) < 9 && (len(seconds) < 2 || time.Since(start) < pointBudget); {
 		p := next()
-		s, err := t.e.Probe(t.ctx, p, 1)
+		s, touched, err := t.e.Probe(t.ctx, p, 1)
 		if err != nil {
 			t.err = err
 			return 1
 		}
 		if p.Layers > 0 {
-			t.touched = t.e.exec.Touched() * t.all / p.Layers
+			t.touched = touched * t.all / p.Layers
 		}
 		seconds = append(seconds, s...)
 	}

@@ -44,9 +44,10 @@ const (
 // Engine owns a model's cache and executor. It is safe for concurrent use: sequences take turns, a step
 // at a time.
 type Engine struct {
-	model model.Model
-	vocab int
-	chunk int
+	model   model.Model
+	vocab   int
+	chunk   int
+	threads int
 
 	mu    sync.Mutex // guards the fields below, and what they hold
 	cache *kv.Cache
@@ -79,10 +80,12 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{
-		model: m, vocab: info.Vocabulary, chunk: c.Chunk, seqs: c.Seqs,
+	e := &Engine{
+		model: m, vocab: info.Vocabulary, chunk: c.Chunk, threads: pool.Threads(), seqs: c.Seqs,
 		cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
-	}, nil
+	}
+	e.loadCost()
+	return e, nil
 }
 
 // Context returns the number of tokens that a sequence may have.
@@ -119,12 +122,16 @@ func (e *Engine) NewSequence(p sample.Params, choice int) (*Sequence, error) {
 	return &Sequence{e: e, seq: e.cache.NewSeq(""), sampler: s, choice: choice, logits: make([]float32, e.vocab)}, nil
 }
 
-// Close gives the sequence's room back.
+// Close gives the sequence's room back. The sequence is of no use afterwards; a second call is an error.
 func (s *Sequence) Close() error {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
+	if err := s.e.cache.CloseSeq(s.seq); err != nil {
+		return err
+	}
 	s.e.open--
-	return s.e.cache.CloseSeq(s.seq)
+	s.seq = -1 // the cache may give the number to another sequence
+	return nil
 }
 
 // Len returns the number of tokens of the text.

@@ -81,6 +81,17 @@ func (s *Step) Max() int { return cap(s.rows) }
 // one answer of [Step.Visible] serves all layers.
 func (s *Step) Plain() bool { return s.plain }
 
+// Check returns an error where a row's node was dropped or committed after it was added: such a step
+// cannot run.
+func (s *Step) Check() error {
+	for i := range s.rows {
+		if _, err := s.forest.slot(s.rows[i].Seq, s.rows[i].Node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Reset forgets the rows; their nodes live on.
 func (s *Step) Reset() {
 	s.rows = s.rows[:0]
@@ -209,6 +220,11 @@ func (s *Step) resume(r Row) (Node, error) {
 	if nd.private {
 		return Trunk, fmt.Errorf("forest: a row of a block cannot be resumed: the rows that it sees may be gone")
 	}
+	for i := range s.rows {
+		if s.rows[i].Node == r.Resume {
+			return Trunk, fmt.Errorf("forest: the row at index %d runs in this step already: resume it in a later one", nd.index)
+		}
+	}
 	plain := true
 	if nd.parent != noParent {
 		up := &f.nodes[nd.parent]
@@ -221,7 +237,7 @@ func (s *Step) resume(r Row) (Node, error) {
 	nd.layers = nd.layers.Union(LayerRange(r.From, r.To).Minus(r.Skip))
 	nd.reached = int32(r.To)
 	nd.plain = plain && nd.layers.Len() == r.To
-	r.Shift = int(nd.shift)
+	r.Shift, r.Block = int(nd.shift), 0
 	s.place(r, slot, *nd)
 	s.rows[len(s.rows)-1].before = before
 	return r.Resume, nil

@@ -173,6 +173,9 @@ func (f *Forest) Extend(s Seq, n int) error {
 	if err := f.check(s); err != nil {
 		return err
 	}
+	if live := f.seqs[s].nodes; live > 0 {
+		return fmt.Errorf("forest: extending a trunk under %d live rows", live)
+	}
 	if n < 0 || int(f.seqs[s].trunk)+n > int(f.context) {
 		return fmt.Errorf("forest: extending a trunk of %d tokens by %d: %w of %d", f.seqs[s].trunk, n, ErrContext, f.context)
 	}

@@ -134,3 +134,23 @@ func (p *pool) seal(id int32, h digest) int32 {
 	p.byHash[h] = id
 	return id
 }
+
+// own turns a reference to a page into one to a page of the same bytes that nobody else uses or finds,
+// and false where that needs a page and none is free.
+func (p *pool) own(id int32) (int32, bool) {
+	pg := &p.pages[id]
+	if pg.refs == 1 && !pg.hashed {
+		return id, true
+	}
+	if fresh, ok := p.take(); ok {
+		copy(p.bytes(fresh), p.bytes(id))
+		p.drop(id)
+		return fresh, true
+	}
+	if pg.refs > 1 {
+		return id, false
+	}
+	delete(p.byHash, pg.hash)
+	*pg = page{refs: 1}
+	return id, true
+}

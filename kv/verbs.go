@@ -130,23 +130,29 @@ func (k *Cache) passWindows(t *trunk) {
 func (k *Cache) Drop(s forest.Seq, n forest.Node) error { return k.Forest.Drop(s, n) }
 
 // Truncate drops every live node and cuts the trunk to n tokens. Where a sliding window has passed
-// keys that a row at index n sees, and no other sequence holds them, it returns [ErrPassed] and
-// changes nothing: the caller starts from a shorter prefix, in the end from 0, which always works.
+// keys that a row at index n sees, and they are not stored any more, it returns [ErrPassed], and where
+// the last page is shared and no page is free, [ErrFull]. It has changed nothing then: the caller starts
+// from a shorter prefix, in the end from 0, which always works.
 func (k *Cache) Truncate(s forest.Seq, n int) error {
 	length := k.Forest.Len(s)
 	if n == length || n < 0 || n > length {
 		return k.Forest.Truncate(s, n)
 	}
 	t := &k.seqs[s]
-	if err := k.recall(t, n); err != nil {
-		return err
-	}
-	if n%PageTokens != 0 {
-		if err := k.unseal(t, n); err != nil {
+	for g := range k.groups {
+		if err := k.canTruncate(t, g, n); err != nil {
 			return err
 		}
 	}
+	for g := range k.groups {
+		for p := k.firstSeen(g, n); p < pagesOf(n) && t.tables[g][p] == noPage; p++ {
+			t.tables[g][p], _ = k.groups[g].pool.share(t.hashes[p])
+		}
+	}
 	k.dropPages(t, pagesOf(n))
+	if err := k.ownLast(t, n); err != nil {
+		panic(err) // canTruncate has seen to it
+	}
 	t.entries = t.entries[:n]
 	t.hashes = t.hashes[:n/PageTokens]
 	if t.private >= pagesOf(n) {
@@ -155,40 +161,50 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 	return k.Forest.Truncate(s, n)
 }
 
-// recall finds the pages again that windows have passed and a row at index n sees, or none of them.
-func (k *Cache) recall(t *trunk, n int) error {
-	for g := range k.groups {
-		for p := k.firstSeen(g, n); p < pagesOf(n) && t.tables[g][p] == noPage; p++ {
-			_, ok := k.groups[g].pool.byHash[t.hashes[p]]
-			if !ok || t.private != noPage && p >= t.private {
-				return fmt.Errorf("kv: truncating to %d tokens: %w", n, ErrPassed)
-			}
+// canTruncate returns an error where a group lacks what a trunk of n tokens needs: the pages that
+// windows have passed and a row at index n sees, and one for the partial last page if others use it.
+func (k *Cache) canTruncate(t *trunk, g, n int) error {
+	pool, table := k.groups[g].pool, t.tables[g]
+	free := pool.available()
+	first, end := k.firstSeen(g, n), pagesOf(n)
+	last := noPage // users of the last page, this one among them
+	for p := first; p < end; p++ {
+		id := table[p]
+		if id != noPage {
+			last = int(pool.pages[id].refs)
+			continue
+		}
+		id, ok := pool.byHash[t.hashes[p]]
+		if !ok || t.private != noPage && p >= t.private {
+			return fmt.Errorf("kv: truncating to %d tokens: %w", n, ErrPassed)
+		}
+		if last = int(pool.pages[id].refs) + 1; last == 1 {
+			free-- // it is idle
 		}
 	}
-	for g := range k.groups {
-		for p := k.firstSeen(g, n); p < pagesOf(n) && t.tables[g][p] == noPage; p++ {
-			t.tables[g][p], _ = k.groups[g].pool.share(t.hashes[p])
+	for _, id := range table[end:] {
+		if id != noPage && pool.pages[id].refs == 1 {
+			free++
 		}
+	}
+	if n%PageTokens != 0 && last > 1 && free < 1 {
+		return fmt.Errorf("kv: a page for the last of %d tokens: %w", n, ErrFull)
 	}
 	return nil
 }
 
-// unseal gives the trunk a page of its own for its last, now partial, page: a page that others know by
-// its hash does not change (K2).
-func (k *Cache) unseal(t *trunk, n int) error {
-	p := n / PageTokens
+// ownLast gives the trunk pages of its own for the last, partial page of n tokens: one that others use,
+// or know by its hash, does not change (K2).
+func (k *Cache) ownLast(t *trunk, n int) error {
+	if n%PageTokens == 0 {
+		return nil
+	}
 	for g := range k.groups {
-		pool := k.groups[g].pool
-		if id := t.tables[g][p]; pool.pages[id].refs == 1 && !pool.pages[id].hashed {
-			continue
-		}
-		id, ok := pool.take()
+		id, ok := k.groups[g].pool.own(t.tables[g][n/PageTokens])
 		if !ok {
 			return fmt.Errorf("kv: a page for the last of %d tokens: %w", n, ErrFull)
 		}
-		copy(pool.bytes(id), pool.bytes(t.tables[g][p]))
-		pool.drop(t.tables[g][p])
-		t.tables[g][p] = id
+		t.tables[g][n/PageTokens] = id
 	}
 	return nil
 }
@@ -214,8 +230,8 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 		}
 	}
 	err = k.Forest.Extend(c, len(to.entries))
-	if err == nil && len(to.entries)%PageTokens != 0 {
-		err = k.unseal(to, len(to.entries))
+	if err == nil {
+		err = k.ownLast(to, len(to.entries))
 	}
 	if err == nil {
 		err = k.append(c, path)
@@ -232,8 +248,11 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 // Reuse gives an empty sequence the longest prefix of ids whose pages are stored in every group, one
 // token short of all at the most, and returns its length: a row that is computed anew gives the logits.
 func (k *Cache) Reuse(s forest.Seq, ids []token.ID) (int, error) {
+	if _, err := k.Forest.Index(s, forest.Trunk); err != nil {
+		return 0, err
+	}
 	if n := k.Forest.Len(s); n != 0 || k.Forest.Live(s) != 0 {
-		return 0, fmt.Errorf("kv: reusing a prefix for a sequence of %d tokens", n)
+		return 0, fmt.Errorf("kv: reusing a prefix for a sequence of %d tokens and %d live rows", n, k.Forest.Live(s))
 	}
 	t := &k.seqs[s]
 	t.hashes, t.entries = t.hashes[:0], t.entries[:0]

@@ -92,7 +92,8 @@ func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
 		Down:   l.Stack(name("ffn_down_exps.weight"), s.Experts, s.Width, ffn),
 		Used:   s.Used,
 	}
-	l.info.Experts, l.info.ExpertBytes = s.Experts, e.Gate.Bytes()+e.Up.Bytes()+e.Down.Bytes()
+	l.info.Experts, l.info.Used = s.Experts, s.Used
+	l.info.ExpertBytes = e.Gate.Bytes() + e.Up.Bytes() + e.Down.Bytes()
 	return e
 }
 
@@ -117,7 +118,7 @@ func (l *Loader) Head(s Shape) Head {
 	h.Output = h.Embed
 	if l.Has("output.weight") {
 		h.Output = l.Matrix("output.weight", l.info.Vocabulary, s.Width)
-		l.info.TableBytes = h.Embed.Bytes()
+		l.info.TableBytes, l.info.TableParams = h.Embed.Bytes(), h.Embed.Out()*h.Embed.In()
 	}
 	return h
 }

@@ -28,11 +28,12 @@ type Loader struct {
 	file    *gguf.File
 	weights *compute.Weights
 	info    *Info
+	byType  map[tensor.Type]int // weights
 	err     error
 }
 
 func newLoader(f *gguf.File, pool *par.Pool) *Loader {
-	l := &Loader{file: f, weights: compute.NewWeights(pool, f.Release), info: &Info{}}
+	l := &Loader{file: f, weights: compute.NewWeights(pool, f.Release), info: &Info{}, byType: map[tensor.Type]int{}}
 	l.info.Arch = l.text("general.architecture", true)
 	l.info.Name = l.text("general.name", false)
 	return l
@@ -171,7 +172,17 @@ func (l *Loader) matrix(name string, shape ...int) *compute.Matrix {
 		l.wrap(err)
 		return &compute.Matrix{}
 	}
+	l.tally(v)
 	return m
+}
+
+// tally keeps the number of weights, and the type that most of them have.
+func (l *Loader) tally(v tensor.View) {
+	l.info.Params += v.Elems()
+	l.byType[v.Type] += v.Elems()
+	if l.byType[v.Type] > l.byType[l.info.Type] {
+		l.info.Type = v.Type
+	}
 }
 
 // Vector loads a tensor of n values.

@@ -11,6 +11,7 @@ import (
 	"grove/gguf"
 	"grove/internal/par"
 	"grove/kv"
+	"grove/tensor"
 )
 
 // Info describes an open model.
@@ -24,9 +25,13 @@ type Info struct {
 	Identity   string // decides the bytes of keys: weights, rotary settings
 	Bytes      int    // of weights in memory
 
-	TableBytes  int // of these, an embedding table that is looked up and not multiplied
-	Experts     int // of a layer; 0: none
-	ExpertBytes int // of one expert of one layer
+	Params      int         // weights of all matrices
+	Type        tensor.Type // of most of these
+	TableBytes  int         // of Bytes, an embedding table that is looked up and not multiplied
+	TableParams int         // of Params, those of that table
+	Experts     int         // of a layer; 0: none
+	Used        int         // of these, for each row
+	ExpertBytes int         // of one expert of one layer
 }
 
 // Model is an architecture with its weights. It is read-only after it is opened: several executors may
@@ -62,11 +67,17 @@ func Names() []string {
 	return names
 }
 
+// Options says how a model's weights are stored.
+type Options struct {
+	NoRepack bool // leave them as the file has them; see [compute.Weights]
+}
+
 // Open opens the model of a GGUF file. The file must stay open as long as the model is used. It
 // returns a *LoadError where the file lacks something, contradicts itself, or names an architecture that
 // is not registered.
-func Open(f *gguf.File, pool *par.Pool) (Model, error) {
+func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	l := newLoader(f, pool)
+	l.weights.Keep = o.NoRepack
 	open, ok := architectures[l.info.Arch]
 	if l.err == nil && !ok {
 		l.fail("architecture %q is not supported; supported: %s", l.info.Arch, strings.Join(Names(), ", "))

@@ -106,6 +106,10 @@ func TestBits(t *testing.T) {
 					if err := Equal("1 and 2 threads", alone.Plain(text), plain); err != nil {
 						t.Error(err)
 					}
+					inPlace := New(t, file, Config{CacheType: s.cache, Threads: 2, NoRepack: true})
+					if err := Equal("packed weights and the file's own", inPlace.Reference(text), plain); err != nil {
+						t.Error(err)
+					}
 				} else if err := Equal(kind+" and "+kinds[0], plain, first); err != nil {
 					t.Error(err)
 				}

@@ -23,6 +23,7 @@ var Goldens = []string{"llama-gqa", "llama-tied", "mixtral", "gemma3", "qwen3moe
 // sequences of 512 tokens and 320 live rows.
 type Config struct {
 	CacheType tensor.Type
+	NoRepack  bool
 	Threads   int
 	Seqs      int
 	Context   int
@@ -55,7 +56,7 @@ func New(tb testing.TB, f *gguf.File, c Config) *Runner {
 	tb.Helper()
 	pool := par.New(max(1, c.Threads))
 	tb.Cleanup(pool.Close)
-	m, err := model.Open(f, pool)
+	m, err := model.Open(f, pool, model.Options{NoRepack: c.NoRepack})
 	if err != nil {
 		tb.Fatal(err)
 	}

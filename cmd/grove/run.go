@@ -27,6 +27,7 @@ type runCommand struct {
 	Context   count       `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of the text, prompt included; 0: the model's own, 4096 at most."`
 	Threads   count       `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
 	CacheType cacheType   `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
+	NoRepack  bool        `var:"GROVE_NO_REPACK" help:"Read weights where the file has them: less memory while loading, slower, the same text."`
 	JSON      bool        `name:"json" var:"GROVE_JSON" help:"Write one JSON object at the end instead of text."`
 
 	Prompt *string `arg:"" optional:"" help:"Text to continue; without it, standard input is read."`
@@ -48,6 +49,7 @@ func (c *runCommand) Run() (err error) {
 	}
 	m, err := c.open(grove.Options{
 		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: 1,
+		NoRepack: c.NoRepack,
 	})
 	if err != nil {
 		return err

@@ -55,10 +55,10 @@ var formats = []*Format{
 	floatFormat(tensor.F32, 4),
 	floatFormat(tensor.F16, 2),
 	floatFormat(tensor.BF16, 2),
-	q8Format(),
-	fileFormat(tensor.Q4_0, dotQ4_0),
-	fileFormat(tensor.Q4_K, dotQ4_K),
-	fileFormat(tensor.Q6_K, dotQ6_K),
+	blockFormat(q8_0),
+	blockFormat(q4_0),
+	blockFormat(q4_K),
+	blockFormat(q6_K),
 }
 
 // FormatOf returns the format of weights of type t, false where products over it do not exist.

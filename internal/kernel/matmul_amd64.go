@@ -14,12 +14,12 @@ func mulFloat(t tensor.Type, elem int, dst []float32, stride int, w []byte, out,
 	mulAVX2(t, lanes*k*elem, dst, stride, w, out, g0, g1, x)
 }
 
-func mulQ8(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
-	if !useAVX2 || k == 0 {
-		mulQ8Go(dst, stride, w, out, k, g0, g1, x)
+func mulBlocks(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+	if !useAVX2 || k == 0 || l.t != tensor.Q8_0 {
+		mulBlocksGo(l, dst, stride, w, out, k, g0, g1, x)
 		return
 	}
-	mulAVX2(tensor.Q8_0, k/QBlock*q8GroupBytes, dst, stride, w, out, g0, g1, x)
+	mulAVX2(l.t, k/l.elems*l.packed(), dst, stride, w, out, g0, g1, x)
 }
 
 func quantize(q []int8, d []float32, sum []int32, f []float32, nb int) {

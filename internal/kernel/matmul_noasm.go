@@ -8,8 +8,8 @@ func mulFloat(t tensor.Type, elem int, dst []float32, stride int, w []byte, out,
 	mulFloatGo(t, elem, dst, stride, w, out, k, g0, g1, x)
 }
 
-func mulQ8(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
-	mulQ8Go(dst, stride, w, out, k, g0, g1, x)
+func mulBlocks(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+	mulBlocksGo(l, dst, stride, w, out, k, g0, g1, x)
 }
 
 func quantize(q []int8, d []float32, sum []int32, f []float32, nb int) {

@@ -107,9 +107,9 @@ func mix32(x uint32) uint32 {
 //
 // The order: h = mix32(mix32(id^A) + B), W = (h+1/2) 2**-32 and V = 1-W, each rounded once;
 // e, f = the parts of V for its logarithm, with f = -W where V >= sqrt(1/2); then -Log32(-log1p(e, f)).
-func Noise(key Key, id uint32) float32 {
-	return gumbel(mix32(mix32(id^key.A) + key.B))
-}
+func Noise(key Key, id uint32) float32 { return gumbel(hash(key, id)) }
+
+func hash(key Key, id uint32) uint32 { return mix32(mix32(id^key.A) + key.B) }
 
 func gumbel(h uint32) float32 {
 	e, f := logParts(unit(^h))
@@ -133,12 +133,31 @@ type choice struct {
 
 const noToken = math.MaxUint32
 
+// No noise is greater than noiseLimit - noiseSlope*u, where u are the bits of float32(h/2), as an
+// integer. For -log(-log(1-W)) < -log(W) <= -log(w), w = floor(h/2) 2**-31, and the bits of a float,
+// as a fixed-point number, are at most its logarithm to the base 2 plus the exponent's bias. The last
+// term of the limit outweighs all roundings.
+const (
+	noiseSlope = math.Ln2 / (1 << 23)
+	noiseLimit = math.Ln2*(127+31) + 1.0/32
+)
+
+func noiseBound(h uint32) float32 {
+	u := float32(math.Float32bits(float32(h >> 1)))
+	return FMA32(-noiseSlope, u, noiseLimit)
+}
+
 // drawGo keeps in best the greatest x*invT + Noise of the ids from first on and of those before, the
-// earlier id where scores are equal.
+// earlier id where scores are equal. Nearly all ids cannot win, whatever their noise is within its
+// bound, and go without logarithms.
 func drawGo(x []float32, invT float32, key Key, first uint32, best *choice) {
 	for i, v := range x {
-		id := first + uint32(i)
-		if s := float32(v*invT) + Noise(key, id); s > best.score {
+		id, s := first+uint32(i), float32(v*invT)
+		h := hash(key, id)
+		if !(s+noiseBound(h) > best.score) {
+			continue
+		}
+		if s += gumbel(h); s > best.score {
 			*best = choice{s, id}
 		}
 	}

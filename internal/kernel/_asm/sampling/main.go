@@ -53,10 +53,7 @@ func sumExp() {
 	End()
 }
 
-// No noise is greater than noiseLimit - noiseSlope * bits, where bits are those of the float32 nearest
-// to h/2, as an integer. For -log(-log(1-W)) < -log(W) <= -log(w), w = floor(h/2) 2**-31, and the bits
-// of a float, taken as a fixed-point number, are at most its logarithm to the base 2, plus the
-// exponent's bias. The last term of the limit outweighs all roundings.
+// The constants of sampling.go.
 const (
 	noiseSlope = math.Ln2 / (1 << 23)
 	noiseLimit = math.Ln2*(127+31) + 1.0/32

@@ -1,0 +1,138 @@
+package compute
+
+import (
+	"grove/forest"
+	"grove/internal/kernel"
+	"grove/kv"
+)
+
+// block computes one block of 64 indices from scratch for the rows of a tile and one KV head: maximum,
+// sum and weighted values go to w.block, and w.seen says which rows see anything of it (N2).
+func (t *attendTask) block(w *attendWorker, tl tile, head, block int) {
+	if t.whole(tl, block) {
+		n := tl.end - tl.first
+		page := t.x.Cache.Page(t.row(tl.first).Seq, t.c.Layer, block)
+		keys, values := t.headBytes(page, head)
+		t.x.Cache.Format.Scores(w.scores, &w.queries, 0, n*t.group, keys, 0, kv.PageTokens, t.layer.Size)
+		t.softmax(w, 0, n)
+		t.weigh(w, 0, n, values, 0, 0, kv.PageTokens)
+		for place := range n {
+			w.seen[place] = true
+		}
+		return
+	}
+	for place := range tl.end - tl.first {
+		w.seen[place] = t.rowBlock(w, tl.first+place, place, head, block)
+	}
+}
+
+func (t *attendTask) row(a int) *forest.Placed { return &t.x.Step.Rows()[t.x.active[a]] }
+
+// whole reports whether every row of the tile sees all of a block, and all of it is trunk.
+func (t *attendTask) whole(tl tile, block int) bool {
+	if (block+1)*kv.PageTokens > t.x.Cache.Forest.Len(t.row(tl.first).Seq) {
+		return false
+	}
+	if t.layer.Window > 0 {
+		for a := tl.first; a < tl.end; a++ {
+			if low, _ := t.span(t.row(a), t.x.runsOf(t.x.active[a])); low > block*kv.PageTokens {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// rowBlock computes what one row sees of a block: the trunk's part and then the runs in scratch, in index
+// order. It returns false where that is nothing.
+func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int) bool {
+	x := t.x
+	row, runs := t.row(a), x.runsOf(x.active[a])
+	low, high := t.span(row, runs)
+	start := block * kv.PageTokens
+	low, high = max(low, start), min(high, start+kv.PageTokens)
+	if low >= high {
+		return false
+	}
+	scores := w.scores[place*t.group*kv.PageTokens : (place+1)*t.group*kv.PageTokens]
+	for i := range scores {
+		scores[i] = minusInf
+	}
+	trunkEnd := min(high, x.Cache.Forest.Len(row.Seq))
+	var trunkValues []byte
+	seen := false
+	if trunkEnd > low {
+		keys, values := t.headBytes(x.Cache.Page(row.Seq, t.c.Layer, block), head)
+		t.score(w, place, keys, low-start, low-start, trunkEnd-low)
+		trunkValues, seen = values, true
+	}
+	for _, r := range runs {
+		if lo, n := clip(r, low, high); n > 0 {
+			keys, _ := t.headBytes(x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
+			t.score(w, place, keys, slotOf(r, lo), lo-start, n)
+			seen = true
+		}
+	}
+	if !seen {
+		return false
+	}
+	t.softmax(w, place, 1)
+	if trunkEnd > low {
+		t.weigh(w, place, 1, trunkValues, low-start, low-start, trunkEnd-low)
+	}
+	for _, r := range runs {
+		if lo, n := clip(r, low, high); n > 0 {
+			_, values := t.headBytes(x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
+			t.weigh(w, place, 1, values, slotOf(r, lo), lo-start, n)
+		}
+	}
+	return true
+}
+
+// clip cuts a run to the indices [low, high) and returns its first index and its length.
+func clip(r forest.Run, low, high int) (first, n int) {
+	first = max(low, int(r.Index))
+	return first, min(high, int(r.Index+r.N)) - first
+}
+
+// slotOf returns the slot in its page of an index of a run.
+func slotOf(r forest.Run, index int) int { return int(r.Slot)%kv.PageTokens + index - int(r.Index) }
+
+// headBytes returns a head's keys and values in a layer of a page.
+func (t *attendTask) headBytes(page []byte, head int) (keys, values []byte) {
+	f, size := t.x.Cache.Format, t.layer.Size
+	kb := f.KeyBytes(size)
+	stride := kb + f.ValueBytes(size)
+	b := page[head*stride : (head+1)*stride]
+	return b[:kb], b[kb:]
+}
+
+// score writes the scores of one row with n keys at slots from slot on, which stand at places from at on
+// in the block.
+func (t *attendTask) score(w *attendWorker, place int, keys []byte, slot, at, n int) {
+	f, size := t.x.Cache.Format, t.layer.Size
+	first, end := place*t.group, (place+1)*t.group
+	if slot == at {
+		f.Scores(w.scores, &w.queries, first, end, keys, slot, slot+n, size)
+		return
+	}
+	f.Scores(w.moved, &w.queries, first, end, keys, slot, slot+n, size)
+	for j := first; j < end; j++ {
+		copy(w.scores[j*kv.PageTokens+at:][:n], w.moved[j*kv.PageTokens+slot:][:n])
+	}
+}
+
+// softmax turns the scores of n rows into weights, and clears their values.
+func (t *attendTask) softmax(w *attendWorker, place, n int) {
+	for j := place * t.group; j < (place+n)*t.group; j++ {
+		w.block.max[j], w.block.sum[j] = kernel.SoftmaxBlock(w.scores[j*kv.PageTokens:(j+1)*kv.PageTokens], t.c.Scale, t.c.Softcap)
+	}
+	clear(w.block.out[place*t.group*t.layer.Size : (place+n)*t.group*t.layer.Size])
+}
+
+// weigh adds the weighted values at n slots from slot on, at places from at on, for some rows.
+func (t *attendTask) weigh(w *attendWorker, place, rows int, values []byte, slot, at, n int) {
+	j, size := place*t.group, t.layer.Size
+	t.x.Cache.Format.Weigh(w.block.out[j*size:(j+rows*t.group)*size], w.scores[j*kv.PageTokens:(j+rows*t.group)*kv.PageTokens],
+		rows*t.group, values, slot, slot+n, at, size)
+}

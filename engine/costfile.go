@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"grove/compute"
+	"grove/internal/kernel"
+	"grove/internal/machine"
+)
+
+// CostPath names the file in the user's cache directory that keeps the cost of this engine's steps: by
+// the model's weights, the processor, the threads, the kernels and the cache type.
+func (e *Engine) CostPath() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("engine: no cache directory: %w", err)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%x\n%s\n%d\n%s\n%s\n%v\n", e.model.Info().Identity, machine.CPU(), e.threads,
+		kernel.Implementation(), compute.NumericsVersion, e.cache.Config().Type)
+	return filepath.Join(dir, "grove", fmt.Sprintf("cost-%x.json", h.Sum(nil)[:12])), nil
+}
+
+// SaveCost writes the cost as it stands now, corrections and all, to [Engine.CostPath]: under another name
+// first, so that readers find the old file or all of the new.
+func (e *Engine) SaveCost() (path string, err error) {
+	path, err = e.CostPath()
+	if err != nil {
+		return "", err
+	}
+	e.mu.Lock()
+	text, err := json.MarshalIndent(e.cost, "", "\t")
+	e.mu.Unlock()
+	if err != nil {
+		return "", fmt.Errorf("engine: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", fmt.Errorf("engine: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "cost-*.tmp")
+	if err != nil {
+		return "", fmt.Errorf("engine: %w", err)
+	}
+	_, err = f.Write(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return "", fmt.Errorf("engine: %w", err)
+	}
+	return path, nil
+}
+
+// loadCost takes over what an earlier run stored. A file that is missing or makes no sense counts as none:
+// the cost is a measurement, and can be made again.
+func (e *Engine) loadCost() {
+	path, err := e.CostPath()
+	if err != nil {
+		return
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || len(text) > 1<<16 {
+		return
+	}
+	c := new(Cost)
+	if json.Unmarshal(text, c) == nil && c.valid() {
+		e.cost = c
+	}
+}
+
+// valid reports whether a cost that was read can be computed with.
+func (c *Cost) valid() bool {
+	if len(c.Rows) == 0 || len(c.Correction) != len(c.Rows) || !(Curve{c.Rows, c.Layers}).valid() ||
+		!c.Depth.valid() || !c.Head.valid() || !sane(c.Expert) {
+		return false
+	}
+	for _, v := range c.Correction {
+		if !sane(v) || v == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (c Curve) valid() bool {
+	if len(c.X) != len(c.Y) {
+		return false
+	}
+	for i := range c.X {
+		if c.X[i] < 1 || i > 0 && c.X[i] <= c.X[i-1] || !sane(c.Y[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sane(v float64) bool { return v >= 0 && v <= math.MaxFloat32 }

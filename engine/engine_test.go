@@ -1,0 +1,235 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"grove/compute"
+	"grove/engine"
+	"grove/forest"
+	"grove/internal/par"
+	"grove/model"
+	"grove/modeltest"
+	"grove/sample"
+	"grove/tensor"
+	"grove/token"
+)
+
+func newEngine(t *testing.T, c engine.Config) *engine.Engine {
+	t.Helper()
+	pool := par.New(1)
+	t.Cleanup(pool.Close)
+	m, err := model.Open(modeltest.Spec{Context: 300}.File(t), pool, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(m, pool, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func sequence(t *testing.T, e *engine.Engine) *engine.Sequence {
+	t.Helper()
+	s, err := e.NewSequence(sample.Params{Temperature: 1, Seed: 9}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func text(n int) []token.ID {
+	ids := make([]token.ID, n)
+	for i := range ids {
+		ids[i] = token.ID((i*17 + 5) % 48)
+	}
+	return ids
+}
+
+// draw draws n tokens behind a text that is appended in the given parts.
+func draw(t *testing.T, s *engine.Sequence, n int, parts ...[]token.ID) (got []sample.Choice) {
+	t.Helper()
+	for _, ids := range parts {
+		if err := s.Append(t.Context(), ids); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range n {
+		c, err := s.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, c)
+	}
+	return got
+}
+
+// TestAppendInParts expects the same draws whether a text comes at once, in parts, or as tokens that
+// the model drew itself.
+func TestAppendInParts(t *testing.T) {
+	ids := text(140)
+	want := draw(t, sequence(t, newEngine(t, engine.Config{})), 20, ids)
+	for _, parts := range [][][]token.ID{
+		{ids[:1], ids[1:]}, {ids[:64], nil, ids[64:128], ids[128:]}, {ids[:139], ids[139:]},
+	} {
+		if got := draw(t, sequence(t, newEngine(t, engine.Config{Chunk: 9})), 20, parts...); !slices.Equal(got, want) {
+			t.Errorf("in %d parts: %v, want %v", len(parts), got, want)
+		}
+	}
+	e := newEngine(t, engine.Config{Seqs: 2})
+	drawn := slices.Clone(ids)
+	for _, c := range want[:7] {
+		drawn = append(drawn, c.ID)
+	}
+	if got := draw(t, sequence(t, e), 13, drawn); !slices.Equal(got, want[7:]) {
+		t.Errorf("behind drawn tokens: %v, want %v", got, want[7:])
+	}
+	s := sequence(t, e)
+	if got := draw(t, s, 20, ids); !slices.Equal(got, want) || s.Reused() != 128 || s.Len() != 160 {
+		t.Errorf("%d of %d tokens reused while another sequence holds them: %v, want %v", s.Reused(), s.Len(), got, want)
+	}
+}
+
+// TestInterleave draws from sequences in turns.
+func TestInterleave(t *testing.T) {
+	e := newEngine(t, engine.Config{Seqs: 3})
+	var seqs []*engine.Sequence
+	var want, got [3][]sample.Choice
+	for i := range want {
+		want[i] = draw(t, sequence(t, newEngine(t, engine.Config{})), 15, text(30 + 40*i)[i:])
+		seqs = append(seqs, sequence(t, e))
+		draw(t, seqs[i], 0, text(30 + 40*i)[i:])
+	}
+	for range 15 {
+		for i, s := range seqs {
+			got[i] = append(got[i], draw(t, s, 1)...)
+		}
+	}
+	for i := range want {
+		if !slices.Equal(want[i], got[i]) {
+			t.Errorf("sequence %d: %v, want %v", i, got[i], want[i])
+		}
+	}
+}
+
+func expect(t *testing.T, err error, want string, is error) {
+	t.Helper()
+	if err == nil || err.Error() != want || is != nil && !errors.Is(err, is) {
+		t.Errorf("%v; want %s", err, want)
+	}
+}
+
+// countdown is a context that is cancelled when it has been asked n times.
+type countdown struct {
+	context.Context
+	n int
+}
+
+func (c *countdown) Err() error {
+	if c.n--; c.n < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestGoOn expects a sequence whose Append or Next was cancelled to go on where it was.
+func TestGoOn(t *testing.T) {
+	ids := text(100)
+	want := draw(t, sequence(t, newEngine(t, engine.Config{})), 5, ids)
+	for n := range 20 {
+		s := sequence(t, newEngine(t, engine.Config{Chunk: 20}))
+		ctx := &countdown{t.Context(), n}
+		err := s.Append(ctx, ids)
+		var got []sample.Choice
+		for len(got) < len(want) {
+			var c sample.Choice
+			if err == nil {
+				if c, err = s.Next(ctx); err == nil {
+					got = append(got, c)
+				}
+			}
+			if err != nil {
+				if !errors.Is(err, context.Canceled) || ctx.n >= 0 {
+					t.Fatalf("cancelled after %d layers: %v", n, err)
+				}
+				ctx.n, err = math.MaxInt, nil
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("cancelled after %d layers: %v, want %v", n, got, want)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	e := newEngine(t, engine.Config{Context: 20})
+	s := sequence(t, e)
+	_, err := s.Next(t.Context())
+	expect(t, err, "engine: drawing a token of an empty text", nil)
+	expect(t, s.Append(t.Context(), text(21)), "engine: 21 tokens do not fit: the context is full of 20 tokens", engine.ErrContext)
+	draw(t, s, 0, text(18))
+	expect(t, s.Append(t.Context(), text(3)), "engine: 21 tokens do not fit: the context is full of 20 tokens", engine.ErrContext)
+	if s.Len() != 18 {
+		t.Errorf("%d tokens after a refusal, want 18", s.Len())
+	}
+	draw(t, s, 2)
+	_, err = s.Next(t.Context())
+	expect(t, err, "engine: 20 tokens: the context is full", engine.ErrContext)
+
+	_, err = e.NewSequence(sample.Params{}, 0)
+	expect(t, err, "engine: 1 sequences: too many sequences are open", engine.ErrBusy)
+	_, err = e.NewSequence(sample.Params{TopK: -1}, 0)
+	expect(t, err, "sample: top-k is -1; it must be 0 (off) or more", nil)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := sequence(t, e)
+	expect(t, s.Close(), "forest: sequence -1: sequence is not open", forest.ErrSeq)
+	_, err = e.NewSequence(sample.Params{}, 0)
+	expect(t, err, "engine: 1 sequences: too many sequences are open", engine.ErrBusy)
+	draw(t, other, 1, text(3))
+
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fresh := sequence(t, e)
+	if err := fresh.Close(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, fresh.Append(t.Context(), text(1)), "forest: sequence -1: sequence is not open", forest.ErrSeq)
+	other = sequence(t, e)
+	draw(t, other, 1, text(3))
+	expect(t, other.Append(t.Context(), []token.ID{48}), "compute: token id 48 at index 4 is out of range: the vocabulary has 48", nil)
+}
+
+// TestModelErrors expects a model that gives NaN to end a text, and the engine to go on.
+func TestModelErrors(t *testing.T) {
+	file := modeltest.Spec{Type: tensor.F32}.File(t)
+	v, _ := file.Tensor("token_embd.weight")
+	copy(v.Data[4*64*7:], []byte{0, 0, 0xc0, 0x7f}) // token 7
+	pool := par.New(2)
+	defer pool.Close()
+	m, err := model.Open(file, pool, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(m, pool, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s := sequence(t, e)
+		draw(t, s, 0, []token.ID{1, 2, 3})
+		if err := s.Append(t.Context(), []token.ID{4, 7, 5}); !errors.Is(err, compute.ErrNotFinite) {
+			t.Errorf("a token without an embedding: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	draw(t, sequence(t, e), 0, []token.ID{1, 2, 3})
+}

@@ -1,0 +1,126 @@
+package kernel
+
+import (
+	"grove/quant"
+	"grove/tensor"
+)
+
+// A blockLayout says how the blocks of a quantised type are packed and multiplied. A packed matrix
+// is [groups][blocks of a row] packed blocks; each holds one block of 16 outputs in the bytes that
+// these take in the file.
+type blockLayout struct {
+	t     tensor.Type
+	elems int // of a block
+	size  int // of a block of the file in bytes
+
+	// parts cut a block, once it is in the kernels' order; of each part the packed block holds one
+	// unit of every output in turn.
+	parts []blockPart
+}
+
+// A blockPart is bytes of a block that are interleaved unit by unit.
+type blockPart struct{ bytes, unit int }
+
+// maxBlock is the bytes of the largest block of a file.
+const maxBlock = quant.Q6_KBytes
+
+// blockFormat is the format of a quantised type, l without its sizes.
+func blockFormat(l blockLayout) *Format {
+	l.elems, l.size, _ = l.t.Block()
+	f := &Format{Type: l.t, Quantized: true, BlockK: l.elems, Group: lanes}
+	f.PackedSize = func(out, k int) int { return f.groups(out) * (k / l.elems) * l.packed() }
+	f.Pack = func(dst, src []byte, out, k, g0, g1 int) {
+		f.checkPack(dst, src, out, k, g0, g1)
+		nb := k / l.elems
+		row := nb * l.size
+		for gb := g0 * nb; gb < g1*nb; gb++ {
+			g, b := gb/nb, gb%nb
+			n := min(lanes, out-g*lanes)
+			from := src[g*lanes*row+b*l.size:][:(n-1)*row+l.size]
+			l.pack(dst[gb*l.packed():][:l.packed()], from, row, n)
+		}
+	}
+	f.MatMul = func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+		f.checkMatMul(dst, stride, w, out, k, g0, g1, x)
+		if x.N > 0 {
+			mulBlocks(&l, dst, stride, w, out, k, g0, g1, x)
+		}
+	}
+	f.Row = func(dst []float32, w []byte, out, k, o int) {
+		f.checkRow(dst, w, out, k, o)
+		nb := k / l.elems
+		var block [maxBlock]byte
+		for b := range nb {
+			l.unpack(block[:l.size], w[(o/lanes*nb+b)*l.packed():][:l.packed()], o%lanes)
+			l.values(dst[b*l.elems:][:l.elems], block[:l.size])
+		}
+	}
+	return f
+}
+
+// packed returns the bytes of a packed block.
+func (l *blockLayout) packed() int { return lanes * l.size }
+
+// pack writes a packed block. The blocks of n outputs lie row bytes apart in src; the others become
+// zero.
+func (l *blockLayout) pack(dst, src []byte, row, n int) {
+	var blocks [lanes * maxBlock]byte
+	for j := range n {
+		l.reorder(blocks[j*l.size:][:l.size], src[j*row:][:l.size])
+	}
+	at := 0
+	for _, p := range l.parts {
+		end := at + p.bytes
+		interleave(dst[lanes*at:lanes*end], blocks[at:(n-1)*l.size+end], l.size, p.bytes, p.unit)
+		at = end
+	}
+}
+
+// unpack writes the file's block of output j of a packed block.
+func (l *blockLayout) unpack(block, packed []byte, j int) {
+	var own [maxBlock]byte
+	at := 0
+	for _, p := range l.parts {
+		for end := at + p.bytes; at < end; at += p.unit {
+			copy(own[at:at+p.unit], packed[lanes*at+j*p.unit:])
+		}
+	}
+	l.restore(block, own[:l.size])
+}
+
+// reorder brings a block of the file into the kernels' order; restore is its inverse.
+func (l *blockLayout) reorder(dst, src []byte) {
+	switch l.t {
+	case tensor.Q4_K:
+		swapQ4_K(dst, src)
+	case tensor.Q6_K:
+		reorderQ6_K(dst, src)
+	default:
+		copy(dst, src)
+	}
+}
+
+func (l *blockLayout) restore(dst, src []byte) {
+	switch l.t {
+	case tensor.Q4_K:
+		swapQ4_K(dst, src)
+	case tensor.Q6_K:
+		restoreQ6_K(dst, src)
+	default:
+		copy(dst, src)
+	}
+}
+
+// mulBlocksGo is the product over packed blocks by the specification.
+func mulBlocksGo(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+	nb := k / l.elems
+	var block [maxBlock]byte
+	clearOutputs(dst, stride, min(g0*lanes, out), min(g1*lanes, out), x.N)
+	for gb := g0 * nb; gb < g1*nb; gb++ {
+		g, b := gb/nb, gb%nb
+		for j := range min(lanes, out-g*lanes) {
+			l.unpack(block[:l.size], w[gb*l.packed():][:l.packed()], j)
+			l.dot(dst[g*lanes+j:], stride, block[:l.size], b*l.elems/QBlock, k/QBlock, x)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package grove
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"grove/engine"
+)
+
+// Cost is the seconds of a step on this machine by its shape; see [engine.Cost].
+type Cost = engine.Cost
+
+// Tune measures what steps cost on this machine, in less than three seconds for any model, and stores it in
+// the user's cache directory for the next time that this file is opened here. It returns the cost and the
+// file that keeps it.
+func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
+	c, err := m.engine.Tune(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	path, err := m.engine.SaveCost()
+	return c, path, err
+}
+
+// WriteCost writes a cost as a table: the time of steps of several sizes at several depths, all rows with
+// logits, and as multiples of a step of one row.
+func WriteCost(w io.Writer, c *Cost) error {
+	fmt.Fprintf(w, "| rows | depth | T ms | T/T(1) |\n|---|---|---|---|\n")
+	one := c.Seconds(engine.Shape{Rows: 1, Logits: 1})
+	for _, depth := range []int{0, 1024, 4096} {
+		for _, rows := range c.Rows {
+			s := c.Seconds(engine.Shape{Rows: rows, Depth: depth, Logits: rows})
+			if _, err := fmt.Fprintf(w, "| %d | %d | %.2f | %.2f |\n", rows, depth, 1e3*s, s/one); err != nil {
+				return err
+			}
+		}
+	}
+	if c.Expert > 0 {
+		fmt.Fprintf(w, "\neach expert that a layer's rows touch: %.3f ms\n", 1e3*c.Expert)
+	}
+	return nil
+}
