@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"grove"
 	"grove/engine"
 	"grove/gguf"
 	"grove/internal/par"
@@ -56,15 +57,22 @@ func openFile(path string, f *gguf.File, o Options) (*Model, error) {
 		o.Threads = par.Threads()
 	}
 	m := &Model{Path: path, file: f, pool: par.New(o.Threads)}
-	var err error
-	if m.model, err = model.Open(f, m.pool, model.Options{NoRepack: o.NoRepack}); err == nil {
-		m.engine, err = engine.New(m.model, m.pool, engine.Config{Context: o.Context, CacheType: o.CacheType, Chunk: o.Rows})
-	}
-	if err != nil {
+	if err := m.load(o); err != nil {
 		m.Close()
 		return nil, err
 	}
 	return m, nil
+}
+
+func (m *Model) load(o Options) (err error) {
+	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack}); err != nil {
+		return err
+	}
+	m.engine, err = engine.New(m.model, m.pool, engine.Config{Context: o.Context, CacheType: o.CacheType, Chunk: o.Rows})
+	if err != nil {
+		return &grove.OptionError{Err: err}
+	}
+	return nil
 }
 
 // Close stops the model's threads and unmaps its file.

@@ -15,7 +15,7 @@ import (
 
 const (
 	testLayers  = 4
-	testContext = 40
+	testContext = 100
 	testSlots   = 128
 	testMax     = 24 // rows of a step
 )
@@ -84,9 +84,21 @@ func (w *walk) bury(s *modelSeq, gone func(n *modelNode) bool) {
 	}
 }
 
+// upTo draws evenly from 0 to n-1: rapid's own numbers are mostly small, and walks stay near the trunk.
+func upTo(t *rapid.T, n int, label string) int {
+	v := 0
+	for range 8 {
+		v *= 2
+		if rapid.Bool().Draw(t, label) {
+			v++
+		}
+	}
+	return v * n / 256
+}
+
 func (w *walk) newSeq(t *rapid.T) {
 	if len(w.seqs) == 4 {
-		t.Skip("enough sequences")
+		return
 	}
 	s := w.f.NewSeq()
 	for _, o := range w.seqs {
@@ -99,31 +111,38 @@ func (w *walk) newSeq(t *rapid.T) {
 
 func (w *walk) pickSeq(t *rapid.T) *modelSeq {
 	if len(w.seqs) == 0 {
-		t.Skip("no sequence")
+		w.newSeq(t)
 	}
-	return rapid.SampledFrom(w.seqs).Draw(t, "seq")
+	return w.seqs[upTo(t, len(w.seqs), "seq")]
 }
 
-// pickNode returns a live node of s, late ones preferred, or nil for the trunk.
+// pickNode returns a live node of s, mostly the last, or nil for the trunk.
 func pickNode(t *rapid.T, s *modelSeq) (*modelNode, Node) {
-	at := len(s.nodes) - rapid.IntRange(0, len(s.nodes)).Draw(t, "node back")
-	if at == len(s.nodes) {
+	if len(s.nodes) == 0 || upTo(t, 8, "trunk") == 0 {
 		return nil, Trunk
 	}
-	return s.nodes[at], s.nodes[at].node
+	n := s.nodes[len(s.nodes)-1]
+	if upTo(t, 3, "node") == 0 {
+		n = s.nodes[upTo(t, len(s.nodes), "node")]
+	}
+	return n, n.node
 }
 
 // grow adds a new row, sensible or not, and expects it to be refused exactly where the rules say.
 func (w *walk) grow(t *rapid.T) {
 	s := w.pickSeq(t)
 	parent, handle := pickNode(t, s)
-	r := Row{Seq: s.seq, Parent: handle, Block: max(0, rapid.IntRange(-3, 2).Draw(t, "block"))}
-	r.To = max(0, rapid.IntRange(-6, testLayers+1).Draw(t, "to"))
-	if rapid.IntRange(0, 5).Draw(t, "skips") == 0 {
-		r.Skip = r.Skip.With(rapid.IntRange(0, testLayers-1).Draw(t, "skip"))
+	r := Row{Seq: s.seq, Parent: handle, Block: max(0, upTo(t, 16, "block")-13)}
+	if upTo(t, 4, "stops") == 0 {
+		r.To = upTo(t, testLayers+2, "to")
+	} else if parent != nil {
+		r.To = parent.reached
 	}
-	if rapid.IntRange(0, 9).Draw(t, "shifts") == 0 {
-		r.Shift = rapid.IntRange(-testContext, testContext).Draw(t, "shift")
+	if upTo(t, 8, "skips") == 0 {
+		r.Skip = r.Skip.With(upTo(t, testLayers, "skip"))
+	}
+	if upTo(t, 8, "shifts") == 0 {
+		r.Shift = upTo(t, 2*testContext, "shift") - testContext
 	}
 	n := &modelNode{parent: parent, index: s.trunk, ran: map[int]bool{}, reached: r.To, block: r.Block > 0}
 	if r.To == 0 {
@@ -172,16 +191,21 @@ func (w *walk) live() (n int) {
 // resume takes a node further, sensible or not.
 func (w *walk) resume(t *rapid.T) {
 	s := w.pickSeq(t)
-	n, handle := pickNode(t, s)
-	if n == nil || n.reached == testLayers && rapid.Bool().Draw(t, "another") {
-		t.Skip("no node")
+	short := slices.DeleteFunc(slices.Clone(s.nodes), func(n *modelNode) bool { return n.reached == testLayers || n.block && n.index%2 == 0 })
+	if len(short) == 0 {
+		return
 	}
-	r := Row{Seq: s.seq, Resume: handle, From: n.reached, To: rapid.IntRange(1, testLayers).Draw(t, "to"), Block: 1}
-	if rapid.IntRange(0, 5).Draw(t, "wrong") == 0 {
+	n := short[0]
+	if upTo(t, 2, "later") == 0 {
+		n = short[upTo(t, len(short), "node")]
+	}
+	handle := n.node
+	r := Row{Seq: s.seq, Resume: handle, From: n.reached, To: n.reached + upTo(t, testLayers-n.reached+1, "layers"), Block: 1}
+	if upTo(t, 8, "wrong") == 0 {
 		r.From--
 	}
-	if rapid.IntRange(0, 5).Draw(t, "skips") == 0 {
-		r.Skip = r.Skip.With(rapid.IntRange(0, testLayers-1).Draw(t, "skip"))
+	if upTo(t, 4, "skips") == 0 {
+		r.Skip = r.Skip.With(upTo(t, testLayers, "skip"))
 	}
 	ok := len(w.rows) < testMax && r.From == n.reached && r.From < r.To && !n.block && (n.parent == nil || n.parent.reached >= r.To)
 	for _, o := range w.rows {
@@ -227,12 +251,14 @@ func (w *walk) abort(*rapid.T) {
 	w.rows = nil
 }
 
-// commit runs between steps, as its callers do.
+// commit may come before the step is run, but for the rows of the step itself.
 func (w *walk) commit(t *rapid.T) {
 	s := w.pickSeq(t)
-	w.reset(t)
 	n, handle := pickNode(t, s)
 	path, ok := n.path(), true
+	if slices.ContainsFunc(w.rows, func(r *modelRow) bool { return slices.Contains(path, r.node) }) {
+		w.reset(t)
+	}
 	for _, p := range path {
 		ok = ok && p.complete()
 	}
@@ -262,7 +288,7 @@ func (w *walk) drop(t *rapid.T) {
 
 func (w *walk) truncate(t *rapid.T) {
 	s := w.pickSeq(t)
-	n := rapid.IntRange(-1, s.trunk+1).Draw(t, "length")
+	n := upTo(t, s.trunk+3, "length") - 1
 	ok := n >= 0 && n <= s.trunk
 	if err := w.f.Truncate(s.seq, n); (err == nil) != ok {
 		t.Fatalf("Truncate to %d of %d: %v", n, s.trunk, err)
@@ -275,7 +301,7 @@ func (w *walk) truncate(t *rapid.T) {
 
 func (w *walk) extend(t *rapid.T) {
 	s := w.pickSeq(t)
-	n := rapid.IntRange(-1, 5).Draw(t, "tokens")
+	n := upTo(t, 62, "tokens") - 1
 	ok := n >= 0 && s.trunk+n <= testContext && len(s.nodes) == 0
 	if err := w.f.Extend(s.seq, n); (err == nil) != ok {
 		t.Fatalf("Extend %d by %d: %v", s.trunk, n, err)
@@ -438,11 +464,27 @@ func TestAgainstModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := &walk{f: f, step: f.NewStep(testMax)}
-		t.Repeat(map[string]func(*rapid.T){
-			"": w.check, "new": w.newSeq, "close": w.closeSeq, "reset": w.reset, "abort": w.abort, "commit": w.commit,
-			"drop": w.drop, "truncate": w.truncate, "extend": w.extend, "resume": w.resume,
-			"grow": w.grow, "grow 2": w.grow, "grow 3": w.grow, "grow 4": w.grow, "grow 5": w.grow, "grow 6": w.grow,
-		})
+		for _, n := range []int{58, 0} {
+			w.newSeq(t)
+			w.seqs[len(w.seqs)-1].trunk = n
+			if err := f.Extend(w.seqs[len(w.seqs)-1].seq, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		actions := []func(*rapid.T){
+			w.newSeq, w.closeSeq, w.abort, w.reset, w.reset, w.commit, w.commit, w.drop, w.drop, w.truncate, w.extend,
+			w.resume, w.resume, w.resume, w.resume,
+		}
+		for range 60 {
+			if a := upTo(t, 2*len(actions), "action"); a < len(actions) {
+				actions[a](t)
+			} else {
+				for range upTo(t, 8, "rows") {
+					w.grow(t)
+				}
+			}
+			w.check(t)
+		}
 		for _, s := range slices.Clone(w.seqs) {
 			if err := f.CloseSeq(s.seq); err != nil {
 				t.Fatal(err)
@@ -716,5 +758,52 @@ func TestRunsOfPath(t *testing.T) {
 	want := []Run{{Slot: 37, Index: 37, N: 27}, {Slot: 64, Index: 64, N: 64}, {Slot: 128, Index: 128, N: 9}}
 	if d := cmp.Diff(want, step.Visible(nil, 99, 0)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestResume takes nodes further: one whose parent is committed meanwhile, and one past a skipped layer.
+func TestResume(t *testing.T) {
+	f, err := New(4, 30, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := f.NewSeq()
+	step := f.NewStep(8)
+	add := func(r Row) Node {
+		t.Helper()
+		n, err := step.Add(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	parent := add(Row{})
+	child := add(Row{Parent: parent, To: 2})
+	step.Reset()
+	add(Row{Resume: child, From: 2})
+	if err := f.Commit(s, parent); err != nil {
+		t.Fatal(err)
+	}
+	step.Abort()
+	if path, err := f.Path(s, child); err != nil || len(path) != 1 {
+		t.Errorf("the path behind the committed parent is %v, %v", path, err)
+	}
+	if _, err := f.Committable(s, child); err == nil {
+		t.Error("an aborted resume is complete")
+	}
+	add(Row{Resume: child, From: 2, Skip: LayerRange(2, 3)})
+	step.Reset()
+	add(Row{Parent: child})
+	if step.Plain() {
+		t.Error("a step below a skipped layer is plain")
+	}
+	for l, want := range []int{2, 2, 1, 2} {
+		n := 0
+		for _, r := range step.Visible(nil, 0, l) {
+			n += int(r.N)
+		}
+		if n != want {
+			t.Errorf("layer %d: %d nodes are visible, want %d", l, n, want)
+		}
 	}
 }

@@ -614,14 +614,9 @@ func TestTruncateFull(t *testing.T) {
 	b := newBook(t, c) // 2 pages
 	x := b.open("")
 	b.must(x, story(0, 0, 64))
-	s, err := b.k.Fork(x.seq, forest.Trunk)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y := &text{seq: s, ids: slices.Clone(x.ids), content: slices.Clone(x.content), start: x.start}
-	b.texts = append(b.texts, y)
+	y := b.fork(x)
 	b.must(x, story(0, 64, 74))
-	err = b.truncate(y, 30)
+	err := b.truncate(y, 30)
 	if want := "kv: a page for the last of 30 tokens: cache is full"; !errors.Is(err, ErrFull) || err.Error() != want {
 		t.Errorf("Truncate: %v; want %s", err, want)
 	}
@@ -689,35 +684,80 @@ func TestWindow(t *testing.T) {
 	b.finish()
 }
 
-// TestWindowRecall cuts back to pages that nobody but a fork holds, and to private ones.
+// fork opens a text that begins as x does.
+func (b *book) fork(x *text) *text {
+	b.t.Helper()
+	s, err := b.k.Fork(x.seq, forest.Trunk)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	y := &text{seq: s, ids: slices.Clone(x.ids), content: slices.Clone(x.content), start: x.start}
+	b.texts = append(b.texts, y)
+	return y
+}
+
+// TestWindowRecall cuts back to pages behind the window that somebody has kept.
 func TestWindowRecall(t *testing.T) {
 	b := newBook(t, small)
 	x := b.open("")
 	b.must(x, story(0, 0, 128))
-	s, err := b.k.Fork(x.seq, forest.Trunk)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y := &text{seq: s, ids: slices.Clone(x.ids), content: slices.Clone(x.content), start: x.start}
-	b.texts = append(b.texts, y)
+	b.fork(x)
 	b.must(x, story(0, 128, 250))
 	if d := cmp.Diff([]int{4, 4}, b.used()); d != "" {
 		t.Errorf("pages in use (-want +got):\n%s", d)
 	}
 	if err := b.truncate(x, 127); err != nil {
-		t.Errorf("Truncate: %v", err)
+		t.Errorf("Truncate to the pages of a fork: %v", err)
 	}
 	b.check()
 	b.finish()
 
 	b = newBook(t, small)
 	x = b.open("")
+	b.must(x, story(0, 0, 128))
+	if err := b.truncate(x, 64); err != nil {
+		t.Fatal(err)
+	}
+	b.must(x, story(1, 64, 250))
+	if err := b.truncate(x, 127); err != nil {
+		t.Errorf("Truncate to idle pages: %v", err)
+	}
+	b.check() // they are those of the second story
+	b.finish()
+
+	b = newBook(t, small)
+	x, y := b.open(""), b.open("")
 	if err := b.say(x, story(0, 0, 10), true); err != nil {
 		t.Fatal(err)
 	}
-	b.must(x, story(0, 10, 250))
+	b.must(x, story(0, 10, 150))
+	b.must(y, story(0, 0, 66)) // the same tokens, but not the same keys
 	if err := b.truncate(x, 127); !errors.Is(err, ErrPassed) {
-		t.Errorf("Truncate to private pages behind the window: %v", err)
+		t.Errorf("Truncate to private pages: %v", err)
+	}
+	b.check()
+	b.finish()
+}
+
+// TestWindowRecallFull cuts back to an idle page, the only one there is, and into one that is shared.
+func TestWindowRecallFull(t *testing.T) {
+	c := small
+	c.Layers, c.Seqs = c.Layers[1:], 1 // 5 pages
+	b := newBook(t, c)
+	x := b.open("")
+	b.must(x, story(0, 0, 128))
+	b.must(b.fork(x), story(0, 128, 140))
+	b.must(x, story(1, 128, 256))
+	b.fork(x)
+	if n := b.k.groups[0].pool.available(); n != 1 {
+		t.Fatalf("%d pages are available, want 1", n)
+	}
+	if err := b.truncate(x, 100); !errors.Is(err, ErrFull) {
+		t.Errorf("Truncate: %v", err)
+	}
+	b.check()
+	if err := b.truncate(x, 128); err != nil { // no page of its own
+		t.Errorf("Truncate: %v", err)
 	}
 	b.check()
 	b.finish()

@@ -1,0 +1,271 @@
+package model_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"grove/gguf"
+	"grove/internal/par"
+	"grove/model"
+	"grove/modeltest"
+	"grove/tensor"
+)
+
+// parts is the content of a model's file, to be spoilt.
+type parts struct {
+	metadata []gguf.KV
+	tensors  []tensor.View
+}
+
+// set replaces or adds a key.
+func set[T gguf.Basic](key string, value T) func(*parts) { return setValue(key, gguf.Of(value)) }
+
+func setValue(key string, value gguf.Value) func(*parts) {
+	return func(p *parts) {
+		for i := range p.metadata {
+			if p.metadata[i].Key == key {
+				p.metadata[i].Value = value
+				return
+			}
+		}
+		p.metadata = append(p.metadata, gguf.KV{Key: key, Value: value})
+	}
+}
+
+func both(changes ...func(*parts)) func(*parts) {
+	return func(p *parts) {
+		for _, c := range changes {
+			c(p)
+		}
+	}
+}
+
+func without(key string) func(*parts) {
+	return func(p *parts) {
+		p.metadata = slices.DeleteFunc(p.metadata, func(kv gguf.KV) bool { return kv.Key == key })
+	}
+}
+
+func withoutTensor(name string) func(*parts) {
+	return func(p *parts) {
+		p.tensors = slices.DeleteFunc(p.tensors, func(v tensor.View) bool { return v.Name == name })
+	}
+}
+
+// setTensor replaces a tensor by zeros of another type and shape, or adds one.
+func setTensor(name string, t tensor.Type, shape ...int) func(*parts) {
+	return func(p *parts) {
+		withoutTensor(name)(p)
+		v := tensor.View{Name: name, Type: t, Shape: shape}
+		n, _ := t.RowBytes(v.Elems())
+		v.Data = make([]byte, n)
+		p.tensors = append(p.tensors, v)
+	}
+}
+
+func open(t *testing.T, spec modeltest.Spec, change func(*parts)) (model.Model, error) {
+	t.Helper()
+	var p parts
+	p.metadata, p.tensors = spec.Parts(t)
+	change(&p)
+	var b bytes.Buffer
+	if err := gguf.Write(&b, p.metadata, p.tensors); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Parse(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := par.New(1)
+	t.Cleanup(pool.Close)
+	return model.Open(f, pool, model.Options{})
+}
+
+var (
+	llama  = modeltest.Spec{}
+	gemma3 = modeltest.Spec{Arch: "gemma3"}
+	qwen   = modeltest.Spec{Arch: "qwen3moe"}
+)
+
+// TestRefusals spoils one thing of a file and expects the message that names it.
+func TestRefusals(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	tests := []struct {
+		name   string
+		spec   modeltest.Spec
+		change func(*parts)
+		want   string
+	}{
+		{"no architecture", llama, without("general.architecture"), "model: general.architecture is missing"},
+		{"unknown architecture", llama, set("general.architecture", "gpt-oss"),
+			`model: architecture "gpt-oss" is not supported; supported: gemma3, llama, qwen3moe`},
+		{"architecture of another kind", llama, set("general.architecture", uint32(7)), `key "general.architecture": want a string, found uint32`},
+
+		{"no layers", llama, set("llama.block_count", uint32(0)), "model: llama.block_count is 0; 1 to 128 make sense"},
+		{"too many layers", llama, set("llama.block_count", uint32(129)), "model: llama.block_count is 129; 1 to 128 make sense"},
+		{"layers missing", llama, without("llama.block_count"), "model: llama.block_count is missing"},
+		{"layers negative", llama, set("llama.block_count", int32(-1)), `key "llama.block_count": -1 is out of range`},
+		{"layers that the file lacks", llama, set("llama.block_count", uint32(4)), `model: tensor "blk.3.attn_norm.weight" is missing`},
+		{"width 0", llama, set("llama.embedding_length", uint32(0)), "model: llama.embedding_length is 0; 1 to 1048576 make sense"},
+		{"another width", llama, set("llama.embedding_length", uint32(96)),
+			`model: tensor "token_embd.weight" has shape [48 64]; the hyper-parameters ask for [48 96]`},
+		{"inner width missing", llama, without("llama.feed_forward_length"), "model: llama.feed_forward_length is missing"},
+
+		{"no heads", llama, set("llama.attention.head_count", uint32(0)), "model: llama.attention.head_count is 0; 1 to 4096 make sense"},
+		{"2^32-1 heads", llama, set("llama.attention.head_count", uint32(math.MaxUint32)),
+			"model: llama.attention.head_count is 4294967295; 1 to 4096 make sense"},
+		{"no heads of keys", llama, set("llama.attention.head_count_kv", uint32(0)), "model: llama.attention.head_count_kv is 0; 1 to 4096 make sense"},
+		{"more heads of keys than heads", llama, set("llama.attention.head_count_kv", uint32(8)),
+			"model: llama.attention.head_count_kv is 8, which does not share out 4 heads"},
+		{"heads of keys that do not divide", llama, set("llama.attention.head_count_kv", uint32(3)),
+			"model: llama.attention.head_count_kv is 3, which does not share out 4 heads"},
+		{"head size 0", llama, set("llama.attention.key_length", uint32(0)), "model: llama.attention.key_length is 0; 1 to 4096 make sense"},
+		{"values of another size", llama, set("llama.attention.value_length", uint32(16)),
+			"model: llama.attention.value_length is 16 and keys have 32: different lengths are not supported"},
+		{"heads a key for each layer", llama, setValue("llama.attention.head_count", gguf.ArrayOf([]uint32{4, 4, 4})),
+			`key "llama.attention.head_count": want an integer, found [3]uint32`},
+
+		{"context 0", llama, set("llama.context_length", uint32(0)), "model: llama.context_length is 0; 1 to 16777216 make sense"},
+		{"context 2^31", llama, set("llama.context_length", uint32(1<<31)), "model: llama.context_length is 2147483648; 1 to 16777216 make sense"},
+		{"context 2^63", llama, set("llama.context_length", uint64(1<<63)), `key "llama.context_length": 9223372036854775808 is out of range`},
+		{"epsilon NaN", llama, set("llama.attention.layer_norm_rms_epsilon", nan), "model: llama.attention.layer_norm_rms_epsilon is NaN"},
+		{"epsilon negative", llama, set("llama.attention.layer_norm_rms_epsilon", float32(-1)),
+			"model: llama.attention.layer_norm_rms_epsilon is -1; 0 to 1 make sense"},
+		{"epsilon too large", llama, set("llama.attention.layer_norm_rms_epsilon", 1e300),
+			"model: llama.attention.layer_norm_rms_epsilon is 1e+300; 0 to 1 make sense"},
+
+		{"rope base NaN", llama, set("llama.rope.freq_base", nan), "model: llama.rope.freq_base is NaN"},
+		{"rope base infinite", llama, set("llama.rope.freq_base", inf), "model: llama.rope.freq_base is +Inf"},
+		{"rope base 0", llama, set("llama.rope.freq_base", float32(0)), "model: rope base 0 is not a positive number"},
+		{"rope base of another kind", llama, set("llama.rope.freq_base", uint32(10000)), `key "llama.rope.freq_base": want a float, found uint32`},
+		{"rope base of windows", gemma3, set("gemma3.rope.freq_base_swa", nan), "model: gemma3.rope.freq_base_swa is NaN"},
+		{"odd rope dimensions", llama, set("llama.rope.dimension_count", uint32(31)), "model: rope dimension count 31 is not a positive even number"},
+		{"rope dimensions beyond the head", llama, set("llama.rope.dimension_count", uint32(34)),
+			"model: llama.rope.dimension_count is 34; 1 to 32 make sense"},
+		{"unknown rope scaling", llama, set("llama.rope.scaling.type", "longrope"),
+			`model: rope scaling "longrope" is not supported; linear, yarn and llama3 are`},
+		{"rope scaling by 0", llama, both(set("llama.rope.scaling.type", "linear"), set("llama.rope.scaling.factor", float32(0))),
+			"model: rope scaling factor 0 is not a positive number"},
+		{"rope factors of another length", llama, setTensor("rope_freqs.weight", tensor.F32, 15),
+			`model: tensor "rope_freqs.weight" has shape [15]; the hyper-parameters ask for [16]`},
+		{"rope factors of 0", llama, setTensor("rope_freqs.weight", tensor.F32, 16), "model: rope factor 0 is 0, not a positive number"},
+
+		{"more experts used than there are", qwen, set("qwen3moe.expert_used_count", uint32(7)),
+			"model: qwen3moe.expert_used_count is 7 and there are 6 experts"},
+		{"no experts used", qwen, set("qwen3moe.expert_used_count", uint32(0)), "model: qwen3moe.expert_used_count is 0; 1 to 4096 make sense"},
+		{"experts used missing", qwen, without("qwen3moe.expert_used_count"), "model: qwen3moe.expert_used_count is missing"},
+		{"a mixture without experts", qwen, without("qwen3moe.expert_count"), "model: qwen3moe.expert_count is 0 or missing"},
+		{"too many experts", qwen, set("qwen3moe.expert_count", uint32(5000)), "model: qwen3moe.expert_count is 5000; 0 to 4096 make sense"},
+		{"another number of experts", qwen, set("qwen3moe.expert_count", uint32(8)),
+			`model: tensor "blk.0.ffn_gate_inp.weight" has shape [6 64]; the hyper-parameters ask for [8 64]`},
+		{"experts' width missing", qwen, without("qwen3moe.expert_feed_forward_length"), "model: qwen3moe.expert_feed_forward_length is missing"},
+		{"window 0", gemma3, set("gemma3.attention.sliding_window", uint32(0)), "model: gemma3.attention.sliding_window is 0; 1 to 16777216 make sense"},
+		{"window missing", gemma3, without("gemma3.attention.sliding_window"), "model: gemma3.attention.sliding_window is missing"},
+
+		{"more tokens than embeddings", llama, setValue("tokenizer.ggml.tokens", gguf.ArrayOf(make([]string, 49))),
+			"model: the vocabulary has 49 tokens and the embedding table 48 rows"},
+		{"no embeddings", llama, withoutTensor("token_embd.weight"), `model: tensor "token_embd.weight" is missing or not a matrix`},
+		{"embeddings that are no matrix", llama, setTensor("token_embd.weight", tensor.F32, 48*64),
+			`model: tensor "token_embd.weight" is missing or not a matrix`},
+		{"no final norm", llama, withoutTensor("output_norm.weight"), `model: tensor "output_norm.weight" is missing`},
+		{"no matrix", llama, withoutTensor("blk.1.attn_v.weight"), `model: tensor "blk.1.attn_v.weight" is missing`},
+		{"a transposed matrix", llama, setTensor("blk.1.attn_q.weight", tensor.F32, 64, 128),
+			`model: tensor "blk.1.attn_q.weight" has shape [64 128]; the hyper-parameters ask for [128 64]`},
+		{"a matrix as norm", llama, setTensor("blk.2.ffn_norm.weight", tensor.F32, 64, 1),
+			`model: tensor "blk.2.ffn_norm.weight" has shape [64 1]; the hyper-parameters ask for [64]`},
+		{"a bias of another length", llama, setTensor("blk.0.attn_k.bias", tensor.F32, 32),
+			`model: tensor "blk.0.attn_k.bias" has shape [32]; the hyper-parameters ask for [64]`},
+		{"type without a kernel", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_up.weight", tensor.Q5_K, 256, 256),
+			`model: tensor "blk.0.ffn_up.weight" has type Q5_K, which has no kernel`},
+		{"integers as weights", llama, setTensor("blk.0.ffn_up.weight", tensor.I32, 64, 64),
+			`model: tensor "blk.0.ffn_up.weight" has type I32, which has no kernel`},
+		{"type of a norm", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_norm.weight", tensor.Q5_K, 256),
+			`model: tensor "blk.0.ffn_norm.weight": quant: type Q5_K is not supported`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := open(t, tt.spec, tt.change)
+			if m != nil || err == nil {
+				t.Fatalf("opened as %v, %v; want %s", m, err, tt.want)
+			}
+			var load *model.LoadError
+			var format *gguf.FormatError
+			switch {
+			case errors.As(err, &load) && err.Error() == tt.want:
+			case errors.As(err, &format) && format.Msg == tt.want:
+			default:
+				t.Errorf("%T: %v; want %s", err, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestAccepted holds what files may leave out, or say in other ways.
+func TestAccepted(t *testing.T) {
+	tests := []struct {
+		name   string
+		spec   modeltest.Spec
+		change func(*parts)
+		check  func(i *model.Info) bool
+	}{
+		{"heads of keys missing", modeltest.Spec{KVHeads: 4}, without("llama.attention.head_count_kv"),
+			func(i *model.Info) bool { return i.Layers[2].KVHeads == 4 }},
+		{"head sizes missing", modeltest.Spec{Size: 16}, both(without("llama.attention.key_length"), without("llama.attention.value_length"),
+			without("llama.rope.dimension_count")), func(i *model.Info) bool { return i.Layers[0].Size == 16 }},
+		{"hyper-parameters as uint64", llama, set("llama.context_length", uint64(77)), func(i *model.Info) bool { return i.Context == 77 }},
+		{"no token list", llama, without("tokenizer.ggml.tokens"), func(i *model.Info) bool { return i.Vocabulary == 48 }},
+		{"scaling none", llama, both(set("llama.rope.scaling.type", "none"), set("llama.rope.scaling.factor", float32(0))),
+			func(i *model.Info) bool { return true }},
+		{"windows", modeltest.Spec{Arch: "gemma3", Layers: 7}, set("gemma3.attention.sliding_window", uint32(9)), func(i *model.Info) bool {
+			return i.Layers[4].Window == 9 && i.Layers[5].Window == 0 && i.Layers[6].Window == 9
+		}},
+		{"biases", llama, setTensor("blk.0.attn_k.bias", tensor.F16, 64), func(i *model.Info) bool { return true }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := open(t, tt.spec, tt.change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !tt.check(m.Info()) {
+				t.Errorf("%+v", m.Info())
+			}
+		})
+	}
+}
+
+// TestIdentity expects caches to be told apart by whatever decides the bytes of keys.
+func TestIdentity(t *testing.T) {
+	seen := map[string]string{}
+	for name, f := range map[string]func() (model.Model, error){
+		"plain":    func() (model.Model, error) { return open(t, llama, func(*parts) {}) },
+		"seed":     func() (model.Model, error) { return open(t, modeltest.Spec{Seed: 1}, func(*parts) {}) },
+		"type":     func() (model.Model, error) { return open(t, modeltest.Spec{Type: tensor.Q8_0}, func(*parts) {}) },
+		"rotation": func() (model.Model, error) { return open(t, llama, set("llama.rope.freq_base", float32(5000))) },
+	} {
+		m, err := f()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, taken := seen[m.Info().Identity]; taken {
+			t.Errorf("%s and %s have one identity", name, other)
+		}
+		seen[m.Info().Identity] = name
+	}
+	m, err := open(t, llama, func(*parts) {})
+	if err != nil || seen[m.Info().Identity] != "plain" {
+		t.Error("the same file has two identities")
+	}
+}
+
+func TestRegisterTwice(t *testing.T) {
+	defer func() {
+		if got := recover(); got != "model: architecture llama is registered twice" {
+			t.Errorf("Register panicked with %v", got)
+		}
+	}()
+	model.Register("llama", nil)
+}
