@@ -138,9 +138,9 @@ func (c *countdown) Err() error {
 
 // TestGoOn expects a sequence whose Append or Next was cancelled to go on where it was.
 func TestGoOn(t *testing.T) {
-	ids := text(100)
-	want := draw(t, sequence(t, newEngine(t, engine.Config{})), 5, ids)
-	for n := range 20 {
+	ids := text(50)
+	want := draw(t, sequence(t, newEngine(t, engine.Config{})), 3, ids)
+	for n := range 16 {
 		s := sequence(t, newEngine(t, engine.Config{Chunk: 20}))
 		ctx := &countdown{t.Context(), n}
 		err := s.Append(ctx, ids)

@@ -224,6 +224,9 @@ func (l *Loader) Shape() Shape {
 		Heads:  l.Count("attention.head_count", 1, maxHeads),
 		Eps:    float32(l.FloatOr("attention.layer_norm_rms_epsilon", 1e-5)),
 	}
+	if !(s.Eps >= 0 && s.Eps <= 1) {
+		l.fail("%s is %v; 0 to 1 make sense", l.key("attention.layer_norm_rms_epsilon"), s.Eps)
+	}
 	s.KVHeads = l.CountOr("attention.head_count_kv", s.Heads, 1, maxHeads)
 	if s.KVHeads > 0 && (s.KVHeads > s.Heads || s.Heads%s.KVHeads != 0) {
 		l.fail("%s is %d, which does not share out %d heads", l.key("attention.head_count_kv"), s.KVHeads, s.Heads)

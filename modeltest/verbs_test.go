@@ -29,8 +29,8 @@ type naiveNode struct {
 // what a row behind the trunk or a node gives with plain decoding of the tokens that should be there.
 func TestVerbs(t *testing.T) {
 	for _, s := range []subject{
-		{Spec{}, tensor.F16},
-		{Spec{Arch: "gemma3", Type: tensor.Q8_0, Layers: 6, Window: 70}, tensor.Q8_0},
+		{Spec{}, tensor.F16, false},
+		{Spec{Arch: "gemma3", Type: tensor.Q8_0, Layers: 6, Window: 70}, tensor.Q8_0, false},
 	} {
 		t.Run(s.String(), func(t *testing.T) {
 			file := s.spec.File(t)
