@@ -181,38 +181,51 @@ func (s *Sequence) flush(ctx context.Context) error {
 
 // step computes and commits a path of tokens, and keeps the logits behind it if they are wanted.
 func (s *Sequence) step(ctx context.Context, ids []token.ID, logits bool) error {
-	e := s.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	wanted := 0
+	if logits {
+		wanted = 1
+	}
+	end, err := s.e.path(ctx, s.seq, ids, wanted)
+	if err != nil {
+		return err
+	}
+	if logits {
+		copy(s.logits, s.e.exec.Result(len(ids)-1).Logits)
+	}
+	return s.e.cache.Commit(s.seq, end)
+}
+
+// path computes tokens behind the trunk of a sequence, the last few of which want logits, and returns the
+// node of the last. The caller holds the lock. On error nothing of it is left.
+func (e *Engine) path(ctx context.Context, seq forest.Seq, ids []token.ID, logits int) (forest.Node, error) {
 	x := e.exec
-	parent := forest.Trunk
+	end := forest.Trunk
 	for i, id := range ids {
-		last := i == len(ids)-1
-		node, err := x.Step.Add(forest.Row{Seq: s.seq, Parent: parent, ID: id, Want: forest.Want{Logits: last && logits}})
+		node, err := x.Step.Add(forest.Row{Seq: seq, Parent: end, ID: id, Want: forest.Want{Logits: i >= len(ids)-logits}})
 		if err != nil {
 			x.Step.Abort()
-			return err
+			return end, err
 		}
-		parent = node
+		end = node
 	}
-	shape := Shape{Rows: len(ids), Depth: e.cache.Forest.Len(s.seq)}
-	if logits {
-		shape.Logits = 1
-	}
+	shape := Shape{Rows: len(ids), Depth: e.cache.Forest.Len(seq), Logits: logits}
 	start := time.Now()
-	if err := mmap.Catch(func() error { return x.Run(ctx, e.model.Forward) }); err != nil {
+	err := mmap.Catch(func() error { return x.Run(ctx, e.model.Forward) })
+	if check := e.model.Info().Check; err == nil && check != nil {
+		err = check()
+	}
+	if err != nil {
 		x.Step.Abort()
-		return err
+		return end, err
 	}
 	x.Step.Reset()
 	if e.cost != nil {
 		shape.Experts = x.Touched()
 		e.cost.Observe(shape, time.Since(start).Seconds())
 	}
-	if logits {
-		copy(s.logits, x.Result(len(ids)-1).Logits)
-	}
-	return e.cache.Commit(s.seq, parent)
+	return end, nil
 }
 
 // Next draws the token behind the text, appends it, and returns it. The token is computed by the call

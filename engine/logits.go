@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"grove/forest"
-	"grove/internal/mmap"
 	"grove/sample"
 	"grove/token"
 )
@@ -49,23 +47,12 @@ func (s *Sequence) rows(ctx context.Context, ids []token.ID, dst []float32) erro
 	e := s.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x := e.exec
-	parent := forest.Trunk
-	for _, id := range ids {
-		node, err := x.Step.Add(forest.Row{Seq: s.seq, Parent: parent, ID: id, Want: forest.Want{Logits: true}})
-		if err != nil {
-			x.Step.Abort()
-			return err
-		}
-		parent = node
-	}
-	if err := mmap.Catch(func() error { return x.Run(ctx, e.model.Forward) }); err != nil {
-		x.Step.Abort()
+	end, err := e.path(ctx, s.seq, ids, len(ids))
+	if err != nil {
 		return err
 	}
-	x.Step.Reset()
 	for i := range ids {
-		copy(dst[i*e.vocab:(i+1)*e.vocab], x.Result(i).Logits)
+		copy(dst[i*e.vocab:(i+1)*e.vocab], e.exec.Result(i).Logits)
 	}
-	return e.cache.Commit(s.seq, parent)
+	return e.cache.Commit(s.seq, end)
 }

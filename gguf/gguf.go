@@ -76,6 +76,18 @@ func (f *File) Close() error {
 	return first
 }
 
+// Check returns an error where a file has become shorter since it was opened; see [mmap.Map.Check].
+func (f *File) Check() error {
+	for i := range f.parts {
+		if m := f.parts[i].mapping; m != nil {
+			if err := m.Check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Release tells the system that the bytes b, of a tensor of this file, are not needed soon: they
 // stop counting as memory and are read again when touched.
 func (f *File) Release(b []byte) {

@@ -25,6 +25,10 @@ type Info struct {
 	Identity   string // decides the bytes of keys: weights, rotary settings
 	Bytes      int    // of weights in memory
 
+	// Check, where it is not nil, is to be called after a step: weights are read where they are mapped, and
+	// it returns an error where the file has shrunk.
+	Check func() error
+
 	Params      int         // weights of all matrices
 	Type        tensor.Type // of most of these
 	TableBytes  int         // of Bytes, an embedding table that is looked up and not multiplied
@@ -89,7 +93,13 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
 	l.info.Bytes = l.weights.Bytes()
+	if o.NoRepack {
+		l.info.Check = f.Check
+	}
 	return m, nil
 }
 

@@ -13,6 +13,7 @@ import (
 // use of the data.
 type Map struct {
 	path string
+	file *os.File // open as long as the map is, to ask for its size
 	data []byte
 }
 
@@ -24,7 +25,15 @@ func Open(path string) (*Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	m, err := mapFile(path, f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func mapFile(path string, f *os.File) (*Map, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -36,7 +45,7 @@ func Open(path string) (*Map, error) {
 	if size != int64(int(size)) {
 		return nil, fmt.Errorf("%s: %d bytes do not fit the address space", path, size)
 	}
-	m := &Map{path: path}
+	m := &Map{path: path, file: f}
 	if size > 0 { // a mapping cannot be empty
 		if m.data, err = load(f, int(size)); err != nil {
 			return nil, &os.PathError{Op: "map", Path: path, Err: err}
@@ -50,6 +59,16 @@ func Open(path string) (*Map, error) {
 // follow changes that others make to the file. Where the file has shrunk, reading them faults: see
 // [Catch].
 func (m *Map) Data() []byte { return m.data }
+
+// Check returns a [*FaultError] where the file has become shorter than it was. Reading what is gone
+// faults, except for the rest of the last page, which reads as zeros: so who has read in place checks
+// afterwards. It allocates nothing.
+func (m *Map) Check() error {
+	if size, ok := sizeOf(m.file); ok && size < int64(len(m.data)) {
+		return &FaultError{Path: m.path, Offset: size}
+	}
+	return nil
+}
 
 // Release tells the system that the whole pages inside b, a part of Data, are not needed soon, so
 // that they stop counting as this process's memory. The bytes stay valid and are read from the file
@@ -68,6 +87,10 @@ func (m *Map) Release(b []byte) {
 
 // Close unmaps the file; its data must not be touched any more. A second call does nothing.
 func (m *Map) Close() error {
+	if m.file != nil {
+		m.file.Close()
+		m.file = nil
+	}
 	data := m.data
 	if data == nil {
 		return nil

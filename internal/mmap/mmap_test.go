@@ -134,3 +134,18 @@ func TestCatchPasses(t *testing.T) {
 		})
 	}
 }
+
+// TestCheck finds a file that has shrunk within its last page, where reading does not fault.
+func TestCheck(t *testing.T) {
+	m, path, _ := sample(t, 100)
+	if err := m.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 40); err != nil {
+		t.Fatal(err)
+	}
+	var fault *FaultError
+	if err := m.Check(); runtime.GOOS != "windows" && (!errors.As(err, &fault) || fault.Offset != 40) {
+		t.Errorf("got %v, want a fault at byte 40", err)
+	}
+}

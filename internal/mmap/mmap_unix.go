@@ -15,3 +15,15 @@ func load(f *os.File, size int) ([]byte, error) {
 func unload(data []byte) error { return unix.Munmap(data) }
 
 func release(pages []byte) { _ = unix.Madvise(pages, unix.MADV_DONTNEED) }
+
+// sizeOf returns the size that an open file has now.
+func sizeOf(f *os.File) (size int64, ok bool) {
+	if f == nil {
+		return 0, false
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return 0, false
+	}
+	return st.Size, true
+}
