@@ -36,14 +36,6 @@ func answerOf(g *grove.Generation) (a answer, err error) {
 	return a, nil
 }
 
-func (a answer) text() string {
-	var b strings.Builder
-	for _, t := range a.Tokens {
-		b.WriteString(t.Text)
-	}
-	return b.String()
-}
-
 // generate computes an answer that must succeed.
 func generate(t testing.TB, m *grove.Model, r grove.Request) (answer, grove.Stats) {
 	t.Helper()

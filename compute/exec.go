@@ -69,6 +69,7 @@ type Exec struct {
 	ropes        []ropeTable
 
 	rowTask      rowTask
+	products     []Buf // what Linears returns
 	linearTask   linearTask
 	expertTask   expertTask
 	routing      Routing
@@ -91,6 +92,7 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 		stream:        make([]float32, maxRows*width), active: make([]int32, 0, maxRows),
 		runEnd: make([]int32, 0, maxRows), outputs: make([]int32, 0, maxRows), results: make([]Result, maxRows),
 	}
+	x.products = make([]Buf, 0, maxProjections)
 	x.packs = make([][]byte, pool.Threads())
 	x.attendTask.init(x)
 	return x

@@ -2,28 +2,101 @@ package compute
 
 import "grove/internal/kernel"
 
+// Projection is a matrix product that a layer does: the matrix, and a bias where it has one.
+type Projection struct {
+	Matrix *Matrix
+	Bias   Vector
+}
+
+// maxProjections is how many matrices one pass of the threads can multiply.
+const maxProjections = 3
+
 // Linear returns the products of each row with the matrix, plus the bias where there is one (N1).
-func (x *Exec) Linear(m *Matrix, a Buf, bias Vector) Buf {
-	dst := x.alloc(a.rows, m.out)
-	x.multiply(m, a, dst, bias)
+func (x *Exec) Linear(p Projection, a Buf) Buf {
+	dst := x.alloc(a.rows, p.Matrix.out)
+	x.linearTask.begin(x, a)
+	x.linearTask.add(p, dst)
+	x.linearTask.run()
 	return dst
 }
 
-// multiply runs a matrix product, groups of outputs shared out among the threads (N3).
-func (x *Exec) multiply(m *Matrix, a, dst Buf, bias Vector) {
-	if a.width != m.k {
+// Linears returns the products of each row with at most three matrices, in one pass of the threads. The
+// slice is valid until the next call.
+func (x *Exec) Linears(ps []Projection, a Buf) []Buf {
+	x.linearTask.begin(x, a)
+	x.products = x.products[:0]
+	for _, p := range ps {
+		dst := x.alloc(a.rows, p.Matrix.out)
+		x.products = append(x.products, dst)
+		x.linearTask.add(p, dst)
+	}
+	x.linearTask.run()
+	return x.products
+}
+
+// linearTask is some matrix products with the same rows; an item is a chunk of groups of outputs of one of
+// them, so that groups are shared out among the threads (N3).
+type linearTask struct {
+	x     *Exec
+	a     Buf
+	rows  kernel.Rows
+	parts [maxProjections]linearPart
+	n     int // parts
+}
+
+// linearPart is one product of a linearTask.
+type linearPart struct {
+	Projection
+	dst          Buf
+	chunk, items int
+}
+
+func (t *linearTask) begin(x *Exec, a Buf) {
+	t.x, t.a, t.n = x, a, 0
+	t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
+}
+
+func (t *linearTask) add(p Projection, dst Buf) {
+	m := p.Matrix
+	if t.a.width != m.k {
 		panic("compute: a product of rows and a matrix of different widths")
 	}
-	t := &x.linearTask
-	*t = linearTask{m: m, dst: dst, bias: bias.f, packs: x.packs}
 	if m.format.Quantized {
-		t.rows = *x.quantize(a)
-	} else {
-		t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
+		t.rows = *t.x.quantize(t.a)
 	}
 	groups := groupsOf(m)
-	t.chunk = chunkOf(groups, a.rows*m.k*m.format.Group, x.pool.Threads())
-	x.pool.Run((groups+t.chunk-1)/t.chunk, t)
+	chunk := chunkOf(groups, t.a.rows*m.k*m.format.Group, t.x.pool.Threads())
+	t.parts[t.n] = linearPart{Projection: p, dst: dst, chunk: chunk, items: (groups + chunk - 1) / chunk}
+	t.n++
+}
+
+func (t *linearTask) run() {
+	items := 0
+	for i := range t.n {
+		items += t.parts[i].items
+	}
+	t.x.pool.Run(items, t)
+}
+
+// Do implements [par.Task].
+func (t *linearTask) Do(worker, item int) {
+	i := 0
+	for item >= t.parts[i].items {
+		item -= t.parts[i].items
+		i++
+	}
+	p := &t.parts[i]
+	m := p.Matrix
+	first := item * p.chunk
+	end := min(first+p.chunk, groupsOf(m))
+	m.multiply(p.dst.f, p.dst.width, 0, first, end, &t.rows, &t.x.packs[worker])
+	if p.Bias.f == nil {
+		return
+	}
+	lo, hi := first*m.format.Group, min(end*m.format.Group, m.out)
+	for r := range p.dst.rows {
+		kernel.Add(p.dst.row(r)[lo:hi], p.Bias.f[lo:hi])
+	}
 }
 
 // chunkOf cuts groups that cost work multiply-adds each into items: few enough to be cheap to hand
@@ -31,34 +104,10 @@ func (x *Exec) multiply(m *Matrix, a, dst Buf, bias Vector) {
 func chunkOf(groups, work, threads int) int {
 	const (
 		inline   = 1 << 15 // multiply-adds that one thread does before another could begin
-		itemWork = 1 << 16
+		itemWork = 1 << 15
 	)
 	if threads == 1 || groups*work < inline {
 		return groups
 	}
 	return min(max(1, itemWork/work), max(1, groups/(threads*4)))
-}
-
-// linearTask is one matrix product; an item is chunk groups of outputs.
-type linearTask struct {
-	m     *Matrix
-	rows  kernel.Rows
-	dst   Buf
-	bias  []float32
-	chunk int
-	packs [][]byte // scratch, by worker
-}
-
-func (t *linearTask) Do(worker, item int) {
-	m := t.m
-	first := item * t.chunk
-	end := min(first+t.chunk, groupsOf(m))
-	m.multiply(t.dst.f, t.dst.width, 0, first, end, &t.rows, &t.packs[worker])
-	if t.bias == nil {
-		return
-	}
-	lo, hi := first*m.format.Group, min(end*m.format.Group, m.out)
-	for r := range t.dst.rows {
-		kernel.Add(t.dst.row(r)[lo:hi], t.bias[lo:hi])
-	}
 }

@@ -10,10 +10,10 @@ import (
 // Attention is the attention block of a decoder: projections, optional norms of queries and keys, and
 // rotation.
 type Attention struct {
-	Q, K, V, Out              *compute.Matrix
-	QBias, KBias, VBias, Bias compute.Vector // optional
-	QNorm, KNorm              compute.Vector // optional, of one head
-	Rope                      *compute.Rope
+	QKV          []compute.Projection // queries, keys, values
+	Out          compute.Projection
+	QNorm, KNorm compute.Vector // optional, of one head
+	Rope         *compute.Rope
 
 	shape Shape
 	scale float32
@@ -24,11 +24,12 @@ type Attention struct {
 func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	q, k := s.Heads*s.Size, s.KVHeads*s.Size
+	project := func(t string, out, in int) compute.Projection {
+		return compute.Projection{Matrix: l.Matrix(name(t+".weight"), out, in), Bias: l.VectorIf(name(t+".bias"), out)}
+	}
 	return Attention{
-		Q: l.Matrix(name("attn_q.weight"), q, s.Width), QBias: l.VectorIf(name("attn_q.bias"), q),
-		K: l.Matrix(name("attn_k.weight"), k, s.Width), KBias: l.VectorIf(name("attn_k.bias"), k),
-		V: l.Matrix(name("attn_v.weight"), k, s.Width), VBias: l.VectorIf(name("attn_v.bias"), k),
-		Out: l.Matrix(name("attn_output.weight"), s.Width, q), Bias: l.VectorIf(name("attn_output.bias"), s.Width),
+		QKV:   []compute.Projection{project("attn_q", q, s.Width), project("attn_k", k, s.Width), project("attn_v", k, s.Width)},
+		Out:   project("attn_output", s.Width, q),
 		QNorm: l.VectorIf(name("attn_q_norm.weight"), s.Size), KNorm: l.VectorIf(name("attn_k_norm.weight"), s.Size),
 		Rope: rope, shape: s, layer: layer, scale: float32(1 / math.Sqrt(float64(s.Size))),
 	}
@@ -37,7 +38,8 @@ func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
 // Forward returns the block's addition to the stream; h is the normed stream.
 func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	s := &a.shape
-	q, k, v := x.Linear(a.Q, h, a.QBias), x.Linear(a.K, h, a.KBias), x.Linear(a.V, h, a.VBias)
+	qkv := x.Linears(a.QKV, h)
+	q, k, v := qkv[0], qkv[1], qkv[2]
 	if a.QNorm.Len() > 0 {
 		q = x.NormHeads(q, s.Heads, a.QNorm, s.Eps)
 	}
@@ -46,47 +48,54 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	}
 	q, k = x.Rope(q, s.Heads, a.Rope), x.Rope(k, s.KVHeads, a.Rope)
 	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.scale}, q, k, v)
-	return x.Linear(a.Out, o, a.Bias)
+	return x.Linear(a.Out, o)
 }
 
 // SetScale replaces the factor on the products of queries and keys, 1/sqrt(size) otherwise.
 func (a *Attention) SetScale(scale float32) { a.scale = scale }
 
 // MLP is a gated feed-forward block.
-type MLP struct{ Gate, Up, Down *compute.Matrix }
+type MLP struct {
+	GateUp []compute.Projection
+	Down   compute.Projection
+}
 
 // MLP loads the block of a layer.
 func (l *Loader) MLP(s Shape, layer int) MLP {
-	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	project := func(t string, out, in int) compute.Projection {
+		return compute.Projection{Matrix: l.Matrix(fmt.Sprintf("blk.%d.%s.weight", layer, t), out, in)}
+	}
 	return MLP{
-		Gate: l.Matrix(name("ffn_gate.weight"), s.FFN, s.Width),
-		Up:   l.Matrix(name("ffn_up.weight"), s.FFN, s.Width),
-		Down: l.Matrix(name("ffn_down.weight"), s.Width, s.FFN),
+		GateUp: []compute.Projection{project("ffn_gate", s.FFN, s.Width), project("ffn_up", s.FFN, s.Width)},
+		Down:   project("ffn_down", s.Width, s.FFN),
 	}
 }
 
 // Silu returns the block's addition with SiLU as the gate.
 func (m *MLP) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
-	return x.Linear(m.Down, x.SiluMul(x.Linear(m.Gate, h, compute.Vector{}), x.Linear(m.Up, h, compute.Vector{})), compute.Vector{})
+	p := x.Linears(m.GateUp, h)
+	return x.Linear(m.Down, x.SiluMul(p[0], p[1]))
 }
 
 // Gelu returns the block's addition with GELU as the gate.
 func (m *MLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
-	return x.Linear(m.Down, x.GeluMul(x.Linear(m.Gate, h, compute.Vector{}), x.Linear(m.Up, h, compute.Vector{})), compute.Vector{})
+	p := x.Linears(m.GateUp, h)
+	return x.Linear(m.Down, x.GeluMul(p[0], p[1]))
 }
 
 // Experts is a mixture of gated feed-forward blocks: each row goes to the Used best, weighed by the
 // softmax of their router logits, scaled to sum to 1.
 type Experts struct {
-	Router, Gate, Up, Down *compute.Matrix
-	Used                   int
+	Router         compute.Projection
+	Gate, Up, Down *compute.Matrix
+	Used           int
 }
 
 // Experts loads the mixture of a layer, whose experts have ffn inner values.
 func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	e := Experts{
-		Router: l.Matrix(name("ffn_gate_inp.weight"), s.Experts, s.Width),
+		Router: compute.Projection{Matrix: l.Matrix(name("ffn_gate_inp.weight"), s.Experts, s.Width)},
 		Gate:   l.Stack(name("ffn_gate_exps.weight"), s.Experts, ffn, s.Width),
 		Up:     l.Stack(name("ffn_up_exps.weight"), s.Experts, ffn, s.Width),
 		Down:   l.Stack(name("ffn_down_exps.weight"), s.Experts, s.Width, ffn),
@@ -99,7 +108,7 @@ func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
 
 // Forward returns the mixture's addition to the stream.
 func (e *Experts) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
-	r := x.Route(x.Linear(e.Router, h, compute.Vector{}), e.Used)
+	r := x.Route(x.Linear(e.Router, h), e.Used)
 	in := x.Experts(h, r)
 	mid := x.SiluMul(x.LinearExperts(e.Gate, in, r), x.LinearExperts(e.Up, in, r))
 	return x.MixExperts(x.LinearExperts(e.Down, mid, r), r)
