@@ -116,7 +116,7 @@ func (x *Exec) LinearExperts(m *Matrix, a Buf, r *Routing) Buf {
 		t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
 	}
 	groups := groupsOf(m)
-	t.chunk = chunkOf(groups, m.k*m.format.Group, x.pool.Threads())
+	t.chunk = chunkOf(m, max(1, a.rows/max(1, len(r.busy))), x.pool.Threads())
 	t.chunks = (groups + t.chunk - 1) / t.chunk
 	t.slices = grow(x.expertSlices, x.pool.Threads())
 	x.expertSlices = t.slices

@@ -65,7 +65,7 @@ func (t *linearTask) add(p Projection, dst Buf) {
 		t.rows = *t.x.quantize(t.a)
 	}
 	groups := groupsOf(m)
-	chunk := chunkOf(groups, t.a.rows*m.k*m.format.Group, t.x.pool.Threads())
+	chunk := chunkOf(m, t.a.rows, t.x.pool.Threads())
 	t.parts[t.n] = linearPart{Projection: p, dst: dst, chunk: chunk, items: (groups + chunk - 1) / chunk}
 	t.n++
 }
@@ -99,15 +99,17 @@ func (t *linearTask) Do(worker, item int) {
 	}
 }
 
-// chunkOf cuts groups that cost work multiply-adds each into items: few enough to be cheap to hand
-// out, many enough that a thread which is held up does not hold up the rest.
-func chunkOf(groups, work, threads int) int {
+// chunkOf cuts a product of some rows into items of some groups of outputs: as long as they can be, for the
+// weights stream from memory and every start of an item breaks the stream; four for each thread, so that one
+// that is held up does not hold up the rest.
+func chunkOf(m *Matrix, rows, threads int) int {
 	const (
-		inline   = 1 << 15 // multiply-adds that one thread does before another could begin
-		itemWork = 1 << 15
+		inline         = 1 << 15 // multiply-adds that one thread does before another could begin
+		itemsPerThread = 4
 	)
-	if threads == 1 || groups*work < inline {
+	groups := groupsOf(m)
+	if threads == 1 || groups*rows*m.k*m.format.Group < inline {
 		return groups
 	}
-	return min(max(1, itemWork/work), max(1, groups/(threads*4)))
+	return max(1, groups/(threads*itemsPerThread))
 }

@@ -13,9 +13,10 @@ type blockLayout struct {
 	elems int // of a block
 	size  int // of a block of the file in bytes
 
-	// parts cut a block, once it is in the kernels' order; of each part the packed block holds one
-	// unit of every output in turn.
-	parts []blockPart
+	// parts cut a block; of each part the packed block holds one unit of every output in turn. Where
+	// reordered is set, the block is brought into the kernels' order before that.
+	parts     []blockPart
+	reordered bool
 }
 
 // A blockPart is bytes of a block that are interleaved unit by unit.
@@ -33,11 +34,12 @@ func blockFormat(l blockLayout) *Format {
 		f.checkPack(dst, src, out, k, g0, g1)
 		nb := k / l.elems
 		row := nb * l.size
+		var room [lanes * maxBlock]byte
 		for gb := g0 * nb; gb < g1*nb; gb++ {
 			g, b := gb/nb, gb%nb
 			n := min(lanes, out-g*lanes)
 			from := src[g*lanes*row+b*l.size:][:(n-1)*row+l.size]
-			l.pack(dst[gb*l.packed():][:l.packed()], from, row, n)
+			l.pack(dst[gb*l.packed():][:l.packed()], from, row, &room)
 		}
 	}
 	f.MatMul = func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
@@ -61,53 +63,54 @@ func blockFormat(l blockLayout) *Format {
 // packed returns the bytes of a packed block.
 func (l *blockLayout) packed() int { return lanes * l.size }
 
-// pack writes a packed block. The blocks of n outputs lie row bytes apart in src; the others become
-// zero.
-func (l *blockLayout) pack(dst, src []byte, row, n int) {
-	var blocks [lanes * maxBlock]byte
-	for j := range n {
-		l.reorder(blocks[j*l.size:][:l.size], src[j*row:][:l.size])
+// pack writes a packed block. The blocks of up to 16 outputs lie row bytes apart in src; the outputs that
+// it lacks become zero. room holds reordered blocks.
+func (l *blockLayout) pack(dst, src []byte, row int, room *[lanes * maxBlock]byte) {
+	if l.reordered {
+		n := 0
+		for ; n*row < len(src); n++ {
+			l.reorder(room[n*l.size:][:l.size], src[n*row:][:l.size])
+		}
+		src, row = room[:n*l.size], l.size
 	}
 	at := 0
 	for _, p := range l.parts {
 		end := at + p.bytes
-		interleave(dst[lanes*at:lanes*end], blocks[at:(n-1)*l.size+end], l.size, p.bytes, p.unit)
+		interleave(dst[lanes*at:lanes*end], src[at:len(src)-l.size+end], row, p.bytes, p.unit)
 		at = end
 	}
 }
 
 // unpack writes the file's block of output j of a packed block.
 func (l *blockLayout) unpack(block, packed []byte, j int) {
-	var own [maxBlock]byte
 	at := 0
 	for _, p := range l.parts {
 		for end := at + p.bytes; at < end; at += p.unit {
-			copy(own[at:at+p.unit], packed[lanes*at+j*p.unit:])
+			copy(block[at:at+p.unit], packed[lanes*at+j*p.unit:])
 		}
 	}
-	l.restore(block, own[:l.size])
-}
-
-// reorder brings a block of the file into the kernels' order; restore is its inverse.
-func (l *blockLayout) reorder(dst, src []byte) {
-	switch l.t {
-	case tensor.Q4_K:
-		swapQ4_K(dst, src)
-	case tensor.Q6_K:
-		reorderQ6_K(dst, src)
-	default:
-		copy(dst, src)
+	if l.reordered {
+		var own [maxBlock]byte
+		copy(own[:], block)
+		l.restore(block, own[:l.size])
 	}
 }
 
-func (l *blockLayout) restore(dst, src []byte) {
-	switch l.t {
-	case tensor.Q4_K:
+// reorder brings a block of the file into the kernels' order.
+func (l *blockLayout) reorder(dst, src []byte) {
+	if l.t == tensor.Q4_K {
 		swapQ4_K(dst, src)
-	case tensor.Q6_K:
+	} else {
+		reorderQ6_K(dst, src)
+	}
+}
+
+// restore is the inverse of reorder.
+func (l *blockLayout) restore(dst, src []byte) {
+	if l.t == tensor.Q4_K {
+		swapQ4_K(dst, src)
+	} else {
 		restoreQ6_K(dst, src)
-	default:
-		copy(dst, src)
 	}
 }
 

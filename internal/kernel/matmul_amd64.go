@@ -2,7 +2,10 @@
 
 package kernel
 
-import "grove/tensor"
+import (
+	"grove/quant"
+	"grove/tensor"
+)
 
 //go:generate go -C _asm run ./matmul -out ../z_matmul_amd64.s -stubs ../z_matmul_amd64.go -pkg kernel
 
@@ -15,7 +18,7 @@ func mulFloat(t tensor.Type, elem int, dst []float32, stride int, w []byte, out,
 }
 
 func mulBlocks(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
-	if !useAVX2 || k == 0 || l.t != tensor.Q8_0 {
+	if !useAVX2 || k == 0 {
 		mulBlocksGo(l, dst, stride, w, out, k, g0, g1, x)
 		return
 	}
@@ -40,22 +43,32 @@ func stream(b []byte) uint64 {
 }
 
 const (
-	tileRows   = 6         // rows of the largest tile
-	cacheBytes = 512 << 10 // of weights that stay in the second-level cache while rows stream by
+	maxTileRows = 8
+	cacheBytes  = 512 << 10 // of weights that stay in the second-level cache while rows stream by
 )
+
+// tileRows returns the rows of the largest tile of a type.
+func tileRows(t tensor.Type) int {
+	switch t {
+	case tensor.Q4_0, tensor.Q4_K, tensor.Q6_K:
+		return maxTileRows
+	default:
+		return 6
+	}
+}
 
 // mulAVX2 multiplies tile by tile: of all rows, evenly sized, by one group after another. Groups
 // are taken in runs that fit a cache, so that many rows read weights from memory once.
 func mulAVX2(t tensor.Type, size int, dst []float32, stride int, w []byte, out, g0, g1 int, x *Rows) {
-	run := max(1, cacheBytes/size)
+	run, most := max(1, cacheBytes/size), tileRows(t)
 	for ; g0 < g1; g0 += run {
-		for r, tiles := 0, (x.N+tileRows-1)/tileRows; tiles > 0; tiles-- {
+		for r, tiles := 0, (x.N+most-1)/most; tiles > 0; tiles-- {
 			n := (x.N - r + tiles - 1) / tiles
 			for g := g0; g < min(g0+run, g1); g++ {
 				to := dst[r*stride+g*lanes:]
 				group := w[g*size:][:size]
 				if missing := (g+1)*lanes - out; missing > 0 {
-					var whole [tileRows * lanes]float32
+					var whole [maxTileRows * lanes]float32
 					tileAVX2(t, &whole[0], lanes, &group[0], x, r, n)
 					for i := range n {
 						copy(to[i*stride:][:lanes-missing], whole[i*lanes:])
@@ -79,7 +92,22 @@ func tileAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n in
 	case tensor.BF16:
 		tileBF16AVX2(dst, stride, w, x.K, &x.F[r*x.K], n)
 	default:
-		nb := x.K / QBlock
-		tileQ8AVX2(dst, stride, w, nb, &x.Q[r*x.K], &x.D[r*nb], n)
+		tileBlocksAVX2(t, dst, stride, w, x, r, n)
+	}
+}
+
+func tileBlocksAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
+	const super = quant.Q4_KElems / QBlock // equal to that of Q6_K
+	nb := x.K / QBlock
+	q, d, sum := &x.Q[r*x.K], &x.D[r*nb], &x.Sum[r*nb]
+	switch t {
+	case tensor.Q8_0:
+		tileQ8_0AVX2(dst, stride, w, nb, q, d, n)
+	case tensor.Q4_0:
+		tileQ4_0AVX2(dst, stride, w, nb, q, d, sum, n)
+	case tensor.Q4_K:
+		tileQ4_KAVX2(dst, stride, w, nb/super, q, d, sum, n)
+	case tensor.Q6_K:
+		tileQ6_KAVX2(dst, stride, w, nb/super, q, d, n)
 	}
 }

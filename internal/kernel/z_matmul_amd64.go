@@ -22,11 +22,29 @@ func tileF16AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
 //go:noescape
 func tileBF16AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
 
-// tileQ8AVX2 writes the products of n rows (1 to 6) of nb > 0 blocks by a packed group of Q8_0
+// tileQ8_0AVX2 writes the products of n rows (1 to 6) of nb > 0 blocks by a packed group of Q8_0
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
-func tileQ8AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
+func tileQ8_0AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
+
+// tileQ4_0AVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q4_0
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ4_0AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ4_KAVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q4_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ4_KAVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ6_KAVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q6_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ6_KAVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
 
 // quantizeAVX2 quantises nb > 0 blocks of 32 values as [Rows.Quantize] says.
 //

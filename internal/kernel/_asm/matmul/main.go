@@ -1,4 +1,4 @@
-// Command matmul generates the AVX2 kernels of matrix products: the tiles of float and Q8_0
+// Command matmul generates the AVX2 kernels of matrix products: the tiles of all types of
 // weights, the quantisation of activations, and a plain read loop to compare them with.
 package main
 
@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxRows = 6  // rows of the largest tile: 12 of 16 vector registers accumulate
+	maxRows = 6  // rows of the largest tile of floats and Q8_0: 12 of 16 vector registers accumulate
 	vectors = 2  // vectors of 8 outputs in a group
 	ahead   = 32 // cache lines that software prefetch runs ahead of the weights
 )
@@ -25,43 +25,46 @@ func main() {
 		VPSLLD(U8(16), v, v)
 	})
 	q8Tile()
+	q4Tile()
+	q4KTile()
+	q6KTile()
 	quantize()
 	streamRead()
 	Generate()
 }
 
-// A matrix of rows is addressed through two pointers, to its rows 0 and 3, so that any of 6 rows
-// is one operand.
-type matrix struct{ row0, row3, stride reg.GPVirtual }
+// A matrix of rows is addressed through pointers to its rows 0, 3 and 6, so that any row is one operand.
+type matrix struct {
+	every3 []reg.GPVirtual
+	stride reg.GPVirtual
+}
 
-// rows returns the matrix at a parameter; stride is in bytes.
+// rows returns the matrix of n rows at a parameter; stride is in bytes.
 func rows(param string, stride reg.GPVirtual, n int) matrix {
-	m := matrix{row0: GP64(), stride: stride}
-	Load(Param(param), m.row0)
-	if n > 3 {
-		m.row3 = GP64()
-		LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, m.row3)
-		ADDQ(m.row0, m.row3)
+	p := GP64()
+	Load(Param(param), p)
+	m := matrix{[]reg.GPVirtual{p}, stride}
+	for r := 3; r < n; r += 3 {
+		p = GP64()
+		LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, p)
+		ADDQ(m.every3[r/3-1], p)
+		m.every3 = append(m.every3, p)
 	}
 	return m
 }
 
 func (m matrix) at(row, disp int) Mem {
-	a := Mem{Base: m.row0, Disp: disp}
-	if row >= 3 {
-		a.Base, row = m.row3, row-3
-	}
-	if row > 0 {
-		a.Index, a.Scale = m.stride, uint8(row)
+	a := Mem{Base: m.every3[row/3], Disp: disp}
+	if row%3 > 0 {
+		a.Index, a.Scale = m.stride, uint8(row%3)
 	}
 	return a
 }
 
 // advance moves all rows by n bytes.
-func (m matrix) advance(n, bytes int) {
-	ADDQ(U8(bytes), m.row0)
-	if n > 3 {
-		ADDQ(U8(bytes), m.row3)
+func (m matrix) advance(n int) {
+	for _, p := range m.every3 {
+		ADDQ(U32(n), p)
 	}
 }
 
@@ -73,15 +76,15 @@ func strideOf(param string, shift int) reg.GPVirtual {
 	return s
 }
 
-// perRows emits one body for each number of rows, chosen by the parameter n.
-func perRows(body func(n int)) {
+// perRows emits one body for each number of rows up to most, chosen by the parameter n.
+func perRows(most int, body func(n int)) {
 	n := GP64()
 	Load(Param("n"), n)
-	for r := 1; r < maxRows; r++ {
+	for r := 1; r < most; r++ {
 		CMPQ(n, U8(r))
 		JE(LabelRef(fmt.Sprintf("rows%d", r)))
 	}
-	for r := maxRows; r >= 1; r-- {
+	for r := most; r >= 1; r-- {
 		Label(fmt.Sprintf("rows%d", r))
 		body(r)
 		VZEROUPPER()
@@ -101,7 +104,7 @@ func floatTile(name string, elem int, load func(Mem, reg.VecVirtual)) {
 	function(fn, "func(dst *float32, stride int, w *byte, k int, x *float32, n int)",
 		fn+" writes the products of n rows (1 to 6) of k > 0 values by a group of "+name+" weights",
 		"to 16 elements of each of n rows of dst, stride elements apart.")
-	perRows(func(n int) {
+	perRows(maxRows, func(n int) {
 		w, k := Load(Param("w"), GP64()), Load(Param("k"), GP64())
 		x := rows("x", strideOf("k", 2), n)
 		acc := accumulators(n)
@@ -125,7 +128,7 @@ func floatTile(name string, elem int, load func(Mem, reg.VecVirtual)) {
 			}
 		}
 		ADDQ(U8(8*vectors*elem), w)
-		x.advance(n, 4)
+		x.advance(4)
 		DECQ(k)
 		JNZ(LabelRef(loop))
 		dst := rows("dst", strideOf("stride", 2), n)
@@ -142,10 +145,10 @@ func floatTile(name string, elem int, load func(Mem, reg.VecVirtual)) {
 // A weight's sign moves to the activation, so that the unsigned by signed multiply-add of bytes
 // applies: its sums of two products stay within 2*128*127, short of saturation.
 func q8Tile() {
-	function("tileQ8AVX2", "func(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)",
-		"tileQ8AVX2 writes the products of n rows (1 to 6) of nb > 0 blocks by a packed group of Q8_0",
+	function("tileQ8_0AVX2", "func(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)",
+		"tileQ8_0AVX2 writes the products of n rows (1 to 6) of nb > 0 blocks by a packed group of Q8_0",
 		"weights to 16 elements of each of n rows of dst, stride elements apart.")
-	perRows(func(n int) {
+	perRows(maxRows, func(n int) {
 		w, nb := Load(Param("w"), GP64()), Load(Param("nb"), GP64())
 		x := rows("x", strideOf("nb", 5), n)
 		d := rows("d", strideOf("nb", 2), n)
@@ -165,8 +168,8 @@ func q8Tile() {
 		q8Block(w, x, isum, ones)
 		q8Scale(w, d, dst, isum)
 		ADDQ(U32(scaleBytes+32*8*vectors), w)
-		x.advance(n, 32)
-		d.advance(n, 4)
+		x.advance(32)
+		d.advance(4)
 		DECQ(nb)
 		JNZ(LabelRef(loop))
 	})
