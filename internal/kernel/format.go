@@ -32,7 +32,7 @@ type Format struct {
 	Type      tensor.Type
 	Quantized bool // MatMul reads Q, D and Sum of the rows, not F
 	BlockK    int  // k must be a multiple of it
-	Group     int  // outputs of a group; 1 where the packed layout is the file's own
+	Group     int  // outputs of a group: those that lie interleaved
 
 	// PackedSize returns the bytes of the packed matrix, padded to whole groups.
 	PackedSize func(out, k int) int
