@@ -103,7 +103,7 @@ type product struct {
 
 func newProduct(t tensor.Type) *product {
 	f, _ := kernel.FormatOf(t)
-	p := &product{format: f, groups: (kernelOut + f.Group - 1) / f.Group, chunk: max(1, 32/f.Group)}
+	p := &product{format: f, groups: f.Groups(kernelOut), chunk: max(1, 32/f.Group)}
 	size := f.PackedSize(kernelOut, kernelK)
 	for range max(1, kernelBytes/size) {
 		m := make([]byte, size)

@@ -68,14 +68,14 @@ type Exec struct {
 	visibleLayer int          // the layer that runs is for; any, in a plain step
 	ropes        []ropeTable
 
-	rowTask      rowTask
-	products     []Buf // what Linears returns
-	linearTask   linearTask
-	expertTask   expertTask
-	routing      Routing
-	expertSlices []kernel.Rows
-	touched      int // experts that the rows of the step went to, all layers together
-	attendTask   attendTask
+	rowTask    rowTask
+	products   []Buf // what Linears returns
+	linearTask linearTask
+	expertTask expertTask
+	routing    Routing
+	expertRows []kernel.Rows // of the expert that a worker multiplies by
+	touched    int           // experts that the rows of the step went to, all layers together
+	attendTask attendTask
 
 	outputs   []int32 // rows of the step that need the head
 	results   []Result
@@ -94,6 +94,7 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 	}
 	x.products = make([]Buf, 0, maxProjections)
 	x.packs = make([][]byte, pool.Threads())
+	x.expertRows = make([]kernel.Rows, pool.Threads())
 	x.attendTask.init(x)
 	return x
 }

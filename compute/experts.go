@@ -109,44 +109,41 @@ func (x *Exec) LinearExperts(m *Matrix, a Buf, r *Routing) Buf {
 	}
 	dst := x.alloc(a.rows, m.out)
 	t := &x.expertTask
-	*t = expertTask{m: m, dst: dst, r: r, packs: x.packs}
+	*t = expertTask{x: x, m: m, dst: dst, r: r}
 	if m.format.Quantized {
 		t.rows = *x.quantize(a)
 	} else {
 		t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
 	}
-	groups := groupsOf(m)
+	groups := m.groups()
 	t.chunk = chunkOf(m, max(1, a.rows/max(1, len(r.busy))), x.pool.Threads())
 	t.chunks = (groups + t.chunk - 1) / t.chunk
-	t.slices = grow(x.expertSlices, x.pool.Threads())
-	x.expertSlices = t.slices
 	x.pool.Run(len(r.busy)*t.chunks, t)
 	return dst
 }
 
 // expertTask is a product with several experts; an item is chunk groups of outputs of one of them.
 type expertTask struct {
+	x             *Exec
 	m             *Matrix
 	rows          kernel.Rows
 	dst           Buf
 	r             *Routing
 	chunk, chunks int
-	slices        []kernel.Rows // by worker: the rows of its expert
-	packs         [][]byte      // scratch, by worker
 }
 
 func (t *expertTask) Do(worker, item int) {
 	m := t.m
 	e := int(t.r.busy[item/t.chunks])
 	lo, hi := int(t.r.start[e]), int(t.r.start[e+1])
-	s := &t.slices[worker]
+	s := &t.x.expertRows[worker]
 	*s = kernel.Rows{N: hi - lo, K: m.k, F: t.rows.F[lo*m.k : hi*m.k]}
 	if m.format.Quantized {
 		b := m.k / kernel.QBlock
 		s.Q, s.D, s.Sum = t.rows.Q[lo*m.k:hi*m.k], t.rows.D[lo*b:hi*b], t.rows.Sum[lo*b:hi*b]
 	}
 	first := item % t.chunks * t.chunk
-	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, min(first+t.chunk, groupsOf(m)), s, &t.packs[worker])
+	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, min(first+t.chunk, m.groups()), s, &t.x.packs[worker])
 }
 
 // MixExperts returns for each row the weighted sum of its experts' results, in the order of its ranks.

@@ -14,10 +14,14 @@ const maxProjections = 3
 // Linear returns the products of each row with the matrix, plus the bias where there is one (N1).
 func (x *Exec) Linear(p Projection, a Buf) Buf {
 	dst := x.alloc(a.rows, p.Matrix.out)
+	x.multiply(p, a, dst)
+	return dst
+}
+
+func (x *Exec) multiply(p Projection, a, dst Buf) {
 	x.linearTask.begin(x, a)
 	x.linearTask.add(p, dst)
 	x.linearTask.run()
-	return dst
 }
 
 // Linears returns the products of each row with at most three matrices, in one pass of the threads. The
@@ -64,7 +68,7 @@ func (t *linearTask) add(p Projection, dst Buf) {
 	if m.format.Quantized {
 		t.rows = *t.x.quantize(t.a)
 	}
-	groups := groupsOf(m)
+	groups := m.groups()
 	chunk := chunkOf(m, t.a.rows, t.x.pool.Threads())
 	t.parts[t.n] = linearPart{Projection: p, dst: dst, chunk: chunk, items: (groups + chunk - 1) / chunk}
 	t.n++
@@ -88,7 +92,7 @@ func (t *linearTask) Do(worker, item int) {
 	p := &t.parts[i]
 	m := p.Matrix
 	first := item * p.chunk
-	end := min(first+p.chunk, groupsOf(m))
+	end := min(first+p.chunk, m.groups())
 	m.multiply(p.dst.f, p.dst.width, 0, first, end, &t.rows, &t.x.packs[worker])
 	if p.Bias.f == nil {
 		return
@@ -107,7 +111,7 @@ func chunkOf(m *Matrix, rows, threads int) int {
 		inline         = 1 << 15 // multiply-adds that one thread does before another could begin
 		itemsPerThread = 4
 	)
-	groups := groupsOf(m)
+	groups := m.groups()
 	if threads == 1 || groups*rows*m.k*m.format.Group < inline {
 		return groups
 	}

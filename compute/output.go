@@ -47,9 +47,7 @@ func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
 	a = x.RMSNorm(a, norm, eps)
 	x.logits = grow(x.logits, len(x.outputs)*head.out)
 	logits := x.changed(Buf{f: x.logits, rows: len(x.outputs), width: head.out})
-	x.linearTask.begin(x, a)
-	x.linearTask.add(Projection{Matrix: head}, logits)
-	x.linearTask.run()
+	x.multiply(Projection{Matrix: head}, a, logits)
 	for o, i := range x.outputs {
 		if !x.report(&x.results[i], rows[i].Want.Top, rows[i].Want.Logits, logits.row(o)) {
 			x.fail(fmt.Errorf("compute: the logits at index %d: %w", rows[i].Index, ErrNotFinite))

@@ -44,14 +44,11 @@ type Matrix struct {
 	row     int // bytes of an output where data is the file's, 0 where it is packed
 }
 
-// Out returns the number of outputs, In the number of inputs, Experts the matrices in the stack.
+// Out returns the number of outputs.
 func (m *Matrix) Out() int { return m.out }
 
 // In returns the number of inputs.
 func (m *Matrix) In() int { return m.k }
-
-// Experts returns the number of matrices in the stack, 1 for a plain matrix.
-func (m *Matrix) Experts() int { return m.experts }
 
 // multiply computes the groups [first, end) of outputs of one expert for all rows. pack is scratch of the
 // calling thread.
@@ -116,7 +113,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	}
 	m.stride = format.PackedSize(m.out, m.k)
 	m.data = make([]byte, m.stride*m.experts)
-	w.pack = packTask{m: m, src: v.Data, groups: groupsOf(m), expertBytes: row * m.out}
+	w.pack = packTask{m: m, src: v.Data, groups: m.groups(), expertBytes: row * m.out}
 	w.pool.Run(m.experts*w.pack.groups, &w.pack)
 	w.bytes += len(m.data)
 	if w.release != nil {
@@ -139,7 +136,8 @@ func (t *packTask) Do(_, item int) {
 	m.format.Pack(m.data[e*m.stride:(e+1)*m.stride], t.src[e*t.expertBytes:(e+1)*t.expertBytes], m.out, m.k, g, g+1)
 }
 
-func groupsOf(m *Matrix) int { return (m.out + m.format.Group - 1) / m.format.Group }
+// groups returns the number of groups of outputs of one expert.
+func (m *Matrix) groups() int { return m.format.Groups(m.out) }
 
 // Vector stores a view of one dimension as float32.
 func (w *Weights) Vector(v tensor.View) (Vector, error) {

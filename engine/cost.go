@@ -95,7 +95,8 @@ const (
 )
 
 // Tune measures the cost of steps, in less than three seconds for any model: it runs a window of layers,
-// the next one each time, and scales to all. The engine then corrects the cost by every step it runs.
+// the next one each time, and scales to all. The engine then corrects its own copy by every step it
+// runs.
 func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
 	t := tuner{e: e, ctx: ctx, all: e.cache.Forest.Layers()}
 	t.window = 1
@@ -125,7 +126,9 @@ func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.cost = c
+	own := *c // steps correct the engine's, not the caller's
+	own.Correction = slices.Clone(c.Correction)
+	e.cost = &own
 	return c, nil
 }
 

@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 
 	"grove/compute"
+	"grove/internal/atomicfile"
 	"grove/internal/kernel"
 	"grove/internal/machine"
 )
@@ -26,8 +28,8 @@ func (e *Engine) CostPath() (string, error) {
 	return filepath.Join(dir, "grove", fmt.Sprintf("cost-%x.json", h.Sum(nil)[:12])), nil
 }
 
-// SaveCost writes the cost as it stands now, corrections and all, to [Engine.CostPath]: under another name
-// first, so that readers find the old file or all of the new.
+// SaveCost writes the cost as it stands now, corrections and all, to [Engine.CostPath]; readers find the old
+// file or all of the new.
 func (e *Engine) SaveCost() (path string, err error) {
 	path, err = e.CostPath()
 	if err != nil {
@@ -42,19 +44,11 @@ func (e *Engine) SaveCost() (path string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("engine: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "cost-*.tmp")
+	err = atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 	if err != nil {
-		return "", fmt.Errorf("engine: %w", err)
-	}
-	_, err = f.Write(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
 		return "", fmt.Errorf("engine: %w", err)
 	}
 	return path, nil

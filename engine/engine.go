@@ -212,12 +212,7 @@ func (e *Engine) path(ctx context.Context, seq forest.Seq, ids []token.ID, logit
 	}
 	shape := Shape{Rows: len(ids), Depth: e.cache.Forest.Len(seq), Logits: logits}
 	start := time.Now()
-	err := mmap.Catch(func() error { return x.Run(ctx, e.model.Forward) })
-	if check := e.model.Info().Check; err == nil && check != nil {
-		err = check()
-	}
-	if err != nil {
-		x.Step.Abort()
+	if err := e.run(ctx); err != nil {
 		return end, err
 	}
 	x.Step.Reset()
@@ -226,6 +221,19 @@ func (e *Engine) path(ctx context.Context, seq forest.Seq, ids []token.ID, logit
 		e.cost.Observe(shape, time.Since(start).Seconds())
 	}
 	return end, nil
+}
+
+// run passes the step's rows through the model. On error, a file that shrank while it was read among them,
+// nothing of the step is left.
+func (e *Engine) run(ctx context.Context) error {
+	err := mmap.Catch(func() error { return e.exec.Run(ctx, e.model.Forward) })
+	if check := e.model.Info().Check; err == nil && check != nil {
+		err = check()
+	}
+	if err != nil {
+		e.exec.Step.Abort()
+	}
+	return err
 }
 
 // Next draws the token behind the text, appends it, and returns it. The token is computed by the call

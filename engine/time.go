@@ -45,7 +45,7 @@ func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float
 			parent = node
 		}
 		start := time.Now()
-		if err := e.exec.Run(ctx, e.model.Forward); err != nil {
+		if err := e.run(ctx); err != nil {
 			return nil, 0, err
 		}
 		seconds = append(seconds, time.Since(start).Seconds())

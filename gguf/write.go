@@ -5,11 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"unicode/utf8"
 
+	"grove/internal/atomicfile"
 	"grove/tensor"
 )
 
@@ -37,31 +36,16 @@ func Write(w io.Writer, metadata []KV, tensors []tensor.View) error {
 
 // WriteFile writes a file as [Write] does, under a temporary name beside path that is synced and
 // then renamed: path holds what it held before, or all of the new file.
-func WriteFile(path string, metadata []KV, tensors []tensor.View) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
-	if err != nil {
+func WriteFile(path string, metadata []KV, tensors []tensor.View) error {
+	var own error // keeps its prefix
+	err := atomicfile.Write(path, func(w io.Writer) error {
+		own = Write(w, metadata, tensors)
+		return own
+	})
+	if err != nil && own == nil {
 		return fmt.Errorf("gguf: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = tmp.Close()
-			_ = os.Remove(tmp.Name())
-		}
-	}()
-	if err := Write(tmp, metadata, tensors); err != nil {
-		return err
-	}
-	for _, step := range []func() error{
-		func() error { return tmp.Chmod(0o644) },
-		tmp.Sync,
-		tmp.Close,
-		func() error { return os.Rename(tmp.Name(), path) },
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("gguf: %w", err)
-		}
-	}
-	return nil
+	return err
 }
 
 // header returns all bytes before the padding that leads to the data.

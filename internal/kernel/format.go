@@ -71,16 +71,16 @@ func FormatOf(t tensor.Type) (*Format, bool) {
 	return nil, false
 }
 
-// groups returns the number of groups of a matrix of out outputs.
-func (f *Format) groups(out int) int { return (out + f.Group - 1) / f.Group }
+// Groups returns the number of groups of a matrix of out outputs.
+func (f *Format) Groups(out int) int { return (out + f.Group - 1) / f.Group }
 
 // checkRange panics unless out, k and the groups [g0, g1) describe a part of a matrix of f.
 func (f *Format) checkRange(out, k, g0, g1 int) {
 	if out < 0 || k < 0 || k%f.BlockK != 0 {
 		panic(fmt.Sprintf("kernel: %v: no matrix of %d outputs and %d inputs", f.Type, out, k))
 	}
-	if g0 < 0 || g1 < g0 || g1 > f.groups(out) {
-		panic(fmt.Sprintf("kernel: %v: groups [%d, %d) of %d", f.Type, g0, g1, f.groups(out)))
+	if g0 < 0 || g1 < g0 || g1 > f.Groups(out) {
+		panic(fmt.Sprintf("kernel: %v: groups [%d, %d) of %d", f.Type, g0, g1, f.Groups(out)))
 	}
 }
 

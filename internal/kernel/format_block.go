@@ -29,7 +29,7 @@ const maxBlock = quant.Q6_KBytes
 func blockFormat(l blockLayout) *Format {
 	l.elems, l.size, _ = l.t.Block()
 	f := &Format{Type: l.t, Quantized: true, BlockK: l.elems, Group: lanes}
-	f.PackedSize = func(out, k int) int { return f.groups(out) * (k / l.elems) * l.packed() }
+	f.PackedSize = func(out, k int) int { return f.Groups(out) * (k / l.elems) * l.packed() }
 	f.Pack = func(dst, src []byte, out, k, g0, g1 int) {
 		f.checkPack(dst, src, out, k, g0, g1)
 		nb := k / l.elems

@@ -16,7 +16,7 @@ const lanes = 16
 // Order: one chain over k ascending, acc = FMA32(w[o][k], x[k], acc) from +0.
 func floatFormat(t tensor.Type, elem int) *Format {
 	f := &Format{Type: t, BlockK: 1, Group: lanes}
-	f.PackedSize = func(out, k int) int { return f.groups(out) * lanes * k * elem }
+	f.PackedSize = func(out, k int) int { return f.Groups(out) * lanes * k * elem }
 	f.Pack = func(dst, src []byte, out, k, g0, g1 int) {
 		f.checkPack(dst, src, out, k, g0, g1)
 		row := k * elem

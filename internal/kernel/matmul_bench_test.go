@@ -57,7 +57,7 @@ func BenchmarkMatMul(b *testing.B) {
 
 func benchMatMul(b *testing.B, f *Format, ws [][]byte, x *Rows, p int) {
 	dst := make([]float32, x.N*benchOut)
-	groups := f.groups(benchOut)
+	groups := f.Groups(benchOut)
 	part := func(i int) {
 		for _, w := range ws {
 			f.MatMul(dst, benchOut, w, benchOut, benchK, i*groups/p, (i+1)*groups/p, x)

@@ -144,7 +144,7 @@ func TestMatMulWhileCollecting(t *testing.T) {
 		for range cap(errs) {
 			go func() {
 				y := make([]float32, n*out)
-				f.MatMul(y, out, w, out, k, 0, f.groups(out), x)
+				f.MatMul(y, out, w, out, k, 0, f.Groups(out), x)
 				if d := diffBits(want, y); d != "" {
 					errs <- fmt.Errorf("%v: %s", l.t, d)
 					return

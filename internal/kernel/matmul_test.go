@@ -86,7 +86,7 @@ func pack(f *Format, src []byte, out, k int) []byte {
 	for i := range w {
 		w[i] = 0xa5
 	}
-	f.Pack(w, src, out, k, 0, f.groups(out))
+	f.Pack(w, src, out, k, 0, f.Groups(out))
 	return w
 }
 
@@ -102,7 +102,7 @@ func product(t testing.TB, f *Format, w []byte, out, k int, x *Rows) []float32 {
 	for i := range dst {
 		dst[i] = canary
 	}
-	f.MatMul(dst[before:], stride, w, out, k, 0, f.groups(out), x)
+	f.MatMul(dst[before:], stride, w, out, k, 0, f.Groups(out), x)
 	var y []float32
 	for i, v := range dst {
 		r, o := (i-before)/stride, (i-before)%stride
@@ -263,7 +263,7 @@ func TestMatMulRowsAlone(t *testing.T) {
 					}
 				}
 				pieces := make([]float32, n*out)
-				for g := range f.groups(out) {
+				for g := range f.Groups(out) {
 					f.MatMul(pieces, out, w, out, k, g, g+1, x)
 				}
 				if d := diffBits(all, pieces); d != "" {
@@ -309,7 +309,7 @@ func TestPackAndRow(t *testing.T) {
 				}
 				w := pack(f, src, out, k)
 				pieces := make([]byte, len(w))
-				for g := f.groups(out) - 1; g >= 0; g-- {
+				for g := f.Groups(out) - 1; g >= 0; g-- {
 					f.Pack(pieces, src, out, k, g, g+1)
 				}
 				if string(w) != string(pieces) {
@@ -388,7 +388,7 @@ func TestMatMulAllocatesNothing(t *testing.T) {
 			dst := make([]float32, 7*out)
 			row := make([]float32, k)
 			if n := testing.AllocsPerRun(10, func() {
-				f.MatMul(dst, out, w, out, k, 0, f.groups(out), x)
+				f.MatMul(dst, out, w, out, k, 0, f.Groups(out), x)
 				f.Row(row, w, out, k, 3)
 				(&Rows{N: 1, K: QBlock, F: x.F, Q: x.Q, D: x.D, Sum: x.Sum}).Quantize()
 			}); n != 0 {
