@@ -27,6 +27,8 @@ var rooms = []string{
 	"constrain",
 	"forest",
 	"tokenizer",
+	"jinja",
+	"jinja/value",
 	"gguf",
 	"safetensors",
 	"internal/kernel",
