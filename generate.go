@@ -20,6 +20,8 @@ type Request struct {
 	Sampling  Sampling // the zero value takes the likeliest token; its Seed is ignored
 	Seed      *uint64  // nil: one is drawn, and [Stats] reports it
 	Stop      []string // the text ends before the first of these
+
+	tokens []token.ID // of a conversation, instead of Prompt
 }
 
 // Token is one token of an answer. Text is what it adds to the text: nothing while the bytes of a rune
@@ -61,6 +63,8 @@ type Generation struct {
 	prompt []token.ID
 	stats  Stats
 	begun  bool
+
+	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
 
 // Generate prepares an answer; [Generation.Tokens] computes it. It returns an error where the request
@@ -73,7 +77,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := r.Sampling.Validate(); err != nil {
 		return nil, err
 	}
-	ids, err := m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
+	ids, err := m.encode(r)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +101,14 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	return g, nil
 }
 
+// encode returns the tokens of a prompt.
+func (m *Model) encode(r Request) ([]token.ID, error) {
+	if r.tokens != nil {
+		return r.tokens, nil
+	}
+	return m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
+}
+
 // Stats returns what the generation did so far.
 func (g *Generation) Stats() Stats { return g.stats }
 
@@ -117,15 +129,15 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	start := time.Now()
-	s, err := g.model.engine.NewSequence(g.req.Sampling, 0)
+	s, kept, err := g.open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.Append(g.ctx, g.prompt); err != nil {
+	defer func() { err = errors.Join(err, g.close(s, err)) }()
+	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
 		return err
 	}
-	g.stats.ReusedTokens = s.Reused()
+	g.stats.ReusedTokens = max(kept, s.Reused())
 	g.stats.Prompt = time.Since(start)
 	text, err := newTextStream(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
 	if err != nil {
@@ -152,6 +164,7 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 		}
 		g.stats.Tokens++
 		g.stats.Generation = now.Sub(first)
+		g.conversation.add(c.ID)
 		if g.model.tokenizer.IsEOG(c.ID) {
 			g.stats.Finish = FinishStop
 			break

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 
+	"grove/chat"
 	"grove/engine"
 	"grove/gguf"
 	"grove/internal/machine"
@@ -45,6 +46,7 @@ type Model struct {
 	model     model.Model
 	engine    *engine.Engine
 	tokenizer *tokenizer.Tokenizer
+	templates *chat.Templates
 }
 
 const (
@@ -108,6 +110,9 @@ func (m *Model) load(o Options) error {
 		return err
 	}
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
+		return err
+	}
+	if m.templates, err = chat.FromGGUF(m.file, m.tokenizer); err != nil {
 		return err
 	}
 	m.engine, err = engine.New(m.model, m.pool, engine.Config{

@@ -30,7 +30,7 @@ func vars(t *testing.T, data []byte) map[string]value.Value {
 	return out
 }
 
-// TestLanguage holds single expressions and statements to what jinja2 makes of them.
+// TestLanguage holds single expressions and statements to what jinja2 makes of them (chat/testdata/golden.py).
 func TestLanguage(t *testing.T) {
 	data, err := os.ReadFile("testdata/language.json")
 	if err != nil {

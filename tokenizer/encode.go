@@ -19,12 +19,15 @@ func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, 
 		dst = append(dst, t.bos)
 	}
 	begin := true // of the text, or after a special token
-	for _, f := range t.specials.partition(text, o.Plain) {
+	frags, err := t.fragments(text, o)
+	if err != nil {
+		return dst, err
+	}
+	for _, f := range frags {
 		if f.id != token.None {
 			dst, begin = append(dst, f.id), true
 			continue
 		}
-		var err error
 		if dst, err = t.appendText(dst, f.text, begin, s); err != nil {
 			return dst, err
 		}

@@ -53,6 +53,10 @@ type Vocab struct {
 type Options struct {
 	Special bool // add the begin and the end token where the file asks for them
 	Plain   bool // treat control and unknown tokens written in the text as plain text
+
+	// Literal are the stretches of the text, in order and none empty, in which Plain holds: a token that reaches
+	// into one is plain text. The text must then be UTF-8, or lack some byte from 0xf5 on.
+	Literal []Span
 }
 
 // Tokenizer turns text into ids and back. It does not change after [New] and is safe for concurrent

@@ -26,6 +26,7 @@ var rooms = []string{
 	"sample",
 	"constrain",
 	"forest",
+	"chat",
 	"tokenizer",
 	"jinja",
 	"jinja/value",
