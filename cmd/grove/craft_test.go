@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"grove/gguf"
+	"grove/gopher"
 	"grove/quant"
 	"grove/tensor"
 )
@@ -30,6 +31,12 @@ var crafts = map[string]struct {
 	"huge-keys":    {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_k.weight", scale(1e7)) }},
 	"huge-values":  {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_v.weight", scale(1e7)) }},
 	"long-context": {"llama-gqa", func(f *crafted) { f.set("llama.context_length", gguf.Of(uint32(1<<17))) }},
+
+	"talker": {"gopher", func(f *crafted) { f.add("tokenizer.chat_template", gguf.Of(talk)) }},
+	"hostile-template": {"gopher", func(f *crafted) {
+		f.add("tokenizer.chat_template", gguf.Of("{% for i in range(1000000000) %}{% endfor %}"))
+	}},
+	"broken-template": {"gopher", func(f *crafted) { f.add("tokenizer.chat_template", gguf.Of("{% if %}")) }},
 
 	"architecture": {"llama-gqa", func(f *crafted) { f.set("general.architecture", gguf.Of("mamba\n")) }},
 	"no-tensor":    {"llama-gqa", func(f *crafted) { f.tensors = f.tensors[:len(f.tensors)-1] }},
@@ -58,6 +65,12 @@ var crafts = map[string]struct {
 	"experts-used-0": {"mixtral", func(f *crafted) { f.set("llama.expert_used_count", gguf.Of(uint32(0))) }},
 }
 
+// talk is a template that makes questions comments and answers functions.
+const talk = `{% for m in messages %}
+{% if m.role == 'tool' %}{{ raise_exception('no tools here') }}{% endif %}
+{{ {'user': '// ', 'system': '/* ', 'assistant': 'func'}[m.role] }}{{ m.content }}{{ eos_token }}
+{% endfor %}{% if add_generation_prompt %}func{% endif %}`
+
 var nan = float32(math.NaN())
 
 func scale(by float32) func([]float32) {
@@ -77,6 +90,10 @@ type crafted struct {
 func (f *crafted) set(key string, v gguf.Value) {
 	i := slices.IndexFunc(f.metadata, func(kv gguf.KV) bool { return kv.Key == key })
 	f.metadata[i].Value = v
+}
+
+func (f *crafted) add(key string, v gguf.Value) {
+	f.metadata = append(f.metadata, gguf.KV{Key: key, Value: v})
 }
 
 func (f *crafted) drop(key string) {
@@ -119,7 +136,13 @@ func craftFile(name, path string) error {
 	if !ok {
 		return fmt.Errorf("unknown craft %s", name)
 	}
-	source, err := gguf.Open(goldens + "/" + c.from + ".gguf")
+	var source *gguf.File
+	var err error
+	if c.from == "gopher" {
+		source, err = gguf.Parse(gopher.Model())
+	} else {
+		source, err = gguf.Open(goldens + "/" + c.from + ".gguf")
+	}
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,33 @@ func asFileError(err error) error {
 	return fileError{err}
 }
 
+// drawFlags say how tokens are drawn.
+type drawFlags struct {
+	Temp temperature `placeholder:"T" default:"0.8" var:"GROVE_TEMP" help:"Temperature; 0 takes the likeliest token each time. Default: ${default}."`
+	TopK topK        `placeholder:"K" default:"40" var:"GROVE_TOP_K" help:"Draw from the K likeliest tokens; 0: all. Default: ${default}."`
+	TopP topP        `placeholder:"P" default:"0.95" var:"GROVE_TOP_P" help:"Draw from the likeliest tokens that have probability P together; 1: all. Default: ${default}."`
+	MinP minP        `placeholder:"P" default:"0.05" var:"GROVE_MIN_P" help:"Draw from tokens at least P times as likely as the likeliest; 0: all. Default: ${default}."`
+	Seed *uint64     `placeholder:"S" var:"GROVE_SEED" help:"Seed that makes a text reproducible; without it, one is drawn and reported."`
+}
+
+func (f drawFlags) sampling() grove.Sampling {
+	return grove.Sampling{Temperature: float32(f.Temp), TopK: int(f.TopK), TopP: float32(f.TopP), MinP: float32(f.MinP)}
+}
+
+// openFlags say how a model is opened for one text.
+type openFlags struct {
+	Context   count     `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of the text, prompt included; 0: the model's own, 4096 at most."`
+	Threads   count     `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
+	CacheType cacheType `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
+	NoRepack  bool      `var:"GROVE_NO_REPACK" help:"Read weights where the file has them: less memory while loading, slower, the same text."`
+}
+
+func (f openFlags) options() grove.Options {
+	return grove.Options{
+		Context: int(f.Context), CacheType: string(f.CacheType), Threads: int(f.Threads), Parallel: 1, NoRepack: f.NoRepack,
+	}
+}
+
 // The types below are values of flags that know their range.
 
 type count int

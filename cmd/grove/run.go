@@ -16,26 +16,21 @@ import (
 // runCommand continues a prompt.
 type runCommand struct {
 	modelFlag
+	drawFlags
+	openFlags
 
-	MaxTokens count       `short:"n" placeholder:"N" default:"256" var:"GROVE_N" help:"Tokens to generate; 0: until the text or the context ends. Default: ${default}."`
-	Temp      temperature `placeholder:"T" default:"0.8" var:"GROVE_TEMP" help:"Temperature; 0 takes the likeliest token each time. Default: ${default}."`
-	TopK      topK        `placeholder:"K" default:"40" var:"GROVE_TOP_K" help:"Draw from the K likeliest tokens; 0: all. Default: ${default}."`
-	TopP      topP        `placeholder:"P" default:"0.95" var:"GROVE_TOP_P" help:"Draw from the likeliest tokens that have probability P together; 1: all. Default: ${default}."`
-	MinP      minP        `placeholder:"P" default:"0.05" var:"GROVE_MIN_P" help:"Draw from tokens at least P times as likely as the likeliest; 0: all. Default: ${default}."`
-	Seed      *uint64     `placeholder:"S" var:"GROVE_SEED" help:"Seed that makes a text reproducible; without it, one is drawn and reported."`
-	Stop      []string    `placeholder:"TEXT" sep:"none" var:"GROVE_STOP" help:"End before this text; may be given several times."`
-	Context   count       `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of the text, prompt included; 0: the model's own, 4096 at most."`
-	Threads   count       `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
-	CacheType cacheType   `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
-	NoRepack  bool        `var:"GROVE_NO_REPACK" help:"Read weights where the file has them: less memory while loading, slower, the same text."`
-	JSON      bool        `name:"json" var:"GROVE_JSON" help:"Write one JSON object at the end instead of text."`
+	MaxTokens count    `short:"n" placeholder:"N" default:"256" var:"GROVE_N" help:"Tokens to generate; 0: until the text or the context ends. Default: ${default}."`
+	Stop      []string `placeholder:"TEXT" sep:"none" var:"GROVE_STOP" help:"End before this text; may be given several times."`
+	JSON      bool     `name:"json" var:"GROVE_JSON" help:"Write one JSON object at the end instead of text."`
 
 	Prompt *string `arg:"" optional:"" help:"Text to continue; without it, standard input is read."`
 }
 
 // Validate refuses a stop string that is everywhere.
-func (c *runCommand) Validate() error {
-	if slices.Contains(c.Stop, "") {
+func (c *runCommand) Validate() error { return checkStops(c.Stop) }
+
+func checkStops(stops []string) error {
+	if slices.Contains(stops, "") {
 		return errors.New("--stop: the text is empty")
 	}
 	return nil
@@ -47,10 +42,7 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := c.open(grove.Options{
-		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: 1,
-		NoRepack: c.NoRepack,
-	})
+	m, err := c.open(c.openFlags.options())
 	if err != nil {
 		return err
 	}
@@ -58,10 +50,7 @@ func (c *runCommand) Run() (err error) {
 	ctx, stop := untilSignal()
 	defer stop()
 	g, err := m.Generate(ctx, grove.Request{
-		Prompt: prompt, MaxTokens: int(c.MaxTokens), Seed: c.Seed, Stop: c.Stop,
-		Sampling: grove.Sampling{
-			Temperature: float32(c.Temp), TopK: int(c.TopK), TopP: float32(c.TopP), MinP: float32(c.MinP),
-		},
+		Prompt: prompt, MaxTokens: int(c.MaxTokens), Seed: c.Seed, Stop: c.Stop, Sampling: c.sampling(),
 	})
 	if err != nil {
 		return err
