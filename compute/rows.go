@@ -16,6 +16,7 @@ const (
 	addRows
 	siluRows
 	geluRows
+	clampedRows
 	ropeRows
 	ropeAngles
 	quantizeRows
@@ -82,6 +83,8 @@ func (t *rowTask) one(i int) {
 		kernel.SiluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case geluRows:
 		kernel.GeluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
+	case clampedRows:
+		kernel.ClampedSwiGLU(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case ropeRows:
 		t.rotate(i)
 	case ropeAngles:
@@ -154,6 +157,9 @@ func (x *Exec) SiluMul(gate, up Buf) Buf { return x.gated(siluRows, gate, up) }
 
 // GeluMul returns gelu(gate) * up, with the tanh approximation.
 func (x *Exec) GeluMul(gate, up Buf) Buf { return x.gated(geluRows, gate, up) }
+
+// ClampedSwiGLU returns the gate of gpt-oss: min(gate, 7) * sigmoid(1.702 min(gate, 7)) * (up within ±7 + 1).
+func (x *Exec) ClampedSwiGLU(gate, up Buf) Buf { return x.gated(clampedRows, gate, up) }
 
 func (x *Exec) gated(kind rowKind, gate, up Buf) Buf {
 	x.rowTask = rowTask{kind: kind, x: x, dst: gate, a: gate, b: up}

@@ -69,6 +69,15 @@ func geluMul(dst, gate, up []float32) {
 	geluMulGo(dst[n:], gate[n:], up[n:])
 }
 
+func clampedSwiGLU(dst, gate, up []float32) {
+	n := 0
+	if useAVX2 {
+		n = len(gate) &^ 7
+		clampedSwiGLUAVX2(dst, gate, up)
+	}
+	clampedSwiGLUGo(dst[n:], gate[n:], up[n:])
+}
+
 func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {
 	pairs := 0
 	if useAVX2 {

@@ -16,6 +16,8 @@ func siluMul(dst, gate, up []float32) { siluMulGo(dst, gate, up) }
 
 func geluMul(dst, gate, up []float32) { geluMulGo(dst, gate, up) }
 
+func clampedSwiGLU(dst, gate, up []float32) { clampedSwiGLUGo(dst, gate, up) }
+
 func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {
 	ropeGo(x, heads, size, 0, cos, sin, neox)
 }

@@ -111,6 +111,8 @@ func TestVectorBits(t *testing.T) {
 		{"SiluMul in place", none(func(v [][]float32) { SiluMul(v[0], v[0], v[1]) })},
 		{"GeluMul", none(func(v [][]float32) { GeluMul(v[0], v[1], v[2]) })},
 		{"GeluMul in place", none(func(v [][]float32) { GeluMul(v[1], v[0], v[1]) })},
+		{"ClampedSwiGLU", none(func(v [][]float32) { ClampedSwiGLU(v[0], v[1], v[2]) })},
+		{"ClampedSwiGLU in place", none(func(v [][]float32) { ClampedSwiGLU(v[1], v[0], v[1]) })},
 		{"merge", none(func(v [][]float32) { merge(v[0], 0.7, 0.9, v[1]) })},
 		{"Finish", none(func(v [][]float32) { Finish(v[0], v[1], 3) })},
 		{"MaxAbsFinite", func(v [][]float32) []float32 {
@@ -203,6 +205,13 @@ func TestVectorValues(t *testing.T) {
 		want := g / (1 + math.Exp(-2*z)) * float64(w[i]) // g/2 (1 + tanh z), without cancellation
 		near("GeluMul", dst[i], want, 3e-7*(1+math.Abs(z))*math.Abs(want)+1e-37)
 	}
+	x[0], x[1], w[2], w[3] = 9, -9, 8, -8
+	ClampedSwiGLU(dst, x, w)
+	for i, v := range x {
+		g, u := math.Min(float64(v), 7), math.Max(-7, math.Min(float64(w[i]), 7))
+		want := g / (1 + math.Exp(-1.702*g)) * (u + 1)
+		near("ClampedSwiGLU", dst[i], want, 1e-6*(math.Abs(g)+math.Abs(want)))
+	}
 }
 
 func TestRopeValues(t *testing.T) {
@@ -242,18 +251,19 @@ func TestMaxAbsFinite(t *testing.T) {
 func TestVectorPanics(t *testing.T) {
 	a, b := make([]float32, 16), make([]float32, 15)
 	for name, f := range map[string]func(){
-		"RMSNorm":      func() { RMSNorm(a, b, a, 0) },
-		"Add":          func() { Add(a, b) },
-		"AddScaled":    func() { AddScaled(b, 1, a) },
-		"SiluMul":      func() { SiluMul(a, a, b) },
-		"GeluMul":      func() { GeluMul(a, b, a) },
-		"Rope length":  func() { Rope(a, 2, 7, 4, a[:2], a[:2], true) },
-		"Rope tables":  func() { Rope(a, 2, 8, 4, a[:3], a[:2], true) },
-		"Rope odd":     func() { Rope(a, 2, 8, 5, a[:2], a[:2], true) },
-		"Rope size":    func() { Rope(a, 2, 8, 10, a[:5], a[:5], true) },
-		"SoftmaxBlock": func() { SoftmaxBlock(a, 1, 0) },
-		"MergeBlock":   func() { MergeBlock(new(float32), new(float32), a, 0, 0, b) },
-		"Finish":       func() { Finish(a, b, 1) },
+		"RMSNorm":       func() { RMSNorm(a, b, a, 0) },
+		"Add":           func() { Add(a, b) },
+		"AddScaled":     func() { AddScaled(b, 1, a) },
+		"SiluMul":       func() { SiluMul(a, a, b) },
+		"GeluMul":       func() { GeluMul(a, b, a) },
+		"ClampedSwiGLU": func() { ClampedSwiGLU(a, b, a) },
+		"Rope length":   func() { Rope(a, 2, 7, 4, a[:2], a[:2], true) },
+		"Rope tables":   func() { Rope(a, 2, 8, 4, a[:3], a[:2], true) },
+		"Rope odd":      func() { Rope(a, 2, 8, 5, a[:2], a[:2], true) },
+		"Rope size":     func() { Rope(a, 2, 8, 10, a[:5], a[:5], true) },
+		"SoftmaxBlock":  func() { SoftmaxBlock(a, 1, 0) },
+		"MergeBlock":    func() { MergeBlock(new(float32), new(float32), a, 0, 0, b) },
+		"Finish":        func() { Finish(a, b, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

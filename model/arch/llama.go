@@ -63,7 +63,7 @@ func (m *llama) Forward(x *compute.Exec) {
 		stream = x.Add(stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.shape.Eps)))
 		h := x.RMSNorm(stream, l.ffnNorm, m.shape.Eps)
 		if m.shape.Experts > 0 {
-			stream = x.Add(stream, l.experts.Forward(x, h))
+			stream = x.Add(stream, l.experts.Silu(x, h))
 		} else {
 			stream = x.Add(stream, l.mlp.Silu(x, h))
 		}

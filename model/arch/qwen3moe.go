@@ -58,7 +58,7 @@ func (m *qwen3moe) Forward(x *compute.Exec) {
 			continue
 		}
 		stream = x.Add(stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.shape.Eps)))
-		stream = x.Add(stream, l.experts.Forward(x, x.RMSNorm(stream, l.ffnNorm, m.shape.Eps)))
+		stream = x.Add(stream, l.experts.Silu(x, x.RMSNorm(stream, l.ffnNorm, m.shape.Eps)))
 		x.Leave(stream)
 	}
 	x.Output(m.head.Norm, m.shape.Eps, m.head.Output)
