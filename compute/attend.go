@@ -20,6 +20,11 @@ type Attention struct {
 func (x *Exec) Attend(c Attention, q, k, v Buf) Buf {
 	x.store(c.Layer, k, v)
 	dst := x.alloc(q.rows, q.width)
+	if c.Softcap > 0 {
+		if _, finite := kernel.MaxAbsFinite(q.f); !finite {
+			x.fail(fmt.Errorf("compute: layer %d: %w", c.Layer, ErrNotFinite)) // the cap would hide it
+		}
+	}
 	if x.err != nil {
 		return dst
 	}

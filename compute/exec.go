@@ -232,6 +232,22 @@ func (x *Exec) Embed(table *Matrix, scale float32) {
 	x.runRows(len(rows), x.width*4)
 }
 
+// Positions adds to each row's input, right after [Exec.Embed], the output of the table that its position
+// has; a position outside the table fails the step.
+func (x *Exec) Positions(table *Matrix) {
+	rows := x.Step.Rows()
+	for i := range rows {
+		if p := rows[i].Pos; rows[i].Resume == forest.Trunk && (p < 0 || int(p) >= table.out) {
+			x.fail(fmt.Errorf("compute: the row at index %d has position %d; the model has learned %d", rows[i].Index, p, table.out))
+		}
+	}
+	if x.err != nil {
+		return
+	}
+	x.rowTask = rowTask{kind: positionRows, x: x, table: table, a: x.alloc(len(rows), x.width)}
+	x.runRows(len(rows), x.width*4)
+}
+
 // check returns an error where a row's input or what it wants makes no sense.
 func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 	if r.Want.Output() && r.To != x.Cache.Forest.Layers() {

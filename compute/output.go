@@ -3,6 +3,7 @@ package compute
 import (
 	"fmt"
 
+	"grove/forest"
 	"grove/internal/kernel"
 	"grove/token"
 )
@@ -24,11 +25,16 @@ type Result struct {
 // Result returns the outputs of row i of the last step.
 func (x *Exec) Result(i int) *Result { return &x.results[i] }
 
-// Output ends a step: the rows that want logits go through the final norm and the head.
+// Output ends a step: the rows that want logits go through a norm and the head.
 func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
-	if x.err != nil {
-		return
+	if a, ok := x.Outputs(); ok {
+		x.Logits(x.RMSNorm(a, norm, eps), Projection{Matrix: head}, 0)
 	}
+}
+
+// Outputs returns the residual stream of the rows that want logits, false where there are none or the
+// step has failed. What the model makes of them goes to [Exec.Logits].
+func (x *Exec) Outputs() (Buf, bool) {
 	rows := x.Step.Rows()
 	x.outputs = x.outputs[:0]
 	for i := range rows {
@@ -36,20 +42,26 @@ func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
 			x.outputs = append(x.outputs, int32(i))
 		}
 	}
-	if len(x.outputs) == 0 {
-		return
+	if x.err != nil || len(x.outputs) == 0 {
+		return Buf{}, false
 	}
 	x.used = 0
 	a := x.alloc(len(x.outputs), x.width)
 	for o, i := range x.outputs {
 		copy(a.row(o), x.streamRow(i))
 	}
-	a = x.RMSNorm(a, norm, eps)
-	x.logits = grow(x.logits, len(x.outputs)*head.out)
-	logits := x.changed(Buf{f: x.logits, rows: len(x.outputs), width: head.out})
-	x.multiply(Projection{Matrix: head}, a, logits)
+	return a, true
+}
+
+// Logits ends a step: it multiplies the rows of [Exec.Outputs] by the head. Where softcap is above 0 a
+// logit l becomes softcap * tanh(l / softcap).
+func (x *Exec) Logits(a Buf, head Projection, softcap float32) {
+	x.logits = grow(x.logits, a.rows*head.Matrix.out)
+	logits := x.changed(Buf{f: x.logits, rows: a.rows, width: head.Matrix.out})
+	x.multiply(head, a, logits)
+	rows := x.Step.Rows()
 	for o, i := range x.outputs {
-		if !x.report(&x.results[i], rows[i].Want.Top, rows[i].Want.Logits, logits.row(o)) {
+		if !x.report(&x.results[i], rows[i].Want, logits.row(o), softcap) {
 			x.fail(fmt.Errorf("compute: the logits at index %d: %w", rows[i].Index, ErrNotFinite))
 			return
 		}
@@ -57,16 +69,19 @@ func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
 }
 
 // report fills a row's result from its logits and returns false where one is not finite.
-func (x *Exec) report(r *Result, top int, all bool, logits []float32) bool {
+func (x *Exec) report(r *Result, want forest.Want, logits []float32, softcap float32) bool {
 	if _, finite := kernel.MaxAbsFinite(logits); !finite {
-		return false
+		return false // before a soft cap would hide it
 	}
-	if all {
+	if softcap > 0 {
+		kernel.Softcap(logits, softcap)
+	}
+	if want.Logits {
 		r.Logits = logits
 	}
-	if top > 0 {
+	if want.Top > 0 {
 		_, r.LSE, _ = kernel.LogSumExp(logits)
-		r.Top = topOf(r.Top[:0], logits, min(top, len(logits)))
+		r.Top = topOf(r.Top[:0], logits, min(want.Top, len(logits)))
 	}
 	return true
 }

@@ -12,11 +12,14 @@ type rowKind int
 
 const (
 	embedRows rowKind = iota
+	positionRows
 	normRows
+	centerRows
 	addRows
 	siluRows
-	geluRows
 	clampedRows
+	geluRows
+	plainGeluRows
 	ropeRows
 	ropeAngles
 	quantizeRows
@@ -35,6 +38,7 @@ type rowTask struct {
 
 	dst, a, b Buf
 	weight    []float32
+	bias      []float32
 	eps       float32
 	scale     float32
 	heads     int // vectors of a row that are treated by themselves
@@ -71,20 +75,26 @@ func (t *rowTask) one(i int) {
 	switch t.kind {
 	case embedRows:
 		t.embed(i)
+	case positionRows:
+		t.addPosition(i)
 	case normRows:
 		size := t.a.width / t.heads
 		src, dst := t.a.row(i), t.dst.row(i)
 		for h := 0; h < len(src); h += size {
 			kernel.RMSNorm(dst[h:h+size], src[h:h+size], t.weight, t.eps)
 		}
+	case centerRows:
+		kernel.LayerNorm(t.dst.row(i), t.a.row(i), t.weight, t.bias, t.eps)
 	case addRows:
 		kernel.Add(t.dst.row(i), t.a.row(i))
 	case siluRows:
 		kernel.SiluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
-	case geluRows:
-		kernel.GeluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case clampedRows:
 		kernel.ClampedSwiGLU(t.dst.row(i), t.a.row(i), t.b.row(i))
+	case geluRows:
+		kernel.GeluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
+	case plainGeluRows:
+		kernel.Gelu(t.dst.row(i), t.a.row(i))
 	case ropeRows:
 		t.rotate(i)
 	case ropeAngles:
@@ -127,10 +137,30 @@ func (t *rowTask) embed(i int) {
 	}
 }
 
+// addPosition adds the embedding of its position to row i of the stream, unless it is resumed: then it is
+// there already.
+func (t *rowTask) addPosition(i int) {
+	r := &t.x.Step.Rows()[i]
+	if r.Resume == forest.Trunk {
+		one := t.a.row(i)
+		t.table.embedding(one, int(r.Pos))
+		kernel.Add(t.x.streamRow(int32(i)), one)
+	}
+}
+
 // RMSNorm returns x_i / sqrt(mean(x^2) + eps) * w_i for each row.
 func (x *Exec) RMSNorm(a Buf, w Vector, eps float32) Buf {
 	dst := x.alloc(a.rows, a.width)
 	x.norm(dst, a, 1, w, eps)
+	return dst
+}
+
+// LayerNorm returns (x_i - mean(x)) / sqrt(variance(x) + eps) * w_i + b_i for each row; a b of no values is
+// none.
+func (x *Exec) LayerNorm(a Buf, w, b Vector, eps float32) Buf {
+	dst := x.alloc(a.rows, a.width)
+	x.rowTask = rowTask{kind: centerRows, x: x, dst: dst, a: a, weight: w.f, bias: b.f, eps: eps}
+	x.runRows(a.rows, a.width*2)
 	return dst
 }
 
@@ -155,11 +185,14 @@ func (x *Exec) Add(dst, a Buf) Buf {
 // SiluMul returns silu(gate) * up.
 func (x *Exec) SiluMul(gate, up Buf) Buf { return x.gated(siluRows, gate, up) }
 
+// ClampedSwiGLU returns the gate of gpt-oss: min(gate, 7) * sigmoid(1.702 min(gate, 7)) * (up within ±7 + 1).
+func (x *Exec) ClampedSwiGLU(gate, up Buf) Buf { return x.gated(clampedRows, gate, up) }
+
 // GeluMul returns gelu(gate) * up, with the tanh approximation.
 func (x *Exec) GeluMul(gate, up Buf) Buf { return x.gated(geluRows, gate, up) }
 
-// ClampedSwiGLU returns the gate of gpt-oss: min(gate, 7) * sigmoid(1.702 min(gate, 7)) * (up within ±7 + 1).
-func (x *Exec) ClampedSwiGLU(gate, up Buf) Buf { return x.gated(clampedRows, gate, up) }
+// Gelu returns gelu(a), with the tanh approximation, in place.
+func (x *Exec) Gelu(a Buf) Buf { return x.gated(plainGeluRows, a, Buf{}) }
 
 func (x *Exec) gated(kind rowKind, gate, up Buf) Buf {
 	x.rowTask = rowTask{kind: kind, x: x, dst: gate, a: gate, b: up}

@@ -15,6 +15,24 @@ func sumSquares(x []float32) float32 {
 	return sumSquaresAVX2(x, &tail)
 }
 
+func sum(x []float32) float32 {
+	if !useAVX2 {
+		return sumGo(x)
+	}
+	var tail [32]float32
+	copy(tail[:], x[len(x)&^31:])
+	return sumAVX2(x, &tail)
+}
+
+func shift(dst, x []float32, a float32) {
+	n := 0
+	if useAVX2 {
+		n = len(x) &^ 7
+		shiftAVX2(dst, x, a)
+	}
+	shiftGo(dst[n:], x[n:], a)
+}
+
 func mulTwice(dst, x []float32, a float32, w []float32) {
 	n := 0
 	if useAVX2 {
@@ -60,6 +78,15 @@ func siluMul(dst, gate, up []float32) {
 	siluMulGo(dst[n:], gate[n:], up[n:])
 }
 
+func clampedSwiGLU(dst, gate, up []float32) {
+	n := 0
+	if useAVX2 {
+		n = len(gate) &^ 7
+		clampedSwiGLUAVX2(dst, gate, up)
+	}
+	clampedSwiGLUGo(dst[n:], gate[n:], up[n:])
+}
+
 func geluMul(dst, gate, up []float32) {
 	n := 0
 	if useAVX2 {
@@ -69,13 +96,22 @@ func geluMul(dst, gate, up []float32) {
 	geluMulGo(dst[n:], gate[n:], up[n:])
 }
 
-func clampedSwiGLU(dst, gate, up []float32) {
+func gelu(dst, x []float32) {
 	n := 0
 	if useAVX2 {
-		n = len(gate) &^ 7
-		clampedSwiGLUAVX2(dst, gate, up)
+		n = len(x) &^ 7
+		geluAVX2(dst, x)
 	}
-	clampedSwiGLUGo(dst[n:], gate[n:], up[n:])
+	geluGo(dst[n:], x[n:])
+}
+
+func softcap(x []float32, limit float32) {
+	n := 0
+	if useAVX2 {
+		n = len(x) &^ 7
+		softcapAVX2(x, limit)
+	}
+	softcapGo(x[n:], limit)
 }
 
 func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {

@@ -4,6 +4,11 @@
 
 package kernel
 
+// sumAVX2 is sumGo. The whole blocks of 32 come from x, the rest, with zeros behind it, from tail.
+//
+//go:noescape
+func sumAVX2(x []float32, tail *[32]float32) float32
+
 // sumSquaresAVX2 is sumSquaresGo. The whole blocks of 32 come from x, the rest, with zeros behind
 // it, from tail.
 //
@@ -14,6 +19,11 @@ func sumSquaresAVX2(x []float32, tail *[32]float32) float32
 //
 //go:noescape
 func mulTwiceAVX2(dst []float32, x []float32, a float32, w []float32)
+
+// shiftAVX2 is shiftGo.
+//
+//go:noescape
+func shiftAVX2(dst []float32, x []float32, a float32)
 
 // addAVX2 is addGo.
 //
@@ -47,6 +57,16 @@ func clampedSwiGLUAVX2(dst []float32, gate []float32, up []float32)
 //
 //go:noescape
 func geluMulAVX2(dst []float32, gate []float32, up []float32)
+
+// geluAVX2 is geluGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func geluAVX2(dst []float32, x []float32)
+
+// softcapAVX2 is softcapGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func softcapAVX2(x []float32, limit float32)
 
 // ropeNeoxAVX2 rotates the pairs (i, i+half) of each head, i < pairs. pairs is a positive multiple
 // of 8, heads is positive.

@@ -4,6 +4,57 @@
 
 #include "textflag.h"
 
+// func sumAVX2(x []float32, tail *[32]float32) float32
+// Requires: AVX
+TEXT ·sumAVX2(SB), NOSPLIT, $0-36
+	VMOVUPS all_00000000<>+0(SB), Y0
+	VMOVUPS all_00000000<>+0(SB), Y1
+	VMOVUPS all_00000000<>+0(SB), Y2
+	VMOVUPS all_00000000<>+0(SB), Y3
+	MOVQ    x_base+0(FP), AX
+	MOVQ    tail+24(FP), DX
+	MOVQ    x_len+8(FP), CX
+	SHRQ    $0x05, CX
+	JZ      last
+
+block:
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	VADDPS 64(AX), Y2, Y2
+	VADDPS 96(AX), Y3, Y3
+	ADDQ   $+128, AX
+	DECQ   CX
+	JNZ    block
+
+last:
+	MOVQ         DX, AX
+	XORQ         DX, DX
+	MOVQ         $0x0000000000000001, CX
+	TESTQ        AX, AX
+	JNZ          block
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPSHUFD      $0xee, X0, X1
+	VADDPS       X1, X0, X0
+	VPSHUFD      $0x55, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSS       X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
+DATA all_00000000<>+0(SB)/4, $0x00000000
+DATA all_00000000<>+4(SB)/4, $0x00000000
+DATA all_00000000<>+8(SB)/4, $0x00000000
+DATA all_00000000<>+12(SB)/4, $0x00000000
+DATA all_00000000<>+16(SB)/4, $0x00000000
+DATA all_00000000<>+20(SB)/4, $0x00000000
+DATA all_00000000<>+24(SB)/4, $0x00000000
+DATA all_00000000<>+28(SB)/4, $0x00000000
+GLOBL all_00000000<>(SB), RODATA|NOPTR, $32
+
 // func sumSquaresAVX2(x []float32, tail *[32]float32) float32
 // Requires: AVX, FMA3
 TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-36
@@ -49,16 +100,6 @@ last:
 	VZEROUPPER
 	RET
 
-DATA all_00000000<>+0(SB)/4, $0x00000000
-DATA all_00000000<>+4(SB)/4, $0x00000000
-DATA all_00000000<>+8(SB)/4, $0x00000000
-DATA all_00000000<>+12(SB)/4, $0x00000000
-DATA all_00000000<>+16(SB)/4, $0x00000000
-DATA all_00000000<>+20(SB)/4, $0x00000000
-DATA all_00000000<>+24(SB)/4, $0x00000000
-DATA all_00000000<>+28(SB)/4, $0x00000000
-GLOBL all_00000000<>(SB), RODATA|NOPTR, $32
-
 // func mulTwiceAVX2(dst []float32, x []float32, a float32, w []float32)
 // Requires: AVX
 TEXT ·mulTwiceAVX2(SB), NOSPLIT, $0-80
@@ -77,6 +118,28 @@ loop:
 	VMOVUPS Y1, (AX)(SI*1)
 	ADDQ    $0x20, SI
 	DECQ    BX
+	JNZ     loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func shiftAVX2(dst []float32, x []float32, a float32)
+// Requires: AVX
+TEXT ·shiftAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         x_base+24(FP), CX
+	VBROADCASTSS a+48(FP), Y0
+	MOVQ         x_len+32(FP), DX
+	XORQ         BX, BX
+	SHRQ         $0x03, DX
+	JZ           done
+
+loop:
+	VADDPS  (CX)(BX*1), Y0, Y1
+	VMOVUPS Y1, (AX)(BX*1)
+	ADDQ    $0x20, BX
+	DECQ    DX
 	JNZ     loop
 
 done:
@@ -495,6 +558,120 @@ DATA all_bfcc422a<>+24(SB)/4, $0xbfcc422a
 DATA all_bfcc422a<>+28(SB)/4, $0xbfcc422a
 GLOBL all_bfcc422a<>(SB), RODATA|NOPTR, $32
 
+// func geluAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ x_len+32(FP), DX
+	XORQ BX, BX
+	SHRQ $0x03, DX
+	JZ   done
+
+loop:
+	VMOVUPS      (CX)(BX*1), Y0
+	VMULPS       Y0, Y0, Y1
+	VMOVUPS      all_bd922279<>+0(SB), Y2
+	VFMADD213PS  all_bfcc422a<>+0(SB), Y2, Y1
+	VMULPS       Y1, Y0, Y1
+	VMOVUPS      all_c2af0000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      all_42b1cccd<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y2
+	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y2
+	VSUBPS       all_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y3, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VPADDD       all_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all_3b352794<>+0(SB), Y3
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VMULPS       Y2, Y3, Y1
+	VADDPS       all_3f800000<>+0(SB), Y1, Y1
+	VDIVPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)(BX*1)
+	ADDQ         $0x20, BX
+	DECQ         DX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func softcapAVX2(x []float32, limit float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·softcapAVX2(SB), NOSPLIT, $0-28
+	MOVQ         x_base+0(FP), AX
+	VBROADCASTSS limit+24(FP), Y0
+	MOVQ         x_len+8(FP), CX
+	XORQ         DX, DX
+	SHRQ         $0x03, CX
+	JZ           done
+
+loop:
+	VMOVUPS      (AX)(DX*1), Y1
+	VDIVPS       Y0, Y1, Y1
+	VMOVUPS      all_41200000<>+0(SB), Y3
+	VANDPS       all_7fffffff<>+0(SB), Y1, Y2
+	VMINPS       Y2, Y3, Y2
+	VADDPS       Y2, Y2, Y2
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y3
+	VFMADD213PS  all_4b400000<>+0(SB), Y2, Y3
+	VSUBPS       all_4b400000<>+0(SB), Y3, Y4
+	VFNMADD231PS all_3f317200<>+0(SB), Y4, Y2
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y4, Y2
+	VPSLLD       $0x17, Y3, Y3
+	VPADDD       all_3f000000<>+0(SB), Y3, Y3
+	VMOVUPS      all_3b352794<>+0(SB), Y4
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y2, Y4
+	VFMADD213PS  all_3daaac57<>+0(SB), Y2, Y4
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y2, Y4
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y2, Y4
+	VFMADD213PS  all_40000000<>+0(SB), Y2, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y3, Y3, Y2
+	VSUBPS       all_3f800000<>+0(SB), Y2, Y2
+	VFMADD213PS  Y2, Y3, Y4
+	VADDPS       all_40000000<>+0(SB), Y4, Y2
+	VDIVPS       Y2, Y4, Y4
+	VANDPS       all_80000000<>+0(SB), Y1, Y2
+	VORPS        Y2, Y4, Y4
+	VMULPS       Y4, Y0, Y4
+	VMOVUPS      Y4, (AX)(DX*1)
+	ADDQ         $0x20, DX
+	DECQ         CX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+DATA all_41200000<>+0(SB)/4, $0x41200000
+DATA all_41200000<>+4(SB)/4, $0x41200000
+DATA all_41200000<>+8(SB)/4, $0x41200000
+DATA all_41200000<>+12(SB)/4, $0x41200000
+DATA all_41200000<>+16(SB)/4, $0x41200000
+DATA all_41200000<>+20(SB)/4, $0x41200000
+DATA all_41200000<>+24(SB)/4, $0x41200000
+DATA all_41200000<>+28(SB)/4, $0x41200000
+GLOBL all_41200000<>(SB), RODATA|NOPTR, $32
+
+DATA all_7fffffff<>+0(SB)/4, $0x7fffffff
+DATA all_7fffffff<>+4(SB)/4, $0x7fffffff
+DATA all_7fffffff<>+8(SB)/4, $0x7fffffff
+DATA all_7fffffff<>+12(SB)/4, $0x7fffffff
+DATA all_7fffffff<>+16(SB)/4, $0x7fffffff
+DATA all_7fffffff<>+20(SB)/4, $0x7fffffff
+DATA all_7fffffff<>+24(SB)/4, $0x7fffffff
+DATA all_7fffffff<>+28(SB)/4, $0x7fffffff
+GLOBL all_7fffffff<>(SB), RODATA|NOPTR, $32
+
 // func ropeNeoxAVX2(x *float32, heads int, size int, half int, pairs int, cos *float32, sin *float32)
 // Requires: AVX, FMA3
 TEXT ·ropeNeoxAVX2(SB), NOSPLIT, $0-56
@@ -598,13 +775,3 @@ done:
 	VMOVSS       X0, ret+24(FP)
 	VZEROUPPER
 	RET
-
-DATA all_7fffffff<>+0(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+4(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+8(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+12(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+16(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+20(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+24(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+28(SB)/4, $0x7fffffff
-GLOBL all_7fffffff<>(SB), RODATA|NOPTR, $32
