@@ -77,9 +77,11 @@ type Exec struct {
 	touched    int           // experts that the rows of the step went to, all layers together
 	attendTask attendTask
 
-	outputs   []int32 // rows of the step that need the head
+	outputs   []int32 // rows of the step that want what is behind the last layer
+	heads     int     // of these, the first so many need the head
 	results   []Result
 	logits    []float32
+	states    []float32
 	hiddenOut []float32
 }
 
@@ -248,10 +250,20 @@ func (x *Exec) Positions(table *Matrix) {
 	x.runRows(len(rows), x.width*4)
 }
 
+// NormInputs does LayerNorm on each row's input with a vector added, in place, after [Exec.Embed] and
+// [Exec.Positions]. Resumed rows are past it.
+func (x *Exec) NormInputs(add, w, b Vector, eps float32) {
+	if x.err != nil {
+		return
+	}
+	x.rowTask = rowTask{kind: inputRows, x: x, add: add.f, weight: w.f, bias: b.f, eps: eps}
+	x.runRows(len(x.Step.Rows()), x.width*2)
+}
+
 // check returns an error where a row's input or what it wants makes no sense.
 func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 	if r.Want.Output() && r.To != x.Cache.Forest.Layers() {
-		return fmt.Errorf("compute: the row at index %d wants logits and stops at layer %d", r.Index, r.To)
+		return fmt.Errorf("compute: the row at index %d wants what is behind the last layer and stops at layer %d", r.Index, r.To)
 	}
 	if r.Want.Hidden.Minus(forest.LayerRange(r.From, r.To)).Len() > 0 {
 		return fmt.Errorf("compute: the row at index %d runs layers %d to %d and wants the stream after others", r.Index, r.From, r.To)

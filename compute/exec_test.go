@@ -71,7 +71,7 @@ func TestInputChecks(t *testing.T) {
 		{"NaN in a mixture", forest.Row{Mix: []forest.Weighted{{ID: 1, Weight: float32(math.NaN())}}},
 			"compute: layer 0: " + compute.ErrNotFinite.Error()},
 		{"logits of a row that stops", forest.Row{To: 2, Want: logits},
-			"compute: the row at index 3 wants logits and stops at layer 2"},
+			"compute: the row at index 3 wants what is behind the last layer and stops at layer 2"},
 		{"hidden state of a layer that is not run", forest.Row{To: 2, Want: forest.Want{Hidden: forest.LayerRange(1, 3)}},
 			"compute: the row at index 3 runs layers 0 to 2 and wants the stream after others"},
 		{"hidden state of a layer that is not there", forest.Row{Want: forest.Want{Hidden: forest.LayerRange(3, 4)}},

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"errors"
 	"fmt"
 
 	"grove/forest"
@@ -19,26 +20,34 @@ type Result struct {
 	Logits []float32   // all, if wanted
 	Top    []TopEntry  // the largest, falling, ties by id, if wanted
 	LSE    float32     // log-sum-exp of all logits, if Top was wanted: log p(id) = logit - LSE
+	State  []float32   // the stream behind the final norm, if wanted
 	Hidden [][]float32 // the residual stream after each wanted layer, ascending
 }
 
 // Result returns the outputs of row i of the last step.
 func (x *Exec) Result(i int) *Result { return &x.results[i] }
 
-// Output ends a step: the rows that want logits go through a norm and the head.
+// Output ends a step: the rows that want something of it go through a norm and the head.
 func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
 	if a, ok := x.Outputs(); ok {
 		x.Logits(x.RMSNorm(a, norm, eps), Projection{Matrix: head}, 0)
 	}
 }
 
-// Outputs returns the residual stream of the rows that want logits, false where there are none or the
-// step has failed. What the model makes of them goes to [Exec.Logits].
+// Outputs returns the residual stream of the rows that want logits or their state, false where there are
+// none or the step has failed. The model norms them and gives them to [Exec.Logits], or to [Exec.States]
+// where it has no head.
 func (x *Exec) Outputs() (Buf, bool) {
 	rows := x.Step.Rows()
 	x.outputs = x.outputs[:0]
 	for i := range rows {
-		if rows[i].Want.Output() {
+		if rows[i].Want.Head() {
+			x.outputs = append(x.outputs, int32(i))
+		}
+	}
+	x.heads = len(x.outputs)
+	for i := range rows {
+		if rows[i].Want.Output() && !rows[i].Want.Head() {
 			x.outputs = append(x.outputs, int32(i))
 		}
 	}
@@ -53,14 +62,49 @@ func (x *Exec) Outputs() (Buf, bool) {
 	return a, true
 }
 
-// Logits ends a step: it multiplies the rows of [Exec.Outputs] by the head. Where softcap is above 0 a
-// logit l becomes softcap * tanh(l / softcap).
+// States ends a step of a model without a head: the rows of [Exec.Outputs] get what they became. A row that
+// wants logits fails the step.
+func (x *Exec) States(a Buf) {
+	if x.heads > 0 {
+		x.fail(errors.New("compute: logits are wanted of a model that gives none"))
+		return
+	}
+	x.reportStates(a)
+}
+
+// reportStates gives the rows that want it their state.
+func (x *Exec) reportStates(a Buf) {
+	rows := x.Step.Rows()
+	x.states = grow(x.states, a.rows*a.width)
+	for o, i := range x.outputs {
+		if !rows[i].Want.State {
+			continue
+		}
+		if _, finite := kernel.MaxAbsFinite(a.row(o)); !finite {
+			x.fail(fmt.Errorf("compute: the state at index %d: %w", rows[i].Index, ErrNotFinite))
+			return
+		}
+		state := x.states[o*a.width : (o+1)*a.width]
+		copy(state, a.row(o))
+		x.results[i].State = state
+	}
+}
+
+// Logits ends a step: it multiplies the rows of [Exec.Outputs] that want logits by the head. Where softcap
+// is above 0 a logit l becomes softcap * tanh(l / softcap).
 func (x *Exec) Logits(a Buf, head Projection, softcap float32) {
+	x.reportStates(a)
+	if x.heads == 0 || x.err != nil {
+		return
+	}
+	if a.rows > x.heads {
+		a = x.changed(Buf{f: a.f[:x.heads*a.width], rows: x.heads, width: a.width})
+	}
 	x.logits = grow(x.logits, a.rows*head.Matrix.out)
 	logits := x.changed(Buf{f: x.logits, rows: a.rows, width: head.Matrix.out})
 	x.multiply(head, a, logits)
 	rows := x.Step.Rows()
-	for o, i := range x.outputs {
+	for o, i := range x.outputs[:x.heads] {
 		if !x.report(&x.results[i], rows[i].Want, logits.row(o), softcap) {
 			x.fail(fmt.Errorf("compute: the logits at index %d: %w", rows[i].Index, ErrNotFinite))
 			return

@@ -13,6 +13,7 @@ type rowKind int
 const (
 	embedRows rowKind = iota
 	positionRows
+	inputRows
 	normRows
 	centerRows
 	addRows
@@ -39,6 +40,7 @@ type rowTask struct {
 	dst, a, b Buf
 	weight    []float32
 	bias      []float32
+	add       []float32
 	eps       float32
 	scale     float32
 	heads     int // vectors of a row that are treated by themselves
@@ -77,6 +79,12 @@ func (t *rowTask) one(i int) {
 		t.embed(i)
 	case positionRows:
 		t.addPosition(i)
+	case inputRows:
+		if t.x.Step.Rows()[i].Resume == forest.Trunk {
+			one := t.x.streamRow(int32(i))
+			kernel.Add(one, t.add)
+			kernel.LayerNorm(one, one, t.weight, t.bias, t.eps)
+		}
 	case normRows:
 		size := t.a.width / t.heads
 		src, dst := t.a.row(i), t.dst.row(i)
@@ -162,6 +170,13 @@ func (x *Exec) LayerNorm(a Buf, w, b Vector, eps float32) Buf {
 	x.rowTask = rowTask{kind: centerRows, x: x, dst: dst, a: a, weight: w.f, bias: b.f, eps: eps}
 	x.runRows(a.rows, a.width*2)
 	return dst
+}
+
+// NormStream does [Exec.LayerNorm] in place, for a stream that is normed behind its additions.
+func (x *Exec) NormStream(a Buf, w, b Vector, eps float32) Buf {
+	x.rowTask = rowTask{kind: centerRows, x: x, dst: a, a: a, weight: w.f, bias: b.f, eps: eps}
+	x.runRows(a.rows, a.width*2)
+	return x.changed(a)
 }
 
 // NormHeads does [Exec.RMSNorm] in place for each of the heads of a row by itself.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/forest"
 	"grove/sample"
 	"grove/token"
 )
@@ -47,7 +48,7 @@ func (s *Sequence) rows(ctx context.Context, ids []token.ID, dst []float32) erro
 	e := s.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	end, err := e.path(ctx, s.seq, ids, len(ids))
+	end, err := e.path(ctx, s.seq, ids, forest.Row{Want: forest.Want{Logits: true}}, len(ids))
 	if err != nil {
 		return err
 	}

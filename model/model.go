@@ -4,6 +4,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -28,6 +29,11 @@ type Info struct {
 	// Check, where it is not nil, is to be called after a step: weights are read where they are mapped, and
 	// it returns an error where the file has shrunk.
 	Check func() error
+	// Encoder says that the tokens of a text see each other, all in one step, and that the model has no head:
+	// it gives embeddings.
+	Encoder bool
+	Pooling Pooling // how the file would have a text's embedding made of its tokens' states
+
 
 	Params      int         // weights of all matrices
 	Type        tensor.Type // of most of these
@@ -36,6 +42,37 @@ type Info struct {
 	Experts     int         // of a layer; 0: none
 	Used        int         // of these, for each row
 	ExpertBytes int         // of one expert of one layer
+}
+
+// Pooling is a way to make one vector of the states of a text's tokens. The values are those of GGUF.
+type Pooling int
+
+// The poolings. PoolNone is one vector for each token.
+const (
+	PoolUnset Pooling = iota - 1 // the file does not say
+	PoolNone
+	PoolMean
+	PoolFirst
+	PoolLast
+	PoolRank // a reranker's score, which nothing here computes
+)
+
+var poolings = []string{"none", "mean", "cls", "last", "rank"}
+
+// String returns the name that users give a pooling.
+func (p Pooling) String() string {
+	if p < 0 || int(p) >= len(poolings) {
+		return "unset"
+	}
+	return poolings[p]
+}
+
+// ParsePooling returns the pooling of a name.
+func ParsePooling(name string) (Pooling, error) {
+	if i := slices.Index(poolings[:PoolRank], name); i >= 0 {
+		return Pooling(i), nil
+	}
+	return PoolUnset, fmt.Errorf("model: pooling %q is not known; %s are", name, strings.Join(poolings[:PoolRank], ", "))
 }
 
 // Model is an architecture with its weights. It is read-only after it is opened: several executors may
@@ -89,6 +126,7 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
+	l.info.Pooling = Pooling(l.CountOr("pooling_type", int(PoolUnset), int(PoolNone), int(PoolRank)))
 	m := open(l)
 	if l.err != nil {
 		return nil, l.err
