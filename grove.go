@@ -104,7 +104,7 @@ func (m *Model) load(o Options) error {
 		o.Parallel = defaultParallel
 	}
 	m.pool = par.New(o.Threads)
-	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds()}); err != nil {
+	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context}); err != nil {
 		return err
 	}
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {

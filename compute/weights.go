@@ -87,6 +87,14 @@ type Vector struct{ f []float32 }
 // Len returns the number of weights.
 func (v Vector) Len() int { return len(v.f) }
 
+// Part returns n weights from place first on, and of no weights none.
+func (v Vector) Part(first, n int) Vector {
+	if v.f == nil {
+		return v
+	}
+	return Vector{f: v.f[first : first+n]}
+}
+
 // Matrix stores the view [outputs, inputs] or [experts, outputs, inputs]. With Keep it is read where it is,
 // so that the view's bytes must outlive the model. It returns an error that names the tensor where its
 // type has no kernel.

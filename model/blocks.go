@@ -12,27 +12,38 @@ import (
 type Attention struct {
 	QKV          []compute.Projection // queries, keys, values
 	Out          compute.Projection
-	QNorm, KNorm compute.Vector // optional, of one head
-	Rope         *compute.Rope
+	QNorm, KNorm compute.Vector // optional: of one head, or of all heads as one vector
+	Rope         *compute.Rope  // nil: none
+	Scale        float32        // on the products of queries and keys
+	Softcap      float32        // on the scaled products; 0: none
 
 	shape Shape
-	scale float32
 	layer int
 }
 
-// Attention loads the block of a layer, with the tensor names of GGUF.
+// Attention loads the block of a layer, with the tensor names of GGUF: queries, keys and values in three
+// tensors or in one, with their biases if there are any, without norms. The scale is 1/sqrt(size).
 func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	q, k := s.Heads*s.Size, s.KVHeads*s.Size
-	project := func(t string, out, in int) compute.Projection {
-		return compute.Projection{Matrix: l.Matrix(name(t+".weight"), out, in), Bias: l.VectorIf(name(t+".bias"), out)}
+	a := Attention{
+		Out: l.Projection(name("attn_output"), s.Width, q), Rope: rope,
+		Scale: float32(1 / math.Sqrt(float64(s.Size))), shape: s, layer: layer,
 	}
-	return Attention{
-		QKV:   []compute.Projection{project("attn_q", q, s.Width), project("attn_k", k, s.Width), project("attn_v", k, s.Width)},
-		Out:   project("attn_output", s.Width, q),
-		QNorm: l.VectorIf(name("attn_q_norm.weight"), s.Size), KNorm: l.VectorIf(name("attn_k_norm.weight"), s.Size),
-		Rope: rope, shape: s, layer: layer, scale: float32(1 / math.Sqrt(float64(s.Size))),
+	if l.Has(name("attn_qkv.weight")) {
+		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, k)
+	} else {
+		a.QKV = []compute.Projection{
+			l.Projection(name("attn_q"), q, s.Width), l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), k, s.Width),
+		}
 	}
+	return a
+}
+
+// HeadNorms loads the norms of queries and keys, head by head.
+func (l *Loader) HeadNorms(a *Attention) {
+	a.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.layer), a.shape.Size)
+	a.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.layer), a.shape.Size)
 }
 
 // Forward returns the block's addition to the stream; h is the normed stream.
@@ -40,19 +51,39 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	s := &a.shape
 	qkv := x.Linears(a.QKV, h)
 	q, k, v := qkv[0], qkv[1], qkv[2]
-	if a.QNorm.Len() > 0 {
-		q = x.NormHeads(q, s.Heads, a.QNorm, s.Eps)
+	if n := a.QNorm.Len(); n > 0 {
+		q = x.NormHeads(q, s.Heads*s.Size/n, a.QNorm, s.Eps)
 	}
-	if a.KNorm.Len() > 0 {
-		k = x.NormHeads(k, s.KVHeads, a.KNorm, s.Eps)
+	if n := a.KNorm.Len(); n > 0 {
+		k = x.NormHeads(k, s.KVHeads*s.Size/n, a.KNorm, s.Eps)
 	}
-	q, k = x.Rope(q, s.Heads, a.Rope), x.Rope(k, s.KVHeads, a.Rope)
-	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.scale}, q, k, v)
+	if a.Rope != nil {
+		q, k = x.Rope(q, s.Heads, a.Rope), x.Rope(k, s.KVHeads, a.Rope)
+	}
+	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.Scale, Softcap: a.Softcap}, q, k, v)
 	return x.Linear(a.Out, o)
 }
 
-// SetScale replaces the factor on the products of queries and keys, 1/sqrt(size) otherwise.
-func (a *Attention) SetScale(scale float32) { a.scale = scale }
+// LayerNorm is a norm that centres a row, with a weight and a bias.
+type LayerNorm struct {
+	Weight, Bias compute.Vector
+	Eps          float32
+}
+
+// LayerNorm loads the norm of a name, of n values.
+func (l *Loader) LayerNorm(name string, n int, eps float32) LayerNorm {
+	return LayerNorm{Weight: l.Vector(name+".weight", n), Bias: l.Vector(name+".bias", n), Eps: eps}
+}
+
+// Forward returns the normed rows.
+func (n *LayerNorm) Forward(x *compute.Exec, a compute.Buf) compute.Buf {
+	return x.LayerNorm(a, n.Weight, n.Bias, n.Eps)
+}
+
+// Stream norms the stream in place.
+func (n *LayerNorm) Stream(x *compute.Exec, stream compute.Buf) compute.Buf {
+	return x.NormStream(stream, n.Weight, n.Bias, n.Eps)
+}
 
 // MLP is a gated feed-forward block.
 type MLP struct {
@@ -62,12 +93,19 @@ type MLP struct {
 
 // MLP loads the block of a layer.
 func (l *Loader) MLP(s Shape, layer int) MLP {
-	project := func(t string, out, in int) compute.Projection {
-		return compute.Projection{Matrix: l.Matrix(fmt.Sprintf("blk.%d.%s.weight", layer, t), out, in)}
-	}
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	return MLP{
-		GateUp: []compute.Projection{project("ffn_gate", s.FFN, s.Width), project("ffn_up", s.FFN, s.Width)},
-		Down:   project("ffn_down", s.Width, s.FFN),
+		GateUp: []compute.Projection{l.Projection(name("ffn_gate"), s.FFN, s.Width), l.Projection(name("ffn_up"), s.FFN, s.Width)},
+		Down:   l.Projection(name("ffn_down"), s.Width, s.FFN),
+	}
+}
+
+// FusedMLP loads the block of a layer whose tensor ffn_up holds the gate first.
+func (l *Loader) FusedMLP(s Shape, layer int) MLP {
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	return MLP{
+		GateUp: l.Projections(name("ffn_up"), s.Width, s.FFN, s.FFN),
+		Down:   l.Projection(name("ffn_down"), s.Width, s.FFN),
 	}
 }
 
@@ -81,6 +119,24 @@ func (m *MLP) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
 func (m *MLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
 	p := x.Linears(m.GateUp, h)
 	return x.Linear(m.Down, x.GeluMul(p[0], p[1]))
+}
+
+// PlainMLP is a feed-forward block without a gate.
+type PlainMLP struct {
+	Up, Down compute.Projection
+}
+
+// PlainMLP loads the block of a layer.
+func (l *Loader) PlainMLP(s Shape, layer int) PlainMLP {
+	return PlainMLP{
+		Up:   l.Projection(fmt.Sprintf("blk.%d.ffn_up", layer), s.FFN, s.Width),
+		Down: l.Projection(fmt.Sprintf("blk.%d.ffn_down", layer), s.Width, s.FFN),
+	}
+}
+
+// Gelu returns the block's addition with GELU between its matrices.
+func (m *PlainMLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
+	return x.Linear(m.Down, x.Gelu(x.Linear(m.Up, h)))
 }
 
 // Experts is a mixture of gated feed-forward blocks, some of which each row goes to.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"grove/gguf"
@@ -100,8 +101,8 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		{"no architecture", llama, without("general.architecture"), "model: general.architecture is missing"},
-		{"unknown architecture", llama, set("general.architecture", "gpt-oss"),
-			`model: architecture "gpt-oss" is not supported; supported: gemma3, llama, qwen3moe`},
+		{"unknown architecture", llama, set("general.architecture", "mamba"),
+			`model: architecture "mamba" is not supported; supported: ` + strings.Join(model.Names(), ", ")},
 		{"architecture of another kind", llama, set("general.architecture", uint32(7)), `key "general.architecture": want a string, found uint32`},
 
 		{"no layers", llama, set("llama.block_count", uint32(0)), "model: llama.block_count is 0; 1 to 128 make sense"},
@@ -135,7 +136,7 @@ func TestRefusals(t *testing.T) {
 		{"epsilon negative", llama, set("llama.attention.layer_norm_rms_epsilon", float32(-1)),
 			"model: llama.attention.layer_norm_rms_epsilon is -1; 0 to 1 make sense"},
 		{"epsilon too large", llama, set("llama.attention.layer_norm_rms_epsilon", 1e300),
-			"model: llama.attention.layer_norm_rms_epsilon is +Inf; 0 to 1 make sense"},
+			"model: llama.attention.layer_norm_rms_epsilon is 1e+300; 0 to 1 make sense"},
 
 		{"rope base NaN", llama, set("llama.rope.freq_base", nan), "model: llama.rope.freq_base is NaN"},
 		{"rope base infinite", llama, set("llama.rope.freq_base", inf), "model: llama.rope.freq_base is +Inf"},
@@ -145,8 +146,10 @@ func TestRefusals(t *testing.T) {
 		{"odd rope dimensions", llama, set("llama.rope.dimension_count", uint32(31)), "model: rope dimension count 31 is not a positive even number"},
 		{"rope dimensions beyond the head", llama, set("llama.rope.dimension_count", uint32(34)),
 			"model: llama.rope.dimension_count is 34; 1 to 32 make sense"},
-		{"unknown rope scaling", llama, set("llama.rope.scaling.type", "longrope"),
-			`model: rope scaling "longrope" is not supported; linear, yarn and llama3 are`},
+		{"unknown rope scaling", llama, set("llama.rope.scaling.type", "ntk"),
+			`model: rope scaling "ntk" is not supported; linear, yarn, llama3 and longrope are`},
+		{"long rope without factors", llama, set("llama.rope.scaling.type", "longrope"),
+			"model: longrope scaling needs the original context length, factors and no negative attention factor, not 4096, 0 and 1"},
 		{"rope scaling by 0", llama, both(set("llama.rope.scaling.type", "linear"), set("llama.rope.scaling.factor", float32(0))),
 			"model: rope scaling factor 0 is not a positive number"},
 		{"rope factors of another length", llama, setTensor("rope_freqs.weight", tensor.F32, 15),

@@ -22,7 +22,7 @@ type Info struct {
 	Layers     []kv.Layer
 	Width      int // of the residual stream
 	Vocabulary int
-	Context    int    // indices that the model was trained for
+	Context    int    // indices that the model was trained for, as it was opened
 	Identity   string // decides the bytes of keys: weights, rotary settings
 	Bytes      int    // of weights in memory
 
@@ -108,9 +108,10 @@ func Names() []string {
 	return names
 }
 
-// Options says how a model's weights are stored.
+// Options says how a model is opened.
 type Options struct {
-	NoRepack bool // leave them as the file has them; see [compute.Weights]
+	NoRepack bool // leave weights as the file has them; see [compute.Weights]
+	Context  int  // indices that texts will have; decides where a model rotates otherwise for long texts
 }
 
 // Open opens the model of a GGUF file. The file must stay open as long as the model is used. It
@@ -118,7 +119,7 @@ type Options struct {
 // is not registered.
 func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	l := newLoader(f, pool)
-	l.weights.Keep = o.NoRepack
+	l.weights.Keep, l.context = o.NoRepack, o.Context
 	open, ok := architectures[l.info.Arch]
 	if l.err == nil && !ok {
 		l.fail("architecture %q is not supported; supported: %s", l.info.Arch, strings.Join(Names(), ", "))
