@@ -67,6 +67,9 @@ type Generation struct {
 // makes no sense or the prompt does not fit the context. When ctx ends, so does the generation, within
 // a layer's time.
 func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
+	if err := m.generates(); err != nil {
+		return nil, err
+	}
 	if r.MaxTokens < 0 {
 		return nil, fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
 	}

@@ -24,7 +24,7 @@ import (
 // Options says how a model is opened. The zero value is the usual case.
 type Options struct {
 	Context   int    // tokens of a text, prompt included; 0: the model's own, 4096 at most
-	CacheType string // f32, f16 or q8_0; "": f16
+	CacheType string // f32, f16 or q8_0; "": f16, of an encoder f32
 	Threads   int    // 0: as many as there are cores, or as the process may use
 	Parallel  int    // texts that may be generated at a time; 0: 4
 	Chunk     int    // tokens of a prefill step; 0: 512
@@ -110,6 +110,9 @@ func (m *Model) load(o Options) error {
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
 		return err
 	}
+	if o.CacheType == "" && m.model.Info().Encoder {
+		cacheType = tensor.F32 // keys live for one step, so that their memory is no matter
+	}
 	m.engine, err = engine.New(m.model, m.pool, engine.Config{
 		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Chunk: o.Chunk,
 	})
@@ -181,6 +184,14 @@ func (m *Model) Info() Info {
 		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary,
 		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(),
 	}
+}
+
+// generates returns an [*OptionError] where the model gives no text.
+func (m *Model) generates() error {
+	if err := m.engine.Generates(); err != nil {
+		return &OptionError{err}
+	}
+	return nil
 }
 
 // Tokenize returns the ids of a text. With special, the tokens that begin and end a text are added as

@@ -12,6 +12,9 @@ import (
 // before anything is computed; write's error ends the computation and is returned. When ctx ends, so does
 // the computation, within a layer's time.
 func (m *Model) Logits(ctx context.Context, ids []token.ID, write func(row []float32) error) error {
+	if err := m.generates(); err != nil {
+		return err
+	}
 	n := m.model.Info().Vocabulary
 	for i, id := range ids {
 		if id < 0 || int(id) >= n {

@@ -15,6 +15,9 @@ type Cost = engine.Cost
 // the user's cache directory for the next time that this file is opened here. It returns the cost and the
 // file that keeps it.
 func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
+	if err := m.generates(); err != nil {
+		return nil, "", err
+	}
 	c, err := m.engine.Tune(ctx)
 	if err != nil {
 		return nil, "", err

@@ -100,6 +100,14 @@ func (e *Engine) Context() int { return e.cache.Config().Context }
 // CacheBytes returns the memory that the cache can come to use.
 func (e *Engine) CacheBytes() int { return e.cache.Bytes() }
 
+// Generates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
+func (e *Engine) Generates() error {
+	if info := e.model.Info(); info.Encoder {
+		return fmt.Errorf("engine: %s %w: it gives embeddings", info.Arch, ErrEncoder)
+	}
+	return nil
+}
+
 // Sequence is one text on its way: a trunk of committed tokens and the logits behind its end. It is
 // for one goroutine; several sequences of an engine may be used at a time.
 type Sequence struct {
@@ -116,8 +124,8 @@ type Sequence struct {
 // NewSequence opens a sequence that draws its tokens by p as answer number choice of its request. Errors:
 // [ErrEncoder], [ErrBusy], those of p.
 func (e *Engine) NewSequence(p sample.Params, choice int) (*Sequence, error) {
-	if info := e.model.Info(); info.Encoder {
-		return nil, fmt.Errorf("engine: %s %w: it gives embeddings", info.Arch, ErrEncoder)
+	if err := e.Generates(); err != nil {
+		return nil, err
 	}
 	s, err := sample.New(p, e.vocab)
 	if err != nil {

@@ -34,7 +34,6 @@ type Info struct {
 	Encoder bool
 	Pooling Pooling // how the file would have a text's embedding made of its tokens' states
 
-
 	Params      int         // weights of all matrices
 	Type        tensor.Type // of most of these
 	TableBytes  int         // of Bytes, an embedding table that is looked up and not multiplied

@@ -13,6 +13,7 @@ import (
 
 	"grove/gguf"
 	"grove/quant"
+	"grove/synthetic"
 	"grove/tensor"
 )
 
@@ -40,6 +41,11 @@ var crafts = map[string]struct {
 	"no-vocabulary": {"llama-gqa", func(f *crafted) { f.drop("tokenizer.ggml.model") }},
 	"pre-tokenizer": {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.pre", gguf.Of("klingon")) }},
 
+	"encoder":        {"bert", func(f *crafted) {}},
+	"encoder-rank":   {"bert", func(f *crafted) { f.set("bert.pooling_type", gguf.Of(uint32(4))) }},
+	"encoder-causal": {"bert", func(f *crafted) { f.set("bert.attention.causal", gguf.Of(true)) }},
+	"encoder-nan":    {"bert", func(f *crafted) { f.edit("blk.2.layer_output_norm.bias", func(x []float32) { x[7] = nan }) }},
+
 	"heads-0":        {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(0))) }},
 	"kv-heads-0":     {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(0))) }},
 	"kv-heads-8":     {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(8))) }},
@@ -56,6 +62,11 @@ var crafts = map[string]struct {
 	"context-2^31":   {"llama-gqa", func(f *crafted) { f.set("llama.context_length", gguf.Of(uint32(1<<31))) }},
 	"experts-used-5": {"mixtral", func(f *crafted) { f.set("llama.expert_used_count", gguf.Of(uint32(5))) }},
 	"experts-used-0": {"mixtral", func(f *crafted) { f.set("llama.expert_used_count", gguf.Of(uint32(0))) }},
+}
+
+// randoms are models of random weights that crafts can start from.
+var randoms = map[string]synthetic.Spec{
+	"bert": {Arch: "bert", Context: 128, Vocab: 300, Vocabulary: true},
 }
 
 var nan = float32(math.NaN())
@@ -119,12 +130,20 @@ func craftFile(name, path string) error {
 	if !ok {
 		return fmt.Errorf("unknown craft %s", name)
 	}
-	source, err := gguf.Open(goldens + "/" + c.from + ".gguf")
-	if err != nil {
-		return err
+	f := &crafted{}
+	if spec, ok := randoms[c.from]; ok {
+		var err error
+		if f.metadata, f.tensors, err = spec.Parts(); err != nil {
+			return err
+		}
+	} else {
+		source, err := gguf.Open(goldens + "/" + c.from + ".gguf")
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		f.metadata, f.tensors = slices.Clone(source.Metadata), slices.Clone(source.Tensors)
 	}
-	defer source.Close()
-	f := &crafted{metadata: slices.Clone(source.Metadata), tensors: slices.Clone(source.Tensors)}
 	c.spoil(f)
 	return gguf.WriteFile(path, f.metadata, f.tensors)
 }
