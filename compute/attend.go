@@ -13,6 +13,7 @@ type Attention struct {
 	Heads   int
 	Scale   float32 // on the products of queries and keys
 	Softcap float32 // 0: none
+	Sinks   Vector  // a logit for each head, beside its products and without a value; of no values: none
 }
 
 // Attend writes the rows' keys and values (N4), lets each row attend to all that it sees in the layer,

@@ -221,13 +221,16 @@ func (t *attendTask) mergeParts(w *attendWorker, tl tile, head int) {
 	}
 }
 
-// finish divides by the sums and writes the results.
+// finish merges the sinks, divides by the sums and writes the results.
 func (t *attendTask) finish(w *attendWorker, tl tile, head int) {
 	size := t.layer.Size
 	for place := range tl.end - tl.first {
 		dst := t.dst.row(tl.first + place)[head*t.group*size : (head+1)*t.group*size]
 		for j := range t.group {
 			s := place*t.group + j
+			if t.c.Sinks.f != nil {
+				kernel.MergeSink(&w.state.max[s], &w.state.sum[s], w.state.out[s*size:(s+1)*size], t.c.Sinks.f[head*t.group+j])
+			}
 			kernel.Finish(dst[j*size:(j+1)*size], w.state.out[s*size:(s+1)*size], w.state.sum[s])
 		}
 	}

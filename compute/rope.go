@@ -31,6 +31,8 @@ type RopeConfig struct {
 	Context int     // the context that the model was trained on
 
 	BetaFast, BetaSlow float64 // YaRN: rotations over Context; 0 means 32 and 1
+	Fractional         bool    // YaRN: the ends of the mix are not rounded to whole pairs
+	NoTemperature      bool    // YaRN: keys and queries are not scaled
 	AttentionFactor    float64 // YaRN: multiplies the temperature, 0 means 1; LongRoPE: is it, 0 means that of the paper
 	// Llama 3.
 	LowFreqFactor, HighFreqFactor float64
@@ -112,15 +114,25 @@ func (r *Rope) yarn(c RopeConfig) error {
 	pair := func(n float64) float64 {
 		return float64(c.Dims) * kernel.Log64(float64(c.Context)/(n*2*math.Pi)) / (2 * kernel.Log64(c.Base))
 	}
-	low := max(0, math.Floor(pair(c.BetaFast)))
-	high := min(float64(c.Dims-1), math.Ceil(pair(c.BetaSlow)))
+	low, high := pair(c.BetaFast), pair(c.BetaSlow)
+	if !c.Fractional {
+		low, high = max(0, math.Floor(low)), min(float64(c.Dims-1), math.Ceil(high))
+	}
 	for i := range r.freq {
 		keep := 1 - min(1, max(0, (float64(i)-low)/max(0.001, high-low)))
 		stretched := r.freq[i] / c.Factor
 		r.freq[i] = float64(stretched*(1-keep)) + float64(r.freq[i]*keep)
 	}
-	r.scale = c.AttentionFactor * (1 + float64(0.1*kernel.Log64(c.Factor)))
+	if !c.NoTemperature {
+		r.scale = c.AttentionFactor * YaRNTemperature(c.Factor, 0.1)
+	}
 	return nil
+}
+
+// YaRNTemperature returns 1 + multiplier * ln(factor), the factor on queries and on keys that makes up for
+// positions stretched by factor; YaRN's own multiplier is 0.1.
+func YaRNTemperature(factor, multiplier float64) float64 {
+	return 1 + float64(multiplier*kernel.Log64(factor))
 }
 
 // llama3 stretches the pairs whose wavelength is beyond the trained context by the whole factor, those

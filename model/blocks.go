@@ -16,6 +16,7 @@ type Attention struct {
 	Rope         *compute.Rope  // nil: none
 	Scale        float32        // on the products of queries and keys
 	Softcap      float32        // on the scaled products; 0: none
+	Sinks        compute.Vector // optional: a logit for each head
 
 	shape Shape
 	layer int
@@ -60,7 +61,7 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	if a.Rope != nil {
 		q, k = x.Rope(q, s.Heads, a.Rope), x.Rope(k, s.KVHeads, a.Rope)
 	}
-	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.Scale, Softcap: a.Softcap}, q, k, v)
+	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.Scale, Softcap: a.Softcap, Sinks: a.Sinks}, q, k, v)
 	return x.Linear(a.Out, o)
 }
 

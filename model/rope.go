@@ -4,7 +4,10 @@ import "grove/compute"
 
 // Rope reads the rotary settings and the factors of tensor rope_freqs, for heads whose pairs are as
 // neox says.
-func (l *Loader) Rope(s Shape, neox bool) *compute.Rope {
+func (l *Loader) Rope(s Shape, neox bool) *compute.Rope { return l.NewRope(l.RopeConfig(s, neox)) }
+
+// RopeConfig reads what [Loader.Rope] prepares.
+func (l *Loader) RopeConfig(s Shape, neox bool) compute.RopeConfig {
 	c := compute.RopeConfig{
 		Dims: l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)),
 		Base: l.FloatOr("rope.freq_base", 10000),
@@ -28,7 +31,7 @@ func (l *Loader) Rope(s Shape, neox bool) *compute.Rope {
 	case l.Has("rope_freqs.weight"):
 		c.Factors = l.Vector("rope_freqs.weight", c.Dims/2).Floats()
 	}
-	return l.NewRope(c)
+	return c
 }
 
 // Names of the two sets of factors of a long rope.

@@ -50,7 +50,8 @@ func subjects() []subject {
 	}
 	for _, c := range caches {
 		out = append(out, subject{Spec{Arch: "gemma3", Type: tensor.Q8_0, Layers: 7}, c, false},
-			subject{Spec{Arch: "qwen3moe", Type: tensor.Q8_0}, c, false})
+			subject{Spec{Arch: "qwen3moe", Type: tensor.Q8_0}, c, false},
+			subject{Spec{Arch: "gpt-oss", Type: tensor.Q8_0}, c, false})
 	}
 	return out
 }

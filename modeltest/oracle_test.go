@@ -16,7 +16,8 @@ import (
 
 // oracleSpecs are the models that are held to the oracle.
 var oracleSpecs = map[string]Spec{
-	"bert": {Arch: "bert", Context: 96},
+	"bert":    {Arch: "bert", Context: 96},
+	"gpt-oss": {Arch: "gpt-oss", Window: 20},
 }
 
 // TestOracle holds the architectures without golden files to float64 within 1e-4 of the largest value, over

@@ -28,14 +28,17 @@ func (b *builder) linear(name string, out, in int) {
 }
 
 // bias adds small values about zero.
-func (b *builder) bias(name string, shape ...int) {
+func (b *builder) bias(name string, shape ...int) { b.spread(name, 0.2, shape...) }
+
+// spread adds values about zero, as far from it as scale.
+func (b *builder) spread(name string, scale float32, shape ...int) {
 	n := 1
 	for _, d := range shape {
 		n *= d
 	}
 	v := make([]float32, n)
 	for i := range v {
-		v[i] = 0.2 * float32(b.rng.NormFloat64())
+		v[i] = scale * float32(b.rng.NormFloat64())
 	}
 	b.add(name, tensor.F32, v, shape...)
 }
@@ -76,13 +79,13 @@ func (b *builder) gptOSS() {
 		b.linear(name("attn_k"), s.KVHeads*s.Size, s.Width)
 		b.linear(name("attn_v"), s.KVHeads*s.Size, s.Width)
 		b.linear(name("attn_output"), s.Width, s.Heads*s.Size)
-		b.bias(name("attn_sinks.weight"), s.Heads)
+		b.spread(name("attn_sinks.weight"), 2, s.Heads)
 		b.vector(name("post_attention_norm.weight"), s.Width)
 		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
 		b.bias(name("ffn_gate_inp.bias"), s.Experts)
 		b.experts(name, s.FFN)
-		b.bias(name("ffn_gate_exps.bias"), s.Experts, s.FFN)
-		b.bias(name("ffn_up_exps.bias"), s.Experts, s.FFN)
+		b.spread(name("ffn_gate_exps.bias"), 5, s.Experts, s.FFN) // beyond the clamp, some
+		b.spread(name("ffn_up_exps.bias"), 5, s.Experts, s.FFN)
 		b.bias(name("ffn_down_exps.bias"), s.Experts, s.Width)
 	}
 	b.yarn()
