@@ -111,7 +111,6 @@ func TestVectorBits(t *testing.T) {
 		{"SiluMul in place", none(func(v [][]float32) { SiluMul(v[0], v[0], v[1]) })},
 		{"GeluMul", none(func(v [][]float32) { GeluMul(v[0], v[1], v[2]) })},
 		{"GeluMul in place", none(func(v [][]float32) { GeluMul(v[1], v[0], v[1]) })},
-		{"merge", none(func(v [][]float32) { merge(v[0], 0.7, 0.9, v[1]) })},
 		{"Finish", none(func(v [][]float32) { Finish(v[0], v[1], 3) })},
 		{"MaxAbsFinite", func(v [][]float32) []float32 {
 			m, finite := MaxAbsFinite(v[0])
@@ -242,18 +241,20 @@ func TestMaxAbsFinite(t *testing.T) {
 func TestVectorPanics(t *testing.T) {
 	a, b := make([]float32, 16), make([]float32, 15)
 	for name, f := range map[string]func(){
-		"RMSNorm":      func() { RMSNorm(a, b, a, 0) },
-		"Add":          func() { Add(a, b) },
-		"AddScaled":    func() { AddScaled(b, 1, a) },
-		"SiluMul":      func() { SiluMul(a, a, b) },
-		"GeluMul":      func() { GeluMul(a, b, a) },
-		"Rope length":  func() { Rope(a, 2, 7, 4, a[:2], a[:2], true) },
-		"Rope tables":  func() { Rope(a, 2, 8, 4, a[:3], a[:2], true) },
-		"Rope odd":     func() { Rope(a, 2, 8, 5, a[:2], a[:2], true) },
-		"Rope size":    func() { Rope(a, 2, 8, 10, a[:5], a[:5], true) },
-		"SoftmaxBlock": func() { SoftmaxBlock(a, 1, 0) },
-		"MergeBlock":   func() { MergeBlock(new(float32), new(float32), a, 0, 0, b) },
-		"Finish":       func() { Finish(a, b, 1) },
+		"RMSNorm":       func() { RMSNorm(a, b, a, 0) },
+		"Add":           func() { Add(a, b) },
+		"AddScaled":     func() { AddScaled(b, 1, a) },
+		"SiluMul":       func() { SiluMul(a, a, b) },
+		"GeluMul":       func() { GeluMul(a, b, a) },
+		"Rope length":   func() { Rope(a, 2, 7, 4, a[:2], a[:2], true) },
+		"Rope tables":   func() { Rope(a, 2, 8, 4, a[:3], a[:2], true) },
+		"Rope odd":      func() { Rope(a, 2, 8, 5, a[:2], a[:2], true) },
+		"Rope size":     func() { Rope(a, 2, 8, 10, a[:5], a[:5], true) },
+		"SoftmaxBlocks": func() { SoftmaxBlocks(make([]float32, 64), 1, 0, a[:2], b[:2]) },
+		"softmax sums":  func() { SoftmaxBlocks(make([]float32, 64), 1, 0, a[:1], b[:2]) },
+		"Merge":         func() { attended(2, 3).Merge(attended(2, 4)) },
+		"merge sums":    func() { attended(2, 3).Merge(attended(3, 2)) },
+		"Finish":        func() { Finish(a, b, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
