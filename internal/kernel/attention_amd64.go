@@ -4,31 +4,56 @@ package kernel
 
 //go:generate go -C _asm run ./attention -out ../z_attention_amd64.s -stubs ../z_attention_amd64.go -pkg kernel
 
-const (
-	scoreRow  = PageSlots * 4 // bytes of a row of scores or weights
-	cacheLine = 64
-)
+const scoreRow = PageSlots * 4 // bytes of a row of scores or weights
 
-// tileQueries returns how many of n queries a tile takes.
-func tileQueries(n, most int) int {
-	for most > n {
-		most /= 2
+// queryRows returns how many of n rows the next tile takes.
+func queryRows(n int) int {
+	switch {
+	case useAVX512 && n >= 8:
+		return 8
+	case !useAVX512 && n >= 6 && n != 8:
+		return 6
+	case n >= 4:
+		return 4
 	}
-	return most
+	return min(n, 2)
 }
 
-// tiles multiplies n rows of a by b in tiles, as attendF32AVX2 says.
-func tiles(width int, dst []float32, dstStride int, a []float32, aStride, n int, b []byte, bStep, bGroup, ahead, steps, groups int) {
-	for n > 0 {
-		rows := tileQueries(n, 8)
-		if width == 2 {
-			attendF16AVX2(rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, ahead, steps, groups)
-		} else {
-			attendF32AVX2(rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, ahead, steps, groups)
-		}
+// first returns the address of what is read next, or of what is at hand where that is nothing.
+func first(next, other []byte) *byte {
+	if len(next) > 0 {
+		return &next[0]
+	}
+	return &other[0]
+}
+
+// tiles multiplies n rows of a by b in tiles, as attendF32AVX2 says. What comes next is prefetched once.
+func tiles(width int, dst []float32, dstStride int, a []float32, aStride, n int, b []byte, bStep, bGroup int, next []byte, steps, groups int) {
+	for ahead := first(next, b); n > 0; ahead = &b[0] {
+		rows := queryRows(n)
+		attendTile(width, rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, ahead, steps, groups)
 		if n -= rows; n > 0 {
 			dst, a = dst[rows*dstStride/4:], a[rows*aStride/4:]
 		}
+	}
+}
+
+// attendTile chooses the tile for elements of width bytes. It names each function, so that arguments stay on
+// the stack.
+func attendTile(width, rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup int, ahead *byte, steps, groups int) {
+	switch {
+	case width == 4 && useAVX512:
+		attendF32AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+	case width == 2 && useAVX512:
+		attendF16AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+	case width == 1 && useAVX512:
+		attendI8AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+	case width == 4:
+		attendF32AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+	case width == 2:
+		attendF16AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+	case width == 1:
+		attendI8AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
 	}
 }
 
@@ -44,7 +69,7 @@ func copyScores(dst, src []float32, n, lo, hi int) {
 	}
 }
 
-func scoresFloat(dst, q []float32, n int, keys []byte, lo, hi, size, width int) {
+func scoresFloat(dst, q []float32, n int, keys []byte, lo, hi, size, width int, next []byte) {
 	switch g0, g1 := wholeGroups(lo, hi); {
 	case !useAVX2:
 		scoresFloatGo(dst, q, n, keys, lo, hi, size, width)
@@ -52,27 +77,36 @@ func scoresFloat(dst, q []float32, n int, keys []byte, lo, hi, size, width int) 
 		var tmp [8 * PageSlots]float32
 		for j := 0; j < n; j += 8 {
 			m := min(8, n-j)
-			scoresFloat(tmp[:], q[j*size:], m, keys, g0, g1, size, width)
+			scoresFloat(tmp[:], q[j*size:], m, keys, g0, g1, size, width, next)
 			copyScores(dst[j*PageSlots:], tmp[:], m, lo, hi)
 		}
 	default:
-		for j := range n {
-			clear(dst[j*PageSlots+lo : j*PageSlots+hi])
+		if hi-lo == PageSlots {
+			clear(dst[:n*PageSlots])
+		} else {
+			for j := range n {
+				clear(dst[j*PageSlots+lo : j*PageSlots+hi])
+			}
 		}
 		step := keyLanes * width
-		tiles(width, dst[lo:], scoreRow, q, size*4, n, keys[lo*size*width:], step, size*step, 8/min(n, 8)*size*step, size, (hi-lo)/keyLanes)
+		tiles(width, dst[lo:], scoreRow, q, size*4, n, keys[lo*size*width:], step, size*step, next, size, (hi-lo)/keyLanes)
 	}
 }
 
-func weighFloat(dst, p []float32, n int, values []byte, slots, size, width int) {
-	if !useAVX2 || size%8 != 0 {
-		weighFloatGo(dst, p, n, values, slots, size, width)
-		return
+func weighFloat(dst, p []float32, n int, values []byte, slots, size, width int, next []byte) {
+	groups := 0
+	if useAVX2 {
+		groups = size / 16
 	}
-	tiles(width, dst, size*4, p, scoreRow, n, values, size*width, 8*width, max(cacheLine, 8/min(n, 8)*8*width), slots, size/8)
+	if groups > 0 {
+		tiles(width, dst, size*4, p, scoreRow, n, values, size*width, 16*width, next, slots, groups)
+	}
+	if groups*16 < size {
+		weighFloatGo(dst, p, n, values, slots, groups*16, size, width)
+	}
 }
 
-func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, size int) {
+func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, size int, next []byte) {
 	switch g0, g1 := wholeGroups(lo, hi); {
 	case !useAVX2:
 		scoresQ8Go(dst, q, d, n, keys, lo, hi, size)
@@ -80,32 +114,43 @@ func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, 
 		var tmp [8 * PageSlots]float32
 		for j := 0; j < n; j += 8 {
 			m := min(8, n-j)
-			scoresQ8(tmp[:], q[j*size:], d[j*size/QBlock:], m, keys, g0, g1, size)
+			scoresQ8(tmp[:], q[j*size:], d[j*size/QBlock:], m, keys, g0, g1, size, next)
 			copyScores(dst[j*PageSlots:], tmp[:], m, lo, hi)
 		}
 	default:
-		for j := 0; j < n; {
-			rows := tileQueries(n-j, 4)
-			scoresQ8AVX2(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &keys[q8KeyAt(lo, 0, size)], &keys[q8KeyScale(lo, 0, size)], size, (hi-lo)/keyLanes)
-			j += rows
+		k, s := keys[q8KeyAt(lo, 0, size):], &keys[q8KeyScale(lo, 0, size)]
+		ahead, rows := first(next, k), 4
+		if useAVX512 {
+			rows = 8
+		}
+		for j := 0; j < n; j += rows {
+			for rows > n-j {
+				rows /= 2
+			}
+			if useAVX512 {
+				scoresQ8AVX512(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &k[0], s, size, (hi-lo)/keyLanes, ahead)
+			} else {
+				scoresQ8AVX2(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &k[0], s, size, (hi-lo)/keyLanes, ahead)
+			}
+			ahead = &k[0]
 		}
 	}
 }
 
-func weighQ8(dst, p []float32, n int, values []byte, lo, hi, size int) {
+func weighQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next []byte) {
 	if !useAVX2 {
 		weighQ8Go(dst, p, n, values, lo, hi, size)
 		return
 	}
 	var w [8 * PageSlots]float32
-	for j := 0; j < n; {
-		rows := tileQueries(n-j, 8)
+	for j := 0; j < n; j += 8 {
+		rows := min(8, n-j)
 		for e := 0; e < size; e += QBlock {
 			scaleWeightsAVX2(rows, &w, &p[j*PageSlots], &values[q8ValueScale(lo, e/QBlock)], hi-lo)
-			attendI8AVX2(rows, &dst[j*size+e], size*4, &w[0], scoreRow,
-				&values[q8ValueAt(lo, e, size)], size, 8, cacheLine, hi-lo, QBlock/8)
+			tiles(1, dst[j*size+e:], size*4, w[:], scoreRow, rows, values[q8ValueAt(lo, e, size):],
+				size, 16, next[min(len(next), PageSlots*e):], hi-lo, QBlock/16)
 		}
-		j += rows
+		next = nil
 	}
 }
 
@@ -134,25 +179,32 @@ func capScores(s *[PageSlots]float32, scale, softcap float32) {
 	capScoresAVX2(s, scale, softcap)
 }
 
-func softmax(s *[PageSlots]float32, scale float32) (m, sum float32) {
-	if !useAVX2 {
-		return softmaxGo(s, scale)
+func softmax(s []float32, scale float32, m, sum []float32) {
+	switch {
+	case useAVX512:
+		softmaxAVX512(&s[0], len(m), scale, &m[0], &sum[0])
+	case useAVX2:
+		softmaxAVX2(&s[0], len(m), scale, &m[0], &sum[0])
+	default:
+		softmaxGo(s, scale, m, sum)
 	}
-	return softmaxAVX2(s, scale)
 }
 
-func merge(o []float32, a, b float32, ob []float32) {
-	n := 0
-	if useAVX2 {
-		n = len(ob) &^ 7
-		mergeAVX2(o, a, b, ob)
+func mergeSums(x, y *[8]float32, m, l, mb, lb []float32) {
+	if !useAVX2 {
+		mergeSumsGo(x, y, m, l, mb, lb)
+		return
 	}
-	mergeGo(o[n:], a, b, ob[n:])
+	mergeSumsAVX2(len(m), &m[0], &l[0], &mb[0], &lb[0], x, y)
 }
 
-func expPair(x, y float32) (a, b float32) {
-	if !useAVX2 {
-		return expPairGo(x, y)
+func merge(o []float32, n int, x, y *[8]float32, ob []float32) {
+	switch size := len(o) / n; {
+	case useAVX512 && size%16 == 0:
+		mergeAVX512(n, size, &o[0], &x[0], &y[0], &ob[0])
+	case useAVX2 && size%8 == 0:
+		mergeAVX2(n, size, &o[0], &x[0], &y[0], &ob[0])
+	default:
+		mergeGo(o, n, x, y, ob)
 	}
-	return expPairAVX2(x, y)
 }

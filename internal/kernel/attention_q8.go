@@ -9,7 +9,7 @@ import (
 )
 
 // q8Cache returns the cache format of Q8_0: per slot, blocks of 32 values with one F16 scale each.
-// Keys are [8][size/32][8] scales, then [8][size/4][8][4] int8: group of slots, four elements, slot of
+// Keys are [4][size/32][16] scales, then [4][size/4][16][4] int8: group of slots, four elements, slot of
 // the group. Values are [size/32][64] scales, then [64][size] int8.
 //
 // Rounding: d = amax/127 rounded to F16; id = d > 0 ? 1/d : 0; q = x*id rounded to even, within ±127.
@@ -38,17 +38,17 @@ func q8Cache() *CacheFormat {
 		f.checkSlot(srcK, srcV, srcSlot, size)
 		copySlotQ8(dstK, dstV, dstSlot, srcK, srcV, srcSlot, size)
 	}
-	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int) {
+	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int, next []byte) {
 		f.checkScores(dst, q, n0, n1, keys, lo, hi, size)
 		if n0 < n1 && lo < hi {
 			nb := size / QBlock
-			scoresQ8(dst[n0*PageSlots:n1*PageSlots], q.Q[n0*size:n1*size], q.D[n0*nb:n1*nb], n1-n0, keys, lo, hi, size)
+			scoresQ8(dst[n0*PageSlots:n1*PageSlots], q.Q[n0*size:n1*size], q.D[n0*nb:n1*nb], n1-n0, keys, lo, hi, size, next)
 		}
 	}
-	f.Weigh = func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int) {
+	f.Weigh = func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int, next []byte) {
 		f.checkWeigh(dst, p, n, values, lo, hi, at, size)
 		if n > 0 && lo < hi {
-			weighQ8(dst, p[at:], n, values, lo, hi, size)
+			weighQ8(dst, p[at:], n, values, lo, hi, size, next)
 		}
 	}
 	return f

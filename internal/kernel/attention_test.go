@@ -85,9 +85,9 @@ func TestAttentionBits(t *testing.T) {
 				run := func(impl string) (scores, sums []float32) {
 					Use(impl)
 					scores, sums = filled(most*PageSlots+8), filled(most*size+8)
-					c.Scores(scores[:n*PageSlots], q, n0, n, keys, lo, hi, size)
+					c.Scores(scores[:n*PageSlots], q, n0, n, keys, lo, hi, size, nil)
 					clear(sums[:n*size])
-					c.Weigh(sums, p, n, values, lo, hi, at, size)
+					c.Weigh(sums, p, n, values, lo, hi, at, size, nil)
 					return scores, sums
 				}
 				scores, sums := run(portable)
@@ -118,12 +118,12 @@ func TestAttentionValues(t *testing.T) {
 		keys, values := page(rnd, c, size)
 		q := queries(rnd, 2, size)
 		scores, sums := make([]float32, 2*PageSlots), make([]float32, 2*size)
-		c.Scores(scores, q, 0, 2, keys, 0, PageSlots, size)
+		c.Scores(scores, q, 0, 2, keys, 0, PageSlots, size, nil)
 		p := make([]float32, 2*PageSlots)
 		for i := range p {
 			p[i] = rnd.Float32()
 		}
-		c.Weigh(sums, p, 2, values, 0, PageSlots, 0, size)
+		c.Weigh(sums, p, 2, values, 0, PageSlots, 0, size, nil)
 		k, v := make([]float32, size), make([]float32, size)
 		want := make([]float64, 2*size)
 		for slot := range PageSlots {
@@ -165,8 +165,8 @@ func TestAttentionSplit(t *testing.T) {
 				p[i] = rnd.Float32()
 			}
 			scores, sums := make([]float32, n*PageSlots), make([]float32, n*size)
-			c.Scores(scores, q, 0, n, keys, 0, PageSlots, size)
-			c.Weigh(sums, p, n, values, 0, PageSlots, 0, size)
+			c.Scores(scores, q, 0, n, keys, 0, PageSlots, size, nil)
+			c.Weigh(sums, p, n, values, 0, PageSlots, 0, size, nil)
 
 			// The slots in another order, each asked for alone, query by query.
 			keys2, values2 := make([]byte, len(keys)), make([]byte, len(values))
@@ -178,9 +178,9 @@ func TestAttentionSplit(t *testing.T) {
 			one := make([]float32, n*PageSlots)
 			for j := range n {
 				for slot, at := range perm {
-					c.Scores(one, q, j, j+1, keys2, at, at+1, size)
+					c.Scores(one, q, j, j+1, keys2, at, at+1, size, nil)
 					scores2[j*PageSlots+slot] = one[j*PageSlots+at]
-					c.Weigh(sums2[j*size:], p[j*PageSlots:], 1, values2, at, at+1, slot, size)
+					c.Weigh(sums2[j*size:], p[j*PageSlots:], 1, values2, at, at+1, slot, size, nil)
 				}
 			}
 			if err := equalBits(scores, scores2); err != nil {
@@ -296,11 +296,19 @@ func TestSoftmaxBits(t *testing.T) {
 				for i := range n {
 					v[0][(i*7+n)%PageSlots] = negInf
 				}
-				m, sum := SoftmaxBlock(v[0], 0.25, cap)
-				return []float32{m, sum}
+				m, sum := make([]float32, 1), make([]float32, 1)
+				SoftmaxBlocks(v[0], 0.25, cap, m, sum)
+				return append(m, sum...)
 			})
 		}
 	}
+}
+
+// softmaxOf is SoftmaxBlocks for one query.
+func softmaxOf(s []float32, scale, softcap float32) (m, sum float32) {
+	a := make([]float32, 2)
+	SoftmaxBlocks(s, scale, softcap, a[:1], a[1:])
+	return a[0], a[1]
 }
 
 func TestSoftmaxValues(t *testing.T) {
@@ -320,7 +328,7 @@ func TestSoftmaxValues(t *testing.T) {
 				}
 				top = max(top, want[i])
 			}
-			m, sum := SoftmaxBlock(s, 0.125, float32(softcap))
+			m, sum := softmaxOf(s, 0.125, float32(softcap))
 			if math.Abs(float64(m)-top) > 1e-5 {
 				t.Errorf("softcap %v: max = %v, want %v", softcap, m, top)
 			}
@@ -339,12 +347,29 @@ func TestSoftmaxValues(t *testing.T) {
 	})
 }
 
+func attended(n, size int) Attended {
+	return Attended{Max: make([]float32, n), Sum: make([]float32, n), Out: make([]float32, n*size)}
+}
+
+// TestMergeBits checks the merging of numbers of queries and sizes of heads.
+func TestMergeBits(t *testing.T) {
+	for _, size := range []int{1, 7, 8, 64, 80} {
+		for n := range 19 {
+			compare(t, 6, max(n, n*size), n, func(v [][]float32) []float32 {
+				a := Attended{Max: v[0][:n], Sum: v[1][:n], Out: v[2][:n*size]}
+				a.Merge(Attended{Max: v[3][:n], Sum: v[4][:n], Out: v[5][:n*size]})
+				return nil
+			})
+		}
+	}
+}
+
 // TestMergeValues runs attention over three blocks and compares it with float64 arithmetic.
 func TestMergeValues(t *testing.T) {
 	const blocks, size = 3, 40
 	rnd := newRand(5)
-	var m, l float32
-	o, ob := make([]float32, size), make([]float32, size)
+	state := attended(1, size)
+	state.Clear()
 	var scores []float64
 	var values [][]float32
 	for b := range blocks {
@@ -353,24 +378,25 @@ func TestMergeValues(t *testing.T) {
 			s[i] = float32(rnd.NormFloat64() * 5)
 			scores = append(scores, float64(s[i]))
 		}
-		mb, lb := SoftmaxBlock(s, 1, 0)
-		clear(ob)
+		block := attended(1, size)
+		SoftmaxBlocks(s, 1, 0, block.Max, block.Sum)
 		for i := range s {
 			v := make([]float32, size)
 			for e := range v {
 				v[e] = rnd.Float32()
 			}
-			AddScaled(ob, s[i], v)
+			AddScaled(block.Out, s[i], v)
 			values = append(values, v)
 		}
+		state.Merge(block)
 		if b == 0 {
-			m, l = mb, lb
-			copy(o, ob)
-			continue
+			if err := equalBits(block.Out, state.Out); err != nil || state.Sum[0] != block.Sum[0] || state.Max[0] != block.Max[0] {
+				t.Fatalf("the first block is not taken as it is: %v", err)
+			}
 		}
-		MergeBlock(&m, &l, o, mb, lb, ob)
 	}
-	Finish(o, o, l)
+	o, m := state.Out, state.Max[0]
+	Finish(o, o, state.Sum[0])
 	sum, want := 0.0, make([]float64, size)
 	for i, s := range scores {
 		p := math.Exp(s - float64(m))
@@ -399,16 +425,16 @@ func TestAttentionPanics(t *testing.T) {
 			"short key":   func() { c.Put(keys, values, 0, size, k[1:], k) },
 			"short page":  func() { c.Get(keys[1:], values, 0, size, k, k) },
 			"copy":        func() { c.Copy(keys, values, 0, keys, values, -1, size) },
-			"queries":     func() { c.Scores(s, q, 0, 3, keys, 0, 64, size) },
-			"query size":  func() { c.Scores(s, q, 0, 2, keys, 0, 64, 2*size) },
-			"slots":       func() { c.Scores(s, q, 0, 2, keys, 0, 65, size) },
-			"short score": func() { c.Scores(s[1:], q, 0, 2, keys, 0, 64, size) },
-			"short keys":  func() { c.Scores(s, q, 0, 2, keys[1:], 0, 64, size) },
-			"values":      func() { c.Weigh(o, s, 2, values[1:], 0, 64, 0, size) },
-			"at":          func() { c.Weigh(o, s, 2, values, 0, 60, 5, size) },
-			"weights":     func() { c.Weigh(o, s[1:], 2, values, 0, 64, 0, size) },
-			"sums":        func() { c.Weigh(o[1:], s, 2, values, 0, 64, 0, size) },
-			"size 0":      func() { c.Scores(s, q, 0, 0, keys, 0, 64, 0) },
+			"queries":     func() { c.Scores(s, q, 0, 3, keys, 0, 64, size, nil) },
+			"query size":  func() { c.Scores(s, q, 0, 2, keys, 0, 64, 2*size, nil) },
+			"slots":       func() { c.Scores(s, q, 0, 2, keys, 0, 65, size, nil) },
+			"short score": func() { c.Scores(s[1:], q, 0, 2, keys, 0, 64, size, nil) },
+			"short keys":  func() { c.Scores(s, q, 0, 2, keys[1:], 0, 64, size, nil) },
+			"values":      func() { c.Weigh(o, s, 2, values[1:], 0, 64, 0, size, nil) },
+			"at":          func() { c.Weigh(o, s, 2, values, 0, 60, 5, size, nil) },
+			"weights":     func() { c.Weigh(o, s[1:], 2, values, 0, 64, 0, size, nil) },
+			"sums":        func() { c.Weigh(o[1:], s, 2, values, 0, 64, 0, size, nil) },
+			"size 0":      func() { c.Scores(s, q, 0, 0, keys, 0, 64, 0, nil) },
 		} {
 			t.Run(fmt.Sprintf("%v/%s", typ, name), func(t *testing.T) {
 				defer func() {
@@ -433,13 +459,14 @@ func TestAttentionAllocations(t *testing.T) {
 		q := queries(newRand(2), 9, size)
 		s, o := make([]float32, 9*PageSlots), make([]float32, 9*size)
 		k := make([]float32, size)
-		var m, l float32
+		a, block := attended(9, size), attended(9, size)
 		if n := testing.AllocsPerRun(10, func() {
 			c.Put(keys, values, 3, size, k, k)
-			c.Scores(s, q, 0, 9, keys, 3, 61, size)
-			SoftmaxBlock(s[:PageSlots], 1, 30)
-			c.Weigh(o, s, 9, values, 3, 61, 0, size)
-			MergeBlock(&m, &l, o, 0, 0, o)
+			c.Scores(s, q, 0, 9, keys, 3, 61, size, nil)
+			SoftmaxBlocks(s, 1, 30, block.Max, block.Sum)
+			c.Weigh(o, s, 9, values, 3, 61, 0, size, nil)
+			a.Clear()
+			a.Merge(block)
 			Finish(o, o, 1)
 		}); n != 0 {
 			t.Errorf("%v: %v allocations", typ, n)

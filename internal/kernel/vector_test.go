@@ -118,7 +118,6 @@ func TestVectorBits(t *testing.T) {
 		{"Gelu", none(func(v [][]float32) { Gelu(v[0], v[1]) })},
 		{"Gelu in place", none(func(v [][]float32) { Gelu(v[1], v[1]) })},
 		{"Softcap", none(func(v [][]float32) { Softcap(v[0], 30) })},
-		{"merge", none(func(v [][]float32) { merge(v[0], 0.7, 0.9, v[1]) })},
 		{"Finish", none(func(v [][]float32) { Finish(v[0], v[1], 3) })},
 		{"MaxAbsFinite", func(v [][]float32) []float32 {
 			m, finite := MaxAbsFinite(v[0])
@@ -298,8 +297,10 @@ func TestVectorPanics(t *testing.T) {
 		"Rope tables":   func() { Rope(a, 2, 8, 4, a[:3], a[:2], true) },
 		"Rope odd":      func() { Rope(a, 2, 8, 5, a[:2], a[:2], true) },
 		"Rope size":     func() { Rope(a, 2, 8, 10, a[:5], a[:5], true) },
-		"SoftmaxBlock":  func() { SoftmaxBlock(a, 1, 0) },
-		"MergeBlock":    func() { MergeBlock(new(float32), new(float32), a, 0, 0, b) },
+		"SoftmaxBlocks": func() { SoftmaxBlocks(make([]float32, 64), 1, 0, a[:2], b[:2]) },
+		"softmax sums":  func() { SoftmaxBlocks(make([]float32, 64), 1, 0, a[:1], b[:2]) },
+		"Merge":         func() { attended(2, 3).Merge(attended(2, 4)) },
+		"merge sums":    func() { attended(2, 3).Merge(attended(3, 2)) },
 		"Finish":        func() { Finish(a, b, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {

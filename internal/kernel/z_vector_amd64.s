@@ -7,10 +7,10 @@
 // func sumAVX2(x []float32, tail *[32]float32) float32
 // Requires: AVX
 TEXT ·sumAVX2(SB), NOSPLIT, $0-36
-	VMOVUPS all_00000000<>+0(SB), Y0
-	VMOVUPS all_00000000<>+0(SB), Y1
-	VMOVUPS all_00000000<>+0(SB), Y2
-	VMOVUPS all_00000000<>+0(SB), Y3
+	VMOVUPS all8_00000000<>+0(SB), Y0
+	VMOVUPS all8_00000000<>+0(SB), Y1
+	VMOVUPS all8_00000000<>+0(SB), Y2
+	VMOVUPS all8_00000000<>+0(SB), Y3
 	MOVQ    x_base+0(FP), AX
 	MOVQ    tail+24(FP), DX
 	MOVQ    x_len+8(FP), CX
@@ -45,23 +45,23 @@ last:
 	VZEROUPPER
 	RET
 
-DATA all_00000000<>+0(SB)/4, $0x00000000
-DATA all_00000000<>+4(SB)/4, $0x00000000
-DATA all_00000000<>+8(SB)/4, $0x00000000
-DATA all_00000000<>+12(SB)/4, $0x00000000
-DATA all_00000000<>+16(SB)/4, $0x00000000
-DATA all_00000000<>+20(SB)/4, $0x00000000
-DATA all_00000000<>+24(SB)/4, $0x00000000
-DATA all_00000000<>+28(SB)/4, $0x00000000
-GLOBL all_00000000<>(SB), RODATA|NOPTR, $32
+DATA all8_00000000<>+0(SB)/4, $0x00000000
+DATA all8_00000000<>+4(SB)/4, $0x00000000
+DATA all8_00000000<>+8(SB)/4, $0x00000000
+DATA all8_00000000<>+12(SB)/4, $0x00000000
+DATA all8_00000000<>+16(SB)/4, $0x00000000
+DATA all8_00000000<>+20(SB)/4, $0x00000000
+DATA all8_00000000<>+24(SB)/4, $0x00000000
+DATA all8_00000000<>+28(SB)/4, $0x00000000
+GLOBL all8_00000000<>(SB), RODATA|NOPTR, $32
 
 // func sumSquaresAVX2(x []float32, tail *[32]float32) float32
 // Requires: AVX, FMA3
 TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-36
-	VMOVUPS all_00000000<>+0(SB), Y0
-	VMOVUPS all_00000000<>+0(SB), Y1
-	VMOVUPS all_00000000<>+0(SB), Y2
-	VMOVUPS all_00000000<>+0(SB), Y3
+	VMOVUPS all8_00000000<>+0(SB), Y0
+	VMOVUPS all8_00000000<>+0(SB), Y1
+	VMOVUPS all8_00000000<>+0(SB), Y2
+	VMOVUPS all8_00000000<>+0(SB), Y3
 	MOVQ    x_base+0(FP), AX
 	MOVQ    tail+24(FP), DX
 	MOVQ    x_len+8(FP), CX
@@ -226,27 +226,27 @@ TEXT ·siluMulAVX2(SB), NOSPLIT, $0-72
 
 loop:
 	VMOVUPS      (CX)(SI*1), Y0
-	VXORPS       all_80000000<>+0(SB), Y0, Y1
-	VMOVUPS      all_c2af0000<>+0(SB), Y2
+	VXORPS       all8_80000000<>+0(SB), Y0, Y1
+	VMOVUPS      all8_c2af0000<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      all_42b1cccd<>+0(SB), Y2
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y2
-	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y2
-	VSUBPS       all_4b400000<>+0(SB), Y2, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y3, Y1
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y3, Y1
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y2
+	VFMADD213PS  all8_4b400000<>+0(SB), Y1, Y2
+	VSUBPS       all8_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y1
 	VPSLLD       $0x17, Y2, Y2
-	VPADDD       all_3f000000<>+0(SB), Y2, Y2
-	VMOVUPS      all_3b352794<>+0(SB), Y3
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3daaac57<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VPADDD       all8_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
 	VMULPS       Y2, Y3, Y1
-	VADDPS       all_3f800000<>+0(SB), Y1, Y1
+	VADDPS       all8_3f800000<>+0(SB), Y1, Y1
 	VDIVPS       Y1, Y0, Y0
 	VMULPS       (DX)(SI*1), Y0, Y0
 	VMOVUPS      Y0, (AX)(SI*1)
@@ -258,155 +258,155 @@ done:
 	VZEROUPPER
 	RET
 
-DATA all_80000000<>+0(SB)/4, $0x80000000
-DATA all_80000000<>+4(SB)/4, $0x80000000
-DATA all_80000000<>+8(SB)/4, $0x80000000
-DATA all_80000000<>+12(SB)/4, $0x80000000
-DATA all_80000000<>+16(SB)/4, $0x80000000
-DATA all_80000000<>+20(SB)/4, $0x80000000
-DATA all_80000000<>+24(SB)/4, $0x80000000
-DATA all_80000000<>+28(SB)/4, $0x80000000
-GLOBL all_80000000<>(SB), RODATA|NOPTR, $32
+DATA all8_80000000<>+0(SB)/4, $0x80000000
+DATA all8_80000000<>+4(SB)/4, $0x80000000
+DATA all8_80000000<>+8(SB)/4, $0x80000000
+DATA all8_80000000<>+12(SB)/4, $0x80000000
+DATA all8_80000000<>+16(SB)/4, $0x80000000
+DATA all8_80000000<>+20(SB)/4, $0x80000000
+DATA all8_80000000<>+24(SB)/4, $0x80000000
+DATA all8_80000000<>+28(SB)/4, $0x80000000
+GLOBL all8_80000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_c2af0000<>+0(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+4(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+8(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+12(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+16(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+20(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+24(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+28(SB)/4, $0xc2af0000
-GLOBL all_c2af0000<>(SB), RODATA|NOPTR, $32
+DATA all8_c2af0000<>+0(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+4(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+8(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+12(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+16(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+20(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+24(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+28(SB)/4, $0xc2af0000
+GLOBL all8_c2af0000<>(SB), RODATA|NOPTR, $32
 
-DATA all_42b1cccd<>+0(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+4(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+8(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+12(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+16(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+20(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+24(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+28(SB)/4, $0x42b1cccd
-GLOBL all_42b1cccd<>(SB), RODATA|NOPTR, $32
+DATA all8_42b1cccd<>+0(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+4(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+8(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+12(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+16(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+20(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+24(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+28(SB)/4, $0x42b1cccd
+GLOBL all8_42b1cccd<>(SB), RODATA|NOPTR, $32
 
-DATA all_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+8(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+12(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
-GLOBL all_3fb8aa3b<>(SB), RODATA|NOPTR, $32
+DATA all8_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+8(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+12(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
+GLOBL all8_3fb8aa3b<>(SB), RODATA|NOPTR, $32
 
-DATA all_4b400000<>+0(SB)/4, $0x4b400000
-DATA all_4b400000<>+4(SB)/4, $0x4b400000
-DATA all_4b400000<>+8(SB)/4, $0x4b400000
-DATA all_4b400000<>+12(SB)/4, $0x4b400000
-DATA all_4b400000<>+16(SB)/4, $0x4b400000
-DATA all_4b400000<>+20(SB)/4, $0x4b400000
-DATA all_4b400000<>+24(SB)/4, $0x4b400000
-DATA all_4b400000<>+28(SB)/4, $0x4b400000
-GLOBL all_4b400000<>(SB), RODATA|NOPTR, $32
+DATA all8_4b400000<>+0(SB)/4, $0x4b400000
+DATA all8_4b400000<>+4(SB)/4, $0x4b400000
+DATA all8_4b400000<>+8(SB)/4, $0x4b400000
+DATA all8_4b400000<>+12(SB)/4, $0x4b400000
+DATA all8_4b400000<>+16(SB)/4, $0x4b400000
+DATA all8_4b400000<>+20(SB)/4, $0x4b400000
+DATA all8_4b400000<>+24(SB)/4, $0x4b400000
+DATA all8_4b400000<>+28(SB)/4, $0x4b400000
+GLOBL all8_4b400000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f317200<>+0(SB)/4, $0x3f317200
-DATA all_3f317200<>+4(SB)/4, $0x3f317200
-DATA all_3f317200<>+8(SB)/4, $0x3f317200
-DATA all_3f317200<>+12(SB)/4, $0x3f317200
-DATA all_3f317200<>+16(SB)/4, $0x3f317200
-DATA all_3f317200<>+20(SB)/4, $0x3f317200
-DATA all_3f317200<>+24(SB)/4, $0x3f317200
-DATA all_3f317200<>+28(SB)/4, $0x3f317200
-GLOBL all_3f317200<>(SB), RODATA|NOPTR, $32
+DATA all8_3f317200<>+0(SB)/4, $0x3f317200
+DATA all8_3f317200<>+4(SB)/4, $0x3f317200
+DATA all8_3f317200<>+8(SB)/4, $0x3f317200
+DATA all8_3f317200<>+12(SB)/4, $0x3f317200
+DATA all8_3f317200<>+16(SB)/4, $0x3f317200
+DATA all8_3f317200<>+20(SB)/4, $0x3f317200
+DATA all8_3f317200<>+24(SB)/4, $0x3f317200
+DATA all8_3f317200<>+28(SB)/4, $0x3f317200
+GLOBL all8_3f317200<>(SB), RODATA|NOPTR, $32
 
-DATA all_35bfbe8e<>+0(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+4(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+8(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+12(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+16(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+20(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+24(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+28(SB)/4, $0x35bfbe8e
-GLOBL all_35bfbe8e<>(SB), RODATA|NOPTR, $32
+DATA all8_35bfbe8e<>+0(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+4(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+8(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+12(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+16(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+20(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+24(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+28(SB)/4, $0x35bfbe8e
+GLOBL all8_35bfbe8e<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f000000<>+0(SB)/4, $0x3f000000
-DATA all_3f000000<>+4(SB)/4, $0x3f000000
-DATA all_3f000000<>+8(SB)/4, $0x3f000000
-DATA all_3f000000<>+12(SB)/4, $0x3f000000
-DATA all_3f000000<>+16(SB)/4, $0x3f000000
-DATA all_3f000000<>+20(SB)/4, $0x3f000000
-DATA all_3f000000<>+24(SB)/4, $0x3f000000
-DATA all_3f000000<>+28(SB)/4, $0x3f000000
-GLOBL all_3f000000<>(SB), RODATA|NOPTR, $32
+DATA all8_3f000000<>+0(SB)/4, $0x3f000000
+DATA all8_3f000000<>+4(SB)/4, $0x3f000000
+DATA all8_3f000000<>+8(SB)/4, $0x3f000000
+DATA all8_3f000000<>+12(SB)/4, $0x3f000000
+DATA all8_3f000000<>+16(SB)/4, $0x3f000000
+DATA all8_3f000000<>+20(SB)/4, $0x3f000000
+DATA all8_3f000000<>+24(SB)/4, $0x3f000000
+DATA all8_3f000000<>+28(SB)/4, $0x3f000000
+GLOBL all8_3f000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3b352794<>+0(SB)/4, $0x3b352794
-DATA all_3b352794<>+4(SB)/4, $0x3b352794
-DATA all_3b352794<>+8(SB)/4, $0x3b352794
-DATA all_3b352794<>+12(SB)/4, $0x3b352794
-DATA all_3b352794<>+16(SB)/4, $0x3b352794
-DATA all_3b352794<>+20(SB)/4, $0x3b352794
-DATA all_3b352794<>+24(SB)/4, $0x3b352794
-DATA all_3b352794<>+28(SB)/4, $0x3b352794
-GLOBL all_3b352794<>(SB), RODATA|NOPTR, $32
+DATA all8_3b352794<>+0(SB)/4, $0x3b352794
+DATA all8_3b352794<>+4(SB)/4, $0x3b352794
+DATA all8_3b352794<>+8(SB)/4, $0x3b352794
+DATA all8_3b352794<>+12(SB)/4, $0x3b352794
+DATA all8_3b352794<>+16(SB)/4, $0x3b352794
+DATA all8_3b352794<>+20(SB)/4, $0x3b352794
+DATA all8_3b352794<>+24(SB)/4, $0x3b352794
+DATA all8_3b352794<>+28(SB)/4, $0x3b352794
+GLOBL all8_3b352794<>(SB), RODATA|NOPTR, $32
 
-DATA all_3c891cc0<>+0(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+4(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+8(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+12(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+16(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+20(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+24(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+28(SB)/4, $0x3c891cc0
-GLOBL all_3c891cc0<>(SB), RODATA|NOPTR, $32
+DATA all8_3c891cc0<>+0(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+4(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+8(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+12(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+16(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+20(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+24(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+28(SB)/4, $0x3c891cc0
+GLOBL all8_3c891cc0<>(SB), RODATA|NOPTR, $32
 
-DATA all_3daaac57<>+0(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+4(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+8(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+12(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+16(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+20(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+24(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+28(SB)/4, $0x3daaac57
-GLOBL all_3daaac57<>(SB), RODATA|NOPTR, $32
+DATA all8_3daaac57<>+0(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+4(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+8(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+12(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+16(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+20(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+24(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+28(SB)/4, $0x3daaac57
+GLOBL all8_3daaac57<>(SB), RODATA|NOPTR, $32
 
-DATA all_3eaaaa49<>+0(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+4(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+8(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+12(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+16(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+20(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+24(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+28(SB)/4, $0x3eaaaa49
-GLOBL all_3eaaaa49<>(SB), RODATA|NOPTR, $32
+DATA all8_3eaaaa49<>+0(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+4(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+8(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+12(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+16(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+20(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+24(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+28(SB)/4, $0x3eaaaa49
+GLOBL all8_3eaaaa49<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f7ffffe<>+0(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+4(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+8(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+12(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+16(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+20(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+24(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+28(SB)/4, $0x3f7ffffe
-GLOBL all_3f7ffffe<>(SB), RODATA|NOPTR, $32
+DATA all8_3f7ffffe<>+0(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+4(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+8(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+12(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+16(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+20(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+24(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+28(SB)/4, $0x3f7ffffe
+GLOBL all8_3f7ffffe<>(SB), RODATA|NOPTR, $32
 
-DATA all_40000000<>+0(SB)/4, $0x40000000
-DATA all_40000000<>+4(SB)/4, $0x40000000
-DATA all_40000000<>+8(SB)/4, $0x40000000
-DATA all_40000000<>+12(SB)/4, $0x40000000
-DATA all_40000000<>+16(SB)/4, $0x40000000
-DATA all_40000000<>+20(SB)/4, $0x40000000
-DATA all_40000000<>+24(SB)/4, $0x40000000
-DATA all_40000000<>+28(SB)/4, $0x40000000
-GLOBL all_40000000<>(SB), RODATA|NOPTR, $32
+DATA all8_40000000<>+0(SB)/4, $0x40000000
+DATA all8_40000000<>+4(SB)/4, $0x40000000
+DATA all8_40000000<>+8(SB)/4, $0x40000000
+DATA all8_40000000<>+12(SB)/4, $0x40000000
+DATA all8_40000000<>+16(SB)/4, $0x40000000
+DATA all8_40000000<>+20(SB)/4, $0x40000000
+DATA all8_40000000<>+24(SB)/4, $0x40000000
+DATA all8_40000000<>+28(SB)/4, $0x40000000
+GLOBL all8_40000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f800000<>+0(SB)/4, $0x3f800000
-DATA all_3f800000<>+4(SB)/4, $0x3f800000
-DATA all_3f800000<>+8(SB)/4, $0x3f800000
-DATA all_3f800000<>+12(SB)/4, $0x3f800000
-DATA all_3f800000<>+16(SB)/4, $0x3f800000
-DATA all_3f800000<>+20(SB)/4, $0x3f800000
-DATA all_3f800000<>+24(SB)/4, $0x3f800000
-DATA all_3f800000<>+28(SB)/4, $0x3f800000
-GLOBL all_3f800000<>(SB), RODATA|NOPTR, $32
+DATA all8_3f800000<>+0(SB)/4, $0x3f800000
+DATA all8_3f800000<>+4(SB)/4, $0x3f800000
+DATA all8_3f800000<>+8(SB)/4, $0x3f800000
+DATA all8_3f800000<>+12(SB)/4, $0x3f800000
+DATA all8_3f800000<>+16(SB)/4, $0x3f800000
+DATA all8_3f800000<>+20(SB)/4, $0x3f800000
+DATA all8_3f800000<>+24(SB)/4, $0x3f800000
+DATA all8_3f800000<>+28(SB)/4, $0x3f800000
+GLOBL all8_3f800000<>(SB), RODATA|NOPTR, $32
 
 // func clampedSwiGLUAVX2(dst []float32, gate []float32, up []float32)
 // Requires: AVX, AVX2, FMA3
@@ -414,8 +414,8 @@ TEXT ·clampedSwiGLUAVX2(SB), NOSPLIT, $0-72
 	MOVQ    dst_base+0(FP), AX
 	MOVQ    gate_base+24(FP), CX
 	MOVQ    up_base+48(FP), DX
-	VMOVUPS all_40e00000<>+0(SB), Y0
-	VMOVUPS all_c0e00000<>+0(SB), Y1
+	VMOVUPS all8_40e00000<>+0(SB), Y0
+	VMOVUPS all8_c0e00000<>+0(SB), Y1
 	MOVQ    gate_len+32(FP), BX
 	XORQ    SI, SI
 	SHRQ    $0x03, BX
@@ -427,29 +427,29 @@ loop:
 	VMINPS       Y2, Y0, Y2
 	VMINPS       Y3, Y0, Y3
 	VMAXPS       Y3, Y1, Y3
-	VMULPS       all_bfd9db23<>+0(SB), Y2, Y4
-	VMOVUPS      all_c2af0000<>+0(SB), Y5
+	VMULPS       all8_bfd9db23<>+0(SB), Y2, Y4
+	VMOVUPS      all8_c2af0000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
-	VMOVUPS      all_42b1cccd<>+0(SB), Y5
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y5
 	VMINPS       Y4, Y5, Y4
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y5
-	VFMADD213PS  all_4b400000<>+0(SB), Y4, Y5
-	VSUBPS       all_4b400000<>+0(SB), Y5, Y6
-	VFNMADD231PS all_3f317200<>+0(SB), Y6, Y4
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y6, Y4
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y5
+	VFMADD213PS  all8_4b400000<>+0(SB), Y4, Y5
+	VSUBPS       all8_4b400000<>+0(SB), Y5, Y6
+	VFNMADD231PS all8_3f317200<>+0(SB), Y6, Y4
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y6, Y4
 	VPSLLD       $0x17, Y5, Y5
-	VPADDD       all_3f000000<>+0(SB), Y5, Y5
-	VMOVUPS      all_3b352794<>+0(SB), Y6
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3daaac57<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y4, Y6
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y4, Y6
-	VFMADD213PS  all_40000000<>+0(SB), Y4, Y6
-	VFMADD213PS  all_40000000<>+0(SB), Y4, Y6
+	VPADDD       all8_3f000000<>+0(SB), Y5, Y5
+	VMOVUPS      all8_3b352794<>+0(SB), Y6
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_40000000<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_40000000<>+0(SB), Y4, Y6
 	VMULPS       Y5, Y6, Y4
-	VADDPS       all_3f800000<>+0(SB), Y4, Y4
+	VADDPS       all8_3f800000<>+0(SB), Y4, Y4
 	VDIVPS       Y4, Y2, Y2
-	VADDPS       all_3f800000<>+0(SB), Y3, Y3
+	VADDPS       all8_3f800000<>+0(SB), Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VMOVUPS      Y2, (AX)(SI*1)
 	ADDQ         $0x20, SI
@@ -460,35 +460,35 @@ done:
 	VZEROUPPER
 	RET
 
-DATA all_40e00000<>+0(SB)/4, $0x40e00000
-DATA all_40e00000<>+4(SB)/4, $0x40e00000
-DATA all_40e00000<>+8(SB)/4, $0x40e00000
-DATA all_40e00000<>+12(SB)/4, $0x40e00000
-DATA all_40e00000<>+16(SB)/4, $0x40e00000
-DATA all_40e00000<>+20(SB)/4, $0x40e00000
-DATA all_40e00000<>+24(SB)/4, $0x40e00000
-DATA all_40e00000<>+28(SB)/4, $0x40e00000
-GLOBL all_40e00000<>(SB), RODATA|NOPTR, $32
+DATA all8_40e00000<>+0(SB)/4, $0x40e00000
+DATA all8_40e00000<>+4(SB)/4, $0x40e00000
+DATA all8_40e00000<>+8(SB)/4, $0x40e00000
+DATA all8_40e00000<>+12(SB)/4, $0x40e00000
+DATA all8_40e00000<>+16(SB)/4, $0x40e00000
+DATA all8_40e00000<>+20(SB)/4, $0x40e00000
+DATA all8_40e00000<>+24(SB)/4, $0x40e00000
+DATA all8_40e00000<>+28(SB)/4, $0x40e00000
+GLOBL all8_40e00000<>(SB), RODATA|NOPTR, $32
 
-DATA all_c0e00000<>+0(SB)/4, $0xc0e00000
-DATA all_c0e00000<>+4(SB)/4, $0xc0e00000
-DATA all_c0e00000<>+8(SB)/4, $0xc0e00000
-DATA all_c0e00000<>+12(SB)/4, $0xc0e00000
-DATA all_c0e00000<>+16(SB)/4, $0xc0e00000
-DATA all_c0e00000<>+20(SB)/4, $0xc0e00000
-DATA all_c0e00000<>+24(SB)/4, $0xc0e00000
-DATA all_c0e00000<>+28(SB)/4, $0xc0e00000
-GLOBL all_c0e00000<>(SB), RODATA|NOPTR, $32
+DATA all8_c0e00000<>+0(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+4(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+8(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+12(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+16(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+20(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+24(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+28(SB)/4, $0xc0e00000
+GLOBL all8_c0e00000<>(SB), RODATA|NOPTR, $32
 
-DATA all_bfd9db23<>+0(SB)/4, $0xbfd9db23
-DATA all_bfd9db23<>+4(SB)/4, $0xbfd9db23
-DATA all_bfd9db23<>+8(SB)/4, $0xbfd9db23
-DATA all_bfd9db23<>+12(SB)/4, $0xbfd9db23
-DATA all_bfd9db23<>+16(SB)/4, $0xbfd9db23
-DATA all_bfd9db23<>+20(SB)/4, $0xbfd9db23
-DATA all_bfd9db23<>+24(SB)/4, $0xbfd9db23
-DATA all_bfd9db23<>+28(SB)/4, $0xbfd9db23
-GLOBL all_bfd9db23<>(SB), RODATA|NOPTR, $32
+DATA all8_bfd9db23<>+0(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+4(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+8(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+12(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+16(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+20(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+24(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+28(SB)/4, $0xbfd9db23
+GLOBL all8_bfd9db23<>(SB), RODATA|NOPTR, $32
 
 // func geluMulAVX2(dst []float32, gate []float32, up []float32)
 // Requires: AVX, AVX2, FMA3
@@ -504,29 +504,29 @@ TEXT ·geluMulAVX2(SB), NOSPLIT, $0-72
 loop:
 	VMOVUPS      (CX)(SI*1), Y0
 	VMULPS       Y0, Y0, Y1
-	VMOVUPS      all_bd922279<>+0(SB), Y2
-	VFMADD213PS  all_bfcc422a<>+0(SB), Y2, Y1
+	VMOVUPS      all8_bd922279<>+0(SB), Y2
+	VFMADD213PS  all8_bfcc422a<>+0(SB), Y2, Y1
 	VMULPS       Y1, Y0, Y1
-	VMOVUPS      all_c2af0000<>+0(SB), Y2
+	VMOVUPS      all8_c2af0000<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      all_42b1cccd<>+0(SB), Y2
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y2
-	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y2
-	VSUBPS       all_4b400000<>+0(SB), Y2, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y3, Y1
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y3, Y1
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y2
+	VFMADD213PS  all8_4b400000<>+0(SB), Y1, Y2
+	VSUBPS       all8_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y1
 	VPSLLD       $0x17, Y2, Y2
-	VPADDD       all_3f000000<>+0(SB), Y2, Y2
-	VMOVUPS      all_3b352794<>+0(SB), Y3
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3daaac57<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VPADDD       all8_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
 	VMULPS       Y2, Y3, Y1
-	VADDPS       all_3f800000<>+0(SB), Y1, Y1
+	VADDPS       all8_3f800000<>+0(SB), Y1, Y1
 	VDIVPS       Y1, Y0, Y0
 	VMULPS       (DX)(SI*1), Y0, Y0
 	VMOVUPS      Y0, (AX)(SI*1)
@@ -538,25 +538,25 @@ done:
 	VZEROUPPER
 	RET
 
-DATA all_bd922279<>+0(SB)/4, $0xbd922279
-DATA all_bd922279<>+4(SB)/4, $0xbd922279
-DATA all_bd922279<>+8(SB)/4, $0xbd922279
-DATA all_bd922279<>+12(SB)/4, $0xbd922279
-DATA all_bd922279<>+16(SB)/4, $0xbd922279
-DATA all_bd922279<>+20(SB)/4, $0xbd922279
-DATA all_bd922279<>+24(SB)/4, $0xbd922279
-DATA all_bd922279<>+28(SB)/4, $0xbd922279
-GLOBL all_bd922279<>(SB), RODATA|NOPTR, $32
+DATA all8_bd922279<>+0(SB)/4, $0xbd922279
+DATA all8_bd922279<>+4(SB)/4, $0xbd922279
+DATA all8_bd922279<>+8(SB)/4, $0xbd922279
+DATA all8_bd922279<>+12(SB)/4, $0xbd922279
+DATA all8_bd922279<>+16(SB)/4, $0xbd922279
+DATA all8_bd922279<>+20(SB)/4, $0xbd922279
+DATA all8_bd922279<>+24(SB)/4, $0xbd922279
+DATA all8_bd922279<>+28(SB)/4, $0xbd922279
+GLOBL all8_bd922279<>(SB), RODATA|NOPTR, $32
 
-DATA all_bfcc422a<>+0(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+4(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+8(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+12(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+16(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+20(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+24(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+28(SB)/4, $0xbfcc422a
-GLOBL all_bfcc422a<>(SB), RODATA|NOPTR, $32
+DATA all8_bfcc422a<>+0(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+4(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+8(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+12(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+16(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+20(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+24(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+28(SB)/4, $0xbfcc422a
+GLOBL all8_bfcc422a<>(SB), RODATA|NOPTR, $32
 
 // func geluAVX2(dst []float32, x []float32)
 // Requires: AVX, AVX2, FMA3
@@ -571,29 +571,29 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 loop:
 	VMOVUPS      (CX)(BX*1), Y0
 	VMULPS       Y0, Y0, Y1
-	VMOVUPS      all_bd922279<>+0(SB), Y2
-	VFMADD213PS  all_bfcc422a<>+0(SB), Y2, Y1
+	VMOVUPS      all8_bd922279<>+0(SB), Y2
+	VFMADD213PS  all8_bfcc422a<>+0(SB), Y2, Y1
 	VMULPS       Y1, Y0, Y1
-	VMOVUPS      all_c2af0000<>+0(SB), Y2
+	VMOVUPS      all8_c2af0000<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      all_42b1cccd<>+0(SB), Y2
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y2
-	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y2
-	VSUBPS       all_4b400000<>+0(SB), Y2, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y3, Y1
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y3, Y1
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y2
+	VFMADD213PS  all8_4b400000<>+0(SB), Y1, Y2
+	VSUBPS       all8_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y1
 	VPSLLD       $0x17, Y2, Y2
-	VPADDD       all_3f000000<>+0(SB), Y2, Y2
-	VMOVUPS      all_3b352794<>+0(SB), Y3
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3daaac57<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VPADDD       all8_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
 	VMULPS       Y2, Y3, Y1
-	VADDPS       all_3f800000<>+0(SB), Y1, Y1
+	VADDPS       all8_3f800000<>+0(SB), Y1, Y1
 	VDIVPS       Y1, Y0, Y0
 	VMOVUPS      Y0, (AX)(BX*1)
 	ADDQ         $0x20, BX
@@ -617,30 +617,30 @@ TEXT ·softcapAVX2(SB), NOSPLIT, $0-28
 loop:
 	VMOVUPS      (AX)(DX*1), Y1
 	VDIVPS       Y0, Y1, Y1
-	VMOVUPS      all_41200000<>+0(SB), Y3
-	VANDPS       all_7fffffff<>+0(SB), Y1, Y2
+	VMOVUPS      all8_41200000<>+0(SB), Y3
+	VANDPS       all8_7fffffff<>+0(SB), Y1, Y2
 	VMINPS       Y2, Y3, Y2
 	VADDPS       Y2, Y2, Y2
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y3
-	VFMADD213PS  all_4b400000<>+0(SB), Y2, Y3
-	VSUBPS       all_4b400000<>+0(SB), Y3, Y4
-	VFNMADD231PS all_3f317200<>+0(SB), Y4, Y2
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y4, Y2
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y3
+	VFMADD213PS  all8_4b400000<>+0(SB), Y2, Y3
+	VSUBPS       all8_4b400000<>+0(SB), Y3, Y4
+	VFNMADD231PS all8_3f317200<>+0(SB), Y4, Y2
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y4, Y2
 	VPSLLD       $0x17, Y3, Y3
-	VPADDD       all_3f000000<>+0(SB), Y3, Y3
-	VMOVUPS      all_3b352794<>+0(SB), Y4
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y2, Y4
-	VFMADD213PS  all_3daaac57<>+0(SB), Y2, Y4
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y2, Y4
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y2, Y4
-	VFMADD213PS  all_40000000<>+0(SB), Y2, Y4
+	VPADDD       all8_3f000000<>+0(SB), Y3, Y3
+	VMOVUPS      all8_3b352794<>+0(SB), Y4
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y2, Y4
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y2, Y4
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y2, Y4
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y2, Y4
+	VFMADD213PS  all8_40000000<>+0(SB), Y2, Y4
 	VMULPS       Y2, Y4, Y4
 	VADDPS       Y3, Y3, Y2
-	VSUBPS       all_3f800000<>+0(SB), Y2, Y2
+	VSUBPS       all8_3f800000<>+0(SB), Y2, Y2
 	VFMADD213PS  Y2, Y3, Y4
-	VADDPS       all_40000000<>+0(SB), Y4, Y2
+	VADDPS       all8_40000000<>+0(SB), Y4, Y2
 	VDIVPS       Y2, Y4, Y4
-	VANDPS       all_80000000<>+0(SB), Y1, Y2
+	VANDPS       all8_80000000<>+0(SB), Y1, Y2
 	VORPS        Y2, Y4, Y4
 	VMULPS       Y4, Y0, Y4
 	VMOVUPS      Y4, (AX)(DX*1)
@@ -652,25 +652,25 @@ done:
 	VZEROUPPER
 	RET
 
-DATA all_41200000<>+0(SB)/4, $0x41200000
-DATA all_41200000<>+4(SB)/4, $0x41200000
-DATA all_41200000<>+8(SB)/4, $0x41200000
-DATA all_41200000<>+12(SB)/4, $0x41200000
-DATA all_41200000<>+16(SB)/4, $0x41200000
-DATA all_41200000<>+20(SB)/4, $0x41200000
-DATA all_41200000<>+24(SB)/4, $0x41200000
-DATA all_41200000<>+28(SB)/4, $0x41200000
-GLOBL all_41200000<>(SB), RODATA|NOPTR, $32
+DATA all8_41200000<>+0(SB)/4, $0x41200000
+DATA all8_41200000<>+4(SB)/4, $0x41200000
+DATA all8_41200000<>+8(SB)/4, $0x41200000
+DATA all8_41200000<>+12(SB)/4, $0x41200000
+DATA all8_41200000<>+16(SB)/4, $0x41200000
+DATA all8_41200000<>+20(SB)/4, $0x41200000
+DATA all8_41200000<>+24(SB)/4, $0x41200000
+DATA all8_41200000<>+28(SB)/4, $0x41200000
+GLOBL all8_41200000<>(SB), RODATA|NOPTR, $32
 
-DATA all_7fffffff<>+0(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+4(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+8(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+12(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+16(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+20(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+24(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+28(SB)/4, $0x7fffffff
-GLOBL all_7fffffff<>(SB), RODATA|NOPTR, $32
+DATA all8_7fffffff<>+0(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+4(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+8(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+12(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+16(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+20(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+24(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+28(SB)/4, $0x7fffffff
+GLOBL all8_7fffffff<>(SB), RODATA|NOPTR, $32
 
 // func ropeNeoxAVX2(x *float32, heads int, size int, half int, pairs int, cos *float32, sin *float32)
 // Requires: AVX, FMA3
@@ -752,7 +752,7 @@ heads:
 TEXT ·maxAbsBitsAVX2(SB), NOSPLIT, $0-28
 	MOVQ    x_base+0(FP), AX
 	VPXOR   Y0, Y0, Y0
-	VMOVUPS all_7fffffff<>+0(SB), Y1
+	VMOVUPS all8_7fffffff<>+0(SB), Y1
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 	SHRQ    $0x03, CX
