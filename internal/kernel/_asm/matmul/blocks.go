@@ -29,6 +29,7 @@ type blockTile struct {
 	w     reg.Register // where the weights are read
 	x     matrix
 	frame reg.Register // at a multiple of 32 bytes
+	own   [2]pair      // the chains and the parts of a tile of one row
 }
 
 // Every frame begins with the chains of the outputs, then what the first half of a block sums to:
@@ -39,9 +40,22 @@ const (
 	frameTop = parts + blockRows*wide
 )
 
-func (t *blockTile) local(at int) Mem   { return Mem{Base: t.frame, Disp: at} }
-func (t *blockTile) chain(r, v int) Mem { return t.local(chains + wide*r + 32*v) }
-func (t *blockTile) part(r, v int) Mem  { return t.local(parts + wide*r + 32*v) }
+func (t *blockTile) local(at int) Mem { return Mem{Base: t.frame, Disp: at} }
+
+// chain and part return where these of a row are: a tile of one row has registers to spare.
+func (t *blockTile) chain(r, v int) Op {
+	if t.n == 1 {
+		return t.own[0][v]
+	}
+	return t.local(chains + wide*r + 32*v)
+}
+
+func (t *blockTile) part(r, v int) Op {
+	if t.n == 1 {
+		return t.own[1][v]
+	}
+	return t.local(parts + wide*r + 32*v)
+}
 
 // blockFunction emits the tile function of a type with a frame of so many bytes. body emits the code
 // for all blocks of n rows.
@@ -53,7 +67,7 @@ func blockFunction(name string, params string, frame int, body func(t *blockTile
 		"weights to 16 elements of each of n rows of dst, stride elements apart.")
 	room := AllocLocal(frame + 24)
 	perRows(blockRows, func(n int) {
-		t := &blockTile{n: n, w: Load(Param("w"), GP64()), frame: GP64()}
+		t := &blockTile{n: n, w: Load(Param("w"), GP64()), frame: GP64(), own: [2]pair{vectorPair(), vectorPair()}}
 		LEAQ(room.Offset(24), t.frame)
 		ANDQ(I8(-32), t.frame)
 		zero := YMM()

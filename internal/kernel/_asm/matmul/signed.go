@@ -16,7 +16,7 @@ import (
 type signedType struct {
 	name string
 	bits int // bytes of the inputs of 16 outputs
-	load signedLoad
+	load func(n int) signedLoad
 }
 
 // signedLoad emits the weights of a quad by vector v, where the bits of a block lie disp bytes behind w, and their
@@ -24,7 +24,7 @@ type signedType struct {
 type signedLoad func(w reg.Register, disp, quad, v int) (weight, magnitude reg.VecVirtual)
 
 var (
-	typeQ8_0  = signedType{name: "Q8_0", bits: 8 * wide, load: loadInt8}
+	typeQ8_0  = signedType{name: "Q8_0", bits: 8 * wide, load: func(int) signedLoad { return loadInt8 }}
 	typeIQ4NL = signedType{name: "IQ4_NL", bits: 4 * wide, load: loadIQ4}
 )
 
@@ -42,11 +42,11 @@ func signedTile(k signedType) {
 		d := rows("d", strideOf("nb", 2), n)
 		dst := rows("dst", strideOf("stride", 2), n)
 		clearRows(dst, n)
-		ones := wordOnes()
+		ones, load := wordOnes(), k.load(n)
 		loop := fmt.Sprintf("loop%d", n)
 		Label(loop)
 		isum := accumulators(n)
-		signedSums(w, scaleBytes, k.load, x, isum, ones, func(quad int) {
+		signedSums(w, scaleBytes, load, x, isum, ones, func(quad int) {
 			for i := quad * k.bits / 512; i < (quad+1)*k.bits/512; i++ {
 				PREFETCHT0(Mem{Base: w, Disp: 64 * (ahead + i)})
 			}
@@ -79,26 +79,49 @@ func wordOnes() reg.VecVirtual {
 	return ones
 }
 
-// signedSums emits isum = the integer sums of a block; before emits what precedes each quad.
+// sharedRows are the rows of the largest tile that leaves registers for more than the weights of one vector.
+const sharedRows = 4
+
+// signedSums emits isum = the integer sums of a block; before emits what precedes each quad. In tiles of up to
+// sharedRows both vectors share a quad of activations.
 func signedSums(w reg.Register, disp int, load signedLoad, x matrix, isum [][vectors]reg.VecVirtual, ones reg.VecVirtual, before func(quad int)) {
 	for quad := range 8 {
 		before(quad)
-		for v := range vectors {
-			wv, abs := load(w, disp, quad, v)
-			for r := range isum {
-				p := YMM()
-				VPBROADCASTD(x.at(r, 4*quad), p)
-				VPSIGNB(wv, p, p)
-				VPMADDUBSW(p, abs, p)
-				if quad == 0 {
-					VPMADDWD(ones, p, isum[r][v])
-					continue
+		if len(isum) > sharedRows {
+			for v := range vectors {
+				wv, abs := load(w, disp, quad, v)
+				for r := range isum {
+					p := YMM()
+					VPBROADCASTD(x.at(r, 4*quad), p)
+					signedAdd(isum[r][v], p, p, wv, abs, ones, quad == 0)
 				}
-				VPMADDWD(ones, p, p)
-				VPADDD(p, isum[r][v], isum[r][v])
+			}
+			continue
+		}
+		var wv, abs pair
+		for v := range vectors {
+			wv[v], abs[v] = load(w, disp, quad, v)
+		}
+		for r := range isum {
+			p := vectorPair()
+			VPBROADCASTD(x.at(r, 4*quad), p[1])
+			for v := range vectors {
+				signedAdd(isum[r][v], p[1], p[v], wv[v], abs[v], ones, quad == 0)
 			}
 		}
 	}
+}
+
+// signedAdd emits the products of a quad of activations x by signed weights in p, and adds them to sum.
+func signedAdd(sum, x, p, wv, abs, ones reg.VecVirtual, first bool) {
+	VPSIGNB(wv, x, p)
+	VPMADDUBSW(p, abs, p)
+	if first {
+		VPMADDWD(ones, p, sum)
+		return
+	}
+	VPMADDWD(ones, p, p)
+	VPADDD(p, sum, sum)
 }
 
 // signedScale emits dst = isum * (dw * dx) + dst for a block.
@@ -124,18 +147,29 @@ func loadInt8(w reg.Register, disp, quad, v int) (weight, magnitude reg.VecVirtu
 	return weight, magnitude
 }
 
-// loadIQ4 reads nibbles by quads and looks them up. Twelve sums leave no register for the codebook.
-func loadIQ4(w reg.Register, disp, quad, v int) (weight, magnitude reg.VecVirtual) {
-	weight, magnitude = YMM(), YMM()
-	VMOVDQU(Mem{Base: w, Disp: disp + wide*(quad%4) + 32*v}, magnitude)
-	if quad >= 4 {
-		VPSRLW(U8(4), magnitude, magnitude)
+// loadIQ4 reads nibbles by quads and looks them up. In tiles of more than sharedRows no register is left for the codebook.
+func loadIQ4(n int) signedLoad {
+	values := codebook("iq4", [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 0)
+	codes := YMM()
+	if n <= sharedRows {
+		VMOVDQU(values, codes)
 	}
-	VPAND(everywhere(0x0f), magnitude, magnitude)
-	VMOVDQU(codebook("iq4", [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 0), weight)
-	VPSHUFB(magnitude, weight, weight)
-	VPABSB(weight, magnitude)
-	return weight, magnitude
+	return func(w reg.Register, disp, quad, v int) (weight, magnitude reg.VecVirtual) {
+		weight, magnitude = YMM(), YMM()
+		VMOVDQU(Mem{Base: w, Disp: disp + wide*(quad%4) + 32*v}, magnitude)
+		if quad >= 4 {
+			VPSRLW(U8(4), magnitude, magnitude)
+		}
+		VPAND(everywhere(0x0f), magnitude, magnitude)
+		if n > sharedRows {
+			VMOVDQU(values, weight)
+			VPSHUFB(magnitude, weight, weight)
+		} else {
+			VPSHUFB(magnitude, codes, weight)
+		}
+		VPABSB(weight, magnitude)
+		return weight, magnitude
+	}
 }
 
 // The frame of a tile of IQ4_XS.
@@ -163,7 +197,7 @@ func iq4XSTile() {
 		d := rows("d", strideOf("nb", 5), n)
 		dst := rows("dst", strideOf("stride", 2), n)
 		clearRows(dst, n)
-		ones := wordOnes()
+		ones, load := wordOnes(), loadIQ4(n)
 		loop, inner := fmt.Sprintf("loop%d", n), fmt.Sprintf("sub%d", n)
 		Label(loop)
 		xsSuper(w, frame)
@@ -172,7 +206,7 @@ func iq4XSTile() {
 		LEAQ(Mem{Base: frame, Disp: xsScales}, at)
 		Label(inner)
 		isum := accumulators(n)
-		signedSums(w, 0, loadIQ4, x, isum, ones, func(quad int) {
+		signedSums(w, 0, load, x, isum, ones, func(quad int) {
 			if quad%2 == 0 {
 				PREFETCHT0(Mem{Base: w, Disp: 64 * (ahead + quad/2)})
 			}

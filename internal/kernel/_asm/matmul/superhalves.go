@@ -165,18 +165,23 @@ func (s *superTile) q3KScales(v int) (four [4]reg.VecVirtual) {
 	return four
 }
 
-// bits emits what the bytes of quad q hold at a shift, under a mask.
-func (s *superTile) bits(q, v, shift int, mask uint32) reg.VecVirtual {
-	y, at := YMM(), Mem{Base: s.w, Disp: wide*q + 32*v}
-	VMOVDQU(at, y)
-	switch {
-	case shift > 0:
-		VPSRLW(U8(shift), y, y)
-	case shift < 0:
-		VPSLLW(U8(-shift), y, y)
-	}
-	VPAND(everywhere(mask), y, y)
+// quad emits the load of quad q of the bits of a sub-block.
+func (s *superTile) quad(q, v int) reg.VecVirtual {
+	y := YMM()
+	VMOVDQU(Mem{Base: s.w, Disp: wide*q + 32*v}, y)
 	return y
+}
+
+// field returns the bits of each byte of y at a shift, under a mask.
+func field(y reg.VecVirtual, shift int, mask uint32) reg.VecVirtual {
+	f := YMM()
+	if shift == 0 {
+		VPAND(everywhere(mask), y, f)
+		return f
+	}
+	VPSRLW(U8(shift), y, f)
+	VPAND(everywhere(mask), f, f)
+	return f
 }
 
 // sixBits emits the weights of half a sub-block: three quads in the low 6 bits of bytes, the fourth in
@@ -206,15 +211,17 @@ func (s *superTile) sixBits(half int) (u weights) {
 func (s *superTile) threeBits(half int) (u weights) {
 	for v := range vectors {
 		if half == 0 {
-			for j := range u {
-				u[j][v] = s.bits(j/2, v, j%2*3, 7)
+			for q := range 2 {
+				y := s.quad(q, v)
+				u[2*q][v], u[2*q+1][v] = field(y, 0, 7), field(y, 3, 7)
 			}
 			continue
 		}
+		y := s.quad(2, v)
 		for j := range 2 {
-			u[j][v] = s.bits(2, v, 3*j, 7)
-			third := s.bits(2, v, 4+j, 4)
-			u[2+j][v] = s.bits(j, v, 6, 3)
+			u[j][v] = field(y, 3*j, 7)
+			third := field(y, 4+j, 4)
+			u[2+j][v] = field(s.quad(j, v), 6, 3)
 			VPOR(third, u[2+j][v], u[2+j][v])
 		}
 	}
@@ -290,9 +297,10 @@ func (s *superTile) q2KScales() {
 
 // twoBits emits the weights of half a sub-block: four quads in the bytes of one.
 func (s *superTile) twoBits(half int) (u weights) {
-	for j := range u {
-		for v := range u[j] {
-			u[j][v] = s.bits(half, v, 2*j, 3)
+	for v := range vectors {
+		y := s.quad(half, v)
+		for j := range u {
+			u[j][v] = field(y, 2*j, 3)
 		}
 	}
 	return u
