@@ -10,12 +10,12 @@ import (
 // sum and weighted values (N2). The sums of rows that see nothing of it are 0.
 func (t *attendTask) block(w *attendWorker, tl tile, head, block int, dst kernel.Attended) {
 	if t.whole(tl, block) {
-		f, size, n := t.x.Cache.Format, t.layer.Size, len(dst.Sum)
+		f, n := t.x.Cache.Format, len(dst.Sum)
 		keys, values := t.trunk(tl, head, block)
 		next, _ := t.trunk(tl, head, block+1)
-		f.Scores(w.scores, &w.queries, 0, n, keys, 0, kv.PageTokens, size, values)
+		f.Scores(w.scores, &w.queries, 0, n, keys, 0, kv.PageTokens, t.size.Key, values)
 		t.softmax(w, dst, 0, n)
-		f.Weigh(dst.Out, w.scores, n, values, 0, kv.PageTokens, 0, size, next)
+		f.Weigh(dst.Out, w.scores, n, values, 0, kv.PageTokens, 0, t.size.Value, next)
 		return
 	}
 	for place := range tl.end - tl.first {
@@ -28,7 +28,7 @@ func (t *attendTask) block(w *attendWorker, tl tile, head, block int, dst kernel
 // trunk returns a head's keys and values in a block of the trunk; nil where it has ended.
 func (t *attendTask) trunk(tl tile, head, block int) (keys, values []byte) {
 	if seq := t.row(tl.first).Seq; block*kv.PageTokens < t.x.Cache.Forest.Len(seq) {
-		return t.headBytes(t.x.Cache.Page(seq, t.c.Layer, block), head)
+		return t.x.Cache.Head(t.c.Layer, t.x.Cache.Page(seq, t.c.Layer, block), head)
 	}
 	return nil, nil
 }
@@ -69,13 +69,13 @@ func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int, dst ke
 	var trunkValues []byte
 	seen := false
 	if trunkEnd > low {
-		keys, values := t.headBytes(x.Cache.Page(row.Seq, t.c.Layer, block), head)
+		keys, values := x.Cache.Head(t.c.Layer, x.Cache.Page(row.Seq, t.c.Layer, block), head)
 		t.score(w, place, keys, low-start, low-start, trunkEnd-low)
 		trunkValues, seen = values, true
 	}
 	for _, r := range runs {
 		if lo, n := clip(r, low, high); n > 0 {
-			keys, _ := t.headBytes(x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
+			keys, _ := x.Cache.Head(t.c.Layer, x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
 			t.score(w, place, keys, slotOf(r, lo), lo-start, n)
 			seen = true
 		}
@@ -89,7 +89,7 @@ func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int, dst ke
 	}
 	for _, r := range runs {
 		if lo, n := clip(r, low, high); n > 0 {
-			_, values := t.headBytes(x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
+			_, values := x.Cache.Head(t.c.Layer, x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
 			t.weigh(w, dst, place, values, slotOf(r, lo), lo-start, n)
 		}
 	}
@@ -105,19 +105,10 @@ func clip(r forest.Run, low, high int) (first, n int) {
 // slotOf returns the slot in its page of an index of a run.
 func slotOf(r forest.Run, index int) int { return int(r.Slot)%kv.PageTokens + index - int(r.Index) }
 
-// headBytes returns a head's keys and values in a layer of a page.
-func (t *attendTask) headBytes(page []byte, head int) (keys, values []byte) {
-	f, size := t.x.Cache.Format, t.layer.Size
-	kb := f.KeyBytes(size)
-	stride := kb + f.ValueBytes(size)
-	b := page[head*stride : (head+1)*stride]
-	return b[:kb], b[kb:]
-}
-
 // score writes the scores of one row with n keys at slots from slot on, which stand at places from at on
 // in the block.
 func (t *attendTask) score(w *attendWorker, place int, keys []byte, slot, at, n int) {
-	f, size := t.x.Cache.Format, t.layer.Size
+	f, size := t.x.Cache.Format, t.size.Key
 	first, end := place*t.group, (place+1)*t.group
 	if slot == at {
 		f.Scores(w.scores, &w.queries, first, end, keys, slot, slot+n, size, nil)
@@ -132,12 +123,12 @@ func (t *attendTask) score(w *attendWorker, place int, keys []byte, slot, at, n 
 // softmax turns the scores of the queries from first to end into weights, and clears their values.
 func (t *attendTask) softmax(w *attendWorker, dst kernel.Attended, first, end int) {
 	kernel.SoftmaxBlocks(w.scores[first*kv.PageTokens:end*kv.PageTokens], t.c.Scale, t.c.Softcap, dst.Max[first:end], dst.Sum[first:end])
-	clear(dst.Out[first*t.layer.Size : end*t.layer.Size])
+	clear(dst.Out[first*t.size.Value : end*t.size.Value])
 }
 
 // weigh adds the weighted values at n slots from slot on, at places from at on, for a row.
 func (t *attendTask) weigh(w *attendWorker, dst kernel.Attended, place int, values []byte, slot, at, n int) {
-	j, size := place*t.group, t.layer.Size
+	j, size := place*t.group, t.size.Value
 	t.x.Cache.Format.Weigh(dst.Out[j*size:(j+t.group)*size], w.scores[j*kv.PageTokens:(j+t.group)*kv.PageTokens],
 		t.group, values, slot, slot+n, at, size, nil)
 }

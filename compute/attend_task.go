@@ -25,6 +25,7 @@ type attendTask struct {
 	x       *Exec
 	c       Attention
 	layer   kv.Layer
+	size    kernel.HeadSize
 	group   int // query heads of a KV head
 	q, dst  Buf
 	rounded kernel.Rows // 8-bit queries, where the cache has 8-bit keys
@@ -98,7 +99,7 @@ func (t *attendTask) cut(items int) {
 	t.uncut = max(0, items/threads-1) * threads
 	cut := items - t.uncut
 	t.segments = min((itemsOfThread*threads+cut-1)/cut, t.blocks)
-	t.partial = growAttended(t.partial, cut*t.blocks*t.places, t.layer.Size)
+	t.partial = growAttended(t.partial, cut*t.blocks*t.places, t.size.Value)
 }
 
 // begin sizes the scratch and cuts the active rows into tiles.
@@ -106,11 +107,11 @@ func (t *attendTask) begin(c Attention, q, dst Buf) {
 	x := t.x
 	t.c, t.q, t.dst, t.merging = c, q, dst, false
 	t.layer = x.Cache.Config().Layers[c.Layer]
-	t.group = c.Heads / t.layer.KVHeads
-	size, places := t.layer.Size, tileRows*t.group
+	t.size, t.group = t.layer.HeadSize(), c.Heads/t.layer.KVHeads
+	size, value, places := t.size.Key, t.size.Value, tileRows*t.group
 	for i := range t.workers {
 		w := &t.workers[i]
-		w.state, w.block = growAttended(w.state, places, size), growAttended(w.block, places, size)
+		w.state, w.block = growAttended(w.state, places, value), growAttended(w.block, places, value)
 		w.scores, w.moved = grow(w.scores, places*kv.PageTokens), grow(w.moved, places*kv.PageTokens)
 		w.queries.Size, w.queries.F = size, grow(w.queries.F, places*size)
 		if x.quantizedKeys {
@@ -158,7 +159,7 @@ func (t *attendTask) Do(worker, i int) {
 		item, segment = t.uncut+(i-t.uncut)/t.segments, (i-t.uncut)%t.segments
 	}
 	tl, head := t.tiles[item/t.layer.KVHeads], item%t.layer.KVHeads
-	n, size := (tl.end-tl.first)*t.group, t.layer.Size
+	n, size := (tl.end-tl.first)*t.group, t.size.Value
 	blocks := tl.endBlock - tl.firstBlock
 	if item >= t.uncut && !t.merging {
 		t.gather(w, tl, head)
@@ -198,7 +199,7 @@ func (t *attendTask) sink(block kernel.Attended, head int) {
 
 // kept returns where the results of a block of a cut item are kept.
 func (t *attendTask) kept(item, block, n int) kernel.Attended {
-	return part(&t.partial, ((item-t.uncut)*t.blocks+block)*t.places, n, t.layer.Size)
+	return part(&t.partial, ((item-t.uncut)*t.blocks+block)*t.places, n, t.size.Value)
 }
 
 // merge adds a later block to the state of the same queries (N2), but for rows that see nothing of it, which
@@ -208,14 +209,14 @@ func (t *attendTask) merge(state, block kernel.Attended) {
 		for end = first; end < len(block.Sum) && block.Sum[end] != 0; {
 			end += t.group
 		}
-		state, block := part(&state, first, end-first, t.layer.Size), part(&block, first, end-first, t.layer.Size)
+		state, block := part(&state, first, end-first, t.size.Value), part(&block, first, end-first, t.size.Value)
 		state.Merge(block)
 	}
 }
 
 // finish divides by the sums and writes the results.
 func (t *attendTask) finish(w *attendWorker, tl tile, head int) {
-	size := t.layer.Size
+	size := t.size.Value
 	for place := range tl.end - tl.first {
 		dst := t.dst.row(tl.first + place)[head*t.group*size : (head+1)*t.group*size]
 		for j := range t.group {
@@ -227,7 +228,7 @@ func (t *attendTask) finish(w *attendWorker, tl tile, head int) {
 
 // gather copies the queries of a tile's rows for one KV head to one place.
 func (t *attendTask) gather(w *attendWorker, tl tile, head int) {
-	n := t.group * t.layer.Size
+	n := t.group * t.size.Key
 	q := &w.queries
 	q.N = (tl.end - tl.first) * t.group
 	for place := range tl.end - tl.first {

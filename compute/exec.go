@@ -73,6 +73,7 @@ type Exec struct {
 	linearTask linearTask
 	expertTask expertTask
 	routing    Routing
+	everyHead  Routing       // the heads of a product by heads, as experts that every row goes to
 	expertRows []kernel.Rows // of the expert that a worker multiplies by
 	touched    int           // experts that the rows of the step went to, all layers together
 	attendTask attendTask

@@ -27,6 +27,9 @@ const (
 	storeRows
 	gatherRows
 	sumExperts
+	copyHeads
+	gatherHeads
+	scatterHeads
 )
 
 // rowTask is an operation that treats rows one by one. One value serves all: it lives in the Exec, so
@@ -48,7 +51,9 @@ type rowTask struct {
 	rope      *ropeTable
 	routing   *Routing
 	layer     int
-	problem   atomic.Int32 // first kernel.PutResult that was not fine
+
+	to, from, n int          // of copied heads
+	problem     atomic.Int32 // first kernel.PutResult that was not fine
 }
 
 // inlineWork is the number of values below which another core would cost more than it brings.
@@ -115,6 +120,12 @@ func (t *rowTask) one(i int) {
 		copy(t.dst.row(i), t.a.row(int(t.routing.source[i])))
 	case sumExperts:
 		t.routing.sum(t.dst.row(i), t.a, i)
+	case copyHeads:
+		t.copyHead(i)
+	case gatherHeads:
+		t.gatherHead(i)
+	case scatterHeads:
+		t.scatterHead(i)
 	}
 }
 

@@ -26,16 +26,16 @@ type Attention struct {
 // tensors or in one, with their biases if there are any, without norms. The scale is 1/sqrt(size).
 func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
-	q, k := s.Heads*s.Size, s.KVHeads*s.Size
+	q, k, v := s.Heads*s.Size, s.KVHeads*s.Size, s.KVHeads*s.Value
 	a := Attention{
-		Out: l.Projection(name("attn_output"), s.Width, q), Rope: rope,
+		Out: l.Projection(name("attn_output"), s.Width, s.Heads*s.Value), Rope: rope,
 		Scale: float32(1 / math.Sqrt(float64(s.Size))), shape: s, layer: layer,
 	}
 	if l.Has(name("attn_qkv.weight")) {
-		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, k)
+		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, v)
 	} else {
 		a.QKV = []compute.Projection{
-			l.Projection(name("attn_q"), q, s.Width), l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), k, s.Width),
+			l.Projection(name("attn_q"), q, s.Width), l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), v, s.Width),
 		}
 	}
 	return a
@@ -98,6 +98,15 @@ func (l *Loader) MLP(s Shape, layer int) MLP {
 	return MLP{
 		GateUp: []compute.Projection{l.Projection(name("ffn_gate"), s.FFN, s.Width), l.Projection(name("ffn_up"), s.FFN, s.Width)},
 		Down:   l.Projection(name("ffn_down"), s.Width, s.FFN),
+	}
+}
+
+// SharedMLP loads the experts of a layer that every row goes to, one block with ffn inner values.
+func (l *Loader) SharedMLP(s Shape, layer, ffn int) MLP {
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s_shexp", layer, t) }
+	return MLP{
+		GateUp: []compute.Projection{l.Projection(name("ffn_gate"), ffn, s.Width), l.Projection(name("ffn_up"), ffn, s.Width)},
+		Down:   l.Projection(name("ffn_down"), s.Width, ffn),
 	}
 }
 
@@ -166,6 +175,29 @@ func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
 	l.info.Experts, l.info.Used = s.Experts, s.Used
 	l.info.ExpertBytes = e.Gate.Matrix.Bytes() + e.Up.Matrix.Bytes() + e.Down.Matrix.Bytes()
 	return e
+}
+
+// Router reads how a file would have experts chosen and weighed.
+func (l *Loader) Router(s Shape) compute.Router {
+	const unset, softmax, sigmoid = 0, 1, 2
+	r := compute.Router{
+		Used: s.Used, Norm: l.BoolOr("expert_weights_norm", false), Scale: float32(l.RangeOr("expert_weights_scale", 1, 0, 1e4)),
+		Groups: l.CountOr("expert_group_count", 0, 0, s.Experts), GroupsUsed: l.CountOr("expert_group_used_count", 0, 0, s.Experts),
+	}
+	switch f := l.CountOr("expert_gating_func", unset, 0, 1<<16); f {
+	case unset, softmax:
+	case sigmoid:
+		r.Sigmoid = true
+	default:
+		l.fail("%s is %d; 1 (softmax) and 2 (sigmoid) are supported", l.key("expert_gating_func"), f)
+	}
+	if r.Groups > 1 && l.err == nil {
+		size := s.Experts / r.Groups
+		if s.Experts%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.Used > r.GroupsUsed*size {
+			l.fail("%d experts for a row from %d of %d groups of %d experts do not come out", r.Used, r.GroupsUsed, r.Groups, s.Experts)
+		}
+	}
+	return r
 }
 
 // Silu returns the mixture's addition to the stream with SiLU as the gate.

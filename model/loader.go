@@ -147,6 +147,16 @@ func (l *Loader) Has(name string) bool {
 	return ok
 }
 
+// Refuse makes the load fail where one of some hyper-parameters is there and not 0: what they ask for is not
+// supported.
+func (l *Loader) Refuse(names ...string) {
+	for _, name := range names {
+		if v := l.FloatOr(name, 0); v != 0 {
+			l.fail("%s is %v, which is not supported", l.key(name), v)
+		}
+	}
+}
+
 // Need makes the load fail where one of some tensors is missing: those that this architecture always has
 // and the shared blocks can do without.
 func (l *Loader) Need(names ...string) {
@@ -312,10 +322,11 @@ func (l *Loader) FirstRow(name string, n int) compute.Vector {
 
 // Shape is the hyper-parameters that decoders share.
 type Shape struct {
-	Layers, Width, FFN   int
-	Heads, KVHeads, Size int
-	Experts, Used        int // 0 experts: a plain FFN
-	Eps                  float32
+	Layers, Width, FFN int
+	Heads, KVHeads     int
+	Size, Value        int // of a head's keys, of its values
+	Experts, Used      int // 0 experts: a plain FFN
+	Eps                float32
 }
 
 // Shape reads and checks the shared hyper-parameters, and fills the model's description with layers
@@ -334,9 +345,7 @@ func (l *Loader) Shape() Shape {
 		return s
 	}
 	s.Size = l.CountOr("attention.key_length", s.Width/max(1, s.Heads), 1, maxHeads)
-	if v := l.CountOr("attention.value_length", s.Size, 1, maxHeads); v != s.Size {
-		l.fail("%s is %d and keys have %d: different lengths are not supported", l.key("attention.value_length"), v, s.Size)
-	}
+	s.Value = l.CountOr("attention.value_length", s.Size, 1, maxHeads)
 	s.Experts = l.CountOr("expert_count", 0, 0, maxExperts)
 	if s.Experts > 0 {
 		s.Used = l.Count("expert_used_count", 1, maxExperts)
@@ -348,7 +357,7 @@ func (l *Loader) Shape() Shape {
 	i.Width = s.Width
 	i.Context = l.Count("context_length", 1, maxContext)
 	for range s.Layers {
-		i.Layers = append(i.Layers, kv.Layer{KVHeads: s.KVHeads, Size: s.Size})
+		i.Layers = append(i.Layers, kv.Layer{KVHeads: s.KVHeads, Size: s.Size, Value: s.Value})
 	}
 	i.Vocabulary = l.vocabulary()
 	i.Identity = l.identity()

@@ -10,6 +10,7 @@ import (
 	"grove/forest"
 	"grove/internal/kernel"
 	"grove/kv"
+	"grove/synthetic"
 	"grove/tensor"
 	"grove/token"
 )
@@ -51,10 +52,16 @@ func subjects() []subject {
 	for _, c := range caches {
 		out = append(out, subject{Spec{Arch: "gemma3", Type: tensor.Q8_0, Layers: 7}, c, false},
 			subject{Spec{Arch: "qwen3moe", Type: tensor.Q8_0}, c, false},
-			subject{Spec{Arch: "gpt-oss", Type: tensor.Q8_0}, c, false})
+			subject{Spec{Arch: "gpt-oss", Type: tensor.MXFP4}, c, false},
+			subject{latentSpec, c, false})
 	}
 	return out
 }
+
+// latentSpec is a small DeepSeek-V3.
+var latentSpec = Spec{Arch: "deepseek2", Type: tensor.Q8_0, Size: 64, Experts: 8, Used: 3, Latent: synthetic.Latent{
+	QRank: 64, Rank: 64, Rope: 32, Dense: 1, Shared: 1, Sigmoid: true, Norm: true, Groups: 4, GroupsUsed: 2,
+}}
 
 func randomIDs(rng *rand.Rand, n, vocab int) []token.ID {
 	ids := make([]token.ID, n)

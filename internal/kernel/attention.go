@@ -24,6 +24,9 @@ const (
 	PutNotFinite                  // a value is an infinity or a NaN
 )
 
+// HeadSize is the values of a head's keys and of its values.
+type HeadSize struct{ Key, Value int }
+
 // A CacheFormat says how the keys and values of one layer and one key-value head lie in a page of
 // the cache: two blocks of bytes, read and written only by the functions here. All bytes zero is a
 // page of zeros.
@@ -39,15 +42,15 @@ type CacheFormat struct {
 	// given size, multiples of 32.
 	KeyBytes, ValueBytes func(size int) int
 
-	// Put rounds the key k and the value v, size values each, to the cache's type (N4) and writes
-	// them to a slot. It writes nothing unless the result is PutOK.
-	Put func(keys, values []byte, slot, size int, k, v []float32) PutResult
+	// Put rounds the key k and the value v, as many values as size says, to the cache's type (N4) and
+	// writes them to a slot. It writes nothing unless the result is PutOK.
+	Put func(keys, values []byte, slot int, size HeadSize, k, v []float32) PutResult
 
 	// Copy copies a slot, bit for bit, to another slot of the same or another page.
-	Copy func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int)
+	Copy func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot int, size HeadSize)
 
 	// Get reads a slot: the values that Put rounded to.
-	Get func(keys, values []byte, slot, size int, k, v []float32)
+	Get func(keys, values []byte, slot int, size HeadSize, k, v []float32)
 
 	// Scores writes q[j] . key[slot] to dst[j*64+slot] for the queries j in [n0, n1) and the slots
 	// in [lo, hi), and nothing else. A score is one chain over its elements in ascending order, so
@@ -79,9 +82,10 @@ func CacheFormatOf(t tensor.Type) (*CacheFormat, bool) {
 }
 
 // checkSlot panics unless the slot and the blocks fit a page of f.
-func (f *CacheFormat) checkSlot(keys, values []byte, slot, size int) {
-	f.checkSize(size)
-	if slot < 0 || slot >= PageSlots || len(keys) < f.KeyBytes(size) || len(values) < f.ValueBytes(size) {
+func (f *CacheFormat) checkSlot(keys, values []byte, slot int, size HeadSize) {
+	f.checkSize(size.Key)
+	f.checkSize(size.Value)
+	if slot < 0 || slot >= PageSlots || len(keys) < f.KeyBytes(size.Key) || len(values) < f.ValueBytes(size.Value) {
 		panic("kernel: slot outside its page")
 	}
 }

@@ -77,7 +77,7 @@ func benchmarkParts(b *testing.B) {
 		k := queries(newRand(1), 1, size).F
 		b.Run(fmt.Sprintf("type=%v/Put", typ), func(b *testing.B) {
 			for b.Loop() {
-				c.Put(keys, values, 5, size, k, k)
+				c.Put(keys, values, 5, HeadSize{size, size}, k, k)
 			}
 		})
 	}

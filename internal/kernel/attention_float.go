@@ -17,34 +17,38 @@ func floatCache(t tensor.Type, width int) *CacheFormat {
 	f := &CacheFormat{Type: t, Multiple: 1}
 	f.KeyBytes = func(size int) int { return PageSlots * size * width }
 	f.ValueBytes = f.KeyBytes
-	f.Put = func(keys, values []byte, slot, size int, k, v []float32) PutResult {
+	f.Put = func(keys, values []byte, slot int, size HeadSize, k, v []float32) PutResult {
 		f.checkSlot(keys, values, slot, size)
-		sameLen(size, k, v)
+		sameLen(size.Key, k)
+		sameLen(size.Value, v)
 		if r := max(putFloat(k, width), putFloat(v, width)); r != PutOK {
 			return r
 		}
-		encode(values[slot*size*width:], v, width)
+		encode(values[slot*size.Value*width:], v, width)
 		var b [256]byte
-		for e := 0; e < size; e += 64 {
-			n := min(64, size-e)
+		for e := 0; e < size.Key; e += 64 {
+			n := min(64, size.Key-e)
 			encode(b[:], k[e:e+n], width)
-			spread(keys[keyAt(slot, e, size)*width:], b[:], width, keyLanes, 1, n)
+			spread(keys[keyAt(slot, e, size.Key)*width:], b[:], width, keyLanes, 1, n)
 		}
 		return PutOK
 	}
-	f.Get = func(keys, values []byte, slot, size int, k, v []float32) {
+	f.Get = func(keys, values []byte, slot int, size HeadSize, k, v []float32) {
 		f.checkSlot(keys, values, slot, size)
-		sameLen(size, k, v)
-		for e := range size {
-			k[e] = loadFloat(keys, keyAt(slot, e, size), width)
-			v[e] = loadFloat(values, slot*size+e, width)
+		sameLen(size.Key, k)
+		sameLen(size.Value, v)
+		for e := range k {
+			k[e] = loadFloat(keys, keyAt(slot, e, size.Key), width)
+		}
+		for e := range v {
+			v[e] = loadFloat(values, slot*size.Value+e, width)
 		}
 	}
-	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int) {
+	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot int, size HeadSize) {
 		f.checkSlot(dstK, dstV, dstSlot, size)
 		f.checkSlot(srcK, srcV, srcSlot, size)
-		row := size * width
-		spread(dstK[keyAt(dstSlot, 0, size)*width:], srcK[keyAt(srcSlot, 0, size)*width:], width, keyLanes, keyLanes, size)
+		n, row := size.Key, size.Value*width
+		spread(dstK[keyAt(dstSlot, 0, n)*width:], srcK[keyAt(srcSlot, 0, n)*width:], width, keyLanes, keyLanes, n)
 		copy(dstV[dstSlot*row:][:row], srcV[srcSlot*row:])
 	}
 	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int, next []byte) {

@@ -19,21 +19,24 @@ func q8Cache() *CacheFormat {
 	f := &CacheFormat{Type: tensor.Q8_0, Multiple: QBlock}
 	f.KeyBytes = func(size int) int { return PageSlots * (size + size/QBlock*2) }
 	f.ValueBytes = f.KeyBytes
-	f.Put = func(keys, values []byte, slot, size int, k, v []float32) PutResult {
+	f.Put = func(keys, values []byte, slot int, size HeadSize, k, v []float32) PutResult {
 		f.checkSlot(keys, values, slot, size)
-		sameLen(size, k, v)
-		return putSlotQ8(keys, values, slot, size, k, v)
+		sameLen(size.Key, k)
+		sameLen(size.Value, v)
+		return putSlotQ8(keys, values, slot, k, v)
 	}
-	f.Get = func(keys, values []byte, slot, size int, k, v []float32) {
+	f.Get = func(keys, values []byte, slot int, size HeadSize, k, v []float32) {
 		f.checkSlot(keys, values, slot, size)
-		sameLen(size, k, v)
-		for e := range size {
-			b := e / QBlock
-			k[e] = float32(int8(keys[q8KeyAt(slot, e, size)])) * half(keys[q8KeyScale(slot, b, size):])
-			v[e] = float32(int8(values[q8ValueAt(slot, e, size)])) * half(values[q8ValueScale(slot, b):])
+		sameLen(size.Key, k)
+		sameLen(size.Value, v)
+		for e := range k {
+			k[e] = float32(int8(keys[q8KeyAt(slot, e, size.Key)])) * half(keys[q8KeyScale(slot, e/QBlock, size.Key):])
+		}
+		for e := range v {
+			v[e] = float32(int8(values[q8ValueAt(slot, e, size.Value)])) * half(values[q8ValueScale(slot, e/QBlock):])
 		}
 	}
-	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int) {
+	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot int, size HeadSize) {
 		f.checkSlot(dstK, dstV, dstSlot, size)
 		f.checkSlot(srcK, srcV, srcSlot, size)
 		copySlotQ8(dstK, dstV, dstSlot, srcK, srcV, srcSlot, size)
@@ -54,29 +57,30 @@ func q8Cache() *CacheFormat {
 	return f
 }
 
-func putSlotQ8(keys, values []byte, slot, size int, k, v []float32) PutResult {
+func putSlotQ8(keys, values []byte, slot int, k, v []float32) PutResult {
 	if r := max(putQ8(k), putQ8(v)); r != PutOK {
 		return r
 	}
 	var q [QBlock]byte
-	for b := range size / QBlock {
-		e := b * QBlock
-		id := putScale(keys[q8KeyScale(slot, b, size):], k[e:e+QBlock])
+	for e := 0; e < len(k); e += QBlock {
+		id := putScale(keys[q8KeyScale(slot, e/QBlock, len(k)):], k[e:e+QBlock])
 		roundBlock(&q, (*[QBlock]float32)(k[e:]), id)
-		spread(keys[q8KeyAt(slot, e, size):], q[:], 4, keyLanes, 1, QBlock/4)
-		id = putScale(values[q8ValueScale(slot, b):], v[e:e+QBlock])
+		spread(keys[q8KeyAt(slot, e, len(k)):], q[:], 4, keyLanes, 1, QBlock/4)
+	}
+	for e := 0; e < len(v); e += QBlock {
+		id := putScale(values[q8ValueScale(slot, e/QBlock):], v[e:e+QBlock])
 		roundBlock(&q, (*[QBlock]float32)(v[e:]), id)
-		copy(values[q8ValueAt(slot, e, size):], q[:])
+		copy(values[q8ValueAt(slot, e, len(v)):], q[:])
 	}
 	return PutOK
 }
 
-func copySlotQ8(dstK, dstV []byte, d int, srcK, srcV []byte, s, size int) {
-	nb := size / QBlock
-	spread(dstK[q8KeyAt(d, 0, size):], srcK[q8KeyAt(s, 0, size):], 4, keyLanes, keyLanes, size/4)
-	spread(dstK[q8KeyScale(d, 0, size):], srcK[q8KeyScale(s, 0, size):], 2, keyLanes, keyLanes, nb)
-	copy(dstV[q8ValueAt(d, 0, size):][:size], srcV[q8ValueAt(s, 0, size):])
-	spread(dstV[q8ValueScale(d, 0):], srcV[q8ValueScale(s, 0):], 2, PageSlots, PageSlots, nb)
+func copySlotQ8(dstK, dstV []byte, d int, srcK, srcV []byte, s int, size HeadSize) {
+	k, v := size.Key, size.Value
+	spread(dstK[q8KeyAt(d, 0, k):], srcK[q8KeyAt(s, 0, k):], 4, keyLanes, keyLanes, k/4)
+	spread(dstK[q8KeyScale(d, 0, k):], srcK[q8KeyScale(s, 0, k):], 2, keyLanes, keyLanes, k/QBlock)
+	copy(dstV[q8ValueAt(d, 0, v):][:v], srcV[q8ValueAt(s, 0, v):])
+	spread(dstV[q8ValueScale(d, 0):], srcV[q8ValueScale(s, 0):], 2, PageSlots, PageSlots, v/QBlock)
 }
 
 // putQ8 says whether Q8_0 can hold x: whether every scale is a finite half.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,7 +21,7 @@ func page(rnd *rand.Rand, f *CacheFormat, size int) (keys, values []byte) {
 		for e := range size {
 			k[e], v[e] = float32(rnd.NormFloat64()), float32(rnd.NormFloat64())
 		}
-		if r := f.Put(keys, values, slot, size, k, v); r != PutOK {
+		if r := f.Put(keys, values, slot, HeadSize{size, size}, k, v); r != PutOK {
 			panic(r)
 		}
 	}
@@ -127,7 +128,7 @@ func TestAttentionValues(t *testing.T) {
 		k, v := make([]float32, size), make([]float32, size)
 		want := make([]float64, 2*size)
 		for slot := range PageSlots {
-			c.Get(keys, values, slot, size, k, v)
+			c.Get(keys, values, slot, HeadSize{size, size}, k, v)
 			for j := range 2 {
 				dot := 0.0
 				for e := range size {
@@ -172,7 +173,7 @@ func TestAttentionSplit(t *testing.T) {
 			keys2, values2 := make([]byte, len(keys)), make([]byte, len(values))
 			perm := rnd.Perm(PageSlots)
 			for slot, to := range perm {
-				c.Copy(keys2, values2, to, keys, values, slot, size)
+				c.Copy(keys2, values2, to, keys, values, slot, HeadSize{size, size})
 			}
 			scores2, sums2 := make([]float32, n*PageSlots), make([]float32, n*size)
 			one := make([]float32, n*PageSlots)
@@ -204,7 +205,7 @@ func TestPut(t *testing.T) {
 		all := func() (x []float32) {
 			k, v := make([]float32, size), make([]float32, size)
 			for slot := range PageSlots {
-				c.Get(keys, values, slot, size, k, v)
+				c.Get(keys, values, slot, HeadSize{size, size}, k, v)
 				x = append(append(x, k...), v...)
 			}
 			return x
@@ -215,7 +216,7 @@ func TestPut(t *testing.T) {
 				k[e], v[e] = float32(rnd.NormFloat64()*100), float32(rnd.NormFloat64())
 			}
 			want := all()
-			if r := c.Put(keys, values, slot, size, k, v); r != PutOK {
+			if r := c.Put(keys, values, slot, HeadSize{size, size}, k, v); r != PutOK {
 				t.Fatalf("Put = %v", r)
 			}
 			copy(want[2*slot*size:], rounded(c.Type, k))
@@ -276,7 +277,7 @@ func TestPutRefuses(t *testing.T) {
 			x := make([]float32, 2*size)
 			x[at] = c.x
 			keys, values := make([]byte, f.KeyBytes(size)), make([]byte, f.ValueBytes(size))
-			if got := f.Put(keys, values, 9, size, x[:size], x[size:]); got != c.want {
+			if got := f.Put(keys, values, 9, HeadSize{size, size}, x[:size], x[size:]); got != c.want {
 				t.Errorf("%v: Put(%v at %d) = %v, want %v", c.t, c.x, at, got, c.want)
 			}
 			for _, b := range append(keys, values...) {
@@ -421,10 +422,10 @@ func TestAttentionPanics(t *testing.T) {
 		s, o := make([]float32, 2*PageSlots), make([]float32, 2*size)
 		k := make([]float32, size)
 		for name, f := range map[string]func(){
-			"slot":        func() { c.Put(keys, values, 64, size, k, k) },
-			"short key":   func() { c.Put(keys, values, 0, size, k[1:], k) },
-			"short page":  func() { c.Get(keys[1:], values, 0, size, k, k) },
-			"copy":        func() { c.Copy(keys, values, 0, keys, values, -1, size) },
+			"slot":        func() { c.Put(keys, values, 64, HeadSize{size, size}, k, k) },
+			"short key":   func() { c.Put(keys, values, 0, HeadSize{size, size}, k[1:], k) },
+			"short page":  func() { c.Get(keys[1:], values, 0, HeadSize{size, size}, k, k) },
+			"copy":        func() { c.Copy(keys, values, 0, keys, values, -1, HeadSize{size, size}) },
 			"queries":     func() { c.Scores(s, q, 0, 3, keys, 0, 64, size, nil) },
 			"query size":  func() { c.Scores(s, q, 0, 2, keys, 0, 64, 2*size, nil) },
 			"slots":       func() { c.Scores(s, q, 0, 2, keys, 0, 65, size, nil) },
@@ -461,7 +462,7 @@ func TestAttentionAllocations(t *testing.T) {
 		k := make([]float32, size)
 		a, block := attended(9, size), attended(9, size)
 		if n := testing.AllocsPerRun(10, func() {
-			c.Put(keys, values, 3, size, k, k)
+			c.Put(keys, values, 3, HeadSize{size, size}, k, k)
 			c.Scores(s, q, 0, 9, keys, 3, 61, size, nil)
 			SoftmaxBlocks(s, 1, 30, block.Max, block.Sum)
 			c.Weigh(o, s, 9, values, 3, 61, 0, size, nil)
@@ -491,11 +492,11 @@ func FuzzPut(f *testing.F) {
 		for _, typ := range cacheTypes {
 			c, _ := CacheFormatOf(typ)
 			keys, values := make([]byte, c.KeyBytes(size)), make([]byte, c.ValueBytes(size))
-			if r := c.Put(keys, values, at, size, k, v); r != PutOK {
+			if r := c.Put(keys, values, at, HeadSize{size, size}, k, v); r != PutOK {
 				continue
 			}
 			k2, v2 := make([]float32, size), make([]float32, size)
-			c.Get(keys, values, at, size, k2, v2)
+			c.Get(keys, values, at, HeadSize{size, size}, k2, v2)
 			for i, want := range [][]float32{rounded(typ, k), rounded(typ, v)} {
 				got := [][]float32{k2, v2}[i]
 				if err := equalBits(want, got); err != nil {
@@ -507,4 +508,44 @@ func FuzzPut(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestHeadSizes puts, copies and gets heads whose keys and values have different sizes: each side is what it is
+// in a head of its own size on both.
+func TestHeadSizes(t *testing.T) {
+	for _, c := range cacheFormats {
+		for _, size := range []HeadSize{{32, 96}, {160, 64}, {576, 512}} {
+			rnd := newRand(uint64(size.Key))
+			k, v := make([]float32, size.Key), make([]float32, size.Value)
+			for i := range k {
+				k[i] = float32(rnd.NormFloat64())
+			}
+			for i := range v {
+				v[i] = float32(rnd.NormFloat64())
+			}
+			page := func() (keys, values []byte) {
+				return make([]byte, c.KeyBytes(size.Key)), make([]byte, c.ValueBytes(size.Value))
+			}
+			keys, values := page()
+			if r := c.Put(keys, values, 9, size, k, v); r != PutOK {
+				t.Fatalf("%v: Put: %v", c.Type, r)
+			}
+			wantKeys, wantValues := make([]byte, c.KeyBytes(size.Key)), make([]byte, c.ValueBytes(size.Value))
+			c.Put(wantKeys, make([]byte, c.ValueBytes(size.Key)), 9, HeadSize{size.Key, size.Key}, k, k)
+			c.Put(make([]byte, c.KeyBytes(size.Value)), wantValues, 9, HeadSize{size.Value, size.Value}, v, v)
+			if !bytes.Equal(keys, wantKeys) || !bytes.Equal(values, wantValues) {
+				t.Errorf("%v, %v: the bytes depend on the other side", c.Type, size)
+			}
+			moved, movedValues := page()
+			c.Copy(moved, movedValues, 40, keys, values, 9, size)
+			k2, v2 := make([]float32, size.Key), make([]float32, size.Value)
+			c.Get(moved, movedValues, 40, size, k2, v2)
+			if err := equalBits(rounded(c.Type, k), k2); err != nil {
+				t.Errorf("%v, %v: key: %v", c.Type, size, err)
+			}
+			if err := equalBits(rounded(c.Type, v), v2); err != nil {
+				t.Errorf("%v, %v: value: %v", c.Type, size, err)
+			}
+		}
+	}
 }
