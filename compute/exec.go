@@ -251,7 +251,7 @@ func (x *Exec) Positions(table *Matrix) {
 	x.runRows(len(rows), x.width*4)
 }
 
-// NormInputs does LayerNorm on each row's input with a vector added, in place, after [Exec.Embed] and
+// NormInputs does LayerNorm on each row's input, with a vector added if it has values, in place, after [Exec.Embed] and
 // [Exec.Positions]. Resumed rows are past it.
 func (x *Exec) NormInputs(add, w, b Vector, eps float32) {
 	if x.err != nil {

@@ -87,7 +87,9 @@ func (t *rowTask) one(i int) {
 	case inputRows:
 		if t.x.Step.Rows()[i].Resume == forest.Trunk {
 			one := t.x.streamRow(int32(i))
-			kernel.Add(one, t.add)
+			if t.add != nil {
+				kernel.Add(one, t.add)
+			}
 			kernel.LayerNorm(one, one, t.weight, t.bias, t.eps)
 		}
 	case normRows:

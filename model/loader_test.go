@@ -125,7 +125,7 @@ func TestRefusals(t *testing.T) {
 			"model: llama.attention.head_count_kv is 3, which does not share out 4 heads"},
 		{"head size 0", llama, set("llama.attention.key_length", uint32(0)), "model: llama.attention.key_length is 0; 1 to 4096 make sense"},
 		{"values of another size", llama, set("llama.attention.value_length", uint32(16)),
-			"model: llama.attention.value_length is 16 and keys have 32: different lengths are not supported"},
+			`model: tensor "blk.0.attn_v.weight" has shape [64 64]; the hyper-parameters ask for [32 64]`},
 		{"heads a key for each layer", llama, setValue("llama.attention.head_count", gguf.ArrayOf([]uint32{4, 4, 4})),
 			`key "llama.attention.head_count": want an integer, found [3]uint32`},
 

@@ -19,9 +19,9 @@ var oracleSpecs = map[string]Spec{
 	"bert":                {Arch: "bert", Context: 96},
 	"gpt-oss":             {Arch: "gpt-oss", Window: 20},
 	"deepseek2, lite":     {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Dense: 1, Shared: 2}},
-	"deepseek2, old lite": {Arch: "deepseek2", Size: 48, KVHeads: 4, Latent: synthetic.Latent{Fused: true, Dense: 1, Shared: 2}},
-	"deepseek2, V2": {Arch: "deepseek2", Size: 48, Experts: 12, Used: 4,
-		Latent: synthetic.Latent{QRank: 32, Value: 24, Shared: 1, Groups: 4, GroupsUsed: 2}},
+	"deepseek2, old lite": {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Fused: true, Dense: 1, Shared: 2}},
+	"deepseek2, V2": {Arch: "deepseek2", Size: 48, Value: 24, Experts: 12, Used: 4,
+		Latent: synthetic.Latent{QRank: 32, Shared: 1, Groups: 4, GroupsUsed: 2}},
 	"deepseek2, V3": {Arch: "deepseek2", Size: 48, Experts: 12, Used: 4,
 		Latent: synthetic.Latent{QRank: 32, Dense: 1, Shared: 1, Sigmoid: true, Norm: true, Groups: 4, GroupsUsed: 2}},
 }

@@ -2,8 +2,8 @@ package synthetic
 
 import "grove/tensor"
 
-// Latent is what a deepseek2 model adds to a [Spec]: its latent attention, whose keys have Spec.Size values of
-// which Rope rotate, and its mixture.
+// Latent is what a deepseek2 model adds to a [Spec]: its latent attention, whose keys have Spec.Size
+// values, and its mixture.
 type Latent struct {
 	Rank, QRank int  // of keys and values; of queries, 0: none
 	Rope, Value int  // rotated values of a key, values of a value
@@ -118,7 +118,7 @@ func (b *builder) deepseek2() {
 	}
 	if !a.Fused {
 		b.set("attention.key_length_mla", uint32(s.Size))
-		b.set("attention.value_length_mla", uint32(a.Value))
+		b.set("attention.value_length_mla", uint32(s.Value))
 	}
 	b.set("leading_dense_block_count", uint32(a.Dense))
 	b.set("expert_shared_count", uint32(a.Shared))
@@ -150,12 +150,12 @@ func (b *builder) latentAttention(name func(string) string) {
 	b.vector(name("attn_kv_a_norm.weight"), a.Rank)
 	plain := s.Size - a.Rope
 	if a.Fused {
-		b.matrix(name("attn_kv_b.weight"), s.Heads*(plain+a.Value), a.Rank)
+		b.matrix(name("attn_kv_b.weight"), s.Heads*(plain+s.Value), a.Rank)
 	} else {
 		b.matrix(name("attn_k_b.weight"), s.Heads, a.Rank, plain)
-		b.matrix(name("attn_v_b.weight"), s.Heads, a.Value, a.Rank)
+		b.matrix(name("attn_v_b.weight"), s.Heads, s.Value, a.Rank)
 	}
-	b.matrix(name("attn_output.weight"), s.Width, s.Heads*a.Value)
+	b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.Value)
 }
 
 // yarn stretches positions fourfold from a short context, so that short texts see it.

@@ -23,6 +23,7 @@ type Spec struct {
 	FFN, Vocab    int
 	Heads         int
 	KVHeads, Size int
+	Value         int // values of a head's values; 0: Size
 	Context       int
 	Window        int // gemma3, gpt-oss
 	Experts, Used int // qwen3moe, or llama as Mixtral
@@ -53,13 +54,17 @@ func (s Spec) WithDefaults() Spec {
 	case "gemma3", "gpt-oss":
 		or(&s.Window, 80)
 	case "bert":
-		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
+		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads // as files of it do not say
 	case "deepseek2":
 		s.KVHeads = 1
+		if s.Latent.Fused {
+			s.KVHeads = s.Heads
+		}
 		or(&s.Latent.Rank, 32)
 		or(&s.Latent.Rope, 16)
-		or(&s.Latent.Value, 32)
+		or(&s.Value, 32)
 	}
+	or(&s.Value, s.Size)
 	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.Arch == "deepseek2" {
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
@@ -94,11 +99,11 @@ func (s Spec) metadata() []gguf.KV {
 	count("feed_forward_length", s.FFN)
 	count("attention.head_count", s.Heads)
 	count("attention.head_count_kv", s.KVHeads)
-	key, value, rotated := s.Size, s.Size, s.Size
+	key, value, rotated := s.Size, s.Value, s.Size
 	if l := s.Latent; s.Arch == "deepseek2" {
-		key, value, rotated = l.Rank+l.Rope, l.Rank, l.Rope
-		if l.Fused {
-			key, value = s.Size, l.Value
+		rotated = l.Rope
+		if !l.Fused {
+			key, value = l.Rank+l.Rope, l.Rank
 		}
 	}
 	count("attention.key_length", key)
@@ -183,8 +188,8 @@ func (b *builder) tensors() []tensor.View {
 		b.vector(name("ffn_norm"), s.Width)
 		b.matrix(name("attn_q"), s.Heads*s.Size, s.Width)
 		b.matrix(name("attn_k"), s.KVHeads*s.Size, s.Width)
-		b.matrix(name("attn_v"), s.KVHeads*s.Size, s.Width)
-		b.matrix(name("attn_output"), s.Width, s.Heads*s.Size)
+		b.matrix(name("attn_v"), s.KVHeads*s.Value, s.Width)
+		b.matrix(name("attn_output"), s.Width, s.Heads*s.Value)
 		if s.Arch != "llama" {
 			b.vector(name("attn_q_norm"), s.Size)
 			b.vector(name("attn_k_norm"), s.Size)
