@@ -17,6 +17,7 @@ const (
 	centerRows
 	addRows
 	siluRows
+	clampedRows
 	geluRows
 	plainGeluRows
 	ropeRows
@@ -88,6 +89,8 @@ func (t *rowTask) one(i int) {
 		kernel.Add(t.dst.row(i), t.a.row(i))
 	case siluRows:
 		kernel.SiluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
+	case clampedRows:
+		kernel.ClampedSwiGLU(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case geluRows:
 		kernel.GeluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case plainGeluRows:
@@ -181,6 +184,9 @@ func (x *Exec) Add(dst, a Buf) Buf {
 
 // SiluMul returns silu(gate) * up.
 func (x *Exec) SiluMul(gate, up Buf) Buf { return x.gated(siluRows, gate, up) }
+
+// ClampedSwiGLU returns the gate of gpt-oss: min(gate, 7) * sigmoid(1.702 min(gate, 7)) * (up within ±7 + 1).
+func (x *Exec) ClampedSwiGLU(gate, up Buf) Buf { return x.gated(clampedRows, gate, up) }
 
 // GeluMul returns gelu(gate) * up, with the tanh approximation.
 func (x *Exec) GeluMul(gate, up Buf) Buf { return x.gated(geluRows, gate, up) }

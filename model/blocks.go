@@ -134,34 +134,46 @@ func (m *PlainMLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
 	return x.Linear(m.Down, x.Gelu(x.Linear(m.Up, h)))
 }
 
-// Experts is a mixture of gated feed-forward blocks: each row goes to the Used best, weighed by the
-// softmax of their router logits, scaled to sum to 1.
+// Experts is a mixture of gated feed-forward blocks, some of which each row goes to.
 type Experts struct {
 	Router         compute.Projection
-	Gate, Up, Down *compute.Matrix
-	Used           int
+	Choice         compute.Router
+	Gate, Up, Down compute.Projection
 }
 
-// Experts loads the mixture of a layer, whose experts have ffn inner values.
+// Experts loads the mixture of a layer, whose experts have ffn inner values. Weights are shares among the
+// chosen.
 func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	stack := func(t string, out, in int) compute.Projection {
+		return compute.Projection{Matrix: l.Stack(name(t+".weight"), s.Experts, out, in), Bias: l.StackBiasIf(name(t+".bias"), s.Experts, out)}
+	}
 	e := Experts{
-		Router: compute.Projection{Matrix: l.Matrix(name("ffn_gate_inp.weight"), s.Experts, s.Width)},
-		Gate:   l.Stack(name("ffn_gate_exps.weight"), s.Experts, ffn, s.Width),
-		Up:     l.Stack(name("ffn_up_exps.weight"), s.Experts, ffn, s.Width),
-		Down:   l.Stack(name("ffn_down_exps.weight"), s.Experts, s.Width, ffn),
-		Used:   s.Used,
+		Router: l.Projection(name("ffn_gate_inp"), s.Experts, s.Width),
+		Choice: compute.Router{Used: s.Used, Norm: true},
+		Gate:   stack("ffn_gate_exps", ffn, s.Width),
+		Up:     stack("ffn_up_exps", ffn, s.Width),
+		Down:   stack("ffn_down_exps", s.Width, ffn),
 	}
 	l.info.Experts, l.info.Used = s.Experts, s.Used
-	l.info.ExpertBytes = e.Gate.Bytes() + e.Up.Bytes() + e.Down.Bytes()
+	l.info.ExpertBytes = e.Gate.Matrix.Bytes() + e.Up.Matrix.Bytes() + e.Down.Matrix.Bytes()
 	return e
 }
 
-// Forward returns the mixture's addition to the stream.
-func (e *Experts) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
-	r := x.Route(x.Linear(e.Router, h), e.Used)
+// Silu returns the mixture's addition to the stream with SiLU as the gate.
+func (e *Experts) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
+	return e.mix(x, h, (*compute.Exec).SiluMul)
+}
+
+// Clamped returns the mixture's addition to the stream with the gate of gpt-oss.
+func (e *Experts) Clamped(x *compute.Exec, h compute.Buf) compute.Buf {
+	return e.mix(x, h, (*compute.Exec).ClampedSwiGLU)
+}
+
+func (e *Experts) mix(x *compute.Exec, h compute.Buf, gate func(x *compute.Exec, gate, up compute.Buf) compute.Buf) compute.Buf {
+	r := x.Route(x.Linear(e.Router, h), &e.Choice)
 	in := x.Experts(h, r)
-	mid := x.SiluMul(x.LinearExperts(e.Gate, in, r), x.LinearExperts(e.Up, in, r))
+	mid := gate(x, x.LinearExperts(e.Gate, in, r), x.LinearExperts(e.Up, in, r))
 	return x.MixExperts(x.LinearExperts(e.Down, mid, r), r)
 }
 

@@ -247,6 +247,10 @@ func (l *Loader) Vector(name string, n int) compute.Vector {
 	if !ok {
 		return compute.Vector{}
 	}
+	return l.vector(v)
+}
+
+func (l *Loader) vector(v tensor.View) compute.Vector {
 	vec, err := l.weights.Vector(v)
 	if err != nil {
 		l.wrap(err)
@@ -260,6 +264,19 @@ func (l *Loader) VectorIf(name string, n int) compute.Vector {
 		return compute.Vector{}
 	}
 	return l.Vector(name, n)
+}
+
+// StackBiasIf loads a tensor of shape [experts, n] where the file holds it, as one vector.
+func (l *Loader) StackBiasIf(name string, experts, n int) compute.Vector {
+	if !l.Has(name) {
+		return compute.Vector{}
+	}
+	v, ok := l.view(name, experts, n)
+	if !ok {
+		return compute.Vector{}
+	}
+	v.Shape = []int{experts * n}
+	return l.vector(v)
 }
 
 // Shape is the hyper-parameters that decoders share.

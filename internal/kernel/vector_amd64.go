@@ -78,6 +78,15 @@ func siluMul(dst, gate, up []float32) {
 	siluMulGo(dst[n:], gate[n:], up[n:])
 }
 
+func clampedSwiGLU(dst, gate, up []float32) {
+	n := 0
+	if useAVX2 {
+		n = len(gate) &^ 7
+		clampedSwiGLUAVX2(dst, gate, up)
+	}
+	clampedSwiGLUGo(dst[n:], gate[n:], up[n:])
+}
+
 func geluMul(dst, gate, up []float32) {
 	n := 0
 	if useAVX2 {

@@ -18,6 +18,8 @@ func addScaled(dst []float32, a float32, x []float32) { addScaledGo(dst, a, x) }
 
 func siluMul(dst, gate, up []float32) { siluMulGo(dst, gate, up) }
 
+func clampedSwiGLU(dst, gate, up []float32) { clampedSwiGLUGo(dst, gate, up) }
+
 func geluMul(dst, gate, up []float32) { geluMulGo(dst, gate, up) }
 
 func gelu(dst, x []float32) { geluGo(dst, x) }

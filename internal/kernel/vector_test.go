@@ -111,6 +111,8 @@ func TestVectorBits(t *testing.T) {
 		{"AddScaled", none(func(v [][]float32) { AddScaled(v[0], -1.7, v[1]) })},
 		{"SiluMul", none(func(v [][]float32) { SiluMul(v[0], v[1], v[2]) })},
 		{"SiluMul in place", none(func(v [][]float32) { SiluMul(v[0], v[0], v[1]) })},
+		{"ClampedSwiGLU", none(func(v [][]float32) { ClampedSwiGLU(v[0], v[1], v[2]) })},
+		{"ClampedSwiGLU in place", none(func(v [][]float32) { ClampedSwiGLU(v[1], v[0], v[1]) })},
 		{"GeluMul", none(func(v [][]float32) { GeluMul(v[0], v[1], v[2]) })},
 		{"GeluMul in place", none(func(v [][]float32) { GeluMul(v[1], v[0], v[1]) })},
 		{"Gelu", none(func(v [][]float32) { Gelu(v[0], v[1]) })},
@@ -233,6 +235,20 @@ func TestVectorValues(t *testing.T) {
 	}
 }
 
+func TestClampedSwiGLUValues(t *testing.T) {
+	v, _ := vectors(newRand(1), "normal", 3, 200, 0)
+	dst, gate, up := v[0], v[1], v[2]
+	gate[0], gate[1], up[2], up[3] = 9, -9, 8, -8
+	ClampedSwiGLU(dst, gate, up)
+	for i, v := range gate {
+		g, u := math.Min(float64(v), 7), math.Max(-7, math.Min(float64(up[i]), 7))
+		want := g / (1 + math.Exp(-1.702*g)) * (u + 1)
+		if !(math.Abs(float64(dst[i])-want) <= 1e-6*(math.Abs(g)+math.Abs(want))) {
+			t.Errorf("gate %v, up %v: %v, want %v", v, up[i], dst[i], want)
+		}
+	}
+}
+
 func TestRopeValues(t *testing.T) {
 	for _, neox := range []bool{false, true} {
 		x := []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
@@ -270,20 +286,21 @@ func TestMaxAbsFinite(t *testing.T) {
 func TestVectorPanics(t *testing.T) {
 	a, b := make([]float32, 16), make([]float32, 15)
 	for name, f := range map[string]func(){
-		"RMSNorm":      func() { RMSNorm(a, b, a, 0) },
-		"LayerNorm":    func() { LayerNorm(a, a, a, b, 0) },
-		"Gelu":         func() { Gelu(a, b) },
-		"Add":          func() { Add(a, b) },
-		"AddScaled":    func() { AddScaled(b, 1, a) },
-		"SiluMul":      func() { SiluMul(a, a, b) },
-		"GeluMul":      func() { GeluMul(a, b, a) },
-		"Rope length":  func() { Rope(a, 2, 7, 4, a[:2], a[:2], true) },
-		"Rope tables":  func() { Rope(a, 2, 8, 4, a[:3], a[:2], true) },
-		"Rope odd":     func() { Rope(a, 2, 8, 5, a[:2], a[:2], true) },
-		"Rope size":    func() { Rope(a, 2, 8, 10, a[:5], a[:5], true) },
-		"SoftmaxBlock": func() { SoftmaxBlock(a, 1, 0) },
-		"MergeBlock":   func() { MergeBlock(new(float32), new(float32), a, 0, 0, b) },
-		"Finish":       func() { Finish(a, b, 1) },
+		"RMSNorm":       func() { RMSNorm(a, b, a, 0) },
+		"LayerNorm":     func() { LayerNorm(a, a, a, b, 0) },
+		"Gelu":          func() { Gelu(a, b) },
+		"Add":           func() { Add(a, b) },
+		"AddScaled":     func() { AddScaled(b, 1, a) },
+		"SiluMul":       func() { SiluMul(a, a, b) },
+		"GeluMul":       func() { GeluMul(a, b, a) },
+		"ClampedSwiGLU": func() { ClampedSwiGLU(a, b, a) },
+		"Rope length":   func() { Rope(a, 2, 7, 4, a[:2], a[:2], true) },
+		"Rope tables":   func() { Rope(a, 2, 8, 4, a[:3], a[:2], true) },
+		"Rope odd":      func() { Rope(a, 2, 8, 5, a[:2], a[:2], true) },
+		"Rope size":     func() { Rope(a, 2, 8, 10, a[:5], a[:5], true) },
+		"SoftmaxBlock":  func() { SoftmaxBlock(a, 1, 0) },
+		"MergeBlock":    func() { MergeBlock(new(float32), new(float32), a, 0, 0, b) },
+		"Finish":        func() { Finish(a, b, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -46,6 +46,12 @@ func addScaledAVX2(dst []float32, a float32, x []float32)
 //go:noescape
 func siluMulAVX2(dst []float32, gate []float32, up []float32)
 
+// clampedSwiGLUAVX2 is clampedSwiGLUGo, for the elements up to
+// the last multiple of 8 of gate.
+//
+//go:noescape
+func clampedSwiGLUAVX2(dst []float32, gate []float32, up []float32)
+
 // geluMulAVX2 is its portable twin, for the elements up to the
 // last multiple of 8 of gate.
 //

@@ -408,6 +408,88 @@ DATA all_3f800000<>+24(SB)/4, $0x3f800000
 DATA all_3f800000<>+28(SB)/4, $0x3f800000
 GLOBL all_3f800000<>(SB), RODATA|NOPTR, $32
 
+// func clampedSwiGLUAVX2(dst []float32, gate []float32, up []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·clampedSwiGLUAVX2(SB), NOSPLIT, $0-72
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    gate_base+24(FP), CX
+	MOVQ    up_base+48(FP), DX
+	VMOVUPS all_40e00000<>+0(SB), Y0
+	VMOVUPS all_c0e00000<>+0(SB), Y1
+	MOVQ    gate_len+32(FP), BX
+	XORQ    SI, SI
+	SHRQ    $0x03, BX
+	JZ      done
+
+loop:
+	VMOVUPS      (CX)(SI*1), Y2
+	VMOVUPS      (DX)(SI*1), Y3
+	VMINPS       Y2, Y0, Y2
+	VMINPS       Y3, Y0, Y3
+	VMAXPS       Y3, Y1, Y3
+	VMULPS       all_bfd9db23<>+0(SB), Y2, Y4
+	VMOVUPS      all_c2af0000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMOVUPS      all_42b1cccd<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      all_3fb8aa3b<>+0(SB), Y5
+	VFMADD213PS  all_4b400000<>+0(SB), Y4, Y5
+	VSUBPS       all_4b400000<>+0(SB), Y5, Y6
+	VFNMADD231PS all_3f317200<>+0(SB), Y6, Y4
+	VFNMADD231PS all_35bfbe8e<>+0(SB), Y6, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VPADDD       all_3f000000<>+0(SB), Y5, Y5
+	VMOVUPS      all_3b352794<>+0(SB), Y6
+	VFMADD213PS  all_3c891cc0<>+0(SB), Y4, Y6
+	VFMADD213PS  all_3daaac57<>+0(SB), Y4, Y6
+	VFMADD213PS  all_3eaaaa49<>+0(SB), Y4, Y6
+	VFMADD213PS  all_3f7ffffe<>+0(SB), Y4, Y6
+	VFMADD213PS  all_40000000<>+0(SB), Y4, Y6
+	VFMADD213PS  all_40000000<>+0(SB), Y4, Y6
+	VMULPS       Y5, Y6, Y4
+	VADDPS       all_3f800000<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y2, Y2
+	VADDPS       all_3f800000<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y2, Y2
+	VMOVUPS      Y2, (AX)(SI*1)
+	ADDQ         $0x20, SI
+	DECQ         BX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+DATA all_40e00000<>+0(SB)/4, $0x40e00000
+DATA all_40e00000<>+4(SB)/4, $0x40e00000
+DATA all_40e00000<>+8(SB)/4, $0x40e00000
+DATA all_40e00000<>+12(SB)/4, $0x40e00000
+DATA all_40e00000<>+16(SB)/4, $0x40e00000
+DATA all_40e00000<>+20(SB)/4, $0x40e00000
+DATA all_40e00000<>+24(SB)/4, $0x40e00000
+DATA all_40e00000<>+28(SB)/4, $0x40e00000
+GLOBL all_40e00000<>(SB), RODATA|NOPTR, $32
+
+DATA all_c0e00000<>+0(SB)/4, $0xc0e00000
+DATA all_c0e00000<>+4(SB)/4, $0xc0e00000
+DATA all_c0e00000<>+8(SB)/4, $0xc0e00000
+DATA all_c0e00000<>+12(SB)/4, $0xc0e00000
+DATA all_c0e00000<>+16(SB)/4, $0xc0e00000
+DATA all_c0e00000<>+20(SB)/4, $0xc0e00000
+DATA all_c0e00000<>+24(SB)/4, $0xc0e00000
+DATA all_c0e00000<>+28(SB)/4, $0xc0e00000
+GLOBL all_c0e00000<>(SB), RODATA|NOPTR, $32
+
+DATA all_bfd9db23<>+0(SB)/4, $0xbfd9db23
+DATA all_bfd9db23<>+4(SB)/4, $0xbfd9db23
+DATA all_bfd9db23<>+8(SB)/4, $0xbfd9db23
+DATA all_bfd9db23<>+12(SB)/4, $0xbfd9db23
+DATA all_bfd9db23<>+16(SB)/4, $0xbfd9db23
+DATA all_bfd9db23<>+20(SB)/4, $0xbfd9db23
+DATA all_bfd9db23<>+24(SB)/4, $0xbfd9db23
+DATA all_bfd9db23<>+28(SB)/4, $0xbfd9db23
+GLOBL all_bfd9db23<>(SB), RODATA|NOPTR, $32
+
 // func geluMulAVX2(dst []float32, gate []float32, up []float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·geluMulAVX2(SB), NOSPLIT, $0-72

@@ -21,6 +21,7 @@ var rooms = []string{
 	"model/*",
 	"model",
 	"synthetic",
+	"internal/oracle",
 	"compute",
 	"kv",
 	"sample",

@@ -50,8 +50,8 @@ func (m *decoder) Forward(x *compute.Exec) {
 		}
 		stream = x.Add(stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.shape.Eps)))
 		h := x.RMSNorm(stream, l.ffnNorm, m.shape.Eps)
-		if l.experts.Used > 0 {
-			stream = x.Add(stream, l.experts.Forward(x, h))
+		if l.experts.Choice.Used > 0 {
+			stream = x.Add(stream, l.experts.Silu(x, h))
 		} else {
 			stream = x.Add(stream, l.mlp.Silu(x, h))
 		}

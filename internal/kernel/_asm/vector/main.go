@@ -19,6 +19,7 @@ func main() {
 		VXORPS(Bits(1<<31), g, v)
 		return v
 	})
+	clampedSwiGLU()
 	gated("geluMulAVX2", geluArg)
 	gelu()
 	softcap()
@@ -122,6 +123,32 @@ func gated(name string, arg func(g reg.VecVirtual) reg.VecVirtual) {
 		VADDPS(Float(1), e, e)
 		VDIVPS(e, g, g)
 		VMULPS(At(up, i), g, g)
+		VMOVUPS(g, At(dst, i))
+	})
+	End()
+}
+
+// clampedSwiGLU emits the gate of gpt-oss. The operand that may be NaN stands first, so that it passes.
+func clampedSwiGLU() {
+	Func("clampedSwiGLUAVX2", "func(dst, gate, up []float32)", "clampedSwiGLUAVX2 is clampedSwiGLUGo, for the elements up to",
+		"the last multiple of 8 of gate.")
+	dst, gate, up := Base("dst"), Base("gate"), Base("up")
+	top, bottom := YMM(), YMM()
+	VMOVUPS(Float(7), top)
+	VMOVUPS(Float(-7), bottom)
+	Each("gate", func(i reg.GPVirtual) {
+		g, u, e := YMM(), YMM(), YMM()
+		VMOVUPS(At(gate, i), g)
+		VMOVUPS(At(up, i), u)
+		VMINPS(g, top, g)
+		VMINPS(u, top, u)
+		VMAXPS(u, bottom, u)
+		VMULPS(Float(-1.702), g, e)
+		Exp(Vecs{e}, false)
+		VADDPS(Float(1), e, e)
+		VDIVPS(e, g, g)
+		VADDPS(Float(1), u, u)
+		VMULPS(u, g, g)
 		VMOVUPS(g, At(dst, i))
 	})
 	End()
