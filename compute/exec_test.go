@@ -22,6 +22,7 @@ var logits = forest.Want{Logits: true}
 // archs is a small model of each shape.
 var archs = []modeltest.Spec{
 	{Arch: "llama"}, {Arch: "llama", Tied: true}, {Arch: "gemma3", Layers: 7}, {Arch: "qwen3moe"},
+	{Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2"}, {Arch: "phi3"}, {Arch: "qwen2"}, {Arch: "starcoder2"},
 }
 
 func text(n int) []token.ID {
@@ -198,6 +199,7 @@ func TestNotFiniteWeights(t *testing.T) {
 		if spec.Arch == "gemma3" {
 			spec.Layers = 6 // the last one sees everything
 		}
+		spec.Context = 13 // learned positions, of which the steps below reach all
 		for _, types := range [][2]tensor.Type{{tensor.F32, tensor.F16}, {tensor.Q8_0, tensor.Q8_0}} {
 			spec.Type = types[0]
 			t.Run(fmt.Sprintf("%s/tied=%v/weights=%v/cache=%v", spec.Arch, spec.Tied, types[0], types[1]), func(t *testing.T) {
