@@ -101,6 +101,39 @@ func TestInputChecks(t *testing.T) {
 	}
 }
 
+// TestPositionChecks shifts a row of a model with 13 learned positions to the last one, and out of them.
+func TestPositionChecks(t *testing.T) {
+	r := modeltest.New(t, modeltest.Spec{Arch: "gpt2", Context: 13}.File(t), modeltest.Config{})
+	s := r.Cache.NewSeq("")
+	r.Prefill(s, text(3), 3)
+	for shift, want := range map[int]string{
+		-3: "", 9: "", 10: "compute: the row at index 3 has position 13; the model has learned 13",
+	} {
+		if _, err := r.Exec.Step.Add(forest.Row{Seq: s, ID: 5, Shift: shift, Want: logits}); err != nil {
+			t.Fatal(err)
+		}
+		err := r.Exec.Run(t.Context(), r.Model.Forward)
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("shift %d: %v; want %q", shift, err, want)
+		}
+		r.Exec.Step.Reset()
+		r.Drop(s, forest.Trunk)
+	}
+}
+
+// TestSoftcap puts one infinity among the queries' weights, and one among the head's, of a model whose soft
+// caps would hide them.
+func TestSoftcap(t *testing.T) {
+	for _, name := range []string{"blk.0.attn_q.weight", "token_embd.weight"} {
+		file := modeltest.Spec{Arch: "gemma2", Tied: true, Type: tensor.F32}.File(t)
+		v, _ := file.Tensor(name)
+		spoil(v, v.Elems()-1, math.Inf(1))
+		if err := runSome(t, file, tensor.F32); !errors.Is(err, compute.ErrNotFinite) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestEmptyStep runs a step of no rows.
 func TestEmptyStep(t *testing.T) {
 	for _, spec := range archs {

@@ -186,6 +186,9 @@ type Head struct {
 // Head loads the embedding table, the final norm and the output head; a file without a head ties it to
 // the table, which then exists once.
 func (l *Loader) Head(s Shape) Head {
+	if p := l.CountOr("pooling_type", 0, 0, 1<<8); p != 0 {
+		l.fail("%s is %d: the model makes embeddings of texts, not texts", l.key("pooling_type"), p)
+	}
 	h := Head{Embed: l.Matrix("token_embd.weight", l.info.Vocabulary, s.Width), Norm: l.Vector("output_norm.weight", s.Width)}
 	h.Output = h.Embed
 	if l.Has("output.weight") {
