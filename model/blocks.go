@@ -26,10 +26,7 @@ type Attention struct {
 func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	q, k := s.Heads*s.Size, s.KVHeads*s.Size
-	a := Attention{
-		Out: l.Projection(name("attn_output"), s.Width, q), Rope: rope,
-		Scale: float32(1 / math.Sqrt(float64(s.Size))), shape: s, layer: layer,
-	}
+	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), shape: s, layer: layer}
 	if l.Has(name("attn_qkv.weight")) {
 		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, k)
 	} else {
@@ -37,6 +34,7 @@ func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
 			l.Projection(name("attn_q"), q, s.Width), l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), k, s.Width),
 		}
 	}
+	a.Out = l.Projection(name("attn_output"), s.Width, q)
 	return a
 }
 
