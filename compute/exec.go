@@ -240,7 +240,7 @@ func (x *Exec) Embed(table *Matrix, scale float32) {
 func (x *Exec) Positions(table *Matrix) {
 	rows := x.Step.Rows()
 	for i := range rows {
-		if p := rows[i].Pos; rows[i].Resume == forest.Trunk && (p < 0 || int(p) >= table.out) {
+		if p := rows[i].Pos; rows[i].Resume == forest.Trunk && int(p) >= table.out {
 			x.fail(fmt.Errorf("compute: the row at index %d has position %d; the model has learned %d", rows[i].Index, p, table.out))
 		}
 	}

@@ -22,6 +22,7 @@ var logits = forest.Want{Logits: true}
 // archs is a small model of each shape.
 var archs = []modeltest.Spec{
 	{Arch: "llama"}, {Arch: "llama", Tied: true}, {Arch: "gemma3", Layers: 7}, {Arch: "qwen3moe"},
+	{Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2"}, {Arch: "phi3"}, {Arch: "qwen2"}, {Arch: "starcoder2"},
 }
 
 func text(n int) []token.ID {
@@ -97,6 +98,39 @@ func TestInputChecks(t *testing.T) {
 	}
 	if err := modeltest.Equal("after the refusals", r.Prefill(s, text(9)[3:], 6), r.Reference(text(9))[3:]); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPositionChecks shifts a row of a model with 13 learned positions to the last one, and out of them.
+func TestPositionChecks(t *testing.T) {
+	r := modeltest.New(t, modeltest.Spec{Arch: "gpt2", Context: 13}.File(t), modeltest.Config{})
+	s := r.Cache.NewSeq("")
+	r.Prefill(s, text(3), 3)
+	for shift, want := range map[int]string{
+		-3: "", 9: "", 10: "compute: the row at index 3 has position 13; the model has learned 13",
+	} {
+		if _, err := r.Exec.Step.Add(forest.Row{Seq: s, ID: 5, Shift: shift, Want: logits}); err != nil {
+			t.Fatal(err)
+		}
+		err := r.Exec.Run(t.Context(), r.Model.Forward)
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("shift %d: %v; want %q", shift, err, want)
+		}
+		r.Exec.Step.Reset()
+		r.Drop(s, forest.Trunk)
+	}
+}
+
+// TestSoftcap puts one infinity among the queries' weights, and one among the head's, of a model whose soft
+// caps would hide them.
+func TestSoftcap(t *testing.T) {
+	for _, name := range []string{"blk.0.attn_q.weight", "token_embd.weight"} {
+		file := modeltest.Spec{Arch: "gemma2", Tied: true, Type: tensor.F32}.File(t)
+		v, _ := file.Tensor(name)
+		spoil(v, v.Elems()-1, math.Inf(1))
+		if err := runSome(t, file, tensor.F32); !errors.Is(err, compute.ErrNotFinite) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -198,6 +232,7 @@ func TestNotFiniteWeights(t *testing.T) {
 		if spec.Arch == "gemma3" {
 			spec.Layers = 6 // the last one sees everything
 		}
+		spec.Context = 13 // learned positions, of which the steps below reach all
 		for _, types := range [][2]tensor.Type{{tensor.F32, tensor.F16}, {tensor.Q8_0, tensor.Q8_0}} {
 			spec.Type = types[0]
 			t.Run(fmt.Sprintf("%s/tied=%v/weights=%v/cache=%v", spec.Arch, spec.Tied, types[0], types[1]), func(t *testing.T) {

@@ -27,10 +27,7 @@ type Attention struct {
 func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	q, k, v := s.Heads*s.Size, s.KVHeads*s.Size, s.KVHeads*s.Value
-	a := Attention{
-		Out: l.Projection(name("attn_output"), s.Width, s.Heads*s.Value), Rope: rope,
-		Scale: float32(1 / math.Sqrt(float64(s.Size))), shape: s, layer: layer,
-	}
+	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), shape: s, layer: layer}
 	if l.Has(name("attn_qkv.weight")) {
 		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, v)
 	} else {
@@ -38,6 +35,7 @@ func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
 			l.Projection(name("attn_q"), q, s.Width), l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), v, s.Width),
 		}
 	}
+	a.Out = l.Projection(name("attn_output"), s.Width, s.Heads*s.Value)
 	return a
 }
 
@@ -164,9 +162,7 @@ func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
 		return compute.Projection{Matrix: l.Stack(name(t+".weight"), s.Experts, out, in), Bias: l.StackBiasIf(name(t+".bias"), s.Experts, out)}
 	}
 	e := Experts{
-		Router: compute.Projection{
-			Matrix: l.Matrix(name("ffn_gate_inp.weight"), s.Experts, s.Width), Bias: l.VectorIf(name("ffn_gate_inp.bias"), s.Experts),
-		},
+		Router: l.Projection(name("ffn_gate_inp"), s.Experts, s.Width),
 		Choice: compute.Router{Used: s.Used, Norm: true},
 		Gate:   stack("ffn_gate_exps", ffn, s.Width),
 		Up:     stack("ffn_up_exps", ffn, s.Width),
@@ -226,6 +222,9 @@ type Head struct {
 // Head loads the embedding table, the final norm and the output head; a file without a head ties it to
 // the table, which then exists once.
 func (l *Loader) Head(s Shape) Head {
+	if p := l.CountOr("pooling_type", 0, 0, 1<<8); p != 0 {
+		l.fail("%s is %d: the model makes embeddings of texts, not texts", l.key("pooling_type"), p)
+	}
 	h := Head{Embed: l.Matrix("token_embd.weight", l.info.Vocabulary, s.Width), Norm: l.Vector("output_norm.weight", s.Width)}
 	h.Output = h.Embed
 	if l.Has("output.weight") {

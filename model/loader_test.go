@@ -88,6 +88,9 @@ func open(t *testing.T, spec modeltest.Spec, change func(*parts)) (model.Model, 
 var (
 	llama  = modeltest.Spec{}
 	gemma3 = modeltest.Spec{Arch: "gemma3"}
+	gemma2 = modeltest.Spec{Arch: "gemma2"}
+	gpt2   = modeltest.Spec{Arch: "gpt2"}
+	phi3   = modeltest.Spec{Arch: "phi3", LongRope: 1024}
 	qwen   = modeltest.Spec{Arch: "qwen3moe"}
 )
 
@@ -155,6 +158,45 @@ func TestRefusals(t *testing.T) {
 		{"rope factors of another length", llama, setTensor("rope_freqs.weight", tensor.F32, 15),
 			`model: tensor "rope_freqs.weight" has shape [15]; the hyper-parameters ask for [16]`},
 		{"rope factors of 0", llama, setTensor("rope_freqs.weight", tensor.F32, 16), "model: rope factor 0 is 0, not a positive number"},
+
+		{"half of the long rope's factors", phi3, withoutTensor("rope_factors_short.weight"), `model: tensor "rope_factors_short.weight" is missing`},
+		{"long rope of another type", phi3, set("phi3.rope.scaling.type", "yarn"),
+			`model: phi3.rope.scaling.type is "yarn" and the file has tensor "rope_factors_long.weight"`},
+		{"long rope without its first context", phi3, without("phi3.rope.scaling.original_context_length"),
+			"model: phi3.rope.scaling.original_context_length is missing"},
+		{"long rope's factors for whole heads", phi3, set("phi3.rope.dimension_count", uint32(32)),
+			`model: tensor "rope_factors_long.weight" has shape [12]; the hyper-parameters ask for [16]`},
+		{"attention factor NaN", phi3, set("phi3.rope.scaling.attn_factor", nan), "model: phi3.rope.scaling.attn_factor is NaN"},
+
+		{"fused projections for other heads", phi3, set("phi3.attention.head_count_kv", uint32(4)),
+			`model: tensor "blk.0.attn_qkv.weight" has shape [256 64]; the hyper-parameters ask for [384 64]`},
+		{"fused projections of a type without a kernel", phi3, setTensor("blk.0.attn_qkv.weight", tensor.I32, 256, 64),
+			`compute: tensor "blk.0.attn_qkv.weight" has type I32, which has no kernel`},
+		{"fused gate, half of it missing", phi3, setTensor("blk.1.ffn_up.weight", tensor.F32, 64, 64),
+			`model: tensor "blk.1.ffn_up.weight" has shape [64 64]; the hyper-parameters ask for [128 64]`},
+		{"fused bias of another length", gpt2, setTensor("blk.0.attn_qkv.bias", tensor.F32, 255),
+			`model: tensor "blk.0.attn_qkv.bias" has shape [255]; the hyper-parameters ask for [256]`},
+		{"no bias of queries", modeltest.Spec{Arch: "qwen2"}, withoutTensor("blk.2.attn_q.bias"), `model: tensor "blk.2.attn_q.bias" is missing`},
+		{"no fused bias", gpt2, withoutTensor("blk.0.attn_qkv.bias"), `model: tensor "blk.0.attn_qkv.bias" is missing`},
+		{"no bias of a norm", gpt2, withoutTensor("blk.0.ffn_norm.bias"), `model: tensor "blk.0.ffn_norm.bias" is missing`},
+		{"no positions", gpt2, withoutTensor("position_embd.weight"), `model: tensor "position_embd.weight" is missing`},
+		{"fewer positions than the context", gpt2, set("gpt2.context_length", uint32(5000)),
+			`model: tensor "position_embd.weight" has shape [4096 64]; the hyper-parameters ask for [5000 64]`},
+		{"epsilon of LayerNorm", gpt2, set("gpt2.attention.layer_norm_epsilon", float32(-1)),
+			"model: gpt2.attention.layer_norm_epsilon is -1; 0 to 1 make sense"},
+		{"no norm of queries", modeltest.Spec{Arch: "qwen3"}, withoutTensor("blk.0.attn_q_norm.weight"),
+			`model: tensor "blk.0.attn_q_norm.weight" is missing`},
+		{"norm of one head where all are normed", modeltest.Spec{Arch: "olmo2"}, setTensor("blk.0.attn_k_norm.weight", tensor.F32, 32),
+			`model: tensor "blk.0.attn_k_norm.weight" has shape [32]; the hyper-parameters ask for [64]`},
+		{"negative soft cap", gemma2, set("gemma2.attn_logit_softcapping", float32(-1)),
+			"model: gemma2.attn_logit_softcapping is -1; 0 to 1e+06 make sense"},
+		{"soft cap of logits infinite", gemma2, set("gemma2.final_logit_softcapping", inf), "model: gemma2.final_logit_softcapping is +Inf"},
+		{"windows for other layers", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]bool{true, false})),
+			"model: gemma2.attention.sliding_window_pattern is [2]bool; want a number, or a bool for each of 3 layers"},
+		{"windows by numbers", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]uint32{1, 0, 1})),
+			"model: gemma2.attention.sliding_window_pattern is [3]uint32; want a number, or a bool for each of 3 layers"},
+		{"a model of embeddings", modeltest.Spec{Arch: "qwen3"}, set("qwen3.pooling_type", uint32(3)),
+			"model: qwen3.pooling_type is 3: the model makes embeddings of texts, not texts"},
 
 		{"more experts used than there are", qwen, set("qwen3moe.expert_used_count", uint32(7)),
 			"model: qwen3moe.expert_used_count is 7 and there are 6 experts"},
@@ -225,6 +267,20 @@ func TestAccepted(t *testing.T) {
 		{"windows", modeltest.Spec{Arch: "gemma3", Layers: 7}, set("gemma3.attention.sliding_window", uint32(9)), func(i *model.Info) bool {
 			return i.Layers[4].Window == 9 && i.Layers[5].Window == 0 && i.Layers[6].Window == 9
 		}},
+		{"windows by a pattern", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]bool{false, true, true})),
+			func(i *model.Info) bool {
+				return i.Layers[0].Window == 0 && i.Layers[1].Window == 80 && i.Layers[2].Window == 80
+			}},
+		{"windows by a period", gemma2, set("gemma2.attention.sliding_window_pattern", uint32(3)), func(i *model.Info) bool {
+			return i.Layers[0].Window == 80 && i.Layers[1].Window == 80 && i.Layers[2].Window == 0
+		}},
+		{"window missing where it is known", gemma2, both(without("gemma2.attention.sliding_window"), without("gemma2.attn_logit_softcapping")),
+			func(i *model.Info) bool { return i.Context == 4096 && i.Layers[0].Window == 0 }},
+		{"window of 0", phi3, set("phi3.attention.sliding_window", uint32(0)), func(i *model.Info) bool { return i.Layers[0].Window == 0 }},
+		{"short factors of a long rope", phi3, func(*parts) {}, func(i *model.Info) bool { return i.Context == 1024 }},
+		{"three projections instead of a fused one", phi3, both(withoutTensor("blk.0.attn_qkv.weight"),
+			setTensor("blk.0.attn_q.weight", tensor.F32, 128, 64), setTensor("blk.0.attn_k.weight", tensor.F32, 64, 64),
+			setTensor("blk.0.attn_v.weight", tensor.F32, 64, 64)), func(i *model.Info) bool { return true }},
 		{"biases", llama, setTensor("blk.0.attn_k.bias", tensor.F16, 64), func(i *model.Info) bool { return true }},
 	}
 	for _, tt := range tests {
@@ -261,6 +317,27 @@ func TestIdentity(t *testing.T) {
 	m, err := open(t, llama, func(*parts) {})
 	if err != nil || seen[m.Info().Identity] != "plain" {
 		t.Error("the same file has two identities")
+	}
+}
+
+// TestLongRope opens a model of two sets of rotary factors for contexts about the one that the short ones are
+// for: they differ in what they can hold and in their identity.
+func TestLongRope(t *testing.T) {
+	var infos []*model.Info
+	for _, tt := range []struct{ context, want int }{{0, 1024}, {1024, 1024}, {1025, 4096}, {4096, 4096}} {
+		pool := par.New(1)
+		t.Cleanup(pool.Close)
+		m, err := model.Open(phi3.File(t), pool, model.Options{Context: tt.context})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Info().Context; got != tt.want {
+			t.Errorf("opened for %d tokens the model has a context of %d; want %d", tt.context, got, tt.want)
+		}
+		infos = append(infos, m.Info())
+	}
+	if infos[0].Identity != infos[1].Identity || infos[1].Identity == infos[2].Identity || infos[2].Identity != infos[3].Identity {
+		t.Error("identities do not tell the two sets of factors apart")
 	}
 }
 

@@ -33,8 +33,8 @@ func (s subject) String() string {
 	return fmt.Sprintf("%s-%v-cache-%v", arch, s.spec.Type, s.cache)
 }
 
-// subjects pairs every weight type with the usual cache, and every architecture with every cache; the
-// long run pairs everything.
+// subjects pairs every weight type with the usual cache, some architectures with every cache, and the
+// others with one; the long run pairs everything.
 func subjects() []subject {
 	caches := []tensor.Type{tensor.F16, tensor.F32, tensor.Q8_0}
 	var out []subject
@@ -54,6 +54,17 @@ func subjects() []subject {
 			subject{Spec{Arch: "qwen3moe", Type: tensor.Q8_0}, c, false},
 			subject{Spec{Arch: "gpt-oss", Type: tensor.MXFP4}, c, false},
 			subject{latentSpec, c, false})
+	}
+	for i, s := range []Spec{
+		{Arch: "gemma"}, {Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2", Layers: 5, Window: 70}, {Arch: "phi3", LongRope: 64, Window: 90},
+		{Arch: "qwen2"}, {Arch: "qwen3"}, {Arch: "starcoder2"},
+	} {
+		s.Type = []tensor.Type{tensor.Q8_0, tensor.F16}[i%2]
+		for j, c := range caches {
+			if j == i%3 || long {
+				out = append(out, subject{s, c, j != i%3})
+			}
+		}
 	}
 	return out
 }

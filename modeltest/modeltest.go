@@ -57,7 +57,7 @@ func New(tb testing.TB, f *gguf.File, c Config) *Runner {
 	tb.Helper()
 	pool := par.New(max(1, c.Threads))
 	tb.Cleanup(pool.Close)
-	m, err := model.Open(f, pool, model.Options{NoRepack: c.NoRepack})
+	m, err := model.Open(f, pool, model.Options{NoRepack: c.NoRepack, Context: c.Context})
 	if err != nil {
 		tb.Fatal(err)
 	}

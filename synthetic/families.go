@@ -14,11 +14,13 @@ type Latent struct {
 	Groups, GroupsUsed int
 }
 
-// families are the architectures whose tensors are not those of a Llama.
+// families are the architectures that are further from Llama than [traits] tell.
 var families = map[string]func(b *builder){
-	"bert":      (*builder).bert,
-	"deepseek2": (*builder).deepseek2,
-	"gpt-oss":   (*builder).gptOSS,
+	"bert":       (*builder).bert,
+	"deepseek2":  (*builder).deepseek2,
+	"gpt-oss":    (*builder).gptOSS,
+	"gpt2":       (*builder).gpt2,
+	"starcoder2": (*builder).starCoder2,
 }
 
 // linear adds a matrix and its bias.

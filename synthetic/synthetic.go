@@ -16,7 +16,7 @@ import (
 
 // Spec describes a model of random weights. The zero value of a field is a small default.
 type Spec struct {
-	Arch          string      // llama, gemma3, qwen3moe, bert, gpt-oss or deepseek2; "": llama
+	Arch          string      // one that package arch registers; "": llama
 	Type          tensor.Type // of every matrix; norms are F32
 	Seed          uint64
 	Layers, Width int
@@ -25,7 +25,8 @@ type Spec struct {
 	KVHeads, Size int
 	Value         int // values of a head's values; 0: Size
 	Context       int
-	Window        int // gemma3, gpt-oss
+	Window        int // gemma2, gemma3, gpt-oss; olmo2, phi3, starcoder2: 0 is none
+	LongRope      int // phi3: context that the short factors of its rotation are for; 0: it has none
 	Experts, Used int // qwen3moe, or llama as Mixtral
 	Tied          bool
 	Vocabulary    bool   // a tokenizer too: the bytes, and names for the rest
@@ -51,10 +52,10 @@ func (s Spec) WithDefaults() Spec {
 	or(&s.Size, 32)
 	or(&s.Context, 4096)
 	switch s.Arch {
-	case "gemma3", "gpt-oss":
+	case "gemma2", "gemma3", "gpt-oss":
 		or(&s.Window, 80)
 	case "bert":
-		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads // as files of it do not say
+		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
 	case "deepseek2":
 		s.KVHeads = 1
 		if s.Latent.Fused {
@@ -99,7 +100,7 @@ func (s Spec) metadata() []gguf.KV {
 	count("feed_forward_length", s.FFN)
 	count("attention.head_count", s.Heads)
 	count("attention.head_count_kv", s.KVHeads)
-	key, value, rotated := s.Size, s.Value, s.Size
+	key, value, rotated := s.Size, s.Value, s.rotated()
 	if l := s.Latent; s.Arch == "deepseek2" {
 		rotated = l.Rope
 		if !l.Fused {
@@ -180,31 +181,7 @@ func (b *builder) tensors() []tensor.View {
 		family(b)
 		return b.out
 	}
-	b.ends()
-	for l := range s.Layers {
-		at := layerOf(l)
-		name := func(t string) string { return at(t + ".weight") }
-		b.vector(name("attn_norm"), s.Width)
-		b.vector(name("ffn_norm"), s.Width)
-		b.matrix(name("attn_q"), s.Heads*s.Size, s.Width)
-		b.matrix(name("attn_k"), s.KVHeads*s.Size, s.Width)
-		b.matrix(name("attn_v"), s.KVHeads*s.Value, s.Width)
-		b.matrix(name("attn_output"), s.Width, s.Heads*s.Value)
-		if s.Arch != "llama" {
-			b.vector(name("attn_q_norm"), s.Size)
-			b.vector(name("attn_k_norm"), s.Size)
-		}
-		if s.Arch == "gemma3" {
-			b.vector(name("post_attention_norm"), s.Width)
-			b.vector(name("post_ffw_norm"), s.Width)
-		}
-		if s.Experts == 0 {
-			b.gated(at, "", s.FFN)
-			continue
-		}
-		b.floats(name("ffn_gate_inp"), tensor.F32, s.Experts, s.Width)
-		b.experts(at, s.FFN)
-	}
+	b.decoder(decoders[s.Arch])
 	return b.out
 }
 

@@ -13,6 +13,8 @@ import (
 
 // Model is a model file, its weights read as float64 when they are needed.
 type Model struct {
+	Long bool // rotates by the long ones of two sets of factors
+
 	file *gguf.File
 	arch string
 }
@@ -22,7 +24,13 @@ type Model struct {
 var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"bert":      (*Model).bert,
 	"deepseek2": (*Model).deepseek2,
+	"gemma":     (*Model).decoder,
+	"gemma2":    (*Model).decoder,
 	"gpt-oss":   (*Model).gptOSS,
+	"olmo2":     (*Model).decoder,
+	"phi3":      (*Model).decoder,
+	"qwen2":     (*Model).decoder,
+	"qwen3":     (*Model).decoder,
 }
 
 // New makes the oracle of a file. It returns an error for an architecture that it does not know.
