@@ -151,8 +151,8 @@ func (l *Loader) Has(name string) bool {
 // supported.
 func (l *Loader) Refuse(names ...string) {
 	for _, name := range names {
-		if v := l.FloatOr(name, 0); v != 0 {
-			l.fail("%s is %v, which is not supported", l.key(name), v)
+		if v, ok := l.file.Lookup(l.key(name)); ok && fmt.Sprint(v.Any()) != "0" {
+			l.fail("%s is %v, which is not supported", l.key(name), v.Any())
 		}
 	}
 }
@@ -301,14 +301,17 @@ func (l *Loader) StackBiasIf(name string, experts, n int) compute.Vector {
 	return l.vector(v)
 }
 
-// FirstRow loads the first row of a matrix of rows of n values, however many it has.
-func (l *Loader) FirstRow(name string, n int) compute.Vector {
-	v, _ := l.file.Tensor(name)
+// FirstRowIf loads the first row of a matrix of rows of n values, however many it has, where the file holds it.
+func (l *Loader) FirstRowIf(name string, n int) compute.Vector {
+	v, ok := l.file.Tensor(name)
+	if !ok {
+		return compute.Vector{}
+	}
 	rows := 1
 	if len(v.Shape) == 2 {
 		rows = v.Shape[0]
 	}
-	v, ok := l.view(name, rows, n)
+	v, ok = l.view(name, rows, n)
 	row, whole := v.Type.RowBytes(n)
 	if !ok || !whole || len(v.Data) < row {
 		if ok {

@@ -12,6 +12,7 @@ import (
 	"grove/internal/par"
 	"grove/model"
 	"grove/modeltest"
+	"grove/synthetic"
 	"grove/tensor"
 )
 
@@ -86,12 +87,15 @@ func open(t *testing.T, spec modeltest.Spec, change func(*parts)) (model.Model, 
 }
 
 var (
-	llama  = modeltest.Spec{}
-	gemma3 = modeltest.Spec{Arch: "gemma3"}
-	gemma2 = modeltest.Spec{Arch: "gemma2"}
-	gpt2   = modeltest.Spec{Arch: "gpt2"}
-	phi3   = modeltest.Spec{Arch: "phi3", LongRope: 1024}
-	qwen   = modeltest.Spec{Arch: "qwen3moe"}
+	llama    = modeltest.Spec{}
+	gemma3   = modeltest.Spec{Arch: "gemma3"}
+	gemma2   = modeltest.Spec{Arch: "gemma2"}
+	gpt2     = modeltest.Spec{Arch: "gpt2"}
+	phi3     = modeltest.Spec{Arch: "phi3", LongRope: 1024}
+	qwen     = modeltest.Spec{Arch: "qwen3moe"}
+	gptOSS   = modeltest.Spec{Arch: "gpt-oss"}
+	deepseek = modeltest.Spec{Arch: "deepseek2", Latent: synthetic.Latent{Dense: 1, Shared: 1}}
+	bert     = modeltest.Spec{Arch: "bert", Context: 128}
 )
 
 // TestRefusals spoils one thing of a file and expects the message that names it.
@@ -212,6 +216,43 @@ func TestRefusals(t *testing.T) {
 
 		{"more tokens than embeddings", llama, setValue("tokenizer.ggml.tokens", gguf.ArrayOf(make([]string, 49))),
 			"model: the vocabulary has 49 tokens and the embedding table 48 rows"},
+		{"gpt-oss without experts", gptOSS, set("gpt-oss.expert_count", uint32(0)), "model: gpt-oss.expert_count is 0 or missing"},
+		{"gpt-oss without a window", gptOSS, without("gpt-oss.attention.sliding_window"), "model: gpt-oss.attention.sliding_window is missing"},
+		{"gpt-oss without sinks", gptOSS, withoutTensor("blk.1.attn_sinks.weight"), `model: tensor "blk.1.attn_sinks.weight" is missing`},
+		{"gpt-oss without an expert's bias", gptOSS, withoutTensor("blk.0.ffn_up_exps.bias"), `model: tensor "blk.0.ffn_up_exps.bias" is missing`},
+		{"experts' biases for one", gptOSS, setTensor("blk.0.ffn_up_exps.bias", tensor.F32, 64),
+			`model: tensor "blk.0.ffn_up_exps.bias" has shape [64]; the hyper-parameters ask for [6 64]`},
+
+		{"no latent", deepseek, without("deepseek2.attention.kv_lora_rank"), "model: deepseek2.attention.kv_lora_rank is missing"},
+		{"a latent of another size", deepseek, set("deepseek2.attention.kv_lora_rank", uint32(48)),
+			`model: tensor "blk.0.attn_kv_a_mqa.weight" has shape [48 64]; the hyper-parameters ask for [64 64]`},
+		{"keys that all rotate", deepseek, set("deepseek2.attention.key_length_mla", uint32(16)),
+			"model: deepseek2.rope.dimension_count is 16 and a key has 16 values: some must not rotate"},
+		{"an odd rotation", deepseek, set("deepseek2.rope.dimension_count", uint32(15)), "model: rope dimension count 15 is not a positive even number"},
+		{"gating by something else", deepseek, set("deepseek2.expert_gating_func", uint32(4)),
+			"model: deepseek2.expert_gating_func is 4; 1 (softmax) and 2 (sigmoid) are supported"},
+		{"groups that do not come out", deepseek, both(set("deepseek2.expert_group_count", uint32(4)), set("deepseek2.expert_group_used_count", uint32(2))),
+			"model: 2 experts for a row from 2 of 4 groups of 6 experts do not come out"},
+		{"more experts than open groups have", deepseek, both(set("deepseek2.expert_group_count", uint32(6)), set("deepseek2.expert_group_used_count", uint32(1))),
+			"model: 2 experts for a row from 1 of 6 groups of 6 experts do not come out"},
+		{"predicted layers", deepseek, set("deepseek2.nextn_predict_layers", uint32(1)), "model: deepseek2.nextn_predict_layers is 1, which is not supported"},
+		{"attention's temperature by position", deepseek, set("deepseek2.attention.temperature_scale", float32(0.1)),
+			"model: deepseek2.attention.temperature_scale is 0.1, which is not supported"},
+		{"weights of experts negative", deepseek, set("deepseek2.expert_weights_scale", float32(-1)), "model: deepseek2.expert_weights_scale is -1; 0 to 10000 make sense"},
+		{"no shared expert", deepseek, withoutTensor("blk.1.ffn_up_shexp.weight"), `model: tensor "blk.1.ffn_up_shexp.weight" is missing`},
+		{"keys of the latent gone", deepseek, withoutTensor("blk.0.attn_k_b.weight"), `model: tensor "blk.0.attn_k_b.weight" is missing`},
+
+		{"an encoder that sees what is before alone", bert, set("bert.attention.causal", true),
+			"model: bert.attention.causal is true; an encoder's tokens see each other"},
+		{"fewer positions than context", bert, setTensor("position_embd.weight", tensor.F32, 64, 64),
+			`model: tensor "position_embd.weight" has shape [64 64]; the hyper-parameters ask for [128 64]`},
+		{"token types of another width", bert, setTensor("token_types.weight", tensor.F32, 2, 32),
+			`model: tensor "token_types.weight" has shape [2 32]; the hyper-parameters ask for [2 64]`},
+		{"no norm behind the embeddings", bert, withoutTensor("token_embd_norm.bias"), `model: tensor "token_embd_norm.bias" is missing`},
+		{"no bias of queries", bert, withoutTensor("blk.0.attn_q.bias"), `model: tensor "blk.0.attn_q.bias" is missing`},
+		{"a pooling of its own", bert, set("bert.pooling_type", uint32(9)), "model: bert.pooling_type is 9; 0 to 4 make sense"},
+		{"two ways to norm", bert, set("bert.attention.layer_norm_epsilon", float32(2)), "model: bert.attention.layer_norm_epsilon is 2; 0 to 1 make sense"},
+
 		{"no embeddings", llama, withoutTensor("token_embd.weight"), `model: tensor "token_embd.weight" is missing or not a matrix`},
 		{"embeddings that are no matrix", llama, setTensor("token_embd.weight", tensor.F32, 48*64),
 			`model: tensor "token_embd.weight" is missing or not a matrix`},

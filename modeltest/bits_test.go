@@ -66,9 +66,11 @@ func subjects() []subject {
 	}
 	for _, c := range caches {
 		out = append(out, subject{Spec{Arch: "gemma3", Type: tensor.Q8_0, Layers: 7}, c, false},
-			subject{Spec{Arch: "qwen3moe", Type: tensor.Q8_0}, c, false},
-			subject{Spec{Arch: "gpt-oss", Type: tensor.MXFP4}, c, false},
-			subject{latentSpec, c, false})
+			subject{Spec{Arch: "qwen3moe", Type: tensor.Q8_0}, c, false})
+	}
+	out = append(out, subject{Spec{Arch: "gpt-oss", Type: tensor.MXFP4}, tensor.F16, false}, subject{latentSpec, tensor.Q8_0, false})
+	if long {
+		out = append(out, subject{Spec{Arch: "gpt-oss", Type: tensor.F16}, tensor.Q8_0, true}, subject{latentSpec, tensor.F16, true})
 	}
 	for i, s := range []Spec{
 		{Arch: "gemma"}, {Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2", Layers: 5, Window: 70}, {Arch: "phi3", LongRope: 64, Window: 90},

@@ -94,6 +94,9 @@ func (r *Runner) states(n int) []Bits {
 func TestEncoder(t *testing.T) {
 	for _, wt := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
 		for _, cache := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
+			if wt != tensor.F16 && cache != wt && !long {
+				continue
+			}
 			t.Run(fmt.Sprintf("%v-cache-%v", wt, cache), func(t *testing.T) {
 				file := Spec{Arch: "bert", Type: wt, Width: 128, Context: 256}.File(t)
 				kinds := kernel.Implementations()

@@ -35,11 +35,13 @@ func openBERT(l *model.Loader) model.Model {
 	m := &bert{
 		info: l.Info(), embed: l.Matrix("token_embd.weight", l.Info().Vocabulary, s.Width),
 		positions: l.Matrix("position_embd.weight", l.Info().Context, s.Width),
-		sentence:  l.FirstRow("token_types.weight", s.Width),
+		sentence:  l.FirstRowIf("token_types.weight", s.Width),
 		inputNorm: l.LayerNorm("token_embd_norm", s.Width, eps),
 	}
 	m.info.Encoder = true
 	for i := 0; i < s.Layers && l.OK(); i++ {
+		name := func(t string) string { return fmt.Sprintf("blk.%d.%s.bias", i, t) }
+		l.Need(name("attn_q"), name("attn_k"), name("attn_v"), name("attn_output"), name("ffn_up"), name("ffn_down"))
 		m.layers = append(m.layers, bertLayer{
 			attn:     l.Attention(s, i, nil),
 			attnNorm: l.LayerNorm(fmt.Sprintf("blk.%d.attn_output_norm", i), s.Width, eps),
