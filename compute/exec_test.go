@@ -13,6 +13,7 @@ import (
 	"grove/forest"
 	"grove/gguf"
 	"grove/modeltest"
+	"grove/synthetic"
 	"grove/tensor"
 	"grove/token"
 )
@@ -22,7 +23,8 @@ var logits = forest.Want{Logits: true}
 // archs is a small model of each shape.
 var archs = []modeltest.Spec{
 	{Arch: "llama"}, {Arch: "llama", Tied: true}, {Arch: "gemma3", Layers: 7}, {Arch: "qwen3moe"},
-	{Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2"}, {Arch: "phi3"}, {Arch: "qwen2"}, {Arch: "starcoder2"},
+	{Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2"}, {Arch: "phi3"}, {Arch: "qwen2"}, {Arch: "starcoder2"}, {Arch: "gpt-oss"},
+	{Arch: "deepseek2", Size: 64, Latent: synthetic.Latent{QRank: 64, Rope: 32, Dense: 1, Shared: 1}},
 }
 
 func text(n int) []token.ID {
