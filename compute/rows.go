@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"grove/forest"
@@ -105,7 +106,7 @@ func (t *rowTask) one(i int) {
 	case siluRows:
 		kernel.SiluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case clampedRows:
-		kernel.ClampedSwiGLU(t.dst.row(i), t.a.row(i), t.b.row(i))
+		t.clamp(i)
 	case geluRows:
 		kernel.GeluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case plainGeluRows:
@@ -213,8 +214,25 @@ func (x *Exec) Add(dst, a Buf) Buf {
 // SiluMul returns silu(gate) * up.
 func (x *Exec) SiluMul(gate, up Buf) Buf { return x.gated(siluRows, gate, up) }
 
-// ClampedSwiGLU returns the gate of gpt-oss: min(gate, 7) * sigmoid(1.702 min(gate, 7)) * (up within ±7 + 1).
-func (x *Exec) ClampedSwiGLU(gate, up Buf) Buf { return x.gated(clampedRows, gate, up) }
+// ClampedSwiGLU returns the gate of gpt-oss: min(gate, 7) * sigmoid(1.702 min(gate, 7)) * (up within ±7 + 1). An
+// infinity, which the clamp would hide, fails the step.
+func (x *Exec) ClampedSwiGLU(gate, up Buf) Buf {
+	out := x.gated(clampedRows, gate, up)
+	if x.rowTask.problem.Load() != 0 {
+		x.fail(fmt.Errorf("compute: a feed-forward block: %w", ErrNotFinite))
+	}
+	return out
+}
+
+func (t *rowTask) clamp(i int) {
+	gate, up := t.a.row(i), t.b.row(i)
+	for _, v := range [][]float32{gate, up} {
+		if _, finite := kernel.MaxAbsFinite(v); !finite {
+			t.problem.Store(int32(kernel.PutNotFinite))
+		}
+	}
+	kernel.ClampedSwiGLU(t.dst.row(i), gate, up)
+}
 
 // GeluMul returns gelu(gate) * up, with the tanh approximation.
 func (x *Exec) GeluMul(gate, up Buf) Buf { return x.gated(geluRows, gate, up) }
