@@ -90,6 +90,12 @@ func (f *CacheFormat) checkSlot(keys, values []byte, slot int, size HeadSize) {
 	}
 }
 
+func (f *CacheFormat) checkHead(keys, values []byte, slot int, size HeadSize, k, v []float32) {
+	f.checkSlot(keys, values, slot, size)
+	sameLen(size.Key, k)
+	sameLen(size.Value, v)
+}
+
 func (f *CacheFormat) checkSize(size int) {
 	if size <= 0 || size%f.Multiple != 0 {
 		panic("kernel: head size does not fit the cache type")

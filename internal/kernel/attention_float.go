@@ -18,9 +18,7 @@ func floatCache(t tensor.Type, width int) *CacheFormat {
 	f.KeyBytes = func(size int) int { return PageSlots * size * width }
 	f.ValueBytes = f.KeyBytes
 	f.Put = func(keys, values []byte, slot int, size HeadSize, k, v []float32) PutResult {
-		f.checkSlot(keys, values, slot, size)
-		sameLen(size.Key, k)
-		sameLen(size.Value, v)
+		f.checkHead(keys, values, slot, size, k, v)
 		if r := max(putFloat(k, width), putFloat(v, width)); r != PutOK {
 			return r
 		}
@@ -34,9 +32,7 @@ func floatCache(t tensor.Type, width int) *CacheFormat {
 		return PutOK
 	}
 	f.Get = func(keys, values []byte, slot int, size HeadSize, k, v []float32) {
-		f.checkSlot(keys, values, slot, size)
-		sameLen(size.Key, k)
-		sameLen(size.Value, v)
+		f.checkHead(keys, values, slot, size, k, v)
 		for e := range k {
 			k[e] = loadFloat(keys, keyAt(slot, e, size.Key), width)
 		}

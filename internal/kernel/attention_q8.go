@@ -20,15 +20,11 @@ func q8Cache() *CacheFormat {
 	f.KeyBytes = func(size int) int { return PageSlots * (size + size/QBlock*2) }
 	f.ValueBytes = f.KeyBytes
 	f.Put = func(keys, values []byte, slot int, size HeadSize, k, v []float32) PutResult {
-		f.checkSlot(keys, values, slot, size)
-		sameLen(size.Key, k)
-		sameLen(size.Value, v)
+		f.checkHead(keys, values, slot, size, k, v)
 		return putSlotQ8(keys, values, slot, k, v)
 	}
 	f.Get = func(keys, values []byte, slot int, size HeadSize, k, v []float32) {
-		f.checkSlot(keys, values, slot, size)
-		sameLen(size.Key, k)
-		sameLen(size.Value, v)
+		f.checkHead(keys, values, slot, size, k, v)
 		for e := range k {
 			k[e] = float32(int8(keys[q8KeyAt(slot, e, size.Key)])) * half(keys[q8KeyScale(slot, e/QBlock, size.Key):])
 		}

@@ -17,16 +17,7 @@ func ClampedSwiGLU(dst, gate, up []float32) {
 
 func clampedSwiGLUGo(dst, gate, up []float32) {
 	for i, g := range gate {
-		u := up[i]
-		if g > swigluLimit {
-			g = swigluLimit
-		}
-		if u > swigluLimit {
-			u = swigluLimit
-		}
-		if u < -swigluLimit {
-			u = -swigluLimit
-		}
+		g, u := min(g, swigluLimit), max(min(up[i], swigluLimit), -swigluLimit)
 		s := g / (1 + Exp32(float32(g*swigluAlpha)))
 		dst[i] = float32(s * (u + 1))
 	}

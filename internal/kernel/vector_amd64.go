@@ -69,32 +69,20 @@ func addScaled(dst []float32, a float32, x []float32) {
 	addScaledGo(dst[n:], a, x[n:])
 }
 
-func siluMul(dst, gate, up []float32) {
+func gated(avx2, portable func(dst, gate, up []float32), dst, gate, up []float32) {
 	n := 0
 	if useAVX2 {
 		n = len(gate) &^ 7
-		siluMulAVX2(dst, gate, up)
+		avx2(dst, gate, up)
 	}
-	siluMulGo(dst[n:], gate[n:], up[n:])
+	portable(dst[n:], gate[n:], up[n:])
 }
 
-func clampedSwiGLU(dst, gate, up []float32) {
-	n := 0
-	if useAVX2 {
-		n = len(gate) &^ 7
-		clampedSwiGLUAVX2(dst, gate, up)
-	}
-	clampedSwiGLUGo(dst[n:], gate[n:], up[n:])
-}
+func siluMul(dst, gate, up []float32) { gated(siluMulAVX2, siluMulGo, dst, gate, up) }
 
-func geluMul(dst, gate, up []float32) {
-	n := 0
-	if useAVX2 {
-		n = len(gate) &^ 7
-		geluMulAVX2(dst, gate, up)
-	}
-	geluMulGo(dst[n:], gate[n:], up[n:])
-}
+func geluMul(dst, gate, up []float32) { gated(geluMulAVX2, geluMulGo, dst, gate, up) }
+
+func clampedSwiGLU(dst, gate, up []float32) { gated(clampedSwiGLUAVX2, clampedSwiGLUGo, dst, gate, up) }
 
 func gelu(dst, x []float32) {
 	n := 0
