@@ -103,11 +103,17 @@ const (
 	oneBit4  = 0x01010101 // the lowest bits of the bytes of a word
 	twoBits4 = 0x03030303
 	nibbles4 = 0x0f0f0f0f
+
+	oneBit8  = oneBit4<<32 | oneBit4
+	twoBits8 = twoBits4<<32 | twoBits4
+	nibbles8 = nibbles4<<32 | nibbles4
 )
 
-// word and putWord read and write a quad of bytes.
-func word(b []byte) uint32       { return binary.LittleEndian.Uint32(b) }
-func putWord(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
+// word and putWord read and write a quad of bytes, double and putDouble two.
+func word(b []byte) uint32         { return binary.LittleEndian.Uint32(b) }
+func putWord(b []byte, v uint32)   { binary.LittleEndian.PutUint32(b, v) }
+func double(b []byte) uint64       { return binary.LittleEndian.Uint64(b) }
+func putDouble(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
 
 // or32 sets the bits of v in the word at the start of b.
 func or32(b []byte, v uint32) { putWord(b, word(b)|v) }

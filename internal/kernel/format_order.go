@@ -8,13 +8,17 @@ import "grove/quant"
 func reorderQ5(dst, src []byte, high int) {
 	copy(dst[:high], src)
 	copy(dst[high:], src[high+4:])
-	bits, spread := word(src[high:]), uint32(0)
-	for j := range 8 {
-		// Four bits become the lowest of four bytes: no two terms of the product meet.
-		spread |= (bits >> (4 * j) & 15 * 0x00204081) & oneBit4 << j
+	spread := uint64(0)
+	for i, bits := range src[high : high+4] {
+		// Seven bits become the lowest of seven bytes: no two terms of the product meet. The eighth would.
+		bits := uint64(bits)
+		spread |= (bits&0x7f*0x0002040810204081&oneBit8 | bits>>7<<56) << (2 * i)
 	}
-	putWord(dst[len(dst)-4:], spread)
+	putWord(dst[len(dst)-4:], joinQuads(spread, 1))
 }
+
+// joinQuads returns the first of two quads of bytes with the second on top of it, shifted.
+func joinQuads(two uint64, shift int) uint32 { return uint32(two) | uint32(two>>32)<<shift }
 
 func restoreQ5(dst, src []byte, high int) {
 	copy(dst[:high], src)
@@ -41,11 +45,8 @@ func reorderQ2_K(dst, src []byte) {
 	copy(dst[q2Scales:], src[quant.Q2_KScales:quant.Q2_KQ])
 	for s := range quant.Q2_KElems / 16 {
 		at, shift := q2At(16 * s)
-		bits := uint32(0)
-		for i := range 4 {
-			bits |= word(src[quant.Q2_KQ+at+4*i:]) >> shift & twoBits4 << (2 * i)
-		}
-		putWord(dst[q2Bits+4*s:], bits)
+		from := src[quant.Q2_KQ+at:][:16]
+		putWord(dst[q2Bits+4*s:], joinQuads(double(from)>>shift&twoBits8|double(from[8:])>>shift&twoBits8<<4, 2))
 	}
 }
 
@@ -76,15 +77,15 @@ func reorderQ3_K(dst, src []byte) {
 	copy(dst[q3Scales:], src[quant.Q3_KScales:quant.Q3_KD])
 	for s := range quant.Q3_KElems / QBlock {
 		at, shift := q2At(QBlock * s)
-		var quad [8]uint32
-		for i := range quad {
-			high := word(src[quant.Q3_KHigh+4*i:]) >> s & oneBit4
-			quad[i] = word(src[quant.Q3_KQ+at+4*i:])>>shift&twoBits4 | high<<2
+		low, high := src[quant.Q3_KQ+at:][:32], src[quant.Q3_KHigh:][:32]
+		var quads [4]uint64 // two of three bits each
+		for i := range quads {
+			quads[i] = double(low[8*i:])>>shift&twoBits8 | double(high[8*i:])>>s&oneBit8<<2
 		}
-		to := dst[q3Bits+12*s:]
-		putWord(to, quad[0]|quad[1]<<3|quad[6]&twoBits4<<6)
-		putWord(to[4:], quad[2]|quad[3]<<3|quad[7]&twoBits4<<6)
-		putWord(to[8:], quad[4]|quad[5]<<3|quad[6]&thirdBit4<<4|quad[7]&thirdBit4<<5)
+		to, last := dst[q3Bits+12*s:][:12], quads[3]
+		putWord(to, joinQuads(quads[0], 3)|uint32(last)&twoBits4<<6)
+		putWord(to[4:], joinQuads(quads[1], 3)|uint32(last>>32)&twoBits4<<6)
+		putWord(to[8:], joinQuads(quads[2], 3)|joinQuads(last>>2&oneBit8, 1)<<6)
 	}
 }
 
@@ -111,16 +112,15 @@ func restoreQ3_K(dst, src []byte) {
 func reorderQ5_K(dst, src []byte) {
 	copy(dst[:q5Bits], src)
 	for s := range quant.Q5_KElems / QBlock {
-		to, spread := dst[q5Bits+fiveBits*s:], uint32(0)
-		for j := range 8 {
-			spread |= word(src[quant.Q5_KHigh+4*j:]) >> s & oneBit4 << j
+		high, from := src[quant.Q5_KHigh:][:QBlock], src[quant.Q5_KQ+s/2*QBlock:][:QBlock]
+		to, spread, shift := dst[q5Bits+fiveBits*s:][:fiveBits], uint64(0), s%2*4
+		for i := range 4 {
+			spread |= double(high[8*i:]) >> s & oneBit8 << (2 * i)
 		}
-		putWord(to[16:], spread)
-		from := src[quant.Q5_KQ+s/2*QBlock:]
-		for at := 0; at < 16; at += 4 {
-			own, _ := swapNibbles(word(from[at:])>>(s%2*4), word(from[at+16:])>>(s%2*4))
-			putWord(to[at:], own)
+		for at := 0; at < 16; at += 8 {
+			putDouble(to[at:], double(from[at:])>>shift&nibbles8|double(from[at+16:])>>shift&nibbles8<<4)
 		}
+		putWord(to[16:], joinQuads(spread, 1))
 	}
 }
 
@@ -142,21 +142,16 @@ func restoreQ5_K(dst, src []byte) {
 	}
 }
 
-// swapNibbles returns the low nibbles of a and b in one word, and their high ones in another.
-func swapNibbles(a, b uint32) (low, high uint32) {
-	return a&nibbles4 | b&nibbles4<<4, a>>4&nibbles4 | b&^nibbles4
-}
-
 // swapQ4_K brings the nibbles of each sub-block together: of the two quads of words a, b that hold
 // sub-blocks 2p and 2p+1 in their low and high nibbles, it makes one for each of these. It is its own
 // inverse.
 func swapQ4_K(dst, src []byte) {
 	copy(dst[:quant.Q4_KQ], src)
 	for p := quant.Q4_KQ; p < quant.Q4_KBytes; p += QBlock {
-		for at := p; at < p+16; at += 4 {
-			low, high := swapNibbles(word(src[at:]), word(src[at+16:]))
-			putWord(dst[at:], low)
-			putWord(dst[at+16:], high)
+		for at := p; at < p+16; at += 8 {
+			a, b := double(src[at:]), double(src[at+16:])
+			putDouble(dst[at:], a&nibbles8|b&nibbles8<<4)
+			putDouble(dst[at+16:], a>>4&nibbles8|b&^nibbles8)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (l *blockLayout) dot(acc []float32, stride int, block []byte, xb, nb int, x
 		l.term(&t, block, s)
 		for r := range x.N {
 			at := r*nb + xb + s
-			p, o := t.integers(x.Q[at*QBlock:][:QBlock], x.Sum[at])
+			p, o := t.integers((*[QBlock]int8)(x.Q[at*QBlock:]), x.Sum[at])
 			acc[r*stride] = FMA32(float32(p), t.d*x.D[at], acc[r*stride])
 			if t.hasOffsets {
 				acc[r*stride] = FMA32(float32(o), t.dOffset*x.D[at], acc[r*stride])
@@ -47,15 +47,20 @@ func (l *blockLayout) dot(acc []float32, stride int, block []byte, xb, nb int, x
 }
 
 // integers returns p and o for a block of activations and its sum.
-func (t *term) integers(x []int8, sum int32) (p, o int32) {
-	var sums [2]int32
-	for i, v := range x[:16] {
-		sums[0] += int32(t.q[i]) * int32(v)
+func (t *term) integers(x *[QBlock]int8, sum int32) (p, o int32) {
+	if t.scale[0] == t.scale[1] {
+		for i, v := range x {
+			p += int32(t.q[i]) * int32(v)
+		}
+		p *= t.scale[0]
+	} else {
+		var first, second int32
+		for i := range 16 {
+			first += int32(t.q[i]) * int32(x[i])
+			second += int32(t.q[16+i]) * int32(x[16+i])
+		}
+		p = t.scale[0]*first + t.scale[1]*second
 	}
-	for i, v := range x[16:QBlock] {
-		sums[1] += int32(t.q[16+i]) * int32(v)
-	}
-	p = t.scale[0]*sums[0] + t.scale[1]*sums[1]
 	if t.offset[0] == t.offset[1] {
 		return p, t.offset[0] * sum
 	}
