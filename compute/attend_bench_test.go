@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"grove/forest"
+	"grove/internal/kernel"
+	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/tensor"
@@ -17,6 +19,17 @@ func BenchmarkAttend(b *testing.B) {
 	const layers, heads, kvHeads, size, depth = 24, 20, 5, 64, 4000
 	pool := par.New(par.Threads())
 	defer pool.Close()
+	b.Run("reads", func(b *testing.B) {
+		t := &readTask{data: make([]byte, 128<<20), sums: make([]uint64, pool.Threads()*8)}
+		machine.HugePages(t.data)
+		for i := range t.data {
+			t.data[i] = byte(i)
+		}
+		b.SetBytes(int64(len(t.data)))
+		for b.Loop() {
+			pool.Run(len(t.data)/readItem, t)
+		}
+	})
 	for _, typ := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
 		config := kv.Config{Type: typ, Context: 4096, Tokens: 4096, Seqs: 1, Scratch: 64}
 		for range layers {
@@ -61,4 +74,16 @@ func BenchmarkAttend(b *testing.B) {
 			})
 		}
 	}
+}
+
+// readTask reads memory as fast as threads can, the measure of one row.
+type readTask struct {
+	data []byte
+	sums []uint64
+}
+
+const readItem = 1 << 20
+
+func (t *readTask) Do(worker, item int) {
+	t.sums[worker*8] += kernel.StreamRead(t.data[item*readItem:][:readItem])
 }

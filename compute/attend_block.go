@@ -14,7 +14,11 @@ func (t *attendTask) block(w *attendWorker, tl tile, head, block int, dst kernel
 		keys, values := t.trunk(tl, head, block)
 		next, _ := t.trunk(tl, head, block+1)
 		f.Scores(w.scores, &w.queries, 0, n, keys, 0, kv.PageTokens, t.size.Key, values)
-		t.softmax(w, dst, 0, n)
+		soon := next
+		if t.x.quantizedKeys {
+			soon = nil // short keys: Weigh is in time
+		}
+		t.softmax(w, dst, 0, n, soon)
 		f.Weigh(dst.Out, w.scores, n, values, 0, kv.PageTokens, 0, t.size.Value, next)
 		return
 	}
@@ -83,7 +87,7 @@ func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int, dst ke
 	if !seen {
 		return false
 	}
-	t.softmax(w, dst, place*t.group, (place+1)*t.group)
+	t.softmax(w, dst, place*t.group, (place+1)*t.group, nil)
 	if trunkEnd > low {
 		t.weigh(w, dst, place, trunkValues, low-start, low-start, trunkEnd-low)
 	}
@@ -121,8 +125,8 @@ func (t *attendTask) score(w *attendWorker, place int, keys []byte, slot, at, n 
 }
 
 // softmax turns the scores of the queries from first to end into weights, and clears their values.
-func (t *attendTask) softmax(w *attendWorker, dst kernel.Attended, first, end int) {
-	kernel.SoftmaxBlocks(w.scores[first*kv.PageTokens:end*kv.PageTokens], t.c.Scale, t.c.Softcap, dst.Max[first:end], dst.Sum[first:end])
+func (t *attendTask) softmax(w *attendWorker, dst kernel.Attended, first, end int, next []byte) {
+	kernel.SoftmaxBlocks(w.scores[first*kv.PageTokens:end*kv.PageTokens], t.c.Scale, t.c.Softcap, dst.Max[first:end], dst.Sum[first:end], next)
 	clear(dst.Out[first*t.size.Value : end*t.size.Value])
 }
 

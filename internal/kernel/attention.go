@@ -129,11 +129,11 @@ func (f *CacheFormat) checkWeigh(dst, p []float32, n int, values []byte, lo, hi,
 
 // SoftmaxBlocks turns the 64 scores that each query has in a block into weights in place and writes their
 // maxima to m and their sums to sum, which say how many queries there are. A score of -Inf is invisible and
-// weighs 0; of each query at least one must be visible.
+// weighs 0; of each query at least one must be visible. Some of next is fetched as Scores does.
 //
 // The order: s = s*scale; where softcap > 0, visible scores become softcap * tanh(s/softcap); max
 // over the block; s = Exp32(s-max); sum by S32. A NaN makes the sum NaN.
-func SoftmaxBlocks(s []float32, scale, softcap float32, m, sum []float32) {
+func SoftmaxBlocks(s []float32, scale, softcap float32, m, sum []float32, next []byte) {
 	sameLen(len(m), sum)
 	sameLen(len(m)*PageSlots, s)
 	if len(m) == 0 {
@@ -145,7 +145,7 @@ func SoftmaxBlocks(s []float32, scale, softcap float32, m, sum []float32) {
 		}
 		scale = 1
 	}
-	softmax(s, scale, m, sum)
+	softmax(s, scale, m, sum, next)
 }
 
 func capScoresGo(s *[PageSlots]float32, scale, softcap float32) {

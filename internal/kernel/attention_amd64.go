@@ -2,6 +2,11 @@
 
 package kernel
 
+import (
+	"math/bits"
+	"unsafe"
+)
+
 //go:generate go -C _asm run ./attention -out ../z_attention_amd64.s -stubs ../z_attention_amd64.go -pkg kernel
 
 const scoreRow = PageSlots * 4 // bytes of a row of scores or weights
@@ -27,33 +32,36 @@ func first(next, other []byte) *byte {
 	return &other[0]
 }
 
-// tiles multiplies n rows of a by b in tiles, as attendF32AVX2 says. What comes next is prefetched once.
+// tiles multiplies n rows of a by b in tiles, as attendF32AVX2 says. What comes next is prefetched once, an
+// equal share with each tile.
 func tiles(width int, dst []float32, dstStride int, a []float32, aStride, n int, b []byte, bStep, bGroup int, next []byte, steps, groups int) {
-	for ahead := first(next, b); n > 0; ahead = &b[0] {
+	pace := max(0, bits.Len(uint(n))-bits.Len(uint(queryRows(n))))
+	share := steps * groups * 16 * width >> pace
+	for n > 0 {
 		rows := queryRows(n)
-		attendTile(width, rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, ahead, steps, groups)
+		attendTile(width, rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, first(next, b), pace, steps, groups)
 		if n -= rows; n > 0 {
-			dst, a = dst[rows*dstStride/4:], a[rows*aStride/4:]
+			dst, a, next = dst[rows*dstStride/4:], a[rows*aStride/4:], next[min(share, len(next)):]
 		}
 	}
 }
 
 // attendTile chooses the tile for elements of width bytes. It names each function, so that arguments stay on
 // the stack.
-func attendTile(width, rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup int, ahead *byte, steps, groups int) {
+func attendTile(width, rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup int, ahead *byte, pace, steps, groups int) {
 	switch {
 	case width == 4 && useAVX512:
-		attendF32AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+		attendF32AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	case width == 2 && useAVX512:
-		attendF16AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+		attendF16AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	case width == 1 && useAVX512:
-		attendI8AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+		attendI8AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	case width == 4:
-		attendF32AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+		attendF32AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	case width == 2:
-		attendF16AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+		attendF16AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	case width == 1:
-		attendI8AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, steps, groups)
+		attendI8AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	}
 }
 
@@ -137,20 +145,55 @@ func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, 
 	}
 }
 
+// widenQueries is how many queries pay for values that are turned into floats once, and not for each tile.
+const widenQueries = 16
+
 func weighQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next []byte) {
-	if !useAVX2 {
+	switch {
+	case !useAVX2:
 		weighQ8Go(dst, p, n, values, lo, hi, size)
-		return
+	case n < widenQueries:
+		weighTilesQ8(dst, p, n, values, lo, hi, size, next, nil)
+	default:
+		var room [PageSlots*QBlock*4 + cacheLine]byte
+		at := -uintptr(unsafe.Pointer(&room)) % cacheLine
+		weighTilesQ8(dst, p, n, values, lo, hi, size, next, room[at:])
 	}
+}
+
+// cacheLine is the bytes that vectors should not straddle.
+const cacheLine = 64
+
+// weighTilesQ8 is weighQ8, block by block of 32 values, which it turns into floats in wide unless that is nil.
+func weighTilesQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next, wide []byte) {
 	var w [8 * PageSlots]float32
-	for j := 0; j < n; j += 8 {
-		rows := min(8, n-j)
-		for e := 0; e < size; e += QBlock {
-			scaleWeightsAVX2(rows, &w, &p[j*PageSlots], &values[q8ValueScale(lo, e/QBlock)], hi-lo)
-			tiles(1, dst[j*size+e:], size*4, w[:], scoreRow, rows, values[q8ValueAt(lo, e, size):],
-				size, 16, next[min(len(next), PageSlots*e):], hi-lo, QBlock/16)
+	for e := 0; e < size; e += QBlock {
+		scales, v, width, stride := &values[q8ValueScale(lo, e/QBlock)], values[q8ValueAt(lo, e, size):], 1, size
+		// Of what comes next, a block's share of scales and then of values is prefetched.
+		ahead := next[min(len(next), q8ValueScale(0, e/QBlock)+PageSlots*e):]
+		more := ahead[min(len(ahead), 2*PageSlots):]
+		if wide != nil {
+			widen(wide, v, size, hi-lo, more)
+			v, width, stride, more = wide, 4, 4*QBlock, nil
 		}
-		next = nil
+		for j := 0; j < n; j += 8 {
+			rows := min(8, n-j)
+			if useAVX512 {
+				scaleWeightsAVX512(rows, &w, &p[j*PageSlots], scales, hi-lo, first(ahead, v))
+			} else {
+				scaleWeightsAVX2(rows, &w, &p[j*PageSlots], scales, hi-lo, first(ahead, v))
+			}
+			tiles(width, dst[j*size+e:], size*4, w[:], scoreRow, rows, v, stride, 16*width, more, hi-lo, QBlock/16)
+			ahead, more = nil, nil
+		}
+	}
+}
+
+func widen(dst, values []byte, stride, slots int, next []byte) {
+	if useAVX512 {
+		widenAVX512((*float32)(unsafe.Pointer(&dst[0])), &values[0], stride, slots, first(next, values))
+	} else {
+		widenAVX2((*float32)(unsafe.Pointer(&dst[0])), &values[0], stride, slots, first(next, values))
 	}
 }
 
@@ -179,12 +222,19 @@ func capScores(s *[PageSlots]float32, scale, softcap float32) {
 	capScoresAVX2(s, scale, softcap)
 }
 
-func softmax(s []float32, scale float32, m, sum []float32) {
+// softmaxAhead is how many cache lines are prefetched beside the softmax, for a few queries.
+const softmaxAhead = 32
+
+func softmax(s []float32, scale float32, m, sum []float32, next []byte) {
+	ahead, lines := (*byte)(unsafe.Pointer(&s[0])), 1
+	if n := softmaxAhead / len(m); n > 0 && len(next) > 0 {
+		ahead, lines = &next[0], n
+	}
 	switch {
 	case useAVX512:
-		softmaxAVX512(&s[0], len(m), scale, &m[0], &sum[0])
+		softmaxAVX512(&s[0], len(m), scale, &m[0], &sum[0], ahead, lines)
 	case useAVX2:
-		softmaxAVX2(&s[0], len(m), scale, &m[0], &sum[0])
+		softmaxAVX2(&s[0], len(m), scale, &m[0], &sum[0], ahead, lines)
 	default:
 		softmaxGo(s, scale, m, sum)
 	}

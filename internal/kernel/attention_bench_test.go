@@ -30,9 +30,10 @@ func BenchmarkAttention(b *testing.B) {
 						state.Clear()
 						for p := range pages {
 							c.Scores(s, q, 0, n, keys[p], 0, PageSlots, size, values[p])
-							SoftmaxBlocks(s, 0.1, 0, block.Max, block.Sum)
+							next := keys[min(p+1, pages-1)]
+							SoftmaxBlocks(s, 0.1, 0, block.Max, block.Sum, next)
 							clear(block.Out)
-							c.Weigh(block.Out, s, n, values[p], 0, PageSlots, 0, size, keys[min(p+1, pages-1)])
+							c.Weigh(block.Out, s, n, values[p], 0, PageSlots, 0, size, next)
 							state.Merge(block)
 						}
 					}
@@ -85,12 +86,12 @@ func benchmarkParts(b *testing.B) {
 	s, state, block := make([]float32, n*PageSlots), attended(n, size), attended(n, size)
 	b.Run("Softmax", func(b *testing.B) {
 		for b.Loop() {
-			SoftmaxBlocks(s, 0.1, 0, block.Max, block.Sum)
+			SoftmaxBlocks(s, 0.1, 0, block.Max, block.Sum, nil)
 		}
 	})
 	b.Run("SoftmaxCapped", func(b *testing.B) {
 		for b.Loop() {
-			SoftmaxBlocks(s, 0.1, 50, block.Max, block.Sum)
+			SoftmaxBlocks(s, 0.1, 50, block.Max, block.Sum, nil)
 		}
 	})
 	b.Run("Merge", func(b *testing.B) {

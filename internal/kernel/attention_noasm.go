@@ -20,7 +20,7 @@ func weighQ8(dst, p []float32, n int, values []byte, lo, hi, size int, _ []byte)
 
 func capScores(s *[PageSlots]float32, scale, softcap float32) { capScoresGo(s, scale, softcap) }
 
-func softmax(s []float32, scale float32, m, sum []float32) { softmaxGo(s, scale, m, sum) }
+func softmax(s []float32, scale float32, m, sum []float32, _ []byte) { softmaxGo(s, scale, m, sum) }
 
 func mergeSums(x, y *[8]float32, m, l, mb, lb []float32) { mergeSumsGo(x, y, m, l, mb, lb) }
 

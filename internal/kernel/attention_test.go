@@ -298,7 +298,7 @@ func TestSoftmaxBits(t *testing.T) {
 					v[0][(i*7+n)%PageSlots] = negInf
 				}
 				m, sum := make([]float32, 1), make([]float32, 1)
-				SoftmaxBlocks(v[0], 0.25, cap, m, sum)
+				SoftmaxBlocks(v[0], 0.25, cap, m, sum, nil)
 				return append(m, sum...)
 			})
 		}
@@ -308,7 +308,7 @@ func TestSoftmaxBits(t *testing.T) {
 // softmaxOf is SoftmaxBlocks for one query.
 func softmaxOf(s []float32, scale, softcap float32) (m, sum float32) {
 	a := make([]float32, 2)
-	SoftmaxBlocks(s, scale, softcap, a[:1], a[1:])
+	SoftmaxBlocks(s, scale, softcap, a[:1], a[1:], nil)
 	return a[0], a[1]
 }
 
@@ -380,7 +380,7 @@ func TestMergeValues(t *testing.T) {
 			scores = append(scores, float64(s[i]))
 		}
 		block := attended(1, size)
-		SoftmaxBlocks(s, 1, 0, block.Max, block.Sum)
+		SoftmaxBlocks(s, 1, 0, block.Max, block.Sum, nil)
 		for i := range s {
 			v := make([]float32, size)
 			for e := range v {
@@ -464,7 +464,7 @@ func TestAttentionAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(10, func() {
 			c.Put(keys, values, 3, HeadSize{size, size}, k, k)
 			c.Scores(s, q, 0, 9, keys, 3, 61, size, nil)
-			SoftmaxBlocks(s, 1, 30, block.Max, block.Sum)
+			SoftmaxBlocks(s, 1, 30, block.Max, block.Sum, nil)
 			c.Weigh(o, s, 9, values, 3, 61, 0, size, nil)
 			a.Clear()
 			a.Merge(block)

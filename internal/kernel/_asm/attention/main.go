@@ -18,11 +18,12 @@ func main() {
 		Vector = s.vector
 		floatTiles(s)
 		scoresQ8(s)
+		scaleWeights(s)
+		widen(s)
 		softmax(s)
 		merge(s)
 	}
 	Vector = YMM
-	scaleWeights()
 	capScores()
 	mergeSums()
 	halves()
@@ -106,40 +107,13 @@ func perRows(counts []int, body func(n int, label string)) {
 	}
 }
 
-func scaleWeights() {
-	Func("scaleWeightsAVX2", "func(rows int, w *[512]float32, p *float32, scales *byte, slots int)",
-		"scaleWeightsAVX2 multiplies the first slots of up to 8 rows of 64 weights by the slots' F16 scales.",
-		"It reads up to 14 bytes behind the last scale.")
-	w, p, scales, slots, left := Int("w"), Int("p"), Int("scales"), Int("slots"), YMM()
-	VMOVD(slots.As32(), left.AsX())
-	VPBROADCASTD(left.AsX(), left)
-	lanes := laneNumbers()
-	Label("slots")
-	d, mask := YMM(), YMM()
-	VCVTPH2PS(Mem{Base: scales}, d)
-	VPCMPGTD(lanes, left, mask)
-	rows, at := Int("rows"), GP64()
-	XORQ(at, at)
-	Label("row")
-	v := YMM()
-	VMASKMOVPS(At(p, at), mask, v)
-	VMULPS(d, v, v)
-	VMOVUPS(v, At(w, at))
-	ADDQ(I32(256), at)
-	DECQ(rows)
-	JNZ(LabelRef("row"))
-	ADDQ(U8(32), p)
-	ADDQ(U8(32), w)
-	ADDQ(U8(16), scales)
-	VPSUBD(Bits(8), left, left)
-	SUBQ(U8(8), slots)
-	JG(LabelRef("slots"))
-	End()
-}
-
+// laneNumbers returns a vector of 0, 1, 2 and so on.
 func laneNumbers() reg.VecVirtual {
-	v := YMM()
-	VMOVUPS(Words("lanes", []uint32{0, 1, 2, 3, 4, 5, 6, 7}), v)
+	v, words := Vector(), make([]uint32, Lanes())
+	for i := range words {
+		words[i] = uint32(i)
+	}
+	VMOVUPS(Words(fmt.Sprintf("lanes%d", len(words)), words), v)
 	return v
 }
 

@@ -18,7 +18,9 @@ var negInf = math.Inf(-1)
 // accumulators.
 func softmax(s set) {
 	name := "softmax" + s.name
-	Func(name, "func(s *float32, n int, scale float32, max, sum *float32)", name+" is softmaxGo for n blocks, one behind the other; n is positive.")
+	Func(name, "func(s *float32, n int, scale float32, max, sum *float32, ahead *byte, lines int)",
+		name+" is softmaxGo for n blocks, one behind the other; n is positive. Meanwhile it prefetches, for each",
+		"block, a positive number of cache lines from ahead on.")
 	scale, none := Broadcast("scale"), Vector()
 	VMOVUPS(Float(negInf), none)
 	block, n, maxima, sums := Int("s"), Int("n"), Int("max"), Int("sum")
@@ -43,7 +45,14 @@ func softmax(s set) {
 	JNZ(LabelRef("maximum"))
 
 	block, n, maxima = Int("s"), Int("n"), Int("max")
+	ahead := Int("ahead")
 	Label("weights")
+	left := Int("lines")
+	Label("prefetch")
+	PREFETCHT0(Mem{Base: ahead})
+	ADDQ(U8(cacheLine), ahead)
+	DECQ(left)
+	JNZ(LabelRef("prefetch"))
 	m, sum := Vector(), make(Vecs, half)
 	VBROADCASTSS(Mem{Base: maxima}, m)
 	// AVX2 has registers for the exponentials of two pairs at a time.

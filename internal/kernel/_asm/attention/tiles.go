@@ -38,11 +38,11 @@ func floatTiles(s set) {
 	slices.Reverse(counts)
 	for _, e := range elements {
 		name := "attend" + e.name + s.name
-		Func(name, "func(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup int, ahead *byte, steps, groups int)",
+		Func(name, "func(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup int, ahead *byte, pace, steps, groups int)",
 			fmt.Sprintf("%s adds the products of some rows of a, one of %v, and all groups of b to dst:", name, counts),
 			"dst[r][16*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][16*g+lane]) for k < steps, ascending.",
 			"Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps",
-			"is positive. Meanwhile as many bytes as b has are prefetched from ahead on.")
+			"is positive. Meanwhile as many bytes as b has, shifted right by pace, are prefetched from ahead on.")
 		perRows(counts, func(n int, label string) {
 			dst, b, groups, ahead := Int("dst"), Int("b"), Int("groups"), Int("ahead")
 			for g := s.tiles[n]; g > 0; g /= 2 {
@@ -68,6 +68,11 @@ func (s set) groups(n, g int, label string, dst, b, ahead reg.GPVirtual, e eleme
 	MOVQ(b, p)
 	groups := rows(p, stride, g)
 	bytes := g * lanes * e.width // of a step
+	// A slow pace prefetches the same lines more than once, which costs no more than to ask.
+	times, paced := max(4, cacheLine/bytes), GP64()
+	Load(Param("pace"), reg.RCX)
+	MOVQ(U64(uint64(bytes*times)), paced)
+	SHRQ(reg.CL, paced)
 	step := func(i int) {
 		for at := (bytes*i + cacheLine - 1) / cacheLine * cacheLine; at < bytes*(i+1); at += cacheLine {
 			PREFETCHT0(Mem{Base: ahead, Disp: at})
@@ -86,9 +91,11 @@ func (s set) groups(n, g int, label string, dst, b, ahead reg.GPVirtual, e eleme
 		}
 		groups.advance(bStep)
 	}
-	unrolled(Int("steps"), label, max(4, cacheLine/bytes), step, func(k int) {
+	unrolled(Int("steps"), label, times, step, func(k int) {
 		a.advance(U8(4 * k))
-		ADDQ(I32(bytes*k), ahead)
+		if k == times {
+			ADDQ(paced, ahead)
+		}
 	})
 	s.storeTile(acc, dst)
 	for range g {
