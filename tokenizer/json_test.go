@@ -41,17 +41,7 @@ func sequence(key string, parts ...any) object { return object{"type": "Sequence
 // asJSON writes a GGUF vocabulary as a tokenizer.json and its configuration.
 func asJSON(t testing.TB, f *gguf.File, edit func(file object)) (file, config []byte) {
 	t.Helper()
-	r := reader{f: f}
-	v := Vocab{
-		Model: read(&r, f.String, "tokenizer.ggml.model", ""), Pre: read(&r, f.String, "tokenizer.ggml.pre", ""),
-		Tokens: read(&r, f.Strings, "tokenizer.ggml.tokens", nil), Types: read(&r, f.Ints, "tokenizer.ggml.token_type", nil),
-		Merges: read(&r, f.Strings, "tokenizer.ggml.merges", nil), Scores: read(&r, f.Floats, "tokenizer.ggml.scores", nil),
-	}
-	r.ids(&v)
-	r.flags(&v)
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	v := vocabOf(t, f)
 	vocab := map[string]int{}
 	var added []any
 	for i, text := range v.Tokens {
@@ -92,6 +82,23 @@ func asJSON(t testing.TB, f *gguf.File, edit func(file object)) (file, config []
 		edit(out)
 	}
 	return marshal(t, out), marshal(t, names)
+}
+
+// vocabOf reads the vocabulary of a file.
+func vocabOf(t testing.TB, f *gguf.File) Vocab {
+	t.Helper()
+	r := reader{f: f}
+	v := Vocab{
+		Model: read(&r, f.String, "tokenizer.ggml.model", ""), Pre: read(&r, f.String, "tokenizer.ggml.pre", ""),
+		Tokens: read(&r, f.Strings, "tokenizer.ggml.tokens", nil), Types: read(&r, f.Ints, "tokenizer.ggml.token_type", nil),
+		Merges: read(&r, f.Strings, "tokenizer.ggml.merges", nil), Scores: read(&r, f.Floats, "tokenizer.ggml.scores", nil),
+	}
+	r.ids(&v)
+	r.flags(&v)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	return v
 }
 
 func marshal(t testing.TB, v any) []byte {

@@ -25,7 +25,7 @@ var cutters = map[string]Cutter{
 	`\p{N}`:              isolated(matchRun("", number.set(), 1)),
 	`\p{N}+`:             isolated(matchRun("", number.set(), noLimit)),
 	`\p{N}{1,3}`:         isolated(matchRun("", number.set(), 3)),
-	`[0-9]{3}`:           isolated(matchThreeDigits),
+	`[0-9]{3}`:           isolated(threeDigits),
 	`[\r\n]`:             isolated(matchRun("", ranges("\r\n"), 1)),
 	`[^\n]+|[\n]+`:       isolated(matchRun("", ranges("\n"), noLimit)),
 	`\s+$`:               cutBeforeTrailing,
@@ -40,7 +40,7 @@ var cutters = map[string]Cutter{
 	"deepseek-punct":   isolated(matchRun(`\s`, ranges(deepSeekPunctuation), noLimit)),
 	"deepseek-cjk":     isolated(matchRun("", ranges(deepSeekCJK), noLimit)),
 	"deepseek3-cjk":    isolated(matchRun("", ranges(deepSeek3CJK), noLimit)),
-	"deepseek3":        isolated(matchDeepSeek3),
+	"deepseek3":        isolated(deepSeek3),
 }
 
 var bloomBreaks = ranges("(|.,!?…。，、।۔،)")
@@ -71,17 +71,33 @@ func isPunctuation(r rune) bool {
 // Named returns the cutter of a name in [Pre.Cuts], nil if there is none.
 func Named(name string) Cutter { return cutters[name] }
 
-// isolated returns the cutter of a pattern, of which match returns the length of a match at the start
-// of text, 0 if there is none.
-func isolated(match func(text string) int) Cutter {
+// A matcher is a pattern that does not match everywhere: match returns the length of its match at the
+// start of text, 0 if there is none, which is so where text begins with a byte of ASCII that is not in begins.
+type matcher struct {
+	match  func(text string) int
+	begins [utf8.RuneSelf]bool
+}
+
+// isolated returns the cutter of a pattern.
+func isolated(m matcher) Cutter {
+	at := func(text string) int {
+		if b := text[0]; b < utf8.RuneSelf && !m.begins[b] {
+			return 0
+		}
+		return m.match(text)
+	}
 	return func(text string) int {
-		if n := match(text); n > 0 {
+		if n := at(text); n > 0 {
 			return n
 		}
 		for i := 0; ; {
-			_, n := utf8.DecodeRuneInString(text[i:])
-			i += n
-			if i == len(text) || match(text[i:]) > 0 {
+			if text[i] < utf8.RuneSelf {
+				i++
+			} else {
+				_, n := utf8.DecodeRuneInString(text[i:])
+				i += n
+			}
+			if i == len(text) || at(text[i:]) > 0 {
 				return i
 			}
 		}
@@ -90,29 +106,42 @@ func isolated(match func(text string) int) Cutter {
 
 // matchRun matches up to limit characters of a set, after one that is white space, or a space, if
 // before is \s or a space.
-func matchRun(before string, in set, limit int) func(text string) int {
-	return func(text string) int {
+func matchRun(before string, in set, limit int) matcher {
+	isBefore := func(c class, b byte) bool {
+		return before == " " && b == ' ' || before == `\s` && c&white != 0
+	}
+	m := matcher{match: func(text string) int {
 		i := 0
 		if before != "" {
-			if c, n := next(text, 0); c&white != 0 && (before != " " || text[0] == ' ') {
+			if c, n := next(text, 0); isBefore(c, text[0]) {
 				i = n
 			}
 		}
 		if e := in.runOf(text, i, limit); e > i {
 			return e
 		}
-		return 0
+		return in.runOf(text, 0, limit) // the one before may be of the set
+	}}
+	for b := range m.begins {
+		m.begins[b] = in(rune(b)) || isBefore(ascii[b], byte(b))
 	}
+	return m
 }
 
-// matchThreeDigits matches [0-9][0-9][0-9].
-func matchThreeDigits(text string) int {
-	digit := func(i int) bool { return '0' <= text[i] && text[i] <= '9' }
-	if len(text) >= 3 && digit(0) && digit(1) && digit(2) {
-		return 3
+// threeDigits matches [0-9][0-9][0-9].
+var threeDigits = func() matcher {
+	m := matcher{match: func(text string) int {
+		digit := func(i int) bool { return '0' <= text[i] && text[i] <= '9' }
+		if len(text) >= 3 && digit(0) && digit(1) && digit(2) {
+			return 3
+		}
+		return 0
+	}}
+	for b := '0'; b <= '9'; b++ {
+		m.begins[b] = true
 	}
-	return 0
-}
+	return m
+}()
 
 // cutBeforeTrailing cuts off the white space that ends the text, \s+$.
 func cutBeforeTrailing(text string) int {
@@ -289,11 +318,19 @@ func (w *words) punctuation(text string) int {
 	return e
 }
 
-// matchDeepSeek3 matches the last pattern of DeepSeek-V3,
+// deepSeek3 matches the last pattern of DeepSeek-V3,
 //
 //	[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
 // where [!-/:-~] is ASCII punctuation without digits and letters.
+var deepSeek3 = func() matcher {
+	m := matcher{match: matchDeepSeek3}
+	for b := range m.begins {
+		m.begins[b] = true
+	}
+	return m
+}()
+
 func matchDeepSeek3(text string) int {
 	c, n := next(text, 0)
 	if c&(punct|sign) != 0 && text[0] < utf8.RuneSelf {
