@@ -19,9 +19,9 @@ const padScore = -10000
 // tokens that the model has, which may be more than the vocabulary names; 0 takes those.
 //
 // Ids are the same, with these exceptions that the format makes: it holds no Unicode normalisation of
-// byte-level models, its SentencePiece models put the space prefix after special tokens too, overlapping
-// special tokens are taken the longest first, and WordPiece has no longest word. What else GGUF files cannot
-// say is refused by name.
+// byte-level models, its SentencePiece models put the space prefix after special tokens too and make each
+// unknown character a token, overlapping special tokens are taken the longest first, flags of added tokens
+// are not there, and WordPiece has no longest word. What else GGUF files cannot say is refused by name.
 func MetadataFromJSON(tokenizerJSON, tokenizerConfig []byte, size int) ([]gguf.KV, error) {
 	d, err := parseDocument(tokenizerJSON, tokenizerConfig)
 	if err != nil {
