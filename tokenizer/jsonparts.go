@@ -149,7 +149,7 @@ func (d *document) normalizer(p *jsonPart) (normalizer, error) {
 	case "Precompiled":
 		b, err := base64.StdEncoding.DecodeString(p.CharsText)
 		if err != nil {
-			return nil, fmt.Errorf("Precompiled: %w", err)
+			return nil, fmt.Errorf("%s: %w", p.Type, err)
 		}
 		p.Charsmap = b
 		m, err := pretoken.NewCharsmap(b)
@@ -170,12 +170,12 @@ func (p *jsonPart) replace() (normalizer, error) {
 		return always(func(text string) string { return strings.ReplaceAll(text, *s, p.Content) }), nil
 	}
 	if p.Pattern.Regex == nil {
-		return nil, fmt.Errorf("Replace has no pattern")
+		return nil, fmt.Errorf("%s has no pattern", p.Type)
 	}
 	if *p.Pattern.Regex == manySpaces {
 		return always(func(text string) string { return pretoken.ReplaceSpaces(text, p.Content) }), nil
 	}
-	return nil, fmt.Errorf("Replace of expression %.80q is not supported", *p.Pattern.Regex)
+	return nil, fmt.Errorf("%s of expression %.80q is not supported", p.Type, *p.Pattern.Regex)
 }
 
 // byteLevelStages reads the pre-tokenizers of a byte-level model.
@@ -193,7 +193,7 @@ func (d *document) byteLevelStages() error {
 		}
 		if isTrue(p.AddPrefixSpace, true) {
 			if i > 0 {
-				return fmt.Errorf("ByteLevel with add_prefix_space after %s is not supported", parts[i-1].Type)
+				return fmt.Errorf("%s with add_prefix_space after %s is not supported", p.Type, parts[i-1].Type)
 			}
 			d.pipe.spaced = func(text string, _ bool) string { return pretoken.SpaceBefore(text) }
 		}
@@ -243,7 +243,7 @@ func (p *jsonPart) stage() (st pretoken.Stage, name string, err error) {
 		if name = "[\\p{P}$+<=>^~|`]"; p.Behavior == "Contiguous" {
 			name += "+"
 		} else if p.Behavior != "" && p.Behavior != "Isolated" {
-			return st, "", fmt.Errorf("Punctuation with behavior %.40q is not supported", p.Behavior)
+			return st, "", fmt.Errorf("%s with behavior %.40q is not supported", p.Type, p.Behavior)
 		}
 	case "BertPreTokenizer":
 		return pretoken.Stage{Cut: pretoken.CutBert}, "", nil
@@ -274,11 +274,11 @@ func (p *jsonPart) splitStage() (st pretoken.Stage, name string, err error) {
 	case p.Pattern.String != nil && *p.Pattern.String != "":
 		expr = regexp.QuoteMeta(*p.Pattern.String)
 	default:
-		return st, "", fmt.Errorf("Split has no pattern")
+		return st, "", fmt.Errorf("%s has no pattern", p.Type)
 	}
 	re, err := pretoken.Compile(expr, p.Behavior, p.Invert)
 	if err != nil {
-		return st, "", fmt.Errorf("Split: %w", err)
+		return st, "", fmt.Errorf("%s: %w", p.Type, err)
 	}
 	return pretoken.Stage{Re: re}, "", nil
 }
@@ -300,16 +300,16 @@ func (d *document) spaceStages() error {
 			return fmt.Errorf("%.40q with model %s is not supported", q.Type, d.file.Model.Type)
 		}
 		if q.Replacement != space {
-			return fmt.Errorf("Metaspace with replacement %.40q is not supported", q.Replacement)
+			return fmt.Errorf("%s with replacement %.40q is not supported", q.Type, q.Replacement)
 		}
 		scheme := q.scheme()
 		if fields && scheme != "always" {
-			return fmt.Errorf("Metaspace with prepend_scheme %.40q after WhitespaceSplit is not supported", scheme)
+			return fmt.Errorf("%s with prepend_scheme %.40q after WhitespaceSplit is not supported", q.Type, scheme)
 		}
 		strips := map[string]strip{"always": stripEach, "first": stripFirst, "never": stripNever}
 		var ok bool
 		if p.strip, ok = strips[scheme]; !ok {
-			return fmt.Errorf("Metaspace with prepend_scheme %.40q is not supported", scheme)
+			return fmt.Errorf("%s with prepend_scheme %.40q is not supported", q.Type, scheme)
 		}
 		if isTrue(q.Split, true) {
 			p.stages = []pretoken.Stage{{Cut: pretoken.CutBeforeSpaces}}
