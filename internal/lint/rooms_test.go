@@ -28,6 +28,7 @@ var rooms = []string{
 	"constrain",
 	"forest",
 	"tokenizer",
+	"tokenizer/pretoken",
 	"gguf",
 	"safetensors",
 	"internal/kernel",
