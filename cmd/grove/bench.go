@@ -20,6 +20,9 @@ import (
 type benchCommand struct {
 	Speed   benchSpeed   `cmd:"" help:"Measure a model's steps and plain decoding against what the machine can do."`
 	Kernels benchKernels `cmd:"" help:"Measure single kernels against what the machine can do."`
+	Load    benchLoad    `cmd:"" help:"Measure how long a model takes to load, and how much memory."`
+	Sharing benchSharing `cmd:"" help:"Measure what grove and other work on the machine cost each other."`
+	Spin    benchSpin    `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
 	Make    benchMake    `cmd:"" help:"Make a model of random weights, to measure with."`
 }
 
@@ -83,9 +86,10 @@ func (c *benchSpeed) Run() (err error) {
 	return r.WriteTable(stdout, m.Title())
 }
 
-func (c *benchSpeed) openBench(o bench.Options) (*bench.Model, error) {
-	if c.Model != "" {
-		return bench.Open(c.Model, o)
+// openBench opens the model for measuring.
+func (f modelFlag) openBench(o bench.Options) (*bench.Model, error) {
+	if f.Model != "" {
+		return bench.Open(f.Model, o)
 	}
 	announce()
 	return bench.OpenBytes(gopher.Name, gopher.Model(), o)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"sync"
 
 	"github.com/alecthomas/kong"
 
@@ -39,9 +40,10 @@ func (f modelFlag) file() (*gguf.File, error) {
 	return file, asFileError(err)
 }
 
-func announce() {
+// announce says, once, that the model is the one inside the program.
+var announce = sync.OnceFunc(func() {
 	fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m FILE names another)\n", gopher.Name)
-}
+})
 
 func asFileError(err error) error {
 	if err == nil {
