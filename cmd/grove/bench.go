@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -76,7 +75,7 @@ func (c *benchSpeed) Run() (err error) {
 	defer stop()
 	r, err := m.Speed(ctx, bench.SpeedOptions{
 		Rows: c.Rows, Tokens: int(c.Tokens), Depth: int(c.Depth), Repeat: int(c.Repeat),
-	}, showProgress)
+	}, progress("turn"))
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -95,17 +94,6 @@ func (f modelFlag) openBench(o bench.Options) (*bench.Model, error) {
 	return bench.OpenBytes(gopher.Name, gopher.Model(), o)
 }
 
-// showProgress writes how far a measurement is, on a terminal only.
-func showProgress(done, all int) {
-	if !isTerminal(os.Stderr) {
-		return
-	}
-	fmt.Fprintf(os.Stderr, "\rturn %d of %d", done, all)
-	if done == all {
-		fmt.Fprintln(os.Stderr)
-	}
-}
-
 // cause returns the signal that ended ctx, if one did, and err otherwise.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -122,7 +110,7 @@ type benchKernels struct {
 
 // Run implements the command.
 func (c *benchKernels) Run() error {
-	r := bench.Kernels(int(c.Threads), showProgress)
+	r := bench.Kernels(int(c.Threads), progress("type"))
 	if c.JSON {
 		return r.WriteJSON(stdout)
 	}

@@ -38,7 +38,7 @@ func (c *benchLoad) Run() (err error) {
 	open := func() (*grove.Model, error) {
 		return c.open(grove.Options{Threads: int(c.Threads), Parallel: 1, NoRepack: c.NoRepack})
 	}
-	r, err := bench.Load(open, f, int(c.Repeat), showProgress)
+	r, err := bench.Load(open, f, int(c.Repeat), progress("load"))
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *benchSharing) Run() (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	ctx, stop := untilSignal()
 	defer stop()
-	r, err := m.Sharing(ctx, bench.SharingOptions{Tokens: int(c.Tokens), Repeat: int(c.Repeat), Busy: startSpin}, showProgress)
+	r, err := m.Sharing(ctx, bench.SharingOptions{Tokens: int(c.Tokens), Repeat: int(c.Repeat), Busy: startSpin}, progress("turn"))
 	if err != nil {
 		return cause(ctx, err)
 	}
