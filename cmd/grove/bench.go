@@ -73,9 +73,11 @@ func (c *benchSpeed) Run() (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	ctx, stop := untilSignal()
 	defer stop()
+	s := steps{what: "turn"}
 	r, err := m.Speed(ctx, bench.SpeedOptions{
 		Rows: c.Rows, Tokens: int(c.Tokens), Depth: int(c.Depth), Repeat: int(c.Repeat),
-	}, progress("turn"))
+	}, s.show)
+	s.end()
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -94,6 +96,28 @@ func (f modelFlag) openBench(o bench.Options) (*bench.Model, error) {
 	return bench.OpenBytes(gopher.Name, gopher.Model(), o)
 }
 
+// steps shows how far a job of a few long steps is.
+type steps struct {
+	what string
+	bar  *progress
+}
+
+// show is told of the steps done and of all.
+func (s *steps) show(done, all int) {
+	if s.bar == nil {
+		bar := newProgress(s.what, int64(all), false)
+		s.bar = &bar
+	}
+	s.bar.set(int64(done))
+}
+
+// end takes the line away.
+func (s *steps) end() {
+	if s.bar != nil {
+		s.bar.end()
+	}
+}
+
 // cause returns the signal that ended ctx, if one did, and err otherwise.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -110,7 +134,9 @@ type benchKernels struct {
 
 // Run implements the command.
 func (c *benchKernels) Run() error {
-	r := bench.Kernels(int(c.Threads), progress("type"))
+	s := steps{what: "type"}
+	r := bench.Kernels(int(c.Threads), s.show)
+	s.end()
 	if c.JSON {
 		return r.WriteJSON(stdout)
 	}

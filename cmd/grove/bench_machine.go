@@ -38,7 +38,9 @@ func (c *benchLoad) Run() (err error) {
 	open := func() (*grove.Model, error) {
 		return c.open(grove.Options{Threads: int(c.Threads), Parallel: 1, NoRepack: c.NoRepack})
 	}
-	r, err := bench.Load(open, f, int(c.Repeat), progress("load"))
+	s := steps{what: "load"}
+	r, err := bench.Load(open, f, int(c.Repeat), s.show)
+	s.end()
 	if err != nil {
 		return err
 	}
@@ -75,7 +77,9 @@ func (c *benchSharing) Run() (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	ctx, stop := untilSignal()
 	defer stop()
-	r, err := m.Sharing(ctx, bench.SharingOptions{Tokens: int(c.Tokens), Repeat: int(c.Repeat), Busy: startSpin}, progress("turn"))
+	s := steps{what: "turn"}
+	r, err := m.Sharing(ctx, bench.SharingOptions{Tokens: int(c.Tokens), Repeat: int(c.Repeat), Busy: startSpin}, s.show)
+	s.end()
 	if err != nil {
 		return cause(ctx, err)
 	}

@@ -46,7 +46,9 @@ func (c *perplexityCommand) Run() (err error) {
 	}
 	ctx, stop := untilSignal()
 	defer stop()
-	r, err := m.Perplexity(ctx, text, o, progress("chunk"))
+	s := steps{what: "chunk"}
+	r, err := m.Perplexity(ctx, text, o, s.show)
+	s.end()
 	if err != nil {
 		return cause(ctx, err)
 	}

@@ -1,33 +1,39 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"strings"
 	"time"
+
+	"github.com/schollz/progressbar/v3"
 )
 
-// progress returns a function that shows how much of some work is done, and from its second call on how
-// long the rest will take at that pace; on a terminal only.
-func progress(unit string) func(done, all int) {
-	const width = 24
-	var first time.Time
-	var from int
-	return func(done, all int) {
-		if !isTerminal(os.Stderr) {
-			return
-		}
-		left := ""
-		if first.IsZero() {
-			first, from = time.Now(), done
-		} else if done > from {
-			pace := time.Since(first) / time.Duration(done-from)
-			left = fmt.Sprintf(", %v left", (pace * time.Duration(all-done)).Round(time.Second))
-		}
-		bar := strings.Repeat("=", done*width/all)
-		fmt.Fprintf(os.Stderr, "\r[%-*s] %s %d of %d%s\x1b[K", width, bar, unit, done, all, left)
-		if done == all {
-			fmt.Fprint(os.Stderr, "\r\x1b[K")
-		}
+// progress shows how far a long job is and how much time it has left, on standard error where that is a
+// terminal, and nothing elsewhere.
+type progress struct{ bar *progressbar.ProgressBar }
+
+// newProgress shows a job of that many units, which are bytes or else things to be counted.
+func newProgress(what string, total int64, bytes bool) progress {
+	if !isTerminal(os.Stderr) {
+		return progress{}
+	}
+	return progress{progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowBytes(bytes), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionFullWidth(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+	)}
+}
+
+// set says how many units are done. Errors of the terminal do not matter to the job.
+func (p progress) set(done int64) {
+	if p.bar != nil {
+		_ = p.bar.Set64(done)
+	}
+}
+
+// end takes the line away, so that what follows begins on a clean one.
+func (p progress) end() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		_ = p.bar.Exit()
 	}
 }
