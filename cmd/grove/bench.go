@@ -90,7 +90,11 @@ func (c *benchSpeed) Run() (err error) {
 // openBench opens the model for measuring.
 func (f modelFlag) openBench(o bench.Options) (*bench.Model, error) {
 	if f.Model != "" {
-		return bench.Open(f.Model, o)
+		path, err := findModel(f.Model)
+		if err != nil {
+			return nil, err
+		}
+		return bench.Open(path, o)
 	}
 	announce()
 	return bench.OpenBytes(gopher.Name, gopher.Model(), o)

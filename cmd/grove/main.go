@@ -26,6 +26,7 @@ type commands struct {
 	Perplexity perplexityCommand `cmd:"" help:"Measure how well a model predicts a text, and how far it is from another."`
 	Bench      benchCommand      `cmd:"" help:"Measure models and kernels on this machine."`
 	Tune       tuneCommand       `cmd:"" help:"Measure what steps of a model cost on this machine, and keep it."`
+	Models     modelsCommand     `cmd:"" help:"List the models that are on this machine."`
 	Version    versionCommand    `cmd:"" help:"Show what this program is built from."`
 }
 

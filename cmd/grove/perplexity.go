@@ -17,7 +17,7 @@ type perplexityCommand struct {
 	File          string    `short:"f" placeholder:"FILE" help:"Text to predict; without it, standard input."`
 	Context       count     `short:"c" placeholder:"N" help:"Tokens of a chunk, the second half of which is scored; 0: 512, or the model's own where that is less."`
 	Chunks        count     `placeholder:"N" help:"Chunks at most; 0: all of the text."`
-	KL            string    `name:"kl" placeholder:"FILE" help:"Model to compare with, token by token; it must have the same vocabulary."`
+	KL            string    `name:"kl" placeholder:"MODEL" help:"Model to compare with, token by token; it must have the same vocabulary."`
 	CacheType     cacheType `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
 	BaseCacheType cacheType `placeholder:"TYPE" help:"The same for the model compared with, which is MODEL itself without --kl. Default: as --cache-type."`
 	Threads       count     `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
