@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync/atomic"
 
 	"grove"
 	"grove/bench"
@@ -111,10 +112,12 @@ type benchSpin struct{}
 
 // Run implements the command.
 func (benchSpin) Run() error {
+	var end atomic.Bool
 	go func() {
-		for {
-		}
+		_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it
+		end.Store(true)
 	}()
-	_, err := io.Copy(io.Discard, os.Stdin)
-	return err
+	for !end.Load() {
+	}
+	return nil
 }
