@@ -21,5 +21,5 @@ func (m *Model) Logits(ctx context.Context, ids []token.ID, write func(row []flo
 			return fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
 		}
 	}
-	return m.engine.Logits(ctx, ids, write)
+	return m.engine.Logits(ctx, ids, 0, write)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -21,6 +20,9 @@ import (
 type benchCommand struct {
 	Speed   benchSpeed   `cmd:"" help:"Measure a model's steps and plain decoding against what the machine can do."`
 	Kernels benchKernels `cmd:"" help:"Measure single kernels against what the machine can do."`
+	Load    benchLoad    `cmd:"" help:"Measure how long a model takes to load, and how much memory."`
+	Sharing benchSharing `cmd:"" help:"Measure what grove and other work on the machine cost each other."`
+	Spin    benchSpin    `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
 	Make    benchMake    `cmd:"" help:"Make a model of random weights, to measure with."`
 }
 
@@ -72,9 +74,11 @@ func (c *benchSpeed) Run() (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	ctx, stop := untilSignal()
 	defer stop()
+	s := steps{what: "turn"}
 	r, err := m.Speed(ctx, bench.SpeedOptions{
 		Rows: c.Rows, Tokens: int(c.Tokens), Depth: int(c.Depth), Repeat: int(c.Repeat),
-	}, showProgress)
+	}, s.show)
+	s.end()
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -84,22 +88,38 @@ func (c *benchSpeed) Run() (err error) {
 	return r.WriteTable(stdout, m.Title())
 }
 
-func (c *benchSpeed) openBench(o bench.Options) (*bench.Model, error) {
-	if c.Model != "" {
-		return bench.Open(c.Model, o)
+// openBench opens the model for measuring.
+func (f modelFlag) openBench(o bench.Options) (*bench.Model, error) {
+	if f.Model != "" {
+		path, err := findModel(f.Model)
+		if err != nil {
+			return nil, err
+		}
+		return bench.Open(path, o)
 	}
 	announce()
 	return bench.OpenBytes(gopher.Name, gopher.Model(), o)
 }
 
-// showProgress writes how far a measurement is, on a terminal only.
-func showProgress(done, all int) {
-	if !isTerminal(os.Stderr) {
-		return
+// steps shows how far a job of a few long steps is.
+type steps struct {
+	what string
+	bar  *progress
+}
+
+// show is told of the steps done and of all.
+func (s *steps) show(done, all int) {
+	if s.bar == nil {
+		bar := newProgress(s.what, int64(all), false)
+		s.bar = &bar
 	}
-	fmt.Fprintf(os.Stderr, "\rturn %d of %d", done, all)
-	if done == all {
-		fmt.Fprintln(os.Stderr)
+	s.bar.set(int64(done))
+}
+
+// end takes the line away.
+func (s *steps) end() {
+	if s.bar != nil {
+		s.bar.end()
 	}
 }
 
@@ -119,7 +139,9 @@ type benchKernels struct {
 
 // Run implements the command.
 func (c *benchKernels) Run() error {
-	r := bench.Kernels(int(c.Threads), showProgress)
+	s := steps{what: "type"}
+	r := bench.Kernels(int(c.Threads), s.show)
+	s.end()
 	if c.JSON {
 		return r.WriteJSON(stdout)
 	}

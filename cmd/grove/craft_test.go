@@ -51,14 +51,20 @@ var crafts = map[string]struct {
 	"encoder-causal": {"bert", func(f *crafted) { f.set("bert.attention.causal", gguf.Of(true)) }},
 	"encoder-nan":    {"bert", func(f *crafted) { f.edit("blk.2.layer_output_norm.bias", func(x []float32) { x[7] = nan }) }},
 
-	"heads-0":        {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(0))) }},
-	"kv-heads-0":     {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(0))) }},
-	"kv-heads-8":     {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(8))) }},
-	"heads-8":        {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(8))) }},
-	"blocks-huge":    {"llama-gqa", func(f *crafted) { f.set("llama.block_count", gguf.Of(uint32(math.MaxUint32))) }},
-	"width-missing":  {"llama-gqa", func(f *crafted) { f.drop("llama.embedding_length") }},
-	"width-text":     {"llama-gqa", func(f *crafted) { f.set("llama.embedding_length", gguf.Of("wide")) }},
-	"few-tokens":     {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.tokens", gguf.ArrayOf([]string{"a", "b"})) }},
+	"heads-0":       {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(0))) }},
+	"kv-heads-0":    {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(0))) }},
+	"kv-heads-8":    {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(8))) }},
+	"heads-8":       {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(8))) }},
+	"blocks-huge":   {"llama-gqa", func(f *crafted) { f.set("llama.block_count", gguf.Of(uint32(math.MaxUint32))) }},
+	"width-missing": {"llama-gqa", func(f *crafted) { f.drop("llama.embedding_length") }},
+	"width-text":    {"llama-gqa", func(f *crafted) { f.set("llama.embedding_length", gguf.Of("wide")) }},
+	"few-tokens":    {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.tokens", gguf.ArrayOf([]string{"a", "b"})) }},
+	"other-token": {"llama-gqa", func(f *crafted) {
+		i := slices.IndexFunc(f.metadata, func(kv gguf.KV) bool { return kv.Key == "tokenizer.ggml.tokens" })
+		tokens := slices.Clone(f.metadata[i].Value.Any().([]string))
+		tokens[300] = "other"
+		f.set("tokenizer.ggml.tokens", gguf.ArrayOf(tokens))
+	}},
 	"eos-huge":       {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.eos_token_id", gguf.Of(uint32(math.MaxUint32))) }},
 	"rope-nan":       {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(nan)) }},
 	"rope-inf":       {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(float32(math.Inf(1)))) }},

@@ -4,23 +4,35 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"sync"
 
 	"github.com/alecthomas/kong"
 
 	"grove"
 	"grove/gguf"
 	"grove/gopher"
+	"grove/store"
 )
 
 // modelFlag chooses the model of a command.
 type modelFlag struct {
-	Model string `short:"m" placeholder:"FILE" var:"GROVE_MODEL" help:"GGUF file of the model; without it, the one inside this program."`
+	Model string `short:"m" placeholder:"MODEL" var:"GROVE_MODEL" help:"A GGUF file, a folder with one, or a name that 'grove models' lists; without it, the model inside this program."`
+}
+
+// findModel returns the path of the model that a path or name stands for.
+func findModel(name string) (string, error) {
+	path, err := store.System().Find(name)
+	return path, asFileError(err)
 }
 
 // open opens the model for generation.
 func (f modelFlag) open(o grove.Options) (*grove.Model, error) {
 	if f.Model != "" {
-		m, err := grove.Open(f.Model, o)
+		path, err := findModel(f.Model)
+		if err != nil {
+			return nil, err
+		}
+		m, err := grove.Open(path, o)
 		return m, asFileError(err)
 	}
 	announce()
@@ -31,7 +43,11 @@ func (f modelFlag) open(o grove.Options) (*grove.Model, error) {
 // file opens the model's file alone.
 func (f modelFlag) file() (*gguf.File, error) {
 	if f.Model != "" {
-		file, err := gguf.Open(f.Model)
+		path, err := findModel(f.Model)
+		if err != nil {
+			return nil, err
+		}
+		file, err := gguf.Open(path)
 		return file, asFileError(err)
 	}
 	announce()
@@ -39,9 +55,10 @@ func (f modelFlag) file() (*gguf.File, error) {
 	return file, asFileError(err)
 }
 
-func announce() {
-	fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m FILE names another)\n", gopher.Name)
-}
+// announce says, once, that the model is the one inside the program.
+var announce = sync.OnceFunc(func() {
+	fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m MODEL names another)\n", gopher.Name)
+})
 
 func asFileError(err error) error {
 	if err == nil {

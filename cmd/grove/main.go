@@ -19,14 +19,16 @@ Examples:
 
 // commands is the command line.
 type commands struct {
-	Run      runCommand      `cmd:"" help:"Continue a text."`
-	Inspect  inspectCommand  `cmd:"" help:"Show what a model file holds: metadata and tensors."`
-	Tokenize tokenizeCommand `cmd:"" help:"Turn text on standard input into token ids, or back."`
-	Logits   logitsCommand   `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
-	Embed    embedCommand    `cmd:"" help:"Turn a text into a vector that stands for what it means."`
-	Bench    benchCommand    `cmd:"" help:"Measure models and kernels on this machine."`
-	Tune     tuneCommand     `cmd:"" help:"Measure what steps of a model cost on this machine, and keep it."`
-	Version  versionCommand  `cmd:"" help:"Show what this program is built from."`
+	Run        runCommand        `cmd:"" help:"Continue a text."`
+	Inspect    inspectCommand    `cmd:"" help:"Show what a model file holds: metadata and tensors."`
+	Tokenize   tokenizeCommand   `cmd:"" help:"Turn text on standard input into token ids, or back."`
+	Logits     logitsCommand     `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
+	Embed      embedCommand      `cmd:"" help:"Turn a text into a vector that stands for what it means."`
+	Perplexity perplexityCommand `cmd:"" help:"Measure how well a model predicts a text, and how far it is from another."`
+	Bench      benchCommand      `cmd:"" help:"Measure models and kernels on this machine."`
+	Tune       tuneCommand       `cmd:"" help:"Measure what steps of a model cost on this machine, and keep it."`
+	Models     modelsCommand     `cmd:"" help:"List the models that are on this machine."`
+	Version    versionCommand    `cmd:"" help:"Show what this program is built from."`
 }
 
 func main() { os.Exit(run(os.Args[1:])) }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/machine"
 )
 
 // stats is a generation in figures. Rates are tokens a second, 0 where there was nothing to measure.
@@ -28,7 +29,7 @@ func measure(s grove.Stats) stats {
 		PromptTokens: s.PromptTokens, PromptRate: rate(s.PromptTokens-s.ReusedTokens, s.Prompt),
 		FirstToken: float64(s.FirstToken) / float64(time.Millisecond),
 		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // its clock starts with the first token
-		Memory: peakMemory(), Seed: s.Seed, Finish: finish,
+		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
 	}
 }
 

@@ -82,3 +82,17 @@ func BenchmarkQuantize(b *testing.B) {
 		x.Quantize()
 	}
 }
+
+// BenchmarkPack packs a matrix, as loading does, on one thread.
+func BenchmarkPack(b *testing.B) {
+	for _, f := range formats {
+		b.Run(fmt.Sprintf("type=%v", f.Type), func(b *testing.B) {
+			row, _ := f.Type.RowBytes(benchK)
+			src, dst := make([]byte, row*benchOut), make([]byte, f.PackedSize(benchOut, benchK))
+			b.SetBytes(int64(len(src)))
+			for b.Loop() {
+				f.Pack(dst, src, benchOut, benchK, 0, f.Groups(benchOut))
+			}
+		})
+	}
+}

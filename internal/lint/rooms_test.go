@@ -9,6 +9,7 @@ var rooms = []string{
 	"cmd/grove",
 	"server",
 	"bench",
+	"store",
 	".",
 	"methodtest",
 	"engine",

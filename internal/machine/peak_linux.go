@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"bytes"
@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// peakMemory returns the most bytes of memory that the process has had, 0 where that is not known. The
+// PeakMemory returns the most bytes of memory that the process has had, 0 where that is not known. The
 // kernel's rusage would count what the parent had before it started this process.
-func peakMemory() int64 {
+func PeakMemory() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0

@@ -1,14 +1,14 @@
 //go:build unix && !linux
 
-package main
+package machine
 
 import (
 	"runtime"
 	"syscall"
 )
 
-// peakMemory returns the most bytes of memory that the process has had, 0 where that is not known.
-func peakMemory() int64 {
+// PeakMemory returns the most bytes of memory that the process has had, 0 where that is not known.
+func PeakMemory() int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0
