@@ -10,11 +10,12 @@ import (
 	"grove"
 	"grove/gguf"
 	"grove/gopher"
+	"grove/hf"
 )
 
 // modelFlag chooses the model of a command.
 type modelFlag struct {
-	Model string `short:"m" placeholder:"FILE" var:"GROVE_MODEL" help:"GGUF file of the model; without it, the one inside this program."`
+	Model string `short:"m" placeholder:"FILE" var:"GROVE_MODEL" help:"GGUF file of the model, or a folder of Hugging Face; without it, the one inside this program."`
 }
 
 // open opens the model for generation.
@@ -31,7 +32,7 @@ func (f modelFlag) open(o grove.Options) (*grove.Model, error) {
 // file opens the model's file alone.
 func (f modelFlag) file() (*gguf.File, error) {
 	if f.Model != "" {
-		file, err := gguf.Open(f.Model)
+		file, err := hf.OpenModel(f.Model)
 		return file, asFileError(err)
 	}
 	announce()

@@ -1,16 +1,19 @@
 package main
 
-import "grove/gguf"
+import (
+	"grove/gguf"
+	"grove/hf"
+)
 
 // inspectCommand shows a file.
 type inspectCommand struct {
 	Full bool   `help:"Show long strings and arrays whole."`
-	File string `arg:"" help:"GGUF file; of a split one, any part."`
+	File string `arg:"" help:"GGUF file, of a split one any part, or a folder of Hugging Face."`
 }
 
 // Run implements the command.
 func (c *inspectCommand) Run() error {
-	f, err := gguf.Open(c.File)
+	f, err := hf.OpenModel(c.File)
 	if err != nil {
 		return fileError{err}
 	}

@@ -22,6 +22,8 @@ type commands struct {
 	Run      runCommand      `cmd:"" help:"Continue a text."`
 	Inspect  inspectCommand  `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize tokenizeCommand `cmd:"" help:"Turn text on standard input into token ids, or back."`
+	Convert  convertCommand  `cmd:"" help:"Write a folder of Hugging Face as one GGUF file."`
+	Quantize quantizeCommand `cmd:"" help:"Write a model with its weights in smaller types."`
 	Logits   logitsCommand   `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
 	Bench    benchCommand    `cmd:"" help:"Measure models and kernels on this machine."`
 	Tune     tuneCommand     `cmd:"" help:"Measure what steps of a model cost on this machine, and keep it."`

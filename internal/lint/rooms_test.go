@@ -26,6 +26,8 @@ var rooms = []string{
 	"sample",
 	"constrain",
 	"forest",
+	"internal/hftest",
+	"hf quantize",
 	"tokenizer",
 	"gguf",
 	"safetensors",

@@ -1,0 +1,3 @@
+package hf
+
+func (b *builder) vocabulary() {}
