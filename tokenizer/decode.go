@@ -21,10 +21,11 @@ func (t *Tokenizer) piece(id token.ID, special bool) (string, error) {
 // Encode put before text there is taken off again.
 func (t *Tokenizer) pieceAfter(prev, id token.ID, special bool) (string, error) {
 	p, err := t.piece(id, special)
-	if err != nil || !t.spacePrefix || t.types[id].special() {
+	if err != nil || t.strip == stripNever || t.types[id].special() {
 		return p, err
 	}
-	if begin := prev == token.None || t.types[prev].special(); begin && p != "" && p[0] == ' ' {
+	begin := prev == token.None || t.strip == stripEach && t.types[prev].special()
+	if begin && p != "" && p[0] == ' ' {
 		p = p[1:]
 	}
 	return p, nil

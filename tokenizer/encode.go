@@ -1,9 +1,8 @@
 package tokenizer
 
 import (
-	"strings"
-
 	"grove/token"
+	"grove/tokenizer/pretoken"
 )
 
 // Encode appends the ids of text to dst. Special tokens that are written in the text are parsed, the
@@ -15,50 +14,82 @@ import (
 func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, error) {
 	s := t.scratch.Get().(*scratch)
 	defer t.release(s)
-	if o.Special && t.addBOS {
-		dst = append(dst, t.bos)
+	if o.Special {
+		dst = append(dst, t.begin...)
 	}
-	begin := true // of the text, or after a special token
+	first := true
 	for _, f := range t.specials.partition(text, o.Plain) {
 		if f.id != token.None {
-			dst, begin = append(dst, f.id), true
-			continue
+			dst = append(dst, f.id)
+		} else {
+			var err error
+			if dst, err = t.appendText(dst, f.text, first, o.Plain, s); err != nil {
+				return dst, err
+			}
 		}
-		var err error
-		if dst, err = t.appendText(dst, f.text, begin, s); err != nil {
-			return dst, err
-		}
-		begin = false
+		first = false
 	}
-	if o.Special && t.addEOS {
-		dst = append(dst, t.eos)
+	if o.Special {
+		dst = append(dst, t.end...)
 	}
 	return dst, nil
 }
 
-// appendText appends the ids of text without special tokens.
-func (t *Tokenizer) appendText(dst []token.ID, text string, begin bool, s *scratch) ([]token.ID, error) {
-	if t.sp {
-		text = strings.ReplaceAll(text, space, " ")
-		if begin && t.spacePrefix {
-			text = " " + text
-		}
+// appendText appends the ids of text without the special tokens that are matched in text as it is written.
+func (t *Tokenizer) appendText(dst []token.ID, text string, first, plain bool, s *scratch) ([]token.ID, error) {
+	for _, normalize := range t.normalize {
+		text = normalize(text, first)
 	}
-	var err error
+	if t.inner.all == nil && t.spaced == nil {
+		return t.appendWords(dst, text, t.stages, s)
+	}
+	for _, f := range t.inner.partition(text, plain) {
+		if f.id != token.None {
+			dst, first = append(dst, f.id), false
+			continue
+		}
+		if t.spaced != nil {
+			f.text = t.spaced(f.text, first)
+		}
+		var err error
+		if dst, err = t.appendWords(dst, f.text, t.stages, s); err != nil {
+			return dst, err
+		}
+		first = false
+	}
+	return dst, nil
+}
+
+// appendWords appends the ids of text that the stages cut into words.
+func (t *Tokenizer) appendWords(dst []token.ID, text string, stages []pretoken.Stage, s *scratch) (_ []token.ID, err error) {
+	if len(stages) == 0 {
+		return t.appendWord(dst, text, s)
+	}
+	if re := stages[0].Re; re != nil {
+		err = re.Split(text, func(piece string) (err error) {
+			dst, err = t.appendWords(dst, piece, stages[1:], s)
+			return err
+		})
+		return dst, err
+	}
 	for text != "" && err == nil {
-		n := t.cut(text)
-		dst, err = t.appendWord(dst, text[:n], s)
+		n := stages[0].Cut(text)
+		if n < 0 {
+			text = text[-n:]
+			continue
+		}
+		dst, err = t.appendWords(dst, text[:n], stages[1:], s)
 		text = text[n:]
 	}
 	return dst, err
 }
 
-// maxKept bounds the merging memory that is kept between encodings, in symbols.
+// maxKept bounds the memory that is kept between encodings, in symbols.
 const maxKept = 1 << 14
 
 func (t *Tokenizer) release(s *scratch) {
-	if cap(s.symbols) > maxKept || cap(s.queue) > maxKept {
-		s.symbols, s.queue = nil, nil
+	if cap(s.symbols) > maxKept || cap(s.queue) > maxKept || cap(s.steps) > maxKept {
+		s.symbols, s.queue, s.steps = nil, nil, nil
 	}
 	t.scratch.Put(s)
 }

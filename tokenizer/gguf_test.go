@@ -29,7 +29,7 @@ func open(t testing.TB, path string) *Tokenizer {
 
 // TestGolden: ids equal llama.cpp's on its own test texts, and decode to them.
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"gpt-2", "llama-spm", "phi-3"} {
+	for _, name := range []string{"gpt-2", "llama-spm", "phi-3", "falcon", "starcoder", "deepseek-coder"} {
 		t.Run(name, func(t *testing.T) {
 			path := shared(t, "golden/tokenizers/ggml-vocab-"+name+".gguf")
 			k := open(t, path)
@@ -61,21 +61,6 @@ func TestGolden(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestGoldenOther: the third-party vocabularies with other pre-tokenizers are refused by name.
-func TestGoldenOther(t *testing.T) {
-	for _, name := range []string{"falcon", "starcoder", "deepseek-coder"} {
-		f, err := gguf.Open(shared(t, "golden/tokenizers/ggml-vocab-"+name+".gguf"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		_, err = FromGGUF(f)
-		if want := fmt.Sprintf("tokenizer: pre-tokenizer %q is not supported; known: gpt-2, ", name); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s...", err, want)
-		}
 	}
 }
 

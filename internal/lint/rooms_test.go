@@ -29,6 +29,7 @@ var rooms = []string{
 	"internal/hftest",
 	"hf quantize",
 	"tokenizer",
+	"tokenizer/pretoken",
 	"gguf",
 	"safetensors",
 	"internal/kernel",
