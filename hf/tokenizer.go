@@ -50,7 +50,7 @@ func (b *builder) optionalConfig(path string) *config {
 		if b.err == nil && !errors.Is(err, os.ErrNotExist) {
 			b.err = err
 		}
-		return &config{path: path + ": ", err: new(error)}
+		c = &config{path: path + ": "}
 	}
 	c.err = b.config.err
 	return c
@@ -76,7 +76,7 @@ func (b *builder) textEnds(keys []gguf.KV) {
 		switch {
 		case slices.Contains(taken, id):
 		case len(places) == 0:
-			generation.fail("eos_token_id names more than three tokens, which GGUF cannot")
+			generation.fail("eos_token_id, or that of %s, names more than three tokens, which GGUF cannot", configName)
 		default:
 			b.setCount(places[0], id)
 			taken, places = append(taken, id), places[1:]

@@ -2,7 +2,9 @@
 package atomicfile
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +48,9 @@ const infix = ".tmp-"
 func create(path string) (*os.File, error) {
 	for {
 		tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+infix+"*")
+		if at := new(fs.PathError); errors.As(err, &at) {
+			at.Path = path // whose temporary name means nothing to anybody
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -249,6 +249,16 @@ func (m source) tokenizer() (file, names map[string]any) {
 			names[key+"_token"] = tokens[id]
 		}
 	}
+	var post any
+	if bos, ok := names["bos_token"].(string); ok { // which the pre-tokenizer llama-bpe stands for in GGUF
+		first := map[string]any{"SpecialToken": map[string]any{"id": bos, "type_id": 0}}
+		text := map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}
+		id, _, _ := m.f.Uint("tokenizer.ggml.bos_token_id")
+		post = map[string]any{
+			"type": "TemplateProcessing", "single": []any{first, text}, "pair": []any{first, text},
+			"special_tokens": map[string]any{bos: map[string]any{"id": bos, "ids": []int{id}, "tokens": []string{bos}}},
+		}
+	}
 	const llama3 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	return map[string]any{
 		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": nil,
@@ -256,7 +266,7 @@ func (m source) tokenizer() (file, names map[string]any) {
 			map[string]any{"type": "Split", "pattern": map[string]any{"Regex": llama3}, "behavior": "Isolated", "invert": false},
 			map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
 		}},
-		"post_processor": nil,
+		"post_processor": post,
 		"decoder":        map[string]any{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
 		"model": map[string]any{
 			"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
