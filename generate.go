@@ -16,6 +16,7 @@ import (
 // Request asks for a text.
 type Request struct {
 	Prompt    string
+	Suffix    *string  // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
 	MaxTokens int      // tokens to generate; 0: until the text or the context ends
 	Sampling  Sampling // the zero value takes the likeliest token; its Seed is ignored
 	Seed      *uint64  // nil: one is drawn, and [Stats] reports it
@@ -43,7 +44,7 @@ const (
 
 // Stats is what a generation did so far.
 type Stats struct {
-	PromptTokens int           // begin-of-text included
+	PromptTokens int           // begin-of-text included, and the suffix
 	ReusedTokens int           // of these, found in the cache
 	Tokens       int           // generated
 	Prompt       time.Duration // computing the prompt
@@ -64,7 +65,8 @@ type Generation struct {
 }
 
 // Generate prepares an answer; [Generation.Tokens] computes it. It returns an error where the request
-// makes no sense or the prompt does not fit the context. When ctx ends, so does the generation, within
+// makes no sense, the prompt does not fit the context, or a suffix is given and the vocabulary has no tokens
+// for that ([tokenizer.ErrNoFIM]). When ctx ends, so does the generation, within
 // a layer's time.
 func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if r.MaxTokens < 0 {
@@ -73,7 +75,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := r.Sampling.Validate(); err != nil {
 		return nil, err
 	}
-	ids, err := m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
+	ids, err := m.encode(r)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +97,18 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	}
 	g.req.Sampling.Seed = g.stats.Seed
 	return g, nil
+}
+
+// encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
+func (m *Model) encode(r Request) ([]token.ID, error) {
+	if r.Suffix != nil {
+		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix)
+		if errors.Is(err, tokenizer.ErrNoFIM) {
+			err = &OptionError{fmt.Errorf("grove: a suffix is given: %w", err)}
+		}
+		return ids, err
+	}
+	return m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
 }
 
 // Stats returns what the generation did so far.

@@ -65,10 +65,12 @@ type Stream struct {
 	t       *Tokenizer
 	prev    token.ID
 	special bool
+	inside  bool   // what comes next goes on with a text: its first space is its own
 	held    []byte // the start of a character
 }
 
-// Stream returns a decoder of the tokens that follow prev, token.None at the start of a text.
+// Stream returns a decoder of the tokens that follow prev, token.None at the start of a text. What follows the
+// token of [Tokenizer.FIM] for the middle goes on with the prefix, and keeps its first space.
 // Control and unknown tokens are left out unless special is set.
 func (t *Tokenizer) Stream(prev token.ID, special bool) (*Stream, error) {
 	if prev != token.None {
@@ -76,7 +78,8 @@ func (t *Tokenizer) Stream(prev token.ID, special bool) (*Stream, error) {
 			return nil, err
 		}
 	}
-	return &Stream{t: t, prev: prev, special: special, held: make([]byte, 0, 64)}, nil
+	inside := prev != token.None && prev == t.fim.Middle
+	return &Stream{t: t, prev: prev, special: special, inside: inside, held: make([]byte, 0, 64)}, nil
 }
 
 // Next returns the text that is complete with this token. The start of a character that later tokens
@@ -84,10 +87,13 @@ func (t *Tokenizer) Stream(prev token.ID, special bool) (*Stream, error) {
 // the vocabulary is an error and changes nothing.
 func (s *Stream) Next(id token.ID) (string, error) {
 	p, err := s.t.pieceAfter(s.prev, id, s.special)
+	if s.inside {
+		p, err = s.t.piece(id, s.special)
+	}
 	if err != nil {
 		return "", err
 	}
-	s.prev = id
+	s.prev, s.inside = id, false
 	if len(s.held) == 0 && utf8.ValidString(p) {
 		return p, nil
 	}

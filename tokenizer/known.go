@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"errors"
 	"slices"
 
 	"grove/token"
@@ -64,6 +65,29 @@ func (t *Tokenizer) findFIM(v Vocab) {
 			}
 		}
 	}
+}
+
+// ErrNoFIM is the error for a vocabulary without tokens for filling in.
+var ErrNoFIM = errors.New("tokenizer: the vocabulary names no tokens for a prefix, a suffix and the middle that is to be filled in")
+
+// EncodeFIM appends the ids of a text whose middle is to be filled in, so that a model goes on with that:
+// prefix, suffix and the token of the middle, each part behind its token, all behind the begin token if the
+// file asks for one. Special tokens that are written in the parts are plain text. Errors: ErrNoFIM, and
+// those of [Tokenizer.Encode].
+func (t *Tokenizer) EncodeFIM(dst []token.ID, prefix, suffix string) ([]token.ID, error) {
+	pre, suf, mid, ok := t.FIM()
+	if !ok {
+		return dst, ErrNoFIM
+	}
+	dst = append(append(dst, t.begin...), pre)
+	dst, err := t.Encode(dst, prefix, Options{Plain: true})
+	if err != nil {
+		return dst, err
+	}
+	if dst, err = t.Encode(append(dst, suf), suffix, Options{Plain: true}); err != nil {
+		return dst, err
+	}
+	return append(dst, mid), nil
 }
 
 // FIM returns the tokens that go before the prefix, the suffix and the middle of a text whose middle is

@@ -38,6 +38,11 @@ var crafts = map[string]struct {
 		t.Type, t.Data = tensor.Q5_0, make([]byte, 96*2*22)
 	}},
 	"no-vocabulary": {"llama-gqa", func(f *crafted) { f.drop("tokenizer.ggml.model") }},
+	"fills": {"llama-gqa", func(f *crafted) {
+		for i, part := range []string{"pre", "suf", "mid"} {
+			f.metadata = append(f.metadata, gguf.KV{Key: "tokenizer.ggml.fim_" + part + "_token_id", Value: gguf.Of(uint32(300 + i))})
+		}
+	}},
 	"pre-tokenizer": {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.pre", gguf.Of("klingon")) }},
 
 	"heads-0":        {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(0))) }},

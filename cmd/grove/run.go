@@ -23,6 +23,7 @@ type runCommand struct {
 	TopP      topP        `placeholder:"P" default:"0.95" var:"GROVE_TOP_P" help:"Draw from the likeliest tokens that have probability P together; 1: all. Default: ${default}."`
 	MinP      minP        `placeholder:"P" default:"0.05" var:"GROVE_MIN_P" help:"Draw from tokens at least P times as likely as the likeliest; 0: all. Default: ${default}."`
 	Seed      *uint64     `placeholder:"S" var:"GROVE_SEED" help:"Seed that makes a text reproducible; without it, one is drawn and reported."`
+	Suffix    *string     `placeholder:"TEXT" var:"GROVE_SUFFIX" help:"Text that follows: the model fills in what is between the prompt and this. For models whose vocabulary has tokens for that."`
 	Stop      []string    `placeholder:"TEXT" sep:"none" var:"GROVE_STOP" help:"End before this text; may be given several times."`
 	Context   count       `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of the text, prompt included; 0: the model's own, 4096 at most."`
 	Threads   count       `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
@@ -58,7 +59,7 @@ func (c *runCommand) Run() (err error) {
 	ctx, stop := untilSignal()
 	defer stop()
 	g, err := m.Generate(ctx, grove.Request{
-		Prompt: prompt, MaxTokens: int(c.MaxTokens), Seed: c.Seed, Stop: c.Stop,
+		Prompt: prompt, Suffix: c.Suffix, MaxTokens: int(c.MaxTokens), Seed: c.Seed, Stop: c.Stop,
 		Sampling: grove.Sampling{
 			Temperature: float32(c.Temp), TopK: int(c.TopK), TopP: float32(c.TopP), MinP: float32(c.MinP),
 		},
@@ -66,7 +67,7 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	a := answer{Model: m.Info().Name, Prompt: prompt, Tokens: []answerToken{}}
+	a := answer{Model: m.Info().Name, Prompt: prompt, Suffix: c.Suffix, Tokens: []answerToken{}}
 	err = c.generate(g, &a)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -108,6 +109,11 @@ func (c *runCommand) generate(g *grove.Generation, a *answer) (err error) {
 			return errors.Join(err, endLine(live))
 		}
 	}
+	if a.Suffix != nil {
+		if _, err := io.WriteString(live, *a.Suffix); err != nil {
+			return err
+		}
+	}
 	return endLine(live)
 }
 
@@ -120,6 +126,7 @@ func endLine(w io.Writer) error {
 type answer struct {
 	Model  string        `json:"model"`
 	Prompt string        `json:"prompt"`
+	Suffix *string       `json:"suffix,omitempty"`
 	Text   string        `json:"text"`
 	Tokens []answerToken `json:"tokens"`
 	Stats  stats         `json:"stats"`

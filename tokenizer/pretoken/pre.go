@@ -73,19 +73,19 @@ func (p Pre) Stages() []Stage {
 
 // Find returns the way of a name; an unknown one is an error.
 func Find(name string) (Pre, error) {
-	var known []string
+	var known []string // the first names only: there are some eighty
 	for _, p := range pres {
 		for _, n := range p.Names {
 			if n == name {
 				return p, nil
 			}
 		}
-		known = append(known, p.Names...)
+		known = append(known, p.Names[0])
 	}
 	if name == "" {
-		return Pre{}, fmt.Errorf("tokenizer: the file names no pre-tokenizer; known: %s", strings.Join(known, ", "))
+		return Pre{}, fmt.Errorf("tokenizer: the file names no pre-tokenizer; known, each with others like it: %s", strings.Join(known, ", "))
 	}
-	return Pre{}, fmt.Errorf("tokenizer: pre-tokenizer %.40q is not supported; known: %s", name, strings.Join(known, ", "))
+	return Pre{}, fmt.Errorf("tokenizer: pre-tokenizer %.40q is not supported; known, each with others like it: %s", name, strings.Join(known, ", "))
 }
 
 // Matching returns the name of a way with the given cutters, and whether it takes words that are tokens

@@ -183,11 +183,11 @@ func FuzzCut(f *testing.F) {
 
 func TestFindPre(t *testing.T) {
 	for name, want := range map[string]string{
-		"":            "tokenizer: the file names no pre-tokenizer; known: gpt-2, phi-2, ",
-		"klingon":     `tokenizer: pre-tokenizer "klingon" is not supported; known: gpt-2, phi-2, `,
-		"LLAMA3":      `tokenizer: pre-tokenizer "LLAMA3" is not supported; known: gpt-2, phi-2, `,
-		"afmoe":       `tokenizer: pre-tokenizer "afmoe" is not supported; known: gpt-2, phi-2, `,
-		"llama-bpe  ": `tokenizer: pre-tokenizer "llama-bpe  " is not supported; known: gpt-2, phi-2, `,
+		"":            "tokenizer: the file names no pre-tokenizer; known, each with others like it: gpt-2, llama-bpe, dbrx, qwen2, ",
+		"klingon":     `tokenizer: pre-tokenizer "klingon" is not supported; known, each with others like it: gpt-2, llama-bpe, dbrx, qwen2, `,
+		"LLAMA3":      `tokenizer: pre-tokenizer "LLAMA3" is not supported; known, each with others like it: gpt-2, llama-bpe, dbrx, qwen2, `,
+		"afmoe":       `tokenizer: pre-tokenizer "afmoe" is not supported; known, each with others like it: gpt-2, llama-bpe, dbrx, qwen2, `,
+		"llama-bpe  ": `tokenizer: pre-tokenizer "llama-bpe  " is not supported; known, each with others like it: gpt-2, llama-bpe, dbrx, qwen2, `,
 	} {
 		if _, err := Find(name); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s...", name, err, want)
