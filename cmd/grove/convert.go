@@ -87,7 +87,7 @@ func rewrite(f *gguf.File, path string, mix mixName, again bool, threads count) 
 	}
 	info, err := os.Stat(path)
 	if err == nil {
-		fmt.Fprintf(os.Stderr, "grove: %s: %d tensors, %d MB from %d MB\n", path, len(job.Tensors()), info.Size()/1e6, f.Size()/1e6)
+		fmt.Fprintf(os.Stderr, "grove: %s: %d tensors, %.1f MB from %.1f MB\n", path, len(job.Tensors()), float64(info.Size())/1e6, float64(f.Size())/1e6)
 	}
 	return asOutputError(err)
 }
