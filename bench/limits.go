@@ -36,10 +36,10 @@ func peakOf(t tensor.Type) kernel.PeakKind {
 	switch t {
 	case tensor.F32, tensor.F16, tensor.BF16:
 		return kernel.PeakFloat
-	case tensor.Q4_0, tensor.Q4_K:
-		return kernel.PeakNibble
+	case tensor.Q8_0, tensor.IQ4_NL, tensor.IQ4_XS:
+		return kernel.PeakInt8
 	}
-	return kernel.PeakInt8
+	return kernel.PeakNibble
 }
 
 const readItem = 256 << 10

@@ -178,12 +178,12 @@ func TestRefusals(t *testing.T) {
 			`model: tensor "blk.2.ffn_norm.weight" has shape [64 1]; the hyper-parameters ask for [64]`},
 		{"a bias of another length", llama, setTensor("blk.0.attn_k.bias", tensor.F32, 32),
 			`model: tensor "blk.0.attn_k.bias" has shape [32]; the hyper-parameters ask for [64]`},
-		{"type without a kernel", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_up.weight", tensor.Q5_K, 256, 256),
-			`compute: tensor "blk.0.ffn_up.weight" has type Q5_K, which has no kernel`},
+		{"type without a kernel", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_up.weight", tensor.Q8_K, 256, 256),
+			`compute: tensor "blk.0.ffn_up.weight" has type Q8_K, which has no kernel`},
 		{"integers as weights", llama, setTensor("blk.0.ffn_up.weight", tensor.I32, 64, 64),
 			`compute: tensor "blk.0.ffn_up.weight" has type I32, which has no kernel`},
-		{"type of a norm", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_norm.weight", tensor.Q5_K, 256),
-			`compute: tensor "blk.0.ffn_norm.weight": quant: type Q5_K is not supported`},
+		{"type of a norm", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_norm.weight", tensor.Q8_K, 256),
+			`compute: tensor "blk.0.ffn_norm.weight": quant: type Q8_K is not supported`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"grove/forest"
 	"grove/internal/kernel"
 	"grove/kv"
+	"grove/quant"
 	"grove/tensor"
 	"grove/token"
 )
@@ -22,7 +24,15 @@ type subject struct {
 }
 
 // slow reports a model that is too wide for every check with portable kernels.
-func (s subject) slow() bool { return s.spec.Type == tensor.Q4_K || s.spec.Type == tensor.Q6_K }
+func (s subject) slow() bool {
+	elems, _, _ := s.spec.Type.Block()
+	return elems == 256
+}
+
+// usual are weight types of each kind of blocks and arithmetic. The long run takes the others too, with one cache.
+var usual = []tensor.Type{
+	tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q5_1, tensor.Q4_K, tensor.Q6_K, tensor.MXFP4,
+}
 
 func (s subject) String() string {
 	arch := s.spec.Arch
@@ -33,17 +43,22 @@ func (s subject) String() string {
 }
 
 // subjects pairs every weight type with the usual cache, and every architecture with every cache; the
-// long run pairs everything.
+// long run pairs the usual types with every cache.
 func subjects() []subject {
 	caches := []tensor.Type{tensor.F16, tensor.F32, tensor.Q8_0}
 	var out []subject
-	for _, t := range []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K, tensor.Q6_K} {
+	types := usual
+	if long {
+		types = quant.Types()
+	}
+	for _, t := range types {
 		s := Spec{Type: t}
 		if (subject{spec: s}).slow() {
 			s.Width, s.FFN, s.Heads = 256, 256, 8 // rows of whole blocks
 		}
 		for _, c := range caches {
-			if extra := c != tensor.F16 && t != tensor.F16; long || !extra {
+			extra := c != tensor.F16 && t != tensor.F16
+			if !extra || long && slices.Contains(usual, t) {
 				out = append(out, subject{s, c, extra})
 			}
 		}

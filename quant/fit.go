@@ -32,7 +32,11 @@ func fitAffine(x []float32, top, steps int, anySign bool) (scale, low float32) {
 	f := affineFit{x: x, top: float64(top), anySign: anySign}
 	lo, hi := x[0], x[0]
 	for _, v := range x {
-		lo, hi = min(lo, v), max(hi, v)
+		if v < lo {
+			lo = v
+		} else if v > hi {
+			hi = v
+		}
 	}
 	if !anySign {
 		lo = min(lo, 0)
@@ -69,21 +73,26 @@ func (f *affineFit) weigh(lo float64) {
 	}
 }
 
-// try takes the quants of a scale, given by its inverse.
+// try takes the quants of a scale, given by its inverse. Two chains of sums run side by side: one would wait for its
+// additions.
 func (f *affineFit) try(inv float64) {
-	var sq, sqq, sxq float64
-	w, wx := f.w[:len(f.x)], f.wx[:len(f.x)]
-	for i, v := range f.above[:len(f.x)] {
-		q := float64(v*inv) + rounder - rounder
-		if q > f.top {
-			q = f.top
+	var sq0, sqq0, sxq0, sq1, sqq1, sxq1 float64
+	y, top := f.above[:len(f.x)], f.top
+	w, wx := f.w[:len(y)], f.wx[:len(y)]
+	for i := 1; i < len(y); i += 2 {
+		q0, q1 := float64(y[i-1]*inv)+rounder-rounder, float64(y[i]*inv)+rounder-rounder
+		if q0 > top {
+			q0 = top
 		}
-		wq := float64(w[i] * q)
-		sq += wq
-		sqq += float64(wq * q)
-		sxq += float64(wx[i] * q)
+		if q1 > top {
+			q1 = top
+		}
+		wq0, wq1 := float64(w[i-1]*q0), float64(w[i]*q1)
+		sq0, sq1 = sq0+wq0, sq1+wq1
+		sqq0, sqq1 = sqq0+float64(wq0*q0), sqq1+float64(wq1*q1)
+		sxq0, sxq1 = sxq0+float64(wx[i-1]*q0), sxq1+float64(wx[i]*q1)
 	}
-	f.take(sq, sqq, sxq)
+	f.take(sq0+sq1, sqq0+sqq1, sxq0+sxq1)
 }
 
 // refine takes the quants of the best scale and low so far.
@@ -94,8 +103,7 @@ func (f *affineFit) refine() {
 	var sq, sqq, sxq float64
 	inv := 1 / f.scale
 	for i, v := range f.x {
-		q := float64((float64(v)+f.low)*inv) + rounder - rounder
-		q = min(max(q, 0), f.top)
+		q := clamp(float64((float64(v)+f.low)*inv), 0, f.top) + rounder - rounder
 		wq := float64(f.w[i] * q)
 		sq += wq
 		sqq += float64(wq * q)
@@ -122,6 +130,17 @@ func (f *affineFit) take(sq, sqq, sxq float64) {
 	}
 }
 
+// clamp returns x within lo and hi. The built-in functions would look for NaN and -0, which takes a while.
+func clamp[T float32 | float64](x, lo, hi T) T {
+	if x > hi {
+		return hi
+	}
+	if x < lo {
+		return lo
+	}
+	return x
+}
+
 // fitSymmetric returns a scale, of any sign, such that x is near scale*q for q in -n..n-1, elements
 // counting by their square. It tries scales around the one that maps the peak of x to -n.
 func fitSymmetric(x []float32, n, steps int) float32 {
@@ -136,12 +155,7 @@ func fitSymmetric(x []float32, n, steps int) float32 {
 		inv := (bottom + 2*float64(s)/float64(steps-1) - 1) / peak
 		var sqq, sxq float64
 		for i, v := range x {
-			q := float64(float64(v)*inv) + rounder - rounder
-			if q > top {
-				q = top
-			} else if q < bottom {
-				q = bottom
-			}
+			q := clamp(float64(float64(v)*inv), bottom, top) + rounder - rounder
 			sqq += float64(float64(w[i]*q) * q)
 			sxq += float64(wx[i] * q)
 		}

@@ -36,14 +36,14 @@ func packQ4_1(b []byte, src []float32) bool {
 
 // packAffine writes the scale d and the offset m of a block as two halves and returns what a reader sees.
 func packAffine(b []byte, src []float32, top int) (d, m float32, ok bool) {
-	scale, low := fitAffine(src, top, 15, true)
+	scale, low := fitAffine(src, top, 7, true)
 	ok = putHalf(b, scale)
 	ok = putHalf(b[2:], -low) && ok
 	return half(b), half(b[2:]), ok
 }
 
 func packQ5_0(b []byte, src []float32) bool {
-	ok := putHalf(b[Q5_0D:], fitSymmetric(src, 16, 9))
+	ok := putHalf(b[Q5_0D:], fitSymmetric(src, 16, 7))
 	inv := inverse(half(b[Q5_0D:]))
 	put5(b[Q5_0High:], func(i int) int { return clampRound(src[i]*inv, -16, 15) + 16 })
 	return ok
@@ -98,6 +98,5 @@ func inverse(d float32) float32 {
 // clampRound returns x rounded to the nearest integer, ties to even, within lo and hi, which are small.
 func clampRound(x float32, lo, hi int) int {
 	const rounder = 3 << 22
-	x = min(max(x, float32(lo)), float32(hi)) + rounder - rounder
-	return int(int32(x))
+	return int(int32(clamp(x, float32(lo), float32(hi)) + rounder - rounder))
 }

@@ -35,7 +35,7 @@ func putMaxima(b []byte, scale, low []float32, top float32) (d, dmin float32, ok
 func packQ3_K(b []byte, src []float32) bool {
 	var scale [16]float32
 	for s := range scale {
-		scale[s] = fitSymmetric(src[16*s:][:16], 4, 19)
+		scale[s] = fitSymmetric(src[16*s:][:16], 4, 13)
 	}
 	ok := putHalf(b[Q3_KD:], peakOf(scale[:])/-32) // the peak becomes -32, the longer side of the range
 	d := half(b[Q3_KD:])
@@ -71,7 +71,7 @@ func packQ5_K(b []byte, src []float32) bool {
 func packNibbles(b []byte, src []float32, top int, put func(j, i, q int)) bool {
 	var scale, low [8]float32
 	for j := range scale {
-		scale[j], low[j] = fitAffine(src[32*j:][:32], top, 9, false)
+		scale[j], low[j] = fitAffine(src[32*j:][:32], top, 7, false)
 	}
 	d, dmin, ok := putMaxima(b, scale[:], low[:], 63)
 	var sc, m [8]uint8
@@ -93,7 +93,7 @@ func packNibbles(b []byte, src []float32, top int, put func(j, i, q int)) bool {
 func packQ6_K(b []byte, src []float32) bool {
 	var scale [16]float32
 	for s := range scale {
-		scale[s] = fitSymmetric(src[16*s:][:16], 32, 7)
+		scale[s] = fitSymmetric(src[16*s:][:16], 32, 5)
 	}
 	ok := putHalf(b[Q6_KD:], peakOf(scale[:])/-128) // the peak becomes -128, the longer side of int8
 	d := half(b[Q6_KD:])

@@ -12,6 +12,7 @@ import (
 	"grove/bench"
 	"grove/gguf"
 	"grove/gopher"
+	"grove/quant"
 	"grove/synthetic"
 	"grove/tensor"
 )
@@ -128,7 +129,7 @@ func (c *benchKernels) Run() error {
 // benchMake writes a model of random weights.
 type benchMake struct {
 	Shape string     `required:"" placeholder:"NAME" help:"0.5b, 1b or tiny."`
-	Type  weightType `required:"" placeholder:"TYPE" help:"Type of every matrix: F32, F16, BF16, Q8_0, Q4_0, Q4_K or Q6_K."`
+	Type  weightType `required:"" placeholder:"TYPE" help:"Type of every matrix, such as F16, Q8_0 or Q4_K."`
 	Seed  uint64     `placeholder:"S" help:"Seed of the weights."`
 	Out   string     `arg:"" help:"GGUF file to write."`
 }
@@ -138,13 +139,14 @@ type weightType tensor.Type
 
 // UnmarshalText reads the name of a type.
 func (t *weightType) UnmarshalText(text []byte) error {
-	for _, known := range []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K, tensor.Q6_K} {
+	for _, known := range quant.Types() {
 		if strings.EqualFold(known.String(), string(text)) {
 			*t = weightType(known)
 			return nil
 		}
 	}
-	return fmt.Errorf("weight type %q is not known; F32, F16, BF16, Q8_0, Q4_0, Q4_K and Q6_K are", text)
+	names := strings.Fields(strings.Trim(fmt.Sprint(quant.Types()), "[]"))
+	return fmt.Errorf("weight type %q is not known; %s are", text, strings.Join(names, ", "))
 }
 
 // Run implements the command.

@@ -35,7 +35,7 @@ var crafts = map[string]struct {
 	"no-tensor":    {"llama-gqa", func(f *crafted) { f.tensors = f.tensors[:len(f.tensors)-1] }},
 	"no-kernel": {"llama-gqa", func(f *crafted) {
 		t := f.tensor("blk.0.ffn_up.weight")
-		t.Type, t.Data = tensor.Q5_0, make([]byte, 96*2*22)
+		t.Type, t.Data = tensor.Q8_1, make([]byte, 96*2*36)
 	}},
 	"no-vocabulary": {"llama-gqa", func(f *crafted) { f.drop("tokenizer.ggml.model") }},
 	"fills": {"llama-gqa", func(f *crafted) {

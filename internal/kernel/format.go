@@ -51,15 +51,13 @@ type Format struct {
 	Row func(dst []float32, w []byte, out, k, o int)
 }
 
-var formats = []*Format{
-	floatFormat(tensor.F32, 4),
-	floatFormat(tensor.F16, 2),
-	floatFormat(tensor.BF16, 2),
-	blockFormat(q8_0),
-	blockFormat(q4_0),
-	blockFormat(q4_K),
-	blockFormat(q6_K),
-}
+var formats = func() []*Format {
+	all := []*Format{floatFormat(tensor.F32, 4), floatFormat(tensor.F16, 2), floatFormat(tensor.BF16, 2)}
+	for _, l := range blockLayouts {
+		all = append(all, blockFormat(l))
+	}
+	return all
+}()
 
 // FormatOf returns the format of weights of type t, false where products over it do not exist.
 func FormatOf(t tensor.Type) (*Format, bool) {

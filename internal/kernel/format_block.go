@@ -54,7 +54,9 @@ func blockFormat(l blockLayout) *Format {
 		var block [maxBlock]byte
 		for b := range nb {
 			l.unpack(block[:l.size], w[(o/lanes*nb+b)*l.packed():][:l.packed()], o%lanes)
-			l.values(dst[b*l.elems:][:l.elems], block[:l.size])
+			if err := quant.Unpack(l.t, dst[b*l.elems:][:l.elems], block[:l.size]); err != nil {
+				panic(err) // a layout of a type that package quant lacks
+			}
 		}
 	}
 	return f
@@ -93,24 +95,6 @@ func (l *blockLayout) unpack(block, packed []byte, j int) {
 		var own [maxBlock]byte
 		copy(own[:], block)
 		l.restore(block, own[:l.size])
-	}
-}
-
-// reorder brings a block of the file into the kernels' order.
-func (l *blockLayout) reorder(dst, src []byte) {
-	if l.t == tensor.Q4_K {
-		swapQ4_K(dst, src)
-	} else {
-		reorderQ6_K(dst, src)
-	}
-}
-
-// restore is the inverse of reorder.
-func (l *blockLayout) restore(dst, src []byte) {
-	if l.t == tensor.Q4_K {
-		swapQ4_K(dst, src)
-	} else {
-		restoreQ6_K(dst, src)
 	}
 }
 

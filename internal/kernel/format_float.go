@@ -90,7 +90,7 @@ func element(t tensor.Type, b []byte) float32 {
 // half returns the half float at the start of b.
 func half(b []byte) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(b)) }
 
-// interleave writes width bytes of each of up to 16 rows to dst, unit (2 or 4) bytes of every row
+// interleave writes width bytes of each of up to 16 rows to dst, unit (1, 2 or 4) bytes of every row
 // in turn. The rows lie stride bytes apart in src; those that src lacks are zero.
 func interleave(dst, src []byte, stride, width, unit int) {
 	rows := 0
@@ -103,14 +103,19 @@ func interleave(dst, src []byte, stride, width, unit int) {
 	for j := range rows {
 		row := src[j*stride:][:width]
 		to := dst[j*unit:]
-		if unit == 2 {
+		switch unit {
+		case 1:
+			for i, v := range row {
+				to[i*lanes] = v
+			}
+		case 2:
 			for i := 0; i < width; i += 2 {
 				binary.LittleEndian.PutUint16(to[i*lanes:], binary.LittleEndian.Uint16(row[i:]))
 			}
-			continue
-		}
-		for i := 0; i < width; i += 4 {
-			binary.LittleEndian.PutUint32(to[i*lanes:], binary.LittleEndian.Uint32(row[i:]))
+		default:
+			for i := 0; i < width; i += 4 {
+				binary.LittleEndian.PutUint32(to[i*lanes:], binary.LittleEndian.Uint32(row[i:]))
+			}
 		}
 	}
 }

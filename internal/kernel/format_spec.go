@@ -8,140 +8,192 @@ import (
 // The specification of the products over quantised types: the chain of one output over one block as the
 // file holds it. The packed layouts and the assembly change nothing of its bits (N1, N7).
 
+// A term is 32 consecutive weights of one output. With the exact integers
+//
+//	p = scale[0]*sum(q*x) + scale[1]*sum(q*x)    over the two halves of 16,
+//	o = offset[0]*sum(x) + offset[1]*sum(x)      likewise,
+//
+// x being the quantised activations, it continues a chain by one step, or two where the type has offsets:
+//
+//	acc = FMA32(float32(p), float32(d*dx), acc)
+//	acc = FMA32(float32(o), float32(dOffset*dx), acc)
+//
+// Neither integer leaves what a float32 holds exactly. A chain is never -0, so the sign of a zero p or o does
+// not count.
+type term struct {
+	q          [QBlock]int8
+	scale      [2]int32
+	d          float32
+	offset     [2]int32
+	dOffset    float32
+	hasOffsets bool
+}
+
 // dot continues the chains of one output over one block of its weights, as the file holds it: acc[r*stride]
 // for every row r, whose activations of the block start at block xb of the row's nb blocks of 32.
 func (l *blockLayout) dot(acc []float32, stride int, block []byte, xb, nb int, x *Rows) {
-	switch l.t {
-	case tensor.Q8_0:
-		dotQ8_0(acc, stride, block, xb, nb, x)
-	case tensor.Q4_0:
-		dotQ4_0(acc, stride, block, xb, nb, x)
-	case tensor.Q4_K:
-		dotQ4_K(acc, stride, block, xb, nb, x)
-	case tensor.Q6_K:
-		dotQ6_K(acc, stride, block, xb, nb, x)
-	}
-}
-
-// dotQ8_0 takes a block of 32 in one step: with the exact integer sum isum of weight times quantised
-// activation,
-//
-//	acc = FMA32(float32(isum), float32(dw*dx), acc)
-func dotQ8_0(acc []float32, stride int, block []byte, xb, nb int, x *Rows) {
-	d := half(block[quant.Q8_0D:])
-	var q [QBlock]int8
-	for i := range q {
-		q[i] = int8(block[quant.Q8_0Q+i])
-	}
-	for r := range x.N {
-		at := r*nb + xb
-		acc[r*stride] = FMA32(float32(dotInt8(&q, x.Q[at*QBlock:])), d*x.D[at], acc[r*stride])
-	}
-}
-
-// dotQ4_0 has the order of Q8_0, the exact integer sum being over nibble - 8.
-func dotQ4_0(acc []float32, stride int, block []byte, xb, nb int, x *Rows) {
-	d := half(block[quant.Q4_0D:])
-	var q [QBlock]int8
-	nibbles(q[:16], block[quant.Q4_0Q:], 0)
-	nibbles(q[16:], block[quant.Q4_0Q:], 4)
-	for r := range x.N {
-		at := r*nb + xb
-		isum := dotInt8(&q, x.Q[at*QBlock:]) - 8*x.Sum[at]
-		acc[r*stride] = FMA32(float32(isum), d*x.D[at], acc[r*stride])
-	}
-}
-
-// dotQ4_K takes each sub-block of 32, ascending, in two steps: with the exact integers
-// p = sc * sum(nibble*q) and m * sum(q),
-//
-//	acc = FMA32(float32(p), float32(d*dx), acc)
-//	acc = FMA32(-float32(m*sum), float32(dmin*dx), acc)
-func dotQ4_K(acc []float32, stride int, block []byte, xb, nb int, x *Rows) {
-	d, dmin := half(block[quant.Q4_KD:]), half(block[quant.Q4_KMin:])
-	var q [QBlock]int8
-	for s := range quant.Q4_KElems / QBlock {
-		sc, m := quant.Q4KScale(block[quant.Q4_KScales:quant.Q4_KQ], s)
-		nibbles(q[:], block[quant.Q4_KQ+s/2*QBlock:], s%2*4)
+	var t term
+	for s := range l.elems / QBlock {
+		l.term(&t, block, s)
 		for r := range x.N {
 			at := r*nb + xb + s
-			p := int32(sc) * dotInt8(&q, x.Q[at*QBlock:])
-			a := FMA32(float32(p), d*x.D[at], acc[r*stride])
-			acc[r*stride] = FMA32(-float32(int32(m)*x.Sum[at]), dmin*x.D[at], a)
-		}
-	}
-}
-
-// dotQ6_K takes each 32 elements, ascending, in one step over two groups of 16 with a scale each:
-// with the exact integer isum = sc[0]*sum(q6*q) + sc[1]*sum(q6*q), q6 being the bits less 32,
-//
-//	acc = FMA32(float32(isum), float32(d*dx), acc)
-func dotQ6_K(acc []float32, stride int, block []byte, xb, nb int, x *Rows) {
-	d := half(block[quant.Q6_KD:])
-	var q [QBlock]int8
-	for s := range quant.Q6_KElems / QBlock {
-		h, k := s/4, s%4
-		low := block[quant.Q6_KLow+64*h+k%2*QBlock:]
-		high := block[quant.Q6_KHigh+QBlock*h:]
-		for i := range q {
-			q[i] = int8(low[i]>>(k/2*4)&15|high[i]>>(2*k)&3<<4) - 32
-		}
-		sc := block[quant.Q6_KScales+2*s:]
-		for r := range x.N {
-			at := r*nb + xb + s
-			isum := int32(0)
-			for i, v := range x.Q[at*QBlock:][:QBlock] {
-				isum += int32(int8(sc[i/16])) * int32(q[i]) * int32(v)
+			p, o := t.integers((*[QBlock]int8)(x.Q[at*QBlock:]), x.Sum[at])
+			acc[r*stride] = FMA32(float32(p), t.d*x.D[at], acc[r*stride])
+			if t.hasOffsets {
+				acc[r*stride] = FMA32(float32(o), t.dOffset*x.D[at], acc[r*stride])
 			}
-			acc[r*stride] = FMA32(float32(isum), d*x.D[at], acc[r*stride])
 		}
 	}
 }
 
-// nibbles writes the nibbles of src at the shift, 0 or 4.
-func nibbles(dst []int8, src []byte, shift int) {
-	for i := range dst {
-		dst[i] = int8(src[i] >> shift & 15)
+// integers returns p and o for a block of activations and its sum.
+func (t *term) integers(x *[QBlock]int8, sum int32) (p, o int32) {
+	if t.scale[0] == t.scale[1] {
+		for i, v := range x {
+			p += int32(t.q[i]) * int32(v)
+		}
+		p *= t.scale[0]
+	} else {
+		var first, second int32
+		for i := range 16 {
+			first += int32(t.q[i]) * int32(x[i])
+			second += int32(t.q[16+i]) * int32(x[16+i])
+		}
+		p = t.scale[0]*first + t.scale[1]*second
 	}
+	if t.offset[0] == t.offset[1] {
+		return p, t.offset[0] * sum
+	}
+	first := int32(0)
+	for _, v := range x[:16] {
+		first += int32(v)
+	}
+	return p, t.offset[0]*first + t.offset[1]*(sum-first)
 }
 
-// values writes the elements of a block of the file, as package quant does.
-func (l *blockLayout) values(dst []float32, block []byte) {
+// term reads the weights 32*s and on of a block of the file.
+func (l *blockLayout) term(t *term, b []byte, s int) {
+	t.scale = [2]int32{1, 1}
 	switch l.t {
 	case tensor.Q8_0:
-		d := half(block[quant.Q8_0D:])
-		for i, q := range block[quant.Q8_0Q:] {
-			dst[i] = d * float32(int8(q))
+		t.d = half(b[quant.Q8_0D:])
+		for i := range t.q {
+			t.q[i] = int8(b[quant.Q8_0Q+i])
 		}
 	case tensor.Q4_0:
-		d := half(block[quant.Q4_0D:])
-		for i, q := range block[quant.Q4_0Q:] {
-			dst[i] = d * float32(int(q&15)-8)
-			dst[i+16] = d * float32(int(q>>4)-8)
-		}
-	case tensor.Q4_K:
-		d, dmin := half(block[quant.Q4_KD:]), half(block[quant.Q4_KMin:])
-		for i := range dst {
-			s := i / QBlock
-			sc, m := quant.Q4KScale(block[quant.Q4_KScales:quant.Q4_KQ], s)
-			q := block[quant.Q4_KQ+s/2*QBlock+i%QBlock] >> (s % 2 * 4) & 15
-			dst[i] = float32(float32(d*float32(sc))*float32(q)) - float32(dmin*float32(m))
-		}
-	case tensor.Q6_K:
-		d := half(block[quant.Q6_KD:])
-		for i := range dst {
-			low, ls, high, hs := q6At(i)
-			q := int(block[low]>>ls&15|block[high]>>hs&3<<4) - 32
-			dst[i] = float32(d*float32(int8(block[quant.Q6_KScales+i/16]))) * float32(q)
-		}
+		t.d = half(b[quant.Q4_0D:])
+		t.nibbles(b[quant.Q4_0Q:])
+		t.less(8)
+	case tensor.Q4_1:
+		t.halves(b[quant.Q4_1D:], 1)
+		t.nibbles(b[quant.Q4_1Q:])
+	case tensor.Q5_0:
+		t.d = half(b[quant.Q5_0D:])
+		t.nibbles(b[quant.Q5_0Q:])
+		t.fifth(word(b[quant.Q5_0High:]))
+		t.less(16)
+	case tensor.Q5_1:
+		t.halves(b[quant.Q5_1D:], 1)
+		t.nibbles(b[quant.Q5_1Q:])
+		t.fifth(word(b[quant.Q5_1High:]))
+	case tensor.IQ4_NL:
+		t.d = half(b[quant.IQ4_NLD:])
+		t.codes(b[quant.IQ4_NLQ:], &quant.IQ4Values)
+	case tensor.MXFP4:
+		t.d = quant.E8M0Half(b[quant.MXFP4E])
+		t.codes(b[quant.MXFP4Q:], &quant.FP4Values)
+	case tensor.IQ4_XS:
+		t.d = half(b[quant.IQ4_XSD:])
+		t.codes(b[quant.IQ4_XSQ+16*s:], &quant.IQ4Values)
+		sc := int32(quant.IQ4XSScale(b[quant.IQ4_XSScales:], s))
+		t.scale = [2]int32{sc, sc}
+	default:
+		l.superTerm(t, b, s)
 	}
 }
 
-// dotInt8 returns the exact sum of products of a block.
-func dotInt8(w *[QBlock]int8, x []int8) int32 {
-	sum := int32(0)
-	for i, v := range x[:QBlock] {
-		sum += int32(w[i]) * int32(v)
+// superTerm is term for the types whose super-blocks of 256 have bits here and there.
+func (l *blockLayout) superTerm(t *term, b []byte, s int) {
+	at, shift := q2At(QBlock * s)
+	switch l.t {
+	case tensor.Q2_K:
+		sc := b[quant.Q2_KScales+2*s:]
+		t.halves(b[quant.Q2_KD:], 0)
+		t.scale = [2]int32{int32(sc[0] & 15), int32(sc[1] & 15)}
+		t.offset = [2]int32{-int32(sc[0] >> 4), -int32(sc[1] >> 4)}
+		t.bits(b[quant.Q2_KQ+at:], shift, 3)
+	case tensor.Q3_K:
+		sc := b[quant.Q3_KScales:]
+		t.d = half(b[quant.Q3_KD:])
+		t.scale = [2]int32{int32(quant.Q3KScale(sc, 2*s)), int32(quant.Q3KScale(sc, 2*s+1))}
+		t.bits(b[quant.Q3_KQ+at:], shift, 3)
+		t.or(b[quant.Q3_KHigh:], s, 1, 2)
+		t.less(4)
+	case tensor.Q4_K, tensor.Q5_K:
+		sc, m := quant.Q4KScale(b[quant.Q4_KScales:quant.Q4_KQ], s)
+		t.halves(b[quant.Q4_KD:], -int32(m))
+		t.scale = [2]int32{int32(sc), int32(sc)}
+		if l.t == tensor.Q4_K {
+			t.bits(b[quant.Q4_KQ+s/2*QBlock:], s%2*4, 15)
+			return
+		}
+		t.bits(b[quant.Q5_KQ+s/2*QBlock:], s%2*4, 15)
+		t.or(b[quant.Q5_KHigh:], s, 1, 4)
+	case tensor.Q6_K:
+		sc := b[quant.Q6_KScales+2*s:]
+		low, ls, high, hs := q6At(QBlock * s)
+		t.d = half(b[quant.Q6_KD:])
+		t.scale = [2]int32{int32(int8(sc[0])), int32(int8(sc[1]))}
+		t.bits(b[low:], ls, 15)
+		t.or(b[high:], hs, 3, 4)
+		t.less(32)
 	}
-	return sum
+}
+
+// halves reads a scale and that of the offsets, both of which are offset.
+func (t *term) halves(b []byte, offset int32) {
+	t.d, t.dOffset, t.hasOffsets = half(b), half(b[2:]), true
+	t.offset = [2]int32{offset, offset}
+}
+
+// nibbles reads weights i and i+16 from the low and the high nibble of byte i.
+func (t *term) nibbles(b []byte) {
+	for i, v := range b[:16] {
+		t.q[i], t.q[i+16] = int8(v&15), int8(v>>4)
+	}
+}
+
+// codes reads the numbers of weights of a codebook as nibbles does.
+func (t *term) codes(b []byte, values *[16]int8) {
+	t.nibbles(b)
+	for i, v := range t.q {
+		t.q[i] = values[v]
+	}
+}
+
+// fifth adds bit i of bits to weight i as its fifth.
+func (t *term) fifth(bits uint32) {
+	for i := range t.q {
+		t.q[i] |= int8(bits>>i&1) << 4
+	}
+}
+
+// bits reads weight i from the bits of byte i at a shift.
+func (t *term) bits(b []byte, shift int, mask byte) {
+	t.q = [QBlock]int8{}
+	t.or(b, shift, mask, 0)
+}
+
+// or adds such bits, at another place, to every weight.
+func (t *term) or(b []byte, shift int, mask byte, to int) {
+	for i, v := range b[:QBlock] {
+		t.q[i] |= int8(v >> shift & mask << to)
+	}
+}
+
+// less subtracts n from every weight.
+func (t *term) less(n int8) {
+	for i := range t.q {
+		t.q[i] -= n
+	}
 }

@@ -50,10 +50,10 @@ const (
 // tileRows returns the rows of the largest tile of a type.
 func tileRows(t tensor.Type) int {
 	switch t {
-	case tensor.Q4_0, tensor.Q4_K, tensor.Q6_K:
-		return maxTileRows
-	default:
+	case tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.IQ4_NL, tensor.IQ4_XS:
 		return 6
+	default:
+		return maxTileRows
 	}
 }
 
@@ -97,7 +97,7 @@ func tileAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n in
 }
 
 func tileBlocksAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
-	const super = quant.Q4_KElems / QBlock // equal to that of Q6_K
+	const super = quant.Q4_KElems / QBlock // of every type with super-blocks
 	nb := x.K / QBlock
 	q, d, sum := &x.Q[r*x.K], &x.D[r*nb], &x.Sum[r*nb]
 	switch t {
@@ -105,9 +105,27 @@ func tileBlocksAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r
 		tileQ8_0AVX2(dst, stride, w, nb, q, d, n)
 	case tensor.Q4_0:
 		tileQ4_0AVX2(dst, stride, w, nb, q, d, sum, n)
+	case tensor.Q4_1:
+		tileQ4_1AVX2(dst, stride, w, nb, q, d, sum, n)
+	case tensor.Q5_0:
+		tileQ5_0AVX2(dst, stride, w, nb, q, d, sum, n)
+	case tensor.Q5_1:
+		tileQ5_1AVX2(dst, stride, w, nb, q, d, sum, n)
+	case tensor.Q2_K:
+		tileQ2_KAVX2(dst, stride, w, nb/super, q, d, n)
+	case tensor.Q3_K:
+		tileQ3_KAVX2(dst, stride, w, nb/super, q, d, n)
 	case tensor.Q4_K:
 		tileQ4_KAVX2(dst, stride, w, nb/super, q, d, sum, n)
+	case tensor.Q5_K:
+		tileQ5_KAVX2(dst, stride, w, nb/super, q, d, sum, n)
 	case tensor.Q6_K:
 		tileQ6_KAVX2(dst, stride, w, nb/super, q, d, n)
+	case tensor.IQ4_NL:
+		tileIQ4_NLAVX2(dst, stride, w, nb, q, d, n)
+	case tensor.IQ4_XS:
+		tileIQ4_XSAVX2(dst, stride, w, nb/super, q, d, n)
+	case tensor.MXFP4:
+		tileMXFP4AVX2(dst, stride, w, nb, q, d, sum, n)
 	}
 }

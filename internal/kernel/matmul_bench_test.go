@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"grove/tensor"
+	"grove/quant"
 )
 
 // The shape of a feed-forward matrix of a model of half a billion parameters.
@@ -39,7 +39,7 @@ func BenchmarkStreamRead(b *testing.B) {
 // BenchmarkMatMul multiplies one row by matrices of more than 64 MB together, so that weights come
 // from memory, and 8 and 512 rows by one matrix.
 func BenchmarkMatMul(b *testing.B) {
-	for _, t := range []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K, tensor.Q6_K} {
+	for _, t := range quant.Types() {
 		f, _ := FormatOf(t)
 		w := pack(f, weights(newRand(1), t, benchOut, benchK, false), benchOut, benchK)
 		for _, n := range []int{1, 8, 512} {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"grove/quant"
@@ -13,7 +14,7 @@ import (
 
 // layouts returns the layouts of the quantised types, with their sizes.
 func layouts() []blockLayout {
-	ls := []blockLayout{q8_0, q4_0, q4_K, q6_K}
+	ls := slices.Clone(blockLayouts)
 	for i := range ls {
 		ls[i].elems, ls[i].size, _ = ls[i].t.Block()
 	}
@@ -75,7 +76,15 @@ func TestMatMulEqualsFileOrder(t *testing.T) {
 // instruction could saturate or overflow, and scales that are large, tiny, negative and not finite.
 func TestMatMulExtremes(t *testing.T) {
 	halves := map[tensor.Type][]int{
-		tensor.Q8_0: {quant.Q8_0D}, tensor.Q4_0: {quant.Q4_0D}, tensor.Q4_K: {quant.Q4_KD, quant.Q4_KMin}, tensor.Q6_K: {quant.Q6_KD},
+		tensor.Q8_0: {quant.Q8_0D}, tensor.Q4_0: {quant.Q4_0D}, tensor.Q4_1: {quant.Q4_1D, quant.Q4_1M},
+		tensor.Q5_0: {quant.Q5_0D}, tensor.Q5_1: {quant.Q5_1D, quant.Q5_1M}, tensor.Q2_K: {quant.Q2_KD, quant.Q2_KMin},
+		tensor.Q3_K: {quant.Q3_KD}, tensor.Q4_K: {quant.Q4_KD, quant.Q4_KMin}, tensor.Q5_K: {quant.Q5_KD, quant.Q5_KMin},
+		tensor.Q6_K: {quant.Q6_KD}, tensor.IQ4_NL: {quant.IQ4_NLD}, tensor.IQ4_XS: {quant.IQ4_XSD},
+	}
+	// Of types with signed scales, where these begin and end: they differ from the quants.
+	signed := map[tensor.Type][2]int{
+		tensor.Q6_K: {quant.Q6_KScales, quant.Q6_KBytes}, tensor.Q3_K: {quant.Q3_KScales, quant.Q3_KD},
+		tensor.IQ4_XS: {quant.IQ4_XSScales, quant.IQ4_XSQ},
 	}
 	scales := []uint16{0x3c00, 0xc000, 0x7bff, 0xfbff, 0x0001, 0x8001, 0x8000, 0x7c00, 0xfc00, 0x7e00}
 	eachImpl(t, func(t *testing.T) {
@@ -88,9 +97,9 @@ func TestMatMulExtremes(t *testing.T) {
 					src := make([]byte, out*2*l.size)
 					for b := range out * 2 {
 						block := src[b*l.size:][:l.size]
-						for j := range block { // scales of Q6_K differ from its quants
+						for j := range block {
 							block[j] = byte(fill)
-							if l.t == tensor.Q6_K && j >= quant.Q6_KScales {
+							if part := signed[l.t]; j >= part[0] && j < part[1] {
 								block[j] = byte(fill >> 8)
 							}
 						}

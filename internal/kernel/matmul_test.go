@@ -156,8 +156,12 @@ func sweep(f *Format, do func(out, k, n int)) {
 	}
 }
 
+// TestMatMulEqualsPortable is for float types; TestMatMulEqualsFileOrder asks more of the others.
 func TestMatMulEqualsPortable(t *testing.T) {
 	for _, f := range formats {
+		if f.Quantized {
+			continue
+		}
 		t.Run(f.Type.String(), func(t *testing.T) {
 			eachImpl(t, func(t *testing.T) {
 				rnd := newRand(7)
@@ -399,12 +403,11 @@ func TestMatMulAllocatesNothing(t *testing.T) {
 }
 
 func FuzzMatMul(f *testing.F) {
-	f.Add(uint8(0), uint8(17), uint8(3), uint8(2), []byte{0, 0, 192, 127, 1})
-	f.Add(uint8(3), uint8(16), uint8(2), uint8(7), []byte{255, 127, 128, 3})
-	f.Add(uint8(1), uint8(1), uint8(200), uint8(6), []byte{1, 0, 0, 128})
-	f.Add(uint8(4), uint8(31), uint8(4), uint8(8), []byte{255, 60, 255})
-	f.Add(uint8(5), uint8(15), uint8(2), uint8(3), []byte{0, 60, 0, 188, 255, 63, 240})
-	f.Add(uint8(6), uint8(16), uint8(1), uint8(9), []byte{0, 255, 128, 127})
+	for kind := range formats {
+		f.Add(uint8(kind), uint8(17), uint8(3), uint8(2), []byte{0, 0, 192, 127, 1})
+		f.Add(uint8(kind), uint8(16), uint8(2), uint8(7), []byte{255, 127, 128, 3})
+		f.Add(uint8(kind), uint8(31), uint8(4), uint8(8), []byte{0, 60, 0, 188, 255, 63, 240})
+	}
 	f.Fuzz(func(t *testing.T, kind, outs, ks, ns uint8, data []byte) {
 		format := formats[int(kind)%len(formats)]
 		out, n := int(outs)%40+1, int(ns)%19

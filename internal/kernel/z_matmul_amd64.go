@@ -28,11 +28,47 @@ func tileBF16AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
 //go:noescape
 func tileQ8_0AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
 
+// tileIQ4_NLAVX2 writes the products of n rows (1 to 6) of nb > 0 blocks by a packed group of IQ4_NL
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileIQ4_NLAVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
+
+// tileIQ4_XSAVX2 writes the products of n rows (1 to 6) of nb > 0 blocks by a packed group of IQ4_XS
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileIQ4_XSAVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
+
 // tileQ4_0AVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q4_0
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ4_0AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ4_1AVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q4_1
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ4_1AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ5_0AVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q5_0
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ5_0AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ5_1AVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q5_1
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ5_1AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileMXFP4AVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of MXFP4
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileMXFP4AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
 
 // tileQ4_KAVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q4_K
 // weights to 16 elements of each of n rows of dst, stride elements apart.
@@ -40,11 +76,29 @@ func tileQ4_0AVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32
 //go:noescape
 func tileQ4_KAVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
 
+// tileQ5_KAVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q5_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ5_KAVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
 // tileQ6_KAVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q6_K
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ6_KAVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
+
+// tileQ3_KAVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q3_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ3_KAVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
+
+// tileQ2_KAVX2 writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of Q2_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ2_KAVX2(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
 
 // quantizeAVX2 quantises nb > 0 blocks of 32 values as [Rows.Quantize] says.
 //
