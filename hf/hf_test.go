@@ -15,12 +15,13 @@ import (
 	"grove/tensor"
 )
 
-// goldens is where models of every family are.
-const goldens = "../../shared/golden/models"
-
+// golden opens a model of a family: one of those of modeltest, or of ../shared, which has more.
 func golden(t *testing.T, name string) *gguf.File {
 	t.Helper()
-	path := filepath.Join(goldens, name+".gguf")
+	path := filepath.Join("../modeltest/testdata", name+".gguf")
+	if _, err := os.Stat(path); err != nil {
+		path = filepath.Join("../../shared/golden/models", name+".gguf")
+	}
 	if _, err := os.Stat(path); err != nil {
 		if _, err := os.Stat("../../shared"); err == nil && os.Getenv("CI") != "" {
 			t.Fatalf("../shared is here and %s is not", path)

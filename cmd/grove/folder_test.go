@@ -18,7 +18,10 @@ import (
 var folders = map[string]func(f *hftest.Folder, dir string) error{
 	"":        func(f *hftest.Folder, dir string) error { return f.Write(dir) },
 	"sharded": func(f *hftest.Folder, dir string) error { f.Shards = 3; return f.Write(dir) },
-	"family":  func(f *hftest.Folder, dir string) error { f.Config["architectures"] = []string{"Mamba2ForCausalLM"}; return f.Write(dir) },
+	"family": func(f *hftest.Folder, dir string) error {
+		f.Config["architectures"] = []string{"Mamba2ForCausalLM"}
+		return f.Write(dir)
+	},
 	"heads-0": func(f *hftest.Folder, dir string) error { f.Config["num_attention_heads"] = 0; return f.Write(dir) },
 	"extra": func(f *hftest.Folder, dir string) error {
 		f.Tensors["model.layers.0.mlp.adapter.weight"] = tensor.View{Type: tensor.F32, Shape: []int{1}, Data: make([]byte, 4)}
