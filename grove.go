@@ -10,6 +10,7 @@ import (
 
 	"grove/engine"
 	"grove/gguf"
+	"grove/hf"
 	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
@@ -61,10 +62,11 @@ func (e *OptionError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// Open opens a GGUF file. Errors: an [*OptionError]; a *gguf.FormatError for a broken file, a
-// *model.LoadError or the tokenizer's error for one that cannot be run, and those of the file system.
+// Open opens a GGUF file, or a folder as Hugging Face publishes models (see package hf). Errors: an
+// [*OptionError]; a *gguf.FormatError or *safetensors.FormatError for a broken file, a *model.LoadError or
+// the tokenizer's error for one that cannot be run, those of package hf and of the file system.
 func Open(path string, o Options) (*Model, error) {
-	f, err := gguf.Open(path)
+	f, err := hf.OpenModel(path)
 	if err != nil {
 		return nil, err
 	}

@@ -180,6 +180,11 @@ func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
 		l.fail("tensor %q has shape %v; the hyper-parameters ask for %v", name, v.Shape, shape)
 		return v, false
 	}
+	v, err := l.file.Load(v)
+	if err != nil {
+		l.wrap(err)
+		return v, false
+	}
 	return v, true
 }
 

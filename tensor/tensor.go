@@ -104,3 +104,15 @@ func (v View) Elems() int {
 	}
 	return n
 }
+
+// Bytes returns the bytes that the shape takes in the type, 0 where rows are not whole blocks.
+func (v View) Bytes() int {
+	if len(v.Shape) == 0 {
+		return 0
+	}
+	row, _ := v.Type.RowBytes(v.Shape[len(v.Shape)-1])
+	for _, d := range v.Shape[:len(v.Shape)-1] {
+		row *= d
+	}
+	return row
+}

@@ -11,12 +11,13 @@ import (
 	"grove"
 	"grove/gguf"
 	"grove/gopher"
+	"grove/hf"
 	"grove/store"
 )
 
 // modelFlag chooses the model of a command.
 type modelFlag struct {
-	Model string `short:"m" placeholder:"MODEL" var:"GROVE_MODEL" help:"A GGUF file, a folder with one, or a name that 'grove models' lists; without it, the model inside this program."`
+	Model string `short:"m" placeholder:"MODEL" var:"GROVE_MODEL" help:"A GGUF file, a folder with one or of Hugging Face, or a name that 'grove models' lists; without it, the model inside this program."`
 }
 
 // findModel returns the path of the model that a path or name stands for.
@@ -47,7 +48,7 @@ func (f modelFlag) file() (*gguf.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		file, err := gguf.Open(path)
+		file, err := hf.OpenModel(path)
 		return file, asFileError(err)
 	}
 	announce()

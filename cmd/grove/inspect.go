@@ -1,6 +1,8 @@
 package main
 
-import "grove/gguf"
+import (
+	"grove/gguf"
+)
 
 // inspectCommand shows a file.
 type inspectCommand struct {

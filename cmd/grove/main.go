@@ -22,6 +22,8 @@ type commands struct {
 	Run        runCommand        `cmd:"" help:"Continue a text."`
 	Inspect    inspectCommand    `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Turn text on standard input into token ids, or back."`
+	Convert    convertCommand    `cmd:"" help:"Write a folder of Hugging Face as one GGUF file."`
+	Quantize   quantizeCommand   `cmd:"" help:"Write a model with its weights in smaller types."`
 	Logits     logitsCommand     `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
 	Embed      embedCommand      `cmd:"" help:"Turn a text into a vector that stands for what it means."`
 	Perplexity perplexityCommand `cmd:"" help:"Measure how well a model predicts a text, and how far it is from another."`

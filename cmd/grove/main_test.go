@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"craft": craft, "fails": fails, "near": near, "answer": checkAnswer,
+			"craft": craft, "folder": makeFolder, "fails": fails, "near": near, "answer": checkAnswer,
 		},
 	})
 }

@@ -28,6 +28,8 @@ var rooms = []string{
 	"sample",
 	"constrain",
 	"forest",
+	"internal/hftest",
+	"hf quantize",
 	"tokenizer",
 	"tokenizer/pretoken",
 	"gguf",
