@@ -45,6 +45,7 @@ type Model struct {
 	model     model.Model
 	engine    *engine.Engine
 	tokenizer *tokenizer.Tokenizer
+	methods   draftings
 }
 
 const (

@@ -91,25 +91,48 @@ var tuneRows = []int{1, 2, 4, 8, 16, 32}
 const (
 	tuneDepth   = 1024
 	pointBudget = 150 * time.Millisecond
+	roughBudget = 10 * time.Millisecond
 	probeTarget = 40 * time.Millisecond // of the largest size
 )
 
 // Tune measures the cost of steps, in less than three seconds for any model: it runs a window of layers,
 // the next one each time, and scales to all. The engine then corrects its own copy by every step it
 // runs.
-func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
-	t := tuner{e: e, ctx: ctx, all: e.cache.Forest.Layers()}
+func (e *Engine) Tune(ctx context.Context) (*Cost, error) { return e.tune(ctx, pointBudget) }
+
+// ensureCost measures roughly where nothing is known.
+func (e *Engine) ensureCost(ctx context.Context) error {
+	e.mu.Lock()
+	known := e.cost != nil
+	e.mu.Unlock()
+	if known {
+		return nil
+	}
+	if _, err := e.tune(ctx, roughBudget); err != nil {
+		return err
+	}
+	_, _ = e.SaveCost() // where it cannot be kept, the next engine measures again
+	return nil
+}
+
+func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) {
+	t := tuner{e: e, ctx: ctx, all: e.cache.Forest.Layers(), budget: budget}
 	t.window = 1
 	one := t.layers(1, 0)
 	t.window = max(1, min(t.all, int(probeTarget.Seconds()*float64(t.all)/(one*8))))
-	c := &Cost{Rows: tuneRows, Expert: t.expertSeconds(one)}
+	most := min(e.Context(), e.exec.Step.Max())
+	c := &Cost{Expert: t.expertSeconds(one)}
 	for _, rows := range tuneRows {
+		if rows > most {
+			break
+		}
+		c.Rows = append(c.Rows, rows)
 		seconds := t.layers(rows, 0)
 		c.Layers = append(c.Layers, max(0, seconds-c.Expert*float64(t.touched)))
 		c.Correction = append(c.Correction, 1)
 	}
-	depth := min(tuneDepth, e.Context()-tuneRows[len(tuneRows)-1])
-	for i, rows := range tuneRows {
+	depth := min(tuneDepth, e.Context()-c.Rows[len(c.Rows)-1])
+	for i, rows := range c.Rows {
 		if rows != 1 && rows != 8 || depth < 1 {
 			continue
 		}
@@ -118,6 +141,9 @@ func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
 		c.Depth.Y = append(c.Depth.Y, max(0, deep-c.Layers[i])/float64(depth))
 	}
 	for _, rows := range []int{1, 4, 16} {
+		if rows > most {
+			break
+		}
 		c.Head.X = append(c.Head.X, rows)
 		c.Head.Y = append(c.Head.Y, t.head(rows))
 	}
@@ -136,10 +162,11 @@ func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
 type tuner struct {
 	e       *Engine
 	ctx     context.Context
-	all     int // layers of the model
-	window  int // layers of a probe
-	first   int // of the next probe: windows rotate, so that weights come from memory
-	touched int // experts that all layers would touch, by the last point
+	all     int           // layers of the model
+	window  int           // layers of a probe
+	first   int           // of the next probe: windows rotate, so that weights come from memory
+	touched int           // experts that all layers would touch, by the last point
+	budget  time.Duration // of a point
 	err     error
 }
 
@@ -162,7 +189,7 @@ func (t *tuner) head(rows int) float64 {
 
 func (t *tuner) point(next func() Probe) float64 {
 	var seconds []float64
-	for start := time.Now(); t.err == nil && len(seconds) < 9 && (len(seconds) < 2 || time.Since(start) < pointBudget); {
+	for start := time.Now(); t.err == nil && len(seconds) < 9 && (len(seconds) < 2 || time.Since(start) < t.budget); {
 		p := next()
 		s, touched, err := t.e.Probe(t.ctx, p, 1)
 		if err != nil {

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"slices"
+
+	"grove/method"
+)
+
+// A planner decides how much of a round's guesses is worth running: those whose chance of being accepted
+// exceeds the pace of decoding times the seconds that they add (the marginal rule of fractional programming).
+// Nothing is always a choice.
+type planner struct {
+	cost   *Cost
+	pace   pace
+	moe    mixture
+	order  []int32 // the round's guesses, best first
+	chosen []int32 // places of the guesses to run, parents first
+}
+
+// maxDraft bounds the guesses that one step runs.
+const maxDraft = 64
+
+// gainNeeded is the share of a plain step's tokens that a draft must promise on top: what is less is within the
+// error of the measurement.
+const gainNeeded = 0.02
+
+// begin takes over the cost for a round behind a text of the given depth.
+func (p *planner) begin(c *Cost, depth int) {
+	p.cost = c
+	if p.pace.seconds == 0 {
+		p.pace.add(1, p.seconds(1, depth))
+	}
+}
+
+// choose picks the guesses to run behind a text of the given depth. The result is valid until the next call.
+func (p *planner) choose(t *method.Tree, depth int) []int32 {
+	nodes := t.Nodes()
+	p.order, p.chosen = p.order[:0], p.chosen[:0]
+	for i := range nodes {
+		p.order = append(p.order, int32(i))
+	}
+	slices.SortFunc(p.order, func(a, b int32) int { // a parent comes before its children: it scores no less
+		switch sa, sb := nodes[a].Score, nodes[b].Score; {
+		case sa > sb:
+			return -1
+		case sa < sb:
+			return 1
+		}
+		return int(a - b)
+	})
+	best, gain, expected := 0, gainNeeded, 0.0
+	plain := p.seconds(1, depth)
+	for n := 1; n <= min(len(p.order), maxDraft); n++ {
+		expected += float64(nodes[p.order[n-1]].Score)
+		if g := expected - p.pace.rate()*(p.seconds(n+1, depth)-plain); g > gain {
+			best, gain = n, g
+		}
+	}
+	p.chosen = append(p.chosen, p.order[:best]...)
+	slices.Sort(p.chosen)
+	return p.chosen
+}
+
+// seconds predicts a step of rows that all want logits.
+func (p *planner) seconds(rows, depth int) float64 {
+	return p.cost.Seconds(Shape{Rows: rows, Depth: depth, Logits: rows, Experts: p.moe.touched(rows)})
+}
+
+// floor returns the score that no guess below can pay with: one more row, at its cheapest.
+func (p *planner) floor(depth int) float32 {
+	one, last := p.seconds(1, depth), p.seconds(1, depth)
+	least := one
+	for n := 2; n <= 16; n++ {
+		next := p.seconds(n, depth)
+		least, last = min(least, max(0, next-last)), next
+	}
+	return float32(p.pace.rate() * least / 2)
+}
+
+// pace is a running average of tokens a second.
+type pace struct{ tokens, seconds float64 }
+
+// paceRate is what each round leaves of the past.
+const paceRate = 0.95
+
+func (p *pace) add(tokens int, seconds float64) {
+	p.tokens = p.tokens*paceRate + float64(tokens)
+	p.seconds = p.seconds*paceRate + seconds
+}
+
+func (p *pace) rate() float64 {
+	if p.seconds <= 0 {
+		return 0
+	}
+	return p.tokens / p.seconds
+}
+
+// mixture predicts how many experts rows touch.
+type mixture struct{ layers, experts, used int }
+
+// touched is the number of different experts that rows choose in all layers, if each chooses by itself.
+func (m mixture) touched(rows int) int {
+	if m.experts == 0 {
+		return 0
+	}
+	missed := 1.0
+	for range rows {
+		missed *= 1 - float64(m.used)/float64(m.experts)
+	}
+	return int(float64(m.layers*m.experts)*(1-missed) + 0.5)
+}
