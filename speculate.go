@@ -2,12 +2,17 @@ package grove
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"grove/engine"
+	"grove/gguf"
 	"grove/method"
+	"grove/token"
+	"grove/tokenizer"
 )
 
 // The names of [Request.Method] that stand for no method of their own.
@@ -65,7 +70,14 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	if d, ok := m.methods.open[list]; ok {
 		return d, nil
 	}
-	d, err := m.engine.OpenDrafting(ctx, infos, nil)
+	var draft method.Runner
+	if m.draft != nil {
+		draft = m.draft.engine.Runner()
+	}
+	if auto {
+		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && draft == nil })
+	}
+	d, err := m.engine.OpenDrafting(ctx, infos, draft)
 	if err != nil {
 		return nil, err
 	}
@@ -74,4 +86,41 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	}
 	m.methods.open[list] = d
 	return d, nil
+}
+
+// openDraft opens the model that drafts, on the same threads.
+func (m *Model) openDraft(o Options) error {
+	f, err := gguf.Open(o.Draft)
+	if err != nil {
+		return err
+	}
+	d := &Model{file: f, pool: m.pool}
+	o.Draft, o.Context = "", 0
+	if err := d.load(o); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	m.draft = d
+	if err := sameVocabulary(m.tokenizer, d.tokenizer); err != nil {
+		return &OptionError{fmt.Errorf("grove: %s cannot draft for %s: %w", d.name(), m.name(), err)}
+	}
+	return nil
+}
+
+// name is what errors call the model.
+func (m *Model) name() string {
+	if n := m.model.Info().Name; n != "" {
+		return n
+	}
+	return "a model of architecture " + m.model.Info().Arch
+}
+
+// sameVocabulary returns an error where ids that both know are not the same tokens. Sizes may differ: files pad
+// their vocabularies.
+func sameVocabulary(a, b *tokenizer.Tokenizer) error {
+	for id := range token.ID(min(a.Size(), b.Size())) {
+		if ta, tb := a.Text(id), b.Text(id); ta != tb {
+			return fmt.Errorf("their vocabularies differ: token %d is %q and %q", id, tb, ta)
+		}
+	}
+	return nil
 }

@@ -32,8 +32,9 @@ func (p *planner) begin(c *Cost, depth int) {
 	}
 }
 
-// choose picks the guesses to run behind a text of the given depth. The result is valid until the next call.
-func (p *planner) choose(t *method.Tree, depth int) []int32 {
+// choose picks the guesses to run behind a text of the given depth, and returns them with the tokens that they
+// promise on top of what their time is worth. The slice is valid until the next call.
+func (p *planner) choose(t *method.Tree, depth int) (chosen []int32, gain float64) {
 	nodes := t.Nodes()
 	p.order, p.chosen = p.order[:0], p.chosen[:0]
 	for i := range nodes {
@@ -48,17 +49,17 @@ func (p *planner) choose(t *method.Tree, depth int) []int32 {
 		}
 		return int(a - b)
 	})
-	best, gain, expected := 0, gainNeeded, 0.0
+	best, expected := 0, 0.0
 	plain := p.seconds(1, depth)
 	for n := 1; n <= min(len(p.order), maxDraft); n++ {
 		expected += float64(nodes[p.order[n-1]].Score)
-		if g := expected - p.pace.rate()*(p.seconds(n+1, depth)-plain); g > gain {
+		if g := expected - p.pace.rate()*(p.seconds(n+1, depth)-plain); g > max(gain, gainNeeded) {
 			best, gain = n, g
 		}
 	}
 	p.chosen = append(p.chosen, p.order[:best]...)
 	slices.Sort(p.chosen)
-	return p.chosen
+	return p.chosen, gain
 }
 
 // seconds predicts a step of rows that all want logits.
@@ -108,4 +109,46 @@ func (m mixture) touched(rows int) int {
 		missed *= 1 - float64(m.used)/float64(m.experts)
 	}
 	return int(float64(m.layers*m.experts)*(1-missed) + 0.5)
+}
+
+// turn decides when a drafter that takes noticeable time is asked: as long as what it promised, its time
+// deducted, was more than the others' guesses do, and now and then to see whether that has changed.
+type turn struct {
+	worth    float64 // tokens a round, averaged
+	rounds   int     // that it was asked in
+	waiting  int     // rounds until it is asked again although it is not worth it
+	interval int
+}
+
+const (
+	worthRate   = 1.0 / 8
+	firstRounds = 4 // in which it is always asked
+	leastWait   = 16
+	mostWait    = 512
+)
+
+// due reports whether the drafter is asked in a round in which the others promise gain.
+func (d *turn) due(gain float64) bool {
+	if d.rounds < firstRounds || d.worth > gain && d.worth > 0 {
+		return true
+	}
+	d.waiting--
+	if d.waiting > 0 {
+		return false
+	}
+	d.interval = min(max(leastWait, 2*d.interval), mostWait)
+	d.waiting = d.interval
+	return true
+}
+
+// judge learns what asking was worth.
+func (d *turn) judge(worth float64) {
+	d.rounds++
+	if d.rounds == 2 {
+		d.worth = worth // the first round reads the prompt
+	}
+	d.worth += worthRate * (worth - d.worth)
+	if d.worth > 0 {
+		d.interval = 0
+	}
 }

@@ -69,7 +69,8 @@ type speculation struct {
 	all      *Drafting
 	drafters []method.Drafter
 	watchers []method.Watcher
-	top      int // logits of a row that watchers want
+	turns    []turn // of drafters that take time
+	top      int    // logits of a row that watchers want
 	tree     *method.Tree
 	rates    *method.Rates
 	plan     planner
@@ -86,6 +87,7 @@ type speculation struct {
 // user expects of the answer, if anything.
 func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	sp := &speculation{all: d, tree: method.NewTree(maxGuesses, s.e.vocab), rates: method.NewRates(len(d.methods))}
+	sp.turns = make([]turn, len(d.methods))
 	sp.rank, sp.nodes = make([]int32, maxGuesses), make([]forest.Node, maxGuesses)
 	for _, m := range d.methods {
 		drafter, err := m.NewDrafter()
@@ -154,15 +156,42 @@ func (s *Sequence) draft(ctx context.Context) ([]int32, error) {
 	sp.tree.Floor, sp.tree.Pace = sp.plan.floor(s.length), sp.plan.pace.rate()
 	s.e.mu.Unlock()
 	sp.tree.Reset(min(s.e.Context()-1-s.length, maxGuesses), sp.rates)
-	for i, d := range sp.drafters {
-		sp.tree.Turn(i)
-		if err := d.Draft(ctx, sp.tree); err != nil {
-			return nil, sp.fault(i, err)
+	for i := range sp.drafters {
+		if sp.all.infos[i].Kind != method.KindModel {
+			if err := sp.ask(ctx, i); err != nil {
+				return nil, err
+			}
 		}
 	}
+	chosen, gain := s.choose()
+	for i := range sp.drafters {
+		if sp.all.infos[i].Kind != method.KindModel || !sp.turns[i].due(gain) {
+			continue
+		}
+		start, pace := time.Now(), sp.plan.pace.rate()
+		if err := sp.ask(ctx, i); err != nil {
+			return nil, err
+		}
+		seconds, before := time.Since(start).Seconds(), gain
+		chosen, gain = s.choose()
+		sp.turns[i].judge(gain - before - pace*seconds)
+	}
+	return chosen, nil
+}
+
+// ask lets a drafter add to the tree.
+func (sp *speculation) ask(ctx context.Context, i int) error {
+	sp.tree.Turn(i)
+	if err := sp.drafters[i].Draft(ctx, sp.tree); err != nil {
+		return sp.fault(i, err)
+	}
+	return nil
+}
+
+func (s *Sequence) choose() ([]int32, float64) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	return sp.plan.choose(sp.tree, s.length), nil
+	return s.spec.plan.choose(s.spec.tree, s.length)
 }
 
 // round draws at least one token: it runs the last token of the text, and the guesses behind it that pay, in

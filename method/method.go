@@ -23,11 +23,21 @@ const (
 	Lossy   Grade = "lossy"    // another text
 )
 
+// Kind says what a method drafts from, and so what drafting takes.
+type Kind string
+
+// The kinds.
+const (
+	KindText   Kind = "text"   // what the text holds: microseconds
+	KindLogits Kind = "logits" // what the model said before: microseconds
+	KindModel  Kind = "model"  // passes of a model: it is asked where that pays
+)
+
 // Info describes a method.
 type Info struct {
 	Name  string
 	Paper string // the method's name in the literature, and the year
-	Kind  string // what it drafts from: "text", "logits", "model"
+	Kind  Kind   // what it drafts from
 	Grade Grade
 	Needs string // what a user must give; "": nothing
 	Auto  bool   // automatic mode uses it where its needs are met

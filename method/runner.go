@@ -2,6 +2,7 @@ package method
 
 import (
 	"context"
+	"errors"
 
 	"grove/forest"
 	"grove/token"
@@ -13,6 +14,8 @@ type Runner interface {
 	Vocabulary() int
 	// Context returns the number of tokens that a branch may have.
 	Context() int
+	// Chunk returns the most rows of a step.
+	Chunk() int
 	// Branch opens a sequence of it.
 	Branch() (Branch, error)
 }
@@ -22,10 +25,9 @@ type Runner interface {
 type Branch interface {
 	// Len returns the number of tokens of the trunk.
 	Len() int
-	// Run passes rows through the model, each behind a live node or the trunk (its Seq is filled in). It returns
-	// the nodes, and for each row the logits behind it if it wants them. Both are valid until the branch's next
-	// Run.
-	Run(ctx context.Context, rows []forest.Row) ([]forest.Node, [][]float32, error)
+	// Run passes rows through the model. It returns their nodes, and for each row the logits behind it if it wants
+	// them. Both are valid until the branch's next Run.
+	Run(ctx context.Context, rows []BranchRow) ([]forest.Node, [][]float32, error)
 	// Commit makes a node the trunk's end; what else hangs from the trunk is dropped.
 	Commit(n forest.Node) error
 	// Drop drops what hangs from the trunk.
@@ -36,10 +38,13 @@ type Branch interface {
 	Close() error
 }
 
-// Vocabularies is what a method needs to know of two vocabularies that are not the same.
-type Vocabularies interface {
-	// Text returns the bytes of a token of either.
-	Text(draft bool, id token.ID) []byte
-	// Encode returns the tokens of a text.
-	Encode(draft bool, text []byte) ([]token.ID, error)
+// BranchRow is a token to run behind a node of a branch.
+type BranchRow struct {
+	ID     token.ID
+	Parent forest.Node // a live node, or forest.Trunk
+	After  int         // instead, the number of an earlier row of the same call, counted from 1; 0: Parent
+	Logits bool        // wanted
 }
+
+// ErrNeeds reports a method that cannot be opened without what it needs.
+var ErrNeeds = errors.New("what it needs is not given")

@@ -11,7 +11,7 @@ import (
 
 func init() {
 	method.Register(method.Info{
-		Name: "guided", Paper: "Input-guided aggressive decoding, 2022", Kind: "text", Grade: method.Exact, Auto: true,
+		Name: "guided", Paper: "Input-guided aggressive decoding, 2022", Kind: method.KindText, Grade: method.Exact, Auto: true,
 		Needs: "a prediction",
 		Open:  func(method.Env) (method.Method, error) { return guided{}, nil },
 	})

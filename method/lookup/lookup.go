@@ -11,7 +11,7 @@ import (
 
 func init() {
 	method.Register(method.Info{
-		Name: "lookup", Paper: "Prompt lookup decoding, 2023", Kind: "text", Grade: method.Exact,
+		Name: "lookup", Paper: "Prompt lookup decoding, 2023", Kind: method.KindText, Grade: method.Exact,
 		Open: func(method.Env) (method.Method, error) { return lookup{}, nil },
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 func init() {
 	method.Register(method.Info{
-		Name: "recycle", Paper: "Token Recycling, 2024", Kind: "logits", Grade: method.Exact, Auto: true,
+		Name: "recycle", Paper: "Token Recycling, 2024", Kind: method.KindLogits, Grade: method.Exact, Auto: true,
 		Open: func(e method.Env) (method.Method, error) {
 			return &successors{rows: make([]row, e.Vocabulary), seen: make([]uint64, (e.Vocabulary+63)/64)}, nil
 		},

@@ -12,7 +12,7 @@ import (
 
 func init() {
 	method.Register(method.Info{
-		Name: "sam", Paper: "SAM decoding, 2024", Kind: "text", Grade: method.Exact, Auto: true,
+		Name: "sam", Paper: "SAM decoding, 2024", Kind: method.KindText, Grade: method.Exact, Auto: true,
 		Open: func(method.Env) (method.Method, error) { return sam{}, nil },
 	})
 }
