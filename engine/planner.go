@@ -10,9 +10,11 @@ import (
 // exceeds the pace of decoding times the seconds that they add (the marginal rule of fractional programming).
 // Nothing is always a choice.
 type planner struct {
-	cost   *Cost
 	pace   pace
 	moe    mixture
+	table  [maxDraft + 2]float64 // seconds of a step, by rows that all want logits
+	age    int                   // rounds since the table was made
+	least  float32               // score that no guess below can pay with
 	order  []int32 // the round's guesses, best first
 	chosen []int32 // places of the guesses to run, parents first
 }
@@ -24,17 +26,30 @@ const maxDraft = 64
 // error of the measurement.
 const gainNeeded = 0.02
 
-// begin takes over the cost for a round behind a text of the given depth.
+// refreshRounds is how long a table of costs serves: depth and corrections move slowly.
+const refreshRounds = 32
+
+// begin prepares a round behind a text of the given depth.
 func (p *planner) begin(c *Cost, depth int) {
-	p.cost = c
-	if p.pace.seconds == 0 {
-		p.pace.add(1, p.seconds(1, depth))
+	if p.age--; p.age < 0 {
+		p.age = refreshRounds
+		for n := 1; n < len(p.table); n++ {
+			p.table[n] = c.Seconds(Shape{Rows: n, Depth: depth, Logits: n, Experts: p.moe.touched(n)})
+		}
 	}
+	if p.pace.seconds == 0 {
+		p.pace.add(1, p.table[1])
+	}
+	least := p.table[1]
+	for n := 2; n <= 16; n++ { // one more row, at its cheapest
+		least = min(least, max(0, p.table[n]-p.table[n-1]))
+	}
+	p.least = float32(p.pace.rate() * least / 2)
 }
 
-// choose picks the guesses to run behind a text of the given depth, and returns them with the tokens that they
+// choose picks the guesses to run, and returns them with the tokens that they
 // promise on top of what their time is worth. The slice is valid until the next call.
-func (p *planner) choose(t *method.Tree, depth int) (chosen []int32, gain float64) {
+func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
 	nodes := t.Nodes()
 	p.order, p.chosen = p.order[:0], p.chosen[:0]
 	for i := range nodes {
@@ -50,32 +65,16 @@ func (p *planner) choose(t *method.Tree, depth int) (chosen []int32, gain float6
 		return int(a - b)
 	})
 	best, expected := 0, 0.0
-	plain := p.seconds(1, depth)
+	plain, rate := p.table[1], p.pace.rate()
 	for n := 1; n <= min(len(p.order), maxDraft); n++ {
 		expected += float64(nodes[p.order[n-1]].Score)
-		if g := expected - p.pace.rate()*(p.seconds(n+1, depth)-plain); g > max(gain, gainNeeded) {
+		if g := expected - rate*(p.table[n+1]-plain); g > max(gain, gainNeeded) {
 			best, gain = n, g
 		}
 	}
 	p.chosen = append(p.chosen, p.order[:best]...)
 	slices.Sort(p.chosen)
 	return p.chosen, gain
-}
-
-// seconds predicts a step of rows that all want logits.
-func (p *planner) seconds(rows, depth int) float64 {
-	return p.cost.Seconds(Shape{Rows: rows, Depth: depth, Logits: rows, Experts: p.moe.touched(rows)})
-}
-
-// floor returns the score that no guess below can pay with: one more row, at its cheapest.
-func (p *planner) floor(depth int) float32 {
-	one, last := p.seconds(1, depth), p.seconds(1, depth)
-	least := one
-	for n := 2; n <= 16; n++ {
-		next := p.seconds(n, depth)
-		least, last = min(least, max(0, next-last)), next
-	}
-	return float32(p.pace.rate() * least / 2)
 }
 
 // pace is a running average of tokens a second.

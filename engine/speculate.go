@@ -153,8 +153,8 @@ func (s *Sequence) draft(ctx context.Context) ([]int32, error) {
 	sp := s.spec
 	s.e.mu.Lock()
 	sp.plan.begin(s.e.cost, s.length)
-	sp.tree.Floor, sp.tree.Pace = sp.plan.floor(s.length), sp.plan.pace.rate()
 	s.e.mu.Unlock()
+	sp.tree.Floor, sp.tree.Pace = sp.plan.least, sp.plan.pace.rate()
 	sp.tree.Reset(min(s.e.Context()-1-s.length, maxGuesses), sp.rates)
 	for i := range sp.drafters {
 		if sp.all.infos[i].Kind != method.KindModel {
@@ -163,7 +163,7 @@ func (s *Sequence) draft(ctx context.Context) ([]int32, error) {
 			}
 		}
 	}
-	chosen, gain := s.choose()
+	chosen, gain := sp.plan.choose(sp.tree)
 	for i := range sp.drafters {
 		if sp.all.infos[i].Kind != method.KindModel || !sp.turns[i].due(gain) {
 			continue
@@ -173,7 +173,7 @@ func (s *Sequence) draft(ctx context.Context) ([]int32, error) {
 			return nil, err
 		}
 		seconds, before := time.Since(start).Seconds(), gain
-		chosen, gain = s.choose()
+		chosen, gain = sp.plan.choose(sp.tree)
 		sp.turns[i].judge(gain - before - pace*seconds)
 	}
 	return chosen, nil
@@ -186,12 +186,6 @@ func (sp *speculation) ask(ctx context.Context, i int) error {
 		return sp.fault(i, err)
 	}
 	return nil
-}
-
-func (s *Sequence) choose() ([]int32, float64) {
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	return s.spec.plan.choose(s.spec.tree, s.length)
 }
 
 // round draws at least one token: it runs the last token of the text, and the guesses behind it that pay, in
