@@ -15,8 +15,8 @@ type planner struct {
 	table  [maxDraft + 2]float64 // seconds of a step, by rows that all want logits
 	age    int                   // rounds since the table was made
 	least  float32               // score that no guess below can pay with
-	order  []int32 // the round's guesses, best first
-	chosen []int32 // places of the guesses to run, parents first
+	order  []int32               // the round's guesses, best first
+	chosen []int32               // places of the guesses to run, parents first
 }
 
 // maxDraft bounds the guesses that one step runs.
@@ -64,6 +64,9 @@ func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
 		}
 		return int(a - b)
 	})
+	if t.Laws() != nil {
+		return p.all(nodes)
+	}
 	best, expected := 0, 0.0
 	plain, rate := p.table[1], p.pace.rate()
 	for n := 1; n <= min(len(p.order), maxDraft); n++ {
@@ -74,6 +77,17 @@ func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
 	}
 	p.chosen = append(p.chosen, p.order[:best]...)
 	slices.Sort(p.chosen)
+	return p.chosen, gain
+}
+
+// all takes every guess: they were drawn, and none may be left out for what it is.
+func (p *planner) all(nodes []method.Node) (chosen []int32, gain float64) {
+	n := min(len(nodes), maxDraft)
+	gain = -p.pace.rate() * (p.table[n+1] - p.table[1])
+	for i := range nodes[:n] {
+		gain += float64(nodes[i].Score)
+		p.chosen, p.order = append(p.chosen, int32(i)), append(p.order, int32(i))
+	}
 	return p.chosen, gain
 }
 

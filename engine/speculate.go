@@ -12,6 +12,7 @@ import (
 	"grove/method"
 	"grove/sample"
 	"grove/token"
+	"grove/verify"
 )
 
 // maxGuesses bounds the guesses of a round, of which the planner runs the best.
@@ -22,6 +23,7 @@ const maxGuesses = 128
 type Drafting struct {
 	infos   []method.Info
 	methods []method.Method
+	chain   bool // the rule is block verification
 
 	mu    sync.Mutex
 	rates *method.Rates
@@ -35,6 +37,10 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, draft me
 	}
 	d := &Drafting{infos: infos, rates: method.NewRates(len(infos))}
 	for _, i := range infos {
+		if i.Rule != method.Match && len(infos) > 1 {
+			return nil, fmt.Errorf("engine: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)
+		}
+		d.chain = i.Rule == method.Block
 		m, err := i.Open(method.Env{Vocabulary: e.vocab, Draft: draft})
 		if err != nil {
 			return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
@@ -81,6 +87,13 @@ type speculation struct {
 	nodes    []forest.Node
 	outcomes []method.Outcome
 	stats    SpecStats
+
+	typical bool // acceptance is lossy
+	rules   verify.Rules
+	ids     []token.ID
+	dense   [][]float64
+	path    []int     // of typical acceptance
+	sums    []float64 // of log-probabilities on the way to each node; NaN: it is not likely enough
 }
 
 // Speculate makes the sequence draft by d from now on. It is called before the first Append. prediction is what the
@@ -108,6 +121,9 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	s.spec, s.prediction = sp, prediction
 	return nil
 }
+
+// Typical makes the sequence accept guesses that are likely enough, which is lossy above temperature 0.
+func (s *Sequence) Typical() { s.spec.typical = true }
 
 // SpecStats returns what drafting did so far; all zero without it.
 func (s *Sequence) SpecStats() SpecStats {
@@ -267,48 +283,6 @@ func (s *Sequence) place(chosen []int32) error {
 		}
 	}
 	return nil
-}
-
-// walk draws from the root down, and leaves the drawn tokens in the queue and the nodes that they passed in
-// the path.
-func (s *Sequence) walk() error {
-	e, sp := s.e, s.spec
-	rows := e.exec.Step.Rows()
-	s.queue, s.path = s.queue[:0], append(s.path[:0], s.root)
-	sp.outcomes = sp.outcomes[:0]
-	for i := range rows {
-		sp.outcomes = append(sp.outcomes, method.Outcome{ID: rows[i].ID, Parent: rowOf(rows, rows[i].Parent)})
-	}
-	row, at := 0, method.Root
-	for {
-		sp.outcomes[row].Accepted = true
-		c, err := s.sampler.Sample(e.exec.Result(row).Logits, s.choice, int(rows[row].Index)+1)
-		if err != nil && len(s.queue) == 0 {
-			return err
-		}
-		if err != nil {
-			return nil // plain decoding meets it when it gets there
-		}
-		s.queue = append(s.queue, c)
-		sp.tree.Learn(at, c.ID)
-		child, ok := sp.tree.Child(at, c.ID)
-		if !ok || sp.nodes[child] == forest.Trunk {
-			return nil
-		}
-		at = child
-		s.path = append(s.path, sp.nodes[child])
-		row = int(rowOf(rows, sp.nodes[child]))
-	}
-}
-
-// rowOf returns the place of a node among the rows, -1 where it is none of them.
-func rowOf(rows []forest.Placed, n forest.Node) int32 {
-	for i := range rows {
-		if rows[i].Node == n {
-			return int32(i)
-		}
-	}
-	return -1
 }
 
 // watch shows the step's rows to the drafters that learn from them.

@@ -33,12 +33,27 @@ const (
 	KindModel  Kind = "model"  // passes of a model: it is asked where that pays
 )
 
+// Rule says how the guesses of a method become text.
+type Rule string
+
+// The rules of package verify.
+const (
+	Match  Rule = ""       // by draws from the target: exact, for all guesses
+	Block  Rule = "block"  // chains drawn from a law: same-law
+	Reject Rule = "reject" // trees drawn from laws without replacement: same-law
+)
+
+// NodeUses is the stride between the random numbers of one node of a tree and the next; a drafter's own have
+// the remainder 2.
+const NodeUses = 4
+
 // Info describes a method.
 type Info struct {
 	Name  string
 	Paper string // the method's name in the literature, and the year
 	Kind  Kind   // what it drafts from
 	Grade Grade
+	Rule  Rule
 	Needs string // what a user must give; "": nothing
 	Auto  bool   // automatic mode uses it where its needs are met
 

@@ -6,20 +6,20 @@ import "grove/token"
 // for one goroutine.
 type Index struct {
 	n      int
-	table  []Match // by hash; one without an end is empty
+	table  []Found // by hash; one without an end is empty
 	used   int
 	behind int // n-grams that end before this place are in the table
 }
 
-// Match is what is known of an n-gram.
-type Match struct {
+// Found is what is known of an n-gram.
+type Found struct {
 	End   int32 // the place behind its first occurrence
 	Count int32 // occurrences
 	Mixed bool  // they are not all followed by the same token
 }
 
 // NewIndex makes an index of n-grams of n tokens.
-func NewIndex(n int) *Index { return &Index{n: n, table: make([]Match, 1024)} }
+func NewIndex(n int) *Index { return &Index{n: n, table: make([]Found, 1024)} }
 
 // Reset forgets the text.
 func (x *Index) Reset() {
@@ -37,7 +37,7 @@ func (x *Index) Cover(text []token.ID) {
 		at := x.place(text, text[end-x.n:end])
 		m := &x.table[at]
 		if m.Count == 0 {
-			*m = Match{End: int32(end)}
+			*m = Found{End: int32(end)}
 			x.used++
 		}
 		m.Count++
@@ -47,9 +47,9 @@ func (x *Index) Cover(text []token.ID) {
 }
 
 // Find returns what the indexed text has of the n-gram at the end of key; the Count is 0 where it has none.
-func (x *Index) Find(text, key []token.ID) Match {
+func (x *Index) Find(text, key []token.ID) Found {
 	if len(key) < x.n {
-		return Match{}
+		return Found{}
 	}
 	return x.table[x.place(text, key[len(key)-x.n:])]
 }
@@ -82,7 +82,7 @@ func equal(a, b []token.ID) bool {
 // grow doubles the table.
 func (x *Index) grow(text []token.ID) {
 	old := x.table
-	x.table = make([]Match, 2*len(old))
+	x.table = make([]Found, 2*len(old))
 	for _, m := range old {
 		if m.Count > 0 {
 			x.table[x.place(text, text[int(m.End)-x.n:m.End])] = m

@@ -1,6 +1,9 @@
 package method
 
-import "grove/token"
+import (
+	"grove/token"
+	"grove/verify"
+)
 
 // Root is the end of the text, as a parent.
 const Root = -1
@@ -37,23 +40,14 @@ type Tree struct {
 	// Pace is the tokens a second that are made now: what a drafter's time is worth.
 	Pace float64
 	// Floor is the least score that can pay: Add refuses what is below.
-	Floor float32
-	// Law, with one entry for the root and then for each node, is what the children of it were drawn from, by
-	// drafters of the grade same-law; nil otherwise.
-	Law []Law
-
+	Floor      float32
 	nodes      []Node
 	first      int32 // child of the root
 	vocabulary int
 	depth      int32 // most
 	source     uint8 // of the drafter whose turn it is
 	rates      *Rates
-}
-
-// Law is a probability distribution over some tokens, in ascending order of ids; all others have none.
-type Law struct {
-	IDs []token.ID
-	P   []float32
+	laws       []verify.Law // what the children of the root, and of each node, were drawn from; nil: were not
 }
 
 // NewTree makes a tree for at most max nodes of a vocabulary.
@@ -64,7 +58,7 @@ func NewTree(max, vocabulary int) *Tree {
 // Reset empties the tree for a round in which paths may be depth long, scored by rates.
 func (t *Tree) Reset(depth int, rates *Rates) {
 	t.nodes, t.first, t.depth, t.rates = t.nodes[:0], none, int32(depth), rates
-	t.Law = t.Law[:0]
+	t.laws = t.laws[:0]
 }
 
 // Turn says which drafter adds next.
@@ -117,8 +111,8 @@ func (t *Tree) Add(parent int, id token.ID, class int, guess float32) int {
 		}
 	}
 	score := min(1, t.rates.at(o, guess)) * t.Score(parent)
-	if len(t.nodes) == cap(t.nodes) || score < t.Floor {
-		return Root
+	if len(t.nodes) == cap(t.nodes) || score < t.Floor && len(t.laws) == 0 {
+		return Root // what was drawn stays, whatever it is: leaving it out would change the law of the text
 	}
 	*at = int32(len(t.nodes)) // the slice has room: at stays valid
 	t.nodes = append(t.nodes, Node{
@@ -153,6 +147,39 @@ func (t *Tree) Child(parent int, id token.ID) (int, bool) {
 		}
 	}
 	return Root, false
+}
+
+// Draw says that the children of a node (or of [Root]) are drawn from a law, in the order in which they are added.
+// It is called before they are added, for a node when the node has been added; the law is kept until the next
+// Reset. All guesses of such a tree are run, and judged by the rule of the method.
+func (t *Tree) Draw(node int, law verify.Law) {
+	for len(t.laws) < node+2 {
+		t.laws = append(t.laws, verify.Law{})
+	}
+	t.laws[node+1] = law
+}
+
+// Laws returns what the children of the root, then of each node, were drawn from; nil where guesses are no draws.
+func (t *Tree) Laws() []verify.Law {
+	if len(t.laws) == 0 {
+		return nil
+	}
+	for len(t.laws) < len(t.nodes)+1 {
+		t.laws = append(t.laws, verify.Law{})
+	}
+	return t.laws
+}
+
+// Children appends the tokens of the children of a node (or of [Root]), in the order in which they were added.
+func (t *Tree) Children(dst []token.ID, node int) []token.ID {
+	at := t.first
+	if node != Root {
+		at = t.nodes[node].first
+	}
+	for ; at != none; at = t.nodes[at].next {
+		dst = append(dst, t.nodes[at].ID)
+	}
+	return dst
 }
 
 // Learn tells which token followed a node (or [Root]): the guesses behind it were right or wrong.
