@@ -39,6 +39,11 @@ func (s *Sampler) Number(choice, index int, use Use) float64 {
 	return kernel.Uniform(s.key(choice, index, use), 0)
 }
 
+// Noise returns the Gumbel noise of a token for a use.
+func (s *Sampler) Noise(choice, index int, use Use, id token.ID) float64 {
+	return float64(kernel.Noise(s.key(choice, index, use), uint32(id)))
+}
+
 // Pick draws a token by the probabilities p, the same for the same arguments and seed. Tokens without probability are
 // never drawn.
 func (s *Sampler) Pick(p []float64, choice, index int, use Use) token.ID {

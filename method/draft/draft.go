@@ -21,12 +21,12 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "draft", Paper: "Speculative decoding with a draft model, 2023", Kind: method.KindModel, Grade: method.Exact, Auto: true,
-		Needs: "a draft model",
+		Needs: needs,
 		Open: func(e method.Env) (method.Method, error) {
 			if e.Draft == nil {
 				return nil, method.ErrNeeds
 			}
-			return &model{e.Draft}, nil
+			return &model{e.Draft, e.Vocabulary}, nil
 		},
 	})
 }
@@ -38,22 +38,30 @@ const (
 	deepest = 16 // levels
 )
 
-type model struct{ runner method.Runner }
+const needs = "a draft model"
+
+type model struct {
+	runner     method.Runner
+	vocabulary int // of the target
+}
 
 // NewDrafter implements [method.Method].
-func (m *model) NewDrafter() (method.Drafter, error) {
+func (m *model) NewDrafter() (method.Drafter, error) { return m.newDrafter() }
+
+func (m *model) newDrafter() (*drafter, error) {
 	b, err := m.runner.Branch()
 	if err != nil {
 		return nil, err
 	}
-	return &drafter{runner: m.runner, branch: b}, nil
+	return &drafter{runner: m.runner, branch: b, vocabulary: min(m.vocabulary, m.runner.Vocabulary())}, nil
 }
 
 type drafter struct {
-	runner  method.Runner
-	branch  method.Branch
-	sampler *sample.Sampler
-	choice  int
+	runner     method.Runner
+	branch     method.Branch
+	vocabulary int // tokens that both models have
+	sampler    *sample.Sampler
+	choice     int
 
 	text  []token.ID
 	known int    // tokens of the text that the branch's trunk holds
@@ -84,7 +92,7 @@ const none = -1
 func (d *drafter) Begin(t method.Text) (err error) {
 	d.text, d.choice = append(d.text[:0], t.Prompt...), t.Choice
 	d.known, d.live = 0, d.live[:0]
-	if d.sampler, err = sample.New(t.Sampler.Params(), d.runner.Vocabulary()); err != nil {
+	if d.sampler, err = sample.New(t.Sampler.Params(), d.vocabulary); err != nil {
 		return err
 	}
 	return d.branch.Truncate(0)
@@ -98,26 +106,36 @@ func (d *drafter) Close() error { return d.branch.Close() }
 
 // Draft implements [method.Drafter].
 func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
-	if len(d.text) == 0 || len(d.text) >= d.runner.Context() {
-		return nil
-	}
-	if err := d.keep(); err != nil {
+	logits, ok, err := d.begin(ctx)
+	if !ok || err != nil {
 		return err
 	}
-	logits, err := d.catchUp(ctx)
-	if err != nil {
-		return err
-	}
-	d.next = d.next[:0]
 	if err := d.add(t, method.Root, none, len(d.text), logits); err != nil {
 		return err
 	}
 	for depth := 1; depth < deepest && len(d.text)+depth < d.runner.Context() && d.pays(t); depth++ {
-		if err := d.expand(ctx, t); err != nil {
+		err := d.expand(ctx, t, func(l leaf, row int, logits []float32) error {
+			return d.add(t, l.guess, row, len(d.text)+int(t.Nodes()[l.guess].Depth), logits)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// begin brings the branch to the end of the text and returns the logits there; false where the draft model has no
+// room for it.
+func (d *drafter) begin(ctx context.Context) (logits []float32, ok bool, err error) {
+	d.next = d.next[:0]
+	if len(d.text) == 0 || len(d.text) >= d.runner.Context() {
+		return nil, false, nil
+	}
+	if err := d.keep(); err != nil {
+		return nil, false, err
+	}
+	logits, err = d.catchUp(ctx)
+	return logits, err == nil, err
 }
 
 // keep commits the rows of the last round that came true, and drops the others. The text's last token is run
@@ -154,6 +172,9 @@ func (d *drafter) catchUp(ctx context.Context) (logits []float32, err error) {
 			return nil, err
 		}
 		logits = behind[n-1]
+		if logits != nil {
+			logits = logits[:d.vocabulary]
+		}
 		d.known += n
 	}
 	return logits, nil
@@ -208,8 +229,9 @@ func (d *drafter) pays(t *method.Tree) bool {
 // usual is the share of guesses behind a right one that are right, for the decision to look at them.
 const usual = 0.7
 
-// expand runs the level's guesses and adds what follows them.
-func (d *drafter) expand(ctx context.Context, t *method.Tree) error {
+// expand runs the level's guesses, in one pass, and calls then with the place in live of each and the logits
+// behind it.
+func (d *drafter) expand(ctx context.Context, t *method.Tree, then func(l leaf, row int, logits []float32) error) error {
 	start := time.Now()
 	d.rows = d.rows[:0]
 	for _, l := range d.level {
@@ -225,8 +247,7 @@ func (d *drafter) expand(ctx context.Context, t *method.Tree) error {
 	}
 	for i, l := range d.level {
 		d.live = append(d.live, node{d.rows[i].ID, l.parent, nodes[i]})
-		index := len(d.text) + int(t.Nodes()[l.guess].Depth)
-		if err := d.add(t, l.guess, len(d.live)-1, index, logits[i]); err != nil {
+		if err := then(l, len(d.live)-1, logits[i][:d.vocabulary]); err != nil {
 			return err
 		}
 	}
