@@ -21,6 +21,43 @@ const (
 	MethodOff  = "off"  // plain decoding
 )
 
+// MethodInfo describes a method of drafting.
+type MethodInfo struct {
+	Name  string       `json:"name"`
+	Paper string       `json:"paper"`
+	Kind  method.Kind  `json:"kind"`
+	Grade method.Grade `json:"grade"`
+	Needs string       `json:"needs,omitempty"`
+	Auto  bool         `json:"auto"`
+}
+
+// Exact is the grade of methods that give the tokens and log-probabilities of plain decoding.
+const Exact = method.Exact
+
+// Methods returns the methods that there are.
+func Methods() []MethodInfo {
+	var all []MethodInfo
+	for _, i := range method.All() {
+		all = append(all, MethodInfo{i.Name, i.Paper, i.Kind, i.Grade, i.Needs, i.Auto})
+	}
+	return all
+}
+
+// MethodGrade returns the lowest grade of a list of methods as [Request] takes it, and "" where a name is not known.
+func MethodGrade(list string) method.Grade {
+	infos, _, err := parseMethods(list)
+	if err != nil {
+		return ""
+	}
+	grade := method.Exact
+	for _, i := range infos {
+		if i.Grade == method.Lossy || i.Grade == method.SameLaw && grade == method.Exact {
+			grade = i.Grade
+		}
+	}
+	return grade
+}
+
 // draftings opens methods when they are first asked for, once for each combination.
 type draftings struct {
 	mu   sync.Mutex

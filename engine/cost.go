@@ -100,6 +100,18 @@ const (
 // runs.
 func (e *Engine) Tune(ctx context.Context) (*Cost, error) { return e.tune(ctx, pointBudget) }
 
+// Cost returns what is known of the cost of steps as it stands, nil where nothing is. The caller owns it.
+func (e *Engine) Cost() *Cost {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cost == nil {
+		return nil
+	}
+	c := *e.cost
+	c.Correction = slices.Clone(c.Correction)
+	return &c
+}
+
 // ensureCost measures roughly where nothing is known.
 func (e *Engine) ensureCost(ctx context.Context) error {
 	e.mu.Lock()

@@ -70,6 +70,20 @@ type SpecStats struct {
 	Run, Hit [maxDraft]int // by rank of score in its round: guesses that were run, and those that were right
 }
 
+// Add adds the figures of another sequence.
+func (s *SpecStats) Add(o SpecStats) {
+	s.Rounds += o.Rounds
+	s.Tokens += o.Tokens
+	s.Drafted += o.Drafted
+	s.Accepted += o.Accepted
+	s.Drafting += o.Drafting
+	s.Stepping += o.Stepping
+	for i := range o.Run {
+		s.Run[i] += o.Run[i]
+		s.Hit[i] += o.Hit[i]
+	}
+}
+
 // speculation is a sequence's part in drafting.
 type speculation struct {
 	all      *Drafting

@@ -20,6 +20,7 @@ import (
 type benchCommand struct {
 	Speed   benchSpeed   `cmd:"" help:"Measure a model's steps and plain decoding against what the machine can do."`
 	Kernels benchKernels `cmd:"" help:"Measure single kernels against what the machine can do."`
+	Methods benchMethods `cmd:"" help:"Compare methods of drafting with plain decoding on a workload."`
 	Make    benchMake    `cmd:"" help:"Make a model of random weights, to measure with."`
 }
 

@@ -23,6 +23,7 @@ type commands struct {
 	Inspect  inspectCommand  `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize tokenizeCommand `cmd:"" help:"Turn text on standard input into token ids, or back."`
 	Logits   logitsCommand   `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
+	Methods  methodsCommand  `cmd:"" help:"List the methods of drafting several tokens a step."`
 	Bench    benchCommand    `cmd:"" help:"Measure models and kernels on this machine."`
 	Tune     tuneCommand     `cmd:"" help:"Measure what steps of a model cost on this machine, and keep it."`
 	Version  versionCommand  `cmd:"" help:"Show what this program is built from."`
