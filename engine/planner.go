@@ -14,6 +14,8 @@ type planner struct {
 	moe    mixture
 	table  [maxDraft + 2]float64 // seconds of a step, by rows that all want logits
 	age    int                   // rounds since the table was made
+	idle   int                   // rounds in which nothing was run
+	wait   int                   // how many of them there are before something is
 	least  float32               // score that no guess below can pay with
 	order  []int32               // the round's guesses, best first
 	chosen []int32               // places of the guesses to run, parents first
@@ -64,7 +66,10 @@ func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
 		}
 		return int(a - b)
 	})
-	if t.Laws() != nil {
+	switch {
+	case len(nodes) == 0:
+		return nil, 0
+	case t.Laws() != nil:
 		return p.all(nodes)
 	}
 	best, expected := 0, 0.0
@@ -75,10 +80,30 @@ func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
 			best, gain = n, g
 		}
 	}
+	if best == 0 {
+		best = p.probe(nodes)
+	} else {
+		p.idle, p.wait = 0, leastWait
+	}
 	p.chosen = append(p.chosen, p.order[:best]...)
 	slices.Sort(p.chosen)
 	return p.chosen, gain
 }
+
+// probe lets a few guesses run now and then although they do not seem to pay: a cost that was measured in a bad moment
+// is corrected by steps of that size alone. It returns how many.
+func (p *planner) probe(nodes []method.Node) int {
+	if p.idle++; p.idle < max(leastWait, p.wait) || nodes[p.order[0]].Score < probeScore {
+		return 0
+	}
+	p.idle, p.wait = 0, min(2*max(leastWait, p.wait), mostWait)
+	return min(probeGuesses, len(p.order))
+}
+
+const (
+	probeScore   = 0.3
+	probeGuesses = 3
+)
 
 // all takes every guess: they were drawn, and none may be left out for what it is.
 func (p *planner) all(nodes []method.Node) (chosen []int32, gain float64) {
@@ -136,7 +161,7 @@ type turn struct {
 const (
 	worthRate   = 1.0 / 8
 	firstRounds = 4 // in which it is always asked
-	leastWait   = 16
+	leastWait   = 32
 	mostWait    = 512
 )
 
