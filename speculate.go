@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"grove/engine"
 	"grove/gguf"
@@ -161,3 +162,26 @@ func sameVocabulary(a, b *tokenizer.Tokenizer) error {
 	}
 	return nil
 }
+
+// Replay follows an answer on record as if the model had given it and returns what a method that drafts from text
+// alone would have done, and how long plain decoding would have taken, at the cost c of some model's steps; see
+// [engine.Engine.Replay].
+func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction string, c *Cost) (SpecStats, time.Duration, error) {
+	d, err := m.drafting(ctx, list)
+	if err != nil {
+		return SpecStats{}, 0, err
+	}
+	if d == nil {
+		return SpecStats{}, 0, errors.New("grove: there is no method to replay")
+	}
+	var ids [3][]token.ID
+	for i, text := range []string{prompt, output, prediction} {
+		if ids[i], err = m.Tokenize(text, i == 0, false); err != nil {
+			return SpecStats{}, 0, err
+		}
+	}
+	return m.engine.Replay(ctx, d, c, ids[0], ids[1], ids[2])
+}
+
+// SpecStats is what drafting did.
+type SpecStats = engine.SpecStats

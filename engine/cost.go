@@ -179,10 +179,19 @@ func (t *tuner) fill(c *Cost, depth, most int, budget time.Duration) {
 	}
 	c.Layers = seconds[:len(flat):len(flat)]
 	deep, head := seconds[len(flat):len(flat)+len(c.Depth.X)], seconds[len(flat)+len(c.Depth.X):]
+	rise(c.Layers)
+	rise(head)
 	for i, rows := range c.Depth.X {
 		c.Depth.Y = append(c.Depth.Y, max(0, deep[i]-c.Layers[slices.Index(c.Rows, rows)])/float64(depth))
 	}
 	c.Head.Y = head
+}
+
+// rise lowers what exceeds a later value: more rows take no less time, and what else the machine does only adds.
+func rise(seconds []float64) {
+	for i := len(seconds) - 2; i >= 0; i-- {
+		seconds[i] = min(seconds[i], seconds[i+1])
+	}
 }
 
 // tuner measures points; it keeps the first error.

@@ -6,9 +6,9 @@ import (
 	"grove/method"
 )
 
-// A planner decides how much of a round's guesses is worth running: those whose chance of being accepted
-// exceeds the pace of decoding times the seconds that they add (the marginal rule of fractional programming).
-// Nothing is always a choice.
+// A planner decides how much of a round's guesses is worth running: as many as give the most tokens a second, by their
+// chance of being accepted and the measured time of a step. What a shorter draft leaves over, the next round can
+// draft: so it is the round's own rate that counts, not the average one. Nothing is always a choice.
 type planner struct {
 	pace   pace
 	moe    mixture
@@ -73,11 +73,12 @@ func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
 		return p.all(nodes)
 	}
 	best, expected := 0, 0.0
-	plain, rate := p.table[1], p.pace.rate()
+	most := (1 + gainNeeded) / p.table[1]
 	for n := 1; n <= min(len(p.order), maxDraft); n++ {
 		expected += float64(nodes[p.order[n-1]].Score)
-		if g := expected - rate*(p.table[n+1]-plain); g > max(gain, gainNeeded) {
-			best, gain = n, g
+		if rate := (1 + expected) / p.table[n+1]; rate > most {
+			best, most = n, rate
+			gain = expected - p.pace.rate()*(p.table[n+1]-p.table[1])
 		}
 	}
 	if best == 0 {

@@ -113,13 +113,23 @@ type speculation struct {
 // Speculate makes the sequence draft by d from now on. It is called before the first Append. prediction is what the
 // user expects of the answer, if anything.
 func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
-	sp := &speculation{all: d, tree: method.NewTree(maxGuesses, s.e.vocab), rates: method.NewRates(len(d.methods))}
+	sp, err := d.speculation(s.e)
+	if err != nil {
+		return err
+	}
+	s.spec, s.prediction = sp, prediction
+	return nil
+}
+
+// speculation opens the methods' drafters for a text of the engine's model.
+func (d *Drafting) speculation(e *Engine) (*speculation, error) {
+	sp := &speculation{all: d, tree: method.NewTree(maxGuesses, e.vocab), rates: method.NewRates(len(d.methods))}
 	sp.turns = make([]turn, len(d.methods))
 	sp.rank, sp.nodes = make([]int32, maxGuesses), make([]forest.Node, maxGuesses)
 	for _, m := range d.methods {
 		drafter, err := m.NewDrafter()
 		if err != nil {
-			return errors.Join(err, sp.close())
+			return nil, errors.Join(err, sp.close())
 		}
 		sp.drafters = append(sp.drafters, drafter)
 		if w, ok := drafter.(method.Watcher); ok {
@@ -130,10 +140,9 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	d.mu.Lock()
 	sp.rates.Carry(d.rates)
 	d.mu.Unlock()
-	info := s.e.model.Info()
+	info := e.model.Info()
 	sp.plan.moe = mixture{len(info.Layers), info.Experts, info.Used}
-	s.spec, s.prediction = sp, prediction
-	return nil
+	return sp, nil
 }
 
 // Typical makes the sequence accept guesses that are likely enough, which is lossy above temperature 0.
@@ -159,10 +168,9 @@ func (sp *speculation) close() (err error) {
 	return err
 }
 
-// tell gives the drafters the tokens that are new to them.
-func (s *Sequence) tell() error {
-	sp := s.spec
-	t := method.Text{Prompt: sp.fresh, Prediction: s.prediction, Sampler: s.sampler, Choice: s.choice}
+// tell gives the drafters the tokens that are new to them; t is the text, where it begins.
+func (sp *speculation) tell(t method.Text) error {
+	t.Prompt = sp.fresh
 	for i, d := range sp.drafters {
 		if sp.begun {
 			d.Extend(sp.fresh)
@@ -178,14 +186,10 @@ func (sp *speculation) fault(drafter int, err error) error {
 	return fmt.Errorf("engine: method %s: %w", sp.all.infos[drafter].Name, err)
 }
 
-// draft fills the tree and returns the guesses to run.
-func (s *Sequence) draft(ctx context.Context) ([]int32, error) {
-	sp := s.spec
-	s.e.mu.Lock()
-	sp.plan.begin(s.e.cost, s.length)
-	s.e.mu.Unlock()
+// draft fills the tree with what may follow, room tokens at most, and returns the guesses to run.
+func (sp *speculation) draft(ctx context.Context, room int) ([]int32, error) {
 	sp.tree.Floor, sp.tree.Pace = sp.plan.least, sp.plan.pace.rate()
-	sp.tree.Reset(min(s.e.Context()-1-s.length, maxGuesses), sp.rates)
+	sp.tree.Reset(min(room, maxGuesses), sp.rates)
 	for i := range sp.drafters {
 		if sp.all.infos[i].Kind != method.KindModel {
 			if err := sp.ask(ctx, i); err != nil {
@@ -222,11 +226,15 @@ func (sp *speculation) ask(ctx context.Context, i int) error {
 // one step, draws from the model behind each row that the text reaches, and walks to the guess that was drawn.
 // The tokens are those of plain decoding: the draw behind a row depends on the row's logits and index alone (N5).
 func (s *Sequence) round(ctx context.Context) error {
+	sp := s.spec
 	start := time.Now()
-	if err := s.tell(); err != nil {
+	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, Choice: s.choice}); err != nil {
 		return err
 	}
-	chosen, err := s.draft(ctx)
+	s.e.mu.Lock()
+	sp.plan.begin(s.e.cost, s.length)
+	s.e.mu.Unlock()
+	chosen, err := sp.draft(ctx, s.e.Context()-1-s.length)
 	if err != nil {
 		return err
 	}
@@ -239,7 +247,7 @@ func (s *Sequence) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.spec.account(chosen, len(s.queue), drafted.Sub(start), time.Since(drafted))
+	sp.account(chosen, len(s.queue), drafted.Sub(start), time.Since(drafted))
 	return nil
 }
 

@@ -18,10 +18,11 @@ import (
 
 // benchCommand is the family of measurements.
 type benchCommand struct {
-	Speed   benchSpeed   `cmd:"" help:"Measure a model's steps and plain decoding against what the machine can do."`
-	Kernels benchKernels `cmd:"" help:"Measure single kernels against what the machine can do."`
-	Methods benchMethods `cmd:"" help:"Compare methods of drafting with plain decoding on a workload."`
-	Make    benchMake    `cmd:"" help:"Make a model of random weights, to measure with."`
+	Speed    benchSpeed    `cmd:"" help:"Measure a model's steps and plain decoding against what the machine can do."`
+	Kernels  benchKernels  `cmd:"" help:"Measure single kernels against what the machine can do."`
+	Methods  benchMethods  `cmd:"" help:"Compare methods of drafting with plain decoding on a workload."`
+	Workload benchWorkload `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
+	Make     benchMake     `cmd:"" help:"Make a model of random weights, to measure with."`
 }
 
 // sizes is a flag's list of positive numbers.

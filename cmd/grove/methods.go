@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"text/tabwriter"
 
@@ -58,6 +60,8 @@ type benchMethods struct {
 	Context   count       `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text; 0: the model's own, 4096 at most. Tasks that do not fit are left out, and counted."`
 	Threads   count       `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
 	CacheType cacheType   `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
+	Replay    bool        `help:"Score methods that draft from text on the answers on record instead of running the model."`
+	CostModel string      `placeholder:"FILE" help:"With --replay: the GGUF file whose steps' cost counts; without it, the model's own."`
 	JSON      string      `name:"json" placeholder:"FILE" help:"Write the figures to FILE too, one JSON object a line."`
 }
 
@@ -78,12 +82,9 @@ func (c *benchMethods) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	prompts = c.fitting(m, limit(prompts, int(c.Limit)))
 	ctx, stop := untilSignal()
 	defer stop()
-	figures, err := bench.CompareMethods(ctx, m, prompts, bench.MethodsOptions{
-		Methods: c.names(), Tokens: int(c.Tokens), Sampling: grove.Sampling{Temperature: float32(c.Temp)}, Seed: c.Seed,
-	}, showProgress)
+	figures, err := c.measure(ctx, m, limit(prompts, int(c.Limit)))
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -93,6 +94,34 @@ func (c *benchMethods) Run() (err error) {
 		}
 	}
 	return errors.Join(bench.WriteMethods(stdout, figures), unequal(figures))
+}
+
+// measure runs the tasks, or replays them.
+func (c *benchMethods) measure(ctx context.Context, m *grove.Model, prompts []bench.Prompt) ([]bench.MethodFigures, error) {
+	if !c.Replay {
+		return bench.CompareMethods(ctx, m, c.fitting(m, prompts), bench.MethodsOptions{
+			Methods: c.names(), Tokens: int(c.Tokens), Sampling: grove.Sampling{Temperature: float32(c.Temp)}, Seed: c.Seed,
+		}, showProgress)
+	}
+	cost, err := c.cost(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return bench.ReplayMethods(ctx, m, prompts, c.names(), cost, showProgress)
+}
+
+// cost measures the steps whose cost a replay counts.
+func (c *benchMethods) cost(ctx context.Context, m *grove.Model) (cost *grove.Cost, err error) {
+	if c.CostModel != "" {
+		other, err := grove.Open(c.CostModel, grove.Options{Threads: int(c.Threads), CacheType: string(c.CacheType), Parallel: 1})
+		if err != nil {
+			return nil, fileError{err}
+		}
+		defer func() { err = errors.Join(err, other.Close()) }()
+		m = other
+	}
+	cost, _, err = m.Tune(ctx)
+	return cost, err
 }
 
 // names returns the lists of methods to measure, each as a request takes it.
@@ -157,4 +186,31 @@ func limit(prompts []bench.Prompt, n int) []bench.Prompt {
 		}
 	}
 	return kept
+}
+
+// benchWorkload writes the workload of Go sources.
+type benchWorkload struct {
+	Root string `placeholder:"DIR" help:"The Go distribution; without it, what go env GOROOT says."`
+	Out  string `arg:"" help:"File to write."`
+}
+
+// Run implements the command.
+func (c *benchWorkload) Run() error {
+	if c.Root == "" {
+		out, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return fmt.Errorf("--root names no Go distribution, and go env GOROOT fails: %w", err)
+		}
+		c.Root = strings.TrimSpace(string(out))
+	}
+	n := 0
+	err := atomicfile.Write(c.Out, func(w io.Writer) (err error) {
+		n, err = bench.WriteGoWorkload(w, c.Root)
+		return err
+	})
+	if err != nil {
+		return outputError{err}
+	}
+	fmt.Fprintf(os.Stderr, "grove: %d tasks in %s\n", n, c.Out)
+	return nil
 }
