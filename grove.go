@@ -30,6 +30,7 @@ type Options struct {
 	Parallel  int    // texts that may be generated at a time; 0: 4
 	Chunk     int    // tokens of a prefill step; 0: 512
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
+	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
 	Draft     string // a GGUF file of a smaller model with the same vocabulary, to draft with; "": none
 }
 
@@ -122,6 +123,7 @@ func (m *Model) load(o Options) error {
 	if err != nil {
 		return &OptionError{err}
 	}
+	m.methods.eager = o.Eager
 	if o.Draft != "" {
 		if err := m.openDraft(o); err != nil {
 			return err

@@ -32,8 +32,12 @@ type MethodInfo struct {
 	Auto  bool         `json:"auto"`
 }
 
-// Exact is the grade of methods that give the tokens and log-probabilities of plain decoding.
-const Exact = method.Exact
+const (
+	// Exact is the grade of methods that give the tokens and log-probabilities of plain decoding.
+	Exact = method.Exact
+	// KindModel is the kind of methods that need a draft model.
+	KindModel = method.KindModel
+)
 
 // Methods returns the methods that there are.
 func Methods() []MethodInfo {
@@ -61,6 +65,8 @@ func MethodGrade(list string) method.Grade {
 
 // draftings opens methods when they are first asked for, once for each combination.
 type draftings struct {
+	eager bool
+
 	mu   sync.Mutex
 	open map[string]*engine.Drafting
 }
@@ -118,6 +124,9 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	d, err := m.engine.OpenDrafting(ctx, infos, draft)
 	if err != nil {
 		return nil, err
+	}
+	if m.methods.eager {
+		d.Eager()
 	}
 	if m.methods.open == nil {
 		m.methods.open = map[string]*engine.Drafting{}

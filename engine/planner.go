@@ -10,6 +10,7 @@ import (
 // chance of being accepted and the measured time of a step. What a shorter draft leaves over, the next round can
 // draft: so it is the round's own rate that counts, not the average one. Nothing is always a choice.
 type planner struct {
+	eager  bool // every guess is run
 	pace   pace
 	moe    mixture
 	table  [maxDraft + 2]float64 // seconds of a step, by rows that all want logits
@@ -47,6 +48,9 @@ func (p *planner) begin(c *Cost, depth int) {
 		least = min(least, max(0, p.table[n]-p.table[n-1]))
 	}
 	p.least = float32(p.pace.rate() * least / 2)
+	if p.eager {
+		p.least = 0
+	}
 }
 
 // choose picks the guesses to run, and returns them with the tokens that they
@@ -69,7 +73,7 @@ func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
 	switch {
 	case len(nodes) == 0:
 		return nil, 0
-	case t.Laws() != nil:
+	case p.eager || t.Laws() != nil:
 		return p.all(nodes)
 	}
 	best, expected := 0, 0.0
@@ -106,7 +110,7 @@ const (
 	probeGuesses = 3
 )
 
-// all takes every guess: they were drawn, and none may be left out for what it is.
+// all takes every guess: a proof wants it, or they were drawn, and none may be left out for what it is.
 func (p *planner) all(nodes []method.Node) (chosen []int32, gain float64) {
 	n := min(len(nodes), maxDraft)
 	gain = -p.pace.rate() * (p.table[n+1] - p.table[1])

@@ -24,6 +24,7 @@ type Drafting struct {
 	infos   []method.Info
 	methods []method.Method
 	chain   bool // the rule is block verification
+	eager   bool
 
 	mu    sync.Mutex
 	rates *method.Rates
@@ -49,6 +50,10 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, draft me
 	}
 	return d, nil
 }
+
+// Eager makes sequences run every guess, whether it pays or not: what a proof of a method wants. It is called before
+// the first sequence drafts.
+func (d *Drafting) Eager() { d.eager = true }
 
 // Names returns the methods' names.
 func (d *Drafting) Names() []string {
@@ -141,6 +146,7 @@ func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 	sp.rates.Carry(d.rates)
 	d.mu.Unlock()
 	info := e.model.Info()
+	sp.plan.eager = d.eager
 	sp.plan.moe = mixture{len(info.Layers), info.Experts, info.Used}
 	return sp, nil
 }
@@ -189,6 +195,9 @@ func (sp *speculation) fault(drafter int, err error) error {
 // draft fills the tree with what may follow, room tokens at most, and returns the guesses to run.
 func (sp *speculation) draft(ctx context.Context, room int) ([]int32, error) {
 	sp.tree.Floor, sp.tree.Pace = sp.plan.least, sp.plan.pace.rate()
+	if sp.plan.eager {
+		sp.tree.Pace = 0 // time is worth nothing
+	}
 	sp.tree.Reset(min(room, maxGuesses), sp.rates)
 	for i := range sp.drafters {
 		if sp.all.infos[i].Kind != method.KindModel {
@@ -199,7 +208,7 @@ func (sp *speculation) draft(ctx context.Context, room int) ([]int32, error) {
 	}
 	chosen, gain := sp.plan.choose(sp.tree)
 	for i := range sp.drafters {
-		if sp.all.infos[i].Kind != method.KindModel || !sp.turns[i].due(gain) {
+		if sp.all.infos[i].Kind != method.KindModel || !sp.plan.eager && !sp.turns[i].due(gain) {
 			continue
 		}
 		start, pace := time.Now(), sp.plan.pace.rate()

@@ -24,6 +24,7 @@ type commands struct {
 	Tokenize tokenizeCommand `cmd:"" help:"Turn text on standard input into token ids, or back."`
 	Logits   logitsCommand   `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
 	Methods  methodsCommand  `cmd:"" help:"List the methods of drafting several tokens a step."`
+	Verify   verifyCommand   `cmd:"" help:"Prove on a model that methods give what they promise."`
 	Bench    benchCommand    `cmd:"" help:"Measure models and kernels on this machine."`
 	Tune     tuneCommand     `cmd:"" help:"Measure what steps of a model cost on this machine, and keep it."`
 	Version  versionCommand  `cmd:"" help:"Show what this program is built from."`

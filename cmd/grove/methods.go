@@ -67,13 +67,9 @@ type benchMethods struct {
 
 // Run implements the command.
 func (c *benchMethods) Run() (err error) {
-	f, err := os.Open(c.Workload)
+	prompts, err := readWorkload(c.Workload)
 	if err != nil {
 		return err
-	}
-	prompts, err := bench.ReadWorkload(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fileError{err}
 	}
 	m, err := c.open(grove.Options{
 		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: 1, Draft: c.Draft,
@@ -171,6 +167,19 @@ func unequal(figures []bench.MethodFigures) error {
 		}
 	}
 	return nil
+}
+
+// readWorkload reads the tasks of a file.
+func readWorkload(path string) ([]bench.Prompt, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	prompts, err := bench.ReadWorkload(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fileError{err}
+	}
+	return prompts, nil
 }
 
 // limit keeps the first n tasks of each category.
