@@ -67,7 +67,6 @@ type Generation struct {
 	ctx    context.Context
 	req    Request
 	prompt []token.ID
-	draft  *engine.Drafting // nil: plain decoding
 	stats  Stats
 	begun  bool
 }
@@ -96,7 +95,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
-	if g.draft, err = m.drafting(ctx, r.Method); err != nil {
+	if _, _, err := parseMethods(r.Method); err != nil {
 		return nil, err
 	}
 	g.stats.PromptTokens = len(ids)
@@ -193,14 +192,15 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 
 // speculate makes the sequence draft as the request asks.
 func (g *Generation) speculate(s *engine.Sequence) error {
-	if g.draft == nil {
-		return nil
+	draft, err := g.model.drafting(g.ctx, g.req.Method)
+	if draft == nil || err != nil {
+		return err
 	}
 	prediction, err := g.model.Tokenize(g.req.Prediction, false, false)
 	if err != nil {
 		return err
 	}
-	return s.Speculate(g.draft, prediction)
+	return s.Speculate(draft, prediction)
 }
 
 // Text computes the answer and returns it whole. On error it returns what there is besides.

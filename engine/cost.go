@@ -101,7 +101,13 @@ const (
 // Tune measures the cost of steps, in less than three seconds for any model: it runs a window of layers,
 // the next one each time, and scales to all. The engine then corrects its own copy by every step it
 // runs.
-func (e *Engine) Tune(ctx context.Context) (*Cost, error) { return e.tune(ctx, tuneBudget) }
+func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
+	c, err := e.tune(ctx, tuneBudget)
+	if err != nil {
+		return nil, fmt.Errorf("engine: tuning: %w", err)
+	}
+	return c, nil
+}
 
 // Cost returns what is known of the cost of steps as it stands, nil where nothing is. The caller owns it.
 func (e *Engine) Cost() *Cost {
@@ -144,7 +150,7 @@ func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) 
 	depth := min(tuneDepth, e.Context()-c.Rows[len(c.Rows)-1])
 	t.fill(c, depth, most, budget)
 	if t.err != nil {
-		return nil, fmt.Errorf("engine: tuning: %w", t.err)
+		return nil, t.err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
