@@ -121,16 +121,14 @@ func (e *Engine) Cost() *Cost {
 	return &c
 }
 
-// ensureCost measures roughly where nothing is known.
+// ensureCost measures roughly where nothing is known. A model that fails here fails again where it is used, with a
+// better reason; until then there is nothing to draft by.
 func (e *Engine) ensureCost(ctx context.Context) error {
-	e.mu.Lock()
-	known := e.cost != nil
-	e.mu.Unlock()
-	if known {
+	if e.Cost() != nil {
 		return nil
 	}
 	if _, err := e.tune(ctx, roughBudget); err != nil {
-		return err
+		return ctx.Err()
 	}
 	_, _ = e.SaveCost() // where it cannot be kept, the next engine measures again
 	return nil

@@ -118,6 +118,9 @@ type speculation struct {
 // Speculate makes the sequence draft by d from now on. It is called before the first Append. prediction is what the
 // user expects of the answer, if anything.
 func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
+	if s.e.Cost() == nil {
+		return nil // steps of this model fail
+	}
 	sp, err := d.speculation(s.e)
 	if err != nil {
 		return err
