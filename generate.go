@@ -21,6 +21,13 @@ type Request struct {
 	Sampling  Sampling // the zero value takes the likeliest token; its Seed is ignored
 	Seed      *uint64  // nil: one is drawn, and [Stats] reports it
 	Stop      []string // the text ends before the first of these
+
+	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
+	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
+	Method string
+	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
+	// speed and nothing else.
+	Prediction string
 }
 
 // Token is one token of an answer. Text is what it adds to the text: nothing while the bytes of a rune
@@ -52,6 +59,7 @@ type Stats struct {
 	Generation   time.Duration // from the first token to the last
 	Seed         uint64
 	Finish       Finish
+	Drafting     engine.SpecStats // what drafting did
 }
 
 // Generation is an answer on its way. It is for one goroutine.
@@ -92,6 +100,9 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
+	if _, _, err := parseMethods(r.Method); err != nil {
+		return nil, err
+	}
 	g.stats.PromptTokens = len(ids)
 	if r.Seed != nil {
 		g.stats.Seed = *r.Seed
@@ -138,7 +149,13 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() {
+		g.stats.Drafting = s.SpecStats()
+		err = errors.Join(err, s.Close())
+	}()
+	if err := g.speculate(s); err != nil {
+		return err
+	}
 	if err := s.Append(g.ctx, g.prompt); err != nil {
 		return err
 	}
@@ -188,6 +205,19 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 		yield(Token{ID: token.None, Text: rest}, nil)
 	}
 	return nil
+}
+
+// speculate makes the sequence draft as the request asks.
+func (g *Generation) speculate(s *engine.Sequence) error {
+	draft, err := g.model.drafting(g.ctx, g.req.Method)
+	if draft == nil || err != nil {
+		return err
+	}
+	prediction, err := g.model.Tokenize(g.req.Prediction, false, false)
+	if err != nil {
+		return err
+	}
+	return s.Speculate(draft, prediction)
 }
 
 // Text computes the answer and returns it whole. On error it returns what there is besides.

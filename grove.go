@@ -4,6 +4,7 @@
 package grove
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -30,6 +31,8 @@ type Options struct {
 	Parallel  int    // texts that may be generated at a time; 0: 4
 	Chunk     int    // tokens of a prefill step; 0: 512
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
+	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
+	Draft     string // a GGUF file of a smaller model with the same vocabulary, to draft with; "": none
 }
 
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
@@ -46,6 +49,8 @@ type Model struct {
 	model     model.Model
 	engine    *engine.Engine
 	tokenizer *tokenizer.Tokenizer
+	methods   draftings
+	draft     *Model // shares the pool; nil: none
 }
 
 const (
@@ -105,7 +110,9 @@ func (m *Model) load(o Options) error {
 	if o.Parallel == 0 {
 		o.Parallel = defaultParallel
 	}
-	m.pool = par.New(o.Threads)
+	if m.pool == nil {
+		m.pool = par.New(o.Threads)
+	}
 	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context}); err != nil {
 		return err
 	}
@@ -120,6 +127,12 @@ func (m *Model) load(o Options) error {
 	})
 	if err != nil {
 		return &OptionError{err}
+	}
+	m.methods.eager = o.Eager
+	if o.Draft != "" {
+		if err := m.openDraft(o); err != nil {
+			return err
+		}
 	}
 	runtime.GC() // what loading left behind is as large as the vocabulary
 	return nil
@@ -162,11 +175,14 @@ func ParseCacheType(name string) (tensor.Type, error) {
 }
 
 // Close stops the model's threads and unmaps its file. Generations must have ended.
-func (m *Model) Close() error {
+func (m *Model) Close() (err error) {
+	if m.draft != nil {
+		err = m.draft.file.Close()
+	}
 	if m.pool != nil {
 		m.pool.Close()
 	}
-	return m.file.Close()
+	return errors.Join(err, m.file.Close())
 }
 
 // Info describes an open model.

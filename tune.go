@@ -26,6 +26,9 @@ func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
 	return c, path, err
 }
 
+// Cost returns what is known of the cost of steps, nil where nothing is: it was never measured.
+func (m *Model) Cost() *Cost { return m.engine.Cost() }
+
 // WriteCost writes a cost as a table: the time of steps of several sizes at several depths, all rows with
 // logits, and as multiples of a step of one row.
 func WriteCost(w io.Writer, c *Cost) error {

@@ -119,6 +119,13 @@ type Sequence struct {
 	length  int        // tokens of the text
 	reused  int
 	logits  []float32 // behind the last computed token
+
+	spec       *speculation // nil: one token a step
+	prediction []token.ID
+	queue      []sample.Choice // drawn by the last round, of which some are taken: part of the text
+	taken      int
+	root       forest.Node   // of the last round
+	path       []forest.Node // the root and the guesses that came true, live until they are settled
 }
 
 // NewSequence opens a sequence that draws its tokens by p as answer number choice of its request. Errors:
@@ -159,8 +166,12 @@ func (e *Engine) closeSeq(seq forest.Seq) error {
 }
 
 // Close gives the sequence's room back. The sequence is of no use afterwards; a second call is an error.
-func (s *Sequence) Close() error {
-	if err := s.e.closeSeq(s.seq); err != nil {
+func (s *Sequence) Close() (err error) {
+	if s.spec != nil {
+		err = s.spec.close()
+		s.spec = nil
+	}
+	if err := errors.Join(err, s.e.closeSeq(s.seq)); err != nil {
 		return err
 	}
 	s.seq = -1 // the cache may give the number to another sequence
@@ -179,6 +190,12 @@ func (s *Sequence) Reused() int { return s.reused }
 func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
 	if s.length+len(ids) > s.e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", s.length+len(ids), ErrContext, s.e.Context())
+	}
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if s.spec != nil {
+		s.spec.fresh = append(s.spec.fresh, ids...)
 	}
 	if s.length == 0 {
 		if err := s.reuse(ids); err != nil {
@@ -286,6 +303,18 @@ func (s *Sequence) Next(ctx context.Context) (sample.Choice, error) {
 	if s.length == s.e.Context() {
 		return sample.Choice{}, fmt.Errorf("engine: %d tokens: %w", s.length, ErrContext)
 	}
+	if s.taken < len(s.queue) {
+		return s.take(), nil
+	}
+	if err := s.settle(); err != nil {
+		return sample.Choice{}, err
+	}
+	if s.spec != nil && len(s.pending) == 1 {
+		if err := s.round(ctx); err != nil {
+			return sample.Choice{}, err
+		}
+		return s.take(), nil
+	}
 	if err := s.flush(ctx); err != nil {
 		return sample.Choice{}, err
 	}
@@ -295,5 +324,8 @@ func (s *Sequence) Next(ctx context.Context) (sample.Choice, error) {
 	}
 	s.pending = append(s.pending, c.ID)
 	s.length++
+	if s.spec != nil {
+		s.spec.fresh = append(s.spec.fresh, c.ID)
+	}
 	return c, nil
 }

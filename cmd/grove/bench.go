@@ -18,12 +18,14 @@ import (
 
 // benchCommand is the family of measurements.
 type benchCommand struct {
-	Speed   benchSpeed   `cmd:"" help:"Measure a model's steps and plain decoding against what the machine can do."`
-	Kernels benchKernels `cmd:"" help:"Measure single kernels against what the machine can do."`
-	Load    benchLoad    `cmd:"" help:"Measure how long a model takes to load, and how much memory."`
-	Sharing benchSharing `cmd:"" help:"Measure what grove and other work on the machine cost each other."`
-	Spin    benchSpin    `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
-	Make    benchMake    `cmd:"" help:"Make a model of random weights, to measure with."`
+	Speed    benchSpeed    `cmd:"" help:"Measure a model's steps and plain decoding against what the machine can do."`
+	Kernels  benchKernels  `cmd:"" help:"Measure single kernels against what the machine can do."`
+	Load     benchLoad     `cmd:"" help:"Measure how long a model takes to load, and how much memory."`
+	Sharing  benchSharing  `cmd:"" help:"Measure what grove and other work on the machine cost each other."`
+	Spin     benchSpin     `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
+	Methods  benchMethods  `cmd:"" help:"Compare methods of drafting with plain decoding on a workload."`
+	Workload benchWorkload `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
+	Make     benchMake     `cmd:"" help:"Make a model of random weights, to measure with."`
 }
 
 // sizes is a flag's list of positive numbers.

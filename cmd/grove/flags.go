@@ -27,7 +27,12 @@ func findModel(name string) (string, error) {
 }
 
 // open opens the model for generation.
-func (f modelFlag) open(o grove.Options) (*grove.Model, error) {
+func (f modelFlag) open(o grove.Options) (_ *grove.Model, err error) {
+	if o.Draft != "" {
+		if o.Draft, err = findModel(o.Draft); err != nil {
+			return nil, err
+		}
+	}
 	if f.Model != "" {
 		path, err := findModel(f.Model)
 		if err != nil {

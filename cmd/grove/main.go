@@ -27,6 +27,8 @@ type commands struct {
 	Logits     logitsCommand     `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
 	Embed      embedCommand      `cmd:"" help:"Turn a text into a vector that stands for what it means."`
 	Perplexity perplexityCommand `cmd:"" help:"Measure how well a model predicts a text, and how far it is from another."`
+	Methods    methodsCommand    `cmd:"" help:"List the methods of drafting several tokens a step."`
+	Verify     verifyCommand     `cmd:"" help:"Prove on a model that methods give what they promise."`
 	Bench      benchCommand      `cmd:"" help:"Measure models and kernels on this machine."`
 	Tune       tuneCommand       `cmd:"" help:"Measure what steps of a model cost on this machine, and keep it."`
 	Models     modelsCommand     `cmd:"" help:"List the models that are on this machine."`

@@ -18,6 +18,9 @@ type stats struct {
 	Memory       int64   `json:"memory_bytes"` // the most that the process had so far
 	Seed         uint64  `json:"seed"`
 	Finish       string  `json:"finish"` // stop, length, context, or interrupted
+	Steps        int     `json:"steps"`  // passes of the model that drew tokens; 0 in plain decoding
+	Drafted      int     `json:"drafted_tokens"`
+	Accepted     int     `json:"accepted_tokens"`
 }
 
 func measure(s grove.Stats) stats {
@@ -30,6 +33,7 @@ func measure(s grove.Stats) stats {
 		FirstToken: float64(s.FirstToken) / float64(time.Millisecond),
 		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // its clock starts with the first token
 		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
+		Steps: s.Drafting.Rounds, Drafted: s.Drafting.Drafted, Accepted: s.Drafting.Accepted,
 	}
 }
 
@@ -42,6 +46,10 @@ func rate(n int, d time.Duration) float64 {
 
 // String returns the figures as one line.
 func (s stats) String() string {
-	return fmt.Sprintf("prompt %d tokens, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; memory %.1f MiB; seed %d; finish: %s",
-		s.PromptTokens, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, float64(s.Memory)/(1<<20), s.Seed, s.Finish)
+	drafts := ""
+	if s.Steps > 0 {
+		drafts = fmt.Sprintf("%d steps, %d of %d guesses right; ", s.Steps, s.Accepted, s.Drafted)
+	}
+	return fmt.Sprintf("prompt %d tokens, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; %smemory %.1f MiB; seed %d; finish: %s",
+		s.PromptTokens, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, drafts, float64(s.Memory)/(1<<20), s.Seed, s.Finish)
 }

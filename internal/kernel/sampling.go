@@ -112,6 +112,9 @@ func mix32(x uint32) uint32 {
 // e, f = the parts of V for its logarithm, with f = -W where V >= sqrt(1/2); then -Log32(-log1p(e, f)).
 func Noise(key Key, id uint32) float32 { return gumbel(hash(key, id)) }
 
+// Uniform returns the number above 0 and below 1 that [Noise] is made of.
+func Uniform(key Key, id uint32) float64 { return (float64(hash(key, id)) + 0.5) / (1 << 32) }
+
 func hash(key Key, id uint32) uint32 { return mix32(mix32(id^key.A) + key.B) }
 
 func gumbel(h uint32) float32 {

@@ -1,0 +1,260 @@
+// Package draft drafts by a second, smaller model: it grows a tree behind the text level by level, as far as the
+// guesses are likely enough to pay (speculative decoding, Leviathan et al. 2023; trees by path probability, OPT-Tree,
+// Wang et al. 2024; stopping by expected worth, SpecDec++, Huang et al. 2024).
+//
+// Where tokens are drawn at random, it shares the noise of the target's draw: its guesses are the tokens that would
+// be drawn from its own logits (Gumbel coupling, Daliri et al. 2024), and verification stays exact.
+package draft
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"grove/forest"
+	"grove/method"
+	"grove/sample"
+	"grove/token"
+)
+
+func init() {
+	method.Register(method.Info{
+		Name: "draft", Paper: "Speculative decoding with a draft model, 2023", Kind: method.KindModel, Grade: method.Exact, Auto: true,
+		Needs: needs,
+		Open: func(e method.Env) (method.Method, error) {
+			if e.Draft == nil {
+				return nil, method.ErrNeeds
+			}
+			return &model{e.Draft, e.Vocabulary}, nil
+		},
+	})
+}
+
+const (
+	ranks   = 4  // guesses behind a node
+	beam    = 4  // nodes that are expanded at a time
+	buckets = 16 // of probabilities, by which guesses are classed
+	deepest = 16 // levels
+)
+
+const needs = "a draft model"
+
+type model struct {
+	runner     method.Runner
+	vocabulary int // of the target
+}
+
+// NewDrafter implements [method.Method].
+func (m *model) NewDrafter() (method.Drafter, error) { return m.newDrafter() }
+
+func (m *model) newDrafter() (*drafter, error) {
+	b, err := m.runner.Branch()
+	if err != nil {
+		return nil, err
+	}
+	return &drafter{runner: m.runner, branch: b, vocabulary: min(m.vocabulary, m.runner.Vocabulary())}, nil
+}
+
+type drafter struct {
+	runner     method.Runner
+	branch     method.Branch
+	vocabulary int // tokens that both models have
+	sampler    *sample.Sampler
+	choice     int
+
+	text  []token.ID
+	known int    // tokens of the text that the branch's trunk holds
+	live  []node // rows that hang from it, parents first
+	rows  []method.BranchRow
+	next  []leaf // guesses that are not expanded
+	level []leaf // those that a pass expands
+	guess [ranks]sample.Guess
+	pass  float64 // seconds of a pass that expands, averaged
+}
+
+// node is a live row of the draft model.
+type node struct {
+	id     token.ID
+	parent int // in live; none
+	handle forest.Node
+}
+
+// leaf is a guess that the draft model has not read.
+type leaf struct {
+	guess  int // its place in the tree of guesses
+	parent int // the live row that gave it; none
+}
+
+const none = -1
+
+// Begin implements [method.Drafter].
+func (d *drafter) Begin(t method.Text) (err error) {
+	d.text, d.choice = append(d.text[:0], t.Prompt...), t.Choice
+	d.known, d.live = 0, d.live[:0]
+	if d.sampler, err = sample.New(t.Sampler.Params(), d.vocabulary); err != nil {
+		return err
+	}
+	return d.branch.Truncate(0)
+}
+
+// Extend implements [method.Drafter].
+func (d *drafter) Extend(ids []token.ID) { d.text = append(d.text, ids...) }
+
+// Close implements [method.Closer].
+func (d *drafter) Close() error { return d.branch.Close() }
+
+// Draft implements [method.Drafter].
+func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
+	logits, ok, err := d.begin(ctx)
+	if !ok || err != nil {
+		return err
+	}
+	if err := d.add(t, method.Root, none, len(d.text), logits); err != nil {
+		return err
+	}
+	for depth := 1; depth < deepest && len(d.text)+depth < d.runner.Context() && d.pays(t); depth++ {
+		err := d.expand(ctx, t, func(l leaf, row int, logits []float32) error {
+			return d.add(t, l.guess, row, len(d.text)+int(t.Nodes()[l.guess].Depth), logits)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin brings the branch to the end of the text and returns the logits there; false where the draft model has no
+// room for it.
+func (d *drafter) begin(ctx context.Context) (logits []float32, ok bool, err error) {
+	d.next = d.next[:0]
+	if len(d.text) == 0 || len(d.text) >= d.runner.Context() {
+		return nil, false, nil
+	}
+	if err := d.keep(); err != nil {
+		return nil, false, err
+	}
+	logits, err = d.catchUp(ctx)
+	return logits, err == nil, err
+}
+
+// keep commits the rows of the last round that came true, and drops the others. The text's last token is run
+// anew: what was said behind it is forgotten.
+func (d *drafter) keep() error {
+	last := none
+	for i, n := range d.live {
+		if d.known < len(d.text)-1 && n.parent == last && n.id == d.text[d.known] {
+			last = i
+			d.known++
+		}
+	}
+	var err error
+	if last != none {
+		err = d.branch.Commit(d.live[last].handle)
+	}
+	d.live = d.live[:0]
+	return errors.Join(err, d.branch.Drop())
+}
+
+// catchUp runs and commits the tokens that the branch does not hold, and returns the logits behind the last.
+func (d *drafter) catchUp(ctx context.Context) (logits []float32, err error) {
+	for d.known < len(d.text) {
+		d.rows = d.rows[:0]
+		n := min(len(d.text)-d.known, d.runner.Chunk())
+		for i, id := range d.text[d.known : d.known+n] {
+			d.rows = append(d.rows, method.BranchRow{ID: id, After: i, Logits: d.known+i == len(d.text)-1})
+		}
+		nodes, behind, err := d.branch.Run(ctx, d.rows)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.branch.Commit(nodes[n-1]); err != nil {
+			return nil, err
+		}
+		logits = behind[n-1]
+		if logits != nil {
+			logits = logits[:d.vocabulary]
+		}
+		d.known += n
+	}
+	return logits, nil
+}
+
+// add turns the logits behind a row into guesses behind a node of the tree.
+func (d *drafter) add(t *method.Tree, guess, row, index int, logits []float32) error {
+	best, err := d.sampler.Guess(d.guess[:], logits, d.choice, index)
+	if err != nil {
+		return err
+	}
+	for rank, g := range best {
+		class := rank*buckets + min(int(g.P*buckets), buckets-1)
+		at := t.Add(guess, g.ID, class, belief(rank, g.P))
+		if at == method.Root {
+			continue // a less likely one may be of a class that does better
+		}
+		d.next = append(d.next, leaf{at, row})
+	}
+	return nil
+}
+
+// belief is how often a guess is right, before anything is known.
+func belief(rank int, p float32) float32 {
+	if rank == 0 {
+		return max(0.3, p)
+	}
+	return p / 2
+}
+
+// pays picks the leaves to expand, the likeliest, and reports whether that is worth a pass: what comes of it, at
+// the share of first guesses that are right, against what is decoded in the same time.
+func (d *drafter) pays(t *method.Tree) bool {
+	slices.SortFunc(d.next, func(a, b leaf) int {
+		switch sa, sb := t.Score(a.guess), t.Score(b.guess); {
+		case sa > sb:
+			return -1
+		case sa < sb:
+			return 1
+		}
+		return a.guess - b.guess
+	})
+	n := min(beam, len(d.next))
+	d.level, d.next = append(d.level[:0], d.next[:n]...), append(d.next[:0], d.next[n:]...)
+	expected := float32(0)
+	for _, l := range d.level {
+		expected += t.Score(l.guess) * usual
+	}
+	return n > 0 && float64(expected) > t.Pace*d.pass
+}
+
+// usual is the share of guesses behind a right one that are right, for the decision to look at them.
+const usual = 0.7
+
+// expand runs the level's guesses, in one pass, and calls then with the place in live of each and the logits
+// behind it.
+func (d *drafter) expand(ctx context.Context, t *method.Tree, then func(l leaf, row int, logits []float32) error) error {
+	start := time.Now()
+	d.rows = d.rows[:0]
+	for _, l := range d.level {
+		r := method.BranchRow{ID: t.Nodes()[l.guess].ID, Logits: true}
+		if l.parent != none {
+			r.Parent = d.live[l.parent].handle
+		}
+		d.rows = append(d.rows, r)
+	}
+	nodes, logits, err := d.branch.Run(ctx, d.rows)
+	if err != nil {
+		return err
+	}
+	for i, l := range d.level {
+		d.live = append(d.live, node{d.rows[i].ID, l.parent, nodes[i]})
+		if err := then(l, len(d.live)-1, logits[i][:d.vocabulary]); err != nil {
+			return err
+		}
+	}
+	seconds := time.Since(start).Seconds()
+	if d.pass == 0 {
+		d.pass = seconds
+	}
+	d.pass += (seconds - d.pass) / 8
+	return nil
+}

@@ -1,0 +1,199 @@
+package grove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"grove/engine"
+	"grove/hf"
+	"grove/method"
+	"grove/token"
+	"grove/tokenizer"
+)
+
+// The names of [Request.Method] that stand for no method of their own.
+const (
+	MethodAuto = "auto" // every exact method that the model allows, each used where it pays
+	MethodOff  = "off"  // plain decoding
+)
+
+// MethodInfo describes a method of drafting.
+type MethodInfo struct {
+	Name  string       `json:"name"`
+	Paper string       `json:"paper"`
+	Kind  method.Kind  `json:"kind"`
+	Grade method.Grade `json:"grade"`
+	Needs string       `json:"needs,omitempty"`
+	Auto  bool         `json:"auto"`
+}
+
+const (
+	// Exact is the grade of methods that give the tokens and log-probabilities of plain decoding.
+	Exact = method.Exact
+	// KindModel is the kind of methods that need a draft model.
+	KindModel = method.KindModel
+)
+
+// Methods returns the methods that there are.
+func Methods() []MethodInfo {
+	var all []MethodInfo
+	for _, i := range method.All() {
+		all = append(all, MethodInfo{i.Name, i.Paper, i.Kind, i.Grade, i.Needs, i.Auto})
+	}
+	return all
+}
+
+// MethodGrade returns the lowest grade of a list of methods as [Request] takes it, and "" where a name is not known.
+func MethodGrade(list string) method.Grade {
+	infos, _, err := parseMethods(list)
+	if err != nil {
+		return ""
+	}
+	grade := method.Exact
+	for _, i := range infos {
+		if i.Grade == method.Lossy || i.Grade == method.SameLaw && grade == method.Exact {
+			grade = i.Grade
+		}
+	}
+	return grade
+}
+
+// draftings opens methods when they are first asked for, once for each combination.
+type draftings struct {
+	eager bool
+
+	mu   sync.Mutex
+	open map[string]*engine.Drafting
+}
+
+// parseMethods returns the methods that a list of names stands for, none for plain decoding; auto tells that
+// methods whose needs are not met may be left out.
+func parseMethods(list string) (infos []method.Info, auto bool, err error) {
+	switch list {
+	case "", MethodAuto:
+		for _, i := range method.All() {
+			if i.Auto {
+				infos = append(infos, i)
+			}
+		}
+		return infos, true, nil
+	case MethodOff:
+		return nil, false, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i, err := method.Find(strings.TrimSpace(name))
+		if err != nil {
+			return nil, false, err
+		}
+		for _, has := range infos {
+			if has.Name == i.Name {
+				return nil, false, fmt.Errorf("grove: method %s is named twice", i.Name)
+			}
+		}
+		infos = append(infos, i)
+	}
+	return infos, false, nil
+}
+
+// drafting returns the methods that a list stands for, opened; nil for plain decoding.
+func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, error) {
+	infos, auto, err := parseMethods(list)
+	if err != nil || len(infos) == 0 {
+		return nil, err
+	}
+	if auto {
+		list = MethodAuto
+	}
+	m.methods.mu.Lock()
+	defer m.methods.mu.Unlock()
+	if d, ok := m.methods.open[list]; ok {
+		return d, nil
+	}
+	var draft method.Runner
+	if m.draft != nil {
+		draft = m.draft.engine.Runner()
+	}
+	if auto {
+		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && draft == nil })
+	}
+	d, err := m.engine.OpenDrafting(ctx, infos, draft)
+	if err != nil {
+		return nil, err
+	}
+	if m.methods.eager {
+		d.Eager()
+	}
+	if m.methods.open == nil {
+		m.methods.open = map[string]*engine.Drafting{}
+	}
+	m.methods.open[list] = d
+	return d, nil
+}
+
+// openDraft opens the model that drafts, on the same threads.
+func (m *Model) openDraft(o Options) error {
+	f, err := hf.OpenModel(o.Draft)
+	if err != nil {
+		return err
+	}
+	d := &Model{file: f, pool: m.pool}
+	o.Draft, o.Context = "", 0
+	if err := d.load(o); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	m.draft = d
+	if err := d.engine.Generates(); err != nil {
+		return &OptionError{err}
+	}
+	if err := sameVocabulary(m.tokenizer, d.tokenizer); err != nil {
+		return &OptionError{fmt.Errorf("grove: %s cannot draft for %s: %w", d.name(), m.name(), err)}
+	}
+	return nil
+}
+
+// name is what errors call the model.
+func (m *Model) name() string {
+	if n := m.model.Info().Name; n != "" {
+		return n
+	}
+	return "a model of architecture " + m.model.Info().Arch
+}
+
+// sameVocabulary returns an error where ids that both know are not the same tokens. Sizes may differ: files pad
+// their vocabularies.
+func sameVocabulary(a, b *tokenizer.Tokenizer) error {
+	for id := range token.ID(min(a.Size(), b.Size())) {
+		if ta, tb := a.Text(id), b.Text(id); ta != tb {
+			return fmt.Errorf("their vocabularies differ: token %d is %q and %q", id, tb, ta)
+		}
+	}
+	return nil
+}
+
+// Replay follows an answer on record as if the model had given it and returns what a method that drafts from text
+// alone would have done, and how long plain decoding would have taken, at the cost c of some model's steps; see
+// [engine.Engine.Replay].
+func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction string, c *Cost) (SpecStats, time.Duration, error) {
+	d, err := m.drafting(ctx, list)
+	if err != nil {
+		return SpecStats{}, 0, err
+	}
+	if d == nil {
+		return SpecStats{}, 0, errors.New("grove: there is no method to replay")
+	}
+	var ids [3][]token.ID
+	for i, text := range []string{prompt, output, prediction} {
+		if ids[i], err = m.Tokenize(text, i == 0, false); err != nil {
+			return SpecStats{}, 0, err
+		}
+	}
+	return m.engine.Replay(ctx, d, c, ids[0], ids[1], ids[2])
+}
+
+// SpecStats is what drafting did.
+type SpecStats = engine.SpecStats
