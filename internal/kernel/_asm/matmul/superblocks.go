@@ -121,23 +121,28 @@ func q4KTile() {
 	blockFunction("Q4_K", "x *int8, d *float32, sum *int32", q4Frame, func(t *blockTile) {
 		s, sum := &superTile{blockTile: t}, Load(Param("sum"), GP64())
 		s.loops(halfQuads*wide, q4Step, func() reg.Register {
-			s.prefetch(q4Head / 64)
-			s.eachRow(sum, func(r int, p Mem) {
-				y := YMM()
-				VCVTDQ2PS(p, y)
-				VMOVUPS(y, s.local(q4Sums+eight*r))
-			})
 			s.halves(2, q4D)
-			s.q4KScales()
-			scales := GP64()
-			LEAQ(s.local(q4Scales), scales)
-			ADDQ(U32(q4Head), s.w)
-			return scales
+			return s.q4KHead(sum)
 		}, func(at, scales reg.Register) {
 			s.half(s.nibbles(0, 0), 0, nil, s.savePart)
 			s.half(s.nibbles(0, 1), 1, nil, func(r int, acc pair) steps { return s.q4KRow(r, acc, at, scales) })
 		})
 	})
+}
+
+// q4KHead emits what begins a super-block but d and dmin, and returns where its scales are.
+func (s *superTile) q4KHead(sum reg.Register) reg.Register {
+	s.prefetch(q4Head / 64)
+	s.eachRow(sum, func(r int, p Mem) {
+		y := YMM()
+		VCVTDQ2PS(p, y)
+		VMOVUPS(y, s.local(q4Sums+eight*r))
+	})
+	s.q4KScales()
+	scales := GP64()
+	LEAQ(s.local(q4Scales), scales)
+	ADDQ(U32(q4Head), s.w)
+	return scales
 }
 
 // q4KRow finishes the sums acc of row r over a sub-block.
@@ -235,18 +240,8 @@ func q6KTile() {
 	blockFunction("Q6_K", "x *int8, d *float32", q6Frame, func(t *blockTile) {
 		s := &superTile{blockTile: t}
 		s.loops(2*q6Half, 2*wide, func() reg.Register {
-			s.prefetch(q6Head / 64)
-			s.q6KSums()
 			s.halves(1, q6D)
-			for i := range 4 * vectors {
-				four := YMM()
-				VMOVDQU(Mem{Base: s.w, Disp: scaleBytes + 32*i}, four)
-				s.pairs(four, q6Pairs+4*wide*(i/vectors)+32*(i%vectors), wide, true)
-			}
-			scales := GP64()
-			LEAQ(s.local(q6Pairs), scales)
-			ADDQ(U32(q6Head), s.w)
-			return scales
+			return s.q6KHead()
 		}, func(at, scales reg.Register) {
 			for half := range 2 {
 				minus := func(r int) reg.VecVirtual {
@@ -260,6 +255,21 @@ func q6KTile() {
 			}
 		})
 	})
+}
+
+// q6KHead emits what begins a super-block but d, and returns where its scales are.
+func (s *superTile) q6KHead() reg.Register {
+	s.prefetch(q6Head / 64)
+	s.q6KSums()
+	for i := range 4 * vectors {
+		four := YMM()
+		VMOVDQU(Mem{Base: s.w, Disp: scaleBytes + 32*i}, four)
+		s.pairs(four, q6Pairs+4*wide*(i/vectors)+32*(i%vectors), wide, true)
+	}
+	scales := GP64()
+	LEAQ(s.local(q6Pairs), scales)
+	ADDQ(U32(q6Head), s.w)
+	return scales
 }
 
 // q6KRow finishes the sums acc of row r over a half of a sub-block.
