@@ -11,6 +11,7 @@ import (
 // The tiles of 512 bits: a register holds all outputs of a group, the chains of all rows stay in registers,
 // and constants do too.
 
+const together = 2
 const wideRows = 12 // rows of the largest tile of floats and Q8_0
 
 func wideTiles() {
@@ -135,20 +136,29 @@ func wideQ8Tile() {
 			PREFETCHT0(Mem{Base: w, Disp: 64 * (ahead + quad)})
 			at, abs, negative := Mem{Base: w, Disp: scaleBytes + wide*quad}, ZMM(), K()
 			VMOVDQU8(at, abs)
-			VPMOVB2M(abs, negative)
+			VPCMPB(U8(1), nothing, abs, negative)
 			VPABSB(abs, abs)
-			for r := range isum {
-				p := ZMM()
-				VPBROADCASTD(x.at(r, 4*quad), p)
-				VPSUBB(p, nothing, negative, p)
-				VPMADDUBSW(p, abs, p)
-				if quad == 0 {
-					isum[r] = p
-					VPMADDWD(ones, p, p)
-					continue
+			for first := 0; first < n; first += together {
+				p := registers(min(together, n-first))
+				for i := range p {
+					VPBROADCASTD(x.at(first+i, 4*quad), p[i])
 				}
-				VPMADDWD(ones, p, p)
-				VPADDD(p, isum[r], isum[r])
+				for i := range p {
+					VPSUBB(p[i], nothing, negative, p[i])
+				}
+				for i := range p {
+					VPMADDUBSW(p[i], abs, p[i])
+				}
+				for i := range p {
+					VPMADDWD(ones, p[i], p[i])
+				}
+				for i := range p {
+					if quad == 0 {
+						isum[first+i] = p[i]
+						continue
+					}
+					VPADDD(p[i], isum[first+i], isum[first+i])
+				}
 			}
 		}
 		dw := ZMM()

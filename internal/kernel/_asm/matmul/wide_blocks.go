@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -41,25 +42,53 @@ func wideFunction(name, params string, frame int, body func(t *wideTile)) {
 	})
 }
 
-// sums emits the sums in 16 bits of weights, of quads from first on, times the activations of row r, less
-// the words at minus where that is not nil.
-func (t *wideTile) sums(u []reg.VecVirtual, r, first int, minus *Mem) reg.VecVirtual {
-	acc := ZMM()
-	for j := range u {
-		p := ZMM()
-		VPBROADCASTD(t.x.at(r, 4*(first+j)), p)
-		VPMADDUBSW(p, u[j], p)
-		switch {
-		case j > 0:
-			VPADDW(p, acc, acc)
-		case minus != nil:
-			VPBROADCASTD(*minus, acc)
-			VPSUBW(acc, p, acc)
-		default:
-			acc = p
+// products emits the sums in 16 bits of the weights u of a block times the activations of each row, a sum for
+// so many quads, less the words that minus returns where it exists, and then the steps of finish. Two rows go
+// together and the steps are spread over the sums of the next two: what waits for results leaves room in the
+// scheduler for what need not wait.
+func (t *wideTile) products(u []reg.VecVirtual, quads int, minus func(r, sum int) Mem, finish func(r int, acc []reg.VecVirtual) steps) {
+	var late steps
+	for r := 0; r < t.n; r += 2 {
+		acc := make([][]reg.VecVirtual, min(2, t.n-r))
+		for j := range u {
+			for i := range acc {
+				p := ZMM()
+				VPBROADCASTD(t.x.at(r+i, 4*j), p)
+				VPMADDUBSW(p, u[j], p)
+				switch first := j%quads == 0; {
+				case !first:
+					VPADDW(p, acc[i][j/quads], acc[i][j/quads])
+				case minus == nil:
+					acc[i] = append(acc[i], p)
+				default:
+					less := ZMM()
+					VPBROADCASTD(minus(r+i, j/quads), less)
+					VPSUBW(less, p, p)
+					acc[i] = append(acc[i], p)
+				}
+			}
+			if j%2 == 1 {
+				late = late.take((len(u) - j + 1) / 2)
+			}
+		}
+		late = nil
+		for i := range acc {
+			late = late.with(finish(r+i, acc[i]))
 		}
 	}
-	return acc
+	late.take(1)
+}
+
+// with returns the steps of s and of more, two by two.
+func (s steps) with(more steps) steps {
+	both := slices.Clone(more)
+	for i := range s {
+		both[i] = func() {
+			s[i]()
+			more[i]()
+		}
+	}
+	return both
 }
 
 // wideNibbles emits the weights of a block whose nibbles begin at disp.
@@ -76,10 +105,9 @@ func (t *wideTile) wideNibbles(disp int, mask reg.VecVirtual) []reg.VecVirtual {
 	return u
 }
 
-// wideQ4Tile emits the product of n rows by a group of Q4_0 weights. In the frame: [row] 8 times the sum
-// of a block's activations.
+// wideQ4Tile emits the product of n rows by a group of Q4_0 weights.
 func wideQ4Tile() {
-	wideFunction("Q4_0", "x *int8, d *float32, sum *int32", 4*blockRows, func(t *wideTile) {
+	wideFunction("Q4_0", "x *int8, d *float32, sum *int32", 0, func(t *wideTile) {
 		nb := Load(Param("nb"), GP64())
 		t.x = rows("x", strideOf("nb", 5), t.n)
 		stride := strideOf("nb", 2)
@@ -88,22 +116,22 @@ func wideQ4Tile() {
 		loop := fmt.Sprintf("loop%d", t.n)
 		Label(loop)
 		t.prefetch(5)
-		for r := range t.n {
-			s := GP32()
-			MOVL(sum.at(r, 0), s)
-			SHLL(U8(3), s)
-			MOVL(s, t.local(4*r))
-		}
 		u, dw := t.wideNibbles(scaleBytes, mask), ZMM()
 		VCVTPH2PS(Mem{Base: t.w}, dw)
-		for r, chain := range t.chain {
-			acc, scale := t.sums(u, r, 0, nil), ZMM()
-			VPMADDWD(ones, acc, acc)
-			VPSUBD_BCST(t.local(4*r), acc, acc)
-			VCVTDQ2PS(acc, acc)
-			VMULPS_BCST(d.at(r, 0), dw, scale)
-			VFMADD231PS(acc, scale, chain)
-		}
+		t.products(u, blockQuads, nil, func(r int, acc []reg.VecVirtual) steps {
+			sum8, scale := ZMM(), ZMM()
+			return steps{func() {
+				VPSLLD_BCST(U8(3), sum.at(r, 0), sum8)
+				VPMADDWD(ones, acc[0], acc[0])
+			}, func() {
+				VPSUBD(sum8, acc[0], acc[0])
+			}, func() {
+				VMULPS_BCST(d.at(r, 0), dw, scale)
+				VCVTDQ2PS(acc[0], acc[0])
+			}, func() {
+				VFMADD231PS(acc[0], scale, t.chain[r])
+			}}
+		})
 		ADDQ(U32(scaleBytes+halfQuads*wide), t.w)
 		t.x.advance(32)
 		d.advance(4)
@@ -126,17 +154,22 @@ func wideQ4KTile() {
 			u, pairs, minima := t.wideNibbles(0, mask), ZMM(), ZMM()
 			VMOVDQU8(Mem{Base: scales, Disp: q4Pairs}, pairs)
 			VMOVUPS(Mem{Base: scales, Disp: q4Minima}, minima)
-			for r, chain := range t.chain {
-				acc, scale, low, lowScale := t.sums(u, r, 0, nil), ZMM(), ZMM(), ZMM()
+			t.products(u, blockQuads, nil, func(r int, acc []reg.VecVirtual) steps {
+				scale, low, lowScale := ZMM(), ZMM(), ZMM()
 				dx, sum := Mem{Base: at, Disp: scalesX + eight*r}, Mem{Base: at, Disp: q4Sums + eight*r}
-				VPMADDWD(pairs, acc, acc)
-				VCVTDQ2PS(acc, acc)
-				VMULPS_BCST(dx, d, scale)
-				VFMADD231PS(acc, scale, chain)
-				VMULPS_BCST(sum, minima, low)
-				VMULPS_BCST(dx, dmin, lowScale)
-				VFNMADD231PS(low, lowScale, chain)
-			}
+				return steps{func() {
+					VPMADDWD(pairs, acc[0], acc[0])
+				}, func() {
+					VMULPS_BCST(dx, d, scale)
+					VCVTDQ2PS(acc[0], acc[0])
+				}, func() {
+					VFMADD231PS(acc[0], scale, t.chain[r])
+				}, func() {
+					VMULPS_BCST(sum, minima, low)
+					VMULPS_BCST(dx, dmin, lowScale)
+					VFNMADD231PS(low, lowScale, t.chain[r])
+				}}
+			})
 		})
 	})
 }
@@ -155,19 +188,27 @@ func wideQ6KTile() {
 			return t.q6KHead()
 		}, func(at, scales reg.Register) {
 			u := append(t.wideSixBits(0, low6, tops), t.wideSixBits(q6Half, low6, tops)...)
-			for r, chain := range t.chain {
-				var acc [2]reg.VecVirtual
-				for half := range acc {
-					minus := Mem{Base: at, Disp: q6Sums + eight*(blockRows*half+r)}
-					acc[half] = t.sums(u[halfQuads*half:][:halfQuads], r, halfQuads*half, &minus)
-					VPMADDWD(Mem{Base: scales, Disp: wide * half}, acc[half], acc[half])
-				}
-				scale := ZMM()
-				VPADDD(acc[0], acc[1], acc[1])
-				VCVTDQ2PS(acc[1], acc[1])
-				VMULPS_BCST(Mem{Base: at, Disp: scalesX + eight*r}, d, scale)
-				VFMADD231PS(acc[1], scale, chain)
+			var pairs [2]reg.VecVirtual
+			for half := range pairs {
+				pairs[half] = ZMM()
+				VMOVDQU8(Mem{Base: scales, Disp: wide * half}, pairs[half])
 			}
+			t.products(u, halfQuads, func(r, half int) Mem {
+				return Mem{Base: at, Disp: q6Sums + eight*(blockRows*half+r)}
+			}, func(r int, acc []reg.VecVirtual) steps {
+				scale := ZMM()
+				return steps{func() {
+					VPMADDWD(pairs[0], acc[0], acc[0])
+					VPMADDWD(pairs[1], acc[1], acc[1])
+				}, func() {
+					VPADDD(acc[0], acc[1], acc[1])
+				}, func() {
+					VMULPS_BCST(Mem{Base: at, Disp: scalesX + eight*r}, d, scale)
+					VCVTDQ2PS(acc[1], acc[1])
+				}, func() {
+					VFMADD231PS(acc[1], scale, t.chain[r])
+				}}
+			})
 		})
 	})
 }
