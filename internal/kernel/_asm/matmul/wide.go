@@ -11,7 +11,6 @@ import (
 // The tiles of 512 bits: a register holds all outputs of a group, the chains of all rows stay in registers,
 // and constants do too.
 
-const together = 2
 const wideRows = 12 // rows of the largest tile of floats and Q8_0
 
 func wideTiles() {
@@ -119,6 +118,7 @@ func wideFloatTile(name string, elem int, load func(Mem, reg.VecVirtual)) {
 // wideQ8Tile emits the product of n rows by a group of Q8_0 weights. As in [q8Tile] a weight's sign moves
 // to the activation: where a mask says that the weight is negative, the activation is subtracted from zero.
 func wideQ8Tile() {
+	const less = 1 // predicate of a comparison
 	function("tileQ8_0AVX512", "func(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)",
 		"tileQ8_0AVX512 writes the products of n rows (1 to 12) of nb > 0 blocks by a packed group of Q8_0",
 		"weights to 16 elements of each of n rows of dst, stride elements apart.")
@@ -134,14 +134,14 @@ func wideQ8Tile() {
 		isum := make([]reg.VecVirtual, n)
 		for quad := range 8 {
 			PREFETCHT0(Mem{Base: w, Disp: 64 * (ahead + quad)})
-			at, abs, negative := Mem{Base: w, Disp: scaleBytes + wide*quad}, ZMM(), K()
-			VMOVDQU8(at, abs)
-			VPCMPB(U8(1), nothing, abs, negative)
+			abs, negative := ZMM(), K()
+			VMOVDQU8(Mem{Base: w, Disp: scaleBytes + wide*quad}, abs)
+			VPCMPB(U8(less), nothing, abs, negative) // VPMOVB2M would take four cycles
 			VPABSB(abs, abs)
-			for first := 0; first < n; first += together {
-				p := registers(min(together, n-first))
+			for r := 0; r < n; r += 2 { // two rows at a time, so that one need not wait for itself
+				p := registers(min(2, n-r))
 				for i := range p {
-					VPBROADCASTD(x.at(first+i, 4*quad), p[i])
+					VPBROADCASTD(x.at(r+i, 4*quad), p[i])
 				}
 				for i := range p {
 					VPSUBB(p[i], nothing, negative, p[i])
@@ -154,10 +154,10 @@ func wideQ8Tile() {
 				}
 				for i := range p {
 					if quad == 0 {
-						isum[first+i] = p[i]
+						isum[r+i] = p[i]
 						continue
 					}
-					VPADDD(p[i], isum[first+i], isum[first+i])
+					VPADDD(p[i], isum[r+i], isum[r+i])
 				}
 			}
 		}
