@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"grove/internal/kernel"
+	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/tensor"
 )
@@ -107,6 +108,7 @@ func newProduct(t tensor.Type) *product {
 	size := f.PackedSize(kernelOut, kernelK)
 	for range max(1, kernelBytes/size) {
 		m := make([]byte, size)
+		machine.HugePages(m)
 		for i := range m {
 			m[i] = byte(i) & 0x3b // small numbers in every type, scales included
 		}

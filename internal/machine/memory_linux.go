@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,4 +25,12 @@ func memory() uint64 {
 		}
 	}
 	return total
+}
+
+func hugePages(b []byte) {
+	page := os.Getpagesize()
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (page - 1)
+	if n := (len(b) - skip) &^ (page - 1); n > 0 {
+		_ = unix.Madvise(b[skip:skip+n], unix.MADV_HUGEPAGE) // a wish: systems without large pages refuse it
+	}
 }
