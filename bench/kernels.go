@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"grove/internal/kernel"
+	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/quant"
 	"grove/tensor"
@@ -110,7 +110,10 @@ func newProduct(t tensor.Type) *product {
 	first := make([]byte, size)
 	f.Pack(first, weightsOf(t), kernelOut, kernelK, 0, p.groups)
 	for range max(1, kernelBytes/size) {
-		p.matrices = append(p.matrices, slices.Clone(first))
+		m := make([]byte, size)
+		machine.HugePages(m)
+		copy(m, first)
+		p.matrices = append(p.matrices, m)
 	}
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"grove/internal/kernel"
+	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/quant"
 	"grove/tensor"
@@ -22,6 +23,7 @@ type Weights struct {
 	release func([]byte)
 	pack    packTask
 	bytes   int
+	room    []byte // for the next matrices
 }
 
 // NewWeights makes an empty store. release, where it is not nil, is told of file bytes that are no
@@ -120,7 +122,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 		return m, nil
 	}
 	m.stride = format.PackedSize(m.out, m.k)
-	m.data = make([]byte, m.stride*m.experts)
+	m.data = w.take(m.stride * m.experts)
 	w.pack = packTask{m: m, src: v.Data, groups: m.groups(), expertBytes: row * m.out}
 	w.pool.Run(m.experts*w.pack.groups, &w.pack)
 	w.bytes += len(m.data)
@@ -128,6 +130,27 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 		w.release(v.Data)
 	}
 	return m, nil
+}
+
+// take returns n bytes of zeros. Matrices share allocations that grow with the model, so that all but their
+// ends lie in large pages.
+func (w *Weights) take(n int) []byte {
+	const (
+		page    = 4096
+		maxRoom = 32 << 20
+	)
+	size := (n + page - 1) &^ (page - 1)
+	if size > len(w.room) {
+		fresh := make([]byte, max(size, min(w.bytes, maxRoom)))
+		machine.HugePages(fresh)
+		if len(fresh)-size < len(w.room) {
+			return fresh[:n:n]
+		}
+		w.room = fresh
+	}
+	data := w.room[:n:n]
+	w.room = w.room[size:]
+	return data
 }
 
 // packTask packs one group of outputs of one expert.

@@ -8,13 +8,14 @@ import (
 )
 
 //go:generate go -C _asm run ./matmul -out ../z_matmul_amd64.s -stubs ../z_matmul_amd64.go -pkg kernel
+//go:generate go -C _asm run ./matmul -avx512 -out ../z_matmul_avx512_amd64.s -stubs ../z_matmul_avx512_amd64.go -pkg kernel
 
 func mulFloat(t tensor.Type, elem int, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
 	if !useAVX2 || k == 0 {
 		mulFloatGo(t, elem, dst, stride, w, out, k, g0, g1, x)
 		return
 	}
-	mulAVX2(t, lanes*k*elem, dst, stride, w, out, g0, g1, x)
+	mulTiles(t, lanes*k*elem, dst, stride, w, out, g0, g1, x)
 }
 
 func mulBlocks(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
@@ -22,7 +23,7 @@ func mulBlocks(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, 
 		mulBlocksGo(l, dst, stride, w, out, k, g0, g1, x)
 		return
 	}
-	mulAVX2(l.t, k/l.elems*l.packed(), dst, stride, w, out, g0, g1, x)
+	mulTiles(l.t, k/l.elems*l.packed(), dst, stride, w, out, g0, g1, x)
 }
 
 func quantize(q []int8, d []float32, sum []int32, f []float32, nb int) {
@@ -43,23 +44,26 @@ func stream(b []byte) uint64 {
 }
 
 const (
-	maxTileRows = 8
+	maxTileRows = 12
 	cacheBytes  = 512 << 10 // of weights that stay in the second-level cache while rows stream by
 )
 
 // tileRows returns the rows of the largest tile of a type.
 func tileRows(t tensor.Type) int {
+	if useAVX512 && wideRows(t) > 0 {
+		return wideRows(t)
+	}
 	switch t {
 	case tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.IQ4_NL, tensor.IQ4_XS:
 		return 6
 	default:
-		return maxTileRows
+		return 8
 	}
 }
 
-// mulAVX2 multiplies tile by tile: of all rows, evenly sized, by one group after another. Groups
+// mulTiles multiplies tile by tile: of all rows, evenly sized, by one group after another. Groups
 // are taken in runs that fit a cache, so that many rows read weights from memory once.
-func mulAVX2(t tensor.Type, size int, dst []float32, stride int, w []byte, out, g0, g1 int, x *Rows) {
+func mulTiles(t tensor.Type, size int, dst []float32, stride int, w []byte, out, g0, g1 int, x *Rows) {
 	run, most := max(1, cacheBytes/size), tileRows(t)
 	for ; g0 < g1; g0 += run {
 		for r, tiles := 0, (x.N+most-1)/most; tiles > 0; tiles-- {
@@ -69,20 +73,28 @@ func mulAVX2(t tensor.Type, size int, dst []float32, stride int, w []byte, out, 
 				group := w[g*size:][:size]
 				if missing := (g+1)*lanes - out; missing > 0 {
 					var whole [maxTileRows * lanes]float32
-					tileAVX2(t, &whole[0], lanes, &group[0], x, r, n)
+					tile(t, &whole[0], lanes, &group[0], x, r, n)
 					for i := range n {
 						copy(to[i*stride:][:lanes-missing], whole[i*lanes:])
 					}
 					continue
 				}
-				tileAVX2(t, &to[0], stride, &group[0], x, r, n)
+				tile(t, &to[0], stride, &group[0], x, r, n)
 			}
 			r += n
 		}
 	}
 }
 
-// tileAVX2 multiplies rows [r, r+n) by one whole group.
+// tile multiplies rows [r, r+n) by one whole group.
+func tile(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
+	if useAVX512 && wideRows(t) > 0 {
+		tileAVX512(t, dst, stride, w, x, r, n)
+		return
+	}
+	tileAVX2(t, dst, stride, w, x, r, n)
+}
+
 func tileAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
 	switch t {
 	case tensor.F32:

@@ -139,15 +139,15 @@ func diffBits(want, got []float32) string {
 }
 
 // sweep calls f with every k up to 257 that the format takes (at most 9 blocks), every number of
-// outputs up to 40, and 1 to 9 and 33 rows, though not with every combination of them.
+// outputs up to 40, and 1 to 12 and 33 rows, though not with every combination of them.
 func sweep(f *Format, do func(out, k, n int)) {
-	rowCounts := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 33}
+	rowCounts := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 33}
 	kMax := 257
 	if f.Quantized {
 		kMax = 9 * f.BlockK
 	}
 	for i, k := 0, 0; k <= kMax; i, k = i+1, k+f.BlockK {
-		do(1+i%40, k, rowCounts[i%9])
+		do(1+i%40, k, rowCounts[i%12])
 	}
 	for out := 1; out <= 40; out++ {
 		for j, n := range rowCounts {
