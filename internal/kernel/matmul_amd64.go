@@ -88,7 +88,7 @@ func mulTiles(t tensor.Type, size int, dst []float32, stride int, w []byte, out,
 
 // tile multiplies rows [r, r+n) by one whole group.
 func tile(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
-	if useAVX512 && wideRows(t) > 0 {
+	if useAVX512 && wide(t, n) {
 		tileAVX512(t, dst, stride, w, x, r, n)
 		return
 	}

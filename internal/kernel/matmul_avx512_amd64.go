@@ -19,6 +19,16 @@ func wideRows(t tensor.Type) int {
 	return 0
 }
 
+// wide reports whether the 512-bit tile of a type multiplies n rows. One row of floats only waits for memory, and
+// AVX2 keeps the higher clock.
+func wide(t tensor.Type, n int) bool {
+	switch t {
+	case tensor.F32, tensor.F16, tensor.BF16:
+		return n > 1
+	}
+	return wideRows(t) > 0
+}
+
 // tileAVX512 multiplies rows [r, r+n) by one whole group of a type that has a 512-bit tile.
 func tileAVX512(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
 	switch t {
