@@ -77,7 +77,7 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 	if err := d.add(t, method.Root, none, len(d.text), logits); err != nil {
 		return err
 	}
-	for depth := 1; d.goesOn(t, depth); depth++ {
+	for pass := 1; d.goesOn(t, pass); pass++ {
 		err := d.expand(ctx, t, func(l leaf, row int, logits []float32) error {
 			return d.add(t, l.guess, row, len(d.text)+int(t.Nodes()[l.guess].Depth), logits)
 		})
@@ -92,7 +92,7 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 // room for it.
 func (d *drafter) begin(ctx context.Context) (logits []float32, ok bool, err error) {
 	d.next = d.next[:0]
-	if len(d.text) == 0 || len(d.text) >= d.runner.Context() {
+	if len(d.text) == 0 || len(d.text) > d.runner.Context() {
 		return nil, false, nil
 	}
 	if err := d.keep(); err != nil {
@@ -156,9 +156,17 @@ func (d *drafter) add(t *method.Tree, guess, row, index int, logits []float32) e
 		if at == method.Root {
 			continue // a less likely one may be of a class that does better
 		}
-		d.next = append(d.next, leaf{at, row})
+		d.leave(t, at, row)
 	}
 	return nil
+}
+
+// leave notes a guess as one that may be expanded, unless nothing may stand behind it.
+func (d *drafter) leave(t *method.Tree, guess, row int) {
+	depth := int(t.Nodes()[guess].Depth)
+	if depth < min(deepest, t.Depth()) && len(d.text)+depth <= d.runner.Context() {
+		d.next = append(d.next, leaf{guess, row})
+	}
 }
 
 // belief is how often a guess is right, before anything is known.
@@ -169,11 +177,11 @@ func belief(rank int, p float32) float32 {
 	return p / 2
 }
 
-// goesOn picks the leaves to expand, the likeliest, and reports whether there is to be a level of the given depth
-// behind them: the draft model has room, and a pass is worth it.
-func (d *drafter) goesOn(t *method.Tree, depth int) bool {
+// goesOn picks the leaves to expand, the likeliest, and reports whether there is to be another pass: the draft model has
+// room, and it is worth the time.
+func (d *drafter) goesOn(t *method.Tree, pass int) bool {
 	room := min(d.shape.beam, d.runner.Chunk(), method.MaxLive-len(d.live))
-	if depth >= deepest || len(d.text)+depth >= d.runner.Context() || room < 1 {
+	if pass >= deepest || room < 1 {
 		return false
 	}
 	slices.SortFunc(d.next, func(a, b leaf) int {
@@ -188,7 +196,7 @@ func (d *drafter) goesOn(t *method.Tree, depth int) bool {
 	n := min(room, len(d.next))
 	d.level, d.next = append(d.level[:0], d.next[:n]...), append(d.next[:0], d.next[n:]...)
 	if d.shape.growth == fixed {
-		return n > 0 && depth < len(d.shape.ranks)
+		return n > 0 && pass < len(d.shape.ranks)
 	}
 	return n > 0 && d.pays(t)
 }

@@ -51,7 +51,7 @@ func (d *lawDrafter) Draft(ctx context.Context, t *method.Tree) error {
 		return err
 	}
 	d.settle(t)
-	for depth := 1; d.goesOn(t, depth); depth++ {
+	for pass := 1; d.goesOn(t, pass); pass++ {
 		if err := d.expand(ctx, t, draw); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (d *lawDrafter) take(t *method.Tree, node, row int, id token.ID, v value) b
 		return false
 	}
 	d.values = append(d.values, v)
-	d.next = append(d.next, leaf{at, row})
+	d.leave(t, at, row)
 	return true
 }
 

@@ -52,21 +52,21 @@ func init() {
 			if e.Draft == nil {
 				return nil, method.ErrNeeds
 			}
-			return &model{s, e.Draft, e.Vocabulary}, nil
+			return &trees{s, e.Draft, e.Vocabulary}, nil
 		}
 		method.Register(i)
 	}
 }
 
-// model is a draft model with the shape of its trees.
-type model struct {
+// trees is a draft model with the shape of its trees.
+type trees struct {
 	shape      shape
 	runner     method.Runner
 	vocabulary int // of the target
 }
 
 // NewDrafter implements [method.Method].
-func (m *model) NewDrafter() (method.Drafter, error) {
+func (m *trees) NewDrafter() (method.Drafter, error) {
 	b, err := m.runner.Branch()
 	if err != nil {
 		return nil, err
