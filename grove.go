@@ -32,6 +32,7 @@ type Options struct {
 	Chunk     int    // tokens of a prefill step; 0: 512
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
 	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
+	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
 	Draft     string // a GGUF file of a smaller model with the same vocabulary, to draft with; "": none
 }
 
@@ -128,7 +129,7 @@ func (m *Model) load(o Options) error {
 	if err != nil {
 		return &OptionError{err}
 	}
-	m.methods.eager = o.Eager
+	m.methods.eager, m.methods.forget = o.Eager, o.Forget
 	if o.Draft != "" {
 		if err := m.openDraft(o); err != nil {
 			return err
@@ -174,8 +175,10 @@ func ParseCacheType(name string) (tensor.Type, error) {
 	return 0, fmt.Errorf("grove: cache type %q is not known; f32, f16 and q8_0 are", name)
 }
 
-// Close stops the model's threads and unmaps its file. Generations must have ended.
+// Close stops the model's threads and unmaps its file. What drafting has learned of the model is kept in the user's
+// cache directory, unless [Options.Forget] says otherwise. Generations must have ended.
 func (m *Model) Close() (err error) {
+	m.methods.save()
 	if m.draft != nil {
 		err = m.draft.file.Close()
 	}

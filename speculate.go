@@ -32,9 +32,17 @@ type MethodInfo struct {
 	Auto  bool         `json:"auto"`
 }
 
+// The values of [Request.Accept].
+const (
+	AcceptExact   = "exact"   // by the method's own rule: its grade holds
+	AcceptTypical = "typical" // guesses that are likely enough, too: another text above temperature 0
+)
+
 const (
 	// Exact is the grade of methods that give the tokens and log-probabilities of plain decoding.
 	Exact = method.Exact
+	// Lossy is the grade of what gives another text.
+	Lossy = method.Lossy
 	// KindModel is the kind of methods that need a draft model.
 	KindModel = method.KindModel
 )
@@ -63,9 +71,26 @@ func MethodGrade(list string) method.Grade {
 	return grade
 }
 
+// gradeOf returns the grade of what a request asks for, or an error where that makes no sense.
+func gradeOf(methods, accept string) (method.Grade, error) {
+	infos, _, err := parseMethods(methods)
+	switch {
+	case err != nil:
+		return "", err
+	case accept == AcceptTypical && len(infos) == 0:
+		return "", errors.New("grove: typical acceptance is a rule for guesses, and drafting is off")
+	case accept == AcceptTypical:
+		return method.Lossy, nil
+	case accept != AcceptExact && accept != "":
+		return "", fmt.Errorf("grove: acceptance %q is not known; %s and %s are", accept, AcceptExact, AcceptTypical)
+	}
+	return MethodGrade(methods), nil
+}
+
 // draftings opens methods when they are first asked for, once for each combination.
 type draftings struct {
-	eager bool
+	eager  bool
+	forget bool
 
 	mu   sync.Mutex
 	open map[string]*engine.Drafting
@@ -128,11 +153,26 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	if m.methods.eager {
 		d.Eager()
 	}
+	if !m.methods.forget {
+		d.Load()
+	}
 	if m.methods.open == nil {
 		m.methods.open = map[string]*engine.Drafting{}
 	}
 	m.methods.open[list] = d
 	return d, nil
+}
+
+// save keeps what the methods have learned. Where it cannot be kept, they learn it again.
+func (d *draftings) save() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.forget {
+		return
+	}
+	for _, opened := range d.open {
+		_ = opened.Save()
+	}
 }
 
 // openDraft opens the model that drafts, on the same threads.

@@ -48,11 +48,11 @@ func Prove(ctx context.Context, open func(grove.Options) (*grove.Model, error), 
 		ok = ok && c.OK
 		report(c)
 	}
-	if p.whole, err = open(grove.Options{Parallel: beside + 1, Eager: true}); err != nil {
+	if p.whole, err = open(grove.Options{Parallel: beside + 1, Eager: true, Forget: true}); err != nil {
 		return false, err
 	}
 	defer p.whole.Close()
-	if p.chunks, err = open(grove.Options{Parallel: 1, Chunk: smallChunk, Eager: true}); err != nil {
+	if p.chunks, err = open(grove.Options{Parallel: 1, Chunk: smallChunk, Eager: true, Forget: true}); err != nil {
 		return false, err
 	}
 	defer p.chunks.Close()

@@ -25,9 +25,11 @@ type Drafting struct {
 	methods []method.Method
 	chain   bool // the rule is block verification
 	eager   bool
+	path    string // of the file that keeps what was learned; "": there is no place for it
 
-	mu    sync.Mutex
-	rates *method.Rates
+	mu     sync.Mutex
+	rates  *method.Rates
+	taught bool // since it was saved
 }
 
 // OpenDrafting opens methods for sequences of the engine; draft is a second model, or nil. Where the cost of
@@ -37,6 +39,7 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, draft me
 		return nil, err
 	}
 	d := &Drafting{infos: infos, rates: method.NewRates(len(infos))}
+	d.path, _ = e.LearnedPath() // without a cache directory nothing is kept
 	for _, i := range infos {
 		if i.Rule != method.Match && len(infos) > 1 {
 			return nil, fmt.Errorf("engine: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)
@@ -155,7 +158,11 @@ func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 }
 
 // Typical makes the sequence accept guesses that are likely enough, which is lossy above temperature 0.
-func (s *Sequence) Typical() { s.spec.typical = true }
+func (s *Sequence) Typical() {
+	if s.spec != nil {
+		s.spec.typical = true
+	}
+}
 
 // SpecStats returns what drafting did so far; all zero without it.
 func (s *Sequence) SpecStats() SpecStats {
@@ -173,6 +180,7 @@ func (sp *speculation) close() (err error) {
 	}
 	sp.all.mu.Lock()
 	sp.all.rates.Merge(sp.rates)
+	sp.all.taught = sp.all.taught || sp.stats.Rounds > 0
 	sp.all.mu.Unlock()
 	return err
 }

@@ -4,6 +4,7 @@ package method
 
 import (
 	"context"
+	"encoding"
 	"fmt"
 	"sort"
 	"strings"
@@ -73,6 +74,18 @@ type Method interface {
 	// NewDrafter returns a drafter for one text at a time.
 	NewDrafter() (Drafter, error)
 }
+
+// Saver is a method of which what was learned across texts can be kept: MarshalBinary returns it, [MaxSaved] bytes at
+// most, and UnmarshalBinary takes it over when the method is opened again. What makes no sense is an error,
+// and changes nothing.
+type Saver interface {
+	Method
+	encoding.BinaryMarshaler
+	encoding.BinaryUnmarshaler
+}
+
+// MaxSaved bounds the bytes that a method keeps between runs.
+const MaxSaved = 1 << 20
 
 // Text describes a text that begins.
 type Text struct {

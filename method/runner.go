@@ -20,6 +20,9 @@ type Runner interface {
 	Branch() (Branch, error)
 }
 
+// MaxLive bounds the rows that may hang from a branch's trunk: for so many there is room, whatever else the model runs.
+const MaxLive = 64
+
 // Branch is a sequence of a [Runner], whose trees the method grows itself, over as many steps as it likes. It
 // is for one goroutine.
 type Branch interface {

@@ -72,7 +72,7 @@ func (c *benchMethods) Run() (err error) {
 		return err
 	}
 	m, err := c.open(grove.Options{
-		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: 1, Draft: c.Draft,
+		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: 1, Draft: c.Draft, Forget: true,
 	})
 	if err != nil {
 		return err

@@ -18,45 +18,9 @@ import (
 	"grove/token"
 )
 
-func init() {
-	method.Register(method.Info{
-		Name: "draft", Paper: "Speculative decoding with a draft model, 2023", Kind: method.KindModel, Grade: method.Exact, Auto: true,
-		Needs: needs,
-		Open: func(e method.Env) (method.Method, error) {
-			if e.Draft == nil {
-				return nil, method.ErrNeeds
-			}
-			return &model{e.Draft, e.Vocabulary}, nil
-		},
-	})
-}
-
-const (
-	ranks   = 4  // guesses behind a node
-	beam    = 4  // nodes that are expanded at a time
-	buckets = 16 // of probabilities, by which guesses are classed
-	deepest = 16 // levels
-)
-
-const needs = "a draft model"
-
-type model struct {
-	runner     method.Runner
-	vocabulary int // of the target
-}
-
-// NewDrafter implements [method.Method].
-func (m *model) NewDrafter() (method.Drafter, error) { return m.newDrafter() }
-
-func (m *model) newDrafter() (*drafter, error) {
-	b, err := m.runner.Branch()
-	if err != nil {
-		return nil, err
-	}
-	return &drafter{runner: m.runner, branch: b, vocabulary: min(m.vocabulary, m.runner.Vocabulary())}, nil
-}
-
+// drafter guesses the tokens that are likeliest to be drawn.
 type drafter struct {
+	shape      shape
 	runner     method.Runner
 	branch     method.Branch
 	vocabulary int // tokens that both models have
@@ -69,7 +33,7 @@ type drafter struct {
 	rows  []method.BranchRow
 	next  []leaf // guesses that are not expanded
 	level []leaf // those that a pass expands
-	guess [ranks]sample.Guess
+	guess [maxRanks]sample.Guess
 	pass  float64 // seconds of a pass that expands, averaged
 }
 
@@ -113,7 +77,7 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 	if err := d.add(t, method.Root, none, len(d.text), logits); err != nil {
 		return err
 	}
-	for depth := 1; depth < deepest && len(d.text)+depth < d.runner.Context() && d.pays(t); depth++ {
+	for pass := 1; d.goesOn(t, pass); pass++ {
 		err := d.expand(ctx, t, func(l leaf, row int, logits []float32) error {
 			return d.add(t, l.guess, row, len(d.text)+int(t.Nodes()[l.guess].Depth), logits)
 		})
@@ -128,7 +92,7 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 // room for it.
 func (d *drafter) begin(ctx context.Context) (logits []float32, ok bool, err error) {
 	d.next = d.next[:0]
-	if len(d.text) == 0 || len(d.text) >= d.runner.Context() {
+	if len(d.text) == 0 || len(d.text) > d.runner.Context() {
 		return nil, false, nil
 	}
 	if err := d.keep(); err != nil {
@@ -182,19 +146,27 @@ func (d *drafter) catchUp(ctx context.Context) (logits []float32, err error) {
 
 // add turns the logits behind a row into guesses behind a node of the tree.
 func (d *drafter) add(t *method.Tree, guess, row, index int, logits []float32) error {
-	best, err := d.sampler.Guess(d.guess[:], logits, d.choice, index)
+	best, err := d.sampler.Guess(d.guess[:d.shape.guesses(index-len(d.text))], logits, d.choice, index)
 	if err != nil {
 		return err
 	}
 	for rank, g := range best {
-		class := rank*buckets + min(int(g.P*buckets), buckets-1)
+		class := min(rank, method.Classes/buckets-1)*buckets + min(int(g.P*buckets), buckets-1)
 		at := t.Add(guess, g.ID, class, belief(rank, g.P))
 		if at == method.Root {
 			continue // a less likely one may be of a class that does better
 		}
-		d.next = append(d.next, leaf{at, row})
+		d.leave(t, at, row)
 	}
 	return nil
+}
+
+// leave notes a guess as one that may be expanded, unless nothing may stand behind it.
+func (d *drafter) leave(t *method.Tree, guess, row int) {
+	depth := int(t.Nodes()[guess].Depth)
+	if depth < min(deepest, t.Depth()) && len(d.text)+depth <= d.runner.Context() {
+		d.next = append(d.next, leaf{guess, row})
+	}
 }
 
 // belief is how often a guess is right, before anything is known.
@@ -205,9 +177,13 @@ func belief(rank int, p float32) float32 {
 	return p / 2
 }
 
-// pays picks the leaves to expand, the likeliest, and reports whether that is worth a pass: what comes of it, at
-// the share of first guesses that are right, against what is decoded in the same time.
-func (d *drafter) pays(t *method.Tree) bool {
+// goesOn picks the leaves to expand, the likeliest, and reports whether there is to be another pass: the draft model has
+// room, and it is worth the time.
+func (d *drafter) goesOn(t *method.Tree, pass int) bool {
+	room := min(d.shape.beam, d.runner.Chunk(), method.MaxLive-len(d.live))
+	if pass >= deepest || room < 1 {
+		return false
+	}
 	slices.SortFunc(d.next, func(a, b leaf) int {
 		switch sa, sb := t.Score(a.guess), t.Score(b.guess); {
 		case sa > sb:
@@ -217,13 +193,22 @@ func (d *drafter) pays(t *method.Tree) bool {
 		}
 		return a.guess - b.guess
 	})
-	n := min(beam, len(d.next))
+	n := min(room, len(d.next))
 	d.level, d.next = append(d.level[:0], d.next[:n]...), append(d.next[:0], d.next[n:]...)
+	if d.shape.growth == fixed {
+		return n > 0 && pass < len(d.shape.ranks)
+	}
+	return n > 0 && d.pays(t)
+}
+
+// pays reports whether expanding the level is worth a pass: what comes of it, at the share of first guesses that are
+// right, against what is decoded in the same time.
+func (d *drafter) pays(t *method.Tree) bool {
 	expected := float32(0)
 	for _, l := range d.level {
 		expected += t.Score(l.guess) * usual
 	}
-	return n > 0 && float64(expected) > t.Pace*d.pass
+	return float64(expected) > t.Pace*d.pass
 }
 
 // usual is the share of guesses behind a right one that are right, for the decision to look at them.
