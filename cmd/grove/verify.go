@@ -15,7 +15,7 @@ import (
 type verifyCommand struct {
 	modelFlag
 
-	Draft   string `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model with the same vocabulary, for the methods that need one."`
+	Draft   string `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, for the methods that need one."`
 	Methods string `placeholder:"NAMES" default:"all" help:"Names with commas between; all: every method whose needs are met. Default: ${default}."`
 	Prompts string `placeholder:"FILE" help:"Prompts, as a workload of bench methods; without it, three short ones."`
 	Tokens  count  `short:"n" default:"64" placeholder:"N" help:"Tokens of an answer. Default: ${default}."`

@@ -2,6 +2,7 @@ package draft
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -25,7 +26,10 @@ func init() {
 			if e.Draft == nil {
 				return nil, method.ErrNeeds
 			}
-			return &lawModel{model{e.Draft, e.Vocabulary}, children}, nil
+			if e.Words.Way() != method.SameVocabulary {
+				return nil, fmt.Errorf("%w: a draft model with the same vocabulary (this one's: %v)", method.ErrNeeds, e.Words)
+			}
+			return &lawModel{model{e.Draft, e.Vocabulary, e.Words}, children}, nil
 		}
 		method.Register(i)
 	}
