@@ -146,10 +146,10 @@ func (m *Model) openDraft(o Options) error {
 		return errors.Join(err, f.Close())
 	}
 	m.draft = d
-	if err := d.engine.Generates(); err != nil {
-		return &OptionError{err}
+	if err = d.engine.Generates(); err == nil {
+		m.words, err = method.NewVocabMap(m.tokenizer, d.tokenizer)
 	}
-	if m.words, err = method.NewVocabMap(m.tokenizer, d.tokenizer); err != nil {
+	if err != nil {
 		return &OptionError{fmt.Errorf("grove: %s cannot draft for %s: %w", d.name(), m.name(), err)}
 	}
 	return nil

@@ -206,8 +206,8 @@ func (m *VocabMap) Append(dst []token.ID, ids []token.ID, begins bool) []token.I
 	for _, id := range ids {
 		d := m.ToDraft(id)
 		if d == token.None {
-			if id != m.target.BOS() && !m.target.IsEOG(id) {
-				strange, _ = m.target.AppendPiece(strange, id, true) // an id that no tokenizer knows spells nothing
+			if id != m.target.BOS() && !m.target.IsEOG(id) { // an id that no tokenizer knows spells nothing
+				strange, _ = m.target.AppendPiece(strange, id, m.target.Type(id) == tokenizer.Control)
 			}
 			continue
 		}

@@ -47,7 +47,7 @@ func (c *verifyCommand) Run() error {
 	ok, err := bench.Prove(ctx, func(o grove.Options) (*grove.Model, error) {
 		o.Draft = c.Draft
 		return c.open(o)
-	}, bench.ProofOptions{Methods: c.names(), Prompts: prompts, Tokens: int(c.Tokens), Draws: int(c.Draws)}, c.report)
+	}, c.options(prompts), c.report)
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -55,6 +55,15 @@ func (c *verifyCommand) Run() error {
 		return errProof
 	}
 	return nil
+}
+
+// options says what to test; of all methods, those whose needs are not met are left out.
+func (c *verifyCommand) options(prompts []bench.Prompt) bench.ProofOptions {
+	o := bench.ProofOptions{Methods: c.names(), Prompts: prompts, Tokens: int(c.Tokens), Draws: int(c.Draws)}
+	if c.Methods == "all" {
+		o.LeftOut = func(method string, err error) { fmt.Fprintf(os.Stderr, "grove: %s is left out: %v\n", method, err) }
+	}
+	return o
 }
 
 // names returns the methods to test: those named, or all that can run.

@@ -37,12 +37,12 @@ func (s *side) reset(lead token.ID) {
 
 // add adds a token to the side, and what it spells to the text. Tokens that begin and end texts spell nothing.
 func (s *side) add(text []byte, id token.ID) []byte {
-	if id != s.t.BOS() && !s.t.IsEOG(id) {
-		text, _ = s.t.AppendPieceAfter(text, s.last(), id, true) // an id that no tokenizer knows spells nothing
+	if id != s.t.BOS() && !s.t.IsEOG(id) { // an id that no tokenizer knows spells nothing
+		text, _ = s.t.AppendPieceAfter(text, s.last(), id, s.t.Type(id) == tokenizer.Control)
 	}
 	s.ids, s.ends = append(s.ids, id), append(s.ends, int32(len(text)))
-	if len(text) == 0 {
-		s.lead = len(s.ids)
+	if id == s.t.BOS() && s.lead == len(s.ids)-1 {
+		s.lead++
 	}
 	return text
 }
@@ -124,7 +124,7 @@ func (s *side) continuation(dst []token.ID, text, more []byte) ([]token.ID, erro
 	if behind := s.ids[keep:]; err == nil && len(dst)-n >= len(behind) && slices.Equal(dst[n:n+len(behind)], behind) {
 		return slices.Delete(dst, n, n+len(behind)), nil
 	}
-	return s.t.Encode(dst[:n], string(more), tokenizer.Options{Plain: true, Inside: len(text) > 0})
+	return s.t.Encode(dst[:n], string(more), tokenizer.Options{Plain: true, Inside: len(s.ids) > s.lead})
 }
 
 // utterance is what the draft model says behind the text.
