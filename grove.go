@@ -15,6 +15,7 @@ import (
 	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
+	"grove/method"
 	"grove/model"
 	_ "grove/model/arch" // links the architectures
 	"grove/sample"
@@ -33,7 +34,7 @@ type Options struct {
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
 	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
 	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
-	Draft     string // a GGUF file of a smaller model with the same vocabulary, to draft with; "": none
+	Draft     string // a GGUF file of a smaller model, to draft with; best with the same vocabulary; "": none
 }
 
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
@@ -51,7 +52,8 @@ type Model struct {
 	engine    *engine.Engine
 	tokenizer *tokenizer.Tokenizer
 	methods   draftings
-	draft     *Model // shares the pool; nil: none
+	draft     *Model           // shares the pool; nil: none
+	words     *method.VocabMap // relates its tokens to the model's
 }
 
 const (
@@ -196,14 +198,20 @@ type Info struct {
 	Threads     int
 	WeightBytes int // memory that the weights take
 	CacheBytes  int // memory that the cache can come to use
+
+	Draft string // the draft model's name, and how its tokens become the model's; "": there is none
 }
 
 // Info returns what the model is and what it takes.
 func (m *Model) Info() Info {
 	i := m.model.Info()
+	draft := ""
+	if m.draft != nil {
+		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
+	}
 	return Info{
 		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary,
-		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(),
+		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
 	}
 }
 

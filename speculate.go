@@ -13,7 +13,6 @@ import (
 	"grove/hf"
 	"grove/method"
 	"grove/token"
-	"grove/tokenizer"
 )
 
 // The names of [Request.Method] that stand for no method of their own.
@@ -146,7 +145,7 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	if auto {
 		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && draft == nil })
 	}
-	d, err := m.engine.OpenDrafting(ctx, infos, draft)
+	d, err := m.engine.OpenDrafting(ctx, infos, draft, m.words)
 	if err != nil {
 		return nil, err
 	}
@@ -187,10 +186,10 @@ func (m *Model) openDraft(o Options) error {
 		return errors.Join(err, f.Close())
 	}
 	m.draft = d
-	if err := d.engine.Generates(); err != nil {
-		return &OptionError{err}
+	if err = d.engine.Generates(); err == nil {
+		m.words, err = method.NewVocabMap(m.tokenizer, d.tokenizer)
 	}
-	if err := sameVocabulary(m.tokenizer, d.tokenizer); err != nil {
+	if err != nil {
 		return &OptionError{fmt.Errorf("grove: %s cannot draft for %s: %w", d.name(), m.name(), err)}
 	}
 	return nil
@@ -202,17 +201,6 @@ func (m *Model) name() string {
 		return n
 	}
 	return "a model of architecture " + m.model.Info().Arch
-}
-
-// sameVocabulary returns an error where ids that both know are not the same tokens. Sizes may differ: files pad
-// their vocabularies.
-func sameVocabulary(a, b *tokenizer.Tokenizer) error {
-	for id := range token.ID(min(a.Size(), b.Size())) {
-		if ta, tb := a.Text(id), b.Text(id); ta != tb {
-			return fmt.Errorf("their vocabularies differ: token %d is %q and %q", id, tb, ta)
-		}
-	}
-	return nil
 }
 
 // Replay follows an answer on record as if the model had given it and returns what a method that drafts from text

@@ -32,9 +32,10 @@ type Drafting struct {
 	taught bool // since it was saved
 }
 
-// OpenDrafting opens methods for sequences of the engine; draft is a second model, or nil. Where the cost of
+// OpenDrafting opens methods for sequences of the engine; draft is a second model, or nil, whose tokens words relates
+// to the engine's. Where the cost of
 // steps is not known it is measured, roughly and in a few tenths of a second, and kept for later; steps correct it.
-func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, draft method.Runner) (*Drafting, error) {
+func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, draft method.Runner, words *method.VocabMap) (*Drafting, error) {
 	if err := e.ensureCost(ctx); err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, draft me
 			return nil, fmt.Errorf("engine: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)
 		}
 		d.chain = i.Rule == method.Block
-		m, err := i.Open(method.Env{Vocabulary: e.vocab, Draft: draft})
+		m, err := i.Open(method.Env{Vocabulary: e.vocab, Draft: draft, Words: words})
 		if err != nil {
 			return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
 		}

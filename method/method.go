@@ -65,7 +65,8 @@ type Info struct {
 // Env is what an engine offers a method.
 type Env struct {
 	Vocabulary int
-	Draft      Runner // a second model; nil: none was given
+	Draft      Runner    // a second model; nil: none was given
+	Words      *VocabMap // relates its tokens to the target's; nil: they are the same
 }
 
 // Method is a method opened for one engine. It is safe for concurrent use; what its drafters learn across

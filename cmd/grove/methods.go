@@ -50,7 +50,7 @@ func (c *methodsCommand) Run() error {
 type benchMethods struct {
 	modelFlag
 
-	Draft     string      `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model with the same vocabulary, to draft with."`
+	Draft     string      `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, to draft with; best with the same vocabulary."`
 	Workload  string      `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line: prompt, and if wanted id, category, prediction, output, max_tokens; or Spec-Bench's questions."`
 	Methods   string      `placeholder:"NAMES" default:"auto" help:"Methods with commas between, each measured by itself; join several by +. Default: ${default}."`
 	Tokens    count       `short:"n" default:"128" placeholder:"N" help:"Tokens of an answer. Default: ${default}."`

@@ -31,7 +31,7 @@ type runCommand struct {
 	NoRepack  bool        `var:"GROVE_NO_REPACK" help:"Read weights where the file has them: less memory while loading, slower, the same text."`
 	Method    string      `placeholder:"NAMES" default:"auto" var:"GROVE_METHOD" help:"How several tokens a step are drafted: auto, off, or names with commas between (see grove methods). Default: ${default}."`
 	Accept    string      `placeholder:"RULE" default:"exact" var:"GROVE_ACCEPT" help:"How guesses become text: exact, by the method's own rule, or typical, those that are likely enough (lossy). Default: ${default}."`
-	Draft     string      `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model with the same vocabulary, to draft with."`
+	Draft     string      `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, to draft with; best with the same vocabulary."`
 	Predict   string      `placeholder:"TEXT" var:"GROVE_PREDICT" help:"What the answer is expected to contain, such as a text to be edited: a matter of speed alone."`
 	JSON      bool        `name:"json" var:"GROVE_JSON" help:"Write one JSON object at the end instead of text."`
 
@@ -60,6 +60,9 @@ func (c *runCommand) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
+	if d := m.Info().Draft; d != "" {
+		fmt.Fprintln(os.Stderr, "grove: draft:", d)
+	}
 	ctx, stop := untilSignal()
 	defer stop()
 	g, err := m.Generate(ctx, grove.Request{

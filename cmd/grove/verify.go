@@ -15,7 +15,7 @@ import (
 type verifyCommand struct {
 	modelFlag
 
-	Draft   string `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model with the same vocabulary, for the methods that need one."`
+	Draft   string `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, for the methods that need one."`
 	Methods string `placeholder:"NAMES" default:"all" help:"Names with commas between; all: every method whose needs are met. Default: ${default}."`
 	Prompts string `placeholder:"FILE" help:"Prompts, as a workload of bench methods; without it, three short ones."`
 	Tokens  count  `short:"n" default:"64" placeholder:"N" help:"Tokens of an answer. Default: ${default}."`
@@ -47,7 +47,7 @@ func (c *verifyCommand) Run() error {
 	ok, err := bench.Prove(ctx, func(o grove.Options) (*grove.Model, error) {
 		o.Draft = c.Draft
 		return c.open(o)
-	}, bench.ProofOptions{Methods: c.names(), Prompts: prompts, Tokens: int(c.Tokens), Draws: int(c.Draws)}, c.report)
+	}, c.options(prompts), c.report)
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -55,6 +55,15 @@ func (c *verifyCommand) Run() error {
 		return errProof
 	}
 	return nil
+}
+
+// options says what to test; of all methods, those whose needs are not met are left out.
+func (c *verifyCommand) options(prompts []bench.Prompt) bench.ProofOptions {
+	o := bench.ProofOptions{Methods: c.names(), Prompts: prompts, Tokens: int(c.Tokens), Draws: int(c.Draws)}
+	if c.Methods == "all" {
+		o.LeftOut = func(method string, err error) { fmt.Fprintf(os.Stderr, "grove: %s is left out: %v\n", method, err) }
+	}
+	return o
 }
 
 // names returns the methods to test: those named, or all that can run.

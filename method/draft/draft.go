@@ -23,18 +23,21 @@ type drafter struct {
 	shape      shape
 	runner     method.Runner
 	branch     method.Branch
-	vocabulary int // tokens that both models have
+	words      *method.VocabMap
+	vocabulary int // tokens that are guessed
 	sampler    *sample.Sampler
 	choice     int
 
-	text  []token.ID
-	known int    // tokens of the text that the branch's trunk holds
-	live  []node // rows that hang from it, parents first
-	rows  []method.BranchRow
-	next  []leaf // guesses that are not expanded
-	level []leaf // those that a pass expands
-	guess [maxRanks]sample.Guess
-	pass  float64 // seconds of a pass that expands, averaged
+	length int        // of the text
+	text   []token.ID // in tokens of the draft model
+	known  int        // tokens of the text that the branch's trunk holds
+	live   []node     // rows that hang from it, parents first
+	rows   []method.BranchRow
+	next   []leaf // guesses that are not expanded
+	level  []leaf // those that a pass expands
+	guess  [maxRanks]sample.Guess
+	pass   float64   // seconds of a pass that expands, averaged
+	dense  []float32 // the logits of a row by the target's tokens, where these are others
 }
 
 // node is a live row of the draft model.
@@ -54,7 +57,7 @@ const none = -1
 
 // Begin implements [method.Drafter].
 func (d *drafter) Begin(t method.Text) (err error) {
-	d.text, d.choice = append(d.text[:0], t.Prompt...), t.Choice
+	d.text, d.length, d.choice = d.words.Append(d.text[:0], t.Prompt, true), len(t.Prompt), t.Choice
 	d.known, d.live = 0, d.live[:0]
 	if d.sampler, err = sample.New(t.Sampler.Params(), d.vocabulary); err != nil {
 		return err
@@ -63,7 +66,9 @@ func (d *drafter) Begin(t method.Text) (err error) {
 }
 
 // Extend implements [method.Drafter].
-func (d *drafter) Extend(ids []token.ID) { d.text = append(d.text, ids...) }
+func (d *drafter) Extend(ids []token.ID) {
+	d.text, d.length = d.words.Append(d.text, ids, false), d.length+len(ids)
+}
 
 // Close implements [method.Closer].
 func (d *drafter) Close() error { return d.branch.Close() }
@@ -74,12 +79,12 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 	if !ok || err != nil {
 		return err
 	}
-	if err := d.add(t, method.Root, none, len(d.text), logits); err != nil {
+	if err := d.add(t, method.Root, none, d.length, logits); err != nil {
 		return err
 	}
 	for pass := 1; d.goesOn(t, pass); pass++ {
 		err := d.expand(ctx, t, func(l leaf, row int, logits []float32) error {
-			return d.add(t, l.guess, row, len(d.text)+int(t.Nodes()[l.guess].Depth), logits)
+			return d.add(t, l.guess, row, d.length+int(t.Nodes()[l.guess].Depth), logits)
 		})
 		if err != nil {
 			return err
@@ -97,6 +102,11 @@ func (d *drafter) begin(ctx context.Context) (logits []float32, ok bool, err err
 	}
 	if err := d.keep(); err != nil {
 		return nil, false, err
+	}
+	if d.known == len(d.text) { // nothing was added
+		if err := d.rewind(d.known - 1); err != nil {
+			return nil, false, err
+		}
 	}
 	logits, err = d.catchUp(ctx)
 	return logits, err == nil, err
@@ -120,6 +130,16 @@ func (d *drafter) keep() error {
 	return errors.Join(err, d.branch.Drop())
 }
 
+// rewind cuts the branch's trunk, to nothing where the cache does not hold the place any more.
+func (d *drafter) rewind(n int) error {
+	if d.branch.Truncate(n) == nil {
+		d.known = n
+		return nil
+	}
+	d.known = 0
+	return d.branch.Truncate(0)
+}
+
 // catchUp runs and commits the tokens that the branch does not hold, and returns the logits behind the last.
 func (d *drafter) catchUp(ctx context.Context) (logits []float32, err error) {
 	for d.known < len(d.text) {
@@ -136,21 +156,30 @@ func (d *drafter) catchUp(ctx context.Context) (logits []float32, err error) {
 			return nil, err
 		}
 		logits = behind[n-1]
-		if logits != nil {
-			logits = logits[:d.vocabulary]
-		}
 		d.known += n
 	}
-	return logits, nil
+	return d.view(logits), nil
+}
+
+// view returns the logits behind a row by the tokens that are guessed, until the next call.
+func (d *drafter) view(logits []float32) []float32 {
+	if d.dense == nil {
+		return logits[:d.vocabulary]
+	}
+	d.words.Spread(d.dense, logits)
+	return d.dense
 }
 
 // add turns the logits behind a row into guesses behind a node of the tree.
 func (d *drafter) add(t *method.Tree, guess, row, index int, logits []float32) error {
-	best, err := d.sampler.Guess(d.guess[:d.shape.guesses(index-len(d.text))], logits, d.choice, index)
+	best, err := d.sampler.Guess(d.guess[:d.shape.guesses(index-d.length)], logits, d.choice, index)
 	if err != nil {
 		return err
 	}
 	for rank, g := range best {
+		if d.words.ToDraft(g.ID) == token.None {
+			continue // the draft model could not read it
+		}
 		class := min(rank, method.Classes/buckets-1)*buckets + min(int(g.P*buckets), buckets-1)
 		at := t.Add(guess, g.ID, class, belief(rank, g.P))
 		if at == method.Root {
@@ -220,7 +249,7 @@ func (d *drafter) expand(ctx context.Context, t *method.Tree, then func(l leaf, 
 	start := time.Now()
 	d.rows = d.rows[:0]
 	for _, l := range d.level {
-		r := method.BranchRow{ID: t.Nodes()[l.guess].ID, Logits: true}
+		r := method.BranchRow{ID: d.words.ToDraft(t.Nodes()[l.guess].ID), Logits: true}
 		if l.parent != none {
 			r.Parent = d.live[l.parent].handle
 		}
@@ -232,14 +261,18 @@ func (d *drafter) expand(ctx context.Context, t *method.Tree, then func(l leaf, 
 	}
 	for i, l := range d.level {
 		d.live = append(d.live, node{d.rows[i].ID, l.parent, nodes[i]})
-		if err := then(l, len(d.live)-1, logits[i][:d.vocabulary]); err != nil {
+		if err := then(l, len(d.live)-1, d.view(logits[i])); err != nil {
 			return err
 		}
 	}
-	seconds := time.Since(start).Seconds()
+	d.took(time.Since(start).Seconds())
+	return nil
+}
+
+// took averages the time of a pass.
+func (d *drafter) took(seconds float64) {
 	if d.pass == 0 {
 		d.pass = seconds
 	}
 	d.pass += (seconds - d.pass) / 8
-	return nil
 }

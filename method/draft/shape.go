@@ -1,6 +1,10 @@
 package draft
 
-import "grove/method"
+import (
+	"fmt"
+
+	"grove/method"
+)
 
 // A shape says how the tree of guesses grows behind the text, level by level.
 type shape struct {
@@ -52,7 +56,10 @@ func init() {
 			if e.Draft == nil {
 				return nil, method.ErrNeeds
 			}
-			return &trees{s, e.Draft, e.Vocabulary}, nil
+			if s.rule != method.Match && e.Words.Way() != method.SameVocabulary {
+				return nil, fmt.Errorf("%w: a draft model with the same vocabulary (this one's: %v)", method.ErrNeeds, e.Words)
+			}
+			return &trees{s, e.Draft, e.Vocabulary, e.Words}, nil
 		}
 		method.Register(i)
 	}
@@ -63,6 +70,7 @@ type trees struct {
 	shape      shape
 	runner     method.Runner
 	vocabulary int // of the target
+	words      *method.VocabMap
 }
 
 // NewDrafter implements [method.Method].
@@ -71,11 +79,21 @@ func (m *trees) NewDrafter() (method.Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := drafter{shape: m.shape, runner: m.runner, branch: b, vocabulary: min(m.vocabulary, m.runner.Vocabulary())}
-	if m.shape.rule == method.Match {
-		return &d, nil
+	d := &drafter{
+		shape: m.shape, runner: m.runner, branch: b, words: m.words, vocabulary: min(m.vocabulary, m.runner.Vocabulary()),
 	}
-	return &lawDrafter{drafter: d, dense: make([]float32, d.vocabulary)}, nil
+	switch m.words.Way() {
+	case method.SharedTokens:
+		d.vocabulary = m.vocabulary
+		d.dense = make([]float32, m.vocabulary)
+	case method.ThroughText:
+		d.vocabulary = m.runner.Vocabulary()
+		return newTextDrafter(d), nil
+	}
+	if m.shape.rule == method.Match {
+		return d, nil
+	}
+	return &lawDrafter{drafter: *d, dense: make([]float32, d.vocabulary)}, nil
 }
 
 // guesses returns how many guesses stand behind a node of a depth.
