@@ -13,12 +13,13 @@ type Rate struct {
 }
 
 const (
-	// keepRate is what each trial leaves of the past: half of it is gone after 69.
-	keepRate = 0.99
-	// beliefTrials is how many trials a drafter's own belief counts for.
+	// keepRate is what each trial leaves of the past: half of it is gone after 34.
+	keepRate = 0.98
+	// beliefTrials is how many trials a drafter's own belief counts for at first; half as many after beliefHalf trials.
 	beliefTrials = 2
+	beliefHalf   = 4
 	// carriedTrials bounds what one text's counts weigh in the next.
-	carriedTrials = 16
+	carriedTrials = 4
 )
 
 // NewRates returns counts of nothing for a number of drafters.
@@ -26,7 +27,8 @@ func NewRates(sources int) *Rates { return &Rates{Sources: make([][2 * Classes]R
 
 func (r *Rates) at(o origin, belief float32) float32 {
 	c := &r.Sources[o.source][o.class]
-	return (c.Hits + belief*beliefTrials) / (c.Trials + beliefTrials)
+	weight := float32(beliefTrials*beliefHalf) / (beliefHalf + c.Trials)
+	return (c.Hits + belief*weight) / (c.Trials + weight)
 }
 
 func (r *Rates) learn(o origin, right bool) {

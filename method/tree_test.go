@@ -140,7 +140,7 @@ func TestRates(t *testing.T) {
 	if c := r.Sources[0][4]; c.Trials > 1/(1-keepRate)+1 || c.Hits > c.Trials {
 		t.Errorf("%v of %v: the past is not forgotten", c.Hits, c.Trials)
 	}
-	for range 69 {
+	for range 34 {
 		r.learn(o, false)
 	}
 	if got := r.at(o, 0); math.Abs(float64(got)-0.5) > 0.02 {
