@@ -46,7 +46,7 @@ func TestMethodErrors(t *testing.T) {
 		{"smart", "", `method: "smart" is not known; auto, off and these are: draft, draft-block, draft-chain, draft-dyspec, draft-fixed, draft-rsd, draft-rsd-s, goose, guided, lookup, recycle, sam`},
 		{"sam,off", "", `method: "off" is not known; auto, off and these are: draft, draft-block, draft-chain, draft-dyspec, draft-fixed, draft-rsd, draft-rsd-s, goose, guided, lookup, recycle, sam`},
 		{"sam,sam", "", "grove: method sam is named twice"},
-		{"draft", "", "engine: method draft: what it needs is not given"},
+		{"draft", "", "engine: method draft needs a draft model: none is given"},
 		{"sam,draft-rsd", "", "engine: method draft-rsd judges its guesses by a rule of its own: it cannot work beside others"},
 		{"sam", "greedy", `grove: acceptance "greedy" is not known; exact and typical are`},
 		{"off", "typical", "grove: typical acceptance is a rule for guesses, and drafting is off"},
