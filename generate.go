@@ -105,7 +105,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
-	if g.stats.Grade, err = gradeOf(r.Method, r.Accept); err != nil {
+	if g.stats.Grade, err = m.grade(r.Method, r.Accept); err != nil {
 		return nil, err
 	}
 	g.stats.PromptTokens = len(ids)

@@ -86,6 +86,30 @@ func gradeOf(methods, accept string) (method.Grade, error) {
 	return MethodGrade(methods), nil
 }
 
+// CheckMethods returns an error where a list of methods, or a rule of acceptance, is none that a [Request] takes.
+func CheckMethods(list, accept string) error {
+	_, err := gradeOf(list, accept)
+	return err
+}
+
+// grade returns the grade of what a request asks this model for, or an [*OptionError] where it cannot be had.
+func (m *Model) grade(methods, accept string) (method.Grade, error) {
+	grade, err := gradeOf(methods, accept)
+	if err != nil {
+		return "", &OptionError{err}
+	}
+	infos, auto, _ := parseMethods(methods)
+	for _, i := range infos {
+		if i.Rule != method.Match && len(infos) > 1 {
+			return "", &OptionError{fmt.Errorf("grove: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)}
+		}
+		if !auto && i.Kind == method.KindModel && m.draft == nil {
+			return "", &OptionError{fmt.Errorf("grove: method %s needs %s", i.Name, i.Needs)}
+		}
+	}
+	return grade, nil
+}
+
 // draftings opens methods when they are first asked for, once for each combination.
 type draftings struct {
 	eager  bool

@@ -1,6 +1,7 @@
 package grove_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,16 +47,14 @@ func TestMethodErrors(t *testing.T) {
 		{"smart", "", `method: "smart" is not known; auto, off and these are: draft, draft-block, draft-chain, draft-dyspec, draft-fixed, draft-rsd, draft-rsd-s, goose, guided, lookup, recycle, sam`},
 		{"sam,off", "", `method: "off" is not known; auto, off and these are: draft, draft-block, draft-chain, draft-dyspec, draft-fixed, draft-rsd, draft-rsd-s, goose, guided, lookup, recycle, sam`},
 		{"sam,sam", "", "grove: method sam is named twice"},
-		{"draft", "", "engine: method draft: what it needs is not given"},
-		{"sam,draft-rsd", "", "engine: method draft-rsd judges its guesses by a rule of its own: it cannot work beside others"},
+		{"draft", "", "grove: method draft needs a draft model"},
+		{"sam,draft-rsd", "", "grove: method draft-rsd judges its guesses by a rule of its own: it cannot work beside others"},
 		{"sam", "greedy", `grove: acceptance "greedy" is not known; exact and typical are`},
 		{"off", "typical", "grove: typical acceptance is a rule for guesses, and drafting is off"},
 	} {
-		g, err := m.Generate(t.Context(), grove.Request{Prompt: "x", MaxTokens: 2, Method: c.method, Accept: c.accept})
-		if err == nil {
-			_, err = answerOf(g)
-		}
-		if err == nil || err.Error() != c.want {
+		_, err := m.Generate(t.Context(), grove.Request{Prompt: "x", MaxTokens: 2, Method: c.method, Accept: c.accept})
+		var option *grove.OptionError
+		if !errors.As(err, &option) || err.Error() != c.want {
 			t.Errorf("method %q, accept %q: %v; want %s", c.method, c.accept, err, c.want)
 		}
 	}

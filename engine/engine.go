@@ -329,7 +329,7 @@ func (s *Sequence) Next(ctx context.Context) (sample.Choice, error) {
 	s.pending = append(s.pending, c.ID)
 	s.length++
 	if s.spec != nil {
-		s.spec.fresh = append(s.spec.fresh, c.ID)
+		s.spec.drew(c.ID)
 	}
 	return c, nil
 }

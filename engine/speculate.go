@@ -47,6 +47,9 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, draft me
 		}
 		d.chain = i.Rule == method.Block
 		m, err := i.Open(method.Env{Vocabulary: e.vocab, Draft: draft, Words: words})
+		if errors.Is(err, method.ErrNeeds) {
+			return nil, fmt.Errorf("engine: method %s needs %s: %w", i.Name, i.Needs, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
 		}
@@ -105,6 +108,7 @@ type speculation struct {
 	plan     planner
 	begun    bool
 	fresh    []token.ID // tokens of the text that drafters have not been told
+	prompt   int        // how many of the first of these no draw gave; 0: all
 
 	rank     []int32 // of chosen guesses by score, by place in the tree; -1: not run
 	nodes    []forest.Node
@@ -188,16 +192,33 @@ func (sp *speculation) close() (err error) {
 
 // tell gives the drafters the tokens that are new to them; t is the text, where it begins.
 func (sp *speculation) tell(t method.Text) error {
-	t.Prompt = sp.fresh
+	drawn := sp.fresh
+	if !sp.begun {
+		t.Prompt, drawn = sp.fresh, nil
+		if sp.prompt > 0 {
+			t.Prompt, drawn = sp.fresh[:sp.prompt], sp.fresh[sp.prompt:]
+		}
+	}
 	for i, d := range sp.drafters {
-		if sp.begun {
-			d.Extend(sp.fresh)
-		} else if err := d.Begin(t); err != nil {
-			return sp.fault(i, err)
+		if !sp.begun {
+			if err := d.Begin(t); err != nil {
+				return sp.fault(i, err)
+			}
+		}
+		if len(drawn) > 0 {
+			d.Extend(drawn)
 		}
 	}
 	sp.begun, sp.fresh = true, sp.fresh[:0]
 	return nil
+}
+
+// drew notes a token that was drawn without a round, the first one of an answer among them.
+func (sp *speculation) drew(id token.ID) {
+	if !sp.begun && sp.prompt == 0 {
+		sp.prompt = len(sp.fresh)
+	}
+	sp.fresh = append(sp.fresh, id)
 }
 
 func (sp *speculation) fault(drafter int, err error) error {

@@ -50,4 +50,4 @@ type BranchRow struct {
 }
 
 // ErrNeeds reports a method that cannot be opened without what it needs.
-var ErrNeeds = errors.New("what it needs is not given")
+var ErrNeeds = errors.New("none is given")

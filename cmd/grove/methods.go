@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,6 +64,16 @@ type benchMethods struct {
 	Replay    bool        `help:"Score methods that draft from text on the answers on record instead of running the model."`
 	CostModel string      `placeholder:"FILE" help:"With --replay: the GGUF file whose steps' cost counts; without it, the model's own."`
 	JSON      string      `name:"json" placeholder:"FILE" help:"Write the figures to FILE too, one JSON object a line."`
+}
+
+// Validate refuses names of no method.
+func (c *benchMethods) Validate() error {
+	for _, name := range c.names() {
+		if err := grove.CheckMethods(name, ""); err != nil {
+			return fmt.Errorf("--methods: %w", err)
+		}
+	}
+	return nil
 }
 
 // Run implements the command.
@@ -179,7 +190,7 @@ func unequal(figures []bench.MethodFigures) error {
 func readWorkload(path string) ([]bench.Prompt, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fileError{err}
 	}
 	prompts, err := bench.ReadWorkload(f)
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -218,9 +229,13 @@ func (c *benchWorkload) Run() error {
 		}
 		c.Root = strings.TrimSpace(string(out))
 	}
-	n := 0
-	err := atomicfile.Write(c.Out, func(w io.Writer) (err error) {
-		n, err = bench.WriteGoWorkload(w, c.Root)
+	var tasks bytes.Buffer
+	n, err := bench.WriteGoWorkload(&tasks, c.Root)
+	if err != nil {
+		return err
+	}
+	err = atomicfile.Write(c.Out, func(w io.Writer) error {
+		_, err := tasks.WriteTo(w)
 		return err
 	})
 	if err != nil {

@@ -29,8 +29,8 @@ type runCommand struct {
 	Threads   count       `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
 	CacheType cacheType   `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
 	NoRepack  bool        `var:"GROVE_NO_REPACK" help:"Read weights where the file has them: less memory while loading, slower, the same text."`
-	Method    string      `placeholder:"NAMES" default:"auto" var:"GROVE_METHOD" help:"How several tokens a step are drafted: auto, off, or names with commas between (see grove methods). Default: ${default}."`
-	Accept    string      `placeholder:"RULE" default:"exact" var:"GROVE_ACCEPT" help:"How guesses become text: exact, by the method's own rule, or typical, those that are likely enough (lossy). Default: ${default}."`
+	Method    methodNames `placeholder:"NAMES" default:"auto" var:"GROVE_METHOD" help:"How several tokens a step are drafted: auto, off, or names with commas between (see grove methods). Default: ${default}."`
+	Accept    acceptRule  `placeholder:"RULE" default:"exact" var:"GROVE_ACCEPT" help:"How guesses become text: exact, by the method's own rule, or typical, those that are likely enough (lossy). Default: ${default}."`
 	Draft     string      `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, to draft with; best with the same vocabulary."`
 	Predict   string      `placeholder:"TEXT" var:"GROVE_PREDICT" help:"What the answer is expected to contain, such as a text to be edited: a matter of speed alone."`
 	JSON      bool        `name:"json" var:"GROVE_JSON" help:"Write one JSON object at the end instead of text."`
@@ -67,7 +67,7 @@ func (c *runCommand) Run() (err error) {
 	defer stop()
 	g, err := m.Generate(ctx, grove.Request{
 		Prompt: prompt, Suffix: c.Suffix, MaxTokens: int(c.MaxTokens), Seed: c.Seed, Stop: c.Stop,
-		Method: c.Method, Accept: c.Accept, Prediction: c.Predict,
+		Method: string(c.Method), Accept: string(c.Accept), Prediction: c.Predict,
 		Sampling: grove.Sampling{
 			Temperature: float32(c.Temp), TopK: int(c.TopK), TopP: float32(c.TopP), MinP: float32(c.MinP),
 		},

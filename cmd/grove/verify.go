@@ -33,6 +33,22 @@ var shortPrompts = []bench.Prompt{
 	{ID: "tale", Prompt: "Once upon a time, there was a little dog. The little dog"},
 }
 
+// Validate refuses names of no method, and the one that is plain decoding.
+func (c *verifyCommand) Validate() error {
+	if c.Methods == "all" {
+		return nil
+	}
+	for name := range strings.SplitSeq(c.Methods, ",") {
+		if err := grove.CheckMethods(name, ""); err != nil {
+			return fmt.Errorf("--methods: %w", err)
+		}
+		if name == grove.MethodOff {
+			return errors.New("--methods: off is what methods are compared with")
+		}
+	}
+	return nil
+}
+
 // Run implements the command.
 func (c *verifyCommand) Run() error {
 	prompts := shortPrompts
