@@ -34,6 +34,10 @@ type Options struct {
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
 	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
 	Draft     string // a GGUF file of a smaller model, to draft with; best with the same vocabulary; "": none
+
+	// DraftVocab is how many tokens of its vocabulary the draft model considers, those that were the most frequent so far: less
+	// to compute, and the same answers; 0: all.
+	DraftVocab int
 }
 
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
@@ -53,6 +57,8 @@ type Model struct {
 	methods   draftings
 	draft     *Model           // shares the pool; nil: none
 	words     *method.VocabMap // relates its tokens to the model's
+
+	draftVocab int
 }
 
 const (
@@ -145,7 +151,7 @@ func (o Options) check() error {
 	for _, v := range []struct {
 		name string
 		n    int
-	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}} {
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}} {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}

@@ -113,14 +113,14 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	if d, ok := m.methods.open[list]; ok {
 		return d, nil
 	}
-	var draft method.Runner
+	env := method.Env{Words: m.words, DraftVocab: m.draftVocab}
 	if m.draft != nil {
-		draft = m.draft.engine.Runner()
+		env.Draft = m.draft.engine.Runner()
 	}
 	if auto {
-		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && draft == nil })
+		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && env.Draft == nil })
 	}
-	d, err := m.engine.OpenDrafting(ctx, infos, draft, m.words)
+	d, err := m.engine.OpenDrafting(ctx, infos, env)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (m *Model) openDraft(o Options) error {
 	if err := d.load(o); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	m.draft = d
+	m.draft, m.draftVocab = d, o.DraftVocab
 	if err = d.engine.Generates(); err == nil {
 		m.words, err = method.NewVocabMap(m.tokenizer, d.tokenizer)
 	}

@@ -9,9 +9,11 @@ package draft
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
+	"grove/compute"
 	"grove/forest"
 	"grove/method"
 	"grove/sample"
@@ -26,7 +28,7 @@ func init() {
 			if e.Draft == nil {
 				return nil, method.ErrNeeds
 			}
-			return &model{e.Draft, e.Vocabulary, e.Words}, nil
+			return newModel(e), nil
 		},
 	})
 }
@@ -44,7 +46,10 @@ type model struct {
 	runner     method.Runner
 	vocabulary int // of the target
 	words      *method.VocabMap
+	trim       *trim // nil: the whole vocabulary is drafted from
 }
+
+func newModel(e method.Env) *model { return &model{e.Draft, e.Vocabulary, e.Words, newTrim(e)} }
 
 // NewDrafter implements [method.Method].
 func (m *model) NewDrafter() (method.Drafter, error) {
@@ -68,6 +73,13 @@ func (m *model) newDrafter() (*drafter, error) {
 	case method.ThroughText:
 		d.vocabulary = m.runner.Vocabulary()
 	}
+	if m.trim != nil {
+		var ok bool
+		if d.trimmer, ok = b.(method.Trimmer); !ok {
+			return nil, errors.Join(fmt.Errorf("%w: a draft model that can leave out a part of its vocabulary", method.ErrNeeds), b.Close())
+		}
+		d.trim = m.trim
+	}
 	return d, nil
 }
 
@@ -75,7 +87,10 @@ type drafter struct {
 	runner     method.Runner
 	branch     method.Branch
 	words      *method.VocabMap
-	vocabulary int // tokens that are guessed
+	vocabulary int   // tokens that are guessed
+	trim       *trim // nil: all of the draft model's vocabulary
+	trimmer    method.Trimmer
+	kept       []int32 // groups of the vocabulary that the text is drafted from
 	sampler    *sample.Sampler
 	choice     int
 
@@ -110,6 +125,7 @@ const none = -1
 func (d *drafter) Begin(t method.Text) (err error) {
 	d.text, d.length, d.choice = d.words.Append(d.text[:0], t.Prompt, true), len(t.Prompt), t.Choice
 	d.known, d.live = 0, d.live[:0]
+	d.seen(d.text, true)
 	if d.sampler, err = sample.New(t.Sampler.Params(), d.vocabulary); err != nil {
 		return err
 	}
@@ -118,7 +134,21 @@ func (d *drafter) Begin(t method.Text) (err error) {
 
 // Extend implements [method.Drafter].
 func (d *drafter) Extend(ids []token.ID) {
+	n := len(d.text)
 	d.text, d.length = d.words.Append(d.text, ids, false), d.length+len(ids)
+	d.seen(d.text[n:], false)
+}
+
+// seen tells of tokens of the text: they are among those that are drafted.
+func (d *drafter) seen(ids []token.ID, begins bool) {
+	if d.trim == nil {
+		return
+	}
+	if begins {
+		d.kept = d.trim.pick(d.kept[:0])
+	}
+	d.kept = d.trim.learn(d.kept, ids)
+	d.trimmer.Trim(d.kept)
 }
 
 // Close implements [method.Closer].
@@ -228,8 +258,8 @@ func (d *drafter) add(t *method.Tree, guess, row, index int, logits []float32) e
 		return err
 	}
 	for rank, g := range best {
-		if d.words.ToDraft(g.ID) == token.None {
-			continue // the draft model could not read it
+		if logits[g.ID] == compute.Masked {
+			continue // the draft model could not read it, or does not say it
 		}
 		class := rank*buckets + min(int(g.P*buckets), buckets-1)
 		at := t.Add(guess, g.ID, class, belief(rank, g.P))

@@ -29,7 +29,7 @@ func init() {
 			if e.Words.Way() != method.SameVocabulary {
 				return nil, fmt.Errorf("%w: a draft model with the same vocabulary (this one's: %v)", method.ErrNeeds, e.Words)
 			}
-			return &lawModel{model{e.Draft, e.Vocabulary, e.Words}, children}, nil
+			return &lawModel{*newModel(e), children}, nil
 		}
 		method.Register(i)
 	}

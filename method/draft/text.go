@@ -39,6 +39,7 @@ func (d *textDrafter) Begin(t method.Text) (err error) {
 	d.bytes, d.known, d.live, d.same = d.bytes[:0], 0, d.live[:0], math.MaxInt
 	d.target.reset(token.None)
 	d.own.reset(d.words.Lead())
+	d.seen(nil, true)
 	d.Extend(t.Prompt)
 	return d.branch.Truncate(0)
 }
@@ -50,6 +51,7 @@ func (d *textDrafter) Extend(ids []token.ID) {
 	}
 	same, ok := d.own.follow(d.bytes)
 	d.text, d.same, d.lost = d.own.ids, min(d.same, same), !ok
+	d.seen(d.text[same:], false)
 }
 
 // Draft implements [method.Drafter].

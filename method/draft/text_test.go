@@ -211,7 +211,7 @@ func textModel(t testing.TB, target, draft *tokenizer.Tokenizer, text string, co
 		t.Fatal(words)
 	}
 	s := &scribe{t: draft, text: text, context: context, passed: 1 << 30}
-	d, err := (&model{s, target.Size(), words}).NewDrafter()
+	d, err := newModel(method.Env{Draft: s, Vocabulary: target.Size(), Words: words}).NewDrafter()
 	if err != nil {
 		t.Fatal(err)
 	}
