@@ -137,7 +137,7 @@ func (m *Model) load(o Options) error {
 		return &OptionError{err}
 	}
 	m.methods.eager = o.Eager
-	if o.Draft != "" {
+	if m.draftVocab = o.DraftVocab; o.Draft != "" {
 		if err := m.openDraft(o); err != nil {
 			return err
 		}
@@ -155,6 +155,9 @@ func (o Options) check() error {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}
+	}
+	if o.DraftVocab > 0 && o.Draft == "" {
+		return fmt.Errorf("grove: a draft vocabulary of %d tokens, and no draft model", o.DraftVocab)
 	}
 	if o.Threads > maxThreads {
 		return fmt.Errorf("grove: %d threads; at most %d", o.Threads, maxThreads)

@@ -141,11 +141,11 @@ func (m *Model) openDraft(o Options) error {
 		return err
 	}
 	d := &Model{file: f, pool: m.pool}
-	o.Draft, o.Context = "", 0
+	o.Draft, o.DraftVocab, o.Context = "", 0, 0
 	if err := d.load(o); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	m.draft, m.draftVocab = d, o.DraftVocab
+	m.draft = d
 	if err = d.engine.Generates(); err == nil {
 		m.words, err = method.NewVocabMap(m.tokenizer, d.tokenizer)
 	}
