@@ -12,7 +12,8 @@ import (
 
 // textDrafter drafts by a model that writes texts in other tokens: the target's text is encoded in those of the draft
 // model, and what that says behind it is encoded in the target's (universal assisted generation). It guesses the likeliest
-// continuation, and of that the tokens that no further text can change.
+// continuation, and of that the tokens that no further text can change. Encoding allocates, for each round and pass
+// as much as the text near its end takes.
 type textDrafter struct {
 	drafter
 	bytes  []byte // the text

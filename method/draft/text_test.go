@@ -37,7 +37,6 @@ type scroll struct {
 	*scribe
 	trunk []token.ID
 	live  map[forest.Node]inked
-	nodes []forest.Node
 	last  forest.Node
 }
 
