@@ -35,6 +35,10 @@ type Options struct {
 	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
 	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
 	Draft     string // a GGUF file of a smaller model, to draft with; best with the same vocabulary; "": none
+
+	// DraftVocab is how many tokens of its vocabulary the draft model considers, those that were the most frequent so far: less
+	// to compute, and the same answers; 0: all.
+	DraftVocab int
 }
 
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
@@ -54,6 +58,8 @@ type Model struct {
 	methods   draftings
 	draft     *Model           // shares the pool; nil: none
 	words     *method.VocabMap // relates its tokens to the model's
+
+	draftVocab int
 }
 
 const (
@@ -132,7 +138,7 @@ func (m *Model) load(o Options) error {
 		return &OptionError{err}
 	}
 	m.methods.eager, m.methods.forget = o.Eager, o.Forget
-	if o.Draft != "" {
+	if m.draftVocab = o.DraftVocab; o.Draft != "" {
 		if err := m.openDraft(o); err != nil {
 			return err
 		}
@@ -146,10 +152,13 @@ func (o Options) check() error {
 	for _, v := range []struct {
 		name string
 		n    int
-	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}} {
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}} {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}
+	}
+	if o.DraftVocab > 0 && o.Draft == "" {
+		return fmt.Errorf("grove: a draft vocabulary of %d tokens, and no draft model", o.DraftVocab)
 	}
 	if o.Threads > maxThreads {
 		return fmt.Errorf("grove: %d threads; at most %d", o.Threads, maxThreads)

@@ -162,14 +162,14 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	if d, ok := m.methods.open[list]; ok {
 		return d, nil
 	}
-	var draft method.Runner
+	env := method.Env{Words: m.words, DraftVocab: m.draftVocab}
 	if m.draft != nil {
-		draft = m.draft.engine.Runner()
+		env.Draft = m.draft.engine.Runner()
 	}
 	if auto {
-		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && draft == nil })
+		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && env.Draft == nil })
 	}
-	d, err := m.engine.OpenDrafting(ctx, infos, draft, m.words)
+	d, err := m.engine.OpenDrafting(ctx, infos, env)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (m *Model) openDraft(o Options) error {
 		return err
 	}
 	d := &Model{file: f, pool: m.pool}
-	o.Draft, o.Context = "", 0
+	o.Draft, o.DraftVocab, o.Context = "", 0, 0
 	if err := d.load(o); err != nil {
 		return errors.Join(err, f.Close())
 	}

@@ -238,3 +238,50 @@ func TestNoDraft(t *testing.T) {
 		t.Errorf("an encoder: %v", err)
 	}
 }
+
+// TestDraftVocab drafts with a part of the vocabulary, in every way: answers are the same, and a model that drafts
+// for itself is right where the part holds what is said.
+func TestDraftVocab(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	target := sharedModel(t, "stories260K.gguf")
+	for name, draft := range map[string]string{
+		"same": target, "shared": reordered(t, target, shuffled(512)), "text": reordered(t, target, shuffled(1200)),
+	} {
+		for _, n := range []int{1, 64, 300, 5000} {
+			m := open(t, target, grove.Options{Draft: draft, DraftVocab: n, Eager: true, Parallel: 1})
+			methods := []string{"draft"}
+			if name == "same" {
+				methods = append(methods, "draft-block", "draft-rsd")
+			}
+			for _, method := range methods {
+				for _, temperature := range []float32{0, 0.8} {
+					if temperature > 0 && method != "draft" {
+						continue // another draw of the same law
+					}
+					seed := uint64(3)
+					r := grove.Request{
+						Prompt: "Once upon a time", MaxTokens: 30, Seed: &seed, Method: grove.MethodOff, Sampling: grove.Sampling{Temperature: temperature},
+					}
+					want, _ := generate(t, m, r)
+					r.Method = method
+					got, stats := generate(t, m, r)
+					if d := cmp.Diff(want, got, sameBits); d != "" {
+						t.Errorf("%s, %d tokens, %s, temperature %v (-want +got):\n%s", name, n, method, temperature, d)
+					}
+					if s := stats.Drafting; n == 5000 && temperature == 0 && s.Tokens < 3*s.Rounds {
+						t.Errorf("%s, %s: %d steps for %d tokens", name, method, s.Rounds, s.Tokens)
+					} else if n == 300 && s.Accepted == 0 {
+						t.Errorf("%s, %s: no guess of %d was right", name, method, s.Drafted)
+					}
+				}
+			}
+		}
+	}
+	option := new(grove.OptionError)
+	if _, err := grove.Open(target, grove.Options{DraftVocab: 5}); !errors.As(err, &option) {
+		t.Errorf("without a draft model: %v", err)
+	}
+	if _, err := grove.Open(target, grove.Options{Draft: target, DraftVocab: -5}); !errors.As(err, &option) {
+		t.Errorf("a negative number: %v", err)
+	}
+}

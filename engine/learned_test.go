@@ -50,7 +50,7 @@ func openKeeper(t *testing.T, e *engine.Engine, name string) (*keeper, *engine.D
 	k := &keeper{}
 	d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: name, Kind: method.KindText, Open: func(method.Env) (method.Method, error) {
 		return k, nil
-	}}}, nil, nil)
+	}}}, method.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,21 +32,21 @@ type Drafting struct {
 	taught bool // since it was saved
 }
 
-// OpenDrafting opens methods for sequences of the engine; draft is a second model, or nil, whose tokens words relates
-// to the engine's. Where the cost of
+// OpenDrafting opens methods for sequences of the engine, with what env offers besides it. Where the cost of
 // steps is not known it is measured, roughly and in a few tenths of a second, and kept for later; steps correct it.
-func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, draft method.Runner, words *method.VocabMap) (*Drafting, error) {
+func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env method.Env) (*Drafting, error) {
 	if err := e.ensureCost(ctx); err != nil {
 		return nil, err
 	}
 	d := &Drafting{infos: infos, rates: method.NewRates(len(infos))}
 	d.path, _ = e.LearnedPath() // without a cache directory nothing is kept
+	env.Vocabulary = e.vocab
 	for _, i := range infos {
 		if i.Rule != method.Match && len(infos) > 1 {
 			return nil, fmt.Errorf("engine: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)
 		}
 		d.chain = i.Rule == method.Block
-		m, err := i.Open(method.Env{Vocabulary: e.vocab, Draft: draft, Words: words})
+		m, err := i.Open(env)
 		if errors.Is(err, method.ErrNeeds) {
 			return nil, fmt.Errorf("engine: method %s needs %s: %w", i.Name, i.Needs, err)
 		}

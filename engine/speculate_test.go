@@ -46,7 +46,7 @@ func drafting(t *testing.T, e *engine.Engine, drafters ...*drafter) *engine.Draf
 	for _, d := range drafters {
 		infos = append(infos, method.Info{Name: "test", Open: func(method.Env) (method.Method, error) { return d, nil }})
 	}
-	all, err := e.OpenDrafting(t.Context(), infos, nil, nil)
+	all, err := e.OpenDrafting(t.Context(), infos, method.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}

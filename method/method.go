@@ -67,6 +67,7 @@ type Env struct {
 	Vocabulary int
 	Draft      Runner    // a second model; nil: none was given
 	Words      *VocabMap // relates its tokens to the target's; nil: they are the same
+	DraftVocab int       // tokens that the head of the draft model computes, the most frequent ones; 0: all
 }
 
 // Method is a method opened for one engine. It is safe for concurrent use; what its drafters learn across

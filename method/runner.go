@@ -41,6 +41,13 @@ type Branch interface {
 	Close() error
 }
 
+// Trimmer is a branch whose model can leave out a part of its vocabulary.
+type Trimmer interface {
+	// Trim makes Run compute the logits of some tokens alone: of n*[compute.SubsetGroup] and those that follow it, for each
+	// n of groups, which ascend, until the next call. All others are [compute.Masked]. The slice is kept. nil: all.
+	Trim(groups []int32)
+}
+
 // BranchRow is a token to run behind a node of a branch.
 type BranchRow struct {
 	ID     token.ID

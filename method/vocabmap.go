@@ -3,6 +3,7 @@ package method
 import (
 	"fmt"
 
+	"grove/compute"
 	"grove/token"
 	"grove/tokenizer"
 )
@@ -21,9 +22,6 @@ const (
 // through text. Below it the target's text looks strange to the draft model when it is fed token by token, and much of
 // what it would say is masked.
 const sharedEnough = 0.5
-
-// Masked is a logit so low that its token is never drawn, and finite, as logits must be.
-const Masked = -1e9
 
 // VocabMap relates the tokens of a draft model to those of its target. It does not change and is safe for
 // concurrent use. A nil map says that the vocabularies are the same.
@@ -236,10 +234,10 @@ func (m *VocabMap) Lead() token.ID {
 }
 
 // Spread writes the draft model's logits to the places of the target's tokens in dst, which is as long as the target's
-// vocabulary; tokens without partners are [Masked].
+// vocabulary; tokens without partners are [compute.Masked].
 func (m *VocabMap) Spread(dst, logits []float32) {
 	for id := range dst {
-		dst[id] = Masked
+		dst[id] = compute.Masked
 		if d := m.ToDraft(token.ID(id)); d != token.None && int(d) < len(logits) {
 			dst[id] = logits[d]
 		}

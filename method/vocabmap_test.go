@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"grove/compute"
 	"grove/method"
 	"grove/token"
 	"grove/tokenizer"
@@ -212,7 +213,7 @@ func TestSpread(t *testing.T) {
 	}
 	dst := make([]float32, 10) // more than the tokenizer knows: padding
 	m.Spread(dst, []float32{1, 2, 3, 4, 5, 6, 7, 8})
-	const none = method.Masked
+	const none = compute.Masked
 	if want := []float32{none, 2, 3, 7, 8, 6, none, 4, none, none}; !slices.Equal(dst, want) {
 		t.Errorf("%v, want %v", dst, want)
 	}

@@ -216,7 +216,7 @@ func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID
 		}
 		dist := make([]float64, vocabulary)
 		last := make([]float32, vocabulary)
-		err := e.Logits(s.ctx, append(append([]token.ID{}, prompt...), text...), func(row []float32) error {
+		err := e.Logits(s.ctx, append(append([]token.ID{}, prompt...), text...), 0, func(row []float32) error {
 			copy(last, row)
 			return nil
 		})

@@ -69,7 +69,7 @@ func (s *subject) samplings() []sample.Params {
 
 // open opens the method for an engine.
 func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
-	d, err := e.OpenDrafting(s.ctx, []method.Info{s.info}, s.draft())
+	d, err := e.OpenDrafting(s.ctx, []method.Info{s.info}, method.Env{Draft: s.draft()})
 	if err == nil && eager {
 		d.Eager()
 	}

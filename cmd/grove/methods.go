@@ -51,19 +51,20 @@ func (c *methodsCommand) Run() error {
 type benchMethods struct {
 	modelFlag
 
-	Draft     string      `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, to draft with; best with the same vocabulary."`
-	Workload  string      `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line: prompt, and if wanted id, category, prediction, output, max_tokens; or Spec-Bench's questions."`
-	Methods   string      `placeholder:"NAMES" default:"auto" help:"Methods with commas between, each measured by itself; join several by +. Default: ${default}."`
-	Tokens    count       `short:"n" default:"128" placeholder:"N" help:"Tokens of an answer. Default: ${default}."`
-	Limit     count       `placeholder:"N" help:"Tasks of each category; 0: all."`
-	Temp      temperature `placeholder:"T" default:"0" help:"Temperature. Default: ${default}."`
-	Seed      uint64      `placeholder:"S" default:"1" help:"Seed of the draws. Default: ${default}."`
-	Context   count       `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text; 0: the model's own, 4096 at most. Tasks that do not fit are left out, and counted."`
-	Threads   count       `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
-	CacheType cacheType   `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
-	Replay    bool        `help:"Score methods that draft from text on the answers on record instead of running the model."`
-	CostModel string      `placeholder:"FILE" help:"With --replay: the GGUF file whose steps' cost counts; without it, the model's own."`
-	JSON      string      `name:"json" placeholder:"FILE" help:"Write the figures to FILE too, one JSON object a line."`
+	Draft      string      `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, to draft with; best with the same vocabulary."`
+	DraftVocab count       `placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The answer is the same."`
+	Workload   string      `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line: prompt, and if wanted id, category, prediction, output, max_tokens; or Spec-Bench's questions."`
+	Methods    string      `placeholder:"NAMES" default:"auto" help:"Methods with commas between, each measured by itself; join several by +. Default: ${default}."`
+	Tokens     count       `short:"n" default:"128" placeholder:"N" help:"Tokens of an answer. Default: ${default}."`
+	Limit      count       `placeholder:"N" help:"Tasks of each category; 0: all."`
+	Temp       temperature `placeholder:"T" default:"0" help:"Temperature. Default: ${default}."`
+	Seed       uint64      `placeholder:"S" default:"1" help:"Seed of the draws. Default: ${default}."`
+	Context    count       `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text; 0: the model's own, 4096 at most. Tasks that do not fit are left out, and counted."`
+	Threads    count       `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
+	CacheType  cacheType   `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
+	Replay     bool        `help:"Score methods that draft from text on the answers on record instead of running the model."`
+	CostModel  string      `placeholder:"FILE" help:"With --replay: the GGUF file whose steps' cost counts; without it, the model's own."`
+	JSON       string      `name:"json" placeholder:"FILE" help:"Write the figures to FILE too, one JSON object a line."`
 }
 
 // Validate refuses names of no method.
@@ -83,7 +84,7 @@ func (c *benchMethods) Run() (err error) {
 		return err
 	}
 	m, err := c.open(grove.Options{
-		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: 1, Draft: c.Draft, Forget: true,
+		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: 1, Draft: c.Draft, DraftVocab: int(c.DraftVocab), Forget: true,
 	})
 	if err != nil {
 		return err

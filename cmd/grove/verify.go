@@ -15,12 +15,13 @@ import (
 type verifyCommand struct {
 	modelFlag
 
-	Draft   string `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, for the methods that need one."`
-	Methods string `placeholder:"NAMES" default:"all" help:"Names with commas between; all: every method whose needs are met. Default: ${default}."`
-	Prompts string `placeholder:"FILE" help:"Prompts, as a workload of bench methods; without it, three short ones."`
-	Tokens  count  `short:"n" default:"64" placeholder:"N" help:"Tokens of an answer. Default: ${default}."`
-	Draws   count  `default:"400" placeholder:"N" help:"Answers of the test of a distribution. Default: ${default}."`
-	JSON    bool   `name:"json" var:"GROVE_JSON" help:"One JSON object a line instead of a table."`
+	Draft      string `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, for the methods that need one."`
+	DraftVocab count  `placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The answer is the same."`
+	Methods    string `placeholder:"NAMES" default:"all" help:"Names with commas between; all: every method whose needs are met. Default: ${default}."`
+	Prompts    string `placeholder:"FILE" help:"Prompts, as a workload of bench methods; without it, three short ones."`
+	Tokens     count  `short:"n" default:"64" placeholder:"N" help:"Tokens of an answer. Default: ${default}."`
+	Draws      count  `default:"400" placeholder:"N" help:"Answers of the test of a distribution. Default: ${default}."`
+	JSON       bool   `name:"json" var:"GROVE_JSON" help:"One JSON object a line instead of a table."`
 }
 
 // errProof says that a method is not what its grade promises.
@@ -61,7 +62,7 @@ func (c *verifyCommand) Run() error {
 	ctx, stop := untilSignal()
 	defer stop()
 	ok, err := bench.Prove(ctx, func(o grove.Options) (*grove.Model, error) {
-		o.Draft = c.Draft
+		o.Draft, o.DraftVocab = c.Draft, int(c.DraftVocab)
 		return c.open(o)
 	}, c.options(prompts), c.report)
 	if err != nil {

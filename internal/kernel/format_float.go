@@ -8,8 +8,10 @@ import (
 	"grove/tensor"
 )
 
-// lanes is the number of outputs of a packed group: two vectors of eight.
-const lanes = 16
+// Lanes is the number of outputs of a packed group of any type: two vectors of eight.
+const Lanes = 16
+
+const lanes = Lanes
 
 // floatFormat is the format of F32, F16 and BF16 weights.
 // Packed: [groups][k][16 outputs], elements as in the file.

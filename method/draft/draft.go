@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"grove/compute"
 	"grove/forest"
 	"grove/method"
 	"grove/sample"
@@ -24,7 +25,10 @@ type drafter struct {
 	runner     method.Runner
 	branch     method.Branch
 	words      *method.VocabMap
-	vocabulary int // tokens that are guessed
+	vocabulary int   // tokens that are guessed
+	trim       *trim // nil: all of the draft model's vocabulary
+	trimmer    method.Trimmer
+	kept       []int32 // groups of the vocabulary that the text is drafted from
 	sampler    *sample.Sampler
 	choice     int
 
@@ -59,6 +63,7 @@ const none = -1
 func (d *drafter) Begin(t method.Text) (err error) {
 	d.text, d.length, d.choice = d.words.Append(d.text[:0], t.Prompt, true), len(t.Prompt), t.Choice
 	d.known, d.live = 0, d.live[:0]
+	d.seen(d.text, true)
 	if d.sampler, err = sample.New(t.Sampler.Params(), d.vocabulary); err != nil {
 		return err
 	}
@@ -67,7 +72,21 @@ func (d *drafter) Begin(t method.Text) (err error) {
 
 // Extend implements [method.Drafter].
 func (d *drafter) Extend(ids []token.ID) {
+	n := len(d.text)
 	d.text, d.length = d.words.Append(d.text, ids, false), d.length+len(ids)
+	d.seen(d.text[n:], false)
+}
+
+// seen tells of tokens of the text: they are among those that are drafted.
+func (d *drafter) seen(ids []token.ID, begins bool) {
+	if d.trim == nil {
+		return
+	}
+	if begins {
+		d.kept = d.trim.pick(d.kept[:0])
+	}
+	d.kept = d.trim.learn(d.kept, ids)
+	d.trimmer.Trim(d.kept)
 }
 
 // Close implements [method.Closer].
@@ -177,8 +196,8 @@ func (d *drafter) add(t *method.Tree, guess, row, index int, logits []float32) e
 		return err
 	}
 	for rank, g := range best {
-		if d.words.ToDraft(g.ID) == token.None {
-			continue // the draft model could not read it
+		if logits[g.ID] == compute.Masked {
+			continue // the draft model could not read it, or does not say it
 		}
 		class := min(rank, method.Classes/buckets-1)*buckets + min(int(g.P*buckets), buckets-1)
 		at := t.Add(guess, g.ID, class, belief(rank, g.P))

@@ -155,7 +155,7 @@ var empty = func() *method.Tree {
 func TestBeamOfOne(t *testing.T) {
 	model := randomTable(3, 1)
 	s := shape{name: "test", rule: method.Reject, ranks: []int{3}, beam: 1, growth: beams}
-	opened, err := (&trees{s, model, 3, nil}).NewDrafter()
+	opened, err := newTrees(s, method.Env{Draft: model, Vocabulary: 3}).NewDrafter()
 	if err != nil {
 		t.Fatal(err)
 	}

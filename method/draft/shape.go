@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"errors"
 	"fmt"
 
 	"grove/method"
@@ -59,7 +60,7 @@ func init() {
 			if s.rule != method.Match && e.Words.Way() != method.SameVocabulary {
 				return nil, fmt.Errorf("%w: a draft model with the same vocabulary (this one's: %v)", method.ErrNeeds, e.Words)
 			}
-			return &trees{s, e.Draft, e.Vocabulary, e.Words}, nil
+			return newTrees(s, e), nil
 		}
 		method.Register(i)
 	}
@@ -71,6 +72,11 @@ type trees struct {
 	runner     method.Runner
 	vocabulary int // of the target
 	words      *method.VocabMap
+	trim       *trim // nil: the whole vocabulary is drafted from
+}
+
+func newTrees(s shape, e method.Env) *trees {
+	return &trees{s, e.Draft, e.Vocabulary, e.Words, newTrim(e)}
 }
 
 // NewDrafter implements [method.Method].
@@ -81,6 +87,13 @@ func (m *trees) NewDrafter() (method.Drafter, error) {
 	}
 	d := &drafter{
 		shape: m.shape, runner: m.runner, branch: b, words: m.words, vocabulary: min(m.vocabulary, m.runner.Vocabulary()),
+	}
+	if m.trim != nil {
+		var ok bool
+		if d.trimmer, ok = b.(method.Trimmer); !ok {
+			return nil, errors.Join(fmt.Errorf("%w: a draft model that can leave out a part of its vocabulary", method.ErrNeeds), b.Close())
+		}
+		d.trim = m.trim
 	}
 	switch m.words.Way() {
 	case method.SharedTokens:

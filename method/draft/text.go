@@ -12,7 +12,8 @@ import (
 
 // textDrafter drafts by a model that writes texts in other tokens: the target's text is encoded in those of the draft
 // model, and what that says behind it is encoded in the target's (universal assisted generation). It guesses the likeliest
-// continuation, and of that the tokens that no further text can change.
+// continuation, and of that the tokens that no further text can change. Encoding allocates, for each round and pass
+// as much as the text near its end takes.
 type textDrafter struct {
 	drafter
 	bytes  []byte // the text
@@ -39,6 +40,7 @@ func (d *textDrafter) Begin(t method.Text) (err error) {
 	d.bytes, d.known, d.live, d.same = d.bytes[:0], 0, d.live[:0], math.MaxInt
 	d.target.reset(token.None)
 	d.own.reset(d.words.Lead())
+	d.seen(nil, true)
 	d.Extend(t.Prompt)
 	return d.branch.Truncate(0)
 }
@@ -50,6 +52,7 @@ func (d *textDrafter) Extend(ids []token.ID) {
 	}
 	same, ok := d.own.follow(d.bytes)
 	d.text, d.same, d.lost = d.own.ids, min(d.same, same), !ok
+	d.seen(d.text[same:], false)
 }
 
 // Draft implements [method.Drafter].

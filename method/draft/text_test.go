@@ -37,7 +37,6 @@ type scroll struct {
 	*scribe
 	trunk []token.ID
 	live  map[forest.Node]inked
-	nodes []forest.Node
 	last  forest.Node
 }
 
@@ -211,7 +210,7 @@ func textModel(t testing.TB, target, draft *tokenizer.Tokenizer, text string, co
 		t.Fatal(words)
 	}
 	s := &scribe{t: draft, text: text, context: context, passed: 1 << 30}
-	d, err := (&trees{shapes[0], s, target.Size(), words}).NewDrafter()
+	d, err := newTrees(shapes[0], method.Env{Draft: s, Vocabulary: target.Size(), Words: words}).NewDrafter()
 	if err != nil {
 		t.Fatal(err)
 	}
