@@ -178,7 +178,7 @@ func law(s *subject) error {
 	if err != nil {
 		return err
 	}
-	draws := 600
+	draws := 400
 	if os.Getenv("GROVE_LONG") != "" {
 		draws = 20_000
 	}
@@ -323,7 +323,7 @@ func memory(s *subject) error {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	const texts, warm = 150, 50
+	const texts, warm = 90, 30
 	before := int64(0)
 	for i := range texts {
 		if i == warm {

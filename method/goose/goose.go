@@ -114,8 +114,7 @@ func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 
 // copy makes the spine and returns how sure it is, from 0 to 1.
 func (d *drafter) copy() (confidence float64) {
-	d.spine = d.spine[:0]
-	d.key = append(d.key[:0], d.text[max(0, len(d.text)-longest):]...)
+	d.spine, d.key = d.spine[:0], append(d.key[:0], d.text[max(0, len(d.text)-longest):]...)
 	d.matchN, d.sure = d.continued()
 	confidence = confidenceOf(len(d.spine), d.sure)
 	if confidence <= 0.6 {
