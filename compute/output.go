@@ -6,6 +6,7 @@ import (
 
 	"grove/forest"
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
 	"grove/token"
 )
 
@@ -19,7 +20,7 @@ type TopEntry struct {
 const Masked = -1e9
 
 // SubsetGroup is how many tokens of the vocabulary the head computes together.
-const SubsetGroup = kernel.Lanes
+const SubsetGroup = matmul.Lanes
 
 // Result is what one row gave back. Its slices are valid until the next step.
 type Result struct {

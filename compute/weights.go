@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
 	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/quant"
@@ -38,7 +39,7 @@ func (w *Weights) Bytes() int { return w.bytes }
 // Matrix is a weight matrix, or a stack of them with one for each expert, as the kernels read it. It
 // is read-only and safe for concurrent use.
 type Matrix struct {
-	format  *kernel.Format
+	format  *matmul.Format
 	data    []byte
 	out, k  int
 	experts int
@@ -104,7 +105,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	if len(v.Shape) != 2 && len(v.Shape) != 3 {
 		return nil, fmt.Errorf("compute: tensor %q has %d dimensions; a matrix has 2, a stack of experts 3", v.Name, len(v.Shape))
 	}
-	format, ok := kernel.FormatOf(v.Type)
+	format, ok := matmul.FormatOf(v.Type)
 	if !ok {
 		return nil, fmt.Errorf("compute: tensor %q has type %v, which has no kernel", v.Name, v.Type)
 	}

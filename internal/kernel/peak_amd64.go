@@ -7,10 +7,10 @@ package kernel
 func peak(k PeakKind, n int) int {
 	const chains = 12
 	switch {
-	case useAVX512:
+	case AVX512:
 		peakAVX512(k, n)
 		return n * chains * peakLanes(k, 64)
-	case useAVX2:
+	case AVX2:
 		peakAVX2(k, n)
 		return n * chains * peakLanes(k, 32)
 	}
@@ -45,4 +45,13 @@ func peakAVX512(k PeakKind, n int) {
 	default:
 		peakNibbleAVX512(n)
 	}
+}
+
+func stream(b []byte) uint64 {
+	const piece = 256
+	n := len(b) / piece
+	if !AVX2 || n == 0 {
+		return streamGo(b)
+	}
+	return streamAVX2(&b[0], n) + streamGo(b[n*piece:])
 }

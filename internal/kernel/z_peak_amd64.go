@@ -21,3 +21,8 @@ func peakInt8AVX512(n int)
 
 // peakNibbleAVX512 does 12 times 64 multiply-adds of nibbles by signed bytes into 16 bits n times.
 func peakNibbleAVX512(n int)
+
+// streamAVX2 returns the sum of the 64-bit words of n > 0 pieces of 256 bytes.
+//
+//go:noescape
+func streamAVX2(p *byte, n int) uint64

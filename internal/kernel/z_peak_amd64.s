@@ -321,3 +321,41 @@ loop:
 	JNE        loop
 	VZEROUPPER
 	RET
+
+// func streamAVX2(p *byte, n int) uint64
+// Requires: AVX, AVX2, MMX+
+TEXT ·streamAVX2(SB), NOSPLIT, $0-24
+	MOVQ  p+0(FP), AX
+	MOVQ  n+8(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+
+loop:
+	PREFETCHT0   2048(AX)
+	VPADDQ       (AX), Y0, Y0
+	VPADDQ       32(AX), Y1, Y1
+	PREFETCHT0   2112(AX)
+	VPADDQ       64(AX), Y2, Y2
+	VPADDQ       96(AX), Y3, Y3
+	PREFETCHT0   2176(AX)
+	VPADDQ       128(AX), Y0, Y0
+	VPADDQ       160(AX), Y1, Y1
+	PREFETCHT0   2240(AX)
+	VPADDQ       192(AX), Y2, Y2
+	VPADDQ       224(AX), Y3, Y3
+	ADDQ         $0x00000100, AX
+	DECQ         CX
+	JNZ          loop
+	VPADDQ       Y1, Y0, Y0
+	VPADDQ       Y3, Y2, Y2
+	VPADDQ       Y2, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPADDQ       X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVQ        X0, AX
+	MOVQ         AX, ret+16(FP)
+	VZEROUPPER
+	RET

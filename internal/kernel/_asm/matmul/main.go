@@ -1,5 +1,5 @@
-// Command matmul generates the kernels of matrix products. For AVX2 these are the tiles of all types of
-// weights, the quantisation of activations, and a plain read loop to compare them with; for AVX-512, tiles.
+// Command matmul generates the tiles of matrix products: for AVX2 those of all types of weights, for AVX-512
+// some.
 package main
 
 import (
@@ -17,7 +17,7 @@ const (
 	ahead   = 32 // cache lines that software prefetch runs ahead of the weights
 )
 
-var wideSet = flag.Bool("avx512", false, "generate the tiles of 512 bits instead of the AVX2 kernels")
+var wideSet = flag.Bool("avx512", false, "generate the tiles of 512 bits instead of the AVX2 tiles")
 
 func main() {
 	flag.Parse()
@@ -25,12 +25,12 @@ func main() {
 	if *wideSet {
 		wideTiles()
 	} else {
-		narrowKernels()
+		narrowTiles()
 	}
 	Generate()
 }
 
-func narrowKernels() {
+func narrowTiles() {
 	floatTile("F32", 4, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) })
 	floatTile("F16", 2, func(m Mem, v reg.VecVirtual) { VCVTPH2PS(m, v) })
 	floatTile("BF16", 2, func(m Mem, v reg.VecVirtual) {
@@ -48,8 +48,6 @@ func narrowKernels() {
 	signedSuperTile(typeQ6K)
 	signedSuperTile(typeQ3K)
 	q2KTile()
-	quantize()
-	streamRead()
 }
 
 // A matrix of rows is addressed through pointers to its rows 0, 3 and 6, so that any row is one operand.

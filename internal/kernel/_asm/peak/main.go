@@ -1,5 +1,5 @@
-// Command peak generates loops that do nothing but multiply and add in registers: the most that a core
-// can do, which kernels are compared with.
+// Command peak generates loops that do nothing but multiply and add in registers, and one that does nothing but
+// read memory: the most that a core can do, which kernels are compared with.
 package main
 
 import (
@@ -38,6 +38,7 @@ func main() {
 			VPADDW(t, acc, acc)
 		})
 	}
+	streamRead()
 	Generate()
 }
 
@@ -77,4 +78,40 @@ func (w width) zero() reg.VecVirtual {
 	v := w.register()
 	VXORPS(v, v, v)
 	return v
+}
+
+// streamRead emits the sum of the 64-bit words of n > 0 pieces of 256 bytes.
+func streamRead() {
+	const ahead = 32 // cache lines
+	TEXT("streamAVX2", NOSPLIT, "func(p *byte, n int) uint64")
+	Pragma("noescape")
+	Doc("streamAVX2 returns the sum of the 64-bit words of n > 0 pieces of 256 bytes.")
+	p, n := Load(Param("p"), GP64()), Load(Param("n"), GP64())
+	var acc [4]reg.VecVirtual
+	for i := range acc {
+		acc[i] = YMM()
+		VPXOR(acc[i], acc[i], acc[i])
+	}
+	Label("loop")
+	for i := range 8 {
+		if i%2 == 0 {
+			PREFETCHT0(Mem{Base: p, Disp: 64*ahead + 32*i})
+		}
+		VPADDQ(Mem{Base: p, Disp: 32 * i}, acc[i%4], acc[i%4])
+	}
+	ADDQ(U32(256), p)
+	DECQ(n)
+	JNZ(LabelRef("loop"))
+	VPADDQ(acc[1], acc[0], acc[0])
+	VPADDQ(acc[3], acc[2], acc[2])
+	VPADDQ(acc[2], acc[0], acc[0])
+	low, high, sum := acc[0].AsX(), XMM(), GP64()
+	VEXTRACTI128(U8(1), acc[0], high)
+	VPADDQ(high, low, low)
+	VPSHUFD(U8(0x4e), low, high)
+	VPADDQ(high, low, low)
+	VMOVQ(low, sum)
+	Store(sum, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
 }

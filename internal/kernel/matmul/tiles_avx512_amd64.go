@@ -1,8 +1,9 @@
 //go:build amd64 && !purego
 
-package kernel
+package matmul
 
 import (
+	"grove/internal/kernel"
 	"grove/quant"
 	"grove/tensor"
 )
@@ -30,7 +31,7 @@ func wide(t tensor.Type, n int) bool {
 }
 
 // tileAVX512 multiplies rows [r, r+n) by one whole group of a type that has a 512-bit tile.
-func tileAVX512(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
+func tileAVX512(t tensor.Type, dst *float32, stride int, w *byte, x *kernel.Rows, r, n int) {
 	switch t {
 	case tensor.F32:
 		tileF32AVX512(dst, stride, w, x.K, &x.F[r*x.K], n)
@@ -42,8 +43,8 @@ func tileAVX512(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n 
 		tileBF16AVX512(dst, stride, w, x.K, &x.F[r*x.K], n)
 		return
 	}
-	const super = quant.Q4_KElems / QBlock // equal to that of Q6_K
-	nb := x.K / QBlock
+	const super = quant.Q4_KElems / kernel.QBlock // equal to that of Q6_K
+	nb := x.K / kernel.QBlock
 	q, d, sum := &x.Q[r*x.K], &x.D[r*nb], &x.Sum[r*nb]
 	switch t {
 	case tensor.Q8_0:
