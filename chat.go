@@ -65,10 +65,10 @@ func (m *Model) Chat(ctx context.Context, messages []Message, o ChatOptions, r R
 // that are new since the one before. The zero value is not of use; see [Model.NewConversation]. It is for one
 // goroutine, and takes the room of one text (see [Options.Parallel]).
 type Conversation struct {
-	model  *Model
-	seq    *engine.Sequence // nil: none is open
-	ids    []token.ID       // its text
-	params Sampling         // of its draws
+	model *Model
+	seq   *engine.Sequence // nil: none is open
+	ids   []token.ID       // its text
+	req   Request          // that it was opened for
 }
 
 // NewConversation returns a conversation without turns.
@@ -78,7 +78,7 @@ func (m *Model) NewConversation() *Conversation { return &Conversation{model: m}
 // those that [Model.Chat] gives. One answer must have ended before the next is begun.
 func (c *Conversation) Chat(ctx context.Context, messages []Message, o ChatOptions, r Request) (*Generation, error) {
 	if r.Seed == nil && c.seq != nil {
-		r.Seed = &c.params.Seed // draws differ by their index
+		r.Seed = &c.req.Sampling.Seed // draws differ by their index
 	}
 	g, err := c.model.Chat(ctx, messages, o, r)
 	if err == nil {
@@ -104,25 +104,37 @@ func (c *Conversation) add(id token.ID) {
 	}
 }
 
+// goesOn tells whether the conversation's sequence can be taken further to a prompt and then answer a request.
+func (c *Conversation) goesOn(prompt []token.ID, r Request) bool {
+	n := len(c.ids)
+	return c.seq != nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && r.Sampling == c.req.Sampling &&
+		r.Method == c.req.Method && r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
+}
+
 // open returns the sequence of an answer and how many tokens of the prompt it holds. That of a conversation
 // is kept where the prompt goes on from what it holds; otherwise the cache has most of it.
 func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 	c := g.conversation
-	if c != nil && c.seq != nil {
-		n := len(c.ids)
-		if n <= len(g.prompt) && slices.Equal(c.ids, g.prompt[:n]) && c.params == g.req.Sampling {
-			c.ids = append(c.ids, g.prompt[n:]...)
-			return c.seq, n, nil
-		}
+	if c != nil && c.goesOn(g.prompt, g.req) {
+		kept = len(c.ids)
+		c.ids = append(c.ids, g.prompt[kept:]...)
+		return c.seq, kept, nil
+	}
+	if c != nil {
 		if err := c.Close(); err != nil {
 			return nil, 0, err
 		}
 	}
-	s, err = g.model.engine.NewSequence(g.req.Sampling, 0)
-	if err == nil && c != nil {
-		c.seq, c.ids, c.params = s, slices.Clone(g.prompt), g.req.Sampling
+	if s, err = g.model.engine.NewSequence(g.req.Sampling, 0); err != nil {
+		return nil, 0, err
 	}
-	return s, 0, err
+	if err := g.speculate(s); err != nil {
+		return nil, 0, errors.Join(err, s.Close())
+	}
+	if c != nil {
+		c.seq, c.ids, c.req = s, slices.Clone(g.prompt), g.req
+	}
+	return s, 0, nil
 }
 
 // close ends an answer that ended with err. A conversation keeps the sequence, unless something is wrong with it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"grove/engine"
+	"grove/method"
 	"grove/sample"
 	"grove/token"
 	"grove/tokenizer"
@@ -16,10 +17,21 @@ import (
 // Request asks for a text.
 type Request struct {
 	Prompt    string
+	Suffix    *string  // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
 	MaxTokens int      // tokens to generate; 0: until the text or the context ends
 	Sampling  Sampling // the zero value takes the likeliest token; its Seed is ignored
 	Seed      *uint64  // nil: one is drawn, and [Stats] reports it
 	Stop      []string // the text ends before the first of these
+
+	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
+	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
+	Method string
+	// Accept is the rule by which guesses become text: "" or [AcceptExact], or [AcceptTypical], which is lossy: guesses
+	// that are likely enough are taken although another token would have been drawn.
+	Accept string
+	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
+	// speed and nothing else.
+	Prediction string
 
 	tokens []token.ID // of a conversation, instead of Prompt
 }
@@ -45,7 +57,7 @@ const (
 
 // Stats is what a generation did so far.
 type Stats struct {
-	PromptTokens int           // begin-of-text included
+	PromptTokens int           // begin-of-text included, and the suffix
 	ReusedTokens int           // of these, found in the cache
 	Tokens       int           // generated
 	Prompt       time.Duration // computing the prompt
@@ -53,6 +65,8 @@ type Stats struct {
 	Generation   time.Duration // from the first token to the last
 	Seed         uint64
 	Finish       Finish
+	Drafting     engine.SpecStats // what drafting did
+	Grade        method.Grade     // what the methods and the rule leave of plain decoding's answer
 }
 
 // Generation is an answer on its way. It is for one goroutine.
@@ -68,9 +82,13 @@ type Generation struct {
 }
 
 // Generate prepares an answer; [Generation.Tokens] computes it. It returns an error where the request
-// makes no sense or the prompt does not fit the context. When ctx ends, so does the generation, within
+// makes no sense, the prompt does not fit the context, or a suffix is given and the vocabulary has no tokens
+// for that ([tokenizer.ErrNoFIM]). When ctx ends, so does the generation, within
 // a layer's time.
 func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
+	if err := m.generates(); err != nil {
+		return nil, err
+	}
 	if r.MaxTokens < 0 {
 		return nil, fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
 	}
@@ -91,6 +109,9 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
+	if g.stats.Grade, err = m.grade(r.Method, r.Accept); err != nil {
+		return nil, err
+	}
 	g.stats.PromptTokens = len(ids)
 	if r.Seed != nil {
 		g.stats.Seed = *r.Seed
@@ -101,10 +122,17 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	return g, nil
 }
 
-// encode returns the tokens of a prompt.
+// encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
 func (m *Model) encode(r Request) ([]token.ID, error) {
 	if r.tokens != nil {
 		return r.tokens, nil
+	}
+	if r.Suffix != nil {
+		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix)
+		if errors.Is(err, tokenizer.ErrNoFIM) {
+			err = &OptionError{fmt.Errorf("grove: a suffix is given: %w", err)}
+		}
+		return ids, err
 	}
 	return m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
 }
@@ -133,7 +161,11 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close(s, err)) }()
+	before := s.SpecStats()
+	defer func() {
+		g.stats.Drafting = s.SpecStats().Since(before)
+		err = errors.Join(err, g.close(s, err))
+	}()
 	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
 		return err
 	}
@@ -182,6 +214,25 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	}
 	if rest := text.flush(); rest != "" {
 		yield(Token{ID: token.None, Text: rest}, nil)
+	}
+	return nil
+}
+
+// speculate makes the sequence draft as the request asks.
+func (g *Generation) speculate(s *engine.Sequence) error {
+	draft, err := g.model.drafting(g.ctx, g.req.Method)
+	if draft == nil || err != nil {
+		return err
+	}
+	prediction, err := g.model.Tokenize(g.req.Prediction, false, false)
+	if err != nil {
+		return err
+	}
+	if err := s.Speculate(draft, prediction); err != nil {
+		return err
+	}
+	if g.req.Accept == AcceptTypical {
+		s.Typical()
 	}
 	return nil
 }

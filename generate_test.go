@@ -17,6 +17,7 @@ import (
 	"grove/gguf"
 	"grove/tensor"
 	"grove/token"
+	"grove/tokenizer"
 )
 
 // answer is a text with everything that must not depend on how it was computed.
@@ -199,6 +200,44 @@ func ids(text string, more ...token.ID) (s []token.ID) {
 		s = append(s, token.ID(text[i]))
 	}
 	return append(s, more...)
+}
+
+// TestSuffix: the tokens of a prompt and a suffix go behind those that say so, and the answer behind that of
+// the middle; a vocabulary without them is refused.
+func TestSuffix(t *testing.T) {
+	const prefix, suffix, middle token.ID = 300, 301, 302
+	path := script(t, append([]token.ID{middle}, ids("xyz", eos)...), nil)
+	plain := open(t, path, grove.Options{})
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	metadata := f.Metadata
+	for key, id := range map[string]token.ID{"fim_pre": prefix, "fim_suf": suffix, "fim_mid": middle} {
+		metadata = append(metadata, gguf.KV{Key: "tokenizer.ggml." + key + "_token_id", Value: gguf.Of(uint32(id))})
+	}
+	fills := filepath.Join(t.TempDir(), "fills.gguf")
+	if err := gguf.WriteFile(fills, metadata, f.Tensors); err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []string{"", "CD"} {
+		r := grove.Request{Prompt: "AB", Suffix: &after}
+		g, err := open(t, fills, grove.Options{}).Generate(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := g.Text(); text != "xyz" || err != nil {
+			t.Errorf("suffix %q: %q, %v, want xyz", after, text, err)
+		}
+		if got, want := g.Stats().PromptTokens, 6+len(after); got != want { // begin, prefix, A, B, suffix, middle
+			t.Errorf("suffix %q: %d tokens of prompt, want %d", after, got, want)
+		}
+		option := new(grove.OptionError)
+		if _, err := plain.Generate(t.Context(), r); !errors.Is(err, tokenizer.ErrNoFIM) || !errors.As(err, &option) {
+			t.Errorf("without tokens for it: %v", err)
+		}
+	}
 }
 
 func TestFinish(t *testing.T) {

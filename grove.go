@@ -4,6 +4,7 @@
 package grove
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -11,9 +12,11 @@ import (
 	"grove/chat"
 	"grove/engine"
 	"grove/gguf"
+	"grove/hf"
 	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
+	"grove/method"
 	"grove/model"
 	_ "grove/model/arch" // links the architectures
 	"grove/sample"
@@ -25,11 +28,18 @@ import (
 // Options says how a model is opened. The zero value is the usual case.
 type Options struct {
 	Context   int    // tokens of a text, prompt included; 0: the model's own, 4096 at most
-	CacheType string // f32, f16 or q8_0; "": f16
+	CacheType string // f32, f16 or q8_0; "": f16, of an encoder f32
 	Threads   int    // 0: as many as there are cores, or as the process may use
 	Parallel  int    // texts that may be generated at a time; 0: 4
 	Chunk     int    // tokens of a prefill step; 0: 512
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
+	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
+	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
+	Draft     string // a GGUF file of a smaller model, to draft with; best with the same vocabulary; "": none
+
+	// DraftVocab is how many tokens of its vocabulary the draft model considers, those that were the most frequent so far: less
+	// to compute, and the same answers; 0: all.
+	DraftVocab int
 }
 
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
@@ -47,6 +57,11 @@ type Model struct {
 	engine    *engine.Engine
 	tokenizer *tokenizer.Tokenizer
 	templates *chat.Templates
+	methods   draftings
+	draft     *Model           // shares the pool; nil: none
+	words     *method.VocabMap // relates its tokens to the model's
+
+	draftVocab int
 }
 
 const (
@@ -63,10 +78,11 @@ func (e *OptionError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// Open opens a GGUF file. Errors: an [*OptionError]; a *gguf.FormatError for a broken file, a
-// *model.LoadError or the tokenizer's error for one that cannot be run, and those of the file system.
+// Open opens a GGUF file, or a folder as Hugging Face publishes models (see package hf). Errors: an
+// [*OptionError]; a *gguf.FormatError or *safetensors.FormatError for a broken file, a *model.LoadError or
+// the tokenizer's error for one that cannot be run, those of package hf and of the file system.
 func Open(path string, o Options) (*Model, error) {
-	f, err := gguf.Open(path)
+	f, err := hf.OpenModel(path)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +121,10 @@ func (m *Model) load(o Options) error {
 	if o.Parallel == 0 {
 		o.Parallel = defaultParallel
 	}
-	m.pool = par.New(o.Threads)
-	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds()}); err != nil {
+	if m.pool == nil {
+		m.pool = par.New(o.Threads)
+	}
+	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context}); err != nil {
 		return err
 	}
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
@@ -115,11 +133,20 @@ func (m *Model) load(o Options) error {
 	if m.templates, err = chat.FromGGUF(m.file, m.tokenizer); err != nil {
 		return err
 	}
+	if o.CacheType == "" && m.model.Info().Encoder {
+		cacheType = tensor.F32 // keys live for one step, so that their memory is no matter
+	}
 	m.engine, err = engine.New(m.model, m.pool, engine.Config{
 		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Chunk: o.Chunk,
 	})
 	if err != nil {
 		return &OptionError{err}
+	}
+	m.methods.eager, m.methods.forget = o.Eager, o.Forget
+	if m.draftVocab = o.DraftVocab; o.Draft != "" {
+		if err := m.openDraft(o); err != nil {
+			return err
+		}
 	}
 	runtime.GC() // what loading left behind is as large as the vocabulary
 	return nil
@@ -130,10 +157,13 @@ func (o Options) check() error {
 	for _, v := range []struct {
 		name string
 		n    int
-	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}} {
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}} {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}
+	}
+	if o.DraftVocab > 0 && o.Draft == "" {
+		return fmt.Errorf("grove: a draft vocabulary of %d tokens, and no draft model", o.DraftVocab)
 	}
 	if o.Threads > maxThreads {
 		return fmt.Errorf("grove: %d threads; at most %d", o.Threads, maxThreads)
@@ -161,12 +191,17 @@ func ParseCacheType(name string) (tensor.Type, error) {
 	return 0, fmt.Errorf("grove: cache type %q is not known; f32, f16 and q8_0 are", name)
 }
 
-// Close stops the model's threads and unmaps its file. Generations must have ended.
-func (m *Model) Close() error {
+// Close stops the model's threads and unmaps its file. What drafting has learned of the model is kept in the user's
+// cache directory, unless [Options.Forget] says otherwise. Generations must have ended.
+func (m *Model) Close() (err error) {
+	m.methods.save()
+	if m.draft != nil {
+		err = m.draft.file.Close()
+	}
 	if m.pool != nil {
 		m.pool.Close()
 	}
-	return m.file.Close()
+	return errors.Join(err, m.file.Close())
 }
 
 // Info describes an open model.
@@ -177,15 +212,29 @@ type Info struct {
 	Threads     int
 	WeightBytes int // memory that the weights take
 	CacheBytes  int // memory that the cache can come to use
+
+	Draft string // the draft model's name, and how its tokens become the model's; "": there is none
 }
 
 // Info returns what the model is and what it takes.
 func (m *Model) Info() Info {
 	i := m.model.Info()
+	draft := ""
+	if m.draft != nil {
+		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
+	}
 	return Info{
 		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary,
-		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(),
+		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
 	}
+}
+
+// generates returns an [*OptionError] where the model gives no text.
+func (m *Model) generates() error {
+	if err := m.engine.Generates(); err != nil {
+		return &OptionError{err}
+	}
+	return nil
 }
 
 // Tokenize returns the ids of a text. With special, the tokens that begin and end a text are added as

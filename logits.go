@@ -12,11 +12,14 @@ import (
 // before anything is computed; write's error ends the computation and is returned. When ctx ends, so does
 // the computation, within a layer's time.
 func (m *Model) Logits(ctx context.Context, ids []token.ID, write func(row []float32) error) error {
+	if err := m.generates(); err != nil {
+		return err
+	}
 	n := m.model.Info().Vocabulary
 	for i, id := range ids {
 		if id < 0 || int(id) >= n {
 			return fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
 		}
 	}
-	return m.engine.Logits(ctx, ids, write)
+	return m.engine.Logits(ctx, ids, 0, write)
 }

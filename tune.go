@@ -15,6 +15,9 @@ type Cost = engine.Cost
 // the user's cache directory for the next time that this file is opened here. It returns the cost and the
 // file that keeps it.
 func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
+	if err := m.generates(); err != nil {
+		return nil, "", err
+	}
 	c, err := m.engine.Tune(ctx)
 	if err != nil {
 		return nil, "", err
@@ -22,6 +25,9 @@ func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
 	path, err := m.engine.SaveCost()
 	return c, path, err
 }
+
+// Cost returns what is known of the cost of steps, nil where nothing is: it was never measured.
+func (m *Model) Cost() *Cost { return m.engine.Cost() }
 
 // WriteCost writes a cost as a table: the time of steps of several sizes at several depths, all rows with
 // logits, and as multiples of a step of one row.

@@ -11,6 +11,7 @@ import (
 	"grove"
 	"grove/engine"
 	"grove/gguf"
+	"grove/hf"
 	"grove/internal/par"
 	"grove/model"
 	"grove/tensor"
@@ -36,7 +37,7 @@ type Options struct {
 
 // Open opens a model file.
 func Open(path string, o Options) (*Model, error) {
-	f, err := gguf.Open(path)
+	f, err := hf.OpenModel(path)
 	if err != nil {
 		return nil, err
 	}

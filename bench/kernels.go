@@ -1,13 +1,17 @@
 package bench
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"time"
 
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
+	"grove/internal/machine"
 	"grove/internal/par"
+	"grove/quant"
 	"grove/tensor"
 )
 
@@ -35,8 +39,6 @@ const (
 	kernelBytes        = 96 << 20
 )
 
-var kernelTypes = []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K, tensor.Q6_K}
-
 // Kernels measures the products of every type for 1, 8 and 512 rows with some threads, 0 meaning all.
 func Kernels(threads int, progress func(done, all int)) *KernelReport {
 	if threads == 0 {
@@ -45,10 +47,11 @@ func Kernels(threads int, progress func(done, all int)) *KernelReport {
 	pool := par.New(threads)
 	defer pool.Close()
 	r := &KernelReport{Implementation: kernel.Implementation(), Threads: threads}
-	for i, t := range kernelTypes {
+	types := quant.Types()
+	for i, t := range types {
 		r.Results = append(r.Results, kernelsOf(pool, t)...)
 		if progress != nil {
-			progress(i+1, len(kernelTypes))
+			progress(i+1, len(types))
 		}
 	}
 	return r
@@ -93,7 +96,7 @@ func kernelsOf(pool *par.Pool, t tensor.Type) []KernelResult {
 
 // product is the multiplication of rows by one of several equal matrices; an item is chunk groups.
 type product struct {
-	format        *kernel.Format
+	format        *matmul.Format
 	matrices      [][]byte
 	next          int
 	rows          kernel.Rows
@@ -102,17 +105,32 @@ type product struct {
 }
 
 func newProduct(t tensor.Type) *product {
-	f, _ := kernel.FormatOf(t)
+	f, _ := matmul.FormatOf(t)
 	p := &product{format: f, groups: f.Groups(kernelOut), chunk: max(1, 32/f.Group)}
 	size := f.PackedSize(kernelOut, kernelK)
+	first := make([]byte, size)
+	f.Pack(first, weightsOf(t), kernelOut, kernelK, 0, p.groups)
 	for range max(1, kernelBytes/size) {
 		m := make([]byte, size)
-		for i := range m {
-			m[i] = byte(i) & 0x3b // small numbers in every type, scales included
-		}
+		machine.HugePages(m)
+		copy(m, first)
 		p.matrices = append(p.matrices, m)
 	}
 	return p
+}
+
+// weightsOf returns a matrix of the file whose rows are alike and hold values of usual size.
+func weightsOf(t tensor.Type) []byte {
+	values := make([]float32, kernelK)
+	for i := range values {
+		values[i] = float32(i*37%101-50) / 1000
+	}
+	size, _ := t.RowBytes(kernelK)
+	row := make([]byte, size)
+	if err := quant.Pack(t, row, values); err != nil {
+		panic(err) // small values fit every type
+	}
+	return bytes.Repeat(row, kernelOut)
 }
 
 func (p *product) setRows(n int) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"grove/internal/kernel"
+	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/tensor"
 )
@@ -25,6 +26,7 @@ const maxRead = 512 << 20
 func newLimits(pool *par.Pool, bytes int, t tensor.Type) *limits {
 	l := &limits{pool: pool, kind: peakOf(t), sums: make([]atomic.Uint64, pool.Threads())}
 	l.data = make([]byte, max(readItem, min(bytes, maxRead)/readItem*readItem))
+	machine.HugePages(l.data)
 	for i := range l.data {
 		l.data[i] = byte(i)
 	}
@@ -36,10 +38,10 @@ func peakOf(t tensor.Type) kernel.PeakKind {
 	switch t {
 	case tensor.F32, tensor.F16, tensor.BF16:
 		return kernel.PeakFloat
-	case tensor.Q4_0, tensor.Q4_K:
-		return kernel.PeakNibble
+	case tensor.Q8_0, tensor.IQ4_NL, tensor.IQ4_XS:
+		return kernel.PeakInt8
 	}
-	return kernel.PeakInt8
+	return kernel.PeakNibble
 }
 
 const readItem = 256 << 10

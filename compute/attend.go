@@ -13,13 +13,19 @@ type Attention struct {
 	Heads   int
 	Scale   float32 // on the products of queries and keys
 	Softcap float32 // 0: none
+	Sinks   Vector  // a logit for each head, beside its products and without a value; of no values: none
 }
 
 // Attend writes the rows' keys and values (N4), lets each row attend to all that it sees in the layer,
-// and returns the weighted values, [rows, Heads x size] (N2).
+// and returns the weighted values, [rows, Heads x values of a head] (N2).
 func (x *Exec) Attend(c Attention, q, k, v Buf) Buf {
 	x.store(c.Layer, k, v)
-	dst := x.alloc(q.rows, q.width)
+	dst := x.alloc(q.rows, c.Heads*x.Cache.Config().Layers[c.Layer].HeadSize().Value)
+	if c.Softcap > 0 {
+		if _, finite := kernel.MaxAbsFinite(q.f); !finite {
+			x.fail(fmt.Errorf("compute: layer %d: %w", c.Layer, ErrNotFinite)) // the cap would hide it
+		}
+	}
 	if x.err != nil {
 		return dst
 	}
@@ -44,9 +50,9 @@ func (x *Exec) store(layer int, k, v Buf) {
 func (t *rowTask) store(i int) {
 	slot := t.x.Step.Rows()[t.x.active[i]].Slot
 	k, v := t.a.row(i), t.b.row(i)
-	size := len(k) / t.heads
+	nk, nv := len(k)/t.heads, len(v)/t.heads
 	for h := range t.heads {
-		if r := t.x.Cache.Put(t.layer, slot, h, k[h*size:(h+1)*size], v[h*size:(h+1)*size]); r != kernel.PutOK {
+		if r := t.x.Cache.Put(t.layer, slot, h, k[h*nk:(h+1)*nk], v[h*nv:(h+1)*nv]); r != kernel.PutOK {
 			t.problem.Store(int32(r))
 		}
 	}

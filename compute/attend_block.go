@@ -7,23 +7,34 @@ import (
 )
 
 // block computes one block of 64 indices from scratch for the rows of a tile and one KV head: maximum,
-// sum and weighted values go to w.block, and w.seen says which rows see anything of it (N2).
-func (t *attendTask) block(w *attendWorker, tl tile, head, block int) {
+// sum and weighted values (N2). The sums of rows that see nothing of it are 0.
+func (t *attendTask) block(w *attendWorker, tl tile, head, block int, dst kernel.Attended) {
 	if t.whole(tl, block) {
-		n := tl.end - tl.first
-		page := t.x.Cache.Page(t.row(tl.first).Seq, t.c.Layer, block)
-		keys, values := t.headBytes(page, head)
-		t.x.Cache.Format.Scores(w.scores, &w.queries, 0, n*t.group, keys, 0, kv.PageTokens, t.layer.Size)
-		t.softmax(w, 0, n)
-		t.weigh(w, 0, n, values, 0, 0, kv.PageTokens)
-		for place := range n {
-			w.seen[place] = true
+		f, n := t.x.Cache.Format, len(dst.Sum)
+		keys, values := t.trunk(tl, head, block)
+		next, _ := t.trunk(tl, head, block+1)
+		f.Scores(w.scores, &w.queries, 0, n, keys, 0, kv.PageTokens, t.size.Key, values)
+		soon := next
+		if t.x.quantizedKeys {
+			soon = nil // short keys: Weigh is in time
 		}
+		t.softmax(w, dst, 0, n, soon)
+		f.Weigh(dst.Out, w.scores, n, values, 0, kv.PageTokens, 0, t.size.Value, next)
 		return
 	}
 	for place := range tl.end - tl.first {
-		w.seen[place] = t.rowBlock(w, tl.first+place, place, head, block)
+		if !t.rowBlock(w, tl.first+place, place, head, block, dst) {
+			clear(dst.Sum[place*t.group : (place+1)*t.group])
+		}
 	}
+}
+
+// trunk returns a head's keys and values in a block of the trunk; nil where it has ended.
+func (t *attendTask) trunk(tl tile, head, block int) (keys, values []byte) {
+	if seq := t.row(tl.first).Seq; block*kv.PageTokens < t.x.Cache.Forest.Len(seq) {
+		return t.x.Cache.Head(t.c.Layer, t.x.Cache.Page(seq, t.c.Layer, block), head)
+	}
+	return nil, nil
 }
 
 func (t *attendTask) row(a int) *forest.Placed { return &t.x.Step.Rows()[t.x.active[a]] }
@@ -45,7 +56,7 @@ func (t *attendTask) whole(tl tile, block int) bool {
 
 // rowBlock computes what one row sees of a block: the trunk's part and then the runs in scratch, in index
 // order. It returns false where that is nothing.
-func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int) bool {
+func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int, dst kernel.Attended) bool {
 	x := t.x
 	row, runs := t.row(a), x.runsOf(x.active[a])
 	low, high := t.span(row, runs)
@@ -62,13 +73,13 @@ func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int) bool {
 	var trunkValues []byte
 	seen := false
 	if trunkEnd > low {
-		keys, values := t.headBytes(x.Cache.Page(row.Seq, t.c.Layer, block), head)
+		keys, values := x.Cache.Head(t.c.Layer, x.Cache.Page(row.Seq, t.c.Layer, block), head)
 		t.score(w, place, keys, low-start, low-start, trunkEnd-low)
 		trunkValues, seen = values, true
 	}
 	for _, r := range runs {
 		if lo, n := clip(r, low, high); n > 0 {
-			keys, _ := t.headBytes(x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
+			keys, _ := x.Cache.Head(t.c.Layer, x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
 			t.score(w, place, keys, slotOf(r, lo), lo-start, n)
 			seen = true
 		}
@@ -76,14 +87,14 @@ func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int) bool {
 	if !seen {
 		return false
 	}
-	t.softmax(w, place, 1)
+	t.softmax(w, dst, place*t.group, (place+1)*t.group, nil)
 	if trunkEnd > low {
-		t.weigh(w, place, 1, trunkValues, low-start, low-start, trunkEnd-low)
+		t.weigh(w, dst, place, trunkValues, low-start, low-start, trunkEnd-low)
 	}
 	for _, r := range runs {
 		if lo, n := clip(r, low, high); n > 0 {
-			_, values := t.headBytes(x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
-			t.weigh(w, place, 1, values, slotOf(r, lo), lo-start, n)
+			_, values := x.Cache.Head(t.c.Layer, x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
+			t.weigh(w, dst, place, values, slotOf(r, lo), lo-start, n)
 		}
 	}
 	return true
@@ -98,41 +109,30 @@ func clip(r forest.Run, low, high int) (first, n int) {
 // slotOf returns the slot in its page of an index of a run.
 func slotOf(r forest.Run, index int) int { return int(r.Slot)%kv.PageTokens + index - int(r.Index) }
 
-// headBytes returns a head's keys and values in a layer of a page.
-func (t *attendTask) headBytes(page []byte, head int) (keys, values []byte) {
-	f, size := t.x.Cache.Format, t.layer.Size
-	kb := f.KeyBytes(size)
-	stride := kb + f.ValueBytes(size)
-	b := page[head*stride : (head+1)*stride]
-	return b[:kb], b[kb:]
-}
-
 // score writes the scores of one row with n keys at slots from slot on, which stand at places from at on
 // in the block.
 func (t *attendTask) score(w *attendWorker, place int, keys []byte, slot, at, n int) {
-	f, size := t.x.Cache.Format, t.layer.Size
+	f, size := t.x.Cache.Format, t.size.Key
 	first, end := place*t.group, (place+1)*t.group
 	if slot == at {
-		f.Scores(w.scores, &w.queries, first, end, keys, slot, slot+n, size)
+		f.Scores(w.scores, &w.queries, first, end, keys, slot, slot+n, size, nil)
 		return
 	}
-	f.Scores(w.moved, &w.queries, first, end, keys, slot, slot+n, size)
+	f.Scores(w.moved, &w.queries, first, end, keys, slot, slot+n, size, nil)
 	for j := first; j < end; j++ {
 		copy(w.scores[j*kv.PageTokens+at:][:n], w.moved[j*kv.PageTokens+slot:][:n])
 	}
 }
 
-// softmax turns the scores of n rows into weights, and clears their values.
-func (t *attendTask) softmax(w *attendWorker, place, n int) {
-	for j := place * t.group; j < (place+n)*t.group; j++ {
-		w.block.max[j], w.block.sum[j] = kernel.SoftmaxBlock(w.scores[j*kv.PageTokens:(j+1)*kv.PageTokens], t.c.Scale, t.c.Softcap)
-	}
-	clear(w.block.out[place*t.group*t.layer.Size : (place+n)*t.group*t.layer.Size])
+// softmax turns the scores of the queries from first to end into weights, and clears their values.
+func (t *attendTask) softmax(w *attendWorker, dst kernel.Attended, first, end int, next []byte) {
+	kernel.SoftmaxBlocks(w.scores[first*kv.PageTokens:end*kv.PageTokens], t.c.Scale, t.c.Softcap, dst.Max[first:end], dst.Sum[first:end], next)
+	clear(dst.Out[first*t.size.Value : end*t.size.Value])
 }
 
-// weigh adds the weighted values at n slots from slot on, at places from at on, for some rows.
-func (t *attendTask) weigh(w *attendWorker, place, rows int, values []byte, slot, at, n int) {
-	j, size := place*t.group, t.layer.Size
-	t.x.Cache.Format.Weigh(w.block.out[j*size:(j+rows*t.group)*size], w.scores[j*kv.PageTokens:(j+rows*t.group)*kv.PageTokens],
-		rows*t.group, values, slot, slot+n, at, size)
+// weigh adds the weighted values at n slots from slot on, at places from at on, for a row.
+func (t *attendTask) weigh(w *attendWorker, dst kernel.Attended, place int, values []byte, slot, at, n int) {
+	j, size := place*t.group, t.size.Value
+	t.x.Cache.Format.Weigh(dst.Out[j*size:(j+t.group)*size], w.scores[j*kv.PageTokens:(j+t.group)*kv.PageTokens],
+		t.group, values, slot, slot+n, at, size, nil)
 }

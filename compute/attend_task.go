@@ -19,58 +19,42 @@ type tile struct {
 }
 
 // attendTask is the attention of a layer; an item is one tile and one KV head, with the query heads
-// that share it. Where that gives the threads too few items, each is cut into segments of blocks: their
-// results are kept block by block, and then merged in order, as one thread would have merged them.
+// that share it. Where that gives the threads too few items, the last ones are cut into segments of blocks:
+// their results are kept block by block, and then merged in order, as one thread would have merged them.
 type attendTask struct {
 	x       *Exec
 	c       Attention
 	layer   kv.Layer
+	size    kernel.HeadSize
 	group   int // query heads of a KV head
 	q, dst  Buf
 	rounded kernel.Rows // 8-bit queries, where the cache has 8-bit keys
 	tiles   []tile
 	workers []attendWorker
 
-	segments int        // of a tile and head; 1: no cut
-	merging  bool       // the second pass over cut items
-	blocks   int        // most blocks of a tile
-	partial  blockState // by active row, KV head, block and query head
-}
-
-// blockState is maxima, sums and weighted values, one of each for a query.
-type blockState struct {
-	max, sum, out []float32
-}
-
-func (b *blockState) grow(n, size int) {
-	b.max, b.sum, b.out = grow(b.max, n), grow(b.sum, n), grow(b.out, n*size)
-}
-
-// at returns the state of n queries from place i on.
-func (b *blockState) at(i, n, size int) blockState {
-	return blockState{b.max[i : i+n], b.sum[i : i+n], b.out[i*size : (i+n)*size]}
-}
-
-// merge adds a later block to the state of the same queries (N2). A sum of 0 marks a state that has seen
-// nothing yet: any key adds a positive weight.
-func (b blockState) merge(block blockState, size int) {
-	for j := range b.max {
-		out, add := b.out[j*size:(j+1)*size], block.out[j*size:(j+1)*size]
-		if b.sum[j] == 0 {
-			b.max[j], b.sum[j] = block.max[j], block.sum[j]
-			copy(out, add)
-			continue
-		}
-		kernel.MergeBlock(&b.max[j], &b.sum[j], out, block.max[j], block.sum[j], add)
-	}
+	uncut    int             // items that are not cut; the others follow
+	segments int             // of an item that is cut
+	merging  bool            // the second pass over cut items
+	blocks   int             // most blocks of a tile
+	places   int             // most queries of a tile and head
+	partial  kernel.Attended // by cut item, block and place
 }
 
 // attendWorker is the scratch of one thread: places are the rows of a tile times the heads of a group.
 type attendWorker struct {
-	state, block  blockState
-	seen          [tileRows]bool // the row sees something of the block
-	scores, moved []float32      // places x 64: by place in the block, and by slot
+	state, block  kernel.Attended
+	scores, moved []float32 // places x 64: by place in the block, and by slot
 	queries       kernel.Queries
+}
+
+// growAttended returns room for n queries.
+func growAttended(a kernel.Attended, n, size int) kernel.Attended {
+	return kernel.Attended{Max: grow(a.Max, n), Sum: grow(a.Sum, n), Out: grow(a.Out, n*size)}
+}
+
+// part returns the state of n queries of a from place i on.
+func part(a *kernel.Attended, i, n, size int) kernel.Attended {
+	return kernel.Attended{Max: a.Max[i : i+n], Sum: a.Sum[i : i+n], Out: a.Out[i*size : (i+n)*size]}
 }
 
 func (t *attendTask) init(x *Exec) {
@@ -81,47 +65,53 @@ func (t *attendTask) init(x *Exec) {
 // run attends for all active rows.
 func (t *attendTask) run(c Attention, q, dst Buf) {
 	t.begin(c, q, dst)
-	work, most := 0, 0
+	work := 0
+	t.blocks, t.places = 0, 0
 	for _, tl := range t.tiles {
 		n := tl.endBlock - tl.firstBlock
 		work += n * (tl.end - tl.first)
-		most = max(most, n)
+		t.blocks = max(t.blocks, n)
+		t.places = max(t.places, (tl.end-tl.first)*t.group)
 	}
 	items := len(t.tiles) * t.layer.KVHeads
+	t.uncut, t.segments = items, 1
 	if work*kv.PageTokens*q.width < inlineWork {
 		for i := range items {
 			t.Do(0, i)
 		}
 		return
 	}
-	const itemsOfThread = 4
-	if threads := t.x.pool.Threads(); threads > 1 && items < itemsOfThread*threads {
-		t.segments = min((itemsOfThread*threads+items-1)/items, most)
+	t.cut(items)
+	t.x.pool.Run(t.uncut+(items-t.uncut)*t.segments, t)
+	if t.merging = t.uncut < items; t.merging {
+		t.x.pool.Run(items-t.uncut, t)
 	}
-	if t.segments == 1 {
-		t.x.pool.Run(items, t)
+}
+
+// cut decides which items are cut. Few items do not come out even, and a thread that is held up would hold
+// up the rest: the last ones, one or two a thread, become some short segments for each thread.
+func (t *attendTask) cut(items int) {
+	const itemsOfThread = 4
+	threads := t.x.pool.Threads()
+	if threads == 1 || items >= itemsOfThread*threads {
 		return
 	}
-	t.blocks = most
-	n := q.rows * c.Heads * most
-	t.partial.grow(n, t.layer.Size)
-	clear(t.partial.sum)
-	t.x.pool.Run(items*t.segments, t)
-	t.merging = true
-	t.x.pool.Run(items, t)
+	t.uncut = max(0, items/threads-1) * threads
+	cut := items - t.uncut
+	t.segments = min((itemsOfThread*threads+cut-1)/cut, t.blocks)
+	t.partial = growAttended(t.partial, cut*t.blocks*t.places, t.size.Value)
 }
 
 // begin sizes the scratch and cuts the active rows into tiles.
 func (t *attendTask) begin(c Attention, q, dst Buf) {
 	x := t.x
-	t.c, t.q, t.dst, t.segments, t.merging = c, q, dst, 1, false
+	t.c, t.q, t.dst, t.merging = c, q, dst, false
 	t.layer = x.Cache.Config().Layers[c.Layer]
-	t.group = c.Heads / t.layer.KVHeads
-	size, places := t.layer.Size, tileRows*t.group
+	t.size, t.group = t.layer.HeadSize(), c.Heads/t.layer.KVHeads
+	size, value, places := t.size.Key, t.size.Value, tileRows*t.group
 	for i := range t.workers {
 		w := &t.workers[i]
-		w.state.grow(places, size)
-		w.block.grow(places, size)
+		w.state, w.block = growAttended(w.state, places, value), growAttended(w.block, places, value)
 		w.scores, w.moved = grow(w.scores, places*kv.PageTokens), grow(w.moved, places*kv.PageTokens)
 		w.queries.Size, w.queries.F = size, grow(w.queries.F, places*size)
 		if x.quantizedKeys {
@@ -159,83 +149,86 @@ func (t *attendTask) span(row *forest.Placed, runs []forest.Run) (low, high int)
 }
 
 // Do implements [par.Task].
-func (t *attendTask) Do(worker, item int) {
+func (t *attendTask) Do(worker, i int) {
 	w := &t.workers[worker]
-	segment := item % t.segments
-	if t.merging {
-		segment = 0
-	} else {
-		item /= t.segments
-	}
-	tl, head := t.tiles[item/t.layer.KVHeads], item%t.layer.KVHeads
-	clear(w.state.sum)
+	item, segment := i, 0
 	switch {
 	case t.merging:
-		t.mergeParts(w, tl, head)
-	default:
-		n := tl.endBlock - tl.firstBlock
-		t.walk(w, tl, head, tl.firstBlock+n*segment/t.segments, tl.firstBlock+n*(segment+1)/t.segments)
+		item += t.uncut
+	case i >= t.uncut:
+		item, segment = t.uncut+(i-t.uncut)/t.segments, (i-t.uncut)%t.segments
 	}
-	if t.segments == 1 || t.merging {
-		t.finish(w, tl, head)
-	}
-}
-
-// walk computes blocks in ascending order and merges each, or keeps it where the item is cut.
-func (t *attendTask) walk(w *attendWorker, tl tile, head, first, end int) {
-	t.gather(w, tl, head)
-	for b := first; b < end; b++ {
-		t.block(w, tl, head, b)
-		for place := range tl.end - tl.first {
-			if !w.seen[place] {
-				continue
-			}
-			block := w.block.at(place*t.group, t.group, t.layer.Size)
-			if t.segments == 1 {
-				state := w.state.at(place*t.group, t.group, t.layer.Size)
-				state.merge(block, t.layer.Size)
-				continue
-			}
-			part := t.part(tl.first+place, head, b-tl.firstBlock)
-			copy(part.max, block.max)
-			copy(part.sum, block.sum)
-			copy(part.out, block.out)
+	tl, head := t.tiles[item/t.layer.KVHeads], item%t.layer.KVHeads
+	n, size := (tl.end-tl.first)*t.group, t.size.Value
+	blocks := tl.endBlock - tl.firstBlock
+	if item >= t.uncut && !t.merging {
+		t.gather(w, tl, head)
+		for b := blocks * segment / t.segments; b < blocks*(segment+1)/t.segments; b++ {
+			t.block(w, tl, head, tl.firstBlock+b, t.kept(item, b, n))
 		}
+		return
 	}
-}
-
-// part returns where the result of a block is kept, for an active row and a KV head.
-func (t *attendTask) part(a, head, block int) blockState {
-	return t.partial.at(((a*t.layer.KVHeads+head)*t.blocks+block)*t.group, t.group, t.layer.Size)
-}
-
-// mergeParts merges the blocks that were kept, left to right.
-func (t *attendTask) mergeParts(w *attendWorker, tl tile, head int) {
-	for place := range tl.end - tl.first {
-		state := w.state.at(place*t.group, t.group, t.layer.Size)
-		for b := range tl.endBlock - tl.firstBlock {
-			if part := t.part(tl.first+place, head, b); part.sum[0] != 0 {
-				state.merge(part, t.layer.Size)
-			}
+	state, block := part(&w.state, 0, n, size), part(&w.block, 0, n, size)
+	state.Clear()
+	if !t.merging {
+		t.gather(w, tl, head)
+	}
+	for b := range blocks {
+		if t.merging {
+			block = t.kept(item, b, n)
+		} else {
+			t.block(w, tl, head, tl.firstBlock+b, block)
 		}
+		t.merge(state, block)
+	}
+	if t.c.Sinks.f != nil {
+		t.sink(part(&w.block, 0, n, size), head)
+		state.Merge(part(&w.block, 0, n, size))
+	}
+	t.finish(w, tl, head)
+}
+
+// sink makes a block of the heads' attention sinks, which is the last to be merged: each a score that has no
+// value.
+func (t *attendTask) sink(block kernel.Attended, head int) {
+	for j := range block.Sum {
+		block.Max[j], block.Sum[j] = t.c.Sinks.f[head*t.group+j%t.group], 1
+	}
+	clear(block.Out)
+}
+
+// kept returns where the results of a block of a cut item are kept.
+func (t *attendTask) kept(item, block, n int) kernel.Attended {
+	return part(&t.partial, ((item-t.uncut)*t.blocks+block)*t.places, n, t.size.Value)
+}
+
+// merge adds a later block to the state of the same queries (N2), but for rows that see nothing of it, which
+// have a sum of 0: any key adds a positive weight.
+func (t *attendTask) merge(state, block kernel.Attended) {
+	for first, end := 0, 0; first < len(block.Sum); first = end + t.group {
+		for end = first; end < len(block.Sum) && block.Sum[end] != 0; {
+			end += t.group
+		}
+		state, block := part(&state, first, end-first, t.size.Value), part(&block, first, end-first, t.size.Value)
+		state.Merge(block)
 	}
 }
 
 // finish divides by the sums and writes the results.
 func (t *attendTask) finish(w *attendWorker, tl tile, head int) {
-	size := t.layer.Size
+	size := t.size.Value
 	for place := range tl.end - tl.first {
 		dst := t.dst.row(tl.first + place)[head*t.group*size : (head+1)*t.group*size]
 		for j := range t.group {
 			s := place*t.group + j
-			kernel.Finish(dst[j*size:(j+1)*size], w.state.out[s*size:(s+1)*size], w.state.sum[s])
+			kernel.Finish(dst[j*size:(j+1)*size], w.state.Out[s*size:(s+1)*size], w.state.Sum[s])
 		}
 	}
 }
 
 // gather copies the queries of a tile's rows for one KV head to one place.
 func (t *attendTask) gather(w *attendWorker, tl tile, head int) {
-	n := t.group * t.layer.Size
+	n := t.group * t.size.Key
 	q := &w.queries
 	q.N = (tl.end - tl.first) * t.group
 	for place := range tl.end - tl.first {

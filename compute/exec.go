@@ -44,6 +44,10 @@ type Exec struct {
 	Cache *kv.Cache
 	Step  *forest.Step
 
+	// Subset, where it is not nil, is the part of the vocabulary that the head computes: tokens n*SubsetGroup to
+	// (n+1)*SubsetGroup-1 for each n, ascending. Logits of other tokens are [Masked].
+	Subset []int32
+
 	pool  *par.Pool
 	width int // of the residual stream
 	ctx   context.Context
@@ -73,13 +77,16 @@ type Exec struct {
 	linearTask linearTask
 	expertTask expertTask
 	routing    Routing
+	everyHead  Routing       // the heads of a product by heads, as experts that every row goes to
 	expertRows []kernel.Rows // of the expert that a worker multiplies by
 	touched    int           // experts that the rows of the step went to, all layers together
 	attendTask attendTask
 
-	outputs   []int32 // rows of the step that need the head
+	outputs   []int32 // rows of the step that want what is behind the last layer
+	heads     int     // of these, the first so many need the head
 	results   []Result
 	logits    []float32
+	states    []float32
 	hiddenOut []float32
 }
 
@@ -232,10 +239,36 @@ func (x *Exec) Embed(table *Matrix, scale float32) {
 	x.runRows(len(rows), x.width*4)
 }
 
+// Positions adds to each row's input, right after [Exec.Embed], the output of the table that its position
+// has; a position outside the table fails the step.
+func (x *Exec) Positions(table *Matrix) {
+	rows := x.Step.Rows()
+	for i := range rows {
+		if p := rows[i].Pos; rows[i].Resume == forest.Trunk && int(p) >= table.out {
+			x.fail(fmt.Errorf("compute: the row at index %d has position %d; the model has learned %d", rows[i].Index, p, table.out))
+		}
+	}
+	if x.err != nil {
+		return
+	}
+	x.rowTask = rowTask{kind: positionRows, x: x, table: table, a: x.alloc(len(rows), x.width)}
+	x.runRows(len(rows), x.width*4)
+}
+
+// NormInputs does LayerNorm on each row's input, with a vector added if it has values, in place, after [Exec.Embed] and
+// [Exec.Positions]. Resumed rows are past it.
+func (x *Exec) NormInputs(add, w, b Vector, eps float32) {
+	if x.err != nil {
+		return
+	}
+	x.rowTask = rowTask{kind: inputRows, x: x, add: add.f, weight: w.f, bias: b.f, eps: eps}
+	x.runRows(len(x.Step.Rows()), x.width*2)
+}
+
 // check returns an error where a row's input or what it wants makes no sense.
 func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 	if r.Want.Output() && r.To != x.Cache.Forest.Layers() {
-		return fmt.Errorf("compute: the row at index %d wants logits and stops at layer %d", r.Index, r.To)
+		return fmt.Errorf("compute: the row at index %d wants what is behind the last layer and stops at layer %d", r.Index, r.To)
 	}
 	if r.Want.Hidden.Minus(forest.LayerRange(r.From, r.To)).Len() > 0 {
 		return fmt.Errorf("compute: the row at index %d runs layers %d to %d and wants the stream after others", r.Index, r.From, r.To)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"grove/forest"
 	"grove/gguf"
 	"grove/modeltest"
+	"grove/synthetic"
 	"grove/tensor"
 	"grove/token"
 )
@@ -22,6 +24,8 @@ var logits = forest.Want{Logits: true}
 // archs is a small model of each shape.
 var archs = []modeltest.Spec{
 	{Arch: "llama"}, {Arch: "llama", Tied: true}, {Arch: "gemma3", Layers: 7}, {Arch: "qwen3moe"},
+	{Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2"}, {Arch: "phi3"}, {Arch: "qwen2"}, {Arch: "starcoder2"}, {Arch: "gpt-oss"},
+	{Arch: "deepseek2", Size: 64, Latent: synthetic.Latent{QRank: 64, Rope: 32, Dense: 1, Shared: 1}},
 }
 
 func text(n int) []token.ID {
@@ -71,7 +75,7 @@ func TestInputChecks(t *testing.T) {
 		{"NaN in a mixture", forest.Row{Mix: []forest.Weighted{{ID: 1, Weight: float32(math.NaN())}}},
 			"compute: layer 0: " + compute.ErrNotFinite.Error()},
 		{"logits of a row that stops", forest.Row{To: 2, Want: logits},
-			"compute: the row at index 3 wants logits and stops at layer 2"},
+			"compute: the row at index 3 wants what is behind the last layer and stops at layer 2"},
 		{"hidden state of a layer that is not run", forest.Row{To: 2, Want: forest.Want{Hidden: forest.LayerRange(1, 3)}},
 			"compute: the row at index 3 runs layers 0 to 2 and wants the stream after others"},
 		{"hidden state of a layer that is not there", forest.Row{Want: forest.Want{Hidden: forest.LayerRange(3, 4)}},
@@ -97,6 +101,39 @@ func TestInputChecks(t *testing.T) {
 	}
 	if err := modeltest.Equal("after the refusals", r.Prefill(s, text(9)[3:], 6), r.Reference(text(9))[3:]); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPositionChecks shifts a row of a model with 13 learned positions to the last one, and out of them.
+func TestPositionChecks(t *testing.T) {
+	r := modeltest.New(t, modeltest.Spec{Arch: "gpt2", Context: 13}.File(t), modeltest.Config{})
+	s := r.Cache.NewSeq("")
+	r.Prefill(s, text(3), 3)
+	for shift, want := range map[int]string{
+		-3: "", 9: "", 10: "compute: the row at index 3 has position 13; the model has learned 13",
+	} {
+		if _, err := r.Exec.Step.Add(forest.Row{Seq: s, ID: 5, Shift: shift, Want: logits}); err != nil {
+			t.Fatal(err)
+		}
+		err := r.Exec.Run(t.Context(), r.Model.Forward)
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("shift %d: %v; want %q", shift, err, want)
+		}
+		r.Exec.Step.Reset()
+		r.Drop(s, forest.Trunk)
+	}
+}
+
+// TestSoftcap puts one infinity among the queries' weights, and one among the head's, of a model whose soft
+// caps would hide them.
+func TestSoftcap(t *testing.T) {
+	for _, name := range []string{"blk.0.attn_q.weight", "token_embd.weight"} {
+		file := modeltest.Spec{Arch: "gemma2", Tied: true, Type: tensor.F32}.File(t)
+		v, _ := file.Tensor(name)
+		spoil(v, v.Elems()-1, math.Inf(1))
+		if err := runSome(t, file, tensor.F32); !errors.Is(err, compute.ErrNotFinite) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -198,6 +235,7 @@ func TestNotFiniteWeights(t *testing.T) {
 		if spec.Arch == "gemma3" {
 			spec.Layers = 6 // the last one sees everything
 		}
+		spec.Context = 13 // learned positions, of which the steps below reach all
 		for _, types := range [][2]tensor.Type{{tensor.F32, tensor.F16}, {tensor.Q8_0, tensor.Q8_0}} {
 			spec.Type = types[0]
 			t.Run(fmt.Sprintf("%s/tied=%v/weights=%v/cache=%v", spec.Arch, spec.Tied, types[0], types[1]), func(t *testing.T) {
@@ -311,5 +349,41 @@ func checkSteadyState(t *testing.T, r *modeltest.Runner) {
 	}
 	if n := testing.AllocsPerRun(10, tree); n != 0 {
 		t.Errorf("a step of a tree of 8 allocates %v times", n)
+	}
+}
+
+// TestSubset computes parts of the head: what is computed has the bits of the whole, all else is masked, whatever the
+// layout, the threads and the soft cap; and the next step is whole again where that is asked for.
+func TestSubset(t *testing.T) {
+	const vocabulary = 48 + 7 // the last group is short
+	for _, spec := range archs {
+		spec.Vocab = vocabulary
+		for _, threads := range []int{1, 2} {
+			for _, subset := range [][]int32{nil, {}, {0}, {1, 2}, {0, 2, 3}, {3}, {0, 1, 2, 3}} {
+				r := modeltest.New(t, spec.File(t), modeltest.Config{Threads: threads, CacheType: tensor.F16})
+				s := r.Cache.NewSeq("")
+				want := r.Prefill(s, text(5), 5)
+				r.Drop(s, forest.Trunk)
+				if err := r.Cache.Truncate(s, 0); err != nil {
+					t.Fatal(err)
+				}
+				r.Exec.Subset = subset
+				add(t, r, s, forest.Trunk, text(5))
+				if err := r.Exec.Run(t.Context(), r.Model.Forward); err != nil {
+					t.Fatal(err)
+				}
+				for i := range 5 {
+					for id, l := range r.Exec.Result(i).Logits {
+						expect := float32(compute.Masked)
+						if subset == nil || slices.Contains(subset, int32(id/compute.SubsetGroup)) {
+							expect = want[i][id]
+						}
+						if math.Float32bits(l) != math.Float32bits(expect) {
+							t.Fatalf("%s, %d threads, groups %v: token %d of row %d has %v, want %v", spec.Arch, threads, subset, id, i, l, expect)
+						}
+					}
+				}
+			}
+		}
 	}
 }

@@ -18,14 +18,15 @@ type Routing struct {
 	busy    []int32   // experts with pairs
 
 	chosen []int32 // row, rank -> expert
+
+	order, scores []float32 // scratch of one row: what its experts, and their groups, are chosen by
 }
 
-// Route picks for each row the used experts with the largest logits, ties to the lowest number, and
-// weighs them by their softmax among all experts, scaled to sum to 1. The ranks go by falling logit. A
-// logit that is not finite fails the step.
-func (x *Exec) Route(logits Buf, used int) *Routing {
+// Route picks experts for each row by their logits, as c says, and weighs them. The ranks go by falling order
+// of choice. A logit that is not finite fails the step.
+func (x *Exec) Route(logits Buf, c *Router) *Routing {
 	r := &x.routing
-	n, experts := logits.rows, logits.width
+	n, experts, used := logits.rows, logits.width, c.Used
 	r.used = used
 	r.chosen, r.weights = grow(r.chosen, n*used), grow(r.weights, n*used)
 	r.pair, r.source = grow(r.pair, n*used), grow(r.source, n*used)
@@ -35,42 +36,11 @@ func (x *Exec) Route(logits Buf, used int) *Routing {
 		x.fail(fmt.Errorf("compute: the logits of a router: %w", ErrNotFinite))
 	}
 	for i := range n {
-		r.choose(i, logits.row(i))
+		r.choose(c, i, logits.row(i))
 	}
 	r.sortPairs(n, experts)
 	x.touched += len(r.busy)
 	return r
-}
-
-// choose picks the experts of row i. A NaN is never larger, so the choice is always made.
-func (r *Routing) choose(i int, logits []float32) {
-	chosen, weights := r.chosen[i*r.used:(i+1)*r.used], r.weights[i*r.used:(i+1)*r.used]
-	for rank := range chosen {
-		best := int32(-1)
-		for e := range logits {
-			if (best < 0 || logits[e] > logits[best]) && !contains(chosen[:rank], int32(e)) {
-				best = int32(e)
-			}
-		}
-		chosen[rank] = best
-	}
-	var sum float32
-	for rank, e := range chosen {
-		weights[rank] = kernel.Exp32(logits[e] - logits[chosen[0]])
-		sum += weights[rank]
-	}
-	for rank := range weights {
-		weights[rank] /= sum
-	}
-}
-
-func contains(s []int32, v int32) bool {
-	for _, e := range s {
-		if e == v {
-			return true
-		}
-	}
-	return false
 }
 
 // sortPairs gives each pair its place, by expert and then by row.
@@ -102,21 +72,23 @@ func (x *Exec) Experts(a Buf, r *Routing) Buf {
 	return dst
 }
 
-// LinearExperts returns the product of each pair with its expert's matrix (N1).
-func (x *Exec) LinearExperts(m *Matrix, a Buf, r *Routing) Buf {
+// LinearExperts returns the product of each pair with its expert's matrix, plus the expert's bias where there
+// is one: p.Bias is as many values for each expert as it has outputs (N1).
+func (x *Exec) LinearExperts(p Projection, a Buf, r *Routing) Buf {
+	m := p.Matrix
 	if a.width != m.k {
 		panic("compute: a product of rows and a matrix of different widths")
 	}
 	dst := x.alloc(a.rows, m.out)
 	t := &x.expertTask
-	*t = expertTask{x: x, m: m, dst: dst, r: r}
+	*t = expertTask{x: x, m: m, bias: p.Bias.f, dst: dst, r: r}
 	if m.format.Quantized {
 		t.rows = *x.quantize(a)
 	} else {
 		t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
 	}
 	groups := m.groups()
-	t.chunk = chunkOf(m, max(1, a.rows/max(1, len(r.busy))), x.pool.Threads())
+	t.chunk = chunkOf(m, m.groups(), max(1, a.rows/max(1, len(r.busy))), x.pool.Threads())
 	t.chunks = (groups + t.chunk - 1) / t.chunk
 	x.pool.Run(len(r.busy)*t.chunks, t)
 	return dst
@@ -126,6 +98,7 @@ func (x *Exec) LinearExperts(m *Matrix, a Buf, r *Routing) Buf {
 type expertTask struct {
 	x             *Exec
 	m             *Matrix
+	bias          []float32
 	rows          kernel.Rows
 	dst           Buf
 	r             *Routing
@@ -143,7 +116,15 @@ func (t *expertTask) Do(worker, item int) {
 		s.Q, s.D, s.Sum = t.rows.Q[lo*m.k:hi*m.k], t.rows.D[lo*b:hi*b], t.rows.Sum[lo*b:hi*b]
 	}
 	first := item % t.chunks * t.chunk
-	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, min(first+t.chunk, m.groups()), s, &t.x.packs[worker])
+	end := min(first+t.chunk, m.groups())
+	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, end, s, &t.x.packs[worker])
+	if t.bias == nil {
+		return
+	}
+	from, to := first*m.format.Group, min(end*m.format.Group, m.out)
+	for p := lo; p < hi; p++ {
+		kernel.Add(t.dst.row(p)[from:to], t.bias[e*m.out+from:e*m.out+to])
+	}
 }
 
 // MixExperts returns for each row the weighted sum of its experts' results, in the order of its ranks.

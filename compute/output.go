@@ -1,9 +1,12 @@
 package compute
 
 import (
+	"errors"
 	"fmt"
 
+	"grove/forest"
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
 	"grove/token"
 )
 
@@ -13,43 +16,106 @@ type TopEntry struct {
 	Logit float32
 }
 
+// Masked is the logit of a token that is left out: so low that it is never drawn, and finite, as logits are.
+const Masked = -1e9
+
+// SubsetGroup is how many tokens of the vocabulary the head computes together.
+const SubsetGroup = matmul.Lanes
+
 // Result is what one row gave back. Its slices are valid until the next step.
 type Result struct {
 	Logits []float32   // all, if wanted
 	Top    []TopEntry  // the largest, falling, ties by id, if wanted
 	LSE    float32     // log-sum-exp of all logits, if Top was wanted: log p(id) = logit - LSE
+	State  []float32   // the stream behind the final norm, if wanted
 	Hidden [][]float32 // the residual stream after each wanted layer, ascending
 }
 
 // Result returns the outputs of row i of the last step.
 func (x *Exec) Result(i int) *Result { return &x.results[i] }
 
-// Output ends a step: the rows that want logits go through the final norm and the head.
+// Output ends a step: the rows that want something of it go through a norm and the head.
 func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
-	if x.err != nil {
-		return
+	if a, ok := x.Outputs(); ok {
+		x.Logits(x.RMSNorm(a, norm, eps), Projection{Matrix: head}, 0)
 	}
+}
+
+// Outputs returns the residual stream of the rows that want logits or their state, false where there are
+// none or the step has failed. The model norms them and gives them to [Exec.Logits], or to [Exec.States]
+// where it has no head.
+func (x *Exec) Outputs() (Buf, bool) {
 	rows := x.Step.Rows()
 	x.outputs = x.outputs[:0]
 	for i := range rows {
-		if rows[i].Want.Output() {
+		if rows[i].Want.Head() {
 			x.outputs = append(x.outputs, int32(i))
 		}
 	}
-	if len(x.outputs) == 0 {
-		return
+	x.heads = len(x.outputs)
+	for i := range rows {
+		if rows[i].Want.Output() && !rows[i].Want.Head() {
+			x.outputs = append(x.outputs, int32(i))
+		}
+	}
+	if x.err != nil || len(x.outputs) == 0 {
+		return Buf{}, false
 	}
 	x.used = 0
 	a := x.alloc(len(x.outputs), x.width)
 	for o, i := range x.outputs {
 		copy(a.row(o), x.streamRow(i))
 	}
-	a = x.RMSNorm(a, norm, eps)
-	x.logits = grow(x.logits, len(x.outputs)*head.out)
-	logits := x.changed(Buf{f: x.logits, rows: len(x.outputs), width: head.out})
-	x.multiply(Projection{Matrix: head}, a, logits)
+	return a, true
+}
+
+// States ends a step of a model without a head: the rows of [Exec.Outputs] get what they became. A row that
+// wants logits fails the step.
+func (x *Exec) States(a Buf) {
+	if x.heads > 0 {
+		x.fail(errors.New("compute: logits are wanted of a model that gives none"))
+		return
+	}
+	x.reportStates(a)
+}
+
+// reportStates gives the rows that want it their state.
+func (x *Exec) reportStates(a Buf) {
+	rows := x.Step.Rows()
+	x.states = grow(x.states, a.rows*a.width)
 	for o, i := range x.outputs {
-		if !x.report(&x.results[i], rows[i].Want.Top, rows[i].Want.Logits, logits.row(o)) {
+		if !rows[i].Want.State {
+			continue
+		}
+		if _, finite := kernel.MaxAbsFinite(a.row(o)); !finite {
+			x.fail(fmt.Errorf("compute: the state at index %d: %w", rows[i].Index, ErrNotFinite))
+			return
+		}
+		state := x.states[o*a.width : (o+1)*a.width]
+		copy(state, a.row(o))
+		x.results[i].State = state
+	}
+}
+
+// Logits ends a step: it multiplies the rows of [Exec.Outputs] that want logits by the head. Where softcap
+// is above 0 a logit l becomes softcap * tanh(l / softcap).
+func (x *Exec) Logits(a Buf, head Projection, softcap float32) {
+	x.reportStates(a)
+	if x.heads == 0 || x.err != nil {
+		return
+	}
+	if a.rows > x.heads {
+		a = x.changed(Buf{f: a.f[:x.heads*a.width], rows: x.heads, width: a.width})
+	}
+	x.logits = grow(x.logits, a.rows*head.Matrix.out)
+	logits := x.changed(Buf{f: x.logits, rows: a.rows, width: head.Matrix.out})
+	x.linearTask.begin(x, a)
+	x.linearTask.add(head, logits, x.Subset)
+	x.linearTask.run()
+	rows := x.Step.Rows()
+	for o, i := range x.outputs[:x.heads] {
+		x.leaveOut(logits.row(o), 0)
+		if !x.report(&x.results[i], rows[i].Want, logits.row(o), softcap) {
 			x.fail(fmt.Errorf("compute: the logits at index %d: %w", rows[i].Index, ErrNotFinite))
 			return
 		}
@@ -57,18 +123,40 @@ func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
 }
 
 // report fills a row's result from its logits and returns false where one is not finite.
-func (x *Exec) report(r *Result, top int, all bool, logits []float32) bool {
+func (x *Exec) report(r *Result, want forest.Want, logits []float32, softcap float32) bool {
 	if _, finite := kernel.MaxAbsFinite(logits); !finite {
-		return false
+		return false // before a soft cap would hide it
 	}
-	if all {
+	if softcap > 0 {
+		kernel.Softcap(logits, softcap)
+	}
+	x.leaveOut(logits, Masked)
+	if want.Logits {
 		r.Logits = logits
 	}
-	if top > 0 {
+	if want.Top > 0 {
 		_, r.LSE, _ = kernel.LogSumExp(logits)
-		r.Top = topOf(r.Top[:0], logits, min(top, len(logits)))
+		r.Top = topOf(r.Top[:0], logits, min(want.Top, len(logits)))
 	}
 	return true
+}
+
+// leaveOut sets the logits that were not computed.
+func (x *Exec) leaveOut(logits []float32, to float32) {
+	if x.Subset == nil {
+		return
+	}
+	set := func(from, end int) {
+		for i := from; i < end; i++ {
+			logits[i] = to
+		}
+	}
+	from := 0
+	for _, g := range x.Subset {
+		set(from, int(g)*SubsetGroup)
+		from = (int(g) + 1) * SubsetGroup
+	}
+	set(from, len(logits))
 }
 
 // topOf appends the n largest logits, falling, ties by id.

@@ -13,9 +13,10 @@ type RopeScaling string
 // The scalings that are known.
 const (
 	RopePlain  RopeScaling = ""
-	RopeLinear RopeScaling = "linear" // Chen et al. 2023: positions divided by Factor
-	RopeYaRN   RopeScaling = "yarn"   // Peng et al. 2023: by frequency, with a temperature
-	RopeLlama3 RopeScaling = "llama3" // Llama 3.1: by wavelength
+	RopeLinear RopeScaling = "linear"   // Chen et al. 2023: positions divided by Factor
+	RopeYaRN   RopeScaling = "yarn"     // Peng et al. 2023: by frequency, with a temperature
+	RopeLlama3 RopeScaling = "llama3"   // Llama 3.1: by wavelength
+	RopeLong   RopeScaling = "longrope" // Ding et al. 2024: by Factors, with a temperature
 )
 
 // RopeConfig says how the heads of a model are rotated.
@@ -29,9 +30,10 @@ type RopeConfig struct {
 	Factor  float64 // how far positions stretch
 	Context int     // the context that the model was trained on
 
-	// YaRN.
-	BetaFast, BetaSlow float64 // rotations over Context; 0 means 32 and 1
-	AttentionFactor    float64 // multiplies the temperature; 0 means 1
+	BetaFast, BetaSlow float64 // YaRN: rotations over Context; 0 means 32 and 1
+	Fractional         bool    // YaRN: the ends of the mix are not rounded to whole pairs
+	NoTemperature      bool    // YaRN: keys and queries are not scaled
+	AttentionFactor    float64 // YaRN: multiplies the temperature, 0 means 1; LongRoPE: is it, 0 means that of the paper
 	// Llama 3.
 	LowFreqFactor, HighFreqFactor float64
 }
@@ -78,8 +80,10 @@ func NewRope(c RopeConfig) (*Rope, error) {
 		return r, r.yarn(c)
 	case RopeLlama3:
 		return r, r.llama3(c)
+	case RopeLong:
+		return r, r.long(c)
 	default:
-		return nil, fmt.Errorf("rope scaling %q is not supported; linear, yarn and llama3 are", c.Scaling)
+		return nil, fmt.Errorf("rope scaling %q is not supported; linear, yarn, llama3 and longrope are", c.Scaling)
 	}
 	return r, nil
 }
@@ -110,15 +114,25 @@ func (r *Rope) yarn(c RopeConfig) error {
 	pair := func(n float64) float64 {
 		return float64(c.Dims) * kernel.Log64(float64(c.Context)/(n*2*math.Pi)) / (2 * kernel.Log64(c.Base))
 	}
-	low := max(0, math.Floor(pair(c.BetaFast)))
-	high := min(float64(c.Dims-1), math.Ceil(pair(c.BetaSlow)))
+	low, high := pair(c.BetaFast), pair(c.BetaSlow)
+	if !c.Fractional {
+		low, high = max(0, math.Floor(low)), min(float64(c.Dims-1), math.Ceil(high))
+	}
 	for i := range r.freq {
 		keep := 1 - min(1, max(0, (float64(i)-low)/max(0.001, high-low)))
 		stretched := r.freq[i] / c.Factor
 		r.freq[i] = float64(stretched*(1-keep)) + float64(r.freq[i]*keep)
 	}
-	r.scale = c.AttentionFactor * (1 + float64(0.1*kernel.Log64(c.Factor)))
+	if !c.NoTemperature {
+		r.scale = c.AttentionFactor * YaRNTemperature(c.Factor, 0.1)
+	}
 	return nil
+}
+
+// YaRNTemperature returns 1 + multiplier * ln(factor), the factor on queries and on keys that makes up for
+// positions stretched by factor; YaRN's own multiplier is 0.1.
+func YaRNTemperature(factor, multiplier float64) float64 {
+	return 1 + float64(multiplier*kernel.Log64(factor))
 }
 
 // llama3 stretches the pairs whose wavelength is beyond the trained context by the whole factor, those
@@ -132,6 +146,21 @@ func (r *Rope) llama3(c RopeConfig) error {
 		turns := float64(c.Context) * f / (2 * math.Pi)
 		mix := min(1, max(0, (turns-c.LowFreqFactor)/(c.HighFreqFactor-c.LowFreqFactor)))
 		r.freq[i] = float64((1-mix)*(f/c.Factor)) + float64(mix*f)
+	}
+	return nil
+}
+
+// long sets the temperature of attention; the frequencies have their factors.
+func (r *Rope) long(c RopeConfig) error {
+	if c.Context < 2 || c.Factors == nil || !(c.AttentionFactor >= 0) {
+		return fmt.Errorf("longrope scaling needs the original context length, factors and no negative attention factor, not %d, %d and %v",
+			c.Context, len(c.Factors), c.AttentionFactor)
+	}
+	switch {
+	case c.AttentionFactor > 0:
+		r.scale = c.AttentionFactor
+	case c.Factor > 1:
+		r.scale = math.Sqrt(1 + kernel.Log64(c.Factor)/kernel.Log64(float64(c.Context)))
 	}
 	return nil
 }

@@ -120,6 +120,20 @@ func TestRopeLlama3(t *testing.T) {
 	}
 }
 
+// TestRopeLong: frequencies by their factors, and the temperature of LongRoPE's paper or the file's.
+func TestRopeLong(t *testing.T) {
+	c := RopeConfig{Dims: 64, Base: 10000, Scaling: RopeLong, Factor: 32, Context: 4096, Factors: ones(32)}
+	for i := range c.Factors {
+		c.Factors[i] += float32(i) / 2
+	}
+	freq := func(i int) float64 { return math.Pow(10000, -2*float64(i)/64) / (1 + float64(i)/2) }
+	checkRope(t, c, freq, math.Sqrt(1+math.Log(32)/math.Log(4096)))
+	c.Factor = 1
+	checkRope(t, c, freq, 1)
+	c.Factor, c.AttentionFactor = 32, 1.25
+	checkRope(t, c, freq, 1.25)
+}
+
 func TestRopeRefusals(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	good := RopeConfig{Dims: 64, Base: 10000, Factor: 4, Context: 4096, LowFreqFactor: 1, HighFreqFactor: 4}
@@ -165,7 +179,13 @@ func TestRopeRefusals(t *testing.T) {
 			"llama3 rope scaling needs the original context length and 0 < low < high frequency factors, not 4096, 0, 4"},
 		{"llama3, high NaN", func(c *RopeConfig) { c.Scaling, c.HighFreqFactor = RopeLlama3, nan },
 			"llama3 rope scaling needs the original context length and 0 < low < high frequency factors, not 4096, 1, NaN"},
-		{"unknown", func(c *RopeConfig) { c.Scaling = "longrope" }, `rope scaling "longrope" is not supported; linear, yarn and llama3 are`},
+		{"unknown", func(c *RopeConfig) { c.Scaling = "ntk" }, `rope scaling "ntk" is not supported; linear, yarn, llama3 and longrope are`},
+		{"longrope without context", func(c *RopeConfig) { c.Scaling, c.Context, c.Factors = RopeLong, 0, ones(32) },
+			"longrope scaling needs the original context length, factors and no negative attention factor, not 0, 32 and 0"},
+		{"longrope without factors", func(c *RopeConfig) { c.Scaling = RopeLong },
+			"longrope scaling needs the original context length, factors and no negative attention factor, not 4096, 0 and 0"},
+		{"longrope, attention factor NaN", func(c *RopeConfig) { c.Scaling, c.Factors, c.AttentionFactor = RopeLong, ones(32), nan },
+			"longrope scaling needs the original context length, factors and no negative attention factor, not 4096, 32 and NaN"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

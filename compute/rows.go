@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"grove/forest"
@@ -12,16 +13,24 @@ type rowKind int
 
 const (
 	embedRows rowKind = iota
+	positionRows
+	inputRows
 	normRows
+	centerRows
 	addRows
 	siluRows
+	clampedRows
 	geluRows
+	plainGeluRows
 	ropeRows
 	ropeAngles
 	quantizeRows
 	storeRows
 	gatherRows
 	sumExperts
+	copyHeads
+	gatherHeads
+	scatterHeads
 )
 
 // rowTask is an operation that treats rows one by one. One value serves all: it lives in the Exec, so
@@ -34,6 +43,8 @@ type rowTask struct {
 
 	dst, a, b Buf
 	weight    []float32
+	bias      []float32
+	add       []float32
 	eps       float32
 	scale     float32
 	heads     int // vectors of a row that are treated by themselves
@@ -41,7 +52,9 @@ type rowTask struct {
 	rope      *ropeTable
 	routing   *Routing
 	layer     int
-	problem   atomic.Int32 // first kernel.PutResult that was not fine
+
+	to, from, n int          // of copied heads
+	problem     atomic.Int32 // first kernel.PutResult that was not fine
 }
 
 // inlineWork is the number of values below which another core would cost more than it brings.
@@ -70,18 +83,34 @@ func (t *rowTask) one(i int) {
 	switch t.kind {
 	case embedRows:
 		t.embed(i)
+	case positionRows:
+		t.addPosition(i)
+	case inputRows:
+		if t.x.Step.Rows()[i].Resume == forest.Trunk {
+			one := t.x.streamRow(int32(i))
+			if t.add != nil {
+				kernel.Add(one, t.add)
+			}
+			kernel.LayerNorm(one, one, t.weight, t.bias, t.eps)
+		}
 	case normRows:
 		size := t.a.width / t.heads
 		src, dst := t.a.row(i), t.dst.row(i)
 		for h := 0; h < len(src); h += size {
 			kernel.RMSNorm(dst[h:h+size], src[h:h+size], t.weight, t.eps)
 		}
+	case centerRows:
+		kernel.LayerNorm(t.dst.row(i), t.a.row(i), t.weight, t.bias, t.eps)
 	case addRows:
 		kernel.Add(t.dst.row(i), t.a.row(i))
 	case siluRows:
 		kernel.SiluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
+	case clampedRows:
+		t.clamp(i)
 	case geluRows:
 		kernel.GeluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
+	case plainGeluRows:
+		kernel.Gelu(t.dst.row(i), t.a.row(i))
 	case ropeRows:
 		t.rotate(i)
 	case ropeAngles:
@@ -94,6 +123,12 @@ func (t *rowTask) one(i int) {
 		copy(t.dst.row(i), t.a.row(int(t.routing.source[i])))
 	case sumExperts:
 		t.routing.sum(t.dst.row(i), t.a, i)
+	case copyHeads:
+		t.copyHead(i)
+	case gatherHeads:
+		t.gatherHead(i)
+	case scatterHeads:
+		t.scatterHead(i)
 	}
 }
 
@@ -124,11 +159,38 @@ func (t *rowTask) embed(i int) {
 	}
 }
 
+// addPosition adds the embedding of its position to row i of the stream, unless it is resumed: then it is
+// there already.
+func (t *rowTask) addPosition(i int) {
+	r := &t.x.Step.Rows()[i]
+	if r.Resume == forest.Trunk {
+		one := t.a.row(i)
+		t.table.embedding(one, int(r.Pos))
+		kernel.Add(t.x.streamRow(int32(i)), one)
+	}
+}
+
 // RMSNorm returns x_i / sqrt(mean(x^2) + eps) * w_i for each row.
 func (x *Exec) RMSNorm(a Buf, w Vector, eps float32) Buf {
 	dst := x.alloc(a.rows, a.width)
 	x.norm(dst, a, 1, w, eps)
 	return dst
+}
+
+// LayerNorm returns (x_i - mean(x)) / sqrt(variance(x) + eps) * w_i + b_i for each row; a b of no values is
+// none.
+func (x *Exec) LayerNorm(a Buf, w, b Vector, eps float32) Buf {
+	dst := x.alloc(a.rows, a.width)
+	x.rowTask = rowTask{kind: centerRows, x: x, dst: dst, a: a, weight: w.f, bias: b.f, eps: eps}
+	x.runRows(a.rows, a.width*2)
+	return dst
+}
+
+// NormStream does [Exec.LayerNorm] in place, for a stream that is normed behind its additions.
+func (x *Exec) NormStream(a Buf, w, b Vector, eps float32) Buf {
+	x.rowTask = rowTask{kind: centerRows, x: x, dst: a, a: a, weight: w.f, bias: b.f, eps: eps}
+	x.runRows(a.rows, a.width*2)
+	return x.changed(a)
 }
 
 // NormHeads does [Exec.RMSNorm] in place for each of the heads of a row by itself.
@@ -152,8 +214,31 @@ func (x *Exec) Add(dst, a Buf) Buf {
 // SiluMul returns silu(gate) * up.
 func (x *Exec) SiluMul(gate, up Buf) Buf { return x.gated(siluRows, gate, up) }
 
+// ClampedSwiGLU returns the gate of gpt-oss: min(gate, 7) * sigmoid(1.702 min(gate, 7)) * (up within ±7 + 1). An
+// infinity, which the clamp would hide, fails the step.
+func (x *Exec) ClampedSwiGLU(gate, up Buf) Buf {
+	out := x.gated(clampedRows, gate, up)
+	if x.rowTask.problem.Load() != 0 {
+		x.fail(fmt.Errorf("compute: a feed-forward block: %w", ErrNotFinite))
+	}
+	return out
+}
+
+func (t *rowTask) clamp(i int) {
+	gate, up := t.a.row(i), t.b.row(i)
+	for _, v := range [][]float32{gate, up} {
+		if _, finite := kernel.MaxAbsFinite(v); !finite {
+			t.problem.Store(int32(kernel.PutNotFinite))
+		}
+	}
+	kernel.ClampedSwiGLU(t.dst.row(i), gate, up)
+}
+
 // GeluMul returns gelu(gate) * up, with the tanh approximation.
 func (x *Exec) GeluMul(gate, up Buf) Buf { return x.gated(geluRows, gate, up) }
+
+// Gelu returns gelu(a), with the tanh approximation, in place.
+func (x *Exec) Gelu(a Buf) Buf { return x.gated(plainGeluRows, a, Buf{}) }
 
 func (x *Exec) gated(kind rowKind, gate, up Buf) Buf {
 	x.rowTask = rowTask{kind: kind, x: x, dst: gate, a: gate, b: up}

@@ -16,6 +16,7 @@ import (
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/kv"
+	"grove/method"
 	"grove/model"
 	"grove/sample"
 	"grove/tensor"
@@ -28,17 +29,23 @@ var ErrContext = errors.New("the context is full")
 // ErrBusy reports that as many sequences are open as the engine was made for.
 var ErrBusy = errors.New("too many sequences are open")
 
+// ErrEncoder reports that a text was asked of a model that gives none.
+var ErrEncoder = errors.New("is an encoder and generates no text")
+
 // Config says what an engine has room for.
 type Config struct {
 	Context   int         // tokens of a sequence; 0: the model's, 4096 at most
 	CacheType tensor.Type // F32, F16 or Q8_0
 	Seqs      int         // sequences open at a time; 0: 1
-	Chunk     int         // rows of a prefill step; 0: 512
+	Chunk     int         // rows of a prefill step; 0: 512; an encoder's is Context
 }
 
 const (
 	defaultContext = 4096
 	defaultChunk   = 512
+
+	// maxLive is how many rows a sequence may leave behind when its turn is over: those of a round, or of a branch.
+	maxLive = max(1+maxDraft, method.MaxLive)
 )
 
 // Engine owns a model's cache and executor. It is safe for concurrent use: sequences take turns, a step
@@ -72,10 +79,13 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	if c.Context < 1 || c.Context > info.Context {
 		return nil, fmt.Errorf("engine: a context of %d tokens; the model was trained for %d", c.Context, info.Context)
 	}
+	if info.Encoder {
+		c.Chunk = c.Context // a text is one step: its rows see each other
+	}
 	c.Chunk = min(c.Chunk, c.Context)
 	cache, err := kv.New(kv.Config{
 		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Context * c.Seqs,
-		Seqs: c.Seqs, Scratch: c.Chunk, Identity: info.Identity, Limit: machine.Memory(),
+		Seqs: c.Seqs, Scratch: c.Chunk + c.Seqs*maxLive, Identity: info.Identity, Limit: machine.Memory(),
 	})
 	if err != nil {
 		return nil, err
@@ -94,6 +104,14 @@ func (e *Engine) Context() int { return e.cache.Config().Context }
 // CacheBytes returns the memory that the cache can come to use.
 func (e *Engine) CacheBytes() int { return e.cache.Bytes() }
 
+// Generates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
+func (e *Engine) Generates() error {
+	if info := e.model.Info(); info.Encoder {
+		return fmt.Errorf("engine: %s %w: it gives embeddings", info.Arch, ErrEncoder)
+	}
+	return nil
+}
+
 // Sequence is one text on its way: a trunk of committed tokens and the logits behind its end. It is
 // for one goroutine; several sequences of an engine may be used at a time.
 type Sequence struct {
@@ -105,31 +123,61 @@ type Sequence struct {
 	length  int        // tokens of the text
 	reused  int
 	logits  []float32 // behind the last computed token
+
+	spec       *speculation // nil: one token a step
+	prediction []token.ID
+	queue      []sample.Choice // drawn by the last round, of which some are taken: part of the text
+	taken      int
+	root       forest.Node   // of the last round
+	path       []forest.Node // the root and the guesses that came true, live until they are settled
 }
 
-// NewSequence opens a sequence that draws its tokens by p as answer number choice of its request.
+// NewSequence opens a sequence that draws its tokens by p as answer number choice of its request. Errors:
+// [ErrEncoder], [ErrBusy], those of p.
 func (e *Engine) NewSequence(p sample.Params, choice int) (*Sequence, error) {
+	if err := e.Generates(); err != nil {
+		return nil, err
+	}
 	s, err := sample.New(p, e.vocab)
 	if err != nil {
 		return nil, err
 	}
+	seq, err := e.openSeq()
+	if err != nil {
+		return nil, err
+	}
+	return &Sequence{e: e, seq: seq, sampler: s, choice: choice, logits: make([]float32, e.vocab)}, nil
+}
+
+func (e *Engine) openSeq() (forest.Seq, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.open == e.seqs {
-		return nil, fmt.Errorf("engine: %d sequences: %w", e.open, ErrBusy)
+		return -1, fmt.Errorf("engine: %d sequences: %w", e.open, ErrBusy)
 	}
 	e.open++
-	return &Sequence{e: e, seq: e.cache.NewSeq(""), sampler: s, choice: choice, logits: make([]float32, e.vocab)}, nil
+	return e.cache.NewSeq(""), nil
+}
+
+func (e *Engine) closeSeq(seq forest.Seq) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.cache.CloseSeq(seq); err != nil {
+		return err
+	}
+	e.open--
+	return nil
 }
 
 // Close gives the sequence's room back. The sequence is of no use afterwards; a second call is an error.
-func (s *Sequence) Close() error {
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	if err := s.e.cache.CloseSeq(s.seq); err != nil {
+func (s *Sequence) Close() (err error) {
+	if s.spec != nil {
+		err = s.spec.close()
+		s.spec = nil
+	}
+	if err := errors.Join(err, s.e.closeSeq(s.seq)); err != nil {
 		return err
 	}
-	s.e.open--
 	s.seq = -1 // the cache may give the number to another sequence
 	return nil
 }
@@ -146,6 +194,12 @@ func (s *Sequence) Reused() int { return s.reused }
 func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
 	if s.length+len(ids) > s.e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", s.length+len(ids), ErrContext, s.e.Context())
+	}
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if s.spec != nil {
+		s.spec.fresh = append(s.spec.fresh, ids...)
 	}
 	if s.length == 0 {
 		if err := s.reuse(ids); err != nil {
@@ -187,7 +241,7 @@ func (s *Sequence) step(ctx context.Context, ids []token.ID, logits bool) error 
 	if logits {
 		wanted = 1
 	}
-	end, err := s.e.path(ctx, s.seq, ids, wanted)
+	end, err := s.e.path(ctx, s.seq, ids, forest.Row{Want: forest.Want{Logits: true}}, wanted)
 	if err != nil {
 		return err
 	}
@@ -197,20 +251,27 @@ func (s *Sequence) step(ctx context.Context, ids []token.ID, logits bool) error 
 	return s.e.cache.Commit(s.seq, end)
 }
 
-// path computes tokens behind the trunk of a sequence, the last few of which want logits, and returns the
-// node of the last. The caller holds the lock. On error nothing of it is left.
-func (e *Engine) path(ctx context.Context, seq forest.Seq, ids []token.ID, logits int) (forest.Node, error) {
+// path computes tokens behind the trunk of a sequence and returns the node of the last. The rows are as row
+// says, but only the last few want what it wants. The caller holds the lock. On error nothing of it is left.
+func (e *Engine) path(ctx context.Context, seq forest.Seq, ids []token.ID, row forest.Row, wanted int) (forest.Node, error) {
 	x := e.exec
-	end := forest.Trunk
+	end, want := forest.Trunk, row.Want
 	for i, id := range ids {
-		node, err := x.Step.Add(forest.Row{Seq: seq, Parent: end, ID: id, Want: forest.Want{Logits: i >= len(ids)-logits}})
+		row.Seq, row.Parent, row.ID, row.Want = seq, end, id, forest.Want{}
+		if i >= len(ids)-wanted {
+			row.Want = want
+		}
+		node, err := x.Step.Add(row)
 		if err != nil {
 			x.Step.Abort()
 			return end, err
 		}
 		end = node
 	}
-	shape := Shape{Rows: len(ids), Depth: e.cache.Forest.Len(seq), Logits: logits}
+	shape := Shape{Rows: len(ids), Depth: e.cache.Forest.Len(seq)}
+	if want.Head() {
+		shape.Logits = wanted
+	}
 	start := time.Now()
 	if err := e.run(ctx); err != nil {
 		return end, err
@@ -246,6 +307,18 @@ func (s *Sequence) Next(ctx context.Context) (sample.Choice, error) {
 	if s.length == s.e.Context() {
 		return sample.Choice{}, fmt.Errorf("engine: %d tokens: %w", s.length, ErrContext)
 	}
+	if s.taken < len(s.queue) {
+		return s.take(), nil
+	}
+	if err := s.settle(); err != nil {
+		return sample.Choice{}, err
+	}
+	if s.spec != nil && len(s.pending) == 1 {
+		if err := s.round(ctx); err != nil {
+			return sample.Choice{}, err
+		}
+		return s.take(), nil
+	}
 	if err := s.flush(ctx); err != nil {
 		return sample.Choice{}, err
 	}
@@ -255,5 +328,8 @@ func (s *Sequence) Next(ctx context.Context) (sample.Choice, error) {
 	}
 	s.pending = append(s.pending, c.ID)
 	s.length++
+	if s.spec != nil {
+		s.spec.drew(c.ID)
+	}
 	return c, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/forest"
 	"grove/sample"
 	"grove/token"
 )
@@ -12,10 +13,10 @@ import (
 // logitsRows bounds the rows of a step that all want logits: a vocabulary's worth of memory each.
 const logitsRows = 16
 
-// Logits computes a text of its own and calls write with the logits behind each token, in order; a row
-// is valid during the call. The cache is not searched for a prefix, whose rows would give none. Errors:
+// Logits computes a text of its own and calls write with the logits behind each token from index first
+// on, in order; a row is valid during the call. The cache is not searched for a prefix, whose rows would give none. Errors:
 // [ErrContext] with both numbers, [ErrBusy], ctx's, the model's, write's.
-func (e *Engine) Logits(ctx context.Context, ids []token.ID, write func(row []float32) error) (err error) {
+func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write func(row []float32) error) (err error) {
 	if len(ids) > e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", len(ids), ErrContext, e.Context())
 	}
@@ -24,6 +25,13 @@ func (e *Engine) Logits(ctx context.Context, ids []token.ID, write func(row []fl
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	for first > 0 {
+		n := min(first, e.chunk)
+		if err := s.step(ctx, ids[:n], false); err != nil {
+			return err
+		}
+		ids, first = ids[n:], first-n
+	}
 	n := min(len(ids), e.chunk, logitsRows)
 	rows := make([]float32, n*e.vocab)
 	for len(ids) > 0 {
@@ -47,7 +55,7 @@ func (s *Sequence) rows(ctx context.Context, ids []token.ID, dst []float32) erro
 	e := s.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	end, err := e.path(ctx, s.seq, ids, len(ids))
+	end, err := e.path(ctx, s.seq, ids, forest.Row{Want: forest.Want{Logits: true}}, len(ids))
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ type Probe struct {
 // one touched in all layers together. The keys that rows see are numbers of no meaning. The slice is the
 // caller's.
 func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float64, touched int, err error) {
+	if err := e.Generates(); err != nil {
+		return nil, 0, err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	seq := e.cache.NewSeq("probe")

@@ -19,11 +19,15 @@ type Weighted struct {
 type Want struct {
 	Logits bool   // all logits
 	Top    int    // the ids and logits of the Top largest, with the log-sum-exp of all
+	State  bool   // the stream behind the final norm, which the output head reads
 	Hidden Layers // the residual stream after these layers
 }
 
-// Output reports whether the row needs the output head.
-func (w Want) Output() bool { return w.Logits || w.Top > 0 }
+// Head reports whether the row needs the output head.
+func (w Want) Head() bool { return w.Logits || w.Top > 0 }
+
+// Output reports whether the row needs what stands behind the last layer.
+func (w Want) Output() bool { return w.Head() || w.State }
 
 // Row is what a caller asks of one row of a step. The zero value of each field is the usual case.
 type Row struct {

@@ -8,7 +8,6 @@ package gguf
 import (
 	"fmt"
 
-	"grove/internal/mmap"
 	"grove/tensor"
 )
 
@@ -27,35 +26,47 @@ const (
 // is not what the caller needs.
 type FormatError struct {
 	Path   string // empty for bytes in memory
-	Offset int64  // of the field at fault
+	Offset int64  // of the field at fault; negative where the field was not read from bytes
 	Msg    string // names the field and the fault, on one line
 }
 
 // Error returns the fault on one line, with the file, the field and the offset.
 func (e *FormatError) Error() string {
-	path := ""
+	text := "gguf: "
 	if e.Path != "" {
-		path = e.Path + ": "
+		text += e.Path + ": "
 	}
-	return fmt.Sprintf("gguf: %s%s (at byte %d)", path, e.Msg, e.Offset)
+	text += e.Msg
+	if e.Offset >= 0 {
+		text += fmt.Sprintf(" (at byte %d)", e.Offset)
+	}
+	return text
 }
 
-// File is a parsed file, or the parts of a split one together. It does not change until Close, so
-// any number of goroutines may read it.
+// File is a parsed file, the parts of a split one together, or what [New] makes one of. It does not
+// change until Close, so any number of goroutines may read it.
 type File struct {
 	Version  uint32
 	Metadata []KV          // in file order; of the first part of a split file
-	Tensors  []tensor.View // in file order; they must not be used after Close
+	Tensors  []tensor.View // in file order; they must not be used after Close; see Load for their bytes
 
-	keys  map[string]int
-	names map[string]int
-	parts []part
+	keys   map[string]int
+	names  map[string]int
+	parts  []part
+	stores []Storage
+	load   func(i int) ([]byte, error) // makes the bytes of a tensor without Data
+}
+
+// Storage owns bytes that tensors are views of: a mapped file, mostly.
+type Storage interface {
+	Close() error
+	Check() error     // an error where a file has become shorter since it was opened
+	Release(b []byte) // a hint that the bytes, if they are of this storage, are not needed soon
 }
 
 // part is one file and the place of its tensors.
 type part struct {
-	path      string
-	mapping   *mmap.Map // nil for bytes in memory
+	path      string // empty for bytes in memory
 	size      int
 	alignment int
 	offsets   []int64 // where each tensor's bytes start in the file
@@ -65,24 +76,19 @@ type part struct {
 // not be used afterwards.
 func (f *File) Close() error {
 	var first error
-	for _, p := range f.parts {
-		if p.mapping == nil {
-			continue
-		}
-		if err := p.mapping.Close(); err != nil && first == nil {
+	for _, s := range f.stores {
+		if err := s.Close(); err != nil && first == nil {
 			first = fmt.Errorf("gguf: %w", err)
 		}
 	}
 	return first
 }
 
-// Check returns an error where a file has become shorter since it was opened; see [mmap.Map.Check].
+// Check returns an error where a file has become shorter since it was opened.
 func (f *File) Check() error {
-	for i := range f.parts {
-		if m := f.parts[i].mapping; m != nil {
-			if err := m.Check(); err != nil {
-				return err
-			}
+	for _, s := range f.stores {
+		if err := s.Check(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -91,10 +97,8 @@ func (f *File) Check() error {
 // Release tells the system that the bytes b, of a tensor of this file, are not needed soon: they
 // stop counting as memory and are read again when touched.
 func (f *File) Release(b []byte) {
-	for _, p := range f.parts {
-		if p.mapping != nil {
-			p.mapping.Release(b)
-		}
+	for _, s := range f.stores {
+		s.Release(b)
 	}
 }
 
@@ -107,13 +111,27 @@ func (f *File) Size() int64 {
 	return n
 }
 
-// Tensor returns the tensor of that name.
+// Tensor returns the tensor of that name, which may need [File.Load].
 func (f *File) Tensor(name string) (tensor.View, bool) {
 	i, ok := f.names[name]
 	if !ok {
 		return tensor.View{}, false
 	}
 	return f.Tensors[i], true
+}
+
+// Load returns a tensor of this file with its bytes. Those of a mapped file are there already and cost
+// nothing; others are made anew by each call and belong to the caller.
+func (f *File) Load(t tensor.View) (tensor.View, error) {
+	if t.Data != nil || f.load == nil {
+		return t, nil
+	}
+	data, err := f.load(f.names[t.Name])
+	if err != nil {
+		return t, err
+	}
+	t.Data = data
+	return t, checkTensor(t, len(data))
 }
 
 // Lookup returns the metadata value of a key.

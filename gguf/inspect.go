@@ -45,7 +45,7 @@ func Inspect(w io.Writer, f *File, full bool) error {
 		}
 		table(out, []string{first, "type", "dimensions", "offset", "bytes"}, len(p.offsets), func(i int) []string {
 			t := tensors[i]
-			return []string{escape(t.Name), t.Type.String(), dims(t.Shape), strconv.FormatInt(p.offsets[i], 10), strconv.Itoa(len(t.Data))}
+			return []string{escape(t.Name), t.Type.String(), dims(t.Shape), strconv.FormatInt(p.offsets[i], 10), strconv.Itoa(t.Bytes())}
 		})
 		tensors = tensors[len(p.offsets):]
 	}

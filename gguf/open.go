@@ -86,7 +86,7 @@ func parseMap(m *mmap.Map, path string) (f *File, err error) {
 	case errors.As(err, &fault):
 		return nil, &FormatError{path, fault.Offset, "the file shrank while mapped, or cannot be read"}
 	}
-	f.parts[0].path, f.parts[0].mapping = path, m
+	f.parts[0].path, f.stores = path, []Storage{m}
 	return f, nil
 }
 
@@ -118,7 +118,7 @@ func (f *File) join(prefix string, count int) error {
 			_ = p.Close()
 			return err
 		}
-		f.parts = append(f.parts, p.parts...)
+		f.parts, f.stores = append(f.parts, p.parts...), append(f.stores, p.stores...)
 		for _, t := range p.Tensors {
 			f.names[t.Name] = len(f.Tensors)
 			f.Tensors = append(f.Tensors, t)

@@ -136,6 +136,7 @@ var badFiles = []struct {
 	{"row not whole blocks", fileWith(u32(2), u64(33), u64(32), tensor.Q8_0, u64(0)), `tensor "w": a row of 33 elements is not a multiple of 32, the block of Q8_0 (at byte 33)`},
 	{"row not whole super-blocks", fileWith(u32(1), u64(128), tensor.Q4_K, u64(0)), `tensor "w": a row of 128 elements is not a multiple of 256, the block of Q4_K (at byte 33)`},
 	{"tensor type unknown", fileWith(u32(1), u64(32), u32(99), u64(0)), `tensor "w": type 99 is not supported (at byte 45)`},
+	{"tensor type not supported", fileWith(u32(1), u64(256), u32(16), u64(0)), `tensor "w": IQ2_XXS is not supported (at byte 45)`},
 	{"tensor type removed from the format", fileWith(u32(1), u64(32), u32(4), u64(0)), `tensor "w": type 4 is not supported (at byte 45)`},
 	{"dimensions cut", file(1, 0, "ww", u32(4), u64(1), u64(1), u32(1)), `tensor "ww": dimension takes 8 bytes, 4 are left (at byte 54)`},
 	{"tensor type cut", file(1, 0, "wwwwwww", u32(1), u64(1), u8(0), u8(0)), `tensor "wwwwwww": type takes 4 bytes, 2 are left (at byte 51)`},

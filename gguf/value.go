@@ -63,7 +63,7 @@ type Value struct {
 	elem Kind // of an array; kind otherwise
 	n    int  // elements of an array; 1 otherwise
 	raw  []byte
-	at   int64 // offset in the file, for messages
+	at   int64 // offset in the file, for messages; -1 where there is none
 }
 
 // Basic is the Go type of a value that is not an array.
@@ -74,12 +74,12 @@ type Basic interface {
 // Of returns v as a metadata value.
 func Of[T Basic](v T) Value {
 	k := kindOf[T]()
-	return Value{kind: k, elem: k, n: 1, raw: encode(nil, []T{v})}
+	return Value{kind: k, elem: k, n: 1, raw: encode(nil, []T{v}), at: -1}
 }
 
 // ArrayOf returns a copy of v as a metadata value.
 func ArrayOf[T Basic](v []T) Value {
-	return Value{kind: Array, elem: kindOf[T](), n: len(v), raw: encode(nil, v)}
+	return Value{kind: Array, elem: kindOf[T](), n: len(v), raw: encode(nil, v), at: -1}
 }
 
 func kindOf[T Basic]() Kind {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -16,22 +17,82 @@ import (
 // the next multiple of general.alignment, a uint32 key, or of 32 where that key is missing. The same
 // arguments give the same bytes. What [Parse] would refuse is an error, and then nothing is written.
 func Write(w io.Writer, metadata []KV, tensors []tensor.View) error {
-	head, alignment, err := header(metadata, tensors)
+	for _, t := range tensors {
+		if err := checkTensor(t, len(t.Data)); err != nil {
+			return err
+		}
+	}
+	return Stream(w, metadata, tensors, func(w io.Writer, i int) error {
+		_, err := w.Write(tensors[i].Data)
+		return err
+	})
+}
+
+// Stream writes a file as [Write] does, but takes the bytes of the tensors from data, which is called
+// once for each, in order, and writes exactly those of tensor i. Data of the views is not looked at.
+// Errors of data come back as they are.
+func Stream(w io.Writer, metadata []KV, tensors []tensor.View, data func(w io.Writer, i int) error) error {
+	head, err := layOut(metadata, tensors)
 	if err != nil {
 		return err
 	}
 	buf := bufio.NewWriterSize(w, 1<<16)
-	padding := make([]byte, alignment)
-	buf.Write(head)
-	buf.Write(padding[:alignUp(len(head), alignment)-len(head)])
-	for _, t := range tensors {
-		buf.Write(t.Data)
-		buf.Write(padding[:alignUp(len(t.Data), alignment)-len(t.Data)])
+	padding := make([]byte, head.alignment)
+	pad := func(size int) { buf.Write(padding[:alignUp(size, head.alignment)-size]) }
+	buf.Write(head.bytes)
+	pad(len(head.bytes))
+	for i, t := range tensors {
+		out := &counter{w: buf}
+		if err := data(out, i); err != nil {
+			return err
+		}
+		if err := checkTensor(t, out.n); err != nil {
+			return err
+		}
+		pad(out.n)
 	}
 	if err := buf.Flush(); err != nil { // the first error of any write above
 		return fmt.Errorf("gguf: %w", err)
 	}
 	return nil
+}
+
+// counter counts what it passes on.
+type counter struct {
+	w io.Writer
+	n int
+}
+
+// Write implements [io.Writer].
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += n
+	return n, err
+}
+
+// New makes a file of parts that were never written as one: it reads like the file that [Write]
+// would write. Path is for messages. A tensor without Data gets its bytes from load when [File.Load] asks
+// for tensor i. The file owns store and closes it, also where New fails.
+func New(path string, metadata []KV, tensors []tensor.View, store Storage, load func(i int) ([]byte, error)) (*File, error) {
+	f := &File{
+		Version: 3, Metadata: metadata, Tensors: tensors, keys: map[string]int{}, names: map[string]int{},
+		stores: []Storage{store}, load: load,
+	}
+	head, err := layOut(metadata, tensors)
+	if err != nil {
+		return closeOn(err, f)
+	}
+	p := part{path: path, size: alignUp(len(head.bytes), head.alignment), alignment: head.alignment, offsets: make([]int64, len(tensors))}
+	for i, t := range tensors {
+		f.names[t.Name] = i
+		p.offsets[i] = int64(p.size)
+		p.size += alignUp(t.Bytes(), head.alignment)
+	}
+	for i, kv := range metadata {
+		f.keys[kv.Key] = i
+	}
+	f.parts = []part{p}
+	return f, nil
 }
 
 // WriteFile writes a file as [Write] does, under a temporary name beside path that is synced and
@@ -48,10 +109,17 @@ func WriteFile(path string, metadata []KV, tensors []tensor.View) error {
 	return err
 }
 
-// header returns all bytes before the padding that leads to the data.
-func header(metadata []KV, tensors []tensor.View) (head []byte, alignment int, err error) {
-	if alignment, err = checkMetadata(metadata); err != nil {
-		return nil, 0, err
+// head is all bytes before the padding that leads to the data.
+type head struct {
+	bytes     []byte
+	alignment int
+}
+
+// layOut checks metadata and tensors and writes the head of their file.
+func layOut(metadata []KV, tensors []tensor.View) (head, error) {
+	alignment, err := checkMetadata(metadata)
+	if err != nil {
+		return head{}, err
 	}
 	le := binary.LittleEndian
 	b := append([]byte(magic), 3, 0, 0, 0)
@@ -69,11 +137,11 @@ func header(metadata []KV, tensors []tensor.View) (head []byte, alignment int, e
 	offset := 0
 	names := map[string]bool{}
 	for _, t := range tensors {
-		if err := checkTensor(t); err != nil {
-			return nil, 0, fmt.Errorf("gguf: tensor %q: %w", t.Name, err)
+		if err := checkShape(t); err != nil {
+			return head{}, fmt.Errorf("gguf: tensor %q: %w", t.Name, err)
 		}
 		if names[t.Name] {
-			return nil, 0, fmt.Errorf("gguf: tensor %q: duplicate name", t.Name)
+			return head{}, fmt.Errorf("gguf: tensor %q: duplicate name", t.Name)
 		}
 		names[t.Name] = true
 		b = appendString(b, t.Name)
@@ -83,9 +151,9 @@ func header(metadata []KV, tensors []tensor.View) (head []byte, alignment int, e
 		}
 		b = le.AppendUint32(b, uint32(t.Type))
 		b = le.AppendUint64(b, uint64(offset))
-		offset += alignUp(len(t.Data), alignment)
+		offset += alignUp(t.Bytes(), alignment)
 	}
-	return b, alignment, nil
+	return head{b, alignment}, nil
 }
 
 // checkMetadata checks the keys and returns the alignment.
@@ -114,26 +182,41 @@ func checkMetadata(metadata []KV) (int, error) {
 	return alignment, nil
 }
 
-func checkTensor(t tensor.View) error {
+// checkShape checks what a tensor's entry says of it.
+func checkShape(t tensor.View) error {
 	if !validName(t.Name, maxName) {
 		return fmt.Errorf("name is not 1 to %d bytes of UTF-8", maxName)
 	}
 	if len(t.Shape) < 1 || len(t.Shape) > maxDims || slices.Min(t.Shape) < 1 {
 		return fmt.Errorf("shape %v is not 1 to %d positive dimensions", t.Shape, maxDims)
 	}
-	row, ok := t.Type.RowBytes(t.Shape[len(t.Shape)-1])
+	size, ok := t.Type.RowBytes(t.Shape[len(t.Shape)-1])
 	if !ok {
 		return fmt.Errorf("a row of %d elements cannot be of type %v", t.Shape[len(t.Shape)-1], t.Type)
 	}
-	want := row
-	for _, d := range t.Shape[:len(t.Shape)-1] {
-		if want > len(t.Data)/d { // the product would pass what is there, or overflow
-			return fmt.Errorf("%d bytes of data are too few for shape %v", len(t.Data), t.Shape)
-		}
-		want *= d
+	tooLarge := fmt.Errorf("shape %v takes more than %d bytes", t.Shape, maxBytes)
+	if slices.Max(t.Shape) > maxBytes {
+		return tooLarge
 	}
-	if want != len(t.Data) {
-		return fmt.Errorf("%d bytes of data, shape %v takes %d", len(t.Data), t.Shape, want)
+	for _, d := range t.Shape[:len(t.Shape)-1] {
+		if size > maxBytes/d {
+			return tooLarge
+		}
+		size *= d
+	}
+	return nil
+}
+
+// maxBytes bounds a tensor, so that offsets do not overflow.
+const maxBytes = math.MaxInt >> 16
+
+// checkTensor checks a tensor that has n bytes.
+func checkTensor(t tensor.View, n int) error {
+	if err := checkShape(t); err != nil {
+		return fmt.Errorf("gguf: tensor %q: %w", t.Name, err)
+	}
+	if want := t.Bytes(); n != want {
+		return fmt.Errorf("gguf: tensor %q: %d bytes of data, shape %v takes %d", t.Name, n, t.Shape, want)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -159,7 +160,7 @@ func TestWriteErrors(t *testing.T) {
 		{"dimension 0", nil, one("w", tensor.F32, 0, 0, 1), `gguf: tensor "w": shape [0 1] is not 1 to 4 positive dimensions`},
 		{"ragged row", nil, one("w", tensor.Q8_0, 34, 33), `gguf: tensor "w": a row of 33 elements cannot be of type Q8_0`},
 		{"unknown type", nil, one("w", 99, 34, 32), `gguf: tensor "w": a row of 32 elements cannot be of type type 99`},
-		{"too few bytes", nil, one("w", tensor.F32, 4, 1<<62, 1), `gguf: tensor "w": 4 bytes of data are too few for shape [4611686018427387904 1]`},
+		{"too few bytes", nil, one("w", tensor.F32, 4, 1<<62, 1), `gguf: tensor "w": shape [4611686018427387904 1] takes more than 140737488355327 bytes`},
 		{"too many bytes", nil, one("w", tensor.F32, 9, 2, 1), `gguf: tensor "w": 9 bytes of data, shape [2 1] takes 8`},
 	}
 	for _, c := range cases {
@@ -212,5 +213,97 @@ func TestWriteFile(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// store stands in for mapped files.
+type store struct{ closed int }
+
+func (s *store) Close() error   { s.closed++; return nil }
+func (s *store) Check() error   { return nil }
+func (s *store) Release([]byte) {}
+
+// TestNew makes a file of parts, one of whose tensors is made when asked for: it reads and prints like
+// the file that Write writes of them.
+func TestNew(t *testing.T) {
+	metadata := []KV{{"general.architecture", Of("x")}, {"x.n", Of(uint32(7))}}
+	here, later := []byte{1, 2, 3, 4}, []byte{5, 6, 7, 8, 9, 10, 11, 12}
+	tensors := []tensor.View{
+		{Name: "here", Type: tensor.F32, Shape: []int{1}, Data: here},
+		{Name: "later", Type: tensor.F32, Shape: []int{2, 1}},
+	}
+	var s store
+	f, err := New("dir", metadata, tensors, &s, func(i int) ([]byte, error) {
+		if i != 1 {
+			return nil, fmt.Errorf("tensor %d is there already", i)
+		}
+		return later, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]byte{here, later} {
+		v, err := f.Load(f.Tensors[i])
+		if err != nil || !bytes.Equal(v.Data, want) {
+			t.Errorf("tensor %d: %v, %v", i, v.Data, err)
+		}
+	}
+	if n, ok, err := f.Uint("x.n"); n != 7 || !ok || err != nil {
+		t.Errorf("x.n: %d, %v, %v", n, ok, err)
+	}
+	if _, _, err := f.String("x.n"); err == nil || err.Error() != `gguf: dir: key "x.n": want a string, found uint32` {
+		t.Errorf("got %v", err)
+	}
+
+	var written, got, want bytes.Buffer
+	err = Stream(&written, metadata, f.Tensors, func(w io.Writer, i int) error {
+		v, err := f.Load(f.Tensors[i])
+		w.Write(v.Data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse(written.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := again.Tensor("later"); !bytes.Equal(v.Data, later) {
+		t.Errorf("written: %v", v.Data)
+	}
+	again.parts[0].path = "dir"
+	if err := errors.Join(Inspect(&got, f, true), Inspect(&want, again, true)); err != nil || got.String() != want.String() {
+		t.Errorf("got %s\nwant %s, %v", got.String(), want.String(), err)
+	}
+	if err := f.Close(); err != nil || s.closed != 1 {
+		t.Errorf("closed %d times, %v", s.closed, err)
+	}
+}
+
+// TestStreamErrors expects a refusal where a tensor's bytes are not as many as its shape takes.
+func TestStreamErrors(t *testing.T) {
+	tensors := []tensor.View{{Name: "w", Type: tensor.F32, Shape: []int{2}}}
+	err := Stream(io.Discard, nil, tensors, func(w io.Writer, i int) error {
+		_, err := w.Write(make([]byte, 9))
+		return err
+	})
+	if want := `gguf: tensor "w": 9 bytes of data, shape [2] takes 8`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	broken := errors.New("broken")
+	if err := Stream(io.Discard, nil, tensors, func(io.Writer, int) error { return broken }); err != broken {
+		t.Errorf("got %v, want %v", err, broken)
+	}
+	var s store
+	f, err := New("dir", nil, []tensor.View{{Name: "w", Type: tensor.Q8_0, Shape: []int{33}}}, &s, nil)
+	if f != nil || err == nil || s.closed != 1 {
+		t.Errorf("a broken shape: %v, %v, closed %d times", f, err, s.closed)
+	}
+	f, err = New("dir", nil, tensors, &s, func(int) ([]byte, error) { return make([]byte, 7), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Load(f.Tensors[0]); err == nil || err.Error() != `gguf: tensor "w": 7 bytes of data, shape [2] takes 8` {
+		t.Errorf("got %v", err)
 	}
 }

@@ -31,9 +31,15 @@ func (k *Cache) Scratch(layer, page int) []byte { return k.layerScratch(layer, p
 
 // Put rounds and writes the key and the value of one head of a live row (N4).
 func (k *Cache) Put(layer int, slot int32, head int, key, value []float32) kernel.PutResult {
-	size := k.config.Layers[layer].Size
-	kb := k.Format.KeyBytes(size)
-	stride := kb + k.Format.ValueBytes(size)
-	b := k.layerScratch(layer, int(slot)/PageTokens)[head*stride : (head+1)*stride]
-	return k.Format.Put(b[:kb], b[kb:], int(slot)%PageTokens, size, key, value)
+	keys, values := k.Head(layer, k.layerScratch(layer, int(slot)/PageTokens), head)
+	return k.Format.Put(keys, values, int(slot)%PageTokens, k.config.Layers[layer].HeadSize(), key, value)
+}
+
+// Head returns a head's keys and values in what [Cache.Page] or [Cache.Scratch] gave for a layer.
+func (k *Cache) Head(layer int, page []byte, head int) (keys, values []byte) {
+	size := k.config.Layers[layer].HeadSize()
+	kb := k.Format.KeyBytes(size.Key)
+	stride := kb + k.Format.ValueBytes(size.Value)
+	b := page[head*stride : (head+1)*stride]
+	return b[:kb], b[kb:]
 }

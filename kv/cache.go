@@ -30,8 +30,17 @@ var ErrPassed = errors.New("keys behind the sliding window are gone")
 // Layer describes what one layer of the model stores.
 type Layer struct {
 	KVHeads int
-	Size    int // values of a head
+	Size    int // values of a head's keys
+	Value   int // values of a head's values; 0: as many
 	Window  int // 0: every earlier token is seen; w: the last w tokens, the row's own among them
+}
+
+// HeadSize returns the values of one head.
+func (l Layer) HeadSize() kernel.HeadSize {
+	if l.Value == 0 {
+		return kernel.HeadSize{Key: l.Size, Value: l.Size}
+	}
+	return kernel.HeadSize{Key: l.Size, Value: l.Value}
 }
 
 // Config says what a cache holds.
@@ -95,15 +104,18 @@ func New(c Config) (*Cache, error) {
 	k := &Cache{Format: format, config: c, places: make([]place, len(c.Layers))}
 	sizes := []int{}
 	for l, layer := range c.Layers {
-		if layer.Size < 1 || layer.Size%format.Multiple != 0 {
-			return nil, fmt.Errorf("kv: cache type %v needs heads of a multiple of %d values; layer %d has %d (use --cache-type f16 or f32)",
-				c.Type, format.Multiple, l, layer.Size)
+		size := layer.HeadSize()
+		for _, n := range []int{size.Key, size.Value} {
+			if n < 1 || n%format.Multiple != 0 {
+				return nil, fmt.Errorf("kv: cache type %v needs heads of a multiple of %d values; layer %d has %d (use --cache-type f16 or f32)",
+					c.Type, format.Multiple, l, n)
+			}
 		}
 		g := k.groupOf(layer.Window)
 		if g == len(sizes) {
 			sizes = append(sizes, 0)
 		}
-		n := layer.KVHeads * (format.KeyBytes(layer.Size) + format.ValueBytes(layer.Size))
+		n := layer.KVHeads * (format.KeyBytes(size.Key) + format.ValueBytes(size.Value))
 		k.places[l] = place{group: g, inPage: sizes[g], inScratch: k.scratchBytes, bytes: n}
 		sizes[g] += n
 		k.scratchBytes += n

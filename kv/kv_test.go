@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"grove/forest"
+	"grove/internal/kernel"
 	"grove/tensor"
 	"grove/token"
 )
@@ -250,7 +251,7 @@ func (b *book) checkText(x *text) {
 			page := b.k.Page(x.seq, l, i/PageTokens)
 			for h := range layer.KVHeads {
 				var key, value [headSize]float32
-				f.Get(page[h*stride:][:kb], page[h*stride+kb:][:stride-kb], i%PageTokens, headSize, key[:], value[:])
+				f.Get(page[h*stride:][:kb], page[h*stride+kb:][:stride-kb], i%PageTokens, kernel.HeadSize{Key: headSize, Value: headSize}, key[:], value[:])
 				if k, v := vectors(x.content[i], l, h); k != key || v != value {
 					b.t.Fatalf("sequence %d, layer %d, head %d, token %d of %d: key %v and value %v, want %v and %v",
 						x.seq, l, h, i, n, key, value, k, v)
@@ -770,9 +771,13 @@ func TestNewRefusals(t *testing.T) {
 		want   string
 	}{
 		{"cache type", func(c *Config) { c.Type = tensor.Q4_0 }, "kv: cache type Q4_0 is not supported; F32, F16 and Q8_0 are"},
-		{"head size", func(c *Config) { c.Type, c.Layers = tensor.Q8_0, []Layer{{1, 32, 0}, {1, 48, 0}} },
+		{"head size", func(c *Config) {
+			c.Type, c.Layers = tensor.Q8_0, []Layer{{KVHeads: 1, Size: 32}, {KVHeads: 1, Size: 48}}
+		},
 			"kv: cache type Q8_0 needs heads of a multiple of 32 values; layer 1 has 48 (use --cache-type f16 or f32)"},
-		{"head size 0", func(c *Config) { c.Layers = []Layer{{1, 0, 0}} },
+		{"value size", func(c *Config) { c.Type, c.Layers = tensor.Q8_0, []Layer{{KVHeads: 1, Size: 32, Value: 40}} },
+			"kv: cache type Q8_0 needs heads of a multiple of 32 values; layer 0 has 40 (use --cache-type f16 or f32)"},
+		{"head size 0", func(c *Config) { c.Layers = []Layer{{KVHeads: 1}} },
 			"kv: cache type F32 needs heads of a multiple of 1 values; layer 0 has 0 (use --cache-type f16 or f32)"},
 		{"context", func(c *Config) { c.Context = 0 }, "kv: a cache for 0 indices, 256 tokens, 3 sequences and 128 rows"},
 		{"tokens", func(c *Config) { c.Tokens = -1 }, "kv: a cache for 300 indices, -1 tokens, 3 sequences and 128 rows"},
@@ -781,7 +786,7 @@ func TestNewRefusals(t *testing.T) {
 		{"layers", func(c *Config) { c.Layers = nil }, "forest: 0 layers; 1 to 128 are supported"},
 		{"memory", func(c *Config) { c.Tokens, c.Limit = 1<<30, 1<<30 },
 			"kv: a cache of 1073741824 tokens takes 32.0 GiB and 1.0 GiB may be used: not enough memory; a shorter context (-c) or --cache-type q8_0 takes less"},
-		{"overflow", func(c *Config) { c.Tokens, c.Layers = math.MaxInt/2, []Layer{{1 << 12, 1 << 12, 0}} },
+		{"overflow", func(c *Config) { c.Tokens, c.Layers = math.MaxInt/2, []Layer{{KVHeads: 1 << 12, Size: 1 << 12}} },
 			fmt.Sprintf("kv: a cache of %d tokens takes %.1f GiB and %.1f GiB may be used: not enough memory; a shorter context (-c) or --cache-type q8_0 takes less",
 				math.MaxInt/2, float64(math.MaxInt/2)*(1<<27)/(1<<30), 65536.0)},
 	}

@@ -1,6 +1,10 @@
 package kv
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+
+	"grove/internal/machine"
+)
 
 // digest names the content of a sealed page and of everything before it.
 type digest [sha256.Size]byte
@@ -34,6 +38,7 @@ func newPool(n, pageBytes int) *pool {
 		pageBytes: pageBytes, memory: make([]byte, n*pageBytes), pages: make([]page, n),
 		free: make([]int32, n), byHash: make(map[digest]int32, n), oldest: noPage, newest: noPage,
 	}
+	machine.HugePages(p.memory)
 	for i := range p.free {
 		p.free[i] = int32(n - 1 - i) // page 0 is taken first: untouched memory is no memory
 	}

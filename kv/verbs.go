@@ -69,11 +69,11 @@ func (k *Cache) copySlot(t *trunk, at int, slot int32) {
 	for l := range k.places {
 		from := k.layerScratch(l, int(slot)/PageTokens)
 		to := k.layerPage(t, l, at/PageTokens)
-		size := k.config.Layers[l].Size
-		kb := k.Format.KeyBytes(size)
-		stride := kb + k.Format.ValueBytes(size)
-		for h := 0; h < len(from); h += stride {
-			k.Format.Copy(to[h:h+kb], to[h+kb:h+stride], at%PageTokens, from[h:h+kb], from[h+kb:h+stride], int(slot)%PageTokens, size)
+		layer := &k.config.Layers[l]
+		for h := range layer.KVHeads {
+			toKeys, toValues := k.Head(l, to, h)
+			fromKeys, fromValues := k.Head(l, from, h)
+			k.Format.Copy(toKeys, toValues, at%PageTokens, fromKeys, fromValues, int(slot)%PageTokens, layer.HeadSize())
 		}
 	}
 }

@@ -12,27 +12,37 @@ import (
 type Attention struct {
 	QKV          []compute.Projection // queries, keys, values
 	Out          compute.Projection
-	QNorm, KNorm compute.Vector // optional, of one head
-	Rope         *compute.Rope
+	QNorm, KNorm compute.Vector // optional: of one head, or of all heads as one vector
+	Rope         *compute.Rope  // nil: none
+	Scale        float32        // on the products of queries and keys
+	Softcap      float32        // on the scaled products; 0: none
+	Sinks        compute.Vector // optional: a logit for each head
 
 	shape Shape
-	scale float32
 	layer int
 }
 
-// Attention loads the block of a layer, with the tensor names of GGUF.
+// Attention loads the block of a layer, with the tensor names of GGUF: queries, keys and values in three
+// tensors or in one, with their biases if there are any, without norms. The scale is 1/sqrt(size).
 func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
-	q, k := s.Heads*s.Size, s.KVHeads*s.Size
-	project := func(t string, out, in int) compute.Projection {
-		return compute.Projection{Matrix: l.Matrix(name(t+".weight"), out, in), Bias: l.VectorIf(name(t+".bias"), out)}
+	q, k, v := s.Heads*s.Size, s.KVHeads*s.Size, s.KVHeads*s.Value
+	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), shape: s, layer: layer}
+	if l.Has(name("attn_qkv.weight")) {
+		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, v)
+	} else {
+		a.QKV = []compute.Projection{
+			l.Projection(name("attn_q"), q, s.Width), l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), v, s.Width),
+		}
 	}
-	return Attention{
-		QKV:   []compute.Projection{project("attn_q", q, s.Width), project("attn_k", k, s.Width), project("attn_v", k, s.Width)},
-		Out:   project("attn_output", s.Width, q),
-		QNorm: l.VectorIf(name("attn_q_norm.weight"), s.Size), KNorm: l.VectorIf(name("attn_k_norm.weight"), s.Size),
-		Rope: rope, shape: s, layer: layer, scale: float32(1 / math.Sqrt(float64(s.Size))),
-	}
+	a.Out = l.Projection(name("attn_output"), s.Width, s.Heads*s.Value)
+	return a
+}
+
+// HeadNorms loads the norms of queries and keys, head by head.
+func (l *Loader) HeadNorms(a *Attention) {
+	a.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.layer), a.shape.Size)
+	a.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.layer), a.shape.Size)
 }
 
 // Forward returns the block's addition to the stream; h is the normed stream.
@@ -40,19 +50,39 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	s := &a.shape
 	qkv := x.Linears(a.QKV, h)
 	q, k, v := qkv[0], qkv[1], qkv[2]
-	if a.QNorm.Len() > 0 {
-		q = x.NormHeads(q, s.Heads, a.QNorm, s.Eps)
+	if n := a.QNorm.Len(); n > 0 {
+		q = x.NormHeads(q, s.Heads*s.Size/n, a.QNorm, s.Eps)
 	}
-	if a.KNorm.Len() > 0 {
-		k = x.NormHeads(k, s.KVHeads, a.KNorm, s.Eps)
+	if n := a.KNorm.Len(); n > 0 {
+		k = x.NormHeads(k, s.KVHeads*s.Size/n, a.KNorm, s.Eps)
 	}
-	q, k = x.Rope(q, s.Heads, a.Rope), x.Rope(k, s.KVHeads, a.Rope)
-	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.scale}, q, k, v)
+	if a.Rope != nil {
+		q, k = x.Rope(q, s.Heads, a.Rope), x.Rope(k, s.KVHeads, a.Rope)
+	}
+	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.Scale, Softcap: a.Softcap, Sinks: a.Sinks}, q, k, v)
 	return x.Linear(a.Out, o)
 }
 
-// SetScale replaces the factor on the products of queries and keys, 1/sqrt(size) otherwise.
-func (a *Attention) SetScale(scale float32) { a.scale = scale }
+// LayerNorm is a norm that centres a row, with a weight and a bias.
+type LayerNorm struct {
+	Weight, Bias compute.Vector
+	Eps          float32
+}
+
+// LayerNorm loads the norm of a name, of n values.
+func (l *Loader) LayerNorm(name string, n int, eps float32) LayerNorm {
+	return LayerNorm{Weight: l.Vector(name+".weight", n), Bias: l.Vector(name+".bias", n), Eps: eps}
+}
+
+// Forward returns the normed rows.
+func (n *LayerNorm) Forward(x *compute.Exec, a compute.Buf) compute.Buf {
+	return x.LayerNorm(a, n.Weight, n.Bias, n.Eps)
+}
+
+// Stream norms the stream in place.
+func (n *LayerNorm) Stream(x *compute.Exec, stream compute.Buf) compute.Buf {
+	return x.NormStream(stream, n.Weight, n.Bias, n.Eps)
+}
 
 // MLP is a gated feed-forward block.
 type MLP struct {
@@ -62,12 +92,28 @@ type MLP struct {
 
 // MLP loads the block of a layer.
 func (l *Loader) MLP(s Shape, layer int) MLP {
-	project := func(t string, out, in int) compute.Projection {
-		return compute.Projection{Matrix: l.Matrix(fmt.Sprintf("blk.%d.%s.weight", layer, t), out, in)}
-	}
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	return MLP{
-		GateUp: []compute.Projection{project("ffn_gate", s.FFN, s.Width), project("ffn_up", s.FFN, s.Width)},
-		Down:   project("ffn_down", s.Width, s.FFN),
+		GateUp: []compute.Projection{l.Projection(name("ffn_gate"), s.FFN, s.Width), l.Projection(name("ffn_up"), s.FFN, s.Width)},
+		Down:   l.Projection(name("ffn_down"), s.Width, s.FFN),
+	}
+}
+
+// SharedMLP loads the experts of a layer that every row goes to, one block with ffn inner values.
+func (l *Loader) SharedMLP(s Shape, layer, ffn int) MLP {
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s_shexp", layer, t) }
+	return MLP{
+		GateUp: []compute.Projection{l.Projection(name("ffn_gate"), ffn, s.Width), l.Projection(name("ffn_up"), ffn, s.Width)},
+		Down:   l.Projection(name("ffn_down"), s.Width, ffn),
+	}
+}
+
+// FusedMLP loads the block of a layer whose tensor ffn_up holds the gate first.
+func (l *Loader) FusedMLP(s Shape, layer int) MLP {
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	return MLP{
+		GateUp: l.Projections(name("ffn_up"), s.Width, s.FFN, s.FFN),
+		Down:   l.Projection(name("ffn_down"), s.Width, s.FFN),
 	}
 }
 
@@ -83,34 +129,87 @@ func (m *MLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
 	return x.Linear(m.Down, x.GeluMul(p[0], p[1]))
 }
 
-// Experts is a mixture of gated feed-forward blocks: each row goes to the Used best, weighed by the
-// softmax of their router logits, scaled to sum to 1.
-type Experts struct {
-	Router         compute.Projection
-	Gate, Up, Down *compute.Matrix
-	Used           int
+// PlainMLP is a feed-forward block without a gate.
+type PlainMLP struct {
+	Up, Down compute.Projection
 }
 
-// Experts loads the mixture of a layer, whose experts have ffn inner values.
+// PlainMLP loads the block of a layer.
+func (l *Loader) PlainMLP(s Shape, layer int) PlainMLP {
+	return PlainMLP{
+		Up:   l.Projection(fmt.Sprintf("blk.%d.ffn_up", layer), s.FFN, s.Width),
+		Down: l.Projection(fmt.Sprintf("blk.%d.ffn_down", layer), s.Width, s.FFN),
+	}
+}
+
+// Gelu returns the block's addition with GELU between its matrices.
+func (m *PlainMLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
+	return x.Linear(m.Down, x.Gelu(x.Linear(m.Up, h)))
+}
+
+// Experts is a mixture of gated feed-forward blocks, some of which each row goes to.
+type Experts struct {
+	Router         compute.Projection
+	Choice         compute.Router
+	Gate, Up, Down compute.Projection
+}
+
+// Experts loads the mixture of a layer, whose experts have ffn inner values. Weights are shares among the
+// chosen.
 func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	stack := func(t string, out, in int) compute.Projection {
+		return compute.Projection{Matrix: l.Stack(name(t+".weight"), s.Experts, out, in), Bias: l.StackBiasIf(name(t+".bias"), s.Experts, out)}
+	}
 	e := Experts{
-		Router: compute.Projection{Matrix: l.Matrix(name("ffn_gate_inp.weight"), s.Experts, s.Width)},
-		Gate:   l.Stack(name("ffn_gate_exps.weight"), s.Experts, ffn, s.Width),
-		Up:     l.Stack(name("ffn_up_exps.weight"), s.Experts, ffn, s.Width),
-		Down:   l.Stack(name("ffn_down_exps.weight"), s.Experts, s.Width, ffn),
-		Used:   s.Used,
+		Router: l.Projection(name("ffn_gate_inp"), s.Experts, s.Width),
+		Choice: compute.Router{Used: s.Used, Norm: true},
+		Gate:   stack("ffn_gate_exps", ffn, s.Width),
+		Up:     stack("ffn_up_exps", ffn, s.Width),
+		Down:   stack("ffn_down_exps", s.Width, ffn),
 	}
 	l.info.Experts, l.info.Used = s.Experts, s.Used
-	l.info.ExpertBytes = e.Gate.Bytes() + e.Up.Bytes() + e.Down.Bytes()
+	l.info.ExpertBytes = e.Gate.Matrix.Bytes() + e.Up.Matrix.Bytes() + e.Down.Matrix.Bytes()
 	return e
 }
 
-// Forward returns the mixture's addition to the stream.
-func (e *Experts) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
-	r := x.Route(x.Linear(e.Router, h), e.Used)
+// Router reads how a file would have experts chosen and weighed.
+func (l *Loader) Router(s Shape) compute.Router {
+	const unset, softmax, sigmoid = 0, 1, 2
+	r := compute.Router{
+		Used: s.Used, Norm: l.BoolOr("expert_weights_norm", false), Scale: float32(l.RangeOr("expert_weights_scale", 1, 0, 1e4)),
+		Groups: l.CountOr("expert_group_count", 0, 0, s.Experts), GroupsUsed: l.CountOr("expert_group_used_count", 0, 0, s.Experts),
+	}
+	switch f := l.CountOr("expert_gating_func", unset, 0, 1<<16); f {
+	case unset, softmax:
+	case sigmoid:
+		r.Sigmoid = true
+	default:
+		l.fail("%s is %d; 1 (softmax) and 2 (sigmoid) are supported", l.key("expert_gating_func"), f)
+	}
+	if r.Groups > 1 && l.err == nil {
+		size := s.Experts / r.Groups
+		if s.Experts%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.Used > r.GroupsUsed*size {
+			l.fail("%d experts for a row from %d of %d groups of %d experts do not come out", r.Used, r.GroupsUsed, r.Groups, s.Experts)
+		}
+	}
+	return r
+}
+
+// Silu returns the mixture's addition to the stream with SiLU as the gate.
+func (e *Experts) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
+	return e.mix(x, h, (*compute.Exec).SiluMul)
+}
+
+// Clamped returns the mixture's addition to the stream with the gate of gpt-oss.
+func (e *Experts) Clamped(x *compute.Exec, h compute.Buf) compute.Buf {
+	return e.mix(x, h, (*compute.Exec).ClampedSwiGLU)
+}
+
+func (e *Experts) mix(x *compute.Exec, h compute.Buf, gate func(x *compute.Exec, gate, up compute.Buf) compute.Buf) compute.Buf {
+	r := x.Route(x.Linear(e.Router, h), &e.Choice)
 	in := x.Experts(h, r)
-	mid := x.SiluMul(x.LinearExperts(e.Gate, in, r), x.LinearExperts(e.Up, in, r))
+	mid := gate(x, x.LinearExperts(e.Gate, in, r), x.LinearExperts(e.Up, in, r))
 	return x.MixExperts(x.LinearExperts(e.Down, mid, r), r)
 }
 
@@ -123,6 +222,9 @@ type Head struct {
 // Head loads the embedding table, the final norm and the output head; a file without a head ties it to
 // the table, which then exists once.
 func (l *Loader) Head(s Shape) Head {
+	if p := l.CountOr("pooling_type", 0, 0, 1<<8); p != 0 {
+		l.fail("%s is %d: the model makes embeddings of texts, not texts", l.key("pooling_type"), p)
+	}
 	h := Head{Embed: l.Matrix("token_embd.weight", l.info.Vocabulary, s.Width), Norm: l.Vector("output_norm.weight", s.Width)}
 	h.Output = h.Embed
 	if l.Has("output.weight") {

@@ -29,6 +29,7 @@ type Loader struct {
 	weights *compute.Weights
 	info    *Info
 	byType  map[tensor.Type]int // weights
+	context int                 // that the model is opened for
 	err     error
 }
 
@@ -106,6 +107,28 @@ func (l *Loader) FloatOr(name string, other float64) float64 {
 	return v
 }
 
+// RangeOr returns the hyper-parameter arch.name, from low to high, or other where it is missing.
+func (l *Loader) RangeOr(name string, other, low, high float64) float64 {
+	v := l.FloatOr(name, other)
+	if !(v >= low && v <= high) {
+		l.fail("%s is %v; %v to %v make sense", l.key(name), v, low, high)
+		return other
+	}
+	return v
+}
+
+// BoolOr returns the hyper-parameter arch.name, or other where it is missing.
+func (l *Loader) BoolOr(name string, other bool) bool {
+	v, ok, err := l.file.Bool(l.key(name))
+	if err != nil {
+		l.wrap(err)
+	}
+	if !ok {
+		return other
+	}
+	return v
+}
+
 // TextOr returns the hyper-parameter arch.name, or other where it is missing.
 func (l *Loader) TextOr(name, other string) string {
 	v, ok, err := l.file.String(l.key(name))
@@ -124,6 +147,26 @@ func (l *Loader) Has(name string) bool {
 	return ok
 }
 
+// Refuse makes the load fail where one of some hyper-parameters is there and not 0: what they ask for is not
+// supported.
+func (l *Loader) Refuse(names ...string) {
+	for _, name := range names {
+		if v, ok := l.file.Lookup(l.key(name)); ok && fmt.Sprint(v.Any()) != "0" {
+			l.fail("%s is %v, which is not supported", l.key(name), v.Any())
+		}
+	}
+}
+
+// Need makes the load fail where one of some tensors is missing: those that this architecture always has
+// and the shared blocks can do without.
+func (l *Loader) Need(names ...string) {
+	for _, name := range names {
+		if !l.Has(name) {
+			l.fail("tensor %q is missing", name)
+		}
+	}
+}
+
 func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
 	if l.err != nil {
 		return tensor.View{}, false
@@ -135,6 +178,11 @@ func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
 	}
 	if !equal(v.Shape, shape) {
 		l.fail("tensor %q has shape %v; the hyper-parameters ask for %v", name, v.Shape, shape)
+		return v, false
+	}
+	v, err := l.file.Load(v)
+	if err != nil {
+		l.wrap(err)
 		return v, false
 	}
 	return v, true
@@ -167,6 +215,10 @@ func (l *Loader) matrix(name string, shape ...int) *compute.Matrix {
 	if !ok {
 		return &compute.Matrix{}
 	}
+	return l.store(v)
+}
+
+func (l *Loader) store(v tensor.View) *compute.Matrix {
 	m, err := l.weights.Matrix(v)
 	if err != nil {
 		l.wrap(err)
@@ -174,6 +226,37 @@ func (l *Loader) matrix(name string, shape ...int) *compute.Matrix {
 	}
 	l.tally(v)
 	return m
+}
+
+// Projection loads the matrix name.weight of shape [out, in], and name.bias where the file has it.
+func (l *Loader) Projection(name string, out, in int) compute.Projection {
+	return compute.Projection{Matrix: l.Matrix(name+".weight", out, in), Bias: l.VectorIf(name+".bias", out)}
+}
+
+// Projections loads what [Loader.Projection] does where the file has stacked several: the first outs[0]
+// rows are one matrix, the next outs[1] another. Each takes its part of the bias.
+func (l *Loader) Projections(name string, in int, outs ...int) []compute.Projection {
+	total, first := 0, 0
+	for _, n := range outs {
+		total += n
+	}
+	v, ok := l.view(name+".weight", total, in)
+	bias := l.VectorIf(name+".bias", total)
+	row, whole := v.Type.RowBytes(in)
+	if !ok || l.err != nil {
+		return make([]compute.Projection, len(outs))
+	}
+	if !whole || len(v.Data) != row*total {
+		l.fail("tensor %q of type %v: %d bytes do not hold shape %v", v.Name, v.Type, len(v.Data), v.Shape)
+		return make([]compute.Projection, len(outs))
+	}
+	var ps []compute.Projection
+	for _, n := range outs {
+		part := tensor.View{Name: v.Name, Type: v.Type, Shape: []int{n, in}, Data: v.Data[first*row : (first+n)*row]}
+		ps = append(ps, compute.Projection{Matrix: l.store(part), Bias: bias.Part(first, n)})
+		first += n
+	}
+	return ps
 }
 
 // tally keeps the number of weights, and the type that most of them have.
@@ -191,6 +274,10 @@ func (l *Loader) Vector(name string, n int) compute.Vector {
 	if !ok {
 		return compute.Vector{}
 	}
+	return l.vector(v)
+}
+
+func (l *Loader) vector(v tensor.View) compute.Vector {
 	vec, err := l.weights.Vector(v)
 	if err != nil {
 		l.wrap(err)
@@ -206,12 +293,48 @@ func (l *Loader) VectorIf(name string, n int) compute.Vector {
 	return l.Vector(name, n)
 }
 
+// StackBiasIf loads a tensor of shape [experts, n] where the file holds it, as one vector.
+func (l *Loader) StackBiasIf(name string, experts, n int) compute.Vector {
+	if !l.Has(name) {
+		return compute.Vector{}
+	}
+	v, ok := l.view(name, experts, n)
+	if !ok {
+		return compute.Vector{}
+	}
+	v.Shape = []int{experts * n}
+	return l.vector(v)
+}
+
+// FirstRowIf loads the first row of a matrix of rows of n values, however many it has, where the file holds it.
+func (l *Loader) FirstRowIf(name string, n int) compute.Vector {
+	v, ok := l.file.Tensor(name)
+	if !ok {
+		return compute.Vector{}
+	}
+	rows := 1
+	if len(v.Shape) == 2 {
+		rows = v.Shape[0]
+	}
+	v, ok = l.view(name, rows, n)
+	row, whole := v.Type.RowBytes(n)
+	if !ok || !whole || len(v.Data) < row {
+		if ok {
+			l.fail("tensor %q of type %v holds no row of %d", name, v.Type, n)
+		}
+		return compute.Vector{}
+	}
+	v.Shape, v.Data = []int{n}, v.Data[:row]
+	return l.vector(v)
+}
+
 // Shape is the hyper-parameters that decoders share.
 type Shape struct {
-	Layers, Width, FFN   int
-	Heads, KVHeads, Size int
-	Experts, Used        int // 0 experts: a plain FFN
-	Eps                  float32
+	Layers, Width, FFN int
+	Heads, KVHeads     int
+	Size, Value        int // of a head's keys, of its values
+	Experts, Used      int // 0 experts: a plain FFN
+	Eps                float32
 }
 
 // Shape reads and checks the shared hyper-parameters, and fills the model's description with layers
@@ -222,10 +345,7 @@ func (l *Loader) Shape() Shape {
 		Width:  l.Count("embedding_length", 1, maxWidth),
 		FFN:    l.Count("feed_forward_length", 1, maxFFN),
 		Heads:  l.Count("attention.head_count", 1, maxHeads),
-		Eps:    float32(l.FloatOr("attention.layer_norm_rms_epsilon", 1e-5)),
-	}
-	if !(s.Eps >= 0 && s.Eps <= 1) {
-		l.fail("%s is %v; 0 to 1 make sense", l.key("attention.layer_norm_rms_epsilon"), s.Eps)
+		Eps:    float32(l.RangeOr("attention.layer_norm_rms_epsilon", 1e-5, 0, 1)),
 	}
 	s.KVHeads = l.CountOr("attention.head_count_kv", s.Heads, 1, maxHeads)
 	if s.KVHeads > 0 && (s.KVHeads > s.Heads || s.Heads%s.KVHeads != 0) {
@@ -233,9 +353,7 @@ func (l *Loader) Shape() Shape {
 		return s
 	}
 	s.Size = l.CountOr("attention.key_length", s.Width/max(1, s.Heads), 1, maxHeads)
-	if v := l.CountOr("attention.value_length", s.Size, 1, maxHeads); v != s.Size {
-		l.fail("%s is %d and keys have %d: different lengths are not supported", l.key("attention.value_length"), v, s.Size)
-	}
+	s.Value = l.CountOr("attention.value_length", s.Size, 1, maxHeads)
 	s.Experts = l.CountOr("expert_count", 0, 0, maxExperts)
 	if s.Experts > 0 {
 		s.Used = l.Count("expert_used_count", 1, maxExperts)
@@ -247,7 +365,7 @@ func (l *Loader) Shape() Shape {
 	i.Width = s.Width
 	i.Context = l.Count("context_length", 1, maxContext)
 	for range s.Layers {
-		i.Layers = append(i.Layers, kv.Layer{KVHeads: s.KVHeads, Size: s.Size})
+		i.Layers = append(i.Layers, kv.Layer{KVHeads: s.KVHeads, Size: s.Size, Value: s.Value})
 	}
 	i.Vocabulary = l.vocabulary()
 	i.Identity = l.identity()
@@ -282,42 +400,4 @@ func (l *Loader) identity() string {
 		h.Write(t.Data[:min(len(t.Data), 64)])
 	}
 	return string(h.Sum(nil))
-}
-
-// Rope reads the rotary settings and the factors of tensor rope_freqs, for heads whose pairs are as
-// neox says.
-func (l *Loader) Rope(s Shape, neox bool) *compute.Rope {
-	c := compute.RopeConfig{
-		Dims: l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)),
-		Base: l.FloatOr("rope.freq_base", 10000),
-		NeoX: neox,
-	}
-	c.Context = l.CountOr("rope.scaling.original_context_length", l.info.Context, 1, maxContext)
-	c.Factor = l.FloatOr("rope.scaling.factor", 1)
-	c.AttentionFactor = l.FloatOr("rope.scaling.attn_factor", 1)
-	c.BetaFast, c.BetaSlow = l.FloatOr("rope.scaling.yarn_beta_fast", 32), l.FloatOr("rope.scaling.yarn_beta_slow", 1)
-	c.LowFreqFactor, c.HighFreqFactor = l.FloatOr("rope.scaling.low_freq_factor", 1), l.FloatOr("rope.scaling.high_freq_factor", 4)
-	switch scaling := l.TextOr("rope.scaling.type", ""); {
-	case scaling == "none":
-	case scaling == "" && c.Factor != 1:
-		c.Scaling = compute.RopeLinear
-	default:
-		c.Scaling = compute.RopeScaling(scaling)
-	}
-	if l.Has("rope_freqs.weight") {
-		c.Factors = l.Vector("rope_freqs.weight", c.Dims/2).Floats()
-	}
-	return l.NewRope(c)
-}
-
-// NewRope prepares a rotation.
-func (l *Loader) NewRope(c compute.RopeConfig) *compute.Rope {
-	if l.err != nil {
-		return nil
-	}
-	r, err := compute.NewRope(c)
-	if err != nil {
-		l.fail("%v", err)
-	}
-	return r
 }

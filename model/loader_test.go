@@ -5,12 +5,14 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"grove/gguf"
 	"grove/internal/par"
 	"grove/model"
 	"grove/modeltest"
+	"grove/synthetic"
 	"grove/tensor"
 )
 
@@ -85,9 +87,15 @@ func open(t *testing.T, spec modeltest.Spec, change func(*parts)) (model.Model, 
 }
 
 var (
-	llama  = modeltest.Spec{}
-	gemma3 = modeltest.Spec{Arch: "gemma3"}
-	qwen   = modeltest.Spec{Arch: "qwen3moe"}
+	llama    = modeltest.Spec{}
+	gemma3   = modeltest.Spec{Arch: "gemma3"}
+	gemma2   = modeltest.Spec{Arch: "gemma2"}
+	gpt2     = modeltest.Spec{Arch: "gpt2"}
+	phi3     = modeltest.Spec{Arch: "phi3", LongRope: 1024}
+	qwen     = modeltest.Spec{Arch: "qwen3moe"}
+	gptOSS   = modeltest.Spec{Arch: "gpt-oss"}
+	deepseek = modeltest.Spec{Arch: "deepseek2", Latent: synthetic.Latent{Dense: 1, Shared: 1}}
+	bert     = modeltest.Spec{Arch: "bert", Context: 128}
 )
 
 // TestRefusals spoils one thing of a file and expects the message that names it.
@@ -100,8 +108,8 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		{"no architecture", llama, without("general.architecture"), "model: general.architecture is missing"},
-		{"unknown architecture", llama, set("general.architecture", "gpt-oss"),
-			`model: architecture "gpt-oss" is not supported; supported: gemma3, llama, qwen3moe`},
+		{"unknown architecture", llama, set("general.architecture", "mamba"),
+			`model: architecture "mamba" is not supported; supported: ` + strings.Join(model.Names(), ", ")},
 		{"architecture of another kind", llama, set("general.architecture", uint32(7)), `key "general.architecture": want a string, found uint32`},
 
 		{"no layers", llama, set("llama.block_count", uint32(0)), "model: llama.block_count is 0; 1 to 128 make sense"},
@@ -124,7 +132,7 @@ func TestRefusals(t *testing.T) {
 			"model: llama.attention.head_count_kv is 3, which does not share out 4 heads"},
 		{"head size 0", llama, set("llama.attention.key_length", uint32(0)), "model: llama.attention.key_length is 0; 1 to 4096 make sense"},
 		{"values of another size", llama, set("llama.attention.value_length", uint32(16)),
-			"model: llama.attention.value_length is 16 and keys have 32: different lengths are not supported"},
+			`model: tensor "blk.0.attn_v.weight" has shape [64 64]; the hyper-parameters ask for [32 64]`},
 		{"heads a key for each layer", llama, setValue("llama.attention.head_count", gguf.ArrayOf([]uint32{4, 4, 4})),
 			`key "llama.attention.head_count": want an integer, found [3]uint32`},
 
@@ -135,7 +143,7 @@ func TestRefusals(t *testing.T) {
 		{"epsilon negative", llama, set("llama.attention.layer_norm_rms_epsilon", float32(-1)),
 			"model: llama.attention.layer_norm_rms_epsilon is -1; 0 to 1 make sense"},
 		{"epsilon too large", llama, set("llama.attention.layer_norm_rms_epsilon", 1e300),
-			"model: llama.attention.layer_norm_rms_epsilon is +Inf; 0 to 1 make sense"},
+			"model: llama.attention.layer_norm_rms_epsilon is 1e+300; 0 to 1 make sense"},
 
 		{"rope base NaN", llama, set("llama.rope.freq_base", nan), "model: llama.rope.freq_base is NaN"},
 		{"rope base infinite", llama, set("llama.rope.freq_base", inf), "model: llama.rope.freq_base is +Inf"},
@@ -145,13 +153,54 @@ func TestRefusals(t *testing.T) {
 		{"odd rope dimensions", llama, set("llama.rope.dimension_count", uint32(31)), "model: rope dimension count 31 is not a positive even number"},
 		{"rope dimensions beyond the head", llama, set("llama.rope.dimension_count", uint32(34)),
 			"model: llama.rope.dimension_count is 34; 1 to 32 make sense"},
-		{"unknown rope scaling", llama, set("llama.rope.scaling.type", "longrope"),
-			`model: rope scaling "longrope" is not supported; linear, yarn and llama3 are`},
+		{"unknown rope scaling", llama, set("llama.rope.scaling.type", "ntk"),
+			`model: rope scaling "ntk" is not supported; linear, yarn, llama3 and longrope are`},
+		{"long rope without factors", llama, set("llama.rope.scaling.type", "longrope"),
+			"model: longrope scaling needs the original context length, factors and no negative attention factor, not 4096, 0 and 1"},
 		{"rope scaling by 0", llama, both(set("llama.rope.scaling.type", "linear"), set("llama.rope.scaling.factor", float32(0))),
 			"model: rope scaling factor 0 is not a positive number"},
 		{"rope factors of another length", llama, setTensor("rope_freqs.weight", tensor.F32, 15),
 			`model: tensor "rope_freqs.weight" has shape [15]; the hyper-parameters ask for [16]`},
 		{"rope factors of 0", llama, setTensor("rope_freqs.weight", tensor.F32, 16), "model: rope factor 0 is 0, not a positive number"},
+
+		{"half of the long rope's factors", phi3, withoutTensor("rope_factors_short.weight"), `model: tensor "rope_factors_short.weight" is missing`},
+		{"long rope of another type", phi3, set("phi3.rope.scaling.type", "yarn"),
+			`model: phi3.rope.scaling.type is "yarn" and the file has tensor "rope_factors_long.weight"`},
+		{"long rope without its first context", phi3, without("phi3.rope.scaling.original_context_length"),
+			"model: phi3.rope.scaling.original_context_length is missing"},
+		{"long rope's factors for whole heads", phi3, set("phi3.rope.dimension_count", uint32(32)),
+			`model: tensor "rope_factors_long.weight" has shape [12]; the hyper-parameters ask for [16]`},
+		{"attention factor NaN", phi3, set("phi3.rope.scaling.attn_factor", nan), "model: phi3.rope.scaling.attn_factor is NaN"},
+
+		{"fused projections for other heads", phi3, set("phi3.attention.head_count_kv", uint32(4)),
+			`model: tensor "blk.0.attn_qkv.weight" has shape [256 64]; the hyper-parameters ask for [384 64]`},
+		{"fused projections of a type without a kernel", phi3, setTensor("blk.0.attn_qkv.weight", tensor.I32, 256, 64),
+			`compute: tensor "blk.0.attn_qkv.weight" has type I32, which has no kernel`},
+		{"fused gate, half of it missing", phi3, setTensor("blk.1.ffn_up.weight", tensor.F32, 64, 64),
+			`model: tensor "blk.1.ffn_up.weight" has shape [64 64]; the hyper-parameters ask for [128 64]`},
+		{"fused bias of another length", gpt2, setTensor("blk.0.attn_qkv.bias", tensor.F32, 255),
+			`model: tensor "blk.0.attn_qkv.bias" has shape [255]; the hyper-parameters ask for [256]`},
+		{"no bias of queries", modeltest.Spec{Arch: "qwen2"}, withoutTensor("blk.2.attn_q.bias"), `model: tensor "blk.2.attn_q.bias" is missing`},
+		{"no fused bias", gpt2, withoutTensor("blk.0.attn_qkv.bias"), `model: tensor "blk.0.attn_qkv.bias" is missing`},
+		{"no bias of a norm", gpt2, withoutTensor("blk.0.ffn_norm.bias"), `model: tensor "blk.0.ffn_norm.bias" is missing`},
+		{"no positions", gpt2, withoutTensor("position_embd.weight"), `model: tensor "position_embd.weight" is missing`},
+		{"fewer positions than the context", gpt2, set("gpt2.context_length", uint32(5000)),
+			`model: tensor "position_embd.weight" has shape [4096 64]; the hyper-parameters ask for [5000 64]`},
+		{"epsilon of LayerNorm", gpt2, set("gpt2.attention.layer_norm_epsilon", float32(-1)),
+			"model: gpt2.attention.layer_norm_epsilon is -1; 0 to 1 make sense"},
+		{"no norm of queries", modeltest.Spec{Arch: "qwen3"}, withoutTensor("blk.0.attn_q_norm.weight"),
+			`model: tensor "blk.0.attn_q_norm.weight" is missing`},
+		{"norm of one head where all are normed", modeltest.Spec{Arch: "olmo2"}, setTensor("blk.0.attn_k_norm.weight", tensor.F32, 32),
+			`model: tensor "blk.0.attn_k_norm.weight" has shape [32]; the hyper-parameters ask for [64]`},
+		{"negative soft cap", gemma2, set("gemma2.attn_logit_softcapping", float32(-1)),
+			"model: gemma2.attn_logit_softcapping is -1; 0 to 1e+06 make sense"},
+		{"soft cap of logits infinite", gemma2, set("gemma2.final_logit_softcapping", inf), "model: gemma2.final_logit_softcapping is +Inf"},
+		{"windows for other layers", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]bool{true, false})),
+			"model: gemma2.attention.sliding_window_pattern is [2]bool; want a number, or a bool for each of 3 layers"},
+		{"windows by numbers", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]uint32{1, 0, 1})),
+			"model: gemma2.attention.sliding_window_pattern is [3]uint32; want a number, or a bool for each of 3 layers"},
+		{"a model of embeddings", modeltest.Spec{Arch: "qwen3"}, set("qwen3.pooling_type", uint32(3)),
+			"model: qwen3.pooling_type is 3: the model makes embeddings of texts, not texts"},
 
 		{"more experts used than there are", qwen, set("qwen3moe.expert_used_count", uint32(7)),
 			"model: qwen3moe.expert_used_count is 7 and there are 6 experts"},
@@ -167,6 +216,43 @@ func TestRefusals(t *testing.T) {
 
 		{"more tokens than embeddings", llama, setValue("tokenizer.ggml.tokens", gguf.ArrayOf(make([]string, 49))),
 			"model: the vocabulary has 49 tokens and the embedding table 48 rows"},
+		{"gpt-oss without experts", gptOSS, set("gpt-oss.expert_count", uint32(0)), "model: gpt-oss.expert_count is 0 or missing"},
+		{"gpt-oss without a window", gptOSS, without("gpt-oss.attention.sliding_window"), "model: gpt-oss.attention.sliding_window is missing"},
+		{"gpt-oss without sinks", gptOSS, withoutTensor("blk.1.attn_sinks.weight"), `model: tensor "blk.1.attn_sinks.weight" is missing`},
+		{"gpt-oss without an expert's bias", gptOSS, withoutTensor("blk.0.ffn_up_exps.bias"), `model: tensor "blk.0.ffn_up_exps.bias" is missing`},
+		{"experts' biases for one", gptOSS, setTensor("blk.0.ffn_up_exps.bias", tensor.F32, 64),
+			`model: tensor "blk.0.ffn_up_exps.bias" has shape [64]; the hyper-parameters ask for [6 64]`},
+
+		{"no latent", deepseek, without("deepseek2.attention.kv_lora_rank"), "model: deepseek2.attention.kv_lora_rank is missing"},
+		{"a latent of another size", deepseek, set("deepseek2.attention.kv_lora_rank", uint32(48)),
+			`model: tensor "blk.0.attn_kv_a_mqa.weight" has shape [48 64]; the hyper-parameters ask for [64 64]`},
+		{"keys that all rotate", deepseek, set("deepseek2.attention.key_length_mla", uint32(16)),
+			"model: deepseek2.rope.dimension_count is 16 and a key has 16 values: some must not rotate"},
+		{"an odd rotation", deepseek, set("deepseek2.rope.dimension_count", uint32(15)), "model: rope dimension count 15 is not a positive even number"},
+		{"gating by something else", deepseek, set("deepseek2.expert_gating_func", uint32(4)),
+			"model: deepseek2.expert_gating_func is 4; 1 (softmax) and 2 (sigmoid) are supported"},
+		{"groups that do not come out", deepseek, both(set("deepseek2.expert_group_count", uint32(4)), set("deepseek2.expert_group_used_count", uint32(2))),
+			"model: 2 experts for a row from 2 of 4 groups of 6 experts do not come out"},
+		{"more experts than open groups have", deepseek, both(set("deepseek2.expert_group_count", uint32(6)), set("deepseek2.expert_group_used_count", uint32(1))),
+			"model: 2 experts for a row from 1 of 6 groups of 6 experts do not come out"},
+		{"predicted layers", deepseek, set("deepseek2.nextn_predict_layers", uint32(1)), "model: deepseek2.nextn_predict_layers is 1, which is not supported"},
+		{"attention's temperature by position", deepseek, set("deepseek2.attention.temperature_scale", float32(0.1)),
+			"model: deepseek2.attention.temperature_scale is 0.1, which is not supported"},
+		{"weights of experts negative", deepseek, set("deepseek2.expert_weights_scale", float32(-1)), "model: deepseek2.expert_weights_scale is -1; 0 to 10000 make sense"},
+		{"no shared expert", deepseek, withoutTensor("blk.1.ffn_up_shexp.weight"), `model: tensor "blk.1.ffn_up_shexp.weight" is missing`},
+		{"keys of the latent gone", deepseek, withoutTensor("blk.0.attn_k_b.weight"), `model: tensor "blk.0.attn_k_b.weight" is missing`},
+
+		{"an encoder that sees what is before alone", bert, set("bert.attention.causal", true),
+			"model: bert.attention.causal is true; an encoder's tokens see each other"},
+		{"fewer positions than context", bert, setTensor("position_embd.weight", tensor.F32, 64, 64),
+			`model: tensor "position_embd.weight" has shape [64 64]; the hyper-parameters ask for [128 64]`},
+		{"token types of another width", bert, setTensor("token_types.weight", tensor.F32, 2, 32),
+			`model: tensor "token_types.weight" has shape [2 32]; the hyper-parameters ask for [2 64]`},
+		{"no norm behind the embeddings", bert, withoutTensor("token_embd_norm.bias"), `model: tensor "token_embd_norm.bias" is missing`},
+		{"no bias of queries", bert, withoutTensor("blk.0.attn_q.bias"), `model: tensor "blk.0.attn_q.bias" is missing`},
+		{"a pooling of its own", bert, set("bert.pooling_type", uint32(9)), "model: bert.pooling_type is 9; 0 to 4 make sense"},
+		{"two ways to norm", bert, set("bert.attention.layer_norm_epsilon", float32(2)), "model: bert.attention.layer_norm_epsilon is 2; 0 to 1 make sense"},
+
 		{"no embeddings", llama, withoutTensor("token_embd.weight"), `model: tensor "token_embd.weight" is missing or not a matrix`},
 		{"embeddings that are no matrix", llama, setTensor("token_embd.weight", tensor.F32, 48*64),
 			`model: tensor "token_embd.weight" is missing or not a matrix`},
@@ -178,12 +264,12 @@ func TestRefusals(t *testing.T) {
 			`model: tensor "blk.2.ffn_norm.weight" has shape [64 1]; the hyper-parameters ask for [64]`},
 		{"a bias of another length", llama, setTensor("blk.0.attn_k.bias", tensor.F32, 32),
 			`model: tensor "blk.0.attn_k.bias" has shape [32]; the hyper-parameters ask for [64]`},
-		{"type without a kernel", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_up.weight", tensor.Q5_K, 256, 256),
-			`compute: tensor "blk.0.ffn_up.weight" has type Q5_K, which has no kernel`},
+		{"type without a kernel", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_up.weight", tensor.Q8_K, 256, 256),
+			`compute: tensor "blk.0.ffn_up.weight" has type Q8_K, which has no kernel`},
 		{"integers as weights", llama, setTensor("blk.0.ffn_up.weight", tensor.I32, 64, 64),
 			`compute: tensor "blk.0.ffn_up.weight" has type I32, which has no kernel`},
-		{"type of a norm", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_norm.weight", tensor.Q5_K, 256),
-			`compute: tensor "blk.0.ffn_norm.weight": quant: type Q5_K is not supported`},
+		{"type of a norm", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_norm.weight", tensor.Q8_K, 256),
+			`compute: tensor "blk.0.ffn_norm.weight": quant: type Q8_K is not supported`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -222,6 +308,20 @@ func TestAccepted(t *testing.T) {
 		{"windows", modeltest.Spec{Arch: "gemma3", Layers: 7}, set("gemma3.attention.sliding_window", uint32(9)), func(i *model.Info) bool {
 			return i.Layers[4].Window == 9 && i.Layers[5].Window == 0 && i.Layers[6].Window == 9
 		}},
+		{"windows by a pattern", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]bool{false, true, true})),
+			func(i *model.Info) bool {
+				return i.Layers[0].Window == 0 && i.Layers[1].Window == 80 && i.Layers[2].Window == 80
+			}},
+		{"windows by a period", gemma2, set("gemma2.attention.sliding_window_pattern", uint32(3)), func(i *model.Info) bool {
+			return i.Layers[0].Window == 80 && i.Layers[1].Window == 80 && i.Layers[2].Window == 0
+		}},
+		{"window missing where it is known", gemma2, both(without("gemma2.attention.sliding_window"), without("gemma2.attn_logit_softcapping")),
+			func(i *model.Info) bool { return i.Context == 4096 && i.Layers[0].Window == 0 }},
+		{"window of 0", phi3, set("phi3.attention.sliding_window", uint32(0)), func(i *model.Info) bool { return i.Layers[0].Window == 0 }},
+		{"short factors of a long rope", phi3, func(*parts) {}, func(i *model.Info) bool { return i.Context == 1024 }},
+		{"three projections instead of a fused one", phi3, both(withoutTensor("blk.0.attn_qkv.weight"),
+			setTensor("blk.0.attn_q.weight", tensor.F32, 128, 64), setTensor("blk.0.attn_k.weight", tensor.F32, 64, 64),
+			setTensor("blk.0.attn_v.weight", tensor.F32, 64, 64)), func(i *model.Info) bool { return true }},
 		{"biases", llama, setTensor("blk.0.attn_k.bias", tensor.F16, 64), func(i *model.Info) bool { return true }},
 	}
 	for _, tt := range tests {
@@ -258,6 +358,27 @@ func TestIdentity(t *testing.T) {
 	m, err := open(t, llama, func(*parts) {})
 	if err != nil || seen[m.Info().Identity] != "plain" {
 		t.Error("the same file has two identities")
+	}
+}
+
+// TestLongRope opens a model of two sets of rotary factors for contexts about the one that the short ones are
+// for: they differ in what they can hold and in their identity.
+func TestLongRope(t *testing.T) {
+	var infos []*model.Info
+	for _, tt := range []struct{ context, want int }{{0, 1024}, {1024, 1024}, {1025, 4096}, {4096, 4096}} {
+		pool := par.New(1)
+		t.Cleanup(pool.Close)
+		m, err := model.Open(phi3.File(t), pool, model.Options{Context: tt.context})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Info().Context; got != tt.want {
+			t.Errorf("opened for %d tokens the model has a context of %d; want %d", tt.context, got, tt.want)
+		}
+		infos = append(infos, m.Info())
+	}
+	if infos[0].Identity != infos[1].Identity || infos[1].Identity == infos[2].Identity || infos[2].Identity != infos[3].Identity {
+		t.Error("identities do not tell the two sets of factors apart")
 	}
 }
 

@@ -4,6 +4,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -21,13 +22,17 @@ type Info struct {
 	Layers     []kv.Layer
 	Width      int // of the residual stream
 	Vocabulary int
-	Context    int    // indices that the model was trained for
+	Context    int    // indices that the model was trained for, as it was opened
 	Identity   string // decides the bytes of keys: weights, rotary settings
 	Bytes      int    // of weights in memory
 
 	// Check, where it is not nil, is to be called after a step: weights are read where they are mapped, and
 	// it returns an error where the file has shrunk.
 	Check func() error
+	// Encoder says that the tokens of a text see each other, all in one step, and that the model has no head:
+	// it gives embeddings.
+	Encoder bool
+	Pooling Pooling // how the file would have a text's embedding made of its tokens' states
 
 	Params      int         // weights of all matrices
 	Type        tensor.Type // of most of these
@@ -36,6 +41,37 @@ type Info struct {
 	Experts     int         // of a layer; 0: none
 	Used        int         // of these, for each row
 	ExpertBytes int         // of one expert of one layer
+}
+
+// Pooling is a way to make one vector of the states of a text's tokens. The values are those of GGUF.
+type Pooling int
+
+// The poolings. PoolNone is one vector for each token.
+const (
+	PoolUnset Pooling = iota - 1 // the file does not say
+	PoolNone
+	PoolMean
+	PoolFirst
+	PoolLast
+	PoolRank // a reranker's score, which nothing here computes
+)
+
+var poolings = []string{"none", "mean", "cls", "last", "rank"}
+
+// String returns the name that users give a pooling.
+func (p Pooling) String() string {
+	if p < 0 || int(p) >= len(poolings) {
+		return "unset"
+	}
+	return poolings[p]
+}
+
+// ParsePooling returns the pooling of a name.
+func ParsePooling(name string) (Pooling, error) {
+	if i := slices.Index(poolings[:PoolRank], name); i >= 0 {
+		return Pooling(i), nil
+	}
+	return PoolUnset, fmt.Errorf("model: pooling %q is not known; %s are", name, strings.Join(poolings[:PoolRank], ", "))
 }
 
 // Model is an architecture with its weights. It is read-only after it is opened: several executors may
@@ -71,9 +107,10 @@ func Names() []string {
 	return names
 }
 
-// Options says how a model's weights are stored.
+// Options says how a model is opened.
 type Options struct {
-	NoRepack bool // leave them as the file has them; see [compute.Weights]
+	NoRepack bool // leave weights as the file has them; see [compute.Weights]
+	Context  int  // indices that texts will have; decides where a model rotates otherwise for long texts
 }
 
 // Open opens the model of a GGUF file. The file must stay open as long as the model is used. It
@@ -81,7 +118,7 @@ type Options struct {
 // is not registered.
 func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	l := newLoader(f, pool)
-	l.weights.Keep = o.NoRepack
+	l.weights.Keep, l.context = o.NoRepack, o.Context
 	open, ok := architectures[l.info.Arch]
 	if l.err == nil && !ok {
 		l.fail("architecture %q is not supported; supported: %s", l.info.Arch, strings.Join(Names(), ", "))
@@ -89,6 +126,7 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
+	l.info.Pooling = Pooling(l.CountOr("pooling_type", int(PoolUnset), int(PoolNone), int(PoolRank)))
 	m := open(l)
 	if l.err != nil {
 		return nil, l.err

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"grove/forest"
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
 	"grove/kv"
+	"grove/quant"
+	"grove/synthetic"
 	"grove/tensor"
 	"grove/token"
 )
@@ -22,7 +26,15 @@ type subject struct {
 }
 
 // slow reports a model that is too wide for every check with portable kernels.
-func (s subject) slow() bool { return s.spec.Type == tensor.Q4_K || s.spec.Type == tensor.Q6_K }
+func (s subject) slow() bool {
+	elems, _, _ := s.spec.Type.Block()
+	return elems == 256
+}
+
+// usual are weight types of each kind of blocks and arithmetic. The long run takes the others too, with one cache.
+var usual = []tensor.Type{
+	tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q5_1, tensor.Q4_K, tensor.Q6_K, tensor.MXFP4,
+}
 
 func (s subject) String() string {
 	arch := s.spec.Arch
@@ -32,18 +44,23 @@ func (s subject) String() string {
 	return fmt.Sprintf("%s-%v-cache-%v", arch, s.spec.Type, s.cache)
 }
 
-// subjects pairs every weight type with the usual cache, and every architecture with every cache; the
-// long run pairs everything.
+// subjects pairs every weight type with the usual cache, some architectures with every cache, and the
+// others with one; the long run pairs the usual types with every cache.
 func subjects() []subject {
 	caches := []tensor.Type{tensor.F16, tensor.F32, tensor.Q8_0}
 	var out []subject
-	for _, t := range []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K, tensor.Q6_K} {
+	types := usual
+	if long {
+		types = quant.Types()
+	}
+	for _, t := range types {
 		s := Spec{Type: t}
 		if (subject{spec: s}).slow() {
 			s.Width, s.FFN, s.Heads = 256, 256, 8 // rows of whole blocks
 		}
 		for _, c := range caches {
-			if extra := c != tensor.F16 && t != tensor.F16; long || !extra {
+			extra := c != tensor.F16 && t != tensor.F16
+			if !extra || long && slices.Contains(usual, t) {
 				out = append(out, subject{s, c, extra})
 			}
 		}
@@ -52,8 +69,28 @@ func subjects() []subject {
 		out = append(out, subject{Spec{Arch: "gemma3", Type: tensor.Q8_0, Layers: 7}, c, false},
 			subject{Spec{Arch: "qwen3moe", Type: tensor.Q8_0}, c, false})
 	}
+	out = append(out, subject{Spec{Arch: "gpt-oss", Type: tensor.MXFP4}, tensor.F16, false}, subject{latentSpec, tensor.Q8_0, false})
+	if long {
+		out = append(out, subject{Spec{Arch: "gpt-oss", Type: tensor.F16}, tensor.Q8_0, true}, subject{latentSpec, tensor.F16, true})
+	}
+	for i, s := range []Spec{
+		{Arch: "gemma"}, {Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2", Layers: 5, Window: 70}, {Arch: "phi3", LongRope: 64, Window: 90},
+		{Arch: "qwen2"}, {Arch: "qwen3"}, {Arch: "starcoder2"},
+	} {
+		s.Type = []tensor.Type{tensor.Q8_0, tensor.F16}[i%2]
+		for j, c := range caches {
+			if j == i%3 || long {
+				out = append(out, subject{s, c, j != i%3})
+			}
+		}
+	}
 	return out
 }
+
+// latentSpec is a small DeepSeek-V3.
+var latentSpec = Spec{Arch: "deepseek2", Type: tensor.Q8_0, Size: 64, Experts: 8, Used: 3, Latent: synthetic.Latent{
+	QRank: 64, Rank: 64, Rope: 32, Dense: 1, Shared: 1, Sigmoid: true, Norm: true, Groups: 4, GroupsUsed: 2,
+}}
 
 func randomIDs(rng *rand.Rand, n, vocab int) []token.ID {
 	ids := make([]token.ID, n)
@@ -310,7 +347,7 @@ func checkSkip(r *Runner, rng *rand.Rand, text []token.ID, plain []Bits) error {
 // TestPlantedFault makes a product whose order of sums depends on the number of rows, and expects the
 // checks to catch it.
 func TestPlantedFault(t *testing.T) {
-	format, _ := kernel.FormatOf(tensor.F32)
+	format, _ := matmul.FormatOf(tensor.F32)
 	right := format.MatMul
 	defer func() { format.MatMul = right }()
 	file := Spec{Type: tensor.F32}.File(t)

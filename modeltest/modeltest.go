@@ -17,7 +17,8 @@ import (
 )
 
 // Goldens are the models in testdata, one or more for each architecture.
-var Goldens = []string{"llama-gqa", "llama-tied", "mixtral", "gemma3", "qwen3moe"}
+var Goldens = []string{"llama-gqa", "llama-tied", "mixtral", "gemma3", "qwen3moe",
+	"qwen2", "qwen3", "gemma2", "phi3", "olmo2", "starcoder2", "gpt2"}
 
 // Config says how a [Runner] runs a model. Zero values mean an F32 cache, one thread, and room for 4
 // sequences of 512 tokens and 320 live rows.
@@ -56,7 +57,7 @@ func New(tb testing.TB, f *gguf.File, c Config) *Runner {
 	tb.Helper()
 	pool := par.New(max(1, c.Threads))
 	tb.Cleanup(pool.Close)
-	m, err := model.Open(f, pool, model.Options{NoRepack: c.NoRepack})
+	m, err := model.Open(f, pool, model.Options{NoRepack: c.NoRepack, Context: c.Context})
 	if err != nil {
 		tb.Fatal(err)
 	}

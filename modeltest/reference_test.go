@@ -113,9 +113,9 @@ func (r *reference) forward(rows []refRow) (logits [][]float64, hidden [][][]flo
 
 func (r *reference) attend(l int, rows []refRow, i int, q []float64, k, v [][]float64) []float64 {
 	s := r.spec
-	out := make([]float64, len(q))
+	out := make([]float64, s.Heads*s.Value)
 	for h := range s.Heads {
-		kh := h / (s.Heads / s.KVHeads) * s.Size
+		kh, vh := h/(s.Heads/s.KVHeads)*s.Size, h/(s.Heads/s.KVHeads)*s.Value
 		weights, sum := make([]float64, len(rows)), 0.0
 		for _, j := range rows[i].sees {
 			if rows[j].skip.Has(l) {
@@ -129,8 +129,8 @@ func (r *reference) attend(l int, rows []refRow, i int, q []float64, k, v [][]fl
 			sum += weights[j]
 		}
 		for j := range rows {
-			for e := range s.Size {
-				out[h*s.Size+e] += weights[j] / sum * v[j][kh+e]
+			for e := range s.Value {
+				out[h*s.Value+e] += weights[j] / sum * v[j][vh+e]
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func worst(got []float32, want []float64) float64 {
 // reference: a trunk, a branch, a block whose rows see each other, a vector, a mixture, a shifted
 // position, and rows that skip layers.
 func TestRowKinds(t *testing.T) {
-	spec := Spec{Type: tensor.F32}
+	spec := Spec{Type: tensor.F32, Value: 48}
 	file := spec.File(t)
 	ref := newReference(spec, file)
 	r := New(t, file, Config{})
@@ -228,7 +228,12 @@ func upTo(n int) []int {
 
 // TestTop holds the largest logits and the log-sum-exp of a row to all of its logits.
 func TestTop(t *testing.T) {
-	r := New(t, Spec{}.File(t), Config{})
+	for _, arch := range []string{"llama", "gemma2"} { // gemma2 caps them
+		t.Run(arch, func(t *testing.T) { checkTop(t, New(t, Spec{Arch: arch}.File(t), Config{})) })
+	}
+}
+
+func checkTop(t *testing.T, r *Runner) {
 	s := r.Cache.NewSeq("")
 	r.Add(forest.Row{Seq: s, ID: 5, Want: forest.Want{Logits: true, Top: 10}})
 	r.Forward()

@@ -1,6 +1,9 @@
 package quant
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 func packQ8_0(b []byte, src []float32) bool {
 	peak := peakOf(src)
@@ -22,125 +25,46 @@ func packQ4_0(b []byte, src []float32) bool {
 	return putHalf(b[Q4_0D:], d)
 }
 
-// packQ4_K fits scale and minimum of each sub-block, rounds those to 6 bits under the block's two
-// halves, then rounds the elements under what the reader will see.
-func packQ4_K(b []byte, src []float32) bool {
-	var scale, low [8]float32
-	for j := range 8 {
-		scale[j], low[j] = fitAffine(src[32*j:][:32])
-	}
-	d, dmin := maxOf(scale[:])/63, maxOf(low[:])/63
-	ok := putHalf(b[Q4_KD:], d) && putHalf(b[Q4_KMin:], dmin)
-	d, dmin = half(b[Q4_KD:]), half(b[Q4_KMin:])
-
-	var sc, m [8]uint8
-	for j := range 8 {
-		sc[j] = uint8(clampRound(scale[j]*inverse(d), 0, 63))
-		m[j] = uint8(clampRound(low[j]*inverse(dmin), 0, 63))
-	}
-	putQ4KScales(b[Q4_KScales:Q4_KQ], &sc, &m)
-
-	for j := range 8 {
-		inv, base := inverse(d*float32(sc[j])), float32(dmin*float32(m[j]))
-		q := b[Q4_KQ+j/2*32:][:32]
-		for i, x := range src[32*j:][:32] {
-			n := byte(clampRound((x+base)*inv, 0, 15))
-			if j%2 == 0 {
-				q[i] = n
-			} else {
-				q[i] |= n << 4
-			}
-		}
+func packQ4_1(b []byte, src []float32) bool {
+	d, m, ok := packAffine(b[Q4_1D:], src, 15)
+	inv := inverse(d)
+	for i := range 16 {
+		b[Q4_1Q+i] = byte(clampRound((src[i]-m)*inv, 0, 15) | clampRound((src[i+16]-m)*inv, 0, 15)<<4)
 	}
 	return ok
 }
 
-// fitAffine returns scale > 0 and low >= 0 such that x is near scale*q - low for q in 0..15.
-// It starts from the range of x and improves twice by least squares over the quants found.
-func fitAffine(x []float32) (scale, low float32) {
-	lo, hi := float32(0), x[0]
-	for _, v := range x {
-		lo, hi = min(lo, v), max(hi, v)
-	}
-	if hi <= lo {
-		return 0, -lo
-	}
-	scale, low = (hi-lo)/15, -lo
-	best := affineError(x, scale, low)
-	for range 2 {
-		inv := inverse(scale)
-		var n, sq, sqq, sx, sqx float64
-		for _, v := range x {
-			q := float64(clampRound((v+low)*inv, 0, 15))
-			n, sq, sqq, sx, sqx = n+1, sq+q, sqq+float64(q*q), sx+float64(v), sqx+float64(q*float64(v))
-		}
-		det := float64(n*sqq) - float64(sq*sq)
-		if det <= 0 {
-			break
-		}
-		s := float32((float64(n*sqx) - float64(sq*sx)) / det)
-		l := float32((float64(sq*sqx) - float64(sqq*sx)) / det)
-		if l < 0 { // a minimum cannot be positive: fit the line through zero
-			s, l = float32(sqx/sqq), 0
-		}
-		e := affineError(x, s, l)
-		if s <= 0 || e >= best {
-			break
-		}
-		scale, low, best = s, l, e
-	}
-	return scale, low
+// packAffine writes the scale d and the offset m of a block as two halves and returns what a reader sees.
+func packAffine(b []byte, src []float32, top int) (d, m float32, ok bool) {
+	scale, low := fitAffine(src, top, 7, true)
+	ok = putHalf(b, scale)
+	ok = putHalf(b[2:], -low) && ok
+	return half(b), half(b[2:]), ok
 }
 
-// affineError returns the squared error of x under the best quants for scale and low.
-func affineError(x []float32, scale, low float32) (sum float64) {
-	inv := inverse(scale)
-	for _, v := range x {
-		q := clampRound((v+low)*inv, 0, 15)
-		e := float64(float32(scale*float32(q))) - float64(low) - float64(v)
-		sum += float64(e * e)
-	}
-	return sum
-}
-
-// packQ6_K gives each sub-block the scale that maps its peak to -32, refined by least squares,
-// rounds the scales to 8 bits under the block's half, then rounds the elements under those.
-func packQ6_K(b []byte, src []float32) bool {
-	var scale [16]float32
-	for s := range 16 {
-		scale[s] = fitSymmetric(src[16*s:][:16])
-	}
-	peak := peakOf(scale[:])
-	ok := putHalf(b[Q6_KD:], peak/-128) // the peak becomes -128, the longer side of int8
-	d := half(b[Q6_KD:])
-	clear(b[:Q6_KScales])
-	for s := range 16 {
-		sc := clampRound(scale[s]*inverse(d), -128, 127)
-		b[Q6_KScales+s] = byte(int8(sc))
-		inv := inverse(d * float32(sc))
-		for i, x := range src[16*s:][:16] {
-			q := clampRound(x*inv, -32, 31) + 32
-			low, ls, high, hs := q6At(16*s + i)
-			b[low] |= byte(q&15) << ls
-			b[high] |= byte(q>>4) << hs
-		}
-	}
+func packQ5_0(b []byte, src []float32) bool {
+	ok := putHalf(b[Q5_0D:], fitSymmetric(src, 16, 7))
+	inv := inverse(half(b[Q5_0D:]))
+	put5(b[Q5_0High:], func(i int) int { return clampRound(src[i]*inv, -16, 15) + 16 })
 	return ok
 }
 
-// fitSymmetric returns a scale, of any sign, such that x is near scale*q for q in -32..31.
-func fitSymmetric(x []float32) float32 {
-	scale := peakOf(x) / -32
-	inv := inverse(scale)
-	var sqq, sqx float64
-	for _, v := range x {
-		q := float64(clampRound(v*inv, -32, 31))
-		sqq, sqx = sqq+float64(q*q), sqx+float64(q*float64(v))
+func packQ5_1(b []byte, src []float32) bool {
+	d, m, ok := packAffine(b[Q5_1D:], src, 31)
+	inv := inverse(d)
+	put5(b[Q5_1High:], func(i int) int { return clampRound((src[i]-m)*inv, 0, 31) })
+	return ok
+}
+
+// put5 writes the five bits of each element of a block of 32, the inverse of [q5].
+func put5(b []byte, bits func(i int) int) {
+	var high uint32
+	for i := range 16 {
+		lower, upper := bits(i), bits(i+16)
+		b[4+i] = byte(lower&15 | upper&15<<4)
+		high |= uint32(lower>>4)<<i | uint32(upper>>4)<<(i+16)
 	}
-	if sqq == 0 {
-		return 0
-	}
-	return float32(sqx / sqq)
+	binary.LittleEndian.PutUint32(b, high)
 }
 
 // peakOf returns the element of largest magnitude with its sign, the first of equals.
@@ -171,7 +95,8 @@ func inverse(d float32) float32 {
 	return 0
 }
 
-// clampRound returns x rounded to the nearest integer within lo and hi.
+// clampRound returns x rounded to the nearest integer, ties to even, within lo and hi, which are small.
 func clampRound(x float32, lo, hi int) int {
-	return int(min(max(math.RoundToEven(float64(x)), float64(lo)), float64(hi)))
+	const rounder = 3 << 22
+	return int(int32(clamp(x, float32(lo), float32(hi)) + rounder - rounder))
 }

@@ -12,7 +12,7 @@ import (
 	"grove/tensor"
 )
 
-var all = []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K, tensor.Q6_K}
+var all = Types()
 
 // golden reads the blocks and the exact values of a type; its origin is in testdata/README.md.
 func golden(t *testing.T, typ tensor.Type) (blocks []byte, values []float32) {
@@ -34,7 +34,10 @@ func golden(t *testing.T, typ tensor.Type) (blocks []byte, values []float32) {
 }
 
 func TestUnpackGolden(t *testing.T) {
-	for _, typ := range all[1:] {
+	for _, typ := range all {
+		if typ == tensor.F32 || typ == tensor.MXFP4 {
+			continue // F32 are its values; TestMXFP4 knows the other by its definition
+		}
 		t.Run(typ.String(), func(t *testing.T) {
 			blocks, want := golden(t, typ)
 			got := make([]float32, len(want))
@@ -47,6 +50,42 @@ func TestUnpackGolden(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMXFP4 holds every exponent and nibble against the definition of the OCP formats E8M0 and E2M1, in float64:
+// (-1)^s * 2^(e-127) times m/2 for x = 0, else (1 + m/2) * 2^(x-1), of a nibble with the bits s, x, x, m.
+func TestMXFP4(t *testing.T) {
+	for e := range 256 {
+		block := make([]byte, MXFP4Bytes)
+		block[0] = byte(e)
+		for i := range 16 {
+			block[1+i] = byte(i) | byte(15-i)<<4
+		}
+		got := make([]float32, MXFP4Elems)
+		if err := Unpack(tensor.MXFP4, got, block); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 32 {
+			n := i
+			if i >= 16 {
+				n = 31 - i
+			}
+			v := float64(n%2) / 2
+			if x := n / 2 % 4; x > 0 {
+				v = (1 + v) * math.Pow(2, float64(x-1))
+			}
+			if n >= 8 {
+				v = -v
+			}
+			want := float32(v * math.Pow(2, float64(e-127)))
+			if e == 254 && n%8 > 5 || e == 255 && n%8 > 3 { // 4 and more times 2^127, 2 and more times 2^128
+				want = float32(math.Inf(1 - n/8*2))
+			}
+			if got[i] != want {
+				t.Errorf("exponent %d, nibble %d: %v, want %v", e, n, got[i], want)
+			}
+		}
 	}
 }
 
@@ -119,13 +158,22 @@ func TestPackReference(t *testing.T) {
 // and 0.02 for all types here; ours are near what these quantisers reach. The last limit is the error of normally
 // distributed values over their size, both as root mean squares.
 var limits = map[tensor.Type]struct{ round, dot, relative float64 }{
-	tensor.F32:  {0, 0, 0},
-	tensor.F16:  {1e-5, 1e-4, 3e-4},
-	tensor.BF16: {4e-5, 1e-3, 3e-3},
-	tensor.Q8_0: {1e-4, 1e-3, 8e-3},
-	tensor.Q4_0: {2e-3, 2e-2, 0.11},
-	tensor.Q4_K: {2e-3, 2e-2, 0.08},
-	tensor.Q6_K: {5e-4, 5e-3, 0.025},
+	tensor.F32:    {0, 0, 0},
+	tensor.F16:    {1e-5, 1e-4, 3e-4},
+	tensor.BF16:   {4e-5, 1e-3, 3e-3},
+	tensor.Q8_0:   {1e-4, 1e-3, 8e-3},
+	tensor.Q4_0:   {2e-3, 2e-2, 0.11},
+	tensor.Q4_1:   {1.2e-3, 2e-2, 0.075},
+	tensor.Q5_0:   {7e-4, 1e-2, 0.045},
+	tensor.Q5_1:   {6e-4, 1e-2, 0.037},
+	tensor.Q2_K:   {5e-3, 5e-2, 0.31},
+	tensor.Q3_K:   {3e-3, 3e-2, 0.165},
+	tensor.Q4_K:   {1.2e-3, 2e-2, 0.077},
+	tensor.Q5_K:   {6e-4, 1e-2, 0.039},
+	tensor.Q6_K:   {3e-4, 5e-3, 0.02},
+	tensor.IQ4_NL: {1.5e-3, 2e-2, 0.083},
+	tensor.IQ4_XS: {1.5e-3, 2e-2, 0.084},
+	tensor.MXFP4:  {2.2e-3, 2e-2, 0.12},
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -209,10 +257,14 @@ func TestPackShapes(t *testing.T) {
 		{"negative ramp", fill(func(i int) float32 { return -float32(i) }), 0.08},
 		{"one spike", fill(func(i int) float32 { return float32(i / 255 * 100) }), 0.01},
 		{"subnormal", fill(func(i int) float32 { return float32(i) * 1e-44 }), 1},
-		{"large", fill(func(i int) float32 { return float32(i-128) * 1000 }), 0.08},
+		{"large", fill(func(i int) float32 { return float32(i-128) * 500 }), 0.08},
 	}
+	coarse := map[tensor.Type]float64{tensor.Q2_K: 0.2, tensor.IQ4_NL: 0.1, tensor.IQ4_XS: 0.1, tensor.MXFP4: 0.17}
 	for _, typ := range all[3:] {
 		for _, c := range cases {
+			if c.tol > 0 {
+				c.tol = max(c.tol, coarse[typ])
+			}
 			t.Run(typ.String()+"/"+c.name, func(t *testing.T) {
 				got := roundTrip(t, typ, c.x)
 				var peak, worst float64
@@ -240,8 +292,8 @@ func TestErrors(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"unpack unsupported", Unpack(tensor.Q5_K, make([]float32, 256), make([]byte, 176)), "quant: type Q5_K is not supported"},
-		{"pack unsupported", Pack(tensor.Q5_K, make([]byte, 176), make([]float32, 256)), "quant: type Q5_K is not supported"},
+		{"unpack unsupported", Unpack(tensor.Q8_K, make([]float32, 256), make([]byte, 292)), "quant: type Q8_K is not supported"},
+		{"pack unsupported", Pack(tensor.Q8_K, make([]byte, 292), make([]float32, 256)), "quant: type Q8_K is not supported"},
 		{"unknown", Unpack(99, nil, nil), "quant: type type 99 is not supported"},
 		{"ragged", Unpack(tensor.Q8_0, make([]float32, 33), nil), "quant: Q8_0: 33 elements are not a multiple of 32"},
 		{"short", Unpack(tensor.Q4_K, make([]float32, 256), make([]byte, 143)), "quant: Q4_K: 256 elements take 144 bytes, not 143"},
@@ -251,6 +303,12 @@ func TestErrors(t *testing.T) {
 		{"too large for Q8_0", Pack(tensor.Q8_0, make([]byte, 68), one(64, 63, 1e7)), "quant: elements 32 to 63 are too large for Q8_0"},
 		{"too large for Q4_0", Pack(tensor.Q4_0, make([]byte, 18), one(32, 0, -6e5)), "quant: elements 0 to 31 are too large for Q4_0"},
 		{"too large for Q4_K", Pack(tensor.Q4_K, make([]byte, 144), one(256, 0, math.MaxFloat32)), "quant: elements 0 to 255 are too large for Q4_K"},
+		{"too large for Q4_1", Pack(tensor.Q4_1, make([]byte, 20), one(32, 3, -1e5)), "quant: elements 0 to 31 are too large for Q4_1"},
+		{"too large for Q5_0", Pack(tensor.Q5_0, make([]byte, 22), one(32, 3, 2e6)), "quant: elements 0 to 31 are too large for Q5_0"},
+		{"too large for Q2_K", Pack(tensor.Q2_K, make([]byte, 84), one(256, 3, -1e30)), "quant: elements 0 to 255 are too large for Q2_K"},
+		{"too large for Q3_K", Pack(tensor.Q3_K, make([]byte, 110), one(256, 3, math.MaxFloat32)), "quant: elements 0 to 255 are too large for Q3_K"},
+		{"too large for IQ4_XS", Pack(tensor.IQ4_XS, make([]byte, 136), one(256, 3, math.MaxFloat32)), "quant: elements 0 to 255 are too large for IQ4_XS"},
+		{"largest in MXFP4", Pack(tensor.MXFP4, make([]byte, 17), one(32, 3, -math.MaxFloat32)), ""},
 		{"too small for Q4_K", Pack(tensor.Q4_K, make([]byte, 144), one(256, 0, -math.MaxFloat32)), "quant: elements 0 to 255 are too large for Q4_K"},
 		{"too large for Q6_K", Pack(tensor.Q6_K, make([]byte, 210), one(256, 7, math.MaxFloat32)), "quant: elements 0 to 255 are too large for Q6_K"},
 		{"nothing", Unpack(tensor.Q4_K, nil, nil), ""},
@@ -300,4 +358,25 @@ func FuzzUnpack(f *testing.F) {
 		}
 		_ = Pack(typ, make([]byte, n*size), values) // refusal is fine, a panic is not
 	})
+}
+
+// BenchmarkPack is the speed of quantising in one thread; a value is 4 bytes.
+func BenchmarkPack(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := make([]float32, 1<<16)
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+	}
+	for _, typ := range all {
+		b.Run(typ.String(), func(b *testing.B) {
+			size, _ := typ.RowBytes(len(x))
+			blocks := make([]byte, size)
+			for b.Loop() {
+				if err := Pack(typ, blocks, x); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*float64(len(x))/b.Elapsed().Seconds()/1e6, "Mvalues/s")
+		})
+	}
 }

@@ -41,6 +41,7 @@ type Sampler struct {
 	invT   float32 // factor of the logits in the draw
 	keys   []uint64
 	block  []float32
+	dense  []float32
 }
 
 // New returns a sampler for rows of vocab logits, or the error of [Params.Validate].

@@ -16,18 +16,21 @@ import (
 
 // Spec describes a model of random weights. The zero value of a field is a small default.
 type Spec struct {
-	Arch          string      // llama, gemma3 or qwen3moe; "": llama
+	Arch          string      // one that package arch registers; "": llama
 	Type          tensor.Type // of every matrix; norms are F32
 	Seed          uint64
 	Layers, Width int
 	FFN, Vocab    int
 	Heads         int
 	KVHeads, Size int
+	Value         int // values of a head's values; 0: Size
 	Context       int
-	Window        int // gemma3
+	Window        int // gemma2, gemma3, gpt-oss; olmo2, phi3, starcoder2: 0 is none
+	LongRope      int // phi3: context that the short factors of its rotation are for; 0: it has none
 	Experts, Used int // qwen3moe, or llama as Mixtral
 	Tied          bool
-	Vocabulary    bool // a tokenizer too: the bytes, and names for the rest
+	Vocabulary    bool   // a tokenizer too: the bytes, and names for the rest
+	Latent        Latent // deepseek2
 }
 
 // WithDefaults returns the specification with every zero field replaced.
@@ -48,10 +51,22 @@ func (s Spec) WithDefaults() Spec {
 	or(&s.KVHeads, 2)
 	or(&s.Size, 32)
 	or(&s.Context, 4096)
-	if s.Arch == "gemma3" {
+	switch s.Arch {
+	case "gemma2", "gemma3", "gpt-oss":
 		or(&s.Window, 80)
+	case "bert":
+		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
+	case "deepseek2":
+		s.KVHeads = 1
+		if s.Latent.Fused {
+			s.KVHeads = s.Heads
+		}
+		or(&s.Latent.Rank, 32)
+		or(&s.Latent.Rope, 16)
+		or(&s.Value, 32)
 	}
-	if s.Arch == "qwen3moe" {
+	or(&s.Value, s.Size)
+	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.Arch == "deepseek2" {
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
 	}
@@ -64,7 +79,7 @@ func (s Spec) Parts() ([]gguf.KV, []tensor.View, error) {
 	s = s.WithDefaults()
 	b := builder{spec: s, rng: rand.New(rand.NewPCG(s.Seed, 1))}
 	tensors := b.tensors()
-	metadata := s.metadata()
+	metadata := append(s.metadata(), b.metadata...)
 	if s.Vocabulary {
 		metadata = append(metadata, vocabulary(s.Vocab)...)
 	}
@@ -85,9 +100,16 @@ func (s Spec) metadata() []gguf.KV {
 	count("feed_forward_length", s.FFN)
 	count("attention.head_count", s.Heads)
 	count("attention.head_count_kv", s.KVHeads)
-	count("attention.key_length", s.Size)
-	count("attention.value_length", s.Size)
-	count("rope.dimension_count", s.Size)
+	key, value, rotated := s.Size, s.Value, s.rotated()
+	if l := s.Latent; s.Arch == "deepseek2" {
+		rotated = l.Rope
+		if !l.Fused {
+			key, value = l.Rank+l.Rope, l.Rank
+		}
+	}
+	count("attention.key_length", key)
+	count("attention.value_length", value)
+	count("rope.dimension_count", rotated)
 	if s.Window > 0 {
 		count("attention.sliding_window", s.Window)
 	}
@@ -104,42 +126,62 @@ type builder struct {
 	rng  *rand.Rand
 	out  []tensor.View
 	err  error
+
+	metadata []gguf.KV // what an architecture has of its own
+}
+
+// set adds a hyper-parameter.
+func (b *builder) set(key string, value any) {
+	kv := gguf.KV{Key: b.spec.Arch + "." + key}
+	switch v := value.(type) {
+	case uint32:
+		kv.Value = gguf.Of(v)
+	case float32:
+		kv.Value = gguf.Of(v)
+	case bool:
+		kv.Value = gguf.Of(v)
+	case string:
+		kv.Value = gguf.Of(v)
+	}
+	b.metadata = append(b.metadata, kv)
+}
+
+// layerOf names the tensors of a layer.
+func layerOf(l int) func(string) string {
+	return func(t string) string { return fmt.Sprintf("blk.%d.%s", l, t) }
+}
+
+// ends adds the embedding table, the final norm and the head.
+func (b *builder) ends() {
+	b.matrix("token_embd.weight", b.spec.Vocab, b.spec.Width)
+	b.vector("output_norm.weight", b.spec.Width)
+	if !b.spec.Tied {
+		b.matrix("output.weight", b.spec.Vocab, b.spec.Width)
+	}
+}
+
+// gated adds a gated feed-forward block whose tensors have a suffix.
+func (b *builder) gated(name func(string) string, suffix string, ffn int) {
+	b.matrix(name("ffn_gate"+suffix+".weight"), ffn, b.spec.Width)
+	b.matrix(name("ffn_up"+suffix+".weight"), ffn, b.spec.Width)
+	b.matrix(name("ffn_down"+suffix+".weight"), b.spec.Width, ffn)
+}
+
+// experts adds the stacks of a mixture.
+func (b *builder) experts(name func(string) string, ffn int) {
+	s := b.spec
+	b.matrix(name("ffn_gate_exps.weight"), s.Experts, ffn, s.Width)
+	b.matrix(name("ffn_up_exps.weight"), s.Experts, ffn, s.Width)
+	b.matrix(name("ffn_down_exps.weight"), s.Experts, s.Width, ffn)
 }
 
 func (b *builder) tensors() []tensor.View {
 	s := b.spec
-	b.matrix("token_embd.weight", s.Vocab, s.Width)
-	b.vector("output_norm.weight", s.Width)
-	if !s.Tied {
-		b.matrix("output.weight", s.Vocab, s.Width)
+	if family, ok := families[s.Arch]; ok {
+		family(b)
+		return b.out
 	}
-	for l := range s.Layers {
-		name := func(t string) string { return fmt.Sprintf("blk.%d.%s.weight", l, t) }
-		b.vector(name("attn_norm"), s.Width)
-		b.vector(name("ffn_norm"), s.Width)
-		b.matrix(name("attn_q"), s.Heads*s.Size, s.Width)
-		b.matrix(name("attn_k"), s.KVHeads*s.Size, s.Width)
-		b.matrix(name("attn_v"), s.KVHeads*s.Size, s.Width)
-		b.matrix(name("attn_output"), s.Width, s.Heads*s.Size)
-		if s.Arch != "llama" {
-			b.vector(name("attn_q_norm"), s.Size)
-			b.vector(name("attn_k_norm"), s.Size)
-		}
-		if s.Arch == "gemma3" {
-			b.vector(name("post_attention_norm"), s.Width)
-			b.vector(name("post_ffw_norm"), s.Width)
-		}
-		if s.Experts == 0 {
-			b.matrix(name("ffn_gate"), s.FFN, s.Width)
-			b.matrix(name("ffn_up"), s.FFN, s.Width)
-			b.matrix(name("ffn_down"), s.Width, s.FFN)
-			continue
-		}
-		b.floats(name("ffn_gate_inp"), tensor.F32, s.Experts, s.Width)
-		b.matrix(name("ffn_gate_exps"), s.Experts, s.FFN, s.Width)
-		b.matrix(name("ffn_up_exps"), s.Experts, s.FFN, s.Width)
-		b.matrix(name("ffn_down_exps"), s.Experts, s.Width, s.FFN)
-	}
+	b.decoder(decoders[s.Arch])
 	return b.out
 }
 

@@ -7,8 +7,7 @@ import "fmt"
 // Type is an element type by its number in GGUF files.
 type Type uint32
 
-// The types that grove knows by name. Those without a layout in [Type.Block] can be named in a
-// message and not read.
+// The types that grove can lay out. Of others it knows the names, for messages.
 const (
 	F32    Type = 0
 	F16    Type = 1
@@ -42,6 +41,12 @@ type layout struct {
 	bytes int // bytes of a block
 }
 
+// refused are the names of the types that exist and have no layout here.
+var refused = map[Type]string{
+	16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 29: "IQ1_M",
+	34: "TQ1_0", 35: "TQ2_0", 40: "NVFP4",
+}
+
 var layouts = map[Type]layout{
 	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2}, F64: {"F64", 1, 8},
 	I8: {"I8", 1, 1}, I16: {"I16", 1, 2}, I32: {"I32", 1, 4}, I64: {"I64", 1, 8},
@@ -63,6 +68,9 @@ func (t Type) Block() (elems, bytes int, ok bool) {
 func (t Type) String() string {
 	if l, ok := layouts[t]; ok {
 		return l.name
+	}
+	if name, ok := refused[t]; ok {
+		return name
 	}
 	return fmt.Sprintf("type %d", uint32(t))
 }
@@ -95,4 +103,16 @@ func (v View) Elems() int {
 		n *= d
 	}
 	return n
+}
+
+// Bytes returns the bytes that the shape takes in the type, 0 where rows are not whole blocks.
+func (v View) Bytes() int {
+	if len(v.Shape) == 0 {
+		return 0
+	}
+	row, _ := v.Type.RowBytes(v.Shape[len(v.Shape)-1])
+	for _, d := range v.Shape[:len(v.Shape)-1] {
+		row *= d
+	}
+	return row
 }

@@ -21,10 +21,11 @@ func (t *Tokenizer) piece(id token.ID, special bool) (string, error) {
 // Encode put before text there is taken off again.
 func (t *Tokenizer) pieceAfter(prev, id token.ID, special bool) (string, error) {
 	p, err := t.piece(id, special)
-	if err != nil || !t.spacePrefix || t.types[id].special() {
+	if err != nil || t.strip == stripNever || t.types[id].special() {
 		return p, err
 	}
-	if begin := prev == token.None || t.types[prev].special(); begin && p != "" && p[0] == ' ' {
+	begin := prev == token.None || t.strip == stripEach && t.types[prev].special()
+	if begin && p != "" && p[0] == ' ' {
 		p = p[1:]
 	}
 	return p, nil
@@ -35,6 +36,19 @@ func (t *Tokenizer) pieceAfter(prev, id token.ID, special bool) (string, error) 
 // vocabulary is an error.
 func (t *Tokenizer) AppendPiece(dst []byte, id token.ID, special bool) ([]byte, error) {
 	p, err := t.piece(id, special)
+	return append(dst, p...), err
+}
+
+// AppendPieceAfter is AppendPiece for a token that follows prev, [token.None] at the start of a text: the space that
+// Encode put before text there is left out, as Decode does it. Pieces appended so, one after the other, are what
+// Decode returns.
+func (t *Tokenizer) AppendPieceAfter(dst []byte, prev, id token.ID, special bool) ([]byte, error) {
+	if prev != token.None {
+		if err := t.check(prev); err != nil {
+			return dst, err
+		}
+	}
+	p, err := t.pieceAfter(prev, id, special)
 	return append(dst, p...), err
 }
 
@@ -64,10 +78,12 @@ type Stream struct {
 	t       *Tokenizer
 	prev    token.ID
 	special bool
+	inside  bool   // what comes next goes on with a text: its first space is its own
 	held    []byte // the start of a character
 }
 
-// Stream returns a decoder of the tokens that follow prev, token.None at the start of a text.
+// Stream returns a decoder of the tokens that follow prev, token.None at the start of a text. What follows the
+// token of [Tokenizer.FIM] for the middle goes on with the prefix, and keeps its first space.
 // Control and unknown tokens are left out unless special is set.
 func (t *Tokenizer) Stream(prev token.ID, special bool) (*Stream, error) {
 	if prev != token.None {
@@ -75,7 +91,8 @@ func (t *Tokenizer) Stream(prev token.ID, special bool) (*Stream, error) {
 			return nil, err
 		}
 	}
-	return &Stream{t: t, prev: prev, special: special, held: make([]byte, 0, 64)}, nil
+	inside := prev != token.None && prev == t.fim.Middle
+	return &Stream{t: t, prev: prev, special: special, inside: inside, held: make([]byte, 0, 64)}, nil
 }
 
 // Next returns the text that is complete with this token. The start of a character that later tokens
@@ -83,10 +100,13 @@ func (t *Tokenizer) Stream(prev token.ID, special bool) (*Stream, error) {
 // the vocabulary is an error and changes nothing.
 func (s *Stream) Next(id token.ID) (string, error) {
 	p, err := s.t.pieceAfter(s.prev, id, s.special)
+	if s.inside {
+		p, err = s.t.piece(id, s.special)
+	}
 	if err != nil {
 		return "", err
 	}
-	s.prev = id
+	s.prev, s.inside = id, false
 	if len(s.held) == 0 && utf8.ValidString(p) {
 		return p, nil
 	}

@@ -118,7 +118,7 @@ func naive(word []string, rank func(l, r string) (float64, bool)) []string {
 // TestMergeBPE: ids are those of the merges applied one by one, for random merges and text.
 func TestMergeBPE(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := Vocab{Model: "gpt2", Pre: "gpt-2", BOS: -1, EOS: -1, EOT: -1, EOM: -1, UNK: -1, Tokens: []string{"a", "b", "c"}}
+		v := Vocab{Model: "gpt2", Pre: "gpt-2", BOS: -1, EOS: -1, EOT: -1, EOM: -1, UNK: -1, SEP: -1, FIM: NoFIM, Tokens: []string{"a", "b", "c"}}
 		piece := rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 1, 4, -1)
 		ranks := map[[2]string]float64{}
 		for range rapid.IntRange(0, 30).Draw(t, "merges") {
@@ -160,7 +160,7 @@ func TestMergeBPE(t *testing.T) {
 // it into words where no token crosses a border.
 func TestMergeSPM(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := Vocab{Model: "llama", BOS: -1, EOS: -1, EOT: -1, EOM: -1, UNK: 0, AddSpacePrefix: true}
+		v := Vocab{Model: "llama", BOS: -1, EOS: -1, EOT: -1, EOM: -1, UNK: 0, SEP: -1, FIM: NoFIM, AddSpacePrefix: true}
 		scores := map[string]float64{}
 		for i, s := range append([]string{"<unk>", "▁", "a"}, rapid.SliceOfNDistinct(
 			rapid.StringOfN(rapid.RuneFrom([]rune("ab▁é")), 2, 5, -1), 0, 40, rapid.ID[string]).Draw(t, "tokens")...) {
@@ -201,7 +201,7 @@ func TestPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfNDistinct(rapid.StringOfN(rapid.RuneFrom([]rune("ab<")), 1, 5, -1), 1, 12, rapid.ID[string]).Draw(t, "tokens")
 		types := slices.Repeat([]Type{Control}, len(texts))
-		s := newSpecials(texts, types, "")
+		s := newSpecials(slices.Clone(texts), types, "")
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab<")), 0, 40, -1).Draw(t, "text")
 		order := slices.Clone(texts)
 		slices.SortStableFunc(order, func(a, b string) int { return len(b) - len(a) })

@@ -38,7 +38,7 @@ func written(s string) string {
 
 // smallBPE is a byte-level vocabulary: id b is byte b, then what the merges give, then special tokens.
 func smallBPE() Vocab {
-	v := Vocab{Model: "gpt2", Pre: "gpt-2", EOT: token.None, EOM: token.None, UNK: token.None}
+	v := Vocab{Model: "gpt2", Pre: "gpt-2", EOT: token.None, EOM: token.None, UNK: token.None, SEP: token.None, FIM: NoFIM}
 	for b := range 256 {
 		v.Tokens = append(v.Tokens, written(string([]byte{byte(b)})))
 	}
@@ -65,7 +65,7 @@ func smallBPE() Vocab {
 // smallSPM is a SentencePiece vocabulary with all bytes and a few pieces.
 func smallSPM() Vocab {
 	v := Vocab{
-		Model: "llama", EOT: token.None, EOM: token.None,
+		Model: "llama", EOT: token.None, EOM: token.None, SEP: token.None, FIM: NoFIM,
 		AddBOS: true, AddSpacePrefix: true, Types: []int{}, Scores: []float32{},
 	}
 	v.UNK = v.add("<unk>", Unknown)

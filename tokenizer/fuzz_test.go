@@ -41,10 +41,10 @@ func FuzzNew(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tokens, merges string, types, scores []byte, byteLevel bool, text string, id int32) {
 		v := Vocab{
 			Model: "llama", Tokens: strings.Split(tokens, "\n"), BOS: token.ID(id), EOS: 0, EOT: token.None, EOM: token.ID(id),
-			UNK: token.ID(id % 3), AddBOS: id%2 == 0, AddSpacePrefix: id%3 == 0, Name: text,
+			UNK: token.ID(id % 3), SEP: token.None, FIM: NoFIM, AddBOS: id%2 == 0, AddSpacePrefix: id%3 == 0, Name: text,
 		}
 		if byteLevel {
-			v.Model, v.Pre, v.Merges = "gpt2", pres[uint32(id)%2].names[0], strings.Split(merges, "\n")
+			v.Model, v.Pre, v.Merges = "gpt2", []string{"gpt-2", "llama-bpe", "falcon", "deepseek-llm", "gpt-4o"}[uint32(id)%5], strings.Split(merges, "\n")
 		}
 		for _, b := range types {
 			v.Types = append(v.Types, int(b))

@@ -29,7 +29,7 @@ func open(t testing.TB, path string) *Tokenizer {
 
 // TestGolden: ids equal llama.cpp's on its own test texts, and decode to them.
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"gpt-2", "llama-spm", "phi-3"} {
+	for _, name := range []string{"gpt-2", "llama-spm", "phi-3", "falcon", "starcoder", "deepseek-coder"} {
 		t.Run(name, func(t *testing.T) {
 			path := shared(t, "golden/tokenizers/ggml-vocab-"+name+".gguf")
 			k := open(t, path)
@@ -61,21 +61,6 @@ func TestGolden(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestGoldenOther: the third-party vocabularies with other pre-tokenizers are refused by name.
-func TestGoldenOther(t *testing.T) {
-	for _, name := range []string{"falcon", "starcoder", "deepseek-coder"} {
-		f, err := gguf.Open(shared(t, "golden/tokenizers/ggml-vocab-"+name+".gguf"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		_, err = FromGGUF(f)
-		if want := fmt.Sprintf("tokenizer: pre-tokenizer %q is not supported; known: gpt-2, ", name); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s...", err, want)
-		}
 	}
 }
 
@@ -216,14 +201,14 @@ func TestFromGGUFRefuses(t *testing.T) {
 	}
 }
 
+// BenchmarkEncode: every kind of tokenizer at 3 MB/s at least.
 func BenchmarkEncode(b *testing.B) {
 	text, err := os.ReadFile(shared(b, "research/engines.md"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, name := range []string{"golden/tokenizers/ggml-vocab-gpt-2.gguf", "golden/tokenizers/ggml-vocab-llama-spm.gguf", "models/gopher-4m.gguf"} {
-		k := open(b, shared(b, name))
-		b.Run("vocab="+strings.TrimSuffix(name[strings.LastIndexByte(name, '/')+1:], ".gguf"), func(b *testing.B) {
+	run := func(name string, k *Tokenizer) {
+		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			var ids []token.ID
@@ -235,6 +220,38 @@ func BenchmarkEncode(b *testing.B) {
 			}
 		})
 	}
+	for _, name := range []string{"gpt-2", "llama-spm", "phi-3", "falcon", "starcoder", "deepseek-coder"} {
+		run("vocab="+name, open(b, shared(b, "golden/tokenizers/ggml-vocab-"+name+".gguf")))
+	}
+	run("vocab=gopher-4m", open(b, shared(b, "models/gopher-4m.gguf")))
+	f, err := gguf.Open(shared(b, "golden/tokenizers/ggml-vocab-llama-spm.gguf"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	doc, config := asJSON(b, f, nil)
+	k, err := ParseJSON(doc, config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	run("json=llama-spm", k)
+	v := vocabOf(b, f)
+	v.Model, v.MergeSpaces = "t5", true
+	run("unigram", must(b, v))
+	v.Model = "bert"
+	run("wordpiece", must(b, v))
+	g, err := gguf.Open(shared(b, "golden/tokenizers/ggml-vocab-gpt-2.gguf"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer g.Close()
+	doc, config = asJSON(b, g, func(file object) {
+		file["pre_tokenizer"] = sequence("pretokenizers", splitPart(`\d|[^\d\s]+|\s+`), byteLevelPart(false))
+	})
+	if k, err = ParseJSON(doc, config); err != nil {
+		b.Fatal(err)
+	}
+	run("expression", k)
 }
 
 func BenchmarkOpen(b *testing.B) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"grove/token"
 )
 
 // Span is a stretch of bytes of a text.
@@ -20,7 +22,16 @@ func (t *Tokenizer) fragments(text string, o Options) ([]fragment, error) {
 		return nil, err
 	}
 	// A byte that no text has stands within each of these tokens while special tokens are looked for.
-	frags := t.specials.partition(guarded(text, t.specials.reaching(text, o.Literal), guard), false)
+	places := append(t.specials.reaching(text, o.Literal), t.controls.reaching(text, o.Literal)...)
+	slices.Sort(places)
+	var frags []fragment
+	for _, f := range t.specials.partition(guarded(text, slices.Compact(places), guard), false) {
+		if f.id != token.None {
+			frags = append(frags, f)
+		} else {
+			frags = append(frags, t.controls.partition(f.text, false)...)
+		}
+	}
 	for i := range frags {
 		frags[i].text = strings.ReplaceAll(frags[i].text, guard, "")
 	}
@@ -68,6 +79,5 @@ func (s *specials) reaching(text string, spans []Span) (places []int) {
 			}
 		}
 	}
-	slices.Sort(places)
-	return slices.Compact(places)
+	return places
 }

@@ -37,6 +37,7 @@ type symbol struct {
 type scratch struct {
 	symbols []symbol
 	queue   queue
+	steps   []step
 	words   map[string][2]int32 // short words to their stretch of ids
 	ids     []token.ID
 }
@@ -59,7 +60,7 @@ func (t *Tokenizer) appendWord(dst []token.ID, word string, s *scratch) ([]token
 		return append(dst, s.ids[at[0]:at[1]]...), nil
 	}
 	n := len(dst)
-	dst, err := t.mergeWord(dst, word, s)
+	dst, err := t.encode(dst, word, s)
 	if err == nil && len(word) <= maxRemembered {
 		s.remember(word, dst[n:])
 	}
@@ -105,8 +106,9 @@ func (t *Tokenizer) mergeWord(dst []token.ID, word string, s *scratch) ([]token.
 		}
 	}
 	var err error
+	from := len(dst)
 	for i := int32(0); i >= 0 && err == nil; i = s.symbols[i].next {
-		dst, err = t.appendSymbol(dst, word, s.symbols[i])
+		dst, err = t.appendSymbol(dst, from, word, s.symbols[i])
 	}
 	return dst, err
 }
@@ -116,10 +118,12 @@ func (t *Tokenizer) split(word string, s *scratch) {
 	s.symbols = s.symbols[:0]
 	for i := 0; i < len(word); {
 		n, p := 1, none
-		if t.sp {
-			_, n = utf8.DecodeRuneInString(word[i:])
-		} else {
+		if !t.chars {
 			p = t.bytes[word[i]]
+		} else if _, n = utf8.DecodeRuneInString(word[i:]); t.pairs != nil {
+			if q, ok := t.pieces[word[i:i+n]]; ok {
+				p = q
+			}
 		}
 		k := int32(len(s.symbols))
 		s.symbols = append(s.symbols, symbol{start: int32(i), end: int32(i + n), prev: k - 1, next: k + 1, piece: p})
@@ -136,7 +140,7 @@ func (t *Tokenizer) propose(word string, s *scratch, left int32) {
 		return
 	}
 	r := &s.symbols[l.next]
-	if !t.sp {
+	if t.pairs != nil {
 		if m, ok := t.pairs[pairKey(l.piece, r.piece)]; ok {
 			l.merge = m
 		}
@@ -151,8 +155,8 @@ func (t *Tokenizer) propose(word string, s *scratch, left int32) {
 }
 
 // appendSymbol appends the token of a symbol; where it is none, the tokens of its bytes; where one is
-// missing, the unknown token of a SentencePiece vocabulary.
-func (t *Tokenizer) appendSymbol(dst []token.ID, word string, s symbol) ([]token.ID, error) {
+// missing, the unknown token of a SentencePiece vocabulary. The ids of the word begin at dst[from].
+func (t *Tokenizer) appendSymbol(dst []token.ID, from int, word string, s symbol) ([]token.ID, error) {
 	if s.piece == none {
 		if p, ok := t.pieces[word[s.start:s.end]]; ok {
 			s.piece = p
@@ -168,7 +172,10 @@ func (t *Tokenizer) appendSymbol(dst []token.ID, word string, s symbol) ([]token
 			dst = append(dst, token.ID(p))
 			continue
 		}
-		if t.sp && t.unk != token.None {
+		if t.chars && t.unk != token.None {
+			if t.fuse && n > from && dst[n-1] == t.unk {
+				return dst[:n], nil
+			}
 			return append(dst[:n], t.unk), nil
 		}
 		return dst, fmt.Errorf("tokenizer: the vocabulary has no token for byte 0x%02X", b)

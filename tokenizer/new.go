@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"grove/token"
+	"grove/tokenizer/pretoken"
 )
 
 // maxTokens bounds a vocabulary, so that pieces fit 32 bits whatever the merges add. The largest
@@ -17,48 +18,76 @@ const maxTokens = 1 << 24
 // none is no piece.
 const none int32 = -1
 
-// space is how SentencePiece writes a space, U+2581.
-const space = "\u2581"
+// space is how SentencePiece writes a space.
+const space = pretoken.Space
 
 // New builds the tokenizer of a vocabulary. It keeps the strings of v. A vocabulary that contradicts
 // itself is refused: arrays of different lengths, an id outside it, two tokens of one text, a merge
 // that is not two pieces, a score that is not a number, an unknown kind of tokenizer.
-func New(v Vocab) (*Tokenizer, error) {
+func New(v Vocab) (*Tokenizer, error) { return build(v, nil) }
+
+// build builds the tokenizer of a vocabulary that, where p is given, a tokenizer.json describes.
+func build(v Vocab, p *pipeline) (*Tokenizer, error) {
 	if err := checkArrays(v); err != nil {
 		return nil, err
 	}
 	if err := checkIDs(v); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{
-		tokens: v.Tokens, types: types(v),
-		bos: v.BOS, eos: v.EOS, unk: v.UNK,
-		addBOS: v.AddBOS, addEOS: v.AddEOS,
-	}
+	t := &Tokenizer{tokens: v.Tokens, types: types(v), bos: v.BOS, eos: v.EOS, unk: v.UNK}
 	t.scratch.New = func() any { return &scratch{words: map[string][2]int32{}} }
+	t.surround(v)
 	if err := t.index(); err != nil {
 		return nil, err
 	}
 	t.findEOG(v)
+	t.findFIM(v)
 	if err := t.spell(v.Model); err != nil {
 		return nil, err
 	}
-	t.specials = newSpecials(t.tokens, t.types, v.Name)
-	if v.Model == "gpt2" {
-		if err := t.byteLevel(v); err != nil {
-			return nil, err
-		}
-		return t, nil
+	if p == nil {
+		t.specials = newSpecials(t.tokens, t.types, v.Name)
 	}
-	t.sentencePiece(v)
+	var err error
+	switch v.Model {
+	case "gpt2":
+		err = t.byteLevel(v, p)
+	case "llama":
+		err = t.sentencePiece(v)
+	case "t5":
+		err = t.unigram(v)
+	case "bert":
+		t.wordPiece(v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		p.apply(t)
+	}
 	return t, nil
 }
+
+// surround sets the tokens that go around a text.
+func (t *Tokenizer) surround(v Vocab) {
+	if v.AddBOS {
+		t.begin = []token.ID{v.BOS}
+	}
+	if v.AddEOS && v.Model == "bert" {
+		t.end = []token.ID{v.SEP}
+	} else if v.AddEOS {
+		t.end = []token.ID{v.EOS}
+	}
+}
+
+// models are the kinds of tokenizers, as tokenizer.ggml.model names them.
+var models = []string{"gpt2", "llama", "t5", "bert"}
 
 func checkArrays(v Vocab) error {
 	n := len(v.Tokens)
 	switch {
-	case v.Model != "gpt2" && v.Model != "llama":
-		return fmt.Errorf("tokenizer: model %.40q is not supported; known: gpt2, llama", v.Model)
+	case !slices.Contains(models, v.Model):
+		return fmt.Errorf("tokenizer: model %.40q is not supported; known: %s", v.Model, strings.Join(models, ", "))
 	case n == 0:
 		return fmt.Errorf("tokenizer: the vocabulary is empty")
 	case n > maxTokens:
@@ -67,7 +96,7 @@ func checkArrays(v Vocab) error {
 		return fmt.Errorf("tokenizer: %d token types for %d tokens", len(v.Types), n)
 	case v.Scores != nil && len(v.Scores) != n:
 		return fmt.Errorf("tokenizer: %d scores for %d tokens", len(v.Scores), n)
-	case v.Model == "llama" && v.Scores == nil:
+	case v.Scores == nil && (v.Model == "t5" || v.Model == "llama" && v.Merges == nil):
 		return fmt.Errorf("tokenizer: a SentencePiece vocabulary needs scores")
 	}
 	for i, s := range v.Scores {
@@ -87,7 +116,10 @@ func checkIDs(v Vocab) error {
 	for _, s := range []struct {
 		name string
 		id   token.ID
-	}{{"begin", v.BOS}, {"end", v.EOS}, {"end-of-turn", v.EOT}, {"end-of-message", v.EOM}, {"unknown", v.UNK}} {
+	}{
+		{"begin", v.BOS}, {"end", v.EOS}, {"end-of-turn", v.EOT}, {"end-of-message", v.EOM}, {"unknown", v.UNK}, {"separator", v.SEP},
+		{"prefix", v.FIM.Prefix}, {"suffix", v.FIM.Suffix}, {"middle", v.FIM.Middle},
+	} {
 		if s.id < token.None || int(s.id) >= len(v.Tokens) {
 			return fmt.Errorf("tokenizer: the %s token is %d, outside the vocabulary of %d", s.name, s.id, len(v.Tokens))
 		}
@@ -95,7 +127,11 @@ func checkIDs(v Vocab) error {
 	if v.AddBOS && v.BOS == token.None {
 		return fmt.Errorf("tokenizer: a begin token is to be added, and the vocabulary names none")
 	}
-	if v.AddEOS && v.EOS == token.None {
+	if v.AddEOS && v.Model == "bert" {
+		if v.SEP == token.None {
+			return fmt.Errorf("tokenizer: a separator is to be added, and the vocabulary names none")
+		}
+	} else if v.AddEOS && v.EOS == token.None {
 		return fmt.Errorf("tokenizer: an end token is to be added, and the vocabulary names none")
 	}
 	return nil
@@ -109,7 +145,7 @@ func types(v Vocab) []Type {
 		ts[i] = Normal
 		if v.Types != nil {
 			ts[i] = Type(v.Types[i])
-		} else if _, ok := parseByte(text); ok && v.Model == "llama" {
+		} else if _, ok := parseByte(text); ok && (v.Model == "llama" || v.Model == "t5") {
 			ts[i] = Byte
 		}
 	}
@@ -129,33 +165,6 @@ func (t *Tokenizer) index() error {
 		t.ids[text] = token.ID(i)
 	}
 	return nil
-}
-
-// eogTexts are the tokens that end an answer in every vocabulary that has them.
-var eogTexts = []string{
-	"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<end_of_turn>",
-	"<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "<end_of_utterance>", "<｜end▁of▁sentence｜>",
-	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<|file_sep|>",
-}
-
-// findEOG lists the tokens that end an answer. Those known by their text are control tokens whatever
-// type the file gives them.
-func (t *Tokenizer) findEOG(v Vocab) {
-	for _, id := range []token.ID{v.EOS, v.EOT, v.EOM} {
-		if id != token.None && !slices.Contains(t.eog, id) {
-			t.eog = append(t.eog, id)
-		}
-	}
-	for _, text := range eogTexts {
-		id, ok := t.ids[text]
-		if !ok {
-			continue
-		}
-		t.types[id] = Control
-		if !slices.Contains(t.eog, id) {
-			t.eog = append(t.eog, id)
-		}
-	}
 }
 
 // spell finds the bytes that every token stands for. Special tokens stand for their own text.
@@ -189,14 +198,16 @@ func parseByte(text string) (byte, bool) {
 	return byte(b), err == nil
 }
 
-// byteLevel builds what byte-level encoding looks up. A merge with a character outside the byte
-// alphabet can apply to no text and is left out.
-func (t *Tokenizer) byteLevel(v Vocab) error {
-	p, err := findPre(v.Pre)
-	if err != nil {
-		return err
+// byteLevel builds what byte-level encoding looks up.
+func (t *Tokenizer) byteLevel(v Vocab, p *pipeline) error {
+	if p == nil {
+		pre, err := pretoken.Find(v.Pre)
+		if err != nil {
+			return err
+		}
+		t.stages, t.whole = pre.Stages(), pre.Whole
 	}
-	t.cut, t.whole = p.cut, p.whole
+	t.encode = t.mergeWord
 	t.pieces = make(map[string]int32, len(t.tokens))
 	for i, text := range t.tokens {
 		if _, ok := fromAlphabet(text); ok && !t.types[i].hidden() && t.types[i] != Byte {
@@ -206,14 +217,19 @@ func (t *Tokenizer) byteLevel(v Vocab) error {
 	for b := range t.bytes {
 		t.bytes[b] = t.intern(string([]byte{byte(b)}))
 	}
-	t.pairs = make(map[uint64]merge, len(v.Merges))
-	for i, m := range v.Merges {
+	return t.merges(v.Merges, fromAlphabet)
+}
+
+// merges builds what merging looks up. A merge with a piece that no text spells is left out.
+func (t *Tokenizer) merges(merges []string, spell func(text string) (raw string, ok bool)) error {
+	t.pairs = make(map[uint64]merge, len(merges))
+	for i, m := range merges {
 		l, r, ok := strings.Cut(m, " ")
 		if !ok || l == "" || r == "" || strings.Contains(r, " ") {
 			return fmt.Errorf("tokenizer: merge %d is %.40q, not two pieces with a space between", i, m)
 		}
-		left, okL := fromAlphabet(l)
-		right, okR := fromAlphabet(r)
+		left, okL := spell(l)
+		right, okR := spell(r)
 		if !okL || !okR {
 			continue
 		}
@@ -241,25 +257,51 @@ func (t *Tokenizer) addPiece(s string, p int32) {
 	t.longest = max(t.longest, len(s))
 }
 
-// sentencePiece builds what SentencePiece encoding looks up. Control, unknown and byte tokens are
-// never the result of a merge. Text reaches the merges with every U+2581 turned into a space, so a
-// token with a space of its own can only be matched whole, as a special token.
-func (t *Tokenizer) sentencePiece(v Vocab) {
-	t.sp, t.spacePrefix = true, v.AddSpacePrefix
-	t.cut = cutSpaces
-	t.pieces = make(map[string]int32, len(t.tokens))
+// sentencePiece builds what SentencePiece encoding looks up.
+func (t *Tokenizer) sentencePiece(v Vocab) error {
+	t.encode, t.chars = t.mergeWord, true
+	t.spaces(v)
+	if v.Merges != nil {
+		err := t.merges(v.Merges, func(text string) (string, bool) { return strings.ReplaceAll(text, space, " "), true })
+		if t.extra > 0 { // pieces that are no tokens may cross the borders of words
+			t.stages = []pretoken.Stage{{Cut: pretoken.CutNothing}}
+		}
+		return err
+	}
 	t.ranks = make([]uint32, len(t.tokens))
-	for i, text := range t.tokens {
+	for i := range t.tokens {
 		t.ranks[i] = scoreRank(v.Scores[i])
+	}
+	return nil
+}
+
+// spaces indexes the pieces of a SentencePiece vocabulary. Control, unknown and byte tokens are no
+// pieces. Text reaches the words with every U+2581 turned into a space, so a token with a space of its
+// own can only be matched whole, as a special token.
+func (t *Tokenizer) spaces(v Vocab) {
+	t.normalize = []normalizer{func(text string, _ bool) string {
+		text = strings.ReplaceAll(text, space, " ")
+		if v.AddSpacePrefix {
+			text = " " + text
+		}
+		return text
+	}}
+	if v.AddSpacePrefix {
+		t.strip = stripEach
+	}
+	t.pieces = make(map[string]int32, len(t.tokens))
+	cut := pretoken.CutSpaces
+	for i, text := range t.tokens {
 		if text == "" || t.types[i] == Byte || t.types[i].hidden() || strings.Contains(text, " ") {
 			continue
 		}
 		s := strings.ReplaceAll(text, space, " ")
 		t.addPiece(s, int32(i))
-		if cutSpaces(s) < len(s) {
-			t.cut = cutNothing
+		if pretoken.CutSpaces(s) < len(s) {
+			cut = pretoken.CutNothing
 		}
 	}
+	t.stages = []pretoken.Stage{{Cut: cut}}
 	t.findBytes()
 }
 

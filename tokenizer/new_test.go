@@ -19,7 +19,7 @@ func TestNewRefuses(t *testing.T) {
 		edit func(v *Vocab)
 		want string
 	}{
-		{"model", smallBPE, func(v *Vocab) { v.Model = "bert" }, `model "bert" is not supported; known: gpt2, llama`},
+		{"model", smallBPE, func(v *Vocab) { v.Model = "rwkv" }, `model "rwkv" is not supported; known: gpt2, llama, t5, bert`},
 		{"no tokens", smallBPE, func(v *Vocab) { v.Tokens = nil }, "the vocabulary is empty"},
 		{"too many tokens", smallBPE, func(v *Vocab) { v.Tokens = make([]string, maxTokens+1) },
 			"a vocabulary of 16777217 tokens is more than 16777216"},

@@ -2,23 +2,27 @@ package tokenizer
 
 import (
 	"slices"
-	"sort"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"grove/token"
 )
 
 // specials are the tokens that are matched in text as they are written.
 type specials struct {
-	all   []special  // by text
-	first [257]int32 // all[first[b]:first[b+1]] begin with byte b
+	all      []special // by text
+	texts    lexicon
+	leftmost bool // the leftmost token is cut out first, of those the longest, as in a tokenizer.json
 }
 
 type special struct {
-	text  string
-	id    token.ID
-	plain bool // matched even where text is plain
-	strip bool // swallows the white space that follows
+	text   string
+	id     token.ID
+	plain  bool // matched even where text is plain
+	lstrip bool // swallows the white space before it
+	rstrip bool // swallows the white space that follows
+	word   bool // matched only between characters that make no words
 }
 
 // fragment is a stretch of text, or a special token where id is not token.None.
@@ -27,23 +31,28 @@ type fragment struct {
 	id   token.ID
 }
 
+// newSpecials returns the special tokens of a GGUF file.
 func newSpecials(tokens []string, types []Type, name string) specials {
-	var s specials
 	name = strings.ToLower(name)
 	phi3 := strings.Contains(name, "phi-3") || strings.Contains(name, "phi3")
+	var all []special
 	for i, text := range tokens {
 		if text == "" || !types[i].special() {
 			continue
 		}
 		keeps := text == "<unk>" || text == "<s>" || text == "<|endoftext|>"
-		s.all = append(s.all, special{text, token.ID(i), types[i] == UserDefined, phi3 && !keeps})
-		s.first[int(text[0])+1]++
+		all = append(all, special{text: text, id: token.ID(i), plain: types[i] == UserDefined, rstrip: phi3 && !keeps})
 	}
-	slices.SortFunc(s.all, func(a, b special) int { return strings.Compare(a.text, b.text) })
-	for b := range 256 {
-		s.first[b+1] += s.first[b]
+	return indexSpecials(all)
+}
+
+func indexSpecials(all []special) specials {
+	slices.SortFunc(all, func(a, b special) int { return strings.Compare(a.text, b.text) })
+	texts := make([]string, len(all))
+	for i, sp := range all {
+		texts[i] = sp.text
 	}
-	return s
+	return specials{all: all, texts: newLexicon(texts)}
 }
 
 // partition cuts text at the special tokens written in it. The longest token is cut out first, then
@@ -51,6 +60,9 @@ func newSpecials(tokens []string, types []Type, name string) specials {
 func (s *specials) partition(text string, plain bool) []fragment {
 	if text == "" {
 		return nil
+	}
+	if s.leftmost {
+		return s.partitionLeftmost(text, plain)
 	}
 	frags := []fragment{{text, token.None}}
 	for _, sp := range s.written(text, plain) {
@@ -78,7 +90,7 @@ func (sp special) cut(dst []fragment, text string) []fragment {
 			break
 		}
 		dst = append(dst, fragment{"", sp.id})
-		if sp.strip {
+		if sp.rstrip {
 			after = strings.TrimLeft(after, " \t\n\v\f\r")
 		}
 		text = after
@@ -86,27 +98,66 @@ func (sp special) cut(dst []fragment, text string) []fragment {
 	return dst
 }
 
+// partitionLeftmost cuts text at the leftmost special token, of those that begin there the longest, and
+// goes on behind it.
+func (s *specials) partitionLeftmost(text string, plain bool) []fragment {
+	var frags []fragment
+	from := 0 // what lies before was cut
+	for i := 0; i < len(text); {
+		at := -1
+		s.texts.match(text[i:], func(k int) { at = k })
+		if at < 0 {
+			i++
+			continue
+		}
+		sp, start, stop := s.all[at], i, i+len(s.all[at].text)
+		i = stop
+		if plain && !sp.plain || sp.word && (wordBefore(text[:start]) || wordAfter(text[stop:])) {
+			continue
+		}
+		if sp.lstrip {
+			start = max(from, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
+		}
+		if sp.rstrip {
+			stop = len(text) - len(strings.TrimLeftFunc(text[stop:], unicode.IsSpace))
+		}
+		if from < start {
+			frags = append(frags, fragment{text[from:start], token.None})
+		}
+		frags = append(frags, fragment{"", sp.id})
+		from, i = stop, stop
+	}
+	if from < len(text) {
+		frags = append(frags, fragment{text[from:], token.None})
+	}
+	return frags
+}
+
+func wordBefore(text string) bool {
+	r, n := utf8.DecodeLastRuneInString(text)
+	return n > 0 && isWord(r)
+}
+
+func wordAfter(text string) bool {
+	r, n := utf8.DecodeRuneInString(text)
+	return n > 0 && isWord(r)
+}
+
+// isWord tells whether a character is of class \w: a letter, a mark, a decimal digit or a connector.
+func isWord(r rune) bool {
+	return r == '_' || unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc)
+}
+
 // written returns the special tokens that occur in text, in the order in which they are cut out:
 // longest first, and of equal lengths the lowest id.
 func (s *specials) written(text string, plain bool) []special {
 	found := map[int]bool{}
 	for i := range len(text) {
-		lo, hi := int(s.first[text[i]]), int(s.first[int(text[i])+1])
-		for d := 1; lo < hi; d++ {
-			if len(s.all[lo].text) == d {
-				if s.all[lo].plain || !plain {
-					found[lo] = true
-				}
-				lo++
+		s.texts.match(text[i:], func(at int) {
+			if s.all[at].plain || !plain {
+				found[at] = true
 			}
-			if i+d >= len(text) {
-				break
-			}
-			// The tokens from lo to hi agree with text in d bytes; keep those that agree in one more.
-			c := text[i+d]
-			lo += sort.Search(hi-lo, func(k int) bool { return s.all[lo+k].text[d] >= c })
-			hi = lo + sort.Search(hi-lo, func(k int) bool { return s.all[lo+k].text[d] > c })
-		}
+		})
 	}
 	out := make([]special, 0, len(found))
 	for k := range found {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -12,15 +11,21 @@ import (
 	"grove/bench"
 	"grove/gguf"
 	"grove/gopher"
+	"grove/quant"
 	"grove/synthetic"
 	"grove/tensor"
 )
 
 // benchCommand is the family of measurements.
 type benchCommand struct {
-	Speed   benchSpeed   `cmd:"" help:"Measure a model's steps and plain decoding against what the machine can do."`
-	Kernels benchKernels `cmd:"" help:"Measure single kernels against what the machine can do."`
-	Make    benchMake    `cmd:"" help:"Make a model of random weights, to measure with."`
+	Speed    benchSpeed    `cmd:"" help:"Measure a model's steps and plain decoding against what the machine can do."`
+	Kernels  benchKernels  `cmd:"" help:"Measure single kernels against what the machine can do."`
+	Load     benchLoad     `cmd:"" help:"Measure how long a model takes to load, and how much memory."`
+	Sharing  benchSharing  `cmd:"" help:"Measure what grove and other work on the machine cost each other."`
+	Spin     benchSpin     `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
+	Methods  benchMethods  `cmd:"" help:"Compare methods of drafting with plain decoding on a workload."`
+	Workload benchWorkload `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
+	Make     benchMake     `cmd:"" help:"Make a model of random weights, to measure with."`
 }
 
 // sizes is a flag's list of positive numbers.
@@ -71,9 +76,11 @@ func (c *benchSpeed) Run() (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	ctx, stop := untilSignal()
 	defer stop()
+	s := steps{what: "turn"}
 	r, err := m.Speed(ctx, bench.SpeedOptions{
 		Rows: c.Rows, Tokens: int(c.Tokens), Depth: int(c.Depth), Repeat: int(c.Repeat),
-	}, showProgress)
+	}, s.show)
+	s.end()
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -83,22 +90,38 @@ func (c *benchSpeed) Run() (err error) {
 	return r.WriteTable(stdout, m.Title())
 }
 
-func (c *benchSpeed) openBench(o bench.Options) (*bench.Model, error) {
-	if c.Model != "" {
-		return bench.Open(c.Model, o)
+// openBench opens the model for measuring.
+func (f modelFlag) openBench(o bench.Options) (*bench.Model, error) {
+	if f.Model != "" {
+		path, err := findModel(f.Model)
+		if err != nil {
+			return nil, err
+		}
+		return bench.Open(path, o)
 	}
 	announce()
 	return bench.OpenBytes(gopher.Name, gopher.Model(), o)
 }
 
-// showProgress writes how far a measurement is, on a terminal only.
-func showProgress(done, all int) {
-	if !isTerminal(os.Stderr) {
-		return
+// steps shows how far a job of a few long steps is.
+type steps struct {
+	what string
+	bar  *progress
+}
+
+// show is told of the steps done and of all.
+func (s *steps) show(done, all int) {
+	if s.bar == nil {
+		bar := newProgress(s.what, int64(all), false)
+		s.bar = &bar
 	}
-	fmt.Fprintf(os.Stderr, "\rturn %d of %d", done, all)
-	if done == all {
-		fmt.Fprintln(os.Stderr)
+	s.bar.set(int64(done))
+}
+
+// end takes the line away.
+func (s *steps) end() {
+	if s.bar != nil {
+		s.bar.end()
 	}
 }
 
@@ -118,7 +141,9 @@ type benchKernels struct {
 
 // Run implements the command.
 func (c *benchKernels) Run() error {
-	r := bench.Kernels(int(c.Threads), showProgress)
+	s := steps{what: "type"}
+	r := bench.Kernels(int(c.Threads), s.show)
+	s.end()
 	if c.JSON {
 		return r.WriteJSON(stdout)
 	}
@@ -128,7 +153,7 @@ func (c *benchKernels) Run() error {
 // benchMake writes a model of random weights.
 type benchMake struct {
 	Shape string     `required:"" placeholder:"NAME" help:"0.5b, 1b or tiny."`
-	Type  weightType `required:"" placeholder:"TYPE" help:"Type of every matrix: F32, F16, BF16, Q8_0, Q4_0, Q4_K or Q6_K."`
+	Type  weightType `required:"" placeholder:"TYPE" help:"Type of every matrix, such as F16, Q8_0 or Q4_K."`
 	Seed  uint64     `placeholder:"S" help:"Seed of the weights."`
 	Out   string     `arg:"" help:"GGUF file to write."`
 }
@@ -138,13 +163,14 @@ type weightType tensor.Type
 
 // UnmarshalText reads the name of a type.
 func (t *weightType) UnmarshalText(text []byte) error {
-	for _, known := range []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K, tensor.Q6_K} {
+	for _, known := range quant.Types() {
 		if strings.EqualFold(known.String(), string(text)) {
 			*t = weightType(known)
 			return nil
 		}
 	}
-	return fmt.Errorf("weight type %q is not known; F32, F16, BF16, Q8_0, Q4_0, Q4_K and Q6_K are", text)
+	names := strings.Fields(strings.Trim(fmt.Sprint(quant.Types()), "[]"))
+	return fmt.Errorf("weight type %q is not known; %s are", text, strings.Join(names, ", "))
 }
 
 // Run implements the command.

@@ -13,15 +13,12 @@ import (
 
 // chatCommand holds a conversation.
 type chatCommand struct {
-	modelFlag
-	drawFlags
-	openFlags
+	requestFlags
 
 	System    string            `short:"s" placeholder:"TEXT" var:"GROVE_SYSTEM" help:"What the conversation begins with: the system's message."`
 	Template  string            `placeholder:"NAME|FILE" var:"GROVE_TEMPLATE" help:"Chat template: a further one of the model's, one of this program's, or a Jinja file. Without it, the model's own."`
 	Set       map[string]string `placeholder:"NAME=JSON" sep:"none" mapsep:"none" help:"Variable of the template, such as enable_thinking=false; may be given several times."`
 	MaxTokens count             `short:"n" placeholder:"N" default:"0" var:"GROVE_N" help:"Tokens of an answer; 0: until it or the context ends. Default: ${default}."`
-	Stop      []string          `placeholder:"TEXT" sep:"none" var:"GROVE_STOP" help:"End answers before this text; may be given several times."`
 
 	Question *string `arg:"" optional:"" help:"One question, after whose answer the program ends."`
 }
@@ -33,12 +30,12 @@ func (c *chatCommand) Validate() error {
 			return fmt.Errorf("--set: %s: %.40q is no JSON; a text needs quotes", name, text)
 		}
 	}
-	return checkStops(c.Stop)
+	return c.requestFlags.Validate()
 }
 
 // Run implements the command.
 func (c *chatCommand) Run() (err error) {
-	m, err := c.open(c.openFlags.options())
+	m, err := c.openModel()
 	if err != nil {
 		return err
 	}
@@ -73,7 +70,8 @@ func (c *chatCommand) newChat(m *grove.Model) (*chatLoop, error) {
 		}
 		l.options.Vars[name] = json.RawMessage(text)
 	}
-	l.request = grove.Request{MaxTokens: int(c.MaxTokens), Stop: c.Stop, Sampling: c.sampling(), Seed: c.Seed}
+	l.request = c.request()
+	l.request.MaxTokens = int(c.MaxTokens)
 	return l, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"grove/gguf"
 	"grove/gopher"
 	"grove/quant"
+	"grove/synthetic"
 	"grove/tensor"
 )
 
@@ -42,19 +43,35 @@ var crafts = map[string]struct {
 	"no-tensor":    {"llama-gqa", func(f *crafted) { f.tensors = f.tensors[:len(f.tensors)-1] }},
 	"no-kernel": {"llama-gqa", func(f *crafted) {
 		t := f.tensor("blk.0.ffn_up.weight")
-		t.Type, t.Data = tensor.Q5_0, make([]byte, 96*2*22)
+		t.Type, t.Data = tensor.Q8_1, make([]byte, 96*2*36)
 	}},
 	"no-vocabulary": {"llama-gqa", func(f *crafted) { f.drop("tokenizer.ggml.model") }},
+	"fills": {"llama-gqa", func(f *crafted) {
+		for i, part := range []string{"pre", "suf", "mid"} {
+			f.metadata = append(f.metadata, gguf.KV{Key: "tokenizer.ggml.fim_" + part + "_token_id", Value: gguf.Of(uint32(300 + i))})
+		}
+	}},
 	"pre-tokenizer": {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.pre", gguf.Of("klingon")) }},
 
-	"heads-0":        {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(0))) }},
-	"kv-heads-0":     {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(0))) }},
-	"kv-heads-8":     {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(8))) }},
-	"heads-8":        {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(8))) }},
-	"blocks-huge":    {"llama-gqa", func(f *crafted) { f.set("llama.block_count", gguf.Of(uint32(math.MaxUint32))) }},
-	"width-missing":  {"llama-gqa", func(f *crafted) { f.drop("llama.embedding_length") }},
-	"width-text":     {"llama-gqa", func(f *crafted) { f.set("llama.embedding_length", gguf.Of("wide")) }},
-	"few-tokens":     {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.tokens", gguf.ArrayOf([]string{"a", "b"})) }},
+	"encoder":        {"bert", func(f *crafted) {}},
+	"encoder-rank":   {"bert", func(f *crafted) { f.set("bert.pooling_type", gguf.Of(uint32(4))) }},
+	"encoder-causal": {"bert", func(f *crafted) { f.set("bert.attention.causal", gguf.Of(true)) }},
+	"encoder-nan":    {"bert", func(f *crafted) { f.edit("blk.2.layer_output_norm.bias", func(x []float32) { x[7] = nan }) }},
+
+	"heads-0":       {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(0))) }},
+	"kv-heads-0":    {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(0))) }},
+	"kv-heads-8":    {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(8))) }},
+	"heads-8":       {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(8))) }},
+	"blocks-huge":   {"llama-gqa", func(f *crafted) { f.set("llama.block_count", gguf.Of(uint32(math.MaxUint32))) }},
+	"width-missing": {"llama-gqa", func(f *crafted) { f.drop("llama.embedding_length") }},
+	"width-text":    {"llama-gqa", func(f *crafted) { f.set("llama.embedding_length", gguf.Of("wide")) }},
+	"few-tokens":    {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.tokens", gguf.ArrayOf([]string{"a", "b"})) }},
+	"other-token": {"llama-gqa", func(f *crafted) {
+		i := slices.IndexFunc(f.metadata, func(kv gguf.KV) bool { return kv.Key == "tokenizer.ggml.tokens" })
+		tokens := slices.Clone(f.metadata[i].Value.Any().([]string))
+		tokens[300] = "other"
+		f.set("tokenizer.ggml.tokens", gguf.ArrayOf(tokens))
+	}},
 	"eos-huge":       {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.eos_token_id", gguf.Of(uint32(math.MaxUint32))) }},
 	"rope-nan":       {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(nan)) }},
 	"rope-inf":       {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(float32(math.Inf(1)))) }},
@@ -70,6 +87,11 @@ const talk = `{% for m in messages %}
 {% if m.role == 'tool' %}{{ raise_exception('no tools here') }}{% endif %}
 {{ {'user': '// ', 'system': '/* ', 'assistant': 'func'}[m.role] }}{{ m.content }}{{ eos_token }}
 {% endfor %}{% if add_generation_prompt %}func{% endif %}`
+
+// randoms are models of random weights that crafts can start from.
+var randoms = map[string]synthetic.Spec{
+	"bert": {Arch: "bert", Context: 128, Vocab: 300, Vocabulary: true},
+}
 
 var nan = float32(math.NaN())
 
@@ -124,6 +146,14 @@ func craft(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(craftFile(args[0], ts.MkAbs(args[1])))
 }
 
+// openCraft opens what a craft starts from: the embedded model, or a golden one.
+func openCraft(name string) (*gguf.File, error) {
+	if name == "gopher" {
+		return gguf.Parse(gopher.Model())
+	}
+	return gguf.Open(goldens + "/" + name + ".gguf")
+}
+
 func craftFile(name, path string) error {
 	if spoil, ok := byteCrafts[name]; ok {
 		b, err := os.ReadFile(goldens + "/llama-gqa.gguf")
@@ -136,18 +166,20 @@ func craftFile(name, path string) error {
 	if !ok {
 		return fmt.Errorf("unknown craft %s", name)
 	}
-	var source *gguf.File
-	var err error
-	if c.from == "gopher" {
-		source, err = gguf.Parse(gopher.Model())
+	f := &crafted{}
+	if spec, ok := randoms[c.from]; ok {
+		var err error
+		if f.metadata, f.tensors, err = spec.Parts(); err != nil {
+			return err
+		}
 	} else {
-		source, err = gguf.Open(goldens + "/" + c.from + ".gguf")
+		source, err := openCraft(c.from)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		f.metadata, f.tensors = slices.Clone(source.Metadata), slices.Clone(source.Tensors)
 	}
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	f := &crafted{metadata: slices.Clone(source.Metadata), tensors: slices.Clone(source.Tensors)}
 	c.spoil(f)
 	return gguf.WriteFile(path, f.metadata, f.tensors)
 }

@@ -4,23 +4,41 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"sync"
 
 	"github.com/alecthomas/kong"
 
 	"grove"
 	"grove/gguf"
 	"grove/gopher"
+	"grove/hf"
+	"grove/store"
 )
 
 // modelFlag chooses the model of a command.
 type modelFlag struct {
-	Model string `short:"m" placeholder:"FILE" var:"GROVE_MODEL" help:"GGUF file of the model; without it, the one inside this program."`
+	Model string `short:"m" placeholder:"MODEL" var:"GROVE_MODEL" help:"A GGUF file, a folder with one or of Hugging Face, or a name that 'grove models' lists; without it, the model inside this program."`
+}
+
+// findModel returns the path of the model that a path or name stands for.
+func findModel(name string) (string, error) {
+	path, err := store.System().Find(name)
+	return path, asFileError(err)
 }
 
 // open opens the model for generation.
-func (f modelFlag) open(o grove.Options) (*grove.Model, error) {
+func (f modelFlag) open(o grove.Options) (_ *grove.Model, err error) {
+	if o.Draft != "" {
+		if o.Draft, err = findModel(o.Draft); err != nil {
+			return nil, err
+		}
+	}
 	if f.Model != "" {
-		m, err := grove.Open(f.Model, o)
+		path, err := findModel(f.Model)
+		if err != nil {
+			return nil, err
+		}
+		m, err := grove.Open(path, o)
 		return m, asFileError(err)
 	}
 	announce()
@@ -31,7 +49,11 @@ func (f modelFlag) open(o grove.Options) (*grove.Model, error) {
 // file opens the model's file alone.
 func (f modelFlag) file() (*gguf.File, error) {
 	if f.Model != "" {
-		file, err := gguf.Open(f.Model)
+		path, err := findModel(f.Model)
+		if err != nil {
+			return nil, err
+		}
+		file, err := hf.OpenModel(path)
 		return file, asFileError(err)
 	}
 	announce()
@@ -39,42 +61,16 @@ func (f modelFlag) file() (*gguf.File, error) {
 	return file, asFileError(err)
 }
 
-func announce() {
-	fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m FILE names another)\n", gopher.Name)
-}
+// announce says, once, that the model is the one inside the program.
+var announce = sync.OnceFunc(func() {
+	fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m MODEL names another)\n", gopher.Name)
+})
 
 func asFileError(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fileError{err}
-}
-
-// drawFlags say how tokens are drawn.
-type drawFlags struct {
-	Temp temperature `placeholder:"T" default:"0.8" var:"GROVE_TEMP" help:"Temperature; 0 takes the likeliest token each time. Default: ${default}."`
-	TopK topK        `placeholder:"K" default:"40" var:"GROVE_TOP_K" help:"Draw from the K likeliest tokens; 0: all. Default: ${default}."`
-	TopP topP        `placeholder:"P" default:"0.95" var:"GROVE_TOP_P" help:"Draw from the likeliest tokens that have probability P together; 1: all. Default: ${default}."`
-	MinP minP        `placeholder:"P" default:"0.05" var:"GROVE_MIN_P" help:"Draw from tokens at least P times as likely as the likeliest; 0: all. Default: ${default}."`
-	Seed *uint64     `placeholder:"S" var:"GROVE_SEED" help:"Seed that makes a text reproducible; without it, one is drawn and reported."`
-}
-
-func (f drawFlags) sampling() grove.Sampling {
-	return grove.Sampling{Temperature: float32(f.Temp), TopK: int(f.TopK), TopP: float32(f.TopP), MinP: float32(f.MinP)}
-}
-
-// openFlags say how a model is opened for one text.
-type openFlags struct {
-	Context   count     `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of the text, prompt included; 0: the model's own, 4096 at most."`
-	Threads   count     `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
-	CacheType cacheType `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
-	NoRepack  bool      `var:"GROVE_NO_REPACK" help:"Read weights where the file has them: less memory while loading, slower, the same text."`
-}
-
-func (f openFlags) options() grove.Options {
-	return grove.Options{
-		Context: int(f.Context), CacheType: string(f.CacheType), Threads: int(f.Threads), Parallel: 1, NoRepack: f.NoRepack,
-	}
 }
 
 // The types below are values of flags that know their range.
@@ -116,6 +112,16 @@ func (v cacheType) Validate() error {
 	_, err := grove.ParseCacheType(string(v))
 	return err
 }
+
+type methodNames string
+
+// Validate asks the library.
+func (v methodNames) Validate() error { return grove.CheckMethods(string(v), "") }
+
+type acceptRule string
+
+// Validate asks the library.
+func (v acceptRule) Validate() error { return grove.CheckMethods(grove.MethodAuto, string(v)) }
 
 // variables gives a flag that is not on the command line the value of its environment variable, if that is
 // set and not empty.

@@ -3,9 +3,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"grove/internal/kernel"
 )
 
 const description = `Grove runs language models on the CPU.
@@ -20,14 +25,21 @@ Examples:
 
 // commands is the command line.
 type commands struct {
-	Run      runCommand      `cmd:"" help:"Continue a text."`
-	Chat     chatCommand     `cmd:"" help:"Talk with a model."`
-	Inspect  inspectCommand  `cmd:"" help:"Show what a model file holds: metadata and tensors."`
-	Tokenize tokenizeCommand `cmd:"" help:"Turn text on standard input into token ids, or back."`
-	Logits   logitsCommand   `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
-	Bench    benchCommand    `cmd:"" help:"Measure models and kernels on this machine."`
-	Tune     tuneCommand     `cmd:"" help:"Measure what steps of a model cost on this machine, and keep it."`
-	Version  versionCommand  `cmd:"" help:"Show what this program is built from."`
+	Run        runCommand        `cmd:"" help:"Continue a text."`
+	Chat       chatCommand       `cmd:"" help:"Talk with a model."`
+	Inspect    inspectCommand    `cmd:"" help:"Show what a model file holds: metadata and tensors."`
+	Tokenize   tokenizeCommand   `cmd:"" help:"Turn text on standard input into token ids, or back."`
+	Convert    convertCommand    `cmd:"" help:"Write a folder of Hugging Face as one GGUF file."`
+	Quantize   quantizeCommand   `cmd:"" help:"Write a model with its weights in smaller types."`
+	Logits     logitsCommand     `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
+	Embed      embedCommand      `cmd:"" help:"Turn a text into a vector that stands for what it means."`
+	Perplexity perplexityCommand `cmd:"" help:"Measure how well a model predicts a text, and how far it is from another."`
+	Methods    methodsCommand    `cmd:"" help:"List the methods of drafting several tokens a step."`
+	Verify     verifyCommand     `cmd:"" help:"Prove on a model that methods give what they promise."`
+	Bench      benchCommand      `cmd:"" help:"Measure models and kernels on this machine."`
+	Tune       tuneCommand       `cmd:"" help:"Measure what steps of a model cost on this machine, and keep it."`
+	Models     modelsCommand     `cmd:"" help:"List the models that are on this machine."`
+	Version    versionCommand    `cmd:"" help:"Show what this program is built from."`
 }
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -50,7 +62,23 @@ func run(args []string) (code int) {
 	}
 	command, err := parser.Parse(args)
 	if err == nil {
+		err = chooseKernels(os.Getenv("GROVE_KERNELS"))
+	}
+	if err == nil {
 		err = command.Run()
 	}
 	return report(os.Stderr, err)
+}
+
+// chooseKernels makes the named implementation run instead of the fastest, "" meaning that one.
+func chooseKernels(name string) error {
+	known := kernel.Implementations()
+	switch {
+	case name == "":
+	case slices.Contains(known, name):
+		kernel.Use(name)
+	default:
+		return &variableError{"GROVE_KERNELS", fmt.Errorf("%q is not among the kernels of this machine: %s", name, strings.Join(known, ", "))}
+	}
+	return nil
 }

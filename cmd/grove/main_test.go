@@ -17,7 +17,22 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"grove": main})
+	testscript.Main(outside{m}, map[string]func(){"grove": main})
+}
+
+// outside runs tests out of the user's cache directory.
+type outside struct{ m *testing.M }
+
+func (o outside) Run() int {
+	dir, err := os.MkdirTemp("", "grove-cmd-test")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		os.Setenv(name, dir)
+	}
+	return o.m.Run()
 }
 
 // TestScripts runs testdata/script. $GOLDEN is the folder goldens.
@@ -32,10 +47,11 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOLDEN", golden)
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"craft": craft, "fails": fails, "near": near, "answer": checkAnswer,
+			"craft": craft, "folder": makeFolder, "fails": fails, "near": near, "answer": checkAnswer,
 		},
 	})
 }
@@ -118,8 +134,9 @@ func checkAnswer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestStories holds the first lines of a small trained model to what its authors' program gives.
-func TestStories(t *testing.T) {
+// stories is the path of a small trained model that is not ours to distribute.
+func stories(t *testing.T) string {
+	t.Helper()
 	const model = "../../../shared/models/stories260K.gguf"
 	if _, err := os.Stat(model); err != nil {
 		if _, err := os.Stat("../../../shared"); err == nil && os.Getenv("CI") != "" {
@@ -127,6 +144,12 @@ func TestStories(t *testing.T) {
 		}
 		t.Skip("needs ../shared/models/stories260K.gguf: no such file")
 	}
+	return model
+}
+
+// TestStories holds the first lines of a small trained model to what its authors' program gives.
+func TestStories(t *testing.T) {
+	model := stories(t)
 	out, err := exec.Command("grove", "run", "-m", model, "--temp", "0", "-n", "60", "Once upon a time").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -134,5 +157,30 @@ func TestStories(t *testing.T) {
 	const want = "Once upon a time, there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball."
 	if !strings.HasPrefix(string(out), want) {
 		t.Errorf("got %q, want it to begin with %q", out, want)
+	}
+}
+
+// TestStoriesPerplexity holds the perplexity of a story to what llama.cpp's probabilities of its tokens give,
+// over chunks cut as ours.
+func TestStoriesPerplexity(t *testing.T) {
+	cmd := exec.Command("grove", "perplexity", "-m", stories(t), "-c", "64", "--json")
+	cmd.Stdin = strings.NewReader(`Once upon a time, there was a little boy named Tim. Tim had a red ball and he liked to play with it in the park. One day, the ball
+rolled under a big tree. Tim was sad because he could not reach it. A friendly bird saw Tim and wanted to help. The bird flew
+down and pushed the ball out with its wing. Tim was so happy! He said, "Thank you, bird!" They played together all day and became
+good friends. When the sun went down, Tim went home and told his mom about the bird. His mom smiled and gave him a big hug.
+`)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct {
+		Tokens     int
+		Perplexity float64
+	}
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Tokens != 93 || math.Abs(r.Perplexity-8.3293) > 0.01 {
+		t.Errorf("perplexity %v of %d tokens, want 8.3293 of 93", r.Perplexity, r.Tokens)
 	}
 }

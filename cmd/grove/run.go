@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"grove"
 	"grove/token"
@@ -15,25 +14,14 @@ import (
 
 // runCommand continues a prompt.
 type runCommand struct {
-	modelFlag
-	drawFlags
-	openFlags
+	requestFlags
 
-	MaxTokens count    `short:"n" placeholder:"N" default:"256" var:"GROVE_N" help:"Tokens to generate; 0: until the text or the context ends. Default: ${default}."`
-	Stop      []string `placeholder:"TEXT" sep:"none" var:"GROVE_STOP" help:"End before this text; may be given several times."`
-	JSON      bool     `name:"json" var:"GROVE_JSON" help:"Write one JSON object at the end instead of text."`
+	MaxTokens count   `short:"n" placeholder:"N" default:"256" var:"GROVE_N" help:"Tokens to generate; 0: until the text or the context ends. Default: ${default}."`
+	Suffix    *string `placeholder:"TEXT" var:"GROVE_SUFFIX" help:"Text that follows: the model fills in what is between the prompt and this. For models whose vocabulary has tokens for that."`
+	Predict   string  `placeholder:"TEXT" var:"GROVE_PREDICT" help:"What the answer is expected to contain, such as a text to be edited: a matter of speed alone."`
+	JSON      bool    `name:"json" var:"GROVE_JSON" help:"Write one JSON object at the end instead of text."`
 
 	Prompt *string `arg:"" optional:"" help:"Text to continue; without it, standard input is read."`
-}
-
-// Validate refuses a stop string that is everywhere.
-func (c *runCommand) Validate() error { return checkStops(c.Stop) }
-
-func checkStops(stops []string) error {
-	if slices.Contains(stops, "") {
-		return errors.New("--stop: the text is empty")
-	}
-	return nil
 }
 
 // Run implements the command.
@@ -42,20 +30,20 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := c.open(c.openFlags.options())
+	m, err := c.openModel()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	ctx, stop := untilSignal()
 	defer stop()
-	g, err := m.Generate(ctx, grove.Request{
-		Prompt: prompt, MaxTokens: int(c.MaxTokens), Seed: c.Seed, Stop: c.Stop, Sampling: c.sampling(),
-	})
+	r := c.request()
+	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction = prompt, c.Suffix, int(c.MaxTokens), c.Predict
+	g, err := m.Generate(ctx, r)
 	if err != nil {
 		return err
 	}
-	a := answer{Model: m.Info().Name, Prompt: prompt, Tokens: []answerToken{}}
+	a := answer{Model: m.Info().Name, Prompt: prompt, Suffix: c.Suffix, Tokens: []answerToken{}}
 	err = c.generate(g, &a)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -97,6 +85,11 @@ func (c *runCommand) generate(g *grove.Generation, a *answer) (err error) {
 			return errors.Join(err, endLine(live))
 		}
 	}
+	if a.Suffix != nil {
+		if _, err := io.WriteString(live, *a.Suffix); err != nil {
+			return err
+		}
+	}
 	return endLine(live)
 }
 
@@ -109,6 +102,7 @@ func endLine(w io.Writer) error {
 type answer struct {
 	Model  string        `json:"model"`
 	Prompt string        `json:"prompt"`
+	Suffix *string       `json:"suffix,omitempty"`
 	Text   string        `json:"text"`
 	Tokens []answerToken `json:"tokens"`
 	Stats  stats         `json:"stats"`

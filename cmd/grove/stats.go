@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/machine"
 )
 
 // stats is a generation in figures. Rates are tokens a second, 0 where there was nothing to measure.
@@ -17,6 +18,10 @@ type stats struct {
 	Memory       int64   `json:"memory_bytes"` // the most that the process had so far
 	Seed         uint64  `json:"seed"`
 	Finish       string  `json:"finish"` // stop, length, context, or interrupted
+	Steps        int     `json:"steps"`  // passes of the model that drew tokens; 0 in plain decoding
+	Drafted      int     `json:"drafted_tokens"`
+	Accepted     int     `json:"accepted_tokens"`
+	Grade        string  `json:"grade"` // exact, same-law, or lossy
 }
 
 func measure(s grove.Stats) stats {
@@ -28,7 +33,9 @@ func measure(s grove.Stats) stats {
 		PromptTokens: s.PromptTokens, PromptRate: rate(s.PromptTokens-s.ReusedTokens, s.Prompt),
 		FirstToken: float64(s.FirstToken) / float64(time.Millisecond),
 		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // its clock starts with the first token
-		Memory: peakMemory(), Seed: s.Seed, Finish: finish,
+		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
+		Steps: s.Drafting.Rounds, Drafted: s.Drafting.Drafted, Accepted: s.Drafting.Accepted,
+		Grade: string(s.Grade),
 	}
 }
 
@@ -41,6 +48,14 @@ func rate(n int, d time.Duration) float64 {
 
 // String returns the figures as one line.
 func (s stats) String() string {
-	return fmt.Sprintf("prompt %d tokens, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; memory %.1f MiB; seed %d; finish: %s",
-		s.PromptTokens, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, float64(s.Memory)/(1<<20), s.Seed, s.Finish)
+	drafts := ""
+	if s.Steps > 0 {
+		drafts = fmt.Sprintf("%d steps, %d of %d guesses right", s.Steps, s.Accepted, s.Drafted)
+		if s.Grade != string(grove.Exact) {
+			drafts += " (" + s.Grade + ")"
+		}
+		drafts += "; "
+	}
+	return fmt.Sprintf("prompt %d tokens, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; %smemory %.1f MiB; seed %d; finish: %s",
+		s.PromptTokens, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, drafts, float64(s.Memory)/(1<<20), s.Seed, s.Finish)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -35,5 +36,36 @@ func TestWrite(t *testing.T) {
 	}
 	if err := Write(filepath.Join(dir, "none", "f"), text("", nil)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing folder gives %v", err)
+	}
+}
+
+// TestSweep expects a write to remove what killed ones left, and nothing else.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	for _, name := range []string{"f.tmp-123", "f.tmp-backup", "f.tmp-", "g.tmp-123", "f.tmp-1a"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := Write(path, func(io.Writer) error {
+		return Write(path, func(w io.Writer) error { // the outer file is held and stays
+			_, err := io.WriteString(w, "inner")
+			return err
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if want := []string{"f", "f.tmp-", "f.tmp-1a", "f.tmp-backup", "g.tmp-123"}; !slices.Equal(got, want) {
+		t.Errorf("the folder holds %v, want %v", got, want)
 	}
 }

@@ -24,6 +24,9 @@ const (
 	PutNotFinite                  // a value is an infinity or a NaN
 )
 
+// HeadSize is the values of a head's keys and of its values.
+type HeadSize struct{ Key, Value int }
+
 // A CacheFormat says how the keys and values of one layer and one key-value head lie in a page of
 // the cache: two blocks of bytes, read and written only by the functions here. All bytes zero is a
 // page of zeros.
@@ -39,25 +42,27 @@ type CacheFormat struct {
 	// given size, multiples of 32.
 	KeyBytes, ValueBytes func(size int) int
 
-	// Put rounds the key k and the value v, size values each, to the cache's type (N4) and writes
-	// them to a slot. It writes nothing unless the result is PutOK.
-	Put func(keys, values []byte, slot, size int, k, v []float32) PutResult
+	// Put rounds the key k and the value v, as many values as size says, to the cache's type (N4) and
+	// writes them to a slot. It writes nothing unless the result is PutOK.
+	Put func(keys, values []byte, slot int, size HeadSize, k, v []float32) PutResult
 
 	// Copy copies a slot, bit for bit, to another slot of the same or another page.
-	Copy func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int)
+	Copy func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot int, size HeadSize)
 
 	// Get reads a slot: the values that Put rounded to.
-	Get func(keys, values []byte, slot, size int, k, v []float32)
+	Get func(keys, values []byte, slot int, size HeadSize, k, v []float32)
 
 	// Scores writes q[j] . key[slot] to dst[j*64+slot] for the queries j in [n0, n1) and the slots
 	// in [lo, hi), and nothing else. A score is one chain over its elements in ascending order, so
-	// it depends on its query and its key only.
-	Scores func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int)
+	// it depends on its query and its key only. Meanwhile next, which may be nil, is fetched into the
+	// processor's cache: what the caller is going to read, best the values of the page.
+	Scores func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int, next []byte)
 
 	// Weigh adds weighted values: for the queries j < n and all e < size, dst[j*size+e] takes one
 	// multiply-add for each slot of [lo, hi) in ascending order, with the weight
-	// p[j*64+at+(slot-lo)]. The caller clears dst before the first slots of a block.
-	Weigh func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int)
+	// p[j*64+at+(slot-lo)]. The caller clears dst before the first slots of a block. Meanwhile next is
+	// fetched as Scores does: best the keys of the next page.
+	Weigh func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int, next []byte)
 }
 
 var cacheFormats = []*CacheFormat{
@@ -77,11 +82,18 @@ func CacheFormatOf(t tensor.Type) (*CacheFormat, bool) {
 }
 
 // checkSlot panics unless the slot and the blocks fit a page of f.
-func (f *CacheFormat) checkSlot(keys, values []byte, slot, size int) {
-	f.checkSize(size)
-	if slot < 0 || slot >= PageSlots || len(keys) < f.KeyBytes(size) || len(values) < f.ValueBytes(size) {
+func (f *CacheFormat) checkSlot(keys, values []byte, slot int, size HeadSize) {
+	f.checkSize(size.Key)
+	f.checkSize(size.Value)
+	if slot < 0 || slot >= PageSlots || len(keys) < f.KeyBytes(size.Key) || len(values) < f.ValueBytes(size.Value) {
 		panic("kernel: slot outside its page")
 	}
+}
+
+func (f *CacheFormat) checkHead(keys, values []byte, slot int, size HeadSize, k, v []float32) {
+	f.checkSlot(keys, values, slot, size)
+	sameLen(size.Key, k)
+	sameLen(size.Value, v)
 }
 
 func (f *CacheFormat) checkSize(size int) {
@@ -115,21 +127,25 @@ func (f *CacheFormat) checkWeigh(dst, p []float32, n int, values []byte, lo, hi,
 	}
 }
 
-// SoftmaxBlock turns the 64 scores of a block into weights in place and returns their maximum and
-// their sum. A score of -Inf is invisible and weighs 0; at least one must be visible.
+// SoftmaxBlocks turns the 64 scores that each query has in a block into weights in place and writes their
+// maxima to m and their sums to sum, which say how many queries there are. A score of -Inf is invisible and
+// weighs 0; of each query at least one must be visible. Some of next is fetched as Scores does.
 //
 // The order: s = s*scale; where softcap > 0, visible scores become softcap * tanh(s/softcap); max
 // over the block; s = Exp32(s-max); sum by S32. A NaN makes the sum NaN.
-func SoftmaxBlock(s []float32, scale, softcap float32) (max, sum float32) {
-	if len(s) != PageSlots {
-		panic("kernel: a block of scores is not 64 long")
+func SoftmaxBlocks(s []float32, scale, softcap float32, m, sum []float32, next []byte) {
+	sameLen(len(m), sum)
+	sameLen(len(m)*PageSlots, s)
+	if len(m) == 0 {
+		return
 	}
-	block := (*[PageSlots]float32)(s)
 	if softcap > 0 {
-		capScores(block, scale, softcap)
+		for i := 0; i < len(s); i += PageSlots {
+			capScores((*[PageSlots]float32)(s[i:]), scale, softcap)
+		}
 		scale = 1
 	}
-	return softmax(block, scale)
+	softmax(s, scale, m, sum, next)
 }
 
 func capScoresGo(s *[PageSlots]float32, scale, softcap float32) {
@@ -142,49 +158,74 @@ func capScoresGo(s *[PageSlots]float32, scale, softcap float32) {
 	}
 }
 
-func softmaxGo(s *[PageSlots]float32, scale float32) (m, sum float32) {
-	for i, x := range s {
-		s[i] = float32(x * scale)
+func softmaxGo(blocks []float32, scale float32, m, sum []float32) {
+	for j := range m {
+		s := blocks[j*PageSlots : (j+1)*PageSlots]
+		for i, x := range s {
+			s[i] = float32(x * scale)
+		}
+		m[j] = maxOfGo(s)
+		var p [32]float32
+		for i, x := range s {
+			s[i] = Exp32(x - m[j])
+			p[i%32] += s[i]
+		}
+		sum[j] = fold32(&p)
 	}
-	m = maxOfGo(s[:])
-	for i, x := range s {
-		s[i] = Exp32(x - m)
-	}
-	var p [32]float32
-	for i, x := range s {
-		p[i%32] += x
-	}
-	return m, fold32(&p)
 }
 
-// MergeBlock merges the maximum mb, the sum lb and the weighted values ob of a later block into m, l
-// and o, those of all blocks before it (N2). The values o and ob have equal lengths. The first block
-// is a copy by the caller.
+// An Attended is what some queries have seen, or what they see of one block (N2): the maximum and the sum
+// of each, and its weighted values, [queries, size].
+type Attended struct {
+	Max, Sum, Out []float32
+}
+
+// Clear makes a the state of queries that have seen nothing: merging a block gives that block.
+func (a Attended) Clear() {
+	for i := range a.Max {
+		a.Max[i], a.Sum[i] = negInf, 0
+	}
+	for i := range a.Out {
+		a.Out[i] = negZero // the one number that any other is the sum with
+	}
+}
+
+// Merge merges a later block of the same queries, whose Sum must not be 0, into a (N2).
 //
-// The order: M = the larger maximum; a = Exp32(m-M), b = Exp32(mb-M); l = FMA32(lb, b, l*a);
-// o = FMA32(ob, b, o*a).
-func MergeBlock(m, l *float32, o []float32, mb, lb float32, ob []float32) {
-	sameLen(len(o), ob)
-	a, b := mergeSum(m, l, mb, lb)
-	merge(o, a, b, ob)
-}
-
-// mergeSum merges the maximum and the sum of a later part and returns the factors of both parts.
-func mergeSum(m, l *float32, mb, lb float32) (a, b float32) {
-	old := *m
-	if mb > old {
-		*m = mb
+// The order: M = the larger maximum; x = Exp32(m-M), y = Exp32(mb-M); l = FMA32(lb, y, l*x);
+// o = FMA32(ob, y, o*x).
+func (a Attended) Merge(block Attended) {
+	n := len(a.Max)
+	sameLen(n, a.Sum, block.Max, block.Sum)
+	sameLen(len(a.Out), block.Out)
+	if n == 0 {
+		return
 	}
-	a, b = expPair(old-*m, mb-*m)
-	*l = FMA32(lb, b, float32(*l*a))
-	return a, b
+	size := len(a.Out) / n
+	for j := 0; j < n; j += 8 {
+		end := min(n, j+8)
+		var x, y [8]float32
+		mergeSums(&x, &y, a.Max[j:end], a.Sum[j:end], block.Max[j:end], block.Sum[j:end])
+		merge(a.Out[j*size:end*size], end-j, &x, &y, block.Out[j*size:end*size])
+	}
 }
 
-func expPairGo(x, y float32) (a, b float32) { return Exp32(x), Exp32(y) }
+// mergeSumsGo merges maxima and sums of a later part and returns the factors of both parts.
+func mergeSumsGo(x, y *[8]float32, m, l, mb, lb []float32) {
+	for j, old := range m {
+		if mb[j] > old {
+			m[j] = mb[j]
+		}
+		x[j], y[j] = Exp32(old-m[j]), Exp32(mb[j]-m[j])
+		l[j] = FMA32(lb[j], y[j], float32(l[j]*x[j]))
+	}
+}
 
-func mergeGo(o []float32, a, b float32, ob []float32) {
+func mergeGo(o []float32, n int, x, y *[8]float32, ob []float32) {
+	size := len(o) / n
 	for i, v := range ob {
-		o[i] = FMA32(v, b, float32(o[i]*a))
+		j := i / size
+		o[i] = FMA32(v, y[j], float32(o[i]*x[j]))
 	}
 }
 

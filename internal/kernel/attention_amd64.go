@@ -2,33 +2,66 @@
 
 package kernel
 
-//go:generate go -C _asm run ./attention -out ../z_attention_amd64.s -stubs ../z_attention_amd64.go -pkg kernel
-
-const (
-	scoreRow  = PageSlots * 4 // bytes of a row of scores or weights
-	cacheLine = 64
+import (
+	"math/bits"
+	"unsafe"
 )
 
-// tileQueries returns how many of n queries a tile takes.
-func tileQueries(n, most int) int {
-	for most > n {
-		most /= 2
+//go:generate go -C _asm run ./attention -out ../z_attention_amd64.s -stubs ../z_attention_amd64.go -pkg kernel
+
+const scoreRow = PageSlots * 4 // bytes of a row of scores or weights
+
+// queryRows returns how many of n rows the next tile takes.
+func queryRows(n int) int {
+	switch {
+	case AVX512 && n >= 8:
+		return 8
+	case !AVX512 && n >= 6 && n != 8:
+		return 6
+	case n >= 4:
+		return 4
 	}
-	return most
+	return min(n, 2)
 }
 
-// tiles multiplies n rows of a by b in tiles, as attendF32AVX2 says.
-func tiles(width int, dst []float32, dstStride int, a []float32, aStride, n int, b []byte, bStep, bGroup, ahead, steps, groups int) {
+// first returns the address of what is read next, or of what is at hand where that is nothing.
+func first(next, other []byte) *byte {
+	if len(next) > 0 {
+		return &next[0]
+	}
+	return &other[0]
+}
+
+// tiles multiplies n rows of a by b in tiles, as attendF32AVX2 says. What comes next is prefetched once, an
+// equal share with each tile.
+func tiles(width int, dst []float32, dstStride int, a []float32, aStride, n int, b []byte, bStep, bGroup int, next []byte, steps, groups int) {
+	pace := max(0, bits.Len(uint(n))-bits.Len(uint(queryRows(n))))
+	share := steps * groups * 16 * width >> pace
 	for n > 0 {
-		rows := tileQueries(n, 8)
-		if width == 2 {
-			attendF16AVX2(rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, ahead, steps, groups)
-		} else {
-			attendF32AVX2(rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, ahead, steps, groups)
-		}
+		rows := queryRows(n)
+		attendTile(width, rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, first(next, b), pace, steps, groups)
 		if n -= rows; n > 0 {
-			dst, a = dst[rows*dstStride/4:], a[rows*aStride/4:]
+			dst, a, next = dst[rows*dstStride/4:], a[rows*aStride/4:], next[min(share, len(next)):]
 		}
+	}
+}
+
+// attendTile chooses the tile for elements of width bytes. It names each function, so that arguments stay on
+// the stack.
+func attendTile(width, rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup int, ahead *byte, pace, steps, groups int) {
+	switch {
+	case width == 4 && AVX512:
+		attendF32AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
+	case width == 2 && AVX512:
+		attendF16AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
+	case width == 1 && AVX512:
+		attendI8AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
+	case width == 4:
+		attendF32AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
+	case width == 2:
+		attendF16AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
+	case width == 1:
+		attendI8AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	}
 }
 
@@ -44,74 +77,129 @@ func copyScores(dst, src []float32, n, lo, hi int) {
 	}
 }
 
-func scoresFloat(dst, q []float32, n int, keys []byte, lo, hi, size, width int) {
+func scoresFloat(dst, q []float32, n int, keys []byte, lo, hi, size, width int, next []byte) {
 	switch g0, g1 := wholeGroups(lo, hi); {
-	case !useAVX2:
+	case !AVX2:
 		scoresFloatGo(dst, q, n, keys, lo, hi, size, width)
 	case g0 < lo || hi < g1:
 		var tmp [8 * PageSlots]float32
 		for j := 0; j < n; j += 8 {
 			m := min(8, n-j)
-			scoresFloat(tmp[:], q[j*size:], m, keys, g0, g1, size, width)
+			scoresFloat(tmp[:], q[j*size:], m, keys, g0, g1, size, width, next)
 			copyScores(dst[j*PageSlots:], tmp[:], m, lo, hi)
 		}
 	default:
-		for j := range n {
-			clear(dst[j*PageSlots+lo : j*PageSlots+hi])
+		if hi-lo == PageSlots {
+			clear(dst[:n*PageSlots])
+		} else {
+			for j := range n {
+				clear(dst[j*PageSlots+lo : j*PageSlots+hi])
+			}
 		}
 		step := keyLanes * width
-		tiles(width, dst[lo:], scoreRow, q, size*4, n, keys[lo*size*width:], step, size*step, 8/min(n, 8)*size*step, size, (hi-lo)/keyLanes)
+		tiles(width, dst[lo:], scoreRow, q, size*4, n, keys[lo*size*width:], step, size*step, next, size, (hi-lo)/keyLanes)
 	}
 }
 
-func weighFloat(dst, p []float32, n int, values []byte, slots, size, width int) {
-	if !useAVX2 || size%8 != 0 {
-		weighFloatGo(dst, p, n, values, slots, size, width)
-		return
+func weighFloat(dst, p []float32, n int, values []byte, slots, size, width int, next []byte) {
+	groups := 0
+	if AVX2 {
+		groups = size / 16
 	}
-	tiles(width, dst, size*4, p, scoreRow, n, values, size*width, 8*width, max(cacheLine, 8/min(n, 8)*8*width), slots, size/8)
+	if groups > 0 {
+		tiles(width, dst, size*4, p, scoreRow, n, values, size*width, 16*width, next, slots, groups)
+	}
+	if groups*16 < size {
+		weighFloatGo(dst, p, n, values, slots, groups*16, size, width)
+	}
 }
 
-func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, size int) {
+func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, size int, next []byte) {
 	switch g0, g1 := wholeGroups(lo, hi); {
-	case !useAVX2:
+	case !AVX2:
 		scoresQ8Go(dst, q, d, n, keys, lo, hi, size)
 	case g0 < lo || hi < g1:
 		var tmp [8 * PageSlots]float32
 		for j := 0; j < n; j += 8 {
 			m := min(8, n-j)
-			scoresQ8(tmp[:], q[j*size:], d[j*size/QBlock:], m, keys, g0, g1, size)
+			scoresQ8(tmp[:], q[j*size:], d[j*size/QBlock:], m, keys, g0, g1, size, next)
 			copyScores(dst[j*PageSlots:], tmp[:], m, lo, hi)
 		}
 	default:
-		for j := 0; j < n; {
-			rows := tileQueries(n-j, 4)
-			scoresQ8AVX2(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &keys[q8KeyAt(lo, 0, size)], &keys[q8KeyScale(lo, 0, size)], size, (hi-lo)/keyLanes)
-			j += rows
+		k, s := keys[q8KeyAt(lo, 0, size):], &keys[q8KeyScale(lo, 0, size)]
+		ahead, rows := first(next, k), 4
+		if AVX512 {
+			rows = 8
+		}
+		for j := 0; j < n; j += rows {
+			for rows > n-j {
+				rows /= 2
+			}
+			if AVX512 {
+				scoresQ8AVX512(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &k[0], s, size, (hi-lo)/keyLanes, ahead)
+			} else {
+				scoresQ8AVX2(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &k[0], s, size, (hi-lo)/keyLanes, ahead)
+			}
+			ahead = &k[0]
 		}
 	}
 }
 
-func weighQ8(dst, p []float32, n int, values []byte, lo, hi, size int) {
-	if !useAVX2 {
+// widenQueries is how many queries pay for values that are turned into floats once, and not for each tile.
+const widenQueries = 16
+
+func weighQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next []byte) {
+	switch {
+	case !AVX2:
 		weighQ8Go(dst, p, n, values, lo, hi, size)
-		return
+	case n < widenQueries:
+		weighTilesQ8(dst, p, n, values, lo, hi, size, next, nil)
+	default:
+		var room [PageSlots*QBlock*4 + cacheLine]byte
+		at := -uintptr(unsafe.Pointer(&room)) % cacheLine
+		weighTilesQ8(dst, p, n, values, lo, hi, size, next, room[at:])
 	}
+}
+
+// cacheLine is the bytes that vectors should not straddle.
+const cacheLine = 64
+
+// weighTilesQ8 is weighQ8, block by block of 32 values, which it turns into floats in wide unless that is nil.
+func weighTilesQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next, wide []byte) {
 	var w [8 * PageSlots]float32
-	for j := 0; j < n; {
-		rows := tileQueries(n-j, 8)
-		for e := 0; e < size; e += QBlock {
-			scaleWeightsAVX2(rows, &w, &p[j*PageSlots], &values[q8ValueScale(lo, e/QBlock)], hi-lo)
-			attendI8AVX2(rows, &dst[j*size+e], size*4, &w[0], scoreRow,
-				&values[q8ValueAt(lo, e, size)], size, 8, cacheLine, hi-lo, QBlock/8)
+	for e := 0; e < size; e += QBlock {
+		scales, v, width, stride := &values[q8ValueScale(lo, e/QBlock)], values[q8ValueAt(lo, e, size):], 1, size
+		// Of what comes next, a block's share of scales and then of values is prefetched.
+		ahead := next[min(len(next), q8ValueScale(0, e/QBlock)+PageSlots*e):]
+		more := ahead[min(len(ahead), 2*PageSlots):]
+		if wide != nil {
+			widen(wide, v, size, hi-lo, more)
+			v, width, stride, more = wide, 4, 4*QBlock, nil
 		}
-		j += rows
+		for j := 0; j < n; j += 8 {
+			rows := min(8, n-j)
+			if AVX512 {
+				scaleWeightsAVX512(rows, &w, &p[j*PageSlots], scales, hi-lo, first(ahead, v))
+			} else {
+				scaleWeightsAVX2(rows, &w, &p[j*PageSlots], scales, hi-lo, first(ahead, v))
+			}
+			tiles(width, dst[j*size+e:], size*4, w[:], scoreRow, rows, v, stride, 16*width, more, hi-lo, QBlock/16)
+			ahead, more = nil, nil
+		}
+	}
+}
+
+func widen(dst, values []byte, stride, slots int, next []byte) {
+	if AVX512 {
+		widenAVX512((*float32)(unsafe.Pointer(&dst[0])), &values[0], stride, slots, first(next, values))
+	} else {
+		widenAVX2((*float32)(unsafe.Pointer(&dst[0])), &values[0], stride, slots, first(next, values))
 	}
 }
 
 func halves(dst []byte, x []float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		halvesAVX2(dst, x)
 	}
@@ -119,7 +207,7 @@ func halves(dst []byte, x []float32) {
 }
 
 func roundBlock(dst *[QBlock]byte, x *[QBlock]float32, id float32) {
-	if !useAVX2 {
+	if !AVX2 {
 		roundBlockGo(dst, x, id)
 		return
 	}
@@ -127,32 +215,46 @@ func roundBlock(dst *[QBlock]byte, x *[QBlock]float32, id float32) {
 }
 
 func capScores(s *[PageSlots]float32, scale, softcap float32) {
-	if !useAVX2 {
+	if !AVX2 {
 		capScoresGo(s, scale, softcap)
 		return
 	}
 	capScoresAVX2(s, scale, softcap)
 }
 
-func softmax(s *[PageSlots]float32, scale float32) (m, sum float32) {
-	if !useAVX2 {
-		return softmaxGo(s, scale)
+// softmaxAhead is how many cache lines are prefetched beside the softmax, for a few queries.
+const softmaxAhead = 32
+
+func softmax(s []float32, scale float32, m, sum []float32, next []byte) {
+	ahead, lines := (*byte)(unsafe.Pointer(&s[0])), 1
+	if n := softmaxAhead / len(m); n > 0 && len(next) > 0 {
+		ahead, lines = &next[0], n
 	}
-	return softmaxAVX2(s, scale)
+	switch {
+	case AVX512:
+		softmaxAVX512(&s[0], len(m), scale, &m[0], &sum[0], ahead, lines)
+	case AVX2:
+		softmaxAVX2(&s[0], len(m), scale, &m[0], &sum[0], ahead, lines)
+	default:
+		softmaxGo(s, scale, m, sum)
+	}
 }
 
-func merge(o []float32, a, b float32, ob []float32) {
-	n := 0
-	if useAVX2 {
-		n = len(ob) &^ 7
-		mergeAVX2(o, a, b, ob)
+func mergeSums(x, y *[8]float32, m, l, mb, lb []float32) {
+	if !AVX2 {
+		mergeSumsGo(x, y, m, l, mb, lb)
+		return
 	}
-	mergeGo(o[n:], a, b, ob[n:])
+	mergeSumsAVX2(len(m), &m[0], &l[0], &mb[0], &lb[0], x, y)
 }
 
-func expPair(x, y float32) (a, b float32) {
-	if !useAVX2 {
-		return expPairGo(x, y)
+func merge(o []float32, n int, x, y *[8]float32, ob []float32) {
+	switch size := len(o) / n; {
+	case AVX512 && size%16 == 0:
+		mergeAVX512(n, size, &o[0], &x[0], &y[0], &ob[0])
+	case AVX2 && size%8 == 0:
+		mergeAVX2(n, size, &o[0], &x[0], &y[0], &ob[0])
+	default:
+		mergeGo(o, n, x, y, ob)
 	}
-	return expPairAVX2(x, y)
 }

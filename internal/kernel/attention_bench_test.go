@@ -22,24 +22,19 @@ func BenchmarkAttention(b *testing.B) {
 			}
 			for _, n := range []int{1, 4, 32} {
 				q := queries(rnd, n, size)
-				s, o, ob := make([]float32, n*PageSlots), make([]float32, n*size), make([]float32, n*size)
-				m, l := make([]float32, n), make([]float32, n)
+				s, state, block := make([]float32, n*PageSlots), attended(n, size), attended(n, size)
 				b.Run(fmt.Sprintf("type=%v/depth=%d/queries=%d", typ, depth, n), func(b *testing.B) {
 					b.SetBytes(int64(pages * (len(key) + len(value))))
 					b.ReportAllocs()
 					for b.Loop() {
+						state.Clear()
 						for p := range pages {
-							c.Scores(s, q, 0, n, keys[p], 0, PageSlots, size)
-							clear(ob)
-							for j := range n {
-								mb, lb := SoftmaxBlock(s[j*PageSlots:(j+1)*PageSlots], 0.1, 0)
-								if p == 0 {
-									m[j], l[j] = mb, lb
-								} else {
-									MergeBlock(&m[j], &l[j], o[j*size:(j+1)*size], mb, lb, ob[j*size:(j+1)*size])
-								}
-							}
-							c.Weigh(ob, s, n, values[p], 0, PageSlots, 0, size)
+							c.Scores(s, q, 0, n, keys[p], 0, PageSlots, size, values[p])
+							next := keys[min(p+1, pages-1)]
+							SoftmaxBlocks(s, 0.1, 0, block.Max, block.Sum, next)
+							clear(block.Out)
+							c.Weigh(block.Out, s, n, values[p], 0, PageSlots, 0, size, next)
+							state.Merge(block)
 						}
 					}
 				})
@@ -48,44 +43,60 @@ func BenchmarkAttention(b *testing.B) {
 	}
 }
 
-// BenchmarkAttentionParts times one page in the first-level cache.
+// BenchmarkAttentionParts times one page in the first-level cache, for each implementation.
 func BenchmarkAttentionParts(b *testing.B) {
-	const size = 128
+	defer Use(Implementation())
+	for _, impl := range Implementations() {
+		if impl != portable {
+			Use(impl)
+			b.Run(impl, benchmarkParts)
+		}
+	}
+}
+
+func benchmarkParts(b *testing.B) {
+	const size = 64
 	for _, typ := range cacheTypes {
 		c, _ := CacheFormatOf(typ)
 		keys, values := page(newRand(1), c, size)
-		for _, n := range []int{1, 2, 4, 8} {
+		for _, n := range []int{1, 4, 8, 32} {
 			q := queries(newRand(1), n, size)
 			s, o := make([]float32, n*PageSlots), make([]float32, n*size)
 			b.Run(fmt.Sprintf("type=%v/queries=%d/Scores", typ, n), func(b *testing.B) {
 				b.SetBytes(int64(len(keys)))
 				for b.Loop() {
-					c.Scores(s, q, 0, n, keys, 0, PageSlots, size)
+					c.Scores(s, q, 0, n, keys, 0, PageSlots, size, nil)
 				}
 			})
 			b.Run(fmt.Sprintf("type=%v/queries=%d/Weigh", typ, n), func(b *testing.B) {
 				b.SetBytes(int64(len(values)))
 				for b.Loop() {
-					c.Weigh(o, s, n, values, 0, PageSlots, 0, size)
+					c.Weigh(o, s, n, values, 0, PageSlots, 0, size, nil)
 				}
 			})
 		}
 		k := queries(newRand(1), 1, size).F
 		b.Run(fmt.Sprintf("type=%v/Put", typ), func(b *testing.B) {
 			for b.Loop() {
-				c.Put(keys, values, 5, size, k, k)
+				c.Put(keys, values, 5, HeadSize{size, size}, k, k)
 			}
 		})
 	}
-	s := make([]float32, PageSlots)
+	const n = 8
+	s, state, block := make([]float32, n*PageSlots), attended(n, size), attended(n, size)
 	b.Run("Softmax", func(b *testing.B) {
 		for b.Loop() {
-			SoftmaxBlock(s, 0.1, 0)
+			SoftmaxBlocks(s, 0.1, 0, block.Max, block.Sum, nil)
 		}
 	})
 	b.Run("SoftmaxCapped", func(b *testing.B) {
 		for b.Loop() {
-			SoftmaxBlock(s, 0.1, 50)
+			SoftmaxBlocks(s, 0.1, 50, block.Max, block.Sum, nil)
+		}
+	})
+	b.Run("Merge", func(b *testing.B) {
+		for b.Loop() {
+			state.Merge(block)
 		}
 	})
 }

@@ -9,54 +9,54 @@ import (
 )
 
 // keyLanes is the number of keys that lie interleaved: vector lanes are keys.
-const keyLanes = 8
+const keyLanes = 16
 
-// floatCache returns the cache format of a float type of width bytes. Keys are [8][size][8]: group
+// floatCache returns the cache format of a float type of width bytes. Keys are [4][size][16]: group
 // of slots, element, slot of the group. Values are [64][size]. A multiply-add a value, from +0.
 func floatCache(t tensor.Type, width int) *CacheFormat {
 	f := &CacheFormat{Type: t, Multiple: 1}
 	f.KeyBytes = func(size int) int { return PageSlots * size * width }
 	f.ValueBytes = f.KeyBytes
-	f.Put = func(keys, values []byte, slot, size int, k, v []float32) PutResult {
-		f.checkSlot(keys, values, slot, size)
-		sameLen(size, k, v)
+	f.Put = func(keys, values []byte, slot int, size HeadSize, k, v []float32) PutResult {
+		f.checkHead(keys, values, slot, size, k, v)
 		if r := max(putFloat(k, width), putFloat(v, width)); r != PutOK {
 			return r
 		}
-		encode(values[slot*size*width:], v, width)
+		encode(values[slot*size.Value*width:], v, width)
 		var b [256]byte
-		for e := 0; e < size; e += 64 {
-			n := min(64, size-e)
+		for e := 0; e < size.Key; e += 64 {
+			n := min(64, size.Key-e)
 			encode(b[:], k[e:e+n], width)
-			spread(keys[keyAt(slot, e, size)*width:], b[:], width, keyLanes, 1, n)
+			spread(keys[keyAt(slot, e, size.Key)*width:], b[:], width, keyLanes, 1, n)
 		}
 		return PutOK
 	}
-	f.Get = func(keys, values []byte, slot, size int, k, v []float32) {
-		f.checkSlot(keys, values, slot, size)
-		sameLen(size, k, v)
-		for e := range size {
-			k[e] = loadFloat(keys, keyAt(slot, e, size), width)
-			v[e] = loadFloat(values, slot*size+e, width)
+	f.Get = func(keys, values []byte, slot int, size HeadSize, k, v []float32) {
+		f.checkHead(keys, values, slot, size, k, v)
+		for e := range k {
+			k[e] = loadFloat(keys, keyAt(slot, e, size.Key), width)
+		}
+		for e := range v {
+			v[e] = loadFloat(values, slot*size.Value+e, width)
 		}
 	}
-	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int) {
+	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot int, size HeadSize) {
 		f.checkSlot(dstK, dstV, dstSlot, size)
 		f.checkSlot(srcK, srcV, srcSlot, size)
-		row := size * width
-		spread(dstK[keyAt(dstSlot, 0, size)*width:], srcK[keyAt(srcSlot, 0, size)*width:], width, keyLanes, keyLanes, size)
+		n, row := size.Key, size.Value*width
+		spread(dstK[keyAt(dstSlot, 0, n)*width:], srcK[keyAt(srcSlot, 0, n)*width:], width, keyLanes, keyLanes, n)
 		copy(dstV[dstSlot*row:][:row], srcV[srcSlot*row:])
 	}
-	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int) {
+	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int, next []byte) {
 		f.checkScores(dst, q, n0, n1, keys, lo, hi, size)
 		if n0 < n1 && lo < hi {
-			scoresFloat(dst[n0*PageSlots:n1*PageSlots], q.F[n0*size:n1*size], n1-n0, keys, lo, hi, size, width)
+			scoresFloat(dst[n0*PageSlots:n1*PageSlots], q.F[n0*size:n1*size], n1-n0, keys, lo, hi, size, width, next)
 		}
 	}
-	f.Weigh = func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int) {
+	f.Weigh = func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int, next []byte) {
 		f.checkWeigh(dst, p, n, values, lo, hi, at, size)
 		if n > 0 && lo < hi {
-			weighFloat(dst, p[at:], n, values[lo*size*width:], hi-lo, size, width)
+			weighFloat(dst, p[at:], n, values[lo*size*width:], hi-lo, size, width, next)
 		}
 	}
 	return f
@@ -132,10 +132,11 @@ func scoresFloatGo(dst, q []float32, n int, keys []byte, lo, hi, size, width int
 	}
 }
 
-// weighFloatGo adds the first slots of values, weighted by p, to the sums of n queries.
-func weighFloatGo(dst, p []float32, n int, values []byte, slots, size, width int) {
+// weighFloatGo adds the elements from e0 on of the first slots of values, weighted by p, to the sums of n
+// queries.
+func weighFloatGo(dst, p []float32, n int, values []byte, slots, e0, size, width int) {
 	for s := range slots {
-		for e := range size {
+		for e := e0; e < size; e++ {
 			v := loadFloat(values, s*size+e, width)
 			for j := range n {
 				dst[j*size+e] = FMA32(p[j*PageSlots+s], v, dst[j*size+e])
@@ -143,3 +144,6 @@ func weighFloatGo(dst, p []float32, n int, values []byte, slots, size, width int
 		}
 	}
 }
+
+// half returns the half float at the start of b.
+func half(b []byte) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(b)) }

@@ -9,7 +9,7 @@ import (
 )
 
 // q8Cache returns the cache format of Q8_0: per slot, blocks of 32 values with one F16 scale each.
-// Keys are [8][size/32][8] scales, then [8][size/4][8][4] int8: group of slots, four elements, slot of
+// Keys are [4][size/32][16] scales, then [4][size/4][16][4] int8: group of slots, four elements, slot of
 // the group. Values are [size/32][64] scales, then [64][size] int8.
 //
 // Rounding: d = amax/127 rounded to F16; id = d > 0 ? 1/d : 0; q = x*id rounded to even, within ±127.
@@ -19,64 +19,64 @@ func q8Cache() *CacheFormat {
 	f := &CacheFormat{Type: tensor.Q8_0, Multiple: QBlock}
 	f.KeyBytes = func(size int) int { return PageSlots * (size + size/QBlock*2) }
 	f.ValueBytes = f.KeyBytes
-	f.Put = func(keys, values []byte, slot, size int, k, v []float32) PutResult {
-		f.checkSlot(keys, values, slot, size)
-		sameLen(size, k, v)
-		return putSlotQ8(keys, values, slot, size, k, v)
+	f.Put = func(keys, values []byte, slot int, size HeadSize, k, v []float32) PutResult {
+		f.checkHead(keys, values, slot, size, k, v)
+		return putSlotQ8(keys, values, slot, k, v)
 	}
-	f.Get = func(keys, values []byte, slot, size int, k, v []float32) {
-		f.checkSlot(keys, values, slot, size)
-		sameLen(size, k, v)
-		for e := range size {
-			b := e / QBlock
-			k[e] = float32(int8(keys[q8KeyAt(slot, e, size)])) * half(keys[q8KeyScale(slot, b, size):])
-			v[e] = float32(int8(values[q8ValueAt(slot, e, size)])) * half(values[q8ValueScale(slot, b):])
+	f.Get = func(keys, values []byte, slot int, size HeadSize, k, v []float32) {
+		f.checkHead(keys, values, slot, size, k, v)
+		for e := range k {
+			k[e] = float32(int8(keys[q8KeyAt(slot, e, size.Key)])) * half(keys[q8KeyScale(slot, e/QBlock, size.Key):])
+		}
+		for e := range v {
+			v[e] = float32(int8(values[q8ValueAt(slot, e, size.Value)])) * half(values[q8ValueScale(slot, e/QBlock):])
 		}
 	}
-	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot, size int) {
+	f.Copy = func(dstK, dstV []byte, dstSlot int, srcK, srcV []byte, srcSlot int, size HeadSize) {
 		f.checkSlot(dstK, dstV, dstSlot, size)
 		f.checkSlot(srcK, srcV, srcSlot, size)
 		copySlotQ8(dstK, dstV, dstSlot, srcK, srcV, srcSlot, size)
 	}
-	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int) {
+	f.Scores = func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int, next []byte) {
 		f.checkScores(dst, q, n0, n1, keys, lo, hi, size)
 		if n0 < n1 && lo < hi {
 			nb := size / QBlock
-			scoresQ8(dst[n0*PageSlots:n1*PageSlots], q.Q[n0*size:n1*size], q.D[n0*nb:n1*nb], n1-n0, keys, lo, hi, size)
+			scoresQ8(dst[n0*PageSlots:n1*PageSlots], q.Q[n0*size:n1*size], q.D[n0*nb:n1*nb], n1-n0, keys, lo, hi, size, next)
 		}
 	}
-	f.Weigh = func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int) {
+	f.Weigh = func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int, next []byte) {
 		f.checkWeigh(dst, p, n, values, lo, hi, at, size)
 		if n > 0 && lo < hi {
-			weighQ8(dst, p[at:], n, values, lo, hi, size)
+			weighQ8(dst, p[at:], n, values, lo, hi, size, next)
 		}
 	}
 	return f
 }
 
-func putSlotQ8(keys, values []byte, slot, size int, k, v []float32) PutResult {
+func putSlotQ8(keys, values []byte, slot int, k, v []float32) PutResult {
 	if r := max(putQ8(k), putQ8(v)); r != PutOK {
 		return r
 	}
 	var q [QBlock]byte
-	for b := range size / QBlock {
-		e := b * QBlock
-		id := putScale(keys[q8KeyScale(slot, b, size):], k[e:e+QBlock])
+	for e := 0; e < len(k); e += QBlock {
+		id := putScale(keys[q8KeyScale(slot, e/QBlock, len(k)):], k[e:e+QBlock])
 		roundBlock(&q, (*[QBlock]float32)(k[e:]), id)
-		spread(keys[q8KeyAt(slot, e, size):], q[:], 4, keyLanes, 1, QBlock/4)
-		id = putScale(values[q8ValueScale(slot, b):], v[e:e+QBlock])
+		spread(keys[q8KeyAt(slot, e, len(k)):], q[:], 4, keyLanes, 1, QBlock/4)
+	}
+	for e := 0; e < len(v); e += QBlock {
+		id := putScale(values[q8ValueScale(slot, e/QBlock):], v[e:e+QBlock])
 		roundBlock(&q, (*[QBlock]float32)(v[e:]), id)
-		copy(values[q8ValueAt(slot, e, size):], q[:])
+		copy(values[q8ValueAt(slot, e, len(v)):], q[:])
 	}
 	return PutOK
 }
 
-func copySlotQ8(dstK, dstV []byte, d int, srcK, srcV []byte, s, size int) {
-	nb := size / QBlock
-	spread(dstK[q8KeyAt(d, 0, size):], srcK[q8KeyAt(s, 0, size):], 4, keyLanes, keyLanes, size/4)
-	spread(dstK[q8KeyScale(d, 0, size):], srcK[q8KeyScale(s, 0, size):], 2, keyLanes, keyLanes, nb)
-	copy(dstV[q8ValueAt(d, 0, size):][:size], srcV[q8ValueAt(s, 0, size):])
-	spread(dstV[q8ValueScale(d, 0):], srcV[q8ValueScale(s, 0):], 2, PageSlots, PageSlots, nb)
+func copySlotQ8(dstK, dstV []byte, d int, srcK, srcV []byte, s int, size HeadSize) {
+	k, v := size.Key, size.Value
+	spread(dstK[q8KeyAt(d, 0, k):], srcK[q8KeyAt(s, 0, k):], 4, keyLanes, keyLanes, k/4)
+	spread(dstK[q8KeyScale(d, 0, k):], srcK[q8KeyScale(s, 0, k):], 2, keyLanes, keyLanes, k/QBlock)
+	copy(dstV[q8ValueAt(d, 0, v):][:v], srcV[q8ValueAt(s, 0, v):])
+	spread(dstV[q8ValueScale(d, 0):], srcV[q8ValueScale(s, 0):], 2, PageSlots, PageSlots, v/QBlock)
 }
 
 // putQ8 says whether Q8_0 can hold x: whether every scale is a finite half.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,7 +21,7 @@ func page(rnd *rand.Rand, f *CacheFormat, size int) (keys, values []byte) {
 		for e := range size {
 			k[e], v[e] = float32(rnd.NormFloat64()), float32(rnd.NormFloat64())
 		}
-		if r := f.Put(keys, values, slot, size, k, v); r != PutOK {
+		if r := f.Put(keys, values, slot, HeadSize{size, size}, k, v); r != PutOK {
 			panic(r)
 		}
 	}
@@ -72,22 +73,22 @@ func TestAttentionBits(t *testing.T) {
 	eachCache(t, func(t *testing.T, c *CacheFormat, size int) {
 		rnd := newRand(uint64(size))
 		keys, values := page(rnd, c, size)
-		const most = 13
+		const most = 17
 		q := queries(rnd, most, size)
 		p := make([]float32, most*PageSlots)
 		for i := range p {
 			p[i] = rnd.Float32()
 		}
-		for n := range most + 1 {
+		for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, most} {
 			for _, r := range [][3]int{{0, 64, 0}, {0, 1, 0}, {63, 64, 63}, {8, 24, 3}, {5, 9, 50}, {17, 60, 1}, {40, 40, 0}} {
 				lo, hi, at := r[0], r[1], r[2]
 				n0 := n / 3
 				run := func(impl string) (scores, sums []float32) {
 					Use(impl)
 					scores, sums = filled(most*PageSlots+8), filled(most*size+8)
-					c.Scores(scores[:n*PageSlots], q, n0, n, keys, lo, hi, size)
+					c.Scores(scores[:n*PageSlots], q, n0, n, keys, lo, hi, size, values[:min(n*100, len(values))])
 					clear(sums[:n*size])
-					c.Weigh(sums, p, n, values, lo, hi, at, size)
+					c.Weigh(sums, p, n, values, lo, hi, at, size, keys[:min(n*100, len(keys))])
 					return scores, sums
 				}
 				scores, sums := run(portable)
@@ -118,16 +119,16 @@ func TestAttentionValues(t *testing.T) {
 		keys, values := page(rnd, c, size)
 		q := queries(rnd, 2, size)
 		scores, sums := make([]float32, 2*PageSlots), make([]float32, 2*size)
-		c.Scores(scores, q, 0, 2, keys, 0, PageSlots, size)
+		c.Scores(scores, q, 0, 2, keys, 0, PageSlots, size, nil)
 		p := make([]float32, 2*PageSlots)
 		for i := range p {
 			p[i] = rnd.Float32()
 		}
-		c.Weigh(sums, p, 2, values, 0, PageSlots, 0, size)
+		c.Weigh(sums, p, 2, values, 0, PageSlots, 0, size, nil)
 		k, v := make([]float32, size), make([]float32, size)
 		want := make([]float64, 2*size)
 		for slot := range PageSlots {
-			c.Get(keys, values, slot, size, k, v)
+			c.Get(keys, values, slot, HeadSize{size, size}, k, v)
 			for j := range 2 {
 				dot := 0.0
 				for e := range size {
@@ -165,22 +166,22 @@ func TestAttentionSplit(t *testing.T) {
 				p[i] = rnd.Float32()
 			}
 			scores, sums := make([]float32, n*PageSlots), make([]float32, n*size)
-			c.Scores(scores, q, 0, n, keys, 0, PageSlots, size)
-			c.Weigh(sums, p, n, values, 0, PageSlots, 0, size)
+			c.Scores(scores, q, 0, n, keys, 0, PageSlots, size, nil)
+			c.Weigh(sums, p, n, values, 0, PageSlots, 0, size, nil)
 
 			// The slots in another order, each asked for alone, query by query.
 			keys2, values2 := make([]byte, len(keys)), make([]byte, len(values))
 			perm := rnd.Perm(PageSlots)
 			for slot, to := range perm {
-				c.Copy(keys2, values2, to, keys, values, slot, size)
+				c.Copy(keys2, values2, to, keys, values, slot, HeadSize{size, size})
 			}
 			scores2, sums2 := make([]float32, n*PageSlots), make([]float32, n*size)
 			one := make([]float32, n*PageSlots)
 			for j := range n {
 				for slot, at := range perm {
-					c.Scores(one, q, j, j+1, keys2, at, at+1, size)
+					c.Scores(one, q, j, j+1, keys2, at, at+1, size, nil)
 					scores2[j*PageSlots+slot] = one[j*PageSlots+at]
-					c.Weigh(sums2[j*size:], p[j*PageSlots:], 1, values2, at, at+1, slot, size)
+					c.Weigh(sums2[j*size:], p[j*PageSlots:], 1, values2, at, at+1, slot, size, nil)
 				}
 			}
 			if err := equalBits(scores, scores2); err != nil {
@@ -204,7 +205,7 @@ func TestPut(t *testing.T) {
 		all := func() (x []float32) {
 			k, v := make([]float32, size), make([]float32, size)
 			for slot := range PageSlots {
-				c.Get(keys, values, slot, size, k, v)
+				c.Get(keys, values, slot, HeadSize{size, size}, k, v)
 				x = append(append(x, k...), v...)
 			}
 			return x
@@ -215,7 +216,7 @@ func TestPut(t *testing.T) {
 				k[e], v[e] = float32(rnd.NormFloat64()*100), float32(rnd.NormFloat64())
 			}
 			want := all()
-			if r := c.Put(keys, values, slot, size, k, v); r != PutOK {
+			if r := c.Put(keys, values, slot, HeadSize{size, size}, k, v); r != PutOK {
 				t.Fatalf("Put = %v", r)
 			}
 			copy(want[2*slot*size:], rounded(c.Type, k))
@@ -276,7 +277,7 @@ func TestPutRefuses(t *testing.T) {
 			x := make([]float32, 2*size)
 			x[at] = c.x
 			keys, values := make([]byte, f.KeyBytes(size)), make([]byte, f.ValueBytes(size))
-			if got := f.Put(keys, values, 9, size, x[:size], x[size:]); got != c.want {
+			if got := f.Put(keys, values, 9, HeadSize{size, size}, x[:size], x[size:]); got != c.want {
 				t.Errorf("%v: Put(%v at %d) = %v, want %v", c.t, c.x, at, got, c.want)
 			}
 			for _, b := range append(keys, values...) {
@@ -292,15 +293,24 @@ func TestPutRefuses(t *testing.T) {
 func TestSoftmaxBits(t *testing.T) {
 	for n := range 40 {
 		for _, cap := range []float32{0, 50, 3} {
-			compare(t, 1, PageSlots, n, func(v [][]float32) []float32 {
-				for i := range n {
-					v[0][(i*7+n)%PageSlots] = negInf
+			blocks := 1 + n%6
+			compare(t, 1, blocks*PageSlots, n, func(v [][]float32) []float32 {
+				for i := range n * blocks {
+					v[0][i/n*PageSlots+(i%n*7+n)%PageSlots] = negInf
 				}
-				m, sum := SoftmaxBlock(v[0], 0.25, cap)
-				return []float32{m, sum}
+				m, sum := make([]float32, blocks), make([]float32, blocks)
+				SoftmaxBlocks(v[0], 0.25, cap, m, sum, make([]byte, n))
+				return append(m, sum...)
 			})
 		}
 	}
+}
+
+// softmaxOf is SoftmaxBlocks for one query.
+func softmaxOf(s []float32, scale, softcap float32) (m, sum float32) {
+	a := make([]float32, 2)
+	SoftmaxBlocks(s, scale, softcap, a[:1], a[1:], nil)
+	return a[0], a[1]
 }
 
 func TestSoftmaxValues(t *testing.T) {
@@ -320,7 +330,7 @@ func TestSoftmaxValues(t *testing.T) {
 				}
 				top = max(top, want[i])
 			}
-			m, sum := SoftmaxBlock(s, 0.125, float32(softcap))
+			m, sum := softmaxOf(s, 0.125, float32(softcap))
 			if math.Abs(float64(m)-top) > 1e-5 {
 				t.Errorf("softcap %v: max = %v, want %v", softcap, m, top)
 			}
@@ -339,12 +349,29 @@ func TestSoftmaxValues(t *testing.T) {
 	})
 }
 
+func attended(n, size int) Attended {
+	return Attended{Max: make([]float32, n), Sum: make([]float32, n), Out: make([]float32, n*size)}
+}
+
+// TestMergeBits checks the merging of numbers of queries and sizes of heads.
+func TestMergeBits(t *testing.T) {
+	for _, size := range []int{1, 7, 8, 64, 80} {
+		for n := range 19 {
+			compare(t, 6, max(n, n*size), n, func(v [][]float32) []float32 {
+				a := Attended{Max: v[0][:n], Sum: v[1][:n], Out: v[2][:n*size]}
+				a.Merge(Attended{Max: v[3][:n], Sum: v[4][:n], Out: v[5][:n*size]})
+				return nil
+			})
+		}
+	}
+}
+
 // TestMergeValues runs attention over three blocks and compares it with float64 arithmetic.
 func TestMergeValues(t *testing.T) {
 	const blocks, size = 3, 40
 	rnd := newRand(5)
-	var m, l float32
-	o, ob := make([]float32, size), make([]float32, size)
+	state := attended(1, size)
+	state.Clear()
 	var scores []float64
 	var values [][]float32
 	for b := range blocks {
@@ -353,24 +380,25 @@ func TestMergeValues(t *testing.T) {
 			s[i] = float32(rnd.NormFloat64() * 5)
 			scores = append(scores, float64(s[i]))
 		}
-		mb, lb := SoftmaxBlock(s, 1, 0)
-		clear(ob)
+		block := attended(1, size)
+		SoftmaxBlocks(s, 1, 0, block.Max, block.Sum, nil)
 		for i := range s {
 			v := make([]float32, size)
 			for e := range v {
 				v[e] = rnd.Float32()
 			}
-			AddScaled(ob, s[i], v)
+			AddScaled(block.Out, s[i], v)
 			values = append(values, v)
 		}
+		state.Merge(block)
 		if b == 0 {
-			m, l = mb, lb
-			copy(o, ob)
-			continue
+			if err := equalBits(block.Out, state.Out); err != nil || state.Sum[0] != block.Sum[0] || state.Max[0] != block.Max[0] {
+				t.Fatalf("the first block is not taken as it is: %v", err)
+			}
 		}
-		MergeBlock(&m, &l, o, mb, lb, ob)
 	}
-	Finish(o, o, l)
+	o, m := state.Out, state.Max[0]
+	Finish(o, o, state.Sum[0])
 	sum, want := 0.0, make([]float64, size)
 	for i, s := range scores {
 		p := math.Exp(s - float64(m))
@@ -395,20 +423,20 @@ func TestAttentionPanics(t *testing.T) {
 		s, o := make([]float32, 2*PageSlots), make([]float32, 2*size)
 		k := make([]float32, size)
 		for name, f := range map[string]func(){
-			"slot":        func() { c.Put(keys, values, 64, size, k, k) },
-			"short key":   func() { c.Put(keys, values, 0, size, k[1:], k) },
-			"short page":  func() { c.Get(keys[1:], values, 0, size, k, k) },
-			"copy":        func() { c.Copy(keys, values, 0, keys, values, -1, size) },
-			"queries":     func() { c.Scores(s, q, 0, 3, keys, 0, 64, size) },
-			"query size":  func() { c.Scores(s, q, 0, 2, keys, 0, 64, 2*size) },
-			"slots":       func() { c.Scores(s, q, 0, 2, keys, 0, 65, size) },
-			"short score": func() { c.Scores(s[1:], q, 0, 2, keys, 0, 64, size) },
-			"short keys":  func() { c.Scores(s, q, 0, 2, keys[1:], 0, 64, size) },
-			"values":      func() { c.Weigh(o, s, 2, values[1:], 0, 64, 0, size) },
-			"at":          func() { c.Weigh(o, s, 2, values, 0, 60, 5, size) },
-			"weights":     func() { c.Weigh(o, s[1:], 2, values, 0, 64, 0, size) },
-			"sums":        func() { c.Weigh(o[1:], s, 2, values, 0, 64, 0, size) },
-			"size 0":      func() { c.Scores(s, q, 0, 0, keys, 0, 64, 0) },
+			"slot":        func() { c.Put(keys, values, 64, HeadSize{size, size}, k, k) },
+			"short key":   func() { c.Put(keys, values, 0, HeadSize{size, size}, k[1:], k) },
+			"short page":  func() { c.Get(keys[1:], values, 0, HeadSize{size, size}, k, k) },
+			"copy":        func() { c.Copy(keys, values, 0, keys, values, -1, HeadSize{size, size}) },
+			"queries":     func() { c.Scores(s, q, 0, 3, keys, 0, 64, size, nil) },
+			"query size":  func() { c.Scores(s, q, 0, 2, keys, 0, 64, 2*size, nil) },
+			"slots":       func() { c.Scores(s, q, 0, 2, keys, 0, 65, size, nil) },
+			"short score": func() { c.Scores(s[1:], q, 0, 2, keys, 0, 64, size, nil) },
+			"short keys":  func() { c.Scores(s, q, 0, 2, keys[1:], 0, 64, size, nil) },
+			"values":      func() { c.Weigh(o, s, 2, values[1:], 0, 64, 0, size, nil) },
+			"at":          func() { c.Weigh(o, s, 2, values, 0, 60, 5, size, nil) },
+			"weights":     func() { c.Weigh(o, s[1:], 2, values, 0, 64, 0, size, nil) },
+			"sums":        func() { c.Weigh(o[1:], s, 2, values, 0, 64, 0, size, nil) },
+			"size 0":      func() { c.Scores(s, q, 0, 0, keys, 0, 64, 0, nil) },
 		} {
 			t.Run(fmt.Sprintf("%v/%s", typ, name), func(t *testing.T) {
 				defer func() {
@@ -433,13 +461,14 @@ func TestAttentionAllocations(t *testing.T) {
 		q := queries(newRand(2), 9, size)
 		s, o := make([]float32, 9*PageSlots), make([]float32, 9*size)
 		k := make([]float32, size)
-		var m, l float32
+		a, block := attended(9, size), attended(9, size)
 		if n := testing.AllocsPerRun(10, func() {
-			c.Put(keys, values, 3, size, k, k)
-			c.Scores(s, q, 0, 9, keys, 3, 61, size)
-			SoftmaxBlock(s[:PageSlots], 1, 30)
-			c.Weigh(o, s, 9, values, 3, 61, 0, size)
-			MergeBlock(&m, &l, o, 0, 0, o)
+			c.Put(keys, values, 3, HeadSize{size, size}, k, k)
+			c.Scores(s, q, 0, 9, keys, 3, 61, size, nil)
+			SoftmaxBlocks(s, 1, 30, block.Max, block.Sum, nil)
+			c.Weigh(o, s, 9, values, 3, 61, 0, size, nil)
+			a.Clear()
+			a.Merge(block)
 			Finish(o, o, 1)
 		}); n != 0 {
 			t.Errorf("%v: %v allocations", typ, n)
@@ -464,11 +493,11 @@ func FuzzPut(f *testing.F) {
 		for _, typ := range cacheTypes {
 			c, _ := CacheFormatOf(typ)
 			keys, values := make([]byte, c.KeyBytes(size)), make([]byte, c.ValueBytes(size))
-			if r := c.Put(keys, values, at, size, k, v); r != PutOK {
+			if r := c.Put(keys, values, at, HeadSize{size, size}, k, v); r != PutOK {
 				continue
 			}
 			k2, v2 := make([]float32, size), make([]float32, size)
-			c.Get(keys, values, at, size, k2, v2)
+			c.Get(keys, values, at, HeadSize{size, size}, k2, v2)
 			for i, want := range [][]float32{rounded(typ, k), rounded(typ, v)} {
 				got := [][]float32{k2, v2}[i]
 				if err := equalBits(want, got); err != nil {
@@ -480,4 +509,44 @@ func FuzzPut(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestHeadSizes puts, copies and gets heads whose keys and values have different sizes: each side is what it is
+// in a head of its own size on both.
+func TestHeadSizes(t *testing.T) {
+	for _, c := range cacheFormats {
+		for _, size := range []HeadSize{{32, 96}, {160, 64}, {576, 512}} {
+			rnd := newRand(uint64(size.Key))
+			k, v := make([]float32, size.Key), make([]float32, size.Value)
+			for i := range k {
+				k[i] = float32(rnd.NormFloat64())
+			}
+			for i := range v {
+				v[i] = float32(rnd.NormFloat64())
+			}
+			page := func() (keys, values []byte) {
+				return make([]byte, c.KeyBytes(size.Key)), make([]byte, c.ValueBytes(size.Value))
+			}
+			keys, values := page()
+			if r := c.Put(keys, values, 9, size, k, v); r != PutOK {
+				t.Fatalf("%v: Put: %v", c.Type, r)
+			}
+			wantKeys, wantValues := make([]byte, c.KeyBytes(size.Key)), make([]byte, c.ValueBytes(size.Value))
+			c.Put(wantKeys, make([]byte, c.ValueBytes(size.Key)), 9, HeadSize{size.Key, size.Key}, k, k)
+			c.Put(make([]byte, c.KeyBytes(size.Value)), wantValues, 9, HeadSize{size.Value, size.Value}, v, v)
+			if !bytes.Equal(keys, wantKeys) || !bytes.Equal(values, wantValues) {
+				t.Errorf("%v, %v: the bytes depend on the other side", c.Type, size)
+			}
+			moved, movedValues := page()
+			c.Copy(moved, movedValues, 40, keys, values, 9, size)
+			k2, v2 := make([]float32, size.Key), make([]float32, size.Value)
+			c.Get(moved, movedValues, 40, size, k2, v2)
+			if err := equalBits(rounded(c.Type, k), k2); err != nil {
+				t.Errorf("%v, %v: key: %v", c.Type, size, err)
+			}
+			if err := equalBits(rounded(c.Type, v), v2); err != nil {
+				t.Errorf("%v, %v: value: %v", c.Type, size, err)
+			}
+		}
+	}
 }

@@ -40,8 +40,9 @@ const (
 )
 
 var (
-	inf    = math.Float32frombits(infBits)
-	negInf = -inf
+	inf     = math.Float32frombits(infBits)
+	negInf  = -inf
+	negZero = math.Float32frombits(1 << 31)
 )
 
 // Exp32 returns e**x within 1 ulp. It is +Inf where that overflows, 0 below -86.99, where e**x is less

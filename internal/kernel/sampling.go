@@ -40,7 +40,7 @@ func sumExpGo(x []float32, m float32) float32 {
 // and the numbers mean nothing.
 //
 // The order: blocks of 4096, each with its maximum m and the S32 sum of Exp32(x-m), merged left to
-// right as [MergeBlock] merges l; then max + Log32(l).
+// right as [Attended.Merge] merges sums; then max + Log32(l).
 func LogSumExp(x []float32) (max, lse float32, finite bool) {
 	max = negInf
 	var l float32
@@ -70,7 +70,10 @@ func mergeLogits(max, l *float32, m, sum float32) {
 		*l += sum
 		return
 	}
-	mergeSum(max, l, m, sum)
+	var x, y [8]float32
+	m0, l0 := []float32{*max}, []float32{*l}
+	mergeSums(&x, &y, m0, l0, []float32{m}, []float32{sum})
+	*max, *l = m0[0], l0[0]
 }
 
 // A Key selects one family of independent noise values, one for each token id (N5). [MakeKey] makes
@@ -108,6 +111,9 @@ func mix32(x uint32) uint32 {
 // The order: h = mix32(mix32(id^A) + B), W = (h+1/2) 2**-32 and V = 1-W, each rounded once;
 // e, f = the parts of V for its logarithm, with f = -W where V >= sqrt(1/2); then -Log32(-log1p(e, f)).
 func Noise(key Key, id uint32) float32 { return gumbel(hash(key, id)) }
+
+// Uniform returns the number above 0 and below 1 that [Noise] is made of.
+func Uniform(key Key, id uint32) float64 { return (float64(hash(key, id)) + 0.5) / (1 << 32) }
 
 func hash(key Key, id uint32) uint32 { return mix32(mix32(id^key.A) + key.B) }
 

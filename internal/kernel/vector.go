@@ -40,6 +40,38 @@ func RMSNorm(dst, x, w []float32, eps float32) {
 	mulTwice(dst, x, 1/root, w)
 }
 
+// LayerNorm writes (x-m) / sqrt(mean((x-m)*(x-m)) + eps) * w + b to dst, m = mean(x). dst may be x. All
+// have equal lengths; an empty b is none.
+//
+// The order: m = S32 of x, over n; d = x-m; s = S32 of FMA32(d, d, s); r = 1 / sqrt(s/n + eps), every
+// operation rounded; dst = (d*r) * w, and then + b.
+func LayerNorm(dst, x, w, b []float32, eps float32) {
+	sameLen(len(dst), x, w)
+	if len(x) == 0 {
+		return
+	}
+	shift(dst, x, -(sum(x) / float32(len(x))))
+	RMSNorm(dst, dst, w, eps)
+	if len(b) > 0 {
+		Add(dst, b)
+	}
+}
+
+func sumGo(x []float32) float32 {
+	var p [32]float32
+	for i, v := range x {
+		p[i%32] += v
+	}
+	return fold32(&p)
+}
+
+// shiftGo writes x+a to dst.
+func shiftGo(dst, x []float32, a float32) {
+	for i, v := range x {
+		dst[i] = v + a
+	}
+}
+
 func sumSquaresGo(x []float32) float32 {
 	var p [32]float32
 	for i, v := range x {
@@ -85,7 +117,13 @@ func AddScaled(dst []float32, a float32, x []float32) {
 
 func addScaledGo(dst []float32, a float32, x []float32) {
 	for i, v := range x {
-		dst[i] = FMA32(a, v, dst[i])
+		// FMA32 by hand, twice as fast: the compiler does not inline it.
+		s := float64(a)*float64(v) + float64(dst[i])
+		if doubtful(s) {
+			dst[i] = fma32Slow(a, v, dst[i])
+			continue
+		}
+		dst[i] = float32(s)
 	}
 }
 
@@ -124,6 +162,28 @@ func geluMulGo(dst, gate, up []float32) {
 		v := float32(g * FMA32(float32(g*g), gelu3, gelu1))
 		s := g / (1 + Exp32(v))
 		dst[i] = float32(s * up[i])
+	}
+}
+
+// Gelu writes gelu(x) to dst, which may be x and has equal length: [GeluMul] without the product.
+func Gelu(dst, x []float32) {
+	sameLen(len(dst), x)
+	gelu(dst, x)
+}
+
+func geluGo(dst, x []float32) {
+	for i, g := range x {
+		v := float32(g * FMA32(float32(g*g), gelu3, gelu1))
+		dst[i] = g / (1 + Exp32(v))
+	}
+}
+
+// Softcap bounds the values of x smoothly to ±limit, which is positive: limit * tanh32(x/limit).
+func Softcap(x []float32, limit float32) { softcap(x, limit) }
+
+func softcapGo(x []float32, limit float32) {
+	for i, v := range x {
+		x[i] = float32(limit * tanh32(v/limit))
 	}
 }
 

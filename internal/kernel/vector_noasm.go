@@ -4,6 +4,10 @@ package kernel
 
 func sumSquares(x []float32) float32 { return sumSquaresGo(x) }
 
+func sum(x []float32) float32 { return sumGo(x) }
+
+func shift(dst, x []float32, a float32) { shiftGo(dst, x, a) }
+
 func mulTwice(dst, x []float32, a float32, w []float32) { mulTwiceGo(dst, x, a, w) }
 
 func add(dst, x []float32) { addGo(dst, x) }
@@ -14,10 +18,20 @@ func addScaled(dst []float32, a float32, x []float32) { addScaledGo(dst, a, x) }
 
 func siluMul(dst, gate, up []float32) { siluMulGo(dst, gate, up) }
 
+func clampedSwiGLU(dst, gate, up []float32) { clampedSwiGLUGo(dst, gate, up) }
+
 func geluMul(dst, gate, up []float32) { geluMulGo(dst, gate, up) }
+
+func gelu(dst, x []float32) { geluGo(dst, x) }
+
+func softcap(x []float32, limit float32) { softcapGo(x, limit) }
 
 func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {
 	ropeGo(x, heads, size, 0, cos, sin, neox)
 }
 
 func maxAbsBits(x []float32) uint32 { return maxAbsBitsGo(x) }
+
+func quantize(q []int8, d []float32, sum []int32, f []float32, nb int) {
+	quantizeGo(q, d, sum, f, nb)
+}

@@ -7,6 +7,19 @@ import (
 	"testing"
 )
 
+// eachImpl runs a test once per implementation of this machine.
+func eachImpl(t *testing.T, f func(t *testing.T)) {
+	for _, name := range Implementations() {
+		t.Run(name, func(t *testing.T) {
+			defer Use(Implementation())
+			Use(name)
+			f(t)
+		})
+	}
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
 // kinds are the ways to fill a vector of floats.
 var kinds = map[string]func(rnd *rand.Rand) float32{
 	"normal": func(rnd *rand.Rand) float32 { return float32(rnd.NormFloat64() * 4) },
@@ -104,14 +117,20 @@ func TestVectorBits(t *testing.T) {
 	}{
 		{"RMSNorm", none(func(v [][]float32) { RMSNorm(v[0], v[1], v[2], 1e-5) })},
 		{"RMSNorm in place", none(func(v [][]float32) { RMSNorm(v[0], v[0], v[2], 1e-6) })},
+		{"LayerNorm", none(func(v [][]float32) { LayerNorm(v[0], v[1], v[2], v[2], 1e-5) })},
+		{"LayerNorm in place", none(func(v [][]float32) { LayerNorm(v[0], v[0], v[1], nil, 1e-6) })},
 		{"Add", none(func(v [][]float32) { Add(v[0], v[1]) })},
 		{"Scale", none(func(v [][]float32) { Scale(v[0], 0.3) })},
 		{"AddScaled", none(func(v [][]float32) { AddScaled(v[0], -1.7, v[1]) })},
 		{"SiluMul", none(func(v [][]float32) { SiluMul(v[0], v[1], v[2]) })},
 		{"SiluMul in place", none(func(v [][]float32) { SiluMul(v[0], v[0], v[1]) })},
+		{"ClampedSwiGLU", none(func(v [][]float32) { ClampedSwiGLU(v[0], v[1], v[2]) })},
+		{"ClampedSwiGLU in place", none(func(v [][]float32) { ClampedSwiGLU(v[1], v[0], v[1]) })},
 		{"GeluMul", none(func(v [][]float32) { GeluMul(v[0], v[1], v[2]) })},
 		{"GeluMul in place", none(func(v [][]float32) { GeluMul(v[1], v[0], v[1]) })},
-		{"merge", none(func(v [][]float32) { merge(v[0], 0.7, 0.9, v[1]) })},
+		{"Gelu", none(func(v [][]float32) { Gelu(v[0], v[1]) })},
+		{"Gelu in place", none(func(v [][]float32) { Gelu(v[1], v[1]) })},
+		{"Softcap", none(func(v [][]float32) { Softcap(v[0], 30) })},
 		{"Finish", none(func(v [][]float32) { Finish(v[0], v[1], 3) })},
 		{"MaxAbsFinite", func(v [][]float32) []float32 {
 			m, finite := MaxAbsFinite(v[0])
@@ -120,6 +139,7 @@ func TestVectorBits(t *testing.T) {
 			}
 			return []float32{m}
 		}},
+		{"sum", func(v [][]float32) []float32 { return []float32{sum(v[0])} }},
 		{"sumSquares", func(v [][]float32) []float32 { return []float32{sumSquares(v[0])} }},
 		{"maxOf", func(v [][]float32) []float32 { return []float32{maxOf(v[0])} }},
 		{"sumExp", func(v [][]float32) []float32 {
@@ -191,6 +211,28 @@ func TestVectorValues(t *testing.T) {
 		want := float64(v) / math.Sqrt(ss/n+1e-5) * float64(w[i])
 		near("RMSNorm", dst[i], want, 3e-7*math.Abs(want))
 	}
+	var total, squares float64
+	for _, v := range x {
+		total += float64(v)
+	}
+	for _, v := range x {
+		squares += (float64(v) - total/n) * (float64(v) - total/n)
+	}
+	LayerNorm(dst, x, w, x, 1e-5)
+	for i, v := range x {
+		want := (float64(v)-total/n)/math.Sqrt(squares/n+1e-5)*float64(w[i]) + float64(v)
+		near("LayerNorm", dst[i], want, 1e-5)
+	}
+	Gelu(dst, x)
+	for i, v := range x {
+		g := float64(v)
+		near("Gelu", dst[i], g/2*(1+math.Tanh(math.Sqrt(2/math.Pi)*(g+0.044715*g*g*g))), 1e-6)
+	}
+	copy(dst, x)
+	Softcap(dst, 3)
+	for i, v := range x {
+		near("Softcap", dst[i], 3*math.Tanh(float64(v)/3), 1e-6)
+	}
 	SiluMul(dst, x, w)
 	for i, v := range x {
 		want := float64(v) / (1 + math.Exp(-float64(v))) * float64(w[i])
@@ -202,6 +244,20 @@ func TestVectorValues(t *testing.T) {
 		z := math.Sqrt(2/math.Pi) * (g + 0.044715*g*g*g)
 		want := g / (1 + math.Exp(-2*z)) * float64(w[i]) // g/2 (1 + tanh z), without cancellation
 		near("GeluMul", dst[i], want, 3e-7*(1+math.Abs(z))*math.Abs(want)+1e-37)
+	}
+}
+
+func TestClampedSwiGLUValues(t *testing.T) {
+	v, _ := vectors(newRand(1), "normal", 3, 200, 0)
+	dst, gate, up := v[0], v[1], v[2]
+	gate[0], gate[1], up[2], up[3] = 9, -9, 8, -8
+	ClampedSwiGLU(dst, gate, up)
+	for i, v := range gate {
+		g, u := math.Min(float64(v), 7), math.Max(-7, math.Min(float64(up[i]), 7))
+		want := g / (1 + math.Exp(-1.702*g)) * (u + 1)
+		if !(math.Abs(float64(dst[i])-want) <= 1e-6*(math.Abs(g)+math.Abs(want))) {
+			t.Errorf("gate %v, up %v: %v, want %v", v, up[i], dst[i], want)
+		}
 	}
 }
 
@@ -242,18 +298,23 @@ func TestMaxAbsFinite(t *testing.T) {
 func TestVectorPanics(t *testing.T) {
 	a, b := make([]float32, 16), make([]float32, 15)
 	for name, f := range map[string]func(){
-		"RMSNorm":      func() { RMSNorm(a, b, a, 0) },
-		"Add":          func() { Add(a, b) },
-		"AddScaled":    func() { AddScaled(b, 1, a) },
-		"SiluMul":      func() { SiluMul(a, a, b) },
-		"GeluMul":      func() { GeluMul(a, b, a) },
-		"Rope length":  func() { Rope(a, 2, 7, 4, a[:2], a[:2], true) },
-		"Rope tables":  func() { Rope(a, 2, 8, 4, a[:3], a[:2], true) },
-		"Rope odd":     func() { Rope(a, 2, 8, 5, a[:2], a[:2], true) },
-		"Rope size":    func() { Rope(a, 2, 8, 10, a[:5], a[:5], true) },
-		"SoftmaxBlock": func() { SoftmaxBlock(a, 1, 0) },
-		"MergeBlock":   func() { MergeBlock(new(float32), new(float32), a, 0, 0, b) },
-		"Finish":       func() { Finish(a, b, 1) },
+		"RMSNorm":       func() { RMSNorm(a, b, a, 0) },
+		"LayerNorm":     func() { LayerNorm(a, a, a, b, 0) },
+		"Gelu":          func() { Gelu(a, b) },
+		"Add":           func() { Add(a, b) },
+		"AddScaled":     func() { AddScaled(b, 1, a) },
+		"SiluMul":       func() { SiluMul(a, a, b) },
+		"GeluMul":       func() { GeluMul(a, b, a) },
+		"ClampedSwiGLU": func() { ClampedSwiGLU(a, b, a) },
+		"Rope length":   func() { Rope(a, 2, 7, 4, a[:2], a[:2], true) },
+		"Rope tables":   func() { Rope(a, 2, 8, 4, a[:3], a[:2], true) },
+		"Rope odd":      func() { Rope(a, 2, 8, 5, a[:2], a[:2], true) },
+		"Rope size":     func() { Rope(a, 2, 8, 10, a[:5], a[:5], true) },
+		"SoftmaxBlocks": func() { SoftmaxBlocks(make([]float32, 64), 1, 0, a[:2], b[:2], nil) },
+		"softmax sums":  func() { SoftmaxBlocks(make([]float32, 64), 1, 0, a[:1], b[:2], nil) },
+		"Merge":         func() { attended(2, 3).Merge(attended(2, 4)) },
+		"merge sums":    func() { attended(2, 3).Merge(attended(3, 2)) },
+		"Finish":        func() { Finish(a, b, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -270,6 +331,9 @@ func TestVectorAllocations(t *testing.T) {
 	x, y, z := make([]float32, 100), make([]float32, 100), make([]float32, 100)
 	if n := testing.AllocsPerRun(10, func() {
 		RMSNorm(x, y, z, 1)
+		LayerNorm(x, y, z, y, 1)
+		Gelu(x, y)
+		Softcap(x, 2)
 		SiluMul(x, y, z)
 		Rope(x, 1, 100, 64, y[:32], z[:32], true)
 		MaxAbsFinite(x)

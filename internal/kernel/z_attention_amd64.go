@@ -4,61 +4,123 @@
 
 package kernel
 
-// attendF32AVX2 adds the products of 1, 2, 4 or 8 rows of a and all groups of b to dst:
-// dst[r][8*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][8*g+lane]) for k < steps, ascending.
+// attendF32AVX2 adds the products of some rows of a, one of [6 4 2 1], and all groups of b to dst:
+// dst[r][16*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][16*g+lane]) for k < steps, ascending.
 // Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps
-// is positive. Each step prefetches from one group what lies ahead bytes behind it.
+// is positive. Meanwhile as many bytes as b has, shifted right by pace, are prefetched from ahead on.
 //
 //go:noescape
-func attendF32AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead int, steps int, groups int)
+func attendF32AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
 
-// attendF16AVX2 adds the products of 1, 2, 4 or 8 rows of a and all groups of b to dst:
-// dst[r][8*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][8*g+lane]) for k < steps, ascending.
+// attendF16AVX2 adds the products of some rows of a, one of [6 4 2 1], and all groups of b to dst:
+// dst[r][16*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][16*g+lane]) for k < steps, ascending.
 // Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps
-// is positive. Each step prefetches from one group what lies ahead bytes behind it.
+// is positive. Meanwhile as many bytes as b has, shifted right by pace, are prefetched from ahead on.
 //
 //go:noescape
-func attendF16AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead int, steps int, groups int)
+func attendF16AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
 
-// attendI8AVX2 adds the products of 1, 2, 4 or 8 rows of a and all groups of b to dst:
-// dst[r][8*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][8*g+lane]) for k < steps, ascending.
+// attendI8AVX2 adds the products of some rows of a, one of [6 4 2 1], and all groups of b to dst:
+// dst[r][16*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][16*g+lane]) for k < steps, ascending.
 // Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps
-// is positive. Each step prefetches from one group what lies ahead bytes behind it.
+// is positive. Meanwhile as many bytes as b has, shifted right by pace, are prefetched from ahead on.
 //
 //go:noescape
-func attendI8AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead int, steps int, groups int)
+func attendI8AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
 
-// scoresQ8AVX2 writes the scores of 1, 2 or 4 queries, rows of q and d, for groups of eight keys, to
-// rows of 64 floats. groups is positive.
+// scoresQ8AVX2 writes the scores of some queries, one of [4 2 1], rows of q and d, for groups of 16 keys, to
+// rows of 64 floats. groups is positive. Meanwhile as many bytes as the keys and scales have are
+// prefetched from ahead on.
 //
 //go:noescape
-func scoresQ8AVX2(rows int, dst *float32, q *int8, d *float32, keys *byte, scales *byte, size int, groups int)
+func scoresQ8AVX2(rows int, dst *float32, q *int8, d *float32, keys *byte, scales *byte, size int, groups int, ahead *byte)
 
 // scaleWeightsAVX2 multiplies the first slots of up to 8 rows of 64 weights by the slots' F16 scales.
-// It reads up to 14 bytes behind the last scale.
+// It reads up to 30 bytes behind the last scale, and prefetches 128 bytes from ahead on.
 //
 //go:noescape
-func scaleWeightsAVX2(rows int, w *[512]float32, p *float32, scales *byte, slots int)
+func scaleWeightsAVX2(rows int, w *[512]float32, p *float32, scales *byte, slots int, ahead *byte)
 
-// softmaxAVX2 is softmaxGo.
+// widenAVX2 turns 32 values of each slot, which lie stride bytes apart, into floats side by side; slots is positive.
+// Meanwhile as many bytes are prefetched from ahead on.
 //
 //go:noescape
-func softmaxAVX2(s *[64]float32, scale float32) (m float32, sum float32)
+func widenAVX2(dst *float32, values *byte, stride int, slots int, ahead *byte)
+
+// softmaxAVX2 is softmaxGo for n blocks, one behind the other; n is positive. Meanwhile it prefetches, for each
+// block, a positive number of cache lines from ahead on.
+//
+//go:noescape
+func softmaxAVX2(s *float32, n int, scale float32, max *float32, sum *float32, ahead *byte, lines int)
+
+// mergeAVX2 is mergeGo for n queries; size is a multiple of 8, both are positive.
+//
+//go:noescape
+func mergeAVX2(n int, size int, o *float32, x *float32, y *float32, ob *float32)
+
+// attendF32AVX512 adds the products of some rows of a, one of [8 4 2 1], and all groups of b to dst:
+// dst[r][16*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][16*g+lane]) for k < steps, ascending.
+// Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps
+// is positive. Meanwhile as many bytes as b has, shifted right by pace, are prefetched from ahead on.
+//
+//go:noescape
+func attendF32AVX512(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
+
+// attendF16AVX512 adds the products of some rows of a, one of [8 4 2 1], and all groups of b to dst:
+// dst[r][16*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][16*g+lane]) for k < steps, ascending.
+// Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps
+// is positive. Meanwhile as many bytes as b has, shifted right by pace, are prefetched from ahead on.
+//
+//go:noescape
+func attendF16AVX512(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
+
+// attendI8AVX512 adds the products of some rows of a, one of [8 4 2 1], and all groups of b to dst:
+// dst[r][16*g+lane] takes FMA32(a[r][k], b[k][g][lane], dst[r][16*g+lane]) for k < steps, ascending.
+// Rows of dst and a, steps and groups of b lie dstStride, aStride, bStep, bGroup bytes apart. steps
+// is positive. Meanwhile as many bytes as b has, shifted right by pace, are prefetched from ahead on.
+//
+//go:noescape
+func attendI8AVX512(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
+
+// scoresQ8AVX512 writes the scores of some queries, one of [8 4 2 1], rows of q and d, for groups of 16 keys, to
+// rows of 64 floats. groups is positive. Meanwhile as many bytes as the keys and scales have are
+// prefetched from ahead on.
+//
+//go:noescape
+func scoresQ8AVX512(rows int, dst *float32, q *int8, d *float32, keys *byte, scales *byte, size int, groups int, ahead *byte)
+
+// scaleWeightsAVX512 multiplies the first slots of up to 8 rows of 64 weights by the slots' F16 scales.
+// It reads up to 30 bytes behind the last scale, and prefetches 128 bytes from ahead on.
+//
+//go:noescape
+func scaleWeightsAVX512(rows int, w *[512]float32, p *float32, scales *byte, slots int, ahead *byte)
+
+// widenAVX512 turns 32 values of each slot, which lie stride bytes apart, into floats side by side; slots is positive.
+// Meanwhile as many bytes are prefetched from ahead on.
+//
+//go:noescape
+func widenAVX512(dst *float32, values *byte, stride int, slots int, ahead *byte)
+
+// softmaxAVX512 is softmaxGo for n blocks, one behind the other; n is positive. Meanwhile it prefetches, for each
+// block, a positive number of cache lines from ahead on.
+//
+//go:noescape
+func softmaxAVX512(s *float32, n int, scale float32, max *float32, sum *float32, ahead *byte, lines int)
+
+// mergeAVX512 is mergeGo for n queries; size is a multiple of 16, both are positive.
+//
+//go:noescape
+func mergeAVX512(n int, size int, o *float32, x *float32, y *float32, ob *float32)
 
 // capScoresAVX2 is capScoresGo.
 //
 //go:noescape
 func capScoresAVX2(s *[64]float32, scale float32, softcap float32)
 
-// mergeAVX2 is mergeGo, for the elements up to the last multiple of 8 of ob.
+// mergeSumsAVX2 is mergeSumGo for 1 to 8 queries. It writes all of x and y.
 //
 //go:noescape
-func mergeAVX2(o []float32, a float32, b float32, ob []float32)
-
-// expPairAVX2 is expPairGo.
-//
-//go:noescape
-func expPairAVX2(x float32, y float32) (a float32, b float32)
+func mergeSumsAVX2(n int, m *float32, l *float32, mb *float32, lb *float32, x *[8]float32, y *[8]float32)
 
 // halvesAVX2 rounds x to halves, the elements up to the last multiple of 8.
 //

@@ -7,10 +7,10 @@
 // func maxOfAVX2(x []float32, tail *[32]float32) float32
 // Requires: AVX
 TEXT ·maxOfAVX2(SB), NOSPLIT, $0-36
-	VMOVUPS all_ff800000<>+0(SB), Y0
-	VMOVUPS all_ff800000<>+0(SB), Y1
-	VMOVUPS all_ff800000<>+0(SB), Y2
-	VMOVUPS all_ff800000<>+0(SB), Y3
+	VMOVUPS all8_ff800000<>+0(SB), Y0
+	VMOVUPS all8_ff800000<>+0(SB), Y1
+	VMOVUPS all8_ff800000<>+0(SB), Y2
+	VMOVUPS all8_ff800000<>+0(SB), Y3
 	MOVQ    x_base+0(FP), AX
 	MOVQ    tail+24(FP), DX
 	MOVQ    x_len+8(FP), CX
@@ -49,24 +49,24 @@ last:
 	VZEROUPPER
 	RET
 
-DATA all_ff800000<>+0(SB)/4, $0xff800000
-DATA all_ff800000<>+4(SB)/4, $0xff800000
-DATA all_ff800000<>+8(SB)/4, $0xff800000
-DATA all_ff800000<>+12(SB)/4, $0xff800000
-DATA all_ff800000<>+16(SB)/4, $0xff800000
-DATA all_ff800000<>+20(SB)/4, $0xff800000
-DATA all_ff800000<>+24(SB)/4, $0xff800000
-DATA all_ff800000<>+28(SB)/4, $0xff800000
-GLOBL all_ff800000<>(SB), RODATA|NOPTR, $32
+DATA all8_ff800000<>+0(SB)/4, $0xff800000
+DATA all8_ff800000<>+4(SB)/4, $0xff800000
+DATA all8_ff800000<>+8(SB)/4, $0xff800000
+DATA all8_ff800000<>+12(SB)/4, $0xff800000
+DATA all8_ff800000<>+16(SB)/4, $0xff800000
+DATA all8_ff800000<>+20(SB)/4, $0xff800000
+DATA all8_ff800000<>+24(SB)/4, $0xff800000
+DATA all8_ff800000<>+28(SB)/4, $0xff800000
+GLOBL all8_ff800000<>(SB), RODATA|NOPTR, $32
 
 // func sumExpAVX2(x []float32, tail *[32]float32, m float32) float32
 // Requires: AVX, AVX2, FMA3
 TEXT ·sumExpAVX2(SB), NOSPLIT, $0-44
 	VBROADCASTSS m+32(FP), Y0
-	VMOVUPS      all_00000000<>+0(SB), Y1
-	VMOVUPS      all_00000000<>+0(SB), Y2
-	VMOVUPS      all_00000000<>+0(SB), Y3
-	VMOVUPS      all_00000000<>+0(SB), Y4
+	VMOVUPS      all8_00000000<>+0(SB), Y1
+	VMOVUPS      all8_00000000<>+0(SB), Y2
+	VMOVUPS      all8_00000000<>+0(SB), Y3
+	VMOVUPS      all8_00000000<>+0(SB), Y4
 	MOVQ         x_base+0(FP), AX
 	MOVQ         tail+24(FP), DX
 	MOVQ         x_len+8(FP), CX
@@ -78,37 +78,37 @@ block:
 	VMOVUPS      32(AX), Y6
 	VSUBPS       Y0, Y5, Y5
 	VSUBPS       Y0, Y6, Y6
-	VMOVUPS      all_c2af0000<>+0(SB), Y7
+	VMOVUPS      all8_c2af0000<>+0(SB), Y7
 	VMAXPS       Y5, Y7, Y5
 	VMAXPS       Y6, Y7, Y6
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y7
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y8
-	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y7
-	VFMADD213PS  all_4b400000<>+0(SB), Y6, Y8
-	VSUBPS       all_4b400000<>+0(SB), Y7, Y9
-	VSUBPS       all_4b400000<>+0(SB), Y8, Y10
-	VFNMADD231PS all_3f317200<>+0(SB), Y9, Y5
-	VFNMADD231PS all_3f317200<>+0(SB), Y10, Y6
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y9, Y5
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y10, Y6
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y7
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y8
+	VFMADD213PS  all8_4b400000<>+0(SB), Y5, Y7
+	VFMADD213PS  all8_4b400000<>+0(SB), Y6, Y8
+	VSUBPS       all8_4b400000<>+0(SB), Y7, Y9
+	VSUBPS       all8_4b400000<>+0(SB), Y8, Y10
+	VFNMADD231PS all8_3f317200<>+0(SB), Y9, Y5
+	VFNMADD231PS all8_3f317200<>+0(SB), Y10, Y6
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y9, Y5
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y10, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VPSLLD       $0x17, Y8, Y8
-	VPADDD       all_3f000000<>+0(SB), Y7, Y7
-	VPADDD       all_3f000000<>+0(SB), Y8, Y8
-	VMOVUPS      all_3b352794<>+0(SB), Y9
-	VMOVUPS      all_3b352794<>+0(SB), Y10
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y5, Y9
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y6, Y10
-	VFMADD213PS  all_3daaac57<>+0(SB), Y5, Y9
-	VFMADD213PS  all_3daaac57<>+0(SB), Y6, Y10
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y5, Y9
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y6, Y10
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y5, Y9
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y6, Y10
-	VFMADD213PS  all_40000000<>+0(SB), Y5, Y9
-	VFMADD213PS  all_40000000<>+0(SB), Y6, Y10
-	VFMADD213PS  all_40000000<>+0(SB), Y5, Y9
-	VFMADD213PS  all_40000000<>+0(SB), Y6, Y10
+	VPADDD       all8_3f000000<>+0(SB), Y7, Y7
+	VPADDD       all8_3f000000<>+0(SB), Y8, Y8
+	VMOVUPS      all8_3b352794<>+0(SB), Y9
+	VMOVUPS      all8_3b352794<>+0(SB), Y10
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_40000000<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_40000000<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_40000000<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_40000000<>+0(SB), Y6, Y10
 	VMULPS       Y7, Y9, Y5
 	VMULPS       Y8, Y10, Y6
 	VADDPS       Y5, Y1, Y1
@@ -117,37 +117,37 @@ block:
 	VMOVUPS      96(AX), Y6
 	VSUBPS       Y0, Y5, Y5
 	VSUBPS       Y0, Y6, Y6
-	VMOVUPS      all_c2af0000<>+0(SB), Y7
+	VMOVUPS      all8_c2af0000<>+0(SB), Y7
 	VMAXPS       Y5, Y7, Y5
 	VMAXPS       Y6, Y7, Y6
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y7
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y8
-	VFMADD213PS  all_4b400000<>+0(SB), Y5, Y7
-	VFMADD213PS  all_4b400000<>+0(SB), Y6, Y8
-	VSUBPS       all_4b400000<>+0(SB), Y7, Y9
-	VSUBPS       all_4b400000<>+0(SB), Y8, Y10
-	VFNMADD231PS all_3f317200<>+0(SB), Y9, Y5
-	VFNMADD231PS all_3f317200<>+0(SB), Y10, Y6
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y9, Y5
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y10, Y6
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y7
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y8
+	VFMADD213PS  all8_4b400000<>+0(SB), Y5, Y7
+	VFMADD213PS  all8_4b400000<>+0(SB), Y6, Y8
+	VSUBPS       all8_4b400000<>+0(SB), Y7, Y9
+	VSUBPS       all8_4b400000<>+0(SB), Y8, Y10
+	VFNMADD231PS all8_3f317200<>+0(SB), Y9, Y5
+	VFNMADD231PS all8_3f317200<>+0(SB), Y10, Y6
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y9, Y5
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y10, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VPSLLD       $0x17, Y8, Y8
-	VPADDD       all_3f000000<>+0(SB), Y7, Y7
-	VPADDD       all_3f000000<>+0(SB), Y8, Y8
-	VMOVUPS      all_3b352794<>+0(SB), Y9
-	VMOVUPS      all_3b352794<>+0(SB), Y10
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y5, Y9
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y6, Y10
-	VFMADD213PS  all_3daaac57<>+0(SB), Y5, Y9
-	VFMADD213PS  all_3daaac57<>+0(SB), Y6, Y10
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y5, Y9
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y6, Y10
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y5, Y9
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y6, Y10
-	VFMADD213PS  all_40000000<>+0(SB), Y5, Y9
-	VFMADD213PS  all_40000000<>+0(SB), Y6, Y10
-	VFMADD213PS  all_40000000<>+0(SB), Y5, Y9
-	VFMADD213PS  all_40000000<>+0(SB), Y6, Y10
+	VPADDD       all8_3f000000<>+0(SB), Y7, Y7
+	VPADDD       all8_3f000000<>+0(SB), Y8, Y8
+	VMOVUPS      all8_3b352794<>+0(SB), Y9
+	VMOVUPS      all8_3b352794<>+0(SB), Y10
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_40000000<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_40000000<>+0(SB), Y6, Y10
+	VFMADD213PS  all8_40000000<>+0(SB), Y5, Y9
+	VFMADD213PS  all8_40000000<>+0(SB), Y6, Y10
 	VMULPS       Y7, Y9, Y5
 	VMULPS       Y8, Y10, Y6
 	VADDPS       Y5, Y3, Y3
@@ -175,135 +175,135 @@ last:
 	VZEROUPPER
 	RET
 
-DATA all_00000000<>+0(SB)/4, $0x00000000
-DATA all_00000000<>+4(SB)/4, $0x00000000
-DATA all_00000000<>+8(SB)/4, $0x00000000
-DATA all_00000000<>+12(SB)/4, $0x00000000
-DATA all_00000000<>+16(SB)/4, $0x00000000
-DATA all_00000000<>+20(SB)/4, $0x00000000
-DATA all_00000000<>+24(SB)/4, $0x00000000
-DATA all_00000000<>+28(SB)/4, $0x00000000
-GLOBL all_00000000<>(SB), RODATA|NOPTR, $32
+DATA all8_00000000<>+0(SB)/4, $0x00000000
+DATA all8_00000000<>+4(SB)/4, $0x00000000
+DATA all8_00000000<>+8(SB)/4, $0x00000000
+DATA all8_00000000<>+12(SB)/4, $0x00000000
+DATA all8_00000000<>+16(SB)/4, $0x00000000
+DATA all8_00000000<>+20(SB)/4, $0x00000000
+DATA all8_00000000<>+24(SB)/4, $0x00000000
+DATA all8_00000000<>+28(SB)/4, $0x00000000
+GLOBL all8_00000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_c2af0000<>+0(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+4(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+8(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+12(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+16(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+20(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+24(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+28(SB)/4, $0xc2af0000
-GLOBL all_c2af0000<>(SB), RODATA|NOPTR, $32
+DATA all8_c2af0000<>+0(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+4(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+8(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+12(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+16(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+20(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+24(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+28(SB)/4, $0xc2af0000
+GLOBL all8_c2af0000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+8(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+12(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
-GLOBL all_3fb8aa3b<>(SB), RODATA|NOPTR, $32
+DATA all8_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+8(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+12(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
+GLOBL all8_3fb8aa3b<>(SB), RODATA|NOPTR, $32
 
-DATA all_4b400000<>+0(SB)/4, $0x4b400000
-DATA all_4b400000<>+4(SB)/4, $0x4b400000
-DATA all_4b400000<>+8(SB)/4, $0x4b400000
-DATA all_4b400000<>+12(SB)/4, $0x4b400000
-DATA all_4b400000<>+16(SB)/4, $0x4b400000
-DATA all_4b400000<>+20(SB)/4, $0x4b400000
-DATA all_4b400000<>+24(SB)/4, $0x4b400000
-DATA all_4b400000<>+28(SB)/4, $0x4b400000
-GLOBL all_4b400000<>(SB), RODATA|NOPTR, $32
+DATA all8_4b400000<>+0(SB)/4, $0x4b400000
+DATA all8_4b400000<>+4(SB)/4, $0x4b400000
+DATA all8_4b400000<>+8(SB)/4, $0x4b400000
+DATA all8_4b400000<>+12(SB)/4, $0x4b400000
+DATA all8_4b400000<>+16(SB)/4, $0x4b400000
+DATA all8_4b400000<>+20(SB)/4, $0x4b400000
+DATA all8_4b400000<>+24(SB)/4, $0x4b400000
+DATA all8_4b400000<>+28(SB)/4, $0x4b400000
+GLOBL all8_4b400000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f317200<>+0(SB)/4, $0x3f317200
-DATA all_3f317200<>+4(SB)/4, $0x3f317200
-DATA all_3f317200<>+8(SB)/4, $0x3f317200
-DATA all_3f317200<>+12(SB)/4, $0x3f317200
-DATA all_3f317200<>+16(SB)/4, $0x3f317200
-DATA all_3f317200<>+20(SB)/4, $0x3f317200
-DATA all_3f317200<>+24(SB)/4, $0x3f317200
-DATA all_3f317200<>+28(SB)/4, $0x3f317200
-GLOBL all_3f317200<>(SB), RODATA|NOPTR, $32
+DATA all8_3f317200<>+0(SB)/4, $0x3f317200
+DATA all8_3f317200<>+4(SB)/4, $0x3f317200
+DATA all8_3f317200<>+8(SB)/4, $0x3f317200
+DATA all8_3f317200<>+12(SB)/4, $0x3f317200
+DATA all8_3f317200<>+16(SB)/4, $0x3f317200
+DATA all8_3f317200<>+20(SB)/4, $0x3f317200
+DATA all8_3f317200<>+24(SB)/4, $0x3f317200
+DATA all8_3f317200<>+28(SB)/4, $0x3f317200
+GLOBL all8_3f317200<>(SB), RODATA|NOPTR, $32
 
-DATA all_35bfbe8e<>+0(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+4(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+8(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+12(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+16(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+20(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+24(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+28(SB)/4, $0x35bfbe8e
-GLOBL all_35bfbe8e<>(SB), RODATA|NOPTR, $32
+DATA all8_35bfbe8e<>+0(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+4(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+8(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+12(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+16(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+20(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+24(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+28(SB)/4, $0x35bfbe8e
+GLOBL all8_35bfbe8e<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f000000<>+0(SB)/4, $0x3f000000
-DATA all_3f000000<>+4(SB)/4, $0x3f000000
-DATA all_3f000000<>+8(SB)/4, $0x3f000000
-DATA all_3f000000<>+12(SB)/4, $0x3f000000
-DATA all_3f000000<>+16(SB)/4, $0x3f000000
-DATA all_3f000000<>+20(SB)/4, $0x3f000000
-DATA all_3f000000<>+24(SB)/4, $0x3f000000
-DATA all_3f000000<>+28(SB)/4, $0x3f000000
-GLOBL all_3f000000<>(SB), RODATA|NOPTR, $32
+DATA all8_3f000000<>+0(SB)/4, $0x3f000000
+DATA all8_3f000000<>+4(SB)/4, $0x3f000000
+DATA all8_3f000000<>+8(SB)/4, $0x3f000000
+DATA all8_3f000000<>+12(SB)/4, $0x3f000000
+DATA all8_3f000000<>+16(SB)/4, $0x3f000000
+DATA all8_3f000000<>+20(SB)/4, $0x3f000000
+DATA all8_3f000000<>+24(SB)/4, $0x3f000000
+DATA all8_3f000000<>+28(SB)/4, $0x3f000000
+GLOBL all8_3f000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3b352794<>+0(SB)/4, $0x3b352794
-DATA all_3b352794<>+4(SB)/4, $0x3b352794
-DATA all_3b352794<>+8(SB)/4, $0x3b352794
-DATA all_3b352794<>+12(SB)/4, $0x3b352794
-DATA all_3b352794<>+16(SB)/4, $0x3b352794
-DATA all_3b352794<>+20(SB)/4, $0x3b352794
-DATA all_3b352794<>+24(SB)/4, $0x3b352794
-DATA all_3b352794<>+28(SB)/4, $0x3b352794
-GLOBL all_3b352794<>(SB), RODATA|NOPTR, $32
+DATA all8_3b352794<>+0(SB)/4, $0x3b352794
+DATA all8_3b352794<>+4(SB)/4, $0x3b352794
+DATA all8_3b352794<>+8(SB)/4, $0x3b352794
+DATA all8_3b352794<>+12(SB)/4, $0x3b352794
+DATA all8_3b352794<>+16(SB)/4, $0x3b352794
+DATA all8_3b352794<>+20(SB)/4, $0x3b352794
+DATA all8_3b352794<>+24(SB)/4, $0x3b352794
+DATA all8_3b352794<>+28(SB)/4, $0x3b352794
+GLOBL all8_3b352794<>(SB), RODATA|NOPTR, $32
 
-DATA all_3c891cc0<>+0(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+4(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+8(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+12(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+16(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+20(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+24(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+28(SB)/4, $0x3c891cc0
-GLOBL all_3c891cc0<>(SB), RODATA|NOPTR, $32
+DATA all8_3c891cc0<>+0(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+4(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+8(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+12(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+16(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+20(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+24(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+28(SB)/4, $0x3c891cc0
+GLOBL all8_3c891cc0<>(SB), RODATA|NOPTR, $32
 
-DATA all_3daaac57<>+0(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+4(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+8(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+12(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+16(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+20(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+24(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+28(SB)/4, $0x3daaac57
-GLOBL all_3daaac57<>(SB), RODATA|NOPTR, $32
+DATA all8_3daaac57<>+0(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+4(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+8(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+12(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+16(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+20(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+24(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+28(SB)/4, $0x3daaac57
+GLOBL all8_3daaac57<>(SB), RODATA|NOPTR, $32
 
-DATA all_3eaaaa49<>+0(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+4(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+8(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+12(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+16(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+20(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+24(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+28(SB)/4, $0x3eaaaa49
-GLOBL all_3eaaaa49<>(SB), RODATA|NOPTR, $32
+DATA all8_3eaaaa49<>+0(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+4(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+8(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+12(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+16(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+20(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+24(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+28(SB)/4, $0x3eaaaa49
+GLOBL all8_3eaaaa49<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f7ffffe<>+0(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+4(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+8(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+12(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+16(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+20(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+24(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+28(SB)/4, $0x3f7ffffe
-GLOBL all_3f7ffffe<>(SB), RODATA|NOPTR, $32
+DATA all8_3f7ffffe<>+0(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+4(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+8(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+12(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+16(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+20(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+24(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+28(SB)/4, $0x3f7ffffe
+GLOBL all8_3f7ffffe<>(SB), RODATA|NOPTR, $32
 
-DATA all_40000000<>+0(SB)/4, $0x40000000
-DATA all_40000000<>+4(SB)/4, $0x40000000
-DATA all_40000000<>+8(SB)/4, $0x40000000
-DATA all_40000000<>+12(SB)/4, $0x40000000
-DATA all_40000000<>+16(SB)/4, $0x40000000
-DATA all_40000000<>+20(SB)/4, $0x40000000
-DATA all_40000000<>+24(SB)/4, $0x40000000
-DATA all_40000000<>+28(SB)/4, $0x40000000
-GLOBL all_40000000<>(SB), RODATA|NOPTR, $32
+DATA all8_40000000<>+0(SB)/4, $0x40000000
+DATA all8_40000000<>+4(SB)/4, $0x40000000
+DATA all8_40000000<>+8(SB)/4, $0x40000000
+DATA all8_40000000<>+12(SB)/4, $0x40000000
+DATA all8_40000000<>+16(SB)/4, $0x40000000
+DATA all8_40000000<>+20(SB)/4, $0x40000000
+DATA all8_40000000<>+24(SB)/4, $0x40000000
+DATA all8_40000000<>+28(SB)/4, $0x40000000
+GLOBL all8_40000000<>(SB), RODATA|NOPTR, $32
 
 // func drawAVX2(x []float32, invT float32, a uint32, b uint32, first uint32, score *float32, id *uint32)
 // Requires: AVX, AVX2, FMA3
@@ -332,11 +332,11 @@ TEXT ·drawAVX2(SB), NOSPLIT, $0-56
 	JZ           rest
 
 block:
-	VMOVUPS      all_33b17218<>+0(SB), Y13
-	VPADDD       all_00000000<>+0(SB), Y1, Y5
-	VPADDD       all_00000008<>+0(SB), Y1, Y6
-	VPADDD       all_00000010<>+0(SB), Y1, Y7
-	VPADDD       all_00000018<>+0(SB), Y1, Y8
+	VMOVUPS      all8_33b17218<>+0(SB), Y13
+	VPADDD       all8_00000000<>+0(SB), Y1, Y5
+	VPADDD       all8_00000008<>+0(SB), Y1, Y6
+	VPADDD       all8_00000010<>+0(SB), Y1, Y7
+	VPADDD       all8_00000018<>+0(SB), Y1, Y8
 	VPXOR        Y3, Y5, Y5
 	VPXOR        Y3, Y6, Y6
 	VPXOR        Y3, Y7, Y7
@@ -349,10 +349,10 @@ block:
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPXOR        Y12, Y8, Y8
-	VPMULLD      all_7feb352d<>+0(SB), Y5, Y5
-	VPMULLD      all_7feb352d<>+0(SB), Y6, Y6
-	VPMULLD      all_7feb352d<>+0(SB), Y7, Y7
-	VPMULLD      all_7feb352d<>+0(SB), Y8, Y8
+	VPMULLD      all8_7feb352d<>+0(SB), Y5, Y5
+	VPMULLD      all8_7feb352d<>+0(SB), Y6, Y6
+	VPMULLD      all8_7feb352d<>+0(SB), Y7, Y7
+	VPMULLD      all8_7feb352d<>+0(SB), Y8, Y8
 	VPSRLD       $0x0f, Y5, Y9
 	VPSRLD       $0x0f, Y6, Y10
 	VPSRLD       $0x0f, Y7, Y11
@@ -361,10 +361,10 @@ block:
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPXOR        Y12, Y8, Y8
-	VPMULLD      all_846ca68b<>+0(SB), Y5, Y5
-	VPMULLD      all_846ca68b<>+0(SB), Y6, Y6
-	VPMULLD      all_846ca68b<>+0(SB), Y7, Y7
-	VPMULLD      all_846ca68b<>+0(SB), Y8, Y8
+	VPMULLD      all8_846ca68b<>+0(SB), Y5, Y5
+	VPMULLD      all8_846ca68b<>+0(SB), Y6, Y6
+	VPMULLD      all8_846ca68b<>+0(SB), Y7, Y7
+	VPMULLD      all8_846ca68b<>+0(SB), Y8, Y8
 	VPSRLD       $0x10, Y5, Y9
 	VPSRLD       $0x10, Y6, Y10
 	VPSRLD       $0x10, Y7, Y11
@@ -385,10 +385,10 @@ block:
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPXOR        Y12, Y8, Y8
-	VPMULLD      all_7feb352d<>+0(SB), Y5, Y5
-	VPMULLD      all_7feb352d<>+0(SB), Y6, Y6
-	VPMULLD      all_7feb352d<>+0(SB), Y7, Y7
-	VPMULLD      all_7feb352d<>+0(SB), Y8, Y8
+	VPMULLD      all8_7feb352d<>+0(SB), Y5, Y5
+	VPMULLD      all8_7feb352d<>+0(SB), Y6, Y6
+	VPMULLD      all8_7feb352d<>+0(SB), Y7, Y7
+	VPMULLD      all8_7feb352d<>+0(SB), Y8, Y8
 	VPSRLD       $0x0f, Y5, Y9
 	VPSRLD       $0x0f, Y6, Y10
 	VPSRLD       $0x0f, Y7, Y11
@@ -397,10 +397,10 @@ block:
 	VPXOR        Y10, Y6, Y6
 	VPXOR        Y11, Y7, Y7
 	VPXOR        Y12, Y8, Y8
-	VPMULLD      all_846ca68b<>+0(SB), Y5, Y5
-	VPMULLD      all_846ca68b<>+0(SB), Y6, Y6
-	VPMULLD      all_846ca68b<>+0(SB), Y7, Y7
-	VPMULLD      all_846ca68b<>+0(SB), Y8, Y8
+	VPMULLD      all8_846ca68b<>+0(SB), Y5, Y5
+	VPMULLD      all8_846ca68b<>+0(SB), Y6, Y6
+	VPMULLD      all8_846ca68b<>+0(SB), Y7, Y7
+	VPMULLD      all8_846ca68b<>+0(SB), Y8, Y8
 	VPSRLD       $0x10, Y5, Y9
 	VPSRLD       $0x10, Y6, Y10
 	VPSRLD       $0x10, Y7, Y11
@@ -425,10 +425,10 @@ block:
 	VMULPS       32(AX)(CX*1), Y2, Y6
 	VMULPS       64(AX)(CX*1), Y2, Y7
 	VMULPS       96(AX)(CX*1), Y2, Y8
-	VFNMADD213PS all_42db18d6<>+0(SB), Y13, Y9
-	VFNMADD213PS all_42db18d6<>+0(SB), Y13, Y10
-	VFNMADD213PS all_42db18d6<>+0(SB), Y13, Y11
-	VFNMADD213PS all_42db18d6<>+0(SB), Y13, Y12
+	VFNMADD213PS all8_42db18d6<>+0(SB), Y13, Y9
+	VFNMADD213PS all8_42db18d6<>+0(SB), Y13, Y10
+	VFNMADD213PS all8_42db18d6<>+0(SB), Y13, Y11
+	VFNMADD213PS all8_42db18d6<>+0(SB), Y13, Y12
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
 	VADDPS       Y7, Y11, Y11
@@ -444,7 +444,7 @@ block:
 	TESTL        DI, DI
 	MOVQ         $0x0000000000000004, DI
 	JNZ          exact
-	VPADDD       all_00000020<>+0(SB), Y1, Y1
+	VPADDD       all8_00000020<>+0(SB), Y1, Y1
 	ADDQ         $+128, CX
 
 next:
@@ -462,86 +462,86 @@ exact:
 	VPXOR        Y3, Y5, Y5
 	VPSRLD       $0x10, Y5, Y6
 	VPXOR        Y6, Y5, Y5
-	VPMULLD      all_7feb352d<>+0(SB), Y5, Y5
+	VPMULLD      all8_7feb352d<>+0(SB), Y5, Y5
 	VPSRLD       $0x0f, Y5, Y6
 	VPXOR        Y6, Y5, Y5
-	VPMULLD      all_846ca68b<>+0(SB), Y5, Y5
+	VPMULLD      all8_846ca68b<>+0(SB), Y5, Y5
 	VPSRLD       $0x10, Y5, Y6
 	VPXOR        Y6, Y5, Y5
 	VPADDD       Y4, Y5, Y5
 	VPSRLD       $0x10, Y5, Y6
 	VPXOR        Y6, Y5, Y5
-	VPMULLD      all_7feb352d<>+0(SB), Y5, Y5
+	VPMULLD      all8_7feb352d<>+0(SB), Y5, Y5
 	VPSRLD       $0x0f, Y5, Y6
 	VPXOR        Y6, Y5, Y5
-	VPMULLD      all_846ca68b<>+0(SB), Y5, Y5
+	VPMULLD      all8_846ca68b<>+0(SB), Y5, Y5
 	VPSRLD       $0x10, Y5, Y6
 	VPXOR        Y6, Y5, Y5
-	VPAND        all_0000ffff<>+0(SB), Y5, Y6
+	VPAND        all8_0000ffff<>+0(SB), Y5, Y6
 	VCVTDQ2PS    Y6, Y6
-	VADDPS       all_3f000000<>+0(SB), Y6, Y6
-	VMULPS       all_2f800000<>+0(SB), Y6, Y6
+	VADDPS       all8_3f000000<>+0(SB), Y6, Y6
+	VMULPS       all8_2f800000<>+0(SB), Y6, Y6
 	VPSRLD       $0x10, Y5, Y7
 	VCVTDQ2PS    Y7, Y7
-	VMOVUPS      all_37800000<>+0(SB), Y8
+	VMOVUPS      all8_37800000<>+0(SB), Y8
 	VFMADD213PS  Y6, Y8, Y7
-	VPXOR        all_ffffffff<>+0(SB), Y5, Y5
-	VPAND        all_0000ffff<>+0(SB), Y5, Y6
+	VPXOR        all8_ffffffff<>+0(SB), Y5, Y5
+	VPAND        all8_0000ffff<>+0(SB), Y5, Y6
 	VCVTDQ2PS    Y6, Y6
-	VADDPS       all_3f000000<>+0(SB), Y6, Y6
-	VMULPS       all_2f800000<>+0(SB), Y6, Y6
+	VADDPS       all8_3f000000<>+0(SB), Y6, Y6
+	VMULPS       all8_2f800000<>+0(SB), Y6, Y6
 	VPSRLD       $0x10, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VMOVUPS      all_37800000<>+0(SB), Y8
+	VMOVUPS      all8_37800000<>+0(SB), Y8
 	VFMADD213PS  Y6, Y8, Y5
-	VPSUBD       all_3f3504f3<>+0(SB), Y5, Y6
+	VPSUBD       all8_3f3504f3<>+0(SB), Y5, Y6
 	VPSRAD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y6, Y8
 	VPSUBD       Y8, Y5, Y8
-	VSUBPS       all_3f800000<>+0(SB), Y8, Y8
+	VSUBPS       all8_3f800000<>+0(SB), Y8, Y8
 	VCVTDQ2PS    Y6, Y6
-	VXORPS       all_80000000<>+0(SB), Y7, Y7
-	VCMPPS       $0x00, all_00000000<>+0(SB), Y6, Y5
+	VXORPS       all8_80000000<>+0(SB), Y7, Y7
+	VCMPPS       $0x00, all8_00000000<>+0(SB), Y6, Y5
 	VBLENDVPS    Y5, Y7, Y8, Y8
-	VMOVUPS      all_bd9c64ba<>+0(SB), Y5
-	VFMADD213PS  all_3e02af57<>+0(SB), Y8, Y5
-	VFMADD213PS  all_be06c123<>+0(SB), Y8, Y5
-	VFMADD213PS  all_3e116c98<>+0(SB), Y8, Y5
-	VFMADD213PS  all_be2a3945<>+0(SB), Y8, Y5
-	VFMADD213PS  all_3e4cd00e<>+0(SB), Y8, Y5
-	VFMADD213PS  all_be800113<>+0(SB), Y8, Y5
-	VFMADD213PS  all_3eaaaaaa<>+0(SB), Y8, Y5
-	VFMADD213PS  all_bf000000<>+0(SB), Y8, Y5
+	VMOVUPS      all8_bd9c64ba<>+0(SB), Y5
+	VFMADD213PS  all8_3e02af57<>+0(SB), Y8, Y5
+	VFMADD213PS  all8_be06c123<>+0(SB), Y8, Y5
+	VFMADD213PS  all8_3e116c98<>+0(SB), Y8, Y5
+	VFMADD213PS  all8_be2a3945<>+0(SB), Y8, Y5
+	VFMADD213PS  all8_3e4cd00e<>+0(SB), Y8, Y5
+	VFMADD213PS  all8_be800113<>+0(SB), Y8, Y5
+	VFMADD213PS  all8_3eaaaaaa<>+0(SB), Y8, Y5
+	VFMADD213PS  all8_bf000000<>+0(SB), Y8, Y5
 	VMULPS       Y8, Y8, Y7
 	VFMADD213PS  Y8, Y7, Y5
-	VFMADD231PS  all_3f317218<>+0(SB), Y6, Y5
-	VXORPS       all_80000000<>+0(SB), Y5, Y5
-	VPSUBD       all_3f3504f3<>+0(SB), Y5, Y6
+	VFMADD231PS  all8_3f317218<>+0(SB), Y6, Y5
+	VXORPS       all8_80000000<>+0(SB), Y5, Y5
+	VPSUBD       all8_3f3504f3<>+0(SB), Y5, Y6
 	VPSRAD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y6, Y7
 	VPSUBD       Y7, Y5, Y7
-	VSUBPS       all_3f800000<>+0(SB), Y7, Y7
+	VSUBPS       all8_3f800000<>+0(SB), Y7, Y7
 	VCVTDQ2PS    Y6, Y6
-	VMOVUPS      all_bd9c64ba<>+0(SB), Y5
-	VFMADD213PS  all_3e02af57<>+0(SB), Y7, Y5
-	VFMADD213PS  all_be06c123<>+0(SB), Y7, Y5
-	VFMADD213PS  all_3e116c98<>+0(SB), Y7, Y5
-	VFMADD213PS  all_be2a3945<>+0(SB), Y7, Y5
-	VFMADD213PS  all_3e4cd00e<>+0(SB), Y7, Y5
-	VFMADD213PS  all_be800113<>+0(SB), Y7, Y5
-	VFMADD213PS  all_3eaaaaaa<>+0(SB), Y7, Y5
-	VFMADD213PS  all_bf000000<>+0(SB), Y7, Y5
+	VMOVUPS      all8_bd9c64ba<>+0(SB), Y5
+	VFMADD213PS  all8_3e02af57<>+0(SB), Y7, Y5
+	VFMADD213PS  all8_be06c123<>+0(SB), Y7, Y5
+	VFMADD213PS  all8_3e116c98<>+0(SB), Y7, Y5
+	VFMADD213PS  all8_be2a3945<>+0(SB), Y7, Y5
+	VFMADD213PS  all8_3e4cd00e<>+0(SB), Y7, Y5
+	VFMADD213PS  all8_be800113<>+0(SB), Y7, Y5
+	VFMADD213PS  all8_3eaaaaaa<>+0(SB), Y7, Y5
+	VFMADD213PS  all8_bf000000<>+0(SB), Y7, Y5
 	VMULPS       Y7, Y7, Y8
 	VFMADD213PS  Y7, Y8, Y5
-	VFMADD231PS  all_3f317218<>+0(SB), Y6, Y5
-	VXORPS       all_80000000<>+0(SB), Y5, Y5
+	VFMADD231PS  all8_3f317218<>+0(SB), Y6, Y5
+	VXORPS       all8_80000000<>+0(SB), Y5, Y5
 	VMULPS       (AX)(CX*1), Y2, Y6
 	VADDPS       Y5, Y6, Y5
 	VCMPPS       $0x1e, Y0, Y5, Y6
 	VMOVMSKPS    Y6, R8
 	TESTL        R8, R8
 	JZ           lower
-	VMOVUPS      all_ff800000<>+0(SB), Y0
+	VMOVUPS      all8_ff800000<>+0(SB), Y0
 	VBLENDVPS    Y6, Y5, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X6
 	VMAXPS       X0, X6, X0
@@ -557,7 +557,7 @@ exact:
 	ADDL         R8, DX
 
 lower:
-	VPADDD all_00000008<>+0(SB), Y1, Y1
+	VPADDD all8_00000008<>+0(SB), Y1, Y1
 	ADDQ   $0x20, CX
 	DECQ   DI
 	JNZ    exact
@@ -581,252 +581,252 @@ DATA lanes<>+24(SB)/4, $0x00000006
 DATA lanes<>+28(SB)/4, $0x00000007
 GLOBL lanes<>(SB), RODATA|NOPTR, $32
 
-DATA all_33b17218<>+0(SB)/4, $0x33b17218
-DATA all_33b17218<>+4(SB)/4, $0x33b17218
-DATA all_33b17218<>+8(SB)/4, $0x33b17218
-DATA all_33b17218<>+12(SB)/4, $0x33b17218
-DATA all_33b17218<>+16(SB)/4, $0x33b17218
-DATA all_33b17218<>+20(SB)/4, $0x33b17218
-DATA all_33b17218<>+24(SB)/4, $0x33b17218
-DATA all_33b17218<>+28(SB)/4, $0x33b17218
-GLOBL all_33b17218<>(SB), RODATA|NOPTR, $32
+DATA all8_33b17218<>+0(SB)/4, $0x33b17218
+DATA all8_33b17218<>+4(SB)/4, $0x33b17218
+DATA all8_33b17218<>+8(SB)/4, $0x33b17218
+DATA all8_33b17218<>+12(SB)/4, $0x33b17218
+DATA all8_33b17218<>+16(SB)/4, $0x33b17218
+DATA all8_33b17218<>+20(SB)/4, $0x33b17218
+DATA all8_33b17218<>+24(SB)/4, $0x33b17218
+DATA all8_33b17218<>+28(SB)/4, $0x33b17218
+GLOBL all8_33b17218<>(SB), RODATA|NOPTR, $32
 
-DATA all_00000008<>+0(SB)/4, $0x00000008
-DATA all_00000008<>+4(SB)/4, $0x00000008
-DATA all_00000008<>+8(SB)/4, $0x00000008
-DATA all_00000008<>+12(SB)/4, $0x00000008
-DATA all_00000008<>+16(SB)/4, $0x00000008
-DATA all_00000008<>+20(SB)/4, $0x00000008
-DATA all_00000008<>+24(SB)/4, $0x00000008
-DATA all_00000008<>+28(SB)/4, $0x00000008
-GLOBL all_00000008<>(SB), RODATA|NOPTR, $32
+DATA all8_00000008<>+0(SB)/4, $0x00000008
+DATA all8_00000008<>+4(SB)/4, $0x00000008
+DATA all8_00000008<>+8(SB)/4, $0x00000008
+DATA all8_00000008<>+12(SB)/4, $0x00000008
+DATA all8_00000008<>+16(SB)/4, $0x00000008
+DATA all8_00000008<>+20(SB)/4, $0x00000008
+DATA all8_00000008<>+24(SB)/4, $0x00000008
+DATA all8_00000008<>+28(SB)/4, $0x00000008
+GLOBL all8_00000008<>(SB), RODATA|NOPTR, $32
 
-DATA all_00000010<>+0(SB)/4, $0x00000010
-DATA all_00000010<>+4(SB)/4, $0x00000010
-DATA all_00000010<>+8(SB)/4, $0x00000010
-DATA all_00000010<>+12(SB)/4, $0x00000010
-DATA all_00000010<>+16(SB)/4, $0x00000010
-DATA all_00000010<>+20(SB)/4, $0x00000010
-DATA all_00000010<>+24(SB)/4, $0x00000010
-DATA all_00000010<>+28(SB)/4, $0x00000010
-GLOBL all_00000010<>(SB), RODATA|NOPTR, $32
+DATA all8_00000010<>+0(SB)/4, $0x00000010
+DATA all8_00000010<>+4(SB)/4, $0x00000010
+DATA all8_00000010<>+8(SB)/4, $0x00000010
+DATA all8_00000010<>+12(SB)/4, $0x00000010
+DATA all8_00000010<>+16(SB)/4, $0x00000010
+DATA all8_00000010<>+20(SB)/4, $0x00000010
+DATA all8_00000010<>+24(SB)/4, $0x00000010
+DATA all8_00000010<>+28(SB)/4, $0x00000010
+GLOBL all8_00000010<>(SB), RODATA|NOPTR, $32
 
-DATA all_00000018<>+0(SB)/4, $0x00000018
-DATA all_00000018<>+4(SB)/4, $0x00000018
-DATA all_00000018<>+8(SB)/4, $0x00000018
-DATA all_00000018<>+12(SB)/4, $0x00000018
-DATA all_00000018<>+16(SB)/4, $0x00000018
-DATA all_00000018<>+20(SB)/4, $0x00000018
-DATA all_00000018<>+24(SB)/4, $0x00000018
-DATA all_00000018<>+28(SB)/4, $0x00000018
-GLOBL all_00000018<>(SB), RODATA|NOPTR, $32
+DATA all8_00000018<>+0(SB)/4, $0x00000018
+DATA all8_00000018<>+4(SB)/4, $0x00000018
+DATA all8_00000018<>+8(SB)/4, $0x00000018
+DATA all8_00000018<>+12(SB)/4, $0x00000018
+DATA all8_00000018<>+16(SB)/4, $0x00000018
+DATA all8_00000018<>+20(SB)/4, $0x00000018
+DATA all8_00000018<>+24(SB)/4, $0x00000018
+DATA all8_00000018<>+28(SB)/4, $0x00000018
+GLOBL all8_00000018<>(SB), RODATA|NOPTR, $32
 
-DATA all_7feb352d<>+0(SB)/4, $0x7feb352d
-DATA all_7feb352d<>+4(SB)/4, $0x7feb352d
-DATA all_7feb352d<>+8(SB)/4, $0x7feb352d
-DATA all_7feb352d<>+12(SB)/4, $0x7feb352d
-DATA all_7feb352d<>+16(SB)/4, $0x7feb352d
-DATA all_7feb352d<>+20(SB)/4, $0x7feb352d
-DATA all_7feb352d<>+24(SB)/4, $0x7feb352d
-DATA all_7feb352d<>+28(SB)/4, $0x7feb352d
-GLOBL all_7feb352d<>(SB), RODATA|NOPTR, $32
+DATA all8_7feb352d<>+0(SB)/4, $0x7feb352d
+DATA all8_7feb352d<>+4(SB)/4, $0x7feb352d
+DATA all8_7feb352d<>+8(SB)/4, $0x7feb352d
+DATA all8_7feb352d<>+12(SB)/4, $0x7feb352d
+DATA all8_7feb352d<>+16(SB)/4, $0x7feb352d
+DATA all8_7feb352d<>+20(SB)/4, $0x7feb352d
+DATA all8_7feb352d<>+24(SB)/4, $0x7feb352d
+DATA all8_7feb352d<>+28(SB)/4, $0x7feb352d
+GLOBL all8_7feb352d<>(SB), RODATA|NOPTR, $32
 
-DATA all_846ca68b<>+0(SB)/4, $0x846ca68b
-DATA all_846ca68b<>+4(SB)/4, $0x846ca68b
-DATA all_846ca68b<>+8(SB)/4, $0x846ca68b
-DATA all_846ca68b<>+12(SB)/4, $0x846ca68b
-DATA all_846ca68b<>+16(SB)/4, $0x846ca68b
-DATA all_846ca68b<>+20(SB)/4, $0x846ca68b
-DATA all_846ca68b<>+24(SB)/4, $0x846ca68b
-DATA all_846ca68b<>+28(SB)/4, $0x846ca68b
-GLOBL all_846ca68b<>(SB), RODATA|NOPTR, $32
+DATA all8_846ca68b<>+0(SB)/4, $0x846ca68b
+DATA all8_846ca68b<>+4(SB)/4, $0x846ca68b
+DATA all8_846ca68b<>+8(SB)/4, $0x846ca68b
+DATA all8_846ca68b<>+12(SB)/4, $0x846ca68b
+DATA all8_846ca68b<>+16(SB)/4, $0x846ca68b
+DATA all8_846ca68b<>+20(SB)/4, $0x846ca68b
+DATA all8_846ca68b<>+24(SB)/4, $0x846ca68b
+DATA all8_846ca68b<>+28(SB)/4, $0x846ca68b
+GLOBL all8_846ca68b<>(SB), RODATA|NOPTR, $32
 
-DATA all_42db18d6<>+0(SB)/4, $0x42db18d6
-DATA all_42db18d6<>+4(SB)/4, $0x42db18d6
-DATA all_42db18d6<>+8(SB)/4, $0x42db18d6
-DATA all_42db18d6<>+12(SB)/4, $0x42db18d6
-DATA all_42db18d6<>+16(SB)/4, $0x42db18d6
-DATA all_42db18d6<>+20(SB)/4, $0x42db18d6
-DATA all_42db18d6<>+24(SB)/4, $0x42db18d6
-DATA all_42db18d6<>+28(SB)/4, $0x42db18d6
-GLOBL all_42db18d6<>(SB), RODATA|NOPTR, $32
+DATA all8_42db18d6<>+0(SB)/4, $0x42db18d6
+DATA all8_42db18d6<>+4(SB)/4, $0x42db18d6
+DATA all8_42db18d6<>+8(SB)/4, $0x42db18d6
+DATA all8_42db18d6<>+12(SB)/4, $0x42db18d6
+DATA all8_42db18d6<>+16(SB)/4, $0x42db18d6
+DATA all8_42db18d6<>+20(SB)/4, $0x42db18d6
+DATA all8_42db18d6<>+24(SB)/4, $0x42db18d6
+DATA all8_42db18d6<>+28(SB)/4, $0x42db18d6
+GLOBL all8_42db18d6<>(SB), RODATA|NOPTR, $32
 
-DATA all_00000020<>+0(SB)/4, $0x00000020
-DATA all_00000020<>+4(SB)/4, $0x00000020
-DATA all_00000020<>+8(SB)/4, $0x00000020
-DATA all_00000020<>+12(SB)/4, $0x00000020
-DATA all_00000020<>+16(SB)/4, $0x00000020
-DATA all_00000020<>+20(SB)/4, $0x00000020
-DATA all_00000020<>+24(SB)/4, $0x00000020
-DATA all_00000020<>+28(SB)/4, $0x00000020
-GLOBL all_00000020<>(SB), RODATA|NOPTR, $32
+DATA all8_00000020<>+0(SB)/4, $0x00000020
+DATA all8_00000020<>+4(SB)/4, $0x00000020
+DATA all8_00000020<>+8(SB)/4, $0x00000020
+DATA all8_00000020<>+12(SB)/4, $0x00000020
+DATA all8_00000020<>+16(SB)/4, $0x00000020
+DATA all8_00000020<>+20(SB)/4, $0x00000020
+DATA all8_00000020<>+24(SB)/4, $0x00000020
+DATA all8_00000020<>+28(SB)/4, $0x00000020
+GLOBL all8_00000020<>(SB), RODATA|NOPTR, $32
 
-DATA all_0000ffff<>+0(SB)/4, $0x0000ffff
-DATA all_0000ffff<>+4(SB)/4, $0x0000ffff
-DATA all_0000ffff<>+8(SB)/4, $0x0000ffff
-DATA all_0000ffff<>+12(SB)/4, $0x0000ffff
-DATA all_0000ffff<>+16(SB)/4, $0x0000ffff
-DATA all_0000ffff<>+20(SB)/4, $0x0000ffff
-DATA all_0000ffff<>+24(SB)/4, $0x0000ffff
-DATA all_0000ffff<>+28(SB)/4, $0x0000ffff
-GLOBL all_0000ffff<>(SB), RODATA|NOPTR, $32
+DATA all8_0000ffff<>+0(SB)/4, $0x0000ffff
+DATA all8_0000ffff<>+4(SB)/4, $0x0000ffff
+DATA all8_0000ffff<>+8(SB)/4, $0x0000ffff
+DATA all8_0000ffff<>+12(SB)/4, $0x0000ffff
+DATA all8_0000ffff<>+16(SB)/4, $0x0000ffff
+DATA all8_0000ffff<>+20(SB)/4, $0x0000ffff
+DATA all8_0000ffff<>+24(SB)/4, $0x0000ffff
+DATA all8_0000ffff<>+28(SB)/4, $0x0000ffff
+GLOBL all8_0000ffff<>(SB), RODATA|NOPTR, $32
 
-DATA all_2f800000<>+0(SB)/4, $0x2f800000
-DATA all_2f800000<>+4(SB)/4, $0x2f800000
-DATA all_2f800000<>+8(SB)/4, $0x2f800000
-DATA all_2f800000<>+12(SB)/4, $0x2f800000
-DATA all_2f800000<>+16(SB)/4, $0x2f800000
-DATA all_2f800000<>+20(SB)/4, $0x2f800000
-DATA all_2f800000<>+24(SB)/4, $0x2f800000
-DATA all_2f800000<>+28(SB)/4, $0x2f800000
-GLOBL all_2f800000<>(SB), RODATA|NOPTR, $32
+DATA all8_2f800000<>+0(SB)/4, $0x2f800000
+DATA all8_2f800000<>+4(SB)/4, $0x2f800000
+DATA all8_2f800000<>+8(SB)/4, $0x2f800000
+DATA all8_2f800000<>+12(SB)/4, $0x2f800000
+DATA all8_2f800000<>+16(SB)/4, $0x2f800000
+DATA all8_2f800000<>+20(SB)/4, $0x2f800000
+DATA all8_2f800000<>+24(SB)/4, $0x2f800000
+DATA all8_2f800000<>+28(SB)/4, $0x2f800000
+GLOBL all8_2f800000<>(SB), RODATA|NOPTR, $32
 
-DATA all_37800000<>+0(SB)/4, $0x37800000
-DATA all_37800000<>+4(SB)/4, $0x37800000
-DATA all_37800000<>+8(SB)/4, $0x37800000
-DATA all_37800000<>+12(SB)/4, $0x37800000
-DATA all_37800000<>+16(SB)/4, $0x37800000
-DATA all_37800000<>+20(SB)/4, $0x37800000
-DATA all_37800000<>+24(SB)/4, $0x37800000
-DATA all_37800000<>+28(SB)/4, $0x37800000
-GLOBL all_37800000<>(SB), RODATA|NOPTR, $32
+DATA all8_37800000<>+0(SB)/4, $0x37800000
+DATA all8_37800000<>+4(SB)/4, $0x37800000
+DATA all8_37800000<>+8(SB)/4, $0x37800000
+DATA all8_37800000<>+12(SB)/4, $0x37800000
+DATA all8_37800000<>+16(SB)/4, $0x37800000
+DATA all8_37800000<>+20(SB)/4, $0x37800000
+DATA all8_37800000<>+24(SB)/4, $0x37800000
+DATA all8_37800000<>+28(SB)/4, $0x37800000
+GLOBL all8_37800000<>(SB), RODATA|NOPTR, $32
 
-DATA all_ffffffff<>+0(SB)/4, $0xffffffff
-DATA all_ffffffff<>+4(SB)/4, $0xffffffff
-DATA all_ffffffff<>+8(SB)/4, $0xffffffff
-DATA all_ffffffff<>+12(SB)/4, $0xffffffff
-DATA all_ffffffff<>+16(SB)/4, $0xffffffff
-DATA all_ffffffff<>+20(SB)/4, $0xffffffff
-DATA all_ffffffff<>+24(SB)/4, $0xffffffff
-DATA all_ffffffff<>+28(SB)/4, $0xffffffff
-GLOBL all_ffffffff<>(SB), RODATA|NOPTR, $32
+DATA all8_ffffffff<>+0(SB)/4, $0xffffffff
+DATA all8_ffffffff<>+4(SB)/4, $0xffffffff
+DATA all8_ffffffff<>+8(SB)/4, $0xffffffff
+DATA all8_ffffffff<>+12(SB)/4, $0xffffffff
+DATA all8_ffffffff<>+16(SB)/4, $0xffffffff
+DATA all8_ffffffff<>+20(SB)/4, $0xffffffff
+DATA all8_ffffffff<>+24(SB)/4, $0xffffffff
+DATA all8_ffffffff<>+28(SB)/4, $0xffffffff
+GLOBL all8_ffffffff<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f3504f3<>+0(SB)/4, $0x3f3504f3
-DATA all_3f3504f3<>+4(SB)/4, $0x3f3504f3
-DATA all_3f3504f3<>+8(SB)/4, $0x3f3504f3
-DATA all_3f3504f3<>+12(SB)/4, $0x3f3504f3
-DATA all_3f3504f3<>+16(SB)/4, $0x3f3504f3
-DATA all_3f3504f3<>+20(SB)/4, $0x3f3504f3
-DATA all_3f3504f3<>+24(SB)/4, $0x3f3504f3
-DATA all_3f3504f3<>+28(SB)/4, $0x3f3504f3
-GLOBL all_3f3504f3<>(SB), RODATA|NOPTR, $32
+DATA all8_3f3504f3<>+0(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+4(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+8(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+12(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+16(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+20(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+24(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+28(SB)/4, $0x3f3504f3
+GLOBL all8_3f3504f3<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f800000<>+0(SB)/4, $0x3f800000
-DATA all_3f800000<>+4(SB)/4, $0x3f800000
-DATA all_3f800000<>+8(SB)/4, $0x3f800000
-DATA all_3f800000<>+12(SB)/4, $0x3f800000
-DATA all_3f800000<>+16(SB)/4, $0x3f800000
-DATA all_3f800000<>+20(SB)/4, $0x3f800000
-DATA all_3f800000<>+24(SB)/4, $0x3f800000
-DATA all_3f800000<>+28(SB)/4, $0x3f800000
-GLOBL all_3f800000<>(SB), RODATA|NOPTR, $32
+DATA all8_3f800000<>+0(SB)/4, $0x3f800000
+DATA all8_3f800000<>+4(SB)/4, $0x3f800000
+DATA all8_3f800000<>+8(SB)/4, $0x3f800000
+DATA all8_3f800000<>+12(SB)/4, $0x3f800000
+DATA all8_3f800000<>+16(SB)/4, $0x3f800000
+DATA all8_3f800000<>+20(SB)/4, $0x3f800000
+DATA all8_3f800000<>+24(SB)/4, $0x3f800000
+DATA all8_3f800000<>+28(SB)/4, $0x3f800000
+GLOBL all8_3f800000<>(SB), RODATA|NOPTR, $32
 
-DATA all_80000000<>+0(SB)/4, $0x80000000
-DATA all_80000000<>+4(SB)/4, $0x80000000
-DATA all_80000000<>+8(SB)/4, $0x80000000
-DATA all_80000000<>+12(SB)/4, $0x80000000
-DATA all_80000000<>+16(SB)/4, $0x80000000
-DATA all_80000000<>+20(SB)/4, $0x80000000
-DATA all_80000000<>+24(SB)/4, $0x80000000
-DATA all_80000000<>+28(SB)/4, $0x80000000
-GLOBL all_80000000<>(SB), RODATA|NOPTR, $32
+DATA all8_80000000<>+0(SB)/4, $0x80000000
+DATA all8_80000000<>+4(SB)/4, $0x80000000
+DATA all8_80000000<>+8(SB)/4, $0x80000000
+DATA all8_80000000<>+12(SB)/4, $0x80000000
+DATA all8_80000000<>+16(SB)/4, $0x80000000
+DATA all8_80000000<>+20(SB)/4, $0x80000000
+DATA all8_80000000<>+24(SB)/4, $0x80000000
+DATA all8_80000000<>+28(SB)/4, $0x80000000
+GLOBL all8_80000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_bd9c64ba<>+0(SB)/4, $0xbd9c64ba
-DATA all_bd9c64ba<>+4(SB)/4, $0xbd9c64ba
-DATA all_bd9c64ba<>+8(SB)/4, $0xbd9c64ba
-DATA all_bd9c64ba<>+12(SB)/4, $0xbd9c64ba
-DATA all_bd9c64ba<>+16(SB)/4, $0xbd9c64ba
-DATA all_bd9c64ba<>+20(SB)/4, $0xbd9c64ba
-DATA all_bd9c64ba<>+24(SB)/4, $0xbd9c64ba
-DATA all_bd9c64ba<>+28(SB)/4, $0xbd9c64ba
-GLOBL all_bd9c64ba<>(SB), RODATA|NOPTR, $32
+DATA all8_bd9c64ba<>+0(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+4(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+8(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+12(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+16(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+20(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+24(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+28(SB)/4, $0xbd9c64ba
+GLOBL all8_bd9c64ba<>(SB), RODATA|NOPTR, $32
 
-DATA all_3e02af57<>+0(SB)/4, $0x3e02af57
-DATA all_3e02af57<>+4(SB)/4, $0x3e02af57
-DATA all_3e02af57<>+8(SB)/4, $0x3e02af57
-DATA all_3e02af57<>+12(SB)/4, $0x3e02af57
-DATA all_3e02af57<>+16(SB)/4, $0x3e02af57
-DATA all_3e02af57<>+20(SB)/4, $0x3e02af57
-DATA all_3e02af57<>+24(SB)/4, $0x3e02af57
-DATA all_3e02af57<>+28(SB)/4, $0x3e02af57
-GLOBL all_3e02af57<>(SB), RODATA|NOPTR, $32
+DATA all8_3e02af57<>+0(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+4(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+8(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+12(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+16(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+20(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+24(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+28(SB)/4, $0x3e02af57
+GLOBL all8_3e02af57<>(SB), RODATA|NOPTR, $32
 
-DATA all_be06c123<>+0(SB)/4, $0xbe06c123
-DATA all_be06c123<>+4(SB)/4, $0xbe06c123
-DATA all_be06c123<>+8(SB)/4, $0xbe06c123
-DATA all_be06c123<>+12(SB)/4, $0xbe06c123
-DATA all_be06c123<>+16(SB)/4, $0xbe06c123
-DATA all_be06c123<>+20(SB)/4, $0xbe06c123
-DATA all_be06c123<>+24(SB)/4, $0xbe06c123
-DATA all_be06c123<>+28(SB)/4, $0xbe06c123
-GLOBL all_be06c123<>(SB), RODATA|NOPTR, $32
+DATA all8_be06c123<>+0(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+4(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+8(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+12(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+16(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+20(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+24(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+28(SB)/4, $0xbe06c123
+GLOBL all8_be06c123<>(SB), RODATA|NOPTR, $32
 
-DATA all_3e116c98<>+0(SB)/4, $0x3e116c98
-DATA all_3e116c98<>+4(SB)/4, $0x3e116c98
-DATA all_3e116c98<>+8(SB)/4, $0x3e116c98
-DATA all_3e116c98<>+12(SB)/4, $0x3e116c98
-DATA all_3e116c98<>+16(SB)/4, $0x3e116c98
-DATA all_3e116c98<>+20(SB)/4, $0x3e116c98
-DATA all_3e116c98<>+24(SB)/4, $0x3e116c98
-DATA all_3e116c98<>+28(SB)/4, $0x3e116c98
-GLOBL all_3e116c98<>(SB), RODATA|NOPTR, $32
+DATA all8_3e116c98<>+0(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+4(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+8(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+12(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+16(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+20(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+24(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+28(SB)/4, $0x3e116c98
+GLOBL all8_3e116c98<>(SB), RODATA|NOPTR, $32
 
-DATA all_be2a3945<>+0(SB)/4, $0xbe2a3945
-DATA all_be2a3945<>+4(SB)/4, $0xbe2a3945
-DATA all_be2a3945<>+8(SB)/4, $0xbe2a3945
-DATA all_be2a3945<>+12(SB)/4, $0xbe2a3945
-DATA all_be2a3945<>+16(SB)/4, $0xbe2a3945
-DATA all_be2a3945<>+20(SB)/4, $0xbe2a3945
-DATA all_be2a3945<>+24(SB)/4, $0xbe2a3945
-DATA all_be2a3945<>+28(SB)/4, $0xbe2a3945
-GLOBL all_be2a3945<>(SB), RODATA|NOPTR, $32
+DATA all8_be2a3945<>+0(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+4(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+8(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+12(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+16(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+20(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+24(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+28(SB)/4, $0xbe2a3945
+GLOBL all8_be2a3945<>(SB), RODATA|NOPTR, $32
 
-DATA all_3e4cd00e<>+0(SB)/4, $0x3e4cd00e
-DATA all_3e4cd00e<>+4(SB)/4, $0x3e4cd00e
-DATA all_3e4cd00e<>+8(SB)/4, $0x3e4cd00e
-DATA all_3e4cd00e<>+12(SB)/4, $0x3e4cd00e
-DATA all_3e4cd00e<>+16(SB)/4, $0x3e4cd00e
-DATA all_3e4cd00e<>+20(SB)/4, $0x3e4cd00e
-DATA all_3e4cd00e<>+24(SB)/4, $0x3e4cd00e
-DATA all_3e4cd00e<>+28(SB)/4, $0x3e4cd00e
-GLOBL all_3e4cd00e<>(SB), RODATA|NOPTR, $32
+DATA all8_3e4cd00e<>+0(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+4(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+8(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+12(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+16(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+20(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+24(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+28(SB)/4, $0x3e4cd00e
+GLOBL all8_3e4cd00e<>(SB), RODATA|NOPTR, $32
 
-DATA all_be800113<>+0(SB)/4, $0xbe800113
-DATA all_be800113<>+4(SB)/4, $0xbe800113
-DATA all_be800113<>+8(SB)/4, $0xbe800113
-DATA all_be800113<>+12(SB)/4, $0xbe800113
-DATA all_be800113<>+16(SB)/4, $0xbe800113
-DATA all_be800113<>+20(SB)/4, $0xbe800113
-DATA all_be800113<>+24(SB)/4, $0xbe800113
-DATA all_be800113<>+28(SB)/4, $0xbe800113
-GLOBL all_be800113<>(SB), RODATA|NOPTR, $32
+DATA all8_be800113<>+0(SB)/4, $0xbe800113
+DATA all8_be800113<>+4(SB)/4, $0xbe800113
+DATA all8_be800113<>+8(SB)/4, $0xbe800113
+DATA all8_be800113<>+12(SB)/4, $0xbe800113
+DATA all8_be800113<>+16(SB)/4, $0xbe800113
+DATA all8_be800113<>+20(SB)/4, $0xbe800113
+DATA all8_be800113<>+24(SB)/4, $0xbe800113
+DATA all8_be800113<>+28(SB)/4, $0xbe800113
+GLOBL all8_be800113<>(SB), RODATA|NOPTR, $32
 
-DATA all_3eaaaaaa<>+0(SB)/4, $0x3eaaaaaa
-DATA all_3eaaaaaa<>+4(SB)/4, $0x3eaaaaaa
-DATA all_3eaaaaaa<>+8(SB)/4, $0x3eaaaaaa
-DATA all_3eaaaaaa<>+12(SB)/4, $0x3eaaaaaa
-DATA all_3eaaaaaa<>+16(SB)/4, $0x3eaaaaaa
-DATA all_3eaaaaaa<>+20(SB)/4, $0x3eaaaaaa
-DATA all_3eaaaaaa<>+24(SB)/4, $0x3eaaaaaa
-DATA all_3eaaaaaa<>+28(SB)/4, $0x3eaaaaaa
-GLOBL all_3eaaaaaa<>(SB), RODATA|NOPTR, $32
+DATA all8_3eaaaaaa<>+0(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+4(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+8(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+12(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+16(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+20(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+24(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+28(SB)/4, $0x3eaaaaaa
+GLOBL all8_3eaaaaaa<>(SB), RODATA|NOPTR, $32
 
-DATA all_bf000000<>+0(SB)/4, $0xbf000000
-DATA all_bf000000<>+4(SB)/4, $0xbf000000
-DATA all_bf000000<>+8(SB)/4, $0xbf000000
-DATA all_bf000000<>+12(SB)/4, $0xbf000000
-DATA all_bf000000<>+16(SB)/4, $0xbf000000
-DATA all_bf000000<>+20(SB)/4, $0xbf000000
-DATA all_bf000000<>+24(SB)/4, $0xbf000000
-DATA all_bf000000<>+28(SB)/4, $0xbf000000
-GLOBL all_bf000000<>(SB), RODATA|NOPTR, $32
+DATA all8_bf000000<>+0(SB)/4, $0xbf000000
+DATA all8_bf000000<>+4(SB)/4, $0xbf000000
+DATA all8_bf000000<>+8(SB)/4, $0xbf000000
+DATA all8_bf000000<>+12(SB)/4, $0xbf000000
+DATA all8_bf000000<>+16(SB)/4, $0xbf000000
+DATA all8_bf000000<>+20(SB)/4, $0xbf000000
+DATA all8_bf000000<>+24(SB)/4, $0xbf000000
+DATA all8_bf000000<>+28(SB)/4, $0xbf000000
+GLOBL all8_bf000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f317218<>+0(SB)/4, $0x3f317218
-DATA all_3f317218<>+4(SB)/4, $0x3f317218
-DATA all_3f317218<>+8(SB)/4, $0x3f317218
-DATA all_3f317218<>+12(SB)/4, $0x3f317218
-DATA all_3f317218<>+16(SB)/4, $0x3f317218
-DATA all_3f317218<>+20(SB)/4, $0x3f317218
-DATA all_3f317218<>+24(SB)/4, $0x3f317218
-DATA all_3f317218<>+28(SB)/4, $0x3f317218
-GLOBL all_3f317218<>(SB), RODATA|NOPTR, $32
+DATA all8_3f317218<>+0(SB)/4, $0x3f317218
+DATA all8_3f317218<>+4(SB)/4, $0x3f317218
+DATA all8_3f317218<>+8(SB)/4, $0x3f317218
+DATA all8_3f317218<>+12(SB)/4, $0x3f317218
+DATA all8_3f317218<>+16(SB)/4, $0x3f317218
+DATA all8_3f317218<>+20(SB)/4, $0x3f317218
+DATA all8_3f317218<>+24(SB)/4, $0x3f317218
+DATA all8_3f317218<>+28(SB)/4, $0x3f317218
+GLOBL all8_3f317218<>(SB), RODATA|NOPTR, $32

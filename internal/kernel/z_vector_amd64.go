@@ -4,6 +4,11 @@
 
 package kernel
 
+// sumAVX2 is sumGo. The whole blocks of 32 come from x, the rest, with zeros behind it, from tail.
+//
+//go:noescape
+func sumAVX2(x []float32, tail *[32]float32) float32
+
 // sumSquaresAVX2 is sumSquaresGo. The whole blocks of 32 come from x, the rest, with zeros behind
 // it, from tail.
 //
@@ -14,6 +19,11 @@ func sumSquaresAVX2(x []float32, tail *[32]float32) float32
 //
 //go:noescape
 func mulTwiceAVX2(dst []float32, x []float32, a float32, w []float32)
+
+// shiftAVX2 is shiftGo.
+//
+//go:noescape
+func shiftAVX2(dst []float32, x []float32, a float32)
 
 // addAVX2 is addGo.
 //
@@ -36,11 +46,27 @@ func addScaledAVX2(dst []float32, a float32, x []float32)
 //go:noescape
 func siluMulAVX2(dst []float32, gate []float32, up []float32)
 
+// clampedSwiGLUAVX2 is clampedSwiGLUGo, for the elements up to
+// the last multiple of 8 of gate.
+//
+//go:noescape
+func clampedSwiGLUAVX2(dst []float32, gate []float32, up []float32)
+
 // geluMulAVX2 is its portable twin, for the elements up to the
 // last multiple of 8 of gate.
 //
 //go:noescape
 func geluMulAVX2(dst []float32, gate []float32, up []float32)
+
+// geluAVX2 is geluGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func geluAVX2(dst []float32, x []float32)
+
+// softcapAVX2 is softcapGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func softcapAVX2(x []float32, limit float32)
 
 // ropeNeoxAVX2 rotates the pairs (i, i+half) of each head, i < pairs. pairs is a positive multiple
 // of 8, heads is positive.
@@ -58,3 +84,8 @@ func ropePairsAVX2(x *float32, heads int, size int, pairs int, cos *float32, sin
 //
 //go:noescape
 func maxAbsBitsAVX2(x []float32) uint32
+
+// quantizeAVX2 quantises nb > 0 blocks of 32 values as [Rows.Quantize] says.
+//
+//go:noescape
+func quantizeAVX2(q *int8, d *float32, sum *int32, x *float32, nb int)

@@ -4,13 +4,64 @@
 
 #include "textflag.h"
 
+// func sumAVX2(x []float32, tail *[32]float32) float32
+// Requires: AVX
+TEXT ·sumAVX2(SB), NOSPLIT, $0-36
+	VMOVUPS all8_00000000<>+0(SB), Y0
+	VMOVUPS all8_00000000<>+0(SB), Y1
+	VMOVUPS all8_00000000<>+0(SB), Y2
+	VMOVUPS all8_00000000<>+0(SB), Y3
+	MOVQ    x_base+0(FP), AX
+	MOVQ    tail+24(FP), DX
+	MOVQ    x_len+8(FP), CX
+	SHRQ    $0x05, CX
+	JZ      last
+
+block:
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	VADDPS 64(AX), Y2, Y2
+	VADDPS 96(AX), Y3, Y3
+	ADDQ   $+128, AX
+	DECQ   CX
+	JNZ    block
+
+last:
+	MOVQ         DX, AX
+	XORQ         DX, DX
+	MOVQ         $0x0000000000000001, CX
+	TESTQ        AX, AX
+	JNZ          block
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPSHUFD      $0xee, X0, X1
+	VADDPS       X1, X0, X0
+	VPSHUFD      $0x55, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSS       X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
+DATA all8_00000000<>+0(SB)/4, $0x00000000
+DATA all8_00000000<>+4(SB)/4, $0x00000000
+DATA all8_00000000<>+8(SB)/4, $0x00000000
+DATA all8_00000000<>+12(SB)/4, $0x00000000
+DATA all8_00000000<>+16(SB)/4, $0x00000000
+DATA all8_00000000<>+20(SB)/4, $0x00000000
+DATA all8_00000000<>+24(SB)/4, $0x00000000
+DATA all8_00000000<>+28(SB)/4, $0x00000000
+GLOBL all8_00000000<>(SB), RODATA|NOPTR, $32
+
 // func sumSquaresAVX2(x []float32, tail *[32]float32) float32
 // Requires: AVX, FMA3
 TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-36
-	VMOVUPS all_00000000<>+0(SB), Y0
-	VMOVUPS all_00000000<>+0(SB), Y1
-	VMOVUPS all_00000000<>+0(SB), Y2
-	VMOVUPS all_00000000<>+0(SB), Y3
+	VMOVUPS all8_00000000<>+0(SB), Y0
+	VMOVUPS all8_00000000<>+0(SB), Y1
+	VMOVUPS all8_00000000<>+0(SB), Y2
+	VMOVUPS all8_00000000<>+0(SB), Y3
 	MOVQ    x_base+0(FP), AX
 	MOVQ    tail+24(FP), DX
 	MOVQ    x_len+8(FP), CX
@@ -49,16 +100,6 @@ last:
 	VZEROUPPER
 	RET
 
-DATA all_00000000<>+0(SB)/4, $0x00000000
-DATA all_00000000<>+4(SB)/4, $0x00000000
-DATA all_00000000<>+8(SB)/4, $0x00000000
-DATA all_00000000<>+12(SB)/4, $0x00000000
-DATA all_00000000<>+16(SB)/4, $0x00000000
-DATA all_00000000<>+20(SB)/4, $0x00000000
-DATA all_00000000<>+24(SB)/4, $0x00000000
-DATA all_00000000<>+28(SB)/4, $0x00000000
-GLOBL all_00000000<>(SB), RODATA|NOPTR, $32
-
 // func mulTwiceAVX2(dst []float32, x []float32, a float32, w []float32)
 // Requires: AVX
 TEXT ·mulTwiceAVX2(SB), NOSPLIT, $0-80
@@ -77,6 +118,28 @@ loop:
 	VMOVUPS Y1, (AX)(SI*1)
 	ADDQ    $0x20, SI
 	DECQ    BX
+	JNZ     loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func shiftAVX2(dst []float32, x []float32, a float32)
+// Requires: AVX
+TEXT ·shiftAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         x_base+24(FP), CX
+	VBROADCASTSS a+48(FP), Y0
+	MOVQ         x_len+32(FP), DX
+	XORQ         BX, BX
+	SHRQ         $0x03, DX
+	JZ           done
+
+loop:
+	VADDPS  (CX)(BX*1), Y0, Y1
+	VMOVUPS Y1, (AX)(BX*1)
+	ADDQ    $0x20, BX
+	DECQ    DX
 	JNZ     loop
 
 done:
@@ -163,27 +226,27 @@ TEXT ·siluMulAVX2(SB), NOSPLIT, $0-72
 
 loop:
 	VMOVUPS      (CX)(SI*1), Y0
-	VXORPS       all_80000000<>+0(SB), Y0, Y1
-	VMOVUPS      all_c2af0000<>+0(SB), Y2
+	VXORPS       all8_80000000<>+0(SB), Y0, Y1
+	VMOVUPS      all8_c2af0000<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      all_42b1cccd<>+0(SB), Y2
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y2
-	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y2
-	VSUBPS       all_4b400000<>+0(SB), Y2, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y3, Y1
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y3, Y1
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y2
+	VFMADD213PS  all8_4b400000<>+0(SB), Y1, Y2
+	VSUBPS       all8_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y1
 	VPSLLD       $0x17, Y2, Y2
-	VPADDD       all_3f000000<>+0(SB), Y2, Y2
-	VMOVUPS      all_3b352794<>+0(SB), Y3
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3daaac57<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VPADDD       all8_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
 	VMULPS       Y2, Y3, Y1
-	VADDPS       all_3f800000<>+0(SB), Y1, Y1
+	VADDPS       all8_3f800000<>+0(SB), Y1, Y1
 	VDIVPS       Y1, Y0, Y0
 	VMULPS       (DX)(SI*1), Y0, Y0
 	VMOVUPS      Y0, (AX)(SI*1)
@@ -195,155 +258,237 @@ done:
 	VZEROUPPER
 	RET
 
-DATA all_80000000<>+0(SB)/4, $0x80000000
-DATA all_80000000<>+4(SB)/4, $0x80000000
-DATA all_80000000<>+8(SB)/4, $0x80000000
-DATA all_80000000<>+12(SB)/4, $0x80000000
-DATA all_80000000<>+16(SB)/4, $0x80000000
-DATA all_80000000<>+20(SB)/4, $0x80000000
-DATA all_80000000<>+24(SB)/4, $0x80000000
-DATA all_80000000<>+28(SB)/4, $0x80000000
-GLOBL all_80000000<>(SB), RODATA|NOPTR, $32
+DATA all8_80000000<>+0(SB)/4, $0x80000000
+DATA all8_80000000<>+4(SB)/4, $0x80000000
+DATA all8_80000000<>+8(SB)/4, $0x80000000
+DATA all8_80000000<>+12(SB)/4, $0x80000000
+DATA all8_80000000<>+16(SB)/4, $0x80000000
+DATA all8_80000000<>+20(SB)/4, $0x80000000
+DATA all8_80000000<>+24(SB)/4, $0x80000000
+DATA all8_80000000<>+28(SB)/4, $0x80000000
+GLOBL all8_80000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_c2af0000<>+0(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+4(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+8(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+12(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+16(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+20(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+24(SB)/4, $0xc2af0000
-DATA all_c2af0000<>+28(SB)/4, $0xc2af0000
-GLOBL all_c2af0000<>(SB), RODATA|NOPTR, $32
+DATA all8_c2af0000<>+0(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+4(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+8(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+12(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+16(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+20(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+24(SB)/4, $0xc2af0000
+DATA all8_c2af0000<>+28(SB)/4, $0xc2af0000
+GLOBL all8_c2af0000<>(SB), RODATA|NOPTR, $32
 
-DATA all_42b1cccd<>+0(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+4(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+8(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+12(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+16(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+20(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+24(SB)/4, $0x42b1cccd
-DATA all_42b1cccd<>+28(SB)/4, $0x42b1cccd
-GLOBL all_42b1cccd<>(SB), RODATA|NOPTR, $32
+DATA all8_42b1cccd<>+0(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+4(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+8(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+12(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+16(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+20(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+24(SB)/4, $0x42b1cccd
+DATA all8_42b1cccd<>+28(SB)/4, $0x42b1cccd
+GLOBL all8_42b1cccd<>(SB), RODATA|NOPTR, $32
 
-DATA all_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+8(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+12(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
-DATA all_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
-GLOBL all_3fb8aa3b<>(SB), RODATA|NOPTR, $32
+DATA all8_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+8(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+12(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
+DATA all8_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
+GLOBL all8_3fb8aa3b<>(SB), RODATA|NOPTR, $32
 
-DATA all_4b400000<>+0(SB)/4, $0x4b400000
-DATA all_4b400000<>+4(SB)/4, $0x4b400000
-DATA all_4b400000<>+8(SB)/4, $0x4b400000
-DATA all_4b400000<>+12(SB)/4, $0x4b400000
-DATA all_4b400000<>+16(SB)/4, $0x4b400000
-DATA all_4b400000<>+20(SB)/4, $0x4b400000
-DATA all_4b400000<>+24(SB)/4, $0x4b400000
-DATA all_4b400000<>+28(SB)/4, $0x4b400000
-GLOBL all_4b400000<>(SB), RODATA|NOPTR, $32
+DATA all8_4b400000<>+0(SB)/4, $0x4b400000
+DATA all8_4b400000<>+4(SB)/4, $0x4b400000
+DATA all8_4b400000<>+8(SB)/4, $0x4b400000
+DATA all8_4b400000<>+12(SB)/4, $0x4b400000
+DATA all8_4b400000<>+16(SB)/4, $0x4b400000
+DATA all8_4b400000<>+20(SB)/4, $0x4b400000
+DATA all8_4b400000<>+24(SB)/4, $0x4b400000
+DATA all8_4b400000<>+28(SB)/4, $0x4b400000
+GLOBL all8_4b400000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f317200<>+0(SB)/4, $0x3f317200
-DATA all_3f317200<>+4(SB)/4, $0x3f317200
-DATA all_3f317200<>+8(SB)/4, $0x3f317200
-DATA all_3f317200<>+12(SB)/4, $0x3f317200
-DATA all_3f317200<>+16(SB)/4, $0x3f317200
-DATA all_3f317200<>+20(SB)/4, $0x3f317200
-DATA all_3f317200<>+24(SB)/4, $0x3f317200
-DATA all_3f317200<>+28(SB)/4, $0x3f317200
-GLOBL all_3f317200<>(SB), RODATA|NOPTR, $32
+DATA all8_3f317200<>+0(SB)/4, $0x3f317200
+DATA all8_3f317200<>+4(SB)/4, $0x3f317200
+DATA all8_3f317200<>+8(SB)/4, $0x3f317200
+DATA all8_3f317200<>+12(SB)/4, $0x3f317200
+DATA all8_3f317200<>+16(SB)/4, $0x3f317200
+DATA all8_3f317200<>+20(SB)/4, $0x3f317200
+DATA all8_3f317200<>+24(SB)/4, $0x3f317200
+DATA all8_3f317200<>+28(SB)/4, $0x3f317200
+GLOBL all8_3f317200<>(SB), RODATA|NOPTR, $32
 
-DATA all_35bfbe8e<>+0(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+4(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+8(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+12(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+16(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+20(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+24(SB)/4, $0x35bfbe8e
-DATA all_35bfbe8e<>+28(SB)/4, $0x35bfbe8e
-GLOBL all_35bfbe8e<>(SB), RODATA|NOPTR, $32
+DATA all8_35bfbe8e<>+0(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+4(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+8(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+12(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+16(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+20(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+24(SB)/4, $0x35bfbe8e
+DATA all8_35bfbe8e<>+28(SB)/4, $0x35bfbe8e
+GLOBL all8_35bfbe8e<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f000000<>+0(SB)/4, $0x3f000000
-DATA all_3f000000<>+4(SB)/4, $0x3f000000
-DATA all_3f000000<>+8(SB)/4, $0x3f000000
-DATA all_3f000000<>+12(SB)/4, $0x3f000000
-DATA all_3f000000<>+16(SB)/4, $0x3f000000
-DATA all_3f000000<>+20(SB)/4, $0x3f000000
-DATA all_3f000000<>+24(SB)/4, $0x3f000000
-DATA all_3f000000<>+28(SB)/4, $0x3f000000
-GLOBL all_3f000000<>(SB), RODATA|NOPTR, $32
+DATA all8_3f000000<>+0(SB)/4, $0x3f000000
+DATA all8_3f000000<>+4(SB)/4, $0x3f000000
+DATA all8_3f000000<>+8(SB)/4, $0x3f000000
+DATA all8_3f000000<>+12(SB)/4, $0x3f000000
+DATA all8_3f000000<>+16(SB)/4, $0x3f000000
+DATA all8_3f000000<>+20(SB)/4, $0x3f000000
+DATA all8_3f000000<>+24(SB)/4, $0x3f000000
+DATA all8_3f000000<>+28(SB)/4, $0x3f000000
+GLOBL all8_3f000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3b352794<>+0(SB)/4, $0x3b352794
-DATA all_3b352794<>+4(SB)/4, $0x3b352794
-DATA all_3b352794<>+8(SB)/4, $0x3b352794
-DATA all_3b352794<>+12(SB)/4, $0x3b352794
-DATA all_3b352794<>+16(SB)/4, $0x3b352794
-DATA all_3b352794<>+20(SB)/4, $0x3b352794
-DATA all_3b352794<>+24(SB)/4, $0x3b352794
-DATA all_3b352794<>+28(SB)/4, $0x3b352794
-GLOBL all_3b352794<>(SB), RODATA|NOPTR, $32
+DATA all8_3b352794<>+0(SB)/4, $0x3b352794
+DATA all8_3b352794<>+4(SB)/4, $0x3b352794
+DATA all8_3b352794<>+8(SB)/4, $0x3b352794
+DATA all8_3b352794<>+12(SB)/4, $0x3b352794
+DATA all8_3b352794<>+16(SB)/4, $0x3b352794
+DATA all8_3b352794<>+20(SB)/4, $0x3b352794
+DATA all8_3b352794<>+24(SB)/4, $0x3b352794
+DATA all8_3b352794<>+28(SB)/4, $0x3b352794
+GLOBL all8_3b352794<>(SB), RODATA|NOPTR, $32
 
-DATA all_3c891cc0<>+0(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+4(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+8(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+12(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+16(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+20(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+24(SB)/4, $0x3c891cc0
-DATA all_3c891cc0<>+28(SB)/4, $0x3c891cc0
-GLOBL all_3c891cc0<>(SB), RODATA|NOPTR, $32
+DATA all8_3c891cc0<>+0(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+4(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+8(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+12(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+16(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+20(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+24(SB)/4, $0x3c891cc0
+DATA all8_3c891cc0<>+28(SB)/4, $0x3c891cc0
+GLOBL all8_3c891cc0<>(SB), RODATA|NOPTR, $32
 
-DATA all_3daaac57<>+0(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+4(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+8(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+12(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+16(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+20(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+24(SB)/4, $0x3daaac57
-DATA all_3daaac57<>+28(SB)/4, $0x3daaac57
-GLOBL all_3daaac57<>(SB), RODATA|NOPTR, $32
+DATA all8_3daaac57<>+0(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+4(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+8(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+12(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+16(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+20(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+24(SB)/4, $0x3daaac57
+DATA all8_3daaac57<>+28(SB)/4, $0x3daaac57
+GLOBL all8_3daaac57<>(SB), RODATA|NOPTR, $32
 
-DATA all_3eaaaa49<>+0(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+4(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+8(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+12(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+16(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+20(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+24(SB)/4, $0x3eaaaa49
-DATA all_3eaaaa49<>+28(SB)/4, $0x3eaaaa49
-GLOBL all_3eaaaa49<>(SB), RODATA|NOPTR, $32
+DATA all8_3eaaaa49<>+0(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+4(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+8(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+12(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+16(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+20(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+24(SB)/4, $0x3eaaaa49
+DATA all8_3eaaaa49<>+28(SB)/4, $0x3eaaaa49
+GLOBL all8_3eaaaa49<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f7ffffe<>+0(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+4(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+8(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+12(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+16(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+20(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+24(SB)/4, $0x3f7ffffe
-DATA all_3f7ffffe<>+28(SB)/4, $0x3f7ffffe
-GLOBL all_3f7ffffe<>(SB), RODATA|NOPTR, $32
+DATA all8_3f7ffffe<>+0(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+4(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+8(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+12(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+16(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+20(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+24(SB)/4, $0x3f7ffffe
+DATA all8_3f7ffffe<>+28(SB)/4, $0x3f7ffffe
+GLOBL all8_3f7ffffe<>(SB), RODATA|NOPTR, $32
 
-DATA all_40000000<>+0(SB)/4, $0x40000000
-DATA all_40000000<>+4(SB)/4, $0x40000000
-DATA all_40000000<>+8(SB)/4, $0x40000000
-DATA all_40000000<>+12(SB)/4, $0x40000000
-DATA all_40000000<>+16(SB)/4, $0x40000000
-DATA all_40000000<>+20(SB)/4, $0x40000000
-DATA all_40000000<>+24(SB)/4, $0x40000000
-DATA all_40000000<>+28(SB)/4, $0x40000000
-GLOBL all_40000000<>(SB), RODATA|NOPTR, $32
+DATA all8_40000000<>+0(SB)/4, $0x40000000
+DATA all8_40000000<>+4(SB)/4, $0x40000000
+DATA all8_40000000<>+8(SB)/4, $0x40000000
+DATA all8_40000000<>+12(SB)/4, $0x40000000
+DATA all8_40000000<>+16(SB)/4, $0x40000000
+DATA all8_40000000<>+20(SB)/4, $0x40000000
+DATA all8_40000000<>+24(SB)/4, $0x40000000
+DATA all8_40000000<>+28(SB)/4, $0x40000000
+GLOBL all8_40000000<>(SB), RODATA|NOPTR, $32
 
-DATA all_3f800000<>+0(SB)/4, $0x3f800000
-DATA all_3f800000<>+4(SB)/4, $0x3f800000
-DATA all_3f800000<>+8(SB)/4, $0x3f800000
-DATA all_3f800000<>+12(SB)/4, $0x3f800000
-DATA all_3f800000<>+16(SB)/4, $0x3f800000
-DATA all_3f800000<>+20(SB)/4, $0x3f800000
-DATA all_3f800000<>+24(SB)/4, $0x3f800000
-DATA all_3f800000<>+28(SB)/4, $0x3f800000
-GLOBL all_3f800000<>(SB), RODATA|NOPTR, $32
+DATA all8_3f800000<>+0(SB)/4, $0x3f800000
+DATA all8_3f800000<>+4(SB)/4, $0x3f800000
+DATA all8_3f800000<>+8(SB)/4, $0x3f800000
+DATA all8_3f800000<>+12(SB)/4, $0x3f800000
+DATA all8_3f800000<>+16(SB)/4, $0x3f800000
+DATA all8_3f800000<>+20(SB)/4, $0x3f800000
+DATA all8_3f800000<>+24(SB)/4, $0x3f800000
+DATA all8_3f800000<>+28(SB)/4, $0x3f800000
+GLOBL all8_3f800000<>(SB), RODATA|NOPTR, $32
+
+// func clampedSwiGLUAVX2(dst []float32, gate []float32, up []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·clampedSwiGLUAVX2(SB), NOSPLIT, $0-72
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    gate_base+24(FP), CX
+	MOVQ    up_base+48(FP), DX
+	VMOVUPS all8_40e00000<>+0(SB), Y0
+	VMOVUPS all8_c0e00000<>+0(SB), Y1
+	MOVQ    gate_len+32(FP), BX
+	XORQ    SI, SI
+	SHRQ    $0x03, BX
+	JZ      done
+
+loop:
+	VMOVUPS      (CX)(SI*1), Y2
+	VMOVUPS      (DX)(SI*1), Y3
+	VMINPS       Y2, Y0, Y2
+	VMINPS       Y3, Y0, Y3
+	VMAXPS       Y3, Y1, Y3
+	VMULPS       all8_bfd9db23<>+0(SB), Y2, Y4
+	VMOVUPS      all8_c2af0000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y5
+	VFMADD213PS  all8_4b400000<>+0(SB), Y4, Y5
+	VSUBPS       all8_4b400000<>+0(SB), Y5, Y6
+	VFNMADD231PS all8_3f317200<>+0(SB), Y6, Y4
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y6, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VPADDD       all8_3f000000<>+0(SB), Y5, Y5
+	VMOVUPS      all8_3b352794<>+0(SB), Y6
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_40000000<>+0(SB), Y4, Y6
+	VFMADD213PS  all8_40000000<>+0(SB), Y4, Y6
+	VMULPS       Y5, Y6, Y4
+	VADDPS       all8_3f800000<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y2, Y2
+	VADDPS       all8_3f800000<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y2, Y2
+	VMOVUPS      Y2, (AX)(SI*1)
+	ADDQ         $0x20, SI
+	DECQ         BX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+DATA all8_40e00000<>+0(SB)/4, $0x40e00000
+DATA all8_40e00000<>+4(SB)/4, $0x40e00000
+DATA all8_40e00000<>+8(SB)/4, $0x40e00000
+DATA all8_40e00000<>+12(SB)/4, $0x40e00000
+DATA all8_40e00000<>+16(SB)/4, $0x40e00000
+DATA all8_40e00000<>+20(SB)/4, $0x40e00000
+DATA all8_40e00000<>+24(SB)/4, $0x40e00000
+DATA all8_40e00000<>+28(SB)/4, $0x40e00000
+GLOBL all8_40e00000<>(SB), RODATA|NOPTR, $32
+
+DATA all8_c0e00000<>+0(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+4(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+8(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+12(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+16(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+20(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+24(SB)/4, $0xc0e00000
+DATA all8_c0e00000<>+28(SB)/4, $0xc0e00000
+GLOBL all8_c0e00000<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bfd9db23<>+0(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+4(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+8(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+12(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+16(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+20(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+24(SB)/4, $0xbfd9db23
+DATA all8_bfd9db23<>+28(SB)/4, $0xbfd9db23
+GLOBL all8_bfd9db23<>(SB), RODATA|NOPTR, $32
 
 // func geluMulAVX2(dst []float32, gate []float32, up []float32)
 // Requires: AVX, AVX2, FMA3
@@ -359,29 +504,29 @@ TEXT ·geluMulAVX2(SB), NOSPLIT, $0-72
 loop:
 	VMOVUPS      (CX)(SI*1), Y0
 	VMULPS       Y0, Y0, Y1
-	VMOVUPS      all_bd922279<>+0(SB), Y2
-	VFMADD213PS  all_bfcc422a<>+0(SB), Y2, Y1
+	VMOVUPS      all8_bd922279<>+0(SB), Y2
+	VFMADD213PS  all8_bfcc422a<>+0(SB), Y2, Y1
 	VMULPS       Y1, Y0, Y1
-	VMOVUPS      all_c2af0000<>+0(SB), Y2
+	VMOVUPS      all8_c2af0000<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      all_42b1cccd<>+0(SB), Y2
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      all_3fb8aa3b<>+0(SB), Y2
-	VFMADD213PS  all_4b400000<>+0(SB), Y1, Y2
-	VSUBPS       all_4b400000<>+0(SB), Y2, Y3
-	VFNMADD231PS all_3f317200<>+0(SB), Y3, Y1
-	VFNMADD231PS all_35bfbe8e<>+0(SB), Y3, Y1
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y2
+	VFMADD213PS  all8_4b400000<>+0(SB), Y1, Y2
+	VSUBPS       all8_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y1
 	VPSLLD       $0x17, Y2, Y2
-	VPADDD       all_3f000000<>+0(SB), Y2, Y2
-	VMOVUPS      all_3b352794<>+0(SB), Y3
-	VFMADD213PS  all_3c891cc0<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3daaac57<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3eaaaa49<>+0(SB), Y1, Y3
-	VFMADD213PS  all_3f7ffffe<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
-	VFMADD213PS  all_40000000<>+0(SB), Y1, Y3
+	VPADDD       all8_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
 	VMULPS       Y2, Y3, Y1
-	VADDPS       all_3f800000<>+0(SB), Y1, Y1
+	VADDPS       all8_3f800000<>+0(SB), Y1, Y1
 	VDIVPS       Y1, Y0, Y0
 	VMULPS       (DX)(SI*1), Y0, Y0
 	VMOVUPS      Y0, (AX)(SI*1)
@@ -393,25 +538,139 @@ done:
 	VZEROUPPER
 	RET
 
-DATA all_bd922279<>+0(SB)/4, $0xbd922279
-DATA all_bd922279<>+4(SB)/4, $0xbd922279
-DATA all_bd922279<>+8(SB)/4, $0xbd922279
-DATA all_bd922279<>+12(SB)/4, $0xbd922279
-DATA all_bd922279<>+16(SB)/4, $0xbd922279
-DATA all_bd922279<>+20(SB)/4, $0xbd922279
-DATA all_bd922279<>+24(SB)/4, $0xbd922279
-DATA all_bd922279<>+28(SB)/4, $0xbd922279
-GLOBL all_bd922279<>(SB), RODATA|NOPTR, $32
+DATA all8_bd922279<>+0(SB)/4, $0xbd922279
+DATA all8_bd922279<>+4(SB)/4, $0xbd922279
+DATA all8_bd922279<>+8(SB)/4, $0xbd922279
+DATA all8_bd922279<>+12(SB)/4, $0xbd922279
+DATA all8_bd922279<>+16(SB)/4, $0xbd922279
+DATA all8_bd922279<>+20(SB)/4, $0xbd922279
+DATA all8_bd922279<>+24(SB)/4, $0xbd922279
+DATA all8_bd922279<>+28(SB)/4, $0xbd922279
+GLOBL all8_bd922279<>(SB), RODATA|NOPTR, $32
 
-DATA all_bfcc422a<>+0(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+4(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+8(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+12(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+16(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+20(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+24(SB)/4, $0xbfcc422a
-DATA all_bfcc422a<>+28(SB)/4, $0xbfcc422a
-GLOBL all_bfcc422a<>(SB), RODATA|NOPTR, $32
+DATA all8_bfcc422a<>+0(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+4(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+8(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+12(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+16(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+20(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+24(SB)/4, $0xbfcc422a
+DATA all8_bfcc422a<>+28(SB)/4, $0xbfcc422a
+GLOBL all8_bfcc422a<>(SB), RODATA|NOPTR, $32
+
+// func geluAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ x_len+32(FP), DX
+	XORQ BX, BX
+	SHRQ $0x03, DX
+	JZ   done
+
+loop:
+	VMOVUPS      (CX)(BX*1), Y0
+	VMULPS       Y0, Y0, Y1
+	VMOVUPS      all8_bd922279<>+0(SB), Y2
+	VFMADD213PS  all8_bfcc422a<>+0(SB), Y2, Y1
+	VMULPS       Y1, Y0, Y1
+	VMOVUPS      all8_c2af0000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y2
+	VFMADD213PS  all8_4b400000<>+0(SB), Y1, Y2
+	VSUBPS       all8_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VPADDD       all8_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VMULPS       Y2, Y3, Y1
+	VADDPS       all8_3f800000<>+0(SB), Y1, Y1
+	VDIVPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)(BX*1)
+	ADDQ         $0x20, BX
+	DECQ         DX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func softcapAVX2(x []float32, limit float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·softcapAVX2(SB), NOSPLIT, $0-28
+	MOVQ         x_base+0(FP), AX
+	VBROADCASTSS limit+24(FP), Y0
+	MOVQ         x_len+8(FP), CX
+	XORQ         DX, DX
+	SHRQ         $0x03, CX
+	JZ           done
+
+loop:
+	VMOVUPS      (AX)(DX*1), Y1
+	VDIVPS       Y0, Y1, Y1
+	VMOVUPS      all8_41200000<>+0(SB), Y3
+	VANDPS       all8_7fffffff<>+0(SB), Y1, Y2
+	VMINPS       Y2, Y3, Y2
+	VADDPS       Y2, Y2, Y2
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y3
+	VFMADD213PS  all8_4b400000<>+0(SB), Y2, Y3
+	VSUBPS       all8_4b400000<>+0(SB), Y3, Y4
+	VFNMADD231PS all8_3f317200<>+0(SB), Y4, Y2
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y4, Y2
+	VPSLLD       $0x17, Y3, Y3
+	VPADDD       all8_3f000000<>+0(SB), Y3, Y3
+	VMOVUPS      all8_3b352794<>+0(SB), Y4
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y2, Y4
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y2, Y4
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y2, Y4
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y2, Y4
+	VFMADD213PS  all8_40000000<>+0(SB), Y2, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y3, Y3, Y2
+	VSUBPS       all8_3f800000<>+0(SB), Y2, Y2
+	VFMADD213PS  Y2, Y3, Y4
+	VADDPS       all8_40000000<>+0(SB), Y4, Y2
+	VDIVPS       Y2, Y4, Y4
+	VANDPS       all8_80000000<>+0(SB), Y1, Y2
+	VORPS        Y2, Y4, Y4
+	VMULPS       Y4, Y0, Y4
+	VMOVUPS      Y4, (AX)(DX*1)
+	ADDQ         $0x20, DX
+	DECQ         CX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+DATA all8_41200000<>+0(SB)/4, $0x41200000
+DATA all8_41200000<>+4(SB)/4, $0x41200000
+DATA all8_41200000<>+8(SB)/4, $0x41200000
+DATA all8_41200000<>+12(SB)/4, $0x41200000
+DATA all8_41200000<>+16(SB)/4, $0x41200000
+DATA all8_41200000<>+20(SB)/4, $0x41200000
+DATA all8_41200000<>+24(SB)/4, $0x41200000
+DATA all8_41200000<>+28(SB)/4, $0x41200000
+GLOBL all8_41200000<>(SB), RODATA|NOPTR, $32
+
+DATA all8_7fffffff<>+0(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+4(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+8(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+12(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+16(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+20(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+24(SB)/4, $0x7fffffff
+DATA all8_7fffffff<>+28(SB)/4, $0x7fffffff
+GLOBL all8_7fffffff<>(SB), RODATA|NOPTR, $32
 
 // func ropeNeoxAVX2(x *float32, heads int, size int, half int, pairs int, cos *float32, sin *float32)
 // Requires: AVX, FMA3
@@ -493,7 +752,7 @@ heads:
 TEXT ·maxAbsBitsAVX2(SB), NOSPLIT, $0-28
 	MOVQ    x_base+0(FP), AX
 	VPXOR   Y0, Y0, Y0
-	VMOVUPS all_7fffffff<>+0(SB), Y1
+	VMOVUPS all8_7fffffff<>+0(SB), Y1
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 	SHRQ    $0x03, CX
@@ -517,12 +776,100 @@ done:
 	VZEROUPPER
 	RET
 
-DATA all_7fffffff<>+0(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+4(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+8(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+12(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+16(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+20(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+24(SB)/4, $0x7fffffff
-DATA all_7fffffff<>+28(SB)/4, $0x7fffffff
-GLOBL all_7fffffff<>(SB), RODATA|NOPTR, $32
+// func quantizeAVX2(q *int8, d *float32, sum *int32, x *float32, nb int)
+// Requires: AVX, AVX2
+TEXT ·quantizeAVX2(SB), NOSPLIT, $0-40
+	MOVQ     q+0(FP), AX
+	MOVQ     d+8(FP), CX
+	MOVQ     sum+16(FP), DX
+	MOVQ     x+24(FP), BX
+	MOVQ     nb+32(FP), SI
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x01, Y0, Y0
+	VMOVDQU  order<>+0(SB), Y1
+	VMOVSS   c127<>+0(SB), X2
+	VMOVSS   inf<>+0(SB), X3
+
+loop:
+	VMOVUPS      (BX), Y4
+	VMOVUPS      32(BX), Y5
+	VMOVUPS      64(BX), Y6
+	VMOVUPS      96(BX), Y7
+	VPAND        Y4, Y0, Y8
+	VPAND        Y5, Y0, Y9
+	VPAND        Y6, Y0, Y10
+	VPAND        Y7, Y0, Y11
+	VPMAXSD      Y9, Y8, Y8
+	VPMAXSD      Y11, Y10, Y10
+	VPMAXSD      Y10, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X9
+	VPMAXSD      X9, X8, X8
+	VPSHUFD      $0x4e, X8, X9
+	VPMAXSD      X9, X8, X8
+	VPSHUFD      $0xb1, X8, X9
+	VPMAXSD      X9, X8, X8
+	VMOVD        X8, DI
+	CMPL         DI, $0x7f800000
+	JAE          nonfinite
+	VDIVSS       X2, X8, X9
+	VMOVSS       X9, (CX)
+	VDIVSS       X8, X2, X8
+	VCMPSS       $0x01, X3, X8, X9
+	VANDPS       X9, X8, X8
+	VBROADCASTSS X8, Y8
+	VMULPS       Y8, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VCVTPS2DQ    Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VCVTPS2DQ    Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VCVTPS2DQ    Y7, Y7
+	VPADDD       Y4, Y5, Y8
+	VPADDD       Y6, Y7, Y9
+	VPADDD       Y9, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X9
+	VPADDD       X9, X8, X8
+	VPSHUFD      $0x4e, X8, X9
+	VPADDD       X9, X8, X8
+	VPSHUFD      $0xb1, X8, X9
+	VPADDD       X9, X8, X8
+	VMOVD        X8, (DX)
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKSSDW    Y7, Y6, Y6
+	VPACKSSWB    Y6, Y4, Y4
+	VPERMD       Y4, Y1, Y4
+	VMOVDQU      Y4, (AX)
+
+next:
+	ADDQ $0x80, BX
+	ADDQ $0x20, AX
+	ADDQ $0x04, CX
+	ADDQ $0x04, DX
+	DECQ SI
+	JNZ  loop
+	VZEROUPPER
+	RET
+
+nonfinite:
+	VPXOR   Y4, Y4, Y4
+	VMOVDQU Y4, (AX)
+	MOVL    $0x00000000, (DX)
+	MOVL    $0x7fc00000, (CX)
+	JMP     next
+
+DATA order<>+0(SB)/4, $0x00000000
+DATA order<>+4(SB)/4, $0x00000004
+DATA order<>+8(SB)/4, $0x00000001
+DATA order<>+12(SB)/4, $0x00000005
+DATA order<>+16(SB)/4, $0x00000002
+DATA order<>+20(SB)/4, $0x00000006
+DATA order<>+24(SB)/4, $0x00000003
+DATA order<>+28(SB)/4, $0x00000007
+GLOBL order<>(SB), RODATA|NOPTR, $32
+
+DATA c127<>+0(SB)/4, $0x42fe0000
+GLOBL c127<>(SB), RODATA|NOPTR, $4
+
+DATA inf<>+0(SB)/4, $0x7f800000
+GLOBL inf<>(SB), RODATA|NOPTR, $4

@@ -9,6 +9,7 @@ var rooms = []string{
 	"cmd/grove",
 	"server",
 	"bench",
+	"store",
 	".",
 	"methodtest",
 	"engine",
@@ -21,17 +22,22 @@ var rooms = []string{
 	"model/*",
 	"model",
 	"synthetic",
+	"internal/oracle",
 	"compute",
 	"kv",
 	"sample",
 	"constrain",
 	"forest",
+	"internal/hftest",
+	"hf quantize",
 	"chat",
 	"tokenizer",
+	"tokenizer/pretoken",
 	"jinja",
 	"jinja/value",
 	"gguf",
 	"safetensors",
+	"internal/kernel/matmul",
 	"internal/kernel",
 	"quant",
 	"tensor",
@@ -51,7 +57,7 @@ var apart = [][2]string{
 var linkers = []string{"cmd/grove", ".", "modeltest", "methodtest"}
 
 // numeric are the rooms whose bits are promised (N7).
-var numeric = []string{"compute", "kv", "model", "model/*", "sample", "internal/kernel"}
+var numeric = []string{"compute", "kv", "model", "model/*", "sample", "internal/kernel", "internal/kernel/matmul"}
 
 // roomOf returns the line of a package directory in rooms and the entry that matches it.
 func roomOf(dir string) (rank int, room string, ok bool) {

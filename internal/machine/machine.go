@@ -1,4 +1,4 @@
-// Package machine tells what the program runs on.
+// Package machine tells what the program runs on, and asks it for large pages.
 package machine
 
 import (
@@ -11,6 +11,11 @@ import (
 // Memory returns the bytes that the process may come to use: the machine's memory, or the limit of its
 // control group where that is lower. It returns 0 where the system does not say.
 func Memory() uint64 { return memory() }
+
+// HugePages asks the system to keep b, which is read over and over, in pages of 2 MB: at pages of 4 KB a reader
+// waits for their addresses. It is a hint, best given before b is first touched; what cannot be honoured is
+// ignored.
+func HugePages(b []byte) { hugePages(b) }
 
 // CPU names the processor, for keys of measurements that hold for one kind of it only.
 func CPU() string {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,4 +25,14 @@ func memory() uint64 {
 		}
 	}
 	return total
+}
+
+// hugePage is the size of the larger pages of amd64 and, mostly, of arm64.
+const hugePage = 2 << 20
+
+func hugePages(b []byte) {
+	from := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (hugePage - 1)
+	if to := from + (len(b)-from)/hugePage*hugePage; from < to {
+		_ = unix.Madvise(b[from:to], unix.MADV_HUGEPAGE)
+	}
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The tiles of Q4_0, Q4_K and Q6_K hold the weights of 16 inputs by 16 outputs as unsigned bytes in 8
+// The tiles of types of up to 6 bits hold the weights of 16 inputs by 16 outputs as unsigned bytes in 8
 // registers, while the rows pass one by one. So all rows share the work of unpacking, and what belongs to
-// a row lives in the stack frame. Products are summed in 16 bits: 16 of a nibble stay within 16*15*127.
+// a row lives in the stack frame. Products are summed in 16 bits: 16 of a nibble stay within 16*15*127,
+// 8 of five bits within 8*31*127.
 
 const (
 	blockRows = 8  // rows of the largest tile
@@ -28,6 +29,7 @@ type blockTile struct {
 	w     reg.Register // where the weights are read
 	x     matrix
 	frame reg.Register // at a multiple of 32 bytes
+	own   [2]pair      // the chains and the parts of a tile of one row
 }
 
 // Every frame begins with the chains of the outputs, then what the first half of a block sums to:
@@ -38,9 +40,22 @@ const (
 	frameTop = parts + blockRows*wide
 )
 
-func (t *blockTile) local(at int) Mem   { return Mem{Base: t.frame, Disp: at} }
-func (t *blockTile) chain(r, v int) Mem { return t.local(chains + wide*r + 32*v) }
-func (t *blockTile) part(r, v int) Mem  { return t.local(parts + wide*r + 32*v) }
+func (t *blockTile) local(at int) Mem { return Mem{Base: t.frame, Disp: at} }
+
+// chain and part return where these of a row are: a tile of one row has registers to spare.
+func (t *blockTile) chain(r, v int) Op {
+	if t.n == 1 {
+		return t.own[0][v]
+	}
+	return t.local(chains + wide*r + 32*v)
+}
+
+func (t *blockTile) part(r, v int) Op {
+	if t.n == 1 {
+		return t.own[1][v]
+	}
+	return t.local(parts + wide*r + 32*v)
+}
 
 // blockFunction emits the tile function of a type with a frame of so many bytes. body emits the code
 // for all blocks of n rows.
@@ -52,7 +67,7 @@ func blockFunction(name string, params string, frame int, body func(t *blockTile
 		"weights to 16 elements of each of n rows of dst, stride elements apart.")
 	room := AllocLocal(frame + 24)
 	perRows(blockRows, func(n int) {
-		t := &blockTile{n: n, w: Load(Param("w"), GP64()), frame: GP64()}
+		t := &blockTile{n: n, w: Load(Param("w"), GP64()), frame: GP64(), own: [2]pair{vectorPair(), vectorPair()}}
 		LEAQ(room.Offset(24), t.frame)
 		ANDQ(I8(-32), t.frame)
 		zero := YMM()
@@ -155,64 +170,31 @@ func (t *blockTile) nibbles(disp, half int) (u weights) {
 	return u
 }
 
+// fiveBits emits the weights of half a block of 32 at disp: nibbles, then a quad of bytes of fifth bits.
+func (t *blockTile) fiveBits(disp, half int) weights {
+	u := t.nibbles(disp, half)
+	for v := range vectors {
+		high := YMM()
+		VMOVDQU(Mem{Base: t.w, Disp: disp + halfQuads*wide + 32*v}, high)
+		for j := range u {
+			bit, quad := YMM(), halfQuads*half+j
+			if quad < 4 {
+				VPSLLW(U8(4-quad), high, bit)
+			} else {
+				VPSRLW(U8(quad-4), high, bit)
+			}
+			VPAND(everywhere(0x10), bit, bit)
+			VPOR(bit, u[j][v], u[j][v])
+		}
+	}
+	return u
+}
+
 // prefetch emits the prefetch of lines of weights.
 func (t *blockTile) prefetch(lines int) {
 	for i := range lines {
 		PREFETCHT0(Mem{Base: t.w, Disp: 64 * (ahead + i)})
 	}
-}
-
-// q4Tile emits the product of n rows by a group of Q4_0 weights. In the frame: [16] scales of a block.
-func q4Tile() {
-	const scales = frameTop
-	blockFunction("Q4_0", "x *int8, d *float32, sum *int32", scales+wide, func(t *blockTile) {
-		nb := Load(Param("nb"), GP64())
-		t.x = rows("x", strideOf("nb", 5), t.n)
-		stride := strideOf("nb", 2)
-		d, sum := rows("d", stride, t.n), rows("sum", stride, t.n)
-		ones := vector("ones", func(int) uint32 { return 1<<16 | 1 })
-		loop := fmt.Sprintf("loop%d", t.n)
-		Label(loop)
-		t.prefetch(5)
-		t.half(t.nibbles(scaleBytes, 0), 0, nil, t.savePart)
-		for v := range vectors {
-			dw := YMM()
-			VCVTPH2PS(Mem{Base: t.w, Disp: 16 * v}, dw)
-			VMOVUPS(dw, t.local(scales+32*v))
-		}
-		t.half(t.nibbles(scaleBytes, 1), 1, nil, func(r int, acc pair) steps {
-			sum8, dx, scale := YMM(), YMM(), vectorPair()
-			return steps{func() {
-				VPBROADCASTD(sum.at(r, 0), sum8)
-				VPSLLD(U8(3), sum8, sum8)
-				for v := range acc {
-					VPADDW(t.part(r, v), acc[v], acc[v])
-					VPMADDWD(ones, acc[v], acc[v])
-				}
-			}, func() {
-				for v := range acc {
-					VPSUBD(sum8, acc[v], acc[v])
-					VCVTDQ2PS(acc[v], acc[v])
-				}
-			}, func() {
-				VBROADCASTSS(d.at(r, 0), dx)
-				for v := range acc {
-					VMULPS(t.local(scales+32*v), dx, scale[v])
-				}
-			}, func() {
-				for v := range acc {
-					VFMADD213PS(t.chain(r, v), scale[v], acc[v])
-					VMOVUPS(acc[v], t.chain(r, v))
-				}
-			}}
-		})
-		ADDQ(U32(scaleBytes+halfQuads*wide), t.w)
-		t.x.advance(32)
-		d.advance(4)
-		sum.advance(4)
-		DECQ(nb)
-		JNZ(LabelRef(loop))
-	})
 }
 
 // everywhere returns a vector of one byte.
@@ -227,9 +209,18 @@ func vector(name string, lane func(i int) uint32) Mem {
 		for i := range 8 {
 			lanes = append(lanes, lane(i))
 		}
-		vectorNamed[name] = words(name, lanes...)
+		vectorNamed[name] = words(name, lanes)
 	}
 	return vectorNamed[name]
 }
 
 var vectorNamed = map[string]Mem{}
+
+// words returns a constant of 32-bit words.
+func words(name string, values []uint32) Mem {
+	data := GLOBL(name, RODATA|NOPTR)
+	for i, v := range values {
+		DATA(4*i, U32(v))
+	}
+	return data
+}

@@ -1,8 +1,9 @@
-// Command matmul generates the AVX2 kernels of matrix products: the tiles of all types of
-// weights, the quantisation of activations, and a plain read loop to compare them with.
+// Command matmul generates the tiles of matrix products: for AVX2 those of all types of weights, for AVX-512
+// some.
 package main
 
 import (
+	"flag"
 	"fmt"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -16,21 +17,37 @@ const (
 	ahead   = 32 // cache lines that software prefetch runs ahead of the weights
 )
 
+var wideSet = flag.Bool("avx512", false, "generate the tiles of 512 bits instead of the AVX2 tiles")
+
 func main() {
+	flag.Parse()
 	ConstraintExpr("amd64,!purego")
+	if *wideSet {
+		wideTiles()
+	} else {
+		narrowTiles()
+	}
+	Generate()
+}
+
+func narrowTiles() {
 	floatTile("F32", 4, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) })
 	floatTile("F16", 2, func(m Mem, v reg.VecVirtual) { VCVTPH2PS(m, v) })
 	floatTile("BF16", 2, func(m Mem, v reg.VecVirtual) {
 		VPMOVZXWD(m, v)
 		VPSLLD(U8(16), v, v)
 	})
-	q8Tile()
-	q4Tile()
-	q4KTile()
-	q6KTile()
-	quantize()
-	streamRead()
-	Generate()
+	signedTile(typeQ8_0)
+	signedTile(typeIQ4NL)
+	iq4XSTile()
+	for _, k := range types32 {
+		tile32(k)
+	}
+	nibbleSuperTile(typeQ4K)
+	nibbleSuperTile(typeQ5K)
+	signedSuperTile(typeQ6K)
+	signedSuperTile(typeQ3K)
+	q2KTile()
 }
 
 // A matrix of rows is addressed through pointers to its rows 0, 3 and 6, so that any row is one operand.
@@ -138,83 +155,6 @@ func floatTile(name string, elem int, load func(Mem, reg.VecVirtual)) {
 			}
 		}
 	})
-}
-
-// q8Tile emits the product of n rows by a group of Q8_0 weights.
-//
-// A weight's sign moves to the activation, so that the unsigned by signed multiply-add of bytes
-// applies: its sums of two products stay within 2*128*127, short of saturation.
-func q8Tile() {
-	function("tileQ8_0AVX2", "func(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)",
-		"tileQ8_0AVX2 writes the products of n rows (1 to 6) of nb > 0 blocks by a packed group of Q8_0",
-		"weights to 16 elements of each of n rows of dst, stride elements apart.")
-	perRows(maxRows, func(n int) {
-		w, nb := Load(Param("w"), GP64()), Load(Param("nb"), GP64())
-		x := rows("x", strideOf("nb", 5), n)
-		d := rows("d", strideOf("nb", 2), n)
-		dst := rows("dst", strideOf("stride", 2), n)
-		zero, ones := YMM(), YMM()
-		VXORPS(zero, zero, zero)
-		for r := range n {
-			for v := range vectors {
-				VMOVUPS(zero, dst.at(r, 32*v))
-			}
-		}
-		VPCMPEQW(ones, ones, ones)
-		VPSRLW(U8(15), ones, ones)
-		loop := fmt.Sprintf("loop%d", n)
-		Label(loop)
-		isum := accumulators(n)
-		q8Block(w, x, isum, ones)
-		q8Scale(w, d, dst, isum)
-		ADDQ(U32(scaleBytes+32*8*vectors), w)
-		x.advance(32)
-		d.advance(4)
-		DECQ(nb)
-		JNZ(LabelRef(loop))
-	})
-}
-
-const scaleBytes = 2 * 8 * vectors // half floats at the start of a packed block
-
-// q8Block emits isum = the integer sums of a block.
-func q8Block(w reg.Register, x matrix, isum [][vectors]reg.VecVirtual, ones reg.VecVirtual) {
-	for quad := range 8 {
-		PREFETCHT0(Mem{Base: w, Disp: 64 * (ahead + quad)})
-		for v := range vectors {
-			wv, abs := YMM(), YMM()
-			VMOVDQU(Mem{Base: w, Disp: scaleBytes + 32*(vectors*quad+v)}, wv)
-			VPABSB(wv, abs)
-			for r := range isum {
-				p := YMM()
-				VPBROADCASTD(x.at(r, 4*quad), p)
-				VPSIGNB(wv, p, p)
-				VPMADDUBSW(p, abs, p)
-				if quad == 0 {
-					VPMADDWD(ones, p, isum[r][v])
-					continue
-				}
-				VPMADDWD(ones, p, p)
-				VPADDD(p, isum[r][v], isum[r][v])
-			}
-		}
-	}
-}
-
-// q8Scale emits dst = isum * (dw * dx) + dst for a block.
-func q8Scale(w reg.Register, d, dst matrix, isum [][vectors]reg.VecVirtual) {
-	for v := range vectors {
-		dw := YMM()
-		VCVTPH2PS(Mem{Base: w, Disp: 16 * v}, dw)
-		for r := range isum {
-			scale, acc := YMM(), isum[r][v]
-			VBROADCASTSS(d.at(r, 0), scale)
-			VMULPS(dw, scale, scale)
-			VCVTDQ2PS(acc, acc)
-			VFMADD213PS(dst.at(r, 32*v), scale, acc)
-			VMOVUPS(acc, dst.at(r, 32*v))
-		}
-	}
 }
 
 func accumulators(n int) [][vectors]reg.VecVirtual {

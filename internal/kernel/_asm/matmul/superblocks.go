@@ -113,35 +113,65 @@ const (
 	q4Head = 2*scaleBytes + 3*wide // bytes of a packed super-block before its nibbles
 )
 
-// q4KTile emits the product of n rows by a group of Q4_K weights.
+// A nibbleSuper is a type like Q4_K: its nibbles, perhaps with fifth bits.
+type nibbleSuper struct {
+	name    string
+	bits    int // bytes of a sub-block of 16 outputs
+	weights func(t *blockTile, disp, half int) weights
+	wide    bool // the sums of a sub-block do not fit 16 bits, those of a half do
+}
+
+var (
+	typeQ4K = nibbleSuper{name: "Q4_K", bits: 4 * wide, weights: (*blockTile).nibbles}
+	typeQ5K = nibbleSuper{name: "Q5_K", bits: 5 * wide, weights: (*blockTile).fiveBits, wide: true}
+)
+
+// nibbleSuperTile emits the product of n rows by a group of Q4_K or Q5_K weights.
 //
 // The product of a minimum and a sum of activations is an exact float. Where it is zero its sign may differ
 // from that of the integer product, which changes nothing: no chain is ever -0.
-func q4KTile() {
-	blockFunction("Q4_K", "x *int8, d *float32, sum *int32", q4Frame, func(t *blockTile) {
+func nibbleSuperTile(k nibbleSuper) {
+	blockFunction(k.name, "x *int8, d *float32, sum *int32", q4Frame, func(t *blockTile) {
 		s, sum := &superTile{blockTile: t}, Load(Param("sum"), GP64())
-		s.loops(halfQuads*wide, q4Step, func() reg.Register {
-			s.prefetch(q4Head / 64)
-			s.eachRow(sum, func(r int, p Mem) {
-				y := YMM()
-				VCVTDQ2PS(p, y)
-				VMOVUPS(y, s.local(q4Sums+eight*r))
-			})
+		s.loops(k.bits, q4Step, func() reg.Register {
 			s.halves(2, q4D)
-			s.q4KScales()
-			scales := GP64()
-			LEAQ(s.local(q4Scales), scales)
-			ADDQ(U32(q4Head), s.w)
-			return scales
+			return s.q4KHead(sum)
 		}, func(at, scales reg.Register) {
-			s.half(s.nibbles(0, 0), 0, nil, s.savePart)
-			s.half(s.nibbles(0, 1), 1, nil, func(r int, acc pair) steps { return s.q4KRow(r, acc, at, scales) })
+			s.half(k.weights(t, 0, 0), 0, nil, func(r int, acc pair) steps {
+				if k.wide {
+					scaled(acc, scales)
+				}
+				return s.savePart(r, acc)
+			})
+			s.half(k.weights(t, 0, 1), 1, nil, func(r int, acc pair) steps { return s.q4KRow(k, r, acc, at, scales) })
 		})
 	})
 }
 
+// q4KHead emits what begins a super-block but d and dmin, and returns where its scales are.
+func (s *superTile) q4KHead(sum reg.Register) reg.Register {
+	s.prefetch(q4Head / 64)
+	s.eachRow(sum, func(r int, p Mem) {
+		y := YMM()
+		VCVTDQ2PS(p, y)
+		VMOVUPS(y, s.local(q4Sums+eight*r))
+	})
+	s.q4KScales()
+	scales := GP64()
+	LEAQ(s.local(q4Scales), scales)
+	ADDQ(U32(q4Head), s.w)
+	return scales
+}
+
+// scaled emits the sums of pairs of 16 bits, times the scales of their outputs.
+func scaled(acc pair, scales reg.Register) {
+	for v := range acc {
+		VPMADDWD(Mem{Base: scales, Disp: q4Pairs + 32*v}, acc[v], acc[v])
+	}
+}
+
 // q4KRow finishes the sums acc of row r over a sub-block.
-func (s *superTile) q4KRow(r int, acc pair, at, scales reg.Register) steps {
+func (s *superTile) q4KRow(k nibbleSuper, r int, acc pair, at, scales reg.Register) steps {
 	dx, sum := YMM(), YMM()
 	minimum := func(v int) {
 		low, scale := YMM(), YMM()
@@ -151,10 +181,17 @@ func (s *superTile) q4KRow(r int, acc pair, at, scales reg.Register) steps {
 		VMOVUPS(acc[v], s.chain(r, v))
 	}
 	return steps{func() {
+		if k.wide {
+			scaled(acc, scales)
+			for v := range acc {
+				VPADDD(s.part(r, v), acc[v], acc[v])
+			}
+			return
+		}
 		for v := range acc {
 			VPADDW(s.part(r, v), acc[v], acc[v])
-			VPMADDWD(Mem{Base: scales, Disp: q4Pairs + 32*v}, acc[v], acc[v])
 		}
+		scaled(acc, scales)
 	}, func() {
 		VBROADCASTSS(Mem{Base: at, Disp: scalesX + eight*r}, dx)
 		for v := range acc {
@@ -214,130 +251,4 @@ func (s *superTile) minima(four reg.VecVirtual, to int) {
 		VCVTDQ2PS(y, y)
 		VMOVUPS(y, s.local(to+q4Step*i))
 	}
-}
-
-// The frame of a tile of Q6_K.
-const (
-	q6Sums  = superTop                   // [half][row][8] 32 times the sums of 16 activations
-	q6D     = q6Sums + 2*blockRows*eight // [16] d
-	q6Pairs = q6D + wide                 // [8 sub-blocks][2 halves][16] scales, twice in 16 bits
-	q6Frame = q6Pairs + 16*wide
-
-	q6Head = scaleBytes + 4*wide // bytes of a packed super-block before its bits
-	q6Half = 3 * wide            // of half a sub-block
-)
-
-// q6KTile emits the product of n rows by a group of Q6_K weights.
-//
-// A weight is six bits less 32: 32 times the sums of the activations are subtracted in 16 bits, first of
-// all, so that no sum over 4 quads leaves 8 * 32 * 127.
-func q6KTile() {
-	blockFunction("Q6_K", "x *int8, d *float32", q6Frame, func(t *blockTile) {
-		s := &superTile{blockTile: t}
-		s.loops(2*q6Half, 2*wide, func() reg.Register {
-			s.prefetch(q6Head / 64)
-			s.q6KSums()
-			s.halves(1, q6D)
-			for i := range 4 * vectors {
-				four := YMM()
-				VMOVDQU(Mem{Base: s.w, Disp: scaleBytes + 32*i}, four)
-				s.pairs(four, q6Pairs+4*wide*(i/vectors)+32*(i%vectors), wide, true)
-			}
-			scales := GP64()
-			LEAQ(s.local(q6Pairs), scales)
-			ADDQ(U32(q6Head), s.w)
-			return scales
-		}, func(at, scales reg.Register) {
-			for half := range 2 {
-				minus := func(r int) reg.VecVirtual {
-					y := YMM()
-					VPBROADCASTD(Mem{Base: at, Disp: q6Sums + eight*(blockRows*half+r)}, y)
-					return y
-				}
-				s.half(s.sixBits(q6Half*half), half, minus, func(r int, acc pair) steps {
-					return s.q6KRow(r, half, acc, at, scales)
-				})
-			}
-		})
-	})
-}
-
-// q6KRow finishes the sums acc of row r over a half of a sub-block.
-func (s *superTile) q6KRow(r, half int, acc pair, at, scales reg.Register) steps {
-	for v := range acc {
-		VPMADDWD(Mem{Base: scales, Disp: wide*half + 32*v}, acc[v], acc[v])
-	}
-	if half == 0 {
-		return s.savePart(r, acc)
-	}
-	dx, scale := YMM(), vectorPair()
-	return steps{func() {
-		VBROADCASTSS(Mem{Base: at, Disp: scalesX + eight*r}, dx)
-		for v := range acc {
-			VPADDD(s.part(r, v), acc[v], acc[v])
-			VCVTDQ2PS(acc[v], acc[v])
-		}
-	}, func() {
-		for v := range acc {
-			VMULPS(s.local(q6D+32*v), dx, scale[v])
-		}
-	}, func() {
-		for v := range acc {
-			VFMADD213PS(s.chain(r, v), scale[v], acc[v])
-			VMOVUPS(acc[v], s.chain(r, v))
-		}
-	}}
-}
-
-// q6KSums emits 32 times the sums of each 16 activations, in 16 bits and apart for the first and the
-// last two of each quad, as the products come.
-func (s *superTile) q6KSums() {
-	c32 := YMM()
-	VMOVDQU(everywhere(32), c32)
-	for r := range s.n {
-		for g := 0; g < 8; g += 4 {
-			var p [4]reg.VecVirtual // of a sub-block each: a quad in each lane
-			for i := range p {
-				p[i] = YMM()
-				VPMADDUBSW(s.x.at(r, 32*(g+i)), c32, p[i])
-			}
-			ab, cd := fold(VPUNPCKLDQ, VPUNPCKHDQ, p[0], p[1]), fold(VPUNPCKLDQ, VPUNPCKHDQ, p[2], p[3])
-			sums := fold(VPUNPCKLQDQ, VPUNPCKHQDQ, ab, cd)
-			to := q6Sums + eight*r + 4*g
-			VMOVDQU(sums.AsX(), s.local(to))
-			VEXTRACTI128(U8(1), sums, s.local(to+blockRows*eight))
-		}
-	}
-}
-
-// fold emits the sum of what two instructions interleave from a and b.
-func fold(low, high func(...Op), a, b reg.VecVirtual) reg.VecVirtual {
-	l, h := YMM(), YMM()
-	low(b, a, l)
-	high(b, a, h)
-	VPADDW(h, l, l)
-	return l
-}
-
-// sixBits emits the weights of half a sub-block at disp: three quads in the low 6 bits of bytes, the
-// fourth in their high 2 bits.
-func (s *superTile) sixBits(disp int) (u weights) {
-	low6 := YMM()
-	VMOVDQU(everywhere(0x3f), low6)
-	for v := range vectors {
-		for j := range 3 {
-			y := YMM()
-			u[j][v] = YMM()
-			VMOVDQU(Mem{Base: s.w, Disp: disp + wide*j + 32*v}, y)
-			VPAND(low6, y, u[j][v])
-			VPSRLW(U8(6-2*j), y, y)
-			VPAND(everywhere(3<<(2*j)), y, y)
-			if j == 0 {
-				u[3][v] = y
-				continue
-			}
-			VPOR(y, u[3][v], u[3][v])
-		}
-	}
-	return u
 }

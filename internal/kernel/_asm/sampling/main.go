@@ -77,7 +77,7 @@ func draw() {
 	l.invT, l.a, l.b = Broadcast("invT"), broadcastInt("a"), broadcastInt("b")
 	VBROADCASTSS(Mem{Base: Int("score")}, l.best)
 	MOVL(Mem{Base: Int("id")}, l.winner)
-	VPADDD(Words("lanes", [8]uint32{0, 1, 2, 3, 4, 5, 6, 7}), l.ids, l.ids)
+	VPADDD(Words("lanes", []uint32{0, 1, 2, 3, 4, 5, 6, 7}), l.ids, l.ids)
 	XORQ(l.i, l.i)
 	n, blocks := GP64(), GP64()
 	Load(Param("x").Len(), n)

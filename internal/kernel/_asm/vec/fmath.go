@@ -39,7 +39,7 @@ type Vecs []reg.VecVirtual
 func (v Vecs) New() Vecs {
 	w := make(Vecs, len(v))
 	for i := range w {
-		w[i] = YMM()
+		w[i] = Vector()
 	}
 	return w
 }
@@ -54,7 +54,7 @@ func (v Vecs) Each(step func(i int)) {
 // Clamp bounds x from below and, unless it cannot be positive, from above, as Exp wants it. A NaN
 // passes.
 func Clamp(x Vecs, negative bool) {
-	bound := YMM()
+	bound := Vector()
 	VMOVUPS(Float(expMin), bound)
 	x.Each(func(i int) { VMAXPS(x[i], bound, x[i]) })
 	if !negative {

@@ -20,30 +20,36 @@ const (
 	Greater = U8(0x1e)
 )
 
-var constants = map[uint32]Mem{}
+var constants = map[string]Mem{}
 
-// Bits returns a vector of eight equal 32-bit words.
+// Vector returns a new register of the width that is generated for: YMM, or ZMM.
+var Vector = YMM
+
+// Lanes returns the 32-bit words of a Vector.
+func Lanes() int { return int(Vector().Size()) / 4 }
+
+// Bits returns a vector of equal 32-bit words.
 func Bits(b uint32) Mem {
-	if m, ok := constants[b]; ok {
-		return m
+	words := make([]uint32, Lanes())
+	for i := range words {
+		words[i] = b
 	}
-	m := GLOBL(fmt.Sprintf("all_%08x", b), attr.RODATA|attr.NOPTR)
-	for i := range 8 {
-		DATA(i*4, U32(b))
-	}
-	constants[b] = m
-	return m
+	return Words(fmt.Sprintf("all%d_%08x", len(words), b), words)
 }
 
-// Float returns a vector of eight equal floats.
+// Float returns a vector of equal floats.
 func Float(f float64) Mem { return Bits(math.Float32bits(float32(f))) }
 
-// Words returns a vector of eight words under a name.
-func Words(name string, w [8]uint32) Mem {
+// Words returns the words of a name, always the same for one.
+func Words(name string, w []uint32) Mem {
+	if m, ok := constants[name]; ok {
+		return m
+	}
 	m := GLOBL(name, attr.RODATA|attr.NOPTR)
 	for i, b := range w {
 		DATA(i*4, U32(b))
 	}
+	constants[name] = m
 	return m
 }
 
@@ -54,13 +60,13 @@ func Func(name, signature string, doc ...string) {
 	Pragma("noescape")
 }
 
-// Broadcast returns eight copies of a float parameter.
+// Broadcast returns a vector of copies of a float parameter.
 func Broadcast(param string) reg.VecVirtual {
 	b, err := Param(param).Resolve()
 	if err != nil {
 		panic(err)
 	}
-	v := YMM()
+	v := Vector()
 	VBROADCASTSS(b.Addr, v)
 	return v
 }

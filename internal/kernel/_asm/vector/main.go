@@ -1,4 +1,4 @@
-// Command vector generates the AVX2 kernels of vector.go.
+// Command vector generates the AVX2 kernels of vector.go, clamped.go and quantize.go.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 
 func main() {
 	ConstraintExpr("amd64,!purego")
+	sum()
 	sumSquares()
 	elementwise()
 	gated("siluMulAVX2", func(g reg.VecVirtual) reg.VecVirtual {
@@ -18,18 +19,28 @@ func main() {
 		VXORPS(Bits(1<<31), g, v)
 		return v
 	})
-	gated("geluMulAVX2", func(g reg.VecVirtual) reg.VecVirtual {
-		v, k := YMM(), YMM()
-		VMULPS(g, g, v)
-		VMOVUPS(Float(-0x1.2444f2p-4), k)
-		VFMADD213PS(Float(-0x1.988454p+0), k, v)
-		VMULPS(v, g, v)
-		return v
-	})
+	clampedSwiGLU()
+	gated("geluMulAVX2", geluArg)
+	gelu()
+	softcap()
 	ropeNeox()
 	ropePairs()
 	maxAbsBits()
+	quantize()
 	Generate()
+}
+
+func sum() {
+	Func("sumAVX2", "func(x []float32, tail *[32]float32) float32",
+		"sumAVX2 is sumGo. The whole blocks of 32 come from x, the rest, with zeros behind it, from tail.")
+	acc := Accumulators(Float(0))
+	Blocks(func(at [4]Mem) {
+		for i, m := range at {
+			VADDPS(m, acc[i], acc[i])
+		}
+	})
+	Result(Fold(acc, Add), 0)
+	End()
 }
 
 func sumSquares() {
@@ -57,6 +68,15 @@ func elementwise() {
 		v := YMM()
 		VMULPS(At(x, i), a, v)
 		VMULPS(At(w, i), v, v)
+		VMOVUPS(v, At(dst, i))
+	})
+	End()
+
+	Func("shiftAVX2", "func(dst, x []float32, a float32)", "shiftAVX2 is shiftGo.")
+	dst, x, a = Base("dst"), Base("x"), Broadcast("a")
+	Each("x", func(i reg.GPVirtual) {
+		v := YMM()
+		VADDPS(At(x, i), a, v)
 		VMOVUPS(v, At(dst, i))
 	})
 	End()
@@ -105,6 +125,72 @@ func gated(name string, arg func(g reg.VecVirtual) reg.VecVirtual) {
 		VDIVPS(e, g, g)
 		VMULPS(At(up, i), g, g)
 		VMOVUPS(g, At(dst, i))
+	})
+	End()
+}
+
+// clampedSwiGLU emits the gate of gpt-oss. The operand that may be NaN stands first, so that it passes.
+func clampedSwiGLU() {
+	Func("clampedSwiGLUAVX2", "func(dst, gate, up []float32)", "clampedSwiGLUAVX2 is clampedSwiGLUGo, for the elements up to",
+		"the last multiple of 8 of gate.")
+	dst, gate, up := Base("dst"), Base("gate"), Base("up")
+	top, bottom := YMM(), YMM()
+	VMOVUPS(Float(7), top)
+	VMOVUPS(Float(-7), bottom)
+	Each("gate", func(i reg.GPVirtual) {
+		g, u, e := YMM(), YMM(), YMM()
+		VMOVUPS(At(gate, i), g)
+		VMOVUPS(At(up, i), u)
+		VMINPS(g, top, g)
+		VMINPS(u, top, u)
+		VMAXPS(u, bottom, u)
+		VMULPS(Float(-1.702), g, e)
+		Exp(Vecs{e}, false)
+		VADDPS(Float(1), e, e)
+		VDIVPS(e, g, g)
+		VADDPS(Float(1), u, u)
+		VMULPS(u, g, g)
+		VMOVUPS(g, At(dst, i))
+	})
+	End()
+}
+
+// geluArg returns -2z of GeluMul.
+func geluArg(g reg.VecVirtual) reg.VecVirtual {
+	v, k := YMM(), YMM()
+	VMULPS(g, g, v)
+	VMOVUPS(Float(-0x1.2444f2p-4), k)
+	VFMADD213PS(Float(-0x1.988454p+0), k, v)
+	VMULPS(v, g, v)
+	return v
+}
+
+func gelu() {
+	Func("geluAVX2", "func(dst, x []float32)", "geluAVX2 is geluGo, for the elements up to the last multiple of 8 of x.")
+	dst, x := Base("dst"), Base("x")
+	Each("x", func(i reg.GPVirtual) {
+		g := YMM()
+		VMOVUPS(At(x, i), g)
+		e := geluArg(g)
+		Exp(Vecs{e}, false)
+		VADDPS(Float(1), e, e)
+		VDIVPS(e, g, g)
+		VMOVUPS(g, At(dst, i))
+	})
+	End()
+}
+
+func softcap() {
+	Func("softcapAVX2", "func(x []float32, limit float32)",
+		"softcapAVX2 is softcapGo, for the elements up to the last multiple of 8 of x.")
+	x, limit := Base("x"), Broadcast("limit")
+	Each("x", func(i reg.GPVirtual) {
+		v := YMM()
+		VMOVUPS(At(x, i), v)
+		VDIVPS(limit, v, v)
+		t := Tanh(Vecs{v})[0]
+		VMULPS(t, limit, t)
+		VMOVUPS(t, At(x, i))
 	})
 	End()
 }

@@ -1,0 +1,90 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// Prompt is one task of a workload.
+type Prompt struct {
+	ID         string `json:"id"`
+	Category   string `json:"category"`
+	Prompt     string `json:"prompt"`
+	Prediction string `json:"prediction,omitempty"` // what the answer is expected to contain
+	Output     string `json:"output,omitempty"`     // an answer on record, for replay
+	MaxTokens  int    `json:"max_tokens,omitempty"` // 0: as the run says
+}
+
+// maxLine bounds a line of a workload.
+const maxLine = 16 << 20
+
+// ReadWorkload reads tasks, one JSON object a line: the fields of [Prompt], or of Spec-Bench's questions (question_id,
+// category, turns, of which the first is taken). Errors name the line.
+func ReadWorkload(r io.Reader) ([]Prompt, error) {
+	var prompts []Prompt
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for n := 1; lines.Scan(); n++ {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		p, err := readPrompt(lines.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("bench: line %d of the workload: %w", n, err)
+		}
+		if p.ID == "" {
+			p.ID = strconv.Itoa(n)
+		}
+		if p.Category == "" {
+			p.Category = "all"
+		}
+		prompts = append(prompts, p)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("bench: the workload: %w", err)
+	}
+	if len(prompts) == 0 {
+		return nil, fmt.Errorf("bench: the workload has no tasks")
+	}
+	return prompts, nil
+}
+
+func readPrompt(line []byte) (Prompt, error) {
+	var p struct {
+		Prompt
+		QuestionID json.Number `json:"question_id"`
+		Turns      []string    `json:"turns"`
+	}
+	if err := json.Unmarshal(line, &p); err != nil {
+		return Prompt{}, err
+	}
+	if p.ID == "" {
+		p.ID = p.QuestionID.String()
+	}
+	if p.Prompt.Prompt == "" && len(p.Turns) > 0 {
+		p.Prompt.Prompt = p.Turns[0]
+	}
+	switch {
+	case p.Prompt.Prompt == "":
+		return Prompt{}, fmt.Errorf("it has no prompt")
+	case p.MaxTokens < 0:
+		return Prompt{}, fmt.Errorf("max_tokens is %d", p.MaxTokens)
+	}
+	return p.Prompt, nil
+}
+
+// Categories returns the categories of a workload in order of appearance.
+func Categories(prompts []Prompt) []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, p := range prompts {
+		if !seen[p.Category] {
+			seen[p.Category] = true
+			names = append(names, p.Category)
+		}
+	}
+	return names
+}

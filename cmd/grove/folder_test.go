@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"grove/gguf"
+	"grove/internal/hftest"
+	"grove/tensor"
+)
+
+// folders are the ways in which script command folder changes a model of modeltest.
+var folders = map[string]func(f *hftest.Folder, dir string) error{
+	"":        func(f *hftest.Folder, dir string) error { return f.Write(dir) },
+	"sharded": func(f *hftest.Folder, dir string) error { f.Shards = 3; return f.Write(dir) },
+	"family": func(f *hftest.Folder, dir string) error {
+		f.Config["architectures"] = []string{"Mamba2ForCausalLM"}
+		return f.Write(dir)
+	},
+	"heads-0": func(f *hftest.Folder, dir string) error { f.Config["num_attention_heads"] = 0; return f.Write(dir) },
+	"extra": func(f *hftest.Folder, dir string) error {
+		f.Tensors["model.layers.0.mlp.adapter.weight"] = tensor.View{Type: tensor.F32, Shape: []int{1}, Data: make([]byte, 4)}
+		return f.Write(dir)
+	},
+	"nan": func(f *hftest.Folder, dir string) error {
+		copy(f.Tensors["model.layers.1.self_attn.v_proj.weight"].Data[8:], "\x00\x00\xc0\x7f")
+		return f.Write(dir)
+	},
+	"long-header": func(f *hftest.Folder, dir string) error {
+		return errors.Join(f.Write(dir), os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("\xff\xff\xff\xff\xff\xff\xff\x7f{}"), 0o644))
+	},
+	"upwards": func(f *hftest.Folder, dir string) error {
+		index := `{"weight_map":{"model.norm.weight":"../model.safetensors"}}`
+		return errors.Join(f.Write(dir), os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), []byte(index), 0o644))
+	},
+	"overlap": func(f *hftest.Folder, dir string) error {
+		header := `{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`
+		file := append([]byte{byte(len(header)), 0, 0, 0, 0, 0, 0, 0}, header+"abc"...)
+		return errors.Join(f.Write(dir), os.WriteFile(filepath.Join(dir, "model.safetensors"), file, 0o644))
+	},
+	"truncated": func(f *hftest.Folder, dir string) error {
+		return errors.Join(f.Write(dir), os.Truncate(filepath.Join(dir, "model.safetensors"), 1<<14))
+	},
+	"no-tokenizer": func(f *hftest.Folder, dir string) error {
+		return errors.Join(f.Write(dir), os.Rename(filepath.Join(dir, "tokenizer.json"), filepath.Join(dir, "tokenizer.model")))
+	},
+}
+
+// makeFolder MODEL DIR [CHANGE] writes a model of modeltest as Hugging Face would publish it.
+func makeFolder(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: folder model dir [change]")
+	}
+	change := append(args, "")[2]
+	if folders[change] == nil {
+		ts.Fatalf("the changes are %q", slices.Sorted(maps.Keys(folders)))
+	}
+	dir := ts.MkAbs(args[1])
+	ts.Check(os.RemoveAll(dir))
+	ts.Check(os.Mkdir(dir, 0o755))
+	f, err := gguf.Open(filepath.Join(goldens, args[0]+".gguf"))
+	ts.Check(err)
+	defer f.Close()
+	h, err := hftest.From(f)
+	ts.Check(err)
+	ts.Check(folders[change](h, dir))
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"grove/gguf"
+	"grove/store"
+)
+
+// modelsCommand lists models.
+type modelsCommand struct {
+	JSON bool `name:"json" var:"GROVE_JSON" help:"One JSON object a line instead of a table."`
+}
+
+// listedModel is a model as --json writes it.
+type listedModel struct {
+	Name    string `json:"name"`
+	Arch    string `json:"architecture"`
+	Params  int    `json:"parameters"`
+	Bytes   int64  `json:"bytes"`
+	Type    string `json:"type"`
+	Context int    `json:"context"`
+	Source  string `json:"source"`
+	Path    string `json:"path"`
+}
+
+// Run implements the command.
+func (c *modelsCommand) Run() error {
+	models, faults := store.System().List()
+	var listed []listedModel
+	for _, m := range models {
+		d, err := m.Describe(gguf.Open)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		listed = append(listed, listedModel{
+			Name: m.Name, Arch: d.Arch, Params: d.Params, Bytes: d.Bytes, Type: d.Type.String(), Context: d.Context,
+			Source: m.Source, Path: m.Path,
+		})
+	}
+	for _, err := range faults {
+		fmt.Fprintln(os.Stderr, "grove: skipped:", printable(err.Error()))
+	}
+	if c.JSON {
+		return writeModelsJSON(listed)
+	}
+	if len(listed) == 0 {
+		fmt.Fprintln(os.Stderr, "grove: no models found: GROVE_MODELS lists directories to look in, besides the caches of Hugging Face, llama.cpp and ollama")
+		return nil
+	}
+	return writeModelsTable(listed)
+}
+
+func writeModelsJSON(models []listedModel) error {
+	e := json.NewEncoder(stdout)
+	e.SetEscapeHTML(false)
+	for _, m := range models {
+		if err := e.Encode(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeModelsTable(models []listedModel) error {
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "name\tarchitecture\tparameters\tsize\ttype\tcontext\tfound in")
+	for _, m := range models {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n",
+			printable(m.Name), printable(m.Arch), rounded(int64(m.Params), ""), rounded(m.Bytes, "B"), m.Type, m.Context, m.Source)
+	}
+	return w.Flush()
+}
+
+// rounded writes a number in millions or billions of a unit.
+func rounded(n int64, unit string) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.1f M%s", float64(n)/1e6, unit)
+	}
+	return fmt.Sprintf("%.2f G%s", float64(n)/1e9, unit)
+}
+
+// printable returns a text without what could drive a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}

@@ -1,0 +1,89 @@
+package compute
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"grove/forest"
+	"grove/internal/kernel"
+	"grove/internal/machine"
+	"grove/internal/par"
+	"grove/kv"
+	"grove/tensor"
+)
+
+// BenchmarkAttend times the attention of a step at a depth: 24 layers of 20 heads that share 5 keys and
+// values of 64, those of the shape 0.5b. MB/s are those of the cache, read once.
+func BenchmarkAttend(b *testing.B) {
+	const layers, heads, kvHeads, size, depth = 24, 20, 5, 64, 4000
+	pool := par.New(par.Threads())
+	defer pool.Close()
+	b.Run("reads", func(b *testing.B) {
+		t := &readTask{data: make([]byte, 128<<20), sums: make([]uint64, pool.Threads()*8)}
+		machine.HugePages(t.data)
+		for i := range t.data {
+			t.data[i] = byte(i)
+		}
+		b.SetBytes(int64(len(t.data)))
+		for b.Loop() {
+			pool.Run(len(t.data)/readItem, t)
+		}
+	})
+	for _, typ := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
+		config := kv.Config{Type: typ, Context: 4096, Tokens: 4096, Seqs: 1, Scratch: 64}
+		for range layers {
+			config.Layers = append(config.Layers, kv.Layer{KVHeads: kvHeads, Size: size})
+		}
+		cache, err := kv.New(config)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := cache.NewSeq("")
+		if err := cache.Pad(s, depth); err != nil {
+			b.Fatal(err)
+		}
+		x := NewExec(cache, pool, size, config.Scratch)
+		for _, rows := range []int{1, 2, 4, 8, 32} {
+			b.Run(fmt.Sprintf("type=%v/rows=%d", typ, rows), func(b *testing.B) {
+				f := cache.Format
+				b.SetBytes(int64(layers * kvHeads * (f.KeyBytes(size) + f.ValueBytes(size)) * depth / kv.PageTokens))
+				b.ReportAllocs()
+				for b.Loop() {
+					parent := forest.Trunk
+					for range rows {
+						if parent, err = x.Step.Add(forest.Row{Seq: s, Parent: parent}); err != nil {
+							b.Fatal(err)
+						}
+					}
+					err := x.Run(context.Background(), func(x *Exec) {
+						for l := range layers {
+							x.Enter(l)
+							q, k, v := x.alloc(rows, heads*size), x.alloc(rows, kvHeads*size), x.alloc(rows, kvHeads*size)
+							for i := range q.f {
+								q.f[i] = float32(i%7) - 3
+							}
+							x.Attend(Attention{Layer: l, Heads: heads, Scale: 0.125}, q, k, v)
+						}
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+					x.Step.Abort()
+				}
+			})
+		}
+	}
+}
+
+// readTask reads memory as fast as threads can, the measure of one row.
+type readTask struct {
+	data []byte
+	sums []uint64
+}
+
+const readItem = 1 << 20
+
+func (t *readTask) Do(worker, item int) {
+	t.sums[worker*8] += kernel.StreamRead(t.data[item*readItem:][:readItem])
+}

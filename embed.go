@@ -1,0 +1,140 @@
+package grove
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"grove/model"
+)
+
+// EmbedOptions says how the states of a text's tokens become its embedding. The zero value is the usual case.
+type EmbedOptions struct {
+	// Pooling is mean (of all tokens), cls (the first), last, or none: a vector for each token. "" is what the
+	// model's file asks for; where it asks for nothing, an encoder's is mean, and that of any other model last,
+	// the one token that has seen the whole text.
+	Pooling string
+	Raw     bool // as the model gives it; otherwise of length 1
+}
+
+// Embed returns the embedding of a text: one vector, as wide as the model. The tokens that begin and end a
+// text are added as the model's file asks. A generator's tokens see what is before them, an encoder's all. It
+// returns an [*OptionError] where the pooling gives no single vector, and an error where the text has no token or
+// does not fit the context.
+func (m *Model) Embed(ctx context.Context, text string, o EmbedOptions) ([]float32, error) {
+	rows, err := m.embed(ctx, text, o, false)
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// EmbedTokens returns a vector for each token of a text, or one alone where the pooling makes one of them.
+func (m *Model) EmbedTokens(ctx context.Context, text string, o EmbedOptions) ([][]float32, error) {
+	return m.embed(ctx, text, o, true)
+}
+
+// Pooling returns the name of the pooling that options stand for with this model, or an [*OptionError].
+func (m *Model) Pooling(o EmbedOptions) (string, error) {
+	p, err := m.pooling(o)
+	return p.String(), err
+}
+
+func (m *Model) pooling(o EmbedOptions) (model.Pooling, error) {
+	i := m.model.Info()
+	p := i.Pooling
+	if o.Pooling != "" {
+		var err error
+		if p, err = model.ParsePooling(o.Pooling); err != nil {
+			return p, &OptionError{err}
+		}
+	}
+	switch {
+	case p == model.PoolRank:
+		return p, &OptionError{errors.New("grove: the model ranks texts against each other, which is not supported; a pooling of mean, cls or last gives embeddings")}
+	case p != model.PoolUnset:
+		return p, nil
+	case i.Encoder:
+		return model.PoolMean, nil
+	}
+	return model.PoolLast, nil
+}
+
+func (m *Model) embed(ctx context.Context, text string, o EmbedOptions, many bool) ([][]float32, error) {
+	p, err := m.pooling(o)
+	if err != nil {
+		return nil, err
+	}
+	if p == model.PoolNone && !many {
+		return nil, &OptionError{errors.New("grove: a pooling of none gives a vector for each token, not one for the text")}
+	}
+	ids, err := m.Tokenize(text, true, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("grove: the text is empty, and the model has no token that begins one")
+	}
+	states := pool{kind: p, n: len(ids)}
+	if err := m.engine.States(ctx, ids, states.add); err != nil {
+		return nil, err
+	}
+	rows := states.vectors()
+	if !o.Raw {
+		for _, row := range rows {
+			unit(row)
+		}
+	}
+	return rows, nil
+}
+
+// pool gathers the states of a text's tokens, in order.
+type pool struct {
+	kind model.Pooling
+	n    int // tokens
+	seen int
+	rows [][]float32
+	sum  []float64
+}
+
+func (p *pool) add(row []float32) error {
+	p.seen++
+	switch {
+	case p.kind == model.PoolMean:
+		if p.sum == nil {
+			p.sum = make([]float64, len(row))
+		}
+		for i, v := range row {
+			p.sum[i] += float64(v)
+		}
+	case p.kind == model.PoolNone, p.kind == model.PoolFirst && p.seen == 1, p.kind == model.PoolLast && p.seen == p.n:
+		p.rows = append(p.rows, append([]float32(nil), row...))
+	}
+	return nil
+}
+
+func (p *pool) vectors() [][]float32 {
+	if p.kind != model.PoolMean {
+		return p.rows
+	}
+	mean := make([]float32, len(p.sum))
+	for i, v := range p.sum {
+		mean[i] = float32(v / float64(p.n))
+	}
+	return [][]float32{mean}
+}
+
+// unit scales a vector to length 1, unless it is zero.
+func unit(row []float32) {
+	var squares float64
+	for _, v := range row {
+		squares += float64(float64(v) * float64(v))
+	}
+	if squares == 0 {
+		return
+	}
+	length := math.Sqrt(squares)
+	for i, v := range row {
+		row[i] = float32(float64(v) / length)
+	}
+}

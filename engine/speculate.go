@@ -1,0 +1,439 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"grove/compute"
+	"grove/forest"
+	"grove/method"
+	"grove/sample"
+	"grove/token"
+	"grove/verify"
+)
+
+// maxGuesses bounds the guesses of a round, of which the planner runs the best.
+const maxGuesses = 128
+
+// Drafting is a set of methods opened for an engine, with what they have learned. It is safe for concurrent
+// use.
+type Drafting struct {
+	infos   []method.Info
+	methods []method.Method
+	chain   bool // the rule is block verification
+	eager   bool
+	path    string // of the file that keeps what was learned; "": there is no place for it
+
+	mu     sync.Mutex
+	rates  *method.Rates
+	taught bool // since it was saved
+}
+
+// OpenDrafting opens methods for sequences of the engine, with what env offers besides it. Where the cost of
+// steps is not known it is measured, roughly and in a few tenths of a second, and kept for later; steps correct it.
+func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env method.Env) (*Drafting, error) {
+	if err := e.ensureCost(ctx); err != nil {
+		return nil, err
+	}
+	d := &Drafting{infos: infos, rates: method.NewRates(len(infos))}
+	d.path, _ = e.LearnedPath() // without a cache directory nothing is kept
+	env.Vocabulary = e.vocab
+	for _, i := range infos {
+		if i.Rule != method.Match && len(infos) > 1 {
+			return nil, fmt.Errorf("engine: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)
+		}
+		d.chain = i.Rule == method.Block
+		m, err := i.Open(env)
+		if errors.Is(err, method.ErrNeeds) {
+			return nil, fmt.Errorf("engine: method %s needs %s: %w", i.Name, i.Needs, err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
+		}
+		d.methods = append(d.methods, m)
+	}
+	return d, nil
+}
+
+// Eager makes sequences run every guess, whether it pays or not: what a proof of a method wants. It is called before
+// the first sequence drafts.
+func (d *Drafting) Eager() { d.eager = true }
+
+// Names returns the methods' names.
+func (d *Drafting) Names() []string {
+	names := make([]string, len(d.infos))
+	for i := range d.infos {
+		names[i] = d.infos[i].Name
+	}
+	return names
+}
+
+// SpecStats is what drafting did for a sequence.
+type SpecStats struct {
+	Rounds   int           // steps that drew tokens
+	Tokens   int           // drawn by these
+	Drafted  int           // guesses that were run
+	Accepted int           // of these, right
+	Drafting time.Duration // making guesses
+	Stepping time.Duration // of the rounds, drafting aside
+	Run, Hit [maxDraft]int // by rank of score in its round: guesses that were run, and those that were right
+}
+
+// Since returns what drafting did after the sequence's earlier figures were taken.
+func (s SpecStats) Since(earlier SpecStats) SpecStats {
+	s.Rounds -= earlier.Rounds
+	s.Tokens -= earlier.Tokens
+	s.Drafted -= earlier.Drafted
+	s.Accepted -= earlier.Accepted
+	s.Drafting -= earlier.Drafting
+	s.Stepping -= earlier.Stepping
+	for i := range s.Run {
+		s.Run[i] -= earlier.Run[i]
+		s.Hit[i] -= earlier.Hit[i]
+	}
+	return s
+}
+
+// Add adds the figures of another sequence.
+func (s *SpecStats) Add(o SpecStats) {
+	s.Rounds += o.Rounds
+	s.Tokens += o.Tokens
+	s.Drafted += o.Drafted
+	s.Accepted += o.Accepted
+	s.Drafting += o.Drafting
+	s.Stepping += o.Stepping
+	for i := range o.Run {
+		s.Run[i] += o.Run[i]
+		s.Hit[i] += o.Hit[i]
+	}
+}
+
+// speculation is a sequence's part in drafting.
+type speculation struct {
+	all      *Drafting
+	drafters []method.Drafter
+	watchers []method.Watcher
+	turns    []turn // of drafters that take time
+	top      int    // logits of a row that watchers want
+	tree     *method.Tree
+	rates    *method.Rates
+	plan     planner
+	begun    bool
+	fresh    []token.ID // tokens of the text that drafters have not been told
+	prompt   int        // how many of the first of these no draw gave; 0: all
+
+	rank     []int32 // of chosen guesses by score, by place in the tree; -1: not run
+	nodes    []forest.Node
+	outcomes []method.Outcome
+	stats    SpecStats
+
+	typical bool // acceptance is lossy
+	rules   verify.Rules
+	ids     []token.ID
+	dense   [][]float64
+	path    []int     // of typical acceptance
+	sums    []float64 // of log-probabilities on the way to each node; NaN: it is not likely enough
+}
+
+// Speculate makes the sequence draft by d from now on. It is called before the first Append. prediction is what the
+// user expects of the answer, if anything.
+func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
+	if s.e.Cost() == nil {
+		return nil // steps of this model fail
+	}
+	sp, err := d.speculation(s.e)
+	if err != nil {
+		return err
+	}
+	s.spec, s.prediction = sp, prediction
+	return nil
+}
+
+// speculation opens the methods' drafters for a text of the engine's model.
+func (d *Drafting) speculation(e *Engine) (*speculation, error) {
+	sp := &speculation{all: d, tree: method.NewTree(maxGuesses, e.vocab), rates: method.NewRates(len(d.methods))}
+	sp.turns = make([]turn, len(d.methods))
+	sp.rank, sp.nodes = make([]int32, maxGuesses), make([]forest.Node, maxGuesses)
+	for _, m := range d.methods {
+		drafter, err := m.NewDrafter()
+		if err != nil {
+			return nil, errors.Join(err, sp.close())
+		}
+		sp.drafters = append(sp.drafters, drafter)
+		if w, ok := drafter.(method.Watcher); ok {
+			sp.watchers = append(sp.watchers, w)
+			sp.top = max(sp.top, w.Top())
+		}
+	}
+	d.mu.Lock()
+	sp.rates.Carry(d.rates)
+	d.mu.Unlock()
+	info := e.model.Info()
+	sp.plan.eager = d.eager
+	sp.plan.moe = mixture{len(info.Layers), info.Experts, info.Used}
+	return sp, nil
+}
+
+// Typical makes the sequence accept guesses that are likely enough, which is lossy above temperature 0.
+func (s *Sequence) Typical() {
+	if s.spec != nil {
+		s.spec.typical = true
+	}
+}
+
+// SpecStats returns what drafting did so far; all zero without it.
+func (s *Sequence) SpecStats() SpecStats {
+	if s.spec == nil {
+		return SpecStats{}
+	}
+	return s.spec.stats
+}
+
+func (sp *speculation) close() (err error) {
+	for _, d := range sp.drafters {
+		if c, ok := d.(method.Closer); ok {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	sp.all.mu.Lock()
+	sp.all.rates.Merge(sp.rates)
+	sp.all.taught = sp.all.taught || sp.stats.Rounds > 0
+	sp.all.mu.Unlock()
+	return err
+}
+
+// tell gives the drafters the tokens that are new to them; t is the text, where it begins.
+func (sp *speculation) tell(t method.Text) error {
+	drawn := sp.fresh
+	if !sp.begun {
+		t.Prompt, drawn = sp.fresh, nil
+		if sp.prompt > 0 {
+			t.Prompt, drawn = sp.fresh[:sp.prompt], sp.fresh[sp.prompt:]
+		}
+	}
+	for i, d := range sp.drafters {
+		if !sp.begun {
+			if err := d.Begin(t); err != nil {
+				return sp.fault(i, err)
+			}
+		}
+		if len(drawn) > 0 {
+			d.Extend(drawn)
+		}
+	}
+	sp.begun, sp.fresh = true, sp.fresh[:0]
+	return nil
+}
+
+// drew notes a token that was drawn without a round, the first one of an answer among them.
+func (sp *speculation) drew(id token.ID) {
+	if !sp.begun && sp.prompt == 0 {
+		sp.prompt = len(sp.fresh)
+	}
+	sp.fresh = append(sp.fresh, id)
+}
+
+func (sp *speculation) fault(drafter int, err error) error {
+	return fmt.Errorf("engine: method %s: %w", sp.all.infos[drafter].Name, err)
+}
+
+// draft fills the tree with what may follow, room tokens at most, and returns the guesses to run.
+func (sp *speculation) draft(ctx context.Context, room int) ([]int32, error) {
+	sp.tree.Floor, sp.tree.Pace = sp.plan.least, sp.plan.pace.rate()
+	if sp.plan.eager {
+		sp.tree.Pace = 0 // time is worth nothing
+	}
+	sp.tree.Reset(min(room, maxGuesses), sp.rates)
+	for i := range sp.drafters {
+		if sp.all.infos[i].Kind != method.KindModel {
+			if err := sp.ask(ctx, i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	chosen, gain := sp.plan.choose(sp.tree)
+	for i := range sp.drafters {
+		if sp.all.infos[i].Kind != method.KindModel || !sp.plan.eager && !sp.turns[i].due(gain) {
+			continue
+		}
+		start, pace := time.Now(), sp.plan.pace.rate()
+		if err := sp.ask(ctx, i); err != nil {
+			return nil, err
+		}
+		seconds, before := time.Since(start).Seconds(), gain
+		chosen, gain = sp.plan.choose(sp.tree)
+		sp.turns[i].judge(gain - before - pace*seconds)
+	}
+	return chosen, nil
+}
+
+// ask lets a drafter add to the tree.
+func (sp *speculation) ask(ctx context.Context, i int) error {
+	sp.tree.Turn(i)
+	if err := sp.drafters[i].Draft(ctx, sp.tree); err != nil {
+		return sp.fault(i, err)
+	}
+	return nil
+}
+
+// round draws at least one token: it runs the last token of the text, and the guesses behind it that pay, in
+// one step, draws from the model behind each row that the text reaches, and walks to the guess that was drawn.
+// The tokens are those of plain decoding: the draw behind a row depends on the row's logits and index alone (N5).
+func (s *Sequence) round(ctx context.Context) error {
+	sp := s.spec
+	start := time.Now()
+	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, Choice: s.choice}); err != nil {
+		return err
+	}
+	s.e.mu.Lock()
+	sp.plan.begin(s.e.cost, s.length)
+	s.e.mu.Unlock()
+	chosen, err := sp.draft(ctx, s.e.Context()-1-s.length)
+	if err != nil {
+		return err
+	}
+	drafted := time.Now()
+	err = s.verify(ctx, chosen)
+	if err != nil && len(chosen) > 0 && ctx.Err() == nil {
+		chosen = nil // a guess may be to blame: plain decoding would not have met it
+		err = s.verify(ctx, nil)
+	}
+	if err != nil {
+		return err
+	}
+	sp.account(chosen, len(s.queue), drafted.Sub(start), time.Since(drafted))
+	return nil
+}
+
+// verify runs the text's last token and the chosen guesses, and draws.
+func (s *Sequence) verify(ctx context.Context, chosen []int32) error {
+	e, sp := s.e, s.spec
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := s.place(chosen); err != nil {
+		return err
+	}
+	start := time.Now()
+	rows := len(e.exec.Step.Rows())
+	shape := Shape{Rows: rows, Depth: e.cache.Forest.Len(s.seq), Logits: rows}
+	if err := e.run(ctx); err != nil {
+		return err
+	}
+	if e.cost != nil {
+		shape.Experts = e.exec.Touched()
+		e.cost.Observe(shape, time.Since(start).Seconds())
+	}
+	err := s.walk()
+	if err == nil {
+		sp.watch(e.exec)
+	}
+	e.exec.Step.Reset()
+	return err
+}
+
+// place adds the rows of a round to the step. Guesses for which there is no room are left out.
+func (s *Sequence) place(chosen []int32) error {
+	e, sp := s.e, s.spec
+	want := forest.Want{Logits: true, Top: sp.top}
+	root, err := e.exec.Step.Add(forest.Row{Seq: s.seq, Parent: forest.Trunk, ID: s.pending[0], Want: want})
+	if err != nil {
+		e.exec.Step.Abort()
+		return err
+	}
+	s.root = root
+	guesses := sp.tree.Nodes()
+	for i := range guesses {
+		sp.nodes[i] = forest.Trunk
+	}
+	for _, c := range chosen {
+		parent := root
+		if p := guesses[c].Parent; p != method.Root {
+			parent = sp.nodes[p]
+		}
+		if parent == forest.Trunk {
+			continue // its parent was left out
+		}
+		node, err := e.exec.Step.Add(forest.Row{Seq: s.seq, Parent: parent, ID: guesses[c].ID, Want: want})
+		if err == nil {
+			sp.nodes[c] = node
+		}
+	}
+	return nil
+}
+
+// watch shows the step's rows to the drafters that learn from them.
+func (sp *speculation) watch(x *compute.Exec) {
+	if len(sp.watchers) == 0 {
+		return
+	}
+	for i := range sp.outcomes {
+		sp.outcomes[i].Top = x.Result(i).Top
+	}
+	for _, w := range sp.watchers {
+		w.Watch(sp.outcomes)
+	}
+}
+
+// account keeps the figures of a round.
+func (sp *speculation) account(chosen []int32, tokens int, drafting, stepping time.Duration) {
+	st := &sp.stats
+	st.Rounds++
+	st.Tokens += tokens
+	st.Drafted += len(sp.outcomes) - 1
+	st.Accepted += tokens - 1
+	st.Drafting += drafting
+	st.Stepping += stepping
+	sp.plan.pace.add(tokens, (drafting + stepping).Seconds())
+	if len(chosen) == 0 {
+		return
+	}
+	for i := range sp.rank {
+		sp.rank[i] = -1
+	}
+	for rank, place := range sp.plan.order[:len(chosen)] {
+		sp.rank[place] = int32(rank)
+		st.Run[rank]++
+	}
+	at := method.Root
+	for _, o := range sp.outcomes[1:] {
+		if !o.Accepted {
+			continue
+		}
+		child, ok := sp.tree.Child(at, o.ID)
+		if !ok {
+			break
+		}
+		if r := sp.rank[child]; r >= 0 {
+			st.Hit[r]++
+		}
+		at = child
+	}
+}
+
+// settle commits what the last round accepted, as far as its tokens were taken: the last of these is pending
+// again, and tokens that were drawn and not taken are forgotten.
+func (s *Sequence) settle() error {
+	if len(s.path) == 0 {
+		return nil
+	}
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	if err := s.e.cache.Commit(s.seq, s.path[s.taken-1]); err != nil {
+		return err
+	}
+	s.pending = append(s.pending[:0], s.queue[s.taken-1].ID)
+	s.path, s.queue, s.taken = s.path[:0], s.queue[:0], 0
+	return nil
+}
+
+// take returns the next token of the queue.
+func (s *Sequence) take() sample.Choice {
+	c := s.queue[s.taken]
+	s.taken++
+	s.length++
+	s.spec.fresh = append(s.spec.fresh, c.ID)
+	return c
+}

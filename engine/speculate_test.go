@@ -1,0 +1,242 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"grove/engine"
+	"grove/method"
+	"grove/sample"
+	"grove/token"
+)
+
+// drafter guesses by a function of the text.
+type drafter struct {
+	text    []token.ID
+	draft   func(text []token.ID, t *method.Tree)
+	watched int
+	faults  []string
+}
+
+func (d *drafter) NewDrafter() (method.Drafter, error) { return d, nil }
+
+func (d *drafter) Begin(t method.Text) error { d.text = slices.Clone(t.Prompt); return nil }
+
+func (d *drafter) Extend(ids []token.ID) { d.text = append(d.text, ids...) }
+
+func (d *drafter) Draft(_ context.Context, t *method.Tree) error { d.draft(d.text, t); return nil }
+
+func (d *drafter) Top() int { return 3 }
+
+func (d *drafter) Watch(rows []method.Outcome) {
+	for i, r := range rows {
+		d.watched++
+		if len(r.Top) != 3 || int(r.Parent) >= i || r.Accepted && i > 0 && !rows[r.Parent].Accepted {
+			d.faults = append(d.faults, "an outcome makes no sense")
+		}
+	}
+}
+
+func drafting(t *testing.T, e *engine.Engine, drafters ...*drafter) *engine.Drafting {
+	t.Helper()
+	var infos []method.Info
+	for _, d := range drafters {
+		infos = append(infos, method.Info{Name: "test", Open: func(method.Env) (method.Method, error) { return d, nil }})
+	}
+	all, err := e.OpenDrafting(t.Context(), infos, method.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// cheapRows makes the engine think that further rows cost next to nothing, so that every guess is run.
+func cheapRows(e *engine.Engine) {
+	e.SetCost(&engine.Cost{
+		Rows: []int{1, 32}, Layers: []float64{1, 1.0001}, Head: engine.Curve{X: []int{1, 32}, Y: []float64{0, 0}},
+		Correction: []float64{1, 1},
+	})
+}
+
+// TestDraftsChangeNothing draws by drafters of every character, alone and together, greedily and not, and
+// expects the tokens and log-probabilities of plain decoding.
+func TestDraftsChangeNothing(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	const n = 120
+	for _, p := range []sample.Params{{}, {Temperature: 0.7, Seed: 3}, {Temperature: 1.2, TopK: 7, TopP: 0.9, Seed: 4}} {
+		plain := func(prompt []token.ID) []sample.Choice {
+			s, err := newEngine(t, engine.Config{}).NewSequence(p, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return draw(t, s, n, prompt)
+		}
+		prompt := text(30)
+		want := plain(prompt)
+		whole := slices.Clone(prompt)
+		for _, c := range want {
+			whole = append(whole, c.ID)
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		oracle := &drafter{draft: func(text []token.ID, tree *method.Tree) {
+			at := method.Root
+			for _, id := range whole[len(text):] {
+				if at = tree.Add(at, id, 0, 0.9); at == method.Root {
+					return
+				}
+			}
+		}}
+		wrong := &drafter{draft: func(text []token.ID, tree *method.Tree) {
+			at := method.Root
+			for i := range 5 {
+				at = tree.Add(at, (whole[len(text)]+1+token.ID(i))%48, 1, 0.9)
+			}
+		}}
+		mixed := &drafter{draft: func(text []token.ID, tree *method.Tree) {
+			for range 20 {
+				parent := r.IntN(tree.Len()+1) - 1
+				id := token.ID(r.IntN(60) - 6) // some of them no tokens
+				if at := len(text) + depth(tree, parent); r.IntN(2) == 0 && at < len(whole) {
+					id = whole[at]
+				}
+				tree.Add(parent, id, r.IntN(70)-3, r.Float32())
+			}
+		}}
+		silent := &drafter{draft: func([]token.ID, *method.Tree) {}}
+		for name, ds := range map[string][]*drafter{
+			"oracle": {oracle}, "wrong": {wrong}, "mixed": {mixed}, "silent": {silent}, "all": {wrong, oracle, mixed, silent},
+		} {
+			for _, cheap := range []bool{false, true} {
+				e := newEngine(t, engine.Config{})
+				d := drafting(t, e, ds...)
+				if cheap {
+					cheapRows(e)
+				}
+				s, err := e.NewSequence(p, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Speculate(d, nil); err != nil {
+					t.Fatal(err)
+				}
+				if got := draw(t, s, n, prompt); !slices.Equal(got, want) {
+					t.Errorf("%s, cheap rows %v: %v, want %v", name, cheap, got, want)
+				}
+				st := s.SpecStats()
+				if name == "oracle" && cheap && st.Rounds > 20 {
+					t.Errorf("an oracle took %d rounds for %d tokens", st.Rounds, n)
+				}
+				if (name == "wrong" || name == "silent") && st.Accepted != 0 {
+					t.Errorf("%s: %d guesses accepted", name, st.Accepted)
+				}
+				for _, d := range ds {
+					if len(d.faults) > 0 || d.watched == 0 {
+						t.Errorf("%s: %d rows seen: %v", name, d.watched, d.faults)
+					}
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func depth(t *method.Tree, node int) int {
+	if node == method.Root {
+		return 0
+	}
+	return int(t.Nodes()[node].Depth)
+}
+
+// TestDraftsAtTheEnds expects a text to go on after it was added to between the tokens of a round, and to end
+// where the context does, as without drafts.
+func TestDraftsAtTheEnds(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	copies := func(text []token.ID, tree *method.Tree) { // of what plain decoding says: the text repeats
+		at := method.Root
+		for i := range 12 {
+			at = tree.Add(at, text[len(text)/2+i%3], 0, 0.9)
+			tree.Add(method.Root, token.ID(i), 1, 0.5)
+		}
+	}
+	run := func(d *drafter) (got []sample.Choice, err error) {
+		e := newEngine(t, engine.Config{Context: 100})
+		s := sequence(t, e)
+		if d != nil {
+			all := drafting(t, e, d)
+			cheapRows(e)
+			if err := s.Speculate(all, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got = draw(t, s, 7, text(20))
+		got = append(got, draw(t, s, 4, text(3))...)
+		got = append(got, draw(t, s, 2, nil)...)
+		for {
+			c, err := s.Next(t.Context())
+			if err != nil {
+				return got, err
+			}
+			got = append(got, c)
+		}
+	}
+	want, wantErr := run(nil)
+	got, err := run(&drafter{draft: copies})
+	if !slices.Equal(got, want) || !errors.Is(err, engine.ErrContext) || err.Error() != wantErr.Error() {
+		t.Errorf("%v, %v\nwant %v, %v", got, err, want, wantErr)
+	}
+}
+
+// TestRoundAllocatesNothing holds rounds in the steady state to no allocation.
+func TestRoundAllocatesNothing(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	e := newEngine(t, engine.Config{Context: 300})
+	s := sequence(t, e)
+	all := drafting(t, e, &drafter{text: make([]token.ID, 0, 1000), draft: func(text []token.ID, tree *method.Tree) {
+		for i := range 6 {
+			tree.Add(tree.Add(method.Root, token.ID(i), 0, 0.5), token.ID(i), 0, 0.5)
+		}
+	}})
+	cheapRows(e)
+	if err := s.Speculate(all, nil); err != nil {
+		t.Fatal(err)
+	}
+	draw(t, s, 80, text(100))
+	next := func() {
+		if _, err := s.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(50, next); n > 0 {
+		t.Errorf("%v allocations a token", n)
+	}
+}
+
+// TestDraftsLeaveRoom expects the rows that a round leaves behind, until its tokens are taken, not to be in the way of
+// another sequence's prompt.
+func TestDraftsLeaveRoom(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	prompt := text(100)
+	want := draw(t, sequence(t, newEngine(t, engine.Config{})), 5, prompt)
+	e := newEngine(t, engine.Config{Chunk: 64, Seqs: 3})
+	for range 2 {
+		all := drafting(t, e, &drafter{draft: func(text []token.ID, tree *method.Tree) {
+			for id := range token.ID(48) {
+				tree.Add(method.Root, id, 0, 0.5)
+			}
+		}})
+		all.Eager()
+		s := sequence(t, e)
+		if err := s.Speculate(all, nil); err != nil {
+			t.Fatal(err)
+		}
+		draw(t, s, 2, text(10))
+	}
+	if got := draw(t, sequence(t, e), 5, prompt); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

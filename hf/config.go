@@ -1,0 +1,171 @@
+package hf
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+)
+
+// maxJSON bounds the text files of a folder that are read whole.
+const maxJSON = 64 << 20
+
+// readFile returns a text file of a folder.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("hf: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("hf: %s is not a regular file", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("hf: %w", err)
+	case len(text) > maxJSON:
+		return nil, fmt.Errorf("hf: %s is longer than %d bytes", path, maxJSON)
+	}
+	return text, nil
+}
+
+// config is a JSON object of settings. Its methods return the value of a key, which must be of the
+// right kind and in range, and keep the first error of the whole file, so that they read as a list. A
+// key that is null counts as missing.
+type config struct {
+	path   string // for messages: the file, then the keys of nested objects
+	values map[string]json.RawMessage
+	err    *error
+}
+
+// readConfig reads a file that holds one object.
+func readConfig(path string) (*config, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &config{path: path + ": ", err: new(error)}
+	if err := json.Unmarshal(text, &c.values); err != nil {
+		return nil, fmt.Errorf("hf: %s: %w", path, err)
+	}
+	return c, nil
+}
+
+func (c *config) fail(format string, args ...any) {
+	if *c.err == nil {
+		*c.err = fmt.Errorf("hf: "+c.path+format, args...)
+	}
+}
+
+// has reports whether a key is there and not null.
+func (c *config) has(key string) bool {
+	v := c.values[key]
+	return v != nil && !bytes.Equal(v, []byte("null"))
+}
+
+// first returns the first of keys that is there, and the first one where none is.
+func (c *config) first(keys ...string) string {
+	for _, k := range keys {
+		if c.has(k) {
+			return k
+		}
+	}
+	return keys[0]
+}
+
+// sub returns a nested object, an empty one where the key is missing.
+func (c *config) sub(key string) *config {
+	s := &config{path: c.path + key + ".", err: c.err}
+	c.value(key, &s.values, "an object")
+	return s
+}
+
+// value decodes the value of a key and reports whether it is there.
+func (c *config) value(key string, into any, want string) bool {
+	if !c.has(key) {
+		return false
+	}
+	if err := json.Unmarshal(c.values[key], into); err != nil {
+		c.fail("%s: want %s, found %.40s", key, want, c.values[key])
+		return false
+	}
+	return true
+}
+
+// count returns an integer from low to high; a missing one is an error.
+func (c *config) count(key string, low, high int) int {
+	if !c.has(key) {
+		c.fail("%s is missing", key)
+		return low
+	}
+	return c.countOr(key, low, low, high)
+}
+
+// countOr returns an integer from low to high, or other where the key is missing.
+func (c *config) countOr(key string, other, low, high int) int {
+	var number json.Number
+	if !c.value(key, &number, "an integer") {
+		return other
+	}
+	x, err := strconv.ParseFloat(number.String(), 64) // some files write 1e6
+	if err != nil || x != math.Trunc(x) || !(x >= float64(low) && x <= float64(high)) {
+		c.fail("%s is %.40s; %d to %d make sense", key, number, low, high)
+		return low
+	}
+	return int(x)
+}
+
+// floatOr returns a number from low to high, or other where the key is missing.
+func (c *config) floatOr(key string, other, low, high float64) float64 {
+	var x float64
+	if !c.value(key, &x, "a number") {
+		return other
+	}
+	if !(x >= low && x <= high) {
+		c.fail("%s is %v; %v to %v make sense", key, x, low, high)
+		return low
+	}
+	return x
+}
+
+// boolOr returns a truth value, or other where the key is missing.
+func (c *config) boolOr(key string, other bool) bool {
+	c.value(key, &other, "true or false")
+	return other
+}
+
+// textOr returns a string, or other where the key is missing.
+func (c *config) textOr(key, other string) string {
+	c.value(key, &other, "a string")
+	return other
+}
+
+// floats returns an array of n finite numbers; a missing one is an error.
+func (c *config) floats(key string, n int) []float32 {
+	var x []float32
+	if !c.value(key, &x, "an array of numbers") && *c.err == nil {
+		c.fail("%s is missing", key)
+	}
+	if len(x) != n && *c.err == nil {
+		c.fail("%s has %d numbers, want %d", key, len(x), n)
+	}
+	return x
+}
+
+// only refuses a key whose text is none of those that grove knows.
+func (c *config) only(key string, known ...string) {
+	if !c.has(key) {
+		return
+	}
+	text := c.textOr(key, "")
+	for _, k := range known {
+		if text == k {
+			return
+		}
+	}
+	c.fail("%s %.40q is not supported; known: %q", key, text, known)
+}

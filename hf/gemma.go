@@ -1,0 +1,158 @@
+package hf
+
+import (
+	"math"
+	"strings"
+)
+
+// Gemma's norms multiply by one more than their weights; GGUF has the sum.
+const gemmaNorm = 1
+
+// gemmaEnds is rmsEnds for Gemma, whose head is always the embedding table.
+func (b *builder) gemmaEnds(prefix string, width int) {
+	b.ends(prefix, width, true, func() { b.norm("output_norm.weight", prefix+"norm.weight", width, gemmaNorm) })
+}
+
+func (b *builder) gemmaActs() {
+	b.config.only("hidden_act", "gelu", "gelu_pytorch_tanh") // the older name means the same in Gemma
+	b.config.only("hidden_activation", "gelu_pytorch_tanh")
+}
+
+func gemma(b *builder) {
+	b.gemmaActs()
+	s := b.decoder("gemma")
+	b.rmsEps(1e-6)
+	b.rope(s.size)
+	b.gemmaEnds("model.", s.width)
+	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
+		b.norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, gemmaNorm)
+		b.norm(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), s.width, gemmaNorm)
+		b.attention(s, to, from)
+		b.gated(s, to, from)
+	})
+}
+
+// gemmaScale refuses a scale of queries other than the one that readers of GGUF derive: from the head
+// size, and in the largest model (known by its layers) from the width of the stream.
+func (b *builder) gemmaScale(s shape, largest int) {
+	want := s.size
+	if s.layers == largest {
+		want = s.width / s.heads
+	}
+	if n := b.config.countOr("query_pre_attn_scalar", want, 1, maxWidth); n != want {
+		b.config.fail("query_pre_attn_scalar %d is not supported; a model of this shape has %d", n, want)
+	}
+}
+
+// gemmaNorms adds the norms around the two blocks.
+func (b *builder) gemmaNorms(width int, to, from func(string) string) {
+	for _, n := range [][2]string{
+		{"attn_norm", "input_layernorm"}, {"post_attention_norm", "post_attention_layernorm"},
+		{"ffn_norm", "pre_feedforward_layernorm"}, {"post_ffw_norm", "post_feedforward_layernorm"},
+	} {
+		b.norm(to(n[0]+".weight"), from(n[1]+".weight"), width, gemmaNorm)
+	}
+}
+
+// windows adds the sliding window and refuses layers that have it against the rule: full says which
+// see everything.
+func (b *builder) windows(s shape, full func(layer int) bool) {
+	b.setCount(".attention.sliding_window", b.config.count("sliding_window", 1, maxContext))
+	var kinds []string
+	if !b.config.value("layer_types", &kinds, "an array of kinds") {
+		return
+	}
+	if len(kinds) != s.layers {
+		b.config.fail("layer_types has %d entries, there are %d layers", len(kinds), s.layers)
+		return
+	}
+	for i, kind := range kinds {
+		want := "sliding_attention"
+		if full(i) {
+			want = "full_attention"
+		}
+		if kind != want {
+			b.config.fail("layer_types has %.40q for layer %d; this family has %q there", kind, i, want)
+			return
+		}
+	}
+}
+
+func gemma2(b *builder) {
+	b.gemmaActs()
+	s := b.decoder("gemma2")
+	b.rmsEps(1e-6)
+	b.rope(s.size)
+	b.gemmaScale(s, 46)
+	b.windows(s, func(layer int) bool { return layer%2 == 1 })
+	b.setFloat(".attn_logit_softcapping", b.config.floatOr("attn_logit_softcapping", 50, 1e-3, 1e6))
+	b.setFloat(".final_logit_softcapping", b.config.floatOr("final_logit_softcapping", 30, 1e-3, 1e6))
+	b.gemmaEnds("model.", s.width)
+	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
+		b.gemmaNorms(s.width, to, from)
+		b.attention(s, to, from)
+		b.gated(s, to, from)
+	})
+}
+
+// gemma3 takes the text part of models that see; their folders leave out settings that have the values
+// of the smallest model of the family.
+func gemma3(b *builder) {
+	b.gemmaActs()
+	c := b.config
+	s := shape{
+		layers: c.count("num_hidden_layers", 1, maxLayers), width: c.count("hidden_size", 1, maxWidth),
+		ffn:   c.count("intermediate_size", 1, maxWidth),
+		heads: c.countOr("num_attention_heads", 8, 1, maxHeads), kvHeads: c.countOr("num_key_value_heads", 4, 1, maxHeads),
+		size: c.countOr("head_dim", 256, 1, maxHeads), context: c.countOr("max_position_embeddings", 131072, 1, maxContext),
+	}
+	b.describe("gemma3", s)
+	b.rmsEps(1e-6)
+	b.gemma3Rope(s)
+	b.gemmaScale(s, 62)
+	const period = 6
+	if n := c.countOr("sliding_window_pattern", period, 1, maxLayers); n != period {
+		c.fail("sliding_window_pattern %d is not supported; known: %d", n, period)
+	}
+	b.windows(s, func(layer int) bool { return layer%period == period-1 })
+	for _, key := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
+		if c.has(key) {
+			c.fail("%s is not supported", key)
+		}
+	}
+	prefix := "model."
+	for _, p := range []string{"language_model.model.", "model.language_model."} {
+		if b.has(p + "embed_tokens.weight") {
+			prefix = p
+			b.ignored = func(name string) bool { // what sees
+				name = strings.TrimPrefix(name, "model.")
+				return strings.HasPrefix(name, "vision_tower.") || strings.HasPrefix(name, "multi_modal_projector.")
+			}
+		}
+	}
+	b.gemmaEnds(prefix, s.width)
+	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
+		b.gemmaNorms(s.width, to, from)
+		b.attention(s, to, from)
+		b.headNorms(s.size, s.size, to, from, gemmaNorm)
+		b.gated(s, to, from)
+	})
+}
+
+// gemma3Rope adds two rotations: one for the layers that see everything, scaled linearly in the larger
+// models, one for those with a window.
+func (b *builder) gemma3Rope(s shape) {
+	c := b.config
+	if p := c.sub("rope_parameters"); p.has("full_attention") { // newer folders
+		c.values["rope_scaling"] = p.values["full_attention"]
+		local := p.sub("sliding_attention")
+		c.values["rope_theta"] = p.sub("full_attention").values["rope_theta"]
+		c.values["rope_local_base_freq"] = local.values["rope_theta"]
+		delete(c.values, "rope_parameters")
+	}
+	if !c.has("rope_theta") {
+		c.values["rope_theta"] = []byte("1000000")
+	}
+	b.rope(s.size)
+	b.setFloat(".rope.freq_base_swa", c.floatOr("rope_local_base_freq", 10000, 1, math.MaxFloat32))
+}

@@ -1,0 +1,169 @@
+package oracle
+
+import "math"
+
+// decoder is the models between Llama and Gemma 2 (Touvron et al. 2023; Gemma team 2024; Abdin et al. 2024;
+// OLMo team 2025) with heads that rotate by halves. What a file holds says what is normed and where.
+func (m *Model) decoder(ids []int) [][]float64 {
+	eps := m.floatOr("attention.layer_norm_rms_epsilon", 1e-5)
+	normed := func(x []float64, l int, name string) []float64 {
+		if !m.has("blk.%d.%s.weight", l, name) {
+			return x
+		}
+		return rmsNorm(x, m.tensor("blk.%d.%s.weight", l, name), eps)
+	}
+	embed := 1.0
+	if m.gemma() {
+		embed = math.Sqrt(float64(m.count("embedding_length")))
+	}
+	x := make([][]float64, len(ids))
+	for i, id := range ids {
+		x[i] = times(embed, m.tensor("token_embd.weight").row(id))
+	}
+	for l := range m.count("block_count") {
+		in := make([][]float64, len(x))
+		for i := range x {
+			in[i] = normed(x[i], l, "attn_norm")
+		}
+		for i, a := range m.windowed(l, in, eps) {
+			x[i] = plus(x[i], normed(a, l, "post_attention_norm"))
+			x[i] = plus(x[i], normed(m.gatedBlock(l, normed(x[i], l, "ffn_norm")), l, "post_ffw_norm"))
+		}
+	}
+	logits := m.head(x, eps)
+	if limit := m.floatOr("final_logit_softcapping", 0); limit > 0 {
+		for _, row := range logits {
+			for i := range row {
+				row[i] = limit * math.Tanh(row[i]/limit)
+			}
+		}
+	}
+	return logits
+}
+
+func (m *Model) gemma() bool { return m.arch == "gemma" || m.arch == "gemma2" }
+
+// slides reports whether a layer has the file's window: in Gemma 2 every other one, in OLMo 3 three of
+// four, in others all.
+func (m *Model) slides(l int) bool {
+	switch m.arch {
+	case "gemma2":
+		return l%2 == 0
+	case "olmo2":
+		return l%4 != 3
+	}
+	return true
+}
+
+// windowed is the attention of a layer, from normed rows to what it adds.
+func (m *Model) windowed(l int, x [][]float64, eps float64) [][]float64 {
+	heads, kvHeads, size := m.count("attention.head_count"), m.count("attention.head_count_kv"), m.count("attention.key_length")
+	window := m.countOr("attention.sliding_window", 0)
+	if window == 0 || !m.slides(l) {
+		window = len(x)
+	}
+	freq, temperature := m.frequencies(l)
+	q, k, v := make([][]float64, len(x)), make([][]float64, len(x)), make([][]float64, len(x))
+	for i := range x {
+		q[i], k[i], v[i] = m.queries(l, x[i])
+		for _, p := range []struct {
+			name string
+			x    []float64
+		}{{"attn_q_norm", q[i]}, {"attn_k_norm", k[i]}} {
+			if m.has("blk.%d.%s.weight", l, p.name) {
+				w := m.tensor("blk.%d.%s.weight", l, p.name)
+				for at := 0; at < len(p.x); at += w.in {
+					copy(p.x[at:], rmsNorm(p.x[at:at+w.in], w, eps))
+				}
+			}
+			for at := 0; at < len(p.x); at += size {
+				rotate(p.x[at:at+2*len(freq)], freq, i, temperature, true)
+			}
+		}
+	}
+	limit := m.floatOr("attn_logit_softcapping", 0)
+	out := make([][]float64, len(x))
+	for i := range x {
+		first := max(0, i-window+1)
+		var all []float64
+		for h := range heads {
+			at := h / (heads / kvHeads) * size
+			scores := make([]float64, i+1-first)
+			for j := range scores {
+				scores[j] = dot(q[i][h*size:(h+1)*size], k[first+j][at:at+size]) / math.Sqrt(float64(size))
+				if limit > 0 {
+					scores[j] = limit * math.Tanh(scores[j]/limit)
+				}
+			}
+			sum := make([]float64, size)
+			for j, p := range softmax(scores) {
+				sum = plus(sum, times(p, v[first+j][at:at+size]))
+			}
+			all = append(all, sum...)
+		}
+		out[i] = m.tensor("blk.%d.attn_output.weight", l).mul(all)
+	}
+	return out
+}
+
+// queries returns a row's queries, keys and values, from three tensors or one.
+func (m *Model) queries(l int, x []float64) (q, k, v []float64) {
+	if m.has("blk.%d.attn_qkv.weight", l) {
+		all := m.tensor("blk.%d.attn_qkv.weight", l).mul(x)
+		n := m.count("attention.head_count") * m.count("attention.key_length")
+		kv := (len(all) - n) / 2
+		return all[:n], all[n : n+kv], all[n+kv:]
+	}
+	linear := func(name string) []float64 {
+		y := m.tensor("blk.%d.%s.weight", l, name).mul(x)
+		if m.has("blk.%d.%s.bias", l, name) {
+			y = plus(y, m.tensor("blk.%d.%s.bias", l, name).v)
+		}
+		return y
+	}
+	return linear("attn_q"), linear("attn_k"), linear("attn_v")
+}
+
+// frequencies returns the rotation of a layer, and the factor on its results. Of LongRoPE's factors these are
+// the long ones where a text can have more tokens than the short ones are for.
+func (m *Model) frequencies(l int) (freq []float64, temperature float64) {
+	dims, base := m.count("rope.dimension_count"), m.floatOr("rope.freq_base", 10000)
+	freq = yarn(dims, base, 1, 4096, 32, 1, true) // stretched by 1: plain
+	context := m.countOr("rope.scaling.original_context_length", m.count("context_length"))
+	switch {
+	case m.has("rope_factors_long.weight"):
+		factors := m.tensor("rope_factors_short.weight")
+		if m.Long {
+			factors = m.tensor("rope_factors_long.weight")
+		}
+		for i := range freq {
+			freq[i] /= factors.v[i]
+		}
+		stretch := float64(m.count("context_length")) / float64(context)
+		return freq, math.Sqrt(1 + math.Log(stretch)/math.Log(float64(context)))
+	case m.arch == "olmo2" && m.countOr("attention.sliding_window", 0) > 0 && !m.slides(l):
+		factor := m.floatOr("rope.scaling.factor", 1)
+		return yarn(dims, base, factor, float64(context), 32, 1, true), 1 + 0.1*math.Log(factor)
+	}
+	return freq, 1
+}
+
+// gatedBlock is the feed-forward block, gate and up in two tensors or one.
+func (m *Model) gatedBlock(l int, h []float64) []float64 {
+	up := m.tensor("blk.%d.ffn_up.weight", l).mul(h)
+	var gate []float64
+	if m.has("blk.%d.ffn_gate.weight", l) {
+		gate = m.tensor("blk.%d.ffn_gate.weight", l).mul(h)
+	} else {
+		gate, up = up[:len(up)/2], up[len(up)/2:]
+	}
+	mid := make([]float64, len(up))
+	for i, g := range gate {
+		if m.gemma() {
+			mid[i] = gelu(g) * up[i]
+		} else {
+			mid[i] = g * sigmoid(g) * up[i]
+		}
+	}
+	return m.tensor("blk.%d.ffn_down.weight", l).mul(mid)
+}

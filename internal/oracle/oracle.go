@@ -1,0 +1,125 @@
+// Package oracle computes small models slowly and plainly in float64, straight from their papers: what the
+// tests hold an architecture to where no other reference is at hand. It reads a GGUF file's tensors and
+// hyper-parameters and shares no code with the packages that compute for real. A text is computed whole,
+// without a cache.
+package oracle
+
+import (
+	"fmt"
+
+	"grove/gguf"
+	"grove/quant"
+)
+
+// Model is a model file, its weights read as float64 when they are needed.
+type Model struct {
+	Long bool // rotates by the long ones of two sets of factors
+
+	file *gguf.File
+	arch string
+}
+
+// forwards are the architectures: each gives, for every token of a text, its logits, or its final stream where
+// the model is an encoder.
+var forwards = map[string]func(m *Model, ids []int) [][]float64{
+	"bert":      (*Model).bert,
+	"deepseek2": (*Model).deepseek2,
+	"gemma":     (*Model).decoder,
+	"gemma2":    (*Model).decoder,
+	"gpt-oss":   (*Model).gptOSS,
+	"olmo2":     (*Model).decoder,
+	"phi3":      (*Model).decoder,
+	"qwen2":     (*Model).decoder,
+	"qwen3":     (*Model).decoder,
+}
+
+// New makes the oracle of a file. It returns an error for an architecture that it does not know.
+func New(f *gguf.File) (*Model, error) {
+	arch, _, err := f.String("general.architecture")
+	if err != nil {
+		return nil, err
+	}
+	if forwards[arch] == nil {
+		return nil, fmt.Errorf("oracle: architecture %q is not known", arch)
+	}
+	return &Model{file: f, arch: arch}, nil
+}
+
+// Forward computes a text and returns for each token its logits, or for an encoder its final stream. It
+// panics where the file lacks something: the tests make their files.
+func (m *Model) Forward(ids []int) [][]float64 { return forwards[m.arch](m, ids) }
+
+// weights is a tensor in float64: rows of in values, the last dimension.
+type weights struct {
+	in int
+	v  []float64
+}
+
+func (m *Model) tensor(format string, args ...any) weights {
+	name := fmt.Sprintf(format, args...)
+	view, ok := m.file.Tensor(name)
+	if !ok {
+		panic("oracle: no tensor " + name)
+	}
+	f := make([]float32, view.Elems())
+	if err := quant.Unpack(view.Type, f, view.Data); err != nil {
+		panic(err)
+	}
+	w := weights{in: view.Shape[len(view.Shape)-1], v: make([]float64, len(f))}
+	for i, x := range f {
+		w.v[i] = float64(x)
+	}
+	return w
+}
+
+func (m *Model) has(format string, args ...any) bool {
+	_, ok := m.file.Tensor(fmt.Sprintf(format, args...))
+	return ok
+}
+
+// row returns row i of a matrix, or of a stack seen as one tall matrix.
+func (w weights) row(i int) []float64 { return w.v[i*w.in : (i+1)*w.in] }
+
+// rows returns n rows from row i on as a matrix of their own.
+func (w weights) rows(i, n int) weights { return weights{w.in, w.v[i*w.in : (i+n)*w.in]} }
+
+// mul returns the product of the matrix and a vector.
+func (w weights) mul(x []float64) []float64 {
+	if len(x) != w.in {
+		panic(fmt.Sprintf("oracle: a product of %d inputs and %d values", w.in, len(x)))
+	}
+	out := make([]float64, len(w.v)/w.in)
+	for o := range out {
+		out[o] = dot(w.row(o), x)
+	}
+	return out
+}
+
+func (m *Model) count(name string) int {
+	n, ok, err := m.file.Uint(m.arch + "." + name)
+	if err != nil || !ok {
+		panic(fmt.Sprintf("oracle: %s.%s: %v", m.arch, name, err))
+	}
+	return n
+}
+
+func (m *Model) countOr(name string, other int) int {
+	if _, ok := m.file.Lookup(m.arch + "." + name); ok {
+		return m.count(name)
+	}
+	return other
+}
+
+func (m *Model) floatOr(name string, other float64) float64 {
+	if v, ok, err := m.file.Float(m.arch + "." + name); ok && err == nil {
+		return v
+	}
+	return other
+}
+
+func (m *Model) boolOr(name string, other bool) bool {
+	if v, ok, err := m.file.Bool(m.arch + "." + name); ok && err == nil {
+		return v
+	}
+	return other
+}

@@ -1,0 +1,94 @@
+package method
+
+// Rates counts, for each drafter and class of guesses, how often a guess was right, forgetting slowly. It is
+// not safe for concurrent use.
+type Rates struct {
+	Sources [][2 * Classes]Rate
+}
+
+// Rate is the weight of what was right and of all that was tried.
+type Rate struct {
+	Hits   float32 `json:"h"`
+	Trials float32 `json:"t"`
+}
+
+const (
+	// keepRate is what each trial leaves of the past: half of it is gone after 34.
+	keepRate = 0.98
+	// beliefTrials is how many trials a drafter's own belief counts for at first; half as many after beliefHalf trials.
+	beliefTrials = 2
+	beliefHalf   = 4
+	// carriedTrials bounds what one text's counts weigh in the next.
+	carriedTrials = 4
+)
+
+// NewRates returns counts of nothing for a number of drafters.
+func NewRates(sources int) *Rates { return &Rates{Sources: make([][2 * Classes]Rate, sources)} }
+
+func (r *Rates) at(o origin, belief float32) float32 {
+	c := &r.Sources[o.source][o.class]
+	weight := float32(beliefTrials*beliefHalf) / (beliefHalf + c.Trials)
+	return (c.Hits + belief*weight) / (c.Trials + weight)
+}
+
+func (r *Rates) learn(o origin, right bool) {
+	c := &r.Sources[o.source][o.class]
+	c.Hits *= keepRate
+	c.Trials = c.Trials*keepRate + 1
+	if right {
+		c.Hits++
+	}
+}
+
+// Carry takes over the counts of other texts, as the experience that a new text begins with.
+func (r *Rates) Carry(from *Rates) {
+	for s := range min(len(r.Sources), len(from.Sources)) {
+		for c, past := range from.Sources[s] {
+			if past.Trials > carriedTrials {
+				past.Hits *= carriedTrials / past.Trials
+				past.Trials = carriedTrials
+			}
+			r.Sources[s][c] = past
+		}
+	}
+}
+
+// Merge adds what a text has learned, half and half where both know something.
+func (r *Rates) Merge(from *Rates) {
+	for s := range min(len(r.Sources), len(from.Sources)) {
+		for c, seen := range from.Sources[s] {
+			own := &r.Sources[s][c]
+			if own.Trials == 0 {
+				*own = seen
+				continue
+			}
+			own.Hits, own.Trials = (own.Hits+seen.Hits)/2, (own.Trials+seen.Trials)/2
+		}
+	}
+}
+
+// ClassRate is what is known of one class of guesses, as it is kept between runs.
+type ClassRate struct {
+	Class int `json:"c"`
+	Rate
+}
+
+// Known returns what is known of the classes of a drafter.
+func (r *Rates) Known(source int) []ClassRate {
+	var known []ClassRate
+	for c, rate := range r.Sources[source] {
+		if rate.Trials > 0 {
+			known = append(known, ClassRate{c, rate})
+		}
+	}
+	return known
+}
+
+// Restore takes over what Known returned. Rates that make no sense are left out.
+func (r *Rates) Restore(source int, known []ClassRate) {
+	for _, k := range known {
+		if k.Class >= 0 && k.Class < 2*Classes && k.Hits >= 0 && k.Hits <= k.Trials && k.Trials <= 1/(1-keepRate)+1 {
+			r.Sources[source][k.Class] = k.Rate
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package arch
+
+import (
+	"fmt"
+
+	"grove/compute"
+	"grove/model"
+)
+
+func init() { model.Register("deepseek2", openDeepSeek2) }
+
+// deepseek2 is DeepSeek-V2 (DeepSeek-AI 2024) and V3: latent attention, some leading layers with a plain
+// feed-forward block, and then experts beside shared ones that every row goes to.
+type deepseek2 struct {
+	info   *model.Info
+	shape  model.Shape
+	head   model.Head
+	layers []deepseek2Layer
+}
+
+type deepseek2Layer struct {
+	attnNorm compute.Vector
+	attn     model.LatentAttention
+	ffnNorm  compute.Vector
+	mlp      model.MLP // of a leading layer; otherwise the shared experts, if there are any
+	experts  model.Experts
+}
+
+func openDeepSeek2(l *model.Loader) model.Model {
+	s := l.LatentShape()
+	l.Refuse("attention.temperature_scale", "nextn_predict_layers")
+	config := l.RopeConfig(s.Shape, false)
+	config.Dims, config.NoTemperature = s.Turned, true
+	rope := l.NewRope(config)
+	temperature := 1.0 // DeepSeek's stands in the scale, by a multiplier of its own
+	if config.Scaling == compute.RopeYaRN && l.OK() {
+		temperature = compute.YaRNTemperature(config.Factor, l.RangeOr("rope.scaling.yarn_log_multiplier", 0, 0, 10))
+	}
+	dense := s.Layers
+	ffn, shared := 0, 0
+	var router compute.Router
+	if s.Experts > 0 {
+		dense = l.CountOr("leading_dense_block_count", 0, 0, s.Layers)
+		ffn = l.Count("expert_feed_forward_length", 1, 1<<18)
+		shared = l.CountOr("expert_shared_count", 0, 0, 1<<8)
+		router = l.Router(s.Shape)
+	}
+	m := &deepseek2{info: l.Info(), shape: s.Shape, head: l.Head(s.Shape)}
+	for i := 0; i < s.Layers && l.OK(); i++ {
+		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
+		layer := deepseek2Layer{
+			attnNorm: l.Vector(name("attn_norm.weight"), s.Width), attn: l.LatentAttention(s, i, rope, temperature),
+			ffnNorm: l.Vector(name("ffn_norm.weight"), s.Width),
+		}
+		switch {
+		case i < dense:
+			layer.mlp = l.MLP(s.Shape, i)
+		default:
+			layer.experts = l.Experts(s.Shape, i, ffn)
+			layer.experts.Choice = router
+			layer.experts.Choice.Bias = l.VectorIf(name("exp_probs_b.bias"), s.Experts)
+			if shared > 0 {
+				layer.mlp = l.SharedMLP(s.Shape, i, shared*ffn)
+			}
+		}
+		m.layers = append(m.layers, layer)
+	}
+	return m
+}
+
+// Info implements [model.Model].
+func (m *deepseek2) Info() *model.Info { return m.info }
+
+// Forward implements [model.Model].
+func (m *deepseek2) Forward(x *compute.Exec) {
+	eps := m.shape.Eps
+	x.Embed(m.head.Embed, 1)
+	for i := range m.layers {
+		l := &m.layers[i]
+		stream, ok := x.Enter(i)
+		if !ok {
+			continue
+		}
+		stream = x.Add(stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, eps)))
+		h := x.RMSNorm(stream, l.ffnNorm, eps)
+		if l.experts.Choice.Used > 0 {
+			stream = x.Add(stream, l.experts.Silu(x, h))
+		}
+		if l.mlp.GateUp != nil {
+			stream = x.Add(stream, l.mlp.Silu(x, h))
+		}
+		x.Leave(stream)
+	}
+	x.Output(m.head.Norm, eps, m.head.Output)
+}

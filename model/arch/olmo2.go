@@ -1,0 +1,74 @@
+package arch
+
+import (
+	"fmt"
+
+	"grove/compute"
+	"grove/model"
+)
+
+func init() { model.Register("olmo2", openOlmo2) }
+
+// olmo2 is OLMo 2 and 3 (Allen Institute for AI 2024, 2025): norms stand behind the blocks instead of
+// before them, and queries and keys are normed over all heads together. OLMo 3 has a sliding window in
+// three of four layers, which rotate without scaling.
+type olmo2 struct {
+	info   *model.Info
+	shape  model.Shape
+	head   model.Head
+	layers []olmo2Layer
+}
+
+type olmo2Layer struct {
+	attn              model.Attention
+	mlp               model.MLP
+	postAttn, postFFN compute.Vector
+}
+
+// olmo2Period is the number of layers from one that sees everything to the next, where there are windows.
+const olmo2Period = 4
+
+func openOlmo2(l *model.Loader) model.Model {
+	s := l.Shape()
+	windowed := l.Windows(l.CountOr("attention.sliding_window", 0, 0, 1<<24), olmo2Period)
+	m := &olmo2{info: l.Info(), shape: s, head: l.Head(s)}
+	global := l.Rope(s, true)
+	local := l.NewRope(compute.RopeConfig{
+		Dims: s.Size, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", l.FloatOr("rope.freq_base", 10000)),
+	})
+	for i := 0; i < s.Layers && l.OK(); i++ {
+		name := func(t string) string { return fmt.Sprintf("blk.%d.%s.weight", i, t) }
+		rope := global
+		if windowed[i] {
+			rope = local
+		}
+		layer := olmo2Layer{
+			attn: l.Attention(s, i, rope), mlp: l.MLP(s, i),
+			postAttn: l.Vector(name("post_attention_norm"), s.Width), postFFN: l.Vector(name("post_ffw_norm"), s.Width),
+		}
+		layer.attn.QNorm = l.Vector(name("attn_q_norm"), s.Heads*s.Size)
+		layer.attn.KNorm = l.Vector(name("attn_k_norm"), s.KVHeads*s.Size)
+		m.layers = append(m.layers, layer)
+	}
+	return m
+}
+
+// Info implements [model.Model].
+func (m *olmo2) Info() *model.Info { return m.info }
+
+// Forward implements [model.Model].
+func (m *olmo2) Forward(x *compute.Exec) {
+	eps := m.shape.Eps
+	x.Embed(m.head.Embed, 1)
+	for i := range m.layers {
+		l := &m.layers[i]
+		stream, ok := x.Enter(i)
+		if !ok {
+			continue
+		}
+		stream = x.Add(stream, x.RMSNorm(l.attn.Forward(x, stream), l.postAttn, eps))
+		stream = x.Add(stream, x.RMSNorm(l.mlp.Silu(x, stream), l.postFFN, eps))
+		x.Leave(stream)
+	}
+	x.Output(m.head.Norm, eps, m.head.Output)
+}

@@ -1,0 +1,143 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"grove/compute"
+	"grove/kv"
+	"grove/quant"
+	"grove/tensor"
+)
+
+// LatentAttention is multi-head latent attention (DeepSeek-V2, section 2.1) in the form in which the matrices
+// that make keys and values of the latent are absorbed into queries and results: all heads share one key, the
+// rotated part and then the latent, and one value, the latent.
+type LatentAttention struct {
+	shape LatentShape
+	layer int
+	rope  *compute.Rope
+	scale float32
+
+	query      compute.Projection   // from the stream, or from the queries' latent
+	queryDown  compute.Projection   // the latter, where there is one
+	queryNorm  compute.Vector       //
+	down       []compute.Projection // latent, rotated part of the key
+	norm       compute.Vector       // of the latent
+	keyUp      *compute.Matrix      // [heads, Rank, Plain]: a query, seen from the latent
+	valueUp    *compute.Matrix      // [heads, Value, Rank]
+	out        compute.Projection
+	compressed bool // queries have a latent
+}
+
+// LatentShape is the hyper-parameters of latent attention.
+type LatentShape struct {
+	Shape
+	Rank, QueryRank    int // values of the latents; 0: queries have none
+	Plain, Turned, Out int // values of a head's key that do not rotate, that do; of its value
+}
+
+// LatentShape reads and checks the hyper-parameters of latent attention, and says in the model's description
+// what the layers keep.
+func (l *Loader) LatentShape() LatentShape {
+	s := LatentShape{Shape: l.Shape()}
+	s.Rank = l.Count("attention.kv_lora_rank", 1, maxWidth)
+	s.QueryRank = l.CountOr("attention.q_lora_rank", 0, 0, maxWidth)
+	s.Turned = l.Count("rope.dimension_count", 2, maxHeads)
+	key := l.CountOr("attention.key_length_mla", s.Size, 1, maxHeads)
+	s.Out = l.CountOr("attention.value_length_mla", s.Value, 1, maxHeads)
+	if s.Plain = key - s.Turned; s.Plain < 1 && l.OK() {
+		l.fail("%s is %d and a key has %d values: some must not rotate", l.key("rope.dimension_count"), s.Turned, key)
+	}
+	for i := range l.info.Layers {
+		l.info.Layers[i] = kv.Layer{KVHeads: 1, Size: s.Turned + s.Rank, Value: s.Rank}
+	}
+	return s
+}
+
+// LatentAttention loads the block of a layer. The scale is that of the heads' own keys.
+func (l *Loader) LatentAttention(s LatentShape, layer int, rope *compute.Rope, temperature float64) LatentAttention {
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	key := s.Plain + s.Turned
+	a := LatentAttention{
+		shape: s, layer: layer, rope: rope, scale: float32(temperature * temperature / math.Sqrt(float64(key))),
+		down: l.Projections(name("attn_kv_a_mqa"), s.Width, s.Rank, s.Turned),
+		norm: l.Vector(name("attn_kv_a_norm.weight"), s.Rank),
+		out:  l.Projection(name("attn_output"), s.Width, s.Heads*s.Out),
+	}
+	if a.compressed = s.QueryRank > 0 && !l.Has(name("attn_q.weight")); a.compressed {
+		a.queryDown = l.Projection(name("attn_q_a"), s.QueryRank, s.Width)
+		a.queryNorm = l.Vector(name("attn_q_a_norm.weight"), s.QueryRank)
+		a.query = l.Projection(name("attn_q_b"), s.Heads*key, s.QueryRank)
+	} else {
+		a.query = l.Projection(name("attn_q"), s.Heads*key, s.Width)
+	}
+	if l.Has(name("attn_kv_b.weight")) && !l.Has(name("attn_k_b.weight")) {
+		a.keyUp, a.valueUp = l.splitLatent(name("attn_kv_b.weight"), s)
+	} else {
+		a.keyUp = l.Stack(name("attn_k_b.weight"), s.Heads, s.Rank, s.Plain)
+		a.valueUp = l.Stack(name("attn_v_b.weight"), s.Heads, s.Out, s.Rank)
+	}
+	return a
+}
+
+// splitLatent takes apart what files before 2025 hold as one: for each head the rows that make its key of the
+// latent, and those that make its value. The former are turned over, which breaks up the blocks of quantised
+// types, so that they become F32.
+func (l *Loader) splitLatent(name string, s LatentShape) (keyUp, valueUp *compute.Matrix) {
+	none := &compute.Matrix{}
+	v, ok := l.view(name, s.Heads*(s.Plain+s.Out), s.Rank)
+	row, whole := v.Type.RowBytes(s.Rank)
+	if !ok {
+		return none, none
+	}
+	if !whole || len(v.Data) != row*v.Shape[0] {
+		l.fail("tensor %q of type %v: %d bytes do not hold shape %v", v.Name, v.Type, len(v.Data), v.Shape)
+		return none, none
+	}
+	values := make([]byte, 0, s.Heads*s.Out*row)
+	keys := make([]byte, s.Heads*s.Rank*s.Plain*4)
+	one, part := make([]float32, s.Rank), make([]float32, s.Rank*s.Plain)
+	for h := range s.Heads {
+		rows := v.Data[h*(s.Plain+s.Out)*row:]
+		for p := range s.Plain {
+			if err := quant.Unpack(v.Type, one, rows[p*row:(p+1)*row]); err != nil {
+				l.fail("tensor %q: %v", name, err)
+				return none, none
+			}
+			for r, x := range one {
+				part[r*s.Plain+p] = x
+			}
+		}
+		if err := quant.Pack(tensor.F32, keys[h*len(part)*4:(h+1)*len(part)*4], part); err != nil {
+			l.fail("tensor %q: %v", name, err)
+			return none, none
+		}
+		values = append(values, rows[s.Plain*row:(s.Plain+s.Out)*row]...)
+	}
+	keyUp = l.store(tensor.View{Name: name, Type: tensor.F32, Shape: []int{s.Heads, s.Rank, s.Plain}, Data: keys})
+	valueUp = l.store(tensor.View{Name: name, Type: v.Type, Shape: []int{s.Heads, s.Out, s.Rank}, Data: values})
+	return keyUp, valueUp
+}
+
+// Forward returns the block's addition to the stream; h is the normed stream.
+func (a *LatentAttention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
+	s := &a.shape
+	own := h
+	if a.compressed {
+		own = x.RMSNorm(x.Linear(a.queryDown, h), a.queryNorm, s.Eps)
+	}
+	plain := x.Linear(a.query, own)
+	down := x.Linears(a.down, h)
+	latent, turned := x.RMSNorm(down[0], a.norm, s.Eps), down[1]
+
+	size := s.Turned + s.Rank
+	q := x.CopyHeads(x.Buffer(h, s.Heads*size), 0, plain, s.Plain, s.Turned, s.Heads)
+	q = x.LinearHeads(q, s.Turned, plain, a.keyUp)
+	k := x.CopyHeads(x.Buffer(h, size), 0, turned, 0, s.Turned, 1)
+	k = x.CopyHeads(k, s.Turned, latent, 0, s.Rank, 1)
+	q, k = x.Rope(q, s.Heads, a.rope), x.Rope(k, 1, a.rope)
+
+	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.scale}, q, k, latent)
+	return x.Linear(a.out, x.LinearHeads(x.Buffer(h, s.Heads*s.Out), 0, o, a.valueUp))
+}

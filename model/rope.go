@@ -1,0 +1,74 @@
+package model
+
+import "grove/compute"
+
+// Rope reads the rotary settings and the factors of tensor rope_freqs, for heads whose pairs are as
+// neox says.
+func (l *Loader) Rope(s Shape, neox bool) *compute.Rope { return l.NewRope(l.RopeConfig(s, neox)) }
+
+// RopeConfig reads what [Loader.Rope] prepares.
+func (l *Loader) RopeConfig(s Shape, neox bool) compute.RopeConfig {
+	c := compute.RopeConfig{
+		Dims: l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)),
+		Base: l.FloatOr("rope.freq_base", 10000),
+		NeoX: neox,
+	}
+	c.Context = l.CountOr("rope.scaling.original_context_length", l.info.Context, 1, maxContext)
+	c.Factor = l.FloatOr("rope.scaling.factor", 1)
+	c.AttentionFactor = l.FloatOr("rope.scaling.attn_factor", 1)
+	c.BetaFast, c.BetaSlow = l.FloatOr("rope.scaling.yarn_beta_fast", 32), l.FloatOr("rope.scaling.yarn_beta_slow", 1)
+	c.LowFreqFactor, c.HighFreqFactor = l.FloatOr("rope.scaling.low_freq_factor", 1), l.FloatOr("rope.scaling.high_freq_factor", 4)
+	switch scaling := l.TextOr("rope.scaling.type", ""); {
+	case scaling == "none":
+	case scaling == "" && c.Factor != 1:
+		c.Scaling = compute.RopeLinear
+	default:
+		c.Scaling = compute.RopeScaling(scaling)
+	}
+	switch {
+	case l.Has(longFactors) || l.Has(shortFactors):
+		l.longRope(&c)
+	case l.Has("rope_freqs.weight"):
+		c.Factors = l.Vector("rope_freqs.weight", c.Dims/2).Floats()
+	}
+	return c
+}
+
+// Names of the two sets of factors of a long rope.
+const (
+	longFactors  = "rope_factors_long.weight"
+	shortFactors = "rope_factors_short.weight"
+)
+
+// longRope chooses between the two sets of factors (LongRoPE, Ding et al. 2024): once, by the context that the
+// model is opened for, as a text that went from one to the other would need its keys rotated again. A
+// model with the short ones has no more context than these were made for.
+func (l *Loader) longRope(c *compute.RopeConfig) {
+	if t := l.TextOr("rope.scaling.type", string(compute.RopeLong)); t != string(compute.RopeLong) {
+		l.fail("%s is %q and the file has tensor %q", l.key("rope.scaling.type"), t, longFactors)
+	}
+	l.Need(longFactors, shortFactors)
+	c.Context = l.Count("rope.scaling.original_context_length", 1, maxContext)
+	c.Scaling, c.Factor = compute.RopeLong, float64(l.info.Context)/float64(c.Context)
+	c.AttentionFactor = l.FloatOr("rope.scaling.attn_factor", 0)
+	long, short := l.Vector(longFactors, c.Dims/2).Floats(), l.Vector(shortFactors, c.Dims/2).Floats()
+	if l.context > c.Context {
+		c.Factors = long
+		l.info.Identity += "long"
+		return
+	}
+	c.Factors = short
+	l.info.Context = min(l.info.Context, c.Context)
+}
+
+// NewRope prepares a rotation.
+func (l *Loader) NewRope(c compute.RopeConfig) *compute.Rope {
+	if l.err != nil {
+		return nil
+	}
+	r, err := compute.NewRope(c)
+	if err != nil {
+		l.fail("%v", err)
+	}
+	return r
+}

@@ -1,0 +1,38 @@
+package model
+
+import "grove/gguf"
+
+// Windows gives layers a sliding window, and returns which: all but the last of every period layers, all
+// where period is 0, none where window is. The hyper-parameter attention.sliding_window_pattern overrules
+// period, by another or by a truth value for each layer. A window that the context never fills is left
+// out.
+func (l *Loader) Windows(window, period int) (windowed []bool) {
+	windowed = l.pattern(period)
+	if window == 0 {
+		clear(windowed)
+	}
+	for i, is := range windowed {
+		if is && window < l.info.Context {
+			l.info.Layers[i].Window = window
+		}
+	}
+	return windowed
+}
+
+func (l *Loader) pattern(period int) []bool {
+	const name = "attention.sliding_window_pattern"
+	layers := len(l.info.Layers)
+	if v, ok := l.file.Lookup(l.key(name)); ok && v.Kind() == gguf.Array {
+		pattern, ok := v.Any().([]bool)
+		if ok && len(pattern) == layers {
+			return pattern
+		}
+		l.fail("%s is %s; want a number, or a bool for each of %d layers", l.key(name), v.Type(), layers)
+	}
+	period = l.CountOr(name, period, 0, maxContext)
+	pattern := make([]bool, layers)
+	for i := range pattern {
+		pattern[i] = period == 0 || i%period != period-1
+	}
+	return pattern
+}

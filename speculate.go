@@ -1,0 +1,251 @@
+package grove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"grove/engine"
+	"grove/hf"
+	"grove/method"
+	"grove/token"
+)
+
+// The names of [Request.Method] that stand for no method of their own.
+const (
+	MethodAuto = "auto" // every exact method that the model allows, each used where it pays
+	MethodOff  = "off"  // plain decoding
+)
+
+// MethodInfo describes a method of drafting.
+type MethodInfo struct {
+	Name  string       `json:"name"`
+	Paper string       `json:"paper"`
+	Kind  method.Kind  `json:"kind"`
+	Grade method.Grade `json:"grade"`
+	Needs string       `json:"needs,omitempty"`
+	Auto  bool         `json:"auto"`
+}
+
+// The values of [Request.Accept].
+const (
+	AcceptExact   = "exact"   // by the method's own rule: its grade holds
+	AcceptTypical = "typical" // guesses that are likely enough, too: another text above temperature 0
+)
+
+const (
+	// Exact is the grade of methods that give the tokens and log-probabilities of plain decoding.
+	Exact = method.Exact
+	// Lossy is the grade of what gives another text.
+	Lossy = method.Lossy
+	// KindModel is the kind of methods that need a draft model.
+	KindModel = method.KindModel
+)
+
+// Methods returns the methods that there are.
+func Methods() []MethodInfo {
+	var all []MethodInfo
+	for _, i := range method.All() {
+		all = append(all, MethodInfo{i.Name, i.Paper, i.Kind, i.Grade, i.Needs, i.Auto})
+	}
+	return all
+}
+
+// MethodGrade returns the lowest grade of a list of methods as [Request] takes it, and "" where a name is not known.
+func MethodGrade(list string) method.Grade {
+	infos, _, err := parseMethods(list)
+	if err != nil {
+		return ""
+	}
+	grade := method.Exact
+	for _, i := range infos {
+		if i.Grade == method.Lossy || i.Grade == method.SameLaw && grade == method.Exact {
+			grade = i.Grade
+		}
+	}
+	return grade
+}
+
+// gradeOf returns the grade of what a request asks for, or an error where that makes no sense.
+func gradeOf(methods, accept string) (method.Grade, error) {
+	infos, _, err := parseMethods(methods)
+	switch {
+	case err != nil:
+		return "", err
+	case accept == AcceptTypical && len(infos) == 0:
+		return "", errors.New("grove: typical acceptance is a rule for guesses, and drafting is off")
+	case accept == AcceptTypical:
+		return method.Lossy, nil
+	case accept != AcceptExact && accept != "":
+		return "", fmt.Errorf("grove: acceptance %q is not known; %s and %s are", accept, AcceptExact, AcceptTypical)
+	}
+	return MethodGrade(methods), nil
+}
+
+// CheckMethods returns an error where a list of methods, or a rule of acceptance, is none that a [Request] takes.
+func CheckMethods(list, accept string) error {
+	_, err := gradeOf(list, accept)
+	return err
+}
+
+// grade returns the grade of what a request asks this model for, or an [*OptionError] where it cannot be had.
+func (m *Model) grade(methods, accept string) (method.Grade, error) {
+	grade, err := gradeOf(methods, accept)
+	if err != nil {
+		return "", &OptionError{err}
+	}
+	infos, auto, _ := parseMethods(methods)
+	for _, i := range infos {
+		if i.Rule != method.Match && len(infos) > 1 {
+			return "", &OptionError{fmt.Errorf("grove: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)}
+		}
+		if !auto && i.Kind == method.KindModel && m.draft == nil {
+			return "", &OptionError{fmt.Errorf("grove: method %s needs %s", i.Name, i.Needs)}
+		}
+	}
+	return grade, nil
+}
+
+// draftings opens methods when they are first asked for, once for each combination.
+type draftings struct {
+	eager  bool
+	forget bool
+
+	mu   sync.Mutex
+	open map[string]*engine.Drafting
+}
+
+// parseMethods returns the methods that a list of names stands for, none for plain decoding; auto tells that
+// methods whose needs are not met may be left out.
+func parseMethods(list string) (infos []method.Info, auto bool, err error) {
+	switch list {
+	case "", MethodAuto:
+		for _, i := range method.All() {
+			if i.Auto {
+				infos = append(infos, i)
+			}
+		}
+		return infos, true, nil
+	case MethodOff:
+		return nil, false, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i, err := method.Find(strings.TrimSpace(name))
+		if err != nil {
+			return nil, false, err
+		}
+		for _, has := range infos {
+			if has.Name == i.Name {
+				return nil, false, fmt.Errorf("grove: method %s is named twice", i.Name)
+			}
+		}
+		infos = append(infos, i)
+	}
+	return infos, false, nil
+}
+
+// drafting returns the methods that a list stands for, opened; nil for plain decoding.
+func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, error) {
+	infos, auto, err := parseMethods(list)
+	if err != nil || len(infos) == 0 {
+		return nil, err
+	}
+	if auto {
+		list = MethodAuto
+	}
+	m.methods.mu.Lock()
+	defer m.methods.mu.Unlock()
+	if d, ok := m.methods.open[list]; ok {
+		return d, nil
+	}
+	env := method.Env{Words: m.words, DraftVocab: m.draftVocab}
+	if m.draft != nil {
+		env.Draft = m.draft.engine.Runner()
+	}
+	if auto {
+		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && env.Draft == nil })
+	}
+	d, err := m.engine.OpenDrafting(ctx, infos, env)
+	if err != nil {
+		return nil, err
+	}
+	if m.methods.eager {
+		d.Eager()
+	}
+	if !m.methods.forget {
+		d.Load()
+	}
+	if m.methods.open == nil {
+		m.methods.open = map[string]*engine.Drafting{}
+	}
+	m.methods.open[list] = d
+	return d, nil
+}
+
+// save keeps what the methods have learned. Where it cannot be kept, they learn it again.
+func (d *draftings) save() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.forget {
+		return
+	}
+	for _, opened := range d.open {
+		_ = opened.Save()
+	}
+}
+
+// openDraft opens the model that drafts, on the same threads.
+func (m *Model) openDraft(o Options) error {
+	f, err := hf.OpenModel(o.Draft)
+	if err != nil {
+		return err
+	}
+	d := &Model{file: f, pool: m.pool}
+	o.Draft, o.DraftVocab, o.Context = "", 0, 0
+	if err := d.load(o); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	m.draft = d
+	if err = d.engine.Generates(); err == nil {
+		m.words, err = method.NewVocabMap(m.tokenizer, d.tokenizer)
+	}
+	if err != nil {
+		return &OptionError{fmt.Errorf("grove: %s cannot draft for %s: %w", d.name(), m.name(), err)}
+	}
+	return nil
+}
+
+// name is what errors call the model.
+func (m *Model) name() string {
+	if n := m.model.Info().Name; n != "" {
+		return n
+	}
+	return "a model of architecture " + m.model.Info().Arch
+}
+
+// Replay follows an answer on record as if the model had given it and returns what a method that drafts from text
+// alone would have done, and how long plain decoding would have taken, at the cost c of some model's steps; see
+// [engine.Engine.Replay].
+func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction string, c *Cost) (SpecStats, time.Duration, error) {
+	d, err := m.drafting(ctx, list)
+	if err != nil {
+		return SpecStats{}, 0, err
+	}
+	if d == nil {
+		return SpecStats{}, 0, errors.New("grove: there is no method to replay")
+	}
+	var ids [3][]token.ID
+	for i, text := range []string{prompt, output, prediction} {
+		if ids[i], err = m.Tokenize(text, i == 0, false); err != nil {
+			return SpecStats{}, 0, err
+		}
+	}
+	return m.engine.Replay(ctx, d, c, ids[0], ids[1], ids[2])
+}
+
+// SpecStats is what drafting did.
+type SpecStats = engine.SpecStats

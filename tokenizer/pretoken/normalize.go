@@ -1,0 +1,144 @@
+package pretoken
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Space is how SentencePiece writes a space, U+2581.
+const Space = "\u2581"
+
+// Bert is the normalisation of BERT (Devlin et al. 2018), as Hugging Face's tokenizers do it. (llama.cpp
+// takes off all marks, not only \p{Mn}, and the vowels of Hangul.)
+type Bert struct {
+	Clean      bool // white space becomes spaces; control characters and U+FFFD go
+	Ideographs bool // a space goes before and after each
+	Accents    bool // they are taken off
+	Lower      bool
+}
+
+// Normalize returns the text normalised.
+func (b Bert) Normalize(text string) string {
+	text = strings.Map(b.replace, text)
+	if b.Ideographs {
+		text = spaceIdeographs(text)
+	}
+	if b.Accents && !isASCII(text) {
+		text = stripMarks(norm.NFD.String(text))
+	}
+	if b.Lower {
+		text = Lowercase(text)
+	}
+	return text
+}
+
+func (b Bert) replace(r rune) rune {
+	switch {
+	case !b.Clean:
+	case r == '\t' || r == '\n' || r == '\r':
+		return ' '
+	case r == utf8.RuneError || unicode.Is(unicode.C, r):
+		return -1
+	case unicode.IsSpace(r):
+		return ' '
+	}
+	return r
+}
+
+// spaceIdeographs puts a space before and after each character of the blocks that BERT lists.
+func spaceIdeographs(text string) string {
+	if isASCII(text) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if r >= firstHan && ideographs(r) {
+			b.WriteByte(' ')
+			b.WriteRune(r)
+			b.WriteByte(' ')
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+var ideographs = ranges("\u4E00-\u9FFF\u3400-\u4DBF\U00020000-\U0002A6DF\U0002A700-\U0002B73F\U0002B740-\U0002B81F" +
+	"\U0002B920-\U0002CEAF\uF900-\uFAFF\U0002F800-\U0002FA1F")
+
+// stripMarks leaves out \p{Mn}.
+func stripMarks(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// Lowercase maps each character by itself, so that a final sigma is as any other.
+func Lowercase(text string) string {
+	if strings.ContainsRune(text, 'İ') {
+		text = strings.ReplaceAll(text, "İ", "i\u0307") // the only character that becomes two
+	}
+	return strings.ToLower(text)
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// StripAccents leaves out \p{M}.
+func StripAccents(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsMark(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// ReplaceSpaces replaces two spaces and more, each time by the same.
+func ReplaceSpaces(text, by string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(text, "  ")
+		if i < 0 {
+			break
+		}
+		b.WriteString(text[:i])
+		b.WriteString(by)
+		text = strings.TrimLeft(text[i:], " ")
+	}
+	if b.Len() == 0 {
+		return text
+	}
+	b.WriteString(text)
+	return b.String()
+}
+
+// SpaceBefore puts a space before text that does not begin with one.
+func SpaceBefore(text string) string {
+	if text == "" || text[0] == ' ' {
+		return text
+	}
+	return " " + text
+}
+
+// SpaceFields puts one space before each word, and leaves out other white space.
+func SpaceFields(text string) string {
+	var b strings.Builder
+	b.Grow(len(text) + 1)
+	for word := range strings.FieldsSeq(text) {
+		b.WriteString(SpaceBefore(strings.ReplaceAll(word, Space, " ")))
+	}
+	return b.String()
+}
