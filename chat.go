@@ -57,7 +57,7 @@ func (m *Model) Chat(ctx context.Context, messages []Message, o ChatOptions, r R
 	if len(p.Tokens) == 0 {
 		return nil, errors.New("grove: the template makes an empty prompt")
 	}
-	r.tokens = p.Tokens
+	r.PromptIDs = p.Tokens
 	return m.Generate(ctx, r)
 }
 

@@ -17,11 +17,12 @@ import (
 // Request asks for a text.
 type Request struct {
 	Prompt    string
-	Suffix    *string  // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
-	MaxTokens int      // tokens to generate; 0: until the text or the context ends
-	Sampling  Sampling // the zero value takes the likeliest token; its Seed is ignored
-	Seed      *uint64  // nil: one is drawn, and [Stats] reports it
-	Stop      []string // the text ends before the first of these
+	PromptIDs []token.ID // the prompt as tokens, to which none are added; nil: Prompt
+	Suffix    *string    // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
+	MaxTokens int        // tokens to generate; 0: until the text or the context ends
+	Sampling  Sampling   // the zero value takes the likeliest token; its Seed is ignored
+	Seed      *uint64    // nil: one is drawn, and [Stats] reports it
+	Stop      []string   // the text ends before the first of these
 
 	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
 	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
@@ -32,8 +33,6 @@ type Request struct {
 	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
 	// speed and nothing else.
 	Prediction string
-
-	tokens []token.ID // of a conversation, instead of Prompt
 }
 
 // Token is one token of an answer. Text is what it adds to the text: nothing while the bytes of a rune
@@ -95,6 +94,11 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := r.Sampling.Validate(); err != nil {
 		return nil, err
 	}
+	for i, id := range r.PromptIDs {
+		if n := m.model.Info().Vocabulary; id < 0 || int(id) >= n {
+			return nil, fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
+		}
+	}
 	ids, err := m.encode(r)
 	if err != nil {
 		return nil, err
@@ -124,8 +128,8 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 
 // encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
 func (m *Model) encode(r Request) ([]token.ID, error) {
-	if r.tokens != nil {
-		return r.tokens, nil
+	if r.PromptIDs != nil {
+		return r.PromptIDs, nil
 	}
 	if r.Suffix != nil {
 		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix)
