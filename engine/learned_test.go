@@ -54,6 +54,7 @@ func openKeeper(t *testing.T, e *engine.Engine, name string) (*keeper, *engine.D
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.Eager() // guesses run though they do not pay
 	return k, d
 }
 
@@ -64,7 +65,6 @@ func useDrafting(t *testing.T, e *engine.Engine, d *engine.Drafting) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Eager() // guesses run though they do not pay
 	if err := s.Speculate(d, nil); err != nil {
 		t.Fatal(err)
 	}
