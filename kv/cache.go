@@ -190,6 +190,35 @@ func (k *Cache) Bytes() int {
 	return n
 }
 
+// Usage counts the pages of a cache, all groups together.
+type Usage struct {
+	Used  int // by sequences
+	Idle  int // by none, but found by what they hold until their memory is needed
+	Total int
+}
+
+// Usage returns how many pages are in use.
+func (k *Cache) Usage() (u Usage) {
+	for _, g := range k.groups {
+		u.Total += len(g.pool.pages)
+		u.Idle += g.pool.idle
+		u.Used += len(g.pool.pages) - g.pool.available()
+	}
+	return u
+}
+
+// Held returns how many pages a sequence uses, reserved ones and those that others use too among them.
+func (k *Cache) Held(s forest.Seq) (n int) {
+	for _, table := range k.seqs[s].tables {
+		for _, id := range table {
+			if id != noPage {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Config returns what the cache was made for.
 func (k *Cache) Config() Config { return k.config }
 
