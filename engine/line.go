@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"grove/kv"
 )
 
 // line is where the callers of sequences wait. There is no goroutine for steps: one of the callers leads, and makes
@@ -23,6 +25,36 @@ type line struct {
 	arrivals uint64
 	due      atomic.Int32  // sequences whose callers are expected back
 	step     time.Duration // how long the last step took
+	load     Load
+}
+
+// Load is what an engine does at a moment, for those who watch it.
+type Load struct {
+	Open      int      // sequences
+	Waiting   int      // of these, whose callers wait for a step
+	Pages     kv.Usage // as the last step left them
+	Steps     int      // made for sequences so far
+	Rows      int      // of all steps
+	Failed    int      // steps that were run again for each sequence by itself
+	Preempted int      // times that a sequence gave its pages back
+}
+
+// Load returns what the engine does. It does not wait for a step.
+func (e *Engine) Load() Load {
+	l := &e.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.load.Open, l.load.Waiting = l.sequence, len(l.waiting)
+	return l.load
+}
+
+// count adds a step to the load's figures.
+func (l *line) count(rows int, u kv.Usage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.load.Steps++
+	l.load.Rows += rows
+	l.load.Pages = u
 }
 
 // open counts a sequence in, [ErrBusy] where there are as many as there may be.

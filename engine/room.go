@@ -69,6 +69,7 @@ func (e *Engine) reserve(seq forest.Seq, s *Sequence, n, near int) error {
 			return err
 		}
 		victim.lost = true
+		e.line.note(func(l *Load) { l.Preempted++ })
 	}
 }
 
@@ -83,6 +84,13 @@ func (e *Engine) victim(s *Sequence) (last *Sequence) {
 		}
 	}
 	return last
+}
+
+// note changes the load's figures.
+func (l *line) note(change func(*Load)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.load)
 }
 
 // idle reports whether a sequence's caller has been away for some time.

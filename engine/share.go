@@ -12,6 +12,8 @@ const (
 	stepLimit = 250 * time.Millisecond
 	// prefillStretch is how many times longer prompts make a step that others decode in.
 	prefillStretch = 3
+	// leastStretch lets prompts go on where the model takes longer than the limit for a single row.
+	leastStretch = 1.5
 	// Rows of prompts in a step where its cost is not known: beside sequences that decode, and beside others.
 	blindBeside, blindShared = 32, 128
 	// activeTime is how long a sequence counts as decoding after its last step.
@@ -34,11 +36,12 @@ func (e *Engine) prefillRows(s Shape, decoding int) int {
 	case c == nil:
 		return min(room, blindShared)
 	}
-	limit := stepLimit.Seconds()
 	s.mean()
 	s.Rows, s.Logits = max(1, s.Rows), max(1, s.Logits)
+	usual := c.Seconds(e.touching(s))
+	limit := max(stepLimit.Seconds(), leastStretch*usual)
 	if beside {
-		limit = min(limit, prefillStretch*c.Seconds(e.touching(s)))
+		limit = min(limit, prefillStretch*usual)
 	}
 	least, most := 1, max(1, room) // it grows, if slowly
 	for least < most {

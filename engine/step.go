@@ -223,8 +223,12 @@ func (e *Engine) perform(parts []*Sequence) {
 		for _, s := range parts {
 			e.deliver(s)
 		}
+		e.line.count(len(e.exec.Step.Rows()), e.cache.Usage())
 		e.exec.Step.Reset()
 		return
+	}
+	if len(parts) > 1 {
+		e.line.note(func(l *Load) { l.Failed++ })
 	}
 	for i, s := range parts {
 		switch {
