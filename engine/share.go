@@ -57,12 +57,12 @@ func (e *Engine) prefillRows(s Shape, decoding int) int {
 	return min(room, least)
 }
 
-// anyActive reports whether a sequence that is none of the callers decodes: its caller will be back.
+// anyActive reports whether a sequence that is none of the callers decodes: its caller will be back, or has just come.
 func (l *line) anyActive(seated, called []*Sequence) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range seated {
-		if s.done && s.begun && time.Since(s.served) < activeTime && !slices.Contains(called, s) {
+		if s.begun && (!s.done || time.Since(s.served) < activeTime) && !slices.Contains(called, s) {
 			return true
 		}
 	}
