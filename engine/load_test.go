@@ -161,7 +161,7 @@ func (b *bed) orders(t testing.TB, r *rand.Rand, n int, cache tensor.Type) []*or
 	var all []*order
 	for i := range n {
 		o := &order{tokens: 1 + r.IntN(80), draft: r.IntN(3)}
-		o.prompt = append(o.prompt, text(r.IntN(3) * 70)...)
+		o.prompt = append(o.prompt, text(r.IntN(3)*70)...)
 		for range 1 + r.IntN(60) {
 			o.prompt = append(o.prompt, token.ID(r.IntN(48)))
 		}

@@ -24,13 +24,8 @@ func rank(a, b *Sequence) int {
 // room sees to a sequence's seat and pages: for all of a prompt, so that one is not begun that cannot be ended. It
 // reports whether there are any; if not, the sequence waits.
 func (e *Engine) room(s *Sequence) (bool, error) {
-	if s.seq < 0 {
-		if e.seats == e.seqs {
-			return false, nil
-		}
-		e.seats++
-		s.seq = e.cache.NewSeq(s.terms.Salt)
-		e.seated = append(e.seated, s)
+	if err := e.sit(s); err != nil {
+		return false, nil
 	}
 	at := e.cache.Forest.Len(s.seq)
 	length, err := e.cache.Reuse(s.seq, s.text)
@@ -50,6 +45,20 @@ func (e *Engine) room(s *Sequence) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// sit gives a sequence a seat, if it has none; [ErrBusy] where none is free.
+func (e *Engine) sit(s *Sequence) error {
+	switch {
+	case s.seq >= 0:
+		return nil
+	case e.seats == e.seqs:
+		return ErrBusy
+	}
+	e.seats++
+	s.seq = e.cache.NewSeq(s.terms.Salt)
+	e.seated = append(e.seated, s)
+	return nil
 }
 
 // reserve takes pages for a trunk to grow: to n tokens, and where windows pass to near. Where there are not as

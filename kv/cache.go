@@ -229,6 +229,13 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 		k.seqs = append(k.seqs, trunk{tables: make([][]int32, len(k.groups))})
 	}
 	t := &k.seqs[s]
+	t.salt = k.saltOf(salt)
+	t.private = noPage
+	return s
+}
+
+// saltOf is what the names of pages begin with.
+func (k *Cache) saltOf(salt string) (d digest) {
 	h := sha256.New()
 	var n [8]byte
 	binary.LittleEndian.PutUint64(n[:], uint64(len(k.config.Identity)))
@@ -236,9 +243,8 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 	h.Write([]byte(k.config.Identity))
 	h.Write([]byte{byte(k.config.Type)})
 	h.Write([]byte(salt))
-	h.Sum(t.salt[:0])
-	t.private = noPage
-	return s
+	h.Sum(d[:0])
+	return d
 }
 
 // CloseSeq drops the sequence. Its sealed pages stay findable until their memory is needed.
