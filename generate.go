@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"grove/engine"
+	"grove/method"
 	"grove/sample"
 	"grove/token"
 	"grove/tokenizer"
@@ -25,6 +26,9 @@ type Request struct {
 	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
 	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
 	Method string
+	// Accept is the rule by which guesses become text: "" or [AcceptExact], or [AcceptTypical], which is lossy: guesses
+	// that are likely enough are taken although another token would have been drawn.
+	Accept string
 	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
 	// speed and nothing else.
 	Prediction string
@@ -60,6 +64,7 @@ type Stats struct {
 	Seed         uint64
 	Finish       Finish
 	Drafting     engine.SpecStats // what drafting did
+	Grade        method.Grade     // what the methods and the rule leave of plain decoding's answer
 }
 
 // Generation is an answer on its way. It is for one goroutine.
@@ -100,7 +105,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
-	if _, _, err := parseMethods(r.Method); err != nil {
+	if g.stats.Grade, err = m.grade(r.Method, r.Accept); err != nil {
 		return nil, err
 	}
 	g.stats.PromptTokens = len(ids)
@@ -217,7 +222,13 @@ func (g *Generation) speculate(s *engine.Sequence) error {
 	if err != nil {
 		return err
 	}
-	return s.Speculate(draft, prediction)
+	if err := s.Speculate(draft, prediction); err != nil {
+		return err
+	}
+	if g.req.Accept == AcceptTypical {
+		s.Typical()
+	}
+	return nil
 }
 
 // Text computes the answer and returns it whole. On error it returns what there is besides.

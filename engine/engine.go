@@ -16,6 +16,7 @@ import (
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/kv"
+	"grove/method"
 	"grove/model"
 	"grove/tensor"
 	"grove/token"
@@ -46,6 +47,9 @@ type Config struct {
 const (
 	defaultContext = 4096
 	defaultChunk   = 512
+
+	// maxLive is how many rows a sequence may leave behind when its turn is over: those of a round, or of a branch.
+	maxLive = max(1+maxDraft, method.MaxLive)
 )
 
 // Engine owns a model's cache and executor. It is safe for concurrent use: steps are made one after another, each
@@ -100,7 +104,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	if info.Encoder {
 		c.Chunk = c.Context // a text is one step: its rows see each other
 	} else {
-		live = c.Seqs * (min(maxDraft, c.Context) + 1)
+		live = c.Seqs * maxLive
 	}
 	c.Chunk = max(min(c.Chunk, c.Context), c.Seqs)
 	cache, err := kv.New(kv.Config{

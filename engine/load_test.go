@@ -58,7 +58,7 @@ func (oracles) NewDrafter() (method.Drafter, error) { return &oracle{}, nil }
 
 func openOracles(t testing.TB, e *engine.Engine, eager bool) *engine.Drafting {
 	t.Helper()
-	d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: "oracle", Open: func(method.Env) (method.Method, error) { return oracles{}, nil }}}, nil)
+	d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: "oracle", Open: func(method.Env) (method.Method, error) { return oracles{}, nil }}}, method.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -190,6 +190,6 @@ func (s *Sequence) add(id token.ID) {
 	s.known = len(s.text)
 	s.text = append(s.text, id)
 	if s.spec != nil {
-		s.spec.fresh = append(s.spec.fresh, id)
+		s.spec.drew(id)
 	}
 }
