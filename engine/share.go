@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"grove/method"
+	"grove/plan"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 )
 
 // prefillRows returns how many rows of prompts a step may have besides what it has.
-func (e *Engine) prefillRows(s Shape, decoding int) int {
+func (e *Engine) prefillRows(s plan.Shape, decoding int) int {
 	room := max(0, e.chunk-s.Rows)
 	beside := decoding > 0 || e.line.anyActive(e.seated, e.batch.called)
 	if !beside && len(e.batch.called) == 1 {
@@ -36,7 +36,7 @@ func (e *Engine) prefillRows(s Shape, decoding int) int {
 	case c == nil:
 		return min(room, blindShared)
 	}
-	s.mean()
+	s.Mean()
 	s.Rows, s.Logits = max(1, s.Rows), max(1, s.Logits)
 	usual := c.Seconds(e.touching(s))
 	limit := max(stepLimit.Seconds(), leastStretch*usual)
@@ -70,8 +70,8 @@ func (l *line) anyActive(seated, called []*Sequence) bool {
 }
 
 // touching adds the experts that a step's rows are likely to touch.
-func (e *Engine) touching(s Shape) Shape {
-	s.Experts = e.moe.touched(s.Rows)
+func (e *Engine) touching(s plan.Shape) plan.Shape {
+	s.Experts = e.moe.Touched(s.Rows)
 	return s
 }
 
@@ -86,16 +86,18 @@ func (e *Engine) share(rounds []*Sequence, decoding int) {
 	if len(e.batch.parts) > decoding {
 		rows -= max(1, e.chunk/4) // for prompts
 	}
-	s := Shape{Rows: decoding}
+	s := plan.Shape{Rows: decoding}
 	depth := 0
+	e.batch.plans = e.batch.plans[:0]
 	for _, r := range rounds {
 		depth += e.cache.Forest.Len(r.seq)
-		if r.spec.whole() {
+		if r.spec.plan.Whole() {
 			r.chosen = r.chosen[:max(0, min(len(r.chosen), rows))]
 			s.Rows += len(r.chosen)
 			rows -= len(r.chosen)
 		} else {
 			r.chosen = nil
+			e.batch.plans = append(e.batch.plans, &r.spec.plan)
 		}
 	}
 	s.Depth = depth / len(rounds)
@@ -105,64 +107,15 @@ func (e *Engine) share(rounds []*Sequence, decoding int) {
 	if c == nil {
 		return
 	}
-	rate := func(more int, tokens float64) float64 {
+	plan.Share(e.batch.plans, rows, float64(decoding), func(more int) float64 {
 		s := s
 		s.Rows += more
 		s.Logits = s.Rows
-		return tokens / c.Seconds(e.touching(s))
-	}
-	expected := float64(decoding)
-	most := (1 + gainNeeded) * rate(0, expected)
-	for more := 1; more <= min(rows, maxDraft); more++ {
-		best := likeliest(rounds)
-		if best == nil {
-			break
-		}
-		expected += float64(best.spec.plan.next(best.spec.tree))
-		best.spec.plan.taken++
-		if r := rate(more, expected); r > most {
-			most = r
-			for _, r := range rounds {
-				r.spec.plan.worth = r.spec.plan.taken
-			}
-		}
-	}
+		return c.Seconds(e.touching(s))
+	})
 	for _, r := range rounds {
-		if !r.spec.whole() {
-			r.chosen = r.spec.plan.cut()
+		if !r.spec.plan.Whole() {
+			r.chosen = r.spec.plan.Chosen()
 		}
 	}
-}
-
-// likeliest returns the round whose next guess has the highest score, nil where none has any left.
-func likeliest(rounds []*Sequence) (best *Sequence) {
-	score := float32(0)
-	for _, r := range rounds {
-		if r.spec.whole() {
-			continue
-		}
-		if next := r.spec.plan.next(r.spec.tree); next > score {
-			best, score = r, next
-		}
-	}
-	return best
-}
-
-// whole reports whether all guesses of a round are run.
-func (sp *speculation) whole() bool { return sp.plan.eager || sp.tree.Laws() != nil }
-
-// next returns the score of the best guess that is not taken, 0 where there is none.
-func (p *planner) next(t *method.Tree) float32 {
-	if p.taken == min(len(p.order), maxDraft) {
-		return 0
-	}
-	return t.Nodes()[p.order[p.taken]].Score
-}
-
-// cut chooses the guesses that are worth a row among those of others.
-func (p *planner) cut() []int32 {
-	p.chosen = append(p.chosen[:0], p.order[:p.worth]...)
-	slices.Sort(p.chosen)
-	p.taken, p.worth = 0, 0
-	return p.chosen
 }

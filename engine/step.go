@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"grove/forest"
+	"grove/plan"
 )
 
 // batch is what a step is made of, kept between steps for its room.
@@ -14,7 +15,8 @@ type batch struct {
 	called []*Sequence // whose callers wait
 	parts  []*Sequence // of these, those that may have rows; then those that have
 	rounds []*Sequence // of these, those with guesses to share rows among
-	clock  float64     // of the sequence that got prefill rows last
+	plans  []*plan.Planner
+	clock  float64 // of the sequence that got prefill rows last
 	ctx    owners
 }
 
@@ -118,12 +120,12 @@ func (e *Engine) plan() {
 	}
 	slices.SortStableFunc(t.parts, e.byClock)
 	e.share(t.rounds, decoding)
-	shape := Shape{}
+	shape := plan.Shape{}
 	for _, s := range t.parts[:decoding] {
 		if s.round {
 			s.rows += len(s.chosen)
 		}
-		shape.add(s.rows, e.cache.Forest.Len(s.seq))
+		shape.Add(s.rows, e.cache.Forest.Len(s.seq))
 		shape.Logits += s.rows
 	}
 	left := e.prefillRows(shape, decoding)
@@ -247,7 +249,7 @@ func (e *Engine) perform(parts []*Sequence) {
 
 // try runs a step. On error nothing of it is left.
 func (e *Engine) try(parts []*Sequence) error {
-	shape := Shape{}
+	shape := plan.Shape{}
 	for _, s := range parts {
 		depth := e.cache.Forest.Len(s.seq)
 		wanted, err := e.place(s)
@@ -255,10 +257,10 @@ func (e *Engine) try(parts []*Sequence) error {
 			e.exec.Step.Abort()
 			return err
 		}
-		shape.add(s.rows, depth)
+		shape.Add(s.rows, depth)
 		shape.Logits += wanted
 	}
-	shape.mean()
+	shape.Mean()
 	e.batch.ctx.parts = parts
 	if e.batch.ctx.Context == nil {
 		e.batch.ctx.Context = context.Background()

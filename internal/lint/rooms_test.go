@@ -13,6 +13,7 @@ var rooms = []string{
 	".",
 	"methodtest",
 	"engine",
+	"plan",
 	"search",
 	"diffuse",
 	"method/*",
