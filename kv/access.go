@@ -26,6 +26,14 @@ func (k *Cache) Page(s forest.Seq, layer, page int) []byte {
 	return k.layerPage(&k.seqs[s], layer, page)
 }
 
+// Same reports whether a page of two trunks is one and the same in a layer: what both hold of its tokens is read
+// once. It is false where either has no such page.
+func (k *Cache) Same(layer, page int, a, b forest.Seq) bool {
+	g := k.places[layer].group
+	ta, tb := k.seqs[a].tables[g], k.seqs[b].tables[g]
+	return page < len(ta) && page < len(tb) && ta[page] == tb[page] && ta[page] != noPage
+}
+
 // Scratch returns the keys and values that a layer holds of 64 consecutive slots of live rows.
 func (k *Cache) Scratch(layer, page int) []byte { return k.layerScratch(layer, page) }
 
