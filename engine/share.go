@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"grove/plan"
@@ -38,23 +39,24 @@ func (e *Engine) prefillRows(s plan.Shape, decoding int) int {
 	}
 	s.Mean()
 	s.Rows, s.Logits = max(1, s.Rows), max(1, s.Logits)
-	usual := c.Seconds(e.touching(s))
-	limit := max(stepLimit.Seconds(), leastStretch*usual)
+	seconds := func(more int) float64 {
+		s := s
+		s.Rows += more
+		return c.Seconds(e.touching(s))
+	}
+	limit := limitOf(seconds(0))
 	if beside {
-		limit = min(limit, prefillStretch*usual)
+		limit = min(limit, prefillStretch*seconds(0))
 	}
-	least, most := 1, max(1, room) // it grows, if slowly
-	for least < most {
-		n := (least + most + 1) / 2
-		with := s
-		with.Rows += n
-		if c.Seconds(e.touching(with)) <= limit {
-			least = n
-		} else {
-			most = n - 1
-		}
-	}
-	return min(room, least)
+	return min(room, max(1, within(limit, room, seconds))) // prompts go on, if slowly
+}
+
+// limitOf returns how long a step may take that others wait for, if it takes usual without what is added to it.
+func limitOf(usual float64) float64 { return max(stepLimit.Seconds(), leastStretch*usual) }
+
+// within returns the largest number up to most for which a function that rises stays within a limit, or 0.
+func within(limit float64, most int, seconds func(n int) float64) int {
+	return sort.Search(max(0, most), func(n int) bool { return seconds(n+1) > limit })
 }
 
 // anyActive reports whether a sequence that is none of the callers decodes: its caller will be back, or has just come.
@@ -87,32 +89,29 @@ func (e *Engine) share(rounds []*Sequence, decoding int) {
 		rows -= max(1, e.chunk/4) // for prompts
 	}
 	s := plan.Shape{Rows: decoding}
-	depth := 0
-	e.batch.plans = e.batch.plans[:0]
 	for _, r := range rounds {
-		depth += e.cache.Forest.Len(r.seq)
-		if r.spec.plan.Whole() {
-			r.chosen = r.chosen[:max(0, min(len(r.chosen), rows))]
-			s.Rows += len(r.chosen)
-			rows -= len(r.chosen)
-		} else {
-			r.chosen = nil
-			e.batch.plans = append(e.batch.plans, &r.spec.plan)
-		}
+		s.Depth += e.cache.Forest.Len(r.seq) / len(rounds)
 	}
-	s.Depth = depth / len(rounds)
 	e.costs.Lock()
 	defer e.costs.Unlock()
-	c := e.costs.cost
-	if c == nil {
-		return
-	}
-	plan.Share(e.batch.plans, rows, float64(decoding), func(more int) float64 {
+	seconds := func(more int) float64 {
 		s := s
 		s.Rows += more
 		s.Logits = s.Rows
-		return c.Seconds(e.touching(s))
-	})
+		return e.costs.cost.Seconds(e.touching(s)) // it is known where sequences draft
+	}
+	rows = within(limitOf(seconds(0)), rows, seconds)
+	e.batch.plans = e.batch.plans[:0]
+	for _, r := range rounds {
+		if r.spec.plan.Whole() {
+			r.chosen = r.chosen[:min(len(r.chosen), rows)]
+			s.Rows += len(r.chosen)
+			rows -= len(r.chosen)
+		} else {
+			e.batch.plans = append(e.batch.plans, &r.spec.plan)
+		}
+	}
+	plan.Share(e.batch.plans, rows, float64(decoding), seconds)
 	for _, r := range rounds {
 		if !r.spec.plan.Whole() {
 			r.chosen = r.spec.plan.Chosen()

@@ -151,7 +151,8 @@ func (e *Engine) plan() {
 // behind returns how many tokens of a text are not in the cache.
 func (e *Engine) behind(s *Sequence) int { return len(s.text) - e.cache.Forest.Len(s.seq) }
 
-// byClock puts sequences that decode first, by rank, and then those that read by their clocks: each gets prefill rows
+// byClock puts sequences that decode first, side by side where they share pages, as attention reads these once for
+// neighbours, and then those that read by their clocks: each gets prefill rows
 // in proportion to its weight, and a new one is not behind those that have got many.
 func (e *Engine) byClock(a, b *Sequence) int {
 	readsA, readsB := e.behind(a) > 1, e.behind(b) > 1
@@ -165,7 +166,7 @@ func (e *Engine) byClock(a, b *Sequence) int {
 	case readsB:
 		return -1
 	}
-	return 0
+	return e.cache.Compare(a.seq, b.seq)
 }
 
 // byDeadline puts the call first whose context ends first.

@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"slices"
+
 	"grove/forest"
 	"grove/internal/kernel"
 )
@@ -32,6 +34,11 @@ func (k *Cache) Same(layer, page int, a, b forest.Seq) bool {
 	g := k.places[layer].group
 	ta, tb := k.seqs[a].tables[g], k.seqs[b].tables[g]
 	return page < len(ta) && page < len(tb) && ta[page] == tb[page] && ta[page] != noPage
+}
+
+// Compare orders sequences so that those which share pages stand side by side, the more of them the nearer.
+func (k *Cache) Compare(a, b forest.Seq) int {
+	return slices.Compare(k.seqs[a].tables[0], k.seqs[b].tables[0])
 }
 
 // Scratch returns the keys and values that a layer holds of 64 consecutive slots of live rows.
