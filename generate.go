@@ -17,11 +17,12 @@ import (
 // Request asks for a text.
 type Request struct {
 	Prompt    string
-	Suffix    *string  // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
-	MaxTokens int      // tokens to generate; 0: until the text or the context ends
-	Sampling  Sampling // the zero value takes the likeliest token; its Seed is ignored
-	Seed      *uint64  // nil: one is drawn, and [Stats] reports it
-	Stop      []string // the text ends before the first of these
+	PromptIDs []token.ID // the prompt as tokens, to which none are added; nil: Prompt
+	Suffix    *string    // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
+	MaxTokens int        // tokens to generate; 0: until the text or the context ends
+	Sampling  Sampling   // the zero value takes the likeliest token; its Seed is ignored
+	Seed      *uint64    // nil: one is drawn, and [Stats] reports it
+	Stop      []string   // the text ends before the first of these
 
 	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
 	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
@@ -75,6 +76,8 @@ type Generation struct {
 	prompt []token.ID
 	stats  Stats
 	begun  bool
+
+	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
 
 // Generate prepares an answer; [Generation.Tokens] computes it. It returns an error where the request
@@ -90,6 +93,11 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	}
 	if err := r.Sampling.Validate(); err != nil {
 		return nil, err
+	}
+	for i, id := range r.PromptIDs {
+		if n := m.model.Info().Vocabulary; id < 0 || int(id) >= n {
+			return nil, fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
+		}
 	}
 	ids, err := m.encode(r)
 	if err != nil {
@@ -120,6 +128,9 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 
 // encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
 func (m *Model) encode(r Request) ([]token.ID, error) {
+	if r.PromptIDs != nil {
+		return r.PromptIDs, nil
+	}
 	if r.Suffix != nil {
 		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix)
 		if errors.Is(err, tokenizer.ErrNoFIM) {
@@ -150,21 +161,19 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	start := time.Now()
-	s, err := g.model.engine.NewSequence(g.req.Sampling, 0)
+	s, kept, err := g.open()
 	if err != nil {
 		return err
 	}
+	before := s.SpecStats()
 	defer func() {
-		g.stats.Drafting = s.SpecStats()
-		err = errors.Join(err, s.Close())
+		g.stats.Drafting = s.SpecStats().Since(before)
+		err = errors.Join(err, g.close(s, err))
 	}()
-	if err := g.speculate(s); err != nil {
+	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
 		return err
 	}
-	if err := s.Append(g.ctx, g.prompt); err != nil {
-		return err
-	}
-	g.stats.ReusedTokens = s.Reused()
+	g.stats.ReusedTokens = max(kept, s.Reused())
 	g.stats.Prompt = time.Since(start)
 	text, err := newTextStream(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
 	if err != nil {
@@ -191,6 +200,7 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 		}
 		g.stats.Tokens++
 		g.stats.Generation = now.Sub(first)
+		g.conversation.add(c.ID)
 		if g.model.tokenizer.IsEOG(c.ID) {
 			g.stats.Finish = FinishStop
 			break

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 
+	"grove/chat"
 	"grove/engine"
 	"grove/gguf"
 	"grove/hf"
@@ -55,6 +56,7 @@ type Model struct {
 	model     model.Model
 	engine    *engine.Engine
 	tokenizer *tokenizer.Tokenizer
+	templates *chat.Templates
 	methods   draftings
 	draft     *Model           // shares the pool; nil: none
 	words     *method.VocabMap // relates its tokens to the model's
@@ -126,6 +128,9 @@ func (m *Model) load(o Options) error {
 		return err
 	}
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
+		return err
+	}
+	if m.templates, err = chat.FromGGUF(m.file, m.tokenizer); err != nil {
 		return err
 	}
 	if o.CacheType == "" && m.model.Info().Encoder {
