@@ -11,8 +11,9 @@ import (
 const (
 	// stepLimit bounds a step that others wait for.
 	stepLimit = 250 * time.Millisecond
-	// prefillStretch is how many times longer prompts make a step that others decode in.
-	prefillStretch = 3
+	// prefillStretch is how many times longer prompts are meant to make a step that others decode in: it is three
+	// times at most, and predictions err.
+	prefillStretch = 2.5
 	// leastStretch lets prompts go on where the model takes longer than the limit for a single row.
 	leastStretch = 1.5
 	// Rows of prompts in a step where its cost is not known: beside sequences that decode, and beside others.
