@@ -198,3 +198,46 @@ func TestManyRequests(t *testing.T) {
 		t.Errorf("%d pages, %d rows and %d sequences are left", u.Used, live, open)
 	}
 }
+
+// TestBatchAllocatesNothing holds common steps of several sequences in the steady state to no allocation of their own.
+func TestBatchAllocatesNothing(t *testing.T) {
+	const seqs, tokens = 4, 150
+	e := newEngine(t, engine.Config{Seqs: seqs, Context: 300})
+	var all []*engine.Sequence
+	for i := range seqs {
+		s := sequence(t, e)
+		draw(t, s, 0, text(64 + i)[i:])
+		all = append(all, s)
+	}
+	var before, after [2]sync.WaitGroup
+	var ended sync.WaitGroup
+	for part := range 2 {
+		before[part].Add(1)
+		after[part].Add(seqs)
+	}
+	for _, s := range all {
+		ended.Go(func() {
+			for part := range 2 {
+				before[part].Wait()
+				for range tokens / 2 {
+					if _, err := s.Next(t.Context()); err != nil {
+						t.Error(err)
+						break
+					}
+				}
+				after[part].Done()
+			}
+		})
+	}
+	before[0].Done()
+	after[0].Wait()
+	var first, last runtime.MemStats
+	runtime.ReadMemStats(&first)
+	before[1].Done()
+	after[1].Wait()
+	runtime.ReadMemStats(&last)
+	ended.Wait()
+	if n := last.Mallocs - first.Mallocs; n > tokens/4 {
+		t.Errorf("%d allocations in %d tokens", n, seqs*tokens/2)
+	}
+}
