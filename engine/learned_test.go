@@ -64,6 +64,7 @@ func useDrafting(t *testing.T, e *engine.Engine, d *engine.Drafting) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.Eager() // guesses run though they do not pay
 	if err := s.Speculate(d, nil); err != nil {
 		t.Fatal(err)
 	}

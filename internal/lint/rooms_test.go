@@ -9,6 +9,7 @@ var rooms = []string{
 	"cmd/grove",
 	"server",
 	"bench",
+	"bench/serving",
 	"store",
 	".",
 	"methodtest",
