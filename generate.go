@@ -33,6 +33,10 @@ type Request struct {
 	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
 	// speed and nothing else.
 	Prediction string
+	// Session names a file of computed keys and values: what it holds of the prompt's beginning is not computed again, and
+	// it is written anew when the answer ends or is cancelled. It need not be there yet; one of another model or cache
+	// type, or a damaged one, is an error ([kv.ErrFile]). It changes the speed and nothing else. "": none.
+	Session string
 }
 
 // Token is one token of an answer. Text is what it adds to the text: nothing while the bytes of a rune

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 
@@ -72,9 +71,9 @@ func (e *Engine) SaveCost() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	e.mu.Lock()
-	text, err := json.MarshalIndent(e.cost, "", "\t")
-	e.mu.Unlock()
+	e.costs.Lock()
+	text, err := json.MarshalIndent(e.costs.cost, "", "\t")
+	e.costs.Unlock()
 	if err != nil {
 		return "", fmt.Errorf("engine: %w", err)
 	}
@@ -89,35 +88,7 @@ func (e *Engine) loadCost() {
 		return
 	}
 	c := new(Cost)
-	if json.Unmarshal(readCache(path, 1<<16), c) == nil && c.valid() {
-		e.cost = c
+	if json.Unmarshal(readCache(path, 1<<16), c) == nil && c.Valid() {
+		e.setCost(c)
 	}
 }
-
-// valid reports whether a cost that was read can be computed with.
-func (c *Cost) valid() bool {
-	if len(c.Rows) == 0 || len(c.Correction) != len(c.Rows) || !(Curve{c.Rows, c.Layers}).valid() ||
-		!c.Depth.valid() || !c.Head.valid() || !sane(c.Expert) {
-		return false
-	}
-	for _, v := range c.Correction {
-		if !sane(v) || v == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func (c Curve) valid() bool {
-	if len(c.X) != len(c.Y) {
-		return false
-	}
-	for i := range c.X {
-		if c.X[i] < 1 || i > 0 && c.X[i] <= c.X[i-1] || !sane(c.Y[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func sane(v float64) bool { return v >= 0 && v <= math.MaxFloat32 }

@@ -9,7 +9,6 @@ import (
 
 	"grove/compute"
 	"grove/engine"
-	"grove/forest"
 	"grove/internal/par"
 	"grove/model"
 	"grove/modeltest"
@@ -188,7 +187,7 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := sequence(t, e)
-	expect(t, s.Close(), "forest: sequence -1: sequence is not open", forest.ErrSeq)
+	expect(t, s.Close(), "engine: the sequence is closed", engine.ErrClosed)
 	_, err = e.NewSequence(sample.Params{}, 0)
 	expect(t, err, "engine: 1 sequences: too many sequences are open", engine.ErrBusy)
 	draw(t, other, 1, text(3))
@@ -200,10 +199,10 @@ func TestErrors(t *testing.T) {
 	if err := fresh.Close(); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, fresh.Append(t.Context(), text(1)), "forest: sequence -1: sequence is not open", forest.ErrSeq)
+	expect(t, fresh.Append(t.Context(), text(1)), "engine: the sequence is closed", engine.ErrClosed)
 	other = sequence(t, e)
 	draw(t, other, 1, text(3))
-	expect(t, other.Append(t.Context(), []token.ID{48}), "compute: token id 48 at index 4 is out of range: the vocabulary has 48", nil)
+	expect(t, other.Append(t.Context(), []token.ID{48}), "engine: token id 48 at index 4 is out of range: the vocabulary has 48", nil)
 }
 
 // TestModelErrors expects a model that gives NaN to end a text, and the engine to go on.

@@ -124,6 +124,7 @@ var checks = []struct {
 	{"tree against its paths", checkTree},
 	{"batch of sequences against each alone", checkBatch},
 	{"prefix from the cache", checkPrefix},
+	{"one prefix read for several sequences", checkShared},
 	{"stop early and resume", checkResume},
 	{"skipped layers leave no keys", checkSkip},
 }
@@ -269,6 +270,65 @@ func checkPrefix(r *Runner, _ *rand.Rand, text []token.ID, plain []Bits) error {
 		return fmt.Errorf("%d tokens were found; want %d", n, 2*kv.PageTokens)
 	}
 	return Equal("behind a found prefix", r.Prefill(s, text[n:], 64), plain[n:])
+}
+
+// checkShared runs common steps of sequences that begin with the same one or two pages, one of them with a tree, beside one
+// that begins otherwise.
+func checkShared(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
+	vocab := r.Model.Info().Vocabulary
+	var texts [][]token.ID
+	for _, n := range []struct{ shared, own int }{{140, 9}, {139, 9}, {131, 9}, {0, 9}, {70, 80}, {129, 9}} {
+		texts = append(texts, append(slices.Clone(text[:n.shared]), randomIDs(rng, n.own, vocab)...))
+	}
+	seqs := make([]forest.Seq, len(texts))
+	for i, ids := range texts {
+		seqs[i] = r.Cache.NewSeq("shared")
+		n, err := r.Cache.Reuse(seqs[i], ids)
+		if err != nil {
+			return err
+		}
+		r.Prefill(seqs[i], ids[n:], 64)
+		if i > 0 && i != 3 && !r.Cache.Same(0, 0, seqs[0], seqs[i]) && r.Model.Info().Layers[0].Window == 0 {
+			return fmt.Errorf("sequence %d has a first page of its own", i)
+		}
+	}
+	tree := randomTree(rng, 10, vocab)
+	nodes := make([]forest.Node, len(tree.IDs))
+	var next []token.ID
+	for i, s := range seqs {
+		if i == 2 {
+			for j, id := range tree.IDs {
+				nodes[j] = r.Add(forest.Row{Seq: s, Parent: parentOf(tree, nodes, j), ID: id, Want: logits})
+			}
+			continue
+		}
+		next = append(next, token.ID(rng.IntN(vocab)))
+		r.Add(forest.Row{Seq: s, ID: next[len(next)-1], Want: logits})
+	}
+	r.Forward()
+	got := r.take(len(next) + len(tree.IDs))
+	row := 0
+	for i := range texts {
+		r.Drop(seqs[i], forest.Trunk)
+		r.Close(seqs[i])
+		rows := []([]token.ID){nil}
+		if i == 2 {
+			rows = rows[:0]
+			for j := range tree.IDs {
+				rows = append(rows, tree.Path(j))
+			}
+		} else {
+			rows[0], next = next[:1], next[1:]
+		}
+		for _, path := range rows {
+			want := r.Reference(append(slices.Clone(texts[i]), path...))
+			if err := got[row].Diff(want[len(want)-1]); err != nil {
+				return fmt.Errorf("sequence %d: %w", i, err)
+			}
+			row++
+		}
+	}
+	return nil
 }
 
 // checkResume runs drafts of two sequences, a chain and a tree, on the first layers, and completes

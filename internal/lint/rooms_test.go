@@ -14,6 +14,7 @@ var rooms = []string{
 	".",
 	"methodtest",
 	"engine",
+	"plan",
 	"search",
 	"diffuse",
 	"method/*",
