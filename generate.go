@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
+	"slices"
 	"time"
 
 	"grove/engine"
@@ -16,11 +18,23 @@ import (
 // Request asks for a text.
 type Request struct {
 	Prompt    string
-	Suffix    *string  // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
-	MaxTokens int      // tokens to generate; 0: until the text or the context ends
-	Sampling  Sampling // the zero value takes the likeliest token; its Seed is ignored
-	Seed      *uint64  // nil: one is drawn, and [Stats] reports it
-	Stop      []string // the text ends before the first of these
+	PromptIDs []token.ID // the prompt as tokens, to which none are added; nil: Prompt
+	Suffix    *string    // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
+	MaxTokens int        // tokens to generate; 0: until the text or the context ends
+	Sampling  Sampling   // the zero value takes the likeliest token; its Seed is ignored
+	Seed      *uint64    // nil: one is drawn, and [Stats] reports it
+	Stop      []string   // the text ends before the first of these
+
+	Shape      Shape      // what changes logits before a draw; its Ends are the model's and StopTokens besides
+	Choice     int        // the number of the answer, of several to a prompt: each number's draws are its own
+	StopTokens []token.ID // end the text, as the model's own do
+	IgnoreEnd  bool       // the model's own tokens never end the text: they are not drawn
+	CacheSalt  string     // the beginning of a prompt is found in the cache only where it was computed with the same salt
+
+	// Top asks for that many of the likeliest tokens beside each of the answer, 0 at least. With PostSampling, they and
+	// [Token.Logprob] are of the probabilities by which tokens are drawn, behind Shape, temperature and truncation.
+	Top          int
+	PostSampling bool
 
 	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
 	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
@@ -35,8 +49,15 @@ type Request struct {
 type Token struct {
 	ID      token.ID
 	Text    string
-	Logprob float32 // natural logarithm of the model's probability, before temperature and truncation
+	Logprob float32  // natural logarithm of the model's probability, before temperature and truncation
+	Top     []Likely // the likeliest at its place, as many as [Request.Top] asks for
 }
+
+// Likely is a token that may be drawn, and the logarithm of its probability.
+type Likely = sample.Choice
+
+// Shape changes logits before tokens are drawn from them: penalties, biases. The zero value changes nothing.
+type Shape = sample.Shape
 
 // Finish says why a text ended.
 type Finish string
@@ -59,6 +80,8 @@ type Stats struct {
 	Generation   time.Duration // from the first token to the last
 	Seed         uint64
 	Finish       Finish
+	StopText     string           // of [Request.Stop], the one that ended the text
+	StopToken    token.ID         // the token that ended the text; [token.None]: none
 	Drafting     engine.SpecStats // what drafting did
 }
 
@@ -80,10 +103,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := m.generates(); err != nil {
 		return nil, err
 	}
-	if r.MaxTokens < 0 {
-		return nil, fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
-	}
-	if err := r.Sampling.Validate(); err != nil {
+	if err := m.check(&r); err != nil {
 		return nil, err
 	}
 	ids, err := m.encode(r)
@@ -100,10 +120,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
-	if _, _, err := parseMethods(r.Method); err != nil {
-		return nil, err
-	}
-	g.stats.PromptTokens = len(ids)
+	g.stats.PromptTokens, g.stats.StopToken = len(ids), token.None
 	if r.Seed != nil {
 		g.stats.Seed = *r.Seed
 	} else {
@@ -113,8 +130,47 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	return g, nil
 }
 
+// check refuses what makes no sense in a request, and completes its shape.
+func (m *Model) check(r *Request) error {
+	if r.MaxTokens < 0 {
+		return fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
+	}
+	if r.Top < 0 || r.Choice < 0 {
+		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.Choice)
+	}
+	if err := r.Sampling.Validate(); err != nil {
+		return err
+	}
+	n := m.model.Info().Vocabulary
+	for _, ids := range [][]token.ID{r.PromptIDs, r.StopTokens} {
+		for i, id := range ids {
+			if id < 0 || int(id) >= n {
+				return fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
+			}
+		}
+	}
+	r.Shape.Ends = r.StopTokens
+	if r.Shape.MinTokens > 0 {
+		r.Shape.Ends = append(slices.Clip(r.StopTokens), m.tokenizer.EOG()...)
+	}
+	if r.IgnoreEnd {
+		r.Shape.Bias = slices.Clip(r.Shape.Bias)
+		for _, id := range m.tokenizer.EOG() {
+			r.Shape.Bias = append(r.Shape.Bias, sample.Bias{ID: id, Add: float32(math.Inf(-1))})
+		}
+	}
+	if err := r.Shape.Validate(n); err != nil {
+		return err
+	}
+	_, _, err := parseMethods(r.Method)
+	return err
+}
+
 // encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
 func (m *Model) encode(r Request) ([]token.ID, error) {
+	if r.PromptIDs != nil {
+		return r.PromptIDs, nil
+	}
 	if r.Suffix != nil {
 		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix)
 		if errors.Is(err, tokenizer.ErrNoFIM) {
@@ -145,7 +201,10 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	start := time.Now()
-	s, err := g.model.engine.NewSequence(g.req.Sampling, 0)
+	r := &g.req
+	s, err := g.model.engine.NewSequence(engine.Answer{
+		Sampling: r.Sampling, Shape: r.Shape, Choice: r.Choice, Salt: r.CacheSalt, Top: r.Top, PostSampling: r.PostSampling,
+	})
 	if err != nil {
 		return err
 	}
@@ -186,18 +245,19 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 		}
 		g.stats.Tokens++
 		g.stats.Generation = now.Sub(first)
-		if g.model.tokenizer.IsEOG(c.ID) {
-			g.stats.Finish = FinishStop
+		if g.model.tokenizer.IsEOG(c.ID) || slices.Contains(r.StopTokens, c.ID) {
+			g.stats.Finish, g.stats.StopToken = FinishStop, c.ID
 			break
 		}
+		text.deaf = g.stats.Tokens <= r.Shape.MinTokens
 		piece, stopped, err := text.next(c.ID)
 		if err != nil {
 			return err
 		}
-		if stopped {
-			g.stats.Finish = FinishStop
+		if stopped != "" {
+			g.stats.Finish, g.stats.StopText = FinishStop, stopped
 		}
-		if !yield(Token{ID: c.ID, Text: piece, Logprob: c.Logprob}, nil) || stopped {
+		if !yield(Token{ID: c.ID, Text: piece, Logprob: c.Logprob, Top: c.Top}, nil) || stopped != "" {
 			return nil
 		}
 	}

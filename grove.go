@@ -32,6 +32,7 @@ type Options struct {
 	Chunk     int    // tokens of a prefill step; 0: 512
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
 	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
+	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
 	Draft     string // a GGUF file of a smaller model with the same vocabulary, to draft with; "": none
 }
 
@@ -119,11 +120,15 @@ func (m *Model) load(o Options) error {
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
 		return err
 	}
+	limit, err := m.room(o.Memory)
+	if err != nil {
+		return &OptionError{err}
+	}
 	if o.CacheType == "" && m.model.Info().Encoder {
 		cacheType = tensor.F32 // keys live for one step, so that their memory is no matter
 	}
 	m.engine, err = engine.New(m.model, m.pool, engine.Config{
-		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Chunk: o.Chunk,
+		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Chunk: o.Chunk, Memory: limit,
 	})
 	if err != nil {
 		return &OptionError{err}
@@ -136,6 +141,18 @@ func (m *Model) load(o Options) error {
 	}
 	runtime.GC() // what loading left behind is as large as the vocabulary
 	return nil
+}
+
+// room returns what a limit of memory leaves for the cache.
+func (m *Model) room(limit uint64) (uint64, error) {
+	if limit == 0 {
+		return machine.Memory(), nil
+	}
+	weights := uint64(m.model.Info().Bytes)
+	if weights >= limit {
+		return 0, fmt.Errorf("grove: the weights take %.1f MiB and %.1f MiB may be used", float64(weights)/(1<<20), float64(limit)/(1<<20))
+	}
+	return limit - weights, nil
 }
 
 // check refuses numbers that make no sense for any model.
@@ -217,6 +234,10 @@ func (m *Model) generates() error {
 func (m *Model) Tokenize(text string, special, plain bool) ([]token.ID, error) {
 	return m.tokenizer.Encode(nil, text, tokenizer.Options{Special: special, Plain: plain})
 }
+
+// Piece returns the bytes that a token stands for by itself, which need not be whole characters; an id out of range
+// is an error.
+func (m *Model) Piece(id token.ID) ([]byte, error) { return m.tokenizer.AppendPiece(nil, id, true) }
 
 // Detokenize returns the text of ids; an id out of range is an error.
 func (m *Model) Detokenize(ids []token.ID) (string, error) { return m.tokenizer.Decode(ids, true) }

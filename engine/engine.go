@@ -12,7 +12,6 @@ import (
 
 	"grove/compute"
 	"grove/forest"
-	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/kv"
@@ -37,6 +36,7 @@ type Config struct {
 	CacheType tensor.Type // F32, F16 or Q8_0
 	Seqs      int         // sequences open at a time; 0: 1
 	Chunk     int         // rows of a prefill step; 0: 512; an encoder's is Context
+	Memory    uint64      // bytes that the cache may come to use; 0: any
 }
 
 const (
@@ -81,7 +81,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	c.Chunk = min(c.Chunk, c.Context)
 	cache, err := kv.New(kv.Config{
 		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Context * c.Seqs,
-		Seqs: c.Seqs, Scratch: c.Chunk, Identity: info.Identity, Limit: machine.Memory(),
+		Seqs: c.Seqs, Scratch: c.Chunk, Identity: info.Identity, Limit: c.Memory,
 	})
 	if err != nil {
 		return nil, err
@@ -113,46 +113,53 @@ func (e *Engine) Generates() error {
 type Sequence struct {
 	e       *Engine
 	seq     forest.Seq
+	answer  Answer
 	sampler *sample.Sampler
-	choice  int
-	pending []token.ID // tokens that are part of the text and not yet computed
-	length  int        // tokens of the text
+	shaper  *sample.Shaper // nil: draws do not look back
+	text    []token.ID     // for the shaper
+	prompt  int            // how many of the text were appended
+	pending []token.ID     // tokens that are part of the text and not yet computed
+	length  int            // tokens of the text
 	reused  int
 	logits  []float32 // behind the last computed token
 
 	spec       *speculation // nil: one token a step
 	prediction []token.ID
-	queue      []sample.Choice // drawn by the last round, of which some are taken: part of the text
+	queue      []Drawn // by the last round, of which some are taken: part of the text
 	taken      int
 	root       forest.Node   // of the last round
 	path       []forest.Node // the root and the guesses that came true, live until they are settled
 }
 
-// NewSequence opens a sequence that draws its tokens by p as answer number choice of its request. Errors:
-// [ErrEncoder], [ErrBusy], those of p.
-func (e *Engine) NewSequence(p sample.Params, choice int) (*Sequence, error) {
+// NewSequence opens a sequence that draws its tokens as the answer says. Errors: [ErrEncoder], [ErrBusy], those
+// of the answer's settings.
+func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 	if err := e.Generates(); err != nil {
 		return nil, err
 	}
-	s, err := sample.New(p, e.vocab)
+	s, err := sample.New(a.Sampling, e.vocab)
 	if err != nil {
 		return nil, err
 	}
-	seq, err := e.openSeq()
+	h, err := sample.NewShaper(a.Shape, e.vocab)
 	if err != nil {
 		return nil, err
 	}
-	return &Sequence{e: e, seq: seq, sampler: s, choice: choice, logits: make([]float32, e.vocab)}, nil
+	seq, err := e.openSeq(a.Salt)
+	if err != nil {
+		return nil, err
+	}
+	return &Sequence{e: e, seq: seq, answer: a, sampler: s, shaper: h, logits: make([]float32, e.vocab)}, nil
 }
 
-func (e *Engine) openSeq() (forest.Seq, error) {
+func (e *Engine) openSeq(salt string) (forest.Seq, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.open == e.seqs {
 		return -1, fmt.Errorf("engine: %d sequences: %w", e.open, ErrBusy)
 	}
 	e.open++
-	return e.cache.NewSeq(""), nil
+	return e.cache.NewSeq(salt), nil
 }
 
 func (e *Engine) closeSeq(seq forest.Seq) error {
@@ -197,6 +204,8 @@ func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
 	if s.spec != nil {
 		s.spec.fresh = append(s.spec.fresh, ids...)
 	}
+	s.remember(ids...)
+	s.prompt = s.length + len(ids)
 	if s.length == 0 {
 		if err := s.reuse(ids); err != nil {
 			return err
@@ -296,36 +305,37 @@ func (e *Engine) run(ctx context.Context) error {
 // Next draws the token behind the text, appends it, and returns it. The token is computed by the call
 // that needs what follows it, so the last one costs nothing. Errors: [ErrContext] where the text fills
 // the context, ctx's error, the model's.
-func (s *Sequence) Next(ctx context.Context) (sample.Choice, error) {
+func (s *Sequence) Next(ctx context.Context) (Drawn, error) {
 	if s.length == 0 {
-		return sample.Choice{}, errors.New("engine: drawing a token of an empty text")
+		return Drawn{}, errors.New("engine: drawing a token of an empty text")
 	}
 	if s.length == s.e.Context() {
-		return sample.Choice{}, fmt.Errorf("engine: %d tokens: %w", s.length, ErrContext)
+		return Drawn{}, fmt.Errorf("engine: %d tokens: %w", s.length, ErrContext)
 	}
 	if s.taken < len(s.queue) {
 		return s.take(), nil
 	}
 	if err := s.settle(); err != nil {
-		return sample.Choice{}, err
+		return Drawn{}, err
 	}
 	if s.spec != nil && len(s.pending) == 1 {
 		if err := s.round(ctx); err != nil {
-			return sample.Choice{}, err
+			return Drawn{}, err
 		}
 		return s.take(), nil
 	}
 	if err := s.flush(ctx); err != nil {
-		return sample.Choice{}, err
+		return Drawn{}, err
 	}
-	c, err := s.sampler.Sample(s.logits, s.choice, s.length)
+	d, err := s.draw(s.logits, s.text, s.length)
 	if err != nil {
-		return c, err
+		return d, err
 	}
-	s.pending = append(s.pending, c.ID)
+	s.pending = append(s.pending, d.ID)
 	s.length++
+	s.remember(d.ID)
 	if s.spec != nil {
-		s.spec.fresh = append(s.spec.fresh, c.ID)
+		s.spec.fresh = append(s.spec.fresh, d.ID)
 	}
-	return c, nil
+	return d, nil
 }

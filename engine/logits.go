@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"grove/forest"
-	"grove/sample"
 	"grove/token"
 )
 
@@ -20,7 +19,7 @@ func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write fu
 	if len(ids) > e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", len(ids), ErrContext, e.Context())
 	}
-	s, err := e.NewSequence(sample.Params{}, 0)
+	s, err := e.NewSequence(Answer{})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"grove/compute"
 	"grove/forest"
 	"grove/method"
-	"grove/sample"
 	"grove/token"
 	"grove/verify"
 )
@@ -240,7 +239,7 @@ func (sp *speculation) ask(ctx context.Context, i int) error {
 func (s *Sequence) round(ctx context.Context) error {
 	sp := s.spec
 	start := time.Now()
-	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, Choice: s.choice}); err != nil {
+	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, Choice: s.answer.Choice}); err != nil {
 		return err
 	}
 	s.e.mu.Lock()
@@ -385,10 +384,11 @@ func (s *Sequence) settle() error {
 }
 
 // take returns the next token of the queue.
-func (s *Sequence) take() sample.Choice {
+func (s *Sequence) take() Drawn {
 	c := s.queue[s.taken]
 	s.taken++
 	s.length++
+	s.remember(c.ID)
 	s.spec.fresh = append(s.spec.fresh, c.ID)
 	return c
 }
