@@ -181,7 +181,13 @@ func (m *Model) encode(r Request) ([]token.ID, error) {
 	return m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
 }
 
-// Stats returns what the generation did so far.
+// Request returns the request, completed: its seed, and what [Request.IgnoreEnd] and the like mean for its shape.
+func (g *Generation) Request() Request { return g.req }
+
+// PromptTokens returns how many tokens the prompt has.
+func (g *Generation) PromptTokens() int { return len(g.prompt) }
+
+// Stats returns what the generation did so far. It is for the goroutine of [Generation.Tokens].
 func (g *Generation) Stats() Stats { return g.stats }
 
 // Tokens computes the answer and yields its tokens, without the one that ends the text. An error ends

@@ -221,6 +221,9 @@ func (m *Model) Info() Info {
 	}
 }
 
+// CacheUse returns the share of the cache that texts hold, from 0 to 1.
+func (m *Model) CacheUse() float64 { return m.engine.CacheUse() }
+
 // generates returns an [*OptionError] where the model gives no text.
 func (m *Model) generates() error {
 	if err := m.engine.Generates(); err != nil {

@@ -100,6 +100,13 @@ func (e *Engine) Context() int { return e.cache.Config().Context }
 // CacheBytes returns the memory that the cache can come to use.
 func (e *Engine) CacheBytes() int { return e.cache.Bytes() }
 
+// CacheUse returns the share of the cache that sequences hold, from 0 to 1. It waits for the step that runs.
+func (e *Engine) CacheUse() float64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cache.Use()
+}
+
 // Generates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
 func (e *Engine) Generates() error {
 	if info := e.model.Info(); info.Encoder {

@@ -190,6 +190,19 @@ func (k *Cache) Bytes() int {
 	return n
 }
 
+// Use returns the share of the pages that sequences hold, from 0 to 1. Those that may be found again but belong to
+// nobody count as free.
+func (k *Cache) Use() float64 {
+	held, all := 0, 0
+	for _, g := range k.groups {
+		held, all = held+len(g.pool.pages)-g.pool.available(), all+len(g.pool.pages)
+	}
+	if all == 0 {
+		return 0
+	}
+	return float64(held) / float64(all)
+}
+
 // Config returns what the cache was made for.
 func (k *Cache) Config() Config { return k.config }
 

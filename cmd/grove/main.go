@@ -20,6 +20,7 @@ Examples:
 // commands is the command line.
 type commands struct {
 	Run        runCommand        `cmd:"" help:"Continue a text."`
+	Serve      serveCommand      `cmd:"" help:"Serve models over HTTP, by OpenAI's API."`
 	Inspect    inspectCommand    `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Turn text on standard input into token ids, or back."`
 	Convert    convertCommand    `cmd:"" help:"Write a folder of Hugging Face as one GGUF file."`

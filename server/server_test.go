@@ -1,0 +1,185 @@
+package server_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"grove"
+	"grove/gopher"
+	"grove/server"
+)
+
+const modelName = "gopher"
+
+// open opens the model inside the program. Its methods are eager, so that answers are drafted wherever they can be.
+func open(t testing.TB, o grove.Options) *grove.Model {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	o.Eager = true
+	m, err := grove.OpenBytes(gopher.Model(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// site is a server under test.
+type site struct {
+	*server.Server
+	url string
+}
+
+// serve starts a server of the model inside the program.
+func serve(t testing.TB, c server.Config) *site {
+	t.Helper()
+	s := server.New(c)
+	if err := s.Add(modelName, open(t, grove.Options{Parallel: 2, Threads: 1}), 2); err != nil {
+		t.Fatal(err)
+	}
+	s.Ready()
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	return &site{s, h.URL}
+}
+
+// do sends a request and returns the status and the body.
+func (s *site) do(t testing.TB, method, path, body string, headers ...string) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(b), answer.Header
+}
+
+// object is JSON as it was sent.
+type object map[string]any
+
+// at returns what is at a path such as choices/0/text.
+func (o object) at(path string) any {
+	var v any = map[string]any(o)
+	for name := range strings.SplitSeq(path, "/") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[name]
+		case []any:
+			i := int(name[0] - '0')
+			if i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// post sends a body that must be answered with 200.
+func (s *site) post(t testing.TB, path, body string) object {
+	t.Helper()
+	status, text, _ := s.do(t, "POST", path, body)
+	if status != 200 {
+		t.Fatalf("%s %s: %d %s", path, body, status, text)
+	}
+	return parse(t, text)
+}
+
+func parse(t testing.TB, text string) (o object) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return o
+}
+
+// events returns the data of a stream's events, without the [DONE] that must end it.
+func (s *site) events(t testing.TB, path, body string) []object {
+	t.Helper()
+	status, text, header := s.do(t, "POST", path, body)
+	if status != 200 || header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+		t.Fatalf("%s %s: %d %v %s", path, body, status, header, text)
+	}
+	all := split(t, text)
+	if len(all) == 0 || all[len(all)-1] != "[DONE]" {
+		t.Fatalf("a stream that does not end as it should: %q", text)
+	}
+	var objects []object
+	for _, data := range all[:len(all)-1] {
+		objects = append(objects, parse(t, data))
+	}
+	return objects
+}
+
+// split cuts a stream into the data of its events. Each must be one line and be followed by an empty one.
+func split(t testing.TB, text string) (all []string) {
+	t.Helper()
+	if !strings.HasSuffix(text, "\n\n") {
+		t.Fatalf("a stream that ends in the middle of an event: %q", text)
+	}
+	lines := bufio.NewScanner(strings.NewReader(text))
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		line := lines.Text()
+		switch data, ok := strings.CutPrefix(line, "data: "); {
+		case ok:
+			all = append(all, data)
+		case !strings.HasPrefix(line, ": ") && !strings.HasPrefix(line, "event: "):
+			t.Fatalf("a line of a stream: %q", line)
+		}
+		if !strings.HasPrefix(line, "event: ") && (!lines.Scan() || lines.Text() != "") {
+			t.Fatalf("no empty line behind %q", line)
+		}
+	}
+	return all
+}
+
+// wantError expects an error body and returns its message.
+func wantError(t testing.TB, text string) (message, kind, param, code string) {
+	t.Helper()
+	var e struct {
+		Error struct {
+			Message, Type string
+			Param, Code   *string
+		}
+	}
+	var raw struct{ Error map[string]any }
+	if err := json.Unmarshal([]byte(text), &e); err != nil || e.Error.Message == "" || e.Error.Type == "" {
+		t.Fatalf("no error: %q, %v", text, err)
+	}
+	if err := json.Unmarshal([]byte(text), &raw); err != nil || len(raw.Error) != 4 {
+		t.Fatalf("an error must have message, type, param and code: %q", text)
+	}
+	text = func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}(e.Error.Param)
+	if e.Error.Code != nil {
+		code = *e.Error.Code
+	}
+	return e.Error.Message, e.Error.Type, text, code
+}
