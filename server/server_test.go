@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -16,10 +18,27 @@ import (
 
 const modelName = "gopher"
 
+// TestMain keeps what steps cost, which the first model measures, to the tests.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "server")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		if err := os.Setenv(name, dir); err != nil {
+			log.Fatal(err)
+		}
+	}
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		log.Print(err)
+	}
+	os.Exit(code)
+}
+
 // open opens the model inside the program. Its methods are eager, so that answers are drafted wherever they can be.
 func open(t testing.TB, o grove.Options) *grove.Model {
 	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	o.Eager = true
 	m, err := grove.OpenBytes(gopher.Model(), o)
 	if err != nil {
@@ -182,4 +201,23 @@ func wantError(t testing.TB, text string) (message, kind, param, code string) {
 		code = *e.Error.Code
 	}
 	return e.Error.Message, e.Error.Type, text, code
+}
+
+// quote returns a text as JSON.
+func quote(text string) string {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// quoteAny returns a value as JSON.
+func quoteAny(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
