@@ -20,6 +20,8 @@ type host struct {
 	created time.Time
 	free    chan int // numbers of slots
 
+	renderer renderer // nil: the model has no template
+
 	mu    sync.Mutex
 	slots []slot
 }

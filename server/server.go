@@ -92,6 +92,8 @@ func (s *Server) route() {
 	add(open, s.health, "GET /health", "GET /v1/health")
 	add(served, s.models, "GET /v1/models", "GET /models")
 	add(served, s.oneModel, "GET /v1/models/{name...}")
+	add(served, s.chats, "POST /v1/chat/completions", "POST /chat/completions")
+	add(served, s.applyTemplate, "POST /apply-template")
 	add(served, s.completions, "POST /v1/completions")
 	add(served, s.completion, "POST /completion", "POST /completions")
 	add(served, s.infill, "POST /infill")
