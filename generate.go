@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"grove/engine"
+	"grove/method"
 	"grove/sample"
 	"grove/token"
 	"grove/tokenizer"
@@ -39,6 +40,9 @@ type Request struct {
 	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
 	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
 	Method string
+	// Accept is the rule by which guesses become text: "" or [AcceptExact], or [AcceptTypical], which is lossy: guesses
+	// that are likely enough are taken although another token would have been drawn.
+	Accept string
 	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
 	// speed and nothing else.
 	Prediction string
@@ -83,6 +87,7 @@ type Stats struct {
 	StopText     string           // of [Request.Stop], the one that ended the text
 	StopToken    token.ID         // the token that ended the text; [token.None]: none
 	Drafting     engine.SpecStats // what drafting did
+	Grade        method.Grade     // what the methods and the rule leave of plain decoding's answer
 }
 
 // Generation is an answer on its way. It is for one goroutine.
@@ -121,6 +126,9 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
 	g.stats.PromptTokens, g.stats.StopToken = len(ids), token.None
+	if g.stats.Grade, err = m.grade(r.Method, r.Accept); err != nil {
+		return nil, err
+	}
 	if r.Seed != nil {
 		g.stats.Seed = *r.Seed
 	} else {
@@ -159,11 +167,7 @@ func (m *Model) check(r *Request) error {
 			r.Shape.Bias = append(r.Shape.Bias, sample.Bias{ID: id, Add: float32(math.Inf(-1))})
 		}
 	}
-	if err := r.Shape.Validate(n); err != nil {
-		return err
-	}
-	_, _, err := parseMethods(r.Method)
-	return err
+	return r.Shape.Validate(n)
 }
 
 // encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
@@ -283,7 +287,13 @@ func (g *Generation) speculate(s *engine.Sequence) error {
 	if err != nil {
 		return err
 	}
-	return s.Speculate(draft, prediction)
+	if err := s.Speculate(draft, prediction); err != nil {
+		return err
+	}
+	if g.req.Accept == AcceptTypical {
+		s.Typical()
+	}
+	return nil
 }
 
 // Text computes the answer and returns it whole. On error it returns what there is besides.

@@ -15,6 +15,7 @@ import (
 	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
+	"grove/method"
 	"grove/model"
 	_ "grove/model/arch" // links the architectures
 	"grove/sample"
@@ -33,7 +34,12 @@ type Options struct {
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
 	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
 	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
-	Draft     string // a GGUF file of a smaller model with the same vocabulary, to draft with; "": none
+	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
+	Draft     string // a GGUF file of a smaller model, to draft with; best with the same vocabulary; "": none
+
+	// DraftVocab is how many tokens of its vocabulary the draft model considers, those that were the most frequent so far: less
+	// to compute, and the same answers; 0: all.
+	DraftVocab int
 }
 
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
@@ -51,7 +57,10 @@ type Model struct {
 	engine    *engine.Engine
 	tokenizer *tokenizer.Tokenizer
 	methods   draftings
-	draft     *Model // shares the pool; nil: none
+	draft     *Model           // shares the pool; nil: none
+	words     *method.VocabMap // relates its tokens to the model's
+
+	draftVocab int
 }
 
 const (
@@ -133,8 +142,8 @@ func (m *Model) load(o Options) error {
 	if err != nil {
 		return &OptionError{err}
 	}
-	m.methods.eager = o.Eager
-	if o.Draft != "" {
+	m.methods.eager, m.methods.forget = o.Eager, o.Forget
+	if m.draftVocab = o.DraftVocab; o.Draft != "" {
 		if err := m.openDraft(o); err != nil {
 			return err
 		}
@@ -160,10 +169,13 @@ func (o Options) check() error {
 	for _, v := range []struct {
 		name string
 		n    int
-	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}} {
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}} {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}
+	}
+	if o.DraftVocab > 0 && o.Draft == "" {
+		return fmt.Errorf("grove: a draft vocabulary of %d tokens, and no draft model", o.DraftVocab)
 	}
 	if o.Threads > maxThreads {
 		return fmt.Errorf("grove: %d threads; at most %d", o.Threads, maxThreads)
@@ -191,8 +203,10 @@ func ParseCacheType(name string) (tensor.Type, error) {
 	return 0, fmt.Errorf("grove: cache type %q is not known; f32, f16 and q8_0 are", name)
 }
 
-// Close stops the model's threads and unmaps its file. Generations must have ended.
+// Close stops the model's threads and unmaps its file. What drafting has learned of the model is kept in the user's
+// cache directory, unless [Options.Forget] says otherwise. Generations must have ended.
 func (m *Model) Close() (err error) {
+	m.methods.save()
 	if m.draft != nil {
 		err = m.draft.file.Close()
 	}
@@ -210,14 +224,20 @@ type Info struct {
 	Threads     int
 	WeightBytes int // memory that the weights take
 	CacheBytes  int // memory that the cache can come to use
+
+	Draft string // the draft model's name, and how its tokens become the model's; "": there is none
 }
 
 // Info returns what the model is and what it takes.
 func (m *Model) Info() Info {
 	i := m.model.Info()
+	draft := ""
+	if m.draft != nil {
+		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
+	}
 	return Info{
 		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary,
-		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(),
+		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
 	}
 }
 

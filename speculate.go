@@ -13,7 +13,6 @@ import (
 	"grove/hf"
 	"grove/method"
 	"grove/token"
-	"grove/tokenizer"
 )
 
 // The names of [Request.Method] that stand for no method of their own.
@@ -32,9 +31,17 @@ type MethodInfo struct {
 	Auto  bool         `json:"auto"`
 }
 
+// The values of [Request.Accept].
+const (
+	AcceptExact   = "exact"   // by the method's own rule: its grade holds
+	AcceptTypical = "typical" // guesses that are likely enough, too: another text above temperature 0
+)
+
 const (
 	// Exact is the grade of methods that give the tokens and log-probabilities of plain decoding.
 	Exact = method.Exact
+	// Lossy is the grade of what gives another text.
+	Lossy = method.Lossy
 	// KindModel is the kind of methods that need a draft model.
 	KindModel = method.KindModel
 )
@@ -63,9 +70,50 @@ func MethodGrade(list string) method.Grade {
 	return grade
 }
 
+// gradeOf returns the grade of what a request asks for, or an error where that makes no sense.
+func gradeOf(methods, accept string) (method.Grade, error) {
+	infos, _, err := parseMethods(methods)
+	switch {
+	case err != nil:
+		return "", err
+	case accept == AcceptTypical && len(infos) == 0:
+		return "", errors.New("grove: typical acceptance is a rule for guesses, and drafting is off")
+	case accept == AcceptTypical:
+		return method.Lossy, nil
+	case accept != AcceptExact && accept != "":
+		return "", fmt.Errorf("grove: acceptance %q is not known; %s and %s are", accept, AcceptExact, AcceptTypical)
+	}
+	return MethodGrade(methods), nil
+}
+
+// CheckMethods returns an error where a list of methods, or a rule of acceptance, is none that a [Request] takes.
+func CheckMethods(list, accept string) error {
+	_, err := gradeOf(list, accept)
+	return err
+}
+
+// grade returns the grade of what a request asks this model for, or an [*OptionError] where it cannot be had.
+func (m *Model) grade(methods, accept string) (method.Grade, error) {
+	grade, err := gradeOf(methods, accept)
+	if err != nil {
+		return "", &OptionError{err}
+	}
+	infos, auto, _ := parseMethods(methods)
+	for _, i := range infos {
+		if i.Rule != method.Match && len(infos) > 1 {
+			return "", &OptionError{fmt.Errorf("grove: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)}
+		}
+		if !auto && i.Kind == method.KindModel && m.draft == nil {
+			return "", &OptionError{fmt.Errorf("grove: method %s needs %s", i.Name, i.Needs)}
+		}
+	}
+	return grade, nil
+}
+
 // draftings opens methods when they are first asked for, once for each combination.
 type draftings struct {
-	eager bool
+	eager  bool
+	forget bool
 
 	mu   sync.Mutex
 	open map[string]*engine.Drafting
@@ -114,25 +162,40 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	if d, ok := m.methods.open[list]; ok {
 		return d, nil
 	}
-	var draft method.Runner
+	env := method.Env{Words: m.words, DraftVocab: m.draftVocab}
 	if m.draft != nil {
-		draft = m.draft.engine.Runner()
+		env.Draft = m.draft.engine.Runner()
 	}
 	if auto {
-		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && draft == nil })
+		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && env.Draft == nil })
 	}
-	d, err := m.engine.OpenDrafting(ctx, infos, draft)
+	d, err := m.engine.OpenDrafting(ctx, infos, env)
 	if err != nil {
 		return nil, err
 	}
 	if m.methods.eager {
 		d.Eager()
 	}
+	if !m.methods.forget {
+		d.Load()
+	}
 	if m.methods.open == nil {
 		m.methods.open = map[string]*engine.Drafting{}
 	}
 	m.methods.open[list] = d
 	return d, nil
+}
+
+// save keeps what the methods have learned. Where it cannot be kept, they learn it again.
+func (d *draftings) save() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.forget {
+		return
+	}
+	for _, opened := range d.open {
+		_ = opened.Save()
+	}
 }
 
 // openDraft opens the model that drafts, on the same threads.
@@ -142,7 +205,7 @@ func (m *Model) openDraft(o Options) error {
 		return err
 	}
 	d := &Model{file: f, pool: m.pool}
-	o.Draft, o.Context = "", 0
+	o.Draft, o.DraftVocab, o.Context = "", 0, 0
 	if o.Memory > 0 {
 		used := uint64(m.model.Info().Bytes + m.engine.CacheBytes())
 		o.Memory = max(1, o.Memory-used) // the cache was made to fit
@@ -151,10 +214,10 @@ func (m *Model) openDraft(o Options) error {
 		return errors.Join(err, f.Close())
 	}
 	m.draft = d
-	if err := d.engine.Generates(); err != nil {
-		return &OptionError{err}
+	if err = d.engine.Generates(); err == nil {
+		m.words, err = method.NewVocabMap(m.tokenizer, d.tokenizer)
 	}
-	if err := sameVocabulary(m.tokenizer, d.tokenizer); err != nil {
+	if err != nil {
 		return &OptionError{fmt.Errorf("grove: %s cannot draft for %s: %w", d.name(), m.name(), err)}
 	}
 	return nil
@@ -166,17 +229,6 @@ func (m *Model) name() string {
 		return n
 	}
 	return "a model of architecture " + m.model.Info().Arch
-}
-
-// sameVocabulary returns an error where ids that both know are not the same tokens. Sizes may differ: files pad
-// their vocabularies.
-func sameVocabulary(a, b *tokenizer.Tokenizer) error {
-	for id := range token.ID(min(a.Size(), b.Size())) {
-		if ta, tb := a.Text(id), b.Text(id); ta != tb {
-			return fmt.Errorf("their vocabularies differ: token %d is %q and %q", id, tb, ta)
-		}
-	}
-	return nil
 }
 
 // Replay follows an answer on record as if the model had given it and returns what a method that drafts from text

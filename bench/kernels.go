@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
+	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/quant"
 	"grove/tensor"
@@ -95,7 +96,7 @@ func kernelsOf(pool *par.Pool, t tensor.Type) []KernelResult {
 
 // product is the multiplication of rows by one of several equal matrices; an item is chunk groups.
 type product struct {
-	format        *kernel.Format
+	format        *matmul.Format
 	matrices      [][]byte
 	next          int
 	rows          kernel.Rows
@@ -104,13 +105,16 @@ type product struct {
 }
 
 func newProduct(t tensor.Type) *product {
-	f, _ := kernel.FormatOf(t)
+	f, _ := matmul.FormatOf(t)
 	p := &product{format: f, groups: f.Groups(kernelOut), chunk: max(1, 32/f.Group)}
 	size := f.PackedSize(kernelOut, kernelK)
 	first := make([]byte, size)
 	f.Pack(first, weightsOf(t), kernelOut, kernelK, 0, p.groups)
 	for range max(1, kernelBytes/size) {
-		p.matrices = append(p.matrices, slices.Clone(first))
+		m := make([]byte, size)
+		machine.HugePages(m)
+		copy(m, first)
+		p.matrices = append(p.matrices, m)
 	}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"grove/internal/kernel"
+	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/tensor"
 )
@@ -25,6 +26,7 @@ const maxRead = 512 << 20
 func newLimits(pool *par.Pool, bytes int, t tensor.Type) *limits {
 	l := &limits{pool: pool, kind: peakOf(t), sums: make([]atomic.Uint64, pool.Threads())}
 	l.data = make([]byte, max(readItem, min(bytes, maxRead)/readItem*readItem))
+	machine.HugePages(l.data)
 	for i := range l.data {
 		l.data[i] = byte(i)
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -23,6 +24,10 @@ type Check struct {
 // ProofOptions says how methods are tested.
 type ProofOptions struct {
 	Methods []string // names of methods
+
+	// LeftOut, where it is not nil, is told of methods whose needs the models do not meet, which are left out then.
+	LeftOut func(method string, err error)
+
 	Prompts []Prompt
 	Tokens  int // of an answer
 	Draws   int // answers of the tests of a distribution
@@ -48,16 +53,21 @@ func Prove(ctx context.Context, open func(grove.Options) (*grove.Model, error), 
 		ok = ok && c.OK
 		report(c)
 	}
-	if p.whole, err = open(grove.Options{Parallel: beside + 1, Eager: true}); err != nil {
+	if p.whole, err = open(grove.Options{Parallel: beside + 1, Eager: true, Forget: true}); err != nil {
 		return false, err
 	}
 	defer p.whole.Close()
-	if p.chunks, err = open(grove.Options{Parallel: 1, Chunk: smallChunk, Eager: true}); err != nil {
+	if p.chunks, err = open(grove.Options{Parallel: 1, Chunk: smallChunk, Eager: true, Forget: true}); err != nil {
 		return false, err
 	}
 	defer p.chunks.Close()
 	for _, name := range o.Methods {
-		if err := p.method(name); err != nil {
+		err := p.method(name)
+		if o.LeftOut != nil && errors.Is(err, method.ErrNeeds) {
+			o.LeftOut(name, err)
+			continue
+		}
+		if err != nil {
 			return false, fmt.Errorf("bench: method %s: %w", name, err)
 		}
 	}

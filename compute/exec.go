@@ -44,6 +44,10 @@ type Exec struct {
 	Cache *kv.Cache
 	Step  *forest.Step
 
+	// Subset, where it is not nil, is the part of the vocabulary that the head computes: tokens n*SubsetGroup to
+	// (n+1)*SubsetGroup-1 for each n, ascending. Logits of other tokens are [Masked].
+	Subset []int32
+
 	pool  *par.Pool
 	width int // of the residual stream
 	ctx   context.Context

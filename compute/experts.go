@@ -88,7 +88,7 @@ func (x *Exec) LinearExperts(p Projection, a Buf, r *Routing) Buf {
 		t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
 	}
 	groups := m.groups()
-	t.chunk = chunkOf(m, max(1, a.rows/max(1, len(r.busy))), x.pool.Threads())
+	t.chunk = chunkOf(m, m.groups(), max(1, a.rows/max(1, len(r.busy))), x.pool.Threads())
 	t.chunks = (groups + t.chunk - 1) / t.chunk
 	x.pool.Run(len(r.busy)*t.chunks, t)
 	return dst

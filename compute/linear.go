@@ -20,7 +20,7 @@ func (x *Exec) Linear(p Projection, a Buf) Buf {
 
 func (x *Exec) multiply(p Projection, a, dst Buf) {
 	x.linearTask.begin(x, a)
-	x.linearTask.add(p, dst)
+	x.linearTask.add(p, dst, nil)
 	x.linearTask.run()
 }
 
@@ -32,7 +32,7 @@ func (x *Exec) Linears(ps []Projection, a Buf) []Buf {
 	for _, p := range ps {
 		dst := x.alloc(a.rows, p.Matrix.out)
 		x.products = append(x.products, dst)
-		x.linearTask.add(p, dst)
+		x.linearTask.add(p, dst, nil)
 	}
 	x.linearTask.run()
 	return x.products
@@ -52,7 +52,8 @@ type linearTask struct {
 type linearPart struct {
 	Projection
 	dst          Buf
-	chunk, items int
+	subset       []int32 // the groups of outputs that are wanted, ascending; nil: all
+	chunk, items int     // in groups that are wanted
 }
 
 func (t *linearTask) begin(x *Exec, a Buf) {
@@ -60,7 +61,8 @@ func (t *linearTask) begin(x *Exec, a Buf) {
 	t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
 }
 
-func (t *linearTask) add(p Projection, dst Buf) {
+// add adds a product, of which the groups of a subset are computed; nil: all.
+func (t *linearTask) add(p Projection, dst Buf, subset []int32) {
 	m := p.Matrix
 	if t.a.width != m.k {
 		panic("compute: a product of rows and a matrix of different widths")
@@ -69,8 +71,11 @@ func (t *linearTask) add(p Projection, dst Buf) {
 		t.rows = *t.x.quantize(t.a)
 	}
 	groups := m.groups()
-	chunk := chunkOf(m, t.a.rows, t.x.pool.Threads())
-	t.parts[t.n] = linearPart{Projection: p, dst: dst, chunk: chunk, items: (groups + chunk - 1) / chunk}
+	if subset != nil {
+		groups = len(subset)
+	}
+	chunk := chunkOf(m, groups, t.a.rows, t.x.pool.Threads())
+	t.parts[t.n] = linearPart{Projection: p, dst: dst, subset: subset, chunk: chunk, items: (groups + chunk - 1) / chunk}
 	t.n++
 }
 
@@ -90,9 +95,25 @@ func (t *linearTask) Do(worker, item int) {
 		i++
 	}
 	p := &t.parts[i]
+	first, end := item*p.chunk, (item+1)*p.chunk
+	if p.subset == nil {
+		t.groups(p, worker, first, min(end, p.Matrix.groups()))
+		return
+	}
+	wanted := p.subset[first:min(end, len(p.subset))]
+	for len(wanted) > 0 { // neighbours together
+		n := 1
+		for n < len(wanted) && wanted[n] == wanted[n-1]+1 {
+			n++
+		}
+		t.groups(p, worker, int(wanted[0]), int(wanted[0])+n)
+		wanted = wanted[n:]
+	}
+}
+
+// groups computes the groups [first, end) of outputs of a product.
+func (t *linearTask) groups(p *linearPart, worker, first, end int) {
 	m := p.Matrix
-	first := item * p.chunk
-	end := min(first+p.chunk, m.groups())
 	m.multiply(p.dst.f, p.dst.width, 0, first, end, &t.rows, &t.x.packs[worker])
 	if p.Bias.f == nil {
 		return
@@ -106,14 +127,13 @@ func (t *linearTask) Do(worker, item int) {
 // chunkOf cuts a product of some rows into items of some groups of outputs: as long as they can be, for the
 // weights stream from memory and every start of an item breaks the stream; four for each thread, so that one
 // that is held up does not hold up the rest.
-func chunkOf(m *Matrix, rows, threads int) int {
+func chunkOf(m *Matrix, groups, rows, threads int) int {
 	const (
 		inline         = 1 << 15 // multiply-adds that one thread does before another could begin
 		itemsPerThread = 4
 	)
-	groups := m.groups()
 	if threads == 1 || groups*rows*m.k*m.format.Group < inline {
-		return groups
+		return max(1, groups)
 	}
 	return max(1, groups/(threads*itemsPerThread))
 }

@@ -6,6 +6,7 @@ import (
 
 	"grove/forest"
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
 	"grove/token"
 )
 
@@ -14,6 +15,12 @@ type TopEntry struct {
 	ID    token.ID
 	Logit float32
 }
+
+// Masked is the logit of a token that is left out: so low that it is never drawn, and finite, as logits are.
+const Masked = -1e9
+
+// SubsetGroup is how many tokens of the vocabulary the head computes together.
+const SubsetGroup = matmul.Lanes
 
 // Result is what one row gave back. Its slices are valid until the next step.
 type Result struct {
@@ -102,9 +109,12 @@ func (x *Exec) Logits(a Buf, head Projection, softcap float32) {
 	}
 	x.logits = grow(x.logits, a.rows*head.Matrix.out)
 	logits := x.changed(Buf{f: x.logits, rows: a.rows, width: head.Matrix.out})
-	x.multiply(head, a, logits)
+	x.linearTask.begin(x, a)
+	x.linearTask.add(head, logits, x.Subset)
+	x.linearTask.run()
 	rows := x.Step.Rows()
 	for o, i := range x.outputs[:x.heads] {
+		x.leaveOut(logits.row(o), 0)
 		if !x.report(&x.results[i], rows[i].Want, logits.row(o), softcap) {
 			x.fail(fmt.Errorf("compute: the logits at index %d: %w", rows[i].Index, ErrNotFinite))
 			return
@@ -120,6 +130,7 @@ func (x *Exec) report(r *Result, want forest.Want, logits []float32, softcap flo
 	if softcap > 0 {
 		kernel.Softcap(logits, softcap)
 	}
+	x.leaveOut(logits, Masked)
 	if want.Logits {
 		r.Logits = logits
 	}
@@ -128,6 +139,24 @@ func (x *Exec) report(r *Result, want forest.Want, logits []float32, softcap flo
 		r.Top = topOf(r.Top[:0], logits, min(want.Top, len(logits)))
 	}
 	return true
+}
+
+// leaveOut sets the logits that were not computed.
+func (x *Exec) leaveOut(logits []float32, to float32) {
+	if x.Subset == nil {
+		return
+	}
+	set := func(from, end int) {
+		for i := from; i < end; i++ {
+			logits[i] = to
+		}
+	}
+	from := 0
+	for _, g := range x.Subset {
+		set(from, int(g)*SubsetGroup)
+		from = (int(g) + 1) * SubsetGroup
+	}
+	set(from, len(logits))
 }
 
 // topOf appends the n largest logits, falling, ties by id.

@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
+	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/quant"
 	"grove/tensor"
@@ -22,6 +24,7 @@ type Weights struct {
 	release func([]byte)
 	pack    packTask
 	bytes   int
+	room    []byte // for the next matrices
 }
 
 // NewWeights makes an empty store. release, where it is not nil, is told of file bytes that are no
@@ -36,7 +39,7 @@ func (w *Weights) Bytes() int { return w.bytes }
 // Matrix is a weight matrix, or a stack of them with one for each expert, as the kernels read it. It
 // is read-only and safe for concurrent use.
 type Matrix struct {
-	format  *kernel.Format
+	format  *matmul.Format
 	data    []byte
 	out, k  int
 	experts int
@@ -102,7 +105,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	if len(v.Shape) != 2 && len(v.Shape) != 3 {
 		return nil, fmt.Errorf("compute: tensor %q has %d dimensions; a matrix has 2, a stack of experts 3", v.Name, len(v.Shape))
 	}
-	format, ok := kernel.FormatOf(v.Type)
+	format, ok := matmul.FormatOf(v.Type)
 	if !ok {
 		return nil, fmt.Errorf("compute: tensor %q has type %v, which has no kernel", v.Name, v.Type)
 	}
@@ -120,7 +123,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 		return m, nil
 	}
 	m.stride = format.PackedSize(m.out, m.k)
-	m.data = make([]byte, m.stride*m.experts)
+	m.data = w.take(m.stride * m.experts)
 	w.pack = packTask{m: m, src: v.Data, groups: m.groups(), expertBytes: row * m.out}
 	w.pool.Run(m.experts*w.pack.groups, &w.pack)
 	w.bytes += len(m.data)
@@ -128,6 +131,27 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 		w.release(v.Data)
 	}
 	return m, nil
+}
+
+// take returns n bytes of zeros. Matrices share allocations that grow with the model, so that all but their
+// ends lie in large pages.
+func (w *Weights) take(n int) []byte {
+	const (
+		page    = 4096
+		maxRoom = 32 << 20
+	)
+	size := (n + page - 1) &^ (page - 1)
+	if size > len(w.room) {
+		fresh := make([]byte, max(size, min(w.bytes, maxRoom)))
+		machine.HugePages(fresh)
+		if len(fresh)-size < len(w.room) {
+			return fresh[:n:n]
+		}
+		w.room = fresh
+	}
+	data := w.room[:n:n]
+	w.room = w.room[size:]
+	return data
 }
 
 // packTask packs one group of outputs of one expert.

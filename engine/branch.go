@@ -39,7 +39,11 @@ type branch struct {
 	nodes  []forest.Node
 	logits [][]float32
 	store  []float32
+	subset []int32
 }
+
+// Trim implements [method.Trimmer].
+func (b *branch) Trim(groups []int32) { b.subset = groups }
 
 // Len implements [method.Branch].
 func (b *branch) Len() int {
@@ -65,7 +69,10 @@ func (b *branch) Run(ctx context.Context, rows []method.BranchRow) ([]forest.Nod
 		}
 		b.nodes = append(b.nodes, node)
 	}
-	if err := e.run(ctx); err != nil {
+	e.exec.Subset = b.subset
+	err := e.run(ctx)
+	e.exec.Subset = nil
+	if err != nil {
 		return nil, nil, err
 	}
 	e.exec.Step.Reset()

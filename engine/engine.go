@@ -15,6 +15,7 @@ import (
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/kv"
+	"grove/method"
 	"grove/model"
 	"grove/sample"
 	"grove/tensor"
@@ -42,6 +43,9 @@ type Config struct {
 const (
 	defaultContext = 4096
 	defaultChunk   = 512
+
+	// maxLive is how many rows a sequence may leave behind when its turn is over: those of a round, or of a branch.
+	maxLive = max(1+maxDraft, method.MaxLive)
 )
 
 // Engine owns a model's cache and executor. It is safe for concurrent use: sequences take turns, a step
@@ -81,7 +85,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	c.Chunk = min(c.Chunk, c.Context)
 	cache, err := kv.New(kv.Config{
 		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Context * c.Seqs,
-		Seqs: c.Seqs, Scratch: c.Chunk, Identity: info.Identity, Limit: c.Memory,
+		Seqs: c.Seqs, Scratch: c.Chunk + c.Seqs*maxLive, Identity: info.Identity, Limit: c.Memory,
 	})
 	if err != nil {
 		return nil, err
@@ -342,7 +346,7 @@ func (s *Sequence) Next(ctx context.Context) (Drawn, error) {
 	s.length++
 	s.remember(d.ID)
 	if s.spec != nil {
-		s.spec.fresh = append(s.spec.fresh, d.ID)
+		s.spec.drew(d.ID)
 	}
 	return d, nil
 }

@@ -27,7 +27,7 @@ const maxDraft = 64
 
 // gainNeeded is the share of a plain step's tokens that a draft must promise on top: what is less is within the
 // error of the measurement.
-const gainNeeded = 0.02
+const gainNeeded = 0.03
 
 // refreshRounds is how long a table of costs serves: depth and corrections move slowly.
 const refreshRounds = 32

@@ -24,24 +24,31 @@ type Drafting struct {
 	methods []method.Method
 	chain   bool // the rule is block verification
 	eager   bool
+	path    string // of the file that keeps what was learned; "": there is no place for it
 
-	mu    sync.Mutex
-	rates *method.Rates
+	mu     sync.Mutex
+	rates  *method.Rates
+	taught bool // since it was saved
 }
 
-// OpenDrafting opens methods for sequences of the engine; draft is a second model, or nil. Where the cost of
+// OpenDrafting opens methods for sequences of the engine, with what env offers besides it. Where the cost of
 // steps is not known it is measured, roughly and in a few tenths of a second, and kept for later; steps correct it.
-func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, draft method.Runner) (*Drafting, error) {
+func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env method.Env) (*Drafting, error) {
 	if err := e.ensureCost(ctx); err != nil {
 		return nil, err
 	}
 	d := &Drafting{infos: infos, rates: method.NewRates(len(infos))}
+	d.path, _ = e.LearnedPath() // without a cache directory nothing is kept
+	env.Vocabulary = e.vocab
 	for _, i := range infos {
 		if i.Rule != method.Match && len(infos) > 1 {
 			return nil, fmt.Errorf("engine: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)
 		}
 		d.chain = i.Rule == method.Block
-		m, err := i.Open(method.Env{Vocabulary: e.vocab, Draft: draft})
+		m, err := i.Open(env)
+		if errors.Is(err, method.ErrNeeds) {
+			return nil, fmt.Errorf("engine: method %s needs %s: %w", i.Name, i.Needs, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
 		}
@@ -100,6 +107,7 @@ type speculation struct {
 	plan     planner
 	begun    bool
 	fresh    []token.ID // tokens of the text that drafters have not been told
+	prompt   int        // how many of the first of these no draw gave; 0: all
 
 	rank     []int32 // of chosen guesses by score, by place in the tree; -1: not run
 	nodes    []forest.Node
@@ -154,7 +162,11 @@ func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 }
 
 // Typical makes the sequence accept guesses that are likely enough, which is lossy above temperature 0.
-func (s *Sequence) Typical() { s.spec.typical = true }
+func (s *Sequence) Typical() {
+	if s.spec != nil {
+		s.spec.typical = true
+	}
+}
 
 // SpecStats returns what drafting did so far; all zero without it.
 func (s *Sequence) SpecStats() SpecStats {
@@ -172,22 +184,40 @@ func (sp *speculation) close() (err error) {
 	}
 	sp.all.mu.Lock()
 	sp.all.rates.Merge(sp.rates)
+	sp.all.taught = sp.all.taught || sp.stats.Rounds > 0
 	sp.all.mu.Unlock()
 	return err
 }
 
 // tell gives the drafters the tokens that are new to them; t is the text, where it begins.
 func (sp *speculation) tell(t method.Text) error {
-	t.Prompt = sp.fresh
+	drawn := sp.fresh
+	if !sp.begun {
+		t.Prompt, drawn = sp.fresh, nil
+		if sp.prompt > 0 {
+			t.Prompt, drawn = sp.fresh[:sp.prompt], sp.fresh[sp.prompt:]
+		}
+	}
 	for i, d := range sp.drafters {
-		if sp.begun {
-			d.Extend(sp.fresh)
-		} else if err := d.Begin(t); err != nil {
-			return sp.fault(i, err)
+		if !sp.begun {
+			if err := d.Begin(t); err != nil {
+				return sp.fault(i, err)
+			}
+		}
+		if len(drawn) > 0 {
+			d.Extend(drawn)
 		}
 	}
 	sp.begun, sp.fresh = true, sp.fresh[:0]
 	return nil
+}
+
+// drew notes a token that was drawn without a round, the first one of an answer among them.
+func (sp *speculation) drew(id token.ID) {
+	if !sp.begun && sp.prompt == 0 {
+		sp.prompt = len(sp.fresh)
+	}
+	sp.fresh = append(sp.fresh, id)
 }
 
 func (sp *speculation) fault(drafter int, err error) error {

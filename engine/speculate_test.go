@@ -47,7 +47,7 @@ func drafting(t *testing.T, e *engine.Engine, drafters ...*drafter) *engine.Draf
 	for _, d := range drafters {
 		infos = append(infos, method.Info{Name: "test", Open: func(method.Env) (method.Method, error) { return d, nil }})
 	}
-	all, err := e.OpenDrafting(t.Context(), infos, nil)
+	all, err := e.OpenDrafting(t.Context(), infos, method.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,5 +220,30 @@ func TestRoundAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(50, next); n > 0 {
 		t.Errorf("%v allocations a token", n)
+	}
+}
+
+// TestDraftsLeaveRoom expects the rows that a round leaves behind, until its tokens are taken, not to be in the way of
+// another sequence's prompt.
+func TestDraftsLeaveRoom(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	prompt := text(100)
+	want := draw(t, sequence(t, newEngine(t, engine.Config{})), 5, prompt)
+	e := newEngine(t, engine.Config{Chunk: 64, Seqs: 3})
+	for range 2 {
+		all := drafting(t, e, &drafter{draft: func(text []token.ID, tree *method.Tree) {
+			for id := range token.ID(48) {
+				tree.Add(method.Root, id, 0, 0.5)
+			}
+		}})
+		all.Eager()
+		s := sequence(t, e)
+		if err := s.Speculate(all, nil); err != nil {
+			t.Fatal(err)
+		}
+		draw(t, s, 2, text(10))
+	}
+	if got := draw(t, sequence(t, e), 5, prompt); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

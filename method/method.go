@@ -4,6 +4,7 @@ package method
 
 import (
 	"context"
+	"encoding"
 	"fmt"
 	"sort"
 	"strings"
@@ -64,7 +65,9 @@ type Info struct {
 // Env is what an engine offers a method.
 type Env struct {
 	Vocabulary int
-	Draft      Runner // a second model; nil: none was given
+	Draft      Runner    // a second model; nil: none was given
+	Words      *VocabMap // relates its tokens to the target's; nil: they are the same
+	DraftVocab int       // tokens that the head of the draft model computes, the most frequent ones; 0: all
 }
 
 // Method is a method opened for one engine. It is safe for concurrent use; what its drafters learn across
@@ -73,6 +76,18 @@ type Method interface {
 	// NewDrafter returns a drafter for one text at a time.
 	NewDrafter() (Drafter, error)
 }
+
+// Saver is a method of which what was learned across texts can be kept: MarshalBinary returns it, [MaxSaved] bytes at
+// most, and UnmarshalBinary takes it over when the method is opened again. What makes no sense is an error,
+// and changes nothing.
+type Saver interface {
+	Method
+	encoding.BinaryMarshaler
+	encoding.BinaryUnmarshaler
+}
+
+// MaxSaved bounds the bytes that a method keeps between runs.
+const MaxSaved = 1 << 20
 
 // Text describes a text that begins.
 type Text struct {

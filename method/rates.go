@@ -3,7 +3,7 @@ package method
 // Rates counts, for each drafter and class of guesses, how often a guess was right, forgetting slowly. It is
 // not safe for concurrent use.
 type Rates struct {
-	Sources [][2 * Classes]Rate `json:"sources"`
+	Sources [][2 * Classes]Rate
 }
 
 // Rate is the weight of what was right and of all that was tried.
@@ -13,12 +13,13 @@ type Rate struct {
 }
 
 const (
-	// keepRate is what each trial leaves of the past: half of it is gone after 69.
-	keepRate = 0.99
-	// beliefTrials is how many trials a drafter's own belief counts for.
+	// keepRate is what each trial leaves of the past: half of it is gone after 34.
+	keepRate = 0.98
+	// beliefTrials is how many trials a drafter's own belief counts for at first; half as many after beliefHalf trials.
 	beliefTrials = 2
+	beliefHalf   = 4
 	// carriedTrials bounds what one text's counts weigh in the next.
-	carriedTrials = 16
+	carriedTrials = 4
 )
 
 // NewRates returns counts of nothing for a number of drafters.
@@ -26,7 +27,8 @@ func NewRates(sources int) *Rates { return &Rates{Sources: make([][2 * Classes]R
 
 func (r *Rates) at(o origin, belief float32) float32 {
 	c := &r.Sources[o.source][o.class]
-	return (c.Hits + belief*beliefTrials) / (c.Trials + beliefTrials)
+	weight := float32(beliefTrials*beliefHalf) / (beliefHalf + c.Trials)
+	return (c.Hits + belief*weight) / (c.Trials + weight)
 }
 
 func (r *Rates) learn(o origin, right bool) {
@@ -61,6 +63,32 @@ func (r *Rates) Merge(from *Rates) {
 				continue
 			}
 			own.Hits, own.Trials = (own.Hits+seen.Hits)/2, (own.Trials+seen.Trials)/2
+		}
+	}
+}
+
+// ClassRate is what is known of one class of guesses, as it is kept between runs.
+type ClassRate struct {
+	Class int `json:"c"`
+	Rate
+}
+
+// Known returns what is known of the classes of a drafter.
+func (r *Rates) Known(source int) []ClassRate {
+	var known []ClassRate
+	for c, rate := range r.Sources[source] {
+		if rate.Trials > 0 {
+			known = append(known, ClassRate{c, rate})
+		}
+	}
+	return known
+}
+
+// Restore takes over what Known returned. Rates that make no sense are left out.
+func (r *Rates) Restore(source int, known []ClassRate) {
+	for _, k := range known {
+		if k.Class >= 0 && k.Class < 2*Classes && k.Hits >= 0 && k.Hits <= k.Trials && k.Trials <= 1/(1-keepRate)+1 {
+			r.Sources[source][k.Class] = k.Rate
 		}
 	}
 }

@@ -20,6 +20,9 @@ type Runner interface {
 	Branch() (Branch, error)
 }
 
+// MaxLive bounds the rows that may hang from a branch's trunk: for so many there is room, whatever else the model runs.
+const MaxLive = 64
+
 // Branch is a sequence of a [Runner], whose trees the method grows itself, over as many steps as it likes. It
 // is for one goroutine.
 type Branch interface {
@@ -38,6 +41,13 @@ type Branch interface {
 	Close() error
 }
 
+// Trimmer is a branch whose model can leave out a part of its vocabulary.
+type Trimmer interface {
+	// Trim makes Run compute the logits of some tokens alone: of n*[compute.SubsetGroup] and those that follow it, for each
+	// n of groups, which ascend, until the next call. All others are [compute.Masked]. The slice is kept. nil: all.
+	Trim(groups []int32)
+}
+
 // BranchRow is a token to run behind a node of a branch.
 type BranchRow struct {
 	ID     token.ID
@@ -47,4 +57,4 @@ type BranchRow struct {
 }
 
 // ErrNeeds reports a method that cannot be opened without what it needs.
-var ErrNeeds = errors.New("what it needs is not given")
+var ErrNeeds = errors.New("none is given")

@@ -70,6 +70,9 @@ func (t *Tree) Nodes() []Node { return t.nodes }
 // Len returns the number of guesses.
 func (t *Tree) Len() int { return len(t.nodes) }
 
+// Depth returns how long paths may be in this round.
+func (t *Tree) Depth() int { return int(t.depth) }
+
 // Score returns the score of a node, 1 for the root.
 func (t *Tree) Score(node int) float32 {
 	if node == Root {

@@ -10,6 +10,7 @@ import (
 
 	"grove/forest"
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
 	"grove/kv"
 	"grove/quant"
 	"grove/synthetic"
@@ -346,7 +347,7 @@ func checkSkip(r *Runner, rng *rand.Rand, text []token.ID, plain []Bits) error {
 // TestPlantedFault makes a product whose order of sums depends on the number of rows, and expects the
 // checks to catch it.
 func TestPlantedFault(t *testing.T) {
-	format, _ := kernel.FormatOf(tensor.F32)
+	format, _ := matmul.FormatOf(tensor.F32)
 	right := format.MatMul
 	defer func() { format.MatMul = right }()
 	file := Spec{Type: tensor.F32}.File(t)

@@ -2,9 +2,11 @@ package modeltest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"grove/compute"
 	"grove/forest"
 	"grove/gguf"
 	"grove/internal/kernel"
@@ -118,5 +120,44 @@ func BenchmarkStep(b *testing.B) {
 				b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "rows/s")
 			})
 		}
+	}
+}
+
+// BenchmarkTrim decodes with the whole head and with a quarter of it in turns, as a draft model whose vocabulary is
+// trimmed does, and reports the time of a step without the rest.
+func BenchmarkTrim(b *testing.B) {
+	for _, vocabulary := range []int{32000, 128256} {
+		b.Run(fmt.Sprintf("vocabulary=%d", vocabulary), func(b *testing.B) {
+			spec := half(b, tensor.Q8_0)
+			spec.Vocab, spec.Tied = vocabulary, true
+			r := New(b, spec.File(b), Config{CacheType: tensor.F16, Threads: par.Threads(), Seqs: 1, Context: 4096})
+			s := r.Cache.NewSeq("")
+			var subset []int32 // scattered, as frequent tokens are
+			for g := range vocabulary / compute.SubsetGroup {
+				if g%4 == 0 {
+					subset = append(subset, int32(g))
+				}
+			}
+			step := func(of []int32) time.Duration {
+				r.Exec.Subset = of
+				r.Add(forest.Row{Seq: s, ID: 7, Want: logits})
+				start := time.Now()
+				r.Forward()
+				took := time.Since(start)
+				r.Drop(s, forest.Trunk)
+				return took
+			}
+			step(nil)
+			step(subset)
+			var whole, part []time.Duration
+			for b.Loop() {
+				whole, part = append(whole, step(nil)), append(part, step(subset))
+			}
+			slices.Sort(whole)
+			slices.Sort(part)
+			b.ReportMetric(whole[len(whole)/2].Seconds()*1e3, "whole-ms")
+			b.ReportMetric(part[len(part)/2].Seconds()*1e3, "part-ms")
+			b.ReportMetric(100*part[len(part)/2].Seconds()/whole[len(whole)/2].Seconds(), "%whole")
+		})
 	}
 }

@@ -108,8 +108,8 @@ func (f *sampling) request(h *host, d defaults) (r grove.Request, err error) {
 		f.CacheSalt = strconv.FormatUint(sample.RandomSeed(), 16) + " " + f.CacheSalt
 	}
 	r.Stop, r.IgnoreEnd, r.CacheSalt, r.PostSampling, r.Method = f.Stop, f.IgnoreEOS, f.CacheSalt, f.PostSampling, f.Method
-	if grove.MethodGrade(f.Method) == "" {
-		return r, refuse("method", "method %q is not known", clip(f.Method))
+	if err := grove.CheckMethods(clip(f.Method), grove.AcceptExact); err != nil {
+		return r, refuse("method", "%v", err)
 	}
 	return r, nil
 }

@@ -39,6 +39,19 @@ func (t *Tokenizer) AppendPiece(dst []byte, id token.ID, special bool) ([]byte, 
 	return append(dst, p...), err
 }
 
+// AppendPieceAfter is AppendPiece for a token that follows prev, [token.None] at the start of a text: the space that
+// Encode put before text there is left out, as Decode does it. Pieces appended so, one after the other, are what
+// Decode returns.
+func (t *Tokenizer) AppendPieceAfter(dst []byte, prev, id token.ID, special bool) ([]byte, error) {
+	if prev != token.None {
+		if err := t.check(prev); err != nil {
+			return dst, err
+		}
+	}
+	p, err := t.pieceAfter(prev, id, special)
+	return append(dst, p...), err
+}
+
 // Decode returns the bytes that ids stand for, which need not be UTF-8. Control and unknown tokens are
 // left out unless special is set. An id outside the vocabulary is an error.
 //

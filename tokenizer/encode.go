@@ -1,6 +1,9 @@
 package tokenizer
 
 import (
+	"strings"
+	"unicode/utf8"
+
 	"grove/token"
 	"grove/tokenizer/pretoken"
 )
@@ -23,7 +26,7 @@ func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, 
 			dst = append(dst, f.id)
 		} else {
 			var err error
-			if dst, err = t.appendText(dst, f.text, first, o.Plain, s); err != nil {
+			if dst, err = t.appendText(dst, f.text, first, o, s); err != nil {
 				return dst, err
 			}
 		}
@@ -36,20 +39,27 @@ func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, 
 }
 
 // appendText appends the ids of text without the special tokens that are matched in text as it is written.
-func (t *Tokenizer) appendText(dst []token.ID, text string, first, plain bool, s *scratch) ([]token.ID, error) {
+func (t *Tokenizer) appendText(dst []token.ID, text string, first bool, o Options, s *scratch) ([]token.ID, error) {
+	spaces := -1 // before the text, where it may get no more
+	if o.Inside && first && t.strip != stripNever {
+		spaces = leadingSpaces(text)
+	}
 	for _, normalize := range t.normalize {
 		text = normalize(text, first)
 	}
 	if t.inner.all == nil && t.spaced == nil {
-		return t.appendWords(dst, text, t.stages, s)
+		return t.appendWords(dst, withoutPrefix(text, spaces), t.stages, s)
 	}
-	for _, f := range t.inner.partition(text, plain) {
+	for _, f := range t.inner.partition(text, o.Plain) {
 		if f.id != token.None {
 			dst, first = append(dst, f.id), false
 			continue
 		}
 		if t.spaced != nil {
 			f.text = t.spaced(f.text, first)
+		}
+		if first {
+			f.text = withoutPrefix(f.text, spaces)
 		}
 		var err error
 		if dst, err = t.appendWords(dst, f.text, t.stages, s); err != nil {
@@ -58,6 +68,29 @@ func (t *Tokenizer) appendText(dst []token.ID, text string, first, plain bool, s
 		first = false
 	}
 	return dst, nil
+}
+
+// leadingSpaces counts the spaces that text begins with, however they are written.
+func leadingSpaces(text string) (n int) {
+	for {
+		rest, ok := strings.CutPrefix(text, " ")
+		if !ok {
+			rest, ok = strings.CutPrefix(text, space)
+		}
+		if !ok {
+			return n
+		}
+		text, n = rest, n+1
+	}
+}
+
+// withoutPrefix takes off the space that normalising put before a text that began with so many; -1: it stays.
+func withoutPrefix(text string, spaces int) string {
+	if spaces >= 0 && leadingSpaces(text) > spaces {
+		_, n := utf8.DecodeRuneInString(text)
+		return text[n:]
+	}
+	return text
 }
 
 // appendWords appends the ids of text that the stages cut into words.

@@ -68,6 +68,7 @@ var NoFIM = FIM{token.None, token.None, token.None}
 type Options struct {
 	Special bool // add the begin and the end token where the file asks for them
 	Plain   bool // treat control and unknown tokens written in the text as plain text
+	Inside  bool // the text goes on with another: the space that the vocabulary puts before a text is left out
 }
 
 // Tokenizer turns text into ids and back. It does not change after [New] and is safe for concurrent

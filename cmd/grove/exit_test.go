@@ -10,6 +10,7 @@ import (
 
 	"grove"
 	"grove/compute"
+	"grove/internal/kernel"
 	"grove/internal/mmap"
 )
 
@@ -62,5 +63,20 @@ func TestReportFault(t *testing.T) {
 	reportFault(&b, "again")
 	if !strings.Contains(b.String(), "goroutine ") {
 		t.Errorf("no stack in %q", b.String())
+	}
+}
+
+// TestChooseKernels: an unknown name is refused with those that are known, which all can be chosen.
+func TestChooseKernels(t *testing.T) {
+	defer kernel.Use(kernel.Implementation())
+	err := chooseKernels("sse9")
+	want := `GROVE_KERNELS: "sse9" is not among the kernels of this machine: ` + strings.Join(kernel.Implementations(), ", ")
+	if err == nil || err.Error() != want || exitCode(err) != exitVariable {
+		t.Errorf("got %v, exit code %d, want %s, %d", err, exitCode(err), want, exitVariable)
+	}
+	for _, name := range kernel.Implementations() {
+		if err := chooseKernels(name); err != nil || kernel.Implementation() != name {
+			t.Errorf("choosing %s: %v, in use is %s", name, err, kernel.Implementation())
+		}
 	}
 }

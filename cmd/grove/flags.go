@@ -134,6 +134,16 @@ func (v cacheType) Validate() error {
 	return err
 }
 
+type methodNames string
+
+// Validate asks the library.
+func (v methodNames) Validate() error { return grove.CheckMethods(string(v), "") }
+
+type acceptRule string
+
+// Validate asks the library.
+func (v acceptRule) Validate() error { return grove.CheckMethods(grove.MethodAuto, string(v)) }
+
 // variables gives a flag that is not on the command line the value of its environment variable, if that is
 // set and not empty.
 func variables(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {

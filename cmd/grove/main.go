@@ -3,9 +3,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"grove/internal/kernel"
 )
 
 const description = `Grove runs language models on the CPU.
@@ -56,7 +61,23 @@ func run(args []string) (code int) {
 	}
 	command, err := parser.Parse(args)
 	if err == nil {
+		err = chooseKernels(os.Getenv("GROVE_KERNELS"))
+	}
+	if err == nil {
 		err = command.Run()
 	}
 	return report(os.Stderr, err)
+}
+
+// chooseKernels makes the named implementation run instead of the fastest, "" meaning that one.
+func chooseKernels(name string) error {
+	known := kernel.Implementations()
+	switch {
+	case name == "":
+	case slices.Contains(known, name):
+		kernel.Use(name)
+	default:
+		return &variableError{"GROVE_KERNELS", fmt.Errorf("%q is not among the kernels of this machine: %s", name, strings.Join(known, ", "))}
+	}
+	return nil
 }

@@ -17,7 +17,22 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"grove": main})
+	testscript.Main(outside{m}, map[string]func(){"grove": main})
+}
+
+// outside runs tests out of the user's cache directory.
+type outside struct{ m *testing.M }
+
+func (o outside) Run() int {
+	dir, err := os.MkdirTemp("", "grove-cmd-test")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		os.Setenv(name, dir)
+	}
+	return o.m.Run()
 }
 
 // TestScripts runs testdata/script. $GOLDEN is the folder goldens.
@@ -32,6 +47,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOLDEN", golden)
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,19 +51,30 @@ func (c *methodsCommand) Run() error {
 type benchMethods struct {
 	modelFlag
 
-	Draft     string      `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model with the same vocabulary, to draft with."`
-	Workload  string      `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line: prompt, and if wanted id, category, prediction, output, max_tokens; or Spec-Bench's questions."`
-	Methods   string      `placeholder:"NAMES" default:"auto" help:"Methods with commas between, each measured by itself; join several by +. Default: ${default}."`
-	Tokens    count       `short:"n" default:"128" placeholder:"N" help:"Tokens of an answer. Default: ${default}."`
-	Limit     count       `placeholder:"N" help:"Tasks of each category; 0: all."`
-	Temp      temperature `placeholder:"T" default:"0" help:"Temperature. Default: ${default}."`
-	Seed      uint64      `placeholder:"S" default:"1" help:"Seed of the draws. Default: ${default}."`
-	Context   count       `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text; 0: the model's own, 4096 at most. Tasks that do not fit are left out, and counted."`
-	Threads   count       `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
-	CacheType cacheType   `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
-	Replay    bool        `help:"Score methods that draft from text on the answers on record instead of running the model."`
-	CostModel string      `placeholder:"FILE" help:"With --replay: the GGUF file whose steps' cost counts; without it, the model's own."`
-	JSON      string      `name:"json" placeholder:"FILE" help:"Write the figures to FILE too, one JSON object a line."`
+	Draft      string      `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model, to draft with; best with the same vocabulary."`
+	DraftVocab count       `placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The answer is the same."`
+	Workload   string      `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line: prompt, and if wanted id, category, prediction, output, max_tokens; or Spec-Bench's questions."`
+	Methods    string      `placeholder:"NAMES" default:"auto" help:"Methods with commas between, each measured by itself; join several by +. Default: ${default}."`
+	Tokens     count       `short:"n" default:"128" placeholder:"N" help:"Tokens of an answer. Default: ${default}."`
+	Limit      count       `placeholder:"N" help:"Tasks of each category; 0: all."`
+	Temp       temperature `placeholder:"T" default:"0" help:"Temperature. Default: ${default}."`
+	Seed       uint64      `placeholder:"S" default:"1" help:"Seed of the draws. Default: ${default}."`
+	Context    count       `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text; 0: the model's own, 4096 at most. Tasks that do not fit are left out, and counted."`
+	Threads    count       `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
+	CacheType  cacheType   `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
+	Replay     bool        `help:"Score methods that draft from text on the answers on record instead of running the model."`
+	CostModel  string      `placeholder:"FILE" help:"With --replay: the GGUF file whose steps' cost counts; without it, the model's own."`
+	JSON       string      `name:"json" placeholder:"FILE" help:"Write the figures to FILE too, one JSON object a line."`
+}
+
+// Validate refuses names of no method.
+func (c *benchMethods) Validate() error {
+	for _, name := range c.names() {
+		if err := grove.CheckMethods(name, ""); err != nil {
+			return fmt.Errorf("--methods: %w", err)
+		}
+	}
+	return nil
 }
 
 // Run implements the command.
@@ -72,7 +84,7 @@ func (c *benchMethods) Run() (err error) {
 		return err
 	}
 	m, err := c.open(grove.Options{
-		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: 1, Draft: c.Draft,
+		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: 1, Draft: c.Draft, DraftVocab: int(c.DraftVocab), Forget: true,
 	})
 	if err != nil {
 		return err
@@ -179,7 +191,7 @@ func unequal(figures []bench.MethodFigures) error {
 func readWorkload(path string) ([]bench.Prompt, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fileError{err}
 	}
 	prompts, err := bench.ReadWorkload(f)
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -218,9 +230,13 @@ func (c *benchWorkload) Run() error {
 		}
 		c.Root = strings.TrimSpace(string(out))
 	}
-	n := 0
-	err := atomicfile.Write(c.Out, func(w io.Writer) (err error) {
-		n, err = bench.WriteGoWorkload(w, c.Root)
+	var tasks bytes.Buffer
+	n, err := bench.WriteGoWorkload(&tasks, c.Root)
+	if err != nil {
+		return err
+	}
+	err = atomicfile.Write(c.Out, func(w io.Writer) error {
+		_, err := tasks.WriteTo(w)
 		return err
 	})
 	if err != nil {

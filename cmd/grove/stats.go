@@ -21,6 +21,7 @@ type stats struct {
 	Steps        int     `json:"steps"`  // passes of the model that drew tokens; 0 in plain decoding
 	Drafted      int     `json:"drafted_tokens"`
 	Accepted     int     `json:"accepted_tokens"`
+	Grade        string  `json:"grade"` // exact, same-law, or lossy
 }
 
 func measure(s grove.Stats) stats {
@@ -34,6 +35,7 @@ func measure(s grove.Stats) stats {
 		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // its clock starts with the first token
 		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
 		Steps: s.Drafting.Rounds, Drafted: s.Drafting.Drafted, Accepted: s.Drafting.Accepted,
+		Grade: string(s.Grade),
 	}
 }
 
@@ -48,7 +50,11 @@ func rate(n int, d time.Duration) float64 {
 func (s stats) String() string {
 	drafts := ""
 	if s.Steps > 0 {
-		drafts = fmt.Sprintf("%d steps, %d of %d guesses right; ", s.Steps, s.Accepted, s.Drafted)
+		drafts = fmt.Sprintf("%d steps, %d of %d guesses right", s.Steps, s.Accepted, s.Drafted)
+		if s.Grade != string(grove.Exact) {
+			drafts += " (" + s.Grade + ")"
+		}
+		drafts += "; "
 	}
 	return fmt.Sprintf("prompt %d tokens, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; %smemory %.1f MiB; seed %d; finish: %s",
 		s.PromptTokens, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, drafts, float64(s.Memory)/(1<<20), s.Seed, s.Finish)

@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"strings"
 
 	"grove"
 	"grove/gopher"
+	"grove/internal/kernel"
 )
 
 // versionCommand tells one build from another.
@@ -17,7 +19,7 @@ func (versionCommand) Run() error {
 	if b.Revision == "" {
 		b.Revision = "unknown"
 	}
-	_, err := fmt.Fprintf(stdout, "grove %s\nrevision %s\nnumerics %s\nkernels  %s\nmodel    %s\n%s %s/%s\n",
-		b.Version, b.Revision, b.Numerics, b.Kernels, gopher.Name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(stdout, "grove %s\nrevision %s\nnumerics %s\nkernels  %s, of %s\nmodel    %s\n%s %s/%s\n",
+		b.Version, b.Revision, b.Numerics, b.Kernels, strings.Join(kernel.Implementations(), ", "), gopher.Name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -14,9 +14,9 @@ const scoreRow = PageSlots * 4 // bytes of a row of scores or weights
 // queryRows returns how many of n rows the next tile takes.
 func queryRows(n int) int {
 	switch {
-	case useAVX512 && n >= 8:
+	case AVX512 && n >= 8:
 		return 8
-	case !useAVX512 && n >= 6 && n != 8:
+	case !AVX512 && n >= 6 && n != 8:
 		return 6
 	case n >= 4:
 		return 4
@@ -50,11 +50,11 @@ func tiles(width int, dst []float32, dstStride int, a []float32, aStride, n int,
 // the stack.
 func attendTile(width, rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup int, ahead *byte, pace, steps, groups int) {
 	switch {
-	case width == 4 && useAVX512:
+	case width == 4 && AVX512:
 		attendF32AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
-	case width == 2 && useAVX512:
+	case width == 2 && AVX512:
 		attendF16AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
-	case width == 1 && useAVX512:
+	case width == 1 && AVX512:
 		attendI8AVX512(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	case width == 4:
 		attendF32AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
@@ -79,7 +79,7 @@ func copyScores(dst, src []float32, n, lo, hi int) {
 
 func scoresFloat(dst, q []float32, n int, keys []byte, lo, hi, size, width int, next []byte) {
 	switch g0, g1 := wholeGroups(lo, hi); {
-	case !useAVX2:
+	case !AVX2:
 		scoresFloatGo(dst, q, n, keys, lo, hi, size, width)
 	case g0 < lo || hi < g1:
 		var tmp [8 * PageSlots]float32
@@ -103,7 +103,7 @@ func scoresFloat(dst, q []float32, n int, keys []byte, lo, hi, size, width int, 
 
 func weighFloat(dst, p []float32, n int, values []byte, slots, size, width int, next []byte) {
 	groups := 0
-	if useAVX2 {
+	if AVX2 {
 		groups = size / 16
 	}
 	if groups > 0 {
@@ -116,7 +116,7 @@ func weighFloat(dst, p []float32, n int, values []byte, slots, size, width int, 
 
 func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, size int, next []byte) {
 	switch g0, g1 := wholeGroups(lo, hi); {
-	case !useAVX2:
+	case !AVX2:
 		scoresQ8Go(dst, q, d, n, keys, lo, hi, size)
 	case g0 < lo || hi < g1:
 		var tmp [8 * PageSlots]float32
@@ -128,14 +128,14 @@ func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, 
 	default:
 		k, s := keys[q8KeyAt(lo, 0, size):], &keys[q8KeyScale(lo, 0, size)]
 		ahead, rows := first(next, k), 4
-		if useAVX512 {
+		if AVX512 {
 			rows = 8
 		}
 		for j := 0; j < n; j += rows {
 			for rows > n-j {
 				rows /= 2
 			}
-			if useAVX512 {
+			if AVX512 {
 				scoresQ8AVX512(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &k[0], s, size, (hi-lo)/keyLanes, ahead)
 			} else {
 				scoresQ8AVX2(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &k[0], s, size, (hi-lo)/keyLanes, ahead)
@@ -150,7 +150,7 @@ const widenQueries = 16
 
 func weighQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next []byte) {
 	switch {
-	case !useAVX2:
+	case !AVX2:
 		weighQ8Go(dst, p, n, values, lo, hi, size)
 	case n < widenQueries:
 		weighTilesQ8(dst, p, n, values, lo, hi, size, next, nil)
@@ -178,7 +178,7 @@ func weighTilesQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next
 		}
 		for j := 0; j < n; j += 8 {
 			rows := min(8, n-j)
-			if useAVX512 {
+			if AVX512 {
 				scaleWeightsAVX512(rows, &w, &p[j*PageSlots], scales, hi-lo, first(ahead, v))
 			} else {
 				scaleWeightsAVX2(rows, &w, &p[j*PageSlots], scales, hi-lo, first(ahead, v))
@@ -190,7 +190,7 @@ func weighTilesQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next
 }
 
 func widen(dst, values []byte, stride, slots int, next []byte) {
-	if useAVX512 {
+	if AVX512 {
 		widenAVX512((*float32)(unsafe.Pointer(&dst[0])), &values[0], stride, slots, first(next, values))
 	} else {
 		widenAVX2((*float32)(unsafe.Pointer(&dst[0])), &values[0], stride, slots, first(next, values))
@@ -199,7 +199,7 @@ func widen(dst, values []byte, stride, slots int, next []byte) {
 
 func halves(dst []byte, x []float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		halvesAVX2(dst, x)
 	}
@@ -207,7 +207,7 @@ func halves(dst []byte, x []float32) {
 }
 
 func roundBlock(dst *[QBlock]byte, x *[QBlock]float32, id float32) {
-	if !useAVX2 {
+	if !AVX2 {
 		roundBlockGo(dst, x, id)
 		return
 	}
@@ -215,7 +215,7 @@ func roundBlock(dst *[QBlock]byte, x *[QBlock]float32, id float32) {
 }
 
 func capScores(s *[PageSlots]float32, scale, softcap float32) {
-	if !useAVX2 {
+	if !AVX2 {
 		capScoresGo(s, scale, softcap)
 		return
 	}
@@ -231,9 +231,9 @@ func softmax(s []float32, scale float32, m, sum []float32, next []byte) {
 		ahead, lines = &next[0], n
 	}
 	switch {
-	case useAVX512:
+	case AVX512:
 		softmaxAVX512(&s[0], len(m), scale, &m[0], &sum[0], ahead, lines)
-	case useAVX2:
+	case AVX2:
 		softmaxAVX2(&s[0], len(m), scale, &m[0], &sum[0], ahead, lines)
 	default:
 		softmaxGo(s, scale, m, sum)
@@ -241,7 +241,7 @@ func softmax(s []float32, scale float32, m, sum []float32, next []byte) {
 }
 
 func mergeSums(x, y *[8]float32, m, l, mb, lb []float32) {
-	if !useAVX2 {
+	if !AVX2 {
 		mergeSumsGo(x, y, m, l, mb, lb)
 		return
 	}
@@ -250,9 +250,9 @@ func mergeSums(x, y *[8]float32, m, l, mb, lb []float32) {
 
 func merge(o []float32, n int, x, y *[8]float32, ob []float32) {
 	switch size := len(o) / n; {
-	case useAVX512 && size%16 == 0:
+	case AVX512 && size%16 == 0:
 		mergeAVX512(n, size, &o[0], &x[0], &y[0], &ob[0])
-	case useAVX2 && size%8 == 0:
+	case AVX2 && size%8 == 0:
 		mergeAVX2(n, size, &o[0], &x[0], &y[0], &ob[0])
 	default:
 		mergeGo(o, n, x, y, ob)

@@ -144,3 +144,6 @@ func weighFloatGo(dst, p []float32, n int, values []byte, slots, e0, size, width
 		}
 	}
 }
+
+// half returns the half float at the start of b.
+func half(b []byte) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(b)) }

@@ -73,22 +73,22 @@ func TestAttentionBits(t *testing.T) {
 	eachCache(t, func(t *testing.T, c *CacheFormat, size int) {
 		rnd := newRand(uint64(size))
 		keys, values := page(rnd, c, size)
-		const most = 13
+		const most = 17
 		q := queries(rnd, most, size)
 		p := make([]float32, most*PageSlots)
 		for i := range p {
 			p[i] = rnd.Float32()
 		}
-		for n := range most + 1 {
+		for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, most} {
 			for _, r := range [][3]int{{0, 64, 0}, {0, 1, 0}, {63, 64, 63}, {8, 24, 3}, {5, 9, 50}, {17, 60, 1}, {40, 40, 0}} {
 				lo, hi, at := r[0], r[1], r[2]
 				n0 := n / 3
 				run := func(impl string) (scores, sums []float32) {
 					Use(impl)
 					scores, sums = filled(most*PageSlots+8), filled(most*size+8)
-					c.Scores(scores[:n*PageSlots], q, n0, n, keys, lo, hi, size, nil)
+					c.Scores(scores[:n*PageSlots], q, n0, n, keys, lo, hi, size, values[:min(n*100, len(values))])
 					clear(sums[:n*size])
-					c.Weigh(sums, p, n, values, lo, hi, at, size, nil)
+					c.Weigh(sums, p, n, values, lo, hi, at, size, keys[:min(n*100, len(keys))])
 					return scores, sums
 				}
 				scores, sums := run(portable)
@@ -293,12 +293,13 @@ func TestPutRefuses(t *testing.T) {
 func TestSoftmaxBits(t *testing.T) {
 	for n := range 40 {
 		for _, cap := range []float32{0, 50, 3} {
-			compare(t, 1, PageSlots, n, func(v [][]float32) []float32 {
-				for i := range n {
-					v[0][(i*7+n)%PageSlots] = negInf
+			blocks := 1 + n%6
+			compare(t, 1, blocks*PageSlots, n, func(v [][]float32) []float32 {
+				for i := range n * blocks {
+					v[0][i/n*PageSlots+(i%n*7+n)%PageSlots] = negInf
 				}
-				m, sum := make([]float32, 1), make([]float32, 1)
-				SoftmaxBlocks(v[0], 0.25, cap, m, sum, nil)
+				m, sum := make([]float32, blocks), make([]float32, blocks)
+				SoftmaxBlocks(v[0], 0.25, cap, m, sum, make([]byte, n))
 				return append(m, sum...)
 			})
 		}

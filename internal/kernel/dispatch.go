@@ -1,5 +1,5 @@
-// Package kernel holds the hot loops: matrix products over every weight type, vector operations,
-// attention and sampling. Each loop exists once in portable Go, which is its specification, and
+// Package kernel holds the hot loops: vector operations, attention, sampling, and in its package matmul the
+// products over every weight type. Each loop exists once in portable Go, which is its specification, and
 // may exist again in assembly, which equals it bit for bit (N7). Kernels know slices, not tensors;
 // they check lengths in Go, panic on a caller's mistake, and never allocate.
 package kernel

@@ -4,9 +4,10 @@ package kernel
 
 import "golang.org/x/sys/cpu"
 
-// useAVX2 is set when the AVX2 kernels run: 256-bit integers, fused multiply-add and the conversion of half
-// floats. useAVX512 is set as well where 512-bit kernels take their place: with integers of 8 and 16 bits.
-var useAVX2, useAVX512 bool
+// AVX2 is set when the AVX2 kernels run: 256-bit integers, fused multiply-add and the conversion of half
+// floats. AVX512 is set as well where 512-bit kernels take their place: with integers of 8 and 16 bits.
+// Only [Use] sets them; dispatchers read them.
+var AVX2, AVX512 bool
 
 var (
 	hasAVX2   = cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
@@ -16,10 +17,10 @@ var (
 func archImpls() []impl {
 	var found []impl
 	if hasAVX512 {
-		found = append(found, impl{"avx512", []*bool{&useAVX2, &useAVX512}})
+		found = append(found, impl{"avx512", []*bool{&AVX2, &AVX512}})
 	}
 	if hasAVX2 {
-		found = append(found, impl{"avx2", []*bool{&useAVX2}})
+		found = append(found, impl{"avx2", []*bool{&AVX2}})
 	}
 	return found
 }

@@ -5,6 +5,22 @@ import (
 	"math"
 )
 
+// QBlock is the number of consecutive activations that share one scale once they are quantised.
+const QBlock = 32
+
+// Rows are the activations that a matrix product reads: N rows of K values. F is [N, K] row-major.
+// Products over quantised weights read Q, D and Sum instead, which [Rows.Quantize] fills and whose
+// rows never influence each other (N4): Q is [N, K] within ±127, D and Sum are [N, K/32].
+//
+// The caller owns the slices and may reuse them for any later N and K that fit.
+type Rows struct {
+	N, K int
+	F    []float32
+	Q    []int8
+	D    []float32
+	Sum  []int32
+}
+
 // Quantize fills Q, D and Sum from F, block by block of 32 values of a row (N4). With the largest
 // magnitude amax of a block, D = amax/127 and id = 127/amax, both rounded to float32, and id = 0
 // where 127/amax overflows; Q = float32(x*id) rounded to the nearest integer, ties to even, which

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,8 +47,8 @@ func TestQuantizeCases(t *testing.T) {
 				if x.Sum[0] != c.sum {
 					t.Errorf("Sum = %d, want %d", x.Sum[0], c.sum)
 				}
-				if d := diffBits([]float32{c.d}, x.D); d != "" {
-					t.Errorf("D: %s", d)
+				if err := equalBits([]float32{c.d}, x.D); err != nil {
+					t.Errorf("D: %v", err)
 				}
 			})
 		})
@@ -104,8 +105,41 @@ func checkQuantize(t *testing.T, f []float32) {
 		if d := cmp.Diff(want.Sum, got.Sum); d != "" {
 			t.Fatalf("%s: Sum (-want +got):\n%s", name, d)
 		}
-		if d := diffBits(want.D, got.D); d != "" {
-			t.Fatalf("%s: D: %s", name, d)
+		if err := equalBits(want.D, got.D); err != nil {
+			t.Fatalf("%s: D: %v", name, err)
 		}
+	}
+}
+
+func TestQuantizePanics(t *testing.T) {
+	f := make([]float32, 64)
+	for name, c := range map[string]struct {
+		x    *Rows
+		want string
+	}{
+		"short": {&Rows{N: 2, K: 32, F: f}, "too short"},
+		"k":     {&Rows{N: 1, K: 31, F: f}, "1 rows of 31 values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if got, _ := recover().(string); !strings.HasPrefix(got, "kernel: ") || !strings.Contains(got, c.want) {
+					t.Errorf("panic %q, want one that says %q", got, c.want)
+				}
+			}()
+			c.x.Quantize()
+		})
+	}
+}
+
+func BenchmarkQuantize(b *testing.B) {
+	rnd, f := newRand(1), make([]float32, 8*3584)
+	for i := range f {
+		f[i] = float32(rnd.NormFloat64())
+	}
+	x := quantized(f)
+	b.SetBytes(int64(4 * len(f)))
+	b.ReportAllocs()
+	for b.Loop() {
+		x.Quantize()
 	}
 }

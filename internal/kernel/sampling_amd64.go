@@ -14,7 +14,7 @@ func rest(x []float32) (tail [32]float32) {
 }
 
 func maxOf(x []float32) float32 {
-	if !useAVX2 {
+	if !AVX2 {
 		return maxOfGo(x)
 	}
 	tail := rest(x)
@@ -22,7 +22,7 @@ func maxOf(x []float32) float32 {
 }
 
 func sumExp(x []float32, m float32) float32 {
-	if !useAVX2 {
+	if !AVX2 {
 		return sumExpGo(x, m)
 	}
 	tail := rest(x)
@@ -31,7 +31,7 @@ func sumExp(x []float32, m float32) float32 {
 
 func draw(x []float32, invT float32, key Key, first uint32, best *choice) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		drawAVX2(x, invT, key.A, key.B, first, &best.score, &best.id)
 	}

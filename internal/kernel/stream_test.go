@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"encoding/binary"
+	"fmt"
+	"sync"
 	"testing"
 )
 
@@ -23,4 +25,24 @@ func TestStreamRead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// BenchmarkStreamRead is the bandwidth that products of one row are measured against.
+func BenchmarkStreamRead(b *testing.B) {
+	data := make([]byte, 96<<20)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	for n := 1; n <= 2; n++ {
+		b.Run(fmt.Sprintf("threads=%d", n), func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				var wg sync.WaitGroup
+				for i := range n {
+					wg.Go(func() { StreamRead(data[i*len(data)/n : (i+1)*len(data)/n]) })
+				}
+				wg.Wait()
+			}
+		})
+	}
 }

@@ -117,7 +117,13 @@ func AddScaled(dst []float32, a float32, x []float32) {
 
 func addScaledGo(dst []float32, a float32, x []float32) {
 	for i, v := range x {
-		dst[i] = FMA32(a, v, dst[i])
+		// FMA32 by hand, twice as fast: the compiler does not inline it.
+		s := float64(a)*float64(v) + float64(dst[i])
+		if doubtful(s) {
+			dst[i] = fma32Slow(a, v, dst[i])
+			continue
+		}
+		dst[i] = float32(s)
 	}
 }
 

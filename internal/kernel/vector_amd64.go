@@ -7,7 +7,7 @@ package kernel
 // The assembly takes whole vectors; the portable twin takes the rest.
 
 func sumSquares(x []float32) float32 {
-	if !useAVX2 {
+	if !AVX2 {
 		return sumSquaresGo(x)
 	}
 	var tail [32]float32
@@ -16,7 +16,7 @@ func sumSquares(x []float32) float32 {
 }
 
 func sum(x []float32) float32 {
-	if !useAVX2 {
+	if !AVX2 {
 		return sumGo(x)
 	}
 	var tail [32]float32
@@ -26,7 +26,7 @@ func sum(x []float32) float32 {
 
 func shift(dst, x []float32, a float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		shiftAVX2(dst, x, a)
 	}
@@ -35,7 +35,7 @@ func shift(dst, x []float32, a float32) {
 
 func mulTwice(dst, x []float32, a float32, w []float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		mulTwiceAVX2(dst, x, a, w)
 	}
@@ -44,7 +44,7 @@ func mulTwice(dst, x []float32, a float32, w []float32) {
 
 func add(dst, x []float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		addAVX2(dst, x)
 	}
@@ -53,7 +53,7 @@ func add(dst, x []float32) {
 
 func scale(dst, x []float32, a float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		scaleAVX2(dst, x, a)
 	}
@@ -62,7 +62,7 @@ func scale(dst, x []float32, a float32) {
 
 func addScaled(dst []float32, a float32, x []float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		addScaledAVX2(dst, a, x)
 	}
@@ -71,7 +71,7 @@ func addScaled(dst []float32, a float32, x []float32) {
 
 func gated(avx2, portable func(dst, gate, up []float32), dst, gate, up []float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(gate) &^ 7
 		avx2(dst, gate, up)
 	}
@@ -86,7 +86,7 @@ func clampedSwiGLU(dst, gate, up []float32) { gated(clampedSwiGLUAVX2, clampedSw
 
 func gelu(dst, x []float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		geluAVX2(dst, x)
 	}
@@ -95,7 +95,7 @@ func gelu(dst, x []float32) {
 
 func softcap(x []float32, limit float32) {
 	n := 0
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		softcapAVX2(x, limit)
 	}
@@ -104,7 +104,7 @@ func softcap(x []float32, limit float32) {
 
 func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {
 	pairs := 0
-	if useAVX2 {
+	if AVX2 {
 		if neox {
 			pairs = len(cos) &^ 7
 		} else {
@@ -123,9 +123,17 @@ func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {
 
 func maxAbsBits(x []float32) uint32 {
 	n, m := 0, uint32(0)
-	if useAVX2 {
+	if AVX2 {
 		n = len(x) &^ 7
 		m = maxAbsBitsAVX2(x)
 	}
 	return max(m, maxAbsBitsGo(x[n:]))
+}
+
+func quantize(q []int8, d []float32, sum []int32, f []float32, nb int) {
+	if !AVX2 || nb == 0 {
+		quantizeGo(q, d, sum, f, nb)
+		return
+	}
+	quantizeAVX2(&q[0], &d[0], &sum[0], &f[0], nb)
 }

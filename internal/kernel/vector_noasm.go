@@ -31,3 +31,7 @@ func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {
 }
 
 func maxAbsBits(x []float32) uint32 { return maxAbsBitsGo(x) }
+
+func quantize(q []int8, d []float32, sum []int32, f []float32, nb int) {
+	quantizeGo(q, d, sum, f, nb)
+}

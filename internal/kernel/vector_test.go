@@ -7,6 +7,19 @@ import (
 	"testing"
 )
 
+// eachImpl runs a test once per implementation of this machine.
+func eachImpl(t *testing.T, f func(t *testing.T)) {
+	for _, name := range Implementations() {
+		t.Run(name, func(t *testing.T) {
+			defer Use(Implementation())
+			Use(name)
+			f(t)
+		})
+	}
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
 // kinds are the ways to fill a vector of floats.
 var kinds = map[string]func(rnd *rand.Rand) float32{
 	"normal": func(rnd *rand.Rand) float32 { return float32(rnd.NormFloat64() * 4) },

@@ -12,3 +12,17 @@ func peakInt8AVX2(n int)
 
 // peakNibbleAVX2 does 12 times 32 multiply-adds of nibbles by signed bytes into 16 bits n times.
 func peakNibbleAVX2(n int)
+
+// peakFloatAVX512 does 12 times 16 fused multiply-adds n times.
+func peakFloatAVX512(n int)
+
+// peakInt8AVX512 does 12 times 64 multiply-adds of signed bytes into 32 bits n times.
+func peakInt8AVX512(n int)
+
+// peakNibbleAVX512 does 12 times 64 multiply-adds of nibbles by signed bytes into 16 bits n times.
+func peakNibbleAVX512(n int)
+
+// streamAVX2 returns the sum of the 64-bit words of n > 0 pieces of 256 bytes.
+//
+//go:noescape
+func streamAVX2(p *byte, n int) uint64

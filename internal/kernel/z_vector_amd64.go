@@ -84,3 +84,8 @@ func ropePairsAVX2(x *float32, heads int, size int, pairs int, cos *float32, sin
 //
 //go:noescape
 func maxAbsBitsAVX2(x []float32) uint32
+
+// quantizeAVX2 quantises nb > 0 blocks of 32 values as [Rows.Quantize] says.
+//
+//go:noescape
+func quantizeAVX2(q *int8, d *float32, sum *int32, x *float32, nb int)

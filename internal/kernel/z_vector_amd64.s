@@ -775,3 +775,101 @@ done:
 	VMOVSS       X0, ret+24(FP)
 	VZEROUPPER
 	RET
+
+// func quantizeAVX2(q *int8, d *float32, sum *int32, x *float32, nb int)
+// Requires: AVX, AVX2
+TEXT ·quantizeAVX2(SB), NOSPLIT, $0-40
+	MOVQ     q+0(FP), AX
+	MOVQ     d+8(FP), CX
+	MOVQ     sum+16(FP), DX
+	MOVQ     x+24(FP), BX
+	MOVQ     nb+32(FP), SI
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x01, Y0, Y0
+	VMOVDQU  order<>+0(SB), Y1
+	VMOVSS   c127<>+0(SB), X2
+	VMOVSS   inf<>+0(SB), X3
+
+loop:
+	VMOVUPS      (BX), Y4
+	VMOVUPS      32(BX), Y5
+	VMOVUPS      64(BX), Y6
+	VMOVUPS      96(BX), Y7
+	VPAND        Y4, Y0, Y8
+	VPAND        Y5, Y0, Y9
+	VPAND        Y6, Y0, Y10
+	VPAND        Y7, Y0, Y11
+	VPMAXSD      Y9, Y8, Y8
+	VPMAXSD      Y11, Y10, Y10
+	VPMAXSD      Y10, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X9
+	VPMAXSD      X9, X8, X8
+	VPSHUFD      $0x4e, X8, X9
+	VPMAXSD      X9, X8, X8
+	VPSHUFD      $0xb1, X8, X9
+	VPMAXSD      X9, X8, X8
+	VMOVD        X8, DI
+	CMPL         DI, $0x7f800000
+	JAE          nonfinite
+	VDIVSS       X2, X8, X9
+	VMOVSS       X9, (CX)
+	VDIVSS       X8, X2, X8
+	VCMPSS       $0x01, X3, X8, X9
+	VANDPS       X9, X8, X8
+	VBROADCASTSS X8, Y8
+	VMULPS       Y8, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VCVTPS2DQ    Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VCVTPS2DQ    Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VCVTPS2DQ    Y7, Y7
+	VPADDD       Y4, Y5, Y8
+	VPADDD       Y6, Y7, Y9
+	VPADDD       Y9, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X9
+	VPADDD       X9, X8, X8
+	VPSHUFD      $0x4e, X8, X9
+	VPADDD       X9, X8, X8
+	VPSHUFD      $0xb1, X8, X9
+	VPADDD       X9, X8, X8
+	VMOVD        X8, (DX)
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKSSDW    Y7, Y6, Y6
+	VPACKSSWB    Y6, Y4, Y4
+	VPERMD       Y4, Y1, Y4
+	VMOVDQU      Y4, (AX)
+
+next:
+	ADDQ $0x80, BX
+	ADDQ $0x20, AX
+	ADDQ $0x04, CX
+	ADDQ $0x04, DX
+	DECQ SI
+	JNZ  loop
+	VZEROUPPER
+	RET
+
+nonfinite:
+	VPXOR   Y4, Y4, Y4
+	VMOVDQU Y4, (AX)
+	MOVL    $0x00000000, (DX)
+	MOVL    $0x7fc00000, (CX)
+	JMP     next
+
+DATA order<>+0(SB)/4, $0x00000000
+DATA order<>+4(SB)/4, $0x00000004
+DATA order<>+8(SB)/4, $0x00000001
+DATA order<>+12(SB)/4, $0x00000005
+DATA order<>+16(SB)/4, $0x00000002
+DATA order<>+20(SB)/4, $0x00000006
+DATA order<>+24(SB)/4, $0x00000003
+DATA order<>+28(SB)/4, $0x00000007
+GLOBL order<>(SB), RODATA|NOPTR, $32
+
+DATA c127<>+0(SB)/4, $0x42fe0000
+GLOBL c127<>(SB), RODATA|NOPTR, $4
+
+DATA inf<>+0(SB)/4, $0x7f800000
+GLOBL inf<>(SB), RODATA|NOPTR, $4

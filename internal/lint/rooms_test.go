@@ -34,6 +34,7 @@ var rooms = []string{
 	"tokenizer/pretoken",
 	"gguf",
 	"safetensors",
+	"internal/kernel/matmul",
 	"internal/kernel",
 	"quant",
 	"tensor",
@@ -53,7 +54,7 @@ var apart = [][2]string{
 var linkers = []string{"cmd/grove", ".", "modeltest", "methodtest"}
 
 // numeric are the rooms whose bits are promised (N7).
-var numeric = []string{"compute", "kv", "model", "model/*", "sample", "internal/kernel"}
+var numeric = []string{"compute", "kv", "model", "model/*", "sample", "internal/kernel", "internal/kernel/matmul"}
 
 // roomOf returns the line of a package directory in rooms and the entry that matches it.
 func roomOf(dir string) (rank int, room string, ok bool) {

@@ -1,4 +1,4 @@
-// Package machine tells what the program runs on.
+// Package machine tells what the program runs on, and asks it for large pages.
 package machine
 
 import (

@@ -12,65 +12,36 @@ import (
 	"slices"
 	"time"
 
+	"grove/compute"
 	"grove/forest"
 	"grove/method"
 	"grove/sample"
 	"grove/token"
 )
 
-func init() {
-	method.Register(method.Info{
-		Name: "draft", Paper: "Speculative decoding with a draft model, 2023", Kind: method.KindModel, Grade: method.Exact, Auto: true,
-		Needs: needs,
-		Open: func(e method.Env) (method.Method, error) {
-			if e.Draft == nil {
-				return nil, method.ErrNeeds
-			}
-			return &model{e.Draft, e.Vocabulary}, nil
-		},
-	})
-}
-
-const (
-	ranks   = 4  // guesses behind a node
-	beam    = 4  // nodes that are expanded at a time
-	buckets = 16 // of probabilities, by which guesses are classed
-	deepest = 16 // levels
-)
-
-const needs = "a draft model"
-
-type model struct {
-	runner     method.Runner
-	vocabulary int // of the target
-}
-
-// NewDrafter implements [method.Method].
-func (m *model) NewDrafter() (method.Drafter, error) { return m.newDrafter() }
-
-func (m *model) newDrafter() (*drafter, error) {
-	b, err := m.runner.Branch()
-	if err != nil {
-		return nil, err
-	}
-	return &drafter{runner: m.runner, branch: b, vocabulary: min(m.vocabulary, m.runner.Vocabulary())}, nil
-}
-
+// drafter guesses the tokens that are likeliest to be drawn.
 type drafter struct {
+	shape      shape
 	runner     method.Runner
 	branch     method.Branch
-	vocabulary int // tokens that both models have
+	words      *method.VocabMap
+	vocabulary int   // tokens that are guessed
+	trim       *trim // nil: all of the draft model's vocabulary
+	trimmer    method.Trimmer
+	kept       []int32 // groups of the vocabulary that the text is drafted from
 	sampler    *sample.Sampler
 	choice     int
 
-	text  []token.ID
-	known int    // tokens of the text that the branch's trunk holds
-	live  []node // rows that hang from it, parents first
-	rows  []method.BranchRow
-	next  []leaf // guesses that are not expanded
-	level []leaf // those that a pass expands
-	guess [ranks]sample.Guess
-	pass  float64 // seconds of a pass that expands, averaged
+	length int        // of the text
+	text   []token.ID // in tokens of the draft model
+	known  int        // tokens of the text that the branch's trunk holds
+	live   []node     // rows that hang from it, parents first
+	rows   []method.BranchRow
+	next   []leaf // guesses that are not expanded
+	level  []leaf // those that a pass expands
+	guess  [maxRanks]sample.Guess
+	pass   float64   // seconds of a pass that expands, averaged
+	dense  []float32 // the logits of a row by the target's tokens, where these are others
 }
 
 // node is a live row of the draft model.
@@ -90,8 +61,9 @@ const none = -1
 
 // Begin implements [method.Drafter].
 func (d *drafter) Begin(t method.Text) (err error) {
-	d.text, d.choice = append(d.text[:0], t.Prompt...), t.Choice
+	d.text, d.length, d.choice = d.words.Append(d.text[:0], t.Prompt, true), len(t.Prompt), t.Choice
 	d.known, d.live = 0, d.live[:0]
+	d.seen(d.text, true)
 	if d.sampler, err = sample.New(t.Sampler.Params(), d.vocabulary); err != nil {
 		return err
 	}
@@ -99,7 +71,23 @@ func (d *drafter) Begin(t method.Text) (err error) {
 }
 
 // Extend implements [method.Drafter].
-func (d *drafter) Extend(ids []token.ID) { d.text = append(d.text, ids...) }
+func (d *drafter) Extend(ids []token.ID) {
+	n := len(d.text)
+	d.text, d.length = d.words.Append(d.text, ids, false), d.length+len(ids)
+	d.seen(d.text[n:], false)
+}
+
+// seen tells of tokens of the text: they are among those that are drafted.
+func (d *drafter) seen(ids []token.ID, begins bool) {
+	if d.trim == nil {
+		return
+	}
+	if begins {
+		d.kept = d.trim.pick(d.kept[:0])
+	}
+	d.kept = d.trim.learn(d.kept, ids)
+	d.trimmer.Trim(d.kept)
+}
 
 // Close implements [method.Closer].
 func (d *drafter) Close() error { return d.branch.Close() }
@@ -110,12 +98,12 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 	if !ok || err != nil {
 		return err
 	}
-	if err := d.add(t, method.Root, none, len(d.text), logits); err != nil {
+	if err := d.add(t, method.Root, none, d.length, logits); err != nil {
 		return err
 	}
-	for depth := 1; depth < deepest && len(d.text)+depth < d.runner.Context() && d.pays(t); depth++ {
+	for pass := 1; d.goesOn(t, pass); pass++ {
 		err := d.expand(ctx, t, func(l leaf, row int, logits []float32) error {
-			return d.add(t, l.guess, row, len(d.text)+int(t.Nodes()[l.guess].Depth), logits)
+			return d.add(t, l.guess, row, d.length+int(t.Nodes()[l.guess].Depth), logits)
 		})
 		if err != nil {
 			return err
@@ -128,11 +116,16 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 // room for it.
 func (d *drafter) begin(ctx context.Context) (logits []float32, ok bool, err error) {
 	d.next = d.next[:0]
-	if len(d.text) == 0 || len(d.text) >= d.runner.Context() {
+	if len(d.text) == 0 || len(d.text) > d.runner.Context() {
 		return nil, false, nil
 	}
 	if err := d.keep(); err != nil {
 		return nil, false, err
+	}
+	if d.known == len(d.text) { // nothing was added
+		if err := d.rewind(d.known - 1); err != nil {
+			return nil, false, err
+		}
 	}
 	logits, err = d.catchUp(ctx)
 	return logits, err == nil, err
@@ -156,6 +149,16 @@ func (d *drafter) keep() error {
 	return errors.Join(err, d.branch.Drop())
 }
 
+// rewind cuts the branch's trunk, to nothing where the cache does not hold the place any more.
+func (d *drafter) rewind(n int) error {
+	if d.branch.Truncate(n) == nil {
+		d.known = n
+		return nil
+	}
+	d.known = 0
+	return d.branch.Truncate(0)
+}
+
 // catchUp runs and commits the tokens that the branch does not hold, and returns the logits behind the last.
 func (d *drafter) catchUp(ctx context.Context) (logits []float32, err error) {
 	for d.known < len(d.text) {
@@ -172,29 +175,46 @@ func (d *drafter) catchUp(ctx context.Context) (logits []float32, err error) {
 			return nil, err
 		}
 		logits = behind[n-1]
-		if logits != nil {
-			logits = logits[:d.vocabulary]
-		}
 		d.known += n
 	}
-	return logits, nil
+	return d.view(logits), nil
+}
+
+// view returns the logits behind a row by the tokens that are guessed, until the next call.
+func (d *drafter) view(logits []float32) []float32 {
+	if d.dense == nil {
+		return logits[:d.vocabulary]
+	}
+	d.words.Spread(d.dense, logits)
+	return d.dense
 }
 
 // add turns the logits behind a row into guesses behind a node of the tree.
 func (d *drafter) add(t *method.Tree, guess, row, index int, logits []float32) error {
-	best, err := d.sampler.Guess(d.guess[:], logits, d.choice, index)
+	best, err := d.sampler.Guess(d.guess[:d.shape.guesses(index-d.length)], logits, d.choice, index)
 	if err != nil {
 		return err
 	}
 	for rank, g := range best {
-		class := rank*buckets + min(int(g.P*buckets), buckets-1)
+		if logits[g.ID] == compute.Masked {
+			continue // the draft model could not read it, or does not say it
+		}
+		class := min(rank, method.Classes/buckets-1)*buckets + min(int(g.P*buckets), buckets-1)
 		at := t.Add(guess, g.ID, class, belief(rank, g.P))
 		if at == method.Root {
 			continue // a less likely one may be of a class that does better
 		}
-		d.next = append(d.next, leaf{at, row})
+		d.leave(t, at, row)
 	}
 	return nil
+}
+
+// leave notes a guess as one that may be expanded, unless nothing may stand behind it.
+func (d *drafter) leave(t *method.Tree, guess, row int) {
+	depth := int(t.Nodes()[guess].Depth)
+	if depth < min(deepest, t.Depth()) && len(d.text)+depth <= d.runner.Context() {
+		d.next = append(d.next, leaf{guess, row})
+	}
 }
 
 // belief is how often a guess is right, before anything is known.
@@ -205,9 +225,13 @@ func belief(rank int, p float32) float32 {
 	return p / 2
 }
 
-// pays picks the leaves to expand, the likeliest, and reports whether that is worth a pass: what comes of it, at
-// the share of first guesses that are right, against what is decoded in the same time.
-func (d *drafter) pays(t *method.Tree) bool {
+// goesOn picks the leaves to expand, the likeliest, and reports whether there is to be another pass: the draft model has
+// room, and it is worth the time.
+func (d *drafter) goesOn(t *method.Tree, pass int) bool {
+	room := min(d.shape.beam, d.runner.Chunk(), method.MaxLive-len(d.live))
+	if pass >= deepest || room < 1 {
+		return false
+	}
 	slices.SortFunc(d.next, func(a, b leaf) int {
 		switch sa, sb := t.Score(a.guess), t.Score(b.guess); {
 		case sa > sb:
@@ -217,13 +241,22 @@ func (d *drafter) pays(t *method.Tree) bool {
 		}
 		return a.guess - b.guess
 	})
-	n := min(beam, len(d.next))
+	n := min(room, len(d.next))
 	d.level, d.next = append(d.level[:0], d.next[:n]...), append(d.next[:0], d.next[n:]...)
+	if d.shape.growth == fixed {
+		return n > 0 && pass < len(d.shape.ranks)
+	}
+	return n > 0 && d.pays(t)
+}
+
+// pays reports whether expanding the level is worth a pass: what comes of it, at the share of first guesses that are
+// right, against what is decoded in the same time.
+func (d *drafter) pays(t *method.Tree) bool {
 	expected := float32(0)
 	for _, l := range d.level {
 		expected += t.Score(l.guess) * usual
 	}
-	return n > 0 && float64(expected) > t.Pace*d.pass
+	return float64(expected) > t.Pace*d.pass
 }
 
 // usual is the share of guesses behind a right one that are right, for the decision to look at them.
@@ -235,7 +268,7 @@ func (d *drafter) expand(ctx context.Context, t *method.Tree, then func(l leaf, 
 	start := time.Now()
 	d.rows = d.rows[:0]
 	for _, l := range d.level {
-		r := method.BranchRow{ID: t.Nodes()[l.guess].ID, Logits: true}
+		r := method.BranchRow{ID: d.words.ToDraft(t.Nodes()[l.guess].ID), Logits: true}
 		if l.parent != none {
 			r.Parent = d.live[l.parent].handle
 		}
@@ -247,14 +280,18 @@ func (d *drafter) expand(ctx context.Context, t *method.Tree, then func(l leaf, 
 	}
 	for i, l := range d.level {
 		d.live = append(d.live, node{d.rows[i].ID, l.parent, nodes[i]})
-		if err := then(l, len(d.live)-1, logits[i][:d.vocabulary]); err != nil {
+		if err := then(l, len(d.live)-1, d.view(logits[i])); err != nil {
 			return err
 		}
 	}
-	seconds := time.Since(start).Seconds()
+	d.took(time.Since(start).Seconds())
+	return nil
+}
+
+// took averages the time of a pass.
+func (d *drafter) took(seconds float64) {
 	if d.pass == 0 {
 		d.pass = seconds
 	}
 	d.pass += (seconds - d.pass) / 8
-	return nil
 }

@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -11,49 +12,31 @@ import (
 	"grove/verify"
 )
 
-func init() {
-	for _, i := range []method.Info{
-		{Name: "draft-block", Paper: "Block verification, 2024", Rule: method.Block},
-		{Name: "draft-rsd", Paper: "Recursive speculative decoding (RSD-C), 2024", Rule: method.Reject},
-	} {
-		i.Kind, i.Grade, i.Needs = method.KindModel, method.SameLaw, needs
-		children := []int{3, 2} // of nodes by depth; 1 below
-		if i.Rule == method.Block {
-			children = nil
-		}
-		i.Open = func(e method.Env) (method.Method, error) {
-			if e.Draft == nil {
-				return nil, method.ErrNeeds
-			}
-			return &lawModel{model{e.Draft, e.Vocabulary}, children}, nil
-		}
-		method.Register(i)
-	}
-}
-
-type lawModel struct {
-	model
-	children []int
-}
-
-// NewDrafter implements [method.Method].
-func (m *lawModel) NewDrafter() (method.Drafter, error) {
-	d, err := m.newDrafter()
-	if err != nil {
-		return nil, err
-	}
-	return &lawDrafter{drafter: *d, children: m.children, dense: make([]float32, d.vocabulary)}, nil
-}
-
 // lawDrafter draws its guesses from the draft model's distributions, which go with them. What it draws stays in the
 // tree; only whether to draw more depends on what was drawn.
 type lawDrafter struct {
 	drafter
-	children []int
-	dense    []float32
-	laws     []verify.Law
-	drawn    []token.ID
-	scores   []float64
+	dense  []float32
+	laws   []verify.Law
+	values []value // of the root and of nodes, by place
+	drawn  []token.ID
+	scores []float64
+	pool   []candidate // of a level of stochastic beam search
+}
+
+// value is what a shape's growth goes by.
+type value struct {
+	chance float64 // slots: that the node is accepted, if the draft model is the target
+	path   float64 // beams: log-probability of the path
+	score  float64 // beams: the same with noise
+}
+
+// candidate is a guess that may become one of a level's beams.
+type candidate struct {
+	node int // its parent in the tree
+	row  int // that gave it
+	id   token.ID
+	value
 }
 
 // Draft implements [method.Drafter].
@@ -62,51 +45,104 @@ func (d *lawDrafter) Draft(ctx context.Context, t *method.Tree) error {
 	if !ok || err != nil {
 		return err
 	}
-	root := len(d.text)
-	if err := d.draw(t, method.Root, none, root, logits); err != nil {
+	d.values = append(d.values[:0], value{chance: 1})
+	draw := func(l leaf, row int, logits []float32) error { return d.draw(t, l.guess, row, logits) }
+	if err := draw(leaf{method.Root, none}, none, logits); err != nil {
 		return err
 	}
-	for depth := 1; depth < deepest && root+depth < d.runner.Context() && d.pays(t); depth++ {
-		err := d.expand(ctx, t, func(l leaf, row int, logits []float32) error { return d.draw(t, l.guess, row, root, logits) })
-		if err != nil {
+	d.settle(t)
+	for pass := 1; d.goesOn(t, pass); pass++ {
+		if err := d.expand(ctx, t, draw); err != nil {
 			return err
 		}
+		d.settle(t)
 	}
 	return nil
 }
 
 // draw draws children of a node without replacement: the tokens with the highest sums of log-probability and noise.
-func (d *lawDrafter) draw(t *method.Tree, node, row, root int, logits []float32) error {
+func (d *lawDrafter) draw(t *method.Tree, node, row int, logits []float32) error {
 	if err := d.sampler.Distribution(d.dense, logits); err != nil {
 		return err
 	}
 	law := d.law(node + 1)
 	law.IDs, law.P = law.IDs[:0], law.P[:0]
 	d.drawn, d.scores = d.drawn[:0], d.scores[:0]
-	count, depth := 1, 0
+	depth := 0
 	if node != method.Root {
 		depth = int(t.Nodes()[node].Depth)
 	}
-	if depth < len(d.children) {
-		count = d.children[depth]
-	}
+	use := 2 + method.NodeUses*sample.Use(node+1)
 	for id, p := range d.dense {
 		if p > 0 {
 			law.IDs, law.P = append(law.IDs, token.ID(id)), append(law.P, p)
-			d.offer(count, token.ID(id), math.Log(float64(p))+d.sampler.Noise(d.choice, root, 2+method.NodeUses*sample.Use(node+1), token.ID(id)))
+			noise := d.sampler.Noise(d.choice, len(d.text), use, token.ID(id))
+			d.offer(d.shape.guesses(depth), token.ID(id), math.Log(float64(p))+noise)
 		}
 	}
 	t.Draw(node, *law)
+	if d.shape.growth == beams {
+		d.perturb(node, row, law)
+		return nil
+	}
+	above := d.values[node+1]
+	left := 1.0 // of the law, by what was drawn already
 	for _, id := range d.drawn {
-		p := law.Of(id)
-		class := min(int(p*buckets), buckets-1)
-		at := t.Add(node, id, class, float32(max(0.3, p)))
-		if at == method.Root {
-			return nil // the tree is full, and so for all that would come
+		if d.shape.growth == slots && above.chance <= max(leastSlot, float64(t.Floor)) {
+			break
 		}
-		d.next = append(d.next, leaf{at, row})
+		p := law.Of(id) / left
+		if !d.take(t, node, row, id, value{chance: above.chance * p}) {
+			break
+		}
+		above.chance *= 1 - p
+		left -= law.Of(id)
 	}
 	return nil
+}
+
+// leastSlot is the chance of a place in the tree at which no guess is drawn for it.
+const leastSlot = 0.04
+
+// take adds a guess that was drawn; it reports false where the tree is full or deep enough, and so for all that
+// would come.
+func (d *lawDrafter) take(t *method.Tree, node, row int, id token.ID, v value) bool {
+	p := d.laws[node+1].Of(id)
+	at := t.Add(node, id, min(int(p*buckets), buckets-1), float32(max(0.3, p)))
+	if at == method.Root {
+		return false
+	}
+	d.values = append(d.values, v)
+	d.leave(t, at, row)
+	return true
+}
+
+// perturb puts the best of what was drawn behind a node into the pool: noise is lowered so that the best of them has the
+// score of the node itself.
+//
+// Source: stochastic beam search, as RSD-S uses it (Jeon et al. 2024).
+func (d *lawDrafter) perturb(node, row int, law *verify.Law) {
+	above := d.values[node+1]
+	for i, id := range d.drawn {
+		score := above.score
+		if i > 0 {
+			// Log-probabilities of paths differ by the same constant from those of the law.
+			v := above.score - (above.path + d.scores[i]) + math.Log1p(-math.Exp(d.scores[i]-d.scores[0]))
+			score = above.score - max(0, v) - math.Log1p(math.Exp(-math.Abs(v)))
+		}
+		d.pool = append(d.pool, candidate{node, row, id, value{path: above.path + math.Log(law.Of(id)), score: score}})
+	}
+}
+
+// settle makes the best of the pool the level's guesses.
+func (d *lawDrafter) settle(t *method.Tree) {
+	slices.SortStableFunc(d.pool, func(a, b candidate) int { return cmp.Compare(b.score, a.score) })
+	for _, c := range d.pool[:min(d.shape.beam, len(d.pool))] {
+		if !d.take(t, c.node, c.row, c.id, c.value) {
+			break
+		}
+	}
+	d.pool = d.pool[:0]
 }
 
 // offer keeps the count tokens with the best scores, best first.

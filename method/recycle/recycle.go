@@ -4,7 +4,6 @@ package recycle
 
 import (
 	"context"
-	"sync"
 
 	"grove/method"
 	"grove/token"
@@ -14,33 +13,26 @@ func init() {
 	method.Register(method.Info{
 		Name: "recycle", Paper: "Token Recycling, 2024", Kind: method.KindLogits, Grade: method.Exact, Auto: true,
 		Open: func(e method.Env) (method.Method, error) {
-			return &successors{rows: make([]row, e.Vocabulary), seen: make([]uint64, (e.Vocabulary+63)/64)}, nil
+			return recycle{method.NewSuccessors(e.Vocabulary, 0)}, nil
 		},
 	})
 }
 
 const (
-	width   = 8  // successors of a token
+	width   = method.SuccessorWidth
 	deepest = 6  // tokens of a path
 	most    = 48 // guesses of a round
 )
 
-// row holds the successors of a token, likeliest first; those behind the last are token.None.
-type row [width]token.ID
-
-// successors is what all texts of an engine have taught. Its size is that of the vocabulary.
-type successors struct {
-	mu   sync.RWMutex
-	rows []row
-	seen []uint64 // tokens that have a row, a bit each
-}
+// recycle keeps what all texts of an engine have taught.
+type recycle struct{ *method.Successors }
 
 // NewDrafter implements [method.Method].
-func (s *successors) NewDrafter() (method.Drafter, error) { return &drafter{all: s}, nil }
+func (r recycle) NewDrafter() (method.Drafter, error) { return &drafter{known: r.Successors}, nil }
 
 type drafter struct {
-	all  *successors
-	last token.ID // of the text
+	known *method.Successors
+	last  token.ID // of the text
 }
 
 // Begin implements [method.Drafter].
@@ -60,8 +52,6 @@ func (d *drafter) Extend(ids []token.ID) {
 // Draft implements [method.Drafter]: it takes the guess with the best score again and again, and adds its
 // successors. A guess's class is its depth and its rank among its siblings.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
-	d.all.mu.RLock()
-	defer d.all.mu.RUnlock()
 	var own [most]int // places in the tree of guesses that are not expanded yet
 	n, added := 0, 0
 	d.expand(t, method.Root, d.last, 1, &own, &n, &added)
@@ -85,14 +75,15 @@ func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 
 // expand adds the successors of a token behind a node.
 func (d *drafter) expand(t *method.Tree, parent int, id token.ID, depth int, own *[most]int, n, added *int) {
-	if id < 0 || int(id) >= len(d.all.rows) || d.all.seen[id/64]&(1<<(id%64)) == 0 {
+	var row method.SuccessorRow
+	if !d.known.Of(&row, token.None, id) {
 		return
 	}
-	for rank, next := range d.all.rows[id] {
-		if *added == most {
+	for rank, next := range row {
+		if *added == most || next.P == 0 {
 			return
 		}
-		at := t.Add(parent, next, (depth-1)*width+rank, beliefs[rank])
+		at := t.Add(parent, next.ID, (depth-1)*width+rank, beliefs[rank])
 		if at == method.Root {
 			return // the next ones are less likely
 		}
@@ -108,30 +99,5 @@ var beliefs = [width]float32{0.3, 0.1, 0.06, 0.04, 0.03, 0.02, 0.02, 0.01}
 // Top implements [method.Watcher].
 func (*drafter) Top() int { return width }
 
-// Watch implements [method.Watcher]. Where a token stands in several rows, the accepted one counts, then the one
-// nearest to the text: it is written last.
-func (d *drafter) Watch(rows []method.Outcome) {
-	d.all.mu.Lock()
-	defer d.all.mu.Unlock()
-	for _, accepted := range []bool{false, true} {
-		for i := len(rows) - 1; i >= 0; i-- {
-			if rows[i].Accepted == accepted {
-				d.all.keep(&rows[i])
-			}
-		}
-	}
-}
-
-func (s *successors) keep(o *method.Outcome) {
-	if o.ID < 0 || int(o.ID) >= len(s.rows) {
-		return
-	}
-	r := &s.rows[o.ID]
-	for i := range r {
-		r[i] = token.None
-		if i < len(o.Top) {
-			r[i] = o.Top[i].ID
-		}
-	}
-	s.seen[o.ID/64] |= 1 << (o.ID % 64)
-}
+// Watch implements [method.Watcher].
+func (d *drafter) Watch(rows []method.Outcome) { d.known.Learn(rows, token.None) }

@@ -112,19 +112,13 @@ func (a *automaton) split(p int32, id token.ID, to int32) int32 {
 	return clone
 }
 
-// cursor is the longest suffix of a text that an automaton knows.
-type cursor struct{ state, length int32 }
-
-// step moves the cursor by the text's next token.
-func (a *automaton) step(c cursor, id token.ID) cursor {
-	for {
-		if e := a.find(c.state, id); e != nil {
-			return cursor{e.to, c.length + 1}
-		}
-		if c.state == root {
-			return cursor{}
-		}
-		c.state = a.link[c.state]
-		c.length = a.length[c.state]
+// repeated returns the length of the longest suffix of the text that stands in it earlier, too, and the place of the
+// last token of its first occurrence. That suffix is the longest of the state that the text's own state links to:
+// what is longer ends at the text's end alone.
+func (a *automaton) repeated() (length, end int) {
+	if a.last == root {
+		return 0, none
 	}
+	state := a.link[a.last]
+	return int(a.length[state]), int(a.end[state])
 }

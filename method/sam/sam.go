@@ -30,39 +30,33 @@ func (sam) NewDrafter() (method.Drafter, error) {
 type drafter struct {
 	text  []token.ID
 	known *automaton
-	at    cursor // the longest suffix of text that ends earlier, too
 	guess []token.ID
 }
 
 // Begin implements [method.Drafter].
 func (d *drafter) Begin(t method.Text) error {
-	d.text, d.at = d.text[:0], cursor{}
+	d.text = d.text[:0]
 	d.known.reset()
 	d.Extend(t.Prompt)
 	return nil
 }
 
-// Extend implements [method.Drafter]. The cursor moves before the automaton learns the token: otherwise the text
-// would find its own end.
+// Extend implements [method.Drafter].
 func (d *drafter) Extend(ids []token.ID) {
 	for _, id := range ids {
-		d.at = d.known.step(d.at, id)
 		d.known.extend(id, int32(len(d.text)))
 		d.text = append(d.text, id)
-	}
-	// A state may have been split since the cursor came to it: its suffix then lies in the clone.
-	for d.at.state != root && d.known.length[d.known.link[d.at.state]] >= d.at.length {
-		d.at.state = d.known.link[d.at.state]
 	}
 }
 
 // Draft implements [method.Drafter]. A guess that reaches the end of the text goes on with itself, as periodic
 // text does.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
-	if d.at.length == 0 {
+	length, end := d.known.repeated()
+	if length == 0 {
 		return nil
 	}
-	from := int(d.known.end[d.at.state]) + 1
+	from := end + 1
 	at := method.Root
 	d.guess = d.guess[:0]
 	for i := range most {
@@ -72,7 +66,7 @@ func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 		} else {
 			id = d.guess[p-len(d.text)]
 		}
-		class := classOf(int(d.at.length) + i)
+		class := classOf(length + i)
 		if at = t.Add(at, id, class, beliefs[class]); at == method.Root {
 			break
 		}

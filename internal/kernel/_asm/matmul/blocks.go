@@ -209,9 +209,18 @@ func vector(name string, lane func(i int) uint32) Mem {
 		for i := range 8 {
 			lanes = append(lanes, lane(i))
 		}
-		vectorNamed[name] = words(name, lanes...)
+		vectorNamed[name] = words(name, lanes)
 	}
 	return vectorNamed[name]
 }
 
 var vectorNamed = map[string]Mem{}
+
+// words returns a constant of 32-bit words.
+func words(name string, values []uint32) Mem {
+	data := GLOBL(name, RODATA|NOPTR)
+	for i, v := range values {
+		DATA(4*i, U32(v))
+	}
+	return data
+}

@@ -1,8 +1,9 @@
-// Command matmul generates the AVX2 kernels of matrix products: the tiles of all types of
-// weights, the quantisation of activations, and a plain read loop to compare them with.
+// Command matmul generates the tiles of matrix products: for AVX2 those of all types of weights, for AVX-512
+// some.
 package main
 
 import (
+	"flag"
 	"fmt"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -16,8 +17,20 @@ const (
 	ahead   = 32 // cache lines that software prefetch runs ahead of the weights
 )
 
+var wideSet = flag.Bool("avx512", false, "generate the tiles of 512 bits instead of the AVX2 tiles")
+
 func main() {
+	flag.Parse()
 	ConstraintExpr("amd64,!purego")
+	if *wideSet {
+		wideTiles()
+	} else {
+		narrowTiles()
+	}
+	Generate()
+}
+
+func narrowTiles() {
 	floatTile("F32", 4, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) })
 	floatTile("F16", 2, func(m Mem, v reg.VecVirtual) { VCVTPH2PS(m, v) })
 	floatTile("BF16", 2, func(m Mem, v reg.VecVirtual) {
@@ -35,9 +48,6 @@ func main() {
 	signedSuperTile(typeQ6K)
 	signedSuperTile(typeQ3K)
 	q2KTile()
-	quantize()
-	streamRead()
-	Generate()
 }
 
 // A matrix of rows is addressed through pointers to its rows 0, 3 and 6, so that any row is one operand.

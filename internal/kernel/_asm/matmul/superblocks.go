@@ -134,18 +134,8 @@ func nibbleSuperTile(k nibbleSuper) {
 	blockFunction(k.name, "x *int8, d *float32, sum *int32", q4Frame, func(t *blockTile) {
 		s, sum := &superTile{blockTile: t}, Load(Param("sum"), GP64())
 		s.loops(k.bits, q4Step, func() reg.Register {
-			s.prefetch(q4Head / 64)
-			s.eachRow(sum, func(r int, p Mem) {
-				y := YMM()
-				VCVTDQ2PS(p, y)
-				VMOVUPS(y, s.local(q4Sums+eight*r))
-			})
 			s.halves(2, q4D)
-			s.q4KScales()
-			scales := GP64()
-			LEAQ(s.local(q4Scales), scales)
-			ADDQ(U32(q4Head), s.w)
-			return scales
+			return s.q4KHead(sum)
 		}, func(at, scales reg.Register) {
 			s.half(k.weights(t, 0, 0), 0, nil, func(r int, acc pair) steps {
 				if k.wide {
@@ -156,6 +146,21 @@ func nibbleSuperTile(k nibbleSuper) {
 			s.half(k.weights(t, 0, 1), 1, nil, func(r int, acc pair) steps { return s.q4KRow(k, r, acc, at, scales) })
 		})
 	})
+}
+
+// q4KHead emits what begins a super-block but d and dmin, and returns where its scales are.
+func (s *superTile) q4KHead(sum reg.Register) reg.Register {
+	s.prefetch(q4Head / 64)
+	s.eachRow(sum, func(r int, p Mem) {
+		y := YMM()
+		VCVTDQ2PS(p, y)
+		VMOVUPS(y, s.local(q4Sums+eight*r))
+	})
+	s.q4KScales()
+	scales := GP64()
+	LEAQ(s.local(q4Scales), scales)
+	ADDQ(U32(q4Head), s.w)
+	return scales
 }
 
 // scaled emits the sums of pairs of 16 bits, times the scales of their outputs.

@@ -45,22 +45,8 @@ func signedSuperTile(k signedSuper) {
 	blockFunction(k.name, "x *int8, d *float32", q6Frame, func(t *blockTile) {
 		s := &superTile{blockTile: t}
 		s.loops(k.bits, 2*wide, func() reg.Register {
-			s.prefetch(k.head / 64)
-			s.sums16(k.less, func(r, g int, sums reg.VecVirtual) {
-				to := q6Sums + eight*r + 4*g
-				VMOVDQU(sums.AsX(), s.local(to))
-				VEXTRACTI128(U8(1), sums, s.local(to+blockRows*eight))
-			})
 			s.halves(1, q6D)
-			for v := range vectors {
-				for i, four := range k.scales(s, v) {
-					s.pairs(four, q6Pairs+4*wide*i+32*v, wide, true)
-				}
-			}
-			scales := GP64()
-			LEAQ(s.local(q6Pairs), scales)
-			ADDQ(U32(k.head), s.w)
-			return scales
+			return s.signedHead(k)
 		}, func(at, scales reg.Register) {
 			for half := range 2 {
 				minus := func(r int) reg.VecVirtual {
@@ -74,6 +60,25 @@ func signedSuperTile(k signedSuper) {
 			}
 		})
 	})
+}
+
+// signedHead emits what begins a super-block but d, and returns where its scales are.
+func (s *superTile) signedHead(k signedSuper) reg.Register {
+	s.prefetch(k.head / 64)
+	s.sums16(k.less, func(r, g int, sums reg.VecVirtual) {
+		to := q6Sums + eight*r + 4*g
+		VMOVDQU(sums.AsX(), s.local(to))
+		VEXTRACTI128(U8(1), sums, s.local(to+blockRows*eight))
+	})
+	for v := range vectors {
+		for i, four := range k.scales(s, v) {
+			s.pairs(four, q6Pairs+4*wide*i+32*v, wide, true)
+		}
+	}
+	scales := GP64()
+	LEAQ(s.local(q6Pairs), scales)
+	ADDQ(U32(k.head), s.w)
+	return scales
 }
 
 // q6KRow finishes the sums acc of row r over a half of a sub-block.

@@ -1,4 +1,4 @@
-// Command vector generates the AVX2 kernels of vector.go.
+// Command vector generates the AVX2 kernels of vector.go, clamped.go and quantize.go.
 package main
 
 import (
@@ -26,6 +26,7 @@ func main() {
 	ropeNeox()
 	ropePairs()
 	maxAbsBits()
+	quantize()
 	Generate()
 }
 

@@ -1,65 +1,53 @@
 //go:build amd64 && !purego
 
-package kernel
+package matmul
 
 import (
+	"grove/internal/kernel"
 	"grove/quant"
 	"grove/tensor"
 )
 
-//go:generate go -C _asm run ./matmul -out ../z_matmul_amd64.s -stubs ../z_matmul_amd64.go -pkg kernel
+//go:generate go -C ../_asm run ./matmul -out ../matmul/z_tiles_amd64.s -stubs ../matmul/z_tiles_amd64.go -pkg matmul
+//go:generate go -C ../_asm run ./matmul -avx512 -out ../matmul/z_tiles_avx512_amd64.s -stubs ../matmul/z_tiles_avx512_amd64.go -pkg matmul
 
-func mulFloat(t tensor.Type, elem int, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
-	if !useAVX2 || k == 0 {
+func mulFloat(t tensor.Type, elem int, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
+	if !kernel.AVX2 || k == 0 {
 		mulFloatGo(t, elem, dst, stride, w, out, k, g0, g1, x)
 		return
 	}
-	mulAVX2(t, lanes*k*elem, dst, stride, w, out, g0, g1, x)
+	mulTiles(t, lanes*k*elem, dst, stride, w, out, g0, g1, x)
 }
 
-func mulBlocks(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
-	if !useAVX2 || k == 0 {
+func mulBlocks(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
+	if !kernel.AVX2 || k == 0 {
 		mulBlocksGo(l, dst, stride, w, out, k, g0, g1, x)
 		return
 	}
-	mulAVX2(l.t, k/l.elems*l.packed(), dst, stride, w, out, g0, g1, x)
-}
-
-func quantize(q []int8, d []float32, sum []int32, f []float32, nb int) {
-	if !useAVX2 || nb == 0 {
-		quantizeGo(q, d, sum, f, nb)
-		return
-	}
-	quantizeAVX2(&q[0], &d[0], &sum[0], &f[0], nb)
-}
-
-func stream(b []byte) uint64 {
-	const piece = 256
-	n := len(b) / piece
-	if !useAVX2 || n == 0 {
-		return streamGo(b)
-	}
-	return streamAVX2(&b[0], n) + streamGo(b[n*piece:])
+	mulTiles(l.t, k/l.elems*l.packed(), dst, stride, w, out, g0, g1, x)
 }
 
 const (
-	maxTileRows = 8
+	maxTileRows = 12
 	cacheBytes  = 512 << 10 // of weights that stay in the second-level cache while rows stream by
 )
 
 // tileRows returns the rows of the largest tile of a type.
 func tileRows(t tensor.Type) int {
+	if kernel.AVX512 && wideRows(t) > 0 {
+		return wideRows(t)
+	}
 	switch t {
 	case tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.IQ4_NL, tensor.IQ4_XS:
 		return 6
 	default:
-		return maxTileRows
+		return 8
 	}
 }
 
-// mulAVX2 multiplies tile by tile: of all rows, evenly sized, by one group after another. Groups
+// mulTiles multiplies tile by tile: of all rows, evenly sized, by one group after another. Groups
 // are taken in runs that fit a cache, so that many rows read weights from memory once.
-func mulAVX2(t tensor.Type, size int, dst []float32, stride int, w []byte, out, g0, g1 int, x *Rows) {
+func mulTiles(t tensor.Type, size int, dst []float32, stride int, w []byte, out, g0, g1 int, x *kernel.Rows) {
 	run, most := max(1, cacheBytes/size), tileRows(t)
 	for ; g0 < g1; g0 += run {
 		for r, tiles := 0, (x.N+most-1)/most; tiles > 0; tiles-- {
@@ -69,21 +57,29 @@ func mulAVX2(t tensor.Type, size int, dst []float32, stride int, w []byte, out, 
 				group := w[g*size:][:size]
 				if missing := (g+1)*lanes - out; missing > 0 {
 					var whole [maxTileRows * lanes]float32
-					tileAVX2(t, &whole[0], lanes, &group[0], x, r, n)
+					tile(t, &whole[0], lanes, &group[0], x, r, n)
 					for i := range n {
 						copy(to[i*stride:][:lanes-missing], whole[i*lanes:])
 					}
 					continue
 				}
-				tileAVX2(t, &to[0], stride, &group[0], x, r, n)
+				tile(t, &to[0], stride, &group[0], x, r, n)
 			}
 			r += n
 		}
 	}
 }
 
-// tileAVX2 multiplies rows [r, r+n) by one whole group.
-func tileAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
+// tile multiplies rows [r, r+n) by one whole group.
+func tile(t tensor.Type, dst *float32, stride int, w *byte, x *kernel.Rows, r, n int) {
+	if kernel.AVX512 && wide(t, n) {
+		tileAVX512(t, dst, stride, w, x, r, n)
+		return
+	}
+	tileAVX2(t, dst, stride, w, x, r, n)
+}
+
+func tileAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *kernel.Rows, r, n int) {
 	switch t {
 	case tensor.F32:
 		tileF32AVX2(dst, stride, w, x.K, &x.F[r*x.K], n)
@@ -96,9 +92,9 @@ func tileAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n in
 	}
 }
 
-func tileBlocksAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *Rows, r, n int) {
-	const super = quant.Q4_KElems / QBlock // of every type with super-blocks
-	nb := x.K / QBlock
+func tileBlocksAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *kernel.Rows, r, n int) {
+	const super = quant.Q4_KElems / kernel.QBlock // of every type with super-blocks
+	nb := x.K / kernel.QBlock
 	q, d, sum := &x.Q[r*x.K], &x.D[r*nb], &x.Sum[r*nb]
 	switch t {
 	case tensor.Q8_0:

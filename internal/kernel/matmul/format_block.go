@@ -1,6 +1,7 @@
-package kernel
+package matmul
 
 import (
+	"grove/internal/kernel"
 	"grove/quant"
 	"grove/tensor"
 )
@@ -42,7 +43,7 @@ func blockFormat(l blockLayout) *Format {
 			l.pack(dst[gb*l.packed():][:l.packed()], from, row, &room)
 		}
 	}
-	f.MatMul = func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+	f.MatMul = func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
 		f.checkMatMul(dst, stride, w, out, k, g0, g1, x)
 		if x.N > 0 {
 			mulBlocks(&l, dst, stride, w, out, k, g0, g1, x)
@@ -99,7 +100,7 @@ func (l *blockLayout) unpack(block, packed []byte, j int) {
 }
 
 // mulBlocksGo is the product over packed blocks by the specification.
-func mulBlocksGo(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+func mulBlocksGo(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
 	nb := k / l.elems
 	var block [maxBlock]byte
 	clearOutputs(dst, stride, min(g0*lanes, out), min(g1*lanes, out), x.N)
@@ -107,7 +108,7 @@ func mulBlocksGo(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0
 		g, b := gb/nb, gb%nb
 		for j := range min(lanes, out-g*lanes) {
 			l.unpack(block[:l.size], w[gb*l.packed():][:l.packed()], j)
-			l.dot(dst[g*lanes+j:], stride, block[:l.size], b*l.elems/QBlock, k/QBlock, x)
+			l.dot(dst[g*lanes+j:], stride, block[:l.size], b*l.elems/kernel.QBlock, k/kernel.QBlock, x)
 		}
 	}
 }

@@ -1,15 +1,18 @@
-package kernel
+package matmul
 
 import (
 	"encoding/binary"
 	"math"
 
+	"grove/internal/kernel"
 	"grove/quant"
 	"grove/tensor"
 )
 
-// lanes is the number of outputs of a packed group: two vectors of eight.
-const lanes = 16
+// Lanes is the number of outputs of a packed group of any type: two vectors of eight.
+const Lanes = 16
+
+const lanes = Lanes
 
 // floatFormat is the format of F32, F16 and BF16 weights.
 // Packed: [groups][k][16 outputs], elements as in the file.
@@ -25,7 +28,7 @@ func floatFormat(t tensor.Type, elem int) *Format {
 			interleave(dst[g*lanes*row:][:lanes*row], src[g*lanes*row:][:n*row], row, row, elem)
 		}
 	}
-	f.MatMul = func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+	f.MatMul = func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
 		f.checkMatMul(dst, stride, w, out, k, g0, g1, x)
 		if x.N > 0 {
 			mulFloat(t, elem, dst, stride, w, out, k, g0, g1, x)
@@ -42,7 +45,7 @@ func floatFormat(t tensor.Type, elem int) *Format {
 }
 
 // mulFloatGo is the specification of the product over packed float weights.
-func mulFloatGo(t tensor.Type, elem int, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+func mulFloatGo(t tensor.Type, elem int, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
 	var v [lanes]float32
 	clearOutputs(dst, stride, min(g0*lanes, out), min(g1*lanes, out), x.N)
 	for g := g0; g < g1; g++ {
@@ -53,16 +56,7 @@ func mulFloatGo(t tensor.Type, elem int, dst []float32, stride int, w []byte, ou
 				v[j] = element(t, row[j*elem:])
 			}
 			for r := range x.N {
-				acc, xi := dst[r*stride+g*lanes:][:n], x.F[r*k+i]
-				for j, a := range acc {
-					// FMA32 by hand, twice as fast: the compiler does not inline it.
-					s := float64(v[j])*float64(xi) + float64(a)
-					if doubtful(s) {
-						acc[j] = fma32Slow(v[j], xi, a)
-						continue
-					}
-					acc[j] = float32(s)
-				}
+				kernel.AddScaled(dst[r*stride+g*lanes:][:n], x.F[r*k+i], v[:n])
 			}
 		}
 	}

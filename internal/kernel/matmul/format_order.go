@@ -1,6 +1,9 @@
-package kernel
+package matmul
 
-import "grove/quant"
+import (
+	"grove/internal/kernel"
+	"grove/quant"
+)
 
 // How blocks of the file become blocks in the kernels' order, and back.
 
@@ -64,7 +67,9 @@ func restoreQ2_K(dst, src []byte) {
 }
 
 // q2At returns where the file keeps the two low bits of element n of a Q2_K or Q3_K block.
-func q2At(n int) (at, shift int) { return n/128*QBlock + n%QBlock, n / QBlock % 4 * 2 }
+func q2At(n int) (at, shift int) {
+	return n/128*kernel.QBlock + n%kernel.QBlock, n / kernel.QBlock % 4 * 2
+}
 
 const (
 	threeBits4 = 0x07070707 // the low 3 bits of the bytes of a word
@@ -75,8 +80,8 @@ const (
 func reorderQ3_K(dst, src []byte) {
 	copy(dst[:q3Scales], src[quant.Q3_KD:])
 	copy(dst[q3Scales:], src[quant.Q3_KScales:quant.Q3_KD])
-	for s := range quant.Q3_KElems / QBlock {
-		at, shift := q2At(QBlock * s)
+	for s := range quant.Q3_KElems / kernel.QBlock {
+		at, shift := q2At(kernel.QBlock * s)
 		low, high := src[quant.Q3_KQ+at:][:32], src[quant.Q3_KHigh:][:32]
 		var quads [4]uint64 // two of three bits each
 		for i := range quads {
@@ -93,14 +98,14 @@ func restoreQ3_K(dst, src []byte) {
 	clear(dst)
 	copy(dst[quant.Q3_KD:], src[:q3Scales])
 	copy(dst[quant.Q3_KScales:], src[q3Scales:q3Bits])
-	for s := range quant.Q3_KElems / QBlock {
+	for s := range quant.Q3_KElems / kernel.QBlock {
 		from := src[q3Bits+12*s:]
 		a, b, c := word(from), word(from[4:]), word(from[8:])
 		quad := [8]uint32{
 			a & threeBits4, a >> 3 & threeBits4, b & threeBits4, b >> 3 & threeBits4, c & threeBits4, c >> 3 & threeBits4,
 			a>>6&twoBits4 | c>>4&thirdBit4, b>>6&twoBits4 | c>>5&thirdBit4,
 		}
-		at, shift := q2At(QBlock * s)
+		at, shift := q2At(kernel.QBlock * s)
 		for i, q := range quad {
 			or32(dst[quant.Q3_KQ+at+4*i:], q&twoBits4<<shift)
 			or32(dst[quant.Q3_KHigh+4*i:], q>>2&oneBit4<<s)
@@ -111,8 +116,8 @@ func restoreQ3_K(dst, src []byte) {
 // reorderQ5_K brings the nibbles of each sub-block together as swapQ4_K does, and its fifth bits as in Q5_0.
 func reorderQ5_K(dst, src []byte) {
 	copy(dst[:q5Bits], src)
-	for s := range quant.Q5_KElems / QBlock {
-		high, from := src[quant.Q5_KHigh:][:QBlock], src[quant.Q5_KQ+s/2*QBlock:][:QBlock]
+	for s := range quant.Q5_KElems / kernel.QBlock {
+		high, from := src[quant.Q5_KHigh:][:kernel.QBlock], src[quant.Q5_KQ+s/2*kernel.QBlock:][:kernel.QBlock]
 		to, spread, shift := dst[q5Bits+fiveBits*s:][:fiveBits], uint64(0), s%2*4
 		for i := range 4 {
 			spread |= double(high[8*i:]) >> s & oneBit8 << (2 * i)
@@ -127,13 +132,13 @@ func reorderQ5_K(dst, src []byte) {
 func restoreQ5_K(dst, src []byte) {
 	clear(dst)
 	copy(dst, src[:q5Bits])
-	for s := range quant.Q5_KElems / QBlock {
+	for s := range quant.Q5_KElems / kernel.QBlock {
 		from := src[q5Bits+fiveBits*s:]
 		spread := word(from[16:])
 		for j := range 8 {
 			or32(dst[quant.Q5_KHigh+4*j:], spread>>j&oneBit4<<s)
 		}
-		to := dst[quant.Q5_KQ+s/2*QBlock:]
+		to := dst[quant.Q5_KQ+s/2*kernel.QBlock:]
 		for at := 0; at < 16; at += 4 {
 			own := word(from[at:])
 			or32(to[at:], own&nibbles4<<(s%2*4))
@@ -147,7 +152,7 @@ func restoreQ5_K(dst, src []byte) {
 // inverse.
 func swapQ4_K(dst, src []byte) {
 	copy(dst[:quant.Q4_KQ], src)
-	for p := quant.Q4_KQ; p < quant.Q4_KBytes; p += QBlock {
+	for p := quant.Q4_KQ; p < quant.Q4_KBytes; p += kernel.QBlock {
 		for at := p; at < p+16; at += 8 {
 			a, b := double(src[at:]), double(src[at+16:])
 			putDouble(dst[at:], a&nibbles8|b&nibbles8<<4)

@@ -1,4 +1,4 @@
-package kernel
+package matmul
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"grove/internal/kernel"
 	"grove/quant"
 	"grove/tensor"
 )
@@ -47,11 +48,11 @@ func TestPackKeepsBlocks(t *testing.T) {
 }
 
 // fileProduct multiplies the file's rows by the specification, without packing.
-func fileProduct(l *blockLayout, src []byte, out, k int, x *Rows) []float32 {
+func fileProduct(l *blockLayout, src []byte, out, k int, x *kernel.Rows) []float32 {
 	y := make([]float32, x.N*out)
 	nb := k / l.elems
 	for i := range out * nb {
-		l.dot(y[i/nb:], out, src[i*l.size:][:l.size], i%nb*l.elems/QBlock, k/QBlock, x)
+		l.dot(y[i/nb:], out, src[i*l.size:][:l.size], i%nb*l.elems/kernel.QBlock, k/kernel.QBlock, x)
 	}
 	return y
 }
@@ -119,8 +120,8 @@ func TestMatMulExtremes(t *testing.T) {
 }
 
 // extremeRows returns rows of ±127: of one sign, and alternating by 1, 2, 4, 16, 32 and 64 values.
-func extremeRows(k int) *Rows {
-	x := &Rows{K: k}
+func extremeRows(k int) *kernel.Rows {
+	x := &kernel.Rows{K: k}
 	for _, run := range []int{k, 1, 2, 4, 16, 32, 64} {
 		for _, first := range []int8{127, -127} {
 			x.N++
@@ -129,7 +130,7 @@ func extremeRows(k int) *Rows {
 				if i/run%2 == 1 {
 					v = -v
 				}
-				if i%QBlock == 0 {
+				if i%kernel.QBlock == 0 {
 					x.D, x.Sum = append(x.D, 0.5), append(x.Sum, 0)
 				}
 				x.Q = append(x.Q, v)

@@ -1,8 +1,9 @@
-package kernel
+package matmul
 
 import (
 	"encoding/binary"
 
+	"grove/internal/kernel"
 	"grove/quant"
 	"grove/tensor"
 )
@@ -80,7 +81,7 @@ var q4_K = blockLayout{
 // Q5_K: every 32 as in Q5_0.
 var q5_K = blockLayout{
 	t:         tensor.Q5_K,
-	parts:     []blockPart{{quant.Q5_KScales, 2}, {quant.Q5_KHigh - quant.Q5_KScales, 4}, {quant.Q5_KElems / QBlock * fiveBits, 4}},
+	parts:     []blockPart{{quant.Q5_KScales, 2}, {quant.Q5_KHigh - quant.Q5_KScales, 4}, {quant.Q5_KElems / kernel.QBlock * fiveBits, 4}},
 	reordered: true,
 }
 
@@ -97,7 +98,7 @@ var blockLayouts = []blockLayout{
 }
 
 // fiveBits is the bytes of 32 inputs of five bits.
-const fiveBits = QBlock * 5 / 8
+const fiveBits = kernel.QBlock * 5 / 8
 
 const (
 	oneBit4  = 0x01010101 // the lowest bits of the bytes of a word

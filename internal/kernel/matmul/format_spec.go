@@ -1,6 +1,7 @@
-package kernel
+package matmul
 
 import (
+	"grove/internal/kernel"
 	"grove/quant"
 	"grove/tensor"
 )
@@ -21,7 +22,7 @@ import (
 // Neither integer leaves what a float32 holds exactly. A chain is never -0, so the sign of a zero p or o does
 // not count.
 type term struct {
-	q          [QBlock]int8
+	q          [kernel.QBlock]int8
 	scale      [2]int32
 	d          float32
 	offset     [2]int32
@@ -31,23 +32,23 @@ type term struct {
 
 // dot continues the chains of one output over one block of its weights, as the file holds it: acc[r*stride]
 // for every row r, whose activations of the block start at block xb of the row's nb blocks of 32.
-func (l *blockLayout) dot(acc []float32, stride int, block []byte, xb, nb int, x *Rows) {
+func (l *blockLayout) dot(acc []float32, stride int, block []byte, xb, nb int, x *kernel.Rows) {
 	var t term
-	for s := range l.elems / QBlock {
+	for s := range l.elems / kernel.QBlock {
 		l.term(&t, block, s)
 		for r := range x.N {
 			at := r*nb + xb + s
-			p, o := t.integers((*[QBlock]int8)(x.Q[at*QBlock:]), x.Sum[at])
-			acc[r*stride] = FMA32(float32(p), t.d*x.D[at], acc[r*stride])
+			p, o := t.integers((*[kernel.QBlock]int8)(x.Q[at*kernel.QBlock:]), x.Sum[at])
+			acc[r*stride] = kernel.FMA32(float32(p), t.d*x.D[at], acc[r*stride])
 			if t.hasOffsets {
-				acc[r*stride] = FMA32(float32(o), t.dOffset*x.D[at], acc[r*stride])
+				acc[r*stride] = kernel.FMA32(float32(o), t.dOffset*x.D[at], acc[r*stride])
 			}
 		}
 	}
 }
 
 // integers returns p and o for a block of activations and its sum.
-func (t *term) integers(x *[QBlock]int8, sum int32) (p, o int32) {
+func (t *term) integers(x *[kernel.QBlock]int8, sum int32) (p, o int32) {
 	if t.scale[0] == t.scale[1] {
 		for i, v := range x {
 			p += int32(t.q[i]) * int32(v)
@@ -114,7 +115,7 @@ func (l *blockLayout) term(t *term, b []byte, s int) {
 
 // superTerm is term for the types whose super-blocks of 256 have bits here and there.
 func (l *blockLayout) superTerm(t *term, b []byte, s int) {
-	at, shift := q2At(QBlock * s)
+	at, shift := q2At(kernel.QBlock * s)
 	switch l.t {
 	case tensor.Q2_K:
 		sc := b[quant.Q2_KScales+2*s:]
@@ -134,14 +135,14 @@ func (l *blockLayout) superTerm(t *term, b []byte, s int) {
 		t.halves(b[quant.Q4_KD:], -int32(m))
 		t.scale = [2]int32{int32(sc), int32(sc)}
 		if l.t == tensor.Q4_K {
-			t.bits(b[quant.Q4_KQ+s/2*QBlock:], s%2*4, 15)
+			t.bits(b[quant.Q4_KQ+s/2*kernel.QBlock:], s%2*4, 15)
 			return
 		}
-		t.bits(b[quant.Q5_KQ+s/2*QBlock:], s%2*4, 15)
+		t.bits(b[quant.Q5_KQ+s/2*kernel.QBlock:], s%2*4, 15)
 		t.or(b[quant.Q5_KHigh:], s, 1, 4)
 	case tensor.Q6_K:
 		sc := b[quant.Q6_KScales+2*s:]
-		low, ls, high, hs := q6At(QBlock * s)
+		low, ls, high, hs := q6At(kernel.QBlock * s)
 		t.d = half(b[quant.Q6_KD:])
 		t.scale = [2]int32{int32(int8(sc[0])), int32(int8(sc[1]))}
 		t.bits(b[low:], ls, 15)
@@ -180,13 +181,13 @@ func (t *term) fifth(bits uint32) {
 
 // bits reads weight i from the bits of byte i at a shift.
 func (t *term) bits(b []byte, shift int, mask byte) {
-	t.q = [QBlock]int8{}
+	t.q = [kernel.QBlock]int8{}
 	t.or(b, shift, mask, 0)
 }
 
 // or adds such bits, at another place, to every weight.
 func (t *term) or(b []byte, shift int, mask byte, to int) {
-	for i, v := range b[:QBlock] {
+	for i, v := range b[:kernel.QBlock] {
 		t.q[i] |= int8(v >> shift & mask << to)
 	}
 }

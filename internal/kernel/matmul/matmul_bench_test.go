@@ -1,10 +1,11 @@
-package kernel
+package matmul
 
 import (
 	"fmt"
 	"sync"
 	"testing"
 
+	"grove/internal/kernel"
 	"grove/quant"
 )
 
@@ -18,22 +19,6 @@ func threads(n int, f func(i int)) {
 		wg.Go(func() { f(i) })
 	}
 	wg.Wait()
-}
-
-// BenchmarkStreamRead is the bandwidth that BenchmarkMatMul/n=1 is measured against.
-func BenchmarkStreamRead(b *testing.B) {
-	data := make([]byte, 96<<20)
-	for i := range data {
-		data[i] = byte(i)
-	}
-	for n := 1; n <= 2; n++ {
-		b.Run(fmt.Sprintf("threads=%d", n), func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			for b.Loop() {
-				threads(n, func(i int) { StreamRead(data[i*len(data)/n : (i+1)*len(data)/n]) })
-			}
-		})
-	}
 }
 
 // BenchmarkMatMul multiplies one row by matrices of more than 64 MB together, so that weights come
@@ -55,7 +40,7 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
-func benchMatMul(b *testing.B, f *Format, ws [][]byte, x *Rows, p int) {
+func benchMatMul(b *testing.B, f *Format, ws [][]byte, x *kernel.Rows, p int) {
 	dst := make([]float32, x.N*benchOut)
 	groups := f.Groups(benchOut)
 	part := func(i int) {
@@ -72,15 +57,6 @@ func benchMatMul(b *testing.B, f *Format, ws [][]byte, x *Rows, p int) {
 	passes := float64(b.N) * float64(len(ws)) / b.Elapsed().Seconds() / 1e9
 	b.ReportMetric(passes*float64(len(ws[0])), "GB/s")
 	b.ReportMetric(passes*float64(x.N)*benchOut*benchK, "GMAC/s")
-}
-
-func BenchmarkQuantize(b *testing.B) {
-	x := activations(newRand(1), 8, benchK, false)
-	b.SetBytes(int64(4 * len(x.F)))
-	b.ReportAllocs()
-	for b.Loop() {
-		x.Quantize()
-	}
 }
 
 // BenchmarkPack packs a matrix, as loading does, on one thread.

@@ -1,22 +1,24 @@
-package kernel
+package matmul
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"grove/internal/kernel"
 	"grove/quant"
 	"grove/tensor"
 )
 
 // eachImpl runs a test once per implementation of this machine.
 func eachImpl(t *testing.T, f func(t *testing.T)) {
-	for _, name := range Implementations() {
+	for _, name := range kernel.Implementations() {
 		t.Run(name, func(t *testing.T) {
-			defer Use(Implementation())
-			Use(name)
+			defer kernel.Use(kernel.Implementation())
+			kernel.Use(name)
 			f(t)
 		})
 	}
@@ -49,16 +51,16 @@ func weights(rnd *rand.Rand, t tensor.Type, out, k int, wild bool) []byte {
 }
 
 // activations returns quantised rows; wild ones hold random bits here and there, also in D.
-func activations(rnd *rand.Rand, n, k int, wild bool) *Rows {
-	x := &Rows{N: n, K: k, F: make([]float32, n*k)}
+func activations(rnd *rand.Rand, n, k int, wild bool) *kernel.Rows {
+	x := &kernel.Rows{N: n, K: k, F: make([]float32, n*k)}
 	for i := range x.F {
 		x.F[i] = float32(rnd.NormFloat64())
 		if wild && rnd.IntN(3) == 0 {
 			x.F[i] = math.Float32frombits(rnd.Uint32())
 		}
 	}
-	if k%QBlock == 0 {
-		nb := n * (k / QBlock)
+	if k%kernel.QBlock == 0 {
+		nb := n * (k / kernel.QBlock)
 		x.Q, x.D, x.Sum = make([]int8, n*k), make([]float32, nb), make([]int32, nb)
 		x.Quantize()
 		for i := range x.D {
@@ -70,11 +72,11 @@ func activations(rnd *rand.Rand, n, k int, wild bool) *Rows {
 	return x
 }
 
-// row returns row r of x alone.
-func (x *Rows) row(r int) *Rows {
-	y := &Rows{N: 1, K: x.K, F: x.F[r*x.K:][:x.K]}
-	if x.K%QBlock == 0 {
-		nb := x.K / QBlock
+// rowOf returns row r of x alone.
+func rowOf(x *kernel.Rows, r int) *kernel.Rows {
+	y := &kernel.Rows{N: 1, K: x.K, F: x.F[r*x.K:][:x.K]}
+	if x.K%kernel.QBlock == 0 {
+		nb := x.K / kernel.QBlock
 		y.Q, y.D, y.Sum = x.Q[r*x.K:][:x.K], x.D[r*nb:][:nb], x.Sum[r*nb:][:nb]
 	}
 	return y
@@ -94,7 +96,7 @@ func pack(f *Format, src []byte, out, k int) []byte {
 const canary = -12345.75
 
 // product multiplies all groups, checks the canaries around the outputs and returns them.
-func product(t testing.TB, f *Format, w []byte, out, k int, x *Rows) []float32 {
+func product(t testing.TB, f *Format, w []byte, out, k int, x *kernel.Rows) []float32 {
 	t.Helper()
 	const before = 3
 	stride := out + 5
@@ -116,10 +118,10 @@ func product(t testing.TB, f *Format, w []byte, out, k int, x *Rows) []float32 {
 }
 
 // portableProduct is product by the specification.
-func portableProduct(t testing.TB, f *Format, w []byte, out, k int, x *Rows) []float32 {
+func portableProduct(t testing.TB, f *Format, w []byte, out, k int, x *kernel.Rows) []float32 {
 	t.Helper()
-	defer Use(Implementation())
-	Use(portable)
+	defer kernel.Use(kernel.Implementation())
+	kernel.Use("portable")
 	return product(t, f, w, out, k, x)
 }
 
@@ -139,15 +141,15 @@ func diffBits(want, got []float32) string {
 }
 
 // sweep calls f with every k up to 257 that the format takes (at most 9 blocks), every number of
-// outputs up to 40, and 1 to 9 and 33 rows, though not with every combination of them.
+// outputs up to 40, and 1 to 12 and 33 rows, though not with every combination of them.
 func sweep(f *Format, do func(out, k, n int)) {
-	rowCounts := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 33}
+	rowCounts := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 33}
 	kMax := 257
 	if f.Quantized {
 		kMax = 9 * f.BlockK
 	}
 	for i, k := 0, 0; k <= kMax; i, k = i+1, k+f.BlockK {
-		do(1+i%40, k, rowCounts[i%9])
+		do(1+i%40, k, rowCounts[i%12])
 	}
 	for out := 1; out <= 40; out++ {
 		for j, n := range rowCounts {
@@ -179,17 +181,43 @@ func TestMatMulEqualsPortable(t *testing.T) {
 	}
 }
 
+// TestFMA32Instruction compares with the fused instruction of the machine, reached through
+// products of two steps: z*1 + 0, then x*y + z.
+func TestFMA32Instruction(t *testing.T) {
+	eachImpl(t, func(t *testing.T) {
+		f, _ := FormatOf(tensor.F32)
+		rnd := newRand(5)
+		w := make([]byte, f.PackedSize(lanes, 2))
+		x := &kernel.Rows{N: 1, K: 2, F: make([]float32, 2)}
+		var got, want [lanes]float32
+		for range 20_000 {
+			for i := 0; i < len(w); i += 4 {
+				binary.LittleEndian.PutUint32(w[i:], rnd.Uint32())
+			}
+			x.F[0], x.F[1] = 1, math.Float32frombits(rnd.Uint32())
+			f.MatMul(got[:], lanes, w, lanes, 2, 0, 1, x)
+			for j := range want {
+				z, v := element(tensor.F32, w[4*j:]), element(tensor.F32, w[4*(lanes+j):])
+				want[j] = kernel.FMA32(v, x.F[1], kernel.FMA32(z, 1, 0))
+			}
+			if d := diffBits(want[:], got[:]); d != "" {
+				t.Fatal(d)
+			}
+		}
+	})
+}
+
 func TestMatMulUnaligned(t *testing.T) {
 	eachImpl(t, func(t *testing.T) {
 		for _, f := range formats {
 			out, k, rnd := 18, 2*f.BlockK, newRand(9)
 			w := pack(f, weights(rnd, f.Type, out, k, false), out, k)
-			x := activations(rnd, 2, QBlock*k, false)
+			x := activations(rnd, 2, kernel.QBlock*k, false)
 			x.K = k
 			want := portableProduct(t, f, w, out, k, x)
 			for at := range 65 {
 				moved := append(make([]byte, at, at+len(w)), w...)[at:]
-				y := &Rows{N: 2, K: k, F: append(make([]float32, at%9), x.F...)[at%9:], D: x.D, Sum: x.Sum}
+				y := &kernel.Rows{N: 2, K: k, F: append(make([]float32, at%9), x.F...)[at%9:], D: x.D, Sum: x.Sum}
 				y.Q = append(make([]int8, at), x.Q...)[at:]
 				if d := diffBits(want, product(t, f, moved, out, k, y)); d != "" {
 					t.Fatalf("%v, %d bytes on: %s", f.Type, at, d)
@@ -217,12 +245,12 @@ func TestMatMulReference(t *testing.T) {
 				for i, got := range y {
 					r, o := i/out, i%out
 					if f.Quantized {
-						checkQuantized(t, values[o*k:][:k], x.row(r), got)
+						checkQuantized(t, values[o*k:][:k], rowOf(x, r), got)
 						continue
 					}
 					acc := float32(0)
 					for j, v := range values[o*k:][:k] {
-						acc = FMA32(v, x.F[r*k+j], acc)
+						acc = kernel.FMA32(v, x.F[r*k+j], acc)
 					}
 					if d := diffBits([]float32{acc}, []float32{got}); d != "" {
 						t.Fatalf("k %d, row %d, output %d: %s", k, r, o, d)
@@ -234,11 +262,11 @@ func TestMatMulReference(t *testing.T) {
 }
 
 // checkQuantized compares with float64 arithmetic over the same rounded activations.
-func checkQuantized(t *testing.T, w []float32, x *Rows, got float32) {
+func checkQuantized(t *testing.T, w []float32, x *kernel.Rows, got float32) {
 	t.Helper()
 	want, size := 0.0, 0.0
 	for i, v := range w {
-		p := float64(v) * float64(x.Q[i]) * float64(x.D[i/QBlock])
+		p := float64(v) * float64(x.Q[i]) * float64(x.D[i/kernel.QBlock])
 		want, size = want+p, size+math.Abs(p)
 	}
 	if math.Abs(want-float64(got)) > 1e-6*size {
@@ -262,7 +290,7 @@ func TestMatMulRowsAlone(t *testing.T) {
 				x := activations(rnd, n, k, false)
 				all := product(t, f, w, out, k, x)
 				for r := range n {
-					if d := diffBits(all[r*out:][:out], product(t, f, w, out, k, x.row(r))); d != "" {
+					if d := diffBits(all[r*out:][:out], product(t, f, w, out, k, rowOf(x, r))); d != "" {
 						t.Fatalf("row %d alone: %s", r, d)
 					}
 				}
@@ -281,7 +309,7 @@ func TestMatMulRowsAlone(t *testing.T) {
 func TestMatMulNonFinite(t *testing.T) {
 	eachImpl(t, func(t *testing.T) {
 		for _, f := range formats {
-			k := f.BlockK * QBlock
+			k := f.BlockK * kernel.QBlock
 			for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 				w := pack(f, weights(newRand(1), f.Type, 3, k, false), 3, k)
 				x := activations(newRand(2), 2, k, false)
@@ -338,7 +366,7 @@ func TestCallerMistakes(t *testing.T) {
 	src := make([]byte, out*68)
 	x := activations(newRand(1), 2, k, false)
 	dst := make([]float32, 2*out)
-	short := &Rows{N: 2, K: k, F: x.F}
+	short := &kernel.Rows{N: 2, K: k, F: x.F}
 	for name, c := range map[string]struct {
 		do   func()
 		want string
@@ -346,20 +374,17 @@ func TestCallerMistakes(t *testing.T) {
 		"k no multiple": {func() { f.MatMul(dst, out, w, out, 33, 0, 1, x) }, "no matrix of 20 outputs and 33 inputs"},
 		"groups":        {func() { f.MatMul(dst, out, w, out, k, 1, 3, x) }, "groups [1, 3) of 2"},
 		"weights":       {func() { f.MatMul(dst, out, w[1:], out, k, 0, 1, x) }, "in 2175 bytes"},
-		"rows' width":   {func() { f.MatMul(dst, out, w, out, k, 0, 1, &Rows{N: 1, K: 32}) }, "1 rows of 32 values for 64 inputs"},
+		"rows' width":   {func() { f.MatMul(dst, out, w, out, k, 0, 1, &kernel.Rows{N: 1, K: 32}) }, "1 rows of 32 values for 64 inputs"},
 		"not quantised": {func() { f.MatMul(dst, out, w, out, k, 0, 1, short) }, "slices too short"},
 		"dst":           {func() { f.MatMul(dst[1:], out, w, out, k, 0, 1, x) }, "stride 20, in 39"},
 		"stride":        {func() { f.MatMul(dst, 19, w, out, k, 0, 1, x) }, "stride 19"},
 		"pack":          {func() { f.Pack(w, src[1:], out, k, 0, 1) }, "from 1359 bytes into 2176"},
 		"row":           {func() { f.Row(dst, w, out, k, out) }, "output 20 of [20, 64]"},
 		"row's length":  {func() { f.Row(dst, w, out, 96, 0) }, "into 40 values"},
-		"quantise":      {func() { short.Quantize() }, "too short"},
-		"quantise k":    {func() { (&Rows{N: 1, K: 31, F: dst}).Quantize() }, "1 rows of 31 values"},
-		"use":           {func() { Use("abacus") }, "no implementation abacus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if got, _ := recover().(string); !strings.HasPrefix(got, "kernel: ") || !strings.Contains(got, c.want) {
+				if got, _ := recover().(string); !strings.HasPrefix(got, "matmul: ") || !strings.Contains(got, c.want) {
 					t.Errorf("panic %q, want one that says %q", got, c.want)
 				}
 			}()
@@ -371,9 +396,9 @@ func TestCallerMistakes(t *testing.T) {
 func TestNothingToDo(t *testing.T) {
 	eachImpl(t, func(t *testing.T) {
 		for _, f := range formats {
-			f.MatMul(nil, 0, nil, 0, 0, 0, 0, &Rows{})
-			f.MatMul(nil, 0, pack(f, weights(newRand(1), f.Type, 3, f.BlockK, false), 3, f.BlockK), 3, f.BlockK, 0, 1, &Rows{K: f.BlockK})
-			y := product(t, f, nil, 3, 0, &Rows{N: 2})
+			f.MatMul(nil, 0, nil, 0, 0, 0, 0, &kernel.Rows{})
+			f.MatMul(nil, 0, pack(f, weights(newRand(1), f.Type, 3, f.BlockK, false), 3, f.BlockK), 3, f.BlockK, 0, 1, &kernel.Rows{K: f.BlockK})
+			y := product(t, f, nil, 3, 0, &kernel.Rows{N: 2})
 			if d := diffBits(make([]float32, 6), y); d != "" {
 				t.Errorf("%v without inputs: %s", f.Type, d)
 			}
@@ -387,14 +412,14 @@ func TestMatMulAllocatesNothing(t *testing.T) {
 			const out = 19
 			k := f.BlockK * 2
 			w := pack(f, weights(newRand(1), f.Type, out, k, false), out, k)
-			x := activations(newRand(2), 7, QBlock*k, false)
+			x := activations(newRand(2), 7, kernel.QBlock*k, false)
 			x.K = k
 			dst := make([]float32, 7*out)
 			row := make([]float32, k)
 			if n := testing.AllocsPerRun(10, func() {
 				f.MatMul(dst, out, w, out, k, 0, f.Groups(out), x)
 				f.Row(row, w, out, k, 3)
-				(&Rows{N: 1, K: QBlock, F: x.F, Q: x.Q, D: x.D, Sum: x.Sum}).Quantize()
+				(&kernel.Rows{N: 1, K: kernel.QBlock, F: x.F, Q: x.Q, D: x.D, Sum: x.Sum}).Quantize()
 			}); n != 0 {
 				t.Errorf("%v: %v allocations", f.Type, n)
 			}

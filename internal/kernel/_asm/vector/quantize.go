@@ -4,13 +4,15 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	. "grove/internal/kernel/_asm/vec"
 )
 
 const infinity = 0x7f800000
 
 // quantize emits the quantisation of blocks of 32 floats.
 func quantize() {
-	function("quantizeAVX2", "func(q *int8, d *float32, sum *int32, x *float32, nb int)",
+	Func("quantizeAVX2", "func(q *int8, d *float32, sum *int32, x *float32, nb int)",
 		"quantizeAVX2 quantises nb > 0 blocks of 32 values as [Rows.Quantize] says.")
 	q, d := Load(Param("q"), GP64()), Load(Param("d"), GP64())
 	sum, x := Load(Param("sum"), GP64()), Load(Param("x"), GP64())
@@ -18,10 +20,10 @@ func quantize() {
 	magnitude, order := YMM(), YMM()
 	VPCMPEQD(magnitude, magnitude, magnitude)
 	VPSRLD(U8(1), magnitude, magnitude)
-	VMOVDQU(words("order", 0, 4, 1, 5, 2, 6, 3, 7), order)
+	VMOVDQU(Words("order", []uint32{0, 4, 1, 5, 2, 6, 3, 7}), order)
 	c127, inf := XMM(), XMM()
-	VMOVSS(words("c127", 0x42fe0000), c127)
-	VMOVSS(words("inf", infinity), inf)
+	VMOVSS(Words("c127", []uint32{0x42fe0000}), c127)
+	VMOVSS(Words("inf", []uint32{infinity}), inf)
 
 	Label("loop")
 	var v [4]reg.VecVirtual
@@ -108,47 +110,4 @@ func storeSum(v [4]reg.VecVirtual, sum reg.Register) {
 		VPADDD(high, low, low)
 	}
 	VMOVD(low, Mem{Base: sum})
-}
-
-// words returns a constant of 32-bit words.
-func words(name string, values ...uint32) Mem {
-	data := GLOBL(name, RODATA|NOPTR)
-	for i, v := range values {
-		DATA(4*i, U32(v))
-	}
-	return data
-}
-
-// streamRead emits the sum of the 64-bit words of n > 0 pieces of 256 bytes.
-func streamRead() {
-	function("streamAVX2", "func(p *byte, n int) uint64",
-		"streamAVX2 returns the sum of the 64-bit words of n > 0 pieces of 256 bytes.")
-	p, n := Load(Param("p"), GP64()), Load(Param("n"), GP64())
-	var acc [4]reg.VecVirtual
-	for i := range acc {
-		acc[i] = YMM()
-		VPXOR(acc[i], acc[i], acc[i])
-	}
-	Label("loop")
-	for i := range 8 {
-		if i%2 == 0 {
-			PREFETCHT0(Mem{Base: p, Disp: 64*ahead + 32*i})
-		}
-		VPADDQ(Mem{Base: p, Disp: 32 * i}, acc[i%4], acc[i%4])
-	}
-	ADDQ(U32(256), p)
-	DECQ(n)
-	JNZ(LabelRef("loop"))
-	VPADDQ(acc[1], acc[0], acc[0])
-	VPADDQ(acc[3], acc[2], acc[2])
-	VPADDQ(acc[2], acc[0], acc[0])
-	low, high, sum := acc[0].AsX(), XMM(), GP64()
-	VEXTRACTI128(U8(1), acc[0], high)
-	VPADDQ(high, low, low)
-	VPSHUFD(U8(0x4e), low, high)
-	VPADDQ(high, low, low)
-	VMOVQ(low, sum)
-	Store(sum, ReturnIndex(0))
-	VZEROUPPER()
-	RET()
 }

@@ -1,26 +1,14 @@
-package kernel
+// Package matmul multiplies rows of activations by matrices of every weight type, which it packs for that:
+// in portable Go, which is the specification, and in assembly chosen by [kernel.Use]. Its README states the
+// order of every sum (N1).
+package matmul
 
 import (
 	"fmt"
 
+	"grove/internal/kernel"
 	"grove/tensor"
 )
-
-// QBlock is the number of consecutive activations that share one scale once they are quantised.
-const QBlock = 32
-
-// Rows are the activations that a matrix product reads: N rows of K values. F is [N, K] row-major.
-// Products over quantised weights read Q, D and Sum instead, which [Rows.Quantize] fills and whose
-// rows never influence each other (N4): Q is [N, K] within ±127, D and Sum are [N, K/32].
-//
-// The caller owns the slices and may reuse them for any later N and K that fit.
-type Rows struct {
-	N, K int
-	F    []float32
-	Q    []int8
-	D    []float32
-	Sum  []int32
-}
 
 // A Format says how the weights of one type are stored and multiplied: one row of the table of
 // weight types. A matrix of out outputs and k inputs is stored in groups of Group outputs.
@@ -44,7 +32,7 @@ type Format struct {
 	// MatMul multiplies every row of x by the outputs of the groups [g0, g1) of the packed matrix
 	// w: dst[r*stride+o] = w[o] . x[r], in the order that the README of this package states for the
 	// type (N1). It writes nothing else of dst.
-	MatMul func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows)
+	MatMul func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows)
 
 	// Row writes the k values of output o of the packed matrix w to dst, as an embedding table
 	// needs them.
@@ -75,10 +63,10 @@ func (f *Format) Groups(out int) int { return (out + f.Group - 1) / f.Group }
 // checkRange panics unless out, k and the groups [g0, g1) describe a part of a matrix of f.
 func (f *Format) checkRange(out, k, g0, g1 int) {
 	if out < 0 || k < 0 || k%f.BlockK != 0 {
-		panic(fmt.Sprintf("kernel: %v: no matrix of %d outputs and %d inputs", f.Type, out, k))
+		panic(fmt.Sprintf("matmul: %v: no matrix of %d outputs and %d inputs", f.Type, out, k))
 	}
 	if g0 < 0 || g1 < g0 || g1 > f.Groups(out) {
-		panic(fmt.Sprintf("kernel: %v: groups [%d, %d) of %d", f.Type, g0, g1, f.Groups(out)))
+		panic(fmt.Sprintf("matmul: %v: groups [%d, %d) of %d", f.Type, g0, g1, f.Groups(out)))
 	}
 }
 
@@ -87,29 +75,29 @@ func (f *Format) checkPack(dst, src []byte, out, k, g0, g1 int) {
 	f.checkRange(out, k, g0, g1)
 	row, _ := f.Type.RowBytes(k)
 	if len(src) < out*row || len(dst) < f.PackedSize(out, k) {
-		panic(fmt.Sprintf("kernel: %v: packing [%d, %d] from %d bytes into %d", f.Type, out, k, len(src), len(dst)))
+		panic(fmt.Sprintf("matmul: %v: packing [%d, %d] from %d bytes into %d", f.Type, out, k, len(src), len(dst)))
 	}
 }
 
 // checkMatMul panics unless every slice holds what the product reads and writes.
-func (f *Format) checkMatMul(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *Rows) {
+func (f *Format) checkMatMul(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
 	f.checkRange(out, k, g0, g1)
 	if len(w) < f.PackedSize(out, k) {
-		panic(fmt.Sprintf("kernel: %v: [%d, %d] in %d bytes", f.Type, out, k, len(w)))
+		panic(fmt.Sprintf("matmul: %v: [%d, %d] in %d bytes", f.Type, out, k, len(w)))
 	}
 	if x.N < 0 || x.K != k {
-		panic(fmt.Sprintf("kernel: %v: %d rows of %d values for %d inputs", f.Type, x.N, x.K, k))
+		panic(fmt.Sprintf("matmul: %v: %d rows of %d values for %d inputs", f.Type, x.N, x.K, k))
 	}
 	short := len(x.F) < x.N*k
 	if f.Quantized {
-		nb := x.N * (k / QBlock)
+		nb := x.N * (k / kernel.QBlock)
 		short = len(x.Q) < x.N*k || len(x.D) < nb || len(x.Sum) < nb
 	}
 	if short {
-		panic(fmt.Sprintf("kernel: %v: %d rows of %d values in slices too short", f.Type, x.N, k))
+		panic(fmt.Sprintf("matmul: %v: %d rows of %d values in slices too short", f.Type, x.N, k))
 	}
 	if x.N > 0 && (stride < out || len(dst) < (x.N-1)*stride+out) {
-		panic(fmt.Sprintf("kernel: %v: %d rows of %d outputs, stride %d, in %d", f.Type, x.N, out, stride, len(dst)))
+		panic(fmt.Sprintf("matmul: %v: %d rows of %d outputs, stride %d, in %d", f.Type, x.N, out, stride, len(dst)))
 	}
 }
 
@@ -117,6 +105,6 @@ func (f *Format) checkMatMul(dst []float32, stride int, w []byte, out, k, g0, g1
 func (f *Format) checkRow(dst []float32, w []byte, out, k, o int) {
 	f.checkRange(out, k, 0, 0)
 	if o < 0 || o >= out || len(w) < f.PackedSize(out, k) || len(dst) < k {
-		panic(fmt.Sprintf("kernel: %v: output %d of [%d, %d] in %d bytes into %d values", f.Type, o, out, k, len(w), len(dst)))
+		panic(fmt.Sprintf("matmul: %v: output %d of [%d, %d] in %d bytes into %d values", f.Type, o, out, k, len(w), len(dst)))
 	}
 }

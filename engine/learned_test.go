@@ -1,0 +1,232 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"grove/engine"
+	"grove/method"
+	"grove/sample"
+	"grove/token"
+)
+
+// keeper is a method that keeps one number of bytes.
+type keeper struct {
+	drafter
+	state []byte
+}
+
+func (k *keeper) NewDrafter() (method.Drafter, error) {
+	return &drafter{draft: func(text []token.ID, tree *method.Tree) {
+		tree.Add(method.Root, text[len(text)-1], 5, 0.5)
+		tree.Add(method.Root, 1, 6, 0.5)
+	}}, nil
+}
+
+func (k *keeper) MarshalBinary() ([]byte, error) { return append([]byte("kept"), k.state...), nil }
+
+func (k *keeper) UnmarshalBinary(b []byte) error {
+	if !bytes.HasPrefix(b, []byte("kept")) {
+		return errors.New("makes no sense")
+	}
+	k.state = bytes.TrimPrefix(b, []byte("kept"))
+	return nil
+}
+
+func init() {
+	for _, name := range []string{"keeper", "keeper2"} {
+		method.Register(method.Info{Name: name, Kind: method.KindText})
+	}
+}
+
+func openKeeper(t *testing.T, e *engine.Engine, name string) (*keeper, *engine.Drafting) {
+	t.Helper()
+	k := &keeper{}
+	d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: name, Kind: method.KindText, Open: func(method.Env) (method.Method, error) {
+		return k, nil
+	}}}, method.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, d
+}
+
+// useDrafting draws a text with a drafting.
+func useDrafting(t *testing.T, e *engine.Engine, d *engine.Drafting) {
+	t.Helper()
+	s, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: 1, Seed: 9}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Speculate(d, nil); err != nil {
+		t.Fatal(err)
+	}
+	draw(t, s, 40, text(20))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLearned: what methods learned is there when they are opened again, each method's beside the others'; nothing is
+// written where nothing was learned, and files that make no sense count as none.
+func TestLearned(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	e := newEngine(t, engine.Config{})
+	path, err := e.LearnedPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, d := openKeeper(t, e, "keeper")
+	save := func(d *engine.Drafting) {
+		t.Helper()
+		if err := d.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(d)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file of nothing: %v", err)
+	}
+	k.state = []byte("123")
+	useDrafting(t, e, d)
+	save(d)
+	first := readFile(t, path)
+	if !strings.Contains(first, `"c":10`) || !strings.Contains(first, `"state"`) {
+		t.Errorf("kept: %s", first)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	save(d)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the same was saved twice")
+	}
+	writeFile(t, path, strings.Replace(first, "{", `{"unknown method":{"state":"AAAA"},`, 1))
+
+	// Another engine of the model.
+	e = newEngine(t, engine.Config{})
+	k2, d2 := openKeeper(t, e, "keeper2")
+	d2.Load()
+	useDrafting(t, e, d2)
+	save(d2)
+	if both := readFile(t, path); len(k2.state) > 0 || !strings.Contains(both, `"keeper"`) || !strings.Contains(both, `"keeper2"`) || strings.Contains(both, "unknown") {
+		t.Errorf("kept: %s", both)
+	}
+	k, d = openKeeper(t, e, "keeper")
+	d.Load()
+	if string(k.state) != "123" {
+		t.Errorf("loaded %q", k.state)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	useDrafting(t, e, d)
+	save(d)
+	if again := readFile(t, path); again == first || !strings.Contains(again, `"c":10`) {
+		t.Errorf("rates do not go on: %s", again)
+	}
+
+	good := readFile(t, path)
+	for name, text := range map[string]string{
+		"empty": "", "no object": "[1]", "cut": good[:len(good)/2], "state": `{"keeper":{"state":"AAAA"}}`, "too large": strings.Repeat(" ", 16<<20) + good,
+		"rates": `{"keeper":{"rates":[{"c":-1,"h":1,"t":1},{"c":1000000,"h":1,"t":1},{"c":10,"h":2,"t":1},{"c":12,"h":-1,"t":1},{"c":14,"h":1e30,"t":1e30}]}}`,
+	} {
+		writeFile(t, path, text)
+		k, d := openKeeper(t, e, "keeper")
+		d.Load()
+		if len(k.state) > 0 {
+			t.Errorf("%s: loaded %q", name, k.state)
+		}
+		useDrafting(t, e, d)
+	}
+
+	// Saving, loading and drafting at the same time.
+	k.state = nil
+	e = newEngine(t, engine.Config{Seqs: 4})
+	_, d = openKeeper(t, e, "keeper")
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			useDrafting(t, e, d)
+			if err := d.Save(); err != nil {
+				t.Error(err)
+			}
+			d.Load()
+		})
+	}
+	group.Wait()
+
+	// Where no file can be written.
+	blocked := filepath.Join(t.TempDir(), "file")
+	writeFile(t, blocked, "")
+	t.Setenv("XDG_CACHE_HOME", blocked)
+	_, d = openKeeper(t, e, "keeper")
+	useDrafting(t, e, d)
+	if err := d.Save(); err == nil {
+		t.Error("saved below a file")
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTypical: where the target has one token to give, typical acceptance gives plain decoding's text; where it has
+// several it takes guesses that plain decoding would not have drawn, but none that is unlikely.
+func TestTypical(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	const n = 80
+	run := func(p sample.Params, typical bool) ([]sample.Choice, engine.SpecStats) {
+		e := newEngine(t, engine.Config{})
+		s, err := e.NewSequence(engine.Answer{Sampling: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := drafting(t, e, &drafter{draft: func(text []token.ID, tree *method.Tree) {
+			for id := range token.ID(48) {
+				tree.Add(method.Root, id, 1, 0.5)
+			}
+		}})
+		d.Eager()
+		if err := s.Speculate(d, nil); err != nil {
+			t.Fatal(err)
+		}
+		if typical {
+			s.Typical()
+		}
+		got := draw(t, s, n, text(20))
+		return got, s.SpecStats()
+	}
+	for name, p := range map[string]sample.Params{"greedy": {}, "one token": {Temperature: 1, TopK: 1, Seed: 3}} {
+		want, _ := run(p, false)
+		if got, _ := run(p, true); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	p := sample.Params{Temperature: 1, Seed: 3}
+	want, _ := run(p, false)
+	got, stats := run(p, true)
+	if slices.Equal(got, want) || stats.Accepted < stats.Rounds/2 {
+		t.Errorf("%d guesses accepted in %d rounds; the text of plain decoding: %v", stats.Accepted, stats.Rounds, slices.Equal(got, want))
+	}
+	var plain engine.Sequence
+	plain.Typical() // without drafting there is nothing to accept
+}

@@ -1,0 +1,182 @@
+package method
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"grove/token"
+)
+
+// SuccessorWidth is the number of successors that are kept of a token.
+const SuccessorWidth = 8
+
+// Successor is a token that may follow, and how likely the model finds it among those kept.
+type Successor struct {
+	ID token.ID
+	P  float32 // 0: there is none
+}
+
+// SuccessorRow holds successors, likeliest first.
+type SuccessorRow [SuccessorWidth]Successor
+
+// Successors holds the likeliest successors of each token, as the model said them when the token was last run, and if
+// wanted those of pairs of tokens. It is safe for concurrent use; its size is fixed when it is made, and what is
+// not used of it takes no memory.
+type Successors struct {
+	mu    sync.RWMutex
+	rows  []SuccessorRow // by token
+	pairs []pairRow      // sets of pairWays
+	clock uint32
+}
+
+// pairRow holds the successors of a pair of tokens.
+type pairRow struct {
+	before, id token.ID
+	used       uint32 // when it was written; 0: never
+	row        SuccessorRow
+}
+
+const pairWays = 4
+
+// NewSuccessors makes a table for a vocabulary and for about as many pairs of tokens as given, which is 0 or a power
+// of two from 4 up.
+func NewSuccessors(vocabulary, pairs int) *Successors {
+	return &Successors{rows: make([]SuccessorRow, vocabulary), pairs: make([]pairRow, pairs)}
+}
+
+// Of writes the successors of a token to row: behind the token before it where that pair is known, else behind it
+// alone. It reports whether there are any.
+func (s *Successors) Of(row *SuccessorRow, before, id token.ID) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if p := s.pair(before, id); p != nil && p.used > 0 && p.before == before && p.id == id {
+		*row = p.row
+	} else if id >= 0 && int(id) < len(s.rows) {
+		*row = s.rows[id]
+	} else {
+		return false
+	}
+	return row[0].P > 0
+}
+
+// pair returns the place of a pair: its own, or the one to write it to; nil where no pairs are kept.
+func (s *Successors) pair(before, id token.ID) *pairRow {
+	if len(s.pairs) == 0 {
+		return nil
+	}
+	h := (uint64(uint32(before))<<32 | uint64(uint32(id))) * 0x9e3779b97f4a7c15
+	at := int(h>>32) & (len(s.pairs)/pairWays - 1) * pairWays
+	oldest := &s.pairs[at]
+	for i := range pairWays {
+		switch p := &s.pairs[at+i]; {
+		case p.used > 0 && p.before == before && p.id == id:
+			return p
+		case p.used < oldest.used:
+			oldest = p
+		}
+	}
+	return oldest
+}
+
+// Learn takes over what the rows of a step gave; before is the token before the step's first row. Where a token stands in
+// several rows, the accepted one counts, then the first: it is written last.
+func (s *Successors) Learn(rows []Outcome, before token.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, accepted := range []bool{false, true} {
+		for i := len(rows) - 1; i >= 0; i-- {
+			if o := &rows[i]; o.Accepted == accepted {
+				ahead := before
+				if o.Parent >= 0 {
+					ahead = rows[o.Parent].ID
+				}
+				s.keep(ahead, o)
+			}
+		}
+	}
+}
+
+func (s *Successors) keep(before token.ID, o *Outcome) {
+	if o.ID < 0 || int(o.ID) >= len(s.rows) || len(o.Top) == 0 {
+		return
+	}
+	var row SuccessorRow
+	sum := 0.0
+	n := min(len(o.Top), len(row))
+	for i, top := range o.Top[:n] {
+		p := math.Exp(float64(top.Logit - o.Top[0].Logit))
+		row[i] = Successor{top.ID, float32(p)}
+		sum += p
+	}
+	for i := range row[:n] {
+		row[i].P = float32(float64(row[i].P) / sum)
+	}
+	s.rows[o.ID] = row
+	if p := s.pair(before, o.ID); p != nil {
+		s.clock++
+		*p = pairRow{before, o.ID, s.clock, row}
+	}
+}
+
+// savedRow is the number of bytes of a token's row, its id before it.
+const savedRow = 4 + 8*SuccessorWidth
+
+// MarshalBinary returns the successors of tokens, [MaxSaved] bytes at most: rows of lower ids, which vocabularies give to
+// the commoner tokens, come first.
+func (s *Successors) MarshalBinary() ([]byte, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b := binary.LittleEndian.AppendUint32(nil, uint32(len(s.rows)))
+	for id, row := range s.rows {
+		if len(b)+savedRow > MaxSaved {
+			break
+		}
+		if row[0].P == 0 {
+			continue
+		}
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+		for _, next := range row {
+			b = binary.LittleEndian.AppendUint32(b, uint32(next.ID))
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(next.P))
+		}
+	}
+	return b, nil
+}
+
+// UnmarshalBinary takes over what MarshalBinary returned for the same vocabulary. On error nothing has changed.
+func (s *Successors) UnmarshalBinary(b []byte) error {
+	if len(b) < 4 || (len(b)-4)%savedRow != 0 || len(b) > MaxSaved {
+		return errors.New("method: successors on record have no whole number of rows")
+	}
+	if n := binary.LittleEndian.Uint32(b); n != uint32(len(s.rows)) {
+		return fmt.Errorf("method: successors on record are of a vocabulary of %d tokens, not %d", n, len(s.rows))
+	}
+	all := b[4:]
+	for b := all; len(b) > 0; b = b[savedRow:] {
+		if _, _, ok := s.parse(b); !ok {
+			return errors.New("method: successors on record make no sense")
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for b := all; len(b) > 0; b = b[savedRow:] {
+		id, row, _ := s.parse(b)
+		s.rows[id] = row
+	}
+	return nil
+}
+
+// parse reads a row on record.
+func (s *Successors) parse(b []byte) (id token.ID, row SuccessorRow, ok bool) {
+	id = token.ID(binary.LittleEndian.Uint32(b))
+	ok = id >= 0 && int(id) < len(s.rows)
+	for i := range row {
+		next := Successor{token.ID(binary.LittleEndian.Uint32(b[4+8*i:])), math.Float32frombits(binary.LittleEndian.Uint32(b[8+8*i:]))}
+		ok = ok && next.ID >= 0 && int(next.ID) < len(s.rows) && next.P >= 0 && next.P <= 1
+		row[i] = next
+	}
+	return id, row, ok && row[0].P > 0
+}

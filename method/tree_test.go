@@ -1,0 +1,221 @@
+package method
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove/token"
+	"grove/verify"
+)
+
+func newTree(nodes, vocabulary, depth int) *Tree {
+	t := NewTree(nodes, vocabulary)
+	t.Reset(depth, NewRates(4))
+	return t
+}
+
+func TestTreeAdd(t *testing.T) {
+	tree := newTree(8, 10, 3)
+	a := tree.Add(Root, 3, 0, 0.5)
+	b := tree.Add(a, 4, 0, 0.5)
+	for _, refused := range []struct {
+		name       string
+		parent, id int
+		class      int
+	}{
+		{"below the vocabulary", Root, -1, 0},
+		{"beyond the vocabulary", Root, 10, 0},
+		{"the largest id", Root, math.MaxInt32, 0},
+		{"a class below", Root, 1, -1},
+		{"a class beyond", Root, 1, Classes},
+	} {
+		if at := tree.Add(refused.parent, token.ID(refused.id), refused.class, 0.5); at != Root || tree.Len() != 2 {
+			t.Errorf("%s: added as %d", refused.name, at)
+		}
+	}
+	if got := tree.Add(Root, 3, 7, 0.9); got != a || tree.Len() != 2 {
+		t.Errorf("an equal guess became node %d of %d", got, tree.Len())
+	}
+	c := tree.Add(b, 5, 0, 0.5)
+	if got := tree.Add(c, 6, 0, 0.5); got != Root {
+		t.Error("a guess deeper than allowed was added")
+	}
+	if c == Root || tree.Nodes()[c].Depth != 3 || tree.Nodes()[c].Parent != int32(b) {
+		t.Errorf("node %d is %+v", c, tree.Nodes()[c])
+	}
+	for id := range token.ID(10) {
+		tree.Add(Root, id, 0, 0.5)
+	}
+	if tree.Len() != 8 {
+		t.Errorf("%d nodes in a tree of 8", tree.Len())
+	}
+	if got, ok := tree.Child(Root, 3); !ok || got != a {
+		t.Errorf("child 3 of the root is %d, %v", got, ok)
+	}
+	if _, ok := tree.Child(a, 9); ok {
+		t.Error("a child that was never added")
+	}
+	if got, want := tree.Children(nil, Root), []token.ID{3, 0, 1, 2, 4, 5}; !cmp.Equal(got, want) {
+		t.Errorf("children %v, want %v", got, want)
+	}
+	tree.Reset(3, NewRates(1))
+	if tree.Len() != 0 || len(tree.Children(nil, Root)) != 0 {
+		t.Error("a tree that was reset is not empty")
+	}
+}
+
+// TestTreeScores expects products of what drafters believe, the best of what several believe, and nothing below the
+// floor unless it was drawn.
+func TestTreeScores(t *testing.T) {
+	tree := newTree(8, 10, 4)
+	tree.Floor = 0.2
+	a := tree.Add(Root, 1, 0, 0.5)
+	b := tree.Add(a, 1, 0, 0.5)
+	if tree.Score(Root) != 1 || tree.Score(a) != 0.5 || tree.Score(b) != 0.25 {
+		t.Errorf("scores %v, %v, %v", tree.Score(Root), tree.Score(a), tree.Score(b))
+	}
+	if tree.Add(b, 1, 0, 0.5) != Root {
+		t.Error("a guess below the floor was added")
+	}
+	tree.Turn(1)
+	if tree.Add(a, 1, 3, 0.9) != b || math.Abs(float64(tree.Score(b))-0.45) > 1e-6 {
+		t.Errorf("two drafters agree on %v", tree.Score(b))
+	}
+	if tree.Add(a, 1, 3, 7); tree.Score(b) > tree.Score(a) {
+		t.Errorf("a guess scores %v behind one of %v", tree.Score(b), tree.Score(a))
+	}
+	tree.Draw(b, verify.Law{IDs: []token.ID{1}, P: []float32{1}})
+	if tree.Add(b, 1, 0, 0.01) == Root {
+		t.Error("a guess that was drawn was refused")
+	}
+	if laws := tree.Laws(); len(laws) != tree.Len()+1 || len(laws[b+1].IDs) != 1 || len(laws[0].IDs) != 0 {
+		t.Errorf("laws %v", laws)
+	}
+}
+
+// TestTreeLearns expects the estimate of a class to follow what came true, for the classes of each drafter alone.
+func TestTreeLearns(t *testing.T) {
+	rates := NewRates(2)
+	tree := NewTree(8, 10)
+	for range 200 {
+		tree.Reset(4, rates)
+		tree.Turn(0)
+		a := tree.Add(Root, 1, 5, 0.5)
+		tree.Add(a, 2, 6, 0.5)
+		tree.Turn(1)
+		tree.Add(Root, 3, 5, 0.5)
+		tree.Learn(Root, 1)
+		tree.Learn(a, 9)
+	}
+	tree.Reset(4, rates)
+	tree.Turn(0)
+	if up, down := tree.Estimate(5, 0.5), tree.Estimate(6, 0.5); up < 0.95 || down > 0.05 {
+		t.Errorf("always right: %v; never right: %v", up, down)
+	}
+	if other := tree.Estimate(7, 0.5); other != 0.5 {
+		t.Errorf("a class that was never used: %v", other)
+	}
+	tree.Turn(1)
+	a := tree.Add(Root, 4, 5, 0.5) // beside the guess of another drafter: a class of its own
+	tree.Turn(0)
+	tree.Add(Root, 4, 9, 0.5)
+	if s := tree.Score(a); s != 0.5 {
+		t.Errorf("score %v", s)
+	}
+}
+
+func TestRates(t *testing.T) {
+	r := NewRates(1)
+	o := origin{0, 4}
+	if got := r.at(o, 0.3); got != 0.3 {
+		t.Errorf("nothing is known: %v", got)
+	}
+	for range 1000 {
+		r.learn(o, true)
+	}
+	if c := r.Sources[0][4]; c.Trials > 1/(1-keepRate)+1 || c.Hits > c.Trials {
+		t.Errorf("%v of %v: the past is not forgotten", c.Hits, c.Trials)
+	}
+	for range 34 {
+		r.learn(o, false)
+	}
+	if got := r.at(o, 0); math.Abs(float64(got)-0.5) > 0.02 {
+		t.Errorf("after as many failures as halve the past: %v", got)
+	}
+	next := NewRates(2)
+	next.Carry(r)
+	if c := next.Sources[0][4]; c.Trials > carriedTrials || math.Abs(float64(c.Hits/c.Trials-r.Sources[0][4].Hits/r.Sources[0][4].Trials)) > 1e-6 {
+		t.Errorf("carried %+v of %+v", c, r.Sources[0][4])
+	}
+	sum := NewRates(1)
+	sum.Merge(r)
+	if !cmp.Equal(sum.Sources[0], r.Sources[0]) {
+		t.Error("what is new was not taken over")
+	}
+	other := NewRates(1)
+	other.Sources[0][4] = Rate{Hits: 0, Trials: 10}
+	sum.Merge(other)
+	if got, want := sum.Sources[0][4].Hits, r.Sources[0][4].Hits/2; got != want {
+		t.Errorf("merged to %v, want %v", got, want)
+	}
+}
+
+// TestIndex compares with a scan of the text, for texts of few tokens that come in parts.
+func TestIndex(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		n := 1 + rng.IntN(5)
+		x := NewIndex(n)
+		var text []token.ID
+		for range 1 + rng.IntN(4) {
+			for range rng.IntN(20) {
+				text = append(text, token.ID(rng.IntN(3)))
+			}
+			x.Cover(text)
+			key := text
+			if rng.IntN(2) == 0 && len(text) > 0 {
+				key = text[:rng.IntN(len(text))]
+			}
+			if got, want := x.Find(text, key), scan(text, key, n); got != want {
+				t.Fatalf("n %d, text %v, key %v: %+v, want %+v", n, text, key, got, want)
+			}
+		}
+	}
+	long := make([]token.ID, 5000) // a table that grows
+	for i := range long {
+		long[i] = token.ID(i * i % 1009)
+	}
+	x := NewIndex(2)
+	x.Cover(long)
+	for end := 2; end <= len(long); end++ {
+		if got, want := x.Find(long, long[:end]), scan(long, long[end-2:end], 2); got != want {
+			t.Fatalf("the pair before %d: %+v, want %+v", end, got, want)
+		}
+	}
+	x.Reset()
+	if got := x.Find(nil, long); got.Count != 0 {
+		t.Errorf("an index that was reset finds %+v", got)
+	}
+}
+
+func scan(text, key []token.ID, n int) (f Found) {
+	if len(key) < n {
+		return f
+	}
+	key = key[len(key)-n:]
+	for end := n; end < len(text); end++ {
+		if !slices.Equal(text[end-n:end], key) {
+			continue
+		}
+		if f.Count == 0 {
+			f.End = int32(end)
+		}
+		f.Count++
+		f.Mixed = f.Mixed || text[end] != text[f.End]
+	}
+	return f
+}

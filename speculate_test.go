@@ -1,0 +1,105 @@
+package grove_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove"
+)
+
+// TestMethods: every exact method gives the answer of plain decoding, alone and in the company of others; the rest say
+// what they are.
+func TestMethods(t *testing.T) {
+	plain := open(t, goldenModel, grove.Options{Parallel: 1})
+	r := request(2)
+	r.Method = grove.MethodOff
+	want, stats := generate(t, plain, r)
+	if stats.Drafting.Rounds != 0 || stats.Grade != grove.Exact {
+		t.Errorf("plain decoding drafts: %+v", stats)
+	}
+	m := open(t, goldenModel, grove.Options{Draft: goldenModel, Eager: true, Forget: true, Parallel: 1})
+	lists := []string{"auto", "", "sam,lookup, recycle", "goose,draft"}
+	for _, i := range grove.Methods() {
+		if i.Name == "" || i.Paper == "" || i.Grade == "" || i.Kind == grove.KindModel && i.Needs == "" {
+			t.Errorf("a method that does not say what it is: %+v", i)
+		}
+		lists = append(lists, i.Name)
+	}
+	for _, list := range lists {
+		r.Method, r.Prediction = list, "a prediction; a long, long line; "
+		got, stats := generate(t, m, r)
+		if d := cmp.Diff(want, got, sameBits); d != "" && stats.Grade == grove.Exact {
+			t.Errorf("method %s (-want +got):\n%s", list, d)
+		}
+		if stats.Grade != grove.MethodGrade(list) || stats.Drafting.Rounds == 0 || stats.Drafting.Tokens == 0 {
+			t.Errorf("method %s: %+v", list, stats)
+		}
+	}
+}
+
+func TestMethodErrors(t *testing.T) {
+	m := open(t, goldenModel, grove.Options{Parallel: 1})
+	for _, c := range []struct{ method, accept, want string }{
+		{"smart", "", `method: "smart" is not known; auto, off and these are: draft, draft-block, draft-chain, draft-dyspec, draft-fixed, draft-rsd, draft-rsd-s, goose, guided, lookup, recycle, sam`},
+		{"sam,off", "", `method: "off" is not known; auto, off and these are: draft, draft-block, draft-chain, draft-dyspec, draft-fixed, draft-rsd, draft-rsd-s, goose, guided, lookup, recycle, sam`},
+		{"sam,sam", "", "grove: method sam is named twice"},
+		{"draft", "", "grove: method draft needs a draft model"},
+		{"sam,draft-rsd", "", "grove: method draft-rsd judges its guesses by a rule of its own: it cannot work beside others"},
+		{"sam", "greedy", `grove: acceptance "greedy" is not known; exact and typical are`},
+		{"off", "typical", "grove: typical acceptance is a rule for guesses, and drafting is off"},
+	} {
+		_, err := m.Generate(t.Context(), grove.Request{Prompt: "x", MaxTokens: 2, Method: c.method, Accept: c.accept})
+		var option *grove.OptionError
+		if !errors.As(err, &option) || err.Error() != c.want {
+			t.Errorf("method %q, accept %q: %v; want %s", c.method, c.accept, err, c.want)
+		}
+	}
+	if g := grove.MethodGrade("smart"); g != "" {
+		t.Errorf("an unknown method is %s", g)
+	}
+}
+
+// TestAccept: typical acceptance says that it is lossy, and is plain decoding where one token is likely alone.
+func TestAccept(t *testing.T) {
+	m := open(t, goldenModel, grove.Options{Eager: true, Parallel: 1})
+	r := request(3)
+	for _, temperature := range []float32{0, 1} {
+		r.Sampling = grove.Sampling{Temperature: temperature, TopK: 1}
+		r.Method, r.Accept = grove.MethodOff, grove.AcceptExact
+		want, _ := generate(t, m, r)
+		r.Method, r.Accept = grove.MethodAuto, grove.AcceptTypical
+		got, stats := generate(t, m, r)
+		if d := cmp.Diff(want, got, sameBits); d != "" || stats.Grade != grove.Lossy {
+			t.Errorf("grade %s, temperature %v (-want +got):\n%s", stats.Grade, temperature, d)
+		}
+	}
+}
+
+// TestKept: what drafting learned is kept when the model is closed, unless it is to be forgotten.
+func TestKept(t *testing.T) {
+	for _, forget := range []bool{true, false} {
+		dir := t.TempDir()
+		t.Setenv("XDG_CACHE_HOME", dir)
+		m, err := grove.Open(goldenModel, grove.Options{Forget: forget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		generate(t, m, request(4))
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "grove", "drafting-*.json"))
+		if err != nil || len(files) != 0 == forget {
+			t.Errorf("to be forgotten %v: %v, %v", forget, files, err)
+		}
+		for _, f := range files {
+			if info, err := os.Stat(f); err != nil || info.Size() < 100 {
+				t.Errorf("%s: %v, %v", f, info, err)
+			}
+		}
+	}
+}
