@@ -98,6 +98,8 @@ type Generation struct {
 	prompt []token.ID
 	stats  Stats
 	begun  bool
+
+	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
 
 // Generate prepares an answer; [Generation.Tokens] computes it. It returns an error where the request
@@ -185,6 +187,13 @@ func (m *Model) encode(r Request) ([]token.ID, error) {
 	return m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
 }
 
+// answer returns the part of a request that its sequence must know.
+func (r *Request) answer() engine.Answer {
+	return engine.Answer{
+		Sampling: r.Sampling, Shape: r.Shape, Choice: r.Choice, Salt: r.CacheSalt, Top: r.Top, PostSampling: r.PostSampling,
+	}
+}
+
 // Request returns the request, completed: its seed, and what [Request.IgnoreEnd] and the like mean for its shape.
 func (g *Generation) Request() Request { return g.req }
 
@@ -212,23 +221,19 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	start := time.Now()
 	r := &g.req
-	s, err := g.model.engine.NewSequence(engine.Answer{
-		Sampling: r.Sampling, Shape: r.Shape, Choice: r.Choice, Salt: r.CacheSalt, Top: r.Top, PostSampling: r.PostSampling,
-	})
+	s, kept, err := g.open()
 	if err != nil {
 		return err
 	}
+	before := s.SpecStats()
 	defer func() {
-		g.stats.Drafting = s.SpecStats()
-		err = errors.Join(err, s.Close())
+		g.stats.Drafting = s.SpecStats().Since(before)
+		err = errors.Join(err, g.close(s, err))
 	}()
-	if err := g.speculate(s); err != nil {
+	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
 		return err
 	}
-	if err := s.Append(g.ctx, g.prompt); err != nil {
-		return err
-	}
-	g.stats.ReusedTokens = s.Reused()
+	g.stats.ReusedTokens = max(kept, s.Reused())
 	g.stats.Prompt = time.Since(start)
 	text, err := newTextStream(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
 	if err != nil {
@@ -255,6 +260,7 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 		}
 		g.stats.Tokens++
 		g.stats.Generation = now.Sub(first)
+		g.conversation.add(c.ID)
 		if g.model.tokenizer.IsEOG(c.ID) || slices.Contains(r.StopTokens, c.ID) {
 			g.stats.Finish, g.stats.StopToken = FinishStop, c.ID
 			break

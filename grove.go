@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 
+	"grove/chat"
 	"grove/engine"
 	"grove/gguf"
 	"grove/hf"
@@ -56,6 +57,7 @@ type Model struct {
 	model     model.Model
 	engine    *engine.Engine
 	tokenizer *tokenizer.Tokenizer
+	templates *chat.Templates
 	methods   draftings
 	draft     *Model           // shares the pool; nil: none
 	words     *method.VocabMap // relates its tokens to the model's
@@ -127,6 +129,9 @@ func (m *Model) load(o Options) error {
 		return err
 	}
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
+		return err
+	}
+	if m.templates, err = chat.FromGGUF(m.file, m.tokenizer); err != nil {
 		return err
 	}
 	limit, err := m.room(o.Memory)

@@ -81,6 +81,21 @@ type SpecStats struct {
 	Run, Hit [maxDraft]int // by rank of score in its round: guesses that were run, and those that were right
 }
 
+// Since returns what drafting did after the sequence's earlier figures were taken.
+func (s SpecStats) Since(earlier SpecStats) SpecStats {
+	s.Rounds -= earlier.Rounds
+	s.Tokens -= earlier.Tokens
+	s.Drafted -= earlier.Drafted
+	s.Accepted -= earlier.Accepted
+	s.Drafting -= earlier.Drafting
+	s.Stepping -= earlier.Stepping
+	for i := range s.Run {
+		s.Run[i] -= earlier.Run[i]
+		s.Hit[i] -= earlier.Hit[i]
+	}
+	return s
+}
+
 // Add adds the figures of another sequence.
 func (s *SpecStats) Add(o SpecStats) {
 	s.Rounds += o.Rounds

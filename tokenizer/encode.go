@@ -21,11 +21,14 @@ func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, 
 		dst = append(dst, t.begin...)
 	}
 	first := true
-	for _, f := range t.specials.partition(text, o.Plain) {
+	frags, err := t.fragments(text, o)
+	if err != nil {
+		return dst, err
+	}
+	for _, f := range frags {
 		if f.id != token.None {
 			dst = append(dst, f.id)
 		} else {
-			var err error
 			if dst, err = t.appendText(dst, f.text, first, o, s); err != nil {
 				return dst, err
 			}
@@ -50,7 +53,7 @@ func (t *Tokenizer) appendText(dst []token.ID, text string, first bool, o Option
 	if t.inner.all == nil && t.spaced == nil {
 		return t.appendWords(dst, withoutPrefix(text, spaces), t.stages, s)
 	}
-	for _, f := range t.inner.partition(text, o.Plain) {
+	for _, f := range t.inner.partition(text, o.Plain || len(o.Literal) > 0) {
 		if f.id != token.None {
 			dst, first = append(dst, f.id), false
 			continue

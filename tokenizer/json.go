@@ -34,6 +34,7 @@ type document struct {
 // pipeline is what a tokenizer.json says of the way from text to ids beyond a Vocab.
 type pipeline struct {
 	specials, inner specials
+	controls        specials
 	normalize       []normalizer
 	spaced          normalizer
 	stages          []pretoken.Stage
@@ -46,7 +47,7 @@ type pipeline struct {
 }
 
 func (p *pipeline) apply(t *Tokenizer) {
-	t.specials, t.inner, t.normalize, t.spaced = p.specials, p.inner, p.normalize, p.spaced
+	t.specials, t.inner, t.controls, t.normalize, t.spaced = p.specials, p.inner, p.controls, p.normalize, p.spaced
 	t.begin, t.end, t.strip = p.begin, p.end, p.strip
 	t.whole, t.fuse, t.chop = p.whole, p.fuse, p.chop
 	if p.stages != nil {

@@ -384,12 +384,15 @@ func (d *document) wordStages() error {
 
 // addedSpecials makes the added tokens matched: those that ask for it in normalised text.
 func (d *document) addedSpecials() {
-	var outer, inner []special
+	var outer, inner, controls []special
 	for _, a := range d.file.AddedTokens {
 		sp := special{text: a.Content, id: token.ID(a.ID), plain: !a.Special, lstrip: a.LStrip, rstrip: a.RStrip, word: a.SingleWord}
 		if !a.Normalized {
 			outer = append(outer, sp)
 			continue
+		}
+		if a.Special {
+			controls = append(controls, sp)
 		}
 		for _, n := range d.pipe.normalize {
 			sp.text = n(sp.text, false)
@@ -399,10 +402,11 @@ func (d *document) addedSpecials() {
 		}
 	}
 	if len(d.pipe.normalize) == 0 && d.pipe.spaced == nil && len(outer) == 0 {
-		outer, inner = inner, nil
+		outer, inner, controls = inner, nil, nil
 	}
 	d.pipe.specials, d.pipe.inner = indexSpecials(dedupe(outer)), indexSpecials(dedupe(inner))
-	d.pipe.specials.leftmost, d.pipe.inner.leftmost = true, true
+	d.pipe.controls = indexSpecials(dedupe(controls))
+	d.pipe.specials.leftmost, d.pipe.inner.leftmost, d.pipe.controls.leftmost = true, true, true
 }
 
 // dedupe keeps the last of special tokens that are matched by the same text.

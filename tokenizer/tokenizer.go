@@ -68,6 +68,10 @@ var NoFIM = FIM{token.None, token.None, token.None}
 type Options struct {
 	Special bool // add the begin and the end token where the file asks for them
 	Plain   bool // treat control and unknown tokens written in the text as plain text
+
+	// Literal are the stretches of the text, in order and none empty, in which Plain holds: a token that reaches
+	// into one is plain text. The text must then be UTF-8, or lack some byte from 0xf5 on.
+	Literal []Span
 	Inside  bool // the text goes on with another: the space that the vocabulary puts before a text is left out
 }
 
@@ -90,6 +94,7 @@ type Tokenizer struct {
 	specials  specials
 	normalize []normalizer
 	inner     specials
+	controls  specials   // those of the inner ones that Plain turns off, as they are written: for text with literal stretches
 	spaced    normalizer // goes on where the inner special tokens were cut out; nil: nothing
 	stages    []pretoken.Stage
 	encode    func(dst []token.ID, word string, s *scratch) ([]token.ID, error)

@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"grove/gguf"
+	"grove/gopher"
 	"grove/quant"
 	"grove/synthetic"
 	"grove/tensor"
@@ -31,6 +32,12 @@ var crafts = map[string]struct {
 	"huge-keys":    {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_k.weight", scale(1e7)) }},
 	"huge-values":  {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_v.weight", scale(1e7)) }},
 	"long-context": {"llama-gqa", func(f *crafted) { f.set("llama.context_length", gguf.Of(uint32(1<<17))) }},
+
+	"talker": {"gopher", func(f *crafted) { f.add("tokenizer.chat_template", gguf.Of(talk)) }},
+	"hostile-template": {"gopher", func(f *crafted) {
+		f.add("tokenizer.chat_template", gguf.Of("{% for i in range(1000000000) %}{% endfor %}"))
+	}},
+	"broken-template": {"gopher", func(f *crafted) { f.add("tokenizer.chat_template", gguf.Of("{% if %}")) }},
 
 	"architecture": {"llama-gqa", func(f *crafted) { f.set("general.architecture", gguf.Of("mamba\n")) }},
 	"no-tensor":    {"llama-gqa", func(f *crafted) { f.tensors = f.tensors[:len(f.tensors)-1] }},
@@ -75,6 +82,12 @@ var crafts = map[string]struct {
 	"experts-used-0": {"mixtral", func(f *crafted) { f.set("llama.expert_used_count", gguf.Of(uint32(0))) }},
 }
 
+// talk is a template that makes questions comments and answers functions.
+const talk = `{% for m in messages %}
+{% if m.role == 'tool' %}{{ raise_exception('no tools here') }}{% endif %}
+{{ {'user': '// ', 'system': '/* ', 'assistant': 'func'}[m.role] }}{{ m.content }}{{ eos_token }}
+{% endfor %}{% if add_generation_prompt %}func{% endif %}`
+
 // randoms are models of random weights that crafts can start from.
 var randoms = map[string]synthetic.Spec{
 	"bert": {Arch: "bert", Context: 128, Vocab: 300, Vocabulary: true},
@@ -99,6 +112,10 @@ type crafted struct {
 func (f *crafted) set(key string, v gguf.Value) {
 	i := slices.IndexFunc(f.metadata, func(kv gguf.KV) bool { return kv.Key == key })
 	f.metadata[i].Value = v
+}
+
+func (f *crafted) add(key string, v gguf.Value) {
+	f.metadata = append(f.metadata, gguf.KV{Key: key, Value: v})
 }
 
 func (f *crafted) drop(key string) {
@@ -129,6 +146,14 @@ func craft(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(craftFile(args[0], ts.MkAbs(args[1])))
 }
 
+// openCraft opens what a craft starts from: the embedded model, or a golden one.
+func openCraft(name string) (*gguf.File, error) {
+	if name == "gopher" {
+		return gguf.Parse(gopher.Model())
+	}
+	return gguf.Open(goldens + "/" + name + ".gguf")
+}
+
 func craftFile(name, path string) error {
 	if spoil, ok := byteCrafts[name]; ok {
 		b, err := os.ReadFile(goldens + "/llama-gqa.gguf")
@@ -148,7 +173,7 @@ func craftFile(name, path string) error {
 			return err
 		}
 	} else {
-		source, err := gguf.Open(goldens + "/" + c.from + ".gguf")
+		source, err := openCraft(c.from)
 		if err != nil {
 			return err
 		}

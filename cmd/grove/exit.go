@@ -14,6 +14,7 @@ import (
 	"grove"
 	"grove/compute"
 	"grove/internal/mmap"
+	"grove/jinja/value"
 )
 
 // The exit codes, as docs/cli.md lists them.
@@ -78,6 +79,7 @@ func exitCode(err error) int {
 		signal   signalError
 		fault    *mmap.FaultError
 		address  listenError
+		template *value.Error
 	)
 	switch {
 	case err == nil:
@@ -92,7 +94,7 @@ func exitCode(err error) int {
 		return exitVariable
 	case errors.As(err, &parse), errors.As(err, &option):
 		return exitUsage
-	case errors.As(err, &file), errors.As(err, &fault), errors.Is(err, compute.ErrNotFinite):
+	case errors.As(err, &file), errors.As(err, &fault), errors.As(err, &template), errors.Is(err, compute.ErrNotFinite):
 		return exitFile
 	}
 	return exitFailed

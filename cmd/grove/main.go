@@ -19,12 +19,14 @@ Examples:
   grove run "func main() {"                     with the model inside this program
   grove run -m MODEL.gguf "Once upon a time"    with a model of yours
   grove run -m MODEL.gguf --temp 0 --json < prompt.txt
+  grove chat -m MODEL.gguf                      talk with it
   grove inspect MODEL.gguf                      what the file holds
   echo "some text" | grove tokenize -m MODEL.gguf`
 
 // commands is the command line.
 type commands struct {
 	Run        runCommand        `cmd:"" help:"Continue a text."`
+	Chat       chatCommand       `cmd:"" help:"Talk with a model."`
 	Serve      serveCommand      `cmd:"" help:"Serve models over HTTP, by OpenAI's API."`
 	Inspect    inspectCommand    `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Turn text on standard input into token ids, or back."`

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -55,6 +57,80 @@ func TestSignals(t *testing.T) {
 			}
 			if got := figures.String(); !strings.HasSuffix(got, "finish: interrupted\n") || strings.Count(got, "\n") != 1 {
 				t.Errorf("standard error is %q", got)
+			}
+		})
+	}
+}
+
+// TestChatSignals interrupts an answer, which ends it and not the conversation, and terminates one.
+func TestChatSignals(t *testing.T) {
+	model, template := filepath.Join(t.TempDir(), "m.gguf"), filepath.Join(t.TempDir(), "t.jinja")
+	if err := craftFile("long-context", model); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(template, []byte("hello"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		signal syscall.Signal
+		notes  []string
+		want   int
+	}{
+		{"interrupt", syscall.SIGINT, []string{"grove: stopped\n", "grove: prompt 4 tokens, "}, 0},
+		{"terminate", syscall.SIGTERM, nil, 143},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "grove", "chat", "-m", model, "-c", "100000", "--template", template, "--temp", "0")
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stderr, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(in, "hello\n"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(out, make([]byte, 20)); err != nil {
+				t.Fatal(err)
+			}
+			drained := make(chan error, 1)
+			go func() {
+				_, err := io.Copy(io.Discard, out)
+				drained <- err
+			}()
+			if err := cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			notes := bufio.NewReader(stderr)
+			for i, want := range c.notes {
+				if note, err := notes.ReadString('\n'); !strings.HasPrefix(note, want) {
+					t.Fatalf("standard error is %q, %v, want %q", note, err, want)
+				}
+				if i == 0 {
+					if _, err := io.WriteString(in, "/stats\n"); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := in.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-drained; err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // the exit code tells
+			if got := cmd.ProcessState.ExitCode(); got != c.want {
+				t.Errorf("exit code %d, want %d", got, c.want)
 			}
 		})
 	}

@@ -1,0 +1,150 @@
+package grove
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+
+	"grove/chat"
+	"grove/engine"
+	"grove/token"
+)
+
+// Message is one message of a conversation; its Role is one of [chat.Roles].
+type Message = chat.Message
+
+// ChatOptions says how a conversation becomes a prompt. The zero value asks for the next answer, by the
+// model's own template.
+type ChatOptions struct {
+	chat.Options
+	Template *chat.Template // nil: the model's, or that of a family that its vocabulary shows
+}
+
+// ChatPrompt is a conversation as the model is given it.
+type ChatPrompt struct {
+	Text   string
+	Tokens []token.ID // control tokens that messages spell are plain text in them
+}
+
+// Templates returns the templates that conversations with the model can be rendered by.
+func (m *Model) Templates() *chat.Templates { return m.templates }
+
+// ApplyTemplate returns the prompt of a conversation. Errors: [chat.ErrNone] where the model has no template
+// and none is given; those of [chat.Template.Render].
+func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, error) {
+	t := o.Template
+	if t == nil {
+		var err error
+		if t, err = m.templates.For(o.Options); err != nil {
+			return ChatPrompt{}, err
+		}
+	}
+	p, err := t.Render(messages, o.Options)
+	if err != nil {
+		return ChatPrompt{}, err
+	}
+	ids, err := p.Encode(m.tokenizer)
+	return ChatPrompt{p.Text, ids}, err
+}
+
+// Chat prepares the answer to a conversation, as [Model.Generate] does the continuation of a text; the Prompt
+// of the request is not used. The text of the answer has no control tokens.
+func (m *Model) Chat(ctx context.Context, messages []Message, o ChatOptions, r Request) (*Generation, error) {
+	p, err := m.ApplyTemplate(messages, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Tokens) == 0 {
+		return nil, errors.New("grove: the template makes an empty prompt")
+	}
+	r.PromptIDs = p.Tokens
+	return m.Generate(ctx, r)
+}
+
+// Conversation answers one turn after the other and keeps what it has computed: an answer costs the tokens
+// that are new since the one before. The zero value is not of use; see [Model.NewConversation]. It is for one
+// goroutine, and takes the room of one text (see [Options.Parallel]).
+type Conversation struct {
+	model *Model
+	seq   *engine.Sequence // nil: none is open
+	ids   []token.ID       // its text
+	req   Request          // that it was opened for
+}
+
+// NewConversation returns a conversation without turns.
+func (m *Model) NewConversation() *Conversation { return &Conversation{model: m} }
+
+// Chat is [Model.Chat] for the conversation's next turn, or for any other: tokens and log-probabilities are
+// those that [Model.Chat] gives. One answer must have ended before the next is begun.
+func (c *Conversation) Chat(ctx context.Context, messages []Message, o ChatOptions, r Request) (*Generation, error) {
+	if r.Seed == nil && c.seq != nil {
+		r.Seed = &c.req.Sampling.Seed // draws differ by their index
+	}
+	g, err := c.model.Chat(ctx, messages, o, r)
+	if err == nil {
+		g.conversation = c
+	}
+	return g, err
+}
+
+// Close gives the conversation's room back.
+func (c *Conversation) Close() error {
+	if c.seq == nil {
+		return nil
+	}
+	s := c.seq
+	c.seq, c.ids = nil, nil
+	return s.Close()
+}
+
+// add notes a token of an answer.
+func (c *Conversation) add(id token.ID) {
+	if c != nil {
+		c.ids = append(c.ids, id)
+	}
+}
+
+// goesOn tells whether the conversation's sequence can be taken further to a prompt and then answer a request.
+func (c *Conversation) goesOn(prompt []token.ID, r Request) bool {
+	n := len(c.ids)
+	return c.seq != nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(r.answer(), c.req.answer()) &&
+		r.Method == c.req.Method && r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
+}
+
+// open returns the sequence of an answer and how many tokens of the prompt it holds. That of a conversation
+// is kept where the prompt goes on from what it holds; otherwise the cache has most of it.
+func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
+	c := g.conversation
+	if c != nil && c.goesOn(g.prompt, g.req) {
+		kept = len(c.ids)
+		c.ids = append(c.ids, g.prompt[kept:]...)
+		return c.seq, kept, nil
+	}
+	if c != nil {
+		if err := c.Close(); err != nil {
+			return nil, 0, err
+		}
+	}
+	if s, err = g.model.engine.NewSequence(g.req.answer()); err != nil {
+		return nil, 0, err
+	}
+	if err := g.speculate(s); err != nil {
+		return nil, 0, errors.Join(err, s.Close())
+	}
+	if c != nil {
+		c.seq, c.ids, c.req = s, slices.Clone(g.prompt), g.req
+	}
+	return s, 0, nil
+}
+
+// close ends an answer that ended with err. A conversation keeps the sequence, unless something is wrong with it.
+func (g *Generation) close(s *engine.Sequence, err error) error {
+	if g.conversation == nil {
+		return s.Close()
+	}
+	if err != nil && g.ctx.Err() == nil {
+		return g.conversation.Close()
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package chat
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+//go:embed builtin/*.jinja
+var builtinFiles embed.FS
+
+// family is a template for models whose files carry none.
+type family struct {
+	name  string
+	marks []string // control tokens by which it is known; none: it must be named
+}
+
+var families = []family{
+	{"chatml", []string{"<|im_start|>", "<|im_end|>"}},
+	{"llama3", []string{"<|start_header_id|>", "<|eot_id|>"}},
+	{"gemma", []string{"<start_of_turn>", "<end_of_turn>"}},
+	{"granite", []string{"<|start_of_role|>", "<|end_of_role|>"}},
+	{"phi3", []string{"<|user|>", "<|assistant|>", "<|end|>"}},
+	{"deepseek", []string{"<｜User｜>", "<｜Assistant｜>"}},
+	{"mistral", []string{"[INST]", "[/INST]"}},
+	{"llama2", nil},
+}
+
+// Builtin returns the names of the templates that this package brings.
+func Builtin() (names []string) {
+	for _, f := range families {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// NewBuiltin returns a template that this package brings.
+func NewBuiltin(name string, tokens Tokens) (*Template, error) {
+	if !slices.Contains(Builtin(), name) {
+		return nil, fmt.Errorf("chat: template %.40q is not known; %s are", name, strings.Join(Builtin(), ", "))
+	}
+	source, err := builtinFiles.ReadFile("builtin/" + name + ".jinja")
+	if err != nil {
+		return nil, fmt.Errorf("chat: %w", err)
+	}
+	return New(name, string(source), tokens)
+}
+
+// guess returns the name of the family that a vocabulary's control tokens show, or "".
+func guess(isControl func(text string) bool) string {
+	for _, f := range families {
+		if f.marks != nil && !slices.ContainsFunc(f.marks, func(m string) bool { return !isControl(m) }) {
+			return f.name
+		}
+	}
+	return ""
+}

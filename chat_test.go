@@ -1,0 +1,183 @@
+package grove_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove"
+	"grove/chat"
+	"grove/engine"
+	"grove/gguf"
+	"grove/gopher"
+)
+
+// goTemplate makes questions comments and answers functions.
+const goTemplate = `{% for m in messages %}{{ 'func' if m.role == 'assistant' else '// ' }}{{ m.content }}{{ eos_token }}
+{% endfor %}{% if add_generation_prompt %}func{% endif %}`
+
+// talker is the embedded model with a template.
+func talker(t testing.TB, o grove.Options) *grove.Model {
+	t.Helper()
+	f, err := gguf.Parse(gopher.Model())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	metadata := append(f.Metadata[:len(f.Metadata):len(f.Metadata)], gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of(goTemplate)})
+	if err := gguf.Write(&b, metadata, f.Tensors); err != nil {
+		t.Fatal(err)
+	}
+	m, err := grove.OpenBytes(b.Bytes(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// TestConversation: turns that go on from what is computed give the bits of turns that do not.
+func TestConversation(t *testing.T) {
+	m := talker(t, grove.Options{Parallel: 2})
+	c := m.NewConversation()
+	defer c.Close()
+	seed := uint64(7)
+	r := grove.Request{MaxTokens: 12, Seed: &seed}
+	var messages []grove.Message
+	say := func(text string) (kept int) {
+		t.Helper()
+		messages = append(messages, grove.Message{Role: "user", Content: text})
+		g, err := c.Chat(t.Context(), messages, grove.ChatOptions{}, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := answerOf(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := talker(t, grove.Options{})
+		g2, err := fresh.Chat(t.Context(), messages, grove.ChatOptions{}, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := answerOf(g2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, sameBits); diff != "" {
+			t.Errorf("turn %q differs from one computed anew:\n%s", text, diff)
+		}
+		answer := ""
+		for _, tok := range got.Tokens {
+			answer += tok.Text
+		}
+		messages = append(messages, grove.Message{Role: "assistant", Content: answer})
+		return g.Stats().ReusedTokens
+	}
+	if kept := say("func main"); kept != 0 {
+		t.Errorf("the first turn reused %d tokens", kept)
+	}
+	first := promptLen(t, m, messages[:1])
+	if kept := say("and then"); kept < first {
+		t.Errorf("the second turn reused %d tokens, and the first had %d", kept, first)
+	}
+	messages = messages[:2] // take a turn back
+	say("or else")
+	r.Sampling, seed = grove.DefaultSampling(), 8 // other draws need another sequence
+	say("once more")
+	say("and more")
+	messages = nil
+	if kept := say("quite another text"); kept != 0 {
+		t.Errorf("another conversation reused %d tokens", kept)
+	}
+}
+
+func promptLen(t *testing.T, m *grove.Model, messages []grove.Message) int {
+	t.Helper()
+	p, err := m.ApplyTemplate(messages, grove.ChatOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(p.Tokens)
+}
+
+// TestConversationStopped goes on after an answer that was cut short.
+func TestConversationStopped(t *testing.T) {
+	m := talker(t, grove.Options{Parallel: 1})
+	c := m.NewConversation()
+	messages := []grove.Message{{Role: "user", Content: "func main"}}
+	r := grove.Request{MaxTokens: 40}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	g, err := c.Chat(ctx, messages, grove.ChatOptions{}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range g.Tokens() {
+		if n++; n == 5 {
+			cancel()
+		}
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	if n > 8 {
+		t.Errorf("%d tokens came after the end", n)
+	}
+	g, err = c.Chat(t.Context(), messages, grove.ChatOptions{}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := answerOf(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g, err = m.Chat(t.Context(), messages, grove.ChatOptions{}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := answerOf(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, sameBits); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestChatRefused: what has no template, or no room.
+func TestChatRefused(t *testing.T) {
+	plain, err := grove.OpenBytes(gopher.Model(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	hello := []grove.Message{{Role: "user", Content: "hello"}}
+	if _, err := plain.ApplyTemplate(hello, grove.ChatOptions{}); !errors.Is(err, chat.ErrNone) {
+		t.Errorf("without a template: %v", err)
+	}
+	tmpl, err := plain.Templates().New("test", "<<{{ messages[0].content }}>>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := plain.ApplyTemplate(hello, grove.ChatOptions{Template: tmpl}); err != nil || p.Text != "<<hello>>" {
+		t.Errorf("with a template: %q, %v", p.Text, err)
+	}
+	m := talker(t, grove.Options{Context: 60})
+	long := []grove.Message{{Role: "user", Content: strings.Repeat("word ", 100)}}
+	if _, err := m.Chat(t.Context(), long, grove.ChatOptions{}, grove.Request{}); !errors.Is(err, engine.ErrContext) || !strings.Contains(err.Error(), "tokens and the context holds 60") {
+		t.Errorf("without room: %v", err)
+	}
+}
