@@ -109,7 +109,7 @@ func (c *Conversation) add(id token.ID) {
 func (c *Conversation) goesOn(prompt []token.ID, r Request) bool {
 	n := len(c.ids)
 	return c.seq != nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(r.answer(), c.req.answer()) &&
-		r.Method == c.req.Method && r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
+		r.Method == c.req.Method && r.CacheSalt == c.req.CacheSalt && r.Priority == c.req.Priority && r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
 }
 
 // open returns the sequence of an answer and how many tokens of the prompt it holds. That of a conversation
@@ -129,7 +129,7 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 	if s, err = g.model.engine.NewSequence(g.req.answer()); err != nil {
 		return nil, 0, err
 	}
-	if err := g.speculate(s); err != nil {
+	if err := s.Schedule(engine.Terms{Priority: g.req.Priority, Salt: g.req.CacheSalt}); err != nil {
 		return nil, 0, errors.Join(err, s.Close())
 	}
 	if c != nil {

@@ -46,7 +46,16 @@ type Request struct {
 	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
 	// speed and nothing else.
 	Prediction string
+	// Priority, within [LeastPriority] and [MostPriority], is the request's beside others: where texts wait, the highest is next, and
+	// prompts share steps by it, twice the rows for each step up. It changes no answer.
+	Priority int
 }
+
+// The range of [Request.Priority].
+const (
+	LeastPriority = engine.LeastPriority
+	MostPriority  = engine.MostPriority
+)
 
 // Token is one token of an answer. Text is what it adds to the text: nothing while the bytes of a rune
 // are incomplete or could begin a stop string, and then more than its own.
@@ -99,6 +108,9 @@ type Generation struct {
 	stats  Stats
 	begun  bool
 
+	seq     *engine.Sequence // while tokens are computed
+	drafted SpecStats        // by its drafters before
+
 	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
 
@@ -145,6 +157,9 @@ func (m *Model) check(r *Request) error {
 	if r.MaxTokens < 0 {
 		return fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
 	}
+	if r.Priority < LeastPriority || r.Priority > MostPriority {
+		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, LeastPriority, MostPriority)
+	}
 	if r.Top < 0 || r.Choice < 0 {
 		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.Choice)
 	}
@@ -190,7 +205,7 @@ func (m *Model) encode(r Request) ([]token.ID, error) {
 // answer returns the part of a request that its sequence must know.
 func (r *Request) answer() engine.Answer {
 	return engine.Answer{
-		Sampling: r.Sampling, Shape: r.Shape, Choice: r.Choice, Salt: r.CacheSalt, Top: r.Top, PostSampling: r.PostSampling,
+		Sampling: r.Sampling, Shape: r.Shape, Choice: r.Choice, Top: r.Top, PostSampling: r.PostSampling,
 	}
 }
 
@@ -201,7 +216,17 @@ func (g *Generation) Request() Request { return g.req }
 func (g *Generation) PromptTokens() int { return len(g.prompt) }
 
 // Stats returns what the generation did so far. It is for the goroutine of [Generation.Tokens].
-func (g *Generation) Stats() Stats { return g.stats }
+func (g *Generation) Stats() Stats {
+	st := g.stats
+	if g.seq != nil {
+		st.Drafting = g.seq.SpecStats().Since(g.drafted)
+	}
+	return st
+}
+
+// Guessed reports whether the token that [Generation.Tokens] yielded last had been guessed, so that it cost no step of its
+// own. It is for the goroutine of Tokens.
+func (g *Generation) Guessed() bool { return g.seq != nil && g.seq.Guessed() }
 
 // Tokens computes the answer and yields its tokens, without the one that ends the text. An error ends
 // it; so does leaving the loop. It can be used once.
@@ -221,17 +246,28 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	start := time.Now()
 	r := &g.req
+	draft, err := g.model.drafting(g.ctx, r.Method) // before there is a seat, which measuring steps may wait for
+	if err != nil {
+		return err
+	}
 	s, kept, err := g.open()
 	if err != nil {
 		return err
 	}
-	before := s.SpecStats()
+	g.drafted = s.SpecStats()
+	g.seq = s
 	defer func() {
-		g.stats.Drafting = s.SpecStats().Since(before)
+		g.stats = g.Stats()
+		g.seq = nil
 		err = errors.Join(err, g.close(s, err))
 	}()
 	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
 		return err
+	}
+	if kept == 0 {
+		if err := g.speculate(s, draft); err != nil {
+			return err
+		}
 	}
 	g.stats.ReusedTokens = max(kept, s.Reused())
 	g.stats.Prompt = time.Since(start)
@@ -250,6 +286,9 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 			break
 		}
 		c, err := s.Next(g.ctx)
+		if err == nil {
+			err = g.ctx.Err() // a token that a step drew before needs none
+		}
 		if err != nil {
 			return err
 		}
@@ -284,10 +323,9 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 }
 
 // speculate makes the sequence draft as the request asks.
-func (g *Generation) speculate(s *engine.Sequence) error {
-	draft, err := g.model.drafting(g.ctx, g.req.Method)
-	if draft == nil || err != nil {
-		return err
+func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error {
+	if draft == nil {
+		return nil
 	}
 	prediction, err := g.model.Tokenize(g.req.Prediction, false, false)
 	if err != nil {

@@ -34,6 +34,7 @@ type Options struct {
 	Chunk     int    // tokens of a prefill step; 0: 512
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
 	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
+	Queue     int    // answers that may wait for one of Parallel texts to end; more are refused; 0: none may
 	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
 	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
 	Draft     string // a GGUF file of a smaller model, to draft with; best with the same vocabulary; "": none
@@ -142,7 +143,7 @@ func (m *Model) load(o Options) error {
 		cacheType = tensor.F32 // keys live for one step, so that their memory is no matter
 	}
 	m.engine, err = engine.New(m.model, m.pool, engine.Config{
-		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Chunk: o.Chunk, Memory: limit,
+		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Queue: o.Queue, Chunk: o.Chunk, Memory: limit,
 	})
 	if err != nil {
 		return &OptionError{err}
@@ -174,7 +175,7 @@ func (o Options) check() error {
 	for _, v := range []struct {
 		name string
 		n    int
-	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}} {
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"queue", o.Queue}, {"draft vocabulary", o.DraftVocab}} {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}
@@ -246,8 +247,11 @@ func (m *Model) Info() Info {
 	}
 }
 
-// CacheUse returns the share of the cache that texts hold, from 0 to 1.
-func (m *Model) CacheUse() float64 { return m.engine.CacheUse() }
+// Load is what a model's engine does at a moment.
+type Load = engine.Load
+
+// Load returns what the model's engine does. It does not wait for a step.
+func (m *Model) Load() Load { return m.engine.Load() }
 
 // generates returns an [*OptionError] where the model gives no text.
 func (m *Model) generates() error {

@@ -23,14 +23,11 @@ func (r runner) Chunk() int { return r.e.chunk }
 
 // Branch implements [method.Runner].
 func (r runner) Branch() (method.Branch, error) {
-	e := r.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.open == e.seqs {
-		return nil, ErrBusy
+	seq, err := r.e.openSeq(context.Background(), false)
+	if err != nil {
+		return nil, err
 	}
-	e.open++
-	return &branch{e: e, seq: e.cache.NewSeq("")}, nil
+	return &branch{e: r.e, seq: seq}, nil
 }
 
 type branch struct {
@@ -70,7 +67,7 @@ func (b *branch) Run(ctx context.Context, rows []method.BranchRow) ([]forest.Nod
 		b.nodes = append(b.nodes, node)
 	}
 	e.exec.Subset = b.subset
-	err := e.run(ctx)
+	err := e.pass(ctx)
 	e.exec.Subset = nil
 	if err != nil {
 		return nil, nil, err
@@ -92,6 +89,14 @@ func (b *branch) Run(ctx context.Context, rows []method.BranchRow) ([]forest.Nod
 func (b *branch) Commit(n forest.Node) error {
 	b.e.mu.Lock()
 	defer b.e.mu.Unlock()
+	path, err := b.e.cache.Forest.Path(b.seq, n)
+	if err != nil {
+		return err
+	}
+	length := b.e.cache.Forest.Len(b.seq) + len(path)
+	if err := b.e.reserve(b.seq, nil, length, length); err != nil {
+		return err
+	}
 	return b.e.cache.Commit(b.seq, n)
 }
 
@@ -110,12 +115,4 @@ func (b *branch) Truncate(n int) error {
 }
 
 // Close implements [method.Branch].
-func (b *branch) Close() error {
-	b.e.mu.Lock()
-	defer b.e.mu.Unlock()
-	if err := b.e.cache.CloseSeq(b.seq); err != nil {
-		return err
-	}
-	b.e.open--
-	return nil
-}
+func (b *branch) Close() error { return b.e.closeSeq(b.seq) }

@@ -54,6 +54,18 @@ type Shape struct {
 	Rows, Depth, Logits, Experts int
 }
 
+// add adds rows of one sequence to a step's; [Shape.mean] then makes its depth that of the mean row.
+func (s *Shape) add(rows, depth int) {
+	s.Rows += rows
+	s.Depth += rows * depth
+}
+
+func (s *Shape) mean() {
+	if s.Rows > 0 {
+		s.Depth /= s.Rows
+	}
+}
+
 // Seconds predicts the time of a step.
 func (c *Cost) Seconds(s Shape) float64 {
 	t := c.measured(s)
@@ -111,14 +123,20 @@ func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
 
 // Cost returns what is known of the cost of steps as it stands, nil where nothing is. The caller owns it.
 func (e *Engine) Cost() *Cost {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.cost == nil {
+	e.costs.Lock()
+	defer e.costs.Unlock()
+	if e.costs.cost == nil {
 		return nil
 	}
-	c := *e.cost
+	c := *e.costs.cost
 	c.Correction = slices.Clone(c.Correction)
 	return &c
+}
+
+func (e *Engine) setCost(c *Cost) {
+	e.costs.Lock()
+	defer e.costs.Unlock()
+	e.costs.cost = c
 }
 
 // ensureCost measures roughly where nothing is known. A model that fails here fails again where it is used, with a
@@ -150,11 +168,9 @@ func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) 
 	if t.err != nil {
 		return nil, t.err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	own := *c // steps correct the engine's, not the caller's
 	own.Correction = slices.Clone(c.Correction)
-	e.cost = &own
+	e.setCost(&own)
 	return c, nil
 }
 

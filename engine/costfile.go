@@ -72,9 +72,9 @@ func (e *Engine) SaveCost() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	e.mu.Lock()
-	text, err := json.MarshalIndent(e.cost, "", "\t")
-	e.mu.Unlock()
+	e.costs.Lock()
+	text, err := json.MarshalIndent(e.costs.cost, "", "\t")
+	e.costs.Unlock()
 	if err != nil {
 		return "", fmt.Errorf("engine: %w", err)
 	}
@@ -90,7 +90,7 @@ func (e *Engine) loadCost() {
 	}
 	c := new(Cost)
 	if json.Unmarshal(readCache(path, 1<<16), c) == nil && c.valid() {
-		e.cost = c
+		e.setCost(c)
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 type Answer struct {
 	Sampling sample.Params
 	Shape    sample.Shape
-	Choice   int    // the number of the answer in its request
-	Salt     string // sequences share what is cached only where their salts are equal
+	Choice   int // the number of the answer in its request
 
 	// Top is how many of the likeliest tokens are reported beside each that is drawn.
 	// PostSampling reports the probabilities of the draw instead of the model's own.
@@ -27,13 +26,6 @@ type Answer struct {
 type Drawn struct {
 	sample.Choice
 	Top []sample.Choice
-}
-
-// remember adds tokens to the text that draws look back on.
-func (s *Sequence) remember(ids ...token.ID) {
-	if s.shaper != nil {
-		s.text = append(s.text, ids...)
-	}
 }
 
 // behind returns the text that ends with a node of the round's tree, for the shaper. It lies in the room behind the
@@ -52,8 +44,8 @@ func (s *Sequence) behind(node int) []token.ID {
 	return text
 }
 
-// draw draws the token of an index, behind a text, from the model's logits.
-func (s *Sequence) draw(logits []float32, text []token.ID, index int) (Drawn, error) {
+// pick draws the token of an index, behind a text, from the model's logits.
+func (s *Sequence) pick(logits []float32, text []token.ID, index int) (Drawn, error) {
 	shaped := s.shaper.Apply(logits, text, s.prompt)
 	c, err := s.sampler.Sample(shaped, s.answer.Choice, index)
 	if err != nil {

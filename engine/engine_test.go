@@ -11,7 +11,6 @@ import (
 
 	"grove/compute"
 	"grove/engine"
-	"grove/forest"
 	"grove/internal/par"
 	"grove/method"
 	"grove/model"
@@ -191,7 +190,7 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := sequence(t, e)
-	expect(t, s.Close(), "forest: sequence -1: sequence is not open", forest.ErrSeq)
+	expect(t, s.Close(), "engine: the sequence is closed", engine.ErrClosed)
 	_, err = e.NewSequence(engine.Answer{})
 	expect(t, err, "engine: 1 sequences: too many sequences are open", engine.ErrBusy)
 	draw(t, other, 1, text(3))
@@ -203,7 +202,7 @@ func TestErrors(t *testing.T) {
 	if err := fresh.Close(); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, fresh.Append(t.Context(), text(1)), "forest: sequence -1: sequence is not open", forest.ErrSeq)
+	expect(t, fresh.Append(t.Context(), text(1)), "engine: the sequence is closed", engine.ErrClosed)
 	other = sequence(t, e)
 	draw(t, other, 1, text(3))
 	expect(t, other.Append(t.Context(), []token.ID{48}), "compute: token id 48 at index 4 is out of range: the vocabulary has 48", nil)
@@ -244,8 +243,11 @@ func TestSalt(t *testing.T) {
 		salt   string
 		reused int
 	}{{"", 0}, {"", 128}, {"a", 0}, {"a", 128}, {"b", 0}, {"", 128}} {
-		s, err := e.NewSequence(engine.Answer{Salt: tt.salt})
+		s, err := e.NewSequence(engine.Answer{})
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Schedule(engine.Terms{Salt: tt.salt}); err != nil {
 			t.Fatal(err)
 		}
 		draw(t, s, 1, text(140))

@@ -19,14 +19,17 @@ func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write fu
 	if len(ids) > e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", len(ids), ErrContext, e.Context())
 	}
-	s, err := e.NewSequence(Answer{})
+	if err := e.Generates(); err != nil {
+		return err
+	}
+	seq, err := e.openSeq(ctx, true)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, e.closeSeq(seq)) }()
 	for first > 0 {
 		n := min(first, e.chunk)
-		if err := s.step(ctx, ids[:n], false); err != nil {
+		if err := e.rows(ctx, seq, ids[:n], nil); err != nil {
 			return err
 		}
 		ids, first = ids[n:], first-n
@@ -35,7 +38,7 @@ func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write fu
 	rows := make([]float32, n*e.vocab)
 	for len(ids) > 0 {
 		n = min(n, len(ids))
-		if err := s.rows(ctx, ids[:n], rows); err != nil {
+		if err := e.rows(ctx, seq, ids[:n], rows); err != nil {
 			return err
 		}
 		for i := range n {
@@ -49,17 +52,20 @@ func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write fu
 }
 
 // rows computes and commits a path of tokens, and copies the logits behind each to dst, so that nothing
-// waits for their reader.
-func (s *Sequence) rows(ctx context.Context, ids []token.ID, dst []float32) error {
-	e := s.e
+// waits for their reader; nil: there is none.
+func (e *Engine) rows(ctx context.Context, seq forest.Seq, ids []token.ID, dst []float32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	end, err := e.path(ctx, s.seq, ids, forest.Row{Want: forest.Want{Logits: true}}, len(ids))
+	wanted := len(ids)
+	if dst == nil {
+		wanted = 0
+	}
+	end, err := e.path(ctx, seq, ids, forest.Row{Want: forest.Want{Logits: true}}, wanted)
 	if err != nil {
 		return err
 	}
-	for i := range ids {
+	for i := range wanted {
 		copy(dst[i*e.vocab:(i+1)*e.vocab], e.exec.Result(i).Logits)
 	}
-	return e.cache.Commit(s.seq, end)
+	return e.cache.Commit(seq, end)
 }

@@ -20,6 +20,8 @@ type planner struct {
 	least  float32               // score that no guess below can pay with
 	order  []int32               // the round's guesses, best first
 	chosen []int32               // places of the guesses to run, parents first
+	taken  int                   // guesses of the order that have a row among those of other rounds
+	worth  int                   // of these, those that pay
 }
 
 // maxDraft bounds the guesses that one step runs.

@@ -137,7 +137,7 @@ type speculation struct {
 	sums    []float64 // of log-probabilities on the way to each node; NaN: it is not likely enough
 }
 
-// Speculate makes the sequence draft by d from now on. It is called before the first Append. prediction is what the
+// Speculate makes the sequence draft by d from now on. It is called before the first Next. prediction is what the
 // user expects of the answer, if anything.
 func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	if s.e.Cost() == nil {
@@ -147,6 +147,7 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	if err != nil {
 		return err
 	}
+	sp.fresh = append(sp.fresh, s.text...)
 	s.spec, s.prediction = sp, prediction
 	return nil
 }
@@ -170,9 +171,8 @@ func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 	d.mu.Lock()
 	sp.rates.Carry(d.rates)
 	d.mu.Unlock()
-	info := e.model.Info()
 	sp.plan.eager = d.eager
-	sp.plan.moe = mixture{len(info.Layers), info.Experts, info.Used}
+	sp.plan.moe = e.moe
 	return sp, nil
 }
 
@@ -278,68 +278,36 @@ func (sp *speculation) ask(ctx context.Context, i int) error {
 	return nil
 }
 
-// round draws at least one token: it runs the last token of the text, and the guesses behind it that pay, in
+// draw draws at least one token: it lets the last token of the text run, and the guesses behind it that pay, in
 // one step, draws from the model behind each row that the text reaches, and walks to the guess that was drawn.
 // The tokens are those of plain decoding: the draw behind a row depends on the row's logits and index alone (N5).
-func (s *Sequence) round(ctx context.Context) error {
-	sp := s.spec
+func (s *Sequence) draw(ctx context.Context) error {
+	sp, e := s.spec, s.e
 	start := time.Now()
 	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, Choice: s.answer.Choice}); err != nil {
 		return err
 	}
-	s.e.mu.Lock()
-	sp.plan.begin(s.e.cost, s.length)
-	s.e.mu.Unlock()
-	chosen, err := sp.draft(ctx, s.e.Context()-1-s.length)
-	if err != nil {
+	e.costs.Lock()
+	sp.plan.begin(e.costs.cost, len(s.text))
+	e.costs.Unlock()
+	var err error
+	if s.chosen, err = sp.draft(ctx, e.Context()-1-len(s.text)); err != nil {
 		return err
 	}
 	drafted := time.Now()
-	err = s.verify(ctx, chosen)
-	if err != nil && len(chosen) > 0 && ctx.Err() == nil {
-		chosen = nil // a guess may be to blame: plain decoding would not have met it
-		err = s.verify(ctx, nil)
-	}
-	if err != nil {
+	if err := s.compute(ctx, true); err != nil {
 		return err
 	}
-	sp.account(chosen, len(s.queue), drafted.Sub(start), time.Since(drafted))
+	sp.account(s.chosen, len(s.queue), drafted.Sub(start), time.Since(drafted))
 	return nil
 }
 
-// verify runs the text's last token and the chosen guesses, and draws.
-func (s *Sequence) verify(ctx context.Context, chosen []int32) error {
-	e, sp := s.e, s.spec
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := s.place(chosen); err != nil {
-		return err
-	}
-	start := time.Now()
-	rows := len(e.exec.Step.Rows())
-	shape := Shape{Rows: rows, Depth: e.cache.Forest.Len(s.seq), Logits: rows}
-	if err := e.run(ctx); err != nil {
-		return err
-	}
-	if e.cost != nil {
-		shape.Experts = e.exec.Touched()
-		e.cost.Observe(shape, time.Since(start).Seconds())
-	}
-	err := s.walk()
-	if err == nil {
-		sp.watch(e.exec)
-	}
-	e.exec.Step.Reset()
-	return err
-}
-
-// place adds the rows of a round to the step. Guesses for which there is no room are left out.
-func (s *Sequence) place(chosen []int32) error {
+// placeRound adds the rows of a round to the step. Guesses for which there is no room are left out.
+func (s *Sequence) placeRound() error {
 	e, sp := s.e, s.spec
 	want := forest.Want{Logits: true, Top: sp.top}
-	root, err := e.exec.Step.Add(forest.Row{Seq: s.seq, Parent: forest.Trunk, ID: s.pending[0], Want: want})
+	root, err := e.exec.Step.Add(forest.Row{Seq: s.seq, Parent: forest.Trunk, ID: s.text[len(s.text)-1], Want: want})
 	if err != nil {
-		e.exec.Step.Abort()
 		return err
 	}
 	s.root = root
@@ -347,7 +315,7 @@ func (s *Sequence) place(chosen []int32) error {
 	for i := range guesses {
 		sp.nodes[i] = forest.Trunk
 	}
-	for _, c := range chosen {
+	for _, c := range s.chosen {
 		parent := root
 		if p := guesses[c].Parent; p != method.Root {
 			parent = sp.nodes[p]
@@ -363,13 +331,13 @@ func (s *Sequence) place(chosen []int32) error {
 	return nil
 }
 
-// watch shows the step's rows to the drafters that learn from them.
-func (sp *speculation) watch(x *compute.Exec) {
+// watch shows a round's rows, which begin at first in the step, to the drafters that learn from them.
+func (sp *speculation) watch(x *compute.Exec, first int) {
 	if len(sp.watchers) == 0 {
 		return
 	}
 	for i := range sp.outcomes {
-		sp.outcomes[i].Top = x.Result(i).Top
+		sp.outcomes[i].Top = x.Result(first + i).Top
 	}
 	for _, w := range sp.watchers {
 		w.Watch(sp.outcomes)
@@ -410,30 +378,4 @@ func (sp *speculation) account(chosen []int32, tokens int, drafting, stepping ti
 		}
 		at = child
 	}
-}
-
-// settle commits what the last round accepted, as far as its tokens were taken: the last of these is pending
-// again, and tokens that were drawn and not taken are forgotten.
-func (s *Sequence) settle() error {
-	if len(s.path) == 0 {
-		return nil
-	}
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	if err := s.e.cache.Commit(s.seq, s.path[s.taken-1]); err != nil {
-		return err
-	}
-	s.pending = append(s.pending[:0], s.queue[s.taken-1].ID)
-	s.path, s.queue, s.taken = s.path[:0], s.queue[:0], 0
-	return nil
-}
-
-// take returns the next token of the queue.
-func (s *Sequence) take() Drawn {
-	c := s.queue[s.taken]
-	s.taken++
-	s.length++
-	s.remember(c.ID)
-	s.spec.fresh = append(s.spec.fresh, c.ID)
-	return c
 }

@@ -48,7 +48,7 @@ func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float
 			parent = node
 		}
 		start := time.Now()
-		if err := e.run(ctx); err != nil {
+		if err := e.pass(ctx); err != nil {
 			return nil, 0, err
 		}
 		seconds = append(seconds, time.Since(start).Seconds())

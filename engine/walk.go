@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"grove/compute"
 	"grove/forest"
 	"grove/method"
 	"grove/sample"
@@ -25,7 +26,7 @@ func (s *Sequence) walk() (err error) {
 	sp := s.spec
 	s.queue, s.path = s.queue[:0], append(s.path[:0], s.root)
 	sp.outcomes = sp.outcomes[:0]
-	rows := s.e.exec.Step.Rows()
+	rows := s.ownRows()
 	for i := range rows {
 		sp.outcomes = append(sp.outcomes, method.Outcome{ID: rows[i].ID, Parent: rowOf(rows, rows[i].Parent)})
 	}
@@ -51,7 +52,7 @@ func (s *Sequence) walkMatch() error {
 	sp := s.spec
 	return verify.Match(func(node int) (token.ID, error) {
 		row, index := s.rowAt(node)
-		d, err := s.draw(s.e.exec.Result(row).Logits, s.behind(node), index+1)
+		d, err := s.pick(s.result(row).Logits, s.behind(node), index+1)
 		if err == nil {
 			s.queue = append(s.queue, d)
 			sp.tree.Learn(node, d.ID)
@@ -73,9 +74,16 @@ func (s *Sequence) descend(node int, id token.ID) (int, bool) {
 	return child, true
 }
 
-// rowAt returns the row of the step that ran a node of the tree, and its index in the text.
+// ownRows returns the sequence's rows of the step, and result what one of them gave.
+func (s *Sequence) ownRows() []forest.Placed {
+	return s.e.exec.Step.Rows()[s.first : s.first+s.rows]
+}
+
+func (s *Sequence) result(row int) *compute.Result { return s.e.exec.Result(s.first + row) }
+
+// rowAt returns the sequence's row that ran a node of the tree, and its index in the text.
 func (s *Sequence) rowAt(node int) (row, index int) {
-	rows := s.e.exec.Step.Rows()
+	rows := s.ownRows()
 	if node != method.Root {
 		row = int(rowOf(rows, s.spec.nodes[node]))
 	}
@@ -88,7 +96,7 @@ func (s *Sequence) walkReject() error {
 	p := sp.laws(1, s.e.vocab)[0]
 	for node := method.Root; ; {
 		row, index := s.rowAt(node)
-		logits := s.e.exec.Result(row).Logits
+		logits := s.result(row).Logits
 		if err := s.law(p, node, logits); err != nil {
 			return err
 		}
@@ -130,7 +138,7 @@ func (s *Sequence) walkBlock() error {
 		if i == 0 {
 			root = index
 		}
-		if err := s.law(p[i], i-1, s.e.exec.Result(row).Logits); err != nil {
+		if err := s.law(p[i], i-1, s.result(row).Logits); err != nil {
 			return err
 		}
 	}
@@ -140,13 +148,13 @@ func (s *Sequence) walkBlock() error {
 	node := method.Root
 	for _, id := range sp.ids[:n] {
 		row, _ := s.rowAt(node)
-		if err := s.accept(node, id, s.e.exec.Result(row).Logits); err != nil {
+		if err := s.accept(node, id, s.result(row).Logits); err != nil {
 			return err
 		}
 		node, _ = s.descend(node, id)
 	}
 	row, index := s.rowAt(node)
-	return s.finish(node, p[n], s.e.exec.Result(row).Logits, index)
+	return s.finish(node, p[n], s.result(row).Logits, index)
 }
 
 // walkTypical takes the longest path of guesses that are likely enough, the likelier of equally long ones, and
@@ -162,13 +170,13 @@ func (s *Sequence) walkTypical() error {
 	for _, child := range best[1:] {
 		row, _ := s.rowAt(node)
 		id := sp.tree.Nodes()[child].ID
-		if err := s.accept(node, id, s.e.exec.Result(row).Logits); err != nil {
+		if err := s.accept(node, id, s.result(row).Logits); err != nil {
 			return err
 		}
 		node, _ = s.descend(node, id)
 	}
 	row, index := s.rowAt(node)
-	logits := s.e.exec.Result(row).Logits
+	logits := s.result(row).Logits
 	if err := s.law(p, node, logits); err != nil {
 		return err
 	}
@@ -192,7 +200,7 @@ func (sp *speculation) likely(s *Sequence, p []float64) []int {
 			}
 		}
 		row, _ := s.rowAt(parent)
-		if s.law(p, parent, s.e.exec.Result(row).Logits) != nil {
+		if s.law(p, parent, s.result(row).Logits) != nil {
 			return nil
 		}
 		least := verify.DefaultTypicality.Threshold(p)

@@ -183,6 +183,15 @@ func (f *Forest) Live(s Seq) int {
 	return int(f.seqs[s].nodes)
 }
 
+// AllLive returns the number of live nodes of all sequences.
+func (f *Forest) AllLive() int {
+	free := 0
+	for _, word := range f.free {
+		free += bits.OnesCount64(word)
+	}
+	return len(f.nodes) - free
+}
+
 // take claims a slot for a row. It prefers the slot behind the parent's, or one whose place in its
 // page is the index's place in its attention block, so that a path lies as runs that need no gather.
 func (f *Forest) take(parent, index int32) (int32, bool) {

@@ -190,17 +190,33 @@ func (k *Cache) Bytes() int {
 	return n
 }
 
-// Use returns the share of the pages that sequences hold, from 0 to 1. Those that may be found again but belong to
-// nobody count as free.
-func (k *Cache) Use() float64 {
-	held, all := 0, 0
+// Usage counts the pages of a cache, all groups together.
+type Usage struct {
+	Used  int // by sequences
+	Idle  int // by none, but found by what they hold until their memory is needed
+	Total int
+}
+
+// Usage returns how many pages are in use.
+func (k *Cache) Usage() (u Usage) {
 	for _, g := range k.groups {
-		held, all = held+len(g.pool.pages)-g.pool.available(), all+len(g.pool.pages)
+		u.Total += len(g.pool.pages)
+		u.Idle += g.pool.idle
+		u.Used += len(g.pool.pages) - g.pool.available()
 	}
-	if all == 0 {
-		return 0
+	return u
+}
+
+// Held returns how many pages a sequence uses, reserved ones and those that others use too among them.
+func (k *Cache) Held(s forest.Seq) (n int) {
+	for _, table := range k.seqs[s].tables {
+		for _, id := range table {
+			if id != noPage {
+				n++
+			}
+		}
 	}
-	return float64(held) / float64(all)
+	return n
 }
 
 // Config returns what the cache was made for.
@@ -213,6 +229,13 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 		k.seqs = append(k.seqs, trunk{tables: make([][]int32, len(k.groups))})
 	}
 	t := &k.seqs[s]
+	t.salt = k.saltOf(salt)
+	t.private = noPage
+	return s
+}
+
+// saltOf is what the names of pages begin with.
+func (k *Cache) saltOf(salt string) (d digest) {
 	h := sha256.New()
 	var n [8]byte
 	binary.LittleEndian.PutUint64(n[:], uint64(len(k.config.Identity)))
@@ -220,9 +243,8 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 	h.Write([]byte(k.config.Identity))
 	h.Write([]byte{byte(k.config.Type)})
 	h.Write([]byte(salt))
-	h.Sum(t.salt[:0])
-	t.private = noPage
-	return s
+	h.Sum(d[:0])
+	return d
 }
 
 // CloseSeq drops the sequence. Its sealed pages stay findable until their memory is needed.

@@ -22,6 +22,7 @@ type pool struct {
 	byHash    map[digest]int32
 	oldest    int32 // ends of the idle list
 	newest    int32
+	idle      int // its length
 }
 
 type page struct {
@@ -52,13 +53,7 @@ func (p *pool) bytes(id int32) []byte {
 }
 
 // available returns how many pages take can give.
-func (p *pool) available() int {
-	n := len(p.free)
-	for id := p.oldest; id != noPage; id = p.pages[id].next {
-		n++
-	}
-	return n
-}
+func (p *pool) available() int { return len(p.free) + p.idle }
 
 // take returns a page with one reference, forgetting the oldest idle one where none is free.
 func (p *pool) take() (int32, bool) {
@@ -104,6 +99,7 @@ func (p *pool) drop(id int32) {
 		p.free = append(p.free, id)
 		return
 	}
+	p.idle++
 	pg.prev, pg.next = p.newest, noPage
 	if p.newest == noPage {
 		p.oldest = id
@@ -115,6 +111,7 @@ func (p *pool) drop(id int32) {
 
 // unlink takes a page out of the idle list.
 func (p *pool) unlink(id int32) {
+	p.idle--
 	pg := &p.pages[id]
 	if pg.prev == noPage {
 		p.oldest = pg.next

@@ -28,7 +28,7 @@ func (k *Cache) Commit(s forest.Seq, n forest.Node) error {
 func (k *Cache) append(s forest.Seq, path []int32) error {
 	t := &k.seqs[s]
 	length := len(t.entries)
-	if err := k.reserve(t, length+len(path)); err != nil {
+	if err := k.reserve(t, length+len(path), length+len(path)); err != nil {
 		return err
 	}
 	for i, slot := range path {
@@ -47,21 +47,38 @@ func (k *Cache) append(s forest.Seq, path []int32) error {
 	return nil
 }
 
-// reserve gives the trunk pages for its first n tokens in every group, or none at all.
-func (k *Cache) reserve(t *trunk, n int) error {
+// Reserve gives the trunk pages ahead of its tokens, so that commits find them: for n tokens in all, and in
+// groups of a window, which pass their pages on, for near. It returns [ErrFull], and changes nothing, where
+// there are not as many. [Cache.Truncate] to the trunk's own length gives them back.
+func (k *Cache) Reserve(s forest.Seq, n, near int) error {
+	if _, err := k.Forest.Index(s, forest.Trunk); err != nil {
+		return err
+	}
+	return k.reserve(&k.seqs[s], min(n, k.config.Context), min(near, k.config.Context))
+}
+
+// reserve gives the trunk pages for its first n tokens, in groups of a window for the first near, or none at all.
+func (k *Cache) reserve(t *trunk, n, near int) error {
 	for g := range k.groups {
-		need := pagesOf(n) - len(t.tables[g])
-		if p := k.groups[g].pool; need > len(p.free) && need > p.available() {
+		need := pagesOf(k.ahead(g, n, near)) - len(t.tables[g])
+		if need > k.groups[g].pool.available() {
 			return fmt.Errorf("kv: %d more pages of %d tokens: %w", need, PageTokens, ErrFull)
 		}
 	}
 	for g := range k.groups {
-		for len(t.tables[g]) < pagesOf(n) {
+		for len(t.tables[g]) < pagesOf(k.ahead(g, n, near)) {
 			id, _ := k.groups[g].pool.take()
 			t.tables[g] = append(t.tables[g], id)
 		}
 	}
 	return nil
+}
+
+func (k *Cache) ahead(g, n, near int) int {
+	if k.groups[g].window > 0 {
+		return near
+	}
+	return n
 }
 
 // copySlot copies a scratch slot to the place of index at in every layer.
@@ -135,10 +152,14 @@ func (k *Cache) Drop(s forest.Seq, n forest.Node) error { return k.Forest.Drop(s
 // from a shorter prefix, in the end from 0, which always works.
 func (k *Cache) Truncate(s forest.Seq, n int) error {
 	length := k.Forest.Len(s)
-	if n == length || n < 0 || n > length {
+	if n < 0 || n > length || int(s) >= len(k.seqs) || s < 0 {
 		return k.Forest.Truncate(s, n)
 	}
 	t := &k.seqs[s]
+	if n == length {
+		k.dropPages(t, pagesOf(n))
+		return k.Forest.Truncate(s, n)
+	}
 	for g := range k.groups {
 		if err := k.canTruncate(t, g, n); err != nil {
 			return err
@@ -222,7 +243,7 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	to.entries = append(to.entries[:0], from.entries...)
 	to.hashes = append(to.hashes[:0], from.hashes...)
 	for g := range k.groups {
-		for _, id := range from.tables[g] {
+		for _, id := range from.tables[g][:pagesOf(len(from.entries))] {
 			if id != noPage {
 				k.groups[g].pool.retain(id)
 			}
@@ -245,34 +266,35 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	return c, nil
 }
 
-// Reuse gives an empty sequence the longest prefix of ids whose pages are stored in every group, one
-// token short of all at the most, and returns its length: a row that is computed anew gives the logits.
+// Reuse gives a sequence the longest prefix of ids whose pages are stored in every group, one token short of
+// all at the most, and returns the trunk's length: a row that is computed anew gives the logits. A trunk that is
+// there already, of full pages, must be a prefix of ids and is added to; to one that ends within a page there is
+// nothing to add.
 func (k *Cache) Reuse(s forest.Seq, ids []token.ID) (int, error) {
 	if _, err := k.Forest.Index(s, forest.Trunk); err != nil {
 		return 0, err
 	}
-	if n := k.Forest.Len(s); n != 0 || k.Forest.Live(s) != 0 {
-		return 0, fmt.Errorf("kv: reusing a prefix for a sequence of %d tokens and %d live rows", n, k.Forest.Live(s))
+	length := k.Forest.Len(s)
+	if live := k.Forest.Live(s); live != 0 {
+		return 0, fmt.Errorf("kv: reusing a prefix for a sequence of %d live rows", live)
 	}
 	t := &k.seqs[s]
-	t.hashes, t.entries = t.hashes[:0], t.entries[:0]
-	prev := t.salt
-	for (len(t.hashes)+1)*PageTokens < len(ids) && (len(t.hashes)+1)*PageTokens <= k.config.Context {
-		first := len(t.entries)
-		for _, id := range ids[first : first+PageTokens] {
-			t.entries = append(t.entries, forest.IDEntry(id))
-		}
-		prev = chain(prev, t.entries[first:])
-		t.hashes = append(t.hashes, prev)
+	if length%PageTokens != 0 || t.private != noPage {
+		return length, nil
 	}
-	pages := len(t.hashes)
-	for pages > 0 && !k.stored(t, pages) {
+	have := length / PageTokens
+	pages := k.name(t, ids)
+	for pages > have && !k.stored(t, have, pages) {
 		pages--
 	}
 	t.hashes, t.entries = t.hashes[:pages], t.entries[:pages*PageTokens]
+	if pages == have {
+		return length, nil
+	}
+	k.dropPages(t, have) // reserved ones
 	for g := range k.groups {
 		first := k.firstSeen(g, pages*PageTokens)
-		for p := range pages {
+		for p := have; p < pages; p++ {
 			id := int32(noPage)
 			if p >= first {
 				id, _ = k.groups[g].pool.share(t.hashes[p])
@@ -280,13 +302,47 @@ func (k *Cache) Reuse(s forest.Seq, ids []token.ID) (int, error) {
 			t.tables[g] = append(t.tables[g], id)
 		}
 	}
-	return pages * PageTokens, k.Forest.Extend(s, pages*PageTokens)
+	k.passWindows(t)
+	return pages * PageTokens, k.Forest.Extend(s, pages*PageTokens-length)
 }
 
-// stored reports whether every group holds the pages that a row behind the first n pages sees.
-func (k *Cache) stored(t *trunk, n int) bool {
+// name adds to a trunk of full pages the entries and hashes of the pages that ids fill, and returns the number of
+// all. Behind a trunk that has pages it stops where the next is not to be found.
+func (k *Cache) name(t *trunk, ids []token.ID) int {
+	have, prev := len(t.hashes), t.salt
+	if have > 0 {
+		prev = t.hashes[have-1]
+	}
+	for (len(t.hashes)+1)*PageTokens < len(ids) && (len(t.hashes)+1)*PageTokens <= k.config.Context {
+		first := len(t.entries)
+		for _, id := range ids[first : first+PageTokens] {
+			t.entries = append(t.entries, forest.IDEntry(id))
+		}
+		prev = chain(prev, t.entries[first:])
+		if have > 0 && !k.known(prev) {
+			t.entries = t.entries[:first]
+			break
+		}
+		t.hashes = append(t.hashes, prev)
+	}
+	return len(t.hashes)
+}
+
+// known reports whether any group holds a page.
+func (k *Cache) known(h digest) bool {
 	for g := range k.groups {
-		for p := k.firstSeen(g, n*PageTokens); p < n; p++ {
+		if _, ok := k.groups[g].pool.byHash[h]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// stored reports whether every group holds the pages that a row behind the first n pages sees, besides the first
+// have, which the trunk has.
+func (k *Cache) stored(t *trunk, have, n int) bool {
+	for g := range k.groups {
+		for p := max(have, k.firstSeen(g, n*PageTokens)); p < n; p++ {
 			if _, ok := k.groups[g].pool.byHash[t.hashes[p]]; !ok {
 				return false
 			}

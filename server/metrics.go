@@ -182,7 +182,9 @@ func (p *pace) token() {
 
 func (s *Server) cacheUse() (most float64) {
 	for _, h := range s.all() {
-		most = max(most, h.model.CacheUse())
+		if p := h.model.Load().Pages; p.Total > 0 {
+			most = max(most, float64(p.Used)/float64(p.Total))
+		}
 	}
 	return most
 }
