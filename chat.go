@@ -109,7 +109,8 @@ func (c *Conversation) add(id token.ID) {
 func (c *Conversation) goesOn(prompt []token.ID, r Request) bool {
 	n := len(c.ids)
 	return c.seq != nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(r.answer(), c.req.answer()) &&
-		r.Method == c.req.Method && r.CacheSalt == c.req.CacheSalt && r.Priority == c.req.Priority && r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
+		r.Method == c.req.Method && r.CacheSalt == c.req.CacheSalt && r.Priority == c.req.Priority &&
+		r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
 }
 
 // open returns the sequence of an answer and how many tokens of the prompt it holds. That of a conversation

@@ -264,7 +264,7 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
 		return err
 	}
-	if kept == 0 {
+	if !s.Drafts() {
 		if err := g.speculate(s, draft); err != nil {
 			return err
 		}

@@ -176,6 +176,9 @@ func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 	return sp, nil
 }
 
+// Drafts reports whether the sequence drafts.
+func (s *Sequence) Drafts() bool { return s.spec != nil }
+
 // Typical makes the sequence accept guesses that are likely enough, which is lossy above temperature 0.
 func (s *Sequence) Typical() {
 	if s.spec != nil {

@@ -328,6 +328,10 @@ func TestParseJSON(t *testing.T) {
 			set("normalizer", object{"type": "Lowercase"})(o)
 			add(added(271, "[X]", "normalized"), added(272, "[Y]"))(o)
 		}, "", "[X][x][Y][y]", Options{}, "[X] [X] [Y] [ y ]"},
+		{"normalized token in a literal stretch", smallJSON, func(o object) {
+			set("normalizer", object{"type": "Lowercase"})(o)
+			add(added(271, "[X]", "normalized", "special"), added(272, "[Y]", "normalized"))(o)
+		}, "", "[X][X][x][Y]</s>", Options{Literal: []Span{{3, 16}}}, "[X] [ x ] [ x ] [Y] < / s >"},
 		{"digits", smallJSON, set("pre_tokenizer", sequence("pretokenizers", object{"type": "Digits", "individual_digits": true}, byteLevelPart(true))), "", "12", Options{}, "1 2"},
 		{"split by text", smallJSON, set("pre_tokenizer", sequence("pretokenizers",
 			object{"type": "Split", "pattern": object{"String": "l"}, "behavior": "MergedWithPrevious", "invert": false}, byteLevelPart(false))), "", "hello", Options{}, "he l l o"},

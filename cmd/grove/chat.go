@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"grove"
 	"grove/chat"
@@ -16,7 +17,7 @@ type chatCommand struct {
 	requestFlags
 
 	System    string            `short:"s" placeholder:"TEXT" var:"GROVE_SYSTEM" help:"What the conversation begins with: the system's message."`
-	Template  string            `placeholder:"NAME|FILE" var:"GROVE_TEMPLATE" help:"Chat template: a further one of the model's, one of this program's, or a Jinja file. Without it, the model's own."`
+	Template  string            `name:"chat-template" placeholder:"NAME|FILE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template: a further one of the model's, one of this program's, or a Jinja file. Without it, the model's own."`
 	Set       map[string]string `placeholder:"NAME=JSON" sep:"none" mapsep:"none" help:"Variable of the template, such as enable_thinking=false; may be given several times."`
 	MaxTokens count             `short:"n" placeholder:"N" default:"0" var:"GROVE_N" help:"Tokens of an answer; 0: until it or the context ends. Default: ${default}."`
 
@@ -81,7 +82,7 @@ func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
 	if c.Template == "" {
 		t, err := ts.For(chat.Options{})
 		if errors.Is(err, chat.ErrNone) {
-			return nil, fileError{fmt.Errorf("%w; --template names one", err)}
+			return nil, fileError{fmt.Errorf("%w; a base model continues texts (grove run), and --chat-template names a template all the same: %s, or a file", err, strings.Join(chat.Builtin(), ", "))}
 		}
 		if err == nil && slices.Contains(chat.Builtin(), t.Name) {
 			fmt.Fprintf(os.Stderr, "grove: the model has no chat template: using %s, which its vocabulary shows\n", t.Name)
@@ -94,7 +95,7 @@ func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
 	}
 	source, err := os.ReadFile(c.Template)
 	if err != nil {
-		return nil, fileError{fmt.Errorf("--template: %w", err)}
+		return nil, fileError{fmt.Errorf("--chat-template: %w", err)}
 	}
 	t, err := ts.New(c.Template, string(source))
 	return t, asFileError(err)

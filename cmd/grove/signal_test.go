@@ -81,7 +81,7 @@ func TestChatSignals(t *testing.T) {
 		{"terminate", syscall.SIGTERM, nil, 143},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), "grove", "chat", "-m", model, "-c", "100000", "--template", template, "--temp", "0")
+			cmd := exec.CommandContext(t.Context(), "grove", "chat", "-m", model, "-c", "100000", "--chat-template", template, "--temp", "0")
 			in, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)

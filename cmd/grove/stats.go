@@ -11,6 +11,7 @@ import (
 // stats is a generation in figures. Rates are tokens a second, 0 where there was nothing to measure.
 type stats struct {
 	PromptTokens int     `json:"prompt_tokens"`
+	Reused       int     `json:"-"` // of these, computed in an earlier turn
 	PromptRate   float64 `json:"prompt_tokens_per_second"`
 	FirstToken   float64 `json:"first_token_ms"`
 	Tokens       int     `json:"generated_tokens"` // the one that ends the text included
@@ -30,7 +31,7 @@ func measure(s grove.Stats) stats {
 		finish = "interrupted"
 	}
 	return stats{
-		PromptTokens: s.PromptTokens, PromptRate: rate(s.PromptTokens-s.ReusedTokens, s.Prompt),
+		PromptTokens: s.PromptTokens, Reused: s.ReusedTokens, PromptRate: rate(s.PromptTokens-s.ReusedTokens, s.Prompt),
 		FirstToken: float64(s.FirstToken) / float64(time.Millisecond),
 		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // its clock starts with the first token
 		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
@@ -56,6 +57,10 @@ func (s stats) String() string {
 		}
 		drafts += "; "
 	}
-	return fmt.Sprintf("prompt %d tokens, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; %smemory %.1f MiB; seed %d; finish: %s",
-		s.PromptTokens, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, drafts, float64(s.Memory)/(1<<20), s.Seed, s.Finish)
+	reused := ""
+	if s.Reused > 0 {
+		reused = fmt.Sprintf(" (%d reused)", s.Reused)
+	}
+	return fmt.Sprintf("prompt %d tokens%s, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; %smemory %.1f MiB; seed %d; finish: %s",
+		s.PromptTokens, reused, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, drafts, float64(s.Memory)/(1<<20), s.Seed, s.Finish)
 }

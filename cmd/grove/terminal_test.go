@@ -1,0 +1,131 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a person's side of a terminal.
+type terminal struct {
+	t    *testing.T
+	keys *os.File
+	mu   sync.Mutex
+	seen strings.Builder
+	at   int // of what was seen, read so far
+}
+
+// openTerminal returns a terminal of some columns, and the side that a program gets.
+func openTerminal(t *testing.T, columns uint16) (*terminal, *os.File) {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no terminals: %v", err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	n, err := unix.IoctlGetUint32(int(keys.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals: %v", err)
+	}
+	t.Cleanup(func() { tty.Close() })
+	term := &terminal{t: t, keys: keys}
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, err := keys.Read(b)
+			if err != nil {
+				return // the program has ended
+			}
+			term.mu.Lock()
+			term.seen.Write(b[:n])
+			term.mu.Unlock()
+		}
+	}()
+	return term, tty
+}
+
+func (c *terminal) types(keys string) {
+	c.t.Helper()
+	if _, err := c.keys.WriteString(keys); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// sees waits for a text and returns what came before it.
+func (c *terminal) sees(text string) string {
+	c.t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		c.mu.Lock()
+		rest := c.seen.String()[c.at:]
+		c.mu.Unlock()
+		if before, _, ok := strings.Cut(rest, text); ok {
+			c.at += len(before) + len(text)
+			return before
+		}
+		if time.Now().After(end) {
+			c.t.Fatalf("waiting for %q, the terminal shows %q", text, rest)
+		}
+	}
+}
+
+// TestChatTerminal talks on a terminal: Ctrl-C ends an answer, whose lines fit the terminal, and at the prompt the
+// program.
+func TestChatTerminal(t *testing.T) {
+	model, template := filepath.Join(t.TempDir(), "m.gguf"), filepath.Join(t.TempDir(), "t.jinja")
+	if err := craftFile("long-context", model); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(template, []byte("{{ messages|map(attribute='content')|join }}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const columns = 30
+	term, tty := openTerminal(t, columns)
+	cmd := exec.CommandContext(t.Context(), "grove", "chat", "-m", model, "-c", "100000", "--chat-template", template, "--temp", "0", "--method", "off")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	term.sees("/help lists commands")
+	term.sees("> ")
+	term.types("hello\r")
+	term.sees("hello\r\n")
+	for range 3 {
+		if line := term.sees("\r\n"); len([]rune(line)) > columns {
+			t.Errorf("a line is %q", line)
+		}
+	}
+	term.types("\x03")
+	term.sees("grove: stopped\r\n")
+	term.sees("> ")
+	term.types("/stats\r")
+	term.sees("grove: prompt 4 tokens, ")
+	term.sees("> ")
+	term.types("/nothing\r")
+	term.sees("grove: there is no command /nothing; /help lists those there are\r\n")
+	term.sees("> ")
+	term.types("\x03")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
