@@ -11,6 +11,7 @@ import (
 
 	"grove/chat"
 	"grove/engine"
+	"grove/forest"
 	"grove/gguf"
 	"grove/hf"
 	"grove/internal/machine"
@@ -228,6 +229,8 @@ type Info struct {
 	Context     int // tokens of a text
 	Vocabulary  int
 	Threads     int
+	Parallel    int // texts that are computed at a time
+	Queue       int // texts that may wait besides
 	WeightBytes int // memory that the weights take
 	CacheBytes  int // memory that the cache can come to use
 
@@ -237,15 +240,22 @@ type Info struct {
 // Info returns what the model is and what it takes.
 func (m *Model) Info() Info {
 	i := m.model.Info()
+	seqs, queue := m.engine.Room()
 	draft := ""
 	if m.draft != nil {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
 	}
 	return Info{
 		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary,
-		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
+		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
 	}
 }
+
+// Vocabulary returns the number of tokens that the model knows.
+func (m *Model) Vocabulary() int { return m.model.Info().Vocabulary }
+
+// PageTokens is how many tokens of a text a page of the cache holds: what texts share is a whole number of pages.
+const PageTokens = forest.SlotsPerPage
 
 // Load is what a model's engine does at a moment.
 type Load = engine.Load

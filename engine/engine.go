@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"grove/compute"
+	"grove/engine/cost"
 	"grove/forest"
 	"grove/internal/mmap"
 	"grove/internal/par"
@@ -56,7 +57,7 @@ const (
 // of what all sequences want that wait for one.
 type Engine struct {
 	model   model.Model
-	moe     mixture
+	moe     cost.Mixture
 	vocab   int
 	chunk   int
 	threads int
@@ -116,7 +117,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		model: m, moe: mixture{len(info.Layers), info.Experts, info.Used}, vocab: info.Vocabulary,
+		model: m, moe: cost.Mixture{Layers: len(info.Layers), Experts: info.Experts, Used: info.Used}, vocab: info.Vocabulary,
 		chunk: c.Chunk, threads: pool.Threads(), seqs: c.Seqs, most: c.Seqs + c.Queue,
 		freed: make(chan struct{}, 1), cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
 	}
@@ -126,6 +127,9 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 
 // Context returns the number of tokens that a sequence may have.
 func (e *Engine) Context() int { return e.cache.Config().Context }
+
+// Room returns how many sequences may have rows in steps at a time, and how many may wait besides.
+func (e *Engine) Room() (seqs, queue int) { return e.seqs, e.most - e.seqs }
 
 // CacheBytes returns the memory that the cache can come to use.
 func (e *Engine) CacheBytes() int { return e.cache.Bytes() }

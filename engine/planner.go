@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"grove/engine/cost"
 	"grove/method"
 )
 
@@ -12,7 +13,7 @@ import (
 type planner struct {
 	eager  bool // every guess is run
 	pace   pace
-	moe    mixture
+	moe    cost.Mixture
 	table  [maxDraft + 2]float64 // seconds of a step, by rows that all want logits
 	age    int                   // rounds since the table was made
 	idle   int                   // rounds in which nothing was run
@@ -39,7 +40,7 @@ func (p *planner) begin(c *Cost, depth int) {
 	if p.age--; p.age < 0 {
 		p.age = refreshRounds
 		for n := 1; n < len(p.table); n++ {
-			p.table[n] = c.Seconds(Shape{Rows: n, Depth: depth, Logits: n, Experts: p.moe.touched(n)})
+			p.table[n] = c.Seconds(Shape{Rows: n, Depth: depth, Logits: n, Experts: p.moe.Touched(n)})
 		}
 	}
 	if p.pace.seconds == 0 {
@@ -139,21 +140,6 @@ func (p *pace) rate() float64 {
 		return 0
 	}
 	return p.tokens / p.seconds
-}
-
-// mixture predicts how many experts rows touch.
-type mixture struct{ layers, experts, used int }
-
-// touched is the number of different experts that rows choose in all layers, if each chooses by itself.
-func (m mixture) touched(rows int) int {
-	if m.experts == 0 {
-		return 0
-	}
-	missed := 1.0
-	for range rows {
-		missed *= 1 - float64(m.used)/float64(m.experts)
-	}
-	return int(float64(m.layers*m.experts)*(1-missed) + 0.5)
 }
 
 // turn decides when a drafter that takes noticeable time is asked: as long as what it promised, its time

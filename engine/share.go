@@ -36,7 +36,7 @@ func (e *Engine) prefillRows(s Shape, decoding int) int {
 	case c == nil:
 		return min(room, blindShared)
 	}
-	s.mean()
+	s.Mean()
 	s.Rows, s.Logits = max(1, s.Rows), max(1, s.Logits)
 	usual := c.Seconds(e.touching(s))
 	limit := max(stepLimit.Seconds(), leastStretch*usual)
@@ -71,7 +71,7 @@ func (l *line) anyActive(seated, called []*Sequence) bool {
 
 // touching adds the experts that a step's rows are likely to touch.
 func (e *Engine) touching(s Shape) Shape {
-	s.Experts = e.moe.touched(s.Rows)
+	s.Experts = e.moe.Touched(s.Rows)
 	return s
 }
 

@@ -123,7 +123,7 @@ func (e *Engine) plan() {
 		if s.round {
 			s.rows += len(s.chosen)
 		}
-		shape.add(s.rows, e.cache.Forest.Len(s.seq))
+		shape.Add(s.rows, e.cache.Forest.Len(s.seq))
 		shape.Logits += s.rows
 	}
 	left := e.prefillRows(shape, decoding)
@@ -255,10 +255,10 @@ func (e *Engine) try(parts []*Sequence) error {
 			e.exec.Step.Abort()
 			return err
 		}
-		shape.add(s.rows, depth)
+		shape.Add(s.rows, depth)
 		shape.Logits += wanted
 	}
-	shape.mean()
+	shape.Mean()
 	e.batch.ctx.parts = parts
 	if e.batch.ctx.Context == nil {
 		e.batch.ctx.Context = context.Background()

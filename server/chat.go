@@ -5,33 +5,36 @@ import (
 	"strings"
 
 	"grove"
+	"grove/server/serving"
+	"grove/server/toolcall"
+	"grove/server/wire"
 	"grove/token"
 )
 
 // chatRequest is the body of /v1/chat/completions.
 type chatRequest struct {
-	sampling
+	wire.Sampling
 	talk
 
-	Model         string         `json:"model"`
-	MaxTokens     *int           `json:"max_tokens"`
-	MaxCompletion *int           `json:"max_completion_tokens"`
-	Predict       *int           `json:"n_predict"` // llama.cpp's; -1: no bound
-	N             *int           `json:"n"`
-	Logprobs      bool           `json:"logprobs"`
-	TopLogprobs   *int           `json:"top_logprobs"`
-	Stream        bool           `json:"stream"`
-	StreamOptions *streamOptions `json:"stream_options"`
-	Format        *format        `json:"response_format"`
-	Prediction    *prediction    `json:"prediction"`
+	Model         string              `json:"model"`
+	MaxTokens     *int                `json:"max_tokens"`
+	MaxCompletion *int                `json:"max_completion_tokens"`
+	Predict       *int                `json:"n_predict"` // llama.cpp's; -1: no bound
+	N             *int                `json:"n"`
+	Logprobs      bool                `json:"logprobs"`
+	TopLogprobs   *int                `json:"top_logprobs"`
+	Stream        bool                `json:"stream"`
+	StreamOptions *wire.StreamOptions `json:"stream_options"`
+	Format        *wire.Format        `json:"response_format"`
+	Prediction    *wire.Prediction    `json:"prediction"`
 }
 
-// chat is an answer to a conversation under way.
-type chat struct {
+// chatReply is an answer to a conversation under way.
+type chatReply struct {
 	*chatRequest
 	x         *exchange
-	host      *host
-	job       *job
+	host      *serving.Host
+	job       *serving.Job
 	created   int64
 	predicted []token.ID
 	stops     []token.ID
@@ -40,12 +43,13 @@ type chat struct {
 
 // chatAnswer is one of the answers.
 type chatAnswer struct {
-	reader   callReader
+	reader   toolcall.Reader
 	content  strings.Builder
 	calls    []toolCall
 	logprobs []chatLogprob
 	ids      []token.ID
-	begun    bool // its first part is sent
+	begun    bool             // its first part is sent
+	timings  *serving.Timings // up to its last token; nil: not asked for
 }
 
 // chatLogprob is what /v1/chat/completions tells of a token.
@@ -71,73 +75,75 @@ func (s *Server) chats(x *exchange) error {
 	if err := s.read(x, q); err != nil {
 		return err
 	}
-	h, err := s.host(q.Model)
+	h, err := x.host(q.Model)
 	if err != nil {
 		return err
 	}
-	c := &chat{chatRequest: q, x: x, host: h, created: unix()}
+	c := &chatReply{chatRequest: q, x: x, host: h, created: unix()}
 	if err := c.prepare(s); err != nil {
 		return err
 	}
-	defer c.job.close()
+	defer c.job.Close()
 	if c.Stream {
 		return c.stream(s)
 	}
-	if err := s.run(c.job, func(e event) error { c.take(e); return nil }); err != nil {
+	if err := c.job.Run(func(e serving.Event) error { c.take(e); return nil }); err != nil {
 		return err
 	}
 	return x.reply(c.whole())
 }
 
 // prepare checks the fields and makes the job.
-func (c *chat) prepare(s *Server) error {
+func (c *chatReply) prepare(s *Server) error {
 	q := c.chatRequest
-	conversation, names, err := q.conversation()
+	conversation, err := q.conversation()
 	if err != nil {
 		return err
 	}
 	top := 0
-	set(&top, q.TopLogprobs)
+	wire.Set(&top, q.TopLogprobs)
 	switch {
-	case top < 0 || top > maxTop:
-		return refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", top, maxTop)
+	case top < 0 || top > wire.MaxTop:
+		return wire.Refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", top, wire.MaxTop)
 	case q.TopLogprobs != nil && !q.Logprobs:
-		return refuse("top_logprobs", "top_logprobs wants logprobs to be true")
+		return wire.Refuse("top_logprobs", "top_logprobs wants logprobs to be true")
 	}
-	if err := q.StreamOptions.check(q.Stream); err != nil {
+	if err := q.StreamOptions.Check(q.Stream); err != nil {
 		return err
 	}
-	if err := q.Format.check("response_format"); err != nil {
+	if err := q.Format.Check("response_format"); err != nil {
 		return err
 	}
-	r, err := q.request(c.host, defaultsOpenAI)
+	r, err := q.Request(c.host.Model, wire.DefaultsOpenAI)
 	if err != nil {
 		return err
 	}
 	if r.MaxTokens, err = q.most(); err != nil {
 		return err
 	}
-	if err := q.Prediction.apply(&r); err != nil {
+	if err := q.Prediction.Apply(&r); err != nil {
 		return err
 	}
-	if c.predicted, err = c.host.model.Tokenize(r.Prediction, false, false); err != nil {
+	if c.predicted, err = c.host.Model.Tokenize(r.Prediction, false, false); err != nil {
 		return err
 	}
 	r.Top, c.stops = top, r.StopTokens
-	if _, r.PromptIDs, err = c.host.render(conversation); err != nil {
+	p, err := conversation.prompt(c.host)
+	if err != nil {
 		return err
 	}
+	r.PromptIDs = p.Tokens
 	n := 1
-	set(&n, q.N)
-	if c.job, err = s.prepare(c.x.r.Context(), c.host, c.x.id, []grove.Request{r}, n); err != nil {
-		if e := asAPIError(err); e.Param == "prompt" {
+	wire.Set(&n, q.N)
+	if c.job, err = c.host.Prepare(c.x.r.Context(), order(c.x, &q.Sampling, []grove.Request{r}, n, q.Stream)); err != nil {
+		if e := wire.ErrorOf(err); e.Param == "prompt" {
 			e.Param = "messages"
 		}
 		return err
 	}
 	c.answers = make([]chatAnswer, n)
 	for i := range c.answers {
-		c.answers[i].reader = callReader{names: names, id: c.x.id + "/" + strconv.Itoa(i)}
+		c.answers[i].reader = toolcall.Reader{Names: conversation.names, ID: c.x.id + "/" + strconv.Itoa(i)}
 	}
 	return nil
 }
@@ -152,9 +158,9 @@ func (q *chatRequest) most() (most int, err error) {
 		switch {
 		case f.v == nil:
 		case *f.v < f.low || *f.v == 0:
-			return 0, refuse(f.name, "%s is %d; it must be 1 or more", f.name, *f.v)
+			return 0, wire.Refuse(f.name, "%s is %d; it must be 1 or more", f.name, *f.v)
 		case most != 0 && most != *f.v:
-			return 0, refuse(f.name, "%s says something else than another name of it", f.name)
+			return 0, wire.Refuse(f.name, "%s says something else than another name of it", f.name)
 		default:
 			most = *f.v
 		}
@@ -163,30 +169,30 @@ func (q *chatRequest) most() (most int, err error) {
 }
 
 // take adds news to an answer and returns what is new of its text and its calls.
-func (c *chat) take(e event) (content string, calls []toolCall) {
-	if e.answer < 0 {
+func (c *chatReply) take(e serving.Event) (content string, calls []toolCall) {
+	if e.Answer < 0 {
 		return "", nil
 	}
-	a := &c.answers[e.answer]
-	var found []functionCall
-	if e.done {
-		content, found = a.reader.end()
+	a := &c.answers[e.Answer]
+	var found []toolcall.Call
+	if e.Done {
+		content, found = a.reader.End()
 	} else {
-		text := e.token.Text
-		if e.token.ID != token.None {
-			a.ids = append(a.ids, e.token.ID)
+		text := e.Token.Text
+		if e.Token.ID != token.None {
+			a.ids = append(a.ids, e.Token.ID)
 			if c.Logprobs {
-				a.logprobs = append(a.logprobs, c.logprob(e.token))
+				a.logprobs = append(a.logprobs, c.logprob(e.Token))
 			}
-			if piece, _ := c.host.piece(e.token.ID); isMarker(piece) && !strings.Contains(text, piece) {
+			if piece, _ := c.host.Piece(e.Token.ID); toolcall.IsMarker(piece) && !strings.Contains(text, piece) {
 				text += piece
 			}
 		}
-		content, found = a.reader.add(text)
+		content, found = a.reader.Add(text)
 	}
 	for _, f := range found {
 		i := len(a.calls)
-		call := toolCall{ID: a.reader.nextID(), Type: "function", Function: f}
+		call := toolCall{ID: a.reader.NextID(), Type: "function", Function: f}
 		a.calls = append(a.calls, call)
 		call.Index = &i
 		calls = append(calls, call)
@@ -198,9 +204,9 @@ func (c *chat) take(e event) (content string, calls []toolCall) {
 	return content, calls
 }
 
-func (c *chat) logprob(t grove.Token) chatLogprob {
+func (c *chatReply) logprob(t grove.Token) chatLogprob {
 	one := func(id token.ID, logprob float32) chatToken {
-		text, raw := c.host.piece(id)
+		text, raw := c.host.Piece(id)
 		return chatToken{text, logprob, numbers(raw)}
 	}
 	l := chatLogprob{one(t.ID, t.Logprob), []chatToken{}}
@@ -212,14 +218,14 @@ func (c *chat) logprob(t grove.Token) chatLogprob {
 
 // chatBody is an answer of /v1/chat/completions, whole or a part.
 type chatBody struct {
-	ID      string   `json:"id"`
-	Object  string   `json:"object"`
-	Created int64    `json:"created"`
-	Model   string   `json:"model"`
-	System  string   `json:"system_fingerprint"`
-	Choices []any    `json:"choices"`
-	Usage   *usage   `json:"usage,omitempty"`
-	Timings *timings `json:"timings,omitempty"`
+	ID      string           `json:"id"`
+	Object  string           `json:"object"`
+	Created int64            `json:"created"`
+	Model   string           `json:"model"`
+	System  string           `json:"system_fingerprint"`
+	Choices []any            `json:"choices"`
+	Usage   *serving.Usage   `json:"usage,omitempty"`
+	Timings *serving.Timings `json:"timings,omitempty"`
 }
 
 // chatChoice is one of the answers, whole.
@@ -255,26 +261,26 @@ type delta struct {
 	Calls   []toolCall `json:"tool_calls,omitempty"`
 }
 
-func (c *chat) body(object string) chatBody {
-	return chatBody{ID: "chatcmpl-" + c.x.id, Object: object, Created: c.created, Model: c.host.name, System: fingerprint, Choices: []any{}}
+func (c *chatReply) body(object string) chatBody {
+	return chatBody{ID: "chatcmpl-" + c.x.id, Object: object, Created: c.created, Model: c.host.Name, System: fingerprint, Choices: []any{}}
 }
 
 // end returns why an answer ended.
-func (c *chat) end(i int) (*string, any) {
-	s := c.job.answers[i].generation.Stats()
-	why := reason(s.Finish)
+func (c *chatReply) end(i int) (*string, any) {
+	s := c.job.Answers[i].Stats()
+	why := serving.Reason(s.Finish)
 	if s.Finish == grove.FinishStop && len(c.answers[i].calls) > 0 {
 		why = "tool_calls"
 	}
-	return &why, stopReason(s, c.stops)
+	return &why, serving.StopReason(s, c.stops)
 }
 
-func (c *chat) spent() (usage, timings) {
+func (c *chatReply) spent() (serving.Usage, serving.Timings) {
 	ids := make([][]token.ID, len(c.answers))
 	for i := range c.answers {
 		ids[i] = c.answers[i].ids
 	}
-	return c.job.usage(ids, c.predicted), c.job.timings()
+	return c.job.Usage(ids, c.predicted), c.job.Timings()
 }
 
 // message returns an answer as a message.
@@ -287,7 +293,7 @@ func (a *chatAnswer) message() answerMessage {
 }
 
 // whole returns the answer of a request that does not stream.
-func (c *chat) whole() chatBody {
+func (c *chatReply) whole() chatBody {
 	b := c.body("chat.completion")
 	for i := range c.answers {
 		a := &c.answers[i]
@@ -304,10 +310,10 @@ func (c *chat) whole() chatBody {
 }
 
 // stream sends answers as they come.
-func (c *chat) stream(s *Server) error {
+func (c *chatReply) stream(s *Server) error {
 	out := c.x.stream()
-	if err := s.run(c.job, func(e event) error {
-		if e.answer < 0 {
+	if err := c.job.Run(func(e serving.Event) error {
+		if e.Answer < 0 {
 			return out.alive()
 		}
 		return c.send(out, e)
@@ -327,11 +333,15 @@ func (c *chat) stream(s *Server) error {
 
 // send sends what is new of an answer: its role first, then text, then calls, each by its name and then its
 // arguments, and at last why it ended.
-func (c *chat) send(out *stream, e event) error {
-	a := &c.answers[e.answer]
+func (c *chatReply) send(out *stream, e serving.Event) error {
+	a := &c.answers[e.Answer]
+	if e.Timings != nil {
+		a.timings = e.Timings
+	}
 	part := func(p chatPart) error {
-		p.Index = e.answer
+		p.Index = e.Answer
 		b := c.body("chat.completion.chunk")
+		b.Timings = a.timings
 		b.Choices = append(b.Choices, p)
 		return out.send(c.withUsage(b))
 	}
@@ -343,7 +353,7 @@ func (c *chat) send(out *stream, e event) error {
 		}
 	}
 	content, calls := c.take(e)
-	if content != "" || len(a.logprobs) > 0 {
+	if content != "" || len(a.logprobs) > 0 || e.Timings != nil {
 		p := chatPart{Delta: delta{Content: &content}}
 		if len(a.logprobs) > 0 {
 			p.Logprobs, a.logprobs = &chatLogprobs{Content: a.logprobs}, nil
@@ -353,7 +363,7 @@ func (c *chat) send(out *stream, e event) error {
 		}
 	}
 	for _, call := range calls {
-		arguments := toolCall{Index: call.Index, Function: functionCall{Arguments: call.Function.Arguments}}
+		arguments := toolCall{Index: call.Index, Function: toolcall.Call{Arguments: call.Function.Arguments}}
 		call.Function.Arguments = ""
 		for _, piece := range []toolCall{call, arguments} {
 			if err := part(chatPart{Delta: delta{Calls: []toolCall{piece}}}); err != nil {
@@ -361,21 +371,21 @@ func (c *chat) send(out *stream, e event) error {
 			}
 		}
 	}
-	if !e.done {
+	if !e.Done {
 		return nil
 	}
 	p := chatPart{}
-	p.Finish, p.StopReason = c.end(e.answer)
+	p.Finish, p.StopReason = c.end(e.Answer)
 	return part(p)
 }
 
 // withUsage is a part of a stream: it has a usage of null where the last one tells it.
-func (c *chat) withUsage(b chatBody) any {
+func (c *chatReply) withUsage(b chatBody) any {
 	if c.StreamOptions == nil || !c.StreamOptions.IncludeUsage {
 		return b
 	}
 	return struct {
 		chatBody
-		Usage *usage `json:"usage"`
+		Usage *serving.Usage `json:"usage"`
 	}{chatBody: b}
 }

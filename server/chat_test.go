@@ -2,8 +2,7 @@ package server_test
 
 import (
 	"fmt"
-	"net/http/httptest"
-	"path/filepath"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,13 +11,20 @@ import (
 
 	"grove"
 	"grove/gguf"
+	"grove/gopher"
 	"grove/server"
 )
 
+// lines is a template: tools, then each message behind its role, on lines.
+const lines = `{% for t in tools or [] %}{{ t | tojson }}
+{% endfor %}{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments | tojson }}
+{% endfor %}{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}`
+
+var template = gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of(lines)}
+
 func serveChat(t testing.TB) *site {
-	s := serve(t, server.Config{})
-	s.SetTemplate()
-	return s
+	return serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
 }
 
 const hello = `"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"func "},{"type":"text","text":"main()"}]}]`
@@ -141,107 +147,39 @@ func TestChatRefused(t *testing.T) {
 	}
 	bare := serve(t, server.Config{})
 	status, text, _ := bare.do(t, "POST", "/v1/chat/completions", "{"+hello+"}")
-	if message, _, _, _ := wantError(t, text); status != 400 || !strings.Contains(message, "no template") {
+	if message, _, _, _ := wantError(t, text); status != 400 || !strings.Contains(message, "no chat template") {
 		t.Errorf("a model without a template: %d %s", status, text)
 	}
 }
 
-// TestCalls reads calls in the forms of several families, whole and letter by letter.
-func TestCalls(t *testing.T) {
-	names := []string{"look", "add"}
-	for _, tt := range []struct {
-		text, content string
-		calls         []string
-	}{
-		{"just text", "just text", nil},
-		{"a < b <tool b", "a < b <tool b", nil},
-		{`<tool_call>{"name":"look","arguments":{"at": "x"}}</tool_call>`, "", []string{`look{"at":"x"}`}},
-		{"Let me see. <tool_call>\n{\"name\": \"look\", \"arguments\": {\"at\": \"</b>\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"add\"}\n</tool_call>", "Let me see. \n",
-			[]string{`look{"at":"</b>"}`, `add{}`}},
-		{`<tool_call>{"name":"look","arguments":{"at":1}}`, "", []string{`look{"at":1}`}}, // the end was cut off
-		{`<tool_call>{"name":"other","arguments":{}}</tool_call> then`, `<tool_call>{"name":"other","arguments":{}}</tool_call> then`, nil},
-		{`<tool_call>{"name":</tool_call> then`, `<tool_call>{"name":</tool_call> then`, nil},
-		{`[TOOL_CALLS][{"name":"add","arguments":{"a":1}},{"name":"look","arguments":"{\"a\":2}"}]`, "", []string{`add{"a":1}`, `look{"a":2}`}},
-		{`[TOOL_CALLS] [{"name":"add","arguments":{}}]`, "", []string{`add{}`}},
-		{`[TOOL_CALLS]look[ARGS]{"a": [1, 2]}[TOOL_CALLS]add[ARGS]{}`, "", []string{`look{"a":[1,2]}`, `add{}`}},
-		{`[TOOL_CALLS][{]`, `[TOOL_CALLS][{]`, nil},
-		{` {"name": "look", "parameters": {"at": "x"}}`, " ", []string{`look{"at":"x"}`}},
-		{`{"name": "other", "parameters": {}} and`, `{"name": "other", "parameters": {}} and`, nil},
-		{`{"a": {"b": [1]}}`, `{"a": {"b": [1]}}`, nil},
-		{`{not JSON} at all`, `{not JSON} at all`, nil},
-		{`text {"name": "look", "parameters": {}}`, `text {"name": "look", "parameters": {}}`, nil},
-		{`{"name": "look", "para`, `{"name": "look", "para`, nil},
-	} {
-		for _, pieces := range [][]string{{tt.text}, strings.Split(tt.text, "")} {
-			content, calls := server.Calls(names, pieces...)
-			if content != tt.content || !slices.Equal(calls, tt.calls) {
-				t.Errorf("%q in %d pieces: text %q, calls %q; want %q, %q", tt.text, len(pieces), content, calls, tt.content, tt.calls)
-			}
-		}
-		if content, calls := server.Calls(nil, tt.text); content != tt.text || calls != nil {
-			t.Errorf("%q without tools: %q, %q", tt.text, content, calls)
-		}
-	}
-}
-
-func FuzzCalls(f *testing.F) {
-	f.Add(`a<tool_call>{"name":"look"}</tool_call>[TOOL_CALLS]look[ARGS]{}`, uint8(3))
-	f.Fuzz(func(t *testing.T, text string, size uint8) {
-		n := int(size)%7 + 1
-		var pieces []string
-		for rest := text; rest != ""; {
-			k := min(n, len(rest))
-			pieces, rest = append(pieces, rest[:k]), rest[k:]
-		}
-		content, calls := server.Calls([]string{"look"}, pieces...)
-		if len(calls) == 0 && content != text {
-			t.Errorf("%q became %q", text, content)
-		}
-	})
-}
-
 // serveCaller starts a server of a model with a token that is a call.
 func serveCaller(t *testing.T) *site {
-	f, err := gguf.Open("../modeltest/testdata/llama-gqa.gguf")
+	file, err := os.ReadFile("../modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	metadata := slices.Clone(f.Metadata)
-	for i := range metadata {
-		switch v := metadata[i].Value.Any().(type) {
+	f, err := gguf.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := []gguf.KV{template}
+	for _, kv := range f.Metadata {
+		switch v := kv.Value.Any().(type) {
 		case []string:
-			if metadata[i].Key == "tokenizer.ggml.tokens" {
+			if kv.Key == "tokenizer.ggml.tokens" {
 				v = slices.Clone(v)
 				v[319] = `<tool_call>{"name":"look","arguments":{"at":"home"}}</tool_call>`
-				metadata[i].Value = gguf.ArrayOf(v)
+				changes = append(changes, gguf.KV{Key: kv.Key, Value: gguf.ArrayOf(v)})
 			}
 		case []int32:
-			if metadata[i].Key == "tokenizer.ggml.token_type" {
+			if kv.Key == "tokenizer.ggml.token_type" {
 				v = slices.Clone(v)
 				v[319] = 4
-				metadata[i].Value = gguf.ArrayOf(v)
+				changes = append(changes, gguf.KV{Key: kv.Key, Value: gguf.ArrayOf(v)})
 			}
 		}
 	}
-	path := filepath.Join(t.TempDir(), "caller.gguf")
-	if err := gguf.WriteFile(path, metadata, f.Tensors); err != nil {
-		t.Fatal(err)
-	}
-	m, err := grove.Open(path, grove.Options{Parallel: 2, Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close() }) // the test is over
-	s := server.New(server.Config{})
-	if err := s.Add(modelName, m, 2); err != nil {
-		t.Fatal(err)
-	}
-	s.SetTemplate()
-	s.Ready()
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	return &site{s, h.URL}
+	return serveModels(t, server.Config{}, source(modelName, edited(t, file, changes...), grove.Options{Parallel: 2, Threads: 1}))
 }
 
 // TestToolCalls: a model that is made to call a tool, whole and as a stream.

@@ -7,26 +7,28 @@ import (
 	"unicode/utf8"
 
 	"grove"
+	"grove/server/serving"
+	"grove/server/wire"
 	"grove/token"
 )
 
 // completionRequest is the body of /v1/completions.
 type completionRequest struct {
-	sampling
+	wire.Sampling
 
-	Model         string         `json:"model"`
-	Prompt        prompts        `json:"prompt"`
-	Suffix        *string        `json:"suffix"`
-	MaxTokens     *int           `json:"max_tokens"`
-	MaxCompletion *int           `json:"max_completion_tokens"`
-	N             *int           `json:"n"`
-	BestOf        *int           `json:"best_of"`
-	Echo          bool           `json:"echo"`
-	Logprobs      *int           `json:"logprobs"`
-	Stream        bool           `json:"stream"`
-	StreamOptions *streamOptions `json:"stream_options"`
-	Format        *format        `json:"response_format"`
-	Prediction    *prediction    `json:"prediction"`
+	Model         string              `json:"model"`
+	Prompt        wire.Prompts        `json:"prompt"`
+	Suffix        *string             `json:"suffix"`
+	MaxTokens     *int                `json:"max_tokens"`
+	MaxCompletion *int                `json:"max_completion_tokens"`
+	N             *int                `json:"n"`
+	BestOf        *int                `json:"best_of"`
+	Echo          bool                `json:"echo"`
+	Logprobs      *int                `json:"logprobs"`
+	Stream        bool                `json:"stream"`
+	StreamOptions *wire.StreamOptions `json:"stream_options"`
+	Format        *wire.Format        `json:"response_format"`
+	Prediction    *wire.Prediction    `json:"prediction"`
 }
 
 const defaultMaxTokens = 16 // OpenAI's
@@ -35,15 +37,14 @@ const defaultMaxTokens = 16 // OpenAI's
 type completion struct {
 	*completionRequest
 	x         *exchange
-	host      *host
-	job       *job // nil: nothing is to be generated
+	host      *serving.Host
+	job       *serving.Job // nil: nothing is to be generated
 	n         int
 	created   int64
-	prompts   []prompt
+	prompts   []wire.Prompt
 	predicted []token.ID
 	choices   []completionChoice
 	stops     []token.ID
-	flushed   int
 }
 
 // completionChoice is one answer.
@@ -53,7 +54,7 @@ type completionChoice struct {
 	ids      []token.ID
 	runes    int // where the next token's text begins
 	partial  []byte
-	done     bool
+	timings  *serving.Timings // up to its last token; nil: not asked for
 }
 
 // completionLogprobs is what /v1/completions tells of tokens. A token that is not whole characters is written as
@@ -71,7 +72,7 @@ func (s *Server) completions(x *exchange) error {
 	if err := s.read(x, q); err != nil {
 		return err
 	}
-	h, err := s.host(q.Model)
+	h, err := x.host(q.Model)
 	if err != nil {
 		return err
 	}
@@ -81,10 +82,10 @@ func (s *Server) completions(x *exchange) error {
 		return err
 	}
 	if *q.MaxTokens > 0 {
-		if c.job, err = s.prepare(x.r.Context(), h, x.id, requests, c.n); err != nil {
+		if c.job, err = h.Prepare(x.r.Context(), order(x, &q.Sampling, requests, c.n, q.Stream)); err != nil {
 			return err
 		}
-		defer c.job.close()
+		defer c.job.Close()
 	} else if err := c.noJob(requests); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (s *Server) completions(x *exchange) error {
 		return c.stream(s)
 	}
 	if c.job != nil {
-		if err := s.run(c.job, func(e event) error { c.take(e); return nil }); err != nil {
+		if err := c.job.Run(func(e serving.Event) error { c.take(e); return nil }); err != nil {
 			return err
 		}
 	}
@@ -108,12 +109,12 @@ func (s *Server) completions(x *exchange) error {
 // requests checks the fields and returns what is to be generated for each prompt.
 func (c *completion) requests() ([]grove.Request, error) {
 	q := c.completionRequest
-	set(&c.n, q.N)
+	wire.Set(&c.n, q.N)
 	switch {
-	case !q.Prompt.given:
-		return nil, refuse("prompt", "prompt is missing")
+	case !q.Prompt.Given:
+		return nil, wire.Refuse("prompt", "prompt is missing")
 	case q.MaxTokens != nil && q.MaxCompletion != nil && *q.MaxTokens != *q.MaxCompletion:
-		return nil, refuse("max_completion_tokens", "max_tokens and max_completion_tokens are the same and differ")
+		return nil, wire.Refuse("max_completion_tokens", "max_tokens and max_completion_tokens are the same and differ")
 	case q.MaxTokens == nil:
 		if q.MaxTokens = q.MaxCompletion; q.MaxTokens == nil {
 			q.MaxTokens = new(int)
@@ -122,28 +123,28 @@ func (c *completion) requests() ([]grove.Request, error) {
 	}
 	switch {
 	case *q.MaxTokens < 0:
-		return nil, refuse("max_tokens", "max_tokens is %d; it must be 0 or more", *q.MaxTokens)
+		return nil, wire.Refuse("max_tokens", "max_tokens is %d; it must be 0 or more", *q.MaxTokens)
 	case q.BestOf != nil && *q.BestOf != c.n:
-		return nil, unsupported("best_of", "it must be equal to n: there is no search")
-	case q.Logprobs != nil && (*q.Logprobs < 0 || *q.Logprobs > maxTop):
-		return nil, refuse("logprobs", "logprobs is %d; it must be from 0 to %d", *q.Logprobs, maxTop)
+		return nil, wire.Unsupported("best_of", "it must be equal to n: there is no search")
+	case q.Logprobs != nil && (*q.Logprobs < 0 || *q.Logprobs > wire.MaxTop):
+		return nil, wire.Refuse("logprobs", "logprobs is %d; it must be from 0 to %d", *q.Logprobs, wire.MaxTop)
 	case q.Echo && q.Suffix != nil:
-		return nil, refuse("echo", "echo and suffix cannot be combined")
+		return nil, wire.Refuse("echo", "echo and suffix cannot be combined")
 	}
-	if err := q.StreamOptions.check(q.Stream); err != nil {
+	if err := q.StreamOptions.Check(q.Stream); err != nil {
 		return nil, err
 	}
-	if err := q.Format.check("response_format"); err != nil {
+	if err := q.Format.Check("response_format"); err != nil {
 		return nil, err
 	}
-	base, err := q.request(c.host, defaultsOpenAI)
+	base, err := q.Request(c.host.Model, wire.DefaultsOpenAI)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Prediction.apply(&base); err != nil {
+	if err := q.Prediction.Apply(&base); err != nil {
 		return nil, err
 	}
-	if c.predicted, err = c.host.model.Tokenize(base.Prediction, false, false); err != nil {
+	if c.predicted, err = c.host.Model.Tokenize(base.Prediction, false, false); err != nil {
 		return nil, err
 	}
 	base.MaxTokens, base.Suffix = *q.MaxTokens, q.Suffix
@@ -152,16 +153,16 @@ func (c *completion) requests() ([]grove.Request, error) {
 	}
 	c.stops = base.StopTokens
 	var all []grove.Request
-	for _, raw := range q.Prompt.list {
-		p, err := raw.resolve(c.host)
+	for _, raw := range q.Prompt.List {
+		p, err := raw.Resolve(c.host.Model)
 		if err != nil {
 			return nil, err
 		}
-		if p.ids != nil && q.Suffix != nil {
-			return nil, refuse("suffix", "suffix wants a prompt of text")
+		if p.IDs != nil && q.Suffix != nil {
+			return nil, wire.Refuse("suffix", "suffix wants a prompt of text")
 		}
 		r := base
-		r.Prompt, r.PromptIDs = p.text, p.ids
+		r.Prompt, r.PromptIDs = p.Text, p.IDs
 		c.prompts, all = append(c.prompts, p), append(all, r)
 	}
 	return all, nil
@@ -169,12 +170,12 @@ func (c *completion) requests() ([]grove.Request, error) {
 
 // noJob checks requests of which nothing is generated, as the library would.
 func (c *completion) noJob(requests []grove.Request) error {
-	if len(requests) == 0 || c.n < 1 || c.n > maxChoices || c.n*len(requests) > maxAnswers {
-		return refuse("n", "%d prompts with %d answers each; at most %d answers", len(requests), c.n, maxAnswers)
+	if len(requests) == 0 || c.n < 1 || c.n > wire.MaxChoices || c.n*len(requests) > wire.MaxAnswers {
+		return wire.Refuse("n", "%d prompts with %d answers each; at most %d answers", len(requests), c.n, wire.MaxAnswers)
 	}
 	for _, r := range requests {
-		if _, err := c.host.model.Generate(c.x.r.Context(), r); err != nil {
-			return asRequestError(err)
+		if _, err := c.host.Model.Generate(c.x.r.Context(), r); err != nil {
+			return wire.RefusalOf(err)
 		}
 	}
 	return nil
@@ -186,9 +187,9 @@ func (c *completion) echo(s *Server, requests []grove.Request) error {
 		text, ids := r.Prompt, r.PromptIDs
 		var err error
 		if ids == nil {
-			ids, err = c.host.model.Tokenize(text, true, false)
+			ids, err = c.host.Model.Tokenize(text, true, false)
 		} else {
-			text, err = c.host.model.Detokenize(ids)
+			text, err = c.host.Model.Detokenize(ids)
 		}
 		if err != nil {
 			return err
@@ -221,9 +222,9 @@ func (c *completion) promptLogprobs(s *Server, a *completionChoice, ids []token.
 	if len(ids) < 2 {
 		return nil
 	}
-	return s.slot(c.x.r.Context(), c.host, c.x.id, func(ctx context.Context) error {
+	return c.host.Compute(c.x.r.Context(), c.x.id, func(ctx context.Context) error {
 		i := 0
-		return c.host.model.Logprobs(ctx, ids[:len(ids)-1], func(row grove.LogprobRow) error {
+		return c.host.Model.Logprobs(ctx, ids[:len(ids)-1], func(row grove.LogprobRow) error {
 			i++
 			logprob := row.Of(ids[i])
 			top, err := row.Top(*c.Logprobs)
@@ -247,7 +248,7 @@ func (l *completionLogprobs) clone() *completionLogprobs {
 }
 
 // add notes a token; logprob is nil for the first of a text, which nothing foretells.
-func (a *completionChoice) add(h *host, id token.ID, logprob *float32, top []grove.Likely) {
+func (a *completionChoice) add(h *serving.Host, id token.ID, logprob *float32, top []grove.Likely) {
 	l := a.logprobs
 	text, raw := asBytes(h, id)
 	l.Tokens = append(l.Tokens, text)
@@ -273,8 +274,8 @@ func (a *completionChoice) add(h *host, id token.ID, logprob *float32, top []gro
 }
 
 // asBytes returns a token as /v1/completions writes it.
-func asBytes(h *host, id token.ID) (string, []byte) {
-	text, raw := h.piece(id)
+func asBytes(h *serving.Host, id token.ID) (string, []byte) {
+	text, raw := h.Piece(id)
 	if text == string(raw) {
 		return text, raw
 	}
@@ -287,21 +288,21 @@ func asBytes(h *host, id token.ID) (string, []byte) {
 }
 
 // take adds news to an answer.
-func (c *completion) take(e event) {
-	if e.answer < 0 || e.done {
+func (c *completion) take(e serving.Event) {
+	if e.Answer < 0 || e.Done {
 		return
 	}
-	a := &c.choices[e.answer]
-	a.text.WriteString(e.token.Text)
-	if e.token.ID == token.None {
+	a := &c.choices[e.Answer]
+	a.text.WriteString(e.Token.Text)
+	if e.Token.ID == token.None {
 		return
 	}
-	a.ids = append(a.ids, e.token.ID)
+	a.ids = append(a.ids, e.Token.ID)
 	if c.Logprobs != nil {
 		if a.logprobs == nil {
 			a.logprobs = newCompletionLogprobs()
 		}
-		a.add(c.host, e.token.ID, &e.token.Logprob, e.token.Top)
+		a.add(c.host, e.Token.ID, &e.Token.Logprob, e.Token.Top)
 	}
 }
 
@@ -313,8 +314,8 @@ type completionBody struct {
 	Model   string           `json:"model"`
 	System  string           `json:"system_fingerprint"`
 	Choices []completionPart `json:"choices"`
-	Usage   *usage           `json:"usage,omitempty"`
-	Timings *timings         `json:"timings,omitempty"`
+	Usage   *serving.Usage   `json:"usage,omitempty"`
+	Timings *serving.Timings `json:"timings,omitempty"`
 }
 
 type completionPart struct {
@@ -327,7 +328,7 @@ type completionPart struct {
 
 func (c *completion) body() completionBody {
 	return completionBody{
-		ID: "cmpl-" + c.x.id, Object: "text_completion", Created: c.created, Model: c.host.name, System: fingerprint, Choices: []completionPart{},
+		ID: "cmpl-" + c.x.id, Object: "text_completion", Created: c.created, Model: c.host.Name, System: fingerprint, Choices: []completionPart{},
 	}
 }
 
@@ -337,18 +338,18 @@ func (c *completion) end(i int) (*string, any) {
 		length := string(grove.FinishLength)
 		return &length, nil
 	}
-	s := c.job.answers[i].generation.Stats()
-	why := reason(s.Finish)
-	return &why, stopReason(s, c.stops)
+	s := c.job.Answers[i].Stats()
+	why := serving.Reason(s.Finish)
+	return &why, serving.StopReason(s, c.stops)
 }
 
 // spent returns what the request took.
-func (c *completion) spent() (u usage, t *timings) {
+func (c *completion) spent() (u serving.Usage, t *serving.Timings) {
 	if c.job == nil {
 		for _, p := range c.prompts {
-			n := len(p.ids)
-			if p.ids == nil {
-				ids, _ := c.host.model.Tokenize(p.text, true, false) // it was tokenized before
+			n := len(p.IDs)
+			if p.IDs == nil {
+				ids, _ := c.host.Model.Tokenize(p.Text, true, false) // it was tokenized before
 				n = len(ids)
 			}
 			u.PromptTokens += n
@@ -360,8 +361,8 @@ func (c *completion) spent() (u usage, t *timings) {
 	for i := range c.choices {
 		ids[i] = c.choices[i].ids
 	}
-	all := c.job.timings()
-	return c.job.usage(ids, c.predicted), &all
+	all := c.job.Timings()
+	return c.job.Usage(ids, c.predicted), &all
 }
 
 // whole returns the answer of a request that does not stream.
@@ -384,6 +385,7 @@ func (c *completion) stream(s *Server) error {
 	part := func(i int, finish *string, why any) error {
 		a := &c.choices[i]
 		b := c.body()
+		b.Timings = a.timings
 		b.Choices = []completionPart{{Index: i, Text: a.text.String(), Logprobs: a.logprobs, Finish: finish, StopReason: why}}
 		a.text.Reset()
 		a.logprobs = nil
@@ -406,19 +408,22 @@ func (c *completion) stream(s *Server) error {
 				return err
 			}
 		}
-	} else if err := s.run(c.job, func(e event) error {
-		if e.answer < 0 {
+	} else if err := c.job.Run(func(e serving.Event) error {
+		if e.Answer < 0 {
 			return out.alive()
 		}
 		c.take(e)
-		a := &c.choices[e.answer]
+		a := &c.choices[e.Answer]
+		if e.Timings != nil {
+			a.timings = e.Timings
+		}
 		switch {
-		case e.done:
-			return finish(e.answer)
-		case a.text.Len() == 0 && a.logprobs == nil:
+		case e.Done:
+			return finish(e.Answer)
+		case a.text.Len() == 0 && a.logprobs == nil && e.Timings == nil:
 			return nil
 		}
-		return part(e.answer, nil, nil)
+		return part(e.Answer, nil, nil)
 	}); err != nil {
 		return out.fail(err)
 	}
@@ -440,6 +445,6 @@ func (c *completion) withUsage(b completionBody) any {
 	}
 	return struct {
 		completionBody
-		Usage *usage `json:"usage"`
+		Usage *serving.Usage `json:"usage"`
 	}{completionBody: b}
 }

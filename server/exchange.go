@@ -1,14 +1,16 @@
 package server
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
+
+	"grove"
+	"grove/server/serving"
+	"grove/server/wire"
 )
 
 // writeTime bounds how long a client may take for what it is sent at a time.
@@ -18,28 +20,44 @@ const writeTime = 30 * time.Second
 type exchange struct {
 	w    http.ResponseWriter
 	r    *http.Request
+	s    *Server
 	id   string
-	sent int // the status, once it is sent
+	sent int      // the status, once it is sent
+	done []func() // what is to be done when the request is answered
+}
+
+// host returns the model that the request names, opened; it stays open until the request is answered.
+func (x *exchange) host(name string) (*serving.Host, error) {
+	h, leave, err := x.s.pool.Use(x.r.Context(), name)
+	if err == nil {
+		x.done = append(x.done, leave)
+	}
+	return h, err
 }
 
 // answer handles a request: what its kind asks, errors, panics.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, k kind, handle func(*exchange) error) {
 	start := time.Now()
-	x := &exchange{r: r, id: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36)}
+	x := &exchange{r: r, s: s, id: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36)}
 	x.w = &recorder{ResponseWriter: w, x: x}
 	allowOrigin(w.Header())
+	defer func() {
+		for _, f := range x.done {
+			f()
+		}
+	}()
 	defer func() {
 		fault := recover()
 		if fault == http.ErrAbortHandler {
 			panic(fault) // the connection is to be cut
 		}
 		if fault != nil {
-			s.fault(fault)
+			s.pool.Fault(fault)
 			if x.sent == 0 {
-				writeError(x.w, errInternal)
+				writeError(x.w, wire.ErrInternal)
 			}
 		}
-		s.config.Log.Info("request", "id", x.id, "method", r.Method, "path", clip(r.URL.Path), "status", x.sent,
+		s.config.Log.Info("request", "id", x.id, "method", r.Method, "path", wire.Clip(r.URL.Path), "status", x.sent,
 			"ms", time.Since(start).Milliseconds(), "from", r.RemoteAddr)
 	}()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // streams set their own
@@ -53,18 +71,29 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, k kind, handle f
 	if x.sent != 0 || r.Context().Err() != nil {
 		return // it is told, or there is nobody to tell
 	}
-	writeError(x.w, asAPIError(err))
+	writeError(x.w, wire.ErrorOf(err))
 }
 
 // admits returns what keeps a request from being handled.
 func (s *Server) admits(r *http.Request, k kind) error {
 	switch {
 	case k != open && !s.allowed(r):
-		return errKey
+		return wire.ErrKey
 	case k == served && !s.ready.Load():
-		return errLoading
+		return wire.ErrLoading
 	}
 	return nil
+}
+
+// writeError answers with an error.
+func writeError(w http.ResponseWriter, e *wire.Error) {
+	if e.Retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.Retry))
+	}
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	writeJSON(w, e.Status, e)
 }
 
 // recorder notes the status.
@@ -96,14 +125,14 @@ func (s *Server) read(x *exchange, into any) error {
 	large := new(http.MaxBytesError)
 	switch {
 	case errors.As(err, &large):
-		return &apiError{
-			status: http.StatusRequestEntityTooLarge, Type: typeInvalid, Code: "body_too_large",
+		return &wire.Error{
+			Status: http.StatusRequestEntityTooLarge, Type: wire.TypeInvalid, Code: "body_too_large",
 			Message: fmt.Sprintf("the body has more than %d bytes", large.Limit),
 		}
 	case err != nil:
-		return refuse("", "the body cannot be read: %v", err)
+		return wire.Refuse("", "the body cannot be read: %v", err)
 	}
-	return decode(body, into)
+	return wire.Decode(body, into)
 }
 
 // reply sends an object.
@@ -113,7 +142,7 @@ func (x *exchange) reply(v any) error {
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := marshal(v)
+	body, err := wire.Marshal(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer is no JSON","type":"server_error","param":null,"code":null}}`)
 	}
@@ -121,15 +150,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // there is nobody else to tell
-}
-
-// marshal writes JSON in which no character is escaped without need.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // stream is an answer by server-sent events.
@@ -142,7 +162,7 @@ func (x *exchange) stream() *stream { return &stream{x, http.NewResponseControll
 
 // send sends an event with an object.
 func (s *stream) send(v any) error {
-	body, err := marshal(v)
+	body, err := wire.Marshal(v)
 	if err != nil {
 		return err
 	}
@@ -151,7 +171,7 @@ func (s *stream) send(v any) error {
 
 // named sends an event with a name and an object.
 func (s *stream) named(name string, v any) error {
-	body, err := marshal(v)
+	body, err := wire.Marshal(v)
 	if err != nil {
 		return err
 	}
@@ -169,7 +189,7 @@ func (s *stream) fail(err error) error {
 	if s.x.sent == 0 || s.x.r.Context().Err() != nil {
 		return err
 	}
-	_ = s.send(asAPIError(err)) // the client may have gone, which is no further error
+	_ = s.send(wire.ErrorOf(err)) // the client may have gone, which is no further error
 	return err
 }
 
@@ -186,4 +206,13 @@ func (s *stream) write(prefix, text string) error {
 		return err
 	}
 	return s.c.Flush()
+}
+
+// order returns what is to be computed for a request.
+func order(x *exchange, q *wire.Sampling, requests []grove.Request, n int, streams bool) serving.Order {
+	o := serving.Order{ID: x.id, Requests: requests, N: n, Timed: q.TimingsPerTok && streams}
+	if q.Timeout != nil {
+		o.Timeout = time.Duration(*q.Timeout * float64(time.Second))
+	}
+	return o
 }

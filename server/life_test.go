@@ -8,9 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
+	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"grove"
 	"grove/gguf"
 	"grove/server"
+	"grove/server/serving"
 )
 
 // begin sends a request whose answer streams, and returns when its first event is there.
@@ -46,47 +46,21 @@ const endless = `{"prompt":"func main() {","max_tokens":90000,"temperature":1,"s
 // longContext is how many tokens the texts of serveLong can have.
 const longContext = 100_000
 
-// openLong opens a golden model with a long context.
-func openLong(t testing.TB) *grove.Model {
+// long is a golden model with a long context.
+func long(t testing.TB, queue int) server.Source {
 	t.Helper()
-	f, err := gguf.Open("../modeltest/testdata/llama-gqa.gguf")
+	file, err := os.ReadFile("../modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	metadata := slices.Clone(f.Metadata)
-	for i := range metadata {
-		if metadata[i].Key == "llama.context_length" {
-			metadata[i].Value = gguf.Of(uint32(longContext))
-		}
-	}
-	path := filepath.Join(t.TempDir(), "long.gguf")
-	if err := gguf.WriteFile(path, metadata, f.Tensors); err != nil {
-		t.Fatal(err)
-	}
-	m, err := grove.Open(path, grove.Options{Parallel: 2, Threads: 1, Context: longContext})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return m
+	file = edited(t, file, gguf.KV{Key: "llama.context_length", Value: gguf.Of(uint32(longContext))})
+	return source(modelName, file, grove.Options{Parallel: 2, Queue: queue, Threads: 1, Context: longContext})
 }
 
 // serveLong starts a server of a model that can go on for long.
 func serveLong(t testing.TB, c server.Config) *site {
 	t.Helper()
-	s := server.New(c)
-	if err := s.Add(modelName, openLong(t), 2); err != nil {
-		t.Fatal(err)
-	}
-	s.Ready()
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	return &site{s, h.URL}
+	return serveModels(t, c, long(t, 256))
 }
 
 // busy returns how many slots are taken.
@@ -157,7 +131,7 @@ func TestNoGrowth(t *testing.T) {
 // TestQueue: more requests than may wait are answered with 429 and when to come again; one that waits is answered in
 // its turn, with comments in the meantime where it streams.
 func TestQueue(t *testing.T) {
-	s := serveLong(t, server.Config{Queue: 1, KeepAlive: 5 * time.Millisecond})
+	s := serveModels(t, server.Config{Config: serving.Config{KeepAlive: 5 * time.Millisecond}}, long(t, 1))
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	for range 2 {
@@ -202,11 +176,7 @@ func TestShutdown(t *testing.T) {
 		want   string
 		tokens int
 	}{{time.Minute, "data: [DONE]\n\n", 2000}, {0, "\"type\":\"unavailable_error\",\"param\":null,\"code\":\"stopping\"}}\n\n", 90000}} {
-		s := server.New(server.Config{})
-		if err := s.Add(modelName, openLong(t), 2); err != nil {
-			t.Fatal(err)
-		}
-		s.Ready()
+		s := load(t, server.Config{}, long(t, 256))
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -282,12 +252,12 @@ func (f *faulty) WriteString(s string) (int, error) { return f.Write([]byte(s)) 
 
 // TestMetricNames serves the names that dashboards know.
 func TestMetricNames(t *testing.T) {
-	for names, want := range map[server.MetricNames][]string{
-		"":                     {"grove_generated_tokens_total 3\n", "grove_prompt_tokens_total 2\n", "grove_cache_use_ratio 0\n", "grove_time_to_first_token_seconds_count 1\n"},
-		server.MetricsLlamaCpp: {"llamacpp:tokens_predicted_total 3\n", "llamacpp:requests_processing 0\n", "llamacpp:n_tokens_max 5\n", "llamacpp:spec_decode_num_drafts_total "},
-		server.MetricsVLLM:     {"vllm:num_requests_waiting 0\n", "vllm:num_requests_running 0\n", "vllm:kv_cache_usage_perc 0\n", "vllm:inter_token_latency_seconds_count 2\n", "vllm:prefix_cache_queries_total 2\n"},
+	for names, want := range map[serving.MetricNames][]string{
+		serving.MetricsGrove:    {"grove_generated_tokens_total 3\n", "grove_prompt_tokens_total 2\n", "grove_cache_use_ratio 0\n", "grove_time_to_first_token_seconds_count 1\n"},
+		serving.MetricsLlamaCpp: {"llamacpp:tokens_predicted_total 3\n", "llamacpp:requests_processing 0\n", "llamacpp:n_tokens_max 5\n", "llamacpp:spec_decode_num_drafts_total "},
+		serving.MetricsVLLM:     {"vllm:num_requests_waiting 0\n", "vllm:num_requests_running 0\n", "vllm:kv_cache_usage_perc 0\n", "vllm:inter_token_latency_seconds_count 2\n", "vllm:prefix_cache_queries_total 2\n", "vllm:lora_requests_info{", "vllm:cache_config_info{block_size=\"64\",num_gpu_blocks=\"10\"} 1\n"},
 	} {
-		s := serve(t, server.Config{Metrics: names})
+		s := serve(t, server.Config{Metrics: []serving.MetricNames{names}})
 		s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":3,"ignore_eos":true}`)
 		_, text, _ := s.do(t, "GET", "/metrics", "")
 		for _, w := range want {

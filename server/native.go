@@ -8,28 +8,30 @@ import (
 
 	"grove"
 	"grove/compute"
+	"grove/server/serving"
+	"grove/server/wire"
 	"grove/token"
 )
 
 // nativeRequest is the body of llama.cpp's /completion and /infill.
 type nativeRequest struct {
-	sampling
+	wire.Sampling
 
-	Model         string      `json:"model"`
-	Prompt        prompts     `json:"prompt"`
-	Prefix        *string     `json:"input_prefix"`
-	Suffix        *string     `json:"input_suffix"`
-	Extra         []extra     `json:"input_extra"`
-	Predict       *int        `json:"n_predict"`
-	MaxTokens     *int        `json:"max_tokens"`
-	Choices       *int        `json:"n_cmpl"`
-	N             *int        `json:"n"`
-	Probs         *int        `json:"n_probs"`
-	Stream        bool        `json:"stream"`
-	ReturnTokens  bool        `json:"return_tokens"`
-	Fields        []string    `json:"response_fields"`
-	Prediction    *prediction `json:"prediction"`
-	ReturnMetrics bool        `json:"return_metrics"`
+	Model         string           `json:"model"`
+	Prompt        wire.Prompts     `json:"prompt"`
+	Prefix        *string          `json:"input_prefix"`
+	Suffix        *string          `json:"input_suffix"`
+	Extra         []extra          `json:"input_extra"`
+	Predict       *int             `json:"n_predict"`
+	MaxTokens     *int             `json:"max_tokens"`
+	Choices       *int             `json:"n_cmpl"`
+	N             *int             `json:"n"`
+	Probs         *int             `json:"n_probs"`
+	Stream        bool             `json:"stream"`
+	ReturnTokens  bool             `json:"return_tokens"`
+	Fields        []string         `json:"response_fields"`
+	Prediction    *wire.Prediction `json:"prediction"`
+	ReturnMetrics bool             `json:"return_metrics"`
 }
 
 // extra is a file that goes before the one to fill in.
@@ -40,17 +42,17 @@ type extra struct {
 
 // nativeBody is an answer of these routes, whole or a part.
 type nativeBody struct {
-	Index           int            `json:"index"`
-	Content         string         `json:"content"`
-	Tokens          []token.ID     `json:"tokens"`
-	Stop            bool           `json:"stop"`
-	Slot            int            `json:"id_slot"`
-	TokensPredicted int            `json:"tokens_predicted"`
-	TokensEvaluated int            `json:"tokens_evaluated"`
-	Probs           []nativeProb   `json:"completion_probabilities,omitempty"`
-	Timings         *timings       `json:"timings,omitempty"`
-	Final           *nativeFinal   `json:"-"`
-	Fields          map[string]any `json:"-"`
+	Index           int              `json:"index"`
+	Content         string           `json:"content"`
+	Tokens          []token.ID       `json:"tokens"`
+	Stop            bool             `json:"stop"`
+	Slot            int              `json:"id_slot"`
+	TokensPredicted int              `json:"tokens_predicted"`
+	TokensEvaluated int              `json:"tokens_evaluated"`
+	Probs           []nativeProb     `json:"completion_probabilities,omitempty"`
+	Timings         *serving.Timings `json:"timings,omitempty"`
+	Final           *nativeFinal     `json:"-"`
+	Fields          map[string]any   `json:"-"`
 }
 
 // nativeFinal is what the last part of an answer has besides.
@@ -85,9 +87,9 @@ type nativeToken struct {
 type native struct {
 	*nativeRequest
 	x       *exchange
-	host    *host
-	job     *job
-	prompts []prompt
+	host    *serving.Host
+	job     *serving.Job
+	prompts []wire.Prompt
 	n       int
 	stops   []token.ID
 	top     int
@@ -110,11 +112,11 @@ func (s *Server) completion(x *exchange) error {
 	}
 	switch {
 	case q.Prefix != nil || q.Suffix != nil || q.Extra != nil:
-		return refuse("input_suffix", "input_prefix, input_suffix and input_extra are for /infill")
-	case !q.Prompt.given:
-		return refuse("prompt", "prompt is missing")
+		return wire.Refuse("input_suffix", "input_prefix, input_suffix and input_extra are for /infill")
+	case !q.Prompt.Given:
+		return wire.Refuse("prompt", "prompt is missing")
 	}
-	return s.native(x, q, q.Prompt.list, nil)
+	return s.native(x, q, q.Prompt.List, nil)
 }
 
 // infill handles POST /infill: the model fills in what is between input_prefix, with prompt behind it, and
@@ -126,24 +128,25 @@ func (s *Server) infill(x *exchange) error {
 	}
 	switch {
 	case q.Prefix == nil:
-		return refuse("input_prefix", "input_prefix is missing")
+		return wire.Refuse("input_prefix", "input_prefix is missing")
 	case q.Suffix == nil:
-		return refuse("input_suffix", "input_suffix is missing")
+		return wire.Refuse("input_suffix", "input_suffix is missing")
 	case len(q.Extra) > 0:
-		return unsupported("input_extra", "further files are not supported")
+		return wire.Unsupported("input_extra", "further files are not supported")
 	}
 	prefix := *q.Prefix
-	for _, raw := range q.Prompt.list {
-		if len(q.Prompt.list) != 1 || len(raw) != 1 || raw[0].isID {
-			return refuse("prompt", "prompt: one text is wanted")
+	for _, raw := range q.Prompt.List {
+		text, ok := raw.Text()
+		if !ok || len(q.Prompt.List) != 1 {
+			return wire.Refuse("prompt", "prompt: one text is wanted")
 		}
-		prefix += raw[0].text
+		prefix += text
 	}
-	return s.native(x, q, []rawPrompt{{{text: prefix}}}, q.Suffix)
+	return s.native(x, q, []wire.RawPrompt{wire.NewRawPrompt(prefix)}, q.Suffix)
 }
 
-func (s *Server) native(x *exchange, q *nativeRequest, list []rawPrompt, suffix *string) error {
-	h, err := s.host(q.Model)
+func (s *Server) native(x *exchange, q *nativeRequest, list []wire.RawPrompt, suffix *string) error {
+	h, err := x.host(q.Model)
 	if err != nil {
 		return err
 	}
@@ -152,15 +155,15 @@ func (s *Server) native(x *exchange, q *nativeRequest, list []rawPrompt, suffix 
 	if err != nil {
 		return err
 	}
-	if c.job, err = s.prepare(x.r.Context(), h, x.id, requests, c.n); err != nil {
+	if c.job, err = h.Prepare(x.r.Context(), order(x, &q.Sampling, requests, c.n, q.Stream)); err != nil {
 		return err
 	}
-	defer c.job.close()
-	c.answers = make([]nativeAnswer, len(c.job.answers))
+	defer c.job.Close()
+	c.answers = make([]nativeAnswer, len(c.job.Answers))
 	if c.Stream {
 		return c.stream(s)
 	}
-	if err := s.run(c.job, func(e event) error { c.take(e); return nil }); err != nil {
+	if err := c.job.Run(func(e serving.Event) error { c.take(e); return nil }); err != nil {
 		return err
 	}
 	all := make([]any, len(c.answers))
@@ -176,61 +179,61 @@ func (s *Server) native(x *exchange, q *nativeRequest, list []rawPrompt, suffix 
 }
 
 // requests checks the fields and returns what is to be generated for each prompt.
-func (c *native) requests(list []rawPrompt, suffix *string) ([]grove.Request, error) {
+func (c *native) requests(list []wire.RawPrompt, suffix *string) ([]grove.Request, error) {
 	q := c.nativeRequest
-	set(&c.n, q.Choices)
-	set(&c.n, q.N)
+	wire.Set(&c.n, q.Choices)
+	wire.Set(&c.n, q.N)
 	if q.Predict == nil {
 		q.Predict = q.MaxTokens
 	}
 	if q.Predict != nil && *q.Predict < -1 {
-		return nil, refuse("n_predict", "n_predict is %d; it must be -1 (no bound) or more", *q.Predict)
+		return nil, wire.Refuse("n_predict", "n_predict is %d; it must be -1 (no bound) or more", *q.Predict)
 	}
-	if q.Probs != nil && (*q.Probs < 0 || *q.Probs > maxProbs) {
-		return nil, refuse("n_probs", "n_probs is %d; it must be from 0 to %d", *q.Probs, maxProbs)
+	if q.Probs != nil && (*q.Probs < 0 || *q.Probs > wire.MaxProbs) {
+		return nil, wire.Refuse("n_probs", "n_probs is %d; it must be from 0 to %d", *q.Probs, wire.MaxProbs)
 	}
-	base, err := q.request(c.host, defaultsNative)
+	base, err := q.Request(c.host.Model, wire.DefaultsNative)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Prediction.apply(&base); err != nil {
+	if err := q.Prediction.Apply(&base); err != nil {
 		return nil, err
 	}
 	if q.Predict != nil && *q.Predict == 0 {
-		return nil, refuse("n_predict", "n_predict is 0: there is nothing to generate")
+		return nil, wire.Refuse("n_predict", "n_predict is 0: there is nothing to generate")
 	}
 	if q.Predict != nil {
 		base.MaxTokens = max(0, *q.Predict)
 	}
-	set(&c.top, q.Probs)
+	wire.Set(&c.top, q.Probs)
 	base.Top, base.PostSampling, base.Suffix, c.stops = c.top, q.PostSampling && c.top > 0, suffix, base.StopTokens
 	var all []grove.Request
 	for _, raw := range list {
-		p, err := raw.resolve(c.host)
+		p, err := raw.Resolve(c.host.Model)
 		if err != nil {
 			return nil, err
 		}
 		r := base
-		r.Prompt, r.PromptIDs = p.text, p.ids
+		r.Prompt, r.PromptIDs = p.Text, p.IDs
 		c.prompts, all = append(c.prompts, p), append(all, r)
 	}
 	return all, nil
 }
 
 // take adds news to an answer.
-func (c *native) take(e event) {
-	if e.answer < 0 || e.done {
+func (c *native) take(e serving.Event) {
+	if e.Answer < 0 || e.Done {
 		return
 	}
-	a := &c.answers[e.answer]
-	a.text += e.token.Text
-	a.whole.WriteString(e.token.Text)
-	if e.token.ID == token.None {
+	a := &c.answers[e.Answer]
+	a.text += e.Token.Text
+	a.whole.WriteString(e.Token.Text)
+	if e.Token.ID == token.None {
 		return
 	}
-	a.ids, a.tokens = append(a.ids, e.token.ID), append(a.tokens, e.token.ID)
+	a.ids, a.tokens = append(a.ids, e.Token.ID), append(a.tokens, e.Token.ID)
 	if c.top > 0 {
-		a.probs = append(a.probs, c.prob(e.token))
+		a.probs = append(a.probs, c.prob(e.Token))
 	}
 }
 
@@ -247,7 +250,7 @@ func (c *native) prob(t grove.Token) nativeProb {
 }
 
 func (c *native) token(id token.ID, logprob float32) nativeToken {
-	text, raw := c.host.piece(id)
+	text, raw := c.host.Piece(id)
 	t := nativeToken{ID: id, Token: text, Bytes: numbers(raw)}
 	if c.PostSampling {
 		p := math.Exp(float64(logprob))
@@ -269,7 +272,7 @@ func numbers(raw []byte) []int {
 
 // part returns what is new of an answer.
 func (c *native) part(i int) nativeBody {
-	a, s := &c.answers[i], c.job.answers[i].generation
+	a, s := &c.answers[i], c.job.Answers[i]
 	b := nativeBody{
 		Index: i, Content: a.text, Tokens: []token.ID{}, Slot: -1, TokensPredicted: len(a.ids), Probs: a.probs,
 		TokensEvaluated: s.PromptTokens(),
@@ -283,16 +286,13 @@ func (c *native) part(i int) nativeBody {
 
 // final returns the last part of an answer, or all of it where it does not stream.
 func (c *native) final(i int) (any, error) {
-	stats := c.job.answers[i].generation.Stats()
+	stats := c.job.Answers[i].Stats()
 	a := &c.answers[i]
 	b := c.part(i)
 	b.Stop, b.TokensPredicted, b.TokensEvaluated = true, stats.Tokens, stats.PromptTokens
-	t := timings{}
-	t.add(stats)
-	t.finish()
-	b.Timings = &t
+	b.Timings = serving.TimingsOf(stats)
 	f := nativeFinal{
-		Model: c.host.name, Settings: c.settings(stats), StopWord: stats.StopText,
+		Model: c.host.Name, Settings: c.settings(stats), StopWord: stats.StopText,
 		HasNewLine: strings.Contains(a.whole.String(), "\n"), TokensCache: stats.PromptTokens + stats.Tokens,
 	}
 	switch {
@@ -304,9 +304,9 @@ func (c *native) final(i int) (any, error) {
 		f.StopType = "limit"
 	}
 	p := c.prompts[i/c.n]
-	if f.Prompt = p.text; p.ids != nil {
+	if f.Prompt = p.Text; p.IDs != nil {
 		var err error
-		if f.Prompt, err = c.host.model.Detokenize(p.ids); err != nil {
+		if f.Prompt, err = c.host.Model.Detokenize(p.IDs); err != nil {
 			return nil, err
 		}
 	}
@@ -321,7 +321,7 @@ func (c *native) choose(v any) (any, error) {
 	if c.Fields == nil {
 		return v, nil
 	}
-	body, err := marshal(v)
+	body, err := wire.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
@@ -352,7 +352,7 @@ func (c *native) choose(v any) (any, error) {
 
 // settings returns what an answer was made by.
 func (c *native) settings(s grove.Stats) map[string]any {
-	r := c.job.answers[0].generation.Request()
+	r := c.job.Answers[0].Request()
 	predict := r.MaxTokens
 	if predict == 0 {
 		predict = -1
@@ -362,7 +362,7 @@ func (c *native) settings(s grove.Stats) map[string]any {
 		stop = []string{}
 	}
 	return map[string]any{
-		"n_ctx": c.host.info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
+		"n_ctx": c.host.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
 		"temperature": r.Sampling.Temperature, "top_k": r.Sampling.TopK, "top_p": r.Sampling.TopP, "min_p": r.Sampling.MinP,
 		"presence_penalty": r.Shape.Presence, "frequency_penalty": r.Shape.Frequency, "repeat_penalty": r.Shape.Repeat,
 		"repeat_last_n": r.Shape.Window, "min_tokens": r.Shape.MinTokens, "ignore_eos": r.IgnoreEnd, "stop": stop,
@@ -374,22 +374,24 @@ func (c *native) settings(s grove.Stats) map[string]any {
 // stream sends answers as they come. Its end is the last part: llama.cpp sends no [DONE] here.
 func (c *native) stream(s *Server) error {
 	out := c.x.stream()
-	err := s.run(c.job, func(e event) error {
-		if e.answer < 0 {
+	err := c.job.Run(func(e serving.Event) error {
+		if e.Answer < 0 {
 			return out.alive()
 		}
 		c.take(e)
-		if e.done {
-			f, err := c.final(e.answer)
+		if e.Done {
+			f, err := c.final(e.Answer)
 			if err != nil {
 				return err
 			}
 			return out.send(f)
 		}
-		if a := &c.answers[e.answer]; a.text == "" && a.probs == nil {
+		if a := &c.answers[e.Answer]; a.text == "" && a.probs == nil && e.Timings == nil {
 			return nil
 		}
-		return out.send(c.part(e.answer))
+		p := c.part(e.Answer)
+		p.Timings = e.Timings
+		return out.send(p)
 	})
 	if err != nil {
 		return out.fail(err)

@@ -10,53 +10,62 @@ import (
 	"unicode/utf8"
 
 	"grove"
+	"grove/chat"
+	"grove/server/serving"
+	"grove/server/wire"
 	"grove/token"
 )
 
 // health handles GET /health: 503 while models are loaded and when the server stops.
 func (s *Server) health(x *exchange) error {
 	switch {
-	case s.ending.Err() != nil:
-		return errStopping
+	case s.pool.Ending():
+		return wire.ErrStopping
 	case !s.ready.Load():
-		return errLoading
+		return wire.ErrLoading
 	}
 	return x.reply(map[string]string{"status": "ok"})
 }
 
-// modelBody describes a model.
+// modelBody describes a model; Meta is null where it is not open.
 type modelBody struct {
-	ID      string         `json:"id"`
-	Object  string         `json:"object"`
-	Created int64          `json:"created"`
-	Owner   string         `json:"owned_by"`
-	MaxLen  int            `json:"max_model_len"`
-	Meta    map[string]any `json:"meta"`
+	ID      string            `json:"id"`
+	Object  string            `json:"object"`
+	Created int64             `json:"created"`
+	Owner   string            `json:"owned_by"`
+	MaxLen  int               `json:"max_model_len,omitempty"`
+	Status  map[string]string `json:"status"`
+	Meta    map[string]any    `json:"meta"`
 }
 
-func (h *host) body() modelBody {
-	return modelBody{h.name, "model", h.created.Unix(), "grove", h.info.Context, map[string]any{
-		"architecture": h.info.Arch, "name": h.info.Name, "n_ctx": h.info.Context, "n_vocab": h.info.Vocabulary,
-		"size": h.info.WeightBytes,
-	}}
+func (s *Server) modelBody(m serving.State) modelBody {
+	b := modelBody{ID: m.Name, Object: "model", Created: s.began.Unix(), Owner: "grove", Status: map[string]string{"value": m.Status}}
+	if h := m.Host; h != nil {
+		b.Created, b.MaxLen = h.Created.Unix(), h.Info.Context
+		b.Meta = map[string]any{
+			"architecture": h.Info.Arch, "name": h.Info.Name, "n_ctx": h.Info.Context, "n_vocab": h.Info.Vocabulary,
+			"size": h.Info.WeightBytes,
+		}
+	}
+	return b
 }
 
 // models handles GET /v1/models.
 func (s *Server) models(x *exchange) error {
 	data := []modelBody{}
-	for _, h := range s.all() {
-		data = append(data, h.body())
+	for _, m := range s.pool.States() {
+		data = append(data, s.modelBody(m))
 	}
 	return x.reply(map[string]any{"object": "list", "data": data})
 }
 
 // oneModel handles GET /v1/models/{name}.
 func (s *Server) oneModel(x *exchange) error {
-	h, err := s.host(x.r.PathValue("name"))
+	m, err := s.pool.State(x.r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	return x.reply(h.body())
+	return x.reply(s.modelBody(m))
 }
 
 // tokenize handles POST /tokenize.
@@ -72,20 +81,20 @@ func (s *Server) tokenize(x *exchange) error {
 	if err := s.read(x, &q); err != nil {
 		return err
 	}
-	h, err := s.host(q.Model)
+	h, err := x.host(q.Model)
 	if err != nil {
 		return err
 	}
-	ids, err := h.model.Tokenize(q.Content+q.Prompt, q.Special, q.Parse != nil && !*q.Parse)
+	ids, err := h.Model.Tokenize(q.Content+q.Prompt, q.Special, q.Parse != nil && !*q.Parse)
 	if err != nil {
-		return asRequestError(err)
+		return wire.RefusalOf(err)
 	}
 	if !q.Pieces {
 		return x.reply(map[string]any{"tokens": append([]token.ID{}, ids...)})
 	}
 	tokens := []map[string]any{}
 	for _, id := range ids {
-		text, raw := h.piece(id)
+		text, raw := h.Piece(id)
 		var piece any = text
 		if !utf8.Valid(raw) {
 			piece = numbers(raw)
@@ -104,35 +113,44 @@ func (s *Server) detokenize(x *exchange) error {
 	if err := s.read(x, &q); err != nil {
 		return err
 	}
-	h, err := s.host(q.Model)
+	h, err := x.host(q.Model)
 	if err != nil {
 		return err
 	}
 	ids := make([]token.ID, len(q.Tokens))
 	for i, id := range q.Tokens {
-		if err := h.check("tokens", id); err != nil {
+		if err := wire.CheckID(h.Model, "tokens", id); err != nil {
 			return err
 		}
 		ids[i] = token.ID(id)
 	}
-	text, err := h.model.Detokenize(ids)
+	text, err := h.Model.Detokenize(ids)
 	if err != nil {
-		return asRequestError(err)
+		return wire.RefusalOf(err)
 	}
 	return x.reply(map[string]string{"content": strings.ToValidUTF8(text, "\ufffd")})
 }
 
 // props handles GET /props.
 func (s *Server) props(x *exchange) error {
-	h, err := s.host(x.r.URL.Query().Get("model"))
+	h, err := x.host(x.r.URL.Query().Get("model"))
 	if err != nil {
 		return err
 	}
+	methods := []map[string]any{}
+	for _, m := range grove.Methods() {
+		methods = append(methods, map[string]any{"name": m.Name, "grade": m.Grade, "auto": m.Auto, "needs": m.Needs})
+	}
+	template := ""
+	if t, err := h.Model.Templates().For(chat.Options{}); err == nil {
+		template = t.Source()
+	}
 	return x.reply(map[string]any{
-		"model_alias": h.name, "model_path": h.name, "total_slots": cap(h.free), "build_info": fingerprint,
-		"default_generation_settings": map[string]any{"n_ctx": h.info.Context, "params": map[string]any{
-			"temperature": defaultsNative.sampling.Temperature, "top_k": defaultsNative.sampling.TopK,
-			"top_p": defaultsNative.sampling.TopP, "min_p": defaultsNative.sampling.MinP, "n_predict": -1,
+		"methods": methods, "chat_template": template, "draft": h.Info.Draft,
+		"model_alias": h.Name, "model_path": h.Name, "total_slots": h.Info.Parallel, "build_info": fingerprint,
+		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
+			"temperature": wire.DefaultsNative.Sampling.Temperature, "top_k": wire.DefaultsNative.Sampling.TopK,
+			"top_p": wire.DefaultsNative.Sampling.TopP, "min_p": wire.DefaultsNative.Sampling.MinP, "n_predict": -1,
 		}},
 		"modalities": map[string]bool{"vision": false, "audio": false},
 	})
@@ -141,35 +159,35 @@ func (s *Server) props(x *exchange) error {
 // slots handles GET /slots. With fail_on_no_slot it answers 503 where all are taken.
 func (s *Server) slots(x *exchange) error {
 	query := x.r.URL.Query()
-	h, err := s.host(query.Get("model"))
+	h, err := x.host(query.Get("model"))
 	if err != nil {
 		return err
 	}
 	all, free := []map[string]any{}, 0
-	for i, slot := range h.states() {
-		if !slot.busy {
+	for i, slot := range h.Slots() {
+		if slot.Request == "" {
 			free++
 		}
 		all = append(all, map[string]any{
-			"id": i, "n_ctx": h.info.Context, "is_processing": slot.busy, "id_task": slot.request,
-			"n_prompt_tokens": slot.prompt, "n_decoded": slot.generated,
+			"id": i, "n_ctx": h.Info.Context, "is_processing": slot.Request != "", "id_task": slot.Request,
+			"n_prompt_tokens": slot.Prompt, "n_decoded": slot.Generated,
 		})
 	}
 	if query.Has("fail_on_no_slot") && free == 0 {
-		return &apiError{status: http.StatusServiceUnavailable, retry: 1, Message: "all places for texts are taken", Type: typeUnavailable, Code: "no_slot"}
+		return &wire.Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: "all places for texts are taken", Type: wire.TypeUnavailable, Code: "no_slot"}
 	}
 	return x.reply(all)
 }
 
 // embeddingRequest is the body of /v1/embeddings and /embedding.
 type embeddingRequest struct {
-	Model      string  `json:"model"`
-	Input      prompts `json:"input"`
-	Content    prompts `json:"content"` // as llama.cpp calls it
-	Encoding   string  `json:"encoding_format"`
-	Dimensions *int    `json:"dimensions"`
-	Pooling    string  `json:"pooling"`
-	Normalize  *int    `json:"embd_normalize"`
+	Model      string       `json:"model"`
+	Input      wire.Prompts `json:"input"`
+	Content    wire.Prompts `json:"content"` // as llama.cpp calls it
+	Encoding   string       `json:"encoding_format"`
+	Dimensions *int         `json:"dimensions"`
+	Pooling    string       `json:"pooling"`
+	Normalize  *int         `json:"embd_normalize"`
 }
 
 // embeddings handles POST /v1/embeddings.
@@ -187,7 +205,7 @@ func (s *Server) embeddings(x *exchange) error {
 		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": v})
 	}
 	return x.reply(map[string]any{
-		"object": "list", "model": h.name, "data": data, "usage": map[string]int{"prompt_tokens": tokens, "total_tokens": tokens},
+		"object": "list", "model": h.Name, "data": data, "usage": map[string]int{"prompt_tokens": tokens, "total_tokens": tokens},
 	})
 }
 
@@ -205,53 +223,53 @@ func (s *Server) embedding(x *exchange) error {
 }
 
 // embed returns the vectors of each text, and the number of all tokens.
-func (s *Server) embed(x *exchange, many bool) (q embeddingRequest, h *host, rows [][][]float32, tokens int, err error) {
+func (s *Server) embed(x *exchange, many bool) (q embeddingRequest, h *serving.Host, rows [][][]float32, tokens int, err error) {
 	if err = s.read(x, &q); err != nil {
 		return
 	}
-	if h, err = s.host(q.Model); err != nil {
+	if h, err = x.host(q.Model); err != nil {
 		return
 	}
-	if !q.Input.given {
+	if !q.Input.Given {
 		q.Input = q.Content
 	}
 	o := grove.EmbedOptions{Pooling: q.Pooling, Raw: q.Normalize != nil && *q.Normalize == -1}
 	switch {
-	case len(q.Input.list) == 0:
-		err = refuse("input", "input is missing")
-	case len(q.Input.list) > maxAnswers:
-		err = refuse("input", "%d texts; at most %d", len(q.Input.list), maxAnswers)
+	case len(q.Input.List) == 0:
+		err = wire.Refuse("input", "input is missing")
+	case len(q.Input.List) > wire.MaxAnswers:
+		err = wire.Refuse("input", "%d texts; at most %d", len(q.Input.List), wire.MaxAnswers)
 	case q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64":
-		err = refuse("encoding_format", "encoding_format %q is not known; float and base64 are", clip(q.Encoding))
+		err = wire.Refuse("encoding_format", "encoding_format %q is not known; float and base64 are", wire.Clip(q.Encoding))
 	case q.Dimensions != nil:
-		err = unsupported("dimensions", "vectors are as wide as the model")
+		err = wire.Unsupported("dimensions", "vectors are as wide as the model")
 	case q.Normalize != nil && *q.Normalize != 2 && *q.Normalize != -1:
-		err = unsupported("embd_normalize", "2 and -1 are supported")
+		err = wire.Unsupported("embd_normalize", "2 and -1 are supported")
 	}
 	if err != nil {
 		return
 	}
 	var texts [][]token.ID
-	for _, raw := range q.Input.list {
-		var p prompt
-		if p, err = raw.resolve(h); err != nil {
+	for _, raw := range q.Input.List {
+		var p wire.Prompt
+		if p, err = raw.Resolve(h.Model); err != nil {
 			return
 		}
-		if p.ids == nil {
-			if p.ids, err = h.model.Tokenize(p.text, true, false); err != nil {
+		if p.IDs == nil {
+			if p.IDs, err = h.Model.Tokenize(p.Text, true, false); err != nil {
 				return
 			}
 		}
-		texts, tokens = append(texts, p.ids), tokens+len(p.ids)
+		texts, tokens = append(texts, p.IDs), tokens+len(p.IDs)
 	}
-	err = s.slot(x.r.Context(), h, x.id, func(ctx context.Context) error {
+	err = h.Compute(x.r.Context(), x.id, func(ctx context.Context) error {
 		for _, ids := range texts {
-			vectors, err := h.model.EmbedIDs(ctx, ids, o, many)
+			vectors, err := h.Model.EmbedIDs(ctx, ids, o, many)
 			if err != nil {
 				if ctx.Err() != nil {
 					return err
 				}
-				return asRequestError(err)
+				return wire.RefusalOf(err)
 			}
 			rows = append(rows, vectors)
 		}

@@ -194,11 +194,13 @@ func TestLoading(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
-	s.Ready()
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if status, text, _ := l.do(t, "GET", "/health", ""); status != 200 || text != `{"status":"ok"}`+"\n" {
 		t.Errorf("%d %s", status, text)
 	}
-	if err := s.Add("", nil, 1); err == nil {
+	if err := s.Add(server.Source{}); err == nil {
 		t.Error("a model without a name is served")
 	}
 }

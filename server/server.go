@@ -10,62 +10,73 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"grove/server/serving"
+	"grove/server/wire"
 )
 
 // Config says how models are served. The zero value is the usual case.
 type Config struct {
-	Keys      []string      // requests must show one of these; none: they need not
-	Queue     int           // requests that may wait for their turn; 0: 256
-	Body      int64         // bytes of a request; 0: 16 MiB
-	KeepAlive time.Duration // after which a stream in which nothing happens shows a sign of life; 0: 10 s
-	Metrics   MetricNames   // "": grove
-	Log       *slog.Logger  // nil: nothing is logged
+	serving.Config
+	Keys    []string              // requests must show one of these; none: they need not
+	Body    int64                 // bytes of a request; 0: 16 MiB
+	Metrics []serving.MetricNames // none: grove's
 }
+
+// Source is a model to serve.
+type Source = serving.Source
 
 // Server serves models. It is an [http.Handler], safe for concurrent use.
 type Server struct {
 	config  Config
 	keys    [][sha256.Size]byte
 	routes  *http.ServeMux
-	metrics *metrics
-	waiting atomic.Int64
+	pool    *serving.Pool
+	metrics http.Handler
+	began   time.Time
 	ready   atomic.Bool
 	last    atomic.Uint64 // number of the last request
-	ending  context.Context
-	end     context.CancelFunc
-
-	mu    sync.Mutex
-	hosts []*host // added to, and never changed
 }
 
-// New makes a server without models; see [Server.Add] and [Server.Ready].
+// New makes a server without models; see [Server.Add] and [Server.Load].
 func New(c Config) *Server {
-	c.Queue = cmp.Or(c.Queue, 256)
 	c.Body = cmp.Or(c.Body, 16<<20)
-	c.KeepAlive = cmp.Or(c.KeepAlive, 10*time.Second)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c}
+	if len(c.Metrics) == 0 {
+		c.Metrics = []serving.MetricNames{serving.MetricsGrove}
+	}
+	s := &Server{config: c, began: time.Now(), pool: serving.NewPool(c.Config)}
 	for _, k := range c.Keys {
 		s.keys = append(s.keys, sha256.Sum256([]byte(k)))
 	}
-	s.ending, s.end = context.WithCancel(context.Background())
-	s.metrics = newMetrics(s, c.Metrics)
+	s.metrics = promhttp.HandlerFor(s.pool.Metrics().Register(c.Metrics...), promhttp.HandlerOpts{})
 	s.route()
 	return s
 }
 
-// Ready tells that all models were added: until then requests are answered with 503.
-func (s *Server) Ready() { s.ready.Store(true) }
+// Add adds a model under its name. The first one answers requests that name none. It is called before [Server.Load].
+func (s *Server) Add(m Source) error { return s.pool.Add(m) }
+
+// Load opens the models, unless they are opened on demand. Until it returns, requests are answered with 503.
+func (s *Server) Load(ctx context.Context) error {
+	if err := s.pool.Load(ctx); err != nil {
+		return err
+	}
+	s.ready.Store(true)
+	return nil
+}
 
 // Stop ends what is computed: its clients get an error that says so. New requests are refused.
-func (s *Server) Stop() { s.end() }
+func (s *Server) Stop() { s.pool.Stop() }
+
+// Close stops, and closes the models.
+func (s *Server) Close() error { return s.pool.Close() }
 
 // kind says what a route asks before its handler is called.
 type kind int
@@ -103,15 +114,14 @@ func (s *Server) route() {
 	add(served, s.detokenize, "POST /detokenize")
 	add(served, s.props, "GET /props")
 	add(served, s.slots, "GET /slots")
-	metrics := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
-	add(known, func(x *exchange) error { metrics.ServeHTTP(x.w, x.r); return nil }, "GET /metrics")
+	add(known, func(x *exchange) error { s.metrics.ServeHTTP(x.w, x.r); return nil }, "GET /metrics")
 	s.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, open, func(x *exchange) error {
 			if m := methods[r.URL.Path]; m != "" {
 				w.Header().Set("Allow", m+", OPTIONS")
-				return &apiError{status: http.StatusMethodNotAllowed, Message: clip(r.URL.Path) + " takes " + m, Type: typeInvalid, Code: "method_not_allowed"}
+				return &wire.Error{Status: http.StatusMethodNotAllowed, Message: wire.Clip(r.URL.Path) + " takes " + m, Type: wire.TypeInvalid, Code: "method_not_allowed"}
 			}
-			return &apiError{status: http.StatusNotFound, Message: "there is no " + clip(r.URL.Path), Type: typeInvalid, Code: "not_found"}
+			return &wire.Error{Status: http.StatusNotFound, Message: "there is no " + wire.Clip(r.URL.Path), Type: wire.TypeInvalid, Code: "not_found"}
 		})
 	})
 }

@@ -2,16 +2,20 @@ package server_test
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"grove"
+	"grove/gguf"
 	"grove/gopher"
 	"grove/server"
 )
@@ -36,20 +40,38 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// open opens the model inside the program. Its methods are eager, so that answers are drafted wherever they can be.
-func open(t testing.TB, o grove.Options) *grove.Model {
+// options are those of the tests' models. Methods are eager, so that answers are drafted wherever they can be.
+var options = grove.Options{Parallel: 2, Queue: 256, Threads: 1, Eager: true}
+
+// source is a model of a file's bytes.
+func source(name string, file []byte, o grove.Options) server.Source {
+	return server.Source{Name: name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
+		o := o
+		o.Memory = memory
+		return grove.OpenBytes(file, o)
+	}}
+}
+
+// edited returns a model's file with other metadata.
+func edited(t testing.TB, file []byte, changes ...gguf.KV) []byte {
 	t.Helper()
-	o.Eager = true
-	m, err := grove.OpenBytes(gopher.Model(), o)
+	f, err := gguf.Parse(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
+	metadata := slices.Clone(f.Metadata)
+	for _, c := range changes {
+		if i := slices.IndexFunc(metadata, func(kv gguf.KV) bool { return kv.Key == c.Key }); i >= 0 {
+			metadata[i] = c
+		} else {
+			metadata = append(metadata, c)
 		}
-	})
-	return m
+	}
+	var b bytes.Buffer
+	if err := gguf.Write(&b, metadata, f.Tensors); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 // site is a server under test.
@@ -61,14 +83,36 @@ type site struct {
 // serve starts a server of the model inside the program.
 func serve(t testing.TB, c server.Config) *site {
 	t.Helper()
-	s := server.New(c)
-	if err := s.Add(modelName, open(t, grove.Options{Parallel: 2, Threads: 1}), 2); err != nil {
-		t.Fatal(err)
-	}
-	s.Ready()
+	return serveModels(t, c, source(modelName, gopher.Model(), options))
+}
+
+// serveModels starts a server of models.
+func serveModels(t testing.TB, c server.Config, models ...server.Source) *site {
+	t.Helper()
+	s := load(t, c, models...)
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	return &site{s, h.URL}
+}
+
+// load makes a server of models.
+func load(t testing.TB, c server.Config, models ...server.Source) *server.Server {
+	t.Helper()
+	s := server.New(c)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, m := range models {
+		if err := s.Add(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // do sends a request and returns the status and the body.

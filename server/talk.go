@@ -3,48 +3,34 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"maps"
 	"slices"
 
-	"grove/token"
+	"grove"
+	"grove/chat"
+	"grove/server/serving"
+	"grove/server/toolcall"
+	"grove/server/wire"
 )
-
-// renderer turns conversations into prompts, by a model's template. Its errors are the request's fault.
-type renderer interface {
-	render(c conversation) (text string, ids []token.ID, err error)
-}
-
-// conversation is what a prompt is made of.
-type conversation struct {
-	messages []message
-	tools    []json.RawMessage          // in OpenAI's form
-	vars     map[string]json.RawMessage // further variables of the template
-	goOn     bool                       // the last message is an answer that goes on
-	noAnswer bool                       // no answer is begun behind the last message
-}
 
 // message is one message of a conversation.
 type message struct {
-	Role       string      `json:"role"`
-	Content    contentText `json:"content"`
-	Reasoning  string      `json:"reasoning_content,omitempty"`
-	Name       string      `json:"name,omitempty"`
-	ToolCalls  []toolCall  `json:"tool_calls,omitempty"`
-	ToolCallID string      `json:"tool_call_id,omitempty"`
-	Refusal    *string     `json:"refusal,omitempty"`
+	Role       string           `json:"role"`
+	Content    wire.ContentText `json:"content"`
+	Reasoning  string           `json:"reasoning_content,omitempty"`
+	Name       string           `json:"name,omitempty"`
+	ToolCalls  []toolCall       `json:"tool_calls,omitempty"`
+	ToolCallID string           `json:"tool_call_id,omitempty"`
+	Refusal    *string          `json:"refusal,omitempty"`
 }
 
 // toolCall is a call that an assistant's message asks for.
 type toolCall struct {
-	Index    *int         `json:"index,omitempty"` // in streams
-	ID       string       `json:"id,omitempty"`
-	Type     string       `json:"type,omitempty"`
-	Function functionCall `json:"function"`
-}
-
-// functionCall is a function's name and its arguments, an object as a text.
-type functionCall struct {
-	Name      string `json:"name,omitempty"`
-	Arguments string `json:"arguments"`
+	Index    *int          `json:"index,omitempty"` // in streams
+	ID       string        `json:"id,omitempty"`
+	Type     string        `json:"type,omitempty"`
+	Function toolcall.Call `json:"function"`
 }
 
 // talk are the fields of a request that its conversation is made of; the chat and template routes share them.
@@ -59,30 +45,40 @@ type talk struct {
 	GoOn     bool                       `json:"continue_final_message"`
 }
 
-// conversation checks the fields. names are the functions that may be called.
-func (q *talk) conversation() (c conversation, names []string, err error) {
+// conversation is what a prompt is made of.
+type conversation struct {
+	messages []grove.Message
+	options  grove.ChatOptions
+	names    []string // of the functions that may be called
+}
+
+// conversation checks the fields.
+func (q *talk) conversation() (c conversation, err error) {
 	if len(q.Messages) == 0 {
-		return c, nil, refuse("messages", "there is no message")
+		return c, wire.Refuse("messages", "there is no message")
 	}
-	for i, m := range q.Messages {
-		if m.Refusal != nil && *m.Refusal != "" {
-			return c, nil, refuse("messages", "message %d: refusals are not supported", i)
+	for i := range q.Messages {
+		m, err := q.Messages[i].toTemplate()
+		if err != nil {
+			return c, wire.Refuse("messages", "message %d: %v", i, err)
 		}
+		c.messages = append(c.messages, m)
 	}
-	c = conversation{messages: q.Messages, vars: q.Vars, goOn: q.GoOn, noAnswer: q.Answer != nil && !*q.Answer}
+	c.options.NoAnswer, c.options.Continue = q.Answer != nil && !*q.Answer, q.GoOn
+	c.options.Vars = q.Vars
 	if q.Effort != nil {
-		if c.vars == nil {
-			c.vars = map[string]json.RawMessage{}
+		if c.options.Vars = maps.Clone(q.Vars); c.options.Vars == nil {
+			c.options.Vars = map[string]json.RawMessage{}
 		}
 		effort, err := json.Marshal(*q.Effort)
 		if err != nil {
-			return c, nil, refuse("reasoning_effort", "%v", err)
+			return c, wire.Refuse("reasoning_effort", "%v", err)
 		}
-		c.vars["reasoning_effort"] = effort
+		c.options.Vars["reasoning_effort"] = effort
 	}
 	use, err := q.useTools()
 	if err != nil || !use {
-		return c, nil, err
+		return c, err
 	}
 	for i, raw := range q.Tools {
 		var tool struct {
@@ -92,15 +88,15 @@ func (q *talk) conversation() (c conversation, names []string, err error) {
 			} `json:"function"`
 		}
 		if json.Unmarshal(raw, &tool) != nil || tool.Type != "function" || tool.Function.Name == "" {
-			return c, nil, refuse("tools", "tool %d is not a function with a name", i)
+			return c, wire.Refuse("tools", "tool %d is not a function with a name", i)
 		}
-		if slices.Contains(names, tool.Function.Name) {
-			return c, nil, refuse("tools", "two tools are called %q", clip(tool.Function.Name))
+		if slices.Contains(c.names, tool.Function.Name) {
+			return c, wire.Refuse("tools", "two tools are called %q", wire.Clip(tool.Function.Name))
 		}
-		names = append(names, tool.Function.Name)
+		c.names = append(c.names, tool.Function.Name)
 	}
-	c.tools = q.Tools
-	return c, names, nil
+	c.options.Tools = q.Tools
+	return c, nil
 }
 
 // useTools reports whether the model may call tools. What would have to be enforced is refused.
@@ -110,33 +106,48 @@ func (q *talk) useTools() (bool, error) {
 	case len(raw) == 0 || string(raw) == "null":
 		choice = "auto"
 	case json.Unmarshal(raw, &choice) != nil:
-		return false, unsupported("tool_choice", noGrammar+", and a call of one function could not be promised")
+		return false, wire.Unsupported("tool_choice", wire.NoGrammar+", and a call of one function could not be promised")
 	}
 	switch {
 	case choice == "required":
-		return false, unsupported("tool_choice", noGrammar+", and a call could not be promised")
+		return false, wire.Unsupported("tool_choice", wire.NoGrammar+", and a call could not be promised")
 	case choice != "auto" && choice != "none":
-		return false, refuse("tool_choice", "tool_choice %q is not known", clip(choice))
+		return false, wire.Refuse("tool_choice", "tool_choice %q is not known", wire.Clip(choice))
 	case q.Parallel != nil && !*q.Parallel && len(q.Tools) > 0:
-		return false, unsupported("parallel_tool_calls", noGrammar+", and a single call could not be promised")
+		return false, wire.Unsupported("parallel_tool_calls", wire.NoGrammar+", and a single call could not be promised")
 	}
 	return choice == "auto" && len(q.Tools) > 0, nil
 }
 
-// render returns the prompt of a conversation.
-func (h *host) render(c conversation) (string, []token.ID, error) {
-	if h.renderer == nil {
-		return "", nil, refuse("messages", "the model %q has no template for conversations", h.name)
+// toTemplate returns a message as templates take it.
+func (m *message) toTemplate() (t grove.Message, err error) {
+	if m.Refusal != nil && *m.Refusal != "" {
+		return t, errors.New("refusals are not supported")
 	}
-	text, ids, err := h.renderer.render(c)
-	if err != nil {
-		e := asRequestError(err)
-		if e.Param == "" {
-			e.Param = "messages"
+	t = grove.Message{Role: m.Role, Content: string(m.Content), Reasoning: m.Reasoning, Name: m.Name, ToolCallID: m.ToolCallID}
+	for _, c := range m.ToolCalls {
+		call := chat.ToolCall{ID: c.ID, Type: c.Type}
+		call.Function.Name = c.Function.Name
+		if call.Function.Arguments, err = json.Marshal(c.Function.Arguments); err != nil {
+			return t, err
 		}
-		return "", nil, e
+		t.ToolCalls = append(t.ToolCalls, call)
 	}
-	return text, ids, nil
+	return t, nil
+}
+
+// prompt returns the prompt that the model's template makes of a conversation. What it refuses is the request's fault.
+func (c *conversation) prompt(h *serving.Host) (grove.ChatPrompt, error) {
+	p, err := h.Model.ApplyTemplate(c.messages, c.options)
+	switch {
+	case errors.Is(err, chat.ErrTools):
+		return p, wire.Refuse("tools", "%v", err)
+	case err != nil:
+		return p, wire.Refuse("messages", "%v", err)
+	case len(p.Tokens) == 0:
+		return p, wire.Refuse("messages", "the template makes an empty prompt of these messages")
+	}
+	return p, nil
 }
 
 // applyTemplate handles POST /apply-template.
@@ -148,17 +159,17 @@ func (s *Server) applyTemplate(x *exchange) error {
 	if err := s.read(x, &q); err != nil {
 		return err
 	}
-	h, err := s.host(q.Model)
+	h, err := x.host(q.Model)
 	if err != nil {
 		return err
 	}
-	c, _, err := q.conversation()
+	c, err := q.conversation()
 	if err != nil {
 		return err
 	}
-	text, _, err := h.render(c)
+	p, err := c.prompt(h)
 	if err != nil {
 		return err
 	}
-	return x.reply(map[string]string{"prompt": text})
+	return x.reply(map[string]string{"prompt": p.Text})
 }

@@ -14,6 +14,7 @@ import (
 	"grove"
 	"grove/gopher"
 	"grove/server"
+	"grove/server/serving"
 )
 
 // serveCommand serves models over HTTP.
@@ -31,7 +32,9 @@ type serveCommand struct {
 	NoRepack    bool          `var:"GROVE_NO_REPACK" help:"Read weights where the file has them: less memory while loading, slower, the same answers."`
 	Queue       count         `placeholder:"N" default:"256" var:"GROVE_QUEUE" help:"Requests that may wait for their turn; more are answered with 429. Default: ${default}."`
 	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers may take to end when the server is told to. Default: ${default}."`
-	Metrics     string        `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: those of grove, llamacpp or vllm. Default: ${default}."`
+	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: those of grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
+	OnDemand    bool          `var:"GROVE_ON_DEMAND" help:"Open a model when a request first asks for it, and not before."`
+	Idle        time.Duration `placeholder:"TIME" var:"GROVE_IDLE" help:"Close a model that nobody has asked for in this time; the next request opens it again. Without it, models stay."`
 	LogRequests bool          `var:"GROVE_LOG_REQUESTS" help:"Write a line for each request on standard error."`
 }
 
@@ -58,10 +61,19 @@ func (c *serveCommand) Run() (err error) {
 	if c.LogRequests {
 		level = slog.LevelInfo
 	}
-	s := server.New(server.Config{
-		Keys: keys, Queue: max(1, int(c.Queue)), Metrics: server.MetricNames(c.Metrics),
+	config := server.Config{Keys: keys, Config: serving.Config{
+		OnDemand: c.OnDemand, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
-	})
+	}}
+	for _, names := range c.Metrics {
+		config.Metrics = append(config.Metrics, serving.MetricNames(names))
+	}
+	s := server.New(config)
+	for _, n := range named {
+		if err := s.Add(c.source(n)); err != nil {
+			return &grove.OptionError{Err: err}
+		}
+	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
 		return listenError{err}
@@ -71,11 +83,12 @@ func (c *serveCommand) Run() (err error) {
 	ctx, cancel := context.WithCancelCause(signalled)
 	defer cancel(nil)
 	loaded := make(chan error, 1)
-	var open []*grove.Model
 	go func() {
-		err := c.load(ctx, s, named, &open)
+		err := s.Load(ctx)
 		if err != nil {
 			cancel(err)
+		} else {
+			fmt.Fprintln(os.Stderr, "grove: ready")
 		}
 		loaded <- err
 	}()
@@ -85,10 +98,7 @@ func (c *serveCommand) Run() (err error) {
 	if failure := <-loaded; failure != nil && signalled.Err() == nil {
 		err = failure
 	}
-	for _, m := range open {
-		err = errors.Join(err, m.Close())
-	}
-	return err
+	return errors.Join(err, s.Close())
 }
 
 // namedModel is a model to serve: where it is, and what it is called; path "" is the one inside the program.
@@ -144,30 +154,12 @@ func (c *serveCommand) keys() ([]string, error) {
 	return keys, nil
 }
 
-// load opens the models, one after the other, and adds them to the server.
-func (c *serveCommand) load(ctx context.Context, s *server.Server, named []namedModel, open *[]*grove.Model) error {
-	o := grove.Options{
-		Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: int(c.Parallel),
-		NoRepack: c.NoRepack, Memory: uint64(c.MemoryLimit), Draft: c.Draft,
-	}
-	for _, n := range named {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		m, err := modelFlag{n.path}.open(o)
-		if err != nil {
-			return err
-		}
-		*open = append(*open, m)
-		if err := s.Add(n.name, m, o.Parallel); err != nil {
-			return &grove.OptionError{Err: err}
-		}
-		if o.Memory > 0 {
-			i := m.Info()
-			o.Memory -= min(o.Memory-1, uint64(i.WeightBytes+i.CacheBytes))
-		}
-		fmt.Fprintf(os.Stderr, "grove: serving %s\n", n.name)
-	}
-	s.Ready()
-	return nil
+// source returns how a model is opened.
+func (c *serveCommand) source(n namedModel) server.Source {
+	return server.Source{Name: n.name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
+		return modelFlag{n.path}.open(grove.Options{
+			Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: int(c.Parallel),
+			Queue: int(c.Queue), NoRepack: c.NoRepack, Memory: memory, Draft: c.Draft,
+		})
+	}}
 }

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// serving is a grove serve that runs.
-type serving struct {
+// running is a grove serve that runs.
+type running struct {
 	cmd   *exec.Cmd
 	url   string
 	lines *bufio.Reader // of standard error
 }
 
 // startServer starts grove serve on a free port.
-func startServer(t *testing.T, args ...string) *serving {
+func startServer(t *testing.T, args ...string) *running {
 	t.Helper()
 	cmd := exec.Command("grove", append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 	out, err := cmd.StderrPipe()
@@ -33,7 +33,7 @@ func startServer(t *testing.T, args ...string) *serving {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
-	s := &serving{cmd: cmd, lines: bufio.NewReader(out)}
+	s := &running{cmd: cmd, lines: bufio.NewReader(out)}
 	line, err := s.lines.ReadString('\n')
 	_, s.url, _ = strings.Cut(strings.TrimSpace(line), "listening on ")
 	if err != nil || s.url == "" {
@@ -43,7 +43,7 @@ func startServer(t *testing.T, args ...string) *serving {
 }
 
 // ready waits until the models are loaded.
-func (s *serving) ready(t *testing.T) {
+func (s *running) ready(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if answer, err := http.Get(s.url + "/health"); err == nil {
@@ -57,7 +57,7 @@ func (s *serving) ready(t *testing.T) {
 }
 
 // stop sends a signal and returns the exit code.
-func (s *serving) stop(t *testing.T, signal syscall.Signal) int {
+func (s *running) stop(t *testing.T, signal syscall.Signal) int {
 	t.Helper()
 	if err := s.cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)

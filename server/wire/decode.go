@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"bytes"
@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads a request's body into a struct, whose fields are matched by their json tags. Every field of the body
+// Decode reads a request's body into a struct, whose fields are matched by their json tags. Every field of the body
 // must be one of the struct, or one that asks for nothing (see [harmless]). It returns an [*apiError] that names the
 // field to blame.
-func decode(body []byte, into any) error {
+func Decode(body []byte, into any) error {
 	if !utf8.Valid(body) {
-		return refuse("", "the body is not UTF-8")
+		return Refuse("", "the body is not UTF-8")
 	}
 	if err := checkSurrogates(body); err != nil {
 		return err
@@ -50,7 +50,7 @@ func decodeField(name string, raw json.RawMessage, into any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	var (
-		api  *apiError
+		api  *Error
 		kind *json.UnmarshalTypeError
 	)
 	switch {
@@ -65,7 +65,7 @@ func decodeField(name string, raw json.RawMessage, into any) error {
 		if kind.Field != "" {
 			name += "." + kind.Field
 		}
-		return refuse(name, "%s: a %s is no value for it", name, kind.Value)
+		return Refuse(name, "%s: a %s is no value for it", name, kind.Value)
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		if inner, err := strconv.Unquote(field); err == nil {
@@ -73,17 +73,17 @@ func decodeField(name string, raw json.RawMessage, into any) error {
 		}
 		return unknown(name)
 	}
-	return refuse(name, "%s: %s", name, strings.TrimPrefix(err.Error(), "json: "))
+	return Refuse(name, "%s: %s", name, strings.TrimPrefix(err.Error(), "json: "))
 }
 
-func unknown(name string) *apiError {
-	e := refuse(clip(name), "%s: the field is not known", clip(name))
+func unknown(name string) *Error {
+	e := Refuse(Clip(name), "%s: the field is not known", Clip(name))
 	e.Code = "unknown_parameter"
 	return e
 }
 
-// clip cuts what a client wrote to a length that is fit for a message.
-func clip(s string) string {
+// Clip cuts what a client wrote to a length that is fit for a message.
+func Clip(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s
@@ -101,9 +101,9 @@ type value struct {
 func object(body []byte) ([]value, error) {
 	malformed := func(err error) error {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return refuse("", "the body is not a JSON object: it ends too early")
+			return Refuse("", "the body is not a JSON object: it ends too early")
 		}
-		return refuse("", "the body is not a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return Refuse("", "the body is not a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	t, err := d.Token()
@@ -111,7 +111,7 @@ func object(body []byte) ([]value, error) {
 		return nil, malformed(err)
 	}
 	if t != json.Delim('{') {
-		return nil, refuse("", "the body is not a JSON object")
+		return nil, Refuse("", "the body is not a JSON object")
 	}
 	var values []value
 	seen := map[string]bool{}
@@ -122,7 +122,7 @@ func object(body []byte) ([]value, error) {
 		}
 		name := t.(string) // the decoder takes nothing else for a key
 		if seen[name] {
-			return nil, refuse(clip(name), "%s: the field is there twice", clip(name))
+			return nil, Refuse(Clip(name), "%s: the field is there twice", Clip(name))
 		}
 		seen[name] = true
 		v := value{name: name}
@@ -135,7 +135,7 @@ func object(body []byte) ([]value, error) {
 		return nil, malformed(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, refuse("", "the body goes on behind the JSON object")
+		return nil, Refuse("", "the body goes on behind the JSON object")
 	}
 	return values, nil
 }
@@ -176,7 +176,7 @@ func checkSurrogates(body []byte) error {
 		default:
 			low, ok := unit(i + 6)
 			if r > 0xDBFF || !ok || low < 0xDC00 || low > 0xDFFF {
-				return refuse("", "the body has %s, half a character, at byte %d", body[i:i+6], i)
+				return Refuse("", "the body has %s, half a character, at byte %d", body[i:i+6], i)
 			}
 			i += 11
 		}
@@ -192,10 +192,10 @@ type asks struct {
 	reason  string
 }
 
-const (
-	noSampler = "this way to sample is not supported"
-	noGrammar = "constrained output is not supported yet"
-)
+const noSampler = "this way to sample is not supported"
+
+// NoGrammar is the reason to refuse what wants the form of an answer held.
+const NoGrammar = "constrained output is not supported yet"
 
 // unhonoured lists the fields of OpenAI, llama.cpp and vLLM that grove knows and does not honour.
 var unhonoured = map[string]asks{
@@ -203,12 +203,12 @@ var unhonoured = map[string]asks{
 	"service_tier": {neutral: []string{`"auto"`, `"default"`}, reason: "there are no tiers"},
 	"store":        {neutral: []string{"false"}, reason: "nothing is stored"},
 
-	"grammar":          {neutral: []string{`""`}, reason: noGrammar},
-	"grammar_lazy":     {neutral: []string{"false"}, reason: noGrammar},
-	"grammar_triggers": {neutral: []string{"[]"}, reason: noGrammar},
-	"json_schema":      {neutral: []string{"{}"}, reason: noGrammar},
-	"guided_json":      {reason: noGrammar}, "guided_regex": {reason: noGrammar}, "guided_choice": {reason: noGrammar},
-	"guided_grammar": {reason: noGrammar}, "structured_outputs": {reason: noGrammar},
+	"grammar":          {neutral: []string{`""`}, reason: NoGrammar},
+	"grammar_lazy":     {neutral: []string{"false"}, reason: NoGrammar},
+	"grammar_triggers": {neutral: []string{"[]"}, reason: NoGrammar},
+	"json_schema":      {neutral: []string{"{}"}, reason: NoGrammar},
+	"guided_json":      {reason: NoGrammar}, "guided_regex": {reason: NoGrammar}, "guided_choice": {reason: NoGrammar},
+	"guided_grammar": {reason: NoGrammar}, "structured_outputs": {reason: NoGrammar},
 
 	"mirostat":       {neutral: []string{"0"}, reason: noSampler},
 	"mirostat_tau":   {any: true},
@@ -254,5 +254,5 @@ func harmless(name string, raw json.RawMessage) error {
 	if text := packed.String(); a.any || text == "null" || slices.Contains(a.neutral, text) {
 		return nil
 	}
-	return unsupported(name, a.reason)
+	return Unsupported(name, a.reason)
 }

@@ -1,4 +1,4 @@
-package server
+package serving
 
 import (
 	"time"
@@ -7,8 +7,8 @@ import (
 	"grove/token"
 )
 
-// usage is what a request took, as OpenAI's API counts it.
-type usage struct {
+// Usage is what a request took, as OpenAI's API counts it.
+type Usage struct {
 	PromptTokens     int               `json:"prompt_tokens"`
 	CompletionTokens int               `json:"completion_tokens"`
 	TotalTokens      int               `json:"total_tokens"`
@@ -25,14 +25,19 @@ type completionDetails struct {
 	Rejected int `json:"rejected_prediction_tokens"`
 }
 
-// usage adds up what the answers of a job took; ids are their tokens, predicted those that were expected. The prompt
+// Usage adds up what the answers of a job took; ids are their tokens, predicted those that were expected. The prompt
 // of several answers counts once.
-func (j *job) usage(ids [][]token.ID, predicted []token.ID) (u usage) {
-	for i, a := range j.answers {
-		s := a.generation.Stats()
-		if a.prompt == a {
+func (j *Job) Usage(ids [][]token.ID, predicted []token.ID) (u Usage) {
+	cached := 0
+	for i, a := range j.Answers {
+		s := a.Stats()
+		if i%j.n == 0 {
 			u.PromptTokens += s.PromptTokens
-			u.PromptDetails.Cached += s.ReusedTokens
+			cached = s.ReusedTokens
+		}
+		cached = min(cached, s.ReusedTokens) // what one of them computed the others find
+		if i%j.n == j.n-1 {
+			u.PromptDetails.Cached += cached
 		}
 		u.CompletionTokens += s.Tokens
 		found := foundIn(ids[i], predicted)
@@ -59,9 +64,9 @@ func foundIn(answer, predicted []token.ID) (n int) {
 	return n
 }
 
-// timings is what a request took, as llama.cpp tells it. With several answers to a request, their tokens and times
+// Timings is what a request took, as llama.cpp tells it. With several answers to a request, their tokens and times
 // are added up.
-type timings struct {
+type Timings struct {
 	CacheN             int     `json:"cache_n"`
 	PromptN            int     `json:"prompt_n"`
 	PromptMS           float64 `json:"prompt_ms"`
@@ -76,15 +81,16 @@ type timings struct {
 	Rounds             int     `json:"rounds"` // steps that drew tokens
 }
 
-func (j *job) timings() (t timings) {
-	for _, a := range j.answers {
-		t.add(a.generation.Stats())
+// Timings returns what the answers of a job took.
+func (j *Job) Timings() (t Timings) {
+	for _, a := range j.Answers {
+		t.add(a.Stats())
 	}
 	t.finish()
 	return t
 }
 
-func (t *timings) add(s grove.Stats) {
+func (t *Timings) add(s grove.Stats) {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 	t.CacheN += s.ReusedTokens
 	t.PromptN += s.PromptTokens - s.ReusedTokens
@@ -96,8 +102,16 @@ func (t *timings) add(s grove.Stats) {
 	t.Rounds += s.Drafting.Rounds
 }
 
+// TimingsOf returns what one answer took.
+func TimingsOf(s grove.Stats) *Timings {
+	t := new(Timings)
+	t.add(s)
+	t.finish()
+	return t
+}
+
 // finish fills in the rates; what could not be measured is 0.
-func (t *timings) finish() {
+func (t *Timings) finish() {
 	ratio := func(a, b float64) float64 {
 		if b == 0 {
 			return 0
@@ -110,16 +124,16 @@ func (t *timings) finish() {
 	t.PredictedPerSecond = ratio(float64(t.PredictedN), t.PredictedMS/1e3)
 }
 
-// reason returns why an answer ended, in OpenAI's words.
-func reason(f grove.Finish) string {
+// Reason returns why an answer ended, in OpenAI's words.
+func Reason(f grove.Finish) string {
 	if f == grove.FinishContext {
 		return string(grove.FinishLength)
 	}
 	return string(f)
 }
 
-// stopReason returns the stop string or the token of stop_token_ids that ended an answer, or nil, as vLLM does.
-func stopReason(s grove.Stats, stops []token.ID) any {
+// StopReason returns the stop string or the token of stop_token_ids that ended an answer, or nil, as vLLM does.
+func StopReason(s grove.Stats, stops []token.ID) any {
 	if s.StopText != "" {
 		return s.StopText
 	}

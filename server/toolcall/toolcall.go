@@ -1,4 +1,5 @@
-package server
+// Package toolcall finds the calls of tools in what a model writes.
+package toolcall
 
 import (
 	"bytes"
@@ -9,7 +10,13 @@ import (
 	"strings"
 )
 
-// callReader finds the calls of tools in an answer, in the forms that models are taught:
+// Call is a function's name and its arguments, an object as a text.
+type Call struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+// Reader finds the calls of tools in an answer, in the forms that models are taught:
 //
 //	<tool_call>{"name": ..., "arguments": {...}}</tool_call>      Hermes, Qwen
 //	[TOOL_CALLS][{"name": ..., "arguments": {...}}, ...]          Mistral
@@ -17,9 +24,9 @@ import (
 //	{"name": ..., "parameters": {...}}, as all of the answer      Llama 3
 //
 // What has one of these forms and calls no known function is text.
-type callReader struct {
-	names []string // of the functions; none: everything is text
-	id    string   // of the answer
+type Reader struct {
+	Names []string // of the functions; none: everything is text
+	ID    string   // of the answer: the ids of its calls follow from it
 	begun bool     // something that is not white space has come
 	held  string   // text that is, or could be, the beginning of a call
 	calls int
@@ -32,14 +39,14 @@ const (
 	mistralArgs  = "[ARGS]"
 )
 
-// isMarker reports whether a control token, which is not part of an answer's text, begins a call.
-func isMarker(piece string) bool {
+// IsMarker reports whether a control token, which is not part of an answer's text, begins a call.
+func IsMarker(piece string) bool {
 	return piece == hermesBegin || piece == hermesEnd || piece == mistralBegin || piece == mistralArgs
 }
 
-// add takes further text of the answer and returns what of it is text, and the calls that are complete.
-func (r *callReader) add(text string) (content string, calls []functionCall) {
-	if len(r.names) == 0 {
+// Add takes further text of the answer and returns what of it is text, and the calls that are complete.
+func (r *Reader) Add(text string) (content string, calls []Call) {
+	if len(r.Names) == 0 {
 		return text, nil
 	}
 	r.held += text
@@ -62,9 +69,9 @@ func (r *callReader) add(text string) (content string, calls []functionCall) {
 	}
 }
 
-// end returns what is left when the answer ends.
-func (r *callReader) end() (content string, calls []functionCall) {
-	if len(r.names) == 0 {
+// End returns what is left when the answer ends.
+func (r *Reader) End() (content string, calls []Call) {
+	if len(r.Names) == 0 {
 		return "", nil
 	}
 	if calls, n := r.read(true); calls != nil {
@@ -77,7 +84,7 @@ func (r *callReader) end() (content string, calls []functionCall) {
 }
 
 // begin returns where a call may begin in the held text, which is its end where none may.
-func (r *callReader) begin() int {
+func (r *Reader) begin() int {
 	first := len(r.held)
 	if !r.begun {
 		if at := len(r.held) - len(strings.TrimLeft(r.held, " \t\r\n")); at < len(r.held) && r.held[at] == '{' {
@@ -100,7 +107,7 @@ func (r *callReader) begin() int {
 
 // read returns the calls that the held text begins with, and how long they are: 0 where more must come, no calls where
 // it is text. At the end of the answer nothing more comes.
-func (r *callReader) read(ended bool) (calls []functionCall, n int) {
+func (r *Reader) read(ended bool) (calls []Call, n int) {
 	switch {
 	case strings.HasPrefix(r.held, hermesBegin):
 		inner := r.held[len(hermesBegin):]
@@ -135,7 +142,7 @@ func isSyntax(err error) bool {
 }
 
 // mistral reads the calls behind Mistral's marker: a list, or a name and its arguments.
-func (r *callReader) mistral(ended bool) (calls []functionCall, n int) {
+func (r *Reader) mistral(ended bool) (calls []Call, n int) {
 	inner := r.held[len(mistralBegin):]
 	name := ""
 	if at := strings.Index(inner, mistralArgs); at >= 0 {
@@ -158,7 +165,7 @@ func (r *callReader) mistral(ended bool) (calls []functionCall, n int) {
 }
 
 // parse reads one call or a list of them; nil where the text is none, or calls what is not known.
-func (r *callReader) parse(text string) (calls []functionCall) {
+func (r *Reader) parse(text string) (calls []Call) {
 	type form struct {
 		Name       string          `json:"name"`
 		Arguments  json.RawMessage `json:"arguments"`
@@ -180,21 +187,21 @@ func (r *callReader) parse(text string) (calls []functionCall) {
 			raw = json.RawMessage(quoted)
 		}
 		var packed bytes.Buffer
-		if !slices.Contains(r.names, f.Name) || raw != nil && json.Compact(&packed, raw) != nil {
+		if !slices.Contains(r.Names, f.Name) || raw != nil && json.Compact(&packed, raw) != nil {
 			return nil
 		}
 		if packed.Len() == 0 {
 			packed.WriteString("{}")
 		}
-		calls = append(calls, functionCall{f.Name, packed.String()})
+		calls = append(calls, Call{f.Name, packed.String()})
 	}
 	return calls
 }
 
-// nextID names a call: nine letters and digits, as Mistral's templates want.
-func (r *callReader) nextID() string {
+// NextID names a call: nine letters and digits, as Mistral's templates want.
+func (r *Reader) NextID() string {
 	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	sum := sha256.Sum256([]byte(r.id + "/" + strconv.Itoa(r.calls)))
+	sum := sha256.Sum256([]byte(r.ID + "/" + strconv.Itoa(r.calls)))
 	r.calls++
 	id := make([]byte, 9)
 	for i := range id {
