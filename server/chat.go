@@ -80,7 +80,7 @@ func (s *Server) chats(x *exchange) error {
 		return err
 	}
 	c := &chatReply{chatRequest: q, x: x, host: h, created: unix()}
-	if err := c.prepare(s); err != nil {
+	if err := c.prepare(); err != nil {
 		return err
 	}
 	defer c.job.Close()
@@ -94,7 +94,7 @@ func (s *Server) chats(x *exchange) error {
 }
 
 // prepare checks the fields and makes the job.
-func (c *chatReply) prepare(s *Server) error {
+func (c *chatReply) prepare() error {
 	q := c.chatRequest
 	conversation, err := q.conversation()
 	if err != nil {

@@ -137,16 +137,12 @@ func (s *Server) props(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	methods := []map[string]any{}
-	for _, m := range grove.Methods() {
-		methods = append(methods, map[string]any{"name": m.Name, "grade": m.Grade, "auto": m.Auto, "needs": m.Needs})
-	}
 	template := ""
 	if t, err := h.Model.Templates().For(chat.Options{}); err == nil {
 		template = t.Source()
 	}
 	return x.reply(map[string]any{
-		"methods": methods, "chat_template": template, "draft": h.Info.Draft,
+		"methods": grove.Methods(), "chat_template": template, "draft": h.Info.Draft,
 		"model_alias": h.Name, "model_path": h.Name, "total_slots": h.Info.Parallel, "build_info": fingerprint,
 		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
 			"temperature": wire.DefaultsNative.Sampling.Temperature, "top_k": wire.DefaultsNative.Sampling.TopK,

@@ -104,6 +104,7 @@ func (s *Server) route() {
 	add(served, s.models, "GET /v1/models", "GET /models")
 	add(served, s.oneModel, "GET /v1/models/{name...}")
 	add(served, s.chats, "POST /v1/chat/completions", "POST /chat/completions")
+	add(served, s.responses, "POST /v1/responses", "POST /responses")
 	add(served, s.applyTemplate, "POST /apply-template")
 	add(served, s.completions, "POST /v1/completions")
 	add(served, s.completion, "POST /completion", "POST /completions")

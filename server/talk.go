@@ -84,11 +84,15 @@ func (q *talk) conversation() (c conversation, err error) {
 		var tool struct {
 			Type     string `json:"type"`
 			Function struct {
-				Name string `json:"name"`
+				Name   string `json:"name"`
+				Strict bool   `json:"strict"`
 			} `json:"function"`
 		}
 		if json.Unmarshal(raw, &tool) != nil || tool.Type != "function" || tool.Function.Name == "" {
 			return c, wire.Refuse("tools", "tool %d is not a function with a name", i)
+		}
+		if tool.Function.Strict {
+			return c, wire.Unsupported("tools", wire.NoGrammar+", and arguments that keep to a schema (strict) could not be promised")
 		}
 		if slices.Contains(c.names, tool.Function.Name) {
 			return c, wire.Refuse("tools", "two tools are called %q", wire.Clip(tool.Function.Name))

@@ -37,15 +37,15 @@ func Decode(body []byte, into any) error {
 			}
 			continue
 		}
-		if err := decodeField(v.name, v.raw, field.Addr().Interface()); err != nil {
+		if err := DecodeField(v.name, v.raw, field.Addr().Interface()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// decodeField reads one field.
-func decodeField(name string, raw json.RawMessage, into any) error {
+// DecodeField reads one field, in which all that is there must be known.
+func DecodeField(name string, raw json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
@@ -199,6 +199,9 @@ const NoGrammar = "constrained output is not supported yet"
 
 // unhonoured lists the fields of OpenAI, llama.cpp and vLLM that grove knows and does not honour.
 var unhonoured = map[string]asks{
+	"previous_response_id": {reason: "nothing is stored"}, "conversation": {reason: "nothing is stored"}, "prompt": {reason: "there are no stored prompts"},
+	"background": {neutral: []string{"false"}, reason: "it is not supported"}, "truncation": {neutral: []string{`"disabled"`}, reason: "texts are never cut"},
+	"max_tool_calls": {reason: "it is not supported"}, "prompt_cache_retention": {any: true},
 	"user": {any: true}, "safety_identifier": {any: true}, "metadata": {any: true}, "prompt_cache_key": {any: true},
 	"service_tier": {neutral: []string{`"auto"`, `"default"`}, reason: "there are no tiers"},
 	"store":        {neutral: []string{"false"}, reason: "nothing is stored"},

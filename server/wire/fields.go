@@ -60,6 +60,9 @@ type Format struct {
 	Type   string          `json:"type"`
 	Schema json.RawMessage `json:"json_schema"`
 	Plain  json.RawMessage `json:"schema"`
+	Name   json.RawMessage `json:"name"` // this and what follows as /v1/responses has it
+	Strict json.RawMessage `json:"strict"`
+	About  json.RawMessage `json:"description"`
 }
 
 // Check refuses formats that cannot be promised.
