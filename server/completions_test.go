@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
@@ -318,8 +319,8 @@ func TestPrediction(t *testing.T) {
 	}
 }
 
-// TestUnderLoad sends many requests at a time and expects each answer, its log-probabilities too, to be the one that
-// the request gets alone.
+// TestUnderLoad sends many requests at a time, of several priorities, while other clients come and leave, and expects each answer,
+// its log-probabilities too, to be the one that the request gets alone.
 func TestUnderLoad(t *testing.T) {
 	s := serve(t, server.Config{})
 	requests, turns := 12, 6
@@ -337,16 +338,39 @@ func TestUnderLoad(t *testing.T) {
 	for i, b := range bodies {
 		want[i] = s.post(t, "/v1/completions", b)["choices"]
 	}
-	var clients sync.WaitGroup
+	var clients, leavers sync.WaitGroup
+	over := make(chan struct{})
+	leavers.Go(func() {
+		for k := 0; ; k++ {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			lines, body := s.begin(t, ctx, `{"prompt":"func f(x int) int { return x }\nfunc f(","max_tokens":200,"ignore_eos":true,"stream":true}`)
+			for range k % 7 {
+				if _, err := lines.ReadString('\n'); err != nil {
+					break
+				}
+			}
+			leave()
+			body.Close()
+		}
+	})
 	for c := range 8 {
 		clients.Go(func() {
 			for k := range turns {
 				i := (k*5 + c*3) % len(bodies)
-				if got := s.post(t, "/v1/completions", bodies[i])["choices"]; !cmp.Equal(want[i], got) {
+				body := strings.Replace(bodies[i], "{", fmt.Sprintf(`{"priority":%d,`, (k+c)%5-2), 1)
+				if got := s.post(t, "/v1/completions", body)["choices"]; !cmp.Equal(want[i], got) {
 					t.Errorf("request %d under load (-alone +load):\n%s", i, cmp.Diff(want[i], got))
 				}
 			}
 		})
 	}
 	clients.Wait()
+	close(over)
+	leavers.Wait()
+	eventually(t, "a place stays taken", func() bool { return s.busy(t) == 0 })
 }
