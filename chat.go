@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"reflect"
 	"slices"
 
 	"grove/chat"
@@ -108,8 +109,9 @@ func (c *Conversation) add(id token.ID) {
 // goesOn tells whether the conversation's sequence can be taken further to a prompt and then answer a request.
 func (c *Conversation) goesOn(prompt []token.ID, r Request) bool {
 	n := len(c.ids)
-	return c.seq != nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && r.Sampling == c.req.Sampling &&
-		r.Method == c.req.Method && r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
+	return c.seq != nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(r.answer(), c.req.answer()) &&
+		r.Method == c.req.Method && r.CacheSalt == c.req.CacheSalt && r.Priority == c.req.Priority &&
+		r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
 }
 
 // open returns the sequence of an answer and how many tokens of the prompt it holds. That of a conversation
@@ -126,10 +128,11 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 			return nil, 0, err
 		}
 	}
-	if s, err = g.model.engine.NewSequence(g.req.Sampling, 0); err != nil {
+	if s, err = g.model.engine.NewSequence(g.req.answer()); err != nil {
 		return nil, 0, err
 	}
-	if err := errors.Join(g.restore(), g.speculate(s)); err != nil {
+	terms := engine.Terms{Priority: g.req.Priority, Salt: g.req.CacheSalt}
+	if err := errors.Join(s.Schedule(terms), g.restore()); err != nil {
 		return nil, 0, errors.Join(err, s.Close())
 	}
 	if c != nil {
@@ -159,7 +162,7 @@ func (g *Generation) restore() error {
 	if g.req.Session == "" {
 		return nil
 	}
-	_, err := g.model.engine.Restore(g.req.Session, "")
+	_, err := g.model.engine.Restore(g.req.Session, g.req.CacheSalt)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it is the first time
 	}

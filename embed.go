@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"grove/model"
+	"grove/token"
 )
 
 // EmbedOptions says how the states of a text's tokens become its embedding. The zero value is the usual case.
@@ -61,16 +62,21 @@ func (m *Model) pooling(o EmbedOptions) (model.Pooling, error) {
 }
 
 func (m *Model) embed(ctx context.Context, text string, o EmbedOptions, many bool) ([][]float32, error) {
+	ids, err := m.Tokenize(text, true, false)
+	if err != nil {
+		return nil, err
+	}
+	return m.EmbedIDs(ctx, ids, o, many)
+}
+
+// EmbedIDs is Embed, or with many EmbedTokens, for a text of tokens, to which none are added.
+func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, many bool) ([][]float32, error) {
 	p, err := m.pooling(o)
 	if err != nil {
 		return nil, err
 	}
 	if p == model.PoolNone && !many {
 		return nil, &OptionError{errors.New("grove: a pooling of none gives a vector for each token, not one for the text")}
-	}
-	ids, err := m.Tokenize(text, true, false)
-	if err != nil {
-		return nil, err
 	}
 	if len(ids) == 0 {
 		return nil, errors.New("grove: the text is empty, and the model has no token that begins one")

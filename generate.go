@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
+	"slices"
 	"time"
 
 	"grove/engine"
@@ -24,6 +26,17 @@ type Request struct {
 	Seed      *uint64    // nil: one is drawn, and [Stats] reports it
 	Stop      []string   // the text ends before the first of these
 
+	Shape      Shape      // what changes logits before a draw; its Ends are the model's and StopTokens besides
+	Choice     int        // the number of the answer, of several to a prompt: each number's draws are its own
+	StopTokens []token.ID // end the text, as the model's own do
+	IgnoreEnd  bool       // the model's own tokens never end the text: they are not drawn
+	CacheSalt  string     // the beginning of a prompt is found in the cache only where it was computed with the same salt
+
+	// Top asks for that many of the likeliest tokens beside each of the answer, 0 at least. With PostSampling, they and
+	// [Token.Logprob] are of the probabilities by which tokens are drawn, behind Shape, temperature and truncation.
+	Top          int
+	PostSampling bool
+
 	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
 	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
 	Method string
@@ -37,15 +50,31 @@ type Request struct {
 	// it is written anew when the answer ends or is cancelled. It need not be there yet; one of another model or cache
 	// type, or a damaged one, is an error ([kv.ErrFile]). It changes the speed and nothing else. "": none.
 	Session string
+	// Priority, within [LeastPriority] and [MostPriority], is the request's beside others: where texts wait, the highest is next, and
+	// prompts share steps by it, twice the rows for each step up. It changes no answer.
+	Priority int
 }
+
+// The range of [Request.Priority].
+const (
+	LeastPriority = engine.LeastPriority
+	MostPriority  = engine.MostPriority
+)
 
 // Token is one token of an answer. Text is what it adds to the text: nothing while the bytes of a rune
 // are incomplete or could begin a stop string, and then more than its own.
 type Token struct {
 	ID      token.ID
 	Text    string
-	Logprob float32 // natural logarithm of the model's probability, before temperature and truncation
+	Logprob float32  // natural logarithm of the model's probability, before temperature and truncation
+	Top     []Likely // the likeliest at its place, as many as [Request.Top] asks for
 }
+
+// Likely is a token that may be drawn, and the logarithm of its probability.
+type Likely = sample.Choice
+
+// Shape changes logits before tokens are drawn from them: penalties, biases. The zero value changes nothing.
+type Shape = sample.Shape
 
 // Finish says why a text ended.
 type Finish string
@@ -68,6 +97,8 @@ type Stats struct {
 	Generation   time.Duration // from the first token to the last
 	Seed         uint64
 	Finish       Finish
+	StopText     string           // of [Request.Stop], the one that ended the text
+	StopToken    token.ID         // the token that ended the text; [token.None]: none
 	Drafting     engine.SpecStats // what drafting did
 	Grade        method.Grade     // what the methods and the rule leave of plain decoding's answer
 }
@@ -81,6 +112,9 @@ type Generation struct {
 	stats  Stats
 	begun  bool
 
+	seq     *engine.Sequence // while tokens are computed
+	drafted SpecStats        // by its drafters before
+
 	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
 
@@ -92,16 +126,8 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := m.generates(); err != nil {
 		return nil, err
 	}
-	if r.MaxTokens < 0 {
-		return nil, fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
-	}
-	if err := r.Sampling.Validate(); err != nil {
+	if err := m.check(&r); err != nil {
 		return nil, err
-	}
-	for i, id := range r.PromptIDs {
-		if n := m.model.Info().Vocabulary; id < 0 || int(id) >= n {
-			return nil, fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
-		}
 	}
 	ids, err := m.encode(r)
 	if err != nil {
@@ -117,10 +143,10 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
+	g.stats.PromptTokens, g.stats.StopToken = len(ids), token.None
 	if g.stats.Grade, err = m.grade(r.Method, r.Accept); err != nil {
 		return nil, err
 	}
-	g.stats.PromptTokens = len(ids)
 	if r.Seed != nil {
 		g.stats.Seed = *r.Seed
 	} else {
@@ -128,6 +154,41 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	}
 	g.req.Sampling.Seed = g.stats.Seed
 	return g, nil
+}
+
+// check refuses what makes no sense in a request, and completes its shape.
+func (m *Model) check(r *Request) error {
+	if r.MaxTokens < 0 {
+		return fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
+	}
+	if r.Priority < LeastPriority || r.Priority > MostPriority {
+		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, LeastPriority, MostPriority)
+	}
+	if r.Top < 0 || r.Choice < 0 {
+		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.Choice)
+	}
+	if err := r.Sampling.Validate(); err != nil {
+		return err
+	}
+	n := m.model.Info().Vocabulary
+	for _, ids := range [][]token.ID{r.PromptIDs, r.StopTokens} {
+		for i, id := range ids {
+			if id < 0 || int(id) >= n {
+				return fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
+			}
+		}
+	}
+	r.Shape.Ends = r.StopTokens
+	if r.Shape.MinTokens > 0 {
+		r.Shape.Ends = append(slices.Clip(r.StopTokens), m.tokenizer.EOG()...)
+	}
+	if r.IgnoreEnd {
+		r.Shape.Bias = slices.Clip(r.Shape.Bias)
+		for _, id := range m.tokenizer.EOG() {
+			r.Shape.Bias = append(r.Shape.Bias, sample.Bias{ID: id, Add: float32(math.Inf(-1))})
+		}
+	}
+	return r.Shape.Validate(n)
 }
 
 // encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
@@ -145,8 +206,31 @@ func (m *Model) encode(r Request) ([]token.ID, error) {
 	return m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
 }
 
-// Stats returns what the generation did so far.
-func (g *Generation) Stats() Stats { return g.stats }
+// answer returns the part of a request that its sequence must know.
+func (r *Request) answer() engine.Answer {
+	return engine.Answer{
+		Sampling: r.Sampling, Shape: r.Shape, Choice: r.Choice, Top: r.Top, PostSampling: r.PostSampling,
+	}
+}
+
+// Request returns the request, completed: its seed, and what [Request.IgnoreEnd] and the like mean for its shape.
+func (g *Generation) Request() Request { return g.req }
+
+// PromptTokens returns how many tokens the prompt has.
+func (g *Generation) PromptTokens() int { return len(g.prompt) }
+
+// Stats returns what the generation did so far. It is for the goroutine of [Generation.Tokens].
+func (g *Generation) Stats() Stats {
+	st := g.stats
+	if g.seq != nil {
+		st.Drafting = g.seq.SpecStats().Since(g.drafted)
+	}
+	return st
+}
+
+// Guessed reports whether the token that [Generation.Tokens] yielded last had been guessed, so that it cost no step of its
+// own. It is for the goroutine of Tokens.
+func (g *Generation) Guessed() bool { return g.seq != nil && g.seq.Guessed() }
 
 // Tokens computes the answer and yields its tokens, without the one that ends the text. An error ends
 // it; so does leaving the loop. It can be used once.
@@ -165,17 +249,29 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	start := time.Now()
+	r := &g.req
+	draft, err := g.model.drafting(g.ctx, r.Method) // before there is a seat, which measuring steps may wait for
+	if err != nil {
+		return err
+	}
 	s, kept, err := g.open()
 	if err != nil {
 		return err
 	}
-	before := s.SpecStats()
+	g.drafted = s.SpecStats()
+	g.seq = s
 	defer func() {
-		g.stats.Drafting = s.SpecStats().Since(before)
+		g.stats = g.Stats()
+		g.seq = nil
 		err = errors.Join(err, g.close(s, err))
 	}()
 	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
 		return err
+	}
+	if !s.Drafts() {
+		if err := g.speculate(s, draft); err != nil {
+			return err
+		}
 	}
 	g.stats.ReusedTokens = max(kept, s.Reused())
 	g.stats.Prompt = time.Since(start)
@@ -194,6 +290,9 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 			break
 		}
 		c, err := s.Next(g.ctx)
+		if err == nil {
+			err = g.ctx.Err() // a token that a step drew before needs none
+		}
 		if err != nil {
 			return err
 		}
@@ -205,18 +304,19 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 		g.stats.Tokens++
 		g.stats.Generation = now.Sub(first)
 		g.conversation.add(c.ID)
-		if g.model.tokenizer.IsEOG(c.ID) {
-			g.stats.Finish = FinishStop
+		if g.model.tokenizer.IsEOG(c.ID) || slices.Contains(r.StopTokens, c.ID) {
+			g.stats.Finish, g.stats.StopToken = FinishStop, c.ID
 			break
 		}
+		text.deaf = g.stats.Tokens <= r.Shape.MinTokens
 		piece, stopped, err := text.next(c.ID)
 		if err != nil {
 			return err
 		}
-		if stopped {
-			g.stats.Finish = FinishStop
+		if stopped != "" {
+			g.stats.Finish, g.stats.StopText = FinishStop, stopped
 		}
-		if !yield(Token{ID: c.ID, Text: piece, Logprob: c.Logprob}, nil) || stopped {
+		if !yield(Token{ID: c.ID, Text: piece, Logprob: c.Logprob, Top: c.Top}, nil) || stopped != "" {
 			return nil
 		}
 	}
@@ -227,10 +327,9 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 }
 
 // speculate makes the sequence draft as the request asks.
-func (g *Generation) speculate(s *engine.Sequence) error {
-	draft, err := g.model.drafting(g.ctx, g.req.Method)
-	if draft == nil || err != nil {
-		return err
+func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error {
+	if draft == nil {
+		return nil
 	}
 	prediction, err := g.model.Tokenize(g.req.Prediction, false, false)
 	if err != nil {

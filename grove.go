@@ -11,6 +11,7 @@ import (
 
 	"grove/chat"
 	"grove/engine"
+	"grove/forest"
 	"grove/gguf"
 	"grove/hf"
 	"grove/internal/machine"
@@ -34,6 +35,8 @@ type Options struct {
 	Chunk     int    // tokens of a prefill step; 0: 512
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
 	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
+	Queue     int    // answers that may wait for one of Parallel texts to end; more are refused; 0: none may
+	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
 	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
 	Draft     string // a GGUF file of a smaller model, to draft with; best with the same vocabulary; "": none
 
@@ -133,11 +136,15 @@ func (m *Model) load(o Options) error {
 	if m.templates, err = chat.FromGGUF(m.file, m.tokenizer); err != nil {
 		return err
 	}
+	limit, err := m.room(o.Memory)
+	if err != nil {
+		return &OptionError{err}
+	}
 	if o.CacheType == "" && m.model.Info().Encoder {
 		cacheType = tensor.F32 // keys live for one step, so that their memory is no matter
 	}
 	m.engine, err = engine.New(m.model, m.pool, engine.Config{
-		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Chunk: o.Chunk,
+		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Queue: o.Queue, Chunk: o.Chunk, Memory: limit,
 	})
 	if err != nil {
 		return &OptionError{err}
@@ -152,12 +159,24 @@ func (m *Model) load(o Options) error {
 	return nil
 }
 
+// room returns what a limit of memory leaves for the cache.
+func (m *Model) room(limit uint64) (uint64, error) {
+	if limit == 0 {
+		return machine.Memory(), nil
+	}
+	weights := uint64(m.model.Info().Bytes)
+	if weights >= limit {
+		return 0, fmt.Errorf("grove: the weights take %.1f MiB and %.1f MiB may be used", float64(weights)/(1<<20), float64(limit)/(1<<20))
+	}
+	return limit - weights, nil
+}
+
 // check refuses numbers that make no sense for any model.
 func (o Options) check() error {
 	for _, v := range []struct {
 		name string
 		n    int
-	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}} {
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"queue", o.Queue}, {"draft vocabulary", o.DraftVocab}} {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}
@@ -210,6 +229,8 @@ type Info struct {
 	Context     int // tokens of a text
 	Vocabulary  int
 	Threads     int
+	Parallel    int // texts that are computed at a time
+	Queue       int // texts that may wait besides
 	WeightBytes int // memory that the weights take
 	CacheBytes  int // memory that the cache can come to use
 
@@ -219,15 +240,28 @@ type Info struct {
 // Info returns what the model is and what it takes.
 func (m *Model) Info() Info {
 	i := m.model.Info()
+	seqs, queue := m.engine.Room()
 	draft := ""
 	if m.draft != nil {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
 	}
 	return Info{
 		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary,
-		Threads: m.pool.Threads(), WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
+		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
 	}
 }
+
+// Vocabulary returns the number of tokens that the model knows.
+func (m *Model) Vocabulary() int { return m.model.Info().Vocabulary }
+
+// PageTokens is how many tokens of a text a page of the cache holds: what texts share is a whole number of pages.
+const PageTokens = forest.SlotsPerPage
+
+// Load is what a model's engine does at a moment.
+type Load = engine.Load
+
+// Load returns what the model's engine does. It does not wait for a step.
+func (m *Model) Load() Load { return m.engine.Load() }
 
 // generates returns an [*OptionError] where the model gives no text.
 func (m *Model) generates() error {
@@ -242,6 +276,10 @@ func (m *Model) generates() error {
 func (m *Model) Tokenize(text string, special, plain bool) ([]token.ID, error) {
 	return m.tokenizer.Encode(nil, text, tokenizer.Options{Special: special, Plain: plain})
 }
+
+// Piece returns the bytes that a token stands for by itself, which need not be whole characters; an id out of range
+// is an error.
+func (m *Model) Piece(id token.ID) ([]byte, error) { return m.tokenizer.AppendPiece(nil, id, true) }
 
 // Detokenize returns the text of ids; an id out of range is an error.
 func (m *Model) Detokenize(ids []token.ID) (string, error) { return m.tokenizer.Decode(ids, true) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"grove/sample"
 	"grove/token"
 )
 
@@ -22,4 +23,25 @@ func (m *Model) Logits(ctx context.Context, ids []token.ID, write func(row []flo
 		}
 	}
 	return m.engine.Logits(ctx, ids, 0, write)
+}
+
+// LogprobRow is the log-probabilities of what may follow a text. It is valid during the call that it is given to.
+type LogprobRow struct {
+	logits  []float32
+	sampler *sample.Sampler
+}
+
+// Of returns the natural logarithm of the model's probability of a token, which is of the vocabulary.
+func (r LogprobRow) Of(id token.ID) float32 { return r.sampler.Logprob(r.logits, id) }
+
+// Top returns the n likeliest tokens, the likeliest first.
+func (r LogprobRow) Top(n int) ([]Likely, error) { return r.sampler.Top(r.logits, n) }
+
+// Logprobs is [Model.Logits] for log-probabilities, those that [Token] has.
+func (m *Model) Logprobs(ctx context.Context, ids []token.ID, write func(row LogprobRow) error) error {
+	s, err := sample.New(sample.Params{}, m.model.Info().Vocabulary)
+	if err != nil {
+		return err
+	}
+	return m.Logits(ctx, ids, func(row []float32) error { return write(LogprobRow{row, s}) })
 }

@@ -206,6 +206,10 @@ func (m *Model) openDraft(o Options) error {
 	}
 	d := &Model{file: f, pool: m.pool}
 	o.Draft, o.DraftVocab, o.Context = "", 0, 0
+	if o.Memory > 0 {
+		used := uint64(m.model.Info().Bytes + m.engine.CacheBytes())
+		o.Memory = max(1, o.Memory-used) // the cache was made to fit
+	}
 	if err := d.load(o); err != nil {
 		return errors.Join(err, f.Close())
 	}

@@ -13,6 +13,7 @@ type textStream struct {
 	runes *tokenizer.Stream
 	stop  []string
 	held  string // text that could begin a stop string
+	deaf  bool   // no stop string begins yet
 }
 
 func newTextStream(t *tokenizer.Tokenizer, prev token.ID, stop []string) (*textStream, error) {
@@ -29,21 +30,24 @@ func newTextStream(t *tokenizer.Tokenizer, prev token.ID, stop []string) (*textS
 	return s, nil
 }
 
-// next returns the text that a token sets free, and true where a stop string is complete.
-func (s *textStream) next(id token.ID) (string, bool, error) {
+// next returns the text that a token sets free, and the stop string that is complete, if one is.
+func (s *textStream) next(id token.ID) (text, stopped string, err error) {
 	piece, err := s.runes.Next(id)
 	if err != nil {
-		return "", false, err
+		return "", "", err
 	}
-	text, stopped := s.add(piece)
+	if s.deaf {
+		return piece, "", nil
+	}
+	text, stopped = s.add(piece)
 	return text, stopped, nil
 }
 
-func (s *textStream) add(piece string) (string, bool) {
-	text := s.held + piece
-	if at := s.find(text); at >= 0 {
+func (s *textStream) add(piece string) (text, stopped string) {
+	text = s.held + piece
+	if at, w := s.find(text); w != "" {
 		s.held = ""
-		return text[:at], true
+		return text[:at], w
 	}
 	keep := 0
 	for _, w := range s.stop {
@@ -54,18 +58,17 @@ func (s *textStream) add(piece string) (string, bool) {
 		}
 	}
 	s.held = text[len(text)-keep:]
-	return text[:len(text)-keep], false
+	return text[:len(text)-keep], ""
 }
 
-// find returns where the earliest stop string begins, or -1.
-func (s *textStream) find(text string) int {
-	first := -1
+// find returns the stop string that begins earliest, and where; "" where there is none.
+func (s *textStream) find(text string) (first int, stop string) {
 	for _, w := range s.stop {
-		if at := strings.Index(text, w); at >= 0 && (first < 0 || at < first) {
-			first = at
+		if at := strings.Index(text, w); at >= 0 && (stop == "" || at < first) {
+			first, stop = at, w
 		}
 	}
-	return first
+	return first, stop
 }
 
 // flush returns what is still held when the text ends.

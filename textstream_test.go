@@ -26,10 +26,10 @@ func TestTextStream(t *testing.T) {
 					end = min(end, at)
 				}
 			}
-			if stopped != (end < len(all)) {
-				t.Fatalf("%q behind %q: stopped is %v", piece, all, stopped)
+			if (stopped != "") != (end < len(all)) || !strings.HasPrefix(all[end:], stopped) {
+				t.Fatalf("%q behind %q: stopped by %q", piece, all, stopped)
 			}
-			if stopped {
+			if stopped != "" {
 				if out != all[:end] {
 					t.Fatalf("%q came out of %q", out, all)
 				}

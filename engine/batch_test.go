@@ -87,7 +87,7 @@ func TestRaggedRounds(t *testing.T) {
 				want = 20
 			}
 			tokens += want
-			plain, err := b.engine(t, engine.Config{CacheType: cache}).NewSequence(p, 0)
+			plain, err := b.engine(t, engine.Config{CacheType: cache}).NewSequence(engine.Answer{Sampling: p})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestRaggedRounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.Eager()
-			s, err := e.NewSequence(p, 0)
+			s, err := e.NewSequence(engine.Answer{Sampling: p})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +116,7 @@ func TestRaggedRounds(t *testing.T) {
 				}
 				for j, want := range answer {
 					got, err := s.Next(t.Context())
-					if err != nil || got != want {
+					if err != nil || got.Choice != want {
 						t.Errorf("sequence %d, token %d: %v, want %v: %v", i, j, got, want, err)
 						return
 					}

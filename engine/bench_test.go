@@ -78,7 +78,7 @@ func BenchmarkDelay(b *testing.B) {
 		ctx, cancel := context.WithCancel(b.Context())
 		var reading sync.WaitGroup
 		for i := range 2 {
-			reader, err := e.NewSequence(sample.Params{}, 0)
+			reader, err := e.NewSequence(engine.Answer{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -147,7 +147,7 @@ func benchEngine(b *testing.B, f *gguf.File, seqs int) *engine.Engine {
 // benchSequence opens a sequence behind a prompt that others have as well, but for the last token.
 func benchSequence(b *testing.B, e *engine.Engine, i, prefix int) *engine.Sequence {
 	b.Helper()
-	s, err := e.NewSequence(sample.Params{Seed: uint64(i), Temperature: 1}, 0)
+	s, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Seed: uint64(i), Temperature: 1}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func (r runner) Chunk() int { return r.e.chunk }
 
 // Branch implements [method.Runner].
 func (r runner) Branch() (method.Branch, error) {
-	seq, err := r.e.openSeq()
+	seq, err := r.e.openSeq(context.Background(), false)
 	if err != nil {
 		return nil, err
 	}

@@ -9,27 +9,23 @@ import (
 	"grove/plan"
 )
 
-// A Cost is what is known of the seconds of steps; see [plan.Cost].
-type Cost = plan.Cost
-
-// Sizes that Tune measures, and how long it may take.
-var (
-	tuneRows   = []int{1, 2, 4, 8, 16, 32}
-	tuneLogits = []int{1, 4, 16}
-)
-
-const (
-	tuneDepth   = 1024
-	tuneBudget  = 1500 * time.Millisecond
-	roughBudget = 150 * time.Millisecond
-	probeTarget = 40 * time.Millisecond // of the largest size
+// Cost, and what it is made of; see package plan.
+type (
+	// Cost is the seconds of a step on this machine by its shape.
+	Cost = plan.Cost
+	// Shape is what the seconds of a step depend on.
+	Shape = plan.Shape
+	// Curve is a function that is linear between measured points.
+	Curve = plan.Curve
+	// Probe describes a step that is run for its time alone.
+	Probe = plan.Probe
 )
 
 // Tune measures the cost of steps, in less than three seconds for any model: it runs a window of layers,
 // the next one each time, and scales to all. The engine then corrects its own copy by every step it
 // runs.
 func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
-	c, err := e.tune(ctx, tuneBudget)
+	c, err := e.tune(ctx, plan.Budget)
 	if err != nil {
 		return nil, fmt.Errorf("engine: tuning: %w", err)
 	}
@@ -60,7 +56,7 @@ func (e *Engine) ensureCost(ctx context.Context) error {
 	if e.Cost() != nil {
 		return nil
 	}
-	if _, err := e.tune(ctx, roughBudget); err != nil {
+	if _, err := e.tune(ctx, plan.Rough); err != nil {
 		return ctx.Err()
 	}
 	_, _ = e.SaveCost() // where it cannot be kept, the next engine measures again
@@ -68,146 +64,23 @@ func (e *Engine) ensureCost(ctx context.Context) error {
 }
 
 func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) {
-	t := tuner{e: e, ctx: ctx, all: e.cache.Forest.Layers(), window: 1}
-	most := min(e.Context(), e.exec.Step.Max())
-	one := t.measure(0, []*point{t.layers(1, 0)})[0]
-	t.window = max(1, min(t.all, int(probeTarget.Seconds()*float64(t.all)/(one*8))))
-	c := &Cost{Expert: t.expertSeconds(one)}
-	for _, rows := range tuneRows {
-		if rows <= most {
-			c.Rows, c.Correction = append(c.Rows, rows), append(c.Correction, 1)
+	info := e.model.Info()
+	z := plan.Sizes{Layers: e.cache.Forest.Layers(), Rows: min(e.Context(), e.exec.Step.Max()), Context: e.Context()}
+	// An expert is read at the rate of a step of one row, which is the rate of memory.
+	read := info.Bytes - info.TableBytes - info.ExpertBytes*(info.Experts-info.Used)*z.Layers
+	z.Expert = float64(info.ExpertBytes) / float64(max(1, read))
+	c, err := plan.Tune(z, budget, func(p Probe) (float64, int, error) {
+		seconds, touched, err := e.Probe(ctx, p, 1)
+		if err != nil {
+			return 0, 0, err
 		}
-	}
-	depth := min(tuneDepth, e.Context()-c.Rows[len(c.Rows)-1])
-	t.fill(c, depth, most, budget)
-	if t.err != nil {
-		return nil, t.err
+		return seconds[0], touched, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	own := *c // steps correct the engine's, not the caller's
 	own.Correction = slices.Clone(c.Correction)
 	e.setCost(&own)
 	return c, nil
-}
-
-// fill measures all points in turns, so that a machine that changes its speed changes all of them.
-func (t *tuner) fill(c *Cost, depth, most int, budget time.Duration) {
-	var points []*point
-	for _, rows := range c.Rows {
-		points = append(points, t.layers(rows, 0))
-	}
-	flat := points
-	for _, rows := range []int{1, 8} {
-		if i := slices.Index(c.Rows, rows); i >= 0 && depth > 0 {
-			c.Depth.X = append(c.Depth.X, rows)
-			points = append(points, t.layers(rows, depth))
-		}
-	}
-	for _, rows := range tuneLogits {
-		if rows <= most {
-			c.Head.X = append(c.Head.X, rows)
-			points = append(points, &point{next: func() Probe { return Probe{Rows: rows, Logits: rows} }, scale: 1})
-		}
-	}
-	seconds := t.measure(budget, points)
-	for i, p := range points {
-		seconds[i] = max(0, seconds[i]-c.Expert*float64(p.touched))
-	}
-	c.Layers = seconds[:len(flat):len(flat)]
-	deep, head := seconds[len(flat):len(flat)+len(c.Depth.X)], seconds[len(flat)+len(c.Depth.X):]
-	rise(c.Layers)
-	rise(head)
-	for i, rows := range c.Depth.X {
-		c.Depth.Y = append(c.Depth.Y, max(0, deep[i]-c.Layers[slices.Index(c.Rows, rows)])/float64(depth))
-	}
-	c.Head.Y = head
-}
-
-// rise lowers what exceeds a later value: more rows take no less time, and what else the machine does only adds.
-func rise(seconds []float64) {
-	for i := len(seconds) - 2; i >= 0; i-- {
-		seconds[i] = min(seconds[i], seconds[i+1])
-	}
-}
-
-// tuner measures points; it keeps the first error.
-type tuner struct {
-	e      *Engine
-	ctx    context.Context
-	all    int // layers of the model
-	window int // layers of a probe
-	first  int // of the next probe: windows rotate, so that weights come from memory
-	err    error
-}
-
-// point is one size of a step.
-type point struct {
-	next    func() Probe
-	scale   float64 // seconds of a step over those of a probe
-	seconds []float64
-	touched int // experts that all layers would touch
-}
-
-// layers is the point of all layers for a number of rows at a depth.
-func (t *tuner) layers(rows, depth int) *point {
-	return &point{scale: float64(t.all) / float64(t.window), next: func() Probe {
-		if t.first+t.window > t.all {
-			t.first = 0
-		}
-		p := Probe{Rows: rows, Depth: depth, First: t.first, Layers: t.window}
-		t.first += t.window
-		return p
-	}}
-}
-
-// Each point is measured at least leastTurns and at most mostTurns times.
-const leastTurns, mostTurns = 3, 31
-
-// measure returns the seconds of points: a low quantile of as many turns as fit the time, so that what else the
-// machine does counts little, after one turn that warms up.
-func (t *tuner) measure(budget time.Duration, points []*point) []float64 {
-	start := time.Now()
-	for turn := range mostTurns {
-		if turn >= leastTurns && time.Since(start) > budget {
-			break
-		}
-		for _, p := range points {
-			t.run(p, turn > 0)
-		}
-	}
-	seconds := make([]float64, len(points))
-	for i, p := range points {
-		slices.Sort(p.seconds)
-		seconds[i] = 1e-9
-		if len(p.seconds) > 0 {
-			seconds[i] = max(1e-9, p.seconds[len(p.seconds)/4]*p.scale)
-		}
-	}
-	return seconds
-}
-
-// run runs a point once, and counts it unless it only warms up.
-func (t *tuner) run(p *point, counts bool) {
-	if t.err != nil {
-		return
-	}
-	probe := p.next()
-	seconds, touched, err := t.e.Probe(t.ctx, probe, 1)
-	if err != nil {
-		t.err = err
-		return
-	}
-	if probe.Layers > 0 {
-		p.touched = touched * t.all / probe.Layers
-	}
-	if counts {
-		p.seconds = append(p.seconds, seconds...)
-	}
-}
-
-// expertSeconds is the time to read one expert of one layer, at the rate of a step of one row, which is
-// the rate of memory.
-func (t *tuner) expertSeconds(one float64) float64 {
-	info := t.e.model.Info()
-	read := info.Bytes - info.TableBytes - info.ExpertBytes*(info.Experts-info.Used)*t.all
-	return one * float64(info.ExpertBytes) / float64(max(1, read))
 }

@@ -17,7 +17,7 @@ func (e *Engine) States(ctx context.Context, ids []token.ID, write func(row []fl
 	if len(ids) > e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", len(ids), ErrContext, e.Context())
 	}
-	seq, err := e.openSeq()
+	seq, err := e.openSeq(ctx, true)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"grove/compute"
 	"grove/forest"
-	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/kv"
@@ -43,6 +42,7 @@ type Config struct {
 	Queue     int         // sequences that may be open besides and wait for one of these to close
 	Tokens    int         // tokens of all sequences that the cache holds, a Context's at least; 0: Seqs times Context
 	Chunk     int         // rows of a step; 0: 512; an encoder's is Context
+	Memory    uint64      // bytes that the cache may come to use; 0: any
 }
 
 const (
@@ -65,6 +65,7 @@ type Engine struct {
 	most    int // sequences that may be open
 	line    line
 	costs   costs
+	freed   chan struct{} // holds one thing where there may be a free seat
 
 	mu     sync.Mutex // held while a step is made; guards the fields below, and what they hold
 	cache  *kv.Cache
@@ -110,7 +111,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	c.Chunk = max(min(c.Chunk, c.Context), c.Seqs)
 	cache, err := kv.New(kv.Config{
 		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
-		Seqs: c.Seqs, Scratch: c.Chunk + live, Identity: info.Identity, Limit: machine.Memory(),
+		Seqs: c.Seqs, Scratch: c.Chunk + live, Identity: info.Identity, Limit: c.Memory,
 	})
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	e := &Engine{
 		model: m, moe: plan.Mixture{Layers: len(info.Layers), Experts: info.Experts, Used: info.Used}, vocab: info.Vocabulary,
 		chunk: c.Chunk, threads: pool.Threads(), seqs: c.Seqs, most: c.Seqs + c.Queue,
-		cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
+		freed: make(chan struct{}, 1), cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
 	}
 	e.loadCost()
 	return e, nil
@@ -126,6 +127,9 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 
 // Context returns the number of tokens that a sequence may have.
 func (e *Engine) Context() int { return e.cache.Config().Context }
+
+// Room returns how many sequences may have rows in steps at a time, and how many may wait besides.
+func (e *Engine) Room() (seqs, queue int) { return e.seqs, e.most - e.seqs }
 
 // CacheBytes returns the memory that the cache can come to use.
 func (e *Engine) CacheBytes() int { return e.cache.Bytes() }
@@ -138,19 +142,55 @@ func (e *Engine) Generates() error {
 	return nil
 }
 
-// openSeq takes a sequence of the cache for work that runs steps of its own.
-func (e *Engine) openSeq() (forest.Seq, error) {
-	if err := e.line.open(e.seqs); err != nil {
+// openSeq takes a sequence of the cache for work that runs steps of its own. Where all are taken it waits, if wait is set
+// and there is room in the queue; otherwise it returns [ErrBusy].
+func (e *Engine) openSeq(ctx context.Context, wait bool) (forest.Seq, error) {
+	most := e.seqs
+	if wait {
+		most = e.most
+	}
+	if err := e.line.open(most); err != nil {
 		return -1, err
 	}
+	for {
+		seq, err := e.trySeq()
+		if err == nil {
+			return seq, nil
+		}
+		if !wait {
+			e.line.close()
+			return -1, err
+		}
+		select {
+		case <-e.freed:
+		case <-ctx.Done():
+			e.line.close()
+			return -1, ctx.Err()
+		}
+	}
+}
+
+func (e *Engine) trySeq() (forest.Seq, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.seats == e.seqs {
-		e.line.close()
 		return -1, fmt.Errorf("engine: %d sequences: %w", e.seats, ErrBusy)
 	}
-	e.seats++
+	e.seat(1)
 	return e.cache.NewSeq(""), nil
+}
+
+// seat counts a seat that is taken or given back, and wakes one who waits for those that are left. The caller holds
+// the lock.
+func (e *Engine) seat(change int) {
+	e.seats += change
+	e.line.note(func(l *Load) { l.Seated, l.Pages = e.seats, e.cache.Usage() })
+	if e.seats < e.seqs {
+		select {
+		case e.freed <- struct{}{}:
+		default:
+		}
+	}
 }
 
 func (e *Engine) closeSeq(seq forest.Seq) error {
@@ -159,7 +199,7 @@ func (e *Engine) closeSeq(seq forest.Seq) error {
 	if err := e.cache.CloseSeq(seq); err != nil {
 		return err
 	}
-	e.seats--
+	e.seat(-1)
 	e.line.close()
 	return nil
 }

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"grove/compute"
 	"grove/engine"
 	"grove/internal/par"
+	"grove/method"
 	"grove/model"
 	"grove/modeltest"
 	"grove/sample"
@@ -34,7 +37,7 @@ func newEngine(t *testing.T, c engine.Config) *engine.Engine {
 
 func sequence(t *testing.T, e *engine.Engine) *engine.Sequence {
 	t.Helper()
-	s, err := e.NewSequence(sample.Params{Temperature: 1, Seed: 9}, 0)
+	s, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: 1, Seed: 9}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +65,7 @@ func draw(t *testing.T, s *engine.Sequence, n int, parts ...[]token.ID) (got []s
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, c)
+		got = append(got, c.Choice)
 	}
 	return got
 }
@@ -145,10 +148,10 @@ func TestGoOn(t *testing.T) {
 		err := s.Append(ctx, ids)
 		var got []sample.Choice
 		for len(got) < len(want) {
-			var c sample.Choice
+			var c engine.Drawn
 			if err == nil {
 				if c, err = s.Next(ctx); err == nil {
-					got = append(got, c)
+					got = append(got, c.Choice)
 				}
 			}
 			if err != nil {
@@ -179,16 +182,16 @@ func TestErrors(t *testing.T) {
 	_, err = s.Next(t.Context())
 	expect(t, err, "engine: 20 tokens: the context is full", engine.ErrContext)
 
-	_, err = e.NewSequence(sample.Params{}, 0)
+	_, err = e.NewSequence(engine.Answer{})
 	expect(t, err, "engine: 1 sequences: too many sequences are open", engine.ErrBusy)
-	_, err = e.NewSequence(sample.Params{TopK: -1}, 0)
+	_, err = e.NewSequence(engine.Answer{Sampling: sample.Params{TopK: -1}})
 	expect(t, err, "sample: top-k is -1; it must be 0 (off) or more", nil)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	other := sequence(t, e)
 	expect(t, s.Close(), "engine: the sequence is closed", engine.ErrClosed)
-	_, err = e.NewSequence(sample.Params{}, 0)
+	_, err = e.NewSequence(engine.Answer{})
 	expect(t, err, "engine: 1 sequences: too many sequences are open", engine.ErrBusy)
 	draw(t, other, 1, text(3))
 
@@ -231,4 +234,86 @@ func TestModelErrors(t *testing.T) {
 		}
 	}
 	draw(t, sequence(t, e), 0, []token.ID{1, 2, 3})
+}
+
+// TestSalt expects sequences to share a prefix only where their salts are equal.
+func TestSalt(t *testing.T) {
+	e := newEngine(t, engine.Config{Seqs: 4})
+	for _, tt := range []struct {
+		salt   string
+		reused int
+	}{{"", 0}, {"", 128}, {"a", 0}, {"a", 128}, {"b", 0}, {"", 128}} {
+		s, err := e.NewSequence(engine.Answer{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Schedule(engine.Terms{Salt: tt.salt}); err != nil {
+			t.Fatal(err)
+		}
+		draw(t, s, 1, text(140))
+		if s.Reused() != tt.reused {
+			t.Errorf("salt %q: %d tokens reused, want %d", tt.salt, s.Reused(), tt.reused)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReports expects the likeliest tokens beside each that is drawn, the same with drafts and without, and
+// the probabilities of the draw where these are asked for.
+func TestReports(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	for _, a := range []engine.Answer{
+		{Top: 3}, {Top: 5, Sampling: sample.Params{Temperature: 1, TopK: 4, Seed: 3}, Shape: sample.Shape{Repeat: 1.5}},
+		{Top: 5, PostSampling: true, Sampling: sample.Params{Temperature: 1, TopK: 4, Seed: 3}, Shape: sample.Shape{Presence: 1}},
+	} {
+		run := func(d *drafter) (got []engine.Drawn) {
+			e := newEngine(t, engine.Config{})
+			s, err := e.NewSequence(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d != nil {
+				all := drafting(t, e, d)
+				cheapRows(e)
+				if err := s.Speculate(all, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Append(t.Context(), text(20)); err != nil {
+				t.Fatal(err)
+			}
+			for range 60 {
+				d, err := s.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, d)
+			}
+			return got
+		}
+		want := run(nil)
+		got := run(&drafter{draft: func(text []token.ID, tree *method.Tree) {
+			at := method.Root
+			for _, d := range want[len(text)-20 : min(len(want), len(text)-16)] {
+				at = tree.Add(at, d.ID, 0, 0.9)
+			}
+		}})
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("drafts change what is reported:\n%s", d)
+		}
+		for i, d := range want {
+			sum := 0.0
+			for _, c := range d.Top {
+				if c.ID == d.ID && c.Logprob != d.Logprob {
+					t.Errorf("token %d: log-probability %v, and %v among the likeliest", i, d.Logprob, c.Logprob)
+				}
+				sum += math.Exp(float64(c.Logprob))
+			}
+			if n := len(d.Top); a.PostSampling && (n > 4 || math.Abs(sum-1) > 1e-5) || !a.PostSampling && (n != a.Top || sum > 1) {
+				t.Errorf("token %d: %d likely tokens, %v together", i, n, sum)
+			}
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/internal/cachefile"
 	"grove/method"
 )
 
@@ -20,7 +21,7 @@ const maxLearned = 16 << 20
 // LearnedPath names the file in the user's cache directory that keeps what methods have learned of this engine's model:
 // by its weights alone.
 func (e *Engine) LearnedPath() (string, error) {
-	return cachePath("drafting", e.model.Info().Identity, compute.NumericsVersion)
+	return cachefile.Path("drafting", e.model.Info().Identity, compute.NumericsVersion)
 }
 
 // Load takes over what an earlier engine of this model saved: how often guesses came true, and what a method keeps
@@ -73,7 +74,7 @@ func (d *Drafting) Save() error {
 	if err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
-	if err := writeCache(d.path, text); err != nil {
+	if err := cachefile.Write(d.path, text); err != nil {
 		return err
 	}
 	d.taught = false
@@ -81,7 +82,7 @@ func (d *Drafting) Save() error {
 }
 
 func readLearned(path string) (saved map[string]learned) {
-	if path == "" || json.Unmarshal(readCache(path, maxLearned), &saved) != nil {
+	if path == "" || json.Unmarshal(cachefile.Read(path, maxLearned), &saved) != nil {
 		return nil
 	}
 	return saved

@@ -61,7 +61,7 @@ func openKeeper(t *testing.T, e *engine.Engine, name string) (*keeper, *engine.D
 // useDrafting draws a text with a drafting.
 func useDrafting(t *testing.T, e *engine.Engine, d *engine.Drafting) {
 	t.Helper()
-	s, err := e.NewSequence(sample.Params{Temperature: 1, Seed: 9}, 0)
+	s, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: 1, Seed: 9}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestTypical(t *testing.T) {
 	const n = 80
 	run := func(p sample.Params, typical bool) ([]sample.Choice, engine.SpecStats) {
 		e := newEngine(t, engine.Config{})
-		s, err := e.NewSequence(p, 0)
+		s, err := e.NewSequence(engine.Answer{Sampling: p})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -295,7 +295,7 @@ func TestPagesRunOut(t *testing.T) {
 					t.Error(err)
 					break
 				}
-				got[i] = append(got[i], c)
+				got[i] = append(got[i], c.Choice)
 			}
 			if err := s.Close(); err != nil {
 				t.Error(err)
@@ -335,7 +335,7 @@ func TestIdlePages(t *testing.T) {
 func TestSeats(t *testing.T) {
 	e := newEngine(t, engine.Config{Seqs: 1, Queue: 1})
 	s, next := sequence(t, e), sequence(t, e)
-	_, err := e.NewSequence(sample.Params{}, 0)
+	_, err := e.NewSequence(engine.Answer{})
 	expect(t, err, "engine: 2 sequences: too many sequences are open", engine.ErrBusy)
 	draw(t, s, 1, text(5))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

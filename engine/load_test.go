@@ -86,7 +86,7 @@ type order struct {
 
 // run draws an order's answer.
 func (o *order) run(ctx context.Context, e *engine.Engine, d *engine.Drafting) (got []sample.Choice, err error) {
-	s, err := e.NewSequence(o.params, 0)
+	s, err := e.NewSequence(engine.Answer{Sampling: o.params})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (o *order) run(ctx context.Context, e *engine.Engine, d *engine.Drafting) (
 		if err != nil {
 			return got, err
 		}
-		got = append(got, c)
+		got = append(got, c.Choice)
 		if len(got) == o.stop {
 			cancel()
 		}

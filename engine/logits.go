@@ -22,7 +22,7 @@ func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write fu
 	if err := e.Generates(); err != nil {
 		return err
 	}
-	seq, err := e.openSeq()
+	seq, err := e.openSeq(ctx, true)
 	if err != nil {
 		return err
 	}

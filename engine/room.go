@@ -56,7 +56,7 @@ func (e *Engine) sit(s *Sequence) error {
 	case e.seats == e.seqs:
 		return ErrBusy
 	}
-	e.seats++
+	e.seat(1)
 	s.seq = e.cache.NewSeq(s.terms.Salt)
 	e.seated = append(e.seated, s)
 	return nil
@@ -125,7 +125,7 @@ func (e *Engine) unseat(s *Sequence) error {
 	if err := e.cache.CloseSeq(s.seq); err != nil {
 		return err
 	}
-	e.seats--
+	e.seat(-1)
 	e.line.close()
 	return nil
 }

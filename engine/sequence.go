@@ -30,13 +30,15 @@ const (
 // for one goroutine; several sequences of an engine may be used at a time.
 type Sequence struct {
 	e       *Engine
+	answer  Answer
 	sampler *sample.Sampler
-	choice  int
+	shaper  *sample.Shaper // nil: draws do not look back
 	terms   Terms
 	arrival uint64
 	closed  bool
 
 	text   []token.ID
+	prompt int  // how many of these were there when the last were appended
 	known  int  // tokens of the text that were computed; the cache may hold fewer, once pages ran out
 	begun  bool // the first prompt is computed
 	reused int
@@ -44,7 +46,7 @@ type Sequence struct {
 
 	spec       *speculation // nil: one token a step
 	prediction []token.ID
-	queue      []sample.Choice // drawn by the last round, of which some are taken: part of the text
+	queue      []Drawn // drawn by the last round, of which some are taken: part of the text
 	taken      int
 
 	seq    forest.Seq    // -1: none yet
@@ -72,20 +74,24 @@ type call struct {
 	away   time.Duration // from one call's end to the next, averaged
 }
 
-// NewSequence opens a sequence that draws its tokens by p as answer number choice of its request. Errors:
-// [ErrEncoder], [ErrBusy], those of p.
-func (e *Engine) NewSequence(p sample.Params, choice int) (*Sequence, error) {
+// NewSequence opens a sequence that draws its tokens as the answer says. Errors: [ErrEncoder], [ErrBusy], those
+// of the answer's settings.
+func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 	if err := e.Generates(); err != nil {
 		return nil, err
 	}
-	sampler, err := sample.New(p, e.vocab)
+	sampler, err := sample.New(a.Sampling, e.vocab)
+	if err != nil {
+		return nil, err
+	}
+	shaper, err := sample.NewShaper(a.Shape, e.vocab)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.line.open(e.most); err != nil {
 		return nil, err
 	}
-	s := &Sequence{e: e, seq: -1, sampler: sampler, choice: choice, logits: make([]float32, e.vocab)}
+	s := &Sequence{e: e, seq: -1, answer: a, sampler: sampler, shaper: shaper, logits: make([]float32, e.vocab)}
 	s.arrival = e.line.number()
 	s.wake = make(chan struct{}, 1)
 	return s, nil
@@ -137,6 +143,7 @@ func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
 	}
 	s.queue = s.queue[:s.taken] // what was drawn and not taken is forgotten
 	s.text = append(s.text, ids...)
+	s.prompt = len(s.text)
 	if s.spec != nil {
 		s.spec.fresh = append(s.spec.fresh, ids...)
 	}
@@ -154,41 +161,45 @@ func (s *Sequence) flush(ctx context.Context) error {
 // Next draws the token behind the text, appends it, and returns it. The token is computed by the call
 // that needs what follows it, so the last one costs nothing. Errors: [ErrContext] where the text fills
 // the context, [ErrClosed], ctx's error, the model's.
-func (s *Sequence) Next(ctx context.Context) (sample.Choice, error) {
+func (s *Sequence) Next(ctx context.Context) (Drawn, error) {
 	switch {
 	case s.closed:
-		return sample.Choice{}, fmt.Errorf("engine: %w", ErrClosed)
+		return Drawn{}, fmt.Errorf("engine: %w", ErrClosed)
 	case len(s.text) == 0:
-		return sample.Choice{}, errors.New("engine: drawing a token of an empty text")
+		return Drawn{}, errors.New("engine: drawing a token of an empty text")
 	case len(s.text) == s.e.Context():
-		return sample.Choice{}, fmt.Errorf("engine: %d tokens: %w", len(s.text), ErrContext)
+		return Drawn{}, fmt.Errorf("engine: %d tokens: %w", len(s.text), ErrContext)
 	case s.taken < len(s.queue):
 		return s.take(), nil
 	}
 	if s.spec != nil && s.begun && s.known == len(s.text)-1 {
 		if err := s.draw(ctx); err != nil {
-			return sample.Choice{}, err
+			return Drawn{}, err
 		}
 		return s.take(), nil
 	}
 	if err := s.flush(ctx); err != nil {
-		return sample.Choice{}, err
+		return Drawn{}, err
 	}
-	c, err := s.sampler.Sample(s.logits, s.choice, len(s.text))
+	d, err := s.pick(s.logits, s.text, len(s.text))
 	if err != nil {
-		return c, err
+		return d, err
 	}
-	s.add(c.ID)
-	return c, nil
+	s.add(d.ID)
+	return d, nil
 }
 
 // take returns the next token of the queue.
-func (s *Sequence) take() sample.Choice {
-	c := s.queue[s.taken]
+func (s *Sequence) take() Drawn {
+	d := s.queue[s.taken]
 	s.taken++
-	s.add(c.ID)
-	return c
+	s.add(d.ID)
+	return d
 }
+
+// Guessed reports whether the token that Next returned last was a guess that came true: the step that drew it
+// drew what follows, too.
+func (s *Sequence) Guessed() bool { return s.taken > 0 && s.taken < len(s.queue) }
 
 // add appends a token that was drawn behind the text.
 func (s *Sequence) add(id token.ID) {

@@ -131,7 +131,7 @@ func TestSessionBesideSteps(t *testing.T) {
 				return
 			}
 			for n, c := range want {
-				if got, err := s.Next(t.Context()); err != nil || got != c {
+				if got, err := s.Next(t.Context()); err != nil || got.Choice != c {
 					t.Errorf("token %d: %v, want %v: %v", n, got, c, err)
 					return
 				}

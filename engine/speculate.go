@@ -138,7 +138,7 @@ type speculation struct {
 	sums    []float64 // of log-probabilities on the way to each node; NaN: it is not likely enough
 }
 
-// Speculate makes the sequence draft by d from now on. It is called before the first Append. prediction is what the
+// Speculate makes the sequence draft by d from now on. It is called before the first Next. prediction is what the
 // user expects of the answer, if anything.
 func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	if s.e.Cost() == nil {
@@ -148,6 +148,7 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	if err != nil {
 		return err
 	}
+	sp.fresh = append(sp.fresh, s.text...)
 	s.spec, s.prediction = sp, prediction
 	return nil
 }
@@ -175,6 +176,9 @@ func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 	sp.plan.Experts = e.moe
 	return sp, nil
 }
+
+// Drafts reports whether the sequence drafts.
+func (s *Sequence) Drafts() bool { return s.spec != nil }
 
 // Typical makes the sequence accept guesses that are likely enough, which is lossy above temperature 0.
 func (s *Sequence) Typical() {
@@ -284,7 +288,7 @@ func (sp *speculation) ask(ctx context.Context, i int) error {
 func (s *Sequence) draw(ctx context.Context) error {
 	sp, e := s.spec, s.e
 	start := time.Now()
-	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, Choice: s.choice}); err != nil {
+	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, Choice: s.answer.Choice}); err != nil {
 		return err
 	}
 	e.costs.Lock()

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -67,9 +68,15 @@ func cheapRows(e *engine.Engine) {
 func TestDraftsChangeNothing(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	const n = 120
-	for _, p := range []sample.Params{{}, {Temperature: 0.7, Seed: 3}, {Temperature: 1.2, TopK: 7, TopP: 0.9, Seed: 4}} {
+	hot := sample.Params{Temperature: 1.2, TopK: 7, TopP: 0.9, Seed: 4}
+	for _, p := range []engine.Answer{
+		{}, {Sampling: sample.Params{Temperature: 0.7, Seed: 3}}, {Sampling: hot, Choice: 2},
+		{Shape: sample.Shape{Repeat: 1.3, RepeatWindow: 20, Presence: 0.2, Frequency: 0.1}},
+		{Shape: sample.Shape{Repeat: 1.1, RepeatWindow: -1, Bias: []sample.Bias{{ID: 3, Add: 2}, {ID: 5, Add: float32(math.Inf(-1))}}}, Sampling: hot},
+		{Shape: sample.Shape{MinTokens: 60, Ends: []token.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, Frequency: -0.1}, Sampling: hot},
+	} {
 		plain := func(prompt []token.ID) []sample.Choice {
-			s, err := newEngine(t, engine.Config{}).NewSequence(p, 0)
+			s, err := newEngine(t, engine.Config{}).NewSequence(p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +123,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 				if cheap {
 					cheapRows(e)
 				}
-				s, err := e.NewSequence(p, 0)
+				s, err := e.NewSequence(p)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,7 +189,7 @@ func TestDraftsAtTheEnds(t *testing.T) {
 			if err != nil {
 				return got, err
 			}
-			got = append(got, c)
+			got = append(got, c.Choice)
 		}
 	}
 	want, wantErr := run(nil)

@@ -8,15 +8,6 @@ import (
 	"grove/token"
 )
 
-// Probe describes a step that is run for its time alone.
-type Probe struct {
-	Rows   int // of one path
-	Depth  int // tokens of the trunk that it hangs from
-	Logits int // how many of the last rows want logits
-	First  int // first layer to run
-	Layers int // how many layers to run; 0: the output head alone
-}
-
 // Probe runs steps of one kind, times over, and returns the seconds of each, and how many experts the last
 // one touched in all layers together. The keys that rows see are numbers of no meaning. The slice is the
 // caller's.

@@ -52,12 +52,12 @@ func (s *Sequence) walkMatch() error {
 	sp := s.spec
 	return verify.Match(func(node int) (token.ID, error) {
 		row, index := s.rowAt(node)
-		c, err := s.sampler.Sample(s.result(row).Logits, s.choice, index+1)
+		d, err := s.pick(s.result(row).Logits, s.behind(node), index+1)
 		if err == nil {
-			s.queue = append(s.queue, c)
-			sp.tree.Learn(node, c.ID)
+			s.queue = append(s.queue, d)
+			sp.tree.Learn(node, d.ID)
 		}
-		return c.ID, err
+		return d.ID, err
 	}, s.descend)
 }
 
@@ -97,7 +97,7 @@ func (s *Sequence) walkReject() error {
 	for node := method.Root; ; {
 		row, index := s.rowAt(node)
 		logits := s.result(row).Logits
-		if err := s.sampler.Law(p, logits); err != nil {
+		if err := s.law(p, node, logits); err != nil {
 			return err
 		}
 		sp.ids = sp.tree.Children(sp.ids[:0], node)
@@ -108,13 +108,15 @@ func (s *Sequence) walkReject() error {
 			}
 		}
 		k := sp.rules.Reject(p, sp.tree.Laws()[node+1], sp.ids, func(child int) float64 {
-			return s.sampler.Number(s.choice, index+1, useTest+method.NodeUses*sample.Use(child))
+			return s.sampler.Number(s.answer.Choice, index+1, useTest+method.NodeUses*sample.Use(child))
 		})
 		if k < 0 {
 			return s.finish(node, p, logits, index)
 		}
 		id := sp.ids[k]
-		s.accept(node, id, logits)
+		if err := s.accept(node, id, logits); err != nil {
+			return err
+		}
 		node, _ = s.descend(node, id)
 	}
 }
@@ -136,17 +138,19 @@ func (s *Sequence) walkBlock() error {
 		if i == 0 {
 			root = index
 		}
-		if err := s.sampler.Law(p[i], s.result(row).Logits); err != nil {
+		if err := s.law(p[i], i-1, s.result(row).Logits); err != nil {
 			return err
 		}
 	}
 	n := sp.rules.Block(sp.ids, func(i int) []float64 { return p[i] }, sp.tree.Laws(), func(i int) float64 {
-		return s.sampler.Number(s.choice, root+1, useTest+method.NodeUses*sample.Use(i))
+		return s.sampler.Number(s.answer.Choice, root+1, useTest+method.NodeUses*sample.Use(i))
 	})
 	node := method.Root
 	for _, id := range sp.ids[:n] {
 		row, _ := s.rowAt(node)
-		s.accept(node, id, s.result(row).Logits)
+		if err := s.accept(node, id, s.result(row).Logits); err != nil {
+			return err
+		}
 		node, _ = s.descend(node, id)
 	}
 	row, index := s.rowAt(node)
@@ -166,12 +170,14 @@ func (s *Sequence) walkTypical() error {
 	for _, child := range best[1:] {
 		row, _ := s.rowAt(node)
 		id := sp.tree.Nodes()[child].ID
-		s.accept(node, id, s.result(row).Logits)
+		if err := s.accept(node, id, s.result(row).Logits); err != nil {
+			return err
+		}
 		node, _ = s.descend(node, id)
 	}
 	row, index := s.rowAt(node)
 	logits := s.result(row).Logits
-	if err := s.sampler.Law(p, logits); err != nil {
+	if err := s.law(p, node, logits); err != nil {
 		return err
 	}
 	verify.DefaultTypicality.Truncate(p)
@@ -194,7 +200,7 @@ func (sp *speculation) likely(s *Sequence, p []float64) []int {
 			}
 		}
 		row, _ := s.rowAt(parent)
-		if s.sampler.Law(p, s.result(row).Logits) != nil {
+		if s.law(p, parent, s.result(row).Logits) != nil {
 			return nil
 		}
 		least := verify.DefaultTypicality.Threshold(p)
@@ -228,19 +234,23 @@ func (sp *speculation) laws(n, vocabulary int) [][]float64 {
 }
 
 // accept makes a guess part of the text.
-func (s *Sequence) accept(node int, id token.ID, logits []float32) {
-	s.queue = append(s.queue, sample.Choice{ID: id, Logprob: s.sampler.Logprob(logits, id)})
+func (s *Sequence) accept(node int, id token.ID, logits []float32) error {
+	d := Drawn{Choice: sample.Choice{ID: id, Logprob: s.sampler.Logprob(logits, id)}}
+	if err := s.report(&d, logits, s.shaper.Apply(logits, s.behind(node), s.prompt)); err != nil {
+		return err
+	}
+	s.queue = append(s.queue, d)
 	s.spec.tree.Learn(node, id)
+	return nil
 }
 
 // finish draws the token behind the last accepted guess.
 func (s *Sequence) finish(node int, p []float64, logits []float32, index int) error {
-	id := s.sampler.Pick(p, s.choice, index+1, useRest)
+	id := s.sampler.Pick(p, s.answer.Choice, index+1, useRest)
 	if id == token.None {
 		return errors.New("engine: nothing is left to draw")
 	}
-	s.accept(node, id, logits)
-	return nil
+	return s.accept(node, id, logits)
 }
 
 // rowOf returns the place of a node among the rows, -1 where it is none of them.

@@ -70,7 +70,7 @@ func interleaved(s *subject) error {
 				if err != nil {
 					return err
 				}
-				got[i] = append(got[i], c)
+				got[i] = append(got[i], c.Choice)
 			}
 		}
 		for i := range seqs {

@@ -78,7 +78,7 @@ func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
 
 // begin opens a sequence that drafts, or not where d is nil.
 func (s *subject) begin(e *engine.Engine, d *engine.Drafting, p sample.Params, choice int) (*engine.Sequence, error) {
-	q, err := e.NewSequence(p, choice)
+	q, err := e.NewSequence(engine.Answer{Sampling: p, Choice: choice})
 	if err != nil || d == nil {
 		return q, err
 	}
@@ -110,7 +110,7 @@ func (s *subject) follow(q *engine.Sequence, story []move) (got []sample.Choice,
 			if err != nil {
 				return got, err
 			}
-			got = append(got, c)
+			got = append(got, c.Choice)
 		}
 	}
 	return got, nil

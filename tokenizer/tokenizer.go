@@ -140,6 +140,9 @@ func (t *Tokenizer) BOS() token.ID { return t.bos }
 // EOS returns the token that ends a text, or [token.None].
 func (t *Tokenizer) EOS() token.ID { return t.eos }
 
+// EOG returns the tokens that end an answer; see [Tokenizer.IsEOG]. They must not be changed.
+func (t *Tokenizer) EOG() []token.ID { return t.eog[:len(t.eog):len(t.eog)] }
+
 // IsEOG tells whether a model that gives the token has ended its answer: the end-of-text, end-of-turn
 // and end-of-message tokens that the file names, and the tokens known by their text to be such.
 func (t *Tokenizer) IsEOG(id token.ID) bool {

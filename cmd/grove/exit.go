@@ -24,6 +24,7 @@ const (
 	exitFailed   = 1
 	exitUsage    = 2
 	exitFile     = 65
+	exitAddress  = 69
 	exitInternal = 70
 	exitOutput   = 73
 	exitVariable = 78
@@ -78,6 +79,7 @@ func exitCode(err error) int {
 		output   outputError
 		signal   signalError
 		fault    *mmap.FaultError
+		address  listenError
 		template *value.Error
 	)
 	switch {
@@ -85,6 +87,8 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &signal):
 		return exitSignal + int(signal.Signal)
+	case errors.As(err, &address):
+		return exitAddress
 	case errors.As(err, &output):
 		return exitOutput
 	case errors.As(err, &variable):

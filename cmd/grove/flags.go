@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/alecthomas/kong"
@@ -82,6 +85,24 @@ func (n count) Validate() error {
 	if n < 0 {
 		return fmt.Errorf("%d is negative", n)
 	}
+	return nil
+}
+
+type byteCount uint64
+
+// UnmarshalText reads a number of bytes, with KiB, MiB, GiB or TiB behind it or not.
+func (n *byteCount) UnmarshalText(text []byte) error {
+	digits, unit := strings.TrimSpace(string(text)), uint64(1)
+	for i, name := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if d, ok := strings.CutSuffix(digits, name); ok {
+			digits, unit = strings.TrimSpace(d), 1<<(10*(i+1))
+		}
+	}
+	v, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || v == 0 || v > math.MaxUint64/unit {
+		return fmt.Errorf("%q is not a number of bytes such as 6GiB", text)
+	}
+	*n = byteCount(v * unit)
 	return nil
 }
 

@@ -27,6 +27,7 @@ Examples:
 type commands struct {
 	Run        runCommand        `cmd:"" help:"Continue a text."`
 	Chat       chatCommand       `cmd:"" help:"Talk with a model."`
+	Serve      serveCommand      `cmd:"" help:"Serve models over HTTP, by OpenAI's API."`
 	Inspect    inspectCommand    `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Turn text on standard input into token ids, or back."`
 	Convert    convertCommand    `cmd:"" help:"Write a folder of Hugging Face as one GGUF file."`

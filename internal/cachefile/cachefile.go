@@ -1,0 +1,56 @@
+// Package cachefile keeps what can be made again in the user's cache directory.
+package cachefile
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"grove/internal/atomicfile"
+)
+
+// Path names a file in the user's cache directory by its kind and by what its content depends on, of which the
+// first is a model's identity.
+func Path(kind string, identity any, rest ...any) (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("cache: no cache directory: %w", err)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%x\n", identity)
+	for _, v := range rest {
+		fmt.Fprintf(h, "%v\n", v)
+	}
+	return filepath.Join(dir, "grove", fmt.Sprintf("%s-%x.json", kind, h.Sum(nil)[:12])), nil
+}
+
+// Write writes a file of the cache; readers find the old one or all of the new.
+func Write(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	err := atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	return nil
+}
+
+// Read returns a file of the cache, nil where there is none or it is larger than limit.
+func Read(path string, limit int64) []byte {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil || int64(len(text)) > limit {
+		return nil
+	}
+	return text
+}

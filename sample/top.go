@@ -1,0 +1,53 @@
+package sample
+
+import (
+	"grove/internal/kernel"
+	"grove/token"
+)
+
+// Top returns the n likeliest tokens by the model's own probabilities, the likeliest first and equal ones by id; fewer
+// where the rest are masked. The slice is the caller's. Errors are those of Sample.
+func (s *Sampler) Top(logits []float32, n int) ([]Choice, error) {
+	if len(logits) != s.vocab {
+		return nil, s.lengthError(len(logits))
+	}
+	_, lse, finite := kernel.LogSumExp(logits)
+	if err := check(logits, finite); err != nil {
+		return nil, err
+	}
+	top := make([]Choice, 0, min(n, s.vocab))
+	for _, k := range s.largest(logits, n) {
+		top = append(top, Choice{ID: token.ID(idOf(k)), Logprob: logits[idOf(k)] - lse})
+	}
+	return top, nil
+}
+
+// TopDrawn returns the n tokens that Sample draws most often, with the logarithms of the probabilities by which it does,
+// and that of the token id; fewer where no others are drawn. The slice is the caller's. Errors are those of Sample.
+func (s *Sampler) TopDrawn(logits []float32, n int, id token.ID) (top []Choice, logprob float32, err error) {
+	if cap(s.dense) < s.vocab {
+		s.dense = make([]float32, s.vocab)
+	}
+	p := s.dense[:s.vocab]
+	if err := s.Distribution(p, logits); err != nil {
+		return nil, 0, err
+	}
+	top = make([]Choice, 0, min(n, s.vocab))
+	for _, k := range s.largest(p, n) {
+		if v := p[idOf(k)]; v > 0 {
+			top = append(top, Choice{ID: token.ID(idOf(k)), Logprob: kernel.Log32(v)})
+		}
+	}
+	return top, kernel.Log32(p[id]), nil
+}
+
+// largest is best, with room of its own making.
+func (s *Sampler) largest(row []float32, n int) []uint64 {
+	if n = min(n, s.vocab); n == 0 {
+		return nil
+	}
+	if need := scratch(n, s.vocab); cap(s.keys) < need {
+		s.keys = make([]uint64, 0, need)
+	}
+	return s.best(row, n)
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// The bounds of connections.
+const (
+	headerTime  = 10 * time.Second // for the header of a request
+	bodyTime    = 60 * time.Second // for all of a request
+	idleTime    = 2 * time.Minute
+	headerBytes = 64 << 10
+	connections = 1024
+	lastWords   = 5 * time.Second // for clients to be told that the server ends
+)
+
+// Serve answers requests until ctx ends. Then no new ones are taken; those that are computed may go on for the time
+// drain, and then end with an error that their clients are told. It closes the listener. Errors are the listener's.
+func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
+	h := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- h.Serve(limit(l, connections)) }()
+	select {
+	case err := <-failed:
+		s.Stop()
+		return err
+	case <-ctx.Done():
+	}
+	s.config.Log.Info("draining", "for", drain)
+	if shutdown(h, drain) != nil {
+		s.config.Log.Warn("ending what is left")
+	}
+	s.Stop()
+	if shutdown(h, lastWords) != nil {
+		_ = h.Close() // who does not listen is cut off
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func shutdown(h *http.Server, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return h.Shutdown(ctx)
+}
+
+// limited is a listener of which a number of connections are open at most: others wait to be taken.
+type limited struct {
+	net.Listener
+	room   chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func limit(l net.Listener, n int) *limited {
+	return &limited{Listener: l, room: make(chan struct{}, n), closed: make(chan struct{})}
+}
+
+// Accept implements [net.Listener].
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.room <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.room
+		return nil, err
+	}
+	return &limitedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+}
+
+// Close implements [net.Listener].
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type limitedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements [net.Conn].
+func (c *limitedConn) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}

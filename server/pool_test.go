@@ -1,0 +1,163 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"grove"
+	"grove/gopher"
+	"grove/server"
+	"grove/server/serving"
+)
+
+// counting counts how often a model was opened.
+func counting(s server.Source, n *atomic.Int64) server.Source {
+	open := s.Open
+	s.Open = func(ctx context.Context, memory uint64) (*grove.Model, error) {
+		n.Add(1)
+		return open(ctx, memory)
+	}
+	return s
+}
+
+func (s *site) status(t testing.TB, model string) any {
+	_, text, _ := s.do(t, "GET", "/v1/models/"+model, "")
+	return parse(t, text).at("status/value")
+}
+
+// TestOnDemand: a model is opened once, by the first requests that ask for it, closed when nobody has asked for some
+// time, and opened again.
+func TestOnDemand(t *testing.T) {
+	var opened [2]atomic.Int64
+	s := serveModels(t, server.Config{Config: serving.Config{OnDemand: true, Idle: 300 * time.Millisecond}},
+		counting(source("a", gopher.Model(), options), &opened[0]), counting(source("b", gopher.Model(), options), &opened[1]))
+	if n := opened[0].Load() + opened[1].Load(); n != 0 || s.status(t, "b") != "unloaded" {
+		t.Errorf("%d models were opened before anybody asked, b is %v", n, s.status(t, "b"))
+	}
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() { s.post(t, "/v1/completions", `{"model":"b","prompt":"a","max_tokens":2}`) })
+	}
+	clients.Wait()
+	if opened[0].Load() != 0 || opened[1].Load() != 1 || s.status(t, "b") != "loaded" {
+		t.Errorf("opened %d and %d times, b is %v", opened[0].Load(), opened[1].Load(), s.status(t, "b"))
+	}
+	if _, text, _ := s.do(t, "GET", "/v1/models", ""); strings.Count(text, `"meta":null`) != 1 {
+		t.Errorf("models: %s", text)
+	}
+	eventually(t, "an idle model stays open", func() bool { return s.status(t, "b") == "unloaded" })
+	s.post(t, "/v1/completions", `{"model":"b","prompt":"a","max_tokens":2}`)
+	if opened[1].Load() != 2 {
+		t.Errorf("opened %d times", opened[1].Load())
+	}
+}
+
+// TestIdleWhileUsed: a model whose answer takes longer than the idle time stays open.
+func TestIdleWhileUsed(t *testing.T) {
+	s := serveModels(t, server.Config{Config: serving.Config{Idle: time.Millisecond}}, long(t, 2))
+	o := s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":300,"ignore_eos":true}`)
+	if o.at("usage/completion_tokens") != 300.0 {
+		t.Errorf("%v", o)
+	}
+}
+
+// TestMemoryShared: models that do not fit together take turns.
+func TestMemoryShared(t *testing.T) {
+	size := func() uint64 {
+		m, err := grove.OpenBytes(gopher.Model(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		return uint64(m.Info().WeightBytes + m.Info().CacheBytes)
+	}()
+	s := serveModels(t, server.Config{Config: serving.Config{OnDemand: true, Memory: size * 3 / 2}},
+		source("a", gopher.Model(), options), source("b", gopher.Model(), options))
+	for _, name := range []string{"a", "b", "a"} {
+		s.post(t, "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"a","max_tokens":2}`, name))
+		other := map[string]string{"a": "b", "b": "a"}[name]
+		if s.status(t, name) != "loaded" || s.status(t, other) != "unloaded" {
+			t.Errorf("%s is %v, %s is %v", name, s.status(t, name), other, s.status(t, other))
+		}
+	}
+}
+
+// TestUnopened: a model that cannot be opened is told of without what is in its error, and tried again.
+func TestUnopened(t *testing.T) {
+	var n atomic.Int64
+	bad := counting(server.Source{Name: "bad", Open: func(context.Context, uint64) (*grove.Model, error) {
+		return nil, errors.New("open /secret/path: no")
+	}}, &n)
+	s := serveModels(t, server.Config{Config: serving.Config{OnDemand: true}}, bad)
+	for range 2 {
+		status, text, _ := s.do(t, "POST", "/v1/completions", `{"prompt":"a"}`)
+		if _, kind, _, code := wantError(t, text); status != 503 || kind != "unavailable_error" || code != "model_failed" || strings.Contains(text, "secret") {
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	if n.Load() != 2 {
+		t.Errorf("tried %d times", n.Load())
+	}
+}
+
+// TestTimingsPerToken: each part of a stream has one token and what the answer took so far; accepted guesses are
+// counted where they come.
+func TestTimingsPerToken(t *testing.T) {
+	s := serveChat(t)
+	whole := s.post(t, "/v1/chat/completions", "{"+hello+`,"max_tokens":40,"temperature":0}`)
+	for _, path := range []string{"/v1/chat/completions", "/v1/completions", "/completion"} {
+		body := "{" + hello + `,"max_tokens":40,"temperature":0,"stream":true,"timings_per_token":true}`
+		if path != "/v1/chat/completions" {
+			body = `{"prompt":"system: Be brief.\nuser: func main()\nassistant:","max_tokens":40,"temperature":0,"stream":true,"timings_per_token":true}`
+		}
+		_, text, _ := s.do(t, "POST", path, body)
+		var content string
+		n, accepted := 0.0, 0.0
+		for _, data := range split(t, text) {
+			if data == "[DONE]" {
+				break
+			}
+			e := parse(t, data)
+			for _, at := range []string{"choices/0/delta/content", "choices/0/text", "content"} {
+				if piece, ok := e.at(at).(string); ok {
+					content += piece
+				}
+			}
+			if e["timings"] == nil || e["stop"] == true {
+				continue
+			}
+			more := e.at("timings/draft_n_accepted").(float64) - accepted
+			switch k := e.at("timings/predicted_n").(float64); {
+			case k == n && more != 0 || k != n && k != n+1 || more != 0 && more != 1:
+				t.Errorf("%s: behind %v tokens, %v of them guessed, comes %s", path, n, accepted, data)
+			default:
+				n, accepted = k, accepted+more
+			}
+		}
+		if want := whole.at("choices/0/message/content"); content != want || n != 40 || accepted == 0 || accepted > whole.at("timings/draft_n_accepted").(float64) {
+			t.Errorf("%s: %v tokens, %v accepted of %v, text %q, want %q", path, n, accepted, whole.at("timings/draft_n_accepted"), content, want)
+		}
+	}
+}
+
+// TestTimeout: an answer that takes longer than its request allows ends with an error that says so.
+func TestTimeout(t *testing.T) {
+	s := serveModels(t, server.Config{}, long(t, 2))
+	status, text, _ := s.do(t, "POST", "/v1/completions", `{"prompt":"a","max_tokens":90000,"ignore_eos":true,"method":"off","timeout":0.05}`)
+	if _, _, _, code := wantError(t, text); status != 504 || code != "timeout" {
+		t.Errorf("%d %s", status, text)
+	}
+	eventually(t, "an answer goes on", func() bool { return s.busy(t) == 0 })
+	for _, body := range []string{`{"prompt":"a","timeout":0}`, `{"prompt":"a","timeout":-1}`, `{"prompt":"a","priority":11}`, `{"prompt":"a","priority":-11}`} {
+		if status, text, _ := s.do(t, "POST", "/v1/completions", body); status != 400 {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":2,"priority":-3,"timeout":60}`)
+}

@@ -1,0 +1,244 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"grove/server"
+)
+
+// TestRefused: each fault of a request is answered with a status and the field to blame, and the server goes on.
+func TestRefused(t *testing.T) {
+	s := serve(t, server.Config{Body: 1 << 20})
+	long := fmt.Sprintf("%q", strings.Repeat("word ", 400))
+	many := strings.TrimSuffix(strings.Repeat(`"x",`, 10_000), ",")
+	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
+	for _, tt := range []struct {
+		path, body   string
+		status       int
+		param, wants string
+	}{
+		{"/v1/completions", `{"prompt":"a","temprature":1}`, 400, "temprature", "not known"},
+		{"/v1/completions", `{"prompt":"a","stream":true,"stream_options":{"usage":true}}`, 400, "stream_options.usage", "not known"},
+		{"/v1/completions", `{"prompt":"a","stream_options":{"include_usage":true}}`, 400, "stream_options", "no stream"},
+		{"/v1/completions", `{"prompt":"a","prompt":"b"}`, 400, "prompt", "twice"},
+		{"/v1/completions", `{"prompt":"a","best_of":3}`, 400, "best_of", "equal to n"},
+		{"/v1/completions", `{"prompt":"a","response_format":{"type":"json_object"}}`, 400, "response_format", "could not be promised"},
+		{"/v1/completions", `{"prompt":"a","response_format":{"type":"json_schema","json_schema":{"schema":{}}}}`, 400, "response_format", "could not be promised"},
+		{"/v1/completions", `{"prompt":"a","response_format":{"type":"yaml"}}`, 400, "response_format", "not known"},
+		{"/v1/completions", `{"prompt":"a","mirostat":2}`, 400, "mirostat", "not supported"},
+		{"/v1/completions", `{"prompt":"a","dry_multiplier":0.8}`, 400, "dry_multiplier", "not supported"},
+		{"/v1/completions", `{"prompt":"a","grammar":"root ::= x"}`, 400, "grammar", "not supported"},
+		{"/v1/completions", `{"prompt":"a","model":"gpt-4"}`, 404, "model", `"gpt-4" is not served; gopher is`},
+		{"/v1/completions", `{"max_tokens":3}`, 400, "prompt", "missing"},
+		{"/v1/completions", `{"prompt":[]}`, 400, "prompt", "empty"},
+		{"/v1/completions", `{"prompt":[[]]}`, 400, "prompt", "empty"},
+		{"/v1/completions", `{"prompt":{"a":1}}`, 400, "prompt", "must be a text"},
+		{"/v1/completions", `{"prompt":[1.5]}`, 400, "prompt", "1.5"},
+		{"/v1/completions", `{"prompt":["a",1,["b"]]}`, 400, "prompt", "among them"},
+		{"/v1/completions", `{"prompt":[-1]}`, 400, "prompt", "token id -1 is out of range: the vocabulary has 4096"},
+		{"/v1/completions", `{"prompt":[1,4096]}`, 400, "prompt", "token id 4096 is out of range"},
+		{"/v1/completions", `{"prompt":[99999999999]}`, 400, "prompt", "out of range"},
+		{"/v1/completions", `{"prompt":[1e99]}`, 400, "prompt", "1e99"},
+		{"/v1/completions", `{"prompt":` + long + `}`, 400, "prompt", "the context holds 256"},
+		{"/v1/completions", `{"prompt":` + long + `,"max_tokens":0,"echo":true}`, 400, "prompt", "the context holds 256"},
+		{"/v1/completions", `{"prompt":"a","max_tokens":-1}`, 400, "max_tokens", "-1"},
+		{"/v1/completions", `{"prompt":"a","max_tokens":9223372036854775808}`, 400, "max_tokens", "9223372036854775808"},
+		{"/v1/completions", `{"prompt":"a","max_tokens":3,"max_completion_tokens":4}`, 400, "max_completion_tokens", "differ"},
+		{"/v1/completions", `{"prompt":"a","max_tokens":"many"}`, 400, "max_tokens", "string"},
+		{"/v1/completions", `{"prompt":"a","n":0}`, 400, "n", "from 1 to 128"},
+		{"/v1/completions", `{"prompt":"a","n":1000000}`, 400, "n", "from 1 to 128"},
+		{"/v1/completions", `{"prompt":[` + many + `],"n":128}`, 400, "n", "at most 1024"},
+		{"/v1/completions", `{"prompt":"a","n":-5,"max_tokens":0}`, 400, "n", "-5"},
+		{"/v1/completions", `{"prompt":"a","logprobs":1000000}`, 400, "logprobs", "from 0 to 20"},
+		{"/v1/completions", `{"prompt":"a","logprobs":-1}`, 400, "logprobs", "from 0 to 20"},
+		{"/v1/completions", `{"prompt":"a","temperature":-1}`, 400, "temperature", "-1"},
+		{"/v1/completions", `{"prompt":"a","temperature":1e39}`, 400, "temperature", "1e39"},
+		{"/v1/completions", `{"prompt":"a","temperature":NaN}`, 400, "", "not a JSON object"},
+		{"/v1/completions", `{"prompt":"a","top_p":1.5}`, 400, "top_p", "1.5"},
+		{"/v1/completions", `{"prompt":"a","min_p":-0.1}`, 400, "min_p", "-0.1"},
+		{"/v1/completions", `{"prompt":"a","top_k":-2}`, 400, "top_k", "-2"},
+		{"/v1/completions", `{"prompt":"a","presence_penalty":3}`, 400, "presence_penalty", "-2 to 2"},
+		{"/v1/completions", `{"prompt":"a","frequency_penalty":-2.5}`, 400, "frequency_penalty", "-2 to 2"},
+		{"/v1/completions", `{"prompt":"a","repeat_penalty":0}`, 400, "repeat_penalty", "0.01"},
+		{"/v1/completions", `{"prompt":"a","repetition_penalty":-1}`, 400, "repetition_penalty", "-1"},
+		{"/v1/completions", `{"prompt":"a","repeat_last_n":-2}`, 400, "repeat_last_n", "-2"},
+		{"/v1/completions", `{"prompt":"a","min_tokens":-1}`, 400, "min_tokens", "-1"},
+		{"/v1/completions", `{"prompt":"a","seed":1.5}`, 400, "seed", "1.5"},
+		{"/v1/completions", `{"prompt":"a","seed":99999999999999999999}`, 400, "seed", "64 bits"},
+		{"/v1/completions", `{"prompt":"a","stop":[""]}`, 400, "stop", "0 bytes"},
+		{"/v1/completions", `{"prompt":"a","stop":[` + many + `]}`, 400, "stop", "10000 stop strings"},
+		{"/v1/completions", `{"prompt":"a","stop":"` + strings.Repeat("s", 1<<19) + `"}`, 400, "stop", "524288 bytes"},
+		{"/v1/completions", `{"prompt":"a","stop":3}`, 400, "stop", "text"},
+		{"/v1/completions", `{"prompt":"a","stop_token_ids":[-1]}`, 400, "stop_token_ids", "-1"},
+		{"/v1/completions", `{"prompt":"a","logit_bias":{"4096":1}}`, 400, "logit_bias", "4096"},
+		{"/v1/completions", `{"prompt":"a","logit_bias":{"-1":1}}`, 400, "logit_bias", "-1"},
+		{"/v1/completions", `{"prompt":"a","logit_bias":{"a":1}}`, 400, "logit_bias", `"a"`},
+		{"/v1/completions", `{"prompt":"a","logit_bias":{"5":101}}`, 400, "logit_bias", "101"},
+		{"/v1/completions", `{"prompt":"a","logit_bias":[[5]]}`, 400, "logit_bias", "not a number"},
+		{"/v1/completions", `{"prompt":"a","logit_bias":[[5,true]]}`, 400, "logit_bias", "true"},
+		{"/v1/completions", `{"prompt":"a","method":"magic"}`, 400, "method", "magic"},
+		{"/v1/completions", `{"prompt":"a","suffix":"b"}`, 400, "", "suffix"},
+		{"/v1/completions", `{"prompt":"a","prediction":{"type":"x"}}`, 400, "prediction", `"x"`},
+		{"/v1/completions", `{"prompt":"a","prediction":{"type":"content","content":[{"type":"image"}]}}`, 400, "prediction", "image"},
+		{"/v1/completions", `{"prompt":"\ud800"}`, 400, "", "half a character"},
+		{"/v1/completions", `{"prompt":"\udc00\ud800"}`, 400, "", "half a character"},
+		{"/v1/completions", "{\"prompt\":\"\xff\"}", 400, "", "not UTF-8"},
+		{"/v1/completions", ``, 400, "", "ends too early"},
+		{"/v1/completions", `{"prompt":"a"`, 400, "", "not a JSON object"},
+		{"/v1/completions", `{"prompt":"a"} {}`, 400, "", "goes on"},
+		{"/v1/completions", `["a"]`, 400, "", "not a JSON object"},
+		{"/v1/completions", deep, 400, "", "not a JSON object"},
+		{"/v1/completions", `{"prompt":` + deep + `}`, 400, "", "not a JSON object"},
+		{"/v1/completions", `{"` + strings.Repeat("k", 50_000) + `":1}`, 400, strings.Repeat("k", 80) + "...", "not known"},
+		{"/v1/completions", `{"prompt":"` + strings.Repeat("a", 1<<20) + `"}`, 413, "", "more than 1048576 bytes"},
+
+		{"/completion", `{"prompt":"a","n_predict":-2}`, 400, "n_predict", "-2"},
+		{"/completion", `{"prompt":"a","n_probs":1000000}`, 400, "n_probs", "from 0 to 1000"},
+		{"/completion", `{"prompt":"a","id_slot":1}`, 400, "id_slot", "slot"},
+		{"/completion", `{"prompt":"a","input_suffix":"b"}`, 400, "input_suffix", "/infill"},
+		{"/completion", `{"prompt":"a","n_discard":-5}`, 400, "n_discard", "never cut"},
+		{"/infill", `{"input_prefix":"a"}`, 400, "input_suffix", "missing"},
+		{"/infill", `{"input_suffix":"a"}`, 400, "input_prefix", "missing"},
+		{"/infill", `{"input_prefix":"a","input_suffix":"b"}`, 400, "", "filled in"},
+		{"/infill", `{"input_prefix":"a","input_suffix":"b","input_extra":[{"filename":"x","text":"y"}]}`, 400, "input_extra", "not supported"},
+		{"/tokenize", `{"content":1}`, 400, "content", "number"},
+		{"/detokenize", `{"tokens":[-1]}`, 400, "tokens", "-1"},
+		{"/detokenize", `{"tokens":[4096]}`, 400, "tokens", "4096"},
+		{"/v1/embeddings", `{}`, 400, "input", "missing"},
+		{"/v1/embeddings", `{"input":"a","dimensions":3}`, 400, "dimensions", "as wide"},
+		{"/v1/embeddings", `{"input":"a","encoding_format":"hex"}`, 400, "encoding_format", "hex"},
+		{"/v1/embeddings", `{"input":` + long + `}`, 400, "prompt", "256"},
+		{"/v1/embeddings", `{"input":"a","pooling":"max"}`, 400, "", "max"},
+		{"/v1/nothing", `{}`, 404, "", "/v1/nothing"},
+		{"/v1/models", `{}`, 405, "", "takes GET"},
+	} {
+		for _, stream := range []bool{false, true} {
+			body := tt.body
+			if stream {
+				if !strings.HasPrefix(tt.path, "/v1/comp") || !strings.HasPrefix(body, `{"prompt":"a",`) || strings.Contains(body, "stream") {
+					continue
+				}
+				body = `{"stream":true,` + body[1:]
+			}
+			status, text, _ := s.do(t, "POST", tt.path, body)
+			message, kind, param, _ := wantError(t, text)
+			if status != tt.status || param != tt.param || !strings.Contains(message, tt.wants) || kind != "invalid_request_error" || len(message) > 500 {
+				t.Errorf("%s %.120s: %d %s (%s, param %q), want %d %q, param %q", tt.path, body, status, message, kind, param, tt.status, tt.wants, tt.param)
+			}
+		}
+	}
+	s.post(t, "/v1/completions", `{"prompt":"a"}`)
+}
+
+// TestContextNumbers: a prompt that is too long is refused with both numbers and the code that clients look for.
+func TestContextNumbers(t *testing.T) {
+	s := serve(t, server.Config{})
+	status, text, _ := s.do(t, "POST", "/v1/completions", `{"prompt":`+fmt.Sprintf("%q", strings.Repeat("word ", 400))+`}`)
+	message, _, _, code := wantError(t, text)
+	if status != 400 || code != "context_length_exceeded" || !strings.Contains(message, "tokens and the context holds 256") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// TestNeutral: fields that ask for nothing are no reason to refuse a request.
+func TestNeutral(t *testing.T) {
+	s := serve(t, server.Config{})
+	s.post(t, "/v1/completions", `{"prompt":"a","user":"me","metadata":{"a":"b"},"store":false,"service_tier":"auto","response_format":{"type":"text"},
+		"mirostat":0,"mirostat_tau":5,"typical_p":1.0,"xtc_probability":0,"dry_multiplier":0,"grammar":"","id_slot":-1,"cache_prompt":true,
+		"seed":-1,"top_k":-1,"logit_bias":{},"stop":[],"max_tokens":1}`)
+}
+
+func TestKeys(t *testing.T) {
+	s := serve(t, server.Config{Keys: []string{"one", "two"}})
+	for _, tt := range []struct {
+		path   string
+		header []string
+		status int
+	}{
+		{"/health", nil, 200}, {"/v1/models", nil, 401}, {"/metrics", nil, 401}, {"/slots", nil, 401}, {"/props", nil, 401},
+		{"/v1/models", []string{"Authorization", "Bearer one"}, 200}, {"/v1/models", []string{"Authorization", "Bearer two"}, 200},
+		{"/v1/models", []string{"Authorization", "Bearer three"}, 401}, {"/v1/models", []string{"Authorization", "Bearer "}, 401},
+		{"/v1/models", []string{"Authorization", "one"}, 401}, {"/v1/models", []string{"X-Api-Key", "two"}, 200},
+		{"/v1/models/gopher", []string{"X-Api-Key", "two"}, 200}, {"/v1/models/other", []string{"X-Api-Key", "two"}, 404},
+	} {
+		status, text, header := s.do(t, "GET", tt.path, "", tt.header...)
+		if status != tt.status {
+			t.Errorf("%s %v: %d %s, want %d", tt.path, tt.header, status, text, tt.status)
+		}
+		if _, _, _, code := wantErrorIf(t, status, text); status == 401 && (code != "invalid_api_key" || header.Get("WWW-Authenticate") != "Bearer") {
+			t.Errorf("%s: %s %v", tt.path, text, header)
+		}
+	}
+}
+
+func wantErrorIf(t *testing.T, status int, text string) (message, kind, param, code string) {
+	if status == 200 {
+		return
+	}
+	return wantError(t, text)
+}
+
+// TestLoading: until the models are there, requests are answered with 503.
+func TestLoading(t *testing.T) {
+	s := server.New(server.Config{})
+	h := httptest.NewServer(s)
+	defer h.Close()
+	l := &site{s, h.URL}
+	for _, path := range []string{"/health", "/v1/models"} {
+		status, text, header := l.do(t, "GET", path, "")
+		if _, kind, _, _ := wantError(t, text); status != 503 || kind != "unavailable_error" || header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if status, text, _ := l.do(t, "GET", "/health", ""); status != 200 || text != `{"status":"ok"}`+"\n" {
+		t.Errorf("%d %s", status, text)
+	}
+	if err := s.Add(server.Source{}); err == nil {
+		t.Error("a model without a name is served")
+	}
+}
+
+// TestOrigins: pages of elsewhere may ask.
+func TestOrigins(t *testing.T) {
+	s := serve(t, server.Config{Keys: []string{"k"}})
+	status, _, header := s.do(t, http.MethodOptions, "/v1/completions", "", "Origin", "http://example.com", "Access-Control-Request-Method", "POST")
+	if status != 204 || header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(header.Get("Access-Control-Allow-Headers"), "Authorization") {
+		t.Errorf("%d %v", status, header)
+	}
+}
+
+// FuzzBodies sends bodies to every route that reads one: each is answered as JSON, with no status of 500 and none that
+// a fault of the server would have.
+func FuzzBodies(f *testing.F) {
+	paths := []string{"/v1/completions", "/completion", "/infill", "/tokenize", "/detokenize", "/v1/embeddings", "/embedding"}
+	for i, body := range []string{
+		`{"prompt":"a","max_tokens":1}`, `{"prompt":[1,"b"],"n_predict":1,"n_probs":2}`, `{"input_prefix":"a","input_suffix":"b"}`,
+		`{"content":"abc","with_pieces":true}`, `{"tokens":[1,2,3]}`, `{"input":["a",[1,2]]}`, `{"content":"x"}`,
+		`{"prompt":"a","max_tokens":1,"logit_bias":[["a",false],[5,-3]],"stop":["x"],"n":2,"logprobs":3,"echo":true}`,
+		`{"prompt":"\ud83d\ude00","max_tokens":0,"stream":true,"stream_options":{"include_usage":true}}`,
+	} {
+		f.Add(i%len(paths), body)
+	}
+	s := serve(f, server.Config{})
+	f.Fuzz(func(t *testing.T, path int, body string) {
+		if strings.Contains(body, `"max_tokens"`) || len(body) > 1<<16 {
+			body = strings.ReplaceAll(body, `"max_tokens":`, `"max_tokens":0`) // a number that stays small
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", paths[(path%len(paths)+len(paths))%len(paths)], strings.NewReader(body))
+		s.ServeHTTP(w, r)
+		if w.Code >= 500 || w.Code == 0 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		if w.Code != 200 {
+			wantError(t, w.Body.String())
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package server_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestResponses: an answer of /v1/responses is the one of the chat route, whole and as a stream.
+func TestResponses(t *testing.T) {
+	s := serveChat(t)
+	const fields = `"instructions":"Be brief.","input":[{"role":"user","content":[{"type":"input_text","text":"func main()"}]}],"max_output_tokens":20,"seed":3,"include":["message.output_text.logprobs"]`
+	chat := s.post(t, "/v1/chat/completions", "{"+hello+`,"max_tokens":20,"seed":3,"logprobs":true}`)
+	o := s.post(t, "/v1/responses", "{"+fields+`,"metadata":{"a":"b"}}`)
+	for path, want := range map[string]any{
+		"object": "response", "status": "incomplete", "incomplete_details/reason": "max_output_tokens", "error": nil, "store": false, "metadata/a": "b",
+		"output/0/type": "message", "output/0/role": "assistant", "output/0/content/0/type": "output_text",
+		"output/0/content/0/text": chat.at("choices/0/message/content"), "usage/output_tokens": 20.0, "usage/input_tokens": chat.at("usage/prompt_tokens"),
+		"max_output_tokens": 20.0, "previous_response_id": nil, "text/format/type": "text", "truncation": "disabled",
+	} {
+		if got := o.at(path); got != want {
+			t.Errorf("%s is %v, want %v", path, got, want)
+		}
+	}
+	if d := cmp.Diff(chat.at("choices/0/logprobs/content"), o.at("output/0/content/0/logprobs")); d != "" {
+		t.Errorf("log-probabilities:\n%s", d)
+	}
+	events := s.namedEvents(t, "/v1/responses", "{"+fields+`,"stream":true}`)
+	var text string
+	var kinds []string
+	for i, e := range events {
+		if kind := e["type"].(string); len(kinds) == 0 || kinds[len(kinds)-1] != kind {
+			kinds = append(kinds, kind)
+		}
+		if e["sequence_number"] != float64(i) {
+			t.Errorf("event %d has the number %v", i, e["sequence_number"])
+		}
+		if e["type"] == "response.output_text.delta" {
+			text += e["delta"].(string)
+		}
+	}
+	want := []string{
+		"response.created", "response.in_progress", "response.output_item.added", "response.content_part.added", "response.output_text.delta",
+		"response.output_text.done", "response.content_part.done", "response.output_item.done", "response.incomplete",
+	}
+	if d := cmp.Diff(want, kinds); d != "" {
+		t.Errorf("events:\n%s", d)
+	}
+	if text != o.at("output/0/content/0/text") {
+		t.Errorf("%q, want %q", text, o.at("output/0/content/0/text"))
+	}
+	last := events[len(events)-1]
+	if got := last.at("response/output/0/content/0/text"); got != text || last.at("response/usage/output_tokens") != 20.0 {
+		t.Errorf("the last event: %v", last)
+	}
+}
+
+// namedEvents sends a request whose answer is events with names, which are their types, too.
+func (s *site) namedEvents(t testing.TB, path, body string) (all []object) {
+	t.Helper()
+	status, text, _ := s.do(t, "POST", path, body)
+	if status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	for event := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		name, data, ok := strings.Cut(event, "\ndata: ")
+		o := parse(t, data)
+		if !ok || name != "event: "+o["type"].(string) {
+			t.Fatalf("event %q", event)
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// TestResponsesCalls: a call of a tool, and the conversation that goes on behind it.
+func TestResponsesCalls(t *testing.T) {
+	s := serveCaller(t)
+	const fields = `"input":"go","temperature":0,"max_output_tokens":4,"logit_bias":{"319":100,"318":98},"presence_penalty":2,"frequency_penalty":2,` +
+		`"tools":[{"type":"function","name":"look","parameters":{"type":"object"}}]`
+	o := s.post(t, "/v1/responses", "{"+fields+"}")
+	if o["status"] != "completed" || o.at("output/0/type") != "function_call" || o.at("output/0/arguments") != `{"at":"home"}` || o.at("output/0/name") != "look" {
+		t.Errorf("%v", o)
+	}
+	var kinds []string
+	for _, e := range s.namedEvents(t, "/v1/responses", "{"+fields+`,"stream":true}`) {
+		kinds = append(kinds, strings.TrimPrefix(e["type"].(string), "response."))
+	}
+	want := []string{"created", "in_progress"}
+	for range o["output"].([]any) {
+		want = append(want, "output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done")
+	}
+	want = append(want, "completed")
+	if !slices.Equal(kinds, want) {
+		t.Errorf("events %q", kinds)
+	}
+	id := o.at("output/0/call_id").(string)
+	s.post(t, "/v1/responses", fmt.Sprintf(`{"max_output_tokens":1,"input":[{"role":"user","content":"go"},{"type":"function_call","call_id":%q,"name":"look","arguments":"{}"},{"type":"function_call_output","call_id":%q,"output":"here"}]}`, id, id))
+}
+
+func TestResponsesRefused(t *testing.T) {
+	s := serveChat(t)
+	for _, tt := range []struct{ body, param, wants string }{
+		{`{}`, "input", "no message"},
+		{`{"input":"a","previous_response_id":"resp_1"}`, "previous_response_id", "nothing is stored"},
+		{`{"input":"a","store":true}`, "store", "nothing is stored"},
+		{`{"input":"a","background":true}`, "background", "not supported"},
+		{`{"input":"a","truncation":"auto"}`, "truncation", "never cut"},
+		{`{"input":"a","max_output_tokens":0}`, "max_output_tokens", "0"},
+		{`{"input":"a","text":{"format":{"type":"json_object"}}}`, "text.format", "promised"},
+		{`{"input":"a","text":{"format":{"type":"json_schema","name":"x","schema":{},"strict":true}}}`, "text.format", "promised"},
+		{`{"input":"a","tools":[{"type":"web_search"}]}`, "tools", "web_search"},
+		{`{"input":"a","tools":[{"type":"function","name":"f","parameters":{},"strict":true}]}`, "tools", "strict"},
+		{`{"input":"a","include":["reasoning.encrypted_content"]}`, "include", "not supported"},
+		{`{"input":[{"type":"reasoning","id":"r"}]}`, "input", "reasoning"},
+		{`{"input":[{"type":"item_reference","id":"r"}]}`, "input", "item_reference"},
+		{`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"http://169.254.169.254/"}]}]}`, "input", "input_image"},
+		{`{"input":[{"role":"user","content":"a","mood":"b"}]}`, "input.mood", "not known"},
+		{`{"input":"a","n":2}`, "n", "not known"},
+		{`{"input":"a","timings_per_token":true}`, "timings_per_token", "no place"},
+	} {
+		status, text, _ := s.do(t, "POST", "/v1/responses", tt.body)
+		if message, _, param, _ := wantError(t, text); status != 400 || param != tt.param || !strings.Contains(message, tt.wants) {
+			t.Errorf("%s: %d %s, want %q of %s", tt.body, status, text, tt.wants, tt.param)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"grove"
+	"grove/server/wire"
+	"grove/token"
+)
+
+// Host is an open model, and the answers that it computes. It is safe for concurrent use.
+type Host struct {
+	Name    string
+	Model   *grove.Model
+	Info    grove.Info
+	Created time.Time
+
+	pool   *Pool
+	places atomic.Int64 // taken, by what is computed or waits
+
+	mu      sync.Mutex
+	running []*Slot // the oldest first
+}
+
+// Slot is what is known of a text that is computed.
+type Slot struct {
+	Request   string // the id of the request; "": nothing is computed
+	Prompt    int    // tokens
+	Generated int
+}
+
+func newHost(p *Pool, name string, m *grove.Model) *Host {
+	return &Host{Name: name, Model: m, Info: m.Info(), Created: time.Now(), pool: p}
+}
+
+// bytes returns the memory that the model may take.
+func (h *Host) bytes() uint64 { return uint64(h.Info.WeightBytes + h.Info.CacheBytes) }
+
+// take takes n places, or refuses: no more may be taken than texts may be computed and wait.
+func (h *Host) take(n int) error {
+	if h.pool.Ending() {
+		return wire.ErrStopping
+	}
+	if most := int64(h.Info.Parallel + h.Info.Queue); h.places.Add(int64(n)) > most {
+		h.places.Add(int64(-n))
+		return wire.ErrBusy
+	}
+	return nil
+}
+
+func (h *Host) give(n int) { h.places.Add(int64(-n)) }
+
+// enter notes a text that is computed or waits, and leave that it is no longer.
+func (h *Host) enter(s *Slot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = append(h.running, s)
+}
+
+func (h *Host) leave(s *Slot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = slices.DeleteFunc(h.running, func(o *Slot) bool { return o == s })
+}
+
+func (h *Host) count(s *Slot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.Generated++
+}
+
+// Slots returns the texts that are computed, by age, one for each place in steps.
+func (h *Host) Slots() []Slot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Slot, h.Info.Parallel)
+	for i := range min(len(all), len(h.running)) {
+		all[i] = *h.running[i]
+	}
+	return all
+}
+
+// Compute runs f, which computes something else than an answer, in a place of its own.
+func (h *Host) Compute(ctx context.Context, id string, f func(ctx context.Context) error) error {
+	if err := h.take(1); err != nil {
+		return err
+	}
+	defer h.give(1)
+	ctx, cancel := h.pool.Within(ctx)
+	defer cancel(nil)
+	s := &Slot{Request: id}
+	h.enter(s)
+	defer h.leave(s)
+	return causeOf(ctx, f(ctx))
+}
+
+// causeOf returns why a context has ended where that is what an error says.
+func causeOf(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// Piece returns a token as text, and as bytes, which may be less than whole characters.
+func (h *Host) Piece(id token.ID) (text string, raw []byte) {
+	raw, err := h.Model.Piece(id)
+	if err != nil {
+		return "", nil // the model gave it: it is of the vocabulary
+	}
+	return strings.ToValidUTF8(string(raw), "\ufffd"), raw
+}
+
+// Fault keeps what a panic left behind.
+func (p *Pool) Fault(fault any) {
+	p.metrics.fault()
+	p.config.Log.Error("internal error", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+}

@@ -1,0 +1,325 @@
+// Package serving holds the models that are served and the answers that they compute: models are loaded when they are
+// wanted, answers wait for their turn, and what both do is counted.
+package serving
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"grove"
+	"grove/server/wire"
+)
+
+// Source is a model to serve.
+type Source struct {
+	Name string
+	// Open opens the model, whose weights and caches may take memory bytes; 0: as many as the machine has.
+	Open func(ctx context.Context, memory uint64) (*grove.Model, error)
+}
+
+// Config says how models are served. The zero value is the usual case.
+type Config struct {
+	OnDemand  bool          // a model is opened when a request first asks for it
+	Idle      time.Duration // after which a model that nobody asks for is closed, until somebody does; 0: never
+	Memory    uint64        // bytes that all models may take together; 0: what the machine has
+	KeepAlive time.Duration // after which an answer without news shows a sign of life; 0: 10 s
+	Log       *slog.Logger  // nil: nothing is logged
+}
+
+// Pool holds the models. It is safe for concurrent use.
+type Pool struct {
+	config  Config
+	metrics *Metrics
+	ending  context.Context
+	end     context.CancelFunc
+	loads   sync.Mutex // one model is opened at a time: each gets what the others leave
+
+	mu      sync.Mutex
+	entries []*entry // added to before the first request, and not changed
+}
+
+// entry is a model that is open, or could be. The pool's lock guards it.
+type entry struct {
+	Source
+	host    *Host         // nil: it is not open
+	loading chan struct{} // closed when it is, or cannot be
+	err     error         // why not
+	users   int
+	last    time.Time // when somebody used it
+	bytes   uint64
+}
+
+// ErrModel reports models that cannot be served together.
+var ErrModel = errors.New("server: a model cannot be served")
+
+// NewPool makes a pool without models.
+func NewPool(c Config) *Pool {
+	c.KeepAlive = cmp.Or(c.KeepAlive, 10*time.Second)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Pool{config: c}
+	p.ending, p.end = context.WithCancel(context.Background())
+	p.metrics = newMetrics(p)
+	return p
+}
+
+// Metrics returns what the pool counts.
+func (p *Pool) Metrics() *Metrics { return p.metrics }
+
+// Add adds a model. The first one answers requests that name none. It is called before the first request.
+func (p *Pool) Add(s Source) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.Name == "" || slices.ContainsFunc(p.entries, func(e *entry) bool { return e.Name == s.Name }) {
+		return fmt.Errorf("%w: two are called %q, or it has no name", ErrModel, s.Name)
+	}
+	p.entries = append(p.entries, &entry{Source: s})
+	return nil
+}
+
+// Load opens all models, unless they are opened on demand.
+func (p *Pool) Load(ctx context.Context) error {
+	for _, e := range p.entries {
+		if p.config.OnDemand {
+			break
+		}
+		_, leave, err := p.use(ctx, e)
+		if err != nil {
+			return err
+		}
+		leave()
+	}
+	return nil
+}
+
+// Use returns the model of a name, "" for the first, opened. It stays open until leave is called.
+func (p *Pool) Use(ctx context.Context, name string) (h *Host, leave func(), err error) {
+	e, err := p.find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h, leave, err = p.use(ctx, e); err == nil || ctx.Err() != nil {
+		return h, leave, err
+	}
+	p.config.Log.Error("a model cannot be opened", "model", e.Name, "error", err)
+	return nil, nil, &wire.Error{
+		Status: 503, Retry: 5, Message: fmt.Sprintf("the model %q could not be opened; the server's log says why", e.Name),
+		Type: wire.TypeUnavailable, Code: "model_failed",
+	}
+}
+
+func (p *Pool) find(name string) (*entry, error) {
+	var names []string
+	for _, e := range p.entries {
+		if name == "" || e.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return nil, &wire.Error{
+		Status: 404, Type: wire.TypeInvalid, Param: "model", Code: "model_not_found",
+		Message: fmt.Sprintf("the model %q is not served; %s is", wire.Clip(name), strings.Join(names, ", ")),
+	}
+}
+
+// use returns a model's host, once it is open.
+func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e.host == nil {
+		if e.loading == nil {
+			if p.ending.Err() != nil {
+				return nil, nil, wire.ErrStopping
+			}
+			e.loading = make(chan struct{})
+			go p.load(e)
+		}
+		loading := e.loading
+		p.mu.Unlock()
+		select {
+		case <-loading:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+		if err := cmp.Or(ctx.Err(), e.err); err != nil && e.host == nil {
+			return nil, nil, err
+		}
+	}
+	e.users++
+	return e.host, sync.OnceFunc(func() { p.leave(e) }), nil
+}
+
+// load opens a model and tells those who wait for it. Where it does not open, those that nobody uses make room.
+func (p *Pool) load(e *entry) {
+	p.loads.Lock()
+	defer p.loads.Unlock()
+	var m *grove.Model
+	err := p.ending.Err()
+	for err == nil {
+		start := time.Now()
+		if m, err = e.Open(p.ending, p.left()); err == nil {
+			p.config.Log.Info("model opened", "model", e.Name, "ms", time.Since(start).Milliseconds())
+			break
+		}
+		if p.config.Memory > 0 && p.makeRoom() {
+			err = nil
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e.err = err; err == nil {
+		e.host = newHost(p, e.Name, m)
+		e.bytes += e.host.bytes()
+		p.rest(e)
+	}
+	close(e.loading)
+	e.loading = nil
+}
+
+// left returns how many bytes the open models leave, 0 where there is no bound.
+func (p *Pool) left() uint64 {
+	if p.config.Memory == 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.config.Memory
+	for _, e := range p.entries {
+		left -= min(left-1, e.bytes)
+	}
+	return left
+}
+
+// makeRoom closes the model that nobody uses for the longest time, and reports whether there was one.
+func (p *Pool) makeRoom() bool {
+	p.mu.Lock()
+	var oldest *entry
+	for _, e := range p.entries {
+		if e.host != nil && e.users == 0 && (oldest == nil || e.last.Before(oldest.last)) {
+			oldest = e
+		}
+	}
+	p.mu.Unlock()
+	return oldest != nil && p.unload(oldest, time.Now()) == nil
+}
+
+func (p *Pool) leave(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.users--
+	p.rest(e)
+}
+
+// rest notes that a model was used, and sees to its closing. The caller holds the lock.
+func (p *Pool) rest(e *entry) {
+	e.last = time.Now()
+	if e.users > 0 || p.config.Idle == 0 {
+		return
+	}
+	since := e.last
+	time.AfterFunc(p.config.Idle, func() { _ = p.unload(e, since) }) // what fails is logged
+}
+
+// unload closes a model that nobody uses, nor has used after a time.
+func (p *Pool) unload(e *entry, since time.Time) error {
+	p.mu.Lock()
+	h := e.host
+	if h == nil || e.users > 0 || e.last.After(since) {
+		p.mu.Unlock()
+		return nil
+	}
+	e.host = nil
+	p.mu.Unlock()
+	err := h.Model.Close()
+	if err != nil {
+		p.config.Log.Error("closing a model", "model", e.Name, "error", err)
+	} else {
+		p.config.Log.Info("model closed", "model", e.Name)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.bytes -= h.bytes()
+	return err
+}
+
+// State is what there is to say of a model without opening it.
+type State struct {
+	Name   string
+	Status string // loaded, loading or unloaded
+	Host   *Host  // nil: it is not open; its Info may be read
+}
+
+// States returns the models.
+func (p *Pool) States() (all []State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.entries {
+		s := State{e.Name, "unloaded", e.host}
+		switch {
+		case e.host != nil:
+			s.Status = "loaded"
+		case e.loading != nil:
+			s.Status = "loading"
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// State returns the model of a name.
+func (p *Pool) State(name string) (State, error) {
+	e, err := p.find(name)
+	if err != nil {
+		return State{}, err
+	}
+	for _, s := range p.States() {
+		if s.Name == e.Name {
+			return s, nil
+		}
+	}
+	return State{}, wire.ErrInternal
+}
+
+// Ending reports whether Stop was called.
+func (p *Pool) Ending() bool { return p.ending.Err() != nil }
+
+// Stop ends what is computed: its clients get an error that says so. New requests are refused.
+func (p *Pool) Stop() { p.end() }
+
+// Close stops, and closes the models once nobody uses them.
+func (p *Pool) Close() (err error) {
+	p.Stop()
+	p.loads.Lock() // what is being opened has been
+	defer p.loads.Unlock()
+	for _, e := range p.entries {
+		for {
+			p.mu.Lock()
+			users := e.users
+			p.mu.Unlock()
+			if users == 0 {
+				break
+			}
+			time.Sleep(time.Millisecond) // they have been told to end
+		}
+		err = errors.Join(err, p.unload(e, time.Now()))
+	}
+	return err
+}
+
+// Within returns a context that ends with a client's, or when the pool stops.
+func (p *Pool) Within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(p.ending, func() { cancel(wire.ErrStopping) })
+	return ctx, func(cause error) {
+		stop()
+		cancel(cause)
+	}
+}

@@ -1,0 +1,146 @@
+package serving
+
+import (
+	"time"
+
+	"grove"
+	"grove/token"
+)
+
+// Usage is what a request took, as OpenAI's API counts it.
+type Usage struct {
+	PromptTokens     int               `json:"prompt_tokens"`
+	CompletionTokens int               `json:"completion_tokens"`
+	TotalTokens      int               `json:"total_tokens"`
+	PromptDetails    promptDetails     `json:"prompt_tokens_details"`
+	Details          completionDetails `json:"completion_tokens_details"`
+}
+
+type promptDetails struct {
+	Cached int `json:"cached_tokens"`
+}
+
+type completionDetails struct {
+	Accepted int `json:"accepted_prediction_tokens"`
+	Rejected int `json:"rejected_prediction_tokens"`
+}
+
+// Usage adds up what the answers of a job took; ids are their tokens, predicted those that were expected. The prompt
+// of several answers counts once.
+func (j *Job) Usage(ids [][]token.ID, predicted []token.ID) (u Usage) {
+	cached := 0
+	for i, a := range j.Answers {
+		s := a.Stats()
+		if i%j.n == 0 {
+			u.PromptTokens += s.PromptTokens
+			cached = s.ReusedTokens
+		}
+		cached = min(cached, s.ReusedTokens) // what one of them computed the others find
+		if i%j.n == j.n-1 {
+			u.PromptDetails.Cached += cached
+		}
+		u.CompletionTokens += s.Tokens
+		found := foundIn(ids[i], predicted)
+		u.Details.Accepted += found
+		u.Details.Rejected += len(predicted) - found
+	}
+	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	return u
+}
+
+// foundIn counts the tokens of a prediction that an answer has, in order, at most skipped of the prediction passed
+// over at a time.
+func foundIn(answer, predicted []token.ID) (n int) {
+	const skipped = 64
+	at := 0
+	for _, id := range answer {
+		for i := at; i < min(len(predicted), at+skipped); i++ {
+			if predicted[i] == id {
+				n, at = n+1, i+1
+				break
+			}
+		}
+	}
+	return n
+}
+
+// Timings is what a request took, as llama.cpp tells it. With several answers to a request, their tokens and times
+// are added up.
+type Timings struct {
+	CacheN             int     `json:"cache_n"`
+	PromptN            int     `json:"prompt_n"`
+	PromptMS           float64 `json:"prompt_ms"`
+	PromptPerToken     float64 `json:"prompt_per_token_ms"`
+	PromptPerSecond    float64 `json:"prompt_per_second"`
+	PredictedN         int     `json:"predicted_n"`
+	PredictedMS        float64 `json:"predicted_ms"`
+	PredictedPerToken  float64 `json:"predicted_per_token_ms"`
+	PredictedPerSecond float64 `json:"predicted_per_second"`
+	DraftN             int     `json:"draft_n"`
+	DraftAccepted      int     `json:"draft_n_accepted"`
+	Rounds             int     `json:"rounds"` // steps that drew tokens
+}
+
+// Timings returns what the answers of a job took.
+func (j *Job) Timings() (t Timings) {
+	for _, a := range j.Answers {
+		t.add(a.Stats())
+	}
+	t.finish()
+	return t
+}
+
+func (t *Timings) add(s grove.Stats) {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+	t.CacheN += s.ReusedTokens
+	t.PromptN += s.PromptTokens - s.ReusedTokens
+	t.PromptMS += ms(s.Prompt)
+	t.PredictedN += s.Tokens
+	t.PredictedMS += ms(s.Generation)
+	t.DraftN += s.Drafting.Drafted
+	t.DraftAccepted += s.Drafting.Accepted
+	t.Rounds += s.Drafting.Rounds
+}
+
+// TimingsOf returns what one answer took.
+func TimingsOf(s grove.Stats) *Timings {
+	t := new(Timings)
+	t.add(s)
+	t.finish()
+	return t
+}
+
+// finish fills in the rates; what could not be measured is 0.
+func (t *Timings) finish() {
+	ratio := func(a, b float64) float64 {
+		if b == 0 {
+			return 0
+		}
+		return a / b
+	}
+	t.PromptPerToken = ratio(t.PromptMS, float64(t.PromptN))
+	t.PromptPerSecond = ratio(float64(t.PromptN), t.PromptMS/1e3)
+	t.PredictedPerToken = ratio(t.PredictedMS, float64(t.PredictedN))
+	t.PredictedPerSecond = ratio(float64(t.PredictedN), t.PredictedMS/1e3)
+}
+
+// Reason returns why an answer ended, in OpenAI's words.
+func Reason(f grove.Finish) string {
+	if f == grove.FinishContext {
+		return string(grove.FinishLength)
+	}
+	return string(f)
+}
+
+// StopReason returns the stop string or the token of stop_token_ids that ended an answer, or nil, as vLLM does.
+func StopReason(s grove.Stats, stops []token.ID) any {
+	if s.StopText != "" {
+		return s.StopText
+	}
+	for _, id := range stops {
+		if id == s.StopToken {
+			return id
+		}
+	}
+	return nil
+}

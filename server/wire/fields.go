@@ -1,0 +1,96 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"grove"
+)
+
+// Prediction is what the answer is expected to contain.
+type Prediction struct {
+	Type    string      `json:"type"`
+	Content ContentText `json:"content"`
+}
+
+// ContentText is a text, or parts of type text that make one.
+type ContentText string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *ContentText) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	if json.Unmarshal(b, (*string)(c)) == nil {
+		return nil
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if d.Decode(&parts) != nil {
+		return Refuse("", "the content must be a text or a list of parts")
+	}
+	var text []byte
+	for _, p := range parts {
+		if p.Type != "text" && p.Type != "input_text" && p.Type != "output_text" {
+			return Refuse("", "a part of type %q: text alone is supported", Clip(p.Type))
+		}
+		text = append(text, p.Text...)
+	}
+	*c = ContentText(text)
+	return nil
+}
+
+// Apply makes a request expect its prediction.
+func (p *Prediction) Apply(r *grove.Request) error {
+	if p == nil {
+		return nil
+	}
+	if p.Type != "content" {
+		return Refuse("prediction", "a prediction of type %q: it must be content", Clip(p.Type))
+	}
+	r.Prediction = string(p.Content)
+	return nil
+}
+
+// Format is response_format.
+type Format struct {
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"json_schema"`
+	Plain  json.RawMessage `json:"schema"`
+	Name   json.RawMessage `json:"name"` // this and what follows as /v1/responses has it
+	Strict json.RawMessage `json:"strict"`
+	About  json.RawMessage `json:"description"`
+}
+
+// Check refuses formats that cannot be promised.
+func (f *Format) Check(field string) error {
+	switch {
+	case f == nil || f.Type == "text":
+		return nil
+	case f.Type == "json_object" || f.Type == "json_schema":
+		return Unsupported(field, NoGrammar+", and an answer of type "+f.Type+" could not be promised")
+	}
+	return Refuse(field, "%s: type %q is not known", field, Clip(f.Type))
+}
+
+// StreamOptions is stream_options.
+type StreamOptions struct {
+	IncludeUsage       bool  `json:"include_usage"`
+	IncludeObfuscation *bool `json:"include_obfuscation"`
+}
+
+// Check refuses options without a stream.
+func (o *StreamOptions) Check(stream bool) error {
+	switch {
+	case o == nil:
+		return nil
+	case !stream:
+		return Refuse("stream_options", "stream_options: there is no stream")
+	case o.IncludeObfuscation != nil && *o.IncludeObfuscation:
+		return Unsupported("stream_options.include_obfuscation", "it is not supported")
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"grove"
+	"grove/token"
+)
+
+// Prompt is a text, or tokens.
+type Prompt struct {
+	Text string
+	IDs  []token.ID // nil: Text
+}
+
+// Prompts is one prompt or a list of them. On llama.cpp's routes a list may mix texts and tokens, which make one prompt.
+type Prompts struct {
+	List  []RawPrompt
+	Given bool
+}
+
+// RawPrompt is a text, or a list of token ids and texts.
+type RawPrompt []part
+
+type part struct {
+	text string
+	id   int64
+	isID bool
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (p *Prompts) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	p.Given = true
+	if e, ok := parsePart(b); ok && !e.isID {
+		p.List = []RawPrompt{{e}}
+		return nil
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(b, &items) != nil {
+		return Refuse("", "it must be a text, a list of token ids, or a list of these")
+	}
+	var flat RawPrompt
+	texts := 0
+	for _, item := range items {
+		e, ok := parsePart(item)
+		var inner []json.RawMessage
+		if !ok && (json.Unmarshal(item, &inner) != nil || inner == nil) {
+			return Refuse("", "%s is not a text or a list of token ids", Clip(string(item)))
+		}
+		if ok {
+			if flat = append(flat, e); !e.isID {
+				texts++
+			}
+			continue
+		}
+		one := make(RawPrompt, 0, len(inner))
+		for _, x := range inner {
+			e, ok := parsePart(x)
+			if !ok {
+				return Refuse("", "%s is not a token id", Clip(string(x)))
+			}
+			one = append(one, e)
+		}
+		p.List = append(p.List, one)
+	}
+	switch {
+	case len(p.List) > 0 && len(flat) > texts:
+		return Refuse("", "a list of prompts has a token id among them")
+	case len(flat) > texts || len(items) == 0: // ids, perhaps with texts between them: one prompt
+		p.List = []RawPrompt{flat}
+	case len(p.List) > 0 && len(flat) > 0:
+		p.List = nil
+		for _, item := range items {
+			var one Prompts
+			if err := one.UnmarshalJSON(item); err != nil {
+				return err
+			}
+			p.List = append(p.List, one.List...)
+		}
+	default:
+		for _, e := range flat {
+			p.List = append(p.List, RawPrompt{e})
+		}
+	}
+	return nil
+}
+
+// parsePart reads a text or a whole number.
+func parsePart(b []byte) (e part, ok bool) {
+	switch {
+	case len(b) > 0 && b[0] == '"':
+		return e, json.Unmarshal(b, &e.text) == nil
+	case len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
+		e.isID = true
+		return e, json.Unmarshal(b, &e.id) == nil
+	}
+	return e, false
+}
+
+// Resolve returns a prompt as the library takes it.
+func (p RawPrompt) Resolve(m *grove.Model) (out Prompt, err error) {
+	if len(p) == 1 && !p[0].isID {
+		return Prompt{Text: p[0].text}, nil
+	}
+	out.IDs = []token.ID{}
+	for i, e := range p {
+		if e.isID {
+			if err := CheckID(m, "prompt", e.id); err != nil {
+				return out, err
+			}
+			out.IDs = append(out.IDs, token.ID(e.id))
+			continue
+		}
+		ids, err := m.Tokenize(e.text, i == 0, false)
+		if err != nil {
+			return out, err
+		}
+		out.IDs = append(out.IDs, ids...)
+	}
+	if len(out.IDs) == 0 {
+		return out, Refuse("prompt", "the prompt is an empty list of tokens")
+	}
+	return out, nil
+}
+
+// NewRawPrompt is a prompt of one text.
+func NewRawPrompt(text string) RawPrompt { return RawPrompt{{text: text}} }
+
+// Text returns a prompt that is one text.
+func (p RawPrompt) Text() (string, bool) {
+	if len(p) != 1 || p[0].isID {
+		return "", false
+	}
+	return p[0].text, true
+}
+
+// CheckID refuses an id that is none of the model's vocabulary; field is what it was given in.
+func CheckID(m *grove.Model, field string, id int64) error {
+	if n := m.Vocabulary(); id < 0 || id >= int64(n) {
+		return Refuse(field, "token id %d is out of range: the vocabulary has %d", id, n)
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"grove"
+	"grove/sample"
+	"grove/token"
+)
+
+// The bounds of requests.
+const (
+	MaxChoices = 128     // answers to a prompt
+	MaxAnswers = 1024    // answers of a request
+	MaxTop     = 20      // likely tokens beside each of the answer, on OpenAI's routes
+	MaxProbs   = 1000    // the same on llama.cpp's
+	maxStops   = 64      // stop strings
+	maxStop    = 4 << 10 // bytes of one
+	maxBiases  = 10_000
+	maxTimeout = 86_400 // seconds
+)
+
+// Sampling are the fields that say how tokens are drawn; all APIs share them. A field that is null counts as absent.
+type Sampling struct {
+	Temperature *float32 `json:"temperature"`
+	TopP        *float32 `json:"top_p"`
+	TopK        *int     `json:"top_k"`
+	MinP        *float32 `json:"min_p"`
+	Seed        *seed    `json:"seed"`
+
+	Presence      *float32 `json:"presence_penalty"`
+	Frequency     *float32 `json:"frequency_penalty"`
+	Repeat        *float32 `json:"repeat_penalty"`
+	Repetition    *float32 `json:"repetition_penalty"` // the same, as vLLM has it
+	RepeatLast    *int     `json:"repeat_last_n"`
+	LogitBias     biases   `json:"logit_bias"`
+	IgnoreEOS     bool     `json:"ignore_eos"`
+	MinTokens     int      `json:"min_tokens"`
+	Stop          stops    `json:"stop"`
+	StopTokens    []int64  `json:"stop_token_ids"`
+	CacheSalt     string   `json:"cache_salt"`
+	CachePrompt   *bool    `json:"cache_prompt"` // false: as if nothing were cached
+	PostSampling  bool     `json:"post_sampling_probs"`
+	Method        string   `json:"method"` // of drafting
+	TimingsPerTok bool     `json:"timings_per_token"`
+	Priority      int      `json:"priority"` // the lower, the earlier, as vLLM has it
+	Timeout       *float64 `json:"timeout"`  // seconds
+}
+
+// Defaults are what an API means by fields that are absent.
+type Defaults struct {
+	Sampling   grove.Sampling
+	RepeatLast int // tokens of the text that penalties look at, as llama.cpp has it; 0: each as its own API says
+}
+
+// The defaults of OpenAI's routes and of llama.cpp's.
+var (
+	DefaultsOpenAI = Defaults{Sampling: grove.Sampling{Temperature: 1, TopP: 1, Order: sample.TemperFirst}}
+	DefaultsNative = Defaults{Sampling: grove.DefaultSampling(), RepeatLast: 64}
+)
+
+// Request returns the part of a request that these fields decide.
+func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err error) {
+	r.Sampling = d.Sampling
+	Set(&r.Sampling.Temperature, f.Temperature)
+	Set(&r.Sampling.TopP, f.TopP)
+	Set(&r.Sampling.MinP, f.MinP)
+	if f.TopK != nil {
+		r.Sampling.TopK = max(0, *f.TopK) // -1: off
+	}
+	for _, c := range []struct {
+		name string
+		v    *float32
+		low  float32
+		high float32
+	}{
+		{"temperature", f.Temperature, 0, 100}, {"top_p", f.TopP, 0, 1}, {"min_p", f.MinP, 0, 1},
+		{"presence_penalty", f.Presence, -2, 2}, {"frequency_penalty", f.Frequency, -2, 2},
+		{"repeat_penalty", f.Repeat, 0.01, 100}, {"repetition_penalty", f.Repetition, 0.01, 100},
+	} {
+		if c.v != nil && !(*c.v >= c.low && *c.v <= c.high) {
+			return r, Refuse(c.name, "%s is %v; it must be from %v to %v", c.name, *c.v, c.low, c.high)
+		}
+	}
+	switch {
+	case f.TopK != nil && *f.TopK < -1:
+		return r, Refuse("top_k", "top_k is %d; it must be -1 (off) or more", *f.TopK)
+	case f.MinTokens < 0:
+		return r, Refuse("min_tokens", "min_tokens is %d", f.MinTokens)
+	case f.Priority < -grove.MostPriority || f.Priority > -grove.LeastPriority:
+		return r, Refuse("priority", "priority is %d; it must be from %d to %d", f.Priority, -grove.MostPriority, -grove.LeastPriority)
+	case f.Timeout != nil && !(*f.Timeout > 0 && *f.Timeout <= maxTimeout):
+		return r, Refuse("timeout", "timeout is %v; it must be more than 0 and at most %d seconds", *f.Timeout, maxTimeout)
+	case f.RepeatLast != nil && *f.RepeatLast < -1:
+		return r, Refuse("repeat_last_n", "repeat_last_n is %d; it must be -1 (the context) or more", *f.RepeatLast)
+	case f.Repeat != nil && f.Repetition != nil && *f.Repeat != *f.Repetition:
+		return r, Refuse("repetition_penalty", "repetition_penalty and repeat_penalty are the same and differ")
+	}
+	if f.Seed != nil && !f.Seed.random {
+		r.Seed = &f.Seed.n
+	}
+	r.Shape = f.shape(d)
+	if r.Shape.Bias, err = f.LogitBias.resolve(m); err != nil {
+		return r, err
+	}
+	for _, id := range f.StopTokens {
+		if err := CheckID(m, "stop_token_ids", id); err != nil {
+			return r, err
+		}
+		r.StopTokens = append(r.StopTokens, token.ID(id))
+	}
+	if f.CachePrompt != nil && !*f.CachePrompt {
+		f.CacheSalt = strconv.FormatUint(sample.RandomSeed(), 16) + " " + f.CacheSalt
+	}
+	r.Priority = -f.Priority
+	r.Stop, r.IgnoreEnd, r.CacheSalt, r.PostSampling, r.Method = f.Stop, f.IgnoreEOS, f.CacheSalt, f.PostSampling, f.Method
+	if err := grove.CheckMethods(Clip(f.Method), grove.AcceptExact); err != nil {
+		return r, Refuse("method", "%v", err)
+	}
+	return r, nil
+}
+
+// shape returns the penalties. OpenAI's look at the answer, and vLLM's repetition penalty at the whole text; with
+// repeat_last_n, and on llama.cpp's routes always, all look at the last tokens of the text.
+func (f *Sampling) shape(d Defaults) grove.Shape {
+	s := grove.Shape{MinTokens: f.MinTokens, RepeatWindow: -1}
+	Set(&s.Repeat, f.Repeat)
+	Set(&s.Repeat, f.Repetition)
+	Set(&s.Presence, f.Presence)
+	Set(&s.Frequency, f.Frequency)
+	last := d.RepeatLast
+	if f.RepeatLast != nil {
+		if last = *f.RepeatLast; last == 0 {
+			s.Repeat, s.Presence, s.Frequency = 0, 0, 0
+		}
+	}
+	if last != 0 {
+		s.Window, s.RepeatWindow = last, last
+	}
+	return s
+}
+
+// Set copies a field that is there.
+func Set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// seed is a number from -2^63 to 2^64 - 1; -1 asks for a random one.
+type seed struct {
+	n      uint64
+	random bool
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *seed) UnmarshalJSON(b []byte) error {
+	if n, err := strconv.ParseUint(string(b), 10, 64); err == nil {
+		*s = seed{n: n}
+		return nil
+	}
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil {
+		return Refuse("", "seed is %s; it must be a whole number of 64 bits", Clip(string(b)))
+	}
+	*s = seed{uint64(n), n == -1}
+	return nil
+}
+
+// stops is a stop string or a list of them.
+type stops []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *stops) UnmarshalJSON(b []byte) error {
+	var one string
+	if string(b) == "null" {
+		return nil
+	}
+	if json.Unmarshal(b, &one) == nil {
+		*s = stops{one}
+	} else if err := json.Unmarshal(b, (*[]string)(s)); err != nil {
+		return Refuse("stop", "stop: it must be a text or a list of texts")
+	}
+	if len(*s) > maxStops {
+		return Refuse("stop", "%d stop strings; at most %d", len(*s), maxStops)
+	}
+	for _, w := range *s {
+		if w == "" || len(w) > maxStop {
+			return Refuse("stop", "a stop string of %d bytes; it must have 1 to %d", len(w), maxStop)
+		}
+	}
+	return nil
+}
+
+// bias is one entry of logit_bias: of a token, or of those that a text is made of.
+type bias struct {
+	id   int64
+	text *string
+	add  float32
+}
+
+// biases is logit_bias in OpenAI's form, an object of ids and numbers, or llama.cpp's, a list of pairs of an id or a
+// text and a number or false.
+type biases []bias
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *biases) UnmarshalJSON(b []byte) error {
+	switch b = bytes.TrimSpace(b); {
+	case string(b) == "null":
+		return nil
+	case b[0] == '{':
+		var m map[string]float32
+		if err := json.Unmarshal(b, &m); err != nil {
+			return Refuse("logit_bias", "logit_bias: %s", Clip(err.Error()))
+		}
+		for key, v := range m {
+			id, err := strconv.ParseInt(key, 10, 64)
+			if err != nil || strconv.FormatInt(id, 10) != key {
+				return Refuse("logit_bias", "logit_bias: %q is not a token id", Clip(key))
+			}
+			*l = append(*l, bias{id: id, add: v})
+		}
+	default:
+		var pairs [][2]json.RawMessage
+		if err := json.Unmarshal(b, &pairs); err != nil {
+			return Refuse("logit_bias", "logit_bias: it must be an object of token ids and numbers, or a list of pairs")
+		}
+		for _, p := range pairs {
+			e, err := parsePair(p)
+			if err != nil {
+				return err
+			}
+			*l = append(*l, e)
+		}
+	}
+	if len(*l) > maxBiases {
+		return Refuse("logit_bias", "%d biases; at most %d", len(*l), maxBiases)
+	}
+	return nil
+}
+
+func parsePair(p [2]json.RawMessage) (e bias, err error) {
+	var off bool
+	switch {
+	case json.Unmarshal(p[1], &off) == nil && !off && string(p[1]) != "null":
+		e.add = float32(math.Inf(-1))
+	case string(p[1]) == "null" || json.Unmarshal(p[1], &e.add) != nil:
+		return e, Refuse("logit_bias", "logit_bias: %s is not a number, nor false", Clip(string(p[1])))
+	}
+	if json.Unmarshal(p[0], &e.text) == nil && e.text != nil {
+		return e, nil
+	}
+	e.text = nil
+	if string(p[0]) == "null" || json.Unmarshal(p[0], &e.id) != nil {
+		return e, Refuse("logit_bias", "logit_bias: %s is not a token id or a text", Clip(string(p[0])))
+	}
+	return e, nil
+}
+
+// resolve returns the biases with their tokens.
+func (l biases) resolve(m *grove.Model) (all []sample.Bias, err error) {
+	const most = 100
+	for _, b := range l {
+		if b.add > most || b.add < -most && !math.IsInf(float64(b.add), -1) {
+			return nil, Refuse("logit_bias", "a bias of %v; it must be from -%d to %d", b.add, most, most)
+		}
+		ids := []token.ID{token.ID(b.id)}
+		if b.text == nil {
+			err = CheckID(m, "logit_bias", b.id)
+		} else {
+			ids, err = m.Tokenize(*b.text, false, false)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			all = append(all, sample.Bias{ID: id, Add: b.add})
+		}
+	}
+	return all, nil
+}
