@@ -7,9 +7,11 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"grove"
+	"grove/server/page"
 	"grove/token"
 )
 
@@ -22,6 +24,13 @@ func (s *Server) health(x *exchange) error {
 		return errLoading
 	}
 	return x.reply(map[string]string{"status": "ok"})
+}
+
+// page handles GET /: the chat page. It asks for a key itself where requests need one.
+func (s *Server) page(x *exchange) error {
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTime)) // a recorder of tests has none
+	page.ServeHTTP(x.w, x.r)
+	return nil
 }
 
 // modelBody describes a model.
@@ -134,6 +143,7 @@ func (s *Server) props(x *exchange) error {
 			"temperature": defaultsNative.sampling.Temperature, "top_k": defaultsNative.sampling.TopK,
 			"top_p": defaultsNative.sampling.TopP, "min_p": defaultsNative.sampling.MinP, "n_predict": -1,
 		}},
+		"methods":    grove.Methods(),
 		"modalities": map[string]bool{"vision": false, "audio": false},
 	})
 }
