@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 )
 
 // patience is how long a test waits for what must come.
@@ -177,11 +178,26 @@ func (p *tab) send(text string) {
 	p.do(chromedp.Focus(chromedp.CSS("#text")))
 	for i, line := range strings.Split(text, "\n") {
 		if i > 0 {
-			p.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(kb.ModifierShift)))
+			p.do(enter(8)) // Shift
 		}
 		p.do(chromedp.KeyEvent(line))
 	}
-	p.do(chromedp.KeyEvent(kb.Enter))
+	p.do(enter(0))
+}
+
+// enter presses Enter as a keyboard does: the page may keep the character from being typed.
+func enter(modifiers int64) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		key := input.DispatchKeyEventParams{
+			Type: "keyDown", Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13, Modifiers: modifiers,
+		}
+		_, err := cdp.Call(ctx, t, input.DispatchKeyEvent, key)
+		if err == nil {
+			key.Type, key.Text = "keyUp", ""
+			_, err = cdp.Call(ctx, t, input.DispatchKeyEvent, key)
+		}
+		return err
+	})
 }
 
 // answered waits for the end of an answer.
