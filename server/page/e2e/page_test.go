@@ -88,6 +88,40 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// TestFollow: the end of an answer stays in sight, however fast it comes, until the reader looks back.
+func TestFollow(t *testing.T) {
+	next := make(gate)
+	f := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		s := begin(w)
+		for range 2000 {
+			s.tell(piece{"A line.\n\n", false})
+		}
+		if !next.wait(r) {
+			return
+		}
+		s.tell(piece{"The last line.", false})
+		s.end()
+	})
+	p := visit(t, f.URL)
+	p.until("document.querySelector('#model').value")
+	atEnd := `(s => s.scrollHeight - s.scrollTop - s.clientHeight < 48)(document.querySelector('#scroll'))`
+	p.send("Go on")
+	p.until("document.querySelectorAll('article p').length === 2000 && " + atEnd)
+	next <- struct{}{}
+	p.answered()
+	p.until(atEnd)
+	p.send("Again")
+	p.until("document.querySelectorAll('article:last-child p').length === 2000")
+	p.run("document.querySelector('#scroll').scrollTop = 200")
+	p.until("!(" + atEnd + ") && !document.hidden")
+	p.do(chromedp.Sleep(100 * time.Millisecond)) // for the event to come
+	next <- struct{}{}
+	p.answered()
+	if got := value[float64](p, "document.querySelector('#scroll').scrollTop"); got != 200 {
+		t.Errorf("what the reader looks at moved to %v", got)
+	}
+}
+
 // TestStop: an answer ends where the reader stops it, on the server too, and the text so far stays.
 func TestStop(t *testing.T) {
 	gone := make(chan struct{}, 4)
@@ -174,7 +208,7 @@ func TestErrors(t *testing.T) {
 		text   string
 	}{
 		"status":   {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 400, "top_k is <b>", "top_k", "") }, "top_k is <b>", ""},
-		"not ours": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", 502) }, "The server answers with status 502.", ""},
+		"not ours": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, "The server answers with status 502.", ""},
 		"busy": {func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, 429, "too many requests wait", "", "queue_full")
 		}, "too many requests wait", ""},
@@ -316,6 +350,7 @@ func TestServer(t *testing.T) {
 	}
 	p.until("document.querySelector('.rate')?.textContent.endsWith(' tokens/s')")
 	p.answered()
+	p.until("document.querySelector('.rate').getBoundingClientRect().bottom < document.querySelector('footer').getBoundingClientRect().top")
 	p.picture("plain")
 	text := value[string](p, "document.querySelector('article.assistant .body').textContent")
 	if want := complete(t, m, "func main() {\n"); text != want {
