@@ -40,6 +40,7 @@ func TestStream(t *testing.T) {
 	})
 	p := visit(t, f.URL)
 	p.says("#model option:checked", modelName)
+	p.until("document.querySelector('#empty').checkVisibility()")
 	p.until("document.querySelector('#method option[value=sam]')")
 	p.run(`document.querySelector('#method').value = 'sam'; document.querySelector('#method').onchange()`)
 	p.click("#configure")
@@ -48,6 +49,7 @@ func TestStream(t *testing.T) {
 	p.send("What\nis <b>it</b>?")
 	p.says("article.assistant .body", "The old tree")
 	p.says(".accepted", "2.00 accepted per step")
+	p.until("!document.querySelector('#empty').checkVisibility()")
 	p.says(".rate", "41.3 tokens/s")
 	if got := value[[]string](p, guessed); len(got) != 1 || got[0] != "old tree" {
 		t.Errorf("tinted: %q", got)
