@@ -7,10 +7,12 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"grove"
 	"grove/chat"
+	"grove/server/page"
 	"grove/server/serving"
 	"grove/server/wire"
 	"grove/token"
@@ -25,6 +27,13 @@ func (s *Server) health(x *exchange) error {
 		return wire.ErrLoading
 	}
 	return x.reply(map[string]string{"status": "ok"})
+}
+
+// page handles GET /: the chat page. It asks for a key itself where requests need one.
+func (s *Server) page(x *exchange) error {
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTime)) // a recorder of tests has none
+	page.ServeHTTP(x.w, x.r)
+	return nil
 }
 
 // modelBody describes a model; Meta is null where it is not open.

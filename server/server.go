@@ -93,7 +93,7 @@ func (s *Server) route() {
 	add := func(k kind, h func(*exchange) error, patterns ...string) {
 		for _, p := range patterns {
 			method, path, _ := strings.Cut(p, " ")
-			methods[path] = method
+			methods[strings.TrimSuffix(path, "{$}")] = method
 			s.routes.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, k, h) })
 			if method == http.MethodPost {
 				s.routes.HandleFunc("OPTIONS "+path, preflight)
@@ -115,6 +115,7 @@ func (s *Server) route() {
 	add(served, s.detokenize, "POST /detokenize")
 	add(served, s.props, "GET /props")
 	add(served, s.slots, "GET /slots")
+	add(open, s.page, "GET /{$}")
 	add(known, func(x *exchange) error { s.metrics.ServeHTTP(x.w, x.r); return nil }, "GET /metrics")
 	s.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, open, func(x *exchange) error {

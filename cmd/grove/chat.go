@@ -10,6 +10,7 @@ import (
 
 	"grove"
 	"grove/chat"
+	"grove/internal/wrap"
 )
 
 // chatCommand holds a conversation.
@@ -60,7 +61,7 @@ func (c *chatCommand) Run() (err error) {
 
 // newChat returns a conversation as the flags ask for.
 func (c *chatCommand) newChat(m *grove.Model) (*chatLoop, error) {
-	l := &chatLoop{model: m, conversation: m.NewConversation(), system: c.System, out: newWrapper(stdout)}
+	l := &chatLoop{model: m, conversation: m.NewConversation(), system: c.System, out: wrap.New(stdout)}
 	var err error
 	if l.options.Template, err = c.template(m); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"grove"
 	"grove/engine"
+	"grove/internal/wrap"
 )
 
 // chatLoop is a conversation with a person, or with a program's lines.
@@ -22,7 +23,7 @@ type chatLoop struct {
 	last         grove.Stats     // of the last answer
 
 	in      *lineReader
-	out     *wrapper
+	out     *wrap.Writer
 	signals *interrupts
 }
 
@@ -111,18 +112,18 @@ func (l *chatLoop) answer() (begun bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l.out.begin()
+	l.out.Begin(columns())
 	var answer strings.Builder
 	for t, e := range g.Tokens() {
 		if err = e; err == nil {
 			answer.WriteString(t.Text)
-			err = l.out.write(t.Text)
+			err = l.out.Text(t.Text)
 		}
 		if err != nil {
 			break
 		}
 	}
-	err = errors.Join(err, l.out.end())
+	err = errors.Join(err, l.out.End())
 	l.messages = append(l.messages, grove.Message{Role: "assistant", Content: answer.String()})
 	l.last = g.Stats()
 	if cause := l.signals.cause(ctx); cause != nil {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/term"
 )
 
 // stdout is standard output. A reader that went away ends the program in silence, as usual.
@@ -51,6 +53,18 @@ func isTerminal(f *os.File) bool {
 	}
 	null, err := os.Stat(os.DevNull)
 	return err != nil || !os.SameFile(info, null)
+}
+
+// columns tells whether standard output is a terminal, and how wide it is now, 0 where that is not known.
+func columns() (terminal bool, width int) {
+	if !isTerminal(stdout.file) {
+		return false, 0
+	}
+	width, _, err := term.GetSize(int(stdout.file.Fd()))
+	if err != nil {
+		return true, 0
+	}
+	return true, width
 }
 
 // untilSignal returns a context that ends, with a signalError as its cause, when the process is

@@ -1,50 +1,49 @@
-package main
+// Package wrap breaks the lines of a text that comes in pieces, for a terminal.
+package wrap
 
 import (
+	"io"
 	"strings"
 	"unicode"
-
-	"golang.org/x/term"
 )
 
-// wrapper writes an answer as it comes: to a terminal in lines that break between words, without control
-// characters; elsewhere as it is.
-type wrapper struct {
-	out    output
-	width  int // columns; 0: lines are not broken
-	column int
-	word   []rune // that is not written yet
-	wide   int    // columns of the word
-	space  []rune // before the word
+// Writer writes a text as it comes: to a terminal in lines that break between words, without control
+// characters; elsewhere as it is. It is for one goroutine.
+type Writer struct {
+	out      io.Writer
+	terminal bool
+	width    int // columns; 0: lines are not broken
+	column   int
+	word     []rune // that is not written yet
+	wide     int    // columns of the word
+	space    []rune // before the word
 }
 
-// newWrapper returns a wrapper that writes to out.
-func newWrapper(out output) *wrapper { return &wrapper{out: out} }
+// New returns a Writer that writes to out.
+func New(out io.Writer) *Writer { return &Writer{out: out} }
 
-// begin looks at how wide the terminal is.
-func (w *wrapper) begin() {
-	w.width, w.column, w.wide, w.word, w.space = 0, 0, 0, nil, nil
-	if fd := int(w.out.file.Fd()); term.IsTerminal(fd) {
-		w.width, _, _ = term.GetSize(fd)
-	}
+// Begin starts a text, on a terminal of that many columns (0: unknown) or on something else.
+func (w *Writer) Begin(terminal bool, width int) {
+	w.terminal, w.width = terminal, width
+	w.column, w.wide, w.word, w.space = 0, 0, nil, nil
 }
 
-// write takes the next text of the answer.
-func (w *wrapper) write(text string) error {
-	if !isTerminal(w.out.file) {
-		_, err := w.out.Write([]byte(text))
+// Text takes the next piece of the text.
+func (w *Writer) Text(text string) error {
+	if !w.terminal {
+		_, err := io.WriteString(w.out, text)
 		return err
 	}
 	var b strings.Builder
 	for _, r := range text {
 		w.rune(&b, r)
 	}
-	_, err := w.out.Write([]byte(b.String()))
+	_, err := io.WriteString(w.out, b.String())
 	return err
 }
 
 // rune takes a character.
-func (w *wrapper) rune(b *strings.Builder, r rune) {
+func (w *Writer) rune(b *strings.Builder, r rune) {
 	n := columns(r)
 	switch {
 	case r == '\n':
@@ -66,7 +65,7 @@ func (w *wrapper) rune(b *strings.Builder, r rune) {
 }
 
 // flush writes the word, on a new line where the present one has no room for it.
-func (w *wrapper) flush(b *strings.Builder) {
+func (w *Writer) flush(b *strings.Builder) {
 	if len(w.word) == 0 {
 		return
 	}
@@ -82,12 +81,12 @@ func (w *wrapper) flush(b *strings.Builder) {
 	w.word, w.wide, w.space = w.word[:0], 0, w.space[:0]
 }
 
-// end writes what is held, and the end of the line.
-func (w *wrapper) end() error {
+// End writes what is held, and the end of the line.
+func (w *Writer) End() error {
 	var b strings.Builder
 	w.flush(&b)
 	b.WriteByte('\n')
-	_, err := w.out.Write([]byte(b.String()))
+	_, err := io.WriteString(w.out, b.String())
 	return err
 }
 

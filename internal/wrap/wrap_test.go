@@ -1,4 +1,4 @@
-package main
+package wrap
 
 import (
 	"strings"
@@ -20,7 +20,7 @@ func TestWrap(t *testing.T) {
 		{"control characters", "a\x1b[2Jb\a", "a\ufffd[2Jb\ufffd"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &wrapper{width: 10}
+			w := &Writer{width: 10}
 			var b strings.Builder
 			for _, r := range c.text {
 				w.rune(&b, r)

@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"grove/server/page"
+)
+
+// fake is a server whose answers a test decides.
+type fake struct {
+	*httptest.Server
+	t testing.TB
+
+	mu       sync.Mutex
+	answer   http.HandlerFunc // of chats; nil: 404
+	complete http.HandlerFunc // of completions; nil: 404
+	models   http.HandlerFunc // before the list, which it may refuse by a status
+	requests []map[string]any
+}
+
+const modelName = "willow-2b-instruct-q4_k_m"
+
+// serve starts a server that answers chats.
+func serve(t testing.TB, answer http.HandlerFunc) *fake {
+	f := &fake{t: t, answer: answer}
+	m := http.NewServeMux()
+	m.HandleFunc("GET /{$}", page.ServeHTTP)
+	m.HandleFunc("GET /v1/models", f.list)
+	m.HandleFunc("GET /props", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"methods":[{"name":"lookup"},{"name":"draft","needs":"a draft model","paper":"A paper"},{"name":"sam"}]}`)
+	})
+	m.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, &f.answer) })
+	m.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, &f.complete) })
+	f.Server = httptest.NewServer(m)
+	t.Cleanup(func() { f.CloseClientConnections(); f.Close() })
+	return f
+}
+
+func (f *fake) list(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	before := f.models
+	f.mu.Unlock()
+	if before != nil {
+		n := &noted{ResponseWriter: w}
+		if before(n, r); n.sent {
+			return
+		}
+	}
+	fmt.Fprintf(w, `{"data":[{"id":%q},{"id":"other"}]}`, modelName)
+}
+
+// noted tells whether an answer was begun.
+type noted struct {
+	http.ResponseWriter
+	sent bool
+}
+
+func (n *noted) WriteHeader(status int) { n.sent = true; n.ResponseWriter.WriteHeader(status) }
+
+func (f *fake) serve(w http.ResponseWriter, r *http.Request, handler *http.HandlerFunc) {
+	body, err := io.ReadAll(r.Body)
+	var request map[string]any
+	if err != nil || json.Unmarshal(body, &request) != nil {
+		f.t.Errorf("a request that is no JSON: %q, %v", body, err)
+	}
+	f.mu.Lock()
+	f.requests = append(f.requests, request)
+	h := *handler
+	f.mu.Unlock()
+	if h == nil {
+		refuse(w, http.StatusNotFound, "there is no "+r.URL.Path, "", "not_found")
+		return
+	}
+	h(w, r)
+}
+
+// request returns the last request.
+func (f *fake) request() map[string]any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.requests) == 0 {
+		f.t.Fatal("there was no request")
+	}
+	return f.requests[len(f.requests)-1]
+}
+
+// now changes how requests are answered.
+func (f *fake) now(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// refuse answers with an error, as the server writes them.
+func refuse(w http.ResponseWriter, status int, message, param, code string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": "invalid_request_error", "param": param, "code": code}})
+	_, _ = w.Write(body)
+}
+
+// piece is a token of an answer; guess: it was an accepted draft.
+type piece struct {
+	text  string
+	guess bool
+}
+
+// teller sends an answer piece by piece.
+type teller struct {
+	w                    http.ResponseWriter
+	plain                bool
+	tokens, held, rounds int
+}
+
+func (s *teller) timings() map[string]any {
+	return map[string]any{
+		"predicted_n": s.tokens, "predicted_per_second": 41.27, "draft_n": s.held + s.held/2, "draft_n_accepted": s.held, "rounds": s.rounds,
+	}
+}
+
+func (s *teller) event(v any) {
+	body, _ := json.Marshal(v)
+	fmt.Fprintf(s.w, "data: %s\n\n", body)
+	_ = http.NewResponseController(s.w).Flush() // a client that has gone is what some tests are about
+}
+
+func (s *teller) choice(text string, finish any) map[string]any {
+	if s.plain {
+		return map[string]any{"index": 0, "text": text, "finish_reason": finish}
+	}
+	return map[string]any{"index": 0, "delta": map[string]any{"content": text}, "finish_reason": finish}
+}
+
+func (s *teller) tell(all ...piece) {
+	for _, p := range all {
+		s.tokens++
+		if p.guess {
+			s.held++
+		} else {
+			s.rounds++
+		}
+		s.event(map[string]any{"choices": []any{s.choice(p.text, nil)}, "usage": nil, "timings": s.timings()})
+	}
+}
+
+func (s *teller) end() {
+	s.event(map[string]any{"choices": []any{s.choice("", "stop")}, "usage": nil, "timings": s.timings()})
+	s.event(map[string]any{"choices": []any{}, "usage": map[string]int{"prompt_tokens": 5}, "timings": s.timings()})
+	fmt.Fprint(s.w, "data: [DONE]\n\n")
+}
+
+// begin begins a stream: a sign of life, and the role.
+func begin(w http.ResponseWriter) *teller {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(w, ": computing\n\n")
+	s := &teller{w: w}
+	s.event(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{"role": "assistant", "content": ""}}}})
+	return s
+}
+
+// tells answers with pieces, every time.
+func tells(all ...piece) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		s := begin(w)
+		s.tell(all...)
+		s.end()
+	}
+}
+
+// gate lets a test decide when an answer goes on.
+type gate chan struct{}
+
+func (g gate) wait(r *http.Request) bool {
+	select {
+	case <-g:
+		return true
+	case <-r.Context().Done():
+		return false
+	case <-time.After(patience):
+		return false
+	}
+}
