@@ -3,6 +3,7 @@ package grove
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"reflect"
 	"slices"
 
@@ -130,7 +131,8 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 	if s, err = g.model.engine.NewSequence(g.req.answer()); err != nil {
 		return nil, 0, err
 	}
-	if err := s.Schedule(engine.Terms{Priority: g.req.Priority, Salt: g.req.CacheSalt}); err != nil {
+	terms := engine.Terms{Priority: g.req.Priority, Salt: g.req.CacheSalt}
+	if err := errors.Join(s.Schedule(terms), g.restore()); err != nil {
 		return nil, 0, errors.Join(err, s.Close())
 	}
 	if c != nil {
@@ -141,11 +143,35 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 
 // close ends an answer that ended with err. A conversation keeps the sequence, unless something is wrong with it.
 func (g *Generation) close(s *engine.Sequence, err error) error {
-	if g.conversation == nil {
-		return s.Close()
+	failed := err != nil && g.ctx.Err() == nil
+	var saved error
+	if !failed {
+		saved = g.save(s)
 	}
-	if err != nil && g.ctx.Err() == nil {
+	switch {
+	case g.conversation == nil:
+		return errors.Join(saved, s.Close())
+	case failed:
 		return g.conversation.Close()
 	}
-	return nil
+	return saved
+}
+
+// restore fills the cache with what the request's session holds, if there is one.
+func (g *Generation) restore() error {
+	if g.req.Session == "" {
+		return nil
+	}
+	_, err := g.model.engine.Restore(g.req.Session, g.req.CacheSalt)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it is the first time
+	}
+	return err
+}
+
+func (g *Generation) save(s *engine.Sequence) error {
+	if g.req.Session == "" {
+		return nil
+	}
+	return s.Save(g.req.Session)
 }

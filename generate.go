@@ -46,6 +46,10 @@ type Request struct {
 	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
 	// speed and nothing else.
 	Prediction string
+	// Session names a file of computed keys and values: what it holds of the prompt's beginning is not computed again, and
+	// it is written anew when the answer ends or is cancelled. It need not be there yet; one of another model or cache
+	// type, or a damaged one, is an error ([kv.ErrFile]). It changes the speed and nothing else. "": none.
+	Session string
 	// Priority, within [LeastPriority] and [MostPriority], is the request's beside others: where texts wait, the highest is next, and
 	// prompts share steps by it, twice the rows for each step up. It changes no answer.
 	Priority int

@@ -233,8 +233,15 @@ func (m *Model) name() string {
 
 // Replay follows an answer on record as if the model had given it and returns what a method that drafts from text
 // alone would have done, and how long plain decoding would have taken, at the cost c of some model's steps; see
-// [engine.Engine.Replay].
+// [engine.Engine.Replay]. Of [MethodAuto], those are replayed that draft from text.
 func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction string, c *Cost) (SpecStats, time.Duration, error) {
+	infos, auto, err := parseMethods(list)
+	if err != nil {
+		return SpecStats{}, 0, err
+	}
+	if auto {
+		list = textMethods(infos)
+	}
 	d, err := m.drafting(ctx, list)
 	if err != nil {
 		return SpecStats{}, 0, err
@@ -249,6 +256,17 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 		}
 	}
 	return m.engine.Replay(ctx, d, c, ids[0], ids[1], ids[2])
+}
+
+// textMethods lists the names of those that draft from text alone.
+func textMethods(infos []method.Info) string {
+	var names []string
+	for _, i := range infos {
+		if i.Kind == method.KindText {
+			names = append(names, i.Name)
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 // SpecStats is what drafting did.

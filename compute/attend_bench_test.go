@@ -56,20 +56,7 @@ func BenchmarkAttend(b *testing.B) {
 							b.Fatal(err)
 						}
 					}
-					err := x.Run(context.Background(), func(x *Exec) {
-						for l := range layers {
-							x.Enter(l)
-							q, k, v := x.alloc(rows, heads*size), x.alloc(rows, kvHeads*size), x.alloc(rows, kvHeads*size)
-							for i := range q.f {
-								q.f[i] = float32(i%7) - 3
-							}
-							x.Attend(Attention{Layer: l, Heads: heads, Scale: 0.125}, q, k, v)
-						}
-					})
-					if err != nil {
-						b.Fatal(err)
-					}
-					x.Step.Abort()
+					attendOnly(b, x, rows, layers, heads, kvHeads, size)
 				}
 			})
 		}
@@ -86,4 +73,70 @@ const readItem = 1 << 20
 
 func (t *readTask) Do(worker, item int) {
 	t.sums[worker*8] += kernel.StreamRead(t.data[item*readItem:][:readItem])
+}
+
+// BenchmarkAttendShared times the attention of a step with a row for each of eight sequences behind 2,000 tokens: the same
+// pages, and pages of their own.
+func BenchmarkAttendShared(b *testing.B) {
+	const layers, heads, kvHeads, size, depth, seqs = 6, 20, 5, 64, 2000, 8
+	pool := par.New(par.Threads())
+	defer pool.Close()
+	for _, typ := range []tensor.Type{tensor.F16, tensor.Q8_0} {
+		for _, pages := range []string{"shared", "own"} {
+			config := kv.Config{Type: typ, Context: 4096, Tokens: seqs * depth, Seqs: seqs, Scratch: 64}
+			for range layers {
+				config.Layers = append(config.Layers, kv.Layer{KVHeads: kvHeads, Size: size})
+			}
+			cache, err := kv.New(config)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all := []forest.Seq{cache.NewSeq("")}
+			if err := cache.Pad(all[0], depth); err != nil {
+				b.Fatal(err)
+			}
+			for len(all) < seqs {
+				s := forest.Seq(0)
+				if pages == "shared" {
+					s, err = cache.Fork(all[0], forest.Trunk)
+				} else {
+					s = cache.NewSeq("")
+					err = cache.Pad(s, depth)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				all = append(all, s)
+			}
+			x := NewExec(cache, pool, size, config.Scratch)
+			b.Run(fmt.Sprintf("type=%v/pages=%s", typ, pages), func(b *testing.B) {
+				for b.Loop() {
+					for _, s := range all {
+						if _, err := x.Step.Add(forest.Row{Seq: s}); err != nil {
+							b.Fatal(err)
+						}
+					}
+					attendOnly(b, x, seqs, layers, heads, kvHeads, size)
+				}
+			})
+		}
+	}
+}
+
+// attendOnly runs a step of nothing but attention, and forgets it.
+func attendOnly(b *testing.B, x *Exec, rows, layers, heads, kvHeads, size int) {
+	err := x.Run(context.Background(), func(x *Exec) {
+		for l := range layers {
+			x.Enter(l)
+			q, k, v := x.alloc(rows, heads*size), x.alloc(rows, kvHeads*size), x.alloc(rows, kvHeads*size)
+			for i := range q.f {
+				q.f[i] = float32(i%7) - 3
+			}
+			x.Attend(Attention{Layer: l, Heads: heads, Scale: 0.125}, q, k, v)
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	x.Step.Abort()
 }

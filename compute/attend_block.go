@@ -9,29 +9,45 @@ import (
 // block computes one block of 64 indices from scratch for the rows of a tile and one KV head: maximum,
 // sum and weighted values (N2). The sums of rows that see nothing of it are 0.
 func (t *attendTask) block(w *attendWorker, tl tile, head, block int, dst kernel.Attended) {
-	if t.whole(tl, block) {
-		f, n := t.x.Cache.Format, len(dst.Sum)
-		keys, values := t.trunk(tl, head, block)
-		next, _ := t.trunk(tl, head, block+1)
-		f.Scores(w.scores, &w.queries, 0, n, keys, 0, kv.PageTokens, t.size.Key, values)
-		soon := next
-		if t.x.quantizedKeys {
-			soon = nil // short keys: Weigh is in time
+	parts := t.parts[tl.firstPart:tl.endPart]
+	for len(parts) > 0 {
+		p, n := parts[0], 1
+		if t.whole(p, block) {
+			for n < len(parts) && t.share(p.seq, parts[n].seq, block) && t.whole(parts[n], block) {
+				n++
+			}
+			p.end = parts[n-1].end
+			t.page(w, p, tl.first, head, block, dst)
+			parts = parts[n:]
+			continue
 		}
-		t.softmax(w, dst, 0, n, soon)
-		f.Weigh(dst.Out, w.scores, n, values, 0, kv.PageTokens, 0, t.size.Value, next)
-		return
-	}
-	for place := range tl.end - tl.first {
-		if !t.rowBlock(w, tl.first+place, place, head, block, dst) {
-			clear(dst.Sum[place*t.group : (place+1)*t.group])
+		for a := p.first; a < p.end; a++ {
+			if place := a - tl.first; !t.rowBlock(w, a, place, head, block, dst) {
+				clear(dst.Sum[place*t.group : (place+1)*t.group])
+			}
 		}
+		parts = parts[1:]
 	}
 }
 
+// page computes a block that is a page of the trunk for rows that see all of it, those of the part, in a tile that
+// begins at first.
+func (t *attendTask) page(w *attendWorker, p tilePart, first, head, block int, dst kernel.Attended) {
+	f, from, to := t.x.Cache.Format, (p.first-first)*t.group, (p.end-first)*t.group
+	keys, values := t.trunk(p.seq, head, block)
+	next, _ := t.trunk(p.seq, head, block+1)
+	f.Scores(w.scores, &w.queries, from, to, keys, 0, kv.PageTokens, t.size.Key, values)
+	soon := next
+	if t.x.quantizedKeys {
+		soon = nil // short keys: Weigh is in time
+	}
+	t.softmax(w, dst, from, to, soon)
+	f.Weigh(dst.Out[from*t.size.Value:to*t.size.Value], w.scores[from*kv.PageTokens:], to-from, values, 0, kv.PageTokens, 0, t.size.Value, next)
+}
+
 // trunk returns a head's keys and values in a block of the trunk; nil where it has ended.
-func (t *attendTask) trunk(tl tile, head, block int) (keys, values []byte) {
-	if seq := t.row(tl.first).Seq; block*kv.PageTokens < t.x.Cache.Forest.Len(seq) {
+func (t *attendTask) trunk(seq forest.Seq, head, block int) (keys, values []byte) {
+	if block*kv.PageTokens < t.x.Cache.Forest.Len(seq) {
 		return t.x.Cache.Head(t.c.Layer, t.x.Cache.Page(seq, t.c.Layer, block), head)
 	}
 	return nil, nil
@@ -39,13 +55,13 @@ func (t *attendTask) trunk(tl tile, head, block int) (keys, values []byte) {
 
 func (t *attendTask) row(a int) *forest.Placed { return &t.x.Step.Rows()[t.x.active[a]] }
 
-// whole reports whether every row of the tile sees all of a block, and all of it is trunk.
-func (t *attendTask) whole(tl tile, block int) bool {
-	if (block+1)*kv.PageTokens > t.x.Cache.Forest.Len(t.row(tl.first).Seq) {
+// whole reports whether every row of a part sees all of a block, and all of it is trunk.
+func (t *attendTask) whole(p tilePart, block int) bool {
+	if (block+1)*kv.PageTokens > t.x.Cache.Forest.Len(p.seq) {
 		return false
 	}
 	if t.layer.Window > 0 {
-		for a := tl.first; a < tl.end; a++ {
+		for a := p.first; a < p.end; a++ {
 			if low, _ := t.span(t.row(a), t.x.runsOf(t.x.active[a])); low > block*kv.PageTokens {
 				return false
 			}

@@ -8,14 +8,22 @@ import (
 	"grove/kv"
 )
 
-// tileRows is how many rows of one sequence walk over the blocks together, so that a page is read
-// from memory once for all of them. It changes no bits: rows do not meet.
+// tileRows is how many rows walk over the blocks together, so that a page is read from memory once for all of
+// them: rows of one sequence, and of others that begin with the same page. It changes no bits: rows do not meet. With
+// more rows it is no longer memory that takes the time.
 const tileRows = 8
 
-// tile is a stretch of active rows of one sequence, and the blocks that any of them sees.
+// tile is a stretch of active rows, and the blocks that any of them sees.
 type tile struct {
 	first, end           int
 	firstBlock, endBlock int
+	firstPart, endPart   int // of the task's parts
+}
+
+// tilePart is the rows of a tile that are of one sequence.
+type tilePart struct {
+	seq        forest.Seq
+	first, end int
 }
 
 // attendTask is the attention of a layer; an item is one tile and one KV head, with the query heads
@@ -30,6 +38,7 @@ type attendTask struct {
 	q, dst  Buf
 	rounded kernel.Rows // 8-bit queries, where the cache has 8-bit keys
 	tiles   []tile
+	parts   []tilePart
 	workers []attendWorker
 
 	uncut    int             // items that are not cut; the others follow
@@ -121,20 +130,38 @@ func (t *attendTask) begin(c Attention, q, dst Buf) {
 	if x.quantizedKeys {
 		t.rounded = *x.quantize(q)
 	}
-	rows := x.Step.Rows()
-	t.tiles = t.tiles[:0]
-	for a, i := range x.active {
-		low, high := t.span(&rows[i], x.runsOf(i))
-		first, end := low/kv.PageTokens, (high+kv.PageTokens-1)/kv.PageTokens
-		if n := len(t.tiles); n > 0 {
-			last := &t.tiles[n-1]
-			if rows[x.active[last.first]].Seq == rows[i].Seq && last.end-last.first < tileRows {
-				last.end, last.firstBlock, last.endBlock = a+1, min(last.firstBlock, first), max(last.endBlock, end)
-				continue
-			}
-		}
-		t.tiles = append(t.tiles, tile{a, a + 1, first, end})
+	t.tiles, t.parts = t.tiles[:0], t.parts[:0]
+	for a := range x.active {
+		t.place(a)
 	}
+}
+
+// place makes an active row part of the last tile, or of a new one.
+func (t *attendTask) place(a int) {
+	row := t.row(a)
+	low, high := t.span(row, t.x.runsOf(t.x.active[a]))
+	first, end := low/kv.PageTokens, (high+kv.PageTokens-1)/kv.PageTokens
+	if n := len(t.tiles); n > 0 && t.tiles[n-1].end-t.tiles[n-1].first < tileRows {
+		last, part := &t.tiles[n-1], &t.parts[len(t.parts)-1]
+		same := part.seq == row.Seq
+		if same || first == last.firstBlock && t.share(part.seq, row.Seq, first) {
+			last.end, last.firstBlock, last.endBlock = a+1, min(last.firstBlock, first), max(last.endBlock, end)
+			if same {
+				part.end = a + 1
+				return
+			}
+			t.parts = append(t.parts, tilePart{row.Seq, a, a + 1})
+			last.endPart++
+			return
+		}
+	}
+	t.tiles = append(t.tiles, tile{a, a + 1, first, end, len(t.parts), len(t.parts) + 1})
+	t.parts = append(t.parts, tilePart{row.Seq, a, a + 1})
+}
+
+// share reports whether a block of two trunks is one page.
+func (t *attendTask) share(a, b forest.Seq, block int) bool {
+	return t.x.Cache.Same(t.c.Layer, block, a, b)
 }
 
 // span is the indices that a row sees at most, without regard to the tree: [low, high).

@@ -6,26 +6,26 @@ import (
 	"slices"
 	"time"
 
-	"grove/engine/cost"
+	"grove/plan"
 )
 
-// Cost, and what it is made of; see package cost.
+// Cost, and what it is made of; see package plan.
 type (
 	// Cost is the seconds of a step on this machine by its shape.
-	Cost = cost.Cost
+	Cost = plan.Cost
 	// Shape is what the seconds of a step depend on.
-	Shape = cost.Shape
+	Shape = plan.Shape
 	// Curve is a function that is linear between measured points.
-	Curve = cost.Curve
+	Curve = plan.Curve
 	// Probe describes a step that is run for its time alone.
-	Probe = cost.Probe
+	Probe = plan.Probe
 )
 
 // Tune measures the cost of steps, in less than three seconds for any model: it runs a window of layers,
 // the next one each time, and scales to all. The engine then corrects its own copy by every step it
 // runs.
 func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
-	c, err := e.tune(ctx, cost.Budget)
+	c, err := e.tune(ctx, plan.Budget)
 	if err != nil {
 		return nil, fmt.Errorf("engine: tuning: %w", err)
 	}
@@ -56,7 +56,7 @@ func (e *Engine) ensureCost(ctx context.Context) error {
 	if e.Cost() != nil {
 		return nil
 	}
-	if _, err := e.tune(ctx, cost.Rough); err != nil {
+	if _, err := e.tune(ctx, plan.Rough); err != nil {
 		return ctx.Err()
 	}
 	_, _ = e.SaveCost() // where it cannot be kept, the next engine measures again
@@ -65,11 +65,11 @@ func (e *Engine) ensureCost(ctx context.Context) error {
 
 func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) {
 	info := e.model.Info()
-	z := cost.Sizes{Layers: e.cache.Forest.Layers(), Rows: min(e.Context(), e.exec.Step.Max()), Context: e.Context()}
+	z := plan.Sizes{Layers: e.cache.Forest.Layers(), Rows: min(e.Context(), e.exec.Step.Max()), Context: e.Context()}
 	// An expert is read at the rate of a step of one row, which is the rate of memory.
 	read := info.Bytes - info.TableBytes - info.ExpertBytes*(info.Experts-info.Used)*z.Layers
 	z.Expert = float64(info.ExpertBytes) / float64(max(1, read))
-	c, err := cost.Tune(z, budget, func(p Probe) (float64, int, error) {
+	c, err := plan.Tune(z, budget, func(p Probe) (float64, int, error) {
 		seconds, touched, err := e.Probe(ctx, p, 1)
 		if err != nil {
 			return 0, 0, err

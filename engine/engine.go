@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"grove/compute"
-	"grove/engine/cost"
 	"grove/forest"
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/method"
 	"grove/model"
+	"grove/plan"
 	"grove/tensor"
 	"grove/token"
 )
@@ -50,14 +50,14 @@ const (
 	defaultChunk   = 512
 
 	// maxLive is how many rows a sequence may leave behind when its turn is over: those of a round, or of a branch.
-	maxLive = max(1+maxDraft, method.MaxLive)
+	maxLive = max(1+plan.MaxDraft, method.MaxLive)
 )
 
 // Engine owns a model's cache and executor. It is safe for concurrent use: steps are made one after another, each
 // of what all sequences want that wait for one.
 type Engine struct {
 	model   model.Model
-	moe     cost.Mixture
+	moe     plan.Mixture
 	vocab   int
 	chunk   int
 	threads int
@@ -117,7 +117,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		model: m, moe: cost.Mixture{Layers: len(info.Layers), Experts: info.Experts, Used: info.Used}, vocab: info.Vocabulary,
+		model: m, moe: plan.Mixture{Layers: len(info.Layers), Experts: info.Experts, Used: info.Used}, vocab: info.Vocabulary,
 		chunk: c.Chunk, threads: pool.Threads(), seqs: c.Seqs, most: c.Seqs + c.Queue,
 		freed: make(chan struct{}, 1), cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
 	}
@@ -217,7 +217,7 @@ func (e *Engine) path(ctx context.Context, seq forest.Seq, ids []token.ID, row f
 		e.exec.Step.Abort()
 		return end, err
 	}
-	shape := Shape{Rows: len(ids), Depth: length}
+	shape := plan.Shape{Rows: len(ids), Depth: length}
 	if row.Want.Head() {
 		shape.Logits = wanted
 	}
@@ -245,7 +245,7 @@ func (e *Engine) addPath(ids []token.ID, row forest.Row, wanted int) (end forest
 
 // run passes the step's rows through the model and learns from the time that it took. On error nothing of the step
 // is left.
-func (e *Engine) run(ctx context.Context, shape Shape) error {
+func (e *Engine) run(ctx context.Context, shape plan.Shape) error {
 	start := time.Now()
 	if err := e.pass(ctx); err != nil {
 		return err

@@ -205,7 +205,7 @@ func TestErrors(t *testing.T) {
 	expect(t, fresh.Append(t.Context(), text(1)), "engine: the sequence is closed", engine.ErrClosed)
 	other = sequence(t, e)
 	draw(t, other, 1, text(3))
-	expect(t, other.Append(t.Context(), []token.ID{48}), "compute: token id 48 at index 4 is out of range: the vocabulary has 48", nil)
+	expect(t, other.Append(t.Context(), []token.ID{48}), "engine: token id 48 at index 4 is out of range: the vocabulary has 48", nil)
 }
 
 // TestModelErrors expects a model that gives NaN to end a text, and the engine to go on.

@@ -11,3 +11,11 @@ func (e *Engine) Held() (u kv.Usage, live, open int) {
 	defer e.mu.Unlock()
 	return e.cache.Usage(), e.cache.Forest.AllLive(), e.seats
 }
+
+// Aligned returns what the cache holds of a sequence: the trunk's tokens, and the tokens taken of the last round, of
+// which the trunk will be made.
+func (s *Sequence) Aligned() (trunk, taken, live int) {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.e.cache.Forest.Len(s.seq), s.taken, s.e.cache.Forest.Live(s.seq)
+}

@@ -54,6 +54,7 @@ func openKeeper(t *testing.T, e *engine.Engine, name string) (*keeper, *engine.D
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.Eager() // guesses run though they do not pay
 	return k, d
 }
 

@@ -11,6 +11,7 @@ import (
 	"grove/compute"
 	"grove/engine"
 	"grove/modeltest"
+	"grove/plan"
 	"grove/sample"
 	"grove/tensor"
 	"grove/token"
@@ -77,7 +78,7 @@ func together(t *testing.T, e *engine.Engine, calls ...func() error) []error {
 func lineCost(seconds float64) *engine.Cost {
 	return &engine.Cost{
 		Rows: []int{1, 101}, Layers: []float64{seconds, 101 * seconds}, Correction: []float64{1, 1},
-		Head: engine.Curve{X: []int{1}, Y: []float64{0}},
+		Head: plan.Curve{X: []int{1}, Y: []float64{0}},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"grove/method"
 	"grove/model"
 	"grove/modeltest"
+	"grove/plan"
 	"grove/sample"
 	"grove/tensor"
 	"grove/token"
@@ -229,7 +230,7 @@ func underLoad(t *testing.T, b *bed, c engine.Config, orders []*order) {
 	e := b.engine(t, c)
 	drafts := []*engine.Drafting{nil, openOracles(t, e, false), openOracles(t, e, true)}
 	e.SetCost(&engine.Cost{
-		Rows: []int{1, 32}, Layers: []float64{1e-4, 3e-4}, Head: engine.Curve{X: []int{1, 32}, Y: []float64{0, 0}},
+		Rows: []int{1, 32}, Layers: []float64{1e-4, 3e-4}, Head: plan.Curve{X: []int{1, 32}, Y: []float64{0, 0}},
 		Correction: []float64{1, 1},
 	})
 	r := rand.New(rand.NewPCG(5, uint64(c.Seqs)))

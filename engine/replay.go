@@ -7,6 +7,7 @@ import (
 
 	"grove/forest"
 	"grove/method"
+	"grove/plan"
 	"grove/sample"
 	"grove/token"
 )
@@ -35,16 +36,16 @@ func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, outpu
 		if err := sp.tell(method.Text{Prediction: prediction, Sampler: sampler}); err != nil {
 			return st, 0, err
 		}
-		sp.plan.begin(c, depth)
+		sp.plan.Begin(c, depth)
 		chosen, err := sp.draft(ctx, len(output)-at-1)
 		if err != nil {
 			return st, 0, err
 		}
 		drafting := time.Since(start)
 		n := sp.follow(chosen, output[at:])
-		step := seconds(sp.plan.table[len(chosen)+1])
+		step := seconds(sp.plan.StepSeconds(len(chosen) + 1))
 		for i := range n {
-			plain += seconds(c.Seconds(Shape{Rows: 1, Depth: depth + i, Logits: 1}))
+			plain += seconds(c.Seconds(plan.Shape{Rows: 1, Depth: depth + i, Logits: 1}))
 		}
 		sp.account(chosen, n, drafting, step)
 		sp.fresh = append(sp.fresh, output[at:at+n]...)

@@ -8,6 +8,7 @@ import (
 
 	"grove/forest"
 	"grove/kv"
+	"grove/plan"
 )
 
 // idleGrace is how long a sequence that nobody calls for keeps its pages from those that rank below it.
@@ -38,7 +39,7 @@ func (e *Engine) room(s *Sequence) (bool, error) {
 	s.known = max(s.known, length)
 	ahead := len(s.text)
 	if s.round {
-		ahead += min(len(s.spec.plan.order), maxDraft)
+		ahead += min(len(s.spec.plan.Order()), plan.MaxDraft)
 	}
 	err = e.reserve(s.seq, s, ahead, min(ahead, length+e.chunk))
 	if errors.Is(err, kv.ErrFull) && e.seats > 1 {

@@ -126,7 +126,7 @@ func (s *Sequence) Len() int { return len(s.text) }
 // Reused returns how many of the first prompt's tokens were found in the cache.
 func (s *Sequence) Reused() int { return s.reused }
 
-// Append adds tokens to the text and computes them. Errors: [ErrContext] with both numbers, and [ErrClosed], and then
+// Append adds tokens to the text and computes them. Errors: a token that is none, [ErrContext] with both numbers, and [ErrClosed], and then
 // the text is as before; ctx's error or the model's, and then a later Append or Next goes on with the tokens
 // that are not computed yet.
 func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
@@ -135,6 +135,11 @@ func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
 	}
 	if n := len(s.text) + len(ids); n > s.e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", n, ErrContext, s.e.Context())
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= s.e.vocab {
+			return fmt.Errorf("engine: token id %d at index %d is out of range: the vocabulary has %d", id, len(s.text)+i, s.e.vocab)
+		}
 	}
 	s.queue = s.queue[:s.taken] // what was drawn and not taken is forgotten
 	s.text = append(s.text, ids...)

@@ -10,7 +10,7 @@ import (
 )
 
 // Save writes the text, and what the cache holds of it in full pages, to a file: all of it or nothing. Steps go on
-// meanwhile. Errors: [ErrClosed], the file system's.
+// meanwhile. Errors: [ErrClosed], [ErrBusy] where the sequence waits for another to close, the file system's.
 func (s *Sequence) Save(path string) error {
 	if s.closed {
 		return fmt.Errorf("engine: %w", ErrClosed)

@@ -2,16 +2,18 @@ package engine
 
 import (
 	"slices"
+	"sort"
 	"time"
 
-	"grove/method"
+	"grove/plan"
 )
 
 const (
 	// stepLimit bounds a step that others wait for.
 	stepLimit = 250 * time.Millisecond
-	// prefillStretch is how many times longer prompts make a step that others decode in.
-	prefillStretch = 3
+	// prefillStretch is how many times longer prompts are meant to make a step that others decode in: it is three
+	// times at most, and predictions err.
+	prefillStretch = 2.5
 	// leastStretch lets prompts go on where the model takes longer than the limit for a single row.
 	leastStretch = 1.5
 	// Rows of prompts in a step where its cost is not known: beside sequences that decode, and beside others.
@@ -21,7 +23,7 @@ const (
 )
 
 // prefillRows returns how many rows of prompts a step may have besides what it has.
-func (e *Engine) prefillRows(s Shape, decoding int) int {
+func (e *Engine) prefillRows(s plan.Shape, decoding int) int {
 	room := max(0, e.chunk-s.Rows)
 	beside := decoding > 0 || e.line.anyActive(e.seated, e.batch.called)
 	if !beside && len(e.batch.called) == 1 {
@@ -38,23 +40,24 @@ func (e *Engine) prefillRows(s Shape, decoding int) int {
 	}
 	s.Mean()
 	s.Rows, s.Logits = max(1, s.Rows), max(1, s.Logits)
-	usual := c.Seconds(e.touching(s))
-	limit := max(stepLimit.Seconds(), leastStretch*usual)
+	seconds := func(more int) float64 {
+		s := s
+		s.Rows += more
+		return c.Seconds(e.touching(s))
+	}
+	limit := limitOf(seconds(0))
 	if beside {
-		limit = min(limit, prefillStretch*usual)
+		limit = min(limit, prefillStretch*seconds(0))
 	}
-	least, most := 1, max(1, room) // it grows, if slowly
-	for least < most {
-		n := (least + most + 1) / 2
-		with := s
-		with.Rows += n
-		if c.Seconds(e.touching(with)) <= limit {
-			least = n
-		} else {
-			most = n - 1
-		}
-	}
-	return min(room, least)
+	return min(room, max(1, within(limit, room, seconds))) // prompts go on, if slowly
+}
+
+// limitOf returns how long a step may take that others wait for, if it takes usual without what is added to it.
+func limitOf(usual float64) float64 { return max(stepLimit.Seconds(), leastStretch*usual) }
+
+// within returns the largest number up to most for which a function that rises stays within a limit, or 0.
+func within(limit float64, most int, seconds func(n int) float64) int {
+	return sort.Search(max(0, most), func(n int) bool { return seconds(n+1) > limit })
 }
 
 // anyActive reports whether a sequence that is none of the callers decodes: its caller will be back, or has just come.
@@ -70,7 +73,7 @@ func (l *line) anyActive(seated, called []*Sequence) bool {
 }
 
 // touching adds the experts that a step's rows are likely to touch.
-func (e *Engine) touching(s Shape) Shape {
+func (e *Engine) touching(s plan.Shape) plan.Shape {
 	s.Experts = e.moe.Touched(s.Rows)
 	return s
 }
@@ -86,83 +89,33 @@ func (e *Engine) share(rounds []*Sequence, decoding int) {
 	if len(e.batch.parts) > decoding {
 		rows -= max(1, e.chunk/4) // for prompts
 	}
-	s := Shape{Rows: decoding}
-	depth := 0
+	s := plan.Shape{Rows: decoding}
 	for _, r := range rounds {
-		depth += e.cache.Forest.Len(r.seq)
-		if r.spec.whole() {
-			r.chosen = r.chosen[:max(0, min(len(r.chosen), rows))]
-			s.Rows += len(r.chosen)
-			rows -= len(r.chosen)
-		} else {
-			r.chosen = nil
-		}
+		s.Depth += e.cache.Forest.Len(r.seq) / len(rounds)
 	}
-	s.Depth = depth / len(rounds)
 	e.costs.Lock()
 	defer e.costs.Unlock()
-	c := e.costs.cost
-	if c == nil {
-		return
-	}
-	rate := func(more int, tokens float64) float64 {
+	seconds := func(more int) float64 {
 		s := s
 		s.Rows += more
 		s.Logits = s.Rows
-		return tokens / c.Seconds(e.touching(s))
+		return e.costs.cost.Seconds(e.touching(s)) // it is known where sequences draft
 	}
-	expected := float64(decoding)
-	most := (1 + gainNeeded) * rate(0, expected)
-	for more := 1; more <= min(rows, maxDraft); more++ {
-		best := likeliest(rounds)
-		if best == nil {
-			break
-		}
-		expected += float64(best.spec.plan.next(best.spec.tree))
-		best.spec.plan.taken++
-		if r := rate(more, expected); r > most {
-			most = r
-			for _, r := range rounds {
-				r.spec.plan.worth = r.spec.plan.taken
-			}
-		}
-	}
+	rows = within(limitOf(seconds(0)), rows, seconds)
+	e.batch.plans = e.batch.plans[:0]
 	for _, r := range rounds {
-		if !r.spec.whole() {
-			r.chosen = r.spec.plan.cut()
+		if r.spec.plan.Whole() {
+			r.chosen = r.chosen[:min(len(r.chosen), rows)]
+			s.Rows += len(r.chosen)
+			rows -= len(r.chosen)
+		} else {
+			e.batch.plans = append(e.batch.plans, &r.spec.plan)
 		}
 	}
-}
-
-// likeliest returns the round whose next guess has the highest score, nil where none has any left.
-func likeliest(rounds []*Sequence) (best *Sequence) {
-	score := float32(0)
+	plan.Share(e.batch.plans, rows, float64(decoding), seconds)
 	for _, r := range rounds {
-		if r.spec.whole() {
-			continue
-		}
-		if next := r.spec.plan.next(r.spec.tree); next > score {
-			best, score = r, next
+		if !r.spec.plan.Whole() {
+			r.chosen = r.spec.plan.Chosen()
 		}
 	}
-	return best
-}
-
-// whole reports whether all guesses of a round are run.
-func (sp *speculation) whole() bool { return sp.plan.eager || sp.tree.Laws() != nil }
-
-// next returns the score of the best guess that is not taken, 0 where there is none.
-func (p *planner) next(t *method.Tree) float32 {
-	if p.taken == min(len(p.order), maxDraft) {
-		return 0
-	}
-	return t.Nodes()[p.order[p.taken]].Score
-}
-
-// cut chooses the guesses that are worth a row among those of others.
-func (p *planner) cut() []int32 {
-	p.chosen = append(p.chosen[:0], p.order[:p.worth]...)
-	slices.Sort(p.chosen)
-	p.taken, p.worth = 0, 0
-	return p.chosen
 }

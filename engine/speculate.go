@@ -10,6 +10,7 @@ import (
 	"grove/compute"
 	"grove/forest"
 	"grove/method"
+	"grove/plan"
 	"grove/token"
 	"grove/verify"
 )
@@ -72,13 +73,13 @@ func (d *Drafting) Names() []string {
 
 // SpecStats is what drafting did for a sequence.
 type SpecStats struct {
-	Rounds   int           // steps that drew tokens
-	Tokens   int           // drawn by these
-	Drafted  int           // guesses that were run
-	Accepted int           // of these, right
-	Drafting time.Duration // making guesses
-	Stepping time.Duration // of the rounds, drafting aside
-	Run, Hit [maxDraft]int // by rank of score in its round: guesses that were run, and those that were right
+	Rounds   int                // steps that drew tokens
+	Tokens   int                // drawn by these
+	Drafted  int                // guesses that were run
+	Accepted int                // of these, right
+	Drafting time.Duration      // making guesses
+	Stepping time.Duration      // of the rounds, drafting aside
+	Run, Hit [plan.MaxDraft]int // by rank of score in its round: guesses that were run, and those that were right
 }
 
 // Since returns what drafting did after the sequence's earlier figures were taken.
@@ -115,11 +116,11 @@ type speculation struct {
 	all      *Drafting
 	drafters []method.Drafter
 	watchers []method.Watcher
-	turns    []turn // of drafters that take time
-	top      int    // logits of a row that watchers want
+	turns    []plan.Turn // of drafters that take time
+	top      int         // logits of a row that watchers want
 	tree     *method.Tree
 	rates    *method.Rates
-	plan     planner
+	plan     plan.Planner
 	begun    bool
 	fresh    []token.ID // tokens of the text that drafters have not been told
 	prompt   int        // how many of the first of these no draw gave; 0: all
@@ -155,7 +156,7 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 // speculation opens the methods' drafters for a text of the engine's model.
 func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 	sp := &speculation{all: d, tree: method.NewTree(maxGuesses, e.vocab), rates: method.NewRates(len(d.methods))}
-	sp.turns = make([]turn, len(d.methods))
+	sp.turns = make([]plan.Turn, len(d.methods))
 	sp.rank, sp.nodes = make([]int32, maxGuesses), make([]forest.Node, maxGuesses)
 	for _, m := range d.methods {
 		drafter, err := m.NewDrafter()
@@ -171,8 +172,8 @@ func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 	d.mu.Lock()
 	sp.rates.Carry(d.rates)
 	d.mu.Unlock()
-	sp.plan.eager = d.eager
-	sp.plan.moe = e.moe
+	sp.plan.Eager = d.eager
+	sp.plan.Experts = e.moe
 	return sp, nil
 }
 
@@ -244,8 +245,8 @@ func (sp *speculation) fault(drafter int, err error) error {
 
 // draft fills the tree with what may follow, room tokens at most, and returns the guesses to run.
 func (sp *speculation) draft(ctx context.Context, room int) ([]int32, error) {
-	sp.tree.Floor, sp.tree.Pace = sp.plan.least, sp.plan.pace.rate()
-	if sp.plan.eager {
+	sp.tree.Floor, sp.tree.Pace = sp.plan.Least(), sp.plan.Pace.Rate()
+	if sp.plan.Eager {
 		sp.tree.Pace = 0 // time is worth nothing
 	}
 	sp.tree.Reset(min(room, maxGuesses), sp.rates)
@@ -256,18 +257,18 @@ func (sp *speculation) draft(ctx context.Context, room int) ([]int32, error) {
 			}
 		}
 	}
-	chosen, gain := sp.plan.choose(sp.tree)
+	chosen, gain := sp.plan.Choose(sp.tree)
 	for i := range sp.drafters {
-		if sp.all.infos[i].Kind != method.KindModel || !sp.plan.eager && !sp.turns[i].due(gain) {
+		if sp.all.infos[i].Kind != method.KindModel || !sp.plan.Eager && !sp.turns[i].Due(gain) {
 			continue
 		}
-		start, pace := time.Now(), sp.plan.pace.rate()
+		start, pace := time.Now(), sp.plan.Pace.Rate()
 		if err := sp.ask(ctx, i); err != nil {
 			return nil, err
 		}
 		seconds, before := time.Since(start).Seconds(), gain
-		chosen, gain = sp.plan.choose(sp.tree)
-		sp.turns[i].judge(gain - before - pace*seconds)
+		chosen, gain = sp.plan.Choose(sp.tree)
+		sp.turns[i].Judge(gain - before - pace*seconds)
 	}
 	return chosen, nil
 }
@@ -291,7 +292,7 @@ func (s *Sequence) draw(ctx context.Context) error {
 		return err
 	}
 	e.costs.Lock()
-	sp.plan.begin(e.costs.cost, len(s.text))
+	sp.plan.Begin(e.costs.cost, len(s.text))
 	e.costs.Unlock()
 	var err error
 	if s.chosen, err = sp.draft(ctx, e.Context()-1-len(s.text)); err != nil {
@@ -356,14 +357,14 @@ func (sp *speculation) account(chosen []int32, tokens int, drafting, stepping ti
 	st.Accepted += tokens - 1
 	st.Drafting += drafting
 	st.Stepping += stepping
-	sp.plan.pace.add(tokens, (drafting + stepping).Seconds())
+	sp.plan.Pace.Add(tokens, (drafting + stepping).Seconds())
 	if len(chosen) == 0 {
 		return
 	}
 	for i := range sp.rank {
 		sp.rank[i] = -1
 	}
-	for rank, place := range sp.plan.order[:len(chosen)] {
+	for rank, place := range sp.plan.Order()[:len(chosen)] {
 		sp.rank[place] = int32(rank)
 		st.Run[rank]++
 	}

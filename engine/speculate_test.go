@@ -10,6 +10,7 @@ import (
 
 	"grove/engine"
 	"grove/method"
+	"grove/plan"
 	"grove/sample"
 	"grove/token"
 )
@@ -57,7 +58,7 @@ func drafting(t *testing.T, e *engine.Engine, drafters ...*drafter) *engine.Draf
 // cheapRows makes the engine think that further rows cost next to nothing, so that every guess is run.
 func cheapRows(e *engine.Engine) {
 	e.SetCost(&engine.Cost{
-		Rows: []int{1, 32}, Layers: []float64{1, 1.0001}, Head: engine.Curve{X: []int{1, 32}, Y: []float64{0, 0}},
+		Rows: []int{1, 32}, Layers: []float64{1, 1.0001}, Head: plan.Curve{X: []int{1, 32}, Y: []float64{0, 0}},
 		Correction: []float64{1, 1},
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"grove/forest"
+	"grove/plan"
 )
 
 // batch is what a step is made of, kept between steps for its room.
@@ -14,7 +15,8 @@ type batch struct {
 	called []*Sequence // whose callers wait
 	parts  []*Sequence // of these, those that may have rows; then those that have
 	rounds []*Sequence // of these, those with guesses to share rows among
-	clock  float64     // of the sequence that got prefill rows last
+	plans  []*plan.Planner
+	clock  float64 // of the sequence that got prefill rows last
 	ctx    owners
 }
 
@@ -118,7 +120,7 @@ func (e *Engine) plan() {
 	}
 	slices.SortStableFunc(t.parts, e.byClock)
 	e.share(t.rounds, decoding)
-	shape := Shape{}
+	shape := plan.Shape{}
 	for _, s := range t.parts[:decoding] {
 		if s.round {
 			s.rows += len(s.chosen)
@@ -149,7 +151,8 @@ func (e *Engine) plan() {
 // behind returns how many tokens of a text are not in the cache.
 func (e *Engine) behind(s *Sequence) int { return len(s.text) - e.cache.Forest.Len(s.seq) }
 
-// byClock puts sequences that decode first, by rank, and then those that read by their clocks: each gets prefill rows
+// byClock puts sequences that decode first, side by side where they share pages, as attention reads these once for
+// neighbours, and then those that read by their clocks: each gets prefill rows
 // in proportion to its weight, and a new one is not behind those that have got many.
 func (e *Engine) byClock(a, b *Sequence) int {
 	readsA, readsB := e.behind(a) > 1, e.behind(b) > 1
@@ -163,7 +166,7 @@ func (e *Engine) byClock(a, b *Sequence) int {
 	case readsB:
 		return -1
 	}
-	return 0
+	return e.cache.Compare(a.seq, b.seq)
 }
 
 // byDeadline puts the call first whose context ends first.
@@ -247,7 +250,7 @@ func (e *Engine) perform(parts []*Sequence) {
 
 // try runs a step. On error nothing of it is left.
 func (e *Engine) try(parts []*Sequence) error {
-	shape := Shape{}
+	shape := plan.Shape{}
 	for _, s := range parts {
 		depth := e.cache.Forest.Len(s.seq)
 		wanted, err := e.place(s)

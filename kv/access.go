@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"slices"
+
 	"grove/forest"
 	"grove/internal/kernel"
 )
@@ -24,6 +26,19 @@ func (k *Cache) layerScratch(layer, page int) []byte {
 // layer's window. Valid until the next verb; read only.
 func (k *Cache) Page(s forest.Seq, layer, page int) []byte {
 	return k.layerPage(&k.seqs[s], layer, page)
+}
+
+// Same reports whether a page of two trunks is one and the same in a layer: what both hold of its tokens is read
+// once. It is false where either has no such page.
+func (k *Cache) Same(layer, page int, a, b forest.Seq) bool {
+	g := k.places[layer].group
+	ta, tb := k.seqs[a].tables[g], k.seqs[b].tables[g]
+	return page < len(ta) && page < len(tb) && ta[page] == tb[page] && ta[page] != noPage
+}
+
+// Compare orders sequences so that those which share pages stand side by side, the more of them the nearer.
+func (k *Cache) Compare(a, b forest.Seq) int {
+	return slices.Compare(k.seqs[a].tables[0], k.seqs[b].tables[0])
 }
 
 // Scratch returns the keys and values that a layer holds of 64 consecutive slots of live rows.

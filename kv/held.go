@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 
 	"grove/forest"
 	"grove/token"
@@ -29,11 +30,12 @@ type Held struct {
 	k      *Cache
 	salt   digest
 	hashes []digest
-	first  []int     // by group: the first page that is there
+	first  []int     // by group: the first page that is there, as others are behind the window
 	ids    [][]int32 // by group
 }
 
-// Hold holds the sealed pages of a sequence's trunk, whose tokens are a prefix of text; it copies text.
+// Hold holds the sealed pages of a sequence's trunk, whose tokens are a prefix of text: as many as a sequence that is
+// given them can go on behind. It copies text.
 func (k *Cache) Hold(s forest.Seq, text []token.ID) (*Held, error) {
 	if _, err := k.Forest.Index(s, forest.Trunk); err != nil {
 		return nil, err
@@ -43,22 +45,23 @@ func (k *Cache) Hold(s forest.Seq, text []token.ID) (*Held, error) {
 	if t.private != noPage {
 		n = min(n, t.private)
 	}
-	h := &Held{k: k, Text: append([]token.ID(nil), text...), salt: t.salt, hashes: append([]digest(nil), t.hashes[:n]...)}
 	for i := range n * PageTokens {
 		if i >= len(text) || t.entries[i] != forest.IDEntry(text[i]) {
 			return nil, fmt.Errorf("kv: token %d of the trunk is not the text's", i)
 		}
 	}
+	for n > 0 && !k.stored(t, 0, n) { // what a window has passed may have gone
+		n--
+	}
+	h := &Held{k: k, Text: slices.Clone(text), salt: t.salt, hashes: slices.Clone(t.hashes[:n])}
 	for g := range k.groups {
-		table := t.tables[g][:n]
-		first := n
-		for first > 0 && table[first-1] != noPage {
-			first--
+		first := k.firstSeen(g, n*PageTokens)
+		var ids []int32
+		for p := first; p < n; p++ {
+			id, _ := k.groups[g].pool.share(t.hashes[p])
+			ids = append(ids, id)
 		}
-		for _, id := range table[first:] {
-			k.groups[g].pool.retain(id)
-		}
-		h.first, h.ids = append(h.first, first), append(h.ids, append([]int32(nil), table[first:]...))
+		h.first, h.ids = append(h.first, first), append(h.ids, ids)
 	}
 	return h, nil
 }
@@ -85,9 +88,6 @@ func (h *Held) Write(w io.Writer) error {
 		number(int(id))
 	}
 	number(len(h.hashes))
-	for _, first := range h.first {
-		number(first)
-	}
 	for g, ids := range h.ids {
 		for _, id := range ids {
 			b.Write(h.k.groups[g].pool.bytes(id))
@@ -129,13 +129,11 @@ func (k *Cache) NewReader(r io.Reader, salt string) (*Reader, error) {
 	if err == nil {
 		in.nPages, err = in.number(n / PageTokens)
 	}
-	for g := 0; g < len(k.groups) && err == nil; g++ {
-		var first int
-		first, err = in.number(in.nPages)
-		in.held.first = append(in.held.first, first)
-	}
 	if err != nil {
 		return nil, err
+	}
+	for g := range k.groups {
+		in.held.first = append(in.held.first, k.firstSeen(g, in.nPages*PageTokens))
 	}
 	prev := in.held.salt
 	for p := range in.nPages {

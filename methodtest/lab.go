@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -24,17 +25,24 @@ const (
 	length     = 400 // of the context
 )
 
+// few texts show a fault; many show that there is none.
+const few = 400
+
 // lab holds the models of the suite: a target, and a draft model that mostly agrees with it. Both prefer one successor of
 // each token, so that texts repeat and guesses come true, and neither is sure of it.
 type lab struct {
 	tb            testing.TB
 	pool          *par.Pool
 	target, other model.Model
+	draws         int // texts that a law is compared with
 }
 
 func newLab(tb testing.TB) *lab {
 	tb.Helper()
-	l := &lab{tb: tb, pool: par.New(2)}
+	l := &lab{tb: tb, pool: par.New(2), draws: few}
+	if os.Getenv("GROVE_LONG") != "" {
+		l.draws = 20_000
+	}
 	tb.Cleanup(l.pool.Close)
 	l.target, l.other = l.model(1), l.model(2)
 	return l

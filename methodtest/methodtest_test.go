@@ -79,6 +79,7 @@ func plant(t *testing.T, name string, fault func(f *faulty, d *wrapped, t *metho
 // TestPlantedFaults: every check of the suite finds the fault that it is for.
 func TestPlantedFaults(t *testing.T) {
 	l := newLab(t)
+	l.draws = few
 	sound := func(*faulty, *wrapped, *method.Tree) {}
 	wrongLaw := func(_ *faulty, _ *wrapped, tree *method.Tree) {
 		for i, law := range tree.Laws() {

@@ -98,7 +98,7 @@ func TestEncoder(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%v-cache-%v", wt, cache), func(t *testing.T) {
-				file := Spec{Arch: "bert", Type: wt, Width: 128, Context: 256}.File(t)
+				file := Spec{Arch: "bert", Type: wt, Heads: 2, Context: 256}.File(t)
 				kinds := kernel.Implementations()
 				defer kernel.Use(kinds[0])
 				rng := rand.New(rand.NewPCG(5, 6))

@@ -23,6 +23,7 @@ type benchCommand struct {
 	Load     benchLoad     `cmd:"" help:"Measure how long a model takes to load, and how much memory."`
 	Sharing  benchSharing  `cmd:"" help:"Measure what grove and other work on the machine cost each other."`
 	Spin     benchSpin     `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
+	Serve    benchServe    `cmd:"" help:"Measure a server under load: any that speaks OpenAI's API."`
 	Methods  benchMethods  `cmd:"" help:"Compare methods of drafting with plain decoding on a workload."`
 	Workload benchWorkload `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
 	Make     benchMake     `cmd:"" help:"Make a model of random weights, to measure with."`

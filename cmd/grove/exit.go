@@ -15,6 +15,7 @@ import (
 	"grove/compute"
 	"grove/internal/mmap"
 	"grove/jinja/value"
+	"grove/kv"
 )
 
 // The exit codes, as docs/cli.md lists them.
@@ -94,7 +95,7 @@ func exitCode(err error) int {
 		return exitVariable
 	case errors.As(err, &parse), errors.As(err, &option):
 		return exitUsage
-	case errors.As(err, &file), errors.As(err, &fault), errors.As(err, &template), errors.Is(err, compute.ErrNotFinite):
+	case errors.As(err, &file), errors.As(err, &fault), errors.As(err, &template), errors.Is(err, compute.ErrNotFinite), errors.Is(err, kv.ErrFile):
 		return exitFile
 	}
 	return exitFailed

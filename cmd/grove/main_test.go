@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"craft": craft, "folder": makeFolder, "fails": fails, "near": near, "answer": checkAnswer,
+			"craft": craft, "folder": makeFolder, "fails": fails, "near": near, "answer": checkAnswer, "openai": startOpenAI,
 		},
 	})
 }

@@ -19,6 +19,7 @@ type runCommand struct {
 	MaxTokens count   `short:"n" placeholder:"N" default:"256" var:"GROVE_N" help:"Tokens to generate; 0: until the text or the context ends. Default: ${default}."`
 	Suffix    *string `placeholder:"TEXT" var:"GROVE_SUFFIX" help:"Text that follows: the model fills in what is between the prompt and this. For models whose vocabulary has tokens for that."`
 	Predict   string  `placeholder:"TEXT" var:"GROVE_PREDICT" help:"What the answer is expected to contain, such as a text to be edited: a matter of speed alone."`
+	Session   string  `placeholder:"FILE" var:"GROVE_SESSION" help:"File that keeps what was computed, for a later prompt that begins alike: a matter of speed alone."`
 	JSON      bool    `name:"json" var:"GROVE_JSON" help:"Write one JSON object at the end instead of text."`
 
 	Prompt *string `arg:"" optional:"" help:"Text to continue; without it, standard input is read."`
@@ -38,7 +39,7 @@ func (c *runCommand) Run() (err error) {
 	ctx, stop := untilSignal()
 	defer stop()
 	r := c.request()
-	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction = prompt, c.Suffix, int(c.MaxTokens), c.Predict
+	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session = prompt, c.Suffix, int(c.MaxTokens), c.Predict, c.Session
 	g, err := m.Generate(ctx, r)
 	if err != nil {
 		return err

@@ -6,9 +6,11 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,5 +135,31 @@ func TestChatSignals(t *testing.T) {
 				t.Errorf("exit code %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// TestBenchServeSignal interrupts a measurement: what was measured until then is told.
+func TestBenchServeSignal(t *testing.T) {
+	answers := make(chan struct{})
+	server := httptest.NewServer(openAI(answers))
+	defer server.Close()
+	cmd := exec.Command("grove", "bench", "serve", "--url", server.URL, "--requests", "5", "--concurrency", "1")
+	var out, errors bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errors
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 { // the one ahead, two that count, and one that may just end or not
+		answers <- struct{}{}
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the exit code tells
+	if got := cmd.ProcessState.ExitCode(); got != 130 || errors.Len() > 0 {
+		t.Errorf("exit code %d, standard error %q", got, errors.String())
+	}
+	if !regexp.MustCompile(`requests +(2 of 5 in .*; 3|3 of 5 in .*; 2) unfinished\n`).MatchString(out.String()) {
+		t.Errorf("standard output is %s", out.String())
 	}
 }

@@ -1,5 +1,6 @@
-// Package cost predicts how long steps take on this machine, from measurements.
-package cost
+// Package plan decides what is worth a row of a step: it knows what steps cost, and picks the guesses that
+// pay, of one round or of several that share a step.
+package plan
 
 import (
 	"math"
@@ -7,7 +8,7 @@ import (
 )
 
 // Cost is the seconds of a step on this machine, T(rows, depth, rows with logits, experts touched), as
-// measured by [Tune] and corrected by steps that are run. The zero value knows nothing.
+// measured by the engine and corrected by steps that are run. The zero value knows nothing.
 //
 //	T = layers(rows) + depth * perToken(rows) + head(logits) + expert * experts touched
 //
@@ -59,7 +60,7 @@ func (s *Shape) Add(rows, depth int) {
 	s.Depth += rows * depth
 }
 
-// Mean makes the depth that of the mean row.
+// Mean turns the sum of the rows' depths into their mean.
 func (s *Shape) Mean() {
 	if s.Rows > 0 {
 		s.Depth /= s.Rows
@@ -97,7 +98,7 @@ func (c *Cost) Observe(s Shape, seconds float64) {
 	*at += correctionRate * (ratio - *at)
 }
 
-// Valid reports whether a cost that was read can be computed with.
+// Valid reports whether a cost that was read from a file can be computed with.
 func (c *Cost) Valid() bool {
 	if len(c.Rows) == 0 || len(c.Correction) != len(c.Rows) || !(Curve{c.Rows, c.Layers}).valid() ||
 		!c.Depth.valid() || !c.Head.valid() || !sane(c.Expert) {
@@ -124,18 +125,3 @@ func (c Curve) valid() bool {
 }
 
 func sane(v float64) bool { return v >= 0 && v <= math.MaxFloat32 }
-
-// Mixture predicts how many experts rows touch.
-type Mixture struct{ Layers, Experts, Used int }
-
-// Touched is the number of different experts that rows choose in all layers, if each chooses by itself.
-func (m Mixture) Touched(rows int) int {
-	if m.Experts == 0 {
-		return 0
-	}
-	missed := 1.0
-	for range rows {
-		missed *= 1 - float64(m.Used)/float64(m.Experts)
-	}
-	return int(float64(m.Layers*m.Experts)*(1-missed) + 0.5)
-}

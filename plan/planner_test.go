@@ -1,4 +1,4 @@
-package engine
+package plan
 
 import (
 	"math"
@@ -70,14 +70,14 @@ func TestBestTrees(t *testing.T) {
 
 // choose plans with steps that cost the same up to a number of rows, and cannot be paid beyond.
 func choose(tree *method.Tree, rows int) (chosen []int32, tokens float64) {
-	p := planner{pace: pace{1, 1}}
+	p := Planner{Pace: Pace{1, 1}}
 	for n := 1; n < len(p.table); n++ {
 		p.table[n] = 1
 		if n > rows {
 			p.table[n] = 1e9
 		}
 	}
-	chosen, _ = p.choose(tree)
+	chosen, _ = p.Choose(tree)
 	tokens = 1
 	for _, i := range chosen {
 		tokens += float64(tree.Nodes()[i].Score)
@@ -90,7 +90,7 @@ func TestChain(t *testing.T) {
 	points := Curve{X: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32}, Y: []float64{100, 104, 108, 112, 118, 122, 126, 130, 140, 160, 190, 200, 260, 340}}
 	for _, alpha := range []float32{0.02, 0.3, 0.5, 0.7, 0.8, 0.9, 0.99} {
 		tree := fullTree([]float32{alpha}, 60)
-		p := planner{pace: pace{1, 100}}
+		p := Planner{Pace: Pace{1, 100}}
 		best, most := 0, 0.0
 		expected, path := 1.0, 1.0
 		for n := 1; n < len(p.table); n++ {
@@ -103,7 +103,7 @@ func TestChain(t *testing.T) {
 				expected += path
 			}
 		}
-		chosen, _ := p.choose(tree)
+		chosen, _ := p.Choose(tree)
 		if len(chosen) != best {
 			t.Errorf("acceptance %v: %d guesses, want %d", alpha, len(chosen), best)
 		}

@@ -1,20 +1,21 @@
-package engine
+package plan
 
 import (
 	"slices"
 
-	"grove/engine/cost"
 	"grove/method"
 )
 
-// A planner decides how much of a round's guesses is worth running: as many as give the most tokens a second, by their
+// A Planner decides how much of a round's guesses is worth running: as many as give the most tokens a second, by their
 // chance of being accepted and the measured time of a step. What a shorter draft leaves over, the next round can
 // draft: so it is the round's own rate that counts, not the average one. Nothing is always a choice.
-type planner struct {
-	eager  bool // every guess is run
-	pace   pace
-	moe    cost.Mixture
-	table  [maxDraft + 2]float64 // seconds of a step, by rows that all want logits
+type Planner struct {
+	Eager   bool // every guess is run
+	Pace    Pace // of the sequence
+	Experts Mixture
+
+	tree   *method.Tree
+	table  [MaxDraft + 2]float64 // seconds of a step, by rows that all want logits
 	age    int                   // rounds since the table was made
 	idle   int                   // rounds in which nothing was run
 	wait   int                   // how many of them there are before something is
@@ -25,8 +26,8 @@ type planner struct {
 	worth  int                   // of these, those that pay
 }
 
-// maxDraft bounds the guesses that one step runs.
-const maxDraft = 64
+// MaxDraft bounds the guesses that one step runs.
+const MaxDraft = 64
 
 // gainNeeded is the share of a plain step's tokens that a draft must promise on top: what is less is within the
 // error of the measurement.
@@ -35,31 +36,32 @@ const gainNeeded = 0.03
 // refreshRounds is how long a table of costs serves: depth and corrections move slowly.
 const refreshRounds = 32
 
-// begin prepares a round behind a text of the given depth.
-func (p *planner) begin(c *Cost, depth int) {
+// Begin prepares a round behind a text of the given depth.
+func (p *Planner) Begin(c *Cost, depth int) {
 	if p.age--; p.age < 0 {
 		p.age = refreshRounds
 		for n := 1; n < len(p.table); n++ {
-			p.table[n] = c.Seconds(Shape{Rows: n, Depth: depth, Logits: n, Experts: p.moe.Touched(n)})
+			p.table[n] = c.Seconds(Shape{Rows: n, Depth: depth, Logits: n, Experts: p.Experts.Touched(n)})
 		}
 	}
-	if p.pace.seconds == 0 {
-		p.pace.add(1, p.table[1])
+	if p.Pace.seconds == 0 {
+		p.Pace.Add(1, p.table[1])
 	}
 	least := p.table[1]
 	for n := 2; n <= 16; n++ { // one more row, at its cheapest
 		least = min(least, max(0, p.table[n]-p.table[n-1]))
 	}
-	p.least = float32(p.pace.rate() * least / 2)
-	if p.eager {
+	p.least = float32(p.Pace.Rate() * least / 2)
+	if p.Eager {
 		p.least = 0
 	}
 }
 
-// choose picks the guesses to run, and returns them with the tokens that they
+// Choose picks the guesses of a tree to run, and returns them with the tokens that they
 // promise on top of what their time is worth. The slice is valid until the next call.
-func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
+func (p *Planner) Choose(t *method.Tree) (chosen []int32, gain float64) {
 	nodes := t.Nodes()
+	p.tree = t
 	p.order, p.chosen = p.order[:0], p.chosen[:0]
 	for i := range nodes {
 		p.order = append(p.order, int32(i))
@@ -76,16 +78,16 @@ func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
 	switch {
 	case len(nodes) == 0:
 		return nil, 0
-	case p.eager || t.Laws() != nil:
+	case p.Eager || t.Laws() != nil:
 		return p.all(nodes)
 	}
 	best, expected := 0, 0.0
 	most := (1 + gainNeeded) / p.table[1]
-	for n := 1; n <= min(len(p.order), maxDraft); n++ {
+	for n := 1; n <= min(len(p.order), MaxDraft); n++ {
 		expected += float64(nodes[p.order[n-1]].Score)
 		if rate := (1 + expected) / p.table[n+1]; rate > most {
 			best, most = n, rate
-			gain = expected - p.pace.rate()*(p.table[n+1]-p.table[1])
+			gain = expected - p.Pace.Rate()*(p.table[n+1]-p.table[1])
 		}
 	}
 	if best == 0 {
@@ -98,9 +100,21 @@ func (p *planner) choose(t *method.Tree) (chosen []int32, gain float64) {
 	return p.chosen, gain
 }
 
+// Least returns the score that no guess below can pay with in the round that was begun.
+func (p *Planner) Least() float32 { return p.least }
+
+// StepSeconds returns the seconds of a step of the sequence's rows alone, all of which want logits.
+func (p *Planner) StepSeconds(rows int) float64 { return p.table[rows] }
+
+// Order returns the places of the guesses in the tree, best first; it is valid until the next Choose.
+func (p *Planner) Order() []int32 { return p.order }
+
+// Whole reports whether all guesses of the round are run, whether they pay or not: a proof wants it, or they were drawn.
+func (p *Planner) Whole() bool { return p.Eager || p.tree.Laws() != nil }
+
 // probe lets a few guesses run now and then although they do not seem to pay: a cost that was measured in a bad moment
 // is corrected by steps of that size alone. It returns how many.
-func (p *planner) probe(nodes []method.Node) int {
+func (p *Planner) probe(nodes []method.Node) int {
 	if p.idle++; p.idle < max(leastWait, p.wait) || nodes[p.order[0]].Score < probeScore {
 		return 0
 	}
@@ -114,9 +128,9 @@ const (
 )
 
 // all takes every guess: a proof wants it, or they were drawn, and none may be left out for what it is.
-func (p *planner) all(nodes []method.Node) (chosen []int32, gain float64) {
-	n := min(len(nodes), maxDraft)
-	gain = -p.pace.rate() * (p.table[n+1] - p.table[1])
+func (p *Planner) all(nodes []method.Node) (chosen []int32, gain float64) {
+	n := min(len(nodes), MaxDraft)
+	gain = -p.Pace.Rate() * (p.table[n+1] - p.table[1])
 	for i := range nodes[:n] {
 		gain += float64(nodes[i].Score)
 		p.chosen, p.order = append(p.chosen, int32(i)), append(p.order, int32(i))
@@ -124,27 +138,44 @@ func (p *planner) all(nodes []method.Node) (chosen []int32, gain float64) {
 	return p.chosen, gain
 }
 
-// pace is a running average of tokens a second.
-type pace struct{ tokens, seconds float64 }
+// Pace is a running average of tokens a second.
+type Pace struct{ tokens, seconds float64 }
 
 // paceRate is what each round leaves of the past.
 const paceRate = 0.95
 
-func (p *pace) add(tokens int, seconds float64) {
+// Add adds a round.
+func (p *Pace) Add(tokens int, seconds float64) {
 	p.tokens = p.tokens*paceRate + float64(tokens)
 	p.seconds = p.seconds*paceRate + seconds
 }
 
-func (p *pace) rate() float64 {
+// Rate returns the average, 0 before the first round.
+func (p *Pace) Rate() float64 {
 	if p.seconds <= 0 {
 		return 0
 	}
 	return p.tokens / p.seconds
 }
 
-// turn decides when a drafter that takes noticeable time is asked: as long as what it promised, its time
+// Mixture predicts how many experts rows touch.
+type Mixture struct{ Layers, Experts, Used int }
+
+// Touched is the number of different experts that rows choose in all layers, if each chooses by itself.
+func (m Mixture) Touched(rows int) int {
+	if m.Experts == 0 {
+		return 0
+	}
+	missed := 1.0
+	for range rows {
+		missed *= 1 - float64(m.Used)/float64(m.Experts)
+	}
+	return int(float64(m.Layers*m.Experts)*(1-missed) + 0.5)
+}
+
+// A Turn decides when a drafter that takes noticeable time is asked: as long as what it promised, its time
 // deducted, was more than the others' guesses do, and now and then to see whether that has changed.
-type turn struct {
+type Turn struct {
 	worth    float64 // tokens a round, averaged
 	rounds   int     // that it was asked in
 	waiting  int     // rounds until it is asked again although it is not worth it
@@ -158,8 +189,8 @@ const (
 	mostWait    = 512
 )
 
-// due reports whether the drafter is asked in a round in which the others promise gain.
-func (d *turn) due(gain float64) bool {
+// Due reports whether the drafter is asked in a round in which the others promise gain.
+func (d *Turn) Due(gain float64) bool {
 	if d.rounds < firstRounds || d.worth > gain && d.worth > 0 {
 		return true
 	}
@@ -172,8 +203,8 @@ func (d *turn) due(gain float64) bool {
 	return true
 }
 
-// judge learns what asking was worth.
-func (d *turn) judge(worth float64) {
+// Judge learns what asking was worth.
+func (d *Turn) Judge(worth float64) {
 	d.rounds++
 	if d.rounds == 2 {
 		d.worth = worth // the first round reads the prompt

@@ -1,0 +1,243 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"grove/engine"
+	"grove/method"
+	"grove/modeltest"
+	"grove/sample"
+	"grove/tensor"
+	"grove/token"
+)
+
+// scripted guesses the answer with a mistake at some places, or never, or only mistakes.
+type scripted struct {
+	text, answer []token.ID
+	wrong        func(at int) bool
+	length       int
+}
+
+func (d *scripted) Begin(t method.Text) error {
+	d.text, d.answer = slices.Clone(t.Prompt), slices.Clone(t.Prediction)
+	return nil
+}
+
+func (d *scripted) Extend(ids []token.ID) { d.text = append(d.text, ids...) }
+
+func (d *scripted) Draft(_ context.Context, t *method.Tree) error {
+	for i, at := 0, method.Root; i < d.length && len(d.text)+i < len(d.answer); i++ {
+		id := d.answer[len(d.text)+i]
+		if d.wrong(len(d.text) + i) {
+			id = (id + 1) % 48
+		}
+		if at = t.Add(at, id, 0, 0.9); at == method.Root {
+			return nil
+		}
+	}
+	return nil
+}
+
+// NewDrafter implements [method.Method].
+func (d *scripted) NewDrafter() (method.Drafter, error) {
+	return &scripted{wrong: d.wrong, length: d.length}, nil
+}
+
+// TestRaggedRounds runs rounds of several sequences in common steps, of which each accepts another number of guesses: all,
+// none, some; one ends early. It holds what goes wrong in batches that are aligned by padding (EqSpec): every answer is
+// that of plain decoding; behind a round the cache holds exactly the text but its last token; nothing of a rejected
+// guess is left; and the keys and values are, byte for byte, those that plain decoding leaves, so that no position
+// and no mask was another's.
+func TestRaggedRounds(t *testing.T) {
+	const n = 150
+	b := newBed(t, 2, modeltest.Spec{Context: 300}.File(t))
+	dir := t.TempDir()
+	saved := func(name string, s *engine.Sequence) string {
+		if err := s.Append(t.Context(), nil); err != nil { // the last token
+			t.Error(err)
+		}
+		path := filepath.Join(dir, name)
+		if err := s.Save(path); err != nil {
+			t.Error(err)
+		}
+		return readFile(t, path)
+	}
+	kinds := []*scripted{
+		{length: 6, wrong: func(int) bool { return false }},
+		{length: 6, wrong: func(int) bool { return true }},
+		{length: 9, wrong: func(at int) bool { return at*at%7 == 1 }},
+		{length: 3, wrong: func(at int) bool { return at%2 == 0 }},
+		{length: 40, wrong: func(at int) bool { return at%11 == 0 }},
+		{length: 0},
+	}
+	for _, cache := range []tensor.Type{tensor.F16, tensor.Q8_0} {
+		e := b.engine(t, engine.Config{Seqs: len(kinds), CacheType: cache})
+		var all sync.WaitGroup
+		rounds, tokens := make([]int, len(kinds)), 0
+		for i, kind := range kinds {
+			p, prompt, want := sample.Params{Temperature: 0.8 * float32(i%2), Seed: uint64(i)}, text(20 + 7*i)[i:], n
+			if i == 3 {
+				want = 20
+			}
+			tokens += want
+			plain, err := b.engine(t, engine.Config{CacheType: cache}).NewSequence(engine.Answer{Sampling: p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := draw(t, plain, want, prompt)
+			file := saved(fmt.Sprint("plain", i), plain)
+			whole := slices.Clone(prompt)
+			for _, c := range answer {
+				whole = append(whole, c.ID)
+			}
+			d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: "scripted", Open: func(method.Env) (method.Method, error) { return kind, nil }}}, method.Env{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.Eager()
+			s, err := e.NewSequence(engine.Answer{Sampling: p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Speculate(d, whole); err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				if err := s.Append(t.Context(), prompt); err != nil {
+					t.Error(err)
+					return
+				}
+				for j, want := range answer {
+					got, err := s.Next(t.Context())
+					if err != nil || got.Choice != want {
+						t.Errorf("sequence %d, token %d: %v, want %v: %v", i, j, got, want, err)
+						return
+					}
+					if trunk, taken, live := s.Aligned(); trunk+taken != s.Len()-1 || live > kind.length+1 {
+						t.Errorf("sequence %d, %d tokens: %d in the trunk, %d of a round, %d rows", i, s.Len(), trunk, taken, live)
+					}
+				}
+				if saved(fmt.Sprint(i), s) != file {
+					t.Errorf("sequence %d: its keys and values are not those of plain decoding", i)
+				}
+				rounds[i] = s.SpecStats().Rounds
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if rounds[0] > 1+n/7+1 || rounds[1] < n-1 {
+			t.Errorf("rounds: %v", rounds)
+		}
+		if l := e.Load(); l.Steps >= tokens {
+			t.Errorf("%d steps for %d tokens", l.Steps, tokens)
+		}
+	}
+}
+
+// TestManyRequests answers thousands of short requests, some of them cancelled, and expects neither memory nor goroutines
+// to grow after the first tenth.
+func TestManyRequests(t *testing.T) {
+	requests := 1000
+	if os.Getenv("GROVE_LONG") != "" {
+		requests = 10_000
+	}
+	const callers = 8
+	b := newBed(t, 2, modeltest.Spec{Context: 128}.File(t))
+	e := b.engine(t, engine.Config{Seqs: 6, Queue: callers, Tokens: 512})
+	drafts := openOracles(t, e, true)
+	held := func() (heap uint64, goroutines int) {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what the first one freed
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc, runtime.NumGoroutine()
+	}
+	run := func(first, end int) {
+		var all sync.WaitGroup
+		for c := range callers {
+			all.Go(func() {
+				for i := first + c; i < end; i += callers {
+					o := &order{prompt: text(10 + i%90)[i%10:], tokens: 1 + i%7, params: sample.Params{Temperature: 1, Seed: uint64(i)}, whole: text(120)}
+					if i%5 == 0 {
+						o.stop = 1 + i%3
+					}
+					var d *engine.Drafting
+					if i%3 == 0 {
+						d = drafts
+					}
+					if _, err := o.run(t.Context(), e, d); err != nil && o.stop == 0 {
+						t.Errorf("request %d: %v", i, err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	run(0, requests/10)
+	heap, goroutines := held()
+	run(requests/10, requests)
+	heapAfter, goroutinesAfter := held()
+	t.Logf("%d requests: %d KiB and %d goroutines after a tenth, %d KiB and %d in the end; %+v",
+		requests, heap>>10, goroutines, heapAfter>>10, goroutinesAfter, e.Load())
+	if heapAfter > heap+64<<10 {
+		t.Errorf("%d bytes more", heapAfter-heap)
+	}
+	if goroutinesAfter > goroutines {
+		t.Errorf("%d goroutines more", goroutinesAfter-goroutines)
+	}
+	if u, live, open := e.Held(); u.Used != 0 || live != 0 || open != 0 {
+		t.Errorf("%d pages, %d rows and %d sequences are left", u.Used, live, open)
+	}
+}
+
+// TestBatchAllocatesNothing holds common steps of several sequences in the steady state to no allocation of their own.
+func TestBatchAllocatesNothing(t *testing.T) {
+	const seqs, tokens = 4, 150
+	e := newEngine(t, engine.Config{Seqs: seqs, Context: 300})
+	var all []*engine.Sequence
+	for i := range seqs {
+		s := sequence(t, e)
+		draw(t, s, 0, text(64 + i)[i:])
+		all = append(all, s)
+	}
+	var before, after [2]sync.WaitGroup
+	var ended sync.WaitGroup
+	for part := range 2 {
+		before[part].Add(1)
+		after[part].Add(seqs)
+	}
+	for _, s := range all {
+		ended.Go(func() {
+			for part := range 2 {
+				before[part].Wait()
+				for range tokens / 2 {
+					if _, err := s.Next(t.Context()); err != nil {
+						t.Error(err)
+						break
+					}
+				}
+				after[part].Done()
+			}
+		})
+	}
+	before[0].Done()
+	after[0].Wait()
+	var first, last runtime.MemStats
+	runtime.ReadMemStats(&first)
+	before[1].Done()
+	after[1].Wait()
+	runtime.ReadMemStats(&last)
+	ended.Wait()
+	if n := last.Mallocs - first.Mallocs; n > tokens/4 {
+		t.Errorf("%d allocations in %d tokens", n, seqs*tokens/2)
+	}
+}
