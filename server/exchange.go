@@ -13,7 +13,7 @@ import (
 	"grove/server/wire"
 )
 
-// writeTime bounds how long a client may take for what it is sent at a time.
+// writeTime is how long a client may take for an answer that comes at once.
 const writeTime = 30 * time.Second
 
 // exchange is a request and its answer.
@@ -201,7 +201,7 @@ func (s *stream) write(prefix, text string) error {
 		h.Set("X-Accel-Buffering", "no")
 		s.x.w.WriteHeader(http.StatusOK)
 	}
-	_ = s.c.SetWriteDeadline(time.Now().Add(writeTime)) // a recorder of tests has none
+	_ = s.c.SetWriteDeadline(time.Now().Add(s.x.s.config.Patience)) // a recorder of tests has none
 	if _, err := io.WriteString(s.x.w, prefix+text+"\n\n"); err != nil {
 		return err
 	}

@@ -11,8 +11,6 @@ import (
 
 // The bounds of connections.
 const (
-	headerTime  = 10 * time.Second // for the header of a request
-	bodyTime    = 60 * time.Second // for all of a request
 	idleTime    = 2 * time.Minute
 	headerBytes = 64 << 10
 	connections = 1024
@@ -23,7 +21,7 @@ const (
 // drain, and then end with an error that their clients are told. It closes the listener. Errors are the listener's.
 func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
 	h := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		Handler: s, ReadHeaderTimeout: s.config.Patience / 3, ReadTimeout: 2 * s.config.Patience, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(limit(l, connections)) }()

@@ -22,8 +22,13 @@ import (
 // Config says how models are served. The zero value is the usual case.
 type Config struct {
 	serving.Config
-	Keys    []string              // requests must show one of these; none: they need not
-	Body    int64                 // bytes of a request; 0: 16 MiB
+	Keys []string // requests must show one of these; none: they need not
+	Body int64    // bytes of a request; 0: 16 MiB
+
+	// Patience is how long a client may take for what a stream sends at a time, a third of it for the header of a request, and
+	// twice as long for all of a request; 0: 30 s.
+	Patience time.Duration
+
 	Metrics []serving.MetricNames // none: grove's
 }
 
@@ -44,7 +49,7 @@ type Server struct {
 
 // New makes a server without models; see [Server.Add] and [Server.Load].
 func New(c Config) *Server {
-	c.Body = cmp.Or(c.Body, 16<<20)
+	c.Body, c.Patience = cmp.Or(c.Body, 16<<20), cmp.Or(c.Patience, writeTime)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

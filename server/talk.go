@@ -57,6 +57,12 @@ func (q *talk) conversation() (c conversation, err error) {
 	if len(q.Messages) == 0 {
 		return c, wire.Refuse("messages", "there is no message")
 	}
+	if len(q.Messages) > wire.MaxMessages {
+		return c, wire.Refuse("messages", "%d messages; at most %d", len(q.Messages), wire.MaxMessages)
+	}
+	if len(q.Tools) > wire.MaxTools {
+		return c, wire.Refuse("tools", "%d tools; at most %d", len(q.Tools), wire.MaxTools)
+	}
 	for i := range q.Messages {
 		m, err := q.Messages[i].toTemplate()
 		if err != nil {

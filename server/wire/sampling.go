@@ -21,6 +21,9 @@ const (
 	maxStop    = 4 << 10 // bytes of one
 	maxBiases  = 10_000
 	maxTimeout = 86_400 // seconds
+
+	MaxMessages = 16_384 // of a conversation
+	MaxTools    = 1024
 )
 
 // Sampling are the fields that say how tokens are drawn; all APIs share them. A field that is null counts as absent.

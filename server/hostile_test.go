@@ -1,0 +1,163 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"grove/gguf"
+	"grove/gopher"
+	"grove/server"
+)
+
+// TestHostileTemplates: a template that does not end, grows without bound or reaches for what it may not is the
+// error of requests that use it, soon, and the server goes on.
+func TestHostileTemplates(t *testing.T) {
+	for _, template := range []string{
+		`{% for i in range(10**9) %}x{% endfor %}`,
+		`{% for i in range(99999) %}{% for j in range(99999) %}{% for k in range(99999) %}{% endfor %}{% endfor %}{% endfor %}`,
+		`{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}`,
+		`{{ 'x' * 10**9 }}`,
+		`{% set ns = namespace(s='xxxxxxxx') %}{% for i in range(64) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{{ ns.s }}`,
+		`{% include '/etc/passwd' %}`,
+		`{{ ''.__class__.__mro__ }}{{ messages.__init__.__globals__ }}`,
+		`{{ raise_exception('not like this') }}`,
+		`{% if %}`,
+		`{{ ' ' * 999999 }}{{ ' ' * 999999 }}`,
+	} {
+		file := edited(t, gopher.Model(), gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of(template)})
+		s := serveModels(t, server.Config{}, source(modelName, file, options))
+		start := time.Now()
+		status, text, _ := s.do(t, "POST", "/v1/chat/completions", "{"+hello+"}")
+		if message, _, param, _ := wantError(t, text); status != 400 || param != "messages" || len(message) > 500 {
+			t.Errorf("%s: %d %s", template, status, text)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s: took %v", template, took)
+		}
+		s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":1}`)
+	}
+}
+
+// TestManyMessages: conversations of more messages than any context holds are refused before a template sees them.
+func TestManyMessages(t *testing.T) {
+	s := serveChat(t)
+	for n, wants := range map[int]string{16_384: "the context holds 256", 16_385: "16385 messages; at most 16384", 400_000: "at most 16384"} {
+		body := `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"a"},`, n), ",") + `]}`
+		status, text, _ := s.do(t, "POST", "/v1/chat/completions", body)
+		if message, _, param, _ := wantError(t, text); status != 400 || param != "messages" || !strings.Contains(message, wants) {
+			t.Errorf("%d messages: %d %s", n, status, text)
+		}
+	}
+}
+
+// listening serves on a listener of its own, with little room for what clients do not read.
+func listening(t *testing.T, c server.Config, models ...server.Source) (*site, string) {
+	t.Helper()
+	s := load(t, c, models...)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, narrow{l}, 0) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return &site{s, "http://" + l.Addr().String()}, l.Addr().String()
+}
+
+// narrow is a listener whose connections hold little that is not read.
+type narrow struct{ net.Listener }
+
+// Accept implements [net.Listener].
+func (n narrow) Accept() (net.Conn, error) {
+	c, err := n.Listener.Accept()
+	if err == nil {
+		err = c.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	}
+	return c, err
+}
+
+func dial(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // the server may have closed it
+	return c.(*net.TCPConn)
+}
+
+// TestSlowClients: who sends a request too slowly is cut off, and who does not read a stream frees its place.
+func TestSlowClients(t *testing.T) {
+	s, addr := listening(t, server.Config{Patience: 300 * time.Millisecond}, long(t, 2))
+	for _, begun := range []string{"", "POST /v1/comple", "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{\"prompt\""} {
+		c := dial(t, addr)
+		if _, err := io.WriteString(c, begun); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(c); err != nil {
+			t.Errorf("behind %q the connection stays open: %q, %v", begun, text, err)
+		}
+	}
+	c := dial(t, addr)
+	if err := c.SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(endless), endless); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is computed", func() bool { return s.busy(t) == 1 })
+	eventually(t, "a client that does not read keeps its place", func() bool { return s.busy(t) == 0 })
+	if _, text, _ := s.do(t, "GET", "/metrics", ""); !strings.Contains(text, "grove_answers_failed_total 1\n") {
+		t.Errorf("the answer ended before it should have: %s", text)
+	}
+}
+
+// TestPipelined: requests that come before the answers to those before them are answered in order.
+func TestPipelined(t *testing.T) {
+	_, addr := listening(t, server.Config{}, source(modelName, gopher.Model(), options))
+	c := dial(t, addr)
+	for i := range 5 {
+		body := fmt.Sprintf(`{"prompt":"a","max_tokens":%d,"ignore_eos":true}`, i+1)
+		if _, err := fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers := bufio.NewReader(c)
+	for i := range 5 {
+		r, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil || parse(t, string(body)).at("usage/completion_tokens") != float64(i+1) {
+			t.Errorf("answer %d: %d %s %v", i, r.StatusCode, body, err)
+		}
+	}
+}
+
+// TestIdleConnections: connections on which nothing comes do not keep others from being answered.
+func TestIdleConnections(t *testing.T) {
+	s, addr := listening(t, server.Config{Patience: time.Second}, source(modelName, gopher.Model(), options))
+	for range 1500 {
+		dial(t, addr)
+	}
+	if status, text, _ := s.do(t, "GET", "/health", ""); status != 200 {
+		t.Errorf("%d %s", status, text)
+	}
+}
