@@ -216,8 +216,8 @@ func (r *Request) answer() engine.Answer {
 // Request returns the request, completed: its seed, and what [Request.IgnoreEnd] and the like mean for its shape.
 func (g *Generation) Request() Request { return g.req }
 
-// PromptTokens returns how many tokens the prompt has.
-func (g *Generation) PromptTokens() int { return len(g.prompt) }
+// Prompt returns the tokens of the prompt, the suffix included. They are not to be changed.
+func (g *Generation) Prompt() []token.ID { return g.prompt }
 
 // Stats returns what the generation did so far. It is for the goroutine of [Generation.Tokens].
 func (g *Generation) Stats() Stats {

@@ -160,7 +160,7 @@ func (q *chatRequest) most() (most int, err error) {
 		case *f.v < f.low || *f.v == 0:
 			return 0, wire.Refuse(f.name, "%s is %d; it must be 1 or more", f.name, *f.v)
 		case most != 0 && most != *f.v:
-			return 0, wire.Refuse(f.name, "%s says something else than another name of it", f.name)
+			return 0, wire.Refuse(f.name, "%s is %d and differs from %d, another name's", f.name, *f.v, most)
 		default:
 			most = *f.v
 		}

@@ -231,8 +231,7 @@ var unhonoured = map[string]asks{
 	"length_penalty":  {neutral: []string{"1", "1.0"}, reason: noSampler},
 	"bad_words":       {neutral: []string{"[]"}, reason: noSampler}, "allowed_token_ids": {reason: noSampler},
 
-	"id_slot": {neutral: []string{"-1"}, reason: "requests do not choose their slot"},
-	"n_keep":  {neutral: []string{"0", "-1"}, reason: "texts are never cut"}, "n_discard": {neutral: []string{"0"}, reason: "texts are never cut"},
+	"n_keep": {neutral: []string{"0", "-1"}, reason: "texts are never cut"}, "n_discard": {neutral: []string{"0"}, reason: "texts are never cut"},
 	"truncate_prompt_tokens": {reason: "texts are never cut"},
 	"n_indent":               {neutral: []string{"0"}, reason: "it is not supported"},
 	"t_max_predict_ms":       {neutral: []string{"0", "-1"}, reason: "it is not supported"}, "t_max_prompt_ms": {neutral: []string{"0", "-1"}, reason: "it is not supported"},
