@@ -118,8 +118,19 @@ type Generation struct {
 	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
 
+// PromptError is an [engine.ErrContext] of a prompt that does not fit.
+type PromptError struct{ Tokens, Context int }
+
+// Error returns both numbers.
+func (e *PromptError) Error() string {
+	return fmt.Sprintf("grove: the prompt has %d tokens and the context holds %d: %v", e.Tokens, e.Context, engine.ErrContext)
+}
+
+// Unwrap returns [engine.ErrContext].
+func (e *PromptError) Unwrap() error { return engine.ErrContext }
+
 // Generate prepares an answer; [Generation.Tokens] computes it. It returns an error where the request
-// makes no sense, the prompt does not fit the context, or a suffix is given and the vocabulary has no tokens
+// makes no sense, the prompt does not fit the context ([*PromptError]), or a suffix is given and the vocabulary has no tokens
 // for that ([tokenizer.ErrNoFIM]). When ctx ends, so does the generation, within
 // a layer's time.
 func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
@@ -140,7 +151,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, errors.New("grove: the prompt is empty, and the model has no token that begins a text")
 	}
 	if n := m.engine.Context(); len(ids) > n {
-		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
+		return nil, &PromptError{Tokens: len(ids), Context: n}
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
 	g.stats.PromptTokens, g.stats.StopToken = len(ids), token.None

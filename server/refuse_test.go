@@ -150,12 +150,17 @@ func TestContextNumbers(t *testing.T) {
 	if status != 400 || code != "context_length_exceeded" || !strings.Contains(message, "tokens and the context holds 256") {
 		t.Errorf("%d %s", status, text)
 	}
+	e := parse(t, text)
+	if n, _ := e.at("error/n_prompt_tokens").(float64); n < 400 || e.at("error/n_ctx") != 256.0 {
+		t.Errorf("no numbers: %s", text)
+	}
 }
 
 // TestNeutral: fields that ask for nothing are no reason to refuse a request.
 func TestNeutral(t *testing.T) {
 	s := serve(t, server.Config{})
 	s.post(t, "/v1/completions", `{"prompt":"a","user":"me","metadata":{"a":"b"},"store":false,"service_tier":"auto","response_format":{"type":"text"},
+		"speculative.n_max":8,"speculative.n_min":1,"speculative.p_min":0.0,
 		"mirostat":0,"mirostat_tau":5,"typical_p":1.0,"xtc_probability":0,"dry_multiplier":0,"grammar":"","id_slot":-1,"cache_prompt":true,
 		"seed":-1,"top_k":-1,"logit_bias":{},"stop":[],"max_tokens":1}`)
 }

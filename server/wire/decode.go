@@ -223,6 +223,9 @@ var unhonoured = map[string]asks{
 	"xtc_probability": {neutral: []string{"0", "0.0"}, reason: noSampler}, "xtc_threshold": {any: true},
 	"dry_multiplier": {neutral: []string{"0", "0.0"}, reason: noSampler},
 	"dry_base":       {any: true}, "dry_allowed_length": {any: true}, "dry_penalty_last_n": {any: true}, "dry_sequence_breakers": {any: true},
+	// These size drafts, which the plan of a step does here; no answer depends on them.
+	"speculative.n_max": {any: true}, "speculative.n_min": {any: true}, "speculative.p_min": {any: true},
+
 	"min_keep":        {neutral: []string{"0", "1"}, reason: noSampler},
 	"samplers":        {reason: "the order of samplers is fixed"},
 	"penalty_prompt":  {reason: noSampler},
