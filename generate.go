@@ -21,6 +21,7 @@ type Request struct {
 	Prompt    string
 	PromptIDs []token.ID // the prompt as tokens, to which none are added; nil: Prompt
 	Suffix    *string    // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
+	Files     []File     // files beside the text, which its model sees before it; with Suffix alone
 	MaxTokens int        // tokens to generate; 0: until the text or the context ends
 	Sampling  Sampling   // the zero value takes the likeliest token; its Seed is ignored
 	Seed      *uint64    // nil: one is drawn, and [Stats] reports it
@@ -54,6 +55,9 @@ type Request struct {
 	// prompts share steps by it, twice the rows for each step up. It changes no answer.
 	Priority int
 }
+
+// File is a file beside the one that is filled in.
+type File = tokenizer.File
 
 // The range of [Request.Priority].
 const (
@@ -175,6 +179,9 @@ func (m *Model) check(r *Request) error {
 	if r.Priority < LeastPriority || r.Priority > MostPriority {
 		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, LeastPriority, MostPriority)
 	}
+	if len(r.Files) > 0 && r.Suffix == nil {
+		return errors.New("grove: files beside a text want its suffix")
+	}
 	if r.Top < 0 || r.Choice < 0 {
 		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.Choice)
 	}
@@ -208,7 +215,7 @@ func (m *Model) encode(r Request) ([]token.ID, error) {
 		return r.PromptIDs, nil
 	}
 	if r.Suffix != nil {
-		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix)
+		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix, r.Files...)
 		if errors.Is(err, tokenizer.ErrNoFIM) {
 			err = &OptionError{fmt.Errorf("grove: a suffix is given: %w", err)}
 		}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strings"
@@ -32,12 +33,15 @@ type nativeRequest struct {
 	Fields        []string         `json:"response_fields"`
 	Prediction    *wire.Prediction `json:"prediction"`
 	ReturnMetrics bool             `json:"return_metrics"`
+
+	files []grove.File // of Extra
 }
 
-// extra is a file that goes before the one to fill in.
+// extra is a file that goes before the one to fill in; llama.vim sends a time besides.
 type extra struct {
-	Name string `json:"filename"`
-	Text string `json:"text"`
+	Name string          `json:"filename"`
+	Text *string         `json:"text"`
+	Time json.RawMessage `json:"time"`
 }
 
 // nativeBody is an answer of these routes, whole or a part.
@@ -130,8 +134,12 @@ func (s *Server) infill(x *exchange) error {
 		return wire.Refuse("input_prefix", "input_prefix is missing")
 	case q.Suffix == nil:
 		return wire.Refuse("input_suffix", "input_suffix is missing")
-	case len(q.Extra) > 0:
-		return wire.Unsupported("input_extra", "further files are not supported")
+	}
+	for i, f := range q.Extra {
+		if f.Text == nil {
+			return wire.Refuse("input_extra", "input_extra: file %d has no text", i)
+		}
+		q.files = append(q.files, grove.File{Name: cmp.Or(f.Name, "tmp"), Text: *f.Text})
 	}
 	prefix := *q.Prefix
 	for _, raw := range q.Prompt.List {
@@ -206,6 +214,7 @@ func (c *native) requests(list []wire.RawPrompt, suffix *string) ([]grove.Reques
 	}
 	wire.Set(&c.top, q.Probs)
 	base.Top, base.PostSampling, base.Suffix, c.stops = c.top, q.PostSampling && c.top > 0, suffix, base.StopTokens
+	base.Files = q.files
 	var all []grove.Request
 	for _, raw := range list {
 		p, err := raw.Resolve(c.host.Model)

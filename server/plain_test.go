@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/chat"
+	"grove/gguf"
 	"grove/gopher"
 	"grove/server"
 	"grove/server/serving"
@@ -211,5 +213,27 @@ func TestAnyModel(t *testing.T) {
 	s := serve(t, server.Config{Config: serving.Config{AnyModel: true}})
 	if got := s.post(t, "/v1/completions", `{"model":"gpt-3.5-turbo","prompt":"a","max_tokens":1}`)["model"]; got != modelName {
 		t.Errorf("model %v", got)
+	}
+}
+
+// TestInfill: the model is given the files, then what is before and behind the place to fill in.
+func TestInfill(t *testing.T) {
+	file := gopher.Model()
+	for i, key := range []string{"fim_pre", "fim_suf", "fim_mid", "fim_sep"} {
+		file = edited(t, file, gguf.KV{Key: "tokenizer.ggml." + key + "_token_id", Value: gguf.Of(uint32(300 + i))})
+	}
+	s := serveModels(t, server.Config{}, source(modelName, file, options))
+	pieces := s.post(t, "/detokenize", `{"tokens":[300,301,302,303]}`)["content"].(string)
+	mark := make([]string, 4)
+	for i := range mark {
+		mark[i] = s.post(t, "/detokenize", fmt.Sprintf(`{"tokens":[%d]}`, 300+i))["content"].(string)
+	}
+	if strings.Join(mark, "") != pieces {
+		t.Fatalf("%q are not %q", mark, pieces)
+	}
+	o := s.post(t, "/infill", `{"input_prefix":"func ","prompt":"f","input_suffix":"}","n_predict":1,"input_extra":[{"filename":"a.go","text":"package a","time":7},{"text":"b"}]}`)
+	want := "<|begin_of_text|>" + mark[3] + "a.go\npackage a" + mark[3] + "tmp\nb" + mark[3] + "filename\n" + mark[0] + "func f" + mark[1] + "}" + mark[2]
+	if o["prompt"] != want {
+		t.Errorf("prompt %q, want %q", o["prompt"], want)
 	}
 }
