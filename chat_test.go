@@ -177,7 +177,9 @@ func TestChatRefused(t *testing.T) {
 	}
 	m := talker(t, grove.Options{Context: 60})
 	long := []grove.Message{{Role: "user", Content: strings.Repeat("word ", 100)}}
-	if _, err := m.Chat(t.Context(), long, grove.ChatOptions{}, grove.Request{}); !errors.Is(err, engine.ErrContext) || !strings.Contains(err.Error(), "tokens and the context holds 60") {
+	_, err = m.Chat(t.Context(), long, grove.ChatOptions{}, grove.Request{})
+	var full *grove.PromptError
+	if !errors.Is(err, engine.ErrContext) || !errors.As(err, &full) || full.Context != 60 || full.Tokens < 100 || !strings.Contains(err.Error(), "tokens and the context holds 60") {
 		t.Errorf("without room: %v", err)
 	}
 }

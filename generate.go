@@ -21,6 +21,7 @@ type Request struct {
 	Prompt    string
 	PromptIDs []token.ID // the prompt as tokens, to which none are added; nil: Prompt
 	Suffix    *string    // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
+	Files     []File     // files beside the text, which its model sees before it; with Suffix alone
 	MaxTokens int        // tokens to generate; 0: until the text or the context ends
 	Sampling  Sampling   // the zero value takes the likeliest token; its Seed is ignored
 	Seed      *uint64    // nil: one is drawn, and [Stats] reports it
@@ -54,6 +55,9 @@ type Request struct {
 	// prompts share steps by it, twice the rows for each step up. It changes no answer.
 	Priority int
 }
+
+// File is a file beside the one that is filled in.
+type File = tokenizer.File
 
 // The range of [Request.Priority].
 const (
@@ -118,8 +122,19 @@ type Generation struct {
 	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
 
+// PromptError is an [engine.ErrContext] of a prompt that does not fit.
+type PromptError struct{ Tokens, Context int }
+
+// Error returns both numbers.
+func (e *PromptError) Error() string {
+	return fmt.Sprintf("grove: the prompt has %d tokens and the context holds %d: %v", e.Tokens, e.Context, engine.ErrContext)
+}
+
+// Unwrap returns [engine.ErrContext].
+func (e *PromptError) Unwrap() error { return engine.ErrContext }
+
 // Generate prepares an answer; [Generation.Tokens] computes it. It returns an error where the request
-// makes no sense, the prompt does not fit the context, or a suffix is given and the vocabulary has no tokens
+// makes no sense, the prompt does not fit the context ([*PromptError]), or a suffix is given and the vocabulary has no tokens
 // for that ([tokenizer.ErrNoFIM]). When ctx ends, so does the generation, within
 // a layer's time.
 func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
@@ -140,7 +155,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, errors.New("grove: the prompt is empty, and the model has no token that begins a text")
 	}
 	if n := m.engine.Context(); len(ids) > n {
-		return nil, fmt.Errorf("grove: the prompt has %d tokens and the context holds %d: %w", len(ids), n, engine.ErrContext)
+		return nil, &PromptError{Tokens: len(ids), Context: n}
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
 	g.stats.PromptTokens, g.stats.StopToken = len(ids), token.None
@@ -163,6 +178,9 @@ func (m *Model) check(r *Request) error {
 	}
 	if r.Priority < LeastPriority || r.Priority > MostPriority {
 		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, LeastPriority, MostPriority)
+	}
+	if len(r.Files) > 0 && r.Suffix == nil {
+		return errors.New("grove: files beside a text want its suffix")
 	}
 	if r.Top < 0 || r.Choice < 0 {
 		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.Choice)
@@ -197,7 +215,7 @@ func (m *Model) encode(r Request) ([]token.ID, error) {
 		return r.PromptIDs, nil
 	}
 	if r.Suffix != nil {
-		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix)
+		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix, r.Files...)
 		if errors.Is(err, tokenizer.ErrNoFIM) {
 			err = &OptionError{fmt.Errorf("grove: a suffix is given: %w", err)}
 		}
@@ -216,8 +234,8 @@ func (r *Request) answer() engine.Answer {
 // Request returns the request, completed: its seed, and what [Request.IgnoreEnd] and the like mean for its shape.
 func (g *Generation) Request() Request { return g.req }
 
-// PromptTokens returns how many tokens the prompt has.
-func (g *Generation) PromptTokens() int { return len(g.prompt) }
+// Prompt returns the tokens of the prompt, the suffix included. They are not to be changed.
+func (g *Generation) Prompt() []token.ID { return g.prompt }
 
 // Stats returns what the generation did so far. It is for the goroutine of [Generation.Tokens].
 func (g *Generation) Stats() Stats {

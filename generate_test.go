@@ -233,6 +233,18 @@ func TestSuffix(t *testing.T) {
 		if got, want := g.Stats().PromptTokens, 6+len(after); got != want { // begin, prefix, A, B, suffix, middle
 			t.Errorf("suffix %q: %d tokens of prompt, want %d", after, got, want)
 		}
+		r.Files = []grove.File{{Name: "a", Text: "bc"}, {Text: "d"}}
+		m := open(t, fills, grove.Options{})
+		if g, err = m.Generate(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		text, err := m.Detokenize(g.Prompt())
+		if i := strings.Index(text, "bc\n\n--- snippet ---\n\nd"); i < 0 || i > strings.Index(text, "AB") || err != nil {
+			t.Errorf("suffix %q and files: prompt %q, %v", after, text, err)
+		}
+		if _, err := m.Generate(t.Context(), grove.Request{Prompt: "AB", Files: r.Files}); err == nil {
+			t.Error("files without a suffix are taken")
+		}
 		option := new(grove.OptionError)
 		if _, err := plain.Generate(t.Context(), r); !errors.Is(err, tokenizer.ErrNoFIM) || !errors.As(err, &option) {
 			t.Errorf("without tokens for it: %v", err)

@@ -160,7 +160,7 @@ func (q *chatRequest) most() (most int, err error) {
 		case *f.v < f.low || *f.v == 0:
 			return 0, wire.Refuse(f.name, "%s is %d; it must be 1 or more", f.name, *f.v)
 		case most != 0 && most != *f.v:
-			return 0, wire.Refuse(f.name, "%s says something else than another name of it", f.name)
+			return 0, wire.Refuse(f.name, "%s is %d and differs from %d, another name's", f.name, *f.v, most)
 		default:
 			most = *f.v
 		}
@@ -335,9 +335,6 @@ func (c *chatReply) stream(s *Server) error {
 // arguments, and at last why it ended.
 func (c *chatReply) send(out *stream, e serving.Event) error {
 	a := &c.answers[e.Answer]
-	if e.Timings != nil {
-		a.timings = e.Timings
-	}
 	part := func(p chatPart) error {
 		p.Index = e.Answer
 		b := c.body("chat.completion.chunk")
@@ -351,6 +348,9 @@ func (c *chatReply) send(out *stream, e serving.Event) error {
 		if err := part(chatPart{Delta: delta{Role: "assistant", Content: &empty}}); err != nil {
 			return err
 		}
+	}
+	if e.Timings != nil {
+		a.timings = e.Timings
 	}
 	content, calls := c.take(e)
 	if content != "" || len(a.logprobs) > 0 || e.Timings != nil {

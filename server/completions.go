@@ -21,6 +21,7 @@ type completionRequest struct {
 	Suffix        *string             `json:"suffix"`
 	MaxTokens     *int                `json:"max_tokens"`
 	MaxCompletion *int                `json:"max_completion_tokens"`
+	Predict       *int                `json:"n_predict"` // llama.cpp's; -1: no bound
 	N             *int                `json:"n"`
 	BestOf        *int                `json:"best_of"`
 	Echo          bool                `json:"echo"`
@@ -40,6 +41,7 @@ type completion struct {
 	host      *serving.Host
 	job       *serving.Job // nil: nothing is to be generated
 	n         int
+	most      int // tokens of an answer
 	created   int64
 	prompts   []wire.Prompt
 	predicted []token.ID
@@ -81,7 +83,7 @@ func (s *Server) completions(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if *q.MaxTokens > 0 {
+	if c.most > 0 {
 		if c.job, err = h.Prepare(x.r.Context(), order(x, &q.Sampling, requests, c.n, q.Stream)); err != nil {
 			return err
 		}
@@ -113,23 +115,16 @@ func (c *completion) requests() ([]grove.Request, error) {
 	switch {
 	case !q.Prompt.Given:
 		return nil, wire.Refuse("prompt", "prompt is missing")
-	case q.MaxTokens != nil && q.MaxCompletion != nil && *q.MaxTokens != *q.MaxCompletion:
-		return nil, wire.Refuse("max_completion_tokens", "max_tokens and max_completion_tokens are the same and differ")
-	case q.MaxTokens == nil:
-		if q.MaxTokens = q.MaxCompletion; q.MaxTokens == nil {
-			q.MaxTokens = new(int)
-			*q.MaxTokens = defaultMaxTokens
-		}
-	}
-	switch {
-	case *q.MaxTokens < 0:
-		return nil, wire.Refuse("max_tokens", "max_tokens is %d; it must be 0 or more", *q.MaxTokens)
 	case q.BestOf != nil && *q.BestOf != c.n:
 		return nil, wire.Unsupported("best_of", "it must be equal to n: there is no search")
 	case q.Logprobs != nil && (*q.Logprobs < 0 || *q.Logprobs > wire.MaxTop):
 		return nil, wire.Refuse("logprobs", "logprobs is %d; it must be from 0 to %d", *q.Logprobs, wire.MaxTop)
 	case q.Echo && q.Suffix != nil:
 		return nil, wire.Refuse("echo", "echo and suffix cannot be combined")
+	}
+	var err error
+	if c.most, err = q.most(c.host.Info.Context); err != nil {
+		return nil, err
 	}
 	if err := q.StreamOptions.Check(q.Stream); err != nil {
 		return nil, err
@@ -147,7 +142,7 @@ func (c *completion) requests() ([]grove.Request, error) {
 	if c.predicted, err = c.host.Model.Tokenize(base.Prediction, false, false); err != nil {
 		return nil, err
 	}
-	base.MaxTokens, base.Suffix = *q.MaxTokens, q.Suffix
+	base.MaxTokens, base.Suffix = c.most, q.Suffix
 	if q.Logprobs != nil {
 		base.Top = *q.Logprobs
 	}
@@ -166,6 +161,34 @@ func (c *completion) requests() ([]grove.Request, error) {
 		c.prompts, all = append(c.prompts, p), append(all, r)
 	}
 	return all, nil
+}
+
+// most returns how many tokens an answer may have, those of a context where it is told to have no bound.
+func (q *completionRequest) most(context int) (int, error) {
+	most := -1
+	for _, f := range []struct {
+		name string
+		v    *int
+	}{{"max_tokens", q.MaxTokens}, {"max_completion_tokens", q.MaxCompletion}, {"n_predict", q.Predict}} {
+		if f.v == nil {
+			continue
+		}
+		v := *f.v
+		if v == -1 && f.v == q.Predict {
+			v = context
+		}
+		switch {
+		case v < 0:
+			return 0, wire.Refuse(f.name, "%s is %d; it must be 0 or more", f.name, v)
+		case most >= 0 && most != v:
+			return 0, wire.Refuse(f.name, "%s is %d and differs from %d, another name's", f.name, v, most)
+		}
+		most = v
+	}
+	if most < 0 {
+		most = defaultMaxTokens
+	}
+	return most, nil
 }
 
 // noJob checks requests of which nothing is generated, as the library would.

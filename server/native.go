@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strings"
@@ -32,12 +33,15 @@ type nativeRequest struct {
 	Fields        []string         `json:"response_fields"`
 	Prediction    *wire.Prediction `json:"prediction"`
 	ReturnMetrics bool             `json:"return_metrics"`
+
+	files []grove.File // of Extra
 }
 
-// extra is a file that goes before the one to fill in.
+// extra is a file that goes before the one to fill in; llama.vim sends a time besides.
 type extra struct {
-	Name string `json:"filename"`
-	Text string `json:"text"`
+	Name string          `json:"filename"`
+	Text *string         `json:"text"`
+	Time json.RawMessage `json:"time"`
 }
 
 // nativeBody is an answer of these routes, whole or a part.
@@ -61,7 +65,7 @@ type nativeFinal struct {
 	Prompt      string         `json:"prompt"`
 	Settings    map[string]any `json:"generation_settings"`
 	HasNewLine  bool           `json:"has_new_line"`
-	Truncated   bool           `json:"truncated"`
+	Truncated   bool           `json:"truncated"` // the context ended it
 	StopType    string         `json:"stop_type"`
 	StopWord    string         `json:"stopping_word"`
 	TokensCache int            `json:"tokens_cached"`
@@ -89,7 +93,6 @@ type native struct {
 	x       *exchange
 	host    *serving.Host
 	job     *serving.Job
-	prompts []wire.Prompt
 	n       int
 	stops   []token.ID
 	top     int
@@ -131,8 +134,12 @@ func (s *Server) infill(x *exchange) error {
 		return wire.Refuse("input_prefix", "input_prefix is missing")
 	case q.Suffix == nil:
 		return wire.Refuse("input_suffix", "input_suffix is missing")
-	case len(q.Extra) > 0:
-		return wire.Unsupported("input_extra", "further files are not supported")
+	}
+	for i, f := range q.Extra {
+		if f.Text == nil {
+			return wire.Refuse("input_extra", "input_extra: file %d has no text", i)
+		}
+		q.files = append(q.files, grove.File{Name: cmp.Or(f.Name, "tmp"), Text: *f.Text})
 	}
 	prefix := *q.Prefix
 	for _, raw := range q.Prompt.List {
@@ -207,6 +214,7 @@ func (c *native) requests(list []wire.RawPrompt, suffix *string) ([]grove.Reques
 	}
 	wire.Set(&c.top, q.Probs)
 	base.Top, base.PostSampling, base.Suffix, c.stops = c.top, q.PostSampling && c.top > 0, suffix, base.StopTokens
+	base.Files = q.files
 	var all []grove.Request
 	for _, raw := range list {
 		p, err := raw.Resolve(c.host.Model)
@@ -215,7 +223,7 @@ func (c *native) requests(list []wire.RawPrompt, suffix *string) ([]grove.Reques
 		}
 		r := base
 		r.Prompt, r.PromptIDs = p.Text, p.IDs
-		c.prompts, all = append(c.prompts, p), append(all, r)
+		all = append(all, r)
 	}
 	return all, nil
 }
@@ -275,7 +283,7 @@ func (c *native) part(i int) nativeBody {
 	a, s := &c.answers[i], c.job.Answers[i]
 	b := nativeBody{
 		Index: i, Content: a.text, Tokens: []token.ID{}, Slot: -1, TokensPredicted: len(a.ids), Probs: a.probs,
-		TokensEvaluated: s.PromptTokens(),
+		TokensEvaluated: len(s.Prompt()),
 	}
 	if c.ReturnTokens || c.Stream {
 		b.Tokens = append(b.Tokens, a.tokens...)
@@ -302,13 +310,11 @@ func (c *native) final(i int) (any, error) {
 		f.StopType = "eos"
 	default:
 		f.StopType = "limit"
+		f.Truncated = stats.Tokens != c.job.Answers[i].Request().MaxTokens
 	}
-	p := c.prompts[i/c.n]
-	if f.Prompt = p.Text; p.IDs != nil {
-		var err error
-		if f.Prompt, err = c.host.Model.Detokenize(p.IDs); err != nil {
-			return nil, err
-		}
+	var err error
+	if f.Prompt, err = c.host.Model.Detokenize(c.job.Answers[i].Prompt()); err != nil {
+		return nil, err
 	}
 	return c.choose(struct {
 		nativeBody
@@ -316,9 +322,10 @@ func (c *native) final(i int) (any, error) {
 	}{b, f})
 }
 
-// choose leaves the fields of an answer that the request asks for, those of objects by slashes: timings/prompt_n.
+// choose leaves the fields of an answer that the request asks for, those of objects by slashes, which are then their
+// names: timings/prompt_n.
 func (c *native) choose(v any) (any, error) {
-	if c.Fields == nil {
+	if len(c.Fields) == 0 {
 		return v, nil
 	}
 	body, err := wire.Marshal(v)
@@ -331,20 +338,16 @@ func (c *native) choose(v any) (any, error) {
 	}
 	chosen := map[string]any{}
 	for _, path := range c.Fields {
-		at, name := all, path
-		for {
-			head, rest, more := strings.Cut(name, "/")
-			inner, ok := at[head]
-			if !more {
-				if name = head; ok {
-					chosen[name] = inner
-				}
+		var v any = all
+		found := true
+		for name := range strings.SplitSeq(path, "/") {
+			at, _ := v.(map[string]any)
+			if v, found = at[name]; !found {
 				break
 			}
-			if at, ok = inner.(map[string]any); !ok {
-				break
-			}
-			name = rest
+		}
+		if found {
+			chosen[path] = v
 		}
 	}
 	return chosen, nil
@@ -361,12 +364,20 @@ func (c *native) settings(s grove.Stats) map[string]any {
 	if stop == nil {
 		stop = []string{}
 	}
+	biases := []map[string]any{}
+	for _, b := range r.Shape.Bias {
+		var add any // null: never, for which JSON has no number
+		if !math.IsInf(float64(b.Add), -1) {
+			add = b.Add
+		}
+		biases = append(biases, map[string]any{"token": b.ID, "bias": add})
+	}
 	return map[string]any{
 		"n_ctx": c.host.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
 		"temperature": r.Sampling.Temperature, "top_k": r.Sampling.TopK, "top_p": r.Sampling.TopP, "min_p": r.Sampling.MinP,
 		"presence_penalty": r.Shape.Presence, "frequency_penalty": r.Shape.Frequency, "repeat_penalty": r.Shape.Repeat,
 		"repeat_last_n": r.Shape.Window, "min_tokens": r.Shape.MinTokens, "ignore_eos": r.IgnoreEnd, "stop": stop,
-		"stream": c.Stream, "n_probs": c.top, "post_sampling_probs": c.PostSampling,
+		"logit_bias": biases, "stream": c.Stream, "n_probs": c.top, "post_sampling_probs": c.PostSampling,
 		"samplers": []string{"logit_bias", "penalties", "top_k", "top_p", "min_p", "temperature"},
 	}
 }

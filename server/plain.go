@@ -146,8 +146,11 @@ func (s *Server) props(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	template := ""
-	if t, err := h.Model.Templates().For(chat.Options{}); err == nil {
+	template, t := "", h.Template
+	if t == nil {
+		t, _ = h.Model.Templates().For(chat.Options{}) // conversations are told what is wrong with it
+	}
+	if t != nil {
 		template = t.Source()
 	}
 	return x.reply(map[string]any{
@@ -155,7 +158,7 @@ func (s *Server) props(x *exchange) error {
 		"model_alias": h.Name, "model_path": h.Name, "total_slots": h.Info.Parallel, "build_info": fingerprint,
 		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
 			"temperature": wire.DefaultsNative.Sampling.Temperature, "top_k": wire.DefaultsNative.Sampling.TopK,
-			"top_p": wire.DefaultsNative.Sampling.TopP, "min_p": wire.DefaultsNative.Sampling.MinP, "n_predict": -1,
+			"top_p": wire.DefaultsNative.Sampling.TopP, "min_p": wire.DefaultsNative.Sampling.MinP, "n_predict": -1, "seed": -1,
 		}},
 		"modalities": map[string]bool{"vision": false, "audio": false},
 	})

@@ -3,13 +3,18 @@ package server_test
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"grove/chat"
+	"grove/gguf"
+	"grove/gopher"
 	"grove/server"
+	"grove/server/serving"
 )
 
 func TestModels(t *testing.T) {
@@ -104,7 +109,7 @@ func TestNative(t *testing.T) {
 	o := s.post(t, "/completion", `{"prompt":"func main() {","n_predict":6,"temperature":0,"return_tokens":true,"seed":9}`)
 	for path, want := range map[string]any{
 		"content": " return a }\n\nfunc main()", "stop": true, "tokens_predicted": 6.0, "tokens_evaluated": 5.0, "stop_type": "limit",
-		"stopping_word": "", "truncated": false, "prompt": "func main() {", "model": "gopher", "has_new_line": true,
+		"stopping_word": "", "truncated": false, "prompt": "<|begin_of_text|>func main() {", "model": "gopher", "has_new_line": true,
 		"generation_settings/n_predict": 6.0, "generation_settings/seed": 9.0, "timings/predicted_n": 6.0, "tokens/0": 513.0,
 	} {
 		if got := o.at(path); got != want {
@@ -114,8 +119,11 @@ func TestNative(t *testing.T) {
 	if o := s.post(t, "/completion", `{"prompt":"func main() {","temperature":0,"stop":["main"]}`); o["stop_type"] != "word" || o["stopping_word"] != "main" {
 		t.Errorf("%v", o)
 	}
-	if o := s.post(t, "/completion", `{"prompt":"a","n_predict":1,"response_fields":["content","timings/prompt_n","nothing","content/x"]}`); len(o) != 2 || o["prompt_n"] == nil {
+	if o := s.post(t, "/completion", `{"prompt":"a","n_predict":1,"response_fields":["content","timings/prompt_n","nothing","content/x"]}`); len(o) != 2 || o["content"] == nil || o["timings/prompt_n"] != 2.0 {
 		t.Errorf("chosen fields: %v", o)
+	}
+	if o := s.post(t, "/completion", `{"prompt":"a","n_predict":1,"response_fields":[]}`); o["timings"] == nil {
+		t.Errorf("no field is chosen: %v", o)
 	}
 	status, text, _ := s.do(t, "POST", "/completion", `{"prompt":"func main() {","n_predict":6,"temperature":0,"stream":true}`)
 	var content string
@@ -133,5 +141,99 @@ func TestNative(t *testing.T) {
 	status, text, _ = s.do(t, "POST", "/completion", `{"prompt":["a","b"],"n_predict":1}`)
 	if status != 200 || !strings.HasPrefix(text, "[{") || strings.Count(text, `"stop":true`) != 2 {
 		t.Errorf("two prompts: %d %s", status, text)
+	}
+}
+
+// TestNativeForms: what llama.cpp's clients may write in more than one way.
+func TestNativeForms(t *testing.T) {
+	o := options
+	o.Context = 64
+	s := serveModels(t, server.Config{}, source(modelName, gopher.Model(), o))
+	content := func(fields string) any {
+		return s.post(t, "/completion", `{"n_predict":6,"temperature":0,`+fields+`}`)["content"]
+	}
+	want := content(`"prompt":"func main() {"`)
+	for _, fields := range []string{
+		`"prompt":{"prompt_string":"func main() {"}`, `"prompt":[{"prompt_string":"func main() {"}]`, `"prompt":"func main() {","id_slot":1`,
+	} {
+		if got := content(fields); got != want {
+			t.Errorf("%s: %q, want %q", fields, got, want)
+		}
+	}
+	for _, bias := range []string{`{" return":100}`, `[[" return",100]]`} {
+		if got := content(`"prompt":"a","logit_bias":` + bias); got != strings.Repeat(" return", 6) {
+			t.Errorf("%s: %q", bias, got)
+		}
+	}
+	full := s.post(t, "/completion", `{"prompt":"a","n_predict":-1,"ignore_eos":true,"temperature":0}`)
+	if full["truncated"] != true || full["stop_type"] != "limit" {
+		t.Errorf("the context's end: truncated %v, %v", full["truncated"], full["stop_type"])
+	}
+	if never := full.at("generation_settings/logit_bias/0").(map[string]any); never["token"] == nil || never["bias"] != nil {
+		t.Errorf("ignore_eos: %v", never)
+	}
+	settings := s.post(t, "/completion", `{"prompt":"a","n_predict":1,"logit_bias":{"5":2}}`).at("generation_settings").(map[string]any)
+	if diff := cmp.Diff([]any{map[string]any{"token": 5.0, "bias": 2.0}}, settings["logit_bias"]); diff != "" {
+		t.Error(diff)
+	}
+	for fields, want := range map[string]any{`"n_predict":3`: 3.0, `"n_predict":3,"max_tokens":3`: 3.0, `"n_predict":-1,"ignore_eos":true`: 62.0} {
+		if got := s.post(t, "/v1/completions", `{"prompt":"a",`+fields+`}`).at("usage/completion_tokens"); got != want {
+			t.Errorf("%s: %v tokens, want %v", fields, got, want)
+		}
+	}
+}
+
+// TestChosenTemplate: conversations are rendered by the template that a model is served with.
+func TestChosenTemplate(t *testing.T) {
+	const body = `{"messages":[{"role":"user","content":"Hi"}]}`
+	m := source(modelName, gopher.Model(), options)
+	m.Template = func(ts *chat.Templates) (*chat.Template, error) { return ts.Get("llama3") }
+	s := serveModels(t, server.Config{}, m)
+	want := "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+	if got := s.post(t, "/apply-template", body)["prompt"]; got != want {
+		t.Errorf("prompt %q, want %q", got, want)
+	}
+	s.post(t, "/v1/chat/completions", body[:len(body)-1]+`,"max_tokens":1}`)
+	_, text, _ := s.do(t, "GET", "/props", "")
+	if got := parse(t, text)["chat_template"].(string); !strings.Contains(got, "start_header_id") {
+		t.Errorf("props: %q", got)
+	}
+	m.Template = func(ts *chat.Templates) (*chat.Template, error) { return ts.Get("none") }
+	bad := server.New(server.Config{})
+	if err := bad.Add(m); err != nil {
+		t.Fatal(err)
+	}
+	if err := bad.Load(t.Context()); err == nil || !strings.Contains(err.Error(), `"none" is not known`) {
+		t.Errorf("a template that is not there: %v", err)
+	}
+}
+
+// TestAnyModel: where it is asked for, the first model answers for those that are not served, under its own name.
+func TestAnyModel(t *testing.T) {
+	s := serve(t, server.Config{Config: serving.Config{AnyModel: true}})
+	if got := s.post(t, "/v1/completions", `{"model":"gpt-3.5-turbo","prompt":"a","max_tokens":1}`)["model"]; got != modelName {
+		t.Errorf("model %v", got)
+	}
+}
+
+// TestInfill: the model is given the files, then what is before and behind the place to fill in.
+func TestInfill(t *testing.T) {
+	file := gopher.Model()
+	for i, key := range []string{"fim_pre", "fim_suf", "fim_mid", "fim_sep"} {
+		file = edited(t, file, gguf.KV{Key: "tokenizer.ggml." + key + "_token_id", Value: gguf.Of(uint32(300 + i))})
+	}
+	s := serveModels(t, server.Config{}, source(modelName, file, options))
+	pieces := s.post(t, "/detokenize", `{"tokens":[300,301,302,303]}`)["content"].(string)
+	mark := make([]string, 4)
+	for i := range mark {
+		mark[i] = s.post(t, "/detokenize", fmt.Sprintf(`{"tokens":[%d]}`, 300+i))["content"].(string)
+	}
+	if strings.Join(mark, "") != pieces {
+		t.Fatalf("%q are not %q", mark, pieces)
+	}
+	o := s.post(t, "/infill", `{"input_prefix":"func ","prompt":"f","input_suffix":"}","n_predict":1,"input_extra":[{"filename":"a.go","text":"package a","time":7},{"text":"b"}]}`)
+	want := "<|begin_of_text|>" + mark[3] + "a.go\npackage a" + mark[3] + "tmp\nb" + mark[3] + "filename\n" + mark[0] + "func f" + mark[1] + "}" + mark[2]
+	if o["prompt"] != want {
+		t.Errorf("prompt %q, want %q", o["prompt"], want)
 	}
 }

@@ -124,6 +124,9 @@ func TestTimingsPerToken(t *testing.T) {
 				break
 			}
 			e := parse(t, data)
+			if e.at("choices/0/delta/role") != nil && e["timings"] != nil {
+				t.Errorf("%s: no token, and yet timings: %s", path, data)
+			}
 			for _, at := range []string{"choices/0/delta/content", "choices/0/text", "content"} {
 				if piece, ok := e.at(at).(string); ok {
 					content += piece

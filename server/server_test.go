@@ -232,7 +232,7 @@ func wantError(t testing.TB, text string) (message, kind, param, code string) {
 	if err := json.Unmarshal([]byte(text), &e); err != nil || e.Error.Message == "" || e.Error.Type == "" {
 		t.Fatalf("no error: %q, %v", text, err)
 	}
-	if err := json.Unmarshal([]byte(text), &raw); err != nil || len(raw.Error) != 4 {
+	if err := json.Unmarshal([]byte(text), &raw); err != nil || len(raw.Error) != 4 && !(len(raw.Error) == 6 && raw.Error["n_prompt_tokens"] != nil && raw.Error["n_ctx"] != nil) {
 		t.Fatalf("an error must have message, type, param and code: %q", text)
 	}
 	text = func(s *string) string {

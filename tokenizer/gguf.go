@@ -71,6 +71,8 @@ func (r *reader) ids(v *Vocab) {
 	v.FIM.Prefix = r.id(v, "fim_pre_token_id", r.id(v, "prefix_token_id", token.None))
 	v.FIM.Suffix = r.id(v, "fim_suf_token_id", r.id(v, "suffix_token_id", token.None))
 	v.FIM.Middle = r.id(v, "fim_mid_token_id", r.id(v, "middle_token_id", token.None))
+	v.FIM.Repository = r.id(v, "fim_rep_token_id", token.None)
+	v.FIM.File = r.id(v, "fim_sep_token_id", token.None)
 }
 
 // flags reads what is done to text and around it, with the defaults of the kind.

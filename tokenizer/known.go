@@ -15,11 +15,13 @@ var eogTexts = []string{
 }
 
 // fimTexts are the tokens that go before the prefix, the suffix and the middle of a text that is to be
-// filled in, in every vocabulary that has them.
-var fimTexts = [3][]string{
+// filled in, a repository's name and a file's, in every vocabulary that has them.
+var fimTexts = [5][]string{
 	{"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>"},
 	{"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>"},
 	{"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>"},
+	{"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<reponame>", "<REPO>"},
+	{"<|file_sep|>"},
 }
 
 // findEOG lists the tokens that end an answer. Those known by their text are control tokens whatever
@@ -57,7 +59,7 @@ func (t *Tokenizer) harmony() bool {
 // the file gives them.
 func (t *Tokenizer) findFIM(v Vocab) {
 	t.fim = v.FIM
-	for i, id := range []*token.ID{&t.fim.Prefix, &t.fim.Suffix, &t.fim.Middle} {
+	for i, id := range []*token.ID{&t.fim.Prefix, &t.fim.Suffix, &t.fim.Middle, &t.fim.Repository, &t.fim.File} {
 		for _, text := range fimTexts[i] {
 			if known, ok := t.ids[text]; ok && *id == token.None {
 				*id = known
@@ -72,22 +74,56 @@ var ErrNoFIM = errors.New("tokenizer: the vocabulary names no tokens for a prefi
 
 // EncodeFIM appends the ids of a text whose middle is to be filled in, so that a model goes on with that:
 // prefix, suffix and the token of the middle, each part behind its token, all behind the begin token if the
-// file asks for one. Special tokens that are written in the parts are plain text. Errors: ErrNoFIM, and
-// those of [Tokenizer.Encode].
-func (t *Tokenizer) EncodeFIM(dst []token.ID, prefix, suffix string) ([]token.ID, error) {
+// file asks for one, and behind the files, if there are any. Special tokens that are written in the parts are plain
+// text. Errors: ErrNoFIM, and those of [Tokenizer.Encode].
+func (t *Tokenizer) EncodeFIM(dst []token.ID, prefix, suffix string, files ...File) ([]token.ID, error) {
 	pre, suf, mid, ok := t.FIM()
 	if !ok {
 		return dst, ErrNoFIM
 	}
-	dst = append(append(dst, t.begin...), pre)
-	dst, err := t.Encode(dst, prefix, Options{Plain: true})
-	if err != nil {
-		return dst, err
+	parts := append(t.fileParts(files), fimPart{pre, prefix}, fimPart{suf, suffix}, fimPart{mid, ""})
+	dst = append(dst, t.begin...)
+	for _, p := range parts {
+		if p.id != token.None {
+			dst = append(dst, p.id)
+		}
+		var err error
+		if dst, err = t.Encode(dst, p.text, Options{Plain: true}); err != nil {
+			return dst, err
+		}
 	}
-	if dst, err = t.Encode(append(dst, suf), suffix, Options{Plain: true}); err != nil {
-		return dst, err
+	return dst, nil
+}
+
+// File is a file beside the one whose middle is to be filled in.
+type File struct{ Name, Text string }
+
+// fimPart is a token, if the vocabulary has it, and the text behind it.
+type fimPart struct {
+	id   token.ID
+	text string
+}
+
+// fileParts returns what goes before the prefix of a text that has files beside it, as llama.cpp has it: the pattern of
+// Qwen's coders, whose repository and file are called something, or texts with a line between them where the
+// vocabulary has no token for a file.
+func (t *Tokenizer) fileParts(files []File) (parts []fimPart) {
+	if len(files) == 0 {
+		return nil
 	}
-	return append(dst, mid), nil
+	if t.fim.File == token.None {
+		for _, f := range files {
+			parts = append(parts, fimPart{token.None, "\n\n--- snippet ---\n\n" + f.Text})
+		}
+		return parts
+	}
+	if t.fim.Repository != token.None {
+		parts = append(parts, fimPart{t.fim.Repository, "myproject\n"})
+	}
+	for _, f := range files {
+		parts = append(parts, fimPart{t.fim.File, f.Name + "\n" + f.Text})
+	}
+	return append(parts, fimPart{t.fim.File, "filename\n"})
 }
 
 // FIM returns the tokens that go before the prefix, the suffix and the middle of a text whose middle is

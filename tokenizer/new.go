@@ -119,6 +119,7 @@ func checkIDs(v Vocab) error {
 	}{
 		{"begin", v.BOS}, {"end", v.EOS}, {"end-of-turn", v.EOT}, {"end-of-message", v.EOM}, {"unknown", v.UNK}, {"separator", v.SEP},
 		{"prefix", v.FIM.Prefix}, {"suffix", v.FIM.Suffix}, {"middle", v.FIM.Middle},
+		{"repository", v.FIM.Repository}, {"file", v.FIM.File},
 	} {
 		if s.id < token.None || int(s.id) >= len(v.Tokens) {
 			return fmt.Errorf("tokenizer: the %s token is %d, outside the vocabulary of %d", s.name, s.id, len(v.Tokens))

@@ -57,11 +57,12 @@ type Vocab struct {
 	StripAccents bool   // "bert"
 }
 
-// FIM holds the tokens that go before the parts of a text whose middle is to be filled in.
-type FIM struct{ Prefix, Suffix, Middle token.ID }
+// FIM holds the tokens that go before the parts of a text whose middle is to be filled in, and before the name of a
+// repository and those of its files.
+type FIM struct{ Prefix, Suffix, Middle, Repository, File token.ID }
 
 // NoFIM is the value for a vocabulary that names none.
-var NoFIM = FIM{token.None, token.None, token.None}
+var NoFIM = FIM{token.None, token.None, token.None, token.None, token.None}
 
 // Options says how [Tokenizer.Encode] treats text. The zero value parses special tokens that are
 // written in the text and adds none.

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,7 +196,7 @@ func TestFIM(t *testing.T) {
 		}
 	}
 	v = smallSPM()
-	v.FIM = FIM{v.add("▁<PRE>", Normal), v.add("▁<SUF>", Normal), v.add("[M]", Control)}
+	v.FIM = FIM{v.add("▁<PRE>", Normal), v.add("▁<SUF>", Normal), v.add("[M]", Control), token.None, token.None}
 	k := must(t, v)
 	ids, err := k.EncodeFIM(nil, "the", "")
 	if diff := cmp.Diff("<s> ▁<PRE> ▁the ▁<SUF> [M]", k.texts(ids)); diff != "" || err != nil {
@@ -210,6 +211,47 @@ func TestFIM(t *testing.T) {
 	second, _ := s.Next(the)
 	if first != " the" || second != " the" {
 		t.Errorf("what is filled in reads %q, %q", first, second)
+	}
+}
+
+// TestFIMFiles: files go before the prefix, behind the tokens that the vocabulary has for them.
+func TestFIMFiles(t *testing.T) {
+	marks := []string{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}
+	files := []File{{"a.c", "he"}, {"b<s>", "<|file_sep|>"}}
+	for _, tt := range []struct {
+		name  string
+		marks []string
+		want  string
+	}{
+		{"none", nil, "<s>\n\n--- snippet ---\n\nhe\n\n--- snippet ---\n\n<|file_sep|>"},
+		{"files", []string{"<|file_sep|>"}, "<s>[<|file_sep|>]a.c\nhe[<|file_sep|>]b<s>\n<|file_sep|>[<|file_sep|>]filename\n"},
+		{"repository", []string{"<|file_sep|>", "<|repo_name|>"}, "<s>[<|repo_name|>]myproject\n[<|file_sep|>]a.c\nhe[<|file_sep|>]b<s>\n<|file_sep|>[<|file_sep|>]filename\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := smallBPE()
+			for _, text := range slices.Concat(marks, tt.marks) {
+				v.add(text, Normal)
+			}
+			k := must(t, v)
+			ids, err := k.EncodeFIM(nil, "h", "l", files...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			for i, id := range ids {
+				piece, err := k.AppendPiece(nil, id, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if k.Type(id) == Control && i > 0 {
+					piece = []byte("[" + string(piece) + "]")
+				}
+				got.Write(piece)
+			}
+			if diff := cmp.Diff(tt.want+"[<|fim_prefix|>]h[<|fim_suffix|>]l[<|fim_middle|>]", got.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

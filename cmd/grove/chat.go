@@ -79,9 +79,8 @@ func (c *chatCommand) newChat(m *grove.Model) (*chatLoop, error) {
 
 // template returns the template of the conversation: by the name of one, or a file's.
 func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
-	ts := m.Templates()
 	if c.Template == "" {
-		t, err := ts.For(chat.Options{})
+		t, err := m.Templates().For(chat.Options{})
 		if errors.Is(err, chat.ErrNone) {
 			return nil, fileError{fmt.Errorf("%w; a base model continues texts (grove run), and --chat-template names a template all the same: %s, or a file", err, strings.Join(chat.Builtin(), ", "))}
 		}
@@ -90,14 +89,19 @@ func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
 		}
 		return t, asFileError(err)
 	}
-	if slices.Contains(ts.Names(), c.Template) || slices.Contains(chat.Builtin(), c.Template) {
-		t, err := ts.Get(c.Template)
+	return namedTemplate(m.Templates(), c.Template)
+}
+
+// namedTemplate returns what --chat-template names: one of the model's further templates, one of this program's, or a file.
+func namedTemplate(ts *chat.Templates, name string) (*chat.Template, error) {
+	if slices.Contains(ts.Names(), name) || slices.Contains(chat.Builtin(), name) {
+		t, err := ts.Get(name)
 		return t, asFileError(err)
 	}
-	source, err := os.ReadFile(c.Template)
+	source, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fileError{fmt.Errorf("--chat-template: %w", err)}
 	}
-	t, err := ts.New(c.Template, string(source))
+	t, err := ts.New(name, string(source))
 	return t, asFileError(err)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/chat"
 	"grove/gopher"
 	"grove/server"
 	"grove/server/serving"
@@ -21,6 +22,8 @@ import (
 type serveCommand struct {
 	Model       []string      `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and the name it is served by; may be given several times. Without it, the model inside this program."`
 	Draft       string        `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model with the same vocabulary, to draft with; for one model."`
+	Template    string        `name:"chat-template" placeholder:"NAME|FILE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template: a further one of the model's, one of this program's, or a Jinja file; for one model. Without it, the model's own."`
+	AnyModel    bool          `var:"GROVE_ANY_MODEL" help:"Answer requests for models that are not served by the first one. Without it, they get 404."`
 	Addr        string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" var:"GROVE_ADDR" help:"Address to listen on. Default: ${default}."`
 	APIKey      []string      `name:"api-key" sep:"none" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that requests must show; may be given several times. Without it, they need none."`
 	APIKeyFile  string        `name:"api-key-file" placeholder:"FILE" var:"GROVE_API_KEY_FILE" help:"File of such keys, one a line."`
@@ -62,7 +65,7 @@ func (c *serveCommand) Run() (err error) {
 		level = slog.LevelInfo
 	}
 	config := server.Config{Keys: keys, Config: serving.Config{
-		OnDemand: c.OnDemand, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
+		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}}
 	for _, names := range c.Metrics {
@@ -122,8 +125,8 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 		}
 		all = append(all, namedModel{name, path})
 	}
-	if c.Draft != "" && len(all) > 1 {
-		return nil, &grove.OptionError{Err: errors.New("grove: --draft goes with one model")}
+	if (c.Draft != "" || c.Template != "") && len(all) > 1 {
+		return nil, &grove.OptionError{Err: errors.New("grove: --draft and --chat-template go with one model")}
 	}
 	return all, nil
 }
@@ -156,10 +159,14 @@ func (c *serveCommand) keys() ([]string, error) {
 
 // source returns how a model is opened.
 func (c *serveCommand) source(n namedModel) server.Source {
-	return server.Source{Name: n.name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
+	s := server.Source{Name: n.name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		return modelFlag{n.path}.open(grove.Options{
 			Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: int(c.Parallel),
 			Queue: int(c.Queue), NoRepack: c.NoRepack, Memory: memory, Draft: c.Draft,
 		})
 	}}
+	if c.Template != "" {
+		s.Template = func(ts *chat.Templates) (*chat.Template, error) { return namedTemplate(ts, c.Template) }
+	}
+	return s
 }

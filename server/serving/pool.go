@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/chat"
 	"grove/server/wire"
 )
 
@@ -22,11 +23,25 @@ type Source struct {
 	Name string
 	// Open opens the model, whose weights and caches may take memory bytes; 0: as many as the machine has.
 	Open func(ctx context.Context, memory uint64) (*grove.Model, error)
+	// Template returns the chat template to use, of those of the open model or another; nil: its own.
+	Template func(*chat.Templates) (*chat.Template, error)
+}
+
+// open opens the model with its chat template.
+func (s *Source) open(ctx context.Context, memory uint64) (m *grove.Model, t *chat.Template, err error) {
+	if m, err = s.Open(ctx, memory); err != nil || s.Template == nil {
+		return m, nil, err
+	}
+	if t, err = s.Template(m.Templates()); err != nil {
+		return nil, nil, errors.Join(err, m.Close())
+	}
+	return m, t, nil
 }
 
 // Config says how models are served. The zero value is the usual case.
 type Config struct {
 	OnDemand  bool          // a model is opened when a request first asks for it
+	AnyModel  bool          // requests for models that are not served are answered by the first
 	Idle      time.Duration // after which a model that nobody asks for is closed, until somebody does; 0: never
 	Memory    uint64        // bytes that all models may take together; 0: what the machine has
 	KeepAlive time.Duration // after which an answer without news shows a sign of life; 0: 10 s
@@ -103,6 +118,9 @@ func (p *Pool) Load(ctx context.Context) error {
 // Use returns the model of a name, "" for the first, opened. It stays open until leave is called.
 func (p *Pool) Use(ctx context.Context, name string) (h *Host, leave func(), err error) {
 	e, err := p.find(name)
+	if err != nil && p.config.AnyModel && len(p.entries) > 0 {
+		e, err = p.entries[0], nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,11 +179,14 @@ func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
 func (p *Pool) load(e *entry) {
 	p.loads.Lock()
 	defer p.loads.Unlock()
-	var m *grove.Model
+	var (
+		m *grove.Model
+		t *chat.Template
+	)
 	err := p.ending.Err()
 	for err == nil {
 		start := time.Now()
-		if m, err = e.Open(p.ending, p.left()); err == nil {
+		if m, t, err = e.open(p.ending, p.left()); err == nil {
 			p.config.Log.Info("model opened", "model", e.Name, "ms", time.Since(start).Milliseconds())
 			break
 		}
@@ -176,7 +197,7 @@ func (p *Pool) load(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e.err = err; err == nil {
-		e.host = newHost(p, e.Name, m)
+		e.host = newHost(p, e.Name, m, t)
 		e.bytes += e.host.bytes()
 		p.rest(e)
 	}

@@ -154,7 +154,7 @@ func (j *Job) compute(i int, events chan<- Event) {
 // generate is compute without the last word. A panic fails the job alone.
 func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	g, m := j.Answers[i], j.host.pool.metrics
-	slot := &Slot{Request: j.id, Prompt: g.PromptTokens()}
+	slot := &Slot{Request: j.id, Prompt: len(g.Prompt())}
 	j.host.enter(slot)
 	defer j.host.leave(slot)
 	start := time.Now()

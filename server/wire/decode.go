@@ -223,6 +223,9 @@ var unhonoured = map[string]asks{
 	"xtc_probability": {neutral: []string{"0", "0.0"}, reason: noSampler}, "xtc_threshold": {any: true},
 	"dry_multiplier": {neutral: []string{"0", "0.0"}, reason: noSampler},
 	"dry_base":       {any: true}, "dry_allowed_length": {any: true}, "dry_penalty_last_n": {any: true}, "dry_sequence_breakers": {any: true},
+	// These size drafts, which the plan of a step does here; no answer depends on them.
+	"speculative.n_max": {any: true}, "speculative.n_min": {any: true}, "speculative.p_min": {any: true},
+
 	"min_keep":        {neutral: []string{"0", "1"}, reason: noSampler},
 	"samplers":        {reason: "the order of samplers is fixed"},
 	"penalty_prompt":  {reason: noSampler},
@@ -231,8 +234,7 @@ var unhonoured = map[string]asks{
 	"length_penalty":  {neutral: []string{"1", "1.0"}, reason: noSampler},
 	"bad_words":       {neutral: []string{"[]"}, reason: noSampler}, "allowed_token_ids": {reason: noSampler},
 
-	"id_slot": {neutral: []string{"-1"}, reason: "requests do not choose their slot"},
-	"n_keep":  {neutral: []string{"0", "-1"}, reason: "texts are never cut"}, "n_discard": {neutral: []string{"0"}, reason: "texts are never cut"},
+	"n_keep": {neutral: []string{"0", "-1"}, reason: "texts are never cut"}, "n_discard": {neutral: []string{"0"}, reason: "texts are never cut"},
 	"truncate_prompt_tokens": {reason: "texts are never cut"},
 	"n_indent":               {neutral: []string{"0"}, reason: "it is not supported"},
 	"t_max_predict_ms":       {neutral: []string{"0", "-1"}, reason: "it is not supported"}, "t_max_prompt_ms": {neutral: []string{"0", "-1"}, reason: "it is not supported"},

@@ -32,6 +32,8 @@ type Error struct {
 	Type    string
 	Param   string // the field to blame; "": none
 	Code    string
+	Prompt  int // tokens of a prompt that is too long; 0: it is not
+	Context int // tokens that it may have
 }
 
 // Error returns what is wrong.
@@ -50,8 +52,10 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 		Type    string  `json:"type"`
 		Param   *string `json:"param"`
 		Code    *string `json:"code"`
+		Prompt  int     `json:"n_prompt_tokens,omitempty"` // these two as llama.cpp calls them
+		Context int     `json:"n_ctx,omitempty"`
 	}
-	return json.Marshal(map[string]body{"error": {e.Message, e.Type, orNull(e.Param), orNull(e.Code)}})
+	return json.Marshal(map[string]body{"error": {e.Message, e.Type, orNull(e.Param), orNull(e.Code), e.Prompt, e.Context}})
 }
 
 // Refuse is an error that blames a field of the request.
@@ -80,6 +84,7 @@ func ErrorOf(err error) *Error {
 	var (
 		api    *Error
 		option *grove.OptionError
+		prompt *grove.PromptError
 	)
 	switch {
 	case errors.As(err, &api):
@@ -87,6 +92,9 @@ func ErrorOf(err error) *Error {
 	case errors.Is(err, engine.ErrContext):
 		e := Refuse("prompt", "%v", err)
 		e.Code = "context_length_exceeded"
+		if errors.As(err, &prompt) {
+			e.Prompt, e.Context = prompt.Tokens, prompt.Context
+		}
 		return e
 	case errors.As(err, &option), errors.Is(err, sample.ErrAllMasked):
 		return Refuse("", "%v", err)

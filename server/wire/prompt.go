@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"grove"
@@ -88,9 +89,20 @@ func (p *Prompts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// parsePart reads a text or a whole number.
+// parsePart reads a text, which llama.cpp has in an object too, or a whole number.
 func parsePart(b []byte) (e part, ok bool) {
 	switch {
+	case len(b) > 0 && b[0] == '{':
+		var o struct {
+			Text *string `json:"prompt_string"`
+		}
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.DisallowUnknownFields()
+		if d.Decode(&o) != nil || o.Text == nil {
+			return e, false
+		}
+		e.text = *o.Text
+		return e, true
 	case len(b) > 0 && b[0] == '"':
 		return e, json.Unmarshal(b, &e.text) == nil
 	case len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 
@@ -51,6 +52,7 @@ type Sampling struct {
 	TimingsPerTok bool     `json:"timings_per_token"`
 	Priority      int      `json:"priority"` // the lower, the earlier, as vLLM has it
 	Timeout       *float64 `json:"timeout"`  // seconds
+	Slot          *int     `json:"id_slot"`  // a wish that every place fulfils, since all find the same in the cache
 }
 
 // Defaults are what an API means by fields that are absent.
@@ -97,6 +99,8 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 		return r, Refuse("priority", "priority is %d; it must be from %d to %d", f.Priority, -grove.MostPriority, -grove.LeastPriority)
 	case f.Timeout != nil && !(*f.Timeout > 0 && *f.Timeout <= maxTimeout):
 		return r, Refuse("timeout", "timeout is %v; it must be more than 0 and at most %d seconds", *f.Timeout, maxTimeout)
+	case f.Slot != nil && (*f.Slot < -1 || *f.Slot >= m.Info().Parallel):
+		return r, Refuse("id_slot", "id_slot is %d; it must be from -1 (any) to %d", *f.Slot, m.Info().Parallel-1)
 	case f.RepeatLast != nil && *f.RepeatLast < -1:
 		return r, Refuse("repeat_last_n", "repeat_last_n is %d; it must be -1 (the context) or more", *f.RepeatLast)
 	case f.Repeat != nil && f.Repetition != nil && *f.Repeat != *f.Repetition:
@@ -205,8 +209,8 @@ type bias struct {
 	add  float32
 }
 
-// biases is logit_bias in OpenAI's form, an object of ids and numbers, or llama.cpp's, a list of pairs of an id or a
-// text and a number or false.
+// biases is logit_bias in OpenAI's form, an object of ids and numbers, or llama.cpp's, an object of texts besides, or a list
+// of pairs of an id or a text and a number or false.
 type biases []bias
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -221,10 +225,14 @@ func (l *biases) UnmarshalJSON(b []byte) error {
 		}
 		for key, v := range m {
 			id, err := strconv.ParseInt(key, 10, 64)
-			if err != nil || strconv.FormatInt(id, 10) != key {
+			switch {
+			case errors.Is(err, strconv.ErrSyntax): // llama.cpp: a text
+				*l = append(*l, bias{text: &key, add: v})
+			case err != nil || strconv.FormatInt(id, 10) != key:
 				return Refuse("logit_bias", "logit_bias: %q is not a token id", Clip(key))
+			default:
+				*l = append(*l, bias{id: id, add: v})
 			}
-			*l = append(*l, bias{id: id, add: v})
 		}
 	default:
 		var pairs [][2]json.RawMessage
