@@ -37,7 +37,7 @@ func (c *chatCommand) Validate() error {
 
 // Run implements the command.
 func (c *chatCommand) Run() (err error) {
-	m, err := c.openModel()
+	m, err := c.openModel(c.Template)
 	if err != nil {
 		return err
 	}
@@ -77,27 +77,14 @@ func (c *chatCommand) newChat(m *grove.Model) (*chatLoop, error) {
 	return l, nil
 }
 
-// template returns the template of the conversation: by the name of one, or a file's.
+// template returns the template of the conversation, and says where it is a guess.
 func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
-	ts := m.Templates()
-	if c.Template == "" {
-		t, err := ts.For(chat.Options{})
-		if errors.Is(err, chat.ErrNone) {
-			return nil, fileError{fmt.Errorf("%w; a base model continues texts (grove run), and --chat-template names a template all the same: %s, or a file", err, strings.Join(chat.Builtin(), ", "))}
-		}
-		if err == nil && slices.Contains(chat.Builtin(), t.Name) {
-			fmt.Fprintf(os.Stderr, "grove: the model has no chat template: using %s, which its vocabulary shows\n", t.Name)
-		}
-		return t, asFileError(err)
+	t, err := m.Templates().For(chat.Options{})
+	if errors.Is(err, chat.ErrNone) {
+		return nil, fileError{fmt.Errorf("%w; a base model continues texts (grove run), and --chat-template names a template all the same: %s, or a file", err, strings.Join(chat.Builtin(), ", "))}
 	}
-	if slices.Contains(ts.Names(), c.Template) || slices.Contains(chat.Builtin(), c.Template) {
-		t, err := ts.Get(c.Template)
-		return t, asFileError(err)
+	if err == nil && c.Template == "" && slices.Contains(chat.Builtin(), t.Name) {
+		fmt.Fprintf(os.Stderr, "grove: the model has no chat template: using %s, which its vocabulary shows\n", t.Name)
 	}
-	source, err := os.ReadFile(c.Template)
-	if err != nil {
-		return nil, fileError{fmt.Errorf("--chat-template: %w", err)}
-	}
-	t, err := ts.New(c.Template, string(source))
 	return t, asFileError(err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 type serveCommand struct {
 	Model       []string      `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and the name it is served by; may be given several times. Without it, the model inside this program."`
 	Draft       string        `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model with the same vocabulary, to draft with; for one model."`
+	Template    []string      `name:"chat-template" sep:"none" placeholder:"[NAME=]TEMPLATE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template of the model that is served as NAME, or of all: a further one of the model's, one of this program's, or a Jinja file; may be given several times. Without it, each model's own."`
 	Addr        string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" var:"GROVE_ADDR" help:"Address to listen on. Default: ${default}."`
 	APIKey      []string      `name:"api-key" sep:"none" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that requests must show; may be given several times. Without it, they need none."`
 	APIKeyFile  string        `name:"api-key-file" placeholder:"FILE" var:"GROVE_API_KEY_FILE" help:"File of such keys, one a line."`
@@ -101,8 +104,9 @@ func (c *serveCommand) Run() (err error) {
 	return errors.Join(err, s.Close())
 }
 
-// namedModel is a model to serve: where it is, and what it is called; path "" is the one inside the program.
-type namedModel struct{ name, path string }
+// namedModel is a model to serve: what it is called, where it is, and its chat template; path "" is the one inside the
+// program, template "" the model's own.
+type namedModel struct{ name, path, template string }
 
 // models returns the models that the flags name.
 func (c *serveCommand) models() (all []namedModel, err error) {
@@ -120,12 +124,30 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 		if name == "" {
 			name = strings.TrimSuffix(filepath.Base(path), ".gguf")
 		}
-		all = append(all, namedModel{name, path})
+		all = append(all, namedModel{name: name, path: path})
 	}
 	if c.Draft != "" && len(all) > 1 {
 		return nil, &grove.OptionError{Err: errors.New("grove: --draft goes with one model")}
 	}
+	for i := range all {
+		all[i].template = c.template(all, all[i].name)
+	}
 	return all, nil
+}
+
+// template returns the chat template that the flags give to a model: the last that names it, or else the last that names none.
+func (c *serveCommand) template(all []namedModel, model string) string {
+	own, any := "", ""
+	for _, text := range c.Template {
+		name, template, _ := strings.Cut(text, "=")
+		switch {
+		case name == model:
+			own = template
+		case !slices.ContainsFunc(all, func(m namedModel) bool { return m.name == name }):
+			any = text
+		}
+	}
+	return cmp.Or(own, any)
 }
 
 // keys returns the API keys that there are.
@@ -159,7 +181,7 @@ func (c *serveCommand) source(n namedModel) server.Source {
 	return server.Source{Name: n.name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		return modelFlag{n.path}.open(grove.Options{
 			Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: int(c.Parallel),
-			Queue: int(c.Queue), NoRepack: c.NoRepack, Memory: memory, Draft: c.Draft,
+			Queue: int(c.Queue), NoRepack: c.NoRepack, Memory: memory, Draft: c.Draft, ChatTemplate: n.template,
 		})
 	}}
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,6 +94,31 @@ func TestServe(t *testing.T) {
 		}
 		if code := s.stop(t, signal); code != 0 {
 			t.Errorf("%v: exit code %d", signal, code)
+		}
+	}
+}
+
+// TestServeChatTemplate: base models can be talked to by a template, each by its own.
+func TestServeChatTemplate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lines.jinja")
+	if err := os.WriteFile(file, []byte("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, "-m", "a="+goldens+"/llama-gqa.gguf", "-m", "b="+goldens+"/llama-gqa.gguf",
+		"--chat-template", "a=llama2", "--chat-template", file)
+	s.ready(t)
+	for model, want := range map[string]string{"a": "[INST] hi [/INST]", "b": "user: hi\\n"} {
+		for _, path := range []string{"/apply-template", "/v1/chat/completions"} {
+			answer, err := http.Post(s.url+path, "application/json", strings.NewReader(`{"model":"`+model+`","messages":[{"role":"user","content":"hi"}]`+
+				map[bool]string{true: `,"max_tokens":2`}[path != "/apply-template"]+`}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if err != nil || answer.StatusCode != 200 || path == "/apply-template" && !strings.Contains(string(body), want) {
+				t.Errorf("%s%s: %d %s %v, want %s", model, path, answer.StatusCode, body, err, want)
+			}
 		}
 	}
 }
