@@ -12,7 +12,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
-
 )
 
 // guessed is an expression: the tinted texts of the last answer.
