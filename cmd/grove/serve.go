@@ -36,6 +36,7 @@ type serveCommand struct {
 	Queue       count         `placeholder:"N" default:"256" var:"GROVE_QUEUE" help:"Requests that may wait for their turn; more are answered with 429. Default: ${default}."`
 	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers may take to end when the server is told to. Default: ${default}."`
 	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: those of grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
+	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Folder of the files in which requests may keep what they compute, by their field session. Without it, they may not."`
 	OnDemand    bool          `var:"GROVE_ON_DEMAND" help:"Open a model when a request first asks for it, and not before."`
 	Idle        time.Duration `placeholder:"TIME" var:"GROVE_IDLE" help:"Close a model that nobody has asked for in this time; the next request opens it again. Without it, models stay."`
 	LogRequests bool          `var:"GROVE_LOG_REQUESTS" help:"Write a line for each request on standard error."`
@@ -60,12 +61,15 @@ func (c *serveCommand) Run() (err error) {
 	if c.Parallel == 0 {
 		return &grove.OptionError{Err: errors.New("grove: --parallel is 0")}
 	}
+	if err := c.checkSessions(); err != nil {
+		return err
+	}
 	level := slog.LevelWarn
 	if c.LogRequests {
 		level = slog.LevelInfo
 	}
 	config := server.Config{Keys: keys, Config: serving.Config{
-		OnDemand: c.OnDemand, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
+		OnDemand: c.OnDemand, Idle: c.Idle, Memory: uint64(c.MemoryLimit), Sessions: c.SessionDir,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}}
 	for _, names := range c.Metrics {
@@ -174,6 +178,21 @@ func (c *serveCommand) keys() ([]string, error) {
 		}
 	}
 	return keys, nil
+}
+
+// checkSessions refuses a folder of sessions that is none.
+func (c *serveCommand) checkSessions() error {
+	if c.SessionDir == "" {
+		return nil
+	}
+	info, err := os.Stat(c.SessionDir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", c.SessionDir)
+	}
+	if err != nil {
+		return &grove.OptionError{Err: fmt.Errorf("grove: --session-dir: %w", err)}
+	}
+	return nil
 }
 
 // source returns how a model is opened.

@@ -74,10 +74,11 @@ func (s *running) stop(t *testing.T, signal syscall.Signal) int {
 // TestServe starts a server of two models, asks both, and stops it.
 func TestServe(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		s := startServer(t, "-m", "small="+goldens+"/llama-gqa.gguf", "-m", goldens+"/llama-gqa.gguf", "--api-key", "k", "--memory-limit", "1GiB")
+		dir := t.TempDir()
+		s := startServer(t, "--session-dir", dir, "-m", "small="+goldens+"/llama-gqa.gguf", "-m", goldens+"/llama-gqa.gguf", "--api-key", "k", "--memory-limit", "1GiB")
 		s.ready(t)
 		for _, model := range []string{"small", "llama-gqa"} {
-			r, err := http.NewRequest("POST", s.url+"/v1/completions", strings.NewReader(`{"model":"`+model+`","prompt":"a","max_tokens":3}`))
+			r, err := http.NewRequest("POST", s.url+"/v1/completions", strings.NewReader(`{"model":"`+model+`","prompt":"a","max_tokens":3,"session":"of-`+model+`"}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,6 +91,9 @@ func TestServe(t *testing.T) {
 			answer.Body.Close()
 			if err != nil || answer.StatusCode != 200 || !strings.Contains(string(body), `"model":"`+model+`"`) {
 				t.Errorf("%s: %d %s %v", model, answer.StatusCode, body, err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "of-"+model)); err != nil {
+				t.Error(err)
 			}
 		}
 		if code := s.stop(t, signal); code != 0 {

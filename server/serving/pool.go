@@ -29,6 +29,7 @@ type Config struct {
 	OnDemand  bool          // a model is opened when a request first asks for it
 	Idle      time.Duration // after which a model that nobody asks for is closed, until somebody does; 0: never
 	Memory    uint64        // bytes that all models may take together; 0: what the machine has
+	Sessions  string        // the folder of sessions' files; "": requests may have none
 	KeepAlive time.Duration // after which an answer without news shows a sign of life; 0: 10 s
 	Log       *slog.Logger  // nil: nothing is logged
 }

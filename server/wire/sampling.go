@@ -51,6 +51,7 @@ type Sampling struct {
 	TimingsPerTok bool     `json:"timings_per_token"`
 	Priority      int      `json:"priority"` // the lower, the earlier, as vLLM has it
 	Timeout       *float64 `json:"timeout"`  // seconds
+	Session       string   `json:"session"`  // name of a file that keeps what is computed; "": none
 }
 
 // Defaults are what an API means by fields that are absent.
@@ -97,6 +98,8 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 		return r, Refuse("priority", "priority is %d; it must be from %d to %d", f.Priority, -grove.MostPriority, -grove.LeastPriority)
 	case f.Timeout != nil && !(*f.Timeout > 0 && *f.Timeout <= maxTimeout):
 		return r, Refuse("timeout", "timeout is %v; it must be more than 0 and at most %d seconds", *f.Timeout, maxTimeout)
+	case f.Session != "" && f.CachePrompt != nil && !*f.CachePrompt:
+		return r, Refuse("session", "session: with cache_prompt false nothing is kept")
 	case f.RepeatLast != nil && *f.RepeatLast < -1:
 		return r, Refuse("repeat_last_n", "repeat_last_n is %d; it must be -1 (the context) or more", *f.RepeatLast)
 	case f.Repeat != nil && f.Repetition != nil && *f.Repeat != *f.Repetition:
