@@ -19,7 +19,7 @@ type Message = chat.Message
 // model's own template.
 type ChatOptions struct {
 	chat.Options
-	Template *chat.Template // nil: the model's, or that of a family that its vocabulary shows
+	Template *chat.Template // nil: that of [Options.ChatTemplate], the model's, or that of a family that its vocabulary shows
 }
 
 // ChatPrompt is a conversation as the model is given it.

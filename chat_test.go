@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -181,5 +182,32 @@ func TestChatRefused(t *testing.T) {
 	var full *grove.PromptError
 	if !errors.Is(err, engine.ErrContext) || !errors.As(err, &full) || full.Context != 60 || full.Tokens < 100 || !strings.Contains(err.Error(), "tokens and the context holds 60") {
 		t.Errorf("without room: %v", err)
+	}
+}
+
+// TestSessionUnwritable: a session that cannot be written is an error behind the answer, and nobody's when the loop was left.
+func TestSessionUnwritable(t *testing.T) {
+	m, err := grove.OpenBytes(gopher.Model(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, leave := range []bool{false, true} {
+		g, err := m.Generate(t.Context(), grove.Request{Prompt: "func", MaxTokens: 3, Session: filepath.Join(t.TempDir(), "none", "session")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, failed := 0, error(nil)
+		for _, err := range g.Tokens() {
+			if failed = err; err == nil {
+				tokens++
+			}
+			if leave {
+				break
+			}
+		}
+		if want := map[bool]int{false: 3, true: 1}[leave]; tokens != want || errors.Is(failed, engine.ErrSession) == leave {
+			t.Errorf("left %v: %d tokens, %v", leave, tokens, failed)
+		}
 	}
 }

@@ -49,7 +49,8 @@ type Request struct {
 	Prediction string
 	// Session names a file of computed keys and values: what it holds of the prompt's beginning is not computed again, and
 	// it is written anew when the answer ends or is cancelled. It need not be there yet; one of another model or cache
-	// type, or a damaged one, is an error ([kv.ErrFile]). It changes the speed and nothing else. "": none.
+	// type, or a damaged one, is an error ([kv.ErrFile]), and so is one that cannot be read or written
+	// ([engine.ErrSession]); then the answer is there, but for the error at its end. It changes the speed and nothing else. "": none.
 	Session string
 	// Priority, within [LeastPriority] and [MostPriority], is the request's beside others: where texts wait, the highest is next, and
 	// prompts share steps by it, twice the rows for each step up. It changes no answer.
@@ -251,7 +252,8 @@ func (g *Generation) Stats() Stats {
 func (g *Generation) Guessed() bool { return g.seq != nil && g.seq.Guessed() }
 
 // Tokens computes the answer and yields its tokens, without the one that ends the text. An error ends
-// it; so does leaving the loop. It can be used once.
+// it; so does leaving the loop, and what fails then (a [Request.Session] that cannot be written) is not told. It can be used
+// once.
 func (g *Generation) Tokens() iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
 		if g.begun {
@@ -259,7 +261,12 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 			return
 		}
 		g.begun = true
-		if err := g.run(yield); err != nil {
+		left := false
+		err := g.run(func(t Token, err error) bool {
+			left = left || !yield(t, err)
+			return !left
+		})
+		if err != nil && !left {
 			yield(Token{}, err)
 		}
 	}

@@ -43,6 +43,10 @@ type Options struct {
 	// DraftVocab is how many tokens of its vocabulary the draft model considers, those that were the most frequent so far: less
 	// to compute, and the same answers; 0: all.
 	DraftVocab int
+
+	// ChatTemplate is the template of conversations: a further one of the model's or one of [chat.Builtin] by its name, or else a
+	// Jinja file; "": the model's own, or that of a family that its vocabulary shows.
+	ChatTemplate string
 }
 
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
@@ -135,6 +139,11 @@ func (m *Model) load(o Options) error {
 	}
 	if m.templates, err = chat.FromGGUF(m.file, m.tokenizer); err != nil {
 		return err
+	}
+	if o.ChatTemplate != "" {
+		if err := m.templates.Choose(o.ChatTemplate); err != nil {
+			return err
+		}
 	}
 	limit, err := m.room(o.Memory)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -288,6 +289,41 @@ func TestFromGGUF(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestChoose: a template that is chosen is that of all conversations.
+func TestChoose(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "of a file")
+	if err := os.WriteFile(file, []byte("z"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := vocabulary(t, nil, gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of("x")},
+		gguf.KV{Key: "tokenizer.chat_template.tool_use", Value: gguf.Of("y")}, gguf.KV{Key: "tokenizer.chat_template.bad", Value: gguf.Of("{% if %}")})
+	k, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, want string }{
+		{"tool_use", "tokenizer.chat_template.tool_use"}, {"chatml", "chatml"}, {file, file},
+		{"bad", `chat: template tokenizer.chat_template.bad: jinja: line 1: unexpected '%}'`},
+		{"none", `chat: template "none" is none of bad, tool_use, chatml, llama3, gemma, granite, phi3, deepseek, mistral, llama2, and no file that can be read: open none: no such file or directory`},
+	} {
+		ts, err := chat.FromGGUF(f, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ts.Choose(c.name); err != nil {
+			if err.Error() != c.want {
+				t.Errorf("%s: %v, want %s", c.name, err, c.want)
+			}
+			continue
+		}
+		for _, o := range []chat.Options{{}, {Tools: []json.RawMessage{json.RawMessage(weather)}}} {
+			if got, err := ts.For(o); err != nil || got.Name != c.want {
+				t.Errorf("%s: %v, %v", c.name, got, err)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -18,9 +19,10 @@ var ErrNone = errors.New("chat: the model has no chat template (tokenizer.chat_t
 // key is the template's; the names of further ones follow it.
 const key = "tokenizer.chat_template"
 
-// Templates are those that a model can be used with. They do not change and are safe for concurrent use.
+// Templates are those that a model can be used with. They are safe for concurrent use, once one is chosen.
 type Templates struct {
 	own    map[string]parsed // of the file; the default one has the name ""
+	chosen *Template         // nil: none is
 	tokens Tokens
 	model  *tokenizer.Tokenizer
 }
@@ -36,7 +38,7 @@ func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 	if err != nil {
 		return nil, err
 	}
-	ts := &Templates{map[string]parsed{}, tokens, t}
+	ts := &Templates{own: map[string]parsed{}, tokens: tokens, model: t}
 	for _, kv := range f.Metadata {
 		name, ok := strings.CutPrefix(kv.Key, key)
 		if !ok || name != "" && name[0] != '.' {
@@ -52,9 +54,28 @@ func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 	return ts, nil
 }
 
-// For returns the template of a conversation: the file's, for one with tools its template tool_use if there is
-// one; or else one of a family that the vocabulary shows. Errors: [ErrNone], and those of [New].
+// Choose makes a template that of all conversations: one that [Templates.Get] knows by its name, or else that of a Jinja
+// file. Errors: those of [New] and of the file system.
+func (ts *Templates) Choose(name string) (err error) {
+	if slices.Contains(ts.Names(), name) || slices.Contains(Builtin(), name) {
+		ts.chosen, err = ts.Get(name)
+		return err
+	}
+	source, err := os.ReadFile(name)
+	if err != nil {
+		known := strings.Join(append(ts.Names(), Builtin()...), ", ")
+		return fmt.Errorf("chat: template %q is none of %s, and no file that can be read: %w", name, known, err)
+	}
+	ts.chosen, err = ts.New(name, string(source))
+	return err
+}
+
+// For returns the template of a conversation: the chosen one; or the file's, for a conversation with tools its template
+// tool_use if there is one; or else one of a family that the vocabulary shows. Errors: [ErrNone], and those of [New].
 func (ts *Templates) For(o Options) (*Template, error) {
+	if ts.chosen != nil {
+		return ts.chosen, nil
+	}
 	names := []string{"", "default"}
 	if len(o.Tools) > 0 {
 		names = []string{"tool_use", "", "default"}

@@ -127,7 +127,7 @@ func TestFiles(t *testing.T) {
 		{"missing shard", "model.safetensors.index.json", `{"weight_map":{"a":"b"}}`,
 			"safetensors: open DIR/b: no such file or directory: a shard that model.safetensors.index.json lists"},
 		{"no tokenizer", "tokenizer.json", "", "hf: open DIR/tokenizer.json: no such file or directory"},
-		{"broken names", "tokenizer_config.json", "7", "hf: DIR: tokenizer: tokenizer_config.json: json: cannot unmarshal number into Go value of type tokenizer.jsonConfig"},
+		{"broken names", "tokenizer_config.json", "7", "hf: DIR: tokenizer: tokenizer_config.json: json: cannot unmarshal number into Go value of type schema.Config"},
 		{"broken generation", "generation_config.json", "7", "hf: DIR/generation_config.json: json: cannot unmarshal number into Go value of type map[string]json.RawMessage"},
 	}
 	for _, tt := range tests {

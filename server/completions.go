@@ -193,6 +193,9 @@ func (q *completionRequest) most(context int) (int, error) {
 
 // noJob checks requests of which nothing is generated, as the library would.
 func (c *completion) noJob(requests []grove.Request) error {
+	if c.Session != "" {
+		return wire.Refuse("session", "session: with max_tokens 0 nothing is generated that could be kept")
+	}
 	if len(requests) == 0 || c.n < 1 || c.n > wire.MaxChoices || c.n*len(requests) > wire.MaxAnswers {
 		return wire.Refuse("n", "%d prompts with %d answers each; at most %d answers", len(requests), c.n, wire.MaxAnswers)
 	}

@@ -210,7 +210,7 @@ func (s *stream) write(prefix, text string) error {
 
 // order returns what is to be computed for a request.
 func order(x *exchange, q *wire.Sampling, requests []grove.Request, n int, streams bool) serving.Order {
-	o := serving.Order{ID: x.id, Requests: requests, N: n, Timed: q.TimingsPerTok && streams}
+	o := serving.Order{ID: x.id, Requests: requests, N: n, Timed: q.TimingsPerTok && streams, Session: q.Session}
 	if q.Timeout != nil {
 		o.Timeout = time.Duration(*q.Timeout * float64(time.Second))
 	}

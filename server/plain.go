@@ -146,11 +146,8 @@ func (s *Server) props(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	template, t := "", h.Template
-	if t == nil {
-		t, _ = h.Model.Templates().For(chat.Options{}) // conversations are told what is wrong with it
-	}
-	if t != nil {
+	template := ""
+	if t, _ := h.Model.Templates().For(chat.Options{}); t != nil { // conversations are told what is wrong with it
 		template = t.Source()
 	}
 	return x.reply(map[string]any{

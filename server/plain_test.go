@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/chat"
 	"grove/gguf"
 	"grove/gopher"
 	"grove/server"
@@ -186,9 +185,9 @@ func TestNativeForms(t *testing.T) {
 // TestChosenTemplate: conversations are rendered by the template that a model is served with.
 func TestChosenTemplate(t *testing.T) {
 	const body = `{"messages":[{"role":"user","content":"Hi"}]}`
-	m := source(modelName, gopher.Model(), options)
-	m.Template = func(ts *chat.Templates) (*chat.Template, error) { return ts.Get("llama3") }
-	s := serveModels(t, server.Config{}, m)
+	chosen := options
+	chosen.ChatTemplate = "llama3"
+	s := serveModels(t, server.Config{}, source(modelName, gopher.Model(), chosen))
 	want := "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
 	if got := s.post(t, "/apply-template", body)["prompt"]; got != want {
 		t.Errorf("prompt %q, want %q", got, want)
@@ -198,12 +197,12 @@ func TestChosenTemplate(t *testing.T) {
 	if got := parse(t, text)["chat_template"].(string); !strings.Contains(got, "start_header_id") {
 		t.Errorf("props: %q", got)
 	}
-	m.Template = func(ts *chat.Templates) (*chat.Template, error) { return ts.Get("none") }
+	chosen.ChatTemplate = "none"
 	bad := server.New(server.Config{})
-	if err := bad.Add(m); err != nil {
+	if err := bad.Add(source(modelName, gopher.Model(), chosen)); err != nil {
 		t.Fatal(err)
 	}
-	if err := bad.Load(t.Context()); err == nil || !strings.Contains(err.Error(), `"none" is not known`) {
+	if err := bad.Load(t.Context()); err == nil || !strings.Contains(err.Error(), `template "none" is none of`) {
 		t.Errorf("a template that is not there: %v", err)
 	}
 }

@@ -120,6 +120,7 @@ func (s *Server) route() {
 	add(served, s.detokenize, "POST /detokenize")
 	add(served, s.props, "GET /props")
 	add(served, s.slots, "GET /slots")
+	add(served, slot, "POST /slots/{id}")
 	add(open, s.page, "GET /{$}")
 	add(known, func(x *exchange) error { s.metrics.ServeHTTP(x.w, x.r); return nil }, "GET /metrics")
 	s.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -148,7 +148,6 @@ func (m *message) toTemplate() (t grove.Message, err error) {
 
 // prompt returns the prompt that the model's template makes of a conversation. What it refuses is the request's fault.
 func (c *conversation) prompt(h *serving.Host) (grove.ChatPrompt, error) {
-	c.options.Template = h.Template
 	p, err := h.Model.ApplyTemplate(c.messages, c.options)
 	switch {
 	case errors.Is(err, chat.ErrTools):

@@ -9,6 +9,7 @@ import (
 
 	"grove/token"
 	"grove/tokenizer/pretoken"
+	"grove/tokenizer/schema"
 )
 
 // ParseJSON builds the tokenizer of a tokenizer.json of Hugging Face, with its tokenizer_config.json,
@@ -24,8 +25,8 @@ func ParseJSON(tokenizerJSON, tokenizerConfig []byte) (*Tokenizer, error) {
 
 // document is what a tokenizer.json and its configuration say.
 type document struct {
-	file   jsonFile
-	config jsonConfig
+	file   schema.File
+	config schema.Config
 	vocab  Vocab
 	pipe   pipeline
 	ids    map[string]token.ID
@@ -58,68 +59,6 @@ func (p *pipeline) apply(t *Tokenizer) {
 			t.scores[k] = p.scores[piece]
 		}
 	}
-}
-
-type jsonFile struct {
-	AddedTokens   []jsonAdded `json:"added_tokens"`
-	Normalizer    *jsonPart   `json:"normalizer"`
-	PreTokenizer  *jsonPart   `json:"pre_tokenizer"`
-	PostProcessor *jsonPart   `json:"post_processor"`
-	Decoder       *jsonPart   `json:"decoder"`
-	Model         jsonModel   `json:"model"`
-}
-
-type jsonAdded struct {
-	ID         int    `json:"id"`
-	Content    string `json:"content"`
-	SingleWord bool   `json:"single_word"`
-	LStrip     bool   `json:"lstrip"`
-	RStrip     bool   `json:"rstrip"`
-	Normalized bool   `json:"normalized"`
-	Special    bool   `json:"special"`
-}
-
-type jsonModel struct {
-	Type          string          `json:"type"`
-	Vocab         json.RawMessage `json:"vocab"`
-	Merges        json.RawMessage `json:"merges"`
-	UnkToken      *string         `json:"unk_token"`
-	UnkID         *int            `json:"unk_id"`
-	Dropout       *float64        `json:"dropout"`
-	Prefix        *string         `json:"continuing_subword_prefix"`
-	Suffix        *string         `json:"end_of_word_suffix"`
-	FuseUnk       bool            `json:"fuse_unk"`
-	ByteFallback  bool            `json:"byte_fallback"`
-	IgnoreMerges  bool            `json:"ignore_merges"`
-	MaxInputChars int             `json:"max_input_chars_per_word"`
-}
-
-// jsonConfig is what counts of a tokenizer_config.json.
-type jsonConfig struct {
-	BOS    jsonNamed `json:"bos_token"`
-	EOS    jsonNamed `json:"eos_token"`
-	UNK    jsonNamed `json:"unk_token"`
-	SEP    jsonNamed `json:"sep_token"`
-	CLS    jsonNamed `json:"cls_token"`
-	PAD    jsonNamed `json:"pad_token"`
-	AddBOS *bool     `json:"add_bos_token"`
-	AddEOS *bool     `json:"add_eos_token"`
-}
-
-// jsonNamed is a token by its text, or by an object that holds the text.
-type jsonNamed string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (n *jsonNamed) UnmarshalJSON(b []byte) error {
-	var object struct {
-		Content string `json:"content"`
-	}
-	if len(b) > 0 && b[0] == '{' {
-		err := json.Unmarshal(b, &object)
-		*n = jsonNamed(object.Content)
-		return err
-	}
-	return json.Unmarshal(b, (*string)(n))
 }
 
 func parseDocument(tokenizerJSON, tokenizerConfig []byte) (*document, error) {
@@ -188,7 +127,7 @@ func (d *document) model() error {
 
 // byteLevel tells whether words reach the model written in the byte alphabet.
 func (d *document) byteLevel() bool {
-	return slices.ContainsFunc(d.file.PreTokenizer.flat(), func(p *jsonPart) bool { return p.Type == "ByteLevel" })
+	return slices.ContainsFunc(d.file.PreTokenizer.Flat(), func(p *schema.Part) bool { return p.Type == "ByteLevel" })
 }
 
 // texts reads a vocabulary that maps texts to ids.

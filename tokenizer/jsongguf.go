@@ -126,7 +126,7 @@ func (d *document) commonMetadata(size int) []gguf.KV {
 
 // only refuses normalizers other than those named.
 func (d *document) only(types ...string) error {
-	for _, p := range d.file.Normalizer.flat() {
+	for _, p := range d.file.Normalizer.Flat() {
 		if !slices.Contains(types, p.Type) {
 			return fmt.Errorf("normalizer %s with model %s is not supported", p.Type, d.file.Model.Type)
 		}
@@ -174,7 +174,7 @@ func (d *document) mergesReach() error {
 }
 
 func (d *document) spaceMetadata() ([]gguf.KV, error) {
-	for _, p := range d.file.Normalizer.flat() {
+	for _, p := range d.file.Normalizer.Flat() {
 		s := p.Pattern.String
 		if !(p.Type == "Prepend" && p.Prepend == space || p.Type == "Replace" && s != nil && *s == " " && p.Content == space) {
 			return nil, fmt.Errorf("normalizer %s with model BPE is not supported but for spaces", p.Type)
@@ -198,8 +198,8 @@ func (d *document) unigramMetadata() ([]gguf.KV, error) {
 		return nil, err
 	}
 	var charsmap []byte
-	merge := len(d.file.PreTokenizer.flat()) > 1 // WhitespaceSplit
-	for _, p := range d.file.Normalizer.flat() {
+	merge := len(d.file.PreTokenizer.Flat()) > 1 // WhitespaceSplit
+	for _, p := range d.file.Normalizer.Flat() {
 		switch {
 		case p.Type == "Precompiled":
 			charsmap = p.Charsmap
@@ -221,7 +221,7 @@ func (d *document) unigramMetadata() ([]gguf.KV, error) {
 }
 
 func (d *document) wordMetadata() ([]gguf.KV, error) {
-	norms, cuts := d.file.Normalizer.flat(), d.file.PreTokenizer.flat()
+	norms, cuts := d.file.Normalizer.Flat(), d.file.PreTokenizer.Flat()
 	if len(norms) != 1 || norms[0].Type != "BertNormalizer" || len(cuts) != 1 || cuts[0].Type != "BertPreTokenizer" {
 		return nil, errors.New("WordPiece without BertNormalizer and BertPreTokenizer is not supported")
 	}

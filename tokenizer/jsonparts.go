@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,77 +12,8 @@ import (
 
 	"grove/token"
 	"grove/tokenizer/pretoken"
+	"grove/tokenizer/schema"
 )
-
-// jsonPart is a normalizer, pre-tokenizer, post-processor or decoder, or a sequence of them.
-type jsonPart struct {
-	Type          string      `json:"type"`
-	Normalizers   []*jsonPart `json:"normalizers"`
-	PreTokenizers []*jsonPart `json:"pretokenizers"`
-	Processors    []*jsonPart `json:"processors"`
-	Decoders      []*jsonPart `json:"decoders"`
-
-	Pattern struct {
-		String *string
-		Regex  *string
-	} `json:"pattern"`
-	Content   string `json:"content"`
-	Prepend   string `json:"prepend"`
-	Behavior  string `json:"behavior"`
-	Invert    bool   `json:"invert"`
-	Charsmap  []byte `json:"-"`
-	CharsText string `json:"precompiled_charsmap"`
-
-	AddPrefixSpace *bool   `json:"add_prefix_space"`
-	UseRegex       *bool   `json:"use_regex"`
-	Replacement    string  `json:"replacement"`
-	PrependScheme  string  `json:"prepend_scheme"`
-	Split          *bool   `json:"split"`
-	Individual     bool    `json:"individual_digits"`
-	Lowercase      *bool   `json:"lowercase"`
-	StripAccents   *bool   `json:"strip_accents"`
-	CleanText      *bool   `json:"clean_text"`
-	Ideographs     *bool   `json:"handle_chinese_chars"`
-	StripLeft      *bool   `json:"strip_left"`
-	StripRight     *bool   `json:"strip_right"`
-	Start          int     `json:"start"`
-	Stop           int     `json:"stop"`
-	Prefix         *string `json:"prefix"`
-
-	Single  []jsonPiece `json:"single"`
-	Special map[string]struct {
-		IDs []int `json:"ids"`
-	} `json:"special_tokens"`
-	SEP json.RawMessage `json:"sep"`
-	CLS json.RawMessage `json:"cls"`
-}
-
-// jsonPiece is one part of a template.
-type jsonPiece struct {
-	Sequence *struct {
-		ID string `json:"id"`
-	} `json:"Sequence"`
-	SpecialToken *struct {
-		ID string `json:"id"`
-	} `json:"SpecialToken"`
-}
-
-// flat returns the parts of a sequence, in their order and without sequences; those of nil are none.
-func (p *jsonPart) flat() []*jsonPart {
-	if p == nil {
-		return nil
-	}
-	if p.Type != "Sequence" {
-		return []*jsonPart{p}
-	}
-	var out []*jsonPart
-	for _, parts := range [][]*jsonPart{p.Normalizers, p.PreTokenizers, p.Processors, p.Decoders} {
-		for _, q := range parts {
-			out = append(out, q.flat()...)
-		}
-	}
-	return out
-}
 
 func isTrue(b *bool, otherwise bool) bool {
 	if b == nil {
@@ -94,7 +24,7 @@ func isTrue(b *bool, otherwise bool) bool {
 
 // parts reads what is done to text before the model.
 func (d *document) parts() error {
-	for _, p := range d.file.Normalizer.flat() {
+	for _, p := range d.file.Normalizer.Flat() {
 		n, err := d.normalizer(p)
 		if err != nil {
 			return fmt.Errorf("normalizer %w", err)
@@ -112,7 +42,7 @@ func (d *document) parts() error {
 	return nil
 }
 
-func (d *document) normalizer(p *jsonPart) (normalizer, error) {
+func (d *document) normalizer(p *schema.Part) (normalizer, error) {
 	switch p.Type {
 	case "NFC", "NFD", "NFKC", "NFKD":
 		form := map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}[p.Type]
@@ -139,7 +69,7 @@ func (d *document) normalizer(p *jsonPart) (normalizer, error) {
 			return p.Prepend + text
 		}), nil
 	case "Replace":
-		return p.replace()
+		return replace(p)
 	case "BertNormalizer":
 		lower := isTrue(p.Lowercase, true)
 		return always(pretoken.Bert{
@@ -165,7 +95,7 @@ func always(f func(string) string) normalizer {
 // manySpaces is the expression by which vocabularies made from SentencePiece models merge spaces.
 const manySpaces = " {2,}"
 
-func (p *jsonPart) replace() (normalizer, error) {
+func replace(p *schema.Part) (normalizer, error) {
 	if s := p.Pattern.String; s != nil && *s != "" {
 		return always(func(text string) string { return strings.ReplaceAll(text, *s, p.Content) }), nil
 	}
@@ -180,11 +110,11 @@ func (p *jsonPart) replace() (normalizer, error) {
 
 // byteLevelStages reads the pre-tokenizers of a byte-level model.
 func (d *document) byteLevelStages() error {
-	parts := d.file.PreTokenizer.flat()
+	parts := d.file.PreTokenizer.Flat()
 	var names []string
 	for i, p := range parts {
 		if p.Type != "ByteLevel" {
-			st, name, err := p.stage()
+			st, name, err := stage(p)
 			if err != nil {
 				return err
 			}
@@ -215,9 +145,9 @@ func (d *document) byteLevelStages() error {
 
 // afterBytes reads the pre-tokenizers that see text written in the byte alphabet: those of Falcon, which
 // llama.cpp's patterns for it leave out in part with the same ids.
-func (d *document) afterBytes(rest []*jsonPart, names []string) error {
+func (d *document) afterBytes(rest []*schema.Part, names []string) error {
 	for _, p := range rest {
-		_, name, err := p.stage()
+		_, name, err := stage(p)
 		if err != nil {
 			return err
 		}
@@ -232,7 +162,7 @@ func (d *document) afterBytes(rest []*jsonPart, names []string) error {
 }
 
 // stage returns the stage of a pre-tokenizer, and the name of its cutter if it has one.
-func (p *jsonPart) stage() (st pretoken.Stage, name string, err error) {
+func stage(p *schema.Part) (st pretoken.Stage, name string, err error) {
 	switch p.Type {
 	case "Digits":
 		name = `\p{N}+`
@@ -253,7 +183,7 @@ func (p *jsonPart) stage() (st pretoken.Stage, name string, err error) {
 		re, err := pretoken.Compile(`\w+|[^\w\s]+`, "Removed", true)
 		return pretoken.Stage{Re: re}, "", err
 	case "Split":
-		return p.splitStage()
+		return splitStage(p)
 	default:
 		return st, "", fmt.Errorf("%.40q is not supported", p.Type)
 	}
@@ -262,7 +192,7 @@ func (p *jsonPart) stage() (st pretoken.Stage, name string, err error) {
 
 // splitStage returns the stage of a Split. Where its expression is known and matches everywhere, leaving
 // out what is between matches changes nothing.
-func (p *jsonPart) splitStage() (st pretoken.Stage, name string, err error) {
+func splitStage(p *schema.Part) (st pretoken.Stage, name string, err error) {
 	var expr string
 	switch {
 	case p.Pattern.Regex != nil:
@@ -287,7 +217,7 @@ func (p *jsonPart) splitStage() (st pretoken.Stage, name string, err error) {
 func (d *document) spaceStages() error {
 	p := &d.pipe
 	p.spaced = func(text string, _ bool) string { return strings.ReplaceAll(text, space, " ") }
-	parts := d.file.PreTokenizer.flat()
+	parts := d.file.PreTokenizer.Flat()
 	fields := len(parts) == 2 && parts[0].Type == "WhitespaceSplit" && parts[1].Type == "Metaspace"
 	if fields {
 		parts = parts[1:]
@@ -302,7 +232,7 @@ func (d *document) spaceStages() error {
 		if q.Replacement != space {
 			return fmt.Errorf("%s with replacement %.40q is not supported", q.Type, q.Replacement)
 		}
-		scheme := q.scheme()
+		scheme := q.Scheme()
 		if fields && scheme != "always" {
 			return fmt.Errorf("%s with prepend_scheme %.40q after WhitespaceSplit is not supported", q.Type, scheme)
 		}
@@ -324,26 +254,15 @@ func (d *document) spaceStages() error {
 			return text
 		}
 	}
-	if slices.ContainsFunc(d.file.Normalizer.flat(), func(q *jsonPart) bool { return q.Type == "Prepend" && q.Prepend == space }) {
+	if slices.ContainsFunc(d.file.Normalizer.Flat(), func(q *schema.Part) bool { return q.Type == "Prepend" && q.Prepend == space }) {
 		p.strip = stripEach
 	}
 	return nil
 }
 
-// scheme returns when a Metaspace puts a space before text.
-func (p *jsonPart) scheme() string {
-	if !isTrue(p.AddPrefixSpace, true) {
-		return "never"
-	}
-	if p.PrependScheme == "" {
-		return "always"
-	}
-	return p.PrependScheme
-}
-
 // writesSpaces tells whether the normalizers leave no space in a text.
 func (d *document) writesSpaces() bool {
-	parts := d.file.Normalizer.flat()
+	parts := d.file.Normalizer.Flat()
 	if len(parts) == 0 {
 		return false
 	}
@@ -354,8 +273,8 @@ func (d *document) writesSpaces() bool {
 // wordStages reads the pre-tokenizers of a WordPiece model, and writes its tokens as GGUF files do:
 // those that begin a word with U+2581 before them, those that go on without a prefix.
 func (d *document) wordStages() error {
-	for _, p := range d.file.PreTokenizer.flat() {
-		st, _, err := p.stage()
+	for _, p := range d.file.PreTokenizer.Flat() {
+		st, _, err := stage(p)
 		if err != nil {
 			return err
 		}
@@ -433,7 +352,7 @@ func (d *document) decoder() error {
 		"t5":    {"Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"},
 		"bert":  {"WordPiece"},
 	}[d.vocab.Model]
-	for _, p := range d.file.Decoder.flat() {
+	for _, p := range d.file.Decoder.Flat() {
 		if !slices.Contains(known, p.Type) {
 			return fmt.Errorf("decoder %.40q with model %s is not supported", p.Type, d.file.Model.Type)
 		}

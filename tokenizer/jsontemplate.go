@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"grove/token"
+	"grove/tokenizer/schema"
 )
 
 // template reads what goes around a text. The configuration's add_bos_token and add_eos_token go before
 // the post-processor, as with transformers' own tokenizers.
 func (d *document) template() error {
-	for _, p := range d.file.PostProcessor.flat() {
+	for _, p := range d.file.PostProcessor.Flat() {
 		var err error
 		switch p.Type {
 		case "ByteLevel": // concerns offsets
@@ -43,7 +44,7 @@ func (d *document) template() error {
 }
 
 // single reads the template for one text.
-func (d *document) single(p *jsonPart) error {
+func (d *document) single(p *schema.Part) error {
 	seen := false
 	for _, piece := range p.Single {
 		switch {
@@ -85,7 +86,7 @@ func (d *document) around(ids []int, name string) ([]token.ID, error) {
 }
 
 // pair reads the two tokens that BERT and RoBERTa put around a text, each a text and an id.
-func (d *document) pair(p *jsonPart) error {
+func (d *document) pair(p *schema.Part) error {
 	read := func(raw json.RawMessage) ([]token.ID, error) {
 		var text string
 		var id int

@@ -37,7 +37,7 @@ func (c *chatCommand) Validate() error {
 
 // Run implements the command.
 func (c *chatCommand) Run() (err error) {
-	m, err := c.openModel()
+	m, err := c.openModel(c.Template)
 	if err != nil {
 		return err
 	}
@@ -77,31 +77,14 @@ func (c *chatCommand) newChat(m *grove.Model) (*chatLoop, error) {
 	return l, nil
 }
 
-// template returns the template of the conversation: by the name of one, or a file's.
+// template returns the template of the conversation, and says where it is a guess.
 func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
-	if c.Template == "" {
-		t, err := m.Templates().For(chat.Options{})
-		if errors.Is(err, chat.ErrNone) {
-			return nil, fileError{fmt.Errorf("%w; a base model continues texts (grove run), and --chat-template names a template all the same: %s, or a file", err, strings.Join(chat.Builtin(), ", "))}
-		}
-		if err == nil && slices.Contains(chat.Builtin(), t.Name) {
-			fmt.Fprintf(os.Stderr, "grove: the model has no chat template: using %s, which its vocabulary shows\n", t.Name)
-		}
-		return t, asFileError(err)
+	t, err := m.Templates().For(chat.Options{})
+	if errors.Is(err, chat.ErrNone) {
+		return nil, fileError{fmt.Errorf("%w; a base model continues texts (grove run), and --chat-template names a template all the same: %s, or a file", err, strings.Join(chat.Builtin(), ", "))}
 	}
-	return namedTemplate(m.Templates(), c.Template)
-}
-
-// namedTemplate returns what --chat-template names: one of the model's further templates, one of this program's, or a file.
-func namedTemplate(ts *chat.Templates, name string) (*chat.Template, error) {
-	if slices.Contains(ts.Names(), name) || slices.Contains(chat.Builtin(), name) {
-		t, err := ts.Get(name)
-		return t, asFileError(err)
+	if err == nil && c.Template == "" && slices.Contains(chat.Builtin(), t.Name) {
+		fmt.Fprintf(os.Stderr, "grove: the model has no chat template: using %s, which its vocabulary shows\n", t.Name)
 	}
-	source, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fileError{fmt.Errorf("--chat-template: %w", err)}
-	}
-	t, err := ts.New(name, string(source))
 	return t, asFileError(err)
 }

@@ -38,11 +38,11 @@ func (f *requestFlags) Validate() error {
 	return nil
 }
 
-// openModel opens the model for one text at a time, and says what it drafts with.
-func (f *requestFlags) openModel() (*grove.Model, error) {
+// openModel opens the model for one text at a time, whose conversations are by a template, and says what it drafts with.
+func (f *requestFlags) openModel(template string) (*grove.Model, error) {
 	m, err := f.open(grove.Options{
 		Context: int(f.Context), CacheType: string(f.CacheType), Threads: int(f.Threads), Parallel: 1,
-		NoRepack: f.NoRepack, Draft: f.Draft, DraftVocab: int(f.DraftVocab),
+		NoRepack: f.NoRepack, Draft: f.Draft, DraftVocab: int(f.DraftVocab), ChatTemplate: template,
 	})
 	if err != nil {
 		return nil, err

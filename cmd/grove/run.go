@@ -31,7 +31,7 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := c.openModel()
+	m, err := c.openModel("")
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,10 +74,11 @@ func (s *running) stop(t *testing.T, signal syscall.Signal) int {
 // TestServe starts a server of two models, asks both, and stops it.
 func TestServe(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		s := startServer(t, "-m", "small="+goldens+"/llama-gqa.gguf", "-m", goldens+"/llama-gqa.gguf", "--api-key", "k", "--memory-limit", "1GiB")
+		dir := t.TempDir()
+		s := startServer(t, "--session-dir", dir, "-m", "small="+goldens+"/llama-gqa.gguf", "-m", goldens+"/llama-gqa.gguf", "--api-key", "k", "--memory-limit", "1GiB")
 		s.ready(t)
 		for _, model := range []string{"small", "llama-gqa"} {
-			r, err := http.NewRequest("POST", s.url+"/v1/completions", strings.NewReader(`{"model":"`+model+`","prompt":"a","max_tokens":3}`))
+			r, err := http.NewRequest("POST", s.url+"/v1/completions", strings.NewReader(`{"model":"`+model+`","prompt":"a","max_tokens":3,"session":"of-`+model+`"}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,9 +92,37 @@ func TestServe(t *testing.T) {
 			if err != nil || answer.StatusCode != 200 || !strings.Contains(string(body), `"model":"`+model+`"`) {
 				t.Errorf("%s: %d %s %v", model, answer.StatusCode, body, err)
 			}
+			if _, err := os.Stat(filepath.Join(dir, "of-"+model)); err != nil {
+				t.Error(err)
+			}
 		}
 		if code := s.stop(t, signal); code != 0 {
 			t.Errorf("%v: exit code %d", signal, code)
+		}
+	}
+}
+
+// TestServeChatTemplate: base models can be talked to by a template, each by its own.
+func TestServeChatTemplate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lines.jinja")
+	if err := os.WriteFile(file, []byte("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, "-m", "a="+goldens+"/llama-gqa.gguf", "-m", "b="+goldens+"/llama-gqa.gguf",
+		"--chat-template", "a=llama2", "--chat-template", file)
+	s.ready(t)
+	for model, want := range map[string]string{"a": "[INST] hi [/INST]", "b": "user: hi\\n"} {
+		for _, path := range []string{"/apply-template", "/v1/chat/completions"} {
+			answer, err := http.Post(s.url+path, "application/json", strings.NewReader(`{"model":"`+model+`","messages":[{"role":"user","content":"hi"}]`+
+				map[bool]string{true: `,"max_tokens":2`}[path != "/apply-template"]+`}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if err != nil || answer.StatusCode != 200 || path == "/apply-template" && !strings.Contains(string(body), want) {
+				t.Errorf("%s%s: %d %s %v, want %s", model, path, answer.StatusCode, body, err, want)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ var rooms = []string{
 	"hf quantize",
 	"chat",
 	"tokenizer",
-	"tokenizer/pretoken",
+	"tokenizer/pretoken tokenizer/schema",
 	"jinja",
 	"jinja/value",
 	"gguf",

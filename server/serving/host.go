@@ -12,18 +12,16 @@ import (
 	"time"
 
 	"grove"
-	"grove/chat"
 	"grove/server/wire"
 	"grove/token"
 )
 
 // Host is an open model, and the answers that it computes. It is safe for concurrent use.
 type Host struct {
-	Name     string
-	Model    *grove.Model
-	Template *chat.Template // of conversations; nil: the model's own
-	Info     grove.Info
-	Created  time.Time
+	Name    string
+	Model   *grove.Model
+	Info    grove.Info
+	Created time.Time
 
 	pool   *Pool
 	places atomic.Int64 // taken, by what is computed or waits
@@ -39,8 +37,8 @@ type Slot struct {
 	Generated int
 }
 
-func newHost(p *Pool, name string, m *grove.Model, t *chat.Template) *Host {
-	return &Host{Name: name, Model: m, Template: t, Info: m.Info(), Created: time.Now(), pool: p}
+func newHost(p *Pool, name string, m *grove.Model) *Host {
+	return &Host{Name: name, Model: m, Info: m.Info(), Created: time.Now(), pool: p}
 }
 
 // bytes returns the memory that the model may take.

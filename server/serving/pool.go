@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"grove"
-	"grove/chat"
 	"grove/server/wire"
 )
 
@@ -23,19 +22,6 @@ type Source struct {
 	Name string
 	// Open opens the model, whose weights and caches may take memory bytes; 0: as many as the machine has.
 	Open func(ctx context.Context, memory uint64) (*grove.Model, error)
-	// Template returns the chat template to use, of those of the open model or another; nil: its own.
-	Template func(*chat.Templates) (*chat.Template, error)
-}
-
-// open opens the model with its chat template.
-func (s *Source) open(ctx context.Context, memory uint64) (m *grove.Model, t *chat.Template, err error) {
-	if m, err = s.Open(ctx, memory); err != nil || s.Template == nil {
-		return m, nil, err
-	}
-	if t, err = s.Template(m.Templates()); err != nil {
-		return nil, nil, errors.Join(err, m.Close())
-	}
-	return m, t, nil
 }
 
 // Config says how models are served. The zero value is the usual case.
@@ -44,6 +30,7 @@ type Config struct {
 	AnyModel  bool          // requests for models that are not served are answered by the first
 	Idle      time.Duration // after which a model that nobody asks for is closed, until somebody does; 0: never
 	Memory    uint64        // bytes that all models may take together; 0: what the machine has
+	Sessions  string        // the folder of sessions' files; "": requests may have none
 	KeepAlive time.Duration // after which an answer without news shows a sign of life; 0: 10 s
 	Log       *slog.Logger  // nil: nothing is logged
 }
@@ -179,14 +166,11 @@ func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
 func (p *Pool) load(e *entry) {
 	p.loads.Lock()
 	defer p.loads.Unlock()
-	var (
-		m *grove.Model
-		t *chat.Template
-	)
+	var m *grove.Model
 	err := p.ending.Err()
 	for err == nil {
 		start := time.Now()
-		if m, t, err = e.open(p.ending, p.left()); err == nil {
+		if m, err = e.Open(p.ending, p.left()); err == nil {
 			p.config.Log.Info("model opened", "model", e.Name, "ms", time.Since(start).Milliseconds())
 			break
 		}
@@ -197,7 +181,7 @@ func (p *Pool) load(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e.err = err; err == nil {
-		e.host = newHost(p, e.Name, m, t)
+		e.host = newHost(p, e.Name, m)
 		e.bytes += e.host.bytes()
 		p.rest(e)
 	}

@@ -2,10 +2,12 @@ package serving
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"grove"
+	"grove/engine"
 	"grove/server/wire"
 	"grove/token"
 )
@@ -29,6 +31,7 @@ type Order struct {
 	N        int             // answers to each
 	Timed    bool            // each token comes with timings
 	Timeout  time.Duration   // 0: none
+	Session  string          // name of a file that keeps what is computed; "": none
 }
 
 // Prepare makes a job, which the caller closes. Nothing is computed; what is wrong with a request is found here.
@@ -41,6 +44,9 @@ func (h *Host) Prepare(ctx context.Context, o Order) (*Job, error) {
 	}
 	if total := o.N * len(o.Requests); total > wire.MaxAnswers {
 		return nil, wire.Refuse("n", "%d prompts with %d answers each; at most %d answers", len(o.Requests), o.N, wire.MaxAnswers)
+	}
+	if err := h.pool.keep(&o); err != nil {
+		return nil, err
 	}
 	j := &Job{host: h, id: o.ID, n: o.N, timed: o.Timed, timeout: func() {}}
 	if o.Timeout > 0 {
@@ -168,6 +174,9 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	pace := m.watch()
 	guessed := 0
 	for t, err := range g.Tokens() {
+		if errors.Is(err, engine.ErrSession) {
+			j.host.pool.config.Log.Error("session", "model", j.host.Name, "error", err)
+		}
 		if err != nil {
 			return causeOf(j.ctx, err)
 		}

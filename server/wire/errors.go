@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"syscall"
 
 	"grove"
 	"grove/engine"
@@ -100,6 +101,12 @@ func ErrorOf(err error) *Error {
 		return Refuse("", "%v", err)
 	case errors.Is(err, engine.ErrBusy):
 		return ErrBusy
+	case errors.Is(err, kv.ErrFile):
+		e := Refuse("session", "session: it is %v", kv.ErrFile)
+		e.Code = "session_invalid"
+		return e
+	case errors.Is(err, engine.ErrSession):
+		return sessionError(err)
 	case errors.Is(err, kv.ErrFull):
 		return &Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: err.Error(), Type: TypeUnavailable, Code: "cache_full"}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -108,6 +115,19 @@ func ErrorOf(err error) *Error {
 		return &Error{Status: http.StatusServiceUnavailable, Message: "the request was cancelled", Type: TypeUnavailable, Code: "cancelled"}
 	}
 	return &Error{Status: http.StatusInternalServerError, Message: err.Error(), Type: TypeServer}
+}
+
+// sessionError is the answer where the file system fails a session. Paths are the server's own matter.
+func sessionError(err error) *Error {
+	e := &Error{Status: http.StatusInternalServerError, Message: "session: " + engine.ErrSession.Error(), Type: TypeServer, Param: "session", Code: "session_failed"}
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		e.Message += ": " + number.Error()
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		e.Status = http.StatusInsufficientStorage
+	}
+	return e
 }
 
 // RefusalOf returns the answer for an error of a request that was not begun: what it does not name otherwise is

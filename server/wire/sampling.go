@@ -53,6 +53,7 @@ type Sampling struct {
 	Priority      int      `json:"priority"` // the lower, the earlier, as vLLM has it
 	Timeout       *float64 `json:"timeout"`  // seconds
 	Slot          *int     `json:"id_slot"`  // a wish that every place fulfils, since all find the same in the cache
+	Session       string   `json:"session"`  // name of a file that keeps what is computed; "": none
 }
 
 // Defaults are what an API means by fields that are absent.
@@ -101,6 +102,8 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 		return r, Refuse("timeout", "timeout is %v; it must be more than 0 and at most %d seconds", *f.Timeout, maxTimeout)
 	case f.Slot != nil && (*f.Slot < -1 || *f.Slot >= m.Info().Parallel):
 		return r, Refuse("id_slot", "id_slot is %d; it must be from -1 (any) to %d", *f.Slot, m.Info().Parallel-1)
+	case f.Session != "" && f.CachePrompt != nil && !*f.CachePrompt:
+		return r, Refuse("session", "session: with cache_prompt false nothing is kept")
 	case f.RepeatLast != nil && *f.RepeatLast < -1:
 		return r, Refuse("repeat_last_n", "repeat_last_n is %d; it must be -1 (the context) or more", *f.RepeatLast)
 	case f.Repeat != nil && f.Repetition != nil && *f.Repeat != *f.Repetition:

@@ -12,10 +12,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
-
-	"grove"
-	"grove/gopher"
-	"grove/server"
 )
 
 // guessed is an expression: the tinted texts of the last answer.
@@ -323,58 +319,6 @@ func TestNoTemplate(t *testing.T) {
 	}
 	p.click("nav .new")
 	p.until("document.querySelector('#text').placeholder === 'Begin a text'")
-}
-
-// TestServer: the real server and the model inside the program work together from the first minute.
-func TestServer(t *testing.T) {
-	m, err := grove.OpenBytes(gopher.Model(), grove.Options{Eager: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	s := server.New(server.Config{})
-	if err := s.Add(gopher.Name, m, 1); err != nil {
-		t.Fatal(err)
-	}
-	s.Ready()
-	f := serve(t, nil)
-	f.Config.Handler = s
-	p := visit(t, f.URL)
-	p.says("#greeting", gopher.Name)
-	p.until("[...document.querySelector('#method').options].some(o => o.value === 'sam')")
-	p.click("#configure")
-	p.run(`{ const t = document.querySelector('#temperature'); t.value = 0; t.dispatchEvent(new Event('input', {bubbles: true})); }`)
-	p.click("#close")
-	p.send("func main() {\n")
-	p.answered()
-	if value[bool](p, "document.querySelector('.offer') !== null") {
-		p.click(".offer")
-	}
-	p.until("document.querySelector('.rate')?.textContent.endsWith(' tokens/s')")
-	p.answered()
-	p.until("document.querySelector('.rate').getBoundingClientRect().bottom < document.querySelector('footer').getBoundingClientRect().top")
-	p.picture("plain")
-	text := value[string](p, "document.querySelector('article.assistant .body').textContent")
-	if want := complete(t, m, "func main() {\n"); text != want {
-		t.Errorf("the page shows %q, the library says %q", text, want)
-	}
-}
-
-// complete returns what follows a prompt, by plain decoding.
-func complete(t *testing.T, m *grove.Model, prompt string) string {
-	t.Helper()
-	g, err := m.Generate(t.Context(), grove.Request{Prompt: prompt, Method: grove.MethodOff})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text strings.Builder
-	for token, err := range g.Tokens() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.WriteString(token.Text)
-	}
-	return text.String()
 }
 
 // TestPhone: nothing is wider than a phone, whatever the texts.

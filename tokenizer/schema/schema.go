@@ -1,0 +1,150 @@
+// Package schema is the shape of a tokenizer.json of Hugging Face and of its tokenizer_config.json, as far as they count.
+package schema
+
+import "encoding/json"
+
+// File is a tokenizer.json.
+type File struct {
+	AddedTokens   []Added `json:"added_tokens"`
+	Normalizer    *Part   `json:"normalizer"`
+	PreTokenizer  *Part   `json:"pre_tokenizer"`
+	PostProcessor *Part   `json:"post_processor"`
+	Decoder       *Part   `json:"decoder"`
+	Model         Model   `json:"model"`
+}
+
+// Added is a token beside the vocabulary.
+type Added struct {
+	ID         int    `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word"`
+	LStrip     bool   `json:"lstrip"`
+	RStrip     bool   `json:"rstrip"`
+	Normalized bool   `json:"normalized"`
+	Special    bool   `json:"special"`
+}
+
+// Model is what makes ids of words.
+type Model struct {
+	Type          string          `json:"type"`
+	Vocab         json.RawMessage `json:"vocab"`
+	Merges        json.RawMessage `json:"merges"`
+	UnkToken      *string         `json:"unk_token"`
+	UnkID         *int            `json:"unk_id"`
+	Dropout       *float64        `json:"dropout"`
+	Prefix        *string         `json:"continuing_subword_prefix"`
+	Suffix        *string         `json:"end_of_word_suffix"`
+	FuseUnk       bool            `json:"fuse_unk"`
+	ByteFallback  bool            `json:"byte_fallback"`
+	IgnoreMerges  bool            `json:"ignore_merges"`
+	MaxInputChars int             `json:"max_input_chars_per_word"`
+}
+
+// Config is what counts of a tokenizer_config.json.
+type Config struct {
+	BOS    Named `json:"bos_token"`
+	EOS    Named `json:"eos_token"`
+	UNK    Named `json:"unk_token"`
+	SEP    Named `json:"sep_token"`
+	CLS    Named `json:"cls_token"`
+	PAD    Named `json:"pad_token"`
+	AddBOS *bool `json:"add_bos_token"`
+	AddEOS *bool `json:"add_eos_token"`
+}
+
+// Named is a token by its text, or by an object that holds the text.
+type Named string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Named) UnmarshalJSON(b []byte) error {
+	var object struct {
+		Content string `json:"content"`
+	}
+	if len(b) > 0 && b[0] == '{' {
+		err := json.Unmarshal(b, &object)
+		*n = Named(object.Content)
+		return err
+	}
+	return json.Unmarshal(b, (*string)(n))
+}
+
+// Part is a normalizer, pre-tokenizer, post-processor or decoder, or a sequence of them.
+type Part struct {
+	Type          string  `json:"type"`
+	Normalizers   []*Part `json:"normalizers"`
+	PreTokenizers []*Part `json:"pretokenizers"`
+	Processors    []*Part `json:"processors"`
+	Decoders      []*Part `json:"decoders"`
+
+	Pattern struct {
+		String *string
+		Regex  *string
+	} `json:"pattern"`
+	Content   string `json:"content"`
+	Prepend   string `json:"prepend"`
+	Behavior  string `json:"behavior"`
+	Invert    bool   `json:"invert"`
+	Charsmap  []byte `json:"-"`
+	CharsText string `json:"precompiled_charsmap"`
+
+	AddPrefixSpace *bool   `json:"add_prefix_space"`
+	UseRegex       *bool   `json:"use_regex"`
+	Replacement    string  `json:"replacement"`
+	PrependScheme  string  `json:"prepend_scheme"`
+	Split          *bool   `json:"split"`
+	Individual     bool    `json:"individual_digits"`
+	Lowercase      *bool   `json:"lowercase"`
+	StripAccents   *bool   `json:"strip_accents"`
+	CleanText      *bool   `json:"clean_text"`
+	Ideographs     *bool   `json:"handle_chinese_chars"`
+	StripLeft      *bool   `json:"strip_left"`
+	StripRight     *bool   `json:"strip_right"`
+	Start          int     `json:"start"`
+	Stop           int     `json:"stop"`
+	Prefix         *string `json:"prefix"`
+
+	Single  []Piece `json:"single"`
+	Special map[string]struct {
+		IDs []int `json:"ids"`
+	} `json:"special_tokens"`
+	SEP json.RawMessage `json:"sep"`
+	CLS json.RawMessage `json:"cls"`
+}
+
+// Piece is one part of a template.
+type Piece struct {
+	Sequence *struct {
+		ID string `json:"id"`
+	} `json:"Sequence"`
+	SpecialToken *struct {
+		ID string `json:"id"`
+	} `json:"SpecialToken"`
+}
+
+// Flat returns the parts of a sequence, in their order and without sequences; those of nil are none.
+func (p *Part) Flat() []*Part {
+	if p == nil {
+		return nil
+	}
+	if p.Type != "Sequence" {
+		return []*Part{p}
+	}
+	var out []*Part
+	for _, parts := range [][]*Part{p.Normalizers, p.PreTokenizers, p.Processors, p.Decoders} {
+		for _, q := range parts {
+			out = append(out, q.Flat()...)
+		}
+	}
+	return out
+}
+
+// Scheme returns when a Metaspace puts a space before text.
+func (p *Part) Scheme() string {
+	if p.AddPrefixSpace != nil && !*p.AddPrefixSpace {
+		return "never"
+	}
+	if p.PrependScheme == "" {
+		return "always"
+	}
+	return p.PrependScheme
+}
