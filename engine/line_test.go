@@ -160,6 +160,37 @@ func TestPromptsDoNotStall(t *testing.T) {
 	}
 }
 
+// TestDeepPromptsDoNotStall: rows deep in a prompt, each of which costs three times one at its beginning, are fewer.
+func TestDeepPromptsDoNotStall(t *testing.T) {
+	const least, row, perToken = 10e-3, 1e-3, 1e-5
+	cost := func() *engine.Cost {
+		return &engine.Cost{
+			Rows: []int{1, 101}, Layers: []float64{least, least + 100*row}, Correction: []float64{1, 1},
+			Depth: plan.Curve{X: []int{1, 101}, Y: []float64{perToken, 101 * perToken}},
+			Head:  plan.Curve{X: []int{1}, Y: []float64{0}},
+		}
+	}
+	e := newEngine(t, engine.Config{Seqs: 8, Chunk: 200})
+	for _, tt := range []struct{ depth, least, most int }{{0, 10, 16}, {200, 3, 6}} {
+		s, other := sequence(t, e), sequence(t, e)
+		draw(t, s, 2, text(2))
+		ids := text(260)[1:]
+		if err := other.Append(t.Context(), ids[:tt.depth]); err != nil {
+			t.Fatal(err)
+		}
+		e.SetCost(cost())
+		before := e.Load()
+		errs := together(t, e, appends(t, other, ids[tt.depth:tt.depth+50]), func() error { _, err := s.Next(t.Context()); return err })
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		steps := e.Load().Steps - before.Steps - 1
+		if fewest, most := (50+tt.most-1)/tt.most, 50/tt.least+1; steps < fewest || steps > most {
+			t.Errorf("50 rows behind %d took %d steps, want %d to %d", tt.depth, steps, fewest, most)
+		}
+	}
+}
+
 // TestShortPromptsPass expects a short prompt not to wait for a long one, and priority to speed a prompt up.
 func TestShortPromptsPass(t *testing.T) {
 	for name, p := range map[string]int{"long": 100, "short": 10} {

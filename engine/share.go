@@ -22,8 +22,8 @@ const (
 	activeTime = time.Second
 )
 
-// prefillRows returns how many rows of prompts a step may have besides what it has.
-func (e *Engine) prefillRows(s plan.Shape, decoding int) int {
+// prefillRows returns how many rows of prompts a step may have besides what it has, if the readers take them in turn.
+func (e *Engine) prefillRows(s plan.Shape, decoding int, readers []*Sequence) int {
 	room := max(0, e.chunk-s.Rows)
 	beside := decoding > 0 || e.line.anyActive(e.seated, e.batch.called)
 	if !beside && len(e.batch.called) == 1 {
@@ -38,18 +38,25 @@ func (e *Engine) prefillRows(s plan.Shape, decoding int) int {
 	case c == nil:
 		return min(room, blindShared)
 	}
-	s.Mean()
-	s.Rows, s.Logits = max(1, s.Rows), max(1, s.Logits)
-	seconds := func(more int) float64 {
-		s := s
-		s.Rows += more
-		return c.Seconds(e.touching(s))
-	}
+	seconds := func(more int) float64 { return c.Seconds(e.touching(e.withPrompts(s, readers, more))) }
 	limit := limitOf(seconds(0))
 	if beside {
 		limit = min(limit, prefillStretch*seconds(0))
 	}
 	return min(room, max(1, within(limit, room, seconds))) // prompts go on, if slowly
+}
+
+// withPrompts returns the shape of a step with more rows, which the readers take in turn: deep in a prompt a row costs
+// several times what it costs at the beginning.
+func (e *Engine) withPrompts(s plan.Shape, readers []*Sequence, more int) plan.Shape {
+	for _, r := range readers {
+		n := min(more, e.behind(r))
+		s.Add(n, e.cache.Forest.Len(r.seq))
+		more -= n
+	}
+	s.Mean()
+	s.Rows, s.Logits = max(1, s.Rows+more), max(1, s.Logits)
+	return s
 }
 
 // limitOf returns how long a step may take that others wait for, if it takes usual without what is added to it.

@@ -128,7 +128,7 @@ func (e *Engine) plan() {
 		shape.Add(s.rows, e.cache.Forest.Len(s.seq))
 		shape.Logits += s.rows
 	}
-	left := e.prefillRows(shape, decoding)
+	left := e.prefillRows(shape, decoding, t.parts[decoding:])
 	first := true
 	for _, s := range t.parts[decoding:] {
 		if e.awaits(s) {

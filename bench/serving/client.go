@@ -220,6 +220,14 @@ func (c *client) request(t Task, i int) (*url.URL, []byte, error) {
 		r.Prompt = t.Prompt
 	}
 	body, err := json.Marshal(r)
+	if err != nil || c.options.ExtraBody == "" {
+		return u, body, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := errors.Join(json.Unmarshal(body, &fields), json.Unmarshal([]byte(c.options.ExtraBody), &fields)); err != nil {
+		return nil, nil, err
+	}
+	body, err = json.Marshal(fields)
 	return u, body, err
 }
 

@@ -5,6 +5,7 @@ package serving
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -43,6 +44,7 @@ type Options struct {
 	Seed        uint64        // of the times of a Poisson process, and of the server's draws
 	Temperature float64       // of the server's draws
 	IgnoreEOS   bool          // ask for answers of their full length; a field that not every server knows
+	ExtraBody   string        // a JSON object whose fields are added to every request, in place of those it has; "": none
 	Timeout     time.Duration // of a request
 	Warmup      int           // requests that go ahead and do not count
 
@@ -57,6 +59,12 @@ const (
 
 // Validate returns what makes no sense in the options.
 func (o Options) Validate() error {
+	extra := map[string]json.RawMessage{}
+	if o.ExtraBody != "" {
+		if err := json.Unmarshal([]byte(o.ExtraBody), &extra); err != nil || extra == nil {
+			return fmt.Errorf("serving: extra body %.40q is no JSON object", o.ExtraBody)
+		}
+	}
 	switch {
 	case o.API != Completions && o.API != Chat:
 		return fmt.Errorf("serving: api %q is not known; %s and %s are", o.API, Chat, Completions)

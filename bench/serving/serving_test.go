@@ -281,6 +281,8 @@ func TestRequests(t *testing.T) {
 			o.Tasks[0].Prediction = "x"
 		}, "/a/v1/chat/completions",
 			`{"model":"m","messages":[{"role":"user","content":"p"}],"prediction":{"type":"content","content":"x"},"max_tokens":8,"temperature":0.5,"seed":3,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true}}`},
+		{"extra", func(o *Options) { o.ExtraBody = `{"method": "off", "max_tokens": 9}` }, "/v1/completions",
+			`{"max_tokens":9,"method":"off","model":"m","prompt":"p","stream":true,"stream_options":{"include_usage":true},"temperature":0}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options()
@@ -542,6 +544,8 @@ func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		`serving: api "embeddings" is not known; chat and completions are`: func(o *Options) { o.API = "embeddings" },
 		`serving: no task`: func(o *Options) { o.Tasks = nil },
+		`serving: extra body "[1]" is no JSON object`:                                         func(o *Options) { o.ExtraBody = "[1]" },
+		`serving: extra body "null" is no JSON object`:                                        func(o *Options) { o.ExtraBody = "null" },
 		`serving: 0 requests; from 1 to 1048576 can be sent`:                                  func(o *Options) { o.Requests = 0 },
 		`serving: -1 requests ahead; from 0 to 1048576 can be sent`:                           func(o *Options) { o.Warmup = -1 },
 		`serving: a rate of NaN requests a second`:                                            func(o *Options) { o.Rate = math.NaN() },

@@ -24,6 +24,7 @@ type benchServe struct {
 	MaxTokens    count         `short:"n" placeholder:"N" help:"Tokens of every answer at most; 0: what a task says, else 128; for made-up prompts a mix of 16 to 128."`
 	Temp         temperature   `placeholder:"T" default:"0" help:"Temperature. Default: ${default}."`
 	IgnoreEOS    bool          `name:"ignore-eos" help:"Ask for answers of their full length. Not every server knows how."`
+	ExtraBody    string        `name:"extra-body" placeholder:"JSON" help:"Object whose fields are added to every request, such as {\"method\": \"off\"} for grove without drafting."`
 	Seed         uint64        `placeholder:"S" default:"1" help:"Seed of made-up prompts, of the times of --rate and of the server's draws. Default: ${default}."`
 	Warmup       count         `placeholder:"N" default:"1" help:"Requests that go ahead and do not count. Default: ${default}."`
 	Timeout      time.Duration `placeholder:"TIME" default:"10m" help:"Time that a request may take. Default: ${default}."`
@@ -54,7 +55,7 @@ func (c *benchServe) options() serving.Options {
 	}
 	return serving.Options{
 		URL: c.URL, APIKey: c.APIKey, Model: c.Model, API: serving.API(c.API), Requests: int(c.Requests), Concurrency: concurrency,
-		Rate: c.Rate, Seed: c.Seed, Temperature: float64(c.Temp), IgnoreEOS: c.IgnoreEOS, Timeout: c.Timeout, Warmup: int(c.Warmup),
+		Rate: c.Rate, Seed: c.Seed, Temperature: float64(c.Temp), IgnoreEOS: c.IgnoreEOS, ExtraBody: c.ExtraBody, Timeout: c.Timeout, Warmup: int(c.Warmup),
 	}
 }
 
