@@ -1,0 +1,84 @@
+"""Measures a model on the files held out, and drafts against it.
+
+usage: evaluate.py CKPT [DRAFT ...] [--dir DIR] [--texts 64]
+
+Loss: over all of valid.bin, in windows of the model's context one after the other, in nats a token and bits a byte. Acceptance: the target
+goes on for 128 tokens from the first 64 of windows of valid.bin, greedy and at temperature 1; at each of its tokens the
+draft is asked for the next. Greedy, a guess is accepted where both have the same likeliest token; at temperature 1, with
+the probability that is the sum of the smaller of the two for each token.
+"""
+import argparse
+import json
+import math
+import os
+
+import torch
+import torch.nn.functional as F
+
+import model
+import train
+
+PREFIX, LENGTH = 64, 128
+
+
+@torch.no_grad()
+def nats(m, ids, dev):
+    """Nats a token of ids."""
+    n, total, count = m.c["ctx"], 0.0, 0
+    rows = [ids[i:i + n + 1] for i in range(0, len(ids) - n, n)]
+    for i in range(0, len(rows), 16):
+        x = torch.stack(rows[i:i + 16]).to(dev)
+        y = x[:, 1:].flatten()
+        total += F.cross_entropy(m(x[:, :-1]).float().flatten(0, 1), y, reduction="sum").item()
+        count += y.numel()
+    return total / count
+
+
+@torch.no_grad()
+def acceptance(target, draft, ids, texts, dev):
+    """The shares of a draft's guesses that are accepted, greedy and at temperature 1."""
+    gen = torch.Generator().manual_seed(9)
+    at = torch.randint(len(ids) - PREFIX, (texts,), generator=gen)
+    prefix = torch.stack([ids[i:i + PREFIX] for i in at]).to(dev)
+    shares = []
+    for t in (0.0, 1.0):
+        x = target.generate(prefix, LENGTH, torch.full((texts,), t, device=dev), gen)
+        p, q = (m(x)[:, PREFIX - 1:-1].float().softmax(-1) for m in (target, draft))
+        held = torch.minimum(p, q).sum(-1) if t else (p.argmax(-1) == q.argmax(-1)).float()
+        shares.append(held.mean().item())
+    return shares
+
+
+def figures(path, drafts, folder, texts=64):
+    """What is measured of a checkpoint and of drafts for it."""
+    dev = train.device()
+    ids = train.read(os.path.join(folder, "valid.bin"))
+    with open(os.path.join(folder, "sizes.json")) as f:
+        size = json.load(f)["valid"]
+    target, ck = model.load(path, dev)
+    target.eval()
+    loss = nats(target, ids, dev)
+    out = dict(parameters=sum(x.numel() for x in target.parameters()), nats=round(loss, 4),
+               bits=round(loss / math.log(2) * size["tokens"] / size["bytes"], 4),
+               tokens=ck.get("tokens", 0), minutes=round(ck.get("minutes", 0), 1))
+    for path in drafts:
+        draft, _ = model.load(path, dev)
+        draft.eval()
+        greedy, drawn = acceptance(target, draft, ids, texts, dev)
+        name = os.path.splitext(os.path.basename(path))[0]
+        out[name] = dict(greedy=round(greedy, 3), temperature_1=round(drawn, 3))
+    return out
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("model")
+    p.add_argument("drafts", nargs="*")
+    p.add_argument("--dir", default=".", help="folder of valid.bin and sizes.json")
+    p.add_argument("--texts", type=int, default=64)
+    a = p.parse_args()
+    print(json.dumps(figures(a.model, a.drafts, a.dir, a.texts), indent=1))
+
+
+if __name__ == "__main__":
+    main()
