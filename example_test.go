@@ -40,8 +40,7 @@ func ExampleModel_Generate() {
 	fmt.Println()
 	fmt.Println(g.Stats().Tokens, "tokens, finish:", g.Stats().Finish)
 	// Output:
-	// // note
-	// // error is a valid error if the error is not a
+	// // error is not a valid error, but not a valid error, so we
 	// 16 tokens, finish: length
 }
 

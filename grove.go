@@ -6,6 +6,7 @@ package grove
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"grove/engine"
 	"grove/forest"
 	"grove/gguf"
+	"grove/gopher"
 	"grove/hf"
 	"grove/internal/machine"
 	"grove/internal/mmap"
@@ -38,7 +40,7 @@ type Options struct {
 	Queue     int    // answers that may wait for one of Parallel texts to end; more are refused; 0: none may
 	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
 	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
-	Draft     string // a GGUF file of a smaller model, to draft with; best with the same vocabulary; "": none
+	Draft     string // a smaller model to draft with, named as for [Open]; best with the same vocabulary; "": none
 
 	// DraftVocab is how many tokens of its vocabulary the draft model considers, those that were the most frequent so far: less
 	// to compute, and the same answers; 0: all.
@@ -85,15 +87,26 @@ func (e *OptionError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// Open opens a GGUF file, or a folder as Hugging Face publishes models (see package hf). Errors: an
+// Open opens a GGUF file, a folder as Hugging Face publishes models (see package hf), or by its name, where no file has
+// that name, one of the models of package gopher. Errors: an
 // [*OptionError]; a *gguf.FormatError or *safetensors.FormatError for a broken file, a *model.LoadError or
 // the tokenizer's error for one that cannot be run, those of package hf and of the file system.
 func Open(path string, o Options) (*Model, error) {
-	f, err := hf.OpenModel(path)
+	f, err := OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
 	return open(f, o)
+}
+
+// OpenFile opens the file of a model as [Open] does, and nothing of it is loaded.
+func OpenFile(path string) (*gguf.File, error) {
+	if data := gopher.Named(path); data != nil {
+		if _, err := os.Stat(path); err != nil {
+			return gguf.Parse(data)
+		}
+	}
+	return hf.OpenModel(path)
 }
 
 // OpenBytes opens a GGUF file that is in memory. The bytes must not change while the model is open.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"grove/engine"
-	"grove/hf"
 	"grove/method"
 	"grove/token"
 )
@@ -200,7 +199,7 @@ func (d *draftings) save() {
 
 // openDraft opens the model that drafts, on the same threads.
 func (m *Model) openDraft(o Options) error {
-	f, err := hf.OpenModel(o.Draft)
+	f, err := OpenFile(o.Draft)
 	if err != nil {
 		return err
 	}

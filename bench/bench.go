@@ -11,7 +11,6 @@ import (
 	"grove"
 	"grove/engine"
 	"grove/gguf"
-	"grove/hf"
 	"grove/internal/par"
 	"grove/model"
 	"grove/tensor"
@@ -37,7 +36,7 @@ type Options struct {
 
 // Open opens a model file.
 func Open(path string, o Options) (*Model, error) {
-	f, err := hf.OpenModel(path)
+	f, err := grove.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,40 @@
-// Package gopher holds a small model of this project's own: it writes text that looks like Go, and is
-// there so that a first run needs no other file. Its README says what it is and how it was made.
+// Package gopher holds a family of small models of this project's own: they write text that looks like Go, and are
+// there so that a first run, a draft model among it, needs no other file. Its README says what they are; train/ makes them.
 package gopher
 
-import _ "embed" // the model
+import _ "embed" // the models
 
-// Name is the model's name.
-const Name = "gopher-4m"
+// The names of the models: one to use where no other is named, and two that draft for it.
+const (
+	Name      = "gopher-target"
+	DraftName = "gopher-draft"
+	NanoName  = "gopher-nano"
+)
 
-//go:embed gopher-4m.q8_0.gguf
-var model []byte
+//go:embed gopher-target.q8_0.gguf
+var target []byte
 
-// Model returns the model's GGUF file: 4 million parameters, Q8_0, a context of 256 tokens. The bytes
-// are shared and must not be changed.
-func Model() []byte { return model }
+//go:embed gopher-draft.q8_0.gguf
+var draft []byte
+
+//go:embed gopher-nano.q8_0.gguf
+var nano []byte
+
+// Model returns the GGUF file of gopher-target. The bytes are shared and must not be changed.
+func Model() []byte { return target }
+
+// Names returns the names of the models, the largest first.
+func Names() []string { return []string{Name, DraftName, NanoName} }
+
+// Named returns the GGUF file of a model by its name, nil where there is none. The bytes are shared and must not be changed.
+func Named(name string) []byte {
+	switch name {
+	case Name:
+		return target
+	case DraftName:
+		return draft
+	case NanoName:
+		return nano
+	}
+	return nil
+}

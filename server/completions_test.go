@@ -20,7 +20,7 @@ func TestCompletion(t *testing.T) {
 	s := serve(t, server.Config{})
 	o := s.post(t, "/v1/completions", `{"model":"gopher","prompt":"func main() {","max_tokens":6,"temperature":0}`)
 	for path, want := range map[string]any{
-		"object": "text_completion", "model": "gopher", "choices/0/index": 0.0, "choices/0/text": " return a }\n\nfunc main()",
+		"object": "text_completion", "model": "gopher", "choices/0/index": 0.0, "choices/0/text": "}\n\nfunc main() {}\n\n",
 		"choices/0/finish_reason": "length", "choices/0/logprobs": nil, "choices/1": nil,
 		"usage/prompt_tokens": 5.0, "usage/completion_tokens": 6.0, "usage/total_tokens": 11.0, "usage/prompt_tokens_details/cached_tokens": 0.0,
 		"timings/predicted_n": 6.0,
@@ -216,7 +216,7 @@ func TestShapes(t *testing.T) {
 	get := func(fields string) string {
 		var texts []string
 		for _, method := range []string{"off", "auto"} {
-			o := s.post(t, "/v1/completions", `{"prompt":"func main() {","temperature":0,"max_tokens":30,"method":"`+method+`",`+fields+"}")
+			o := s.post(t, "/v1/completions", `{"prompt":"if err != nil {","temperature":0,"max_tokens":30,"method":"`+method+`",`+fields+"}")
 			texts = append(texts, o.at("choices/0/text").(string))
 		}
 		if texts[0] != texts[1] {
@@ -225,17 +225,17 @@ func TestShapes(t *testing.T) {
 		return texts[0]
 	}
 	plain := get(`"seed":1`)
-	ret := id(" return")
-	if got := get(fmt.Sprintf(`"logit_bias":{"%v":-100}`, ret)); strings.HasPrefix(got, " return") {
+	slashes := id(" //")
+	if got := get(fmt.Sprintf(`"logit_bias":{"%v":-100}`, slashes)); strings.HasPrefix(got, " //") {
 		t.Errorf("a token that is banned: %q", got)
 	}
-	if got := get(fmt.Sprintf(`"logit_bias":{"%v":100}`, ret)); got != strings.Repeat(" return", 30) {
+	if got := get(fmt.Sprintf(`"logit_bias":{"%v":100}`, slashes)); got != strings.Repeat(" //", 30) {
 		t.Errorf("a token that is forced: %q", got)
 	}
-	if got := get(fmt.Sprintf(`"stop_token_ids":[%v]`, ret)); got != "" {
+	if got := get(fmt.Sprintf(`"stop_token_ids":[%v]`, slashes)); got != "" {
 		t.Errorf("a token that ends the text: %q", got)
 	}
-	if got := get(fmt.Sprintf(`"stop_token_ids":[%v],"min_tokens":5`, ret)); got == "" || strings.HasPrefix(got, " return") {
+	if got := get(fmt.Sprintf(`"stop_token_ids":[%v],"min_tokens":5`, slashes)); got == "" || strings.HasPrefix(got, " //") {
 		t.Errorf("a token that ends the text too early: %q", got)
 	}
 	for _, fields := range []string{

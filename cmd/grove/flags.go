@@ -14,7 +14,6 @@ import (
 	"grove"
 	"grove/gguf"
 	"grove/gopher"
-	"grove/hf"
 	"grove/store"
 )
 
@@ -23,8 +22,11 @@ type modelFlag struct {
 	Model string `short:"m" placeholder:"MODEL" var:"GROVE_MODEL" help:"A GGUF file, a folder with one or of Hugging Face, or a name that 'grove models' lists; without it, the model inside this program."`
 }
 
-// findModel returns the path of the model that a path or name stands for.
+// findModel returns the path of the model that a path or name stands for, or the name of one inside this program.
 func findModel(name string) (string, error) {
+	if _, err := os.Stat(name); err != nil && gopher.Named(name) != nil {
+		return name, nil
+	}
 	path, err := store.System().Find(name)
 	return path, asFileError(err)
 }
@@ -56,7 +58,7 @@ func (f modelFlag) file() (*gguf.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		file, err := hf.OpenModel(path)
+		file, err := grove.OpenFile(path)
 		return file, asFileError(err)
 	}
 	announce()

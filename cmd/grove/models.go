@@ -8,7 +8,8 @@ import (
 	"text/tabwriter"
 	"unicode"
 
-	"grove/gguf"
+	"grove"
+	"grove/gopher"
 	"grove/store"
 )
 
@@ -32,9 +33,15 @@ type listedModel struct {
 // Run implements the command.
 func (c *modelsCommand) Run() error {
 	models, faults := store.System().List()
+	if len(models) == 0 {
+		fmt.Fprintln(os.Stderr, "grove: no models found: GROVE_MODELS lists directories to look in, besides the caches of Hugging Face, llama.cpp and ollama")
+	}
+	for _, name := range gopher.Names() {
+		models = append(models, store.Model{Name: name, Path: name, Source: "this program"})
+	}
 	var listed []listedModel
 	for _, m := range models {
-		d, err := m.Describe(gguf.Open)
+		d, err := m.Describe(grove.OpenFile)
 		if err != nil {
 			faults = append(faults, err)
 			continue
@@ -49,10 +56,6 @@ func (c *modelsCommand) Run() error {
 	}
 	if c.JSON {
 		return writeModelsJSON(listed)
-	}
-	if len(listed) == 0 {
-		fmt.Fprintln(os.Stderr, "grove: no models found: GROVE_MODELS lists directories to look in, besides the caches of Hugging Face, llama.cpp and ollama")
-		return nil
 	}
 	return writeModelsTable(listed)
 }
