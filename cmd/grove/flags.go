@@ -28,6 +28,9 @@ func findModel(name string) (string, error) {
 		return name, nil
 	}
 	path, err := store.System().Find(name)
+	if err != nil && strings.HasPrefix(name, "gopher") {
+		err = fmt.Errorf("%w; this program has %s", err, strings.Join(gopher.Names(), ", "))
+	}
 	return path, asFileError(err)
 }
 
