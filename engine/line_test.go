@@ -165,8 +165,8 @@ func TestDeepPromptsDoNotStall(t *testing.T) {
 	const least, row, perToken = 10e-3, 1e-3, 1e-5
 	cost := func() *engine.Cost {
 		return &engine.Cost{
-			Rows: []int{1, 101}, Layers: []float64{least, least + 100*row}, Correction: []float64{1, 1},
-			Depth: plan.Curve{X: []int{1, 101}, Y: []float64{perToken, 101 * perToken}},
+			Rows: []int{1, 2}, Layers: []float64{least, least + row}, Correction: []float64{1, 1}, // no larger step corrects it
+			Depth: plan.Curve{X: []int{1, 2}, Y: []float64{perToken, 2 * perToken}},
 			Head:  plan.Curve{X: []int{1}, Y: []float64{0}},
 		}
 	}
@@ -184,8 +184,8 @@ func TestDeepPromptsDoNotStall(t *testing.T) {
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		steps := e.Load().Steps - before.Steps - 1
-		if fewest, most := (50+tt.most-1)/tt.most, 50/tt.least+1; steps < fewest || steps > most {
+		steps := e.Load().Steps - before.Steps // that of the one that held them up may have rows of theirs
+		if fewest, most := (50+tt.most-1)/tt.most, 50/tt.least+2; steps < fewest || steps > most {
 			t.Errorf("50 rows behind %d took %d steps, want %d to %d", tt.depth, steps, fewest, most)
 		}
 	}
