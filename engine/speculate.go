@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,8 @@ type Drafting struct {
 
 	mu     sync.Mutex
 	rates  *method.Rates
-	taught bool // since it was saved
+	turns  []plan.Turn // of methods that take time
+	taught bool        // since it was saved
 }
 
 // OpenDrafting opens methods for sequences of the engine, with what env offers besides it. Where the cost of
@@ -38,7 +40,7 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env meth
 	if err := e.ensureCost(ctx); err != nil {
 		return nil, err
 	}
-	d := &Drafting{infos: infos, rates: method.NewRates(len(infos))}
+	d := &Drafting{infos: infos, rates: method.NewRates(len(infos)), turns: make([]plan.Turn, len(infos))}
 	d.path, _ = e.LearnedPath() // without a cache directory nothing is kept
 	env.Vocabulary = e.vocab
 	for _, i := range infos {
@@ -116,8 +118,8 @@ type speculation struct {
 	all      *Drafting
 	drafters []method.Drafter
 	watchers []method.Watcher
-	turns    []plan.Turn // of drafters that take time
-	top      int         // logits of a row that watchers want
+	turns    []plan.Turn
+	top      int // logits of a row that watchers want
 	tree     *method.Tree
 	rates    *method.Rates
 	plan     plan.Planner
@@ -156,7 +158,6 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 // speculation opens the methods' drafters for a text of the engine's model.
 func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 	sp := &speculation{all: d, tree: method.NewTree(maxGuesses, e.vocab), rates: method.NewRates(len(d.methods))}
-	sp.turns = make([]plan.Turn, len(d.methods))
 	sp.rank, sp.nodes = make([]int32, maxGuesses), make([]forest.Node, maxGuesses)
 	for _, m := range d.methods {
 		drafter, err := m.NewDrafter()
@@ -171,7 +172,11 @@ func (d *Drafting) speculation(e *Engine) (*speculation, error) {
 	}
 	d.mu.Lock()
 	sp.rates.Carry(d.rates)
+	sp.turns = slices.Clone(d.turns)
 	d.mu.Unlock()
+	for i := range sp.turns {
+		sp.turns[i].Begin()
+	}
 	sp.plan.Eager = d.eager
 	sp.plan.Experts = e.moe
 	return sp, nil
@@ -203,7 +208,9 @@ func (sp *speculation) close() (err error) {
 	}
 	sp.all.mu.Lock()
 	sp.all.rates.Merge(sp.rates)
-	sp.all.taught = sp.all.taught || sp.stats.Rounds > 0
+	if sp.stats.Rounds > 0 {
+		sp.all.taught, sp.all.turns = true, sp.turns
+	}
 	sp.all.mu.Unlock()
 	return err
 }

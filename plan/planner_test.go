@@ -109,3 +109,36 @@ func TestChain(t *testing.T) {
 		}
 	}
 }
+
+// TestTurn: a drafter that costs more than it brings is asked ever less, over texts too; one that begins to pay is asked
+// always; reading a prompt is not held against it.
+func TestTurn(t *testing.T) {
+	var turn Turn
+	texts := func(n int, worth float64) (asked int) {
+		for range n {
+			turn.Begin()
+			for round, first := 0, true; round < 40; round++ {
+				if !turn.Due(0.5) {
+					continue
+				}
+				asked++
+				if first {
+					turn.Judge(-100)
+				} else {
+					turn.Judge(worth)
+				}
+				first = false
+			}
+		}
+		return asked
+	}
+	if n := texts(20, -1); n < 4 || n > 20 {
+		t.Errorf("asked %d times in 800 rounds, although it is not worth it", n)
+	}
+	if n := texts(200, 2); n < 200*30 {
+		t.Errorf("asked %d times in 8000 rounds, although it is worth it by now", n)
+	}
+	if n := texts(1, 2); n != 40 {
+		t.Errorf("asked %d times in 40 rounds that it is worth it in", n)
+	}
+}
