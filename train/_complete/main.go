@@ -2,9 +2,9 @@
 //
 //	go run ./train/_complete [-m MODEL.gguf] valid.json
 //
-// valid.json is what train/corpus.py holds out. Of 50 files spread over it, the first function of 3 to 30 lines is cut behind its
-// head; the model goes on from there and from what is before it, greedily, to the brace that closes the function. It counts if
-// head and completion parse; one without an end does not.
+// valid.json is what train/corpus.py holds out. Of the first 50 files that have a function of 3 to 30 lines, the first such function
+// is cut behind its head; the model goes on from there and from what is before it, greedily, to the brace that closes the
+// function. It counts if head and completion parse; one without an end does not.
 package main
 
 import (
