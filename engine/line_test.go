@@ -74,10 +74,10 @@ func together(t *testing.T, e *engine.Engine, calls ...func() error) []error {
 	return errs
 }
 
-// lineCost is a cost of so many seconds a row.
+// lineCost is a cost of so many seconds a row, whatever steps take.
 func lineCost(seconds float64) *engine.Cost {
 	return &engine.Cost{
-		Rows: []int{1, 101}, Layers: []float64{seconds, 101 * seconds}, Correction: []float64{1, 1},
+		Rows: []int{1, 101}, Layers: []float64{seconds, 101 * seconds},
 		Head: plan.Curve{X: []int{1}, Y: []float64{0}},
 	}
 }
@@ -139,12 +139,12 @@ func TestPromptsDoNotStall(t *testing.T) {
 		}
 	})
 	for range 60 {
-		before := e.Load()
+		before, start := e.Load(), time.Now()
 		draw(t, s, 1)
-		if l := e.Load(); l.Rows-before.Rows > 3*(l.Steps-before.Steps)+3 {
-			t.Fatalf("%d rows in %d steps", l.Rows-before.Rows, l.Steps-before.Steps)
+		late := time.Since(start) > time.Second/2 // the reader may have been alone for so long that it needs no care
+		if l := e.Load(); l.Rows-before.Rows > 3*(l.Steps-before.Steps) && !late {
+			t.Errorf("%d rows in %d steps", l.Rows-before.Rows, l.Steps-before.Steps)
 		}
-		e.SetCost(lineCost(1e-3)) // it is not so, and steps notice
 	}
 	reading.Wait()
 
@@ -165,7 +165,7 @@ func TestDeepPromptsDoNotStall(t *testing.T) {
 	const least, row, perToken = 10e-3, 1e-3, 1e-5
 	cost := func() *engine.Cost {
 		return &engine.Cost{
-			Rows: []int{1, 2}, Layers: []float64{least, least + row}, Correction: []float64{1, 1}, // no larger step corrects it
+			Rows: []int{1, 2}, Layers: []float64{least, least + row},
 			Depth: plan.Curve{X: []int{1, 2}, Y: []float64{perToken, 2 * perToken}},
 			Head:  plan.Curve{X: []int{1}, Y: []float64{0}},
 		}

@@ -87,10 +87,10 @@ func (c *Cost) bucket(rows int) int { return min(segment(c.Rows, rows), len(c.Ro
 const correctionRate = 1.0 / 32
 
 // Observe corrects the prediction by the time that a step took. Steps that were far off, because the
-// machine did something else, count as twice or half the prediction.
+// machine did something else, count as twice or half the prediction. A cost without corrections stays as it is.
 func (c *Cost) Observe(s Shape, seconds float64) {
 	predicted := c.measured(s)
-	if len(c.Rows) == 0 || predicted <= 0 || s.Rows > c.Rows[len(c.Rows)-1] {
+	if len(c.Correction) == 0 || predicted <= 0 || s.Rows > c.Rows[len(c.Rows)-1] {
 		return
 	}
 	ratio := min(2, max(0.5, seconds/predicted))
