@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -143,7 +144,7 @@ func (e *Engine) plan() {
 		if first {
 			t.clock, first = s.clock, false
 		}
-		s.clock += float64(s.rows) * weight(-s.terms.Priority)
+		s.clock += math.Ldexp(float64(s.rows), -s.terms.Priority)
 	}
 	t.parts = slices.DeleteFunc(t.parts, func(s *Sequence) bool { return s.rows == 0 })
 }
@@ -182,17 +183,6 @@ func byDeadline(a, b *Sequence) int {
 		return 1
 	}
 	return 0
-}
-
-func weight(priority int) float64 {
-	w := 1.0
-	for ; priority > 0; priority-- {
-		w *= 2
-	}
-	for ; priority < 0; priority++ {
-		w /= 2
-	}
-	return w
 }
 
 // awaits reports whether a sequence that reads is about to compute a page that another one of the step computes: it

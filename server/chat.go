@@ -217,16 +217,7 @@ func (c *chatReply) logprob(t grove.Token) chatLogprob {
 }
 
 // chatBody is an answer of /v1/chat/completions, whole or a part.
-type chatBody struct {
-	ID      string           `json:"id"`
-	Object  string           `json:"object"`
-	Created int64            `json:"created"`
-	Model   string           `json:"model"`
-	System  string           `json:"system_fingerprint"`
-	Choices []any            `json:"choices"`
-	Usage   *serving.Usage   `json:"usage,omitempty"`
-	Timings *serving.Timings `json:"timings,omitempty"`
-}
+type chatBody = envelope[any]
 
 // chatChoice is one of the answers, whole.
 type chatChoice struct {
@@ -340,7 +331,7 @@ func (c *chatReply) send(out *stream, e serving.Event) error {
 		b := c.body("chat.completion.chunk")
 		b.Timings = a.timings
 		b.Choices = append(b.Choices, p)
-		return out.send(c.withUsage(b))
+		return out.send(b.part(c.StreamOptions))
 	}
 	if !a.begun {
 		a.begun = true
@@ -377,15 +368,4 @@ func (c *chatReply) send(out *stream, e serving.Event) error {
 	p := chatPart{}
 	p.Finish, p.StopReason = c.end(e.Answer)
 	return part(p)
-}
-
-// withUsage is a part of a stream: it has a usage of null where the last one tells it.
-func (c *chatReply) withUsage(b chatBody) any {
-	if c.StreamOptions == nil || !c.StreamOptions.IncludeUsage {
-		return b
-	}
-	return struct {
-		chatBody
-		Usage *serving.Usage `json:"usage"`
-	}{chatBody: b}
 }

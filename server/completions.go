@@ -333,16 +333,7 @@ func (c *completion) take(e serving.Event) {
 }
 
 // completionBody is an answer of /v1/completions, whole or a part.
-type completionBody struct {
-	ID      string           `json:"id"`
-	Object  string           `json:"object"`
-	Created int64            `json:"created"`
-	Model   string           `json:"model"`
-	System  string           `json:"system_fingerprint"`
-	Choices []completionPart `json:"choices"`
-	Usage   *serving.Usage   `json:"usage,omitempty"`
-	Timings *serving.Timings `json:"timings,omitempty"`
-}
+type completionBody = envelope[completionPart]
 
 type completionPart struct {
 	Index      int                 `json:"index"`
@@ -415,7 +406,7 @@ func (c *completion) stream(s *Server) error {
 		b.Choices = []completionPart{{Index: i, Text: a.text.String(), Logprobs: a.logprobs, Finish: finish, StopReason: why}}
 		a.text.Reset()
 		a.logprobs = nil
-		return out.send(c.withUsage(b))
+		return out.send(b.part(c.StreamOptions))
 	}
 	if c.Echo {
 		for i := range c.choices {
@@ -462,15 +453,4 @@ func (c *completion) stream(s *Server) error {
 		}
 	}
 	return out.done()
-}
-
-// withUsage is a part of a stream: it has a usage of null where the last one tells it.
-func (c *completion) withUsage(b completionBody) any {
-	if c.StreamOptions == nil || !c.StreamOptions.IncludeUsage {
-		return b
-	}
-	return struct {
-		completionBody
-		Usage *serving.Usage `json:"usage"`
-	}{completionBody: b}
 }
