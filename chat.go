@@ -7,9 +7,9 @@ import (
 	"reflect"
 	"slices"
 
-	"grove/chat"
 	"grove/engine"
-	"grove/token"
+	"grove/text/chat"
+	"grove/text/token"
 )
 
 // Message is one message of a conversation; its Role is one of [chat.Roles].

@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/chat"
 	"grove/engine"
-	"grove/gguf"
 	"grove/gopher"
+	"grove/text/chat"
+	"grove/weights/gguf"
 )
 
 // goTemplate makes questions comments and answers functions.

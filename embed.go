@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"grove/model"
-	"grove/token"
+	"grove/text/token"
 )
 
 // EmbedOptions says how the states of a text's tokens become its embedding. The zero value is the usual case.

@@ -10,9 +10,9 @@ import (
 
 	"grove"
 	"grove/engine"
-	"grove/gguf"
 	"grove/internal/oracle"
-	"grove/synthetic"
+	"grove/model/synthetic"
+	"grove/weights/gguf"
 )
 
 // randomModel opens a model of random weights whose tokenizer spells bytes, changed first.

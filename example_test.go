@@ -10,7 +10,7 @@ import (
 )
 
 func ExampleOpen() {
-	m, err := grove.Open("modeltest/testdata/llama-gqa.gguf", grove.Options{Context: 256, CacheType: "f32"})
+	m, err := grove.Open("suite/modeltest/testdata/llama-gqa.gguf", grove.Options{Context: 256, CacheType: "f32"})
 	if err != nil {
 		log.Fatal(err)
 	}

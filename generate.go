@@ -12,8 +12,8 @@ import (
 	"grove/engine"
 	"grove/method"
 	"grove/sample"
-	"grove/token"
-	"grove/tokenizer"
+	"grove/text/token"
+	"grove/text/tokenizer"
 )
 
 // Request asks for a text.
@@ -27,14 +27,14 @@ type Request struct {
 	Seed      *uint64    // nil: one is drawn, and [Stats] reports it
 	Stop      []string   // the text ends before the first of these
 
-	Shape      Shape      // what changes logits before a draw; its Ends are the model's and StopTokens besides
-	Choice     int        // the number of the answer, of several to a prompt: each number's draws are its own
-	StopTokens []token.ID // end the text, as the model's own do
-	IgnoreEnd  bool       // the model's own tokens never end the text: they are not drawn
-	CacheSalt  string     // the beginning of a prompt is found in the cache only where it was computed with the same salt
+	Penalties   Penalties  // what changes logits before a draw; its Ends are the model's and StopTokens besides
+	SampleIndex int        // the number of the answer, of several to a prompt: each number's draws are its own
+	StopTokens  []token.ID // end the text, as the model's own do
+	IgnoreEnd   bool       // the model's own tokens never end the text: they are not drawn
+	CacheSalt   string     // the beginning of a prompt is found in the cache only where it was computed with the same salt
 
 	// Top asks for that many of the likeliest tokens beside each of the answer, 0 at least. With PostSampling, they and
-	// [Token.Logprob] are of the probabilities by which tokens are drawn, behind Shape, temperature and truncation.
+	// [Token.Logprob] are of the probabilities by which tokens are drawn, behind Penalties, temperature and truncation.
 	Top          int
 	PostSampling bool
 
@@ -76,10 +76,10 @@ type Token struct {
 }
 
 // Likely is a token that may be drawn, and the logarithm of its probability.
-type Likely = sample.Choice
+type Likely = sample.Token
 
-// Shape changes logits before tokens are drawn from them: penalties, biases. The zero value changes nothing.
-type Shape = sample.Shape
+// Penalties change logits before tokens are drawn from them: penalties, biases. The zero value changes nothing.
+type Penalties = sample.Penalties
 
 // Finish says why a text ended.
 type Finish string
@@ -183,8 +183,8 @@ func (m *Model) check(r *Request) error {
 	if len(r.Files) > 0 && r.Suffix == nil {
 		return errors.New("grove: files beside a text want its suffix")
 	}
-	if r.Top < 0 || r.Choice < 0 {
-		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.Choice)
+	if r.Top < 0 || r.SampleIndex < 0 {
+		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.SampleIndex)
 	}
 	if err := r.Sampling.Validate(); err != nil {
 		return err
@@ -197,17 +197,17 @@ func (m *Model) check(r *Request) error {
 			}
 		}
 	}
-	r.Shape.Ends = r.StopTokens
-	if r.Shape.MinTokens > 0 {
-		r.Shape.Ends = append(slices.Clip(r.StopTokens), m.tokenizer.EOG()...)
+	r.Penalties.Ends = r.StopTokens
+	if r.Penalties.MinTokens > 0 {
+		r.Penalties.Ends = append(slices.Clip(r.StopTokens), m.tokenizer.EOG()...)
 	}
 	if r.IgnoreEnd {
-		r.Shape.Bias = slices.Clip(r.Shape.Bias)
+		r.Penalties.Bias = slices.Clip(r.Penalties.Bias)
 		for _, id := range m.tokenizer.EOG() {
-			r.Shape.Bias = append(r.Shape.Bias, sample.Bias{ID: id, Add: float32(math.Inf(-1))})
+			r.Penalties.Bias = append(r.Penalties.Bias, sample.Bias{ID: id, Add: float32(math.Inf(-1))})
 		}
 	}
-	return r.Shape.Validate(n)
+	return r.Penalties.Validate(n)
 }
 
 // encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
@@ -228,7 +228,7 @@ func (m *Model) encode(r Request) ([]token.ID, error) {
 // answer returns the part of a request that its sequence must know.
 func (r *Request) answer() engine.Answer {
 	return engine.Answer{
-		Sampling: r.Sampling, Shape: r.Shape, Choice: r.Choice, Top: r.Top, PostSampling: r.PostSampling,
+		Sampling: r.Sampling, Penalties: r.Penalties, SampleIndex: r.SampleIndex, Top: r.Top, PostSampling: r.PostSampling,
 	}
 }
 
@@ -247,9 +247,9 @@ func (g *Generation) Stats() Stats {
 	return st
 }
 
-// Guessed reports whether the token that [Generation.Tokens] yielded last had been guessed, so that it cost no step of its
+// Drafted reports whether the token that [Generation.Tokens] yielded last had been guessed, so that it cost no step of its
 // own. It is for the goroutine of Tokens.
-func (g *Generation) Guessed() bool { return g.seq != nil && g.seq.Guessed() }
+func (g *Generation) Drafted() bool { return g.seq != nil && g.seq.Drafted() }
 
 // Tokens computes the answer and yields its tokens, without the one that ends the text. An error ends
 // it; so does leaving the loop, and what fails then (a [Request.Session] that cannot be written) is not told. It can be used
@@ -333,7 +333,7 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 			g.stats.Finish, g.stats.StopToken = FinishStop, c.ID
 			break
 		}
-		text.deaf = g.stats.Tokens <= r.Shape.MinTokens
+		text.deaf = g.stats.Tokens <= r.Penalties.MinTokens
 		piece, stopped, err := text.next(c.ID)
 		if err != nil {
 			return err

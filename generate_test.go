@@ -14,10 +14,10 @@ import (
 
 	"grove"
 	"grove/engine"
-	"grove/gguf"
-	"grove/tensor"
-	"grove/token"
-	"grove/tokenizer"
+	"grove/text/token"
+	"grove/text/tokenizer"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // answer is a text with everything that must not depend on how it was computed.

@@ -10,22 +10,23 @@ import (
 	"runtime"
 	"strings"
 
-	"grove/chat"
 	"grove/engine"
 	"grove/forest"
-	"grove/gguf"
 	"grove/gopher"
-	"grove/hf"
 	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/method"
+	_ "grove/method/all" // links the methods
 	"grove/model"
 	_ "grove/model/arch" // links the architectures
 	"grove/sample"
-	"grove/tensor"
-	"grove/token"
-	"grove/tokenizer"
+	"grove/text/chat"
+	"grove/text/token"
+	"grove/text/tokenizer"
+	"grove/weights/gguf"
+	"grove/weights/hf"
+	"grove/weights/tensor"
 )
 
 // Options says how a model is opened. The zero value is the usual case.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"grove/sample"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Logits computes exactly the tokens ids and calls write with the logits behind each, in order: one

@@ -8,10 +8,10 @@ import (
 
 	"grove"
 	"grove/engine"
-	"grove/token"
+	"grove/text/token"
 )
 
-const goldenModel = "modeltest/testdata/llama-gqa.gguf"
+const goldenModel = "suite/modeltest/testdata/llama-gqa.gguf"
 
 func open(t *testing.T, path string, o grove.Options) *grove.Model {
 	t.Helper()

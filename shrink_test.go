@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gguf"
 	"grove/internal/mmap"
+	"grove/weights/gguf"
 )
 
 // copyOf copies the golden model to a file of its own.

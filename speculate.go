@@ -11,7 +11,7 @@ import (
 
 	"grove/engine"
 	"grove/method"
-	"grove/token"
+	"grove/text/token"
 )
 
 // The names of [Request.Method] that stand for no method of their own.
@@ -62,7 +62,7 @@ func MethodGrade(list string) method.Grade {
 	}
 	grade := method.Exact
 	for _, i := range infos {
-		if i.Grade == method.Lossy || i.Grade == method.SameLaw && grade == method.Exact {
+		if i.Grade == method.Lossy || i.Grade == method.SameDistribution && grade == method.Exact {
 			grade = i.Grade
 		}
 	}

@@ -3,8 +3,8 @@ package grove
 import (
 	"strings"
 
-	"grove/token"
-	"grove/tokenizer"
+	"grove/text/token"
+	"grove/text/tokenizer"
 )
 
 // textStream turns tokens into text: whole runes, nothing of a stop string, and nothing that could

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"grove/engine"
-	"grove/plan"
+	"grove/engine/plan"
 )
 
 // Cost is the seconds of a step on this machine by its shape; see [engine.Cost].
@@ -34,10 +34,10 @@ func (m *Model) Cost() *Cost { return m.engine.Cost() }
 // logits, and as multiples of a step of one row.
 func WriteCost(w io.Writer, c *Cost) error {
 	fmt.Fprintf(w, "| rows | depth | T ms | T/T(1) |\n|---|---|---|---|\n")
-	one := c.Seconds(plan.Shape{Rows: 1, Logits: 1})
+	one := c.Seconds(plan.StepSize{Rows: 1, Logits: 1})
 	for _, depth := range []int{0, 1024, 4096} {
 		for _, rows := range c.Rows {
-			s := c.Seconds(plan.Shape{Rows: rows, Depth: depth, Logits: rows})
+			s := c.Seconds(plan.StepSize{Rows: rows, Depth: depth, Logits: rows})
 			if _, err := fmt.Fprintf(w, "| %d | %d | %.2f | %.2f |\n", rows, depth, 1e3*s, s/one); err != nil {
 				return err
 			}

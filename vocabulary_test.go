@@ -13,11 +13,11 @@ import (
 
 	"grove"
 	"grove/engine"
-	"grove/gguf"
 	"grove/gopher"
 	"grove/method"
-	"grove/synthetic"
-	"grove/tensor"
+	"grove/model/synthetic"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // reordered writes a copy of a model whose token i is the one that was order[i]; from the vocabulary's size on,

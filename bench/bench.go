@@ -10,10 +10,10 @@ import (
 
 	"grove"
 	"grove/engine"
-	"grove/gguf"
 	"grove/internal/par"
 	"grove/model"
-	"grove/tensor"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // Model is a model opened for measuring.

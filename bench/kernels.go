@@ -11,8 +11,8 @@ import (
 	"grove/internal/kernel/matmul"
 	"grove/internal/machine"
 	"grove/internal/par"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // KernelResult is the product of one type of weights with some rows.
@@ -47,7 +47,7 @@ func Kernels(threads int, progress func(done, all int)) *KernelReport {
 	pool := par.New(threads)
 	defer pool.Close()
 	r := &KernelReport{Implementation: kernel.Implementation(), Threads: threads}
-	types := quant.Types()
+	types := codec.Types()
 	for i, t := range types {
 		r.Results = append(r.Results, kernelsOf(pool, t)...)
 		if progress != nil {
@@ -127,7 +127,7 @@ func weightsOf(t tensor.Type) []byte {
 	}
 	size, _ := t.RowBytes(kernelK)
 	row := make([]byte, size)
-	if err := quant.Pack(t, row, values); err != nil {
+	if err := codec.Pack(t, row, values); err != nil {
 		panic(err) // small values fit every type
 	}
 	return bytes.Repeat(row, kernelOut)

@@ -7,7 +7,7 @@ import (
 	"grove/internal/kernel"
 	"grove/internal/machine"
 	"grove/internal/par"
-	"grove/tensor"
+	"grove/weights/tensor"
 )
 
 // limits measures what the machine can do with a pool's threads, in the turns of a run.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"grove"
-	"grove/gguf"
 	"grove/internal/machine"
+	"grove/weights/gguf"
 )
 
 // LoadReport is what a run of [Load] found.

@@ -10,8 +10,8 @@ import (
 	"math"
 
 	"grove"
-	"grove/token"
-	"grove/tokenizer"
+	"grove/text/token"
+	"grove/text/tokenizer"
 )
 
 // PerplexityOptions says what [Model.Perplexity] measures.

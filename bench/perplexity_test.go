@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"grove/gopher"
-	"grove/tensor"
-	"grove/token"
-	"grove/tokenizer"
+	"grove/text/token"
+	"grove/text/tokenizer"
+	"grove/weights/tensor"
 )
 
 func openGopher(t *testing.T, cache tensor.Type) *Model {

@@ -9,7 +9,7 @@ import (
 
 	"grove"
 	"grove/method"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Check is one test of a method against its grade.
@@ -44,7 +44,7 @@ type proof struct {
 
 // Prove tests each method against its grade and reports every test: for exact methods, tokens and log-probabilities
 // equal to plain decoding's, greedy and sampled, alone and beside other texts, with small prefill steps and whole
-// ones; for same-law methods, equality at temperature 0, and above it the distribution of what they draw by a
+// ones; for same-distribution methods, equality at temperature 0, and above it the distribution of what they draw by a
 // chi-square test against plain decoding; for lossy ones, equality at temperature 0. It returns whether all passed.
 func Prove(ctx context.Context, open func(grove.Options) (*grove.Model, error), o ProofOptions, report func(Check)) (ok bool, err error) {
 	p := &proof{ctx: ctx, o: o}
@@ -114,7 +114,7 @@ func (p *proof) method(name string) error {
 			p.report(p.compare(Check{Method: name, Grade: grade, Test: s.name + ", " + way.name}, want, got))
 		}
 	}
-	if grade == method.SameLaw {
+	if grade == method.SameDistribution {
 		return p.law(name)
 	}
 	return nil
@@ -197,7 +197,7 @@ func (p *proof) law(name string) error {
 	chi, freedom := chiSquare(counts[0], counts[1])
 	limit := chiLimit(freedom)
 	p.report(Check{
-		Method: name, Grade: method.SameLaw, Test: fmt.Sprintf("distribution of %d answers", p.o.Draws), OK: chi <= limit,
+		Method: name, Grade: method.SameDistribution, Test: fmt.Sprintf("distribution of %d answers", p.o.Draws), OK: chi <= limit,
 		Detail: fmt.Sprintf("chi-square %.1f with %d degrees of freedom, limit %.1f", chi, freedom, limit),
 	})
 	return nil

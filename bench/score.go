@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"grove/token"
+	"grove/text/token"
 )
 
 // DivergenceReport is how far a model's distributions are from those of a base model, token by token. KL

@@ -10,7 +10,7 @@ import (
 	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/kv"
-	"grove/tensor"
+	"grove/weights/tensor"
 )
 
 // BenchmarkAttend times the attention of a step at a depth: 24 layers of 20 heads that share 5 keys and

@@ -16,7 +16,7 @@ import (
 	"grove/internal/kernel"
 	"grove/internal/par"
 	"grove/kv"
-	"grove/tensor"
+	"grove/weights/tensor"
 )
 
 // NumericsVersion names the order of arithmetic. Outputs are bit-equal between builds that share it.

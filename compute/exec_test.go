@@ -12,11 +12,11 @@ import (
 
 	"grove/compute"
 	"grove/forest"
-	"grove/gguf"
-	"grove/modeltest"
-	"grove/synthetic"
-	"grove/tensor"
-	"grove/token"
+	"grove/model/synthetic"
+	"grove/suite/modeltest"
+	"grove/text/token"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 var logits = forest.Want{Logits: true}

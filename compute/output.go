@@ -7,7 +7,7 @@ import (
 	"grove/forest"
 	"grove/internal/kernel"
 	"grove/internal/kernel/matmul"
-	"grove/token"
+	"grove/text/token"
 )
 
 // TopEntry is one of the largest logits of a row.

@@ -9,8 +9,8 @@ import (
 	"grove/internal/kernel/matmul"
 	"grove/internal/machine"
 	"grove/internal/par"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // Weights owns the storage of a model's weights: it packs matrices for the kernels and gives the
@@ -76,7 +76,7 @@ func (m *Matrix) embedding(dst []float32, o int) {
 		m.format.Row(dst, m.data, m.out, m.k, o)
 		return
 	}
-	if err := quant.Unpack(m.format.Type, dst, m.data[o*m.row:(o+1)*m.row]); err != nil {
+	if err := codec.Unpack(m.format.Type, dst, m.data[o*m.row:(o+1)*m.row]); err != nil {
 		panic(err) // a type with a kernel can be unpacked
 	}
 }
@@ -181,7 +181,7 @@ func (w *Weights) Vector(v tensor.View) (Vector, error) {
 		for i := range f {
 			f[i] = math.Float32frombits(binary.LittleEndian.Uint32(v.Data[4*i:]))
 		}
-	} else if err := quant.Unpack(v.Type, f, v.Data); err != nil {
+	} else if err := codec.Unpack(v.Type, f, v.Data); err != nil {
 		return Vector{}, fmt.Errorf("compute: tensor %q: %w", v.Name, err)
 	}
 	w.bytes += 4 * len(f)

@@ -12,10 +12,10 @@ import (
 
 	"grove/engine"
 	"grove/method"
-	"grove/modeltest"
 	"grove/sample"
-	"grove/tensor"
-	"grove/token"
+	"grove/suite/modeltest"
+	"grove/text/token"
+	"grove/weights/tensor"
 )
 
 // scripted guesses the answer with a mistake at some places, or never, or only mistakes.
@@ -116,7 +116,7 @@ func TestRaggedRounds(t *testing.T) {
 				}
 				for j, want := range answer {
 					got, err := s.Next(t.Context())
-					if err != nil || got.Choice != want {
+					if err != nil || got.Token != want {
 						t.Errorf("sequence %d, token %d: %v, want %v: %v", i, j, got, want, err)
 						return
 					}

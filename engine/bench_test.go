@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"grove/engine"
-	"grove/gguf"
 	"grove/internal/par"
 	"grove/model"
-	"grove/modeltest"
+	"grove/model/synthetic"
 	"grove/sample"
-	"grove/synthetic"
-	"grove/tensor"
-	"grove/token"
+	"grove/suite/modeltest"
+	"grove/text/token"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // BenchmarkNext draws tokens from sequences at a time behind prompts that begin alike, and reports the tokens a second of

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"time"
 
-	"grove/plan"
+	"grove/engine/plan"
 )
 
 // Cost, and what it is made of; see package plan.
 type (
 	// Cost is the seconds of a step on this machine by its shape.
 	Cost = plan.Cost
-	// Shape is what the seconds of a step depend on.
-	Shape = plan.Shape
+	// StepSize is what the seconds of a step depend on.
+	StepSize = plan.StepSize
 	// Curve is a function that is linear between measured points.
 	Curve = plan.Curve
 	// Probe describes a step that is run for its time alone.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"grove/forest"
-	"grove/token"
+	"grove/text/token"
 )
 
 // States computes a text of its own and calls write with the state behind each token, in order: the stream

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"grove/compute"
+	"grove/engine/plan"
 	"grove/forest"
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/method"
 	"grove/model"
-	"grove/plan"
-	"grove/tensor"
-	"grove/token"
+	"grove/text/token"
+	"grove/weights/tensor"
 )
 
 // ErrContext reports a sequence that has reached the end of its context.
@@ -184,7 +184,7 @@ func (e *Engine) trySeq() (forest.Seq, error) {
 // the lock.
 func (e *Engine) seat(change int) {
 	e.seats += change
-	e.line.note(func(l *Load) { l.Seated, l.Pages = e.seats, e.cache.Usage() })
+	e.line.note(func(l *Load) { l.Admitted, l.Pages = e.seats, e.cache.Usage() })
 	if e.seats < e.seqs {
 		select {
 		case e.freed <- struct{}{}:
@@ -217,7 +217,7 @@ func (e *Engine) path(ctx context.Context, seq forest.Seq, ids []token.ID, row f
 		e.exec.Step.Abort()
 		return end, err
 	}
-	shape := plan.Shape{Rows: len(ids), Depth: length}
+	shape := plan.StepSize{Rows: len(ids), Depth: length}
 	if row.Want.Head() {
 		shape.Logits = wanted
 	}
@@ -245,7 +245,7 @@ func (e *Engine) addPath(ids []token.ID, row forest.Row, wanted int) (end forest
 
 // run passes the step's rows through the model and learns from the time that it took. On error nothing of the step
 // is left.
-func (e *Engine) run(ctx context.Context, shape plan.Shape) error {
+func (e *Engine) run(ctx context.Context, shape plan.StepSize) error {
 	start := time.Now()
 	if err := e.pass(ctx); err != nil {
 		return err

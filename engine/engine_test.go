@@ -14,10 +14,10 @@ import (
 	"grove/internal/par"
 	"grove/method"
 	"grove/model"
-	"grove/modeltest"
 	"grove/sample"
-	"grove/tensor"
-	"grove/token"
+	"grove/suite/modeltest"
+	"grove/text/token"
+	"grove/weights/tensor"
 )
 
 func newEngine(t *testing.T, c engine.Config) *engine.Engine {
@@ -53,7 +53,7 @@ func text(n int) []token.ID {
 }
 
 // draw draws n tokens behind a text that is appended in the given parts.
-func draw(t *testing.T, s *engine.Sequence, n int, parts ...[]token.ID) (got []sample.Choice) {
+func draw(t *testing.T, s *engine.Sequence, n int, parts ...[]token.ID) (got []sample.Token) {
 	t.Helper()
 	for _, ids := range parts {
 		if err := s.Append(t.Context(), ids); err != nil {
@@ -65,7 +65,7 @@ func draw(t *testing.T, s *engine.Sequence, n int, parts ...[]token.ID) (got []s
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, c.Choice)
+		got = append(got, c.Token)
 	}
 	return got
 }
@@ -100,7 +100,7 @@ func TestAppendInParts(t *testing.T) {
 func TestInterleave(t *testing.T) {
 	e := newEngine(t, engine.Config{Seqs: 3})
 	var seqs []*engine.Sequence
-	var want, got [3][]sample.Choice
+	var want, got [3][]sample.Token
 	for i := range want {
 		want[i] = draw(t, sequence(t, newEngine(t, engine.Config{})), 15, text(30 + 40*i)[i:])
 		seqs = append(seqs, sequence(t, e))
@@ -146,12 +146,12 @@ func TestGoOn(t *testing.T) {
 		s := sequence(t, newEngine(t, engine.Config{Chunk: 20}))
 		ctx := &countdown{t.Context(), n}
 		err := s.Append(ctx, ids)
-		var got []sample.Choice
+		var got []sample.Token
 		for len(got) < len(want) {
 			var c engine.Drawn
 			if err == nil {
 				if c, err = s.Next(ctx); err == nil {
-					got = append(got, c.Choice)
+					got = append(got, c.Token)
 				}
 			}
 			if err != nil {
@@ -265,8 +265,8 @@ func TestSalt(t *testing.T) {
 func TestReports(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	for _, a := range []engine.Answer{
-		{Top: 3}, {Top: 5, Sampling: sample.Params{Temperature: 1, TopK: 4, Seed: 3}, Shape: sample.Shape{Repeat: 1.5}},
-		{Top: 5, PostSampling: true, Sampling: sample.Params{Temperature: 1, TopK: 4, Seed: 3}, Shape: sample.Shape{Presence: 1}},
+		{Top: 3}, {Top: 5, Sampling: sample.Params{Temperature: 1, TopK: 4, Seed: 3}, Penalties: sample.Penalties{Repeat: 1.5}},
+		{Top: 5, PostSampling: true, Sampling: sample.Params{Temperature: 1, TopK: 4, Seed: 3}, Penalties: sample.Penalties{Presence: 1}},
 	} {
 		run := func(d *drafter) (got []engine.Drawn) {
 			e := newEngine(t, engine.Config{})

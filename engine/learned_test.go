@@ -13,7 +13,7 @@ import (
 	"grove/engine"
 	"grove/method"
 	"grove/sample"
-	"grove/token"
+	"grove/text/token"
 )
 
 // keeper is a method that keeps one number of bytes.
@@ -195,7 +195,7 @@ func writeFile(t *testing.T, path, text string) {
 func TestTypical(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	const n = 80
-	run := func(p sample.Params, typical bool) ([]sample.Choice, engine.SpecStats) {
+	run := func(p sample.Params, typical bool) ([]sample.Token, engine.SpecStats) {
 		e := newEngine(t, engine.Config{})
 		s, err := e.NewSequence(engine.Answer{Sampling: p})
 		if err != nil {

@@ -31,7 +31,7 @@ type line struct {
 // Load is what an engine does at a moment, for those who watch it.
 type Load struct {
 	Open      int      // sequences, those that wait for a seat among them
-	Seated    int      // of these, those that may have rows in steps; at most [Config.Seqs]
+	Admitted  int      // of these, those that may have rows in steps; at most [Config.Seqs]
 	Waiting   int      // of these, whose callers wait for a step
 	Pages     kv.Usage // as the last step left them
 	Steps     int      // made for sequences so far

@@ -10,11 +10,11 @@ import (
 
 	"grove/compute"
 	"grove/engine"
-	"grove/modeltest"
-	"grove/plan"
+	"grove/engine/plan"
 	"grove/sample"
-	"grove/tensor"
-	"grove/token"
+	"grove/suite/modeltest"
+	"grove/text/token"
+	"grove/weights/tensor"
 )
 
 // gate is a context that lets some checks of it pass, and holds a step up at the next until it is opened; it may then
@@ -231,7 +231,7 @@ func TestFaultIsItsOwn(t *testing.T) {
 	v, _ := file.Tensor("token_embd.weight")
 	copy(v.Data[4*64*7:], []byte{0, 0, 0xc0, 0x7f}) // token 7
 	b := newBed(t, 2, file)
-	alone := func(ids []token.ID) []sample.Choice {
+	alone := func(ids []token.ID) []sample.Token {
 		return draw(t, sequence(t, b.engine(t, engine.Config{})), 1, ids)
 	}
 	e := b.engine(t, engine.Config{Seqs: 5})
@@ -305,13 +305,13 @@ func TestCancelled(t *testing.T) {
 // TestPagesRunOut expects sequences that together need more pages than there are to end as they do alone.
 func TestPagesRunOut(t *testing.T) {
 	var prompts [3][]token.ID
-	var want [3][]sample.Choice
+	var want [3][]sample.Token
 	for i := range prompts {
 		prompts[i] = text(70 + i)[i:]
 		want[i] = draw(t, sequence(t, newEngine(t, engine.Config{Context: 192})), 120, prompts[i])
 	}
 	e := newEngine(t, engine.Config{Context: 192, Seqs: 3, Tokens: 192}) // 6 pages; 9 are needed
-	var got [3][]sample.Choice
+	var got [3][]sample.Token
 	var seqs [3]*engine.Sequence
 	for i := range seqs {
 		seqs[i] = sequence(t, e)
@@ -326,7 +326,7 @@ func TestPagesRunOut(t *testing.T) {
 					t.Error(err)
 					break
 				}
-				got[i] = append(got[i], c.Choice)
+				got[i] = append(got[i], c.Token)
 			}
 			if err := s.Close(); err != nil {
 				t.Error(err)

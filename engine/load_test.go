@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"grove/engine"
-	"grove/gguf"
+	"grove/engine/plan"
 	"grove/internal/par"
 	"grove/method"
 	"grove/model"
-	"grove/modeltest"
-	"grove/plan"
 	"grove/sample"
-	"grove/tensor"
-	"grove/token"
+	"grove/suite/modeltest"
+	"grove/text/token"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // oracle guesses what a sequence's prediction says follows, some of it and with other guesses among it: it stands for
@@ -80,12 +80,12 @@ type order struct {
 	stop         int           // cancelled when so many tokens are there; 0: never
 	limit        time.Duration // of the request; 0: none
 	pause        int           // how often the reader pauses, one in so many tokens; 0: never
-	want         []sample.Choice
+	want         []sample.Token
 	whole        []token.ID
 }
 
 // run draws an order's answer.
-func (o *order) run(ctx context.Context, e *engine.Engine, d *engine.Drafting) (got []sample.Choice, err error) {
+func (o *order) run(ctx context.Context, e *engine.Engine, d *engine.Drafting) (got []sample.Token, err error) {
 	s, err := e.NewSequence(engine.Answer{Sampling: o.params})
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (o *order) run(ctx context.Context, e *engine.Engine, d *engine.Drafting) (
 		if err != nil {
 			return got, err
 		}
-		got = append(got, c.Choice)
+		got = append(got, c.Token)
 		if len(got) == o.stop {
 			cancel()
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"grove/forest"
-	"grove/token"
+	"grove/text/token"
 )
 
 // logitsRows bounds the rows of a step that all want logits: a vocabulary's worth of memory each.

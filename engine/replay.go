@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"grove/engine/plan"
 	"grove/forest"
 	"grove/method"
-	"grove/plan"
 	"grove/sample"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Replay follows an answer on record as if the model had given it, drafting as a sequence would, and returns what
@@ -45,7 +45,7 @@ func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, outpu
 		n := sp.follow(chosen, output[at:])
 		step := seconds(sp.plan.StepSeconds(len(chosen) + 1))
 		for i := range n {
-			plain += seconds(c.Seconds(plan.Shape{Rows: 1, Depth: depth + i, Logits: 1}))
+			plain += seconds(c.Seconds(plan.StepSize{Rows: 1, Depth: depth + i, Logits: 1}))
 		}
 		sp.account(chosen, n, drafting, step)
 		sp.fresh = append(sp.fresh, output[at:at+n]...)

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"grove/engine/plan"
 	"grove/forest"
 	"grove/kv"
-	"grove/plan"
 )
 
 // idleGrace is how long a sequence that nobody calls for keeps its pages from those that rank below it.

@@ -8,7 +8,7 @@ import (
 
 	"grove/forest"
 	"grove/sample"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Terms are what a sequence may ask of the scheduler.
@@ -32,7 +32,7 @@ type Sequence struct {
 	e       *Engine
 	answer  Answer
 	sampler *sample.Sampler
-	shaper  *sample.Shaper // nil: draws do not look back
+	shaper  *sample.Penalizer // nil: draws do not look back
 	terms   Terms
 	arrival uint64
 	closed  bool
@@ -84,7 +84,7 @@ func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 	if err != nil {
 		return nil, err
 	}
-	shaper, err := sample.NewShaper(a.Shape, e.vocab)
+	shaper, err := sample.NewPenalizer(a.Penalties, e.vocab)
 	if err != nil {
 		return nil, err
 	}
@@ -197,9 +197,9 @@ func (s *Sequence) take() Drawn {
 	return d
 }
 
-// Guessed reports whether the token that Next returned last was a guess that came true: the step that drew it
+// Drafted reports whether the token that Next returned last was a guess that came true: the step that drew it
 // drew what follows, too.
-func (s *Sequence) Guessed() bool { return s.taken > 0 && s.taken < len(s.queue) }
+func (s *Sequence) Drafted() bool { return s.taken > 0 && s.taken < len(s.queue) }
 
 // add appends a token that was drawn behind the text.
 func (s *Sequence) add(id token.ID) {

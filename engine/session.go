@@ -8,7 +8,7 @@ import (
 
 	"grove/internal/atomicfile"
 	"grove/kv"
-	"grove/token"
+	"grove/text/token"
 )
 
 // ErrSession reports a session's file that the file system does not give or take.

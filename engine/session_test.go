@@ -11,8 +11,8 @@ import (
 
 	"grove/engine"
 	"grove/kv"
-	"grove/modeltest"
-	"grove/tensor"
+	"grove/suite/modeltest"
+	"grove/weights/tensor"
 )
 
 // TestSession saves texts and expects another engine to go on behind them as the first does, without computing what was
@@ -131,7 +131,7 @@ func TestSessionBesideSteps(t *testing.T) {
 				return
 			}
 			for n, c := range want {
-				if got, err := s.Next(t.Context()); err != nil || got.Choice != c {
+				if got, err := s.Next(t.Context()); err != nil || got.Token != c {
 					t.Errorf("token %d: %v, want %v: %v", n, got, c, err)
 					return
 				}

@@ -5,7 +5,7 @@ import (
 	"sort"
 	"time"
 
-	"grove/plan"
+	"grove/engine/plan"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 // prefillRows returns how many rows of prompts a step may have besides what it has, if the readers take them in turn.
-func (e *Engine) prefillRows(s plan.Shape, decoding int, readers []*Sequence) int {
+func (e *Engine) prefillRows(s plan.StepSize, decoding int, readers []*Sequence) int {
 	room := max(0, e.chunk-s.Rows)
 	beside := decoding > 0 || e.line.anyActive(e.seated, e.batch.called)
 	if !beside && len(e.batch.called) == 1 {
@@ -48,7 +48,7 @@ func (e *Engine) prefillRows(s plan.Shape, decoding int, readers []*Sequence) in
 
 // withPrompts returns the shape of a step with more rows, which the readers take in turn: deep in a prompt a row costs
 // several times what it costs at the beginning.
-func (e *Engine) withPrompts(s plan.Shape, readers []*Sequence, more int) plan.Shape {
+func (e *Engine) withPrompts(s plan.StepSize, readers []*Sequence, more int) plan.StepSize {
 	for _, r := range readers {
 		n := min(more, e.behind(r))
 		s.Add(n, e.cache.Forest.Len(r.seq))
@@ -80,7 +80,7 @@ func (l *line) anyActive(seated, called []*Sequence) bool {
 }
 
 // touching adds the experts that a step's rows are likely to touch.
-func (e *Engine) touching(s plan.Shape) plan.Shape {
+func (e *Engine) touching(s plan.StepSize) plan.StepSize {
 	s.Experts = e.moe.Touched(s.Rows)
 	return s
 }
@@ -96,7 +96,7 @@ func (e *Engine) share(rounds []*Sequence, decoding int) {
 	if len(e.batch.parts) > decoding {
 		rows -= max(1, e.chunk/4) // for prompts
 	}
-	s := plan.Shape{Rows: decoding}
+	s := plan.StepSize{Rows: decoding}
 	for _, r := range rounds {
 		s.Depth += e.cache.Forest.Len(r.seq) / len(rounds)
 	}

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"grove/engine"
-	"grove/gguf"
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/model"
-	"grove/modeltest"
-	"grove/tensor"
+	"grove/suite/modeltest"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // TestFileShrinks cuts a file, whose weights are read where they are, at several places while it is in

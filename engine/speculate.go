@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"grove/compute"
+	"grove/engine/plan"
 	"grove/forest"
 	"grove/method"
-	"grove/plan"
-	"grove/token"
+	"grove/text/token"
 	"grove/verify"
 )
 
@@ -252,9 +252,9 @@ func (sp *speculation) fault(drafter int, err error) error {
 
 // draft fills the tree with what may follow, room tokens at most, and returns the guesses to run.
 func (sp *speculation) draft(ctx context.Context, room int) ([]int32, error) {
-	sp.tree.Floor, sp.tree.Pace = sp.plan.Least(), sp.plan.Pace.Rate()
+	sp.tree.Floor, sp.tree.Throughput = sp.plan.Least(), sp.plan.Throughput.Rate()
 	if sp.plan.Eager {
-		sp.tree.Pace = 0 // time is worth nothing
+		sp.tree.Throughput = 0 // time is worth nothing
 	}
 	sp.tree.Reset(min(room, maxGuesses), sp.rates)
 	for i := range sp.drafters {
@@ -269,7 +269,7 @@ func (sp *speculation) draft(ctx context.Context, room int) ([]int32, error) {
 		if sp.all.infos[i].Kind != method.KindModel || !sp.plan.Eager && !sp.turns[i].Due(gain) {
 			continue
 		}
-		start, pace := time.Now(), sp.plan.Pace.Rate()
+		start, pace := time.Now(), sp.plan.Throughput.Rate()
 		if err := sp.ask(ctx, i); err != nil {
 			return nil, err
 		}
@@ -295,7 +295,7 @@ func (sp *speculation) ask(ctx context.Context, i int) error {
 func (s *Sequence) draw(ctx context.Context) error {
 	sp, e := s.spec, s.e
 	start := time.Now()
-	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, Choice: s.answer.Choice}); err != nil {
+	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, SampleIndex: s.answer.SampleIndex}); err != nil {
 		return err
 	}
 	e.costs.Lock()
@@ -364,7 +364,7 @@ func (sp *speculation) account(chosen []int32, tokens int, drafting, stepping ti
 	st.Accepted += tokens - 1
 	st.Drafting += drafting
 	st.Stepping += stepping
-	sp.plan.Pace.Add(tokens, (drafting + stepping).Seconds())
+	sp.plan.Throughput.Add(tokens, (drafting + stepping).Seconds())
 	if len(chosen) == 0 {
 		return
 	}

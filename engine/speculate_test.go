@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"grove/engine"
+	"grove/engine/plan"
 	"grove/method"
-	"grove/plan"
 	"grove/sample"
-	"grove/token"
+	"grove/text/token"
 )
 
 // drafter guesses by a function of the text.
@@ -70,12 +70,12 @@ func TestDraftsChangeNothing(t *testing.T) {
 	const n = 120
 	hot := sample.Params{Temperature: 1.2, TopK: 7, TopP: 0.9, Seed: 4}
 	for _, p := range []engine.Answer{
-		{}, {Sampling: sample.Params{Temperature: 0.7, Seed: 3}}, {Sampling: hot, Choice: 2},
-		{Shape: sample.Shape{Repeat: 1.3, RepeatWindow: 20, Presence: 0.2, Frequency: 0.1}},
-		{Shape: sample.Shape{Repeat: 1.1, RepeatWindow: -1, Bias: []sample.Bias{{ID: 3, Add: 2}, {ID: 5, Add: float32(math.Inf(-1))}}}, Sampling: hot},
-		{Shape: sample.Shape{MinTokens: 60, Ends: []token.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, Frequency: -0.1}, Sampling: hot},
+		{}, {Sampling: sample.Params{Temperature: 0.7, Seed: 3}}, {Sampling: hot, SampleIndex: 2},
+		{Penalties: sample.Penalties{Repeat: 1.3, RepeatWindow: 20, Presence: 0.2, Frequency: 0.1}},
+		{Penalties: sample.Penalties{Repeat: 1.1, RepeatWindow: -1, Bias: []sample.Bias{{ID: 3, Add: 2}, {ID: 5, Add: float32(math.Inf(-1))}}}, Sampling: hot},
+		{Penalties: sample.Penalties{MinTokens: 60, Ends: []token.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, Frequency: -0.1}, Sampling: hot},
 	} {
-		plain := func(prompt []token.ID) []sample.Choice {
+		plain := func(prompt []token.ID) []sample.Token {
 			s, err := newEngine(t, engine.Config{}).NewSequence(p)
 			if err != nil {
 				t.Fatal(err)
@@ -171,7 +171,7 @@ func TestDraftsAtTheEnds(t *testing.T) {
 			tree.Add(method.Root, token.ID(i), 1, 0.5)
 		}
 	}
-	run := func(d *drafter) (got []sample.Choice, err error) {
+	run := func(d *drafter) (got []sample.Token, err error) {
 		e := newEngine(t, engine.Config{Context: 100})
 		s := sequence(t, e)
 		if d != nil {
@@ -189,7 +189,7 @@ func TestDraftsAtTheEnds(t *testing.T) {
 			if err != nil {
 				return got, err
 			}
-			got = append(got, c.Choice)
+			got = append(got, c.Token)
 		}
 	}
 	want, wantErr := run(nil)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"grove/engine/plan"
 	"grove/forest"
-	"grove/plan"
 )
 
 // batch is what a step is made of, kept between steps for its room.
@@ -121,7 +121,7 @@ func (e *Engine) plan() {
 	}
 	slices.SortStableFunc(t.parts, e.byClock)
 	e.share(t.rounds, decoding)
-	shape := plan.Shape{}
+	shape := plan.StepSize{}
 	for _, s := range t.parts[:decoding] {
 		if s.round {
 			s.rows += len(s.chosen)
@@ -240,7 +240,7 @@ func (e *Engine) perform(parts []*Sequence) {
 
 // try runs a step. On error nothing of it is left.
 func (e *Engine) try(parts []*Sequence) error {
-	shape := plan.Shape{}
+	shape := plan.StepSize{}
 	for _, s := range parts {
 		depth := e.cache.Forest.Len(s.seq)
 		wanted, err := e.place(s)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"grove/forest"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Probe runs steps of one kind, times over, and returns the seconds of each, and how many experts the last

@@ -9,7 +9,7 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/sample"
-	"grove/token"
+	"grove/text/token"
 	"grove/verify"
 )
 
@@ -108,7 +108,7 @@ func (s *Sequence) walkReject() error {
 			}
 		}
 		k := sp.rules.Reject(p, sp.tree.Laws()[node+1], sp.ids, func(child int) float64 {
-			return s.sampler.Number(s.answer.Choice, index+1, useTest+method.NodeUses*sample.Use(child))
+			return s.sampler.Number(s.answer.SampleIndex, index+1, useTest+method.NodeUses*sample.Use(child))
 		})
 		if k < 0 {
 			return s.finish(node, p, logits, index)
@@ -143,7 +143,7 @@ func (s *Sequence) walkBlock() error {
 		}
 	}
 	n := sp.rules.Block(sp.ids, func(i int) []float64 { return p[i] }, sp.tree.Laws(), func(i int) float64 {
-		return s.sampler.Number(s.answer.Choice, root+1, useTest+method.NodeUses*sample.Use(i))
+		return s.sampler.Number(s.answer.SampleIndex, root+1, useTest+method.NodeUses*sample.Use(i))
 	})
 	node := method.Root
 	for _, id := range sp.ids[:n] {
@@ -235,7 +235,7 @@ func (sp *speculation) laws(n, vocabulary int) [][]float64 {
 
 // accept makes a guess part of the text.
 func (s *Sequence) accept(node int, id token.ID, logits []float32) error {
-	d := Drawn{Choice: sample.Choice{ID: id, Logprob: s.sampler.Logprob(logits, id)}}
+	d := Drawn{Token: sample.Token{ID: id, Logprob: s.sampler.Logprob(logits, id)}}
 	if err := s.report(&d, logits, s.shaper.Apply(logits, s.behind(node), s.prompt)); err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (s *Sequence) accept(node int, id token.ID, logits []float32) error {
 
 // finish draws the token behind the last accepted guess.
 func (s *Sequence) finish(node int, p []float64, logits []float32, index int) error {
-	id := s.sampler.Pick(p, s.answer.Choice, index+1, useRest)
+	id := s.sampler.Pick(p, s.answer.SampleIndex, index+1, useRest)
 	if id == token.None {
 		return errors.New("engine: nothing is left to draw")
 	}

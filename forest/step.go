@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"grove/token"
+	"grove/text/token"
 )
 
 // Weighted is one id of a weighted mixture of embeddings.

@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gguf"
 	"grove/gopher"
-	"grove/hf"
 	"grove/internal/par"
-	"grove/quantize"
-	"grove/tensor"
+	"grove/weights/gguf"
+	"grove/weights/hf"
+	"grove/weights/quantize"
+	"grove/weights/tensor"
 )
 
 // The most that the models may add to the program.

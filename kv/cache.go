@@ -12,7 +12,7 @@ import (
 
 	"grove/forest"
 	"grove/internal/kernel"
-	"grove/tensor"
+	"grove/weights/tensor"
 )
 
 // PageTokens is the number of indices that a page covers, equal to the attention block (N2).

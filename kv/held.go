@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"grove/forest"
-	"grove/token"
+	"grove/text/token"
 )
 
 // ErrFile reports a file that holds no pages for this cache: it is broken, or another model's.

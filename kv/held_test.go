@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"grove/forest"
-	"grove/tensor"
-	"grove/token"
+	"grove/text/token"
+	"grove/weights/tensor"
 )
 
 // saved returns the file of a text's trunk.

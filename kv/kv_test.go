@@ -13,8 +13,8 @@ import (
 
 	"grove/forest"
 	"grove/internal/kernel"
-	"grove/tensor"
-	"grove/token"
+	"grove/text/token"
+	"grove/weights/tensor"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"grove/forest"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Commit appends the path from the trunk's end to n to the trunk, copying its keys and values, and

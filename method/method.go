@@ -11,7 +11,7 @@ import (
 
 	"grove/compute"
 	"grove/sample"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Grade says what a method leaves of plain decoding's answer.
@@ -19,9 +19,9 @@ type Grade string
 
 // The grades.
 const (
-	Exact   Grade = "exact"    // the same tokens and log-probabilities for a seed
-	SameLaw Grade = "same-law" // exact at temperature 0, the same distribution above it
-	Lossy   Grade = "lossy"    // another text
+	Exact            Grade = "exact"             // the same tokens and log-probabilities for a seed
+	SameDistribution Grade = "same-distribution" // exact at temperature 0, the same distribution above it
+	Lossy            Grade = "lossy"             // another text
 )
 
 // Kind says what a method drafts from, and so what drafting takes.
@@ -40,8 +40,8 @@ type Rule string
 // The rules of package verify.
 const (
 	Match  Rule = ""       // by draws from the target: exact, for all guesses
-	Block  Rule = "block"  // chains drawn from a law: same-law
-	Reject Rule = "reject" // trees drawn from laws without replacement: same-law
+	Block  Rule = "block"  // chains drawn from a law: same-distribution
+	Reject Rule = "reject" // trees drawn from laws without replacement: same-distribution
 )
 
 // NodeUses is the stride between the random numbers of one node of a tree and the next; a drafter's own have
@@ -91,10 +91,10 @@ const MaxSaved = 1 << 20
 
 // Text describes a text that begins.
 type Text struct {
-	Prompt     []token.ID
-	Prediction []token.ID      // what the user expects of the answer; nil: nothing
-	Sampler    *sample.Sampler // how tokens are drawn, for drafters that share the noise of the draw
-	Choice     int             // the number of the answer in its request
+	Prompt      []token.ID
+	Prediction  []token.ID      // what the user expects of the answer; nil: nothing
+	Sampler     *sample.Sampler // how tokens are drawn, for drafters that share the noise of the draw
+	SampleIndex int             // the number of the answer in its request
 }
 
 // Drafter guesses what follows a text. It is for one goroutine. After the first texts of a size, no

@@ -1,6 +1,6 @@
 package method
 
-import "grove/token"
+import "grove/text/token"
 
 // Index finds n-grams of one length in a text that grows. The text is kept outside. Make it with [NewIndex]; it is
 // for one goroutine.

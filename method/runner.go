@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"grove/forest"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Runner is a second model that a method may run. It is safe for concurrent use.

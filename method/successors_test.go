@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/compute"
-	"grove/token"
+	"grove/text/token"
 )
 
 // outcome is a row whose likeliest successors are ids, each half as likely as the one before.

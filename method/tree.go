@@ -1,7 +1,7 @@
 package method
 
 import (
-	"grove/token"
+	"grove/text/token"
 	"grove/verify"
 )
 
@@ -38,7 +38,7 @@ type origin struct {
 // score of a guess is its parent's times the share of guesses of its class that were right so far.
 type Tree struct {
 	// Pace is the tokens a second that are made now: what a drafter's time is worth.
-	Pace float64
+	Throughput float64
 	// Floor is the least score that can pay: Add refuses what is below.
 	Floor      float32
 	nodes      []Node
@@ -47,7 +47,7 @@ type Tree struct {
 	depth      int32 // most
 	source     uint8 // of the drafter whose turn it is
 	rates      *Rates
-	laws       []verify.Law // what the children of the root, and of each node, were drawn from; nil: were not
+	laws       []verify.Distribution // what the children of the root, and of each node, were drawn from; nil: were not
 }
 
 // NewTree makes a tree for at most max nodes of a vocabulary.
@@ -155,20 +155,20 @@ func (t *Tree) Child(parent int, id token.ID) (int, bool) {
 // Draw says that the children of a node (or of [Root]) are drawn from a law, in the order in which they are added.
 // It is called before they are added, for a node when the node has been added; the law is kept until the next
 // Reset. All guesses of such a tree are run, and judged by the rule of the method.
-func (t *Tree) Draw(node int, law verify.Law) {
+func (t *Tree) Draw(node int, law verify.Distribution) {
 	for len(t.laws) < node+2 {
-		t.laws = append(t.laws, verify.Law{})
+		t.laws = append(t.laws, verify.Distribution{})
 	}
 	t.laws[node+1] = law
 }
 
 // Laws returns what the children of the root, then of each node, were drawn from; nil where guesses are no draws.
-func (t *Tree) Laws() []verify.Law {
+func (t *Tree) Laws() []verify.Distribution {
 	if len(t.laws) == 0 {
 		return nil
 	}
 	for len(t.laws) < len(t.nodes)+1 {
-		t.laws = append(t.laws, verify.Law{})
+		t.laws = append(t.laws, verify.Distribution{})
 	}
 	return t.laws
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/token"
+	"grove/text/token"
 	"grove/verify"
 )
 
@@ -88,7 +88,7 @@ func TestTreeScores(t *testing.T) {
 	if tree.Add(a, 1, 3, 7); tree.Score(b) > tree.Score(a) {
 		t.Errorf("a guess scores %v behind one of %v", tree.Score(b), tree.Score(a))
 	}
-	tree.Draw(b, verify.Law{IDs: []token.ID{1}, P: []float32{1}})
+	tree.Draw(b, verify.Distribution{IDs: []token.ID{1}, P: []float32{1}})
 	if tree.Add(b, 1, 0, 0.01) == Root {
 		t.Error("a guess that was drawn was refused")
 	}

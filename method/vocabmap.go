@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"grove/compute"
-	"grove/token"
-	"grove/tokenizer"
+	"grove/text/token"
+	"grove/text/tokenizer"
 )
 
 // Way says how the tokens of a draft model become those of its target.

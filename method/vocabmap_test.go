@@ -11,8 +11,8 @@ import (
 
 	"grove/compute"
 	"grove/method"
-	"grove/token"
-	"grove/tokenizer"
+	"grove/text/token"
+	"grove/text/tokenizer"
 )
 
 // vocabulary is one under construction.

@@ -18,13 +18,13 @@ type Attention struct {
 	Softcap      float32        // on the scaled products; 0: none
 	Sinks        compute.Vector // optional: a logit for each head
 
-	shape Shape
+	shape Hyperparameters
 	layer int
 }
 
 // Attention loads the block of a layer, with the tensor names of GGUF: queries, keys and values in three
 // tensors or in one, with their biases if there are any, without norms. The scale is 1/sqrt(size).
-func (l *Loader) Attention(s Shape, layer int, rope *compute.Rope) Attention {
+func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	q, k, v := s.Heads*s.Size, s.KVHeads*s.Size, s.KVHeads*s.Value
 	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), shape: s, layer: layer}
@@ -91,7 +91,7 @@ type MLP struct {
 }
 
 // MLP loads the block of a layer.
-func (l *Loader) MLP(s Shape, layer int) MLP {
+func (l *Loader) MLP(s Hyperparameters, layer int) MLP {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	return MLP{
 		GateUp: []compute.Projection{l.Projection(name("ffn_gate"), s.FFN, s.Width), l.Projection(name("ffn_up"), s.FFN, s.Width)},
@@ -100,7 +100,7 @@ func (l *Loader) MLP(s Shape, layer int) MLP {
 }
 
 // SharedMLP loads the experts of a layer that every row goes to, one block with ffn inner values.
-func (l *Loader) SharedMLP(s Shape, layer, ffn int) MLP {
+func (l *Loader) SharedMLP(s Hyperparameters, layer, ffn int) MLP {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s_shexp", layer, t) }
 	return MLP{
 		GateUp: []compute.Projection{l.Projection(name("ffn_gate"), ffn, s.Width), l.Projection(name("ffn_up"), ffn, s.Width)},
@@ -109,7 +109,7 @@ func (l *Loader) SharedMLP(s Shape, layer, ffn int) MLP {
 }
 
 // FusedMLP loads the block of a layer whose tensor ffn_up holds the gate first.
-func (l *Loader) FusedMLP(s Shape, layer int) MLP {
+func (l *Loader) FusedMLP(s Hyperparameters, layer int) MLP {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	return MLP{
 		GateUp: l.Projections(name("ffn_up"), s.Width, s.FFN, s.FFN),
@@ -135,7 +135,7 @@ type PlainMLP struct {
 }
 
 // PlainMLP loads the block of a layer.
-func (l *Loader) PlainMLP(s Shape, layer int) PlainMLP {
+func (l *Loader) PlainMLP(s Hyperparameters, layer int) PlainMLP {
 	return PlainMLP{
 		Up:   l.Projection(fmt.Sprintf("blk.%d.ffn_up", layer), s.FFN, s.Width),
 		Down: l.Projection(fmt.Sprintf("blk.%d.ffn_down", layer), s.Width, s.FFN),
@@ -156,7 +156,7 @@ type Experts struct {
 
 // Experts loads the mixture of a layer, whose experts have ffn inner values. Weights are shares among the
 // chosen.
-func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
+func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	stack := func(t string, out, in int) compute.Projection {
 		return compute.Projection{Matrix: l.Stack(name(t+".weight"), s.Experts, out, in), Bias: l.StackBiasIf(name(t+".bias"), s.Experts, out)}
@@ -174,7 +174,7 @@ func (l *Loader) Experts(s Shape, layer, ffn int) Experts {
 }
 
 // Router reads how a file would have experts chosen and weighed.
-func (l *Loader) Router(s Shape) compute.Router {
+func (l *Loader) Router(s Hyperparameters) compute.Router {
 	const unset, softmax, sigmoid = 0, 1, 2
 	r := compute.Router{
 		Used: s.Used, Norm: l.BoolOr("expert_weights_norm", false), Scale: float32(l.RangeOr("expert_weights_scale", 1, 0, 1e4)),
@@ -221,7 +221,7 @@ type Head struct {
 
 // Head loads the embedding table, the final norm and the output head; a file without a head ties it to
 // the table, which then exists once.
-func (l *Loader) Head(s Shape) Head {
+func (l *Loader) Head(s Hyperparameters) Head {
 	if p := l.CountOr("pooling_type", 0, 0, 1<<8); p != 0 {
 		l.fail("%s is %d: the model makes embeddings of texts, not texts", l.key("pooling_type"), p)
 	}

@@ -6,15 +6,15 @@ import (
 
 	"grove/compute"
 	"grove/kv"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // LatentAttention is multi-head latent attention (DeepSeek-V2, section 2.1) in the form in which the matrices
 // that make keys and values of the latent are absorbed into queries and results: all heads share one key, the
 // rotated part and then the latent, and one value, the latent.
 type LatentAttention struct {
-	shape LatentShape
+	shape LatentHyperparameters
 	layer int
 	rope  *compute.Rope
 	scale float32
@@ -30,17 +30,17 @@ type LatentAttention struct {
 	compressed bool // queries have a latent
 }
 
-// LatentShape is the hyper-parameters of latent attention.
-type LatentShape struct {
-	Shape
+// LatentHyperparameters is the hyper-parameters of latent attention.
+type LatentHyperparameters struct {
+	Hyperparameters
 	Rank, QueryRank    int // values of the latents; 0: queries have none
 	Plain, Turned, Out int // values of a head's key that do not rotate, that do; of its value
 }
 
-// LatentShape reads and checks the hyper-parameters of latent attention, and says in the model's description
+// LatentHyperparameters reads and checks the hyper-parameters of latent attention, and says in the model's description
 // what the layers keep.
-func (l *Loader) LatentShape() LatentShape {
-	s := LatentShape{Shape: l.Shape()}
+func (l *Loader) LatentHyperparameters() LatentHyperparameters {
+	s := LatentHyperparameters{Hyperparameters: l.Hyperparameters()}
 	s.Rank = l.Count("attention.kv_lora_rank", 1, maxWidth)
 	s.QueryRank = l.CountOr("attention.q_lora_rank", 0, 0, maxWidth)
 	s.Turned = l.Count("rope.dimension_count", 2, maxHeads)
@@ -56,7 +56,7 @@ func (l *Loader) LatentShape() LatentShape {
 }
 
 // LatentAttention loads the block of a layer. The scale is that of the heads' own keys.
-func (l *Loader) LatentAttention(s LatentShape, layer int, rope *compute.Rope, temperature float64) LatentAttention {
+func (l *Loader) LatentAttention(s LatentHyperparameters, layer int, rope *compute.Rope, temperature float64) LatentAttention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	key := s.Plain + s.Turned
 	a := LatentAttention{
@@ -84,7 +84,7 @@ func (l *Loader) LatentAttention(s LatentShape, layer int, rope *compute.Rope, t
 // splitLatent takes apart what files before 2025 hold as one: for each head the rows that make its key of the
 // latent, and those that make its value. The former are turned over, which breaks up the blocks of quantised
 // types, so that they become F32.
-func (l *Loader) splitLatent(name string, s LatentShape) (keyUp, valueUp *compute.Matrix) {
+func (l *Loader) splitLatent(name string, s LatentHyperparameters) (keyUp, valueUp *compute.Matrix) {
 	none := &compute.Matrix{}
 	v, ok := l.view(name, s.Heads*(s.Plain+s.Out), s.Rank)
 	row, whole := v.Type.RowBytes(s.Rank)
@@ -101,7 +101,7 @@ func (l *Loader) splitLatent(name string, s LatentShape) (keyUp, valueUp *comput
 	for h := range s.Heads {
 		rows := v.Data[h*(s.Plain+s.Out)*row:]
 		for p := range s.Plain {
-			if err := quant.Unpack(v.Type, one, rows[p*row:(p+1)*row]); err != nil {
+			if err := codec.Unpack(v.Type, one, rows[p*row:(p+1)*row]); err != nil {
 				l.fail("tensor %q: %v", name, err)
 				return none, none
 			}
@@ -109,7 +109,7 @@ func (l *Loader) splitLatent(name string, s LatentShape) (keyUp, valueUp *comput
 				part[r*s.Plain+p] = x
 			}
 		}
-		if err := quant.Pack(tensor.F32, keys[h*len(part)*4:(h+1)*len(part)*4], part); err != nil {
+		if err := codec.Pack(tensor.F32, keys[h*len(part)*4:(h+1)*len(part)*4], part); err != nil {
 			l.fail("tensor %q: %v", name, err)
 			return none, none
 		}

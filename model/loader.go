@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"grove/compute"
-	"grove/gguf"
 	"grove/internal/par"
 	"grove/kv"
-	"grove/tensor"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // Limits on hyper-parameters: generous for any model, small enough that products of them stay in range.
@@ -328,8 +328,8 @@ func (l *Loader) FirstRowIf(name string, n int) compute.Vector {
 	return l.vector(v)
 }
 
-// Shape is the hyper-parameters that decoders share.
-type Shape struct {
+// Hyperparameters is the hyper-parameters that decoders share.
+type Hyperparameters struct {
 	Layers, Width, FFN int
 	Heads, KVHeads     int
 	Size, Value        int // of a head's keys, of its values
@@ -337,10 +337,10 @@ type Shape struct {
 	Eps                float32
 }
 
-// Shape reads and checks the shared hyper-parameters, and fills the model's description with layers
+// Hyperparameters reads and checks the shared hyper-parameters, and fills the model's description with layers
 // that all see everything.
-func (l *Loader) Shape() Shape {
-	s := Shape{
+func (l *Loader) Hyperparameters() Hyperparameters {
+	s := Hyperparameters{
 		Layers: l.Count("block_count", 1, 128),
 		Width:  l.Count("embedding_length", 1, maxWidth),
 		FFN:    l.Count("feed_forward_length", 1, maxFFN),

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"grove/gguf"
 	"grove/internal/par"
 	"grove/model"
-	"grove/modeltest"
-	"grove/synthetic"
-	"grove/tensor"
+	"grove/model/synthetic"
+	"grove/suite/modeltest"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // parts is the content of a model's file, to be spoilt.

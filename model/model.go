@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"grove/compute"
-	"grove/gguf"
 	"grove/internal/par"
 	"grove/kv"
-	"grove/tensor"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // Info describes an open model.

@@ -4,10 +4,12 @@ import "grove/compute"
 
 // Rope reads the rotary settings and the factors of tensor rope_freqs, for heads whose pairs are as
 // neox says.
-func (l *Loader) Rope(s Shape, neox bool) *compute.Rope { return l.NewRope(l.RopeConfig(s, neox)) }
+func (l *Loader) Rope(s Hyperparameters, neox bool) *compute.Rope {
+	return l.NewRope(l.RopeConfig(s, neox))
+}
 
 // RopeConfig reads what [Loader.Rope] prepares.
-func (l *Loader) RopeConfig(s Shape, neox bool) compute.RopeConfig {
+func (l *Loader) RopeConfig(s Hyperparameters, neox bool) compute.RopeConfig {
 	c := compute.RopeConfig{
 		Dims: l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)),
 		Base: l.FloatOr("rope.freq_base", 10000),

@@ -1,6 +1,6 @@
 package model
 
-import "grove/gguf"
+import "grove/weights/gguf"
 
 // Windows gives layers a sliding window, and returns which: all but the last of every period layers, all
 // where period is 0, none where window is. The hyper-parameter attention.sliding_window_pattern overrules

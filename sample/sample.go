@@ -13,7 +13,7 @@ import (
 	"math"
 
 	"grove/internal/kernel"
-	"grove/token"
+	"grove/text/token"
 )
 
 // ErrNotFinite means that logits hold a NaN or plus infinity, so that no token can be chosen.
@@ -25,8 +25,8 @@ var ErrAllMasked = errors.New("sample: every token is masked: no logit is above 
 // purposeDraw keys the noise that chooses a row's token.
 const purposeDraw = 0
 
-// A Choice is a token and how likely the model found it.
-type Choice struct {
+// A Token is a token and how likely the model found it.
+type Token struct {
 	ID token.ID
 	// Logprob is the natural logarithm of the model's own probability, before temperature and
 	// truncation.
@@ -79,9 +79,9 @@ func (s *Sampler) truncates() bool {
 // the row's place in the sequence. Logits of minus infinity are masked tokens, which are never
 // drawn; equal scores go to the lowest id. It allocates nothing. Errors: [ErrNotFinite],
 // [ErrAllMasked], or logits of another length than the vocabulary.
-func (s *Sampler) Sample(logits []float32, choice, index int) (Choice, error) {
+func (s *Sampler) Sample(logits []float32, choice, index int) (Token, error) {
 	if len(logits) != s.vocab {
-		return Choice{}, s.lengthError(len(logits))
+		return Token{}, s.lengthError(len(logits))
 	}
 	key := kernel.MakeKey(s.params.Seed, uint32(choice), uint32(index), purposeDraw)
 	if !s.params.Greedy() && !s.truncates() {
@@ -90,7 +90,7 @@ func (s *Sampler) Sample(logits []float32, choice, index int) (Choice, error) {
 	}
 	top, lse, finite := kernel.LogSumExp(logits)
 	if err := check(logits, finite); err != nil {
-		return Choice{}, err
+		return Token{}, err
 	}
 	if s.params.Greedy() {
 		return chosen(logits, kernel.ArgMax(logits), lse, nil)
@@ -151,11 +151,11 @@ func check(logits []float32, finite bool) error {
 }
 
 // chosen returns the choice of an id, unless err says that there is none.
-func chosen(logits []float32, id int, lse float32, err error) (Choice, error) {
+func chosen(logits []float32, id int, lse float32, err error) (Token, error) {
 	if err != nil {
-		return Choice{}, err
+		return Token{}, err
 	}
-	return Choice{ID: token.ID(id), Logprob: logits[id] - lse}, nil
+	return Token{ID: token.ID(id), Logprob: logits[id] - lse}, nil
 }
 
 // draw returns the kept token with the highest noisy score: the score of kernel.GumbelMax, so

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"grove/internal/kernel"
-	"grove/token"
+	"grove/text/token"
 )
 
 var inf = float32(math.Inf(1))
@@ -261,7 +261,7 @@ func TestMaskedTokens(t *testing.T) {
 	all := []float32{-inf, -inf, -inf, -inf}
 	for _, p := range append(everyKind(.8), Params{}) {
 		s := newSampler(t, p, 4)
-		if c, err := s.Sample(one, 0, 0); err != nil || c != (Choice{ID: 2}) {
+		if c, err := s.Sample(one, 0, 0); err != nil || c != (Token{ID: 2}) {
 			t.Errorf("%s: the only token allowed: %v, %v, want token 2 with logprob 0", p.name(), c, err)
 		}
 		if c, err := s.Sample(all, 0, 0); !errors.Is(err, ErrAllMasked) {

@@ -2,12 +2,12 @@ package sample
 
 import (
 	"grove/internal/kernel"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Top returns the n likeliest tokens by the model's own probabilities, the likeliest first and equal ones by id; fewer
 // where the rest are masked. The slice is the caller's. Errors are those of Sample.
-func (s *Sampler) Top(logits []float32, n int) ([]Choice, error) {
+func (s *Sampler) Top(logits []float32, n int) ([]Token, error) {
 	if len(logits) != s.vocab {
 		return nil, s.lengthError(len(logits))
 	}
@@ -15,16 +15,16 @@ func (s *Sampler) Top(logits []float32, n int) ([]Choice, error) {
 	if err := check(logits, finite); err != nil {
 		return nil, err
 	}
-	top := make([]Choice, 0, min(n, s.vocab))
+	top := make([]Token, 0, min(n, s.vocab))
 	for _, k := range s.largest(logits, n) {
-		top = append(top, Choice{ID: token.ID(idOf(k)), Logprob: logits[idOf(k)] - lse})
+		top = append(top, Token{ID: token.ID(idOf(k)), Logprob: logits[idOf(k)] - lse})
 	}
 	return top, nil
 }
 
 // TopDrawn returns the n tokens that Sample draws most often, with the logarithms of the probabilities by which it does,
 // and that of the token id; fewer where no others are drawn. The slice is the caller's. Errors are those of Sample.
-func (s *Sampler) TopDrawn(logits []float32, n int, id token.ID) (top []Choice, logprob float32, err error) {
+func (s *Sampler) TopDrawn(logits []float32, n int, id token.ID) (top []Token, logprob float32, err error) {
 	if cap(s.dense) < s.vocab {
 		s.dense = make([]float32, s.vocab)
 	}
@@ -32,10 +32,10 @@ func (s *Sampler) TopDrawn(logits []float32, n int, id token.ID) (top []Choice, 
 	if err := s.Distribution(p, logits); err != nil {
 		return nil, 0, err
 	}
-	top = make([]Choice, 0, min(n, s.vocab))
+	top = make([]Token, 0, min(n, s.vocab))
 	for _, k := range s.largest(p, n) {
 		if v := p[idOf(k)]; v > 0 {
-			top = append(top, Choice{ID: token.ID(idOf(k)), Logprob: kernel.Log32(v)})
+			top = append(top, Token{ID: token.ID(idOf(k)), Logprob: kernel.Log32(v)})
 		}
 	}
 	return top, kernel.Log32(p[id]), nil

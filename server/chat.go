@@ -8,7 +8,7 @@ import (
 	"grove/server/serving"
 	"grove/server/toolcall"
 	"grove/server/wire"
-	"grove/token"
+	"grove/text/token"
 )
 
 // chatRequest is the body of /v1/chat/completions.

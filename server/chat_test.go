@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gguf"
 	"grove/gopher"
 	"grove/server"
+	"grove/weights/gguf"
 )
 
 // lines is a template: tools, then each message behind its role, on lines.
@@ -154,7 +154,7 @@ func TestChatRefused(t *testing.T) {
 
 // serveCaller starts a server of a model with a token that is a call.
 func serveCaller(t *testing.T) *site {
-	file, err := os.ReadFile("../modeltest/testdata/llama-gqa.gguf")
+	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"grove"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/token"
+	"grove/text/token"
 )
 
 // completionRequest is the body of /v1/completions.

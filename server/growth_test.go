@@ -53,7 +53,7 @@ func TestShortRequests(t *testing.T) {
 	if os.Getenv("GROVE_LONG") != "" {
 		first, rounds = 1000, 10
 	}
-	file, err := os.ReadFile("../modeltest/testdata/llama-gqa.gguf")
+	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"grove/gguf"
 	"grove/gopher"
 	"grove/server"
+	"grove/weights/gguf"
 )
 
 // TestHostileTemplates: a template that does not end, grows without bound or reaches for what it may not is the

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"grove"
-	"grove/gguf"
 	"grove/server"
 	"grove/server/serving"
+	"grove/weights/gguf"
 )
 
 // begin sends a request whose answer streams, and returns when its first event is there.
@@ -49,7 +49,7 @@ const longContext = 100_000
 // long is a golden model with a long context.
 func long(t testing.TB, queue int) server.Source {
 	t.Helper()
-	file, err := os.ReadFile("../modeltest/testdata/llama-gqa.gguf")
+	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"grove/compute"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/token"
+	"grove/text/token"
 )
 
 // nativeRequest is the body of llama.cpp's /completion and /infill.
@@ -365,7 +365,7 @@ func (c *native) settings(s grove.Stats) map[string]any {
 		stop = []string{}
 	}
 	biases := []map[string]any{}
-	for _, b := range r.Shape.Bias {
+	for _, b := range r.Penalties.Bias {
 		var add any // null: never, for which JSON has no number
 		if !math.IsInf(float64(b.Add), -1) {
 			add = b.Add
@@ -375,8 +375,8 @@ func (c *native) settings(s grove.Stats) map[string]any {
 	return map[string]any{
 		"n_ctx": c.host.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
 		"temperature": r.Sampling.Temperature, "top_k": r.Sampling.TopK, "top_p": r.Sampling.TopP, "min_p": r.Sampling.MinP,
-		"presence_penalty": r.Shape.Presence, "frequency_penalty": r.Shape.Frequency, "repeat_penalty": r.Shape.Repeat,
-		"repeat_last_n": r.Shape.Window, "min_tokens": r.Shape.MinTokens, "ignore_eos": r.IgnoreEnd, "stop": stop,
+		"presence_penalty": r.Penalties.Presence, "frequency_penalty": r.Penalties.Frequency, "repeat_penalty": r.Penalties.Repeat,
+		"repeat_last_n": r.Penalties.Window, "min_tokens": r.Penalties.MinTokens, "ignore_eos": r.IgnoreEnd, "stop": stop,
 		"logit_bias": biases, "stream": c.Stream, "n_probs": c.top, "post_sampling_probs": c.PostSampling,
 		"samplers": []string{"logit_bias", "penalties", "top_k", "top_p", "min_p", "temperature"},
 	}

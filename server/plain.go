@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 
 	"grove"
-	"grove/chat"
 	"grove/server/page"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/token"
+	"grove/text/chat"
+	"grove/text/token"
 )
 
 // health handles GET /health: 503 while models are loaded and when the server stops.

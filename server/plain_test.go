@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/gguf"
 	"grove/gopher"
 	"grove/server"
 	"grove/server/serving"
+	"grove/weights/gguf"
 )
 
 func TestModels(t *testing.T) {

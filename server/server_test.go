@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gguf"
 	"grove/gopher"
 	"grove/server"
+	"grove/weights/gguf"
 )
 
 const modelName = "gopher"

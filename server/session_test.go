@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"grove/gguf"
 	"grove/gopher"
 	"grove/server"
 	"grove/server/serving"
+	"grove/weights/gguf"
 )
 
 // keeping is a server that keeps sessions in a folder.

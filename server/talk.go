@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"grove"
-	"grove/chat"
 	"grove/server/serving"
 	"grove/server/toolcall"
 	"grove/server/wire"
+	"grove/text/chat"
 )
 
 // message is one message of a conversation.

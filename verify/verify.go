@@ -10,7 +10,7 @@ import (
 	"math"
 	"slices"
 
-	"grove/token"
+	"grove/text/token"
 )
 
 // Root is the end of the text, as a node.
@@ -30,14 +30,14 @@ func Match(draw func(node int) (token.ID, error), child func(node int, id token.
 	return nil
 }
 
-// Law is a probability distribution over some tokens; all others have none.
-type Law struct {
+// Distribution is a probability distribution over some tokens; all others have none.
+type Distribution struct {
 	IDs []token.ID
 	P   []float32 // above zero; they sum to 1
 }
 
 // Of returns the probability of a token.
-func (l Law) Of(id token.ID) float64 {
+func (l Distribution) Of(id token.ID) float64 {
 	if i := slices.Index(l.IDs, id); i >= 0 {
 		return float64(l.P[i])
 	}
@@ -59,7 +59,7 @@ const tiny = 1e-12
 // each child.
 //
 // Source: recursive rejection sampling, Recursive Speculative Decoding (Jeon et al. 2024), section 3.
-func (r *Rules) Reject(p []float64, q Law, children []token.ID, u func(child int) float64) int {
+func (r *Rules) Reject(p []float64, q Distribution, children []token.ID, u func(child int) float64) int {
 	r.q = r.q[:0]
 	for _, w := range q.P {
 		r.q = append(r.q, float64(w))
@@ -126,7 +126,7 @@ func normalise(p []float64) bool {
 // the rule that tests token by token.
 //
 // Source: Block Verification Accelerates Speculative Decoding (Sun et al. 2024), algorithm 2.
-func (r *Rules) Block(chain []token.ID, p func(i int) []float64, q []Law, u func(i int) float64) (n int) {
+func (r *Rules) Block(chain []token.ID, p func(i int) []float64, q []Distribution, u func(i int) float64) (n int) {
 	r.keep = append(r.keep[:0], 1)
 	w := 1.0
 	for i, id := range chain {
@@ -155,7 +155,7 @@ func (r *Rules) Block(chain []token.ID, p func(i int) []float64, q []Law, u func
 }
 
 // chance is the probability of accepting n tokens where no more were.
-func (r *Rules) chance(n int, chain []token.ID, p func(i int) []float64, q []Law) float64 {
+func (r *Rules) chance(n int, chain []token.ID, p func(i int) []float64, q []Distribution) float64 {
 	w := r.keep[n]
 	if n == len(chain) {
 		return w

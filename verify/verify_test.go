@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"grove/token"
+	"grove/text/token"
 )
 
 // lawOf makes a law of dense probabilities.
-func lawOf(p ...float64) (l Law) {
+func lawOf(p ...float64) (l Distribution) {
 	for id, v := range p {
 		if v > 0 {
 			l.IDs, l.P = append(l.IDs, token.ID(id)), append(l.P, float32(v))
@@ -195,7 +195,7 @@ func chains(q []float64, length int, visit func(chain []token.ID, p float64)) {
 // followBlock visits every number of tokens that Block can accept, with its exact probability and what it leaves.
 func followBlock(chain []token.ID, p func(i int) []float64, q func(i int) []float64, visit func(n int, chance float64, rest []float64)) {
 	var r Rules
-	laws := make([]Law, len(chain))
+	laws := make([]Distribution, len(chain))
 	for i := range laws {
 		laws[i] = lawOf(q(i)...)
 	}

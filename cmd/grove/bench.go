@@ -9,11 +9,11 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/gguf"
 	"grove/gopher"
-	"grove/quant"
-	"grove/synthetic"
-	"grove/tensor"
+	"grove/model/synthetic"
+	"grove/weights/codec"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // benchCommand is the family of measurements.
@@ -164,13 +164,13 @@ type weightType tensor.Type
 
 // UnmarshalText reads the name of a type.
 func (t *weightType) UnmarshalText(text []byte) error {
-	for _, known := range quant.Types() {
+	for _, known := range codec.Types() {
 		if strings.EqualFold(known.String(), string(text)) {
 			*t = weightType(known)
 			return nil
 		}
 	}
-	names := strings.Fields(strings.Trim(fmt.Sprint(quant.Types()), "[]"))
+	names := strings.Fields(strings.Trim(fmt.Sprint(codec.Types()), "[]"))
 	return fmt.Errorf("weight type %q is not known; %s are", text, strings.Join(names, ", "))
 }
 

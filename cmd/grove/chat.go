@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"grove"
-	"grove/chat"
 	"grove/internal/wrap"
+	"grove/text/chat"
 )
 
 // chatCommand holds a conversation.

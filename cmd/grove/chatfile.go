@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"grove"
-	"grove/chat"
 	"grove/internal/atomicfile"
+	"grove/text/chat"
 )
 
 // savedChat is what /save writes.

@@ -8,12 +8,12 @@ import (
 	"os"
 
 	"grove"
-	"grove/gguf"
-	"grove/hf"
 	"grove/internal/atomicfile"
 	"grove/internal/mmap"
 	"grove/internal/par"
-	"grove/quantize"
+	"grove/weights/gguf"
+	"grove/weights/hf"
+	"grove/weights/quantize"
 )
 
 // mixName is the name of a mix of types.

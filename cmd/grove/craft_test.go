@@ -11,15 +11,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"grove/gguf"
 	"grove/gopher"
-	"grove/quant"
-	"grove/synthetic"
-	"grove/tensor"
+	"grove/model/synthetic"
+	"grove/weights/codec"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // goldens is the folder of modeltest's models.
-const goldens = "../../modeltest/testdata"
+const goldens = "../../suite/modeltest/testdata"
 
 // crafts are the ways in which script command craft spoils a model of modeltest.
 var crafts = map[string]struct {
@@ -130,10 +130,10 @@ func (f *crafted) tensor(name string) *tensor.View {
 func (f *crafted) edit(name string, change func([]float32)) {
 	t := f.tensor(name)
 	x := make([]float32, t.Elems())
-	err := quant.Unpack(tensor.F32, x, t.Data)
+	err := codec.Unpack(tensor.F32, x, t.Data)
 	change(x)
 	t.Data = make([]byte, len(t.Data))
-	if err = errors.Join(err, quant.Pack(tensor.F32, t.Data, x)); err != nil {
+	if err = errors.Join(err, codec.Pack(tensor.F32, t.Data, x)); err != nil {
 		panic(err)
 	}
 }

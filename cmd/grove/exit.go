@@ -14,8 +14,8 @@ import (
 	"grove"
 	"grove/compute"
 	"grove/internal/mmap"
-	"grove/jinja/value"
 	"grove/kv"
+	"grove/text/jinja/value"
 )
 
 // The exit codes, as docs/cli.md lists them.

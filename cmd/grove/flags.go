@@ -12,9 +12,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
-	"grove/gguf"
 	"grove/gopher"
-	"grove/store"
+	"grove/weights/find"
+	"grove/weights/gguf"
 )
 
 // modelFlag chooses the model of a command.
@@ -27,7 +27,7 @@ func findModel(name string) (string, error) {
 	if _, err := os.Stat(name); err != nil && gopher.Named(name) != nil {
 		return name, nil
 	}
-	path, err := store.System().Find(name)
+	path, err := find.System().Find(name)
 	if err != nil && strings.HasPrefix(name, "gopher") {
 		err = fmt.Errorf("%w; this program has %s", err, strings.Join(gopher.Names(), ", "))
 	}

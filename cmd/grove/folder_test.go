@@ -9,9 +9,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"grove/gguf"
 	"grove/internal/hftest"
-	"grove/tensor"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // folders are the ways in which script command folder changes a model of modeltest.

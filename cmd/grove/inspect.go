@@ -1,7 +1,7 @@
 package main
 
 import (
-	"grove/gguf"
+	"grove/weights/gguf"
 )
 
 // inspectCommand shows a file.

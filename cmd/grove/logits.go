@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"grove"
-	"grove/token"
+	"grove/text/token"
 )
 
 // idList is a flag's list of tokens.

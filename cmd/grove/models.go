@@ -10,7 +10,7 @@ import (
 
 	"grove"
 	"grove/gopher"
-	"grove/store"
+	"grove/weights/find"
 )
 
 // modelsCommand lists models.
@@ -32,12 +32,12 @@ type listedModel struct {
 
 // Run implements the command.
 func (c *modelsCommand) Run() error {
-	models, faults := store.System().List()
+	models, faults := find.System().List()
 	if len(models) == 0 {
 		fmt.Fprintln(os.Stderr, "grove: no models found: GROVE_MODELS lists directories to look in, besides the caches of Hugging Face, llama.cpp and ollama")
 	}
 	for _, name := range gopher.Names() {
-		models = append(models, store.Model{Name: name, Path: name, Source: "this program"})
+		models = append(models, find.Model{Name: name, Path: name, Source: "this program"})
 	}
 	var listed []listedModel
 	for _, m := range models {

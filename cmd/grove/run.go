@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"grove"
-	"grove/token"
+	"grove/text/token"
 )
 
 // runCommand continues a prompt.

@@ -22,7 +22,7 @@ type stats struct {
 	Steps        int     `json:"steps"`  // passes of the model that drew tokens; 0 in plain decoding
 	Drafted      int     `json:"drafted_tokens"`
 	Accepted     int     `json:"accepted_tokens"`
-	Grade        string  `json:"grade"` // exact, same-law, or lossy
+	Grade        string  `json:"grade"` // exact, same-distribution, or lossy
 }
 
 func measure(s grove.Stats) stats {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"grove/token"
-	"grove/tokenizer"
+	"grove/text/token"
+	"grove/text/tokenizer"
 )
 
 // tokenizeCommand turns text into ids and back. It needs no tensors.

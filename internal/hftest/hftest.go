@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"grove/gguf"
-	"grove/tensor"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // Folder is a model on its way to files; what is in it may be changed before it is written.

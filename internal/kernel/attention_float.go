@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // keyLanes is the number of keys that lie interleaved: vector lanes are keys.
@@ -105,7 +105,7 @@ func encode(dst []byte, x []float32, width int) {
 
 func halvesGo(dst []byte, x []float32) {
 	for i, v := range x {
-		binary.LittleEndian.PutUint16(dst[2*i:2*i+2], quant.F32ToF16(v))
+		binary.LittleEndian.PutUint16(dst[2*i:2*i+2], codec.F32ToF16(v))
 	}
 }
 
@@ -146,4 +146,4 @@ func weighFloatGo(dst, p []float32, n int, values []byte, slots, e0, size, width
 }
 
 // half returns the half float at the start of b.
-func half(b []byte) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(b)) }
+func half(b []byte) float32 { return codec.F16ToF32(binary.LittleEndian.Uint16(b)) }

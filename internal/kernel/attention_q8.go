@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // q8Cache returns the cache format of Q8_0: per slot, blocks of 32 values with one F16 scale each.
@@ -84,7 +84,7 @@ func putQ8(x []float32) PutResult {
 	switch m, finite := MaxAbsFinite(x); {
 	case !finite:
 		return PutNotFinite
-	case quant.F32ToF16(m/127) >= 0x7c00:
+	case codec.F32ToF16(m/127) >= 0x7c00:
 		return PutRange
 	}
 	return PutOK
@@ -93,9 +93,9 @@ func putQ8(x []float32) PutResult {
 // putScale writes the scale of a block of 32 values and returns its inverse, 0 for a scale of 0.
 func putScale(dst []byte, x []float32) (id float32) {
 	m, _ := MaxAbsFinite(x)
-	h := quant.F32ToF16(m / 127)
+	h := codec.F32ToF16(m / 127)
 	binary.LittleEndian.PutUint16(dst, h)
-	if d := quant.F16ToF32(h); d > 0 {
+	if d := codec.F16ToF32(h); d > 0 {
 		id = 1 / d
 	}
 	return id

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 var cacheTypes = []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0}
@@ -236,10 +236,10 @@ func rounded(t tensor.Type, x []float32) []float32 {
 		case tensor.F32:
 			r[i] = v
 		case tensor.F16:
-			r[i] = quant.F16ToF32(quant.F32ToF16(v))
+			r[i] = codec.F16ToF32(codec.F32ToF16(v))
 		case tensor.Q8_0:
 			m, _ := MaxAbsFinite(x[i/QBlock*QBlock:][:QBlock])
-			d := quant.F16ToF32(quant.F32ToF16(m / 127))
+			d := codec.F16ToF32(codec.F32ToF16(m / 127))
 			if d > 0 {
 				q := math.RoundToEven(float64(v * (1 / d)))
 				r[i] = float32(int8(max(-127, min(127, q)))) * d

@@ -117,7 +117,7 @@ func TestModule(t *testing.T) {
 func checkImports(m *module) (bad []string) {
 	unknown := map[string]bool{}
 	for _, s := range m.sources {
-		rank, room, ok := roomOf(s.dir)
+		rank, _, ok := roomOf(s.dir)
 		if !ok && !unknown[s.dir] {
 			unknown[s.dir] = true
 			bad = append(bad, fmt.Sprintf("%s: package %q has no place in rooms: add it to the list", s.path, s.dir))
@@ -130,15 +130,14 @@ func checkImports(m *module) (bad []string) {
 			if !ours {
 				continue
 			}
-			switch r, imported, known := roomOf(dir); {
+			why := denied(s.dir, dir)
+			switch r, _, known := roomOf(dir); {
 			case !known:
 				bad = append(bad, m.at(spec, "imports %q, which has no place in rooms", dir))
 			case r <= rank:
 				bad = append(bad, m.at(spec, "%s imports %s, which is not below it", s.dir, dir))
-			case slices.Contains(apart, [2]string{room, imported}):
-				bad = append(bad, m.at(spec, "%s imports %s: models and methods stay apart", s.dir, dir))
-			case strings.HasSuffix(imported, "/*") && !slices.Contains(linkers, room):
-				bad = append(bad, m.at(spec, "%s imports %s instead of using its registry", s.dir, dir))
+			case why != "":
+				bad = append(bad, m.at(spec, "%s imports %s: %s", s.dir, dir, why))
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package lint
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // rooms is the order of the packages, highest first: a package imports only packages of lower
 // lines (rooms of one line, a room/* among them, do not import each other). "." is the root
@@ -12,57 +15,80 @@ var rooms = []string{
 	"server/wire",
 	"bench",
 	"bench/serving",
-	"store",
+	"weights/find",
 	".",
-	"methodtest",
-	"engine",
-	"plan",
+	"search/*",
 	"search",
+	"suite/methodtest",
+	"engine",
+	"engine/plan",
 	"diffuse",
-	"method/*",
+	"method/all",
+	"method/text/* method/logits/* method/model/* method/self/* method/heads/*",
+	"method/grow",
 	"method",
 	"verify",
-	"modeltest",
-	"model/*",
+	"suite/modeltest",
+	"model/arch",
 	"model",
-	"synthetic",
+	"model/synthetic",
 	"internal/oracle",
 	"compute",
 	"kv",
 	"sample",
-	"constrain",
+	"sample/constrain",
 	"forest",
 	"internal/hftest",
-	"hf quantize",
-	"chat",
-	"tokenizer",
-	"tokenizer/pretoken tokenizer/schema",
-	"jinja",
-	"jinja/value",
-	"gguf",
-	"safetensors",
+	"weights/hf weights/quantize",
+	"text/chat",
+	"text/tokenizer",
+	"text/tokenizer/pretoken text/tokenizer/schema",
+	"text/jinja",
+	"text/jinja/value",
+	"weights/gguf",
+	"weights/safetensors",
 	"internal/kernel/matmul",
 	"internal/kernel",
-	"quant",
-	"tensor",
+	"weights/codec",
+	"weights/tensor",
 	"internal/cachefile",
-	"token",
+	"text/token",
 	"gopher internal/atomicfile internal/lint internal/machine internal/mmap internal/par internal/wrap server/page server/toolcall", // leaves: anyone may import them, they import none
 }
 
-// apart lists rooms of which the first may not import the second although it is lower: models and
-// methods meet in forests.
-var apart = [][2]string{
-	{"method", "model"}, {"method", "model/*"},
-	{"method/*", "model"}, {"method/*", "model/*"},
+// doors are imports that the order of rooms would allow and that are denied by name: no package of from imports one of to,
+// unless it is one of but. A name that ends in /... stands for itself and all that lies below it.
+var doors = []struct {
+	from, to string
+	but      []string
+	why      string
+}{
+	{"method/...", "model/...", nil, "models and methods stay apart"},
+	{"...", "method/text/...", []string{"method/all"}, "methods are reached through their registry"},
+	{"...", "method/logits/...", []string{"method/all"}, "methods are reached through their registry"},
+	{"...", "method/model/...", []string{"method/all"}, "methods are reached through their registry"},
+	{"...", "method/self/...", []string{"method/all"}, "methods are reached through their registry"},
+	{"...", "model/arch", []string{".", "suite/modeltest"}, "architectures are reached through their registry"},
 }
 
-// linkers are the only rooms that import the packages of model/* and method/*: all others reach
-// them through their registries.
-var linkers = []string{"cmd/grove", ".", "modeltest", "methodtest"}
+// denied returns why a package must not import another, "" where it may.
+func denied(from, to string) string {
+	for _, d := range doors {
+		if within(from, d.from) && within(to, d.to) && !slices.Contains(d.but, from) {
+			return d.why
+		}
+	}
+	return ""
+}
+
+// within reports whether a pattern of doors stands for a package.
+func within(dir, pattern string) bool {
+	parent, below := strings.CutSuffix(pattern, "...")
+	return dir == strings.TrimSuffix(parent, "/") || below && strings.HasPrefix(dir, parent)
+}
 
 // numeric are the rooms whose bits are promised (N7).
-var numeric = []string{"compute", "kv", "model", "model/*", "sample", "internal/kernel", "internal/kernel/matmul"}
+var numeric = []string{"compute", "kv", "model", "model/arch", "sample", "internal/kernel", "internal/kernel/matmul"}
 
 // roomOf returns the line of a package directory in rooms and the entry that matches it.
 func roomOf(dir string) (rank int, room string, ok bool) {

@@ -19,18 +19,18 @@ func TestChecks(t *testing.T) {
 		want  string // part of its complaint
 	}{
 		{"downwards", "engine/e.go", "package engine\n\nimport _ \"grove/kv\"\n", "", ""},
-		{"leaf", "tensor/t.go", "package tensor\n\nimport _ \"grove/internal/par\"\n", "", ""},
-		{"root may use all", "grove.go", "package grove\n\nimport (\n\t_ \"grove/engine\"\n\t_ \"grove/model/llama\"\n)\n", "", ""},
+		{"leaf", "weights/tensor/t.go", "package tensor\n\nimport _ \"grove/internal/par\"\n", "", ""},
+		{"root may use all", "grove.go", "package grove\n\nimport (\n\t_ \"grove/engine\"\n\t_ \"grove/model/arch\"\n)\n", "", ""},
 		{"upwards", "kv/k.go", "package kv\n\nimport _ \"grove/engine\"\n", "imports", "kv/k.go:3: kv imports engine, which is not below it"},
 		{"the root from below", "kv/k.go", "package kv\n\nimport _ \"grove\"\n", "imports", "kv imports ., which"},
 		{"itself", "kv/k.go", "package kv\n\nimport _ \"grove/kv\"\n", "imports", "kv imports kv, which"},
-		{"one model another", "model/a/a.go", "package a\n\nimport _ \"grove/model/b\"\n", "imports", "model/a imports model/b, which"},
-		{"a leaf imports", "internal/par/p.go", "package par\n\nimport _ \"grove/token\"\n", "imports", "internal/par imports token, which"},
+		{"a model another package of models", "model/arch/a.go", "package arch\n\nimport _ \"grove/model/arch\"\n", "imports", "model/arch imports model/arch, which"},
+		{"a leaf imports", "internal/par/p.go", "package par\n\nimport _ \"grove/text/token\"\n", "imports", "internal/par imports text/token, which"},
 		{"one leaf another", "internal/par/p.go", "package par\n\nimport _ \"grove/internal/mmap\"\n", "imports", "internal/par imports internal/mmap, which"},
-		{"a method a model", "method/x/x.go", "package x\n\nimport _ \"grove/model/llama\"\n", "imports", "method/x imports model/llama: models and methods stay apart"},
+		{"a method a model", "method/text/x/x.go", "package x\n\nimport _ \"grove/model/arch\"\n", "imports", "method/text/x imports model/arch: models and methods stay apart"},
 		{"the interface of methods that of models", "method/m.go", "package method\n\nimport _ \"grove/model\"\n", "imports", "stay apart"},
-		{"a model a method", "model/x/x.go", "package x\n\nimport _ \"grove/method/y\"\n", "imports", "model/x imports method/y, which"},
-		{"past the registry", "engine/e.go", "package engine\n\nimport _ \"grove/model/llama\"\n", "imports", "engine imports model/llama instead of using its registry"},
+		{"a model a method", "model/arch/x.go", "package arch\n\nimport _ \"grove/method/text/y\"\n", "imports", "model/arch imports method/text/y, which"},
+		{"past the registry", "engine/e.go", "package engine\n\nimport _ \"grove/model/arch\"\n", "imports", "engine imports model/arch: architectures are reached through their registry"},
 		{"no place", "util/u.go", "package util\n", "imports", `util/u.go: package "util" has no place in rooms: add it to the list`},
 		{"only tests, no place", "more/m_test.go", "package more\n", "imports", `package "more" has no place`},
 		{"import of no place", "engine/e.go", "package engine\n\nimport _ \"grove/util\"\n", "imports", `engine/e.go:3: imports "util", which has no place`},
@@ -46,7 +46,7 @@ func TestChecks(t *testing.T) {
 		{"sqrt", "compute/c.go", "package compute\n\nimport \"math\"\n\nvar x = math.Sqrt(2)\n", "", ""},
 		{"exp", "compute/c.go", "package compute\n\nimport \"math\"\n\nvar x = math.Exp(2)\n", "floats", "compute/c.go:5: math.Exp: N7"},
 		{"by value", "internal/kernel/k.go", "package kernel\n\nimport \"math\"\n\nvar f = math.Pow\n", "floats", "math.Pow"},
-		{"renamed", "model/llama/l.go", "package llama\n\nimport m \"math\"\n\nvar x = m.FMA(1, 2, 3)\n", "floats", "math.FMA"},
+		{"renamed", "model/arch/l.go", "package arch\n\nimport m \"math\"\n\nvar x = m.FMA(1, 2, 3)\n", "floats", "math.FMA"},
 		{"with a dot", "kv/k.go", "package kv\n\nimport . \"math\"\n\nvar x = Log(2)\n", "floats", "imported with a dot"},
 		{"where bits are not promised", "engine/e.go", "package engine\n\nimport \"math\"\n\nvar x = math.Exp(2)\n", "", ""},
 		{"exp in a test", "sample/s_test.go", "package sample\n\nimport \"math\"\n\nvar x = math.Exp(2)\n", "", ""},
@@ -145,7 +145,7 @@ func TestPackageSize(t *testing.T) {
 // TestRoomOf guards the reading of families: a room is not its own family.
 func TestRoomOf(t *testing.T) {
 	for dir, want := range map[string]string{
-		"model": "model", "model/llama": "model/*", "modeltest": "modeltest", "method/a/b": "method/*",
+		"model": "model", "model/arch": "model/arch", "suite/modeltest": "suite/modeltest", "method/text/b": "method/text/*",
 		".": ".", "internal/par": "internal/par", "internal": "", "cmd": "", "kernel": "",
 	} {
 		if _, got, ok := roomOf(dir); got != want || ok != (want != "") {

@@ -7,8 +7,8 @@ package oracle
 import (
 	"fmt"
 
-	"grove/gguf"
-	"grove/quant"
+	"grove/weights/codec"
+	"grove/weights/gguf"
 )
 
 // Model is a model file, its weights read as float64 when they are needed.
@@ -62,7 +62,7 @@ func (m *Model) tensor(format string, args ...any) weights {
 		panic("oracle: no tensor " + name)
 	}
 	f := make([]float32, view.Elems())
-	if err := quant.Unpack(view.Type, f, view.Data); err != nil {
+	if err := codec.Unpack(view.Type, f, view.Data); err != nil {
 		panic(err)
 	}
 	w := weights{in: view.Shape[len(view.Shape)-1], v: make([]float64, len(f))}

@@ -27,7 +27,7 @@ type bertLayer struct {
 }
 
 func openBERT(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	eps := float32(l.RangeOr("attention.layer_norm_epsilon", 1e-12, 0, 1))
 	if l.BoolOr("attention.causal", false) {
 		l.Fail("bert.attention.causal is true; an encoder's tokens see each other")

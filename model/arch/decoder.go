@@ -11,7 +11,7 @@ import (
 // attends and adds; norms it again, feeds it forward through a SiLU gate, and adds.
 type decoder struct {
 	info   *model.Info
-	shape  model.Shape
+	shape  model.Hyperparameters
 	head   model.Head
 	layers []decoderLayer
 }
@@ -25,7 +25,7 @@ type decoderLayer struct {
 }
 
 // openDecoder loads the norms, and what layer loads of each layer else.
-func openDecoder(l *model.Loader, s model.Shape, layer func(i int) decoderLayer) model.Model {
+func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) decoderLayer) model.Model {
 	m := &decoder{info: l.Info(), shape: s, head: l.Head(s)}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		attnNorm := l.Vector(fmt.Sprintf("blk.%d.attn_norm.weight", i), s.Width)

@@ -13,7 +13,7 @@ func init() { model.Register("deepseek2", openDeepSeek2) }
 // feed-forward block, and then experts beside shared ones that every row goes to.
 type deepseek2 struct {
 	info   *model.Info
-	shape  model.Shape
+	shape  model.Hyperparameters
 	head   model.Head
 	layers []deepseek2Layer
 }
@@ -27,9 +27,9 @@ type deepseek2Layer struct {
 }
 
 func openDeepSeek2(l *model.Loader) model.Model {
-	s := l.LatentShape()
+	s := l.LatentHyperparameters()
 	l.Refuse("attention.temperature_scale", "nextn_predict_layers")
-	config := l.RopeConfig(s.Shape, false)
+	config := l.RopeConfig(s.Hyperparameters, false)
 	config.Dims, config.NoTemperature = s.Turned, true
 	rope := l.NewRope(config)
 	temperature := 1.0 // DeepSeek's stands in the scale, by a multiplier of its own
@@ -43,9 +43,9 @@ func openDeepSeek2(l *model.Loader) model.Model {
 		dense = l.CountOr("leading_dense_block_count", 0, 0, s.Layers)
 		ffn = l.Count("expert_feed_forward_length", 1, 1<<18)
 		shared = l.CountOr("expert_shared_count", 0, 0, 1<<8)
-		router = l.Router(s.Shape)
+		router = l.Router(s.Hyperparameters)
 	}
-	m := &deepseek2{info: l.Info(), shape: s.Shape, head: l.Head(s.Shape)}
+	m := &deepseek2{info: l.Info(), shape: s.Hyperparameters, head: l.Head(s.Hyperparameters)}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
 		layer := deepseek2Layer{
@@ -54,13 +54,13 @@ func openDeepSeek2(l *model.Loader) model.Model {
 		}
 		switch {
 		case i < dense:
-			layer.mlp = l.MLP(s.Shape, i)
+			layer.mlp = l.MLP(s.Hyperparameters, i)
 		default:
-			layer.experts = l.Experts(s.Shape, i, ffn)
+			layer.experts = l.Experts(s.Hyperparameters, i, ffn)
 			layer.experts.Choice = router
 			layer.experts.Choice.Bias = l.VectorIf(name("exp_probs_b.bias"), s.Experts)
 			if shared > 0 {
-				layer.mlp = l.SharedMLP(s.Shape, i, shared*ffn)
+				layer.mlp = l.SharedMLP(s.Hyperparameters, i, shared*ffn)
 			}
 		}
 		m.layers = append(m.layers, layer)

@@ -14,7 +14,7 @@ func init() { model.Register("gemma", openGemma) }
 // embeddings are scaled, heads rotate by halves, and the gate is GELU.
 type gemma struct {
 	info    *model.Info
-	shape   model.Shape
+	shape   model.Hyperparameters
 	head    model.Head
 	layers  []gemmaLayer
 	softcap float32 // of logits; 0: none
@@ -28,13 +28,13 @@ type gemmaLayer struct {
 }
 
 func openGemma(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	rope := l.Rope(s, true)
 	return loadGemma(l, s, func(i int) gemmaLayer { return gemmaLayer{attn: l.Attention(s, i, rope)} })
 }
 
 // loadGemma loads all but what layer loads of each layer.
-func loadGemma(l *model.Loader, s model.Shape, layer func(i int) gemmaLayer) *gemma {
+func loadGemma(l *model.Loader, s model.Hyperparameters, layer func(i int) gemmaLayer) *gemma {
 	m := &gemma{info: l.Info(), shape: s, head: l.Head(s)}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s.weight", i, t) }
@@ -47,14 +47,14 @@ func loadGemma(l *model.Loader, s model.Shape, layer func(i int) gemmaLayer) *ge
 }
 
 // postNorms loads the norms behind the two blocks of a layer.
-func (g *gemmaLayer) postNorms(l *model.Loader, s model.Shape, i int) {
+func (g *gemmaLayer) postNorms(l *model.Loader, s model.Hyperparameters, i int) {
 	g.postAttn = l.Vector(fmt.Sprintf("blk.%d.post_attention_norm.weight", i), s.Width)
 	g.postFFN = l.Vector(fmt.Sprintf("blk.%d.post_ffw_norm.weight", i), s.Width)
 }
 
 // gemmaWideScale is the scale of attention in the models of 27 B, by width and heads instead of by head
 // size; files do not say so otherwise than by their number of layers.
-func gemmaWideScale(s model.Shape) float32 {
+func gemmaWideScale(s model.Hyperparameters) float32 {
 	return float32(1 / math.Sqrt(float64(s.Width)/float64(s.Heads)))
 }
 

@@ -16,7 +16,7 @@ const (
 // openGemma2 opens Gemma 2 (Gemma team 2024): windows in every other layer, norms behind each block, and
 // soft caps on attention's products and on logits.
 func openGemma2(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	l.Windows(l.CountOr("attention.sliding_window", gemma2Window, 1, 1<<24), gemma2Period)
 	softcap := float32(l.RangeOr("attn_logit_softcapping", gemma2Softcap, 0, 1e6))
 	rope := l.Rope(s, true)

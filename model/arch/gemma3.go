@@ -16,7 +16,7 @@ const (
 // openGemma3 opens Gemma 3, text only (Gemma team 2025): five layers with a sliding window and a rotary
 // base of their own, then one that sees everything; norms behind each block, and of queries and keys.
 func openGemma3(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	windowed := l.Windows(l.Count("attention.sliding_window", 1, 1<<24), gemma3Period)
 	global := l.Rope(s, true)
 	local := l.NewRope(compute.RopeConfig{Dims: s.Size, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", 10000)})

@@ -27,7 +27,7 @@ type gpt2Layer struct {
 }
 
 func openGPT2(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	m := loadGPT2(l, s, nil)
 	m.positions = l.Matrix("position_embd.weight", m.info.Context, s.Width)
 	for i := range m.layers {
@@ -38,7 +38,7 @@ func openGPT2(l *model.Loader) model.Model {
 }
 
 // loadGPT2 loads all but positions.
-func loadGPT2(l *model.Loader, s model.Shape, rope *compute.Rope) *gpt2 {
+func loadGPT2(l *model.Loader, s model.Hyperparameters, rope *compute.Rope) *gpt2 {
 	eps := float32(l.RangeOr("attention.layer_norm_epsilon", 1e-5, 0, 1))
 	m := &gpt2{info: l.Info(), head: l.Head(s), norm: l.LayerNorm("output_norm", s.Width, eps)}
 	for i := 0; i < s.Layers && l.OK(); i++ {

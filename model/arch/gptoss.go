@@ -13,7 +13,7 @@ func init() { model.Register("gpt-oss", openGPTOSS) }
 // experts with biases are chosen by a softmax over their own logits and gated by a clamped SwiGLU.
 type gptOSS struct {
 	info   *model.Info
-	shape  model.Shape
+	shape  model.Hyperparameters
 	head   model.Head
 	layers []gptOSSLayer
 }
@@ -29,7 +29,7 @@ type gptOSSLayer struct {
 const gptOSSPeriod = 2
 
 func openGPTOSS(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	if s.Experts == 0 {
 		l.Fail("gpt-oss.expert_count is 0 or missing")
 	}

@@ -8,7 +8,7 @@ func init() { model.Register("llama", openLlama) }
 // openLlama opens Llama 1 to 3 and the models of its shape, Mistral's and Mixtral's mixture of experts
 // among them (Touvron et al. 2023; Jiang et al. 2024). Heads rotate by adjacent pairs.
 func openLlama(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	rope := l.Rope(s, false)
 	return openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope)}

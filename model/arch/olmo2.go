@@ -14,7 +14,7 @@ func init() { model.Register("olmo2", openOlmo2) }
 // three of four layers, which rotate without scaling.
 type olmo2 struct {
 	info   *model.Info
-	shape  model.Shape
+	shape  model.Hyperparameters
 	head   model.Head
 	layers []olmo2Layer
 }
@@ -29,7 +29,7 @@ type olmo2Layer struct {
 const olmo2Period = 4
 
 func openOlmo2(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	windowed := l.Windows(l.CountOr("attention.sliding_window", 0, 0, 1<<24), olmo2Period)
 	m := &olmo2{info: l.Info(), shape: s, head: l.Head(s)}
 	global := l.Rope(s, true)

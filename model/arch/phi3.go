@@ -8,7 +8,7 @@ func init() { model.Register("phi3", openPhi3) }
 // gates another. Heads rotate by halves, in part where the file says so, and by LongRoPE in the models of
 // long context.
 func openPhi3(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	l.Windows(l.CountOr("attention.sliding_window", 0, 0, 1<<24), 0)
 	rope := l.Rope(s, true)
 	return openDecoder(l, s, func(i int) decoderLayer {

@@ -6,7 +6,7 @@ func init() { model.Register("qwen3moe", openQwen3MoE) }
 
 // openQwen3MoE opens Qwen 3 with a mixture of experts in every layer (Qwen team 2025).
 func openQwen3MoE(l *model.Loader) model.Model {
-	s := l.Shape()
+	s := l.Hyperparameters()
 	if s.Experts == 0 {
 		l.Fail("qwen3moe.expert_count is 0 or missing")
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"grove"
-	"grove/gguf"
 	"grove/gopher"
 	"grove/server"
+	"grove/weights/gguf"
 )
 
 // model is the name that the tests' model is served by.

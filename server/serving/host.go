@@ -13,7 +13,7 @@ import (
 
 	"grove"
 	"grove/server/wire"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Host is an open model, and the answers that it computes. It is safe for concurrent use.

@@ -9,7 +9,7 @@ import (
 	"grove"
 	"grove/engine"
 	"grove/server/wire"
-	"grove/token"
+	"grove/text/token"
 )
 
 // A Job is the answers that a request asks for: n to each prompt, those to one prompt side by side.
@@ -55,7 +55,7 @@ func (h *Host) Prepare(ctx context.Context, o Order) (*Job, error) {
 	j.ctx, j.cancel = h.pool.Within(ctx)
 	for _, r := range o.Requests {
 		for i := range o.N {
-			r.Choice = i
+			r.SampleIndex = i
 			g, err := h.Model.Generate(j.ctx, r)
 			if err != nil {
 				j.Close()
@@ -184,7 +184,7 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 		if t.ID != token.None {
 			pace.token()
 			j.host.count(slot)
-			if g.Guessed() {
+			if g.Drafted() {
 				guessed++
 			}
 			if j.timed {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"grove"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Usage is what a request took, as OpenAI's API counts it.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"grove"
-	"grove/token"
+	"grove/text/token"
 )
 
 // Prompt is a text, or tokens.

@@ -9,7 +9,7 @@ import (
 
 	"grove"
 	"grove/sample"
-	"grove/token"
+	"grove/text/token"
 )
 
 // The bounds of requests.
@@ -112,8 +112,8 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	if f.Seed != nil && !f.Seed.random {
 		r.Seed = &f.Seed.n
 	}
-	r.Shape = f.shape(d)
-	if r.Shape.Bias, err = f.LogitBias.resolve(m); err != nil {
+	r.Penalties = f.shape(d)
+	if r.Penalties.Bias, err = f.LogitBias.resolve(m); err != nil {
 		return r, err
 	}
 	for _, id := range f.StopTokens {
@@ -135,8 +135,8 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 
 // shape returns the penalties. OpenAI's look at the answer, and vLLM's repetition penalty at the whole text; with
 // repeat_last_n, and on llama.cpp's routes always, all look at the last tokens of the text.
-func (f *Sampling) shape(d Defaults) grove.Shape {
-	s := grove.Shape{MinTokens: f.MinTokens, RepeatWindow: -1}
+func (f *Sampling) shape(d Defaults) grove.Penalties {
+	s := grove.Penalties{MinTokens: f.MinTokens, RepeatWindow: -1}
 	Set(&s.Repeat, f.Repeat)
 	Set(&s.Repeat, f.Repetition)
 	Set(&s.Presence, f.Presence)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"grove/internal/kernel"
-	"grove/tensor"
+	"grove/weights/tensor"
 )
 
 // A Format says how the weights of one type are stored and multiplied: one row of the table of

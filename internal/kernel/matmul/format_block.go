@@ -2,8 +2,8 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // A blockLayout says how the blocks of a quantised type are packed and multiplied. A packed matrix
@@ -24,7 +24,7 @@ type blockLayout struct {
 type blockPart struct{ bytes, unit int }
 
 // maxBlock is the bytes of the largest block of a file.
-const maxBlock = quant.Q6_KBytes
+const maxBlock = codec.Q6_KBytes
 
 // blockFormat is the format of a quantised type, l without its sizes.
 func blockFormat(l blockLayout) *Format {
@@ -55,7 +55,7 @@ func blockFormat(l blockLayout) *Format {
 		var block [maxBlock]byte
 		for b := range nb {
 			l.unpack(block[:l.size], w[(o/lanes*nb+b)*l.packed():][:l.packed()], o%lanes)
-			if err := quant.Unpack(l.t, dst[b*l.elems:][:l.elems], block[:l.size]); err != nil {
+			if err := codec.Unpack(l.t, dst[b*l.elems:][:l.elems], block[:l.size]); err != nil {
 				panic(err) // a layout of a type that package quant lacks
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"grove/internal/kernel"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // Lanes is the number of outputs of a packed group of any type: two vectors of eight.
@@ -75,14 +75,14 @@ func element(t tensor.Type, b []byte) float32 {
 	case tensor.F16:
 		return half(b)
 	case tensor.BF16:
-		return quant.BF16ToF32(binary.LittleEndian.Uint16(b))
+		return codec.BF16ToF32(binary.LittleEndian.Uint16(b))
 	default:
 		return math.Float32frombits(binary.LittleEndian.Uint32(b))
 	}
 }
 
 // half returns the half float at the start of b.
-func half(b []byte) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(b)) }
+func half(b []byte) float32 { return codec.F16ToF32(binary.LittleEndian.Uint16(b)) }
 
 // interleave writes width bytes of each of up to 16 rows to dst, unit (1, 2 or 4) bytes of every row
 // in turn. The rows lie stride bytes apart in src; those that src lacks are zero.

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 
 	"grove/internal/kernel"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // The quantised types. A quad is 4 consecutive inputs; "by quads" means [quads][16 outputs][4]. Every type's packed block
@@ -14,52 +14,52 @@ import (
 // Q8_0: the 32 int8 by quads.
 var q8_0 = blockLayout{
 	t:     tensor.Q8_0,
-	parts: []blockPart{{quant.Q8_0Q, 2}, {quant.Q8_0Elems, 4}},
+	parts: []blockPart{{codec.Q8_0Q, 2}, {codec.Q8_0Elems, 4}},
 }
 
 // Q4_0: 4 quads of bytes, quad j in the low nibbles and quad j+4 in the high ones: "nibbles by quads".
 var q4_0 = blockLayout{
 	t:     tensor.Q4_0,
-	parts: []blockPart{{quant.Q4_0Q, 2}, {quant.Q4_0Elems / 2, 4}},
+	parts: []blockPart{{codec.Q4_0Q, 2}, {codec.Q4_0Elems / 2, 4}},
 }
 
 var q4_1 = blockLayout{
 	t:     tensor.Q4_1,
-	parts: []blockPart{{quant.Q4_1Q, 2}, {quant.Q4_1Elems / 2, 4}},
+	parts: []blockPart{{codec.Q4_1Q, 2}, {codec.Q4_1Elems / 2, 4}},
 }
 
 var iq4_NL = blockLayout{
 	t:     tensor.IQ4_NL,
-	parts: []blockPart{{quant.IQ4_NLQ, 2}, {quant.IQ4_NLElems / 2, 4}},
+	parts: []blockPart{{codec.IQ4_NLQ, 2}, {codec.IQ4_NLElems / 2, 4}},
 }
 
 var iq4_XS = blockLayout{
 	t:     tensor.IQ4_XS,
-	parts: []blockPart{{4, 2}, {4, 4}, {quant.IQ4_XSElems / 2, 4}},
+	parts: []blockPart{{4, 2}, {4, 4}, {codec.IQ4_XSElems / 2, 4}},
 }
 
 var mxfp4 = blockLayout{
 	t:     tensor.MXFP4,
-	parts: []blockPart{{quant.MXFP4Q, 1}, {quant.MXFP4Elems / 2, 4}},
+	parts: []blockPart{{codec.MXFP4Q, 1}, {codec.MXFP4Elems / 2, 4}},
 }
 
 // Q5_0: nibbles by quads, then a quad of bytes whose bit j is the fifth bit of quad j.
 var q5_0 = blockLayout{
 	t:         tensor.Q5_0,
-	parts:     []blockPart{{quant.Q5_0High, 2}, {fiveBits, 4}},
+	parts:     []blockPart{{codec.Q5_0High, 2}, {fiveBits, 4}},
 	reordered: true,
 }
 
 var q5_1 = blockLayout{
 	t:         tensor.Q5_1,
-	parts:     []blockPart{{quant.Q5_1High, 2}, {fiveBits, 4}},
+	parts:     []blockPart{{codec.Q5_1High, 2}, {fiveBits, 4}},
 	reordered: true,
 }
 
 // Q2_K: of every 16 inputs one quad of bytes, quad j in the two bits at 2j.
 var q2_K = blockLayout{
 	t:         tensor.Q2_K,
-	parts:     []blockPart{{4, 2}, {quant.Q2_KQ, 4}, {quant.Q2_KElems / 4, 4}},
+	parts:     []blockPart{{4, 2}, {codec.Q2_KQ, 4}, {codec.Q2_KElems / 4, 4}},
 	reordered: true,
 }
 
@@ -67,21 +67,21 @@ var q2_K = blockLayout{
 // and the second hold the low bits of quads 6 and 7, those of the third their third bits.
 var q3_K = blockLayout{
 	t:         tensor.Q3_K,
-	parts:     []blockPart{{2, 2}, {quant.Q3_KD - quant.Q3_KScales, 4}, {quant.Q3_KElems * 3 / 8, 4}},
+	parts:     []blockPart{{2, 2}, {codec.Q3_KD - codec.Q3_KScales, 4}, {codec.Q3_KElems * 3 / 8, 4}},
 	reordered: true,
 }
 
 // Q4_K: nibbles by quads.
 var q4_K = blockLayout{
 	t:         tensor.Q4_K,
-	parts:     []blockPart{{quant.Q4_KScales, 2}, {quant.Q4_KQ - quant.Q4_KScales, 4}, {quant.Q4_KElems / 2, 4}},
+	parts:     []blockPart{{codec.Q4_KScales, 2}, {codec.Q4_KQ - codec.Q4_KScales, 4}, {codec.Q4_KElems / 2, 4}},
 	reordered: true,
 }
 
 // Q5_K: every 32 as in Q5_0.
 var q5_K = blockLayout{
 	t:         tensor.Q5_K,
-	parts:     []blockPart{{quant.Q5_KScales, 2}, {quant.Q5_KHigh - quant.Q5_KScales, 4}, {quant.Q5_KElems / kernel.QBlock * fiveBits, 4}},
+	parts:     []blockPart{{codec.Q5_KScales, 2}, {codec.Q5_KHigh - codec.Q5_KScales, 4}, {codec.Q5_KElems / kernel.QBlock * fiveBits, 4}},
 	reordered: true,
 }
 
@@ -89,7 +89,7 @@ var q5_K = blockLayout{
 // lowest bits first.
 var q6_K = blockLayout{
 	t:         tensor.Q6_K,
-	parts:     []blockPart{{2, 2}, {quant.Q6_KD - quant.Q6_KScales, 4}, {quant.Q6_KScales, 4}},
+	parts:     []blockPart{{2, 2}, {codec.Q6_KD - codec.Q6_KScales, 4}, {codec.Q6_KScales, 4}},
 	reordered: true,
 }
 
@@ -123,9 +123,9 @@ func or32(b []byte, v uint32) { putWord(b, word(b)|v) }
 func (l *blockLayout) reorder(dst, src []byte) {
 	switch l.t {
 	case tensor.Q5_0:
-		reorderQ5(dst, src, quant.Q5_0High)
+		reorderQ5(dst, src, codec.Q5_0High)
 	case tensor.Q5_1:
-		reorderQ5(dst, src, quant.Q5_1High)
+		reorderQ5(dst, src, codec.Q5_1High)
 	case tensor.Q2_K:
 		reorderQ2_K(dst, src)
 	case tensor.Q3_K:
@@ -143,9 +143,9 @@ func (l *blockLayout) reorder(dst, src []byte) {
 func (l *blockLayout) restore(dst, src []byte) {
 	switch l.t {
 	case tensor.Q5_0:
-		restoreQ5(dst, src, quant.Q5_0High)
+		restoreQ5(dst, src, codec.Q5_0High)
 	case tensor.Q5_1:
-		restoreQ5(dst, src, quant.Q5_1High)
+		restoreQ5(dst, src, codec.Q5_1High)
 	case tensor.Q2_K:
 		restoreQ2_K(dst, src)
 	case tensor.Q3_K:

@@ -2,7 +2,7 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/quant"
+	"grove/weights/codec"
 )
 
 // How blocks of the file become blocks in the kernels' order, and back.
@@ -36,32 +36,32 @@ func restoreQ5(dst, src []byte, high int) {
 // Where reordered blocks keep the bits of their inputs.
 const (
 	q2Scales = 4
-	q2Bits   = q2Scales + quant.Q2_KQ
+	q2Bits   = q2Scales + codec.Q2_KQ
 	q3Scales = 2
-	q3Bits   = q3Scales + quant.Q3_KD - quant.Q3_KScales
-	q5Bits   = quant.Q5_KHigh
+	q3Bits   = q3Scales + codec.Q3_KD - codec.Q3_KScales
+	q5Bits   = codec.Q5_KHigh
 )
 
 // reorderQ2_K puts the quads of each 16 inputs together.
 func reorderQ2_K(dst, src []byte) {
-	copy(dst[:q2Scales], src[quant.Q2_KD:])
-	copy(dst[q2Scales:], src[quant.Q2_KScales:quant.Q2_KQ])
-	for s := range quant.Q2_KElems / 16 {
+	copy(dst[:q2Scales], src[codec.Q2_KD:])
+	copy(dst[q2Scales:], src[codec.Q2_KScales:codec.Q2_KQ])
+	for s := range codec.Q2_KElems / 16 {
 		at, shift := q2At(16 * s)
-		from := src[quant.Q2_KQ+at:][:16]
+		from := src[codec.Q2_KQ+at:][:16]
 		putWord(dst[q2Bits+4*s:], joinQuads(double(from)>>shift&twoBits8|double(from[8:])>>shift&twoBits8<<4, 2))
 	}
 }
 
 func restoreQ2_K(dst, src []byte) {
 	clear(dst)
-	copy(dst[quant.Q2_KD:], src[:q2Scales])
-	copy(dst[quant.Q2_KScales:], src[q2Scales:q2Bits])
-	for s := range quant.Q2_KElems / 16 {
+	copy(dst[codec.Q2_KD:], src[:q2Scales])
+	copy(dst[codec.Q2_KScales:], src[q2Scales:q2Bits])
+	for s := range codec.Q2_KElems / 16 {
 		at, shift := q2At(16 * s)
 		bits := word(src[q2Bits+4*s:])
 		for i := range 4 {
-			or32(dst[quant.Q2_KQ+at+4*i:], bits>>(2*i)&twoBits4<<shift)
+			or32(dst[codec.Q2_KQ+at+4*i:], bits>>(2*i)&twoBits4<<shift)
 		}
 	}
 }
@@ -78,11 +78,11 @@ const (
 
 // reorderQ3_K puts the bits of each 32 inputs together.
 func reorderQ3_K(dst, src []byte) {
-	copy(dst[:q3Scales], src[quant.Q3_KD:])
-	copy(dst[q3Scales:], src[quant.Q3_KScales:quant.Q3_KD])
-	for s := range quant.Q3_KElems / kernel.QBlock {
+	copy(dst[:q3Scales], src[codec.Q3_KD:])
+	copy(dst[q3Scales:], src[codec.Q3_KScales:codec.Q3_KD])
+	for s := range codec.Q3_KElems / kernel.QBlock {
 		at, shift := q2At(kernel.QBlock * s)
-		low, high := src[quant.Q3_KQ+at:][:32], src[quant.Q3_KHigh:][:32]
+		low, high := src[codec.Q3_KQ+at:][:32], src[codec.Q3_KHigh:][:32]
 		var quads [4]uint64 // two of three bits each
 		for i := range quads {
 			quads[i] = double(low[8*i:])>>shift&twoBits8 | double(high[8*i:])>>s&oneBit8<<2
@@ -96,9 +96,9 @@ func reorderQ3_K(dst, src []byte) {
 
 func restoreQ3_K(dst, src []byte) {
 	clear(dst)
-	copy(dst[quant.Q3_KD:], src[:q3Scales])
-	copy(dst[quant.Q3_KScales:], src[q3Scales:q3Bits])
-	for s := range quant.Q3_KElems / kernel.QBlock {
+	copy(dst[codec.Q3_KD:], src[:q3Scales])
+	copy(dst[codec.Q3_KScales:], src[q3Scales:q3Bits])
+	for s := range codec.Q3_KElems / kernel.QBlock {
 		from := src[q3Bits+12*s:]
 		a, b, c := word(from), word(from[4:]), word(from[8:])
 		quad := [8]uint32{
@@ -107,8 +107,8 @@ func restoreQ3_K(dst, src []byte) {
 		}
 		at, shift := q2At(kernel.QBlock * s)
 		for i, q := range quad {
-			or32(dst[quant.Q3_KQ+at+4*i:], q&twoBits4<<shift)
-			or32(dst[quant.Q3_KHigh+4*i:], q>>2&oneBit4<<s)
+			or32(dst[codec.Q3_KQ+at+4*i:], q&twoBits4<<shift)
+			or32(dst[codec.Q3_KHigh+4*i:], q>>2&oneBit4<<s)
 		}
 	}
 }
@@ -116,8 +116,8 @@ func restoreQ3_K(dst, src []byte) {
 // reorderQ5_K brings the nibbles of each sub-block together as swapQ4_K does, and its fifth bits as in Q5_0.
 func reorderQ5_K(dst, src []byte) {
 	copy(dst[:q5Bits], src)
-	for s := range quant.Q5_KElems / kernel.QBlock {
-		high, from := src[quant.Q5_KHigh:][:kernel.QBlock], src[quant.Q5_KQ+s/2*kernel.QBlock:][:kernel.QBlock]
+	for s := range codec.Q5_KElems / kernel.QBlock {
+		high, from := src[codec.Q5_KHigh:][:kernel.QBlock], src[codec.Q5_KQ+s/2*kernel.QBlock:][:kernel.QBlock]
 		to, spread, shift := dst[q5Bits+fiveBits*s:][:fiveBits], uint64(0), s%2*4
 		for i := range 4 {
 			spread |= double(high[8*i:]) >> s & oneBit8 << (2 * i)
@@ -132,13 +132,13 @@ func reorderQ5_K(dst, src []byte) {
 func restoreQ5_K(dst, src []byte) {
 	clear(dst)
 	copy(dst, src[:q5Bits])
-	for s := range quant.Q5_KElems / kernel.QBlock {
+	for s := range codec.Q5_KElems / kernel.QBlock {
 		from := src[q5Bits+fiveBits*s:]
 		spread := word(from[16:])
 		for j := range 8 {
-			or32(dst[quant.Q5_KHigh+4*j:], spread>>j&oneBit4<<s)
+			or32(dst[codec.Q5_KHigh+4*j:], spread>>j&oneBit4<<s)
 		}
-		to := dst[quant.Q5_KQ+s/2*kernel.QBlock:]
+		to := dst[codec.Q5_KQ+s/2*kernel.QBlock:]
 		for at := 0; at < 16; at += 4 {
 			own := word(from[at:])
 			or32(to[at:], own&nibbles4<<(s%2*4))
@@ -151,8 +151,8 @@ func restoreQ5_K(dst, src []byte) {
 // sub-blocks 2p and 2p+1 in their low and high nibbles, it makes one for each of these. It is its own
 // inverse.
 func swapQ4_K(dst, src []byte) {
-	copy(dst[:quant.Q4_KQ], src)
-	for p := quant.Q4_KQ; p < quant.Q4_KBytes; p += kernel.QBlock {
+	copy(dst[:codec.Q4_KQ], src)
+	for p := codec.Q4_KQ; p < codec.Q4_KBytes; p += kernel.QBlock {
 		for at := p; at < p+16; at += 8 {
 			a, b := double(src[at:]), double(src[at+16:])
 			putDouble(dst[at:], a&nibbles8|b&nibbles8<<4)
@@ -164,14 +164,14 @@ func swapQ4_K(dst, src []byte) {
 // Where a reordered block of Q6_K keeps its parts.
 const (
 	q6Scales = 2
-	q6Bits   = q6Scales + quant.Q6_KD - quant.Q6_KScales
+	q6Bits   = q6Scales + codec.Q6_KD - codec.Q6_KScales
 )
 
 // reorderQ6_K puts the 16 elements of each scale together: three words of quads, the fourth on top of them.
 func reorderQ6_K(dst, src []byte) {
-	copy(dst, src[quant.Q6_KD:])
-	copy(dst[q6Scales:], src[quant.Q6_KScales:quant.Q6_KD])
-	for s := range quant.Q6_KElems / 16 {
+	copy(dst, src[codec.Q6_KD:])
+	copy(dst[q6Scales:], src[codec.Q6_KScales:codec.Q6_KD])
+	for s := range codec.Q6_KElems / 16 {
 		low, ls, high, hs := q6At(16 * s)
 		from, top, to := src[low:][:16], src[high:][:16], dst[q6Bits+12*s:][:12]
 		quad := func(i int) uint32 {
@@ -185,10 +185,10 @@ func reorderQ6_K(dst, src []byte) {
 }
 
 func restoreQ6_K(dst, src []byte) {
-	clear(dst[:quant.Q6_KScales])
-	copy(dst[quant.Q6_KD:], src[:q6Scales])
-	copy(dst[quant.Q6_KScales:], src[q6Scales:q6Bits])
-	for s := range quant.Q6_KElems / 16 {
+	clear(dst[:codec.Q6_KScales])
+	copy(dst[codec.Q6_KD:], src[:q6Scales])
+	copy(dst[codec.Q6_KScales:], src[q6Scales:q6Bits])
+	for s := range codec.Q6_KElems / 16 {
 		low, ls, high, hs := q6At(16 * s)
 		from, last := src[q6Bits+12*s:][:12], uint32(0)
 		for i := range 4 {
@@ -206,5 +206,5 @@ func restoreQ6_K(dst, src []byte) {
 // q6At returns where the file keeps the low 4 and the high 2 bits of element n of a Q6_K block.
 func q6At(n int) (low, lowShift, high, highShift int) {
 	h, k, i := n/128, n/32%4, n%32
-	return quant.Q6_KLow + 64*h + 32*(k%2) + i, 4 * (k / 2), quant.Q6_KHigh + 32*h + i, 2 * k
+	return codec.Q6_KLow + 64*h + 32*(k%2) + i, 4 * (k / 2), codec.Q6_KHigh + 32*h + i, 2 * k
 }

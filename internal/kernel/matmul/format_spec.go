@@ -2,8 +2,8 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // The specification of the products over quantised types: the chain of one output over one block as the
@@ -77,36 +77,36 @@ func (l *blockLayout) term(t *term, b []byte, s int) {
 	t.scale = [2]int32{1, 1}
 	switch l.t {
 	case tensor.Q8_0:
-		t.d = half(b[quant.Q8_0D:])
+		t.d = half(b[codec.Q8_0D:])
 		for i := range t.q {
-			t.q[i] = int8(b[quant.Q8_0Q+i])
+			t.q[i] = int8(b[codec.Q8_0Q+i])
 		}
 	case tensor.Q4_0:
-		t.d = half(b[quant.Q4_0D:])
-		t.nibbles(b[quant.Q4_0Q:])
+		t.d = half(b[codec.Q4_0D:])
+		t.nibbles(b[codec.Q4_0Q:])
 		t.less(8)
 	case tensor.Q4_1:
-		t.halves(b[quant.Q4_1D:], 1)
-		t.nibbles(b[quant.Q4_1Q:])
+		t.halves(b[codec.Q4_1D:], 1)
+		t.nibbles(b[codec.Q4_1Q:])
 	case tensor.Q5_0:
-		t.d = half(b[quant.Q5_0D:])
-		t.nibbles(b[quant.Q5_0Q:])
-		t.fifth(word(b[quant.Q5_0High:]))
+		t.d = half(b[codec.Q5_0D:])
+		t.nibbles(b[codec.Q5_0Q:])
+		t.fifth(word(b[codec.Q5_0High:]))
 		t.less(16)
 	case tensor.Q5_1:
-		t.halves(b[quant.Q5_1D:], 1)
-		t.nibbles(b[quant.Q5_1Q:])
-		t.fifth(word(b[quant.Q5_1High:]))
+		t.halves(b[codec.Q5_1D:], 1)
+		t.nibbles(b[codec.Q5_1Q:])
+		t.fifth(word(b[codec.Q5_1High:]))
 	case tensor.IQ4_NL:
-		t.d = half(b[quant.IQ4_NLD:])
-		t.codes(b[quant.IQ4_NLQ:], &quant.IQ4Values)
+		t.d = half(b[codec.IQ4_NLD:])
+		t.codes(b[codec.IQ4_NLQ:], &codec.IQ4Values)
 	case tensor.MXFP4:
-		t.d = quant.E8M0Half(b[quant.MXFP4E])
-		t.codes(b[quant.MXFP4Q:], &quant.FP4Values)
+		t.d = codec.E8M0Half(b[codec.MXFP4E])
+		t.codes(b[codec.MXFP4Q:], &codec.FP4Values)
 	case tensor.IQ4_XS:
-		t.d = half(b[quant.IQ4_XSD:])
-		t.codes(b[quant.IQ4_XSQ+16*s:], &quant.IQ4Values)
-		sc := int32(quant.IQ4XSScale(b[quant.IQ4_XSScales:], s))
+		t.d = half(b[codec.IQ4_XSD:])
+		t.codes(b[codec.IQ4_XSQ+16*s:], &codec.IQ4Values)
+		sc := int32(codec.IQ4XSScale(b[codec.IQ4_XSScales:], s))
 		t.scale = [2]int32{sc, sc}
 	default:
 		l.superTerm(t, b, s)
@@ -118,32 +118,32 @@ func (l *blockLayout) superTerm(t *term, b []byte, s int) {
 	at, shift := q2At(kernel.QBlock * s)
 	switch l.t {
 	case tensor.Q2_K:
-		sc := b[quant.Q2_KScales+2*s:]
-		t.halves(b[quant.Q2_KD:], 0)
+		sc := b[codec.Q2_KScales+2*s:]
+		t.halves(b[codec.Q2_KD:], 0)
 		t.scale = [2]int32{int32(sc[0] & 15), int32(sc[1] & 15)}
 		t.offset = [2]int32{-int32(sc[0] >> 4), -int32(sc[1] >> 4)}
-		t.bits(b[quant.Q2_KQ+at:], shift, 3)
+		t.bits(b[codec.Q2_KQ+at:], shift, 3)
 	case tensor.Q3_K:
-		sc := b[quant.Q3_KScales:]
-		t.d = half(b[quant.Q3_KD:])
-		t.scale = [2]int32{int32(quant.Q3KScale(sc, 2*s)), int32(quant.Q3KScale(sc, 2*s+1))}
-		t.bits(b[quant.Q3_KQ+at:], shift, 3)
-		t.or(b[quant.Q3_KHigh:], s, 1, 2)
+		sc := b[codec.Q3_KScales:]
+		t.d = half(b[codec.Q3_KD:])
+		t.scale = [2]int32{int32(codec.Q3KScale(sc, 2*s)), int32(codec.Q3KScale(sc, 2*s+1))}
+		t.bits(b[codec.Q3_KQ+at:], shift, 3)
+		t.or(b[codec.Q3_KHigh:], s, 1, 2)
 		t.less(4)
 	case tensor.Q4_K, tensor.Q5_K:
-		sc, m := quant.Q4KScale(b[quant.Q4_KScales:quant.Q4_KQ], s)
-		t.halves(b[quant.Q4_KD:], -int32(m))
+		sc, m := codec.Q4KScale(b[codec.Q4_KScales:codec.Q4_KQ], s)
+		t.halves(b[codec.Q4_KD:], -int32(m))
 		t.scale = [2]int32{int32(sc), int32(sc)}
 		if l.t == tensor.Q4_K {
-			t.bits(b[quant.Q4_KQ+s/2*kernel.QBlock:], s%2*4, 15)
+			t.bits(b[codec.Q4_KQ+s/2*kernel.QBlock:], s%2*4, 15)
 			return
 		}
-		t.bits(b[quant.Q5_KQ+s/2*kernel.QBlock:], s%2*4, 15)
-		t.or(b[quant.Q5_KHigh:], s, 1, 4)
+		t.bits(b[codec.Q5_KQ+s/2*kernel.QBlock:], s%2*4, 15)
+		t.or(b[codec.Q5_KHigh:], s, 1, 4)
 	case tensor.Q6_K:
-		sc := b[quant.Q6_KScales+2*s:]
+		sc := b[codec.Q6_KScales+2*s:]
 		low, ls, high, hs := q6At(kernel.QBlock * s)
-		t.d = half(b[quant.Q6_KD:])
+		t.d = half(b[codec.Q6_KD:])
 		t.scale = [2]int32{int32(int8(sc[0])), int32(int8(sc[1]))}
 		t.bits(b[low:], ls, 15)
 		t.or(b[high:], hs, 3, 4)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"grove/internal/kernel"
-	"grove/quant"
+	"grove/weights/codec"
 )
 
 // The shape of a feed-forward matrix of a model of half a billion parameters.
@@ -24,7 +24,7 @@ func threads(n int, f func(i int)) {
 // BenchmarkMatMul multiplies one row by matrices of more than 64 MB together, so that weights come
 // from memory, and 8 and 512 rows by one matrix.
 func BenchmarkMatMul(b *testing.B) {
-	for _, t := range quant.Types() {
+	for _, t := range codec.Types() {
 		f, _ := FormatOf(t)
 		w := pack(f, weights(newRand(1), t, benchOut, benchK, false), benchOut, benchK)
 		for _, n := range []int{1, 8, 512} {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"grove/internal/kernel"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // layouts returns the layouts of the quantised types, with their sizes.
@@ -77,15 +77,15 @@ func TestMatMulEqualsFileOrder(t *testing.T) {
 // instruction could saturate or overflow, and scales that are large, tiny, negative and not finite.
 func TestMatMulExtremes(t *testing.T) {
 	halves := map[tensor.Type][]int{
-		tensor.Q8_0: {quant.Q8_0D}, tensor.Q4_0: {quant.Q4_0D}, tensor.Q4_1: {quant.Q4_1D, quant.Q4_1M},
-		tensor.Q5_0: {quant.Q5_0D}, tensor.Q5_1: {quant.Q5_1D, quant.Q5_1M}, tensor.Q2_K: {quant.Q2_KD, quant.Q2_KMin},
-		tensor.Q3_K: {quant.Q3_KD}, tensor.Q4_K: {quant.Q4_KD, quant.Q4_KMin}, tensor.Q5_K: {quant.Q5_KD, quant.Q5_KMin},
-		tensor.Q6_K: {quant.Q6_KD}, tensor.IQ4_NL: {quant.IQ4_NLD}, tensor.IQ4_XS: {quant.IQ4_XSD},
+		tensor.Q8_0: {codec.Q8_0D}, tensor.Q4_0: {codec.Q4_0D}, tensor.Q4_1: {codec.Q4_1D, codec.Q4_1M},
+		tensor.Q5_0: {codec.Q5_0D}, tensor.Q5_1: {codec.Q5_1D, codec.Q5_1M}, tensor.Q2_K: {codec.Q2_KD, codec.Q2_KMin},
+		tensor.Q3_K: {codec.Q3_KD}, tensor.Q4_K: {codec.Q4_KD, codec.Q4_KMin}, tensor.Q5_K: {codec.Q5_KD, codec.Q5_KMin},
+		tensor.Q6_K: {codec.Q6_KD}, tensor.IQ4_NL: {codec.IQ4_NLD}, tensor.IQ4_XS: {codec.IQ4_XSD},
 	}
 	// Of types with signed scales, where these begin and end: they differ from the quants.
 	signed := map[tensor.Type][2]int{
-		tensor.Q6_K: {quant.Q6_KScales, quant.Q6_KBytes}, tensor.Q3_K: {quant.Q3_KScales, quant.Q3_KD},
-		tensor.IQ4_XS: {quant.IQ4_XSScales, quant.IQ4_XSQ},
+		tensor.Q6_K: {codec.Q6_KScales, codec.Q6_KBytes}, tensor.Q3_K: {codec.Q3_KScales, codec.Q3_KD},
+		tensor.IQ4_XS: {codec.IQ4_XSScales, codec.IQ4_XSQ},
 	}
 	scales := []uint16{0x3c00, 0xc000, 0x7bff, 0xfbff, 0x0001, 0x8001, 0x8000, 0x7c00, 0xfc00, 0x7e00}
 	eachImpl(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"grove/internal/kernel"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // eachImpl runs a test once per implementation of this machine.
@@ -44,7 +44,7 @@ func weights(rnd *rand.Rand, t tensor.Type, out, k int, wild bool) []byte {
 	for i := range f {
 		f[i] = float32(rnd.NormFloat64())
 	}
-	if err := quant.Pack(t, b, f); err != nil {
+	if err := codec.Pack(t, b, f); err != nil {
 		panic(err)
 	}
 	return b
@@ -237,7 +237,7 @@ func TestMatMulReference(t *testing.T) {
 				const out, n = 21, 3
 				src := weights(rnd, f.Type, out, k, false)
 				values := make([]float32, out*k)
-				if err := quant.Unpack(f.Type, values, src); err != nil {
+				if err := codec.Unpack(f.Type, values, src); err != nil {
 					t.Fatal(err)
 				}
 				x := activations(rnd, n, k, false)
@@ -336,7 +336,7 @@ func TestPackAndRow(t *testing.T) {
 			sweep(f, func(out, k, n int) {
 				src := weights(rnd, f.Type, out, k, n%2 == 0)
 				values := make([]float32, out*k)
-				if err := quant.Unpack(f.Type, values, src); err != nil {
+				if err := codec.Unpack(f.Type, values, src); err != nil {
 					t.Fatal(err)
 				}
 				w := pack(f, src, out, k)

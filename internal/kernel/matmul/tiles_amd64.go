@@ -4,8 +4,8 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 //go:generate go -C ../_asm run ./matmul -out ../matmul/z_tiles_amd64.s -stubs ../matmul/z_tiles_amd64.go -pkg matmul
@@ -93,7 +93,7 @@ func tileAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *kernel.Rows, 
 }
 
 func tileBlocksAVX2(t tensor.Type, dst *float32, stride int, w *byte, x *kernel.Rows, r, n int) {
-	const super = quant.Q4_KElems / kernel.QBlock // of every type with super-blocks
+	const super = codec.Q4_KElems / kernel.QBlock // of every type with super-blocks
 	nb := x.K / kernel.QBlock
 	q, d, sum := &x.Q[r*x.K], &x.D[r*nb], &x.Sum[r*nb]
 	switch t {

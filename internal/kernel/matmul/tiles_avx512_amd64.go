@@ -4,8 +4,8 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/quant"
-	"grove/tensor"
+	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // wideRows returns the rows of the largest 512-bit tile of a type, 0 where there is none: the AVX2 tile
@@ -43,7 +43,7 @@ func tileAVX512(t tensor.Type, dst *float32, stride int, w *byte, x *kernel.Rows
 		tileBF16AVX512(dst, stride, w, x.K, &x.F[r*x.K], n)
 		return
 	}
-	const super = quant.Q4_KElems / kernel.QBlock // equal to that of Q6_K
+	const super = codec.Q4_KElems / kernel.QBlock // equal to that of Q6_K
 	nb := x.K / kernel.QBlock
 	q, d, sum := &x.Q[r*x.K], &x.D[r*nb], &x.Sum[r*nb]
 	switch t {

@@ -4,7 +4,7 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/tensor"
+	"grove/weights/tensor"
 )
 
 func mulFloat(t tensor.Type, elem int, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {

@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"slices"
+
+	"grove/method"
+)
+
+// A Planner decides how much of a round's guesses is worth running: as many as give the most tokens a second, by their
+// chance of being accepted and the measured time of a step. What a shorter draft leaves over, the next round can
+// draft: so it is the round's own rate that counts, not the average one. Nothing is always a choice.
+type Planner struct {
+	Eager      bool       // every guess is run
+	Throughput Throughput // of the sequence
+	Experts    Mixture
+
+	tree   *method.Tree
+	table  [MaxDraft + 2]float64 // seconds of a step, by rows that all want logits
+	age    int                   // rounds since the table was made
+	idle   int                   // rounds in which nothing was run
+	wait   int                   // how many of them there are before something is
+	least  float32               // score that no guess below can pay with
+	order  []int32               // the round's guesses, best first
+	chosen []int32               // places of the guesses to run, parents first
+	taken  int                   // guesses of the order that have a row among those of other rounds
+	worth  int                   // of these, those that pay
+}
+
+// MaxDraft bounds the guesses that one step runs.
+const MaxDraft = 64
+
+// gainNeeded is the share of a plain step's tokens that a draft must promise on top: what is less is within the
+// error of the measurement.
+const gainNeeded = 0.03
+
+// refreshRounds is how long a table of costs serves: depth and corrections move slowly.
+const refreshRounds = 32
+
+// Begin prepares a round behind a text of the given depth.
+func (p *Planner) Begin(c *Cost, depth int) {
+	if p.age--; p.age < 0 {
+		p.age = refreshRounds
+		for n := 1; n < len(p.table); n++ {
+			p.table[n] = c.Seconds(StepSize{Rows: n, Depth: depth, Logits: n, Experts: p.Experts.Touched(n)})
+		}
+	}
+	if p.Throughput.seconds == 0 {
+		p.Throughput.Add(1, p.table[1])
+	}
+	least := p.table[1]
+	for n := 2; n <= 16; n++ { // one more row, at its cheapest
+		least = min(least, max(0, p.table[n]-p.table[n-1]))
+	}
+	p.least = float32(p.Throughput.Rate() * least / 2)
+	if p.Eager {
+		p.least = 0
+	}
+}
+
+// Choose picks the guesses of a tree to run, and returns them with the tokens that they
+// promise on top of what their time is worth. The slice is valid until the next call.
+func (p *Planner) Choose(t *method.Tree) (chosen []int32, gain float64) {
+	nodes := t.Nodes()
+	p.tree = t
+	p.order, p.chosen = p.order[:0], p.chosen[:0]
+	for i := range nodes {
+		p.order = append(p.order, int32(i))
+	}
+	slices.SortFunc(p.order, func(a, b int32) int { // a parent comes before its children: it scores no less
+		switch sa, sb := nodes[a].Score, nodes[b].Score; {
+		case sa > sb:
+			return -1
+		case sa < sb:
+			return 1
+		}
+		return int(a - b)
+	})
+	switch {
+	case len(nodes) == 0:
+		return nil, 0
+	case p.Eager || t.Laws() != nil:
+		return p.all(nodes)
+	}
+	best, expected := 0, 0.0
+	most := (1 + gainNeeded) / p.table[1]
+	for n := 1; n <= min(len(p.order), MaxDraft); n++ {
+		expected += float64(nodes[p.order[n-1]].Score)
+		if rate := (1 + expected) / p.table[n+1]; rate > most {
+			best, most = n, rate
+			gain = expected - p.Throughput.Rate()*(p.table[n+1]-p.table[1])
+		}
+	}
+	if best == 0 {
+		best = p.probe(nodes)
+	} else {
+		p.idle, p.wait = 0, leastWait
+	}
+	p.chosen = append(p.chosen, p.order[:best]...)
+	slices.Sort(p.chosen)
+	return p.chosen, gain
+}
+
+// Least returns the score that no guess below can pay with in the round that was begun.
+func (p *Planner) Least() float32 { return p.least }
+
+// StepSeconds returns the seconds of a step of the sequence's rows alone, all of which want logits.
+func (p *Planner) StepSeconds(rows int) float64 { return p.table[rows] }
+
+// Order returns the places of the guesses in the tree, best first; it is valid until the next Choose.
+func (p *Planner) Order() []int32 { return p.order }
+
+// Whole reports whether all guesses of the round are run, whether they pay or not: a proof wants it, or they were drawn.
+func (p *Planner) Whole() bool { return p.Eager || p.tree.Laws() != nil }
+
+// probe lets a few guesses run now and then although they do not seem to pay: a cost that was measured in a bad moment
+// is corrected by steps of that size alone. It returns how many.
+func (p *Planner) probe(nodes []method.Node) int {
+	if p.idle++; p.idle < max(leastWait, p.wait) || nodes[p.order[0]].Score < probeScore {
+		return 0
+	}
+	p.idle, p.wait = 0, min(2*max(leastWait, p.wait), mostWait)
+	return min(probeGuesses, len(p.order))
+}
+
+const (
+	probeScore   = 0.3
+	probeGuesses = 3
+)
+
+// all takes every guess: a proof wants it, or they were drawn, and none may be left out for what it is.
+func (p *Planner) all(nodes []method.Node) (chosen []int32, gain float64) {
+	n := min(len(nodes), MaxDraft)
+	gain = -p.Throughput.Rate() * (p.table[n+1] - p.table[1])
+	for i := range nodes[:n] {
+		gain += float64(nodes[i].Score)
+		p.chosen, p.order = append(p.chosen, int32(i)), append(p.order, int32(i))
+	}
+	return p.chosen, gain
+}
+
+// Throughput is a running average of tokens a second.
+type Throughput struct{ tokens, seconds float64 }
+
+// paceRate is what each round leaves of the past.
+const paceRate = 0.95
+
+// Add adds a round.
+func (p *Throughput) Add(tokens int, seconds float64) {
+	p.tokens = p.tokens*paceRate + float64(tokens)
+	p.seconds = p.seconds*paceRate + seconds
+}
+
+// Rate returns the average, 0 before the first round.
+func (p *Throughput) Rate() float64 {
+	if p.seconds <= 0 {
+		return 0
+	}
+	return p.tokens / p.seconds
+}
+
+// Mixture predicts how many experts rows touch.
+type Mixture struct{ Layers, Experts, Used int }
+
+// Touched is the number of different experts that rows choose in all layers, if each chooses by itself.
+func (m Mixture) Touched(rows int) int {
+	if m.Experts == 0 {
+		return 0
+	}
+	missed := 1.0
+	for range rows {
+		missed *= 1 - float64(m.Used)/float64(m.Experts)
+	}
+	return int(float64(m.Layers*m.Experts)*(1-missed) + 0.5)
+}
+
+// A Turn decides when a drafter that takes noticeable time is asked: as long as what it promised, its time
+// deducted, was more than the others' guesses do, and now and then to see whether that has changed. What one text taught
+// counts for the next.
+type Turn struct {
+	worth    float64 // tokens a round, averaged
+	rounds   int     // that it was judged by
+	waiting  int     // rounds until it is asked again although it is not worth it
+	interval int
+	read     bool // the text's prompt
+	again    bool // it has just read that, or was worth it after all: what it is worth now is to be seen
+}
+
+const (
+	worthRate   = 1.0 / 8
+	firstRounds = 3 // in which it is always asked
+	leastWait   = 32
+	mostWait    = 512
+)
+
+// Begin notes that a text begins, whose prompt the drafter has yet to read.
+func (d *Turn) Begin() { d.read, d.again = false, false }
+
+// Due reports whether the drafter is asked in a round in which the others promise gain.
+func (d *Turn) Due(gain float64) bool {
+	if d.rounds < firstRounds || d.again || d.worth > gain && d.worth > 0 {
+		d.again = false
+		return true
+	}
+	d.waiting--
+	if d.waiting > 0 {
+		return false
+	}
+	d.interval = min(max(leastWait, 2*d.interval), mostWait)
+	d.waiting = d.interval
+	return true
+}
+
+// Judge learns what asking was worth. The first round of a text, which reads the prompt, teaches nothing.
+func (d *Turn) Judge(worth float64) {
+	if !d.read {
+		d.read, d.again = true, true
+		return
+	}
+	if d.rounds++; d.rounds == 1 {
+		d.worth = worth
+	}
+	d.worth += worthRate * (worth - d.worth)
+	if d.again = worth > 0; d.worth > 0 {
+		d.interval = 0
+	}
+}

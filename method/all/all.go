@@ -1,0 +1,12 @@
+// Package all links every drafting method into a binary. Its import list is the one list of methods: the commands, the
+// tests and the documentation show what it registers.
+package all
+
+import (
+	_ "grove/method/logits/goose"
+	_ "grove/method/logits/recycle"
+	_ "grove/method/model/draft"
+	_ "grove/method/text/guided"
+	_ "grove/method/text/lookup"
+	_ "grove/method/text/sam"
+)

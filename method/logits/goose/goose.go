@@ -1,0 +1,299 @@
+// Package goose drafts trees of two kinds of guesses: a long spine, copied from where the text's last tokens stood
+// before, and short branches of what the model said before. How sure the copy is decides how the tree's nodes are
+// shared out (GOOSE, 2026).
+package goose
+
+import (
+	"context"
+	"math"
+
+	"grove/method"
+	"grove/text/token"
+)
+
+func init() {
+	method.Register(method.Info{
+		Name: "goose", Paper: "GOOSE: anisotropic speculation trees, 2026", Kind: method.KindLogits, Grade: method.Exact,
+		Open: func(e method.Env) (method.Method, error) {
+			return goose{method.NewSuccessors(e.Vocabulary, pairs)}, nil
+		},
+	})
+}
+
+// The paper's sizes are for rows that cost nothing: 60 nodes, 20 to 100 tokens of a chain, ten successors. These are
+// the same in proportion, for a CPU.
+const (
+	budget    = 24   // nodes of a tree, its root included, of a spine that is not sure
+	chainMost = 20   // tokens of one copy
+	shortest  = 3    // tokens that must stand earlier for a copy to be made: from this many
+	longest   = 5    // to this many
+	deepest   = 6    // tokens of a path that leaves the spine
+	least     = 0.01 // product of probabilities on the way down a branch
+	longMatch = 8    // tokens of a copy that is long
+	onSpine   = 0.5  // share of the branches that leave the spine behind its first token
+	width     = method.SuccessorWidth
+	memory    = 0.7 // share of the past in the average of how much of spines came true
+	pairs     = 1 << 14
+)
+
+// goose keeps what all texts of an engine have taught of successors.
+type goose struct{ *method.Successors }
+
+// NewDrafter implements [method.Method].
+func (g goose) NewDrafter() (method.Drafter, error) {
+	d := &drafter{known: g.Successors}
+	for i := range d.index {
+		d.index[i] = method.NewIndex(shortest + i)
+	}
+	return d, nil
+}
+
+type drafter struct {
+	known *method.Successors
+	text  []token.ID
+	index [longest - shortest + 1]*method.Index
+	came  float64 // share of a spine that came true, averaged
+
+	spine  []token.ID // of the round
+	key    []token.ID // the text's last tokens, and the spine
+	nodes  []int      // of the spine, by place in the tree
+	ready  []branch   // branches that may go on, in order
+	shares []int      // of the spine's nodes
+	matchN int        // tokens that stand at the place that the spine is copied from
+	sure   bool       // they were always followed by the same token
+}
+
+// branch is a guess off the spine.
+type branch struct {
+	node  int
+	score float64
+}
+
+// Begin implements [method.Drafter].
+func (d *drafter) Begin(t method.Text) error {
+	d.text, d.spine, d.came = append(d.text[:0], t.Prompt...), d.spine[:0], 0.5
+	for _, x := range d.index {
+		x.Reset()
+		x.Cover(d.text)
+	}
+	return nil
+}
+
+// Extend implements [method.Drafter]. The first tokens behind a spine tell how much of it came true.
+func (d *drafter) Extend(ids []token.ID) {
+	if len(d.spine) > 0 && len(ids) > 0 {
+		n := 0
+		for n < min(len(ids), len(d.spine)) && ids[n] == d.spine[n] {
+			n++
+		}
+		share := float64(n) / float64(len(d.spine))
+		if n == len(ids) {
+			share = 1 // not all of the spine was run
+		}
+		d.came = memory*d.came + (1-memory)*share
+		d.spine = d.spine[:0]
+	}
+	d.text = append(d.text, ids...)
+	for _, x := range d.index {
+		x.Cover(d.text)
+	}
+}
+
+// Draft implements [method.Drafter].
+func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
+	if len(d.text) == 0 {
+		return nil
+	}
+	confidence := d.copy()
+	total, spine := plan(budget, confidence, d.came)
+	d.spine = d.spine[:min(len(d.spine), spine)]
+	d.addSpine(t)
+	d.addBranches(t, total-1-len(d.spine))
+	return nil
+}
+
+// copy makes the spine and returns how sure it is, from 0 to 1.
+func (d *drafter) copy() (confidence float64) {
+	d.spine, d.key = d.spine[:0], append(d.key[:0], d.text[max(0, len(d.text)-longest):]...)
+	d.matchN, d.sure = d.continued()
+	confidence = confidenceOf(len(d.spine), d.sure)
+	if confidence <= 0.6 {
+		return confidence
+	}
+	for most := int(confidence * extended(budget)); len(d.spine) < most; {
+		n, sure := d.continued()
+		if n == 0 || confidence == 1 && !sure {
+			break
+		}
+	}
+	return confidence
+}
+
+// continued adds to the spine what followed the earliest place of its end, and returns how many tokens stand
+// there and whether the same token always followed; 0 where there is no such place.
+func (d *drafter) continued() (n int, sure bool) {
+	for n := longest; n >= shortest; n-- {
+		m := d.index[n-shortest].Find(d.text, d.key)
+		if m.Count == 0 {
+			continue
+		}
+		ids := d.text[m.End:min(int(m.End)+chainMost, len(d.text))]
+		d.spine, d.key = append(d.spine, ids...), append(d.key, ids...)
+		return n, m.Count > 1 && !m.Mixed
+	}
+	return 0, false
+}
+
+// confidenceOf is how sure a copy is by its length, and by whether its place was always followed by the same token.
+func confidenceOf(length int, sure bool) float64 {
+	switch {
+	case length == 0:
+		return 0
+	case sure:
+		return 1
+	case length >= longMatch:
+		return min(0.9, 0.7+0.2*float64(length-longMatch)/12)
+	}
+	return 0.6 * float64(length) / longMatch
+}
+
+// extended is the number of nodes of a bare spine that is sure, for a budget.
+func extended(budget int) float64 { return float64(budget) * 5 / 3 }
+
+// plan returns the nodes of the tree, root included, and how many of them the spine may have: more the surer it is, and
+// the more of the last ones came true.
+func plan(budget int, confidence, came float64) (total, spine int) {
+	total = budget + int(confidence*(extended(budget)-float64(budget)))
+	ratio := 0.5
+	switch {
+	case came < 0.2:
+		ratio = 0.15
+	case came < 0.4:
+		ratio = 0.3
+	}
+	ratio += confidence * (1 - ratio)
+	return total, int(float64(total) * ratio)
+}
+
+// addSpine adds the spine to the tree, which may refuse its end.
+func (d *drafter) addSpine(t *method.Tree) {
+	at := method.Root
+	d.nodes = d.nodes[:0]
+	for i, id := range d.spine {
+		class, guess := min(d.matchN-shortest+i, spineClasses-1), float32(0.6)
+		if d.sure {
+			class, guess = class+spineClasses, 0.85
+		}
+		if at = t.Add(at, id, class, guess); at == method.Root {
+			return
+		}
+		d.nodes = append(d.nodes, at)
+	}
+}
+
+// Classes of guesses: the spine's by tokens that match if all before come true, twice, then branches by depth and
+// rank.
+const (
+	spineClasses  = 16
+	branchClasses = 2 * spineClasses
+	branchDepths  = (method.Classes - branchClasses) / width
+)
+
+// addBranches adds branches of room nodes at most: to the root, to the nodes of the spine, and then to branches.
+func (d *drafter) addBranches(t *method.Tree, room int) {
+	d.ready = d.ready[:0]
+	if room <= 0 {
+		return
+	}
+	spine := 0
+	if len(d.nodes) > 0 {
+		spine = max(1, int(onSpine*float64(room)))
+	}
+	left := room - d.grow(t, method.Root, d.spineAt(0), 1, room-spine)
+	d.shares = harmonic(d.shares[:0], spine, len(d.nodes))
+	for i, node := range d.nodes {
+		left -= d.grow(t, node, d.spineAt(i+1), 1, d.shares[i])
+	}
+	for i := 0; i < len(d.ready) && left > 0; i++ {
+		b := d.ready[i]
+		if depth := int(t.Nodes()[b.node].Depth); depth < deepest {
+			n := min(int(math.Ceil(float64(left)*b.score)), max(1, 10/depth))
+			left -= d.grow(t, b.node, token.None, b.score, min(n, left))
+		}
+	}
+}
+
+// spineAt returns a token of the spine as far as it is in the tree.
+func (d *drafter) spineAt(i int) token.ID {
+	if i < len(d.nodes) {
+		return d.spine[i]
+	}
+	return token.None
+}
+
+// harmonic appends the shares of places: in proportion to 1, 1/2, 1/3 and so on, at least one each as long as they last.
+func harmonic(dst []int, shares, places int) []int {
+	sum := 0.0
+	for i := range places {
+		sum += 1 / float64(i+1)
+	}
+	left := shares
+	for i := range places {
+		n := min(left, max(1, int(float64(shares)/(float64(i+1)*sum))))
+		dst = append(dst, n)
+		left -= n
+	}
+	return dst
+}
+
+// grow adds up to n successors of a node's token behind it, but for one, as long as the path's score, a product of
+// probabilities, is not too small; it returns how many it added.
+func (d *drafter) grow(t *method.Tree, node int, but token.ID, score float64, n int) (added int) {
+	before, last, depth := d.around(t, node)
+	var row method.SuccessorRow
+	if n <= 0 || !d.known.Of(&row, before, last) {
+		return 0
+	}
+	for rank, next := range row {
+		s := score * float64(next.P)
+		if added == n || s < least {
+			break
+		}
+		if next.ID == but {
+			continue
+		}
+		class := branchClasses + min(depth, branchDepths-1)*width + rank
+		if at := t.Add(node, next.ID, class, next.P/2); at != method.Root {
+			d.ready = append(d.ready, branch{at, s})
+			added++
+		}
+	}
+	return added
+}
+
+// around returns a node's token, the one before it, and its depth.
+func (d *drafter) around(t *method.Tree, node int) (before, last token.ID, depth int) {
+	text := func(back int) token.ID {
+		if back > len(d.text) {
+			return token.None
+		}
+		return d.text[len(d.text)-back]
+	}
+	if node == method.Root {
+		return text(2), text(1), 0
+	}
+	n := &t.Nodes()[node]
+	if n.Parent == method.Root {
+		return text(1), n.ID, 1
+	}
+	return t.Nodes()[n.Parent].ID, n.ID, int(n.Depth)
+}
+
+// Top implements [method.Watcher].
+func (*drafter) Top() int { return width }
+
+// Watch implements [method.Watcher].
+func (d *drafter) Watch(rows []method.Outcome) {
+	before, _, _ := d.around(nil, method.Root)
+	d.known.Learn(rows, before)
+}

@@ -1,0 +1,103 @@
+// Package recycle drafts trees from what the model said before: behind each token, the likeliest successors that it
+// had when the token was last run, whether it was accepted or not (Token Recycling, Luo et al. 2024).
+package recycle
+
+import (
+	"context"
+
+	"grove/method"
+	"grove/text/token"
+)
+
+func init() {
+	method.Register(method.Info{
+		Name: "recycle", Paper: "Token Recycling, 2024", Kind: method.KindLogits, Grade: method.Exact, Auto: true,
+		Open: func(e method.Env) (method.Method, error) {
+			return recycle{method.NewSuccessors(e.Vocabulary, 0)}, nil
+		},
+	})
+}
+
+const (
+	width   = method.SuccessorWidth
+	deepest = 6  // tokens of a path
+	most    = 48 // guesses of a round
+)
+
+// recycle keeps what all texts of an engine have taught.
+type recycle struct{ *method.Successors }
+
+// NewDrafter implements [method.Method].
+func (r recycle) NewDrafter() (method.Drafter, error) { return &drafter{known: r.Successors}, nil }
+
+type drafter struct {
+	known *method.Successors
+	last  token.ID // of the text
+}
+
+// Begin implements [method.Drafter].
+func (d *drafter) Begin(t method.Text) error {
+	d.last = token.None
+	d.Extend(t.Prompt)
+	return nil
+}
+
+// Extend implements [method.Drafter].
+func (d *drafter) Extend(ids []token.ID) {
+	if len(ids) > 0 {
+		d.last = ids[len(ids)-1]
+	}
+}
+
+// Draft implements [method.Drafter]: it takes the guess with the best score again and again, and adds its
+// successors. A guess's class is its depth and its rank among its siblings.
+func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
+	var own [most]int // places in the tree of guesses that are not expanded yet
+	n, added := 0, 0
+	d.expand(t, method.Root, d.last, 1, &own, &n, &added)
+	for n > 0 && added < most {
+		best := 0
+		for i := range n {
+			if t.Score(own[i]) > t.Score(own[best]) {
+				best = i
+			}
+		}
+		at := own[best]
+		n--
+		own[best] = own[n]
+		node := &t.Nodes()[at]
+		if node.Depth < deepest {
+			d.expand(t, at, node.ID, int(node.Depth)+1, &own, &n, &added)
+		}
+	}
+	return nil
+}
+
+// expand adds the successors of a token behind a node.
+func (d *drafter) expand(t *method.Tree, parent int, id token.ID, depth int, own *[most]int, n, added *int) {
+	var row method.SuccessorRow
+	if !d.known.Of(&row, token.None, id) {
+		return
+	}
+	for rank, next := range row {
+		if *added == most || next.P == 0 {
+			return
+		}
+		at := t.Add(parent, next.ID, (depth-1)*width+rank, beliefs[rank])
+		if at == method.Root {
+			return // the next ones are less likely
+		}
+		own[*n] = at
+		*n++
+		*added++
+	}
+}
+
+// beliefs are how often a successor of a rank is right, before anything is known.
+var beliefs = [width]float32{0.3, 0.1, 0.06, 0.04, 0.03, 0.02, 0.02, 0.01}
+
+// Top implements [method.Watcher].
+func (*drafter) Top() int { return width }
+
+// Watch implements [method.Watcher].
+func (d *drafter) Watch(rows []method.Outcome) { d.known.Learn(rows, token.None) }

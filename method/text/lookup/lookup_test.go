@@ -1,0 +1,102 @@
+package lookup
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove/method"
+	"grove/text/token"
+)
+
+// drafted begins a text and returns the guesses behind it, which must be a chain.
+func drafted(t *testing.T, d method.Drafter, text []token.ID) (ids []token.ID) {
+	t.Helper()
+	if err := d.Begin(method.Text{Prompt: text}); err != nil {
+		t.Fatal(err)
+	}
+	return guesses(t, d)
+}
+
+func guesses(t *testing.T, d method.Drafter) (ids []token.ID) {
+	t.Helper()
+	tree := method.NewTree(64, 1000)
+	tree.Reset(64, method.NewRates(1))
+	if err := d.Draft(t.Context(), tree); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range tree.Nodes() {
+		if int(n.Parent) != i-1 {
+			t.Fatalf("guess %d hangs from %d: not a chain", i, n.Parent)
+		}
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+func newDrafter(t *testing.T) method.Drafter {
+	t.Helper()
+	d, err := lookup{}.NewDrafter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestDraft(t *testing.T) {
+	d := newDrafter(t)
+	for _, c := range []struct {
+		name       string
+		text, want []token.ID
+	}{
+		{"empty", nil, nil},
+		{"one token", []token.ID{1}, nil},
+		{"nothing repeats", []token.ID{1, 2, 3}, nil},
+		{"ten tokens", []token.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 1, 2, 3}, []token.ID{4, 5, 6, 7, 8, 9, 10, 11, 12, 13}},
+		{"to the end", []token.ID{1, 2, 3, 4, 1, 2, 3}, []token.ID{4, 1, 2, 3}},
+		{"longest first", []token.ID{3, 9, 2, 3, 8, 1, 2, 3, 7, 1, 2, 3}, []token.ID{7, 1, 2, 3}},
+		{"earliest of equals", []token.ID{3, 9, 3, 8, 3}, []token.ID{9, 3, 8, 3}},
+		{"a run", []token.ID{5, 5}, []token.ID{5}},
+	} {
+		if got := drafted(t, d, c.text); !cmp.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestScan compares with a scan of random texts over four tokens that come in parts.
+func TestScan(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	d := newDrafter(t)
+	for range 10_000 {
+		text := make([]token.ID, rng.IntN(40))
+		for i := range text {
+			text[i] = token.ID(rng.IntN(4))
+		}
+		cut := rng.IntN(len(text) + 1)
+		if err := d.Begin(method.Text{Prompt: text[:cut]}); err != nil {
+			t.Fatal(err)
+		}
+		for cut < len(text) {
+			n := min(1+rng.IntN(5), len(text)-cut)
+			d.Extend(text[cut : cut+n])
+			cut += n
+		}
+		if got, want := guesses(t, d), scan(text); !slices.Equal(got, want) {
+			t.Fatalf("%v: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func scan(text []token.ID) []token.ID {
+	for n := longest; n > 0; n-- {
+		for end := n; end < len(text); end++ {
+			if slices.Equal(text[end-n:end], text[len(text)-n:]) {
+				return text[end:min(end+length, len(text))]
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+// Package synthetic makes models of random weights: of any size for measuring, and small ones for tests.
+package synthetic
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"grove/weights/codec"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// Spec describes a model of random weights. The zero value of a field is a small default.
+type Spec struct {
+	Arch          string      // one that package arch registers; "": llama
+	Type          tensor.Type // of every matrix; norms are F32
+	Seed          uint64
+	Layers, Width int
+	FFN, Vocab    int
+	Heads         int
+	KVHeads, Size int
+	Value         int // values of a head's values; 0: Size
+	Context       int
+	Window        int // gemma2, gemma3, gpt-oss; olmo2, phi3, starcoder2: 0 is none
+	LongRope      int // phi3: context that the short factors of its rotation are for; 0: it has none
+	Experts, Used int // qwen3moe, or llama as Mixtral
+	Tied          bool
+	Vocabulary    bool   // a tokenizer too: the bytes, and names for the rest
+	Latent        Latent // deepseek2
+}
+
+// WithDefaults returns the specification with every zero field replaced.
+func (s Spec) WithDefaults() Spec {
+	or := func(v *int, other int) {
+		if *v == 0 {
+			*v = other
+		}
+	}
+	if s.Arch == "" {
+		s.Arch = "llama"
+	}
+	or(&s.Layers, 3)
+	or(&s.Width, 64)
+	or(&s.FFN, 64)
+	or(&s.Vocab, 48)
+	or(&s.Heads, 4)
+	or(&s.KVHeads, 2)
+	or(&s.Size, 32)
+	or(&s.Context, 4096)
+	switch s.Arch {
+	case "gemma2", "gemma3", "gpt-oss":
+		or(&s.Window, 80)
+	case "bert":
+		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
+	case "deepseek2":
+		s.KVHeads = 1
+		if s.Latent.Fused {
+			s.KVHeads = s.Heads
+		}
+		or(&s.Latent.Rank, 32)
+		or(&s.Latent.Rope, 16)
+		or(&s.Value, 32)
+	}
+	or(&s.Value, s.Size)
+	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.Arch == "deepseek2" {
+		or(&s.Experts, 6)
+		or(&s.Used, 2)
+	}
+	return s
+}
+
+// Parts makes the model's metadata and tensors. It returns an error where the type does not fit the
+// shape, or cannot be written.
+func (s Spec) Parts() ([]gguf.KV, []tensor.View, error) {
+	s = s.WithDefaults()
+	b := builder{spec: s, rng: rand.New(rand.NewPCG(s.Seed, 1))}
+	tensors := b.tensors()
+	metadata := append(s.metadata(), b.metadata...)
+	if s.Vocabulary {
+		metadata = append(metadata, vocabulary(s.Vocab)...)
+	}
+	return metadata, tensors, b.err
+}
+
+func (s Spec) metadata() []gguf.KV {
+	m := []gguf.KV{
+		{Key: "general.architecture", Value: gguf.Of(s.Arch)},
+		{Key: "general.name", Value: gguf.Of(fmt.Sprintf("random weights, seed %d", s.Seed))},
+	}
+	count := func(key string, n int) {
+		m = append(m, gguf.KV{Key: s.Arch + "." + key, Value: gguf.Of(uint32(n))})
+	}
+	count("context_length", s.Context)
+	count("embedding_length", s.Width)
+	count("block_count", s.Layers)
+	count("feed_forward_length", s.FFN)
+	count("attention.head_count", s.Heads)
+	count("attention.head_count_kv", s.KVHeads)
+	key, value, rotated := s.Size, s.Value, s.rotated()
+	if l := s.Latent; s.Arch == "deepseek2" {
+		rotated = l.Rope
+		if !l.Fused {
+			key, value = l.Rank+l.Rope, l.Rank
+		}
+	}
+	count("attention.key_length", key)
+	count("attention.value_length", value)
+	count("rope.dimension_count", rotated)
+	if s.Window > 0 {
+		count("attention.sliding_window", s.Window)
+	}
+	if s.Experts > 0 {
+		count("expert_count", s.Experts)
+		count("expert_used_count", s.Used)
+		count("expert_feed_forward_length", s.FFN)
+	}
+	return append(m, gguf.KV{Key: s.Arch + ".attention.layer_norm_rms_epsilon", Value: gguf.Of(float32(1e-5))})
+}
+
+type builder struct {
+	spec Spec
+	rng  *rand.Rand
+	out  []tensor.View
+	err  error
+
+	metadata []gguf.KV // what an architecture has of its own
+}
+
+// set adds a hyper-parameter.
+func (b *builder) set(key string, value any) {
+	kv := gguf.KV{Key: b.spec.Arch + "." + key}
+	switch v := value.(type) {
+	case uint32:
+		kv.Value = gguf.Of(v)
+	case float32:
+		kv.Value = gguf.Of(v)
+	case bool:
+		kv.Value = gguf.Of(v)
+	case string:
+		kv.Value = gguf.Of(v)
+	}
+	b.metadata = append(b.metadata, kv)
+}
+
+// layerOf names the tensors of a layer.
+func layerOf(l int) func(string) string {
+	return func(t string) string { return fmt.Sprintf("blk.%d.%s", l, t) }
+}
+
+// ends adds the embedding table, the final norm and the head.
+func (b *builder) ends() {
+	b.matrix("token_embd.weight", b.spec.Vocab, b.spec.Width)
+	b.vector("output_norm.weight", b.spec.Width)
+	if !b.spec.Tied {
+		b.matrix("output.weight", b.spec.Vocab, b.spec.Width)
+	}
+}
+
+// gated adds a gated feed-forward block whose tensors have a suffix.
+func (b *builder) gated(name func(string) string, suffix string, ffn int) {
+	b.matrix(name("ffn_gate"+suffix+".weight"), ffn, b.spec.Width)
+	b.matrix(name("ffn_up"+suffix+".weight"), ffn, b.spec.Width)
+	b.matrix(name("ffn_down"+suffix+".weight"), b.spec.Width, ffn)
+}
+
+// experts adds the stacks of a mixture.
+func (b *builder) experts(name func(string) string, ffn int) {
+	s := b.spec
+	b.matrix(name("ffn_gate_exps.weight"), s.Experts, ffn, s.Width)
+	b.matrix(name("ffn_up_exps.weight"), s.Experts, ffn, s.Width)
+	b.matrix(name("ffn_down_exps.weight"), s.Experts, s.Width, ffn)
+}
+
+func (b *builder) tensors() []tensor.View {
+	s := b.spec
+	if family, ok := families[s.Arch]; ok {
+		family(b)
+		return b.out
+	}
+	b.decoder(decoders[s.Arch])
+	return b.out
+}
+
+func (b *builder) vector(name string, n int) {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = 1 + 0.1*float32(b.rng.NormFloat64())
+	}
+	b.add(name, tensor.F32, v, n)
+}
+
+func (b *builder) matrix(name string, shape ...int) { b.floats(name, b.spec.Type, shape...) }
+
+func (b *builder) floats(name string, t tensor.Type, shape ...int) {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	v := make([]float32, min(n, repeatFrom))
+	scale := float32(1.5 / math.Sqrt(float64(shape[len(shape)-1])))
+	for i := range v {
+		v[i] = scale * float32(b.rng.NormFloat64())
+	}
+	b.add(name, t, v, shape...)
+}
+
+// repeatFrom is the number of values after which a large matrix repeats itself, to be made quickly.
+const repeatFrom = 1 << 18
+
+func (b *builder) add(name string, t tensor.Type, v []float32, shape ...int) {
+	view := tensor.View{Name: name, Type: t, Shape: shape}
+	size, ok := t.RowBytes(view.Elems())
+	part, _ := t.RowBytes(len(v))
+	if !ok || part == 0 {
+		b.fail(fmt.Errorf("synthetic: tensor %q of shape %v cannot be of type %v", name, shape, t))
+		return
+	}
+	view.Data = make([]byte, size)
+	if err := codec.Pack(t, view.Data[:part], v); err != nil {
+		b.fail(fmt.Errorf("synthetic: tensor %q: %w", name, err))
+		return
+	}
+	for done := part; done < size; done *= 2 {
+		copy(view.Data[done:], view.Data[:done])
+	}
+	b.out = append(b.out, view)
+}
+
+func (b *builder) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// vocabulary is a byte-level tokenizer of n tokens: the bytes, then tokens that no text yields, the last
+// two of which begin and end a text.
+func vocabulary(n int) []gguf.KV {
+	tokens, types := make([]string, n), make([]int32, n)
+	extra := rune(256)
+	for i := range tokens {
+		tokens[i], types[i] = fmt.Sprintf("<%d>", i), 1
+		if i < 256 {
+			r := rune(i)
+			if i < 33 || i > 126 && i < 161 || i == 173 { // not printable: as GPT-2 spells it
+				r = extra
+				extra++
+			}
+			tokens[i] = string(r)
+		}
+	}
+	return []gguf.KV{
+		{Key: "tokenizer.ggml.model", Value: gguf.Of("gpt2")},
+		{Key: "tokenizer.ggml.pre", Value: gguf.Of("llama-bpe")},
+		{Key: "tokenizer.ggml.tokens", Value: gguf.ArrayOf(tokens)},
+		{Key: "tokenizer.ggml.token_type", Value: gguf.ArrayOf(types)},
+		{Key: "tokenizer.ggml.merges", Value: gguf.ArrayOf([]string{"a b"})},
+		{Key: "tokenizer.ggml.bos_token_id", Value: gguf.Of(uint32(n - 2))},
+		{Key: "tokenizer.ggml.eos_token_id", Value: gguf.Of(uint32(n - 1))},
+	}
+}
+
+// shapes are the models that can be made by name.
+var shapes = map[string]Spec{
+	"0.5b": {Layers: 24, Width: 1280, FFN: 3584, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000, Context: 32768},
+	"1b":   {Layers: 16, Width: 2048, FFN: 8192, Heads: 32, KVHeads: 8, Size: 64, Vocab: 128256, Context: 32768, Tied: true},
+	"tiny": {Layers: 4, Width: 256, FFN: 768, Heads: 8, KVHeads: 4, Size: 32, Vocab: 4096, Context: 4096},
+}
+
+// Shape returns the specification of a named shape, every matrix of type t, with a tokenizer.
+func Shape(name string, t tensor.Type) (Spec, error) {
+	s, ok := shapes[name]
+	if !ok {
+		return s, fmt.Errorf("synthetic: shape %q is not known; %s are", name, strings.Join(slices.Sorted(maps.Keys(shapes)), ", "))
+	}
+	s.Type, s.Vocabulary = t, true
+	return s, nil
+}

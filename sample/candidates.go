@@ -1,0 +1,93 @@
+package sample
+
+import (
+	"grove/internal/kernel"
+	"grove/text/token"
+)
+
+// A Candidate is a token that may be drawn, and the probability by which it is.
+type Candidate struct {
+	ID token.ID
+	P  float32
+}
+
+// guessed is how many of the likeliest tokens Candidates considers besides the one that it would draw.
+const guessed = 64
+
+// Candidates writes the tokens that Sample is most likely to draw from nearly these logits with the same noise to dst,
+// best first, and returns those there are, len(dst) at most: the tokens with the highest noisy scores, or the
+// likeliest ones where sampling is greedy. It serves a drafter, whose logits are near to the target's: what is
+// drawn there is often among them. Where nothing is truncated only the likeliest tokens and the draw itself are
+// looked at. Errors are those of Sample.
+func (s *Sampler) Candidates(dst []Candidate, logits []float32, choice, index int) ([]Candidate, error) {
+	if len(logits) != s.vocab {
+		return nil, s.lengthError(len(logits))
+	}
+	top, lse, finite := kernel.LogSumExp(logits)
+	if err := check(logits, finite); err != nil {
+		return nil, err
+	}
+	if s.params.Greedy() {
+		return topGuesses(dst, logits, lse), nil
+	}
+	key := kernel.MakeKey(s.params.Seed, uint32(choice), uint32(index), purposeDraw)
+	if s.keys == nil {
+		s.keys, s.block = make([]uint64, 0, scratch(guessed, s.vocab)), make([]float32, min(s.vocab, 4096))
+	}
+	var kept []uint64
+	drawn := -1
+	if s.truncates() {
+		kept = s.keep(logits, top, lse)
+	} else {
+		drawn, _, _, _ = kernel.GumbelMax(logits, s.invT, key)
+		kept = s.best(logits, min(guessed, s.vocab))
+	}
+	mass := 0.0
+	for _, k := range kept {
+		mass += float64(weight(logits[idOf(k)], top, s.invT))
+	}
+	n := 0
+	score := func(id int) float32 { return float32(logits[id]*s.invT) + kernel.Noise(key, uint32(id)) }
+	add := func(id int) {
+		at := n
+		for at > 0 && score(int(dst[at-1].ID)) < score(id) {
+			at--
+		}
+		if at == len(dst) {
+			return
+		}
+		n = min(n+1, len(dst))
+		copy(dst[at+1:n], dst[at:n-1])
+		dst[at] = Candidate{token.ID(id), float32(float64(weight(logits[id], top, s.invT)) / mass)}
+	}
+	for _, k := range kept {
+		if id := idOf(k); id != drawn {
+			add(id)
+		}
+	}
+	if drawn >= 0 {
+		add(drawn)
+	}
+	return dst[:n], nil
+}
+
+// topGuesses fills dst with the largest logits.
+func topGuesses(dst []Candidate, logits []float32, lse float32) []Candidate {
+	n := 0
+	for id, l := range logits {
+		if n == len(dst) && !(l > logits[dst[n-1].ID]) {
+			continue
+		}
+		at := n
+		for at > 0 && l > logits[dst[at-1].ID] {
+			at--
+		}
+		n = min(n+1, len(dst))
+		copy(dst[at+1:n], dst[at:n-1])
+		dst[at] = Candidate{token.ID(id), kernel.Exp32(l - lse)}
+	}
+	return dst[:n]
+}
+
+// Params returns the parameters that the sampler draws by.
+func (s *Sampler) Params() Params { return s.params }

@@ -1,0 +1,140 @@
+package sample
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"grove/text/token"
+)
+
+func TestShape(t *testing.T) {
+	const banned = -1 << 20
+	logits := []float32{2, -2, 1, 0, 4}
+	text, prompt := []token.ID{0, 1, 0, 2, 2, 1}, 3
+	for _, tt := range []struct {
+		name  string
+		shape Penalties
+		want  []float32
+	}{
+		{"off", Penalties{Repeat: 1, Window: 7, MinTokens: 9}, []float32{2, -2, 1, 0, 4}},
+		{"bias", Penalties{Bias: []Bias{{3, 1.5}, {4, -inf}}}, []float32{2, -2, 1, 1.5, banned}},
+		{"repeat, the answer", Penalties{Repeat: 2}, []float32{2, -4, 0.5, 0, 4}},
+		{"repeat, the last two", Penalties{Repeat: 2, RepeatWindow: 2}, []float32{2, -4, 0.5, 0, 4}},
+		{"repeat, all", Penalties{Repeat: 2, RepeatWindow: -1}, []float32{1, -4, 0.5, 0, 4}},
+		{"repeat, more than there is", Penalties{Repeat: 2, RepeatWindow: 100}, []float32{1, -4, 0.5, 0, 4}},
+		{"repeat behind a bias", Penalties{Repeat: 2, Bias: []Bias{{1, 3}}}, []float32{2, 0.5, 0.5, 0, 4}},
+		{"presence", Penalties{Presence: 0.5}, []float32{2, -2.5, 0.5, 0, 4}},
+		{"frequency", Penalties{Frequency: 0.5}, []float32{2, -2.5, 0, 0, 4}},
+		{"frequency, all", Penalties{Frequency: 0.5, Window: -1}, []float32{1, -3, 0, 0, 4}},
+		{"all penalties", Penalties{Repeat: 2, Presence: 0.25, Frequency: 0.5, Window: -1}, []float32{0.75, -5.25, -0.75, 0, 4}},
+		{"an end too early", Penalties{MinTokens: 4, Ends: []token.ID{4}}, []float32{2, -2, 1, 0, banned}},
+		{"an end in time", Penalties{MinTokens: 3, Ends: []token.ID{4}}, []float32{2, -2, 1, 0, 4}},
+	} {
+		h, err := NewPenalizer(tt.shape, len(logits))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // it keeps no state
+			got := slices.Clone(h.Apply(logits, text, prompt))
+			for i := range got {
+				got[i] = max(got[i], banned)
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.name, d)
+			}
+		}
+	}
+	if h, err := NewPenalizer(Penalties{Repeat: 1, MinTokens: 3}, 5); h != nil || err != nil {
+		t.Error("a shape that changes nothing has a shaper")
+	}
+}
+
+func TestShapeRefuses(t *testing.T) {
+	nan := float32(math.NaN())
+	for want, s := range map[string]Penalties{
+		"a bias of token 5: the vocabulary has 5":  {Bias: []Bias{{5, 1}}},
+		"a bias of token -1: the vocabulary has 5": {Bias: []Bias{{-1, 1}}},
+		"a bias of NaN":                {Bias: []Bias{{1, nan}}},
+		"a bias of +Inf":               {Bias: []Bias{{1, inf}}},
+		"the repeat penalty is -1":     {Repeat: -1},
+		"the repeat penalty is NaN":    {Repeat: nan},
+		"the presence penalty is +Inf": {Presence: inf},
+		"the frequency penalty is NaN": {Frequency: nan},
+		"penalties look at -2 tokens":  {Window: -2},
+		"at least -1 tokens":           {MinTokens: -1},
+		"token 9 ends a text":          {Ends: []token.ID{9}},
+	} {
+		if _, err := NewPenalizer(s, 5); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", s, err, want)
+		}
+	}
+}
+
+// TestShapeIsFinite: whatever is allowed leaves finite logits, or masked ones.
+func TestShapeIsFinite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		logits := rapid.SliceOfN(rapid.Float32Range(-1e30, 1e30), 4, 4).Draw(t, "logits")
+		s := Penalties{
+			Bias:     []Bias{{1, rapid.Float32Range(-maxBias, maxBias).Draw(t, "bias")}},
+			Repeat:   rapid.Float32Range(minRepeat, maxRepeat).Draw(t, "repeat"),
+			Presence: rapid.Float32Range(-maxPenalty, maxPenalty).Draw(t, "presence"), Frequency: rapid.Float32Range(-maxPenalty, maxPenalty).Draw(t, "frequency"),
+		}
+		h, err := NewPenalizer(s, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range h.Apply(logits, []token.ID{0, 1, 2, 1, 1}, 0) {
+			if l != l || l > math.MaxFloat32 {
+				t.Fatalf("%v", l)
+			}
+		}
+	})
+}
+
+func TestShapeAllocatesNothing(t *testing.T) {
+	h, err := NewPenalizer(Penalties{Repeat: 1.1, Presence: 1, Window: -1, MinTokens: 100, Ends: []token.ID{3}}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logits, text := make([]float32, 100), make([]token.ID, 50)
+	if n := testing.AllocsPerRun(20, func() { h.Apply(logits, text, 3) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestTop(t *testing.T) {
+	for _, p := range []Params{{}, {Temperature: 1, TopK: 2}} {
+		s := newSampler(t, p, len(five))
+		got, err := s.Top(five, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range []token.ID{0, 1, 2} {
+			if got[i].ID != id || got[i].Logprob != s.Logprob(five, id) {
+				t.Errorf("place %d: %v", i, got[i])
+			}
+		}
+		if all, err := s.Top([]float32{-inf, 0, 0, -inf, 0}, 100); err != nil || len(all) != 3 || all[0].ID != 1 || all[2].ID != 4 {
+			t.Errorf("equal and masked tokens: %v, %v", all, err)
+		}
+		if none, err := s.Top(five, 0); err != nil || len(none) != 0 {
+			t.Errorf("none: %v, %v", none, err)
+		}
+	}
+	s := newSampler(t, Params{Temperature: 1, TopK: 2}, len(five))
+	top, logprob, err := s.TopDrawn(five, 5, 1)
+	if err != nil || len(top) != 2 || top[0].ID != 0 || top[1].Logprob != logprob {
+		t.Fatalf("%v, %v, %v", top, logprob, err)
+	}
+	if sum := math.Exp(float64(top[0].Logprob)) + math.Exp(float64(logprob)); math.Abs(sum-1) > 1e-6 {
+		t.Errorf("the probabilities of what is drawn sum to %v", sum)
+	}
+	if _, logprob, err := newSampler(t, Params{}, len(five)).TopDrawn(five, 1, 0); err != nil || logprob != 0 {
+		t.Errorf("greedy: %v, %v", logprob, err)
+	}
+}

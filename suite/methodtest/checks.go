@@ -1,0 +1,343 @@
+package methodtest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+
+	"grove/engine"
+	"grove/method"
+	"grove/sample"
+	"grove/text/token"
+)
+
+// alone draws by every promised sampling, with every guess run and with those that pay.
+func alone(s *subject) error {
+	for _, p := range s.samplings() {
+		for _, how := range []drafts{eager, planned} {
+			if err := s.compare("alone", engine.Config{}, p, how, []move{{s.prompt(), 150}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// accepts expects guesses to come true in a text that repeats: what is never accepted is never tested.
+func accepts(s *subject) error {
+	_, st, err := s.tell(engine.Config{}, sample.Params{}, eager, []move{{s.prompt(), 100}})
+	if err != nil {
+		return err
+	}
+	if st.Accepted < 20 || st.Rounds == 0 || st.Tokens != st.Rounds+st.Accepted || st.Drafted < st.Accepted {
+		return fmt.Errorf("%d of %d guesses accepted in %d rounds that drew %d tokens", st.Accepted, st.Drafted, st.Rounds, st.Tokens)
+	}
+	return nil
+}
+
+// interleaved draws from two sequences of the same drafting in turns.
+func interleaved(s *subject) error {
+	for _, p := range s.samplings() {
+		stories := [2][]move{{{s.prompt(), 60}}, {{s.cycle(42, 33), 60}}}
+		var want [2][]sample.Token
+		for i := range stories {
+			var err error
+			if want[i], _, err = s.tell(engine.Config{}, p, plain, stories[i]); err != nil {
+				return err
+			}
+		}
+		e := s.engine(engine.Config{Seqs: 2})
+		d, err := s.open(e, true)
+		if err != nil {
+			return err
+		}
+		var got [2][]sample.Token
+		var seqs [2]*engine.Sequence
+		for i := range seqs {
+			if seqs[i], err = s.begin(e, d, p, 0); err != nil {
+				return err
+			}
+			if err := seqs[i].Append(s.ctx, stories[i][0].add); err != nil {
+				return err
+			}
+		}
+		for range 60 {
+			for i := range seqs {
+				c, err := seqs[i].Next(s.ctx)
+				if err != nil {
+					return err
+				}
+				got[i] = append(got[i], c.Token)
+			}
+		}
+		for i := range seqs {
+			if err := errors.Join(differ(fmt.Sprintf("sequence %d, %+v", i, p), got[i], want[i]), seqs[i].Close()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// appends adds to the text between the tokens of rounds, one token and many.
+func appends(s *subject) error {
+	story := []move{{s.prompt(), 7}, {s.cycle(3, 1), 4}, {s.cycle(24, 40), 1}, {s.prompt(), 13}, {nil, 5}, {s.cycle(55, 3), 30}}
+	for _, p := range s.samplings() {
+		if err := s.compare("appending", engine.Config{}, p, eager, story); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contextEnd fills the context, which ends inside of drafts.
+func contextEnd(s *subject) error {
+	for _, p := range s.samplings() {
+		for n := 45; n < 60; n += 2 {
+			if err := s.compare("the context's end", engine.Config{Context: n}, p, eager, []move{{s.prompt(), 100}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// smallSteps leaves little room for guesses.
+func smallSteps(s *subject) error {
+	for _, p := range s.samplings() {
+		for _, chunk := range []int{1, 2, 5} {
+			if err := s.compare("small steps", engine.Config{Chunk: chunk}, p, eager, []move{{s.prompt(), 60}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// edges begins with texts of one token, and of the first and last tokens of the vocabulary.
+func edges(s *subject) error {
+	for _, p := range s.samplings() {
+		for _, text := range [][]token.ID{{0}, {vocabulary - 1}, {0, 0, 0, 0}, {vocabulary - 1, 0, vocabulary - 1, 0, vocabulary - 1}} {
+			if err := s.compare(fmt.Sprintf("behind %v", text), engine.Config{}, p, eager, []move{{text, 40}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// atOnce draws texts from several goroutines by the same drafting.
+func atOnce(s *subject) error {
+	const workers = 3
+	p := s.samplings()[len(s.samplings())-1]
+	want, _, err := s.tell(engine.Config{}, p, plain, []move{{s.prompt(), 50}})
+	if err != nil {
+		return err
+	}
+	e := s.engine(engine.Config{Seqs: workers})
+	d, err := s.open(e, true)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, workers)
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() {
+			for range 3 {
+				q, err := s.begin(e, d, p, 0)
+				if err != nil {
+					errs[w] = err
+					return
+				}
+				got, err := s.follow(q, []move{{s.prompt(), 50}})
+				errs[w] = errors.Join(errs[w], err, differ("at once", got, want), q.Close())
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// law draws many texts of three tokens by a method that promises the distribution alone, and compares with the exact
+// law of the model by a chi-square test.
+func law(s *subject) error {
+	if s.info.Grade != method.SameDistribution {
+		return nil
+	}
+	p := sample.Params{Temperature: 1.5, TopK: 3, Seed: 5}
+	prompt := s.prompt()[:8]                               // short: every draw computes it anew
+	e := s.engine(engine.Config{Context: len(prompt) + 4}) // no longer drafts than texts
+	want, err := s.enumerate(e, p, prompt, 3)
+	if err != nil {
+		return err
+	}
+	d, err := s.open(e, true)
+	if err != nil {
+		return err
+	}
+	counts, accepted := map[[3]token.ID]float64{}, 0
+	for choice := range s.draws {
+		q, err := s.begin(e, d, p, choice)
+		if err != nil {
+			return err
+		}
+		got, err := s.follow(q, []move{{prompt, 3}})
+		accepted += q.SpecStats().Accepted
+		if err := errors.Join(err, q.Close()); err != nil {
+			return err
+		}
+		counts[[3]token.ID{got[0].ID, got[1].ID, got[2].ID}]++
+	}
+	if accepted == 0 {
+		return errors.New("no guess was accepted")
+	}
+	return chiSquare(counts, want, float64(s.draws))
+}
+
+// enumerate returns the probabilities of all texts of three tokens behind a prompt.
+func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID, n int) (map[[3]token.ID]float64, error) {
+	sampler, err := sample.New(p, vocabulary)
+	if err != nil {
+		return nil, err
+	}
+	all := map[[3]token.ID]float64{}
+	var walk func(text []token.ID, mass float64) error
+	walk = func(text []token.ID, mass float64) error {
+		if len(text) == n {
+			all[[3]token.ID(text)] = mass
+			return nil
+		}
+		dist := make([]float64, vocabulary)
+		last := make([]float32, vocabulary)
+		err := e.Logits(s.ctx, append(append([]token.ID{}, prompt...), text...), 0, func(row []float32) error {
+			copy(last, row)
+			return nil
+		})
+		if err := errors.Join(err, sampler.Probs(dist, last)); err != nil {
+			return err
+		}
+		for id, q := range dist {
+			if q > 0 {
+				if err := walk(append(append([]token.ID{}, text...), token.ID(id)), mass*q); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return all, walk(nil, 1)
+}
+
+// chiSquare compares counts with a law; what is expected less than five times is put together.
+func chiSquare(counts, law map[[3]token.ID]float64, draws float64) error {
+	chi, freedom, rest, restWant, seen := 0.0, -1, 0.0, 0.0, 0.0
+	cell := func(got, want float64) {
+		if want > 0 {
+			chi += (got - want) * (got - want) / want
+			freedom++
+		}
+	}
+	for text, p := range law {
+		seen += counts[text]
+		if p*draws < 5 {
+			rest, restWant = rest+counts[text], restWant+p*draws
+			continue
+		}
+		cell(counts[text], p*draws)
+	}
+	cell(rest, restWant)
+	if seen != draws {
+		return fmt.Errorf("%v of %v texts are none that the model can give", draws-seen, draws)
+	}
+	// What chi-square exceeds once in ten thousand times (Wilson and Hilferty's approximation).
+	f := float64(max(1, freedom))
+	if limit := f * math.Pow(1-2/(9*f)+3.719*math.Sqrt(2/(9*f)), 3); chi > limit {
+		return fmt.Errorf("chi-square %.1f with %d degrees of freedom, more than %.1f", chi, freedom, limit)
+	}
+	return nil
+}
+
+// allocations expects drafters of texts and logits to allocate nothing when a text of the size was there before.
+func allocations(s *subject) error {
+	if s.info.Kind == method.KindModel {
+		return nil // their passes are the engine's
+	}
+	m, err := s.info.Open(method.Env{Vocabulary: vocabulary})
+	if err != nil {
+		return err
+	}
+	d, err := m.NewDrafter()
+	if err != nil {
+		return err
+	}
+	sampler, err := sample.New(sample.Params{}, vocabulary)
+	if err != nil {
+		return err
+	}
+	text, tree, rates := s.cycle(0, 600), method.NewTree(128, vocabulary), method.NewRates(1)
+	for i := range text {
+		text[i] = (text[i] + token.ID(i*i%7)) % vocabulary
+	}
+	at := 0
+	step := func() {
+		d.Extend(text[at : at+1])
+		at++
+		tree.Reset(64, rates)
+		if e := d.Draft(s.ctx, tree); e != nil {
+			err = e
+		}
+	}
+	begin := method.Text{Prompt: s.prompt(), Prediction: text[:200], Sampler: sampler}
+	var measured float64
+	for range 2 {
+		if err := d.Begin(begin); err != nil {
+			return err
+		}
+		at = 0
+		measured = testing.AllocsPerRun(400, step)
+	}
+	if measured > 0 {
+		return errors.Join(err, fmt.Errorf("%v allocations a token", measured))
+	}
+	return err
+}
+
+// memory expects what is kept across texts to be bounded.
+func memory(s *subject) error {
+	e := s.engine(engine.Config{Context: len(s.prompt()) + 14})
+	d, err := s.open(e, true)
+	if err != nil {
+		return err
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const texts, warm = 90, 30
+	before := int64(0)
+	for i := range texts {
+		if i == warm {
+			before = heap()
+		}
+		q, err := s.begin(e, d, sample.Params{Temperature: 1, Seed: uint64(i)}, 0)
+		if err != nil {
+			return err
+		}
+		_, err = s.follow(q, []move{{s.prompt(), 10}})
+		if err := errors.Join(err, q.Close()); err != nil {
+			return err
+		}
+	}
+	grown := heap() - before
+	runtime.KeepAlive(d)
+	if grown > 128<<10 {
+		return fmt.Errorf("%d texts leave %d bytes behind", texts-warm, grown)
+	}
+	return nil
+}

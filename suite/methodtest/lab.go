@@ -1,0 +1,132 @@
+package methodtest
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"grove/engine"
+	"grove/internal/par"
+	"grove/method"
+	"grove/model"
+	"grove/suite/modeltest"
+	"grove/text/token"
+	"grove/weights/codec"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+const (
+	vocabulary = 61
+	period     = 10  // of what the models like to say
+	length     = 400 // of the context
+)
+
+// few texts show a fault; many show that there is none.
+const few = 400
+
+// lab holds the models of the suite: a target, and a draft model that mostly agrees with it. Both prefer one successor of
+// each token, so that texts repeat and guesses come true, and neither is sure of it.
+type lab struct {
+	tb            testing.TB
+	pool          *par.Pool
+	target, other model.Model
+	draws         int // texts that a law is compared with
+}
+
+func newLab(tb testing.TB) *lab {
+	tb.Helper()
+	l := &lab{tb: tb, pool: par.New(2), draws: few}
+	if os.Getenv("GROVE_LONG") != "" {
+		l.draws = 20_000
+	}
+	tb.Cleanup(l.pool.Close)
+	l.target, l.other = l.model(1), l.model(2)
+	return l
+}
+
+// model makes a model whose layers are random by a seed, and whose embedding and head prefer the next token of a
+// period.
+func (l *lab) model(seed uint64) model.Model {
+	l.tb.Helper()
+	const width = 64
+	metadata, tensors := modeltest.Spec{Seed: seed, Vocab: vocabulary, Width: width, Layers: 2, Context: length}.Parts(l.tb)
+	rng := rand.New(rand.NewPCG(9, 9))
+	in, out := make([]float32, vocabulary*width), make([]float32, vocabulary*width)
+	for id := range token.ID(vocabulary) {
+		row, norm := in[int(id)*width:][:width], 0.0
+		for i := range row {
+			row[i] = 4 * float32(rng.NormFloat64())
+			norm += float64(row[i]) * float64(row[i])
+		}
+		for i, v := range row {
+			out[int(next(id))*width+i] = 0.8 * v / float32(math.Sqrt(norm))
+		}
+	}
+	for name, values := range map[string][]float32{"token_embd.weight": in, "output.weight": out} {
+		t := tensors[slices.IndexFunc(tensors, func(t tensor.View) bool { return t.Name == name })]
+		if err := codec.Pack(tensor.F32, t.Data, values); err != nil {
+			l.tb.Fatal(err)
+		}
+	}
+	var b bytes.Buffer
+	if err := gguf.Write(&b, metadata, tensors); err != nil {
+		l.tb.Fatal(err)
+	}
+	file, err := gguf.Parse(b.Bytes())
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	m, err := model.Open(file, l.pool, model.Options{})
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	return m
+}
+
+// next is the successor that the models prefer.
+func next(id token.ID) token.ID {
+	from := id / period * period
+	return from + (id+1-from)%min(period, vocabulary-from)
+}
+
+// cycle returns n tokens that follow each other.
+func (l *lab) cycle(id token.ID, n int) (ids []token.ID) {
+	for range n {
+		ids = append(ids, id)
+		id = next(id)
+	}
+	return ids
+}
+
+// prompt is a text with a few surprises that then repeats.
+func (l *lab) prompt() []token.ID {
+	return slices.Concat([]token.ID{0, vocabulary - 1, 33, 17, 17}, l.cycle(21, 25))
+}
+
+// after is what the models expect behind the prompt.
+func (l *lab) after() token.ID { p := l.prompt(); return next(p[len(p)-1]) }
+
+// engine makes an engine for the target.
+func (l *lab) engine(c engine.Config) *engine.Engine {
+	l.tb.Helper()
+	return l.engineOf(l.target, c)
+}
+
+// draft makes an engine for the draft model.
+func (l *lab) draft() method.Runner {
+	l.tb.Helper()
+	return l.engineOf(l.other, engine.Config{Seqs: 4}).Runner()
+}
+
+func (l *lab) engineOf(m model.Model, c engine.Config) *engine.Engine {
+	l.tb.Helper()
+	e, err := engine.New(m, l.pool, c)
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	return e
+}

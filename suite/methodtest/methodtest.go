@@ -1,0 +1,161 @@
+// Package methodtest is the suite that every drafting method passes: whatever it guesses, the text is that of plain
+// decoding, or has its distribution, by the method's grade.
+package methodtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"grove/engine"
+	"grove/method"
+	_ "grove/method/all" // links the methods
+	"grove/sample"
+	"grove/text/token"
+)
+
+// Suite runs every check on a method.
+func Suite(t *testing.T, info method.Info) {
+	l := newLab(t)
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.run(&subject{lab: l, info: info, ctx: t.Context()}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// checks are the tests of the suite by name.
+var checks = []struct {
+	name string
+	run  func(*subject) error
+}{
+	{"alone", alone},
+	{"accepts", accepts},
+	{"interleaved", interleaved},
+	{"append", appends},
+	{"context end", contextEnd},
+	{"small steps", smallSteps},
+	{"edges", edges},
+	{"at once", atOnce},
+	{"law", law},
+	{"allocations", allocations},
+	{"memory", memory},
+}
+
+// subject is a method under test.
+type subject struct {
+	*lab
+	info    method.Info
+	ctx     context.Context
+	typical bool // guesses are accepted by a lossy rule: what a wrong verifier does
+}
+
+// samplings returns the ways of drawing that the method's grade promises equality for.
+func (s *subject) samplings() []sample.Params {
+	all := []sample.Params{{}, {Temperature: 1, Seed: 3}, {Temperature: 0.7, TopK: 9, TopP: 0.9, Seed: 4}}
+	if s.info.Grade != method.Exact {
+		return all[:1]
+	}
+	return all
+}
+
+// open opens the method for an engine.
+func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
+	d, err := e.OpenDrafting(s.ctx, []method.Info{s.info}, method.Env{Draft: s.draft()})
+	if err == nil && eager {
+		d.Eager()
+	}
+	return d, err
+}
+
+// begin opens a sequence that drafts, or not where d is nil.
+func (s *subject) begin(e *engine.Engine, d *engine.Drafting, p sample.Params, choice int) (*engine.Sequence, error) {
+	q, err := e.NewSequence(engine.Answer{Sampling: p, SampleIndex: choice})
+	if err != nil || d == nil {
+		return q, err
+	}
+	if err := q.Speculate(d, s.cycle(s.after(), 60)); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	if s.typical {
+		q.Typical()
+	}
+	return q, nil
+}
+
+// move is a part of a text's story: tokens that are appended, then a number that are drawn.
+type move struct {
+	add  []token.ID
+	draw int
+}
+
+// follow plays a story, and returns what was drawn; err where the story ends early.
+func (s *subject) follow(q *engine.Sequence, story []move) (got []sample.Token, err error) {
+	for _, m := range story {
+		if len(m.add) > 0 {
+			if err := q.Append(s.ctx, m.add); err != nil {
+				return got, err
+			}
+		}
+		for range m.draw {
+			c, err := q.Next(s.ctx)
+			if err != nil {
+				return got, err
+			}
+			got = append(got, c.Token)
+		}
+	}
+	return got, nil
+}
+
+// tell plays a story on an engine of its own and returns what drafting did besides.
+func (s *subject) tell(c engine.Config, p sample.Params, d drafts, story []move) (got []sample.Token, st engine.SpecStats, err error) {
+	e := s.engine(c)
+	var all *engine.Drafting
+	if d != plain {
+		if all, err = s.open(e, d == eager); err != nil {
+			return nil, st, err
+		}
+	}
+	q, err := s.begin(e, all, p, 0)
+	if err != nil {
+		return nil, st, err
+	}
+	got, err = s.follow(q, story)
+	return got, q.SpecStats(), errors.Join(err, q.Close())
+}
+
+// drafts says whether a story is told with drafts.
+type drafts int
+
+const (
+	plain   drafts = iota
+	eager          // every guess is run
+	planned        // those that pay
+)
+
+// compare tells a story plainly and with drafts, and expects the same.
+func (s *subject) compare(what string, c engine.Config, p sample.Params, how drafts, story []move) error {
+	want, _, wantErr := s.tell(c, p, plain, story)
+	got, _, err := s.tell(c, p, how, story)
+	if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+		return fmt.Errorf("%s, %+v: error %v, want %v", what, p, err, wantErr)
+	}
+	return differ(fmt.Sprintf("%s, %+v", what, p), got, want)
+}
+
+// differ returns the first difference of two texts as an error.
+func differ(what string, got, want []sample.Token) error {
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			return fmt.Errorf("%s: token %d is %v, want %v", what, i, got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("%s: %d tokens, want %d", what, len(got), len(want))
+	}
+	return nil
+}

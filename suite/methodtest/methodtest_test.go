@@ -1,0 +1,119 @@
+package methodtest
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+
+	"grove/method"
+	"grove/text/token"
+	"grove/verify"
+)
+
+// TestMain keeps the tests out of the user's cache directory.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "grove-methodtest")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		os.Setenv(name, dir)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func TestMethods(t *testing.T) {
+	for _, info := range method.All() {
+		t.Run(info.Name, func(t *testing.T) { Suite(t, info) })
+	}
+}
+
+// faulty is a method with a fault, around the drafters of a sound one.
+type faulty struct {
+	method.Method
+	kept  [][]token.ID // of all texts
+	fault func(f *faulty, d *wrapped, t *method.Tree)
+}
+
+func (f *faulty) NewDrafter() (method.Drafter, error) {
+	d, err := f.Method.NewDrafter()
+	return &wrapped{Drafter: d, of: f}, err
+}
+
+type wrapped struct {
+	method.Drafter
+	of *faulty
+}
+
+func (w *wrapped) Close() error {
+	if c, ok := w.Drafter.(method.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+func (w *wrapped) Draft(ctx context.Context, t *method.Tree) error {
+	err := w.Drafter.Draft(ctx, t)
+	w.of.fault(w.of, w, t)
+	return err
+}
+
+// plant wraps a method's drafters.
+func plant(t *testing.T, name string, fault func(f *faulty, d *wrapped, t *method.Tree)) method.Info {
+	t.Helper()
+	info, err := method.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := info.Open
+	info.Open = func(e method.Env) (method.Method, error) {
+		m, err := open(e)
+		return &faulty{Method: m, fault: fault}, err
+	}
+	return info
+}
+
+// TestPlantedFaults: every check of the suite finds the fault that it is for.
+func TestPlantedFaults(t *testing.T) {
+	l := newLab(t)
+	l.draws = few
+	sound := func(*faulty, *wrapped, *method.Tree) {}
+	wrongLaw := func(_ *faulty, _ *wrapped, tree *method.Tree) {
+		for i, law := range tree.Laws() {
+			if n := len(law.P); n > 1 {
+				tree.Draw(i-1, verify.Distribution{IDs: law.IDs, P: append([]float32{law.P[n-1]}, law.P[:n-1]...)})
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		checks []string
+		info   method.Info
+		wrong  bool // the verifier
+	}{
+		{"a verifier that accepts what is likely enough", []string{"alone", "interleaved", "append", "context end", "small steps", "edges", "at once"}, plant(t, "recycle", sound), true},
+		{"no guesses", []string{"accepts"}, plant(t, "lookup", func(_ *faulty, _ *wrapped, tree *method.Tree) { tree.Reset(1, method.NewRates(1)) }), false},
+		{"guesses that were drawn from another law", []string{"law"}, plant(t, "draft-rsd", wrongLaw), false},
+		{"the same in a chain", []string{"law"}, plant(t, "draft-block", wrongLaw), false},
+		{"a slice for every draft", []string{"allocations", "memory"}, plant(t, "sam", func(f *faulty, _ *wrapped, tree *method.Tree) {
+			f.kept = append(f.kept, make([]token.ID, 1000))
+		}), false},
+	} {
+		for _, check := range checks {
+			if !slices.Contains(c.checks, check.name) {
+				continue
+			}
+			if err := check.run(&subject{lab: l, info: c.info, ctx: t.Context(), typical: c.wrong}); err == nil {
+				t.Errorf("%s: check %q finds nothing", c.name, check.name)
+			} else {
+				t.Logf("%s: check %q: %v", c.name, check.name, err)
+			}
+		}
+	}
+	if err := alone(&subject{lab: l, info: plant(t, "lookup", sound), ctx: t.Context()}); err != nil {
+		t.Errorf("without a fault: %v", err)
+	}
+}

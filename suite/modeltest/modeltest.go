@@ -1,0 +1,110 @@
+// Package modeltest holds what the tests of models share: golden models, random ones of every weight
+// type, and a runner that drives a model's forward pass directly.
+package modeltest
+
+import (
+	"context"
+	"testing"
+
+	"grove/compute"
+	"grove/forest"
+	"grove/internal/par"
+	"grove/kv"
+	"grove/model"
+	_ "grove/model/arch" // the architectures under test
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// Goldens are the models in testdata, one or more for each architecture.
+var Goldens = []string{"llama-gqa", "llama-tied", "mixtral", "gemma3", "qwen3moe",
+	"qwen2", "qwen3", "gemma2", "phi3", "olmo2", "starcoder2", "gpt2"}
+
+// Config says how a [Runner] runs a model. Zero values mean an F32 cache, one thread, and room for 4
+// sequences of 512 tokens and 320 live rows.
+type Config struct {
+	CacheType tensor.Type
+	NoRepack  bool
+	Threads   int
+	Seqs      int
+	Context   int
+	Scratch   int
+	Tokens    int
+}
+
+// Runner is a model with a cache and an executor; every error fails the test.
+type Runner struct {
+	Model model.Model
+	Cache *kv.Cache
+	Exec  *compute.Exec
+
+	tb testing.TB
+}
+
+// Open opens a model file.
+func Open(tb testing.TB, path string, c Config) *Runner {
+	tb.Helper()
+	f, err := gguf.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { f.Close() })
+	return New(tb, f, c)
+}
+
+// New makes a runner for the model of an open file.
+func New(tb testing.TB, f *gguf.File, c Config) *Runner {
+	tb.Helper()
+	pool := par.New(max(1, c.Threads))
+	tb.Cleanup(pool.Close)
+	m, err := model.Open(f, pool, model.Options{NoRepack: c.NoRepack, Context: c.Context})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return NewFor(tb, m, pool, c)
+}
+
+// NewFor makes a runner for an open model.
+func NewFor(tb testing.TB, m model.Model, pool *par.Pool, c Config) *Runner {
+	tb.Helper()
+	or := func(v *int, other int) {
+		if *v == 0 {
+			*v = other
+		}
+	}
+	or(&c.Seqs, 4)
+	or(&c.Context, 512)
+	or(&c.Scratch, 320)
+	or(&c.Tokens, c.Seqs*c.Context)
+	cache, err := kv.New(kv.Config{
+		Layers: m.Info().Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
+		Seqs: c.Seqs, Scratch: c.Scratch, Identity: m.Info().Identity,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Runner{
+		Model: m, Cache: cache, tb: tb,
+		Exec: compute.NewExec(cache, pool, m.Info().Width, c.Scratch),
+	}
+}
+
+// Add adds a row to the next step.
+func (r *Runner) Add(row forest.Row) forest.Node {
+	r.tb.Helper()
+	n, err := r.Exec.Step.Add(row)
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return n
+}
+
+// Forward runs the rows that were added; the results are the executor's, and the next Add begins a
+// new step.
+func (r *Runner) Forward() {
+	r.tb.Helper()
+	if err := r.Exec.Run(context.Background(), r.Model.Forward); err != nil {
+		r.tb.Fatal(err)
+	}
+	r.Exec.Step.Reset()
+}

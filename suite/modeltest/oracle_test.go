@@ -1,0 +1,171 @@
+package modeltest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"grove/forest"
+	"grove/internal/kernel"
+	"grove/internal/oracle"
+	"grove/model/synthetic"
+	"grove/text/token"
+	"grove/weights/tensor"
+)
+
+// oracleSpecs are the models that are held to the oracle.
+var oracleSpecs = map[string]Spec{
+	"bert":                {Arch: "bert", Context: 96},
+	"gpt-oss":             {Arch: "gpt-oss", Window: 20},
+	"deepseek2, lite":     {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Dense: 1, Shared: 2}},
+	"deepseek2, old lite": {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Fused: true, Dense: 1, Shared: 2}},
+	"deepseek2, V2": {Arch: "deepseek2", Size: 48, Value: 24, Experts: 12, Used: 4,
+		Latent: synthetic.Latent{QRank: 32, Shared: 1, Groups: 4, GroupsUsed: 2}},
+	"deepseek2, V3": {Arch: "deepseek2", Size: 48, Experts: 12, Used: 4,
+		Latent: synthetic.Latent{QRank: 32, Dense: 1, Shared: 1, Sigmoid: true, Norm: true, Groups: 4, GroupsUsed: 2}},
+}
+
+// TestOracle holds the architectures without golden files to float64 within 1e-4 of the largest value, over
+// texts that are longer than an attention block and than the windows.
+func TestOracle(t *testing.T) {
+	for name, spec := range oracleSpecs {
+		t.Run(name, func(t *testing.T) {
+			file := spec.File(t)
+			o, err := oracle.New(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := New(t, file, Config{CacheType: tensor.F32, Context: min(spec.WithDefaults().Context, 512)})
+			ids := randomIDs(rand.New(rand.NewPCG(3, 4)), 90, r.Model.Info().Vocabulary)
+			var plain []int
+			for _, id := range ids {
+				plain = append(plain, int(id))
+			}
+			want := o.Forward(plain)
+			var got []Bits
+			if r.Model.Info().Encoder {
+				got = r.Encode(ids)
+			} else {
+				got = r.Reference(ids)
+			}
+			var worst, scale float64
+			for i, row := range want {
+				for v, x := range row {
+					worst, scale = max(worst, math.Abs(x-float64(got[i][v]))), max(scale, math.Abs(x))
+				}
+			}
+			t.Logf("largest difference %.2g of largest value %.3g", worst, scale)
+			if !(worst <= 1e-4*scale) {
+				t.Errorf("values differ by %g; the largest is %g", worst, scale)
+			}
+		})
+	}
+}
+
+// Encode runs a text as one block and returns every token's state. The rows are dropped.
+func (r *Runner) Encode(ids []token.ID) []Bits {
+	r.tb.Helper()
+	s := r.Cache.NewSeq("")
+	defer r.Close(s)
+	r.addBlock(s, 1, ids)
+	r.Forward()
+	return r.states(len(ids))
+}
+
+func (r *Runner) addBlock(s forest.Seq, block int, ids []token.ID) {
+	r.tb.Helper()
+	parent := forest.Trunk
+	for _, id := range ids {
+		parent = r.Add(forest.Row{Seq: s, Parent: parent, ID: id, Block: block, Want: forest.Want{State: true}})
+	}
+}
+
+func (r *Runner) states(n int) []Bits {
+	out := make([]Bits, n)
+	for i := range out {
+		out[i] = append(Bits(nil), r.Exec.Result(i).State...)
+	}
+	return out
+}
+
+// TestEncoder holds an encoder's states to equality of bits alone and in a batch, for any threads, kernels and
+// weights' place, and checks that tokens see those behind them.
+func TestEncoder(t *testing.T) {
+	for _, wt := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
+		for _, cache := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
+			if wt != tensor.F16 && cache != wt && !long {
+				continue
+			}
+			t.Run(fmt.Sprintf("%v-cache-%v", wt, cache), func(t *testing.T) {
+				file := Spec{Arch: "bert", Type: wt, Heads: 2, Context: 256}.File(t)
+				kinds := kernel.Implementations()
+				defer kernel.Use(kinds[0])
+				rng := rand.New(rand.NewPCG(5, 6))
+				texts := [][]token.ID{randomIDs(rng, 150, 48), randomIDs(rng, 64, 48), randomIDs(rng, 7, 48)}
+				var want [][]Bits
+				for _, kind := range kinds {
+					kernel.Use(kind)
+					r := New(t, file, Config{CacheType: cache, Threads: 2, Context: 256})
+					for i, ids := range texts {
+						got := r.Encode(ids)
+						if kind == kinds[0] {
+							want = append(want, got)
+						}
+						if err := Equal(fmt.Sprintf("%s, text %d", kind, i), got, want[i]); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				kernel.Use(kinds[0])
+				alone := New(t, file, Config{CacheType: cache, Threads: 1, Context: 256})
+				if err := Equal("1 and 2 threads", alone.Encode(texts[0]), want[0]); err != nil {
+					t.Error(err)
+				}
+				inPlace := New(t, file, Config{CacheType: cache, Threads: 2, Context: 256, NoRepack: true})
+				if err := Equal("packed weights and the file's own", inPlace.Encode(texts[0]), want[0]); err != nil {
+					t.Error(err)
+				}
+				checkBlocks(t, inPlace, texts, want)
+			})
+		}
+	}
+}
+
+// checkBlocks runs all texts in one step, each a block, and then a text with another last token.
+func checkBlocks(t *testing.T, r *Runner, texts [][]token.ID, want [][]Bits) {
+	var all []Bits
+	var seqs []forest.Seq
+	for _, ids := range texts {
+		s := r.Cache.NewSeq("")
+		r.addBlock(s, 1, ids)
+		seqs = append(seqs, s)
+	}
+	r.Forward()
+	for _, w := range want {
+		all = append(all, w...)
+	}
+	if err := Equal("texts in one step", r.states(len(all)), all); err != nil {
+		t.Error(err)
+	}
+	for _, s := range seqs {
+		r.Close(s)
+	}
+	other := append([]token.ID(nil), texts[1]...)
+	other[len(other)-1] = (other[len(other)-1] + 1) % 48
+	for i, row := range r.Encode(other) {
+		if row.Diff(want[1][i]) == nil {
+			t.Errorf("the state of token %d does not depend on the last token", i)
+		}
+	}
+	s := r.Cache.NewSeq("")
+	defer r.Close(s)
+	r.addBlock(s, 0, texts[1])
+	r.Forward()
+	if r.states(1)[0].Diff(want[1][0]) == nil {
+		t.Error("the first token's state is the same without a block")
+	}
+}
+
+// WithDefaults returns the specification with every zero field replaced.
+func (s Spec) WithDefaults() synthetic.Spec { return synthetic.Spec(s).WithDefaults() }

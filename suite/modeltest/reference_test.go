@@ -1,0 +1,262 @@
+package modeltest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"grove/forest"
+	"grove/model/synthetic"
+	"grove/text/token"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// reference is a Llama in float64 that is told, row by row, what to see: the slow statement of what
+// visibility, shifts, mixtures, vectors and skipped layers mean.
+type reference struct {
+	spec    synthetic.Spec
+	tensors map[string][]float64
+}
+
+// refRow is one row: what it is fed, where it stands, what it sees, and the layers it passes over.
+type refRow struct {
+	input []float64
+	pos   int
+	sees  []int // rows, itself among them, in any order
+	skip  forest.Layers
+}
+
+func newReference(spec Spec, f *gguf.File) *reference {
+	r := &reference{spec: synthetic.Spec(spec).WithDefaults(), tensors: map[string][]float64{}}
+	for _, v := range f.Tensors {
+		w := make([]float64, v.Elems())
+		for i := range w {
+			w[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(v.Data[4*i:])))
+		}
+		r.tensors[v.Name] = w
+	}
+	return r
+}
+
+func (r *reference) embedding(id token.ID) []float64 {
+	w := r.spec.Width
+	return r.tensors["token_embd.weight"][int(id)*w : (int(id)+1)*w]
+}
+
+func (r *reference) layer(l int, name string) []float64 {
+	return r.tensors[fmt.Sprintf("blk.%d.%s.weight", l, name)]
+}
+
+func matVec(w, x []float64) []float64 {
+	out := make([]float64, len(w)/len(x))
+	for o := range out {
+		for i, v := range x {
+			out[o] += w[o*len(x)+i] * v
+		}
+	}
+	return out
+}
+
+func rmsNorm(x, w []float64) []float64 {
+	var sum float64
+	for _, v := range x {
+		sum += v * v
+	}
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = v / math.Sqrt(sum/float64(len(x))+1e-5) * w[i]
+	}
+	return out
+}
+
+func (r *reference) rotate(x []float64, pos int) {
+	size := r.spec.Size
+	for h := 0; h < len(x); h += size {
+		for i := 0; i < size; i += 2 {
+			sin, cos := math.Sincos(float64(pos) * math.Pow(10000, -float64(i)/float64(size)))
+			a, b := x[h+i], x[h+i+1]
+			x[h+i], x[h+i+1] = a*cos-b*sin, a*sin+b*cos
+		}
+	}
+}
+
+// forward returns each row's logits and its stream after each layer.
+func (r *reference) forward(rows []refRow) (logits [][]float64, hidden [][][]float64) {
+	x := make([][]float64, len(rows))
+	hidden = make([][][]float64, len(rows))
+	for i := range rows {
+		x[i] = append([]float64(nil), rows[i].input...)
+	}
+	for l := range r.spec.Layers {
+		q, k, v := make([][]float64, len(rows)), make([][]float64, len(rows)), make([][]float64, len(rows))
+		for i, row := range rows {
+			h := rmsNorm(x[i], r.layer(l, "attn_norm"))
+			q[i], k[i], v[i] = matVec(r.layer(l, "attn_q"), h), matVec(r.layer(l, "attn_k"), h), matVec(r.layer(l, "attn_v"), h)
+			r.rotate(q[i], row.pos)
+			r.rotate(k[i], row.pos)
+		}
+		for i, row := range rows {
+			if !row.skip.Has(l) {
+				r.block(l, x[i], r.attend(l, rows, i, q[i], k, v))
+			}
+			hidden[i] = append(hidden[i], append([]float64(nil), x[i]...))
+		}
+	}
+	for i := range rows {
+		logits = append(logits, matVec(r.tensors["output.weight"], rmsNorm(x[i], r.tensors["output_norm.weight"])))
+	}
+	return logits, hidden
+}
+
+func (r *reference) attend(l int, rows []refRow, i int, q []float64, k, v [][]float64) []float64 {
+	s := r.spec
+	out := make([]float64, s.Heads*s.Value)
+	for h := range s.Heads {
+		kh, vh := h/(s.Heads/s.KVHeads)*s.Size, h/(s.Heads/s.KVHeads)*s.Value
+		weights, sum := make([]float64, len(rows)), 0.0
+		for _, j := range rows[i].sees {
+			if rows[j].skip.Has(l) {
+				continue
+			}
+			var dot float64
+			for e := range s.Size {
+				dot += q[h*s.Size+e] * k[j][kh+e]
+			}
+			weights[j] = math.Exp(dot / math.Sqrt(float64(s.Size)))
+			sum += weights[j]
+		}
+		for j := range rows {
+			for e := range s.Value {
+				out[h*s.Value+e] += weights[j] / sum * v[j][vh+e]
+			}
+		}
+	}
+	return out
+}
+
+func (r *reference) block(l int, x, attended []float64) {
+	for i, v := range matVec(r.layer(l, "attn_output"), attended) {
+		x[i] += v
+	}
+	h := rmsNorm(x, r.layer(l, "ffn_norm"))
+	gate, up := matVec(r.layer(l, "ffn_gate"), h), matVec(r.layer(l, "ffn_up"), h)
+	for i, g := range gate {
+		up[i] *= g / (1 + math.Exp(-g))
+	}
+	for i, v := range matVec(r.layer(l, "ffn_down"), up) {
+		x[i] += v
+	}
+}
+
+func worst(got []float32, want []float64) float64 {
+	var d, scale float64
+	for i := range want {
+		d, scale = max(d, math.Abs(float64(got[i])-want[i])), max(scale, math.Abs(want[i]))
+	}
+	return d / scale
+}
+
+// TestRowKinds runs every kind of row in one sequence and holds logits and hidden states to the
+// reference: a trunk, a branch, a block whose rows see each other, a vector, a mixture, a shifted
+// position, and rows that skip layers.
+func TestRowKinds(t *testing.T) {
+	spec := Spec{Type: tensor.F32, Value: 48}
+	file := spec.File(t)
+	ref := newReference(spec, file)
+	r := New(t, file, Config{})
+	rng := rand.New(rand.NewPCG(1, 2))
+	trunk := randomIDs(rng, 5, 48)
+	s := r.Cache.NewSeq("")
+	r.Prefill(s, trunk, 5)
+	var rows []refRow
+	for i, id := range trunk {
+		rows = append(rows, refRow{input: ref.embedding(id), pos: i, sees: upTo(i)})
+	}
+	vector := make([]float32, 64)
+	wide := make([]float64, 64)
+	for i := range vector {
+		vector[i] = float32(rng.NormFloat64())
+		wide[i] = float64(vector[i])
+	}
+	mix := []forest.Weighted{{ID: 3, Weight: 0.25}, {ID: 9, Weight: 0.75}}
+	mixed := make([]float64, 64)
+	for i := range mixed {
+		mixed[i] = 0.25*ref.embedding(3)[i] + 0.75*ref.embedding(9)[i]
+	}
+	want := forest.Want{Logits: true, Hidden: forest.LayerRange(0, 3)}
+	skip := forest.Layers{}.With(1)
+	add := func(row forest.Row, as refRow) forest.Node {
+		row.Seq, row.Want = s, want
+		rows = append(rows, as)
+		return r.Add(row)
+	}
+	over := func(extra ...int) []int { return append(upTo(4), extra...) }
+	a := add(forest.Row{ID: 7}, refRow{input: ref.embedding(7), pos: 5, sees: over(5)})
+	b := add(forest.Row{Parent: a, Vector: vector, Shift: 3}, refRow{input: wide, pos: 9, sees: over(5, 6)})
+	add(forest.Row{Mix: mix}, refRow{input: mixed, pos: 5, sees: over(7)})
+	c := add(forest.Row{Parent: a, ID: 2, Skip: skip}, refRow{input: ref.embedding(2), pos: 6, sees: over(5, 8), skip: skip})
+	add(forest.Row{Parent: c, ID: 4}, refRow{input: ref.embedding(4), pos: 7, sees: over(5, 8, 9)})
+	d := add(forest.Row{Parent: b, ID: 11, Block: 1}, refRow{input: ref.embedding(11), pos: 7, sees: over(5, 6, 10, 11, 12)})
+	e := add(forest.Row{Parent: d, ID: 12, Block: 1}, refRow{input: ref.embedding(12), pos: 8, sees: over(5, 6, 10, 11, 12)})
+	add(forest.Row{Parent: e, ID: 13, Block: 1}, refRow{input: ref.embedding(13), pos: 9, sees: over(5, 6, 10, 11, 12)})
+	r.Forward()
+	logits, hidden := ref.forward(rows)
+	for i := len(trunk); i < len(rows); i++ {
+		got := r.Exec.Result(i - len(trunk))
+		if w := worst(got.Logits, logits[i]); !(w < 1e-5) {
+			t.Errorf("row %d: logits differ by %.2g of the largest", i, w)
+		}
+		for l := range hidden[i] {
+			if w := worst(got.Hidden[l], hidden[i][l]); !(w < 1e-5) {
+				t.Errorf("row %d: stream after layer %d differs by %.2g", i, l, w)
+			}
+		}
+	}
+}
+
+// upTo returns 0 to n.
+func upTo(n int) []int {
+	var s []int
+	for i := range n + 1 {
+		s = append(s, i)
+	}
+	return s
+}
+
+// TestTop holds the largest logits and the log-sum-exp of a row to all of its logits.
+func TestTop(t *testing.T) {
+	for _, arch := range []string{"llama", "gemma2"} { // gemma2 caps them
+		t.Run(arch, func(t *testing.T) { checkTop(t, New(t, Spec{Arch: arch}.File(t), Config{})) })
+	}
+}
+
+func checkTop(t *testing.T, r *Runner) {
+	s := r.Cache.NewSeq("")
+	r.Add(forest.Row{Seq: s, ID: 5, Want: forest.Want{Logits: true, Top: 10}})
+	r.Forward()
+	got := r.Exec.Result(0)
+	var sum float64
+	for _, l := range got.Logits {
+		sum += math.Exp(float64(l))
+	}
+	if math.Abs(math.Log(sum)-float64(got.LSE)) > 1e-5 {
+		t.Errorf("log-sum-exp is %v, want %v", got.LSE, math.Log(sum))
+	}
+	if len(got.Top) != 10 {
+		t.Fatalf("%d entries", len(got.Top))
+	}
+	for i, e := range got.Top {
+		above := 0
+		for id, l := range got.Logits {
+			if l > e.Logit || l == e.Logit && token.ID(id) < e.ID {
+				above++
+			}
+		}
+		if above != i || got.Logits[e.ID] != e.Logit {
+			t.Errorf("entry %d is %+v, with %d above it", i, e, above)
+		}
+	}
+}

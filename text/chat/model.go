@@ -1,0 +1,154 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"grove/text/token"
+	"grove/text/tokenizer"
+	"grove/weights/gguf"
+)
+
+// ErrNone reports a model without a template whose family its vocabulary does not show.
+var ErrNone = errors.New("chat: the model has no chat template (tokenizer.chat_template), and its vocabulary shows none that is known")
+
+// key is the template's; the names of further ones follow it.
+const key = "tokenizer.chat_template"
+
+// Templates are those that a model can be used with. They are safe for concurrent use, once one is chosen.
+type Templates struct {
+	own    map[string]parsed // of the file; the default one has the name ""
+	chosen *Template         // nil: none is
+	tokens Tokens
+	model  *tokenizer.Tokenizer
+}
+
+type parsed struct {
+	t   *Template
+	err error
+}
+
+// FromGGUF reads the templates of a file. What is wrong with one is the error of its use.
+func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
+	tokens, err := readTokens(f, t)
+	if err != nil {
+		return nil, err
+	}
+	ts := &Templates{own: map[string]parsed{}, tokens: tokens, model: t}
+	for _, kv := range f.Metadata {
+		name, ok := strings.CutPrefix(kv.Key, key)
+		if !ok || name != "" && name[0] != '.' {
+			continue
+		}
+		source, _, err := f.String(kv.Key)
+		if err != nil {
+			return nil, fmt.Errorf("chat: %w", err)
+		}
+		own, err := New(kv.Key, source, tokens)
+		ts.own[strings.TrimPrefix(name, ".")] = parsed{own, err}
+	}
+	return ts, nil
+}
+
+// Choose makes a template that of all conversations: one that [Templates.Get] knows by its name, or else that of a Jinja
+// file. Errors: those of [New] and of the file system.
+func (ts *Templates) Choose(name string) (err error) {
+	if slices.Contains(ts.Names(), name) || slices.Contains(Builtin(), name) {
+		ts.chosen, err = ts.Get(name)
+		return err
+	}
+	source, err := os.ReadFile(name)
+	if err != nil {
+		known := strings.Join(append(ts.Names(), Builtin()...), ", ")
+		return fmt.Errorf("chat: template %q is none of %s, and no file that can be read: %w", name, known, err)
+	}
+	ts.chosen, err = ts.New(name, string(source))
+	return err
+}
+
+// For returns the template of a conversation: the chosen one; or the file's, for a conversation with tools its template
+// tool_use if there is one; or else one of a family that the vocabulary shows. Errors: [ErrNone], and those of [New].
+func (ts *Templates) For(o Options) (*Template, error) {
+	if ts.chosen != nil {
+		return ts.chosen, nil
+	}
+	names := []string{"", "default"}
+	if len(o.Tools) > 0 {
+		names = []string{"tool_use", "", "default"}
+	}
+	for _, name := range names {
+		if p, ok := ts.own[name]; ok {
+			return p.t, p.err
+		}
+	}
+	family := guess(func(text string) bool {
+		id, ok := ts.model.ID(text)
+		return ok && special(ts.model, id)
+	})
+	if family == "" {
+		return nil, ErrNone
+	}
+	return NewBuiltin(family, ts.tokens)
+}
+
+// Get returns a template by its name: one of the file's further ones, or one of [Builtin].
+func (ts *Templates) Get(name string) (*Template, error) {
+	if p, ok := ts.own[name]; ok && name != "" {
+		return p.t, p.err
+	}
+	return NewBuiltin(name, ts.tokens)
+}
+
+// New reads a template for the model.
+func (ts *Templates) New(name, source string) (*Template, error) { return New(name, source, ts.tokens) }
+
+// Names returns the names of the file's further templates, sorted.
+func (ts *Templates) Names() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(ts.own)), func(name string) bool { return name == "" })
+}
+
+func special(t *tokenizer.Tokenizer, id token.ID) bool {
+	return t.Type(id) == tokenizer.Control || t.Type(id) == tokenizer.UserDefined
+}
+
+// readTokens returns the texts of the special tokens that templates write.
+func readTokens(f *gguf.File, t *tokenizer.Tokenizer) (Tokens, error) {
+	tokens := Tokens{BOS: t.Text(t.BOS()), EOS: t.Text(t.EOS())}
+	for key, text := range map[string]*string{
+		"tokenizer.ggml.unknown_token_id": &tokens.UNK, "tokenizer.ggml.padding_token_id": &tokens.PAD,
+	} {
+		id, ok, err := f.Uint(key)
+		if err != nil {
+			return tokens, fmt.Errorf("chat: %w", err)
+		}
+		if ok && id < t.Size() {
+			*text = t.Text(token.ID(id))
+		}
+	}
+	return tokens, nil
+}
+
+// Encode returns the tokens of a prompt. Where the model's file asks for a token that begins a text and the
+// template has not written it, it is added.
+func (p Prompt) Encode(t *tokenizer.Tokenizer) ([]token.ID, error) {
+	literal := make([]tokenizer.Span, len(p.Inputs))
+	for i, s := range p.Inputs {
+		literal[i] = tokenizer.Span(s)
+	}
+	ids, err := t.Encode(nil, p.Text, tokenizer.Options{Literal: literal})
+	if err != nil {
+		return nil, err
+	}
+	frame, err := t.Encode(nil, "", tokenizer.Options{Special: true})
+	if err != nil {
+		return nil, err
+	}
+	if bos := t.BOS(); len(frame) > 0 && frame[0] == bos && (len(ids) == 0 || ids[0] != bos) {
+		ids = slices.Insert(ids, 0, bos)
+	}
+	return ids, nil
+}

@@ -1,0 +1,191 @@
+package jinja_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"encoding/json"
+
+	"grove/text/jinja"
+	"grove/text/jinja/value"
+)
+
+// hostile are templates that would run or grow without an end.
+var hostile = map[string]string{
+	"range":            `{% for i in range(1000000000) %}x{% endfor %}`,
+	"range of ranges":  `{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}`,
+	"huge range step":  `{{ range(-9223372036854775807, 9223372036854775807, 1)|length }}`,
+	"string product":   `{{ 'a' * 10000000000 }}`,
+	"string products":  `{{ ('a' * 100000) * 100000 }}`,
+	"list product":     `{{ [1] * 1000000000 }}`,
+	"negative product": `{{ 'a' * 9223372036854775807 }}`,
+	"doubling":         `{% set ns = namespace(s='aaaaaaaaaa') %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{{ ns.s }}`,
+	"doubling lists":   `{% set ns = namespace(s=[1]) %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}`,
+	"nested lists":     `{% set ns = namespace(s=[1]) %}{% for i in range(60) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s|tojson }}`,
+	"comparing":        `{% set ns = namespace(s=[1], t=[1]) %}{% for i in range(60) %}{% set ns.s = [ns.s, ns.s] %}{% set ns.t = [ns.t, ns.t] %}{% endfor %}{{ ns.s == ns.t }}`,
+	"deep value":       `{% set ns = namespace(s=[1]) %}{% for i in range(60000) %}{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s }}`,
+	"recursion":        `{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}`,
+	"two recursions":   `{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(100) }}`,
+	"recursive loop":   `{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}`,
+	"caller":           `{% macro f() %}{{ caller() }}{{ caller() }}{% endmacro %}{% macro g(n) %}{% if n %}{% call f() %}{{ g(n-1) }}{% endcall %}{% endif %}{% endmacro %}{{ g(100) }}`,
+	"output":           `{% set x = 'a' * 100000 %}{% for i in range(10000) %}{{ x }}{% endfor %}`,
+	"replace":          `{% set x = 'a' * 100000 %}{{ x.replace('a', x) }}`,
+	"replace nothing":  `{% set x = 'a' * 10000 %}{{ x.replace('', x) }}`,
+	"join":             `{% set x = 'a' * 100000 %}{{ x.join(range(100000)|map('string')|list) }}`,
+	"split":            `{% set x = 'a' * 100000 %}{% for i in range(100000) %}{% set y = x.split('a') %}{% endfor %}`,
+	"find":             `{% set x = 'a' * 100000 %}{% set y = 'a' * 50000 ~ 'b' %}{% for i in range(100000) %}{% set z = y in x %}{% endfor %}`,
+	"strip":            `{% set x = ' ' * 1000000 %}{% for i in range(100000) %}{% set z = x.strip() %}{% endfor %}`,
+	"indent":           `{% set x = '\n' * 100000 %}{{ x|indent(1000000, true, true) }}`,
+	"json indent":      `{{ [[[[1]]]]|tojson(indent=100000000) }}`,
+	"format":           `{{ '%999999999d' % 1 }}`,
+	"power":            `{% for i in range(100000) %}{% set x = 3 ** 39 %}{% endfor %}`,
+	"sort":             `{% set x = range(40000)|list %}{% for i in range(1000) %}{% set y = x|sort(reverse=true) %}{% endfor %}`,
+	"unique":           `{% for i in range(1000) %}{% set y = range(10000)|unique|list %}{% endfor %}`,
+	"keys":             `{% set k = 'k' * 100000 %}{% set d = {k: 1} %}{% for i in range(1000000) %}{% set v = d[k] %}{% endfor %}`,
+	"long loop filter": `{% for i in range(100000) if false %}{% endfor %}{% for i in range(100000) if false %}{% endfor %}{% for i in range(100000) if false %}{% endfor %}`,
+	"block of blocks":  `{% set x %}{% for i in range(1000000) %}xxxxxxxxxxxx{% endfor %}{% endset %}`,
+	"arguments":        `{% set d = dict(a=1) %}{% macro f() %}{{ f(**d) }}{% endmacro %}{% set l = range(100000)|list %}{% for i in l %}{{ [f][0](*l) }}{% endfor %}`,
+	"self":             `{% set ns = namespace() %}{% set ns.ns = [ns] %}{{ ns.ns|tojson }}`,
+}
+
+// TestHostile ends templates that would go on, soon and with an error.
+func TestHostile(t *testing.T) {
+	for name, source := range hostile {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			tmpl, err := jinja.Parse(source)
+			if err == nil {
+				_, err = tmpl.Render(nil, jinja.Options{})
+			}
+			if bad := new(value.Error); !errors.As(err, &bad) {
+				t.Errorf("got %v, want an error", err)
+			}
+			if d := time.Since(start); d > 2*time.Second {
+				t.Errorf("it took %v", d)
+			}
+		})
+	}
+}
+
+// TestLimits says which limit a template exceeds, and where.
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		name, source string
+		options      jinja.Options
+		want         string
+	}{
+		{"steps", "\n{% for i in range(99) %}\n{{ i }}{% endfor %}", jinja.Options{Steps: 100}, "jinja: line 2: template limit exceeded: too many steps"},
+		{"output", "a\n{{ 'b' * 100 }}", jinja.Options{Output: 50}, "jinja: line 2: template limit exceeded: more than 50 characters"},
+		{"depth", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
+		{"brackets", "{{ " + strings.Repeat("(", 10000) + strings.Repeat(")", 10000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
+		{"blocks", strings.Repeat("{% if 1 %}", 10000), jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
+		{"nots", "{{ " + strings.Repeat("not ", 10000) + "1 }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
+		{"signs", "{{ " + strings.Repeat("-", 10000) + "1 }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
+		{"sums", "{{ 1" + strings.Repeat(" + 1", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
+		{"filters", "{{ 1" + strings.Repeat("|string", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
+		{"attributes", "{{ x" + strings.Repeat(".a", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
+		{"size", strings.Repeat("x", 1<<20+1), jinja.Options{}, "jinja: line 1: template limit exceeded: a source of 1048577 bytes, more than 1048576"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tmpl, err := jinja.Parse(c.source)
+			if err == nil {
+				_, err = tmpl.Render(nil, c.options)
+			}
+			if !errors.Is(err, value.ErrLimit) || err.Error() != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// TestMarks follows what came from outside through what templates do with it.
+func TestMarks(t *testing.T) {
+	for _, c := range []struct{ name, source, want string }{
+		{"print", "a{{ x }}b", "a[ In put ]b"},
+		{"strip", "<{{ x|trim }}>", "<[In put]>"},
+		{"concatenate", "{{ 'a' + x ~ 'b' }}", "a[ In put ]b"},
+		{"slice", "{{ ('ab' + x)[1:4] }}", "b[ I]"},
+		{"split", "{{ x.split(' ')|join('-') }}", "-[In]-[put]-"},
+		{"replace", "{{ x.replace('n', '#') }}", "[ I]#[ put ]"},
+		{"upper", "{{ x|upper }}", "[ IN PUT ]"},
+		{"reverse", "{{ x[::-1] }}", "[ tup nI ]"},
+		{"json", "{{ {'k': x}|tojson }}", `{"k": "[ In put ]"}`},
+		{"repr", "{{ [x] }}", "['[ In put ]']"},
+		{"loop", "{% for c in x.strip() %}{{ c }}.{% endfor %}", "[I].[n].[ ].[p].[u].[t]."},
+		{"block", "{% set y %}a{{ x }}{% endset %}{{ y }}", "a[ In put ]"},
+		{"macro", "{% macro f(a) %}{{ a }}!{% endmacro %}{{ f(x) }}", "[ In put ]!"},
+		{"compare", "{{ x == ' In put ' and 'put' in x and {x: 1}[' In put '] }}", "1"},
+		{"format", "{{ '%s|' % x }}", "[ In put ]|"},
+		{"multiply", "{{ x.strip()[:1] * 3 }}", "[III]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tmpl, err := jinja.Parse(c.source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := tmpl.Render(map[string]value.Value{"x": value.Input(" In put ")}, jinja.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, at, shown := got.String(), 0, ""
+			for _, s := range got.Inputs() {
+				shown += text[at:s.From] + "[" + text[s.From:s.To] + "]"
+				at = s.To
+			}
+			if shown += text[at:]; shown != c.want {
+				t.Errorf("got %s, want %s", shown, c.want)
+			}
+		})
+	}
+}
+
+// FuzzTemplate parses and renders anything: no panic, and an end within the limits.
+func FuzzTemplate(f *testing.F) {
+	data, err := os.ReadFile("testdata/language.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	var golden struct {
+		Vars  json.RawMessage
+		Cases []struct{ Source string }
+	}
+	if err := json.Unmarshal(data, &golden); err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range golden.Cases {
+		f.Add(c.Source)
+	}
+	for _, source := range hostile {
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		tmpl, err := jinja.Parse(source)
+		if err != nil {
+			return
+		}
+		v, err := value.FromJSON(golden.Vars)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vars := map[string]value.Value{}
+		keys, values := v.(*value.Map).Entries()
+		for i, k := range keys {
+			vars[k.(value.Text).String()] = values[i]
+		}
+		const steps, output = 20_000, 10_000
+		start := time.Now()
+		out, err := tmpl.Render(vars, jinja.Options{Steps: steps, Output: output})
+		if len(out) > output+12*steps {
+			t.Errorf("%d characters", len(out))
+		}
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("it took %v", d)
+		}
+		if bad, raised := new(value.Error), new(jinja.RaisedError); err != nil && !errors.As(err, &bad) && !errors.As(err, &raised) {
+			t.Errorf("the error is %T: %v", err, err)
+		}
+	})
+}

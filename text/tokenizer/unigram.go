@@ -1,0 +1,160 @@
+package tokenizer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"grove/text/token"
+	"grove/text/tokenizer/pretoken"
+)
+
+// unknownPenalty is how much less likely a character without a piece is than the least likely piece.
+const unknownPenalty = 10
+
+// unigram builds what unigram encoding looks up.
+func (t *Tokenizer) unigram(v Vocab) error {
+	if v.UNK == token.None {
+		return fmt.Errorf("tokenizer: a unigram vocabulary needs an unknown token")
+	}
+	lowest := math.Inf(1)
+	for i, s := range v.Scores {
+		if math.IsInf(float64(s), 0) {
+			return fmt.Errorf("tokenizer: the score of token %d is not finite", i)
+		}
+		if t.types[i] == Normal {
+			lowest = min(lowest, float64(s))
+		}
+	}
+	m, err := pretoken.NewCharsmap(v.Charsmap)
+	if err != nil {
+		return err
+	}
+	t.spaces(v)
+	t.normalize = []normalizer{always(m.Normalize), func(text string, _ bool) string { return respace(text, v) }}
+	if v.MergeSpaces {
+		t.strip = stripEach
+	}
+	t.encode, t.unknown = t.likeliest, lowest-unknownPenalty
+	t.indexPieces()
+	t.scores = make([]float64, len(t.lexicon.texts))
+	for k, p := range t.lexiconPieces {
+		if t.types[p] != UserDefined {
+			t.scores[k] = float64(v.Scores[p])
+		}
+	}
+	return nil
+}
+
+// indexPieces makes the pieces findable by the text that begins with them.
+func (t *Tokenizer) indexPieces() {
+	texts := make([]string, 0, len(t.pieces))
+	for text := range t.pieces {
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	t.lexicon = newLexicon(texts)
+	t.lexiconPieces = make([]int32, len(texts))
+	for k, text := range texts {
+		t.lexiconPieces[k] = t.pieces[text]
+	}
+}
+
+// respace puts spaces as the vocabulary wants them: one before each word, or those of the text and one
+// before it if there is a word.
+func respace(text string, v Vocab) string {
+	text = strings.ReplaceAll(text, space, " ")
+	if !v.MergeSpaces {
+		if v.AddSpacePrefix && strings.Trim(text, " ") != "" {
+			text = " " + text
+		}
+		return text
+	}
+	var b strings.Builder
+	b.Grow(len(text) + 1)
+	for word := range strings.SplitSeq(text, " ") {
+		if word != "" {
+			b.WriteByte(' ')
+			b.WriteString(word)
+		}
+	}
+	return b.String()
+}
+
+// step is the likeliest way to reach a place in a word: its score, where its last piece begins, and
+// that piece; unknown characters have none.
+type step struct {
+	score float64
+	from  int32
+	piece int32
+}
+
+// likeliest appends the ids of the pieces that have the greatest sum of scores (Viterbi), of equal ones
+// those that were found first. Characters without a piece of their own may be unknown; those in a row
+// are one unknown token, or the tokens of their bytes where there are all. Each word is taken by itself,
+// so that sums are rounded as in Hugging Face's tokenizers.
+func (t *Tokenizer) likeliest(dst []token.ID, word string, s *scratch) ([]token.ID, error) {
+	if len(word) > maxWord {
+		return dst, fmt.Errorf("tokenizer: %d bytes of text without a break are more than %d", len(word), maxWord)
+	}
+	s.steps = slices.Grow(s.steps[:0], len(word)+1)[:len(word)+1]
+	for i := range s.steps {
+		s.steps[i] = step{score: math.Inf(-1)}
+	}
+	s.steps[0].score = 0
+	for i := 0; i < len(word); {
+		i += t.extend(word, i, s.steps)
+	}
+	return t.appendSteps(dst, word, s.steps), nil
+}
+
+// extend takes the ways that reach word[i:] further by one piece, and returns the length of the
+// character there.
+func (t *Tokenizer) extend(word string, i int, steps []step) int {
+	_, n := utf8.DecodeRuneInString(word[i:])
+	whole := false
+	reach := func(to int, score float64, piece int32) {
+		if score += steps[i].score; score > steps[to].score {
+			steps[to] = step{score, int32(i), piece}
+		}
+	}
+	t.lexicon.match(word[i:], func(at int) {
+		size := len(t.lexicon.texts[at])
+		whole = whole || size == n
+		reach(i+size, t.scores[at], t.lexiconPieces[at])
+	})
+	if !whole {
+		reach(i+n, t.unknown, none)
+	}
+	return n
+}
+
+// appendSteps appends the ids of the way that reaches the end of the word.
+func (t *Tokenizer) appendSteps(dst []token.ID, word string, steps []step) []token.ID {
+	begin := len(dst)
+	for at := int32(len(word)); at > 0; {
+		to := at
+		piece := steps[at].piece
+		at = steps[at].from
+		if piece != none {
+			dst = append(dst, token.ID(piece))
+			continue
+		}
+		for at > 0 && steps[at].piece == none {
+			at = steps[at].from
+		}
+		n := len(dst)
+		for i := to - 1; i >= at; i-- {
+			b := t.bytes[word[i]]
+			if b == none {
+				dst = append(dst[:n], t.unk)
+				break
+			}
+			dst = append(dst, token.ID(b))
+		}
+	}
+	slices.Reverse(dst[begin:])
+	return dst
+}

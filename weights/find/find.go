@@ -1,0 +1,178 @@
+package find
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Find returns the file or folder of Hugging Face that a name stands for: a path; a directory that holds one model;
+// or the name of a model of the store, whole or so much of it that no other fits as well. Case does not
+// count, nor does a ".gguf" at the end. org/name:TAG is the file of a repository that has TAG in its name, and a name
+// of ollama without a tag has the tag latest. A name that is written as a path and is not there is returned
+// as it is, so that opening it gives the system's error.
+func (s *Store) Find(name string) (string, error) {
+	if info, err := os.Stat(name); err == nil {
+		if info.IsDir() {
+			return inDirectory(name)
+		}
+		return name, nil
+	}
+	if filepath.IsAbs(name) || strings.HasPrefix(name, ".") {
+		return name, nil
+	}
+	models, _ := s.List()
+	found := best(models, name)
+	switch {
+	case len(found) == 1:
+		return found[0].Path, nil
+	case len(found) > 1:
+		return "", fmt.Errorf("store: %q fits several models: %s", name, list(found))
+	case strings.HasSuffix(name, ".gguf"):
+		return name, nil
+	}
+	return "", s.unknown(name, models)
+}
+
+// inDirectory returns the model that a directory is or holds.
+func inDirectory(dir string) (string, error) {
+	s := newScan("")
+	if base := filepath.Base(dir); strings.HasPrefix(base, hubPrefix) {
+		s.hub(dir, maxDepth)
+	} else {
+		s.tree(dir, "", 0)
+	}
+	for _, m := range s.models {
+		if info, err := os.Stat(m.Path); err == nil && info.IsDir() {
+			return m.Path, nil // its own GGUF files can be named
+		}
+	}
+	switch files := s.sorted(); len(files) {
+	case 1:
+		return files[0].Path, nil
+	case 0:
+		if len(s.faults) > 0 {
+			return "", fmt.Errorf("store: %w", s.faults[0])
+		}
+		return "", fmt.Errorf("store: %s holds no GGUF file, and no config.json with safetensors", dir)
+	default:
+		return "", fmt.Errorf("store: %s holds several GGUF files: %s", dir, list(files))
+	}
+}
+
+// best returns the models that fit a name best, each file once.
+func best(models []Model, name string) (found []Model) {
+	query := fold(name)
+	rank := worst + 1
+	for _, m := range models {
+		switch r := fit(fold(m.Name), query); {
+		case r < rank:
+			rank, found = r, []Model{m}
+		case r == rank && r <= worst && !slices.ContainsFunc(found, m.same):
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func fold(name string) string {
+	return strings.TrimSuffix(strings.ToLower(filepath.ToSlash(name)), ".gguf")
+}
+
+// same reports whether two models are one file, by whatever names.
+func (m Model) same(other Model) bool {
+	a, err1 := os.Stat(m.Path)
+	b, err2 := os.Stat(other.Path)
+	return err1 == nil && err2 == nil && os.SameFile(a, b)
+}
+
+// worst is the rank of the worst fit that counts.
+const worst = 3
+
+// fit ranks how well a model's name fits a query, 0 best.
+func fit(name, query string) int {
+	whole, tail := "/"+name, "/"+query
+	repository, tag, tagged := strings.Cut(tail, ":")
+	switch {
+	case name == query, name == query+":latest":
+		return 0
+	case strings.HasSuffix(whole, tail), strings.HasSuffix(whole, tail+":latest"):
+		return 1
+	case tagged && tag != "" && strings.Contains(whole, repository+"/") && strings.Contains(path.Base(name), tag):
+		return 2
+	case strings.Contains(whole, tail+"/"), strings.Contains(whole, tail+":"), strings.HasSuffix(name, "_"+query):
+		return worst // a repository, a model of several tags, the last part of llama.cpp's flat names
+	}
+	return worst + 1
+}
+
+// unknown says that there is no such model, where it was looked for, and which names are like it.
+func (s *Store) unknown(name string, models []Model) error {
+	var searched []string
+	for _, p := range s.places {
+		if _, err := os.Stat(p.dir); err == nil {
+			searched = append(searched, fmt.Sprintf("%s (%s)", p.source, p.dir))
+		}
+	}
+	if len(searched) == 0 {
+		return fmt.Errorf("store: %q is not a file, and there is no directory of GROVE_MODELS and no cache of Hugging Face, llama.cpp or ollama to look in", name)
+	}
+	like := ""
+	if near := nearModels(models, name); len(near) > 0 {
+		like = "; like it: " + list(near)
+	}
+	return fmt.Errorf("store: %q is neither a file nor one of %d models in %s%s", name, len(models), strings.Join(searched, ", "), like)
+}
+
+// list writes the names and paths of models, of the first few of them.
+func list(models []Model) string {
+	const most = 8
+	var items []string
+	for _, m := range models[:min(len(models), most)] {
+		items = append(items, fmt.Sprintf("%q (%s)", m.Name, m.Path))
+	}
+	if more := len(models) - most; more > 0 {
+		items = append(items, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(items, ", ")
+}
+
+// nearModels returns the models whose names hold the query, or are a few letters away from it.
+func nearModels(models []Model, name string) (near []Model) {
+	query := fold(name)
+	last := path.Base(query)
+	for _, m := range models {
+		n := fold(m.Name)
+		if strings.Contains(n, last) || distance(path.Base(n), last) <= 1+len(last)/4 || distance(n, query) <= 1+len(query)/4 {
+			near = append(near, m)
+		}
+	}
+	return near
+}
+
+// distance is the number of letters to add, take away or change between two names, which are short: longer
+// ones are cut.
+func distance(a, b string) int {
+	const most = 100
+	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

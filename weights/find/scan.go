@@ -1,0 +1,178 @@
+package find
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	maxDepth   = 5       // directories below the first
+	maxEntries = 100_000 // of all directories of a place
+	maxSmall   = 1 << 20 // bytes of a manifest or reference
+)
+
+// scan goes through one place.
+type scan struct {
+	source string
+	models []Model
+	faults []error
+	left   int             // entries that may still be read
+	seen   map[string]bool // directories, without symbolic links
+}
+
+func newScan(source string) *scan {
+	return &scan{source: source, left: maxEntries, seen: map[string]bool{}}
+}
+
+func (s *scan) sorted() []Model {
+	slices.SortFunc(s.models, func(a, b Model) int { return strings.Compare(a.Name, b.Name) })
+	return s.models
+}
+
+func (s *scan) fail(err error) { s.faults = append(s.faults, err) }
+
+// entries reads a directory, once.
+func (s *scan) entries(dir string) []os.DirEntry {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		s.fail(err)
+		return nil
+	}
+	if s.seen[real] || s.left < 0 {
+		return nil
+	}
+	s.seen[real] = true
+	d, err := os.Open(dir)
+	if err != nil {
+		s.fail(err)
+		return nil
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(s.left + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.fail(err)
+	}
+	if s.left -= len(entries); s.left < 0 {
+		s.fail(fmt.Errorf("%s: more than %d files: the rest is not searched", dir, maxEntries))
+		return nil
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries
+}
+
+// tree takes the GGUF files of a directory and of those below it, and folders of Hugging Face. name is the
+// directory as names of models begin with it.
+func (s *scan) tree(dir, name string, depth int) {
+	entries := s.entries(dir)
+	if isFolder(dir, entries) {
+		s.models = append(s.models, Model{first(name, filepath.Base(dir)), dir, s.source})
+	}
+	for _, e := range entries {
+		file := filepath.Join(dir, e.Name())
+		stem, isGGUF := strings.CutSuffix(e.Name(), ".gguf")
+		info, err := os.Stat(file) // follows links
+		switch {
+		case err != nil && isGGUF:
+			s.fail(err)
+		case err != nil || strings.HasPrefix(e.Name(), "."):
+		case info.IsDir() && strings.HasPrefix(e.Name(), hubPrefix):
+			s.hub(file, depth-1)
+		case info.IsDir() && depth > 0 && !foreign(e.Name()):
+			s.tree(file, path.Join(name, e.Name()), depth-1)
+		case info.Mode().IsRegular() && isGGUF:
+			if stem, ok := modelStem(stem); ok {
+				s.models = append(s.models, Model{path.Join(name, stem), file, s.source})
+			}
+		}
+	}
+}
+
+// isFolder reports whether a directory is a model as Hugging Face publishes them.
+func isFolder(dir string, entries []os.DirEntry) bool {
+	weights := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".safetensors") })
+	if !weights {
+		return false
+	}
+	info, err := os.Stat(filepath.Join(dir, "config.json"))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// splitPart is the end of the stem of a part of a split file.
+var splitPart = regexp.MustCompile(`-(\d{5})-of-\d{5}$`)
+
+// modelStem returns the name of a model by the stem of its file: without the number of the part, of which the
+// first counts. What accompanies models, to see or hear, is none.
+func modelStem(stem string) (string, bool) {
+	if strings.HasPrefix(strings.ToLower(stem), "mmproj") {
+		return "", false
+	}
+	m := splitPart.FindStringSubmatch(stem)
+	if m == nil {
+		return stem, stem != ""
+	}
+	return strings.TrimSuffix(stem, m[0]), m[1] == "00001"
+}
+
+// hubPrefix begins the name of a model's directory in the cache of Hugging Face: models--org--name.
+const hubPrefix = "models--"
+
+// foreign reports whether the cache keeps something else under a name.
+func foreign(name string) bool {
+	return strings.HasPrefix(name, "datasets--") || strings.HasPrefix(name, "spaces--")
+}
+
+// hub takes the models of one repository in the cache of Hugging Face: of the snapshot that its main branch
+// names, or else of the newest.
+func (s *scan) hub(dir string, depth int) {
+	name := strings.ReplaceAll(strings.TrimPrefix(filepath.Base(dir), hubPrefix), "--", "/")
+	snapshots := filepath.Join(dir, "snapshots")
+	commit, err := readSmall(filepath.Join(dir, "refs", "main"))
+	main := strings.TrimSpace(string(commit))
+	if err == nil && filepath.IsLocal(main) && filepath.Base(main) == main {
+		if info, err := os.Stat(filepath.Join(snapshots, main)); err == nil && info.IsDir() {
+			s.tree(filepath.Join(snapshots, main), name, depth)
+			return
+		}
+	}
+	if info, err := os.Stat(snapshots); err != nil || !info.IsDir() {
+		return // nothing was downloaded
+	}
+	newest := ""
+	var latest int64
+	for _, e := range s.entries(snapshots) {
+		if info, err := e.Info(); err == nil && info.IsDir() && info.ModTime().UnixNano() > latest {
+			newest, latest = e.Name(), info.ModTime().UnixNano()
+		}
+	}
+	if newest != "" {
+		s.tree(filepath.Join(snapshots, newest), name, depth)
+	}
+}
+
+// readSmall reads a regular file of at most maxSmall bytes.
+func readSmall(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
+	if err == nil && len(b) > maxSmall {
+		err = fmt.Errorf("%s has more than %d bytes", file, maxSmall)
+	}
+	return b, err
+}

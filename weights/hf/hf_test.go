@@ -1,0 +1,223 @@
+package hf
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"grove/internal/hftest"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// golden opens a model of a family: one of those of modeltest, or of ../shared, which has more.
+func golden(t *testing.T, name string) *gguf.File {
+	t.Helper()
+	path := filepath.Join("../../suite/modeltest/testdata", name+".gguf")
+	if _, err := os.Stat(path); err != nil {
+		path = filepath.Join("../../../shared/golden/models", name+".gguf")
+	}
+	if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat("../../../shared"); err == nil && os.Getenv("CI") != "" {
+			t.Fatalf("../shared is here and %s is not", path)
+		}
+		t.Skipf("needs %s: no such file", path)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// folder writes a model's folder, changed by change.
+func folder(t *testing.T, f *gguf.File, change func(*hftest.Folder)) string {
+	t.Helper()
+	h, err := hftest.From(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(h)
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func open(t *testing.T, dir string) *gguf.File {
+	t.Helper()
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// without copies a file of all but some tensors.
+func without(t *testing.T, f *gguf.File, names ...string) *gguf.File {
+	t.Helper()
+	var kept []tensor.View
+	for _, v := range f.Tensors {
+		if !slices.Contains(names, v.Name) {
+			kept = append(kept, v)
+		}
+	}
+	var b bytes.Buffer
+	if err := gguf.Write(&b, f.Metadata, kept); err != nil {
+		t.Fatal(err)
+	}
+	g, err := gguf.Parse(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestFamilies takes golden models apart and expects to find them whole again: the same tensors byte for
+// byte, and every hyper-parameter.
+func TestFamilies(t *testing.T) {
+	for _, name := range []string{
+		"llama-gqa", "llama-tied", "mixtral", "qwen2", "qwen3", "qwen3moe", "gemma2", "gemma3", "phi3", "olmo2", "starcoder2", "gpt2",
+	} {
+		for _, shards := range []int{0, 3} {
+			t.Run(fmt.Sprintf("%s/%d", name, shards), func(t *testing.T) {
+				want := without(t, golden(t, name), "rope_freqs.weight") // which no folder can spell
+				got := open(t, folder(t, want, func(f *hftest.Folder) { f.Shards = shards }))
+				compareTensors(t, want, got)
+				compareMetadata(t, want, got)
+			})
+		}
+	}
+}
+
+func compareTensors(t *testing.T, want, got *gguf.File) {
+	t.Helper()
+	if len(want.Tensors) != len(got.Tensors) {
+		t.Errorf("%d tensors, want %d", len(got.Tensors), len(want.Tensors))
+	}
+	for _, w := range want.Tensors {
+		g, ok := got.Tensor(w.Name)
+		if !ok {
+			t.Errorf("no tensor %s", w.Name)
+			continue
+		}
+		for range 2 { // a tensor can be loaded again
+			v, err := got.Load(g)
+			if err != nil || v.Type != w.Type || !slices.Equal(v.Shape, w.Shape) || !same(v, w) {
+				t.Errorf("tensor %s of type %v and shape %v differs from %v, %v: %v", w.Name, v.Type, v.Shape, w.Type, w.Shape, err)
+			}
+		}
+	}
+}
+
+// same compares bytes; norms, which some folders keep less one, may differ by the rounding of that.
+func same(a, b tensor.View) bool {
+	if bytes.Equal(a.Data, b.Data) || !strings.HasSuffix(a.Name, "_norm.weight") {
+		return bytes.Equal(a.Data, b.Data)
+	}
+	for i := range a.Elems() {
+		if d := floatAt(a.Data, i) - floatAt(b.Data, i); d > 0x1p-24 || d < -0x1p-24 {
+			return false
+		}
+	}
+	return true
+}
+
+// compareMetadata compares what both have, and expects all of want but what a model without rotation does
+// not need.
+func compareMetadata(t *testing.T, want, got *gguf.File) {
+	t.Helper()
+	for _, kv := range want.Metadata {
+		v, ok := got.Lookup(kv.Key)
+		switch {
+		case kv.Key == "general.name" || kv.Key == "tokenizer.ggml.pre" && !ok || strings.HasPrefix(kv.Key, "gpt2.rope."):
+		case !ok:
+			t.Errorf("no key %s", kv.Key)
+		case fmt.Sprint(v.Any()) != fmt.Sprint(kv.Value.Any()):
+			t.Errorf("key %s is %.80v, want %.80v", kv.Key, v.Any(), kv.Value.Any())
+		}
+	}
+}
+
+// TestTypes expects matrices to keep their type and to stay where they are mapped, and vectors and
+// routers to become float32.
+func TestTypes(t *testing.T) {
+	want := golden(t, "mixtral")
+	half := func(v tensor.View) tensor.View {
+		var data []byte
+		for i := 2; i < len(v.Data); i += 4 {
+			data = append(data, v.Data[i:i+2]...)
+		}
+		v.Type, v.Data = tensor.BF16, data
+		return v
+	}
+	got := open(t, folder(t, want, func(f *hftest.Folder) {
+		for name, v := range f.Tensors {
+			f.Tensors[name] = half(v)
+		}
+	}))
+	for _, w := range want.Tensors {
+		g, _ := got.Tensor(w.Name)
+		view := g.Data != nil
+		v, err := got.Load(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		float := len(w.Shape) == 1 || strings.Contains(w.Name, "gate_inp")
+		made := float || len(w.Shape) == 3 || strings.Contains(w.Name, "attn_q") || strings.Contains(w.Name, "attn_k")
+		if view == made {
+			t.Errorf("tensor %s: a view: %v", w.Name, view)
+		}
+		if float {
+			if v.Type != tensor.F32 || !bytes.Equal(v.Data, truncated(w.Data)) {
+				t.Errorf("tensor %s of type %v differs", w.Name, v.Type)
+			}
+		} else if v.Type != tensor.BF16 || !bytes.Equal(v.Data, half(w).Data) {
+			t.Errorf("tensor %s of type %v differs", w.Name, v.Type)
+		}
+	}
+}
+
+// truncated returns float32 values cut to bfloat16.
+func truncated(b []byte) []byte {
+	b = slices.Clone(b)
+	for i := 0; i < len(b); i += 4 {
+		b[i], b[i+1] = 0, 0
+	}
+	return b
+}
+
+// TestLlama3 holds the factors of Llama 3.1's rotation to its formula, worked out apart.
+func TestLlama3(t *testing.T) {
+	f := open(t, folder(t, without(t, golden(t, "llama-gqa"), "rope_freqs.weight"), func(f *hftest.Folder) {
+		f.Config["rope_scaling"] = map[string]any{
+			"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+		}
+	}))
+	v, _ := f.Tensor("rope_freqs.weight")
+	v, err := f.Load(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []float32{1, 1, 1, 1, 2.6945296878947333, 8, 8, 8}
+	for i, w := range want {
+		if got := floatAt(v.Data, i); got != w {
+			t.Errorf("factor %d is %v, want %v", i, got, w)
+		}
+	}
+}
+
+func floatAt(b []byte, i int) float32 {
+	return math.Float32frombits(uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24)
+}

@@ -1,0 +1,257 @@
+package hf
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"grove/weights/codec"
+	"grove/weights/safetensors"
+	"grove/weights/tensor"
+)
+
+// floatTypes are the element types that weights may have.
+var floatTypes = map[safetensors.DType]tensor.Type{"F32": tensor.F32, "F16": tensor.F16, "BF16": tensor.BF16}
+
+// typeOf returns the type under which a tensor is presented: its own for matrices; float32, as
+// llama.cpp wants it, for vectors, norms, biases, routers and learned positions.
+func typeOf(to string, t safetensors.Tensor) tensor.Type {
+	if len(t.Shape) < 2 || !strings.HasSuffix(to, ".weight") || strings.HasSuffix(to, "_norm.weight") ||
+		strings.HasSuffix(to, "ffn_gate_inp.weight") || to == "position_embd.weight" {
+		return tensor.F32
+	}
+	return floatTypes[t.Type]
+}
+
+// find returns a tensor of the folder, which must have floats of the given shape.
+func (b *builder) find(name string, shape ...int) (safetensors.Tensor, bool) {
+	t, ok := b.raw(name, shape...)
+	if _, float := floatTypes[t.Type]; ok && !float {
+		b.fail("tensor %q has type %s; weights must be F32, F16 or BF16", name, t.Type)
+		return t, false
+	}
+	return t, ok
+}
+
+// raw returns a tensor of the folder, which must have the given shape.
+func (b *builder) raw(name string, shape ...int) (safetensors.Tensor, bool) {
+	if !b.ok() {
+		return safetensors.Tensor{}, false
+	}
+	t, ok := b.weights.Tensor(name)
+	switch {
+	case !ok:
+		b.fail("tensor %q is missing", name)
+	case !slices.Equal(t.Shape, shape):
+		b.fail("tensor %q has shape %v; %s asks for %v", name, t.Shape, configName, shape)
+		return t, false
+	}
+	b.used[name] = true
+	return t, ok
+}
+
+func (b *builder) has(name string) bool {
+	_, ok := b.weights.Tensor(name)
+	return ok
+}
+
+// add adds a tensor whose bytes fill makes in dst, which is zero.
+func (b *builder) add(to string, typ tensor.Type, shape []int, fill func(dst []byte)) {
+	v := tensor.View{Name: to, Type: typ, Shape: shape}
+	b.tensors = append(b.tensors, v)
+	b.made = append(b.made, func() ([]byte, error) {
+		dst := make([]byte, v.Bytes())
+		fill(dst)
+		return dst, nil
+	})
+}
+
+// copy adds a tensor of the folder as it is, a view where its type stays.
+func (b *builder) copy(to, from string, shape ...int) {
+	t, ok := b.find(from, shape...)
+	if !ok {
+		return
+	}
+	if typ := typeOf(to, t); typ != floatTypes[t.Type] {
+		b.add(to, typ, shape, func(dst []byte) { toF32(dst, t, 0) })
+		return
+	}
+	b.tensors = append(b.tensors, tensor.View{Name: to, Type: floatTypes[t.Type], Shape: shape, Data: t.Data})
+	b.made = append(b.made, nil)
+}
+
+// copyIf is copy for a tensor that may be missing.
+func (b *builder) copyIf(to, from string, shape ...int) {
+	if b.has(from) {
+		b.copy(to, from, shape...)
+	}
+}
+
+// both adds a weight [out, in] and, where it is there, its bias.
+func (b *builder) both(to, from string, out, in int) {
+	b.copy(to+".weight", from+".weight", out, in)
+	b.copyIf(to+".bias", from+".bias", out)
+}
+
+// norm adds the weights of a norm, to which some families add one when they use them.
+func (b *builder) norm(to, from string, n int, add float32) {
+	if t, ok := b.find(from, n); ok {
+		b.add(to, tensor.F32, []int{n}, func(dst []byte) { toF32(dst, t, add) })
+	}
+}
+
+// toF32 writes a tensor's values plus add.
+func toF32(dst []byte, t safetensors.Tensor, add float32) {
+	elems := len(dst) / 4
+	size := len(t.Data) / elems
+	values := make([]float32, min(elems, 1<<12))
+	for at := 0; at < elems; at += len(values) {
+		part := values[:min(len(values), elems-at)]
+		if err := codec.Unpack(floatTypes[t.Type], part, t.Data[at*size:(at+len(part))*size]); err != nil {
+			panic(err) // a float type of as many elements
+		}
+		for i, x := range part {
+			binary.LittleEndian.PutUint32(dst[4*(at+i):], math.Float32bits(x+add))
+		}
+	}
+}
+
+// turned adds the weight, and the bias where it is there, of queries or keys that rotate: the folder has
+// the first values of all pairs of a head, then the second ones; GGUF's llama has pairs side by side.
+func (b *builder) turned(to, from string, heads, size, in int) {
+	rows := heads * size
+	b.permuted(to+".weight", from+".weight", heads, size, rows, in)
+	if b.has(from + ".bias") {
+		b.permuted(to+".bias", from+".bias", heads, size, rows)
+	}
+}
+
+func (b *builder) permuted(to, from string, heads, size int, shape ...int) {
+	t, ok := b.find(from, shape...)
+	if !ok {
+		return
+	}
+	if size%2 != 0 {
+		b.fail("tensor %q: heads of %d values have no pairs", from, size)
+		return
+	}
+	typ := typeOf(to, t)
+	b.add(to, typ, shape, func(dst []byte) {
+		rows := t.Data
+		if typ != floatTypes[t.Type] {
+			rows = make([]byte, len(dst))
+			toF32(rows, t, 0)
+		}
+		row := len(dst) / shape[0]
+		for h := range heads {
+			for i := range size {
+				from := h*size + i%2*size/2 + i/2
+				copy(dst[(h*size+i)*row:][:row], rows[from*row:])
+			}
+		}
+	})
+}
+
+// transposed adds a matrix [out, in] that the folder has as [in, out].
+func (b *builder) transposed(to, from string, out, in int) {
+	t, ok := b.find(from, in, out)
+	if !ok {
+		return
+	}
+	b.add(to, floatTypes[t.Type], []int{out, in}, func(dst []byte) {
+		size := len(dst) / (out * in)
+		for o := range out {
+			for i := range in {
+				copy(dst[(o*in+i)*size:][:size], t.Data[(i*out+o)*size:])
+			}
+		}
+	})
+}
+
+// stacked adds the matrices [out, in] of n experts as one tensor; from gives the name of each.
+func (b *builder) stacked(to string, from func(expert int) string, n, out, in int) {
+	var experts []safetensors.Tensor
+	for e := range n {
+		t, ok := b.find(from(e), out, in)
+		if !ok {
+			return
+		}
+		if t.Type != floatType(experts, t) {
+			b.fail("tensor %q has type %s, expert 0 has %s", t.Name, t.Type, experts[0].Type)
+			return
+		}
+		experts = append(experts, t)
+	}
+	b.add(to, floatTypes[experts[0].Type], []int{n, out, in}, func(dst []byte) {
+		for _, t := range experts {
+			dst = dst[copy(dst, t.Data):]
+		}
+	})
+}
+
+// floatType returns the type of the first expert, which may be t.
+func floatType(experts []safetensors.Tensor, t safetensors.Tensor) safetensors.DType {
+	if len(experts) > 0 {
+		return experts[0].Type
+	}
+	return t.Type
+}
+
+// everySecond adds the rows first, first+2, … of a tensor [experts, 2*out] of biases.
+func (b *builder) everySecond(to, from string, first, experts, out int) {
+	t, ok := b.find(from, experts, 2*out)
+	if !ok {
+		return
+	}
+	b.add(to, tensor.F32, []int{experts, out}, func(dst []byte) {
+		wide := make([]byte, 2*len(dst))
+		toF32(wide, t, 0)
+		for i := 0; i < len(dst); i += 4 {
+			copy(dst[i:i+4], wide[2*i+4*first:])
+		}
+	})
+}
+
+// MXFP4 blocks: 32 values of 4 bits and a scale. Folders keep 16 bytes of values, in order, apart from the
+// scales; GGUF puts the scale before them, and value j beside value j+16 in byte j.
+const (
+	mxBlock = 32
+	mxBytes = mxBlock / 2
+)
+
+// mxfp4 adds the rows first, first+step, … of the experts' matrices [rows, in] that the folder has as
+// blocks and scales.
+func (b *builder) mxfp4(to, from string, first, step, experts, rows, in int) {
+	if in%mxBlock != 0 {
+		b.fail("tensor %q: rows of %d values are not whole blocks of %d", from, in, mxBlock)
+		return
+	}
+	blocks, ok1 := b.raw(from+"_blocks", experts, rows, in/mxBlock, mxBytes)
+	scales, ok2 := b.raw(from+"_scales", experts, rows, in/mxBlock)
+	if !ok1 || !ok2 {
+		return
+	}
+	if blocks.Type != "U8" || scales.Type != "U8" {
+		b.fail("tensor %q: blocks and scales have types %s and %s; want U8", from, blocks.Type, scales.Type)
+		return
+	}
+	b.add(to, tensor.MXFP4, []int{experts, rows / step, in}, func(dst []byte) {
+		perRow := in / mxBlock
+		for row := first; row < experts*rows; row += step {
+			for block := row * perRow; block < (row+1)*perRow; block++ {
+				dst[0] = scales.Data[block]
+				repackMXFP4(dst[1:1+mxBytes], blocks.Data[block*mxBytes:][:mxBytes])
+				dst = dst[1+mxBytes:]
+			}
+		}
+	})
+}
+
+// repackMXFP4 reorders the values of a block.
+func repackMXFP4(dst, src []byte) {
+	value := func(i int) byte { return src[i/2] >> (4 * (i % 2)) & 15 }
+	for j := range dst {
+		dst[j] = value(j) | value(j+mxBytes)<<4
+	}
+}

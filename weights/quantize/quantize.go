@@ -1,0 +1,192 @@
+// Package quantize writes models with their weights in other types: smaller ones, by the mixes that
+// llama.cpp knows by name.
+package quantize
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+
+	"grove/internal/par"
+	"grove/weights/codec"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// Job is a model and the types that its tensors shall have.
+type Job struct {
+	file     *gguf.File
+	metadata []gguf.KV
+	tensors  []tensor.View // as they will be, without Data
+	size     int64
+}
+
+// New plans what [Job.Write] writes of a file: the same metadata and tensors, in the types of the mix of
+// that name, or in those they have with Keep. Weights that are quantised already change their type only
+// with again.
+func New(f *gguf.File, name string, again bool) (*Job, error) {
+	m, err := mixOf(name)
+	if err != nil {
+		return nil, fmt.Errorf("quantize: %w", err)
+	}
+	c, err := newChooser(f, m)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{file: f}
+	for _, t := range f.Tensors {
+		to := c.typeOf(t)
+		if err := supported(t, to, again); err != nil {
+			return nil, err
+		}
+		j.size += int64(t.Bytes())
+		j.tensors = append(j.tensors, tensor.View{Name: t.Name, Type: to, Shape: t.Shape})
+	}
+	replaced := []string{"general.file_type", "general.quantization_version", "split.no", "split.count", "split.tensors.count"}
+	for _, kv := range f.Metadata {
+		if !slices.Contains(replaced, kv.Key) {
+			j.metadata = append(j.metadata, kv)
+		}
+	}
+	j.metadata = append(j.metadata,
+		gguf.KV{Key: "general.quantization_version", Value: gguf.Of(uint32(2))},
+		gguf.KV{Key: "general.file_type", Value: gguf.Of(c.fileType(j.tensors))})
+	return j, nil
+}
+
+// Size returns the bytes that Write reads, which it counts as its progress.
+func (j *Job) Size() int64 { return j.size }
+
+// Tensors returns the tensors as they will be, without their bytes.
+func (j *Job) Tensors() []tensor.View { return slices.Clone(j.tensors) }
+
+const (
+	itemElems  = 1 << 15 // of one item of work, in whole rows: some hundred microseconds
+	batchItems = 128     // that are done before their results are written
+)
+
+// Write writes the file. Progress, where it is not nil, is told of the bytes read so far. Weights that are
+// not finite, or beyond what their new type holds, are refused. Memory is a few megabytes beside the largest
+// tensor that has to be made (see [gguf.File.Load]); the same file and mix give the same bytes. It returns
+// the error of ctx soon after that ends.
+func (j *Job) Write(ctx context.Context, w io.Writer, pool *par.Pool, progress func(done int64)) error {
+	if progress == nil {
+		progress = func(int64) {}
+	}
+	t := &task{scratch: make([][]float32, pool.Threads())}
+	var done int64
+	return gguf.Stream(w, j.metadata, j.tensors, func(w io.Writer, i int) error {
+		v, err := j.file.Load(j.file.Tensors[i])
+		if err != nil {
+			return err
+		}
+		t.begin(v, j.tensors[i].Type)
+		for t.first < t.rows {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			out, err := t.batch(pool)
+			if err != nil {
+				return err
+			}
+			if _, err := w.Write(out); err != nil {
+				return err
+			}
+			progress(done + int64(t.first)*int64(t.inRow))
+		}
+		done += int64(len(v.Data))
+		j.file.Release(v.Data)
+		return j.file.Check()
+	})
+}
+
+// task changes the type of a tensor, batch by batch; an item is some rows.
+type task struct {
+	view          tensor.View
+	to            tensor.Type
+	rows, elems   int // rows of the tensor, elements of a row
+	inRow, outRow int // bytes of a row
+	perItem       int // rows
+	first, end    int // rows of the batch
+	out           []byte
+	scratch       [][]float32 // of each worker: a row
+	mu            sync.Mutex
+	failed        error // of the lowest row that failed
+	failedAt      int
+}
+
+func (t *task) begin(v tensor.View, to tensor.Type) {
+	t.view, t.to = v, to
+	t.elems = v.Shape[len(v.Shape)-1]
+	t.rows = v.Elems() / t.elems
+	t.inRow, _ = v.Type.RowBytes(t.elems)
+	t.outRow, _ = to.RowBytes(t.elems)
+	t.perItem = max(1, itemElems/t.elems)
+	t.first = 0
+	for i := range t.scratch {
+		t.scratch[i] = slices.Grow(t.scratch[i][:0], t.elems)[:t.elems]
+	}
+}
+
+// batch does the next rows and returns their bytes, valid until the next call.
+func (t *task) batch(pool *par.Pool) ([]byte, error) {
+	first := t.first
+	t.end = min(t.rows, first+batchItems*t.perItem)
+	if t.view.Type == t.to {
+		t.first = t.end
+		return t.view.Data[first*t.inRow : t.end*t.inRow], nil
+	}
+	size := (t.end - first) * t.outRow
+	t.out = slices.Grow(t.out[:0], size)[:size]
+	pool.Run((t.end-first+t.perItem-1)/t.perItem, t)
+	t.first = t.end
+	return t.out, t.failed
+}
+
+// Do implements [par.Task].
+func (t *task) Do(worker, item int) {
+	from := t.first + item*t.perItem
+	for row := from; row < min(from+t.perItem, t.end); row++ {
+		if err := t.row(t.scratch[worker], row); err != nil {
+			t.fail(row, err)
+			return
+		}
+	}
+}
+
+func (t *task) row(x []float32, row int) error {
+	if err := codec.Unpack(t.view.Type, x, t.view.Data[row*t.inRow:][:t.inRow]); err != nil {
+		return err
+	}
+	limit := limitOf(t.to)
+	for i, v := range x {
+		if !(v <= limit && v >= -limit) {
+			return fmt.Errorf("element %d is %v, which %v cannot hold", i, v, t.to)
+		}
+	}
+	return codec.Pack(t.to, t.out[(row-t.first)*t.outRow:][:t.outRow], x)
+}
+
+// limitOf returns the largest float32 that stays finite in a type, as far as that is one number.
+func limitOf(t tensor.Type) float32 {
+	switch t {
+	case tensor.F16:
+		return 65519.996
+	case tensor.BF16:
+		return 0x1.fefffep127
+	}
+	return math.MaxFloat32
+}
+
+// fail keeps the error of the lowest row, so that the message does not depend on the threads.
+func (t *task) fail(row int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed == nil || row < t.failedAt {
+		t.failed = fmt.Errorf("quantize: tensor %q, row %d: %w", t.view.Name, row, err)
+		t.failedAt = row
+	}
+}
