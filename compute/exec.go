@@ -44,10 +44,6 @@ type Exec struct {
 	Cache *kv.Cache
 	Step  *forest.Step
 
-	// Subset, where it is not nil, is the part of the vocabulary that the head computes: tokens n*SubsetGroup to
-	// (n+1)*SubsetGroup-1 for each n, ascending. Logits of other tokens are [Masked].
-	Subset []int32
-
 	pool  *par.Pool
 	width int // of the residual stream
 	ctx   context.Context
@@ -82,8 +78,9 @@ type Exec struct {
 	touched    int           // experts that the rows of the step went to, all layers together
 	attendTask attendTask
 
-	outputs   []int32 // rows of the step that want what is behind the last layer
+	outputs   []int32 // rows of the step that want logits or their state
 	heads     int     // of these, the first so many need the head
+	subset    subset  // of the vocabulary that these rows want
 	results   []Result
 	logits    []float32
 	states    []float32
@@ -267,8 +264,8 @@ func (x *Exec) NormInputs(add, w, b Vector, eps float32) {
 
 // check returns an error where a row's input or what it wants makes no sense.
 func (x *Exec) check(r *forest.Placed, vocabulary int) error {
-	if r.Want.Output() && r.To != x.Cache.Forest.Layers() {
-		return fmt.Errorf("compute: the row at index %d wants what is behind the last layer and stops at layer %d", r.Index, r.To)
+	if err := checkSubset(r, vocabulary); err != nil {
+		return err
 	}
 	if r.Want.Hidden.Minus(forest.LayerRange(r.From, r.To)).Len() > 0 {
 		return fmt.Errorf("compute: the row at index %d runs layers %d to %d and wants the stream after others", r.Index, r.From, r.To)

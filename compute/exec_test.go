@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,8 +73,12 @@ func TestInputChecks(t *testing.T) {
 		{"NaN in a vector", forest.Row{Vector: nan}, "compute: layer 0: " + compute.ErrNotFinite.Error()},
 		{"NaN in a mixture", forest.Row{Mix: []forest.Weighted{{ID: 1, Weight: float32(math.NaN())}}},
 			"compute: layer 0: " + compute.ErrNotFinite.Error()},
-		{"logits of a row that stops", forest.Row{To: 2, Want: logits},
-			"compute: the row at index 3 wants what is behind the last layer and stops at layer 2"},
+		{"group past the vocabulary", forest.Row{Want: forest.Want{Logits: true, Subset: []int32{0, 3}}},
+			"compute: the row at index 3: group 3 of its subset follows group 0; groups ascend from 0 to 2"},
+		{"negative group", forest.Row{Want: forest.Want{Logits: true, Subset: []int32{-1}}},
+			"compute: the row at index 3: group -1 of its subset follows group -1; groups ascend from 0 to 2"},
+		{"group twice", forest.Row{Want: forest.Want{Logits: true, Subset: []int32{1, 1}}},
+			"compute: the row at index 3: group 1 of its subset follows group 1; groups ascend from 0 to 2"},
 		{"hidden state of a layer that is not run", forest.Row{To: 2, Want: forest.Want{Hidden: forest.LayerRange(1, 3)}},
 			"compute: the row at index 3 runs layers 0 to 2 and wants the stream after others"},
 		{"hidden state of a layer that is not there", forest.Row{Want: forest.Want{Hidden: forest.LayerRange(3, 4)}},
@@ -349,41 +352,5 @@ func checkSteadyState(t *testing.T, r *modeltest.Runner) {
 	}
 	if n := testing.AllocsPerRun(10, tree); n != 0 {
 		t.Errorf("a step of a tree of 8 allocates %v times", n)
-	}
-}
-
-// TestSubset computes parts of the head: what is computed has the bits of the whole, all else is masked, whatever the
-// layout, the threads and the soft cap; and the next step is whole again where that is asked for.
-func TestSubset(t *testing.T) {
-	const vocabulary = 48 + 7 // the last group is short
-	for _, spec := range archs {
-		spec.Vocab = vocabulary
-		for _, threads := range []int{1, 2} {
-			for _, subset := range [][]int32{nil, {}, {0}, {1, 2}, {0, 2, 3}, {3}, {0, 1, 2, 3}} {
-				r := modeltest.New(t, spec.File(t), modeltest.Config{Threads: threads, CacheType: tensor.F16})
-				s := r.Cache.NewSeq("")
-				want := r.Prefill(s, text(5), 5)
-				r.Drop(s, forest.Trunk)
-				if err := r.Cache.Truncate(s, 0); err != nil {
-					t.Fatal(err)
-				}
-				r.Exec.Subset = subset
-				add(t, r, s, forest.Trunk, text(5))
-				if err := r.Exec.Run(t.Context(), r.Model.Forward); err != nil {
-					t.Fatal(err)
-				}
-				for i := range 5 {
-					for id, l := range r.Exec.Result(i).Logits {
-						expect := float32(compute.Masked)
-						if subset == nil || slices.Contains(subset, int32(id/compute.SubsetGroup)) {
-							expect = want[i][id]
-						}
-						if math.Float32bits(l) != math.Float32bits(expect) {
-							t.Fatalf("%s, %d threads, groups %v: token %d of row %d has %v, want %v", spec.Arch, threads, subset, id, i, l, expect)
-						}
-					}
-				}
-			}
-		}
 	}
 }

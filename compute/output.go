@@ -6,7 +6,6 @@ import (
 
 	"grove/forest"
 	"grove/internal/kernel"
-	"grove/internal/kernel/matmul"
 	"grove/text/token"
 )
 
@@ -16,22 +15,17 @@ type TopEntry struct {
 	Logit float32
 }
 
-// Masked is the logit of a token that is left out: so low that it is never drawn, and finite, as logits are.
-const Masked = -1e9
-
-// SubsetGroup is how many tokens of the vocabulary the head computes together.
-const SubsetGroup = matmul.Lanes
-
-// Result is what one row gave back. Its slices are valid until the next step.
+// Result holds the outputs of one row. Its slices are valid until the next step.
 type Result struct {
-	Logits []float32   // all, if wanted
+	Logits []float32   // of the vocabulary, [Masked] outside Want.Subset, if wanted
 	Top    []TopEntry  // the largest, falling, ties by id, if wanted
 	LSE    float32     // log-sum-exp of all logits, if Top was wanted: log p(id) = logit - LSE
 	State  []float32   // the stream behind the final norm, if wanted
 	Hidden [][]float32 // the residual stream after each wanted layer, ascending
 }
 
-// Result returns the outputs of row i of the last step.
+// Result returns the outputs of row i of the last step. Rows have the numbers that the order of
+// [forest.Step.Add] gives: the first row added is row 0. It is valid until the next [Exec.Run].
 func (x *Exec) Result(i int) *Result { return &x.results[i] }
 
 // Output ends a step: the rows that want something of it go through a norm and the head.
@@ -109,12 +103,12 @@ func (x *Exec) Logits(a Buf, head Projection, softcap float32) {
 	}
 	x.logits = grow(x.logits, a.rows*head.Matrix.out)
 	logits := x.changed(Buf{f: x.logits, rows: a.rows, width: head.Matrix.out})
-	x.linearTask.begin(x, a)
-	x.linearTask.add(head, logits, x.Subset)
-	x.linearTask.run()
 	rows := x.Step.Rows()
+	x.linearTask.begin(x, a)
+	x.linearTask.add(head, logits, x.subset.union(rows, x.outputs[:x.heads], head.Matrix.groups()))
+	x.linearTask.run()
 	for o, i := range x.outputs[:x.heads] {
-		x.leaveOut(logits.row(o), 0)
+		leaveOut(logits.row(o), rows[i].Want.Subset, 0)
 		if !x.report(&x.results[i], rows[i].Want, logits.row(o), softcap) {
 			x.fail(fmt.Errorf("compute: the logits at index %d: %w", rows[i].Index, ErrNotFinite))
 			return
@@ -130,7 +124,7 @@ func (x *Exec) report(r *Result, want forest.Want, logits []float32, softcap flo
 	if softcap > 0 {
 		kernel.Softcap(logits, softcap)
 	}
-	x.leaveOut(logits, Masked)
+	leaveOut(logits, want.Subset, Masked)
 	if want.Logits {
 		r.Logits = logits
 	}
@@ -139,24 +133,6 @@ func (x *Exec) report(r *Result, want forest.Want, logits []float32, softcap flo
 		r.Top = topOf(r.Top[:0], logits, min(want.Top, len(logits)))
 	}
 	return true
-}
-
-// leaveOut sets the logits that were not computed.
-func (x *Exec) leaveOut(logits []float32, to float32) {
-	if x.Subset == nil {
-		return
-	}
-	set := func(from, end int) {
-		for i := from; i < end; i++ {
-			logits[i] = to
-		}
-	}
-	from := 0
-	for _, g := range x.Subset {
-		set(from, int(g)*SubsetGroup)
-		from = (int(g) + 1) * SubsetGroup
-	}
-	set(from, len(logits))
 }
 
 // topOf appends the n largest logits, falling, ties by id.

@@ -59,17 +59,14 @@ func (b *branch) Run(ctx context.Context, rows []method.BranchRow) ([]forest.Nod
 		if r.After > 0 {
 			r.Parent = b.nodes[r.After-1]
 		}
-		node, err := e.exec.Step.Add(forest.Row{Seq: b.seq, Parent: r.Parent, ID: r.ID, Want: forest.Want{Logits: r.Logits}})
+		node, err := e.exec.Step.Add(forest.Row{Seq: b.seq, Parent: r.Parent, ID: r.ID, Want: forest.Want{Logits: r.Logits, Subset: b.subset}})
 		if err != nil {
 			e.exec.Step.Abort()
 			return nil, nil, err
 		}
 		b.nodes = append(b.nodes, node)
 	}
-	e.exec.Subset = b.subset
-	err := e.pass(ctx)
-	e.exec.Subset = nil
-	if err != nil {
+	if err := e.pass(ctx); err != nil {
 		return nil, nil, err
 	}
 	e.exec.Step.Reset()

@@ -15,18 +15,24 @@ type Weighted struct {
 	Weight float32
 }
 
-// Want says what a row is to give back; the zero value is nothing.
+// Want lists the outputs of a row; the zero value is none. A row that stops at layer To gives Logits, Top and
+// State there: the final norm and the head read its residual stream after layer To-1.
 type Want struct {
-	Logits bool   // all logits
+	Logits bool   // the logits of the vocabulary
 	Top    int    // the ids and logits of the Top largest, with the log-sum-exp of all
 	State  bool   // the stream behind the final norm, which the output head reads
-	Hidden Layers // the residual stream after these layers
+	Hidden Layers // the residual stream after these layers, which the row must run or skip
+
+	// Subset limits Logits and Top to some tokens: group g is the tokens 16*g to 16*g+15 (compute.SubsetGroup).
+	// Groups ascend. nil is the whole vocabulary; the logits of other tokens are compute.Masked. The slice is
+	// read during the forward pass and not kept.
+	Subset []int32
 }
 
 // Head reports whether the row needs the output head.
 func (w Want) Head() bool { return w.Logits || w.Top > 0 }
 
-// Output reports whether the row needs what stands behind the last layer.
+// Output reports whether the row needs the final norm.
 func (w Want) Output() bool { return w.Head() || w.State }
 
 // Row is what a caller asks of one row of a step. The zero value of each field is the usual case.
@@ -75,7 +81,8 @@ func (f *Forest) NewStep(max int) *Step {
 	return &Step{forest: f, rows: make([]Placed, 0, max), path: make([]int32, 0, len(f.nodes)), plain: true}
 }
 
-// Rows returns the rows added since the last Reset. The caller does not change them.
+// Rows returns the rows added since the last Reset, in the order of Add: the n-th Add makes row n-1, and the
+// results of a forward pass have the same numbers. The caller does not change the rows.
 func (s *Step) Rows() []Placed { return s.rows }
 
 // Max returns the number of rows that the step can hold.

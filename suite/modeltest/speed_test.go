@@ -139,8 +139,7 @@ func BenchmarkTrim(b *testing.B) {
 				}
 			}
 			step := func(of []int32) time.Duration {
-				r.Exec.Subset = of
-				r.Add(forest.Row{Seq: s, ID: 7, Want: logits})
+				r.Add(forest.Row{Seq: s, ID: 7, Want: forest.Want{Logits: true, Subset: of}})
 				start := time.Now()
 				r.Forward()
 				took := time.Since(start)
