@@ -132,6 +132,17 @@ func (f *Forest) CloseSeq(s Seq) error {
 	return nil
 }
 
+// Seqs returns the number of open sequences.
+func (f *Forest) Seqs() int {
+	n := 0
+	for i := range f.seqs {
+		if f.seqs[i].live {
+			n++
+		}
+	}
+	return n
+}
+
 // Len returns the length of the trunk of an open sequence, and 0 for any other.
 func (f *Forest) Len(s Seq) int {
 	if f.check(s) != nil {

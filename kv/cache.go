@@ -21,6 +21,9 @@ const PageTokens = kernel.PageSlots
 // ErrFull reports that no page is free.
 var ErrFull = errors.New("cache is full")
 
+// ErrSeqs reports a fork while as many sequences are open as the cache was made for.
+var ErrSeqs = errors.New("no sequence is free")
+
 // ErrMemory reports a cache that would be larger than its limit.
 var ErrMemory = errors.New("not enough memory")
 
@@ -49,7 +52,7 @@ type Config struct {
 	Type     tensor.Type // F32, F16 or Q8_0
 	Context  int         // indices of a sequence
 	Tokens   int         // tokens of all trunks together; rounded up to pages
-	Seqs     int         // sequences at a time, for the size of window groups
+	Seqs     int         // open sequences at a time: the size of window groups, and a limit of [Cache.Fork]
 	Scratch  int         // live rows; rounded up to pages
 	Identity string      // whatever decides the bytes: model file, rotary settings, numerics version
 	Limit    uint64      // bytes that the cache may come to use; 0: any
@@ -222,7 +225,8 @@ func (k *Cache) Held(s forest.Seq) (n int) {
 // Config returns what the cache was made for.
 func (k *Cache) Config() Config { return k.config }
 
-// NewSeq opens an empty sequence. Sequences share pages only where their salts are equal.
+// NewSeq opens an empty sequence, which holds no page. Sequences share pages only where their salts are equal. The
+// caller keeps to Config.Seqs sequences; where it does not, commits find fewer pages and return [ErrFull].
 func (k *Cache) NewSeq(salt string) forest.Seq {
 	s := k.Forest.NewSeq()
 	for int(s) >= len(k.seqs) {

@@ -405,12 +405,20 @@ func TestAgainstModel(t *testing.T) {
 				n := min(rapid.IntRange(0, 70).Draw(t, "path"), b.k.config.Context-len(x.ids))
 				ids := story(0, len(x.ids), len(x.ids)+n)
 				node, content := b.grow(x, ids, false)
+				limit := len(b.texts) >= b.k.config.Seqs
+				before := b.state()
 				s, err := b.k.Fork(x.seq, node)
+				if errors.Is(err, ErrSeqs) != limit {
+					t.Fatalf("Fork beside %d sequences: %v", len(b.texts), err)
+				}
+				if err != nil {
+					b.same(before, err)
+				}
 				if err == nil {
 					b.texts = append(b.texts, &text{
 						seq: s, ids: append(slices.Clone(x.ids), ids...), content: append(slices.Clone(x.content), content...), start: x.start,
 					})
-				} else if !errors.Is(err, ErrFull) {
+				} else if !limit && !errors.Is(err, ErrFull) {
 					t.Fatalf("Fork: %v", err)
 				}
 				if err := b.k.Drop(x.seq, forest.Trunk); err != nil {
@@ -595,8 +603,9 @@ func TestFull(t *testing.T) {
 	b.check()
 	n, _ := b.grow(x, story(0, 250, 257), false)
 	before := b.state()
-	if _, err := b.k.Fork(x.seq, n); !errors.Is(err, ErrFull) {
-		t.Fatalf("Fork: %v", err)
+	_, err = b.k.Fork(x.seq, n)
+	if want := "kv: forking a trunk of 257 tokens needs 2 pages and 0 are free: cache is full"; !errors.Is(err, ErrFull) || err.Error() != want {
+		t.Fatalf("Fork: %v; want %s", err, want)
 	}
 	b.same(before, ErrFull)
 	if err := b.k.Drop(x.seq, forest.Trunk); err != nil {
@@ -611,12 +620,13 @@ func TestFull(t *testing.T) {
 // would need one, and works for the one that gives one back.
 func TestTruncateFull(t *testing.T) {
 	c := small
-	c.Layers, c.Tokens, c.Seqs = c.Layers[:1], PageTokens, 1
-	b := newBook(t, c) // 2 pages
+	c.Layers, c.Tokens, c.Seqs = c.Layers[:1], PageTokens, 2
+	b := newBook(t, c) // 3 pages
 	x := b.open("")
 	b.must(x, story(0, 0, 64))
 	y := b.fork(x)
 	b.must(x, story(0, 64, 74))
+	b.must(b.open(""), story(1, 200, 210))
 	err := b.truncate(y, 30)
 	if want := "kv: a page for the last of 30 tokens: cache is full"; !errors.Is(err, ErrFull) || err.Error() != want {
 		t.Errorf("Truncate: %v; want %s", err, want)
@@ -743,7 +753,7 @@ func TestWindowRecall(t *testing.T) {
 // TestWindowRecallFull cuts back to an idle page, the only one there is, and into one that is shared.
 func TestWindowRecallFull(t *testing.T) {
 	c := small
-	c.Layers, c.Seqs = c.Layers[1:], 1 // 5 pages
+	c.Layers, c.Tokens = c.Layers[1:], 2*PageTokens // 5 pages
 	b := newBook(t, c)
 	x := b.open("")
 	b.must(x, story(0, 0, 128))

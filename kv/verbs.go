@@ -3,7 +3,6 @@ package kv
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"grove/forest"
@@ -228,42 +227,6 @@ func (k *Cache) ownLast(t *trunk, n int) error {
 		t.tables[g][n/PageTokens] = id
 	}
 	return nil
-}
-
-// Fork opens a sequence whose trunk is the trunk of s and the path to n. Full pages are shared, the
-// rest is copied; s keeps its live nodes.
-func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
-	path, err := k.Forest.Committable(s, n)
-	if err != nil {
-		return 0, err
-	}
-	c := k.NewSeq("")
-	from, to := &k.seqs[s], &k.seqs[c]
-	to.salt, to.private = from.salt, from.private
-	to.entries = append(to.entries[:0], from.entries...)
-	to.hashes = append(to.hashes[:0], from.hashes...)
-	for g := range k.groups {
-		for _, id := range from.tables[g][:pagesOf(len(from.entries))] {
-			if id != noPage {
-				k.groups[g].pool.retain(id)
-			}
-			to.tables[g] = append(to.tables[g], id)
-		}
-	}
-	err = k.Forest.Extend(c, len(to.entries))
-	if err == nil {
-		err = k.ownLast(to, len(to.entries))
-	}
-	if err == nil {
-		err = k.append(c, path)
-	}
-	if err == nil {
-		err = k.Forest.Extend(c, len(path))
-	}
-	if err != nil {
-		return 0, errors.Join(err, k.CloseSeq(c))
-	}
-	return c, nil
 }
 
 // Reuse gives a sequence the longest prefix of ids whose pages are stored in every group, one token short of

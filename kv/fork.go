@@ -1,0 +1,66 @@
+package kv
+
+import (
+	"fmt"
+
+	"grove/forest"
+)
+
+// Fork opens a sequence whose trunk is the trunk of s and the path to n, a live node or [forest.Trunk]. Both
+// sequences share the full pages of the trunk; its last, partial page and the path are copied: 64 + len(path)
+// tokens at most. s keeps its trunk and its live nodes; the fork has no live nodes.
+//
+// Errors: [forest.ErrSeq], [forest.ErrNode], a row of the path that has not run every layer, [ErrSeqs] where as many
+// sequences are open as the cache was made for, and [ErrFull]. Nothing has changed then. Forks are closed as other
+// sequences are.
+func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
+	path, err := k.Forest.Committable(s, n)
+	if err == nil {
+		err = k.canFork(k.Forest.Len(s), len(path))
+	}
+	if err != nil {
+		return -1, err
+	}
+	c := k.NewSeq("")
+	from, to := &k.seqs[s], &k.seqs[c]
+	to.salt, to.private = from.salt, from.private
+	to.entries = append(to.entries[:0], from.entries...)
+	to.hashes = append(to.hashes[:0], from.hashes...)
+	for g := range k.groups {
+		for _, id := range from.tables[g][:pagesOf(len(from.entries))] {
+			if id != noPage {
+				k.groups[g].pool.retain(id)
+			}
+			to.tables[g] = append(to.tables[g], id)
+		}
+	}
+	err = k.ownLast(to, len(to.entries))
+	if err == nil {
+		err = k.append(c, path)
+	}
+	if err == nil {
+		err = k.Forest.Extend(c, len(to.entries))
+	}
+	if err != nil {
+		panic(err) // canFork has seen to it
+	}
+	return c, nil
+}
+
+// canFork returns an error where a fork of a trunk of n tokens, with a path behind it, has no room: a sequence, and in
+// each group the pages that the path fills and one for a partial last page.
+func (k *Cache) canFork(n, path int) error {
+	if open := k.Forest.Seqs(); open >= k.config.Seqs {
+		return fmt.Errorf("kv: forking beside %d open sequences: %w; close one, or make the cache for more than %d", open, ErrSeqs, k.config.Seqs)
+	}
+	need := pagesOf(n+path) - pagesOf(n)
+	if n%PageTokens != 0 {
+		need++
+	}
+	for g := range k.groups {
+		if free := k.groups[g].pool.available(); need > free {
+			return fmt.Errorf("kv: forking a trunk of %d tokens needs %d pages and %d are free: %w", n+path, need, free, ErrFull)
+		}
+	}
+	return nil
+}
