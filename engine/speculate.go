@@ -24,7 +24,7 @@ const maxGuesses = 128
 type Drafting struct {
 	infos   []method.Info
 	methods []method.Method
-	chain   bool // the rule is block verification
+	rule    verify.Rule
 	eager   bool
 	path    string // of the file that keeps what was learned; "": there is no place for it
 
@@ -40,14 +40,20 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env meth
 	if err := e.ensureCost(ctx); err != nil {
 		return nil, err
 	}
-	d := &Drafting{infos: infos, rates: method.NewRates(len(infos)), turns: make([]plan.Turn, len(infos))}
+	d := &Drafting{infos: infos, rule: verify.Match, rates: method.NewRates(len(infos)), turns: make([]plan.Turn, len(infos))}
 	d.path, _ = e.LearnedPath() // without a cache directory nothing is kept
 	env.Vocabulary = e.vocab
 	for _, i := range infos {
 		if i.Rule != method.Match && len(infos) > 1 {
 			return nil, fmt.Errorf("engine: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)
 		}
-		d.chain = i.Rule == method.Block
+		if i.Rule != method.Match {
+			rule, err := verify.Find(string(i.Rule))
+			if err != nil {
+				return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
+			}
+			d.rule = rule
+		}
 		m, err := i.Open(env)
 		if errors.Is(err, method.ErrNeeds) {
 			return nil, fmt.Errorf("engine: method %s needs %s: %w", i.Name, i.Needs, err)
@@ -132,12 +138,9 @@ type speculation struct {
 	outcomes []method.Outcome
 	stats    SpecStats
 
-	typical bool // acceptance is lossy
-	rules   verify.Rules
-	ids     []token.ID
-	dense   [][]float64
-	path    []int     // of typical acceptance
-	sums    []float64 // of log-probabilities on the way to each node; NaN: it is not likely enough
+	acceptor verify.Acceptor
+	view     view
+	outcome  verify.Outcome
 }
 
 // Speculate makes the sequence draft by d from now on. It is called before the first Next. prediction is what the
@@ -151,13 +154,14 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 		return err
 	}
 	sp.fresh = append(sp.fresh, s.text...)
+	sp.view.s = s
 	s.spec, s.prediction = sp, prediction
 	return nil
 }
 
 // speculation opens the methods' drafters for a text of the engine's model.
 func (d *Drafting) speculation(e *Engine) (*speculation, error) {
-	sp := &speculation{all: d, tree: method.NewTree(maxGuesses, e.vocab), rates: method.NewRates(len(d.methods))}
+	sp := &speculation{all: d, tree: method.NewTree(maxGuesses, e.vocab), rates: method.NewRates(len(d.methods)), acceptor: d.rule.New()}
 	sp.rank, sp.nodes = make([]int32, maxGuesses), make([]forest.Node, maxGuesses)
 	for _, m := range d.methods {
 		drafter, err := m.NewDrafter()
@@ -188,7 +192,7 @@ func (s *Sequence) Drafts() bool { return s.spec != nil }
 // Typical makes the sequence accept guesses that are likely enough, which is lossy above temperature 0.
 func (s *Sequence) Typical() {
 	if s.spec != nil {
-		s.spec.typical = true
+		s.spec.acceptor = verify.Typical.New()
 	}
 }
 

@@ -12,16 +12,17 @@ import (
 	"grove/compute"
 	"grove/sample"
 	"grove/text/token"
+	"grove/verify"
 )
 
-// Grade says what a method leaves of plain decoding's answer.
-type Grade string
+// Grade says how an answer compares with the answer of plain decoding.
+type Grade = verify.Grade
 
 // The grades.
 const (
-	Exact            Grade = "exact"             // the same tokens and log-probabilities for a seed
-	SameDistribution Grade = "same-distribution" // exact at temperature 0, the same distribution above it
-	Lossy            Grade = "lossy"             // another text
+	Exact            = verify.Exact
+	SameDistribution = verify.SameDistribution
+	Lossy            = verify.Lossy
 )
 
 // Kind says what a method drafts from, and so what drafting takes.
@@ -46,7 +47,7 @@ const (
 
 // NodeUses is the stride between the random numbers of one node of a tree and the next; a drafter's own have
 // the remainder 2.
-const NodeUses = 4
+const NodeUses = verify.NodeUses
 
 // Info describes a method.
 type Info struct {

@@ -1,202 +1,153 @@
-// Package verify holds the rules by which guesses become text, as pure functions of the target's distributions,
-// the guesses and random numbers.
+// Package verify holds acceptance rules: each decides which drafts become text, and which token follows them.
 //
-// [Match] is exact: it draws from the target as plain decoding does, and walks to the guess that was drawn; where
-// drafter and target share the noise of the draw it is Gumbel-coupled matching, without further ado. [Rules.Reject]
-// and [Rules.Block] leave the target's distribution as it is, but not the text that a seed gives; [Typical] is lossy.
+// A [Rule] is a value: its name, its grade, what drafts must bring for it, and the function that decides. It reads a
+// round through a [View] and answers with an [Outcome]. [Match] gives the text of plain decoding. [Block], [Reject] and
+// [KSEQ] give a text of the same distribution; [Typical] is lossy. README.md shows how to add a rule.
 package verify
 
 import (
-	"math"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
+	"grove/sample"
 	"grove/text/token"
 )
 
-// Root is the end of the text, as a node.
+// Root is the end of the text, as a node of the draft tree.
 const Root = -1
 
-// Match walks down from the root: draw returns the token that plain decoding draws behind a node, child the child
-// of a node with a token, and false where none was run. Every drawn token is part of the answer. The walk ends
-// where no guess matches, or with draw's error.
-func Match(draw func(node int) (token.ID, error), child func(node int, id token.ID) (int, bool)) error {
-	for node, ok := Root, true; ok; {
-		id, err := draw(node)
-		if err != nil {
-			return err
-		}
-		node, ok = child(node, id)
-	}
-	return nil
-}
+// Grade says how an answer compares with the answer of plain decoding.
+type Grade string
 
-// Distribution is a probability distribution over some tokens; all others have none.
+// The grades.
+const (
+	Exact            Grade = "exact"             // the same tokens and log-probabilities for a seed
+	SameDistribution Grade = "same-distribution" // the same text at temperature 0, the same distribution above it
+	Lossy            Grade = "lossy"             // another text
+)
+
+// Distribution is a probability distribution over some tokens; all other tokens have probability 0.
 type Distribution struct {
 	IDs []token.ID
 	P   []float32 // above zero; they sum to 1
 }
 
 // Of returns the probability of a token.
-func (l Distribution) Of(id token.ID) float64 {
-	if i := slices.Index(l.IDs, id); i >= 0 {
-		return float64(l.P[i])
+func (d Distribution) Of(id token.ID) float64 {
+	if i := slices.Index(d.IDs, id); i >= 0 {
+		return float64(d.P[i])
 	}
 	return 0
 }
 
-// Rules holds scratch space of the rules that need some. It is not safe for concurrent use.
-type Rules struct {
-	q    []float64
-	keep []float64
+// Use tells apart the random numbers of one index.
+type Use = sample.Use
+
+// The uses of random numbers by rules. The test of draw k behind a node has the use UseTest + NodeUses*k. Drafters
+// have the even uses.
+const (
+	UseTest  Use = 1 // the test of a draft
+	UseRest  Use = 3 // the token that follows the accepted drafts, as [View.Pick] draws it
+	NodeUses Use = 4 // the stride from one draw, or one node, to the next
+)
+
+// View is a round as a rule sees it: the drafts, the rows that were run, and random numbers. Nodes are places in the
+// draft tree; [Root] is the end of the text. A draft that was not run, because the step had no space for its row, is
+// part of the tree: a rule can accept it, and the round ends with it. So a rule decides the same whichever drafts were
+// run, and it does not matter to the distribution of the text how they were chosen.
+type View interface {
+	// Children appends the drafts behind a node that was run to dst, in the order in which they were drafted.
+	Children(dst []int, node int) []int
+	// Token returns the token of a draft.
+	Token(node int) token.ID
+	// Ran reports whether a draft was run, so that Draw, Probs and Children may be asked of it.
+	Ran(node int) bool
+	// Samples tells which of the draws behind its parent a draft stands for: bit k for the k-th; 0: it was not drawn.
+	Samples(node int) uint64
+	// Drafts returns the distribution from which the children of a node were drawn; empty: they are not draws.
+	Drafts(node int) Distribution
+
+	// Draw returns the token that plain decoding draws behind a node. It is asked at most once a node and round.
+	Draw(node int) (token.ID, error)
+	// Probs returns the processed distribution behind a node, over the vocabulary. It is valid until the next call of
+	// Probs, and the rule may change it. It is asked at most once a node and round.
+	Probs(node int) ([]float64, error)
+	// Number returns a random number above 0 and below 1. It depends on the seed, the node's index in the text and the
+	// use alone.
+	Number(node int, use Use) float64
+	// Pick draws the token behind a node from p, with random numbers that no other function gives. It returns token.None
+	// where p has no mass.
+	Pick(node int, p []float64) token.ID
 }
 
-// tiny is what a difference of sums of probabilities is worth nothing below.
-const tiny = 1e-12
-
-// Reject tries the children of a node in the order in which they were drawn from q without replacement, and returns
-// the place of the one that is accepted, or -1. p is the target's distribution over the vocabulary; it becomes
-// the distribution of the token to draw instead where none is accepted. u gives numbers from 0 to below 1, one for
-// each child.
-//
-// Source: recursive rejection sampling, Recursive Speculative Decoding (Jeon et al. 2024), section 3.
-func (r *Rules) Reject(p []float64, q Distribution, children []token.ID, u func(child int) float64) int {
-	r.q = r.q[:0]
-	for _, w := range q.P {
-		r.q = append(r.q, float64(w))
-	}
-	for k, c := range children {
-		at := slices.Index(q.IDs, c)
-		if at < 0 {
-			return -1 // not drawn from q: nothing is known of it
-		}
-		if u(k)*r.q[at] < p[c] {
-			return k
-		}
-		if !subtract(p, q.IDs, r.q, 1) {
-			return k // p and q are equal but for rounding
-		}
-		r.q[at] = 0
-		if !normalise(r.q) {
-			return -1 // all that q holds was tried
-		}
-	}
-	return -1
+// Outcome is what a rule makes of a round: a path of drafts from the root, and the token that follows it.
+type Outcome struct {
+	Accepted []int    // drafts that were run, each the parent of the next
+	Next     token.ID // token.None only beside an error
 }
 
-// subtract makes p the positive part of share * p - q, normalised; false, and p as it was, where nothing is left.
-func subtract(p []float64, ids []token.ID, q []float64, share float64) bool {
-	left := share * (1 - mass(p, ids))
-	for i, id := range ids {
-		left += max(0, share*p[id]-q[i])
+// reset empties an outcome and keeps its storage.
+func (o *Outcome) reset() { o.Accepted, o.Next = o.Accepted[:0], token.None }
+
+// finish draws the token behind a node from what a rule left of the distribution there.
+func (o *Outcome) finish(v View, node int, p []float64) error {
+	if o.Next = v.Pick(node, p); o.Next == token.None {
+		return errNoMass
 	}
-	if left <= tiny {
+	return nil
+}
+
+// step accepts a draft. It reports whether the rule goes on behind it: a draft that was not run ends the round.
+func (o *Outcome) step(v View, child int) bool {
+	if !v.Ran(child) {
+		o.Next = v.Token(child)
 		return false
 	}
-	for i, id := range ids {
-		p[id] = max(0, share*p[id]-q[i]) / share
-	}
-	return normalise(p)
-}
-
-// mass is what p gives to some tokens.
-func mass(p []float64, ids []token.ID) (sum float64) {
-	for _, id := range ids {
-		sum += p[id]
-	}
-	return sum
-}
-
-func normalise(p []float64) bool {
-	sum := 0.0
-	for _, v := range p {
-		sum += v
-	}
-	if sum <= tiny {
-		return false
-	}
-	for i := range p {
-		p[i] /= sum
-	}
+	o.Accepted = append(o.Accepted, child)
 	return true
 }
 
-// Block accepts the first n tokens of a chain, and leaves in p(n) the distribution of the token that follows them.
-// p(i) is the target's distribution behind the first i tokens, over the vocabulary; q[i] is what token i was drawn
-// from. u gives numbers from 0 to below 1, one for each token. It never accepts fewer tokens, on average, than
-// the rule that tests token by token.
-//
-// Source: Block Verification Accelerates Speculative Decoding (Sun et al. 2024), algorithm 2.
-func (r *Rules) Block(chain []token.ID, p func(i int) []float64, q []Distribution, u func(i int) float64) (n int) {
-	r.keep = append(r.keep[:0], 1)
-	w := 1.0
-	for i, id := range chain {
-		switch of := q[i].Of(id); {
-		case of <= 0:
-			w = 0
-		default:
-			w = min(1, w*p(i)[id]/of)
-		}
-		r.keep = append(r.keep, w)
-	}
-	n = len(chain)
-	for ; n > 0; n-- {
-		if u(n-1) < r.chance(n, chain, p, q) {
-			break
-		}
-	}
-	if n < len(chain) {
-		r.q = r.q[:0]
-		for _, v := range q[n].P {
-			r.q = append(r.q, float64(v))
-		}
-		subtract(p(n), q[n].IDs, r.q, r.keep[n])
-	}
-	return n
+var errNoMass = errors.New("verify: no token has a probability above 0; the model gives no distribution here")
+
+// Needs is what drafts must bring for a rule.
+type Needs struct {
+	Distributions bool // the distributions from which drafts were drawn, one draw after the other
+	Samples       bool // draws with replacement, equal ones counted by [View.Samples]; otherwise draws are without
+	Chain         bool // one draft behind a node at most
 }
 
-// chance is the probability of accepting n tokens where no more were.
-func (r *Rules) chance(n int, chain []token.ID, p func(i int) []float64, q []Distribution) float64 {
-	w := r.keep[n]
-	if n == len(chain) {
-		return w
-	}
-	rest := w
-	for i, id := range q[n].IDs {
-		rest -= min(w*p(n)[id], float64(q[n].P[i]))
-	}
-	rest = max(0, rest)
-	if rest+1-w <= 0 {
-		return 1
-	}
-	return rest / (rest + 1 - w)
+// Rule is an acceptance rule.
+type Rule struct {
+	Name  string // as a user writes it
+	Paper string // where it comes from, and the year
+	Grade Grade  // of the text that it gives, where drafts bring what it needs
+	Needs Needs
+
+	// New returns an acceptor for one text at a time.
+	New func() Acceptor
 }
 
-// Typicality says what typical acceptance lets through: a token of probability above the lesser of Floor and Share
-// times the exponential of minus the entropy.
-type Typicality struct{ Floor, Share float64 }
-
-// DefaultTypicality is that of Medusa's generate call.
-var DefaultTypicality = Typicality{Floor: 0.09, Share: 0.3}
-
-// Threshold returns the probability that a token must exceed under p. It is lossy: other texts than the target's come
-// out above temperature 0; where p is one token's, that one alone passes.
-//
-// Source: Medusa (Cai et al. 2024), section 2.3.1.
-func (t Typicality) Threshold(p []float64) float64 {
-	entropy := 0.0
-	for _, v := range p {
-		entropy -= v * math.Log(v+1e-5)
-	}
-	return min(t.Floor, t.Share*math.Exp(-entropy))
+// Acceptor applies a rule. It keeps scratch space only, and is for one goroutine. After the first rounds of a size no
+// call allocates.
+type Acceptor interface {
+	// Accept decides over a round: it is a pure function of the view. On an error, out holds the drafts that were
+	// accepted before it.
+	Accept(v View, out *Outcome) error
 }
 
-// Truncate removes the tokens below the threshold from p.
-func (t Typicality) Truncate(p []float64) {
-	least := t.Threshold(p)
-	for i, v := range p {
-		if v < least {
-			p[i] = 0
+// Rules returns all rules.
+func Rules() []Rule { return []Rule{Match, Block, Reject, KSEQ, Typical} }
+
+// Find returns the rule of a name, or an error that lists the names.
+func Find(name string) (Rule, error) {
+	var names []string
+	for _, r := range Rules() {
+		if r.Name == name {
+			return r, nil
 		}
+		names = append(names, r.Name)
 	}
-	normalise(p)
+	return Rule{}, fmt.Errorf("verify: rule %q is not known; use one of: %s", name, strings.Join(names, ", "))
 }

@@ -3,12 +3,12 @@ package methodtest
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"sync"
 	"testing"
 
 	"grove/engine"
+	"grove/internal/stat"
 	"grove/method"
 	"grove/sample"
 	"grove/text/token"
@@ -194,7 +194,11 @@ func law(s *subject) error {
 	if accepted == 0 {
 		return errors.New("no guess was accepted")
 	}
-	return chiSquare(counts, want, float64(s.draws))
+	var drawn, expected []float64
+	for text, p := range want {
+		drawn, expected = append(drawn, counts[text]), append(expected, p*float64(s.draws))
+	}
+	return stat.ChiSquare(drawn, expected)
 }
 
 // enumerate returns the probabilities of all texts of three tokens behind a prompt.
@@ -229,35 +233,6 @@ func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID
 		return nil
 	}
 	return all, walk(nil, 1)
-}
-
-// chiSquare compares counts with a law; what is expected less than five times is put together.
-func chiSquare(counts, law map[[3]token.ID]float64, draws float64) error {
-	chi, freedom, rest, restWant, seen := 0.0, -1, 0.0, 0.0, 0.0
-	cell := func(got, want float64) {
-		if want > 0 {
-			chi += (got - want) * (got - want) / want
-			freedom++
-		}
-	}
-	for text, p := range law {
-		seen += counts[text]
-		if p*draws < 5 {
-			rest, restWant = rest+counts[text], restWant+p*draws
-			continue
-		}
-		cell(counts[text], p*draws)
-	}
-	cell(rest, restWant)
-	if seen != draws {
-		return fmt.Errorf("%v of %v texts are none that the model can give", draws-seen, draws)
-	}
-	// What chi-square exceeds once in ten thousand times (Wilson and Hilferty's approximation).
-	f := float64(max(1, freedom))
-	if limit := f * math.Pow(1-2/(9*f)+3.719*math.Sqrt(2/(9*f)), 3); chi > limit {
-		return fmt.Errorf("chi-square %.1f with %d degrees of freedom, more than %.1f", chi, freedom, limit)
-	}
-	return nil
 }
 
 // allocations expects drafters of texts and logits to allocate nothing when a text of the size was there before.

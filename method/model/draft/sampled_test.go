@@ -1,11 +1,14 @@
 package draft
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
+	"grove/internal/stat"
 	"grove/method"
 	"grove/sample"
 	"grove/text/token"
@@ -38,45 +41,62 @@ func softmax(logits []float64) []float64 {
 	return p
 }
 
-// judge turns a tree into tokens by the rule of its method, as the engine does.
-func judge(r *verify.Rules, rule method.Rule, target *table, last token.ID, tree *method.Tree, rng *rand.Rand) (text []token.ID) {
-	behind := func(id token.ID) []float64 { return softmax(target.next[id]) }
-	u := func(int) float64 { return rng.Float64() }
-	pick := func(p []float64) token.ID {
-		x := rng.Float64()
-		for id, v := range p {
-			if x -= v; x < 0 {
-				return token.ID(id)
-			}
-		}
-		return token.ID(len(p) - 1)
-	}
-	if rule == method.Block {
-		p := [][]float64{behind(last)}
-		for _, n := range tree.Nodes() {
-			text = append(text, n.ID)
-			p = append(p, behind(n.ID))
-		}
-		n := r.Block(text, func(i int) []float64 { return p[i] }, tree.Laws(), u)
-		return append(text[:n], pick(p[n]))
-	}
-	for node := method.Root; ; {
-		p, children := behind(last), tree.Children(nil, node)
-		k := r.Reject(p, tree.Laws()[node+1], children, u)
-		if k < 0 {
-			return append(text, pick(p))
-		}
-		last = children[k]
-		text = append(text, last)
-		node, _ = tree.Child(node, last)
-	}
+// round is a tree of drafts behind a token, as a rule sees it.
+type round struct {
+	*method.Tree
+	target *table
+	last   token.ID
+	rng    *rand.Rand
 }
 
-// TestLaws draws many texts of three tokens by every same-distribution shape, with a draft model that is not the target, and
-// compares with the target's law by a chi-square test. The same test must fail where laws are not what guesses
-// were drawn from.
+func (r *round) Children(dst []int, node int) []int {
+	for _, id := range r.Tree.Children(nil, node) {
+		child, _ := r.Child(node, id)
+		dst = append(dst, child)
+	}
+	return dst
+}
+
+func (r *round) Token(node int) token.ID {
+	if node == method.Root {
+		return r.last
+	}
+	return r.Nodes()[node].ID
+}
+
+func (r *round) Ran(int) bool { return true }
+
+func (r *round) Samples(node int) uint64 {
+	return 1 << slices.Index(r.Tree.Children(nil, int(r.Nodes()[node].Parent)), r.Token(node))
+}
+
+func (r *round) Drafts(node int) verify.Distribution { return r.Laws()[node+1] }
+
+func (r *round) Draw(int) (token.ID, error) {
+	return token.None, errors.New("a rule for draws asks for a plain draw")
+}
+
+func (r *round) Probs(node int) ([]float64, error) { return softmax(r.target.next[r.Token(node)]), nil }
+
+func (r *round) Number(int, verify.Use) float64 { return r.rng.Float64() }
+
+func (r *round) Pick(_ int, p []float64) token.ID { return pick(r.rng, p) }
+
+// pick draws a token from p.
+func pick(rng *rand.Rand, p []float64) token.ID {
+	x := rng.Float64()
+	for id, v := range p {
+		if x -= v; x < 0 {
+			return token.ID(id)
+		}
+	}
+	return token.ID(len(p) - 1)
+}
+
+// TestLaws draws many texts of three tokens by every same-distribution shape, with a draft model that is not the target,
+// and compares with the target's distribution by a chi-square test. The same test must fail where the distributions are
+// not those that drafts were drawn from.
 func TestLaws(t *testing.T) {
-	const vocabulary = 3
 	rounds := 6000
 	if os.Getenv("GROVE_LONG") != "" {
 		rounds = 200_000
@@ -86,30 +106,34 @@ func TestLaws(t *testing.T) {
 			continue
 		}
 		for seed := range uint64(2) {
-			target, model := randomTable(vocabulary, seed), randomTable(vocabulary, seed+10)
+			target, model := randomTable(3, seed), randomTable(3, seed+10)
 			for _, honest := range []bool{true, false} {
-				chi, accepted := chiSquare(t, s, target, model, rounds, honest)
-				// 26 degrees of freedom: 60 is exceeded twice in ten thousand times.
-				if honest && chi > 60 || accepted == 0 {
-					t.Errorf("%s, tables %d: chi-square %.1f, %d accepted", s.name, seed, chi, accepted)
+				err := compare(t, s, target, model, rounds, honest)
+				if honest && err != nil {
+					t.Errorf("%s, tables %d: %v", s.name, seed, err)
 				}
-				if !honest && chi < 60 {
-					t.Errorf("%s, tables %d: a law that was not drawn from passes: chi-square %.1f", s.name, seed, chi)
+				if !honest && err == nil {
+					t.Errorf("%s, tables %d: a distribution that was not drawn from passes", s.name, seed)
 				}
 			}
 		}
 	}
 }
 
-func chiSquare(t *testing.T, s shape, target, model *table, rounds int, honest bool) (chi float64, accepted int) {
-	rng := rand.New(rand.NewPCG(5, 5))
-	counts := map[[3]token.ID]int{}
+// compare draws texts by a shape and compares how often each comes with the target's distribution.
+func compare(t *testing.T, s shape, target, model *table, rounds int, honest bool) error {
 	d := open(t, s.name, model, sample.Params{Temperature: 1, Seed: 11}, 0)
 	tree, rates := method.NewTree(128, 3), method.NewRates(1)
 	sampler, _ := sample.New(sample.Params{Temperature: 1, Seed: 11}, 3)
-	var rules verify.Rules
-	for round := range rounds {
-		if err := d.Begin(method.Text{Prompt: []token.ID{0}, Sampler: sampler, SampleIndex: round}); err != nil {
+	rule, err := verify.Find(string(s.rule))
+	if err != nil {
+		t.Fatal(err)
+	}
+	acceptor, out := rule.New(), verify.Outcome{}
+	view := &round{tree, target, 0, rand.New(rand.NewPCG(5, 5))}
+	counts, expected, accepted := make([]float64, 27), make([]float64, 27), 0
+	for i := range rounds {
+		if err := d.Begin(method.Text{Prompt: []token.ID{0}, Sampler: sampler, SampleIndex: i}); err != nil {
 			t.Fatal(err)
 		}
 		model.live = model.live[:0]
@@ -124,32 +148,28 @@ func chiSquare(t *testing.T, s shape, target, model *table, rounds int, honest b
 				}
 			}
 		}
-		text := judge(&rules, s.rule, target, 0, tree, rng)
-		accepted += len(text) - 1
-		for len(text) < 3 {
-			text = append(text, judge(&rules, method.Reject, target, text[len(text)-1], empty, rng)...)
+		if err := acceptor.Accept(view, &out); err != nil {
+			t.Fatal(err)
 		}
-		counts[[3]token.ID(text)]++
-	}
-	for a := range token.ID(3) {
-		for b := range token.ID(3) {
-			for c := range token.ID(3) {
-				p := softmax(target.next[0])[a] * softmax(target.next[a])[b] * softmax(target.next[b])[c]
-				want := p * float64(rounds)
-				chi += math.Pow(float64(counts[[3]token.ID{a, b, c}])-want, 2) / want
-			}
+		var text []token.ID
+		for _, node := range out.Accepted {
+			text = append(text, view.Token(node))
 		}
+		accepted += len(text)
+		for text = append(text, out.Next); len(text) < 3; {
+			text = append(text, pick(view.rng, softmax(target.next[text[len(text)-1]])))
+		}
+		counts[9*text[0]+3*text[1]+text[2]]++
 	}
-	return chi, accepted
+	if accepted == 0 {
+		t.Errorf("%s: no draft is accepted", s.name)
+	}
+	for i := range expected {
+		a, b, c := i/9, i/3%3, i%3
+		expected[i] = softmax(target.next[0])[a] * softmax(target.next[a])[b] * softmax(target.next[b])[c] * float64(rounds)
+	}
+	return stat.ChiSquare(counts, expected)
 }
-
-// empty is a tree without guesses whose law is known.
-var empty = func() *method.Tree {
-	t := method.NewTree(1, 3)
-	t.Reset(1, method.NewRates(1))
-	t.Draw(method.Root, verify.Distribution{})
-	return t
-}()
 
 // TestBeamOfOne: stochastic beam search with one beam draws a chain from the draft model.
 func TestBeamOfOne(t *testing.T) {
@@ -162,7 +182,7 @@ func TestBeamOfOne(t *testing.T) {
 	sampler, _ := sample.New(sample.Params{Temperature: 1, Seed: 6}, 3)
 	tree, rates := method.NewTree(16, 3), method.NewRates(1)
 	const rounds = 6000
-	counts := map[[2]token.ID]float64{}
+	counts, expected := make([]float64, 9), make([]float64, 9)
 	for round := range rounds {
 		if err := opened.Begin(method.Text{Prompt: []token.ID{0}, Sampler: sampler, SampleIndex: round}); err != nil {
 			t.Fatal(err)
@@ -176,16 +196,12 @@ func TestBeamOfOne(t *testing.T) {
 		if len(n) != 2 || n[1].Parent != 0 {
 			t.Fatalf("not a chain of two: %v", n)
 		}
-		counts[[2]token.ID{n[0].ID, n[1].ID}]++
+		counts[3*n[0].ID+n[1].ID]++
 	}
-	chi := 0.0
-	for a := range token.ID(3) {
-		for b := range token.ID(3) {
-			want := rounds * softmax(model.next[0])[a] * softmax(model.next[a])[b]
-			chi += math.Pow(counts[[2]token.ID{a, b}]-want, 2) / want
-		}
+	for i := range expected {
+		expected[i] = rounds * softmax(model.next[0])[i/3] * softmax(model.next[i/3])[i%3]
 	}
-	if chi > 32 { // 8 degrees of freedom: one in ten thousand
-		t.Errorf("chi-square %.1f", chi)
+	if err := stat.ChiSquare(counts, expected); err != nil {
+		t.Error(err)
 	}
 }

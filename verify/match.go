@@ -1,0 +1,33 @@
+package verify
+
+// Match draws from the target as plain decoding does, and follows the drafts that equal the draws. It takes any tree,
+// however it was made. Where drafter and target share the noise of the draw, it is Gumbel-coupled matching.
+var Match = Rule{
+	Name: "match", Paper: "Target-sample matching, as EAGLE and OPT-Tree use it, 2024", Grade: Exact,
+	New: func() Acceptor { return new(match) },
+}
+
+type match struct{ children []int }
+
+// Accept implements [Acceptor].
+func (m *match) Accept(v View, out *Outcome) error {
+	out.reset()
+	for node := Root; ; {
+		id, err := v.Draw(node)
+		if err != nil {
+			return err
+		}
+		m.children = v.Children(m.children[:0], node)
+		node = Root
+		for _, c := range m.children {
+			if v.Token(c) == id {
+				node = c
+				break
+			}
+		}
+		if node == Root || !out.step(v, node) {
+			out.Next = id
+			return nil
+		}
+	}
+}
