@@ -52,6 +52,9 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env meth
 			if err != nil {
 				return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
 			}
+			if rule.Needs.Samples {
+				return nil, fmt.Errorf("engine: method %s: rule %s needs drafts that are drawn with replacement; a tree does not count equal draws", i.Name, rule.Name)
+			}
 			d.rule = rule
 		}
 		m, err := i.Open(env)

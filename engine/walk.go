@@ -112,11 +112,16 @@ type drawnBehind struct {
 	Drawn
 }
 
+// Children leaves out the draws behind a node from the first one that was not run: it has no row because there are too
+// many drafts before it, whatever they are, so that the text keeps its distribution.
 func (v *view) Children(dst []int, node int) []int {
-	tree := v.s.spec.tree
+	tree, drawn := v.s.spec.tree, len(v.Drafts(node).IDs) > 0
 	v.ids = tree.Children(v.ids[:0], node)
 	for _, id := range v.ids {
 		child, _ := tree.Child(node, id)
+		if drawn && !v.Ran(child) {
+			break
+		}
 		dst = append(dst, child)
 	}
 	return dst

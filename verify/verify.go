@@ -54,9 +54,10 @@ const (
 )
 
 // View is a round as a rule sees it: the drafts, the rows that were run, and random numbers. Nodes are places in the
-// draft tree; [Root] is the end of the text. A draft that was not run, because the step had no space for its row, is
-// part of the tree: a rule can accept it, and the round ends with it. So a rule decides the same whichever drafts were
-// run, and it does not matter to the distribution of the text how they were chosen.
+// draft tree; [Root] is the end of the text. A draft that was not run, because the step had no space for its row, can be
+// part of the tree: where a rule accepts it, the round ends with it. So the distribution of the text does not depend on
+// the choice of the drafts to run. A view may leave out the last draws behind a node, and what is behind them, where that
+// does not depend on their tokens.
 type View interface {
 	// Children appends the drafts behind a node that was run to dst, in the order in which they were drafted.
 	Children(dst []int, node int) []int
