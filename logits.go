@@ -28,7 +28,7 @@ func (m *Model) Logits(ctx context.Context, ids []token.ID, write func(row []flo
 // LogprobRow is the log-probabilities of what may follow a text. It is valid during the call that it is given to.
 type LogprobRow struct {
 	logits  []float32
-	sampler *sample.Sampler
+	sampler *sample.Chain
 }
 
 // Of returns the natural logarithm of the model's probability of a token, which is of the vocabulary.
@@ -39,7 +39,7 @@ func (r LogprobRow) Top(n int) ([]Likely, error) { return r.sampler.Top(r.logits
 
 // Logprobs is [Model.Logits] for log-probabilities, those that [Token] has.
 func (m *Model) Logprobs(ctx context.Context, ids []token.ID, write func(row LogprobRow) error) error {
-	s, err := sample.New(sample.Params{}, m.model.Info().Vocabulary)
+	s, err := sample.NewChain(sample.Settings{}, m.model.Info().Vocabulary)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, outpu
 		return st, 0, err
 	}
 	defer sp.close()
-	sampler, err := sample.New(sample.Params{}, e.vocab)
+	sampler, err := sample.NewChain(sample.Settings{}, e.vocab)
 	if err != nil {
 		return st, 0, err
 	}

@@ -31,14 +31,13 @@ const (
 type Sequence struct {
 	e       *Engine
 	answer  Answer
-	sampler *sample.Sampler
-	shaper  *sample.Penalizer // nil: draws do not look back
+	chain   *sample.Chain
+	end     sample.State // of the chain at the end of the text
 	terms   Terms
 	arrival uint64
 	closed  bool
 
 	text   []token.ID
-	prompt int  // how many of these were there when the last were appended
 	known  int  // tokens of the text that were computed; the cache may hold fewer, once pages ran out
 	begun  bool // the first prompt is computed
 	reused int
@@ -80,18 +79,15 @@ func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 	if err := e.Generates(); err != nil {
 		return nil, err
 	}
-	sampler, err := sample.New(a.Sampling, e.vocab)
-	if err != nil {
-		return nil, err
-	}
-	shaper, err := sample.NewPenalizer(a.Penalties, e.vocab)
+	chain, err := sample.NewChain(sample.Settings{Params: a.Sampling, Penalties: a.Penalties, Thinking: a.Thinking,
+		SampleIndex: a.SampleIndex, Stages: a.Stages}, e.vocab)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.line.open(e.most); err != nil {
 		return nil, err
 	}
-	s := &Sequence{e: e, seq: -1, answer: a, sampler: sampler, shaper: shaper, logits: make([]float32, e.vocab)}
+	s := &Sequence{e: e, seq: -1, answer: a, chain: chain, logits: make([]float32, e.vocab)}
 	s.arrival = e.line.number()
 	s.wake = make(chan struct{}, 1)
 	return s, nil
@@ -143,7 +139,8 @@ func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
 	}
 	s.queue = s.queue[:s.taken] // what was drawn and not taken is forgotten
 	s.text = append(s.text, ids...)
-	s.prompt = len(s.text)
+	s.settle()
+	s.chain.Append(ids, true)
 	if s.spec != nil {
 		s.spec.fresh = append(s.spec.fresh, ids...)
 	}
@@ -181,11 +178,12 @@ func (s *Sequence) Next(ctx context.Context) (Drawn, error) {
 	if err := s.flush(ctx); err != nil {
 		return Drawn{}, err
 	}
-	d, err := s.pick(s.logits, s.text, len(s.text))
+	d, err := s.pick(s.logits, s.end, len(s.text))
 	if err != nil {
 		return d, err
 	}
 	s.add(d.ID)
+	s.settle()
 	return d, nil
 }
 
@@ -205,6 +203,7 @@ func (s *Sequence) Drafted() bool { return s.taken > 0 && s.taken < len(s.queue)
 func (s *Sequence) add(id token.ID) {
 	s.known = len(s.text)
 	s.text = append(s.text, id)
+	s.end = s.chain.Next(s.end, id)
 	if s.spec != nil {
 		s.spec.drew(id)
 	}

@@ -302,7 +302,8 @@ func (sp *speculation) ask(ctx context.Context, i int) error {
 func (s *Sequence) draw(ctx context.Context) error {
 	sp, e := s.spec, s.e
 	start := time.Now()
-	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.sampler, SampleIndex: s.answer.SampleIndex}); err != nil {
+	s.settle()
+	if err := sp.tell(method.Text{Prediction: s.prediction, Sampler: s.chain, SampleIndex: s.answer.SampleIndex}); err != nil {
 		return err
 	}
 	e.costs.Lock()

@@ -82,10 +82,10 @@ func (s *Sequence) drawnAt(node int, id token.ID) (Drawn, error) {
 			return d.Drawn, nil
 		}
 	}
-	row, _ := s.rowAt(node)
+	row, index := s.rowAt(node)
 	logits := s.result(row).Logits
-	d := Drawn{Token: sample.Token{ID: id, Logprob: s.sampler.Logprob(logits, id)}}
-	return d, s.report(&d, logits, s.shaper.Apply(logits, s.behind(node), s.prompt))
+	d := Drawn{Token: sample.Token{ID: id, Logprob: s.chain.Logprob(logits, id)}}
+	return d, s.report(&d, logits, s.behind(node), index+1)
 }
 
 // rowOf returns the place of a node among the rows, -1 where it is none of them.
@@ -161,16 +161,16 @@ func (v *view) Probs(node int) ([]float64, error) {
 	if v.p == nil {
 		v.p = make([]float64, v.s.e.vocab)
 	}
-	row, _ := v.s.rowAt(node)
-	return v.p, v.s.law(v.p, node, v.s.result(row).Logits)
+	row, index := v.s.rowAt(node)
+	return v.p, v.s.chain.Probs(v.p, v.s.behind(node), v.s.result(row).Logits, index+1)
 }
 
 func (v *view) Number(node int, use verify.Use) float64 {
 	_, index := v.s.rowAt(node)
-	return v.s.sampler.Number(v.s.answer.SampleIndex, index+1, use)
+	return v.s.chain.Number(index+1, use)
 }
 
 func (v *view) Pick(node int, p []float64) token.ID {
 	_, index := v.s.rowAt(node)
-	return v.s.sampler.Pick(p, v.s.answer.SampleIndex, index+1, verify.UseRest)
+	return v.s.chain.Pick(p, index+1, verify.UseRest)
 }

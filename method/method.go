@@ -93,9 +93,9 @@ const MaxSaved = 1 << 20
 // Text describes a text that begins.
 type Text struct {
 	Prompt      []token.ID
-	Prediction  []token.ID      // what the user expects of the answer; nil: nothing
-	Sampler     *sample.Sampler // how tokens are drawn, for drafters that share the noise of the draw
-	SampleIndex int             // the number of the answer in its request
+	Prediction  []token.ID    // what the user expects of the answer; nil: nothing
+	Sampler     *sample.Chain // how tokens are drawn, for drafters that share the noise of the draw
+	SampleIndex int           // the number of the answer in its request
 }
 
 // Drafter guesses what follows a text. It is for one goroutine. After the first texts of a size, no

@@ -11,15 +11,17 @@ type Candidate struct {
 	P  float32
 }
 
-// guessed is how many of the likeliest tokens Candidates considers besides the one that it would draw.
-const guessed = 64
+// considered is how many of the likeliest tokens Candidates looks at besides the one that it would draw.
+const considered = 64
 
-// Candidates writes the tokens that Sample is most likely to draw from nearly these logits with the same noise to dst,
+// Candidates writes the tokens that Draw is most likely to draw from nearly these logits with the same noise to dst,
 // best first, and returns those there are, len(dst) at most: the tokens with the highest noisy scores, or the
-// likeliest ones where sampling is greedy. It serves a drafter, whose logits are near to the target's: what is
+// likeliest ones where sampling is greedy. It serves a drafter, whose logits are near to the target's: the token
 // drawn there is often among them. Where nothing is truncated only the likeliest tokens and the draw itself are
-// looked at. Errors are those of Sample.
-func (s *Sampler) Candidates(dst []Candidate, logits []float32, choice, index int) ([]Candidate, error) {
+// looked at. It knows no state: logit stages are not applied, and mirostat stands at its beginning. Errors are those of
+// Draw.
+func (c *Chain) Candidates(dst []Candidate, logits []float32, index int) ([]Candidate, error) {
+	s := c.sampler
 	if len(logits) != s.vocab {
 		return nil, s.lengthError(len(logits))
 	}
@@ -28,26 +30,29 @@ func (s *Sampler) Candidates(dst []Candidate, logits []float32, choice, index in
 		return nil, err
 	}
 	if s.params.Greedy() {
-		return topGuesses(dst, logits, lse), nil
+		return likeliest(dst, logits, lse), nil
 	}
-	key := kernel.MakeKey(s.params.Seed, uint32(choice), uint32(index), purposeDraw)
+	key := s.key(index, useDraw)
 	if s.keys == nil {
-		s.keys, s.block = make([]uint64, 0, scratch(guessed, s.vocab)), make([]float32, min(s.vocab, 4096))
+		s.keys, s.block = make([]uint64, 0, scratch(considered, s.vocab)), make([]float32, min(s.vocab, 4096))
 	}
 	var kept []uint64
-	drawn := -1
+	drawn, scale := -1, s.invT
 	if s.truncates() {
-		kept = s.keep(logits, top, lse)
+		kept, scale = s.truncate(row{logits, index, c.firstMu()}, top, lse)
 	} else {
 		drawn, _, _, _ = kernel.GumbelMax(logits, s.invT, key)
-		kept = s.best(logits, min(guessed, s.vocab))
+		kept = s.best(logits, min(considered, s.vocab))
+	}
+	if s.general {
+		top = logits[idOf(kept[0])]
 	}
 	mass := 0.0
 	for _, k := range kept {
-		mass += float64(weight(logits[idOf(k)], top, s.invT))
+		mass += float64(weight(logits[idOf(k)], top, scale))
 	}
 	n := 0
-	score := func(id int) float32 { return float32(logits[id]*s.invT) + kernel.Noise(key, uint32(id)) }
+	score := func(id int) float32 { return float32(logits[id]*scale) + kernel.Noise(key, uint32(id)) }
 	add := func(id int) {
 		at := n
 		for at > 0 && score(int(dst[at-1].ID)) < score(id) {
@@ -58,7 +63,7 @@ func (s *Sampler) Candidates(dst []Candidate, logits []float32, choice, index in
 		}
 		n = min(n+1, len(dst))
 		copy(dst[at+1:n], dst[at:n-1])
-		dst[at] = Candidate{token.ID(id), float32(float64(weight(logits[id], top, s.invT)) / mass)}
+		dst[at] = Candidate{token.ID(id), float32(float64(weight(logits[id], top, scale)) / mass)}
 	}
 	for _, k := range kept {
 		if id := idOf(k); id != drawn {
@@ -71,8 +76,8 @@ func (s *Sampler) Candidates(dst []Candidate, logits []float32, choice, index in
 	return dst[:n], nil
 }
 
-// topGuesses fills dst with the largest logits.
-func topGuesses(dst []Candidate, logits []float32, lse float32) []Candidate {
+// likeliest fills dst with the largest logits.
+func likeliest(dst []Candidate, logits []float32, lse float32) []Candidate {
 	n := 0
 	for id, l := range logits {
 		if n == len(dst) && !(l > logits[dst[n-1].ID]) {
@@ -88,6 +93,3 @@ func topGuesses(dst []Candidate, logits []float32, lse float32) []Candidate {
 	}
 	return dst[:n]
 }
-
-// Params returns the parameters that the sampler draws by.
-func (s *Sampler) Params() Params { return s.params }

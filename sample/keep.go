@@ -39,7 +39,7 @@ type cut struct {
 
 // keep returns the keys of the tokens that survive truncation, at least one, in the sampler's
 // scratch space. top is the largest logit, which is finite, and lse the log-sum-exp.
-func (s *Sampler) keep(logits []float32, top, lse float32) []uint64 {
+func (s *sampler) keep(logits []float32, top, lse float32) []uint64 {
 	p := s.params
 	c := cut{logits: logits, top: top, scale: 1, floor: lowest}
 	if p.Order == TemperFirst {
@@ -76,7 +76,7 @@ func (s *Sampler) keep(logits []float32, top, lse float32) []uint64 {
 
 // widen returns the nucleus of the whole vocabulary. Nearly always that is a few hundred tokens,
 // so it sorts that many and goes on to more only when they do not suffice.
-func (s *Sampler) widen(c *cut) []uint64 {
+func (s *sampler) widen(c *cut) []uint64 {
 	const first, growth = 256, 8
 	for n := first; ; n *= growth {
 		kept := s.best(c.logits, n)
@@ -141,7 +141,7 @@ func (c *cut) massOfAll(block []float32) float64 {
 }
 
 // above returns the keys of all logits of at least floor, by id.
-func (s *Sampler) above(logits []float32, floor float32) []uint64 {
+func (s *sampler) above(logits []float32, floor float32) []uint64 {
 	keys := s.keys[:0]
 	for id, l := range logits {
 		if l >= floor {
@@ -154,7 +154,7 @@ func (s *Sampler) above(logits []float32, floor float32) []uint64 {
 // best returns the sorted keys of the n best tokens, fewer only where fewer are not masked.
 // It gathers what beats the n-th best so far and, whenever the space for that is full, sorts and
 // forgets all but n: a compare for most tokens.
-func (s *Sampler) best(logits []float32, n int) []uint64 {
+func (s *sampler) best(logits []float32, n int) []uint64 {
 	keys, limit := s.keys[:0], scratch(n, len(logits))
 	floor := float32(math.Inf(-1)) // of equal logits the earlier, which has the lower id, stays
 	for id, l := range logits {

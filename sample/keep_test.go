@@ -91,12 +91,12 @@ func TestKeepIsTheDefinition(t *testing.T) {
 			MinP:        rapid.SampledFrom([]float32{0, .01, .1, .5, 1}).Draw(t, "min-p"),
 			Order:       rapid.SampledFrom([]Order{TruncateFirst, TemperFirst}).Draw(t, "order"),
 		}
-		s, err := New(p, len(logits))
+		s, err := newSampler(p, len(logits))
 		if err != nil {
 			t.Fatal(err)
 		}
 		dst := make([]float32, len(logits))
-		if err := s.Distribution(dst, logits); err != nil {
+		if err := s.distribution(dst, row{logits: logits}); err != nil {
 			t.Fatal(err)
 		}
 		loose, sum := naive(Params{}, logits), float32(0)
@@ -158,9 +158,9 @@ func TestBestIsASort(t *testing.T) {
 			}
 			want := naive(Params{}, logits)
 			for _, n := range []int{1, 2, 40, 256, 1000, 4999, 5001, vocab - 1, vocab, 2 * vocab} {
-				s := newSampler(t, Params{Temperature: 1, TopP: .5}, vocab)
+				s := newDrawer(t, Params{Temperature: 1, TopP: .5}, vocab).sampler
 				if n < vocab {
-					s = newSampler(t, Params{Temperature: 1, TopK: n}, vocab)
+					s = newDrawer(t, Params{Temperature: 1, TopK: n}, vocab).sampler
 				}
 				space := cap(s.keys)
 				got := s.best(logits, n)
@@ -218,7 +218,7 @@ const largeVocab = 256 << 10
 func TestSampleAllocatesNothing(t *testing.T) {
 	logits := noise(largeVocab, 5)
 	for _, tt := range large {
-		s := newSampler(t, tt.p, largeVocab)
+		s := newDrawer(t, tt.p, largeVocab)
 		if n := testing.AllocsPerRun(2, func() { _, _ = s.Sample(logits, 0, 1) }); n != 0 {
 			t.Errorf("%s: Sample allocates %v times, want 0", tt.name, n)
 		}
@@ -229,7 +229,7 @@ func BenchmarkSample(b *testing.B) {
 	logits := noise(largeVocab, 5)
 	for _, tt := range large {
 		b.Run(fmt.Sprintf("vocab=256k/params=%s", tt.name), func(b *testing.B) {
-			s := newSampler(b, tt.p, largeVocab)
+			s := newDrawer(b, tt.p, largeVocab)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				if _, err := s.Sample(logits, 0, i); err != nil {

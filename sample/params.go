@@ -11,10 +11,11 @@ import (
 type Order uint8
 
 const (
-	// TruncateFirst is top-k, top-p, min-p, then temperature: the order of llama.cpp.
+	// TruncateFirst is the order of llama.cpp: top-n-sigma, top-k, typical-p, top-p, min-p, XTC, then temperature.
 	TruncateFirst Order = iota
-	// TemperFirst is temperature, min-p, top-k, then top-p: the order of vLLM. Unlike there,
-	// top-k keeps exactly k tokens also where logits are equal.
+	// TemperFirst is the order of vLLM: temperature, min-p, top-k, then top-p. Of the stages that vLLM lacks,
+	// top-n-sigma stands before min-p, typical-p before top-p, and XTC at the end. Unlike there, top-k keeps exactly k
+	// tokens also where logits are equal.
 	TemperFirst
 )
 
@@ -31,8 +32,8 @@ func (o Order) String() string {
 
 // Params say how a token is drawn. The zero value is greedy: the likeliest token, always.
 type Params struct {
-	// Temperature divides the logits. Below 1e-5, where nothing but rounding would be left of
-	// the other tokens' chances, the likeliest token is taken; so does vLLM.
+	// Temperature divides the logits. Below 1e-5 the likeliest token is taken, as in vLLM: of the probabilities of the
+	// other tokens nothing but rounding would be left.
 	Temperature float32
 	// TopK keeps that many of the likeliest tokens; 0 keeps all.
 	TopK int
@@ -45,6 +46,52 @@ type Params struct {
 	Seed uint64
 	// Order is the order of these steps.
 	Order Order
+
+	// TypicalP keeps the fewest tokens with a surprise nearest to the entropy whose probabilities exceed it together; it
+	// may remove the likeliest token. 1, or 0, keeps all.
+	// Source: locally typical sampling (Meister et al. 2022).
+	TypicalP float32
+	// TopNSigma keeps the tokens whose logits are within that many standard deviations of the largest; 0, or less,
+	// keeps all.
+	TopNSigma float32
+	// XTC sometimes excludes the likeliest tokens.
+	XTC XTC
+	// Dynamic lets the temperature follow the entropy of the row.
+	Dynamic DynamicTemperature
+	// Mirostat replaces all truncation by its own.
+	Mirostat Mirostat
+	// MinKeep is the number of tokens that top-p, min-p, typical-p and XTC leave, where there are as many; 0 and 1 are
+	// the same.
+	MinKeep int
+}
+
+// XTC excludes top choices: with the given probability, of the tokens that are at least as likely as the threshold all
+// but the least likely are removed. It leaves one of the tokens that end a text where it would remove all of them. As
+// in llama.cpp, a threshold above 0.5 turns it off, for no two tokens could reach it.
+type XTC struct {
+	Probability float32 // from 0 (off) to 1
+	Threshold   float32 // from 0 to 1; llama.cpp's default is 0.1
+}
+
+func (x XTC) on() bool { return x.Probability > 0 && x.Threshold <= 0.5 }
+
+// DynamicTemperature takes the temperature from Temperature - Range (at least 0), where one token is certain, to
+// Temperature + Range, where all tokens are equally likely: in between it goes by the entropy, as a part of the largest
+// possible, to the power of Exponent.
+type DynamicTemperature struct {
+	Range    float32 // 0: off
+	Exponent float32 // 0 stands for 1
+}
+
+// Mirostat holds the surprise of the drawn tokens near Tau: the limit of truncation, at first twice Tau, changes with
+// every token by Eta times the difference. With it TopK, TopP and MinP are not applied, as in llama.cpp; other
+// truncation beside it is an error.
+//
+// Source: Basu et al. 2021.
+type Mirostat struct {
+	Version int     // 0 (off), 1 or 2
+	Tau     float32 // bits; llama.cpp's default is 5
+	Eta     float32 // llama.cpp's default is 0.1
 }
 
 // DefaultParams returns the customary settings, those of llama.cpp: temperature 0.8, top-k 40,
@@ -56,10 +103,17 @@ func DefaultParams() Params {
 // greedyBelow is the temperature under which sampling is greedy.
 const greedyBelow = 1e-5
 
-// Greedy reports whether the parameters always take the likeliest token, whatever the seed.
-func (p Params) Greedy() bool { return p.Temperature < greedyBelow }
+// Limits of settings that have no natural one.
+const (
+	maxTau   = 32 // bits: above the surprise of any token of any vocabulary
+	maxRange = 100
+)
 
-// Validate returns an error that names the first parameter out of range and its value.
+// Greedy reports whether the parameters always take the likeliest token, whatever the seed.
+func (p Params) Greedy() bool { return p.Temperature < greedyBelow && p.Dynamic.Range == 0 }
+
+// Validate returns an error that names the first parameter that is out of range, or that contradicts another, and its
+// value.
 func (p Params) Validate() error {
 	// Written so that a NaN fails.
 	if !(p.Temperature >= 0 && p.Temperature <= math.MaxFloat32) {
@@ -77,6 +131,54 @@ func (p Params) Validate() error {
 	if p.Order > TemperFirst {
 		return fmt.Errorf("sample: order is %d; it must be %d (%v) or %d (%v)", uint8(p.Order),
 			uint8(TruncateFirst), TruncateFirst, uint8(TemperFirst), TemperFirst)
+	}
+	if !(p.TypicalP >= 0 && p.TypicalP <= 1) {
+		return fmt.Errorf("sample: typical-p is %v; it must be from 0 to 1 (0 or 1: off)", p.TypicalP)
+	}
+	if !(p.TopNSigma <= math.MaxFloat32) {
+		return fmt.Errorf("sample: top-n-sigma is %v; it must be a number (0 or less: off)", p.TopNSigma)
+	}
+	if !(p.XTC.Probability >= 0 && p.XTC.Probability <= 1) {
+		return fmt.Errorf("sample: XTC's probability is %v; it must be from 0 (off) to 1", p.XTC.Probability)
+	}
+	if !(p.XTC.Threshold >= 0 && p.XTC.Threshold <= 1) {
+		return fmt.Errorf("sample: XTC's threshold is %v; it must be from 0 to 1 (above 0.5: off)", p.XTC.Threshold)
+	}
+	if !(p.Dynamic.Range >= 0 && p.Dynamic.Range <= maxRange) {
+		return fmt.Errorf("sample: the range of the dynamic temperature is %v; it must be from 0 (off) to %d", p.Dynamic.Range, maxRange)
+	}
+	if !(p.Dynamic.Exponent >= 0 && p.Dynamic.Exponent <= maxRange) {
+		return fmt.Errorf("sample: the exponent of the dynamic temperature is %v; it must be from 0 (for 1) to %d", p.Dynamic.Exponent, maxRange)
+	}
+	if p.MinKeep < 0 {
+		return fmt.Errorf("sample: min-keep is %d; it must be 0 (off) or more", p.MinKeep)
+	}
+	return p.validateMirostat()
+}
+
+// validateMirostat refuses mirostat beside truncation that no default turns on: whoever asks for both asks for each.
+func (p Params) validateMirostat() error {
+	m := p.Mirostat
+	switch {
+	case m.Version < 0 || m.Version > 2:
+		return fmt.Errorf("sample: mirostat's version is %d; it must be 0 (off), 1 or 2", m.Version)
+	case m.Version == 0:
+		return nil
+	case !(m.Tau > 0 && m.Tau <= maxTau):
+		return fmt.Errorf("sample: mirostat's tau is %v; it must be above 0 and at most %d bits", m.Tau, maxTau)
+	case !(m.Eta >= 0 && m.Eta <= 1):
+		return fmt.Errorf("sample: mirostat's eta is %v; it must be from 0 to 1", m.Eta)
+	}
+	for _, other := range []struct {
+		name string
+		on   bool
+	}{
+		{"typical-p", p.TypicalP > 0 && p.TypicalP < 1}, {"top-n-sigma", p.TopNSigma > 0}, {"XTC", p.XTC.on()},
+		{"min-keep", p.MinKeep > 1},
+	} {
+		if other.on {
+			return fmt.Errorf("sample: mirostat replaces truncation and cannot go with %s; turn one of them off", other.name)
+		}
 	}
 	return nil
 }

@@ -13,27 +13,30 @@ type Bias struct {
 	Add float32
 }
 
-// A Penalties changes logits before a token is drawn from them, by what the text already holds. The zero value
+// Penalties change logits before a token is drawn from them, by the tokens that the text already holds. The zero value
 // changes nothing.
 type Penalties struct {
 	Bias []Bias
 
 	// Repeat divides the positive logits of tokens that the text holds and multiplies the negative ones; 0 or 1: off.
 	Repeat       float32
-	RepeatWindow int // where it looks, as Window
+	RepeatWindow int // the tokens that it looks at, as Window
 
 	// Presence is subtracted once from the logits of tokens that the text holds, Frequency as often as it holds them.
 	Presence, Frequency float32
-	// Window says where they look: at the last tokens of the text, the prompt's included; 0: at the answer, -1: at
-	// the whole text.
+	// Window is the number of tokens at the end of the text, the prompt's included, that they look at; 0: the answer's,
+	// -1: all.
 	Window int
 
 	// MinTokens is the length of the answer before which no token of Ends is drawn.
 	MinTokens int
-	Ends      []token.ID
+	Ends      []token.ID // XTC leaves one of them, too
+
+	// DRY penalizes tokens that would continue a repetition.
+	DRY DRY
 }
 
-// The ranges of a shape's numbers, wide enough for any use and narrow enough that no logit overflows.
+// The ranges of the settings, wide enough for any use and narrow enough that no logit overflows.
 const (
 	maxBias    = 1e6
 	minRepeat  = 0.01
@@ -73,91 +76,129 @@ func (s *Penalties) Validate(vocab int) error {
 			return fmt.Errorf("sample: token %d ends a text: the vocabulary has %d", id, vocab)
 		}
 	}
-	return nil
-}
-
-// zero reports whether the shape changes nothing.
-func (s *Penalties) zero() bool {
-	return len(s.Bias) == 0 && !s.repeats() && s.Presence == 0 && s.Frequency == 0 && (s.MinTokens == 0 || len(s.Ends) == 0)
+	return s.DRY.validate(vocab)
 }
 
 func (s *Penalties) repeats() bool { return s.Repeat != 0 && s.Repeat != 1 }
 
-// A Penalizer applies a shape. It holds scratch space and no other state. It is not safe for concurrent use; nil changes
-// nothing.
-type Penalizer struct {
-	shape  Penalties
-	logits []float32
-	counts []int32 // all zero between calls; nil: no penalties
+func (s *Penalties) counts() bool { return s.Presence != 0 || s.Frequency != 0 }
+
+// applyBias adds the biases.
+func (c *Chain) applyBias(_ State, logits []float32) {
+	for _, b := range c.settings.Penalties.Bias {
+		logits[b.ID] += b.Add
+	}
 }
 
-// NewPenalizer returns a shaper of rows of vocab logits, nil where the shape changes nothing, or the error of
-// [Penalties.Validate]. It keeps the shape's slices.
-func NewPenalizer(s Penalties, vocab int) (*Penalizer, error) {
-	if err := s.Validate(vocab); err != nil || s.zero() {
-		return nil, err
-	}
-	h := &Penalizer{shape: s, logits: make([]float32, vocab)}
-	if s.repeats() || s.Presence != 0 || s.Frequency != 0 {
-		h.counts = make([]int32, vocab)
-	}
-	return h, nil
+// applyRepeat divides or multiplies the logits of the tokens in the window.
+func (c *Chain) applyRepeat(_ State, logits []float32) {
+	penalty := c.settings.Penalties.Repeat
+	c.repeated.each(func(id token.ID, _ int32) {
+		if logits[id] > 0 {
+			logits[id] /= penalty
+		} else {
+			logits[id] *= penalty
+		}
+	})
 }
 
-// Apply returns the logits behind a text, of which the first prompt tokens are not the answer's, as they are drawn
-// from: what it is given where nothing changes, or its own space, until the next call. It is a function of its
-// arguments alone. The text's ids must be of the vocabulary. It allocates nothing.
-func (h *Penalizer) Apply(logits []float32, text []token.ID, prompt int) []float32 {
-	if h == nil || len(logits) != len(h.logits) {
-		return logits
-	}
-	s, out := &h.shape, h.logits
-	copy(out, logits)
-	for _, b := range s.Bias {
-		out[b.ID] += b.Add
-	}
-	if s.repeats() {
-		h.each(look(text, prompt, s.RepeatWindow), func(id token.ID, _ int32) {
-			if out[id] > 0 {
-				out[id] /= s.Repeat
-			} else {
-				out[id] *= s.Repeat
-			}
-		})
-	}
-	if s.Presence != 0 || s.Frequency != 0 {
-		h.each(look(text, prompt, s.Window), func(id token.ID, n int32) {
-			out[id] -= float32(float32(n)*s.Frequency) + s.Presence
-		})
-	}
-	if len(text)-prompt < s.MinTokens {
-		for _, id := range s.Ends {
-			out[id] = float32(math.Inf(-1))
+// applyCounts subtracts the presence and the frequency penalty.
+func (c *Chain) applyCounts(_ State, logits []float32) {
+	p := &c.settings.Penalties
+	c.present.each(func(id token.ID, n int32) {
+		logits[id] -= float32(float32(n)*p.Frequency) + p.Presence
+	})
+}
+
+// tooShort reports whether the answer may not end behind a state.
+func (c *Chain) tooShort(s State) bool {
+	return c.trunk-c.prompt+int(c.nodes[s].depth) < c.settings.Penalties.MinTokens
+}
+
+// applyMinTokens masks the tokens that end an answer where it is too short.
+func (c *Chain) applyMinTokens(s State, logits []float32) {
+	if c.tooShort(s) {
+		for _, id := range c.settings.Penalties.Ends {
+			logits[id] = float32(math.Inf(-1))
 		}
 	}
-	return out
 }
 
-// look returns the part of a text that a window shows.
-func look(text []token.ID, prompt, window int) []token.ID {
-	switch {
-	case window < 0:
-		return text
-	case window == 0:
-		return text[prompt:]
-	}
-	return text[max(0, len(text)-window):]
+// A counter counts the tokens in a window at the end of a text that grows and shrinks there. Nil counts nothing.
+type counter struct {
+	window int        // as Penalties.Window
+	counts []int32    // of each token, twice; odd where the token is listed
+	listed []token.ID // all tokens with a count, and some whose count fell to 0
 }
 
-// each calls f once for each token that is among ids, with the number of times that it is.
-func (h *Penalizer) each(ids []token.ID, f func(id token.ID, n int32)) {
-	for _, id := range ids {
-		h.counts[id]++
+func newCounter(window, vocab int) *counter {
+	return &counter{window: window, counts: make([]int32, vocab)}
+}
+
+// push tells that a token was appended to the text.
+func (c *counter) push(text []token.ID) {
+	if c == nil {
+		return
 	}
-	for _, id := range ids {
-		if n := h.counts[id]; n > 0 {
-			h.counts[id] = 0
+	n := len(text)
+	c.add(text[n-1])
+	if c.window > 0 && n > c.window {
+		c.counts[text[n-1-c.window]] -= 2
+	}
+}
+
+// pop tells that the last token of the text is about to be removed.
+func (c *counter) pop(text []token.ID) {
+	if c == nil {
+		return
+	}
+	n := len(text)
+	c.counts[text[n-1]] -= 2
+	if c.window > 0 && n > c.window {
+		c.add(text[n-1-c.window])
+	}
+}
+
+func (c *counter) add(id token.ID) {
+	if c.counts[id]&1 == 0 {
+		c.counts[id] |= 1
+		c.listed = append(c.listed, id)
+	}
+	c.counts[id] += 2
+}
+
+// reset forgets all tokens.
+func (c *counter) reset() {
+	if c == nil {
+		return
+	}
+	for _, id := range c.listed {
+		c.counts[id] = 0
+	}
+	c.listed = c.listed[:0]
+}
+
+// each calls f once for each token in the window, with the number of times that it is there.
+func (c *counter) each(f func(id token.ID, n int32)) {
+	for i := 0; i < len(c.listed); {
+		id := c.listed[i]
+		if n := c.counts[id] >> 1; n > 0 {
 			f(id, n)
+			i++
+			continue
 		}
+		c.counts[id] = 0
+		last := len(c.listed) - 1
+		c.listed[i] = c.listed[last]
+		c.listed = c.listed[:last]
 	}
+}
+
+// copyTo makes o, of the same window and vocabulary, equal.
+func (c *counter) copyTo(o *counter) {
+	if c == nil {
+		return
+	}
+	copy(o.counts, c.counts)
+	o.listed = append(o.listed[:0], c.listed...)
 }

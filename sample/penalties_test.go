@@ -12,14 +12,14 @@ import (
 	"grove/text/token"
 )
 
-func TestShape(t *testing.T) {
+func TestPenalties(t *testing.T) {
 	const banned = -1 << 20
 	logits := []float32{2, -2, 1, 0, 4}
 	text, prompt := []token.ID{0, 1, 0, 2, 2, 1}, 3
 	for _, tt := range []struct {
-		name  string
-		shape Penalties
-		want  []float32
+		name      string
+		penalties Penalties
+		want      []float32
 	}{
 		{"off", Penalties{Repeat: 1, Window: 7, MinTokens: 9}, []float32{2, -2, 1, 0, 4}},
 		{"bias", Penalties{Bias: []Bias{{3, 1.5}, {4, -inf}}}, []float32{2, -2, 1, 1.5, banned}},
@@ -35,12 +35,9 @@ func TestShape(t *testing.T) {
 		{"an end too early", Penalties{MinTokens: 4, Ends: []token.ID{4}}, []float32{2, -2, 1, 0, banned}},
 		{"an end in time", Penalties{MinTokens: 3, Ends: []token.ID{4}}, []float32{2, -2, 1, 0, 4}},
 	} {
-		h, err := NewPenalizer(tt.shape, len(logits))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 { // it keeps no state
-			got := slices.Clone(h.Apply(logits, text, prompt))
+		c := chainBehind(t, tt.penalties, len(logits), text, prompt)
+		for range 2 { // Process changes nothing
+			got := slices.Clone(c.Process(0, logits))
 			for i := range got {
 				got[i] = max(got[i], banned)
 			}
@@ -49,12 +46,21 @@ func TestShape(t *testing.T) {
 			}
 		}
 	}
-	if h, err := NewPenalizer(Penalties{Repeat: 1, MinTokens: 3}, 5); h != nil || err != nil {
-		t.Error("a shape that changes nothing has a shaper")
+	if !newChain(t, Settings{Penalties: Penalties{Repeat: 1, MinTokens: 3}}, 5).Plain() {
+		t.Error("penalties that change nothing make a step")
 	}
 }
 
-func TestShapeRefuses(t *testing.T) {
+// chainBehind returns a chain with penalties behind a text, of which the first prompt tokens are a prompt.
+func chainBehind(t testing.TB, p Penalties, vocab int, text []token.ID, prompt int) *Chain {
+	t.Helper()
+	c := newChain(t, Settings{Penalties: p}, vocab)
+	c.Begin(text[:prompt])
+	c.Append(text[prompt:], false)
+	return c
+}
+
+func TestPenaltiesRefuses(t *testing.T) {
 	nan := float32(math.NaN())
 	for want, s := range map[string]Penalties{
 		"a bias of token 5: the vocabulary has 5":  {Bias: []Bias{{5, 1}}},
@@ -69,14 +75,14 @@ func TestShapeRefuses(t *testing.T) {
 		"at least -1 tokens":           {MinTokens: -1},
 		"token 9 ends a text":          {Ends: []token.ID{9}},
 	} {
-		if _, err := NewPenalizer(s, 5); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewChain(Settings{Penalties: s}, 5); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", s, err, want)
 		}
 	}
 }
 
-// TestShapeIsFinite: whatever is allowed leaves finite logits, or masked ones.
-func TestShapeIsFinite(t *testing.T) {
+// TestPenaltiesIsFinite: whatever is allowed leaves finite logits, or masked ones.
+func TestPenaltiesIsFinite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		logits := rapid.SliceOfN(rapid.Float32Range(-1e30, 1e30), 4, 4).Draw(t, "logits")
 		s := Penalties{
@@ -84,11 +90,12 @@ func TestShapeIsFinite(t *testing.T) {
 			Repeat:   rapid.Float32Range(minRepeat, maxRepeat).Draw(t, "repeat"),
 			Presence: rapid.Float32Range(-maxPenalty, maxPenalty).Draw(t, "presence"), Frequency: rapid.Float32Range(-maxPenalty, maxPenalty).Draw(t, "frequency"),
 		}
-		h, err := NewPenalizer(s, 4)
+		c, err := NewChain(Settings{Penalties: s}, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range h.Apply(logits, []token.ID{0, 1, 2, 1, 1}, 0) {
+		c.Append([]token.ID{0, 1, 2, 1, 1}, false)
+		for _, l := range c.Process(0, logits) {
 			if l != l || l > math.MaxFloat32 {
 				t.Fatalf("%v", l)
 			}
@@ -96,20 +103,9 @@ func TestShapeIsFinite(t *testing.T) {
 	})
 }
 
-func TestShapeAllocatesNothing(t *testing.T) {
-	h, err := NewPenalizer(Penalties{Repeat: 1.1, Presence: 1, Window: -1, MinTokens: 100, Ends: []token.ID{3}}, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	logits, text := make([]float32, 100), make([]token.ID, 50)
-	if n := testing.AllocsPerRun(20, func() { h.Apply(logits, text, 3) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 func TestTop(t *testing.T) {
 	for _, p := range []Params{{}, {Temperature: 1, TopK: 2}} {
-		s := newSampler(t, p, len(five))
+		s := newDrawer(t, p, len(five))
 		got, err := s.Top(five, 3)
 		if err != nil {
 			t.Fatal(err)
@@ -126,15 +122,15 @@ func TestTop(t *testing.T) {
 			t.Errorf("none: %v, %v", none, err)
 		}
 	}
-	s := newSampler(t, Params{Temperature: 1, TopK: 2}, len(five))
-	top, logprob, err := s.TopDrawn(five, 5, 1)
+	s := newDrawer(t, Params{Temperature: 1, TopK: 2}, len(five))
+	top, logprob, err := s.TopDrawn(0, five, 0, 5, 1)
 	if err != nil || len(top) != 2 || top[0].ID != 0 || top[1].Logprob != logprob {
 		t.Fatalf("%v, %v, %v", top, logprob, err)
 	}
 	if sum := math.Exp(float64(top[0].Logprob)) + math.Exp(float64(logprob)); math.Abs(sum-1) > 1e-6 {
 		t.Errorf("the probabilities of what is drawn sum to %v", sum)
 	}
-	if _, logprob, err := newSampler(t, Params{}, len(five)).TopDrawn(five, 1, 0); err != nil || logprob != 0 {
+	if _, logprob, err := newDrawer(t, Params{}, len(five)).TopDrawn(0, five, 0, 1, 0); err != nil || logprob != 0 {
 		t.Errorf("greedy: %v, %v", logprob, err)
 	}
 }

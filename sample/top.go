@@ -6,8 +6,9 @@ import (
 )
 
 // Top returns the n likeliest tokens by the model's own probabilities, the likeliest first and equal ones by id; fewer
-// where the rest are masked. The slice is the caller's. Errors are those of Sample.
-func (s *Sampler) Top(logits []float32, n int) ([]Token, error) {
+// where the rest are masked. The slice is the caller's. Errors are those of Draw.
+func (c *Chain) Top(logits []float32, n int) ([]Token, error) {
+	s := c.sampler
 	if len(logits) != s.vocab {
 		return nil, s.lengthError(len(logits))
 	}
@@ -22,18 +23,15 @@ func (s *Sampler) Top(logits []float32, n int) ([]Token, error) {
 	return top, nil
 }
 
-// TopDrawn returns the n tokens that Sample draws most often, with the logarithms of the probabilities by which it does,
-// and that of the token id; fewer where no others are drawn. The slice is the caller's. Errors are those of Sample.
-func (s *Sampler) TopDrawn(logits []float32, n int, id token.ID) (top []Token, logprob float32, err error) {
-	if cap(s.dense) < s.vocab {
-		s.dense = make([]float32, s.vocab)
-	}
-	p := s.dense[:s.vocab]
-	if err := s.Distribution(p, logits); err != nil {
+// TopDrawn returns the n tokens that Draw draws most often, with the logarithms of the probabilities by which it does,
+// and that of the token id; fewer where no others are drawn. The slice is the caller's. Errors are those of Draw.
+func (c *Chain) TopDrawn(s State, logits []float32, index, n int, id token.ID) (top []Token, logprob float32, err error) {
+	p := c.sampler.dense32()
+	if err := c.distribution(p, s, logits, index); err != nil {
 		return nil, 0, err
 	}
-	top = make([]Token, 0, min(n, s.vocab))
-	for _, k := range s.largest(p, n) {
+	top = make([]Token, 0, min(n, c.vocab))
+	for _, k := range c.sampler.largest(p, n) {
 		if v := p[idOf(k)]; v > 0 {
 			top = append(top, Token{ID: token.ID(idOf(k)), Logprob: kernel.Log32(v)})
 		}
@@ -42,7 +40,7 @@ func (s *Sampler) TopDrawn(logits []float32, n int, id token.ID) (top []Token, l
 }
 
 // largest is best, with room of its own making.
-func (s *Sampler) largest(row []float32, n int) []uint64 {
+func (s *sampler) largest(row []float32, n int) []uint64 {
 	if n = min(n, s.vocab); n == 0 {
 		return nil
 	}

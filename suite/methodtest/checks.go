@@ -203,7 +203,7 @@ func law(s *subject) error {
 
 // enumerate returns the probabilities of all texts of three tokens behind a prompt.
 func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID, n int) (map[[3]token.ID]float64, error) {
-	sampler, err := sample.New(p, vocabulary)
+	sampler, err := sample.NewChain(sample.Settings{Params: p}, vocabulary)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID
 			copy(last, row)
 			return nil
 		})
-		if err := errors.Join(err, sampler.Probs(dist, last)); err != nil {
+		if err := errors.Join(err, sampler.Probs(dist, 0, last, len(prompt)+len(text))); err != nil {
 			return err
 		}
 		for id, q := range dist {
@@ -248,7 +248,7 @@ func allocations(s *subject) error {
 	if err != nil {
 		return err
 	}
-	sampler, err := sample.New(sample.Params{}, vocabulary)
+	sampler, err := sample.NewChain(sample.Settings{}, vocabulary)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,7 @@ type drafter struct {
 	trim       *trim // nil: all of the draft model's vocabulary
 	trimmer    method.Trimmer
 	kept       []int32 // groups of the vocabulary that the text is drafted from
-	sampler    *sample.Sampler
-	choice     int
+	sampler    *sample.Chain
 
 	length int        // of the text
 	text   []token.ID // in tokens of the draft model
@@ -61,10 +60,10 @@ const none = -1
 
 // Begin implements [method.Drafter].
 func (d *drafter) Begin(t method.Text) (err error) {
-	d.text, d.length, d.choice = d.words.Append(d.text[:0], t.Prompt, true), len(t.Prompt), t.SampleIndex
+	d.text, d.length = d.words.Append(d.text[:0], t.Prompt, true), len(t.Prompt)
 	d.known, d.live = 0, d.live[:0]
 	d.seen(d.text, true)
-	if d.sampler, err = sample.New(t.Sampler.Params(), d.vocabulary); err != nil {
+	if d.sampler, err = sample.NewChain(sample.Settings{Params: t.Sampler.Params(), SampleIndex: t.SampleIndex}, d.vocabulary); err != nil {
 		return err
 	}
 	return d.branch.Truncate(0)
@@ -191,7 +190,7 @@ func (d *drafter) view(logits []float32) []float32 {
 
 // add turns the logits behind a row into guesses behind a node of the tree.
 func (d *drafter) add(t *method.Tree, guess, row, index int, logits []float32) error {
-	best, err := d.sampler.Candidates(d.guess[:d.shape.guesses(index-d.length)], logits, d.choice, index)
+	best, err := d.sampler.Candidates(d.guess[:d.shape.guesses(index-d.length)], logits, index)
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func open(t *testing.T, name string, m *table, p sample.Params, prompt ...token.
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sample.New(p, len(m.next))
+	s, err := sample.NewChain(sample.Settings{Params: p}, len(m.next))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestCatchUp(t *testing.T) {
 		t.Errorf("guesses %v", got)
 	}
 	ran(8, 9, 0, 1, 2, 3)
-	s, _ := sample.New(sample.Params{}, 10)
+	s, _ := sample.NewChain(sample.Settings{Params: sample.Params{}}, 10)
 	if err := d.Begin(method.Text{Prompt: []token.ID{5}, Sampler: s}); err != nil {
 		t.Fatal(err)
 	}

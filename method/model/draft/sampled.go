@@ -62,9 +62,6 @@ func (d *lawDrafter) Draft(ctx context.Context, t *method.Tree) error {
 
 // draw draws children of a node without replacement: the tokens with the highest sums of log-probability and noise.
 func (d *lawDrafter) draw(t *method.Tree, node, row int, logits []float32) error {
-	if err := d.sampler.Distribution(d.dense, logits); err != nil {
-		return err
-	}
 	law := d.law(node + 1)
 	law.IDs, law.P = law.IDs[:0], law.P[:0]
 	d.drawn, d.scores = d.drawn[:0], d.scores[:0]
@@ -72,11 +69,14 @@ func (d *lawDrafter) draw(t *method.Tree, node, row int, logits []float32) error
 	if node != method.Root {
 		depth = int(t.Nodes()[node].Depth)
 	}
+	if err := d.sampler.Distribution(d.dense, logits, d.length+depth); err != nil {
+		return err
+	}
 	use := 2 + method.NodeUses*sample.Use(node+1)
 	for id, p := range d.dense {
 		if p > 0 {
 			law.IDs, law.P = append(law.IDs, token.ID(id)), append(law.P, p)
-			noise := d.sampler.Noise(d.choice, len(d.text), use, token.ID(id))
+			noise := d.sampler.Noise(len(d.text), use, token.ID(id))
 			d.offer(d.shape.guesses(depth), token.ID(id), math.Log(float64(p))+noise)
 		}
 	}

@@ -124,7 +124,7 @@ func TestLaws(t *testing.T) {
 func compare(t *testing.T, s shape, target, model *table, rounds int, honest bool) error {
 	d := open(t, s.name, model, sample.Params{Temperature: 1, Seed: 11}, 0)
 	tree, rates := method.NewTree(128, 3), method.NewRates(1)
-	sampler, _ := sample.New(sample.Params{Temperature: 1, Seed: 11}, 3)
+	sampler, _ := sample.NewChain(sample.Settings{Params: sample.Params{Temperature: 1, Seed: 11}}, 3)
 	rule, err := verify.Find(string(s.rule))
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestBeamOfOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sampler, _ := sample.New(sample.Params{Temperature: 1, Seed: 6}, 3)
+	sampler, _ := sample.NewChain(sample.Settings{Params: sample.Params{Temperature: 1, Seed: 6}}, 3)
 	tree, rates := method.NewTree(16, 3), method.NewRates(1)
 	const rounds = 6000
 	counts, expected := make([]float64, 9), make([]float64, 9)

@@ -34,7 +34,7 @@ func newTextDrafter(d *drafter) *textDrafter {
 
 // Begin implements [method.Drafter].
 func (d *textDrafter) Begin(t method.Text) (err error) {
-	if d.sampler, err = sample.New(sample.Params{}, d.vocabulary); err != nil {
+	if d.sampler, err = sample.NewChain(sample.Settings{}, d.vocabulary); err != nil {
 		return err
 	}
 	d.bytes, d.known, d.live, d.same = d.bytes[:0], 0, d.live[:0], math.MaxInt
@@ -67,7 +67,7 @@ func (d *textDrafter) Draft(ctx context.Context, t *method.Tree) error {
 	d.said.reset()
 	prev := d.own.last()
 	for row := none; ; row = len(d.live) - 1 {
-		best, err := d.sampler.Candidates(d.guess[:1], logits, 0, 0)
+		best, err := d.sampler.Candidates(d.guess[:1], logits, 0)
 		if err != nil {
 			return err
 		}

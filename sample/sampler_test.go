@@ -20,19 +20,32 @@ var inf = float32(math.Inf(1))
 // .5630, .2071, .1256, .0762 and .0280.
 var five = []float32{2, 1, .5, 0, -1}
 
-func newSampler(t testing.TB, p Params, vocab int) *Sampler {
+// A drawer is a chain without stages whose sample index goes with each draw.
+type drawer struct{ *Chain }
+
+func newDrawer(t testing.TB, p Params, vocab int) drawer {
 	t.Helper()
-	s, err := New(p, vocab)
+	return drawer{newChain(t, Settings{Params: p}, vocab)}
+}
+
+func (d drawer) Sample(logits []float32, choice, index int) (Token, error) {
+	d.SetSampleIndex(choice)
+	return d.Draw(0, logits, index)
+}
+
+func newChain(t testing.TB, s Settings, vocab int) *Chain {
+	t.Helper()
+	c, err := NewChain(s, vocab)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return c
 }
 
 func distribution(t testing.TB, p Params, logits []float32) []float32 {
 	t.Helper()
 	dst := make([]float32, len(logits))
-	if err := newSampler(t, p, len(logits)).Distribution(dst, logits); err != nil {
+	if err := newDrawer(t, p, len(logits)).Distribution(dst, logits, 0); err != nil {
 		t.Fatal(err)
 	}
 	return dst
@@ -114,7 +127,7 @@ func (p Params) name() string {
 	return fmt.Sprintf("T=%v,k=%d,p=%v,min=%v,%v", p.Temperature, p.TopK, p.TopP, p.MinP, p.Order)
 }
 
-// quantile holds the chi-square that a true law exceeds once in 10,000 times, by degrees of freedom.
+// quantile holds the chi-square that a true distribution exceeds once in 10,000 times, by degrees of freedom.
 var quantile = []float64{0, 15.14, 18.42, 21.11, 23.51, 25.74, 27.86, 29.88}
 
 func TestDrawsFollowDistribution(t *testing.T) {
@@ -123,7 +136,7 @@ func TestDrawsFollowDistribution(t *testing.T) {
 	for i, p := range append(everyKind(.8), everyKind(1.7)...) {
 		p.Seed = uint64(i)
 		t.Run(p.name(), func(t *testing.T) {
-			s := newSampler(t, p, len(logits))
+			s := newDrawer(t, p, len(logits))
 			want := distribution(t, p, logits)
 			counts := make([]int, len(logits))
 			for i := range draws {
@@ -175,8 +188,8 @@ func TestKeepingAllIsGumbelMax(t *testing.T) {
 	for name, p := range keepAll {
 		t.Run(name, func(t *testing.T) {
 			p.Temperature, p.Seed = .7, 3
-			truncating := newSampler(t, p, len(logits))
-			plain := newSampler(t, Params{Temperature: .7, Seed: 3}, len(logits))
+			truncating := newDrawer(t, p, len(logits))
+			plain := newDrawer(t, Params{Temperature: .7, Seed: 3}, len(logits))
 			for index := range 500 {
 				got, err1 := truncating.Sample(logits, 1, index)
 				want, err2 := plain.Sample(logits, 1, index)
@@ -192,7 +205,7 @@ func TestKeepingAllIsGumbelMax(t *testing.T) {
 func TestSeedIndexAndChoiceMatter(t *testing.T) {
 	logits := make([]float32, 1000)
 	draw := func(p Params, choice, index int) token.ID {
-		c, err := newSampler(t, p, len(logits)).Sample(logits, choice, index)
+		c, err := newDrawer(t, p, len(logits)).Sample(logits, choice, index)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +237,7 @@ func TestSeedIndexAndChoiceMatter(t *testing.T) {
 func TestTiesGoToTheLowestID(t *testing.T) {
 	logits := []float32{-1, 3, 0, 3, float32(math.Copysign(0, -1)), 3}
 	for _, p := range []Params{{}, {Temperature: 1e-9}, {Temperature: 1, TopK: 1}, {Temperature: 1, TopP: 1e-3}} {
-		c, err := newSampler(t, p, len(logits)).Sample(logits, 0, 0)
+		c, err := newDrawer(t, p, len(logits)).Sample(logits, 0, 0)
 		if err != nil || c.ID != 1 {
 			t.Errorf("%s: drew %v, %v, want token 1", p.name(), c, err)
 		}
@@ -243,7 +256,7 @@ func TestTiesGoToTheLowestID(t *testing.T) {
 func TestLogprobIsTheModels(t *testing.T) {
 	want := []float64{-.5745, -1.5745, -2.0745, -2.5745, -3.5745}
 	for _, p := range append(everyKind(.8), Params{}, Params{Temperature: 3}) {
-		s := newSampler(t, p, len(five))
+		s := newDrawer(t, p, len(five))
 		for index := range 50 {
 			c, err := s.Sample(five, 0, index)
 			if err != nil {
@@ -260,14 +273,14 @@ func TestMaskedTokens(t *testing.T) {
 	one := []float32{-inf, -inf, -50, -inf}
 	all := []float32{-inf, -inf, -inf, -inf}
 	for _, p := range append(everyKind(.8), Params{}) {
-		s := newSampler(t, p, 4)
+		s := newDrawer(t, p, 4)
 		if c, err := s.Sample(one, 0, 0); err != nil || c != (Token{ID: 2}) {
 			t.Errorf("%s: the only token allowed: %v, %v, want token 2 with logprob 0", p.name(), c, err)
 		}
 		if c, err := s.Sample(all, 0, 0); !errors.Is(err, ErrAllMasked) {
 			t.Errorf("%s: nothing allowed: %v, %v, want ErrAllMasked", p.name(), c, err)
 		}
-		if err := s.Distribution(make([]float32, 4), all); !errors.Is(err, ErrAllMasked) {
+		if err := s.Distribution(make([]float32, 4), all, 0); !errors.Is(err, ErrAllMasked) {
 			t.Errorf("%s: nothing allowed: distribution: %v, want ErrAllMasked", p.name(), err)
 		}
 	}
@@ -279,11 +292,11 @@ func TestNotFinite(t *testing.T) {
 		{nan, 1, 2, 3}, {1, 2, 3, nan}, {nan, nan, nan, nan}, {0, inf, 0, 0}, {-inf, inf, 0, 0}, {-inf, -inf, nan, -inf},
 	} {
 		for _, p := range append(everyKind(.8), Params{}) {
-			s := newSampler(t, p, 4)
+			s := newDrawer(t, p, 4)
 			if c, err := s.Sample(logits, 0, 0); !errors.Is(err, ErrNotFinite) {
 				t.Errorf("%s: %v: %v, %v, want ErrNotFinite", p.name(), logits, c, err)
 			}
-			if err := s.Distribution(make([]float32, 4), logits); !errors.Is(err, ErrNotFinite) {
+			if err := s.Distribution(make([]float32, 4), logits, 0); !errors.Is(err, ErrNotFinite) {
 				t.Errorf("%s: %v: distribution: %v, want ErrNotFinite", p.name(), logits, err)
 			}
 		}
@@ -294,7 +307,7 @@ func TestExtremes(t *testing.T) {
 	wide := []float32{-math.MaxFloat32, math.MaxFloat32, 0, math.MaxFloat32 / 2}
 	for _, temperature := range []float32{1e-45, 1e-9, 1e-5, 1, 1e30, math.MaxFloat32} {
 		for _, p := range append(everyKind(temperature), Params{Temperature: temperature, TopP: .99, MinP: 1e-45}) {
-			c, err := newSampler(t, p, 4).Sample(wide, 0, 0)
+			c, err := newDrawer(t, p, 4).Sample(wide, 0, 0)
 			if err != nil || c.ID == 0 && temperature <= 1 {
 				t.Errorf("%s: drew %v, %v", p.name(), c, err)
 			}
@@ -306,7 +319,7 @@ func TestExtremes(t *testing.T) {
 			if temperature > 1e-4 {
 				continue
 			}
-			if c, err := newSampler(t, p, 5).Sample(five, 0, 0); err != nil || c.ID != 0 {
+			if c, err := newDrawer(t, p, 5).Sample(five, 0, 0); err != nil || c.ID != 0 {
 				t.Errorf("%s: drew %v, %v, want token 0 as temperature 0 does", p.name(), c, err)
 			}
 		}
@@ -332,9 +345,9 @@ func TestBadParams(t *testing.T) {
 		{Params{Order: 2}, "sample: order is 2; it must be 0 (truncate-first) or 1 (temper-first)"},
 	}
 	for _, tt := range tests {
-		_, err := New(tt.p, 5)
+		_, err := NewChain(Settings{Params: tt.p}, 5)
 		if err == nil || err.Error() != tt.want {
-			t.Errorf("New(%+v): error %v, want %q", tt.p, err, tt.want)
+			t.Errorf("NewChain(%+v): error %v, want %q", tt.p, err, tt.want)
 		}
 	}
 	for _, p := range []Params{{}, DefaultParams()} {
@@ -345,18 +358,18 @@ func TestBadParams(t *testing.T) {
 	if !(Params{}).Greedy() || DefaultParams().Greedy() {
 		t.Error("the zero value must be greedy and the default must not")
 	}
-	if _, err := New(Params{}, 0); err == nil {
-		t.Error("New accepts an empty vocabulary")
+	if _, err := NewChain(Settings{}, 0); err == nil {
+		t.Error("NewChain accepts an empty vocabulary")
 	}
 }
 
 func TestWrongLength(t *testing.T) {
-	s := newSampler(t, Params{}, 5)
+	s := newDrawer(t, Params{}, 5)
 	const want = "a row of 4 values for a vocabulary of 5 tokens"
 	if _, err := s.Sample(make([]float32, 4), 0, 0); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Sample: %v, want %q", err, want)
 	}
-	if err := s.Distribution(make([]float32, 4), five); err == nil || !strings.Contains(err.Error(), want) {
+	if err := s.Distribution(make([]float32, 4), five, 0); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Distribution: %v, want %q", err, want)
 	}
 }

@@ -1,0 +1,150 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+
+	"grove/text/token"
+)
+
+// Thinking bounds the tokens between the markers of a model that thinks before it answers: after Budget tokens the End
+// marker is forced, token by token. The tokens of all such parts of an answer count together, markers do not; in a part
+// that the prompt opens only the answer's tokens count. The zero value is off.
+type Thinking struct {
+	Budget     int        // 0: the part is closed at once; less: no bound, the tokens are counted only
+	Begin, End []token.ID // the markers; without both it is off
+}
+
+func (t *Thinking) on() bool { return len(t.Begin) > 0 && len(t.End) > 0 }
+
+func (t *Thinking) validate(vocab int) error {
+	if (len(t.Begin) == 0) != (len(t.End) == 0) {
+		return fmt.Errorf("sample: thinking has markers of %d and %d tokens; it needs both or none", len(t.Begin), len(t.End))
+	}
+	if t.Budget > 0 && !t.on() {
+		return fmt.Errorf("sample: the thinking budget is %d, and there are no markers; give those of the model", t.Budget)
+	}
+	for _, marker := range [][]token.ID{t.Begin, t.End} {
+		if len(marker) > maxMarker {
+			return fmt.Errorf("sample: a marker of thinking has %d tokens; it must have %d at most", len(marker), maxMarker)
+		}
+		for _, id := range marker {
+			if id < 0 || int(id) >= vocab {
+				return fmt.Errorf("sample: a marker of thinking holds token %d: the vocabulary has %d", id, vocab)
+			}
+		}
+	}
+	return nil
+}
+
+// maxMarker bounds the tokens of a marker.
+const maxMarker = 64
+
+// thinking is the stage of a [Thinking]. Its state holds the thought tokens, the length of the marker's prefix that the
+// text ends with, and whether the text is between the markers.
+type thinking struct {
+	budget     int
+	begin, end marker
+}
+
+func newThinking(t Thinking) *thinking {
+	return &thinking{budget: t.Budget, begin: newMarker(t.Begin), end: newMarker(t.End)}
+}
+
+// String returns the name of the stage.
+func (t *thinking) String() string { return "thinking budget" }
+
+func packThinking(n, matched int, inside bool) StageState {
+	s := StageState(n)<<8 | StageState(matched)<<1
+	if inside {
+		s |= 1
+	}
+	return s
+}
+
+func unpackThinking(s StageState) (n, matched int, inside bool) {
+	return int(s >> 8), int(s >> 1 & 0x7f), s&1 != 0
+}
+
+// Start implements [Stage].
+func (t *thinking) Start(prompt []token.ID) (s StageState) {
+	for _, id := range prompt {
+		_, matched, inside := unpackThinking(t.Next(s, id))
+		s = packThinking(0, matched, inside)
+	}
+	return s
+}
+
+// Next implements [Stage].
+func (t *thinking) Next(s StageState, id token.ID) StageState {
+	n, matched, inside := unpackThinking(s)
+	m := &t.begin
+	if inside {
+		m = &t.end
+		n++
+	}
+	if matched = m.next(matched, id); matched == len(m.ids) {
+		if inside {
+			n = max(0, n-matched)
+		}
+		matched, inside = 0, !inside
+	}
+	return packThinking(n, matched, inside)
+}
+
+// forced returns the tokens that must follow a state; none where the budget is not spent.
+func (t *thinking) forced(s StageState) []token.ID {
+	n, matched, inside := unpackThinking(s)
+	if !inside || t.budget < 0 || n < t.budget {
+		return nil
+	}
+	return t.end.ids[matched:]
+}
+
+// Apply implements [Stage].
+func (t *thinking) Apply(s StageState, logits []float32) {
+	ids := t.forced(s)
+	if len(ids) == 0 {
+		return
+	}
+	only := logits[ids[0]]
+	for i := range logits {
+		logits[i] = float32(math.Inf(-1))
+	}
+	logits[ids[0]] = only
+}
+
+// Allows implements [Legal].
+func (t *thinking) Allows(s StageState, id token.ID) bool {
+	ids := t.forced(s)
+	return len(ids) == 0 || ids[0] == id
+}
+
+// Forced implements [Legal].
+func (t *thinking) Forced(s StageState) []token.ID { return t.forced(s) }
+
+// A marker is a string of tokens to be found in a text that comes token by token.
+type marker struct {
+	ids      []token.ID
+	fallback []int // of each prefix: the length of the longest shorter one that it ends with
+}
+
+func newMarker(ids []token.ID) marker {
+	m := marker{ids: ids, fallback: make([]int, len(ids)+1)}
+	for i := 1; i < len(ids); i++ {
+		m.fallback[i+1] = m.next(m.fallback[i], ids[i])
+	}
+	return m
+}
+
+// next returns the length of the longest prefix that a text ends with, where that was matched, less than all, before
+// id.
+func (m *marker) next(matched int, id token.ID) int {
+	for matched > 0 && m.ids[matched] != id {
+		matched = m.fallback[matched]
+	}
+	if m.ids[matched] == id {
+		matched++
+	}
+	return matched
+}
