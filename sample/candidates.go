@@ -45,7 +45,7 @@ func (c *Chain) Candidates(dst []Candidate, logits []float32, index int) ([]Cand
 		kept = s.best(logits, min(considered, s.vocab))
 	}
 	if s.general {
-		top = logits[idOf(kept[0])]
+		top = s.pool.top
 	}
 	mass := 0.0
 	for _, k := range kept {

@@ -64,12 +64,17 @@ func naivePenalties(p Penalties, logits []float32, text []token.ID, prompt int) 
 
 // naiveDRY compares every place of a text with its end.
 func naiveDRY(d DRY, logits []float32, text []token.ID) {
-	limit := min(len(text), d.AllowedLength+maxDRYMatch)
+	most := min(len(text), d.AllowedLength+maxDRYMatch)
+	limit := most
 	for from := range text {
+		behind := len(text) + 1
 		for _, b := range d.Breakers {
 			if from+len(b) <= len(text) && slices.Equal(b, text[from:from+len(b)]) {
-				limit = min(limit, len(text)-from-len(b))
+				behind = min(behind, len(text)-from-len(b))
 			}
+		}
+		if behind <= len(text) {
+			limit = min(behind, most)
 		}
 	}
 	longest := map[token.ID]int{}

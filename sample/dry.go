@@ -11,8 +11,8 @@ import (
 
 // DRY (do not repeat yourself) lowers the logits of tokens that would continue a repetition: where the last n tokens of
 // the text stand earlier in it, n at least AllowedLength, the token that followed them there loses
-// Multiplier * Base^(n - AllowedLength), for the largest such n. Tokens behind the last breaker only are looked at, and
-// breakers of one token are never penalized. A match counts 256 tokens beyond the allowed length at most, and no
+// Multiplier * Base^(n - AllowedLength), for the largest such n. Only tokens behind the last breaker are compared, the
+// one that begins last, and breakers of one token are never penalized. A match counts 256 tokens beyond the allowed length at most, and no
 // penalty is more than a million.
 type DRY struct {
 	Multiplier    float32 // 0: off
@@ -163,7 +163,8 @@ func (r *repetitions) penalty(length int) float32 {
 	return float32(min(p, maxBias))
 }
 
-// unbroken returns how many tokens stand behind the last breaker of a text, the longest that a match counts at most.
+// unbroken returns how many tokens stand behind the last breaker of a text, at most as many as a match counts. As in
+// llama.cpp, of two breakers that overlap the one that begins later is the last.
 func (r *repetitions) unbroken(text []token.ID) int {
 	n := min(len(text), r.longest)
 	for back := 0; back < min(len(text), n+r.widest); back++ {

@@ -7,46 +7,55 @@ import (
 	"grove/internal/kernel"
 )
 
-// mirostat keeps the first tokens as its version says, at a limit of mu bits. It leaves them weighed.
-func (c *pool) mirostat(version int, mu float64, vocab int) {
+// mirostat keeps the tokens of the pool, in any order, that a limit of mu bits allows, and leaves them weighed.
+func (s *sampler) mirostat(mu float64) {
+	c := &s.pool
 	c.weigh()
-	switch version {
+	switch s.params.Mirostat.Version {
 	case 1:
-		c.keys = c.keys[:min(max(1, c.mirostatCount(mu, vocab)), len(c.keys))]
+		// Weights and keys have parted, and nothing below looks at a weight.
+		c.keys = s.best(c.logits, min(zipfTokens, len(c.keys)))
+		c.keys = s.best(c.logits, c.zipfCount(mu, s.vocab))
 	case 2:
-		limit := float64(mu * math.Ln2)
-		c.cut(func(i int) bool { return c.surprise(i) > limit })
+		limit, n := float64(mu*math.Ln2), 0
+		for i, k := range c.keys {
+			if c.surprise(i) <= limit {
+				c.keys[n] = k
+				n++
+			}
+		}
+		if n == 0 {
+			c.keys, n = s.best(c.logits, 1), 1
+		}
+		c.keys = c.keys[:n]
 	}
 	c.weigh()
 }
 
-// mirostatCount returns how many tokens give a mean surprise of mu bits, by Zipf's law, whose exponent it estimates
-// from the likeliest 100.
-func (c *pool) mirostatCount(mu float64, vocab int) int {
-	const most = 100
+// zipfTokens is the number of the likeliest tokens that mirostat estimates an exponent from.
+const zipfTokens = 100
+
+// zipfCount returns how many tokens give a mean surprise of mu bits, by Zipf's law, with the exponent of the likeliest,
+// which are the keys.
+func (c *pool) zipfCount(mu float64, vocab int) int {
 	products, squares := 0.0, 0.0
-	for i := 0; i+1 < min(most, len(c.keys)) && c.weights[i+1] > 0; i++ {
+	for i := 0; i+1 < len(c.keys); i++ {
 		t := kernel.Log64(float64(i+2) / float64(i+1))
-		b := c.surprise(i+1) - c.surprise(i)
-		products += float64(t * b)
+		products += float64(t * (c.surprise(i+1) - c.surprise(i)))
 		squares += float64(t * t)
 	}
-	const flat = 1e-3 // an exponent below this, where all counts are the same to a double
-	s := products / squares
-	if !(squares > 0) {
+	if squares == 0 {
 		return 1
 	}
-	s = max(s, flat)
-	n, e := float64(vocab), s-1
-	x := 1 / kernel.Log64(max(n, 2)) // the limit of e / (1 - n**-e)
+	const flat = 1e-3 // exponents below this, where all tokens are equal, count as this
+	s := max(products/squares, flat)
+	n, e := float64(max(vocab, 2)), s-1
+	x := 1 / kernel.Log64(n) // the limit of e / (1 - n**-e)
 	if math.Abs(e) > 1e-6 {
 		x = e / (1 - kernel.Pow64(n, -e))
 	}
 	k := kernel.Pow64(float64(x*kernel.Pow64(2, mu)), 1/s)
-	if !(k < n) {
-		return vocab
-	}
-	return int(k)
+	return int(max(1, min(k, n)))
 }
 
 // firstMu returns mirostat's limit at the beginning of an answer.

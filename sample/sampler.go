@@ -132,7 +132,7 @@ func (s *sampler) sample(r row) (Token, error) {
 // factor of their logits in the draw. top and lse are the largest logit and the log-sum-exp.
 func (s *sampler) truncate(r row, top, lse float32) (kept []uint64, scale float32) {
 	if s.general {
-		return s.truncateByStages(r)
+		return s.truncateByStages(r, top)
 	}
 	return s.keep(r.logits, top, lse), s.invT
 }
@@ -156,7 +156,7 @@ func (s *sampler) distribution(dst []float32, r row) error {
 	case s.truncates():
 		kept, scale := s.truncate(r, top, lse)
 		if s.general {
-			top = r.logits[idOf(kept[0])] // the likeliest token may be gone
+			top = s.pool.top // the likeliest token may be gone
 		}
 		for _, k := range kept {
 			dst[idOf(k)] = weight(r.logits[idOf(k)], top, scale)

@@ -1,9 +1,9 @@
 package sample
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"grove/internal/kernel"
 	"grove/text/token"
@@ -13,16 +13,11 @@ import (
 type pool struct {
 	logits  []float32
 	keys    []uint64  // best first
+	top     float32   // the largest logit of the keys
 	scale   float32   // factor of the logits in the probabilities
-	weights []float64 // of the keys, as weigh left them, and their sum
+	weights []float64 // of the keys, relative to the top, as weigh left them, with their sum and its logarithm
 	sum     float64
-	order   []typicality
-}
-
-// typicality is how far the surprise of a key is from the entropy.
-type typicality struct {
-	distance float64
-	at       int
+	logSum  float64
 }
 
 // tempersAll reports whether the temperature depends on all tokens of the row.
@@ -32,26 +27,27 @@ func (p Params) tempersAll() bool {
 
 // truncateByStages is truncation with every stage there is, over the sorted candidates. Top-k comes first whatever the
 // order says: it, min-p behind a temperature and top-n-sigma each keep a prefix of one order, which does not depend on
-// the others. Without top-k it sorts the vocabulary.
-func (s *sampler) truncateByStages(r row) ([]uint64, float32) {
+// the others. Without top-k it sorts the vocabulary. top is the largest logit.
+func (s *sampler) truncateByStages(r row, top float32) ([]uint64, float32) {
 	p, c := &s.params, &s.pool
-	c.logits, c.scale = r.logits, 1
-	if p.TopK > 0 && !p.tempersAll() {
+	c.logits, c.top, c.scale = r.logits, top, 1
+	if p.Mirostat.Version != 0 {
+		c.keys = s.above(r.logits, lowest)
+		c.temper(p)
+		s.mirostat(r.mu)
+		return c.keys, c.scale
+	}
+	if p.Order == TemperFirst {
+		if p.tempersAll() {
+			c.keys = s.above(r.logits, lowest)
+		}
+		c.temper(p)
+	}
+	if p.TopK > 0 {
 		c.keys = s.best(r.logits, p.TopK)
 	} else {
 		c.keys = s.above(r.logits, lowest)
 		slices.Sort(c.keys)
-	}
-	if p.Mirostat.Version != 0 {
-		c.temper(p)
-		c.mirostat(p.Mirostat.Version, r.mu, s.vocab)
-		return c.keys, c.scale
-	}
-	if p.Order == TemperFirst {
-		c.temper(p)
-	}
-	if p.TopK > 0 {
-		c.keys = c.keys[:min(p.TopK, len(c.keys))]
 	}
 	c.topNSigma(p.TopNSigma)
 	if p.Order == TemperFirst {
@@ -73,19 +69,23 @@ func (s *sampler) truncateByStages(r row) ([]uint64, float32) {
 
 func (c *pool) logit(i int) float32 { return c.logits[idOf(c.keys[i])] }
 
-// weigh computes the weights of the keys, relative to the first, and their sum.
+// weigh computes the weights of the keys, in any order.
 func (c *pool) weigh() {
 	c.weights, c.sum = c.weights[:0], 0
 	for i := range c.keys {
-		w := float64(weight(c.logit(i), c.logit(0), c.scale))
+		w := float64(weight(c.logit(i), c.top, c.scale))
 		c.weights = append(c.weights, w)
 		c.sum += w
 	}
+	c.logSum = kernel.Log64(c.sum)
 }
 
-// surprise returns minus the natural logarithm of the probability of a weighed key.
+// mostSurprise bounds the surprise, so that it is finite: float32 gives no weight to a tenth of it.
+const mostSurprise = 1000
+
+// surprise returns minus the natural logarithm of the probability of a key, of those weighed or a part of them.
 func (c *pool) surprise(i int) float64 {
-	return kernel.Log64(c.sum) - float64(float32((c.logit(i)-c.logit(0))*c.scale))
+	return min(c.logSum-float64(float32((c.logit(i)-c.top)*c.scale)), mostSurprise)
 }
 
 // entropy returns the entropy of the weighed keys.
@@ -99,8 +99,7 @@ func (c *pool) entropy() float64 {
 	return h / c.sum
 }
 
-// temper sets the scale to one over the temperature. Where the temperature is so low that nothing but rounding would be
-// left of the other tokens, the first stays alone.
+// temper sets the scale to one over the temperature, which is at least the lowest that is not greedy.
 func (c *pool) temper(p *Params) {
 	t := float64(p.Temperature)
 	if d := p.Dynamic; d.Range > 0 && len(c.keys) > 1 {
@@ -111,11 +110,7 @@ func (c *pool) temper(p *Params) {
 		}
 		t = low + float64((t+float64(d.Range)-low)*part)
 	}
-	if t < greedyBelow {
-		c.keys, c.scale = c.keys[:1], 1
-		return
-	}
-	c.scale = 1 / float32(t)
+	c.scale = 1 / float32(max(t, greedyBelow))
 }
 
 // topNSigma removes the tokens whose logits are more than n standard deviations of the row below the largest. Masked
@@ -138,7 +133,7 @@ func (c *pool) topNSigma(n float32) {
 			squares += float64(d * d)
 		}
 	}
-	floor := float64(c.logit(0)) - float64(float64(n)*math.Sqrt(squares/count))
+	floor := float64(c.top) - float64(float64(n)*math.Sqrt(squares/count))
 	c.cut(func(i int) bool { return float64(c.logit(i)) < floor })
 }
 
@@ -157,7 +152,7 @@ func (c *pool) minP(p float32, keep int) {
 	if p == 0 {
 		return
 	}
-	floor := max(lowest, c.logit(0)+float32(kernel.Log32(p)/c.scale))
+	floor := max(lowest, c.top+float32(kernel.Log32(p)/c.scale))
 	c.cut(func(i int) bool { return i >= keep && c.logit(i) < floor })
 }
 
@@ -175,30 +170,26 @@ func (c *pool) topP(p float32, keep int) {
 }
 
 // typical keeps the fewest tokens with a surprise nearest to the entropy whose probabilities exceed p, and at least
-// keep.
+// keep. They are neighbours: it goes from the entropy to both sides, and to the likelier one where both are as near.
 func (c *pool) typical(p float32, keep int) {
 	if p == 0 {
 		return
 	}
 	c.weigh()
-	h := c.entropy()
-	c.order = c.order[:0]
-	for i := range c.keys {
-		c.order = append(c.order, typicality{math.Abs(c.surprise(i) - h), i})
+	h, n := c.entropy(), len(c.keys)
+	from := sort.Search(n, func(i int) bool { return c.surprise(i) >= h })
+	to := from
+	sum, target := 0.0, float64(p)*c.sum
+	for to-from < n && (to-from < max(keep, 1) || sum <= target) {
+		if to == n || from > 0 && h-c.surprise(from-1) <= c.surprise(to)-h {
+			from--
+			sum += c.weights[from]
+		} else {
+			sum += c.weights[to]
+			to++
+		}
 	}
-	slices.SortFunc(c.order, func(a, b typicality) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), a.at-b.at)
-	})
-	sum, n, target := 0.0, 0, float64(p)*c.sum
-	for n < len(c.order) && (n < max(keep, 1) || sum <= target) {
-		sum += c.weights[c.order[n].at]
-		n++
-	}
-	slices.SortFunc(c.order[:n], func(a, b typicality) int { return a.at - b.at })
-	for i, o := range c.order[:n] {
-		c.keys[i] = c.keys[o.at] // o.at is i at least
-	}
-	c.keys = c.keys[:n]
+	c.keys, c.top = c.keys[from:to], c.logit(from)
 }
 
 // exclude removes all tokens with a probability of at least the threshold but the last, if keep tokens are left, and
@@ -221,5 +212,5 @@ func (c *pool) exclude(threshold float32, keep int, ends []token.ID) {
 		last--
 		c.keys[last] = c.keys[end]
 	}
-	c.keys = c.keys[last:]
+	c.keys, c.top = c.keys[last:], c.logit(last)
 }
