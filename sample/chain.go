@@ -97,7 +97,7 @@ func NewChain(s Settings, vocab int) (*Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	sampler.choice, sampler.ends = s.SampleIndex, s.Penalties.Ends
+	sampler.sampleIndex, sampler.ends = s.SampleIndex, s.Penalties.Ends
 	c := &Chain{settings: s, vocab: vocab, sampler: sampler}
 	c.adapts = s.Params.Mirostat.Version != 0 && !s.Params.Greedy()
 	c.addPenalties()
@@ -175,7 +175,7 @@ func (c *Chain) SampleIndex() int { return c.settings.SampleIndex }
 
 // SetSampleIndex changes the number of the answer in its request, and with it all random numbers: for a fork that is to
 // be another sample.
-func (c *Chain) SetSampleIndex(i int) { c.settings.SampleIndex, c.sampler.choice = i, i }
+func (c *Chain) SetSampleIndex(i int) { c.settings.SampleIndex, c.sampler.sampleIndex = i, i }
 
 // Begin begins a text by its prompt and forgets all states.
 func (c *Chain) Begin(prompt []token.ID) {
@@ -291,7 +291,7 @@ func (c *Chain) Fork() *Chain {
 	// Shared stages must not hear of the beginning of a text.
 	f := &Chain{settings: settings, vocab: c.vocab, adapts: c.adapts, flat: c.flat, states: states}
 	f.sampler, _ = newSampler(settings.Params, c.vocab) // the settings are those of c
-	f.sampler.choice, f.sampler.ends = settings.SampleIndex, settings.Penalties.Ends
+	f.sampler.sampleIndex, f.sampler.ends = settings.SampleIndex, settings.Penalties.Ends
 	f.addPenalties()
 	f.addStages()
 	if c.logits != nil {

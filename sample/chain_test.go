@@ -415,8 +415,8 @@ func TestChainRefuses(t *testing.T) {
 		"top-n-sigma is NaN":                           {Params: Params{TopNSigma: nan}},
 		"XTC's probability is -1; it must be from 0":   {Params: Params{XTC: XTC{Probability: -1}}},
 		"XTC's threshold is 2; it must be from 0 to 1": {Params: Params{XTC: XTC{Threshold: 2}}},
-		"range of the dynamic temperature is NaN":      {Params: Params{Dynamic: DynamicTemperature{Range: nan}}},
-		"exponent of the dynamic temperature is -1":    {Params: Params{Dynamic: DynamicTemperature{Exponent: -1}}},
+		"range of the dynamic temperature is NaN":      {Params: Params{DynamicTemperature: DynamicTemperature{Range: nan}}},
+		"exponent of the dynamic temperature is -1":    {Params: Params{DynamicTemperature: DynamicTemperature{Exponent: -1}}},
 		"min-keep is -2":                               {Params: Params{MinKeep: -2}},
 		"mirostat's version is 3":                      {Params: Params{Mirostat: Mirostat{Version: 3}}},
 		"mirostat's tau is 0; it must be above 0":      {Params: Params{Mirostat: Mirostat{Version: 2}}},
@@ -428,7 +428,7 @@ func TestChainRefuses(t *testing.T) {
 		"DRY's multiplier is -1":                       dry(DRY{Multiplier: -1}),
 		"DRY's base is 0.5; it must be from 1":         dry(DRY{Multiplier: 1, Base: .5}),
 		"DRY's allowed length is 0":                    dry(DRY{Multiplier: 1, Base: 1}),
-		"DRY looks at -2 tokens":                       dry(DRY{Multiplier: 1, Base: 1, AllowedLength: 1, Window: -2}),
+		"DRY's window is -2 tokens":                    dry(DRY{Multiplier: 1, Base: 1, AllowedLength: 1, Window: -2}),
 		"breaker 0 of DRY has 0 tokens":                dry(DRY{Multiplier: 1, Base: 1, AllowedLength: 1, Breakers: [][]token.ID{{}}}),
 		"breaker 1 of DRY holds token 5":               dry(DRY{Multiplier: 1, Base: 1, AllowedLength: 1, Breakers: [][]token.ID{{1}, {5}}}),
 		"markers of 1 and 0 tokens":                    {Thinking: Thinking{Begin: []token.ID{1}}},
@@ -455,7 +455,7 @@ func TestChainAllocatesNothing(t *testing.T) {
 	for i, s := range []Settings{
 		{}, {Params: DefaultParams()}, {Params: DefaultParams(), Penalties: all, Thinking: thinking},
 		{Params: Params{Temperature: 1, Mirostat: Mirostat{2, 5, .1}}}, {Params: Params{Temperature: 1, Mirostat: Mirostat{1, 5, .1}}},
-		{Params: Params{Temperature: 1, TypicalP: .9, XTC: XTC{1, .001}, TopNSigma: 2, Dynamic: DynamicTemperature{.5, 1}}},
+		{Params: Params{Temperature: 1, TypicalP: .9, XTC: XTC{1, .001}, TopNSigma: 2, DynamicTemperature: DynamicTemperature{.5, 1}}},
 	} {
 		c := newChain(t, s, vocab)
 		index := 0

@@ -43,7 +43,7 @@ func (d *DRY) validate(vocab int) error {
 	case d.AllowedLength < 1 || d.AllowedLength > maxDRYLength:
 		return fmt.Errorf("sample: DRY's allowed length is %d; it must be from 1 to %d", d.AllowedLength, maxDRYLength)
 	case d.Window < -1:
-		return fmt.Errorf("sample: DRY looks at %d tokens; it must be -1 (all), 0 (the answer) or more", d.Window)
+		return fmt.Errorf("sample: DRY's window is %d tokens; it must be -1 (all), 0 (the answer) or more", d.Window)
 	case len(d.Breakers) > maxBreakers:
 		return fmt.Errorf("sample: DRY has %d breakers; at most %d are allowed", len(d.Breakers), maxBreakers)
 	}
@@ -53,7 +53,7 @@ func (d *DRY) validate(vocab int) error {
 		}
 		for _, id := range b {
 			if id < 0 || int(id) >= vocab {
-				return fmt.Errorf("sample: breaker %d of DRY holds token %d: the vocabulary has %d", i, id, vocab)
+				return fmt.Errorf("sample: breaker %d of DRY holds token %d; it must be a token of the vocabulary, which has %d", i, id, vocab)
 			}
 		}
 	}

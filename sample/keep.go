@@ -37,7 +37,7 @@ type cut struct {
 	target float64 // top-p keeps tokens until their weights reach this
 }
 
-// keep returns the keys of the tokens that survive truncation, at least one, in the sampler's
+// keep returns the keys of the tokens that truncation keeps, at least one, in the sampler's
 // scratch space. top is the largest logit, which is finite, and lse the log-sum-exp.
 func (s *sampler) keep(logits []float32, top, lse float32) []uint64 {
 	p := s.params
@@ -74,8 +74,8 @@ func (s *sampler) keep(logits []float32, top, lse float32) []uint64 {
 	return kept[:n]
 }
 
-// widen returns the nucleus of the whole vocabulary. Nearly always that is a few hundred tokens,
-// so it sorts that many and goes on to more only when they do not suffice.
+// widen returns the nucleus of the whole vocabulary. It is nearly always a few hundred tokens, so it sorts that many
+// first, and more where they do not suffice.
 func (s *sampler) widen(c *cut) []uint64 {
 	const first, growth = 256, 8
 	for n := first; ; n *= growth {
@@ -87,7 +87,7 @@ func (s *sampler) widen(c *cut) []uint64 {
 }
 
 // nucleus returns how many of the sorted keys top-p and the floor keep, at least one; ended is
-// false where neither put an end to it before the last key.
+// false where both keep all of them.
 func (c *cut) nucleus(keys []uint64) (n int, ended bool) {
 	sum := 0.0
 	for i, k := range keys {

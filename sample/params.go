@@ -56,8 +56,8 @@ type Params struct {
 	TopNSigma float32
 	// XTC sometimes excludes the likeliest tokens.
 	XTC XTC
-	// Dynamic lets the temperature follow the entropy of the row.
-	Dynamic DynamicTemperature
+	// DynamicTemperature lets the temperature follow the entropy of the row.
+	DynamicTemperature DynamicTemperature
 	// Mirostat replaces all truncation by its own.
 	Mirostat Mirostat
 	// MinKeep is the number of tokens that top-p, min-p, typical-p and XTC leave, where there are as many; 0 and 1 are
@@ -110,7 +110,7 @@ const (
 )
 
 // Greedy reports whether the parameters always take the likeliest token, whatever the seed.
-func (p Params) Greedy() bool { return p.Temperature < greedyBelow && p.Dynamic.Range == 0 }
+func (p Params) Greedy() bool { return p.Temperature < greedyBelow && p.DynamicTemperature.Range == 0 }
 
 // Validate returns an error that names the first parameter that is out of range, or that contradicts another, and its
 // value.
@@ -144,11 +144,11 @@ func (p Params) Validate() error {
 	if !(p.XTC.Threshold >= 0 && p.XTC.Threshold <= 1) {
 		return fmt.Errorf("sample: XTC's threshold is %v; it must be from 0 to 1 (above 0.5: off)", p.XTC.Threshold)
 	}
-	if !(p.Dynamic.Range >= 0 && p.Dynamic.Range <= maxRange) {
-		return fmt.Errorf("sample: the range of the dynamic temperature is %v; it must be from 0 (off) to %d", p.Dynamic.Range, maxRange)
+	if !(p.DynamicTemperature.Range >= 0 && p.DynamicTemperature.Range <= maxRange) {
+		return fmt.Errorf("sample: the range of the dynamic temperature is %v; it must be from 0 (off) to %d", p.DynamicTemperature.Range, maxRange)
 	}
-	if !(p.Dynamic.Exponent >= 0 && p.Dynamic.Exponent <= maxRange) {
-		return fmt.Errorf("sample: the exponent of the dynamic temperature is %v; it must be from 0 (for 1) to %d", p.Dynamic.Exponent, maxRange)
+	if !(p.DynamicTemperature.Exponent >= 0 && p.DynamicTemperature.Exponent <= maxRange) {
+		return fmt.Errorf("sample: the exponent of the dynamic temperature is %v; it must be from 0 (for 1) to %d", p.DynamicTemperature.Exponent, maxRange)
 	}
 	if p.MinKeep < 0 {
 		return fmt.Errorf("sample: min-keep is %d; it must be 0 (off) or more", p.MinKeep)

@@ -48,10 +48,10 @@ const (
 func (s *Penalties) Validate(vocab int) error {
 	for _, b := range s.Bias {
 		if b.ID < 0 || int(b.ID) >= vocab {
-			return fmt.Errorf("sample: a bias of token %d: the vocabulary has %d", b.ID, vocab)
+			return fmt.Errorf("sample: a bias of token %d; it must be a token of the vocabulary, which has %d", b.ID, vocab)
 		}
 		if !(b.Add <= maxBias && (b.Add >= -maxBias || b.Add == float32(math.Inf(-1)))) {
-			return fmt.Errorf("sample: a bias of %v; it must be within %v, or minus infinity", b.Add, maxBias)
+			return fmt.Errorf("sample: a bias of %v for token %d; it must be from -%v to %v, or minus infinity", b.Add, b.ID, maxBias, maxBias)
 		}
 	}
 	if s.Repeat != 0 && !(s.Repeat >= minRepeat && s.Repeat <= maxRepeat) {
@@ -62,18 +62,18 @@ func (s *Penalties) Validate(vocab int) error {
 		v    float32
 	}{{"presence", s.Presence}, {"frequency", s.Frequency}} {
 		if !(p.v >= -maxPenalty && p.v <= maxPenalty) {
-			return fmt.Errorf("sample: the %s penalty is %v; it must be within %d", p.name, p.v, maxPenalty)
+			return fmt.Errorf("sample: the %s penalty is %v; it must be from -%d to %d (0: off)", p.name, p.v, maxPenalty, maxPenalty)
 		}
 	}
 	if s.Window < -1 || s.RepeatWindow < -1 {
-		return fmt.Errorf("sample: penalties look at %d tokens; it must be -1 (all), 0 (the answer) or more", min(s.Window, s.RepeatWindow))
+		return fmt.Errorf("sample: the window of a penalty is %d tokens; it must be -1 (all), 0 (the answer) or more", min(s.Window, s.RepeatWindow))
 	}
 	if s.MinTokens < 0 {
-		return fmt.Errorf("sample: at least %d tokens", s.MinTokens)
+		return fmt.Errorf("sample: the minimum length is %d tokens; it must be 0 or more", s.MinTokens)
 	}
 	for _, id := range s.Ends {
 		if id < 0 || int(id) >= vocab {
-			return fmt.Errorf("sample: token %d ends a text: the vocabulary has %d", id, vocab)
+			return fmt.Errorf("sample: token %d is said to end a text; it must be a token of the vocabulary, which has %d", id, vocab)
 		}
 	}
 	return s.DRY.validate(vocab)

@@ -63,7 +63,7 @@ func (c *Chain) Pick(p []float64, index int, use Use) token.ID {
 }
 
 func (s *sampler) key(index int, use Use) kernel.Key {
-	return kernel.MakeKey(s.params.Seed, uint32(s.choice), uint32(index), uint32(use))
+	return kernel.MakeKey(s.params.Seed, uint32(s.sampleIndex), uint32(index), uint32(use))
 }
 
 // Logprob returns the natural logarithm of the model's own probability of a token.

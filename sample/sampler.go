@@ -33,16 +33,16 @@ type row struct {
 // A sampler truncates and draws. It holds scratch space and no other state: what it returns depends on its parameters
 // and arguments alone.
 type sampler struct {
-	params  Params
-	choice  int // the sample index
-	vocab   int
-	invT    float32    // factor of the logits in the draw
-	general bool       // truncation goes stage by stage over candidates
-	ends    []token.ID // XTC leaves one of them
-	keys    []uint64
-	block   []float32
-	dense   []float32
-	pool    pool
+	params      Params
+	sampleIndex int
+	vocab       int
+	invT        float32    // factor of the logits in the draw
+	general     bool       // truncation goes stage by stage over candidates
+	ends        []token.ID // XTC leaves one of them
+	keys        []uint64
+	block       []float32
+	dense       []float32
+	pool        pool
 }
 
 // newSampler returns a sampler for rows of vocab logits, or the error of [Params.Validate].
@@ -85,8 +85,8 @@ func (p Params) effective(vocab int) Params {
 	if !p.XTC.on() {
 		p.XTC = XTC{}
 	}
-	if p.Dynamic.Exponent == 0 {
-		p.Dynamic.Exponent = 1
+	if p.DynamicTemperature.Exponent == 0 {
+		p.DynamicTemperature.Exponent = 1
 	}
 	if p.Mirostat.Version != 0 {
 		p.TopK, p.TopP, p.MinP = 0, 0, 0
@@ -96,7 +96,7 @@ func (p Params) effective(vocab int) Params {
 
 // general reports whether effective parameters need more than top-k, top-p and min-p.
 func (p Params) general() bool {
-	return p.TypicalP > 0 || p.TopNSigma > 0 || p.XTC.on() || p.Dynamic.Range > 0 || p.Mirostat.Version != 0 ||
+	return p.TypicalP > 0 || p.TopNSigma > 0 || p.XTC.on() || p.DynamicTemperature.Range > 0 || p.Mirostat.Version != 0 ||
 		p.MinKeep > 1 && (p.TopP > 0 || p.MinP > 0)
 }
 

@@ -30,7 +30,7 @@ func (t *Thinking) validate(vocab int) error {
 		}
 		for _, id := range marker {
 			if id < 0 || int(id) >= vocab {
-				return fmt.Errorf("sample: a marker of thinking holds token %d: the vocabulary has %d", id, vocab)
+				return fmt.Errorf("sample: a marker of thinking holds token %d; it must be a token of the vocabulary, which has %d", id, vocab)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ type pool struct {
 
 // tempersAll reports whether the temperature depends on all tokens of the row.
 func (p Params) tempersAll() bool {
-	return p.Dynamic.Range > 0 && (p.Order == TemperFirst || p.Mirostat.Version != 0)
+	return p.DynamicTemperature.Range > 0 && (p.Order == TemperFirst || p.Mirostat.Version != 0)
 }
 
 // truncateByStages is truncation with every stage there is, over the sorted candidates. Top-k comes first whatever the
@@ -102,7 +102,7 @@ func (c *pool) entropy() float64 {
 // temper sets the scale to one over the temperature, which is at least the lowest that is not greedy.
 func (c *pool) temper(p *Params) {
 	t := float64(p.Temperature)
-	if d := p.Dynamic; d.Range > 0 && len(c.keys) > 1 {
+	if d := p.DynamicTemperature; d.Range > 0 && len(c.keys) > 1 {
 		c.weigh()
 		low, part := max(0, t-float64(d.Range)), min(c.entropy()/kernel.Log64(float64(len(c.keys))), 1)
 		if part > 0 {

@@ -34,9 +34,9 @@ func TestTruncationWorkedNumbers(t *testing.T) {
 		{"XTC 0.51", Params{XTC: xtc(.51)}, both, []float32{.5630, .2071, .1256, .0762, .0280}},
 		{"XTC would leave 3 of 4", Params{XTC: xtc(.1), MinKeep: 4}, both, []float32{.5630, .2071, .1256, .0762, .0280}},
 		{"XTC behind top-k 2 leaves the second", Params{XTC: xtc(.1), TopK: 2}, both, []float32{0, 1, 0, 0, 0}},
-		{"dynamic temperature", Params{Dynamic: DynamicTemperature{Range: .5, Exponent: 1}}, both, []float32{.4895, .2199, .1474, .0988, .0444}},
-		{"the exponent is 1", Params{Dynamic: DynamicTemperature{Range: .5}}, both, []float32{.4895, .2199, .1474, .0988, .0444}},
-		{"dynamic temperature of one token", Params{TopK: 1, Dynamic: DynamicTemperature{Range: .5}}, both, []float32{1, 0, 0, 0, 0}},
+		{"dynamic temperature", Params{DynamicTemperature: DynamicTemperature{Range: .5, Exponent: 1}}, both, []float32{.4895, .2199, .1474, .0988, .0444}},
+		{"the exponent is 1", Params{DynamicTemperature: DynamicTemperature{Range: .5}}, both, []float32{.4895, .2199, .1474, .0988, .0444}},
+		{"dynamic temperature of one token", Params{TopK: 1, DynamicTemperature: DynamicTemperature{Range: .5}}, both, []float32{1, 0, 0, 0, 0}},
 		{"top-p 0.8, at least 4", Params{TopP: .8, MinKeep: 4}, both, []float32{.5793, .2131, .1293, .0784, 0}},
 		{"min-p 0.25, at least 3", Params{MinP: .25, MinKeep: 3}, both, []float32{.6285, .2312, .1402, 0, 0}},
 		// Behind temperature 2 c holds 0.1769, and nothing but a reaches 0.3.
@@ -109,9 +109,9 @@ func TestGeneralIsFused(t *testing.T) {
 // everyStage is settings for each stage of the general path and some together.
 func everyStage() []Params {
 	return []Params{
-		{TypicalP: .7}, {TopNSigma: 1.2}, {XTC: XTC{1, .1}}, {XTC: XTC{.4, .1}}, {Dynamic: DynamicTemperature{.9, 2}},
-		{TopK: 6, TypicalP: .9, TopP: .95, MinP: .01, XTC: XTC{.5, .2}, Dynamic: DynamicTemperature{.3, 1}, MinKeep: 2},
-		{Mirostat: Mirostat{1, 2, .1}}, {Mirostat: Mirostat{2, 2, .1}}, {Mirostat: Mirostat{2, 1, .1}, Dynamic: DynamicTemperature{1.5, 1}},
+		{TypicalP: .7}, {TopNSigma: 1.2}, {XTC: XTC{1, .1}}, {XTC: XTC{.4, .1}}, {DynamicTemperature: DynamicTemperature{.9, 2}},
+		{TopK: 6, TypicalP: .9, TopP: .95, MinP: .01, XTC: XTC{.5, .2}, DynamicTemperature: DynamicTemperature{.3, 1}, MinKeep: 2},
+		{Mirostat: Mirostat{1, 2, .1}}, {Mirostat: Mirostat{2, 2, .1}}, {Mirostat: Mirostat{2, 1, .1}, DynamicTemperature: DynamicTemperature{1.5, 1}},
 	}
 }
 
@@ -195,8 +195,8 @@ func TestStagesKeepATokenAndResurrectNone(t *testing.T) {
 		p := Params{
 			Temperature: rapid.SampledFrom([]float32{0, 1e-9, .5, 1, 3, 1e30}).Draw(t, "temperature"), TopK: rapid.IntRange(0, 9).Draw(t, "top-k"),
 			TopP: unit.Draw(t, "top-p"), MinP: unit.Draw(t, "min-p"), MinKeep: rapid.IntRange(0, 4).Draw(t, "min-keep"),
-			Dynamic: DynamicTemperature{rapid.Float32Range(0, 2).Draw(t, "range"), rapid.Float32Range(0, 3).Draw(t, "exponent")},
-			Order:   rapid.SampledFrom([]Order{TruncateFirst, TemperFirst}).Draw(t, "order"),
+			DynamicTemperature: DynamicTemperature{rapid.Float32Range(0, 2).Draw(t, "range"), rapid.Float32Range(0, 3).Draw(t, "exponent")},
+			Order:              rapid.SampledFrom([]Order{TruncateFirst, TemperFirst}).Draw(t, "order"),
 		}
 		if v := rapid.IntRange(0, 2).Draw(t, "mirostat"); v > 0 {
 			p.Mirostat, p.MinKeep = Mirostat{v, rapid.Float32Range(.01, 32).Draw(t, "tau"), unit.Draw(t, "eta")}, 0
