@@ -74,6 +74,11 @@ func TestDraftsChangeNothing(t *testing.T) {
 		{Penalties: sample.Penalties{Repeat: 1.3, RepeatWindow: 20, Presence: 0.2, Frequency: 0.1}},
 		{Penalties: sample.Penalties{Repeat: 1.1, RepeatWindow: -1, Bias: []sample.Bias{{ID: 3, Add: 2}, {ID: 5, Add: float32(math.Inf(-1))}}}, Sampling: hot},
 		{Penalties: sample.Penalties{MinTokens: 60, Ends: []token.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, Frequency: -0.1}, Sampling: hot},
+		{Penalties: sample.Penalties{DRY: sample.DRY{Multiplier: 0.8, Base: 1.75, AllowedLength: 1, Window: -1}}, Sampling: hot},
+		{Sampling: sample.Params{Temperature: 1, Seed: 3, TypicalP: 0.9, XTC: sample.XTC{Probability: 0.5, Threshold: 0.05}}},
+		{Sampling: sample.Params{Temperature: 1, Seed: 3, Order: sample.TemperFirst, TopNSigma: 2, DynamicTemperature: sample.DynamicTemperature{Range: 0.5}}},
+		{Sampling: sample.Params{Temperature: 1, Seed: 3, Mirostat: sample.Mirostat{Version: 2, Tau: 3, Eta: 0.1}}},
+		{Thinking: sample.Thinking{Budget: 3, Begin: []token.ID{1}, End: []token.ID{2, 3}}, Sampling: hot},
 	} {
 		plain := func(prompt []token.ID) []sample.Token {
 			s, err := newEngine(t, engine.Config{}).NewSequence(p)

@@ -257,8 +257,18 @@ func TestMirostatWorkedNumbers(t *testing.T) {
 	if got := c.mu(before); math.Abs(got-3.1887) > 1e-4 {
 		t.Errorf("the limit behind a draft that was there before is %v", got)
 	}
+	fork := c.Fork()
+	if got := fork.mu(fork.Next(0, 0)); math.Abs(got-3.3330) > 1e-4 {
+		t.Errorf("the limit behind token 0 is %v in a fork", got)
+	}
 	if c.Keep(before); math.Abs(c.mu(0)-3.1887) > 1e-4 {
 		t.Errorf("the limit is %v behind Keep", c.mu(0))
+	}
+	if c.Append([]token.ID{1}, false); math.Abs(c.mu(0)-3.1887) > 1e-4 {
+		t.Errorf("the limit is %v behind a token that was not drawn", c.mu(0))
+	}
+	if c.Append(nil, true); c.mu(0) != 6 {
+		t.Errorf("the limit is %v behind a further prompt", c.mu(0))
 	}
 	for mu, want := range map[float64]int{2: 2, 4: 5, 1: 1} {
 		n := 0
