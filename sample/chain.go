@@ -288,7 +288,7 @@ func (c *Chain) Fork() *Chain {
 			settings.Stages[i], states[first+i] = f.Fork(states[first+i])
 		}
 	}
-	// Shared stages must not hear of the beginning of a text.
+	// NewChain would start the stages, of which some are shared.
 	f := &Chain{settings: settings, vocab: c.vocab, adapts: c.adapts, flat: c.flat, states: states}
 	f.sampler, _ = newSampler(settings.Params, c.vocab) // the settings are those of c
 	f.sampler.sampleIndex, f.sampler.ends = settings.SampleIndex, settings.Penalties.Ends

@@ -238,6 +238,18 @@ func TestDRYWorkedNumbers(t *testing.T) {
 	}
 }
 
+// TestDRYLimits holds the limits that the documentation names.
+func TestDRYLimits(t *testing.T) {
+	same := make([]token.ID, 600)
+	for base, want := range map[float32]float64{1: 0.8, 1.01: 0.8 * math.Pow(1.01, 256), 1.75: 1e6, 100: 1e6} {
+		c := newChain(t, Settings{Penalties: Penalties{DRY: DRY{Multiplier: 0.8, Base: base, AllowedLength: 3, Window: -1}}}, 2)
+		c.Begin(same)
+		if got := -float64(c.Process(0, make([]float32, 2))[0]); math.Abs(got-want) > 1e-4*want {
+			t.Errorf("base %v: the penalty is %v, want %v", base, got, want)
+		}
+	}
+}
+
 // wordStage allows only the tokens of a list, at most once each; its store is a list of sets.
 type wordStage struct {
 	words []token.ID

@@ -27,7 +27,7 @@ func (p Params) tempersAll() bool {
 
 // truncateByStages is truncation with every stage there is, over the sorted candidates. Top-k comes first whatever the
 // order says: it, min-p behind a temperature and top-n-sigma each keep a prefix of one order, which does not depend on
-// the others. Without top-k it sorts the vocabulary. top is the largest logit.
+// the others. top is the largest logit.
 func (s *sampler) truncateByStages(r row, top float32) ([]uint64, float32) {
 	p, c := &s.params, &s.pool
 	c.logits, c.top, c.scale = r.logits, top, 1
@@ -43,13 +43,14 @@ func (s *sampler) truncateByStages(r row, top float32) ([]uint64, float32) {
 		}
 		c.temper(p)
 	}
+	sigmas := c.sigmas(p.TopNSigma)
 	if p.TopK > 0 {
 		c.keys = s.best(r.logits, p.TopK)
 	} else {
-		c.keys = s.above(r.logits, lowest)
+		c.keys = s.above(r.logits, max(c.leastLogit(p), math.Nextafter32(float32(sigmas), -math.MaxFloat32)))
 		slices.Sort(c.keys)
 	}
-	c.topNSigma(p.TopNSigma)
+	c.cut(func(i int) bool { return float64(c.logit(i)) < sigmas })
 	if p.Order == TemperFirst {
 		c.minP(p.MinP, p.MinKeep)
 	}
@@ -113,11 +114,20 @@ func (c *pool) temper(p *Params) {
 	c.scale = 1 / float32(max(t, greedyBelow))
 }
 
-// topNSigma removes the tokens whose logits are more than n standard deviations of the row below the largest. Masked
-// tokens do not count.
-func (c *pool) topNSigma(n float32) {
+// leastLogit returns a logit below which min-p keeps no token, where nothing but top-n-sigma comes before it: what need
+// not be sorted.
+func (c *pool) leastLogit(p *Params) float32 {
+	if p.MinP == 0 || p.MinKeep > 1 || p.Order == TruncateFirst && (p.TypicalP > 0 || p.TopP > 0) {
+		return lowest
+	}
+	return c.minPFloor(p.MinP)
+}
+
+// sigmas returns the logit n standard deviations of the row below the largest; masked tokens do not count. For 0 it is
+// the least of all.
+func (c *pool) sigmas(n float32) float64 {
 	if n == 0 {
-		return
+		return lowest
 	}
 	sum, count := 0.0, 0.0
 	for _, l := range c.logits {
@@ -133,8 +143,7 @@ func (c *pool) topNSigma(n float32) {
 			squares += float64(d * d)
 		}
 	}
-	floor := float64(c.top) - float64(float64(n)*math.Sqrt(squares/count))
-	c.cut(func(i int) bool { return float64(c.logit(i)) < floor })
+	return float64(c.top) - float64(float64(n)*math.Sqrt(squares/count))
 }
 
 // cut removes the keys from the first on for which remove reports true; the first key of all stays.
@@ -152,8 +161,13 @@ func (c *pool) minP(p float32, keep int) {
 	if p == 0 {
 		return
 	}
-	floor := max(lowest, c.top+float32(kernel.Log32(p)/c.scale))
+	floor := c.minPFloor(p)
 	c.cut(func(i int) bool { return i >= keep && c.logit(i) < floor })
+}
+
+// minPFloor returns the logit of a token that is p times as likely as the likeliest.
+func (c *pool) minPFloor(p float32) float32 {
+	return max(lowest, c.top+float32(kernel.Log32(p)/c.scale))
 }
 
 // topP keeps the fewest first tokens whose probabilities reach p, and at least keep.

@@ -354,7 +354,7 @@ func BenchmarkStages(b *testing.B) {
 		name string
 		p    Params
 	}{
-		{"typical", Params{TypicalP: .9}}, {"top-k=40,typical,xtc", Params{TopK: 40, TypicalP: .9, XTC: XTC{.5, .1}}},
+		{"typical", Params{TypicalP: .9}}, {"min-p,xtc", Params{MinP: .05, XTC: XTC{.5, .1}}}, {"top-k=40,typical,xtc", Params{TopK: 40, TypicalP: .9, XTC: XTC{.5, .1}}},
 		{"mirostat=1", Params{Mirostat: Mirostat{1, 5, .1}}}, {"mirostat=2", Params{Mirostat: Mirostat{2, 5, .1}}},
 	} {
 		b.Run("vocab=128k/params="+tt.name, func(b *testing.B) {
