@@ -109,7 +109,7 @@ func (c *Conversation) add(id token.ID) {
 // goesOn tells whether the conversation's sequence can be taken further to a prompt and then answer a request.
 func (c *Conversation) goesOn(prompt []token.ID, r Request) bool {
 	n := len(c.ids)
-	return c.seq != nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(r.answer(), c.req.answer()) &&
+	return c.seq != nil && r.Search == "" && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(r.answer(), c.req.answer()) &&
 		r.Method == c.req.Method && r.CacheSalt == c.req.CacheSalt && r.Priority == c.req.Priority &&
 		r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
 }
@@ -151,7 +151,7 @@ func (g *Generation) close(s *engine.Sequence, err error) error {
 	switch {
 	case g.conversation == nil:
 		return errors.Join(saved, s.Close())
-	case failed:
+	case failed || g.program != nil: // a search may have cancelled it
 		return g.conversation.Close()
 	}
 	return saved

@@ -12,6 +12,7 @@ import (
 	"grove/engine"
 	"grove/method"
 	"grove/sample"
+	"grove/search"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -41,9 +42,12 @@ type Request struct {
 	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
 	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
 	Method string
-	// Accept is the rule by which guesses become text: "" or [AcceptExact], or [AcceptTypical], which is lossy: guesses
-	// that are likely enough are taken although another token would have been drawn.
+	// Accept is the rule by which drafts become text: "" or [AcceptExact], the methods' own, or the name of another rule of [Rules], such as
+	// [AcceptTypical], which is lossy: drafts that are likely enough are taken although another token would have been drawn.
 	Accept string
+	// Search is a program that computes several answers and chooses one, with its options: "ffs,n=4"; [Searches] lists them. It is lossy, and tokens
+	// come when the answer is chosen. "": one answer is computed.
+	Search string
 	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
 	// speed and nothing else.
 	Prediction string
@@ -105,7 +109,8 @@ type Stats struct {
 	StopText     string           // of [Request.Stop], the one that ended the text
 	StopToken    token.ID         // the token that ended the text; [token.None]: none
 	Drafting     engine.SpecStats // what drafting did
-	Grade        method.Grade     // what the methods and the rule leave of plain decoding's answer
+	Grade        method.Grade     // what methods, rule and search leave of plain decoding's answer
+	Attempts     []Attempt        // of [Request.Search]: the answers that were tried
 }
 
 // Generation is an answer on its way. It is for one goroutine.
@@ -116,7 +121,9 @@ type Generation struct {
 	prompt []token.ID
 	stats  Stats
 	begun  bool
+	start  time.Time
 
+	program search.Program   // nil: one answer is computed
 	seq     *engine.Sequence // while tokens are computed
 	drafted SpecStats        // by its drafters before
 
@@ -161,6 +168,9 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
 	g.stats.PromptTokens, g.stats.StopToken = len(ids), token.None
 	if g.stats.Grade, err = m.grade(r.Method, r.Accept); err != nil {
+		return nil, err
+	}
+	if err := g.openSearch(); err != nil {
 		return nil, err
 	}
 	if r.Seed != nil {
@@ -247,7 +257,7 @@ func (g *Generation) Stats() Stats {
 	return st
 }
 
-// Drafted reports whether the token that [Generation.Tokens] yielded last had been guessed, so that it cost no step of its
+// Drafted reports whether the token that [Generation.Tokens] yielded last was a draft, so that it cost no step of its
 // own. It is for the goroutine of Tokens.
 func (g *Generation) Drafted() bool { return g.seq != nil && g.seq.Drafted() }
 
@@ -273,9 +283,8 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 }
 
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
-	start := time.Now()
-	r := &g.req
-	draft, err := g.model.drafting(g.ctx, r.Method) // before there is a seat, which measuring steps may wait for
+	g.start = time.Now()
+	draft, err := g.model.drafting(g.ctx, g.req.Method) // before there is a slot, which measuring steps may wait for
 	if err != nil {
 		return err
 	}
@@ -290,17 +299,28 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 		g.seq = nil
 		err = errors.Join(err, g.close(s, err))
 	}()
-	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
-		return err
-	}
 	if !s.Drafts() {
 		if err := g.speculate(s, draft); err != nil {
 			return err
 		}
 	}
+	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
+		return err
+	}
 	g.stats.ReusedTokens = max(kept, s.Reused())
-	g.stats.Prompt = time.Since(start)
-	text, err := newTextStream(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
+	g.stats.Prompt = time.Since(g.start)
+	next := s.Next
+	if g.program != nil {
+		if next, err = g.search(s); err != nil {
+			return err
+		}
+	}
+	return g.emit(next, yield)
+}
+
+// emit turns the tokens that next gives into text, until the answer ends.
+func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yield func(Token, error) bool) error {
+	text, err := g.newText()
 	if err != nil {
 		return err
 	}
@@ -310,11 +330,11 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 			g.stats.Finish = FinishLength
 			break
 		}
-		if s.Len() == g.model.engine.Context() {
+		d, err := next(g.ctx)
+		if errors.Is(err, engine.ErrContext) {
 			g.stats.Finish = FinishContext
 			break
 		}
-		c, err := s.Next(g.ctx)
 		if err == nil {
 			err = g.ctx.Err() // a token that a step drew before needs none
 		}
@@ -324,24 +344,24 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 		now := time.Now()
 		if g.stats.Tokens == 0 {
 			first = now
-			g.stats.FirstToken = now.Sub(start)
+			g.stats.FirstToken = now.Sub(g.start)
 		}
 		g.stats.Tokens++
 		g.stats.Generation = now.Sub(first)
-		g.conversation.add(c.ID)
-		if g.model.tokenizer.IsEOG(c.ID) || slices.Contains(r.StopTokens, c.ID) {
-			g.stats.Finish, g.stats.StopToken = FinishStop, c.ID
+		g.conversation.add(d.ID)
+		if g.ends(d.ID) {
+			g.stats.Finish, g.stats.StopToken = FinishStop, d.ID
 			break
 		}
-		text.deaf = g.stats.Tokens <= r.Penalties.MinTokens
-		piece, stopped, err := text.next(c.ID)
+		text.deaf = g.stats.Tokens <= g.req.Penalties.MinTokens
+		piece, stopped, err := text.next(d.ID)
 		if err != nil {
 			return err
 		}
 		if stopped != "" {
 			g.stats.Finish, g.stats.StopText = FinishStop, stopped
 		}
-		if !yield(Token{ID: c.ID, Text: piece, Logprob: c.Logprob, Top: c.Top}, nil) || stopped != "" {
+		if !yield(Token{ID: d.ID, Text: piece, Logprob: d.Logprob, Top: d.Top}, nil) || stopped != "" {
 			return nil
 		}
 	}
@@ -349,6 +369,16 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 		yield(Token{ID: token.None, Text: rest}, nil)
 	}
 	return nil
+}
+
+// newText returns the stream of the answer's text.
+func (g *Generation) newText() (*textStream, error) {
+	return newTextStream(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
+}
+
+// ends reports whether a token ends the answer.
+func (g *Generation) ends(id token.ID) bool {
+	return g.model.tokenizer.IsEOG(id) || slices.Contains(g.req.StopTokens, id)
 }
 
 // speculate makes the sequence draft as the request asks.
@@ -363,8 +393,8 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	if err := s.Speculate(draft, prediction); err != nil {
 		return err
 	}
-	if g.req.Accept == AcceptTypical {
-		s.Typical()
+	if rule, err := findRule(g.req.Accept); err != nil || rule.New != nil {
+		return errors.Join(err, s.Accept(rule))
 	}
 	return nil
 }

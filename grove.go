@@ -21,6 +21,7 @@ import (
 	"grove/model"
 	_ "grove/model/arch" // links the architectures
 	"grove/sample"
+	_ "grove/search/all" // links the searches
 	"grove/text/chat"
 	"grove/text/token"
 	"grove/text/tokenizer"
@@ -37,7 +38,7 @@ type Options struct {
 	Parallel  int    // texts that may be generated at a time; 0: 4
 	Chunk     int    // tokens of a prefill step; 0: 512
 	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
-	Eager     bool   // run every guess of a drafting method, whether it pays or not: slower, the same answers
+	Eager     bool   // run every draft of a method, whether it pays or not: slower, the same answers
 	Queue     int    // answers that may wait for one of Parallel texts to end; more are refused; 0: none may
 	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
 	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
@@ -263,7 +264,7 @@ type Info struct {
 // Info returns what the model is and what it takes.
 func (m *Model) Info() Info {
 	i := m.model.Info()
-	seqs, queue := m.engine.Room()
+	seqs, queue := m.engine.Slots()
 	draft := ""
 	if m.draft != nil {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)

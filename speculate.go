@@ -12,6 +12,7 @@ import (
 	"grove/engine"
 	"grove/method"
 	"grove/text/token"
+	"grove/verify"
 )
 
 // The names of [Request.Method] that stand for no method of their own.
@@ -33,7 +34,7 @@ type MethodInfo struct {
 // The values of [Request.Accept].
 const (
 	AcceptExact   = "exact"   // by the method's own rule: its grade holds
-	AcceptTypical = "typical" // guesses that are likely enough, too: another text above temperature 0
+	AcceptTypical = "typical" // drafts that are likely enough, too: another text above temperature 0
 )
 
 const (
@@ -41,7 +42,7 @@ const (
 	Exact = method.Exact
 	// Lossy is the grade of what gives another text.
 	Lossy = method.Lossy
-	// KindModel is the kind of methods that need a draft model.
+	// KindModel is the kind of methods that draft by a second model.
 	KindModel = method.KindModel
 )
 
@@ -69,18 +70,31 @@ func MethodGrade(list string) method.Grade {
 	return grade
 }
 
+// Rules returns the rules by which drafts become text.
+func Rules() []verify.Rule { return verify.Rules() }
+
+// findRule returns the rule of a value of [Request.Accept]; the zero value: the methods' own.
+func findRule(accept string) (verify.Rule, error) {
+	if accept == "" || accept == AcceptExact {
+		return verify.Rule{}, nil
+	}
+	return verify.Find(accept)
+}
+
 // gradeOf returns the grade of what a request asks for, or an error where that makes no sense.
 func gradeOf(methods, accept string) (method.Grade, error) {
 	infos, _, err := parseMethods(methods)
+	if err != nil {
+		return "", err
+	}
+	rule, err := findRule(accept)
 	switch {
 	case err != nil:
-		return "", err
-	case accept == AcceptTypical && len(infos) == 0:
-		return "", errors.New("grove: typical acceptance is a rule for guesses, and drafting is off")
-	case accept == AcceptTypical:
-		return method.Lossy, nil
-	case accept != AcceptExact && accept != "":
-		return "", fmt.Errorf("grove: acceptance %q is not known; %s and %s are", accept, AcceptExact, AcceptTypical)
+		return "", fmt.Errorf("grove: %w; %s keeps the methods' own", err, AcceptExact)
+	case rule.New != nil && len(infos) == 0:
+		return "", fmt.Errorf("grove: %s acceptance is a rule for drafts, and drafting is off", rule.Name)
+	case rule.New != nil:
+		return rule.Grade, nil
 	}
 	return MethodGrade(methods), nil
 }
@@ -99,11 +113,13 @@ func (m *Model) grade(methods, accept string) (method.Grade, error) {
 	}
 	infos, auto, _ := parseMethods(methods)
 	for _, i := range infos {
-		if i.Rule != method.Match && len(infos) > 1 {
-			return "", &OptionError{fmt.Errorf("grove: method %s judges its guesses by a rule of its own: it cannot work beside others", i.Name)}
+		if i.Rule.Name != verify.Match.Name && len(infos) > 1 {
+			return "", &OptionError{fmt.Errorf("grove: method %s verifies its drafts by the rule %s: it cannot work beside methods with other rules", i.Name, i.Rule.Name)}
 		}
-		if !auto && i.Kind == method.KindModel && m.draft == nil {
-			return "", &OptionError{fmt.Errorf("grove: method %s needs %s", i.Name, i.Needs)}
+		if !auto && i.Meets != nil {
+			if err := i.Meets(m.env()); err != nil {
+				return "", &OptionError{fmt.Errorf("grove: method %s needs %s: %w", i.Name, i.Needs, err)}
+			}
 		}
 	}
 	return grade, nil
@@ -147,6 +163,15 @@ func parseMethods(list string) (infos []method.Info, auto bool, err error) {
 	return infos, false, nil
 }
 
+// env returns what the model offers methods.
+func (m *Model) env() method.Env {
+	env := method.Env{Vocabulary: m.Vocabulary(), Target: m.engine.Model(), Words: m.words, DraftVocab: m.draftVocab}
+	if m.draft != nil {
+		env.Draft = m.draft.engine.Model()
+	}
+	return env
+}
+
 // drafting returns the methods that a list stands for, opened; nil for plain decoding.
 func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, error) {
 	infos, auto, err := parseMethods(list)
@@ -161,12 +186,9 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	if d, ok := m.methods.open[list]; ok {
 		return d, nil
 	}
-	env := method.Env{Words: m.words, DraftVocab: m.draftVocab}
-	if m.draft != nil {
-		env.Draft = m.draft.engine.Runner()
-	}
+	env := m.env()
 	if auto {
-		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel && env.Draft == nil })
+		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Meets != nil && i.Meets(env) != nil })
 	}
 	d, err := m.engine.OpenDrafting(ctx, infos, env)
 	if err != nil {
@@ -261,7 +283,7 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 func textMethods(infos []method.Info) string {
 	var names []string
 	for _, i := range infos {
-		if i.Kind == method.KindText {
+		if i.Replays {
 			names = append(names, i.Name)
 		}
 	}

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
+	"grove/method"
 )
 
 // TestMethods: every exact method gives the answer of plain decoding, alone and in the company of others; the rest say
@@ -27,7 +30,16 @@ func TestMethods(t *testing.T) {
 		if i.Name == "" || i.Paper == "" || i.Grade == "" || i.Kind == grove.KindModel && i.Needs == "" {
 			t.Errorf("a method that does not say what it is: %+v", i)
 		}
+		if _, err := m.Generate(t.Context(), grove.Request{Prompt: "x", Method: i.Name}); err != nil {
+			if !errors.Is(err, method.ErrNeeds) || !strings.Contains(err.Error(), "method "+i.Name+" needs "+i.Needs) {
+				t.Errorf("%s: %v", i.Name, err)
+			}
+			continue // the model is too small for it
+		}
 		lists = append(lists, i.Name)
+	}
+	if len(lists) < 14 {
+		t.Errorf("methods that the model can use: %v", lists)
 	}
 	for _, list := range lists {
 		r.Method, r.Prediction = list, "a prediction; a long, long line; "
@@ -43,14 +55,20 @@ func TestMethods(t *testing.T) {
 
 func TestMethodErrors(t *testing.T) {
 	m := open(t, goldenModel, grove.Options{Parallel: 1})
+	var names []string
+	for _, i := range grove.Methods() {
+		names = append(names, i.Name)
+	}
+	slices.Sort(names)
+	unknown := " is not known; auto, off and these are: " + strings.Join(names, ", ")
 	for _, c := range []struct{ method, accept, want string }{
-		{"smart", "", `method: "smart" is not known; auto, off and these are: draft, draft-block, draft-chain, draft-dyspec, draft-fixed, draft-rsd, draft-rsd-s, goose, guided, lookup, recycle, sam`},
-		{"sam,off", "", `method: "off" is not known; auto, off and these are: draft, draft-block, draft-chain, draft-dyspec, draft-fixed, draft-rsd, draft-rsd-s, goose, guided, lookup, recycle, sam`},
+		{"smart", "", `method: "smart"` + unknown},
+		{"sam,off", "", `method: "off"` + unknown},
 		{"sam,sam", "", "grove: method sam is named twice"},
-		{"draft", "", "grove: method draft needs a draft model"},
-		{"sam,draft-rsd", "", "grove: method draft-rsd judges its guesses by a rule of its own: it cannot work beside others"},
-		{"sam", "greedy", `grove: acceptance "greedy" is not known; exact and typical are`},
-		{"off", "typical", "grove: typical acceptance is a rule for guesses, and drafting is off"},
+		{"draft", "", "grove: method draft needs a draft model: none is given"},
+		{"sam,draft-rsd", "", "grove: method draft-rsd verifies its drafts by the rule reject: it cannot work beside methods with other rules"},
+		{"sam", "greedy", `grove: verify: rule "greedy" is not known; use one of: match, block, reject, kseq, typical; exact keeps the methods' own`},
+		{"off", "typical", "grove: typical acceptance is a rule for drafts, and drafting is off"},
 	} {
 		_, err := m.Generate(t.Context(), grove.Request{Prompt: "x", MaxTokens: 2, Method: c.method, Accept: c.accept})
 		var option *grove.OptionError

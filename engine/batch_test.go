@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,49 +10,15 @@ import (
 	"testing"
 
 	"grove/engine"
-	"grove/method"
 	"grove/sample"
 	"grove/suite/modeltest"
-	"grove/text/token"
 	"grove/weights/tensor"
 )
 
-// scripted guesses the answer with a mistake at some places, or never, or only mistakes.
-type scripted struct {
-	text, answer []token.ID
-	wrong        func(at int) bool
-	length       int
-}
-
-func (d *scripted) Begin(t method.Text) error {
-	d.text, d.answer = slices.Clone(t.Prompt), slices.Clone(t.Prediction)
-	return nil
-}
-
-func (d *scripted) Extend(ids []token.ID) { d.text = append(d.text, ids...) }
-
-func (d *scripted) Draft(_ context.Context, t *method.Tree) error {
-	for i, at := 0, method.Root; i < d.length && len(d.text)+i < len(d.answer); i++ {
-		id := d.answer[len(d.text)+i]
-		if d.wrong(len(d.text) + i) {
-			id = (id + 1) % 48
-		}
-		if at = t.Add(at, id, 0, 0.9); at == method.Root {
-			return nil
-		}
-	}
-	return nil
-}
-
-// NewDrafter implements [method.Method].
-func (d *scripted) NewDrafter() (method.Drafter, error) {
-	return &scripted{wrong: d.wrong, length: d.length}, nil
-}
-
-// TestRaggedRounds runs rounds of several sequences in common steps, of which each accepts another number of guesses: all,
+// TestRaggedRounds runs rounds of several sequences in common steps, of which each accepts another number of drafts: all,
 // none, some; one ends early. It holds what goes wrong in batches that are aligned by padding (EqSpec): every answer is
 // that of plain decoding; behind a round the cache holds exactly the text but its last token; nothing of a rejected
-// guess is left; and the keys and values are, byte for byte, those that plain decoding leaves, so that no position
+// draft is left; and the keys and values are, byte for byte, those that plain decoding leaves, so that no position
 // and no mask was another's.
 func TestRaggedRounds(t *testing.T) {
 	const n = 150
@@ -69,13 +34,17 @@ func TestRaggedRounds(t *testing.T) {
 		}
 		return readFile(t, path)
 	}
-	kinds := []*scripted{
-		{length: 6, wrong: func(int) bool { return false }},
-		{length: 6, wrong: func(int) bool { return true }},
-		{length: 9, wrong: func(at int) bool { return at*at%7 == 1 }},
-		{length: 3, wrong: func(at int) bool { return at%2 == 0 }},
-		{length: 40, wrong: func(at int) bool { return at%11 == 0 }},
-		{length: 0},
+	never := func(int) bool { return false }
+	kinds := []struct {
+		length int
+		wrong  func(at int) bool
+	}{
+		{6, never},
+		{6, func(int) bool { return true }},
+		{9, func(at int) bool { return at*at%7 == 1 }},
+		{3, func(at int) bool { return at%2 == 0 }},
+		{40, func(at int) bool { return at%11 == 0 }},
+		{0, never},
 	}
 	for _, cache := range []tensor.Type{tensor.F16, tensor.Q8_0} {
 		e := b.engine(t, engine.Config{Seqs: len(kinds), CacheType: cache})
@@ -97,11 +66,7 @@ func TestRaggedRounds(t *testing.T) {
 			for _, c := range answer {
 				whole = append(whole, c.ID)
 			}
-			d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: "scripted", Open: func(method.Env) (method.Method, error) { return kind, nil }}}, method.Env{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			d.Eager()
+			d := openDrafters(t, e, true, scripted(kind.length, kind.wrong))
 			s, err := e.NewSequence(engine.Answer{Sampling: p})
 			if err != nil {
 				t.Fatal(err)
@@ -153,7 +118,7 @@ func TestManyRequests(t *testing.T) {
 	const callers = 8
 	b := newBed(t, 2, modeltest.Spec{Context: 128}.File(t))
 	e := b.engine(t, engine.Config{Seqs: 6, Queue: callers, Tokens: 512})
-	drafts := openOracles(t, e, true)
+	drafts := openDrafters(t, e, true, oracles)
 	held := func() (heap uint64, goroutines int) {
 		var m runtime.MemStats
 		runtime.GC()

@@ -3,15 +3,18 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
+	"grove/compute"
 	"grove/engine/plan"
+	"grove/internal/cachefile"
+	"grove/internal/kernel"
+	"grove/internal/machine"
 )
 
 // Cost, and what it is made of; see package plan.
 type (
-	// Cost is the seconds of a step on this machine by its shape.
+	// Cost is the seconds of a step on this machine by their size.
 	Cost = plan.Cost
 	// StepSize is what the seconds of a step depend on.
 	StepSize = plan.StepSize
@@ -33,21 +36,20 @@ func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
 }
 
 // Cost returns what is known of the cost of steps as it stands, nil where nothing is. The caller owns it.
-func (e *Engine) Cost() *Cost {
-	e.costs.Lock()
-	defer e.costs.Unlock()
-	if e.costs.cost == nil {
-		return nil
-	}
-	c := *e.costs.cost
-	c.Correction = slices.Clone(c.Correction)
-	return &c
+func (e *Engine) Cost() *Cost { return e.costs.Get() }
+
+// CostPath names the file in the user's cache directory that keeps the cost of this engine's steps: by
+// the model's weights, the processor, the threads, the kernels and the cache type.
+func (e *Engine) CostPath() (string, error) {
+	return cachefile.Path("cost", e.model.Info().Identity, machine.CPU(), e.threads, kernel.Implementation(), compute.NumericsVersion, e.cache.Config().Type)
 }
 
-func (e *Engine) setCost(c *Cost) {
-	e.costs.Lock()
-	defer e.costs.Unlock()
-	e.costs.cost = c
+// SaveCost writes the cost as it stands now, corrections and all, to [Engine.CostPath].
+func (e *Engine) SaveCost() (path string, err error) {
+	if path, err = e.CostPath(); err != nil {
+		return "", err
+	}
+	return path, e.costs.Save(path)
 }
 
 // ensureCost measures roughly where nothing is known. A model that fails here fails again where it is used, with a
@@ -79,8 +81,6 @@ func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) 
 	if err != nil {
 		return nil, err
 	}
-	own := *c // steps correct the engine's, not the caller's
-	own.Correction = slices.Clone(c.Correction)
-	e.setCost(&own)
+	e.costs.Set(c)
 	return c, nil
 }

@@ -294,10 +294,10 @@ func TestReports(t *testing.T) {
 			return got
 		}
 		want := run(nil)
-		got := run(&drafter{draft: func(text []token.ID, tree *method.Tree) {
+		got := run(&drafter{draft: func(d *drafter, tree *method.Tree) {
 			at := method.Root
-			for _, d := range want[len(text)-20 : min(len(want), len(text)-16)] {
-				at = tree.Add(at, d.ID, 0, 0.9)
+			for _, w := range want[len(d.h.IDs())-20 : min(len(want), len(d.h.IDs())-16)] {
+				at = tree.Add(at, w.ID, 0, 0.9)
 			}
 		}})
 		if d := cmp.Diff(want, got); d != "" {

@@ -24,16 +24,15 @@ func (e *Engine) LearnedPath() (string, error) {
 	return cachefile.Path("drafting", e.model.Info().Identity, compute.NumericsVersion)
 }
 
-// Load takes over what an earlier engine of this model saved: how often guesses came true, and what a method keeps
-// itself ([method.Saver]). What makes no sense counts as nothing. Methods that draft by another model begin anew: what
-// they learn depends on that one, too.
+// Load takes over what an earlier engine of this model saved: how often drafts were accepted, and what a method keeps
+// itself ([method.Saver]). What makes no sense counts as nothing. Methods whose learning does not last ([method.Info]) begin anew.
 func (d *Drafting) Load() {
 	saved := readLearned(d.path)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, info := range d.infos {
 		l, ok := saved[info.Name]
-		if !ok || info.Kind == method.KindModel {
+		if !ok || !info.Lasting {
 			continue
 		}
 		d.rates.Restore(i, l.Rates)
@@ -58,7 +57,7 @@ func (d *Drafting) Save() error {
 		}
 	}
 	for i, info := range d.infos {
-		if info.Kind == method.KindModel {
+		if !info.Lasting {
 			continue
 		}
 		l := learned{Rates: d.rates.Known(i)}

@@ -14,17 +14,15 @@ import (
 	"grove/method"
 	"grove/sample"
 	"grove/text/token"
+	"grove/verify"
 )
 
 // keeper is a method that keeps one number of bytes.
-type keeper struct {
-	drafter
-	state []byte
-}
+type keeper struct{ state []byte }
 
-func (k *keeper) NewDrafter() (method.Drafter, error) {
-	return &drafter{draft: func(text []token.ID, tree *method.Tree) {
-		tree.Add(method.Root, text[len(text)-1], 5, 0.5)
+func (k *keeper) NewDrafter(method.Trunk) (method.Drafter, error) {
+	return &drafter{draft: func(d *drafter, tree *method.Tree) {
+		tree.Add(method.Root, d.h.Last(0), 5, 0.5)
 		tree.Add(method.Root, 1, 6, 0.5)
 	}}, nil
 }
@@ -41,20 +39,20 @@ func (k *keeper) UnmarshalBinary(b []byte) error {
 
 func init() {
 	for _, name := range []string{"keeper", "keeper2"} {
-		method.Register(method.Info{Name: name, Kind: method.KindText})
+		method.Register(method.Info{Name: name, Kind: method.KindText, Lasting: true})
 	}
 }
 
 func openKeeper(t *testing.T, e *engine.Engine, name string) (*keeper, *engine.Drafting) {
 	t.Helper()
 	k := &keeper{}
-	d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: name, Kind: method.KindText, Open: func(method.Env) (method.Method, error) {
+	d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: name, Kind: method.KindText, Lasting: true, Open: func(method.Env) (method.Method, error) {
 		return k, nil
 	}}}, method.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Eager() // guesses run though they do not pay
+	d.Eager() // drafts run though they do not pay
 	return k, d
 }
 
@@ -191,7 +189,7 @@ func writeFile(t *testing.T, path, text string) {
 }
 
 // TestTypical: where the target has one token to give, typical acceptance gives plain decoding's text; where it has
-// several it takes guesses that plain decoding would not have drawn, but none that is unlikely.
+// several it takes drafts that plain decoding would not have drawn, but none that is unlikely.
 func TestTypical(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	const n = 80
@@ -201,7 +199,7 @@ func TestTypical(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := drafting(t, e, &drafter{draft: func(text []token.ID, tree *method.Tree) {
+		d := drafting(t, e, &drafter{draft: func(d *drafter, tree *method.Tree) {
 			for id := range token.ID(48) {
 				tree.Add(method.Root, id, 1, 0.5)
 			}
@@ -211,7 +209,9 @@ func TestTypical(t *testing.T) {
 			t.Fatal(err)
 		}
 		if typical {
-			s.Typical()
+			if err := s.Accept(verify.Typical); err != nil {
+				t.Fatal(err)
+			}
 		}
 		got := draw(t, s, n, text(20))
 		return got, s.SpecStats()
@@ -226,8 +226,10 @@ func TestTypical(t *testing.T) {
 	want, _ := run(p, false)
 	got, stats := run(p, true)
 	if slices.Equal(got, want) || stats.Accepted < stats.Rounds/2 {
-		t.Errorf("%d guesses accepted in %d rounds; the text of plain decoding: %v", stats.Accepted, stats.Rounds, slices.Equal(got, want))
+		t.Errorf("%d drafts accepted in %d rounds; the text of plain decoding: %v", stats.Accepted, stats.Rounds, slices.Equal(got, want))
 	}
 	var plain engine.Sequence
-	plain.Typical() // without drafting there is nothing to accept
+	if err := plain.Accept(verify.Typical); err != nil {
+		t.Fatal(err)
+	} // without drafting there is nothing to accept
 }

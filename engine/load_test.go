@@ -14,7 +14,6 @@ import (
 	"grove/engine"
 	"grove/engine/plan"
 	"grove/internal/par"
-	"grove/method"
 	"grove/model"
 	"grove/sample"
 	"grove/suite/modeltest"
@@ -23,59 +22,13 @@ import (
 	"grove/weights/tensor"
 )
 
-// oracle guesses what a sequence's prediction says follows, some of it and with other guesses among it: it stands for
-// drafters of every kind.
-type oracle struct {
-	text, answer []token.ID
-	r            *rand.Rand
-}
-
-func (o *oracle) Begin(t method.Text) error {
-	o.text, o.answer = slices.Clone(t.Prompt), slices.Clone(t.Prediction)
-	o.r = rand.New(rand.NewPCG(uint64(len(t.Prompt)), 1))
-	return nil
-}
-
-func (o *oracle) Extend(ids []token.ID) { o.text = append(o.text, ids...) }
-
-func (o *oracle) Draft(_ context.Context, t *method.Tree) error {
-	right, at := method.Root, len(o.text)
-	for range o.r.IntN(12) {
-		if at < len(o.answer) && o.r.IntN(4) > 0 {
-			if right = t.Add(right, o.answer[at], 0, 0.8); right == method.Root {
-				return nil
-			}
-			at++
-			continue
-		}
-		t.Add(o.r.IntN(t.Len()+1)-1, token.ID(o.r.IntN(48)), 1, o.r.Float32())
-	}
-	return nil
-}
-
-type oracles struct{}
-
-func (oracles) NewDrafter() (method.Drafter, error) { return &oracle{}, nil }
-
-func openOracles(t testing.TB, e *engine.Engine, eager bool) *engine.Drafting {
-	t.Helper()
-	d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: "oracle", Open: func(method.Env) (method.Method, error) { return oracles{}, nil }}}, method.Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if eager {
-		d.Eager()
-	}
-	return d
-}
-
 // order is a request of the test of load, with the answer that it gets alone.
 type order struct {
 	prompt, more []token.ID // more is appended after some tokens
 	after        int
 	params       sample.Params
 	terms        engine.Terms
-	draft        int // 0: none, 1: what pays, 2: all guesses
+	draft        int // 0: none, 1: what pays, 2: all drafts
 	tokens       int
 	stop         int           // cancelled when so many tokens are there; 0: never
 	limit        time.Duration // of the request; 0: none
@@ -228,7 +181,7 @@ func TestEqualUnderLoad(t *testing.T) {
 
 func underLoad(t *testing.T, b *bed, c engine.Config, orders []*order) {
 	e := b.engine(t, c)
-	drafts := []*engine.Drafting{nil, openOracles(t, e, false), openOracles(t, e, true)}
+	drafts := []*engine.Drafting{nil, openDrafters(t, e, false, oracles), openDrafters(t, e, true, oracles)}
 	e.SetCost(&engine.Cost{
 		Rows: []int{1, 32}, Layers: []float64{1e-4, 3e-4}, Head: plan.Curve{X: []int{1, 32}, Y: []float64{0, 0}},
 		Correction: []float64{1, 1},

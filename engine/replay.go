@@ -8,47 +8,45 @@ import (
 	"grove/engine/plan"
 	"grove/forest"
 	"grove/method"
-	"grove/sample"
 	"grove/text/token"
+	"grove/verify"
 )
 
 // Replay follows an answer on record as if the model had given it, drafting as a sequence would, and returns what
 // drafting did: Stepping is the time that the steps would have taken by the cost c, and plain the time of plain
-// decoding. Only drafters of the kind text can be replayed: others need the model.
+// decoding. Only methods that draft from the text alone can be replayed: others need the model.
 func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, output, prediction []token.ID) (st SpecStats, plain time.Duration, err error) {
 	for _, i := range d.infos {
-		if i.Kind != method.KindText {
+		if !i.Replays {
 			return st, 0, fmt.Errorf("engine: method %s drafts from %s and cannot be replayed without the model", i.Name, i.Kind)
 		}
 	}
-	sp, err := d.speculation(e)
+	sp, err := d.open(e, nil)
 	if err != nil {
 		return st, 0, err
 	}
 	defer sp.close()
-	sampler, err := sample.NewChain(sample.Settings{}, e.vocab)
-	if err != nil {
-		return st, 0, err
-	}
-	sp.fresh = append(sp.fresh, prompt...)
-	for at := 0; at < len(output); {
-		start, depth := time.Now(), len(prompt)+at
-		if err := sp.tell(method.Text{Prediction: prediction, Sampler: sampler}); err != nil {
+	sp.history.Prediction = prediction
+	text := append(append([]token.ID{}, prompt...), output...)
+	for at := len(prompt); at < len(text); {
+		start := time.Now()
+		if err := sp.tell(text[:at], len(prompt)); err != nil {
 			return st, 0, err
 		}
-		sp.plan.Begin(c, depth)
-		chosen, err := sp.draft(ctx, len(output)-at-1)
-		if err != nil {
+		sp.plan.Begin(c, at)
+		if err := sp.draft(ctx, len(text)-at-1, nil); err != nil {
 			return st, 0, err
 		}
 		drafting := time.Since(start)
-		n := sp.follow(chosen, output[at:])
-		step := seconds(sp.plan.StepSeconds(len(chosen) + 1))
-		for i := range n {
-			plain += seconds(c.Seconds(plan.StepSize{Rows: 1, Depth: depth + i, Logits: 1}))
+		n, err := sp.verify(text[at:])
+		if err != nil {
+			return st, 0, err
 		}
-		sp.account(chosen, n, drafting, step)
-		sp.fresh = append(sp.fresh, output[at:at+n]...)
+		step := seconds(sp.plan.StepSeconds(len(sp.plan.Chosen()) + 1))
+		for i := range n {
+			plain += seconds(c.Seconds(plan.StepSize{Rows: 1, Depth: at + i, Logits: 1}))
+		}
+		sp.account(n, drafting, step)
 		at += n
 	}
 	return sp.stats, plain, nil
@@ -56,26 +54,57 @@ func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, outpu
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// follow is walk for tokens that are known; it returns how many of them the round gives.
-func (sp *speculation) follow(chosen []int32, next []token.ID) (n int) {
-	nodes := sp.tree.Nodes()
-	for i := range nodes {
-		sp.nodes[i] = forest.Trunk
+// verify verifies the round's drafts against what follows on record, and returns how many tokens the round gives.
+func (sp *drafts) verify(next []token.ID) (n int, err error) {
+	for i := range sp.tree.Nodes() {
+		sp.nodes[i], sp.rows[i] = forest.Trunk, 0
 	}
-	sp.outcomes = append(sp.outcomes[:0], method.Outcome{Accepted: true})
-	for _, c := range chosen {
-		sp.nodes[c] = forest.Node(len(sp.outcomes)) // its row
-		sp.outcomes = append(sp.outcomes, method.Outcome{ID: nodes[c].ID})
+	for i, c := range sp.plan.Chosen() {
+		sp.nodes[c], sp.rows[c] = forest.Node(i+1), int32(i+1)
 	}
-	for at := method.Root; n < len(next); {
+	sp.outcome.Accepted = sp.outcome.Accepted[:0]
+	r := &record{sp: sp, next: next}
+	if err := sp.rule.Accept(r, &sp.outcome); err != nil {
+		return 0, err
+	}
+	at := method.Root
+	for i, node := range sp.outcome.Accepted {
+		sp.tree.Learn(at, next[i])
+		at = node
+	}
+	if n = len(sp.outcome.Accepted); n < len(next) {
 		sp.tree.Learn(at, next[n])
-		child, ok := sp.tree.Child(at, next[n])
 		n++
-		if !ok || sp.nodes[child] == forest.Trunk {
-			return n
-		}
-		at = child
-		sp.outcomes[sp.nodes[child]].Accepted = true
 	}
-	return n
+	return n, nil
 }
+
+// record is a round of an answer on record as a rule sees it: what plain decoding draws is what the record has.
+type record struct {
+	round
+	sp   *drafts
+	next []token.ID
+}
+
+// Children implements [verify.View].
+func (r *record) Children(dst []int, node int) []int { return r.sp.tree.Children(dst, node) }
+
+// Ran implements [verify.View].
+func (r *record) Ran(node int) bool { return r.sp.rows[node] > 0 }
+
+// Token implements [verify.View].
+func (r *record) Token(node int) token.ID { return r.sp.tree.Nodes()[node].ID }
+
+// Draw implements [verify.View]. Behind the end of the record nothing is drawn that is a draft.
+func (r *record) Draw(node int) (token.ID, error) {
+	depth := 0
+	if node != method.Root {
+		depth = int(r.sp.tree.Nodes()[node].Depth)
+	}
+	if depth >= len(r.next) {
+		return token.None, nil
+	}
+	return r.next[depth], nil
+}
+
+var _ verify.View = (*record)(nil)

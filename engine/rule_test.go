@@ -6,18 +6,35 @@ import (
 
 	"grove/engine"
 	"grove/method"
+	"grove/verify"
 )
 
-// TestRules expects a method to be refused whose rule is not known, or needs what no draft brings.
+// TestRules expects a rule to be refused whose needs the drafts of a method do not bring, whether the method has it or the request asks for it, and
+// methods of different rules beside each other.
 func TestRules(t *testing.T) {
 	e := newEngine(t, engine.Config{})
-	for rule, want := range map[method.Rule]string{
-		"none": `engine: method test: verify: rule "none" is not known; use one of: `,
-		"kseq": "engine: method test: rule kseq needs drafts that are drawn with replacement; ",
+	open := func(env method.Env) (method.Method, error) { return each(oracles), nil }
+	for _, c := range []struct {
+		infos []method.Info
+		want  string
+	}{
+		{[]method.Info{{Name: "test", Rule: verify.Reject, Open: open}}, "engine: rule reject needs the distributions that drafts were drawn from; method test does not bring them"},
+		{[]method.Info{{Name: "test", Rule: verify.KSEQ, Brings: verify.Needs{Distributions: true}, Open: open}}, "engine: rule kseq needs the draws that drafts stand for; method test does not bring them"},
+		{[]method.Info{{Name: "a", Open: open}, {Name: "b", Rule: verify.Block, Open: open}}, "engine: method b verifies its drafts by the rule block: it cannot work beside methods with other rules"},
+		{[]method.Info{{Name: "test", Needs: "luck", Meets: func(method.Env) error { return method.ErrNeeds }, Open: open}}, "engine: method test needs luck: none is given"},
 	} {
-		_, err := e.OpenDrafting(t.Context(), []method.Info{{Name: "test", Rule: rule}}, method.Env{})
-		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v, want an error that begins with %q", rule, err, want)
+		_, err := e.OpenDrafting(t.Context(), c.infos, method.Env{})
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%v, want an error that begins with %q", err, c.want)
+		}
+	}
+	s := sequence(t, e)
+	if err := s.Speculate(openDrafters(t, e, false, oracles), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range verify.Rules() {
+		if err := s.Accept(r); (err == nil) != (r.Needs == verify.Needs{}) {
+			t.Errorf("%s: %v", r.Name, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (s *Sequence) Save(path string) error {
 	}
 	e := s.e
 	e.mu.Lock()
-	if err := e.sit(s); err != nil {
+	if err := e.admit(&s.trunk); err != nil {
 		e.mu.Unlock()
 		return err
 	}

@@ -1,306 +1,280 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"math"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
+	"grove/compute"
 	"grove/engine/plan"
 	"grove/forest"
+	"grove/internal/mmap"
+	"grove/kv"
+	"grove/text/token"
 )
 
-// batch is what a step is made of, kept between steps for its room.
-type batch struct {
-	called []*Sequence // whose callers wait
-	parts  []*Sequence // of these, those that may have rows; then those that have
-	rounds []*Sequence // of these, those with guesses to share rows among
-	plans  []*plan.Planner
-	clock  float64 // of the sequence that got prefill rows last
-	ctx    owners
+// job is what one caller wants of the model's next steps: a prompt's rows, a round of drafts, rows for a drafter, a text's
+// states, a probe. The engine calls it under its lock, whoever leads; one file a kind.
+type job interface {
+	// begin prepares the trunk, before it has a slot: it commits what an earlier round left.
+	begin() error
+	// need says what the job needs of the next step. The trunk has a slot.
+	need() (need, error)
+	// place adds the job's rows to the step, as many as the scheduler gave it.
+	place(st *step) error
+	// take reads the rows' results and commits, drops or keeps their nodes; done says that no further step is needed.
+	take(st *step) (done bool, err error)
+	// simpler asks for less after a step failed by itself, and reports whether there is less to ask for.
+	simpler() bool
 }
 
-// owners is the context of a step: it has ended when those of all its sequences have.
+// need is what a job needs of a step.
+type need struct {
+	rows    int           // that it needs at least: it gets these, or waits
+	decodes bool          // of these, one gives a token: it is not put off for prompts
+	drafts  *plan.Planner // chooses further rows, which compete by what they promise; nil: there are none
+	prompt  int           // further rows, of which any number helps
+	text    []token.ID    // that the prompt rows compute, whose pages others may take over
+	ahead   int           // tokens that pages are reserved for
+	near    int           // the same for layers with a window, which pass pages on
+	alone   bool          // the step is for this job alone
+}
+
+// step is one forward pass and the trunks that share it, kept between steps for its room.
+type step struct {
+	e       *Engine
+	called  []*trunk // whose callers wait
+	parts   []*trunk // of these, those that may have rows; then those that have
+	rounds  []*trunk // of these, those with drafts to share rows among
+	plans   []*plan.Planner
+	clock   float64 // of the trunk that got prefill rows last
+	ctx     owners
+	current *trunk        // whose rows are placed or taken
+	size    plan.StepSize // of the rows that were placed; Depth is their sum
+	partial bool          // a row skips layers
+	seconds float64       // that the pass took
+}
+
+// owners is the context of a step: it has ended when those of all its trunks have.
 type owners struct {
 	context.Context
-	parts []*Sequence
+	parts []*trunk
 }
 
 // Err implements [context.Context].
 func (o *owners) Err() (err error) {
-	for _, s := range o.parts {
-		if err = s.ctx.Err(); err == nil {
+	for _, t := range o.parts {
+		if err = t.caller.Gone(); err == nil {
 			return nil
 		}
 	}
 	return err
 }
 
-// makeStep makes a step of what the callers in line want, and ends the calls that have got it. Where nothing can
-// be done it returns after something has happened. The caller leads.
-func (e *Engine) makeStep(lead *Sequence) {
-	e.line.gather()
-	if events, worked := e.work(); !worked {
-		e.line.sleep(lead, events, idleGrace)
+// makeStep makes a step of the jobs whose callers wait: it collects them, schedules their rows, runs these, and hands out the results. Where nothing
+// can be done it returns after something has happened. The caller leads.
+func (e *Engine) makeStep(lead *trunk) {
+	e.queue.Gather()
+	events, worked := e.tryStep()
+	if !worked {
+		e.queue.Sleep(lead, events, idleGrace)
 	}
 }
 
-func (e *Engine) work() (events int, worked bool) {
+func (e *Engine) tryStep() (events int, worked bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t := &e.batch
-	t.called, events = e.line.callers(t.called[:0], e.seated)
-	ended := e.admit()
-	if len(t.parts) == 0 {
+	st := &e.step
+	st.called, events = e.queue.Callers(st.called[:0], e.admitted)
+	ended := e.collect(st)
+	if len(st.parts) == 0 {
 		return events, ended
 	}
-	e.plan()
-	e.perform(t.parts)
+	e.schedule(st)
+	e.perform(st, st.parts)
 	return events, true
 }
 
-// admit ends the calls whose contexts have ended and picks those that have a seat and pages, the first in rank
+// collect ends the calls whose contexts have ended and picks the trunks that have a slot and pages, the first in rank
 // first. It reports whether a call has ended.
-func (e *Engine) admit() (ended bool) {
-	t := &e.batch
-	slices.SortFunc(t.called, rank)
-	t.parts = t.parts[:0]
-	for _, s := range t.called {
-		err := s.ctx.Err()
+func (e *Engine) collect(st *step) (ended bool) {
+	slices.SortFunc(st.called, rank)
+	st.parts = st.parts[:0]
+	for _, t := range st.called {
+		err := t.caller.Gone()
 		if err == nil {
-			err = e.settle(s)
+			err = guarded(t.job.begin)
 		}
 		fits := false
 		if err == nil {
-			fits, err = e.room(s)
+			fits, err = e.fit(t)
 		}
 		switch {
 		case err != nil:
-			e.line.finish(s, err)
+			e.queue.Finish(t, err)
 			ended = true
 		case fits:
-			t.parts = append(t.parts, s)
+			st.parts = append(st.parts, t)
 		}
 	}
 	return ended
 }
 
-// settle commits what a sequence's last round accepted, as far as its tokens were taken: the last of these is
-// to be computed again, and tokens that were drawn and not taken are forgotten.
-func (e *Engine) settle(s *Sequence) error {
-	if s.taken > 0 && !s.lost {
-		if err := e.cache.Commit(s.seq, s.path[s.taken-1]); err != nil {
-			return err
-		}
-		if err := e.cache.Drop(s.seq, forest.Trunk); err != nil { // guesses behind it
-			return err
-		}
+// fit sees to a trunk's slot and pages: for all of a prompt, so that one is not begun that cannot be ended. It
+// reports whether there are any; if not, the trunk waits.
+func (e *Engine) fit(t *trunk) (bool, error) {
+	if e.admit(t) != nil {
+		return false, nil
 	}
-	s.path, s.queue, s.taken, s.lost = s.path[:0], s.queue[:0], 0, false
-	return nil
+	var err error
+	if t.need, err = t.job.need(); err != nil {
+		return false, err
+	}
+	err = e.reserve(t, t.need.ahead, t.need.near)
+	if errors.Is(err, kv.ErrFull) && len(e.admitted) > 1 {
+		return false, nil
+	}
+	return err == nil, err
 }
 
-// plan decides what rows the sequences of the step get: each that goes on from its last token that token's, then
-// the guesses that pay, then what is left goes to prompts.
-func (e *Engine) plan() {
-	t := &e.batch
-	decoding := 0
-	t.rounds = t.rounds[:0]
-	for _, s := range t.parts {
-		switch s.rows = 0; {
-		case e.behind(s) == 1:
-			decoding++
-			s.rows = 1
-			if s.round {
-				t.rounds = append(t.rounds, s)
-			}
-		case !s.timed: // it begins to read
-			s.timed, s.clock = true, max(s.clock, t.clock)
-		}
-	}
-	slices.SortStableFunc(t.parts, e.byClock)
-	e.share(t.rounds, decoding)
-	shape := plan.StepSize{}
-	for _, s := range t.parts[:decoding] {
-		if s.round {
-			s.rows += len(s.chosen)
-		}
-		shape.Add(s.rows, e.cache.Forest.Len(s.seq))
-		shape.Logits += s.rows
-	}
-	left := e.prefillRows(shape, decoding, t.parts[decoding:])
-	first := true
-	for _, s := range t.parts[decoding:] {
-		if e.awaits(s) {
-			continue
-		}
-		n := e.behind(s)
-		if s.round {
-			n-- // the last one goes with its guesses
-		}
-		s.rows = min(n, left)
-		left -= s.rows
-		if first {
-			t.clock, first = s.clock, false
-		}
-		s.clock += math.Ldexp(float64(s.rows), -s.terms.Priority)
-	}
-	t.parts = slices.DeleteFunc(t.parts, func(s *Sequence) bool { return s.rows == 0 })
-}
-
-// behind returns how many tokens of a text are not in the cache.
-func (e *Engine) behind(s *Sequence) int { return len(s.text) - e.cache.Forest.Len(s.seq) }
-
-// byClock puts sequences that decode first, side by side where they share pages, as attention reads these once for
-// neighbours, and then those that read by their clocks: each gets prefill rows
-// in proportion to its weight, and a new one is not behind those that have got many.
-func (e *Engine) byClock(a, b *Sequence) int {
-	readsA, readsB := e.behind(a) > 1, e.behind(b) > 1
-	switch {
-	case readsA && readsB && a.clock != b.clock:
-		return cmp.Compare(a.clock, b.clock)
-	case readsA && readsB:
-		return byDeadline(a, b)
-	case readsA:
-		return 1
-	case readsB:
-		return -1
-	}
-	return e.cache.Compare(a.seq, b.seq)
-}
-
-// byDeadline puts the call first whose context ends first.
-func byDeadline(a, b *Sequence) int {
-	endA, anyA := a.ctx.Deadline()
-	endB, anyB := b.ctx.Deadline()
-	switch {
-	case anyA && anyB:
-		return endA.Compare(endB)
-	case anyA:
-		return -1
-	case anyB:
-		return 1
-	}
-	return 0
-}
-
-// awaits reports whether a sequence that reads is about to compute a page that another one of the step computes: it
-// takes that over later.
-func (e *Engine) awaits(s *Sequence) bool {
-	at := e.cache.Forest.Len(s.seq)
-	if at%forest.SlotsPerPage != 0 || len(s.text) <= at+forest.SlotsPerPage {
-		return false
-	}
-	end := at + forest.SlotsPerPage
-	for _, o := range e.batch.parts {
-		if o == s {
-			return false // those behind it have no rows yet
-		}
-		if o.rows > 0 && o.terms.Salt == s.terms.Salt && e.behind(o) > 1 && e.cache.Forest.Len(o.seq) < end && len(o.text) >= end &&
-			slices.Equal(o.text[:end], s.text[:end]) {
-			return true
-		}
-	}
-	return false
-}
-
-// perform runs a step of the sequences' rows and hands out what came of it. Where it fails, each sequence's rows
-// are run by themselves, so that a fault is only its own; and then a round's without guesses, which plain
-// decoding would not have met.
-func (e *Engine) perform(parts []*Sequence) {
+// perform runs a step of the trunks' rows and hands out what came of it. Where it fails, each trunk's rows
+// are run by themselves, so that a fault is only its own; and then less of them, if the job can do with less.
+func (e *Engine) perform(st *step, parts []*trunk) {
 	start := time.Now()
-	err := e.try(parts)
+	err := e.forward(st, parts)
 	if err == nil {
-		e.line.step = time.Since(start)
-		for _, s := range parts {
-			e.deliver(s)
+		e.queue.Took(time.Since(start))
+		for _, t := range parts {
+			e.deliver(st, t)
 		}
-		e.line.count(len(e.exec.Step.Rows()), e.cache.Usage())
+		e.load.count(len(e.exec.Step.Rows()), e.cache.Usage())
 		e.exec.Step.Reset()
 		return
 	}
 	if len(parts) > 1 {
-		e.line.note(func(l *Load) { l.Failed++ })
+		e.load.note(func(l *Load) { l.Failed++ })
 	}
-	for i, s := range parts {
+	for i, t := range parts {
 		switch {
-		case s.ctx.Err() != nil:
-			e.line.finish(s, s.ctx.Err())
+		case t.caller.Gone() != nil:
+			e.queue.Finish(t, t.caller.Gone())
 		case len(parts) > 1:
-			e.perform(parts[i : i+1])
-		case s.round && len(s.chosen) > 0:
-			s.chosen = nil
-			e.perform(parts)
+			e.perform(st, parts[i:i+1])
+		case t.job.simpler():
+			e.perform(st, parts)
 		default:
-			e.line.finish(s, err)
+			e.queue.Finish(t, err)
 		}
 	}
 }
 
-// try runs a step. On error nothing of it is left.
-func (e *Engine) try(parts []*Sequence) error {
-	shape := plan.StepSize{}
-	for _, s := range parts {
-		depth := e.cache.Forest.Len(s.seq)
-		wanted, err := e.place(s)
-		if err != nil {
+// forward places the parts' rows and passes them through the model. On error nothing of the step is left.
+func (e *Engine) forward(st *step, parts []*trunk) error {
+	st.size, st.partial = plan.StepSize{}, false
+	for _, t := range parts {
+		st.current, t.first = t, len(e.exec.Step.Rows())
+		if err := guarded(func() error { return t.job.place(st) }); err != nil {
 			e.exec.Step.Abort()
 			return err
 		}
-		shape.Add(s.rows, depth)
-		shape.Logits += wanted
+		t.rows = len(e.exec.Step.Rows()) - t.first
 	}
-	shape.Mean()
-	e.batch.ctx.parts = parts
-	if e.batch.ctx.Context == nil {
-		e.batch.ctx.Context = context.Background()
+	st.ctx.parts = parts
+	if st.ctx.Context == nil {
+		st.ctx.Context = context.Background()
 	}
-	return e.run(&e.batch.ctx, shape)
-}
-
-// place adds a sequence's rows to the step and returns how many of them want logits.
-func (e *Engine) place(s *Sequence) (wanted int, err error) {
-	s.first = len(e.exec.Step.Rows())
-	at := e.cache.Forest.Len(s.seq)
-	if s.round && at == len(s.text)-1 {
-		err = s.placeRound()
-		s.rows = len(e.exec.Step.Rows()) - s.first
-		return s.rows, err
-	}
-	if at+s.rows == len(s.text) {
-		wanted = 1
-	}
-	s.root, err = e.addPath(s.text[at:at+s.rows], forest.Row{Seq: s.seq, Want: forest.Want{Logits: true}}, wanted)
-	return wanted, err
-}
-
-// deliver gives a sequence what the step computed of it, and ends the call where that is all. The rows of one whose
-// context has ended are dropped.
-func (e *Engine) deliver(s *Sequence) {
-	err, done := s.ctx.Err(), true
-	at := e.cache.Forest.Len(s.seq)
-	switch {
-	case err != nil:
-	case s.round && at == len(s.text)-1:
-		if err = s.walk(); err == nil {
-			s.spec.watch(e.exec, s.first)
-		}
-	default:
-		if done = at+s.rows == len(s.text); done {
-			copy(s.logits, e.exec.Result(s.first+s.rows-1).Logits)
-		}
-		if err = e.cache.Commit(s.seq, s.root); err == nil {
-			s.known = max(s.known, at+s.rows)
-		}
+	start := time.Now()
+	err := mmap.Catch(e.run)
+	if check := e.model.Info().Check; err == nil && check != nil {
+		err = check()
 	}
 	if err != nil {
-		_ = e.cache.Drop(s.seq, forest.Trunk) // the sequence is open: this cannot fail
-		s.path = s.path[:0]
+		e.exec.Step.Abort()
+		return err
+	}
+	st.seconds = time.Since(start).Seconds()
+	e.observe(st)
+	return nil
+}
+
+// observe corrects what is known of the cost of steps by one that ran all layers.
+func (e *Engine) observe(st *step) {
+	if !st.partial {
+		size := st.size
+		size.Mean()
+		size.Experts = e.exec.Touched()
+		e.costs.Observe(size, st.seconds)
+	}
+}
+
+// deliver hands a trunk the results of its rows, and ends the call where that is all. The rows of one whose
+// context has ended are dropped.
+func (e *Engine) deliver(st *step, t *trunk) {
+	err, done := t.caller.Gone(), true
+	if err == nil {
+		st.current = t
+		err = guarded(func() (err error) {
+			done, err = t.job.take(st)
+			return err
+		})
+	}
+	if err != nil {
+		t.drop()
 	}
 	if err != nil || done {
-		s.begun = s.begun || err == nil
-		s.timed = false
-		e.line.finish(s, err)
+		t.timed = false
+		e.queue.Finish(t, err)
 	}
+}
+
+// add adds a row of the current trunk to the step.
+func (st *step) add(r forest.Row) (forest.Node, error) {
+	e, t := st.e, st.current
+	r.Seq = t.seq
+	n, err := e.exec.Step.Add(r)
+	if err != nil {
+		return n, err
+	}
+	st.size.Add(1, t.length())
+	if r.Want.Head() {
+		st.size.Logits++
+	}
+	st.partial = st.partial || r.To != 0 || r.From != 0 || r.Skip.Len() > 0
+	return n, nil
+}
+
+// path adds tokens behind the current trunk's end, all of them as row says.
+func (st *step) path(n int, row func(i int) forest.Row) (end forest.Node, err error) {
+	for i := range n {
+		r := row(i)
+		r.Parent = end
+		if end, err = st.add(r); err != nil {
+			return end, err
+		}
+	}
+	return end, nil
+}
+
+// result returns what the current trunk's row of a number gave.
+func (st *step) result(row int) *compute.Result { return st.e.exec.Result(st.current.first + row) }
+
+// placed returns the current trunk's row of a number.
+func (st *step) placed(row int) *forest.Placed { return &st.e.exec.Step.Rows()[st.current.first+row] }
+
+// ErrPanic reports a stage, a method or a rule that panicked: the request that it worked for fails, and no other.
+var ErrPanic = errors.New("panic in a stage, a method or a rule")
+
+func panicError(p any) error { return fmt.Errorf("engine: %w: %v\n%s", ErrPanic, p, debug.Stack()) }
+
+// guarded turns a panic of f into an error.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicError(p)
+		}
+	}()
+	return f()
 }

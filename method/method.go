@@ -1,5 +1,5 @@
-// Package method is what drafting methods share: the interface that each implements, the tree of
-// guesses that they fill, and the registry that lists them. A method is one package below this one.
+// Package method is what drafting methods share: the interface that each implements, the tree of drafts that they fill, the
+// history of the text that they draft for, and the registry that lists them. A method is one package below this one.
 package method
 
 import (
@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/sample"
 	"grove/text/token"
 	"grove/verify"
 )
 
-// Grade says how an answer compares with the answer of plain decoding.
+// Grade says what a method leaves of plain decoding's answer; see [verify.Grade].
 type Grade = verify.Grade
 
 // The grades.
@@ -25,58 +26,121 @@ const (
 	Lossy            = verify.Lossy
 )
 
-// Kind says what a method drafts from, and so what drafting takes.
+// Kind says what a method drafts from. It is for people who choose a method: nothing in the engine depends on it.
 type Kind string
 
-// The kinds.
+// The kinds, each a folder of packages.
 const (
-	KindText   Kind = "text"   // what the text holds: microseconds
-	KindLogits Kind = "logits" // what the model said before: microseconds
-	KindModel  Kind = "model"  // passes of a model: it is asked where that pays
+	KindText   Kind = "text"   // what the text holds
+	KindLogits Kind = "logits" // what the model said in earlier steps
+	KindModel  Kind = "model"  // a second model
+	KindSelf   Kind = "self"   // the model's own layers
 )
 
-// Rule says how the guesses of a method become text.
-type Rule string
-
-// The rules of package verify.
+// NodeUses is the stride between the random numbers of one node of a tree and the next; see [verify.NodeUses]. A drafter's
+// own numbers have the remainder [DraftUse].
 const (
-	Match  Rule = ""       // by draws from the target: exact, for all guesses
-	Block  Rule = "block"  // chains drawn from a law: same-distribution
-	Reject Rule = "reject" // trees drawn from laws without replacement: same-distribution
+	NodeUses = verify.NodeUses
+	DraftUse = 2
 )
-
-// NodeUses is the stride between the random numbers of one node of a tree and the next; a drafter's own have
-// the remainder 2.
-const NodeUses = verify.NodeUses
 
 // Info describes a method.
 type Info struct {
-	Name  string
-	Paper string // the method's name in the literature, and the year
-	Kind  Kind   // what it drafts from
-	Grade Grade
-	Rule  Rule
-	Needs string // what a user must give; "": nothing
-	Auto  bool   // automatic mode uses it where its needs are met
+	Name   string
+	Paper  string // the method's name in the literature, and the year
+	Kind   Kind
+	Grade  Grade
+	Rule   verify.Rule  // how its drafts become text; the zero value: [verify.Match]
+	Brings verify.Needs // what its drafts bring for rules
+	Needs  string       // what a user must give; "": nothing
+	Auto   bool         // automatic mode uses it where its needs are met
 
-	// Open prepares the method for an engine. It returns an error where a need is not met.
+	// Passes says that drafting runs rows of a model and takes noticeable time: the planner asks where that pays.
+	Passes bool
+	// Lasting says that what is learned of its drafts is true of other runs, too, so that it is kept between them.
+	Lasting bool
+	// Replays says that it drafts from the text alone, so that answers on record can be replayed without the model.
+	Replays bool
+
+	// Meets returns an error that wraps [ErrNeeds] where what Env offers does not meet the method's needs; nil: it has none.
+	Meets func(Env) error
+	// Open prepares the method for an engine. Its needs are met.
 	Open func(Env) (Method, error)
 }
 
-// Env is what an engine offers a method.
+// ErrNeeds reports a method that cannot be opened without what it needs.
+var ErrNeeds = fmt.Errorf("none is given")
+
+// Env is what an engine offers a method when it is opened.
 type Env struct {
 	Vocabulary int
-	Draft      Runner    // a second model; nil: none was given
+	Target     Model     // the model that drafts are verified by; nil: the answer is on record
+	Draft      Model     // a second model; nil: none was given
 	Words      *VocabMap // relates its tokens to the target's; nil: they are the same
 	DraftVocab int       // tokens that the head of the draft model computes, the most frequent ones; 0: all
 }
 
-// Method is a method opened for one engine. It is safe for concurrent use; what its drafters learn across
-// texts is kept here, within a bound.
+// Method is a method opened for one engine. It is safe for concurrent use; what its drafters learn across texts is kept
+// here, within a bound.
 type Method interface {
-	// NewDrafter returns a drafter for one text at a time.
-	NewDrafter() (Drafter, error)
+	// NewDrafter returns a drafter for one text at a time. own is the text's own trunk in the target, on which the drafter
+	// may grow rows while it drafts; it is nil where the answer is on record.
+	NewDrafter(own Trunk) (Drafter, error)
 }
+
+// Drafter drafts what follows a text. It is for one goroutine at a time. After the first texts of a size, no call
+// allocates. Slices are read during the call and not kept.
+type Drafter interface {
+	// Begin starts a text, whatever was before. The history is the drafter's to read until the next Begin.
+	Begin(h *History) error
+	// Committed tells what was added to the text since the last call, and what the last round's rows gave.
+	Committed(r Run)
+	// Draft adds drafts to the tree, whose root is the end of the text; it may add none. An error ends the generation.
+	Draft(ctx context.Context, t *Tree) error
+}
+
+// Run is what was committed, and what rows gave.
+type Run struct {
+	IDs    []token.ID  // added to the text
+	Before token.ID    // the token before that of the first row; [token.None]: there is none
+	Rows   []RowResult // of the rows that the last round ran, or the prompt's where [Wants.Prompt] asks for them; parents come before children
+}
+
+// RowResult is what one row of a round gave. Slices are valid during [Drafter.Committed].
+type RowResult struct {
+	ID       token.ID // the row's token
+	Parent   int32    // its parent among the rows; -1: the end of the text before the step
+	Node     int32    // its place in the tree; [Root]: the text's last token, or a row of a prompt
+	Accepted bool
+	Top      []compute.TopEntry // the largest logits behind the row, falling
+	State    []float32          // the stream behind the final norm
+	Hidden   [][]float32        // the stream after each wanted layer, ascending
+	Probs    []float32          // the processed distribution behind the row
+}
+
+// Wants is what a drafter wants of rows that are run anyway.
+type Wants struct {
+	Rows   forest.Want // of each row of a round
+	Probs  bool        // the processed distribution behind each row of a round
+	Prompt forest.Want // of each row of a prompt that is computed; rows that the cache has give nothing
+}
+
+// Wanter is a drafter that wants something of rows. It is asked once, when the drafter is opened.
+type Wanter interface {
+	Drafter
+	Wants() Wants
+}
+
+// Ahead is a drafter that works while the target's step runs. Work is called on a goroutine of its own when a round's step is
+// queued; ctx ends when the step has ended, and the next call of the drafter comes after Work has returned. It may not grow rows
+// on the text's own trunk, which the step uses.
+type Ahead interface {
+	Drafter
+	Work(ctx context.Context)
+}
+
+// Closer is a drafter that holds something, such as a sequence of a draft model.
+type Closer interface{ Close() error }
 
 // Saver is a method of which what was learned across texts can be kept: MarshalBinary returns it, [MaxSaved] bytes at
 // most, and UnmarshalBinary takes it over when the method is opened again. What makes no sense is an error,
@@ -90,54 +154,21 @@ type Saver interface {
 // MaxSaved bounds the bytes that a method keeps between runs.
 const MaxSaved = 1 << 20
 
-// Text describes a text that begins.
-type Text struct {
-	Prompt      []token.ID
-	Prediction  []token.ID    // what the user expects of the answer; nil: nothing
-	Sampler     *sample.Chain // how tokens are drawn, for drafters that share the noise of the draw
-	SampleIndex int           // the number of the answer in its request
+// Noise is the random numbers of a text's draws, for drafters that share them or draw by others of the same seed.
+type Noise struct {
+	Sampling    sample.Params
+	SampleIndex int // the number of the answer in its request
 }
-
-// Drafter guesses what follows a text. It is for one goroutine. After the first texts of a size, no
-// call allocates. Slices are read during the call and not kept.
-type Drafter interface {
-	// Begin starts a text, whatever was before.
-	Begin(t Text) error
-	// Extend tells that tokens were added to the text.
-	Extend(ids []token.ID)
-	// Draft adds guesses to the tree, whose root is the end of the text; it may add none. An error ends
-	// the generation: it is for a draft model that fails.
-	Draft(ctx context.Context, t *Tree) error
-}
-
-// Watcher is a drafter that learns from what the model says behind every row that it runs, rejected ones
-// included.
-type Watcher interface {
-	Drafter
-	// Top returns how many of a row's largest logits Watch needs.
-	Top() int
-	// Watch tells what the rows of a step gave. Parents come before children; the rows of the path that was
-	// accepted are marked.
-	Watch(rows []Outcome)
-}
-
-// Outcome is what one row of a step gave.
-type Outcome struct {
-	ID       token.ID // the row's token
-	Parent   int32    // its parent among the rows; -1: the end of the text before the step
-	Accepted bool
-	Top      []compute.TopEntry // the largest logits behind the row, falling
-}
-
-// Closer is a drafter that holds something, such as a sequence of a draft model.
-type Closer interface{ Close() error }
 
 var registry = map[string]Info{}
 
-// Register adds a method. It panics on a name that is taken.
+// Register adds a method. It panics on a name that is taken, and on a grade that its rule does not have.
 func Register(i Info) {
 	if _, taken := registry[i.Name]; taken {
 		panic("method: " + i.Name + " is registered twice")
+	}
+	if i.Rule.New == nil {
+		i.Rule = verify.Match
 	}
 	registry[i.Name] = i
 }

@@ -1,12 +1,12 @@
 package method
 
-// Rates counts, for each drafter and class of guesses, how often a guess was right, forgetting slowly. It is
+// Rates counts, for each drafter and class of drafts, how often a draft was accepted, forgetting slowly. It is
 // not safe for concurrent use.
 type Rates struct {
 	Sources [][2 * Classes]Rate
 }
 
-// Rate is the weight of what was right and of all that was tried.
+// Rate is the weight of what was accepted and of all that was tried.
 type Rate struct {
 	Hits   float32 `json:"h"`
 	Trials float32 `json:"t"`
@@ -67,7 +67,7 @@ func (r *Rates) Merge(from *Rates) {
 	}
 }
 
-// ClassRate is what is known of one class of guesses, as it is kept between runs.
+// ClassRate is what is known of one class of drafts, as it is kept between runs.
 type ClassRate struct {
 	Class int `json:"c"`
 	Rate

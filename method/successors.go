@@ -81,9 +81,9 @@ func (s *Successors) pair(before, id token.ID) *pairRow {
 	return oldest
 }
 
-// Learn takes over what the rows of a step gave; before is the token before the step's first row. Where a token stands in
+// Learn takes over what the rows of a round gave; before is the token before its first row. Where a token stands in
 // several rows, the accepted one counts, then the first: it is written last.
-func (s *Successors) Learn(rows []Outcome, before token.ID) {
+func (s *Successors) Learn(rows []RowResult, before token.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, accepted := range []bool{false, true} {
@@ -99,7 +99,7 @@ func (s *Successors) Learn(rows []Outcome, before token.ID) {
 	}
 }
 
-func (s *Successors) keep(before token.ID, o *Outcome) {
+func (s *Successors) keep(before token.ID, o *RowResult) {
 	if o.ID < 0 || int(o.ID) >= len(s.rows) || len(o.Top) == 0 {
 		return
 	}

@@ -12,9 +12,9 @@ import (
 	"grove/text/token"
 )
 
-// outcome is a row whose likeliest successors are ids, each half as likely as the one before.
-func outcome(id token.ID, parent int32, accepted bool, ids ...token.ID) Outcome {
-	o := Outcome{ID: id, Parent: parent, Accepted: accepted}
+// result is a row whose likeliest successors are ids, each half as likely as the one before.
+func result(id token.ID, parent int32, accepted bool, ids ...token.ID) RowResult {
+	o := RowResult{ID: id, Parent: parent, Accepted: accepted}
 	for i, next := range ids {
 		o.Top = append(o.Top, compute.TopEntry{ID: next, Logit: -float32(i) * math.Ln2})
 	}
@@ -37,16 +37,16 @@ func successors(s *Successors, before, id token.ID) (ids []token.ID) {
 // TestSuccessorsOrder: where a token stands in several rows, the accepted one counts, then the first.
 func TestSuccessorsOrder(t *testing.T) {
 	s := NewSuccessors(10, 0)
-	s.Learn([]Outcome{
-		outcome(5, -1, true, 1), outcome(6, 0, false, 2), outcome(5, 1, false, 3), outcome(6, 2, false, 4),
-		outcome(7, 0, true, 5), outcome(8, 4, false, 6), outcome(8, 4, true, 7), outcome(7, 6, false, 8),
+	s.Learn([]RowResult{
+		result(5, -1, true, 1), result(6, 0, false, 2), result(5, 1, false, 3), result(6, 2, false, 4),
+		result(7, 0, true, 5), result(8, 4, false, 6), result(8, 4, true, 7), result(7, 6, false, 8),
 	}, token.None)
 	for id, want := range map[token.ID][]token.ID{5: {1}, 6: {2}, 7: {5}, 8: {7}, 9: nil, -1: nil, 10: nil} {
 		if got := successors(s, token.None, id); !cmp.Equal(got, want) {
 			t.Errorf("behind %d: %v, want %v", id, got, want)
 		}
 	}
-	s.Learn([]Outcome{outcome(12, -1, true, 1), outcome(-3, 0, false, 1), outcome(5, 0, false)}, 4)
+	s.Learn([]RowResult{result(12, -1, true, 1), result(-3, 0, false, 1), result(5, 0, false)}, 4)
 	if got := successors(s, token.None, 5); !cmp.Equal(got, []token.ID{1}) {
 		t.Errorf("a row without logits changed 5 to %v", got)
 	}
@@ -54,7 +54,7 @@ func TestSuccessorsOrder(t *testing.T) {
 
 func TestSuccessorsProbabilities(t *testing.T) {
 	s := NewSuccessors(20, 0)
-	s.Learn([]Outcome{outcome(5, -1, true, 1, 2, 3), outcome(6, 0, false, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)}, 4)
+	s.Learn([]RowResult{result(5, -1, true, 1, 2, 3), result(6, 0, false, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)}, 4)
 	var row SuccessorRow
 	s.Of(&row, 4, 5)
 	want := SuccessorRow{{1, 4.0 / 7}, {2, 2.0 / 7}, {3, 1.0 / 7}}
@@ -76,8 +76,8 @@ func TestSuccessorsProbabilities(t *testing.T) {
 // TestSuccessorsPairs expects a pair's row before the token's, and old pairs to make room.
 func TestSuccessorsPairs(t *testing.T) {
 	s := NewSuccessors(10, 16)
-	s.Learn([]Outcome{outcome(5, -1, true, 1), outcome(6, 0, false, 2)}, 4)
-	s.Learn([]Outcome{outcome(5, -1, true, 3)}, 7)
+	s.Learn([]RowResult{result(5, -1, true, 1), result(6, 0, false, 2)}, 4)
+	s.Learn([]RowResult{result(5, -1, true, 3)}, 7)
 	for _, c := range []struct {
 		before, id token.ID
 		want       token.ID
@@ -87,7 +87,7 @@ func TestSuccessorsPairs(t *testing.T) {
 		}
 	}
 	for before := range token.ID(1000) {
-		s.Learn([]Outcome{outcome(9, -1, true, before%10)}, before)
+		s.Learn([]RowResult{result(9, -1, true, before%10)}, before)
 		if got := successors(s, before, 9); !cmp.Equal(got, []token.ID{before % 10}) {
 			t.Fatalf("behind %d 9: %v", before, got)
 		}
@@ -100,7 +100,7 @@ func TestSuccessorsPairs(t *testing.T) {
 func TestSuccessorsSaved(t *testing.T) {
 	s := NewSuccessors(100, 16)
 	for id := range token.ID(50) {
-		s.Learn([]Outcome{outcome(id, -1, true, id+1, id+2)}, 4)
+		s.Learn([]RowResult{result(id, -1, true, id+1, id+2)}, 4)
 	}
 	b, err := s.MarshalBinary()
 	if err != nil {
@@ -133,7 +133,7 @@ func TestSuccessorsSaved(t *testing.T) {
 	}
 	large := NewSuccessors(1<<15, 0)
 	for id := range token.ID(1 << 15) {
-		large.Learn([]Outcome{outcome(id, -1, true, 1)}, 0)
+		large.Learn([]RowResult{result(id, -1, true, 1)}, 0)
 	}
 	if b, _ := large.MarshalBinary(); len(b) > MaxSaved || len(b) < MaxSaved-savedRow || large.UnmarshalBinary(b) != nil {
 		t.Errorf("%d bytes of a large table", len(b))

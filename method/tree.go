@@ -1,26 +1,39 @@
 package method
 
 import (
+	"grove/forest"
 	"grove/text/token"
 	"grove/verify"
 )
 
 // Root is the end of the text, as a parent.
-const Root = -1
+const Root = verify.Root
 
-// Classes is the number of classes that a drafter may sort its guesses into.
+// Classes is the number of classes that a drafter may sort its drafts into.
 const Classes = 64
 
-// Node is a guess.
+// MaxSamples bounds the draws behind one node of which [Tree.AddSample] keeps count.
+const MaxSamples = 64
+
+// Node is a draft token.
 type Node struct {
 	ID      token.ID
 	Parent  int32   // its place in the tree; Root
 	Depth   int32   // 1: right behind the text
 	Score   float32 // estimated probability that the path down to it is accepted; no larger than the parent's
+	Samples uint64  // the draws behind its parent that gave it, bit k for the k-th; 0: it was not drawn
+	Live    Live    // the row that a drafter has run of it
 	first   int32   // of its children
 	next    int32   // sibling
 	origins [maxOrigins]origin
 	n       int8 // origins
+}
+
+// Live is a row on the text's own trunk that a drafter ran on the first layers and left alive: the verifying step takes it further. The zero value
+// is none.
+type Live struct {
+	Node  forest.Node
+	Layer int // that it has reached
 }
 
 const (
@@ -28,26 +41,36 @@ const (
 	maxOrigins = 4
 )
 
-// origin says which drafter made a guess, and what it thought of it.
+// origin says which drafter made a draft, and what it thought of it.
 type origin struct {
 	source uint8
 	class  uint8
 }
 
-// Tree collects the guesses of a round. Drafters add to it in turn; equal guesses become one node. The
-// score of a guess is its parent's times the share of guesses of its class that were right so far.
+// Legal says which tokens may follow a node of a tree.
+type Legal interface {
+	// Allows reports whether a token may follow a node, or [Root].
+	Allows(node int, id token.ID) bool
+}
+
+// Tree collects the drafts of a round. Drafters add to it in turn; equal drafts become one node. The
+// score of a draft is its parent's times the share of drafts of its class that were accepted so far.
 type Tree struct {
-	// Pace is the tokens a second that are made now: what a drafter's time is worth.
+	// Throughput is the tokens a second that are made now: what a drafter's time is worth.
 	Throughput float64
 	// Floor is the least score that can pay: Add refuses what is below.
-	Floor      float32
+	Floor float32
+	// Legal, if it is not nil, says what may be added.
+	Legal Legal
+
 	nodes      []Node
+	root       Live
 	first      int32 // child of the root
 	vocabulary int
 	depth      int32 // most
 	source     uint8 // of the drafter whose turn it is
 	rates      *Rates
-	laws       []verify.Distribution // what the children of the root, and of each node, were drawn from; nil: were not
+	drawn      []verify.Distribution // what the children of the root, and of each node, were drawn from; empty: they were not
 }
 
 // NewTree makes a tree for at most max nodes of a vocabulary.
@@ -57,18 +80,21 @@ func NewTree(max, vocabulary int) *Tree {
 
 // Reset empties the tree for a round in which paths may be depth long, scored by rates.
 func (t *Tree) Reset(depth int, rates *Rates) {
-	t.nodes, t.first, t.depth, t.rates = t.nodes[:0], none, int32(depth), rates
-	t.laws = t.laws[:0]
+	t.nodes, t.first, t.depth, t.rates, t.root = t.nodes[:0], none, int32(depth), rates, Live{}
+	t.drawn = t.drawn[:0]
 }
 
 // Turn says which drafter adds next.
 func (t *Tree) Turn(source int) { t.source = uint8(source) }
 
-// Nodes returns the guesses, parents first. The caller does not change them.
+// Nodes returns the drafts, parents first. The caller does not change them.
 func (t *Tree) Nodes() []Node { return t.nodes }
 
-// Len returns the number of guesses.
+// Len returns the number of drafts.
 func (t *Tree) Len() int { return len(t.nodes) }
+
+// Room returns how many further drafts fit.
+func (t *Tree) Room() int { return cap(t.nodes) - len(t.nodes) }
 
 // Depth returns how long paths may be in this round.
 func (t *Tree) Depth() int { return int(t.depth) }
@@ -81,23 +107,38 @@ func (t *Tree) Score(node int) float32 {
 	return t.nodes[node].Score
 }
 
-// Estimate returns the probability that a guess of a class is right where its parent is, as [Tree.Add] would
+// Estimate returns the probability that a draft of a class is accepted where its parent is, as [Tree.Add] would
 // take it.
-func (t *Tree) Estimate(class int, guess float32) float32 {
-	return t.rates.at(origin{t.source, uint8(class) << 1}, guess)
+func (t *Tree) Estimate(class int, belief float32) float32 {
+	return t.rates.at(origin{t.source, uint8(class) << 1}, belief)
 }
 
-// Add puts a guess behind a node (or [Root]) and returns its place. A class sorts the guesses of a drafter
-// by how often they come true, of which guess is what the drafter believes before anything is known. It returns
-// [Root], and adds nothing, where the tree is full or deep enough, the id is none of the vocabulary, or the guess
-// cannot pay.
-func (t *Tree) Add(parent int, id token.ID, class int, guess float32) int {
+// Add puts a draft behind a node (or [Root]) and returns its place. A class sorts the drafts of a drafter
+// by how often they are accepted, of which belief is what the drafter expects before anything is known. It returns
+// [Root], and adds nothing, where the tree is full or deep enough, the id is none of the vocabulary, the token may not
+// follow the node, or the draft cannot pay.
+func (t *Tree) Add(parent int, id token.ID, class int, belief float32) int {
+	return t.add(parent, id, class, belief, false)
+}
+
+// AddSample is Add for the k-th draw, below [MaxSamples], behind a node, from the distribution that [Tree.Draw] was told. Equal draws
+// become one node, which knows which draws it stands for. Whatever it is, a draw is added while there is room: leaving it out
+// would change the distribution of the text.
+func (t *Tree) AddSample(parent int, id token.ID, k, class int, belief float32) int {
+	at := t.add(parent, id, class, belief, true)
+	if at != Root {
+		t.nodes[at].Samples |= 1 << k
+	}
+	return at
+}
+
+func (t *Tree) add(parent int, id token.ID, class int, belief float32, drawn bool) int {
 	if id < 0 || int(id) >= t.vocabulary || class < 0 || class >= Classes {
 		return Root
 	}
-	at, depth := &t.first, int32(1)
+	at, depth := t.children(parent), int32(1)
 	if parent != Root {
-		at, depth = &t.nodes[parent].first, t.nodes[parent].Depth+1
+		depth = t.nodes[parent].Depth + 1
 	}
 	if depth > t.depth {
 		return Root
@@ -106,16 +147,17 @@ func (t *Tree) Add(parent int, id token.ID, class int, guess float32) int {
 	for ; *at != none; at = &t.nodes[*at].next {
 		n := &t.nodes[*at]
 		if n.ID == id {
-			t.agree(n, o, guess)
+			t.agree(n, o, belief)
 			return int(*at)
 		}
 		if n.origins[0].source != t.source {
 			o.class |= 1 // another drafter thinks otherwise
 		}
 	}
-	score := min(1, t.rates.at(o, guess)) * t.Score(parent)
-	if len(t.nodes) == cap(t.nodes) || score < t.Floor && len(t.laws) == 0 {
-		return Root // what was drawn stays, whatever it is: leaving it out would change the law of the text
+	score := min(1, t.rates.at(o, belief)) * t.Score(parent)
+	drawn = drawn || len(t.drawn) > 0
+	if len(t.nodes) == cap(t.nodes) || !drawn && (score < t.Floor || t.Legal != nil && !t.Legal.Allows(parent, id)) {
+		return Root
 	}
 	*at = int32(len(t.nodes)) // the slice has room: at stays valid
 	t.nodes = append(t.nodes, Node{
@@ -124,8 +166,16 @@ func (t *Tree) Add(parent int, id token.ID, class int, guess float32) int {
 	return len(t.nodes) - 1
 }
 
-// agree notes that another drafter guesses the same.
-func (t *Tree) agree(n *Node, o origin, guess float32) {
+// children returns where the first child of a node, or of [Root], is named.
+func (t *Tree) children(node int) *int32 {
+	if node == Root {
+		return &t.first
+	}
+	return &t.nodes[node].first
+}
+
+// agree notes that another drafter drafts the same.
+func (t *Tree) agree(n *Node, o origin, belief float32) {
 	for _, has := range n.origins[:n.n] {
 		if has.source == o.source {
 			return
@@ -135,16 +185,12 @@ func (t *Tree) agree(n *Node, o origin, guess float32) {
 		n.origins[n.n] = o
 		n.n++
 	}
-	n.Score = max(n.Score, min(1, t.rates.at(o, guess))*t.Score(int(n.Parent)))
+	n.Score = max(n.Score, min(1, t.rates.at(o, belief))*t.Score(int(n.Parent)))
 }
 
 // Child returns the child of a node (or of [Root]) with an id, and false where there is none.
 func (t *Tree) Child(parent int, id token.ID) (int, bool) {
-	at := t.first
-	if parent != Root {
-		at = t.nodes[parent].first
-	}
-	for ; at != none; at = t.nodes[at].next {
+	for at := *t.children(parent); at != none; at = t.nodes[at].next {
 		if t.nodes[at].ID == id {
 			return int(at), true
 		}
@@ -152,46 +198,73 @@ func (t *Tree) Child(parent int, id token.ID) (int, bool) {
 	return Root, false
 }
 
-// Draw says that the children of a node (or of [Root]) are drawn from a law, in the order in which they are added.
-// It is called before they are added, for a node when the node has been added; the law is kept until the next
-// Reset. All guesses of such a tree are run, and judged by the rule of the method.
-func (t *Tree) Draw(node int, law verify.Distribution) {
-	for len(t.laws) < node+2 {
-		t.laws = append(t.laws, verify.Distribution{})
-	}
-	t.laws[node+1] = law
-}
-
-// Laws returns what the children of the root, then of each node, were drawn from; nil where guesses are no draws.
-func (t *Tree) Laws() []verify.Distribution {
-	if len(t.laws) == 0 {
-		return nil
-	}
-	for len(t.laws) < len(t.nodes)+1 {
-		t.laws = append(t.laws, verify.Distribution{})
-	}
-	return t.laws
-}
-
-// Children appends the tokens of the children of a node (or of [Root]), in the order in which they were added.
-func (t *Tree) Children(dst []token.ID, node int) []token.ID {
-	at := t.first
-	if node != Root {
-		at = t.nodes[node].first
-	}
-	for ; at != none; at = t.nodes[at].next {
-		dst = append(dst, t.nodes[at].ID)
+// Children appends the places of the children of a node (or of [Root]), in the order in which they were added.
+func (t *Tree) Children(dst []int, node int) []int {
+	for at := *t.children(node); at != none; at = t.nodes[at].next {
+		dst = append(dst, int(at))
 	}
 	return dst
 }
 
-// Learn tells which token followed a node (or [Root]): the guesses behind it were right or wrong.
-func (t *Tree) Learn(parent int, id token.ID) {
-	at := t.first
-	if parent != Root {
-		at = t.nodes[parent].first
+// Draw says that the children of a node (or of [Root]) are drawn from a distribution, in the order in which they are added.
+// It is called before they are added, for a node when the node has been added; the distribution is kept until the next
+// Reset. All drafts of such a tree are run, and judged by the rule of the method.
+func (t *Tree) Draw(node int, d verify.Distribution) {
+	for len(t.drawn) < node+2 {
+		t.drawn = append(t.drawn, verify.Distribution{})
 	}
-	for ; at != none; at = t.nodes[at].next {
+	t.drawn[node+1] = d
+}
+
+// Samples returns which of the draws behind its parent a node stands for, a bit each: as [Tree.AddSample] counted them, or else its place among
+// its siblings where these were drawn; 0 where they were not.
+func (t *Tree) Samples(node int) uint64 {
+	n := &t.nodes[node]
+	if n.Samples != 0 || len(t.Drafts(int(n.Parent)).IDs) == 0 {
+		return n.Samples
+	}
+	k := 0
+	for at := *t.children(int(n.Parent)); int(at) != node; at = t.nodes[at].next {
+		k++
+	}
+	return 1 << k
+}
+
+// Drawn reports whether the drafts are draws.
+func (t *Tree) Drawn() bool { return len(t.drawn) > 0 }
+
+// Drafts returns what the children of a node (or of [Root]) were drawn from; empty where they are no draws.
+func (t *Tree) Drafts(node int) verify.Distribution {
+	if node+1 >= len(t.drawn) {
+		return verify.Distribution{}
+	}
+	return t.drawn[node+1]
+}
+
+// Resume says that a drafter has run the row of a node (or, for [Root], of the text's last token) on the text's own trunk up to a layer and
+// has left it alive: the verifying step takes it further instead of running it anew.
+func (t *Tree) Resume(node int, live Live) {
+	if node == Root {
+		t.root = live
+		return
+	}
+	t.nodes[node].Live = live
+}
+
+// Lost tells that the rows that drafters have run are gone: the verifying step runs all rows anew.
+func (t *Tree) Lost() {
+	t.root = Live{}
+	for i := range t.nodes {
+		t.nodes[i].Live = Live{}
+	}
+}
+
+// Root returns the row that a drafter has run of the text's last token.
+func (t *Tree) Root() Live { return t.root }
+
+// Learn tells which token followed a node (or [Root]): the drafts behind it were accepted or not.
+func (t *Tree) Learn(parent int, id token.ID) {
+	for at := *t.children(parent); at != none; at = t.nodes[at].next {
 		n := &t.nodes[at]
 		for _, o := range n.origins[:n.n] {
 			t.rates.learn(o, n.ID == id)

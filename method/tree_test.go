@@ -38,11 +38,11 @@ func TestTreeAdd(t *testing.T) {
 		}
 	}
 	if got := tree.Add(Root, 3, 7, 0.9); got != a || tree.Len() != 2 {
-		t.Errorf("an equal guess became node %d of %d", got, tree.Len())
+		t.Errorf("an equal draft became node %d of %d", got, tree.Len())
 	}
 	c := tree.Add(b, 5, 0, 0.5)
 	if got := tree.Add(c, 6, 0, 0.5); got != Root {
-		t.Error("a guess deeper than allowed was added")
+		t.Error("a draft deeper than allowed was added")
 	}
 	if c == Root || tree.Nodes()[c].Depth != 3 || tree.Nodes()[c].Parent != int32(b) {
 		t.Errorf("node %d is %+v", c, tree.Nodes()[c])
@@ -59,7 +59,11 @@ func TestTreeAdd(t *testing.T) {
 	if _, ok := tree.Child(a, 9); ok {
 		t.Error("a child that was never added")
 	}
-	if got, want := tree.Children(nil, Root), []token.ID{3, 0, 1, 2, 4, 5}; !cmp.Equal(got, want) {
+	var got []token.ID
+	for _, at := range tree.Children(nil, Root) {
+		got = append(got, tree.Nodes()[at].ID)
+	}
+	if want := []token.ID{3, 0, 1, 2, 4, 5}; !cmp.Equal(got, want) {
 		t.Errorf("children %v, want %v", got, want)
 	}
 	tree.Reset(3, NewRates(1))
@@ -79,25 +83,25 @@ func TestTreeScores(t *testing.T) {
 		t.Errorf("scores %v, %v, %v", tree.Score(Root), tree.Score(a), tree.Score(b))
 	}
 	if tree.Add(b, 1, 0, 0.5) != Root {
-		t.Error("a guess below the floor was added")
+		t.Error("a draft below the floor was added")
 	}
 	tree.Turn(1)
 	if tree.Add(a, 1, 3, 0.9) != b || math.Abs(float64(tree.Score(b))-0.45) > 1e-6 {
 		t.Errorf("two drafters agree on %v", tree.Score(b))
 	}
 	if tree.Add(a, 1, 3, 7); tree.Score(b) > tree.Score(a) {
-		t.Errorf("a guess scores %v behind one of %v", tree.Score(b), tree.Score(a))
+		t.Errorf("a draft scores %v behind one of %v", tree.Score(b), tree.Score(a))
 	}
 	tree.Draw(b, verify.Distribution{IDs: []token.ID{1}, P: []float32{1}})
 	if tree.Add(b, 1, 0, 0.01) == Root {
-		t.Error("a guess that was drawn was refused")
+		t.Error("a draft that was drawn was refused")
 	}
-	if laws := tree.Laws(); len(laws) != tree.Len()+1 || len(laws[b+1].IDs) != 1 || len(laws[0].IDs) != 0 {
-		t.Errorf("laws %v", laws)
+	if !tree.Drawn() || len(tree.Drafts(b).IDs) != 1 || len(tree.Drafts(Root).IDs) != 0 || len(tree.Drafts(b+1).IDs) != 0 {
+		t.Errorf("distributions %v, %v", tree.Drafts(Root), tree.Drafts(b))
 	}
 }
 
-// TestTreeLearns expects the estimate of a class to follow what came true, for the classes of each drafter alone.
+// TestTreeLearns expects the estimate of a class to follow what was accepted, for the classes of each drafter alone.
 func TestTreeLearns(t *testing.T) {
 	rates := NewRates(2)
 	tree := NewTree(8, 10)
@@ -120,7 +124,7 @@ func TestTreeLearns(t *testing.T) {
 		t.Errorf("a class that was never used: %v", other)
 	}
 	tree.Turn(1)
-	a := tree.Add(Root, 4, 5, 0.5) // beside the guess of another drafter: a class of its own
+	a := tree.Add(Root, 4, 5, 0.5) // beside the draft of another drafter: a class of its own
 	tree.Turn(0)
 	tree.Add(Root, 4, 9, 0.5)
 	if s := tree.Score(a); s != 0.5 {

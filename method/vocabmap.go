@@ -11,7 +11,7 @@ import (
 // Way says how the tokens of a draft model become those of its target.
 type Way int
 
-// The ways. All are exact: guesses are judged as tokens of the target.
+// The ways. All are exact: drafts are verified as tokens of the target.
 const (
 	SameVocabulary Way = iota // ids are the same
 	SharedTokens              // those that spell the same bytes (token-level intersection, TLI)

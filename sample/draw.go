@@ -123,3 +123,6 @@ func (c *Chain) Forced(dst []token.ID, s State) []token.ID {
 	}
 	return dst
 }
+
+// Constrained reports whether a stage says which tokens are legal.
+func (c *Chain) Constrained() bool { return len(c.legal) > 0 }

@@ -6,11 +6,11 @@ import (
 	"grove/method"
 )
 
-// A Planner decides how much of a round's guesses is worth running: as many as give the most tokens a second, by their
+// A Planner decides how much of a round's drafts is worth running: as many as give the most tokens a second, by their
 // chance of being accepted and the measured time of a step. What a shorter draft leaves over, the next round can
 // draft: so it is the round's own rate that counts, not the average one. Nothing is always a choice.
 type Planner struct {
-	Eager      bool       // every guess is run
+	Eager      bool       // every draft is run
 	Throughput Throughput // of the sequence
 	Experts    Mixture
 
@@ -19,14 +19,14 @@ type Planner struct {
 	age    int                   // rounds since the table was made
 	idle   int                   // rounds in which nothing was run
 	wait   int                   // how many of them there are before something is
-	least  float32               // score that no guess below can pay with
-	order  []int32               // the round's guesses, best first
-	chosen []int32               // places of the guesses to run, parents first
-	taken  int                   // guesses of the order that have a row among those of other rounds
+	least  float32               // score that no draft below can pay with
+	order  []int32               // the round's drafts, best first
+	chosen []int32               // places of the drafts to run, parents first
+	taken  int                   // drafts of the order that have a row among those of other rounds
 	worth  int                   // of these, those that pay
 }
 
-// MaxDraft bounds the guesses that one step runs.
+// MaxDraft bounds the drafts that one step runs.
 const MaxDraft = 64
 
 // gainNeeded is the share of a plain step's tokens that a draft must promise on top: what is less is within the
@@ -57,9 +57,9 @@ func (p *Planner) Begin(c *Cost, depth int) {
 	}
 }
 
-// Choose picks the guesses of a tree to run, and returns them with the tokens that they
-// promise on top of what their time is worth. The slice is valid until the next call.
-func (p *Planner) Choose(t *method.Tree) (chosen []int32, gain float64) {
+// Choose picks the drafts of a tree to run, which [Planner.Chosen] then has, and returns the tokens that they
+// promise on top of what their time is worth.
+func (p *Planner) Choose(t *method.Tree) (gain float64) {
 	nodes := t.Nodes()
 	p.tree = t
 	p.order, p.chosen = p.order[:0], p.chosen[:0]
@@ -77,8 +77,8 @@ func (p *Planner) Choose(t *method.Tree) (chosen []int32, gain float64) {
 	})
 	switch {
 	case len(nodes) == 0:
-		return nil, 0
-	case p.Eager || t.Laws() != nil:
+		return 0
+	case p.Eager || t.Drawn():
 		return p.all(nodes)
 	}
 	best, expected := 0, 0.0
@@ -97,45 +97,52 @@ func (p *Planner) Choose(t *method.Tree) (chosen []int32, gain float64) {
 	}
 	p.chosen = append(p.chosen, p.order[:best]...)
 	slices.Sort(p.chosen)
-	return p.chosen, gain
+	return gain
 }
 
-// Least returns the score that no guess below can pay with in the round that was begun.
+// Limit keeps the first n of the chosen drafts, and returns how many it has taken away.
+func (p *Planner) Limit(n int) (fewer int) {
+	fewer = max(0, len(p.chosen)-max(0, n))
+	p.chosen = p.chosen[:len(p.chosen)-fewer]
+	return fewer
+}
+
+// Least returns the score that no draft below can pay with in the round that was begun.
 func (p *Planner) Least() float32 { return p.least }
 
 // StepSeconds returns the seconds of a step of the sequence's rows alone, all of which want logits.
 func (p *Planner) StepSeconds(rows int) float64 { return p.table[rows] }
 
-// Order returns the places of the guesses in the tree, best first; it is valid until the next Choose.
+// Order returns the places of the drafts in the tree, best first; it is valid until the next Choose.
 func (p *Planner) Order() []int32 { return p.order }
 
-// Whole reports whether all guesses of the round are run, whether they pay or not: a proof wants it, or they were drawn.
-func (p *Planner) Whole() bool { return p.Eager || p.tree.Laws() != nil }
+// Whole reports whether all drafts of the round are run, whether they pay or not: a proof wants it, or they were drawn.
+func (p *Planner) Whole() bool { return p.Eager || p.tree.Drawn() }
 
-// probe lets a few guesses run now and then although they do not seem to pay: a cost that was measured in a bad moment
+// probe lets a few drafts run now and then although they do not seem to pay: a cost that was measured in a bad moment
 // is corrected by steps of that size alone. It returns how many.
 func (p *Planner) probe(nodes []method.Node) int {
 	if p.idle++; p.idle < max(leastWait, p.wait) || nodes[p.order[0]].Score < probeScore {
 		return 0
 	}
 	p.idle, p.wait = 0, min(2*max(leastWait, p.wait), mostWait)
-	return min(probeGuesses, len(p.order))
+	return min(probeDrafts, len(p.order))
 }
 
 const (
-	probeScore   = 0.3
-	probeGuesses = 3
+	probeScore  = 0.3
+	probeDrafts = 3
 )
 
-// all takes every guess: a proof wants it, or they were drawn, and none may be left out for what it is.
-func (p *Planner) all(nodes []method.Node) (chosen []int32, gain float64) {
+// all takes every draft: a proof wants it, or they were drawn, and none may be left out for what it is.
+func (p *Planner) all(nodes []method.Node) (gain float64) {
 	n := min(len(nodes), MaxDraft)
 	gain = -p.Throughput.Rate() * (p.table[n+1] - p.table[1])
 	for i := range nodes[:n] {
 		gain += float64(nodes[i].Score)
 		p.chosen, p.order = append(p.chosen, int32(i)), append(p.order, int32(i))
 	}
-	return p.chosen, gain
+	return gain
 }
 
 // Throughput is a running average of tokens a second.
@@ -174,7 +181,7 @@ func (m Mixture) Touched(rows int) int {
 }
 
 // A Turn decides when a drafter that takes noticeable time is asked: as long as what it promised, its time
-// deducted, was more than the others' guesses do, and now and then to see whether that has changed. What one text taught
+// deducted, was more than the others' drafts do, and now and then to see whether that has changed. What one text taught
 // counts for the next.
 type Turn struct {
 	worth    float64 // tokens a round, averaged

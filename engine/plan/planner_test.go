@@ -8,7 +8,7 @@ import (
 	"grove/text/token"
 )
 
-// fullTree grows a tree whose guesses of each rank come true as often as acceptance says: always behind the best guess so
+// fullTree grows a tree whose drafts of each rank come true as often as acceptance says: always behind the best guess so
 // far, as drafters do.
 func fullTree(acceptance []float32, nodes int) *method.Tree {
 	t := method.NewTree(nodes, 1000)
@@ -55,7 +55,7 @@ func TestBestTrees(t *testing.T) {
 		for nodes, want := range c.tokens {
 			chosen, expected := choose(tree, nodes)
 			if math.Abs(expected-want) > 1.5e-4 || len(chosen) != nodes-1 {
-				t.Errorf("%s, %d nodes: %.4f tokens by %d guesses, want %.4f", c.name, nodes, expected, len(chosen), want)
+				t.Errorf("%s, %d nodes: %.4f tokens by %d drafts, want %.4f", c.name, nodes, expected, len(chosen), want)
 			}
 			in := map[int32]bool{method.Root: true}
 			for _, i := range chosen {
@@ -77,7 +77,8 @@ func choose(tree *method.Tree, rows int) (chosen []int32, tokens float64) {
 			p.table[n] = 1e9
 		}
 	}
-	chosen, _ = p.Choose(tree)
+	p.Choose(tree)
+	chosen = p.Chosen()
 	tokens = 1
 	for _, i := range chosen {
 		tokens += float64(tree.Nodes()[i].Score)
@@ -103,9 +104,10 @@ func TestChain(t *testing.T) {
 				expected += path
 			}
 		}
-		chosen, _ := p.Choose(tree)
+		p.Choose(tree)
+		chosen := p.Chosen()
 		if len(chosen) != best {
-			t.Errorf("acceptance %v: %d guesses, want %d", alpha, len(chosen), best)
+			t.Errorf("acceptance %v: %d drafts, want %d", alpha, len(chosen), best)
 		}
 	}
 }

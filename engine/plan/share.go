@@ -2,7 +2,7 @@ package plan
 
 import "slices"
 
-// Share lets the guesses of all rounds of a step compete for rows, the likeliest first whosever it is, for as long as
+// Share lets the drafts of all rounds of a step compete for rows, the likeliest first whosever it is, for as long as
 // a further row promises more tokens a second, and returns how many got one. The step gives tokens without them, and
 // takes seconds(n) with n of them. [Planner.Chosen] then has each round's. Rounds that are run whole take no part.
 func Share(rounds []*Planner, rows int, tokens float64, seconds func(more int) float64) int {
@@ -33,10 +33,10 @@ func Share(rounds []*Planner, rows int, tokens float64, seconds func(more int) f
 	return worth
 }
 
-// Chosen returns the guesses to run that [Share] or [Planner.Choose] picked last, parents first.
+// Chosen returns the drafts to run that [Share] or [Planner.Choose] picked last, parents first.
 func (p *Planner) Chosen() []int32 { return p.chosen }
 
-// likeliest returns the round whose next guess has the highest score, nil where none has any left.
+// likeliest returns the round whose next draft has the highest score, nil where none has any left.
 func likeliest(rounds []*Planner) (best *Planner) {
 	score := float32(0)
 	for _, p := range rounds {
@@ -50,7 +50,7 @@ func likeliest(rounds []*Planner) (best *Planner) {
 	return best
 }
 
-// next returns the score of the best guess that has no row, 0 where there is none.
+// next returns the score of the best draft that has no row, 0 where there is none.
 func (p *Planner) next() float32 {
 	if p.taken == len(p.order) {
 		return 0

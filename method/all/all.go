@@ -6,6 +6,7 @@ import (
 	_ "grove/method/logits/goose"
 	_ "grove/method/logits/recycle"
 	_ "grove/method/model/draft"
+	_ "grove/method/self/swift"
 	_ "grove/method/text/guided"
 	_ "grove/method/text/lookup"
 	_ "grove/method/text/sam"

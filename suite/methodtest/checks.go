@@ -14,7 +14,7 @@ import (
 	"grove/text/token"
 )
 
-// alone draws by every promised sampling, with every guess run and with those that pay.
+// alone draws by every promised sampling, with every draft run and with those that pay.
 func alone(s *subject) error {
 	for _, p := range s.samplings() {
 		for _, how := range []drafts{eager, planned} {
@@ -26,14 +26,62 @@ func alone(s *subject) error {
 	return nil
 }
 
-// accepts expects guesses to come true in a text that repeats: what is never accepted is never tested.
+// accepts expects drafts to be accepted in a text that repeats: what is never accepted is never tested.
 func accepts(s *subject) error {
 	_, st, err := s.tell(engine.Config{}, sample.Params{}, eager, []move{{s.prompt(), 100}})
 	if err != nil {
 		return err
 	}
 	if st.Accepted < 20 || st.Rounds == 0 || st.Tokens != st.Rounds+st.Accepted || st.Drafted < st.Accepted {
-		return fmt.Errorf("%d of %d guesses accepted in %d rounds that drew %d tokens", st.Accepted, st.Drafted, st.Rounds, st.Tokens)
+		return fmt.Errorf("%d of %d drafts accepted in %d rounds that drew %d tokens", st.Accepted, st.Drafted, st.Rounds, st.Tokens)
+	}
+	return nil
+}
+
+// forks forks a text in the middle of rounds, cuts texts back, and expects of each what plain decoding gives behind the same tokens.
+func forks(s *subject) error {
+	p := s.samplings()[len(s.samplings())-1]
+	story := func(how drafts) (all []sample.Token, err error) {
+		e := s.engine(engine.Config{Seqs: 3})
+		var d *engine.Drafting
+		if how != plain {
+			if d, err = s.open(e, how == eager); err != nil {
+				return nil, err
+			}
+		}
+		q, err := s.begin(e, d, p, 0)
+		if err != nil {
+			return nil, err
+		}
+		draw := func(q *engine.Sequence, story ...move) {
+			got, e := s.follow(q, story)
+			all, err = append(all, got...), errors.Join(err, e)
+		}
+		draw(q, move{s.prompt(), 23})
+		f, e2 := q.Fork(7)
+		if e2 != nil {
+			return nil, errors.Join(err, e2, q.Close())
+		}
+		draw(q, move{nil, 9})
+		draw(f, move{nil, 30})
+		err = errors.Join(err, q.Truncate(q.Len()-12))
+		draw(q, move{nil, 15}, move{s.cycle(3, 2), 20})
+		g, e2 := f.Fork(2)
+		if e2 != nil {
+			return nil, errors.Join(err, e2, q.Close(), f.Close())
+		}
+		draw(g, move{nil, 11})
+		return all, errors.Join(err, q.Close(), f.Close(), g.Close())
+	}
+	want, err := story(plain)
+	if err != nil {
+		return err
+	}
+	for _, how := range []drafts{eager, planned} {
+		got, err := story(how)
+		if err := errors.Join(err, differ("forks", got, want)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -105,7 +153,7 @@ func contextEnd(s *subject) error {
 	return nil
 }
 
-// smallSteps leaves little room for guesses.
+// smallSteps leaves little room for drafts.
 func smallSteps(s *subject) error {
 	for _, p := range s.samplings() {
 		for _, chunk := range []int{1, 2, 5} {
@@ -161,44 +209,75 @@ func atOnce(s *subject) error {
 	return errors.Join(errs...)
 }
 
-// law draws many texts of three tokens by a method that promises the distribution alone, and compares with the exact
-// law of the model by a chi-square test.
-func law(s *subject) error {
+// distribution draws many texts of three tokens by a method that promises the distribution alone, one after the other and then several
+// at a time, and compares with the exact distribution of the model by a chi-square test.
+func distribution(s *subject) error {
 	if s.info.Grade != method.SameDistribution {
 		return nil
 	}
 	p := sample.Params{Temperature: 1.5, TopK: 3, Seed: 5}
-	prompt := s.prompt()[:8]                               // short: every draw computes it anew
-	e := s.engine(engine.Config{Context: len(prompt) + 4}) // no longer drafts than texts
-	want, err := s.enumerate(e, p, prompt, 3)
-	if err != nil {
-		return err
+	prompt := s.prompt()[:8] // short: every draw computes it anew
+	for _, workers := range []int{1, 4} {
+		e := s.engine(engine.Config{Context: len(prompt) + 4, Seqs: workers}) // no longer drafts than texts
+		want, err := s.enumerate(e, p, prompt, 3)
+		if err != nil {
+			return err
+		}
+		counts, err := s.count(e, p, prompt, workers)
+		if err != nil {
+			return err
+		}
+		var drawn, expected []float64
+		for text, p := range want {
+			drawn, expected = append(drawn, counts[text]), append(expected, p*float64(s.draws))
+		}
+		if err := stat.ChiSquare(drawn, expected); err != nil {
+			return fmt.Errorf("%d texts at a time: %w", workers, err)
+		}
 	}
+	return nil
+}
+
+// count draws texts of three tokens, some at a time, and counts them.
+func (s *subject) count(e *engine.Engine, p sample.Params, prompt []token.ID, workers int) (map[[3]token.ID]float64, error) {
 	d, err := s.open(e, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var mu sync.Mutex
 	counts, accepted := map[[3]token.ID]float64{}, 0
-	for choice := range s.draws {
-		q, err := s.begin(e, d, p, choice)
+	draw := func(index int) error {
+		q, err := s.begin(e, d, p, index)
 		if err != nil {
 			return err
 		}
 		got, err := s.follow(q, []move{{prompt, 3}})
+		mu.Lock()
+		defer mu.Unlock()
 		accepted += q.SpecStats().Accepted
 		if err := errors.Join(err, q.Close()); err != nil {
 			return err
 		}
 		counts[[3]token.ID{got[0].ID, got[1].ID, got[2].ID}]++
+		return nil
+	}
+	errs := make([]error, workers)
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() {
+			for index := w; index < s.draws && errs[w] == nil; index += workers {
+				errs[w] = draw(index)
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	if accepted == 0 {
-		return errors.New("no guess was accepted")
+		return nil, errors.New("no draft was accepted")
 	}
-	var drawn, expected []float64
-	for text, p := range want {
-		drawn, expected = append(drawn, counts[text]), append(expected, p*float64(s.draws))
-	}
-	return stat.ChiSquare(drawn, expected)
+	return counts, nil
 }
 
 // enumerate returns the probabilities of all texts of three tokens behind a prompt.
@@ -237,18 +316,14 @@ func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID
 
 // allocations expects drafters of texts and logits to allocate nothing when a text of the size was there before.
 func allocations(s *subject) error {
-	if s.info.Kind == method.KindModel {
+	if s.info.Passes {
 		return nil // their passes are the engine's
 	}
 	m, err := s.info.Open(method.Env{Vocabulary: vocabulary})
 	if err != nil {
 		return err
 	}
-	d, err := m.NewDrafter()
-	if err != nil {
-		return err
-	}
-	sampler, err := sample.NewChain(sample.Settings{}, vocabulary)
+	d, err := m.NewDrafter(nil)
 	if err != nil {
 		return err
 	}
@@ -256,19 +331,22 @@ func allocations(s *subject) error {
 	for i := range text {
 		text[i] = (text[i] + token.ID(i*i%7)) % vocabulary
 	}
-	at := 0
+	prompt := s.prompt()
+	whole := append(append([]token.ID{}, prompt...), text...)
+	h, at := &method.History{Prediction: text[:200]}, 0
 	step := func() {
-		d.Extend(text[at : at+1])
 		at++
+		h.Extend(whole[:len(prompt)+at])
+		d.Committed(method.Run{IDs: text[at-1 : at], Before: whole[len(prompt)+at-2]})
 		tree.Reset(64, rates)
 		if e := d.Draft(s.ctx, tree); e != nil {
 			err = e
 		}
 	}
-	begin := method.Text{Prompt: s.prompt(), Prediction: text[:200], Sampler: sampler}
 	var measured float64
 	for range 2 {
-		if err := d.Begin(begin); err != nil {
+		h.Begin(prompt, len(prompt))
+		if err := d.Begin(h); err != nil {
 			return err
 		}
 		at = 0

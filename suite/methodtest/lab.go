@@ -29,12 +29,12 @@ const (
 const few = 400
 
 // lab holds the models of the suite: a target, and a draft model that mostly agrees with it. Both prefer one successor of
-// each token, so that texts repeat and guesses come true, and neither is sure of it.
+// each token, so that texts repeat and drafts are accepted, and neither is sure of it.
 type lab struct {
 	tb            testing.TB
 	pool          *par.Pool
 	target, other model.Model
-	draws         int // texts that a law is compared with
+	draws         int // texts that a distribution is compared with
 }
 
 func newLab(tb testing.TB) *lab {
@@ -53,7 +53,7 @@ func newLab(tb testing.TB) *lab {
 func (l *lab) model(seed uint64) model.Model {
 	l.tb.Helper()
 	const width = 64
-	metadata, tensors := modeltest.Spec{Seed: seed, Vocab: vocabulary, Width: width, Layers: 2, Context: length}.Parts(l.tb)
+	metadata, tensors := modeltest.Spec{Seed: seed, Vocab: vocabulary, Width: width, Layers: 4, Context: length}.Parts(l.tb)
 	rng := rand.New(rand.NewPCG(9, 9))
 	in, out := make([]float32, vocabulary*width), make([]float32, vocabulary*width)
 	for id := range token.ID(vocabulary) {
@@ -117,9 +117,9 @@ func (l *lab) engine(c engine.Config) *engine.Engine {
 }
 
 // draft makes an engine for the draft model.
-func (l *lab) draft() method.Runner {
+func (l *lab) draft() method.Model {
 	l.tb.Helper()
-	return l.engineOf(l.other, engine.Config{Seqs: 4}).Runner()
+	return l.engineOf(l.other, engine.Config{Seqs: 4}).Model()
 }
 
 func (l *lab) engineOf(m model.Model, c engine.Config) *engine.Engine {

@@ -1,4 +1,4 @@
-// Package methodtest is the suite that every drafting method passes: whatever it guesses, the text is that of plain
+// Package methodtest is the suite that every drafting method passes: whatever it drafts, the text is that of plain
 // decoding, or has its distribution, by the method's grade.
 package methodtest
 
@@ -13,6 +13,7 @@ import (
 	_ "grove/method/all" // links the methods
 	"grove/sample"
 	"grove/text/token"
+	"grove/verify"
 )
 
 // Suite runs every check on a method.
@@ -36,11 +37,12 @@ var checks = []struct {
 	{"accepts", accepts},
 	{"interleaved", interleaved},
 	{"append", appends},
+	{"truncate and fork", forks},
 	{"context end", contextEnd},
 	{"small steps", smallSteps},
 	{"edges", edges},
 	{"at once", atOnce},
-	{"law", law},
+	{"distribution", distribution},
 	{"allocations", allocations},
 	{"memory", memory},
 }
@@ -50,7 +52,7 @@ type subject struct {
 	*lab
 	info    method.Info
 	ctx     context.Context
-	typical bool // guesses are accepted by a lossy rule: what a wrong verifier does
+	typical bool // drafts are accepted by a lossy rule, as by a wrong verifier
 }
 
 // samplings returns the ways of drawing that the method's grade promises equality for.
@@ -81,7 +83,7 @@ func (s *subject) begin(e *engine.Engine, d *engine.Drafting, p sample.Params, c
 		return nil, errors.Join(err, q.Close())
 	}
 	if s.typical {
-		q.Typical()
+		return q, q.Accept(verify.Typical)
 	}
 	return q, nil
 }
@@ -133,7 +135,7 @@ type drafts int
 
 const (
 	plain   drafts = iota
-	eager          // every guess is run
+	eager          // every draft is run
 	planned        // those that pay
 )
 

@@ -38,8 +38,8 @@ type faulty struct {
 	fault func(f *faulty, d *wrapped, t *method.Tree)
 }
 
-func (f *faulty) NewDrafter() (method.Drafter, error) {
-	d, err := f.Method.NewDrafter()
+func (f *faulty) NewDrafter(own method.Trunk) (method.Drafter, error) {
+	d, err := f.Method.NewDrafter(own)
 	return &wrapped{Drafter: d, of: f}, err
 }
 
@@ -81,10 +81,11 @@ func TestPlantedFaults(t *testing.T) {
 	l := newLab(t)
 	l.draws = few
 	sound := func(*faulty, *wrapped, *method.Tree) {}
-	wrongLaw := func(_ *faulty, _ *wrapped, tree *method.Tree) {
-		for i, law := range tree.Laws() {
-			if n := len(law.P); n > 1 {
-				tree.Draw(i-1, verify.Distribution{IDs: law.IDs, P: append([]float32{law.P[n-1]}, law.P[:n-1]...)})
+	wrong := func(_ *faulty, _ *wrapped, tree *method.Tree) {
+		for node := method.Root; node < tree.Len(); node++ {
+			if d := tree.Drafts(node); len(d.P) > 1 {
+				n := len(d.P)
+				tree.Draw(node, verify.Distribution{IDs: d.IDs, P: append([]float32{d.P[n-1]}, d.P[:n-1]...)})
 			}
 		}
 	}
@@ -95,9 +96,9 @@ func TestPlantedFaults(t *testing.T) {
 		wrong  bool // the verifier
 	}{
 		{"a verifier that accepts what is likely enough", []string{"alone", "interleaved", "append", "context end", "small steps", "edges", "at once"}, plant(t, "recycle", sound), true},
-		{"no guesses", []string{"accepts"}, plant(t, "lookup", func(_ *faulty, _ *wrapped, tree *method.Tree) { tree.Reset(1, method.NewRates(1)) }), false},
-		{"guesses that were drawn from another law", []string{"law"}, plant(t, "draft-rsd", wrongLaw), false},
-		{"the same in a chain", []string{"law"}, plant(t, "draft-block", wrongLaw), false},
+		{"no drafts", []string{"accepts"}, plant(t, "lookup", func(_ *faulty, _ *wrapped, tree *method.Tree) { tree.Reset(1, method.NewRates(1)) }), false},
+		{"drafts that were drawn from another distribution", []string{"distribution"}, plant(t, "draft-rsd", wrong), false},
+		{"the same in a chain", []string{"distribution"}, plant(t, "draft-block", wrong), false},
 		{"a slice for every draft", []string{"allocations", "memory"}, plant(t, "sam", func(f *faulty, _ *wrapped, tree *method.Tree) {
 			f.kept = append(f.kept, make([]token.ID, 1000))
 		}), false},

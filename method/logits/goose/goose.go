@@ -1,19 +1,19 @@
-// Package goose drafts trees of two kinds of guesses: a long spine, copied from where the text's last tokens stood
-// before, and short branches of what the model said before. How sure the copy is decides how the tree's nodes are
-// shared out (GOOSE, 2026).
+// Package goose drafts trees of two kinds of drafts: a long spine, copied from where the text's last tokens occurred before, and short branches
+// of successors from the model's earlier logits. How sure the copy is decides how many nodes each kind has (GOOSE, 2026).
 package goose
 
 import (
 	"context"
 	"math"
 
+	"grove/forest"
 	"grove/method"
 	"grove/text/token"
 )
 
 func init() {
 	method.Register(method.Info{
-		Name: "goose", Paper: "GOOSE: anisotropic speculation trees, 2026", Kind: method.KindLogits, Grade: method.Exact,
+		Name: "goose", Paper: "GOOSE: anisotropic speculation trees, 2026", Kind: method.KindLogits, Grade: method.Exact, Lasting: true,
 		Open: func(e method.Env) (method.Method, error) {
 			return goose{method.NewSuccessors(e.Vocabulary, pairs)}, nil
 		},
@@ -25,63 +25,58 @@ func init() {
 const (
 	budget    = 24   // nodes of a tree, its root included, of a spine that is not sure
 	chainMost = 20   // tokens of one copy
-	shortest  = 3    // tokens that must stand earlier for a copy to be made: from this many
+	shortest  = 3    // tokens that must occur earlier for a copy to be made: from this many
 	longest   = 5    // to this many
 	deepest   = 6    // tokens of a path that leaves the spine
 	least     = 0.01 // product of probabilities on the way down a branch
 	longMatch = 8    // tokens of a copy that is long
 	onSpine   = 0.5  // share of the branches that leave the spine behind its first token
 	width     = method.SuccessorWidth
-	memory    = 0.7 // share of the past in the average of how much of spines came true
+	memory    = 0.7 // share of the past in the average share of spines that was accepted
 	pairs     = 1 << 14
 )
 
-// goose keeps what all texts of an engine have taught of successors.
+// goose keeps the successors of all texts of an engine.
 type goose struct{ *method.Successors }
 
 // NewDrafter implements [method.Method].
-func (g goose) NewDrafter() (method.Drafter, error) {
-	d := &drafter{known: g.Successors}
-	for i := range d.index {
-		d.index[i] = method.NewIndex(shortest + i)
-	}
-	return d, nil
+func (g goose) NewDrafter(method.Trunk) (method.Drafter, error) {
+	return &drafter{known: g.Successors}, nil
 }
 
 type drafter struct {
-	known *method.Successors
-	text  []token.ID
-	index [longest - shortest + 1]*method.Index
-	came  float64 // share of a spine that came true, averaged
+	history  *method.History
+	known    *method.Successors
+	accepted float64 // share of a spine that was accepted, averaged
 
 	spine  []token.ID // of the round
 	key    []token.ID // the text's last tokens, and the spine
 	nodes  []int      // of the spine, by place in the tree
 	ready  []branch   // branches that may go on, in order
 	shares []int      // of the spine's nodes
-	matchN int        // tokens that stand at the place that the spine is copied from
+	matchN int        // tokens that are the same at the place that the spine is copied from
 	sure   bool       // they were always followed by the same token
 }
 
-// branch is a guess off the spine.
+// branch is a draft off the spine.
 type branch struct {
 	node  int
 	score float64
 }
 
 // Begin implements [method.Drafter].
-func (d *drafter) Begin(t method.Text) error {
-	d.text, d.spine, d.came = append(d.text[:0], t.Prompt...), d.spine[:0], 0.5
-	for _, x := range d.index {
-		x.Reset()
-		x.Cover(d.text)
-	}
+func (d *drafter) Begin(h *method.History) error {
+	d.history, d.spine, d.accepted = h, d.spine[:0], 0.5
 	return nil
 }
 
-// Extend implements [method.Drafter]. The first tokens behind a spine tell how much of it came true.
-func (d *drafter) Extend(ids []token.ID) {
-	if len(d.spine) > 0 && len(ids) > 0 {
+// Wants implements [method.Wanter].
+func (*drafter) Wants() method.Wants { return method.Wants{Rows: forest.Want{Top: width}} }
+
+// Committed implements [method.Drafter]. The first tokens behind a spine tell how much of it was accepted.
+func (d *drafter) Committed(r method.Run) {
+	d.known.Learn(r.Rows, r.Before)
+	if ids := r.IDs; len(d.spine) > 0 && len(ids) > 0 {
 		n := 0
 		for n < min(len(ids), len(d.spine)) && ids[n] == d.spine[n] {
 			n++
@@ -90,22 +85,18 @@ func (d *drafter) Extend(ids []token.ID) {
 		if n == len(ids) {
 			share = 1 // not all of the spine was run
 		}
-		d.came = memory*d.came + (1-memory)*share
+		d.accepted = memory*d.accepted + (1-memory)*share
 		d.spine = d.spine[:0]
-	}
-	d.text = append(d.text, ids...)
-	for _, x := range d.index {
-		x.Cover(d.text)
 	}
 }
 
 // Draft implements [method.Drafter].
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
-	if len(d.text) == 0 {
+	if len(d.history.IDs()) == 0 {
 		return nil
 	}
 	confidence := d.copy()
-	total, spine := plan(budget, confidence, d.came)
+	total, spine := plan(budget, confidence, d.accepted)
 	d.spine = d.spine[:min(len(d.spine), spine)]
 	d.addSpine(t)
 	d.addBranches(t, total-1-len(d.spine))
@@ -114,7 +105,8 @@ func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 
 // copy makes the spine and returns how sure it is, from 0 to 1.
 func (d *drafter) copy() (confidence float64) {
-	d.spine, d.key = d.spine[:0], append(d.key[:0], d.text[max(0, len(d.text)-longest):]...)
+	text := d.history.IDs()
+	d.spine, d.key = d.spine[:0], append(d.key[:0], text[max(0, len(text)-longest):]...)
 	d.matchN, d.sure = d.continued()
 	confidence = confidenceOf(len(d.spine), d.sure)
 	if confidence <= 0.6 {
@@ -129,15 +121,16 @@ func (d *drafter) copy() (confidence float64) {
 	return confidence
 }
 
-// continued adds to the spine what followed the earliest place of its end, and returns how many tokens stand
-// there and whether the same token always followed; 0 where there is no such place.
+// continued adds to the spine the tokens that followed the earliest place of its end, and returns how many tokens are the same there and
+// whether the same token always followed; 0 where there is no such place.
 func (d *drafter) continued() (n int, sure bool) {
+	text := d.history.IDs()
 	for n := longest; n >= shortest; n-- {
-		m := d.index[n-shortest].Find(d.text, d.key)
+		m := d.history.Index(n).Find(text, d.key)
 		if m.Count == 0 {
 			continue
 		}
-		ids := d.text[m.End:min(int(m.End)+chainMost, len(d.text))]
+		ids := text[m.End:min(int(m.End)+chainMost, len(text))]
 		d.spine, d.key = append(d.spine, ids...), append(d.key, ids...)
 		return n, m.Count > 1 && !m.Mixed
 	}
@@ -161,14 +154,14 @@ func confidenceOf(length int, sure bool) float64 {
 func extended(budget int) float64 { return float64(budget) * 5 / 3 }
 
 // plan returns the nodes of the tree, root included, and how many of them the spine may have: more the surer it is, and
-// the more of the last ones came true.
-func plan(budget int, confidence, came float64) (total, spine int) {
+// the more of the last ones was accepted.
+func plan(budget int, confidence, accepted float64) (total, spine int) {
 	total = budget + int(confidence*(extended(budget)-float64(budget)))
 	ratio := 0.5
 	switch {
-	case came < 0.2:
+	case accepted < 0.2:
 		ratio = 0.15
-	case came < 0.4:
+	case accepted < 0.4:
 		ratio = 0.3
 	}
 	ratio += confidence * (1 - ratio)
@@ -180,19 +173,18 @@ func (d *drafter) addSpine(t *method.Tree) {
 	at := method.Root
 	d.nodes = d.nodes[:0]
 	for i, id := range d.spine {
-		class, guess := min(d.matchN-shortest+i, spineClasses-1), float32(0.6)
+		class, belief := min(d.matchN-shortest+i, spineClasses-1), float32(0.6)
 		if d.sure {
-			class, guess = class+spineClasses, 0.85
+			class, belief = class+spineClasses, 0.85
 		}
-		if at = t.Add(at, id, class, guess); at == method.Root {
+		if at = t.Add(at, id, class, belief); at == method.Root {
 			return
 		}
 		d.nodes = append(d.nodes, at)
 	}
 }
 
-// Classes of guesses: the spine's by tokens that match if all before come true, twice, then branches by depth and
-// rank.
+// Classes of drafts: the spine's by tokens that match if all before are accepted, twice, then branches by depth and rank.
 const (
 	spineClasses  = 16
 	branchClasses = 2 * spineClasses
@@ -273,27 +265,12 @@ func (d *drafter) grow(t *method.Tree, node int, but token.ID, score float64, n 
 
 // around returns a node's token, the one before it, and its depth.
 func (d *drafter) around(t *method.Tree, node int) (before, last token.ID, depth int) {
-	text := func(back int) token.ID {
-		if back > len(d.text) {
-			return token.None
-		}
-		return d.text[len(d.text)-back]
-	}
 	if node == method.Root {
-		return text(2), text(1), 0
+		return d.history.Last(1), d.history.Last(0), 0
 	}
 	n := &t.Nodes()[node]
 	if n.Parent == method.Root {
-		return text(1), n.ID, 1
+		return d.history.Last(0), n.ID, 1
 	}
 	return t.Nodes()[n.Parent].ID, n.ID, int(n.Depth)
-}
-
-// Top implements [method.Watcher].
-func (*drafter) Top() int { return width }
-
-// Watch implements [method.Watcher].
-func (d *drafter) Watch(rows []method.Outcome) {
-	before, _, _ := d.around(nil, method.Root)
-	d.known.Learn(rows, before)
 }

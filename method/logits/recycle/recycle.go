@@ -1,17 +1,19 @@
-// Package recycle drafts trees from what the model said before: behind each token, the likeliest successors that it
-// had when the token was last run, whether it was accepted or not (Token Recycling, Luo et al. 2024).
+// Package recycle drafts trees from the model's earlier logits: behind each token, the likeliest successors that it had when the token was last
+// run, whether it was accepted or not (Token Recycling, Luo et al. 2024).
 package recycle
 
 import (
 	"context"
 
+	"grove/forest"
 	"grove/method"
 	"grove/text/token"
 )
 
 func init() {
 	method.Register(method.Info{
-		Name: "recycle", Paper: "Token Recycling, 2024", Kind: method.KindLogits, Grade: method.Exact, Auto: true,
+		Name: "recycle", Paper: "Token Recycling, 2024", Kind: method.KindLogits, Grade: method.Exact,
+		Auto: true, Lasting: true,
 		Open: func(e method.Env) (method.Method, error) {
 			return recycle{method.NewSuccessors(e.Vocabulary, 0)}, nil
 		},
@@ -21,40 +23,37 @@ func init() {
 const (
 	width   = method.SuccessorWidth
 	deepest = 6  // tokens of a path
-	most    = 48 // guesses of a round
+	most    = 48 // drafts of a round
 )
 
-// recycle keeps what all texts of an engine have taught.
+// recycle keeps the successors of all texts of an engine.
 type recycle struct{ *method.Successors }
 
 // NewDrafter implements [method.Method].
-func (r recycle) NewDrafter() (method.Drafter, error) { return &drafter{known: r.Successors}, nil }
+func (r recycle) NewDrafter(method.Trunk) (method.Drafter, error) {
+	return &drafter{known: r.Successors}, nil
+}
 
 type drafter struct {
-	known *method.Successors
-	last  token.ID // of the text
+	history *method.History
+	known   *method.Successors
 }
 
 // Begin implements [method.Drafter].
-func (d *drafter) Begin(t method.Text) error {
-	d.last = token.None
-	d.Extend(t.Prompt)
-	return nil
-}
+func (d *drafter) Begin(h *method.History) error { d.history = h; return nil }
 
-// Extend implements [method.Drafter].
-func (d *drafter) Extend(ids []token.ID) {
-	if len(ids) > 0 {
-		d.last = ids[len(ids)-1]
-	}
-}
+// Wants implements [method.Wanter].
+func (*drafter) Wants() method.Wants { return method.Wants{Rows: forest.Want{Top: width}} }
 
-// Draft implements [method.Drafter]: it takes the guess with the best score again and again, and adds its
-// successors. A guess's class is its depth and its rank among its siblings.
+// Committed implements [method.Drafter].
+func (d *drafter) Committed(r method.Run) { d.known.Learn(r.Rows, token.None) }
+
+// Draft implements [method.Drafter]: it takes the draft with the best score again and again, and adds its successors. A draft's class is its
+// depth and its rank among its siblings.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
-	var own [most]int // places in the tree of guesses that are not expanded yet
+	var own [most]int // places in the tree of drafts that are not expanded yet
 	n, added := 0, 0
-	d.expand(t, method.Root, d.last, 1, &own, &n, &added)
+	d.expand(t, method.Root, d.history.Last(0), 1, &own, &n, &added)
 	for n > 0 && added < most {
 		best := 0
 		for i := range n {
@@ -93,11 +92,5 @@ func (d *drafter) expand(t *method.Tree, parent int, id token.ID, depth int, own
 	}
 }
 
-// beliefs are how often a successor of a rank is right, before anything is known.
+// beliefs are how often a successor of a rank is accepted, before anything is known.
 var beliefs = [width]float32{0.3, 0.1, 0.06, 0.04, 0.03, 0.02, 0.02, 0.01}
-
-// Top implements [method.Watcher].
-func (*drafter) Top() int { return width }
-
-// Watch implements [method.Watcher].
-func (d *drafter) Watch(rows []method.Outcome) { d.known.Learn(rows, token.None) }

@@ -7,15 +7,21 @@ import (
 
 	"grove/compute"
 	"grove/method"
+	"grove/method/grow/growtest"
 	"grove/text/token"
 )
 
-func row(id token.ID, parent int32, accepted bool, top ...token.ID) method.Outcome {
-	o := method.Outcome{ID: id, Parent: parent, Accepted: accepted}
+func row(id token.ID, parent int32, accepted bool, top ...token.ID) method.RowResult {
+	o := method.RowResult{ID: id, Parent: parent, Accepted: accepted}
 	for i, t := range top {
 		o.Top = append(o.Top, compute.TopEntry{ID: t, Logit: float32(-i)})
 	}
 	return o
+}
+
+// saw tells of a round.
+func saw(d *drafter, rows ...method.RowResult) {
+	d.Committed(method.Run{Rows: rows, Before: token.None})
 }
 
 func open(t *testing.T, vocabulary int) *drafter {
@@ -28,19 +34,18 @@ func open(t *testing.T, vocabulary int) *drafter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := m.NewDrafter()
+	d, err := m.NewDrafter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d.(*drafter)
 }
 
-// paths returns the guesses behind a text of one token as paths from the root.
+// paths returns the drafts behind a text of one token as paths from the root.
 func paths(t *testing.T, d *drafter, last token.ID, nodes int, floor float32) (all [][]token.ID) {
 	t.Helper()
-	if err := d.Begin(method.Text{Prompt: []token.ID{last}}); err != nil {
-		t.Fatal(err)
-	}
+	x := growtest.Text{Drafter: d}
+	x.Begin(t, last)
 	tree := method.NewTree(nodes, 1000)
 	tree.Floor = floor
 	tree.Reset(64, method.NewRates(1))
@@ -49,7 +54,7 @@ func paths(t *testing.T, d *drafter, last token.ID, nodes int, floor float32) (a
 	}
 	for i, n := range tree.Nodes() {
 		if int(n.Parent) >= i {
-			t.Fatalf("guess %d comes before its parent %d", i, n.Parent)
+			t.Fatalf("draft %d precedes its parent %d", i, n.Parent)
 		}
 		var path []token.ID
 		if n.Parent != method.Root {
@@ -66,9 +71,9 @@ func TestToy(t *testing.T) {
 	if got := paths(t, d, 5, 48, 0); got != nil {
 		t.Errorf("nothing was seen: %v", got)
 	}
-	d.Watch([]method.Outcome{row(5, -1, true, 7, 9)})
-	d.Watch([]method.Outcome{row(7, -1, true, 2, 3), row(9, 0, false, 4, 8)})
-	d.Watch([]method.Outcome{row(8, -1, true, 1)})
+	saw(d, row(5, -1, true, 7, 9))
+	saw(d, row(7, -1, true, 2, 3), row(9, 0, false, 4, 8))
+	saw(d, row(8, -1, true, 1))
 	// The likeliest first: 0.3, then 0.1 behind the root and 0.09 behind 7.
 	want := [][]token.ID{{7}, {9}, {7, 2}, {7, 3}, {9, 4}, {9, 8}, {9, 8, 1}}
 	if got := paths(t, d, 5, 48, 0); !cmp.Equal(got, want) {
@@ -80,9 +85,7 @@ func TestToy(t *testing.T) {
 	if got := paths(t, d, 5, 48, 0.08); !cmp.Equal(got, want[:3]) {
 		t.Errorf("nothing below 0.08: %v, want %v", got, want[:3])
 	}
-	d.Watch([]method.Outcome{
-		row(5, -1, true, 9, 7), row(7, 0, false, 3, 2), row(9, 0, true, 4, 6), row(2, 1, false, 1), row(4, 2, true, 6, 1),
-	})
+	saw(d, row(5, -1, true, 9, 7), row(7, 0, false, 3, 2), row(9, 0, true, 4, 6), row(2, 1, false, 1), row(4, 2, true, 6, 1))
 	want = [][]token.ID{{9}, {7}, {9, 4}, {9, 6}, {7, 3}, {7, 2}, {9, 4, 6}, {9, 4, 1}, {7, 2, 1}}
 	if got := paths(t, d, 5, 48, 0); !cmp.Equal(got, want) {
 		t.Errorf("after a round: %v, want %v", got, want)
@@ -96,21 +99,23 @@ func TestToy(t *testing.T) {
 // the greatest size, and another drafter of the method knows what this one saw.
 func TestBounds(t *testing.T) {
 	d := open(t, 20)
-	d.Watch([]method.Outcome{row(1, -1, true, 1)})
+	saw(d, row(1, -1, true, 1))
 	if got := paths(t, d, 1, 128, 0); len(got) != deepest || len(got[deepest-1]) != deepest {
 		t.Errorf("a path of %v", got)
 	}
 	for id := range token.ID(20) {
-		d.Watch([]method.Outcome{row(id, -1, true, 1, 2, 3, 4, 5, 6, 7, 8)})
+		saw(d, row(id, -1, true, 1, 2, 3, 4, 5, 6, 7, 8))
 	}
-	other, err := recycle{d.known}.NewDrafter()
+	other, err := recycle{d.known}.NewDrafter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := paths(t, other.(*drafter), 3, 128, 0); len(got) != most {
-		t.Errorf("%d guesses, want %d", len(got), most)
+		t.Errorf("%d drafts, want %d", len(got), most)
 	}
-	if err := d.Begin(method.Text{}); err != nil || paths(t, d, token.None, 128, 0) != nil {
-		t.Errorf("guesses behind no text, or %v", err)
+	x := growtest.Text{Drafter: d}
+	x.Begin(t)
+	if n := x.Draft(t, 64).Len(); n > 0 || paths(t, d, token.None, 128, 0) != nil {
+		t.Errorf("%d drafts behind no text", n)
 	}
 }

@@ -1,177 +1,51 @@
 package draft
 
 import (
-	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/forest"
 	"grove/method"
+	"grove/method/grow"
+	"grove/method/grow/growtest"
 	"grove/sample"
 	"grove/text/token"
+	"grove/verify"
 )
 
-// table is a draft model that knows what follows a token: log-probabilities, by token. It checks how it is used.
-type table struct {
-	next    [][]float64
-	context int
-	chunk   int
-	fail    error
-
-	trunk []token.ID
-	live  []cell // by node, from 1
-	ran   []token.ID
-	calls int
-}
-
-type cell struct {
-	id     token.ID
-	parent forest.Node
-	gone   bool
-}
-
-func (m *table) Vocabulary() int                { return len(m.next) }
-func (m *table) Context() int                   { return m.context }
-func (m *table) Chunk() int                     { return m.chunk }
-func (m *table) Branch() (method.Branch, error) { return m, nil }
-func (m *table) Len() int                       { return len(m.trunk) }
-func (m *table) Close() error                   { return nil }
-
-func (m *table) Run(_ context.Context, rows []method.BranchRow) (nodes []forest.Node, logits [][]float32, err error) {
-	m.calls++
-	if m.fail != nil {
-		return nil, nil, m.fail
-	}
-	if len(rows) > m.chunk {
-		return nil, nil, errors.New("more rows than a step holds")
-	}
-	for _, r := range rows {
-		if r.After > 0 {
-			r.Parent = nodes[r.After-1]
-		}
-		if depth := len(m.path(r.Parent)) + 1; depth > m.context {
-			return nil, nil, errors.New("beyond the context")
-		}
-		m.live = append(m.live, cell{id: r.ID, parent: r.Parent})
-		m.ran = append(m.ran, r.ID)
-		nodes = append(nodes, forest.Node(len(m.live)))
-		var l []float32
-		if r.Logits {
-			for _, v := range m.next[r.ID] {
-				l = append(l, float32(v))
-			}
-		}
-		logits = append(logits, l)
-	}
-	return nodes, logits, nil
-}
-
-// path returns the trunk and the tokens down to a node.
-func (m *table) path(n forest.Node) (ids []token.ID) {
-	for ; n != forest.Trunk; n = m.live[n-1].parent {
-		if m.live[n-1].gone {
-			panic("a row behind one that was dropped")
-		}
-		ids = append(ids, m.live[n-1].id)
-	}
-	slices.Reverse(ids)
-	return append(slices.Clone(m.trunk), ids...)
-}
-
-func (m *table) Commit(n forest.Node) error {
-	m.trunk = m.path(n)
-	return m.Drop()
-}
-
-func (m *table) Drop() error {
-	for i := range m.live {
-		m.live[i].gone = true
-	}
-	return nil
-}
-
-func (m *table) Truncate(n int) error {
-	m.trunk = m.trunk[:n]
-	return m.Drop()
-}
-
-// cycle is a model that finds id+1 likeliest, then id+2, and so on, each by the factor less likely.
-func cycle(n int, factor float64) *table {
-	m := &table{context: 100, chunk: 64}
-	for id := range n {
-		row := make([]float64, n)
-		for rank := range n {
-			row[(id+1+rank)%n] = -float64(rank) * factor
-		}
-		m.next = append(m.next, row)
-	}
-	return m
-}
-
 // open opens a method's drafter and begins a text.
-func open(t *testing.T, name string, m *table, p sample.Params, prompt ...token.ID) method.Drafter {
+func open(t *testing.T, name string, m *growtest.Model, p sample.Params, prompt ...token.ID) (*growtest.Text, *growtest.Sequence) {
 	t.Helper()
 	info, err := method.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := info.Open(method.Env{Vocabulary: len(m.next), Draft: m})
+	opened, err := info.Open(method.Env{Vocabulary: m.Dims.Vocabulary, Draft: m})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := opened.NewDrafter()
+	d, err := opened.NewDrafter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sample.NewChain(sample.Settings{Params: p}, len(m.next))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Begin(method.Text{Prompt: prompt, Sampler: s}); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-func grow(t *testing.T, d method.Drafter, depth int) *method.Tree {
-	t.Helper()
-	tree := method.NewTree(128, 1000)
-	tree.Reset(depth, method.NewRates(1))
-	if err := d.Draft(t.Context(), tree); err != nil {
-		t.Fatal(err)
-	}
-	return tree
-}
-
-func ids(tree *method.Tree) (all []token.ID) {
-	for _, n := range tree.Nodes() {
-		all = append(all, n.ID)
-	}
-	return all
-}
-
-func perDepth(tree *method.Tree) []int {
-	var n []int
-	for _, node := range tree.Nodes() {
-		for len(n) < int(node.Depth) {
-			n = append(n, 0)
-		}
-		n[node.Depth-1]++
-	}
-	return n
+	x := &growtest.Text{Drafter: d}
+	x.Noise.Sampling = p
+	x.Begin(t, prompt...)
+	return x, d.(*drafter).branch.Trunk.(*growtest.Sequence)
 }
 
 func TestNeeds(t *testing.T) {
-	for _, s := range shapes {
+	for _, s := range all {
 		info, err := method.Find(s.name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := info.Open(method.Env{Vocabulary: 9}); !errors.Is(err, method.ErrNeeds) {
+		if err := info.Meets(method.Env{Vocabulary: 9}); !errors.Is(err, method.ErrNeeds) {
 			t.Errorf("%s without a draft model: %v", s.name, err)
 		}
 	}
@@ -183,9 +57,9 @@ func TestGrowth(t *testing.T) {
 		name   string
 		factor float64 // how clearly
 		depth  int
-		want   []int // guesses a level
+		want   []int // drafts a level
 	}{
-		{"draft-chain", 2, 64, slices.Repeat([]int{1}, deepest)},
+		{"draft-chain", 2, 64, slices.Repeat([]int{1}, grow.Depth)},
 		{"draft-chain", 2, 3, []int{1, 1, 1}},
 		{"draft-fixed", 2, 64, []int{3, 6, 6, 6}},
 		{"draft-fixed", 2, 2, []int{3, 6}},
@@ -193,164 +67,218 @@ func TestGrowth(t *testing.T) {
 		{"draft-block", 2, 4, []int{1, 1, 1, 1}},
 		{"draft-rsd", 0.1, 3, []int{3, 6, 6}},
 		{"draft-rsd-s", 0.1, 4, []int{4, 4, 4, 4}},
-		{"draft-dyspec", 50, 4, []int{1, 1, 1, 1}}, // a law of one token makes a chain
+		{"draft-dyspec", 50, 4, []int{1, 1, 1, 1}}, // a distribution of one token makes a chain
 	} {
 		p := sample.Params{}
 		if info, _ := method.Find(c.name); info.Grade == method.SameDistribution {
 			p = sample.Params{Temperature: 1, Seed: 1}
 		}
-		tree := grow(t, open(t, c.name, cycle(12, c.factor), p, 1, 2, 3), c.depth)
-		if got := perDepth(tree); !cmp.Equal(got, c.want) {
-			t.Errorf("%s, %d deep: %v guesses, want %v", c.name, c.depth, got, c.want)
+		x, _ := open(t, c.name, growtest.Cycle(12, c.factor), p, 1, 2, 3)
+		if got := growtest.PerDepth(x.Draft(t, c.depth)); !cmp.Equal(got, c.want) {
+			t.Errorf("%s, %d deep: %v drafts, want %v", c.name, c.depth, got, c.want)
 		}
 	}
-	got := ids(grow(t, open(t, "draft-chain", cycle(10, 1), sample.Params{}, 4, 7), 5))
+	x, _ := open(t, "draft-chain", growtest.Cycle(10, 1), sample.Params{}, 4, 7)
+	got := growtest.IDs(x.Draft(t, 5))
 	if want := []token.ID{8, 9, 0, 1, 2}; !cmp.Equal(got, want) {
 		t.Errorf("the likeliest behind 7: %v, want %v", got, want)
 	}
-	if got := grow(t, open(t, "draft", cycle(10, 1), sample.Params{}), 5).Len(); got != 0 {
-		t.Errorf("%d guesses behind no text", got)
+	x, _ = open(t, "draft", growtest.Cycle(10, 1), sample.Params{})
+	if got := x.Draft(t, 5).Len(); got != 0 {
+		t.Errorf("%d drafts behind no text", got)
 	}
 }
 
 // TestUniformSlots expects DySpec to draw nearly breadth-first where all tokens are as likely, and places below the
 // least chance to stay empty.
 func TestUniformSlots(t *testing.T) {
-	tree := grow(t, open(t, "draft-dyspec", cycle(4, 0), sample.Params{Temperature: 1, Seed: 3}, 1), 64)
+	x, _ := open(t, "draft-dyspec", growtest.Cycle(4, 0), sample.Params{Temperature: 1, Seed: 3}, 1)
+	tree := x.Draft(t, 64)
 	// 4 tokens of 1/4 each; behind each 4 of 1/16; 1/64 is below the least chance: but a place is judged before its
-	// guess is drawn, and so the first behind a node of 1/16 is drawn.
-	if got := perDepth(tree); got[0] != 4 || got[1] != 16 || len(got) != 3 {
-		t.Errorf("%v guesses a level", got)
+	// draft is drawn, and so the first behind a node of 1/16 is drawn.
+	if got := growtest.PerDepth(tree); got[0] != 4 || got[1] != 16 || len(got) != 3 {
+		t.Errorf("%v drafts a level", got)
 	}
-	m := cycle(4, 0)
-	d := open(t, "draft-dyspec", m, sample.Params{Temperature: 1, Seed: 3}, 1)
+	x.Begin(t, 1)
 	tree = method.NewTree(128, 1000)
 	tree.Floor = 0.3
 	tree.Reset(64, method.NewRates(1))
-	if err := d.Draft(t.Context(), tree); err != nil {
+	if err := x.Drafter.Draft(t.Context(), tree); err != nil {
 		t.Fatal(err)
 	}
 	// Chances 1, 3/4, 1/2 are above the floor and 1/4 is not, nor is that of any node.
-	if got := perDepth(tree); !cmp.Equal(got, []int{3}) {
-		t.Errorf("with a floor of 0.3: %v guesses a level", got)
+	if got := growtest.PerDepth(tree); !cmp.Equal(got, []int{3}) {
+		t.Errorf("with a floor of 0.3: %v drafts a level", got)
 	}
 }
 
-// TestDrawn expects the guesses of laws to come with the law that they were drawn from, each token at most once.
+// TestDrawn expects draws to have the distribution that they were drawn from, each token at most once, and their number.
 func TestDrawn(t *testing.T) {
 	for _, name := range []string{"draft-block", "draft-rsd", "draft-rsd-s", "draft-dyspec"} {
-		tree := grow(t, open(t, name, cycle(12, 0.3), sample.Params{Temperature: 0.9, TopK: 5, Seed: 2}, 1, 2, 3), 6)
-		laws := tree.Laws()
-		if tree.Len() == 0 || len(laws) != tree.Len()+1 {
-			t.Fatalf("%s: %d guesses, %d laws", name, tree.Len(), len(laws))
+		x, _ := open(t, name, growtest.Cycle(12, 0.3), sample.Params{Temperature: 0.9, TopK: 5, Seed: 2}, 1, 2, 3)
+		tree := x.Draft(t, 6)
+		if tree.Len() == 0 || !tree.Drawn() {
+			t.Fatalf("%s: %d drafts", name, tree.Len())
 		}
 		for node := method.Root; node < tree.Len(); node++ {
-			children := tree.Children(nil, node)
-			for i, id := range children {
-				if laws[node+1].Of(id) <= 0 || slices.Contains(children[:i], id) {
-					t.Errorf("%s: %d is not drawn from the law behind %d, or twice", name, id, node)
+			q := tree.Drafts(node)
+			children, seen := tree.Children(nil, node), []token.ID(nil)
+			for k, at := range children {
+				n := tree.Nodes()[at]
+				if q.Of(n.ID) <= 0 || slices.Contains(seen, n.ID) || n.Samples != 1<<k {
+					t.Errorf("%s: draw %d behind %d: %+v is not drawn from the distribution there, or twice", name, k, node, n)
 				}
+				seen = append(seen, n.ID)
 			}
 			sum := 0.0
-			for _, p := range laws[node+1].P {
+			for _, p := range q.P {
 				sum += float64(p)
 			}
-			if len(children) > 0 && (len(laws[node+1].IDs) != 5 || math.Abs(sum-1) > 1e-6) {
-				t.Errorf("%s: a law of %d tokens that sums to %v", name, len(laws[node+1].IDs), sum)
+			if len(children) > 0 && (len(q.IDs) != 5 || math.Abs(sum-1) > 1e-6) {
+				t.Errorf("%s: a distribution of %d tokens that sums to %v", name, len(q.IDs), sum)
 			}
 		}
 	}
 }
 
-// TestCatchUp: what came true stays, what did not is dropped, and what the drafter was not asked for is read when it is.
+// TestCatchUp: accepted rows stay, others are dropped, and tokens of rounds without a draft are run later.
 func TestCatchUp(t *testing.T) {
-	m := cycle(10, 2)
-	d := open(t, "draft-chain", m, sample.Params{}, 1, 2, 3)
+	m := growtest.Cycle(10, 2)
+	x, s := open(t, "draft-chain", m, sample.Params{}, 1, 2, 3)
 	ran := func(want ...token.ID) {
 		t.Helper()
-		if !cmp.Equal(m.ran, want) {
-			t.Errorf("the draft model read %v, want %v", m.ran, want)
+		if !cmp.Equal(m.Ran, want) {
+			t.Errorf("the draft model ran %v, want %v", m.Ran, want)
 		}
-		m.ran = nil
+		m.Ran = nil
 	}
-	grow(t, d, 4)
+	x.Draft(t, 4)
 	ran(1, 2, 3, 4, 5, 6)
-	d.Extend([]token.ID{4, 5, 9}) // two of four guesses, and another token
-	grow(t, d, 2)
+	x.Add(4, 5, 9) // two of four drafts, and another token
+	x.Draft(t, 2)
 	ran(9, 0)
-	if want := []token.ID{1, 2, 3, 4, 5, 9}; !cmp.Equal(m.trunk, want) {
-		t.Errorf("the trunk is %v, want %v", m.trunk, want)
+	if want := []token.ID{1, 2, 3, 4, 5, 9}; !cmp.Equal(s.Trunk, want) {
+		t.Errorf("the trunk is %v, want %v", s.Trunk, want)
 	}
-	d.Extend([]token.ID{0}) // the last token is read again: what was said behind it is forgotten
-	grow(t, d, 2)
+	x.Add(0) // the last token is run again: its logits are gone
+	x.Draft(t, 2)
 	ran(0, 1)
-	d.Extend([]token.ID{7, 7})
-	d.Extend([]token.ID{7}) // it was not asked in between
-	grow(t, d, 1)
+	x.Add(7, 7)
+	x.Add(7) // without a draft in between
+	x.Draft(t, 1)
 	ran(7, 7, 7)
-	d.Extend([]token.ID{8, 9, 0, 1, 2, 3}) // more than was drafted
-	if got := ids(grow(t, d, 1)); !cmp.Equal(got, []token.ID{4}) {
-		t.Errorf("guesses %v", got)
+	x.Add(8, 9, 0, 1, 2, 3) // more than was drafted
+	if got := growtest.IDs(x.Draft(t, 1)); !cmp.Equal(got, []token.ID{4}) {
+		t.Errorf("drafts %v", got)
 	}
 	ran(8, 9, 0, 1, 2, 3)
-	s, _ := sample.NewChain(sample.Settings{Params: sample.Params{}}, 10)
-	if err := d.Begin(method.Text{Prompt: []token.ID{5}, Sampler: s}); err != nil {
-		t.Fatal(err)
-	}
-	grow(t, d, 2)
+	x.Begin(t, 5)
+	x.Draft(t, 2)
 	ran(5, 6)
-	if !cmp.Equal(m.trunk, []token.ID{5}) {
-		t.Errorf("a new text begins with %v", m.trunk)
+	if !cmp.Equal(s.Trunk, []token.ID{5}) {
+		t.Errorf("a new text begins with %v", s.Trunk)
 	}
 }
 
 // TestBounds: a draft model with a short context and small steps drafts as far as it can.
 func TestBounds(t *testing.T) {
-	for _, s := range shapes {
+	for _, a := range all {
 		p := sample.Params{}
-		if s.rule != method.Match {
+		if a.draws() {
 			p = sample.Params{Temperature: 1, Seed: 4}
 		}
 		for length := 1; length < 12; length++ {
-			m := cycle(10, 1)
-			m.context, m.chunk = 8, 1
-			prompt := make([]token.ID, length)
-			tree := grow(t, open(t, s.name, m, p, prompt...), 64)
-			// Behind what fills the context the model says nothing: the last guess is beyond it by one.
-			if got := len(perDepth(tree)); got > max(0, 9-length) || length < 8 && got == 0 {
-				t.Errorf("%s: %d levels behind %d tokens of 8", s.name, got, length)
+			m := growtest.Cycle(10, 1)
+			m.Dims.Context, m.Dims.Rows = 8, 1
+			x, _ := open(t, a.name, m, p, make([]token.ID, length)...)
+			// Behind the last token of the context the model has no logits: the last draft is beyond it by one.
+			if got := len(growtest.PerDepth(x.Draft(t, 64))); got > max(0, 9-length) || length < 8 && got == 0 {
+				t.Errorf("%s: %d levels behind %d tokens of 8", a.name, got, length)
 			}
 		}
-		m := cycle(10, 0.01)
-		m.context, m.chunk = 1000, 3
-		open := open(t, s.name, m, p, 1, 2, 3, 4, 5, 6, 7)
-		if tree := grow(t, open, 64); tree.Len() == 0 {
-			t.Errorf("%s: no guesses with steps of 3 rows", s.name)
+		m := growtest.Cycle(10, 0.01)
+		m.Dims.Context, m.Dims.Rows = 1000, 3
+		x, s := open(t, a.name, m, p, 1, 2, 3, 4, 5, 6, 7)
+		if tree := x.Draft(t, 64); tree.Len() == 0 {
+			t.Errorf("%s: no drafts with steps of 3 rows", a.name)
 		}
-		if n := len(m.live) - 7; n > method.MaxLive {
-			t.Errorf("%s: %d live rows", s.name, n)
+		if s.Most > method.MaxLive {
+			t.Errorf("%s: %d live rows", a.name, s.Most)
 		}
 	}
 }
 
-// TestStops expects no pass that is not worth its time, and the draft model's error to be returned.
-func TestStops(t *testing.T) {
-	m := cycle(10, 2)
-	d := open(t, "draft", m, sample.Params{}, 1, 2, 3).(*drafter)
-	d.pass = 1
-	tree := method.NewTree(128, 1000)
-	tree.Throughput = 10 // tokens a second: a pass of a second is worth ten
-	tree.Reset(64, method.NewRates(1))
-	if err := d.Draft(t.Context(), tree); err != nil {
-		t.Fatal(err)
-	}
-	if tree.Len() != 4 || m.calls != 1 {
-		t.Errorf("%d guesses by %d passes, want 4 by the one that reads the text", tree.Len(), m.calls)
-	}
-	m.fail = errors.New("broken")
-	d.Extend([]token.ID{4})
-	tree.Reset(64, method.NewRates(1))
-	if err := d.Draft(t.Context(), tree); !errors.Is(err, m.fail) {
+// TestFails expects the draft model's error to be returned, and its sequence to be closed.
+func TestFails(t *testing.T) {
+	m := growtest.Cycle(10, 2)
+	x, s := open(t, "draft", m, sample.Params{}, 1, 2, 3)
+	m.Fail = errors.New("broken")
+	if err := x.Drafter.Draft(t.Context(), method.NewTree(8, 10)); !errors.Is(err, m.Fail) {
 		t.Errorf("error %v", err)
 	}
+	if err := x.Drafter.(method.Closer).Close(); err != nil || !s.Shut {
+		t.Errorf("closed: %v, %v", s.Shut, err)
+	}
+}
+
+// TestDistributions draws many texts of three tokens by every same-distribution method, with a draft model that is not the target, and
+// compares with the target's distribution by a chi-square test. The same test must fail where the tree says other distributions than those
+// that drafts were drawn from.
+func TestDistributions(t *testing.T) {
+	rounds := 6000
+	if os.Getenv("GROVE_LONG") != "" {
+		rounds = 200_000
+	}
+	for _, a := range all {
+		if !a.draws() {
+			continue
+		}
+		for seed := range uint64(2) {
+			target, model := growtest.Random(3, seed), growtest.Random(3, seed+10)
+			for _, honest := range []bool{true, false} {
+				chi, accepted := chiSquare(t, a, target, model, rounds, honest)
+				// 26 degrees of freedom: 60 is exceeded twice in ten thousand times.
+				if honest && chi > 60 || accepted == 0 {
+					t.Errorf("%s, tables %d: chi-square %.1f, %d accepted", a.name, seed, chi, accepted)
+				}
+				if !honest && chi < 60 {
+					t.Errorf("%s, tables %d: a wrong distribution passes: chi-square %.1f", a.name, seed, chi)
+				}
+			}
+		}
+	}
+}
+
+func chiSquare(t *testing.T, a drafting, target, model *growtest.Model, rounds int, honest bool) (chi float64, accepted int) {
+	view := growtest.View{Tree: method.NewTree(128, 3), Target: target, Rng: rand.New(rand.NewPCG(5, 5))}
+	rates := method.NewRates(1)
+	counts := map[[3]token.ID]int{}
+	x, _ := open(t, a.name, model, sample.Params{Temperature: 1, Seed: 11}, 0)
+	for round := range rounds {
+		x.Noise.SampleIndex = round
+		x.Begin(t, 0)
+		view.Reset(3, rates)
+		if err := x.Drafter.Draft(t.Context(), view.Tree); err != nil {
+			t.Fatal(err)
+		}
+		for node := method.Root; !honest && node < view.Len(); node++ {
+			if q := view.Drafts(node); len(q.P) == 3 {
+				view.Tree.Draw(node, verify.Distribution{IDs: q.IDs, P: []float32{q.P[1], q.P[2], q.P[0]}})
+			}
+		}
+		view.Last = 0
+		text := view.Judge(t, a.rule)
+		accepted += len(text) - 1
+		for len(text) < 3 {
+			p := target.Probs(text[len(text)-1])
+			text = append(text, view.Pick(method.Root, p))
+		}
+		counts[[3]token.ID(text)]++
+	}
+	for i := range token.ID(27) {
+		a, b, c := i/9, i/3%3, i%3
+		want := target.Probs(0)[a] * target.Probs(a)[b] * target.Probs(b)[c] * float64(rounds)
+		chi += math.Pow(float64(counts[[3]token.ID{a, b, c}])-want, 2) / want
+	}
+	return chi, accepted
 }

@@ -7,46 +7,33 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/method"
+	"grove/method/grow/growtest"
 	"grove/text/token"
 )
 
-// drafted begins a text and returns the guesses behind it, which must be a chain.
-func drafted(t *testing.T, d method.Drafter, text []token.ID) (ids []token.ID) {
+// drafts returns the drafts behind a text, which must be a chain.
+func drafts(t *testing.T, x *growtest.Text) []token.ID {
 	t.Helper()
-	if err := d.Begin(method.Text{Prompt: text}); err != nil {
-		t.Fatal(err)
-	}
-	return guesses(t, d)
-}
-
-func guesses(t *testing.T, d method.Drafter) (ids []token.ID) {
-	t.Helper()
-	tree := method.NewTree(64, 1000)
-	tree.Reset(64, method.NewRates(1))
-	if err := d.Draft(t.Context(), tree); err != nil {
-		t.Fatal(err)
-	}
+	tree := x.Draft(t, 64)
 	for i, n := range tree.Nodes() {
 		if int(n.Parent) != i-1 {
-			t.Fatalf("guess %d hangs from %d: not a chain", i, n.Parent)
+			t.Fatalf("draft %d hangs from %d: not a chain", i, n.Parent)
 		}
-		ids = append(ids, n.ID)
 	}
-	return ids
+	return growtest.IDs(tree)
 }
 
-func newDrafter(t *testing.T) method.Drafter {
+func newText(t *testing.T) *growtest.Text {
 	t.Helper()
-	d, err := lookup{}.NewDrafter()
+	d, err := lookup{}.NewDrafter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return &growtest.Text{Drafter: d}
 }
 
 func TestDraft(t *testing.T) {
-	d := newDrafter(t)
+	x := newText(t)
 	for _, c := range []struct {
 		name       string
 		text, want []token.ID
@@ -60,7 +47,8 @@ func TestDraft(t *testing.T) {
 		{"earliest of equals", []token.ID{3, 9, 3, 8, 3}, []token.ID{9, 3, 8, 3}},
 		{"a run", []token.ID{5, 5}, []token.ID{5}},
 	} {
-		if got := drafted(t, d, c.text); !cmp.Equal(got, c.want) {
+		x.Begin(t, c.text...)
+		if got := drafts(t, x); !cmp.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -69,22 +57,20 @@ func TestDraft(t *testing.T) {
 // TestScan compares with a scan of random texts over four tokens that come in parts.
 func TestScan(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := newDrafter(t)
+	x := newText(t)
 	for range 10_000 {
 		text := make([]token.ID, rng.IntN(40))
 		for i := range text {
 			text[i] = token.ID(rng.IntN(4))
 		}
 		cut := rng.IntN(len(text) + 1)
-		if err := d.Begin(method.Text{Prompt: text[:cut]}); err != nil {
-			t.Fatal(err)
-		}
+		x.Begin(t, text[:cut]...)
 		for cut < len(text) {
 			n := min(1+rng.IntN(5), len(text)-cut)
-			d.Extend(text[cut : cut+n])
+			x.Add(text[cut : cut+n]...)
 			cut += n
 		}
-		if got, want := guesses(t, d), scan(text); !slices.Equal(got, want) {
+		if got, want := drafts(t, x), scan(text); !slices.Equal(got, want) {
 			t.Fatalf("%v: %v, want %v", text, got, want)
 		}
 	}

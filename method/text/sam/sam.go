@@ -1,5 +1,5 @@
-// Package sam drafts by a suffix automaton of the text: what followed the longest suffix that stood before is the
-// guess, and the length of the suffix says how sure it is (SAM Decoding, Hu et al. 2024, without a static corpus).
+// Package sam drafts by a suffix automaton of the text: the tokens that followed the longest suffix that occurred before are the draft, and
+// the length of the suffix says how sure it is (SAM Decoding, Hu et al. 2024, without a static corpus).
 package sam
 
 import (
@@ -12,65 +12,67 @@ import (
 
 func init() {
 	method.Register(method.Info{
-		Name: "sam", Paper: "SAM decoding, 2024", Kind: method.KindText, Grade: method.Exact, Auto: true,
+		Name: "sam", Paper: "SAM decoding, 2024", Kind: method.KindText, Grade: method.Exact,
+		Auto: true, Lasting: true, Replays: true,
 		Open: func(method.Env) (method.Method, error) { return sam{}, nil },
 	})
 }
 
-// most is the number of tokens of a guess.
+// most is the number of tokens of a draft.
 const most = 40
 
 type sam struct{}
 
 // NewDrafter implements [method.Method].
-func (sam) NewDrafter() (method.Drafter, error) {
-	return &drafter{known: newAutomaton(), guess: make([]token.ID, 0, most)}, nil
+func (sam) NewDrafter(method.Trunk) (method.Drafter, error) {
+	return &drafter{known: newAutomaton(), copied: make([]token.ID, 0, most)}, nil
 }
 
 type drafter struct {
-	text  []token.ID
-	known *automaton
-	guess []token.ID
+	history *method.History
+	known   *automaton
+	copied  []token.ID // the draft of the round
 }
 
 // Begin implements [method.Drafter].
-func (d *drafter) Begin(t method.Text) error {
-	d.text = d.text[:0]
+func (d *drafter) Begin(h *method.History) error {
+	d.history = h
 	d.known.reset()
-	d.Extend(t.Prompt)
+	d.extend(h.IDs())
 	return nil
 }
 
-// Extend implements [method.Drafter].
-func (d *drafter) Extend(ids []token.ID) {
-	for _, id := range ids {
-		d.known.extend(id, int32(len(d.text)))
-		d.text = append(d.text, id)
+// Committed implements [method.Drafter].
+func (d *drafter) Committed(r method.Run) { d.extend(r.IDs) }
+
+// extend adds tokens that are at the end of the text.
+func (d *drafter) extend(ids []token.ID) {
+	from := len(d.history.IDs()) - len(ids)
+	for i, id := range ids {
+		d.known.extend(id, int32(from+i))
 	}
 }
 
-// Draft implements [method.Drafter]. A guess that reaches the end of the text goes on with itself, as periodic
-// text does.
+// Draft implements [method.Drafter]. A draft that reaches the end of the text goes on with itself, as periodic text does.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 	length, end := d.known.repeated()
 	if length == 0 {
 		return nil
 	}
-	from := end + 1
-	at := method.Root
-	d.guess = d.guess[:0]
+	text, from, at := d.history.IDs(), end+1, method.Root
+	d.copied = d.copied[:0]
 	for i := range most {
 		var id token.ID
-		if p := from + i; p < len(d.text) {
-			id = d.text[p]
+		if p := from + i; p < len(text) {
+			id = text[p]
 		} else {
-			id = d.guess[p-len(d.text)]
+			id = d.copied[p-len(text)]
 		}
 		class := classOf(length + i)
 		if at = t.Add(at, id, class, beliefs[class]); at == method.Root {
 			break
 		}
-		d.guess = append(d.guess, id)
+		d.copied = append(d.copied, id)
 	}
 	return nil
 }
@@ -84,7 +86,7 @@ func classOf(length int) int {
 	return min(8+2*(log-3)+int(uint(length)>>(log-1)&1), method.Classes-1)
 }
 
-// beliefs are how often a guess of a class is right, before anything is known.
+// beliefs are how often a draft of a class is accepted, before anything is known.
 var beliefs = func() (b [method.Classes]float32) {
 	known := [...]float32{0, 0.1, 0.3, 0.45, 0.55, 0.65, 0.7, 0.75, 0.8}
 	for class := range b {

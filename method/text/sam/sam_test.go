@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/method"
+	"grove/method/grow/growtest"
 	"grove/text/token"
 )
 
@@ -103,11 +104,11 @@ func TestLinear(t *testing.T) {
 }
 
 func TestDraft(t *testing.T) {
-	opened, err := sam{}.NewDrafter()
+	d, err := sam{}.NewDrafter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := opened.(*drafter)
+	x := growtest.Text{Drafter: d}
 	repeat := func(n int, ids ...token.ID) []token.ID { return slices.Repeat(ids, n) }
 	for _, c := range []struct {
 		name       string
@@ -120,20 +121,13 @@ func TestDraft(t *testing.T) {
 		{"periodic", []token.ID{1, 2, 1}, repeat(20, 2, 1)},
 		{"one token again and again", []token.ID{5, 5}, repeat(40, 5)},
 	} {
-		if err := d.Begin(method.Text{Prompt: c.text}); err != nil {
-			t.Fatal(err)
-		}
-		tree := method.NewTree(64, 1000)
-		tree.Reset(64, method.NewRates(1))
-		if err := d.Draft(t.Context(), tree); err != nil {
-			t.Fatal(err)
-		}
-		var got []token.ID
-		for _, n := range tree.Nodes() {
-			got = append(got, n.ID)
-		}
-		if !cmp.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		for half := range 2 { // the text at once, and in two parts
+			n := len(c.text) / (1 + half)
+			x.Begin(t, c.text[:n]...)
+			x.Add(c.text[n:]...)
+			if got := growtest.IDs(x.Draft(t, 64)); !cmp.Equal(got, c.want) {
+				t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			}
 		}
 	}
 }

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"grove/forest"
+	"grove/method"
+	"grove/text/token"
+)
+
+// Canvas is a block of rows behind a sequence's text that see each other: they are run again and again with other inputs, and
+// committed at last. Its passes share steps with all other work. It is for the sequence's goroutine, and holds the sequence's place: nothing else is done with that until
+// the canvas is committed or dropped.
+type Canvas struct {
+	s    *Sequence
+	rows []method.Row
+	last forest.Node // of the last pass; Trunk: none
+	gave []float32   // the logits behind it
+}
+
+// Canvas begins a canvas behind the text, which is computed first. The sequence keeps its pages from now on: keys of rows that saw later rows cannot be computed anew
+// from the text. Errors: [ErrClosed], those of [Sequence.Append].
+func (s *Sequence) Canvas(ctx context.Context) (*Canvas, error) {
+	if s.closed {
+		return nil, fmt.Errorf("engine: %w", ErrClosed)
+	}
+	s.round.forget()
+	if err := s.flush(ctx); err != nil {
+		return nil, err
+	}
+	s.e.mu.Lock()
+	s.pinned = true
+	s.e.mu.Unlock()
+	return &Canvas{s: s}, nil
+}
+
+// Run runs the canvas anew: a row for each input, of which Parent, Block and Seq are filled in. The rows of the pass before are dropped. The results are valid until the next
+// pass. Errors: no rows, rows beyond the context or a step; ctx's, the model's.
+func (c *Canvas) Run(ctx context.Context, inputs []forest.Row) ([]method.Result, error) {
+	s := c.s
+	if len(inputs) == 0 {
+		return nil, errors.New("engine: a canvas without rows")
+	}
+	if n := len(s.text) + len(inputs); n > s.e.Context() {
+		return nil, fmt.Errorf("engine: a canvas up to index %d: %w of %d tokens", n, ErrContext, s.e.Context())
+	}
+	if err := c.Drop(); err != nil {
+		return nil, err
+	}
+	c.rows = c.rows[:0]
+	for i, r := range inputs {
+		r.Parent, r.Block = forest.Trunk, 1
+		c.rows = append(c.rows, method.Row{Row: r, After: i})
+	}
+	s.grow.behind = 0
+	results, err := s.grow.run(ctx, c.rows)
+	s.grow.behind = 1
+	if err != nil {
+		return nil, err
+	}
+	end := &results[len(results)-1]
+	c.last, c.gave = end.Node, end.Logits
+	return results, nil
+}
+
+// Drop drops the rows of the last pass.
+func (c *Canvas) Drop() error {
+	c.last = forest.Trunk
+	return own{c.s}.Drop()
+}
+
+// Commit makes the rows of the last pass part of the text: ids are their tokens. The last row must have wanted its logits. Errors: another number of ids, no pass, no pages.
+func (c *Canvas) Commit(ids []token.ID) error {
+	s, e := c.s, c.s.e
+	if c.last == forest.Trunk || len(ids) != len(c.rows) || len(c.gave) == 0 {
+		return fmt.Errorf("engine: committing %d tokens of a canvas of %d rows; its last row must have been run, and want its logits", len(ids), len(c.rows))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(s.text) + len(ids)
+	if err := e.reserve(&s.trunk, n, n); err != nil {
+		return err
+	}
+	if err := e.cache.Commit(s.seq, c.last); err != nil {
+		return err
+	}
+	c.last = forest.Trunk
+	copy(s.logits, c.gave)
+	s.text = append(s.text, ids...)
+	s.known = len(s.text)
+	s.chain.Append(ids, false)
+	return nil
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"grove/engine/queue"
+	"grove/forest"
+	"grove/kv"
+	"grove/text/token"
+)
+
+// ErrCancelled reports a sequence that another one of its family has cancelled.
+var ErrCancelled = queue.ErrCancelled
+
+// family is the sequences that come from one by forks.
+type family struct {
+	mu      sync.Mutex
+	members []*Sequence
+}
+
+func (f *family) join(s *Sequence) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.members = append(f.members, s)
+}
+
+func (f *family) leave(s *Sequence) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.members = slices.DeleteFunc(f.members, func(o *Sequence) bool { return o == s })
+}
+
+// Fork opens a sequence that goes on from the text as it is, with the same settings and another sample index. It shares the text's full
+// pages; the rest is copied. What was drawn and not taken is not part of the text. Errors: [ErrClosed]; [ErrBusy] where no slot is free: a fork does not wait
+// for one.
+func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
+	if s.closed {
+		return nil, fmt.Errorf("engine: %w", ErrClosed)
+	}
+	s.round.forget()
+	a := s.answer
+	a.SampleIndex = sampleIndex
+	chain := s.chain.Fork()
+	chain.SetSampleIndex(sampleIndex)
+	f := s.e.newSequence(a, chain)
+	f.family = s.family
+	if err := s.e.open(&f.trunk, s.e.most); err != nil {
+		return nil, err
+	}
+	f.family.join(f)
+	f.terms, f.text, f.prompt, f.known, f.begun = s.terms, slices.Clone(s.text), s.prompt, s.known, s.begun
+	copy(f.logits, s.logits)
+	err := s.forkTrunk(f)
+	if err == nil && s.drafts != nil {
+		err = f.Speculate(s.drafts.all, s.drafts.history.Prediction)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// forkTrunk gives a fork its slot and its pages. Where no page is free for the part that is copied, the fork computes that anew.
+func (s *Sequence) forkTrunk(f *Sequence) error {
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if len(e.admitted) == e.seqs {
+		return fmt.Errorf("engine: a fork: all %d slots are taken: %w", e.seqs, ErrBusy)
+	}
+	if s.seq < 0 {
+		return nil
+	}
+	seq, err := e.cache.Fork(s.seq, forest.Trunk)
+	switch {
+	case errors.Is(err, kv.ErrFull):
+		return e.admit(&f.trunk)
+	case err != nil:
+		return err
+	}
+	e.take(&f.trunk, seq)
+	return nil
+}
+
+// CancelSiblings cancels all sequences that have forks with this one in common: their running calls end within a step, and all later ones are refused, with [ErrCancelled].
+func (s *Sequence) CancelSiblings() {
+	s.family.mu.Lock()
+	defer s.family.mu.Unlock()
+	for _, o := range s.family.members {
+		if o != s {
+			o.e.queue.Cancel(&o.trunk)
+		}
+	}
+}
+
+// Truncate cuts the text to its first n tokens and forgets what was drawn and not taken. Stages and drafters
+// begin anew with what is left. Errors: [ErrClosed], a length out of range.
+func (s *Sequence) Truncate(n int) error {
+	if s.closed {
+		return fmt.Errorf("engine: %w", ErrClosed)
+	}
+	if n < 0 || n > len(s.text) {
+		return fmt.Errorf("engine: truncating a text of %d tokens to %d", len(s.text), n)
+	}
+	s.round.forget()
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := s.settle(); err != nil {
+		return err
+	}
+	last := max(0, n-1) // the last token is computed again, for its logits
+	if s.seq >= 0 && s.length() > last && e.cache.Truncate(s.seq, last) != nil {
+		if err := e.cache.Truncate(s.seq, 0); err != nil { // a window has passed it: the text is computed anew
+			return err
+		}
+	}
+	s.text, s.known, s.prompt = s.text[:n], min(s.known, last), min(s.prompt, n)
+	s.chain.Begin(s.text[:s.prompt])
+	s.chain.Append(s.text[s.prompt:], false)
+	if s.drafts != nil {
+		s.drafts.begun = false
+	}
+	return nil
+}
+
+// Logits computes what is not computed of the text and returns the logits behind its end, valid until the sequence's next call. What was drawn and not taken is
+// forgotten. Errors are those of [Sequence.Append].
+func (s *Sequence) Logits(ctx context.Context) ([]float32, error) {
+	if s.closed {
+		return nil, fmt.Errorf("engine: %w", ErrClosed)
+	}
+	s.round.forget()
+	return s.logits, s.flush(ctx)
+}
+
+// Follow appends a token that was drawn elsewhere to the text; a later call computes it. Errors: those of [Sequence.Append] but for the model's.
+func (s *Sequence) Follow(id token.ID) error {
+	if err := s.extend([]token.ID{id}); err != nil {
+		return err
+	}
+	s.chain.Append([]token.ID{id}, false)
+	return nil
+}

@@ -1,0 +1,66 @@
+package plan
+
+import "time"
+
+// Stats is what drafting did for a sequence.
+type Stats struct {
+	Rounds   int           // steps that drew tokens
+	Tokens   int           // drawn by these
+	Drafted  int           // drafts that were run
+	Accepted int           // of these
+	Drafting time.Duration // making drafts
+	Stepping time.Duration // of the rounds, drafting aside
+	Run, Hit [MaxDraft]int // by rank of score in its round: drafts that were run, and those that were accepted
+}
+
+// Since returns what drafting did after the sequence's earlier figures were taken.
+func (s Stats) Since(earlier Stats) Stats {
+	s.Rounds -= earlier.Rounds
+	s.Tokens -= earlier.Tokens
+	s.Drafted -= earlier.Drafted
+	s.Accepted -= earlier.Accepted
+	s.Drafting -= earlier.Drafting
+	s.Stepping -= earlier.Stepping
+	for i := range s.Run {
+		s.Run[i] -= earlier.Run[i]
+		s.Hit[i] -= earlier.Hit[i]
+	}
+	return s
+}
+
+// Add adds the figures of another sequence.
+func (s *Stats) Add(o Stats) {
+	s.Rounds += o.Rounds
+	s.Tokens += o.Tokens
+	s.Drafted += o.Drafted
+	s.Accepted += o.Accepted
+	s.Drafting += o.Drafting
+	s.Stepping += o.Stepping
+	for i := range o.Run {
+		s.Run[i] += o.Run[i]
+		s.Hit[i] += o.Hit[i]
+	}
+}
+
+// Count adds a round that gave so many tokens in some time. ran tells of a place in the tree whether its draft was run; accepted are the places of those
+// that were accepted.
+func (s *Stats) Count(p *Planner, tokens int, accepted []int, ran func(place int32) bool, drafting, stepping time.Duration) {
+	s.Rounds++
+	s.Tokens += tokens
+	s.Accepted += tokens - 1
+	s.Drafting += drafting
+	s.Stepping += stepping
+	for rank, place := range p.order[:len(p.chosen)] {
+		s.Run[rank]++
+		for _, a := range accepted {
+			if int32(a) == place {
+				s.Hit[rank]++
+			}
+		}
+	}
+	for _, place := range p.chosen {
+		if ran(place) {
+			s.Drafted++
+		}
+	}
+}

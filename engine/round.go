@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"grove/engine/plan"
+	"grove/forest"
+	"grove/method"
+	"grove/sample"
+	"grove/text/token"
+	"grove/verify"
+)
+
+// round is the job that runs the last token of a sequence's text and the drafts behind it, and lets the rule turn them into text. It is
+// the [verify.View] that the rule sees, and knows the state of the stages behind each node.
+type round struct {
+	s     *Sequence
+	st    *step         // while the rule runs
+	root  forest.Node   // of the last token's row
+	path  []forest.Node // the root and the drafts that were accepted, live until they are settled
+	drawn []Drawn       // tokens that the last round gave
+	taken int           // of these, part of the text
+
+	after  []sample.State // behind the text and the first tokens drawn, as many as there are
+	states []sample.State // of the tree's root, and of its nodes by place; unknown: not asked for yet
+	draws  []nodeDraw     // made by the rule
+	dense  []float64      // a distribution
+	must   []token.ID     // forced tokens
+}
+
+// nodeDraw is a token that was drawn behind a node.
+type nodeDraw struct {
+	node  int
+	drawn Drawn
+}
+
+const unknown sample.State = -1
+
+// start begins a round: nothing but the root is known.
+func (r *round) start() {
+	r.states = append(r.states[:0], 0)
+	r.draws = r.draws[:0]
+}
+
+// keep makes the state behind the tokens that were taken the one of the text's end.
+func (r *round) keep() {
+	if len(r.after) > 0 {
+		r.s.chain.Keep(r.after[r.taken])
+		r.after = r.after[:0]
+	}
+}
+
+// forget forgets what was drawn and not taken.
+func (r *round) forget() {
+	r.keep()
+	r.drawn = r.drawn[:r.taken]
+}
+
+// forced returns the tokens that must follow the text, which are drafts for free; none where the rule takes draws alone.
+func (r *round) forced() []token.ID {
+	r.must = r.must[:0]
+	if !r.s.drafts.draws {
+		r.must = r.s.chain.Forced(r.must, 0)
+	}
+	return r.must
+}
+
+// state returns the state behind a node of the tree.
+func (r *round) state(node int) sample.State {
+	for len(r.states) < node+2 {
+		r.states = append(r.states, unknown)
+	}
+	if r.states[node+1] == unknown {
+		n := &r.s.drafts.tree.Nodes()[node]
+		state := r.s.chain.Next(r.state(int(n.Parent)), n.ID)
+		r.states[node+1] = state
+	}
+	return r.states[node+1]
+}
+
+// Allows implements [method.Legal].
+func (r *round) Allows(node int, id token.ID) bool { return r.s.chain.Allows(r.state(node), id) }
+
+func (r *round) begin() error { return r.s.settle() }
+
+func (r *round) need() (need, error) {
+	n, err := r.s.reuse()
+	if err != nil {
+		return n, err
+	}
+	p := &r.s.drafts.plan
+	n.ahead += min(len(p.Order()), plan.MaxDraft)
+	n.near = min(n.ahead, n.near+min(len(p.Order()), plan.MaxDraft))
+	if n.prompt > 1 { // its pages were taken: the text is computed anew up to its last token
+		n.prompt--
+		return n, nil
+	}
+	n.rows, n.prompt, n.decodes, n.drafts = 1, 0, true, p
+	return n, nil
+}
+
+func (r *round) simpler() bool {
+	p := &r.s.drafts.plan
+	return p.Limit(0) > 0
+}
+
+// place adds the rows of the round. Drafts for which there is no room are left out; rows that drafters have run are taken further.
+func (r *round) place(st *step) error {
+	s, sp := r.s, r.s.drafts
+	if s.length() < len(s.text)-1 {
+		return s.placeText(st, st.current.rows)
+	}
+	want := sp.wants.Rows
+	want.Logits = true
+	root, err := st.add(row(s.text[len(s.text)-1], forest.Trunk, sp.tree.Root(), want))
+	if err != nil {
+		return err
+	}
+	r.root = root
+	drafts := sp.tree.Nodes()
+	for i := range drafts {
+		sp.nodes[i], sp.rows[i] = forest.Trunk, 0
+	}
+	next := int32(1)
+	for _, c := range sp.plan.Chosen() {
+		parent := root
+		if p := drafts[c].Parent; p != method.Root {
+			parent = sp.nodes[p]
+		}
+		if parent == forest.Trunk {
+			continue // its parent was left out
+		}
+		node, err := st.add(row(drafts[c].ID, parent, drafts[c].Live, want))
+		if err == nil {
+			sp.nodes[c], sp.rows[c] = node, next
+			next++
+		}
+	}
+	return nil
+}
+
+// row returns the row of a token, which takes further what is live of it.
+func row(id token.ID, parent forest.Node, live method.Live, want forest.Want) forest.Row {
+	if live.Node != forest.Trunk {
+		return forest.Row{Resume: live.Node, From: live.Layer, Want: want}
+	}
+	return forest.Row{ID: id, Parent: parent, Want: want}
+}
+
+// take lets the rule turn the rows' results into tokens, left to be taken one by one, and keeps the nodes that were accepted.
+func (r *round) take(st *step) (done bool, err error) {
+	s, sp := r.s, r.s.drafts
+	if s.length() < len(s.text)-1 {
+		_, err := s.takeText(st)
+		return false, err
+	}
+	r.st = st
+	r.start()
+	sp.outcome.Accepted, sp.outcome.Next = sp.outcome.Accepted[:0], token.None
+	err = sp.rule.Accept(r, &sp.outcome)
+	if more := r.accept(); err == nil {
+		err = more
+	}
+	if err != nil && len(r.drawn) > 0 {
+		err = nil // plain decoding meets it when it gets there
+	}
+	if err == nil {
+		err = s.keepRound(st)
+	}
+	if err != nil {
+		r.path, r.drawn, r.after = r.path[:0], r.drawn[:0], r.after[:0]
+	}
+	r.st = nil
+	return true, err
+}
+
+// accept turns the outcome into tokens, and learns from it.
+func (r *round) accept() error {
+	s, sp := r.s, r.s.drafts
+	r.path, r.drawn, r.taken = append(r.path[:0], r.root), r.drawn[:0], 0
+	r.after = append(r.after[:0], 0)
+	at := method.Root
+	for _, node := range sp.outcome.Accepted {
+		if err := r.push(at, sp.tree.Nodes()[node].ID); err != nil {
+			return err
+		}
+		r.path, r.after = append(r.path, sp.nodes[node]), append(r.after, r.state(node))
+		at = node
+	}
+	id := sp.outcome.Next
+	if id == token.None {
+		return nil
+	}
+	if err := r.push(at, id); err != nil {
+		return err
+	}
+	r.after = append(r.after, s.chain.Next(r.state(at), id))
+	return nil
+}
+
+// push makes a token behind a node one that the round gave.
+func (r *round) push(node int, id token.ID) error {
+	for i := range r.draws {
+		if d := &r.draws[i]; d.node == node && d.drawn.ID == id {
+			r.drawn = append(r.drawn, d.drawn)
+			r.s.drafts.tree.Learn(node, id)
+			return nil
+		}
+	}
+	d, err := r.s.describe(r.state(node), r.logits(node), r.index(node), id)
+	if err != nil {
+		return err
+	}
+	r.drawn = append(r.drawn, d)
+	r.s.drafts.tree.Learn(node, id)
+	return nil
+}
+
+// logits returns the logits behind a node that was run.
+func (r *round) logits(node int) []float32 {
+	if node == method.Root {
+		return r.st.result(0).Logits
+	}
+	return r.st.result(int(r.s.drafts.rows[node])).Logits
+}
+
+// index returns the place in the text of the token behind a node.
+func (r *round) index(node int) int {
+	if node == method.Root {
+		return len(r.s.text)
+	}
+	return len(r.s.text) + int(r.s.drafts.tree.Nodes()[node].Depth)
+}
+
+// Children implements [verify.View]. Of draws without replacement it leaves out those from the first one on that was not run: it has no row
+// because there are too many drafts before it, whatever they are, so that the text keeps its distribution.
+func (r *round) Children(dst []int, node int) []int {
+	tree, n := r.s.drafts.tree, len(dst)
+	dst = tree.Children(dst, node)
+	if len(tree.Drafts(node).IDs) == 0 {
+		return dst
+	}
+	for i := n; i < len(dst); i++ {
+		if !r.Ran(dst[i]) && tree.Nodes()[dst[i]].Samples == 0 {
+			return dst[:i]
+		}
+	}
+	return dst
+}
+
+// Ran implements [verify.View].
+func (r *round) Ran(node int) bool { return r.s.drafts.rows[node] > 0 }
+
+// Token implements [verify.View].
+func (r *round) Token(node int) token.ID { return r.s.drafts.tree.Nodes()[node].ID }
+
+// Samples implements [verify.View].
+func (r *round) Samples(node int) uint64 { return r.s.drafts.tree.Samples(node) }
+
+// Drafts implements [verify.View].
+func (r *round) Drafts(node int) verify.Distribution { return r.s.drafts.tree.Drafts(node) }
+
+// Draw implements [verify.View].
+func (r *round) Draw(node int) (token.ID, error) {
+	d, err := r.s.draw(r.state(node), r.logits(node), r.index(node))
+	if err != nil {
+		return token.None, err
+	}
+	r.draws = append(r.draws, nodeDraw{node, d})
+	return d.ID, nil
+}
+
+// Probs implements [verify.View].
+func (r *round) Probs(node int) ([]float64, error) { return r.probs(node) }
+
+func (r *round) probs(node int) ([]float64, error) {
+	if r.dense == nil {
+		r.dense = make([]float64, r.s.e.vocab)
+	}
+	return r.dense, r.s.chain.Probs(r.dense, r.state(node), r.logits(node), r.index(node))
+}
+
+// Number implements [verify.View].
+func (r *round) Number(node int, use verify.Use) float64 {
+	return r.s.chain.Number(r.index(node), use)
+}
+
+// Pick implements [verify.View].
+func (r *round) Pick(node int, p []float64) token.ID {
+	return r.s.chain.Pick(p, r.index(node), verify.UseRest)
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"grove/engine/queue"
+	"grove/forest"
+	"grove/kv"
+)
+
+// idleGrace is how long a sequence that nobody calls for keeps its pages from those that rank below it.
+const idleGrace = 200 * time.Millisecond
+
+// Terms are what a sequence may ask of the scheduler.
+type Terms struct {
+	// Priority weighs the share of prefill rows, twice for each step up, and decides which sequence loses its pages where
+	// they run out, the lowest first; usually 0, and within [LeastPriority] and [MostPriority].
+	Priority int
+	// Salt keeps the pages of a sequence apart: they are shared with sequences of the same salt only.
+	Salt string
+}
+
+// The range of [Terms.Priority].
+const (
+	LeastPriority = -10
+	MostPriority  = 10
+)
+
+// trunk is a sequence of the cache as queue and scheduler see it: its caller, its slot and its pages. All work that runs
+// rows has one. The fields are guarded by Engine.mu; the caller has a lock of its own.
+type trunk struct {
+	caller  queue.Caller
+	job     job // that the caller waits for
+	e       *Engine
+	seq     forest.Seq // -1: it has no slot
+	terms   Terms
+	arrival uint64
+
+	pinned bool    // its pages are never taken
+	lost   bool    // its pages were taken: its text is computed anew
+	begun  bool    // it decodes: its prompt is computed
+	clock  float64 // prefill rows, weighed by priority
+	timed  bool    // the clock goes with the engine's
+
+	need  need // of the step that is made
+	rows  int  // that it has of the step
+	first int  // of them
+}
+
+// Caller implements [queue.Member].
+func (t *trunk) Caller() *queue.Caller { return &t.caller }
+
+// do waits until a job of the trunk is done, or makes steps until it is. One job of a trunk is done at a time.
+func (t *trunk) do(ctx context.Context, j job) error {
+	t.job = j
+	err := t.e.queue.Do(ctx, t, t.e.makeStep)
+	if err == queue.ErrCancelled {
+		err = fmt.Errorf("engine: %w", err)
+	}
+	return err
+}
+
+// open makes a trunk that waits for a slot, for so many of all kinds at most.
+func (e *Engine) open(t *trunk, most int) error {
+	t.e, t.seq = e, -1
+	t.caller.Init()
+	full := false
+	e.load.note(func(l *Load) {
+		if full = l.Open >= most; !full {
+			l.Open++
+			l.opened++
+			t.arrival = l.opened
+		}
+	})
+	if full {
+		return fmt.Errorf("engine: %d sequences: %w", most, ErrBusy)
+	}
+	return nil
+}
+
+// openNow makes a trunk that has a slot and never loses its pages: [ErrBusy] where no slot is free.
+func (e *Engine) openNow(t *trunk) error {
+	if err := e.open(t, e.most); err != nil {
+		return err
+	}
+	t.pinned = true
+	e.mu.Lock()
+	err := e.admit(t)
+	e.mu.Unlock()
+	if err != nil {
+		return errors.Join(err, t.close())
+	}
+	return nil
+}
+
+// close gives back what a trunk holds.
+func (t *trunk) close() error {
+	e := t.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t.seq >= 0 {
+		if i := slices.Index(e.admitted, t); i >= 0 {
+			e.admitted = slices.Delete(e.admitted, i, i+1)
+		}
+		if err := e.cache.CloseSeq(t.seq); err != nil {
+			return err
+		}
+		t.seq = -1
+		e.noteSlots()
+	}
+	e.load.note(func(l *Load) { l.Open-- })
+	e.queue.Forget(t)
+	return nil
+}
+
+// admit gives a trunk a slot, if it has none; [ErrBusy] where none is free. The caller holds the engine's lock.
+func (e *Engine) admit(t *trunk) error {
+	switch {
+	case t.seq >= 0:
+		return nil
+	case len(e.admitted) == e.seqs:
+		return fmt.Errorf("engine: %d sequences have a slot: %w", e.seqs, ErrBusy)
+	}
+	e.take(t, e.cache.NewSeq(t.terms.Salt))
+	return nil
+}
+
+// take gives a trunk a sequence of the cache.
+func (e *Engine) take(t *trunk, seq forest.Seq) {
+	t.seq = seq
+	e.admitted = append(e.admitted, t)
+	e.noteSlots()
+}
+
+func (e *Engine) noteSlots() {
+	e.load.note(func(l *Load) { l.Admitted, l.Pages = len(e.admitted), e.cache.Usage() })
+}
+
+// length returns the number of tokens of the trunk in the cache.
+func (t *trunk) length() int { return t.e.cache.Forest.Len(t.seq) }
+
+// drop drops what hangs from a trunk that has a slot.
+func (t *trunk) drop() { _ = t.e.cache.Drop(t.seq, forest.Trunk) } // the sequence is open: this cannot fail
+
+// rank orders trunks: by priority, then by age. The last one is the first to lose its pages.
+func rank(a, b *trunk) int {
+	if a.terms.Priority != b.terms.Priority {
+		return cmp.Compare(b.terms.Priority, a.terms.Priority)
+	}
+	return cmp.Compare(a.arrival, b.arrival)
+}
+
+// reserve takes pages for a trunk to grow: to n tokens, and where windows pass to near. Where there are not as
+// many, it takes those of the trunks that t outranks, the last first: they compute their texts anew when they go on.
+func (e *Engine) reserve(t *trunk, n, near int) error {
+	for {
+		err := e.cache.Reserve(t.seq, n, near)
+		if !errors.Is(err, kv.ErrFull) {
+			return err
+		}
+		last := e.preemptable(t)
+		if last == nil {
+			return err
+		}
+		if err := e.cache.Truncate(last.seq, 0); err != nil {
+			return err
+		}
+		last.lost = true
+		e.load.note(func(l *Load) { l.Preempted++ })
+	}
+}
+
+// preemptable returns the trunk that loses its pages to t, nil where there is none.
+func (e *Engine) preemptable(t *trunk) (last *trunk) {
+	for _, o := range e.admitted {
+		if o == t || o.pinned || e.cache.Held(o.seq) == 0 || !t.pinned && rank(t, o) > 0 && !e.queue.Idle(o, idleGrace) {
+			continue
+		}
+		if last == nil || rank(last, o) < 0 {
+			last = o
+		}
+	}
+	return last
+}

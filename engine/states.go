@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"grove/compute"
+	"grove/forest"
+	"grove/text/token"
+)
+
+// logitsRows bounds the rows of a step that want logits of one text: a vocabulary's worth of memory each.
+const logitsRows = 16
+
+// states is the job that computes a text of its own, of which every row from the first wanted one on gives something: states or logits. It may take
+// several steps; each copies what its rows gave, so that no step waits for a reader.
+type states struct {
+	trunk
+	ids    []token.ID
+	first  int        // row that gives something
+	row    forest.Row // what these rows are
+	most   int        // of them in a step
+	whole  bool       // all rows are run in one step: they see each other
+	end    forest.Node
+	values func(*compute.Result) []float32
+	out    []float32 // of the last step's rows
+}
+
+// States computes a text of its own and calls write with the state behind each token, in order: the stream
+// behind the final norm. A row is valid during the call. All tokens of an encoder's text see each other; those
+// of any other model see what is before them. Errors: [ErrContext] with both numbers, [ErrBusy], ctx's, the
+// model's, write's.
+func (e *Engine) States(ctx context.Context, ids []token.ID, write func(row []float32) error) error {
+	j := &states{ids: ids, row: forest.Row{Want: forest.Want{State: true}}, most: e.chunk}
+	j.values = func(r *compute.Result) []float32 { return r.State }
+	if e.model.Info().Encoder {
+		j.row.Block, j.whole = 1, true
+	}
+	return e.rows(ctx, j, write)
+}
+
+// Logits computes a text of its own and calls write with the logits behind each token from index first
+// on, in order; a row is valid during the call. The cache is not searched for a prefix, whose rows would give none. Errors:
+// [ErrContext] with both numbers, [ErrBusy], ctx's, the model's, write's.
+func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write func(row []float32) error) error {
+	if err := e.Generates(); err != nil {
+		return err
+	}
+	j := &states{ids: ids, first: first, row: forest.Row{Want: forest.Want{Logits: true}}, most: min(e.chunk, logitsRows)}
+	j.values = func(r *compute.Result) []float32 { return r.Logits }
+	return e.rows(ctx, j, write)
+}
+
+// rows does a states job, one step after the other, and hands its rows to write between them.
+func (e *Engine) rows(ctx context.Context, j *states, write func(row []float32) error) (err error) {
+	if len(j.ids) > e.Context() {
+		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", len(j.ids), ErrContext, e.Context())
+	}
+	if err := e.open(&j.trunk, e.most); err != nil {
+		return err
+	}
+	j.pinned = true
+	defer func() { err = errors.Join(err, j.close()) }()
+	for at := 0; at < len(j.ids); {
+		if err := j.do(ctx, j); err != nil {
+			return err
+		}
+		n := j.rows
+		if given := at + n - max(at, j.first); given > 0 {
+			width := len(j.out) / given
+			for row := j.out; len(row) > 0; row = row[width:] {
+				if err := write(row[:width]); err != nil {
+					return err
+				}
+			}
+		}
+		at += n
+	}
+	return nil
+}
+
+func (*states) begin() error { return nil }
+
+func (j *states) need() (need, error) {
+	at := j.length()
+	n := need{prompt: len(j.ids) - at, ahead: len(j.ids), near: len(j.ids)}
+	switch {
+	case j.whole:
+		n.rows, n.prompt = n.prompt, 0
+	case at < j.first:
+		n.prompt = min(n.prompt, j.first-at)
+	default:
+		n.prompt = min(n.prompt, j.most)
+	}
+	return n, nil
+}
+
+func (j *states) place(st *step) (err error) {
+	at := j.length()
+	j.end, err = st.path(st.current.rows, func(i int) forest.Row {
+		r := j.row
+		if at+i < j.first {
+			r = forest.Row{}
+		}
+		r.ID = j.ids[at+i]
+		return r
+	})
+	return err
+}
+
+func (j *states) take(st *step) (done bool, err error) {
+	j.out = j.out[:0]
+	for i := range j.rows {
+		j.out = append(j.out, j.values(st.result(i))...)
+	}
+	return true, j.e.cache.Commit(j.seq, j.end)
+}
+
+func (*states) simpler() bool { return false }

@@ -1,0 +1,181 @@
+package grow
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"grove/method"
+	"grove/sample"
+	"grove/text/token"
+	"grove/verify"
+)
+
+// value is by what drawn trees decide where to grow.
+type value struct {
+	chance float64 // Slots: that the node is accepted, if the source is the target
+	path   float64 // Beams: log-probability of the path
+	score  float64 // Beams: the same with noise
+}
+
+// entry is a draw that may become one of a level's beams.
+type entry struct {
+	node int // its parent
+	k    int // its number among the draws behind the parent
+	id   token.ID
+	value
+}
+
+// leastSlot is the chance of a place in the tree below which no draft is drawn for it.
+const leastSlot = 0.04
+
+// distribution returns the distribution behind a node, and tells the tree that the node's children are drawn from it.
+func (g *Grower) distribution(t *method.Tree, node int, logits []float32) (*verify.Distribution, error) {
+	if g.dense == nil {
+		g.dense = make([]float32, g.vocabulary)
+	}
+	depth := 0
+	if node != method.Root {
+		depth = int(t.Nodes()[node].Depth)
+	}
+	if err := g.sampler.Distribution(g.dense, logits, g.index+depth); err != nil {
+		return nil, err
+	}
+	for len(g.dists) <= node+1 {
+		g.dists = append(g.dists, verify.Distribution{})
+	}
+	q := &g.dists[node+1]
+	q.IDs, q.P = q.IDs[:0], q.P[:0]
+	for id, p := range g.dense {
+		if p > 0 {
+			q.IDs, q.P = append(q.IDs, token.ID(id)), append(q.P, p)
+		}
+	}
+	t.Draw(node, *q)
+	return q, nil
+}
+
+// distinct draws children of a node without replacement: the tokens with the highest sums of log-probability and noise. All draws stay in
+// the tree; only whether to draw more depends on them.
+func (g *Grower) distinct(t *method.Tree, node int, logits []float32) error {
+	q, err := g.distribution(t, node, logits)
+	if err != nil {
+		return err
+	}
+	g.drawn, g.scores = g.drawn[:0], g.scores[:0]
+	most, use := g.ranks(depthOf(t, node)), method.DraftUse+method.NodeUses*sample.Use(node+1)
+	for i, id := range q.IDs {
+		g.offer(most, id, math.Log(float64(q.P[i]))+g.sampler.Noise(g.index, use, id))
+	}
+	if g.shape.Growth == Beams {
+		g.perturb(node, q)
+		return nil
+	}
+	above, left := g.values[node+1], 1.0 // of q, without what was drawn already
+	for k, id := range g.drawn {
+		if g.shape.Growth == Slots && above.chance <= max(leastSlot, float64(t.Floor)) {
+			break
+		}
+		p := q.Of(id) / left
+		if !g.take(t, node, k, id, value{chance: above.chance * p}) {
+			break
+		}
+		above.chance *= 1 - p
+		left -= q.Of(id)
+	}
+	return nil
+}
+
+// take adds the k-th draw behind a node. It reports false where the tree is full or deep enough, and so for all that follow.
+func (g *Grower) take(t *method.Tree, node, k int, id token.ID, v value) bool {
+	p := float32(g.dists[node+1].Of(id))
+	at := t.AddSample(node, id, k, Class(0, p), Belief(0, p))
+	if at == method.Root {
+		return false
+	}
+	for len(g.values) <= at+1 {
+		g.values = append(g.values, value{}) // others' drafts may precede it
+	}
+	g.values[at+1] = v
+	g.leave(t, at)
+	return true
+}
+
+// perturb offers the draws behind a node to the level: noise is lowered so that the best of them has the score of the node
+// itself.
+//
+// Source: stochastic beam search, as RSD-S uses it (Jeon et al. 2024).
+func (g *Grower) perturb(node int, q *verify.Distribution) {
+	above := g.values[node+1]
+	for k, id := range g.drawn {
+		score := above.score
+		if k > 0 {
+			// Log-probabilities of paths differ by the same constant from those of q.
+			v := above.score - (above.path + g.scores[k]) + math.Log1p(-math.Exp(g.scores[k]-g.scores[0]))
+			score = above.score - max(0, v) - math.Log1p(math.Exp(-math.Abs(v)))
+		}
+		g.entries = append(g.entries, entry{node, k, id, value{path: above.path + math.Log(q.Of(id)), score: score}})
+	}
+}
+
+// settle makes the best entries of a level its drafts.
+func (g *Grower) settle(t *method.Tree) {
+	slices.SortStableFunc(g.entries, func(a, b entry) int { return cmp.Compare(b.score, a.score) })
+	for _, e := range g.entries[:min(g.shape.Beam, len(g.entries))] {
+		if !g.take(t, e.node, e.k, e.id, e.value) {
+			break
+		}
+	}
+	g.entries = g.entries[:0]
+}
+
+// offer keeps the most tokens with the best scores, best first.
+func (g *Grower) offer(most int, id token.ID, score float64) {
+	at := len(g.scores)
+	for at > 0 && g.scores[at-1] < score {
+		at--
+	}
+	if at == most {
+		return
+	}
+	g.drawn, g.scores = slices.Insert(g.drawn, at, id), slices.Insert(g.scores, at, score)
+	if len(g.drawn) > most {
+		g.drawn, g.scores = g.drawn[:most], g.scores[:most]
+	}
+}
+
+// independent draws one token behind a node for each chain that has reached it. The number of draws that there is room for is decided before
+// anything is drawn, so that no draw is left out because of its token.
+func (g *Grower) independent(t *method.Tree, node int, logits []float32) error {
+	q, err := g.distribution(t, node, logits)
+	if err != nil {
+		return err
+	}
+	draws := g.shape.Ranks[0]
+	if node != method.Root {
+		draws = bits.OnesCount64(t.Nodes()[node].Samples)
+	}
+	for k := range min(draws, t.Room()) {
+		use := method.DraftUse + method.NodeUses*sample.Use((node+1)*method.MaxSamples+k)
+		i := pick(q.P, g.sampler.Number(g.index, use))
+		at := t.AddSample(node, q.IDs[i], k, Class(0, q.P[i]), Belief(0, q.P[i]))
+		if at == method.Root {
+			return nil // the tree is deep enough
+		}
+		if t.Nodes()[at].Samples == 1<<k { // it is new
+			g.leave(t, at)
+		}
+	}
+	return nil
+}
+
+// pick returns the place where the sum of p exceeds u.
+func pick(p []float32, u float64) int {
+	for i, v := range p {
+		if u -= float64(v); u < 0 {
+			return i
+		}
+	}
+	return len(p) - 1 // rounding
+}

@@ -1,0 +1,54 @@
+package grow
+
+import (
+	"slices"
+
+	"grove/method"
+	"grove/sample"
+)
+
+// Product turns one list of candidates a depth, such as heads give, into a tree: a path's probability is the product of its tokens'. The
+// zero value is ready; it is for one goroutine.
+type Product struct {
+	open []step // sorted by p, rising
+}
+
+// step is a draft that may be added next.
+type step struct {
+	parent, depth, rank int
+	p                   float32 // of its path
+}
+
+// Grow adds the most probable paths, at most most drafts. lists[i] holds the candidates at depth i+1, with falling probabilities.
+func (g *Product) Grow(t *method.Tree, lists [][]sample.Candidate, most int) {
+	g.open = g.open[:0]
+	g.offer(lists, step{parent: method.Root}, 1)
+	for added := 0; len(g.open) > 0 && added < most; {
+		s := g.open[len(g.open)-1]
+		g.open = g.open[:len(g.open)-1]
+		c := lists[s.depth][s.rank]
+		at := t.Add(s.parent, c.ID, Class(s.rank, c.P), Belief(s.rank, c.P))
+		if at != method.Root {
+			added++
+			g.offer(lists, step{parent: at, depth: s.depth + 1}, s.p)
+		}
+		if c.P > 0 {
+			g.offer(lists, step{parent: s.parent, depth: s.depth, rank: s.rank + 1}, s.p/c.P)
+		}
+	}
+}
+
+// offer opens a step behind a path of probability p, if the lists have it.
+func (g *Product) offer(lists [][]sample.Candidate, s step, p float32) {
+	if s.depth >= len(lists) || s.rank >= len(lists[s.depth]) {
+		return
+	}
+	s.p = p * lists[s.depth][s.rank].P
+	at, _ := slices.BinarySearchFunc(g.open, s.p, func(o step, p float32) int {
+		if o.p < p {
+			return -1
+		}
+		return 1 // equal ones: the earlier goes first
+	})
+	g.open = slices.Insert(g.open, at, s)
+}

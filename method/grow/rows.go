@@ -1,0 +1,112 @@
+package grow
+
+import (
+	"context"
+
+	"grove/forest"
+	"grove/method"
+	"grove/text/token"
+)
+
+// Rows runs drafts as rows behind a trunk, and knows the rows that live: it is the part of a [Source] that does not depend on whose trunk
+// it is. It is for one goroutine.
+type Rows struct {
+	Trunk method.Trunk
+	Size  method.Size      // of the model
+	Like  forest.Row       // the fields that all rows have in common: Skip, To, and outputs besides logits
+	Words *method.VocabMap // from the tree's tokens to the model's; nil: they are the same
+	Base  int              // the live row of the text's last token; [None]: it is the trunk's end
+	Live  []LiveRow        // parents first
+
+	dense  []float32 // the logits of a row by the target's tokens, where these are others
+	keep   int       // tokens of the vocabulary that are drafted
+	rows   []method.Row
+	levels []LiveRow
+	places []int // by place in the tree: in Live
+	got    []method.Result
+}
+
+// LiveRow is a row that hangs from the trunk.
+type LiveRow struct {
+	ID     token.ID // the model's
+	Parent int      // in Live; [None]
+	Node   forest.Node
+}
+
+// None is the trunk's end, as the parent of a live row.
+const None = -1
+
+// Vocabulary returns the number of tokens that logits are for. The target has vocabulary tokens.
+func (r *Rows) Vocabulary(vocabulary int) int {
+	switch r.Words.Way() {
+	case method.SharedTokens:
+		r.keep = vocabulary
+		r.dense = make([]float32, vocabulary)
+	case method.ThroughText:
+		r.keep = r.Size.Vocabulary
+	default:
+		r.keep = min(vocabulary, r.Size.Vocabulary)
+	}
+	return r.keep
+}
+
+// Run runs rows that each want logits, and adds them to Live.
+func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
+	r.rows = r.rows[:0]
+	for _, l := range rows {
+		row := method.Row{Row: r.Like}
+		row.ID, row.Want.Logits = l.ID, true
+		if l.Parent != None {
+			row.Parent = r.Live[l.Parent].Node
+		}
+		r.rows = append(r.rows, row)
+	}
+	if err := r.Grow(ctx, r.rows); err != nil {
+		return err
+	}
+	for i, l := range rows {
+		l.Node = r.got[i].Node
+		r.Live = append(r.Live, l)
+	}
+	return nil
+}
+
+// Grow runs rows as they are; Logits returns what they give. They are not added to Live.
+func (r *Rows) Grow(ctx context.Context, rows []method.Row) (err error) {
+	r.got, err = r.Trunk.Grow(ctx, rows)
+	return err
+}
+
+// Result returns the result of the i-th row of the last pass.
+func (r *Rows) Result(i int) *method.Result { return &r.got[i] }
+
+// Expand implements [Source].
+func (r *Rows) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
+	r.levels = r.levels[:0]
+	for _, at := range drafts {
+		n := &t.Nodes()[at]
+		l := LiveRow{ID: r.Words.ToDraft(n.ID), Parent: r.Base}
+		if n.Parent != method.Root {
+			l.Parent = r.places[n.Parent]
+		}
+		for len(r.places) <= at {
+			r.places = append(r.places, None)
+		}
+		r.places[at] = len(r.Live) + len(r.levels)
+		r.levels = append(r.levels, l)
+	}
+	return r.Run(ctx, r.levels)
+}
+
+// Logits implements [Source].
+func (r *Rows) Logits(i int) []float32 {
+	logits := r.got[i].Logits
+	if r.dense == nil {
+		return logits[:r.keep]
+	}
+	r.Words.Spread(r.dense, logits)
+	return r.dense
+}
+
+// Room returns how many rows the next pass may have.
+func (r *Rows) Room() int { return min(r.Size.Rows, method.MaxLive-len(r.Live)) }

@@ -1,0 +1,65 @@
+package grow
+
+import (
+	"slices"
+	"testing"
+
+	"grove/compute"
+	"grove/forest"
+	"grove/method"
+	"grove/method/grow/growtest"
+	"grove/text/token"
+)
+
+func TestTrim(t *testing.T) {
+	const g = compute.SubsetGroup
+	target := growtest.Vocabulary(t, "llama", growtest.Filler("x")...)
+	words, err := method.NewVocabMap(target, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := method.Env{Draft: &growtest.Model{Dims: method.Size{Vocabulary: target.Size()}}, Words: words, DraftVocab: 3*g - 1}
+	tr := NewTrim(env)
+	expect := func(what string, got []int32, want ...int32) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	expect("at first", tr.pick(nil), 0, 1, 2)
+	text := []token.ID{9 * g, 9*g + 1, 5*g + 3, 7 * g, 7*g + 1, 7*g + 2, 1 << 20}
+	expect("of a text", tr.learn([]int32{0, 1, 2}, text), 0, 1, 2, 5, 7, 9)
+	expect("of the next", tr.pick(nil), 0, 7, 9) // the end of an answer is in group 0
+	tr.learn(nil, slices.Repeat([]token.ID{6 * g}, forgetAfter))
+	expect("most frequent", tr.pick(nil), 0, 6, 7)
+	tr.learn(nil, slices.Repeat([]token.ID{8 * g, 10 * g}, forgetAfter/3))
+	expect("less than before", tr.pick(nil), 0, 6, 8)
+	for _, n := range []int{0, target.Size(), 1 << 30} {
+		if env.DraftVocab = n; NewTrim(env) != nil {
+			t.Errorf("%d of %d tokens are left out", n, target.Size())
+		}
+	}
+	env.DraftVocab = 2 * g
+	asked := 0
+	model := env.Draft.(*growtest.Model)
+	model.Dims.Rows, model.Dims.Context = 16, 100
+	model.Next = func(_ []token.ID, r forest.Row) []float32 {
+		asked++
+		expect("of a row", r.Want.Subset, 0, 1, 4) // those at first, and the text's
+		return make([]float32, target.Size())
+	}
+	env.Words = nil
+	b, err := NewBranch(env, NewTrim(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := growtest.Text{Drafter: &tested{Branch: b, Grower: New(Shape{Ranks: []int{2}, Beam: 2, Depth: 2}, b, b.Vocabulary(target.Size()))}}
+	x.Begin(t, 4*g)
+	if x.Draft(t, 2); asked != 3 {
+		t.Errorf("%d rows wanted logits", asked)
+	}
+	kept := tr.pick(nil)
+	if n := testing.AllocsPerRun(10, func() { kept = tr.learn(kept, text[:6]); kept = tr.pick(kept[:0]) }); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}

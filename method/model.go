@@ -1,0 +1,68 @@
+package method
+
+import (
+	"context"
+	"errors"
+
+	"grove/compute"
+	"grove/forest"
+)
+
+// Model is a model whose rows a method may run. It is safe for concurrent use. The steps that it runs are shared with all who
+// want steps of the model.
+type Model interface {
+	Size() Size
+	// Open opens a sequence of its own.
+	Open() (Branch, error)
+}
+
+// Size is what methods must know of a model.
+type Size struct {
+	Vocabulary int
+	Layers     int
+	Width      int // of the residual stream
+	Context    int // tokens of a sequence
+	Rows       int // of a step, at most
+}
+
+// MaxLive bounds the rows that may hang from a trunk at a time: for so many there is room, whatever else the model runs.
+const MaxLive = 64
+
+// ErrLost reports that a text's own trunk is not there: its pages were given to another sequence, and are computed anew in the next step. The
+// round runs what was drafted until then.
+var ErrLost = errors.New("the trunk's pages were taken")
+
+// Trunk is a text of a model, behind which a drafter grows rows. It is for one goroutine.
+type Trunk interface {
+	// Len returns the number of tokens of the trunk. That of a text's own trunk is one less than the text: the last token is
+	// the first row of what is grown.
+	Len() int
+	// Grow runs rows, in a step that others share. The results are those of the rows, in order, valid until the next Grow. The
+	// rows live on until they are dropped or committed. Errors: those of [forest.Step.Add], ctx's, the model's.
+	Grow(ctx context.Context, rows []Row) ([]Result, error)
+	// Drop drops what hangs from the trunk.
+	Drop() error
+}
+
+// Branch is a sequence of a [Model] that a drafter owns.
+type Branch interface {
+	Trunk
+	// Commit makes a node the trunk's end; what else hangs from the trunk is dropped.
+	Commit(n forest.Node) error
+	// Truncate cuts the trunk.
+	Truncate(n int) error
+	// Close gives its slot back.
+	Close() error
+}
+
+// Row is a row to run behind a trunk. The row's sequence is filled in.
+type Row struct {
+	forest.Row
+	After int // behind an earlier row of the same call, counted from 1; 0: behind Parent
+}
+
+// Result is what one row gave: what its Want asked for.
+type Result struct {
+	Node forest.Node
+	compute.Result
+}

@@ -1,0 +1,158 @@
+package swift
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+
+	"grove/forest"
+)
+
+// The search tries one set of layers after the other against the best one. Both draft the token behind the same places of texts, and the set on
+// trial becomes the best one if it drafts more of them. The paper instead runs a window of the text again for each set; a second row of a step
+// that runs anyway costs less, and it drafts exactly as the set would.
+const (
+	window   = 32   // places of a trial
+	enough   = 0.95 // share of places that ends the search
+	patience = 64   // trials without success that end it
+)
+
+// search is the search for the layers to pass over. It is safe for concurrent use: all texts of an engine share it.
+type search struct {
+	layers, size int
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	best   forest.Layers
+	score  float64 // share of places that best drafted in its last trial; 0: it had none
+	other  forest.Layers
+	number int    // of the trial
+	seen   int    // places
+	hits   [2]int // drafted right by best and other
+	failed int    // trials since the last success
+	open   bool   // the search goes on
+}
+
+// trial is a round's part in the search.
+type trial struct {
+	best, other forest.Layers
+	number      int
+	open        bool // other is on trial
+}
+
+// newSearch starts with every other layer passed over, as many as the share of the layers between the first and the last is; at least one unless the
+// share is 0.
+func newSearch(layers int, share float64) *search {
+	s := &search{layers: layers, size: int(math.Round(share * float64(layers-2))), rng: rand.New(rand.NewPCG(1, uint64(layers)))}
+	if share > 0 {
+		s.size = max(1, s.size)
+	}
+	for l, n := 1, 0; n < s.size; l, n = l+2, n+1 {
+		s.best = s.best.With(l)
+	}
+	s.open = s.size > 0 && s.size < layers-2 // else there is one set
+	s.propose()
+	return s
+}
+
+// next returns the sets of a round.
+func (s *search) next() trial {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return trial{s.best, s.other, s.number, s.open}
+}
+
+// count tells which sets of a trial drafted the token that was drawn.
+func (s *search) count(t trial, best, other bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open || t.number != s.number {
+		return // another text has ended the trial
+	}
+	s.seen++
+	for i, right := range []bool{best, other} {
+		if right {
+			s.hits[i]++
+		}
+	}
+	if s.seen == window {
+		s.decide()
+	}
+}
+
+// decide ends a trial.
+func (s *search) decide() {
+	kept := s.hits[0]
+	s.failed++
+	if s.hits[1] > kept {
+		s.best, kept, s.failed = s.other, s.hits[1], 0
+	}
+	s.score = float64(kept) / window
+	s.open = s.score < enough && s.failed < patience
+	s.propose()
+}
+
+// propose makes the next set to try: a random one or, every other time, the best one with one layer exchanged.
+func (s *search) propose() {
+	s.number, s.seen, s.hits = s.number+1, 0, [2]int{}
+	if !s.open {
+		return
+	}
+	for s.other = s.best; s.other == s.best; {
+		if s.number%2 == 1 {
+			out := s.pick(s.best, true)
+			s.other = s.best.Minus(forest.LayerRange(out, out+1)).With(s.pick(s.best, false))
+			continue
+		}
+		for s.other = (forest.Layers{}); s.other.Len() < s.size; {
+			s.other = s.other.With(s.pick(s.other, false))
+		}
+	}
+}
+
+// pick returns a random layer, neither the first nor the last, that is in the set or is not.
+func (s *search) pick(set forest.Layers, in bool) int {
+	for {
+		if l := 1 + s.rng.IntN(s.layers-2); set.Has(l) == in {
+			return l
+		}
+	}
+}
+
+// record is what is kept between runs, in little-endian order.
+type record struct {
+	Layers uint32
+	Best   forest.Layers
+	Score  float64
+	Open   bool
+}
+
+// MarshalBinary implements [method.Saver].
+func (s *search) MarshalBinary() ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return binary.Append(nil, binary.LittleEndian, record{uint32(s.layers), s.best, s.score, s.open})
+}
+
+// UnmarshalBinary implements [method.Saver].
+func (s *search) UnmarshalBinary(b []byte) error {
+	var r record
+	if n, err := binary.Decode(b, binary.LittleEndian, &r); err != nil || n != len(b) {
+		return fmt.Errorf("swift: the record has %d bytes; it must have %d", len(b), binary.Size(r))
+	}
+	if r.Layers != uint32(s.layers) {
+		return fmt.Errorf("swift: the record is of a model of %d layers; this one has %d", r.Layers, s.layers)
+	}
+	if r.Best.Len() != s.size || r.Best.Minus(forest.LayerRange(1, s.layers-1)).Len() > 0 || !(r.Score >= 0 && r.Score <= 1) {
+		return fmt.Errorf("swift: the record is damaged: the set %x, score %v; the set must have %d layers and neither the first nor the last",
+			r.Best, r.Score, s.size)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.best, s.score, s.failed = r.Best, r.Score, 0
+	s.open = r.Open && s.size > 0 && s.size < s.layers-2
+	s.propose()
+	return nil
+}

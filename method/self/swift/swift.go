@@ -1,0 +1,141 @@
+// Package swift drafts with the target itself, some of whose layers are passed over; which ones is searched while texts are decoded (SWIFT, Xia
+// et al. 2024).
+//
+// The paper chooses attention and feed-forward sub-layers apart; here a layer is passed over as a whole. The drafting rows hang from the text's own
+// trunk, so that they read the keys that all layers left of the text, and are dropped before the drafts are verified. The first and the last layer
+// always run. At temperature 0 drafts are the likeliest tokens; above it they are those that the same random numbers draw from the drafting logits.
+package swift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"grove/forest"
+	"grove/method"
+	"grove/method/grow"
+	"grove/text/token"
+)
+
+func init() {
+	method.Register(method.Info{
+		Name: "swift", Paper: "SWIFT: on-the-fly self-speculative decoding, 2024", Kind: method.KindSelf, Grade: method.Exact,
+		Needs: "a model of at least 3 layers", Auto: true, Passes: true, Lasting: true, Meets: meets,
+		Open: func(e method.Env) (method.Method, error) {
+			size := e.Target.Size()
+			return &swift{size, newSearch(size.Layers, ratio)}, nil
+		},
+	})
+}
+
+// The paper's values.
+const (
+	ratio   = 0.45 // layers passed over, as a share of those between the first and the last
+	deepest = 25   // levels of a tree
+	least   = 0.8  // probability of a token behind which drafting goes on
+)
+
+// shape is a spine of the likeliest tokens, with siblings.
+var shape = grow.Shape{Ranks: []int{grow.MaxRanks}, Beam: 1, Depth: deepest, Width: width, Spine: true, Least: least}
+
+// width returns how many tokens are drafted behind a node, by the probability of the likeliest.
+func width(p float32, greedy bool) int {
+	widths := [...]int{1, 3, 5}
+	if greedy {
+		widths = [...]int{3, 5, 8}
+	}
+	for i, above := range [...]float32{0.95, 0.8, 0.5} {
+		if p > above {
+			return widths[i]
+		}
+	}
+	return grow.MaxRanks
+}
+
+// swift keeps the set of layers that all texts of an engine draft with.
+type swift struct {
+	size method.Size
+	*search
+}
+
+// meets returns an error where there is no layer to pass over.
+func meets(e method.Env) error {
+	if e.Target == nil {
+		return method.ErrNeeds
+	}
+	if n := e.Target.Size().Layers; n < 3 {
+		return fmt.Errorf("%w: the target has %d layers", method.ErrNeeds, n)
+	}
+	return nil
+}
+
+// NewDrafter implements [method.Method].
+func (m *swift) NewDrafter(own method.Trunk) (method.Drafter, error) {
+	if own == nil {
+		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
+	}
+	d := &drafter{search: m.search, Rows: grow.Rows{Trunk: own, Size: m.size}}
+	d.grower = grow.New(shape, d, d.Vocabulary(m.size.Vocabulary))
+	return d, nil
+}
+
+// drafter is the source of the trees that its grower grows. The text's last token is its first row.
+type drafter struct {
+	grow.Rows
+	search  *search
+	history *method.History
+	grower  *grow.Grower
+
+	trial   trial       // of the round: the sets that the last token is run with
+	drafted [2]token.ID // behind it by the two sets; [token.None]: it was not run
+	at      int         // the place of the text that they were drafted for
+	roots   []method.Row
+}
+
+// Begin implements [method.Drafter].
+func (d *drafter) Begin(h *method.History) error {
+	d.history, d.drafted = h, [2]token.ID{token.None, token.None}
+	return d.grower.Begin(h.Noise)
+}
+
+// Committed implements [method.Drafter]: the token that was drawn tells which of the two sets drafted it.
+func (d *drafter) Committed(method.Run) {
+	if ids := d.history.IDs(); d.drafted[1] != token.None && d.at < len(ids) {
+		d.search.count(d.trial, d.drafted[0] == ids[d.at], d.drafted[1] == ids[d.at])
+	}
+	d.drafted = [2]token.ID{token.None, token.None}
+}
+
+// Draft implements [method.Drafter].
+func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
+	d.at = len(d.history.IDs())
+	if d.at == 0 || d.at > d.Size.Context || t.Depth() < 1 {
+		return nil
+	}
+	return errors.Join(d.grower.Grow(ctx, t, d.at), d.Trunk.Drop())
+}
+
+// Root implements [grow.Source]: it runs the text's last token with the best set and, in the same step, with the set on trial.
+func (d *drafter) Root(ctx context.Context) (ok bool, err error) {
+	d.trial = d.search.next()
+	row := method.Row{Row: forest.Row{ID: d.history.Last(0), Skip: d.trial.best, Want: forest.Want{Logits: true}}}
+	d.roots = append(d.roots[:0], row)
+	if d.trial.open && d.Size.Rows > 1 {
+		row.Skip = d.trial.other
+		d.roots = append(d.roots, row)
+	}
+	if err := d.Grow(ctx, d.roots); err != nil {
+		return false, err
+	}
+	for i := range d.roots {
+		if d.drafted[i], err = d.grower.First(d.Logits(i)); err != nil {
+			return false, err
+		}
+	}
+	d.Like.Skip = d.trial.best
+	d.Live = append(d.Live[:0], grow.LiveRow{ID: row.ID, Parent: grow.None, Node: d.Result(0).Node})
+	return true, nil
+}
+
+// Room implements [grow.Source].
+func (d *drafter) Room() (drafts, depth int) { return d.Rows.Room(), d.Size.Context - d.at }

@@ -1,0 +1,97 @@
+package grove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"grove/engine"
+	"grove/search"
+)
+
+// Attempt is an answer that a search tried.
+type Attempt = search.Attempt
+
+// SearchInfo describes a program for [Request.Search].
+type SearchInfo struct {
+	Name    string `json:"name"`
+	Paper   string `json:"paper"`
+	Options string `json:"options"` // name=default
+}
+
+// Searches returns the programs that there are.
+func Searches() []SearchInfo {
+	var all []SearchInfo
+	for _, i := range search.All() {
+		all = append(all, SearchInfo{i.Name, i.Paper, i.Options})
+	}
+	return all
+}
+
+// CheckSearch returns an error where a text is none that [Request.Search] takes.
+func CheckSearch(text string) error {
+	if text == "" {
+		return nil
+	}
+	_, err := search.Open(text)
+	return err
+}
+
+// openSearch opens the program that the request asks for, or returns an [*OptionError].
+func (g *Generation) openSearch() (err error) {
+	if g.req.Search == "" {
+		return nil
+	}
+	if g.req.Session != "" {
+		return &OptionError{errors.New("grove: a search with a session: what a search computes is not kept")}
+	}
+	if g.program, err = search.Open(g.req.Search); err == nil {
+		err = g.program.Check(g.problem(nil))
+	}
+	if err != nil {
+		return &OptionError{fmt.Errorf("grove: %w", err)}
+	}
+	g.stats.Grade = Lossy
+	return nil
+}
+
+// problem is what the program searches.
+func (g *Generation) problem(first *engine.Sequence) *search.Problem {
+	slots, _ := g.model.engine.Slots()
+	return &search.Problem{
+		First: first, Index: g.req.SampleIndex, Most: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
+		Ender: g.ender,
+	}
+}
+
+// ender returns a function that is told an answer's tokens and reports whether it ends with one.
+func (g *Generation) ender() func(engine.Drawn) bool {
+	text, err := g.newText()
+	n := 0
+	return func(d engine.Drawn) bool {
+		n++
+		if err != nil || g.ends(d.ID) {
+			return true
+		}
+		text.deaf = n <= g.req.Penalties.MinTokens
+		_, stopped, err := text.next(d.ID)
+		return err != nil || stopped != ""
+	}
+}
+
+// search lets the program choose an answer, and returns a function that gives its tokens.
+func (g *Generation) search(s *engine.Sequence) (next func(context.Context) (engine.Drawn, error), err error) {
+	r, err := g.program.Run(g.ctx, g.problem(s))
+	if err != nil {
+		return nil, err
+	}
+	g.stats.Attempts = r.Attempts
+	rest := r.Tokens
+	return func(context.Context) (d engine.Drawn, err error) {
+		if len(rest) == 0 {
+			return d, engine.ErrContext
+		}
+		d, rest = rest[0], rest[1:]
+		return d, nil
+	}, nil
+}

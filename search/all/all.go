@@ -1,0 +1,4 @@
+// Package all links every search program into a binary. Its import list is the one list of programs.
+package all
+
+import _ "grove/search/ffs"

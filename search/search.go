@@ -1,0 +1,226 @@
+// Package search holds what programs that search share: several sequences with one beginning, of which one becomes the answer. A program is a
+// package below this one; it works with the verbs of [engine.Sequence]: Next, Fork, Truncate, CancelSiblings.
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"grove/engine"
+)
+
+// Problem is a prompt to search an answer for.
+type Problem struct {
+	// First is the sequence behind the prompt. The program draws from it, forks it, and leaves it open.
+	First *engine.Sequence
+	// Index is the sample index of First; forks have the numbers that follow.
+	Index int
+	// Ender returns a function that is told the tokens of one answer in order and reports whether it ends with a token.
+	Ender func() func(engine.Drawn) bool
+	// Most is how many tokens an answer may have; 0: as many as the context holds.
+	Most int
+	// Slots is how many sequences can be computed at a time.
+	Slots int
+	// Greedy says that every sample is the same.
+	Greedy bool
+}
+
+// Attempt is one answer that a program tried.
+type Attempt struct {
+	Index  int  // its sample index
+	Tokens int  // drawn
+	Ended  bool // by itself, not by its length or by the program
+}
+
+// Result is the answer that a program chose, and what it tried.
+type Result struct {
+	Tokens   []engine.Drawn
+	Index    int // the sample index of the answer
+	Attempts []Attempt
+}
+
+// Program searches. It is safe for concurrent use.
+type Program interface {
+	// Check returns an error where the problem cannot be searched; it is called before the first token. First is not set.
+	Check(p *Problem) error
+	// Run searches. It closes the forks that it makes.
+	Run(ctx context.Context, p *Problem) (*Result, error)
+}
+
+// Info describes a program. Every program is lossy: its answer is not that of plain decoding.
+type Info struct {
+	Name    string
+	Paper   string // its name in the literature, and the year
+	Options string // what a user may set, as name=default, with commas between
+	// Open makes the program with options; it returns an error for one that is not known or out of range.
+	Open func(o Options) (Program, error)
+}
+
+// Options are the settings of a program by name.
+type Options map[string]string
+
+// Int takes the value of a whole number out of the options, fallback where it is not set. It must be within least and most.
+func (o Options) Int(name string, fallback, least, most int) (int, error) {
+	text, ok := o[name]
+	if !ok {
+		return fallback, nil
+	}
+	delete(o, name)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s is %q; it must be a number from %d to %d", name, text, least, most)
+	}
+	return n, nil
+}
+
+// Done returns an error that names an option that no call has taken.
+func (o Options) Done() error {
+	for name := range o {
+		return fmt.Errorf("option %q is not known", name)
+	}
+	return nil
+}
+
+var registry = map[string]Info{}
+
+// Register adds a program. It panics on a name that is taken.
+func Register(i Info) {
+	if _, taken := registry[i.Name]; taken {
+		panic("search: " + i.Name + " is registered twice")
+	}
+	registry[i.Name] = i
+}
+
+// All returns the registered programs, sorted by name.
+func All() []Info {
+	var all []Info
+	for _, i := range registry {
+		all = append(all, i)
+	}
+	sort.Slice(all, func(a, b int) bool { return all[a].Name < all[b].Name })
+	return all
+}
+
+// Open makes the program that a text names: a name, then options as name=value, all with commas between, such as "ffs,n=4".
+func Open(text string) (Program, error) {
+	name, rest, _ := strings.Cut(text, ",")
+	info, ok := registry[strings.TrimSpace(name)]
+	if !ok {
+		var names []string
+		for _, i := range All() {
+			names = append(names, i.Name)
+		}
+		return nil, fmt.Errorf("search: %q is not known; these are: %s", name, strings.Join(names, ", "))
+	}
+	o := Options{}
+	for part := range strings.SplitSeq(rest, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, fmt.Errorf("search: %s: option %q has no value; write name=value", info.Name, part)
+		}
+		o[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	}
+	p, err := info.Open(o)
+	if err == nil {
+		err = o.Done()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("search: %s: %w; its options are %s", info.Name, err, info.Options)
+	}
+	return p, nil
+}
+
+// Branches are sequences that go on side by side, each with the tokens that it has drawn.
+type Branches struct {
+	All    []Branch
+	errs   []error
+	ctx    context.Context
+	most   int
+	closer []*engine.Sequence
+}
+
+// Branch is one of several answers on their way.
+type Branch struct {
+	Seq   *engine.Sequence
+	Index int
+	Drawn []engine.Drawn
+	Ended bool // by itself
+	Full  bool // it has as many tokens as it may have
+	ends  func(engine.Drawn) bool
+}
+
+// Fork makes n branches of a problem's sequence, that itself the first of them.
+func Fork(ctx context.Context, p *Problem, n int) (*Branches, error) {
+	b := &Branches{All: make([]Branch, n), errs: make([]error, n), ctx: ctx, most: p.Most}
+	for i := range b.All {
+		s := p.First
+		if i > 0 {
+			var err error
+			if s, err = p.First.Fork(p.Index + i); err != nil {
+				return nil, errors.Join(err, b.Close())
+			}
+			b.closer = append(b.closer, s)
+		}
+		b.All[i] = Branch{Seq: s, Index: p.Index + i, ends: p.Ender()}
+	}
+	return b, nil
+}
+
+// Draw draws a token for each branch that has not ended, in steps that they share. An error of one is the error of all.
+func (b *Branches) Draw() error {
+	done := make(chan struct{})
+	running := 0
+	for i := range b.All {
+		if br := &b.All[i]; !br.Ended && !br.Full {
+			running++
+			go func() {
+				b.errs[i] = br.draw(b.ctx, b.most)
+				done <- struct{}{}
+			}()
+		}
+	}
+	for range running {
+		<-done
+	}
+	return errors.Join(b.errs...)
+}
+
+func (br *Branch) draw(ctx context.Context, most int) error {
+	d, err := br.Seq.Next(ctx)
+	if errors.Is(err, engine.ErrContext) {
+		br.Full = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	br.Drawn = append(br.Drawn, d)
+	br.Ended = br.ends(d)
+	br.Full = most > 0 && len(br.Drawn) == most
+	return nil
+}
+
+// Result returns the answer of a branch, and what all have tried.
+func (b *Branches) Result(chosen int) *Result {
+	r := &Result{Tokens: b.All[chosen].Drawn, Index: b.All[chosen].Index}
+	for _, br := range b.All {
+		r.Attempts = append(r.Attempts, Attempt{br.Index, len(br.Drawn), br.Ended})
+	}
+	return r
+}
+
+// Close closes the forks.
+func (b *Branches) Close() (err error) {
+	for _, s := range b.closer {
+		err = errors.Join(err, s.Close())
+	}
+	b.closer = nil
+	return err
+}
