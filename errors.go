@@ -1,0 +1,45 @@
+package grove
+
+import (
+	"grove/compute"
+	"grove/engine"
+	"grove/kv"
+	"grove/sample"
+)
+
+// The kinds of errors, for [errors.Is]. The messages of the errors that wrap them have the numbers. [OptionError] and
+// [PromptError] are types, for [errors.As].
+var (
+	// ErrBusy reports that as many answers are computed and queued as [Options.Parallel] and [Options.Queue] allow.
+	ErrBusy = engine.ErrBusy
+
+	// ErrContext reports that a text does not fit the context; see [PromptError].
+	ErrContext = engine.ErrContext
+
+	// ErrClosed reports a conversation or an answer that was closed and is used again.
+	ErrClosed = engine.ErrClosed
+
+	// ErrEncoder reports that a text was asked of a model that gives embeddings alone.
+	ErrEncoder = engine.ErrEncoder
+
+	// ErrSession reports that the file of [Request.Session] cannot be read or written.
+	ErrSession = engine.ErrSession
+
+	// ErrSessionFile reports that the file of [Request.Session] is damaged, or belongs to another model, cache type or salt.
+	ErrSessionFile = kv.ErrFile
+
+	// ErrCacheFull reports that the cache has no free page.
+	ErrCacheFull = kv.ErrFull
+
+	// ErrMemory reports that the cache does not fit the memory; see [Options.Memory].
+	ErrMemory = kv.ErrMemory
+
+	// ErrCacheRange reports a key or a value that is beyond the range of [Options.CacheType].
+	ErrCacheRange = compute.ErrCacheRange
+
+	// ErrNotFinite reports that the model gives NaN or infinity.
+	ErrNotFinite = compute.ErrNotFinite
+
+	// ErrAllMasked reports that biases and penalties forbid every token.
+	ErrAllMasked = sample.ErrAllMasked
+)
