@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"grove/engine"
+	"grove"
 )
 
 // The first session is a page of 128 KiB, the next two: the disk has room for one of them, and not for the new one beside the old.
@@ -93,7 +93,7 @@ func diskFull(t *testing.T, how, dir string) {
 	}
 	got, body := ask(30, "")
 	message, _, param, code := wantError(t, body)
-	if want := "session: " + engine.ErrSession.Error() + ": " + reason.Error(); got != status || message != want || param != "session" || code != "session_failed" {
+	if want := "session: " + grove.ErrSession.Error() + ": " + reason.Error(); got != status || message != want || param != "session" || code != "session_failed" {
 		t.Errorf("%d %s, want %d %s", got, body, status, want)
 	}
 	kept()

@@ -5,47 +5,108 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
-	"time"
 
 	"grove"
-	"grove/compute"
 	"grove/server/serving"
 	"grove/server/wire"
 	"grove/text/token"
 )
 
-// nativeRequest is the body of llama.cpp's /completion and /infill.
+// nativeRequest is the body of llama.cpp's /completion.
 type nativeRequest struct {
-	wire.Sampling
+	fields
 
-	Model         string           `json:"model"`
-	Prompt        wire.Prompts     `json:"prompt"`
-	Prefix        *string          `json:"input_prefix"`
-	Suffix        *string          `json:"input_suffix"`
-	Extra         []extra          `json:"input_extra"`
-	Predict       *int             `json:"n_predict"`
-	MaxTokens     *int             `json:"max_tokens"`
-	Choices       *int             `json:"n_cmpl"`
-	N             *int             `json:"n"`
-	Probs         *int             `json:"n_probs"`
-	Stream        bool             `json:"stream"`
-	ReturnTokens  bool             `json:"return_tokens"`
-	Fields        []string         `json:"response_fields"`
-	Prediction    *wire.Prediction `json:"prediction"`
-	ReturnMetrics bool             `json:"return_metrics"`
-
-	files []grove.File // of Extra
+	Prompt        wire.Prompts `json:"prompt"`
+	Prefix        *string      `json:"input_prefix"`
+	Suffix        *string      `json:"input_suffix"`
+	Extra         []extraFile  `json:"input_extra"`
+	Predict       *int         `json:"n_predict"`
+	MaxTokens     *int         `json:"max_tokens"`
+	Choices       *int         `json:"n_cmpl"`
+	N             *int         `json:"n"`
+	Probs         *int         `json:"n_probs"`
+	ReturnTokens  bool         `json:"return_tokens"`
+	Fields        []string     `json:"response_fields"`
+	ReturnMetrics bool         `json:"return_metrics"`
 }
 
-// extra is a file that goes before the one to fill in; llama.vim sends a time besides.
-type extra struct {
+// infillRequest is the body of /infill: the model fills in the text between input_prefix, followed by prompt, and input_suffix.
+type infillRequest struct{ nativeRequest }
+
+// extraFile is a file that is put before the one to fill in; llama.vim sends a time, too.
+type extraFile struct {
 	Name string          `json:"filename"`
 	Text *string         `json:"text"`
 	Time json.RawMessage `json:"time"`
 }
 
-// nativeBody is an answer of these routes, whole or a part.
-type nativeBody struct {
+// parse implements [body].
+func (q *nativeRequest) parse(g *generation) (encoder, error) {
+	switch {
+	case q.Prefix != nil || q.Suffix != nil || q.Extra != nil:
+		return nil, wire.Refuse("input_suffix", "input_prefix, input_suffix and input_extra are for /infill")
+	case !q.Prompt.Given:
+		return nil, wire.Refuse("prompt", "prompt is missing")
+	}
+	return q.encoder(g, q.Prompt.List, nil)
+}
+
+// parse implements [body].
+func (q *infillRequest) parse(g *generation) (encoder, error) {
+	switch {
+	case q.Prefix == nil:
+		return nil, wire.Refuse("input_prefix", "input_prefix is missing")
+	case q.Suffix == nil:
+		return nil, wire.Refuse("input_suffix", "input_suffix is missing")
+	}
+	var files []grove.File
+	for i, f := range q.Extra {
+		if f.Text == nil {
+			return nil, wire.Refuse("input_extra", "input_extra: file %d has no text", i)
+		}
+		files = append(files, grove.File{Name: cmp.Or(f.Name, "tmp"), Text: *f.Text})
+	}
+	prefix := *q.Prefix
+	for _, raw := range q.Prompt.List {
+		text, ok := raw.Text()
+		if !ok || len(q.Prompt.List) != 1 {
+			return nil, wire.Refuse("prompt", "prompt: one text is wanted")
+		}
+		prefix += text
+	}
+	return q.encoder(g, []wire.RawPrompt{wire.NewRawPrompt(prefix)}, files)
+}
+
+// encoder checks the fields that both routes have, and adds the prompts.
+func (q *nativeRequest) encoder(g *generation, prompts []wire.RawPrompt, files []grove.File) (encoder, error) {
+	wire.Set(&g.N, q.Choices)
+	wire.Set(&g.N, q.N)
+	most, top := cmp.Or(q.Predict, q.MaxTokens), 0
+	wire.Set(&top, q.Probs)
+	switch {
+	case most != nil && *most < -1:
+		return nil, wire.Refuse("n_predict", "n_predict is %d; it must be -1 (no bound) or more", *most)
+	case top < 0 || top > wire.MaxProbs:
+		return nil, wire.Refuse("n_probs", "n_probs is %d; it must be from 0 to %d", top, wire.MaxProbs)
+	case most != nil && *most == 0:
+		return nil, wire.Refuse("n_predict", "n_predict is 0: there is nothing to generate")
+	}
+	base, err := g.base(wire.DefaultsNative)
+	if err != nil {
+		return nil, err
+	}
+	if most != nil {
+		base.MaxTokens = max(0, *most)
+	}
+	base.Top, base.PostSampling, base.Suffix, base.Files = top, q.PostSampling && top > 0, q.Suffix, files
+	if err := g.addPrompts(base, prompts); err != nil {
+		return nil, err
+	}
+	return &nativeEncoder{generation: g, q: q, top: top}, nil
+}
+
+// nativePart is an answer, whole or a part.
+type nativePart struct {
 	Index           int              `json:"index"`
 	Content         string           `json:"content"`
 	Tokens          []token.ID       `json:"tokens"`
@@ -55,11 +116,9 @@ type nativeBody struct {
 	TokensEvaluated int              `json:"tokens_evaluated"`
 	Probs           []nativeProb     `json:"completion_probabilities,omitempty"`
 	Timings         *serving.Timings `json:"timings,omitempty"`
-	Final           *nativeFinal     `json:"-"`
-	Fields          map[string]any   `json:"-"`
 }
 
-// nativeFinal is what the last part of an answer has besides.
+// nativeFinal are the further fields of the last part of an answer.
 type nativeFinal struct {
 	Model       string         `json:"model"`
 	Prompt      string         `json:"prompt"`
@@ -71,8 +130,8 @@ type nativeFinal struct {
 	TokensCache int            `json:"tokens_cached"`
 }
 
-// nativeProb is a token with the likeliest ones at its place: log-probabilities of the model, or, with
-// post_sampling_probs, the probabilities of the draw.
+// nativeProb is a token of an answer with the likeliest tokens at its place: log-probabilities of the model, or, with
+// post_sampling_probs, probabilities of the draw.
 type nativeProb struct {
 	nativeToken
 	Top     []nativeToken `json:"top_logprobs,omitempty"`
@@ -87,180 +146,140 @@ type nativeToken struct {
 	Prob    *float64 `json:"prob,omitempty"`
 }
 
-// native is an answer of these routes under way.
-type native struct {
-	*nativeRequest
-	x       *exchange
-	host    *serving.Host
-	job     *serving.Job
-	n       int
-	stops   []token.ID
-	top     int
+// nativeEncoder writes the answers of these routes.
+type nativeEncoder struct {
+	*generation
+	q       *nativeRequest
+	top     int // likely tokens beside each
 	answers []nativeAnswer
 }
 
+// nativeAnswer is an answer, or in a stream the part of it that is not sent yet.
 type nativeAnswer struct {
-	whole  strings.Builder
-	text   string // not sent yet
-	ids    []token.ID
-	tokens []token.ID // not sent yet
+	text   strings.Builder
+	tokens []token.ID
 	probs  []nativeProb
+	n      int  // tokens of all parts
+	lines  bool // there is a line break in a part
 }
 
-// completion handles POST /completion.
-func (s *Server) completion(x *exchange) error {
-	q := new(nativeRequest)
-	if err := s.read(x, q); err != nil {
-		return err
-	}
-	switch {
-	case q.Prefix != nil || q.Suffix != nil || q.Extra != nil:
-		return wire.Refuse("input_suffix", "input_prefix, input_suffix and input_extra are for /infill")
-	case !q.Prompt.Given:
-		return wire.Refuse("prompt", "prompt is missing")
-	}
-	return s.native(x, q, q.Prompt.List, nil)
+// begin implements [encoder].
+func (e *nativeEncoder) begin() error {
+	e.answers = make([]nativeAnswer, len(e.job.Answers))
+	return nil
 }
 
-// infill handles POST /infill: the model fills in what is between input_prefix, with prompt behind it, and
-// input_suffix.
-func (s *Server) infill(x *exchange) error {
-	q := new(nativeRequest)
-	if err := s.read(x, q); err != nil {
-		return err
-	}
-	switch {
-	case q.Prefix == nil:
-		return wire.Refuse("input_prefix", "input_prefix is missing")
-	case q.Suffix == nil:
-		return wire.Refuse("input_suffix", "input_suffix is missing")
-	}
-	for i, f := range q.Extra {
-		if f.Text == nil {
-			return wire.Refuse("input_extra", "input_extra: file %d has no text", i)
+// token implements [encoder].
+func (e *nativeEncoder) token(answer int, t grove.Token, so *serving.Timings) error {
+	a := &e.answers[answer]
+	a.text.WriteString(t.Text)
+	a.lines = a.lines || strings.Contains(t.Text, "\n")
+	if t.ID != token.None {
+		a.n++
+		a.tokens = append(a.tokens, t.ID)
+		if e.top > 0 {
+			a.probs = append(a.probs, e.prob(t))
 		}
-		q.files = append(q.files, grove.File{Name: cmp.Or(f.Name, "tmp"), Text: *f.Text})
 	}
-	prefix := *q.Prefix
-	for _, raw := range q.Prompt.List {
-		text, ok := raw.Text()
-		if !ok || len(q.Prompt.List) != 1 {
-			return wire.Refuse("prompt", "prompt: one text is wanted")
-		}
-		prefix += text
+	if e.out == nil || a.text.Len() == 0 && a.probs == nil && so == nil {
+		return nil
 	}
-	return s.native(x, q, []wire.RawPrompt{wire.NewRawPrompt(prefix)}, q.Suffix)
+	p := e.part(answer)
+	p.Timings = so
+	return e.out.send(p)
 }
 
-func (s *Server) native(x *exchange, q *nativeRequest, list []wire.RawPrompt, suffix *string) error {
-	h, err := x.host(q.Model)
+// end implements [encoder]. The last part of an answer ends a stream: llama.cpp sends no [DONE] here.
+func (e *nativeEncoder) end(answer int) error {
+	if e.out == nil {
+		return nil
+	}
+	last, err := e.last(answer)
 	if err != nil {
 		return err
 	}
-	c := &native{nativeRequest: q, x: x, host: h, n: 1}
-	requests, err := c.requests(list, suffix)
-	if err != nil {
-		return err
+	return e.out.send(last)
+}
+
+// finish implements [encoder].
+func (e *nativeEncoder) finish() error {
+	if e.out != nil {
+		return nil
 	}
-	if c.job, err = h.Prepare(x.r.Context(), order(x, &q.Sampling, requests, c.n, q.Stream)); err != nil {
-		return err
-	}
-	defer c.job.Close()
-	c.answers = make([]nativeAnswer, len(c.job.Answers))
-	if c.Stream {
-		return c.stream(s)
-	}
-	if err := c.job.Run(func(e serving.Event) error { c.take(e); return nil }); err != nil {
-		return err
-	}
-	all := make([]any, len(c.answers))
-	for i := range c.answers {
-		if all[i], err = c.final(i); err != nil {
+	all := make([]any, len(e.answers))
+	for i := range e.answers {
+		var err error
+		if all[i], err = e.last(i); err != nil {
 			return err
 		}
 	}
 	if len(all) == 1 {
-		return x.reply(all[0])
+		return e.reply(all[0])
 	}
-	return x.reply(all)
+	return e.reply(all)
 }
 
-// requests checks the fields and returns what is to be generated for each prompt.
-func (c *native) requests(list []wire.RawPrompt, suffix *string) ([]grove.Request, error) {
-	q := c.nativeRequest
-	wire.Set(&c.n, q.Choices)
-	wire.Set(&c.n, q.N)
-	if q.Predict == nil {
-		q.Predict = q.MaxTokens
+// part returns what is new of an answer.
+func (e *nativeEncoder) part(answer int) nativePart {
+	a := &e.answers[answer]
+	p := nativePart{
+		Index: answer, Content: a.text.String(), Tokens: []token.ID{}, Slot: -1, TokensPredicted: a.n, Probs: a.probs,
+		TokensEvaluated: len(e.job.Answers[answer].Prompt()),
 	}
-	if q.Predict != nil && *q.Predict < -1 {
-		return nil, wire.Refuse("n_predict", "n_predict is %d; it must be -1 (no bound) or more", *q.Predict)
+	if e.q.ReturnTokens || e.out != nil {
+		p.Tokens = append(p.Tokens, a.tokens...)
 	}
-	if q.Probs != nil && (*q.Probs < 0 || *q.Probs > wire.MaxProbs) {
-		return nil, wire.Refuse("n_probs", "n_probs is %d; it must be from 0 to %d", *q.Probs, wire.MaxProbs)
+	a.text.Reset()
+	a.tokens, a.probs = nil, nil
+	return p
+}
+
+// last returns the last part of an answer, which is all of it where it does not stream.
+func (e *nativeEncoder) last(answer int) (any, error) {
+	g := e.job.Answers[answer]
+	stats := g.Stats()
+	p := e.part(answer)
+	p.Stop, p.TokensPredicted, p.TokensEvaluated = true, stats.Tokens, stats.PromptTokens
+	p.Timings = serving.TimingsOf(stats)
+	f := nativeFinal{
+		Model: e.host.Name, Settings: e.settings(stats), StopWord: stats.StopText,
+		HasNewLine: e.answers[answer].lines, TokensCache: stats.PromptTokens + stats.Tokens,
 	}
-	base, err := q.Request(c.host.Model, wire.DefaultsNative)
-	if err != nil {
+	switch {
+	case stats.StopText != "":
+		f.StopType = "word"
+	case stats.Finish == grove.FinishStop:
+		f.StopType = "eos"
+	default:
+		f.StopType = "limit"
+		f.Truncated = stats.Tokens != g.Request().MaxTokens
+	}
+	var err error
+	if f.Prompt, err = e.host.Model.Detokenize(g.Prompt()); err != nil {
 		return nil, err
 	}
-	if err := q.Prediction.Apply(&base); err != nil {
-		return nil, err
-	}
-	if q.Predict != nil && *q.Predict == 0 {
-		return nil, wire.Refuse("n_predict", "n_predict is 0: there is nothing to generate")
-	}
-	if q.Predict != nil {
-		base.MaxTokens = max(0, *q.Predict)
-	}
-	wire.Set(&c.top, q.Probs)
-	base.Top, base.PostSampling, base.Suffix, c.stops = c.top, q.PostSampling && c.top > 0, suffix, base.StopTokens
-	base.Files = q.files
-	var all []grove.Request
-	for _, raw := range list {
-		p, err := raw.Resolve(c.host.Model)
-		if err != nil {
-			return nil, err
-		}
-		r := base
-		r.Prompt, r.PromptIDs = p.Text, p.IDs
-		all = append(all, r)
-	}
-	return all, nil
+	return e.choose(struct {
+		nativePart
+		nativeFinal
+	}{p, f})
 }
 
-// take adds news to an answer.
-func (c *native) take(e serving.Event) {
-	if e.Answer < 0 || e.Done {
-		return
-	}
-	a := &c.answers[e.Answer]
-	a.text += e.Token.Text
-	a.whole.WriteString(e.Token.Text)
-	if e.Token.ID == token.None {
-		return
-	}
-	a.ids, a.tokens = append(a.ids, e.Token.ID), append(a.tokens, e.Token.ID)
-	if c.top > 0 {
-		a.probs = append(a.probs, c.prob(e.Token))
-	}
-}
-
-func (c *native) prob(t grove.Token) nativeProb {
-	p := nativeProb{nativeToken: c.token(t.ID, t.Logprob)}
+func (e *nativeEncoder) prob(t grove.Token) nativeProb {
+	p := nativeProb{nativeToken: e.tokenOf(t.ID, t.Logprob)}
 	for _, l := range t.Top {
-		if c.PostSampling {
-			p.TopPost = append(p.TopPost, c.token(l.ID, l.Logprob))
+		if e.q.PostSampling {
+			p.TopPost = append(p.TopPost, e.tokenOf(l.ID, l.Logprob))
 		} else {
-			p.Top = append(p.Top, c.token(l.ID, l.Logprob))
+			p.Top = append(p.Top, e.tokenOf(l.ID, l.Logprob))
 		}
 	}
 	return p
 }
 
-func (c *native) token(id token.ID, logprob float32) nativeToken {
-	text, raw := c.host.Piece(id)
+func (e *nativeEncoder) tokenOf(id token.ID, logprob float32) nativeToken {
+	text, raw := e.host.Piece(id)
 	t := nativeToken{ID: id, Token: text, Bytes: numbers(raw)}
-	if c.PostSampling {
+	if e.q.PostSampling {
 		p := math.Exp(float64(logprob))
 		t.Prob = &p
 	} else {
@@ -278,54 +297,10 @@ func numbers(raw []byte) []int {
 	return n
 }
 
-// part returns what is new of an answer.
-func (c *native) part(i int) nativeBody {
-	a, s := &c.answers[i], c.job.Answers[i]
-	b := nativeBody{
-		Index: i, Content: a.text, Tokens: []token.ID{}, Slot: -1, TokensPredicted: len(a.ids), Probs: a.probs,
-		TokensEvaluated: len(s.Prompt()),
-	}
-	if c.ReturnTokens || c.Stream {
-		b.Tokens = append(b.Tokens, a.tokens...)
-	}
-	a.text, a.tokens, a.probs = "", nil, nil
-	return b
-}
-
-// final returns the last part of an answer, or all of it where it does not stream.
-func (c *native) final(i int) (any, error) {
-	stats := c.job.Answers[i].Stats()
-	a := &c.answers[i]
-	b := c.part(i)
-	b.Stop, b.TokensPredicted, b.TokensEvaluated = true, stats.Tokens, stats.PromptTokens
-	b.Timings = serving.TimingsOf(stats)
-	f := nativeFinal{
-		Model: c.host.Name, Settings: c.settings(stats), StopWord: stats.StopText,
-		HasNewLine: strings.Contains(a.whole.String(), "\n"), TokensCache: stats.PromptTokens + stats.Tokens,
-	}
-	switch {
-	case stats.StopText != "":
-		f.StopType = "word"
-	case stats.Finish == grove.FinishStop:
-		f.StopType = "eos"
-	default:
-		f.StopType = "limit"
-		f.Truncated = stats.Tokens != c.job.Answers[i].Request().MaxTokens
-	}
-	var err error
-	if f.Prompt, err = c.host.Model.Detokenize(c.job.Answers[i].Prompt()); err != nil {
-		return nil, err
-	}
-	return c.choose(struct {
-		nativeBody
-		nativeFinal
-	}{b, f})
-}
-
-// choose leaves the fields of an answer that the request asks for, those of objects by slashes, which are then their
-// names: timings/prompt_n.
-func (c *native) choose(v any) (any, error) {
-	if len(c.Fields) == 0 {
+// choose keeps the fields of an answer that the request asks for. Slashes lead into objects, and are part of the new
+// name: timings/prompt_n.
+func (e *nativeEncoder) choose(v any) (any, error) {
+	if len(e.q.Fields) == 0 {
 		return v, nil
 	}
 	body, err := wire.Marshal(v)
@@ -337,7 +312,7 @@ func (c *native) choose(v any) (any, error) {
 		return nil, err
 	}
 	chosen := map[string]any{}
-	for _, path := range c.Fields {
+	for _, path := range e.q.Fields {
 		var v any = all
 		found := true
 		for name := range strings.SplitSeq(path, "/") {
@@ -353,14 +328,14 @@ func (c *native) choose(v any) (any, error) {
 	return chosen, nil
 }
 
-// settings returns what an answer was made by.
-func (c *native) settings(s grove.Stats) map[string]any {
-	r := c.job.Answers[0].Request()
+// settings returns the settings of an answer.
+func (e *nativeEncoder) settings(s grove.Stats) map[string]any {
+	r := e.job.Answers[0].Request()
 	predict := r.MaxTokens
 	if predict == 0 {
 		predict = -1
 	}
-	stop := []string(c.Stop)
+	stop := []string(e.q.Stop)
 	if stop == nil {
 		stop = []string{}
 	}
@@ -373,44 +348,11 @@ func (c *native) settings(s grove.Stats) map[string]any {
 		biases = append(biases, map[string]any{"token": b.ID, "bias": add})
 	}
 	return map[string]any{
-		"n_ctx": c.host.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
+		"n_ctx": e.host.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
 		"temperature": r.Sampling.Temperature, "top_k": r.Sampling.TopK, "top_p": r.Sampling.TopP, "min_p": r.Sampling.MinP,
 		"presence_penalty": r.Penalties.Presence, "frequency_penalty": r.Penalties.Frequency, "repeat_penalty": r.Penalties.Repeat,
 		"repeat_last_n": r.Penalties.Window, "min_tokens": r.Penalties.MinTokens, "ignore_eos": r.IgnoreEnd, "stop": stop,
-		"logit_bias": biases, "stream": c.Stream, "n_probs": c.top, "post_sampling_probs": c.PostSampling,
+		"logit_bias": biases, "stream": e.q.Stream, "n_probs": e.top, "post_sampling_probs": e.q.PostSampling,
 		"samplers": []string{"logit_bias", "penalties", "top_k", "top_p", "min_p", "temperature"},
 	}
 }
-
-// stream sends answers as they come. Its end is the last part: llama.cpp sends no [DONE] here.
-func (c *native) stream(s *Server) error {
-	out := c.x.stream()
-	err := c.job.Run(func(e serving.Event) error {
-		if e.Answer < 0 {
-			return out.alive()
-		}
-		c.take(e)
-		if e.Done {
-			f, err := c.final(e.Answer)
-			if err != nil {
-				return err
-			}
-			return out.send(f)
-		}
-		if a := &c.answers[e.Answer]; a.text == "" && a.probs == nil && e.Timings == nil {
-			return nil
-		}
-		p := c.part(e.Answer)
-		p.Timings = e.Timings
-		return out.send(p)
-	})
-	if err != nil {
-		return out.fail(err)
-	}
-	return nil
-}
-
-func unix() int64 { return time.Now().Unix() }
-
-// fingerprint names what decides the bits of answers besides the model.
-const fingerprint = compute.NumericsVersion

@@ -6,13 +6,15 @@ import (
 
 	"grove"
 	"grove/server/serving"
+	"grove/server/wire"
 )
 
-// response is an answer of /v1/responses under way: items, of which the last one may be a message that goes on.
-type response struct {
-	*chatReply
-	request  *responsesRequest
-	id       string
+// responseEncoder writes the answer of /v1/responses: items, of which the last one may be a message that goes on.
+type responseEncoder struct {
+	*generation
+	q        *responsesRequest
+	logprobs bool
+	answer   chatAnswer
 	status   string
 	items    []*responseItem
 	sequence int // number of the next event
@@ -50,11 +52,11 @@ type responseUsage struct {
 	Total        int            `json:"total_tokens"`
 }
 
-// body returns the response as it stands.
-func (r *response) body() map[string]any {
-	q, settings := r.request, r.job.Answers[0].Request()
+// response returns the answer as it stands.
+func (e *responseEncoder) response() map[string]any {
+	q, settings := e.q, e.job.Answers[0].Request()
 	var incomplete any
-	if r.status == "incomplete" {
+	if e.status == "incomplete" {
 		incomplete = map[string]string{"reason": "max_output_tokens"}
 	}
 	choice, tools, metadata, format, effort := any("auto"), q.Tools, q.Metadata, any(map[string]string{"type": "text"}), (*string)(nil)
@@ -71,8 +73,8 @@ func (r *response) body() map[string]any {
 		effort = q.Reasoning.Effort
 	}
 	return map[string]any{
-		"id": r.id, "object": "response", "created_at": r.created, "status": r.status, "model": r.host.Name,
-		"output": append([]*responseItem{}, r.items...), "usage": r.usage, "error": nil, "incomplete_details": incomplete,
+		"id": "resp_" + e.id, "object": "response", "created_at": e.created, "status": e.status, "model": e.host.Name,
+		"output": append([]*responseItem{}, e.items...), "usage": e.usage, "error": nil, "incomplete_details": incomplete,
 		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "temperature": settings.Sampling.Temperature, "top_p": settings.Sampling.TopP,
 		"tools": tools, "tool_choice": choice, "parallel_tool_calls": true, "text": map[string]any{"format": format},
 		"reasoning": map[string]any{"effort": effort, "summary": nil}, "metadata": metadata, "store": false, "background": false,
@@ -80,167 +82,152 @@ func (r *response) body() map[string]any {
 	}
 }
 
-// emitter sends an event; nil: nobody listens.
-type emitter func(kind string, fields map[string]any) error
-
-func (f emitter) send(kind string, fields map[string]any) error {
-	if f == nil {
-		return nil
-	}
-	return f(kind, fields)
+// event is an event of a stream.
+type event struct {
+	kind   string
+	fields map[string]any
 }
 
-// send sends an event with its number.
-func (r *response) send(out *stream, kind string, fields map[string]any) error {
-	fields["type"], fields["sequence_number"] = kind, r.sequence
-	r.sequence++
-	return out.named(kind, fields)
-}
-
-// stream sends the answer as it comes.
-func (r *response) stream(out *stream) error {
-	emit := emitter(func(kind string, fields map[string]any) error { return r.send(out, kind, fields) })
-	for _, kind := range []string{"response.created", "response.in_progress"} {
-		if err := emit.send(kind, map[string]any{"response": r.body()}); err != nil {
-			return err
-		}
-	}
-	err := r.job.Run(func(e serving.Event) error {
-		if e.Answer < 0 {
-			return out.alive()
-		}
-		return r.take(e, emit)
-	})
-	if err != nil {
-		return err
-	}
-	return emit.send("response."+r.status, map[string]any{"response": r.body()})
-}
-
-// take adds news to the items and sends what is new.
-func (r *response) take(e serving.Event, emit emitter) error {
-	if e.Answer < 0 {
+// emit sends events with their numbers where the answer streams.
+func (e *responseEncoder) emit(all ...event) error {
+	if e.out == nil {
 		return nil
 	}
-	a := &r.answers[0]
-	content, calls := r.chatReply.take(e)
-	if content != "" || len(a.logprobs) > 0 {
-		if err := r.say(content, a.logprobs, emit); err != nil {
+	for _, v := range all {
+		v.fields["type"], v.fields["sequence_number"] = v.kind, e.sequence
+		e.sequence++
+		if err := e.out.named(v.kind, v.fields); err != nil {
 			return err
 		}
-		a.logprobs = nil
-	}
-	for _, c := range calls {
-		if err := r.call(c, emit); err != nil {
-			return err
-		}
-	}
-	if !e.Done {
-		return nil
-	}
-	if len(r.items) == 0 { // an answer of nothing is a message, too
-		if err := r.say("", nil, emit); err != nil {
-			return err
-		}
-	}
-	stats := r.job.Answers[0].Stats()
-	r.status = "completed"
-	if stats.Finish != grove.FinishStop {
-		r.status = "incomplete"
-	}
-	if err := r.endMessage(r.status, emit); err != nil {
-		return err
-	}
-	u, _ := r.spent()
-	r.usage = &responseUsage{
-		u.PromptTokens, map[string]int{"cached_tokens": u.PromptDetails.Cached}, u.CompletionTokens, map[string]int{"reasoning_tokens": 0}, u.TotalTokens,
 	}
 	return nil
 }
 
-// message returns the message that goes on, and where it stands; nil where none does.
-func (r *response) message() (m *responseItem, at int) {
-	at = len(r.items) - 1
-	if at >= 0 && r.items[at].Status == "in_progress" {
-		return r.items[at], at
+// begin implements [encoder].
+func (e *responseEncoder) begin() error {
+	return e.emit(event{"response.created", map[string]any{"response": e.response()}}, event{"response.in_progress", map[string]any{"response": e.response()}})
+}
+
+// token implements [encoder].
+func (e *responseEncoder) token(_ int, t grove.Token, _ *serving.Timings) error {
+	return e.add(e.answer.add(e.host, t, e.logprobs))
+}
+
+// end implements [encoder].
+func (e *responseEncoder) end(answer int) error {
+	if err := e.add(e.answer.close()); err != nil {
+		return err
+	}
+	if len(e.items) == 0 { // an empty answer is a message, too
+		if err := e.say("", nil); err != nil {
+			return err
+		}
+	}
+	e.status = "completed"
+	if e.job.Answers[answer].Stats().Finish != grove.FinishStop {
+		e.status = "incomplete"
+	}
+	return e.endMessage(e.status)
+}
+
+// finish implements [encoder].
+func (e *responseEncoder) finish() error {
+	u, _ := e.spent()
+	e.usage = &responseUsage{
+		u.PromptTokens, map[string]int{"cached_tokens": u.PromptDetails.Cached}, u.CompletionTokens, map[string]int{"reasoning_tokens": 0}, u.TotalTokens,
+	}
+	if e.out == nil {
+		return e.reply(e.response())
+	}
+	return e.emit(event{"response." + e.status, map[string]any{"response": e.response()}})
+}
+
+// fail implements [encoder].
+func (e *responseEncoder) fail(err *wire.Error) error {
+	return e.emit(event{"error", map[string]any{"code": err.Code, "message": err.Message, "param": nil}})
+}
+
+// add adds text and calls to the items.
+func (e *responseEncoder) add(content string, calls []toolCall) error {
+	if logprobs := e.answer.logprobs; content != "" || len(logprobs) > 0 {
+		e.answer.logprobs = nil
+		if err := e.say(content, logprobs); err != nil {
+			return err
+		}
+	}
+	for _, c := range calls {
+		if err := e.call(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// message returns the message that goes on, and its index; nil where none does.
+func (e *responseEncoder) message() (m *responseItem, at int) {
+	at = len(e.items) - 1
+	if at >= 0 && e.items[at].Status == "in_progress" {
+		return e.items[at], at
 	}
 	return nil, at + 1
 }
 
 // say adds to the message, or begins one.
-func (r *response) say(text string, logprobs []chatLogprob, emit emitter) error {
-	m, at := r.message()
+func (e *responseEncoder) say(text string, logprobs []chatLogprob) error {
+	m, at := e.message()
 	if m == nil {
-		m = &responseItem{Type: "message", ID: r.itemID("msg"), Status: "in_progress", Role: "assistant", Content: &[]outputText{}}
-		r.items = append(r.items, m)
-		if err := emit.send("response.output_item.added", map[string]any{"output_index": at, "item": m}); err != nil {
-			return err
-		}
-		if err := emit.send("response.content_part.added", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "part": said("", nil)}); err != nil {
+		m = &responseItem{Type: "message", ID: e.itemID("msg"), Status: "in_progress", Role: "assistant", Content: &[]outputText{}}
+		e.items = append(e.items, m)
+		if err := e.emit(
+			event{"response.output_item.added", map[string]any{"output_index": at, "item": m}},
+			event{"response.content_part.added", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "part": newOutputText("", nil)}},
+		); err != nil {
 			return err
 		}
 	}
 	m.text.WriteString(text)
 	m.logprobs = append(m.logprobs, logprobs...)
-	return emit.send("response.output_text.delta", map[string]any{
+	return e.emit(event{"response.output_text.delta", map[string]any{
 		"item_id": m.ID, "output_index": at, "content_index": 0, "delta": text, "logprobs": append([]chatLogprob{}, logprobs...),
-	})
+	}})
 }
 
 // endMessage ends the message that goes on, if one does.
-func (r *response) endMessage(status string, emit emitter) error {
-	m, at := r.message()
+func (e *responseEncoder) endMessage(status string) error {
+	m, at := e.message()
 	if m == nil {
 		return nil
 	}
-	part := said(m.text.String(), m.logprobs)
+	part := newOutputText(m.text.String(), m.logprobs)
 	m.Status, m.Content = status, &[]outputText{part}
-	for _, e := range []struct {
-		kind   string
-		fields map[string]any
-	}{
-		{"response.output_text.done", map[string]any{"item_id": m.ID, "content_index": 0, "text": part.Text, "logprobs": part.Logprobs}},
-		{"response.content_part.done", map[string]any{"item_id": m.ID, "content_index": 0, "part": part}},
-		{"response.output_item.done", map[string]any{"item": m}},
-	} {
-		e.fields["output_index"] = at
-		if err := emit.send(e.kind, e.fields); err != nil {
-			return err
-		}
-	}
-	return nil
+	return e.emit(
+		event{"response.output_text.done", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "text": part.Text, "logprobs": part.Logprobs}},
+		event{"response.content_part.done", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "part": part}},
+		event{"response.output_item.done", map[string]any{"output_index": at, "item": m}},
+	)
 }
 
-// call adds a call.
-func (r *response) call(c toolCall, emit emitter) error {
-	if err := r.endMessage("completed", emit); err != nil {
+// call adds a call. The message before it is complete.
+func (e *responseEncoder) call(c toolCall) error {
+	if err := e.endMessage("completed"); err != nil {
 		return err
 	}
-	at, arguments, none := len(r.items), c.Function.Arguments, ""
-	item := &responseItem{Type: "function_call", ID: r.itemID("fc"), Status: "completed", CallID: c.ID, Name: c.Function.Name, Arguments: &arguments}
-	r.items = append(r.items, item)
-	begun := &responseItem{Type: item.Type, ID: item.ID, Status: "in_progress", CallID: c.ID, Name: item.Name, Arguments: &none}
-	for _, e := range []struct {
-		kind   string
-		fields map[string]any
-	}{
-		{"response.output_item.added", map[string]any{"item": begun}},
-		{"response.function_call_arguments.delta", map[string]any{"item_id": item.ID, "delta": arguments}},
-		{"response.function_call_arguments.done", map[string]any{"item_id": item.ID, "name": item.Name, "arguments": arguments}},
-		{"response.output_item.done", map[string]any{"item": item}},
-	} {
-		e.fields["output_index"] = at
-		if err := emit.send(e.kind, e.fields); err != nil {
-			return err
-		}
-	}
-	return nil
+	at, arguments := len(e.items), c.Function.Arguments
+	item := &responseItem{Type: "function_call", ID: e.itemID("fc"), Status: "completed", CallID: c.ID, Name: c.Function.Name, Arguments: &arguments}
+	e.items = append(e.items, item)
+	begun := &responseItem{Type: item.Type, ID: item.ID, Status: "in_progress", CallID: c.ID, Name: item.Name, Arguments: new(string)}
+	return e.emit(
+		event{"response.output_item.added", map[string]any{"output_index": at, "item": begun}},
+		event{"response.function_call_arguments.delta", map[string]any{"item_id": item.ID, "output_index": at, "delta": arguments}},
+		event{"response.function_call_arguments.done", map[string]any{"item_id": item.ID, "output_index": at, "name": item.Name, "arguments": arguments}},
+		event{"response.output_item.done", map[string]any{"output_index": at, "item": item}},
+	)
 }
 
-func (r *response) itemID(kind string) string {
-	return kind + "_" + r.x.id + "-" + strconv.Itoa(len(r.items))
+func (e *responseEncoder) itemID(kind string) string {
+	return kind + "_" + e.id + "-" + strconv.Itoa(len(e.items))
 }
 
-func said(text string, logprobs []chatLogprob) outputText {
+func newOutputText(text string, logprobs []chatLogprob) outputText {
 	return outputText{"output_text", text, []any{}, append([]chatLogprob{}, logprobs...)}
 }

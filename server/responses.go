@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"grove/server/serving"
+	"grove/server/toolcall"
 	"grove/server/wire"
 )
 
-// responsesRequest is the body of /v1/responses. Nothing is stored: a conversation comes whole with each request.
+// responsesRequest is the body of /v1/responses. Nothing is stored: each request has the whole conversation.
 type responsesRequest struct {
-	wire.Sampling
+	fields
 
-	Model        string              `json:"model"`
 	Input        input               `json:"input"`
 	Instructions *string             `json:"instructions"`
 	MaxTokens    *int                `json:"max_output_tokens"`
@@ -21,9 +20,7 @@ type responsesRequest struct {
 	Parallel     *bool               `json:"parallel_tool_calls"`
 	TopLogprobs  *int                `json:"top_logprobs"`
 	Include      []string            `json:"include"`
-	Stream       bool                `json:"stream"`
 	Options      *wire.StreamOptions `json:"stream_options"`
-	Prediction   *wire.Prediction    `json:"prediction"`
 	Metadata     map[string]string   `json:"metadata"`
 
 	Text struct {
@@ -97,9 +94,9 @@ func (q *responsesRequest) messages() (all []message, err error) {
 	return all, nil
 }
 
-// chat returns the request as the chat route has it.
+// chat returns the request in the form of the chat route.
 func (q *responsesRequest) chat() (*chatRequest, error) {
-	c := &chatRequest{Sampling: q.Sampling, Model: q.Model, MaxTokens: q.MaxTokens, Stream: q.Stream, Format: q.Text.Format, Prediction: q.Prediction}
+	c := &chatRequest{fields: q.fields, limits: limits{MaxTokens: q.MaxTokens}, Format: q.Text.Format}
 	var err error
 	if c.Messages, err = q.messages(); err != nil {
 		return nil, err
@@ -147,45 +144,21 @@ func (q *responsesRequest) chat() (*chatRequest, error) {
 	return c, q.Options.Check(q.Stream)
 }
 
-// responses handles POST /v1/responses.
-func (s *Server) responses(x *exchange) error {
-	q := new(responsesRequest)
-	if err := s.read(x, q); err != nil {
-		return err
-	}
-	request, err := q.chat()
+// responseBlames are the names that this route has for fields of the chat route.
+var responseBlames = map[string]string{"prompt": "input", "messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format"}
+
+// parse implements [body].
+func (q *responsesRequest) parse(g *generation) (encoder, error) {
+	g.blames = responseBlames
+	c, err := q.chat()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h, err := x.host(q.Model)
+	functions, err := c.prompt(g)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c := &chatReply{chatRequest: request, x: x, host: h, created: unix()}
-	if err := c.prepare(); err != nil {
-		e := wire.ErrorOf(err)
-		for from, to := range map[string]string{"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format"} {
-			if e.Param == from {
-				e.Param = to
-			}
-		}
-		return e
-	}
-	defer c.job.Close()
-	r := &response{chatReply: c, request: q, id: "resp_" + x.id, status: "in_progress"}
-	if !q.Stream {
-		if err := c.job.Run(func(e serving.Event) error { return r.take(e, nil) }); err != nil {
-			return err
-		}
-		return x.reply(r.body())
-	}
-	out := x.stream()
-	if err := r.stream(out); err != nil {
-		if x.sent != 0 && x.r.Context().Err() == nil {
-			e := wire.ErrorOf(err)
-			_ = r.send(out, "error", map[string]any{"code": e.Code, "message": e.Message, "param": nil}) // the client may have gone
-		}
-		return err
-	}
-	return nil
+	e := &responseEncoder{generation: g, q: q, logprobs: c.Logprobs, status: "in_progress"}
+	e.answer.reader = toolcall.Reader{Names: functions, ID: g.id + "/0"}
+	return e, nil
 }

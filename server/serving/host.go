@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -44,19 +45,20 @@ func newHost(p *Pool, name string, m *grove.Model) *Host {
 // bytes returns the memory that the model may take.
 func (h *Host) bytes() uint64 { return uint64(h.Info.WeightBytes + h.Info.CacheBytes) }
 
-// take takes n places, or refuses: no more may be taken than texts may be computed and wait.
-func (h *Host) take(n int) error {
+// admit reserves n places, or refuses: there are as many as answers may be computed and queued.
+func (h *Host) admit(n int) error {
 	if h.pool.Ending() {
 		return wire.ErrStopping
 	}
 	if most := int64(h.Info.Parallel + h.Info.Queue); h.places.Add(int64(n)) > most {
-		h.places.Add(int64(-n))
+		h.release(n)
 		return wire.ErrBusy
 	}
 	return nil
 }
 
-func (h *Host) give(n int) { h.places.Add(int64(-n)) }
+// release gives n places back.
+func (h *Host) release(n int) { h.places.Add(int64(-n)) }
 
 // enter notes a text that is computed or waits, and leave that it is no longer.
 func (h *Host) enter(s *Slot) {
@@ -90,10 +92,10 @@ func (h *Host) Slots() []Slot {
 
 // Compute runs f, which computes something else than an answer, in a place of its own.
 func (h *Host) Compute(ctx context.Context, id string, f func(ctx context.Context) error) error {
-	if err := h.take(1); err != nil {
+	if err := h.admit(1); err != nil {
 		return err
 	}
-	defer h.give(1)
+	defer h.release(1)
 	ctx, cancel := h.pool.Within(ctx)
 	defer cancel(nil)
 	s := &Slot{Request: id}
@@ -119,8 +121,17 @@ func (h *Host) Piece(id token.ID) (text string, raw []byte) {
 	return strings.ToValidUTF8(string(raw), "\ufffd"), raw
 }
 
-// Fault keeps what a panic left behind.
-func (p *Pool) Fault(fault any) {
+// Guard is deferred: it turns a panic of the caller into [wire.ErrInternal], which fails one request. The panic is counted and
+// logged with its stack. [http.ErrAbortHandler], which asks for the connection to be cut, is let through.
+func (p *Pool) Guard(err *error) {
+	fault := recover()
+	switch fault {
+	case nil:
+		return
+	case http.ErrAbortHandler:
+		panic(fault)
+	}
 	p.metrics.fault()
 	p.config.Log.Error("internal error", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+	*err = wire.ErrInternal
 }

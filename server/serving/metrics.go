@@ -265,22 +265,22 @@ func (m *Metrics) end(s grove.Stats, took time.Duration, err error) {
 	}
 }
 
-// pace tells the times of one answer's tokens.
-type pace struct {
+// latency measures the times between the tokens of one answer.
+type latency struct {
 	m    *Metrics
 	last time.Time
 	n    int
 }
 
-func (m *Metrics) watch() *pace { return &pace{m: m, last: time.Now()} }
+func (m *Metrics) watch() *latency { return &latency{m: m, last: time.Now()} }
 
-// token tells that one is there.
-func (p *pace) token() {
+// token notes that a token was generated.
+func (l *latency) token() {
 	now := time.Now()
-	if p.n++; p.n == 1 {
-		p.m.first.observe(now.Sub(p.last).Seconds())
+	if l.n++; l.n == 1 {
+		l.m.first.observe(now.Sub(l.last).Seconds())
 	} else {
-		p.m.between.observe(now.Sub(p.last).Seconds())
+		l.m.between.observe(now.Sub(l.last).Seconds())
 	}
-	p.last = now
+	l.last = now
 }

@@ -7,89 +7,86 @@ import (
 	"time"
 
 	"grove"
-	"grove/engine"
 	"grove/server/wire"
 	"grove/text/token"
 )
 
-// A Job is the answers that a request asks for: n to each prompt, those to one prompt side by side.
+// Request asks for answers to prompts.
+type Request struct {
+	ID      string          // of the HTTP request, for the list of slots
+	Prompts []grove.Request // one for each prompt
+	N       int             // answers to each
+	Timed   bool            // each token comes with timings
+	Timeout time.Duration   // 0: none
+	Session string          // name of the file that keeps the keys and values; "": none
+}
+
+// Job computes the answers to a request: N to each prompt, those to one prompt side by side.
 type Job struct {
 	Answers []*grove.Generation
+	request Request
+	ids     [][]token.ID // the tokens of each answer
 	host    *Host
-	id      string // of the request
-	n       int
-	timed   bool            // each token comes with timings
 	ctx     context.Context // ends with the client's, the pool, or the job
 	cancel  context.CancelCauseFunc
 	timeout context.CancelFunc
 }
 
-// Order is what a request wants computed.
-type Order struct {
-	ID       string          // of the request
-	Requests []grove.Request // one for each prompt
-	N        int             // answers to each
-	Timed    bool            // each token comes with timings
-	Timeout  time.Duration   // 0: none
-	Session  string          // name of a file that keeps what is computed; "": none
-}
-
-// Prepare makes a job, which the caller closes. Nothing is computed; what is wrong with a request is found here.
-func (h *Host) Prepare(ctx context.Context, o Order) (*Job, error) {
-	if len(o.Requests) == 0 {
+// Prepare checks a request and makes its job, which the caller closes. Nothing is computed yet.
+func (h *Host) Prepare(ctx context.Context, r Request) (*Job, error) {
+	n := len(r.Prompts)
+	switch {
+	case n == 0:
 		return nil, wire.Refuse("prompt", "there is no prompt")
+	case r.N < 1 || r.N > wire.MaxChoices:
+		return nil, wire.Refuse("n", "n is %d; it must be from 1 to %d", r.N, wire.MaxChoices)
+	case r.N*n > wire.MaxAnswers:
+		return nil, wire.Refuse("n", "%d prompts with %d answers each; at most %d answers", n, r.N, wire.MaxAnswers)
 	}
-	if o.N < 1 || o.N > wire.MaxChoices {
-		return nil, wire.Refuse("n", "n is %d; it must be from 1 to %d", o.N, wire.MaxChoices)
-	}
-	if total := o.N * len(o.Requests); total > wire.MaxAnswers {
-		return nil, wire.Refuse("n", "%d prompts with %d answers each; at most %d answers", len(o.Requests), o.N, wire.MaxAnswers)
-	}
-	if err := h.pool.keep(&o); err != nil {
+	if err := h.pool.keep(&r); err != nil {
 		return nil, err
 	}
-	j := &Job{host: h, id: o.ID, n: o.N, timed: o.Timed, timeout: func() {}}
-	if o.Timeout > 0 {
-		ctx, j.timeout = context.WithTimeout(ctx, o.Timeout)
+	j := &Job{host: h, request: r, timeout: func() {}, ids: make([][]token.ID, n*r.N)}
+	if r.Timeout > 0 {
+		ctx, j.timeout = context.WithTimeout(ctx, r.Timeout)
 	}
 	j.ctx, j.cancel = h.pool.Within(ctx)
-	for _, r := range o.Requests {
-		for i := range o.N {
-			r.SampleIndex = i
-			g, err := h.Model.Generate(j.ctx, r)
+	for _, p := range r.Prompts {
+		for i := range r.N {
+			p.SampleIndex = i
+			g, err := h.Model.Generate(j.ctx, p)
 			if err != nil {
 				j.Close()
 				return nil, wire.RefusalOf(err)
 			}
 			seed := g.Stats().Seed
-			r.Seed = &seed // of all answers to the prompt: their numbers set them apart
+			p.Seed = &seed // all answers to the prompt share it: the sample index sets them apart
 			j.Answers = append(j.Answers, g)
 		}
 	}
 	return j, nil
 }
 
-// Close ends what is left of a job.
+// Close cancels the answers that have not ended.
 func (j *Job) Close() {
 	j.cancel(nil)
 	j.timeout()
 }
 
-// Event is news of an answer, in order: its tokens, then that it is done.
+// Event is a token of an answer, or its end.
 type Event struct {
-	Answer  int // -1: none has news; the time of a sign of life has come
+	Answer  int // -1: no answer has an event, and [Config.KeepAlive] has passed
 	Token   grove.Token
-	Timings *Timings // so far; nil: not asked for
-	Done    bool
+	Timings *Timings // up to the token; nil: not asked for
+	Done    bool     // the answer has ended
 	err     error
 }
 
-// Run computes a job and calls emit with its news, from one goroutine. It ends with the first error, of an answer, of
-// emit, or of the job's context; then nothing of the job goes on.
-func (j *Job) Run(emit func(Event) error) error {
-	h := j.host
-	workers := min(len(j.Answers), h.Info.Parallel)
-	if err := h.take(workers); err != nil {
+// Run computes the answers and calls emit with their events, from one goroutine and in the order of each answer. It ends with
+// the first error: of an answer, of emit, or of the job's context. Nothing of the job runs when it returns.
+func (j *Job) Run(emit func(Event) error) (err error) {
+	workers := min(len(j.Answers), j.host.Info.Parallel)
+	if err := j.host.admit(workers); err != nil {
 		return err
 	}
 	events := make(chan Event)
@@ -101,37 +98,40 @@ func (j *Job) Run(emit func(Event) error) error {
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
-			defer h.give(1)
+			defer j.host.release(1)
 			for i := range next {
 				j.compute(i, events)
 			}
 		})
 	}
-	err := j.follow(events, emit)
-	j.cancel(err)
-	all.Wait()
-	return err
+	defer func() { // also where emit panics
+		j.cancel(err)
+		all.Wait()
+	}()
+	return j.follow(events, emit)
 }
 
-// follow passes news on until all answers are done.
+// follow passes events on until all answers have ended.
 func (j *Job) follow(events <-chan Event, emit func(Event) error) error {
 	every := j.host.pool.config.KeepAlive
-	life := time.NewTicker(every)
-	defer life.Stop()
+	alive := time.NewTicker(every)
+	defer alive.Stop()
 	for left := len(j.Answers); left > 0; {
 		e := Event{Answer: -1}
 		select {
 		case e = <-events:
-			life.Reset(every)
-		case <-life.C:
+			alive.Reset(every)
+		case <-alive.C:
 		case <-j.ctx.Done():
 			return context.Cause(j.ctx)
 		}
-		if e.err != nil {
+		switch {
+		case e.err != nil:
 			return e.err
-		}
-		if e.Done {
+		case e.Done:
 			left--
+		case e.Answer >= 0 && e.Token.ID != token.None:
+			j.ids[e.Answer] = append(j.ids[e.Answer], e.Token.ID)
 		}
 		if err := emit(e); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (j *Job) follow(events <-chan Event, emit func(Event) error) error {
 	return nil
 }
 
-// compute computes an answer and sends its news.
+// compute computes an answer and sends its events.
 func (j *Job) compute(i int, events chan<- Event) {
 	send := func(e Event) bool {
 		e.Answer = i
@@ -157,24 +157,19 @@ func (j *Job) compute(i int, events chan<- Event) {
 	send(Event{Done: true, err: j.generate(i, send)})
 }
 
-// generate is compute without the last word. A panic fails the job alone.
+// generate computes an answer and sends its tokens. A panic fails the job alone.
 func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	g, m := j.Answers[i], j.host.pool.metrics
-	slot := &Slot{Request: j.id, Prompt: len(g.Prompt())}
+	slot := &Slot{Request: j.request.ID, Prompt: len(g.Prompt())}
 	j.host.enter(slot)
 	defer j.host.leave(slot)
 	start := time.Now()
-	defer func() {
-		if fault := recover(); fault != nil {
-			j.host.pool.Fault(fault)
-			err = wire.ErrInternal
-		}
-		m.end(g.Stats(), time.Since(start), err)
-	}()
-	pace := m.watch()
-	guessed := 0
+	defer func() { m.end(g.Stats(), time.Since(start), err) }()
+	defer j.host.pool.Guard(&err)
+	latency := m.watch()
+	drafted := 0
 	for t, err := range g.Tokens() {
-		if errors.Is(err, engine.ErrSession) {
+		if errors.Is(err, grove.ErrSession) {
 			j.host.pool.config.Log.Error("session", "model", j.host.Name, "error", err)
 		}
 		if err != nil {
@@ -182,15 +177,15 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 		}
 		e := Event{Token: t}
 		if t.ID != token.None {
-			pace.token()
+			latency.token()
 			j.host.count(slot)
 			if g.Drafted() {
-				guessed++
+				drafted++
 			}
-			if j.timed {
+			if j.request.Timed {
 				e.Timings = new(Timings)
 				e.Timings.add(g.Stats())
-				e.Timings.DraftAccepted = guessed
+				e.Timings.DraftAccepted = drafted
 				e.Timings.finish()
 			}
 		}

@@ -8,21 +8,21 @@ import (
 	"grove/server/wire"
 )
 
-// sessionName is what a session may be called: the name is a file's, and a file's alone.
+// sessionName matches the names of sessions, each the name of a file in the folder of sessions.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-// keep has the answer of a request kept in the session that it names. A session is of one text.
-func (p *Pool) keep(o *Order) error {
+// keep gives the one prompt of a request the file of its session, if it names one.
+func (p *Pool) keep(r *Request) error {
 	switch {
-	case o.Session == "":
+	case r.Session == "":
 		return nil
 	case p.config.Sessions == "":
 		return wire.Unsupported("session", "the server keeps none (grove serve --session-dir)")
-	case !sessionName.MatchString(o.Session), !filepath.IsLocal(o.Session), strings.Contains(o.Session, ".tmp-"):
-		return wire.Refuse("session", "session: %q is no name for one: up to 100 letters, digits, '_', '-' and '.', which does not begin it; nor is %q in it", wire.Clip(o.Session), ".tmp-")
-	case o.N != 1 || len(o.Requests) != 1:
-		return wire.Refuse("session", "session: %d prompts with %d answers each; a session keeps one answer", len(o.Requests), o.N)
+	case !sessionName.MatchString(r.Session), !filepath.IsLocal(r.Session), strings.Contains(r.Session, ".tmp-"):
+		return wire.Refuse("session", "session: %q is no name for one: up to 100 letters, digits, '_', '-' and '.', which does not begin it; nor is %q in it", wire.Clip(r.Session), ".tmp-")
+	case r.N != 1 || len(r.Prompts) != 1:
+		return wire.Refuse("session", "session: %d prompts with %d answers each; a session keeps one answer", len(r.Prompts), r.N)
 	}
-	o.Requests[0].Session = filepath.Join(p.config.Sessions, o.Session)
+	r.Prompts[0].Session = filepath.Join(p.config.Sessions, r.Session)
 	return nil
 }

@@ -25,22 +25,22 @@ type completionDetails struct {
 	Rejected int `json:"rejected_prediction_tokens"`
 }
 
-// Usage adds up what the answers of a job took; ids are their tokens, predicted those that were expected. The prompt
-// of several answers counts once.
-func (j *Job) Usage(ids [][]token.ID, predicted []token.ID) (u Usage) {
+// Usage adds up the usage of the answers; predicted are the tokens of the request's prediction. The prompt of several answers
+// counts once.
+func (j *Job) Usage(predicted []token.ID) (u Usage) {
 	cached := 0
 	for i, a := range j.Answers {
 		s := a.Stats()
-		if i%j.n == 0 {
+		if i%j.request.N == 0 {
 			u.PromptTokens += s.PromptTokens
 			cached = s.ReusedTokens
 		}
-		cached = min(cached, s.ReusedTokens) // what one of them computed the others find
-		if i%j.n == j.n-1 {
+		cached = min(cached, s.ReusedTokens) // the first answer computes the pages that the others find
+		if i%j.request.N == j.request.N-1 {
 			u.PromptDetails.Cached += cached
 		}
 		u.CompletionTokens += s.Tokens
-		found := foundIn(ids[i], predicted)
+		found := foundIn(j.ids[i], predicted)
 		u.Details.Accepted += found
 		u.Details.Rejected += len(predicted) - found
 	}

@@ -12,9 +12,6 @@ import (
 	"syscall"
 
 	"grove"
-	"grove/engine"
-	"grove/kv"
-	"grove/sample"
 )
 
 // The types of errors, as OpenAI's API names them.
@@ -90,24 +87,24 @@ func ErrorOf(err error) *Error {
 	switch {
 	case errors.As(err, &api):
 		return api
-	case errors.Is(err, engine.ErrContext):
+	case errors.Is(err, grove.ErrContext):
 		e := Refuse("prompt", "%v", err)
 		e.Code = "context_length_exceeded"
 		if errors.As(err, &prompt) {
 			e.Prompt, e.Context = prompt.Tokens, prompt.Context
 		}
 		return e
-	case errors.As(err, &option), errors.Is(err, sample.ErrAllMasked):
+	case errors.As(err, &option), errors.Is(err, grove.ErrAllMasked):
 		return Refuse("", "%v", err)
-	case errors.Is(err, engine.ErrBusy):
+	case errors.Is(err, grove.ErrBusy):
 		return ErrBusy
-	case errors.Is(err, kv.ErrFile):
-		e := Refuse("session", "session: it is %v", kv.ErrFile)
+	case errors.Is(err, grove.ErrSessionFile):
+		e := Refuse("session", "session: it is %v", grove.ErrSessionFile)
 		e.Code = "session_invalid"
 		return e
-	case errors.Is(err, engine.ErrSession):
+	case errors.Is(err, grove.ErrSession):
 		return sessionError(err)
-	case errors.Is(err, kv.ErrFull):
+	case errors.Is(err, grove.ErrCacheFull):
 		return &Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: err.Error(), Type: TypeUnavailable, Code: "cache_full"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: http.StatusGatewayTimeout, Message: "the time that the request gave has passed", Type: TypeServer, Code: "timeout"}
@@ -119,7 +116,7 @@ func ErrorOf(err error) *Error {
 
 // sessionError is the answer where the file system fails a session. Paths are the server's own matter.
 func sessionError(err error) *Error {
-	e := &Error{Status: http.StatusInternalServerError, Message: "session: " + engine.ErrSession.Error(), Type: TypeServer, Param: "session", Code: "session_failed"}
+	e := &Error{Status: http.StatusInternalServerError, Message: "session: " + grove.ErrSession.Error(), Type: TypeServer, Param: "session", Code: "session_failed"}
 	var number syscall.Errno
 	if errors.As(err, &number) {
 		e.Message += ": " + number.Error()

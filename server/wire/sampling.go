@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"grove"
-	"grove/sample"
 	"grove/text/token"
 )
 
@@ -64,7 +63,7 @@ type Defaults struct {
 
 // The defaults of OpenAI's routes and of llama.cpp's.
 var (
-	DefaultsOpenAI = Defaults{Sampling: grove.Sampling{Temperature: 1, TopP: 1, Order: sample.TemperFirst}}
+	DefaultsOpenAI = Defaults{Sampling: grove.Sampling{Temperature: 1, TopP: 1, Order: grove.TemperFirst}}
 	DefaultsNative = Defaults{Sampling: grove.DefaultSampling(), RepeatLast: 64}
 )
 
@@ -123,7 +122,7 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 		r.StopTokens = append(r.StopTokens, token.ID(id))
 	}
 	if f.CachePrompt != nil && !*f.CachePrompt {
-		f.CacheSalt = strconv.FormatUint(sample.RandomSeed(), 16) + " " + f.CacheSalt
+		f.CacheSalt = strconv.FormatUint(grove.RandomSeed(), 16) + " " + f.CacheSalt
 	}
 	r.Priority = -f.Priority
 	r.Stop, r.IgnoreEnd, r.CacheSalt, r.PostSampling, r.Method = f.Stop, f.IgnoreEOS, f.CacheSalt, f.PostSampling, f.Method
@@ -275,7 +274,7 @@ func parsePair(p [2]json.RawMessage) (e bias, err error) {
 }
 
 // resolve returns the biases with their tokens.
-func (l biases) resolve(m *grove.Model) (all []sample.Bias, err error) {
+func (l biases) resolve(m *grove.Model) (all []grove.Bias, err error) {
 	const most = 100
 	for _, b := range l {
 		if b.add > most || b.add < -most && !math.IsInf(float64(b.add), -1) {
@@ -291,7 +290,7 @@ func (l biases) resolve(m *grove.Model) (all []sample.Bias, err error) {
 			return nil, err
 		}
 		for _, id := range ids {
-			all = append(all, sample.Bias{ID: id, Add: b.add})
+			all = append(all, grove.Bias{ID: id, Add: b.add})
 		}
 	}
 	return all, nil

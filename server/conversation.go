@@ -33,8 +33,8 @@ type toolCall struct {
 	Function toolcall.Call `json:"function"`
 }
 
-// talk are the fields of a request that its conversation is made of; the chat and template routes share them.
-type talk struct {
+// conversation are the fields of a request that its prompt is rendered from; the chat and template routes share them.
+type conversation struct {
 	Messages []message                  `json:"messages"`
 	Tools    []json.RawMessage          `json:"tools"`
 	Choice   json.RawMessage            `json:"tool_choice"`
@@ -45,15 +45,15 @@ type talk struct {
 	GoOn     bool                       `json:"continue_final_message"`
 }
 
-// conversation is what a prompt is made of.
-type conversation struct {
-	messages []grove.Message
-	options  grove.ChatOptions
-	names    []string // of the functions that may be called
+// chatInput is a conversation as the library takes it.
+type chatInput struct {
+	messages  []grove.Message
+	options   grove.ChatOptions
+	functions []string // names of those that may be called
 }
 
-// conversation checks the fields.
-func (q *talk) conversation() (c conversation, err error) {
+// chat checks the fields.
+func (q *conversation) chat() (c chatInput, err error) {
 	if len(q.Messages) == 0 {
 		return c, wire.Refuse("messages", "there is no message")
 	}
@@ -100,17 +100,17 @@ func (q *talk) conversation() (c conversation, err error) {
 		if tool.Function.Strict {
 			return c, wire.Unsupported("tools", wire.NoGrammar+", and arguments that keep to a schema (strict) could not be promised")
 		}
-		if slices.Contains(c.names, tool.Function.Name) {
+		if slices.Contains(c.functions, tool.Function.Name) {
 			return c, wire.Refuse("tools", "two tools are called %q", wire.Clip(tool.Function.Name))
 		}
-		c.names = append(c.names, tool.Function.Name)
+		c.functions = append(c.functions, tool.Function.Name)
 	}
 	c.options.Tools = q.Tools
 	return c, nil
 }
 
-// useTools reports whether the model may call tools. What would have to be enforced is refused.
-func (q *talk) useTools() (bool, error) {
+// useTools reports whether the model may call tools. It refuses choices that would have to be enforced.
+func (q *conversation) useTools() (bool, error) {
 	var choice string
 	switch raw := bytes.TrimSpace(q.Choice); {
 	case len(raw) == 0 || string(raw) == "null":
@@ -129,7 +129,7 @@ func (q *talk) useTools() (bool, error) {
 	return choice == "auto" && len(q.Tools) > 0, nil
 }
 
-// toTemplate returns a message as templates take it.
+// toTemplate returns a message as the library takes it.
 func (m *message) toTemplate() (t grove.Message, err error) {
 	if m.Refusal != nil && *m.Refusal != "" {
 		return t, errors.New("refusals are not supported")
@@ -146,8 +146,8 @@ func (m *message) toTemplate() (t grove.Message, err error) {
 	return t, nil
 }
 
-// prompt returns the prompt that the model's template makes of a conversation. What it refuses is the request's fault.
-func (c *conversation) prompt(h *serving.Host) (grove.ChatPrompt, error) {
+// render returns the prompt that the model's template makes of a conversation. Its errors are the request's fault.
+func (c *chatInput) render(h *serving.Host) (grove.ChatPrompt, error) {
 	p, err := h.Model.ApplyTemplate(c.messages, c.options)
 	switch {
 	case errors.Is(err, chat.ErrTools):
@@ -161,23 +161,23 @@ func (c *conversation) prompt(h *serving.Host) (grove.ChatPrompt, error) {
 }
 
 // applyTemplate handles POST /apply-template.
-func (s *Server) applyTemplate(x *exchange) error {
+func applyTemplate(x *request) error {
 	var q struct {
-		talk
+		conversation
 		Model string `json:"model"`
 	}
-	if err := s.read(x, &q); err != nil {
+	if err := x.read(&q); err != nil {
 		return err
 	}
-	h, err := x.host(q.Model)
+	h, err := x.model(q.Model)
 	if err != nil {
 		return err
 	}
-	c, err := q.conversation()
+	c, err := q.chat()
 	if err != nil {
 		return err
 	}
-	p, err := c.prompt(h)
+	p, err := c.render(h)
 	if err != nil {
 		return err
 	}

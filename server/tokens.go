@@ -1,0 +1,72 @@
+package server
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"grove/server/wire"
+	"grove/text/token"
+)
+
+// tokenize handles POST /tokenize.
+func tokenize(x *request) error {
+	var q struct {
+		Model   string `json:"model"`
+		Content string `json:"content"`
+		Prompt  string `json:"prompt"` // as vLLM calls it
+		Special bool   `json:"add_special"`
+		Parse   *bool  `json:"parse_special"`
+		Pieces  bool   `json:"with_pieces"`
+	}
+	if err := x.read(&q); err != nil {
+		return err
+	}
+	h, err := x.model(q.Model)
+	if err != nil {
+		return err
+	}
+	ids, err := h.Model.Tokenize(q.Content+q.Prompt, q.Special, q.Parse != nil && !*q.Parse)
+	if err != nil {
+		return wire.RefusalOf(err)
+	}
+	if !q.Pieces {
+		return x.reply(map[string]any{"tokens": append([]token.ID{}, ids...)})
+	}
+	tokens := []map[string]any{}
+	for _, id := range ids {
+		text, raw := h.Piece(id)
+		var piece any = text
+		if !utf8.Valid(raw) {
+			piece = numbers(raw)
+		}
+		tokens = append(tokens, map[string]any{"id": id, "piece": piece})
+	}
+	return x.reply(map[string]any{"tokens": tokens})
+}
+
+// detokenize handles POST /detokenize.
+func detokenize(x *request) error {
+	var q struct {
+		Model  string  `json:"model"`
+		Tokens []int64 `json:"tokens"`
+	}
+	if err := x.read(&q); err != nil {
+		return err
+	}
+	h, err := x.model(q.Model)
+	if err != nil {
+		return err
+	}
+	ids := make([]token.ID, len(q.Tokens))
+	for i, id := range q.Tokens {
+		if err := wire.CheckID(h.Model, "tokens", id); err != nil {
+			return err
+		}
+		ids[i] = token.ID(id)
+	}
+	text, err := h.Model.Detokenize(ids)
+	if err != nil {
+		return wire.RefusalOf(err)
+	}
+	return x.reply(map[string]string{"content": strings.ToValidUTF8(text, "\ufffd")})
+}
