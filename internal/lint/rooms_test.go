@@ -71,6 +71,11 @@ var doors = []struct {
 	{"...", "method/model/...", []string{"method/all"}, "methods are reached through their registry"},
 	{"...", "method/self/...", []string{"method/all"}, "methods are reached through their registry"},
 	{"...", "model/arch", []string{".", "suite/modeltest"}, "architectures are reached through their registry"},
+	{"server/...", "compute", nil, "the server uses the front door"},
+	{"server/...", "engine/...", nil, "the server uses the front door"},
+	{"server/...", "internal/kernel/...", nil, "the server uses the front door"},
+	{"server/...", "kv", nil, "the server uses the front door"},
+	{"server/...", "sample/...", nil, "the server uses the front door"},
 }
 
 // denied returns why a package must not import another, "" where it may.

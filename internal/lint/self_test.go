@@ -30,6 +30,8 @@ func TestChecks(t *testing.T) {
 		{"a method a model", "method/text/x/x.go", "package x\n\nimport _ \"grove/model/arch\"\n", "imports", "method/text/x imports model/arch: models and methods stay apart"},
 		{"the interface of methods that of models", "method/m.go", "package method\n\nimport _ \"grove/model\"\n", "imports", "stay apart"},
 		{"a model a method", "model/arch/x.go", "package arch\n\nimport _ \"grove/method/text/y\"\n", "imports", "model/arch imports method/text/y, which"},
+		{"the server past the front door", "server/wire/w.go", "package wire\n\nimport _ \"grove/sample\"\n", "imports", "server/wire imports sample: the server uses the front door"},
+		{"the server and kernels", "server/s.go", "package server\n\nimport _ \"grove/internal/kernel/matmul\"\n", "imports", "the server uses the front door"},
 		{"past the registry", "engine/e.go", "package engine\n\nimport _ \"grove/model/arch\"\n", "imports", "engine imports model/arch: architectures are reached through their registry"},
 		{"no place", "util/u.go", "package util\n", "imports", `util/u.go: package "util" has no place in rooms: add it to the list`},
 		{"only tests, no place", "more/m_test.go", "package more\n", "imports", `package "more" has no place`},
