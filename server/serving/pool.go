@@ -170,7 +170,7 @@ func (p *Pool) load(e *entry) {
 	err := p.ending.Err()
 	for err == nil {
 		start := time.Now()
-		if m, err = e.Open(p.ending, p.left()); err == nil {
+		if m, err = p.open(e); err == nil {
 			p.config.Log.Info("model opened", "model", e.Name, "ms", time.Since(start).Milliseconds())
 			break
 		}
@@ -187,6 +187,12 @@ func (p *Pool) load(e *entry) {
 	}
 	close(e.loading)
 	e.loading = nil
+}
+
+// open opens a model in the memory that the others leave. A panic is an error.
+func (p *Pool) open(e *entry) (m *grove.Model, err error) {
+	defer p.Guard(&err)
+	return e.Open(p.ending, p.left())
 }
 
 // left returns how many bytes the open models leave, 0 where there is no bound.

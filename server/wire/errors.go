@@ -74,7 +74,7 @@ var (
 	ErrStopping = &Error{Status: http.StatusServiceUnavailable, Retry: 5, Message: "the server is shutting down", Type: TypeUnavailable, Code: "stopping"}
 	ErrBusy     = &Error{Status: http.StatusTooManyRequests, Retry: 1, Message: "too many requests wait for their turn", Type: TypeBusy, Code: "queue_full"}
 	ErrKey      = &Error{Status: http.StatusUnauthorized, Message: "the API key is missing or wrong", Type: TypeInvalid, Code: "invalid_api_key"}
-	ErrInternal = &Error{Status: http.StatusInternalServerError, Message: "internal error", Type: TypeServer}
+	ErrInternal = &Error{Status: http.StatusInternalServerError, Message: "internal error; the server's log has its cause", Type: TypeServer, Code: "internal_error"}
 )
 
 // ErrorOf returns the answer that an error of the library stands for.

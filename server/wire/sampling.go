@@ -67,52 +67,66 @@ var (
 	DefaultsNative = Defaults{Sampling: grove.DefaultSampling(), RepeatLast: 64}
 )
 
-// Request returns the part of a request that these fields decide.
-func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err error) {
-	r.Sampling = d.Sampling
-	Set(&r.Sampling.Temperature, f.Temperature)
-	Set(&r.Sampling.TopP, f.TopP)
-	Set(&r.Sampling.MinP, f.MinP)
-	if f.TopK != nil {
-		r.Sampling.TopK = max(0, *f.TopK) // -1: off
-	}
-	for _, c := range []struct {
-		name string
-		v    *float32
-		low  float32
-		high float32
-	}{
-		{"temperature", f.Temperature, 0, 100}, {"top_p", f.TopP, 0, 1}, {"min_p", f.MinP, 0, 1},
-		{"presence_penalty", f.Presence, -2, 2}, {"frequency_penalty", f.Frequency, -2, 2},
-		{"repeat_penalty", f.Repeat, 0.01, 100}, {"repetition_penalty", f.Repetition, 0.01, 100},
-	} {
-		if c.v != nil && !(*c.v >= c.low && *c.v <= c.high) {
-			return r, Refuse(c.name, "%s is %v; it must be from %v to %v", c.name, *c.v, c.low, c.high)
+// number is a field that has a range.
+type number[T int | float32] struct {
+	name      string
+	from      *T // nil: absent
+	low, high T
+	lowest    string // meaning of low, for the error; "": none of its own
+	to        *T     // the setting that it changes; nil: none directly
+}
+
+// set changes the settings of the fields that are there, or refuses the first one that is out of its range.
+func set[T int | float32](all ...number[T]) error {
+	for _, n := range all {
+		switch {
+		case n.from == nil:
+		case !(*n.from >= n.low && *n.from <= n.high) && float64(n.high) >= math.MaxInt:
+			return Refuse(n.name, "%s is %v; it must be %v%s or more", n.name, *n.from, n.low, n.lowest)
+		case !(*n.from >= n.low && *n.from <= n.high):
+			return Refuse(n.name, "%s is %v; it must be from %v%s to %v", n.name, *n.from, n.low, n.lowest, n.high)
+		case n.to != nil:
+			*n.to = *n.from
 		}
 	}
+	return nil
+}
+
+// Request returns the part of a request that these fields decide.
+func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err error) {
+	r.Sampling, r.Penalties.RepeatWindow = d.Sampling, -1
+	s, p := &r.Sampling, &r.Penalties
+	if err := set(
+		number[float32]{"temperature", f.Temperature, 0, 100, "", &s.Temperature},
+		number[float32]{"top_p", f.TopP, 0, 1, "", &s.TopP},
+		number[float32]{"min_p", f.MinP, 0, 1, "", &s.MinP},
+		number[float32]{"presence_penalty", f.Presence, -2, 2, "", &p.Presence},
+		number[float32]{"frequency_penalty", f.Frequency, -2, 2, "", &p.Frequency},
+		number[float32]{"repeat_penalty", f.Repeat, 0.01, 100, "", &p.Repeat},
+		number[float32]{"repetition_penalty", f.Repetition, 0.01, 100, "", &p.Repeat},
+	); err != nil {
+		return r, err
+	}
+	if err := set(
+		number[int]{"top_k", f.TopK, -1, math.MaxInt, " (off)", &s.TopK},
+		number[int]{"min_tokens", &f.MinTokens, 0, math.MaxInt, "", &p.MinTokens},
+		number[int]{"priority", &f.Priority, -grove.MostPriority, -grove.LeastPriority, "", nil},
+		number[int]{"id_slot", f.Slot, -1, m.Info().Parallel - 1, " (any)", nil},
+		number[int]{"repeat_last_n", f.RepeatLast, -1, math.MaxInt, " (the context)", nil},
+	); err != nil {
+		return r, err
+	}
 	switch {
-	case f.TopK != nil && *f.TopK < -1:
-		return r, Refuse("top_k", "top_k is %d; it must be -1 (off) or more", *f.TopK)
-	case f.MinTokens < 0:
-		return r, Refuse("min_tokens", "min_tokens is %d", f.MinTokens)
-	case f.Priority < -grove.MostPriority || f.Priority > -grove.LeastPriority:
-		return r, Refuse("priority", "priority is %d; it must be from %d to %d", f.Priority, -grove.MostPriority, -grove.LeastPriority)
 	case f.Timeout != nil && !(*f.Timeout > 0 && *f.Timeout <= maxTimeout):
 		return r, Refuse("timeout", "timeout is %v; it must be more than 0 and at most %d seconds", *f.Timeout, maxTimeout)
-	case f.Slot != nil && (*f.Slot < -1 || *f.Slot >= m.Info().Parallel):
-		return r, Refuse("id_slot", "id_slot is %d; it must be from -1 (any) to %d", *f.Slot, m.Info().Parallel-1)
 	case f.Session != "" && f.CachePrompt != nil && !*f.CachePrompt:
 		return r, Refuse("session", "session: with cache_prompt false nothing is kept")
-	case f.RepeatLast != nil && *f.RepeatLast < -1:
-		return r, Refuse("repeat_last_n", "repeat_last_n is %d; it must be -1 (the context) or more", *f.RepeatLast)
 	case f.Repeat != nil && f.Repetition != nil && *f.Repeat != *f.Repetition:
 		return r, Refuse("repetition_penalty", "repetition_penalty and repeat_penalty are the same and differ")
 	}
-	if f.Seed != nil && !f.Seed.random {
-		r.Seed = &f.Seed.n
-	}
-	r.Penalties = f.shape(d)
-	if r.Penalties.Bias, err = f.LogitBias.resolve(m); err != nil {
+	s.TopK = max(0, s.TopK)
+	f.limitPenalties(p, d)
+	if p.Bias, err = f.LogitBias.resolve(m); err != nil {
 		return r, err
 	}
 	for _, id := range f.StopTokens {
@@ -120,6 +134,9 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 			return r, err
 		}
 		r.StopTokens = append(r.StopTokens, token.ID(id))
+	}
+	if f.Seed != nil && !f.Seed.random {
+		r.Seed = &f.Seed.n
 	}
 	if f.CachePrompt != nil && !*f.CachePrompt {
 		f.CacheSalt = strconv.FormatUint(grove.RandomSeed(), 16) + " " + f.CacheSalt
@@ -132,24 +149,17 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	return r, nil
 }
 
-// shape returns the penalties. OpenAI's look at the answer, and vLLM's repetition penalty at the whole text; with
-// repeat_last_n, and on llama.cpp's routes always, all look at the last tokens of the text.
-func (f *Sampling) shape(d Defaults) grove.Penalties {
-	s := grove.Penalties{MinTokens: f.MinTokens, RepeatWindow: -1}
-	Set(&s.Repeat, f.Repeat)
-	Set(&s.Repeat, f.Repetition)
-	Set(&s.Presence, f.Presence)
-	Set(&s.Frequency, f.Frequency)
+// limitPenalties sets the part of the text that penalties look at. OpenAI's look at the answer, and vLLM's repetition penalty
+// at the whole text; with repeat_last_n, and always on llama.cpp's routes, all look at the last tokens of the text.
+func (f *Sampling) limitPenalties(p *grove.Penalties, d Defaults) {
 	last := d.RepeatLast
-	if f.RepeatLast != nil {
-		if last = *f.RepeatLast; last == 0 {
-			s.Repeat, s.Presence, s.Frequency = 0, 0, 0
-		}
+	Set(&last, f.RepeatLast)
+	switch {
+	case last != 0:
+		p.Window, p.RepeatWindow = last, last
+	case f.RepeatLast != nil:
+		p.Repeat, p.Presence, p.Frequency = 0, 0, 0
 	}
-	if last != 0 {
-		s.Window, s.RepeatWindow = last, last
-	}
-	return s
 }
 
 // Set copies a field that is there.
