@@ -106,22 +106,22 @@ func refuse(w http.ResponseWriter, status int, message, param, code string) {
 	_, _ = w.Write(body)
 }
 
-// piece is a token of an answer; guess: it was an accepted draft.
+// piece is a token of an answer; draft: it was an accepted draft.
 type piece struct {
 	text  string
-	guess bool
+	draft bool
 }
 
 // teller sends an answer piece by piece.
 type teller struct {
-	w                    http.ResponseWriter
-	plain                bool
-	tokens, held, rounds int
+	w                        http.ResponseWriter
+	plain                    bool
+	tokens, accepted, rounds int
 }
 
 func (s *teller) timings() map[string]any {
 	return map[string]any{
-		"predicted_n": s.tokens, "predicted_per_second": 41.27, "draft_n": s.held + s.held/2, "draft_n_accepted": s.held, "rounds": s.rounds,
+		"predicted_n": s.tokens, "predicted_per_second": 41.27, "draft_n": s.accepted + s.accepted/2, "draft_n_accepted": s.accepted, "rounds": s.rounds,
 	}
 }
 
@@ -141,8 +141,8 @@ func (s *teller) choice(text string, finish any) map[string]any {
 func (s *teller) tell(all ...piece) {
 	for _, p := range all {
 		s.tokens++
-		if p.guess {
-			s.held++
+		if p.draft {
+			s.accepted++
 		} else {
 			s.rounds++
 		}

@@ -14,15 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// guessed is an expression: the tinted texts of the last answer.
-const guessed = `[...document.querySelectorAll('article.assistant:last-child .body .guess')].map(e => e.textContent)`
+// drafted is an expression: the tinted texts of the last answer.
+const drafted = `[...document.querySelectorAll('article.assistant:last-child .body .draft')].map(e => e.textContent)`
 
 // colour is an expression: a property of an element as red, green, blue.
 func colour(selector, property string) string {
 	return fmt.Sprintf(`getComputedStyle(document.querySelector(%s)).%s.match(/[\d.]+/g).slice(0, 3).map(Number)`, quote(selector), property)
 }
 
-// TestStream: an answer is drawn while it comes, with figures, and accepted guesses stand out.
+// TestStream: an answer is drawn while it comes, with figures, and accepted drafts stand out.
 func TestStream(t *testing.T) {
 	next := make(gate)
 	f := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -47,22 +47,22 @@ func TestStream(t *testing.T) {
 	p.says(".accepted", "2.00 accepted per step")
 	p.until("!document.querySelector('#empty').checkVisibility()")
 	p.says(".rate", "41.3 tokens/s")
-	if got := value[[]string](p, guessed); len(got) != 1 || got[0] != "old tree" {
+	if got := value[[]string](p, drafted); len(got) != 1 || got[0] != "old tree" {
 		t.Errorf("tinted: %q", got)
 	}
 	if value[string](p, "document.querySelector('#send').ariaLabel") != "Stop" {
 		t.Error("the answer cannot be stopped")
 	}
-	plain, tinted := value[[]float64](p, colour("#log", "backgroundColor")), value[[]float64](p, colour(".body .guess", "backgroundColor"))
+	plain, tinted := value[[]float64](p, colour("#log", "backgroundColor")), value[[]float64](p, colour(".body .draft", "backgroundColor"))
 	if cmp.Equal(plain, tinted) {
-		t.Errorf("guesses are not tinted: %v", tinted)
+		t.Errorf("drafts are not tinted: %v", tinted)
 	}
 	next <- struct{}{}
 	p.answered()
 	p.says("article.user .body", "What\nis <b>it</b>?")
 	p.says("article.assistant pre code", "x <b>y\n")
 	p.says("article.assistant .body", "The old tree \u00e9.\nx <b>y\nEnd")
-	if got, want := value[[]string](p, guessed), []string{"old tree \u00e9.\n", "x <"}; !cmp.Equal(got, want) {
+	if got, want := value[[]string](p, drafted), []string{"old tree \u00e9.\n", "x <"}; !cmp.Equal(got, want) {
 		t.Errorf("tinted: %q, want %q", got, want)
 	}
 	if value[int](p, "document.querySelectorAll('article b').length") != 0 {
@@ -170,7 +170,7 @@ func TestHistory(t *testing.T) {
 	p.says("article.user .body", "Second")
 	p.says("article.assistant .body", "It stays.")
 	p.says(".accepted", "1.00 accepted per step")
-	if got := value[[]string](p, guessed); len(got) != 1 || got[0] != "stays." {
+	if got := value[[]string](p, drafted); len(got) != 1 || got[0] != "stays." {
 		t.Errorf("tinted: %q", got)
 	}
 	p.click("#chats li:nth-child(2) a")
@@ -338,7 +338,7 @@ func TestPhone(t *testing.T) {
 		}
 	}
 	fits()
-	p.send("How does a tree of guesses make an answer come sooner? " + strings.Repeat("unbroken", 20))
+	p.send("How does a tree of drafts make an answer come sooner? " + strings.Repeat("unbroken", 20))
 	p.answered()
 	fits()
 	p.picture("phone")
@@ -371,7 +371,7 @@ func TestThemes(t *testing.T) {
 		p := visit(t, f.URL, prefer(system), chromedp.EmulateViewport(1180, 800))
 		p.until("document.querySelector('#model').value")
 		p.picture(system + "-empty")
-		p.send("How does a tree of guesses make an answer come sooner?")
+		p.send("How does a tree of drafts make an answer come sooner?")
 		p.answered()
 		p.picture(system)
 		check := func(theme string) {
@@ -380,8 +380,8 @@ func TestThemes(t *testing.T) {
 			if dark := luminance(page) < 0.2; dark != (theme == "dark") {
 				t.Errorf("%s: the page is %v", theme, page)
 			}
-			tint := value[[]float64](p, colour(".body .guess", "backgroundColor"))
-			for selector, behind := range map[string][]float64{"body": page, ".foot": page, ".body .guess": tint, ".accepted .guess": tint, "#theme": value[[]float64](p, colour("nav", "backgroundColor"))} {
+			tint := value[[]float64](p, colour(".body .draft", "backgroundColor"))
+			for selector, behind := range map[string][]float64{"body": page, ".foot": page, ".body .draft": tint, ".accepted .draft": tint, "#theme": value[[]float64](p, colour("nav", "backgroundColor"))} {
 				if c := contrast(value[[]float64](p, colour(selector, "color")), behind); c < 4.5 {
 					t.Errorf("%s: the contrast of %s is %.2f", theme, selector, c)
 				}
@@ -417,12 +417,12 @@ func TestLabels(t *testing.T) {
 
 // conversation is an answer to look at.
 var conversation = pieces("Plain decoding asks the model for ~one token~ at a time, and each time all ~of its weights~ pass through memory. " +
-	"~Drafting~ uses that pass better: cheap guesses for ~the next few tokens~ are laid out as a tree, and the model ~checks all of them~ in one step.\n\n" +
-	"Guesses that are ~what the model would~ have said are kept; ~the rest is thrown~ away. The text is the same, ~bit for bit~.\n\n" +
+	"~Drafting~ uses that pass better: drafts for ~the next few tokens~ are laid out as a tree, and the model ~checks all of them~ in one step.\n\n" +
+	"Drafts that are ~what the model would~ have said are kept; ~the rest is thrown~ away. The text is the same, ~bit for bit~.\n\n" +
 	"```go\n~for _, node := range~ tree.Path(best) {\n\t~text = append(text,~ node.Token) // accepted, all ~of them, in~ the order in which they were drafted\n~}\n~```\n\n" +
 	"How much sooner it comes depends on ~how predictable~ the text is.")
 
-// pieces cuts a text into words; those between tildes were guessed.
+// pieces cuts a text into words; those between tildes were drafted.
 func pieces(text string) (all []piece) {
 	for i, part := range strings.Split(text, "~") {
 		for _, word := range strings.SplitAfter(part, " ") {

@@ -94,12 +94,12 @@ func (h *halting) Write(b []byte) (int, error) {
 // WriteString implements [io.StringWriter].
 func (h *halting) WriteString(text string) (int, error) { return h.Write([]byte(text)) }
 
-// runs returns the texts of the last stream: of those that were not guessed and those that were, in turns.
+// runs returns the texts of the last stream: of those that were not drafted and those that were, in turns.
 func (s *real) runs(t *testing.T) (path string, runs []string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	accepted, guess := 0, false
+	accepted, draft := 0, false
 	for line := range strings.Lines(s.stream.String()) {
 		data, ok := strings.CutPrefix(line, "data: {")
 		if !ok {
@@ -118,16 +118,16 @@ func (s *real) runs(t *testing.T) (path string, runs []string) {
 			t.Fatal(err)
 		}
 		if e.Timings != nil {
-			guess = guess || e.Timings.Accepted > accepted
+			draft = draft || e.Timings.Accepted > accepted
 			accepted = e.Timings.Accepted
 		}
 		for _, c := range e.Choices {
 			if text := c.Text + c.Delta.Content; text != "" {
-				for len(runs) == 0 || (len(runs)%2 == 0) != guess {
+				for len(runs) == 0 || (len(runs)%2 == 0) != draft {
 					runs = append(runs, "")
 				}
 				runs[len(runs)-1] += text
-				guess = false
+				draft = false
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func TestServer(t *testing.T) {
 }
 
 // converse sends a message and expects figures and text while the answer comes, the tint of just those tokens that were
-// guessed, and in the end the answer of plain decoding.
+// drafted, and in the end the answer of plain decoding.
 func (p *tab) converse(s *real, message, route, want string) {
 	p.Helper()
 	t := p.TB.(*testing.T)
@@ -217,12 +217,12 @@ func (p *tab) converse(s *real, message, route, want string) {
 	if diff := cmp.Diff(runs, value[[]string](p, "chat.turns.at(-1).runs")); diff != "" {
 		t.Errorf("the page shows other runs (-sent +shown):\n%s", diff)
 	}
-	var guesses string
+	var drafts string
 	for i := 1; i < len(runs); i += 2 {
-		guesses += runs[i]
+		drafts += runs[i]
 	}
-	tinted := strings.Join(value[[]string](p, guessed), "")
-	if strip := regexp.MustCompile(`\s+`); guesses == "" || strip.ReplaceAllString(tinted, "") != strip.ReplaceAllString(guesses, "") {
-		t.Errorf("tinted: %q, want %q", tinted, guesses)
+	tinted := strings.Join(value[[]string](p, drafted), "")
+	if strip := regexp.MustCompile(`\s+`); drafts == "" || strip.ReplaceAllString(tinted, "") != strip.ReplaceAllString(drafts, "") {
+		t.Errorf("tinted: %q, want %q", tinted, drafts)
 	}
 }
