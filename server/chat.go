@@ -50,7 +50,7 @@ func (q *chatRequest) prompt(g *generation) (functions []string, err error) {
 	case top < 0 || top > wire.MaxTop:
 		return nil, wire.Refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", top, wire.MaxTop)
 	case q.TopLogprobs != nil && !q.Logprobs:
-		return nil, wire.Refuse("top_logprobs", "top_logprobs wants logprobs to be true")
+		return nil, wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
 	}
 	if err := q.StreamOptions.Check(q.Stream); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ type chatChoice struct {
 	StopReason any           `json:"stop_reason"`
 }
 
-// answerMessage is a message of the assistant; its content is null where it calls tools and says nothing.
+// answerMessage is a message of the assistant; its content is null where it has calls and no text.
 type answerMessage struct {
 	Role    string     `json:"role"`
 	Content *string    `json:"content"`

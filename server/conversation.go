@@ -25,7 +25,7 @@ type message struct {
 	Refusal    *string          `json:"refusal,omitempty"`
 }
 
-// toolCall is a call that an assistant's message asks for.
+// toolCall is a call in a message of the assistant.
 type toolCall struct {
 	Index    *int          `json:"index,omitempty"` // in streams
 	ID       string        `json:"id,omitempty"`

@@ -47,7 +47,7 @@ type encoder interface {
 type generation struct {
 	*request
 	serving.Request                   // what is generated, which parse fills in
-	fields          *fields           //
+	fields          *fields           // that all routes have
 	host            *serving.Host     // of the model
 	scores          bool              // nothing is generated: the prompts are answered with their own usage and log-probabilities
 	predicted       []token.ID        // of the prediction
@@ -110,7 +110,7 @@ func (g *generation) addPrompts(base grove.Request, prompts []wire.RawPrompt) er
 			return err
 		}
 		if p.IDs != nil && base.Suffix != nil {
-			return wire.Refuse("suffix", "suffix wants a prompt of text")
+			return wire.Refuse("suffix", "suffix needs a prompt of text")
 		}
 		base.Prompt, base.PromptIDs = p.Text, p.IDs
 		g.Prompts = append(g.Prompts, base)
@@ -213,7 +213,7 @@ func (l *limits) most(low, unbounded, absent int) (int, error) {
 			return 0, wire.Refuse(f.name, "%s is %d; it must be %d or more", f.name, v, low)
 		}
 		if given && v != most {
-			return 0, wire.Refuse(f.name, "%s is %d and differs from %d, another name's", f.name, *f.v, most)
+			return 0, wire.Refuse(f.name, "%s is %d; it differs from %d under another name of the field", f.name, *f.v, most)
 		}
 		most, given = v, true
 	}

@@ -16,7 +16,7 @@ import (
 type embeddingRequest struct {
 	Model      string       `json:"model"`
 	Input      wire.Prompts `json:"input"`
-	Content    wire.Prompts `json:"content"` // as llama.cpp calls it
+	Content    wire.Prompts `json:"content"` // llama.cpp's name of input
 	Encoding   string       `json:"encoding_format"`
 	Dimensions *int         `json:"dimensions"`
 	Pooling    string       `json:"pooling"`

@@ -14,11 +14,11 @@ const (
 	idleTime    = 2 * time.Minute
 	headerBytes = 64 << 10
 	connections = 1024
-	lastWords   = 5 * time.Second // for clients to be told that the server ends
+	farewell    = 5 * time.Second // for clients to read the error that the server stops
 )
 
-// Serve answers requests until ctx ends. Then no new ones are taken; those that are computed may go on for the time
-// drain, and then end with an error that their clients are told. It closes the listener. Errors are the listener's.
+// Serve answers requests until ctx ends. Then it takes no new requests; running ones have the time drain to end, and then get an error.
+// It closes the listener. Errors are the listener's.
 func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
 	h := &http.Server{
 		Handler: s, ReadHeaderTimeout: s.config.Patience / 3, ReadTimeout: 2 * s.config.Patience, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
@@ -33,11 +33,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	}
 	s.config.Log.Info("draining", "for", drain)
 	if shutdown(h, drain) != nil {
-		s.config.Log.Warn("ending what is left")
+		s.config.Log.Warn("cancelling the running requests")
 	}
 	s.Stop()
-	if shutdown(h, lastWords) != nil {
-		_ = h.Close() // who does not listen is cut off
+	if shutdown(h, farewell) != nil {
+		_ = h.Close() // cuts off clients that have not read it
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -51,7 +51,7 @@ func shutdown(h *http.Server, within time.Duration) error {
 	return h.Shutdown(ctx)
 }
 
-// limited is a listener of which a number of connections are open at most: others wait to be taken.
+// limited is a listener with a bound on open connections: further ones wait to be accepted.
 type limited struct {
 	net.Listener
 	room   chan struct{}

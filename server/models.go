@@ -11,7 +11,7 @@ import (
 	"grove/text/chat"
 )
 
-// health handles GET /health: 503 while models are loaded and when the server stops.
+// health handles GET /health: 503 until the models are loaded and once the server stops.
 func health(x *request) error {
 	switch {
 	case x.server.pool.Ending():
@@ -22,7 +22,7 @@ func health(x *request) error {
 	return x.reply(map[string]string{"status": "ok"})
 }
 
-// page handles GET /: the chat page. It asks for a key itself where requests need one.
+// page handles GET /: the chat page. Where requests need a key, the page asks the user for it.
 func chatPage(x *request) error {
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTime)) // a recorder of tests has none
 	page.ServeHTTP(x.w, x.r)
@@ -77,7 +77,7 @@ func props(x *request) error {
 		return err
 	}
 	template := ""
-	if t, _ := h.Model.Templates().For(chat.Options{}); t != nil { // conversations are told what is wrong with it
+	if t, _ := h.Model.Templates().For(chat.Options{}); t != nil { // conversations get the error
 		template = t.Source()
 	}
 	return x.reply(map[string]any{
@@ -91,7 +91,7 @@ func props(x *request) error {
 	})
 }
 
-// slots handles GET /slots. With fail_on_no_slot it answers 503 where all are taken.
+// slots handles GET /slots. With fail_on_no_slot it answers 503 where all are in use.
 func slots(x *request) error {
 	query := x.r.URL.Query()
 	h, err := x.model(query.Get("model"))
@@ -109,7 +109,7 @@ func slots(x *request) error {
 		})
 	}
 	if query.Has("fail_on_no_slot") && free == 0 {
-		return &wire.Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: "all places for texts are taken", Type: wire.TypeUnavailable, Code: "no_slot"}
+		return &wire.Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: "all slots are in use", Type: wire.TypeUnavailable, Code: "no_slot"}
 	}
 	return x.reply(all)
 }
@@ -118,7 +118,7 @@ func slots(x *request) error {
 func slotAction(*request) error {
 	return &wire.Error{
 		Status: http.StatusNotImplemented, Type: wire.TypeInvalid, Param: "action", Code: "unsupported_action",
-		Message: "a slot is no text's own, so that there is nothing to save, restore or erase; what a request computes is kept in the file that its field session names (grove serve --session-dir)",
+		Message: "a slot belongs to no text, so there is nothing to save, restore or erase; the field session names a file that keeps keys and values (grove serve --session-dir)",
 	}
 }
 

@@ -70,7 +70,7 @@ func (q *infillRequest) parse(g *generation) (encoder, error) {
 	for _, raw := range q.Prompt.List {
 		text, ok := raw.Text()
 		if !ok || len(q.Prompt.List) != 1 {
-			return nil, wire.Refuse("prompt", "prompt: one text is wanted")
+			return nil, wire.Refuse("prompt", "prompt: it must be one text")
 		}
 		prefix += text
 	}

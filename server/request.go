@@ -101,12 +101,12 @@ func (x *request) refuse(e *wire.Error) {
 func (x *request) write(status int, v any) {
 	body, err := wire.Marshal(v)
 	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer is no JSON","type":"server_error","param":null,"code":null}}`)
+		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer cannot be written as JSON","type":"server_error","param":null,"code":null}}`)
 	}
 	x.w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTime))
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write(append(body, '\n')) // there is nobody else to tell
+	_, _ = x.w.Write(append(body, '\n')) // the client has gone
 }
 
 // recorder notes the status of an answer.

@@ -36,7 +36,7 @@ type responseItem struct {
 	logprobs []chatLogprob
 }
 
-// outputText is what a message says.
+// outputText is the content of a message.
 type outputText struct {
 	Type        string        `json:"type"`
 	Text        string        `json:"text"`

@@ -45,7 +45,7 @@ type responseTool struct {
 // input is a text, or items of a conversation.
 type input []inputItem
 
-// inputItem is a message, a call, or what a call gave.
+// inputItem is a message, a call, or the output of a call.
 type inputItem struct {
 	Type      string           `json:"type"`
 	ID        string           `json:"id"`
@@ -68,7 +68,7 @@ func (l *input) UnmarshalJSON(b []byte) error {
 	return wire.DecodeField("input", b, (*[]inputItem)(l))
 }
 
-// messages returns the conversation: calls that follow each other, and an answer before them, are one message.
+// messages returns the conversation: consecutive calls, and an answer before them, are one message.
 func (q *responsesRequest) messages() (all []message, err error) {
 	if q.Instructions != nil && *q.Instructions != "" {
 		all = append(all, message{Role: "system", Content: wire.ContentText(*q.Instructions)})

@@ -13,7 +13,7 @@ func tokenize(x *request) error {
 	var q struct {
 		Model   string `json:"model"`
 		Content string `json:"content"`
-		Prompt  string `json:"prompt"` // as vLLM calls it
+		Prompt  string `json:"prompt"` // vLLM's name of content
 		Special bool   `json:"add_special"`
 		Parse   *bool  `json:"parse_special"`
 		Pieces  bool   `json:"with_pieces"`

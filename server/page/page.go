@@ -1,4 +1,4 @@
-// Package page is the server's chat page: one file of HTML that asks for nothing but what the server answers.
+// Package page is the server's chat page: one HTML file that loads nothing else and sends requests to its server alone.
 package page
 
 import (
@@ -20,15 +20,15 @@ var (
 	etag   = entityTag(index)
 )
 
-// ServeHTTP answers with the page. Browsers are told to run and to style by what is written in it alone, and to
-// connect to nobody but the server that it came from.
+// ServeHTTP answers with the page. Its policy allows browsers the scripts and styles in the page, and connections to the page's own server,
+// and nothing else.
 func ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-cache") // kept, and asked after by its tag
+	h.Set("Cache-Control", "no-cache") // browsers keep the page and ask whether its tag has changed
 	h.Set("ETag", etag)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(index))
 }
@@ -49,7 +49,7 @@ func contentPolicy(html string) string {
 	}, "; ")
 }
 
-// hashes returns a source of a policy for each element of a name.
+// hashes returns the sources of a policy that stand for the elements of a name.
 func hashes(html, element string) string {
 	var sources strings.Builder
 	for {

@@ -25,15 +25,15 @@ type Host struct {
 	Created time.Time
 
 	pool   *Pool
-	places atomic.Int64 // taken, by what is computed or waits
+	places atomic.Int64 // reserved, by answers that are computed or queued
 
 	mu      sync.Mutex
 	running []*Slot // the oldest first
 }
 
-// Slot is what is known of a text that is computed.
+// Slot describes a text that is computed.
 type Slot struct {
-	Request   string // the id of the request; "": nothing is computed
+	Request   string // the id of the request; "": the slot is free
 	Prompt    int    // tokens
 	Generated int
 }
@@ -42,7 +42,7 @@ func newHost(p *Pool, name string, m *grove.Model) *Host {
 	return &Host{Name: name, Model: m, Info: m.Info(), Created: time.Now(), pool: p}
 }
 
-// bytes returns the memory that the model may take.
+// bytes returns the memory that the weights and the cache may take.
 func (h *Host) bytes() uint64 { return uint64(h.Info.WeightBytes + h.Info.CacheBytes) }
 
 // admit reserves n places, or refuses: there are as many as answers may be computed and queued.
@@ -60,7 +60,7 @@ func (h *Host) admit(n int) error {
 // release gives n places back.
 func (h *Host) release(n int) { h.places.Add(int64(-n)) }
 
-// enter notes a text that is computed or waits, and leave that it is no longer.
+// enter adds a text to the list of slots, and leave removes it.
 func (h *Host) enter(s *Slot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *Host) count(s *Slot) {
 	s.Generated++
 }
 
-// Slots returns the texts that are computed, by age, one for each place in steps.
+// Slots returns the slots of the model: the texts that are computed, the oldest first, then free slots.
 func (h *Host) Slots() []Slot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *Host) Slots() []Slot {
 	return all
 }
 
-// Compute runs f, which computes something else than an answer, in a place of its own.
+// Compute runs f, which computes embeddings or log-probabilities, as one answer among the others.
 func (h *Host) Compute(ctx context.Context, id string, f func(ctx context.Context) error) error {
 	if err := h.admit(1); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (h *Host) Compute(ctx context.Context, id string, f func(ctx context.Contex
 	return causeOf(ctx, f(ctx))
 }
 
-// causeOf returns why a context has ended where that is what an error says.
+// causeOf returns the cause of a context's end where err says no more than that it has ended.
 func causeOf(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
@@ -112,11 +112,11 @@ func causeOf(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// Piece returns a token as text, and as bytes, which may be less than whole characters.
+// Piece returns the text of a token, and its bytes, which need not be whole characters.
 func (h *Host) Piece(id token.ID) (text string, raw []byte) {
 	raw, err := h.Model.Piece(id)
 	if err != nil {
-		return "", nil // the model gave it: it is of the vocabulary
+		return "", nil // not reached: the model drew the token from its vocabulary
 	}
 	return strings.ToValidUTF8(string(raw), "\ufffd"), raw
 }

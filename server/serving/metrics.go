@@ -11,17 +11,17 @@ import (
 	"grove"
 )
 
-// MetricNames says after which engine's the metrics are named.
+// MetricNames is the engine whose names the metrics have.
 type MetricNames string
 
 // The names that dashboards know.
 const (
 	MetricsGrove    MetricNames = "grove"
 	MetricsLlamaCpp MetricNames = "llamacpp"
-	MetricsVLLM     MetricNames = "vllm" // which the endpoint picker of the Gateway API Inference Extension reads too
+	MetricsVLLM     MetricNames = "vllm" // the endpoint picker of the Gateway API Inference Extension reads these
 )
 
-// Metrics are what is counted. They are safe for concurrent use.
+// Metrics counts answers, tokens and times. It is safe for concurrent use.
 type Metrics struct {
 	pool                  *Pool
 	first, between, whole histogram
@@ -33,7 +33,7 @@ type Metrics struct {
 	accepted, faults      atomic.Int64
 }
 
-// histogram is one, by all the names that it is asked for.
+// histogram is one histogram under several names.
 type histogram struct {
 	mu  sync.Mutex
 	all []prometheus.Histogram
@@ -48,7 +48,7 @@ func (h *histogram) observe(v float64) {
 	}
 }
 
-// named are the names of one figure by engine; "": that engine has no such.
+// named is a metric with its name in each engine; "": the engine has no such metric.
 type named struct {
 	grove, llamacpp, vllm string
 	help                  string
@@ -64,7 +64,7 @@ func seconds(v func(*Metrics) *atomic.Int64) func(*Metrics) float64 {
 	return func(m *Metrics) float64 { return time.Duration(v(m).Load()).Seconds() }
 }
 
-// summed adds up a figure of what the open models do.
+// summed sums a figure of the loads of all open models.
 func summed(v func(l grove.Load) int) func(*Metrics) float64 {
 	return func(m *Metrics) float64 {
 		n := 0
@@ -84,7 +84,7 @@ func rate(n, ns *atomic.Int64) float64 {
 	return float64(n.Load()) / time.Duration(ns.Load()).Seconds()
 }
 
-// pages returns the pages of the model that has the largest share of its own in use.
+// pages returns the largest share of its pages that a model has in use, and the pages of all models.
 func (m *Metrics) pages() (share float64, total int) {
 	for _, s := range m.pool.States() {
 		if s.Host == nil {
@@ -99,53 +99,53 @@ func (m *Metrics) pages() (share float64, total int) {
 	return share, total
 }
 
-// figures are the metrics but the histograms.
+// figures are the counters and gauges.
 var figures = []named{
-	{"grove_prompt_tokens_total", "llamacpp:prompt_tokens_total", "vllm:prompt_tokens_total", "Tokens of prompts that were computed.", false,
+	{"grove_prompt_tokens_total", "llamacpp:prompt_tokens_total", "vllm:prompt_tokens_total", "Prompt tokens computed.", false,
 		count(func(m *Metrics) *atomic.Int64 { return &m.prompt })},
-	{"grove_cached_tokens_total", "", "vllm:prefix_cache_hits_total", "Tokens of prompts that were found in the cache.", false,
+	{"grove_cached_tokens_total", "", "vllm:prefix_cache_hits_total", "Prompt tokens found in the cache.", false,
 		count(func(m *Metrics) *atomic.Int64 { return &m.reused })},
-	{"grove_queried_tokens_total", "", "vllm:prefix_cache_queries_total", "Tokens of prompts that were looked for in the cache.", false,
+	{"grove_queried_tokens_total", "", "vllm:prefix_cache_queries_total", "Prompt tokens looked up in the cache.", false,
 		func(m *Metrics) float64 { return float64(m.prompt.Load() + m.reused.Load()) }},
-	{"grove_prompt_seconds_total", "llamacpp:prompt_seconds_total", "", "Seconds in which prompts were computed.", false,
+	{"grove_prompt_seconds_total", "llamacpp:prompt_seconds_total", "", "Seconds spent on prompts.", false,
 		seconds(func(m *Metrics) *atomic.Int64 { return &m.promptTime })},
 	{"grove_generated_tokens_total", "llamacpp:tokens_predicted_total", "vllm:generation_tokens_total", "Tokens generated.", false,
 		count(func(m *Metrics) *atomic.Int64 { return &m.generated })},
-	{"grove_generation_seconds_total", "llamacpp:tokens_predicted_seconds_total", "", "Seconds in which tokens were generated.", false,
+	{"grove_generation_seconds_total", "llamacpp:tokens_predicted_seconds_total", "", "Seconds spent on generated tokens.", false,
 		seconds(func(m *Metrics) *atomic.Int64 { return &m.working })},
-	{"grove_answers_total", "", "vllm:request_success_total", "Answers that were completed.", false,
+	{"grove_answers_total", "", "vllm:request_success_total", "Completed answers.", false,
 		count(func(m *Metrics) *atomic.Int64 { return &m.answers })},
-	{"grove_answers_failed_total", "", "", "Answers that failed or were given up.", false,
+	{"grove_answers_failed_total", "", "", "Answers that failed or were cancelled.", false,
 		count(func(m *Metrics) *atomic.Int64 { return &m.failed })},
-	{"grove_speculation_rounds_total", "llamacpp:spec_decode_num_drafts_total", "vllm:spec_decode_num_drafts_total", "Steps that could verify guesses.", false,
+	{"grove_speculation_rounds_total", "llamacpp:spec_decode_num_drafts_total", "vllm:spec_decode_num_drafts_total", "Steps that could verify drafts.", false,
 		count(func(m *Metrics) *atomic.Int64 { return &m.rounds })},
-	{"grove_speculation_drafted_total", "llamacpp:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_draft_tokens_total", "Guesses that were run.", false,
+	{"grove_speculation_drafted_total", "llamacpp:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_draft_tokens_total", "Draft tokens verified.", false,
 		count(func(m *Metrics) *atomic.Int64 { return &m.drafted })},
-	{"grove_speculation_accepted_total", "llamacpp:spec_decode_num_accepted_tokens_total", "vllm:spec_decode_num_accepted_tokens_total", "Guesses that came true.", false,
+	{"grove_speculation_accepted_total", "llamacpp:spec_decode_num_accepted_tokens_total", "vllm:spec_decode_num_accepted_tokens_total", "Draft tokens accepted.", false,
 		count(func(m *Metrics) *atomic.Int64 { return &m.accepted })},
-	{"grove_requests_running", "llamacpp:requests_processing", "vllm:num_requests_running", "Answers that are computed now.", true,
+	{"grove_requests_running", "llamacpp:requests_processing", "vllm:num_requests_running", "Answers being computed.", true,
 		summed(func(l grove.Load) int { return l.Admitted })},
-	{"grove_requests_waiting", "llamacpp:requests_deferred", "vllm:num_requests_waiting", "Requests that wait for their turn.", true,
+	{"grove_requests_waiting", "llamacpp:requests_deferred", "vllm:num_requests_waiting", "Answers in the queue.", true,
 		summed(func(l grove.Load) int { return l.Open - l.Admitted })},
-	{"grove_prompt_tokens_per_second", "llamacpp:prompt_tokens_seconds", "", "Tokens of prompts a second, over all time.", true,
+	{"grove_prompt_tokens_per_second", "llamacpp:prompt_tokens_seconds", "", "Prompt tokens a second, since the start.", true,
 		func(m *Metrics) float64 { return rate(&m.prompt, &m.promptTime) }},
-	{"grove_generated_tokens_per_second", "llamacpp:predicted_tokens_seconds", "", "Tokens generated a second and answer, over all time.", true,
+	{"grove_generated_tokens_per_second", "llamacpp:predicted_tokens_seconds", "", "Tokens generated a second of each answer, since the start.", true,
 		func(m *Metrics) float64 { return rate(&m.generated, &m.working) }},
 	{"grove_longest_text_tokens", "llamacpp:n_tokens_max", "", "Tokens of the longest text.", true,
 		count(func(m *Metrics) *atomic.Int64 { return &m.most })},
-	{"grove_cache_use_ratio", "llamacpp:kv_cache_usage_ratio", "vllm:kv_cache_usage_perc", "Share of the cache that texts hold, of the model that has the most of its own in use, from 0 to 1.", true,
+	{"grove_cache_use_ratio", "llamacpp:kv_cache_usage_ratio", "vllm:kv_cache_usage_perc", "Share of the cache in use, from 0 to 1; of several models the largest.", true,
 		func(m *Metrics) float64 { share, _ := m.pages(); return share }},
 	{"grove_steps_total", "llamacpp:n_decode_total", "", "Steps of all models.", false,
 		summed(func(l grove.Load) int { return l.Steps })},
 	{"grove_step_rows_total", "", "", "Rows of all steps.", false,
 		summed(func(l grove.Load) int { return l.Rows })},
-	{"grove_preemptions_total", "", "vllm:num_preemptions_total", "Times that a text gave its pages back to another.", false,
+	{"grove_preemptions_total", "", "vllm:num_preemptions_total", "Preemptions: texts that lost their pages to another and are computed again.", false,
 		summed(func(l grove.Load) int { return l.Preempted })},
-	{"grove_internal_errors_total", "", "", "Requests that failed by a fault of the server.", false,
+	{"grove_internal_errors_total", "", "", "Panics, each of which failed one request.", false,
 		count(func(m *Metrics) *atomic.Int64 { return &m.faults })},
 }
 
-// of returns the name of a figure.
+// of returns the metric's name in an engine.
 func (n *named) of(names MetricNames) string {
 	switch names {
 	case MetricsLlamaCpp:
@@ -159,16 +159,16 @@ func (n *named) of(names MetricNames) string {
 func newMetrics(p *Pool) *Metrics {
 	m := &Metrics{pool: p}
 	for h, o := range map[*histogram]prometheus.HistogramOpts{
-		&m.first:   {Name: "time_to_first_token_seconds", Help: "From the beginning of an answer to its first token.", Buckets: prometheus.ExponentialBuckets(0.002, 2, 16)},
+		&m.first:   {Name: "time_to_first_token_seconds", Help: "From the start of an answer to its first token.", Buckets: prometheus.ExponentialBuckets(0.002, 2, 16)},
 		&m.between: {Name: "inter_token_latency_seconds", Help: "From one token of an answer to the next.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)},
-		&m.whole:   {Name: "e2e_request_latency_seconds", Help: "From the beginning of an answer to its end.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 16)},
+		&m.whole:   {Name: "e2e_request_latency_seconds", Help: "From the start of an answer to its end.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 16)},
 	} {
 		h.h = o
 	}
 	return m
 }
 
-// Register returns a registry of the figures by the names of engines, which must differ.
+// Register returns a registry of the metrics under the names of all the given engines, which must differ.
 func (m *Metrics) Register(all ...MetricNames) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	for _, names := range all {
@@ -188,7 +188,7 @@ func (m *Metrics) Register(all ...MetricNames) *prometheus.Registry {
 		if names == MetricsVLLM {
 			prefix = "vllm:"
 		}
-		if names != MetricsLlamaCpp { // which has none
+		if names != MetricsLlamaCpp { // it has no histograms
 			for _, h := range []*histogram{&m.first, &m.between, &m.whole} {
 				registry.MustRegister(h.as(prefix))
 			}
@@ -200,7 +200,7 @@ func (m *Metrics) Register(all ...MetricNames) *prometheus.Registry {
 	return registry
 }
 
-// as adds a name to a histogram.
+// as returns the histogram under a further name.
 func (h *histogram) as(prefix string) prometheus.Histogram {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -211,8 +211,8 @@ func (h *histogram) as(prefix string) prometheus.Histogram {
 	return made
 }
 
-// extension tells what the Gateway API Inference Extension reads besides gauges of numbers: the size of the cache,
-// and adapters, of which there are none.
+// extension collects the metrics with labels that the Gateway API Inference Extension reads: the size of the cache, and the
+// adapters, of which there are none.
 type extension struct {
 	m           *Metrics
 	cache, lora *prometheus.Desc
@@ -221,8 +221,8 @@ type extension struct {
 func inferenceExtension(m *Metrics) prometheus.Collector {
 	return &extension{
 		m,
-		prometheus.NewDesc("vllm:cache_config_info", "The cache: tokens of a page, and pages.", []string{"block_size", "num_gpu_blocks"}, nil),
-		prometheus.NewDesc("vllm:lora_requests_info", "Adapters that are in use: there are none.", []string{"running_lora_adapters", "waiting_lora_adapters", "max_lora"}, nil),
+		prometheus.NewDesc("vllm:cache_config_info", "The cache: tokens of a page, and number of pages.", []string{"block_size", "num_gpu_blocks"}, nil),
+		prometheus.NewDesc("vllm:lora_requests_info", "Adapters in use: there are none.", []string{"running_lora_adapters", "waiting_lora_adapters", "max_lora"}, nil),
 	}
 }
 

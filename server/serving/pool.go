@@ -1,5 +1,4 @@
-// Package serving holds the models that are served and the answers that they compute: models are loaded when they are
-// wanted, answers wait for their turn, and what both do is counted.
+// Package serving opens and closes the models of a server, computes the answers to its requests, and counts both in its metrics.
 package serving
 
 import (
@@ -20,18 +19,18 @@ import (
 // Source is a model to serve.
 type Source struct {
 	Name string
-	// Open opens the model, whose weights and caches may take memory bytes; 0: as many as the machine has.
+	// Open opens the model in memory bytes for weights and cache; 0: as many as the machine has.
 	Open func(ctx context.Context, memory uint64) (*grove.Model, error)
 }
 
 // Config says how models are served. The zero value is the usual case.
 type Config struct {
 	OnDemand  bool          // a model is opened when a request first asks for it
-	AnyModel  bool          // requests for models that are not served are answered by the first
-	Idle      time.Duration // after which a model that nobody asks for is closed, until somebody does; 0: never
-	Memory    uint64        // bytes that all models may take together; 0: what the machine has
-	Sessions  string        // the folder of sessions' files; "": requests may have none
-	KeepAlive time.Duration // after which an answer without news shows a sign of life; 0: 10 s
+	AnyModel  bool          // the first model answers requests for models that are not served
+	Idle      time.Duration // an unused model is closed after this time, and opened again by the next request for it; 0: never
+	Memory    uint64        // bytes of all models together; 0: as many as the machine has
+	Sessions  string        // the folder of session files; "": requests may name no session
+	KeepAlive time.Duration // a stream without an event for this time gets a comment; 0: 10 s
 	Log       *slog.Logger  // nil: nothing is logged
 }
 
@@ -41,24 +40,24 @@ type Pool struct {
 	metrics *Metrics
 	ending  context.Context
 	end     context.CancelFunc
-	loads   sync.Mutex // one model is opened at a time: each gets what the others leave
+	loads   sync.Mutex // one model is opened at a time, in the memory that the others leave
 
 	mu      sync.Mutex
-	entries []*entry // added to before the first request, and not changed
+	entries []*entry // complete before the first request
 }
 
-// entry is a model that is open, or could be. The pool's lock guards it.
+// entry is a model, open or not. The pool's lock guards it.
 type entry struct {
 	Source
 	host    *Host         // nil: it is not open
-	loading chan struct{} // closed when it is, or cannot be
-	err     error         // why not
+	loading chan struct{} // closed when the model is open or has failed to open; nil: it is not being opened
+	err     error         // of the last attempt to open it
 	users   int
-	last    time.Time // when somebody used it
-	bytes   uint64
+	last    time.Time // of its last use
+	bytes   uint64    // of weights and cache; 0: it is not open
 }
 
-// ErrModel reports models that cannot be served together.
+// ErrModel reports a model that cannot be added to a server.
 var ErrModel = errors.New("server: a model cannot be served")
 
 // NewPool makes a pool without models.
@@ -81,7 +80,7 @@ func (p *Pool) Add(s Source) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.Name == "" || slices.ContainsFunc(p.entries, func(e *entry) bool { return e.Name == s.Name }) {
-		return fmt.Errorf("%w: two are called %q, or it has no name", ErrModel, s.Name)
+		return fmt.Errorf("%w: the name %q is empty or taken", ErrModel, s.Name)
 	}
 	p.entries = append(p.entries, &entry{Source: s})
 	return nil
@@ -102,7 +101,7 @@ func (p *Pool) Load(ctx context.Context) error {
 	return nil
 }
 
-// Use returns the model of a name, "" for the first, opened. It stays open until leave is called.
+// Use opens the model of a name, "" for the first. The model stays open until leave is called. Errors: a [*wire.Error], ctx's.
 func (p *Pool) Use(ctx context.Context, name string) (h *Host, leave func(), err error) {
 	e, err := p.find(name)
 	if err != nil && p.config.AnyModel && len(p.entries) > 0 {
@@ -135,7 +134,7 @@ func (p *Pool) find(name string) (*entry, error) {
 	}
 }
 
-// use returns a model's host, once it is open.
+// use waits until a model is open and returns its host.
 func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +161,8 @@ func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
 	return e.host, sync.OnceFunc(func() { p.leave(e) }), nil
 }
 
-// load opens a model and tells those who wait for it. Where it does not open, those that nobody uses make room.
+// load opens a model and wakes the requests that wait for it. Where it does not open, unused models are closed, the longest unused
+// first, and it tries again.
 func (p *Pool) load(e *entry) {
 	p.loads.Lock()
 	defer p.loads.Unlock()
@@ -195,7 +195,7 @@ func (p *Pool) open(e *entry) (m *grove.Model, err error) {
 	return e.Open(p.ending, p.left())
 }
 
-// left returns how many bytes the open models leave, 0 where there is no bound.
+// left returns the bytes that the open models leave; 0: there is no bound.
 func (p *Pool) left() uint64 {
 	if p.config.Memory == 0 {
 		return 0
@@ -209,7 +209,7 @@ func (p *Pool) left() uint64 {
 	return left
 }
 
-// makeRoom closes the model that nobody uses for the longest time, and reports whether there was one.
+// makeRoom closes the model that is unused for the longest time, and reports whether there was one.
 func (p *Pool) makeRoom() bool {
 	p.mu.Lock()
 	var oldest *entry
@@ -229,17 +229,17 @@ func (p *Pool) leave(e *entry) {
 	p.rest(e)
 }
 
-// rest notes that a model was used, and sees to its closing. The caller holds the lock.
+// rest notes the time of a use, and closes the model later where nobody uses it by then. The caller holds the lock.
 func (p *Pool) rest(e *entry) {
 	e.last = time.Now()
 	if e.users > 0 || p.config.Idle == 0 {
 		return
 	}
 	since := e.last
-	time.AfterFunc(p.config.Idle, func() { _ = p.unload(e, since) }) // what fails is logged
+	time.AfterFunc(p.config.Idle, func() { _ = p.unload(e, since) }) // unload logs its error
 }
 
-// unload closes a model that nobody uses, nor has used after a time.
+// unload closes a model unless it is in use or was used after the time since.
 func (p *Pool) unload(e *entry, since time.Time) error {
 	p.mu.Lock()
 	h := e.host
@@ -261,7 +261,7 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 	return err
 }
 
-// State is what there is to say of a model without opening it.
+// State describes a model without opening it.
 type State struct {
 	Name   string
 	Status string // loaded, loading or unloaded
@@ -302,13 +302,13 @@ func (p *Pool) State(name string) (State, error) {
 // Ending reports whether Stop was called.
 func (p *Pool) Ending() bool { return p.ending.Err() != nil }
 
-// Stop ends what is computed: its clients get an error that says so. New requests are refused.
+// Stop cancels all running requests: their clients get an error that says so. New requests are refused.
 func (p *Pool) Stop() { p.end() }
 
 // Close stops, and closes the models once nobody uses them.
 func (p *Pool) Close() (err error) {
 	p.Stop()
-	p.loads.Lock() // what is being opened has been
+	p.loads.Lock() // waits for a model that is being opened
 	defer p.loads.Unlock()
 	for _, e := range p.entries {
 		for {
@@ -318,7 +318,7 @@ func (p *Pool) Close() (err error) {
 			if users == 0 {
 				break
 			}
-			time.Sleep(time.Millisecond) // they have been told to end
+			time.Sleep(time.Millisecond) // their contexts have ended
 		}
 		err = errors.Join(err, p.unload(e, time.Now()))
 	}

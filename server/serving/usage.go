@@ -7,7 +7,7 @@ import (
 	"grove/text/token"
 )
 
-// Usage is what a request took, as OpenAI's API counts it.
+// Usage counts the tokens of a request as OpenAI's API does.
 type Usage struct {
 	PromptTokens     int               `json:"prompt_tokens"`
 	CompletionTokens int               `json:"completion_tokens"`
@@ -48,8 +48,8 @@ func (j *Job) Usage(predicted []token.ID) (u Usage) {
 	return u
 }
 
-// foundIn counts the tokens of a prediction that an answer has, in order, at most skipped of the prediction passed
-// over at a time.
+// foundIn counts the tokens of a prediction that an answer has in the same order. Between two of them, the prediction has fewer than
+// skipped tokens that the answer lacks.
 func foundIn(answer, predicted []token.ID) (n int) {
 	const skipped = 64
 	at := 0
@@ -64,8 +64,7 @@ func foundIn(answer, predicted []token.ID) (n int) {
 	return n
 }
 
-// Timings is what a request took, as llama.cpp tells it. With several answers to a request, their tokens and times
-// are added up.
+// Timings are the counts and times of a request as llama.cpp reports them, summed over its answers.
 type Timings struct {
 	CacheN             int     `json:"cache_n"`
 	PromptN            int     `json:"prompt_n"`
@@ -81,7 +80,7 @@ type Timings struct {
 	Rounds             int     `json:"rounds"` // steps that drew tokens
 }
 
-// Timings returns what the answers of a job took.
+// Timings returns the sums over the answers of a job.
 func (j *Job) Timings() (t Timings) {
 	for _, a := range j.Answers {
 		t.add(a.Stats())
@@ -102,7 +101,7 @@ func (t *Timings) add(s grove.Stats) {
 	t.Rounds += s.Drafting.Rounds
 }
 
-// TimingsOf returns what one answer took.
+// TimingsOf returns the timings of one answer.
 func TimingsOf(s grove.Stats) *Timings {
 	t := new(Timings)
 	t.add(s)
@@ -110,7 +109,7 @@ func TimingsOf(s grove.Stats) *Timings {
 	return t
 }
 
-// finish fills in the rates; what could not be measured is 0.
+// finish computes the rates; a rate over no time is 0.
 func (t *Timings) finish() {
 	ratio := func(a, b float64) float64 {
 		if b == 0 {
@@ -124,7 +123,7 @@ func (t *Timings) finish() {
 	t.PredictedPerSecond = ratio(float64(t.PredictedN), t.PredictedMS/1e3)
 }
 
-// Reason returns why an answer ended, in OpenAI's words.
+// Reason returns the finish_reason of OpenAI's API.
 func Reason(f grove.Finish) string {
 	if f == grove.FinishContext {
 		return string(grove.FinishLength)
@@ -132,7 +131,7 @@ func Reason(f grove.Finish) string {
 	return string(f)
 }
 
-// StopReason returns the stop string or the token of stop_token_ids that ended an answer, or nil, as vLLM does.
+// StopReason returns the stop string or the token of stop_token_ids that ended an answer, as vLLM does; nil: none did.
 func StopReason(s grove.Stats, stops []token.ID) any {
 	if s.StopText != "" {
 		return s.StopText

@@ -1,4 +1,4 @@
-// Package toolcall finds the calls of tools in what a model writes.
+// Package toolcall finds calls of tools in the text of a model.
 package toolcall
 
 import (
@@ -23,12 +23,12 @@ type Call struct {
 //	[TOOL_CALLS]name[ARGS]{...}                                   Mistral, since 2025
 //	{"name": ..., "parameters": {...}}, as all of the answer      Llama 3
 //
-// What has one of these forms and calls no known function is text.
+// A call of an unknown function is text.
 type Reader struct {
 	Names []string // of the functions; none: everything is text
 	ID    string   // of the answer: the ids of its calls follow from it
-	begun bool     // something that is not white space has come
-	held  string   // text that is, or could be, the beginning of a call
+	begun bool     // the answer has more than white space
+	held  string   // text that is, or could become, a call
 	calls int
 }
 
@@ -39,12 +39,12 @@ const (
 	mistralArgs  = "[ARGS]"
 )
 
-// IsMarker reports whether a control token, which is not part of an answer's text, begins a call.
+// IsMarker reports whether a control token marks a call. The text of an answer has no control tokens.
 func IsMarker(piece string) bool {
 	return piece == hermesBegin || piece == hermesEnd || piece == mistralBegin || piece == mistralArgs
 }
 
-// Add takes further text of the answer and returns what of it is text, and the calls that are complete.
+// Add reads further text of the answer and returns the part that is text, and the calls that are complete.
 func (r *Reader) Add(text string) (content string, calls []Call) {
 	if len(r.Names) == 0 {
 		return text, nil
@@ -69,7 +69,7 @@ func (r *Reader) Add(text string) (content string, calls []Call) {
 	}
 }
 
-// End returns what is left when the answer ends.
+// End returns the rest when the answer ends.
 func (r *Reader) End() (content string, calls []Call) {
 	if len(r.Names) == 0 {
 		return "", nil
@@ -83,7 +83,7 @@ func (r *Reader) End() (content string, calls []Call) {
 	return content, nil
 }
 
-// begin returns where a call may begin in the held text, which is its end where none may.
+// begin returns the offset in the held text at which a call may begin; its length where none may.
 func (r *Reader) begin() int {
 	first := len(r.held)
 	if !r.begun {
@@ -105,8 +105,8 @@ func (r *Reader) begin() int {
 	return first
 }
 
-// read returns the calls that the held text begins with, and how long they are: 0 where more must come, no calls where
-// it is text. At the end of the answer nothing more comes.
+// read returns the calls at the beginning of the held text, and their length. Length 0 means that more text is needed, which does not come
+// once the answer has ended; no calls means that the text of that length is text.
 func (r *Reader) read(ended bool) (calls []Call, n int) {
 	switch {
 	case strings.HasPrefix(r.held, hermesBegin):
@@ -135,13 +135,13 @@ func (r *Reader) read(ended bool) (calls []Call, n int) {
 	return nil, 0
 }
 
-// isSyntax reports whether text is no JSON whatever follows.
+// isSyntax reports whether a text cannot become JSON by more text.
 func isSyntax(err error) bool {
 	_, ok := err.(*json.SyntaxError)
 	return ok
 }
 
-// mistral reads the calls behind Mistral's marker: a list, or a name and its arguments.
+// mistral reads the calls that follow Mistral's marker: a list, or a name and its arguments.
 func (r *Reader) mistral(ended bool) (calls []Call, n int) {
 	inner := r.held[len(mistralBegin):]
 	name := ""
@@ -164,7 +164,7 @@ func (r *Reader) mistral(ended bool) (calls []Call, n int) {
 	return r.parse(string(raw)), n
 }
 
-// parse reads one call or a list of them; nil where the text is none, or calls what is not known.
+// parse reads one call or a list of calls; nil where the text is neither, or calls an unknown function.
 func (r *Reader) parse(text string) (calls []Call) {
 	type form struct {
 		Name       string          `json:"name"`
@@ -198,7 +198,7 @@ func (r *Reader) parse(text string) (calls []Call) {
 	return calls
 }
 
-// NextID names a call: nine letters and digits, as Mistral's templates want.
+// NextID returns the id of the next call: nine letters and digits, as Mistral's templates need.
 func (r *Reader) NextID() string {
 	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	sum := sha256.Sum256([]byte(r.ID + "/" + strconv.Itoa(r.calls)))

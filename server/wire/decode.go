@@ -11,9 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Decode reads a request's body into a struct, whose fields are matched by their json tags. Every field of the body
-// must be one of the struct, or one that asks for nothing (see [harmless]). It returns an [*apiError] that names the
-// field to blame.
+// Decode reads the body of a request into a struct by the json tags of its fields. Every field of the body must be one of the struct,
+// or an unsupported one with a value that asks for nothing (see [harmless]). The error is an [*Error] that names the field.
 func Decode(body []byte, into any) error {
 	if !utf8.Valid(body) {
 		return Refuse("", "the body is not UTF-8")
@@ -42,7 +41,7 @@ func Decode(body []byte, into any) error {
 	return nil
 }
 
-// DecodeField reads one field, in which all that is there must be known.
+// DecodeField reads the value of one field. It refuses objects with unknown fields.
 func DecodeField(name string, raw json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -63,7 +62,7 @@ func DecodeField(name string, raw json.RawMessage, into any) error {
 		if kind.Field != "" {
 			name += "." + kind.Field
 		}
-		return Refuse(name, "%s: a %s is no value for it", name, kind.Value)
+		return Refuse(name, "%s: a %s is not a value of this field", name, kind.Value)
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		if inner, err := strconv.Unquote(field); err == nil {
@@ -80,7 +79,7 @@ func unknown(name string) *Error {
 	return e
 }
 
-// Clip cuts what a client wrote to a length that is fit for a message.
+// Clip cuts a client's text to a length that fits an error message.
 func Clip(s string) string {
 	const most = 80
 	if len(s) <= most {
@@ -95,7 +94,7 @@ type value struct {
 	raw  json.RawMessage
 }
 
-// object returns the fields of the JSON object that is all of a body, in order. A field that is there twice is refused.
+// object returns the fields of a body, which is one JSON object, in order. It refuses a field that is there twice.
 func object(body []byte) ([]value, error) {
 	malformed := func(err error) error {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -118,7 +117,7 @@ func object(body []byte) ([]value, error) {
 		if err != nil {
 			return nil, malformed(err)
 		}
-		name := t.(string) // the decoder takes nothing else for a key
+		name := t.(string) // the decoder takes no other key
 		if seen[name] {
 			return nil, Refuse(Clip(name), "%s: the field is there twice", Clip(name))
 		}
@@ -152,7 +151,7 @@ func fieldsOf(v reflect.Value, fields map[string]reflect.Value) {
 	}
 }
 
-// checkSurrogates refuses escapes of half a character, which decoding would replace in silence.
+// checkSurrogates refuses escapes of half a surrogate pair, which package json would replace in silence.
 func checkSurrogates(body []byte) error {
 	unit := func(i int) (rune, bool) {
 		if i+6 > len(body) || body[i] != '\\' || body[i+1] != 'u' {
@@ -168,7 +167,7 @@ func checkSurrogates(body []byte) error {
 		r, ok := unit(i)
 		switch {
 		case !ok:
-			i++ // another escape, or one that the decoder refuses
+			i++ // another escape, or a bad one that package json refuses
 		case r < 0xD800 || r > 0xDFFF:
 			i += 5
 		default:

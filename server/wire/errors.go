@@ -1,5 +1,5 @@
-// Package wire is the JSON of the APIs that the server speaks: bodies are read field by field, none is ignored, and
-// what is wrong with one is told with its name.
+// Package wire is the JSON of the server's APIs: the fields that routes share, how bodies are decoded, and errors. No field of a body
+// is ignored; an error names its field.
 package wire
 
 import (
@@ -22,7 +22,7 @@ const (
 	TypeServer      = "server_error"
 )
 
-// Error is an answer that says what is wrong.
+// Error is the answer to a request that failed.
 type Error struct {
 	Status  int
 	Retry   int // seconds after which to try again; 0: not said
@@ -34,7 +34,7 @@ type Error struct {
 	Context int // tokens that it may have
 }
 
-// Error returns what is wrong.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
 // MarshalJSON writes the error as OpenAI's API does: param and code are null where there is none.
@@ -56,28 +56,28 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]body{"error": {e.Message, e.Type, orNull(e.Param), orNull(e.Code), e.Prompt, e.Context}})
 }
 
-// Refuse is an error that blames a field of the request.
+// Refuse returns an error with status 400 that blames a field of the request; "": none.
 func Refuse(param, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: TypeInvalid, Param: param}
 }
 
-// Unsupported is an error for a field that is known and cannot be honoured.
+// Unsupported returns an error with status 400 for a field that cannot be honoured.
 func Unsupported(param, reason string) *Error {
 	e := Refuse(param, "%s: %s", param, reason)
 	e.Code = "unsupported_parameter"
 	return e
 }
 
-// The errors that are not the request's fault.
+// The errors that are not of one request's making.
 var (
 	ErrLoading  = &Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: "Loading model", Type: TypeUnavailable, Code: "loading"}
 	ErrStopping = &Error{Status: http.StatusServiceUnavailable, Retry: 5, Message: "the server is shutting down", Type: TypeUnavailable, Code: "stopping"}
-	ErrBusy     = &Error{Status: http.StatusTooManyRequests, Retry: 1, Message: "too many requests wait for their turn", Type: TypeBusy, Code: "queue_full"}
+	ErrBusy     = &Error{Status: http.StatusTooManyRequests, Retry: 1, Message: "too many requests are in the queue", Type: TypeBusy, Code: "queue_full"}
 	ErrKey      = &Error{Status: http.StatusUnauthorized, Message: "the API key is missing or wrong", Type: TypeInvalid, Code: "invalid_api_key"}
 	ErrInternal = &Error{Status: http.StatusInternalServerError, Message: "internal error; the server's log has its cause", Type: TypeServer, Code: "internal_error"}
 )
 
-// ErrorOf returns the answer that an error of the library stands for.
+// ErrorOf returns the answer to a request that failed by an error of the library.
 func ErrorOf(err error) *Error {
 	var (
 		api    *Error
@@ -107,14 +107,14 @@ func ErrorOf(err error) *Error {
 	case errors.Is(err, grove.ErrCacheFull):
 		return &Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: err.Error(), Type: TypeUnavailable, Code: "cache_full"}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Status: http.StatusGatewayTimeout, Message: "the time that the request gave has passed", Type: TypeServer, Code: "timeout"}
+		return &Error{Status: http.StatusGatewayTimeout, Message: "the timeout of the request has passed", Type: TypeServer, Code: "timeout"}
 	case errors.Is(err, context.Canceled):
 		return &Error{Status: http.StatusServiceUnavailable, Message: "the request was cancelled", Type: TypeUnavailable, Code: "cancelled"}
 	}
 	return &Error{Status: http.StatusInternalServerError, Message: err.Error(), Type: TypeServer}
 }
 
-// sessionError is the answer where the file system fails a session. Paths are the server's own matter.
+// sessionError is the answer where a session's file cannot be read or written. It names no path of the server.
 func sessionError(err error) *Error {
 	e := &Error{Status: http.StatusInternalServerError, Message: "session: " + grove.ErrSession.Error(), Type: TypeServer, Param: "session", Code: "session_failed"}
 	var number syscall.Errno
@@ -127,8 +127,7 @@ func sessionError(err error) *Error {
 	return e
 }
 
-// RefusalOf returns the answer for an error of a request that was not begun: what it does not name otherwise is
-// the request's fault.
+// RefusalOf returns the answer to a request that failed before it was computed: errors of no known kind are the request's fault.
 func RefusalOf(err error) *Error {
 	e := ErrorOf(err)
 	if e.Status == http.StatusInternalServerError {
@@ -137,7 +136,7 @@ func RefusalOf(err error) *Error {
 	return e
 }
 
-// Marshal writes JSON in which no character is escaped without need.
+// Marshal returns JSON without the escapes that package json adds for HTML.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

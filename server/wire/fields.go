@@ -7,13 +7,13 @@ import (
 	"grove"
 )
 
-// Prediction is what the answer is expected to contain.
+// Prediction is the text that the answer is expected to contain.
 type Prediction struct {
 	Type    string      `json:"type"`
 	Content ContentText `json:"content"`
 }
 
-// ContentText is a text, or parts of type text that make one.
+// ContentText is a text, in JSON also a list of parts of type text.
 type ContentText string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -43,7 +43,7 @@ func (c *ContentText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Apply makes a request expect its prediction.
+// Apply gives a request the prediction, if there is one.
 func (p *Prediction) Apply(r *grove.Request) error {
 	if p == nil {
 		return nil
@@ -60,12 +60,12 @@ type Format struct {
 	Type   string          `json:"type"`
 	Schema json.RawMessage `json:"json_schema"`
 	Plain  json.RawMessage `json:"schema"`
-	Name   json.RawMessage `json:"name"` // this and what follows as /v1/responses has it
+	Name   json.RawMessage `json:"name"` // this and the next two are of /v1/responses
 	Strict json.RawMessage `json:"strict"`
 	About  json.RawMessage `json:"description"`
 }
 
-// Check refuses formats that cannot be promised.
+// Check refuses all formats but text; field is the route's name for it.
 func (f *Format) Check(field string) error {
 	switch {
 	case f == nil || f.Type == "text":
@@ -82,7 +82,7 @@ type StreamOptions struct {
 	IncludeObfuscation *bool `json:"include_obfuscation"`
 }
 
-// Check refuses options without a stream.
+// Check refuses options of a request that does not stream, and those that are not supported.
 func (o *StreamOptions) Check(stream bool) error {
 	switch {
 	case o == nil:

@@ -14,7 +14,7 @@ type Prompt struct {
 	IDs  []token.ID // nil: Text
 }
 
-// Prompts is one prompt or a list of them. On llama.cpp's routes a list may mix texts and tokens, which make one prompt.
+// Prompts is one prompt or a list of prompts. A list that mixes texts and token ids is one prompt, as llama.cpp has it.
 type Prompts struct {
 	List  []RawPrompt
 	Given bool
@@ -89,7 +89,7 @@ func (p *Prompts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// parsePart reads a text, which llama.cpp has in an object too, or a whole number.
+// parsePart reads a text, in llama.cpp's form also an object with a prompt_string, or a token id.
 func parsePart(b []byte) (e part, ok bool) {
 	switch {
 	case len(b) > 0 && b[0] == '{':
@@ -112,7 +112,7 @@ func parsePart(b []byte) (e part, ok bool) {
 	return e, false
 }
 
-// Resolve returns a prompt as the library takes it.
+// Resolve returns a prompt in the form of the library. Texts after the first get no tokens that begin a text.
 func (p RawPrompt) Resolve(m *grove.Model) (out Prompt, err error) {
 	if len(p) == 1 && !p[0].isID {
 		return Prompt{Text: p[0].text}, nil
@@ -138,10 +138,10 @@ func (p RawPrompt) Resolve(m *grove.Model) (out Prompt, err error) {
 	return out, nil
 }
 
-// NewRawPrompt is a prompt of one text.
+// NewRawPrompt returns a prompt of one text.
 func NewRawPrompt(text string) RawPrompt { return RawPrompt{{text: text}} }
 
-// Text returns a prompt that is one text.
+// Text returns the text of a prompt that is one text.
 func (p RawPrompt) Text() (string, bool) {
 	if len(p) != 1 || p[0].isID {
 		return "", false
@@ -149,7 +149,7 @@ func (p RawPrompt) Text() (string, bool) {
 	return p[0].text, true
 }
 
-// CheckID refuses an id that is none of the model's vocabulary; field is what it was given in.
+// CheckID refuses an id that is not in the model's vocabulary; field is the field that has it.
 func CheckID(m *grove.Model, field string, id int64) error {
 	if n := m.Vocabulary(); id < 0 || id >= int64(n) {
 		return Refuse(field, "token id %d is out of range: the vocabulary has %d", id, n)

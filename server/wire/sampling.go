@@ -26,7 +26,7 @@ const (
 	MaxTools    = 1024
 )
 
-// Sampling are the fields that say how tokens are drawn; all APIs share them. A field that is null counts as absent.
+// Sampling are the fields of all routes that generate, of all APIs. A field that is null counts as absent.
 type Sampling struct {
 	Temperature *float32 `json:"temperature"`
 	TopP        *float32 `json:"top_p"`
@@ -45,20 +45,20 @@ type Sampling struct {
 	Stop          stops    `json:"stop"`
 	StopTokens    []int64  `json:"stop_token_ids"`
 	CacheSalt     string   `json:"cache_salt"`
-	CachePrompt   *bool    `json:"cache_prompt"` // false: as if nothing were cached
+	CachePrompt   *bool    `json:"cache_prompt"` // false: the cache is not used
 	PostSampling  bool     `json:"post_sampling_probs"`
 	Method        string   `json:"method"` // of drafting
 	TimingsPerTok bool     `json:"timings_per_token"`
 	Priority      int      `json:"priority"` // the lower, the earlier, as vLLM has it
 	Timeout       *float64 `json:"timeout"`  // seconds
-	Slot          *int     `json:"id_slot"`  // a wish that every place fulfils, since all find the same in the cache
-	Session       string   `json:"session"`  // name of a file that keeps what is computed; "": none
+	Slot          *int     `json:"id_slot"`  // checked and without effect: all slots share the cache
+	Session       string   `json:"session"`  // name of the file that keeps keys and values; "": none
 }
 
-// Defaults are what an API means by fields that are absent.
+// Defaults are an API's values of absent fields.
 type Defaults struct {
 	Sampling   grove.Sampling
-	RepeatLast int // tokens of the text that penalties look at, as llama.cpp has it; 0: each as its own API says
+	RepeatLast int // repeat_last_n of llama.cpp; 0: see [Sampling.limitPenalties]
 }
 
 // The defaults of OpenAI's routes and of llama.cpp's.
@@ -122,7 +122,7 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	case f.Session != "" && f.CachePrompt != nil && !*f.CachePrompt:
 		return r, Refuse("session", "session: with cache_prompt false nothing is kept")
 	case f.Repeat != nil && f.Repetition != nil && *f.Repeat != *f.Repetition:
-		return r, Refuse("repetition_penalty", "repetition_penalty and repeat_penalty are the same and differ")
+		return r, Refuse("repetition_penalty", "repetition_penalty and repeat_penalty are two names of one field and differ")
 	}
 	s.TopK = max(0, s.TopK)
 	f.limitPenalties(p, d)
@@ -214,15 +214,15 @@ func (s *stops) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// bias is one entry of logit_bias: of a token, or of those that a text is made of.
+// bias is one entry of logit_bias: of a token, or of all tokens of a text.
 type bias struct {
 	id   int64
 	text *string
 	add  float32
 }
 
-// biases is logit_bias in OpenAI's form, an object of ids and numbers, or llama.cpp's, an object of texts besides, or a list
-// of pairs of an id or a text and a number or false.
+// biases is logit_bias. OpenAI's form is an object of token ids and numbers. llama.cpp's may have texts in place of ids, or is a list of
+// pairs: an id or a text, and a number or false (never).
 type biases []bias
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -283,7 +283,7 @@ func parsePair(p [2]json.RawMessage) (e bias, err error) {
 	return e, nil
 }
 
-// resolve returns the biases with their tokens.
+// resolve returns a bias for each token.
 func (l biases) resolve(m *grove.Model) (all []grove.Bias, err error) {
 	const most = 100
 	for _, b := range l {

@@ -7,21 +7,20 @@ import (
 	"slices"
 )
 
-// asks says what the values of a field that is not supported are that ask for nothing; any: all of them, since the
-// field only describes the request, or another that is refused.
-type asks struct {
-	any     bool
+// unsupported is a field that grove knows and does not honour. Its neutral values ask for nothing.
+type unsupported struct {
+	any     bool     // all values are neutral: the field describes the request, or belongs to another field that is refused
 	neutral []string // besides null, as JSON
-	reason  string
+	reason  string   // for refusing other values
 }
 
 const noSampler = "this way to sample is not supported"
 
-// NoGrammar is the reason to refuse what wants the form of an answer held.
+// NoGrammar is the reason to refuse fields that constrain the form of an answer.
 const NoGrammar = "constrained output is not supported yet"
 
-// unhonoured lists the fields of OpenAI, llama.cpp and vLLM that grove knows and does not honour.
-var unhonoured = map[string]asks{
+// unsupportedFields are fields of OpenAI, llama.cpp and vLLM.
+var unsupportedFields = map[string]unsupported{
 	"previous_response_id": {reason: "nothing is stored"}, "conversation": {reason: "nothing is stored"}, "prompt": {reason: "there are no stored prompts"},
 	"background": {neutral: []string{"false"}, reason: "it is not supported"}, "truncation": {neutral: []string{`"disabled"`}, reason: "texts are never cut"},
 	"max_tool_calls": {reason: "it is not supported"}, "prompt_cache_retention": {any: true},
@@ -46,7 +45,7 @@ var unhonoured = map[string]asks{
 	"xtc_probability": {neutral: []string{"0", "0.0"}, reason: noSampler}, "xtc_threshold": {any: true},
 	"dry_multiplier": {neutral: []string{"0", "0.0"}, reason: noSampler},
 	"dry_base":       {any: true}, "dry_allowed_length": {any: true}, "dry_penalty_last_n": {any: true}, "dry_sequence_breakers": {any: true},
-	// These size drafts, which the plan of a step does here; no answer depends on them.
+	// These size drafts. The planner does that here, and no answer depends on them.
 	"speculative.n_max": {any: true}, "speculative.n_min": {any: true}, "speculative.p_min": {any: true},
 
 	"min_keep":        {neutral: []string{"0", "1"}, reason: noSampler},
@@ -69,9 +68,9 @@ var unhonoured = map[string]asks{
 	"web_search_options": {reason: "it is not supported"}, "verbosity": {reason: "it is not supported"},
 }
 
-// harmless returns nil for a field that asks for nothing, or an error that says why it is refused.
+// harmless returns nil for a field that the server can leave out of account, and otherwise an error that says why it is refused.
 func harmless(name string, raw json.RawMessage) error {
-	a, known := unhonoured[name]
+	f, known := unsupportedFields[name]
 	if !known {
 		return unknown(name)
 	}
@@ -79,8 +78,8 @@ func harmless(name string, raw json.RawMessage) error {
 	if err := json.Compact(&packed, raw); err != nil {
 		return fmt.Errorf("server: field %s: %w", name, err)
 	}
-	if text := packed.String(); a.any || text == "null" || slices.Contains(a.neutral, text) {
+	if text := packed.String(); f.any || text == "null" || slices.Contains(f.neutral, text) {
 		return nil
 	}
-	return Unsupported(name, a.reason)
+	return Unsupported(name, f.reason)
 }
