@@ -267,3 +267,32 @@ func TestMetricNames(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorInStream: on every route, an error behind the first event is the stream's last event.
+func TestErrorInStream(t *testing.T) {
+	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = edited(t, file, template, gguf.KV{Key: "llama.context_length", Value: gguf.Of(uint32(longContext))})
+	s := serveModels(t, server.Config{}, source(modelName, file, grove.Options{Parallel: 2, Queue: 2, Threads: 1, Context: longContext}))
+	for path, body := range map[string]string{
+		"/v1/completions":      `"prompt":"a","max_tokens":90000`,
+		"/completion":          `"prompt":"a","n_predict":-1`,
+		"/v1/chat/completions": hello,
+		"/v1/responses":        `"input":"a"`,
+	} {
+		status, text, _ := s.do(t, "POST", path, `{"stream":true,"ignore_eos":true,"method":"off","timeout":0.1,`+body+`}`)
+		all := split(t, text)
+		last := parse(t, all[len(all)-1])
+		if path != "/v1/responses" {
+			last = object(last["error"].(map[string]any))
+		} else if last["type"] != "error" || last["sequence_number"] != float64(len(all)-1) {
+			t.Errorf("%s: %v", path, last)
+		}
+		if status != 200 || len(all) < 3 || last["code"] != "timeout" || last["message"] != "the timeout of the request has passed" {
+			t.Errorf("%s: %d, %d events, the last: %v", path, status, len(all), last)
+		}
+	}
+	eventually(t, "an answer goes on", func() bool { return s.busy(t) == 0 })
+}
