@@ -169,7 +169,7 @@ func (e *chatEncoder) why(answer int) (*string, any) {
 	return &why, stop
 }
 
-// sendNew sends what is new of an answer: its role first, then text, then calls, each by its name and then its arguments.
+// sendNew sends the new part of an answer: the role first, then text, then calls, of each the name and then the arguments.
 func (e *chatEncoder) sendNew(answer int, content string, calls []toolCall, so *serving.Timings) error {
 	if e.out == nil {
 		return nil
@@ -215,7 +215,7 @@ type chatAnswer struct {
 	so       *serving.Timings // up to its last token; nil: not asked for
 }
 
-// add adds a token and returns what is new of the text and the calls.
+// add adds a token and returns the new text and the new calls.
 func (a *chatAnswer) add(h *serving.Host, t grove.Token, logprobs bool) (content string, calls []toolCall) {
 	text := t.Text
 	if t.ID != token.None {
@@ -229,7 +229,7 @@ func (a *chatAnswer) add(h *serving.Host, t grove.Token, logprobs bool) (content
 	return a.keep(a.reader.Add(text))
 }
 
-// close ends the answer and returns what the reader held back.
+// close ends the answer and returns the text and the calls that the reader held back.
 func (a *chatAnswer) close() (content string, calls []toolCall) { return a.keep(a.reader.End()) }
 
 // keep adds text and calls to the message. White space between calls and behind them is dropped.

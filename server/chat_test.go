@@ -29,7 +29,7 @@ func serveChat(t testing.TB) *site {
 
 const hello = `"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"func "},{"type":"text","text":"main()"}]}]`
 
-// TestChat holds the fields of an answer to what OpenAI's clients expect.
+// TestChat checks the fields of an answer that OpenAI's clients read.
 func TestChat(t *testing.T) {
 	s := serveChat(t)
 	o := s.post(t, "/v1/chat/completions", `{"model":"gopher",`+hello+`,"max_completion_tokens":6,"temperature":0,"logprobs":true,"top_logprobs":2,"n":2}`)

@@ -145,7 +145,7 @@ func (e *completionEncoder) end(answer int) error {
 	return e.sendPart(answer, &why, stop)
 }
 
-// sendPart sends what is new of an answer.
+// sendPart sends the part of an answer that is not sent yet.
 func (e *completionEncoder) sendPart(answer int, why *string, stop any) error {
 	a := &e.answers[answer]
 	c := completionChoice{Index: answer, Text: a.text.String(), Logprobs: a.logprobs, Finish: why, StopReason: stop}

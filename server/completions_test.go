@@ -15,7 +15,7 @@ import (
 	"grove/server"
 )
 
-// TestCompletion holds the fields of an answer to what OpenAI's clients expect.
+// TestCompletion checks the fields of an answer that OpenAI's clients read.
 func TestCompletion(t *testing.T) {
 	s := serve(t, server.Config{})
 	o := s.post(t, "/v1/completions", `{"model":"gopher","prompt":"func main() {","max_tokens":6,"temperature":0}`)
@@ -38,7 +38,7 @@ func TestCompletion(t *testing.T) {
 }
 
 // TestCompletionStream: the parts of a stream make the whole; a reason to end is null until the last part of each
-// answer, whose text is empty; usage is told once, behind the answers, where it is asked for.
+// answer, whose text is empty; the usage comes once, behind the answers, where the request asks for it.
 func TestCompletionStream(t *testing.T) {
 	s := serve(t, server.Config{})
 	const fields = `"prompt":["func main() {","package"],"n":2,"max_tokens":30,"seed":7,"logprobs":2,"stop":["\n\n"]`
@@ -121,7 +121,7 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestPrompts gives one prompt in all its forms.
+// TestPrompts sends one prompt in all its forms.
 func TestPrompts(t *testing.T) {
 	s := serve(t, server.Config{})
 	ids := s.post(t, "/tokenize", `{"content":"func main() {","add_special":true}`)["tokens"].([]any)
@@ -140,7 +140,7 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// TestEcho is what evaluations ask: how likely the model finds a text.
+// TestEcho checks the log-probabilities of a prompt, which evaluations ask for.
 func TestEcho(t *testing.T) {
 	s := serve(t, server.Config{})
 	const prompt = "func main() { é return"
@@ -207,8 +207,8 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestShapes asks for what changes logits, with drafts and without.
-func TestShapes(t *testing.T) {
+// TestPenalties checks the fields that change logits, with drafts and without.
+func TestPenalties(t *testing.T) {
 	s := serve(t, server.Config{})
 	id := func(text string) float64 {
 		return s.post(t, "/tokenize", fmt.Sprintf(`{"content":%q}`, text))["tokens"].([]any)[0].(float64)
@@ -275,7 +275,7 @@ func TestLogprobs(t *testing.T) {
 	}
 }
 
-// TestUsage: what the cache had is told, and a salt keeps others out of it.
+// TestUsage: the usage counts cached tokens, and a salt keeps others out of them.
 func TestUsage(t *testing.T) {
 	s := serve(t, server.Config{})
 	prompt := strings.Repeat("a b c d e f ", 20)
@@ -299,7 +299,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestPrediction: what is expected of the answer changes nothing but speed, and is counted.
+// TestPrediction: a prediction changes the speed alone, and the usage counts it.
 func TestPrediction(t *testing.T) {
 	s := serve(t, server.Config{})
 	const fields = `"prompt":"func main() {","temperature":0,"max_tokens":60`

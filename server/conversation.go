@@ -82,9 +82,17 @@ func (q *conversation) chat() (c chatInput, err error) {
 		}
 		c.options.Vars["reasoning_effort"] = effort
 	}
+	if c.functions, err = q.functions(); c.functions != nil {
+		c.options.Tools = q.Tools
+	}
+	return c, err
+}
+
+// functions returns the names of the functions that may be called; nil: none may.
+func (q *conversation) functions() (names []string, err error) {
 	use, err := q.useTools()
 	if err != nil || !use {
-		return c, err
+		return nil, err
 	}
 	for i, raw := range q.Tools {
 		var tool struct {
@@ -94,19 +102,17 @@ func (q *conversation) chat() (c chatInput, err error) {
 				Strict bool   `json:"strict"`
 			} `json:"function"`
 		}
-		if json.Unmarshal(raw, &tool) != nil || tool.Type != "function" || tool.Function.Name == "" {
-			return c, wire.Refuse("tools", "tool %d is not a function with a name", i)
+		switch err := json.Unmarshal(raw, &tool); {
+		case err != nil || tool.Type != "function" || tool.Function.Name == "":
+			return nil, wire.Refuse("tools", "tool %d is not a function with a name", i)
+		case tool.Function.Strict:
+			return nil, wire.Unsupported("tools", wire.NoGrammar+", and arguments that keep to a schema (strict) could not be promised")
+		case slices.Contains(names, tool.Function.Name):
+			return nil, wire.Refuse("tools", "two tools are called %q", wire.Clip(tool.Function.Name))
 		}
-		if tool.Function.Strict {
-			return c, wire.Unsupported("tools", wire.NoGrammar+", and arguments that keep to a schema (strict) could not be promised")
-		}
-		if slices.Contains(c.functions, tool.Function.Name) {
-			return c, wire.Refuse("tools", "two tools are called %q", wire.Clip(tool.Function.Name))
-		}
-		c.functions = append(c.functions, tool.Function.Name)
+		names = append(names, tool.Function.Name)
 	}
-	c.options.Tools = q.Tools
-	return c, nil
+	return names, nil
 }
 
 // useTools reports whether the model may call tools. It refuses choices that would have to be enforced.

@@ -20,7 +20,7 @@ const roomBytes = 320 << 10
 
 // TestDiskFull: a session that does not fit on a disk, a real one with a file system of its own, or that is longer than the
 // process may write, fails its request with a reason. The session that was there stays, nothing of the new one does, and
-// the server goes on. What limits a process and what it sees mounted is its own, so each case has one.
+// the server goes on. Limits and mounts belong to a process, so each case has a process of its own.
 func TestDiskFull(t *testing.T) {
 	if how := os.Getenv("GROVE_TEST_DISK"); how != "" {
 		diskFull(t, how, os.Getenv("GROVE_TEST_DIR"))

@@ -23,7 +23,7 @@ func (f *fields) common() *fields { return f }
 // body is the JSON body of a route that generates.
 type body interface {
 	common() *fields
-	// parse checks the fields, says in g what is to be generated, and returns the encoder of its answers.
+	// parse checks the fields, fills in the requests of g, and returns the encoder of the answers.
 	parse(g *generation) (encoder, error)
 }
 
@@ -46,12 +46,12 @@ type encoder interface {
 // generation is a request for answers.
 type generation struct {
 	*request
-	serving.Request                   // what is generated, which parse fills in
+	serving.Request                   // filled in by parse
 	fields          *fields           // that all routes have
 	host            *serving.Host     // of the model
-	scores          bool              // nothing is generated: the prompts are answered with their own usage and log-probabilities
+	scores          bool              // nothing is generated: the answers have the prompts' usage and log-probabilities alone
 	predicted       []token.ID        // of the prediction
-	blames          map[string]string // names of fields in errors of the library, and those that the route has for them
+	blames          map[string]string // the route's names of fields, by their usual names, for errors
 	created         int64             // seconds since 1970
 	job             *serving.Job
 	out             *stream // nil: answers are sent whole
@@ -90,7 +90,7 @@ func answers[B any, P interface {
 	return g.run(e)
 }
 
-// base returns what the common fields ask of each prompt.
+// base returns the request that the common fields make, without a prompt.
 func (g *generation) base(d wire.Defaults) (r grove.Request, err error) {
 	if r, err = g.fields.Request(g.host.Model, d); err != nil {
 		return r, err
@@ -127,7 +127,7 @@ func (g *generation) blame(err error) error {
 	return e
 }
 
-// run computes the answers and feeds the encoder. A client that reads a stream is told an error by its last event.
+// run computes the answers and feeds the encoder. In a stream that has begun, an error is the last event.
 func (g *generation) run(e encoder) error {
 	err := g.drive(e)
 	if err != nil && g.out != nil && g.sent != 0 && g.r.Context().Err() == nil {
@@ -136,7 +136,7 @@ func (g *generation) run(e encoder) error {
 	return err
 }
 
-// drive is run but for the last event. A panic is an error of this request.
+// drive computes the answers and feeds the encoder. A panic is an error of this request.
 func (g *generation) drive(e encoder) (err error) {
 	defer g.server.pool.Guard(&err)
 	if err := e.begin(); err != nil {

@@ -20,16 +20,16 @@ func (s *site) short(t testing.TB, i int) {
 	}
 	prompt := fmt.Sprintf("func f%d() {", i)
 	fields := fmt.Sprintf(`"max_tokens":4,"temperature":1,"seed":%d%s`, i, salt)
-	talk := fmt.Sprintf(`"messages":[{"role":"user","content":%q}]`, prompt)
+	conversation := fmt.Sprintf(`"messages":[{"role":"user","content":%q}]`, prompt)
 	switch i % 8 {
 	case 0:
 		s.post(t, "/v1/completions", fmt.Sprintf(`{"prompt":%q,%s,"logprobs":2,"n":2}`, prompt, fields))
 	case 1:
 		s.events(t, "/v1/completions", fmt.Sprintf(`{"prompt":%q,%s,"stream":true}`, prompt, fields))
 	case 2:
-		s.post(t, "/v1/chat/completions", fmt.Sprintf(`{%s,%s}`, talk, fields))
+		s.post(t, "/v1/chat/completions", fmt.Sprintf(`{%s,%s}`, conversation, fields))
 	case 3:
-		s.events(t, "/v1/chat/completions", fmt.Sprintf(`{%s,%s,"stream":true,"timings_per_token":true}`, talk, fields))
+		s.events(t, "/v1/chat/completions", fmt.Sprintf(`{%s,%s,"stream":true,"timings_per_token":true}`, conversation, fields))
 	case 4:
 		s.post(t, "/completion", fmt.Sprintf(`{"prompt":%q,"n_predict":4,"seed":%d}`, prompt, i))
 	case 5:
@@ -46,7 +46,7 @@ func (s *site) short(t testing.TB, i int) {
 	}
 }
 
-// TestShortRequests: however many requests are answered, refused or given up, memory and goroutines stay what they are
+// TestShortRequests: however many requests are answered, refused or cancelled, memory and goroutines stay as they are
 // after the first half of 1000, or the first 1000 of 10,000.
 func TestShortRequests(t *testing.T) {
 	first, rounds := 500, 2
@@ -62,7 +62,7 @@ func TestShortRequests(t *testing.T) {
 	for r := range rounds {
 		s.round(t, r*first, first)
 		var m runtime.MemStats
-		for range 2 { // the first leaves what pools hold
+		for range 2 { // the first collection does not free what sync.Pools hold
 			runtime.GC()
 		}
 		runtime.ReadMemStats(&m)

@@ -57,7 +57,7 @@ func TestManyMessages(t *testing.T) {
 	}
 }
 
-// listening serves on a listener of its own, with little room for what clients do not read.
+// listening serves on a listener of its own, with small buffers for data that clients do not read.
 func listening(t *testing.T, c server.Config, models ...server.Source) (*site, string) {
 	t.Helper()
 	s := load(t, c, models...)
@@ -77,7 +77,7 @@ func listening(t *testing.T, c server.Config, models ...server.Source) (*site, s
 	return &site{s, "http://" + l.Addr().String()}, l.Addr().String()
 }
 
-// narrow is a listener whose connections hold little that is not read.
+// narrow is a listener whose connections have small write buffers.
 type narrow struct{ net.Listener }
 
 // Accept implements [net.Listener].
@@ -99,7 +99,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// TestSlowClients: who sends a request too slowly is cut off, and who does not read a stream frees its place.
+// TestSlowClients: a client that sends a request too slowly is cut off, and one that does not read a stream frees its slot.
 func TestSlowClients(t *testing.T) {
 	s, addr := listening(t, server.Config{Patience: 300 * time.Millisecond}, long(t, 2))
 	for _, begun := range []string{"", "POST /v1/comple", "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{\"prompt\""} {

@@ -79,7 +79,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// TestGone: the slot of a client that has left is free again, and what others get is what they would have got.
+// TestGone: a client that disconnects frees its slot, and the answers of others do not change.
 func TestGone(t *testing.T) {
 	s := serveLong(t, server.Config{})
 	const fields = `{"prompt":"func main() {","max_tokens":20,"seed":3}`
@@ -169,7 +169,7 @@ func TestQueue(t *testing.T) {
 	waits.Wait()
 }
 
-// TestShutdown: what is computed may end within the time given; what does not is told that the server ends.
+// TestShutdown: running answers may end within the drain time; the others get an error that the server stops.
 func TestShutdown(t *testing.T) {
 	for _, tt := range []struct {
 		drain  time.Duration

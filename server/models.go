@@ -22,7 +22,7 @@ func health(x *request) error {
 	return x.reply(map[string]string{"status": "ok"})
 }
 
-// page handles GET /: the chat page. Where requests need a key, the page asks the user for it.
+// chatPage handles GET /. Where requests need a key, the page asks the user for it.
 func chatPage(x *request) error {
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTime)) // a recorder of tests has none
 	page.ServeHTTP(x.w, x.r)

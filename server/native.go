@@ -219,7 +219,7 @@ func (e *nativeEncoder) finish() error {
 	return e.reply(all)
 }
 
-// part returns what is new of an answer.
+// part returns the part of an answer that is not sent yet.
 func (e *nativeEncoder) part(answer int) nativePart {
 	a := &e.answers[answer]
 	p := nativePart{

@@ -5,7 +5,7 @@ import (
 	"grove/server/wire"
 )
 
-// envelope is what OpenAI's answers, whole or a part, have around their choices.
+// envelope are the fields of OpenAI's answers, whole or a part, around their choices.
 type envelope struct {
 	ID      string           `json:"id"`
 	Object  string           `json:"object"`

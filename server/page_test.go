@@ -23,7 +23,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPropsMethods: the page learns from /props what can be asked for as method.
+// TestPropsMethods: /props lists the values of the field method for the page.
 func TestPropsMethods(t *testing.T) {
 	status, body, _ := serve(t, server.Config{}).do(t, "GET", "/props", "")
 	if status != 200 {

@@ -31,8 +31,8 @@ func (s *site) status(t testing.TB, model string) any {
 	return parse(t, text).at("status/value")
 }
 
-// TestOnDemand: a model is opened once, by the first requests that ask for it, closed when nobody has asked for some
-// time, and opened again.
+// TestOnDemand: a model is opened once, by the first requests for it, closed after some time without requests, and opened
+// again.
 func TestOnDemand(t *testing.T) {
 	var opened [2]atomic.Int64
 	s := serveModels(t, server.Config{Config: serving.Config{OnDemand: true, Idle: 300 * time.Millisecond}},
@@ -88,7 +88,7 @@ func TestMemoryShared(t *testing.T) {
 	}
 }
 
-// TestUnopened: a model that cannot be opened is told of without what is in its error, and tried again.
+// TestUnopened: the error for a model that cannot be opened does not have the cause's message, and the next request tries again.
 func TestUnopened(t *testing.T) {
 	var n atomic.Int64
 	bad := counting(server.Source{Name: "bad", Open: func(context.Context, uint64) (*grove.Model, error) {
@@ -106,7 +106,7 @@ func TestUnopened(t *testing.T) {
 	}
 }
 
-// TestTimingsPerToken: each part of a stream has one token and what the answer took so far; accepted guesses are
+// TestTimingsPerToken: each part of a stream has one token and what the answer took so far; accepted drafts are
 // counted where they come.
 func TestTimingsPerToken(t *testing.T) {
 	s := serveChat(t)
@@ -138,7 +138,7 @@ func TestTimingsPerToken(t *testing.T) {
 			more := e.at("timings/draft_n_accepted").(float64) - accepted
 			switch k := e.at("timings/predicted_n").(float64); {
 			case k == n && more != 0 || k != n && k != n+1 || more != 0 && more != 1:
-				t.Errorf("%s: behind %v tokens, %v of them guessed, comes %s", path, n, accepted, data)
+				t.Errorf("%s: behind %v tokens, %v of them drafted, comes %s", path, n, accepted, data)
 			default:
 				n, accepted = k, accepted+more
 			}

@@ -22,7 +22,7 @@ import (
 
 const modelName = "gopher"
 
-// TestMain keeps what steps cost, which the first model measures, to the tests.
+// TestMain gives the tests a cache directory of their own: the first model measures the costs of steps and keeps them there.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "server")
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *site) do(t testing.TB, method, path, body string, headers ...string) (i
 // object is JSON as it was sent.
 type object map[string]any
 
-// at returns what is at a path such as choices/0/text.
+// at returns the value at a path such as choices/0/text.
 func (o object) at(path string) any {
 	var v any = map[string]any(o)
 	for name := range strings.SplitSeq(path, "/") {

@@ -23,7 +23,7 @@ func keeping(t testing.TB, dir string) *site {
 // text is a prompt of some hundred tokens.
 var text = strings.Repeat("func f(x int) int { return x }\n", 16)
 
-// TestSession: what a session holds is not computed again by another server, and answers are the same.
+// TestSession: another server does not compute the text of a session again, and answers are the same.
 func TestSession(t *testing.T) {
 	dir := t.TempDir()
 	begin := func(session string) string {
@@ -69,7 +69,7 @@ func fileSize(t testing.TB, path string) int64 {
 }
 
 // TestSessionRefused: names that lead elsewhere, files that are no sessions of the model, and requests that no session can
-// keep are refused; what was there stays.
+// keep are refused; the files stay as they are.
 func TestSessionRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sessions")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -152,7 +152,7 @@ func TestSessionRefused(t *testing.T) {
 	}
 }
 
-// TestSlotActions: llama.cpp's actions on slots are refused with what there is instead.
+// TestSlotActions: llama.cpp's actions on slots are refused with an error that names sessions.
 func TestSlotActions(t *testing.T) {
 	s := keeping(t, t.TempDir())
 	for _, action := range []string{"save", "restore", "erase"} {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/wire.txt anew")
 
-// varies finds what differs between equal requests: ids, clocks, and how long things took.
+// varies finds the parts that differ between equal requests: ids, clocks and durations.
 var varies = []struct {
 	find *regexp.Regexp
 	with string
@@ -25,7 +25,7 @@ var varies = []struct {
 	{regexp.MustCompile(`(cmpl-|resp_|msg_|fc_)[0-9a-z]+-[0-9a-z]+`), "${1}ID"},
 	{regexp.MustCompile(`("created(?:_at)?"):\d+`), "$1:0"},
 	{regexp.MustCompile(`("[a-z_]+(?:_ms|_per_second)"):[0-9.e+-]+`), "$1:0"},
-	{regexp.MustCompile(`("(?:draft_n|draft_n_accepted|rounds)"):\d+`), "$1:0"}, // what pays depends on the machine
+	{regexp.MustCompile(`("(?:draft_n|draft_n_accepted|rounds)"):\d+`), "$1:0"}, // these depend on the machine's speed
 	{regexp.MustCompile(`("(?:call_)?id"):"[0-9A-Za-z]{9}"`), `$1:"CALL"`},
 	{regexp.MustCompile(`"system_fingerprint":"[^"]*"`), `"system_fingerprint":"NUMERICS"`},
 	{regexp.MustCompile(`"seed":\d{6,}`), `"seed":"DRAWN"`},

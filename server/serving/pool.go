@@ -72,7 +72,7 @@ func NewPool(c Config) *Pool {
 	return p
 }
 
-// Metrics returns what the pool counts.
+// Metrics returns the metrics of the pool.
 func (p *Pool) Metrics() *Metrics { return p.metrics }
 
 // Add adds a model. The first one answers requests that name none. It is called before the first request.
@@ -229,7 +229,7 @@ func (p *Pool) leave(e *entry) {
 	p.rest(e)
 }
 
-// rest notes the time of a use, and closes the model later where nobody uses it by then. The caller holds the lock.
+// rest notes the time of a use, and closes the model after the idle time unless it is used again. The caller holds the lock.
 func (p *Pool) rest(e *entry) {
 	e.last = time.Now()
 	if e.users > 0 || p.config.Idle == 0 {
@@ -305,7 +305,7 @@ func (p *Pool) Ending() bool { return p.ending.Err() != nil }
 // Stop cancels all running requests: their clients get an error that says so. New requests are refused.
 func (p *Pool) Stop() { p.end() }
 
-// Close stops, and closes the models once nobody uses them.
+// Close stops the pool and closes each model when its last request has ended.
 func (p *Pool) Close() (err error) {
 	p.Stop()
 	p.loads.Lock() // waits for a model that is being opened

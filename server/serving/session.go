@@ -11,7 +11,7 @@ import (
 // sessionName matches the names of sessions, each the name of a file in the folder of sessions.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-// keep gives the one prompt of a request the file of its session, if it names one.
+// keep sets the file of the session that a request names, if it names one.
 func (p *Pool) keep(r *Request) error {
 	switch {
 	case r.Session == "":

@@ -43,7 +43,7 @@ func (c *ContentText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Apply gives a request the prediction, if there is one.
+// Apply sets the prediction of a request, if there is one.
 func (p *Prediction) Apply(r *grove.Request) error {
 	if p == nil {
 		return nil

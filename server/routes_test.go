@@ -143,7 +143,7 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// TestNativeForms: what llama.cpp's clients may write in more than one way.
+// TestNativeForms checks the fields that llama.cpp's clients may write in several ways.
 func TestNativeForms(t *testing.T) {
 	o := options
 	o.Context = 64
@@ -215,7 +215,7 @@ func TestAnyModel(t *testing.T) {
 	}
 }
 
-// TestInfill: the model is given the files, then what is before and behind the place to fill in.
+// TestInfill: the prompt has the files, then the texts before and behind the place to fill in.
 func TestInfill(t *testing.T) {
 	file := gopher.Model()
 	for i, key := range []string{"fim_pre", "fim_suf", "fim_mid", "fim_sep"} {
