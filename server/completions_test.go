@@ -134,6 +134,10 @@ func TestPrompts(t *testing.T) {
 			t.Errorf("%s: %q, want %q", prompt, got, want)
 		}
 	}
+	two := s.post(t, "/v1/completions", `{"temperature":0,"prompt":["x",["a","b"]]}`)
+	if n := len(two["choices"].([]any)); n != 2 {
+		t.Errorf("a text and a list of texts are %d prompts", n)
+	}
 	mixed := s.post(t, "/completion", `{"temperature":0,"n_predict":16,"prompt":[`+fmt.Sprint(ids[0])+`,"func main() {"]}`)
 	if mixed["content"] != want {
 		t.Errorf("an id and a text: %q, want %q", mixed["content"], want)

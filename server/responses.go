@@ -42,6 +42,30 @@ type responseTool struct {
 	Strict      *bool           `json:"strict"`
 }
 
+// function returns the tool in the form of the chat route, with the fields in the order of their names.
+func (t *responseTool) function() (json.RawMessage, error) {
+	if t.Type != "function" {
+		return nil, wire.Unsupported("tools", "a tool of type "+strconv.Quote(wire.Clip(t.Type))+": functions are supported")
+	}
+	var f struct {
+		Function struct {
+			Description *string         `json:"description,omitempty"`
+			Name        string          `json:"name"`
+			Parameters  json.RawMessage `json:"parameters,omitempty"`
+			Strict      bool            `json:"strict,omitempty"`
+		} `json:"function"`
+		Type string `json:"type"`
+	}
+	f.Type = t.Type
+	f.Function.Description, f.Function.Name, f.Function.Parameters = t.Description, t.Name, t.Parameters
+	f.Function.Strict = t.Strict != nil && *t.Strict
+	raw, err := wire.Marshal(f)
+	if err != nil {
+		return nil, wire.Refuse("tools", "%v", err)
+	}
+	return raw, nil
+}
+
 // input is a text, or items of a conversation.
 type input []inputItem
 
@@ -103,22 +127,9 @@ func (q *responsesRequest) chat() (*chatRequest, error) {
 	}
 	c.Choice, c.Parallel = q.Choice, q.Parallel
 	for _, t := range q.Tools {
-		if t.Type != "function" {
-			return nil, wire.Unsupported("tools", "a tool of type "+strconv.Quote(wire.Clip(t.Type))+": functions are supported")
-		}
-		function := map[string]any{"name": t.Name}
-		if t.Parameters != nil {
-			function["parameters"] = t.Parameters
-		}
-		if t.Description != nil {
-			function["description"] = *t.Description
-		}
-		if t.Strict != nil && *t.Strict {
-			function["strict"] = true
-		}
-		raw, err := wire.Marshal(map[string]any{"type": "function", "function": function})
+		raw, err := t.function()
 		if err != nil {
-			return nil, wire.Refuse("tools", "%v", err)
+			return nil, err
 		}
 		c.Tools = append(c.Tools, raw)
 	}

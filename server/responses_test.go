@@ -101,6 +101,21 @@ func TestResponsesCalls(t *testing.T) {
 	s.post(t, "/v1/responses", fmt.Sprintf(`{"max_output_tokens":1,"input":[{"role":"user","content":"go"},{"type":"function_call","call_id":%q,"name":"look","arguments":"{}"},{"type":"function_call_output","call_id":%q,"output":"here"}]}`, id, id))
 }
 
+// TestResponsesTools: the model reads a tool of /v1/responses as the chat route would have it.
+func TestResponsesTools(t *testing.T) {
+	s := serveChat(t)
+	const function = `"description":"Looks.","name":"look","parameters":{"type":"object"}`
+	chat := s.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"go"}],"max_tokens":8,"temperature":0,"tools":[{"function":{`+function+`},"type":"function"}]}`)
+	o := s.post(t, "/v1/responses", `{"input":"go","max_output_tokens":8,"temperature":0,"tools":[{"type":"function",`+function+`}]}`)
+	for path, want := range map[string]any{
+		"usage/input_tokens": chat.at("usage/prompt_tokens"), "output/0/content/0/text": chat.at("choices/0/message/content"),
+	} {
+		if got := o.at(path); got != want {
+			t.Errorf("%s is %v, want %v", path, got, want)
+		}
+	}
+}
+
 func TestResponsesRefused(t *testing.T) {
 	s := serveChat(t)
 	for _, tt := range []struct{ body, param, wants string }{

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"grove"
 	"grove/text/token"
@@ -43,50 +44,45 @@ func (p *Prompts) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &items) != nil {
 		return Refuse("", "it must be a text, a list of token ids, or a list of these")
 	}
-	var flat RawPrompt
-	texts := 0
+	ids, lists := false, false // among the items
 	for _, item := range items {
 		e, ok := parsePart(item)
-		var inner []json.RawMessage
-		if !ok && (json.Unmarshal(item, &inner) != nil || inner == nil) {
-			return Refuse("", "%s is not a text or a list of token ids", Clip(string(item)))
-		}
 		if ok {
-			if flat = append(flat, e); !e.isID {
-				texts++
-			}
+			ids = ids || e.isID
+			p.List = append(p.List, RawPrompt{e})
 			continue
 		}
-		one := make(RawPrompt, 0, len(inner))
-		for _, x := range inner {
-			e, ok := parsePart(x)
-			if !ok {
-				return Refuse("", "%s is not a token id", Clip(string(x)))
-			}
-			one = append(one, e)
+		one, err := parseList(item)
+		if err != nil {
+			return err
 		}
+		lists = true
 		p.List = append(p.List, one)
 	}
 	switch {
-	case len(p.List) > 0 && len(flat) > texts:
+	case ids && lists:
 		return Refuse("", "a list of prompts has a token id among them")
-	case len(flat) > texts || len(items) == 0: // ids, perhaps with texts between them: one prompt
-		p.List = []RawPrompt{flat}
-	case len(p.List) > 0 && len(flat) > 0:
-		p.List = nil
-		for _, item := range items {
-			var one Prompts
-			if err := one.UnmarshalJSON(item); err != nil {
-				return err
-			}
-			p.List = append(p.List, one.List...)
-		}
-	default:
-		for _, e := range flat {
-			p.List = append(p.List, RawPrompt{e})
-		}
+	case ids || len(items) == 0: // ids, perhaps with texts between them: one prompt
+		p.List = []RawPrompt{slices.Concat(p.List...)}
 	}
 	return nil
+}
+
+// parseList reads a prompt of token ids and texts.
+func parseList(b []byte) (RawPrompt, error) {
+	var items []json.RawMessage
+	if json.Unmarshal(b, &items) != nil || items == nil {
+		return nil, Refuse("", "%s is not a text or a list of token ids", Clip(string(b)))
+	}
+	p := make(RawPrompt, 0, len(items))
+	for _, item := range items {
+		e, ok := parsePart(item)
+		if !ok {
+			return nil, Refuse("", "%s is not a token id", Clip(string(item)))
+		}
+		p = append(p, e)
+	}
+	return p, nil
 }
 
 // parsePart reads a text, in llama.cpp's form also an object with a prompt_string, or a token id.
