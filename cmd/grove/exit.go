@@ -15,7 +15,7 @@ import (
 	"grove/compute"
 	"grove/internal/mmap"
 	"grove/kv"
-	"grove/text/jinja/value"
+	"grove/text/jinja"
 )
 
 // The exit codes, as docs/cli.md lists them.
@@ -80,7 +80,7 @@ func exitCode(err error) int {
 		signal   signalError
 		fault    *mmap.FaultError
 		address  listenError
-		template *value.Error
+		template *jinja.Error
 	)
 	switch {
 	case err == nil:

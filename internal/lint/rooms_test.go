@@ -46,7 +46,6 @@ var rooms = []string{
 	"text/tokenizer",
 	"text/tokenizer/pretoken text/tokenizer/schema",
 	"text/jinja",
-	"text/jinja/value",
 	"weights/gguf",
 	"weights/safetensors",
 	"internal/kernel/matmul",

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"grove/text/jinja"
-	"grove/text/jinja/value"
 )
 
 // Message is one message of a conversation, in the form of OpenAI's API.
@@ -52,7 +51,7 @@ type Options struct {
 // messages, are plain text.
 type Prompt struct {
 	Text   string
-	Inputs []value.Span
+	Inputs []jinja.Span
 }
 
 // Tokens are the texts of special tokens that templates write; "" where the model has none.
@@ -82,7 +81,7 @@ func New(name, source string, tokens Tokens) (*Template, error) {
 func (t *Template) Source() string { return t.source }
 
 // Render makes the prompt of a conversation. Errors: a message or option that makes no sense; what the
-// template refuses, a [*jinja.RaisedError]; what is wrong with it or exceeds its limits, a [*value.Error];
+// template refuses, a [*jinja.RaisedError]; what is wrong with it or exceeds its limits, a [*jinja.Error];
 // [ErrTools].
 func (t *Template) Render(messages []Message, o Options) (Prompt, error) {
 	if err := check(messages, o); err != nil {
@@ -122,31 +121,31 @@ func check(messages []Message, o Options) error {
 var reserved = []string{"messages", "tools", "add_generation_prompt"}
 
 // vars returns what the template sees besides the messages.
-func (t *Template) vars(o Options) (map[string]value.Value, error) {
-	vars := map[string]value.Value{
+func (t *Template) vars(o Options) (map[string]jinja.Value, error) {
+	vars := map[string]jinja.Value{
 		"add_generation_prompt": !o.NoAnswer && !o.Continue, "tools": nil, "documents": nil,
 	}
 	for name, text := range map[string]string{
 		"bos_token": t.tokens.BOS, "eos_token": t.tokens.EOS, "unk_token": t.tokens.UNK, "pad_token": t.tokens.PAD,
 	} {
 		if text != "" {
-			vars[name] = value.Template(text)
+			vars[name] = jinja.Text(text)
 		}
 	}
 	for name, data := range o.Vars {
 		if slices.Contains(reserved, name) {
 			return nil, fmt.Errorf("chat: variable %q has its value from the conversation", name)
 		}
-		v, err := value.FromJSON(data)
+		v, err := jinja.FromJSON(data)
 		if err != nil {
 			return nil, fmt.Errorf("chat: variable %.40q: %w", name, err)
 		}
 		vars[name] = v
 	}
 	if len(o.Tools) > 0 {
-		tools := &value.List{}
+		tools := &jinja.List{}
 		for i, data := range o.Tools {
-			v, err := value.FromJSON(data)
+			v, err := jinja.FromJSON(data)
 			if err != nil {
 				return nil, fmt.Errorf("chat: tool %d: %w", i+1, err)
 			}
@@ -161,17 +160,17 @@ func (t *Template) vars(o Options) (map[string]value.Value, error) {
 }
 
 // toolName returns the name of a tool's function.
-func toolName(tool value.Value) string {
-	m, _ := tool.(*value.Map)
+func toolName(tool jinja.Value) string {
+	m, _ := tool.(*jinja.Map)
 	if m == nil {
 		return ""
 	}
-	f, _ := m.Get(value.Text("function"))
-	if m, _ = f.(*value.Map); m == nil {
+	f, _ := m.Get(jinja.Text("function"))
+	if m, _ = f.(*jinja.Map); m == nil {
 		return ""
 	}
-	name, _ := m.Get(value.Text("name"))
-	t, _ := name.(value.Text)
+	name, _ := m.Get(jinja.Text("name"))
+	t, _ := name.(jinja.Text)
 	return t.String()
 }
 
@@ -181,7 +180,7 @@ type form struct{ noContent, textArguments bool }
 var forms = []form{{false, false}, {false, true}, {true, false}, {true, true}}
 
 // render renders messages. Where they call tools it takes the form that shows most of the calls.
-func (t *Template) render(messages []Message, o Options, vars map[string]value.Value) (best value.Text, err error) {
+func (t *Template) render(messages []Message, o Options, vars map[string]jinja.Value) (best jinja.Text, err error) {
 	names := toolNames(messages, vars)
 	options := jinja.Options{Now: o.Now}
 	if o.Now.IsZero() {
@@ -224,8 +223,8 @@ func limits(messages, size int) (steps, output int) {
 }
 
 // toolNames returns the names of tools that may be and are called, sorted.
-func toolNames(messages []Message, vars map[string]value.Value) (names []string) {
-	if tools, ok := vars["tools"].(*value.List); ok && tools != nil {
+func toolNames(messages []Message, vars map[string]jinja.Value) (names []string) {
+	if tools, ok := vars["tools"].(*jinja.List); ok && tools != nil {
 		for _, tool := range tools.Items {
 			names = append(names, toolName(tool))
 		}
@@ -243,7 +242,7 @@ func distinct(names []string) int { return len(slices.Compact(slices.Clone(names
 
 // mentions counts how often input in a text reads a name, at most as often as it stands in names; fewer than
 // distinct(names) if one is missing.
-func mentions(text value.Text, names []string) (n int) {
+func mentions(text jinja.Text, names []string) (n int) {
 	all := text.String()
 	missing := 0
 	for i := 0; i < len(names); {
@@ -264,7 +263,7 @@ func mentions(text value.Text, names []string) (n int) {
 }
 
 // cutBehind returns text up to the end of its last stretch that reads content.
-func cutBehind(text value.Text, content string) (value.Text, error) {
+func cutBehind(text jinja.Text, content string) (jinja.Text, error) {
 	for _, c := range []string{content, strings.TrimLeft(content, " \t\n"), strings.TrimSpace(content)} {
 		if at := strings.LastIndex(text.String(), c); at >= 0 {
 			return text[:len([]rune(text.String()[:at+len(c)]))], nil

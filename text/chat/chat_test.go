@@ -12,7 +12,6 @@ import (
 
 	"grove/text/chat"
 	"grove/text/jinja"
-	"grove/text/jinja/value"
 	"grove/text/tokenizer"
 	"grove/weights/gguf"
 )
@@ -165,9 +164,9 @@ func TestRefused(t *testing.T) {
 		{"question that goes on", []chat.Message{user("a")}, chat.Options{Continue: true}, "chat: the last message is no answer that could go on"},
 		{"nothing that goes on", []chat.Message{assistant(" ")}, chat.Options{Continue: true}, "chat: the last message is no answer that could go on"},
 		{"tool", []chat.Message{user("a")}, chat.Options{Tools: raw(`{"function": 1}`)}, "chat: tool 1 has no function.name"},
-		{"tool that is no JSON", []chat.Message{user("a")}, chat.Options{Tools: raw(`{`)}, "chat: tool 1: jinja: unexpected EOF"},
-		{"arguments", called(`[`), chat.Options{}, `chat: template chatml: message 2: arguments of "weather": jinja: unexpected EOF`},
-		{"variable", []chat.Message{user("a")}, chat.Options{Vars: map[string]json.RawMessage{"x": json.RawMessage("1 2")}}, `chat: variable "x": jinja: JSON goes on behind its value`},
+		{"tool that is no JSON", []chat.Message{user("a")}, chat.Options{Tools: raw(`{`)}, "chat: tool 1: jinja: JSON: unexpected EOF"},
+		{"arguments", called(`[`), chat.Options{}, `chat: template chatml: message 2: arguments of "weather": jinja: JSON: unexpected EOF`},
+		{"variable", []chat.Message{user("a")}, chat.Options{Vars: map[string]json.RawMessage{"x": json.RawMessage("1 2")}}, `chat: variable "x": jinja: JSON: data follow the value; give one value`},
 		{"variable of the conversation", []chat.Message{user("a")}, chat.Options{Vars: map[string]json.RawMessage{"messages": json.RawMessage("[]")}}, `chat: variable "messages" has its value from the conversation`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -176,7 +175,7 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := chat.New("x", "{% include 'y' %}", tokens); err == nil || err.Error() != `chat: template x: jinja: line 1: statement "include" is not supported` {
+	if _, err := chat.New("x", "{% include 'y' %}", tokens); err == nil || err.Error() != `chat: template x: jinja: line 1: statement "include": not supported; use one of break, call, continue, filter, for, generation, if, macro, set` {
 		t.Errorf("got %v", err)
 	}
 	if _, err := chat.NewBuiltin("y", tokens); err == nil || !strings.Contains(err.Error(), `template "y" is not known; chatml, `) {
@@ -200,12 +199,12 @@ func TestManyMessages(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(p.Text), err)
 		}
 	}
-	bad := new(value.Error)
+	bad := new(jinja.Error)
 	endless, err := chat.New("endless", "{% for i in range(1000000000) %}x{% endfor %}", tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := endless.Render([]chat.Message{user("a")}, chat.Options{}); !errors.As(err, &bad) || !errors.Is(err, value.ErrLimit) {
+	if _, err := endless.Render([]chat.Message{user("a")}, chat.Options{}); !errors.As(err, &bad) || !errors.Is(err, jinja.ErrLimit) {
 		t.Errorf("got %v, want ErrLimit", err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/text/jinja"
-	"grove/text/jinja/value"
 )
 
 // goldens are what jinja2 makes of templates and conversations, as Hugging Face's transformers calls it;
@@ -42,14 +41,14 @@ func TestGolden(t *testing.T) {
 			t.Run(r.Template+"/"+r.Case, func(t *testing.T) {
 				got, err := renderGolden(t, folder, r.Template, g.Conversations[r.Case])
 				var raised *jinja.RaisedError
-				var bad *value.Error
+				var bad *jinja.Error
 				switch {
 				case r.Raised != "":
 					if !errors.As(err, &raised) || raised.Msg != r.Raised {
 						t.Errorf("got %q and %v, want the exception %q", got, err, r.Raised)
 					}
 				case r.Error != "":
-					if !errors.As(err, &bad) || errors.Is(err, value.ErrLimit) {
+					if !errors.As(err, &bad) || errors.Is(err, jinja.ErrLimit) {
 						t.Errorf("got %q and %v, want an error like %s", got, err, r.Error)
 					}
 				case err != nil:
@@ -81,9 +80,9 @@ func renderGolden(t *testing.T, folder, name string, conversation map[string]jso
 		"tools": json.RawMessage("null"), "documents": json.RawMessage("null"),
 	}
 	maps.Copy(given, conversation)
-	vars := map[string]value.Value{}
+	vars := map[string]jinja.Value{}
 	for k, v := range given {
-		if vars[k], err = value.FromJSON(v); err != nil {
+		if vars[k], err = jinja.FromJSON(v); err != nil {
 			t.Fatal(err)
 		}
 	}

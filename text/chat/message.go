@@ -4,21 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"grove/text/jinja/value"
+	"grove/text/jinja"
 )
 
 // toValues returns messages as a template sees them, in one of the forms, and their characters.
-func toValues(messages []Message, f form) (list *value.List, size int, err error) {
-	list = &value.List{}
+func toValues(messages []Message, f form) (list *jinja.List, size int, err error) {
+	list = &jinja.List{}
 	for i, m := range messages {
-		v := &value.Map{}
+		v := &jinja.Map{}
 		set := func(key, text string) {
-			v.Set(value.Template(key), value.Input(text))
+			v.Set(jinja.Text(key), jinja.Input(text))
 			size += len(text)
 		}
-		v.Set(value.Template("role"), value.Template(m.Role))
+		v.Set(jinja.Text("role"), jinja.Text(m.Role))
 		if len(m.ToolCalls) > 0 && m.Content == "" && f.noContent {
-			v.Set(value.Template("content"), nil)
+			v.Set(jinja.Text("content"), nil)
 		} else {
 			set("content", m.Content)
 		}
@@ -32,7 +32,7 @@ func toValues(messages []Message, f form) (list *value.List, size int, err error
 			if err != nil {
 				return nil, 0, fmt.Errorf("message %d: %w", i+1, err)
 			}
-			v.Set(value.Template("tool_calls"), calls)
+			v.Set(jinja.Text("tool_calls"), calls)
 			size += n
 		}
 		list.Items = append(list.Items, v)
@@ -40,19 +40,19 @@ func toValues(messages []Message, f form) (list *value.List, size int, err error
 	return list, size, nil
 }
 
-func callValues(calls []ToolCall, f form) (list *value.List, size int, err error) {
-	list = &value.List{}
+func callValues(calls []ToolCall, f form) (list *jinja.List, size int, err error) {
+	list = &jinja.List{}
 	for _, c := range calls {
 		arguments, n, err := argumentsValue(c.Function.Arguments, f)
 		if err != nil {
 			return nil, 0, fmt.Errorf("arguments of %.40q: %w", c.Function.Name, err)
 		}
-		function, call := &value.Map{}, &value.Map{}
-		function.Set(value.Template("name"), value.Input(c.Function.Name))
-		function.Set(value.Template("arguments"), arguments)
-		call.Set(value.Template("id"), value.Input(c.ID))
-		call.Set(value.Template("type"), value.Template("function"))
-		call.Set(value.Template("function"), function)
+		function, call := &jinja.Map{}, &jinja.Map{}
+		function.Set(jinja.Text("name"), jinja.Input(c.Function.Name))
+		function.Set(jinja.Text("arguments"), arguments)
+		call.Set(jinja.Text("id"), jinja.Input(c.ID))
+		call.Set(jinja.Text("type"), jinja.Text("function"))
+		call.Set(jinja.Text("function"), function)
 		list.Items = append(list.Items, call)
 		size += n + len(c.Function.Name) + len(c.ID)
 	}
@@ -60,7 +60,7 @@ func callValues(calls []ToolCall, f form) (list *value.List, size int, err error
 }
 
 // argumentsValue returns a call's arguments: the object, or its JSON as text.
-func argumentsValue(data json.RawMessage, f form) (v value.Value, size int, err error) {
+func argumentsValue(data json.RawMessage, f form) (v jinja.Value, size int, err error) {
 	text := string(data)
 	if s := ""; json.Unmarshal(data, &s) == nil { // OpenAI's API holds the object in a string
 		text = s
@@ -68,11 +68,11 @@ func argumentsValue(data json.RawMessage, f form) (v value.Value, size int, err 
 	if text == "" {
 		text = "{}"
 	}
-	if v, err = value.FromJSON([]byte(text)); err != nil {
+	if v, err = jinja.FromJSON([]byte(text)); err != nil {
 		return nil, 0, err
 	}
 	if f.textArguments {
-		v = value.Input(text)
+		v = jinja.Input(text)
 	}
 	return v, len(text), nil
 }

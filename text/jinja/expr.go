@@ -1,182 +1,151 @@
 package jinja
 
 import (
-	"errors"
 	"slices"
 	"strconv"
-
-	"grove/text/jinja/value"
 )
 
-// expr is an expression.
-type expr interface{ eval(s *state) value.Value }
+// expr is an expression: it computes a value.
+type expr func(s *state) Value
 
-type (
-	constExpr struct{ v value.Value }
-	nameExpr  struct {
-		line int
-		name string
+// node makes an expression of f that counts as a step and a level of nesting. Errors within f name the line.
+func node(line int, f expr) expr {
+	return func(s *state) Value {
+		outer := s.line
+		s.line = line
+		s.enter()
+		v := f(s)
+		s.leave()
+		s.line = outer
+		return v
 	}
-	listExpr struct {
-		line  int
-		items []expr
-		tuple bool
-	}
-	dictExpr struct {
-		line         int
-		keys, values []expr
-	}
-	attrExpr struct {
-		line int
-		of   expr
-		name string
-	}
-	indexExpr struct {
-		line   int
-		of, at expr
-	}
-	sliceExpr struct {
-		line         int
-		of           expr
-		lo, hi, step expr // nil where they are left out
-	}
-	callExpr struct {
-		line int
-		fn   expr
-		argExprs
-	}
-	filterExpr struct {
-		line int
-		of   expr // nil: the text of a block
-		name string
-		argExprs
-	}
-	testExpr struct {
-		line int
-		of   expr
-		name string
-		argExprs
-	}
-	notExpr   struct{ e expr }
-	unaryExpr struct {
-		line int
-		op   string
-		e    expr
-	}
-	binaryExpr struct {
-		line int
-		op   string
-		a, b expr
-	}
-	compareExpr struct {
-		line  int
-		first expr
-		ops   []string
-		rest  []expr
-	}
-	logicExpr struct {
-		and  bool
-		a, b expr
-	}
-	condExpr struct {
-		test, then expr
-		otherwise  expr // may be nil
-	}
-)
-
-// argExprs are the arguments of a call.
-type argExprs struct {
-	pos   []expr
-	names []string
-	named []expr
-	star  expr // *args, or nil
-	stars expr // **kwargs, or nil
 }
 
-// reserved are the words that are no names.
+func constant(v Value) expr { return func(*state) Value { return v } }
+
+// reserved are the words that cannot be names.
 var reserved = []string{"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else"}
 
-// tuple reads an expression, or several with commas between.
-func (p *parser) tuple() expr { return p.tupleOf(p.expression) }
-
-func (p *parser) tupleOf(part func() expr) expr {
-	line := p.line()
-	first := part()
+// tuple reads an expression, or several with commas between: a tuple.
+func (p *parser) tuple(part func() expr) expr {
+	line, first := p.line(), part()
 	if !p.op(",") {
 		return first
 	}
 	items := []expr{first}
 	for p.skipOp(",") {
-		if p.at(tokBlockEnd) || p.at(tokPrintEnd) || p.op(")") || p.op("=") {
+		if p.at(tokBlockEnd) || p.at(tokPrintEnd) || p.op(")") {
 			break
 		}
 		items = append(items, part())
 	}
-	return &listExpr{line, items, true}
+	return list(line, items, true)
+}
+
+func list(line int, items []expr, tuple bool) expr {
+	return node(line, func(s *state) Value { return &List{s.all(items), tuple} })
+}
+
+// all computes the values of expressions.
+func (s *state) all(exprs []expr) []Value {
+	out := make([]Value, len(exprs))
+	for i, e := range exprs {
+		out[i] = e(s)
+	}
+	return out
 }
 
 // expression reads an expression, conditions included.
 func (p *parser) expression() expr {
 	defer p.deeper()()
 	e := p.or()
-	for p.skipWord("if") {
-		c := &condExpr{test: p.or(), then: e}
+	for p.word("if") {
+		line := p.next().line
+		then, test, otherwise := e, p.or(), constant(undefined{"the value of a condition without else"})
 		if p.skipWord("else") {
-			c.otherwise = p.expression()
+			otherwise = p.expression()
 		}
-		e = c
+		e = node(line, func(s *state) Value {
+			if truth(test(s)) {
+				return then(s)
+			}
+			return otherwise(s)
+		})
 	}
 	return e
 }
 
-func (p *parser) or() expr {
-	e := p.and()
-	for p.skipWord("or") {
-		e = &logicExpr{false, e, p.and()}
-	}
-	return e
-}
+func (p *parser) or() expr  { return p.logic("or", p.and) }
+func (p *parser) and() expr { return p.logic("and", p.not) }
 
-func (p *parser) and() expr {
-	e := p.not()
-	for p.skipWord("and") {
-		e = &logicExpr{true, e, p.not()}
+// logic reads operands with "and" or "or" between. Its value is the first operand that decides.
+func (p *parser) logic(word string, operand func() expr) expr {
+	e := operand()
+	for p.word(word) {
+		line := p.next().line
+		a, b := e, operand()
+		e = node(line, func(s *state) Value {
+			v := a(s)
+			if truth(v) == (word == "or") {
+				return v
+			}
+			return b(s)
+		})
 	}
 	return e
 }
 
 func (p *parser) not() expr {
-	if p.word("not") {
-		defer p.deeper()()
-		p.next()
-		return &notExpr{p.not()}
+	if !p.word("not") {
+		return p.comparison()
 	}
-	return p.comparison()
+	defer p.deeper()()
+	return negated(p.next().line, p.not())
+}
+
+func negated(line int, e expr) expr {
+	return node(line, func(s *state) Value { return !truth(e(s)) })
 }
 
 func (p *parser) comparison() expr {
-	c := &compareExpr{line: p.line(), first: p.binary(0)}
-	for {
-		t := p.cur()
-		switch {
-		case t.kind == tokOp && slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, t.text):
-			p.next()
-		case p.skipWord("in"):
-			t.text = "in"
-		case p.word("not") && p.tokens[p.pos+1].kind == tokName && p.tokens[p.pos+1].text == "in":
-			p.pos += 2
-			t.text = "not in"
-		case len(c.ops) == 0:
-			return c.first
-		default:
-			return c
-		}
-		c.ops, c.rest = append(c.ops, t.text), append(c.rest, p.binary(0))
+	line, first := p.line(), p.binary(0)
+	var ops []string
+	var rest []expr
+	for op := p.comparator(); op != ""; op = p.comparator() {
+		ops, rest = append(ops, op), append(rest, p.binary(0))
 	}
+	if len(ops) == 0 {
+		return first
+	}
+	return node(line, func(s *state) Value {
+		a := first(s)
+		for i, op := range ops {
+			b := rest[i](s)
+			if !s.holds(op, a, b) {
+				return false
+			}
+			a = b
+		}
+		return true
+	})
+}
+
+// comparator reads an operator of comparisons, or returns "".
+func (p *parser) comparator() string {
+	switch {
+	case p.at(tokOp) && slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, p.cur().text):
+		return p.next().text
+	case p.skipWord("in"):
+		return "in"
+	case p.word("not") && p.tokens[p.pos+1].kind == tokName && p.tokens[p.pos+1].text == "in":
+		p.pos += 2
+		return "not in"
+	}
+	return ""
 }
 
 // levels are the binary operators, from the loosest.
-var levels = [][]string{{"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}}
+var levels = [][]string{{"+", "-"}, {"~"}, {"*", "%"}}
 
 func (p *parser) binary(level int) expr {
 	if level == len(levels) {
@@ -185,71 +154,85 @@ func (p *parser) binary(level int) expr {
 	e := p.binary(level + 1)
 	for p.at(tokOp) && slices.Contains(levels[level], p.cur().text) {
 		t := p.next()
-		e = &binaryExpr{t.line, t.text, e, p.binary(level + 1)}
+		a, b := e, p.binary(level+1)
+		e = node(t.line, func(s *state) Value {
+			x := a(s)
+			return s.binary(t.text, x, b(s))
+		})
+	}
+	if p.op("/") || p.op("//") || p.op("**") {
+		fail(p.line(), "operator %s: not supported; use one of + - * %% ~", p.cur())
 	}
 	return e
 }
 
+// unary reads an operand with a sign. Filters and tests bind less tightly than a sign.
 func (p *parser) unary(filters bool) expr {
 	defer p.deeper()()
-	t := p.cur()
+	line := p.line()
 	var e expr
-	if p.skipOp("-") || p.skipOp("+") {
-		e = &unaryExpr{t.line, t.text, p.unary(false)}
+	if p.skipOp("-") {
+		of := p.unary(false)
+		e = node(line, func(s *state) Value { return s.binary("-", int64(0), of(s)) })
 	} else {
-		e = p.primary()
+		e = p.postfix(p.primary())
 	}
-	e = p.postfix(e)
-	if filters {
-		e = p.filtersAndTests(e)
+	for filters {
+		switch line := p.line(); {
+		case p.skipOp("|"):
+			e = p.filter(line, e)
+		case p.skipWord("is"):
+			e = p.test(line, e)
+		default:
+			return e
+		}
 	}
 	return e
 }
+
+// words are the reserved words that are values.
+var words = map[string]Value{"true": true, "True": true, "false": false, "False": false, "none": nil, "None": nil}
 
 func (p *parser) primary() expr {
 	t := p.next()
 	switch t.kind {
 	case tokString:
-		text := value.Text(t.text)
 		for p.at(tokString) {
-			text = append(text, value.Text(p.next().text)...)
+			t.text += p.next().text
 		}
-		return constExpr{text}
+		return constant(Text(t.text))
 	case tokInt:
 		n, err := strconv.ParseInt(t.text, 10, 64)
 		if err != nil {
-			fail(t.line, "the number %.40s is out of range", t.text)
+			fail(t.line, "int %.40s is out of range; ints have 64 bits", t.text)
 		}
-		return constExpr{n}
+		return constant(n)
 	case tokFloat:
 		f, err := strconv.ParseFloat(t.text, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) { // which is infinity
-			fail(t.line, "%.40q is no number", t.text)
+		if err != nil {
+			fail(t.line, "float %.40s is out of range", t.text)
 		}
-		return constExpr{f}
+		return constant(f)
 	case tokName:
-		switch t.text {
-		case "true", "True":
-			return constExpr{true}
-		case "false", "False":
-			return constExpr{false}
-		case "none", "None":
-			return constExpr{nil}
+		if v, ok := words[t.text]; ok {
+			return constant(v)
 		}
 		if !slices.Contains(reserved, t.text) {
-			return &nameExpr{t.line, t.text}
+			return node(t.line, func(s *state) Value { return s.lookup(t.text) })
 		}
 	case tokOp:
 		switch t.text {
 		case "(":
 			if p.skipOp(")") {
-				return &listExpr{t.line, nil, true}
+				return list(t.line, nil, true)
 			}
-			e := p.tuple()
+			e := p.tuple(p.expression)
 			p.expectOp(")")
 			return e
 		case "[":
-			return &listExpr{t.line, p.items("]"), false}
+			var items []expr
+			p.sequence("]", func() { items = append(items, p.expression()) })
+			return list(t.line, items, false)
 		case "{":
 			return p.dict(t.line)
 		}
@@ -258,157 +241,144 @@ func (p *parser) primary() expr {
 	return nil
 }
 
-func (p *parser) items(end string) (items []expr) {
-	for !p.skipOp(end) {
-		if len(items) > 0 {
+// sequence reads elements with commas between, and the operator that ends them.
+func (p *parser) sequence(end string, element func()) {
+	for first := true; !p.skipOp(end); first = false {
+		if !first {
 			p.expectOp(",")
 			if p.skipOp(end) {
-				break
+				return
 			}
 		}
-		items = append(items, p.expression())
+		element()
 	}
-	return items
 }
 
 func (p *parser) dict(line int) expr {
-	d := &dictExpr{line: line}
-	for !p.skipOp("}") {
-		if len(d.keys) > 0 {
-			p.expectOp(",")
-			if p.skipOp("}") {
-				break
-			}
-		}
-		d.keys = append(d.keys, p.expression())
+	var keys, values []expr
+	p.sequence("}", func() {
+		keys = append(keys, p.expression())
 		p.expectOp(":")
-		d.values = append(d.values, p.expression())
-	}
-	return d
+		values = append(values, p.expression())
+	})
+	return node(line, func(s *state) Value {
+		m := &Map{}
+		for i, k := range keys {
+			s.put(m, k(s), values[i](s))
+		}
+		return m
+	})
 }
 
 // postfix reads attributes, subscripts and calls.
 func (p *parser) postfix(e expr) expr {
 	for {
-		line := p.line()
+		of, line := e, p.line()
 		switch {
 		case p.skipOp("."):
-			if p.at(tokInt) {
-				e = &indexExpr{line, e, p.primary()}
-			} else {
-				e = &attrExpr{line, e, p.name()}
-			}
+			name := p.name()
+			e = node(line, func(s *state) Value { return s.attribute(of(s), name) })
 		case p.skipOp("["):
-			e = p.subscript(line, e)
+			e = p.subscript(line, of)
 		case p.op("("):
-			e = &callExpr{line, e, p.args()}
+			a := p.args()
+			e = node(line, func(s *state) Value {
+				f := of(s)
+				return s.call(f, a(s))
+			})
 		default:
 			return e
 		}
 	}
 }
 
+// subscript reads an index, a slice [from:to], or the slice [::-1].
 func (p *parser) subscript(line int, of expr) expr {
 	var parts [3]expr
 	n := 0
 	for ; n < 3; n++ {
+		parts[n] = constant(nil)
 		if !p.op(":") && !p.op("]") {
-			parts[n] = p.tuple()
+			parts[n] = p.tuple(p.expression)
+		} else if n == 0 && p.op("]") {
+			fail(line, "a subscript is empty; it needs an index")
 		}
 		if !p.skipOp(":") {
 			break
 		}
 	}
 	p.expectOp("]")
-	if n > 0 {
-		return &sliceExpr{line, of, parts[0], parts[1], parts[2]}
-	}
-	if parts[0] == nil {
-		fail(line, "a subscript is empty")
-	}
-	return &indexExpr{line, of, parts[0]}
+	return node(line, func(s *state) Value {
+		v := of(s)
+		switch n {
+		case 0:
+			return s.index(v, parts[0](s))
+		case 1:
+			return s.slice(v, parts[0](s), parts[1](s), false)
+		}
+		from, to, step := parts[0](s), parts[1](s), parts[2](s)
+		if step != Value(int64(-1)) || from != nil || to != nil {
+			s.fail("a slice with a step other than [::-1]: not supported")
+		}
+		return s.slice(v, nil, nil, true)
+	})
 }
 
-func (p *parser) args() (a argExprs) {
+// args reads the arguments of a call.
+func (p *parser) args() func(s *state) args {
 	p.expectOp("(")
-	for first := true; !p.skipOp(")"); first = false {
-		if !first {
-			p.expectOp(",")
-			if p.skipOp(")") {
-				break
-			}
-		}
+	var pos, named []expr
+	var names []string
+	p.sequence(")", func() {
 		switch {
-		case p.skipOp("**"):
-			a.stars = p.expression()
-		case p.skipOp("*"):
-			a.star = p.expression()
+		case p.op("*") || p.op("**"):
+			fail(p.line(), "argument %s: not supported; write the arguments", p.cur())
 		case p.at(tokName) && p.tokens[p.pos+1].kind == tokOp && p.tokens[p.pos+1].text == "=":
-			a.names = append(a.names, p.name())
+			names = append(names, p.name())
 			p.next()
-			a.named = append(a.named, p.expression())
-		case len(a.names) > 0:
-			fail(p.line(), "an argument without a name follows one with a name")
+			named = append(named, p.expression())
+		case len(names) > 0:
+			fail(p.line(), "an argument without a name follows one with a name; put it first")
 		default:
-			a.pos = append(a.pos, p.expression())
+			pos = append(pos, p.expression())
 		}
-	}
-	return a
+	})
+	return func(s *state) args { return args{"", s.all(pos), names, s.all(named)} }
 }
 
-// filters reads the filters that follow; the first one has no bar before it if bare is set.
-func (p *parser) filters(e expr, bare bool) *filterExpr {
-	var f *filterExpr
-	for bare || p.skipOp("|") {
-		bare = false
-		f = &filterExpr{line: p.line(), of: e, name: p.dotted()}
-		if p.op("(") {
-			f.argExprs = p.args()
-		}
-		e = f
+func noArgs(*state) args { return args{} }
+
+// filter reads a filter from its name on.
+func (p *parser) filter(line int, of expr) expr {
+	name, a := p.name(), noArgs
+	if p.op("(") {
+		a = p.args()
 	}
-	return f
+	return node(line, func(s *state) Value {
+		v := of(s)
+		return s.filter(name, v, a(s))
+	})
 }
 
-// dotted reads a name that may have dots.
-func (p *parser) dotted() string {
-	name := p.name()
-	for p.skipOp(".") {
-		name += "." + p.name()
-	}
-	return name
-}
-
-func (p *parser) filtersAndTests(e expr) expr {
-	for {
-		line := p.line()
-		switch {
-		case p.op("|"):
-			e = p.filters(e, false)
-		case p.skipWord("is"):
-			e = p.test(line, e)
-		case p.op("("):
-			e = &callExpr{line, e, p.args()}
-		default:
-			return e
-		}
-	}
-}
-
-// test reads a test from its name on. Its argument may stand behind it without brackets.
+// test reads a test from its name on. Its argument may follow without parentheses.
 func (p *parser) test(line int, of expr) expr {
-	negated := p.skipWord("not")
-	t := &testExpr{line: line, of: of, name: p.dotted()}
+	not := p.skipWord("not")
+	name, a := p.name(), noArgs
 	next := p.cur()
 	switch {
 	case p.op("("):
-		t.argExprs = p.args()
+		a = p.args()
 	case next.kind == tokString, next.kind == tokInt, next.kind == tokFloat, p.op("["), p.op("{"),
-		next.kind == tokName && !slices.Contains([]string{"else", "or", "and", "is", "if", "not", "in", "recursive"}, next.text):
-		t.pos = []expr{p.postfix(p.primary())}
+		next.kind == tokName && !slices.Contains([]string{"else", "or", "and", "is", "if", "not", "in"}, next.text):
+		e := p.postfix(p.primary())
+		a = func(s *state) args { return args{pos: []Value{e(s)}} }
 	}
-	if negated {
-		return &notExpr{t}
+	e := node(line, func(s *state) Value {
+		v := of(s)
+		return s.test(name, v, a(s))
+	})
+	if not {
+		return negated(line, e)
 	}
-	return t
+	return e
 }

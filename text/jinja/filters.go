@@ -1,387 +1,327 @@
 package jinja
 
 import (
-	"math"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
-
-	"grove/text/jinja/value"
+	"unicode"
 )
 
-// filters by name; init fills it because some filters apply others.
-var filters map[string]value.Method
+// The operations of templates by name. init fills them, because some filters apply others.
+var filters, tests, textMethods, dictMethods map[string]operation
 
 func init() {
-	filters = map[string]value.Method{
-		"abs": filterAbs, "attr": filterAttr, "capitalize": value.TextMethod("capitalize"), "count": filterLength,
-		"d": filterDefault, "default": filterDefault, "dictsort": filterDictsort, "e": filterEscape, "escape": filterEscape,
-		"first": filterFirst, "float": filterFloat, "format": filterFormat, "indent": filterIndent, "int": filterInt,
-		"items": filterItems, "join": filterJoin, "last": filterLast, "length": filterLength, "list": filterList,
-		"lower": value.TextMethod("lower"), "map": filterMap, "max": filterMax, "min": filterMin,
-		"reject": chooser(false, false), "rejectattr": chooser(false, true), "replace": value.TextMethod("replace"),
-		"reverse": filterReverse, "round": filterRound, "safe": filterString, "select": chooser(true, false),
-		"selectattr": chooser(true, true), "sort": filterSort, "string": filterString, "sum": filterSum,
-		"title": value.TextMethod("title"), "tojson": func(s *value.Steps, v value.Value, a value.Args) value.Value { return s.JSON(v, a) }, "trim": value.TextMethod("strip"),
-		"unique": filterUnique, "upper": value.TextMethod("upper"),
+	begins := func(before rune) bool { return before == 0 }
+	wordBegins := func(before rune) bool { return before == 0 || isSpace(before) || strings.ContainsRune("-({[<", before) }
+	textMethods = map[string]operation{
+		"strip": stripper(true, true), "lstrip": stripper(true, false), "rstrip": stripper(false, true),
+		"startswith": affixed(false), "endswith": affixed(true),
+		"upper":      mapper(func(r rune, _ bool) rune { return unicode.ToUpper(r) }, begins),
+		"lower":      mapper(func(r rune, _ bool) rune { return unicode.ToLower(r) }, begins),
+		"capitalize": mapper(titled, begins),
+		"split":      op(textSplit, "sep", nil, "maxsplit", int64(-1)),
+		"replace":    op(textReplace, "old", needed{Text(nil)}, "new", needed{Text(nil)}, "count", int64(-1)),
+	}
+	dictMethods = map[string]operation{
+		"get":   op(dictGet, "key", needed{}, "default", nil),
+		"items": op(dictItems),
+		"keys":  op(func(s *state, v Value, _ []Value) Value { return &List{Items: s.items(v)} }),
+		"values": op(func(s *state, v Value, _ []Value) Value {
+			s.copied(12 * v.(*Map).Len())
+			return &List{Items: v.(*Map).values}
+		}),
+	}
+	filters = map[string]operation{
+		"capitalize": ofText(textMethods["capitalize"]), "lower": ofText(textMethods["lower"]), "replace": ofText(textMethods["replace"]), "title": ofText(mapper(titled, wordBegins)),
+		"trim": ofText(textMethods["strip"]), "upper": ofText(textMethods["upper"]),
+		"count": op(length), "length": op(length),
+		"default":  op(filterDefault, "default_value", needed{}, "boolean", false),
+		"dictsort": op(filterDictsort),
+		"first":    op(func(s *state, v Value, _ []Value) Value { return end(s.items(v), true) }),
+		"last":     op(func(s *state, v Value, _ []Value) Value { return end(s.items(v), false) }),
+		"int":      op(filterInt, "default", int64(0)),
+		"items":    op(filterItems),
+		"join":     op(filterJoin, "d", Text(nil), "attribute", nil),
+		"list":     op(func(s *state, v Value, _ []Value) Value { return &List{Items: s.items(v)} }),
+		"map":      filterMap,
+		"reject":   chooser(false, false), "rejectattr": chooser(false, true),
+		"select": chooser(true, false), "selectattr": chooser(true, true),
+		"safe": op(toText), "string": op(toText),
+		"sort":   op(filterSort, "reverse", false, "case_sensitive", false, "attribute", nil),
+		"tojson": op(toJSON, "indent", nil, "ensure_ascii", false, "separators", nil),
+		"unique": op(filterUnique),
+	}
+	tests = map[string]operation{
+		"defined":   is(func(v Value) bool { return !isA[undefined](v) }),
+		"undefined": is(isA[undefined]),
+		"none":      is(func(v Value) bool { return v == nil }),
+		"true":      is(func(v Value) bool { b, ok := v.(bool); return ok && b }),
+		"false":     is(func(v Value) bool { b, ok := v.(bool); return ok && !b }),
+		"boolean":   is(isA[bool]),
+		"integer":   is(isA[int64]),
+		"float":     is(isA[float64]),
+		"number":    is(func(v Value) bool { _, ok := number(v); return ok }),
+		"string":    is(isA[Text]),
+		"mapping":   is(isA[*Map]),
+		"sequence":  is(isSequence), "iterable": is(isSequence),
+		"eq": comparison("=="), "equalto": comparison("=="), "==": comparison("=="),
+		"ne": comparison("!="), "!=": comparison("!="),
+		"in": comparison("in"),
 	}
 }
 
-// applyFilter filters a value by a filter's name.
-func applyFilter(s *value.Steps, name string, v value.Value, a value.Args) value.Value {
-	f, ok := filters[name]
+// apply applies an operation of a table by its name.
+func (s *state) apply(table map[string]operation, kind, name string, v Value, a args) Value {
+	do, ok := table[name]
 	if !ok {
-		s.Fail("filter %.40q is not supported", name)
+		s.fail("%s %.40q: not supported; use one of %s", kind, name, strings.Join(slices.Sorted(maps.Keys(table)), ", "))
 	}
-	s.Spend(1)
-	return f(s, v, a)
+	s.spend(1)
+	a.of = name
+	return do(s, v, a)
 }
 
-func filterAbs(s *value.Steps, v value.Value, a value.Args) value.Value {
-	a.Bind(s, "abs")
-	if i, ok := value.Integer(v); ok {
-		return max(i, -i)
+func (s *state) filter(name string, v Value, a args) Value {
+	return s.apply(filters, "filter", name, v, a)
+}
+
+func (s *state) test(name string, v Value, a args) bool {
+	return s.apply(tests, "test", name, v, a).(bool)
+}
+
+// ofText makes a filter of an operation on strings. The filter takes any value as its text.
+func ofText(do operation) operation {
+	return func(s *state, v Value, a args) Value { return do(s, s.str(v), a) }
+}
+
+// is makes a test without arguments.
+func is(holds func(Value) bool) operation {
+	return op(func(_ *state, v Value, _ []Value) Value { return holds(v) })
+}
+
+// comparison makes a test that compares with its argument.
+func comparison(operator string) operation {
+	return op(func(s *state, v Value, a []Value) Value { return s.holds(operator, v, a[0]) }, "other", needed{})
+}
+
+func isSequence(v Value) bool {
+	return isA[Text](v) || isA[*List](v) || isA[*Map](v) || isA[undefined](v)
+}
+
+func dictGet(s *state, v Value, a []Value) Value {
+	if x, ok := s.get(v.(*Map), a[0]); ok {
+		return x
 	}
-	f, ok := value.Number(v)
+	return a[1]
+}
+
+// dictItems returns the entries of a dict as tuples.
+func dictItems(s *state, v Value, _ []Value) Value {
+	m, ok := v.(*Map)
 	if !ok {
-		s.Fail("abs of %s", value.TypeName(v))
+		s.fail("items of %s: it needs a dict", typeName(v))
 	}
-	return math.Abs(f)
+	s.copied(24 * m.Len())
+	out := make([]Value, m.Len())
+	for i, k := range m.keys {
+		out[i] = &List{[]Value{k, m.values[i]}, true}
+	}
+	return &List{Items: out}
 }
 
-func filterAttr(s *value.Steps, v value.Value, a value.Args) value.Value {
-	name := s.TextArg("attr", a.Bind(s, "attr", "name")[0], "")
-	return s.Attribute(v, s.Plain(name))
+func filterItems(s *state, v Value, _ []Value) Value {
+	if isA[undefined](v) {
+		return &List{}
+	}
+	return dictItems(s, v, nil)
 }
 
-func filterDefault(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "default", "default_value", "boolean")
-	_, missing := v.(value.Undefined)
-	if missing || b[1] != value.Absent && value.Truth(b[1]) && !value.Truth(v) {
-		return value.Given(b[0], value.Text(nil))
+func filterDefault(_ *state, v Value, a []Value) Value {
+	if isA[undefined](v) || a[1].(bool) && !truth(v) {
+		return a[0]
 	}
 	return v
 }
 
-func filterDictsort(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "dictsort", "case_sensitive", "by", "reverse")
-	pairs := slices.Clone(s.Items(value.Items(s, v, value.Args{})))
-	at := 0
-	if s.Plain(s.TextArg("dictsort", b[1], "key")) == "value" {
-		at = 1
-	}
-	s.Sort(pairs, value.Truth(value.Given(b[0], false)), value.Truth(value.Given(b[2], false)), func(v value.Value) value.Value { return v.(*value.List).Items[at] })
-	return &value.List{Items: pairs}
+func filterDictsort(s *state, v Value, _ []Value) Value {
+	pairs := dictItems(s, v, nil).(*List)
+	s.sort(pairs.Items, false, false, func(v Value) Value { return v.(*List).Items[0] })
+	return pairs
 }
 
-var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
-
-func filterEscape(s *value.Steps, v value.Value, a value.Args) value.Value {
-	a.Bind(s, "escape")
-	var out value.Text
-	for _, r := range s.Str(v) {
-		s.Spend(1)
-		out = append(out, value.Text(escapes.Replace(string(r)))...)
-	}
-	return out
-}
-
-func filterFirst(s *value.Steps, v value.Value, a value.Args) value.Value {
-	a.Bind(s, "first")
-	if items := s.Items(v); len(items) > 0 {
+// end returns the first or the last item.
+func end(items []Value, first bool) Value {
+	switch {
+	case len(items) == 0:
+		return undefined{"an element of an empty list"}
+	case first:
 		return items[0]
 	}
-	return value.Undefined{What: "the first of nothing"}
+	return items[len(items)-1]
 }
 
-func filterLast(s *value.Steps, v value.Value, a value.Args) value.Value {
-	a.Bind(s, "last")
-	if items := s.Items(v); len(items) > 0 {
-		return items[len(items)-1]
-	}
-	return value.Undefined{What: "the last of nothing"}
-}
-
-func filterFloat(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "float", "default")
-	if f, ok := value.Number(v); ok {
-		return f
-	}
-	if t, ok := v.(value.Text); ok {
-		if f, err := strconv.ParseFloat(strings.TrimSpace(s.Plain(t)), 64); err == nil {
-			return f
-		}
-	}
-	return value.Given(b[0], 0.0)
-}
-
-func filterInt(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "int", "default", "base")
-	base := s.IntArg("int", b[1], 10)
-	if i, ok := value.Integer(v); ok {
+func filterInt(s *state, v Value, a []Value) Value {
+	if i, ok := integer(v); ok {
 		return i
 	}
-	if t, ok := v.(value.Text); ok && 2 <= base && base <= 36 {
-		text := strings.TrimSpace(s.Plain(t))
-		if i, err := strconv.ParseInt(text, int(base), 64); err == nil {
+	if t, ok := v.(Text); ok {
+		s.copied(len(t))
+		text := strings.TrimSpace(t.String())
+		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return i
 		}
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
 			v = f
 		}
 	}
-	if f, ok := v.(float64); ok && math.Abs(f) < 1<<62 {
+	if f, ok := v.(float64); ok && -1<<62 < f && f < 1<<62 {
 		return int64(f)
 	}
-	return value.Given(b[0], int64(0))
+	return a[0]
 }
 
-func filterFormat(s *value.Steps, v value.Value, a value.Args) value.Value {
-	if len(a.Names) > 0 {
-		s.Fail("format takes no named arguments")
+func filterJoin(s *state, v Value, a []Value) Value {
+	items := s.items(v)
+	if a[1] != nil {
+		items = s.project(items, a[1])
 	}
-	return s.Format(s.Str(v), &value.List{Items: a.Pos, Tuple: true})
+	return s.join(a[0].(Text), items)
 }
 
-func filterIndent(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "indent", "width", "first", "blank")
-	by := value.Text(nil)
-	if t, ok := b[0].(value.Text); ok {
-		by = t
-	} else {
-		n := s.IntArg("indent", b[0], 4)
-		by = s.RepeatText(value.Text(" "), n)
+func length(s *state, v Value, _ []Value) Value {
+	switch v := v.(type) {
+	case undefined:
+		return int64(0)
+	case Text:
+		return int64(len(v))
+	case *List:
+		return int64(len(v.Items))
+	case *Map:
+		return int64(v.Len())
 	}
-	first, blank := value.Truth(value.Given(b[1], false)), value.Truth(value.Given(b[2], false))
-	var out value.Text
-	lines := value.SplitLines(s.Str(v))
-	for i, l := range lines {
-		if i > 0 {
-			out = append(out, '\n')
-		}
-		if (i > 0 || first) && (blank || len(l) > 0) {
-			out = s.Extend(out, by)
-		}
-		out = s.Extend(out, l)
-	}
-	return out
+	s.fail("length of %s: it needs a str, list, tuple or dict", typeName(v))
+	return nil
 }
 
-func filterItems(s *value.Steps, v value.Value, a value.Args) value.Value {
-	if _, ok := v.(value.Undefined); ok {
-		return &value.List{}
-	}
-	return value.Items(s, v, a)
-}
+func toText(s *state, v Value, _ []Value) Value { return s.str(v) }
 
-func filterJoin(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "join", "d", "attribute")
-	items := s.Items(v)
-	if b[1] != value.Absent {
-		items = project(s, items, b[1], value.Absent)
-	}
-	return s.Join(s.Str(value.Given(b[0], value.Text(nil))), items)
-}
-
-// project returns an attribute of each item, as path does.
-func project(s *value.Steps, items []value.Value, attribute, otherwise value.Value) []value.Value {
-	out := make([]value.Value, len(items))
-	for i, v := range items {
-		out[i] = path(s, v, attribute, otherwise)
-	}
-	return out
-}
-
-// path returns an attribute of a value, or a path of them with dots between. What is not there is otherwise,
-// unless that is absent.
-func path(s *value.Steps, v, attribute, otherwise value.Value) value.Value {
-	name, ok := attribute.(value.Text)
-	if !ok {
-		return s.Index(v, attribute)
-	}
-	for part := range strings.SplitSeq(s.Plain(name), ".") {
-		var at value.Value = value.Text(part)
-		if n, err := strconv.ParseInt(part, 10, 64); err == nil {
-			at = n
-		}
-		v = s.Index(v, at)
-		if isA[value.Undefined](v) {
-			v = value.Given(otherwise, v)
-		}
+// path returns an attribute of a value, or a path of attributes with dots between.
+func (s *state) path(v, attribute Value) Value {
+	name := s.argument("attribute", "name", attribute, needed{Text(nil)}).(Text)
+	s.copied(len(name))
+	for part := range strings.SplitSeq(name.String(), ".") {
+		v = s.index(v, Text(part))
 	}
 	return v
 }
 
-func filterLength(s *value.Steps, v value.Value, a value.Args) value.Value {
-	a.Bind(s, "length")
-	switch v := v.(type) {
-	case value.Undefined:
-		return int64(0)
-	case value.Text:
-		return int64(len(v))
-	case *value.List:
-		return int64(len(v.Items))
-	case *value.Map:
-		return int64(v.Len())
+// project returns an attribute of each item.
+func (s *state) project(items []Value, attribute Value) []Value {
+	out := make([]Value, len(items))
+	for i, v := range items {
+		out[i] = s.path(v, attribute)
 	}
-	s.Fail("%s has no length", value.TypeName(v))
-	return nil
+	return out
 }
 
-func filterList(s *value.Steps, v value.Value, a value.Args) value.Value {
-	a.Bind(s, "list")
-	return &value.List{Items: s.Items(v)}
+// shift removes the first argument, which must be a string, and returns it.
+func (s *state) shift(a *args, what string) Text {
+	var first Value = absent{}
+	if len(a.pos) > 0 {
+		first, a.pos = a.pos[0], a.pos[1:]
+	}
+	return s.argument(a.of, what, first, needed{Text(nil)}).(Text)
 }
 
-// itemsIf returns the items of a value, and none of one that counts as false.
-func itemsIf(s *value.Steps, v value.Value) []value.Value {
-	if !value.Truth(v) {
+// itemsIf returns the items of a value, and none of a value that is false.
+func (s *state) itemsIf(v Value) []Value {
+	if !truth(v) {
 		return nil
 	}
-	return s.Items(v)
+	return s.items(v)
 }
 
-func filterMap(s *value.Steps, v value.Value, a value.Args) value.Value {
-	items := itemsIf(s, v)
-	if attribute, ok := a.Take("attribute"); ok {
-		b := a.Bind(s, "map", "default")
-		return &value.List{Items: project(s, items, attribute, b[0])}
+// filterMap applies a filter to each item, or returns an attribute of each.
+func filterMap(s *state, v Value, a args) Value {
+	items := s.itemsIf(v)
+	if attribute, ok := a.take("attribute"); ok {
+		a.bind(s, nil)
+		return &List{Items: s.project(items, attribute)}
 	}
-	if len(a.Pos) == 0 {
-		s.Fail("map needs a filter or an attribute")
-	}
-	name := s.Plain(s.TextArg("map", a.Pos[0], ""))
-	a.Pos = a.Pos[1:]
-	out := make([]value.Value, len(items))
+	name := s.shift(&a, "filter").String()
+	out := make([]Value, len(items))
 	for i, x := range items {
-		out[i] = applyFilter(s, name, x, a)
+		out[i] = s.filter(name, x, a)
 	}
-	return &value.List{Items: out}
+	return &List{Items: out}
 }
 
-// chooser makes select and reject, of items or of attributes of them.
-func chooser(keep, byAttribute bool) value.Method {
-	return func(s *value.Steps, v value.Value, a value.Args) value.Value {
-		of := func(x value.Value) value.Value { return x }
+// chooser makes select and reject, which test items, or selectattr and rejectattr, which test an attribute of each.
+func chooser(keep, byAttribute bool) operation {
+	return func(s *state, v Value, a args) Value {
+		of := func(x Value) Value { return x }
 		if byAttribute {
-			if len(a.Pos) == 0 {
-				s.Fail("selectattr and rejectattr need an attribute")
-			}
-			attribute := a.Pos[0]
-			a.Pos = a.Pos[1:]
-			of = func(x value.Value) value.Value { return path(s, x, attribute, value.Absent) }
+			attribute := s.shift(&a, "attribute")
+			of = func(x Value) Value { return s.path(x, attribute) }
 		}
-		holds := value.Truth
-		if len(a.Pos) > 0 {
-			name, more := s.Plain(s.TextArg("select", a.Pos[0], "")), value.Args{Pos: a.Pos[1:]}
-			holds = func(x value.Value) bool { return applyTest(s, name, x, more) }
+		holds := truth
+		if len(a.pos) > 0 {
+			name := s.shift(&a, "test").String()
+			holds = func(x Value) bool { return s.test(name, x, a) }
 		}
-		var out []value.Value
-		for _, x := range itemsIf(s, v) {
-			s.Spend(1)
+		var out []Value
+		for _, x := range s.itemsIf(v) {
+			s.spend(1)
 			if holds(of(x)) == keep {
 				out = append(out, x)
 			}
 		}
-		return &value.List{Items: out}
+		return &List{Items: out}
 	}
 }
 
-func filterMax(s *value.Steps, v value.Value, a value.Args) value.Value {
-	return extreme(s, "max", 1, v, a)
-}
-func filterMin(s *value.Steps, v value.Value, a value.Args) value.Value {
-	return extreme(s, "min", -1, v, a)
-}
-
-func extreme(s *value.Steps, what string, sign int, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, what, "case_sensitive", "attribute")
-	items := slices.Clone(s.Items(v))
-	if len(items) == 0 {
-		return value.Undefined{What: "the " + what + " of nothing"}
+func filterSort(s *state, v Value, a []Value) Value {
+	items := slices.Clone(s.items(v))
+	by := func(v Value) Value { return v }
+	if a[2] != nil {
+		by = func(v Value) Value { return s.path(v, a[2]) }
 	}
-	key := func(v value.Value) value.Value { return v }
-	if b[1] != value.Absent {
-		key = func(v value.Value) value.Value { return path(s, v, b[1], value.Absent) }
-	}
-	s.Sort(items, value.Truth(value.Given(b[0], false)), sign > 0, key)
-	return items[0]
+	s.sort(items, a[1].(bool), a[0].(bool), by)
+	return &List{Items: items}
 }
 
-func filterReverse(s *value.Steps, v value.Value, a value.Args) value.Value {
-	a.Bind(s, "reverse")
-	if t, ok := v.(value.Text); ok {
-		s.Copied(len(t))
-		t = slices.Clone(t)
-		slices.Reverse(t)
-		return t
-	}
-	items := slices.Clone(s.Items(v))
-	slices.Reverse(items)
-	return &value.List{Items: items}
-}
-
-func filterRound(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "round", "precision", "value.Method")
-	f, ok := value.Number(v)
-	if !ok {
-		s.Fail("round of %s", value.TypeName(v))
-	}
-	scale := math.Pow(10, float64(s.IntArg("round", b[0], 0)))
-	round := map[string]func(float64) float64{
-		"common": math.RoundToEven, "ceil": math.Ceil, "floor": math.Floor,
-	}[s.Plain(s.TextArg("round", b[1], "common"))]
-	if round == nil {
-		s.Fail("round takes common, ceil or floor")
-	}
-	return round(f*scale) / scale
-}
-
-func filterSort(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "sort", "reverse", "case_sensitive", "attribute")
-	items := slices.Clone(s.Items(v))
-	key := func(v value.Value) value.Value { return v }
-	if b[2] != value.Absent && b[2] != nil {
-		key = func(v value.Value) value.Value { return path(s, v, b[2], value.Absent) }
-	}
-	s.Sort(items, value.Truth(value.Given(b[1], false)), value.Truth(value.Given(b[0], false)), key)
-	return &value.List{Items: items}
-}
-
-func filterString(s *value.Steps, v value.Value, a value.Args) value.Value {
-	a.Bind(s, "string")
-	return s.Str(v)
-}
-
-func filterSum(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "sum", "attribute", "start")
-	items := s.Items(v)
-	if b[0] != value.Absent && b[0] != nil {
-		items = project(s, items, b[0], value.Absent)
-	}
-	total := value.Given(b[1], int64(0))
-	for _, x := range items {
-		total = s.Binary("+", total, x)
-	}
-	return total
-}
-
-func filterUnique(s *value.Steps, v value.Value, a value.Args) value.Value {
-	b := a.Bind(s, "unique", "case_sensitive", "attribute")
-	seen := &value.Map{}
-	var out []value.Value
-	for _, x := range s.Items(v) {
-		key := x
-		if b[1] != value.Absent {
-			key = path(s, x, b[1], value.Absent)
+// sort sorts values by a key, in which case counts if sensitive is set. Equal values keep their order.
+func (s *state) sort(items []Value, sensitive, reverse bool, by func(Value) Value) {
+	slices.SortStableFunc(items, func(a, b Value) int {
+		a, b = by(a), by(b)
+		if !sensitive {
+			a, b = s.folded(a), s.folded(b)
 		}
-		if !value.Truth(value.Given(b[0], false)) {
-			key = s.Fold(key)
+		if reverse {
+			a, b = b, a
 		}
+		return s.compare(a, b)
+	})
+}
+
+// folded returns a string in lower case, and other values as they are.
+func (s *state) folded(v Value) Value {
+	if t, ok := v.(Text); ok {
+		s.copied(len(t))
+		return t.mapped(unicode.ToLower)
+	}
+	return v
+}
+
+// filterUnique returns the first of all items that are equal; case does not count.
+func filterUnique(s *state, v Value, _ []Value) Value {
+	seen, out := &Map{}, &List{}
+	for _, x := range s.items(v) {
 		n := seen.Len()
-		if s.Put(seen, key, nil); seen.Len() > n {
-			out = append(out, x)
+		if s.put(seen, s.folded(x), nil); seen.Len() > n {
+			out.Items = append(out.Items, x)
 		}
 	}
-	return &value.List{Items: out}
+	return out
 }

@@ -3,147 +3,117 @@ package jinja
 import (
 	"strings"
 	"time"
-
-	"grove/text/jinja/value"
 )
 
 // globals are the functions that every template has.
-var globals = map[string]value.Value{
-	"range":           &value.Function{Name: "range", Call: globalRange},
-	"dict":            &value.Function{Name: "dict", Call: func(s *value.Steps, a value.Args) value.Value { return makeDict(s, a) }},
-	"namespace":       &value.Function{Name: "namespace", Call: globalNamespace},
-	"raise_exception": &value.Function{Name: "raise_exception", Call: globalRaise},
+var globals = map[string]Value{
+	"range":           &function{"range", globalRange},
+	"namespace":       &function{"namespace", globalNamespace},
+	"raise_exception": &function{"raise_exception", globalRaise},
 }
 
-func globalRange(s *value.Steps, a value.Args) value.Value {
-	b := a.Bind(s, "range", "a", "b", "step")
-	from, to := int64(0), s.IntArg("range", b[0], 0)
-	if b[1] != value.Absent {
-		from, to = to, s.IntArg("range", b[1], 0)
+// call calls a value.
+func (s *state) call(v Value, a args) Value {
+	s.defined(v)
+	f, ok := v.(*function)
+	if !ok {
+		s.fail("%s cannot be called; a macro, function or method can", typeName(v))
 	}
-	step := s.IntArg("range", b[2], 1)
-	if step == 0 || b[0] == value.Absent {
-		s.Fail("range needs an end, and a step that is not 0")
+	a.of = f.name
+	return f.call(s, a)
+}
+
+// globalRange is range(end), range(begin, end) or range(begin, end, step).
+func globalRange(s *state, a args) Value {
+	b := []int64{0, 0, 1}
+	given := a.bind(s, []string{"begin", "end", "step"})
+	if isA[absent](given[1]) {
+		given[0], given[1] = absent{}, given[0]
 	}
-	var items []value.Value
+	for i, v := range given {
+		if i == 1 || !isA[absent](v) {
+			b[i] = s.argument("range", []string{"begin", "end", "step"}[i], v, needed{int64(0)}).(int64)
+		}
+	}
+	from, to, step := b[0], b[1], b[2]
+	if step == 0 {
+		s.fail("range: the step is 0; it needs another int")
+	}
+	l := &List{}
 	for i := from; step > 0 && i < to || step < 0 && i > to; {
-		s.Spend(2)
-		items = append(items, i)
+		s.spend(2)
+		l.Items = append(l.Items, i)
 		next := i + step
 		if (next > i) != (step > 0) { // overflow
 			break
 		}
 		i = next
 	}
-	return &value.List{Items: items}
+	return l
 }
 
-func makeDict(s *value.Steps, a value.Args) *value.Map {
-	m := &value.Map{}
-	if len(a.Pos) > 1 {
-		s.Fail("dict takes one dict and names")
+func globalNamespace(s *state, a args) Value {
+	if len(a.pos) > 0 {
+		s.fail("namespace: an argument without a name: not supported; name it")
 	}
-	for _, v := range a.Pos {
-		of, ok := v.(*value.Map)
-		if !ok {
-			s.Fail("dict of %s", value.TypeName(v))
-		}
-		keys, values := of.Entries()
-		for i, k := range keys {
-			s.Put(m, k, values[i])
-		}
-	}
-	for i, name := range a.Names {
-		s.Put(m, value.Text(name), a.Named[i])
-	}
-	return m
-}
-
-// namespace is the object whose attributes templates may set.
-type namespace struct{ vars map[string]value.Value }
-
-// TypeName implements [value.Object].
-func (n *namespace) TypeName() string { return "namespace" }
-
-// Attribute implements [value.Object].
-func (n *namespace) Attribute(name string) (value.Value, bool) {
-	v, ok := n.vars[name]
-	return v, ok
-}
-
-func globalNamespace(s *value.Steps, a value.Args) value.Value {
-	n := &namespace{map[string]value.Value{}}
-	keys, values := makeDict(s, a).Entries()
-	for i, k := range keys {
-		if name, ok := k.(value.Text); ok {
-			n.vars[name.String()] = values[i]
-		}
+	n := &namespace{map[string]Value{}}
+	for i, name := range a.names {
+		n.vars[name] = a.named[i]
 	}
 	return n
 }
 
-func globalRaise(s *value.Steps, a value.Args) value.Value {
-	text := s.Str(a.Bind(s, "raise_exception", "message")[0])
-	panic(&RaisedError{text[:min(len(text), 1000)].String()})
+// maxRaised bounds the message of an exception, in characters.
+const maxRaised = 1000
+
+func globalRaise(s *state, a args) Value {
+	text := s.str(a.bind(s, []string{"message"})[0])
+	panic(&RaisedError{text[:min(len(text), maxRaised)].String()})
 }
 
-// directives are the letters of strftime and Go's words for them.
+// directives are the letters of strftime, each with the layout of package time.
 var directives = map[byte]string{
 	'd': "02", 'm': "01", 'y': "06", 'Y': "2006", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday",
-	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'j': "002", 'Z': "MST", 'z': "-0700",
-	'F': "2006-01-02", 'T': "15:04:05", 'D': "01/02/06", 'R': "15:04",
-	'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05", 'e': "_2",
+	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'j': "002",
 }
 
-// clock is strftime_now, at a time.
-func clock(now time.Time) *value.Function {
-	return &value.Function{Name: "strftime_now", Call: func(s *value.Steps, a value.Args) value.Value {
-		format := s.TextArg("strftime_now", a.Bind(s, "strftime_now", "format")[0], "")
-		s.Spend(len(format))
-		return value.Text(formatTime(s, now, s.Plain(format)))
+// strftimeNow is strftime_now(format), at a time.
+func strftimeNow(now time.Time) *function {
+	return &function{"strftime_now", func(s *state, a args) Value {
+		format := s.argument(a.of, "format", a.bind(s, []string{"format"})[0], needed{Text(nil)}).(Text).String()
+		s.spend(len(format))
+		var b strings.Builder
+		for i := 0; i < len(format); i++ {
+			if format[i] != '%' || i+1 == len(format) {
+				b.WriteByte(format[i])
+				continue
+			}
+			i++
+			layout, ok := directives[format[i]]
+			if !ok && format[i] != '%' {
+				s.fail("strftime_now: %q: not supported; use one of the letters dmyYbBaAHIMSpj, or %%%%", "%"+format[i:i+1])
+			}
+			b.WriteString(now.Format(layout))
+			if !ok {
+				b.WriteByte('%')
+			}
+		}
+		return Text(b.String())
 	}}
 }
 
-func formatTime(s *value.Steps, t time.Time, format string) string {
-	var b strings.Builder
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 == len(format) {
-			b.WriteByte(format[i])
-			continue
-		}
-		i++
-		short := format[i] == '-' && i+1 < len(format) // without the zeros in front
-		if short {
-			i++
-		}
-		layout, ok := directives[format[i]]
-		switch {
-		case format[i] == '%':
-			b.WriteByte('%')
-		case !ok:
-			s.Fail("strftime_now does not know %q", "%"+format[i:i+1])
-		case short:
-			text := strings.TrimLeft(t.Format(layout), "0")
-			if text == "" {
-				text = "0"
-			}
-			b.WriteString(text)
-		default:
-			b.WriteString(t.Format(layout))
-		}
-	}
-	return b.String()
+// loop is the variable loop.
+type loop struct {
+	items []Value
+	at    int
 }
 
-// TypeName implements [value.Object].
-func (l *loop) TypeName() string { return "loop" }
-
-// Attribute implements [value.Object].
-func (l *loop) Attribute(name string) (value.Value, bool) {
+// attribute returns an attribute of the variable loop, and whether it exists.
+func (l *loop) attribute(name string) (Value, bool) {
 	n := len(l.items)
-	neighbour := func(i int) value.Value {
+	neighbour := func(i int) Value {
 		if i < 0 || i >= n {
-			return value.Undefined{What: "loop." + name}
+			return undefined{"loop." + name}
 		}
 		return l.items[i]
 	}
@@ -162,28 +132,58 @@ func (l *loop) Attribute(name string) (value.Value, bool) {
 		return l.at == n-1, true
 	case "length":
 		return int64(n), true
-	case "depth":
-		return int64(l.depth + 1), true
-	case "depth0":
-		return int64(l.depth), true
 	case "previtem":
 		return neighbour(l.at - 1), true
 	case "nextitem":
 		return neighbour(l.at + 1), true
 	case "cycle":
-		return &value.Function{Name: name, Call: func(s *value.Steps, a value.Args) value.Value {
-			if len(a.Pos) == 0 {
-				s.Fail("cycle needs values")
+		return &function{"cycle", func(s *state, a args) Value {
+			if len(a.pos) == 0 {
+				s.fail("cycle: no arguments; it needs one or more")
 			}
-			return a.Pos[l.at%len(a.Pos)]
-		}}, true
-	case "changed":
-		return &value.Function{Name: name, Call: func(s *value.Steps, a value.Args) value.Value {
-			var now value.Value = &value.List{Items: a.Pos, Tuple: true}
-			same := l.changed != nil && s.Equal(*l.changed, now)
-			l.changed = &now
-			return !same
+			return a.pos[l.at%len(a.pos)]
 		}}, true
 	}
 	return nil, false
+}
+
+// macro is the definition of a macro, or of the body of a call block.
+type macro struct {
+	name     string
+	params   []string
+	defaults []expr // of the last parameters
+	body     block
+}
+
+// function makes a function of a macro. Its body sees the names of the scope in which it is defined.
+func (m *macro) function(s *state) *function {
+	home := s.scope
+	return &function{m.name, func(s *state, a args) Value {
+		s.enter()
+		defer s.leave()
+		caller, called := a.take("caller")
+		given := a.bind(s, m.params)
+		return s.capture(func() {
+			s.within(home, func() {
+				if called {
+					s.scope.set("caller", caller)
+				}
+				for i, name := range m.params {
+					s.scope.set(name, m.argument(s, i, given[i]))
+				}
+				m.body.run(s)
+			})
+		})
+	}}
+}
+
+// argument returns the value of parameter i.
+func (m *macro) argument(s *state, i int, given Value) Value {
+	if !isA[absent](given) {
+		return given
+	}
+	if k := i - (len(m.params) - len(m.defaults)); k >= 0 {
+		return m.defaults[k](s)
+	}
+	return undefined{m.params[i]}
 }

@@ -1,36 +1,60 @@
-// Package jinja renders the subset of the Jinja template language that chat templates use, as Python's
-// jinja2 does in the environment that Hugging Face gives such templates (trim_blocks, lstrip_blocks, loop
-// controls, an immutable sandbox). A template is hostile until proven otherwise: it reaches nothing but the
-// values that it is given, and every render ends within a number of steps and characters.
+// Package jinja renders the part of the Jinja template language that published chat templates use, with the results of
+// Python's jinja2 in the environment that Hugging Face's transformers gives such templates (trim_blocks, lstrip_blocks, loop
+// controls, an immutable sandbox). What it does not support it refuses by name. README.md lists the language and its limits.
 //
-// Text remembers where it came from: characters of a value.Text stay marked through every operation, so
-// that the caller can tell what a message wrote from what the template wrote.
+// Templates are hostile input: a template reaches only the variables that it is given, and each render ends within a
+// number of steps, a number of characters and a depth.
+//
+// Text remembers its origin: each character of an [Input] stays marked through every operation, so the caller can tell
+// the characters of a message from those of the template.
 package jinja
 
 import (
+	"errors"
 	"fmt"
 	"time"
-
-	"grove/text/jinja/value"
 )
 
-// RaisedError is what a template says by raise_exception: it refuses the values.
+// ErrLimit reports a template that needs more steps, characters or depth than it is given.
+var ErrLimit = errors.New("template limit exceeded")
+
+// Error reports a fault of a template, or of the values that it was given.
+type Error struct {
+	Line int    // line of the template, from 1
+	Msg  string // the fault
+	Err  error  // ErrLimit, or nil
+}
+
+// Error returns the line and the fault.
+func (e *Error) Error() string { return fmt.Sprintf("jinja: line %d: %s", e.Line, e.Msg) }
+
+// Unwrap returns [ErrLimit] if a limit was exceeded.
+func (e *Error) Unwrap() error { return e.Err }
+
+// RaisedError is the message of a template that called raise_exception: the template refuses the conversation.
 type RaisedError struct{ Msg string }
 
-// Error returns the template's own words.
+// Error returns the template's message.
 func (e *RaisedError) Error() string { return "jinja: the template refuses this: " + e.Msg }
 
-// The bounds of a source and of what it may nest.
+// Bounds of a source, of its nesting, and of the nesting of a render: expressions, loops, calls and values.
 const (
-	maxSource = 1 << 20 // bytes
-	maxDepth  = 200     // expressions and blocks within each other
+	maxSource      = 1 << 20 // bytes
+	maxParseDepth  = 200
+	maxRenderDepth = 5000
+)
+
+// Bounds of a render where [Options] gives none.
+const (
+	defaultSteps  = 500_000
+	defaultOutput = 1 << 22
 )
 
 // Template is a parsed template. It does not change and is safe for concurrent use.
-type Template struct{ body []stmt }
+type Template struct{ body block }
 
-// Parse reads a template. Its errors are [*value.Error] values; statements that are not part of the subset
-// are refused by name, as filters and tests are when they are met.
+// Parse reads a template. Errors are [*Error] values. Unknown statements and operators are refused here, unknown filters, tests
+// and methods when a render reaches them.
 func Parse(source string) (t *Template, err error) {
 	defer catch(&err)
 	if len(source) > maxSource {
@@ -46,36 +70,40 @@ func Parse(source string) (t *Template, err error) {
 
 // Options bounds a render and gives it the time.
 type Options struct {
-	Steps  int       // evaluations, and characters copied by the dozen; 0: 500,000
+	Steps  int       // evaluations, and copied characters, 12 of which are one step; 0: 500,000
 	Output int       // characters of the result; 0: 4,194,304
-	Now    time.Time // of strftime_now
+	Now    time.Time // the time that strftime_now formats
 }
 
-// Render evaluates the template with variables. Its errors are [*value.Error] and [*RaisedError] values.
-func (t *Template) Render(vars map[string]value.Value, o Options) (out value.Text, err error) {
+// Render evaluates the template with variables, which it does not change. Errors are [*Error] and [*RaisedError] values.
+func (t *Template) Render(vars map[string]Value, o Options) (out Text, err error) {
 	defer catch(&err)
-	s := &state{Steps: &value.Steps{Left: 500_000}, output: 1 << 22}
+	s := &state{left: defaultSteps, room: defaultOutput}
 	if o.Steps > 0 {
-		s.Left = o.Steps
+		s.left = o.Steps
 	}
 	if o.Output > 0 {
-		s.output = o.Output
+		s.room = o.Output
 	}
-	s.scope = &scope{parent: &scope{vars: vars, parent: &scope{vars: map[string]value.Value{
-		"strftime_now": clock(o.Now),
-	}, parent: &scope{vars: globals}}}}
-	s.run(t.body)
+	clock := map[string]Value{"strftime_now": strftimeNow(o.Now)}
+	s.scope = &scope{parent: &scope{vars: vars, parent: &scope{vars: clock, parent: &scope{vars: globals}}}}
+	t.body.run(s)
 	return s.out, nil
 }
 
-// fail ends parsing with an error; exceed at a limit; catch turns it, and what ends a render, into one.
-func fail(line int, format string, args ...any) { (&value.Steps{Line: line}).Fail(format, args...) }
-func exceed(line int, what string)              { (&value.Steps{Line: line}).Exceed(what) }
+// fail ends parsing or a render with an error, exceed with one that wraps [ErrLimit]; catch turns their panics into errors.
+func fail(line int, format string, args ...any) {
+	panic(&Error{Line: line, Msg: fmt.Sprintf(format, args...)})
+}
+
+func exceed(line int, what string) {
+	panic(&Error{line, ErrLimit.Error() + ": " + what, ErrLimit})
+}
 
 func catch(err *error) {
 	switch e := recover().(type) {
 	case nil:
-	case *value.Error:
+	case *Error:
 		*err = e
 	case *RaisedError:
 		*err = e

@@ -11,21 +11,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/text/jinja"
-	"grove/text/jinja/value"
 )
 
 // now is the time that the goldens were made with.
 var now = time.Date(2025, 3, 7, 4, 5, 9, 0, time.UTC)
 
-func vars(t *testing.T, data []byte) map[string]value.Value {
-	v, err := value.FromJSON(data)
+func vars(t *testing.T, data []byte) map[string]jinja.Value {
+	v, err := jinja.FromJSON(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]value.Value{}
-	keys, values := v.(*value.Map).Entries()
+	out := map[string]jinja.Value{}
+	keys, values := v.(*jinja.Map).Entries()
 	for i, k := range keys {
-		out[k.(value.Text).String()] = values[i]
+		out[k.(jinja.Text).String()] = values[i]
 	}
 	return out
 }
@@ -48,19 +47,19 @@ func TestLanguage(t *testing.T) {
 		name, _, _ := strings.Cut(strings.ReplaceAll(c.Source, " ", ""), "\n")
 		t.Run(name, func(t *testing.T) {
 			tmpl, err := jinja.Parse(c.Source)
-			var got value.Text
+			var got jinja.Text
 			if err == nil {
 				got, err = tmpl.Render(given, jinja.Options{Now: now})
 			}
 			var raised *jinja.RaisedError
-			var bad *value.Error
+			var bad *jinja.Error
 			switch {
 			case c.Raised != "":
 				if !errors.As(err, &raised) || raised.Msg != c.Raised {
 					t.Errorf("%q gives %v, want the exception %q", c.Source, err, c.Raised)
 				}
 			case c.Error != "":
-				if !errors.As(err, &bad) || errors.Is(err, value.ErrLimit) {
+				if !errors.As(err, &bad) || errors.Is(err, jinja.ErrLimit) {
 					t.Errorf("%q gives %q and %v, want an error like %s", c.Source, got, err, c.Error)
 				}
 			case err != nil:

@@ -2,114 +2,66 @@ package jinja
 
 import (
 	"slices"
-
-	"grove/text/jinja/value"
 )
 
-// stmt is a statement, run by a state. Its result says whether a loop goes on.
-type stmt interface{ run(s *state) flow }
+// flow tells how a loop goes on behind a statement.
+type flow int
 
+const (
+	flowOn flow = iota
+	flowBreak
+	flowContinue
+)
+
+// stmt is a statement, block a sequence of them.
 type (
-	dataStmt  struct{ text value.Text }
-	printStmt struct {
-		line int
-		e    expr
-	}
-	setStmt struct {
-		line   int
-		to     target
-		e      expr   // nil: the text of the body, through the filters
-		body   []stmt // runs in a scope of its own
-		filter *filterExpr
-	}
-	ifStmt struct {
-		line   int
-		tests  []expr
-		bodies [][]stmt // one more than tests where there is an else
-	}
-	forStmt struct {
-		line       int
-		to         target
-		over, when expr // when may be nil
-		body, none []stmt
-		recursive  bool
-	}
-	macroStmt struct {
-		name string
-		def  *macroDef
-	}
-	callStmt struct {
-		line int
-		call *callExpr
-		def  *macroDef
-	}
-	filterStmt struct {
-		line   int
-		filter *filterExpr
-		body   []stmt
-	}
-	withStmt struct {
-		line  int
-		names []target
-		exprs []expr
-		body  []stmt
-	}
-	flowStmt struct{ what flow }
+	stmt  func(s *state) flow
+	block []stmt
 )
 
-// macroDef is a macro's definition.
-type macroDef struct {
-	line     int
-	name     string
-	params   []string
-	defaults []expr // of the last parameters
-	body     []stmt
+// run runs statements, up to one that leaves the loop.
+func (b block) run(s *state) flow {
+	for _, do := range b {
+		if f := do(s); f != flowOn {
+			return f
+		}
+	}
+	return flowOn
 }
 
-// target is what an assignment goes to: a name, an attribute of a namespace, or a tuple of targets.
-type target struct {
-	name, attr string
-	parts      []target
-}
-
-// parser reads tokens.
+// parser reads tokens into statements.
 type parser struct {
 	tokens []tok
 	pos    int
 	depth  int
-	loops  int // around the place, within the macro
+	loops  int // loops around the statement that break and continue may leave
 }
 
-func (p *parser) cur() tok       { return p.tokens[p.pos] }
-func (p *parser) at(k kind) bool { return p.cur().kind == k }
-func (p *parser) line() int      { return p.cur().line }
+func (p *parser) cur() tok             { return p.tokens[p.pos] }
+func (p *parser) at(k kind) bool       { return p.cur().kind == k }
+func (p *parser) line() int            { return p.cur().line }
+func (p *parser) op(op string) bool    { return p.at(tokOp) && p.cur().text == op }
+func (p *parser) word(w string) bool   { return p.at(tokName) && p.cur().text == w }
+func (p *parser) name() string         { return p.expect(tokName, "a name").text }
+func (p *parser) endTag()              { p.expect(tokBlockEnd, "'%}'") }
+func (p *parser) skipOp(s string) bool { return p.skip(p.op(s)) }
+
+func (p *parser) skipWord(s string) bool { return p.skip(p.word(s)) }
+
+// skip reads a token if it is the one that is looked for.
+func (p *parser) skip(found bool) bool {
+	if found {
+		p.pos++
+	}
+	return found
+}
 
 func (p *parser) next() tok {
-	t := p.tokens[p.pos]
+	t := p.cur()
 	if t.kind != tokEOF {
 		p.pos++
 	}
 	return t
-}
-
-func (p *parser) op(op string) bool     { return p.at(tokOp) && p.cur().text == op }
-func (p *parser) word(name string) bool { return p.at(tokName) && p.cur().text == name }
-
-// skipOp and skipWord read what is named, if it is there.
-func (p *parser) skipOp(op string) bool {
-	ok := p.op(op)
-	if ok {
-		p.pos++
-	}
-	return ok
-}
-
-func (p *parser) skipWord(name string) bool {
-	ok := p.word(name)
-	if ok {
-		p.pos++
-	}
-	return ok
 }
 
 func (p *parser) expect(k kind, what string) tok {
@@ -125,35 +77,37 @@ func (p *parser) expectOp(op string) {
 	}
 }
 
-func (p *parser) name() string { return p.expect(tokName, "a name").text }
-
-// deeper counts nesting; the function that it returns leaves it again.
+// deeper enters a level of nesting. The function that it returns leaves it.
 func (p *parser) deeper() func() {
-	if p.depth++; p.depth > maxDepth {
+	if p.depth++; p.depth > maxParseDepth {
 		exceed(p.line(), "nested too deeply")
 	}
 	return func() { p.depth-- }
 }
 
 // body reads statements up to a tag of one of the names, which it leaves at its name, or to the end.
-func (p *parser) body(ends ...string) []stmt {
+func (p *parser) body(ends ...string) block {
 	defer p.deeper()()
-	var out []stmt
+	var out block
 	for {
 		switch t := p.cur(); t.kind {
 		case tokData:
 			p.next()
-			out = append(out, dataStmt{value.Text(t.text)})
+			text := Text(t.text)
+			out = append(out, func(s *state) flow {
+				s.print(text)
+				return flowOn
+			})
 		case tokPrintBegin:
 			p.next()
-			out = append(out, printStmt{t.line, p.tuple()})
+			out = append(out, output(t.line, p.tuple(p.expression)))
 			p.expect(tokPrintEnd, "'}}'")
 		case tokBlockBegin:
 			p.next()
 			if p.at(tokName) && slices.Contains(ends, p.cur().text) {
 				return out
 			}
-			out = append(out, p.statement()...)
+			out = append(out, p.statement())
 		default:
 			if len(ends) > 0 {
 				fail(t.line, "unexpected %s, want %s", t, ends[len(ends)-1])
@@ -163,198 +117,265 @@ func (p *parser) body(ends ...string) []stmt {
 	}
 }
 
-// block reads a body and its end tag.
-func (p *parser) block(end string) []stmt {
+// output makes a statement that prints a value.
+func output(line int, e expr) stmt {
+	return func(s *state) flow {
+		s.line = line
+		v := e(s)
+		s.print(s.str(v))
+		return flowOn
+	}
+}
+
+// block reads the end of a tag, a body and the tag that ends it. A body that is enclosed cannot leave the loops around it.
+func (p *parser) block(end string, enclosed bool) block {
+	if outer := p.loops; enclosed {
+		p.loops = 0
+		defer func() { p.loops = outer }()
+	}
 	p.endTag()
 	body := p.body(end)
 	p.next()
 	return body
 }
 
-func (p *parser) endTag() { p.expect(tokBlockEnd, "'%}'") }
-
-// statement reads a statement from its name on. Marks of what the model generates are passed through.
-func (p *parser) statement() []stmt {
+// statement reads a statement from its name on.
+func (p *parser) statement() stmt {
 	t := p.expect(tokName, "a statement")
-	var s stmt
+	var do stmt
 	switch t.text {
 	case "set":
-		s = p.set(t.line)
+		do = p.set(t.line)
 	case "if":
-		s = p.ifs(t.line)
+		do = p.ifs()
 	case "for":
-		s = p.loop(t.line)
+		do = p.loop(t.line)
 	case "macro":
-		s = p.macro(t.line)
+		m := p.signature(p.name())
+		m.body = p.block("endmacro", true)
+		do = func(s *state) flow {
+			s.scope.set(m.name, m.function(s))
+			return flowOn
+		}
 	case "call":
-		s = p.call(t.line)
+		do = p.call(t.line)
 	case "filter":
-		f := p.filters(nil, true)
-		s = filterStmt{t.line, f, p.enclosed("endfilter")}
-	case "with":
-		s = p.with(t.line)
+		do = p.filterBlock(t.line)
 	case "break", "continue":
 		if p.loops == 0 {
-			fail(t.line, "%s outside of a loop", t.text)
+			fail(t.line, "%s outside of a loop; put it into a for block", t.text)
 		}
-		s = flowStmt{map[string]flow{"break": flowBreak, "continue": flowContinue}[t.text]}
-	case "generation":
-		body := p.block("endgeneration")
-		p.endTag()
-		return body
+		f := map[string]flow{"break": flowBreak, "continue": flowContinue}[t.text]
+		do = func(*state) flow { return f }
+	case "generation": // marks what the model writes; the marks are dropped
+		do = p.block("endgeneration", false).run
 	default:
-		fail(t.line, "statement %.40q is not supported", t.text)
+		fail(t.line, "statement %.40q: not supported; use one of break, call, continue, filter, for, generation, if, macro, set", t.text)
 	}
 	p.endTag()
-	return []stmt{s}
+	return do
 }
 
+// set reads an assignment of a value, or of the text of a block.
 func (p *parser) set(line int) stmt {
-	s := setStmt{line: line, to: p.target(true)}
-	if p.skipOp("=") {
-		s.e = p.tuple()
-		return s
-	}
+	to := p.target(true)
 	if p.op("|") {
-		s.filter = p.filters(nil, false)
+		fail(line, "set with a filter: not supported; filter the name that is set")
 	}
-	s.body = p.enclosed("endset")
-	return s
+	var e expr
+	if p.skipOp("=") {
+		e = p.tuple(p.expression)
+	} else {
+		body := p.block("endset", true)
+		e = func(s *state) Value { return s.text(body) }
+	}
+	return func(s *state) flow {
+		s.line = line
+		s.spend(1)
+		to(s, e(s))
+		return flowOn
+	}
 }
 
-// target reads what is assigned to. Attributes are for set alone.
+// text returns the text that a block prints, in a scope of its own.
+func (s *state) text(b block) Text {
+	return s.capture(func() { s.within(s.scope, func() { b.run(s) }) })
+}
+
+// target gives a name, an attribute of a namespace, or several of them a value.
+type target func(s *state, v Value)
+
+// target reads a target. Attributes are for set alone.
 func (p *parser) target(attributes bool) target {
 	defer p.deeper()()
-	var parts []target
-	for {
-		parts = append(parts, p.targetPart(attributes))
-		if !p.skipOp(",") {
+	parts := []target{p.targetPart(attributes)}
+	tuple := false
+	for p.skipOp(",") {
+		tuple = true
+		if p.word("in") || p.op("=") || p.op(")") {
 			break
 		}
-		if p.word("in") || p.op("=") || p.op(")") {
-			return target{parts: parts}
-		}
+		parts = append(parts, p.targetPart(attributes))
 	}
-	if len(parts) == 1 {
+	if !tuple {
 		return parts[0]
 	}
-	return target{parts: parts}
+	return func(s *state, v Value) {
+		items := s.items(v)
+		if len(items) != len(parts) {
+			s.fail("%d values for %d names", len(items), len(parts))
+		}
+		for i, to := range parts {
+			to(s, items[i])
+		}
+	}
 }
 
 func (p *parser) targetPart(attributes bool) target {
 	if p.skipOp("(") {
-		t := p.target(attributes)
+		to := p.target(attributes)
 		p.expectOp(")")
-		return t
+		return to
 	}
-	line := p.line()
-	t := target{name: p.name()}
-	if slices.Contains(reserved, t.name) {
-		fail(line, "%q cannot be assigned to", t.name)
+	line, name := p.line(), p.name()
+	if slices.Contains(reserved, name) {
+		fail(line, "%q cannot be assigned to; it is a reserved word", name)
 	}
 	if attributes && p.skipOp(".") {
-		t.attr = p.name()
-	}
-	return t
-}
-
-func (p *parser) ifs(line int) stmt {
-	s := ifStmt{line: line, tests: []expr{p.tuple()}}
-	for {
-		p.endTag()
-		s.bodies = append(s.bodies, p.body("elif", "else", "endif"))
-		switch p.next().text {
-		case "elif":
-			s.tests = append(s.tests, p.tuple())
-		case "else":
-			p.endTag()
-			s.bodies = append(s.bodies, p.body("endif"))
-			p.next()
-			return s
-		default:
-			return s
+		attribute := p.name()
+		return func(s *state, v Value) {
+			s.spend(1)
+			n, ok := s.lookup(name).(*namespace)
+			if !ok {
+				s.fail("%s.%s cannot be set; %s is not a namespace", name, attribute, name)
+			}
+			n.vars[attribute] = v
 		}
 	}
+	return func(s *state, v Value) {
+		s.spend(1)
+		s.scope.set(name, v)
+	}
 }
 
+// ifs reads an if statement: tests, each with a body, and perhaps a body for when none holds.
+func (p *parser) ifs() stmt {
+	var tests []expr
+	var bodies []block
+	for end := "elif"; end == "elif"; end = p.next().text {
+		tests = append(tests, p.tuple(p.expression))
+		p.endTag()
+		bodies = append(bodies, p.body("elif", "else", "endif"))
+	}
+	if p.tokens[p.pos-1].text == "else" {
+		bodies = append(bodies, p.block("endif", false))
+	}
+	return func(s *state) flow {
+		for i, test := range tests {
+			if truth(test(s)) {
+				return bodies[i].run(s)
+			}
+		}
+		if len(bodies) > len(tests) {
+			return bodies[len(tests)].run(s)
+		}
+		return flowOn
+	}
+}
+
+// loop reads a for statement.
 func (p *parser) loop(line int) stmt {
-	s := forStmt{line: line, to: p.target(false)}
+	to := p.target(false)
 	if !p.skipWord("in") {
 		fail(p.line(), "unexpected %s, want in", p.cur())
 	}
-	s.over = p.tupleOf(p.or) // a condition would take the loop's own if
+	over := p.tuple(p.or) // an expression would take the loop's own if
+	when := constant(true)
 	if p.skipWord("if") {
-		s.when = p.expression()
+		when = p.expression()
 	}
-	s.recursive = p.skipWord("recursive")
+	if p.word("recursive") {
+		fail(line, "a recursive loop: not supported; use a macro")
+	}
 	p.endTag()
 	p.loops++
-	s.body = p.body("else", "endfor")
+	body := p.body("else", "endfor")
 	p.loops--
+	var none block
 	if p.next().text == "else" {
-		s.none = p.block("endfor")
+		none = p.block("endfor", false)
 	}
-	return s
-}
-
-func (p *parser) macro(line int) stmt {
-	name := p.name()
-	d := p.signature(line, name)
-	d.body = p.enclosed("endmacro")
-	return macroStmt{name, d}
-}
-
-func (p *parser) call(line int) stmt {
-	d := &macroDef{line: line, name: "caller"}
-	if p.op("(") {
-		d = p.signature(line, "caller")
-	}
-	call, ok := p.expression().(*callExpr)
-	if !ok {
-		fail(line, "call needs a call")
-	}
-	d.body = p.enclosed("endcall")
-	return callStmt{line, call, d}
-}
-
-// enclosed reads a body that cannot leave the loops around it.
-func (p *parser) enclosed(end string) []stmt {
-	outer := p.loops
-	p.loops = 0
-	defer func() { p.loops = outer }()
-	return p.block(end)
-}
-
-func (p *parser) signature(line int, name string) *macroDef {
-	d := &macroDef{line: line, name: name}
-	p.expectOp("(")
-	for !p.skipOp(")") {
-		if len(d.params) > 0 {
-			p.expectOp(",")
-			if p.skipOp(")") {
+	return func(s *state) flow {
+		s.line = line
+		s.enter()
+		defer s.leave()
+		outer := s.scope
+		l := &loop{}
+		for _, v := range s.items(over(s)) {
+			s.within(outer, func() {
+				to(s, v)
+				if truth(when(s)) {
+					l.items = append(l.items, v)
+				}
+			})
+		}
+		for i, v := range l.items {
+			l.at = i
+			f := flowOn
+			s.within(outer, func() {
+				s.scope.set("loop", l)
+				to(s, v)
+				f = body.run(s)
+			})
+			if f == flowBreak {
 				break
 			}
 		}
-		d.params = append(d.params, p.name())
-		if p.skipOp("=") {
-			d.defaults = append(d.defaults, p.expression())
-		} else if len(d.defaults) > 0 {
-			fail(p.line(), "a parameter without a default follows one that has one")
+		if len(l.items) == 0 {
+			s.within(outer, func() { none.run(s) })
 		}
+		return flowOn
 	}
-	return d
 }
 
-func (p *parser) with(line int) stmt {
-	s := withStmt{line: line}
-	for !p.at(tokBlockEnd) {
-		if len(s.names) > 0 {
-			p.expectOp(",")
+// signature reads the parameters of a macro.
+func (p *parser) signature(name string) *macro {
+	m := &macro{name: name}
+	p.expectOp("(")
+	p.sequence(")", func() {
+		m.params = append(m.params, p.name())
+		if p.skipOp("=") {
+			m.defaults = append(m.defaults, p.expression())
+		} else if len(m.defaults) > 0 {
+			fail(p.line(), "a parameter without a default follows one with a default; put it first")
 		}
-		s.names = append(s.names, p.targetPart(false))
-		p.expectOp("=")
-		s.exprs = append(s.exprs, p.expression())
+	})
+	return m
+}
+
+// call reads a call of a macro, with a body that the macro calls as caller.
+func (p *parser) call(line int) stmt {
+	m := &macro{name: "caller"}
+	if p.op("(") {
+		m = p.signature("caller")
 	}
-	s.body = p.block("endwith")
-	return s
+	name := p.name()
+	a := p.args()
+	m.body = p.block("endcall", true)
+	return output(line, node(line, func(s *state) Value {
+		given := a(s)
+		given.names, given.named = append(slices.Clone(given.names), "caller"), append(given.named, m.function(s))
+		return s.call(s.lookup(name), given)
+	}))
+}
+
+// filterBlock reads filters, and a body whose text they filter.
+func (p *parser) filterBlock(line int) stmt {
+	var body block
+	e := p.filter(line, func(s *state) Value { return s.text(body) })
+	for p.skipOp("|") {
+		e = p.filter(line, e)
+	}
+	body = p.block("endfilter", true)
+	return output(line, e)
 }

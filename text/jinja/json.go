@@ -1,0 +1,201 @@
+package jinja
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// writer writes lists and dicts as text: repr of Python, or JSON.
+type writer struct {
+	s            *state
+	out          Text
+	comma, colon Text
+	indent       Text
+	lines        bool             // each element on a line of its own
+	scalar       func(Value) Text // text of a value that is neither list nor dict
+	json         bool             // tuples are lists, int keys are strings
+}
+
+func (w *writer) add(t Text) { w.out = w.s.extend(w.out, t) }
+
+func (w *writer) value(v Value, depth int) {
+	w.s.enter()
+	defer w.s.leave()
+	switch v := v.(type) {
+	case *List:
+		open, end := "[", "]"
+		if v.Tuple && !w.json {
+			open, end = "(", ")"
+			if len(v.Items) == 1 {
+				end = ",)"
+			}
+		}
+		w.elements(open, end, len(v.Items), depth, func(i int) { w.value(v.Items[i], depth+1) })
+	case *Map:
+		w.elements("{", "}", v.Len(), depth, func(i int) {
+			k := v.keys[i]
+			if w.json {
+				k = w.s.str(k)
+			}
+			w.add(w.scalar(k))
+			w.add(w.colon)
+			w.value(v.values[i], depth+1)
+		})
+	case undefined, *namespace, *function, *loop:
+		if w.json {
+			w.s.fail("tojson: %s: it has no JSON; give None, bool, int, float, str, list or dict", typeName(v))
+		}
+		w.add(Text("<" + typeName(v) + ">"))
+	default:
+		w.add(w.scalar(v))
+	}
+}
+
+func (w *writer) elements(open, end string, n, depth int, element func(i int)) {
+	w.add(Text(open))
+	for i := range n {
+		if i > 0 {
+			w.add(w.comma)
+		}
+		w.newLine(depth + 1)
+		element(i)
+	}
+	if n > 0 {
+		w.newLine(depth)
+	}
+	w.add(Text(end))
+}
+
+func (w *writer) newLine(depth int) {
+	if w.lines {
+		w.out = append(w.out, '\n')
+		w.add(w.s.repeat(w.indent, int64(depth)))
+	}
+}
+
+// toJSON is the filter tojson: json.dumps of Python, without escapes for characters beyond ASCII.
+func toJSON(s *state, v Value, a []Value) Value {
+	w := &writer{s: s, comma: Text(", "), colon: Text(": "), json: true}
+	ascii := a[1].(bool)
+	w.scalar = func(v Value) Text { return s.jsonScalar(v, ascii) }
+	if a[0] != nil {
+		w.lines, w.comma = true, Text(",")
+		w.indent = s.repeat(Text(" "), s.argument("tojson", "indent", a[0], int64(0)).(int64))
+	}
+	if a[2] != nil {
+		l, ok := a[2].(*List)
+		if !ok || len(l.Items) != 2 || !isA[Text](l.Items[0]) || !isA[Text](l.Items[1]) {
+			s.fail("tojson: separators: %s; it needs two strings", typeName(a[2]))
+		}
+		w.comma, w.colon = l.Items[0].(Text), l.Items[1].(Text)
+	}
+	w.value(v, 0)
+	return w.out
+}
+
+var jsonEscapes = map[rune]string{
+	'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`,
+}
+
+func (s *state) jsonScalar(v Value, ascii bool) Text {
+	switch v := v.(type) {
+	case nil:
+		return Text("null")
+	case bool:
+		return Text(strconv.FormatBool(v))
+	case Text:
+		s.copied(2 * len(v))
+		return v.escaped('"', func(c rune) string {
+			short, ok := jsonEscapes[c]
+			switch {
+			case ok:
+				return short
+			case c < ' ' || ascii && c > '~' && c < 0x10000:
+				return fmt.Sprintf(`\u%04x`, c)
+			case ascii && c >= 0x10000:
+				return fmt.Sprintf(`\u%04x\u%04x`, 0xd800+(c-0x10000)>>10, 0xdc00+(c-0x10000)&0x3ff)
+			}
+			return ""
+		})
+	}
+	return s.repr(v) // int or float
+}
+
+// maxJSONDepth bounds the nesting of JSON from outside.
+const maxJSONDepth = 200
+
+// FromJSON reads one JSON value. Its strings and keys are [Input]; dicts keep the order of their keys. Errors: JSON that is
+// not valid or nests more than 200 values, ints beyond 64 bits, floats out of range.
+func FromJSON(data []byte) (Value, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	v, err := readJSON(d, 0)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, fmt.Errorf("jinja: JSON: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("jinja: JSON: data follow the value; give one value")
+	}
+	return v, nil
+}
+
+func readJSON(d *json.Decoder, depth int) (Value, error) {
+	if depth > maxJSONDepth {
+		return nil, fmt.Errorf("more than %d values nested", maxJSONDepth)
+	}
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := t.(type) {
+	case string:
+		return Input(t), nil
+	case json.Number:
+		if strings.ContainsAny(t.String(), ".eE") {
+			f, err := t.Float64()
+			return f, err
+		}
+		i, err := t.Int64()
+		return i, err
+	case json.Delim:
+		if t == '{' {
+			return readDict(d, depth)
+		}
+		l := &List{}
+		for d.More() {
+			v, err := readJSON(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			l.Items = append(l.Items, v)
+		}
+		_, err := d.Token()
+		return l, err
+	}
+	return t, nil // nil or bool
+}
+
+func readDict(d *json.Decoder, depth int) (Value, error) {
+	m := &Map{}
+	for d.More() {
+		k, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		v, err := readJSON(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		m.Set(Input(k.(string)), v)
+	}
+	_, err := d.Token()
+	return m, err
+}

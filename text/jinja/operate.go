@@ -1,0 +1,280 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// put sets a key of a dict.
+func (s *state) put(m *Map, k, v Value) {
+	if t, ok := k.(Text); ok {
+		s.copied(len(t))
+	}
+	if !m.Set(k, v) {
+		s.fail("%s as a key of a dict: not supported; use a str, int, bool or None", typeName(k))
+	}
+}
+
+// get looks a key up.
+func (s *state) get(m *Map, k Value) (Value, bool) {
+	if t, ok := k.(Text); ok {
+		s.copied(len(t))
+	}
+	return m.Get(k)
+}
+
+// defined refuses an undefined value.
+func (s *state) defined(v Value) {
+	if u, ok := v.(undefined); ok {
+		s.fail("%.200s is undefined", u.what)
+	}
+}
+
+// attribute is v.name: a method of that name, else an entry.
+func (s *state) attribute(v Value, name string) Value {
+	s.defined(v)
+	switch v := v.(type) {
+	case *namespace:
+		if x, ok := v.vars[name]; ok {
+			return x
+		}
+	case *loop:
+		if x, ok := v.attribute(name); ok {
+			return x
+		}
+	case *Map:
+		if m, ok := dictMethods[name]; ok {
+			return bound(name, m, v)
+		}
+		if x, ok := v.Get(Text(name)); ok {
+			return x
+		}
+	case Text:
+		if m, ok := textMethods[name]; ok {
+			return bound(name, m, v)
+		}
+	}
+	return undefined{fmt.Sprintf("attribute %.40q of %s", name, typeName(v))}
+}
+
+func bound(name string, m operation, v Value) *function {
+	return &function{name, func(s *state, a args) Value { return m(s, v, a) }}
+}
+
+// index is v[at]: an entry, else an attribute.
+func (s *state) index(v, at Value) Value {
+	s.defined(v)
+	if m, ok := v.(*Map); ok {
+		if x, ok := s.get(m, at); ok {
+			return x
+		}
+	}
+	if name, ok := at.(Text); ok {
+		s.copied(len(name))
+		return s.attribute(v, name.String())
+	}
+	if i, ok := integer(at); ok {
+		switch v := v.(type) {
+		case *List:
+			if i, ok := position(i, len(v.Items)); ok {
+				return v.Items[i]
+			}
+		case Text:
+			if i, ok := position(i, len(v)); ok {
+				return v[i : i+1 : i+1]
+			}
+		}
+	}
+	return undefined{"an element of " + typeName(v)}
+}
+
+// position returns index i, counted from the end if it is negative, and whether it lies within n elements.
+func position(i int64, n int) (int64, bool) {
+	if i < 0 {
+		i += int64(n)
+	}
+	return i, 0 <= i && i < int64(n)
+}
+
+// slice is v[from:to] of Python, or v[::-1] if reversed; a bound of None is left out.
+func (s *state) slice(v, from, to Value, reversed bool) Value {
+	s.defined(v)
+	switch v := v.(type) {
+	case *List:
+		return &List{sliceOf(s, v.Items, from, to, reversed), v.Tuple}
+	case Text:
+		return Text(sliceOf(s, v, from, to, reversed))
+	}
+	s.fail("%s cannot be sliced; a str, list or tuple can", typeName(v))
+	return nil
+}
+
+func sliceOf[T any](s *state, x []T, from, to Value, reversed bool) []T {
+	s.copied(len(x))
+	if reversed {
+		x = slices.Clone(x)
+		slices.Reverse(x)
+		return x
+	}
+	bound := func(v Value, otherwise int64) int64 {
+		if v == nil {
+			return otherwise
+		}
+		i, ok := integer(v)
+		if !ok {
+			s.fail("a slice has a bound of type %s; it needs an int", typeName(v))
+		}
+		if i < 0 {
+			i += int64(len(x))
+		}
+		return max(0, min(i, int64(len(x))))
+	}
+	i, k := bound(from, 0), bound(to, int64(len(x)))
+	return x[i:max(i, k):max(i, k)]
+}
+
+// items returns the elements that iterating over a value gives. The caller must not change them.
+func (s *state) items(v Value) []Value {
+	switch v := v.(type) {
+	case undefined:
+		return nil
+	case *List:
+		s.copied(len(v.Items))
+		return v.Items
+	case *Map:
+		s.copied(len(v.keys))
+		return v.keys
+	case Text:
+		s.spend(len(v))
+		items := make([]Value, len(v))
+		for i := range v {
+			items[i] = v[i : i+1 : i+1]
+		}
+		return items
+	}
+	s.fail("%s cannot be iterated over; a str, list, tuple or dict can", typeName(v))
+	return nil
+}
+
+// holds reports whether a comparison holds.
+func (s *state) holds(op string, a, b Value) bool {
+	switch op {
+	case "==":
+		return s.equal(a, b)
+	case "!=":
+		return !s.equal(a, b)
+	case "in":
+		return s.contains(b, a)
+	case "not in":
+		return !s.contains(b, a)
+	}
+	s.defined(a)
+	s.defined(b)
+	c := s.compare(a, b)
+	return c < 0 && op[0] == '<' || c > 0 && op[0] == '>' || c == 0 && len(op) == 2
+}
+
+// contains is v in c.
+func (s *state) contains(c, v Value) bool {
+	switch c := c.(type) {
+	case undefined:
+		return false
+	case *List:
+		return slices.ContainsFunc(c.Items, func(x Value) bool { return s.equal(x, v) })
+	case *Map:
+		_, ok := s.get(c, v)
+		return ok
+	case Text:
+		if sub, ok := v.(Text); ok {
+			return s.find(c, sub) >= 0
+		}
+	}
+	s.fail("%s cannot be in %s", typeName(v), typeName(c))
+	return false
+}
+
+// repeat is t * n of Python.
+func (s *state) repeat(t Text, n int64) Text {
+	if len(t) == 0 || n <= 0 {
+		return nil
+	}
+	if n > int64(s.left)*12/int64(len(t))+1 {
+		s.spend(s.left + 1) // the product would not fit int
+	}
+	s.copied(int(n) * len(t))
+	return slices.Repeat(t, int(n))
+}
+
+// binary is a op b, for the operators + - * % of Python and ~ of Jinja.
+func (s *state) binary(op string, a, b Value) Value {
+	if op == "~" {
+		x, y := s.str(a), s.str(b)
+		s.copied(len(x) + len(y))
+		return slices.Concat(x, y)
+	}
+	s.defined(a)
+	s.defined(b)
+	switch x := a.(type) {
+	case Text:
+		if y, ok := b.(Text); ok && op == "+" {
+			s.copied(len(x) + len(y))
+			return slices.Concat(x, y)
+		}
+		if n, ok := integer(b); ok && op == "*" {
+			return s.repeat(x, n)
+		}
+	case *List:
+		if y, ok := b.(*List); ok && op == "+" && x.Tuple == y.Tuple {
+			s.copied(12 * (len(x.Items) + len(y.Items)))
+			return &List{slices.Concat(x.Items, y.Items), x.Tuple}
+		}
+	}
+	i, okI := integer(a)
+	j, okJ := integer(b)
+	if okI && okJ {
+		return s.integers(op, i, j)
+	}
+	x, okX := number(a)
+	y, okY := number(b)
+	if okX && okY && op != "%" {
+		return s.finite(map[string]float64{"+": x + y, "-": x - y, "*": x * y}[op])
+	}
+	s.fail("%s %s %s: not supported", typeName(a), op, typeName(b))
+	return nil
+}
+
+func (s *state) finite(f float64) float64 {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		s.fail("a float is out of range")
+	}
+	return f
+}
+
+// integers computes with ints. Results beyond 64 bits are refused.
+func (s *state) integers(op string, i, j int64) int64 {
+	var r int64
+	fits := true
+	switch op {
+	case "+":
+		r = i + j
+		fits = (r > i) == (j > 0)
+	case "-":
+		r = i - j
+		fits = (r < i) == (j > 0)
+	case "*":
+		r = i * j
+		fits = i == 0 || r/i == j && !(i == -1 && j == math.MinInt64)
+	case "%":
+		if j == 0 {
+			s.fail("%d %% 0: division by zero", i)
+		}
+		if r = i % j; r != 0 && (r < 0) != (j < 0) {
+			r += j
+		}
+	}
+	if !fits {
+		s.fail("%d %s %d is out of range; ints have 64 bits", i, op, j)
+	}
+	return r
+}
