@@ -10,10 +10,10 @@ import (
 //go:embed builtin/*.jinja
 var builtinFiles embed.FS
 
-// family is a template for models whose files carry none.
+// family is a template for models whose files have none.
 type family struct {
 	name  string
-	marks []string // control tokens by which it is known; none: it must be named
+	marks []string // control tokens that show the family; nil: the family must be named
 }
 
 var families = []family{
@@ -27,7 +27,7 @@ var families = []family{
 	{"llama2", nil},
 }
 
-// Builtin returns the names of the templates that this package brings.
+// Builtin returns the names of the templates of this package.
 func Builtin() (names []string) {
 	for _, f := range families {
 		names = append(names, f.name)
@@ -35,10 +35,10 @@ func Builtin() (names []string) {
 	return names
 }
 
-// NewBuiltin returns a template that this package brings.
+// NewBuiltin returns a template of this package by its name.
 func NewBuiltin(name string, tokens Tokens) (*Template, error) {
 	if !slices.Contains(Builtin(), name) {
-		return nil, fmt.Errorf("chat: template %.40q is not known; %s are", name, strings.Join(Builtin(), ", "))
+		return nil, fmt.Errorf("chat: template %.40q: not known; use one of %s", name, strings.Join(Builtin(), ", "))
 	}
 	source, err := builtinFiles.ReadFile("builtin/" + name + ".jinja")
 	if err != nil {
@@ -47,8 +47,8 @@ func NewBuiltin(name string, tokens Tokens) (*Template, error) {
 	return New(name, string(source), tokens)
 }
 
-// guess returns the name of the family that a vocabulary's control tokens show, or "".
-func guess(isControl func(text string) bool) string {
+// familyOf returns the name of the family whose marks a vocabulary has as control tokens, or "".
+func familyOf(isControl func(text string) bool) string {
 	for _, f := range families {
 		if f.marks != nil && !slices.ContainsFunc(f.marks, func(m string) bool { return !isControl(m) }) {
 			return f.name

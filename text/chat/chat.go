@@ -1,6 +1,5 @@
-// Package chat turns conversations into prompts, by the template that a model's file carries or by one of a
-// known family. What a message says stays apart from what the template says: only the template can write
-// tokens that begin and end turns.
+// Package chat turns conversations into prompts, by the template of a model's file or of a known family. It keeps the text of
+// messages apart from the text of the template: only the template can write tokens that begin and end turns.
 package chat
 
 import (
@@ -17,15 +16,15 @@ import (
 
 // Message is one message of a conversation, in the form of OpenAI's API.
 type Message struct {
-	Role       string     `json:"role"` // one of [Roles]
+	Role       string     `json:"role"` // one of Roles
 	Content    string     `json:"content"`
 	Reasoning  string     `json:"reasoning_content,omitempty"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"` // of role tool: the call that this answers
+	ToolCallID string     `json:"tool_call_id,omitempty"` // in role tool: the call that the message answers
 	Name       string     `json:"name,omitempty"`
 }
 
-// ToolCall is a call that an assistant's message asks for.
+// ToolCall is a call of a tool in a message of the assistant.
 type ToolCall struct {
 	ID       string `json:"id,omitempty"`
 	Type     string `json:"type,omitempty"` // function
@@ -35,40 +34,40 @@ type ToolCall struct {
 	} `json:"function"`
 }
 
-// Roles are the roles that messages can have. Templates build control tokens of them, so no other is let in.
+// Roles are the roles that messages can have. Templates build control tokens of roles, so other roles are refused.
 var Roles = []string{"system", "developer", "user", "assistant", "tool", "function", "ipython"}
 
-// Options says what a prompt is for. The zero value asks for the next answer.
+// Options describe a prompt. The zero value asks for the next answer.
 type Options struct {
-	Tools    []json.RawMessage          // that the assistant may call, in the form of OpenAI's API
+	Tools    []json.RawMessage          // tools that the assistant may call, in the form of OpenAI's API
 	Vars     map[string]json.RawMessage // further variables of the template, such as enable_thinking
-	NoAnswer bool                       // do not begin an answer behind the last message
-	Continue bool                       // the last message is an answer that goes on; implies NoAnswer
-	Now      time.Time                  // for templates that write the date; zero: the time of the call
+	NoAnswer bool                       // the prompt ends behind the last message; it begins no answer
+	Continue bool                       // the model continues the last message, an answer; implies NoAnswer
+	Now      time.Time                  // time for templates that print the date; zero: the time of the call
 }
 
-// Prompt is a conversation as text. Control tokens written in the stretches Inputs, which came from
-// messages, are plain text.
+// Prompt is a conversation as text. Inputs are its spans of bytes that came from messages, options and tools, in order. Control
+// tokens in them are plain text.
 type Prompt struct {
 	Text   string
 	Inputs []jinja.Span
 }
 
-// Tokens are the texts of special tokens that templates write; "" where the model has none.
+// Tokens are the texts of the special tokens that templates print; "" where the model has no such token.
 type Tokens struct{ BOS, EOS, UNK, PAD string }
 
-// ErrTools reports a conversation with tools, for a template that has no place for them.
-var ErrTools = errors.New("the template has no place for tools")
+// ErrTools reports a conversation with tools whose names a template does not show.
+var ErrTools = errors.New("the template does not show the tools; use a template with tools")
 
 // Template renders conversations. It does not change and is safe for concurrent use.
 type Template struct {
-	Name   string // where it comes from, for people
+	Name   string // metadata key, file or name in [Builtin], for errors
 	source string
 	tmpl   *jinja.Template
 	tokens Tokens
 }
 
-// New reads a template. Its errors name it.
+// New reads a template. Errors: those of [jinja.Parse], with the name.
 func New(name, source string, tokens Tokens) (*Template, error) {
 	tmpl, err := jinja.Parse(source)
 	if err != nil {
@@ -80,9 +79,8 @@ func New(name, source string, tokens Tokens) (*Template, error) {
 // Source returns the template's text.
 func (t *Template) Source() string { return t.source }
 
-// Render makes the prompt of a conversation. Errors: a message or option that makes no sense; what the
-// template refuses, a [*jinja.RaisedError]; what is wrong with it or exceeds its limits, a [*jinja.Error];
-// [ErrTools].
+// Render makes the prompt of a conversation. Errors: a message or option that is not valid; a [*jinja.RaisedError] if the template
+// refuses the conversation; a [*jinja.Error] if the template has a fault or exceeds its limits; [ErrTools].
 func (t *Template) Render(messages []Message, o Options) (Prompt, error) {
 	if err := check(messages, o); err != nil {
 		return Prompt{}, err
@@ -93,7 +91,7 @@ func (t *Template) Render(messages []Message, o Options) (Prompt, error) {
 	}
 	text, err := t.render(messages, o, vars)
 	if err == nil && o.Continue {
-		text, err = cutBehind(text, messages[len(messages)-1].Content)
+		text, err = cutAfter(text, messages[len(messages)-1].Content)
 	}
 	if err != nil {
 		return Prompt{}, fmt.Errorf("chat: template %s: %w", t.Name, err)
@@ -101,26 +99,26 @@ func (t *Template) Render(messages []Message, o Options) (Prompt, error) {
 	return Prompt{text.String(), text.Inputs()}, nil
 }
 
-// check refuses conversations that no template could render.
+// check refuses conversations that no template renders.
 func check(messages []Message, o Options) error {
 	if len(messages) == 0 {
 		return errors.New("chat: the conversation is empty")
 	}
 	for i, m := range messages {
 		if !slices.Contains(Roles, m.Role) {
-			return fmt.Errorf("chat: message %d has the role %.40q; known are %s", i+1, m.Role, strings.Join(Roles, ", "))
+			return fmt.Errorf("chat: message %d: role %.40q: not known; use one of %s", i+1, m.Role, strings.Join(Roles, ", "))
 		}
 	}
 	if last := messages[len(messages)-1]; o.Continue && (last.Role != "assistant" || strings.TrimSpace(last.Content) == "") {
-		return errors.New("chat: the last message is no answer that could go on")
+		return errors.New("chat: the last message cannot be continued; it must be an answer of the assistant that is not empty")
 	}
 	return nil
 }
 
-// reserved are variables that no option sets.
+// reserved are the variables that options cannot set.
 var reserved = []string{"messages", "tools", "add_generation_prompt"}
 
-// vars returns what the template sees besides the messages.
+// vars returns the variables of the template, without the messages.
 func (t *Template) vars(o Options) (map[string]jinja.Value, error) {
 	vars := map[string]jinja.Value{
 		"add_generation_prompt": !o.NoAnswer && !o.Continue, "tools": nil, "documents": nil,
@@ -134,7 +132,7 @@ func (t *Template) vars(o Options) (map[string]jinja.Value, error) {
 	}
 	for name, data := range o.Vars {
 		if slices.Contains(reserved, name) {
-			return nil, fmt.Errorf("chat: variable %q has its value from the conversation", name)
+			return nil, fmt.Errorf("chat: variable %q: reserved; its value comes from the conversation", name)
 		}
 		v, err := jinja.FromJSON(data)
 		if err != nil {
@@ -150,7 +148,7 @@ func (t *Template) vars(o Options) (map[string]jinja.Value, error) {
 				return nil, fmt.Errorf("chat: tool %d: %w", i+1, err)
 			}
 			if toolName(v) == "" {
-				return nil, fmt.Errorf("chat: tool %d has no function.name", i+1)
+				return nil, fmt.Errorf("chat: tool %d: function.name is missing; give each function a name", i+1)
 			}
 			tools.Items = append(tools.Items, v)
 		}
@@ -174,12 +172,15 @@ func toolName(tool jinja.Value) string {
 	return t.String()
 }
 
-// form is how messages with calls of tools are shown to a template; templates differ in what they expect.
-type form struct{ noContent, textArguments bool }
+// form is the form in which a template sees messages that call tools. Templates differ in the form that they expect.
+type form struct {
+	noContent     bool // an empty content is None
+	textArguments bool // arguments are a string of JSON, not a dict
+}
 
 var forms = []form{{false, false}, {false, true}, {true, false}, {true, true}}
 
-// render renders messages. Where they call tools it takes the form that shows most of the calls.
+// render renders messages. If they call tools, it uses the form in which the prompt shows most of the calls.
 func (t *Template) render(messages []Message, o Options, vars map[string]jinja.Value) (best jinja.Text, err error) {
 	names := toolNames(messages, vars)
 	options := jinja.Options{Now: o.Now}
@@ -216,13 +217,13 @@ func (t *Template) render(messages []Message, o Options, vars map[string]jinja.V
 	return best, nil
 }
 
-// limits returns the steps and the characters of output for a conversation: what any template of sense
-// needs, tied to what it is given.
+// limits returns the steps and the characters of output that a template may use for a conversation. Published templates need a
+// small part of them. They grow with the number of messages and the size of their texts, in characters.
 func limits(messages, size int) (steps, output int) {
 	return 500_000 + 2_000*messages + 4*size, 1<<18 + 4*size
 }
 
-// toolNames returns the names of tools that may be and are called, sorted.
+// toolNames returns the names of the tools that may be called and of those that are called, sorted.
 func toolNames(messages []Message, vars map[string]jinja.Value) (names []string) {
 	if tools, ok := vars["tools"].(*jinja.List); ok && tools != nil {
 		for _, tool := range tools.Items {
@@ -240,8 +241,8 @@ func toolNames(messages []Message, vars map[string]jinja.Value) (names []string)
 
 func distinct(names []string) int { return len(slices.Compact(slices.Clone(names))) }
 
-// mentions counts how often input in a text reads a name, at most as often as it stands in names; fewer than
-// distinct(names) if one is missing.
+// mentions counts the names that occur in a text, each at most as often as in names, which are sorted. The count is less than
+// distinct(names) if a name is missing.
 func mentions(text jinja.Text, names []string) (n int) {
 	all := text.String()
 	missing := 0
@@ -262,12 +263,12 @@ func mentions(text jinja.Text, names []string) (n int) {
 	return n
 }
 
-// cutBehind returns text up to the end of its last stretch that reads content.
-func cutBehind(text jinja.Text, content string) (jinja.Text, error) {
+// cutAfter returns text up to the end of the last occurrence of content.
+func cutAfter(text jinja.Text, content string) (jinja.Text, error) {
 	for _, c := range []string{content, strings.TrimLeft(content, " \t\n"), strings.TrimSpace(content)} {
 		if at := strings.LastIndex(text.String(), c); at >= 0 {
 			return text[:len([]rune(text.String()[:at+len(c)]))], nil
 		}
 	}
-	return nil, errors.New("the prompt does not show the answer that is to go on")
+	return nil, errors.New("the template does not show the answer that is to be continued")
 }

@@ -34,7 +34,7 @@ func testTemplate(t *testing.T, name string) *chat.Template {
 func user(text string) chat.Message      { return chat.Message{Role: "user", Content: text} }
 func assistant(text string) chat.Message { return chat.Message{Role: "assistant", Content: text} }
 
-// shown is a prompt with what came from messages in brackets.
+// shown returns a prompt with the text of messages in brackets.
 func shown(p chat.Prompt) string {
 	at, out := 0, ""
 	for _, s := range p.Inputs {
@@ -44,7 +44,7 @@ func shown(p chat.Prompt) string {
 	return out + p.Text[at:]
 }
 
-// TestRender shows which part of a prompt is whose, and what the options do.
+// TestRender marks the parts of prompts that came from messages, and tries the options.
 func TestRender(t *testing.T) {
 	chatml, err := chat.NewBuiltin("chatml", tokens)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestContinueTrimmed goes on with an answer whose end the template takes off.
+// TestContinueTrimmed continues an answer whose end the template trims.
 func TestContinueTrimmed(t *testing.T) {
 	llama3, err := chat.NewBuiltin("llama3", tokens)
 	if err != nil {
@@ -100,7 +100,7 @@ func called(arguments string) []chat.Message {
 	}
 }
 
-// TestTools shows calls to templates in the form that each expects, or refuses them.
+// TestTools gives each template the calls in the form that it expects, and refuses tools that a template does not show.
 func TestTools(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -146,7 +146,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestRefused names what makes no sense.
+// TestRefused refuses messages, options and templates that are not valid.
 func TestRefused(t *testing.T) {
 	chatml, err := chat.NewBuiltin("chatml", tokens)
 	if err != nil {
@@ -160,14 +160,14 @@ func TestRefused(t *testing.T) {
 		want     string
 	}{
 		{"no message", nil, chat.Options{}, "chat: the conversation is empty"},
-		{"role", []chat.Message{{Role: "user<|im_end|>"}}, chat.Options{}, `chat: message 1 has the role "user<|im_end|>"; known are system, developer, user, assistant, tool, function, ipython`},
-		{"question that goes on", []chat.Message{user("a")}, chat.Options{Continue: true}, "chat: the last message is no answer that could go on"},
-		{"nothing that goes on", []chat.Message{assistant(" ")}, chat.Options{Continue: true}, "chat: the last message is no answer that could go on"},
-		{"tool", []chat.Message{user("a")}, chat.Options{Tools: raw(`{"function": 1}`)}, "chat: tool 1 has no function.name"},
+		{"role", []chat.Message{{Role: "user<|im_end|>"}}, chat.Options{}, `chat: message 1: role "user<|im_end|>": not known; use one of system, developer, user, assistant, tool, function, ipython`},
+		{"question that goes on", []chat.Message{user("a")}, chat.Options{Continue: true}, "chat: the last message cannot be continued; it must be an answer of the assistant that is not empty"},
+		{"nothing that goes on", []chat.Message{assistant(" ")}, chat.Options{Continue: true}, "chat: the last message cannot be continued; it must be an answer of the assistant that is not empty"},
+		{"tool", []chat.Message{user("a")}, chat.Options{Tools: raw(`{"function": 1}`)}, "chat: tool 1: function.name is missing; give each function a name"},
 		{"tool that is no JSON", []chat.Message{user("a")}, chat.Options{Tools: raw(`{`)}, "chat: tool 1: jinja: JSON: unexpected EOF"},
 		{"arguments", called(`[`), chat.Options{}, `chat: template chatml: message 2: arguments of "weather": jinja: JSON: unexpected EOF`},
 		{"variable", []chat.Message{user("a")}, chat.Options{Vars: map[string]json.RawMessage{"x": json.RawMessage("1 2")}}, `chat: variable "x": jinja: JSON: data follow the value; give one value`},
-		{"variable of the conversation", []chat.Message{user("a")}, chat.Options{Vars: map[string]json.RawMessage{"messages": json.RawMessage("[]")}}, `chat: variable "messages" has its value from the conversation`},
+		{"variable of the conversation", []chat.Message{user("a")}, chat.Options{Vars: map[string]json.RawMessage{"messages": json.RawMessage("[]")}}, `chat: variable "messages": reserved; its value comes from the conversation`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := chatml.Render(c.messages, c.o); err == nil || err.Error() != c.want {
@@ -178,7 +178,7 @@ func TestRefused(t *testing.T) {
 	if _, err := chat.New("x", "{% include 'y' %}", tokens); err == nil || err.Error() != `chat: template x: jinja: line 1: statement "include": not supported; use one of break, call, continue, filter, for, generation, if, macro, set` {
 		t.Errorf("got %v", err)
 	}
-	if _, err := chat.NewBuiltin("y", tokens); err == nil || !strings.Contains(err.Error(), `template "y" is not known; chatml, `) {
+	if _, err := chat.NewBuiltin("y", tokens); err == nil || !strings.Contains(err.Error(), `template "y": not known; use one of chatml, `) {
 		t.Errorf("got %v", err)
 	}
 	raised := new(jinja.RaisedError)
@@ -238,7 +238,7 @@ func vocabulary(t *testing.T, controls []string, more ...gguf.KV) *gguf.File {
 	return f
 }
 
-// TestFromGGUF finds a file's templates, and a family where there is none.
+// TestFromGGUF finds the templates of a file, and a family where the file has none.
 func TestFromGGUF(t *testing.T) {
 	kv := func(name, text string) gguf.KV {
 		return gguf.KV{Key: "tokenizer.chat_template" + name, Value: gguf.Of(text)}
@@ -291,7 +291,7 @@ func TestFromGGUF(t *testing.T) {
 	}
 }
 
-// TestChoose: a template that is chosen is that of all conversations.
+// TestChoose: a chosen template is the template of all conversations.
 func TestChoose(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "of a file")
 	if err := os.WriteFile(file, []byte("z"), 0o644); err != nil {
@@ -306,7 +306,7 @@ func TestChoose(t *testing.T) {
 	for _, c := range []struct{ name, want string }{
 		{"tool_use", "tokenizer.chat_template.tool_use"}, {"chatml", "chatml"}, {file, file},
 		{"bad", `chat: template tokenizer.chat_template.bad: jinja: line 1: unexpected '%}'`},
-		{"none", `chat: template "none" is none of bad, tool_use, chatml, llama3, gemma, granite, phi3, deepseek, mistral, llama2, and no file that can be read: open none: no such file or directory`},
+		{"none", `chat: template "none": neither one of bad, tool_use, chatml, llama3, gemma, granite, phi3, deepseek, mistral, llama2 nor a readable file: open none: no such file or directory`},
 	} {
 		ts, err := chat.FromGGUF(f, k)
 		if err != nil {
@@ -326,7 +326,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestEncode: control tokens come from the template alone, and a text begins once.
+// TestEncode: control tokens come from the template alone, and a prompt has one begin token.
 func TestEncode(t *testing.T) {
 	f := vocabulary(t, []string{"<|im_start|>", "<|im_end|>"})
 	k, err := tokenizer.FromGGUF(f)

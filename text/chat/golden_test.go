@@ -14,14 +14,14 @@ import (
 	"grove/text/jinja"
 )
 
-// goldens are what jinja2 makes of templates and conversations, as Hugging Face's transformers calls it;
+// goldens are the prompts that jinja2 makes of templates and conversations, in the environment of Hugging Face's transformers.
 // testdata/golden.py makes them. The templates are our own, in the turn formats of the families that they are named for.
 type goldens struct {
 	Conversations map[string]map[string]json.RawMessage
 	Renders       []struct{ Template, Case, Want, Raised, Error string }
 }
 
-// TestGolden holds the prompts of every family's template to jinja2. GROVE_TEMPLATES names a further folder of
+// TestGolden compares the prompts of every family's template with those of jinja2. GROVE_TEMPLATES names a further folder of
 // this form (golden.json, templates/*.jinja).
 func TestGolden(t *testing.T) {
 	folders := []string{"testdata"}

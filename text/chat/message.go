@@ -7,7 +7,7 @@ import (
 	"grove/text/jinja"
 )
 
-// toValues returns messages as a template sees them, in one of the forms, and their characters.
+// toValues returns messages as a template sees them, in one of the forms, and the size of their texts in bytes.
 func toValues(messages []Message, f form) (list *jinja.List, size int, err error) {
 	list = &jinja.List{}
 	for i, m := range messages {
@@ -59,7 +59,7 @@ func callValues(calls []ToolCall, f form) (list *jinja.List, size int, err error
 	return list, size, nil
 }
 
-// argumentsValue returns a call's arguments: the object, or its JSON as text.
+// argumentsValue returns the arguments of a call, as a dict or as a string of JSON, and the size of the JSON in bytes.
 func argumentsValue(data json.RawMessage, f form) (v jinja.Value, size int, err error) {
 	text := string(data)
 	if s := ""; json.Unmarshal(data, &s) == nil { // OpenAI's API holds the object in a string

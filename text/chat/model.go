@@ -13,16 +13,16 @@ import (
 	"grove/weights/gguf"
 )
 
-// ErrNone reports a model without a template whose family its vocabulary does not show.
-var ErrNone = errors.New("chat: the model has no chat template (tokenizer.chat_template), and its vocabulary shows none that is known")
+// ErrNone reports a model that has no template and whose vocabulary shows no known family.
+var ErrNone = errors.New("chat: the model has no chat template (tokenizer.chat_template), and its vocabulary shows no known family; name a template")
 
-// key is the template's; the names of further ones follow it.
+// key is the metadata key of the template. Those of further templates have a dot and a name behind it.
 const key = "tokenizer.chat_template"
 
-// Templates are those that a model can be used with. They are safe for concurrent use, once one is chosen.
+// Templates are the templates that fit a model. They are safe for concurrent use once [Templates.Choose] has returned.
 type Templates struct {
-	own    map[string]parsed // of the file; the default one has the name ""
-	chosen *Template         // nil: none is
+	own    map[string]parsed // templates of the file; the default one has the name ""
+	chosen *Template         // nil: none is chosen
 	tokens Tokens
 	model  *tokenizer.Tokenizer
 }
@@ -32,7 +32,8 @@ type parsed struct {
 	err error
 }
 
-// FromGGUF reads the templates of a file. What is wrong with one is the error of its use.
+// FromGGUF reads the templates of a file. A fault of a template is the error of its use, not of FromGGUF. Errors: metadata of
+// the wrong type.
 func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 	tokens, err := readTokens(f, t)
 	if err != nil {
@@ -54,8 +55,8 @@ func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 	return ts, nil
 }
 
-// Choose makes a template that of all conversations: one that [Templates.Get] knows by its name, or else that of a Jinja
-// file. Errors: those of [New] and of the file system.
+// Choose sets the template of all conversations: a name that [Templates.Get] knows, or else the path of a Jinja file. Errors:
+// those of [New] and of the file system.
 func (ts *Templates) Choose(name string) (err error) {
 	if slices.Contains(ts.Names(), name) || slices.Contains(Builtin(), name) {
 		ts.chosen, err = ts.Get(name)
@@ -64,14 +65,14 @@ func (ts *Templates) Choose(name string) (err error) {
 	source, err := os.ReadFile(name)
 	if err != nil {
 		known := strings.Join(append(ts.Names(), Builtin()...), ", ")
-		return fmt.Errorf("chat: template %q is none of %s, and no file that can be read: %w", name, known, err)
+		return fmt.Errorf("chat: template %q: neither one of %s nor a readable file: %w", name, known, err)
 	}
 	ts.chosen, err = ts.New(name, string(source))
 	return err
 }
 
-// For returns the template of a conversation: the chosen one; or the file's, for a conversation with tools its template
-// tool_use if there is one; or else one of a family that the vocabulary shows. Errors: [ErrNone], and those of [New].
+// For returns the template of a conversation: the chosen one; else the file's, which is its template tool_use if there are tools;
+// else that of the family that the vocabulary shows. Errors: [ErrNone], and those of [New].
 func (ts *Templates) For(o Options) (*Template, error) {
 	if ts.chosen != nil {
 		return ts.chosen, nil
@@ -85,7 +86,7 @@ func (ts *Templates) For(o Options) (*Template, error) {
 			return p.t, p.err
 		}
 	}
-	family := guess(func(text string) bool {
+	family := familyOf(func(text string) bool {
 		id, ok := ts.model.ID(text)
 		return ok && special(ts.model, id)
 	})
@@ -95,7 +96,7 @@ func (ts *Templates) For(o Options) (*Template, error) {
 	return NewBuiltin(family, ts.tokens)
 }
 
-// Get returns a template by its name: one of the file's further ones, or one of [Builtin].
+// Get returns a template by its name: a further one of the file, or one of [Builtin].
 func (ts *Templates) Get(name string) (*Template, error) {
 	if p, ok := ts.own[name]; ok && name != "" {
 		return p.t, p.err
@@ -115,7 +116,7 @@ func special(t *tokenizer.Tokenizer, id token.ID) bool {
 	return t.Type(id) == tokenizer.Control || t.Type(id) == tokenizer.UserDefined
 }
 
-// readTokens returns the texts of the special tokens that templates write.
+// readTokens returns the texts of the special tokens that templates print.
 func readTokens(f *gguf.File, t *tokenizer.Tokenizer) (Tokens, error) {
 	tokens := Tokens{BOS: t.Text(t.BOS()), EOS: t.Text(t.EOS())}
 	for key, text := range map[string]*string{
@@ -132,8 +133,8 @@ func readTokens(f *gguf.File, t *tokenizer.Tokenizer) (Tokens, error) {
 	return tokens, nil
 }
 
-// Encode returns the tokens of a prompt. Where the model's file asks for a token that begins a text and the
-// template has not written it, it is added.
+// Encode returns the tokens of a prompt. It adds the begin token where the model's file asks for one and the template has
+// not printed it. Errors: those of [tokenizer.Tokenizer.Encode].
 func (p Prompt) Encode(t *tokenizer.Tokenizer) ([]token.ID, error) {
 	literal := make([]tokenizer.Span, len(p.Inputs))
 	for i, s := range p.Inputs {

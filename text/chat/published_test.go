@@ -17,7 +17,7 @@ import (
 	"grove/text/jinja"
 )
 
-// published is a folder with the templates of published models, and renders.jsonl: what jinja2 makes of them.
+// published is a folder with the templates of published models, and renders.jsonl, their prompts by jinja2.
 const published = "../../../shared/data/templates"
 
 // needPublished skips the test where the shared data are missing. Where CI is set and there are shared data, a missing
@@ -38,7 +38,7 @@ var differs = map[string]string{
 	"meetkai-functionary-medium-v3.1": "jinja2 escapes HTML in a string that is added to a safe one; here safe changes nothing",
 }
 
-// TestPublished holds the prompts of published templates to jinja2.
+// TestPublished compares the prompts of published templates with those of jinja2.
 func TestPublished(t *testing.T) {
 	needPublished(t)
 	f, err := os.Open(filepath.Join(published, "renders.jsonl"))

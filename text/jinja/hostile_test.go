@@ -12,7 +12,7 @@ import (
 	"grove/text/jinja"
 )
 
-// hostile are templates that would run or grow without an end.
+// hostile are templates that run or grow without an end.
 var hostile = map[string]string{
 	"range":            `{% for i in range(1000000000) %}x{% endfor %}`,
 	"range of ranges":  `{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}`,
@@ -54,7 +54,7 @@ var hostile = map[string]string{
 	"self":             `{% set ns = namespace() %}{% set ns.ns = [ns] %}{{ ns.ns|tojson }}`,
 }
 
-// TestHostile ends templates that would go on, soon and with an error.
+// TestHostile ends each hostile template with an error, within two seconds.
 func TestHostile(t *testing.T) {
 	for name, source := range hostile {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestLimits says which limit a template exceeds, and where.
+// TestLimits names the limit that a template exceeds, and the line.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		name, source string
@@ -108,7 +108,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestMarks follows what came from outside through what templates do with it.
+// TestMarks follows the marks of input through the operations of templates.
 func TestMarks(t *testing.T) {
 	for _, c := range []struct{ name, source, want string }{
 		{"print", "a{{ x }}b", "a[ In put ]b"},
@@ -152,7 +152,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// FuzzTemplate parses and renders anything: no panic, and an end within the limits.
+// FuzzTemplate parses and renders any source: no panic, and an end within the limits.
 func FuzzTemplate(f *testing.F) {
 	data, err := os.ReadFile("testdata/language.json")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"grove/text/jinja"
 )
 
-// now is the time that the goldens were made with.
+// now is the time in the goldens.
 var now = time.Date(2025, 3, 7, 4, 5, 9, 0, time.UTC)
 
 func vars(t *testing.T, data []byte) map[string]jinja.Value {
@@ -29,7 +29,7 @@ func vars(t *testing.T, data []byte) map[string]jinja.Value {
 	return out
 }
 
-// TestLanguage holds single expressions and statements to what jinja2 makes of them (chat/testdata/golden.py).
+// TestLanguage compares the results of single expressions and statements with those of jinja2 (chat/testdata/golden.py).
 func TestLanguage(t *testing.T) {
 	data, err := os.ReadFile("testdata/language.json")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"grove/text/jinja"
 )
 
-// TestRefused names what of Jinja is not supported, and what makes no sense.
+// TestRefused refuses the parts of Jinja that are not supported, and values of the wrong type, by name.
 func TestRefused(t *testing.T) {
 	const (
 		statements = "; use one of break, call, continue, filter, for, generation, if, macro, set"
