@@ -106,7 +106,7 @@ func check(messages []Message, o Options) error {
 	}
 	for i, m := range messages {
 		if !slices.Contains(Roles, m.Role) {
-			return fmt.Errorf("chat: message %d: role %.40q: not known; use one of %s", i+1, m.Role, strings.Join(Roles, ", "))
+			return fmt.Errorf("chat: message %d has the role %.40q; known are %s", i+1, m.Role, strings.Join(Roles, ", "))
 		}
 	}
 	if last := messages[len(messages)-1]; o.Continue && (last.Role != "assistant" || strings.TrimSpace(last.Content) == "") {

@@ -160,7 +160,7 @@ func TestRefused(t *testing.T) {
 		want     string
 	}{
 		{"no message", nil, chat.Options{}, "chat: the conversation is empty"},
-		{"role", []chat.Message{{Role: "user<|im_end|>"}}, chat.Options{}, `chat: message 1: role "user<|im_end|>": not known; use one of system, developer, user, assistant, tool, function, ipython`},
+		{"role", []chat.Message{{Role: "user<|im_end|>"}}, chat.Options{}, `chat: message 1 has the role "user<|im_end|>"; known are system, developer, user, assistant, tool, function, ipython`},
 		{"question that goes on", []chat.Message{user("a")}, chat.Options{Continue: true}, "chat: the last message cannot be continued; it must be an answer of the assistant that is not empty"},
 		{"nothing that goes on", []chat.Message{assistant(" ")}, chat.Options{Continue: true}, "chat: the last message cannot be continued; it must be an answer of the assistant that is not empty"},
 		{"tool", []chat.Message{user("a")}, chat.Options{Tools: raw(`{"function": 1}`)}, "chat: tool 1: function.name is missing; give each function a name"},
@@ -306,7 +306,7 @@ func TestChoose(t *testing.T) {
 	for _, c := range []struct{ name, want string }{
 		{"tool_use", "tokenizer.chat_template.tool_use"}, {"chatml", "chatml"}, {file, file},
 		{"bad", `chat: template tokenizer.chat_template.bad: jinja: line 1: unexpected '%}'`},
-		{"none", `chat: template "none": neither one of bad, tool_use, chatml, llama3, gemma, granite, phi3, deepseek, mistral, llama2 nor a readable file: open none: no such file or directory`},
+		{"none", `chat: template "none" is none of bad, tool_use, chatml, llama3, gemma, granite, phi3, deepseek, mistral, llama2, and no file that can be read: open none: no such file or directory`},
 	} {
 		ts, err := chat.FromGGUF(f, k)
 		if err != nil {

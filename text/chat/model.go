@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNone reports a model that has no template and whose vocabulary shows no known family.
-var ErrNone = errors.New("chat: the model has no chat template (tokenizer.chat_template), and its vocabulary shows no known family; name a template")
+var ErrNone = errors.New("chat: the model has no chat template (tokenizer.chat_template), and its vocabulary shows none that is known")
 
 // key is the metadata key of the template. Those of further templates have a dot and a name behind it.
 const key = "tokenizer.chat_template"
@@ -65,7 +65,7 @@ func (ts *Templates) Choose(name string) (err error) {
 	source, err := os.ReadFile(name)
 	if err != nil {
 		known := strings.Join(append(ts.Names(), Builtin()...), ", ")
-		return fmt.Errorf("chat: template %q: neither one of %s nor a readable file: %w", name, known, err)
+		return fmt.Errorf("chat: template %q is none of %s, and no file that can be read: %w", name, known, err)
 	}
 	ts.chosen, err = ts.New(name, string(source))
 	return err

@@ -1,8 +1,8 @@
-// Package token holds the one type that every room above it shares: the id of a token.
+// Package token has the type of token ids, which packages at every level share.
 package token
 
-// ID is the number of a token in a vocabulary, 0 to its size less one; None marks its absence.
+// ID is the index of a token in a vocabulary, from 0 to the size less one, or None.
 type ID int32
 
-// None is no token: an absent end-of-text, an input that is not an id.
+// None marks the absence of a token: a missing end-of-text token, an input that is not an id.
 const None ID = -1

@@ -6,7 +6,7 @@ import "unicode/utf8"
 // themselves, the others as U+0100 and up in their order (Radford et al. 2019, bytes_to_unicode).
 const firstUnprintable = 0x100
 
-// alphabet maps the character of every byte, all of which are below its length, to that byte.
+// alphabet maps the character of each byte to that byte. Every such character is below its length.
 var alphabet = func() (a [firstUnprintable + 68]int16) {
 	for i := range a {
 		a[i] = -1
@@ -23,8 +23,8 @@ var alphabet = func() (a [firstUnprintable + 68]int16) {
 	return a
 }()
 
-// fromAlphabet returns the bytes that text stands for in a byte-level vocabulary. ok is false where
-// a character is not of the byte alphabet; such characters stand for themselves.
+// fromAlphabet returns the bytes that a text of the byte alphabet spells. Characters outside the alphabet spell themselves;
+// ok is false if there is one.
 func fromAlphabet(text string) (raw string, ok bool) {
 	ok = true
 	buf := make([]byte, 0, len(text))

@@ -6,7 +6,7 @@ import (
 	"grove/text/token"
 )
 
-// piece returns the bytes that a token stands for by itself. See AppendPiece.
+// piece returns the bytes of a token. See AppendPiece.
 func (t *Tokenizer) piece(id token.ID, special bool) (string, error) {
 	if err := t.check(id); err != nil {
 		return "", err
@@ -17,8 +17,8 @@ func (t *Tokenizer) piece(id token.ID, special bool) (string, error) {
 	return t.raw[id], nil
 }
 
-// pieceAfter is piece for a token that follows prev, token.None at the start of a text: the space that
-// Encode put before text there is taken off again.
+// pieceAfter is piece for a token that follows prev, or token.None at the start of a text. It removes the space that Encode
+// puts before a text there.
 func (t *Tokenizer) pieceAfter(prev, id token.ID, special bool) (string, error) {
 	p, err := t.piece(id, special)
 	if err != nil || t.strip == stripNever || t.types[id].special() {
@@ -31,17 +31,15 @@ func (t *Tokenizer) pieceAfter(prev, id token.ID, special bool) (string, error) 
 	return p, nil
 }
 
-// AppendPiece appends the bytes that a token stands for by itself, which need not be UTF-8. Control and
-// unknown tokens stand for nothing unless special is set, and then for their text. An id outside the
-// vocabulary is an error.
+// AppendPiece appends the bytes of a token, which need not be UTF-8. Control and unknown tokens have no bytes unless special is
+// set; then their bytes are their text. Errors: an id outside the vocabulary.
 func (t *Tokenizer) AppendPiece(dst []byte, id token.ID, special bool) ([]byte, error) {
 	p, err := t.piece(id, special)
 	return append(dst, p...), err
 }
 
-// AppendPieceAfter is AppendPiece for a token that follows prev, [token.None] at the start of a text: the space that
-// Encode put before text there is left out, as Decode does it. Pieces appended so, one after the other, are what
-// Decode returns.
+// AppendPieceAfter is AppendPiece for a token that follows prev, or [token.None] at the start of a text. It leaves out the space
+// that Encode puts before a text there. The pieces of a text, appended in order, equal the result of Decode.
 func (t *Tokenizer) AppendPieceAfter(dst []byte, prev, id token.ID, special bool) ([]byte, error) {
 	if prev != token.None {
 		if err := t.check(prev); err != nil {
@@ -52,13 +50,12 @@ func (t *Tokenizer) AppendPieceAfter(dst []byte, prev, id token.ID, special bool
 	return append(dst, p...), err
 }
 
-// Decode returns the bytes that ids stand for, which need not be UTF-8. Control and unknown tokens are
-// left out unless special is set. An id outside the vocabulary is an error.
+// Decode returns the bytes of ids, which need not be UTF-8. It leaves out control and unknown tokens unless special is set.
+// Errors: an id outside the vocabulary.
 //
-// With special it reverses Encode with Options{}, but for what encoding conflates: in SentencePiece
-// U+2581 with a space, and all that the unknown token stands for; in Phi-3 white space after special
-// tokens. (llama.cpp takes the space prefix off at the start only, and its tidying of spaces before
-// punctuation is not done here.)
+// With special it reverses Encode with Options{}, except where encoding loses a difference: between U+2581 and a space, and
+// between unknown characters, in SentencePiece; white space after special tokens in Phi-3. (llama.cpp removes the space
+// prefix at the start only. It also removes spaces before punctuation; Decode does not.)
 func (t *Tokenizer) Decode(ids []token.ID, special bool) (string, error) {
 	var buf []byte
 	prev := token.None
@@ -72,8 +69,8 @@ func (t *Tokenizer) Decode(ids []token.ID, special bool) (string, error) {
 	return string(buf), nil
 }
 
-// Stream decodes ids one at a time and never cuts a character: what it returns, put together, is
-// string([]rune(s)) for the s that Decode gives. It is not safe for concurrent use.
+// Stream decodes ids one at a time and never cuts a character: its results, joined, are string([]rune(s)) for the s that Decode
+// returns. It is not safe for concurrent use.
 type Stream struct {
 	t       *Tokenizer
 	prev    token.ID
@@ -82,9 +79,9 @@ type Stream struct {
 	held    []byte // the start of a character
 }
 
-// Stream returns a decoder of the tokens that follow prev, token.None at the start of a text. What follows the
-// token of [Tokenizer.FIM] for the middle goes on with the prefix, and keeps its first space.
-// Control and unknown tokens are left out unless special is set.
+// Stream returns a decoder of the tokens that follow prev, or token.None at the start of a text. Text behind the middle token of
+// [Tokenizer.FIM] continues the prefix and keeps its first space. Control and unknown tokens are left out unless special is
+// set.
 func (t *Tokenizer) Stream(prev token.ID, special bool) (*Stream, error) {
 	if prev != token.None {
 		if err := t.check(prev); err != nil {
@@ -95,9 +92,8 @@ func (t *Tokenizer) Stream(prev token.ID, special bool) (*Stream, error) {
 	return &Stream{t: t, prev: prev, special: special, inside: inside, held: make([]byte, 0, 64)}, nil
 }
 
-// Next returns the text that is complete with this token. The start of a character that later tokens
-// may complete is held back; bytes that can be part of none are returned as U+FFFD each. An id outside
-// the vocabulary is an error and changes nothing.
+// Next returns the text that this token completes. It holds back the start of a character that later tokens may complete. Each
+// byte that cannot be part of a character becomes U+FFFD. Errors: an id outside the vocabulary, which changes nothing.
 func (s *Stream) Next(id token.ID) (string, error) {
 	p, err := s.t.pieceAfter(s.prev, id, s.special)
 	if s.inside {
@@ -123,7 +119,7 @@ func (s *Stream) Next(id token.ID) (string, error) {
 	return text, nil
 }
 
-// Flush returns what is held back, each byte of the unfinished character as U+FFFD.
+// Flush returns the text that is held back: U+FFFD for each byte of the unfinished character.
 func (s *Stream) Flush() string {
 	text := string([]rune(string(s.held)))
 	s.held = s.held[:0]

@@ -8,12 +8,12 @@ import (
 	"grove/text/tokenizer/pretoken"
 )
 
-// Encode appends the ids of text to dst. Special tokens that are written in the text are parsed, the
-// longest first, unless o.Plain; user-defined ones always are.
+// Encode appends the ids of text to dst. Special tokens written in the text are parsed, the longest first, unless o.Plain is set;
+// user-defined tokens are always parsed.
 //
-// Text need not be UTF-8: bytes that are not stay as they are (llama.cpp replaces them by U+FFFD in
-// byte-level vocabularies). A byte for which a byte-level vocabulary has no token is an error (llama.cpp
-// drops it). dst is returned as far as it got.
+// Text need not be UTF-8: bytes that are not UTF-8 stay as they are (llama.cpp replaces them by U+FFFD in byte-level
+// vocabularies). Errors: a byte without a token in a byte-level vocabulary (llama.cpp drops it); dst then has the ids before
+// the error.
 func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, error) {
 	s := t.scratch.Get().(*scratch)
 	defer t.release(s)
@@ -41,7 +41,7 @@ func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, 
 	return dst, nil
 }
 
-// appendText appends the ids of text without the special tokens that are matched in text as it is written.
+// appendText appends the ids of text between special tokens.
 func (t *Tokenizer) appendText(dst []token.ID, text string, first bool, o Options, s *scratch) ([]token.ID, error) {
 	spaces := -1 // before the text, where it may get no more
 	if o.Inside && first && t.strip != stripNever {
@@ -73,7 +73,7 @@ func (t *Tokenizer) appendText(dst []token.ID, text string, first bool, o Option
 	return dst, nil
 }
 
-// leadingSpaces counts the spaces that text begins with, however they are written.
+// leadingSpaces counts the spaces at the start of text, in either spelling.
 func leadingSpaces(text string) (n int) {
 	for {
 		rest, ok := strings.CutPrefix(text, " ")
@@ -87,7 +87,7 @@ func leadingSpaces(text string) (n int) {
 	}
 }
 
-// withoutPrefix takes off the space that normalising put before a text that began with so many; -1: it stays.
+// withoutPrefix removes the space that normalising put before a text with so many leading spaces; -1: it keeps it.
 func withoutPrefix(text string, spaces int) string {
 	if spaces >= 0 && leadingSpaces(text) > spaces {
 		_, n := utf8.DecodeRuneInString(text)
@@ -96,7 +96,7 @@ func withoutPrefix(text string, spaces int) string {
 	return text
 }
 
-// appendWords appends the ids of text that the stages cut into words.
+// appendWords cuts text into words by the stages and appends their ids.
 func (t *Tokenizer) appendWords(dst []token.ID, text string, stages []pretoken.Stage, s *scratch) (_ []token.ID, err error) {
 	if len(stages) == 0 {
 		return t.appendWord(dst, text, s)

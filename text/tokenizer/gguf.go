@@ -12,8 +12,8 @@ import (
 // ErrNone is the error for a file that holds no vocabulary.
 var ErrNone = errors.New("tokenizer: the file holds no vocabulary (tokenizer.ggml.model)")
 
-// FromGGUF builds the tokenizer of a file, which may hold a vocabulary and no tensors. It keeps
-// nothing of the file. Its errors are ErrNone, those of [New], and those of values of the wrong type.
+// FromGGUF builds the tokenizer of a file, which may hold a vocabulary and no tensors. It keeps no memory of the file. Errors:
+// ErrNone, those of [New], values of the wrong type.
 func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	r := reader{f: f}
 	v := Vocab{
@@ -41,7 +41,7 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	return New(v)
 }
 
-// defaults are the ids that special tokens of a kind have where the file does not say otherwise.
+// defaults are the ids of special tokens that a file of a kind need not name.
 type defaults struct{ bos, eos, unk, sep token.ID }
 
 var defaultIDs = map[string]defaults{
@@ -75,7 +75,7 @@ func (r *reader) ids(v *Vocab) {
 	v.FIM.File = r.id(v, "fim_sep_token_id", token.None)
 }
 
-// flags reads what is done to text and around it, with the defaults of the kind.
+// flags reads how text is normalised and which tokens go around it, with the defaults of the kind.
 func (r *reader) flags(v *Vocab) {
 	addBOS := v.Model == "llama" || v.Model == "bert"
 	if p, err := pretoken.Find(v.Pre); v.Model == "gpt2" && err == nil {

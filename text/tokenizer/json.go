@@ -12,9 +12,9 @@ import (
 	"grove/text/tokenizer/schema"
 )
 
-// ParseJSON builds the tokenizer of a tokenizer.json of Hugging Face, with its tokenizer_config.json,
-// which may be empty, for the special tokens that have names. It keeps nothing of either. What it cannot
-// honour is refused by name; truncation and padding, which are matters of batches, are left aside.
+// ParseJSON builds the tokenizer of a tokenizer.json of Hugging Face. Its tokenizer_config.json, which may be empty, names the
+// special tokens. ParseJSON keeps no memory of either. It refuses by name the settings that it cannot follow; it ignores
+// truncation and padding, which concern batches.
 func ParseJSON(tokenizerJSON, tokenizerConfig []byte) (*Tokenizer, error) {
 	d, err := parseDocument(tokenizerJSON, tokenizerConfig)
 	if err != nil {
@@ -23,7 +23,7 @@ func ParseJSON(tokenizerJSON, tokenizerConfig []byte) (*Tokenizer, error) {
 	return d.tokenizer()
 }
 
-// document is what a tokenizer.json and its configuration say.
+// document is a tokenizer.json and its configuration.
 type document struct {
 	file   schema.File
 	config schema.Config
@@ -32,7 +32,7 @@ type document struct {
 	ids    map[string]token.ID
 }
 
-// pipeline is what a tokenizer.json says of the way from text to ids beyond a Vocab.
+// pipeline is the part of a tokenizer.json that a Vocab cannot hold: the steps from text to ids.
 type pipeline struct {
 	specials, inner specials
 	controls        specials
@@ -125,7 +125,7 @@ func (d *document) model() error {
 	return fmt.Errorf("model %.40q is not supported; known: BPE, Unigram, WordPiece", m.Type)
 }
 
-// byteLevel tells whether words reach the model written in the byte alphabet.
+// byteLevel reports whether words reach the model in the byte alphabet.
 func (d *document) byteLevel() bool {
 	return slices.ContainsFunc(d.file.PreTokenizer.Flat(), func(p *schema.Part) bool { return p.Type == "ByteLevel" })
 }
@@ -178,8 +178,8 @@ func (d *document) pieces() error {
 	return nil
 }
 
-// grow makes the vocabulary hold size tokens, those that have no text yet being unused. Memory is
-// bounded by the number of tokens that the file lists.
+// grow makes the vocabulary hold size tokens. New tokens are unused. The number of tokens that the file lists bounds the
+// memory.
 func (d *document) grow(size, listed int) error {
 	if size > maxTokens || size > 2*listed+len(d.vocab.Tokens)+1<<12 {
 		return fmt.Errorf("ids up to %d for %d tokens", size-1, listed)
@@ -199,8 +199,8 @@ func (d *document) set(id token.ID, text string, ty Type) {
 	d.ids[text] = id
 }
 
-// merges reads merges, each a text with a space between two pieces or a list of two. Both and what they
-// become must be tokens, as Hugging Face's tokenizers demand.
+// merges reads merges, each a text with a space between two pieces or a list of two. Both pieces and their concatenation must be
+// tokens, as in Hugging Face's tokenizers.
 func (d *document) merges() error {
 	var list []json.RawMessage
 	if err := json.Unmarshal(d.file.Model.Merges, &list); err != nil {
@@ -233,7 +233,7 @@ func (d *document) merges() error {
 	return nil
 }
 
-// added reads the tokens that are matched in text as they are written.
+// added reads the added tokens, which are matched in the raw text.
 func (d *document) added() error {
 	size := len(d.vocab.Tokens)
 	for _, a := range d.file.AddedTokens {

@@ -11,17 +11,17 @@ import (
 	"grove/weights/gguf"
 )
 
-// padScore is the score of tokens that fill up a unigram vocabulary: no text is to be cut by them.
+// padScore is the score of the tokens that fill up a unigram vocabulary. It keeps them out of every text.
 const padScore = -10000
 
-// MetadataFromJSON returns the metadata by which a GGUF file holds the tokenizer of a tokenizer.json and
-// tokenizer_config.json: the keys of tokenizer.ggml but for none of chat templates. size is the number of
-// tokens that the model has, which may be more than the vocabulary names; 0 takes those.
+// MetadataFromJSON returns the GGUF metadata of the tokenizer of a tokenizer.json and tokenizer_config.json: the keys of
+// tokenizer.ggml, without chat templates. size is the number of tokens of the model, which may be more than the vocabulary
+// names; 0: the number of the vocabulary.
 //
-// Ids are the same, with these exceptions that the format makes: it holds no Unicode normalisation of
-// byte-level models, its SentencePiece models put the space prefix after special tokens too and make each
-// unknown character a token, overlapping special tokens are taken the longest first, flags of added tokens
-// are not there, and WordPiece has no longest word. What else GGUF files cannot say is refused by name.
+// The ids of a text are the same, except where the format has no place for a setting: Unicode normalisation of byte-level models
+// is lost; SentencePiece models put the space prefix after special tokens too and make each unknown character a token;
+// overlapping special tokens are taken the longest first; flags of added tokens and the longest word of WordPiece are lost.
+// Other settings that GGUF cannot hold are refused by name.
 func MetadataFromJSON(tokenizerJSON, tokenizerConfig []byte, size int) ([]gguf.KV, error) {
 	d, err := parseDocument(tokenizerJSON, tokenizerConfig)
 	if err != nil {
@@ -63,7 +63,7 @@ func entries[T gguf.Basic](key string, v []T) gguf.KV {
 	return gguf.KV{Key: "tokenizer.ggml." + key, Value: gguf.ArrayOf(v)}
 }
 
-// surrounds makes what goes around a text the begin and the end token, or refuses.
+// surrounds sets the begin and the end token from the tokens around a text, and refuses others.
 func (d *document) surrounds() error {
 	v, p := &d.vocab, &d.pipe
 	last := &v.EOS
@@ -153,8 +153,8 @@ func (d *document) byteMetadata() ([]gguf.KV, error) {
 	return []gguf.KV{entry("pre", name), entries("merges", d.vocab.Merges)}, nil
 }
 
-// mergesReach refuses a vocabulary with a token that is a word and not what the merges make of that word:
-// ignore_merges counts for it.
+// mergesReach refuses a vocabulary with a token that is a word which the merges turn into other tokens: ignore_merges changes
+// its ids.
 func (d *document) mergesReach() error {
 	t, err := d.tokenizer()
 	if err != nil {
@@ -236,11 +236,10 @@ func (d *document) wordMetadata() ([]gguf.KV, error) {
 	}, nil
 }
 
-// scores returns the scores of a SentencePiece model that the file's merges were made from: the better
-// the earlier a token is made. The merges must be all pairs of tokens that spell a token, and those that
-// make one token follow each other; others, which no scores stand for, are refused. Of pairs that make the
-// same token and overlap, the model's scores take the left one first, as its own tokenizer did, and ranks
-// the one that is listed first.
+// scores returns scores of a SentencePiece model with the order of the file's merges: the earlier a merge, the higher the score of
+// its token. The merges must be all pairs of tokens that spell a token, and the merges of one token must follow each other;
+// others cannot be written as scores and are refused. Of overlapping pairs of the same token, scores merge the left one first,
+// as SentencePiece does; ranks merge the one that is listed first.
 func (d *document) scores() ([]float32, error) {
 	made := map[string]int{} // tokens by their order
 	pairs := map[[2]string]bool{}
@@ -265,7 +264,7 @@ func (d *document) scores() ([]float32, error) {
 	return scores, d.complete(pairs)
 }
 
-// complete refuses a vocabulary where two tokens spell another and are no merge.
+// complete refuses a vocabulary in which two tokens spell a third one and are not a merge.
 func (d *document) complete(pairs map[[2]string]bool) error {
 	plain := func(text string) bool {
 		id, ok := d.ids[text]

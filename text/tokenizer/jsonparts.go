@@ -22,7 +22,7 @@ func isTrue(b *bool, otherwise bool) bool {
 	return *b
 }
 
-// parts reads what is done to text before the model.
+// parts reads the normalizers and pre-tokenizers.
 func (d *document) parts() error {
 	for _, p := range d.file.Normalizer.Flat() {
 		n, err := d.normalizer(p)
@@ -92,7 +92,7 @@ func always(f func(string) string) normalizer {
 	return func(text string, _ bool) string { return f(text) }
 }
 
-// manySpaces is the expression by which vocabularies made from SentencePiece models merge spaces.
+// manySpaces is the expression that merges spaces in vocabularies made from SentencePiece models.
 const manySpaces = " {2,}"
 
 func replace(p *schema.Part) (normalizer, error) {
@@ -143,8 +143,8 @@ func (d *document) byteLevelStages() error {
 	return nil
 }
 
-// afterBytes reads the pre-tokenizers that see text written in the byte alphabet: those of Falcon, which
-// llama.cpp's patterns for it leave out in part with the same ids.
+// afterBytes reads the pre-tokenizers that see text in the byte alphabet: those of Falcon. llama.cpp's patterns of Falcon leave
+// some of them out, with the same ids.
 func (d *document) afterBytes(rest []*schema.Part, names []string) error {
 	for _, p := range rest {
 		_, name, err := stage(p)
@@ -190,8 +190,8 @@ func stage(p *schema.Part) (st pretoken.Stage, name string, err error) {
 	return pretoken.Stage{Cut: pretoken.Named(name)}, name, nil
 }
 
-// splitStage returns the stage of a Split. Where its expression is known and matches everywhere, leaving
-// out what is between matches changes nothing.
+// splitStage returns the stage of a Split. If its expression is known and matches everywhere, there is no text between matches,
+// so a behavior that removes it changes nothing.
 func splitStage(p *schema.Part) (st pretoken.Stage, name string, err error) {
 	var expr string
 	switch {
@@ -260,7 +260,7 @@ func (d *document) spaceStages() error {
 	return nil
 }
 
-// writesSpaces tells whether the normalizers leave no space in a text.
+// writesSpaces reports whether the normalizers replace every space of a text.
 func (d *document) writesSpaces() bool {
 	parts := d.file.Normalizer.Flat()
 	if len(parts) == 0 {
@@ -270,8 +270,8 @@ func (d *document) writesSpaces() bool {
 	return p.Type == "Replace" && p.Pattern.String != nil && *p.Pattern.String == " " && p.Content == space
 }
 
-// wordStages reads the pre-tokenizers of a WordPiece model, and writes its tokens as GGUF files do:
-// those that begin a word with U+2581 before them, those that go on without a prefix.
+// wordStages reads the pre-tokenizers of a WordPiece model and writes its tokens as in GGUF files: a token that begins a word has
+// U+2581 before it, a token within a word has no prefix.
 func (d *document) wordStages() error {
 	for _, p := range d.file.PreTokenizer.Flat() {
 		st, _, err := stage(p)
@@ -301,7 +301,7 @@ func (d *document) wordStages() error {
 	return nil
 }
 
-// addedSpecials makes the added tokens matched: those that ask for it in normalised text.
+// addedSpecials makes the tables that match added tokens, in raw or, if a token asks for it, in normalised text.
 func (d *document) addedSpecials() {
 	var outer, inner, controls []special
 	for _, a := range d.file.AddedTokens {
@@ -328,7 +328,7 @@ func (d *document) addedSpecials() {
 	d.pipe.specials.leftmost, d.pipe.inner.leftmost, d.pipe.controls.leftmost = true, true, true
 }
 
-// dedupe keeps the last of special tokens that are matched by the same text.
+// dedupe keeps the last of the special tokens with the same text.
 func dedupe(all []special) []special {
 	last := map[string]int{}
 	for i, sp := range all {
@@ -343,8 +343,8 @@ func dedupe(all []special) []special {
 	return out
 }
 
-// decoder checks that decoding is what the model's pieces ask for: nothing that depends on more than a
-// token, but for the first space.
+// decoder refuses decoders other than that of the model's pieces. Decoding must treat each token by itself, except for the first
+// space.
 func (d *document) decoder() error {
 	known := map[string][]string{
 		"gpt2":  {"ByteLevel"},

@@ -8,8 +8,8 @@ import (
 	"grove/text/tokenizer/schema"
 )
 
-// template reads what goes around a text. The configuration's add_bos_token and add_eos_token go before
-// the post-processor, as with transformers' own tokenizers.
+// template reads the tokens around a text. add_bos_token and add_eos_token of the configuration override the post-processor, as
+// in transformers.
 func (d *document) template() error {
 	for _, p := range d.file.PostProcessor.Flat() {
 		var err error
@@ -70,7 +70,7 @@ func (d *document) single(p *schema.Part) error {
 	return nil
 }
 
-// around checks ids that go around a text.
+// around checks the ids of tokens around a text.
 func (d *document) around(ids []int, name string) ([]token.ID, error) {
 	if len(ids) == 0 {
 		return nil, fmt.Errorf("TemplateProcessing names no ids for %.40q", name)
@@ -85,7 +85,7 @@ func (d *document) around(ids []int, name string) ([]token.ID, error) {
 	return out, nil
 }
 
-// pair reads the two tokens that BERT and RoBERTa put around a text, each a text and an id.
+// pair reads the two tokens around a text of BERT and RoBERTa, each a text and an id.
 func (d *document) pair(p *schema.Part) error {
 	read := func(raw json.RawMessage) ([]token.ID, error) {
 		var text string

@@ -7,15 +7,15 @@ import (
 	"grove/text/token"
 )
 
-// eogTexts are the tokens that end an answer in every vocabulary that has them.
+// eogTexts are the texts of tokens that end an answer in every vocabulary.
 var eogTexts = []string{
 	"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<end_of_turn>",
 	"<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<end_of_utterance>", "<｜end▁of▁sentence｜>",
 	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<|file_sep|>",
 }
 
-// fimTexts are the tokens that go before the prefix, the suffix and the middle of a text that is to be
-// filled in, a repository's name and a file's, in every vocabulary that has them.
+// fimTexts are the texts of the tokens before the prefix, the suffix and the middle in fill-in-the-middle prompts, and before the
+// names of a repository and a file, in every vocabulary.
 var fimTexts = [5][]string{
 	{"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>"},
 	{"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>"},
@@ -24,8 +24,8 @@ var fimTexts = [5][]string{
 	{"<|file_sep|>"},
 }
 
-// findEOG lists the tokens that end an answer. Those known by their text are control tokens whatever
-// type the file gives them.
+// findEOG lists the tokens that end an answer. Tokens with a text of eogTexts become control tokens, whatever their type in the
+// file.
 func (t *Tokenizer) findEOG(v Vocab) {
 	for _, id := range []token.ID{v.EOS, v.EOT, v.EOM} {
 		if id != token.None && !slices.Contains(t.eog, id) {
@@ -47,16 +47,15 @@ func (t *Tokenizer) findEOG(v Vocab) {
 	}
 }
 
-// harmony tells whether the vocabulary is that of gpt-oss, where <|end|> ends a message of an answer
-// that goes on.
+// harmony reports whether the vocabulary is that of gpt-oss, in which <|end|> ends a message and not the answer.
 func (t *Tokenizer) harmony() bool {
 	_, returns := t.ids["<|return|>"]
 	_, calls := t.ids["<|call|>"]
 	return returns && calls
 }
 
-// findFIM finds the tokens for filling in. Those known by their text are control tokens whatever type
-// the file gives them.
+// findFIM finds the fill-in-the-middle tokens. Tokens with a text of fimTexts become control tokens, whatever their type in the
+// file.
 func (t *Tokenizer) findFIM(v Vocab) {
 	t.fim = v.FIM
 	for i, id := range []*token.ID{&t.fim.Prefix, &t.fim.Suffix, &t.fim.Middle, &t.fim.Repository, &t.fim.File} {
@@ -69,13 +68,12 @@ func (t *Tokenizer) findFIM(v Vocab) {
 	}
 }
 
-// ErrNoFIM is the error for a vocabulary without tokens for filling in.
+// ErrNoFIM reports a vocabulary without fill-in-the-middle tokens.
 var ErrNoFIM = errors.New("tokenizer: the vocabulary names no tokens for a prefix, a suffix and the middle that is to be filled in")
 
-// EncodeFIM appends the ids of a text whose middle is to be filled in, so that a model goes on with that:
-// prefix, suffix and the token of the middle, each part behind its token, all behind the begin token if the
-// file asks for one, and behind the files, if there are any. Special tokens that are written in the parts are plain
-// text. Errors: ErrNoFIM, and those of [Tokenizer.Encode].
+// EncodeFIM appends the ids of a fill-in-the-middle prompt: the begin token if the file asks for one, the files if there are any,
+// the prefix and the suffix, each behind its token, and the token of the middle. A model continues with the middle. Special
+// tokens written in the parts are plain text. Errors: ErrNoFIM, and those of [Tokenizer.Encode].
 func (t *Tokenizer) EncodeFIM(dst []token.ID, prefix, suffix string, files ...File) ([]token.ID, error) {
 	pre, suf, mid, ok := t.FIM()
 	if !ok {
@@ -95,7 +93,7 @@ func (t *Tokenizer) EncodeFIM(dst []token.ID, prefix, suffix string, files ...Fi
 	return dst, nil
 }
 
-// File is a file beside the one whose middle is to be filled in.
+// File is another file of a fill-in-the-middle prompt.
 type File struct{ Name, Text string }
 
 // fimPart is a token, if the vocabulary has it, and the text behind it.
@@ -104,9 +102,8 @@ type fimPart struct {
 	text string
 }
 
-// fileParts returns what goes before the prefix of a text that has files beside it, as llama.cpp has it: the pattern of
-// Qwen's coders, whose repository and file are called something, or texts with a line between them where the
-// vocabulary has no token for a file.
+// fileParts returns the parts before the prefix of a prompt with files, as llama.cpp has them: the pattern of Qwen's coders with
+// fixed names of the repository and the file, or texts with a line between them if the vocabulary has no token for files.
 func (t *Tokenizer) fileParts(files []File) (parts []fimPart) {
 	if len(files) == 0 {
 		return nil
@@ -126,8 +123,7 @@ func (t *Tokenizer) fileParts(files []File) (parts []fimPart) {
 	return append(parts, fimPart{t.fim.File, "filename\n"})
 }
 
-// FIM returns the tokens that go before the prefix, the suffix and the middle of a text whose middle is
-// to be filled in. ok is false where the vocabulary lacks one of them.
+// FIM returns the fill-in-the-middle tokens. ok is false if the vocabulary lacks that of the prefix, the suffix or the middle.
 func (t *Tokenizer) FIM() (prefix, suffix, middle token.ID, ok bool) {
 	f := t.fim
 	return f.Prefix, f.Suffix, f.Middle, f.Prefix != token.None && f.Suffix != token.None && f.Middle != token.None

@@ -2,13 +2,13 @@ package tokenizer
 
 import "sort"
 
-// lexicon finds the texts that another text begins with.
+// lexicon finds the prefixes of a text among its entries.
 type lexicon struct {
 	texts []string   // in order; none is empty
 	first [257]int32 // texts[first[b]:first[b+1]] begin with byte b
 }
 
-// newLexicon returns the lexicon of texts that are in order.
+// newLexicon returns the lexicon of texts, which must be sorted.
 func newLexicon(texts []string) lexicon {
 	l := lexicon{texts: texts}
 	for _, t := range texts {
@@ -20,7 +20,7 @@ func newLexicon(texts []string) lexicon {
 	return l
 }
 
-// match calls found with the index of every text that the given one begins with, the shortest first.
+// match calls found with the index of every entry that is a prefix of text, the shortest first.
 func (l *lexicon) match(text string, found func(at int)) {
 	lo, hi := int(l.first[text[0]]), int(l.first[int(text[0])+1])
 	for d := 1; lo < hi; d++ {

@@ -8,11 +8,11 @@ import (
 	"grove/text/token"
 )
 
-// Span is a stretch of bytes of a text.
+// Span is a range of bytes of a text: From to To-1.
 type Span struct{ From, To int }
 
-// fragments cuts text at the special tokens written in it. Those that reach into a literal span are taken as
-// text, as all are where the text is plain.
+// fragments cuts text at the special tokens written in it. A special token that touches a literal span is plain text, and so is
+// every one if the text is plain.
 func (t *Tokenizer) fragments(text string, o Options) ([]fragment, error) {
 	if len(o.Literal) == 0 || o.Plain {
 		return t.specials.partition(text, o.Plain), nil
@@ -21,7 +21,7 @@ func (t *Tokenizer) fragments(text string, o Options) ([]fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A byte that no text has stands within each of these tokens while special tokens are looked for.
+	// A byte that the text lacks is put into each of these tokens while the others are found.
 	places := append(t.specials.reaching(text, o.Literal), t.controls.reaching(text, o.Literal)...)
 	slices.Sort(places)
 	var frags []fragment
@@ -38,7 +38,7 @@ func (t *Tokenizer) fragments(text string, o Options) ([]fragment, error) {
 	return frags, nil
 }
 
-// unusedByte returns a byte that is no part of UTF-8, nor of the text.
+// unusedByte returns a byte that neither UTF-8 nor the text has.
 func unusedByte(text string) (string, error) {
 	for b := 0xff; b > 0xf4; b-- {
 		if strings.IndexByte(text, byte(b)) < 0 {
@@ -60,8 +60,8 @@ func guarded(text string, places []int, guard string) string {
 	return b.String()
 }
 
-// reaching returns a place within each special token of text that reaches into a span: the first place behind
-// the token's begin that touches the span, so that no token outside of it holds the place.
+// reaching returns an index within each special token of text that touches a span: the first index behind the token's start that
+// lies in the span, so that no token outside the span contains it.
 func (s *specials) reaching(text string, spans []Span) (places []int) {
 	for _, sp := range s.written(text, false) {
 		if sp.plain {

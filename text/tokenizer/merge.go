@@ -9,14 +9,14 @@ import (
 	"grove/text/token"
 )
 
-// merge is what two neighbouring pieces become, and how early: low ranks first, and of equal ranks the
+// merge is the piece that two neighbouring pieces become, and its rank. The lowest rank merges first; of equal ranks, the
 // leftmost.
 type merge struct {
 	rank  uint32
 	piece int32
 }
 
-// never is the rank of two neighbours that do not merge.
+// never is the rank of neighbours that do not merge.
 const never = math.MaxUint32
 
 // maxWord bounds the bytes that are merged at once, so that offsets fit 32 bits.
@@ -24,7 +24,7 @@ const maxWord = 1 << 30
 
 func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
-// symbol is a piece of the word in hand, in a list that is linked by index; -1 ends it.
+// symbol is a piece of the word that is encoded, in a list linked by index; -1 ends the list.
 type symbol struct {
 	start, end int32 // its bytes in the word
 	prev, next int32
@@ -32,8 +32,7 @@ type symbol struct {
 	merge            // with the next symbol; rank is never where they do not merge, and once it is merged away
 }
 
-// scratch is the memory of one encoding, and what it remembers of words: the ids of a word depend on
-// nothing else.
+// scratch is the memory of one encoding, with a cache of the ids of words. The ids of a word depend on the word alone.
 type scratch struct {
 	symbols []symbol
 	queue   queue
@@ -42,8 +41,7 @@ type scratch struct {
 	ids     []token.ID
 }
 
-// The words that a scratch remembers, forgotten all at once when there are maxWords, are maxRemembered
-// bytes long at most.
+// The cache holds words of at most maxRemembered bytes. It is emptied when it holds maxWords.
 const (
 	maxWords      = 1 << 12
 	maxRemembered = 32
@@ -77,9 +75,8 @@ func (s *scratch) remember(word string, ids []token.ID) {
 	s.words[strings.Clone(word)] = [2]int32{int32(n), int32(len(s.ids))}
 }
 
-// mergeWord appends the ids that merging gives. It takes O(n log n) for n bytes: every symbol holds the
-// merge with its neighbour, and the queue holds (rank, symbol), where an entry is stale if the symbol
-// says otherwise by now.
+// mergeWord appends the ids of a word by merging, in O(n log n) for n bytes. Every symbol holds the merge with its neighbour. The
+// queue holds (rank, symbol); an entry is stale if the symbol now has another rank.
 func (t *Tokenizer) mergeWord(dst []token.ID, word string, s *scratch) ([]token.ID, error) {
 	if len(word) > maxWord {
 		return dst, fmt.Errorf("tokenizer: %d bytes of text without a break are more than %d", len(word), maxWord)
@@ -154,8 +151,8 @@ func (t *Tokenizer) propose(word string, s *scratch, left int32) {
 	}
 }
 
-// appendSymbol appends the token of a symbol; where it is none, the tokens of its bytes; where one is
-// missing, the unknown token of a SentencePiece vocabulary. The ids of the word begin at dst[from].
+// appendSymbol appends the token of a symbol; if it has none, the tokens of its bytes; if one of these is missing, the unknown
+// token of a SentencePiece vocabulary. The ids of the word begin at dst[from].
 func (t *Tokenizer) appendSymbol(dst []token.ID, from int, word string, s symbol) ([]token.ID, error) {
 	if s.piece == none {
 		if p, ok := t.pieces[word[s.start:s.end]]; ok {

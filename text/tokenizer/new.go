@@ -15,18 +15,18 @@ import (
 // vocabularies in use have some 2^18 tokens.
 const maxTokens = 1 << 24
 
-// none is no piece.
+// none marks the absence of a piece.
 const none int32 = -1
 
-// space is how SentencePiece writes a space.
+// space is the space of SentencePiece.
 const space = pretoken.Space
 
-// New builds the tokenizer of a vocabulary. It keeps the strings of v. A vocabulary that contradicts
-// itself is refused: arrays of different lengths, an id outside it, two tokens of one text, a merge
-// that is not two pieces, a score that is not a number, an unknown kind of tokenizer.
+// New builds the tokenizer of a vocabulary. It keeps the strings of v. Errors: arrays of different lengths, an id outside the
+// vocabulary, two tokens with the same text, a merge that is not two pieces, a score that is not a number, an unknown kind of
+// tokenizer.
 func New(v Vocab) (*Tokenizer, error) { return build(v, nil) }
 
-// build builds the tokenizer of a vocabulary that, where p is given, a tokenizer.json describes.
+// build builds the tokenizer of a vocabulary. p is the pipeline of a tokenizer.json, nil for a GGUF file.
 func build(v Vocab, p *pipeline) (*Tokenizer, error) {
 	if err := checkArrays(v); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func build(v Vocab, p *pipeline) (*Tokenizer, error) {
 	return t, nil
 }
 
-// surround sets the tokens that go around a text.
+// surround sets the tokens around a text.
 func (t *Tokenizer) surround(v Vocab) {
 	if v.AddBOS {
 		t.begin = []token.ID{v.BOS}
@@ -138,8 +138,7 @@ func checkIDs(v Vocab) error {
 	return nil
 }
 
-// types returns the type of every token. A SentencePiece file without types means its bytes by their
-// text.
+// types returns the type of every token. In a SentencePiece file without types, the text of byte tokens shows their type.
 func types(v Vocab) []Type {
 	ts := make([]Type, len(v.Tokens))
 	for i, text := range v.Tokens {
@@ -153,7 +152,7 @@ func types(v Vocab) []Type {
 	return ts
 }
 
-// index maps texts to ids. Empty tokens, which pad some vocabularies, have no text to be found by.
+// index maps texts to ids. It skips empty tokens, which pad some vocabularies.
 func (t *Tokenizer) index() error {
 	t.ids = make(map[string]token.ID, len(t.tokens))
 	for i, text := range t.tokens {
@@ -168,7 +167,7 @@ func (t *Tokenizer) index() error {
 	return nil
 }
 
-// spell finds the bytes that every token stands for. Special tokens stand for their own text.
+// spell sets the bytes of every token. The bytes of special tokens are their text.
 func (t *Tokenizer) spell(model string) error {
 	t.raw = make([]string, len(t.tokens))
 	for i, text := range t.tokens {
@@ -199,7 +198,7 @@ func parseByte(text string) (byte, bool) {
 	return byte(b), err == nil
 }
 
-// byteLevel builds what byte-level encoding looks up.
+// byteLevel builds the tables of byte-level encoding.
 func (t *Tokenizer) byteLevel(v Vocab, p *pipeline) error {
 	if p == nil {
 		pre, err := pretoken.Find(v.Pre)
@@ -221,7 +220,7 @@ func (t *Tokenizer) byteLevel(v Vocab, p *pipeline) error {
 	return t.merges(v.Merges, fromAlphabet)
 }
 
-// merges builds what merging looks up. A merge with a piece that no text spells is left out.
+// merges builds the table of merges. It leaves out merges with a piece that no text spells.
 func (t *Tokenizer) merges(merges []string, spell func(text string) (raw string, ok bool)) error {
 	t.pairs = make(map[uint64]merge, len(merges))
 	for i, m := range merges {
@@ -242,7 +241,7 @@ func (t *Tokenizer) merges(merges []string, spell func(text string) (raw string,
 	return nil
 }
 
-// intern returns the piece that bytes spell, a new one that is no token where there is none.
+// intern returns the piece that bytes spell. If there is none, it adds one that is not a token.
 func (t *Tokenizer) intern(s string) int32 {
 	p, ok := t.pieces[s]
 	if !ok {
@@ -258,7 +257,7 @@ func (t *Tokenizer) addPiece(s string, p int32) {
 	t.longest = max(t.longest, len(s))
 }
 
-// sentencePiece builds what SentencePiece encoding looks up.
+// sentencePiece builds the tables of SentencePiece encoding.
 func (t *Tokenizer) sentencePiece(v Vocab) error {
 	t.encode, t.chars = t.mergeWord, true
 	t.spaces(v)
@@ -276,9 +275,8 @@ func (t *Tokenizer) sentencePiece(v Vocab) error {
 	return nil
 }
 
-// spaces indexes the pieces of a SentencePiece vocabulary. Control, unknown and byte tokens are no
-// pieces. Text reaches the words with every U+2581 turned into a space, so a token with a space of its
-// own can only be matched whole, as a special token.
+// spaces indexes the pieces of a SentencePiece vocabulary: all tokens but control, unknown and byte tokens. Words have a space for
+// every U+2581 of the text, so a token that is written with a space can only be matched as a special token.
 func (t *Tokenizer) spaces(v Vocab) {
 	t.normalize = []normalizer{func(text string, _ bool) string {
 		text = strings.ReplaceAll(text, space, " ")
@@ -306,7 +304,7 @@ func (t *Tokenizer) spaces(v Vocab) {
 	t.findBytes()
 }
 
-// findBytes finds the token of every byte: a byte token, or else one whose text is that byte.
+// findBytes finds the token of every byte: a byte token, else a token whose text is that byte.
 func (t *Tokenizer) findBytes() {
 	for b := range t.bytes {
 		t.bytes[b] = none
@@ -321,7 +319,7 @@ func (t *Tokenizer) findBytes() {
 	}
 }
 
-// scoreRank orders scores as merges want them: the highest score has the lowest rank.
+// scoreRank turns scores into ranks of merges: the highest score has the lowest rank.
 func scoreRank(score float32) uint32 {
 	bits := math.Float32bits(score + 0) // minus zero ranks as zero
 	if bits>>31 == 1 {

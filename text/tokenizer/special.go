@@ -9,7 +9,7 @@ import (
 	"grove/text/token"
 )
 
-// specials are the tokens that are matched in text as they are written.
+// specials are the tokens that are matched in the raw text.
 type specials struct {
 	all      []special // by text
 	texts    lexicon
@@ -25,7 +25,7 @@ type special struct {
 	word   bool // matched only between characters that make no words
 }
 
-// fragment is a stretch of text, or a special token where id is not token.None.
+// fragment is a part of a text or, if id is not token.None, a special token.
 type fragment struct {
 	text string
 	id   token.ID
@@ -55,8 +55,8 @@ func indexSpecials(all []special) specials {
 	return specials{all: all, texts: newLexicon(texts)}
 }
 
-// partition cuts text at the special tokens written in it. The longest token is cut out first, then
-// the next longest from what is left, so a long one wins over a shorter one that begins before it.
+// partition cuts text at the special tokens written in it. It cuts out the longest token first, then the next longest from the
+// rest, so a long token wins over a shorter one that begins before it.
 func (s *specials) partition(text string, plain bool) []fragment {
 	if text == "" {
 		return nil
@@ -98,8 +98,8 @@ func (sp special) cut(dst []fragment, text string) []fragment {
 	return dst
 }
 
-// partitionLeftmost cuts text at the leftmost special token, of those that begin there the longest, and
-// goes on behind it.
+// partitionLeftmost cuts text at the leftmost special token, the longest of those that begin there, and continues behind
+// it.
 func (s *specials) partitionLeftmost(text string, plain bool) []fragment {
 	var frags []fragment
 	from := 0 // what lies before was cut
@@ -143,13 +143,13 @@ func wordAfter(text string) bool {
 	return n > 0 && isWord(r)
 }
 
-// isWord tells whether a character is of class \w: a letter, a mark, a decimal digit or a connector.
+// isWord reports whether a character is of class \w: a letter, a mark, a decimal digit or a connector.
 func isWord(r rune) bool {
 	return r == '_' || unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc)
 }
 
-// written returns the special tokens that occur in text, in the order in which they are cut out:
-// longest first, and of equal lengths the lowest id.
+// written returns the special tokens that occur in text, in the order in which they are cut out: the longest first; of equal
+// lengths, the lowest id.
 func (s *specials) written(text string, plain bool) []special {
 	found := map[int]bool{}
 	for i := range len(text) {

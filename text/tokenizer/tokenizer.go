@@ -1,7 +1,6 @@
-// Package tokenizer turns text into token ids and back, as a model's file defines it: byte-level
-// byte-pair encoding, SentencePiece byte-pair and unigram encoding, and WordPiece; from GGUF metadata or
-// from a tokenizer.json of Hugging Face. Ids are equal to those of llama.cpp for the former and of Hugging
-// Face's tokenizers for the latter; departures are stated at the name that makes them.
+// Package tokenizer turns text into token ids and back, as a model's file defines it: byte-level byte-pair encoding, SentencePiece
+// byte-pair and unigram encoding, and WordPiece. It reads GGUF metadata, with the ids of llama.cpp, and tokenizer.json files,
+// with the ids of Hugging Face's tokenizers. The comment of a name states where it departs from them.
 package tokenizer
 
 import (
@@ -12,11 +11,11 @@ import (
 	"grove/text/tokenizer/pretoken"
 )
 
-// Type is what a token stands for, by its number in GGUF files.
+// Type is the type of a token, with its number in GGUF files.
 type Type int32
 
-// The types of tokens. Control, Unknown and UserDefined tokens are special: they are matched in text
-// as they are written, before anything else is split.
+// The types of tokens. Control, Unknown and UserDefined tokens are special: they are matched in the raw text, before it is cut
+// into words.
 const (
 	Undefined   Type = 0
 	Normal      Type = 1
@@ -29,11 +28,10 @@ const (
 
 func (t Type) special() bool { return t == Control || t == Unknown || t == UserDefined }
 
-// hidden tells whether decoding leaves the token out unless it is asked for special tokens.
+// hidden reports whether decoding leaves the token out unless special tokens are asked for.
 func (t Type) hidden() bool { return t == Control || t == Unknown }
 
-// Vocab is what a model's file says about its tokens. Ids that the file does not name are
-// [token.None].
+// Vocab is the vocabulary of a model's file. Ids that the file does not name are [token.None].
 type Vocab struct {
 	Model string // "gpt2" is byte-level, "llama" is SentencePiece, "t5" unigram, "bert" WordPiece
 	Pre   string // how byte-level text is cut before merging; used by "gpt2" only
@@ -57,21 +55,19 @@ type Vocab struct {
 	StripAccents bool   // "bert"
 }
 
-// FIM holds the tokens that go before the parts of a text whose middle is to be filled in, and before the name of a
-// repository and those of its files.
+// FIM holds the fill-in-the-middle tokens: those before the parts of a text, and before the names of a repository and its files.
 type FIM struct{ Prefix, Suffix, Middle, Repository, File token.ID }
 
-// NoFIM is the value for a vocabulary that names none.
+// NoFIM is the FIM of a vocabulary without such tokens.
 var NoFIM = FIM{token.None, token.None, token.None, token.None, token.None}
 
-// Options says how [Tokenizer.Encode] treats text. The zero value parses special tokens that are
-// written in the text and adds none.
+// Options control [Tokenizer.Encode]. The zero value parses special tokens written in the text and adds none.
 type Options struct {
 	Special bool // add the begin and the end token where the file asks for them
 	Plain   bool // treat control and unknown tokens written in the text as plain text
 
-	// Literal are the stretches of the text, in order and none empty, in which Plain holds: a token that reaches
-	// into one is plain text. The text must then be UTF-8, or lack some byte from 0xf5 on.
+	// Literal are spans of the text, in order and not empty, in which Plain holds: a special token that touches one is plain
+	// text. With spans the text must be UTF-8, or lack some byte from 0xf5 on.
 	Literal []Span
 	Inside  bool // the text goes on with another: the space that the vocabulary puts before a text is left out
 }
@@ -90,8 +86,8 @@ type Tokenizer struct {
 	fim           FIM
 	strip         strip // the space that was put before text
 
-	// Text is cut at special tokens; what is left is normalised and, in a tokenizer.json, cut at
-	// others again; then it is cut into words, and each word is turned into ids.
+	// Text is cut at special tokens; the rest is normalised and, for a tokenizer.json, cut at other special tokens; then it is
+	// cut into words, and each word is turned into ids.
 	specials  specials
 	normalize []normalizer
 	inner     specials
@@ -120,7 +116,7 @@ type Tokenizer struct {
 	scratch sync.Pool // of *scratch
 }
 
-// strip says after what decoding takes off the space that encoding put before text.
+// strip is the place at which decoding removes the space that encoding puts before text.
 type strip uint8
 
 const (
@@ -129,7 +125,7 @@ const (
 	stripEach        // and after special tokens
 )
 
-// normalizer changes text before it is cut into words. first tells whether it begins the whole text.
+// normalizer changes text before it is cut into words. first is set at the start of the whole text.
 type normalizer func(text string, first bool) string
 
 // Size returns the number of tokens; ids are below it.
@@ -141,11 +137,11 @@ func (t *Tokenizer) BOS() token.ID { return t.bos }
 // EOS returns the token that ends a text, or [token.None].
 func (t *Tokenizer) EOS() token.ID { return t.eos }
 
-// EOG returns the tokens that end an answer; see [Tokenizer.IsEOG]. They must not be changed.
+// EOG returns the tokens that end an answer; see [Tokenizer.IsEOG]. The caller must not change them.
 func (t *Tokenizer) EOG() []token.ID { return t.eog[:len(t.eog):len(t.eog)] }
 
-// IsEOG tells whether a model that gives the token has ended its answer: the end-of-text, end-of-turn
-// and end-of-message tokens that the file names, and the tokens known by their text to be such.
+// IsEOG reports whether a token ends an answer: the end-of-text, end-of-turn and end-of-message tokens that the file names, and
+// tokens with a text that ends answers in published vocabularies.
 func (t *Tokenizer) IsEOG(id token.ID) bool {
 	for _, e := range t.eog {
 		if e == id {
@@ -155,14 +151,14 @@ func (t *Tokenizer) IsEOG(id token.ID) bool {
 	return false
 }
 
-// ID returns the token that the file writes as text, such as <|im_end|>.
+// ID returns the token with a text in the file, such as <|im_end|>, and whether there is one.
 func (t *Tokenizer) ID(text string) (token.ID, bool) {
 	id, ok := t.ids[text]
 	return id, ok
 }
 
-// Text returns the token as the file writes it, which is not the bytes it stands for: see
-// [Tokenizer.AppendPiece]. It returns "" for an id that is out of range.
+// Text returns the text of a token in the file, or "" for an id that is out of range. [Tokenizer.AppendPiece] gives its bytes,
+// which may differ.
 func (t *Tokenizer) Text(id token.ID) string {
 	if t.check(id) != nil {
 		return ""

@@ -11,10 +11,10 @@ import (
 	"grove/text/tokenizer/pretoken"
 )
 
-// unknownPenalty is how much less likely a character without a piece is than the least likely piece.
+// unknownPenalty is the difference between the lowest score of a piece and the score of a character without a piece.
 const unknownPenalty = 10
 
-// unigram builds what unigram encoding looks up.
+// unigram builds the tables of unigram encoding.
 func (t *Tokenizer) unigram(v Vocab) error {
 	if v.UNK == token.None {
 		return fmt.Errorf("tokenizer: a unigram vocabulary needs an unknown token")
@@ -48,7 +48,7 @@ func (t *Tokenizer) unigram(v Vocab) error {
 	return nil
 }
 
-// indexPieces makes the pieces findable by the text that begins with them.
+// indexPieces indexes the pieces, so that those that a text begins with are found.
 func (t *Tokenizer) indexPieces() {
 	texts := make([]string, 0, len(t.pieces))
 	for text := range t.pieces {
@@ -62,8 +62,7 @@ func (t *Tokenizer) indexPieces() {
 	}
 }
 
-// respace puts spaces as the vocabulary wants them: one before each word, or those of the text and one
-// before it if there is a word.
+// respace sets the spaces of a text: one before each word, or those of the text with one before it if it has a word.
 func respace(text string, v Vocab) string {
 	text = strings.ReplaceAll(text, space, " ")
 	if !v.MergeSpaces {
@@ -83,18 +82,17 @@ func respace(text string, v Vocab) string {
 	return b.String()
 }
 
-// step is the likeliest way to reach a place in a word: its score, where its last piece begins, and
-// that piece; unknown characters have none.
+// step is the likeliest path to an index in a word: its score, the start of its last piece, and that piece; unknown characters
+// have no piece.
 type step struct {
 	score float64
 	from  int32
 	piece int32
 }
 
-// likeliest appends the ids of the pieces that have the greatest sum of scores (Viterbi), of equal ones
-// those that were found first. Characters without a piece of their own may be unknown; those in a row
-// are one unknown token, or the tokens of their bytes where there are all. Each word is taken by itself,
-// so that sums are rounded as in Hugging Face's tokenizers.
+// likeliest appends the ids of the pieces with the greatest sum of scores (Viterbi); of equal sums, the first one found. Characters
+// without a piece may be unknown: a run of them is one unknown token, or the tokens of its bytes if all exist. Each word is
+// summed by itself, so sums are rounded as in Hugging Face's tokenizers.
 func (t *Tokenizer) likeliest(dst []token.ID, word string, s *scratch) ([]token.ID, error) {
 	if len(word) > maxWord {
 		return dst, fmt.Errorf("tokenizer: %d bytes of text without a break are more than %d", len(word), maxWord)
@@ -110,8 +108,7 @@ func (t *Tokenizer) likeliest(dst []token.ID, word string, s *scratch) ([]token.
 	return t.appendSteps(dst, word, s.steps), nil
 }
 
-// extend takes the ways that reach word[i:] further by one piece, and returns the length of the
-// character there.
+// extend extends the path to word[i:] by each piece there, and returns the length of the character there.
 func (t *Tokenizer) extend(word string, i int, steps []step) int {
 	_, n := utf8.DecodeRuneInString(word[i:])
 	whole := false
@@ -131,7 +128,7 @@ func (t *Tokenizer) extend(word string, i int, steps []step) int {
 	return n
 }
 
-// appendSteps appends the ids of the way that reaches the end of the word.
+// appendSteps appends the ids of the path to the end of the word.
 func (t *Tokenizer) appendSteps(dst []token.ID, word string, steps []step) []token.ID {
 	begin := len(dst)
 	for at := int32(len(word)); at > 0; {

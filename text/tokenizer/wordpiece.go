@@ -8,8 +8,8 @@ import (
 	"grove/text/tokenizer/pretoken"
 )
 
-// wordPiece builds what WordPiece encoding looks up. Tokens that begin a word are written with U+2581
-// before them, those that go on without.
+// wordPiece builds the tables of WordPiece encoding. Tokens that begin a word have U+2581 before them; tokens within a word do
+// not.
 func (t *Tokenizer) wordPiece(v Vocab) {
 	t.pieces = make(map[string]int32, len(t.tokens))
 	for i, text := range t.tokens {
@@ -24,8 +24,7 @@ func (t *Tokenizer) wordPiece(v Vocab) {
 	t.stages = []pretoken.Stage{{Cut: pretoken.CutBert}}
 }
 
-// longestPieces appends the ids of a word cut into the longest pieces from the left, or the unknown
-// token where that leads nowhere.
+// longestPieces appends the ids of a word cut into the longest pieces from the left, or the unknown token if that fails.
 func (t *Tokenizer) longestPieces(dst []token.ID, word string, _ *scratch) ([]token.ID, error) {
 	n := len(dst)
 	if t.chop > 0 && utf8.RuneCountInString(word) > t.chop {

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Charsmap is SentencePiece's precompiled map from characters, or several, to what replaces them: the
-// size of a double array in bytes, the double array of their bytes, and replacements that end in NUL.
+// Charsmap is SentencePiece's precompiled map from one or more characters to their replacement: the size of a double array in
+// bytes, the double array of the bytes of the characters, and replacements that end in NUL.
 type Charsmap struct {
 	units        []uint32
 	replacements []byte
 }
 
-// NewCharsmap reads a map; an empty one changes nothing.
+// NewCharsmap reads a map. An empty map changes nothing. Errors: sizes that do not fit the bytes.
 func NewCharsmap(b []byte) (Charsmap, error) {
 	if len(b) == 0 {
 		return Charsmap{}, nil
@@ -37,8 +37,8 @@ func NewCharsmap(b []byte) (Charsmap, error) {
 	return m, nil
 }
 
-// Normalize replaces at each place the longest text that the map knows. (Hugging Face's tokenizers look
-// up whole grapheme clusters first.)
+// Normalize replaces the longest text of the map at each index. (Hugging Face's tokenizers look up whole grapheme clusters
+// first.)
 func (m *Charsmap) Normalize(text string) string {
 	if m.units == nil {
 		return text
@@ -64,10 +64,9 @@ func (m *Charsmap) Normalize(text string) string {
 	return b.String()
 }
 
-// longest returns the length of the longest text of the map that text begins with, 0 if there is none,
-// and what replaces it. A unit of the double array holds a label in bits 0 to 7, whether a text ends
-// there in bit 8, and an offset to its children, in units of 256 where bit 9 is set, in bits 10 to 30; the
-// unit of an end holds where its replacement begins. Units out of range are no children.
+// longest returns the length of the longest text of the map at the start of text, 0 if there is none, and its replacement. A unit of
+// the double array holds a label in bits 0 to 7, the end of a text in bit 8, and an offset to its children in bits 10 to 30,
+// times 256 if bit 9 is set. The unit of an end holds the start of its replacement. Units out of range are not children.
 func (m *Charsmap) longest(text string) (n int, to []byte) {
 	at := offset(m.units[0])
 	for i := 0; i < len(text) && text[i] != 0; i++ {

@@ -1,5 +1,5 @@
-// Package pretoken changes text before a tokenizer's model sees it: it normalises characters and cuts text
-// into words, by hand for the patterns that are known and by regular expressions for others.
+// Package pretoken prepares text for a tokenizer's model: it normalises characters and cuts text into words, with code for known
+// patterns and regular expressions for others.
 package pretoken
 
 import (
@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is a set of the kinds of characters that patterns tell apart. A character is of one kind;
-// Han characters are of kind han besides.
+// class is a set of kinds of characters. A character has one kind; Han characters also have the kind han.
 type class uint16
 
 const (
@@ -72,8 +71,7 @@ func kindOf(r rune) class {
 	return rest
 }
 
-// next returns the class and the length of the character at text[i:]. A byte that is no UTF-8 is
-// U+FFFD, a symbol, by itself.
+// next returns the class and the length of the character at text[i:]. A byte that is not UTF-8 counts as U+FFFD, a symbol.
 func next(text string, i int) (class, int) {
 	if i >= len(text) {
 		return end, 0
@@ -87,7 +85,7 @@ func next(text string, i int) (class, int) {
 
 const noLimit = int(^uint(0) >> 1)
 
-// run returns the end of the characters of class c from text[i] on, at most limit of them.
+// run returns the end of the run of characters of class c at text[i], of at most limit characters.
 func run(text string, i int, c class, limit int) int {
 	for ; limit > 0; limit-- {
 		got, n := next(text, i)
@@ -99,12 +97,12 @@ func run(text string, i int, c class, limit int) int {
 	return i
 }
 
-// set is a set of characters, [...] of a pattern.
+// set is a set of characters: [...] of a pattern.
 type set func(r rune) bool
 
 func (c class) set() set { return func(r rune) bool { return classOf(r)&c != 0 } }
 
-// ranges returns the set of the characters that are listed in spec, where a-b stands for a range.
+// ranges returns the set of the characters listed in spec; a-b is a range.
 func ranges(spec string) set {
 	var low [utf8.RuneSelf]bool
 	var high [][2]rune
@@ -135,7 +133,7 @@ func ranges(spec string) set {
 	}
 }
 
-// runOf returns the end of the characters of the set from text[i] on, at most limit of them.
+// runOf returns the end of the run of characters of the set at text[i], of at most limit characters.
 func (in set) runOf(text string, i, limit int) int {
 	for ; limit > 0 && i < len(text); limit-- {
 		r, n := utf8.DecodeRuneInString(text[i:])

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// A Cutter returns the length of the first piece of text, which is not empty: a match of its pattern,
-// or what lies before the next match. It returns minus the length of a piece that is left out.
+// Cutter returns the length of the first piece of text, which is not empty: a match of its pattern, or the text before the next
+// match. A negative length means that the piece is left out.
 type Cutter = func(text string) int
 
-// cutters are the cutters by names that stand for their patterns.
+// cutters are the cutters by name.
 var cutters = map[string]Cutter{
 	"gpt2":     CutGPT2,
 	"llama3":   (&words{digits: 3, apart: true, tail: "\r\n"}).cut,
@@ -62,7 +62,7 @@ const (
 	deepSeek3CJK        = "\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF"
 )
 
-// isPunctuation tells whether a character is punctuation or an ASCII symbol.
+// isPunctuation reports whether a character is punctuation or an ASCII symbol.
 func isPunctuation(r rune) bool {
 	c := classOf(r)
 	return c&punct != 0 || c&sign != 0 && r < utf8.RuneSelf
@@ -71,8 +71,8 @@ func isPunctuation(r rune) bool {
 // Named returns the cutter of a name in [Pre.Cuts], nil if there is none.
 func Named(name string) Cutter { return cutters[name] }
 
-// A matcher is a pattern that does not match everywhere: match returns the length of its match at the
-// start of text, 0 if there is none, which is so where text begins with a byte of ASCII that is not in begins.
+// matcher is a pattern that does not match everywhere. match returns the length of its match at the start of text, or 0. There is
+// no match at an ASCII byte that is not in begins.
 type matcher struct {
 	match  func(text string) int
 	begins [utf8.RuneSelf]bool
@@ -104,8 +104,8 @@ func isolated(m matcher) Cutter {
 	}
 }
 
-// matchRun matches up to limit characters of a set, after one that is white space, or a space, if
-// before is \s or a space.
+// matchRun matches up to limit characters of a set. One white space may precede them if before is \s, one space if it is a
+// space.
 func matchRun(before string, in set, limit int) matcher {
 	isBefore := func(c class, b byte) bool {
 		return before == " " && b == ' ' || before == `\s` && c&white != 0
@@ -178,12 +178,11 @@ func CutGPT2(text string) int {
 	return cutWhite(text)
 }
 
-// words is a family of patterns, which match everywhere. With apart and the zero value of the others,
-// but for digits, it is
+// words is a family of patterns that match everywhere. With apart and digits set and the other fields zero, the pattern is
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,digits}| ?[^\s\p{L}\p{N}]+|\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// where s, t and so on fold as ASCII does.
+// where the case of s, t and so on folds as in ASCII.
 type words struct {
 	digits   int
 	apart    bool   // 's and so on before anything else
@@ -268,8 +267,8 @@ func (w *words) casedWord(text string, c class, n int, before bool) int {
 	return w.runWithout(text, 0, capitals)
 }
 
-// capitalised returns the end of [capitals]*[smalls]+ from text[i] on, or 0. Where capitals take all,
-// the last of them that is in both sets is given back.
+// capitalised returns the end of [capitals]*[smalls]+ at text[i], or 0. If the capitals take all characters, the match ends with
+// the last one that is in both sets.
 func (w *words) capitalised(text string, i int) int {
 	shared := 0 // the end of the last character that is in both
 	for {
@@ -287,7 +286,7 @@ func (w *words) capitalised(text string, i int) int {
 	}
 }
 
-// runWithout is run for characters that are not of w.not.
+// runWithout is run for characters that are not in w.not.
 func (w *words) runWithout(text string, i int, in class) int {
 	for {
 		c, n := next(text, i)
@@ -298,8 +297,8 @@ func (w *words) runWithout(text string, i int, in class) int {
 	}
 }
 
-// punctuation returns the length of the match at the start of text of " ?[^\s\p{L}\p{N}]+" and what may
-// follow it, or 0.
+// punctuation returns the length of the match of " ?[^\s\p{L}\p{N}]+" at the start of text, with the characters that may follow
+// it, or 0.
 func (w *words) punctuation(text string) int {
 	in, i := other, 0
 	if w.marks {
@@ -370,8 +369,8 @@ func cutLines(text string) int {
 	return cutWhite(text)
 }
 
-// cutWhite returns the length of the first match of \s+(?!\S)|\s+ in text, which begins with white
-// space: the last white character before anything else belongs to what follows.
+// cutWhite returns the length of the first match of \s+(?!\S)|\s+ in text, which begins with white space. The last white character
+// before another character belongs to the next piece.
 func cutWhite(text string) int {
 	i, last := 0, 0
 	for {
@@ -431,7 +430,7 @@ func CutBeforeSpaces(text string) int {
 	return len(text)
 }
 
-// CutFields cuts off white space, which is left out, or what lies before it.
+// CutFields cuts off white space, which is left out, or the text before it.
 func CutFields(text string) int {
 	if e := run(text, 0, white, noLimit); e > 0 {
 		return -e
@@ -439,7 +438,7 @@ func CutFields(text string) int {
 	return run(text, 0, ^white, noLimit)
 }
 
-// CutBert cuts off white space, which is left out, a punctuation character, or what lies between.
+// CutBert cuts off white space, which is left out, a punctuation character, or the text between them.
 func CutBert(text string) int {
 	if e := run(text, 0, white, noLimit); e > 0 {
 		return -e

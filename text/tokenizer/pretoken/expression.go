@@ -10,25 +10,25 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// Expression cuts text by a regular expression that no cutter implements.
+// Expression cuts text by a regular expression that has no cutter.
 type Expression struct {
 	re       *regexp2.Regexp
 	behavior string // what becomes of matches, by its name in a tokenizer.json
 	invert   bool   // what lies between the matches is what counts as one
 }
 
-// A match may take a second, and cutting a text ten.
+// A match may take one second, cutting a text ten seconds.
 const (
 	maxMatch = time.Second
 	maxSplit = 10 * time.Second
 )
 
-// behaviors are what may become of matches: pieces by themselves, left out, part of the piece before
-// or after, or one piece with other matches beside them.
+// behaviors are the ways to treat matches: a piece of its own, left out, part of the piece before or after, one piece with
+// neighbouring matches.
 var behaviors = []string{"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"}
 
-// Compile compiles an expression, which in a tokenizer.json is of Oniguruma's dialect, with what becomes of
-// its matches, or with invert of what lies between them. What would mean something else here is refused.
+// Compile compiles an expression of a tokenizer.json, in Oniguruma's dialect, with the behavior of its matches or, with invert, of
+// the text between them. Errors: an unknown behavior, an expression that has another meaning here or that does not compile.
 func Compile(expr, behavior string, invert bool) (*Expression, error) {
 	if !slices.Contains(behaviors, behavior) {
 		return nil, fmt.Errorf("behavior %.40q is not supported", behavior)
@@ -44,8 +44,8 @@ func Compile(expr, behavior string, invert bool) (*Expression, error) {
 	return &Expression{re, behavior, invert}, nil
 }
 
-// foreign returns what Oniguruma reads otherwise: sets within sets, possessive quantifiers, and some
-// escapes.
+// foreign names the part of an expression that Oniguruma reads in another way, or "": sets within sets, possessive quantifiers,
+// some escapes.
 func foreign(expr string) string {
 	inside := false
 	for i := 0; i < len(expr); i++ {
@@ -69,13 +69,14 @@ func foreign(expr string) string {
 	return ""
 }
 
-// span is a stretch of text and whether it is a match.
+// span is a part of a text; it may be a match.
 type span struct {
 	from, to int
 	match    bool
 }
 
-// Split calls piece with the pieces of text in their order, without those that are left out.
+// Split calls piece with the pieces of text, in order, without those that are left out. Errors: an expression that takes too
+// long.
 func (x *Expression) Split(text string, piece func(string) error) error {
 	spans, err := x.spans(text)
 	if err != nil {
@@ -92,7 +93,7 @@ func (x *Expression) Split(text string, piece func(string) error) error {
 	return nil
 }
 
-// spans returns the pieces of text, those that are left out too.
+// spans returns the pieces of text, including those that are left out.
 func (x *Expression) spans(text string) ([]span, error) {
 	var out []span
 	add := func(s span) {
@@ -115,7 +116,7 @@ func (x *Expression) spans(text string) ([]span, error) {
 	return out, err
 }
 
-// joins tells whether a stretch belongs to the piece before it.
+// joins reports whether a span belongs to the piece before it.
 func (x *Expression) joins(before, match bool) bool {
 	switch x.behavior {
 	case "Contiguous":
@@ -128,7 +129,7 @@ func (x *Expression) joins(before, match bool) bool {
 	return false
 }
 
-// eachMatch calls found with the place of each match in text.
+// eachMatch calls found with the bounds of each match in text.
 func eachMatch(re *regexp2.Regexp, text string, found func(from, to int)) error {
 	runes := make([]rune, 0, len(text))
 	at := make([]int, 0, len(text)+1)

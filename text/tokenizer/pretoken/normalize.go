@@ -8,11 +8,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Space is how SentencePiece writes a space, U+2581.
+// Space is the space of SentencePiece, U+2581.
 const Space = "\u2581"
 
-// Bert is the normalisation of BERT (Devlin et al. 2018), as Hugging Face's tokenizers do it. (llama.cpp
-// takes off all marks, not only \p{Mn}, and the vowels of Hangul.)
+// Bert is the normalisation of BERT (Devlin et al. 2018), as in Hugging Face's tokenizers. (llama.cpp removes all marks, not only
+// \p{Mn}, and the vowels of Hangul.)
 type Bert struct {
 	Clean      bool // white space becomes spaces; control characters and U+FFFD go
 	Ideographs bool // a space goes before and after each
@@ -69,7 +69,7 @@ func spaceIdeographs(text string) string {
 var ideographs = ranges("\u4E00-\u9FFF\u3400-\u4DBF\U00020000-\U0002A6DF\U0002A700-\U0002B73F\U0002B740-\U0002B81F" +
 	"\U0002B920-\U0002CEAF\uF900-\uFAFF\U0002F800-\U0002FA1F")
 
-// stripMarks leaves out \p{Mn}.
+// stripMarks removes \p{Mn}.
 func stripMarks(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {
@@ -79,7 +79,7 @@ func stripMarks(text string) string {
 	}, text)
 }
 
-// Lowercase maps each character by itself, so that a final sigma is as any other.
+// Lowercase maps each character by itself, so a final sigma is like any other.
 func Lowercase(text string) string {
 	if strings.ContainsRune(text, 'İ') {
 		text = strings.ReplaceAll(text, "İ", "i\u0307") // the only character that becomes two
@@ -96,7 +96,7 @@ func isASCII(text string) bool {
 	return true
 }
 
-// StripAccents leaves out \p{M}.
+// StripAccents removes \p{M}.
 func StripAccents(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsMark(r) {
@@ -106,7 +106,7 @@ func StripAccents(text string) string {
 	}, text)
 }
 
-// ReplaceSpaces replaces two spaces and more, each time by the same.
+// ReplaceSpaces replaces each run of two or more spaces by the same text.
 func ReplaceSpaces(text, by string) string {
 	var b strings.Builder
 	for {
@@ -133,7 +133,7 @@ func SpaceBefore(text string) string {
 	return " " + text
 }
 
-// SpaceFields puts one space before each word, and leaves out other white space.
+// SpaceFields puts one space before each word and removes other white space.
 func SpaceFields(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + 1)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Pre is a way of cutting text into words before merging, by its names in tokenizer.ggml.pre.
+// Pre is a pre-tokenizer: a way of cutting text into words before merging, with its names in tokenizer.ggml.pre.
 type Pre struct {
 	Names  []string
 	Cuts   string // names of cutters: each cuts the pieces of the one before
@@ -13,8 +13,8 @@ type Pre struct {
 	AddBOS bool   // a begin token is added unless the file says otherwise
 }
 
-// pres are the known ways. Where llama.cpp's engine of patterns knows one class of letters beyond ASCII
-// (tekken, gpt-4o, kimi-k2), the patterns are taken as the models publish them.
+// pres are the known pre-tokenizers. llama.cpp's engine has one class of letters beyond ASCII; where that changes a pattern
+// (tekken, gpt-4o, kimi-k2), the pattern here is that of the published model.
 var pres = []Pre{
 	{
 		Names: []string{
@@ -56,13 +56,13 @@ var pres = []Pre{
 	{Names: []string{"laguna"}, Cuts: `[^\n]+|[\n]+ qwen2`},
 }
 
-// Stage cuts text into pieces, each of which the next stage cuts: by hand, or by an expression.
+// Stage cuts text into pieces, which the next stage cuts further, with a cutter or an expression.
 type Stage struct {
 	Cut Cutter
 	Re  *Expression
 }
 
-// Stages returns the stages of the way.
+// Stages returns the stages of the pre-tokenizer.
 func (p Pre) Stages() []Stage {
 	var stages []Stage
 	for name := range strings.FieldsSeq(p.Cuts) {
@@ -71,7 +71,7 @@ func (p Pre) Stages() []Stage {
 	return stages
 }
 
-// Find returns the way of a name; an unknown one is an error.
+// Find returns the pre-tokenizer of a name. Errors: an unknown name.
 func Find(name string) (Pre, error) {
 	var known []string // the first names only: there are some eighty
 	for _, p := range pres {
@@ -88,8 +88,8 @@ func Find(name string) (Pre, error) {
 	return Pre{}, fmt.Errorf("tokenizer: pre-tokenizer %.40q is not supported; known, each with others like it: %s", name, strings.Join(known, ", "))
 }
 
-// Matching returns the name of a way with the given cutters, and whether it takes words that are tokens
-// whole, as asked if there is one.
+// Matching returns the name of a pre-tokenizer with the given cutters, and whether it keeps words that are tokens whole, as asked
+// if there is such a one.
 func Matching(cuts string, whole bool) (name string, takesWhole, ok bool) {
 	for _, p := range pres {
 		if p.Cuts == cuts && (!ok || p.Whole == whole && takesWhole != whole) {

@@ -45,8 +45,8 @@ var published = map[string]known{
 	` ?[^(\s|[.,!?…。，、।۔،])]+`: {"bloom", false},
 }
 
-// Published returns the name of the cutter that implements an expression as published models write it,
-// "" if none does, and whether it matches everywhere.
+// Published returns the name of the cutter of an expression of published models, or "", and whether the expression matches
+// everywhere.
 func Published(expr string) (name string, everywhere bool) {
 	k := published[expr]
 	return k.cutter, k.everywhere

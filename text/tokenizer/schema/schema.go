@@ -1,4 +1,5 @@
-// Package schema is the shape of a tokenizer.json of Hugging Face and of its tokenizer_config.json, as far as they count.
+// Package schema has the types of the JSON of a tokenizer.json and a tokenizer_config.json of Hugging Face: the fields that
+// ids depend on.
 package schema
 
 import "encoding/json"
@@ -13,7 +14,7 @@ type File struct {
 	Model         Model   `json:"model"`
 }
 
-// Added is a token beside the vocabulary.
+// Added is a token that is added to the vocabulary.
 type Added struct {
 	ID         int    `json:"id"`
 	Content    string `json:"content"`
@@ -24,7 +25,7 @@ type Added struct {
 	Special    bool   `json:"special"`
 }
 
-// Model is what makes ids of words.
+// Model is the model that turns words into ids.
 type Model struct {
 	Type          string          `json:"type"`
 	Vocab         json.RawMessage `json:"vocab"`
@@ -40,7 +41,7 @@ type Model struct {
 	MaxInputChars int             `json:"max_input_chars_per_word"`
 }
 
-// Config is what counts of a tokenizer_config.json.
+// Config is a tokenizer_config.json.
 type Config struct {
 	BOS    Named `json:"bos_token"`
 	EOS    Named `json:"eos_token"`
@@ -52,7 +53,7 @@ type Config struct {
 	AddEOS *bool `json:"add_eos_token"`
 }
 
-// Named is a token by its text, or by an object that holds the text.
+// Named is the text of a token, in JSON a string or an object with the field content.
 type Named string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -121,7 +122,7 @@ type Piece struct {
 	} `json:"SpecialToken"`
 }
 
-// Flat returns the parts of a sequence, in their order and without sequences; those of nil are none.
+// Flat returns the parts of a sequence in order, with the sequences within it replaced by their parts. nil has no parts.
 func (p *Part) Flat() []*Part {
 	if p == nil {
 		return nil
@@ -138,7 +139,7 @@ func (p *Part) Flat() []*Part {
 	return out
 }
 
-// Scheme returns when a Metaspace puts a space before text.
+// Scheme returns the prepend scheme of a Metaspace: always, first or never.
 func (p *Part) Scheme() string {
 	if p.AddPrefixSpace != nil && !*p.AddPrefixSpace {
 		return "never"
