@@ -207,12 +207,6 @@ func (p *parser) primary() expr {
 			fail(t.line, "int %.40s is out of range; ints have 64 bits", t.text)
 		}
 		return constant(n)
-	case tokFloat:
-		f, err := strconv.ParseFloat(t.text, 64)
-		if err != nil {
-			fail(t.line, "float %.40s is out of range", t.text)
-		}
-		return constant(f)
 	case tokName:
 		if v, ok := words[t.text]; ok {
 			return constant(v)
@@ -368,7 +362,7 @@ func (p *parser) test(line int, of expr) expr {
 	switch {
 	case p.op("("):
 		a = p.args()
-	case next.kind == tokString, next.kind == tokInt, next.kind == tokFloat, p.op("["), p.op("{"),
+	case next.kind == tokString, next.kind == tokInt, p.op("["), p.op("{"),
 		next.kind == tokName && !slices.Contains([]string{"else", "or", "and", "is", "if", "not", "in"}, next.text):
 		e := p.postfix(p.primary())
 		a = func(s *state) args { return args{pos: []Value{e(s)}} }

@@ -35,10 +35,10 @@ func init() {
 	filters = map[string]operation{
 		"capitalize": ofText(textMethods["capitalize"]), "lower": ofText(textMethods["lower"]), "replace": ofText(textMethods["replace"]), "title": ofText(mapper(titled, wordBegins)),
 		"trim": ofText(textMethods["strip"]), "upper": ofText(textMethods["upper"]),
-		"count": op(length), "length": op(length),
 		"default":  op(filterDefault, "default_value", needed{}, "boolean", false),
 		"dictsort": op(filterDictsort),
 		"first":    op(func(s *state, v Value, _ []Value) Value { return end(s.items(v), true) }),
+		"length":   op(length),
 		"last":     op(func(s *state, v Value, _ []Value) Value { return end(s.items(v), false) }),
 		"int":      op(filterInt, "default", int64(0)),
 		"items":    op(filterItems),

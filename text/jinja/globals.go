@@ -25,17 +25,18 @@ func (s *state) call(v Value, a args) Value {
 
 // globalRange is range(end), range(begin, end) or range(begin, end, step).
 func globalRange(s *state, a args) Value {
-	b := []int64{0, 0, 1}
-	given := a.bind(s, []string{"begin", "end", "step"})
-	if isA[absent](given[1]) {
-		given[0], given[1] = absent{}, given[0]
+	n := len(a.pos)
+	if n == 0 || n > 3 || len(a.names) > 0 {
+		s.fail("range: %d arguments, %d of them with a name; it takes 1 to 3 without a name", n+len(a.names), len(a.names))
 	}
-	for i, v := range given {
-		if i == 1 || !isA[absent](v) {
-			b[i] = s.argument("range", []string{"begin", "end", "step"}[i], v, needed{int64(0)}).(int64)
-		}
+	bound := func(i int) int64 { return s.argument(a.of, "a bound", a.pos[i], int64(0)).(int64) }
+	from, to, step := int64(0), bound(0), int64(1)
+	if n > 1 {
+		from, to = to, bound(1)
 	}
-	from, to, step := b[0], b[1], b[2]
+	if n > 2 {
+		step = bound(2)
+	}
 	if step == 0 {
 		s.fail("range: the step is 0; it needs another int")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,7 +19,7 @@ type writer struct {
 	indent       Text
 	lines        bool             // each element on a line of its own
 	scalar       func(Value) Text // text of a value that is neither list nor dict
-	json         bool             // tuples are lists, int keys are strings
+	json         bool             // tuples are lists, keys are strings
 }
 
 func (w *writer) add(t Text) { w.out = w.s.extend(w.out, t) }
@@ -38,19 +39,14 @@ func (w *writer) value(v Value, depth int) {
 		w.elements(open, end, len(v.Items), depth, func(i int) { w.value(v.Items[i], depth+1) })
 	case *Map:
 		w.elements("{", "}", v.Len(), depth, func(i int) {
-			k := v.keys[i]
-			if w.json {
-				k = w.s.str(k)
+			k := w.scalar(v.keys[i])
+			if w.json && !isA[Text](v.keys[i]) { // JSON has strings as keys only
+				k = slices.Concat(Text{'"'}, k, Text{'"'})
 			}
-			w.add(w.scalar(k))
+			w.add(k)
 			w.add(w.colon)
 			w.value(v.values[i], depth+1)
 		})
-	case undefined, *namespace, *function, *loop:
-		if w.json {
-			w.s.fail("tojson: %s: it has no JSON; give None, bool, int, float, str, list or dict", typeName(v))
-		}
-		w.add(Text("<" + typeName(v) + ">"))
 	default:
 		w.add(w.scalar(v))
 	}
@@ -122,8 +118,11 @@ func (s *state) jsonScalar(v Value, ascii bool) Text {
 			}
 			return ""
 		})
+	case int64, float64:
+		return s.repr(v)
 	}
-	return s.repr(v) // int or float
+	s.fail("tojson: %s: it has no JSON; give None, bool, int, float, str, list or dict", typeName(v))
+	return nil
 }
 
 // maxJSONDepth bounds the nesting of JSON from outside.

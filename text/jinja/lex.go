@@ -21,7 +21,6 @@ const (
 	tokName
 	tokString
 	tokInt
-	tokFloat
 	tokOp
 )
 
@@ -180,11 +179,11 @@ func (l *lexer) expression(closer string, end kind) {
 		case c == '"' || c == '\'':
 			l.str(c)
 		case strings.IndexByte(digits, c) >= 0:
-			n, k := span(l.rest, digits), tokInt
-			if fraction := strings.TrimPrefix(l.rest[n:], "."); len(fraction) < len(l.rest)-n && span(fraction, digits) > 0 {
-				n, k = n+1+span(fraction, digits), tokFloat
+			n := span(l.rest, digits)
+			if n+1 < len(l.rest) && l.rest[n] == '.' && strings.IndexByte(digits, l.rest[n+1]) >= 0 {
+				fail(l.line, "float %.10s...: not supported; use ints", l.rest)
 			}
-			l.emit(k, l.rest[:n])
+			l.emit(tokInt, l.rest[:n])
 			l.advance(n)
 		case strings.IndexByte(letters, c) >= 0:
 			n := span(l.rest, letters+digits)

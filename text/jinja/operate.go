@@ -232,23 +232,10 @@ func (s *state) binary(op string, a, b Value) Value {
 	}
 	i, okI := integer(a)
 	j, okJ := integer(b)
-	if okI && okJ {
-		return s.integers(op, i, j)
+	if !okI || !okJ {
+		s.fail("%s %s %s: not supported", typeName(a), op, typeName(b))
 	}
-	x, okX := number(a)
-	y, okY := number(b)
-	if okX && okY && op != "%" {
-		return s.finite(map[string]float64{"+": x + y, "-": x - y, "*": x * y}[op])
-	}
-	s.fail("%s %s %s: not supported", typeName(a), op, typeName(b))
-	return nil
-}
-
-func (s *state) finite(f float64) float64 {
-	if math.IsInf(f, 0) || math.IsNaN(f) {
-		s.fail("a float is out of range")
-	}
-	return f
+	return s.integers(op, i, j)
 }
 
 // integers computes with ints. Results beyond 64 bits are refused.

@@ -139,6 +139,9 @@ func (p *parser) block(end string, enclosed bool) block {
 	return body
 }
 
+// statements are the names of statements, for errors.
+const statements = "break, call, continue, filter, for, generation, if, macro, set"
+
 // statement reads a statement from its name on.
 func (p *parser) statement() stmt {
 	t := p.expect(tokName, "a statement")
@@ -170,7 +173,7 @@ func (p *parser) statement() stmt {
 	case "generation": // marks what the model writes; the marks are dropped
 		do = p.block("endgeneration", false).run
 	default:
-		fail(t.line, "statement %.40q: not supported; use one of break, call, continue, filter, for, generation, if, macro, set", t.text)
+		fail(t.line, "statement %.40q: not supported; use one of %s", t.text, statements)
 	}
 	p.endTag()
 	return do
@@ -290,7 +293,7 @@ func (p *parser) loop(line int) stmt {
 		fail(p.line(), "unexpected %s, want in", p.cur())
 	}
 	over := p.tuple(p.or) // an expression would take the loop's own if
-	when := constant(true)
+	var when expr
 	if p.skipWord("if") {
 		when = p.expression()
 	}
@@ -310,14 +313,9 @@ func (p *parser) loop(line int) stmt {
 		s.enter()
 		defer s.leave()
 		outer := s.scope
-		l := &loop{}
-		for _, v := range s.items(over(s)) {
-			s.within(outer, func() {
-				to(s, v)
-				if truth(when(s)) {
-					l.items = append(l.items, v)
-				}
-			})
+		l := &loop{items: s.items(over(s))}
+		if when != nil {
+			l.items = s.chosen(l.items, to, when)
 		}
 		for i, v := range l.items {
 			l.at = i
@@ -336,6 +334,19 @@ func (p *parser) loop(line int) stmt {
 		}
 		return flowOn
 	}
+}
+
+// chosen returns the items for which a condition holds.
+func (s *state) chosen(items []Value, to target, when expr) (kept []Value) {
+	for _, v := range items {
+		s.within(s.scope, func() {
+			to(s, v)
+			if truth(when(s)) {
+				kept = append(kept, v)
+			}
+		})
+	}
+	return kept
 }
 
 // signature reads the parameters of a macro.

@@ -36,6 +36,11 @@ func TestReadme(t *testing.T) {
 			t.Errorf("README.md lacks %q", want)
 		}
 	}
+	for name := range strings.SplitSeq(statements, ", ") {
+		if _, list, _ := strings.Cut(page, "- Statements: "); !strings.Contains(list[:strings.Index(list, "\n-")], "`"+name+"`") {
+			t.Errorf("README.md lacks the statement %s", name)
+		}
+	}
 	for _, name := range []string{"index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem", "cycle"} {
 		if _, ok := (&loop{}).attribute(name); !ok || !strings.Contains(page, "`"+name+"`") {
 			t.Errorf("loop.%s is missing in README.md or in the loop", name)

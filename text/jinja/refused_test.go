@@ -11,7 +11,7 @@ import (
 func TestRefused(t *testing.T) {
 	const (
 		statements = "; use one of break, call, continue, filter, for, generation, if, macro, set"
-		filters    = "; use one of capitalize, count, default, dictsort, first, int, items, join, last, length, list, lower, map, reject, rejectattr, replace, safe, select, selectattr, sort, string, title, tojson, trim, unique, upper"
+		filters    = "; use one of capitalize, default, dictsort, first, int, items, join, last, length, list, lower, map, reject, rejectattr, replace, safe, select, selectattr, sort, string, title, tojson, trim, unique, upper"
 		tests      = "; use one of !=, ==, boolean, defined, eq, equalto, false, float, in, integer, iterable, mapping, ne, none, number, sequence, string, true, undefined"
 	)
 	for _, c := range []struct{ source, want string }{
@@ -30,12 +30,13 @@ func TestRefused(t *testing.T) {
 		{"{{ 2 ** 2 }}", `operator "**": not supported; use one of + - * % ~`},
 		{"{{ '%s' % 1 }}", "str % int: not supported"},
 		{"{{ [1] * 2 }}", "list * int: not supported"},
-		{"{{ 2.5 % 2 }}", "float % int: not supported"},
+		{"{{ x.f + 2 }}", "float + int: not supported"},
+		{"{{ 2.5 }}", "float 2.5 }}...: not supported; use ints"},
 		{"{{ 'abc'[::2] }}", "a slice with a step other than [::-1]: not supported"},
 		{"{{ f(*x) }}", `argument "*": not supported; write the arguments`},
 		{`{{ '\101' }}`, `escape \1: not supported; use one of \\ \' \" \n \r \t \x \u \U`},
 		{`{{ '\u12' }}`, `escape \u"12": it needs 4 hexadecimal digits of a character`},
-		{"{{ {2.5: 1} }}", "float as a key of a dict: not supported; use a str, int, bool or None"},
+		{"{{ {x.f: 1} }}", "float as a key of a dict: not supported; use a str, int, bool or None"},
 		{"{{ 'a'.split(none, 1) }}", "split: maxsplit without a separator: not supported; give a separator"},
 		{"{{ 'a'.replace('', 'b') }}", "replace: the old text is empty; it needs a character"},
 		{"{{ 'a'.replace('a') }}", `replace: argument "new" is missing`},
@@ -48,6 +49,8 @@ func TestRefused(t *testing.T) {
 		{"{{ 9223372036854775807 * 2 }}", "9223372036854775807 * 2 is out of range; ints have 64 bits"},
 		{"{{ -9223372036854775807 - 2 }}", "-9223372036854775807 - 2 is out of range; ints have 64 bits"},
 		{"{{ 9223372036854775808 }}", "int 9223372036854775808 is out of range; ints have 64 bits"},
+		{"{{ range(1, step=2) }}", "range: 2 arguments, 1 of them with a name; it takes 1 to 3 without a name"},
+		{"{{ range(1, 2, 0) }}", "range: the step is 0; it needs another int"},
 		{"{% break %}", "break outside of a loop; put it into a for block"},
 		{"{% for i in [1] %}{% macro f() %}{% break %}{% endmacro %}{% endfor %}", "break outside of a loop; put it into a for block"},
 		{"{% set if = 1 %}", `"if" cannot be assigned to; it is a reserved word`},
@@ -58,7 +61,7 @@ func TestRefused(t *testing.T) {
 		t.Run(c.source, func(t *testing.T) {
 			tmpl, err := jinja.Parse(c.source)
 			if err == nil {
-				_, err = tmpl.Render(nil, jinja.Options{})
+				_, err = tmpl.Render(map[string]jinja.Value{"x": vars(t, []byte(`{"x": {"f": 2.5}}`))["x"]}, jinja.Options{})
 			}
 			if want := "jinja: line 1: " + c.want; err == nil || err.Error() != want || !errors.As(err, new(*jinja.Error)) {
 				t.Errorf("got  %v\nwant %s", err, want)

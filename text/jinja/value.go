@@ -155,10 +155,12 @@ func (s *state) repr(v Value) Text {
 		return quote(v)
 	case undefined:
 		return Text("Undefined")
+	case *List, *Map:
+		w := &writer{s: s, comma: Text(", "), colon: Text(": "), scalar: s.repr}
+		w.value(v, 0)
+		return w.out
 	}
-	w := &writer{s: s, comma: Text(", "), colon: Text(": "), scalar: s.repr}
-	w.value(v, 0)
-	return w.out
+	return Text("<" + typeName(v) + ">")
 }
 
 var quoteEscapes = map[rune]string{'\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
