@@ -8,9 +8,8 @@ import (
 
 // put sets a key of a dict.
 func (s *state) put(m *Map, k, v Value) {
-	if t, ok := k.(Text); ok {
-		s.copied(len(t))
-	}
+	t, _ := k.(Text)
+	s.copied(len(t))
 	if !m.Set(k, v) {
 		s.fail("%s as a key of a dict: not supported; use a str, int, bool or None", typeName(k))
 	}
@@ -18,9 +17,8 @@ func (s *state) put(m *Map, k, v Value) {
 
 // get looks a key up.
 func (s *state) get(m *Map, k Value) (Value, bool) {
-	if t, ok := k.(Text); ok {
-		s.copied(len(t))
-	}
+	t, _ := k.(Text)
+	s.copied(len(t))
 	return m.Get(k)
 }
 

@@ -269,6 +269,7 @@ func (s *state) equal(a, b Value) bool {
 
 // compare orders two numbers or two strings: below 0 where a < b.
 func (s *state) compare(a, b Value) int {
+	s.spend(1)
 	i, okI := integer(a)
 	j, okJ := integer(b)
 	if okI && okJ {
