@@ -40,6 +40,8 @@ func init() {
 		"first":    op(func(s *state, v Value, _ []Value) Value { return end(s.items(v), true) }),
 		"length":   op(length),
 		"last":     op(func(s *state, v Value, _ []Value) Value { return end(s.items(v), false) }),
+		"format":   filterFormat,
+		"indent":   op(filterIndent, "width", int64(4), "first", false),
 		"int":      op(filterInt, "default", int64(0)),
 		"items":    op(filterItems),
 		"join":     op(filterJoin, "d", Text(nil), "attribute", nil),
@@ -159,6 +161,45 @@ func end(items []Value, first bool) Value {
 		return items[0]
 	}
 	return items[len(items)-1]
+}
+
+// filterFormat replaces each %s, %d and %% of a text, the first two by arguments.
+func filterFormat(s *state, v Value, a args) Value {
+	var out Text
+	t, rest := s.str(v), a.pos
+	for i := s.find(t, Text("%")); i >= 0; i = s.find(t, Text("%")) {
+		out = s.extend(out, t[:i])
+		verb := Text(t[i+1 : min(i+2, len(t))]).String()
+		switch {
+		case verb == "%":
+			out = append(out, '%')
+		case (verb == "s" || verb == "d") && len(rest) > 0:
+			x := rest[0]
+			if verb == "d" {
+				x = s.argument("format", "%d", x, int64(0))
+			}
+			out, rest = s.extend(out, s.str(x)), rest[1:]
+		default:
+			s.fail("format: %.2q: not supported, or without an argument; use %%s, %%d or %%%%", "%"+verb)
+		}
+		t = t[i+2:]
+	}
+	if len(rest) > 0 || len(a.names) > 0 {
+		s.fail("format: %d arguments are not used; give one for each %%s and %%d, without a name", len(rest)+len(a.names))
+	}
+	return s.extend(out, t)
+}
+
+// filterIndent puts spaces before each line that is not empty, and before the first one only if asked to.
+func filterIndent(s *state, v Value, a []Value) Value {
+	by := s.repeat(Text(" "), a[0].(int64))
+	lines := s.cut(s.str(v), Text("\n"), -1)
+	for i, l := range lines {
+		if l := l.(Text); i == 0 && a[1].(bool) || i > 0 && len(l) > 0 {
+			lines[i] = s.extend(s.extend(nil, by), l)
+		}
+	}
+	return s.join(Text("\n"), lines)
 }
 
 func filterInt(s *state, v Value, a []Value) Value {

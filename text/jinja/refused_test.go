@@ -11,7 +11,7 @@ import (
 func TestRefused(t *testing.T) {
 	const (
 		statements = "; use one of break, call, continue, filter, for, generation, if, macro, set"
-		filters    = "; use one of capitalize, default, dictsort, first, int, items, join, last, length, list, lower, map, reject, rejectattr, replace, safe, select, selectattr, sort, string, title, tojson, trim, unique, upper"
+		filters    = "; use one of capitalize, default, dictsort, first, format, indent, int, items, join, last, length, list, lower, map, reject, rejectattr, replace, safe, select, selectattr, sort, string, title, tojson, trim, unique, upper"
 		tests      = "; use one of !=, ==, boolean, defined, eq, equalto, false, float, in, integer, iterable, mapping, ne, none, number, sequence, string, true, undefined"
 	)
 	for _, c := range []struct{ source, want string }{
@@ -43,6 +43,11 @@ func TestRefused(t *testing.T) {
 		{"{{ 'a'.replace(1, 'a') }}", `replace: argument "old" is of type int; it needs str`},
 		{"{{ [1]|join(1) }}", `join: argument "d" is of type int; it needs str`},
 		{"{{ 'a'|upper(1) }}", "upper: 1 arguments without a name; it takes at most 0"},
+		{"{{ '%5d'|format(1) }}", `format: "%5": not supported, or without an argument; use %s, %d or %%`},
+		{"{{ '%s %s'|format(1) }}", `format: "%s": not supported, or without an argument; use %s, %d or %%`},
+		{"{{ 'a%'|format }}", `format: "%": not supported, or without an argument; use %s, %d or %%`},
+		{"{{ '%d'|format('a') }}", `format: argument "%d" is of type str; it needs int`},
+		{"{{ '%s'|format(1, 2) }}", "format: 1 arguments are not used; give one for each %s and %d, without a name"},
 		{"{{ 1|tojson(sort_keys=true) }}", `tojson: argument "sort_keys": not supported, or given twice; it takes ["indent" "ensure_ascii" "separators"]`},
 		{"{{ strftime_now('%U') }}", `strftime_now: "%U": not supported; use one of the letters dmyYbBaAHIMSpj, or %%`},
 		{"{{ 9223372036854775807 + 1 }}", "9223372036854775807 + 1 is out of range; ints have 64 bits"},

@@ -69,8 +69,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestMissingBytes: a byte that cannot be spelled is refused in byte-level vocabularies and is the
-// unknown token, once a character, in SentencePiece ones.
+// TestMissingBytes: a byte without a token is refused in byte-level vocabularies; in SentencePiece vocabularies its character is one
+// unknown token.
 func TestMissingBytes(t *testing.T) {
 	v := smallBPE()
 	v.Tokens['x'] = "[was x]"
@@ -195,8 +195,8 @@ func TestMergeSPM(t *testing.T) {
 	})
 }
 
-// TestPartition: special tokens are cut out as a plain reading of the rule says: for each token, the
-// longest first, every occurrence from left to right in the text that is left.
+// TestPartition: special tokens are cut out by the rule: for each token, the longest first, every occurrence from left to right
+// in the rest of the text.
 func TestPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfNDistinct(rapid.StringOfN(rapid.RuneFrom([]rune("ab<")), 1, 5, -1), 1, 12, rapid.ID[string]).Draw(t, "tokens")
@@ -236,7 +236,7 @@ func TestPartition(t *testing.T) {
 	})
 }
 
-// TestLongRuns: text without a break takes no quadratic time.
+// TestLongRuns: the time of text without a break is not quadratic.
 func TestLongRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("encodes megabytes")
@@ -280,7 +280,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestForgets: a scratch remembers a bounded number of words, and forgetting changes no ids.
+// TestForgets: a scratch caches a bounded number of words, and emptying the cache changes no ids.
 func TestForgets(t *testing.T) {
 	k := must(t, smallBPE())
 	s := k.scratch.New().(*scratch)

@@ -76,7 +76,7 @@ func TestPhi3(t *testing.T) {
 	}
 }
 
-// TestShared: real files open, and text comes back.
+// TestShared: real files open, and decoding reverses encoding.
 func TestShared(t *testing.T) {
 	for name, wantBOS := range map[string]string{
 		"models/stories260K.gguf": "<s>", "models/gopher-4m.gguf": "<|begin_of_text|>", "golden/models/llama-gqa.gguf": "<|begin_of_text|>",
@@ -130,7 +130,7 @@ func spmFile(t testing.TB, more ...gguf.KV) *gguf.File {
 		kvs("token_type", int32(2), 3, 3, 1, 1, 1), kvs("scores", float32(0), 0, 0, -1, -2, -3)}, more...)...)
 }
 
-// TestFromGGUF: what a file leaves out has the defaults of its kind.
+// TestFromGGUF: keys that a file lacks have the defaults of its kind.
 func TestFromGGUF(t *testing.T) {
 	for _, c := range []struct {
 		name     string

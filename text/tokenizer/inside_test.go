@@ -8,7 +8,7 @@ import (
 	"grove/text/token"
 )
 
-// TestInside encodes texts that go on with others: no space is put before them, and their own stay.
+// TestInside encodes texts that continue others: Encode puts no space before them and keeps their own.
 func TestInside(t *testing.T) {
 	asIs := func(v Vocab) Vocab { v.MergeSpaces = false; return v }
 	for _, c := range []struct {
@@ -51,7 +51,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// TestPiecesAreTheText puts pieces together as Decode does.
+// TestPiecesAreTheText joins pieces as Decode does.
 func TestPiecesAreTheText(t *testing.T) {
 	for name, v := range map[string]Vocab{"bytes": smallBPE(), "pieces": smallSPM()} {
 		k := must(t, v)

@@ -225,7 +225,7 @@ func (d *document) merges() error {
 		}
 		for _, text := range []string{pair[0], pair[1], pair[0] + pair[1]} {
 			if _, ok := d.ids[text]; !ok {
-				return fmt.Errorf("model.merges: %d needs %.40q, which is no token", i, text)
+				return fmt.Errorf("model.merges: %d needs %.40q, which is not a token", i, text)
 			}
 		}
 		d.vocab.Merges[i] = pair[0] + " " + pair[1]
@@ -280,7 +280,7 @@ func (d *document) special() error {
 	v.UNK = named(string(c.UNK))
 	if m := d.file.Model; m.UnkToken != nil {
 		if v.UNK = named(*m.UnkToken); v.UNK == token.None && *m.UnkToken != "" {
-			return fmt.Errorf("model.unk_token %.40q is no token", *m.UnkToken)
+			return fmt.Errorf("model.unk_token %.40q is not a token", *m.UnkToken)
 		}
 	} else if m.UnkID != nil {
 		if *m.UnkID < 0 || *m.UnkID >= len(v.Tokens) {

@@ -110,8 +110,8 @@ func marshal(t testing.TB, v any) []byte {
 	return b
 }
 
-// mergesOf lists the merges of a SentencePiece vocabulary as transformers does: all pairs of tokens that
-// spell a token, by the score of that.
+// mergesOf lists the merges of a SentencePiece vocabulary as transformers does: all pairs of tokens that spell a token, in the
+// order of its score.
 func mergesOf(v Vocab) (merges []string) {
 	ids := map[string]int{}
 	var made []int
@@ -144,7 +144,7 @@ func mergesOf(v Vocab) (merges []string) {
 	return merges
 }
 
-// golden calls check with every golden text and the ids it has.
+// golden calls check with every golden text and its ids.
 func golden(t *testing.T, path string, check func(text, ids string)) {
 	t.Helper()
 	in, err := os.ReadFile(path + ".inp")
@@ -165,8 +165,8 @@ func golden(t *testing.T, path string, check func(text, ids string)) {
 	}
 }
 
-// TestGoldenJSON: the golden vocabularies written as a tokenizer.json give the golden ids, and so does the
-// GGUF metadata made from that.
+// TestGoldenJSON: the golden vocabularies, written as a tokenizer.json, give the golden ids, and so does GGUF metadata made from
+// the tokenizer.json.
 func TestGoldenJSON(t *testing.T) {
 	for _, name := range []string{"gpt-2", "starcoder", "falcon", "deepseek-coder", "llama-spm"} {
 		t.Run(name, func(t *testing.T) {
@@ -407,10 +407,10 @@ func TestParseJSONRefuses(t *testing.T) {
 		{"far id", smallJSON, model("vocab", map[string]int{"a": 1 << 23}), "ids up to 8388608 for 1 tokens"},
 		{"id twice", smallJSON, model("vocab", map[string]int{"a": 1, "b": 1}), `model.vocab: tokens "a" and "b" have id 1`},
 		{"empty", smallJSON, func(o object) { model("vocab", object{})(o); model("merges", []string{})(o); o["added_tokens"] = nil }, "the vocabulary is empty"},
-		{"merge of no tokens", smallJSON, model("merges", []string{"q q"}), `model.merges: 0 needs "qq", which is no token`},
+		{"merge of no tokens", smallJSON, model("merges", []string{"q q"}), `model.merges: 0 needs "qq", which is not a token`},
 		{"merge of three", smallJSON, model("merges", []string{"a a a"}), `model.merges: 0 is ["a" "a" "a"], not two pieces without a space`},
 		{"merge of one", smallJSON, model("merges", [][]string{{"a"}}), `model.merges: 0 is ["a"], not two pieces without a space`},
-		{"unknown token", spaceJSON, model("unk_token", "<what>"), `model.unk_token "<what>" is no token`},
+		{"unknown token", spaceJSON, model("unk_token", "<what>"), `model.unk_token "<what>" is not a token`},
 		{"unknown id", unigramJSON, model("unk_id", 6000), "model.unk_id is 6000, outside the vocabulary of 7"},
 		{"unigram without unknown", unigramJSON, model("unk_id", nil), "a unigram vocabulary needs an unknown token"},
 		{"piece without a score", unigramJSON, model("vocab", [][]any{{"a"}}), "model.vocab: item 0 is not a text and a score"},
@@ -470,7 +470,7 @@ func TestParseJSONRefuses(t *testing.T) {
 	}
 }
 
-// TestMetadataFromJSON: metadata gives the ids of the tokenizer.json, and what it cannot hold is refused.
+// TestMetadataFromJSON: metadata gives the ids of the tokenizer.json; settings that it cannot hold are refused.
 func TestMetadataFromJSON(t *testing.T) {
 	o200k := `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
 		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
@@ -496,12 +496,12 @@ func TestMetadataFromJSON(t *testing.T) {
 		}, "ignore_merges counts for token "},
 		{"unknown expression", smallJSON, func(o object) {
 			o["pre_tokenizer"] = sequence("pretokenizers", splitPart(`\w+`), byteLevelPart(false))
-		}, "the pre-tokenizer is none that GGUF files name"},
+		}, "the pre-tokenizer has no name in GGUF files"},
 		{"lower case", smallJSON, func(o object) { o["normalizer"] = object{"type": "Lowercase"} }, "normalizer Lowercase with model BPE is not supported"},
 		{"prefix space", smallJSON, func(o object) { o["pre_tokenizer"] = object{"type": "ByteLevel"} }, "ByteLevel with add_prefix_space is not supported"},
 		{"spaces", spaceJSON, model("fuse_unk", false), ""},
 		{"merges apart", spaceJSON, model("merges", [][]string{{"▁", "ab"}, {"a", "b"}, {"▁a", "b"}, {"▁", "a"}}), `the merges that make "▁ab" do not follow each other`},
-		{"merges that lack", spaceJSON, model("merges", [][]string{{"a", "b"}, {"▁", "a"}, {"▁a", "b"}}), `tokens "▁" and "ab" make a token and are no merge`},
+		{"merges that lack", spaceJSON, model("merges", [][]string{{"a", "b"}, {"▁", "a"}, {"▁a", "b"}}), `tokens "▁" and "ab" make a token and are not a merge`},
 		{"unigram", unigramJSON, nil, ""},
 		{"unigram, one space", unigramJSON, func(o object) {
 			o["normalizer"] = object{"type": "Replace", "pattern": object{"Regex": " {2,}"}, "content": "▁"}

@@ -143,7 +143,7 @@ func (d *document) byteMetadata() ([]gguf.KV, error) {
 	}
 	name, whole, ok := pretoken.Matching(d.pipe.cuts, d.pipe.whole)
 	if !ok {
-		return nil, errors.New("the pre-tokenizer is none that GGUF files name")
+		return nil, errors.New("the pre-tokenizer has no name in GGUF files")
 	}
 	if whole != d.pipe.whole {
 		if err := d.mergesReach(); err != nil {
@@ -177,7 +177,7 @@ func (d *document) spaceMetadata() ([]gguf.KV, error) {
 	for _, p := range d.file.Normalizer.Flat() {
 		s := p.Pattern.String
 		if !(p.Type == "Prepend" && p.Prepend == space || p.Type == "Replace" && s != nil && *s == " " && p.Content == space) {
-			return nil, fmt.Errorf("normalizer %s with model BPE is not supported but for spaces", p.Type)
+			return nil, fmt.Errorf("normalizer %s with model BPE is supported for spaces only", p.Type)
 		}
 	}
 	scores, err := d.scores()
@@ -207,7 +207,7 @@ func (d *document) unigramMetadata() ([]gguf.KV, error) {
 		case p.Type == "Replace" && p.Pattern.Regex != nil && (p.Content == " " || p.Content == space):
 			merge = true
 		default:
-			return nil, fmt.Errorf("normalizer %s with model Unigram is not supported but for spaces", p.Type)
+			return nil, fmt.Errorf("normalizer %s with model Unigram is supported for spaces only", p.Type)
 		}
 	}
 	kvs := []gguf.KV{
@@ -276,7 +276,7 @@ func (d *document) complete(pairs map[[2]string]bool) error {
 		}
 		for i := range text {
 			if i > 0 && !pairs[[2]string{text[:i], text[i:]}] && plain(text[:i]) && plain(text[i:]) {
-				return fmt.Errorf("tokens %.40q and %.40q make a token and are no merge", text[:i], text[i:])
+				return fmt.Errorf("tokens %.40q and %.40q make a token and are not a merge", text[:i], text[i:])
 			}
 		}
 	}

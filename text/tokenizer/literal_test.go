@@ -10,7 +10,7 @@ import (
 	"grove/text/token"
 )
 
-// TestLiteral keeps special tokens out of stretches of text, and nowhere else.
+// TestLiteral: special tokens in literal spans are plain text, others are not.
 func TestLiteral(t *testing.T) {
 	k := must(t, smallBPE())
 	bos, double := k.ids["<s>"], k.ids["<s><s>"]
@@ -45,7 +45,7 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
-// stretches returns text without its marks, and what lies between them.
+// stretches returns text without its marks, and the spans between them.
 func stretches(text string) (string, []Span) {
 	var spans []Span
 	for {

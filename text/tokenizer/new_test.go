@@ -63,7 +63,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestNewAccepts: odd vocabularies that mean something are encoded as they say.
+// TestNewAccepts: unusual vocabularies that are valid encode as they define.
 func TestNewAccepts(t *testing.T) {
 	long := strings.Repeat("a", 10<<20)
 	for _, c := range []struct {
@@ -113,7 +113,7 @@ func TestNewAccepts(t *testing.T) {
 	}
 }
 
-// TestNested: special tokens each of which begins with the one before are told apart in bounded memory.
+// TestNested: special tokens that are prefixes of each other are found in bounded memory.
 func TestNested(t *testing.T) {
 	v := smallBPE()
 	for n := 2; n <= 501; n++ {

@@ -255,7 +255,7 @@ func TestFIMFiles(t *testing.T) {
 	}
 }
 
-// TestHarmony: <|end|> ends a message of gpt-oss and not its answer.
+// TestHarmony: in gpt-oss <|end|> ends a message, not the answer.
 func TestHarmony(t *testing.T) {
 	v := smallBPE()
 	end := v.add("<|end|>", Control)

@@ -62,7 +62,7 @@ func TestExpressionRefuses(t *testing.T) {
 	}
 }
 
-// TestExpressionTime: an expression that backtracks without end is given up.
+// TestExpressionTime: an expression that backtracks too long is an error.
 func TestExpressionTime(t *testing.T) {
 	x, err := Compile(`(a+)+$`, "Isolated", false)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestExpressionTime(t *testing.T) {
 	}
 }
 
-// TestPublished: expressions of published files mean what their cutters do.
+// TestPublished: expressions of published files cut like their cutters.
 func TestPublished(t *testing.T) {
 	res := map[string]*regexp2.Regexp{}
 	for expr, k := range published {

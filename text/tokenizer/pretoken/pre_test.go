@@ -143,7 +143,7 @@ func TestCutRandom(t *testing.T) {
 	})
 }
 
-// TestClasses: a character is of the class that the expressions take it for.
+// TestClasses: the class of each character is that of the expressions.
 func TestClasses(t *testing.T) {
 	res := []*regexp2.Regexp{
 		regexp2.MustCompile(`^\p{L}$`, regexp2.None), regexp2.MustCompile(`^\p{N}$`, regexp2.None), regexp2.MustCompile(`^\s$`, regexp2.None),
@@ -212,7 +212,7 @@ func TestFindPre(t *testing.T) {
 	}
 }
 
-// TestPatterns: every cutter has the pattern it is compared with.
+// TestPatterns: every cutter has a pattern to compare it with.
 func TestPatterns(t *testing.T) {
 	for name := range cutters {
 		if patterns[name] == nil {
