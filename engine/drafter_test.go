@@ -47,8 +47,16 @@ type each func() *drafter
 func (e each) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	d := e()
 	d.own = own
+	if d.ahead != nil {
+		return worker{d}, nil
+	}
 	return d, nil
 }
+
+// worker is a drafter that works while the step runs.
+type worker struct{ *drafter }
+
+func (w worker) Work(ctx context.Context) { w.ahead(ctx) }
 
 // openDrafters opens methods of a test's own.
 func openDrafters(t testing.TB, e *engine.Engine, eager bool, drafters ...each) *engine.Drafting {

@@ -30,9 +30,12 @@ func (*prefill) simpler() bool { return false }
 // reuse takes over the pages that the cache has of the text and returns what is left to compute as rows of a prompt.
 func (s *Sequence) reuse() (need, error) {
 	at := s.length()
-	length, err := s.e.cache.Reuse(s.seq, s.text)
-	if err != nil {
-		return need{}, err
+	length := at
+	if at < len(s.text)-1 { // the last token is computed, for what follows it
+		var err error
+		if length, err = s.e.cache.Reuse(s.seq, s.text); err != nil {
+			return need{}, err
+		}
 	}
 	if !s.begun {
 		s.reused += max(0, length-max(at, s.known))

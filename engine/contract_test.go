@@ -1,0 +1,533 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"grove/engine"
+	"grove/forest"
+	"grove/method"
+	"grove/sample"
+	"grove/suite/modeltest"
+	"grove/text/token"
+)
+
+// These drafters are of kinds that methods to come need. What they draft is of no interest; the text is that of plain decoding, alone and
+// among other sequences.
+
+// deep is a model of four layers.
+func deep(t *testing.T) *bed { return newBed(t, 2, modeltest.Spec{Context: 300, Layers: 4}.File(t)) }
+
+// among draws a text by a drafting and, at the same time, three others plainly, and expects the texts that plain decoding gives alone.
+func among(t *testing.T, b *bed, d each, eager bool) engine.SpecStats {
+	t.Helper()
+	const n = 60
+	answer := engine.Answer{Sampling: sample.Params{Temperature: 1, Seed: 9}}
+	prompt := func(i int) []token.ID { return text(40 + 13*i)[i:] }
+	var want [4][]sample.Token
+	for i := range want {
+		s, err := b.engine(t, engine.Config{}).NewSequence(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[i] = draw(t, s, n, prompt(i))
+	}
+	e := b.engine(t, engine.Config{Seqs: 4})
+	var stats engine.SpecStats
+	var all sync.WaitGroup
+	for i := range want {
+		s, err := e.NewSequence(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			whole := slices.Clone(prompt(0))
+			for _, c := range want[0] {
+				whole = append(whole, c.ID)
+			}
+			if err := s.Speculate(openDrafters(t, e, eager, d), whole); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all.Go(func() {
+			if err := s.Append(t.Context(), prompt(i)); err != nil {
+				t.Error(err)
+				return
+			}
+			for k := range want[i] {
+				got, err := s.Next(t.Context())
+				if err != nil || got.Token != want[i][k] {
+					t.Errorf("sequence %d, token %d: %v, want %v: %v", i, k, got, want[i][k], err)
+					return
+				}
+			}
+			if i == 0 {
+				stats = s.SpecStats()
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if u, live, open := e.Held(); u.Used != 0 || live != 0 || open != 0 {
+		t.Errorf("%d pages, %d rows and %d sequences are left", u.Used, live, open)
+	}
+	return stats
+}
+
+// copies drafts what the prediction says, for drafters that do so besides.
+func copies(d *drafter, t *method.Tree) {
+	at := method.Root
+	for _, id := range d.answer(len(d.h.IDs()))[:min(4, len(d.answer(len(d.h.IDs()))))] {
+		if at = t.Add(at, id, 0, 0.9); at == method.Root {
+			return
+		}
+	}
+}
+
+// TestHiddenStates: a drafter sees the stream after two layers behind every row of its rounds and of its prompt, and nothing of a prefix
+// that the cache had.
+func TestHiddenStates(t *testing.T) {
+	b := deep(t)
+	layers := forest.Layers{}.With(0).With(2)
+	var prompts, rounds atomic.Int32
+	d := func() *drafter {
+		return &drafter{
+			draft: copies,
+			wants: method.Wants{Rows: forest.Want{Hidden: layers}, Prompt: forest.Want{Hidden: layers}},
+			rows: func(_ *drafter, r method.Run) {
+				for i, row := range r.Rows {
+					switch {
+					case len(row.Hidden) != 2 || len(row.Hidden[0]) != 64 || slices.Equal(row.Hidden[0], row.Hidden[1]):
+						t.Errorf("row %d of %d has %d hidden states", i, len(r.Rows), len(row.Hidden))
+					case len(r.IDs) > 20:
+						prompts.Add(1)
+					default:
+						rounds.Add(1)
+					}
+				}
+			},
+		}
+	}
+	if st := among(t, b, d, true); st.Accepted < 20 {
+		t.Errorf("%d drafts accepted", st.Accepted)
+	}
+	if rounds.Load() < 60 {
+		t.Errorf("%d rows of rounds were seen", rounds.Load())
+	}
+}
+
+// TestResumed: a drafter runs the first two layers of what it drafts on the text's own trunk, reads logits there, and leaves the rows to the verifying
+// step, which takes them further. Two thirds of the drafts are right.
+func TestResumed(t *testing.T) {
+	b := deep(t)
+	const exit = 2
+	d := func() *drafter {
+		return &drafter{draft: func(d *drafter, tree *method.Tree) {
+			ids := d.h.IDs()
+			next := d.answer(len(ids))
+			rows := []method.Row{{Row: forest.Row{ID: d.h.Last(0), To: exit, Want: forest.Want{Logits: true}}}}
+			at := method.Root
+			var places []int
+			for i, id := range next[:min(5, len(next))] {
+				if (len(ids)+i)%3 == 0 {
+					id = (id + 1) % 48
+				}
+				if at = tree.Add(at, id, 0, 0.9); at == method.Root {
+					break
+				}
+				places = append(places, at)
+				rows = append(rows, method.Row{Row: forest.Row{ID: id, To: exit, Want: forest.Want{Logits: true}}, After: len(rows)})
+			}
+			got, err := d.own.Grow(context.Background(), rows)
+			if errors.Is(err, method.ErrLost) {
+				return
+			}
+			if err != nil {
+				panic(err)
+			}
+			for i, r := range got {
+				if len(r.Logits) != 48 {
+					panic(fmt.Sprintf("row %d has %d logits", i, len(r.Logits)))
+				}
+				node := method.Root
+				if i > 0 {
+					node = places[i-1]
+				}
+				tree.Resume(node, method.Live{Node: r.Node, Layer: exit})
+			}
+		}}
+	}
+	if st := among(t, b, d, true); st.Accepted < 20 || st.Accepted == st.Drafted {
+		t.Errorf("%d of %d drafts accepted", st.Accepted, st.Drafted)
+	}
+}
+
+// TestVectorRows: rows that a drafter feeds with vectors, behind the text and behind each other, are dropped and leave no trace.
+func TestVectorRows(t *testing.T) {
+	b := deep(t)
+	d := func() *drafter {
+		return &drafter{draft: func(d *drafter, tree *method.Tree) {
+			vector := make([]float32, 64)
+			for i := range vector {
+				vector[i] = float32(i%7) - 3
+			}
+			rows := []method.Row{
+				{Row: forest.Row{ID: d.h.Last(0)}},
+				{Row: forest.Row{Vector: vector, Want: forest.Want{Top: 3}}, After: 1},
+				{Row: forest.Row{Vector: vector, Shift: 1, Want: forest.Want{Top: 3}}, After: 2},
+				{Row: forest.Row{Mix: []forest.Weighted{{ID: 3, Weight: 0.5}, {ID: 9, Weight: 0.5}}, Want: forest.Want{Top: 1}}, After: 1},
+			}
+			got, err := d.own.Grow(context.Background(), rows)
+			if errors.Is(err, method.ErrLost) {
+				return
+			}
+			if err != nil {
+				panic(err)
+			}
+			for _, r := range got[1:] {
+				tree.Add(method.Root, r.Top[0].ID, 1, 0.5)
+			}
+			if err := d.own.Drop(); err != nil {
+				panic(err)
+			}
+			copies(d, tree)
+		}}
+	}
+	if st := among(t, b, d, true); st.Accepted < 20 {
+		t.Errorf("%d drafts accepted", st.Accepted)
+	}
+}
+
+// TestAhead: a drafter works while the target's step runs; its work has ended before its next call.
+func TestAhead(t *testing.T) {
+	b := deep(t)
+	var worked, running atomic.Int32
+	d := func() *drafter {
+		return &drafter{
+			draft: func(d *drafter, tree *method.Tree) {
+				if running.Load() != 0 {
+					t.Error("the drafter drafts while it works")
+				}
+				copies(d, tree)
+			},
+			ahead: func(ctx context.Context) {
+				running.Add(1)
+				defer running.Add(-1)
+				<-ctx.Done() // the step has ended
+				worked.Add(1)
+			},
+		}
+	}
+	st := among(t, b, d, true)
+	if int(worked.Load()) != st.Rounds {
+		t.Errorf("it worked %d times in %d rounds", worked.Load(), st.Rounds)
+	}
+}
+
+// words is a stage that allows some tokens only, and knows what follows one of them.
+type words struct {
+	legal  []token.ID
+	forced map[token.ID][]token.ID
+}
+
+func (words) Start([]token.ID) sample.StageState { return 0 }
+
+func (words) Next(_ sample.StageState, id token.ID) sample.StageState {
+	return sample.StageState(id) + 1
+}
+
+func (w words) Apply(s sample.StageState, logits []float32) {
+	for id := range logits {
+		if !w.Allows(s, token.ID(id)) {
+			logits[id] = float32(math.Inf(-1))
+		}
+	}
+}
+
+func (w words) Allows(s sample.StageState, id token.ID) bool {
+	if next := w.Forced(s); len(next) > 0 {
+		return id == next[0]
+	}
+	return slices.Contains(w.legal, id)
+}
+
+func (w words) Forced(s sample.StageState) []token.ID {
+	if s == 0 {
+		return nil
+	}
+	return w.forced[token.ID(s)-1]
+}
+
+// TestWords: a stage says which tokens are legal; no other is drafted or drawn, what is forced is drafted for free, and drafts change nothing.
+func TestWords(t *testing.T) {
+	b := deep(t)
+	stage := words{legal: []token.ID{3, 5, 8, 13, 21, 34}, forced: map[token.ID][]token.ID{8: {40, 41, 42}, 40: {41, 42}, 41: {42}}}
+	run := func(draft bool) ([]sample.Token, engine.SpecStats) {
+		e := b.engine(t, engine.Config{})
+		s, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: 1, Seed: 4}, Stages: []sample.Stage{stage}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if draft {
+			d := func() *drafter {
+				return &drafter{draft: func(d *drafter, tree *method.Tree) {
+					for id := range token.ID(48) {
+						if at := tree.Add(method.Root, id, 0, 0.5); at != method.Root && !stage.Allows(sample.StageState(d.h.Last(0))+1, id) {
+							t.Errorf("token %d was drafted behind %d", id, d.h.Last(0))
+						}
+					}
+				}}
+			}
+			if err := s.Speculate(openDrafters(t, e, true, d), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return draw(t, s, 80, text(20)), s.SpecStats()
+	}
+	want, _ := run(false)
+	got, st := run(true)
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for i, c := range got {
+		if !slices.Contains(stage.legal, c.ID) && (c.ID < 40 || c.ID > 42) {
+			t.Errorf("token %d is %d", i, c.ID)
+		}
+	}
+	if st.Rounds > 70 {
+		t.Errorf("%d rounds for 80 tokens: what is forced costs rounds", st.Rounds)
+	}
+	nothing := words{}
+	s, err := b.engine(t, engine.Config{}).NewSequence(engine.Answer{Stages: []sample.Stage{nothing}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	draw(t, s, 0, text(5))
+	if _, err := s.Next(t.Context()); !errors.Is(err, sample.ErrAllMasked) {
+		t.Errorf("a mask that forbids every token: %v", err)
+	}
+}
+
+// TestCanvas: eight rows that see each other are run four times with other inputs, and committed, while four sequences decode; all is as alone.
+func TestCanvas(t *testing.T) {
+	b := deep(t)
+	run := func(e *engine.Engine) (passes [][]float32, tail []sample.Token) {
+		s := sequence(t, e)
+		draw(t, s, 0, text(70))
+		c, err := s.Canvas(t.Context())
+		if err != nil {
+			t.Error(err)
+			return nil, nil
+		}
+		ids := make([]token.ID, 8)
+		for pass := range 4 {
+			var rows []forest.Row
+			for i := range ids {
+				ids[i] = token.ID((pass*11 + i*5) % 48)
+				rows = append(rows, forest.Row{ID: ids[i], Want: forest.Want{Logits: true}})
+			}
+			got, err := c.Run(t.Context(), rows)
+			if err != nil {
+				t.Error(err)
+				return nil, nil
+			}
+			for _, r := range got {
+				passes = append(passes, slices.Clone(r.Logits))
+			}
+		}
+		if err := errors.Join(c.Commit(ids)); err != nil {
+			t.Error(err)
+		}
+		for range 12 {
+			d, err := s.Next(t.Context())
+			if err != nil {
+				t.Error(err)
+				break
+			}
+			tail = append(tail, d.Token)
+		}
+		if err := c.Commit(ids); err == nil {
+			t.Error("a canvas was committed twice")
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		return passes, tail
+	}
+	passes, tail := run(b.engine(t, engine.Config{}))
+	if slices.Equal(passes[0], passes[8]) || len(tail) != 12 {
+		t.Fatal("the canvas makes no difference")
+	}
+	var want [4][]sample.Token
+	for i := range want {
+		want[i] = draw(t, sequence(t, b.engine(t, engine.Config{})), 40, text(30 + i)[i:])
+	}
+	e := b.engine(t, engine.Config{Seqs: 5})
+	var all sync.WaitGroup
+	for i := range want {
+		s := sequence(t, e)
+		all.Go(func() {
+			if err := s.Append(t.Context(), text(30 + i)[i:]); err != nil {
+				t.Error(err)
+			}
+			for k := range want[i] {
+				if got, err := s.Next(t.Context()); err != nil || got.Token != want[i][k] {
+					t.Errorf("sequence %d, token %d: %v, want %v: %v", i, k, got, want[i][k], err)
+					break
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	gotPasses, gotTail := run(e)
+	all.Wait()
+	for i := range passes {
+		if !slices.Equal(gotPasses[i], passes[i]) {
+			t.Fatalf("row %d of pass %d differs beside others", i%8, i/8)
+		}
+	}
+	if !slices.Equal(gotTail, tail) {
+		t.Errorf("behind the canvas: %v, want %v", gotTail, tail)
+	}
+	if u, live, open := e.Held(); u.Used != 0 || live != 0 || open != 0 {
+		t.Errorf("%d pages, %d rows and %d sequences are left", u.Used, live, open)
+	}
+}
+
+// faulty is a stage that panics behind some token.
+type faulty struct{ words }
+
+func (faulty) Apply(s sample.StageState, _ []float32) {
+	if s > 30 {
+		panic("the stage has a fault")
+	}
+}
+
+// TestPanics: a stage, a method or its work that panics fails its own sequence and no other, whoever makes the step.
+func TestPanics(t *testing.T) {
+	b := deep(t)
+	want := draw(t, sequence(t, b.engine(t, engine.Config{})), 40, text(30))
+	broken := func(where string) each {
+		return func() *drafter {
+			d := &drafter{draft: func(d *drafter, tree *method.Tree) {
+				if where == "draft" && len(d.h.IDs()) > 36 {
+					panic("the method has a fault")
+				}
+				oracles().draft(d, tree)
+			}}
+			if where == "ahead" {
+				d.ahead = func(context.Context) { panic("its work has a fault") }
+			}
+			return d
+		}
+	}
+	for _, where := range []string{"stage", "stage with drafts", "draft", "ahead"} {
+		e := b.engine(t, engine.Config{Seqs: 3})
+		answer := engine.Answer{Sampling: sample.Params{Temperature: 1, Seed: 9}}
+		if where == "stage" || where == "stage with drafts" {
+			answer.Stages = []sample.Stage{faulty{}}
+		}
+		s, err := e.NewSequence(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if where != "stage" {
+			if err := s.Speculate(openDrafters(t, e, true, broken(where)), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var all sync.WaitGroup
+		for range 2 {
+			o := sequence(t, e)
+			all.Go(func() {
+				if err := o.Append(t.Context(), text(30)); err != nil {
+					t.Error(err)
+				}
+				for k := range want {
+					if got, err := o.Next(t.Context()); err != nil || got.Token != want[k] {
+						t.Errorf("%s: token %d of another sequence: %v, want %v: %v", where, k, got, want[k], err)
+						break
+					}
+				}
+				if err := o.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		err = s.Append(t.Context(), text(30))
+		for i := 0; i < 60 && err == nil; i++ {
+			_, err = s.Next(t.Context())
+		}
+		if !errors.Is(err, engine.ErrPanic) {
+			t.Errorf("%s: %v", where, err)
+		}
+		all.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if u, live, open := e.Held(); u.Used != 0 || live != 0 || open != 0 {
+			t.Errorf("%s: %d pages, %d rows and %d sequences are left", where, u.Used, live, open)
+		}
+	}
+}
+
+// TestForkLimits: a fork beyond the slots is refused, a cancelled sequence ends and is refused later, and a fork shares its pages.
+func TestForkLimits(t *testing.T) {
+	e := newEngine(t, engine.Config{Seqs: 3})
+	s := sequence(t, e)
+	draw(t, s, 3, text(150))
+	before, _, _ := e.Held()
+	var forks []*engine.Sequence
+	for i := range 2 {
+		f, err := s.Fork(i + 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forks = append(forks, f)
+	}
+	if u, _, _ := e.Held(); u.Used != before.Used+2 { // the page that is not full is copied
+		t.Errorf("%d pages before, %d after two forks", before.Used, u.Used)
+	}
+	if _, err := s.Fork(9); !errors.Is(err, engine.ErrBusy) {
+		t.Errorf("a fork beyond the slots: %v", err)
+	}
+	if slices.Equal(draw(t, forks[0], 20), draw(t, forks[1], 20)) {
+		t.Error("two sample indices give the same text")
+	}
+	g := newGate(t, 1, nil)
+	var end sync.WaitGroup
+	end.Go(func() {
+		if _, err := forks[1].Next(g); !errors.Is(err, engine.ErrCancelled) {
+			t.Errorf("a call that was cancelled: %v", err)
+		}
+	})
+	<-g.held
+	forks[0].CancelSiblings()
+	close(g.open)
+	end.Wait()
+	if _, err := s.Next(t.Context()); !errors.Is(err, engine.ErrCancelled) {
+		t.Errorf("a later call: %v", err)
+	}
+	draw(t, forks[0], 3)
+	for _, q := range append(forks, s) {
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Fork(1); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("a fork of a closed sequence: %v", err)
+	}
+	if err := s.Truncate(1); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("a closed sequence is cut: %v", err)
+	}
+}
