@@ -11,31 +11,32 @@ import (
 func (t *attendTask) block(w *attendWorker, tl tile, head, block int, dst kernel.Attended) {
 	parts := t.parts[tl.firstPart:tl.endPart]
 	for len(parts) > 0 {
-		p, n := parts[0], 1
-		if t.whole(p, block) {
-			for n < len(parts) && t.share(p.seq, parts[n].seq, block) && t.whole(parts[n], block) {
+		p, n := &parts[0], 1
+		switch {
+		case !p.blocks.Reads(head, block):
+			clear(dst.Sum[(p.first-tl.first)*t.group : (p.end-tl.first)*t.group])
+		case t.whole(p, block):
+			for n < len(parts) && p.blocks.Same(&parts[n].blocks, block) && parts[n].blocks.Reads(head, block) && t.whole(&parts[n], block) {
 				n++
 			}
-			p.end = parts[n-1].end
-			t.page(w, p, tl.first, head, block, dst)
-			parts = parts[n:]
-			continue
-		}
-		for a := p.first; a < p.end; a++ {
-			if place := a - tl.first; !t.rowBlock(w, a, place, head, block, dst) {
-				clear(dst.Sum[place*t.group : (place+1)*t.group])
+			t.page(w, &p.blocks, p.first-tl.first, parts[n-1].end-tl.first, head, block, dst)
+		default:
+			for a := p.first; a < p.end; a++ {
+				if place := a - tl.first; !t.rowBlock(w, &p.blocks, a, place, head, block, dst) {
+					clear(dst.Sum[place*t.group : (place+1)*t.group])
+				}
 			}
 		}
-		parts = parts[1:]
+		parts = parts[n:]
 	}
 }
 
-// page computes a block that is a page of the trunk for rows that see all of it, those of the part, in a tile that
-// begins at first.
-func (t *attendTask) page(w *attendWorker, p tilePart, first, head, block int, dst kernel.Attended) {
-	f, from, to := t.x.Cache.Format, (p.first-first)*t.group, (p.end-first)*t.group
-	keys, values := t.trunk(p.seq, head, block)
-	next, _ := t.trunk(p.seq, head, block+1)
+// page computes a block that is a page of the trunk for rows that see all of it, those at the places [first, end) of a
+// tile.
+func (t *attendTask) page(w *attendWorker, blocks *kv.Blocks, first, end, head, block int, dst kernel.Attended) {
+	f, from, to := t.x.Cache.Format, first*t.group, end*t.group
+	keys, values := blocks.Page(head, block)
+	next, _ := blocks.Page(head, block+1)
 	f.Scores(w.scores, &w.queries, from, to, keys, 0, kv.PageTokens, t.size.Key, values)
 	soon := next
 	if t.x.quantizedKeys {
@@ -45,22 +46,14 @@ func (t *attendTask) page(w *attendWorker, p tilePart, first, head, block int, d
 	f.Weigh(dst.Out[from*t.size.Value:to*t.size.Value], w.scores[from*kv.PageTokens:], to-from, values, 0, kv.PageTokens, 0, t.size.Value, next)
 }
 
-// trunk returns a head's keys and values in a block of the trunk; nil where it has ended.
-func (t *attendTask) trunk(seq forest.Seq, head, block int) (keys, values []byte) {
-	if block*kv.PageTokens < t.x.Cache.Forest.Len(seq) {
-		return t.x.Cache.Head(t.c.Layer, t.x.Cache.Page(seq, t.c.Layer, block), head)
-	}
-	return nil, nil
-}
-
 func (t *attendTask) row(a int) *forest.Placed { return &t.x.Step.Rows()[t.x.active[a]] }
 
 // whole reports whether every row of a part sees all of a block, and all of it is trunk.
-func (t *attendTask) whole(p tilePart, block int) bool {
-	if (block+1)*kv.PageTokens > t.x.Cache.Forest.Len(p.seq) {
+func (t *attendTask) whole(p *tilePart, block int) bool {
+	if (block+1)*kv.PageTokens > p.blocks.Len() {
 		return false
 	}
-	if t.layer.Window > 0 {
+	if t.layer.Keeps.Kind == kv.Windowed {
 		for a := p.first; a < p.end; a++ {
 			if low, _ := t.span(t.row(a), t.x.runsOf(t.x.active[a])); low > block*kv.PageTokens {
 				return false
@@ -72,7 +65,7 @@ func (t *attendTask) whole(p tilePart, block int) bool {
 
 // rowBlock computes what one row sees of a block: the trunk's part and then the runs in scratch, in index
 // order. It returns false where that is nothing.
-func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int, dst kernel.Attended) bool {
+func (t *attendTask) rowBlock(w *attendWorker, blocks *kv.Blocks, a, place, head, block int, dst kernel.Attended) bool {
 	x := t.x
 	row, runs := t.row(a), x.runsOf(x.active[a])
 	low, high := t.span(row, runs)
@@ -85,17 +78,17 @@ func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int, dst ke
 	for i := range scores {
 		scores[i] = minusInf
 	}
-	trunkEnd := min(high, x.Cache.Forest.Len(row.Seq))
+	trunkEnd := min(high, blocks.Len())
 	var trunkValues []byte
 	seen := false
 	if trunkEnd > low {
-		keys, values := x.Cache.Head(t.c.Layer, x.Cache.Page(row.Seq, t.c.Layer, block), head)
+		keys, values := blocks.Page(head, block)
 		t.score(w, place, keys, low-start, low-start, trunkEnd-low)
 		trunkValues, seen = values, true
 	}
 	for _, r := range runs {
 		if lo, n := clip(r, low, high); n > 0 {
-			keys, _ := x.Cache.Head(t.c.Layer, x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
+			keys, _ := x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens, head)
 			t.score(w, place, keys, slotOf(r, lo), lo-start, n)
 			seen = true
 		}
@@ -109,7 +102,7 @@ func (t *attendTask) rowBlock(w *attendWorker, a, place, head, block int, dst ke
 	}
 	for _, r := range runs {
 		if lo, n := clip(r, low, high); n > 0 {
-			_, values := x.Cache.Head(t.c.Layer, x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens), head)
+			_, values := x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens, head)
 			t.weigh(w, dst, place, values, slotOf(r, lo), lo-start, n)
 		}
 	}

@@ -20,10 +20,11 @@ type tile struct {
 	firstPart, endPart   int // of the task's parts
 }
 
-// tilePart is the rows of a tile that are of one sequence.
+// tilePart is the rows of a tile that are of one sequence, and what they read of its trunk.
 type tilePart struct {
 	seq        forest.Seq
 	first, end int
+	blocks     kv.Blocks
 }
 
 // attendTask is the attention of a layer; an item is one tile and one KV head, with the query heads
@@ -143,36 +144,31 @@ func (t *attendTask) place(a int) {
 	first, end := low/kv.PageTokens, (high+kv.PageTokens-1)/kv.PageTokens
 	if n := len(t.tiles); n > 0 && t.tiles[n-1].end-t.tiles[n-1].first < tileRows {
 		last, part := &t.tiles[n-1], &t.parts[len(t.parts)-1]
-		same := part.seq == row.Seq
-		if same || first == last.firstBlock && t.share(part.seq, row.Seq, first) {
-			last.end, last.firstBlock, last.endBlock = a+1, min(last.firstBlock, first), max(last.endBlock, end)
-			if same {
-				part.end = a + 1
-				return
-			}
-			t.parts = append(t.parts, tilePart{row.Seq, a, a + 1})
+		if part.seq == row.Seq {
+			last.add(a, first, end)
+			part.end = a + 1
+			return
+		}
+		if blocks := t.x.Cache.Blocks(row.Seq, t.c.Layer); first == last.firstBlock && part.blocks.Same(&blocks, first) {
+			last.add(a, first, end)
+			t.parts = append(t.parts, tilePart{row.Seq, a, a + 1, blocks})
 			last.endPart++
 			return
 		}
 	}
 	t.tiles = append(t.tiles, tile{a, a + 1, first, end, len(t.parts), len(t.parts) + 1})
-	t.parts = append(t.parts, tilePart{row.Seq, a, a + 1})
+	t.parts = append(t.parts, tilePart{row.Seq, a, a + 1, t.x.Cache.Blocks(row.Seq, t.c.Layer)})
 }
 
-// share reports whether a block of two trunks is one page.
-func (t *attendTask) share(a, b forest.Seq, block int) bool {
-	return t.x.Cache.Same(t.c.Layer, block, a, b)
+// add makes the active row a, which sees some blocks, the last of the tile.
+func (tl *tile) add(a, first, end int) {
+	tl.end, tl.firstBlock, tl.endBlock = a+1, min(tl.firstBlock, first), max(tl.endBlock, end)
 }
 
 // span is the indices that a row sees at most, without regard to the tree: [low, high).
 func (t *attendTask) span(row *forest.Placed, runs []forest.Run) (low, high int) {
 	last := runs[len(runs)-1]
-	high = int(last.Index + last.N)
-	if w := t.layer.Window; w > 0 {
-		low = max(0, int(row.Index)-w+1)
-		high = min(high, int(row.Index)+w) // a row of a block sees as far ahead as behind
-	}
-	return low, high
+	return t.layer.Keeps.Span(int(row.Index), int(last.Index+last.N))
 }
 
 // Do implements [par.Task].

@@ -30,22 +30,6 @@ var ErrMemory = errors.New("not enough memory")
 // ErrPassed reports keys that a sliding window has passed and that are no longer stored.
 var ErrPassed = errors.New("keys behind the sliding window are gone")
 
-// Layer describes what one layer of the model stores.
-type Layer struct {
-	KVHeads int
-	Size    int // values of a head's keys
-	Value   int // values of a head's values; 0: as many
-	Window  int // 0: every earlier token is seen; w: the last w tokens, the row's own among them
-}
-
-// HeadSize returns the values of one head.
-func (l Layer) HeadSize() kernel.HeadSize {
-	if l.Value == 0 {
-		return kernel.HeadSize{Key: l.Size, Value: l.Size}
-	}
-	return kernel.HeadSize{Key: l.Size, Value: l.Value}
-}
-
 // Config says what a cache holds.
 type Config struct {
 	Layers   []Layer
@@ -58,10 +42,10 @@ type Config struct {
 	Limit    uint64      // bytes that the cache may come to use; 0: any
 }
 
-// group is the layers that keep the same tokens: all, or those of a window.
+// group is the layers that keep the same tokens.
 type group struct {
-	window int
-	pool   *pool
+	keeps Keep
+	pool  *pool
 }
 
 // place is where a layer's keys lie.
@@ -91,8 +75,9 @@ type trunk struct {
 	tables  [][]int32 // by group, then by page; noPage where a window has passed
 	entries []forest.Entry
 	hashes  []digest // of the sealed pages
-	private int      // pages from this one on are not shared: some row saw more than its ancestors
+	private int      // pages from this one on are not shared: some row saw more or less than its ancestors
 	salt    digest
+	lists   [][]list // by layer and head, what [Cache.Select] chose; nil: nothing
 }
 
 // New makes an empty cache. It returns an error that names the layer or setting that cannot be stored.
@@ -107,6 +92,9 @@ func New(c Config) (*Cache, error) {
 	k := &Cache{Format: format, config: c, places: make([]place, len(c.Layers))}
 	sizes := []int{}
 	for l, layer := range c.Layers {
+		if err := layer.Keeps.check(l); err != nil {
+			return nil, err
+		}
 		size := layer.HeadSize()
 		for _, n := range []int{size.Key, size.Value} {
 			if n < 1 || n%format.Multiple != 0 {
@@ -114,7 +102,7 @@ func New(c Config) (*Cache, error) {
 					c.Type, format.Multiple, l, n)
 			}
 		}
-		g := k.groupOf(layer.Window)
+		g := k.groupOf(layer.Keeps)
 		if g == len(sizes) {
 			sizes = append(sizes, 0)
 		}
@@ -161,13 +149,13 @@ func (k *Cache) allowed() float64 {
 // maxBytes is more than any machine's memory, and far from overflow.
 const maxBytes = 1 << 46
 
-func (k *Cache) groupOf(window int) int {
+func (k *Cache) groupOf(keeps Keep) int {
 	for g := range k.groups {
-		if k.groups[g].window == window {
+		if k.groups[g].keeps == keeps {
 			return g
 		}
 	}
-	k.groups = append(k.groups, group{window: window})
+	k.groups = append(k.groups, group{keeps: keeps})
 	return len(k.groups) - 1
 }
 
@@ -175,11 +163,11 @@ func (k *Cache) groupOf(window int) int {
 // what one step commits, twice, so that the last pages of finished sequences can be found again.
 func (k *Cache) groupPages(g int) int {
 	all := pagesOf(k.config.Tokens) + k.config.Seqs // a partial page for each sequence
-	w := k.groups[g].window
-	if w == 0 {
+	keeps := k.groups[g].keeps
+	if keeps.Kind != Windowed {
 		return all
 	}
-	return min(all, 2*k.config.Seqs*(pagesOf(w)+1)+pagesOf(k.config.Scratch)+1)
+	return min(all, 2*k.config.Seqs*(pagesOf(keeps.Window)+1)+pagesOf(k.config.Scratch)+1)
 }
 
 func pagesOf(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
@@ -234,7 +222,7 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 	}
 	t := &k.seqs[s]
 	t.salt = k.saltOf(salt)
-	t.private = noPage
+	t.private, t.lists = noPage, nil
 	return s
 }
 

@@ -8,7 +8,8 @@ import (
 
 // Fork opens a sequence whose trunk is the trunk of s and the path to n, a live node or [forest.Trunk]. Both
 // sequences share the full pages of the trunk; its last, partial page and the path are copied: 64 + len(path)
-// tokens at most. s keeps its trunk and its live nodes; the fork has no live nodes.
+// tokens at most. s keeps its trunk and its live nodes; the fork has no live nodes, and reads the blocks that
+// [Cache.Select] chose for s.
 //
 // Errors: [forest.ErrSeq], [forest.ErrNode], a row of the path that has not run every layer, [ErrSeqs] where as many
 // sequences are open as the cache was made for, and [ErrFull]. Nothing has changed then. Forks are closed as other
@@ -26,6 +27,7 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	to.salt, to.private = from.salt, from.private
 	to.entries = append(to.entries[:0], from.entries...)
 	to.hashes = append(to.hashes[:0], from.hashes...)
+	to.copyLists(from)
 	for g := range k.groups {
 		for _, id := range from.tables[g][:pagesOf(len(from.entries))] {
 			if id != noPage {

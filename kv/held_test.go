@@ -75,7 +75,7 @@ func TestHeld(t *testing.T) {
 				if id := b.k.seqs[x.seq].tables[b.k.places[l].group][p]; id == noPage {
 					continue // it has passed the window; it was found by its name
 				}
-				if !bytes.Equal(b.k.Page(x.seq, l, p), other.k.Page(s, l, p)) {
+				if !bytes.Equal(b.k.layerPage(&b.k.seqs[x.seq], l, p), other.k.layerPage(&other.k.seqs[s], l, p)) {
 					t.Errorf("%d tokens: page %d of layer %d differs", n, p, l)
 				}
 			}

@@ -24,7 +24,7 @@ const (
 
 // small is a cache of one layer that sees everything and one with a window: 7 pages in each group.
 var small = Config{
-	Layers: []Layer{{KVHeads: 1, Size: headSize}, {KVHeads: 2, Size: headSize, Window: window}},
+	Layers: []Layer{{KVHeads: 1, Size: headSize}, {KVHeads: 2, Size: headSize, Keeps: Window(window)}},
 	Type:   tensor.F32, Context: 300, Tokens: 4 * PageTokens, Seqs: 3, Scratch: 128, Identity: "test",
 }
 
@@ -244,11 +244,11 @@ func (b *book) checkText(x *text) {
 	stride := kb + f.ValueBytes(headSize)
 	for l, layer := range b.k.config.Layers {
 		first := 0
-		if layer.Window > 0 {
-			first = max(0, n-layer.Window+1) // what a row at index n sees
+		if layer.Keeps.Window > 0 {
+			first = max(0, n-layer.Keeps.Window+1) // what a row at index n sees
 		}
 		for i := first; i < n; i++ {
-			page := b.k.Page(x.seq, l, i/PageTokens)
+			page := b.k.layerPage(&b.k.seqs[x.seq], l, i/PageTokens)
 			for h := range layer.KVHeads {
 				var key, value [headSize]float32
 				f.Get(page[h*stride:][:kb], page[h*stride+kb:][:stride-kb], i%PageTokens, kernel.HeadSize{Key: headSize, Value: headSize}, key[:], value[:])

@@ -33,7 +33,7 @@ func (k *Cache) append(s forest.Seq, path []int32) error {
 	for i, slot := range path {
 		at := length + i
 		e, shared := k.Forest.SlotEntry(slot)
-		if !shared && t.private == noPage {
+		if (!shared || t.selects()) && t.private == noPage {
 			t.private = at / PageTokens
 		}
 		k.copySlot(t, at, slot)
@@ -74,7 +74,7 @@ func (k *Cache) reserve(t *trunk, n, near int) error {
 }
 
 func (k *Cache) ahead(g, n, near int) int {
-	if k.groups[g].window > 0 {
+	if k.groups[g].keeps.Kind == Windowed {
 		return near
 	}
 	return n
@@ -87,8 +87,8 @@ func (k *Cache) copySlot(t *trunk, at int, slot int32) {
 		to := k.layerPage(t, l, at/PageTokens)
 		layer := &k.config.Layers[l]
 		for h := range layer.KVHeads {
-			toKeys, toValues := k.Head(l, to, h)
-			fromKeys, fromValues := k.Head(l, from, h)
+			toKeys, toValues := k.head(l, to, h)
+			fromKeys, fromValues := k.head(l, from, h)
 			k.Format.Copy(toKeys, toValues, at%PageTokens, fromKeys, fromValues, int(slot)%PageTokens, layer.HeadSize())
 		}
 	}
@@ -124,11 +124,8 @@ func chain(prev digest, entries []forest.Entry) digest {
 
 // firstSeen returns the first page that a row at index n still sees in a group.
 func (k *Cache) firstSeen(g, n int) int {
-	w := k.groups[g].window
-	if w == 0 || n < w {
-		return 0
-	}
-	return (n - w + 1) / PageTokens
+	low, _ := k.groups[g].keeps.Span(n, n)
+	return low / PageTokens
 }
 
 // passWindows gives back the pages that no row behind the trunk can see.
@@ -178,6 +175,7 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 	if t.private >= pagesOf(n) {
 		t.private = noPage
 	}
+	t.cutLists(n / PageTokens)
 	return k.Forest.Truncate(s, n)
 }
 

@@ -306,18 +306,18 @@ func TestAccepted(t *testing.T) {
 		{"scaling none", llama, both(set("llama.rope.scaling.type", "none"), set("llama.rope.scaling.factor", float32(0))),
 			func(i *model.Info) bool { return true }},
 		{"windows", modeltest.Spec{Arch: "gemma3", Layers: 7}, set("gemma3.attention.sliding_window", uint32(9)), func(i *model.Info) bool {
-			return i.Layers[4].Window == 9 && i.Layers[5].Window == 0 && i.Layers[6].Window == 9
+			return i.Layers[4].Keeps.Window == 9 && i.Layers[5].Keeps.Window == 0 && i.Layers[6].Keeps.Window == 9
 		}},
 		{"windows by a pattern", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]bool{false, true, true})),
 			func(i *model.Info) bool {
-				return i.Layers[0].Window == 0 && i.Layers[1].Window == 80 && i.Layers[2].Window == 80
+				return i.Layers[0].Keeps.Window == 0 && i.Layers[1].Keeps.Window == 80 && i.Layers[2].Keeps.Window == 80
 			}},
 		{"windows by a period", gemma2, set("gemma2.attention.sliding_window_pattern", uint32(3)), func(i *model.Info) bool {
-			return i.Layers[0].Window == 80 && i.Layers[1].Window == 80 && i.Layers[2].Window == 0
+			return i.Layers[0].Keeps.Window == 80 && i.Layers[1].Keeps.Window == 80 && i.Layers[2].Keeps.Window == 0
 		}},
 		{"window missing where it is known", gemma2, both(without("gemma2.attention.sliding_window"), without("gemma2.attn_logit_softcapping")),
-			func(i *model.Info) bool { return i.Context == 4096 && i.Layers[0].Window == 0 }},
-		{"window of 0", phi3, set("phi3.attention.sliding_window", uint32(0)), func(i *model.Info) bool { return i.Layers[0].Window == 0 }},
+			func(i *model.Info) bool { return i.Context == 4096 && i.Layers[0].Keeps.Window == 0 }},
+		{"window of 0", phi3, set("phi3.attention.sliding_window", uint32(0)), func(i *model.Info) bool { return i.Layers[0].Keeps.Window == 0 }},
 		{"short factors of a long rope", phi3, func(*parts) {}, func(i *model.Info) bool { return i.Context == 1024 }},
 		{"three projections instead of a fused one", phi3, both(withoutTensor("blk.0.attn_qkv.weight"),
 			setTensor("blk.0.attn_q.weight", tensor.F32, 128, 64), setTensor("blk.0.attn_k.weight", tensor.F32, 64, 64),

@@ -1,6 +1,9 @@
 package model
 
-import "grove/weights/gguf"
+import (
+	"grove/kv"
+	"grove/weights/gguf"
+)
 
 // Windows gives layers a sliding window, and returns which: all but the last of every period layers, all
 // where period is 0, none where window is. The hyper-parameter attention.sliding_window_pattern overrules
@@ -13,7 +16,7 @@ func (l *Loader) Windows(window, period int) (windowed []bool) {
 	}
 	for i, is := range windowed {
 		if is && window < l.info.Context {
-			l.info.Layers[i].Window = window
+			l.info.Layers[i].Keeps = kv.Window(window)
 		}
 	}
 	return windowed

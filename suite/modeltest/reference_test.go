@@ -27,6 +27,8 @@ type refRow struct {
 	pos   int
 	sees  []int // rows, itself among them, in any order
 	skip  forest.Layers
+
+	blind func(layer, head, row int) bool // rows that a KV head does not read; nil: none
 }
 
 func newReference(spec Spec, f *gguf.File) *reference {
@@ -118,7 +120,7 @@ func (r *reference) attend(l int, rows []refRow, i int, q []float64, k, v [][]fl
 		kh, vh := h/(s.Heads/s.KVHeads)*s.Size, h/(s.Heads/s.KVHeads)*s.Value
 		weights, sum := make([]float64, len(rows)), 0.0
 		for _, j := range rows[i].sees {
-			if rows[j].skip.Has(l) {
+			if blind := rows[i].blind; rows[j].skip.Has(l) || blind != nil && blind(l, h/(s.Heads/s.KVHeads), j) {
 				continue
 			}
 			var dot float64
