@@ -127,6 +127,9 @@ var checks = []struct {
 	{"one prefix read for several sequences", checkShared},
 	{"stop early and resume", checkResume},
 	{"skipped layers leave no keys", checkSkip},
+	{"streams after two layers", checkHidden},
+	{"vector rows that are dropped", checkVectors},
+	{"canvas beside four sequences", checkCanvas},
 }
 
 const textLength = 150

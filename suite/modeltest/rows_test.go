@@ -1,0 +1,190 @@
+package modeltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"grove/forest"
+	"grove/text/token"
+)
+
+// twoLayers are the layers whose streams these checks want: the first, and the one before the last.
+func (r *Runner) twoLayers() forest.Layers {
+	return forest.Layers{}.With(0).With(len(r.Model.Info().Layers) - 2)
+}
+
+// outputs copies the logits of row i of the last step, and the streams that it wanted.
+func (r *Runner) outputs(i int) Bits {
+	out := r.bits(i)
+	for _, h := range r.Exec.Result(i).Hidden {
+		out = append(out, h...)
+	}
+	return out
+}
+
+// checkHidden wants the streams after two layers of the rows of a tree beside another sequence, and of the same rows one
+// a step.
+func checkHidden(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
+	vocab := r.Model.Info().Vocabulary
+	want := forest.Want{Logits: true, Hidden: r.twoLayers()}
+	tree := randomTree(rng, 9, vocab)
+	s, other := r.Cache.NewSeq(""), r.Cache.NewSeq("")
+	defer r.Close(s)
+	defer r.Close(other)
+	r.Prefill(s, text[:62], 64)
+	nodes := make([]forest.Node, len(tree.IDs))
+	for i, id := range tree.IDs {
+		nodes[i] = r.Add(forest.Row{Seq: s, Parent: parentOf(tree, nodes, i), ID: id, Want: want})
+		r.Add(forest.Row{Seq: other, ID: id, Want: forest.Want{Hidden: forest.LayerRange(1, 2)}})
+	}
+	r.Forward()
+	got := make([]Bits, len(nodes))
+	for i := range got {
+		got[i] = r.outputs(2 * i)
+		if n := r.Model.Info().Vocabulary + 2*r.Model.Info().Width; len(got[i]) != n {
+			return fmt.Errorf("node %d gives %d values, want %d", i, len(got[i]), n)
+		}
+	}
+	r.Drop(s, forest.Trunk)
+	for i, id := range tree.IDs {
+		nodes[i] = r.Add(forest.Row{Seq: s, Parent: parentOf(tree, nodes, i), ID: id, Want: want})
+		r.Forward()
+		if err := got[i].Diff(r.outputs(0)); err != nil {
+			return fmt.Errorf("node %d in a tree and by itself: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkVectors hangs two rows of vectors behind every node of a tree and drops them after the step. The tree's rows do not
+// see them, a path of the tree is committed, and what follows is plain decoding. The vector rows give what they give
+// behind their path alone.
+func checkVectors(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
+	const length = 62
+	info := r.Model.Info()
+	want := forest.Want{Logits: true, Hidden: r.twoLayers()}
+	tree := randomTree(rng, 7, info.Vocabulary)
+	vectors := make([][]float32, 2)
+	for i := range vectors {
+		for range info.Width {
+			vectors[i] = append(vectors[i], float32(rng.NormFloat64())/8)
+		}
+	}
+	s := r.Cache.NewSeq("")
+	defer r.Close(s)
+	r.Prefill(s, text[:length], 64)
+	hang := func(parent forest.Node) (first forest.Node) {
+		for i, v := range vectors {
+			parent = r.Add(forest.Row{Seq: s, Parent: parent, Vector: v, Want: want})
+			if i == 0 {
+				first = parent
+			}
+		}
+		return first
+	}
+	nodes, extra := make([]forest.Node, len(tree.IDs)), make([]forest.Node, len(tree.IDs))
+	for i, id := range tree.IDs {
+		nodes[i] = r.Add(forest.Row{Seq: s, Parent: parentOf(tree, nodes, i), ID: id, Want: want})
+		extra[i] = hang(nodes[i])
+	}
+	r.Forward()
+	got := make([]Bits, 3*len(nodes)) // node, vector, vector; node, ...
+	for i := range got {
+		got[i] = r.outputs(i)
+	}
+	for _, n := range extra {
+		r.Drop(s, n)
+	}
+	if live := r.Cache.Forest.Live(s); live != len(nodes) {
+		return fmt.Errorf("%d rows live on after the vectors were dropped, want %d", live, len(nodes))
+	}
+	leaf := tree.leaves(1)[0]
+	r.Commit(s, nodes[leaf])
+	whole := append(append(slices.Clone(text[:length]), tree.Path(leaf)...), text[:5]...)
+	if err := Equal("behind dropped vectors", r.Prefill(s, text[:5], 5), r.Reference(whole)[len(whole)-5:]); err != nil {
+		return err
+	}
+	r.check(r.Cache.Truncate(s, 0))
+	r.Prefill(s, text[:length], 64)
+	for i := leaf; i >= 0; i = tree.Parent[i] {
+		path := tree.Path(i)
+		var end forest.Node
+		for _, id := range path {
+			end = r.Add(forest.Row{Seq: s, Parent: end, ID: id, Want: want})
+		}
+		hang(end)
+		r.Forward()
+		for j := range 3 {
+			if err := got[3*i+j].Diff(r.outputs(len(path) - 1 + j)); err != nil {
+				return fmt.Errorf("node %d, row %d behind it: in a tree and alone: %w", i, j, err)
+			}
+		}
+		r.Drop(s, forest.Trunk)
+	}
+	return nil
+}
+
+// checkCanvas runs eight rows that see each other four times, with other tokens each time, and commits the last, while
+// four sequences decode a token in each of these steps: all are as they are alone.
+func checkCanvas(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
+	const rows, passes, start = 8, 4, 61
+	vocab := r.Model.Info().Vocabulary
+	canvas := make([][]token.ID, passes)
+	for p := range canvas {
+		canvas[p] = randomIDs(rng, rows, vocab)
+	}
+	texts := [][]token.ID{text[:5], text[3:67], text[20:120], text[:134]} // the last tokens of each are decoded
+	run := func(texts [][]token.ID) (block []Bits, others [][]Bits) {
+		s := r.Cache.NewSeq("canvas")
+		defer r.Close(s)
+		r.Prefill(s, text[:start], 64)
+		var seqs []forest.Seq
+		for _, ids := range texts {
+			seqs = append(seqs, r.Cache.NewSeq("canvas"))
+			r.Prefill(seqs[len(seqs)-1], ids[:len(ids)-passes], 64)
+		}
+		others = make([][]Bits, len(texts))
+		for p, ids := range canvas {
+			r.Drop(s, forest.Trunk)
+			var end forest.Node
+			nodes := make([]forest.Node, len(texts))
+			for i, id := range ids {
+				end = r.Add(forest.Row{Seq: s, Parent: end, ID: id, Block: 1, Want: logits})
+				if i < len(texts) { // among the block's rows
+					nodes[i] = r.Add(forest.Row{Seq: seqs[i], ID: texts[i][len(texts[i])-passes+p], Want: logits})
+				}
+			}
+			r.Forward()
+			at := 0
+			for i := range ids {
+				block = append(block, r.bits(at))
+				at++
+				if i < len(texts) {
+					others[i] = append(others[i], r.bits(at))
+					r.Commit(seqs[i], nodes[i])
+					at++
+				}
+			}
+			if p == passes-1 {
+				r.Commit(s, end)
+			}
+		}
+		block = append(block, r.Prefill(s, text[:3], 1)...) // behind the committed block
+		for _, seq := range seqs {
+			r.Close(seq)
+		}
+		return block, others
+	}
+	alone, _ := run(nil)
+	beside, others := run(texts)
+	if err := Equal("a canvas beside four sequences and alone", beside, alone); err != nil {
+		return err
+	}
+	for i, ids := range texts {
+		if err := Equal(fmt.Sprintf("sequence %d beside a canvas", i), others[i], r.Reference(ids)[len(ids)-passes:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
