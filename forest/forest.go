@@ -1,6 +1,6 @@
-// Package forest keeps the shape of decoding: sequences, the trees of live rows that hang from
-// them, and what each row of a step may see. It holds no keys, values or other floats; package kv
-// stores those and mirrors the verbs here.
+// Package forest keeps the structure of decoding: sequences, the trees of live rows behind them, and the
+// rows that each row of a step sees. It holds no keys, values or other floats; package kv stores those and
+// mirrors the verbs here.
 //
 // A sequence has a trunk: its committed tokens, at indices 0 to its length less one. A row that has
 // been added to a step is a node of the sequence's tree until it is committed or dropped. These
@@ -35,8 +35,8 @@ func makeNode(slot int32, generation uint32) Node {
 	return Node(uint64(generation)<<32 | uint64(slot+1))
 }
 
-// Entry identifies what a row was fed, for the hash that lets sequences share pages: a token id with
-// its position shift, or a digest of a vector or a mixture.
+// Entry identifies the input of a row: a token id with its position shift, or a digest of a vector or a
+// mixture. Pages are shared by a hash of entries.
 type Entry struct{ A, B uint64 }
 
 type node struct {
@@ -46,9 +46,9 @@ type node struct {
 	generation uint32
 	live       bool
 	plain      bool // ran every layer it has reached, and so have its ancestors
-	private    bool // keys depend on rows other than ancestors: never shared by hash
+	private    bool // its keys depend on rows other than ancestors, so no hash names them
 	reached    int32
-	layers     Layers // layers that ran, so that hold its keys
+	layers     Layers // the layers that it ran, which hold its keys
 	shift      int32
 	entry      Entry
 }
@@ -61,7 +61,7 @@ type sequence struct {
 	nodes int32 // live nodes
 }
 
-// Forest is the set of sequences with their live nodes. It is not safe for concurrent use.
+// Forest is a set of sequences with their live nodes. It is not safe for concurrent use.
 type Forest struct {
 	nLayers int
 	context int32
@@ -74,21 +74,21 @@ type Forest struct {
 
 // Errors that callers tell apart.
 var (
-	// ErrNode reports a parent or node that is not live: committed, dropped, or never there.
+	// ErrNode reports a parent or node that is not live: it was committed or dropped, or never existed.
 	ErrNode = errors.New("node is not live")
 	// ErrSeq reports a sequence that is not open.
 	ErrSeq = errors.New("sequence is not open")
-	// ErrScratch reports that more rows are live than the cache has scratch for.
+	// ErrScratch reports more live rows than the forest has slots, or more rows than a step holds.
 	ErrScratch = errors.New("no scratch slot is free")
 	// ErrContext reports a row past the context length.
 	ErrContext = errors.New("context is full")
 )
 
-// New makes an empty forest for a model of nLayers layers, for indices below context, with room for
-// slots live nodes (rounded up to whole pages).
+// New makes an empty forest for a model of nLayers layers, with indices below context and slots for live
+// nodes, rounded up to whole pages. It returns an error where nLayers is not 1 to [MaxLayers].
 func New(nLayers, context, slots int) (*Forest, error) {
 	if nLayers < 1 || nLayers > MaxLayers {
-		return nil, fmt.Errorf("forest: %d layers; 1 to %d are supported", nLayers, MaxLayers)
+		return nil, fmt.Errorf("forest: the model has %d layers; 1 to %d are supported", nLayers, MaxLayers)
 	}
 	pages := (slots + SlotsPerPage - 1) / SlotsPerPage
 	f := &Forest{
@@ -102,16 +102,16 @@ func New(nLayers, context, slots int) (*Forest, error) {
 	return f, nil
 }
 
-// Slots returns the number of slots for live nodes.
+// Slots returns the number of slots, the most nodes that live at a time.
 func (f *Forest) Slots() int { return len(f.nodes) }
 
 // Layers returns the number of layers of the model.
 func (f *Forest) Layers() int { return f.nLayers }
 
-// Context returns the number of indices that a sequence may have.
+// Context returns the context length, the number of indices of a sequence.
 func (f *Forest) Context() int { return int(f.context) }
 
-// NewSeq opens an empty sequence.
+// NewSeq opens an empty sequence. Handles of closed sequences are used again.
 func (f *Forest) NewSeq() Seq {
 	for i := range f.seqs {
 		if !f.seqs[i].live {
@@ -123,7 +123,7 @@ func (f *Forest) NewSeq() Seq {
 	return Seq(len(f.seqs) - 1)
 }
 
-// CloseSeq drops every node of the sequence and forgets it.
+// CloseSeq drops the sequence's live nodes and ends it. Errors: [ErrSeq].
 func (f *Forest) CloseSeq(s Seq) error {
 	if err := f.Truncate(s, 0); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (f *Forest) check(s Seq) error {
 	return nil
 }
 
-// slot returns the slot of a live node of s.
+// slot returns the slot of a live node of s. Errors: [ErrNode].
 func (f *Forest) slot(s Seq, n Node) (int32, error) {
 	i := int64(uint32(n)) - 1
 	if i < 0 || i >= int64(len(f.nodes)) {
@@ -171,7 +171,8 @@ func (f *Forest) slot(s Seq, n Node) (int32, error) {
 	return int32(i), nil
 }
 
-// Index returns the index of a live node, or of the trunk's end (-1 for an empty trunk).
+// Index returns the index of a live node, or of the trunk's end: -1 where the trunk is empty. Errors: [ErrSeq],
+// [ErrNode].
 func (f *Forest) Index(s Seq, n Node) (int, error) {
 	if err := f.check(s); err != nil {
 		return 0, err
@@ -203,8 +204,8 @@ func (f *Forest) AllLive() int {
 	return len(f.nodes) - free
 }
 
-// take claims a slot for a row. It prefers the slot behind the parent's, or one whose place in its
-// page is the index's place in its attention block, so that a path lies as runs that need no gather.
+// take claims a slot for a row. It prefers the slot behind the parent's, or one whose place in its page
+// is the index's place in its attention block: the slots of a path are then long runs.
 func (f *Forest) take(parent, index int32) (int32, bool) {
 	if parent != noParent && (parent+1)%SlotsPerPage != 0 && f.isFree(parent+1) {
 		return f.claim(parent + 1), true
@@ -234,7 +235,7 @@ func (f *Forest) claim(slot int32) int32 {
 	return slot
 }
 
-// release ends the life of a slot's node; its generation moves on, so old handles are refused (F4).
+// release ends a slot's node and raises its generation, so that old handles are refused (F4).
 func (f *Forest) release(slot int32) {
 	n := &f.nodes[slot]
 	f.seqs[n.seq].nodes--

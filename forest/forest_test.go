@@ -500,7 +500,7 @@ func TestAgainstModel(t *testing.T) {
 
 func TestNewRefusals(t *testing.T) {
 	for _, n := range []int{0, -1, 129} {
-		want := fmt.Sprintf("forest: %d layers; 1 to 128 are supported", n)
+		want := fmt.Sprintf("forest: the model has %d layers; 1 to 128 are supported", n)
 		if _, err := New(n, 10, 64); err == nil || err.Error() != want {
 			t.Errorf("%v; want %s", err, want)
 		}
@@ -564,22 +564,22 @@ func TestAddRefusals(t *testing.T) {
 	}{
 		{"sequence that is not open", func(r *refusal) Row { return Row{Seq: 2} }, ErrSeq, "forest: sequence 2: sequence is not open"},
 		{"negative sequence", func(r *refusal) Row { return Row{Seq: -1} }, ErrSeq, "forest: sequence -1: sequence is not open"},
-		{"adapter", func(r *refusal) Row { return Row{Adapter: 3} }, nil, "forest: adapter 3: adapters are not supported"},
-		{"layers past the last", func(r *refusal) Row { return Row{To: 5} }, nil, "forest: layers 0 to 5 of a model of 4"},
-		{"negative end", func(r *refusal) Row { return Row{To: -1} }, nil, "forest: layers 0 to -1 of a model of 4"},
-		{"negative layer", func(r *refusal) Row { return Row{From: -1} }, nil, "forest: layers -1 to 4 of a model of 4"},
-		{"no layers", func(r *refusal) Row { return Row{From: 2, To: 2} }, nil, "forest: layers 2 to 2 of a model of 4"},
+		{"adapter", func(r *refusal) Row { return Row{Adapter: 3} }, nil, "forest: adapter 3 is not supported; 0 (none) is"},
+		{"layers past the last", func(r *refusal) Row { return Row{To: 5} }, nil, "forest: a row on layers 0 to 5; a range within 0 to 4 must not be empty"},
+		{"negative end", func(r *refusal) Row { return Row{To: -1} }, nil, "forest: a row on layers 0 to -1; a range within 0 to 4 must not be empty"},
+		{"negative layer", func(r *refusal) Row { return Row{From: -1} }, nil, "forest: a row on layers -1 to 4; a range within 0 to 4 must not be empty"},
+		{"no layers", func(r *refusal) Row { return Row{From: 2, To: 2} }, nil, "forest: a row on layers 2 to 2; a range within 0 to 4 must not be empty"},
 		{"new row from a later layer", func(r *refusal) Row { return Row{From: 1} }, nil, "forest: a new row starts at layer 0, not 1"},
 		{"dead parent", func(r *refusal) Row { return Row{Parent: r.dead} }, ErrNode, "forest: node NODE of sequence 0: node is not live"},
 		{"parent of another sequence", func(r *refusal) Row { return Row{Parent: r.other} }, ErrNode, "forest: node NODE of sequence 0: node is not live"},
 		{"parent that never was", func(r *refusal) Row { return Row{Parent: 1 << 20} }, ErrNode, "forest: node NODE of sequence 0: node is not live"},
 		{"parent with no slot", func(r *refusal) Row { return Row{Parent: 1 << 32} }, ErrNode, "forest: node NODE of sequence 0: node is not live"},
 		{"parent that stopped early", func(r *refusal) Row { return Row{Parent: r.half, To: 3} }, nil,
-			"forest: a row on layers 0 to 3 under one that has reached 2: resume that first"},
+			"forest: a row on layers 0 to 3, whose parent has reached 2; resume the parent first"},
 		{"negative position", func(r *refusal) Row { return Row{Shift: -21} }, nil, "forest: position -1 of the row at index 20 is out of range"},
 		{"position past 32 bits", func(r *refusal) Row { return Row{Shift: math.MaxInt32 - 19} }, nil,
 			"forest: position 2147483648 of the row at index 20 is out of range"},
-		{"negative block", func(r *refusal) Row { return Row{Block: -1} }, nil, "forest: block -1"},
+		{"negative block", func(r *refusal) Row { return Row{Block: -1} }, nil, "forest: block -1; it must be 0 (none) or more"},
 		{"block beside its last row", func(r *refusal) Row { return Row{Block: 7, To: 2} }, nil, "forest: the rows of block 7 do not form a path"},
 		{"block of other layers", func(r *refusal) Row { return Row{Block: 7, To: 1, Parent: r.inStep} }, nil,
 			"forest: the rows of block 7 do not run the same layers"},
@@ -587,11 +587,11 @@ func TestAddRefusals(t *testing.T) {
 			"forest: the rows of block 7 do not run the same layers"},
 		{"resuming a dead node", func(r *refusal) Row { return Row{Resume: r.dead, From: 2} }, ErrNode, "forest: node NODE of sequence 0: node is not live"},
 		{"resuming at another layer", func(r *refusal) Row { return Row{Resume: r.half, From: 1} }, nil,
-			"forest: resuming at layer 1 a row that has reached 2"},
+			"forest: resuming a row at layer 1, but it has reached layer 2; the two must be equal"},
 		{"resuming a finished node", func(r *refusal) Row { return Row{Resume: r.full, From: 3} }, nil,
-			"forest: resuming at layer 3 a row that has reached 4"},
+			"forest: resuming a row at layer 3, but it has reached layer 4; the two must be equal"},
 		{"resuming a row of a block", func(r *refusal) Row { return Row{Resume: r.block, From: 2} }, nil,
-			"forest: a row of a block cannot be resumed: the rows that it sees may be gone"},
+			"forest: a row of a block cannot be resumed, as the rows that it sees may be gone; run the block again"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -635,22 +635,22 @@ func TestMoreRefusals(t *testing.T) {
 	stopped := must(Row{To: 1})
 	child := must(Row{Parent: stopped, To: 1})
 	_, err := add(Row{Resume: stopped, From: 1})
-	expect(t, err, "forest: the row at index 20 runs in this step already: resume it in a later one", nil)
+	expect(t, err, "forest: the row at index 20 runs in this step; resume it in a later one", nil)
 	step.Reset()
 	_, err = add(Row{Resume: child, From: 1, To: 3})
-	expect(t, err, "forest: resuming to layer 3 a row whose parent has reached 1", nil)
+	expect(t, err, "forest: resuming a row to layer 3, whose parent has reached 1; resume the parent first", nil)
 	must(Row{Resume: stopped, From: 1, To: 3})
 	must(Row{Resume: child, From: 1, To: 3})
 	_, err = add(Row{Resume: child, From: 3})
-	expect(t, err, "forest: the row at index 21 runs in this step already: resume it in a later one", nil)
+	expect(t, err, "forest: the row at index 21 runs in this step; resume it in a later one", nil)
 	step.Reset()
 
 	_, err = r.f.Committable(r.seq, child)
 	expect(t, err, "forest: the row at index 20 has run layers 0 to 3 of 4: resume it before it is committed", nil)
 	expect(t, r.f.Commit(r.seq, r.skip), "forest: the row at index 20 skipped 2 layers and cannot be committed", nil)
-	expect(t, r.f.Truncate(r.seq, 21), "forest: truncating a trunk of 20 tokens to 21", nil)
-	expect(t, r.f.Truncate(r.seq, -1), "forest: truncating a trunk of 20 tokens to -1", nil)
-	expect(t, r.f.Extend(r.seq, 1), "forest: extending a trunk under 7 live rows", nil)
+	expect(t, r.f.Truncate(r.seq, 21), "forest: truncating a trunk of 20 tokens to 21; 0 to 20 are possible", nil)
+	expect(t, r.f.Truncate(r.seq, -1), "forest: truncating a trunk of 20 tokens to -1; 0 to 20 are possible", nil)
+	expect(t, r.f.Extend(r.seq, 1), "forest: extending a trunk with 7 live rows; drop them first", nil)
 	if err := r.f.Drop(r.seq, Trunk); err != nil {
 		t.Fatal(err)
 	}

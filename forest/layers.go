@@ -8,7 +8,7 @@ const MaxLayers = 128
 // Layers is a set of layers of a model; the zero value is the empty set.
 type Layers [MaxLayers / 64]uint64
 
-// LayerRange returns the set of layers from first up to, and without, end.
+// LayerRange returns the set of the layers first to end-1, each below [MaxLayers].
 func LayerRange(first, end int) Layers {
 	var s Layers
 	for l := first; l < end; l++ {
@@ -17,7 +17,7 @@ func LayerRange(first, end int) Layers {
 	return s
 }
 
-// With returns the set with layer l.
+// With returns the set with layer l, which is below [MaxLayers].
 func (s Layers) With(l int) Layers {
 	s[l/64] |= 1 << (l % 64)
 	return s

@@ -9,7 +9,7 @@ import (
 	"grove/text/token"
 )
 
-// Weighted is one id of a weighted mixture of embeddings.
+// Weighted is a token id and its weight in a mixture of embeddings.
 type Weighted struct {
 	ID     token.ID
 	Weight float32
@@ -35,7 +35,8 @@ func (w Want) Head() bool { return w.Logits || w.Top > 0 }
 // Output reports whether the row needs the final norm.
 func (w Want) Output() bool { return w.Head() || w.State }
 
-// Row is what a caller asks of one row of a step. The zero value of each field is the usual case.
+// Row describes one row of a step: its place, input, layers and outputs. The zero value of each field is the
+// usual case.
 type Row struct {
 	Seq    Seq
 	Parent Node // Trunk, or a live node, of this step or an earlier one
@@ -45,30 +46,30 @@ type Row struct {
 	Vector []float32  // an embedding of the model's width
 	Mix    []Weighted // the weighted sum of the embeddings of some ids, in order
 
-	Shift   int    // the position that rotary sees is index + Shift
-	Block   int    // rows of one sequence and step with the same Block > 0 see each other; they form a path
+	Shift   int    // added to the index, gives the position that rotates the row
+	Block   int    // rows of a sequence and step with the same Block > 0 form a path and see each other
 	From    int    // first layer to run; above 0 only with Resume
 	To      int    // first layer not to run; 0 is all
-	Skip    Layers // layers passed over: the residual stream goes by them, and no key is left behind
-	Resume  Node   // completes this node, which has reached layer From; Parent, input, Shift and Block are then its own
+	Skip    Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
+	Resume  Node   // runs further layers of this node, which has reached layer From; Parent, input, Shift and Block are the node's
 	Want    Want
-	Adapter int // 0 is none; others are refused for now
+	Adapter int // 0: none; others are refused
 }
 
-// Placed is a row of a step in its place.
+// Placed is a row of a step with its node, slot and index.
 type Placed struct {
 	Row
 	Node  Node
-	Slot  int32 // of scratch
-	Index int32 // place in the sequence's order
-	Pos   int32 // Index + Shift
-	Run   Layers
+	Slot  int32  // of its keys and values in scratch
+	Index int32  // its place in the sequence: the parent's index + 1
+	Pos   int32  // Index + Shift
+	Run   Layers // the layers that it runs in this step
 
-	before node // what Abort puts back for a resumed node
+	before node // of a resumed row: the node as Abort restores it
 }
 
-// Step is the rows of one forward pass. Make it with [Forest.NewStep], add rows, run it, and Reset it
-// for the next pass. It is not safe for concurrent use.
+// Step is the rows of one forward pass. [Forest.NewStep] makes it; callers add rows, run it, and Reset it for
+// the next pass. It is not safe for concurrent use.
 type Step struct {
 	forest *Forest
 	rows   []Placed
@@ -88,12 +89,12 @@ func (s *Step) Rows() []Placed { return s.rows }
 // Max returns the number of rows that the step can hold.
 func (s *Step) Max() int { return cap(s.rows) }
 
-// Plain reports that every visible node holds keys in every layer that a row of the step runs, so that
-// one answer of [Step.Visible] serves all layers.
+// Plain reports whether every visible node has keys in every layer that a row of the step runs. One call of
+// [Step.Visible] then serves all layers.
 func (s *Step) Plain() bool { return s.plain }
 
-// Check returns an error where a row's node was dropped or committed after it was added: such a step
-// cannot run.
+// Check returns [ErrNode] where a row's node was dropped or committed after it was added: such a step cannot
+// run.
 func (s *Step) Check() error {
 	for i := range s.rows {
 		if _, err := s.forest.slot(s.rows[i].Seq, s.rows[i].Node); err != nil {
@@ -103,13 +104,13 @@ func (s *Step) Check() error {
 	return nil
 }
 
-// Reset forgets the rows; their nodes live on.
+// Reset empties the step; the nodes of its rows live on.
 func (s *Step) Reset() {
 	s.rows = s.rows[:0]
 	s.plain = true
 }
 
-// Abort undoes every Add since the last Reset: added nodes end, resumed ones are what they were.
+// Abort undoes every Add since the last Reset: it ends added nodes, and resumed nodes are as before.
 func (s *Step) Abort() {
 	for i := len(s.rows) - 1; i >= 0; i-- {
 		r := &s.rows[i]
@@ -126,9 +127,9 @@ func (s *Step) Abort() {
 	s.Reset()
 }
 
-// Add places a row and returns its node, which later rows of this and other steps may have as parent.
-// It returns an error, and changes nothing, where the sequence or parent is not there, a bound is
-// passed, or the row asks for something that cannot be done.
+// Add places a row and returns its node, which later rows of this and other steps may have as parent. A
+// resumed row keeps its node. Errors: [ErrSeq], [ErrNode], [ErrContext], [ErrScratch] where no slot or no row
+// is free, and one that names the field that contradicts the rules F1 to F4. Add has changed nothing then.
 func (s *Step) Add(r Row) (Node, error) {
 	f := s.forest
 	if err := f.check(r.Seq); err != nil {
@@ -138,13 +139,13 @@ func (s *Step) Add(r Row) (Node, error) {
 		return Trunk, fmt.Errorf("forest: a step of more than %d rows: %w", cap(s.rows), ErrScratch)
 	}
 	if r.Adapter != 0 {
-		return Trunk, fmt.Errorf("forest: adapter %d: adapters are not supported", r.Adapter)
+		return Trunk, fmt.Errorf("forest: adapter %d is not supported; 0 (none) is", r.Adapter)
 	}
 	if r.To == 0 {
 		r.To = f.nLayers
 	}
 	if r.From < 0 || r.From >= r.To || r.To > f.nLayers {
-		return Trunk, fmt.Errorf("forest: layers %d to %d of a model of %d", r.From, r.To, f.nLayers)
+		return Trunk, fmt.Errorf("forest: a row on layers %d to %d; a range within 0 to %d must not be empty", r.From, r.To, f.nLayers)
 	}
 	if r.Resume != Trunk {
 		return s.resume(r)
@@ -170,7 +171,7 @@ func (s *Step) grow(r Row) (Node, error) {
 		up := &f.nodes[slot]
 		nd.parent, nd.index, nd.plain = slot, up.index+1, up.plain
 		if up.reached < nd.reached {
-			return Trunk, fmt.Errorf("forest: a row on layers 0 to %d under one that has reached %d: resume that first", r.To, up.reached)
+			return Trunk, fmt.Errorf("forest: a row on layers 0 to %d, whose parent has reached %d; resume the parent first", r.To, up.reached)
 		}
 	}
 	nd.plain = nd.plain && nd.layers.Len() == r.To
@@ -194,11 +195,10 @@ func (s *Step) grow(r Row) (Node, error) {
 	return s.place(r, slot, nd), nil
 }
 
-// checkBlock holds the rows of a block to a path within one step: they are visible to each other only
-// there.
+// checkBlock returns an error where the rows of a block do not form a path through the same layers.
 func (s *Step) checkBlock(r Row) error {
 	if r.Block < 0 {
-		return fmt.Errorf("forest: block %d", r.Block)
+		return fmt.Errorf("forest: block %d; it must be 0 (none) or more", r.Block)
 	}
 	if r.Block == 0 {
 		return nil
@@ -217,7 +217,7 @@ func (s *Step) checkBlock(r Row) error {
 	return nil
 }
 
-// resume takes a node further that stopped at layer From.
+// resume adds a row that runs further layers of a node.
 func (s *Step) resume(r Row) (Node, error) {
 	f := s.forest
 	slot, err := f.slot(r.Seq, r.Resume)
@@ -226,21 +226,21 @@ func (s *Step) resume(r Row) (Node, error) {
 	}
 	nd := &f.nodes[slot]
 	if int(nd.reached) != r.From {
-		return Trunk, fmt.Errorf("forest: resuming at layer %d a row that has reached %d", r.From, nd.reached)
+		return Trunk, fmt.Errorf("forest: resuming a row at layer %d, but it has reached layer %d; the two must be equal", r.From, nd.reached)
 	}
 	if nd.private {
-		return Trunk, fmt.Errorf("forest: a row of a block cannot be resumed: the rows that it sees may be gone")
+		return Trunk, fmt.Errorf("forest: a row of a block cannot be resumed, as the rows that it sees may be gone; run the block again")
 	}
 	for i := range s.rows {
 		if s.rows[i].Node == r.Resume {
-			return Trunk, fmt.Errorf("forest: the row at index %d runs in this step already: resume it in a later one", nd.index)
+			return Trunk, fmt.Errorf("forest: the row at index %d runs in this step; resume it in a later one", nd.index)
 		}
 	}
 	plain := true
 	if nd.parent != noParent {
 		up := &f.nodes[nd.parent]
 		if int(up.reached) < r.To {
-			return Trunk, fmt.Errorf("forest: resuming to layer %d a row whose parent has reached %d", r.To, up.reached)
+			return Trunk, fmt.Errorf("forest: resuming a row to layer %d, whose parent has reached %d; resume the parent first", r.To, up.reached)
 		}
 		plain = up.plain
 	}
@@ -264,8 +264,8 @@ func (s *Step) place(r Row, slot int32, nd node) Node {
 	return n
 }
 
-// entry identifies the input. Vectors and mixtures are told apart by a cryptographic digest, so that
-// no sequence can be given another's keys.
+// entry identifies the row's input. The digest of vectors and mixtures is cryptographic: no sequence can be
+// given another's keys.
 func (r *Row) entry() Entry {
 	if r.Vector == nil && r.Mix == nil {
 		return Entry{A: uint64(uint32(r.ID)) | uint64(uint32(r.Shift))<<32}

@@ -2,8 +2,8 @@ package forest
 
 import "fmt"
 
-// Path returns the slots of the nodes from below the trunk's end down to n, in index order. It is
-// valid until the next call on the forest. It returns an error where n is not live.
+// Path returns the slots of the nodes from the first behind the trunk's end to n, in index order; it is
+// empty for [Trunk]. The slice is valid until the next call on the forest. Errors: [ErrSeq], [ErrNode].
 func (f *Forest) Path(s Seq, n Node) ([]int32, error) {
 	if err := f.check(s); err != nil {
 		return nil, err
@@ -32,8 +32,8 @@ func (f *Forest) ancestors(dst []int32, slot int32) []int32 {
 	return dst
 }
 
-// Committable returns the path to n as [Forest.Path] does, and an error where a node on it lacks the
-// keys of some layer, because it stopped early or skipped: a trunk is complete in every layer.
+// Committable returns the path to n as [Forest.Path] does. It returns an error where a node of the path
+// lacks the keys of a layer, because it stopped early or skipped: a trunk is complete in every layer.
 func (f *Forest) Committable(s Seq, n Node) ([]int32, error) {
 	path, err := f.Path(s, n)
 	if err != nil {
@@ -53,14 +53,14 @@ func (f *Forest) Committable(s Seq, n Node) ([]int32, error) {
 	return path, nil
 }
 
-// SlotEntry returns what the live node in a slot was fed, and whether its keys may be shared by hash.
+// SlotEntry returns the entry of the live node in a slot, and whether its keys may be shared by hash.
 func (f *Forest) SlotEntry(slot int32) (e Entry, shared bool) {
 	return f.nodes[slot].entry, !f.nodes[slot].private
 }
 
-// Commit appends the path to n to the trunk. What hangs from n then hangs from the trunk's end; every
-// other live node of the sequence has lost its place and is dropped. The caller has moved the path's
-// keys already.
+// Commit appends the path to n to the trunk. The descendants of n live on behind the trunk's end; every
+// other live node of the sequence is dropped. The caller has moved the path's keys. It returns the errors of
+// [Forest.Committable] and changes nothing then.
 func (f *Forest) Commit(s Seq, n Node) error {
 	path, err := f.Committable(s, n)
 	if err != nil || len(path) == 0 {
@@ -123,8 +123,7 @@ func (f *Forest) sweep(s Seq) {
 	}
 }
 
-// Drop ends the life of n and of every node that descends from it. Dropping [Trunk] drops all live
-// nodes of the sequence.
+// Drop ends n and its descendants; [Trunk] ends all live nodes of the sequence. Errors: [ErrSeq], [ErrNode].
 func (f *Forest) Drop(s Seq, n Node) error {
 	if err := f.check(s); err != nil {
 		return err
@@ -153,13 +152,14 @@ func (f *Forest) Drop(s Seq, n Node) error {
 	return nil
 }
 
-// Truncate drops every live node and cuts the trunk to n tokens.
+// Truncate drops every live node of the sequence and cuts its trunk to n tokens. It returns an error, and
+// changes nothing, where n is negative or above the trunk's length.
 func (f *Forest) Truncate(s Seq, n int) error {
 	if err := f.check(s); err != nil {
 		return err
 	}
 	if n < 0 || n > int(f.seqs[s].trunk) {
-		return fmt.Errorf("forest: truncating a trunk of %d tokens to %d", f.seqs[s].trunk, n)
+		return fmt.Errorf("forest: truncating a trunk of %d tokens to %d; 0 to %d are possible", f.seqs[s].trunk, n, f.seqs[s].trunk)
 	}
 	if err := f.Drop(s, Trunk); err != nil {
 		return err
@@ -168,13 +168,14 @@ func (f *Forest) Truncate(s Seq, n int) error {
 	return nil
 }
 
-// Extend lengthens the trunk by n tokens whose keys the cache holds already: a shared prefix, a fork.
+// Extend lengthens the trunk by n tokens whose keys the cache holds: a shared prefix, or a fork. It returns
+// an error, and changes nothing, where the sequence has live nodes, and [ErrContext] past the context.
 func (f *Forest) Extend(s Seq, n int) error {
 	if err := f.check(s); err != nil {
 		return err
 	}
 	if live := f.seqs[s].nodes; live > 0 {
-		return fmt.Errorf("forest: extending a trunk under %d live rows", live)
+		return fmt.Errorf("forest: extending a trunk with %d live rows; drop them first", live)
 	}
 	if n < 0 || int(f.seqs[s].trunk)+n > int(f.context) {
 		return fmt.Errorf("forest: extending a trunk of %d tokens by %d: %w of %d", f.seqs[s].trunk, n, ErrContext, f.context)

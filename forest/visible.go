@@ -6,10 +6,10 @@ type Run struct {
 	Slot, Index, N int32
 }
 
-// Visible appends to dst the live nodes that row i of the step sees in a layer, itself among them, as
-// runs in index order: its ancestors down from the trunk's end, and the rows of its block that come
-// after it. The trunk is visible besides. A node without keys in the layer is left out. It allocates
-// nothing once dst is long enough.
+// Visible appends to dst the live nodes that row i of the step sees in a layer, as runs in index order:
+// its ancestors behind the trunk's end, the row itself, and the later rows of its block. Nodes without keys
+// in the layer are left out. The trunk is visible too, and is not listed. Visible allocates only where dst is
+// too short.
 func (s *Step) Visible(dst []Run, i, layer int) []Run {
 	f := s.forest
 	start := len(dst)

@@ -21,7 +21,7 @@ func (k *Cache) layerScratch(layer, page int) []byte {
 	return k.scratch[at : at+pl.bytes]
 }
 
-// Compare orders sequences so that those which share pages stand side by side, the more of them the nearer.
+// Compare orders sequences by their pages: sequences that share a prefix are neighbours.
 func (k *Cache) Compare(a, b forest.Seq) int {
 	return slices.Compare(k.seqs[a].tables[0], k.seqs[b].tables[0])
 }
@@ -32,7 +32,8 @@ func (k *Cache) Scratch(layer, page, head int) (keys, values []byte) {
 	return k.head(layer, k.layerScratch(layer, page), head)
 }
 
-// Put rounds and writes the key and the value of one head of a live row (N4).
+// Put rounds and writes the key and the value of one head of a live row (N4). It may run for different rows and
+// heads at a time.
 func (k *Cache) Put(layer int, slot int32, head int, key, value []float32) kernel.PutResult {
 	keys, values := k.Scratch(layer, int(slot)/PageTokens, head)
 	return k.Format.Put(keys, values, int(slot)%PageTokens, k.config.Layers[layer].HeadSize(), key, value)

@@ -1,7 +1,7 @@
-// Package kv stores the keys and values of a forest. Committed tokens lie in pages of 64 indices,
-// which sequences share by a hash of everything that led to them; live rows lie in scratch until they
-// are committed or dropped. A page and a scratch page have the same layout, so attention reads both
-// alike (N2), and a row's bytes are final when it is written (N4): committing copies them.
+// Package kv stores the keys and values of a forest. Committed tokens lie in pages of 64 indices, which
+// sequences share by a hash of all entries from the first to the page's last. Live rows lie in scratch until
+// they are committed or dropped. Pages and scratch have the same layout, so attention reads both alike (N2). A
+// row's bytes are final when it is written (N4): committing copies them.
 package kv
 
 import (
@@ -27,10 +27,10 @@ var ErrSeqs = errors.New("no sequence is free")
 // ErrMemory reports a cache that would be larger than its limit.
 var ErrMemory = errors.New("not enough memory")
 
-// ErrPassed reports keys that a sliding window has passed and that are no longer stored.
+// ErrPassed reports keys behind a sliding window that are no longer stored.
 var ErrPassed = errors.New("keys behind the sliding window are gone")
 
-// Config says what a cache holds.
+// Config describes a cache.
 type Config struct {
 	Layers   []Layer
 	Type     tensor.Type // F32, F16 or Q8_0
@@ -38,8 +38,8 @@ type Config struct {
 	Tokens   int         // tokens of all trunks together; rounded up to pages
 	Seqs     int         // open sequences at a time: the size of window groups, and a limit of [Cache.Fork]
 	Scratch  int         // live rows; rounded up to pages
-	Identity string      // whatever decides the bytes: model file, rotary settings, numerics version
-	Limit    uint64      // bytes that the cache may come to use; 0: any
+	Identity string      // names all that decides the bytes: model file, rotary settings, numerics version
+	Limit    uint64      // of the cache's bytes; 0: none
 }
 
 // group is the layers that keep the same tokens.
@@ -48,7 +48,7 @@ type group struct {
 	pool  *pool
 }
 
-// place is where a layer's keys lie.
+// place locates a layer's keys and values.
 type place struct {
 	group     int
 	inPage    int // offset of the layer in a page of its group
@@ -70,24 +70,25 @@ type Cache struct {
 	seqs         []trunk
 }
 
-// trunk is what the cache knows of a sequence: its page table in each group, and what its tokens are.
+// trunk is the page tables, entries and hashes of a sequence.
 type trunk struct {
 	tables  [][]int32 // by group, then by page; noPage where a window has passed
 	entries []forest.Entry
 	hashes  []digest // of the sealed pages
-	private int      // pages from this one on are not shared: some row saw more or less than its ancestors
+	private int      // the first page that is not shared: a row saw more or less than its ancestors; noPage: none
 	salt    digest
 	lists   [][]list // by layer and head, what [Cache.Select] chose; nil: nothing
 }
 
-// New makes an empty cache. It returns an error that names the layer or setting that cannot be stored.
+// New makes an empty cache. It returns an error that names the layer or setting that cannot be stored, and
+// [ErrMemory] before it allocates more than the limit.
 func New(c Config) (*Cache, error) {
 	format, ok := kernel.CacheFormatOf(c.Type)
 	if !ok {
 		return nil, fmt.Errorf("kv: cache type %v is not supported; F32, F16 and Q8_0 are", c.Type)
 	}
 	if c.Context < 1 || c.Tokens < 1 || c.Seqs < 1 || c.Scratch < 1 {
-		return nil, fmt.Errorf("kv: a cache for %d indices, %d tokens, %d sequences and %d rows", c.Context, c.Tokens, c.Seqs, c.Scratch)
+		return nil, fmt.Errorf("kv: a cache for %d indices, %d tokens, %d sequences and %d rows; each must be 1 or more", c.Context, c.Tokens, c.Seqs, c.Scratch)
 	}
 	k := &Cache{Format: format, config: c, places: make([]place, len(c.Layers))}
 	sizes := []int{}
@@ -159,8 +160,8 @@ func (k *Cache) groupOf(keeps Keep) int {
 	return len(k.groups) - 1
 }
 
-// groupPages returns how many pages a group needs: a window group keeps what its sequences see and
-// what one step commits, twice, so that the last pages of finished sequences can be found again.
+// groupPages returns the number of a group's pages. A window group has twice the pages that its sequences
+// see, and those that one step commits: the last pages of closed sequences can then be found again.
 func (k *Cache) groupPages(g int) int {
 	all := pagesOf(k.config.Tokens) + k.config.Seqs // a partial page for each sequence
 	keeps := k.groups[g].keeps
@@ -172,7 +173,7 @@ func (k *Cache) groupPages(g int) int {
 
 func pagesOf(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
 
-// Bytes returns the memory that the cache can come to use.
+// Bytes returns the memory of the cache, in bytes, once every page was used.
 func (k *Cache) Bytes() int {
 	n := len(k.scratch)
 	for _, g := range k.groups {
@@ -184,11 +185,11 @@ func (k *Cache) Bytes() int {
 // Usage counts the pages of a cache, all groups together.
 type Usage struct {
 	Used  int // by sequences
-	Idle  int // by none, but found by what they hold until their memory is needed
+	Idle  int // by none, but findable by hash until their memory is needed
 	Total int
 }
 
-// Usage returns how many pages are in use.
+// Usage returns the number of pages by their use.
 func (k *Cache) Usage() (u Usage) {
 	for _, g := range k.groups {
 		u.Total += len(g.pool.pages)
@@ -198,7 +199,7 @@ func (k *Cache) Usage() (u Usage) {
 	return u
 }
 
-// Held returns how many pages a sequence uses, reserved ones and those that others use too among them.
+// Held returns the number of pages that a sequence uses, with its reserved and its shared ones.
 func (k *Cache) Held(s forest.Seq) (n int) {
 	for _, table := range k.seqs[s].tables {
 		for _, id := range table {
@@ -210,7 +211,7 @@ func (k *Cache) Held(s forest.Seq) (n int) {
 	return n
 }
 
-// Config returns what the cache was made for.
+// Config returns the configuration that the cache was made with.
 func (k *Cache) Config() Config { return k.config }
 
 // NewSeq opens an empty sequence, which holds no page. Sequences share pages only where their salts are equal. The
@@ -226,7 +227,7 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 	return s
 }
 
-// saltOf is what the names of pages begin with.
+// saltOf returns the digest with which the hashes of a sequence's pages begin.
 func (k *Cache) saltOf(salt string) (d digest) {
 	h := sha256.New()
 	var n [8]byte
@@ -239,7 +240,8 @@ func (k *Cache) saltOf(salt string) (d digest) {
 	return d
 }
 
-// CloseSeq drops the sequence. Its sealed pages stay findable until their memory is needed.
+// CloseSeq drops the sequence's live nodes and ends it. Its sealed pages stay findable until their memory is
+// needed. Errors: [forest.ErrSeq].
 func (k *Cache) CloseSeq(s forest.Seq) error {
 	if err := k.Forest.CloseSeq(s); err != nil {
 		return err
@@ -250,7 +252,8 @@ func (k *Cache) CloseSeq(s forest.Seq) error {
 	return nil
 }
 
-// dropPages gives back the pages from first on, last page first: a prefix outlives what hangs from it.
+// dropPages gives back the pages from first on, the last page first: a prefix is found longer than its
+// continuation.
 func (k *Cache) dropPages(t *trunk, first int) {
 	for g := range t.tables {
 		for p := len(t.tables[g]) - 1; p >= first; p-- {

@@ -44,7 +44,7 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 		err = k.Forest.Extend(c, len(to.entries))
 	}
 	if err != nil {
-		panic(err) // canFork has seen to it
+		panic(err) // canFork has made sure of the pages
 	}
 	return c, nil
 }

@@ -15,27 +15,27 @@ import (
 	"grove/text/token"
 )
 
-// ErrFile reports a file that holds no pages for this cache: it is broken, or another model's.
+// ErrFile reports a file without pages for this cache: it is damaged, or of another model, cache type or salt.
 var ErrFile = errors.New("not a session of this model, cache type and salt, or damaged")
 
 // fileMagic begins a file of pages; the digit is its version.
 const fileMagic = "grovekv1"
 
-// Held is the full pages of a text, held apart from any sequence: to be written to a file, or read from one. The verbs
-// of the cache and [Held.Release] need the cache to themselves; [Held.Write] and [Reader.Fill] do not, as nobody
-// changes these pages (K2).
+// Held is the full pages of a text, held apart from any sequence, to write them to a file or to read them from one.
+// The verbs of the cache and [Held.Release] need the cache to themselves. [Held.Write] and [Reader.Fill] do not:
+// nothing changes these pages (K2).
 type Held struct {
 	Text []token.ID // the whole text, of which the pages hold a prefix
 
 	k      *Cache
 	salt   digest
 	hashes []digest
-	first  []int     // by group: the first page that is there, as others are behind the window
+	first  []int     // by group: the first page that the window still sees
 	ids    [][]int32 // by group
 }
 
-// Hold holds the sealed pages of a sequence's trunk, whose tokens are a prefix of text: as many as a sequence that is
-// given them can go on behind. It copies text.
+// Hold holds the sealed pages of a sequence's trunk, as many as another sequence can continue. The trunk's tokens must
+// be a prefix of text, which Hold copies. Errors: [forest.ErrSeq], and a token that differs.
 func (k *Cache) Hold(s forest.Seq, text []token.ID) (*Held, error) {
 	if _, err := k.Forest.Index(s, forest.Trunk); err != nil {
 		return nil, err
@@ -47,10 +47,10 @@ func (k *Cache) Hold(s forest.Seq, text []token.ID) (*Held, error) {
 	}
 	for i := range n * PageTokens {
 		if i >= len(text) || t.entries[i] != forest.IDEntry(text[i]) {
-			return nil, fmt.Errorf("kv: token %d of the trunk is not the text's", i)
+			return nil, fmt.Errorf("kv: token %d of the trunk differs from the text's", i)
 		}
 	}
-	for n > 0 && !k.stored(t, 0, n) { // what a window has passed may have gone
+	for n > 0 && !k.stored(t, 0, n) { // pages behind a window may be gone
 		n--
 	}
 	h := &Held{k: k, Text: slices.Clone(text), salt: t.salt, hashes: slices.Clone(t.hashes[:n])}
@@ -66,7 +66,7 @@ func (k *Cache) Hold(s forest.Seq, text []token.ID) (*Held, error) {
 	return h, nil
 }
 
-// Release gives the pages back. Those that are sealed stay findable until their memory is needed.
+// Release gives the pages back. Sealed pages stay findable until their memory is needed.
 func (h *Held) Release() {
 	for g, ids := range h.ids {
 		for i := len(ids) - 1; i >= 0; i-- {
@@ -76,7 +76,7 @@ func (h *Held) Release() {
 	h.ids = nil
 }
 
-// Write writes the text and its pages, and a digest of all.
+// Write writes the text, its pages, and a digest of both. It may run while the cache is in use.
 func (h *Held) Write(w io.Writer) error {
 	sum := sha256.New()
 	b := bufio.NewWriter(io.MultiWriter(w, sum))
@@ -104,13 +104,13 @@ func (h *Held) Write(w io.Writer) error {
 type Reader struct {
 	k      *Cache
 	r      io.Reader
-	sum    hash.Hash // of what was read
+	sum    hash.Hash // of the bytes that were read
 	held   *Held
 	nPages int
 }
 
-// NewReader reads a file's text, which must be of the cache's model, cache type and the salt. It returns [ErrFile]
-// where it is not. It may run while the cache is in use.
+// NewReader reads a file's text. It returns [ErrFile] where the file is not of the cache's model, cache type and the
+// salt. It may run while the cache is in use.
 func (k *Cache) NewReader(r io.Reader, salt string) (*Reader, error) {
 	in := &Reader{k: k, r: bufio.NewReader(r), sum: sha256.New(), held: &Held{k: k, salt: k.saltOf(salt)}}
 	head := make([]byte, len(fileMagic)+len(in.held.salt))
@@ -118,7 +118,7 @@ func (k *Cache) NewReader(r io.Reader, salt string) (*Reader, error) {
 		return nil, err
 	}
 	if string(head[:len(fileMagic)]) != fileMagic || !bytes.Equal(head[len(fileMagic):], in.held.salt[:]) {
-		return nil, in.broken("it begins otherwise")
+		return nil, in.broken("the file has another beginning")
 	}
 	n, err := in.number(k.config.Context)
 	for i := 0; i < n && err == nil; i++ {
@@ -151,7 +151,7 @@ func (in *Reader) broken(what string) error { return fmt.Errorf("kv: %s: %w", wh
 
 func (in *Reader) full(b []byte) error {
 	if _, err := io.ReadFull(in.r, b); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return in.broken("it ends early")
+		return in.broken("the file ends early")
 	} else if err != nil {
 		return err
 	}
@@ -166,12 +166,12 @@ func (in *Reader) number(most int) (int, error) {
 	}
 	n := binary.LittleEndian.Uint32(b[:])
 	if uint64(n) > uint64(most) {
-		return 0, in.broken(fmt.Sprintf("%d where at most %d may be", n, most))
+		return 0, in.broken(fmt.Sprintf("a number is %d; it must be 0 to %d", n, most))
 	}
 	return int(n), nil
 }
 
-// Take takes room for the file's pages, [ErrFull] where there is not as much. It needs the cache to itself.
+// Take takes pages for those of the file. It returns [ErrFull] where too few are free. It needs the cache to itself.
 func (in *Reader) Take() (*Held, error) {
 	h := in.held
 	for g := range in.k.groups {
@@ -190,7 +190,8 @@ func (in *Reader) Take() (*Held, error) {
 	return h, nil
 }
 
-// Fill reads the pages and checks the file's digest. It may run while the cache is in use.
+// Fill reads the pages and checks the file's digest. It returns [ErrFile] where the file is damaged. It may run while
+// the cache is in use.
 func (in *Reader) Fill() error {
 	for g, ids := range in.held.ids {
 		for _, id := range ids {
@@ -204,12 +205,12 @@ func (in *Reader) Fill() error {
 	if n, err := io.ReadFull(in.r, got); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return err
 	} else if n != len(want) || !bytes.Equal(got[:n], want) {
-		return in.broken("its digest is another's")
+		return in.broken("the file's digest differs from its content's")
 	}
 	return nil
 }
 
-// Seal names the pages, so that sequences find them. It needs the cache to itself.
+// Seal gives the pages their hashes, by which sequences find them. It needs the cache to itself.
 func (h *Held) Seal() {
 	for g, ids := range h.ids {
 		for i, id := range ids {

@@ -597,7 +597,7 @@ func TestFull(t *testing.T) {
 	b.must(x, story(0, 0, 250))
 	b.must(y, story(1, 200, 350))
 	err := b.say(x, story(0, 250, 257), false)
-	if want := "kv: 1 more pages of 64 tokens: cache is full"; !errors.Is(err, ErrFull) || err.Error() != want {
+	if want := "kv: a trunk needs 1 more pages of 64 tokens and 0 are free: cache is full"; !errors.Is(err, ErrFull) || err.Error() != want {
 		t.Fatalf("Commit: %v; want %s", err, want)
 	}
 	b.check()
@@ -628,7 +628,7 @@ func TestTruncateFull(t *testing.T) {
 	b.must(x, story(0, 64, 74))
 	b.must(b.open(""), story(1, 200, 210))
 	err := b.truncate(y, 30)
-	if want := "kv: a page for the last of 30 tokens: cache is full"; !errors.Is(err, ErrFull) || err.Error() != want {
+	if want := "kv: a trunk of 30 tokens needs a copy of its last page: cache is full"; !errors.Is(err, ErrFull) || err.Error() != want {
 		t.Errorf("Truncate: %v; want %s", err, want)
 	}
 	b.check()
@@ -789,11 +789,11 @@ func TestNewRefusals(t *testing.T) {
 			"kv: cache type Q8_0 needs heads of a multiple of 32 values; layer 0 has 40 (use --cache-type f16 or f32)"},
 		{"head size 0", func(c *Config) { c.Layers = []Layer{{KVHeads: 1}} },
 			"kv: cache type F32 needs heads of a multiple of 1 values; layer 0 has 0 (use --cache-type f16 or f32)"},
-		{"context", func(c *Config) { c.Context = 0 }, "kv: a cache for 0 indices, 256 tokens, 3 sequences and 128 rows"},
-		{"tokens", func(c *Config) { c.Tokens = -1 }, "kv: a cache for 300 indices, -1 tokens, 3 sequences and 128 rows"},
-		{"sequences", func(c *Config) { c.Seqs = 0 }, "kv: a cache for 300 indices, 256 tokens, 0 sequences and 128 rows"},
-		{"rows", func(c *Config) { c.Scratch = 0 }, "kv: a cache for 300 indices, 256 tokens, 3 sequences and 0 rows"},
-		{"layers", func(c *Config) { c.Layers = nil }, "forest: 0 layers; 1 to 128 are supported"},
+		{"context", func(c *Config) { c.Context = 0 }, "kv: a cache for 0 indices, 256 tokens, 3 sequences and 128 rows; each must be 1 or more"},
+		{"tokens", func(c *Config) { c.Tokens = -1 }, "kv: a cache for 300 indices, -1 tokens, 3 sequences and 128 rows; each must be 1 or more"},
+		{"sequences", func(c *Config) { c.Seqs = 0 }, "kv: a cache for 300 indices, 256 tokens, 0 sequences and 128 rows; each must be 1 or more"},
+		{"rows", func(c *Config) { c.Scratch = 0 }, "kv: a cache for 300 indices, 256 tokens, 3 sequences and 0 rows; each must be 1 or more"},
+		{"layers", func(c *Config) { c.Layers = nil }, "forest: the model has 0 layers; 1 to 128 are supported"},
 		{"memory", func(c *Config) { c.Tokens, c.Limit = 1<<30, 1<<30 },
 			"kv: a cache of 1073741824 tokens takes 32.0 GiB and 1.0 GiB may be used: not enough memory; a shorter context (-c) or --cache-type q8_0 takes less"},
 		{"overflow", func(c *Config) { c.Tokens, c.Layers = math.MaxInt/2, []Layer{{KVHeads: 1 << 12, Size: 1 << 12}} },
@@ -836,14 +836,14 @@ func TestVerbRefusals(t *testing.T) {
 		{forked, dead, forest.ErrNode},
 		{b.k.Commit(x.seq, node), dead, forest.ErrNode},
 		{b.k.Drop(x.seq, node), dead, forest.ErrNode},
-		{busy, "kv: reusing a prefix for a sequence of 2 live rows", nil},
+		{busy, "kv: reusing a prefix for a sequence with 2 live rows; drop them first", nil},
 		{closed, "forest: sequence 1: sequence is not open", forest.ErrSeq},
 		{never, "forest: sequence 9: sequence is not open", forest.ErrSeq},
 		{b.k.CloseSeq(gone.seq), "forest: sequence 1: sequence is not open", forest.ErrSeq},
 		{b.k.Commit(gone.seq, live), "forest: sequence 1: sequence is not open", forest.ErrSeq},
 		{b.k.Truncate(gone.seq, 1), "forest: sequence 1: sequence is not open", forest.ErrSeq},
-		{b.k.Truncate(x.seq, 71), "forest: truncating a trunk of 70 tokens to 71", nil},
-		{b.k.Truncate(x.seq, -1), "forest: truncating a trunk of 70 tokens to -1", nil},
+		{b.k.Truncate(x.seq, 71), "forest: truncating a trunk of 70 tokens to 71; 0 to 70 are possible", nil},
+		{b.k.Truncate(x.seq, -1), "forest: truncating a trunk of 70 tokens to -1; 0 to 70 are possible", nil},
 	} {
 		if tt.err == nil || tt.err.Error() != tt.want || tt.is != nil && !errors.Is(tt.err, tt.is) {
 			t.Errorf("%v; want %s", tt.err, tt.want)

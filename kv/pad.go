@@ -6,12 +6,12 @@ import (
 	"grove/forest"
 )
 
-// Pad gives an empty sequence a trunk of n tokens whose keys and values are small numbers of no
-// meaning, for timing steps at a depth. They are never shared. It returns an error, and changes nothing,
-// where they do not fit.
+// Pad gives an empty sequence a trunk of n tokens whose keys and values are small constants, to time steps at
+// a depth. Its pages are never shared. Errors: [ErrFull], [forest.ErrSeq], [forest.ErrContext], and a sequence
+// that is not empty. Nothing has changed then.
 func (k *Cache) Pad(s forest.Seq, n int) error {
 	if have := k.Forest.Len(s); have != 0 {
-		return fmt.Errorf("kv: padding a sequence of %d tokens", have)
+		return fmt.Errorf("kv: padding a sequence of %d tokens; it must be empty", have)
 	}
 	for g := range k.groups {
 		if need := pagesOf(n) - k.firstSeen(g, n); need > k.groups[g].pool.available() {
@@ -42,5 +42,5 @@ func (k *Cache) Pad(s forest.Seq, n int) error {
 	return nil
 }
 
-// padByte makes a small positive number of every cache type when it is repeated.
+// padByte, repeated, is a small positive number of every cache type.
 const padByte = 0x11

@@ -6,13 +6,13 @@ import (
 	"grove/internal/machine"
 )
 
-// digest names the content of a sealed page and of everything before it.
+// digest is the hash of the entries of a sealed page and of all pages before it.
 type digest [sha256.Size]byte
 
-// pool owns the pages of one layer group: fixed memory, reference counts, and the sealed pages that
-// nobody uses now but a later sequence may, least recently used first.
+// pool owns the pages of one layer group: fixed memory, reference counts, and the idle list: sealed pages
+// without references, which later sequences may find, the least recently used first.
 //
-//	K1  a page with references is in no list; one without is in free (no hash) or in the idle list (hash)
+//	K1  a page with references is in no list; one without references is in free (no hash) or in the idle list (hash)
 //	K2  the bytes of a page with a hash never change
 type pool struct {
 	pageBytes int
@@ -52,10 +52,11 @@ func (p *pool) bytes(id int32) []byte {
 	return p.memory[at : at+p.pageBytes : at+p.pageBytes]
 }
 
-// available returns how many pages take can give.
+// available returns the number of pages that take can return.
 func (p *pool) available() int { return len(p.free) + p.idle }
 
-// take returns a page with one reference, forgetting the oldest idle one where none is free.
+// take returns a page with one reference: a free one, or else the oldest idle one, which loses its hash. It
+// returns false where neither exists.
 func (p *pool) take() (int32, bool) {
 	if n := len(p.free); n > 0 {
 		id := p.free[n-1]
@@ -73,7 +74,7 @@ func (p *pool) take() (int32, bool) {
 	return id, true
 }
 
-// share adds a reference to the page with the hash, if there is one.
+// share adds a reference to the page with the hash, and returns false where no page has it.
 func (p *pool) share(h digest) (int32, bool) {
 	id, ok := p.byHash[h]
 	if ok {
@@ -89,7 +90,7 @@ func (p *pool) retain(id int32) {
 	p.pages[id].refs++
 }
 
-// drop takes one reference away. A sealed page stays findable until its memory is needed.
+// drop removes one reference. A sealed page stays findable until its memory is needed.
 func (p *pool) drop(id int32) {
 	pg := &p.pages[id]
 	if pg.refs--; pg.refs > 0 {
@@ -109,7 +110,7 @@ func (p *pool) drop(id int32) {
 	p.newest = id
 }
 
-// unlink takes a page out of the idle list.
+// unlink removes a page from the idle list.
 func (p *pool) unlink(id int32) {
 	p.idle--
 	pg := &p.pages[id]
@@ -125,8 +126,8 @@ func (p *pool) unlink(id int32) {
 	}
 }
 
-// seal names a full page, so that other sequences find it. Where an equal page has the name already,
-// the caller's reference moves to that one: equal names mean equal bytes.
+// seal gives a full page its hash, so that other sequences find it, and returns the page that has the hash. Where
+// another page has it already, the caller's reference moves to that page: equal hashes mean equal bytes.
 func (p *pool) seal(id int32, h digest) int32 {
 	if other, ok := p.share(h); ok {
 		p.drop(id)
@@ -137,8 +138,8 @@ func (p *pool) seal(id int32, h digest) int32 {
 	return id
 }
 
-// own turns a reference to a page into one to a page of the same bytes that nobody else uses or finds,
-// and false where that needs a page and none is free.
+// own returns a page of the same bytes that has one reference and no hash, in exchange for the caller's reference.
+// It returns false, and changes nothing, where that needs a page and none is free.
 func (p *pool) own(id int32) (int32, bool) {
 	pg := &p.pages[id]
 	if pg.refs == 1 && !pg.hashed {

@@ -9,9 +9,9 @@ import (
 	"grove/text/token"
 )
 
-// Commit appends the path from the trunk's end to n to the trunk, copying its keys and values, and
-// drops the live nodes that do not descend from n. It returns an error, and changes nothing, where n is
-// not live, a row of the path is incomplete, or no page is free.
+// Commit appends the path to n to the trunk, copies its keys and values, and drops the live nodes that do
+// not descend from n. Errors: [forest.ErrSeq], [forest.ErrNode], a row of the path that has not run every layer,
+// and [ErrFull]. Nothing has changed then.
 func (k *Cache) Commit(s forest.Seq, n forest.Node) error {
 	path, err := k.Forest.Committable(s, n)
 	if err != nil || len(path) == 0 {
@@ -23,7 +23,7 @@ func (k *Cache) Commit(s forest.Seq, n forest.Node) error {
 	return k.Forest.Commit(s, n)
 }
 
-// append copies the rows of a path behind the trunk of s; the forest follows.
+// append copies the rows of a path behind the trunk of s. The caller then extends the trunk of the forest.
 func (k *Cache) append(s forest.Seq, path []int32) error {
 	t := &k.seqs[s]
 	length := len(t.entries)
@@ -46,9 +46,9 @@ func (k *Cache) append(s forest.Seq, path []int32) error {
 	return nil
 }
 
-// Reserve gives the trunk pages ahead of its tokens, so that commits find them: for n tokens in all, and in
-// groups of a window, which pass their pages on, for near. It returns [ErrFull], and changes nothing, where
-// there are not as many. [Cache.Truncate] to the trunk's own length gives them back.
+// Reserve gives the trunk pages ahead of its tokens, so that later commits cannot fail: for n tokens in all, and
+// in groups of a window, which free pages as they go, for near tokens. [Cache.Truncate] to the trunk's own
+// length gives them back. Errors: [forest.ErrSeq], [ErrFull]. Nothing has changed then.
 func (k *Cache) Reserve(s forest.Seq, n, near int) error {
 	if _, err := k.Forest.Index(s, forest.Trunk); err != nil {
 		return err
@@ -56,12 +56,13 @@ func (k *Cache) Reserve(s forest.Seq, n, near int) error {
 	return k.reserve(&k.seqs[s], min(n, k.config.Context), min(near, k.config.Context))
 }
 
-// reserve gives the trunk pages for its first n tokens, in groups of a window for the first near, or none at all.
+// reserve gives the trunk pages for its first n tokens, in groups of a window for the first near. It takes no page
+// where too few are free.
 func (k *Cache) reserve(t *trunk, n, near int) error {
 	for g := range k.groups {
 		need := pagesOf(k.ahead(g, n, near)) - len(t.tables[g])
 		if need > k.groups[g].pool.available() {
-			return fmt.Errorf("kv: %d more pages of %d tokens: %w", need, PageTokens, ErrFull)
+			return fmt.Errorf("kv: a trunk needs %d more pages of %d tokens and %d are free: %w", need, PageTokens, k.groups[g].pool.available(), ErrFull)
 		}
 	}
 	for g := range k.groups {
@@ -80,7 +81,7 @@ func (k *Cache) ahead(g, n, near int) int {
 	return n
 }
 
-// copySlot copies a scratch slot to the place of index at in every layer.
+// copySlot copies a slot of scratch to index at of the trunk, in every layer.
 func (k *Cache) copySlot(t *trunk, at int, slot int32) {
 	for l := range k.places {
 		from := k.layerScratch(l, int(slot)/PageTokens)
@@ -94,7 +95,7 @@ func (k *Cache) copySlot(t *trunk, at int, slot int32) {
 	}
 }
 
-// seal names the page that has just become full.
+// seal gives the last page, which has become full, its hash.
 func (k *Cache) seal(t *trunk) {
 	p := len(t.entries)/PageTokens - 1
 	prev := t.salt
@@ -111,7 +112,7 @@ func (k *Cache) seal(t *trunk) {
 	}
 }
 
-// chain is the hash of a page's entries and of all that came before them.
+// chain returns the hash of a page's entries and of the hash of the page before.
 func chain(prev digest, entries []forest.Entry) digest {
 	var b [len(prev) + PageTokens*16]byte
 	copy(b[:], prev[:])
@@ -128,7 +129,7 @@ func (k *Cache) firstSeen(g, n int) int {
 	return low / PageTokens
 }
 
-// passWindows gives back the pages that no row behind the trunk can see.
+// passWindows gives back the pages that no later row can see.
 func (k *Cache) passWindows(t *trunk) {
 	for g := range k.groups {
 		table := t.tables[g]
@@ -139,13 +140,14 @@ func (k *Cache) passWindows(t *trunk) {
 	}
 }
 
-// Drop ends the life of a live node and of those that descend from it; [forest.Trunk] drops all.
+// Drop ends a live node and its descendants; [forest.Trunk] ends all live nodes of the sequence. Errors:
+// [forest.ErrSeq], [forest.ErrNode].
 func (k *Cache) Drop(s forest.Seq, n forest.Node) error { return k.Forest.Drop(s, n) }
 
-// Truncate drops every live node and cuts the trunk to n tokens. Where a sliding window has passed
-// keys that a row at index n sees, and they are not stored any more, it returns [ErrPassed], and where
-// the last page is shared and no page is free, [ErrFull]. It has changed nothing then: the caller starts
-// from a shorter prefix, in the end from 0, which always works.
+// Truncate drops every live node and cuts the trunk to n tokens. Errors: [forest.ErrSeq]; n outside 0 to the
+// trunk's length; [ErrPassed] where a row at index n sees keys behind a sliding window that are no longer stored;
+// [ErrFull] where the last page is shared and no page is free for a copy. Nothing has changed then. The caller
+// may truncate to a shorter prefix; 0 always succeeds.
 func (k *Cache) Truncate(s forest.Seq, n int) error {
 	length := k.Forest.Len(s)
 	if n < 0 || n > length || int(s) >= len(k.seqs) || s < 0 {
@@ -168,7 +170,7 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 	}
 	k.dropPages(t, pagesOf(n))
 	if err := k.ownLast(t, n); err != nil {
-		panic(err) // canTruncate has seen to it
+		panic(err) // canTruncate has made sure of the page
 	}
 	t.entries = t.entries[:n]
 	t.hashes = t.hashes[:n/PageTokens]
@@ -179,8 +181,8 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 	return k.Forest.Truncate(s, n)
 }
 
-// canTruncate returns an error where a group lacks what a trunk of n tokens needs: the pages that
-// windows have passed and a row at index n sees, and one for the partial last page if others use it.
+// canTruncate returns an error where a group lacks a page that a trunk of n tokens needs: those behind a window
+// that a row at index n sees, and one for a partial last page that others use.
 func (k *Cache) canTruncate(t *trunk, g, n int) error {
 	pool, table := k.groups[g].pool, t.tables[g]
 	free := pool.available()
@@ -206,13 +208,13 @@ func (k *Cache) canTruncate(t *trunk, g, n int) error {
 		}
 	}
 	if n%PageTokens != 0 && last > 1 && free < 1 {
-		return fmt.Errorf("kv: a page for the last of %d tokens: %w", n, ErrFull)
+		return fmt.Errorf("kv: a trunk of %d tokens needs a copy of its last page: %w", n, ErrFull)
 	}
 	return nil
 }
 
-// ownLast gives the trunk pages of its own for the last, partial page of n tokens: one that others use,
-// or know by its hash, does not change (K2).
+// ownLast replaces the last, partial page of n tokens, in each group, by one that is the trunk's alone: a page that
+// others use, or find by its hash, must not change (K2).
 func (k *Cache) ownLast(t *trunk, n int) error {
 	if n%PageTokens == 0 {
 		return nil
@@ -220,24 +222,24 @@ func (k *Cache) ownLast(t *trunk, n int) error {
 	for g := range k.groups {
 		id, ok := k.groups[g].pool.own(t.tables[g][n/PageTokens])
 		if !ok {
-			return fmt.Errorf("kv: a page for the last of %d tokens: %w", n, ErrFull)
+			return fmt.Errorf("kv: a trunk of %d tokens needs a copy of its last page: %w", n, ErrFull)
 		}
 		t.tables[g][n/PageTokens] = id
 	}
 	return nil
 }
 
-// Reuse gives a sequence the longest prefix of ids whose pages are stored in every group, one token short of
-// all at the most, and returns the trunk's length: a row that is computed anew gives the logits. A trunk that is
-// there already, of full pages, must be a prefix of ids and is added to; to one that ends within a page there is
-// nothing to add.
+// Reuse extends a trunk by the pages of ids that are stored in every group, the longest prefix of them, and
+// returns the trunk's length. At least one id is left over: its row gives the logits. A trunk that is not empty
+// must be a prefix of ids; one that ends within a page, or has private pages, is left as it is. Errors:
+// [forest.ErrSeq], and live rows.
 func (k *Cache) Reuse(s forest.Seq, ids []token.ID) (int, error) {
 	if _, err := k.Forest.Index(s, forest.Trunk); err != nil {
 		return 0, err
 	}
 	length := k.Forest.Len(s)
 	if live := k.Forest.Live(s); live != 0 {
-		return 0, fmt.Errorf("kv: reusing a prefix for a sequence of %d live rows", live)
+		return 0, fmt.Errorf("kv: reusing a prefix for a sequence with %d live rows; drop them first", live)
 	}
 	t := &k.seqs[s]
 	if length%PageTokens != 0 || t.private != noPage {
@@ -267,8 +269,8 @@ func (k *Cache) Reuse(s forest.Seq, ids []token.ID) (int, error) {
 	return pages * PageTokens, k.Forest.Extend(s, pages*PageTokens-length)
 }
 
-// name adds to a trunk of full pages the entries and hashes of the pages that ids fill, and returns the number of
-// all. Behind a trunk that has pages it stops where the next is not to be found.
+// name appends the entries and hashes of the pages that ids fill to a trunk of full pages, and returns the number
+// of its pages. Where the trunk has pages it stops at the first page that no group holds.
 func (k *Cache) name(t *trunk, ids []token.ID) int {
 	have, prev := len(t.hashes), t.salt
 	if have > 0 {
@@ -299,8 +301,8 @@ func (k *Cache) known(h digest) bool {
 	return false
 }
 
-// stored reports whether every group holds the pages that a row behind the first n pages sees, besides the first
-// have, which the trunk has.
+// stored reports whether every group holds the pages that a row behind the first n pages sees, without the first
+// have pages, which are the trunk's.
 func (k *Cache) stored(t *trunk, have, n int) bool {
 	for g := range k.groups {
 		for p := max(have, k.firstSeen(g, n*PageTokens)); p < n; p++ {
