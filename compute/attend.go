@@ -13,11 +13,12 @@ type Attention struct {
 	Heads   int
 	Scale   float32 // on the products of queries and keys
 	Softcap float32 // 0: none
-	Sinks   Vector  // a logit for each head, beside its products and without a value; of no values: none
+	Sinks   Vector  // a logit for each head, which takes a share of the softmax and has no value; empty: none
 }
 
-// Attend writes the rows' keys and values (N4), lets each row attend to all that it sees in the layer,
-// and returns the weighted values, [rows, Heads x values of a head] (N2).
+// Attend writes the rows' keys and values (N4), attends from each row to all that it sees in the layer, and
+// returns the weighted values, [rows, Heads x values of a head] (N2). Keys beyond the cache type's range fail
+// the step with [ErrCacheRange], others that are not finite with [ErrNotFinite].
 func (x *Exec) Attend(c Attention, q, k, v Buf) Buf {
 	x.store(c.Layer, k, v)
 	dst := x.alloc(q.rows, c.Heads*x.Cache.Config().Layers[c.Layer].HeadSize().Value)
@@ -58,7 +59,8 @@ func (t *rowTask) store(i int) {
 	}
 }
 
-// visible lists what each row of the step sees in scratch in a layer, once a step where layers agree.
+// visible lists the runs of scratch that each row of the step sees in a layer, once for all layers of a plain
+// step.
 func (x *Exec) visible(layer int) {
 	if x.visibleLayer == layer || x.visibleLayer >= 0 && x.Step.Plain() {
 		return
@@ -71,7 +73,7 @@ func (x *Exec) visible(layer int) {
 	}
 }
 
-// runsOf returns what row i of the step sees in scratch.
+// runsOf returns the runs of scratch that row i of the step sees.
 func (x *Exec) runsOf(i int32) []forest.Run {
 	start := int32(0)
 	if i > 0 {

@@ -8,9 +8,9 @@ import (
 	"grove/kv"
 )
 
-// tileRows is how many rows walk over the blocks together, so that a page is read from memory once for all of
-// them: rows of one sequence, and of others that begin with the same page. It changes no bits: rows do not meet. With
-// more rows it is no longer memory that takes the time.
+// tileRows is the number of rows that walk over the blocks together and read each page from memory once: rows of one
+// sequence, and of others that begin with the same page. It changes no bits, as rows do not meet. With more rows the
+// arithmetic takes the time, and no longer memory.
 const tileRows = 8
 
 // tile is a stretch of active rows, and the blocks that any of them sees.
@@ -27,9 +27,9 @@ type tilePart struct {
 	blocks     kv.Blocks
 }
 
-// attendTask is the attention of a layer; an item is one tile and one KV head, with the query heads
-// that share it. Where that gives the threads too few items, the last ones are cut into segments of blocks:
-// their results are kept block by block, and then merged in order, as one thread would have merged them.
+// attendTask is the attention of a layer. An item is one tile and one KV head, with the query heads that share it.
+// Where these are too few items for the threads, the last ones are cut into segments of blocks: their results are kept
+// block by block and then merged in order, as one thread would have merged them (N3).
 type attendTask struct {
 	x       *Exec
 	c       Attention
@@ -45,8 +45,8 @@ type attendTask struct {
 	uncut    int             // items that are not cut; the others follow
 	segments int             // of an item that is cut
 	merging  bool            // the second pass over cut items
-	blocks   int             // most blocks of a tile
-	places   int             // most queries of a tile and head
+	blocks   int             // the most blocks of a tile
+	places   int             // the most queries of a tile and head
 	partial  kernel.Attended // by cut item, block and place
 }
 
@@ -98,8 +98,8 @@ func (t *attendTask) run(c Attention, q, dst Buf) {
 	}
 }
 
-// cut decides which items are cut. Few items do not come out even, and a thread that is held up would hold
-// up the rest: the last ones, one or two a thread, become some short segments for each thread.
+// cut decides which items are cut. Few items do not divide evenly among the threads, and the last one would be
+// waited for: the last items, one or two for each thread, become short segments.
 func (t *attendTask) cut(items int) {
 	const itemsOfThread = 4
 	threads := t.x.pool.Threads()
@@ -165,7 +165,7 @@ func (tl *tile) add(a, first, end int) {
 	tl.end, tl.firstBlock, tl.endBlock = a+1, min(tl.firstBlock, first), max(tl.endBlock, end)
 }
 
-// span is the indices that a row sees at most, without regard to the tree: [low, high).
+// span returns the indices [low, high) that a row sees at most, without regard to the tree.
 func (t *attendTask) span(row *forest.Placed, runs []forest.Run) (low, high int) {
 	last := runs[len(runs)-1]
 	return t.layer.Keeps.Span(int(row.Index), int(last.Index+last.N))
@@ -211,8 +211,7 @@ func (t *attendTask) Do(worker, i int) {
 	t.finish(w, tl, head)
 }
 
-// sink makes a block of the heads' attention sinks, which is the last to be merged: each a score that has no
-// value.
+// sink makes a block of the heads' attention sinks, scores without values. It is merged last.
 func (t *attendTask) sink(block kernel.Attended, head int) {
 	for j := range block.Sum {
 		block.Max[j], block.Sum[j] = t.c.Sinks.f[head*t.group+j%t.group], 1
@@ -225,8 +224,8 @@ func (t *attendTask) kept(item, block, n int) kernel.Attended {
 	return part(&t.partial, ((item-t.uncut)*t.blocks+block)*t.places, n, t.size.Value)
 }
 
-// merge adds a later block to the state of the same queries (N2), but for rows that see nothing of it, which
-// have a sum of 0: any key adds a positive weight.
+// merge adds a later block to the state of the same queries (N2), except rows that see nothing of it. Those have a
+// sum of 0, since any key adds a positive weight.
 func (t *attendTask) merge(state, block kernel.Attended) {
 	for first, end := 0, 0; first < len(block.Sum); first = end + t.group {
 		for end = first; end < len(block.Sum) && block.Sum[end] != 0; {

@@ -1,10 +1,9 @@
-// Package compute is the arithmetic that a model may use: fused operations over the rows of a step, on
-// buffers that only this package looks into. A model calls each operation once a layer; what crosses
-// the border otherwise is a step's inputs and the outputs that its rows asked for. DESIGN.md lists the
-// operations.
+// Package compute is the arithmetic of models: fused operations over the rows of a step, on buffers that are
+// opaque outside this package. A model calls an operation once for all rows. Only the inputs of a step and the
+// outputs that its rows want cross the border. DESIGN.md lists the operations.
 //
-// Every operation treats each row by itself, in an order of arithmetic that depends on nothing else
-// (N1, N2, N4), so a row's bits are the same alone, in a batch and with any number of threads (N3).
+// Every operation treats each row by itself, in a fixed order of arithmetic (N1, N2, N4). A row's bits are
+// therefore the same alone, in a batch and with any number of threads (N3).
 package compute
 
 import (
@@ -22,14 +21,13 @@ import (
 // NumericsVersion names the order of arithmetic. Outputs are bit-equal between builds that share it.
 const NumericsVersion = "grove-1"
 
-// ErrNotFinite reports that NaN or infinity came out of the model.
+// ErrNotFinite reports NaN or infinity among a model's values.
 var ErrNotFinite = errors.New("the model gives NaN or infinity: its weights, or a product of them, are not finite")
 
 // ErrCacheRange reports a key or value that the cache's type cannot hold.
 var ErrCacheRange = errors.New("a key or value is beyond the range of the cache's type; use --cache-type f32")
 
-// Buf is one value a row for each of width places, opaque to models. It is valid until the next
-// [Exec.Enter].
+// Buf is a buffer of width values for each row, opaque to models. It is valid until the next [Exec.Enter].
 type Buf struct {
 	f           []float32
 	rows, width int
@@ -63,9 +61,9 @@ type Exec struct {
 	quantizedID   int
 	quantizedKeys bool // attention reads 8-bit queries
 
-	runs         []forest.Run // what each row of the step sees in scratch
+	runs         []forest.Run // the scratch that each row of the step sees
 	runEnd       []int32      // end of its runs, by row
-	visibleLayer int          // the layer that runs is for; any, in a plain step
+	visibleLayer int          // the layer of runs, which serves all layers in a plain step; -1: none
 	ropes        []ropeTable
 
 	rowTask    rowTask
@@ -73,9 +71,9 @@ type Exec struct {
 	linearTask linearTask
 	expertTask expertTask
 	routing    Routing
-	everyHead  Routing       // the heads of a product by heads, as experts that every row goes to
+	everyHead  Routing       // the heads of LinearHeads, as experts of every row
 	expertRows []kernel.Rows // of the expert that a worker multiplies by
-	touched    int           // experts that the rows of the step went to, all layers together
+	touched    int           // experts that the rows of the step used, summed over layers
 	attendTask attendTask
 
 	outputs   []int32 // rows of the step that want logits or their state
@@ -87,8 +85,8 @@ type Exec struct {
 	hiddenOut []float32
 }
 
-// NewExec makes an executor for a model whose residual stream has width values a row, with steps of at
-// most maxRows rows.
+// NewExec makes an executor for a model whose residual stream has width values a row. Its steps have at most
+// maxRows rows. It uses the cache and the pool, which the caller owns.
 func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 	x := &Exec{
 		Cache: cache, Step: cache.Forest.NewStep(maxRows), pool: pool, width: width,
@@ -103,9 +101,9 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 	return x
 }
 
-// Run passes the rows of x.Step through forward, which calls x's operations layer by layer, and checks
-// what came out. On success the rows are live nodes with keys and [Exec.Result] gives their outputs;
-// the caller resets the step. On error, and when ctx ends, the step is undone and leaves no trace.
+// Run passes the rows of x.Step through forward, which calls x's operations layer by layer, and checks the
+// outputs. On success the rows are live nodes with keys, [Exec.Result] gives their outputs, and the caller
+// resets the step. On error, and when ctx ends, Run aborts the step: the forest is as before its first Add.
 func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
 	if err := x.Step.Check(); err != nil {
 		x.Step.Abort()
@@ -130,10 +128,10 @@ func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
 	return nil
 }
 
-// Touched returns how many experts the rows of the last step went to, all layers together.
+// Touched returns the number of experts that the rows of the last step used, summed over layers.
 func (x *Exec) Touched() int { return x.touched }
 
-// fail keeps the first error of a step; later operations then do nothing that matters.
+// fail keeps the first error of a step. Results of later operations are not used.
 func (x *Exec) fail(err error) {
 	if x.err == nil {
 		x.err = err
@@ -154,15 +152,15 @@ func (x *Exec) alloc(rows, width int) Buf {
 	return x.changed(b)
 }
 
-// changed gives the content of a buffer a new name, after it was written.
+// changed gives a buffer that was written a new id.
 func (x *Exec) changed(b Buf) Buf {
 	x.lastID++
 	b.id = x.lastID
 	return b
 }
 
-// Enter begins a layer: it returns the residual stream of the rows that run it, which operations may
-// change in place, and false where no row runs it or the step has failed or been cancelled.
+// Enter begins a layer and returns the residual stream of the rows that run it, which operations may change
+// in place. It returns false where no row runs the layer, the step has failed, or its context has ended.
 func (x *Exec) Enter(layer int) (Buf, bool) {
 	if x.err == nil && x.ctx.Err() != nil {
 		x.fail(x.ctx.Err())
@@ -203,7 +201,7 @@ func (x *Exec) Leave(b Buf) {
 	}
 }
 
-// keepStopped stores the stream of the rows that stop before the last layer, for when they are resumed.
+// keepStopped stores the stream of the rows that stop before the last layer, which may be resumed.
 func (x *Exec) keepStopped() {
 	rows := x.Step.Rows()
 	for i := range rows {
@@ -217,8 +215,8 @@ func (x *Exec) keepStopped() {
 	}
 }
 
-// Embed begins a step: it fills the residual stream with the rows' inputs, each embedding times scale
-// (a vector given by the caller is taken as it is), or with what resumed rows had reached.
+// Embed begins a step: it fills the residual stream with the rows' inputs. An id gives its embedding times
+// scale, a mixture the weighted sum of these, a vector itself, and a resumed row the stream where it stopped.
 func (x *Exec) Embed(table *Matrix, scale float32) {
 	rows := x.Step.Rows()
 	mixed := false
@@ -236,13 +234,13 @@ func (x *Exec) Embed(table *Matrix, scale float32) {
 	x.runRows(len(rows), x.width*4)
 }
 
-// Positions adds to each row's input, right after [Exec.Embed], the output of the table that its position
-// has; a position outside the table fails the step.
+// Positions adds to each row's input, after [Exec.Embed], the table's vector of its position. A position outside
+// the table fails the step.
 func (x *Exec) Positions(table *Matrix) {
 	rows := x.Step.Rows()
 	for i := range rows {
 		if p := rows[i].Pos; rows[i].Resume == forest.Trunk && int(p) >= table.out {
-			x.fail(fmt.Errorf("compute: the row at index %d has position %d; the model has learned %d", rows[i].Index, p, table.out))
+			x.fail(fmt.Errorf("compute: the row at index %d has position %d; the model has positions 0 to %d", rows[i].Index, p, table.out-1))
 		}
 	}
 	if x.err != nil {
@@ -252,8 +250,8 @@ func (x *Exec) Positions(table *Matrix) {
 	x.runRows(len(rows), x.width*4)
 }
 
-// NormInputs does LayerNorm on each row's input, with a vector added if it has values, in place, after [Exec.Embed] and
-// [Exec.Positions]. Resumed rows are past it.
+// NormInputs adds a vector, unless it is empty, to each row's input and applies LayerNorm in place, after [Exec.Embed]
+// and [Exec.Positions]. Resumed rows stay as they are.
 func (x *Exec) NormInputs(add, w, b Vector, eps float32) {
 	if x.err != nil {
 		return
@@ -262,21 +260,21 @@ func (x *Exec) NormInputs(add, w, b Vector, eps float32) {
 	x.runRows(len(x.Step.Rows()), x.width*2)
 }
 
-// check returns an error where a row's input or what it wants makes no sense.
+// check returns an error where a row's input or an output that it wants is not possible.
 func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 	if err := checkSubset(r, vocabulary); err != nil {
 		return err
 	}
 	if r.Want.Hidden.Minus(forest.LayerRange(r.From, r.To)).Len() > 0 {
-		return fmt.Errorf("compute: the row at index %d runs layers %d to %d and wants the stream after others", r.Index, r.From, r.To)
+		return fmt.Errorf("compute: the row at index %d wants hidden states of layers that it does not reach; it runs layers %d to %d", r.Index, r.From, r.To-1)
 	}
 	switch {
 	case r.Resume != forest.Trunk:
 		return nil
 	case r.Vector != nil && r.Mix != nil:
-		return fmt.Errorf("compute: the row at index %d has a vector and a mixture as input", r.Index)
+		return fmt.Errorf("compute: the row at index %d has a vector and a mixture as input; give one", r.Index)
 	case r.Mix != nil && len(r.Mix) == 0:
-		return fmt.Errorf("compute: the mixture at index %d is empty", r.Index)
+		return fmt.Errorf("compute: the mixture at index %d is empty; it needs an id or more", r.Index)
 	case r.Vector != nil:
 		if len(r.Vector) != x.width {
 			return fmt.Errorf("compute: the row at index %d has a vector of %d values; the model's width is %d", r.Index, len(r.Vector), x.width)

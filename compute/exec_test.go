@@ -64,12 +64,12 @@ func TestInputChecks(t *testing.T) {
 			"compute: token id 48 in the mixture at index 3 is out of range: the vocabulary has 48"},
 		{"negative id in a mixture", forest.Row{Mix: []forest.Weighted{{ID: -2}}},
 			"compute: token id -2 in the mixture at index 3 is out of range: the vocabulary has 48"},
-		{"empty mixture", forest.Row{Mix: []forest.Weighted{}}, "compute: the mixture at index 3 is empty"},
+		{"empty mixture", forest.Row{Mix: []forest.Weighted{}}, "compute: the mixture at index 3 is empty; it needs an id or more"},
 		{"narrow vector", forest.Row{Vector: width(63)}, "compute: the row at index 3 has a vector of 63 values; the model's width is 64"},
 		{"wide vector", forest.Row{Vector: width(65)}, "compute: the row at index 3 has a vector of 65 values; the model's width is 64"},
 		{"empty vector", forest.Row{Vector: width(0)}, "compute: the row at index 3 has a vector of 0 values; the model's width is 64"},
 		{"vector and mixture", forest.Row{Vector: width(64), Mix: []forest.Weighted{{ID: 1, Weight: 1}}},
-			"compute: the row at index 3 has a vector and a mixture as input"},
+			"compute: the row at index 3 has a vector and a mixture as input; give one"},
 		{"NaN in a vector", forest.Row{Vector: nan}, "compute: layer 0: " + compute.ErrNotFinite.Error()},
 		{"NaN in a mixture", forest.Row{Mix: []forest.Weighted{{ID: 1, Weight: float32(math.NaN())}}},
 			"compute: layer 0: " + compute.ErrNotFinite.Error()},
@@ -80,9 +80,9 @@ func TestInputChecks(t *testing.T) {
 		{"group twice", forest.Row{Want: forest.Want{Logits: true, Subset: []int32{1, 1}}},
 			"compute: the row at index 3: group 1 of its subset follows group 1; groups ascend from 0 to 2"},
 		{"hidden state of a layer that is not run", forest.Row{To: 2, Want: forest.Want{Hidden: forest.LayerRange(1, 3)}},
-			"compute: the row at index 3 runs layers 0 to 2 and wants the stream after others"},
+			"compute: the row at index 3 wants hidden states of layers that it does not reach; it runs layers 0 to 1"},
 		{"hidden state of a layer that is not there", forest.Row{Want: forest.Want{Hidden: forest.LayerRange(3, 4)}},
-			"compute: the row at index 3 runs layers 0 to 3 and wants the stream after others"},
+			"compute: the row at index 3 wants hidden states of layers that it does not reach; it runs layers 0 to 2"},
 	}
 	s := r.Cache.NewSeq("")
 	r.Prefill(s, text(3), 3)
@@ -113,7 +113,7 @@ func TestPositionChecks(t *testing.T) {
 	s := r.Cache.NewSeq("")
 	r.Prefill(s, text(3), 3)
 	for shift, want := range map[int]string{
-		-3: "", 9: "", 10: "compute: the row at index 3 has position 13; the model has learned 13",
+		-3: "", 9: "", 10: "compute: the row at index 3 has position 13; the model has positions 0 to 12",
 	} {
 		if _, err := r.Exec.Step.Add(forest.Row{Seq: s, ID: 5, Shift: shift, Want: logits}); err != nil {
 			t.Fatal(err)

@@ -6,9 +6,9 @@ import (
 	"grove/internal/kernel"
 )
 
-// Routing says which experts each row goes to. Between [Exec.Route] and [Exec.MixExperts], buffers
-// have one row for each pair of a row and one of its experts, sorted by expert, so that an expert's
-// matrix is read once for all of its rows.
+// Routing is the experts of each row. Between [Exec.Route] and [Exec.MixExperts], buffers have one row for
+// each pair of a row and one of its experts, sorted by expert, so that an expert's matrix is read once for all
+// of its rows.
 type Routing struct {
 	used    int
 	source  []int32   // pair -> row
@@ -19,11 +19,11 @@ type Routing struct {
 
 	chosen []int32 // row, rank -> expert
 
-	order, scores []float32 // scratch of one row: what its experts, and their groups, are chosen by
+	order, scores []float32 // scratch of one row: the numbers by which experts, and groups, are chosen
 }
 
-// Route picks experts for each row by their logits, as c says, and weighs them. The ranks go by falling order
-// of choice. A logit that is not finite fails the step.
+// Route chooses experts for each row by their logits, as c describes, and weighs them. Rank 0 is chosen first. A
+// logit that is not finite fails the step.
 func (x *Exec) Route(logits Buf, c *Router) *Routing {
 	r := &x.routing
 	n, experts, used := logits.rows, logits.width, c.Used
@@ -32,7 +32,7 @@ func (x *Exec) Route(logits Buf, c *Router) *Routing {
 	r.pair, r.source = grow(r.pair, n*used), grow(r.source, n*used)
 	r.start, r.busy = grow(r.start, experts+1), r.busy[:0]
 	if _, finite := kernel.MaxAbsFinite(logits.f[:n*experts]); !finite {
-		// An expert that is not chosen would hide it.
+		// The softmax of the chosen experts would hide it in another.
 		x.fail(fmt.Errorf("compute: the logits of a router: %w", ErrNotFinite))
 	}
 	for i := range n {
@@ -64,7 +64,7 @@ func (r *Routing) sortPairs(n, experts int) {
 	r.start[0] = 0
 }
 
-// Experts returns the rows of a once for each expert that they go to, in the order of r's pairs.
+// Experts returns each row of a once for each of its experts, in the order of r's pairs.
 func (x *Exec) Experts(a Buf, r *Routing) Buf {
 	dst := x.alloc(a.rows*r.used, a.width)
 	x.rowTask = rowTask{kind: gatherRows, x: x, dst: dst, a: a, routing: r}
@@ -73,7 +73,7 @@ func (x *Exec) Experts(a Buf, r *Routing) Buf {
 }
 
 // LinearExperts returns the product of each pair with its expert's matrix, plus the expert's bias where there
-// is one: p.Bias is as many values for each expert as it has outputs (N1).
+// is one (N1). p.Bias is empty or [experts, outputs].
 func (x *Exec) LinearExperts(p Projection, a Buf, r *Routing) Buf {
 	m := p.Matrix
 	if a.width != m.k {
@@ -127,7 +127,7 @@ func (t *expertTask) Do(worker, item int) {
 	}
 }
 
-// MixExperts returns for each row the weighted sum of its experts' results, in the order of its ranks.
+// MixExperts returns for each row the weighted sum of its experts' results, in order of rank.
 func (x *Exec) MixExperts(a Buf, r *Routing) Buf {
 	dst := x.alloc(a.rows/r.used, a.width)
 	x.rowTask = rowTask{kind: sumExperts, x: x, dst: dst, a: a, routing: r}

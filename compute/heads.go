@@ -1,7 +1,7 @@
 package compute
 
-// Buffer returns a buffer of unspecified contents, with a line for each of a's rows, for operations that write
-// parts of one.
+// Buffer returns a buffer of width values for each of a's rows, of unspecified contents, for operations that write
+// parts of a row.
 func (x *Exec) Buffer(a Buf, width int) Buf { return x.alloc(a.rows, width) }
 
 // CopyHeads copies n values of each head of src, from place from on, to each head of dst, from place to on.
@@ -20,8 +20,8 @@ func (t *rowTask) copyHead(i int) {
 }
 
 // LinearHeads multiplies the first values of each head of src by that head's matrix of the stack m, and writes
-// the products to each head of dst from place to on (N1). A head's rows are one product: they are gathered,
-// and shared out as a mixture's are.
+// the products to each head of dst from place to on (N1). The rows of a head are gathered into one product, as the
+// rows of an expert are.
 func (x *Exec) LinearHeads(dst Buf, to int, src Buf, m *Matrix) Buf {
 	heads, rows := m.experts, src.rows
 	in := x.alloc(heads*rows, m.k)
@@ -39,7 +39,7 @@ func (x *Exec) LinearHeads(dst Buf, to int, src Buf, m *Matrix) Buf {
 	return x.changed(dst)
 }
 
-// gatherHead copies what each head of row i gives to its product.
+// gatherHead copies the factors of each head of row i to its product.
 func (t *rowTask) gatherHead(i int) {
 	src, n := t.a.row(i), t.a.width/t.heads
 	for h := range t.heads {

@@ -35,8 +35,8 @@ func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
 	}
 }
 
-// Outputs returns the residual stream of the rows that want logits or their state, false where there are
-// none or the step has failed. The model norms them and gives them to [Exec.Logits], or to [Exec.States]
+// Outputs returns the residual stream of the rows that want logits or their state, and false where no row
+// does or the step has failed. The model applies its final norm and calls [Exec.Logits], or [Exec.States]
 // where it has no head.
 func (x *Exec) Outputs() (Buf, bool) {
 	rows := x.Step.Rows()
@@ -63,17 +63,17 @@ func (x *Exec) Outputs() (Buf, bool) {
 	return a, true
 }
 
-// States ends a step of a model without a head: the rows of [Exec.Outputs] get what they became. A row that
-// wants logits fails the step.
+// States ends a step of a model without a head: a is the states of the rows of [Exec.Outputs]. A row that wants
+// logits fails the step.
 func (x *Exec) States(a Buf) {
 	if x.heads > 0 {
-		x.fail(errors.New("compute: logits are wanted of a model that gives none"))
+		x.fail(errors.New("compute: a row wants logits and the model has no head; it gives states"))
 		return
 	}
 	x.reportStates(a)
 }
 
-// reportStates gives the rows that want it their state.
+// reportStates gives rows their states.
 func (x *Exec) reportStates(a Buf) {
 	rows := x.Step.Rows()
 	x.states = grow(x.states, a.rows*a.width)
@@ -91,8 +91,9 @@ func (x *Exec) reportStates(a Buf) {
 	}
 }
 
-// Logits ends a step: it multiplies the rows of [Exec.Outputs] that want logits by the head. Where softcap
-// is above 0 a logit l becomes softcap * tanh(l / softcap).
+// Logits ends a step: a is the states of the rows of [Exec.Outputs], which it multiplies by the head for those
+// that want logits. Where softcap is above 0 a logit l becomes softcap * tanh(l / softcap). A logit or state that
+// is not finite fails the step with [ErrNotFinite].
 func (x *Exec) Logits(a Buf, head Projection, softcap float32) {
 	x.reportStates(a)
 	if x.heads == 0 || x.err != nil {
@@ -154,7 +155,7 @@ func topOf(dst []TopEntry, logits []float32, n int) []TopEntry {
 	return dst
 }
 
-// captureInit clears the results of the rows and gives them room for the hidden states they want.
+// captureInit clears the results of the rows and makes room for the hidden states that they want.
 func (x *Exec) captureInit() {
 	rows := x.Step.Rows()
 	n := 0

@@ -19,7 +19,7 @@ const (
 	RopeLong   RopeScaling = "longrope" // Ding et al. 2024: by Factors, with a temperature
 )
 
-// RopeConfig says how the heads of a model are rotated.
+// RopeConfig describes the rotation of a model's heads.
 type RopeConfig struct {
 	Dims    int // values of a head that rotate, in pairs
 	Base    float64
@@ -38,15 +38,15 @@ type RopeConfig struct {
 	LowFreqFactor, HighFreqFactor float64
 }
 
-// Rope is a rotation made ready: a frequency for each pair, and the factor on cosine and sine. It is
-// read-only and safe for concurrent use.
+// Rope is a prepared rotation: a frequency for each pair, and a factor on cosine and sine. It is read-only and
+// safe for concurrent use.
 type Rope struct {
 	freq  []float64
 	scale float64
 	neox  bool
 }
 
-// NewRope prepares a rotation. It returns an error that names the setting that makes no sense.
+// NewRope prepares a rotation. It returns an error that names a setting out of range.
 func NewRope(c RopeConfig) (*Rope, error) {
 	if c.Dims < 2 || c.Dims%2 != 0 {
 		return nil, fmt.Errorf("rope dimension count %d is not a positive even number", c.Dims)
@@ -88,8 +88,8 @@ func NewRope(c RopeConfig) (*Rope, error) {
 	return r, nil
 }
 
-// yarn keeps the pairs that turn often within the trained context, stretches those that turn seldom,
-// and mixes in between; attention gets a temperature (YaRN, sections 3.2 to 3.4).
+// yarn keeps the pairs that turn often within the trained context, stretches those that turn seldom, and mixes
+// the two for those in between. Queries and keys get a temperature (YaRN, sections 3.2 to 3.4).
 func (r *Rope) yarn(c RopeConfig) error {
 	if c.Context < 1 {
 		return fmt.Errorf("yarn rope scaling needs the original context length")
@@ -135,8 +135,8 @@ func YaRNTemperature(factor, multiplier float64) float64 {
 	return 1 + float64(multiplier*kernel.Log64(factor))
 }
 
-// llama3 stretches the pairs whose wavelength is beyond the trained context by the whole factor, those
-// with short ones not at all, and mixes in between.
+// llama3 stretches the pairs with wavelengths beyond the trained context by the whole factor, keeps those with
+// short wavelengths, and mixes the two for those in between.
 func (r *Rope) llama3(c RopeConfig) error {
 	if c.Context < 1 || !(c.LowFreqFactor > 0) || !(c.HighFreqFactor > c.LowFreqFactor) {
 		return fmt.Errorf("llama3 rope scaling needs the original context length and 0 < low < high frequency factors, not %d, %v, %v",
@@ -150,7 +150,7 @@ func (r *Rope) llama3(c RopeConfig) error {
 	return nil
 }
 
-// long sets the temperature of attention; the frequencies have their factors.
+// long sets the temperature of LongRoPE. The frequencies have their factors already.
 func (r *Rope) long(c RopeConfig) error {
 	if c.Context < 2 || c.Factors == nil || !(c.AttentionFactor >= 0) {
 		return fmt.Errorf("longrope scaling needs the original context length, factors and no negative attention factor, not %d, %d and %v",

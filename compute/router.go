@@ -2,8 +2,7 @@ package compute
 
 import "grove/internal/kernel"
 
-// Router says how rows choose among the experts of a mixture and weigh the chosen. Fields other than Used may
-// be left at zero.
+// Router describes how rows choose and weigh experts. Fields other than Used may be zero.
 type Router struct {
 	Used               int     // experts of a row
 	Sigmoid            bool    // an expert's affinity is the sigmoid of its logit; otherwise the softmax among all
@@ -13,8 +12,8 @@ type Router struct {
 	Groups, GroupsUsed int     // only experts of the GroupsUsed best of so many equal groups are chosen; 0: all
 }
 
-// choose picks the experts of row i, ties to the lowest number, and weighs them. A NaN is never larger, so the
-// choice is always made.
+// choose chooses the experts of row i, ties to the lowest number, and weighs them. It always finds enough, as a NaN
+// is never larger.
 func (r *Routing) choose(c *Router, i int, logits []float32) {
 	r.order = grow(r.order, len(logits))
 	order := r.order
@@ -35,8 +34,8 @@ func (r *Routing) choose(c *Router, i int, logits []float32) {
 	c.weigh(r.weights[i*r.used:(i+1)*r.used], chosen, logits)
 }
 
-// rank writes what experts are chosen by: affinities with their bias, or where there is none, and so the order
-// is the same, the logits of a softmax.
+// rank writes the numbers by which experts are chosen: affinities with their bias. A softmax without bias keeps the
+// order of its logits, which are written then.
 func (c *Router) rank(order, logits []float32) {
 	switch {
 	case c.Sigmoid:
@@ -94,7 +93,7 @@ func (c *Router) weigh(weights []float32, chosen []int32, logits []float32) {
 // leastSum keeps a share of sigmoids that are all 0 finite, as DeepSeek-V3 does.
 const leastSum = 1e-20
 
-// closeGroups bars the experts outside the best groups. A group counts by its best expert (DeepSeek-V2, section
+// closeGroups excludes the experts outside the best groups. A group counts by its best expert (DeepSeek-V2, section
 // 2.2.2), with sigmoids by the sum of its two best (DeepSeek-V3, section 2.1.2).
 func (r *Routing) closeGroups(c *Router, order []float32) {
 	n := len(order) / c.Groups

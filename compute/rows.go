@@ -33,8 +33,8 @@ const (
 	scatterHeads
 )
 
-// rowTask is an operation that treats rows one by one. One value serves all: it lives in the Exec, so
-// that handing it to the pool allocates nothing.
+// rowTask is an operation that treats rows one by one. The Exec has one value for all operations, so that
+// passing it to the pool allocates nothing.
 type rowTask struct {
 	kind  rowKind
 	x     *Exec
@@ -47,20 +47,20 @@ type rowTask struct {
 	add       []float32
 	eps       float32
 	scale     float32
-	heads     int // vectors of a row that are treated by themselves
+	heads     int // vectors of a row, each treated by itself
 	table     *Matrix
 	rope      *ropeTable
 	routing   *Routing
 	layer     int
 
 	to, from, n int          // of copied heads
-	problem     atomic.Int32 // first kernel.PutResult that was not fine
+	problem     atomic.Int32 // a kernel.PutResult other than PutOK
 }
 
-// inlineWork is the number of values below which another core would cost more than it brings.
+// inlineWork is the number of values below which a second core costs more than it saves.
 const inlineWork = 16 << 10
 
-// runRows does x.rowTask for n rows that cost about work values each.
+// runRows runs x.rowTask for n rows of about work values each.
 func (x *Exec) runRows(n, work int) {
 	if n == 0 {
 		return
@@ -159,8 +159,7 @@ func (t *rowTask) embed(i int) {
 	}
 }
 
-// addPosition adds the embedding of its position to row i of the stream, unless it is resumed: then it is
-// there already.
+// addPosition adds the embedding of its position to row i of the stream. A resumed row has it already.
 func (t *rowTask) addPosition(i int) {
 	r := &t.x.Step.Rows()[i]
 	if r.Resume == forest.Trunk {
@@ -177,8 +176,7 @@ func (x *Exec) RMSNorm(a Buf, w Vector, eps float32) Buf {
 	return dst
 }
 
-// LayerNorm returns (x_i - mean(x)) / sqrt(variance(x) + eps) * w_i + b_i for each row; a b of no values is
-// none.
+// LayerNorm returns (x_i - mean(x)) / sqrt(variance(x) + eps) * w_i + b_i for each row; an empty b is none.
 func (x *Exec) LayerNorm(a Buf, w, b Vector, eps float32) Buf {
 	dst := x.alloc(a.rows, a.width)
 	x.rowTask = rowTask{kind: centerRows, x: x, dst: dst, a: a, weight: w.f, bias: b.f, eps: eps}
@@ -186,14 +184,14 @@ func (x *Exec) LayerNorm(a Buf, w, b Vector, eps float32) Buf {
 	return dst
 }
 
-// NormStream does [Exec.LayerNorm] in place, for a stream that is normed behind its additions.
+// NormStream applies [Exec.LayerNorm] in place, for a model that norms the stream after its additions.
 func (x *Exec) NormStream(a Buf, w, b Vector, eps float32) Buf {
 	x.rowTask = rowTask{kind: centerRows, x: x, dst: a, a: a, weight: w.f, bias: b.f, eps: eps}
 	x.runRows(a.rows, a.width*2)
 	return x.changed(a)
 }
 
-// NormHeads does [Exec.RMSNorm] in place for each of the heads of a row by itself.
+// NormHeads applies [Exec.RMSNorm] in place to each head of a row by itself.
 func (x *Exec) NormHeads(a Buf, heads int, w Vector, eps float32) Buf {
 	x.norm(a, a, heads, w, eps)
 	return x.changed(a)
@@ -246,7 +244,7 @@ func (x *Exec) gated(kind rowKind, gate, up Buf) Buf {
 	return x.changed(gate)
 }
 
-// quantize makes x.quantized the 8-bit blocks of a (N4), unless it is that already.
+// quantize returns the 8-bit blocks of a (N4), computed once for each content of a buffer.
 func (x *Exec) quantize(a Buf) *kernel.Rows {
 	q := &x.quantized
 	if x.quantizedID == a.id {

@@ -15,7 +15,7 @@ type Queries struct {
 	D       []float32
 }
 
-// PutResult says whether a slot was written, and if not, why.
+// PutResult reports whether a slot was written, and otherwise the reason.
 type PutResult int
 
 const (
@@ -24,11 +24,11 @@ const (
 	PutNotFinite                  // a value is an infinity or a NaN
 )
 
-// HeadSize is the values of a head's keys and of its values.
+// HeadSize is the number of values of a head's key and of its value.
 type HeadSize struct{ Key, Value int }
 
-// A CacheFormat says how the keys and values of one layer and one key-value head lie in a page of
-// the cache: two blocks of bytes, read and written only by the functions here. All bytes zero is a
+// A CacheFormat is the layout of the keys and values of one layer and one key-value head in a page of
+// the cache: two blocks of bytes, which only the functions here read and write. All bytes zero is a
 // page of zeros.
 //
 // The functions panic on a caller's mistake (a size that is no multiple of Multiple, slots outside
@@ -55,7 +55,7 @@ type CacheFormat struct {
 	// Scores writes q[j] . key[slot] to dst[j*64+slot] for the queries j in [n0, n1) and the slots
 	// in [lo, hi), and nothing else. A score is one chain over its elements in ascending order, so
 	// it depends on its query and its key only. Meanwhile next, which may be nil, is fetched into the
-	// processor's cache: what the caller is going to read, best the values of the page.
+	// processor's cache: the bytes that the caller reads after, best the values of the page.
 	Scores func(dst []float32, q *Queries, n0, n1 int, keys []byte, lo, hi, size int, next []byte)
 
 	// Weigh adds weighted values: for the queries j < n and all e < size, dst[j*size+e] takes one
@@ -128,7 +128,7 @@ func (f *CacheFormat) checkWeigh(dst, p []float32, n int, values []byte, lo, hi,
 }
 
 // SoftmaxBlocks turns the 64 scores that each query has in a block into weights in place and writes their
-// maxima to m and their sums to sum, which say how many queries there are. A score of -Inf is invisible and
+// maxima to m and their sums to sum, whose length is the number of queries. A score of -Inf is invisible and
 // weighs 0; of each query at least one must be visible. Some of next is fetched as Scores does.
 //
 // The order: s = s*scale; where softcap > 0, visible scores become softcap * tanh(s/softcap); max
@@ -174,13 +174,13 @@ func softmaxGo(blocks []float32, scale float32, m, sum []float32) {
 	}
 }
 
-// An Attended is what some queries have seen, or what they see of one block (N2): the maximum and the sum
-// of each, and its weighted values, [queries, size].
+// An Attended is the attention of some queries so far, or of one block (N2): the maximum and the sum of
+// each, and its weighted values, [queries, size].
 type Attended struct {
 	Max, Sum, Out []float32
 }
 
-// Clear makes a the state of queries that have seen nothing: merging a block gives that block.
+// Clear makes a the state of queries before the first block: merging a block gives that block.
 func (a Attended) Clear() {
 	for i := range a.Max {
 		a.Max[i], a.Sum[i] = negInf, 0

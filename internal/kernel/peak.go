@@ -13,7 +13,7 @@ const (
 )
 
 // Peak does n rounds of nothing but multiply-adds in registers and returns how many those were: timed, it
-// is the most that a core can do, the measure that products are compared with. n must be positive; a
+// gives the most multiply-adds of a core, with which products are compared. n must be positive; a
 // round takes some ten nanoseconds, and a call cannot be preempted.
 func Peak(k PeakKind, n int) int { return peak(k, n) }
 

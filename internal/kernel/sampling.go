@@ -80,8 +80,8 @@ func mergeLogits(max, l *float32, m, sum float32) {
 // one.
 type Key struct{ A, B uint32 }
 
-// MakeKey returns the key of a draw: of the request's seed, the number of the choice in the request,
-// the index of the token to draw, and what the draw is for. It is counter-based: any two calls that
+// MakeKey returns the key of a draw, of the request's seed, the sample index, the index of the token to
+// draw, and the purpose of the draw. It is counter-based: any two calls that
 // differ in an argument give keys that look independent.
 func MakeKey(seed uint64, choice, index uint32, purpose uint32) Key {
 	h := mix64(seed + 0x9e3779b97f4a7c15)
