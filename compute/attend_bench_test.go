@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkAttend times the attention of a step at a depth: 24 layers of 20 heads that share 5 keys and
-// values of 64, those of the shape 0.5b. MB/s are those of the cache, read once.
+// values of 64, as in the synthetic model 0.5b. MB/s are those of the cache, read once.
 func BenchmarkAttend(b *testing.B) {
 	const layers, heads, kvHeads, size, depth = 24, 20, 5, 64, 4000
 	pool := par.New(par.Threads())

@@ -20,7 +20,7 @@ import (
 
 var logits = forest.Want{Logits: true}
 
-// archs is a small model of each shape.
+// archs are small models of the architectures.
 var archs = []modeltest.Spec{
 	{Arch: "llama"}, {Arch: "llama", Tied: true}, {Arch: "gemma3", Layers: 7}, {Arch: "qwen3moe"},
 	{Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2"}, {Arch: "phi3"}, {Arch: "qwen2"}, {Arch: "starcoder2"}, {Arch: "gpt-oss"},

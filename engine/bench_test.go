@@ -160,7 +160,7 @@ func benchSequence(b *testing.B, e *engine.Engine, i, prefix int) *engine.Sequen
 func benchModel(b *testing.B, name string) *gguf.File {
 	b.Helper()
 	if name == "0.5b" {
-		s, err := synthetic.Shape("0.5b", tensor.Q8_0)
+		s, err := synthetic.Named("0.5b", tensor.Q8_0)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,27 +7,27 @@ import (
 	"grove/compute"
 )
 
-// Attention is the attention block of a decoder: projections, optional norms of queries and keys, and
-// rotation.
+// Attention is the attention block of a layer: projections, optional norms of queries and keys, and rotation.
+// An architecture changes its fields between loading and the first step.
 type Attention struct {
 	QKV          []compute.Projection // queries, keys, values
 	Out          compute.Projection
-	QNorm, KNorm compute.Vector // optional: of one head, or of all heads as one vector
+	QNorm, KNorm compute.Vector // of one head, or of all heads as one vector; empty: none
 	Rope         *compute.Rope  // nil: none
-	Scale        float32        // on the products of queries and keys
-	Softcap      float32        // on the scaled products; 0: none
-	Sinks        compute.Vector // optional: a logit for each head
+	Scale        float32        // of the products of queries and keys
+	Softcap      float32        // of the scaled products; 0: none
+	Sinks        compute.Vector // a logit for each head; empty: none
 
-	shape Hyperparameters
-	layer int
+	hparams Hyperparameters
+	layer   int
 }
 
-// Attention loads the block of a layer, with the tensor names of GGUF: queries, keys and values in three
-// tensors or in one, with their biases if there are any, without norms. The scale is 1/sqrt(size).
+// Attention loads the attention block of a layer by the tensor names of GGUF: queries, keys and values in three
+// tensors or in one, with the biases that the file has, without norms. The scale is 1/sqrt(size).
 func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	q, k, v := s.Heads*s.Size, s.KVHeads*s.Size, s.KVHeads*s.Value
-	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), shape: s, layer: layer}
+	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), hparams: s, layer: layer}
 	if l.Has(name("attn_qkv.weight")) {
 		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, v)
 	} else {
@@ -41,13 +41,13 @@ func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Att
 
 // HeadNorms loads the norms of queries and keys, head by head.
 func (l *Loader) HeadNorms(a *Attention) {
-	a.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.layer), a.shape.Size)
-	a.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.layer), a.shape.Size)
+	a.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.layer), a.hparams.Size)
+	a.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.layer), a.hparams.Size)
 }
 
-// Forward returns the block's addition to the stream; h is the normed stream.
+// Forward returns the block's addition to the stream; h is the stream, normed if the model does.
 func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
-	s := &a.shape
+	s := &a.hparams
 	qkv := x.Linears(a.QKV, h)
 	q, k, v := qkv[0], qkv[1], qkv[2]
 	if n := a.QNorm.Len(); n > 0 {
@@ -99,7 +99,7 @@ func (l *Loader) MLP(s Hyperparameters, layer int) MLP {
 	}
 }
 
-// SharedMLP loads the experts of a layer that every row goes to, one block with ffn inner values.
+// SharedMLP loads the shared experts of a layer, one block of ffn inner values that every row runs.
 func (l *Loader) SharedMLP(s Hyperparameters, layer, ffn int) MLP {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s_shexp", layer, t) }
 	return MLP{
@@ -108,7 +108,7 @@ func (l *Loader) SharedMLP(s Hyperparameters, layer, ffn int) MLP {
 	}
 }
 
-// FusedMLP loads the block of a layer whose tensor ffn_up holds the gate first.
+// FusedMLP loads the block of a layer whose tensor ffn_up is the gate and then the matrix that it gates.
 func (l *Loader) FusedMLP(s Hyperparameters, layer int) MLP {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	return MLP{
@@ -147,15 +147,15 @@ func (m *PlainMLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
 	return x.Linear(m.Down, x.Gelu(x.Linear(m.Up, h)))
 }
 
-// Experts is a mixture of gated feed-forward blocks, some of which each row goes to.
+// Experts is a mixture of gated feed-forward blocks, of which a router chooses some for each row.
 type Experts struct {
 	Router         compute.Projection
 	Choice         compute.Router
 	Gate, Up, Down compute.Projection
 }
 
-// Experts loads the mixture of a layer, whose experts have ffn inner values. Weights are shares among the
-// chosen.
+// Experts loads the mixture of a layer, whose experts have ffn inner values. The weights of the chosen experts sum
+// to 1.
 func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	stack := func(t string, out, in int) compute.Projection {
@@ -173,7 +173,7 @@ func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 	return e
 }
 
-// Router reads how a file would have experts chosen and weighed.
+// Router reads the file's settings of how experts are chosen and weighed.
 func (l *Loader) Router(s Hyperparameters) compute.Router {
 	const unset, softmax, sigmoid = 0, 1, 2
 	r := compute.Router{
@@ -190,7 +190,7 @@ func (l *Loader) Router(s Hyperparameters) compute.Router {
 	if r.Groups > 1 && l.err == nil {
 		size := s.Experts / r.Groups
 		if s.Experts%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.Used > r.GroupsUsed*size {
-			l.fail("%d experts for a row from %d of %d groups of %d experts do not come out", r.Used, r.GroupsUsed, r.Groups, s.Experts)
+			l.fail("%d experts of a row from %d of %d groups; %d experts must divide into the groups, and the used groups must hold the row's experts", r.Used, r.GroupsUsed, r.Groups, s.Experts)
 		}
 	}
 	return r
@@ -213,17 +213,17 @@ func (e *Experts) mix(x *compute.Exec, h compute.Buf, gate func(x *compute.Exec,
 	return x.MixExperts(x.LinearExperts(e.Down, mid, r), r)
 }
 
-// Head is what stands at the two ends of a decoder.
+// Head is the embedding table, the final norm and the output matrix of a decoder.
 type Head struct {
 	Embed, Output *compute.Matrix
 	Norm          compute.Vector
 }
 
-// Head loads the embedding table, the final norm and the output head; a file without a head ties it to
-// the table, which then exists once.
+// Head loads the embedding table, the final norm and the output matrix. A file without an output matrix ties it
+// to the table, which is then stored once.
 func (l *Loader) Head(s Hyperparameters) Head {
 	if p := l.CountOr("pooling_type", 0, 0, 1<<8); p != 0 {
-		l.fail("%s is %d: the model makes embeddings of texts, not texts", l.key("pooling_type"), p)
+		l.fail("%s is %d; the model gives embeddings and has no head to generate with", l.key("pooling_type"), p)
 	}
 	h := Head{Embed: l.Matrix("token_embd.weight", l.info.Vocabulary, s.Width), Norm: l.Vector("output_norm.weight", s.Width)}
 	h.Output = h.Embed

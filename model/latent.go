@@ -10,14 +10,14 @@ import (
 	"grove/weights/tensor"
 )
 
-// LatentAttention is multi-head latent attention (DeepSeek-V2, section 2.1) in the form in which the matrices
-// that make keys and values of the latent are absorbed into queries and results: all heads share one key, the
-// rotated part and then the latent, and one value, the latent.
+// LatentAttention is multi-head latent attention (DeepSeek-V2, section 2.1) in its absorbed form: the matrices that
+// expand the latent to keys and values multiply queries and results instead. All heads share one key, the rotated
+// part followed by the latent, and one value, the latent.
 type LatentAttention struct {
-	shape LatentHyperparameters
-	layer int
-	rope  *compute.Rope
-	scale float32
+	hparams LatentHyperparameters
+	layer   int
+	rope    *compute.Rope
+	scale   float32
 
 	query      compute.Projection   // from the stream, or from the queries' latent
 	queryDown  compute.Projection   // the latter, where there is one
@@ -30,15 +30,15 @@ type LatentAttention struct {
 	compressed bool // queries have a latent
 }
 
-// LatentHyperparameters is the hyper-parameters of latent attention.
+// LatentHyperparameters is the hyperparameters of latent attention.
 type LatentHyperparameters struct {
 	Hyperparameters
 	Rank, QueryRank    int // values of the latents; 0: queries have none
 	Plain, Turned, Out int // values of a head's key that do not rotate, that do; of its value
 }
 
-// LatentHyperparameters reads and checks the hyper-parameters of latent attention, and says in the model's description
-// what the layers keep.
+// LatentHyperparameters reads and checks the hyperparameters of latent attention, and sets in the model's description
+// what the layers keep: one key and one value of all heads.
 func (l *Loader) LatentHyperparameters() LatentHyperparameters {
 	s := LatentHyperparameters{Hyperparameters: l.Hyperparameters()}
 	s.Rank = l.Count("attention.kv_lora_rank", 1, maxWidth)
@@ -47,7 +47,7 @@ func (l *Loader) LatentHyperparameters() LatentHyperparameters {
 	key := l.CountOr("attention.key_length_mla", s.Size, 1, maxHeads)
 	s.Out = l.CountOr("attention.value_length_mla", s.Value, 1, maxHeads)
 	if s.Plain = key - s.Turned; s.Plain < 1 && l.OK() {
-		l.fail("%s is %d and a key has %d values: some must not rotate", l.key("rope.dimension_count"), s.Turned, key)
+		l.fail("%s is %d; it must be less than the %d values of a key", l.key("rope.dimension_count"), s.Turned, key)
 	}
 	for i := range l.info.Layers {
 		l.info.Layers[i] = kv.Layer{KVHeads: 1, Size: s.Turned + s.Rank, Value: s.Rank}
@@ -55,12 +55,12 @@ func (l *Loader) LatentHyperparameters() LatentHyperparameters {
 	return s
 }
 
-// LatentAttention loads the block of a layer. The scale is that of the heads' own keys.
+// LatentAttention loads the block of a layer. Its scale is that of keys in the expanded form.
 func (l *Loader) LatentAttention(s LatentHyperparameters, layer int, rope *compute.Rope, temperature float64) LatentAttention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	key := s.Plain + s.Turned
 	a := LatentAttention{
-		shape: s, layer: layer, rope: rope, scale: float32(temperature * temperature / math.Sqrt(float64(key))),
+		hparams: s, layer: layer, rope: rope, scale: float32(temperature * temperature / math.Sqrt(float64(key))),
 		down: l.Projections(name("attn_kv_a_mqa"), s.Width, s.Rank, s.Turned),
 		norm: l.Vector(name("attn_kv_a_norm.weight"), s.Rank),
 		out:  l.Projection(name("attn_output"), s.Width, s.Heads*s.Out),
@@ -81,9 +81,8 @@ func (l *Loader) LatentAttention(s LatentHyperparameters, layer int, rope *compu
 	return a
 }
 
-// splitLatent takes apart what files before 2025 hold as one: for each head the rows that make its key of the
-// latent, and those that make its value. The former are turned over, which breaks up the blocks of quantised
-// types, so that they become F32.
+// splitLatent splits the tensor of files before 2025: for each head the rows that expand its key, and those that
+// expand its value. The former are transposed, which no quantised block allows, so they become F32.
 func (l *Loader) splitLatent(name string, s LatentHyperparameters) (keyUp, valueUp *compute.Matrix) {
 	none := &compute.Matrix{}
 	v, ok := l.view(name, s.Heads*(s.Plain+s.Out), s.Rank)
@@ -122,7 +121,7 @@ func (l *Loader) splitLatent(name string, s LatentHyperparameters) (keyUp, value
 
 // Forward returns the block's addition to the stream; h is the normed stream.
 func (a *LatentAttention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
-	s := &a.shape
+	s := &a.hparams
 	own := h
 	if a.compressed {
 		own = x.RMSNorm(x.Linear(a.queryDown, h), a.queryNorm, s.Eps)

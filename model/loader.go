@@ -13,7 +13,7 @@ import (
 	"grove/weights/tensor"
 )
 
-// Limits on hyper-parameters: generous for any model, small enough that products of them stay in range.
+// Limits of hyperparameters: above those of any model, and small enough that their products do not overflow.
 const (
 	maxContext = 1 << 24
 	maxWidth   = 1 << 16 // a step has buffers of this width for each row
@@ -22,14 +22,14 @@ const (
 	maxExperts = 1 << 12
 )
 
-// Loader hands an architecture its hyper-parameters and weights. It keeps the first error, so that an
-// architecture reads as a list; after an error it gives zero values.
+// Loader gives an architecture its hyperparameters and weights. It keeps the first error and returns zero values
+// after it, so that an architecture needs no error checks.
 type Loader struct {
 	file    *gguf.File
 	weights *compute.Weights
 	info    *Info
-	byType  map[tensor.Type]int // weights
-	context int                 // that the model is opened for
+	byType  map[tensor.Type]int // weights of each type
+	context int                 // the context that the model is opened for
 	err     error
 }
 
@@ -51,18 +51,18 @@ func (l *Loader) text(key string, required bool) string {
 	return v
 }
 
-// Info returns the description that the architecture's model gives.
+// Info returns the model's description, which the architecture fills.
 func (l *Loader) Info() *Info { return l.info }
 
 // Fail makes the load fail with a reason.
 func (l *Loader) Fail(format string, args ...any) { l.fail(format, args...) }
 
-// OK reports whether nothing has failed.
+// OK reports whether the load has not failed.
 func (l *Loader) OK() bool { return l.err == nil }
 
 func (l *Loader) key(name string) string { return l.info.Arch + "." + name }
 
-// Count returns the hyper-parameter arch.name, from low to high; a missing one is an error.
+// Count returns the hyperparameter arch.name, from low to high; a missing one is an error.
 func (l *Loader) Count(name string, low, high int) int {
 	n, ok := l.count(name, low, high)
 	if !ok {
@@ -71,7 +71,7 @@ func (l *Loader) Count(name string, low, high int) int {
 	return n
 }
 
-// CountOr returns the hyper-parameter arch.name, from low to high, or other where it is missing.
+// CountOr returns the hyperparameter arch.name, from low to high, or other where it is missing.
 func (l *Loader) CountOr(name string, other, low, high int) int {
 	if n, ok := l.count(name, low, high); ok {
 		return n
@@ -86,13 +86,13 @@ func (l *Loader) count(name string, low, high int) (int, bool) {
 		return low, true
 	}
 	if ok && (n < low || n > high) {
-		l.fail("%s is %d; %d to %d make sense", l.key(name), n, low, high)
+		l.fail("%s is %d; it must be %d to %d", l.key(name), n, low, high)
 		return low, true
 	}
 	return n, ok
 }
 
-// FloatOr returns the hyper-parameter arch.name, which must be finite, or other where it is missing.
+// FloatOr returns the hyperparameter arch.name, which must be finite, or other where it is missing.
 func (l *Loader) FloatOr(name string, other float64) float64 {
 	v, ok, err := l.file.Float(l.key(name))
 	if err != nil {
@@ -102,22 +102,22 @@ func (l *Loader) FloatOr(name string, other float64) float64 {
 		return other
 	}
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		l.fail("%s is %v", l.key(name), v)
+		l.fail("%s is %v; it must be finite", l.key(name), v)
 	}
 	return v
 }
 
-// RangeOr returns the hyper-parameter arch.name, from low to high, or other where it is missing.
+// RangeOr returns the hyperparameter arch.name, from low to high, or other where it is missing.
 func (l *Loader) RangeOr(name string, other, low, high float64) float64 {
 	v := l.FloatOr(name, other)
 	if !(v >= low && v <= high) {
-		l.fail("%s is %v; %v to %v make sense", l.key(name), v, low, high)
+		l.fail("%s is %v; it must be %v to %v", l.key(name), v, low, high)
 		return other
 	}
 	return v
 }
 
-// BoolOr returns the hyper-parameter arch.name, or other where it is missing.
+// BoolOr returns the hyperparameter arch.name, or other where it is missing.
 func (l *Loader) BoolOr(name string, other bool) bool {
 	v, ok, err := l.file.Bool(l.key(name))
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *Loader) BoolOr(name string, other bool) bool {
 	return v
 }
 
-// TextOr returns the hyper-parameter arch.name, or other where it is missing.
+// TextOr returns the hyperparameter arch.name, or other where it is missing.
 func (l *Loader) TextOr(name, other string) string {
 	v, ok, err := l.file.String(l.key(name))
 	if err != nil {
@@ -147,18 +147,18 @@ func (l *Loader) Has(name string) bool {
 	return ok
 }
 
-// Refuse makes the load fail where one of some hyper-parameters is there and not 0: what they ask for is not
-// supported.
+// Refuse makes the load fail where the file sets one of these hyperparameters, which are not supported, to other than
+// 0.
 func (l *Loader) Refuse(names ...string) {
 	for _, name := range names {
 		if v, ok := l.file.Lookup(l.key(name)); ok && fmt.Sprint(v.Any()) != "0" {
-			l.fail("%s is %v, which is not supported", l.key(name), v.Any())
+			l.fail("%s is %v; only 0 is supported", l.key(name), v.Any())
 		}
 	}
 }
 
-// Need makes the load fail where one of some tensors is missing: those that this architecture always has
-// and the shared blocks can do without.
+// Need makes the load fail where one of these tensors is missing: tensors that the shared blocks treat as optional
+// and the architecture requires.
 func (l *Loader) Need(names ...string) {
 	for _, name := range names {
 		if !l.Has(name) {
@@ -177,7 +177,7 @@ func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
 		return v, false
 	}
 	if !equal(v.Shape, shape) {
-		l.fail("tensor %q has shape %v; the hyper-parameters ask for %v", name, v.Shape, shape)
+		l.fail("tensor %q has shape %v; the hyperparameters require %v", name, v.Shape, shape)
 		return v, false
 	}
 	v, err := l.file.Load(v)
@@ -233,8 +233,8 @@ func (l *Loader) Projection(name string, out, in int) compute.Projection {
 	return compute.Projection{Matrix: l.Matrix(name+".weight", out, in), Bias: l.VectorIf(name+".bias", out)}
 }
 
-// Projections loads what [Loader.Projection] does where the file has stacked several: the first outs[0]
-// rows are one matrix, the next outs[1] another. Each takes its part of the bias.
+// Projections loads several projections from one tensor: the first outs[0] rows are one matrix, the next outs[1]
+// another. Each takes its part of the bias.
 func (l *Loader) Projections(name string, in int, outs ...int) []compute.Projection {
 	total, first := 0, 0
 	for _, n := range outs {
@@ -259,7 +259,7 @@ func (l *Loader) Projections(name string, in int, outs ...int) []compute.Project
 	return ps
 }
 
-// tally keeps the number of weights, and the type that most of them have.
+// tally counts the weights and keeps the type of most of them.
 func (l *Loader) tally(v tensor.View) {
 	l.info.Params += v.Elems()
 	l.byType[v.Type] += v.Elems()
@@ -285,7 +285,7 @@ func (l *Loader) vector(v tensor.View) compute.Vector {
 	return vec
 }
 
-// VectorIf loads a tensor of n values where the file holds it, and none otherwise.
+// VectorIf loads a tensor of n values; it is empty where the file has none.
 func (l *Loader) VectorIf(name string, n int) compute.Vector {
 	if !l.Has(name) {
 		return compute.Vector{}
@@ -293,7 +293,7 @@ func (l *Loader) VectorIf(name string, n int) compute.Vector {
 	return l.Vector(name, n)
 }
 
-// StackBiasIf loads a tensor of shape [experts, n] where the file holds it, as one vector.
+// StackBiasIf loads a tensor of shape [experts, n] as one vector; it is empty where the file has none.
 func (l *Loader) StackBiasIf(name string, experts, n int) compute.Vector {
 	if !l.Has(name) {
 		return compute.Vector{}
@@ -306,7 +306,7 @@ func (l *Loader) StackBiasIf(name string, experts, n int) compute.Vector {
 	return l.vector(v)
 }
 
-// FirstRowIf loads the first row of a matrix of rows of n values, however many it has, where the file holds it.
+// FirstRowIf loads the first row of a matrix with n columns; it is empty where the file has none.
 func (l *Loader) FirstRowIf(name string, n int) compute.Vector {
 	v, ok := l.file.Tensor(name)
 	if !ok {
@@ -320,7 +320,7 @@ func (l *Loader) FirstRowIf(name string, n int) compute.Vector {
 	row, whole := v.Type.RowBytes(n)
 	if !ok || !whole || len(v.Data) < row {
 		if ok {
-			l.fail("tensor %q of type %v holds no row of %d", name, v.Type, n)
+			l.fail("tensor %q of type %v holds no row of %d values", name, v.Type, n)
 		}
 		return compute.Vector{}
 	}
@@ -328,7 +328,7 @@ func (l *Loader) FirstRowIf(name string, n int) compute.Vector {
 	return l.vector(v)
 }
 
-// Hyperparameters is the hyper-parameters that decoders share.
+// Hyperparameters is the hyperparameters that architectures share.
 type Hyperparameters struct {
 	Layers, Width, FFN int
 	Heads, KVHeads     int
@@ -337,8 +337,8 @@ type Hyperparameters struct {
 	Eps                float32
 }
 
-// Hyperparameters reads and checks the shared hyper-parameters, and fills the model's description with layers
-// that all see everything.
+// Hyperparameters reads and checks the shared hyperparameters, and fills the model's description with layers that
+// keep every token.
 func (l *Loader) Hyperparameters() Hyperparameters {
 	s := Hyperparameters{
 		Layers: l.Count("block_count", 1, 128),
@@ -349,7 +349,7 @@ func (l *Loader) Hyperparameters() Hyperparameters {
 	}
 	s.KVHeads = l.CountOr("attention.head_count_kv", s.Heads, 1, maxHeads)
 	if s.KVHeads > 0 && (s.KVHeads > s.Heads || s.Heads%s.KVHeads != 0) {
-		l.fail("%s is %d, which does not share out %d heads", l.key("attention.head_count_kv"), s.KVHeads, s.Heads)
+		l.fail("%s is %d; it must divide head_count (%d)", l.key("attention.head_count_kv"), s.KVHeads, s.Heads)
 		return s
 	}
 	s.Size = l.CountOr("attention.key_length", s.Width/max(1, s.Heads), 1, maxHeads)
@@ -358,7 +358,7 @@ func (l *Loader) Hyperparameters() Hyperparameters {
 	if s.Experts > 0 {
 		s.Used = l.Count("expert_used_count", 1, maxExperts)
 		if s.Used > s.Experts {
-			l.fail("%s is %d and there are %d experts", l.key("expert_used_count"), s.Used, s.Experts)
+			l.fail("%s is %d; it must be at most expert_count (%d)", l.key("expert_used_count"), s.Used, s.Experts)
 		}
 	}
 	i := l.info
@@ -380,13 +380,13 @@ func (l *Loader) vocabulary() int {
 		return 0
 	}
 	if tokens, ok, err := l.file.Strings("tokenizer.ggml.tokens"); err == nil && ok && len(tokens) != v.Shape[0] {
-		l.fail("the vocabulary has %d tokens and the embedding table %d rows", len(tokens), v.Shape[0])
+		l.fail("the vocabulary has %d tokens and the embedding table %d rows; the two must be equal", len(tokens), v.Shape[0])
 	}
 	return v.Shape[0]
 }
 
-// identity names what decides the bytes of keys and values: the hyper-parameters and the places and
-// types of its tensors, with a sample of their bytes.
+// identity returns a digest of all that decides the bytes of keys and values: the hyperparameters, and the names,
+// types and shapes of the tensors with a sample of their bytes.
 func (l *Loader) identity() string {
 	h := sha256.New()
 	fmt.Fprintln(h, compute.NumericsVersion, l.info.Arch, l.info.Name)

@@ -18,26 +18,26 @@ import (
 // Info describes an open model.
 type Info struct {
 	Arch       string
-	Name       string // as the file calls itself
+	Name       string // general.name of the file
 	Layers     []kv.Layer
 	Width      int // of the residual stream
 	Vocabulary int
 	Context    int    // indices that the model was trained for, as it was opened
-	Identity   string // decides the bytes of keys: weights, rotary settings
+	Identity   string // names all that decides the bytes of keys: weights, rotary settings
 	Bytes      int    // of weights in memory
 
-	// Check, where it is not nil, is to be called after a step: weights are read where they are mapped, and
-	// it returns an error where the file has shrunk.
+	// Check, unless it is nil, must be called after a step: weights are read from the mapped file, and Check
+	// returns an error where the file has shrunk.
 	Check func() error
-	// Encoder says that the tokens of a text see each other, all in one step, and that the model has no head:
-	// it gives embeddings.
+	// Encoder reports that the tokens of a text see each other, all in one step, and that the model gives
+	// embeddings and has no head.
 	Encoder bool
-	Pooling Pooling // how the file would have a text's embedding made of its tokens' states
+	Pooling Pooling // how a text's embedding is made of its tokens' states, as the file says
 
 	Params      int         // weights of all matrices
-	Type        tensor.Type // of most of these
-	TableBytes  int         // of Bytes, an embedding table that is looked up and not multiplied
-	TableParams int         // of Params, those of that table
+	Type        tensor.Type // of most weights
+	TableBytes  int         // of these, the bytes of an embedding table that is looked up and not multiplied
+	TableParams int         // of Params, the weights of that table
 	Experts     int         // of a layer; 0: none
 	Used        int         // of these, for each row
 	ExpertBytes int         // of one expert of one layer
@@ -53,7 +53,7 @@ const (
 	PoolMean
 	PoolFirst
 	PoolLast
-	PoolRank // a reranker's score, which nothing here computes
+	PoolRank // a reranker's score; not supported
 )
 
 var poolings = []string{"none", "mean", "cls", "last", "rank"}
@@ -83,8 +83,7 @@ type Model interface {
 	Forward(x *compute.Exec)
 }
 
-// Architecture opens a model from a file whose general.architecture is its name. Errors stay in the
-// loader.
+// Architecture opens a model from a file whose general.architecture is its name. The loader keeps its errors.
 type Architecture func(l *Loader) Model
 
 var architectures = map[string]Architecture{}
@@ -107,10 +106,10 @@ func Names() []string {
 	return names
 }
 
-// Options says how a model is opened.
+// Options describes how a model is opened.
 type Options struct {
 	NoRepack bool // leave weights as the file has them; see [compute.Weights]
-	Context  int  // indices that texts will have; decides where a model rotates otherwise for long texts
+	Context  int  // the longest text, in tokens: chooses the rotation of models with one for long texts
 }
 
 // Open opens the model of a GGUF file. The file must stay open as long as the model is used. It
@@ -145,7 +144,7 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 // supported.
 type LoadError struct {
 	Problem string
-	Err     error // what a lower package found, if it did: then it is the whole message
+	Err     error // of a lower package: then it is the whole message; nil: none
 }
 
 // Error names the problem on one line.
@@ -156,7 +155,7 @@ func (e *LoadError) Error() string {
 	return "model: " + e.Problem
 }
 
-// Unwrap returns what a lower package found.
+// Unwrap returns the error of a lower package, or nil.
 func (e *LoadError) Unwrap() error { return e.Err }
 
 func (l *Loader) fail(format string, args ...any) {

@@ -2,13 +2,13 @@ package model
 
 import "grove/compute"
 
-// Rope reads the rotary settings and the factors of tensor rope_freqs, for heads whose pairs are as
-// neox says.
+// Rope reads the rotary settings and the factors of tensor rope_freqs, and prepares the rotation. neox chooses the
+// pairs of [compute.RopeConfig].
 func (l *Loader) Rope(s Hyperparameters, neox bool) *compute.Rope {
 	return l.NewRope(l.RopeConfig(s, neox))
 }
 
-// RopeConfig reads what [Loader.Rope] prepares.
+// RopeConfig reads the rotary settings that [Loader.Rope] prepares, for architectures that change some.
 func (l *Loader) RopeConfig(s Hyperparameters, neox bool) compute.RopeConfig {
 	c := compute.RopeConfig{
 		Dims: l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)),
@@ -42,12 +42,12 @@ const (
 	shortFactors = "rope_factors_short.weight"
 )
 
-// longRope chooses between the two sets of factors (LongRoPE, Ding et al. 2024): once, by the context that the
-// model is opened for, as a text that went from one to the other would need its keys rotated again. A
-// model with the short ones has no more context than these were made for.
+// longRope chooses between the two sets of factors (LongRoPE, Ding et al. 2024), once, by the context that the model
+// is opened for: a text that went from one set to the other would need its keys rotated again. With the short
+// factors the context is at most the one that they were made for.
 func (l *Loader) longRope(c *compute.RopeConfig) {
 	if t := l.TextOr("rope.scaling.type", string(compute.RopeLong)); t != string(compute.RopeLong) {
-		l.fail("%s is %q and the file has tensor %q", l.key("rope.scaling.type"), t, longFactors)
+		l.fail("%s is %q and the file has tensor %q; the type must be longrope", l.key("rope.scaling.type"), t, longFactors)
 	}
 	l.Need(longFactors, shortFactors)
 	c.Context = l.Count("rope.scaling.original_context_length", 1, maxContext)

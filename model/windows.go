@@ -5,10 +5,10 @@ import (
 	"grove/weights/gguf"
 )
 
-// Windows gives layers a sliding window, and returns which: all but the last of every period layers, all
-// where period is 0, none where window is. The hyper-parameter attention.sliding_window_pattern overrules
-// period, by another or by a truth value for each layer. A window that the context never fills is left
-// out.
+// Windows gives layers a sliding window, and reports for each layer whether it has one: all layers but the last
+// of every period, all where period is 0, none where window is 0. The hyperparameter
+// attention.sliding_window_pattern replaces period, by a number or by a bool for each layer. A window that is not
+// smaller than the context is not set.
 func (l *Loader) Windows(window, period int) (windowed []bool) {
 	windowed = l.pattern(period)
 	if window == 0 {
@@ -30,7 +30,7 @@ func (l *Loader) pattern(period int) []bool {
 		if ok && len(pattern) == layers {
 			return pattern
 		}
-		l.fail("%s is %s; want a number, or a bool for each of %d layers", l.key(name), v.Type(), layers)
+		l.fail("%s is %s; it must be a number, or a bool for each of %d layers", l.key(name), v.Type(), layers)
 	}
 	period = l.CountOr(name, period, 0, maxContext)
 	pattern := make([]bool, layers)

@@ -176,7 +176,7 @@ func (t *weightType) UnmarshalText(text []byte) error {
 
 // Run implements the command.
 func (c *benchMake) Run() error {
-	spec, err := synthetic.Shape(c.Shape, tensor.Type(c.Type))
+	spec, err := synthetic.Named(c.Shape, tensor.Type(c.Type))
 	if err != nil {
 		return &grove.OptionError{Err: err}
 	}

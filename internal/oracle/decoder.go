@@ -3,7 +3,7 @@ package oracle
 import "math"
 
 // decoder is the models between Llama and Gemma 2 (Touvron et al. 2023; Gemma team 2024; Abdin et al. 2024;
-// OLMo team 2025) with heads that rotate by halves. What a file holds says what is normed and where.
+// OLMo team 2025) with heads that rotate by halves. The tensors of a file decide which norms it has.
 func (m *Model) decoder(ids []int) [][]float64 {
 	eps := m.floatOr("attention.layer_norm_rms_epsilon", 1e-5)
 	normed := func(x []float64, l int, name string) []float64 {
@@ -55,7 +55,7 @@ func (m *Model) slides(l int) bool {
 	return true
 }
 
-// windowed is the attention of a layer, from normed rows to what it adds.
+// windowed is the attention of a layer, from normed rows to its additions.
 func (m *Model) windowed(l int, x [][]float64, eps float64) [][]float64 {
 	heads, kvHeads, size := m.count("attention.head_count"), m.count("attention.head_count_kv"), m.count("attention.key_length")
 	window := m.countOr("attention.sliding_window", 0)

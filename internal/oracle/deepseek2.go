@@ -145,7 +145,7 @@ func (m *Model) routedExperts(l int, h []float64) []float64 {
 	return out
 }
 
-// closeGroups bars the experts outside the best groups: by their largest affinity (V2, section 2.2.2), or by the
+// closeGroups excludes the experts outside the best groups: by their largest affinity (V2, section 2.2.2), or by the
 // sum of the two largest (V3, section 2.1.2).
 func (m *Model) closeGroups(order []float64, two bool) {
 	groups := m.countOr("expert_group_count", 1)

@@ -1,7 +1,6 @@
-// Package oracle computes small models slowly and plainly in float64, straight from their papers: what the
-// tests hold an architecture to where no other reference is at hand. It reads a GGUF file's tensors and
-// hyper-parameters and shares no code with the packages that compute for real. A text is computed whole,
-// without a cache.
+// Package oracle computes small models in float64, as their papers describe them. Tests compare architectures
+// with it where no other reference exists. It reads a GGUF file's tensors and hyperparameters and shares no code
+// with the packages that it checks. It computes a text as a whole, without a cache.
 package oracle
 
 import (
@@ -11,7 +10,7 @@ import (
 	"grove/weights/gguf"
 )
 
-// Model is a model file, its weights read as float64 when they are needed.
+// Model is a model file whose weights are converted to float64 when they are used.
 type Model struct {
 	Long bool // rotates by the long ones of two sets of factors
 
@@ -19,8 +18,8 @@ type Model struct {
 	arch string
 }
 
-// forwards are the architectures: each gives, for every token of a text, its logits, or its final stream where
-// the model is an encoder.
+// forwards are the architectures. Each returns the logits of every token of a text, or its final stream where the
+// model is an encoder.
 var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"bert":      (*Model).bert,
 	"deepseek2": (*Model).deepseek2,
@@ -33,7 +32,7 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"qwen3":     (*Model).decoder,
 }
 
-// New makes the oracle of a file. It returns an error for an architecture that it does not know.
+// New makes the oracle of a file. It returns an error for an architecture that has no entry.
 func New(f *gguf.File) (*Model, error) {
 	arch, _, err := f.String("general.architecture")
 	if err != nil {
@@ -46,10 +45,10 @@ func New(f *gguf.File) (*Model, error) {
 }
 
 // Forward computes a text and returns for each token its logits, or for an encoder its final stream. It
-// panics where the file lacks something: the tests make their files.
+// panics where the file lacks a tensor or a hyperparameter: tests make their files.
 func (m *Model) Forward(ids []int) [][]float64 { return forwards[m.arch](m, ids) }
 
-// weights is a tensor in float64: rows of in values, the last dimension.
+// weights is a tensor in float64: rows of in values, its last dimension.
 type weights struct {
 	in int
 	v  []float64

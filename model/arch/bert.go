@@ -9,8 +9,8 @@ import (
 
 func init() { model.Register("bert", openBERT) }
 
-// bert is BERT (Devlin et al. 2018), an encoder: the tokens of a text see each other, norms stand behind the
-// additions, and there is no head. Every token is of the first sentence.
+// bert is BERT (Devlin et al. 2018), an encoder: the tokens of a text see each other, norms come after the
+// additions, and there is no head. Every token has the type of a first sentence.
 type bert struct {
 	info      *model.Info
 	embed     *compute.Matrix

@@ -7,26 +7,26 @@ import (
 	"grove/model"
 )
 
-// decoder is the shape that Llama gave to most models (Touvron et al. 2023): a layer norms the stream,
-// attends and adds; norms it again, feeds it forward through a SiLU gate, and adds.
+// decoder is Llama's layer, which most models share (Touvron et al. 2023): it norms the stream, attends and adds;
+// norms it again, runs a gated feed-forward block with SiLU, and adds.
 type decoder struct {
-	info   *model.Info
-	shape  model.Hyperparameters
-	head   model.Head
-	layers []decoderLayer
+	info    *model.Info
+	hparams model.Hyperparameters
+	head    model.Head
+	layers  []decoderLayer
 }
 
 type decoderLayer struct {
 	attnNorm compute.Vector
 	attn     model.Attention
 	ffnNorm  compute.Vector
-	mlp      model.MLP     // one of the two
-	experts  model.Experts // is there
+	mlp      model.MLP     // without experts
+	experts  model.Experts // of a mixture; otherwise Choice.Used is 0
 }
 
-// openDecoder loads the norms, and what layer loads of each layer else.
+// openDecoder loads the head and the norms. layer loads the blocks of one layer.
 func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) decoderLayer) model.Model {
-	m := &decoder{info: l.Info(), shape: s, head: l.Head(s)}
+	m := &decoder{info: l.Info(), hparams: s, head: l.Head(s)}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		attnNorm := l.Vector(fmt.Sprintf("blk.%d.attn_norm.weight", i), s.Width)
 		one := layer(i)
@@ -48,8 +48,8 @@ func (m *decoder) Forward(x *compute.Exec) {
 		if !ok {
 			continue
 		}
-		stream = x.Add(stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.shape.Eps)))
-		h := x.RMSNorm(stream, l.ffnNorm, m.shape.Eps)
+		stream = x.Add(stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)))
+		h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
 		if l.experts.Choice.Used > 0 {
 			stream = x.Add(stream, l.experts.Silu(x, h))
 		} else {
@@ -57,5 +57,5 @@ func (m *decoder) Forward(x *compute.Exec) {
 		}
 		x.Leave(stream)
 	}
-	x.Output(m.head.Norm, m.shape.Eps, m.head.Output)
+	x.Output(m.head.Norm, m.hparams.Eps, m.head.Output)
 }

@@ -9,20 +9,20 @@ import (
 
 func init() { model.Register("deepseek2", openDeepSeek2) }
 
-// deepseek2 is DeepSeek-V2 (DeepSeek-AI 2024) and V3: latent attention, some leading layers with a plain
-// feed-forward block, and then experts beside shared ones that every row goes to.
+// deepseek2 is DeepSeek-V2 (DeepSeek-AI 2024) and V3: latent attention, leading layers with a plain feed-forward
+// block, and then layers with routed and shared experts.
 type deepseek2 struct {
-	info   *model.Info
-	shape  model.Hyperparameters
-	head   model.Head
-	layers []deepseek2Layer
+	info    *model.Info
+	hparams model.Hyperparameters
+	head    model.Head
+	layers  []deepseek2Layer
 }
 
 type deepseek2Layer struct {
 	attnNorm compute.Vector
 	attn     model.LatentAttention
 	ffnNorm  compute.Vector
-	mlp      model.MLP // of a leading layer; otherwise the shared experts, if there are any
+	mlp      model.MLP // of a leading layer; the shared experts of the others, if any
 	experts  model.Experts
 }
 
@@ -32,7 +32,7 @@ func openDeepSeek2(l *model.Loader) model.Model {
 	config := l.RopeConfig(s.Hyperparameters, false)
 	config.Dims, config.NoTemperature = s.Turned, true
 	rope := l.NewRope(config)
-	temperature := 1.0 // DeepSeek's stands in the scale, by a multiplier of its own
+	temperature := 1.0 // part of the scale of attention, by DeepSeek's own multiplier
 	if config.Scaling == compute.RopeYaRN && l.OK() {
 		temperature = compute.YaRNTemperature(config.Factor, l.RangeOr("rope.scaling.yarn_log_multiplier", 0, 0, 10))
 	}
@@ -45,7 +45,7 @@ func openDeepSeek2(l *model.Loader) model.Model {
 		shared = l.CountOr("expert_shared_count", 0, 0, 1<<8)
 		router = l.Router(s.Hyperparameters)
 	}
-	m := &deepseek2{info: l.Info(), shape: s.Hyperparameters, head: l.Head(s.Hyperparameters)}
+	m := &deepseek2{info: l.Info(), hparams: s.Hyperparameters, head: l.Head(s.Hyperparameters)}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
 		layer := deepseek2Layer{
@@ -73,7 +73,7 @@ func (m *deepseek2) Info() *model.Info { return m.info }
 
 // Forward implements [model.Model].
 func (m *deepseek2) Forward(x *compute.Exec) {
-	eps := m.shape.Eps
+	eps := m.hparams.Eps
 	x.Embed(m.head.Embed, 1)
 	for i := range m.layers {
 		l := &m.layers[i]

@@ -10,11 +10,11 @@ import (
 
 func init() { model.Register("gemma", openGemma) }
 
-// gemma is Gemma 1 (Gemma team 2024), and with norms behind each block and the soft caps Gemma 2 and 3:
+// gemma is Gemma 1 (Gemma team 2024), and with norms after each block and the soft caps Gemma 2 and 3:
 // embeddings are scaled, heads rotate by halves, and the gate is GELU.
 type gemma struct {
 	info    *model.Info
-	shape   model.Hyperparameters
+	hparams model.Hyperparameters
 	head    model.Head
 	layers  []gemmaLayer
 	softcap float32 // of logits; 0: none
@@ -33,9 +33,9 @@ func openGemma(l *model.Loader) model.Model {
 	return loadGemma(l, s, func(i int) gemmaLayer { return gemmaLayer{attn: l.Attention(s, i, rope)} })
 }
 
-// loadGemma loads all but what layer loads of each layer.
+// loadGemma loads the head, the norms and the feed-forward blocks. layer loads the attention of one layer.
 func loadGemma(l *model.Loader, s model.Hyperparameters, layer func(i int) gemmaLayer) *gemma {
-	m := &gemma{info: l.Info(), shape: s, head: l.Head(s)}
+	m := &gemma{info: l.Info(), hparams: s, head: l.Head(s)}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s.weight", i, t) }
 		one := layer(i)
@@ -46,14 +46,14 @@ func loadGemma(l *model.Loader, s model.Hyperparameters, layer func(i int) gemma
 	return m
 }
 
-// postNorms loads the norms behind the two blocks of a layer.
+// postNorms loads the norms after the two blocks of a layer.
 func (g *gemmaLayer) postNorms(l *model.Loader, s model.Hyperparameters, i int) {
 	g.postAttn = l.Vector(fmt.Sprintf("blk.%d.post_attention_norm.weight", i), s.Width)
 	g.postFFN = l.Vector(fmt.Sprintf("blk.%d.post_ffw_norm.weight", i), s.Width)
 }
 
-// gemmaWideScale is the scale of attention in the models of 27 B, by width and heads instead of by head
-// size; files do not say so otherwise than by their number of layers.
+// gemmaWideScale returns the scale of attention in the models of 27 B, by width and heads instead of by head size.
+// Files show it by their number of layers alone.
 func gemmaWideScale(s model.Hyperparameters) float32 {
 	return float32(1 / math.Sqrt(float64(s.Width)/float64(s.Heads)))
 }
@@ -63,14 +63,14 @@ func (m *gemma) Info() *model.Info { return m.info }
 
 // Forward implements [model.Model].
 func (m *gemma) Forward(x *compute.Exec) {
-	eps := m.shape.Eps
+	eps := m.hparams.Eps
 	post := func(b compute.Buf, w compute.Vector) compute.Buf {
 		if w.Len() == 0 {
 			return b
 		}
 		return x.RMSNorm(b, w, eps)
 	}
-	x.Embed(m.head.Embed, float32(math.Sqrt(float64(m.shape.Width))))
+	x.Embed(m.head.Embed, float32(math.Sqrt(float64(m.hparams.Width))))
 	for i := range m.layers {
 		l := &m.layers[i]
 		stream, ok := x.Enter(i)

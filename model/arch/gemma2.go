@@ -4,16 +4,16 @@ import "grove/model"
 
 func init() { model.Register("gemma2", openGemma2) }
 
-// Facts of Gemma 2 that files do not say, or not all of them.
+// Settings of Gemma 2 that some files lack.
 const (
 	gemma2Window    = 4096 // of every other layer
-	gemma2Period    = 2    // layers from one that sees everything to the next
+	gemma2Period    = 2    // layers from one without a window to the next
 	gemma2Softcap   = 50   // of attention
 	gemma2Final     = 30   // of logits
 	gemma2Layers27B = 46
 )
 
-// openGemma2 opens Gemma 2 (Gemma team 2024): windows in every other layer, norms behind each block, and
+// openGemma2 opens Gemma 2 (Gemma team 2024): windows in every other layer, norms after each block, and
 // soft caps on attention's products and on logits.
 func openGemma2(l *model.Loader) model.Model {
 	s := l.Hyperparameters()

@@ -7,14 +7,14 @@ import (
 
 func init() { model.Register("gemma3", openGemma3) }
 
-// Facts of Gemma 3 that files do not say.
+// Settings of Gemma 3 that files lack.
 const (
-	gemma3Period    = 6 // layers from one that sees everything to the next
+	gemma3Period    = 6 // layers from one without a window to the next
 	gemma3Layers27B = 62
 )
 
 // openGemma3 opens Gemma 3, text only (Gemma team 2025): five layers with a sliding window and a rotary
-// base of their own, then one that sees everything; norms behind each block, and of queries and keys.
+// base of their own, then one without a window; norms after each block, and of queries and keys.
 func openGemma3(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	windowed := l.Windows(l.Count("attention.sliding_window", 1, 1<<24), gemma3Period)

@@ -14,7 +14,7 @@ func init() { model.Register("gpt2", openGPT2) }
 type gpt2 struct {
 	info      *model.Info
 	head      model.Head
-	positions *compute.Matrix // nil: heads rotate
+	positions *compute.Matrix // nil: none, as heads rotate
 	layers    []gpt2Layer
 	norm      model.LayerNorm // final
 }
@@ -37,7 +37,7 @@ func openGPT2(l *model.Loader) model.Model {
 	return m
 }
 
-// loadGPT2 loads all but positions.
+// loadGPT2 loads everything but the table of positions; a nil rope is none.
 func loadGPT2(l *model.Loader, s model.Hyperparameters, rope *compute.Rope) *gpt2 {
 	eps := float32(l.RangeOr("attention.layer_norm_epsilon", 1e-5, 0, 1))
 	m := &gpt2{info: l.Info(), head: l.Head(s), norm: l.LayerNorm("output_norm", s.Width, eps)}

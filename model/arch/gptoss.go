@@ -12,10 +12,10 @@ func init() { model.Register("gpt-oss", openGPTOSS) }
 // gptOSS is gpt-oss (OpenAI 2025): every other layer has a sliding window, every head an attention sink, and
 // experts with biases are chosen by a softmax over their own logits and gated by a clamped SwiGLU.
 type gptOSS struct {
-	info   *model.Info
-	shape  model.Hyperparameters
-	head   model.Head
-	layers []gptOSSLayer
+	info    *model.Info
+	hparams model.Hyperparameters
+	head    model.Head
+	layers  []gptOSSLayer
 }
 
 type gptOSSLayer struct {
@@ -25,7 +25,7 @@ type gptOSSLayer struct {
 	experts  model.Experts
 }
 
-// gptOSSPeriod is the number of layers from one that sees everything to the next.
+// gptOSSPeriod is the number of layers from one without a window to the next.
 const gptOSSPeriod = 2
 
 func openGPTOSS(l *model.Loader) model.Model {
@@ -36,9 +36,9 @@ func openGPTOSS(l *model.Loader) model.Model {
 	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
 	l.Windows(l.Count("attention.sliding_window", 1, 1<<24), gptOSSPeriod)
 	config := l.RopeConfig(s, true)
-	config.Fractional = true // as its authors' code has it, whatever files say of yarn
+	config.Fractional = true // as in the authors' code; files do not say it
 	rope := l.NewRope(config)
-	m := &gptOSS{info: l.Info(), shape: s, head: l.Head(s)}
+	m := &gptOSS{info: l.Info(), hparams: s, head: l.Head(s)}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
 		l.Need(name("attn_q.bias"), name("attn_k.bias"), name("attn_v.bias"), name("attn_output.bias"),
@@ -58,7 +58,7 @@ func (m *gptOSS) Info() *model.Info { return m.info }
 
 // Forward implements [model.Model].
 func (m *gptOSS) Forward(x *compute.Exec) {
-	eps := m.shape.Eps
+	eps := m.hparams.Eps
 	x.Embed(m.head.Embed, 1)
 	for i := range m.layers {
 		l := &m.layers[i]

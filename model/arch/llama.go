@@ -5,8 +5,8 @@ import "grove/model"
 
 func init() { model.Register("llama", openLlama) }
 
-// openLlama opens Llama 1 to 3 and the models of its shape, Mistral's and Mixtral's mixture of experts
-// among them (Touvron et al. 2023; Jiang et al. 2024). Heads rotate by adjacent pairs.
+// openLlama opens Llama 1 to 3 and models with equal layers, such as Mistral and Mixtral, a mixture of experts
+// (Touvron et al. 2023; Jiang et al. 2024). Heads rotate by adjacent pairs.
 func openLlama(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	rope := l.Rope(s, false)

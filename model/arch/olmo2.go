@@ -9,14 +9,14 @@ import (
 
 func init() { model.Register("olmo2", openOlmo2) }
 
-// olmo2 is OLMo 2 and 3 (Allen Institute for AI 2024, 2025): norms stand behind the blocks instead of
-// before them, and queries and keys are normed over all heads together. OLMo 3 has a sliding window in
+// olmo2 is OLMo 2 and 3 (Allen Institute for AI 2024, 2025): norms come after the blocks instead of before
+// them, and queries and keys are normed over all heads together. OLMo 3 has a sliding window in
 // three of four layers, which rotate without scaling.
 type olmo2 struct {
-	info   *model.Info
-	shape  model.Hyperparameters
-	head   model.Head
-	layers []olmo2Layer
+	info    *model.Info
+	hparams model.Hyperparameters
+	head    model.Head
+	layers  []olmo2Layer
 }
 
 type olmo2Layer struct {
@@ -25,13 +25,13 @@ type olmo2Layer struct {
 	postAttn, postFFN compute.Vector
 }
 
-// olmo2Period is the number of layers from one that sees everything to the next, where there are windows.
+// olmo2Period is the number of layers from one without a window to the next, where there are windows.
 const olmo2Period = 4
 
 func openOlmo2(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	windowed := l.Windows(l.CountOr("attention.sliding_window", 0, 0, 1<<24), olmo2Period)
-	m := &olmo2{info: l.Info(), shape: s, head: l.Head(s)}
+	m := &olmo2{info: l.Info(), hparams: s, head: l.Head(s)}
 	global := l.Rope(s, true)
 	local := l.NewRope(compute.RopeConfig{
 		Dims: s.Size, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", l.FloatOr("rope.freq_base", 10000)),
@@ -58,7 +58,7 @@ func (m *olmo2) Info() *model.Info { return m.info }
 
 // Forward implements [model.Model].
 func (m *olmo2) Forward(x *compute.Exec) {
-	eps := m.shape.Eps
+	eps := m.hparams.Eps
 	x.Embed(m.head.Embed, 1)
 	for i := range m.layers {
 		l := &m.layers[i]

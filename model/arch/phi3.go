@@ -4,8 +4,8 @@ import "grove/model"
 
 func init() { model.Register("phi3", openPhi3) }
 
-// openPhi3 opens Phi 3 to 4 (Microsoft 2024): queries, keys and values are one tensor, the gate and what it
-// gates another. Heads rotate by halves, in part where the file says so, and by LongRoPE in the models of
+// openPhi3 opens Phi 3 to 4 (Microsoft 2024): queries, keys and values are one tensor, the gate and the matrix
+// that it gates another. Heads rotate by halves, in part where the file says so, and by LongRoPE in the models of
 // long context.
 func openPhi3(l *model.Loader) model.Model {
 	s := l.Hyperparameters()

@@ -2,7 +2,7 @@ package synthetic
 
 import "grove/weights/tensor"
 
-// traits are what tells a decoder's tensors from Llama's.
+// traits are the differences of a decoder's tensors from Llama's.
 type traits struct {
 	biases               bool // of queries, keys and values
 	fused                bool // queries, keys and values are one tensor, gate and up another
@@ -51,7 +51,7 @@ func (b *builder) decoder(t traits) {
 	if s.Arch == "olmo2" && s.Window > 0 {
 		b.yarn() // as in OLMo 3
 	}
-	if s.Arch == "gemma2" { // low enough to be felt
+	if s.Arch == "gemma2" { // low, so that they change results
 		b.set("attn_logit_softcapping", float32(3))
 		b.set("final_logit_softcapping", float32(5))
 	}
@@ -86,7 +86,7 @@ func (b *builder) attention(at func(string) string, t traits) {
 	}
 }
 
-// longRope adds the two sets of factors of a rotation whose texts were first s.LongRope tokens long.
+// longRope adds the two sets of factors of a rotation for texts of up to s.LongRope tokens and for longer ones.
 func (b *builder) longRope() {
 	s := b.spec
 	for i, name := range []string{"rope_factors_short.weight", "rope_factors_long.weight"} {
@@ -107,7 +107,7 @@ func (s Spec) rotated() int {
 	return s.Size
 }
 
-// starCoder2 adds the layers of GPT-2, which has positions besides.
+// starCoder2 adds the layers that StarCoder 2 and GPT-2 share.
 func (b *builder) starCoder2() {
 	s := b.spec
 	b.ends()

@@ -2,19 +2,18 @@ package synthetic
 
 import "grove/weights/tensor"
 
-// Latent is what a deepseek2 model adds to a [Spec]: its latent attention, whose keys have Spec.Size
-// values, and its mixture.
+// Latent is the settings of deepseek2 models: latent attention, whose keys have Spec.Size values, and the mixture.
 type Latent struct {
 	Rank, QRank int  // of keys and values; of queries, 0: none
 	Rope, Value int  // rotated values of a key, values of a value
 	Fused       bool // one attn_kv_b, as old files have it, instead of attn_k_b and attn_v_b
 
-	Dense, Shared      int // leading layers without experts; experts that every row goes to
+	Dense, Shared      int // leading layers without experts; shared experts
 	Sigmoid, Norm      bool
 	Groups, GroupsUsed int
 }
 
-// families are the architectures that are further from Llama than [traits] tell.
+// families are the architectures with more differences from Llama than [traits] list.
 var families = map[string]func(b *builder){
 	"bert":       (*builder).bert,
 	"deepseek2":  (*builder).deepseek2,
@@ -86,7 +85,7 @@ func (b *builder) gptOSS() {
 		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
 		b.bias(name("ffn_gate_inp.bias"), s.Experts)
 		b.experts(name, s.FFN)
-		b.spread(name("ffn_gate_exps.bias"), 5, s.Experts, s.FFN) // beyond the clamp, some
+		b.spread(name("ffn_gate_exps.bias"), 5, s.Experts, s.FFN) // some lie beyond the clamp
 		b.spread(name("ffn_up_exps.bias"), 5, s.Experts, s.FFN)
 		b.bias(name("ffn_down_exps.bias"), s.Experts, s.Width)
 	}

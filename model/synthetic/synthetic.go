@@ -1,4 +1,4 @@
-// Package synthetic makes models of random weights: of any size for measuring, and small ones for tests.
+// Package synthetic makes models of random weights: large ones to measure with, and small ones for tests.
 package synthetic
 
 import (
@@ -23,10 +23,10 @@ type Spec struct {
 	FFN, Vocab    int
 	Heads         int
 	KVHeads, Size int
-	Value         int // values of a head's values; 0: Size
+	Value         int // of a head's values; 0: Size
 	Context       int
 	Window        int // gemma2, gemma3, gpt-oss; olmo2, phi3, starcoder2: 0 is none
-	LongRope      int // phi3: context that the short factors of its rotation are for; 0: it has none
+	LongRope      int // phi3: the context of the short factors of its rotation; 0: none
 	Experts, Used int // qwen3moe, or llama as Mixtral
 	Tied          bool
 	Vocabulary    bool   // a tokenizer too: the bytes, and names for the rest
@@ -73,8 +73,8 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
-// Parts makes the model's metadata and tensors. It returns an error where the type does not fit the
-// shape, or cannot be written.
+// Parts makes the model's metadata and tensors. It returns an error where rows of a tensor are not whole blocks of
+// the type, or the type cannot be written.
 func (s Spec) Parts() ([]gguf.KV, []tensor.View, error) {
 	s = s.WithDefaults()
 	b := builder{spec: s, rng: rand.New(rand.NewPCG(s.Seed, 1))}
@@ -130,7 +130,7 @@ type builder struct {
 	metadata []gguf.KV // what an architecture has of its own
 }
 
-// set adds a hyper-parameter.
+// set adds a hyperparameter.
 func (b *builder) set(key string, value any) {
 	kv := gguf.KV{Key: b.spec.Arch + "." + key}
 	switch v := value.(type) {
@@ -208,7 +208,7 @@ func (b *builder) floats(name string, t tensor.Type, shape ...int) {
 	b.add(name, t, v, shape...)
 }
 
-// repeatFrom is the number of values after which a large matrix repeats itself, to be made quickly.
+// repeatFrom is the number of values after which a large matrix repeats itself: random values are slow to make.
 const repeatFrom = 1 << 18
 
 func (b *builder) add(name string, t tensor.Type, v []float32, shape ...int) {
@@ -236,8 +236,8 @@ func (b *builder) fail(err error) {
 	}
 }
 
-// vocabulary is a byte-level tokenizer of n tokens: the bytes, then tokens that no text yields, the last
-// two of which begin and end a text.
+// vocabulary returns a byte-level tokenizer of n tokens: the bytes, then tokens that no text contains. The last two
+// begin and end a text.
 func vocabulary(n int) []gguf.KV {
 	tokens, types := make([]string, n), make([]int32, n)
 	extra := rune(256)
@@ -263,18 +263,19 @@ func vocabulary(n int) []gguf.KV {
 	}
 }
 
-// shapes are the models that can be made by name.
-var shapes = map[string]Spec{
+// named are the specifications with a name.
+var named = map[string]Spec{
 	"0.5b": {Layers: 24, Width: 1280, FFN: 3584, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000, Context: 32768},
 	"1b":   {Layers: 16, Width: 2048, FFN: 8192, Heads: 32, KVHeads: 8, Size: 64, Vocab: 128256, Context: 32768, Tied: true},
 	"tiny": {Layers: 4, Width: 256, FFN: 768, Heads: 8, KVHeads: 4, Size: 32, Vocab: 4096, Context: 4096},
 }
 
-// Shape returns the specification of a named shape, every matrix of type t, with a tokenizer.
-func Shape(name string, t tensor.Type) (Spec, error) {
-	s, ok := shapes[name]
+// Named returns the specification of a name, with every matrix of type t and a tokenizer. An unknown name is an error
+// that lists the others.
+func Named(name string, t tensor.Type) (Spec, error) {
+	s, ok := named[name]
 	if !ok {
-		return s, fmt.Errorf("synthetic: shape %q is not known; %s are", name, strings.Join(slices.Sorted(maps.Keys(shapes)), ", "))
+		return s, fmt.Errorf("synthetic: model %q is not known; %s are", name, strings.Join(slices.Sorted(maps.Keys(named)), ", "))
 	}
 	s.Type, s.Vocabulary = t, true
 	return s, nil

@@ -8,7 +8,7 @@ import (
 	"grove/text/token"
 )
 
-// Bits is what one row gave back, for comparison by equality of bits: all logits.
+// Bits is values of one row, usually its logits, to compare bit by bit.
 type Bits []float32
 
 // Diff returns an error that names the first logit whose bits differ.
@@ -25,7 +25,7 @@ func (b Bits) Diff(other Bits) error {
 	return nil
 }
 
-// Tree is a tree of tokens: node i hangs from node Parent[i], or from the trunk's end where that is -1.
+// Tree is a tree of tokens: the parent of node i is node Parent[i], or the trunk's end where that is -1.
 // Parents come before their children.
 type Tree struct {
 	IDs    []token.ID
@@ -56,8 +56,8 @@ var logits = forest.Want{Logits: true}
 
 func (r *Runner) bits(i int) Bits { return append(Bits(nil), r.Exec.Result(i).Logits...) }
 
-// Plain decodes ids behind an empty sequence, one row a step, and returns every position's bits: the
-// reference that everything else must equal. The sequence is closed.
+// Plain decodes ids behind an empty sequence, one row a step, and returns the bits of every index: the reference
+// of all other ways. The sequence is closed.
 func (r *Runner) Plain(ids []token.ID) []Bits {
 	r.tb.Helper()
 	s := r.Cache.NewSeq("")
@@ -65,7 +65,7 @@ func (r *Runner) Plain(ids []token.ID) []Bits {
 	return r.Prefill(s, ids, 1)
 }
 
-// Reference returns what Plain does, in one step: equal by another check, and quicker.
+// Reference returns the bits of Plain from one step, which is faster. Another check proves that they are equal.
 func (r *Runner) Reference(ids []token.ID) []Bits {
 	r.tb.Helper()
 	s := r.Cache.NewSeq("")
@@ -73,7 +73,7 @@ func (r *Runner) Reference(ids []token.ID) []Bits {
 	return r.Prefill(s, ids, len(ids))
 }
 
-// Prefill appends ids to a trunk in steps of at most chunk rows and returns every position's bits.
+// Prefill appends ids to a trunk in steps of at most chunk rows and returns the bits of every index.
 func (r *Runner) Prefill(s forest.Seq, ids []token.ID, chunk int) []Bits {
 	r.tb.Helper()
 	var out []Bits

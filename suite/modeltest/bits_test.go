@@ -94,7 +94,7 @@ func randomIDs(rng *rand.Rand, n, vocab int) []token.ID {
 	return ids
 }
 
-// randomTree has n nodes that hang from random earlier ones, late ones preferred.
+// randomTree returns a tree of n nodes whose parents are random earlier nodes, mostly late ones.
 func randomTree(rng *rand.Rand, n, vocab int) Tree {
 	t := Tree{IDs: randomIDs(rng, n, vocab)}
 	for i := range n {
@@ -103,7 +103,7 @@ func randomTree(rng *rand.Rand, n, vocab int) Tree {
 	return t
 }
 
-// leaves returns at most n nodes that nothing hangs from, the last first.
+// leaves returns at most n nodes without children, the last first.
 func (t Tree) leaves(n int) (leaves []int) {
 	for i := len(t.IDs) - 1; i >= 0 && len(leaves) < n; i-- {
 		if !slices.Contains(t.Parent, i) {
@@ -113,9 +113,8 @@ func (t Tree) leaves(n int) (leaves []int) {
 	return leaves
 }
 
-// checks are the equalities that every model and cache must keep. Each returns an error where two ways
-// to the same row differ in a bit. text is longer than two pages and than gemma3's window, plain its
-// reference.
+// checks are the equalities that hold for every model and cache. Each returns an error where two ways to compute
+// the same row differ in a bit. text is longer than two pages and than gemma3's window; plain is its bits.
 var checks = []struct {
 	name string
 	run  func(r *Runner, rng *rand.Rand, text []token.ID, plain []Bits) error
@@ -135,8 +134,8 @@ var checks = []struct {
 const textLength = 150
 
 // long runs more models, and checks with every implementation of the kernels; the project's CI sets it. Plain
-// decoding is the same with all of them for every model. Of the checks, the fastest kernels take all for every model,
-// the others every third, another third for the next model: each check meets each implementation, many times.
+// decoding is compared for every model and implementation. The fastest kernels run all checks for every model; the
+// others run a third of them, another third for each model, so that each check meets each implementation often.
 var long = os.Getenv("GROVE_LONG") != ""
 
 func TestBits(t *testing.T) {
@@ -191,7 +190,7 @@ func checkChunks(r *Runner, _ *rand.Rand, text []token.ID, plain []Bits) error {
 }
 
 // checkTree grows a tree of 64 rows behind trunks of several lengths, in one step and level by level,
-// and holds every node to its path run as plain decoding.
+// and compares every node with plain decoding of its path.
 func checkTree(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	for _, length := range []int{0, 61, 64, 130} {
 		tree := randomTree(rng, 24, r.Model.Info().Vocabulary)
@@ -258,7 +257,7 @@ func checkBatch(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	return nil
 }
 
-// checkPrefix computes what follows a prefix that was found in the cache, also past a sliding window.
+// checkPrefix continues a prefix that was found in the cache, also past a sliding window.
 func checkPrefix(r *Runner, _ *rand.Rand, text []token.ID, plain []Bits) error {
 	s := r.Cache.NewSeq("prefix")
 	r.Prefill(s, text, 50)
@@ -275,8 +274,8 @@ func checkPrefix(r *Runner, _ *rand.Rand, text []token.ID, plain []Bits) error {
 	return Equal("behind a found prefix", r.Prefill(s, text[n:], 64), plain[n:])
 }
 
-// checkShared runs common steps of sequences that begin with the same one or two pages, one of them with a tree, beside one
-// that begins otherwise.
+// checkShared runs common steps of sequences that share one or two pages, one of them with a tree, beside a sequence that
+// shares none.
 func checkShared(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	vocab := r.Model.Info().Vocabulary
 	var texts [][]token.ID
@@ -379,8 +378,8 @@ func checkResume(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	return nil
 }
 
-// checkSkip runs rows that skip a layer, and rows below them that do not: those must not see keys that
-// were never written, whatever the slots held before. Rows that follow in full are as ever.
+// checkSkip runs rows that skip a layer, with descendants that do not: the descendants must not see keys that were
+// never written, whatever the slots held before. Later rows of all layers are as in plain decoding.
 func checkSkip(r *Runner, rng *rand.Rand, text []token.ID, plain []Bits) error {
 	vocab := r.Model.Info().Vocabulary
 	s := r.Cache.NewSeq("")

@@ -10,8 +10,8 @@ import (
 	"grove/weights/tensor"
 )
 
-// TestDecoders holds decoders to the oracle in what no golden shows: windows that a text outgrows, both
-// sets of factors of a long rotation, heads that rotate in part, OLMo 3's two rotations, and Gemma 1.
+// TestDecoders compares decoders with the oracle where no golden does: texts longer than the window, both sets of
+// factors of LongRoPE, heads that rotate in part, OLMo 3's two rotations, and Gemma 1.
 func TestDecoders(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -57,7 +57,7 @@ func TestDecoders(t *testing.T) {
 	}
 }
 
-// TestOracleDecoders holds the oracle's decoders to the goldens.
+// TestOracleDecoders compares the oracle's decoders with the goldens.
 func TestOracleDecoders(t *testing.T) {
 	for _, name := range []string{"gemma2", "olmo2", "phi3", "qwen2", "qwen3"} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func readGolden(t *testing.T, name string) golden {
 	return g
 }
 
-// TestGolden holds every architecture to its golden logits within 1e-4 of the largest logit.
+// TestGolden compares every architecture with its golden logits, within 1e-4 of the largest logit.
 func TestGolden(t *testing.T) {
 	for _, name := range Goldens {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package modeltest holds what the tests of models share: golden models, random ones of every weight
-// type, and a runner that drives a model's forward pass directly.
+// Package modeltest is the suite of tests of models: golden models, random models of every weight type, and a
+// runner that drives a model's forward pass directly.
 package modeltest
 
 import (
@@ -20,7 +20,7 @@ import (
 var Goldens = []string{"llama-gqa", "llama-tied", "mixtral", "gemma3", "qwen3moe",
 	"qwen2", "qwen3", "gemma2", "phi3", "olmo2", "starcoder2", "gpt2"}
 
-// Config says how a [Runner] runs a model. Zero values mean an F32 cache, one thread, and room for 4
+// Config configures a [Runner]. Zero values mean an F32 cache, one thread, and room for 4
 // sequences of 512 tokens and 320 live rows.
 type Config struct {
 	CacheType tensor.Type
@@ -99,8 +99,8 @@ func (r *Runner) Add(row forest.Row) forest.Node {
 	return n
 }
 
-// Forward runs the rows that were added; the results are the executor's, and the next Add begins a
-// new step.
+// Forward runs the rows that were added. The executor has their results until the next Forward; the next Add
+// begins a new step.
 func (r *Runner) Forward() {
 	r.tb.Helper()
 	if err := r.Exec.Run(context.Background(), r.Model.Forward); err != nil {

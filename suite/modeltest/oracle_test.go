@@ -14,7 +14,7 @@ import (
 	"grove/weights/tensor"
 )
 
-// oracleSpecs are the models that are held to the oracle.
+// oracleSpecs are the models that tests compare with the oracle.
 var oracleSpecs = map[string]Spec{
 	"bert":                {Arch: "bert", Context: 96},
 	"gpt-oss":             {Arch: "gpt-oss", Window: 20},
@@ -26,8 +26,8 @@ var oracleSpecs = map[string]Spec{
 		Latent: synthetic.Latent{QRank: 32, Dense: 1, Shared: 1, Sigmoid: true, Norm: true, Groups: 4, GroupsUsed: 2}},
 }
 
-// TestOracle holds the architectures without golden files to float64 within 1e-4 of the largest value, over
-// texts that are longer than an attention block and than the windows.
+// TestOracle compares the architectures without golden files with the oracle, within 1e-4 of the largest value, over
+// texts longer than an attention block and than the windows.
 func TestOracle(t *testing.T) {
 	for name, spec := range oracleSpecs {
 		t.Run(name, func(t *testing.T) {
@@ -89,8 +89,8 @@ func (r *Runner) states(n int) []Bits {
 	return out
 }
 
-// TestEncoder holds an encoder's states to equality of bits alone and in a batch, for any threads, kernels and
-// weights' place, and checks that tokens see those behind them.
+// TestEncoder expects an encoder's states to be equal bit by bit alone and in a batch, with any threads, kernels and
+// layout of weights, and checks that tokens see later ones.
 func TestEncoder(t *testing.T) {
 	for _, wt := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
 		for _, cache := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {

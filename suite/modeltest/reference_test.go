@@ -14,14 +14,14 @@ import (
 	"grove/weights/tensor"
 )
 
-// reference is a Llama in float64 that is told, row by row, what to see: the slow statement of what
-// visibility, shifts, mixtures, vectors and skipped layers mean.
+// reference is a Llama in float64 whose rows list the rows that they see. It specifies visibility, shifts, mixtures,
+// vectors and skipped layers.
 type reference struct {
 	spec    synthetic.Spec
 	tensors map[string][]float64
 }
 
-// refRow is one row: what it is fed, where it stands, what it sees, and the layers it passes over.
+// refRow is one row: its input, its position, the rows that it sees, and the layers that it skips.
 type refRow struct {
 	input []float64
 	pos   int
@@ -161,7 +161,7 @@ func worst(got []float32, want []float64) float64 {
 	return d / scale
 }
 
-// TestRowKinds runs every kind of row in one sequence and holds logits and hidden states to the
+// TestRowKinds runs every kind of row in one sequence and compares logits and hidden states with the
 // reference: a trunk, a branch, a block whose rows see each other, a vector, a mixture, a shifted
 // position, and rows that skip layers.
 func TestRowKinds(t *testing.T) {
@@ -228,7 +228,7 @@ func upTo(n int) []int {
 	return s
 }
 
-// TestTop holds the largest logits and the log-sum-exp of a row to all of its logits.
+// TestTop compares the largest logits and the log-sum-exp of a row with all of its logits.
 func TestTop(t *testing.T) {
 	for _, arch := range []string{"llama", "gemma2"} { // gemma2 caps them
 		t.Run(arch, func(t *testing.T) { checkTop(t, New(t, Spec{Arch: arch}.File(t), Config{})) })

@@ -23,8 +23,8 @@ func (r *Runner) outputs(i int) Bits {
 	return out
 }
 
-// checkHidden wants the streams after two layers of the rows of a tree beside another sequence, and of the same rows one
-// a step.
+// checkHidden compares the streams after two layers of a tree's rows, beside another sequence, with those of the same
+// rows run one a step.
 func checkHidden(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	vocab := r.Model.Info().Vocabulary
 	want := forest.Want{Logits: true, Hidden: r.twoLayers()}
@@ -58,8 +58,8 @@ func checkHidden(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 }
 
 // checkVectors hangs two rows of vectors behind every node of a tree and drops them after the step. The tree's rows do not
-// see them, a path of the tree is committed, and what follows is plain decoding. The vector rows give what they give
-// behind their path alone.
+// see them, a path of the tree is committed, and what follows is plain decoding. The vector rows have the bits
+// that they have behind their path alone.
 func checkVectors(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	const length = 62
 	info := r.Model.Info()

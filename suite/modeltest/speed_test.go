@@ -17,17 +17,17 @@ import (
 	"grove/weights/tensor"
 )
 
-// half is a Llama of half a billion parameters, the shape that peers were measured with.
+// half is a Llama of half a billion parameters.
 func half(b *testing.B, t tensor.Type) Spec {
-	s, err := synthetic.Shape("0.5b", t)
+	s, err := synthetic.Named("0.5b", t)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return Spec(s)
 }
 
-// BenchmarkDecode decodes plainly, one row a step, and reports the share of the bytes per second that a
-// plain loop over as many bytes reaches in the same run. A step allocates nothing.
+// BenchmarkDecode decodes one row a step, and reports its bytes per second as a share of those of a loop that reads as
+// many bytes in the same run. A step allocates nothing.
 func BenchmarkDecode(b *testing.B) {
 	for _, t := range []tensor.Type{tensor.Q8_0, tensor.F16} {
 		b.Run("type="+t.String(), func(b *testing.B) {
@@ -123,8 +123,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkTrim decodes with the whole head and with a quarter of it in turns, as a draft model whose vocabulary is
-// trimmed does, and reports the time of a step without the rest.
+// BenchmarkTrim alternates steps with the whole head and with a quarter of it, as a draft model with a trimmed
+// vocabulary runs them, and reports the median time of each.
 func BenchmarkTrim(b *testing.B) {
 	for _, vocabulary := range []int{32000, 128256} {
 		b.Run(fmt.Sprintf("vocabulary=%d", vocabulary), func(b *testing.B) {

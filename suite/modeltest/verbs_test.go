@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is what a sequence must be: its tokens, and the live nodes with their paths.
+// naive is the expected state of a sequence: its tokens, and the live nodes with their paths.
 type naive struct {
 	seq   forest.Seq
 	trunk []token.ID
@@ -25,8 +25,8 @@ type naiveNode struct {
 	path []token.ID // from the trunk's end
 }
 
-// TestVerbs grows, commits, drops, truncates, forks and closes at random, and compares now and then
-// what a row behind the trunk or a node gives with plain decoding of the tokens that should be there.
+// TestVerbs grows, commits, drops, truncates, forks and closes at random. Now and then it compares a row behind the
+// trunk or a node with plain decoding of the expected tokens.
 func TestVerbs(t *testing.T) {
 	for _, s := range []subject{
 		{Spec{}, tensor.F16, false},
@@ -88,10 +88,10 @@ func (h *history) move() {
 	}
 }
 
-// verbs are what move draws from, those that build things up twice.
+// verbs are the verbs of move; those that lengthen texts are listed twice.
 var verbs = []string{"grow", "grow much", "grow much", "commit", "commit", "commit", "drop", "truncate", "fork", "probe"}
 
-// grow hangs a random tree from a random place.
+// grow adds a random tree behind the trunk or a random node.
 func (h *history) grow(n *naive, size int) {
 	if len(n.trunk) > 200 || len(n.nodes) > 30 {
 		return
@@ -144,8 +144,8 @@ func (h *history) commit(n *naive) {
 	n.nodes = left
 }
 
-// descends tells by index whether o is below c: equal tokens may stand on different branches, so the
-// forest is asked whether o still lives and the naive model whether it may.
+// descends reports whether o descends from c. Equal tokens may be on different branches, so it asks the forest
+// whether o lives, and the paths whether it may.
 func (h *history) descends(n *naive, o, c naiveNode) bool {
 	for i, id := range c.path {
 		if o.path[i] != id {
