@@ -163,8 +163,8 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// TestCancel cancels a step before each of its layers: new rows are gone, resumed ones are what they
-// were, and what follows has the right bits.
+// TestCancel cancels a step before each of its layers: new rows end, resumed rows are as before, and later steps have
+// the right bits.
 func TestCancel(t *testing.T) {
 	for _, spec := range archs {
 		t.Run(spec.Arch, func(t *testing.T) {

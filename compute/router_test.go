@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRouter holds choices and weights to the formulas of DeepSeek-V2 and V3 and of gpt-oss in float64.
+// TestRouter compares choices and weights with the formulas of DeepSeek-V2 and V3 and of gpt-oss in float64.
 func TestRouter(t *testing.T) {
 	logits := []float32{1, -2, 0.5, 3, 2.5, -1, 2, 0}
 	sig := func(e int) float64 { return 1 / (1 + math.Exp(-float64(logits[e]))) }

@@ -128,7 +128,7 @@ func pickNode(t *rapid.T, s *modelSeq) (*modelNode, Node) {
 	return n, n.node
 }
 
-// grow adds a new row, sensible or not, and expects it to be refused exactly where the rules say.
+// grow adds a new row, valid or not, and expects a refusal exactly where the rules require one.
 func (w *walk) grow(t *rapid.T) {
 	s := w.pickSeq(t)
 	parent, handle := pickNode(t, s)
@@ -188,7 +188,7 @@ func (w *walk) live() (n int) {
 	return n
 }
 
-// resume takes a node further, sensible or not.
+// resume adds a row that resumes a node, valid or not.
 func (w *walk) resume(t *rapid.T) {
 	s := w.pickSeq(t)
 	short := slices.DeleteFunc(slices.Clone(s.nodes), func(n *modelNode) bool { return n.reached == testLayers || n.block && n.index%2 == 0 })
@@ -405,7 +405,7 @@ func (w *walk) checkDead(t *rapid.T, s Seq, n Node) {
 
 type seen struct{ Slot, Index int32 }
 
-// checkVisible holds what each row sees in each layer to its ancestors and the later rows of its block.
+// checkVisible compares the nodes that each row sees in each layer with its ancestors and the later rows of its block.
 func (w *walk) checkVisible(t *rapid.T) {
 	if len(w.step.Rows()) != len(w.rows) {
 		t.Fatalf("the step has %d rows, want %d", len(w.step.Rows()), len(w.rows))
@@ -618,7 +618,7 @@ func expect(t *testing.T, err error, want string, is error) {
 	}
 }
 
-// TestMoreRefusals holds those that take more than one row to come to.
+// TestMoreRefusals expects the refusals that need more than one row.
 func TestMoreRefusals(t *testing.T) {
 	r := newRefusal(t)
 	step := r.f.NewStep(100)
@@ -761,7 +761,7 @@ func TestRunsOfPath(t *testing.T) {
 	}
 }
 
-// TestResume takes nodes further: one whose parent is committed meanwhile, and one past a skipped layer.
+// TestResume resumes a node whose parent was committed meanwhile, and one past a skipped layer.
 func TestResume(t *testing.T) {
 	f, err := New(4, 30, 64)
 	if err != nil {

@@ -174,7 +174,7 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FuzzHeld reads what claims to be a session.
+// FuzzHeld reads hostile session files.
 func FuzzHeld(f *testing.F) {
 	b := newBook(f, small)
 	x := b.open("")

@@ -28,7 +28,7 @@ var small = Config{
 	Type:   tensor.F32, Context: 300, Tokens: 4 * PageTokens, Seqs: 3, Scratch: 128, Identity: "test",
 }
 
-// book is a cache, and for each of its sequences the tokens that it must hold. The keys of a token are
+// book is a cache and the expected tokens of each of its sequences. The keys of a token are
 // made from all that led to it, so that any wrong page shows.
 type book struct {
 	t     testing.TB
@@ -85,7 +85,7 @@ func (b *book) close(x *text) {
 	b.texts = slices.DeleteFunc(b.texts, func(o *text) bool { return o == x })
 }
 
-// follow returns what names the keys of ids behind a trunk; in a block, they are like no others.
+// follow returns a number for the keys of each id behind a trunk; in a block the numbers are unique.
 func (b *book) follow(x *text, ids []token.ID, block bool) (content []uint64) {
 	prev := x.start
 	if n := len(x.content); n > 0 {
@@ -111,7 +111,7 @@ func vectors(content uint64, layer, head int) (k, v [headSize]float32) {
 	return k, v
 }
 
-// grow computes ids behind the trunk as live rows and returns the last and what names their keys.
+// grow computes ids behind the trunk as live rows and returns the last row and the numbers of their keys.
 func (b *book) grow(x *text, ids []token.ID, block bool) (forest.Node, []uint64) {
 	b.t.Helper()
 	parent := forest.Trunk
@@ -222,7 +222,7 @@ func (b *book) used() (n []int) {
 	return n
 }
 
-// check holds every sequence's keys to its text, and the pools to their rules K1 and K2.
+// check compares every sequence's keys with its text, and checks the pools' rules K1 and K2.
 func (b *book) check() {
 	b.t.Helper()
 	for _, x := range b.texts {
@@ -352,7 +352,7 @@ func story(n, from, to int) (ids []token.ID) {
 	return ids
 }
 
-// TestAgainstModel walks over the verbs at random in a cache that is too small for what is asked of it.
+// TestAgainstModel walks over the verbs at random in a cache that is too small for all texts.
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBook(t, small)
@@ -546,8 +546,8 @@ func TestForkCopies(t *testing.T) {
 	b.finish()
 }
 
-// TestEviction fills a pool of four pages: what was used last stays longest, and the end of a text
-// goes before its beginning.
+// TestEviction fills a pool of four pages: the page used last stays longest, and the end of a text is evicted before
+// its beginning.
 func TestEviction(t *testing.T) {
 	c := small
 	c.Layers, c.Tokens, c.Seqs = c.Layers[:1], 3*PageTokens, 1
@@ -676,7 +676,7 @@ func TestWindow(t *testing.T) {
 	b.check()
 	b.must(x, story(0, 100, 266))
 
-	// Others take them: what is behind the window is gone.
+	// Others take the pages behind the window.
 	for n := range 5 {
 		b.must(b.open(""), story(1, 1000*n, 1000*n+30))
 	}
@@ -811,7 +811,7 @@ func TestNewRefusals(t *testing.T) {
 	}
 }
 
-// TestVerbRefusals expects the verbs to refuse what is not there, and to change nothing.
+// TestVerbRefusals expects the verbs to refuse nodes and sequences that do not exist, and to change nothing.
 func TestVerbRefusals(t *testing.T) {
 	b := newBook(t, small)
 	x := b.open("")

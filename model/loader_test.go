@@ -289,7 +289,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAccepted holds what files may leave out, or say in other ways.
+// TestAccepted opens files that leave out settings, or spell them in other ways.
 func TestAccepted(t *testing.T) {
 	tests := []struct {
 		name   string
