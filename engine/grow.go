@@ -109,7 +109,7 @@ func (g grown) Size() method.Size {
 // Open implements [method.Model].
 func (g grown) Open() (method.Branch, error) {
 	b := &branch{}
-	b.grow.t = &b.trunk
+	b.grow.t, b.bursts = &b.trunk, true
 	if err := g.e.openNow(&b.trunk); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ type trunk struct {
 	arrival uint64
 
 	pinned bool    // its pages are never taken
+	bursts bool    // its caller is a drafter, who calls several times in short order
 	lost   bool    // its pages were taken: its text is computed anew
 	begun  bool    // it decodes: its prompt is computed
 	clock  float64 // prefill rows, weighed by priority
@@ -68,7 +69,7 @@ func (t *trunk) do(ctx context.Context, j job) error {
 // open makes a trunk that waits for a slot, for so many of all kinds at most.
 func (e *Engine) open(t *trunk, most int) error {
 	t.e, t.seq = e, -1
-	t.caller.Init()
+	t.caller.Init(t.bursts)
 	full := false
 	e.load.note(func(l *Load) {
 		if full = l.Open >= most; !full {

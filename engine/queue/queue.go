@@ -30,11 +30,13 @@ type Caller struct {
 	due       bool          // it is expected to call again soon
 	served    time.Time     // when the last call ended
 	away      time.Duration // from one call's end to the next, averaged
+	bursts    bool          // it calls several times in short order, then not for long
 	cancelled atomic.Bool   // no call is served any more
 }
 
-// Init makes a caller that waits for nothing.
-func (c *Caller) Init() { c.wake = make(chan struct{}, 1) }
+// Init makes a caller that waits for nothing. bursts says that its calls come several in short order, as those of a drafter do, so that long absences say nothing of
+// when it is back.
+func (c *Caller) Init(bursts bool) { c.wake, c.bursts = make(chan struct{}, 1), bursts }
 
 // Context returns the context of the call that waits, for the leader.
 func (c *Caller) Context() context.Context { return c.ctx }
@@ -129,8 +131,8 @@ func (q *Queue[M]) enter(ctx context.Context, m M) (lead bool) {
 	defer q.mu.Unlock()
 	t.ctx, t.err, t.done = ctx, nil, false
 	q.arrived(t)
-	if !t.served.IsZero() {
-		t.away += (time.Since(t.served) - t.away) / 4
+	if away := time.Since(t.served); !t.served.IsZero() && (!t.bursts || away < burst*q.round) {
+		t.away += (away - t.away) / 4
 	}
 	q.waiting = append(q.waiting, m)
 	if q.leader == nil {
@@ -212,6 +214,9 @@ func (q *Queue[M]) Finish(m M, err error) {
 // come back soon, and a round for all of them takes little longer than one for some. A caller that was
 // longer away lately is not waited for.
 const patience = 4
+
+// burst is how many rounds may lie between two calls of one burst.
+const burst = 2
 
 // Gather waits for the callers that the last round served and that are usually back soon. The leader calls it.
 func (q *Queue[M]) Gather() {
