@@ -11,7 +11,6 @@ import (
 	"grove/internal/kernel/matmul"
 	"grove/internal/machine"
 	"grove/internal/par"
-	"grove/weights/codec"
 	"grove/weights/tensor"
 )
 
@@ -47,7 +46,7 @@ func Kernels(threads int, progress func(done, all int)) *KernelReport {
 	pool := par.New(threads)
 	defer pool.Close()
 	r := &KernelReport{Implementation: kernel.Implementation(), Threads: threads}
-	types := codec.Types()
+	types := tensor.Types()
 	for i, t := range types {
 		r.Results = append(r.Results, kernelsOf(pool, t)...)
 		if progress != nil {
@@ -60,7 +59,7 @@ func Kernels(threads int, progress func(done, all int)) *KernelReport {
 const kernelTurns = 5
 
 func kernelsOf(pool *par.Pool, t tensor.Type) []KernelResult {
-	p := newProduct(t)
+	p := newProduct(t, pool.Threads())
 	l := newLimits(pool, kernelBytes, t)
 	rows := []int{1, 8, 512}
 	seconds := make([]sample, len(rows))
@@ -102,14 +101,15 @@ type product struct {
 	rows          kernel.Rows
 	dst           []float32
 	groups, chunk int
+	scratch       []matmul.Scratch // by worker
 }
 
-func newProduct(t tensor.Type) *product {
+func newProduct(t tensor.Type, threads int) *product {
 	f, _ := matmul.FormatOf(t)
-	p := &product{format: f, groups: f.Groups(kernelOut), chunk: max(1, 32/f.Group)}
+	p := &product{format: f, groups: f.Groups(kernelOut), chunk: max(1, 32/f.Group), scratch: make([]matmul.Scratch, threads)}
 	size := f.PackedSize(kernelOut, kernelK)
 	first := make([]byte, size)
-	f.Pack(first, weightsOf(t), kernelOut, kernelK, 0, p.groups)
+	f.Pack(first, weightsOf(t), kernelOut, kernelK, 0, p.groups, &p.scratch[0])
 	for range max(1, kernelBytes/size) {
 		m := make([]byte, size)
 		machine.HugePages(m)
@@ -127,7 +127,7 @@ func weightsOf(t tensor.Type) []byte {
 	}
 	size, _ := t.RowBytes(kernelK)
 	row := make([]byte, size)
-	if err := codec.Pack(t, row, values); err != nil {
+	if err := tensor.Pack(t, row, values); err != nil {
 		panic(err) // small values fit every type
 	}
 	return bytes.Repeat(row, kernelOut)
@@ -147,9 +147,9 @@ func (p *product) setRows(n int) {
 }
 
 // Do implements [par.Task].
-func (p *product) Do(_, item int) {
+func (p *product) Do(worker, item int) {
 	first := item * p.chunk
-	p.format.MatMul(p.dst, kernelOut, p.matrices[p.next], kernelOut, kernelK, first, min(first+p.chunk, p.groups), &p.rows)
+	p.format.MatMul(p.dst, kernelOut, p.matrices[p.next], kernelOut, kernelK, first, min(first+p.chunk, p.groups), &p.rows, &p.scratch[worker])
 }
 
 // WriteTable writes the report for a person.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
 	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/weights/tensor"
@@ -35,13 +36,10 @@ func newLimits(pool *par.Pool, bytes int, t tensor.Type) *limits {
 
 // peakOf returns the multiply-add that products with a weight type are made of.
 func peakOf(t tensor.Type) kernel.PeakKind {
-	switch t {
-	case tensor.F32, tensor.F16, tensor.BF16:
-		return kernel.PeakFloat
-	case tensor.Q8_0, tensor.IQ4_NL, tensor.IQ4_XS:
-		return kernel.PeakInt8
+	if f, ok := matmul.FormatOf(t); ok {
+		return f.Peak()
 	}
-	return kernel.PeakNibble
+	return kernel.PeakFloat // no product is measured
 }
 
 const readItem = 256 << 10

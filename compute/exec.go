@@ -13,6 +13,7 @@ import (
 
 	"grove/forest"
 	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/weights/tensor"
@@ -52,7 +53,8 @@ type Exec struct {
 	whole  bool      // active is every row
 	hidden []float32 // by slot: the stream of rows that stopped early
 
-	packs  [][]byte    // scratch for matrices in the file's layout, by worker
+	scratch []matmul.Scratch // by worker
+
 	arena  [][]float32 // buffers of a layer, in order of use
 	used   int
 	lastID int
@@ -95,7 +97,7 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 		runEnd: make([]int32, 0, maxRows), outputs: make([]int32, 0, maxRows), results: make([]Result, maxRows),
 	}
 	x.products = make([]Buf, 0, maxProjections)
-	x.packs = make([][]byte, pool.Threads())
+	x.scratch = make([]matmul.Scratch, pool.Threads())
 	x.expertRows = make([]kernel.Rows, pool.Threads())
 	x.attendTask.init(x)
 	return x

@@ -117,7 +117,7 @@ func (t *expertTask) Do(worker, item int) {
 	}
 	first := item % t.chunks * t.chunk
 	end := min(first+t.chunk, m.groups())
-	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, end, s, &t.x.packs[worker])
+	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, end, s, &t.x.scratch[worker])
 	if t.bias == nil {
 		return
 	}

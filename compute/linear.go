@@ -114,7 +114,7 @@ func (t *linearTask) Do(worker, item int) {
 // groups computes the groups [first, end) of outputs of a product.
 func (t *linearTask) groups(p *linearPart, worker, first, end int) {
 	m := p.Matrix
-	m.multiply(p.dst.f, p.dst.width, 0, first, end, &t.rows, &t.x.packs[worker])
+	m.multiply(p.dst.f, p.dst.width, 0, first, end, &t.rows, &t.x.scratch[worker])
 	if p.Bias.f == nil {
 		return
 	}

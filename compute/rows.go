@@ -73,18 +73,18 @@ func (x *Exec) runRows(n, work int) {
 	x.pool.Run((n+t.chunk-1)/t.chunk, t)
 }
 
-func (t *rowTask) Do(_, item int) {
+func (t *rowTask) Do(worker, item int) {
 	for i := item * t.chunk; i < min((item+1)*t.chunk, t.rows); i++ {
-		t.one(i)
+		t.one(worker, i)
 	}
 }
 
-func (t *rowTask) one(i int) {
+func (t *rowTask) one(worker, i int) {
 	switch t.kind {
 	case embedRows:
-		t.embed(i)
+		t.embed(worker, i)
 	case positionRows:
-		t.addPosition(i)
+		t.addPosition(worker, i)
 	case inputRows:
 		if t.x.Step.Rows()[i].Resume == forest.Trunk {
 			one := t.x.streamRow(int32(i))
@@ -133,7 +133,7 @@ func (t *rowTask) one(i int) {
 }
 
 // embed fills row i of the stream from its input.
-func (t *rowTask) embed(i int) {
+func (t *rowTask) embed(worker, i int) {
 	x := t.x
 	r := &x.Step.Rows()[i]
 	dst := x.streamRow(int32(i))
@@ -147,12 +147,12 @@ func (t *rowTask) embed(i int) {
 		clear(dst)
 		for _, w := range r.Mix {
 			one := t.a.row(i)
-			m.embedding(one, int(w.ID))
+			m.embedding(one, int(w.ID), &x.scratch[worker])
 			kernel.AddScaled(dst, w.Weight, one)
 		}
 		kernel.Scale(dst, t.scale)
 	default:
-		m.embedding(dst, int(r.ID))
+		m.embedding(dst, int(r.ID), &x.scratch[worker])
 		if t.scale != 1 {
 			kernel.Scale(dst, t.scale)
 		}
@@ -160,11 +160,11 @@ func (t *rowTask) embed(i int) {
 }
 
 // addPosition adds the embedding of its position to row i of the stream. A resumed row has it already.
-func (t *rowTask) addPosition(i int) {
+func (t *rowTask) addPosition(worker, i int) {
 	r := &t.x.Step.Rows()[i]
 	if r.Resume == forest.Trunk {
 		one := t.a.row(i)
-		t.table.embedding(one, int(r.Pos))
+		t.table.embedding(one, int(r.Pos), &t.x.scratch[worker])
 		kernel.Add(t.x.streamRow(int32(i)), one)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"grove/internal/kernel/matmul"
 	"grove/internal/machine"
 	"grove/internal/par"
-	"grove/weights/codec"
 	"grove/weights/tensor"
 )
 
@@ -53,30 +52,30 @@ func (m *Matrix) Out() int { return m.out }
 // In returns the number of inputs.
 func (m *Matrix) In() int { return m.k }
 
-// multiply computes the groups [first, end) of outputs of one expert for all rows. pack is scratch of the
+// multiply computes the groups [first, end) of outputs of one expert for all rows. s is the scratch of the
 // calling thread.
-func (m *Matrix) multiply(dst []float32, stride, expert, first, end int, rows *kernel.Rows, pack *[]byte) {
+func (m *Matrix) multiply(dst []float32, stride, expert, first, end int, rows *kernel.Rows, s *matmul.Scratch) {
 	data := m.data[expert*m.stride : (expert+1)*m.stride]
 	if m.row == 0 {
-		m.format.MatMul(dst, stride, data, m.out, m.k, first, end, rows)
+		m.format.MatMul(dst, stride, data, m.out, m.k, first, end, rows, s)
 		return
 	}
-	*pack = grow(*pack, m.format.PackedSize(m.format.Group, m.k))
+	packed := s.Room(m.format.PackedSize(m.format.Group, m.k))
 	for g := first; g < end; g++ {
 		o := g * m.format.Group
 		n := min(m.format.Group, m.out-o)
-		m.format.Pack(*pack, data[o*m.row:(o+n)*m.row], n, m.k, 0, 1)
-		m.format.MatMul(dst[o:], stride, *pack, n, m.k, 0, 1, rows)
+		m.format.Pack(packed, data[o*m.row:(o+n)*m.row], n, m.k, 0, 1, s)
+		m.format.MatMul(dst[o:], stride, packed, n, m.k, 0, 1, rows, s)
 	}
 }
 
-// embedding writes the weights of one output to dst.
-func (m *Matrix) embedding(dst []float32, o int) {
+// embedding writes the weights of one output to dst. s is the scratch of the calling thread.
+func (m *Matrix) embedding(dst []float32, o int, s *matmul.Scratch) {
 	if m.row == 0 {
-		m.format.Row(dst, m.data, m.out, m.k, o)
+		m.format.Row(dst, m.data, m.out, m.k, o, s)
 		return
 	}
-	if err := codec.Unpack(m.format.Type, dst, m.data[o*m.row:(o+1)*m.row]); err != nil {
+	if err := tensor.Unpack(m.format.Type, dst, m.data[o*m.row:(o+1)*m.row]); err != nil {
 		panic(err) // a type with a kernel can be unpacked
 	}
 }
@@ -103,11 +102,11 @@ func (v Vector) Part(first, n int) Vector {
 // type has no kernel.
 func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	if len(v.Shape) != 2 && len(v.Shape) != 3 {
-		return nil, fmt.Errorf("compute: tensor %q has %d dimensions; a matrix has 2, a stack of experts 3", v.Name, len(v.Shape))
+		return nil, fmt.Errorf("compute: %s: %d dimensions; a matrix has 2, a stack of experts 3", v.Name, len(v.Shape))
 	}
 	format, ok := matmul.FormatOf(v.Type)
 	if !ok {
-		return nil, fmt.Errorf("compute: tensor %q has type %v, which has no kernel", v.Name, v.Type)
+		return nil, fmt.Errorf("compute: %s: type %v has no kernel; the weight types are %v", v.Name, v.Type, tensor.Types())
 	}
 	m := &Matrix{format: format, experts: 1, out: v.Shape[len(v.Shape)-2], k: v.Shape[len(v.Shape)-1]}
 	if len(v.Shape) == 3 {
@@ -115,7 +114,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	}
 	row, ok := v.Type.RowBytes(m.k)
 	if !ok || m.k%format.BlockK != 0 || len(v.Data) != row*m.out*m.experts {
-		return nil, fmt.Errorf("compute: tensor %q of type %v: %d bytes do not hold shape %v", v.Name, v.Type, len(v.Data), v.Shape)
+		return nil, fmt.Errorf("compute: %s: %d bytes do not hold shape %v in type %v", v.Name, len(v.Data), v.Shape, v.Type)
 	}
 	if w.Keep {
 		m.data, m.stride, m.row = v.Data, row*m.out, row
@@ -124,7 +123,10 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	}
 	m.stride = format.PackedSize(m.out, m.k)
 	m.data = w.take(m.stride * m.experts)
-	w.pack = packTask{m: m, src: v.Data, groups: m.groups(), expertBytes: row * m.out}
+	if w.pack.scratch == nil {
+		w.pack.scratch = make([]matmul.Scratch, w.pool.Threads())
+	}
+	w.pack = packTask{m: m, src: v.Data, groups: m.groups(), expertBytes: row * m.out, scratch: w.pack.scratch}
 	w.pool.Run(m.experts*w.pack.groups, &w.pack)
 	w.bytes += len(m.data)
 	if w.release != nil {
@@ -160,12 +162,14 @@ type packTask struct {
 	src         []byte
 	groups      int
 	expertBytes int
+	scratch     []matmul.Scratch // by worker
 }
 
-func (t *packTask) Do(_, item int) {
+// Do implements [par.Task].
+func (t *packTask) Do(worker, item int) {
 	e, g := item/t.groups, item%t.groups
 	m := t.m
-	m.format.Pack(m.data[e*m.stride:(e+1)*m.stride], t.src[e*t.expertBytes:(e+1)*t.expertBytes], m.out, m.k, g, g+1)
+	m.format.Pack(m.data[e*m.stride:(e+1)*m.stride], t.src[e*t.expertBytes:(e+1)*t.expertBytes], m.out, m.k, g, g+1, &t.scratch[worker])
 }
 
 // groups returns the number of groups of outputs of one expert.
@@ -174,15 +178,15 @@ func (m *Matrix) groups() int { return m.format.Groups(m.out) }
 // Vector stores a view of one dimension as float32.
 func (w *Weights) Vector(v tensor.View) (Vector, error) {
 	if len(v.Shape) != 1 {
-		return Vector{}, fmt.Errorf("compute: tensor %q has %d dimensions; a vector has 1", v.Name, len(v.Shape))
+		return Vector{}, fmt.Errorf("compute: %s: %d dimensions; a vector has 1", v.Name, len(v.Shape))
 	}
 	f := make([]float32, v.Shape[0])
 	if v.Type == tensor.F32 && len(v.Data) == 4*len(f) {
 		for i := range f {
 			f[i] = math.Float32frombits(binary.LittleEndian.Uint32(v.Data[4*i:]))
 		}
-	} else if err := codec.Unpack(v.Type, f, v.Data); err != nil {
-		return Vector{}, fmt.Errorf("compute: tensor %q: %w", v.Name, err)
+	} else if err := tensor.Unpack(v.Type, f, v.Data); err != nil {
+		return Vector{}, fmt.Errorf("compute: %s: %w", v.Name, err)
 	}
 	w.bytes += 4 * len(f)
 	return Vector{f: f}, nil

@@ -6,7 +6,6 @@ import (
 
 	"grove/compute"
 	"grove/kv"
-	"grove/weights/codec"
 	"grove/weights/tensor"
 )
 
@@ -100,7 +99,7 @@ func (l *Loader) splitLatent(name string, s LatentHyperparameters) (keyUp, value
 	for h := range s.Heads {
 		rows := v.Data[h*(s.Plain+s.Out)*row:]
 		for p := range s.Plain {
-			if err := codec.Unpack(v.Type, one, rows[p*row:(p+1)*row]); err != nil {
+			if err := tensor.Unpack(v.Type, one, rows[p*row:(p+1)*row]); err != nil {
 				l.fail("tensor %q: %v", name, err)
 				return none, none
 			}
@@ -108,7 +107,7 @@ func (l *Loader) splitLatent(name string, s LatentHyperparameters) (keyUp, value
 				part[r*s.Plain+p] = x
 			}
 		}
-		if err := codec.Pack(tensor.F32, keys[h*len(part)*4:(h+1)*len(part)*4], part); err != nil {
+		if err := tensor.Pack(tensor.F32, keys[h*len(part)*4:(h+1)*len(part)*4], part); err != nil {
 			l.fail("tensor %q: %v", name, err)
 			return none, none
 		}

@@ -11,7 +11,6 @@ import (
 	"grove/bench"
 	"grove/gopher"
 	"grove/model/synthetic"
-	"grove/weights/codec"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -164,13 +163,13 @@ type weightType tensor.Type
 
 // UnmarshalText reads the name of a type.
 func (t *weightType) UnmarshalText(text []byte) error {
-	for _, known := range codec.Types() {
+	for _, known := range tensor.Types() {
 		if strings.EqualFold(known.String(), string(text)) {
 			*t = weightType(known)
 			return nil
 		}
 	}
-	names := strings.Fields(strings.Trim(fmt.Sprint(codec.Types()), "[]"))
+	names := strings.Fields(strings.Trim(fmt.Sprint(tensor.Types()), "[]"))
 	return fmt.Errorf("weight type %q is not known; %s are", text, strings.Join(names, ", "))
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"grove/gopher"
 	"grove/model/synthetic"
-	"grove/weights/codec"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -130,10 +129,10 @@ func (f *crafted) tensor(name string) *tensor.View {
 func (f *crafted) edit(name string, change func([]float32)) {
 	t := f.tensor(name)
 	x := make([]float32, t.Elems())
-	err := codec.Unpack(tensor.F32, x, t.Data)
+	err := tensor.Unpack(tensor.F32, x, t.Data)
 	change(x)
 	t.Data = make([]byte, len(t.Data))
-	if err = errors.Join(err, codec.Pack(tensor.F32, t.Data, x)); err != nil {
+	if err = errors.Join(err, tensor.Pack(tensor.F32, t.Data, x)); err != nil {
 		panic(err)
 	}
 }

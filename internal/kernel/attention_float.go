@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 
-	"grove/weights/codec"
 	"grove/weights/tensor"
 )
 
@@ -105,7 +104,7 @@ func encode(dst []byte, x []float32, width int) {
 
 func halvesGo(dst []byte, x []float32) {
 	for i, v := range x {
-		binary.LittleEndian.PutUint16(dst[2*i:2*i+2], codec.F32ToF16(v))
+		binary.LittleEndian.PutUint16(dst[2*i:2*i+2], tensor.F32ToF16(v))
 	}
 }
 
@@ -146,4 +145,4 @@ func weighFloatGo(dst, p []float32, n int, values []byte, slots, e0, size, width
 }
 
 // half returns the half float at the start of b.
-func half(b []byte) float32 { return codec.F16ToF32(binary.LittleEndian.Uint16(b)) }
+func half(b []byte) float32 { return tensor.F16ToF32(binary.LittleEndian.Uint16(b)) }

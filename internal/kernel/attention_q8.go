@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 
-	"grove/weights/codec"
 	"grove/weights/tensor"
 )
 
@@ -84,7 +83,7 @@ func putQ8(x []float32) PutResult {
 	switch m, finite := MaxAbsFinite(x); {
 	case !finite:
 		return PutNotFinite
-	case codec.F32ToF16(m/127) >= 0x7c00:
+	case tensor.F32ToF16(m/127) >= 0x7c00:
 		return PutRange
 	}
 	return PutOK
@@ -93,9 +92,9 @@ func putQ8(x []float32) PutResult {
 // putScale writes the scale of a block of 32 values and returns its inverse, 0 for a scale of 0.
 func putScale(dst []byte, x []float32) (id float32) {
 	m, _ := MaxAbsFinite(x)
-	h := codec.F32ToF16(m / 127)
+	h := tensor.F32ToF16(m / 127)
 	binary.LittleEndian.PutUint16(dst, h)
-	if d := codec.F16ToF32(h); d > 0 {
+	if d := tensor.F16ToF32(h); d > 0 {
 		id = 1 / d
 	}
 	return id

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"grove/weights/codec"
 	"grove/weights/tensor"
 )
 
@@ -236,10 +235,10 @@ func rounded(t tensor.Type, x []float32) []float32 {
 		case tensor.F32:
 			r[i] = v
 		case tensor.F16:
-			r[i] = codec.F16ToF32(codec.F32ToF16(v))
+			r[i] = tensor.F16ToF32(tensor.F32ToF16(v))
 		case tensor.Q8_0:
 			m, _ := MaxAbsFinite(x[i/QBlock*QBlock:][:QBlock])
-			d := codec.F16ToF32(codec.F32ToF16(m / 127))
+			d := tensor.F16ToF32(tensor.F32ToF16(m / 127))
 			if d > 0 {
 				q := math.RoundToEven(float64(v * (1 / d)))
 				r[i] = float32(int8(max(-127, min(127, q)))) * d

@@ -50,7 +50,6 @@ var rooms = []string{
 	"weights/safetensors",
 	"internal/kernel/matmul",
 	"internal/kernel",
-	"weights/codec",
 	"weights/tensor",
 	"internal/cachefile",
 	"text/token",

@@ -6,8 +6,8 @@ package oracle
 import (
 	"fmt"
 
-	"grove/weights/codec"
 	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // Model is a model file whose weights are converted to float64 when they are used.
@@ -61,7 +61,7 @@ func (m *Model) tensor(format string, args ...any) weights {
 		panic("oracle: no tensor " + name)
 	}
 	f := make([]float32, view.Elems())
-	if err := codec.Unpack(view.Type, f, view.Data); err != nil {
+	if err := tensor.Unpack(view.Type, f, view.Data); err != nil {
 		panic(err)
 	}
 	w := weights{in: view.Shape[len(view.Shape)-1], v: make([]float64, len(f))}

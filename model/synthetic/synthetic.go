@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"grove/weights/codec"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -220,7 +219,7 @@ func (b *builder) add(name string, t tensor.Type, v []float32, shape ...int) {
 		return
 	}
 	view.Data = make([]byte, size)
-	if err := codec.Pack(t, view.Data[:part], v); err != nil {
+	if err := tensor.Pack(t, view.Data[:part], v); err != nil {
 		b.fail(fmt.Errorf("synthetic: tensor %q: %w", name, err))
 		return
 	}

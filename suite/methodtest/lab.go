@@ -14,7 +14,6 @@ import (
 	"grove/model"
 	"grove/suite/modeltest"
 	"grove/text/token"
-	"grove/weights/codec"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -68,7 +67,7 @@ func (l *lab) model(seed uint64) model.Model {
 	}
 	for name, values := range map[string][]float32{"token_embd.weight": in, "output.weight": out} {
 		t := tensors[slices.IndexFunc(tensors, func(t tensor.View) bool { return t.Name == name })]
-		if err := codec.Pack(tensor.F32, t.Data, values); err != nil {
+		if err := tensor.Pack(tensor.F32, t.Data, values); err != nil {
 			l.tb.Fatal(err)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"grove/kv"
 	"grove/model/synthetic"
 	"grove/text/token"
-	"grove/weights/codec"
 	"grove/weights/tensor"
 )
 
@@ -45,7 +44,7 @@ func subjects() []subject {
 	var out []subject
 	types := usual
 	if long {
-		types = codec.Types()
+		types = tensor.Types()
 	}
 	for _, t := range types {
 		s := Spec{Type: t}
@@ -422,14 +421,14 @@ func TestPlantedFault(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	text := randomIDs(rng, textLength, r.Model.Info().Vocabulary)
 	plain := r.Plain(text)
-	format.MatMul = func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
-		right(dst, stride, w, out, k, g0, g1, x)
+	format.MatMul = func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows, s *matmul.Scratch) {
+		right(dst, stride, w, out, k, g0, g1, x, s)
 		if x.N < 4 {
 			return
 		}
 		row := make([]float32, k)
 		for o := g0 * format.Group; o < min(g1*format.Group, out); o++ {
-			format.Row(row, w, out, k, o)
+			format.Row(row, w, out, k, o, s)
 			for i := range x.N {
 				var halves [2]float32 // two accumulators where there must be one
 				for j, v := range row {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"grove/internal/hftest"
-	"grove/weights/codec"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -59,7 +58,7 @@ func load(t *testing.T, f *gguf.File, name string) []float32 {
 		t.Fatal(err)
 	}
 	x := make([]float32, v.Elems())
-	if err := codec.Unpack(v.Type, x, v.Data); err != nil {
+	if err := tensor.Unpack(v.Type, x, v.Data); err != nil {
 		t.Fatal(err)
 	}
 	return x

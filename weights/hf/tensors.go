@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"grove/weights/codec"
 	"grove/weights/safetensors"
 	"grove/weights/tensor"
 )
@@ -108,7 +107,7 @@ func toF32(dst []byte, t safetensors.Tensor, add float32) {
 	values := make([]float32, min(elems, 1<<12))
 	for at := 0; at < elems; at += len(values) {
 		part := values[:min(len(values), elems-at)]
-		if err := codec.Unpack(floatTypes[t.Type], part, t.Data[at*size:(at+len(part))*size]); err != nil {
+		if err := tensor.Unpack(floatTypes[t.Type], part, t.Data[at*size:(at+len(part))*size]); err != nil {
 			panic(err) // a float type of as many elements
 		}
 		for i, x := range part {

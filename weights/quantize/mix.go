@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"grove/weights/codec"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -13,26 +12,117 @@ import (
 // Keep is the name that leaves every tensor as it is.
 const Keep = "auto"
 
-// mix says which tensors get which type: the type that most get, and rules for the rest (see choose).
+// A mix says which tensors get which type: the type that most get, and rules for the tensors that feel rounding
+// more. Of the rules for a tensor, the first that applies decides.
 type mix struct {
 	name string
 	typ  tensor.Type
 	file uint32 // its number as general.file_type
+
+	value, attnOut, down []rule // for the projections of values, of attention's output, and of the feed-forward layer
+	eightAttnOut         []rule // instead of attnOut, in models of eight experts
+	stacks               bool   // only stacks of experts get the type, all else Q8_0
 }
 
-// mixes are those of llama.cpp for which there are encoders, as users know them.
-var mixes = []mix{
-	{"F32", tensor.F32, 0}, {"F16", tensor.F16, 1}, {"BF16", tensor.BF16, 32}, {"Q8_0", tensor.Q8_0, 7},
-	{"Q4_0", tensor.Q4_0, 2}, {"Q4_1", tensor.Q4_1, 3}, {"Q5_0", tensor.Q5_0, 8}, {"Q5_1", tensor.Q5_1, 9},
-	{"Q2_K", tensor.Q2_K, 10}, {"Q3_K_S", tensor.Q3_K, 11}, {"Q3_K_M", tensor.Q3_K, 12}, {"Q3_K_L", tensor.Q3_K, 13},
-	{"Q4_K_S", tensor.Q4_K, 14}, {"Q4_K_M", tensor.Q4_K, 15}, {"Q5_K_S", tensor.Q5_K, 16}, {"Q5_K_M", tensor.Q5_K, 17},
-	{"Q6_K", tensor.Q6_K, 18}, {"IQ4_NL", tensor.IQ4_NL, 25}, {"IQ4_XS", tensor.IQ4_XS, 30}, {"MXFP4_MOE", tensor.MXFP4, 38},
+// A rule gives a type to the tensors for which a predicate holds.
+type rule struct {
+	to   tensor.Type
+	when func(place) bool
 }
+
+// A place is what rules know of a tensor: it is number i of n, and shared query heads share a key head.
+type place struct{ i, n, shared int }
+
+func always(place) bool           { return true }
+func grouped(p place) bool        { return p.shared >= 4 }
+func firstSixteenth(p place) bool { return p.i < p.n/16 }
+func firstEighth(p place) bool    { return p.i < p.n/8 }
+
+// moreBits holds for the first and the last eighth, and every third between.
+func moreBits(p place) bool {
+	return p.i < p.n/8 || p.i >= 7*p.n/8 || (p.i-p.n/8)%3 == 2
+}
+
+// first holds for the first n tensors.
+func first(n int) func(place) bool { return func(p place) bool { return p.i < n } }
+
+// mixes are those of llama.cpp that are more than one type for all matrices. The types without one have a mix of
+// their own name, without rules.
+var mixes = []mix{
+	{
+		name: "Q2_K", typ: tensor.Q2_K, file: 10,
+		value:        []rule{{tensor.Q4_K, grouped}, {tensor.Q3_K, always}},
+		attnOut:      []rule{{tensor.Q3_K, always}},
+		eightAttnOut: []rule{{tensor.Q5_K, always}},
+		down:         []rule{{tensor.Q3_K, always}},
+	},
+	{name: "Q3_K_S", typ: tensor.Q3_K, file: 11, eightAttnOut: []rule{{tensor.Q5_K, always}}},
+	{
+		name: "Q3_K_M", typ: tensor.Q3_K, file: 12,
+		value:        []rule{{tensor.Q5_K, first(2)}, {tensor.Q4_K, always}},
+		attnOut:      []rule{{tensor.Q4_K, always}},
+		eightAttnOut: []rule{{tensor.Q5_K, always}},
+		down:         []rule{{tensor.Q5_K, firstSixteenth}, {tensor.Q4_K, always}},
+	},
+	{
+		name: "Q3_K_L", typ: tensor.Q3_K, file: 13,
+		value:   []rule{{tensor.Q5_K, always}},
+		attnOut: []rule{{tensor.Q5_K, always}},
+		down:    []rule{{tensor.Q5_K, always}},
+	},
+	{
+		name: "Q4_K_S", typ: tensor.Q4_K, file: 14,
+		value:        []rule{{tensor.Q5_K, first(4)}},
+		eightAttnOut: []rule{{tensor.Q5_K, always}},
+		down:         []rule{{tensor.Q5_K, firstEighth}},
+	},
+	{
+		name: "Q4_K_M", typ: tensor.Q4_K, file: 15,
+		value:        []rule{{tensor.Q6_K, moreBits}},
+		eightAttnOut: []rule{{tensor.Q5_K, always}},
+		down:         []rule{{tensor.Q6_K, moreBits}},
+	},
+	{name: "Q5_K_S", typ: tensor.Q5_K, file: 16},
+	{
+		name: "Q5_K_M", typ: tensor.Q5_K, file: 17,
+		value: []rule{{tensor.Q6_K, moreBits}},
+		down:  []rule{{tensor.Q6_K, moreBits}},
+	},
+	{
+		name: "IQ4_NL", typ: tensor.IQ4_NL, file: 25,
+		value:        []rule{{tensor.Q5_K, grouped}},
+		eightAttnOut: []rule{{tensor.Q5_K, always}},
+		down:         []rule{{tensor.Q5_K, firstEighth}},
+	},
+	{
+		name: "IQ4_XS", typ: tensor.IQ4_XS, file: 30,
+		value:        []rule{{tensor.Q5_K, grouped}},
+		eightAttnOut: []rule{{tensor.Q5_K, always}},
+		down:         []rule{{tensor.Q5_K, firstEighth}},
+	},
+	{name: "MXFP4_MOE", typ: tensor.MXFP4, file: 38, stacks: true},
+}
+
+// allMixes are the mixes as users know them, in the order of the weight types.
+var allMixes = func() (all []mix) {
+	for _, t := range tensor.Types() {
+		n := len(all)
+		for _, m := range mixes {
+			if m.typ == t {
+				all = append(all, m)
+			}
+		}
+		if c, _ := tensor.CodecOf(t); len(all) == n {
+			all = append(all, mix{name: c.Name, typ: t, file: c.FileType})
+		}
+	}
+	return all
+}()
 
 // Names returns the mixes by name, Keep not among them.
 func Names() []string {
-	names := make([]string, len(mixes))
-	for i, m := range mixes {
+	names := make([]string, len(allMixes))
+	for i, m := range allMixes {
 		names[i] = m.name
 	}
 	return names
@@ -48,11 +138,11 @@ func mixOf(name string) (mix, error) {
 	if strings.EqualFold(name, Keep) {
 		return mix{name: Keep}, nil
 	}
-	i := slices.IndexFunc(mixes, func(m mix) bool { return strings.EqualFold(m.name, name) })
+	i := slices.IndexFunc(allMixes, func(m mix) bool { return strings.EqualFold(m.name, name) })
 	if i < 0 {
-		return mix{}, fmt.Errorf("type %.40q is not known; %s are", name, strings.Join(Names(), ", "))
+		return mix{}, fmt.Errorf("type %.40q is not known; the types are %s", name, strings.Join(Names(), ", "))
 	}
-	return mixes[i], nil
+	return allMixes[i], nil
 }
 
 // chooser chooses the type of each tensor of a file under a mix, as llama.cpp does without an importance
@@ -119,29 +209,21 @@ func (c *chooser) typeOf(t tensor.View) tensor.Type {
 	if c.name == Keep || !quantisable(t) {
 		return t.Type
 	}
-	if elems, _, _ := c.typ.Block(); elems == 1 {
+	if codec, _ := tensor.CodecOf(c.typ); !codec.Quantised() {
 		return c.typ
 	}
 	return fitting(c.choose(t), t.Shape[len(t.Shape)-1])
 }
 
-// fallbacks are the types for rows that are no multiple of 256.
-var fallbacks = map[tensor.Type]tensor.Type{
-	tensor.Q2_K: tensor.Q4_0, tensor.Q3_K: tensor.Q4_0, tensor.Q4_K: tensor.Q5_0, tensor.Q5_K: tensor.Q5_1,
-	tensor.Q6_K: tensor.Q8_0, tensor.IQ4_XS: tensor.IQ4_NL,
-}
-
-// fitting returns a type that rows of n elements can have: t, its fallback, or F16.
+// fitting returns a type whose blocks cut rows of n elements: t, its fallback, or the fallback of that.
 func fitting(t tensor.Type, n int) tensor.Type {
-	if _, ok := t.RowBytes(n); ok {
-		return t
-	}
-	if other, ok := fallbacks[t]; ok {
-		if _, ok := other.RowBytes(n); ok {
-			return other
+	for {
+		if _, ok := t.RowBytes(n); ok {
+			return t
 		}
+		c, _ := tensor.CodecOf(t)
+		t = c.Fallback
 	}
-	return tensor.F16
 }
 
 // isValue reports whether a tensor is like the projection of values, which feels rounding the most.
@@ -158,68 +240,52 @@ func layerOf(name string) (layer int) {
 // choose applies the rules of a mix of block types.
 func (c *chooser) choose(t tensor.View) tensor.Type {
 	table := t.Name == "token_embd.weight"
+	at := place{i: layerOf(t.Name), n: c.layers, shared: c.shared}
 	switch {
 	case t.Name == "output.weight" || table && c.tied:
 		return c.output(t)
-	case c.name == "MXFP4_MOE":
+	case c.stacks:
 		if len(t.Shape) == 3 && t.Shape[0] > 1 {
-			return tensor.MXFP4
+			return c.typ
 		}
 		return tensor.Q8_0
 	case table:
 		return c.typ
 	case isValue(t.Name):
-		return c.value(t)
+		return c.valueType(layerOf(t.Name))
 	case strings.Contains(t.Name, "attn_k.weight") && c.experts == 8:
 		return tensor.Q8_0
+	case strings.Contains(t.Name, "attn_output.weight") && c.experts == 8:
+		return c.apply(c.eightAttnOut, at)
 	case strings.Contains(t.Name, "attn_output.weight"):
-		return c.attentionOutput()
+		return c.apply(c.attnOut, at)
 	case strings.Contains(t.Name, "ffn_down"):
-		return c.down(layerOf(t.Name))
+		return c.apply(c.down, at)
+	}
+	return c.typ
+}
+
+// apply returns the type of the first rule that applies, or that of the mix.
+func (c *chooser) apply(rules []rule, at place) tensor.Type {
+	for _, r := range rules {
+		if r.when(at) {
+			return r.to
+		}
 	}
 	return c.typ
 }
 
 func (c *chooser) output(t tensor.View) tensor.Type {
-	if _, ok := c.typ.RowBytes(t.Shape[len(t.Shape)-1]); !ok || c.typ == tensor.Q8_0 || c.name == "MXFP4_MOE" {
+	if _, ok := c.typ.RowBytes(t.Shape[len(t.Shape)-1]); !ok || c.typ == tensor.Q8_0 || c.stacks {
 		return tensor.Q8_0
 	}
 	return tensor.Q6_K
 }
 
-// moreBits picks the layers that feel rounding more: the first and the last eighth, and every third between.
-func moreBits(i, n int) bool { return i < n/8 || i >= 7*n/8 || (i-n/8)%3 == 2 }
-
-// value is the rule for isValue; tensors count by their place among their like.
-func (c *chooser) value(t tensor.View) tensor.Type {
-	i, _ := slices.BinarySearch(c.values, layerOf(t.Name))
-	typ := c.typ
-	switch many := c.shared >= 4; c.name {
-	case "Q2_K":
-		typ = tensor.Q3_K
-		if many {
-			typ = tensor.Q4_K
-		}
-	case "Q3_K_M":
-		typ = tensor.Q4_K
-		if i < 2 {
-			typ = tensor.Q5_K
-		}
-	case "Q3_K_L":
-		typ = tensor.Q5_K
-	case "IQ4_NL", "IQ4_XS":
-		if many {
-			typ = tensor.Q5_K
-		}
-	case "Q4_K_M", "Q5_K_M":
-		if moreBits(i, len(c.values)) {
-			typ = tensor.Q6_K
-		}
-	case "Q4_K_S":
-		if i < 4 {
-			typ = tensor.Q5_K
-		}
-	}
+// valueType returns the type of a tensor for which isValue holds. These count by their place among their like.
+func (c *chooser) valueType(layer int) tensor.Type {
+	i, _ := slices.BinarySearch(c.values, layer)
+	typ := c.apply(c.value, place{i: i, n: len(c.values), shared: c.shared})
 	if c.layers == 80 && c.shared == 8 && (typ == tensor.Q3_K || typ == tensor.Q4_K) {
 		typ = tensor.Q5_K // models of 70 B: the tensor is an eighth of the others
 	}
@@ -227,49 +293,6 @@ func (c *chooser) value(t tensor.View) tensor.Type {
 		typ = tensor.Q8_0
 	}
 	return typ
-}
-
-func (c *chooser) attentionOutput() tensor.Type {
-	if c.experts == 8 {
-		switch c.name {
-		case "Q2_K", "Q3_K_S", "Q3_K_M", "IQ4_NL", "IQ4_XS", "Q4_K_S", "Q4_K_M":
-			return tensor.Q5_K
-		}
-		return c.typ
-	}
-	switch c.name {
-	case "Q2_K":
-		return tensor.Q3_K
-	case "Q3_K_M":
-		return tensor.Q4_K
-	case "Q3_K_L":
-		return tensor.Q5_K
-	}
-	return c.typ
-}
-
-func (c *chooser) down(layer int) tensor.Type {
-	n := c.layers
-	switch c.name {
-	case "Q2_K":
-		return tensor.Q3_K
-	case "Q3_K_M":
-		if layer < n/16 {
-			return tensor.Q5_K
-		}
-		return tensor.Q4_K
-	case "Q3_K_L":
-		return tensor.Q5_K
-	case "Q4_K_M", "Q5_K_M":
-		if moreBits(layer, n) {
-			return tensor.Q6_K
-		}
-	case "Q4_K_S", "IQ4_NL", "IQ4_XS":
-		if layer < n/8 {
-			return tensor.Q5_K
-		}
-	}
-	return c.typ
 }
 
 // fileType returns the number for general.file_type: that of the mix, or of what most weights are.
@@ -284,23 +307,21 @@ func (c *chooser) fileType(tensors []tensor.View) uint32 {
 			most = t.Type
 		}
 	}
-	for _, m := range mixes {
-		if m.typ == most {
-			return m.file
-		}
+	if codec, ok := tensor.CodecOf(most); ok {
+		return codec.FileType
 	}
 	return 0
 }
 
 // supported refuses a change of type that cannot or should not be made.
 func supported(t tensor.View, to tensor.Type, again bool) error {
-	elems, _, _ := t.Type.Block()
+	codec, ok := tensor.CodecOf(t.Type)
 	switch {
 	case t.Type == to:
-	case !codec.Supported(t.Type):
-		return fmt.Errorf("quantize: tensor %q has type %v, which cannot be read", t.Name, t.Type)
-	case elems > 1 && !again:
-		return fmt.Errorf("quantize: tensor %q is quantised already, as %v; doing it again loses more, and must be asked for", t.Name, t.Type)
+	case !ok:
+		return fmt.Errorf("quantize: %s: type %v cannot be read; the weight types are %v", t.Name, t.Type, tensor.Types())
+	case codec.Quantised() && !again:
+		return fmt.Errorf("quantize: %s: type %v is quantised already, and quantising it again loses more; ask for it, or start from a model of floats", t.Name, t.Type)
 	}
 	return nil
 }

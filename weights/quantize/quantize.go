@@ -3,6 +3,7 @@
 package quantize
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"sync"
 
 	"grove/internal/par"
-	"grove/weights/codec"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -107,10 +107,11 @@ func (j *Job) Write(ctx context.Context, w io.Writer, pool *par.Pool, progress f
 type task struct {
 	view          tensor.View
 	to            tensor.Type
-	rows, elems   int // rows of the tensor, elements of a row
-	inRow, outRow int // bytes of a row
-	perItem       int // rows
-	first, end    int // rows of the batch
+	limit         float32 // the largest magnitude that stays finite in it
+	rows, elems   int     // rows of the tensor, elements of a row
+	inRow, outRow int     // bytes of a row
+	perItem       int     // rows
+	first, end    int     // rows of the batch
 	out           []byte
 	scratch       [][]float32 // of each worker: a row
 	mu            sync.Mutex
@@ -120,6 +121,9 @@ type task struct {
 
 func (t *task) begin(v tensor.View, to tensor.Type) {
 	t.view, t.to = v, to
+	if codec, ok := tensor.CodecOf(to); ok {
+		t.limit = cmp.Or(codec.Max, math.MaxFloat32)
+	}
 	t.elems = v.Shape[len(v.Shape)-1]
 	t.rows = v.Elems() / t.elems
 	t.inRow, _ = v.Type.RowBytes(t.elems)
@@ -158,27 +162,15 @@ func (t *task) Do(worker, item int) {
 }
 
 func (t *task) row(x []float32, row int) error {
-	if err := codec.Unpack(t.view.Type, x, t.view.Data[row*t.inRow:][:t.inRow]); err != nil {
+	if err := tensor.Unpack(t.view.Type, x, t.view.Data[row*t.inRow:][:t.inRow]); err != nil {
 		return err
 	}
-	limit := limitOf(t.to)
 	for i, v := range x {
-		if !(v <= limit && v >= -limit) {
-			return fmt.Errorf("element %d is %v, which %v cannot hold", i, v, t.to)
+		if !(v <= t.limit && v >= -t.limit) {
+			return fmt.Errorf("element %d is %v; %v holds values within ±%v", i, v, t.to, t.limit)
 		}
 	}
-	return codec.Pack(t.to, t.out[(row-t.first)*t.outRow:][:t.outRow], x)
-}
-
-// limitOf returns the largest float32 that stays finite in a type, as far as that is one number.
-func limitOf(t tensor.Type) float32 {
-	switch t {
-	case tensor.F16:
-		return 65519.996
-	case tensor.BF16:
-		return 0x1.fefffep127
-	}
-	return math.MaxFloat32
+	return tensor.Pack(t.to, t.out[(row-t.first)*t.outRow:][:t.outRow], x)
 }
 
 // fail keeps the error of the lowest row, so that the message does not depend on the threads.
@@ -186,7 +178,7 @@ func (t *task) fail(row int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.failed == nil || row < t.failedAt {
-		t.failed = fmt.Errorf("quantize: tensor %q, row %d: %w", t.view.Name, row, err)
+		t.failed = fmt.Errorf("quantize: %s: row %d: %w", t.view.Name, row, err)
 		t.failedAt = row
 	}
 }

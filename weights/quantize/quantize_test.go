@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"grove/internal/par"
-	"grove/weights/codec"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -199,7 +198,7 @@ func wave(v tensor.View) tensor.View {
 		x[i] = float32(math.Cos(float64(i) * 0.37))
 	}
 	v.Data = make([]byte, v.Bytes())
-	if err := codec.Pack(v.Type, v.Data, x); err != nil {
+	if err := tensor.Pack(v.Type, v.Data, x); err != nil {
 		panic(err)
 	}
 	return v
@@ -242,11 +241,11 @@ func TestWrite(t *testing.T) {
 	}
 	for i, v := range g.Tensors {
 		x := make([]float32, v.Elems())
-		if err := codec.Unpack(tensor.F32, x, f.Tensors[i].Data); err != nil {
+		if err := tensor.Unpack(tensor.F32, x, f.Tensors[i].Data); err != nil {
 			t.Fatal(err)
 		}
 		want := make([]byte, v.Bytes())
-		if err := codec.Pack(v.Type, want, x); err != nil || !bytes.Equal(v.Data, want) {
+		if err := tensor.Pack(v.Type, want, x); err != nil || !bytes.Equal(v.Data, want) {
 			t.Errorf("tensor %s of type %v differs, %v", v.Name, v.Type, err)
 		}
 	}
@@ -274,7 +273,7 @@ func TestErrors(t *testing.T) {
 	counts := map[string]int{"block_count": 1}
 	spoilt := func(at int, x float32) tensor.View {
 		v := wave(f32("blk.0.attn_q.weight", 300, 256))
-		if err := codec.Pack(tensor.F32, v.Data[4*at:4*at+4], []float32{x}); err != nil {
+		if err := tensor.Pack(tensor.F32, v.Data[4*at:4*at+4], []float32{x}); err != nil {
 			t.Fatal(err)
 		}
 		return v
@@ -286,14 +285,14 @@ func TestErrors(t *testing.T) {
 		view      tensor.View
 		want      string
 	}{
-		{"unknown mix", "Q9", packed, `quantize: type "Q9" is not known; F32, F16, BF16, Q8_0, Q4_0`},
-		{"quantised already", "Q4_0", packed, `quantize: tensor "blk.0.attn_q.weight" is quantised already, as Q8_0; doing it again loses more, and must be asked for`},
-		{"integers", "Q4_0", ints, `quantize: tensor "blk.0.attn_q.weight" has type I32, which cannot be read`},
-		{"NaN", "Q8_0", spoilt(700, float32(math.NaN())), `quantize: tensor "blk.0.attn_q.weight", row 2: element 188 is NaN, which Q8_0 cannot hold`},
-		{"infinity", "BF16", spoilt(256*299, float32(math.Inf(-1))), `quantize: tensor "blk.0.attn_q.weight", row 299: element 0 is -Inf, which BF16 cannot hold`},
-		{"beyond F16", "F16", spoilt(1, 65520), `quantize: tensor "blk.0.attn_q.weight", row 0: element 1 is 65520, which F16 cannot hold`},
-		{"beyond BF16", "BF16", spoilt(1, math.MaxFloat32), `quantize: tensor "blk.0.attn_q.weight", row 0: element 1 is 3.4028235e+38, which BF16 cannot hold`},
-		{"beyond a scale", "Q8_0", spoilt(5, 1e30), `quantize: tensor "blk.0.attn_q.weight", row 0: quant: elements 0 to 31 are too large for Q8_0`},
+		{"unknown mix", "Q9", packed, `quantize: type "Q9" is not known; the types are F32, F16, BF16, Q8_0, Q4_0`},
+		{"quantised already", "Q4_0", packed, `quantize: blk.0.attn_q.weight: type Q8_0 is quantised already, and quantising it again loses more; ask for it, or start from a model of floats`},
+		{"integers", "Q4_0", ints, `quantize: blk.0.attn_q.weight: type I32 cannot be read; the weight types are [F32 F16`},
+		{"NaN", "Q8_0", spoilt(700, float32(math.NaN())), `quantize: blk.0.attn_q.weight: row 2: element 188 is NaN; Q8_0 holds values within ±`},
+		{"infinity", "BF16", spoilt(256*299, float32(math.Inf(-1))), `quantize: blk.0.attn_q.weight: row 299: element 0 is -Inf; BF16 holds values within ±`},
+		{"beyond F16", "F16", spoilt(1, 65520), `quantize: blk.0.attn_q.weight: row 0: element 1 is 65520; F16 holds values within ±`},
+		{"beyond BF16", "BF16", spoilt(1, math.MaxFloat32), `quantize: blk.0.attn_q.weight: row 0: element 1 is 3.4028235e+38; BF16 holds values within ±`},
+		{"beyond a scale", "Q8_0", spoilt(5, 1e30), `quantize: blk.0.attn_q.weight: row 0: Q8_0: elements 0 to 31 are too large for the scale of a block`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

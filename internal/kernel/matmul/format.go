@@ -10,44 +10,66 @@ import (
 	"grove/weights/tensor"
 )
 
-// A Format says how the weights of one type are stored and multiplied: one row of the table of
-// weight types. A matrix of out outputs and k inputs is stored in groups of Group outputs.
+// A Format stores and multiplies the weights of one type, as the type's [tensor.Codec] describes them. A matrix of
+// out outputs and k inputs is stored in groups of Group outputs.
 //
 // All functions panic on a caller's mistake (a k that is no multiple of BlockK, a range of groups
 // outside the matrix, a slice too short) and allocate nothing. They may run concurrently over
-// different groups.
+// different groups, each call with a scratch of its own.
 type Format struct {
 	Type      tensor.Type
 	Quantized bool // MatMul reads Q, D and Sum of the rows, not F
 	BlockK    int  // k must be a multiple of it
 	Group     int  // outputs of a group: those that lie interleaved
 
-	// PackedSize returns the bytes of the packed matrix, padded to whole groups.
-	PackedSize func(out, k int) int
-
-	// Pack writes the groups [g0, g1) of the row-major matrix src, the bytes of a file, to their
-	// places in dst, which holds PackedSize(out, k) bytes. Outputs past the last are zero.
-	Pack func(dst, src []byte, out, k, g0, g1 int)
-
 	// MatMul multiplies every row of x by the outputs of the groups [g0, g1) of the packed matrix
 	// w: dst[r*stride+o] = w[o] . x[r], in the order that the README of this package states for the
-	// type (N1). It writes nothing else of dst.
-	MatMul func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows)
+	// type (N1). It writes nothing else of dst. Tests plant faults here.
+	MatMul func(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows, s *Scratch)
 
-	// Row writes the k values of output o of the packed matrix w to dst, as an embedding table
-	// needs them.
-	Row func(dst []float32, w []byte, out, k, o int)
+	codec *tensor.Codec
+	tiles tiles
 }
 
-var formats = func() []*Format {
-	all := []*Format{floatFormat(tensor.F32, 4), floatFormat(tensor.F16, 2), floatFormat(tensor.BF16, 2)}
-	for _, l := range blockLayouts {
-		all = append(all, blockFormat(l))
+// Lanes is the number of outputs of a packed group of any type: two vectors of eight.
+const Lanes = 16
+
+const lanes = Lanes
+
+// Scratch is working memory of a thread for the methods of any format. The zero value is ready.
+type Scratch struct {
+	block  [tensor.MaxBlock]byte         // a block of a file
+	blocks [lanes * tensor.MaxBlock]byte // blocks of a group in the order of the kernels
+	term   tensor.Term
+	lanes  [lanes]float32
+	group  [maxTileRows * lanes]float32 // products of a tile with a group that is not full
+	room   []byte
+}
+
+// Room returns n bytes for the caller's own use, which hold anything. They are valid until the next call.
+func (s *Scratch) Room(n int) []byte {
+	if cap(s.room) < n {
+		s.room = make([]byte, n)
+	}
+	return s.room[:n]
+}
+
+// maxTileRows is the rows that a tile may have.
+const maxTileRows = 12
+
+// formats are the formats in the order of [tensor.Types].
+var formats = func() (all []*Format) {
+	for _, t := range tensor.Types() {
+		c, _ := tensor.CodecOf(t)
+		f := &Format{Type: t, Quantized: c.Quantised(), BlockK: c.Elems, Group: lanes, codec: c, tiles: tilesOf(t)}
+		f.MatMul = f.multiply
+		all = append(all, f)
 	}
 	return all
 }()
 
-// FormatOf returns the format of weights of type t, false where products over it do not exist.
+// FormatOf returns the format of weights of type t, false where products over it do not exist. It is for the time of
+// loading: the format is kept beside the matrix.
 func FormatOf(t tensor.Type) (*Format, bool) {
 	for _, f := range formats {
 		if f.Type == t {
@@ -59,6 +81,65 @@ func FormatOf(t tensor.Type) (*Format, bool) {
 
 // Groups returns the number of groups of a matrix of out outputs.
 func (f *Format) Groups(out int) int { return (out + f.Group - 1) / f.Group }
+
+// PackedSize returns the bytes of the packed matrix, padded to whole groups.
+func (f *Format) PackedSize(out, k int) int { return f.Groups(out) * f.groupBytes(k) }
+
+// groupBytes returns the bytes of a packed group.
+func (f *Format) groupBytes(k int) int { return k / f.codec.Elems * f.codec.Bytes * lanes }
+
+// Pack writes the groups [g0, g1) of the row-major matrix src, the bytes of a file, to their
+// places in dst, which holds PackedSize(out, k) bytes. Outputs past the last are zero.
+func (f *Format) Pack(dst, src []byte, out, k, g0, g1 int, s *Scratch) {
+	f.checkPack(dst, src, out, k, g0, g1)
+	if f.Quantized {
+		f.packBlocks(dst, src, out, k, g0, g1, s)
+	} else {
+		f.packFloats(dst, src, out, k, g0, g1)
+	}
+}
+
+// multiply is MatMul: by the tile in use, or else by the portable product.
+func (f *Format) multiply(dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows, s *Scratch) {
+	f.checkMatMul(dst, stride, w, out, k, g0, g1, x)
+	switch {
+	case x.N == 0 || f.tiles.multiply(f, dst, stride, w, out, k, g0, g1, x, s):
+	case f.Quantized:
+		f.multiplyBlocks(dst, stride, w, out, k, g0, g1, x, s)
+	default:
+		f.multiplyFloats(dst, stride, w, out, k, g0, g1, x, s)
+	}
+}
+
+// Row writes the k values of output o of the packed matrix w to dst, as an embedding table
+// needs them.
+func (f *Format) Row(dst []float32, w []byte, out, k, o int, s *Scratch) {
+	f.checkRow(dst, w, out, k, o)
+	w = w[o/lanes*f.groupBytes(k):][:f.groupBytes(k)]
+	if f.Quantized {
+		f.blocksRow(dst[:k], w, o%lanes, s)
+	} else {
+		f.floatsRow(dst[:k], w, o%lanes, s)
+	}
+}
+
+// Peak returns the kind of multiply-add that products over the type are made of.
+func (f *Format) Peak() kernel.PeakKind {
+	switch {
+	case !f.Quantized:
+		return kernel.PeakFloat
+	case f.codec.FullBytes:
+		return kernel.PeakInt8
+	}
+	return kernel.PeakNibble
+}
+
+// clearOutputs sets outputs [o0, o1) of n rows to +0, where every sum of N1 starts.
+func clearOutputs(dst []float32, stride, o0, o1, n int) {
+	for r := range n {
+		clear(dst[r*stride+o0 : r*stride+o1])
+	}
+}
 
 // checkRange panics unless out, k and the groups [g0, g1) describe a part of a matrix of f.
 func (f *Format) checkRange(out, k, g0, g1 int) {

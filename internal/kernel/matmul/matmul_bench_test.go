@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"grove/internal/kernel"
-	"grove/weights/codec"
+	"grove/weights/tensor"
 )
 
 // The shape of a feed-forward matrix of a model of half a billion parameters.
@@ -24,7 +24,7 @@ func threads(n int, f func(i int)) {
 // BenchmarkMatMul multiplies one row by matrices of more than 64 MB together, so that weights come
 // from memory, and 8 and 512 rows by one matrix.
 func BenchmarkMatMul(b *testing.B) {
-	for _, t := range codec.Types() {
+	for _, t := range tensor.Types() {
 		f, _ := FormatOf(t)
 		w := pack(f, weights(newRand(1), t, benchOut, benchK, false), benchOut, benchK)
 		for _, n := range []int{1, 8, 512} {
@@ -43,9 +43,10 @@ func BenchmarkMatMul(b *testing.B) {
 func benchMatMul(b *testing.B, f *Format, ws [][]byte, x *kernel.Rows, p int) {
 	dst := make([]float32, x.N*benchOut)
 	groups := f.Groups(benchOut)
+	scratch := make([]Scratch, p)
 	part := func(i int) {
 		for _, w := range ws {
-			f.MatMul(dst, benchOut, w, benchOut, benchK, i*groups/p, (i+1)*groups/p, x)
+			f.MatMul(dst, benchOut, w, benchOut, benchK, i*groups/p, (i+1)*groups/p, x, &scratch[i])
 		}
 	}
 	if n := testing.AllocsPerRun(1, func() { part(0) }); n != 0 {
@@ -65,9 +66,10 @@ func BenchmarkPack(b *testing.B) {
 		b.Run(fmt.Sprintf("type=%v", f.Type), func(b *testing.B) {
 			row, _ := f.Type.RowBytes(benchK)
 			src, dst := make([]byte, row*benchOut), make([]byte, f.PackedSize(benchOut, benchK))
+			s := new(Scratch)
 			b.SetBytes(int64(len(src)))
 			for b.Loop() {
-				f.Pack(dst, src, benchOut, benchK, 0, f.Groups(benchOut))
+				f.Pack(dst, src, benchOut, benchK, 0, f.Groups(benchOut), s)
 			}
 		})
 	}

@@ -9,38 +9,32 @@ import (
 	"testing"
 
 	"grove/internal/kernel"
-	"grove/weights/codec"
 	"grove/weights/tensor"
 )
 
-// layouts returns the layouts of the quantised types, with their sizes.
-func layouts() []blockLayout {
-	ls := slices.Clone(blockLayouts)
-	for i := range ls {
-		ls[i].elems, ls[i].size, _ = ls[i].t.Block()
-	}
-	return ls
+// quantised returns the formats of the quantised types.
+func quantised() []*Format {
+	return slices.DeleteFunc(slices.Clone(formats), func(f *Format) bool { return !f.Quantized })
 }
 
 // TestPackKeepsBlocks: packing loses nothing and takes the file's bytes, padded to whole groups.
 func TestPackKeepsBlocks(t *testing.T) {
 	rnd := newRand(19)
-	for _, l := range layouts() {
-		f, _ := FormatOf(l.t)
+	var s Scratch
+	for _, f := range quantised() {
 		for out := 1; out <= 40; out++ {
 			nb := out % 4
-			src := weights(rnd, l.t, out, nb*l.elems, true)
-			w := pack(f, src, out, nb*l.elems)
-			if len(w) != (out+lanes-1)/lanes*lanes*nb*l.size {
-				t.Fatalf("%v [%d, %d blocks] takes %d bytes", l.t, out, nb, len(w))
+			src := weights(rnd, f.Type, out, nb*f.BlockK, true)
+			w := pack(f, src, out, nb*f.BlockK)
+			if len(w) != (out+lanes-1)/lanes*lanes*nb*f.codec.Bytes {
+				t.Fatalf("%v [%d, %d blocks] takes %d bytes", f.Type, out, nb, len(w))
 			}
 			padded := append(src, make([]byte, len(w)-len(src))...)
-			block := make([]byte, l.size)
-			for i := range len(w) / l.size {
+			for i := range len(w) / f.codec.Bytes {
 				o, b := i/nb, i%nb
-				l.unpack(block, w[(o/lanes*nb+b)*l.packed():][:l.packed()], o%lanes)
-				if !bytes.Equal(block, padded[i*l.size:][:l.size]) {
-					t.Fatalf("%v [%d, %d blocks]: output %d, block %d is %x, want %x", l.t, out, nb, o, b, block, padded[i*l.size:][:l.size])
+				block := f.unpackBlock(w[(o/lanes*nb+b)*f.packedBlock():][:f.packedBlock()], o%lanes, &s)
+				if !bytes.Equal(block, padded[i*f.codec.Bytes:][:f.codec.Bytes]) {
+					t.Fatalf("%v [%d, %d blocks]: output %d, block %d is %x, want %x", f.Type, out, nb, o, b, block, padded[i*f.codec.Bytes:][:f.codec.Bytes])
 				}
 			}
 		}
@@ -48,11 +42,12 @@ func TestPackKeepsBlocks(t *testing.T) {
 }
 
 // fileProduct multiplies the file's rows by the specification, without packing.
-func fileProduct(l *blockLayout, src []byte, out, k int, x *kernel.Rows) []float32 {
+func fileProduct(f *Format, src []byte, out, k int, x *kernel.Rows) []float32 {
 	y := make([]float32, x.N*out)
-	nb := k / l.elems
+	var t tensor.Term
+	nb := k / f.BlockK
 	for i := range out * nb {
-		l.dot(y[i/nb:], out, src[i*l.size:][:l.size], i%nb*l.elems/kernel.QBlock, k/kernel.QBlock, x)
+		f.dot(y[i/nb:], out, src[i*f.codec.Bytes:][:f.codec.Bytes], i%nb*f.BlockK/kernel.QBlock, x, &t)
 	}
 	return y
 }
@@ -60,13 +55,12 @@ func fileProduct(l *blockLayout, src []byte, out, k int, x *kernel.Rows) []float
 func TestMatMulEqualsFileOrder(t *testing.T) {
 	eachImpl(t, func(t *testing.T) {
 		rnd := newRand(29)
-		for _, l := range layouts() {
-			f, _ := FormatOf(l.t)
+		for _, f := range quantised() {
 			sweep(f, func(out, k, n int) {
 				wild := rnd.IntN(2) == 0
-				src, x := weights(rnd, l.t, out, k, wild), activations(rnd, n, k, wild)
-				if d := diffBits(fileProduct(&l, src, out, k, x), product(t, f, pack(f, src, out, k), out, k, x)); d != "" {
-					t.Fatalf("%v [%d, %d], %d rows, wild %v: %s", l.t, out, k, n, wild, d)
+				src, x := weights(rnd, f.Type, out, k, wild), activations(rnd, n, k, wild)
+				if d := diffBits(fileProduct(f, src, out, k, x), product(t, f, pack(f, src, out, k), out, k, x)); d != "" {
+					t.Fatalf("%v [%d, %d], %d rows, wild %v: %s", f.Type, out, k, n, wild, d)
 				}
 			})
 		}
@@ -76,42 +70,36 @@ func TestMatMulEqualsFileOrder(t *testing.T) {
 // TestMatMulExtremes meets the largest sums of each type, of both signs, at every place where an
 // instruction could saturate or overflow, and scales that are large, tiny, negative and not finite.
 func TestMatMulExtremes(t *testing.T) {
-	halves := map[tensor.Type][]int{
-		tensor.Q8_0: {codec.Q8_0D}, tensor.Q4_0: {codec.Q4_0D}, tensor.Q4_1: {codec.Q4_1D, codec.Q4_1M},
-		tensor.Q5_0: {codec.Q5_0D}, tensor.Q5_1: {codec.Q5_1D, codec.Q5_1M}, tensor.Q2_K: {codec.Q2_KD, codec.Q2_KMin},
-		tensor.Q3_K: {codec.Q3_KD}, tensor.Q4_K: {codec.Q4_KD, codec.Q4_KMin}, tensor.Q5_K: {codec.Q5_KD, codec.Q5_KMin},
-		tensor.Q6_K: {codec.Q6_KD}, tensor.IQ4_NL: {codec.IQ4_NLD}, tensor.IQ4_XS: {codec.IQ4_XSD},
+	halves := map[tensor.Type][]int{ // where blocks keep scales that are halves
+		tensor.Q8_0: {0}, tensor.Q4_0: {0}, tensor.Q4_1: {0, 2}, tensor.Q5_0: {0}, tensor.Q5_1: {0, 2}, tensor.Q2_K: {80, 82},
+		tensor.Q3_K: {108}, tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208}, tensor.IQ4_NL: {0}, tensor.IQ4_XS: {0},
 	}
-	// Of types with signed scales, where these begin and end: they differ from the quants.
-	signed := map[tensor.Type][2]int{
-		tensor.Q6_K: {codec.Q6_KScales, codec.Q6_KBytes}, tensor.Q3_K: {codec.Q3_KScales, codec.Q3_KD},
-		tensor.IQ4_XS: {codec.IQ4_XSScales, codec.IQ4_XSQ},
-	}
+	// Of types with signed scales, where these begin and end: they differ from the other bytes.
+	signed := map[tensor.Type][2]int{tensor.Q6_K: {192, 210}, tensor.Q3_K: {96, 108}, tensor.IQ4_XS: {2, 8}}
 	scales := []uint16{0x3c00, 0xc000, 0x7bff, 0xfbff, 0x0001, 0x8001, 0x8000, 0x7c00, 0xfc00, 0x7e00}
 	eachImpl(t, func(t *testing.T) {
-		for _, l := range layouts() {
-			f, _ := FormatOf(l.t)
+		for _, f := range quantised() {
 			const out = 2 * lanes
-			k := 2 * l.elems
+			k := 2 * f.BlockK
 			for _, fill := range []uint16{0x0000, 0xffff, 0x0f0f, 0xf0f0, 0x8080, 0x7f7f, 0x80ff, 0x7f00, 0xff7f, 0x0080, 0x5555} {
 				for i := range scales {
-					src := make([]byte, out*2*l.size)
+					src := make([]byte, out*2*f.codec.Bytes)
 					for b := range out * 2 {
-						block := src[b*l.size:][:l.size]
+						block := src[b*f.codec.Bytes:][:f.codec.Bytes]
 						for j := range block {
 							block[j] = byte(fill)
-							if part := signed[l.t]; j >= part[0] && j < part[1] {
+							if part := signed[f.Type]; j >= part[0] && j < part[1] {
 								block[j] = byte(fill >> 8)
 							}
 						}
-						for j, at := range halves[l.t] {
+						for j, at := range halves[f.Type] {
 							binary.LittleEndian.PutUint16(block[at:], scales[(i+j*(b%3))%len(scales)])
 						}
 					}
 					x := extremeRows(k)
 					got := product(t, f, pack(f, src, out, k), out, k, x)
-					if diff := diffBits(fileProduct(&l, src, out, k, x), got); diff != "" {
-						t.Fatalf("%v of %04x, scales %04x: %s", l.t, fill, scales[i], diff)
+					if diff := diffBits(fileProduct(f, src, out, k, x), got); diff != "" {
+						t.Fatalf("%v of %04x, scales %04x: %s", f.Type, fill, scales[i], diff)
 					}
 				}
 			}
@@ -143,20 +131,19 @@ func extremeRows(k int) *kernel.Rows {
 
 // TestMatMulWhileCollecting: the collector scans and moves stacks while tiles with frames run.
 func TestMatMulWhileCollecting(t *testing.T) {
-	for _, l := range layouts() {
-		f, _ := FormatOf(l.t)
+	for _, f := range quantised() {
 		const out, n = 40, 9
-		k := 2 * l.elems
-		w := pack(f, weights(newRand(1), l.t, out, k, false), out, k)
+		k := 2 * f.BlockK
+		w := pack(f, weights(newRand(1), f.Type, out, k, false), out, k)
 		x := activations(newRand(2), n, k, false)
 		want := product(t, f, w, out, k, x)
 		errs := make(chan error, 50)
 		for range cap(errs) {
 			go func() {
 				y := make([]float32, n*out)
-				f.MatMul(y, out, w, out, k, 0, f.Groups(out), x)
+				f.MatMul(y, out, w, out, k, 0, f.Groups(out), x, new(Scratch))
 				if d := diffBits(want, y); d != "" {
-					errs <- fmt.Errorf("%v: %s", l.t, d)
+					errs <- fmt.Errorf("%v: %s", f.Type, d)
 					return
 				}
 				errs <- nil

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"grove/internal/kernel"
-	"grove/weights/codec"
 	"grove/weights/tensor"
 )
 
@@ -44,7 +43,7 @@ func weights(rnd *rand.Rand, t tensor.Type, out, k int, wild bool) []byte {
 	for i := range f {
 		f[i] = float32(rnd.NormFloat64())
 	}
-	if err := codec.Pack(t, b, f); err != nil {
+	if err := tensor.Pack(t, b, f); err != nil {
 		panic(err)
 	}
 	return b
@@ -88,7 +87,7 @@ func pack(f *Format, src []byte, out, k int) []byte {
 	for i := range w {
 		w[i] = 0xa5
 	}
-	f.Pack(w, src, out, k, 0, f.Groups(out))
+	f.Pack(w, src, out, k, 0, f.Groups(out), new(Scratch))
 	return w
 }
 
@@ -104,7 +103,7 @@ func product(t testing.TB, f *Format, w []byte, out, k int, x *kernel.Rows) []fl
 	for i := range dst {
 		dst[i] = canary
 	}
-	f.MatMul(dst[before:], stride, w, out, k, 0, f.Groups(out), x)
+	f.MatMul(dst[before:], stride, w, out, k, 0, f.Groups(out), x, new(Scratch))
 	var y []float32
 	for i, v := range dst {
 		r, o := (i-before)/stride, (i-before)%stride
@@ -181,6 +180,9 @@ func TestMatMulEqualsPortable(t *testing.T) {
 	}
 }
 
+// float returns the float32 at the start of b.
+func float(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
+
 // TestFMA32Instruction compares with the fused instruction of the machine, reached through
 // products of two steps: z*1 + 0, then x*y + z.
 func TestFMA32Instruction(t *testing.T) {
@@ -195,9 +197,9 @@ func TestFMA32Instruction(t *testing.T) {
 				binary.LittleEndian.PutUint32(w[i:], rnd.Uint32())
 			}
 			x.F[0], x.F[1] = 1, math.Float32frombits(rnd.Uint32())
-			f.MatMul(got[:], lanes, w, lanes, 2, 0, 1, x)
+			f.MatMul(got[:], lanes, w, lanes, 2, 0, 1, x, new(Scratch))
 			for j := range want {
-				z, v := element(tensor.F32, w[4*j:]), element(tensor.F32, w[4*(lanes+j):])
+				z, v := float(w[4*j:]), float(w[4*(lanes+j):])
 				want[j] = kernel.FMA32(v, x.F[1], kernel.FMA32(z, 1, 0))
 			}
 			if d := diffBits(want[:], got[:]); d != "" {
@@ -237,7 +239,7 @@ func TestMatMulReference(t *testing.T) {
 				const out, n = 21, 3
 				src := weights(rnd, f.Type, out, k, false)
 				values := make([]float32, out*k)
-				if err := codec.Unpack(f.Type, values, src); err != nil {
+				if err := tensor.Unpack(f.Type, values, src); err != nil {
 					t.Fatal(err)
 				}
 				x := activations(rnd, n, k, false)
@@ -296,7 +298,7 @@ func TestMatMulRowsAlone(t *testing.T) {
 				}
 				pieces := make([]float32, n*out)
 				for g := range f.Groups(out) {
-					f.MatMul(pieces, out, w, out, k, g, g+1, x)
+					f.MatMul(pieces, out, w, out, k, g, g+1, x, new(Scratch))
 				}
 				if d := diffBits(all, pieces); d != "" {
 					t.Fatalf("group by group: %s", d)
@@ -336,20 +338,20 @@ func TestPackAndRow(t *testing.T) {
 			sweep(f, func(out, k, n int) {
 				src := weights(rnd, f.Type, out, k, n%2 == 0)
 				values := make([]float32, out*k)
-				if err := codec.Unpack(f.Type, values, src); err != nil {
+				if err := tensor.Unpack(f.Type, values, src); err != nil {
 					t.Fatal(err)
 				}
 				w := pack(f, src, out, k)
 				pieces := make([]byte, len(w))
 				for g := f.Groups(out) - 1; g >= 0; g-- {
-					f.Pack(pieces, src, out, k, g, g+1)
+					f.Pack(pieces, src, out, k, g, g+1, new(Scratch))
 				}
 				if string(w) != string(pieces) {
 					t.Fatalf("[%d, %d]: packing group by group differs", out, k)
 				}
 				got := make([]float32, k)
 				for o := range out {
-					f.Row(got, w, out, k, o)
+					f.Row(got, w, out, k, o, new(Scratch))
 					if d := diffBits(values[o*k:][:k], got); d != "" {
 						t.Fatalf("[%d, %d], output %d: %s", out, k, o, d)
 					}
@@ -371,16 +373,16 @@ func TestCallerMistakes(t *testing.T) {
 		do   func()
 		want string
 	}{
-		"k no multiple": {func() { f.MatMul(dst, out, w, out, 33, 0, 1, x) }, "no matrix of 20 outputs and 33 inputs"},
-		"groups":        {func() { f.MatMul(dst, out, w, out, k, 1, 3, x) }, "groups [1, 3) of 2"},
-		"weights":       {func() { f.MatMul(dst, out, w[1:], out, k, 0, 1, x) }, "in 2175 bytes"},
-		"rows' width":   {func() { f.MatMul(dst, out, w, out, k, 0, 1, &kernel.Rows{N: 1, K: 32}) }, "1 rows of 32 values for 64 inputs"},
-		"not quantised": {func() { f.MatMul(dst, out, w, out, k, 0, 1, short) }, "slices too short"},
-		"dst":           {func() { f.MatMul(dst[1:], out, w, out, k, 0, 1, x) }, "stride 20, in 39"},
-		"stride":        {func() { f.MatMul(dst, 19, w, out, k, 0, 1, x) }, "stride 19"},
-		"pack":          {func() { f.Pack(w, src[1:], out, k, 0, 1) }, "from 1359 bytes into 2176"},
-		"row":           {func() { f.Row(dst, w, out, k, out) }, "output 20 of [20, 64]"},
-		"row's length":  {func() { f.Row(dst, w, out, 96, 0) }, "into 40 values"},
+		"k no multiple": {func() { f.MatMul(dst, out, w, out, 33, 0, 1, x, new(Scratch)) }, "no matrix of 20 outputs and 33 inputs"},
+		"groups":        {func() { f.MatMul(dst, out, w, out, k, 1, 3, x, new(Scratch)) }, "groups [1, 3) of 2"},
+		"weights":       {func() { f.MatMul(dst, out, w[1:], out, k, 0, 1, x, new(Scratch)) }, "in 2175 bytes"},
+		"rows' width":   {func() { f.MatMul(dst, out, w, out, k, 0, 1, &kernel.Rows{N: 1, K: 32}, new(Scratch)) }, "1 rows of 32 values for 64 inputs"},
+		"not quantised": {func() { f.MatMul(dst, out, w, out, k, 0, 1, short, new(Scratch)) }, "slices too short"},
+		"dst":           {func() { f.MatMul(dst[1:], out, w, out, k, 0, 1, x, new(Scratch)) }, "stride 20, in 39"},
+		"stride":        {func() { f.MatMul(dst, 19, w, out, k, 0, 1, x, new(Scratch)) }, "stride 19"},
+		"pack":          {func() { f.Pack(w, src[1:], out, k, 0, 1, new(Scratch)) }, "from 1359 bytes into 2176"},
+		"row":           {func() { f.Row(dst, w, out, k, out, new(Scratch)) }, "output 20 of [20, 64]"},
+		"row's length":  {func() { f.Row(dst, w, out, 96, 0, new(Scratch)) }, "into 40 values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -396,8 +398,8 @@ func TestCallerMistakes(t *testing.T) {
 func TestNothingToDo(t *testing.T) {
 	eachImpl(t, func(t *testing.T) {
 		for _, f := range formats {
-			f.MatMul(nil, 0, nil, 0, 0, 0, 0, &kernel.Rows{})
-			f.MatMul(nil, 0, pack(f, weights(newRand(1), f.Type, 3, f.BlockK, false), 3, f.BlockK), 3, f.BlockK, 0, 1, &kernel.Rows{K: f.BlockK})
+			f.MatMul(nil, 0, nil, 0, 0, 0, 0, &kernel.Rows{}, new(Scratch))
+			f.MatMul(nil, 0, pack(f, weights(newRand(1), f.Type, 3, f.BlockK, false), 3, f.BlockK), 3, f.BlockK, 0, 1, &kernel.Rows{K: f.BlockK}, new(Scratch))
 			y := product(t, f, nil, 3, 0, &kernel.Rows{N: 2})
 			if d := diffBits(make([]float32, 6), y); d != "" {
 				t.Errorf("%v without inputs: %s", f.Type, d)
@@ -416,9 +418,11 @@ func TestMatMulAllocatesNothing(t *testing.T) {
 			x.K = k
 			dst := make([]float32, 7*out)
 			row := make([]float32, k)
+			src, s := weights(newRand(1), f.Type, out, k, false), new(Scratch)
 			if n := testing.AllocsPerRun(10, func() {
-				f.MatMul(dst, out, w, out, k, 0, f.Groups(out), x)
-				f.Row(row, w, out, k, 3)
+				f.Pack(s.Room(len(w)), src, out, k, 0, f.Groups(out), s)
+				f.MatMul(dst, out, w, out, k, 0, f.Groups(out), x, s)
+				f.Row(row, w, out, k, 3, s)
 				(&kernel.Rows{N: 1, K: kernel.QBlock, F: x.F, Q: x.Q, D: x.D, Sum: x.Sum}).Quantize()
 			}); n != 0 {
 				t.Errorf("%v: %v allocations", f.Type, n)

@@ -7,10 +7,11 @@ import (
 	"grove/weights/tensor"
 )
 
-func mulFloat(t tensor.Type, elem int, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
-	mulFloatGo(t, elem, dst, stride, w, out, k, g0, g1, x)
-}
+// tiles are the assembly of one type: there is none.
+type tiles struct{}
 
-func mulBlocks(l *blockLayout, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows) {
-	mulBlocksGo(l, dst, stride, w, out, k, g0, g1, x)
+func tilesOf(tensor.Type) tiles { return tiles{} }
+
+func (tiles) multiply(*Format, []float32, int, []byte, int, int, int, int, *kernel.Rows, *Scratch) bool {
+	return false
 }

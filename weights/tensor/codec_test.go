@@ -1,21 +1,20 @@
-package codec
+package tensor
 
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"grove/weights/tensor"
 )
 
 var all = Types()
 
 // golden reads the blocks and the exact values of a type; its origin is in testdata/README.md.
-func golden(t *testing.T, typ tensor.Type) (blocks []byte, values []float32) {
+func golden(t *testing.T, typ Type) (blocks []byte, values []float32) {
 	t.Helper()
 	base := filepath.Join("testdata", typ.String())
 	blocks, err := os.ReadFile(base + ".bin")
@@ -35,7 +34,7 @@ func golden(t *testing.T, typ tensor.Type) (blocks []byte, values []float32) {
 
 func TestUnpackGolden(t *testing.T) {
 	for _, typ := range all {
-		if typ == tensor.F32 || typ == tensor.MXFP4 {
+		if typ == F32 || typ == MXFP4 {
 			continue // F32 are its values; TestMXFP4 knows the other by its definition
 		}
 		t.Run(typ.String(), func(t *testing.T) {
@@ -57,13 +56,13 @@ func TestUnpackGolden(t *testing.T) {
 // (-1)^s * 2^(e-127) times m/2 for x = 0, else (1 + m/2) * 2^(x-1), of a nibble with the bits s, x, x, m.
 func TestMXFP4(t *testing.T) {
 	for e := range 256 {
-		block := make([]byte, MXFP4Bytes)
+		block := make([]byte, mxfp4.Bytes)
 		block[0] = byte(e)
 		for i := range 16 {
 			block[1+i] = byte(i) | byte(15-i)<<4
 		}
-		got := make([]float32, MXFP4Elems)
-		if err := Unpack(tensor.MXFP4, got, block); err != nil {
+		got := make([]float32, mxfp4.Elems)
+		if err := Unpack(MXFP4, got, block); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 32 {
@@ -91,7 +90,7 @@ func TestMXFP4(t *testing.T) {
 
 // TestPackGolden packs the values again: the float types give the bytes back.
 func TestPackGolden(t *testing.T) {
-	for _, typ := range []tensor.Type{tensor.F16, tensor.BF16} {
+	for _, typ := range []Type{F16, BF16} {
 		t.Run(typ.String(), func(t *testing.T) {
 			blocks, values := golden(t, typ)
 			got := make([]byte, len(blocks))
@@ -117,24 +116,24 @@ func TestPackReference(t *testing.T) {
 	}
 	cases := []struct {
 		name string
-		typ  tensor.Type
+		typ  Type
 		in   []float32
 		want map[int]byte // bytes that are not zero (Q4_0: not 0x88)
 	}{
 		// d = 127/127 = 1: quants are the values, halves rounded away from zero.
-		{"Q8_0", tensor.Q8_0, ramp(map[int]float32{0: 127, 1: -127, 2: 0.5, 3: -0.5, 4: 2.5, 5: 0.49, 31: -64}),
+		{"Q8_0", Q8_0, ramp(map[int]float32{0: 127, 1: -127, 2: 0.5, 3: -0.5, 4: 2.5, 5: 0.49, 31: -64}),
 			map[int]byte{1: 0x3c, 2: 127, 3: 0x81, 4: 1, 5: 0xff, 6: 3, 33: 0xc0}},
 		// The peak 8 gives d = -1; 8 -> 0, -8 -> 16 kept at 15, 0.5 -> 8, -1 -> 9.
-		{"Q4_0", tensor.Q4_0, ramp(map[int]float32{0: 8, 1: -8, 2: 0.5, 3: 1, 16: -1, 31: -7}),
+		{"Q4_0", Q4_0, ramp(map[int]float32{0: 8, 1: -8, 2: 0.5, 3: 1, 16: -1, 31: -7}),
 			map[int]byte{0: 0x00, 1: 0xbc, 2: 0x90, 3: 0x8f, 5: 0x87, 17: 0xf8}},
-		{"Q8_0 of zeros", tensor.Q8_0, ramp(nil), nil},
-		{"Q8_0 of values too small for a scale", tensor.Q8_0, ramp(map[int]float32{3: 1e-44}), nil},
+		{"Q8_0 of zeros", Q8_0, ramp(nil), nil},
+		{"Q8_0 of values too small for a scale", Q8_0, ramp(map[int]float32{3: 1e-44}), nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			size, _ := c.typ.RowBytes(32)
 			want := make([]byte, size)
-			if c.typ == tensor.Q4_0 {
+			if c.typ == Q4_0 {
 				for i := range want {
 					want[i] = 0x88
 				}
@@ -157,23 +156,23 @@ func TestPackReference(t *testing.T) {
 // squares over the count, and the error of a dot product of two rows over the count. Its limits are 0.002
 // and 0.02 for all types here; ours are near what these quantisers reach. The last limit is the error of normally
 // distributed values over their size, both as root mean squares.
-var limits = map[tensor.Type]struct{ round, dot, relative float64 }{
-	tensor.F32:    {0, 0, 0},
-	tensor.F16:    {1e-5, 1e-4, 3e-4},
-	tensor.BF16:   {4e-5, 1e-3, 3e-3},
-	tensor.Q8_0:   {1e-4, 1e-3, 8e-3},
-	tensor.Q4_0:   {2e-3, 2e-2, 0.11},
-	tensor.Q4_1:   {1.2e-3, 2e-2, 0.075},
-	tensor.Q5_0:   {7e-4, 1e-2, 0.045},
-	tensor.Q5_1:   {6e-4, 1e-2, 0.037},
-	tensor.Q2_K:   {5e-3, 5e-2, 0.31},
-	tensor.Q3_K:   {3e-3, 3e-2, 0.165},
-	tensor.Q4_K:   {1.2e-3, 2e-2, 0.077},
-	tensor.Q5_K:   {6e-4, 1e-2, 0.039},
-	tensor.Q6_K:   {3e-4, 5e-3, 0.02},
-	tensor.IQ4_NL: {1.5e-3, 2e-2, 0.083},
-	tensor.IQ4_XS: {1.5e-3, 2e-2, 0.084},
-	tensor.MXFP4:  {2.2e-3, 2e-2, 0.12},
+var limits = map[Type]struct{ round, dot, relative float64 }{
+	F32:    {0, 0, 0},
+	F16:    {1e-5, 1e-4, 3e-4},
+	BF16:   {4e-5, 1e-3, 3e-3},
+	Q8_0:   {1e-4, 1e-3, 8e-3},
+	Q4_0:   {2e-3, 2e-2, 0.11},
+	Q4_1:   {1.2e-3, 2e-2, 0.075},
+	Q5_0:   {7e-4, 1e-2, 0.045},
+	Q5_1:   {6e-4, 1e-2, 0.037},
+	Q2_K:   {5e-3, 5e-2, 0.31},
+	Q3_K:   {3e-3, 3e-2, 0.165},
+	Q4_K:   {1.2e-3, 2e-2, 0.077},
+	Q5_K:   {6e-4, 1e-2, 0.039},
+	Q6_K:   {3e-4, 5e-3, 0.02},
+	IQ4_NL: {1.5e-3, 2e-2, 0.083},
+	IQ4_XS: {1.5e-3, 2e-2, 0.084},
+	MXFP4:  {2.2e-3, 2e-2, 0.12},
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -215,7 +214,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func roundTrip(t *testing.T, typ tensor.Type, x []float32) []float32 {
+func roundTrip(t *testing.T, typ Type, x []float32) []float32 {
 	t.Helper()
 	size, _ := typ.RowBytes(len(x))
 	blocks, out := make([]byte, size), make([]float32, len(x))
@@ -259,7 +258,7 @@ func TestPackShapes(t *testing.T) {
 		{"subnormal", fill(func(i int) float32 { return float32(i) * 1e-44 }), 1},
 		{"large", fill(func(i int) float32 { return float32(i-128) * 500 }), 0.08},
 	}
-	coarse := map[tensor.Type]float64{tensor.Q2_K: 0.2, tensor.IQ4_NL: 0.1, tensor.IQ4_XS: 0.1, tensor.MXFP4: 0.17}
+	coarse := map[Type]float64{Q2_K: 0.2, IQ4_NL: 0.1, IQ4_XS: 0.1, MXFP4: 0.17}
 	for _, typ := range all[3:] {
 		for _, c := range cases {
 			if c.tol > 0 {
@@ -292,27 +291,27 @@ func TestErrors(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"unpack unsupported", Unpack(tensor.Q8_K, make([]float32, 256), make([]byte, 292)), "quant: type Q8_K is not supported"},
-		{"pack unsupported", Pack(tensor.Q8_K, make([]byte, 292), make([]float32, 256)), "quant: type Q8_K is not supported"},
-		{"unknown", Unpack(99, nil, nil), "quant: type type 99 is not supported"},
-		{"ragged", Unpack(tensor.Q8_0, make([]float32, 33), nil), "quant: Q8_0: 33 elements are not a multiple of 32"},
-		{"short", Unpack(tensor.Q4_K, make([]float32, 256), make([]byte, 143)), "quant: Q4_K: 256 elements take 144 bytes, not 143"},
-		{"long", Pack(tensor.F16, make([]byte, 3), make([]float32, 1)), "quant: F16: 1 elements take 2 bytes, not 3"},
-		{"infinity", Pack(tensor.Q8_0, make([]byte, 68), one(64, 40, inf)), "quant: element 40 is +Inf, which Q8_0 cannot hold"},
-		{"NaN", Pack(tensor.Q6_K, make([]byte, 210), one(256, 0, inf-inf)), "quant: element 0 is NaN, which Q6_K cannot hold"},
-		{"too large for Q8_0", Pack(tensor.Q8_0, make([]byte, 68), one(64, 63, 1e7)), "quant: elements 32 to 63 are too large for Q8_0"},
-		{"too large for Q4_0", Pack(tensor.Q4_0, make([]byte, 18), one(32, 0, -6e5)), "quant: elements 0 to 31 are too large for Q4_0"},
-		{"too large for Q4_K", Pack(tensor.Q4_K, make([]byte, 144), one(256, 0, math.MaxFloat32)), "quant: elements 0 to 255 are too large for Q4_K"},
-		{"too large for Q4_1", Pack(tensor.Q4_1, make([]byte, 20), one(32, 3, -1e5)), "quant: elements 0 to 31 are too large for Q4_1"},
-		{"too large for Q5_0", Pack(tensor.Q5_0, make([]byte, 22), one(32, 3, 2e6)), "quant: elements 0 to 31 are too large for Q5_0"},
-		{"too large for Q2_K", Pack(tensor.Q2_K, make([]byte, 84), one(256, 3, -1e30)), "quant: elements 0 to 255 are too large for Q2_K"},
-		{"too large for Q3_K", Pack(tensor.Q3_K, make([]byte, 110), one(256, 3, math.MaxFloat32)), "quant: elements 0 to 255 are too large for Q3_K"},
-		{"too large for IQ4_XS", Pack(tensor.IQ4_XS, make([]byte, 136), one(256, 3, math.MaxFloat32)), "quant: elements 0 to 255 are too large for IQ4_XS"},
-		{"largest in MXFP4", Pack(tensor.MXFP4, make([]byte, 17), one(32, 3, -math.MaxFloat32)), ""},
-		{"too small for Q4_K", Pack(tensor.Q4_K, make([]byte, 144), one(256, 0, -math.MaxFloat32)), "quant: elements 0 to 255 are too large for Q4_K"},
-		{"too large for Q6_K", Pack(tensor.Q6_K, make([]byte, 210), one(256, 7, math.MaxFloat32)), "quant: elements 0 to 255 are too large for Q6_K"},
-		{"nothing", Unpack(tensor.Q4_K, nil, nil), ""},
-		{"infinity in a half", Pack(tensor.F16, make([]byte, 2), one(1, 0, inf)), ""},
+		{"unpack unsupported", Unpack(Q8_K, make([]float32, 256), make([]byte, 292)), "Q8_K has no codec; the weight types are " + fmt.Sprint(all)},
+		{"pack unsupported", Pack(Q8_K, make([]byte, 292), make([]float32, 256)), "Q8_K has no codec; the weight types are " + fmt.Sprint(all)},
+		{"unknown", Unpack(99, nil, nil), "type 99 has no codec; the weight types are " + fmt.Sprint(all)},
+		{"ragged", Unpack(Q8_0, make([]float32, 33), nil), "Q8_0: 33 elements are not a multiple of 32"},
+		{"short", Unpack(Q4_K, make([]float32, 256), make([]byte, 143)), "Q4_K: 256 elements take 144 bytes, not 143"},
+		{"long", Pack(F16, make([]byte, 3), make([]float32, 1)), "F16: 1 elements take 2 bytes, not 3"},
+		{"infinity", Pack(Q8_0, make([]byte, 68), one(64, 40, inf)), "Q8_0: element 40 is +Inf; it must be finite"},
+		{"NaN", Pack(Q6_K, make([]byte, 210), one(256, 0, inf-inf)), "Q6_K: element 0 is NaN; it must be finite"},
+		{"too large for Q8_0", Pack(Q8_0, make([]byte, 68), one(64, 63, 1e7)), "Q8_0: elements 32 to 63 are too large for the scale of a block"},
+		{"too large for Q4_0", Pack(Q4_0, make([]byte, 18), one(32, 0, -6e5)), "Q4_0: elements 0 to 31 are too large for the scale of a block"},
+		{"too large for Q4_K", Pack(Q4_K, make([]byte, 144), one(256, 0, math.MaxFloat32)), "Q4_K: elements 0 to 255 are too large for the scale of a block"},
+		{"too large for Q4_1", Pack(Q4_1, make([]byte, 20), one(32, 3, -1e5)), "Q4_1: elements 0 to 31 are too large for the scale of a block"},
+		{"too large for Q5_0", Pack(Q5_0, make([]byte, 22), one(32, 3, 2e6)), "Q5_0: elements 0 to 31 are too large for the scale of a block"},
+		{"too large for Q2_K", Pack(Q2_K, make([]byte, 84), one(256, 3, -1e30)), "Q2_K: elements 0 to 255 are too large for the scale of a block"},
+		{"too large for Q3_K", Pack(Q3_K, make([]byte, 110), one(256, 3, math.MaxFloat32)), "Q3_K: elements 0 to 255 are too large for the scale of a block"},
+		{"too large for IQ4_XS", Pack(IQ4_XS, make([]byte, 136), one(256, 3, math.MaxFloat32)), "IQ4_XS: elements 0 to 255 are too large for the scale of a block"},
+		{"largest in MXFP4", Pack(MXFP4, make([]byte, 17), one(32, 3, -math.MaxFloat32)), ""},
+		{"too small for Q4_K", Pack(Q4_K, make([]byte, 144), one(256, 0, -math.MaxFloat32)), "Q4_K: elements 0 to 255 are too large for the scale of a block"},
+		{"too large for Q6_K", Pack(Q6_K, make([]byte, 210), one(256, 7, math.MaxFloat32)), "Q6_K: elements 0 to 255 are too large for the scale of a block"},
+		{"nothing", Unpack(Q4_K, nil, nil), ""},
+		{"infinity in a half", Pack(F16, make([]byte, 2), one(1, 0, inf)), ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -337,7 +336,7 @@ func TestQ4KScale(t *testing.T) {
 		scales := make([]byte, 12)
 		putQ4KScales(scales, &sc, &m)
 		for j := range 8 {
-			if s, l := Q4KScale(scales, j); s != sc[j] || l != m[j] {
+			if s, l := q4KScale(scales, j); s != sc[j] || l != m[j] {
 				t.Fatalf("sub-block %d: got %d, %d, want %d, %d", j, s, l, sc[j], m[j])
 			}
 		}

@@ -1,8 +1,8 @@
-package codec
+package tensor
 
 import "math"
 
-// The searches for the scales of a sub-block. Every candidate gives quants, quants give the scales of
+// The searches for the scales of a sub-block. Every candidate gives integers, integers give the scales of
 // least squared error in closed form, and those the error, without a second pass over the elements. All is
 // float64 with every product rounded, so that no machine's fused operation changes a byte.
 
@@ -12,7 +12,7 @@ const maxSub = 32
 // rounder, added and subtracted, rounds a float64 of modest size to the nearest integer, ties to even.
 const rounder = 3 << 51
 
-// An affineFit looks for scale >= 0 and low such that x is near scale*q - low for q in 0..top.
+// An affineFit looks for scale >= 0 and low such that x is near scale*q - low for integers q in 0..top.
 type affineFit struct {
 	x          []float32
 	above      [maxSub]float64 // x less the smallest, or less zero
@@ -26,7 +26,7 @@ type affineFit struct {
 }
 
 // fitAffine returns the best scale and low that trying some steps of scales around that of the range of
-// x finds. Elements count by their magnitude, plus their root mean square where there are quants enough for
+// x finds. Elements count by their magnitude, plus their root mean square where there are integers enough for
 // small ones.
 func fitAffine(x []float32, top, steps int, anySign bool) (scale, low float32) {
 	f := affineFit{x: x, top: float64(top), anySign: anySign}
@@ -73,7 +73,7 @@ func (f *affineFit) weigh(lo float64) {
 	}
 }
 
-// try takes the quants of a scale, given by its inverse. Two chains of sums run side by side: one would wait for its
+// try takes the integers of a scale, given by its inverse. Two chains of sums run side by side: one would wait for its
 // additions.
 func (f *affineFit) try(inv float64) {
 	var sq0, sqq0, sxq0, sq1, sqq1, sxq1 float64
@@ -95,7 +95,7 @@ func (f *affineFit) try(inv float64) {
 	f.take(sq0+sq1, sqq0+sqq1, sxq0+sxq1)
 }
 
-// refine takes the quants of the best scale and low so far.
+// refine takes the integers of the best scale and low so far.
 func (f *affineFit) refine() {
 	if f.scale == 0 {
 		return
@@ -112,7 +112,7 @@ func (f *affineFit) refine() {
 	f.take(sq, sqq, sxq)
 }
 
-// take keeps the scale and low of least error for quants of which the weighted sums are given, if that is
+// take keeps the scale and low of least error for integers of which the weighted sums are given, if that is
 // the least so far.
 func (f *affineFit) take(sq, sqq, sxq float64) {
 	det := float64(f.sw*sqq) - float64(sq*sq)
@@ -176,7 +176,7 @@ func squareWeights(x []float32, peak float64) (w, wx [maxSub]float64) {
 	return w, wx
 }
 
-// fitCodes returns a scale, of any sign, such that x is near scale times values of IQ4Values, elements
+// fitCodes returns a scale, of any sign, such that x is near scale times values of iq4Values, elements
 // counting by their square. It tries scales around those that map the peak of x to either end.
 func fitCodes(x []float32) float32 {
 	peak := float64(peakOf(x))
@@ -185,12 +185,12 @@ func fitCodes(x []float32) float32 {
 	}
 	w, wx := squareWeights(x, peak)
 	best, scale := 0.0, 0.0
-	for _, end := range [...]float64{float64(IQ4Values[0]), float64(IQ4Values[15])} {
+	for _, end := range [...]float64{float64(iq4Values[0]), float64(iq4Values[15])} {
 		for step := -12.0; step <= 12; step += 4 {
 			inv := (end + step) / peak
 			var sqq, sxq float64
 			for i, v := range x {
-				q := float64(IQ4Values[iq4Nearest(float64(float64(v)*inv))])
+				q := float64(iq4Values[iq4Nearest(float64(float64(v)*inv))])
 				sqq += float64(float64(w[i]*q) * q)
 				sxq += float64(wx[i] * q)
 			}
@@ -201,25 +201,3 @@ func fitCodes(x []float32) float32 {
 	}
 	return float32(scale * peak)
 }
-
-// iq4Nearest returns the number of the value of IQ4Values nearest to v.
-func iq4Nearest(v float64) byte {
-	const low, high = -127, 113
-	if !(v > low) {
-		return 0
-	}
-	return iq4Nearests[int(2*(min(v, high)-low))]
-}
-
-// iq4Nearests holds what iq4Nearest returns for steps of a half: where two values are equally near, a
-// step begins.
-var iq4Nearests = func() (t [2*(113+127) + 1]byte) {
-	code := 0
-	for i := range t {
-		for code < 15 && i-2*127 >= int(IQ4Values[code])+int(IQ4Values[code+1]) {
-			code++
-		}
-		t[i] = byte(code)
-	}
-	return t
-}()
