@@ -106,7 +106,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	}
 	format, ok := matmul.FormatOf(v.Type)
 	if !ok {
-		return nil, fmt.Errorf("compute: %s: type %v has no kernel; the weight types are %v", v.Name, v.Type, tensor.Types())
+		return nil, fmt.Errorf("compute: %s: type %v has no kernel; use a file of another type, such as Q8_0", v.Name, v.Type)
 	}
 	m := &Matrix{format: format, experts: 1, out: v.Shape[len(v.Shape)-2], k: v.Shape[len(v.Shape)-1]}
 	if len(v.Shape) == 3 {

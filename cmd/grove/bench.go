@@ -170,7 +170,7 @@ func (t *weightType) UnmarshalText(text []byte) error {
 		}
 	}
 	names := strings.Fields(strings.Trim(fmt.Sprint(tensor.Types()), "[]"))
-	return fmt.Errorf("weight type %q is not known; %s are", text, strings.Join(names, ", "))
+	return fmt.Errorf("weight type %q is not known; the types are %s", text, strings.Join(names, ", "))
 }
 
 // Run implements the command.

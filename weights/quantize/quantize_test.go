@@ -287,7 +287,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"unknown mix", "Q9", packed, `quantize: type "Q9" is not known; the types are F32, F16, BF16, Q8_0, Q4_0`},
 		{"quantised already", "Q4_0", packed, `quantize: blk.0.attn_q.weight: type Q8_0 is quantised already, and quantising it again loses more; ask for it, or start from a model of floats`},
-		{"integers", "Q4_0", ints, `quantize: blk.0.attn_q.weight: type I32 cannot be read; the weight types are [F32 F16`},
+		{"integers", "Q4_0", ints, `quantize: blk.0.attn_q.weight: type I32 has no codec; use a file of another type, such as F16`},
 		{"NaN", "Q8_0", spoilt(700, float32(math.NaN())), `quantize: blk.0.attn_q.weight: row 2: element 188 is NaN; Q8_0 holds values within ±`},
 		{"infinity", "BF16", spoilt(256*299, float32(math.Inf(-1))), `quantize: blk.0.attn_q.weight: row 299: element 0 is -Inf; BF16 holds values within ±`},
 		{"beyond F16", "F16", spoilt(1, 65520), `quantize: blk.0.attn_q.weight: row 0: element 1 is 65520; F16 holds values within ±`},

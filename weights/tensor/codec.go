@@ -156,7 +156,7 @@ func Pack(t Type, dst []byte, src []float32) error {
 func prepare(t Type, nElems, nBytes int) (c *Codec, elems, size int, err error) {
 	c, ok := CodecOf(t)
 	if !ok {
-		return nil, 0, 0, fmt.Errorf("%v has no codec; the weight types are %v", t, Types())
+		return nil, 0, 0, fmt.Errorf("type %v has no codec; use a file of another type, such as Q8_0", t)
 	}
 	want, whole := t.RowBytes(nElems)
 	if !whole {

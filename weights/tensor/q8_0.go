@@ -40,7 +40,7 @@ func packQ8_0(b []byte, src []float32) bool {
 
 func termQ8_0(t *Term, b []byte, _ int) {
 	t.D = half(b[q8_0D:])
-	for i := range t.Q {
-		t.Q[i] = int8(b[q8_0Q+i])
+	for i, q := range b[q8_0Q:][:TermLen] {
+		t.Q[i] = int8(q)
 	}
 }
