@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -191,6 +194,24 @@ func TestMixture(t *testing.T) {
 	}
 }
 
+// TestDocumented: the manual and the help name every mix and every weight type.
+func TestDocumented(t *testing.T) {
+	for file, names := range map[string][]string{
+		"docs/cli.md":          append(Names(), strings.Fields(strings.Trim(fmt.Sprint(tensor.Types()), "[]"))...),
+		"cmd/grove/convert.go": Names(),
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !regexp.MustCompile(`\b` + name + `\b`).Match(text) {
+				t.Errorf("%s does not name %s", file, name)
+			}
+		}
+	}
+}
+
 // wave fills a tensor with values of either sign.
 func wave(v tensor.View) tensor.View {
 	x := make([]float32, v.Elems())
@@ -285,7 +306,7 @@ func TestErrors(t *testing.T) {
 		view      tensor.View
 		want      string
 	}{
-		{"unknown mix", "Q9", packed, `quantize: type "Q9" is not known; the types are F32, F16, BF16, Q8_0, Q4_0`},
+		{"unknown mix", "Q9", packed, `quantize: type "Q9" is not known; the types are F32, F16`},
 		{"quantised already", "Q4_0", packed, `quantize: blk.0.attn_q.weight: type Q8_0 is quantised already, and quantising it again loses more; ask for it, or start from a model of floats`},
 		{"integers", "Q4_0", ints, `quantize: blk.0.attn_q.weight: type I32 has no codec; use a file of another type, such as F16`},
 		{"NaN", "Q8_0", spoilt(700, float32(math.NaN())), `quantize: blk.0.attn_q.weight: row 2: element 188 is NaN; Q8_0 holds values within ±`},

@@ -3,6 +3,9 @@ package tensor
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -36,6 +39,26 @@ func TestCodecs(t *testing.T) {
 			checkQuantised(t, c)
 		})
 	}
+}
+
+// TestGuide: the type of docs/adding/weight-type.md, whose code is that of q2_0_test.go, is a codec like the others.
+func TestGuide(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "adding", "weight-type.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("q2_0_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(guide), "```go\n")[1:]
+	for i := range blocks {
+		blocks[i], _, _ = strings.Cut(blocks[i], "```")
+	}
+	if got := strings.Join(blocks, "\n"); got != string(source) {
+		t.Errorf("the guide's code is\n%s\nthat of the test\n%s", got, source)
+	}
+	checkQuantised(t, &q2_0)
 }
 
 func checkQuantised(t *testing.T, c *Codec) {
