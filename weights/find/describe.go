@@ -6,16 +6,17 @@ import (
 	"grove/weights/tensor"
 )
 
-// Description is what the header of a model's file says.
+// Description describes a model by the header of its file.
 type Description struct {
 	Arch    string
 	Params  int
 	Bytes   int64       // of the file, of all parts where it is split
 	Type    tensor.Type // of most weights
-	Context int         // tokens that the model was trained for; 0: not said
+	Context int         // tokens that the model was trained for; 0: the file does not say
 }
 
-// Describe reads the header of a model that open opens.
+// Describe reads the header of the model. open opens its path. It returns an error for a file that open refuses or that shrinks
+// while it is read.
 func (m Model) Describe(open func(path string) (*gguf.File, error)) (d Description, err error) {
 	f, err := open(m.Path)
 	if err != nil {

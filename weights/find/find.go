@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Find returns the file or folder of Hugging Face that a name stands for: a path; a directory that holds one model;
-// or the name of a model of the store, whole or so much of it that no other fits as well. Case does not
-// count, nor does a ".gguf" at the end. org/name:TAG is the file of a repository that has TAG in its name, and a name
-// of ollama without a tag has the tag latest. A name that is written as a path and is not there is returned
+// Find returns the path of the model that a name stands for: a GGUF file, or a folder of Hugging Face. The name is a path, a
+// directory that holds one model, or the name of a model of the store. Of a model's name, a part is enough that fits
+// no other model as well. Case and a ".gguf" at the end do not count. org/name:TAG is the file of a repository that
+// has TAG in its name; a name of ollama without a tag has the tag latest. A path that does not exist is returned
 // as it is, so that opening it gives the system's error.
 func (s *Store) Find(name string) (string, error) {
 	if info, err := os.Stat(name); err == nil {
@@ -24,20 +24,20 @@ func (s *Store) Find(name string) (string, error) {
 	if filepath.IsAbs(name) || strings.HasPrefix(name, ".") {
 		return name, nil
 	}
-	models, _ := s.List()
+	models, _ := s.search()
 	found := best(models, name)
 	switch {
 	case len(found) == 1:
 		return found[0].Path, nil
 	case len(found) > 1:
-		return "", fmt.Errorf("store: %q fits several models: %s", name, list(found))
+		return "", fmt.Errorf("find: %q fits several models; name one of %s", name, list(found))
 	case strings.HasSuffix(name, ".gguf"):
 		return name, nil
 	}
 	return "", s.unknown(name, models)
 }
 
-// inDirectory returns the model that a directory is or holds.
+// inDirectory returns the path of the model in a directory, which may be a model itself.
 func inDirectory(dir string) (string, error) {
 	s := newScan("")
 	if base := filepath.Base(dir); strings.HasPrefix(base, hubPrefix) {
@@ -55,15 +55,15 @@ func inDirectory(dir string) (string, error) {
 		return files[0].Path, nil
 	case 0:
 		if len(s.faults) > 0 {
-			return "", fmt.Errorf("store: %w", s.faults[0])
+			return "", fmt.Errorf("find: %w", s.faults[0])
 		}
-		return "", fmt.Errorf("store: %s holds no GGUF file, and no config.json with safetensors", dir)
+		return "", fmt.Errorf("find: %s holds neither a GGUF file nor a config.json with safetensors files", dir)
 	default:
-		return "", fmt.Errorf("store: %s holds several GGUF files: %s", dir, list(files))
+		return "", fmt.Errorf("find: %s holds several GGUF files; name one of %s", dir, list(files))
 	}
 }
 
-// best returns the models that fit a name best, each file once.
+// best returns the models whose names fit best, each file once.
 func best(models []Model, name string) (found []Model) {
 	query := fold(name)
 	rank := worst + 1
@@ -82,7 +82,7 @@ func fold(name string) string {
 	return strings.TrimSuffix(strings.ToLower(filepath.ToSlash(name)), ".gguf")
 }
 
-// same reports whether two models are one file, by whatever names.
+// same reports whether two models are the same file.
 func (m Model) same(other Model) bool {
 	a, err1 := os.Stat(m.Path)
 	b, err2 := os.Stat(other.Path)
@@ -109,7 +109,7 @@ func fit(name, query string) int {
 	return worst + 1
 }
 
-// unknown says that there is no such model, where it was looked for, and which names are like it.
+// unknown returns the error for a name that no model has. It lists the places that were searched and similar names.
 func (s *Store) unknown(name string, models []Model) error {
 	var searched []string
 	for _, p := range s.places {
@@ -118,16 +118,16 @@ func (s *Store) unknown(name string, models []Model) error {
 		}
 	}
 	if len(searched) == 0 {
-		return fmt.Errorf("store: %q is not a file, and there is no directory of GROVE_MODELS and no cache of Hugging Face, llama.cpp or ollama to look in", name)
+		return fmt.Errorf("find: %q is not a file, and there is no place to search: no directory in GROVE_MODELS, and no cache of Hugging Face, llama.cpp or ollama", name)
 	}
 	like := ""
 	if near := nearModels(models, name); len(near) > 0 {
-		like = "; like it: " + list(near)
+		like = "; similar names: " + list(near)
 	}
-	return fmt.Errorf("store: %q is neither a file nor one of %d models in %s%s", name, len(models), strings.Join(searched, ", "), like)
+	return fmt.Errorf("find: %q is neither a file nor one of %d models in %s%s", name, len(models), strings.Join(searched, ", "), like)
 }
 
-// list writes the names and paths of models, of the first few of them.
+// list returns the names and paths of the first few models.
 func list(models []Model) string {
 	const most = 8
 	var items []string
@@ -140,7 +140,7 @@ func list(models []Model) string {
 	return strings.Join(items, ", ")
 }
 
-// nearModels returns the models whose names hold the query, or are a few letters away from it.
+// nearModels returns the models whose names contain the query, or differ from it by a few letters.
 func nearModels(models []Model, name string) (near []Model) {
 	query := fold(name)
 	last := path.Base(query)
@@ -153,8 +153,8 @@ func nearModels(models []Model, name string) (near []Model) {
 	return near
 }
 
-// distance is the number of letters to add, take away or change between two names, which are short: longer
-// ones are cut.
+// distance returns the edit distance of two names: the number of bytes to add, remove or change. Names of more than 100 bytes
+// are cut.
 func distance(a, b string) int {
 	const most = 100
 	a, b = a[:min(len(a), most)], b[:min(len(b), most)]

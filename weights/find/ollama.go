@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ollama takes the models of ollama's directory: manifests/HOST/NAMESPACE/MODEL/TAG name blobs.
+// ollama adds the models of ollama's directory, whose files manifests/HOST/NAMESPACE/MODEL/TAG name blobs.
 func (s *scan) ollama(dir string) {
 	manifests := filepath.Join(dir, "manifests")
 	if _, err := os.Stat(manifests); err == nil {
@@ -18,7 +18,7 @@ func (s *scan) ollama(dir string) {
 	}
 }
 
-// manifests goes down the levels of names, of which levels are known.
+// manifests adds the models whose manifests lie below a directory. levels are the names of the directories above it.
 func (s *scan) manifests(dir, at string, levels []string) {
 	const tag = 3
 	for _, e := range s.entries(at) {
@@ -42,7 +42,7 @@ func (s *scan) manifests(dir, at string, levels []string) {
 	}
 }
 
-// ollamaName writes a model's name as ollama does, without what its own registry leaves out.
+// ollamaName returns a model's name as ollama writes it: without the host and the namespace of its own library.
 func ollamaName(names []string) string {
 	shown := names[:len(names)-1]
 	if shown[0] == "registry.ollama.ai" {
@@ -53,7 +53,7 @@ func ollamaName(names []string) string {
 	return path.Join(shown...) + ":" + names[len(names)-1]
 }
 
-// digest is the only form of names of blobs; anything else could lead out of their directory.
+// digest is the form of the names of blobs. Any other name could lead out of their directory.
 var digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // modelBlob returns the file of weights that a manifest names.

@@ -18,13 +18,13 @@ const (
 	maxSmall   = 1 << 20 // bytes of a manifest or reference
 )
 
-// scan goes through one place.
+// scan searches one place.
 type scan struct {
 	source string
 	models []Model
 	faults []error
 	left   int             // entries that may still be read
-	seen   map[string]bool // directories, without symbolic links
+	seen   map[string]bool // directories that were searched, without symbolic links
 }
 
 func newScan(source string) *scan {
@@ -38,7 +38,7 @@ func (s *scan) sorted() []Model {
 
 func (s *scan) fail(err error) { s.faults = append(s.faults, err) }
 
-// entries reads a directory, once.
+// entries reads a directory. It returns nothing for one that was read before.
 func (s *scan) entries(dir string) []os.DirEntry {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -60,15 +60,15 @@ func (s *scan) entries(dir string) []os.DirEntry {
 		s.fail(err)
 	}
 	if s.left -= len(entries); s.left < 0 {
-		s.fail(fmt.Errorf("%s: more than %d files: the rest is not searched", dir, maxEntries))
+		s.fail(fmt.Errorf("%s: more than %d files; the rest is not searched", dir, maxEntries))
 		return nil
 	}
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries
 }
 
-// tree takes the GGUF files of a directory and of those below it, and folders of Hugging Face. name is the
-// directory as names of models begin with it.
+// tree adds the GGUF files and the folders of Hugging Face in a directory and below it. name is the beginning of their names:
+// the directory, relative to the place.
 func (s *scan) tree(dir, name string, depth int) {
 	entries := s.entries(dir)
 	if isFolder(dir, entries) {
@@ -107,8 +107,8 @@ func isFolder(dir string, entries []os.DirEntry) bool {
 // splitPart is the end of the stem of a part of a split file.
 var splitPart = regexp.MustCompile(`-(\d{5})-of-\d{5}$`)
 
-// modelStem returns the name of a model by the stem of its file: without the number of the part, of which the
-// first counts. What accompanies models, to see or hear, is none.
+// modelStem returns the name of a model by the stem of its file: without the number of the part of a split file. It returns false
+// for parts but the first, and for projectors of images and sound (mmproj), which are not models of their own.
 func modelStem(stem string) (string, bool) {
 	if strings.HasPrefix(strings.ToLower(stem), "mmproj") {
 		return "", false
@@ -123,13 +123,13 @@ func modelStem(stem string) (string, bool) {
 // hubPrefix begins the name of a model's directory in the cache of Hugging Face: models--org--name.
 const hubPrefix = "models--"
 
-// foreign reports whether the cache keeps something else under a name.
+// foreign reports whether a directory of the cache holds something else than models.
 func foreign(name string) bool {
 	return strings.HasPrefix(name, "datasets--") || strings.HasPrefix(name, "spaces--")
 }
 
-// hub takes the models of one repository in the cache of Hugging Face: of the snapshot that its main branch
-// names, or else of the newest.
+// hub adds the models of one repository in the cache of Hugging Face: those of the snapshot that its main branch
+// names, or else of the newest snapshot.
 func (s *scan) hub(dir string, depth int) {
 	name := strings.ReplaceAll(strings.TrimPrefix(filepath.Base(dir), hubPrefix), "--", "/")
 	snapshots := filepath.Join(dir, "snapshots")

@@ -2,8 +2,8 @@
 // caches of Hugging Face, llama.cpp and ollama. It reads directories, small manifests and the headers of model
 // files, and changes nothing.
 //
-// What it reads is taken for hostile: manifests are bounded and lead to blobs of their own cache only, directories
-// are read to a bounded depth and number of entries, and nothing but regular files is opened.
+// Directories and manifests may be hostile: manifests have a bounded size and lead only to blobs of their own cache, directories
+// are read to a bounded depth and number of entries, and only regular files are opened.
 package find
 
 import (
@@ -14,7 +14,7 @@ import (
 
 // Model is a model that was found.
 type Model struct {
-	Name   string // what Find takes; unique within a source
+	Name   string // for [Store.Find]
 	Path   string // a file, the first of a split one, or a folder of Hugging Face
 	Source string // GROVE_MODELS, Hugging Face, llama.cpp or ollama
 }
@@ -27,26 +27,26 @@ const (
 	sourceOllama = "ollama"
 )
 
-// place is a directory in which models of a source lie.
+// place is a directory with models of a source.
 type place struct {
 	source, dir string
 	optional    bool // a cache, which need not exist
 }
 
-// Store is the places to search. Its methods search them anew each time.
+// Store is the places to search. Every call of a method searches them again. It may be used by several goroutines.
 type Store struct{ places []place }
 
 // System returns the store of this process's environment.
 func System() *Store {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "" // then only what variables name is searched
+		home = "" // only directories that variables name are searched
 	}
 	return New(os.Getenv, home, runtime.GOOS)
 }
 
 // New returns the store of an environment: its variables, the home directory ("" for none), and the system as
-// [runtime.GOOS] names it. A directory that several sources share counts for the first.
+// [runtime.GOOS] names it. A directory of several sources belongs to the first.
 func New(env func(string) string, home, system string) *Store {
 	s := &Store{}
 	for _, dir := range filepath.SplitList(env("GROVE_MODELS")) {
@@ -69,7 +69,7 @@ func New(env func(string) string, home, system string) *Store {
 	s.add(place{sourceLlama, first(env("LLAMA_CACHE"), at(cache, "llama.cpp")), true})
 	s.add(place{sourceOllama, first(env("OLLAMA_MODELS"), at(home, ".ollama", "models")), true})
 	if system == "linux" && env("OLLAMA_MODELS") == "" {
-		s.add(place{sourceOllama, "/usr/share/ollama/.ollama/models", true}) // where its service keeps them
+		s.add(place{sourceOllama, "/usr/share/ollama/.ollama/models", true}) // the directory of its system service
 	}
 	return s
 }
@@ -96,8 +96,39 @@ func (s *Store) add(p place) {
 	s.places = append(s.places, p)
 }
 
-// List returns the models of all places, place by place and by name, and what was wrong with others.
+// List returns the models of all places, ordered by place and name, and the faults of what could not be read. A file is
+// listed once, under its name in the first place that has it; of ollama all tags are listed.
 func (s *Store) List() (models []Model, faults []error) {
+	found, faults := s.search()
+	sources := map[string]string{} // of files, by their path without symbolic links
+	for _, m := range found {
+		file, err := filepath.EvalSymlinks(m.Path)
+		if err != nil {
+			file = m.Path
+		}
+		if source, twice := sources[file]; twice && (source != m.Source || source != sourceOllama) {
+			continue
+		}
+		sources[file] = m.Source
+		models = append(models, m)
+	}
+	return models, once(faults)
+}
+
+// once returns the faults without those that say the same as an earlier one.
+func once(faults []error) (out []error) {
+	said := map[string]bool{}
+	for _, err := range faults {
+		if !said[err.Error()] {
+			said[err.Error()] = true
+			out = append(out, err)
+		}
+	}
+	return out
+}
+
+// search returns the models of all places under all their names.
+func (s *Store) search() (models []Model, faults []error) {
 	for _, p := range s.places {
 		if _, err := os.Stat(p.dir); err != nil {
 			if !p.optional {

@@ -163,13 +163,13 @@ func TestFind(t *testing.T) {
 		{filepath.Join(f.home, llamaDir, "models--org--three"), "llama three", ""},
 		{filepath.Join(f.home, "more", "tiny.gguf"), "another tiny", ""},
 
-		{"tiny", "", `"tiny" fits several models: "tiny" (` + filepath.Join(f.home, "models", "tiny.gguf") + `), "tiny" (` + filepath.Join(f.home, "more", "tiny.gguf") + ")"},
-		{"org/one-GGUF", "", `fits several models: "org/one-GGUF/one-Q4_K_M" (`},
-		{"llama3.3:1b", "", `like it: "llama3.2:1b" (`},
+		{"tiny", "", `"tiny" fits several models; name one of "tiny" (` + filepath.Join(f.home, "models", "tiny.gguf") + `), "tiny" (` + filepath.Join(f.home, "more", "tiny.gguf") + ")"},
+		{"org/one-GGUF", "", `fits several models; name one of "org/one-GGUF/one-Q4_K_M" (`},
+		{"llama3.3:1b", "", `similar names: "llama3.2:1b" (`},
 		{"lama3.2", "", `one of 14 models in GROVE_MODELS (`},
 		{"old", "", "is neither a file nor one of"},
 		{"org/one-GGUF:", "", "is neither a file nor one of"},
-		{filepath.Join(f.home, "models", "notes"), "", "holds no GGUF file, and no config.json with safetensors"},
+		{filepath.Join(f.home, "models", "notes"), "", "holds neither a GGUF file nor a config.json with safetensors"},
 		{filepath.Join(f.home, hubDir, "models--org--one-GGUF"), "", "holds several GGUF files"},
 	} {
 		t.Run(strings.ReplaceAll(c.name, f.home, "~"), func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestFindPaths(t *testing.T) {
 			t.Errorf("Find(%q) = %q, %v", name, got, err)
 		}
 	}
-	if _, err := f.store().Find("none"); err == nil || !strings.Contains(err.Error(), "no cache of Hugging Face, llama.cpp or ollama to look in") {
+	if _, err := f.store().Find("none"); err == nil || !strings.Contains(err.Error(), "no cache of Hugging Face, llama.cpp or ollama") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -212,6 +212,30 @@ func TestSameFile(t *testing.T) {
 	f.link(x, "b/x.gguf")
 	if got, err := f.store().Find("x"); got != x || err != nil {
 		t.Errorf("found %q, %v", got, err)
+	}
+	if models, _ := f.store().List(); len(models) != 1 {
+		t.Errorf("listed %v", models)
+	}
+}
+
+// TestNestedPlaces: what two places share is listed once, and found by the names of both.
+func TestNestedPlaces(t *testing.T) {
+	f := newFake(t)
+	f.vars["GROVE_MODELS"] = filepath.Join(f.home, "m") + string(os.PathListSeparator) + filepath.Join(f.home, "m", "sub")
+	f.write("m/sub/x.gguf", "x")
+	blob := f.write(ollamaDir+"blobs/sha256-"+digestOf.Replace("a"), "ollama a")
+	f.write(library+"llama3.2/1b", manifest("sha256:"+digestOf.Replace("a")))
+	f.link(blob, "m/mine.gguf")
+	models, _ := f.store().List()
+	var got []string
+	for _, m := range models {
+		got = append(got, m.Source+": "+m.Name)
+	}
+	if diff := cmp.Diff([]string{"GROVE_MODELS: mine", "GROVE_MODELS: sub/x"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if path, err := f.store().Find("llama3.2:1b"); path != blob || err != nil {
+		t.Errorf("found %q, %v", path, err)
 	}
 }
 
