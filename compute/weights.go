@@ -102,11 +102,11 @@ func (v Vector) Part(first, n int) Vector {
 // type has no kernel.
 func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	if len(v.Shape) != 2 && len(v.Shape) != 3 {
-		return nil, fmt.Errorf("compute: %s: %d dimensions; a matrix has 2, a stack of experts 3", v.Name, len(v.Shape))
+		return nil, fmt.Errorf("compute: %s: %d dimensions; a matrix has 2, a stack of experts 3", tensor.Label(v.Name), len(v.Shape))
 	}
 	format, ok := matmul.FormatOf(v.Type)
 	if !ok {
-		return nil, fmt.Errorf("compute: %s: type %v has no kernel; use a file of another type, such as Q8_0", v.Name, v.Type)
+		return nil, fmt.Errorf("compute: %s: type %v has no kernel; use a file of another type, such as Q8_0", tensor.Label(v.Name), v.Type)
 	}
 	m := &Matrix{format: format, experts: 1, out: v.Shape[len(v.Shape)-2], k: v.Shape[len(v.Shape)-1]}
 	if len(v.Shape) == 3 {
@@ -114,7 +114,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	}
 	row, ok := v.Type.RowBytes(m.k)
 	if !ok || m.k%format.BlockK != 0 || len(v.Data) != row*m.out*m.experts {
-		return nil, fmt.Errorf("compute: %s: %d bytes do not hold shape %v in type %v", v.Name, len(v.Data), v.Shape, v.Type)
+		return nil, fmt.Errorf("compute: %s: %d bytes do not hold shape %v in type %v", tensor.Label(v.Name), len(v.Data), v.Shape, v.Type)
 	}
 	if w.Keep {
 		m.data, m.stride, m.row = v.Data, row*m.out, row
@@ -178,7 +178,7 @@ func (m *Matrix) groups() int { return m.format.Groups(m.out) }
 // Vector stores a view of one dimension as float32.
 func (w *Weights) Vector(v tensor.View) (Vector, error) {
 	if len(v.Shape) != 1 {
-		return Vector{}, fmt.Errorf("compute: %s: %d dimensions; a vector has 1", v.Name, len(v.Shape))
+		return Vector{}, fmt.Errorf("compute: %s: %d dimensions; a vector has 1", tensor.Label(v.Name), len(v.Shape))
 	}
 	f := make([]float32, v.Shape[0])
 	if v.Type == tensor.F32 && len(v.Data) == 4*len(f) {
@@ -186,7 +186,7 @@ func (w *Weights) Vector(v tensor.View) (Vector, error) {
 			f[i] = math.Float32frombits(binary.LittleEndian.Uint32(v.Data[4*i:]))
 		}
 	} else if err := tensor.Unpack(v.Type, f, v.Data); err != nil {
-		return Vector{}, fmt.Errorf("compute: %s: %w", v.Name, err)
+		return Vector{}, fmt.Errorf("compute: %s: %w", tensor.Label(v.Name), err)
 	}
 	w.bytes += 4 * len(f)
 	return Vector{f: f}, nil

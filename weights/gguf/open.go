@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"grove/internal/mmap"
+	"grove/weights/tensor"
 )
 
 const (
@@ -147,7 +148,7 @@ func (f *File) checkPart(p *File, no, count int) error {
 	}
 	for i, t := range p.Tensors {
 		if _, twice := f.names[t.Name]; twice {
-			return &FormatError{p.parts[0].path, p.parts[0].offsets[i], fmt.Sprintf("tensor %q: duplicate of a tensor in an earlier part", t.Name)}
+			return &FormatError{p.parts[0].path, p.parts[0].offsets[i], tensor.Label(t.Name) + ": an earlier part has a tensor of this name"}
 		}
 	}
 	return nil

@@ -195,7 +195,7 @@ func TestOpenSplitErrors(t *testing.T) {
 		{"tensor twice", func(no int, metadata []KV, tensors []tensor.View) ([]KV, []tensor.View) {
 			tensors[0].Name = "same"
 			return metadata, tensors
-		}, nil, 0, `gguf: m-00002-of-00003.gguf: tensor "same": duplicate of a tensor in an earlier part (at byte 192)`},
+		}, nil, 0, `gguf: m-00002-of-00003.gguf: same: an earlier part has a tensor of this name (at byte 192)`},
 		{"tensor count", set(0, "split.tensors.count", Of(int32(9))), nil, 0,
 			`gguf: m-00001-of-00003.gguf: key "split.tensors.count": 9 tensors were promised, the parts hold 6 (at byte 139)`},
 		{"part not a file of this format", nil, func(t *testing.T, p []string) {

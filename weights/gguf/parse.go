@@ -60,6 +60,8 @@ func (c *cursor) fail(at int, format string, args ...any) {
 	}
 	msg := fmt.Sprintf(format, args...)
 	switch {
+	case c.name != "" && c.item == "tensor":
+		msg = tensor.Label(c.name) + ": " + msg
 	case c.name != "":
 		msg = fmt.Sprintf("%s %q: %s", c.item, c.name, msg)
 	case c.item != "":
@@ -229,7 +231,7 @@ func (c *cursor) alignment(f *File) int {
 	}
 	n, _ := v.integerAt(0)
 	if !validAlignment(n) {
-		c.fail(int(v.at), "%d is not a power of two from %d to %d", n, minAlignment, maxAlignment)
+		c.fail(int(v.at), "value is %d; it must be a power of two from %d to %d", n, minAlignment, maxAlignment)
 	}
 	return int(n)
 }
@@ -239,7 +241,7 @@ func (c *cursor) tensor(f *File, i int) info {
 	at := c.pos
 	name := c.begin("tensor", i, maxName)
 	if first, twice := f.names[name]; twice {
-		c.fail(at, "duplicate of tensor %d", first)
+		c.fail(at, "tensor %d has this name too", first)
 	}
 	at = c.pos
 	shape, n := c.shape()
@@ -271,7 +273,7 @@ func (c *cursor) shape() (shape []int, n int) {
 	at := c.pos
 	count := c.u32("dimension count")
 	if count < 1 || count > maxDims {
-		c.fail(at, "dimension count %d is not 1 to %d", count, maxDims)
+		c.fail(at, "dimension count is %d; it must be 1 to %d", count, maxDims)
 	}
 	if c.err != nil {
 		return nil, 0
@@ -284,7 +286,7 @@ func (c *cursor) shape() (shape []int, n int) {
 		case c.err != nil:
 			return nil, 0
 		case d <= 0:
-			c.fail(at, "dimension %d is %d", i, d)
+			c.fail(at, "dimension %d is %d; it must be positive", i, d)
 			return nil, 0
 		case d > int64(math.MaxInt/n):
 			c.fail(at, "dimension %d of %d overflows the number of elements", i, d)
@@ -309,7 +311,7 @@ func (c *cursor) place(f *File, p *part, infos []info) {
 		order[i] = i
 		c.name = f.Tensors[i].Name
 		if in.offset%uint64(p.alignment) != 0 {
-			c.fail(in.at, "offset %d is not a multiple of the alignment, %d", in.offset, p.alignment)
+			c.fail(in.at, "offset is %d; it must be a multiple of the alignment (%d)", in.offset, p.alignment)
 			return
 		}
 		if left := uint64(len(data)); in.offset > left || in.size > left-in.offset {
@@ -325,7 +327,7 @@ func (c *cursor) place(f *File, p *part, infos []info) {
 		before := order[k]
 		if infos[i].offset < infos[before].offset+infos[before].size {
 			c.name = f.Tensors[i].Name
-			c.fail(infos[i].at, "data overlaps that of tensor %q", f.Tensors[before].Name)
+			c.fail(infos[i].at, "data overlaps that of %s", tensor.Label(f.Tensors[before].Name))
 			return
 		}
 	}

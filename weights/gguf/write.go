@@ -138,10 +138,10 @@ func layOut(metadata []KV, tensors []tensor.View) (head, error) {
 	names := map[string]bool{}
 	for _, t := range tensors {
 		if err := checkShape(t); err != nil {
-			return head{}, fmt.Errorf("gguf: tensor %q: %w", t.Name, err)
+			return head{}, fmt.Errorf("gguf: %s: %w", tensor.Label(t.Name), err)
 		}
 		if names[t.Name] {
-			return head{}, fmt.Errorf("gguf: tensor %q: duplicate name", t.Name)
+			return head{}, fmt.Errorf("gguf: %s: two tensors have this name", tensor.Label(t.Name))
 		}
 		names[t.Name] = true
 		b = appendString(b, t.Name)
@@ -163,11 +163,11 @@ func checkMetadata(metadata []KV) (int, error) {
 	for _, kv := range metadata {
 		switch {
 		case !validName(kv.Key, maxKey):
-			return 0, fmt.Errorf("gguf: key %q: not 1 to %d bytes of UTF-8", kv.Key, maxKey)
+			return 0, fmt.Errorf("gguf: key %q: it must have 1 to %d bytes of UTF-8", kv.Key, maxKey)
 		case keys[kv.Key]:
-			return 0, fmt.Errorf("gguf: key %q: duplicate", kv.Key)
+			return 0, fmt.Errorf("gguf: key %q: it is there twice", kv.Key)
 		case kv.Value.empty():
-			return 0, fmt.Errorf("gguf: key %q: no value", kv.Key)
+			return 0, fmt.Errorf("gguf: key %q: it has no value", kv.Key)
 		}
 		keys[kv.Key] = true
 		if kv.Key != keyAlignment {
@@ -175,7 +175,7 @@ func checkMetadata(metadata []KV) (int, error) {
 		}
 		n, ok := kv.Value.Any().(uint32)
 		if alignment = int(n); !ok || !validAlignment(int64(n)) {
-			return 0, fmt.Errorf("gguf: key %q: %v is not a uint32 power of two from %d to %d",
+			return 0, fmt.Errorf("gguf: key %q: value is %v; it must be a uint32 power of two from %d to %d",
 				kv.Key, kv.Value.Any(), minAlignment, maxAlignment)
 		}
 	}
@@ -185,16 +185,16 @@ func checkMetadata(metadata []KV) (int, error) {
 // checkShape checks what a tensor's entry says of it.
 func checkShape(t tensor.View) error {
 	if !validName(t.Name, maxName) {
-		return fmt.Errorf("name is not 1 to %d bytes of UTF-8", maxName)
+		return fmt.Errorf("the name must have 1 to %d bytes of UTF-8", maxName)
 	}
 	if len(t.Shape) < 1 || len(t.Shape) > maxDims || slices.Min(t.Shape) < 1 {
-		return fmt.Errorf("shape %v is not 1 to %d positive dimensions", t.Shape, maxDims)
+		return fmt.Errorf("shape is %v; it must have 1 to %d positive dimensions", t.Shape, maxDims)
 	}
 	size, ok := t.Type.RowBytes(t.Shape[len(t.Shape)-1])
 	if !ok {
-		return fmt.Errorf("a row of %d elements cannot be of type %v", t.Shape[len(t.Shape)-1], t.Type)
+		return fmt.Errorf("a row has %d elements, which type %v cannot hold; they must be whole blocks", t.Shape[len(t.Shape)-1], t.Type)
 	}
-	tooLarge := fmt.Errorf("shape %v takes more than %d bytes", t.Shape, maxBytes)
+	tooLarge := fmt.Errorf("shape %v takes more than the %d bytes that a tensor may have", t.Shape, maxBytes)
 	if slices.Max(t.Shape) > maxBytes {
 		return tooLarge
 	}
@@ -213,10 +213,10 @@ const maxBytes = math.MaxInt >> 16
 // checkTensor checks a tensor that has n bytes.
 func checkTensor(t tensor.View, n int) error {
 	if err := checkShape(t); err != nil {
-		return fmt.Errorf("gguf: tensor %q: %w", t.Name, err)
+		return fmt.Errorf("gguf: %s: %w", tensor.Label(t.Name), err)
 	}
 	if want := t.Bytes(); n != want {
-		return fmt.Errorf("gguf: tensor %q: %d bytes of data, shape %v takes %d", t.Name, n, t.Shape, want)
+		return fmt.Errorf("gguf: %s: there are %d bytes of data; shape %v takes %d", tensor.Label(t.Name), n, t.Shape, want)
 	}
 	return nil
 }

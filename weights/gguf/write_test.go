@@ -147,21 +147,21 @@ func TestWriteErrors(t *testing.T) {
 		tensors  []tensor.View
 		want     string
 	}{
-		{"empty key", []KV{{"", Of(true)}}, nil, `gguf: key "": not 1 to 65535 bytes of UTF-8`},
-		{"key not UTF-8", []KV{{"\xff", Of(true)}}, nil, `gguf: key "\xff": not 1 to 65535 bytes of UTF-8`},
-		{"key twice", []KV{{"k", Of(true)}, {"k", Of(true)}}, nil, `gguf: key "k": duplicate`},
-		{"no value", []KV{{"k", Value{}}}, nil, `gguf: key "k": no value`},
-		{"alignment 48", []KV{{"general.alignment", Of(uint32(48))}}, nil, `gguf: key "general.alignment": 48 is not a uint32 power of two from 8 to 65536`},
-		{"alignment a string", []KV{{"general.alignment", Of("32")}}, nil, `gguf: key "general.alignment": 32 is not a uint32 power of two from 8 to 65536`},
-		{"long name", nil, one(long, tensor.F32, 4, 1), fmt.Sprintf("gguf: tensor %q: name is not 1 to 64 bytes of UTF-8", long)},
-		{"name twice", nil, append(one("w", tensor.F32, 4, 1), one("w", tensor.F32, 4, 1)...), `gguf: tensor "w": duplicate name`},
-		{"no shape", nil, one("w", tensor.F32, 4), `gguf: tensor "w": shape [] is not 1 to 4 positive dimensions`},
-		{"five dimensions", nil, one("w", tensor.F32, 4, 1, 1, 1, 1, 1), `gguf: tensor "w": shape [1 1 1 1 1] is not 1 to 4 positive dimensions`},
-		{"dimension 0", nil, one("w", tensor.F32, 0, 0, 1), `gguf: tensor "w": shape [0 1] is not 1 to 4 positive dimensions`},
-		{"ragged row", nil, one("w", tensor.Q8_0, 34, 33), `gguf: tensor "w": a row of 33 elements cannot be of type Q8_0`},
-		{"unknown type", nil, one("w", 99, 34, 32), `gguf: tensor "w": a row of 32 elements cannot be of type type 99`},
-		{"too few bytes", nil, one("w", tensor.F32, 4, 1<<62, 1), `gguf: tensor "w": shape [4611686018427387904 1] takes more than 140737488355327 bytes`},
-		{"too many bytes", nil, one("w", tensor.F32, 9, 2, 1), `gguf: tensor "w": 9 bytes of data, shape [2 1] takes 8`},
+		{"empty key", []KV{{"", Of(true)}}, nil, `gguf: key "": it must have 1 to 65535 bytes of UTF-8`},
+		{"key not UTF-8", []KV{{"\xff", Of(true)}}, nil, `gguf: key "\xff": it must have 1 to 65535 bytes of UTF-8`},
+		{"key twice", []KV{{"k", Of(true)}, {"k", Of(true)}}, nil, `gguf: key "k": it is there twice`},
+		{"no value", []KV{{"k", Value{}}}, nil, `gguf: key "k": it has no value`},
+		{"alignment 48", []KV{{"general.alignment", Of(uint32(48))}}, nil, `gguf: key "general.alignment": value is 48; it must be a uint32 power of two from 8 to 65536`},
+		{"alignment a string", []KV{{"general.alignment", Of("32")}}, nil, `gguf: key "general.alignment": value is 32; it must be a uint32 power of two from 8 to 65536`},
+		{"long name", nil, one(long, tensor.F32, 4, 1), "gguf: " + long + ": the name must have 1 to 64 bytes of UTF-8"},
+		{"name twice", nil, append(one("w", tensor.F32, 4, 1), one("w", tensor.F32, 4, 1)...), `gguf: w: two tensors have this name`},
+		{"no shape", nil, one("w", tensor.F32, 4), `gguf: w: shape is []; it must have 1 to 4 positive dimensions`},
+		{"five dimensions", nil, one("w", tensor.F32, 4, 1, 1, 1, 1, 1), `gguf: w: shape is [1 1 1 1 1]; it must have 1 to 4 positive dimensions`},
+		{"dimension 0", nil, one("w", tensor.F32, 0, 0, 1), `gguf: w: shape is [0 1]; it must have 1 to 4 positive dimensions`},
+		{"ragged row", nil, one("w", tensor.Q8_0, 34, 33), `gguf: w: a row has 33 elements, which type Q8_0 cannot hold; they must be whole blocks`},
+		{"unknown type", nil, one("w", 99, 34, 32), `gguf: w: a row has 32 elements, which type type 99 cannot hold; they must be whole blocks`},
+		{"too few bytes", nil, one("w", tensor.F32, 4, 1<<62, 1), `gguf: w: shape [4611686018427387904 1] takes more than the 140737488355327 bytes that a tensor may have`},
+		{"too many bytes", nil, one("w", tensor.F32, 9, 2, 1), `gguf: w: there are 9 bytes of data; shape [2 1] takes 8`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestStreamErrors(t *testing.T) {
 		_, err := w.Write(make([]byte, 9))
 		return err
 	})
-	if want := `gguf: tensor "w": 9 bytes of data, shape [2] takes 8`; err == nil || err.Error() != want {
+	if want := `gguf: w: there are 9 bytes of data; shape [2] takes 8`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	broken := errors.New("broken")
@@ -303,7 +303,7 @@ func TestStreamErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Load(f.Tensors[0]); err == nil || err.Error() != `gguf: tensor "w": 7 bytes of data, shape [2] takes 8` {
+	if _, err := f.Load(f.Tensors[0]); err == nil || err.Error() != `gguf: w: there are 7 bytes of data; shape [2] takes 8` {
 		t.Errorf("got %v", err)
 	}
 }

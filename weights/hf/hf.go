@@ -177,7 +177,7 @@ func (b *builder) setFloat(key string, x float64) { set(b, key, float32(x)) }
 func (b *builder) leftOver() {
 	for _, t := range b.weights.Tensors {
 		if !b.used[t.Name] && !strings.HasSuffix(t.Name, ".rotary_emb.inv_freq") && (b.ignored == nil || !b.ignored(t.Name)) {
-			b.fail("tensor %.80q has no place in a model of this family", t.Name)
+			b.fail("%s: a model of this family has no such tensor", tensor.Label(t.Name))
 		}
 	}
 }

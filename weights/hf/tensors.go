@@ -27,7 +27,7 @@ func typeOf(to string, t safetensors.Tensor) tensor.Type {
 func (b *builder) find(name string, shape ...int) (safetensors.Tensor, bool) {
 	t, ok := b.raw(name, shape...)
 	if _, float := floatTypes[t.Type]; ok && !float {
-		b.fail("tensor %q has type %s; weights must be F32, F16 or BF16", name, t.Type)
+		b.fail("%s: type is %s; it must be F32, F16 or BF16", tensor.Label(name), t.Type)
 		return t, false
 	}
 	return t, ok
@@ -41,9 +41,9 @@ func (b *builder) raw(name string, shape ...int) (safetensors.Tensor, bool) {
 	t, ok := b.weights.Tensor(name)
 	switch {
 	case !ok:
-		b.fail("tensor %q is missing", name)
+		b.fail("%s: the tensor is missing", tensor.Label(name))
 	case !slices.Equal(t.Shape, shape):
-		b.fail("tensor %q has shape %v; %s asks for %v", name, t.Shape, configName, shape)
+		b.fail("%s: shape is %v; %s asks for %v", tensor.Label(name), t.Shape, configName, shape)
 		return t, false
 	}
 	b.used[name] = true
@@ -132,7 +132,7 @@ func (b *builder) permuted(to, from string, heads, size int, shape ...int) {
 		return
 	}
 	if size%2 != 0 {
-		b.fail("tensor %q: heads of %d values have no pairs", from, size)
+		b.fail("%s: heads have %d values; the number must be even", tensor.Label(from), size)
 		return
 	}
 	typ := typeOf(to, t)
@@ -177,7 +177,7 @@ func (b *builder) stacked(to string, from func(expert int) string, n, out, in in
 			return
 		}
 		if t.Type != floatType(experts, t) {
-			b.fail("tensor %q has type %s, expert 0 has %s", t.Name, t.Type, experts[0].Type)
+			b.fail("%s: type is %s; it must be that of expert 0 (%s)", tensor.Label(t.Name), t.Type, experts[0].Type)
 			return
 		}
 		experts = append(experts, t)
@@ -223,7 +223,7 @@ const (
 // blocks and scales.
 func (b *builder) mxfp4(to, from string, first, step, experts, rows, in int) {
 	if in%mxBlock != 0 {
-		b.fail("tensor %q: rows of %d values are not whole blocks of %d", from, in, mxBlock)
+		b.fail("%s: rows have %d values; the number must be a multiple of %d", tensor.Label(from), in, mxBlock)
 		return
 	}
 	blocks, ok1 := b.raw(from+"_blocks", experts, rows, in/mxBlock, mxBytes)
@@ -232,7 +232,7 @@ func (b *builder) mxfp4(to, from string, first, step, experts, rows, in int) {
 		return
 	}
 	if blocks.Type != "U8" || scales.Type != "U8" {
-		b.fail("tensor %q: blocks and scales have types %s and %s; want U8", from, blocks.Type, scales.Type)
+		b.fail("%s: types of blocks and scales are %s and %s; they must be U8", tensor.Label(from), blocks.Type, scales.Type)
 		return
 	}
 	b.add(to, tensor.MXFP4, []int{experts, rows / step, in}, func(dst []byte) {

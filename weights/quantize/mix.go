@@ -319,9 +319,9 @@ func supported(t tensor.View, to tensor.Type, again bool) error {
 	switch {
 	case t.Type == to:
 	case !ok:
-		return fmt.Errorf("quantize: %s: type %v has no codec; use a file of another type, such as F16", t.Name, t.Type)
+		return fmt.Errorf("quantize: %s: type %v has no codec; use a file of another type, such as F16", tensor.Label(t.Name), t.Type)
 	case codec.Quantised() && !again:
-		return fmt.Errorf("quantize: %s: type %v is quantised already, and quantising it again loses more; ask for it, or start from a model of floats", t.Name, t.Type)
+		return fmt.Errorf("quantize: %s: type %v is quantised already, and quantising it again loses more; ask for it, or start from a model of floats", tensor.Label(t.Name), t.Type)
 	}
 	return nil
 }

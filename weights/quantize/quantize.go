@@ -178,7 +178,7 @@ func (t *task) fail(row int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.failed == nil || row < t.failedAt {
-		t.failed = fmt.Errorf("quantize: %s: row %d: %w", t.view.Name, row, err)
+		t.failed = fmt.Errorf("quantize: %s: row %d: %w", tensor.Label(t.view.Name), row, err)
 		t.failedAt = row
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"grove/weights/tensor"
 )
 
 // maxShards is more files than any model has.
@@ -88,13 +90,13 @@ func parseIndex(text []byte) ([]shard, error) {
 func (r *reader) weightMap(files map[string][]string) {
 	seen := map[string]bool{}
 	r.object(func(name string) {
-		file := r.string(fmt.Sprintf("tensor %q", name))
+		file := r.string(tensor.Label(name))
 		switch {
 		case r.err != nil:
 		case seen[name]:
-			r.fail("tensor %q: duplicate name", name)
+			r.fail("%s: two tensors have this name", tensor.Label(name))
 		case !plainName(file):
-			r.fail("tensor %q: %.80q is not the name of a file beside the index", name, file)
+			r.fail("%s: %.80q is not the name of a file beside the index", tensor.Label(name), file)
 		}
 		seen[name] = true
 		files[file] = append(files[file], name)

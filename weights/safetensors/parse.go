@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"grove/weights/tensor"
 )
 
 const (
@@ -34,7 +36,7 @@ func Parse(data []byte) ([]Tensor, error) {
 	r.object(func(name string) {
 		switch {
 		case seen[name]:
-			r.fail("tensor %q: duplicate name", name)
+			r.fail("%s: two tensors have this name", tensor.Label(name))
 		case name == metadataKey:
 			r.metadata()
 		case name == "":
@@ -89,7 +91,7 @@ func lay(places []place, file []byte, start int) ([]Tensor, error) {
 	next := 0
 	for i, p := range places {
 		fail := func(format string, args ...any) ([]Tensor, error) {
-			return nil, &FormatError{Offset: p.at, Msg: fmt.Sprintf("tensor %q: ", p.tensor.Name) + fmt.Sprintf(format, args...)}
+			return nil, &FormatError{Offset: p.at, Msg: tensor.Label(p.tensor.Name) + ": " + fmt.Sprintf(format, args...)}
 		}
 		size := p.end - p.begin
 		switch want, ok := p.tensor.bytes(); {
@@ -100,7 +102,7 @@ func lay(places []place, file []byte, start int) ([]Tensor, error) {
 		case p.end > len(data):
 			return fail("bytes %d to %d reach past the end of the data, %d bytes", p.begin, p.end, len(data))
 		case p.begin < next:
-			return fail("data overlaps that of tensor %q", tensors[i-1].Name)
+			return fail("data overlaps that of %s", tensor.Label(tensors[i-1].Name))
 		case p.begin > next:
 			return fail("data begins at %d, which leaves a hole from %d", p.begin, next)
 		}
@@ -210,37 +212,37 @@ func (r *reader) tensor(name string) place {
 	seen := map[string]bool{}
 	r.object(func(key string) {
 		if seen[key] {
-			r.fail("tensor %q: duplicate %s", name, key)
+			r.fail("%s: %s is there twice", tensor.Label(name), key)
 		}
 		seen[key] = true
 		switch key {
 		case "dtype":
-			p.tensor.Type = DType(r.string(fmt.Sprintf("tensor %q: dtype", name)))
+			p.tensor.Type = DType(r.string(tensor.Label(name) + ": dtype"))
 			if sizes[p.tensor.Type] == 0 {
-				r.fail("tensor %q: dtype %.40q is not supported", name, p.tensor.Type)
+				r.fail("%s: dtype %.40q is not known", tensor.Label(name), p.tensor.Type)
 			}
 		case "shape":
 			p.tensor.Shape = r.numbers(name, key, maxDims)
 		case "data_offsets":
 			offsets = r.numbers(name, key, 2)
 		default:
-			r.fail("tensor %q: unknown key %.40q", name, key)
+			r.fail("%s: unknown key %.40q", tensor.Label(name), key)
 		}
 	})
 	for _, key := range []string{"dtype", "shape", "data_offsets"} {
 		if !seen[key] {
-			r.fail("tensor %q: %s is missing", name, key)
+			r.fail("%s: %s is missing", tensor.Label(name), key)
 		}
 	}
 	if r.err != nil {
 		return p
 	}
 	if len(offsets) != 2 {
-		r.fail("tensor %q: %d data_offsets, want 2", name, len(offsets))
+		r.fail("%s: data_offsets holds %d of 2 numbers", tensor.Label(name), len(offsets))
 		return p
 	}
 	if p.begin, p.end = offsets[0], offsets[1]; p.begin > p.end {
-		r.fail("tensor %q: data_offsets %d and %d are reversed", name, p.begin, p.end)
+		r.fail("%s: data_offsets are %d and %d; the first must not be the larger one", tensor.Label(name), p.begin, p.end)
 	}
 	return p
 }
@@ -248,7 +250,7 @@ func (r *reader) tensor(name string) place {
 // numbers reads an array of at most limit integers that are not negative.
 func (r *reader) numbers(name, key string, limit int) []int {
 	if t := r.next(); t != json.Delim('[') {
-		r.fail("tensor %q: %s: want an array, found %s", name, key, show(t))
+		r.fail("%s: %s: want an array, found %s", tensor.Label(name), key, show(t))
 	}
 	out := []int{}
 	for r.err == nil && r.dec.More() {
@@ -258,9 +260,9 @@ func (r *reader) numbers(name, key string, limit int) []int {
 		switch {
 		case r.err != nil:
 		case !ok || err != nil || n < 0 || int64(int(n)) != n:
-			r.fail("tensor %q: %s: %s is not a count", name, key, show(t))
+			r.fail("%s: %s: %s is not a count", tensor.Label(name), key, show(t))
 		case len(out) == limit:
-			r.fail("tensor %q: %s has more than %d numbers", name, key, limit)
+			r.fail("%s: %s has more than %d numbers", tensor.Label(name), key, limit)
 		default:
 			out = append(out, int(n))
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"grove/internal/mmap"
+	"grove/weights/tensor"
 )
 
 // DType is the type of a tensor's elements as files spell it, such as BF16.
@@ -92,7 +93,7 @@ func (f *File) openShards(path string) error {
 		}
 		for _, name := range s.names {
 			if !names[name] {
-				return fmt.Errorf("safetensors: %s: tensor %q is not in %s, where the index places it", path, name, s.file)
+				return fmt.Errorf("safetensors: %s: %s: it is not in %s, where the index places it", path, tensor.Label(name), s.file)
 			}
 		}
 	}
@@ -123,7 +124,7 @@ func (f *File) add(path string) (map[string]bool, error) {
 	names := make(map[string]bool, len(tensors))
 	for _, t := range tensors {
 		if _, twice := f.names[t.Name]; twice {
-			return nil, fmt.Errorf("safetensors: %s: tensor %q is in an earlier shard too", path, t.Name)
+			return nil, fmt.Errorf("safetensors: %s: %s: an earlier shard has a tensor of this name", path, tensor.Label(t.Name))
 		}
 		f.names[t.Name] = len(f.Tensors)
 		f.Tensors = append(f.Tensors, t)

@@ -128,3 +128,14 @@ func checkTerms(t *testing.T, c *Codec) {
 		}
 	}
 }
+
+func TestLabel(t *testing.T) {
+	for name, want := range map[string]string{
+		"blk.0.attn_k.weight": "blk.0.attn_k.weight", "": `""`, "a b": `"a b"`, "a\nb": `"a\nb"`, "é": `"é"`,
+		strings.Repeat("n", 101): `"` + strings.Repeat("n", 100) + `"`,
+	} {
+		if got := Label(name); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -6,7 +6,10 @@
 // those of ggml; all numbers are little endian.
 package tensor
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Type is an element type by its number in GGUF files. Every type has a constant beside its codec.
 type Type uint32
@@ -47,6 +50,18 @@ type View struct {
 	Type  Type
 	Shape []int
 	Data  []byte
+}
+
+// Label returns the name of a tensor for a message: as it is if it is short and has only letters, digits and the signs . _ - of
+// ASCII, else cut and quoted, so that the names in a file cannot pass for other text.
+func Label(name string) string {
+	special := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+	}
+	if name == "" || len(name) > 100 || strings.ContainsFunc(name, special) {
+		return fmt.Sprintf("%.100q", name)
+	}
+	return name
 }
 
 // Elems returns the number of elements, 1 for a scalar.
