@@ -135,8 +135,8 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	return m, nil
 }
 
-// take returns n bytes of zeros. Matrices share allocations that grow with the model, so that all but their
-// ends lie in large pages.
+// take returns n bytes of zeros. Matrices share allocations that grow with the model, so that large pages hold all but
+// their ends.
 func (w *Weights) take(n int) []byte {
 	const (
 		page    = 4096

@@ -1,7 +1,7 @@
 // Package gguf reads and writes GGUF files, versions 2 and 3 in little-endian byte order: metadata
 // and named tensors. Tensors are views of the mapped file; nothing is copied and nothing computed.
 //
-// Files are taken for hostile: every count, length and offset is checked before it is used, and memory
+// Files may be hostile: every count, length and offset is checked before it is used, and memory
 // stays within a small multiple of the bytes that describe keys and tensors.
 package gguf
 
@@ -22,8 +22,8 @@ const (
 	keyAlignment     = "general.alignment"
 )
 
-// FormatError is a fault of a file: bytes that break the format, or a metadata value that
-// is not what the caller needs.
+// FormatError is a fault of a file: bytes that break the format, or a metadata value of another kind or range than
+// the caller needs.
 type FormatError struct {
 	Path   string // empty for bytes in memory
 	Offset int64  // of the field at fault; negative where the field was not read from bytes
@@ -43,7 +43,7 @@ func (e *FormatError) Error() string {
 	return text
 }
 
-// File is a parsed file, the parts of a split one together, or what [New] makes one of. It does not
+// File is a parsed file, all parts of a split file, or a file that [New] makes of parts. It does not
 // change until Close, so any number of goroutines may read it.
 type File struct {
 	Version  uint32
@@ -60,8 +60,8 @@ type File struct {
 // Storage owns bytes that tensors are views of: a mapped file, mostly.
 type Storage interface {
 	Close() error
-	Check() error     // an error where a file has become shorter since it was opened
-	Release(b []byte) // a hint that the bytes, if they are of this storage, are not needed soon
+	Check() error     // an error if a file has become shorter since it was opened
+	Release(b []byte) // a hint: these bytes are not needed soon; bytes of other storages are ignored
 }
 
 // part is one file and the place of its tensors.
@@ -84,7 +84,7 @@ func (f *File) Close() error {
 	return first
 }
 
-// Check returns an error where a file has become shorter since it was opened.
+// Check returns an error if a file has become shorter since it was opened.
 func (f *File) Check() error {
 	for _, s := range f.stores {
 		if err := s.Check(); err != nil {
@@ -102,7 +102,7 @@ func (f *File) Release(b []byte) {
 	}
 }
 
-// Size returns the bytes of the file, of all its parts where it is split.
+// Size returns the bytes of the file, of all parts of a split file.
 func (f *File) Size() int64 {
 	var n int64
 	for _, p := range f.parts {
@@ -120,8 +120,8 @@ func (f *File) Tensor(name string) (tensor.View, bool) {
 	return f.Tensors[i], true
 }
 
-// Load returns a tensor of this file with its bytes. Those of a mapped file are there already and cost
-// nothing; others are made anew by each call and belong to the caller.
+// Load returns a tensor of this file with its bytes. Bytes of a mapped file are a view and cost
+// nothing. Other bytes are made by each call and belong to the caller.
 func (f *File) Load(t tensor.View) (tensor.View, error) {
 	if t.Data != nil || f.load == nil {
 		return t, nil
@@ -143,9 +143,8 @@ func (f *File) Lookup(key string) (Value, bool) {
 	return f.Metadata[i].Value, true
 }
 
-// The accessors below return the value of a key as a Go type. Ok is false, without an error, where
-// the key is missing; a value of another kind is a [FormatError] that names the key, the wanted and the
-// found kind.
+// The accessors below return the value of a key as a Go type. If the key is missing, ok is false and there is no
+// error. A value of another kind is a [FormatError] that names the key, the wanted kind and the kind found.
 
 // Uint returns an integer of any width that is not negative.
 func (f *File) Uint(key string) (n int, ok bool, err error) {

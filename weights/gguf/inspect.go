@@ -18,10 +18,10 @@ const (
 	columnWidth = 48
 )
 
-// Inspect prints what the file holds: a line on the whole, the metadata, and the tensors with their
+// Inspect prints the contents of the file: a line about the file, the metadata, and the tensors with their
 // dimensions in file order, innermost first, and the offset of their bytes in the file. Long strings
-// and arrays are cut unless full is set. Everything that came out of the file is escaped, so nothing
-// in it can drive a terminal.
+// and arrays are cut unless full is set. All text of the file is escaped, so that it
+// cannot control a terminal.
 func Inspect(w io.Writer, f *File, full bool) error {
 	out := bufio.NewWriter(w)
 	if path := f.parts[0].path; path != "" {

@@ -72,7 +72,7 @@ func openPart(path string) (*File, error) {
 	return f, err
 }
 
-// parseMap parses a mapped file, which may shrink meanwhile.
+// parseMap parses a mapped file, which may shrink while it is read.
 func parseMap(m *mmap.Map, path string) (f *File, err error) {
 	err = mmap.Catch(func() (err error) {
 		f, err = Parse(m.Data())
@@ -91,7 +91,7 @@ func parseMap(m *mmap.Map, path string) (f *File, err error) {
 	return f, nil
 }
 
-// split returns the number of this part and the count of parts, 0 where the file is not split.
+// split returns the number of this part and the count of parts, 0 for a file that is not split.
 func (f *File) split() (no, count int, err error) {
 	count, _, err = f.Uint(keySplitCount)
 	if err != nil || count <= 1 {
@@ -133,7 +133,7 @@ func (f *File) join(prefix string, count int) error {
 	return err
 }
 
-// checkPart checks that p says of itself what its name says and has no tensor that f has already.
+// checkPart checks that the keys of p agree with its file name and that f has none of its tensors.
 func (f *File) checkPart(p *File, no, count int) error {
 	gotNo, gotCount, err := p.split()
 	if err != nil {

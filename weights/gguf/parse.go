@@ -12,8 +12,8 @@ import (
 	"grove/weights/tensor"
 )
 
-// The fewest bytes that a key and a tensor take: a count beyond what is left of the file is refused
-// before anything is made for it.
+// The fewest bytes that a key and a tensor take. A count that the rest of the file cannot hold is refused
+// before memory is allocated for it.
 const (
 	minKeyBytes    = 8 + 1 + 4 + 1
 	minTensorBytes = 8 + 1 + 4 + 8 + 4 + 8
@@ -42,13 +42,13 @@ func Parse(data []byte) (*File, error) {
 }
 
 // cursor reads little-endian fields. The first fault is kept in err, and all later reads return
-// zero, so that a caller checks err only before it loops or looks at what it read.
+// zero, so that a caller checks err only before it loops or uses a value.
 type cursor struct {
 	data []byte
 	pos  int
 	err  error
 
-	// what is being read, for messages: item number index, called name once that is known
+	// the item that is being read, for messages: its number, and its name once that is known
 	item  string
 	index int
 	name  string
@@ -70,7 +70,7 @@ func (c *cursor) fail(at int, format string, args ...any) {
 	c.err = &FormatError{Offset: int64(at), Msg: msg}
 }
 
-// take returns the next n bytes of what, cut from the rest in capacity as well.
+// take returns the next n bytes, whose capacity ends there too. what names them in the error.
 func (c *cursor) take(n uint64, what string) []byte {
 	if c.err != nil {
 		return nil
@@ -212,7 +212,7 @@ func (c *cursor) kind(what string) Kind {
 	return k
 }
 
-// info is what a tensor's entry says of its bytes.
+// info is the place of a tensor's bytes by its entry.
 type info struct {
 	offset, size uint64
 	at           int // where the entry holds the offset

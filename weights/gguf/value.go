@@ -56,7 +56,7 @@ type KV struct {
 }
 
 // Value is a metadata value. A value read from a file is a view of the file's bytes, decoded when
-// asked, and must not be used after [File.Close]; what its methods return is a copy.
+// asked, and must not be used after [File.Close]. Its methods return copies.
 // The zero Value holds nothing and cannot be written.
 type Value struct {
 	kind Kind

@@ -14,8 +14,8 @@ import (
 )
 
 // Write writes a file of version 3: the metadata and the tensors in the given order, each tensor at
-// the next multiple of general.alignment, a uint32 key, or of 32 where that key is missing. The same
-// arguments give the same bytes. What [Parse] would refuse is an error, and then nothing is written.
+// the next multiple of general.alignment, a uint32 key, or of 32 if that key is missing. The same
+// arguments give the same bytes. Arguments that [Parse] would refuse are an error, and then nothing is written.
 func Write(w io.Writer, metadata []KV, tensors []tensor.View) error {
 	for _, t := range tensors {
 		if err := checkTensor(t, len(t.Data)); err != nil {
@@ -29,8 +29,8 @@ func Write(w io.Writer, metadata []KV, tensors []tensor.View) error {
 }
 
 // Stream writes a file as [Write] does, but takes the bytes of the tensors from data, which is called
-// once for each, in order, and writes exactly those of tensor i. Data of the views is not looked at.
-// Errors of data come back as they are.
+// once for each, in order, and writes exactly those of tensor i. Data of the views is not read.
+// Errors of data are returned as they are.
 func Stream(w io.Writer, metadata []KV, tensors []tensor.View, data func(w io.Writer, i int) error) error {
 	head, err := layOut(metadata, tensors)
 	if err != nil {
@@ -57,7 +57,7 @@ func Stream(w io.Writer, metadata []KV, tensors []tensor.View, data func(w io.Wr
 	return nil
 }
 
-// counter counts what it passes on.
+// counter counts the bytes that it passes on.
 type counter struct {
 	w io.Writer
 	n int
@@ -70,9 +70,8 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// New makes a file of parts that were never written as one: it reads like the file that [Write]
-// would write. Path is for messages. A tensor without Data gets its bytes from load when [File.Load] asks
-// for tensor i. The file owns store and closes it, also where New fails.
+// New makes a file in memory: it reads like the file that [Write] would write. Path is for messages. A tensor without Data gets its bytes from load when [File.Load] asks
+// for tensor i. The file owns store and closes it, even if New fails.
 func New(path string, metadata []KV, tensors []tensor.View, store Storage, load func(i int) ([]byte, error)) (*File, error) {
 	f := &File{
 		Version: 3, Metadata: metadata, Tensors: tensors, keys: map[string]int{}, names: map[string]int{},
@@ -96,9 +95,9 @@ func New(path string, metadata []KV, tensors []tensor.View, store Storage, load 
 }
 
 // WriteFile writes a file as [Write] does, under a temporary name beside path that is synced and
-// then renamed: path holds what it held before, or all of the new file.
+// then renamed: afterwards path is the old file or the whole new file.
 func WriteFile(path string, metadata []KV, tensors []tensor.View) error {
-	var own error // keeps its prefix
+	var own error // of Write, which has a prefix already
 	err := atomicfile.Write(path, func(w io.Writer) error {
 		own = Write(w, metadata, tensors)
 		return own
@@ -182,7 +181,7 @@ func checkMetadata(metadata []KV) (int, error) {
 	return alignment, nil
 }
 
-// checkShape checks what a tensor's entry says of it.
+// checkShape checks the name, the type and the shape of a tensor.
 func checkShape(t tensor.View) error {
 	if !validName(t.Name, maxName) {
 		return fmt.Errorf("the name must have 1 to %d bytes of UTF-8", maxName)

@@ -113,7 +113,7 @@ func (c *config) countOr(key string, other, low, high int) int {
 	}
 	x, err := strconv.ParseFloat(number.String(), 64) // some files write 1e6
 	if err != nil || x != math.Trunc(x) || !(x >= float64(low) && x <= float64(high)) {
-		c.fail("%s is %.40s; %d to %d make sense", key, number, low, high)
+		c.fail("%s is %.40s; it must be an integer from %d to %d", key, number, low, high)
 		return low
 	}
 	return int(x)
@@ -126,7 +126,7 @@ func (c *config) floatOr(key string, other, low, high float64) float64 {
 		return other
 	}
 	if !(x >= low && x <= high) {
-		c.fail("%s is %v; %v to %v make sense", key, x, low, high)
+		c.fail("%s is %v; it must be from %v to %v", key, x, low, high)
 		return low
 	}
 	return x
@@ -151,12 +151,12 @@ func (c *config) floats(key string, n int) []float32 {
 		c.fail("%s is missing", key)
 	}
 	if len(x) != n && *c.err == nil {
-		c.fail("%s has %d numbers, want %d", key, len(x), n)
+		c.fail("%s has length %d; it must be %d", key, len(x), n)
 	}
 	return x
 }
 
-// only refuses a key whose text is none of those that grove knows.
+// only refuses a key whose text is not one of known.
 func (c *config) only(key string, known ...string) {
 	if !c.has(key) {
 		return
@@ -167,5 +167,5 @@ func (c *config) only(key string, known ...string) {
 			return
 		}
 	}
-	c.fail("%s %.40q is not supported; known: %q", key, text, known)
+	c.fail("%s is %.40q; it must be one of %q", key, text, known)
 }

@@ -39,7 +39,7 @@ func (b *builder) head(name string, width int, tied bool) {
 	}
 }
 
-// rmsEnds is ends for a family with RMSNorm whose tensors lie in model.
+// rmsEnds is ends for a family with RMSNorm whose tensors are below model.
 func (b *builder) rmsEnds(width int, tied bool) {
 	b.ends("model.", width, tied, func() { b.norm("output_norm.weight", "model.norm.weight", width, 0) })
 }
@@ -214,7 +214,7 @@ func (b *builder) phi3Rope(s shape) {
 		return
 	case "longrope", "su":
 	default:
-		c.fail("type %.40q is not supported; known: default, longrope, su", kind)
+		c.fail("type is %.40q; it must be default, longrope or su", kind)
 		return
 	}
 	attention := 1.0

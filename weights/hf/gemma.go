@@ -54,8 +54,8 @@ func (b *builder) gemmaNorms(width int, to, from func(string) string) {
 	}
 }
 
-// windows adds the sliding window and refuses layers that have it against the rule: full says which
-// see everything.
+// windows adds the sliding window and refuses layers that have it against the rule: full reports the layers
+// without a window.
 func (b *builder) windows(s shape, full func(layer int) bool) {
 	b.setCount(".attention.sliding_window", b.config.count("sliding_window", 1, maxContext))
 	var kinds []string
@@ -95,7 +95,7 @@ func gemma2(b *builder) {
 	})
 }
 
-// gemma3 takes the text part of models that see; their folders leave out settings that have the values
+// gemma3 takes the text part of models that read images too. Their folders leave out settings that have the values
 // of the smallest model of the family.
 func gemma3(b *builder) {
 	b.gemmaActs()
@@ -112,7 +112,7 @@ func gemma3(b *builder) {
 	b.gemmaScale(s, 62)
 	const period = 6
 	if n := c.countOr("sliding_window_pattern", period, 1, maxLayers); n != period {
-		c.fail("sliding_window_pattern %d is not supported; known: %d", n, period)
+		c.fail("sliding_window_pattern is %d; it must be %d", n, period)
 	}
 	b.windows(s, func(layer int) bool { return layer%period == period-1 })
 	for _, key := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
@@ -124,7 +124,7 @@ func gemma3(b *builder) {
 	for _, p := range []string{"language_model.model.", "model.language_model."} {
 		if b.has(p + "embed_tokens.weight") {
 			prefix = p
-			b.ignored = func(name string) bool { // what sees
+			b.ignored = func(name string) bool { // the parts that read images
 				name = strings.TrimPrefix(name, "model.")
 				return strings.HasPrefix(name, "vision_tower.") || strings.HasPrefix(name, "multi_modal_projector.")
 			}
@@ -139,7 +139,7 @@ func gemma3(b *builder) {
 	})
 }
 
-// gemma3Rope adds two rotations: one for the layers that see everything, scaled linearly in the larger
+// gemma3Rope adds two rotations: one for the layers without a window, scaled linearly in the larger
 // models, one for those with a window.
 func (b *builder) gemma3Rope(s shape) {
 	c := b.config

@@ -58,8 +58,8 @@ func OpenModel(path string) (*gguf.File, error) {
 	return Open(path)
 }
 
-// Open opens the folder of a model. The result must be closed. What grove does not know of a model is
-// refused by name: its family, a setting, a tensor that the family has no place for, a quantisation.
+// Open opens the folder of a model. The result must be closed. A family, a setting, a tensor or a quantisation that grove
+// does not know is refused by name.
 func Open(dir string) (*gguf.File, error) {
 	b := &builder{dir: dir, used: map[string]bool{}}
 	family, err := b.family()
@@ -79,7 +79,7 @@ func Open(dir string) (*gguf.File, error) {
 	return gguf.New(dir, b.metadata, b.tensors, b.weights, b.load)
 }
 
-// family reads config.json and finds out what the folder holds.
+// family reads config.json and returns the function of its family.
 func (b *builder) family() (func(*builder), error) {
 	var err error
 	if b.config, err = readConfig(filepath.Join(b.dir, configName)); err != nil {
@@ -88,20 +88,20 @@ func (b *builder) family() (func(*builder), error) {
 	var classes []string
 	b.config.value("architectures", &classes, "an array of names")
 	if len(classes) != 1 && *b.config.err == nil {
-		b.config.fail("architectures names %d classes, want 1", len(classes))
+		b.config.fail("architectures names %d classes; it must name 1", len(classes))
 	}
 	if method := b.config.sub("quantization_config").textOr("quant_method", ""); method != "" && method != "mxfp4" {
-		b.config.fail("weights quantised by %.40q are not supported", method)
+		b.config.fail("quantization_config.quant_method is %.40q; it must be mxfp4 or missing", method)
 	}
 	if *b.config.err != nil {
 		return nil, *b.config.err
 	}
 	family, ok := families[classes[0]]
 	if !ok {
-		return nil, fmt.Errorf("hf: %s: %.80q is not supported; known: %s",
+		return nil, fmt.Errorf("hf: %s: class %.80q is not supported; the classes are %s",
 			filepath.Join(b.dir, configName), classes[0], strings.Join(slices.Sorted(maps.Keys(families)), ", "))
 	}
-	if b.config.has("text_config") { // the text part of a model that sees
+	if b.config.has("text_config") { // the text part of a model that reads images too
 		b.config = b.config.sub("text_config")
 	}
 	return family, nil
@@ -125,7 +125,7 @@ func openWeights(dir string) (*safetensors.File, error) {
 	return nil, err
 }
 
-// builder collects what is presented. It keeps the first error, beside that of the config.
+// builder collects the metadata and tensors. It keeps the first error; the config keeps its own.
 type builder struct {
 	dir     string
 	config  *config
@@ -135,8 +135,8 @@ type builder struct {
 	metadata []gguf.KV
 	tensors  []tensor.View
 	made     []func() ([]byte, error) // for each tensor, nil where it is a view
-	used     map[string]bool          // tensors of the folder that have found their place
-	ignored  func(name string) bool   // tensors that have none, and need none
+	used     map[string]bool          // tensors of the folder that are presented
+	ignored  func(name string) bool   // tensors of the folder that are left out
 	vocab    int                      // rows of the embedding table
 	err      error
 }
@@ -173,7 +173,7 @@ func (b *builder) setCount(key string, n int) { set(b, key, uint32(n)) }
 
 func (b *builder) setFloat(key string, x float64) { set(b, key, float32(x)) }
 
-// leftOver refuses tensors that found no place: a model with them is another one.
+// leftOver refuses tensors that are not presented: without them the model would be another one.
 func (b *builder) leftOver() {
 	for _, t := range b.weights.Tensors {
 		if !b.used[t.Name] && !strings.HasSuffix(t.Name, ".rotary_emb.inv_freq") && (b.ignored == nil || !b.ignored(t.Name)) {

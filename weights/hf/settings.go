@@ -120,7 +120,7 @@ func (b *builder) rope(dims int) {
 	case "llama3":
 		b.llama3(c, theta, dims)
 	default:
-		c.fail("type %.40q is not supported; known: default, linear, yarn, llama3", kind)
+		c.fail("type is %.40q; it must be default, linear, yarn or llama3", kind)
 	}
 }
 

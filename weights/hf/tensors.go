@@ -87,7 +87,7 @@ func (b *builder) copyIf(to, from string, shape ...int) {
 	}
 }
 
-// both adds a weight [out, in] and, where it is there, its bias.
+// both adds a weight [out, in] and, if there is one, its bias.
 func (b *builder) both(to, from string, out, in int) {
 	b.copy(to+".weight", from+".weight", out, in)
 	b.copyIf(to+".bias", from+".bias", out)
@@ -116,7 +116,7 @@ func toF32(dst []byte, t safetensors.Tensor, add float32) {
 	}
 }
 
-// turned adds the weight, and the bias where it is there, of queries or keys that rotate: the folder has
+// turned adds the weight, and the bias if there is one, of queries or keys that rotate: the folder has
 // the first values of all pairs of a head, then the second ones; GGUF's llama has pairs side by side.
 func (b *builder) turned(to, from string, heads, size, in int) {
 	rows := heads * size
@@ -213,7 +213,7 @@ func (b *builder) everySecond(to, from string, first, experts, out int) {
 }
 
 // MXFP4 blocks: 32 values of 4 bits and a scale. Folders keep 16 bytes of values, in order, apart from the
-// scales; GGUF puts the scale before them, and value j beside value j+16 in byte j.
+// scales; GGUF puts the scale before them, and values j and j+16 in byte j.
 const (
 	mxBlock = 32
 	mxBytes = mxBlock / 2

@@ -12,8 +12,8 @@ import (
 // Keep is the name that leaves every tensor as it is.
 const Keep = "auto"
 
-// A mix says which tensors get which type: the type that most get, and rules for the tensors that feel rounding
-// more. Of the rules for a tensor, the first that applies decides.
+// A mix says which tensors get which type: the type that most get, and rules for the tensors that suffer more from
+// rounding. Of the rules for a tensor, the first that applies decides.
 type mix struct {
 	name string
 	typ  tensor.Type
@@ -30,7 +30,7 @@ type rule struct {
 	when func(place) bool
 }
 
-// A place is what rules know of a tensor: it is number i of n, and shared query heads share a key head.
+// A place is the input of a rule: the tensor is number i of n, and shared query heads share a key head.
 type place struct{ i, n, shared int }
 
 func always(place) bool           { return true }
@@ -187,13 +187,13 @@ func newChooser(f *gguf.File, m mix) (*chooser, error) {
 	return c, nil
 }
 
-// kept are parts of names of matrices that stay as they are: small, and felt by all that follows.
+// kept are parts of the names of matrices that keep their type: they are small, and their errors reach all later layers.
 var kept = []string{
 	"_norm.weight", "ffn_gate_inp.weight", "ffn_gate_tid2eid.weight", "altup", "laurel", "per_layer_model_proj",
 	"ssm_conv1d", "shortconv.conv.weight", "time_mix_", "attn_rel_b.weight", ".position_embd", ".rel_pos", ".patch_embd",
 }
 
-// quantisable reports whether a tensor takes part: a matrix or a stack of them, of weights.
+// quantisable reports whether a mix applies to a tensor: a weight matrix, or a stack of them.
 func quantisable(t tensor.View) bool {
 	shape := t.Shape
 	for len(shape) > 0 && shape[0] == 1 {
@@ -226,7 +226,7 @@ func fitting(t tensor.Type, n int) tensor.Type {
 	}
 }
 
-// isValue reports whether a tensor is like the projection of values, which feels rounding the most.
+// isValue reports whether a tensor is a projection of values, or holds one. It suffers the most from rounding.
 func isValue(name string) bool {
 	return strings.Contains(name, "attn_v.weight") || strings.Contains(name, "attn_qkv.weight") || strings.Contains(name, "attn_kv_b.weight")
 }
@@ -282,7 +282,7 @@ func (c *chooser) output(t tensor.View) tensor.Type {
 	return tensor.Q6_K
 }
 
-// valueType returns the type of a tensor for which isValue holds. These count by their place among their like.
+// valueType returns the type of a tensor for which isValue holds. Its place is its number among these tensors.
 func (c *chooser) valueType(layer int) tensor.Type {
 	i, _ := slices.BinarySearch(c.values, layer)
 	typ := c.apply(c.value, place{i: i, n: len(c.values), shared: c.shared})
@@ -295,7 +295,7 @@ func (c *chooser) valueType(layer int) tensor.Type {
 	return typ
 }
 
-// fileType returns the number for general.file_type: that of the mix, or of what most weights are.
+// fileType returns the number for general.file_type: that of the mix, or of the type of most weights.
 func (c *chooser) fileType(tensors []tensor.View) uint32 {
 	if c.name != Keep {
 		return c.file

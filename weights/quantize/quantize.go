@@ -16,17 +16,17 @@ import (
 	"grove/weights/tensor"
 )
 
-// Job is a model and the types that its tensors shall have.
+// Job is a model and the types that its tensors get.
 type Job struct {
 	file     *gguf.File
 	metadata []gguf.KV
-	tensors  []tensor.View // as they will be, without Data
+	tensors  []tensor.View // of the file to write, without Data
 	size     int64
 }
 
-// New plans what [Job.Write] writes of a file: the same metadata and tensors, in the types of the mix of
-// that name, or in those they have with Keep. Weights that are quantised already change their type only
-// with again.
+// New plans the file that [Job.Write] writes: the metadata and tensors of f, in the types of the mix of
+// that name; [Keep] leaves the types as they are. Weights that are quantised already get another type only if again is
+// set. f must stay open until Write returns.
 func New(f *gguf.File, name string, again bool) (*Job, error) {
 	m, err := mixOf(name)
 	if err != nil {
@@ -60,18 +60,18 @@ func New(f *gguf.File, name string, again bool) (*Job, error) {
 // Size returns the bytes that Write reads, which it counts as its progress.
 func (j *Job) Size() int64 { return j.size }
 
-// Tensors returns the tensors as they will be, without their bytes.
+// Tensors returns the tensors of the file to write, without their bytes.
 func (j *Job) Tensors() []tensor.View { return slices.Clone(j.tensors) }
 
 const (
-	itemElems  = 1 << 15 // of one item of work, in whole rows: some hundred microseconds
-	batchItems = 128     // that are done before their results are written
+	itemElems  = 1 << 15 // elements of one item of work, in whole rows: some hundred microseconds
+	batchItems = 128     // items whose results are written together
 )
 
-// Write writes the file. Progress, where it is not nil, is told of the bytes read so far. Weights that are
-// not finite, or beyond what their new type holds, are refused. Memory is a few megabytes beside the largest
-// tensor that has to be made (see [gguf.File.Load]); the same file and mix give the same bytes. It returns
-// the error of ctx soon after that ends.
+// Write writes the file. Progress, if it is not nil, is called with the bytes read so far. Weights that are
+// not finite, or too large for their new type, are refused. Write needs a few megabytes of memory and the largest
+// tensor that has to be made (see [gguf.File.Load]). The same file and mix give the same bytes. When ctx ends, Write soon
+// returns its error.
 func (j *Job) Write(ctx context.Context, w io.Writer, pool *par.Pool, progress func(done int64)) error {
 	if progress == nil {
 		progress = func(int64) {}
@@ -135,7 +135,7 @@ func (t *task) begin(v tensor.View, to tensor.Type) {
 	}
 }
 
-// batch does the next rows and returns their bytes, valid until the next call.
+// batch converts the next rows and returns their bytes, which are valid until the next call.
 func (t *task) batch(pool *par.Pool) ([]byte, error) {
 	first := t.first
 	t.end = min(t.rows, first+batchItems*t.perItem)

@@ -1,7 +1,7 @@
 // Package safetensors reads safetensors files, alone or sharded under an index, as named tensors. The
 // tensors are views of the mapped files; nothing is copied.
 //
-// Files are taken for hostile: header, shapes and offsets are checked before they are used, and memory
+// Files may be hostile: header, shapes and offsets are checked before they are used, and memory
 // stays within a small multiple of the header.
 package safetensors
 
@@ -62,7 +62,7 @@ type File struct {
 // indexSuffix ends the name of the file that lists the shards.
 const indexSuffix = ".index.json"
 
-// Open maps the file at path; a name that ends in .index.json is an index, whose shards lie beside it.
+// Open maps the file at path. A name that ends in .index.json is an index; its shards are in the same directory.
 // The result must be closed. Faults of the bytes are [*FormatError] values; a missing file is an error
 // of the system.
 func Open(path string) (*File, error) {
@@ -80,7 +80,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// openShards opens what an index lists.
+// openShards opens the shards that an index lists.
 func (f *File) openShards(path string) error {
 	shards, err := readIndex(path)
 	if err != nil {

@@ -2,7 +2,7 @@ package tensor
 
 import "encoding/binary"
 
-// What the codecs of several types share.
+// Functions and constants that the codecs of several types share.
 
 const (
 	oneBit4    = 0x01010101 // the lowest bits of the bytes of a word
@@ -64,7 +64,7 @@ func clampRound(x float32, lo, hi int) int {
 	return int(int32(clamp(x, float32(lo), float32(hi)) + rounder - rounder))
 }
 
-// packAffine writes the scale d and the offset m of a block as two halves and returns what a reader sees.
+// packAffine writes the scale d and the offset m of a block as two halves and returns the values as rounded.
 func packAffine(b []byte, src []float32, top int) (d, m float32, ok bool) {
 	scale, low := fitAffine(src, top, 7, true)
 	ok = putHalf(b, scale)
@@ -72,8 +72,8 @@ func packAffine(b []byte, src []float32, top int) (d, m float32, ok bool) {
 	return half(b), half(b[2:]), ok
 }
 
-// putMaxima writes the halves under which the largest scale and the largest low become top, and returns what a
-// reader sees.
+// putMaxima writes the halves under which the largest scale and the largest low become top, and returns their values
+// as rounded.
 func putMaxima(b []byte, scale, low []float32, top float32) (d, dmin float32, ok bool) {
 	ok = putHalf(b, maxOf(scale)/top)
 	ok = putHalf(b[2:], maxOf(low)/top) && ok

@@ -86,8 +86,8 @@ var table = func() (t [64]*Codec) {
 	return t
 }()
 
-// row returns what is known of a type, nil for nothing.
-func row(t Type) *Codec {
+// known returns the entry of a type, nil for a type without one.
+func known(t Type) *Codec {
 	if int(t) < len(table) {
 		return table[t]
 	}
@@ -96,7 +96,7 @@ func row(t Type) *Codec {
 
 // CodecOf returns the codec of a weight type; false for a type whose values grove cannot read.
 func CodecOf(t Type) (*Codec, bool) {
-	c := row(t)
+	c := known(t)
 	return c, c != nil && c.Unpack != nil
 }
 
@@ -126,7 +126,7 @@ func Unpack(t Type, dst []float32, src []byte) error {
 }
 
 // Pack writes src as consecutive blocks of type t to dst; lengths are as in [Unpack].
-// Q8_0 and Q4_0 are byte for byte what ggml's reference quantiser writes; the others search for the scales
+// Q8_0 and Q4_0 give the bytes of ggml's reference quantiser; the others search for the scales
 // of least weighted squared error, a larger weight counting more (fit.go), and give the same bytes on every
 // machine. F16 and BF16 round to nearest even and overflow to infinity; the quantised types refuse NaN,
 // infinity and values whose scale is beyond what the block holds, and dst then holds the blocks before the

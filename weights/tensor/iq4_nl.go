@@ -59,8 +59,7 @@ func iq4Nearest(v float64) byte {
 	return iq4Nearests[int(2*(min(v, high)-low))]
 }
 
-// iq4Nearests holds what iq4Nearest returns for steps of a half: where two values are equally near, a
-// step begins.
+// iq4Nearests holds the results of iq4Nearest for steps of a half. A step begins where two values are equally near.
 var iq4Nearests = func() (t [2*(113+127) + 1]byte) {
 	code := 0
 	for i := range t {

@@ -40,7 +40,7 @@ func unpackQ2_K(dst []float32, b []byte) {
 func q2At(n int) (at, shift int) { return n/128*32 + n%32, n / 32 % 4 * 2 }
 
 // Super-blocks are packed alike: fit the scale of each sub-block, round the scales under the block's half, then
-// round the elements under what a reader sees.
+// round the elements under the scales as rounded.
 
 func packQ2_K(b []byte, src []float32) bool {
 	var scale, low [16]float32

@@ -1,8 +1,8 @@
 // Package tensor describes the weights of model files: their types, how the bytes of each type encode values, and
 // tensors as views over bytes.
 //
-// A weight type is one file, which holds its number, its name and its [Codec], and one line in the list of codecs. What
-// reads, packs, multiplies or quantises weights takes all that it must know of a type from there. The formats are
+// A weight type is one file, which holds its number, its name and its [Codec], and one line in the list of codecs. The code
+// that reads, packs, multiplies or quantises weights takes its knowledge of a type from the codec. The formats are
 // those of ggml; all numbers are little endian.
 package tensor
 
@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Type is an element type by its number in GGUF files. Every type has a constant beside its codec.
+// Type is an element type by its number in GGUF files. The file of its codec has its constant.
 type Type uint32
 
 // Block returns the elements and the bytes of one block of the type; ok is false for a type that
 // grove cannot lay out.
 func (t Type) Block() (elems, bytes int, ok bool) {
-	if c := row(t); c != nil && c.Elems > 0 {
+	if c := known(t); c != nil && c.Elems > 0 {
 		return c.Elems, c.Bytes, true
 	}
 	return 0, 0, false
@@ -25,7 +25,7 @@ func (t Type) Block() (elems, bytes int, ok bool) {
 
 // String returns the name of the type, such as Q8_0, or type N for an unknown number.
 func (t Type) String() string {
-	if c := row(t); c != nil {
+	if c := known(t); c != nil {
 		return c.Name
 	}
 	return fmt.Sprintf("type %d", uint32(t))

@@ -20,7 +20,7 @@ type Format struct {
 	Type      tensor.Type
 	Quantized bool // MatMul reads Q, D and Sum of the rows, not F
 	BlockK    int  // k must be a multiple of it
-	Group     int  // outputs of a group: those that lie interleaved
+	Group     int  // outputs of a group, which are interleaved
 
 	// MatMul multiplies every row of x by the outputs of the groups [g0, g1) of the packed matrix
 	// w: dst[r*stride+o] = w[o] . x[r], in the order that the README of this package states for the
@@ -68,8 +68,8 @@ var formats = func() (all []*Format) {
 	return all
 }()
 
-// FormatOf returns the format of weights of type t, false where products over it do not exist. It is for the time of
-// loading: the format is kept beside the matrix.
+// FormatOf returns the format of weights of type t, false where products over it do not exist. It is called when a matrix is
+// loaded, which keeps the format.
 func FormatOf(t tensor.Type) (*Format, bool) {
 	for _, f := range formats {
 		if f.Type == t {
