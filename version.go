@@ -1,7 +1,10 @@
 package grove
 
 import (
+	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"grove/compute"
 	"grove/internal/kernel"
@@ -12,7 +15,7 @@ type Build struct {
 	Version  string // of this module; "(devel)" where it was not built as a released version
 	Revision string // of the source, "" where it is not known; "+dirty" follows where it was changed
 	Numerics string // outputs are bit-equal between builds that share it
-	Kernels  string // the kernels in use: an instruction set, or "portable"
+	Kernels  string // the implementation of the kernels in use: an instruction set, or "portable"
 }
 
 // Version returns what is known of this build.
@@ -32,6 +35,20 @@ func Version() Build {
 		b.Revision = revision(info.Settings)
 	}
 	return b
+}
+
+// Kernels returns the implementations of the kernels that this machine can run, the fastest first. Their bits are equal.
+func Kernels() []string { return kernel.Implementations() }
+
+// UseKernels makes an implementation that [Kernels] lists run instead of the fastest. It is called before a model is
+// opened. An unknown name is an error.
+func UseKernels(name string) error {
+	known := kernel.Implementations()
+	if !slices.Contains(known, name) {
+		return fmt.Errorf("grove: kernels %q are not known; this machine can run %s", name, strings.Join(known, ", "))
+	}
+	kernel.Use(name)
+	return nil
 }
 
 func revision(settings []debug.BuildSetting) (rev string) {

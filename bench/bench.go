@@ -1,12 +1,13 @@
-// Package bench measures: steps of a model against what the machine can do, kernels by themselves, and
-// the cost of steps. Figures of one run are taken in turns, so that a machine that changes its speed
-// changes all of them, and are given as medians with their spread.
+// Package bench measures the steps of a model and single kernels against the limits of the machine, methods against plain
+// decoding, and how well models predict a text. A run measures its figures in turns, so that a change of the machine's speed
+// changes all of them. Figures are medians with their spread.
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
-	"slices"
 
 	"grove"
 	"grove/engine"
@@ -28,7 +29,7 @@ type Model struct {
 // Options says how a model is opened for measuring.
 type Options struct {
 	Threads   int // 0: all
-	Context   int // indices that steps may stand at
+	Context   int // tokens of a text; 0: the model's own, 4096 at most
 	CacheType tensor.Type
 	Rows      int // of the largest step
 	NoRepack  bool
@@ -81,29 +82,30 @@ func (m *Model) Close() error {
 	return m.file.Close()
 }
 
-// Title describes the model in a few words.
+// Progress gets the number of parts of a measurement that are done, and of all parts; nil: it is not reported.
+type Progress func(done, all int)
+
+func (p Progress) show(done, all int) {
+	if p != nil {
+		p(done, all)
+	}
+}
+
+// WriteLines writes values as JSON, one a line.
+func WriteLines[T any](w io.Writer, lines []T) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for _, line := range lines {
+		if err := e.Encode(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Title describes the model in one line.
 func (m *Model) Title() string {
 	i := m.model.Info()
 	return fmt.Sprintf("%s, %s %v, %.2f GB, %.2f G weights, %d threads", filepath.Base(m.Path), i.Arch, i.Type,
 		float64(i.Bytes)/1e9, float64(i.Params)/1e9, m.pool.Threads())
-}
-
-// sample is the figures of one measurement, in seconds.
-type sample []float64
-
-// median returns the middle figure.
-func (s sample) median() float64 {
-	sorted := slices.Sorted(slices.Values(s))
-	if len(sorted) == 0 {
-		return 0
-	}
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-}
-
-// spread returns half the distance between the extremes, as a share of the median.
-func (s sample) spread() float64 {
-	if len(s) == 0 {
-		return 0
-	}
-	return (slices.Max(s) - slices.Min(s)) / 2 / s.median()
 }

@@ -14,24 +14,24 @@ import (
 	"strings"
 )
 
-// goFiles is the frozen list of the Go distribution's files that tasks are made from.
+// goFiles is the fixed list of files of the Go distribution from which tasks are made.
 //
 //go:embed goset.txt
 var goFiles string
 
-// goSeed makes the workload the same every time.
+// goSeed is the seed of the tasks: the workload is the same every time.
 const goSeed = 20
 
 // function is a function of a file.
 type function struct {
 	file, name   string
-	before, text string // what stands before it, and itself
-	body         int    // where in text its body begins, behind the brace
+	before, text string // the source before it, and its own
+	body         int    // offset of the body in text, after the brace
 }
 
 // WriteGoWorkload writes a workload made from the Go distribution's sources below root (GOROOT): complete a function,
-// edit one by renaming an identifier, repeat with changes, generate JSON, and random text, some of each from every file
-// that is there. Each task has an answer on record, for replay. It returns the number of tasks.
+// edit one by renaming an identifier, repeat with changes, generate JSON, and random text, one of each from every file that
+// exists. Each task has a recorded answer, for replay. It returns the number of tasks.
 func WriteGoWorkload(w io.Writer, root string) (int, error) {
 	r := rand.New(rand.NewPCG(goSeed, 0))
 	e := json.NewEncoder(w)
@@ -52,7 +52,7 @@ func WriteGoWorkload(w io.Writer, root string) (int, error) {
 		}
 	}
 	if n == 0 {
-		return 0, fmt.Errorf("bench: %s holds none of the Go distribution's sources", root)
+		return 0, fmt.Errorf("bench: %s holds no sources of the Go distribution", root)
 	}
 	return n, nil
 }
@@ -109,7 +109,7 @@ func repeat(f function, r *rand.Rand) Prompt {
 	return Prompt{Category: "repeat", Prompt: copyOf(0) + copyOf(1), Output: copyOf(2) + copyOf(3)}
 }
 
-// listing asks for a JSON list of a file's functions to be gone on with.
+// listing asks to continue a JSON list of the functions of a file.
 func listing(all []function) Prompt {
 	var b strings.Builder
 	b.WriteString("[\n")
@@ -126,7 +126,7 @@ func listing(all []function) Prompt {
 	return Prompt{Category: "json", Prompt: b.String()[:cut], Output: b.String()[cut:] + "]\n"}
 }
 
-// random asks for what nothing can guess.
+// random asks for random text, which no method can draft.
 func random(r *rand.Rand) Prompt {
 	text := func(n int) string {
 		b := make([]byte, n)

@@ -1,20 +1,17 @@
 package bench
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"time"
 
-	"grove/internal/kernel"
-	"grove/internal/kernel/matmul"
-	"grove/internal/machine"
+	"grove"
+	"grove/internal/kernel/measure"
 	"grove/internal/par"
+	"grove/internal/stat"
 	"grove/weights/tensor"
 )
 
-// KernelResult is the product of one type of weights with some rows.
+// KernelResult is the time of the product of one weight type with a number of rows.
 type KernelResult struct {
 	Type    string  `json:"type"`
 	Rows    int     `json:"rows"`
@@ -22,68 +19,58 @@ type KernelResult struct {
 	Spread  float64 `json:"spread"`
 	Read    float64 `json:"bytes_per_second"`         // of weights
 	Rate    float64 `json:"multiply_adds_per_second"` // of the product
-	Share   float64 `json:"share"`                    // of what the machine can do: reads for 1 row, multiply-adds for more
+	Share   float64 `json:"share"`                    // of the limit of the machine: reads for 1 row, multiply-adds for more
 }
 
-// KernelReport is what a run of [Kernels] found.
+// KernelReport is the result of [Kernels].
 type KernelReport struct {
 	Implementation string
 	Threads        int
 	Results        []KernelResult
 }
 
-// The matrix that kernels multiply: of the 0.5 b shape, as many times as leave every cache for one row.
-const (
-	kernelOut, kernelK = 3584, 1280
-	kernelBytes        = 96 << 20
-)
-
-// Kernels measures the products of every type for 1, 8 and 512 rows with some threads, 0 meaning all.
-func Kernels(threads int, progress func(done, all int)) *KernelReport {
+// Kernels measures the products of every weight type with 1, 8 and 512 rows on a number of threads; 0: one for each core.
+func Kernels(threads int, progress Progress) *KernelReport {
 	if threads == 0 {
 		threads = par.Threads()
 	}
 	pool := par.New(threads)
 	defer pool.Close()
-	r := &KernelReport{Implementation: kernel.Implementation(), Threads: threads}
+	r := &KernelReport{Implementation: grove.Version().Kernels, Threads: threads}
 	types := tensor.Types()
 	for i, t := range types {
 		r.Results = append(r.Results, kernelsOf(pool, t)...)
-		if progress != nil {
-			progress(i+1, len(types))
-		}
+		progress.show(i+1, len(types))
 	}
 	return r
 }
 
-const kernelTurns = 5
+const (
+	kernelTurns = 5
+	kernelBytes = 96 << 20 // that a read covers: more than the caches hold
+)
 
 func kernelsOf(pool *par.Pool, t tensor.Type) []KernelResult {
-	p := newProduct(t, pool.Threads())
+	p := measure.NewProduct(t, pool.Threads())
 	l := newLimits(pool, kernelBytes, t)
 	rows := []int{1, 8, 512}
-	seconds := make([]sample, len(rows))
-	for turn := range kernelTurns + 1 {
+	seconds := make([]stat.Sample, len(rows))
+	for turn := range kernelTurns + 1 { // the first warms up and does not count
 		l.turn()
 		for i, n := range rows {
-			times := max(1, len(p.matrices)/n)
-			p.setRows(n)
-			start := time.Now()
-			for range times {
-				p.next = (p.next + 1) % len(p.matrices)
-				pool.Run((p.groups+p.chunk-1)/p.chunk, p)
-			}
+			p.SetRows(n)
+			s := p.Run(pool, max(1, p.Copies()/n))
 			if turn > 0 {
-				seconds[i] = append(seconds[i], time.Since(start).Seconds()/float64(times))
+				seconds[i] = append(seconds[i], s)
 			}
 		}
 	}
 	out := make([]KernelResult, len(rows))
 	for i, n := range rows {
-		s := seconds[i].median()
+		s := seconds[i].Median()
 		out[i] = KernelResult{
-			Type: t.String(), Rows: n, Seconds: s, Spread: seconds[i].spread(),
-			Read: float64(len(p.matrices[0])) / s, Rate: float64(n*kernelOut*kernelK) / s,
+			Type: t.String(), Rows: n, Seconds: s, Spread: seconds[i].Spread(),
+			Read: float64(p.Bytes()) / s, Rate: float64(n*measure.Outputs*measure.Inputs) / s,
 		}
 		out[i].Share = out[i].Read / l.bandwidth()
 		if n > 1 {
@@ -93,86 +80,42 @@ func kernelsOf(pool *par.Pool, t tensor.Type) []KernelResult {
 	return out
 }
 
-// product is the multiplication of rows by one of several equal matrices; an item is chunk groups.
-type product struct {
-	format        *matmul.Format
-	matrices      [][]byte
-	next          int
-	rows          kernel.Rows
-	dst           []float32
-	groups, chunk int
-	scratch       []matmul.Scratch // by worker
+// limits is the limits of the machine, measured in the turns of a run.
+type limits struct {
+	*measure.Limits
+	read stat.Sample // seconds of a read
+	one  stat.Sample // seconds of a multiply-add
 }
 
-func newProduct(t tensor.Type, threads int) *product {
-	f, _ := matmul.FormatOf(t)
-	p := &product{format: f, groups: f.Groups(kernelOut), chunk: max(1, 32/f.Group), scratch: make([]matmul.Scratch, threads)}
-	size := f.PackedSize(kernelOut, kernelK)
-	first := make([]byte, size)
-	f.Pack(first, weightsOf(t), kernelOut, kernelK, 0, p.groups, &p.scratch[0])
-	for range max(1, kernelBytes/size) {
-		m := make([]byte, size)
-		machine.HugePages(m)
-		copy(m, first)
-		p.matrices = append(p.matrices, m)
-	}
-	return p
+func newLimits(pool *par.Pool, bytes int, t tensor.Type) *limits {
+	return &limits{Limits: measure.NewLimits(pool, bytes, t)}
 }
 
-// weightsOf returns a matrix of the file whose rows are alike and hold values of usual size.
-func weightsOf(t tensor.Type) []byte {
-	values := make([]float32, kernelK)
-	for i := range values {
-		values[i] = float32(i*37%101-50) / 1000
-	}
-	size, _ := t.RowBytes(kernelK)
-	row := make([]byte, size)
-	if err := tensor.Pack(t, row, values); err != nil {
-		panic(err) // small values fit every type
-	}
-	return bytes.Repeat(row, kernelOut)
+// turn measures both limits once.
+func (l *limits) turn() {
+	l.read = append(l.read, l.Read())
+	l.one = append(l.one, l.MultiplyAdd())
 }
 
-func (p *product) setRows(n int) {
-	blocks := n * kernelK / kernel.QBlock
-	p.rows = kernel.Rows{
-		N: n, K: kernelK, F: make([]float32, n*kernelK), Q: make([]int8, n*kernelK),
-		D: make([]float32, blocks), Sum: make([]int32, blocks),
-	}
-	for i := range p.rows.F {
-		p.rows.F[i] = float32(i%17) - 8
-	}
-	p.rows.Quantize()
-	p.dst = make([]float32, n*kernelOut)
-}
+// bandwidth returns the bytes that the threads read in a second.
+func (l *limits) bandwidth() float64 { return float64(l.Bytes()) / l.read.Median() }
 
-// Do implements [par.Task].
-func (p *product) Do(worker, item int) {
-	first := item * p.chunk
-	p.format.MatMul(p.dst, kernelOut, p.matrices[p.next], kernelOut, kernelK, first, min(first+p.chunk, p.groups), &p.rows, &p.scratch[worker])
-}
+// rate returns the multiply-adds that the threads do in a second.
+func (l *limits) rate() float64 { return 1 / l.one.Median() }
 
-// WriteTable writes the report for a person.
-func (r *KernelReport) WriteTable(w io.Writer) error {
+// WriteText writes the report as a table.
+func (r *KernelReport) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "products of %d x %d, %s, %d threads\n\n| type | rows | GB/s of weights | G multiply-adds/s | ± | of the machine |\n|---|---|---|---|---|---|\n",
-		kernelOut, kernelK, r.Implementation, r.Threads)
+		measure.Outputs, measure.Inputs, r.Implementation, r.Threads)
 	for _, k := range r.Results {
 		_, err := fmt.Fprintf(w, "| %s | %d | %.1f | %.1f | %.0f %% | %.0f %% |\n", k.Type, k.Rows, k.Read/1e9, k.Rate/1e9, 100*k.Spread, 100*k.Share)
 		if err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w, "\nOf the machine: of a plain read loop for 1 row, of multiply-adds in registers for more, in the same run.")
+	_, err := fmt.Fprintln(w, "\nof the machine: 1 row against a plain read loop, more rows against multiply-adds in registers, in the same run")
 	return err
 }
 
 // WriteJSON writes the report as one object a line.
-func (r *KernelReport) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	for _, k := range r.Results {
-		if err := e.Encode(k); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (r *KernelReport) WriteJSON(w io.Writer) error { return WriteLines(w, r.Results) }

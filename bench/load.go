@@ -9,12 +9,13 @@ import (
 
 	"grove"
 	"grove/internal/machine"
+	"grove/internal/stat"
 	"grove/weights/gguf"
 )
 
-// LoadReport is what a run of [Load] found.
+// LoadReport is the result of [Load].
 type LoadReport struct {
-	Seconds      float64 `json:"seconds"` // until the model can be used; the file is in the system's cache
+	Seconds      float64 `json:"seconds"` // until the model is ready; the file is in the cache of the system
 	Spread       float64 `json:"spread"`
 	PerGB        float64 `json:"seconds_per_gb"` // of the file
 	FileBytes    int64   `json:"file_bytes"`
@@ -23,15 +24,14 @@ type LoadReport struct {
 	PeakBytes    int64   `json:"peak_bytes"`    // the most memory of the process until the first load ended; 0: not known
 }
 
-// Load opens a model several times, after once that does not count but brings the file to memory. The
-// process must not have held another model: the peak of its memory is measured. open opens the model
-// that file holds. progress, where it is not nil, is told of loads done and of all.
-func Load(open func() (*grove.Model, error), file *gguf.File, repeat int, progress func(done, all int)) (*LoadReport, error) {
+// Load opens a model several times, after a first time that brings the file to the cache of the system and does not count.
+// The process must not have held another model, because Load reads the peak of its memory. open opens the model of file.
+func Load(open func() (*grove.Model, error), file *gguf.File, repeat int, progress Progress) (*LoadReport, error) {
 	r := &LoadReport{FileBytes: file.Size()}
 	for _, t := range file.Tensors {
 		r.LargestBytes = max(r.LargestBytes, int64(len(t.Data)))
 	}
-	var seconds sample
+	var seconds stat.Sample
 	for turn := range repeat + 1 {
 		start := time.Now()
 		m, err := open()
@@ -47,22 +47,20 @@ func Load(open func() (*grove.Model, error), file *gguf.File, repeat int, progre
 		if err := m.Close(); err != nil {
 			return nil, err
 		}
-		debug.FreeOSMemory() // the next load finds the memory as a new process does
-		if progress != nil {
-			progress(turn+1, repeat+1)
-		}
+		debug.FreeOSMemory() // the next load begins with the memory of a new process
+		progress.show(turn+1, repeat+1)
 	}
-	r.Seconds, r.Spread = seconds.median(), seconds.spread()
+	r.Seconds, r.Spread = seconds.Median(), seconds.Spread()
 	r.PerGB = r.Seconds / (float64(r.FileBytes) / 1e9)
 	return r, nil
 }
 
-// WriteText writes the report for a person.
+// WriteText writes the report as text.
 func (r *LoadReport) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "loads in %.2f s ± %.0f %%, %.2f s a GB of the file (%.2f GB, in the system's cache)\n",
 		r.Seconds, 100*r.Spread, r.PerGB, float64(r.FileBytes)/1e9)
 	if r.PeakBytes == 0 {
-		_, err := fmt.Fprintln(w, "the system does not tell how much memory that took")
+		_, err := fmt.Fprintln(w, "the system does not report how much memory that took")
 		return err
 	}
 	_, err := fmt.Fprintf(w, "memory at most %.1f MB: weights %.1f, largest tensor %.1f, and %.1f more\n",

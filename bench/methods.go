@@ -2,27 +2,34 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
 	"grove"
 	"grove/engine"
 	"grove/engine/plan"
+	"grove/internal/stat"
+	"grove/method"
 	"grove/text/token"
 )
 
 // MethodsOptions says how methods are compared.
 type MethodsOptions struct {
 	Methods  []string // as [grove.Request] takes them
-	Tokens   int      // of an answer, where the task does not say
+	Tokens   int      // limit of an answer, where the task has none
 	Sampling grove.Sampling
 	Seed     uint64
+
+	// LeftOut, where it is not nil, gets the methods whose needs the models do not meet. They are left out.
+	LeftOut func(method string, err error)
 }
 
-// MethodFigures is what a method did on the tasks of a category, beside plain decoding of the same tasks in the same
-// run.
+// MethodFigures is the figures of a method on the tasks of a category, compared with plain decoding of the same tasks in
+// the same run.
 type MethodFigures struct {
 	Method    string  `json:"method"`
 	Category  string  `json:"category"` // "overall": all
@@ -31,7 +38,7 @@ type MethodFigures struct {
 	Plain     float64 `json:"plain_tokens_per_second"`
 	Rate      float64 `json:"tokens_per_second"`
 	SpeedUp   float64 `json:"speed_up"`
-	Accepted  float64 `json:"mean_accepted_tokens"` // a step, the one that is always right included
+	Accepted  float64 `json:"mean_accepted_tokens"` // a step, with the token that the model draws itself
 	Rows      float64 `json:"rows_per_token"`
 	Drafting  float64 `json:"drafting_share"` // of the time
 	Bound     float64 `json:"hindsight_bound"`
@@ -43,7 +50,7 @@ type MethodFigures struct {
 // Overall is the category of all tasks together.
 const Overall = "overall"
 
-// tally adds up the runs of one method in one category.
+// tally is the sum of the runs of one method in one category.
 type tally struct {
 	tasks, tokens, different int
 	first                    string
@@ -53,10 +60,10 @@ type tally struct {
 }
 
 // CompareMethods answers every task by plain decoding and by each method in turns, and returns the figures of every
-// method by category and overall. progress, unless nil, is told how many tasks are done.
-func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o MethodsOptions, progress func(done, of int)) ([]MethodFigures, error) {
-	tallies := map[string]map[string]*tally{}
-	for _, name := range o.Methods {
+// method by category and overall.
+func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o MethodsOptions, progress Progress) ([]MethodFigures, error) {
+	tallies, methods := map[string]map[string]*tally{}, slices.Clone(o.Methods)
+	for _, name := range methods {
 		tallies[name] = map[string]*tally{}
 		for _, c := range append(Categories(prompts), Overall) {
 			tallies[name][c] = &tally{}
@@ -67,8 +74,13 @@ func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Met
 		if err != nil {
 			return nil, fmt.Errorf("bench: task %s: %w", p.ID, err)
 		}
-		for _, name := range o.Methods {
+		for _, name := range slices.Clone(methods) {
 			got, err := answerTask(ctx, m, p, o, name)
+			if o.LeftOut != nil && errors.Is(err, method.ErrNeeds) {
+				o.LeftOut(name, err)
+				methods = slices.DeleteFunc(methods, func(other string) bool { return other == name })
+				continue
+			}
 			if err != nil {
 				return nil, fmt.Errorf("bench: task %s, method %s: %w", p.ID, name, err)
 			}
@@ -76,13 +88,11 @@ func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Met
 				tallies[name][c].add(p, plain, got)
 			}
 		}
-		if progress != nil {
-			progress(i+1, len(prompts))
-		}
+		progress.show(i+1, len(prompts))
 	}
 	cost := m.Cost()
 	var figures []MethodFigures
-	for _, name := range o.Methods {
+	for _, name := range methods {
 		for _, c := range append(Categories(prompts), Overall) {
 			figures = append(figures, tallies[name][c].figures(name, c, cost))
 		}
@@ -90,9 +100,9 @@ func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Met
 	return figures, nil
 }
 
-// ReplayMethods scores methods that draft from text alone on the answers on record of a workload, at the cost of some
-// model's steps; tasks without an answer are passed over.
-func ReplayMethods(ctx context.Context, m *grove.Model, prompts []Prompt, methods []string, c *grove.Cost, progress func(done, of int)) ([]MethodFigures, error) {
+// ReplayMethods scores methods that draft from text alone on the recorded answers of a workload, at a given cost of steps.
+// It skips tasks without a recorded answer.
+func ReplayMethods(ctx context.Context, m *grove.Model, prompts []Prompt, methods []string, c *grove.Cost, progress Progress) ([]MethodFigures, error) {
 	var figures []MethodFigures
 	for i, name := range methods {
 		tallies := map[string]*tally{}
@@ -118,12 +128,10 @@ func ReplayMethods(ctx context.Context, m *grove.Model, prompts []Prompt, method
 				figures = append(figures, f)
 			}
 		}
-		if progress != nil {
-			progress(i+1, len(methods))
-		}
+		progress.show(i+1, len(methods))
 	}
 	if len(figures) == 0 {
-		return nil, fmt.Errorf("bench: no task of the workload has an answer on record")
+		return nil, fmt.Errorf("bench: no task of the workload has a recorded answer (output)")
 	}
 	return figures, nil
 }
@@ -136,7 +144,7 @@ func (t *tally) replay(stats grove.SpecStats, plain time.Duration) {
 	t.spec.Add(stats)
 }
 
-// result is an answer with what it took.
+// result is an answer and its statistics.
 type result struct {
 	ids      []token.ID
 	logprobs []float32
@@ -167,7 +175,7 @@ func answerTask(ctx context.Context, m *grove.Model, p Prompt, o MethodsOptions,
 	return r, nil
 }
 
-// difference returns what is not the same in two answers, "" where nothing is.
+// difference describes the first difference of two answers; "": they are equal.
 func difference(want, got result) string {
 	for i := range min(len(want.ids), len(got.ids)) {
 		if want.ids[i] != got.ids[i] {
@@ -185,7 +193,7 @@ func difference(want, got result) string {
 
 func (t *tally) add(p Prompt, plain, got result) {
 	t.tasks++
-	t.tokens += max(0, got.stats.Tokens-1) // the first comes with the prompt
+	t.tokens += max(0, got.stats.Tokens-1) // the step of the prompt gives the first
 	t.plain += plain.stats.Generation.Seconds()
 	t.seconds += got.stats.Generation.Seconds()
 	t.depth += got.stats.PromptTokens + got.stats.Tokens/2
@@ -201,7 +209,7 @@ func (t *tally) add(p Prompt, plain, got result) {
 func (t *tally) figures(name, category string, c *grove.Cost) MethodFigures {
 	f := MethodFigures{
 		Method: name, Category: category, Tasks: t.tasks, Tokens: t.tokens, Different: t.different, First: t.first,
-		Plain: ratio(float64(t.tokens), t.plain), Rate: ratio(float64(t.tokens), t.seconds), SpeedUp: ratio(t.plain, t.seconds),
+		Plain: stat.Ratio(float64(t.tokens), t.plain), Rate: stat.Ratio(float64(t.tokens), t.seconds), SpeedUp: stat.Ratio(t.plain, t.seconds),
 	}
 	f.speculation(t.spec, c, t.depth/max(1, t.tasks))
 	return f
@@ -209,21 +217,15 @@ func (t *tally) figures(name, category string, c *grove.Cost) MethodFigures {
 
 // speculation fills in the figures of drafting.
 func (f *MethodFigures) speculation(s engine.SpecStats, c *grove.Cost, depth int) {
-	f.Accepted = ratio(float64(s.Tokens), float64(s.Rounds))
-	f.Rows = ratio(float64(s.Rounds+s.Drafted), float64(s.Tokens))
-	f.Drafting = ratio(s.Drafting.Seconds(), (s.Drafting + s.Stepping).Seconds())
+	f.Accepted = stat.Ratio(float64(s.Tokens), float64(s.Rounds))
+	f.Rows = stat.Ratio(float64(s.Rounds+s.Drafted), float64(s.Tokens))
+	f.Drafting = stat.Ratio(s.Drafting.Seconds(), (s.Drafting + s.Stepping).Seconds())
 	f.Bound = hindsight(s, c, depth)
 }
 
-func ratio(a, b float64) float64 {
-	if b <= 0 {
-		return 0
-	}
-	return a / b
-}
-
-// hindsight is the speed-up of the best fixed number of guesses a step, given how often the guesses of each rank were
-// right: the most over n of E(n) T(1) / (T(1+n) + drafting), and 1 for none.
+// hindsight returns the speed-up of the best fixed number n of draft tokens a step, given how often the draft tokens of each
+// place were accepted: the largest E(n) T(1) / (T(1+n) + drafting), where E(n) is the mean number of tokens a step; 1 for
+// n = 0.
 func hindsight(s engine.SpecStats, c *grove.Cost, depth int) float64 {
 	best := 1.0
 	if s.Rounds == 0 || c == nil {

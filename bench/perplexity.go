@@ -14,11 +14,13 @@ import (
 	"grove/text/tokenizer"
 )
 
-// PerplexityOptions says what [Model.Perplexity] measures.
+// PerplexityOptions is the options of [Model.Perplexity].
 type PerplexityOptions struct {
-	Context int    // tokens of a chunk; 0: 512, or what the model has room for
+	Context int    // tokens of a chunk; 0: 512, or the context of the model where that is less
 	Chunks  int    // at most; 0: all of the text
-	Base    *Model // compared with, token by token; nil: none
+	Base    *Model // base model to compare with, token by token; nil: none
+
+	BaseName string // describes the base model in the report
 }
 
 // PerplexityReport is how well a model predicts a text. Errors are standard errors of means.
@@ -26,23 +28,22 @@ type PerplexityReport struct {
 	Chunks  int `json:"chunks"`
 	Context int `json:"context"`
 	Tokens  int `json:"tokens"` // scored
-	Bytes   int `json:"bytes"`  // that the scored tokens stand for
+	Bytes   int `json:"bytes"`  // of the scored tokens
 
 	Perplexity       float64 `json:"perplexity"`
 	PerplexityError  float64 `json:"perplexity_error"`
-	BitsPerByte      float64 `json:"bits_per_byte"` // 0 where the tokens stand for no bytes
+	BitsPerByte      float64 `json:"bits_per_byte"` // 0: the tokens have no bytes
 	BitsPerByteError float64 `json:"bits_per_byte_error"`
 
 	Base *DivergenceReport `json:"base,omitempty"`
 }
 
-// Perplexity measures how well the model predicts a text, as llama.cpp does: the text's tokens are cut into
-// chunks of o.Context, each computed by itself, its first token replaced by the one that begins a text where
-// the model asks for that; scored are the tokens of the second half, each given all before it in its chunk.
-// What is left of the text behind the last whole chunk is not used. With a base model, which must have the same
-// vocabulary, the distributions behind the scored tokens' predecessors are compared. progress, where it is
-// not nil, is told of chunks done and of all.
-func (m *Model) Perplexity(ctx context.Context, text string, o PerplexityOptions, progress func(done, all int)) (*PerplexityReport, error) {
+// Perplexity measures how well the model predicts a text, as llama.cpp does. It cuts the tokens of the text into chunks of
+// o.Context and computes each chunk by itself. The token that begins a text replaces the first token of a chunk, if the
+// model asks for it. Perplexity scores the tokens of the second half, each given all tokens before it in its chunk. It
+// ignores the tokens after the last whole chunk. With a base model, which must have the same vocabulary, it compares the
+// distributions of both models for each scored token.
+func (m *Model) Perplexity(ctx context.Context, text string, o PerplexityOptions, progress Progress) (*PerplexityReport, error) {
 	t, err := tokenizer.FromGGUF(m.file)
 	if err != nil {
 		return nil, err
@@ -69,14 +70,15 @@ func (m *Model) Perplexity(ctx context.Context, text string, o PerplexityOptions
 				return nil, err
 			}
 		}
-		if progress != nil {
-			progress(i+1, len(chunks))
-		}
+		progress.show(i+1, len(chunks))
 	}
 	r := s.report(o.Base != nil)
 	r.Chunks, r.Context = len(chunks), o.Context
+	if r.Base != nil {
+		r.Base.Name = o.BaseName
+	}
 	if math.IsInf(r.Perplexity, 0) {
-		return nil, fmt.Errorf("bench: the mean log-probability of a token is %g: the perplexity is beyond the range of numbers", -s.nll.mean)
+		return nil, fmt.Errorf("bench: the mean log-probability of a token is %g: the perplexity overflows", -s.nll.Mean)
 	}
 	return r, nil
 }
@@ -89,7 +91,7 @@ const (
 
 func (o PerplexityOptions) check(t *tokenizer.Tokenizer) error {
 	if o.Context < minChunk {
-		return fmt.Errorf("bench: a chunk of %d tokens; %d are the fewest of which one can be scored", o.Context, minChunk)
+		return fmt.Errorf("bench: a chunk of %d tokens; it must have at least %d, so that one is scored", o.Context, minChunk)
 	}
 	if o.Base == nil {
 		return nil
@@ -164,10 +166,10 @@ func (m *Model) scoreChunk(ctx context.Context, base *Model, ids []token.ID, s *
 	return nil
 }
 
-// errEnough ends the computation of rows that nobody wants.
+// errEnough ends the computation of rows that are not needed.
 var errEnough = errors.New("enough")
 
-// rows yields the logits behind each token from index first on, or an error at the end.
+// rows yields the logits of each token from index first on, or an error at the end.
 func (m *Model) rows(ctx context.Context, ids []token.ID, first int) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
 		err := m.engine.Logits(ctx, ids, first, func(row []float32) error {
@@ -182,8 +184,8 @@ func (m *Model) rows(ctx context.Context, ids []token.ID, first int) iter.Seq2[[
 	}
 }
 
-// WriteText writes the report for a person; base names the model compared with.
-func (r *PerplexityReport) WriteText(w io.Writer, base string) error {
+// WriteText writes the report as text.
+func (r *PerplexityReport) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "perplexity %.4f ± %.4f\nbits a byte %.4f ± %.4f\nscored %d tokens, %d bytes: the second halves of %d chunks of %d tokens\n",
 		r.Perplexity, r.PerplexityError, r.BitsPerByte, r.BitsPerByteError, r.Tokens, r.Bytes, r.Chunks, r.Context)
 	if r.Base == nil || err != nil {
@@ -195,7 +197,7 @@ against %s, perplexity %.4f ± %.4f:
 ln of the ratio of perplexities %.6f ± %.6f
 KL divergence %.6f ± %.6f; median %.6f, 99 %% %.6f, 99.9 %% %.6f, largest %.6f
 same likeliest token %.3f ± %.3f %%
-`, base, b.Perplexity, b.PerplexityError, b.LogRatio, b.LogRatioError, b.KL, b.KLError, b.KLMedian, b.KL99, b.KL999, b.KLMax,
+`, b.Name, b.Perplexity, b.PerplexityError, b.LogRatio, b.LogRatioError, b.KL, b.KLError, b.KLMedian, b.KL99, b.KL999, b.KLMax,
 		100*b.Agreement, 100*b.AgreementError)
 	return err
 }

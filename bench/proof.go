@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"grove"
+	"grove/internal/stat"
 	"grove/method"
 	"grove/text/token"
 )
@@ -18,14 +19,14 @@ type Check struct {
 	Grade  method.Grade `json:"grade"`
 	Test   string       `json:"test"`
 	OK     bool         `json:"ok"`
-	Detail string       `json:"detail,omitempty"` // the first difference, or the figure that was tested
+	Detail string       `json:"detail,omitempty"` // the first difference, or the tested figure
 }
 
 // ProofOptions says how methods are tested.
 type ProofOptions struct {
 	Methods []string // names of methods
 
-	// LeftOut, where it is not nil, is told of methods whose needs the models do not meet, which are left out then.
+	// LeftOut, where it is not nil, gets the methods whose needs the models do not meet. They are left out.
 	LeftOut func(method string, err error)
 
 	Prompts []Prompt
@@ -33,7 +34,7 @@ type ProofOptions struct {
 	Draws   int // answers of the tests of a distribution
 }
 
-// proof tests methods on one model, opened twice: with usual prefill steps, and with small ones.
+// proof tests methods on one model that is open twice: with prefill steps of usual size, and with small ones.
 type proof struct {
 	ctx    context.Context
 	whole  *grove.Model
@@ -45,7 +46,7 @@ type proof struct {
 // Prove tests each method against its grade and reports every test: for exact methods, tokens and log-probabilities
 // equal to plain decoding's, greedy and sampled, alone and beside other texts, with small prefill steps and whole
 // ones; for same-distribution methods, equality at temperature 0, and above it the distribution of what they draw by a
-// chi-square test against plain decoding; for lossy ones, equality at temperature 0. It returns whether all passed.
+// chi-square test against plain decoding; for lossy ones, equality at temperature 0. ok reports whether all passed.
 func Prove(ctx context.Context, open func(grove.Options) (*grove.Model, error), o ProofOptions, report func(Check)) (ok bool, err error) {
 	p := &proof{ctx: ctx, o: o}
 	ok = true
@@ -75,11 +76,11 @@ func Prove(ctx context.Context, open func(grove.Options) (*grove.Model, error), 
 }
 
 const (
-	beside     = 2 // other texts that run at the same time
+	beside     = 2 // other texts in the same steps
 	smallChunk = 7 // rows of a small prefill step
 )
 
-// samplings are the ways of drawing that exactness is tested for.
+// samplings are the sampling settings for which exactness is tested.
 var samplings = []struct {
 	name string
 	p    grove.Sampling
@@ -115,7 +116,7 @@ func (p *proof) method(name string) error {
 		}
 	}
 	if grade == method.SameDistribution {
-		return p.law(name)
+		return p.distribution(name)
 	}
 	return nil
 }
@@ -123,16 +124,16 @@ func (p *proof) method(name string) error {
 // compare fills in a check of equality.
 func (p *proof) compare(c Check, want, got []result) Check {
 	c.OK = true
-	tokens, drafted, right := 0, 0, 0
+	tokens, drafted, accepted := 0, 0, 0
 	for i := range want {
 		tokens += len(want[i].ids)
-		drafted, right = drafted+got[i].stats.Drafting.Drafted, right+got[i].stats.Drafting.Accepted
+		drafted, accepted = drafted+got[i].stats.Drafting.Drafted, accepted+got[i].stats.Drafting.Accepted
 		if d := difference(want[i], got[i]); d != "" && c.OK {
 			c.OK, c.Detail = false, fmt.Sprintf("prompt %s: %s", p.o.Prompts[i].ID, d)
 		}
 	}
 	if c.OK {
-		c.Detail = fmt.Sprintf("%d tokens equal, %d of %d guesses right", tokens, right, drafted)
+		c.Detail = fmt.Sprintf("%d tokens equal, %d of %d draft tokens accepted", tokens, accepted, drafted)
 	}
 	return c
 }
@@ -148,7 +149,7 @@ func (p *proof) alone(m *grove.Model, method string, s grove.Sampling) ([]result
 	return all, nil
 }
 
-// batched answers prompts while others are answered, by the same method.
+// batched answers several prompts at the same time by the same method.
 func (p *proof) batched(method string, s grove.Sampling) ([]result, error) {
 	all, errs := make([]result, len(p.o.Prompts)), make([]error, len(p.o.Prompts))
 	turn := make(chan struct{}, beside+1)
@@ -173,18 +174,18 @@ func (p *proof) answer(m *grove.Model, prompt int, method string, s grove.Sampli
 	return answerTask(p.ctx, m, p.o.Prompts[prompt], MethodsOptions{Tokens: p.o.Tokens, Sampling: s, Seed: seed}, method)
 }
 
-// lawTokens is how many tokens behind the prompt are compared; the first one is no draft's.
-const lawTokens = 4
+// shortAnswer is the number of tokens of an answer that is compared. No method drafts the first.
+const shortAnswer = 4
 
-// law draws many short answers by plain decoding and by the method, with other seeds, and compares how often each
-// pair of neighbouring tokens was drawn.
-func (p *proof) law(name string) error {
+// distribution draws many short answers by plain decoding and by the method, with different seeds, and compares the counts
+// of each pair of neighbouring tokens.
+func (p *proof) distribution(name string) error {
 	s := grove.Sampling{Temperature: 0.8, TopK: 8}
 	counts := [2]map[[2]token.ID]float64{{}, {}}
 	for draw := range p.o.Draws {
 		for side, m := range []string{grove.MethodOff, name} {
 			prompt := p.o.Prompts[0]
-			prompt.MaxTokens = lawTokens
+			prompt.MaxTokens = shortAnswer
 			r, err := answerTask(p.ctx, p.whole, prompt, MethodsOptions{Sampling: s, Seed: uint64(2*draw + side)}, m)
 			if err != nil {
 				return err
@@ -195,7 +196,7 @@ func (p *proof) law(name string) error {
 		}
 	}
 	chi, freedom := chiSquare(counts[0], counts[1])
-	limit := chiLimit(freedom)
+	limit := stat.ChiSquareLimit(freedom)
 	p.report(Check{
 		Method: name, Grade: method.SameDistribution, Test: fmt.Sprintf("distribution of %d answers", p.o.Draws), OK: chi <= limit,
 		Detail: fmt.Sprintf("chi-square %.1f with %d degrees of freedom, limit %.1f", chi, freedom, limit),
@@ -203,11 +204,11 @@ func (p *proof) law(name string) error {
 	return nil
 }
 
-// leastCount is the number of times that a pair is drawn, both ways together, to count by itself; rarer ones are put
-// together.
+// leastCount is the least count of a pair, in both samples together, that makes a cell of its own. Rarer pairs share one
+// cell.
 const leastCount = 20
 
-// chiSquare compares two samples of the same kind.
+// chiSquare returns the chi-square statistic of two samples of counts, and its degrees of freedom.
 func chiSquare(a, b map[[2]token.ID]float64) (chi float64, freedom int) {
 	keys, sumA, sumB := map[[2]token.ID]bool{}, 0.0, 0.0
 	for k, n := range a {
@@ -239,12 +240,4 @@ func chiSquare(a, b map[[2]token.ID]float64) (chi float64, freedom int) {
 	}
 	cell(restA, restB)
 	return chi, max(1, freedom-1)
-}
-
-// chiLimit is what chi-square exceeds by chance once in ten thousand times (Wilson and Hilferty's approximation).
-func chiLimit(freedom int) float64 {
-	const z = 3.719
-	f := float64(freedom)
-	c := 1 - 2/(9*f) + z*math.Sqrt(2/(9*f))
-	return f * c * c * c
 }

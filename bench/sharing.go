@@ -9,18 +9,20 @@ import (
 
 	"grove/engine"
 	"grove/internal/machine"
+	"grove/internal/stat"
 )
 
-// SharingOptions says what [Model.Sharing] measures.
+// SharingOptions is the options of [Model.Sharing].
 type SharingOptions struct {
 	Tokens int // decoded in a turn
 	Repeat int // turns
-	// Busy starts a process that keeps one processor busy, and returns what ends it.
+	// Busy starts a process that keeps one processor busy, and returns a function that ends it.
 	Busy func() (stop func() error, err error)
 }
 
-// SharingReport is what grove and other work on the machine cost each other.
+// SharingReport says how much grove and another process slow each other down.
 type SharingReport struct {
+	Title     string  `json:"-"`          // of the model
 	IdleShare float64 `json:"idle_share"` // of one processor, while no step runs; -1: not known
 	Quiet     float64 `json:"quiet_tokens_per_second"`
 	Busy      float64 `json:"busy_tokens_per_second"` // beside a process that keeps one processor busy
@@ -28,16 +30,17 @@ type SharingReport struct {
 	Spread    float64 `json:"spread"`                 // of the ratio
 }
 
-// How long the threads are watched while no step runs, and how long a busy process has before it counts.
+// The time for which the threads are watched while no step runs, and the time that a busy process gets before the
+// measurement.
 const (
 	idlePause   = 300 * time.Millisecond
 	settlePause = 100 * time.Millisecond
 )
 
-// Sharing measures, in turns, plain decoding, the processors' time that the threads take while no step
-// runs, and decoding beside a busy process. progress, where it is not nil, is told of turns done and of all.
-func (m *Model) Sharing(ctx context.Context, o SharingOptions, progress func(done, all int)) (*SharingReport, error) {
-	var quiet, busy, ratios sample
+// Sharing measures, in turns, plain decoding, the processor time of the threads while no step runs, and decoding beside a
+// busy process.
+func (m *Model) Sharing(ctx context.Context, o SharingOptions, progress Progress) (*SharingReport, error) {
+	var quiet, busy, ratios stat.Sample
 	var idle, watched time.Duration
 	for turn := range o.Repeat + 1 { // the first warms up and does not count
 		fast, err := m.decodeRate(ctx, o.Tokens)
@@ -57,13 +60,12 @@ func (m *Model) Sharing(ctx context.Context, o SharingOptions, progress func(don
 			quiet, busy, ratios = append(quiet, fast), append(busy, slow), append(ratios, slow/fast)
 			idle, watched = idle+spent, watched+passed
 		}
-		if progress != nil {
-			progress(turn+1, o.Repeat+1)
-		}
+		progress.show(turn+1, o.Repeat+1)
 	}
 	r := &SharingReport{
+		Title:     m.Title(),
 		IdleShare: idle.Seconds() / watched.Seconds(),
-		Quiet:     quiet.median(), Busy: busy.median(), Ratio: ratios.median(), Spread: ratios.spread(),
+		Quiet:     quiet.Median(), Busy: busy.Median(), Ratio: ratios.Median(), Spread: ratios.Spread(),
 	}
 	if machine.CPUTime() == 0 {
 		r.IdleShare = -1
@@ -105,14 +107,14 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// WriteText writes the report for a person, under the model's title.
-func (r *SharingReport) WriteText(w io.Writer, title string) error {
-	idle := "takes a share of one processor that the system does not tell"
+// WriteText writes the report as text, under the title of the model.
+func (r *SharingReport) WriteText(w io.Writer) error {
+	idle := "takes a share of one processor that the system does not report"
 	if r.IdleShare >= 0 {
 		idle = fmt.Sprintf("takes %.2f %% of one processor", 100*r.IdleShare)
 	}
 	_, err := fmt.Fprintf(w, "%s\n\nbetween steps grove %s\nalone it decodes %.2f tokens/s, beside one busy process %.2f: %.2f of that ± %.0f %%\n",
-		title, idle, r.Quiet, r.Busy, r.Ratio, 100*r.Spread)
+		r.Title, idle, r.Quiet, r.Busy, r.Ratio, 100*r.Spread)
 	return err
 }
 

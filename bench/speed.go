@@ -7,19 +7,20 @@ import (
 	"io"
 
 	"grove/engine"
+	"grove/internal/stat"
 )
 
-// SpeedOptions says what [Model.Speed] measures.
+// SpeedOptions is the options of [Model.Speed].
 type SpeedOptions struct {
 	Rows   []int // sizes of steps
-	Tokens int   // plainly decoded tokens; 0: none
-	Depth  int   // tokens of the trunk that rows stand behind
+	Tokens int   // tokens of plain decoding; 0: none
+	Depth  int   // tokens of the trunk before the rows
 	Repeat int   // turns; 0: 5
 }
 
 // SpeedResult is one measurement.
 type SpeedResult struct {
-	Test            string  `json:"test"` // ppN: a step of N rows; tgN: N tokens decoded plainly
+	Test            string  `json:"test"` // ppN: a step of N rows; tgN: N tokens of plain decoding
 	Rows            int     `json:"rows"`
 	Depth           int     `json:"depth"`
 	Logits          string  `json:"logits"` // last: of the last row; all: of every row
@@ -28,10 +29,11 @@ type SpeedResult struct {
 	Spread          float64 `json:"spread"`  // half the distance between the extremes, as a share
 }
 
-// SpeedReport is what a run found.
+// SpeedReport is the result of [Model.Speed].
 type SpeedReport struct {
+	Title     string // of the model
 	Results   []SpeedResult
-	Bandwidth float64 // bytes a second that a plain read loop reached in the same run
+	Bandwidth float64 // bytes per second of a plain read loop in the same run
 	Rate      float64 // multiply-adds a second in registers
 	ReadShare float64 // of the bandwidth, by a step of one row with logits; 0 if not measured
 	RateShare float64 // of the rate, by a step of 64 rows with logits; 0 if not measured
@@ -42,12 +44,11 @@ type speedTest struct {
 	result  SpeedResult
 	probe   engine.Probe
 	times   int // probes of one turn
-	seconds sample
+	seconds stat.Sample
 }
 
-// Speed measures steps of several sizes and plain decoding, in turns. progress, where it is not nil, is
-// told of turns done and of all.
-func (m *Model) Speed(ctx context.Context, o SpeedOptions, progress func(done, all int)) (*SpeedReport, error) {
+// Speed measures steps of several sizes and plain decoding, in turns.
+func (m *Model) Speed(ctx context.Context, o SpeedOptions, progress Progress) (*SpeedReport, error) {
 	if o.Repeat == 0 {
 		o.Repeat = 5
 	}
@@ -70,13 +71,11 @@ func (m *Model) Speed(ctx context.Context, o SpeedOptions, progress func(done, a
 				t.seconds = append(t.seconds, sum/float64(t.times))
 			}
 		}
-		if progress != nil {
-			progress(turn+1, o.Repeat+1)
-		}
+		progress.show(turn+1, o.Repeat+1)
 	}
-	r := &SpeedReport{Bandwidth: limits.bandwidth(), Rate: limits.rate()}
+	r := &SpeedReport{Title: m.Title(), Bandwidth: limits.bandwidth(), Rate: limits.rate()}
 	for _, t := range tests {
-		t.result.Seconds, t.result.Spread = t.seconds.median(), t.seconds.spread()
+		t.result.Seconds, t.result.Spread = t.seconds.Median(), t.seconds.Spread()
 		t.result.TokensPerSecond = float64(t.result.Rows) / t.result.Seconds
 		r.Results = append(r.Results, t.result)
 	}
@@ -108,7 +107,7 @@ func (m *Model) speedTests(o SpeedOptions) []speedTest {
 	return tests
 }
 
-// shares relates the steps of 1 and of 64 rows to what the machine can do.
+// shares compares the steps of 1 and of 64 rows with the limits of the machine.
 func (m *Model) shares(r *SpeedReport) {
 	info := m.model.Info()
 	idle := 0
@@ -125,7 +124,7 @@ func (m *Model) shares(r *SpeedReport) {
 	}
 }
 
-// find returns the step of a size whose rows all have logits.
+// find returns the step of a number of rows that all have logits.
 func (r *SpeedReport) find(rows int) (SpeedResult, bool) {
 	for _, s := range r.Results {
 		if s.Rows == rows && s.Logits == "all" {
@@ -135,9 +134,9 @@ func (r *SpeedReport) find(rows int) (SpeedResult, bool) {
 	return SpeedResult{}, false
 }
 
-// WriteTable writes the report for a person, under the model's title.
-func (r *SpeedReport) WriteTable(w io.Writer, title string) error {
-	fmt.Fprintf(w, "%s\n\n| test | depth | logits | tokens/s | ± | T(n) ms | T(n)/T(1) |\n|---|---|---|---|---|---|---|\n", title)
+// WriteText writes the report as a table, under the title of the model.
+func (r *SpeedReport) WriteText(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n\n| test | depth | logits | tokens/s | ± | T(n) ms | T(n)/T(1) |\n|---|---|---|---|---|---|---|\n", r.Title)
 	for _, s := range r.Results {
 		ratio := "-"
 		if one, ok := r.find(1); ok && s.Logits == "all" && s.Test[:2] == "pp" {
@@ -158,13 +157,10 @@ func (r *SpeedReport) WriteTable(w io.Writer, title string) error {
 
 // WriteJSON writes the report as one object a line: the measurements, then the limits.
 func (r *SpeedReport) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	for _, s := range r.Results {
-		if err := e.Encode(s); err != nil {
-			return err
-		}
+	if err := WriteLines(w, r.Results); err != nil {
+		return err
 	}
-	return e.Encode(map[string]float64{
+	return json.NewEncoder(w).Encode(map[string]float64{
 		"bandwidth": r.Bandwidth, "multiply_adds": r.Rate, "read_share": r.ReadShare, "rate_share": r.RateShare,
 	})
 }

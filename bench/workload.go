@@ -13,9 +13,9 @@ type Prompt struct {
 	ID         string `json:"id"`
 	Category   string `json:"category"`
 	Prompt     string `json:"prompt"`
-	Prediction string `json:"prediction,omitempty"` // what the answer is expected to contain
-	Output     string `json:"output,omitempty"`     // an answer on record, for replay
-	MaxTokens  int    `json:"max_tokens,omitempty"` // 0: as the run says
+	Prediction string `json:"prediction,omitempty"` // text that the answer is likely to contain
+	Output     string `json:"output,omitempty"`     // a recorded answer, for replay
+	MaxTokens  int    `json:"max_tokens,omitempty"` // 0: the default of the run
 }
 
 // maxLine bounds a line of a workload.

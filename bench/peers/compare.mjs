@@ -1,6 +1,6 @@
 // Runs grove and llama.cpp over the same file in turns and prints medians with their spread.
 //
-//   node compare.mjs --package DIR --model FILE [--grove PATH] [--threads 2] [--rows 1,8,512] [--tokens 32] [--rounds 5]
+//   node compare.mjs --package DIR --model FILE [--grove PATH] [--threads 2] [--rows 1,8,512] [--max-tokens 32] [--rounds 5]
 import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ const { values: flags } = parseArgs({
 		grove: { type: "string", default: "grove" },
 		threads: { type: "string", default: "2" },
 		rows: { type: "string", default: "1,4,8,16,64,512" },
-		tokens: { type: "string", default: "32" },
+		"max-tokens": { type: "string", default: "32" },
 		rounds: { type: "string", default: "5" },
 	},
 });
@@ -21,7 +21,7 @@ if (!flags.package || !flags.model) {
 	process.exit(2);
 }
 
-const shared = ["--rows", flags.rows, "--tokens", flags.tokens, "--repeat", "1", "--threads", flags.threads];
+const shared = ["--rows", flags.rows, "--max-tokens", flags["max-tokens"], "--repeat", "1", "--threads", flags.threads];
 const llama = fileURLToPath(new URL("llama.mjs", import.meta.url));
 const engines = {
 	grove: [flags.grove, ["bench", "speed", "--json", "--model", flags.model, ...shared]],

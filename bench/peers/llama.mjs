@@ -1,6 +1,6 @@
 // Measures llama.cpp, as node-llama-cpp ships it, like `grove bench speed --json`: a line for each test.
 //
-//   node llama.mjs --package DIR --model FILE [--threads 2] [--rows 1,8,512] [--tokens 32] [--repeat 1]
+//   node llama.mjs --package DIR --model FILE [--threads 2] [--rows 1,8,512] [--max-tokens 32] [--repeat 1]
 import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
@@ -11,12 +11,12 @@ const { values: flags } = parseArgs({
 		model: { type: "string" },
 		threads: { type: "string", default: "2" },
 		rows: { type: "string", default: "1,4,8,16,64,512" },
-		tokens: { type: "string", default: "32" },
+		"max-tokens": { type: "string", default: "32" },
 		repeat: { type: "string", default: "1" },
 	},
 });
 const rows = flags.rows.split(",").map(Number);
-const tokens = Number(flags.tokens);
+const tokens = Number(flags["max-tokens"]);
 const threads = Number(flags.threads);
 const maxAll = 64; // rows with logits each: more would measure node's work on them
 

@@ -11,17 +11,17 @@ import (
 	"unicode/utf8"
 )
 
-// answer is what came of a request.
+// answer is the result of a request.
 type answer struct {
 	asked       int // tokens
 	start, end  time.Time
-	late        time.Duration // how long after it was due it was sent
+	late        time.Duration // time from when the request was due to when it was sent
 	first, last time.Time     // chunks with text; zero: none
 	gaps        []float64     // between such chunks, in seconds
 	chunks      int           // such chunks
-	usage       *usage        // nil: not told
-	timings     *timings      // nil: not told
-	finish      string        // why it ended; "": not told
+	usage       *usage        // nil: not reported
+	timings     *timings      // nil: not reported
+	finish      string        // why it ended; "": not reported
 	stopped     bool          // by the end of the run
 	failure     *Failure
 }
@@ -30,7 +30,7 @@ type answer struct {
 type Failure struct {
 	Kind   string `json:"kind"` // "HTTP 503", "timeout", "no answer", ...
 	Count  int    `json:"count"`
-	Detail string `json:"detail,omitempty"` // what the first of them was told
+	Detail string `json:"detail,omitempty"` // message of the first
 }
 
 // Error implements error.
@@ -41,7 +41,7 @@ func (f *Failure) Error() string {
 	return f.Kind + ": " + f.Detail
 }
 
-// failure makes a Failure whose detail is short enough to keep and safe to show.
+// failure returns a Failure with a short detail, without control characters.
 func failure(kind, format string, args ...any) *Failure {
 	detail := strings.Map(func(r rune) rune {
 		if r < ' ' || r == utf8.RuneError || r >= 0x7f && r < 0xa0 {
@@ -64,7 +64,7 @@ func (f *Failure) refuses(field string) bool {
 	return (f.Kind == "HTTP 400" || f.Kind == "HTTP 422") && strings.Contains(f.Detail, field)
 }
 
-// usage is what a server counted.
+// usage is the counts of a server.
 type usage struct {
 	Prompt        tokens `json:"prompt_tokens"`
 	Completion    tokens `json:"completion_tokens"`
@@ -77,16 +77,16 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// timings is what llama.cpp's server adds to an answer.
+// timings is a part of the answers of llama.cpp's server.
 type timings struct {
 	Drafted  tokens `json:"draft_n"`
 	Accepted tokens `json:"draft_n_accepted"`
 }
 
-// tokens is a count that a server tells.
+// tokens is a count that a server reports.
 type tokens int
 
-// UnmarshalJSON refuses what no count can be, so that sums make sense.
+// UnmarshalJSON refuses a value that is not a count.
 func (n *tokens) UnmarshalJSON(b []byte) error {
 	var v int32
 	if err := json.Unmarshal(b, &v); err != nil || v < 0 {
@@ -113,7 +113,7 @@ type chunk struct {
 	Error   json.RawMessage `json:"error"`
 }
 
-// hasText reports whether the chunk brings a part of the answer, thoughts and calls of tools included.
+// hasText reports whether the chunk has a part of the answer: text, reasoning or tool calls.
 func (c *chunk) hasText() bool {
 	for _, choice := range c.Choices {
 		d := &choice.Delta
@@ -124,7 +124,7 @@ func (c *chunk) hasText() bool {
 	return false
 }
 
-// errorMessage returns what an error, which is a text or an object, says.
+// errorMessage returns the message of an error, which is a string or an object.
 func errorMessage(raw json.RawMessage) string {
 	var object struct {
 		Message string `json:"message"`
@@ -145,7 +145,7 @@ func (a *answer) read(r io.Reader) *Failure {
 	for {
 		data, err := e.next()
 		switch {
-		case err == io.EOF && a.finish != "": // servers that do without [DONE]
+		case err == io.EOF && a.finish != "": // a server that sends no [DONE]
 			a.end = time.Now()
 			return nil
 		case err == io.EOF:
@@ -187,7 +187,7 @@ func (a *answer) take(data []byte, at time.Time) *Failure {
 	if !c.hasText() {
 		return nil
 	}
-	// A chunk holds a character at least, and a token seldom more than a word; more is an attack on memory.
+	// A chunk holds at least one character, and a token seldom more than a word. More chunks would fill the memory.
 	if a.chunks++; a.chunks > 64*a.asked+1024 {
 		return failure("broken stream", "more than %d chunks for %d tokens", a.chunks-1, a.asked)
 	}
@@ -200,7 +200,7 @@ func (a *answer) take(data []byte, at time.Time) *Failure {
 	return nil
 }
 
-// clip keeps the reason of an end from holding on to a long text.
+// clip copies a reason, so that it does not keep a long text in memory.
 func clip(s string) string { return strings.Clone(s[:min(len(s), 32)]) }
 
 // maxEvent bounds an event of a stream.
@@ -233,7 +233,7 @@ func (e *events) next() ([]byte, error) {
 		}
 		value, ok := bytes.CutPrefix(line, []byte("data:"))
 		if !ok {
-			continue // a comment, or a field that says nothing here
+			continue // a comment, or a field that is not used
 		}
 		if len(e.data)+len(value) > maxEvent {
 			return nil, bufio.ErrTooLong

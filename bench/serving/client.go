@@ -23,16 +23,16 @@ type client struct {
 	base    *url.URL // up to /v1
 	http    *http.Client
 	model   string
-	noUsage bool // the server refuses to be asked for usage
+	noUsage bool // the server refuses the field that asks for usage
 }
 
-// The limits of what is read from a server, in bytes and in time.
+// The limits of an answer of a server, in bytes and in time.
 const (
 	maxHeader = 64 << 10
-	maxBody   = 1 << 20 // of what is no stream
-	maxDetail = 300     // of a message that is kept
+	maxBody   = 1 << 20 // of a body that is not a stream
+	maxDetail = 300     // of a message
 
-	smallAnswer = 30 * time.Second // the time for one
+	smallAnswer = 30 * time.Second // of an answer that is not a stream
 	afterEnd    = time.Second      // the time that a stream may stay open behind its end
 )
 
@@ -62,12 +62,12 @@ func newClient(o Options) (*client, error) {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		own.MaxIdleConns, own.MaxIdleConnsPerHost = o.Concurrency, o.Concurrency
 		own.MaxResponseHeaderBytes = maxHeader
-		own.DisableCompression = true // pieces must not wait for a compressor
+		own.DisableCompression = true // a compressor would delay chunks
 		transport = own
 	}
 	return &client{options: o, base: base, model: o.Model, http: &http.Client{
 		Transport: transport,
-		// A redirect would send the key, and the load, to where nobody meant them to go.
+		// A redirect would send the key and the load to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
@@ -114,7 +114,7 @@ func (c *client) firstModel(ctx context.Context) (string, error) {
 	body, err := c.get(ctx, u)
 	if err != nil {
 		if of := new(url.Error); errors.As(err, &of) {
-			err = of.Err // which the next line names
+			err = of.Err // the message names the URL itself
 		}
 		return "", fmt.Errorf("serving: the models of %s: %w", u.Redacted(), err)
 	}
@@ -132,11 +132,11 @@ func (c *client) firstModel(ctx context.Context) (string, error) {
 	return list.Data[0].ID, nil
 }
 
-// counters is what a server has counted since it began.
+// counters is the counts of a server since its start.
 type counters struct{ drafted, accepted int }
 
-// counters reads the numbers of guesses from the server's metrics, under the names that vLLM and llama.cpp give them.
-// A server without them has none.
+// counters reads the numbers of draft tokens from the metrics of the server, under the names of vLLM and llama.cpp. ok
+// reports whether the server has them.
 func (c *client) counters(ctx context.Context) (n counters, ok bool) {
 	u := *c.base
 	u.Path = strings.TrimSuffix(u.Path, "v1") + "metrics"
@@ -158,13 +158,13 @@ func (c *client) counters(ctx context.Context) (n counters, ok bool) {
 	return n, ok
 }
 
-// metric returns the name and the value of a line of metrics, "" for one that holds no count.
+// metric returns the name and the value of a line of metrics; "": the line has no count.
 func metric(line string) (name string, value int) {
 	end := strings.IndexAny(line, "{ ")
 	if end < 0 {
 		return "", 0
 	}
-	fields := strings.Fields(line[max(end, strings.LastIndexByte(line, '}')+1):]) // the value, perhaps a time
+	fields := strings.Fields(line[max(end, strings.LastIndexByte(line, '}')+1):]) // the value and, optionally, a time
 	if len(fields) == 0 {
 		return "", 0
 	}
@@ -206,7 +206,7 @@ func (c *client) request(t Task, i int) (*url.URL, []byte, error) {
 		r.StreamOptions = map[string]bool{"include_usage": true}
 	}
 	if r.Temperature > 0 {
-		seed := int64((c.options.Seed + uint64(i)) & math.MaxInt32) // that every server takes
+		seed := int64((c.options.Seed + uint64(i)) & math.MaxInt32) // the range of every server
 		r.Seed = &seed
 	}
 	u := c.base.JoinPath("completions")
@@ -276,19 +276,19 @@ func (c *client) exchange(ctx context.Context, cancel func(), u *url.URL, body [
 	if f := a.read(response.Body); f != nil {
 		return f
 	}
-	// What follows the end is read, so that the connection can serve the next request, but not for long.
+	// The rest of the body is read for a short time, so that the connection can serve the next request.
 	defer time.AfterFunc(afterEnd, cancel).Stop()
 	_, _ = io.CopyN(io.Discard, response.Body, maxHeader)
 	return nil
 }
 
-// refusal is an answer of another status than 200.
+// refusal returns the failure of an answer whose status is not 200.
 func refusal(response *http.Response) *Failure {
 	kind := "HTTP " + strconv.Itoa(response.StatusCode)
 	if to := response.Header.Get("Location"); to != "" && response.StatusCode/100 == 3 {
 		return failure(kind, "a redirect to %s, which is not followed", to)
 	}
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxHeader)) // what has come of it
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxHeader)) // as much as arrived
 	var told struct {
 		Error json.RawMessage `json:"error"`
 	}

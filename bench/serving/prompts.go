@@ -12,10 +12,10 @@ const (
 	shortAnswer, longAnswer = 16, 128
 )
 
-// Mix makes n tasks: stories of simple sentences that are to be gone on with, no two of them the same. Prompts have about
-// promptTokens words, most of which are a token in usual vocabularies, and answers at most answerTokens tokens; where one
-// of the two is 0, lengths from 16 to 256 and from 16 to 128 are drawn, every octave as often. The same numbers make
-// the same tasks.
+// Mix makes n tasks: stories of simple sentences to continue, no two of them equal. Prompts have about
+// promptTokens words, most of which are one token in common vocabularies, and answers at most answerTokens tokens; where one
+// of the two is 0, lengths are drawn from 16 to 256 and from 16 to 128, with a uniform logarithm. Equal arguments give equal
+// tasks.
 func Mix(seed uint64, n, promptTokens, answerTokens int) []Task {
 	r := rand.New(rand.NewPCG(seed, 1))
 	tasks := make([]Task, n)

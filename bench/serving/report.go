@@ -10,49 +10,51 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"grove/internal/stat"
 )
 
-// Report is what a run of [Run] found. Figures are of the requests that were answered; failed ones are counted alone.
+// Report is the result of [Run]. Figures are of the requests that were answered; failed requests are only counted.
 type Report struct {
 	URL         string  `json:"url"`
 	Model       string  `json:"model"`
 	API         API     `json:"api"`
 	Concurrency int     `json:"concurrency"`
-	Rate        float64 `json:"rate,omitempty"` // requests that were to begin a second; 0: one began when another ended
+	Rate        float64 `json:"rate,omitempty"` // requests that begin in a second; 0: a request begins when another ends
 	Seed        uint64  `json:"seed"`
 
 	Requests   int `json:"requests"`
 	Completed  int `json:"completed"`
 	Failed     int `json:"failed"`
-	Unfinished int `json:"unfinished"` // stopped, or not sent, as the run was ended early
-	Textless   int `json:"textless"`   // answered without any text: in no figure of time but EndToEnd
-	Shorter    int `json:"shorter"`    // ended by the model although it was to ignore that
+	Unfinished int `json:"unfinished"` // stopped or not sent, because the run ended early
+	Textless   int `json:"textless"`   // answers without text, which count in EndToEnd alone
+	Shorter    int `json:"shorter"`    // answers that the model ended although IgnoreEOS was set
 
 	Seconds     float64 `json:"seconds"`
 	RequestRate float64 `json:"requests_per_second"`
 
-	PromptTokens int     `json:"prompt_tokens"` // as far as the server tells
-	CachedTokens int     `json:"cached_tokens"` // of them, that it had computed before
+	PromptTokens int     `json:"prompt_tokens"` // as the server reports them
+	CachedTokens int     `json:"cached_tokens"` // of these, found in the cache of the server
 	OutputTokens int     `json:"output_tokens"`
 	CountedBy    string  `json:"output_tokens_counted_by"` // "usage" of the server, "chunks" with text, or "usage and chunks"
 	Chunks       int     `json:"chunks"`
 	OutputRate   float64 `json:"output_tokens_per_second"`
 	TotalRate    float64 `json:"total_tokens_per_second"`
 
-	Drafted    int     `json:"drafted_tokens"` // as far as the server tells
+	Drafted    int     `json:"drafted_tokens"` // as the server reports them
 	Accepted   int     `json:"accepted_tokens"`
 	Acceptance float64 `json:"acceptance"`
 
 	FirstToken *Times `json:"time_to_first_token_ms,omitempty"`
 	PerToken   *Times `json:"time_per_output_token_ms,omitempty"` // of each request behind its first chunk
-	InterToken *Times `json:"inter_token_latency_ms,omitempty"`   // between chunks of all requests
+	InterToken *Times `json:"inter_token_latency_ms,omitempty"`   // between chunks, over all requests
 	EndToEnd   *Times `json:"end_to_end_latency_ms,omitempty"`    // from sending to the end of the stream
 	Late       *Times `json:"behind_arrival_time_ms,omitempty"`   // with Rate: how long requests waited to be sent
 
 	Failures []*Failure `json:"failures,omitempty"` // most frequent first
 }
 
-// Times sums up times in milliseconds.
+// Times summarizes times in milliseconds.
 type Times struct {
 	Mean   float64 `json:"mean"`
 	Median float64 `json:"median"`
@@ -67,14 +69,14 @@ type tally struct {
 	prompt, cached, output, chunks, byUsage int
 
 	drafted, accepted int
-	reported          bool // the answers tell of guesses
+	reported          bool // the answers report draft tokens
 
 	first, per, between, whole, late []float64
 	end                              time.Time
 	failures                         map[string]*Failure
 }
 
-// add counts an answer in.
+// add adds an answer.
 func (t *tally) add(a answer) {
 	if a.end.After(t.end) {
 		t.end = a.end
@@ -111,7 +113,7 @@ func (t *tally) add(a answer) {
 	}
 }
 
-// count counts the tokens of an answer in, and returns how many were generated.
+// count adds the tokens of an answer and returns the number of generated tokens.
 func (t *tally) count(a answer) (output int) {
 	output = a.chunks
 	if u := a.usage; u != nil {
@@ -142,7 +144,7 @@ func (t *tally) report(c *client, start time.Time) *Report {
 		URL: c.base.Redacted(), Model: c.model, API: o.API, Concurrency: o.Concurrency, Rate: o.Rate, Seed: o.Seed,
 		Requests: o.Requests, Completed: t.completed, Failed: t.failed, Unfinished: o.Requests - t.ended, Textless: t.textless,
 		PromptTokens: t.prompt, CachedTokens: t.cached, OutputTokens: t.output, Chunks: t.chunks, CountedBy: "usage and chunks",
-		Drafted: t.drafted, Accepted: t.accepted, Acceptance: ratio(t.accepted, float64(t.drafted)),
+		Drafted: t.drafted, Accepted: t.accepted, Acceptance: stat.Ratio(float64(t.accepted), float64(t.drafted)),
 		FirstToken: times(t.first), PerToken: times(t.per), InterToken: times(t.between), EndToEnd: times(t.whole),
 		Failures: slices.SortedFunc(maps.Values(t.failures), func(a, b *Failure) int {
 			return cmp.Or(b.Count-a.Count, strings.Compare(a.Kind, b.Kind))
@@ -163,19 +165,12 @@ func (t *tally) report(c *client, start time.Time) *Report {
 	if t.end.After(start) {
 		r.Seconds = t.end.Sub(start).Seconds()
 	}
-	r.RequestRate = ratio(t.completed, r.Seconds)
-	r.OutputRate, r.TotalRate = ratio(t.output, r.Seconds), ratio(t.output+t.prompt, r.Seconds)
+	r.RequestRate = stat.Ratio(float64(t.completed), r.Seconds)
+	r.OutputRate, r.TotalRate = stat.Ratio(float64(t.output), r.Seconds), stat.Ratio(float64(t.output+t.prompt), r.Seconds)
 	return r
 }
 
-func ratio(a int, b float64) float64 {
-	if b <= 0 {
-		return 0
-	}
-	return float64(a) / b
-}
-
-// times sums up seconds, nil where there are none.
+// times summarizes seconds; nil: there are none.
 func times(seconds []float64) *Times {
 	if len(seconds) == 0 {
 		return nil
@@ -186,24 +181,15 @@ func times(seconds []float64) *Times {
 		sum += s
 	}
 	return &Times{
-		Mean: 1e3 * sum / float64(len(seconds)), Median: 1e3 * quantile(seconds, 0.5),
-		P99: 1e3 * quantile(seconds, 0.99), Max: 1e3 * seconds[len(seconds)-1],
+		Mean: 1e3 * sum / float64(len(seconds)), Median: 1e3 * stat.Quantile(seconds, 0.5),
+		P99: 1e3 * stat.Quantile(seconds, 0.99), Max: 1e3 * seconds[len(seconds)-1],
 	}
-}
-
-// quantile returns the number that a share of the sorted numbers does not exceed, between two of them where it falls
-// there.
-func quantile(sorted []float64, share float64) float64 {
-	at := share * float64(len(sorted)-1)
-	low := int(at)
-	high := min(low+1, len(sorted)-1)
-	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
 }
 
 // WriteJSON writes the report as one object.
 func (r *Report) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
-// WriteTable writes the report for a person.
+// WriteTable writes the report as tables.
 func (r *Report) WriteTable(w io.Writer) error {
 	how := fmt.Sprintf("%d at a time", r.Concurrency)
 	if r.Rate > 0 {
@@ -228,9 +214,9 @@ func (r *Report) writeTokens(w io.Writer) {
 	fmt.Fprintf(w, "prompt tokens\t%s\n", r.prompts())
 	fmt.Fprintf(w, "output tokens\t%d, %.1f/s; with prompts %.1f/s; %s\n", r.OutputTokens, r.OutputRate, r.TotalRate, r.counting())
 	if r.Drafted > 0 {
-		fmt.Fprintf(w, "acceptance\t%.1f %%, %d of %d guesses\n", 100*r.Acceptance, r.Accepted, r.Drafted)
+		fmt.Fprintf(w, "acceptance\t%.1f %%, %d of %d draft tokens\n", 100*r.Acceptance, r.Accepted, r.Drafted)
 	} else {
-		fmt.Fprintln(w, "acceptance\tthe server tells of no guesses")
+		fmt.Fprintln(w, "acceptance\tthe server reports no draft tokens")
 	}
 }
 
@@ -240,7 +226,7 @@ func (r *Report) exceptions() (text string) {
 		what string
 	}{
 		{r.Failed, "failed"}, {r.Unfinished, "unfinished"}, {r.Textless, "answered without text"},
-		{r.Shorter, "ended early although they were to ignore it"},
+		{r.Shorter, "ended before their full length"},
 	} {
 		if e.n > 0 {
 			text += fmt.Sprintf("; %d %s", e.n, e.what)
@@ -251,7 +237,7 @@ func (r *Report) exceptions() (text string) {
 
 func (r *Report) prompts() string {
 	if r.PromptTokens == 0 {
-		return "the server does not tell"
+		return "the server does not report them"
 	}
 	return fmt.Sprintf("%d, of which it had %d cached", r.PromptTokens, r.CachedTokens)
 }

@@ -1,6 +1,5 @@
-// Package serving measures servers of language models under load: how many requests and tokens they answer a
-// second, and how long a user waits for them. Any server that speaks OpenAI's API will do; nothing here knows
-// grove's engine.
+// Package serving measures a server of language models under load: requests and tokens per second, and latencies. It works
+// with any server that has OpenAI's API, and knows nothing of the engine.
 package serving
 
 import (
@@ -15,19 +14,19 @@ import (
 	"time"
 )
 
-// API is what a server is asked for.
+// API is a route that is measured.
 type API string
 
-// The routes that can be measured.
+// The routes.
 const (
 	Completions API = "completions"
 	Chat        API = "chat"
 )
 
-// Task is what a request asks for.
+// Task is the content of a request.
 type Task struct {
 	Prompt     string
-	Prediction string // what the answer is expected to contain; sent by Chat alone, which has a field for it
+	Prediction string // text that the answer is likely to contain; only Chat has a field for it
 	MaxTokens  int
 }
 
@@ -39,30 +38,30 @@ type Options struct {
 	API         API
 	Tasks       []Task // requests take them in turn
 	Requests    int
-	Concurrency int           // requests at a time; 0: no bound, which needs a Rate
-	Rate        float64       // requests that begin a second, a Poisson process; 0: one begins when another has ended
+	Concurrency int           // requests at a time; 0: no limit, which needs a Rate
+	Rate        float64       // requests that begin in a second, a Poisson process; 0: a request begins when another ends
 	Seed        uint64        // of the times of a Poisson process, and of the server's draws
 	Temperature float64       // of the server's draws
-	IgnoreEOS   bool          // ask for answers of their full length; a field that not every server knows
-	ExtraBody   string        // a JSON object whose fields are added to every request, in place of those it has; "": none
+	IgnoreEOS   bool          // ask for answers of their full length; not every server supports it
+	ExtraBody   string        // JSON object whose fields are added to every request or replace its fields; "": none
 	Timeout     time.Duration // of a request
-	Warmup      int           // requests that go ahead and do not count
+	Warmup      int           // requests before the measurement
 
 	Transport http.RoundTripper // nil: one of its own
 }
 
-// The limits of Options, which keep what a run collects within memory.
+// The limits of Options, which bound the memory of a run.
 const (
 	maxRequests = 1 << 20
 	maxTokens   = 1 << 20
 )
 
-// Validate returns what makes no sense in the options.
+// Validate returns an error that names the option that is out of range.
 func (o Options) Validate() error {
 	extra := map[string]json.RawMessage{}
 	if o.ExtraBody != "" {
 		if err := json.Unmarshal([]byte(o.ExtraBody), &extra); err != nil || extra == nil {
-			return fmt.Errorf("serving: extra body %.40q is no JSON object", o.ExtraBody)
+			return fmt.Errorf("serving: extra body %.40q is not a JSON object", o.ExtraBody)
 		}
 	}
 	switch {
@@ -73,7 +72,7 @@ func (o Options) Validate() error {
 	case o.Requests < 1 || o.Requests > maxRequests:
 		return fmt.Errorf("serving: %d requests; from 1 to %d can be sent", o.Requests, maxRequests)
 	case o.Warmup < 0 || o.Warmup > maxRequests:
-		return fmt.Errorf("serving: %d requests ahead; from 0 to %d can be sent", o.Warmup, maxRequests)
+		return fmt.Errorf("serving: %d requests of warm-up; from 0 to %d can be sent", o.Warmup, maxRequests)
 	case !(o.Rate >= 0) || math.IsInf(o.Rate, 0):
 		return fmt.Errorf("serving: a rate of %v requests a second", o.Rate)
 	case o.Concurrency < 0, o.Concurrency == 0 && o.Rate == 0:
@@ -92,8 +91,8 @@ func (o Options) Validate() error {
 	return err
 }
 
-// Run sends requests and returns what came of them. When ctx ends, what has been measured until then is returned
-// besides its error. progress, unless nil, is told of the requests that have ended and of all.
+// Run sends the requests and returns the figures. When ctx ends, it returns the figures until then and the error of ctx.
+// progress, where it is not nil, gets the number of requests that have ended and of all requests.
 func Run(ctx context.Context, o Options, progress func(done, all int)) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -131,8 +130,8 @@ func Run(ctx context.Context, o Options, progress func(done, all int)) (*Report,
 	return t.report(c, start), ctx.Err()
 }
 
-// warm sends the requests ahead: the first alone, so that a server that cannot answer is known at once, then the
-// others as the load does. They take the tasks behind those of the load.
+// warm sends the requests of the warm-up: the first alone, which shows at once whether the server can answer, then the
+// others as load does. They take the tasks that follow those of the load.
 func (c *client) warm(ctx context.Context) error {
 	if c.options.Warmup == 0 {
 		return nil
@@ -165,7 +164,7 @@ func (c *client) warm(ctx context.Context) error {
 	return nil
 }
 
-// load sends every request when it is due and a place is free, and then closes answers.
+// load sends each request when it is due and fewer than Concurrency are under way. At the end it closes answers.
 func (c *client) load(ctx context.Context, answers chan<- answer) {
 	defer close(answers)
 	var wg sync.WaitGroup

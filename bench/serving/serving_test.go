@@ -126,7 +126,7 @@ func measure(t *testing.T, handler http.Handler, o Options) (r *Report, err erro
 	return r, err
 }
 
-// TestFigures holds every figure to what a scripted server makes it.
+// TestFigures compares every figure with the script of a server.
 func TestFigures(t *testing.T) {
 	llama := script{
 		{100 * ms, text("a")}, {10 * ms, text("b") + text("c")}, {30 * ms, text("d") + finish},
@@ -188,7 +188,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestPercentiles knows the quantiles of answers of different lengths.
+// TestPercentiles compares the quantiles of answers of different lengths.
 func TestPercentiles(t *testing.T) {
 	var n atomic.Int64
 	o := options()
@@ -209,7 +209,7 @@ func TestPercentiles(t *testing.T) {
 	}
 }
 
-// TestRate holds arrivals to a Poisson process, whatever the server's pace, and counts what a bound on requests at a
+// TestRate compares arrivals with a Poisson process, for a server of any speed, and counts what a bound on requests at a
 // time makes them wait.
 func TestRate(t *testing.T) {
 	arrivals := func(seed uint64, concurrency int, took time.Duration) (times []time.Duration, most int, r *Report) {
@@ -266,7 +266,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestRequests holds requests to what their options ask for.
+// TestRequests compares requests with their options.
 func TestRequests(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -307,7 +307,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestFailures counts requests that fail by what is wrong, and goes on.
+// TestFailures counts failed requests by kind, and continues.
 func TestFailures(t *testing.T) {
 	status := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -401,7 +401,7 @@ func TestMixedFailures(t *testing.T) {
 	if err := r.WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 of 10 in 0.02 s, 100.00/s; 8 failed", "4, 200.0/s; with prompts 200.0/s; counted by chunks, 4 chunks", "the server does not tell", "\n7  HTTP 500  broken\n1  HTTP 429  busy\n"} {
+	for _, want := range []string{"2 of 10 in 0.02 s, 100.00/s; 8 failed", "4, 200.0/s; with prompts 200.0/s; counted by chunks, 4 chunks", "the server does not report them", "\n7  HTTP 500  broken\n1  HTTP 429  busy\n"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is not in\n%s", want, table.String())
 		}
@@ -429,7 +429,7 @@ func TestWarmup(t *testing.T) {
 	}
 }
 
-// TestStop ends a run early: what was measured is there, and what was going on is no failure.
+// TestStop ends a run early: the figures until then stay, and unfinished requests are no failures.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
@@ -519,7 +519,7 @@ func TestRealServer(t *testing.T) {
 	}
 }
 
-// TestNoServer says what is wrong with a place where no server is.
+// TestNoServer names the reason why there is no server at an address.
 func TestNoServer(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	url := s.URL
@@ -539,15 +539,15 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestValidate refuses what makes no sense.
+// TestValidate refuses options that are out of range.
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		`serving: api "embeddings" is not known; chat and completions are`: func(o *Options) { o.API = "embeddings" },
 		`serving: no task`: func(o *Options) { o.Tasks = nil },
-		`serving: extra body "[1]" is no JSON object`:                                         func(o *Options) { o.ExtraBody = "[1]" },
-		`serving: extra body "null" is no JSON object`:                                        func(o *Options) { o.ExtraBody = "null" },
+		`serving: extra body "[1]" is not a JSON object`:                                      func(o *Options) { o.ExtraBody = "[1]" },
+		`serving: extra body "null" is not a JSON object`:                                     func(o *Options) { o.ExtraBody = "null" },
 		`serving: 0 requests; from 1 to 1048576 can be sent`:                                  func(o *Options) { o.Requests = 0 },
-		`serving: -1 requests ahead; from 0 to 1048576 can be sent`:                           func(o *Options) { o.Warmup = -1 },
+		`serving: -1 requests of warm-up; from 0 to 1048576 can be sent`:                      func(o *Options) { o.Warmup = -1 },
 		`serving: a rate of NaN requests a second`:                                            func(o *Options) { o.Rate = math.NaN() },
 		`serving: a rate of -1 requests a second`:                                             func(o *Options) { o.Rate = -1 },
 		`serving: 0 requests at a time`:                                                       func(o *Options) { o.Concurrency = 0 },

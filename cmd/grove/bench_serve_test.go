@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// openAI is a server that answers "hello world" in three tokens, of which it had guessed one of two, to those who
-// show it the key "k" or none. Each request takes a permission from permits, unless that is nil, and otherwise waits.
+// openAI is a server that answers "hello world" in three tokens, for which one of two draft tokens was accepted. It refuses
+// every key but "k" and none. Each request waits for a value from permits, unless that is nil.
 func openAI(permits <-chan struct{}) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, r *http.Request) {

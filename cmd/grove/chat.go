@@ -9,35 +9,39 @@ import (
 	"strings"
 
 	"grove"
-	"grove/internal/wrap"
+	"grove/cmd/grove/internal/conversation"
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
 	"grove/text/chat"
 )
 
 // chatCommand holds a conversation.
 type chatCommand struct {
-	requestFlags
+	flags.Request
+	flags.MaxTokens `set:"tokens=0"`
 
-	System    string            `short:"s" placeholder:"TEXT" var:"GROVE_SYSTEM" help:"What the conversation begins with: the system's message."`
-	Template  string            `name:"chat-template" placeholder:"NAME|FILE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template: a further one of the model's, one of this program's, or a Jinja file. Without it, the model's own."`
-	Set       map[string]string `placeholder:"NAME=JSON" sep:"none" mapsep:"none" help:"Variable of the template, such as enable_thinking=false; may be given several times."`
-	MaxTokens count             `short:"n" placeholder:"N" default:"0" var:"GROVE_N" help:"Tokens of an answer; 0: until it or the context ends. Default: ${default}."`
+	System   string            `short:"s" placeholder:"TEXT" var:"GROVE_SYSTEM" help:"The system message, which begins the conversation."`
+	Template string            `name:"chat-template" placeholder:"NAME|FILE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template: the name of another template in the model's file or of one inside this program, or a Jinja file. Without it, the model's own."`
+	Set      map[string]string `placeholder:"NAME=JSON" sep:"none" mapsep:"none" help:"Variable of the template, such as enable_thinking=false; may be given several times."`
 
-	Question *string `arg:"" optional:"" help:"One question, after whose answer the program ends."`
+	Question *string `arg:"" optional:"" help:"One question; the program ends after its answer."`
 }
 
-// Validate refuses a stop string that is everywhere, and variables that are no JSON.
+// Validate refuses variables that are not JSON.
 func (c *chatCommand) Validate() error {
 	for name, text := range c.Set {
 		if !json.Valid([]byte(text)) {
-			return fmt.Errorf("--set: %s: %.40q is no JSON; a text needs quotes", name, text)
+			return fmt.Errorf("--set: %s: %.40q is not JSON; a string needs quotes", name, text)
 		}
 	}
-	return c.requestFlags.Validate()
+	return nil
 }
 
 // Run implements the command.
 func (c *chatCommand) Run() (err error) {
-	m, err := c.openModel(c.Template)
+	o := c.Options()
+	o.ChatTemplate = c.Template
+	m, err := openModel(c.Model, o)
 	if err != nil {
 		return err
 	}
@@ -46,45 +50,37 @@ func (c *chatCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.conversation.Close()) }()
-	l.signals = listen()
-	defer l.signals.stop()
 	if c.Question != nil {
-		err := l.turn(*c.Question)
-		if l.last.PromptTokens > 0 {
-			l.note("%v", measure(l.last))
-		}
-		return err
+		return l.Ask(*c.Question)
 	}
-	return l.loop()
+	return l.Loop()
 }
 
-// newChat returns a conversation as the flags ask for.
-func (c *chatCommand) newChat(m *grove.Model) (*chatLoop, error) {
-	l := &chatLoop{model: m, conversation: m.NewConversation(), system: c.System, out: wrap.New(stdout)}
+// newChat returns the conversation that the flags describe.
+func (c *chatCommand) newChat(m *grove.Model) (*conversation.Conversation, error) {
+	l := &conversation.Conversation{Model: m, System: c.System, Request: c.Request.Request()}
 	var err error
-	if l.options.Template, err = c.template(m); err != nil {
+	if l.Options.Template, err = c.template(m); err != nil {
 		return nil, err
 	}
 	for name, text := range c.Set {
-		if l.options.Vars == nil {
-			l.options.Vars = map[string]json.RawMessage{}
+		if l.Options.Vars == nil {
+			l.Options.Vars = map[string]json.RawMessage{}
 		}
-		l.options.Vars[name] = json.RawMessage(text)
+		l.Options.Vars[name] = json.RawMessage(text)
 	}
-	l.request = c.request()
-	l.request.MaxTokens = int(c.MaxTokens)
+	l.Request.MaxTokens = int(c.MaxTokens.N)
 	return l, nil
 }
 
-// template returns the template of the conversation, and says where it is a guess.
+// template returns the template of the conversation. It reports a template that the vocabulary suggests.
 func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
 	t, err := m.Templates().For(chat.Options{})
 	if errors.Is(err, chat.ErrNone) {
-		return nil, fileError{fmt.Errorf("%w; a base model continues texts (grove run), and --chat-template names a template all the same: %s, or a file", err, strings.Join(chat.Builtin(), ", "))}
+		return nil, exit.File(fmt.Errorf("%w; grove run continues a text with a base model; --chat-template names a template: %s, or a file", err, strings.Join(chat.Builtin(), ", ")))
 	}
 	if err == nil && c.Template == "" && slices.Contains(chat.Builtin(), t.Name) {
-		fmt.Fprintf(os.Stderr, "grove: the model has no chat template: using %s, which its vocabulary shows\n", t.Name)
+		fmt.Fprintf(os.Stderr, "grove: the model has no chat template: using %s, to which its vocabulary belongs\n", t.Name)
 	}
-	return t, asFileError(err)
+	return t, exit.File(err)
 }

@@ -8,6 +8,9 @@ import (
 	"os"
 
 	"grove"
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
 	"grove/internal/atomicfile"
 	"grove/internal/mmap"
 	"grove/internal/par"
@@ -16,7 +19,7 @@ import (
 	"grove/weights/quantize"
 )
 
-// mixName is the name of a mix of types.
+// mixName is the name of a mix: which tensor gets which type.
 type mixName string
 
 // Validate asks the library.
@@ -24,8 +27,9 @@ func (n mixName) Validate() error { return quantize.Known(string(n)) }
 
 // convertCommand writes a folder of Hugging Face as one GGUF file.
 type convertCommand struct {
-	Type    mixName `placeholder:"TYPE" default:"auto" help:"Type of the weights: auto (as they are), F32, F16, BF16, Q8_0, or another of those of quantize. Default: ${default}."`
-	Threads count   `short:"t" placeholder:"N" help:"Threads; 0: one for each core that may be used."`
+	flags.Threads
+
+	Type mixName `placeholder:"TYPE" default:"auto" help:"Type of the weights: auto (as they are), F32, F16, BF16, Q8_0, or another type of quantize. Default: ${default}."`
 
 	Folder string `arg:"" help:"Folder with config.json, safetensors files and tokenizer.json."`
 	Out    string `arg:"" help:"GGUF file to write."`
@@ -35,15 +39,16 @@ type convertCommand struct {
 func (c *convertCommand) Run() error {
 	f, err := hf.Open(c.Folder)
 	if err != nil {
-		return fileError{err}
+		return exit.File(err)
 	}
-	return rewrite(f, c.Out, c.Type, false, c.Threads)
+	return rewrite(f, c.Out, c.Type, false, c.Threads.N)
 }
 
 // quantizeCommand writes a model in other types.
 type quantizeCommand struct {
-	AllowRequantize bool  `help:"Quantise weights that are quantised already, which loses more than once."`
-	Threads         count `short:"t" placeholder:"N" help:"Threads; 0: one for each core that may be used."`
+	flags.Threads
+
+	AllowRequantize bool `help:"Quantize weights that are quantized already, which loses precision twice."`
 
 	In   string  `arg:"" help:"GGUF file, or folder as for convert."`
 	Out  string  `arg:"" help:"GGUF file to write."`
@@ -54,34 +59,34 @@ type quantizeCommand struct {
 func (c *quantizeCommand) Run() error {
 	f, err := hf.OpenModel(c.In)
 	if err != nil {
-		return fileError{err}
+		return exit.File(err)
 	}
-	return rewrite(f, c.Out, c.Type, c.AllowRequantize, c.Threads)
+	return rewrite(f, c.Out, c.Type, c.AllowRequantize, c.Threads.N)
 }
 
-// maxThreads is more than a job of this kind can use.
+// maxThreads is the largest number of threads that a conversion takes.
 const maxThreads = 1024
 
-// rewrite writes a model's file, which it closes, under another name.
-func rewrite(f *gguf.File, path string, mix mixName, again bool, threads count) (err error) {
+// rewrite writes the tensors of a file in other types to a new file, and closes the first.
+func rewrite(f *gguf.File, path string, mix mixName, again bool, threads flags.Count) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if threads > maxThreads {
-		return &grove.OptionError{Err: fmt.Errorf("%d threads; at most %d", threads, maxThreads)}
+		return &grove.OptionError{Err: fmt.Errorf("--threads: %d; it must be from 0 to %d", threads, maxThreads)}
 	}
 	job, err := quantize.New(f, string(mix), again)
 	if err != nil {
-		return fileError{err}
+		return exit.File(err)
 	}
 	if threads == 0 {
-		threads = count(par.Threads())
+		threads = flags.Count(par.Threads())
 	}
 	pool := par.New(int(threads))
 	defer pool.Close()
-	ctx, stop := untilSignal()
+	ctx, stop := terminal.UntilSignal()
 	defer stop()
-	bar := newProgress("writing", job.Size(), true)
-	err = write(ctx, path, job, pool, bar.set)
-	bar.end()
+	bar := terminal.Bytes("writing")
+	err = write(ctx, path, job, pool, bar.ShowOf(job.Size()))
+	bar.End()
 	if err != nil {
 		return err
 	}
@@ -89,33 +94,21 @@ func rewrite(f *gguf.File, path string, mix mixName, again bool, threads count) 
 	if err == nil {
 		fmt.Fprintf(os.Stderr, "grove: %s: %d tensors, %.1f MB from %.1f MB\n", path, len(job.Tensors()), float64(info.Size())/1e6, float64(f.Size())/1e6)
 	}
-	return asOutputError(err)
+	return exit.Output(err)
 }
 
-// write does the job. What goes wrong is a fault of the model, unless it is one of the new file.
+// write writes the new file. An error counts as one of the model, unless it is one of the new file.
 func write(ctx context.Context, path string, job *quantize.Job, pool *par.Pool, report func(int64)) error {
 	var fault error
 	err := atomicfile.Write(path, func(w io.Writer) error {
-		fault = mmap.Catch(func() error { return job.Write(ctx, outputTo{w}, pool, report) })
+		fault = mmap.Catch(func() error { return job.Write(ctx, exit.OutputTo(w), pool, report) })
 		return fault
 	})
-	var output outputError
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return context.Cause(ctx)
-	case fault != nil && !errors.As(fault, &output):
-		return asFileError(fault)
-	case errors.As(err, &output):
-		return err
+	case fault != nil && exit.Code(fault) != exit.CodeOutput:
+		return exit.File(fault)
 	}
-	return asOutputError(err)
-}
-
-// outputTo marks the errors of a writer as outputErrors.
-type outputTo struct{ io.Writer }
-
-// Write implements [io.Writer].
-func (o outputTo) Write(b []byte) (int, error) {
-	n, err := o.Writer.Write(b)
-	return n, asOutputError(err)
+	return exit.Output(err)
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"grove"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
 )
 
-// poolingName is a flag's way to make one vector of many.
+// poolingName is the name of a pooling: how many vectors become one.
 type poolingName string
 
 // Validate refuses names that the library does not know.
@@ -18,22 +21,22 @@ func (p poolingName) Validate() error {
 	case "", "mean", "cls", "last", "none":
 		return nil
 	}
-	return errors.New("known are mean, cls, last and none")
+	return fmt.Errorf("pooling %q is not known; mean, cls, last and none are", string(p))
 }
 
 // embedCommand turns a text into a vector.
 type embedCommand struct {
-	modelFlag
+	flags.Model
+	flags.Context
+	flags.Threads
+	flags.JSON
 
 	Text    string      `arg:"" optional:"" help:"The text; without it, standard input."`
-	Pooling poolingName `placeholder:"HOW" help:"What becomes of the tokens' vectors: mean, cls (the first), last, or none (one line for each token). Default: what the model's file asks for; where it asks for nothing, mean of an encoder and last of any other model."`
-	Raw     bool        `help:"Write vectors as the model gives them, not of length 1."`
-	JSON    bool        `name:"json" help:"Write one JSON object instead of numbers on a line."`
-	Context count       `short:"c" placeholder:"N" default:"0" help:"Tokens of the text; 0: the model's own, 4096 at most."`
-	Threads count       `short:"t" placeholder:"N" default:"0" help:"Threads; 0: one for each core that may be used."`
+	Pooling poolingName `placeholder:"HOW" help:"How the vectors of the tokens become one: mean, cls (the first), last, or none (one line for each token). Default: the pooling in the model's file, else mean for an encoder and last for any other model."`
+	Raw     bool        `help:"Write vectors as the model gives them, not scaled to length 1."`
 }
 
-// embedded is what --json writes.
+// embedded is the object that --json writes.
 type embedded struct {
 	Model      string      `json:"model"`
 	Pooling    string      `json:"pooling"`
@@ -43,7 +46,7 @@ type embedded struct {
 
 // Run implements the command.
 func (c *embedCommand) Run() (err error) {
-	m, err := c.open(grove.Options{Context: int(c.Context), Threads: int(c.Threads), Parallel: 1})
+	m, err := c.Open(grove.Options{Context: int(c.Context.N), Threads: int(c.Threads.N), Parallel: 1})
 	if err != nil {
 		return err
 	}
@@ -54,7 +57,7 @@ func (c *embedCommand) Run() (err error) {
 		return err
 	}
 	if c.Text == "" {
-		if c.Text, err = readInput("text"); err != nil {
+		if c.Text, err = terminal.ReadInput("text"); err != nil {
 			return err
 		}
 	}
@@ -62,7 +65,7 @@ func (c *embedCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilSignal()
+	ctx, stop := terminal.UntilSignal()
 	defer stop()
 	rows, err := m.EmbedTokens(ctx, c.Text, o)
 	switch {
@@ -70,8 +73,8 @@ func (c *embedCommand) Run() (err error) {
 		return context.Cause(ctx)
 	case err != nil:
 		return err
-	case c.JSON:
-		return json.NewEncoder(stdout).Encode(embedded{m.Info().Name, pooling, len(ids), rows})
+	case c.JSON.On:
+		return json.NewEncoder(terminal.Stdout).Encode(embedded{m.Info().Name, pooling, len(ids), rows})
 	}
 	var text []byte
 	for _, row := range rows {
@@ -83,6 +86,6 @@ func (c *embedCommand) Run() (err error) {
 		}
 		text = append(text, '\n')
 	}
-	_, err = stdout.Write(text)
+	_, err = terminal.Stdout.Write(text)
 	return err
 }

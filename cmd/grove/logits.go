@@ -10,10 +10,12 @@ import (
 	"os"
 
 	"grove"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
 	"grove/text/token"
 )
 
-// idList is a flag's list of tokens.
+// idList is a list of token ids.
 type idList []token.ID
 
 // UnmarshalText reads ids with commas between.
@@ -24,26 +26,26 @@ func (l *idList) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// logitsCommand writes what a model gives at every position.
+// logitsCommand writes the logits of a model at every position.
 type logitsCommand struct {
-	modelFlag
+	flags.Model
+	flags.Cache `set:"cache=f32"`
 
-	Tokens    idList    `required:"" placeholder:"ID,..." help:"Exactly these tokens are computed; none is added."`
-	Out       string    `short:"o" placeholder:"FILE" help:"File to write; without it, standard output."`
-	CacheType cacheType `placeholder:"TYPE" default:"f32" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
+	Tokens idList `required:"" placeholder:"ID,..." help:"Token ids that are computed, exactly these."`
+	Out    string `short:"o" placeholder:"FILE" help:"File to write; without it, standard output."`
 }
 
 // Validate refuses to write bytes to a terminal.
 func (c *logitsCommand) Validate() error {
-	if c.Out == "" && isTerminal(os.Stdout) {
-		return errors.New("logits are not for a terminal: name a file with --out, or redirect standard output")
+	if c.Out == "" && terminal.Is(os.Stdout) {
+		return errors.New("logits are binary: name a file with --out, or redirect standard output")
 	}
 	return nil
 }
 
 // Run implements the command.
 func (c *logitsCommand) Run() (err error) {
-	m, err := c.open(grove.Options{Context: len(c.Tokens), CacheType: string(c.CacheType), Parallel: 1})
+	m, err := c.Open(grove.Options{Context: len(c.Tokens), CacheType: string(c.Cache.Type), Parallel: 1})
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func (c *logitsCommand) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	ctx, stop := untilSignal()
+	ctx, stop := terminal.UntilSignal()
 	defer stop()
 	w := bufio.NewWriter(out)
 	err = m.Logits(ctx, c.Tokens, func(row []float32) error { return writeRow(w, row) })
@@ -66,12 +68,11 @@ func (c *logitsCommand) Run() (err error) {
 	return w.Flush()
 }
 
-func (c *logitsCommand) output() (output, error) {
+func (c *logitsCommand) output() (terminal.Output, error) {
 	if c.Out == "" {
-		return stdout, nil
+		return terminal.Stdout, nil
 	}
-	f, err := os.Create(c.Out)
-	return output{f}, asOutputError(err)
+	return terminal.Create(c.Out)
 }
 
 // writeRow writes values as little-endian float32.

@@ -9,12 +9,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"grove"
+	"grove/cmd/grove/internal/exit"
 )
 
 func TestMain(m *testing.M) {
@@ -36,12 +40,17 @@ func (o outside) Run() int {
 	return o.m.Run()
 }
 
-// TestScripts runs testdata/script. $GOLDEN is the folder goldens.
+// TestScripts runs testdata/script. $GOLDEN is the folder goldens, $METHODS the names of the methods.
 func TestScripts(t *testing.T) {
 	golden, err := filepath.Abs(goldens)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var names []string
+	for _, m := range grove.Methods() {
+		names = append(names, m.Name)
+	}
+	slices.Sort(names)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -49,6 +58,7 @@ func TestScripts(t *testing.T) {
 		Deadline:            time.Now().Add(3 * time.Minute), // a server that starts where it should not runs for ever
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOLDEN", golden)
+			env.Setenv("METHODS", strings.Join(names, ", "))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return nil
 		},
@@ -67,9 +77,9 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	code := 0
-	var exit *exec.ExitError
-	if err := ts.Exec(args[2], args[3:]...); errors.As(err, &exit) {
-		code = exit.ExitCode()
+	var failed *exec.ExitError
+	if err := ts.Exec(args[2], args[3:]...); errors.As(err, &failed) {
+		code = failed.ExitCode()
 	} else {
 		ts.Check(err)
 	}
@@ -108,7 +118,7 @@ func floats(ts *testscript.TestScript, file string) []float32 {
 	return x
 }
 
-// checkAnswer FILE checks what --json has written: one object, whose tokens make up its text.
+// checkAnswer FILE checks the output of --json: one object, whose tokens put together are its text.
 func checkAnswer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: answer file")
@@ -149,7 +159,7 @@ func stories(t *testing.T) string {
 	return model
 }
 
-// TestStories holds the first lines of a small trained model to what its authors' program gives.
+// TestStories compares the first lines of a small trained model with the output of its authors' program.
 func TestStories(t *testing.T) {
 	model := stories(t)
 	out, err := exec.Command("grove", "run", "-m", model, "--temp", "0", "-n", "60", "Once upon a time").Output()
@@ -162,7 +172,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestStoriesPerplexity holds the perplexity of a story to what llama.cpp's probabilities of its tokens give,
+// TestStoriesPerplexity compares the perplexity of a story with that of llama.cpp's probabilities of its tokens,
 // over chunks cut as ours.
 func TestStoriesPerplexity(t *testing.T) {
 	cmd := exec.Command("grove", "perplexity", "-m", stories(t), "-c", "64", "--json")
@@ -184,5 +194,20 @@ good friends. When the sun went down, Tim went home and told his mom about the b
 	}
 	if r.Tokens != 93 || math.Abs(r.Perplexity-8.3293) > 0.01 {
 		t.Errorf("perplexity %v of %d tokens, want 8.3293 of 93", r.Perplexity, r.Tokens)
+	}
+}
+
+// TestChooseKernels: an unknown name is refused with the known ones, and each of these can be chosen.
+func TestChooseKernels(t *testing.T) {
+	defer func(name string) { _ = grove.UseKernels(name) }(grove.Version().Kernels)
+	err := chooseKernels("sse9")
+	want := `GROVE_KERNELS: grove: kernels "sse9" are not known; this machine can run ` + strings.Join(grove.Kernels(), ", ")
+	if err == nil || err.Error() != want || exit.Code(err) != exit.CodeVariable {
+		t.Errorf("got %v, exit code %d, want %s, %d", err, exit.Code(err), want, exit.CodeVariable)
+	}
+	for _, name := range grove.Kernels() {
+		if err := chooseKernels(name); err != nil || grove.Version().Kernels != name {
+			t.Errorf("choosing %s: %v, in use is %s", name, err, grove.Version().Kernels)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -9,16 +8,19 @@ import (
 	"unicode"
 
 	"grove"
+	"grove/bench"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
 	"grove/weights/find"
 )
 
 // modelsCommand lists models.
 type modelsCommand struct {
-	JSON bool `name:"json" var:"GROVE_JSON" help:"One JSON object a line instead of a table."`
+	flags.JSON
 }
 
-// listedModel is a model as --json writes it.
+// listedModel is the object of a model that --json writes.
 type listedModel struct {
 	Name    string `json:"name"`
 	Arch    string `json:"architecture"`
@@ -54,25 +56,14 @@ func (c *modelsCommand) Run() error {
 	for _, err := range faults {
 		fmt.Fprintln(os.Stderr, "grove: skipped:", printable(err.Error()))
 	}
-	if c.JSON {
-		return writeModelsJSON(listed)
+	if c.JSON.On {
+		return bench.WriteLines(terminal.Stdout, listed)
 	}
 	return writeModelsTable(listed)
 }
 
-func writeModelsJSON(models []listedModel) error {
-	e := json.NewEncoder(stdout)
-	e.SetEscapeHTML(false)
-	for _, m := range models {
-		if err := e.Encode(m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func writeModelsTable(models []listedModel) error {
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(terminal.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "name\tarchitecture\tparameters\tsize\ttype\tcontext\tfound in")
 	for _, m := range models {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n",
@@ -89,7 +80,7 @@ func rounded(n int64, unit string) string {
 	return fmt.Sprintf("%.2f G%s", float64(n)/1e9, unit)
 }
 
-// printable returns a text without what could drive a terminal.
+// printable replaces the characters that could control a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,21 +9,24 @@ import (
 
 	"grove"
 	"grove/bench"
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
 )
 
 // perplexityCommand measures how well a model predicts a text.
 type perplexityCommand struct {
-	modelFlag
+	flags.Model
+	flags.Context `set:"context=512, or the model's own where that is less"`
+	flags.Cache
+	flags.Threads
+	flags.Repack
+	flags.JSON
 
-	File          string    `short:"f" placeholder:"FILE" help:"Text to predict; without it, standard input."`
-	Context       count     `short:"c" placeholder:"N" help:"Tokens of a chunk, the second half of which is scored; 0: 512, or the model's own where that is less."`
-	Chunks        count     `placeholder:"N" help:"Chunks at most; 0: all of the text."`
-	KL            string    `name:"kl" placeholder:"MODEL" help:"Model to compare with, token by token; it must have the same vocabulary."`
-	CacheType     cacheType `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
-	BaseCacheType cacheType `placeholder:"TYPE" help:"The same for the model compared with, which is MODEL itself without --kl. Default: as --cache-type."`
-	Threads       count     `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
-	NoRepack      bool      `var:"GROVE_NO_REPACK" help:"Read weights where the file has them."`
-	JSON          bool      `name:"json" var:"GROVE_JSON" help:"One JSON object instead of text."`
+	File          string          `short:"f" placeholder:"FILE" help:"File of the text to predict; without it, standard input."`
+	Chunks        flags.Count     `placeholder:"N" help:"Chunks to score at most; 0: all of the text."`
+	KL            string          `name:"kl" placeholder:"MODEL" help:"Base model to compare with, token by token; it must have the same vocabulary."`
+	BaseCacheType flags.CacheName `placeholder:"TYPE" help:"Type of cached keys and values of the base model, which without --kl is the model itself. Default: as --cache-type."`
 }
 
 // Run implements the command.
@@ -31,65 +35,55 @@ func (c *perplexityCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := c.openModel(c.modelFlag, c.CacheType)
+	m, err := c.openModel(c.Model, c.Cache.Type)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	o := bench.PerplexityOptions{Context: int(c.Context), Chunks: int(c.Chunks)}
-	baseName := ""
+	o := bench.PerplexityOptions{Context: int(c.Context.N), Chunks: int(c.Chunks)}
 	if c.KL != "" || c.BaseCacheType != "" {
-		if o.Base, baseName, err = c.openBase(); err != nil {
+		if o.Base, o.BaseName, err = c.openBase(); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, o.Base.Close()) }()
 	}
-	ctx, stop := untilSignal()
-	defer stop()
-	s := steps{what: "chunk"}
-	r, err := m.Perplexity(ctx, text, o, s.show)
-	s.end()
-	if err != nil {
-		return cause(ctx, err)
-	}
-	if c.JSON {
-		return r.WriteJSON(stdout)
-	}
-	return r.WriteText(stdout, baseName)
+	return c.Report("chunk", func(ctx context.Context, show func(done, all int)) (flags.Report, error) {
+		return m.Perplexity(ctx, text, o, show)
+	})
 }
 
 // text returns the text to predict.
 func (c *perplexityCommand) text() (string, error) {
 	if c.File == "" {
-		return readInput("the text")
+		return terminal.ReadInput("the text")
 	}
 	b, err := os.ReadFile(c.File)
 	return string(b), err
 }
 
-func (c *perplexityCommand) openModel(f modelFlag, t cacheType) (*bench.Model, error) {
+func (c *perplexityCommand) openModel(f flags.Model, t flags.CacheName) (*bench.Model, error) {
 	cache, err := grove.ParseCacheType(string(t))
 	if err != nil {
 		return nil, err
 	}
-	m, err := f.openBench(bench.Options{
-		Threads: int(c.Threads), CacheType: cache, Context: int(c.Context), NoRepack: c.NoRepack,
+	m, err := f.OpenBench(bench.Options{
+		Threads: int(c.Threads.N), CacheType: cache, Context: int(c.Context.N), NoRepack: c.Repack.Off,
 	})
-	return m, asFileError(err)
+	return m, exit.File(err)
 }
 
-// openBase opens the model to compare with, and names it.
+// openBase opens the base model and returns its description.
 func (c *perplexityCommand) openBase() (m *bench.Model, name string, err error) {
 	t := c.BaseCacheType
 	if t == "" {
-		t = c.CacheType
+		t = c.Cache.Type
 	}
-	base := c.modelFlag
+	base := c.Model
 	if c.KL != "" {
-		base = modelFlag{c.KL}
+		base = flags.Model{Path: c.KL}
 	}
 	if m, err = c.openModel(base, t); err != nil {
-		return nil, "", fmt.Errorf("the model to compare with: %w", err)
+		return nil, "", fmt.Errorf("the base model: %w", err)
 	}
 	return m, fmt.Sprintf("%s with a cache of %s", filepath.Base(m.Path), t), nil
 }

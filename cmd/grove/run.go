@@ -9,18 +9,21 @@ import (
 	"os"
 
 	"grove"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/summary"
+	"grove/cmd/grove/internal/terminal"
 	"grove/text/token"
 )
 
 // runCommand continues a prompt.
 type runCommand struct {
-	requestFlags
+	flags.Request
+	flags.MaxTokens `set:"tokens=256"`
+	flags.JSON
 
-	MaxTokens count   `short:"n" placeholder:"N" default:"256" var:"GROVE_N" help:"Tokens to generate; 0: until the text or the context ends. Default: ${default}."`
-	Suffix    *string `placeholder:"TEXT" var:"GROVE_SUFFIX" help:"Text that follows: the model fills in what is between the prompt and this. For models whose vocabulary has tokens for that."`
-	Predict   string  `placeholder:"TEXT" var:"GROVE_PREDICT" help:"What the answer is expected to contain, such as a text to be edited: a matter of speed alone."`
-	Session   string  `placeholder:"FILE" var:"GROVE_SESSION" help:"File that keeps what was computed, for a later prompt that begins alike: a matter of speed alone."`
-	JSON      bool    `name:"json" var:"GROVE_JSON" help:"Write one JSON object at the end instead of text."`
+	Suffix  *string `placeholder:"TEXT" var:"GROVE_SUFFIX" help:"Text after the gap: the model fills the gap between the prompt and TEXT. The vocabulary must have tokens for that."`
+	Predict string  `placeholder:"TEXT" var:"GROVE_PREDICT" help:"Text that the answer is likely to contain, such as a text to edit. It changes the speed alone."`
+	Session string  `placeholder:"FILE" var:"GROVE_SESSION" help:"File of computed keys and values, for a later prompt with the same beginning. It changes the speed alone."`
 
 	Prompt *string `arg:"" optional:"" help:"Text to continue; without it, standard input is read."`
 }
@@ -31,15 +34,15 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := c.openModel("")
+	m, err := openModel(c.Model, c.Options())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	ctx, stop := untilSignal()
+	ctx, stop := terminal.UntilSignal()
 	defer stop()
-	r := c.request()
-	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session = prompt, c.Suffix, int(c.MaxTokens), c.Predict, c.Session
+	r := c.Request.Request()
+	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session = prompt, c.Suffix, int(c.MaxTokens.N), c.Predict, c.Session
 	g, err := m.Generate(ctx, r)
 	if err != nil {
 		return err
@@ -51,10 +54,10 @@ func (c *runCommand) Run() (err error) {
 	} else if err != nil {
 		return err
 	}
-	a.Stats = measure(g.Stats())
+	a.Stats = summary.Of(g.Stats())
 	fmt.Fprintln(os.Stderr, "grove:", a.Stats)
-	if c.JSON {
-		err = errors.Join(err, a.write(stdout))
+	if c.JSON.On {
+		err = errors.Join(err, a.write(terminal.Stdout))
 	}
 	return err
 }
@@ -64,14 +67,25 @@ func (c *runCommand) prompt() (string, error) {
 	if c.Prompt != nil {
 		return *c.Prompt, nil
 	}
-	return readInput("the prompt")
+	return terminal.ReadInput("the prompt")
 }
 
-// generate computes the answer; what there is of it goes into a, and to standard output as it comes
-// unless JSON is asked for.
+// openModel opens the model of a text and reports how its draft model is related to it.
+func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
+	m, err := f.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	if d := m.Info().Draft; d != "" {
+		fmt.Fprintln(os.Stderr, "grove: draft:", d)
+	}
+	return m, nil
+}
+
+// generate computes the answer into a and, unless JSON is asked for, writes it to standard output token by token.
 func (c *runCommand) generate(g *grove.Generation, a *answer) (err error) {
-	var live io.Writer = stdout
-	if c.JSON {
+	var live io.Writer = terminal.Stdout
+	if c.JSON.On {
 		live = io.Discard
 	}
 	if _, err := io.WriteString(live, a.Prompt); err != nil {
@@ -99,14 +113,14 @@ func endLine(w io.Writer) error {
 	return err
 }
 
-// answer is what --json writes.
+// answer is the object that --json writes.
 type answer struct {
-	Model  string        `json:"model"`
-	Prompt string        `json:"prompt"`
-	Suffix *string       `json:"suffix,omitempty"`
-	Text   string        `json:"text"`
-	Tokens []answerToken `json:"tokens"`
-	Stats  stats         `json:"stats"`
+	Model  string          `json:"model"`
+	Prompt string          `json:"prompt"`
+	Suffix *string         `json:"suffix,omitempty"`
+	Text   string          `json:"text"`
+	Tokens []answerToken   `json:"tokens"`
+	Stats  summary.Summary `json:"stats"`
 }
 
 type answerToken struct {
@@ -115,7 +129,7 @@ type answerToken struct {
 	Logprob float32  `json:"logprob"`
 }
 
-// add appends a token. Text that is set free at the end, without a token, belongs to the last one.
+// add appends a token. Text without a token, at the end, belongs to the last token.
 func (a *answer) add(t grove.Token) {
 	a.Text += t.Text
 	if n := len(a.Tokens); t.ID != token.None {

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"grove"
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
 	"grove/server"
 	"grove/server/serving"
@@ -21,33 +24,28 @@ import (
 
 // serveCommand serves models over HTTP.
 type serveCommand struct {
-	Model       []string      `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and the name it is served by; may be given several times. Without it, the model inside this program."`
-	Draft       string        `placeholder:"FILE" var:"GROVE_DRAFT" help:"GGUF file of a smaller model with the same vocabulary, to draft with; for one model."`
-	Template    []string      `name:"chat-template" sep:"none" placeholder:"[NAME=]TEMPLATE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template of the model that is served as NAME, or of all: a further one of the model's, one of this program's, or a Jinja file; may be given several times. Without it, each model's own."`
-	AnyModel    bool          `var:"GROVE_ANY_MODEL" help:"Answer requests for models that are not served by the first one. Without it, they get 404."`
+	flags.Context
+	flags.Threads
+	flags.Cache
+	flags.Repack
+	flags.Draft
+
+	Model       []string      `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and its name in requests; may be given several times. Without it, the model inside this program."`
+	Template    []string      `name:"chat-template" sep:"none" placeholder:"[NAME=]TEMPLATE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template of the model that is served as NAME, or of all models; may be given several times. TEMPLATE is as for grove chat. Without it, each model's own."`
+	AnyModel    bool          `var:"GROVE_ANY_MODEL" help:"Answer requests for unknown models with the first model. Without it, they get 404."`
 	Addr        string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" var:"GROVE_ADDR" help:"Address to listen on. Default: ${default}."`
-	APIKey      []string      `name:"api-key" sep:"none" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that requests must show; may be given several times. Without it, they need none."`
-	APIKeyFile  string        `name:"api-key-file" placeholder:"FILE" var:"GROVE_API_KEY_FILE" help:"File of such keys, one a line."`
-	Parallel    count         `placeholder:"N" default:"4" var:"GROVE_PARALLEL" help:"Texts of a model that are computed at a time. Default: ${default}."`
-	Context     count         `short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text, prompt included; 0: the model's own, 4096 at most."`
-	MemoryLimit byteCount     `placeholder:"BYTES" var:"GROVE_MEMORY_LIMIT" help:"Memory that weights and caches may take, such as 6GiB; without it, the machine's."`
-	Threads     count         `short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that may be used."`
-	CacheType   cacheType     `placeholder:"TYPE" default:"f16" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
-	NoRepack    bool          `var:"GROVE_NO_REPACK" help:"Read weights where the file has them: less memory while loading, slower, the same answers."`
-	Queue       count         `placeholder:"N" default:"256" var:"GROVE_QUEUE" help:"Requests that may wait for their turn; more are answered with 429. Default: ${default}."`
-	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers may take to end when the server is told to. Default: ${default}."`
-	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: those of grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
-	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Folder of the files in which requests may keep what they compute, by their field session. Without it, they may not."`
-	OnDemand    bool          `var:"GROVE_ON_DEMAND" help:"Open a model when a request first asks for it, and not before."`
-	Idle        time.Duration `placeholder:"TIME" var:"GROVE_IDLE" help:"Close a model that nobody has asked for in this time; the next request opens it again. Without it, models stay."`
-	LogRequests bool          `var:"GROVE_LOG_REQUESTS" help:"Write a line for each request on standard error."`
+	APIKey      []string      `name:"api-key" sep:"none" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that requests must carry; may be given several times. Without it, they need none."`
+	APIKeyFile  string        `name:"api-key-file" placeholder:"FILE" var:"GROVE_API_KEY_FILE" help:"File of keys, one a line."`
+	Parallel    flags.Count   `placeholder:"N" default:"4" var:"GROVE_PARALLEL" help:"Texts of a model that are computed at a time. Default: ${default}."`
+	MemoryLimit flags.Bytes   `placeholder:"BYTES" var:"GROVE_MEMORY_LIMIT" help:"Memory for weights and caches, such as 6GiB; without it, the memory of the machine."`
+	Queue       flags.Count   `placeholder:"N" default:"256" var:"GROVE_QUEUE" help:"Requests to a model that may queue; further ones get 429. Default: ${default}."`
+	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers have to end when the server stops. Default: ${default}."`
+	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
+	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Directory of session files, which requests name in the field session. Without it, requests may not name any."`
+	OnDemand    bool          `var:"GROVE_ON_DEMAND" help:"Open a model at its first request."`
+	Idle        time.Duration `placeholder:"TIME" var:"GROVE_IDLE" help:"Close a model without requests for TIME; the next request opens it again. Without it, models stay open."`
+	LogRequests bool          `var:"GROVE_LOG_REQUESTS" help:"Write a line for each request to standard error."`
 }
-
-// listenError says that an address cannot be listened on.
-type listenError struct{ error }
-
-// Unwrap returns what is wrong.
-func (e listenError) Unwrap() error { return e.error }
 
 // Run implements the command.
 func (c *serveCommand) Run() (err error) {
@@ -60,7 +58,7 @@ func (c *serveCommand) Run() (err error) {
 		return err
 	}
 	if c.Parallel == 0 {
-		return &grove.OptionError{Err: errors.New("grove: --parallel is 0")}
+		return &grove.OptionError{Err: errors.New("grove: --parallel: 0; it must be 1 or more")}
 	}
 	if err := c.checkSessions(); err != nil {
 		return err
@@ -84,9 +82,9 @@ func (c *serveCommand) Run() (err error) {
 	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
-		return listenError{err}
+		return exit.With(exit.CodeAddress, err)
 	}
-	signalled, stop := untilSignal()
+	signalled, stop := terminal.UntilSignal()
 	defer stop()
 	ctx, cancel := context.WithCancelCause(signalled)
 	defer cancel(nil)
@@ -109,11 +107,10 @@ func (c *serveCommand) Run() (err error) {
 	return errors.Join(err, s.Close())
 }
 
-// namedModel is a model to serve: what it is called, where it is, and its chat template; path "" is the one inside the
-// program, template "" the model's own.
+// namedModel is a model to serve. Path "" is the model inside the program, template "" the model's own.
 type namedModel struct{ name, path, template string }
 
-// models returns the models that the flags name.
+// models returns the models of the flags.
 func (c *serveCommand) models() (all []namedModel, err error) {
 	if len(c.Model) == 0 {
 		all = []namedModel{{name: gopher.Name}}
@@ -123,7 +120,7 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 		if _, err := os.Stat(m); err == nil || !named {
 			name, path = "", m
 		}
-		if path, err = findModel(path); err != nil {
+		if path, err = flags.Find(path); err != nil {
 			return nil, err
 		}
 		if name == "" {
@@ -131,8 +128,8 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 		}
 		all = append(all, namedModel{name: name, path: path})
 	}
-	if c.Draft != "" && len(all) > 1 {
-		return nil, &grove.OptionError{Err: errors.New("grove: --draft goes with one model")}
+	if c.Draft.Path != "" && len(all) > 1 {
+		return nil, &grove.OptionError{Err: errors.New("grove: --draft: several models are served; a draft model needs exactly one")}
 	}
 	for i := range all {
 		all[i].template = c.template(all, all[i].name)
@@ -140,7 +137,7 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 	return all, nil
 }
 
-// template returns the chat template that the flags give to a model: the last that names it, or else the last that names none.
+// template returns the chat template of a model: that of the last flag that names the model, else of the last that names no model.
 func (c *serveCommand) template(all []namedModel, model string) string {
 	own, any := "", ""
 	for _, text := range c.Template {
@@ -155,7 +152,7 @@ func (c *serveCommand) template(all []namedModel, model string) string {
 	return cmp.Or(own, any)
 }
 
-// keys returns the API keys that there are.
+// keys returns the API keys of the flags and of the file.
 func (c *serveCommand) keys() ([]string, error) {
 	keys := c.APIKey
 	if c.APIKeyFile != "" {
@@ -170,25 +167,25 @@ func (c *serveCommand) keys() ([]string, error) {
 			}
 		}
 		if len(keys) == n {
-			return nil, &grove.OptionError{Err: fmt.Errorf("grove: --api-key-file: %s has no key", c.APIKeyFile)}
+			return nil, &grove.OptionError{Err: fmt.Errorf("grove: --api-key-file: %s has no key; write one a line", c.APIKeyFile)}
 		}
 	}
 	for _, key := range keys {
 		if strings.TrimSpace(key) == "" {
-			return nil, &grove.OptionError{Err: errors.New("grove: --api-key is empty")}
+			return nil, &grove.OptionError{Err: errors.New("grove: --api-key: the key is empty; name one, or leave the flag out")}
 		}
 	}
 	return keys, nil
 }
 
-// checkSessions refuses a folder of sessions that is none.
+// checkSessions refuses a directory of sessions that does not exist.
 func (c *serveCommand) checkSessions() error {
 	if c.SessionDir == "" {
 		return nil
 	}
 	info, err := os.Stat(c.SessionDir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no folder", c.SessionDir)
+		err = fmt.Errorf("%s is not a directory", c.SessionDir)
 	}
 	if err != nil {
 		return &grove.OptionError{Err: fmt.Errorf("grove: --session-dir: %w", err)}
@@ -196,12 +193,12 @@ func (c *serveCommand) checkSessions() error {
 	return nil
 }
 
-// source returns how a model is opened.
+// source returns the source that opens a model.
 func (c *serveCommand) source(n namedModel) server.Source {
 	return server.Source{Name: n.name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
-		return modelFlag{n.path}.open(grove.Options{
-			Context: int(c.Context), CacheType: string(c.CacheType), Threads: int(c.Threads), Parallel: int(c.Parallel),
-			Queue: int(c.Queue), NoRepack: c.NoRepack, Memory: memory, Draft: c.Draft, ChatTemplate: n.template,
+		return flags.Model{Path: n.path}.Open(grove.Options{
+			Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
+			Queue: int(c.Queue), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
 		})
 	}}
 }

@@ -127,7 +127,7 @@ func TestServeChatTemplate(t *testing.T) {
 	}
 }
 
-// TestServePortTaken: another server on the port is told in one line, with a code of its own.
+// TestServePortTaken: another server on the port gives one line, and an exit code of its own.
 func TestServePortTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

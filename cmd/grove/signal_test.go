@@ -16,8 +16,7 @@ import (
 	"testing"
 )
 
-// TestSignals interrupts a text that would go on for long: what there is of it is kept, with its
-// figures, and the exit code names the signal.
+// TestSignals interrupts a long text: its beginning and its figures are printed, and the exit code names the signal.
 func TestSignals(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "m.gguf")
 	if err := craftFile("long-context", model); err != nil {
@@ -138,7 +137,7 @@ func TestChatSignals(t *testing.T) {
 	}
 }
 
-// TestBenchServeSignal interrupts a measurement: what was measured until then is told.
+// TestBenchServeSignal interrupts a measurement: the figures until then are printed.
 func TestBenchServeSignal(t *testing.T) {
 	answers := make(chan struct{})
 	server := httptest.NewServer(openAI(answers))

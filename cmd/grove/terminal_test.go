@@ -16,17 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a person's side of a terminal.
-type terminal struct {
+// console is a person's side of a terminal.
+type console struct {
 	t    *testing.T
 	keys *os.File
 	mu   sync.Mutex
 	seen strings.Builder
-	at   int // of what was seen, read so far
+	at   int // of seen, read so far
 }
 
 // openTerminal returns a terminal of some columns, and the side that a program gets.
-func openTerminal(t *testing.T, columns uint16) (*terminal, *os.File) {
+func openTerminal(t *testing.T, columns uint16) (*console, *os.File) {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -48,7 +48,7 @@ func openTerminal(t *testing.T, columns uint16) (*terminal, *os.File) {
 		t.Skipf("no terminals: %v", err)
 	}
 	t.Cleanup(func() { tty.Close() })
-	term := &terminal{t: t, keys: keys}
+	term := &console{t: t, keys: keys}
 	go func() {
 		b := make([]byte, 4096)
 		for {
@@ -64,7 +64,7 @@ func openTerminal(t *testing.T, columns uint16) (*terminal, *os.File) {
 	return term, tty
 }
 
-func (c *terminal) types(keys string) {
+func (c *console) types(keys string) {
 	c.t.Helper()
 	if _, err := c.keys.WriteString(keys); err != nil {
 		c.t.Fatal(err)
@@ -72,7 +72,7 @@ func (c *terminal) types(keys string) {
 }
 
 // sees waits for a text and returns what came before it.
-func (c *terminal) sees(text string) string {
+func (c *console) sees(text string) string {
 	c.t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		c.mu.Lock()
@@ -122,7 +122,7 @@ func TestChatTerminal(t *testing.T) {
 	term.sees("grove: prompt 4 tokens, ")
 	term.sees("> ")
 	term.types("/nothing\r")
-	term.sees("grove: there is no command /nothing; /help lists those there are\r\n")
+	term.sees("grove: there is no command /nothing; /help lists the commands\r\n")
 	term.sees("> ")
 	term.types("\x03")
 	if err := cmd.Wait(); err != nil {

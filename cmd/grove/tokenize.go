@@ -6,34 +6,37 @@ import (
 	"strconv"
 	"strings"
 
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
 
 // tokenizeCommand turns text into ids and back. It needs no tensors.
 type tokenizeCommand struct {
-	modelFlag
+	flags.Model
 
-	Special bool `xor:"special" help:"Add the tokens that begin and end a text where the model asks for them."`
-	Plain   bool `xor:"plain" help:"Take special tokens that are written in the text as plain text."`
+	Special bool `xor:"special" help:"Add the tokens that begin and end a text, if the model asks for them."`
+	Plain   bool `xor:"plain" help:"Read special tokens that are spelled in the text as plain text."`
 	Decode  bool `xor:"special,plain" help:"Read ids and write their text."`
 }
 
 // Run implements the command.
 func (c *tokenizeCommand) Run() error {
-	f, err := c.file()
+	f, err := c.File()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	t, err := tokenizer.FromGGUF(f)
 	if err != nil {
-		return fileError{err}
+		return exit.File(err)
 	}
 	if c.Decode {
 		return decode(t)
 	}
-	text, err := readInput("text")
+	text, err := terminal.ReadInput("text")
 	if err != nil {
 		return err
 	}
@@ -48,13 +51,13 @@ func (c *tokenizeCommand) Run() error {
 		}
 		line = strconv.AppendInt(line, int64(id), 10)
 	}
-	_, err = stdout.Write(append(line, '\n'))
+	_, err = terminal.Stdout.Write(append(line, '\n'))
 	return err
 }
 
-// decode writes the text of the ids on standard input, and nothing else.
+// decode writes the text of the ids on standard input.
 func decode(t *tokenizer.Tokenizer) error {
-	text, err := readInput("token ids")
+	text, err := terminal.ReadInput("token ids")
 	if err != nil {
 		return err
 	}
@@ -66,11 +69,11 @@ func decode(t *tokenizer.Tokenizer) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(stdout, text)
+	_, err = io.WriteString(terminal.Stdout, text)
 	return err
 }
 
-// parseIDs reads ids that spaces, line ends or commas set apart.
+// parseIDs reads ids with spaces, line ends or commas between.
 func parseIDs(text string) (ids []token.ID, err error) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,\t\r\n", r) }) {
 		id, err := strconv.ParseInt(word, 10, 32)

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"grove"
+	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
-	"grove/internal/kernel"
 )
 
-// versionCommand tells one build from another.
+// versionCommand describes the build.
 type versionCommand struct{}
 
 // Run implements the command.
@@ -19,7 +19,7 @@ func (versionCommand) Run() error {
 	if b.Revision == "" {
 		b.Revision = "unknown"
 	}
-	_, err := fmt.Fprintf(stdout, "grove %s\nrevision %s\nnumerics %s\nkernels  %s, of %s\nmodel    %s\n%s %s/%s\n",
-		b.Version, b.Revision, b.Numerics, b.Kernels, strings.Join(kernel.Implementations(), ", "), gopher.Name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(terminal.Stdout, "grove %s\nrevision %s\nnumerics %s\nkernels  %s, of %s\nmodel    %s\n%s %s/%s\n",
+		b.Version, b.Revision, b.Numerics, b.Kernels, strings.Join(grove.Kernels(), ", "), gopher.Name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

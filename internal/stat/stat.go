@@ -1,4 +1,4 @@
-// Package stat holds the statistics that tests need.
+// Package stat holds the statistics of measurements and of tests.
 package stat
 
 import (
@@ -37,15 +37,15 @@ func ChiSquare(counts, expected []float64) error {
 	if math.Abs(total-totalExpected) > 0.5 {
 		return fmt.Errorf("stat: the cells count %v where %v are expected", total, totalExpected)
 	}
-	if limit := limit(max(1, freedom)); chi > limit {
+	if limit := ChiSquareLimit(max(1, freedom)); chi > limit {
 		return fmt.Errorf("stat: chi-square %.1f with %d degrees of freedom; it must not exceed %.1f", chi, freedom, limit)
 	}
 	return nil
 }
 
-// limit returns the chi-square that is exceeded once in ten thousand times, by Wilson and
+// ChiSquareLimit returns the chi-square that is exceeded by chance once in ten thousand times, by Wilson and
 // Hilferty's approximation, which is up to 8 % too large.
-func limit(freedom int) float64 {
+func ChiSquareLimit(freedom int) float64 {
 	f := float64(freedom)
 	return f * math.Pow(1-2/(9*f)+3.719*math.Sqrt(2/(9*f)), 3)
 }

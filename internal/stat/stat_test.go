@@ -8,7 +8,7 @@ import (
 // TestLimit compares the approximation, which errs upwards, with the quantiles of tables.
 func TestLimit(t *testing.T) {
 	for freedom, want := range map[int]float64{1: 15.14, 2: 18.42, 3: 21.11, 7: 29.88, 26: 60.14} {
-		if got := limit(freedom); got < want || got > 1.08*want {
+		if got := ChiSquareLimit(freedom); got < want || got > 1.08*want {
 			t.Errorf("%d degrees of freedom: %.2f, want %.2f", freedom, got, want)
 		}
 	}

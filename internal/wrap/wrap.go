@@ -1,4 +1,4 @@
-// Package wrap breaks the lines of a text that comes in pieces, for a terminal.
+// Package wrap breaks the lines of a text that arrives in pieces, for a terminal.
 package wrap
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// Writer writes a text as it comes: to a terminal in lines that break between words, without control
-// characters; elsewhere as it is. It is for one goroutine.
+// Writer writes a text that arrives in pieces. To a terminal, it writes lines that break between words and replaces control
+// characters; elsewhere it changes nothing. It is for one goroutine.
 type Writer struct {
 	out      io.Writer
 	terminal bool
@@ -22,13 +22,13 @@ type Writer struct {
 // New returns a Writer that writes to out.
 func New(out io.Writer) *Writer { return &Writer{out: out} }
 
-// Begin starts a text, on a terminal of that many columns (0: unknown) or on something else.
+// Begin starts a text. width is the number of columns of the terminal; 0: unknown.
 func (w *Writer) Begin(terminal bool, width int) {
 	w.terminal, w.width = terminal, width
 	w.column, w.wide, w.word, w.space = 0, 0, nil, nil
 }
 
-// Text takes the next piece of the text.
+// Text writes the next piece of the text.
 func (w *Writer) Text(text string) error {
 	if !w.terminal {
 		_, err := io.WriteString(w.out, text)
@@ -42,7 +42,7 @@ func (w *Writer) Text(text string) error {
 	return err
 }
 
-// rune takes a character.
+// rune adds a character.
 func (w *Writer) rune(b *strings.Builder, r rune) {
 	n := columns(r)
 	switch {
@@ -64,7 +64,7 @@ func (w *Writer) rune(b *strings.Builder, r rune) {
 	}
 }
 
-// flush writes the word, on a new line where the present one has no room for it.
+// flush writes the word, on a new line if it does not fit the present one.
 func (w *Writer) flush(b *strings.Builder) {
 	if len(w.word) == 0 {
 		return
@@ -81,7 +81,7 @@ func (w *Writer) flush(b *strings.Builder) {
 	w.word, w.wide, w.space = w.word[:0], 0, w.space[:0]
 }
 
-// End writes what is held, and the end of the line.
+// End writes the last word and the end of the line.
 func (w *Writer) End() error {
 	var b strings.Builder
 	w.flush(&b)

@@ -1,4 +1,5 @@
-package main
+// Package summary sums up a generation in figures.
+package summary
 
 import (
 	"fmt"
@@ -8,32 +9,33 @@ import (
 	"grove/internal/machine"
 )
 
-// stats is a generation in figures. Rates are tokens a second, 0 where there was nothing to measure.
-type stats struct {
+// Summary is a generation in figures. Rates are tokens per second; 0: too short to measure.
+type Summary struct {
 	PromptTokens int     `json:"prompt_tokens"`
-	Reused       int     `json:"-"` // of these, computed in an earlier turn
+	Reused       int     `json:"-"` // prompt tokens that an earlier turn or a session had computed
 	PromptRate   float64 `json:"prompt_tokens_per_second"`
 	FirstToken   float64 `json:"first_token_ms"`
-	Tokens       int     `json:"generated_tokens"` // the one that ends the text included
+	Tokens       int     `json:"generated_tokens"` // with the token that ends the text
 	Rate         float64 `json:"generated_tokens_per_second"`
-	Memory       int64   `json:"memory_bytes"` // the most that the process had so far
+	Memory       int64   `json:"memory_bytes"` // the most that the process has held
 	Seed         uint64  `json:"seed"`
 	Finish       string  `json:"finish"` // stop, length, context, or interrupted
-	Steps        int     `json:"steps"`  // passes of the model that drew tokens; 0 in plain decoding
+	Steps        int     `json:"steps"`  // passes of the model that drew tokens with drafts; 0 in plain decoding
 	Drafted      int     `json:"drafted_tokens"`
 	Accepted     int     `json:"accepted_tokens"`
 	Grade        string  `json:"grade"` // exact, same-distribution, or lossy
 }
 
-func measure(s grove.Stats) stats {
+// Of returns the summary of a generation.
+func Of(s grove.Stats) Summary {
 	finish := string(s.Finish)
 	if s.Finish == grove.FinishNone {
 		finish = "interrupted"
 	}
-	return stats{
+	return Summary{
 		PromptTokens: s.PromptTokens, Reused: s.ReusedTokens, PromptRate: rate(s.PromptTokens-s.ReusedTokens, s.Prompt),
 		FirstToken: float64(s.FirstToken) / float64(time.Millisecond),
-		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // its clock starts with the first token
+		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // the clock of generation starts with the first token
 		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
 		Steps: s.Drafting.Rounds, Drafted: s.Drafting.Drafted, Accepted: s.Drafting.Accepted,
 		Grade: string(s.Grade),
@@ -48,10 +50,10 @@ func rate(n int, d time.Duration) float64 {
 }
 
 // String returns the figures as one line.
-func (s stats) String() string {
+func (s Summary) String() string {
 	drafts := ""
 	if s.Steps > 0 {
-		drafts = fmt.Sprintf("%d steps, %d of %d guesses right", s.Steps, s.Accepted, s.Drafted)
+		drafts = fmt.Sprintf("%d steps, %d of %d draft tokens accepted", s.Steps, s.Accepted, s.Drafted)
 		if s.Grade != string(grove.Exact) {
 			drafts += " (" + s.Grade + ")"
 		}

@@ -1,0 +1,133 @@
+// Package benchmarks holds the commands of grove bench.
+package benchmarks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"grove"
+	"grove/bench"
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
+	"grove/model/synthetic"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// Command is the commands of grove bench.
+type Command struct {
+	Speed    speedCommand    `cmd:"" help:"Measure a model's steps and plain decoding against the limits of the machine."`
+	Kernels  kernelsCommand  `cmd:"" help:"Measure single kernels against the limits of the machine."`
+	Load     loadCommand     `cmd:"" help:"Measure the time and the memory that loading a model takes."`
+	Sharing  sharingCommand  `cmd:"" help:"Measure how much grove and other processes slow each other down."`
+	Spin     spinCommand     `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
+	Serve    serveCommand    `cmd:"" help:"Measure a server under load, any with OpenAI's API."`
+	Methods  methodsCommand  `cmd:"" help:"Compare methods with plain decoding on a workload."`
+	Workload workloadCommand `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
+	Make     makeCommand     `cmd:"" help:"Make a model of random weights for measurements."`
+}
+
+// sizes is a flag's list of positive numbers.
+type sizes []int
+
+// UnmarshalText reads numbers with commas between.
+func (s *sizes) UnmarshalText(text []byte) error {
+	*s = nil
+	for _, field := range strings.Split(string(text), ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 1 || n > 1<<16 {
+			return fmt.Errorf("%q is not a number from 1 to %d", field, 1<<16)
+		}
+		*s = append(*s, n)
+	}
+	return nil
+}
+
+// speedCommand measures a model.
+type speedCommand struct {
+	flags.Model
+	flags.MaxTokens `set:"tokens=32" set:"end=none"`
+	flags.Repeat
+	flags.Threads
+	flags.Cache
+	flags.Repack
+	flags.JSON
+
+	Rows  sizes       `short:"p" default:"1,2,4,8,16,64,512" placeholder:"N,..." help:"Numbers of rows of the steps. Default: ${default}."`
+	Depth flags.Count `short:"d" placeholder:"N" help:"Tokens of context before the rows."`
+}
+
+// Run implements the command.
+func (c *speedCommand) Run() (err error) {
+	cache, err := grove.ParseCacheType(string(c.Cache.Type))
+	if err != nil {
+		return err
+	}
+	rows := slices.Max(c.Rows)
+	o := bench.Options{Threads: int(c.Threads.N), CacheType: cache, Rows: rows, Context: rows + int(c.Depth), NoRepack: c.Repack.Off}
+	m, err := c.OpenBench(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return c.Report("turn", func(ctx context.Context, show func(done, all int)) (flags.Report, error) {
+		return m.Speed(ctx, bench.SpeedOptions{
+			Rows: c.Rows, Tokens: int(c.MaxTokens.N), Depth: int(c.Depth), Repeat: int(c.Repeat.N),
+		}, show)
+	})
+}
+
+// kernelsCommand measures kernels.
+type kernelsCommand struct {
+	flags.Threads
+	flags.JSON
+}
+
+// Run implements the command.
+func (c *kernelsCommand) Run() error {
+	return c.Report("type", func(_ context.Context, show func(done, all int)) (flags.Report, error) {
+		return bench.Kernels(int(c.Threads.N), show), nil
+	})
+}
+
+// makeCommand writes a model of random weights.
+type makeCommand struct {
+	flags.Seed `set:"seed=0"`
+
+	Shape string     `required:"" placeholder:"NAME" help:"Size of the model: 0.5b, 1b or tiny."`
+	Type  weightType `required:"" placeholder:"TYPE" help:"Type of every matrix, such as F16, Q8_0 or Q4_K."`
+	Out   string     `arg:"" help:"GGUF file to write."`
+}
+
+// weightType is a flag's type of weights.
+type weightType tensor.Type
+
+// UnmarshalText reads the name of a type.
+func (t *weightType) UnmarshalText(text []byte) error {
+	for _, known := range tensor.Types() {
+		if strings.EqualFold(known.String(), string(text)) {
+			*t = weightType(known)
+			return nil
+		}
+	}
+	names := strings.Fields(strings.Trim(fmt.Sprint(tensor.Types()), "[]"))
+	return fmt.Errorf("weight type %q is not known; the types are %s", text, strings.Join(names, ", "))
+}
+
+// Run implements the command.
+func (c *makeCommand) Run() error {
+	spec, err := synthetic.Named(c.Shape, tensor.Type(c.Type))
+	if err != nil {
+		return &grove.OptionError{Err: err}
+	}
+	spec.Seed = c.Seed.Or(0)
+	metadata, tensors, err := spec.Parts()
+	if err != nil {
+		return &grove.OptionError{Err: err}
+	}
+	return exit.Output(gguf.WriteFile(c.Out, metadata, tensors))
+}

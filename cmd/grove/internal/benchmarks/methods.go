@@ -1,0 +1,136 @@
+package benchmarks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"grove"
+	"grove/bench"
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
+	"grove/internal/atomicfile"
+)
+
+// methodsCommand compares methods with plain decoding on a workload.
+type methodsCommand struct {
+	flags.Model
+	flags.Draft
+	flags.Methods   `set:"methods=auto"`
+	flags.MaxTokens `set:"tokens=128"`
+	flags.Temperature
+	flags.Seed `set:"seed=1"`
+	flags.Context
+	flags.Threads
+	flags.Cache
+	flags.Save
+
+	Workload  string      `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line, with prompt and, optionally, id, category, prediction, output, max_tokens; or the questions of Spec-Bench."`
+	Limit     flags.Count `placeholder:"N" help:"Tasks of each category at most; 0: all."`
+	Replay    bool        `help:"Score methods that draft from text on the recorded answers (output), without the model."`
+	CostModel string      `placeholder:"FILE" help:"With --replay: the model whose steps give the cost; without it, the model of --model."`
+}
+
+// Run implements the command.
+func (c *methodsCommand) Run() (err error) {
+	prompts, err := flags.ReadWorkload(c.Workload)
+	if err != nil {
+		return err
+	}
+	m, err := c.Open(grove.Options{
+		Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: 1, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), Forget: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	ctx, stop := terminal.UntilSignal()
+	defer stop()
+	figures, err := c.measure(ctx, m, limit(prompts, int(c.Limit)))
+	if err != nil {
+		return exit.Cause(ctx, err)
+	}
+	if c.Save.File != "" {
+		err := atomicfile.Write(c.Save.File, func(w io.Writer) error { return bench.WriteLines(w, figures) })
+		if err != nil {
+			return exit.Output(err)
+		}
+	}
+	return errors.Join(bench.WriteMethods(terminal.Stdout, figures), unequal(figures))
+}
+
+// measure runs the tasks, or replays them.
+func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []bench.Prompt) ([]bench.MethodFigures, error) {
+	s := terminal.Steps("tasks")
+	defer s.End()
+	names := c.List()
+	if !c.Replay {
+		return bench.CompareMethods(ctx, m, c.fitting(m, prompts), bench.MethodsOptions{
+			Methods: names, Tokens: int(c.MaxTokens.N), Sampling: grove.Sampling{Temperature: float32(c.T)}, Seed: c.Seed.Or(1), LeftOut: c.LeftOut(),
+		}, s.Show)
+	}
+	cost, err := c.cost(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return bench.ReplayMethods(ctx, m, prompts, names, cost, s.Show)
+}
+
+// cost measures the cost of steps for a replay.
+func (c *methodsCommand) cost(ctx context.Context, m *grove.Model) (cost *grove.Cost, err error) {
+	if c.CostModel != "" {
+		path, err := flags.Find(c.CostModel)
+		if err != nil {
+			return nil, err
+		}
+		other, err := grove.Open(path, grove.Options{Threads: int(c.Threads.N), CacheType: string(c.Cache.Type), Parallel: 1})
+		if err != nil {
+			return nil, exit.File(err)
+		}
+		defer func() { err = errors.Join(err, other.Close()) }()
+		m = other
+	}
+	cost, _, err = m.Tune(ctx)
+	return cost, err
+}
+
+// fitting returns the tasks that fit the context, and reports how many do not.
+func (c *methodsCommand) fitting(m *grove.Model, prompts []bench.Prompt) (kept []bench.Prompt) {
+	for _, p := range prompts {
+		if ids, err := m.Tokenize(p.Prompt, true, false); err == nil && len(ids) < m.Info().Context {
+			kept = append(kept, p)
+		}
+	}
+	if left := len(prompts) - len(kept); left > 0 {
+		fmt.Fprintf(os.Stderr, "grove: %d of %d tasks do not fit the context of %d tokens and are left out\n", left, len(prompts), m.Info().Context)
+	}
+	return kept
+}
+
+// unequal returns an error if an exact method gave another answer than plain decoding.
+func unequal(figures []bench.MethodFigures) error {
+	for _, f := range figures {
+		if f.Different > 0 && f.Category == bench.Overall && grove.MethodGrade(f.Method) == grove.Exact {
+			return fmt.Errorf("grove: method %s gave %d other answers than plain decoding; %s", f.Method, f.Different, f.First)
+		}
+	}
+	return nil
+}
+
+// limit keeps the first n tasks of each category.
+func limit(prompts []bench.Prompt, n int) []bench.Prompt {
+	if n == 0 {
+		return prompts
+	}
+	seen := map[string]int{}
+	kept := prompts[:0]
+	for _, p := range prompts {
+		if seen[p.Category]++; seen[p.Category] <= n {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}

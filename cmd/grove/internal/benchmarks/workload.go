@@ -1,0 +1,45 @@
+package benchmarks
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"grove/bench"
+	"grove/cmd/grove/internal/exit"
+	"grove/internal/atomicfile"
+)
+
+// workloadCommand writes a workload made of the sources of Go.
+type workloadCommand struct {
+	Root string `placeholder:"DIR" help:"Root of the Go distribution; without it, the output of go env GOROOT."`
+	Out  string `arg:"" help:"File to write."`
+}
+
+// Run implements the command.
+func (c *workloadCommand) Run() error {
+	if c.Root == "" {
+		out, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return fmt.Errorf("--root: it is not given, and go env GOROOT fails: %w", err)
+		}
+		c.Root = strings.TrimSpace(string(out))
+	}
+	var tasks bytes.Buffer
+	n, err := bench.WriteGoWorkload(&tasks, c.Root)
+	if err != nil {
+		return err
+	}
+	err = atomicfile.Write(c.Out, func(w io.Writer) error {
+		_, err := tasks.WriteTo(w)
+		return err
+	})
+	if err != nil {
+		return exit.Output(err)
+	}
+	fmt.Fprintf(os.Stderr, "grove: %d tasks in %s\n", n, c.Out)
+	return nil
+}

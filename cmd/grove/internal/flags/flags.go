@@ -1,0 +1,213 @@
+// Package flags declares the flags that several commands share, each once, so that it means the same everywhere. A
+// command embeds the structs of its flags. Where a default or a word of the help differs between commands, the struct
+// names a variable, which the command may set: `set:"zero=all"`.
+//
+// The tag var names the environment variable that gives a flag its value where the command line does not.
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"grove"
+	"grove/bench"
+	"grove/cmd/grove/internal/exit"
+)
+
+// Threads is -t.
+type Threads struct {
+	N Count `name:"threads" short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that the process may use."`
+}
+
+// Context is -c. The variable context is the meaning of 0.
+type Context struct {
+	N Count `name:"context" short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text, prompt included; 0: ${context=the model's own, 4096 at most}."`
+}
+
+// Cache is --cache-type. The variable cache is its default.
+type Cache struct {
+	Type CacheName `name:"cache-type" placeholder:"TYPE" default:"${cache=f16}" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
+}
+
+// Repack is --no-repack.
+type Repack struct {
+	Off bool `name:"no-repack" var:"GROVE_NO_REPACK" help:"Read weights from the file, without a copy in memory: slower, the same text."`
+}
+
+// Draft names a draft model.
+type Draft struct {
+	Path  string `name:"draft" placeholder:"MODEL" var:"GROVE_DRAFT" help:"A smaller model that drafts tokens, named as for --model; best with the same vocabulary."`
+	Vocab Count  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The text is the same."`
+}
+
+// JSON is --json.
+type JSON struct {
+	On bool `name:"json" var:"GROVE_JSON" help:"Write JSON instead of text: one object, or one object a line."`
+}
+
+// Save is --save.
+type Save struct {
+	File string `name:"save" placeholder:"FILE" help:"Write the figures to FILE too, as JSON: one object, or one object a line."`
+}
+
+// MaxTokens is -n. The variable tokens is its default, the variable end is the meaning of 0.
+type MaxTokens struct {
+	N Count `name:"max-tokens" short:"n" placeholder:"N" default:"${tokens}" var:"GROVE_N" help:"Tokens to generate at most; 0: ${end=until the text or the context ends}. Default: ${default}."`
+}
+
+// Repeat is -r.
+type Repeat struct {
+	N Count `name:"repeat" short:"r" placeholder:"N" default:"5" help:"Times that a measurement is repeated; figures are medians. Default: ${default}."`
+}
+
+// Temperature is --temp. The variable temp is its default.
+type Temperature struct {
+	T temperature `name:"temp" placeholder:"T" default:"${temp=0}" var:"GROVE_TEMP" help:"Temperature; 0 takes the likeliest token each time. Default: ${default}."`
+}
+
+// Seed is --seed. The variable seed is the value without the flag.
+type Seed struct {
+	Value *uint64 `name:"seed" placeholder:"S" var:"GROVE_SEED" help:"Seed of random numbers, from 0 to 2^64-1: the same seed gives the same result. Without it, ${seed}."`
+}
+
+// Or returns the seed, or another where none is given.
+func (s Seed) Or(other uint64) uint64 {
+	if s.Value == nil {
+		return other
+	}
+	return *s.Value
+}
+
+// Sampling says how tokens are drawn.
+type Sampling struct {
+	Temperature `set:"temp=0.8"`
+	Seed        `set:"seed=one is drawn and reported"`
+
+	TopK topK      `name:"top-k" placeholder:"K" default:"40" var:"GROVE_TOP_K" help:"Draw from the K likeliest tokens; 0: all. Default: ${default}."`
+	TopP topP      `name:"top-p" placeholder:"P" default:"0.95" var:"GROVE_TOP_P" help:"Draw from the likeliest tokens whose probabilities sum to P; 0 or 1: all. Default: ${default}."`
+	MinP minP      `name:"min-p" placeholder:"P" default:"0.05" var:"GROVE_MIN_P" help:"Draw from tokens at least P times as likely as the likeliest; 0: all. Default: ${default}."`
+	Stop stopTexts `name:"stop" placeholder:"TEXT" sep:"none" var:"GROVE_STOP" help:"End the text before TEXT; may be given several times."`
+}
+
+// Drafting says how tokens are drafted.
+type Drafting struct {
+	Method methodNames `name:"method" placeholder:"NAMES" default:"auto" var:"GROVE_METHOD" help:"Methods that draft several tokens a step: auto, off, or names with commas between (see grove methods). Default: ${default}."`
+	Accept acceptRule  `name:"accept" placeholder:"RULE" default:"exact" var:"GROVE_ACCEPT" help:"Rule that accepts draft tokens: exact, the method's own; or the name of a rule, such as typical, which accepts tokens that are likely enough (lossy). Default: ${default}."`
+}
+
+// Request is the flags of a command that generates text: the model, how it is opened, and how it generates.
+type Request struct {
+	Model
+	Sampling
+	Context
+	Threads
+	Cache
+	Repack
+	Drafting
+	Draft
+}
+
+// Options returns how the model is opened, for one text at a time.
+func (f *Request) Options() grove.Options {
+	return grove.Options{
+		Context: int(f.Context.N), CacheType: string(f.Cache.Type), Threads: int(f.Threads.N), Parallel: 1,
+		NoRepack: f.Repack.Off, Draft: f.Draft.Path, DraftVocab: int(f.Draft.Vocab),
+	}
+}
+
+// Request returns the request that the flags describe, without a prompt.
+func (f *Request) Request() grove.Request {
+	return grove.Request{
+		Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept),
+		Sampling: grove.Sampling{
+			Temperature: float32(f.T), TopK: int(f.TopK), TopP: float32(f.TopP), MinP: float32(f.MinP),
+		},
+	}
+}
+
+// allMethods is the value of --methods that stands for all methods.
+const allMethods = "all"
+
+// Methods is --methods: methods that are measured or tested, each by itself. The variable methods is its default.
+type Methods struct {
+	Names methodList `name:"methods" placeholder:"NAMES" default:"${methods}" help:"Methods with commas between, each by itself; a + joins methods that work together; all: auto and every method whose needs are met. Default: ${default}."`
+}
+
+// All reports whether all methods are asked for.
+func (f Methods) All() bool { return f.Names == allMethods }
+
+// List returns the methods, each as [grove.Request] takes it. All methods include those whose needs the model may not meet.
+func (f Methods) List() (names []string) {
+	if !f.All() {
+		return f.Names.split()
+	}
+	for _, m := range grove.Methods() {
+		names = append(names, m.Name)
+	}
+	return append(names, grove.MethodAuto)
+}
+
+// LeftOut returns the function that reports a method of all methods whose needs the model does not meet; nil: a named
+// method is not left out.
+func (f Methods) LeftOut() func(method string, err error) {
+	if !f.All() {
+		return nil
+	}
+	return func(method string, err error) {
+		fmt.Fprintf(os.Stderr, "grove: %s is left out: %s\n", method, strings.TrimPrefix(err.Error(), "grove: "))
+	}
+}
+
+// Variables gives a flag that is not on the command line the value of its environment variable, if that is set and not
+// empty. A value that the flag refuses is an [exit.VariableError].
+func Variables(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	name := flag.Tag.Get("var")
+	text := os.Getenv(name)
+	if text == "" {
+		return nil, nil
+	}
+	trial := reflect.New(flag.Target.Type()).Elem()
+	if trial.Kind() == reflect.Pointer {
+		trial.Set(reflect.New(trial.Type().Elem()))
+	}
+	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: text})
+	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, trial)
+	if v, ok := trial.Interface().(interface{ Validate() error }); ok && err == nil {
+		err = v.Validate()
+	}
+	if err != nil {
+		return nil, &exit.VariableError{Name: name, Err: err}
+	}
+	return text, nil
+}
+
+// Describe returns the help of a flag or argument, with its environment variable.
+func Describe(value *kong.Value) string {
+	if name := value.Tag.Get("var"); name != "" {
+		return value.Help + " ($" + name + ")"
+	}
+	return value.Help
+}
+
+// Prompts is --prompts. The variable prompts is the source of tasks without the flag.
+type Prompts struct {
+	File string `name:"prompts" placeholder:"FILE" help:"Tasks, one JSON object a line, as for bench methods; without it, ${prompts}."`
+}
+
+// Read reads the tasks of the file.
+func (p Prompts) Read() ([]bench.Prompt, error) { return ReadWorkload(p.File) }
+
+// ReadWorkload reads the tasks of a file.
+func ReadWorkload(path string) ([]bench.Prompt, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, exit.File(err)
+	}
+	prompts, err := bench.ReadWorkload(f)
+	return prompts, exit.File(errors.Join(err, f.Close()))
+}

@@ -1,0 +1,87 @@
+package flags
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"grove"
+	"grove/bench"
+	"grove/cmd/grove/internal/exit"
+	"grove/gopher"
+	"grove/weights/find"
+	"grove/weights/gguf"
+)
+
+// Model is -m.
+type Model struct {
+	Path string `name:"model" short:"m" placeholder:"MODEL" var:"GROVE_MODEL" help:"A GGUF file, a directory with one, a Hugging Face folder, or a name that 'grove models' lists; without it, the model inside this program."`
+}
+
+// Find returns the path of the model that a path or a name stands for, or the name of a model inside this program.
+func Find(name string) (string, error) {
+	if _, err := os.Stat(name); err != nil && gopher.Named(name) != nil {
+		return name, nil
+	}
+	path, err := find.System().Find(name)
+	if err != nil && strings.HasPrefix(name, "gopher") {
+		err = fmt.Errorf("%w; this program has %s", err, strings.Join(gopher.Names(), ", "))
+	}
+	return path, exit.File(err)
+}
+
+// Open opens the model for generation. The draft model of o is named as the model is.
+func (f Model) Open(o grove.Options) (_ *grove.Model, err error) {
+	if o.Draft != "" {
+		if o.Draft, err = Find(o.Draft); err != nil {
+			return nil, err
+		}
+	}
+	if f.Path != "" {
+		path, err := Find(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		m, err := grove.Open(path, o)
+		return m, exit.File(err)
+	}
+	announce()
+	m, err := grove.OpenBytes(gopher.Model(), o)
+	return m, exit.File(err)
+}
+
+// File opens the file of the model, and loads nothing of it.
+func (f Model) File() (*gguf.File, error) {
+	if f.Path != "" {
+		path, err := Find(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		file, err := grove.OpenFile(path)
+		return file, exit.File(err)
+	}
+	announce()
+	file, err := gguf.Parse(gopher.Model())
+	return file, exit.File(err)
+}
+
+// OpenBench opens the model for measurements.
+func (f Model) OpenBench(o bench.Options) (*bench.Model, error) {
+	if f.Path != "" {
+		path, err := Find(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		m, err := bench.Open(path, o)
+		return m, exit.File(err)
+	}
+	announce()
+	m, err := bench.OpenBytes(gopher.Name, gopher.Model(), o)
+	return m, exit.File(err)
+}
+
+// announce says once that the model is the one inside the program.
+var announce = sync.OnceFunc(func() {
+	fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m MODEL names another)\n", gopher.Name)
+})

@@ -1,0 +1,32 @@
+package flags
+
+import (
+	"context"
+	"io"
+
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/terminal"
+)
+
+// Report is the result of a measurement.
+type Report interface {
+	WriteText(w io.Writer) error
+	WriteJSON(w io.Writer) error
+}
+
+// Report runs a measurement until its end or a signal, shows its progress in the named units, and writes its report to
+// standard output.
+func (f JSON) Report(unit string, measure func(ctx context.Context, show func(done, all int)) (Report, error)) error {
+	ctx, stop := terminal.UntilSignal()
+	defer stop()
+	progress := terminal.Steps(unit)
+	r, err := measure(ctx, progress.Show)
+	progress.End()
+	switch {
+	case err != nil:
+		return exit.Cause(ctx, err)
+	case f.On:
+		return r.WriteJSON(terminal.Stdout)
+	}
+	return r.WriteText(terminal.Stdout)
+}

@@ -1,0 +1,117 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"grove"
+)
+
+// The types below are values of flags. Each knows its range and refuses what lies outside it.
+
+// Count is a number from 0 up.
+type Count int
+
+// Validate refuses negative numbers.
+func (n Count) Validate() error {
+	if n < 0 {
+		return fmt.Errorf("%d is negative; it must be 0 or more", n)
+	}
+	return nil
+}
+
+// Bytes is a number of bytes from 1 up.
+type Bytes uint64
+
+// UnmarshalText reads a number of bytes. The unit KiB, MiB, GiB or TiB may follow it.
+func (n *Bytes) UnmarshalText(text []byte) error {
+	digits, unit := strings.TrimSpace(string(text)), uint64(1)
+	for i, name := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if d, ok := strings.CutSuffix(digits, name); ok {
+			digits, unit = strings.TrimSpace(d), 1<<(10*(i+1))
+		}
+	}
+	v, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || v == 0 || v > math.MaxUint64/unit {
+		return fmt.Errorf("%q is not a number of bytes such as 6GiB", text)
+	}
+	*n = Bytes(v * unit)
+	return nil
+}
+
+type temperature float32
+
+// Validate asks the library.
+func (v temperature) Validate() error { return grove.Sampling{Temperature: float32(v)}.Validate() }
+
+type topK int
+
+// Validate asks the library.
+func (v topK) Validate() error { return grove.Sampling{TopK: int(v)}.Validate() }
+
+type topP float32
+
+// Validate asks the library.
+func (v topP) Validate() error { return grove.Sampling{TopP: float32(v)}.Validate() }
+
+type minP float32
+
+// Validate asks the library.
+func (v minP) Validate() error { return grove.Sampling{MinP: float32(v)}.Validate() }
+
+// CacheName is the name of a type of cached keys and values.
+type CacheName string
+
+// Validate asks the library.
+func (v CacheName) Validate() error {
+	_, err := grove.ParseCacheType(string(v))
+	return err
+}
+
+type methodNames string
+
+// Validate asks the library.
+func (v methodNames) Validate() error { return grove.CheckMethods(string(v), "") }
+
+type acceptRule string
+
+// Validate asks the library.
+func (v acceptRule) Validate() error { return grove.CheckMethods(grove.MethodAuto, string(v)) }
+
+type methodList string
+
+// Validate asks the library about each entry.
+func (v methodList) Validate() error {
+	if v == allMethods {
+		return nil
+	}
+	for _, name := range v.split() {
+		if err := grove.CheckMethods(name, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// split returns the entries, each as [grove.Request] takes it.
+func (v methodList) split() []string {
+	names := strings.Split(string(v), ",")
+	for i := range names {
+		names[i] = strings.ReplaceAll(strings.TrimSpace(names[i]), "+", ",")
+	}
+	return names
+}
+
+type stopTexts []string
+
+// Validate refuses a text that stands everywhere.
+func (v stopTexts) Validate() error {
+	if slices.Contains(v, "") {
+		return errors.New("the text is empty; it must have at least one character")
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+// Package terminal reads standard input, writes standard output, and turns signals into the ends of contexts, for a
+// person at a terminal or for other programs.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"grove/cmd/grove/internal/exit"
+)
+
+// Stdout is standard output. When its reader has gone, a write ends the program without a message.
+var Stdout = Output{os.Stdout}
+
+// Output is a file for results. Its errors have the code of [exit.Output].
+type Output struct{ file *os.File }
+
+// Create creates the file of a result, or empties it.
+func Create(path string) (Output, error) {
+	f, err := os.Create(path)
+	return Output{f}, exit.Output(err)
+}
+
+// Write implements [io.Writer].
+func (o Output) Write(b []byte) (int, error) {
+	n, err := o.file.Write(b)
+	return n, exit.Output(err)
+}
+
+// Close implements [io.Closer].
+func (o Output) Close() error { return exit.Output(o.file.Close()) }
+
+// ReadInput returns all of standard input. At a terminal, it first says on standard error that it reads the named thing.
+func ReadInput(what string) (string, error) {
+	if Is(os.Stdin) {
+		fmt.Fprintf(os.Stderr, "grove: reading %s from standard input\n", what)
+	}
+	b, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	return string(b), nil
+}
+
+// Is reports whether a file is a character device other than the null device.
+func Is(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
+
+// Columns reports whether standard output is a terminal, and its present width; 0: unknown.
+func Columns() (terminal bool, width int) {
+	if !Is(Stdout.file) {
+		return false, 0
+	}
+	width, _, err := term.GetSize(int(Stdout.file.Fd()))
+	if err != nil {
+		return true, 0
+	}
+	return true, width
+}
