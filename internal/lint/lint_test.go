@@ -1,5 +1,5 @@
-// Package lint holds the tests of the module's own rules: which package may import which, how
-// large files and packages may grow, which functions are banned where, and what must be documented.
+// Package lint tests the rules of the module: the order of imports, the sizes of files, packages and parts of the house, the
+// banned functions and words, the doc comments, and the numbers that documents quote.
 package lint
 
 import (
@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// modulePath is what imports of the module's own packages begin with.
+// modulePath is the beginning of the import paths of the module's own packages.
 const modulePath = "grove"
 
 // A source is one Go file of the module.
@@ -29,8 +29,8 @@ type source struct {
 	file  *ast.File
 }
 
-// A module is all Go files of the module but those that the go command ignores too: testdata,
-// names that begin with a dot or an underscore, nested modules.
+// A module is all Go files of the module, without those that the go command ignores: testdata, names that begin with a dot
+// or an underscore, nested modules.
 type module struct {
 	fset    *token.FileSet
 	sources []source
@@ -89,6 +89,7 @@ func (m *module) at(n ast.Node, format string, args ...any) string {
 var checks = map[string]func(*module) []string{
 	"imports": checkImports,
 	"sizes":   checkSizes,
+	"budgets": checkBudgets,
 	"floats":  checkFloats,
 	"exits":   checkExits,
 	"docs":    checkDocs,
@@ -110,10 +111,11 @@ func TestModule(t *testing.T) {
 			}
 		})
 	}
-	t.Log("non-test lines\n" + sizeTable(m))
+	t.Log("lines by package, without tests\n" + sizeTable(m))
+	t.Log("lines by part of the house, of its budget\n" + budgetTable(m))
 }
 
-// checkImports holds the order of rooms. Tests may import what they like.
+// checkImports checks the order of rooms and the doors. Tests may import any package.
 func checkImports(m *module) (bad []string) {
 	unknown := map[string]bool{}
 	for _, s := range m.sources {
@@ -211,7 +213,7 @@ func checkFloats(m *module) (bad []string) {
 	return bad
 }
 
-// checkExits leaves the end of the process to commands.
+// checkExits lets only commands end the process.
 func checkExits(m *module) (bad []string) {
 	for _, s := range m.code() {
 		if !strings.HasPrefix(s.dir, "cmd/") {

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -33,6 +34,13 @@ func TestChecks(t *testing.T) {
 		{"the server past the front door", "server/wire/w.go", "package wire\n\nimport _ \"grove/sample\"\n", "imports", "server/wire imports sample: the server uses the front door"},
 		{"the server and kernels", "server/s.go", "package server\n\nimport _ \"grove/internal/kernel/matmul\"\n", "imports", "the server uses the front door"},
 		{"past the registry", "engine/e.go", "package engine\n\nimport _ \"grove/model/arch\"\n", "imports", "engine imports model/arch: architectures are reached through their registry"},
+		{"a command past the front door", "cmd/grove/c.go", "package main\n\nimport _ \"grove/kv\"\n", "imports", "cmd/grove imports kv: commands and benchmarks use the front door"},
+		{"a part of a command past the front door", "cmd/grove/internal/flags/f.go", "package flags\n\nimport _ \"grove/engine/plan\"\n", "imports", "commands use the front door"},
+		{"a benchmark past the front door", "bench/serving/s.go", "package serving\n\nimport _ \"grove/sample/constrain\"\n", "imports", "bench/serving imports sample/constrain: commands and benchmarks"},
+		{"a benchmark uses the engine", "bench/b.go", "package bench\n\nimport _ \"grove/engine\"\n", "", ""},
+		{"a benchmark measures kernels", "bench/b.go", "package bench\n\nimport _ \"grove/internal/kernel/measure\"\n", "", ""},
+		{"a benchmark uses kernels", "bench/b.go", "package bench\n\nimport _ \"grove/internal/kernel/matmul\"\n", "imports", "bench imports internal/kernel/matmul: commands and benchmarks"},
+		{"another package measures kernels", "engine/e.go", "package engine\n\nimport _ \"grove/internal/kernel/measure\"\n", "imports", "engine imports internal/kernel/measure: only bench measures kernels"},
 		{"no place", "util/u.go", "package util\n", "imports", `util/u.go: package "util" has no place in rooms: add it to the list`},
 		{"only tests, no place", "more/m_test.go", "package more\n", "imports", `package "more" has no place`},
 		{"import of no place", "engine/e.go", "package engine\n\nimport _ \"grove/util\"\n", "imports", `engine/e.go:3: imports "util", which has no place`},
@@ -142,6 +150,68 @@ func TestPackageSize(t *testing.T) {
 	check(nil)
 	fsys["kv/g.go"] = &fstest.MapFile{Data: []byte("package kv\n")}
 	check([]string{"kv: a package of 3001 lines, more than 3000"})
+}
+
+// TestBudgets: a part that grows beyond its budget is named, and every room belongs to one budget.
+func TestBudgets(t *testing.T) {
+	core := fstest.MapFS{}
+	for i, dir := range []string{"engine", "kv", "verify", "sample", "sample/constrain"} {
+		for j := range 5 {
+			core[fmt.Sprintf("%s/%d.go", dir, j)] = lineFile("p", 480+i/4)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		fsys fstest.MapFS
+		want []string
+	}{
+		{"a method", fstest.MapFS{"method/text/x/x.go": lineFile("x", 300)}, nil},
+		{"a large method", fstest.MapFS{"method/text/x/x.go": lineFile("x", 301)}, []string{"method/text/x: 301 lines, more than 300"}},
+		{"what methods share", fstest.MapFS{"method/grow/x.go": lineFile("grow", 301)}, nil},
+		{"the core", core, []string{"core: 12005 lines, more than 12000"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := load(c.fsys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, checkBudgets(m)); d != "" {
+				t.Errorf("violations (-want +got):\n%s", d)
+			}
+		})
+	}
+	for _, line := range rooms {
+		for room := range strings.FieldsSeq(line) {
+			dir, of := strings.TrimSuffix(room, "/*"), 0
+			for _, b := range budgets {
+				if within(dir, b.packages) {
+					of++
+				}
+			}
+			if of != 1 && !within(dir, families) {
+				t.Errorf("room %s belongs to %d budgets, not to one", room, of)
+			}
+		}
+	}
+}
+
+// TestCeiling: a part over its budget may grow to its ceiling, which goes when nothing needs it.
+func TestCeiling(t *testing.T) {
+	b := budget{"part", "part", 300, 400}
+	for lines, want := range map[int]string{
+		400: "", 301: "", 0: "",
+		401: "part: 401 lines, more than 400",
+		300: "part: 300 lines are within the budget of 300: remove the ceiling",
+	} {
+		if got := b.check(lines); got != want {
+			t.Errorf("%d lines: %q, want %q", lines, got, want)
+		}
+	}
+}
+
+// lineFile returns a Go file of so many lines.
+func lineFile(pkg string, lines int) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte("package " + pkg + "\n" + strings.Repeat("\n", lines-1))}
 }
 
 // TestRoomOf guards the reading of families: a room is not its own family.

@@ -165,7 +165,7 @@ func (w *waiter) wait() {
 	}
 }
 
-// spin reports whether ready came true within the time that spinning is worth. It yields between
+// spin reports whether ready returned true within the time for which spinning pays. It yields between
 // rounds, so that with more threads than processors the work still moves.
 func (w *waiter) spin() bool {
 	const checks = 64

@@ -1,0 +1,114 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A budget is the most lines that the packages of a part of the house may have together. Tests and generated files do not
+// count.
+type budget struct {
+	name     string
+	packages string // a list of patterns, as in doors
+	lines    int
+	ceiling  int // of a part that is over its budget: its present size, which may only fall; 0: none
+}
+
+// budgets are the parts of the house. A package belongs to one of them.
+var budgets = []budget{
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample/... forest kv", 12000, 0},
+	{"arithmetic", "compute internal/kernel/... model model/arch", 12000, 0},
+	{"weights", "weights/...", 7000, 0},
+	{"text", "text/...", 6000, 7638},
+	{"server", "server/...", 6000, 0},
+	{"commands and benchmarks", "cmd/... bench/...", 6000, 0},
+	{"front door", ".", 3000, 0},
+	{"search and diffusion", "search/... diffuse/...", 3000, 0},
+	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/hftest method/grow/growtest", 4000, 0},
+	{"helpers", "internal/atomicfile internal/cachefile internal/lint internal/machine internal/mmap internal/par internal/stat internal/wrap gopher method/all", 2000, 0},
+}
+
+// methodBudgets are the budgets of methods: those of a family, method/NAME/..., and of the package of one method.
+const (
+	familyLines = 3000
+	methodLines = 300
+)
+
+// families are the families of methods.
+const families = "method/text/... method/logits/... method/model/... method/self/... method/heads/..."
+
+// allBudgets returns the budgets of the house, of the families of methods and of each method.
+func (m *module) allBudgets() []budget {
+	all, lines := slices.Clone(budgets), packageLines(m)
+	for family := range strings.FieldsSeq(families) {
+		all = append(all, budget{"methods " + family, family, familyLines, 0})
+	}
+	for _, dir := range slices.Sorted(maps.Keys(lines)) {
+		if within(dir, families) {
+			all = append(all, budget{dir, dir, methodLines, 0})
+		}
+	}
+	return all
+}
+
+// size returns the lines of a budget's packages.
+func (b budget) size(lines map[string]int) (n int) {
+	for dir, of := range lines {
+		if within(dir, b.packages) {
+			n += of
+		}
+	}
+	return n
+}
+
+// check returns what is wrong with the size of a budget's packages: too many lines, or a ceiling that nothing needs.
+func (b budget) check(n int) string {
+	switch {
+	case n > max(b.lines, b.ceiling):
+		return fmt.Sprintf("%s: %d lines, more than %d", b.name, n, max(b.lines, b.ceiling))
+	case b.ceiling > 0 && n > 0 && n <= b.lines:
+		return fmt.Sprintf("%s: %d lines are within the budget of %d: remove the ceiling", b.name, n, b.lines)
+	}
+	return ""
+}
+
+// checkBudgets limits the parts of the house, and finds packages that belong to no budget or to several.
+func checkBudgets(m *module) (bad []string) {
+	lines := packageLines(m)
+	for _, b := range m.allBudgets() {
+		if fault := b.check(b.size(lines)); fault != "" {
+			bad = append(bad, fault)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(lines)) {
+		if _, _, known := roomOf(dir); !known || within(dir, families) {
+			continue // it has no place at all, or a budget of its own
+		}
+		of := 0
+		for _, b := range budgets {
+			if within(dir, b.packages) {
+				of++
+			}
+		}
+		if of != 1 {
+			bad = append(bad, fmt.Sprintf("%s: the package belongs to %d budgets, not to one", dir, of))
+		}
+	}
+	return bad
+}
+
+// budgetTable lists the parts with their sizes and budgets. It names exceptions.
+func budgetTable(m *module) string {
+	var b strings.Builder
+	lines := packageLines(m)
+	for _, part := range m.allBudgets() {
+		fmt.Fprintf(&b, "%6d of %6d  %s", part.size(lines), part.lines, part.name)
+		if part.ceiling > 0 {
+			fmt.Fprintf(&b, ": an exception up to %d, which may only fall", part.ceiling)
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

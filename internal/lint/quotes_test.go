@@ -1,0 +1,220 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// A quote is a number in a text that a constant of the code sets: the text must have it, and every place must have the
+// constant's value.
+type quote struct {
+	file  string
+	place string // a regular expression whose group is the number; a space matches any white space
+	name  string // of the constant: its package's folder, a dot, its name
+	unit  float64
+}
+
+// The units of quotes, in those of the constants.
+const (
+	one     = 1
+	percent = 0.01
+	kib     = 1 << 10
+	mib     = 1 << 20
+	ms      = float64(time.Millisecond)
+	second  = float64(time.Second)
+)
+
+// quotes are the numbers that documents, doc comments and help texts quote.
+var quotes = []quote{
+	{"DESIGN.md", `cover (\d+) indices`, "forest.SlotsPerPage", one},
+	{"DESIGN.md", `A page is (\d+) tokens`, "forest.SlotsPerPage", one},
+	{"DESIGN.md", `if that is ([\d.]+) % better`, "engine/plan.gainNeeded", percent},
+	{"DESIGN.md", `method.Saver.; (\d+) MiB`, "method.MaxSaved", mib},
+	{"DESIGN.md", `step to ([\d.]+) times`, "engine.prefillStretch", one},
+	{"DESIGN.md", `callers, to (\d+) ms`, "engine.stepLimit", ms},
+	{"DESIGN.md", `(\d+) lines a file`, "internal/lint.maxFileLines", one},
+	{"DESIGN.md", `(\d[\d,]*) a package`, "internal/lint.maxPackageLines", one},
+	{"CONTRIBUTING.md", `at most (\d+) lines`, "internal/lint.maxFileLines", one},
+	{"CONTRIBUTING.md", `a package (\d[\d,]*)`, "internal/lint.maxPackageLines", one},
+	{"CONTRIBUTING.md", `family of methods (\d[\d,]*)`, "internal/lint.familyLines", one},
+	{"CONTRIBUTING.md", `a method (\d[\d,]*)`, "internal/lint.methodLines", one},
+	{"docs/cli.md", `whole pages of (\d+) tokens`, "forest.SlotsPerPage", one},
+	{"docs/cli.md", `(\d[\d,]*) at most`, "engine.defaultContext", one},
+	{"docs/cli.md", `0: (\d[\d,]*), or the model's own`, "bench.defaultChunk", one},
+	{"docs/cli.md", `from 0 to (\d[\d,]*) threads`, "cmd/grove.maxThreads", one},
+	{"docs/server.md", `pages of (\d+) tokens`, "forest.SlotsPerPage", one},
+	{"docs/server.md", `up to (\d+) texts, of \d+ KiB`, "server/wire.maxStops", one},
+	{"docs/server.md", `up to \d+ texts, of (\d+) KiB`, "server/wire.maxStop", kib},
+	{"docs/server.md", `(\d+) KiB and \d+ s for headers`, "server.headerBytes", kib},
+	{"docs/server.md", `(\d[\d,]*) connections`, "server.connections", one},
+	{"docs/server.md", `(\d[\d,]*) answers to a prompt`, "server/wire.MaxChoices", one},
+	{"docs/server.md", `(\d[\d,]*) answers of a request`, "server/wire.MaxAnswers", one},
+	{"docs/server.md", `(\d+) s for a client`, "server.writeTime", second},
+	{"docs/server.md", `(\d[\d,]*) biases`, "server/wire.maxBiases", one},
+	{"docs/server.md", `(\d[\d,]*) messages`, "server/wire.MaxMessages", one},
+	{"docs/server.md", `(\d[\d,]*) tools`, "server/wire.MaxTools", one},
+	{"docs/kubernetes.md", `pages of (\d+) tokens`, "forest.SlotsPerPage", one},
+	{"grove.go", `own, (\d[\d,]*) at most`, "engine.defaultContext", one},
+	{"grove.go", `prefill step; 0: (\d+)`, "engine.defaultChunk", one},
+	{"cmd/grove/internal/flags/flags.go", `own, (\d[\d,]*) at most`, "engine.defaultContext", one},
+	{"cmd/grove/perplexity.go", `context=(\d+), or`, "bench.defaultChunk", one},
+	{"bench/perplexity.go", `chunk; 0: (\d+), or`, "bench.defaultChunk", one},
+}
+
+// checkQuotes compares quotes with the constants of a module.
+func checkQuotes(root fs.FS, m *module, quotes []quote) (bad []string) {
+	for _, q := range quotes {
+		text, err := fs.ReadFile(root, q.file)
+		if err != nil {
+			bad = append(bad, err.Error())
+			continue
+		}
+		value, ok := m.constant(q.name)
+		if !ok {
+			bad = append(bad, fmt.Sprintf("%s: the constant %s of a quote is not there; name the one that took its place", q.file, q.name))
+			continue
+		}
+		want := strings.TrimSuffix(fmt.Sprintf("%.6g", value/q.unit), ".")
+		found := regexp.MustCompile(strings.ReplaceAll(q.place, " ", `\s+`)).FindAllSubmatch(text, -1)
+		if len(found) == 0 {
+			bad = append(bad, fmt.Sprintf("%s: nothing matches %q, which quotes %s (%s); change the place in quotes", q.file, q.place, q.name, want))
+		}
+		for _, f := range found {
+			if got := strings.ReplaceAll(string(f[1]), ",", ""); got != want {
+				bad = append(bad, fmt.Sprintf("%s: %q quotes %s, which is %s", q.file, f[0], q.name, want))
+			}
+		}
+	}
+	return bad
+}
+
+// constant returns the value of a constant of a package.
+func (m *module) constant(name string) (float64, bool) {
+	at := strings.LastIndex(name, ".")
+	dir, ident := name[:at], name[at+1:]
+	for _, s := range m.sources {
+		if s.dir != path.Clean(dir) {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range group.Specs {
+				v := spec.(*ast.ValueSpec)
+				for i, n := range v.Names {
+					if n.Name == ident && i < len(v.Values) {
+						x, ok := m.value(dir, v.Values[i])
+						if !ok {
+							return 0, false
+						}
+						f, _ := constant.Float64Val(constant.ToFloat(x))
+						return f, true
+					}
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+// units are the names of package time that constants use.
+var units = map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}
+
+// value returns the value of a constant expression of numbers, units of time and other constants of the package.
+func (m *module) value(dir string, e ast.Expr) (constant.Value, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		v := constant.MakeFromLiteral(e.Value, e.Kind, 0)
+		return v, v.Kind() == constant.Int || v.Kind() == constant.Float
+	case *ast.ParenExpr:
+		return m.value(dir, e.X)
+	case *ast.Ident:
+		f, ok := m.constant(dir + "." + e.Name)
+		return constant.MakeFloat64(f), ok
+	case *ast.SelectorExpr:
+		unit, ok := units[e.Sel.Name]
+		return constant.MakeInt64(int64(unit)), ok
+	case *ast.BinaryExpr:
+		x, okX := m.value(dir, e.X)
+		y, okY := m.value(dir, e.Y)
+		switch {
+		case !okX || !okY:
+			return nil, false
+		case e.Op == token.SHL:
+			n, ok := constant.Uint64Val(constant.ToInt(y))
+			return constant.Shift(constant.ToInt(x), token.SHL, uint(n)), ok
+		case e.Op == token.ADD, e.Op == token.SUB, e.Op == token.MUL, e.Op == token.QUO:
+			return constant.BinaryOp(x, e.Op, y), true
+		}
+	}
+	return nil, false
+}
+
+// TestQuotes holds the numbers of documents to the constants of the code, and CONTRIBUTING.md to the budgets.
+func TestQuotes(t *testing.T) {
+	root := os.DirFS("../..")
+	m, err := load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range checkQuotes(root, m, quotes) {
+		t.Error(v)
+	}
+	text, err := fs.ReadFile(root, "CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range budgets {
+		want := fmt.Sprintf("%s %d,%03d", b.name, b.lines/1000, b.lines%1000)
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+			t.Errorf("CONTRIBUTING.md: the budget %q is missing", want)
+		}
+	}
+}
+
+// TestCheckQuotes plants numbers that are stale, gone or unnamed.
+func TestCheckQuotes(t *testing.T) {
+	root := fstest.MapFS{
+		"kv/k.go": {Data: []byte("package kv\n\nimport \"time\"\n\nconst half = 1.0 / 2\n\nconst (\n\tsize = (3 + 1) << 10\n\twait = 2 * time.Minute\n\tboth = size * 2\n\tname = \"n\"\n)\n")},
+		"a.md":    {Data: []byte("A page of 4 KiB, 8,192 bytes for\ntwo, and 4 KiB more; half is 50 %, the wait 120 s.\n")},
+		"b.md":    {Data: []byte("A page of 5 KiB.\n")},
+	}
+	m, err := load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		q    quote
+		want string
+	}{
+		{"right", quote{"a.md", `of (\d+) KiB`, "kv.size", kib}, ""},
+		{"over a line end", quote{"a.md", `(\d[\d,]*) bytes for two`, "kv.both", one}, ""},
+		{"a share", quote{"a.md", `is (\d+) %`, "kv.half", percent}, ""},
+		{"a time", quote{"a.md", `wait (\d+) s`, "kv.wait", second}, ""},
+		{"stale", quote{"b.md", `of (\d+) KiB`, "kv.size", kib}, `b.md: "of 5 KiB" quotes kv.size, which is 4`},
+		{"gone from the text", quote{"b.md", `wait (\d+) s`, "kv.wait", second}, "nothing matches"},
+		{"gone from the code", quote{"b.md", `of (\d+) KiB`, "kv.most", kib}, "the constant kv.most of a quote is not there"},
+		{"not a number", quote{"b.md", `of (\d+) KiB`, "kv.name", kib}, "is not there"},
+		{"no file", quote{"c.md", `x`, "kv.size", one}, "c.md: file does not exist"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := strings.Join(checkQuotes(root, m, []quote{c.q}), "\n")
+			if got != c.want && (c.want == "" || !strings.Contains(got, c.want)) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
