@@ -50,7 +50,7 @@ func (s *sizes) UnmarshalText(text []byte) error {
 // speedCommand measures a model.
 type speedCommand struct {
 	flags.Model
-	flags.MaxTokens `set:"tokens=32" set:"end=none"`
+	flags.MaxTokens `kong:"set='tokens=32',set='end=none'"`
 	flags.Repeat
 	flags.Threads
 	flags.Cache

@@ -48,7 +48,7 @@ func (c *loadCommand) Run() (err error) {
 // sharingCommand measures how much grove and another process slow each other down.
 type sharingCommand struct {
 	flags.Model
-	flags.MaxTokens `set:"tokens=16" set:"end=refused"`
+	flags.MaxTokens `kong:"set='tokens=16',set='end=refused'"`
 	flags.Repeat
 	flags.Threads
 	flags.JSON

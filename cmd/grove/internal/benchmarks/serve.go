@@ -15,7 +15,7 @@ import (
 
 // serveCommand measures a server.
 type serveCommand struct {
-	flags.MaxTokens `set:"tokens=0" set:"end=the task's own, else 128; for made-up prompts a mix of 16 to 128"`
+	flags.MaxTokens `kong:"set='tokens=0',set='end=the limit of the task, else 128; for made-up prompts a mix of 16 to 128'"`
 	flags.Temperature
 	flags.Seed    `set:"seed=1"`
 	flags.Prompts `set:"prompts=made-up stories"`
