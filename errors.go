@@ -25,7 +25,8 @@ var (
 	// ErrSession reports that the file of [Request.Session] cannot be read or written.
 	ErrSession = engine.ErrSession
 
-	// ErrSessionFile reports that the file of [Request.Session] is damaged, or belongs to another model, cache type or salt.
+	// ErrSessionFile reports that the file of [Request.Session] is damaged, or belongs to another model, cache type
+	// or salt.
 	ErrSessionFile = kv.ErrFile
 
 	// ErrCacheFull reports that the cache has no free page.

@@ -10,9 +10,9 @@ import (
 	"grove/text/token"
 )
 
-// Canvas is a block of rows behind a sequence's text that see each other: they are run again and again with other inputs, and
-// committed at last. Its passes share steps with all other work. It is for the sequence's goroutine, and holds the sequence's place: nothing else is done with that until
-// the canvas is committed or dropped.
+// Canvas is a block of rows behind a sequence's text that see each other: they are run again and again with other
+// inputs, and committed at last. Its passes share steps with all other work. It is for the sequence's goroutine, and
+// holds the sequence's place: nothing else is done with that until the canvas is committed or dropped.
 type Canvas struct {
 	s    *Sequence
 	rows []method.Row
@@ -20,8 +20,8 @@ type Canvas struct {
 	gave []float32   // the logits behind it
 }
 
-// Canvas begins a canvas behind the text, which is computed first. The sequence keeps its pages from now on: keys of rows that saw later rows cannot be computed anew
-// from the text. Errors: [ErrClosed], those of [Sequence.Append].
+// Canvas begins a canvas behind the text, which is computed first. The sequence keeps its pages from now on: keys of
+// rows that saw later rows cannot be computed anew from the text. Errors: [ErrClosed], those of [Sequence.Append].
 func (s *Sequence) Canvas(ctx context.Context) (*Canvas, error) {
 	if s.closed {
 		return nil, fmt.Errorf("engine: %w", ErrClosed)
@@ -36,8 +36,9 @@ func (s *Sequence) Canvas(ctx context.Context) (*Canvas, error) {
 	return &Canvas{s: s}, nil
 }
 
-// Run runs the canvas anew: a row for each input, of which Parent, Block and Seq are filled in. The rows of the pass before are dropped. The results are valid until the next
-// pass. Errors: no rows, rows beyond the context or a step; ctx's, the model's.
+// Run runs the canvas anew: a row for each input, of which Parent, Block and Seq are filled in. The rows of the pass
+// before are dropped. The results are valid until the next pass. Errors: no rows, rows beyond the context or a step;
+// ctx's, the model's.
 func (c *Canvas) Run(ctx context.Context, inputs []forest.Row) ([]method.Result, error) {
 	s := c.s
 	if len(inputs) == 0 {
@@ -71,7 +72,8 @@ func (c *Canvas) Drop() error {
 	return own{c.s}.Drop()
 }
 
-// Commit makes the rows of the last pass part of the text: ids are their tokens. The last row must have wanted its logits. Errors: another number of ids, no pass, no pages.
+// Commit makes the rows of the last pass part of the text: ids are their tokens. The last row must have wanted its
+// logits. Errors: another number of ids, no pass, no pages.
 func (c *Canvas) Commit(ids []token.ID) error {
 	s, e := c.s, c.s.e
 	if c.last == forest.Trunk || len(ids) != len(c.rows) || len(c.gave) == 0 {

@@ -18,13 +18,14 @@ import (
 	"grove/text/token"
 )
 
-// These drafters are of kinds that methods to come need. What they draft is of no interest; the text is that of plain decoding, alone and
-// among other sequences.
+// These drafters are of kinds that methods to come need. What they draft is of no interest; the text is that of plain
+// decoding, alone and among other sequences.
 
 // deep is a model of four layers.
 func deep(t *testing.T) *bed { return newBed(t, 2, modeltest.Spec{Context: 300, Layers: 4}.File(t)) }
 
-// among draws a text by a drafting and, at the same time, three others plainly, and expects the texts that plain decoding gives alone.
+// among draws a text by a drafting and, at the same time, three others plainly, and expects the texts that plain
+// decoding gives alone.
 func among(t *testing.T, b *bed, d each, eager bool) engine.SpecStats {
 	t.Helper()
 	const n = 60
@@ -92,8 +93,8 @@ func copies(d *drafter, t *method.Tree) {
 	}
 }
 
-// TestHiddenStates: a drafter sees the stream after two layers behind every row of its rounds and of its prompt, and nothing of a prefix
-// that the cache had.
+// TestHiddenStates: a drafter sees the stream after two layers behind every row of its rounds and of its prompt, and
+// nothing of a prefix that the cache had.
 func TestHiddenStates(t *testing.T) {
 	b := deep(t)
 	layers := forest.Layers{}.With(0).With(2)
@@ -124,8 +125,8 @@ func TestHiddenStates(t *testing.T) {
 	}
 }
 
-// TestResumed: a drafter runs the first two layers of what it drafts on the text's own trunk, reads logits there, and leaves the rows to the verifying
-// step, which takes them further. Two thirds of the drafts are right.
+// TestResumed: a drafter runs the first two layers of what it drafts on the text's own trunk, reads logits there, and
+// leaves the rows to the verifying step, which takes them further. Two thirds of the drafts are right.
 func TestResumed(t *testing.T) {
 	b := deep(t)
 	const exit = 2
@@ -170,7 +171,8 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestVectorRows: rows that a drafter feeds with vectors, behind the text and behind each other, are dropped and leave no trace.
+// TestVectorRows: rows that a drafter feeds with vectors, behind the text and behind each other, are dropped and
+// leave no trace.
 func TestVectorRows(t *testing.T) {
 	b := deep(t)
 	d := func() *drafter {
@@ -266,7 +268,8 @@ func (w words) Forced(s sample.StageState) []token.ID {
 	return w.forced[token.ID(s)-1]
 }
 
-// TestWords: a stage says which tokens are legal; no other is drafted or drawn, what is forced is drafted for free, and drafts change nothing.
+// TestWords: a stage says which tokens are legal; no other is drafted or drawn, what is forced is drafted for free,
+// and drafts change nothing.
 func TestWords(t *testing.T) {
 	b := deep(t)
 	stage := words{legal: []token.ID{3, 5, 8, 13, 21, 34}, forced: map[token.ID][]token.ID{8: {40, 41, 42}, 40: {41, 42}, 41: {42}}}
@@ -316,7 +319,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestCanvas: eight rows that see each other are run four times with other inputs, and committed, while four sequences decode; all is as alone.
+// TestCanvas: eight rows that see each other are run four times with other inputs, and committed, while four
+// sequences decode; all is as alone.
 func TestCanvas(t *testing.T) {
 	b := deep(t)
 	run := func(e *engine.Engine) (passes [][]float32, tail []sample.Token) {
@@ -481,7 +485,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestForkLimits: a fork beyond the slots is refused, a cancelled sequence ends and is refused later, and a fork shares its pages.
+// TestForkLimits: a fork beyond the slots is refused, a cancelled sequence ends and is refused later, and a fork
+// shares its pages.
 func TestForkLimits(t *testing.T) {
 	e := newEngine(t, engine.Config{Seqs: 3})
 	s := sequence(t, e)

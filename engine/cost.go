@@ -16,10 +16,6 @@ import (
 type (
 	// Cost is the seconds of a step on this machine by their size.
 	Cost = plan.Cost
-	// StepSize is what the seconds of a step depend on.
-	StepSize = plan.StepSize
-	// Curve is a function that is linear between measured points.
-	Curve = plan.Curve
 	// Probe describes a step that is run for its time alone.
 	Probe = plan.Probe
 )

@@ -31,9 +31,9 @@ type Drafting struct {
 	taught bool        // since it was saved
 }
 
-// OpenDrafting opens methods for sequences of the engine, with what env offers besides it. Where the cost of
-// steps is not known it is measured, roughly and in a few tenths of a second, and kept for later; steps correct it. Errors: methods with different rules; a
-// rule whose needs the methods' drafts do not bring; [method.ErrNeeds].
+// OpenDrafting opens methods for sequences of the engine, with what env offers besides it. Where the cost of steps is
+// not known it is measured, roughly and in a few tenths of a second, and kept for later; steps correct it. Errors:
+// methods with different rules; a rule whose needs the methods' drafts do not bring; [method.ErrNeeds].
 func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env method.Env) (*Drafting, error) {
 	if err := e.ensureCost(ctx); err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"grove/compute"
 	"grove/engine/plan"
 	"grove/forest"
 	"grove/kv"
@@ -23,8 +22,8 @@ type drafts struct {
 	turns    []plan.Turn
 	wants    method.Wants
 	watched  bool // a drafter wants something
-	rule     verify.Acceptor
-	draws    bool // it takes draws alone
+	rule     verify.Rule
+	acceptor verify.Acceptor
 	tree     *method.Tree
 	rates    *method.Rates
 	plan     plan.Planner
@@ -35,7 +34,8 @@ type drafts struct {
 	told    int                // tokens of the text that drafters know
 	before  token.ID           // the token before that of the round's first row
 	kept    []method.RowResult // of the last round, or of a prompt, for the drafters
-	store   keptValues
+	store   results
+	probs   []float32
 
 	nodes   []forest.Node // by place in the tree; Trunk: not run
 	rows    []int32       // the numbers of their rows
@@ -64,8 +64,8 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 // Drafts reports whether the sequence drafts.
 func (s *Sequence) Drafts() bool { return s.drafts != nil }
 
-// Accept makes the sequence verify drafts by another rule than the methods' own. It returns an error where the drafts do not bring what the rule needs. A sequence that does not
-// draft has no use for a rule.
+// Accept makes the sequence verify drafts by another rule than the methods' own. It returns an error where the drafts
+// do not bring what the rule needs. A sequence that does not draft has no use for a rule.
 func (s *Sequence) Accept(r verify.Rule) error {
 	if s.drafts == nil {
 		return nil
@@ -79,7 +79,7 @@ func (s *Sequence) Accept(r verify.Rule) error {
 
 // follow sets the rule that the drafts are verified by.
 func (sp *drafts) follow(r verify.Rule) {
-	sp.rule, sp.draws = r.New(), r.Needs.Distributions
+	sp.rule, sp.acceptor = r, r.New()
 }
 
 // SpecStats returns what drafting did so far; all zero without it.
@@ -241,35 +241,16 @@ func (sp *drafts) account(tokens int, drafting, stepping time.Duration) {
 	sp.stats.Count(&sp.plan, tokens, sp.outcome.Accepted, func(place int32) bool { return sp.rows[place] > 0 }, drafting, stepping)
 }
 
-// keptValues is the space that kept rows' slices lie in.
-type keptValues struct {
-	top    []compute.TopEntry
-	floats []float32
-	hidden [][]float32
-}
-
 // keep copies what the current trunk's row of a number gave.
 func (sp *drafts) keep(st *step, row int, r method.RowResult) *method.RowResult {
-	k, from := &sp.store, st.result(row)
 	if len(sp.kept) == 0 {
-		k.top, k.floats, k.hidden = k.top[:0], k.floats[:0], k.hidden[:0]
+		sp.store.reset()
 	}
-	floats := func(v []float32) []float32 {
-		n := len(k.floats)
-		k.floats = append(k.floats, v...)
-		return k.floats[n:len(k.floats):len(k.floats)] // what it was moved from stays valid for earlier rows
+	own := *st.result(row)
+	if !sp.wants.Rows.Logits && !sp.wants.Prompt.Logits {
+		own.Logits = nil // the rule's
 	}
-	n := len(k.top)
-	k.top = append(k.top, from.Top...)
-	r.Top = k.top[n:len(k.top):len(k.top)]
-	if from.State != nil {
-		r.State = floats(from.State)
-	}
-	n = len(k.hidden)
-	for _, h := range from.Hidden {
-		k.hidden = append(k.hidden, floats(h))
-	}
-	r.Hidden = k.hidden[n:len(k.hidden):len(k.hidden)]
+	r.Result = sp.store.keep(&own)
 	sp.kept = append(sp.kept, r)
 	return &sp.kept[len(sp.kept)-1]
 }
@@ -327,11 +308,16 @@ func (s *Sequence) keepRow(st *step, row, node int, r method.RowResult) error {
 	if err != nil {
 		return err
 	}
-	k := &s.drafts.store
-	n := len(k.floats)
-	for _, v := range p {
-		k.floats = append(k.floats, float32(v))
-	}
-	kept.Probs = k.floats[n:len(k.floats):len(k.floats)]
+	probs := make32(s.drafts.probs[:0], p)
+	s.drafts.probs = probs
+	kept.Probs = s.drafts.store.copy(probs)
 	return nil
+}
+
+// make32 appends numbers as float32.
+func make32(dst []float32, v []float64) []float32 {
+	for _, x := range v {
+		dst = append(dst, float32(x))
+	}
+	return dst
 }

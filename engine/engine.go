@@ -1,10 +1,10 @@
-// Package engine runs sequences: it fills the cache with a prompt, and then goes round the loop of
-// forward pass, draw and commit. Each step is one forward pass over a forest; plain decoding is a
-// forest of single rows.
+// Package engine runs sequences: it fills the cache with a prompt, and then goes round the loop of forward pass, draw
+// and commit. Each step is one forward pass over a forest; plain decoding is a forest of single rows.
 //
-// All work that runs rows is a job: a prompt (prefill.go), a round of drafts (round.go), rows for a drafter (grow.go), a text's states or logits
-// (states.go), a canvas (canvas.go), a probe (probe.go). Callers queue (package queue); one of them leads and makes a step of what all want (step.go), after the scheduler
-// has shared out its rows (scheduler.go) and each has a slot and pages (slots.go).
+// All work that runs rows is a job: a prompt (prefill.go), a round of drafts (round.go), rows for a drafter
+// (grow.go), a text's states or logits (states.go), a canvas (canvas.go), a probe (probe.go). Callers queue (package
+// queue); one of them leads and makes a step of what all want (step.go), after the scheduler has shared out its rows
+// (scheduler.go) and each has a slot and pages (slots.go).
 package engine
 
 import (
@@ -49,7 +49,8 @@ const (
 	defaultContext = 4096
 	defaultChunk   = 512
 
-	// maxLive is how many rows of a sequence may be live between steps: those of a round, or those that a drafter has grown.
+	// maxLive is how many rows of a sequence may be live between steps: those of a round, or those that a drafter has
+	// grown.
 	maxLive = max(1+plan.MaxDraft, method.MaxLive)
 )
 

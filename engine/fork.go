@@ -22,21 +22,15 @@ type family struct {
 	members []*Sequence
 }
 
-func (f *family) join(s *Sequence) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.members = append(f.members, s)
-}
-
 func (f *family) leave(s *Sequence) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.members = slices.DeleteFunc(f.members, func(o *Sequence) bool { return o == s })
 }
 
-// Fork opens a sequence that goes on from the text as it is, with the same settings and another sample index. It shares the text's full
-// pages; the rest is copied. What was drawn and not taken is not part of the text. Errors: [ErrClosed]; [ErrBusy] where no slot is free: a fork does not wait
-// for one.
+// Fork opens a sequence that goes on from the text as it is, with the same settings and another sample index. It
+// shares the text's full pages; the rest is copied. What was drawn and not taken is not part of the text. Errors:
+// [ErrClosed]; [ErrBusy] where no slot is free: a fork does not wait for one.
 func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	if s.closed {
 		return nil, fmt.Errorf("engine: %w", ErrClosed)
@@ -51,12 +45,16 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	if err := s.e.open(&f.trunk, s.e.most); err != nil {
 		return nil, err
 	}
-	f.family.join(f)
+	f.family.mu.Lock()
+	f.family.members = append(f.family.members, f)
+	f.family.mu.Unlock()
 	f.terms, f.text, f.prompt, f.known, f.begun = s.terms, slices.Clone(s.text), s.prompt, s.known, s.begun
 	copy(f.logits, s.logits)
 	err := s.forkTrunk(f)
 	if err == nil && s.drafts != nil {
-		err = f.Speculate(s.drafts.all, s.drafts.history.Prediction)
+		if err = f.Speculate(s.drafts.all, s.drafts.history.Prediction); err == nil {
+			err = f.Accept(s.drafts.rule)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -64,7 +62,8 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	return f, nil
 }
 
-// forkTrunk gives a fork its slot and its pages. Where no page is free for the part that is copied, the fork computes that anew.
+// forkTrunk gives a fork its slot and its pages. Where no page is free for the part that is copied, the fork computes
+// that anew.
 func (s *Sequence) forkTrunk(f *Sequence) error {
 	e := s.e
 	e.mu.Lock()
@@ -89,7 +88,8 @@ func (s *Sequence) forkTrunk(f *Sequence) error {
 	return nil
 }
 
-// CancelSiblings cancels all sequences that have forks with this one in common: their running calls end within a step, and all later ones are refused, with [ErrCancelled].
+// CancelSiblings cancels all sequences that have forks with this one in common: their running calls end within a
+// step, and all later ones are refused, with [ErrCancelled].
 func (s *Sequence) CancelSiblings() {
 	s.family.mu.Lock()
 	defer s.family.mu.Unlock()
@@ -131,8 +131,8 @@ func (s *Sequence) Truncate(n int) error {
 	return nil
 }
 
-// Logits computes what is not computed of the text and returns the logits behind its end, valid until the sequence's next call. What was drawn and not taken is
-// forgotten. Errors are those of [Sequence.Append].
+// Logits computes what is not computed of the text and returns the logits behind its end, valid until the sequence's
+// next call. What was drawn and not taken is forgotten. Errors are those of [Sequence.Append].
 func (s *Sequence) Logits(ctx context.Context) ([]float32, error) {
 	if s.closed {
 		return nil, fmt.Errorf("engine: %w", ErrClosed)
@@ -141,7 +141,8 @@ func (s *Sequence) Logits(ctx context.Context) ([]float32, error) {
 	return s.logits, s.flush(ctx)
 }
 
-// Follow appends a token that was drawn elsewhere to the text; a later call computes it. Errors: those of [Sequence.Append] but for the model's.
+// Follow appends a token that was drawn elsewhere to the text; a later call computes it. Errors: those of
+// [Sequence.Append] but for the model's.
 func (s *Sequence) Follow(id token.ID) error {
 	if err := s.extend([]token.ID{id}); err != nil {
 		return err

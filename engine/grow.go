@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"grove/compute"
 	"grove/forest"
 	"grove/method"
 )
@@ -16,9 +15,7 @@ type grow struct {
 	behind  int       // tokens of the text that the own trunk lacks
 	rows    []method.Row
 	results []method.Result
-	values  []float32 // that the results' slices lie in
-	top     []compute.TopEntry
-	hidden  [][]float32
+	store   results
 }
 
 // run runs rows and returns what they gave, until the next call.
@@ -60,33 +57,10 @@ func (g *grow) place(st *step) error {
 }
 
 func (g *grow) take(st *step) (done bool, err error) {
-	g.results, g.values, g.top, g.hidden = g.results[:0], g.values[:0], g.top[:0], g.hidden[:0]
-	for i := range g.rows { // first what there is room for: the slices must not move
-		r := st.result(i)
-		g.values = append(append(g.values, r.Logits...), r.State...)
-		g.top = append(g.top, r.Top...)
-		for _, h := range r.Hidden {
-			g.values = append(g.values, h...)
-			g.hidden = append(g.hidden, nil)
-		}
-	}
-	values, top, hidden := g.values, g.top, g.hidden
-	cut := func(n int) (own []float32) {
-		if n > 0 {
-			own, values = values[:n:n], values[n:]
-		}
-		return own
-	}
+	g.results = g.results[:0]
+	g.store.reset()
 	for i := range g.rows {
-		r := st.result(i)
-		own := method.Result{Node: st.placed(i).Node}
-		own.Logits, own.State, own.LSE = cut(len(r.Logits)), cut(len(r.State)), r.LSE
-		own.Top, top = top[:len(r.Top):len(r.Top)], top[len(r.Top):]
-		own.Hidden, hidden = hidden[:len(r.Hidden):len(r.Hidden)], hidden[len(r.Hidden):]
-		for k, h := range r.Hidden {
-			own.Hidden[k] = cut(len(h))
-		}
-		g.results = append(g.results, own)
+		g.results = append(g.results, method.Result{Node: st.placed(i).Node, Result: g.store.keep(st.result(i))})
 	}
 	return true, nil
 }

@@ -25,7 +25,8 @@ func (e *Engine) LearnedPath() (string, error) {
 }
 
 // Load takes over what an earlier engine of this model saved: how often drafts were accepted, and what a method keeps
-// itself ([method.Saver]). What makes no sense counts as nothing. Methods whose learning does not last ([method.Info]) begin anew.
+// itself ([method.Saver]). What makes no sense counts as nothing. Methods whose learning does not last
+// ([method.Info]) begin anew.
 func (d *Drafting) Load() {
 	saved := readLearned(d.path)
 	d.mu.Lock()

@@ -17,8 +17,9 @@ import (
 	"grove/weights/gguf"
 )
 
-// BenchmarkDraftPasses draws from sequences that draft by one draft model, and reports the rows of a step of the draft model beside the
-// rows that one drafter asks for at a time, which were a step of their own before drafting passes shared steps.
+// BenchmarkDraftPasses draws from sequences that draft by one draft model, and reports the rows of a step of the
+// draft model beside the rows that one drafter asks for at a time, which were a step of their own before drafting
+// passes shared steps.
 func BenchmarkDraftPasses(b *testing.B) {
 	pool := par.New(par.Threads())
 	b.Cleanup(pool.Close)

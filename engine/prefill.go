@@ -4,8 +4,8 @@ import (
 	"grove/forest"
 )
 
-// prefill is the job that computes what is not computed of a sequence's text, commits it, and leaves the logits behind the last token.
-// Pages that the cache has by name are taken over. It may take several steps.
+// prefill is the job that computes what is not computed of a sequence's text, commits it, and leaves the logits
+// behind the last token. Pages that the cache has by name are taken over. It may take several steps.
 type prefill struct{ s *Sequence }
 
 func (p *prefill) begin() error { return p.s.settle() }
@@ -45,7 +45,8 @@ func (s *Sequence) reuse() (need, error) {
 	return need{prompt: n - length, text: s.text, ahead: n, near: min(n, length+s.e.chunk)}, nil
 }
 
-// placeText adds rows of the text behind the trunk. The last token's row gives logits, and all what drafters want of a prompt.
+// placeText adds rows of the text behind the trunk. The last token's row gives logits, and all what drafters want of
+// a prompt.
 func (s *Sequence) placeText(st *step, rows int) (err error) {
 	at := s.length()
 	want := forest.Want{}

@@ -64,7 +64,7 @@ func (sp *drafts) verify(next []token.ID) (n int, err error) {
 	}
 	sp.outcome.Accepted = sp.outcome.Accepted[:0]
 	r := &record{sp: sp, next: next}
-	if err := sp.rule.Accept(r, &sp.outcome); err != nil {
+	if err := sp.acceptor.Accept(r, &sp.outcome); err != nil {
 		return 0, err
 	}
 	at := method.Root

@@ -9,8 +9,8 @@ import (
 	"grove/verify"
 )
 
-// round is the job that runs the last token of a sequence's text and the drafts behind it, and lets the rule turn them into text. It is
-// the [verify.View] that the rule sees, and knows the state of the stages behind each node.
+// round is the job that runs the last token of a sequence's text and the drafts behind it, and lets the rule turn
+// them into text. It is the [verify.View] that the rule sees, and knows the state of the stages behind each node.
 type round struct {
 	s     *Sequence
 	st    *step         // while the rule runs
@@ -57,7 +57,7 @@ func (r *round) forget() {
 // forced returns the tokens that must follow the text, which are drafts for free; none where the rule takes draws alone.
 func (r *round) forced() []token.ID {
 	r.must = r.must[:0]
-	if !r.s.drafts.draws {
+	if !r.s.drafts.rule.Needs.Distributions {
 		r.must = r.s.chain.Forced(r.must, 0)
 	}
 	return r.must
@@ -102,7 +102,8 @@ func (r *round) simpler() bool {
 	return p.Limit(0) > 0
 }
 
-// place adds the rows of the round. Drafts for which there is no room are left out; rows that drafters have run are taken further.
+// place adds the rows of the round. Drafts for which there is no room are left out; rows that drafters have run are
+// taken further.
 func (r *round) place(st *step) error {
 	s, sp := r.s, r.s.drafts
 	if s.length() < len(s.text)-1 {
@@ -145,7 +146,8 @@ func row(id token.ID, parent forest.Node, live method.Live, want forest.Want) fo
 	return forest.Row{ID: id, Parent: parent, Want: want}
 }
 
-// take lets the rule turn the rows' results into tokens, left to be taken one by one, and keeps the nodes that were accepted.
+// take lets the rule turn the rows' results into tokens, left to be taken one by one, and keeps the nodes that were
+// accepted.
 func (r *round) take(st *step) (done bool, err error) {
 	s, sp := r.s, r.s.drafts
 	if s.length() < len(s.text)-1 {
@@ -155,7 +157,7 @@ func (r *round) take(st *step) (done bool, err error) {
 	r.st = st
 	r.start()
 	sp.outcome.Accepted, sp.outcome.Next = sp.outcome.Accepted[:0], token.None
-	err = sp.rule.Accept(r, &sp.outcome)
+	err = sp.acceptor.Accept(r, &sp.outcome)
 	if more := r.accept(); err == nil {
 		err = more
 	}
@@ -230,8 +232,9 @@ func (r *round) index(node int) int {
 	return len(r.s.text) + int(r.s.drafts.tree.Nodes()[node].Depth)
 }
 
-// Children implements [verify.View]. Of draws without replacement it leaves out those from the first one on that was not run: it has no row
-// because there are too many drafts before it, whatever they are, so that the text keeps its distribution.
+// Children implements [verify.View]. Of draws without replacement it leaves out those from the first one on that was
+// not run: it has no row because there are too many drafts before it, whatever they are, so that the text keeps its
+// distribution.
 func (r *round) Children(dst []int, node int) []int {
 	tree, n := r.s.drafts.tree, len(dst)
 	dst = tree.Children(dst, node)

@@ -9,8 +9,8 @@ import (
 	"grove/verify"
 )
 
-// TestRules expects a rule to be refused whose needs the drafts of a method do not bring, whether the method has it or the request asks for it, and
-// methods of different rules beside each other.
+// TestRules expects a rule to be refused whose needs the drafts of a method do not bring, whether the method has it
+// or the request asks for it, and methods of different rules beside each other.
 func TestRules(t *testing.T) {
 	e := newEngine(t, engine.Config{})
 	open := func(env method.Env) (method.Method, error) { return each(oracles), nil }

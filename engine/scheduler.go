@@ -51,8 +51,8 @@ func (e *Engine) schedule(st *step) {
 	st.parts = slices.DeleteFunc(st.parts, func(t *trunk) bool { return t.rows == 0 })
 }
 
-// scheduleFixed gives jobs the rows that they must have, as far as the step has room, and puts the parts in order. It returns how many of these
-// rows give a token, and how many there are.
+// scheduleFixed gives jobs the rows that they must have, as far as the step has room, and puts the parts in order. It
+// returns how many of these rows give a token, and how many there are.
 func (e *Engine) scheduleFixed(st *step) (tokens, rows int) {
 	st.rounds = st.rounds[:0]
 	waits := false
@@ -97,9 +97,9 @@ func (e *Engine) schedulePrompts(st *step, size plan.StepSize, tokens int, reade
 	}
 }
 
-// byClock puts trunks with rows that they must have first, side by side where they share pages, as attention reads these once for
-// neighbours, and then those that read prompts by their clocks: each gets rows
-// in proportion to its weight, and a new one is not behind those that have got many.
+// byClock puts trunks with rows that they must have first, side by side where they share pages, as attention reads
+// these once for neighbours, and then those that read prompts by their clocks: each gets rows in proportion to its
+// weight, and a new one is not behind those that have got many.
 func (e *Engine) byClock(a, b *trunk) int {
 	readsA, readsB := a.need.prompt > 0, b.need.prompt > 0
 	switch {

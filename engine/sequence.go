@@ -9,8 +9,8 @@ import (
 	"grove/text/token"
 )
 
-// Sequence is one text on its way: a trunk of committed tokens, the state of its stages, and the logits behind its end. It is
-// for one goroutine; several sequences of an engine may be used at a time.
+// Sequence is one text on its way: a trunk of committed tokens, the state of its stages, and the logits behind its
+// end. It is for one goroutine; several sequences of an engine may be used at a time.
 type Sequence struct {
 	trunk
 	answer Answer
@@ -52,8 +52,7 @@ func (e *Engine) newSequence(a Answer, chain *sample.Chain) *Sequence {
 	s := &Sequence{answer: a, chain: chain, logits: make([]float32, e.vocab)}
 	s.prefill.s, s.round.s, s.grow.s = s, s, s
 	s.grow.t, s.grow.behind = &s.trunk, 1
-	s.family = &family{}
-	s.family.join(s)
+	s.family = &family{members: []*Sequence{s}}
 	return s
 }
 
@@ -87,9 +86,9 @@ func (s *Sequence) Len() int { return len(s.text) }
 // Reused returns how many of the first prompt's tokens were found in the cache.
 func (s *Sequence) Reused() int { return s.reused }
 
-// Append adds tokens to the text, as a further prompt, and computes them. Errors: a token that is none, [ErrContext] with both numbers, and [ErrClosed], and then
-// the text is as before; [ErrCancelled]; ctx's error or the model's, and then a later Append or Next goes on with the tokens
-// that are not computed yet.
+// Append adds tokens to the text, as a further prompt, and computes them. Errors: a token that is none, [ErrContext]
+// with both numbers, and [ErrClosed], and then the text is as before; [ErrCancelled]; ctx's error or the model's, and
+// then a later Append or Next goes on with the tokens that are not computed yet.
 func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
 	if err := s.extend(ids); err != nil {
 		return err

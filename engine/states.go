@@ -13,8 +13,8 @@ import (
 // logitsRows bounds the rows of a step that want logits of one text: a vocabulary's worth of memory each.
 const logitsRows = 16
 
-// states is the job that computes a text of its own, of which every row from the first wanted one on gives something: states or logits. It may take
-// several steps; each copies what its rows gave, so that no step waits for a reader.
+// states is the job that computes a text of its own, of which every row from the first wanted one on gives something:
+// states or logits. It may take several steps; each copies what its rows gave, so that no step waits for a reader.
 type states struct {
 	trunk
 	ids    []token.ID

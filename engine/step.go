@@ -74,8 +74,8 @@ func (o *owners) Err() (err error) {
 	return err
 }
 
-// makeStep makes a step of the jobs whose callers wait: it collects them, schedules their rows, runs these, and hands out the results. Where nothing
-// can be done it returns after something has happened. The caller leads.
+// makeStep makes a step of the jobs whose callers wait: it collects them, schedules their rows, runs these, and hands
+// out the results. Where nothing can be done it returns after something has happened. The caller leads.
 func (e *Engine) makeStep(lead *trunk) {
 	e.queue.Gather()
 	events, worked := e.tryStep()

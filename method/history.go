@@ -2,8 +2,8 @@ package method
 
 import "grove/text/token"
 
-// History is the text of one sequence as its drafters read it, with what they all need of it: one n-gram index a length. Drafters
-// keep no copy of the text. It is for one goroutine.
+// History is the text of one sequence as its drafters read it, with what they all need of it: one n-gram index a
+// length. Drafters keep no copy of the text. It is for one goroutine.
 type History struct {
 	// Prediction is what the user expects of the answer; nil: nothing.
 	Prediction []token.ID
@@ -18,8 +18,8 @@ type History struct {
 // maxNgram bounds the n-grams of [History.Index].
 const maxNgram = 16
 
-// Begin makes h the history of a text, of which the first prompt tokens are not of the answer. The history reads ids and does not
-// change them.
+// Begin makes h the history of a text, of which the first prompt tokens are not of the answer. The history reads ids
+// and does not change them.
 func (h *History) Begin(ids []token.ID, prompt int) {
 	h.ids, h.prompt = ids, prompt
 	for _, x := range h.indexes {
@@ -54,7 +54,8 @@ func (h *History) Last(back int) token.ID {
 	return h.ids[len(h.ids)-1-back]
 }
 
-// Index returns the index of the text's n-grams of n tokens, 1 to 16, that the text's drafters share. It grows with the text.
+// Index returns the index of the text's n-grams of n tokens, 1 to 16, that the text's drafters share. It grows with
+// the text.
 func (h *History) Index(n int) *Index {
 	x := &h.indexes[n-1]
 	if *x == nil {

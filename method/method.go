@@ -62,7 +62,8 @@ type Info struct {
 	// Replays says that it drafts from the text alone, so that answers on record can be replayed without the model.
 	Replays bool
 
-	// Meets returns an error that wraps [ErrNeeds] where what Env offers does not meet the method's needs; nil: it has none.
+	// Meets returns an error that wraps [ErrNeeds] where what Env offers does not meet the method's needs; nil: it
+	// has none.
 	Meets func(Env) error
 	// Open prepares the method for an engine. Its needs are met.
 	Open func(Env) (Method, error)
@@ -106,16 +107,15 @@ type Run struct {
 	Rows   []RowResult // of the rows that the last round ran, or the prompt's where [Wants.Prompt] asks for them; parents come before children
 }
 
-// RowResult is what one row of a round gave. Slices are valid during [Drafter.Committed].
+// RowResult is what one row of a round gave, as far as [Wants] asks for it. Slices are valid during
+// [Drafter.Committed].
 type RowResult struct {
 	ID       token.ID // the row's token
 	Parent   int32    // its parent among the rows; -1: the end of the text before the step
 	Node     int32    // its place in the tree; [Root]: the text's last token, or a row of a prompt
 	Accepted bool
-	Top      []compute.TopEntry // the largest logits behind the row, falling
-	State    []float32          // the stream behind the final norm
-	Hidden   [][]float32        // the stream after each wanted layer, ascending
-	Probs    []float32          // the processed distribution behind the row
+	compute.Result
+	Probs []float32 // the processed distribution behind the row
 }
 
 // Wants is what a drafter wants of rows that are run anyway.
@@ -131,9 +131,9 @@ type Wanter interface {
 	Wants() Wants
 }
 
-// Ahead is a drafter that works while the target's step runs. Work is called on a goroutine of its own when a round's step is
-// queued; ctx ends when the step has ended, and the next call of the drafter comes after Work has returned. It may not grow rows
-// on the text's own trunk, which the step uses.
+// Ahead is a drafter that works while the target's step runs. Work is called on a goroutine of its own when a round's
+// step is queued; ctx ends when the step has ended, and the next call of the drafter comes after Work has returned.
+// It may not grow rows on the text's own trunk, which the step uses.
 type Ahead interface {
 	Drafter
 	Work(ctx context.Context)

@@ -8,8 +8,8 @@ import (
 	"grove/forest"
 )
 
-// Model is a model whose rows a method may run. It is safe for concurrent use. The steps that it runs are shared with all who
-// want steps of the model.
+// Model is a model whose rows a method may run. It is safe for concurrent use. The steps that it runs are shared with
+// all who want steps of the model.
 type Model interface {
 	Size() Size
 	// Open opens a sequence of its own.
@@ -28,17 +28,18 @@ type Size struct {
 // MaxLive bounds the rows that may hang from a trunk at a time: for so many there is room, whatever else the model runs.
 const MaxLive = 64
 
-// ErrLost reports that a text's own trunk is not there: its pages were given to another sequence, and are computed anew in the next step. The
-// round runs what was drafted until then.
+// ErrLost reports that a text's own trunk is not there: its pages were given to another sequence, and are computed
+// anew in the next step. The round runs what was drafted until then.
 var ErrLost = errors.New("the trunk's pages were taken")
 
 // Trunk is a text of a model, behind which a drafter grows rows. It is for one goroutine.
 type Trunk interface {
-	// Len returns the number of tokens of the trunk. That of a text's own trunk is one less than the text: the last token is
-	// the first row of what is grown.
+	// Len returns the number of tokens of the trunk. That of a text's own trunk is one less than the text: the last
+	// token is the first row of what is grown.
 	Len() int
-	// Grow runs rows, in a step that others share. The results are those of the rows, in order, valid until the next Grow. The
-	// rows live on until they are dropped or committed. Errors: those of [forest.Step.Add], ctx's, the model's.
+	// Grow runs rows, in a step that others share. The results are those of the rows, in order, valid until the next
+	// Grow. The rows live on until they are dropped or committed. Errors: those of [forest.Step.Add], ctx's, the
+	// model's.
 	Grow(ctx context.Context, rows []Row) ([]Result, error)
 	// Drop drops what hangs from the trunk.
 	Drop() error

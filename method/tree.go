@@ -29,8 +29,8 @@ type Node struct {
 	n       int8 // origins
 }
 
-// Live is a row on the text's own trunk that a drafter ran on the first layers and left alive: the verifying step takes it further. The zero value
-// is none.
+// Live is a row on the text's own trunk that a drafter ran on the first layers and left alive: the verifying step
+// takes it further. The zero value is none.
 type Live struct {
 	Node  forest.Node
 	Layer int // that it has reached
@@ -121,9 +121,9 @@ func (t *Tree) Add(parent int, id token.ID, class int, belief float32) int {
 	return t.add(parent, id, class, belief, false)
 }
 
-// AddSample is Add for the k-th draw, below [MaxSamples], behind a node, from the distribution that [Tree.Draw] was told. Equal draws
-// become one node, which knows which draws it stands for. Whatever it is, a draw is added while there is room: leaving it out
-// would change the distribution of the text.
+// AddSample is Add for the k-th draw, below [MaxSamples], behind a node, from the distribution that [Tree.Draw] was
+// told. Equal draws become one node, which knows which draws it stands for. Whatever it is, a draw is added while
+// there is room: leaving it out would change the distribution of the text.
 func (t *Tree) AddSample(parent int, id token.ID, k, class int, belief float32) int {
 	at := t.add(parent, id, class, belief, true)
 	if at != Root {
@@ -216,8 +216,8 @@ func (t *Tree) Draw(node int, d verify.Distribution) {
 	t.drawn[node+1] = d
 }
 
-// Samples returns which of the draws behind its parent a node stands for, a bit each: as [Tree.AddSample] counted them, or else its place among
-// its siblings where these were drawn; 0 where they were not.
+// Samples returns which of the draws behind its parent a node stands for, a bit each: as [Tree.AddSample] counted
+// them, or else its place among its siblings where these were drawn; 0 where they were not.
 func (t *Tree) Samples(node int) uint64 {
 	n := &t.nodes[node]
 	if n.Samples != 0 || len(t.Drafts(int(n.Parent)).IDs) == 0 {
@@ -241,8 +241,8 @@ func (t *Tree) Drafts(node int) verify.Distribution {
 	return t.drawn[node+1]
 }
 
-// Resume says that a drafter has run the row of a node (or, for [Root], of the text's last token) on the text's own trunk up to a layer and
-// has left it alive: the verifying step takes it further instead of running it anew.
+// Resume says that a drafter has run the row of a node (or, for [Root], of the text's last token) on the text's own
+// trunk up to a layer and has left it alive: the verifying step takes it further instead of running it anew.
 func (t *Tree) Resume(node int, live Live) {
 	if node == Root {
 		t.root = live

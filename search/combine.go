@@ -10,8 +10,9 @@ import (
 	"grove/text/token"
 )
 
-// Combiner draws one token for two sequences, from logits that a function makes of those of both: a model steered by another, or one text
-// seen in two ways. The first sequence has its [Combiner.Stage] among [engine.Answer.Stages]. It is for one goroutine.
+// Combiner draws one token for two sequences, from logits that a function makes of those of both: a model steered by
+// another, or one text seen in two ways. The first sequence has its [Combiner.Stage] among [engine.Answer.Stages]. It
+// is for one goroutine.
 type Combiner struct {
 	// Combine changes the first sequence's logits by those of the other.
 	Combine func(logits, other []float32)
@@ -20,8 +21,9 @@ type Combiner struct {
 	logits       []float32 // of the other
 }
 
-// Join names the sequences, of which the first has the stage. They may be of different engines; their models have the same vocabulary. It returns an error where a sequence
-// drafts: drafts would be verified by other logits than the token is drawn from.
+// Join names the sequences, of which the first has the stage. They may be of different engines; their models have the
+// same vocabulary. It returns an error where a sequence drafts: drafts would be verified by other logits than the
+// token is drawn from.
 func (c *Combiner) Join(first, other *engine.Sequence) error {
 	if first.Drafts() || other.Drafts() {
 		return errors.New("search: combining a sequence that drafts: its drafts are not verified by the combined logits; turn drafting off")
@@ -30,7 +32,8 @@ func (c *Combiner) Join(first, other *engine.Sequence) error {
 	return nil
 }
 
-// Next draws the token behind both texts and appends it to them. Both are computed in the same step where they are of one engine. Errors are those of [engine.Sequence.Next].
+// Next draws the token behind both texts and appends it to them. Both are computed in the same step where they are of
+// one engine. Errors are those of [engine.Sequence.Next].
 func (c *Combiner) Next(ctx context.Context) (engine.Drawn, error) {
 	computed := make(chan error, 1)
 	go func() {

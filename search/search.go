@@ -1,5 +1,6 @@
-// Package search holds what programs that search share: several sequences with one beginning, of which one becomes the answer. A program is a
-// package below this one; it works with the verbs of [engine.Sequence]: Next, Fork, Truncate, CancelSiblings.
+// Package search holds what programs that search share: several sequences with one beginning, of which one becomes
+// the answer. A program is a package below this one; it works with the verbs of [engine.Sequence]: Next, Fork,
+// Truncate, CancelSiblings.
 package search
 
 import (

@@ -9,8 +9,8 @@ import (
 	"grove/internal/cachefile"
 )
 
-// Known is what is known of the cost of steps, which steps correct while others read it. It is safe for concurrent use; its lock is held for moments. The zero
-// value knows nothing.
+// Known is what is known of the cost of steps, which steps correct while others read it. It is safe for concurrent
+// use; its lock is held for moments. The zero value knows nothing.
 type Known struct {
 	mu   sync.Mutex
 	cost *Cost

@@ -42,8 +42,8 @@ func (s *Stats) Add(o Stats) {
 	}
 }
 
-// Count adds a round that gave so many tokens in some time. ran tells of a place in the tree whether its draft was run; accepted are the places of those
-// that were accepted.
+// Count adds a round that gave so many tokens in some time. ran tells of a place in the tree whether its draft was
+// run; accepted are the places of those that were accepted.
 func (s *Stats) Count(p *Planner, tokens int, accepted []int, ran func(place int32) bool, drafting, stepping time.Duration) {
 	s.Rounds++
 	s.Tokens += tokens

@@ -39,8 +39,8 @@ const (
 	Rough  = 150 * time.Millisecond
 )
 
-// Tune measures the cost of steps in about a budget's time: it runs a window of layers, the next one each time, and scales to
-// all. run runs a step for its time, and returns how many experts it touched.
+// Tune measures the cost of steps in about a budget's time: it runs a window of layers, the next one each time, and
+// scales to all. run runs a step for its time, and returns how many experts it touched.
 func Tune(z Sizes, budget time.Duration, run func(Probe) (seconds float64, touched int, err error)) (*Cost, error) {
 	t := tuner{run: run, all: z.Layers, window: 1}
 	one := t.measure(0, []*point{t.layers(1, 0)})[0]

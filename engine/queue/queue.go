@@ -1,5 +1,6 @@
-// Package queue is where callers wait for work that one of them does for all. There is no goroutine for the work: one of the callers leads, and does it
-// in rounds until its own is done; then the next one leads. A caller by itself leads at once, so that the queue costs it nothing.
+// Package queue is where callers wait for work that one of them does for all. There is no goroutine for the work: one
+// of the callers leads, and does it in rounds until its own is done; then the next one leads. A caller by itself
+// leads at once, so that the queue costs it nothing.
 package queue
 
 import (
@@ -21,7 +22,8 @@ type Member interface {
 	Caller() *Caller
 }
 
-// Caller is a caller of the queue and what it waits for. Its fields are guarded by the queue's lock. The zero value is not of use; see [Caller.Init].
+// Caller is a caller of the queue and what it waits for. Its fields are guarded by the queue's lock. The zero value
+// is not of use; see [Caller.Init].
 type Caller struct {
 	ctx       context.Context
 	err       error
@@ -34,14 +36,15 @@ type Caller struct {
 	cancelled atomic.Bool   // no call is served any more
 }
 
-// Init makes a caller that waits for nothing. bursts says that its calls come several in short order, as those of a drafter do, so that long absences say nothing of
-// when it is back.
+// Init makes a caller that waits for nothing. bursts says that its calls come several in short order, as those of a
+// drafter do, so that long absences say nothing of when it is back.
 func (c *Caller) Init(bursts bool) { c.wake, c.bursts = make(chan struct{}, 1), bursts }
 
 // Context returns the context of the call that waits, for the leader.
 func (c *Caller) Context() context.Context { return c.ctx }
 
-// Gone returns an error where the caller does not want its call served any longer: its context has ended, or it is cancelled.
+// Gone returns an error where the caller does not want its call served any longer: its context has ended, or it is
+// cancelled.
 func (c *Caller) Gone() error {
 	if c.cancelled.Load() {
 		return ErrCancelled
@@ -71,8 +74,8 @@ type Queue[M Member] struct {
 	round   time.Duration // how long the last round took
 }
 
-// Do waits until a member's call is served, or leads until it is: round does the work of a round for all that wait. One call of a member is
-// served at a time. Errors: that of [Queue.Finish], [ErrCancelled].
+// Do waits until a member's call is served, or leads until it is: round does the work of a round for all that wait.
+// One call of a member is served at a time. Errors: that of [Queue.Finish], [ErrCancelled].
 func (q *Queue[M]) Do(ctx context.Context, m M, round func(leader M)) error {
 	c := m.Caller()
 	if c.cancelled.Load() {
@@ -246,7 +249,8 @@ func (q *Queue[M]) Callers(dst, known []M) ([]M, int) {
 	return append(dst, q.waiting...), q.events
 }
 
-// Sleep lets the leader wait until something happens since there were so many events, its context ends, or some time has passed.
+// Sleep lets the leader wait until something happens since there were so many events, its context ends, or some time
+// has passed.
 func (q *Queue[M]) Sleep(leader M, events int, most time.Duration) {
 	t := leader.Caller()
 	q.mu.Lock()

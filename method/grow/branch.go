@@ -9,8 +9,8 @@ import (
 	"grove/text/token"
 )
 
-// Branch is a [Source] that follows a text with a sequence of a draft model: it commits the tokens that the text got and drops the other rows. It is
-// for one goroutine.
+// Branch is a [Source] that follows a text with a sequence of a draft model: it commits the tokens that the text got
+// and drops the other rows. It is for one goroutine.
 type Branch struct {
 	Rows
 	branch method.Branch
@@ -53,8 +53,8 @@ func (b *Branch) Committed(ids []token.ID, begins bool) {
 	b.SetText(b.Words.Append(b.text, ids, begins), n)
 }
 
-// SetText replaces the text: ids are tokens of the draft model, of which those from place from on are new. The slice is kept until the next
-// call.
+// SetText replaces the text: ids are tokens of the draft model, of which those from place from on are new. The slice
+// is kept until the next call.
 func (b *Branch) SetText(ids []token.ID, from int) {
 	b.text = ids
 	if b.trim != nil {
@@ -91,8 +91,8 @@ func (b *Branch) Root(ctx context.Context) (ok bool, err error) {
 // Room implements [Source].
 func (b *Branch) Room() (drafts, depth int) { return b.Rows.Room(), b.Size.Context - len(b.text) }
 
-// keepAccepted commits the rows of the last round that were accepted, and drops the others. The text's last token is run anew: the
-// logits behind it are gone.
+// keepAccepted commits the rows of the last round that were accepted, and drops the others. The text's last token is
+// run anew: the logits behind it are gone.
 func (b *Branch) keepAccepted() error {
 	last := None
 	for i, l := range b.Live {

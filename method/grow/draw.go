@@ -56,8 +56,8 @@ func (g *Grower) distribution(t *method.Tree, node int, logits []float32) (*veri
 	return q, nil
 }
 
-// distinct draws children of a node without replacement: the tokens with the highest sums of log-probability and noise. All draws stay in
-// the tree; only whether to draw more depends on them.
+// distinct draws children of a node without replacement: the tokens with the highest sums of log-probability and
+// noise. All draws stay in the tree; only whether to draw more depends on them.
 func (g *Grower) distinct(t *method.Tree, node int, logits []float32) error {
 	q, err := g.distribution(t, node, logits)
 	if err != nil {
@@ -87,7 +87,8 @@ func (g *Grower) distinct(t *method.Tree, node int, logits []float32) error {
 	return nil
 }
 
-// take adds the k-th draw behind a node. It reports false where the tree is full or deep enough, and so for all that follow.
+// take adds the k-th draw behind a node. It reports false where the tree is full or deep enough, and so for all that
+// follow.
 func (g *Grower) take(t *method.Tree, node, k int, id token.ID, v value) bool {
 	p := float32(g.dists[node+1].Of(id))
 	at := t.AddSample(node, id, k, Class(0, p), Belief(0, p))
@@ -145,8 +146,8 @@ func (g *Grower) offer(most int, id token.ID, score float64) {
 	}
 }
 
-// independent draws one token behind a node for each chain that has reached it. The number of draws that there is room for is decided before
-// anything is drawn, so that no draw is left out because of its token.
+// independent draws one token behind a node for each chain that has reached it. The number of draws that there is
+// room for is decided before anything is drawn, so that no draw is left out because of its token.
 func (g *Grower) independent(t *method.Tree, node int, logits []float32) error {
 	q, err := g.distribution(t, node, logits)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package grow turns logits into trees of drafts, for every method that drafts token by token. A [Source] gives the logits behind
-// the text and behind drafts, a [Shape] says how the tree grows, and a [Grower] adds the drafts.
+// Package grow turns logits into trees of drafts, for every method that drafts token by token. A [Source] gives the
+// logits behind the text and behind drafts, a [Shape] says how the tree grows, and a [Grower] adds the drafts.
 package grow
 
 import (
@@ -18,10 +18,11 @@ import (
 type Source interface {
 	// Root gets the logits behind the text's last token. It returns false where there are none to draft from.
 	Root(ctx context.Context) (ok bool, err error)
-	// Expand gets the logits behind drafts, which are places in the tree. The parent of each is the root or was expanded before.
+	// Expand gets the logits behind drafts, which are places in the tree. The parent of each is the root or was
+	// expanded before.
 	Expand(ctx context.Context, t *method.Tree, drafts []int) error
-	// Logits returns the logits behind the i-th draft of the last Expand or, for 0 after Root, behind the text. They are valid until the
-	// next call of a method.
+	// Logits returns the logits behind the i-th draft of the last Expand or, for 0 after Root, behind the text. They
+	// are valid until the next call of a method.
 	Logits(i int) []float32
 	// Room returns how many drafts the next Expand may take, and the greatest depth of a draft that can be expanded.
 	Room() (drafts, depth int)
@@ -35,8 +36,8 @@ type Shape struct {
 	Beam   int   // drafts that a pass expands, the ones of the best scores
 	Depth  int   // levels at most; 0: [Depth]
 
-	// Width, if it is not nil, returns how many of the drafts behind a node are made, by the largest of their probabilities. greedy says that
-	// the text is decoded greedily.
+	// Width, if it is not nil, returns how many of the drafts behind a node are made, by the largest of their
+	// probabilities. greedy says that the text is decoded greedily.
 	Width func(p float32, greedy bool) int
 	// Spine expands only the first draft behind a node, and only where its probability is at least Least.
 	Spine bool
@@ -134,8 +135,8 @@ func (g *Grower) First(logits []float32) (token.ID, error) {
 	return best[0].ID, nil
 }
 
-// goesOn picks the drafts to expand, the ones of the best scores, and reports whether there is another pass: the source has room,
-// and the pass pays.
+// goesOn picks the drafts to expand, the ones of the best scores, and reports whether there is another pass: the
+// source has room, and the pass pays.
 func (g *Grower) goesOn(t *method.Tree, pass int) bool {
 	room, _ := g.source.Room()
 	room = min(room, g.shape.Beam)

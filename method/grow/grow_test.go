@@ -74,7 +74,8 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestSpine expects as many siblings as the confidence says, behind the first drafts alone, and none behind one that is not sure.
+// TestSpine expects as many siblings as the confidence says, behind the first drafts alone, and none behind one that
+// is not sure.
 func TestSpine(t *testing.T) {
 	sure := []float64{0.97, 0.6, 0.97} // of the first token behind the tokens 0, 1, 2
 	m := growtest.Table(20, func(id, next int) float64 {
@@ -140,8 +141,8 @@ func expectPairs(t *testing.T, m *growtest.Model, counts map[[2]token.ID]float64
 	}
 }
 
-// TestIndependent expects each of three chains to be a sample of the draft model, whichever the others are, and the numbers of draws to be
-// complete behind each node.
+// TestIndependent expects each of three chains to be a sample of the draft model, whichever the others are, and the
+// numbers of draws to be complete behind each node.
 func TestIndependent(t *testing.T) {
 	model := growtest.Random(3, 1)
 	x, _ := open(t, Shape{Draw: Independent, Ranks: []int{3}, Beam: 3}, model, sample.Params{Temperature: 1, Seed: 6})
@@ -209,7 +210,8 @@ func TestIndependentBounds(t *testing.T) {
 	}
 }
 
-// TestSequences draws texts of three tokens by K-SEQ from three chains of another model, and compares with the target's distribution.
+// TestSequences draws texts of three tokens by K-SEQ from three chains of another model, and compares with the
+// target's distribution.
 func TestSequences(t *testing.T) {
 	target, model := growtest.Random(3, 3), growtest.Random(3, 4)
 	x, d := open(t, Shape{Draw: Independent, Ranks: []int{3}, Beam: 3}, model, sample.Params{Temperature: 1, Seed: 11})

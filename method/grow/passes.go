@@ -22,8 +22,8 @@ func (p *Passes) Took(d time.Duration) {
 	p.seconds += (d.Seconds() - p.seconds) / 8
 }
 
-// Pays reports whether it pays to get the drafts behind some of which score are expected to be accepted: more tokens are expected of
-// them than are decoded in the same time.
+// Pays reports whether it pays to get the drafts behind some of which score are expected to be accepted: more tokens
+// are expected of them than are decoded in the same time.
 func (p *Passes) Pays(t *method.Tree, score float64) bool {
 	return score*usual > t.Throughput*p.seconds
 }

@@ -7,8 +7,8 @@ import (
 	"grove/sample"
 )
 
-// Product turns one list of candidates a depth, such as heads give, into a tree: a path's probability is the product of its tokens'. The
-// zero value is ready; it is for one goroutine.
+// Product turns one list of candidates a depth, such as heads give, into a tree: a path's probability is the product
+// of its tokens'. The zero value is ready; it is for one goroutine.
 type Product struct {
 	open []step // sorted by p, rising
 }
@@ -19,7 +19,8 @@ type step struct {
 	p                   float32 // of its path
 }
 
-// Grow adds the most probable paths, at most most drafts. lists[i] holds the candidates at depth i+1, with falling probabilities.
+// Grow adds the most probable paths, at most most drafts. lists[i] holds the candidates at depth i+1, with falling
+// probabilities.
 func (g *Product) Grow(t *method.Tree, lists [][]sample.Candidate, most int) {
 	g.open = g.open[:0]
 	g.offer(lists, step{parent: method.Root}, 1)

@@ -8,8 +8,8 @@ import (
 	"grove/text/token"
 )
 
-// Rows runs drafts as rows behind a trunk, and knows the rows that live: it is the part of a [Source] that does not depend on whose trunk
-// it is. It is for one goroutine.
+// Rows runs drafts as rows behind a trunk, and knows the rows that live: it is the part of a [Source] that does not
+// depend on whose trunk it is. It is for one goroutine.
 type Rows struct {
 	Trunk method.Trunk
 	Size  method.Size      // of the model

@@ -11,9 +11,9 @@ import (
 	"grove/text/token"
 )
 
-// Trim picks the part of a draft model's vocabulary that its head computes, by how frequent tokens were in the texts so far (VocabTrim,
-// Goel et al. 2025; FR-Spec, Zhao et al. 2025). Tokens that no text had yet are taken in the order of ids, in which vocabularies list
-// merges by frequency. It is safe for concurrent use.
+// Trim picks the part of a draft model's vocabulary that its head computes, by how frequent tokens were in the texts
+// so far (VocabTrim, Goel et al. 2025; FR-Spec, Zhao et al. 2025). Tokens that no text had yet are taken in the order
+// of ids, in which vocabularies list merges by frequency. It is safe for concurrent use.
 type Trim struct {
 	keep int // groups
 

@@ -1,7 +1,8 @@
-// Package ffs is First Finish Search: several samples of an answer go on side by side, the first that ends is the answer, and the others
-// are cancelled (First Finish Search: Efficient Test-Time Scaling in Large Language Models, 2025). Short traces of reasoning models are right more
-// often than long ones, which is what it goes by. The samples draw in lockstep, so that the answer depends on prompt, settings and seed alone: the sample with the fewest tokens, of
-// equal ones the first. It is lossy.
+// Package ffs is First Finish Search: several samples of an answer go on side by side, the first that ends is the
+// answer, and the others are cancelled (First Finish Search: Efficient Test-Time Scaling in Large Language Models,
+// 2025). Short traces of reasoning models are right more often than long ones, which is what it goes by. The samples
+// draw in lockstep, so that the answer depends on prompt, settings and seed alone: the sample with the fewest tokens,
+// of equal ones the first. It is lossy.
 package ffs
 
 import (

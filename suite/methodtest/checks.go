@@ -38,7 +38,8 @@ func accepts(s *subject) error {
 	return nil
 }
 
-// forks forks a text in the middle of rounds, cuts texts back, and expects of each what plain decoding gives behind the same tokens.
+// forks forks a text in the middle of rounds, cuts texts back, and expects of each what plain decoding gives behind
+// the same tokens.
 func forks(s *subject) error {
 	p := s.samplings()[len(s.samplings())-1]
 	story := func(how drafts) (all []sample.Token, err error) {
@@ -209,8 +210,8 @@ func atOnce(s *subject) error {
 	return errors.Join(errs...)
 }
 
-// distribution draws many texts of three tokens by a method that promises the distribution alone, one after the other and then several
-// at a time, and compares with the exact distribution of the model by a chi-square test.
+// distribution draws many texts of three tokens by a method that promises the distribution alone, one after the other
+// and then several at a time, and compares with the exact distribution of the model by a chi-square test.
 func distribution(s *subject) error {
 	if s.info.Grade != method.SameDistribution {
 		return nil

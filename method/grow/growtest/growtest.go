@@ -1,5 +1,5 @@
-// Package growtest has what tests of drafters share: a scripted model, a text that tells its drafter what the engine would tell it, and a
-// round as acceptance rules see it.
+// Package growtest has what tests of drafters share: a scripted model, a text that tells its drafter what the engine
+// would tell it, and a round as acceptance rules see it.
 package growtest
 
 import (
@@ -137,7 +137,8 @@ func (s *Sequence) Truncate(n int) error {
 // Close implements [method.Branch].
 func (s *Sequence) Close() error { s.Shut = true; return nil }
 
-// Cycle is a model of n tokens that finds id+1 likeliest behind id, then id+2, and so on, each by factor less likely in logarithms.
+// Cycle is a model of n tokens that finds id+1 likeliest behind id, then id+2, and so on, each by factor less likely
+// in logarithms.
 func Cycle(n int, factor float64) *Model {
 	return Table(n, func(id, next int) float64 { return -factor * float64((next-id-1+n)%n) })
 }
@@ -230,7 +231,8 @@ func PerDepth(t *method.Tree) (n []int) {
 	return n
 }
 
-// View is a round as acceptance rules see it: all drafts of a tree behind a token were run by a target. Its numbers are random.
+// View is a round as acceptance rules see it: all drafts of a tree behind a token were run by a target. Its numbers
+// are random.
 type View struct {
 	*method.Tree
 	Target *Model

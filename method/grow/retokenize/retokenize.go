@@ -1,5 +1,5 @@
-// Package retokenize drafts by a model whose vocabulary differs from the target's: the text is encoded in the draft model's tokens, and its
-// continuation in the target's (universal assisted generation, UAG, 2024).
+// Package retokenize drafts by a model whose vocabulary differs from the target's: the text is encoded in the draft
+// model's tokens, and its continuation in the target's (universal assisted generation, UAG, 2024).
 package retokenize
 
 import (
@@ -13,8 +13,8 @@ import (
 	"grove/text/token"
 )
 
-// drafter drafts the draft model's likeliest continuation: of that the tokens that no further text can change. Encoding allocates, for each
-// round and pass as much as the text near its end takes.
+// drafter drafts the draft model's likeliest continuation: of that the tokens that no further text can change.
+// Encoding allocates, for each round and pass as much as the text near its end takes.
 type drafter struct {
 	branch  *grow.Branch
 	passes  grow.Passes
@@ -107,9 +107,9 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 	}
 }
 
-// add adds the continuation to the tree, in tokens of the target, and returns the estimated probability that all of it is accepted; 0 where
-// not all of it is worth a draft. What the last token spells may go on, so that it is left out, unless the answer is over; p is then the
-// probability of that.
+// add adds the continuation to the tree, in tokens of the target, and returns the estimated probability that all of
+// it is accepted; 0 where not all of it is worth a draft. What the last token spells may go on, so that it is left
+// out, unless the answer is over; p is then the probability of that.
 func (d *drafter) add(t *method.Tree, p float32) (chance float64, err error) {
 	d.ids, err = d.target.continuation(d.ids[:0], d.bytes, d.said.text)
 	if err != nil {

@@ -61,7 +61,8 @@ func open(t testing.TB, target, draft *tokenizer.Tokenizer, text string, context
 	return d.(*drafter), &growtest.Text{Drafter: d}, s
 }
 
-// rounds decodes ids behind a prompt, with every draft verified, and returns the steps taken and the drafts that were rejected.
+// rounds decodes ids behind a prompt, with every draft verified, and returns the steps taken and the drafts that were
+// rejected.
 func rounds(t testing.TB, x *growtest.Text, vocabulary int, ids []token.ID, prompt int) (steps, rejected int) {
 	t.Helper()
 	x.Begin(t, ids[:prompt]...)
@@ -88,8 +89,8 @@ func rounds(t testing.TB, x *growtest.Text, vocabulary int, ids []token.ID, prom
 
 const tale = "Once upon a time, the little dog said: \"Grüße, 世界!\" 😀😀\n\n\tfunc the()  {\n\treturn 12345 }\n  The dog   was happy. "
 
-// TestThroughText drafts by a model that knows the answer: its drafts are nearly always accepted, in whatever tokens, and take far fewer
-// steps than there are tokens.
+// TestThroughText drafts by a model that knows the answer: its drafts are nearly always accepted, in whatever tokens,
+// and take far fewer steps than there are tokens.
 func TestThroughText(t *testing.T) {
 	common := []string{" the", " little", " dog", " time", "Once", " upon", " was", "return", "世", " 😀"}
 	finer := []string{" th", " li", "tt", " do", "On", "ce", "up", " re"}

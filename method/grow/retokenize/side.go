@@ -21,8 +21,8 @@ type side struct {
 // unknown is no place in a text.
 const unknown = -1
 
-// Tokens behind the place from which a text is encoded again: further text may change them. From mostBehind on the place need not be the
-// beginning of a word.
+// Tokens behind the place from which a text is encoded again: further text may change them. From mostBehind on the
+// place need not be the beginning of a word.
 const (
 	leastBehind = 4
 	mostBehind  = 24

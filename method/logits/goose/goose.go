@@ -1,5 +1,6 @@
-// Package goose drafts trees of two kinds of drafts: a long spine, copied from where the text's last tokens occurred before, and short branches
-// of successors from the model's earlier logits. How sure the copy is decides how many nodes each kind has (GOOSE, 2026).
+// Package goose drafts trees of two kinds of drafts: a long spine, copied from where the text's last tokens occurred
+// before, and short branches of successors from the model's earlier logits. How sure the copy is decides how many
+// nodes each kind has (GOOSE, 2026).
 package goose
 
 import (
@@ -121,8 +122,8 @@ func (d *drafter) copy() (confidence float64) {
 	return confidence
 }
 
-// continued adds to the spine the tokens that followed the earliest place of its end, and returns how many tokens are the same there and
-// whether the same token always followed; 0 where there is no such place.
+// continued adds to the spine the tokens that followed the earliest place of its end, and returns how many tokens are
+// the same there and whether the same token always followed; 0 where there is no such place.
 func (d *drafter) continued() (n int, sure bool) {
 	text := d.history.IDs()
 	for n := longest; n >= shortest; n-- {

@@ -1,5 +1,5 @@
-// Package recycle drafts trees from the model's earlier logits: behind each token, the likeliest successors that it had when the token was last
-// run, whether it was accepted or not (Token Recycling, Luo et al. 2024).
+// Package recycle drafts trees from the model's earlier logits: behind each token, the likeliest successors that it
+// had when the token was last run, whether it was accepted or not (Token Recycling, Luo et al. 2024).
 package recycle
 
 import (
@@ -48,8 +48,8 @@ func (*drafter) Wants() method.Wants { return method.Wants{Rows: forest.Want{Top
 // Committed implements [method.Drafter].
 func (d *drafter) Committed(r method.Run) { d.known.Learn(r.Rows, token.None) }
 
-// Draft implements [method.Drafter]: it takes the draft with the best score again and again, and adds its successors. A draft's class is its
-// depth and its rank among its siblings.
+// Draft implements [method.Drafter]: it takes the draft with the best score again and again, and adds its successors.
+// A draft's class is its depth and its rank among its siblings.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 	var own [most]int // places in the tree of drafts that are not expanded yet
 	n, added := 0, 0

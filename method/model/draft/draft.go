@@ -1,9 +1,10 @@
-// Package draft drafts by a second, smaller model: it grows a tree behind the text level by level, as long as the drafts are likely enough
-// to pay (speculative decoding, Leviathan et al. 2023; trees by path probability, OPT-Tree, Wang et al. 2024; stopping by expected worth,
-// SpecDec++, Huang et al. 2024).
+// Package draft drafts by a second, smaller model: it grows a tree behind the text level by level, as long as the
+// drafts are likely enough to pay (speculative decoding, Leviathan et al. 2023; trees by path probability, OPT-Tree,
+// Wang et al. 2024; stopping by expected worth, SpecDec++, Huang et al. 2024).
 //
-// Where tokens are drawn at random, the methods of the grade exact share the noise of the target's draw: their drafts are the tokens that
-// would be drawn from the draft model's logits (Gumbel coupling, Daliri et al. 2024). The others draw from the draft model's distributions.
+// Where tokens are drawn at random, the methods of the grade exact share the noise of the target's draw: their drafts
+// are the tokens that would be drawn from the draft model's logits (Gumbel coupling, Daliri et al. 2024). The others
+// draw from the draft model's distributions.
 package draft
 
 import (

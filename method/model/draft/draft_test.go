@@ -221,9 +221,9 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestDistributions draws many texts of three tokens by every same-distribution method, with a draft model that is not the target, and
-// compares with the target's distribution by a chi-square test. The same test must fail where the tree says other distributions than those
-// that drafts were drawn from.
+// TestDistributions draws many texts of three tokens by every same-distribution method, with a draft model that is
+// not the target, and compares with the target's distribution by a chi-square test. The same test must fail where the
+// tree says other distributions than those that drafts were drawn from.
 func TestDistributions(t *testing.T) {
 	rounds := 6000
 	if os.Getenv("GROVE_LONG") != "" {

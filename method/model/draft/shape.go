@@ -16,8 +16,9 @@ type drafting struct {
 	shape       grow.Shape
 }
 
-// all are the methods of the package. The planner cuts trees of the likeliest drafts to what pays, best first: with rates of ranks and
-// probabilities that are learned online as scores this is OPT-Tree, EAGLE-2's tree and, for ranks alone, Sequoia's.
+// all are the methods of the package. The planner cuts trees of the likeliest drafts to what pays, best first: with
+// rates of ranks and probabilities that are learned online as scores this is OPT-Tree, EAGLE-2's tree and, for ranks
+// alone, Sequoia's.
 var all = []drafting{
 	{name: "draft", paper: "OPT-Tree: a draft model's tree by path probability, 2024", shape: grow.Shape{Ranks: []int{4}, Beam: 4}},
 	{name: "draft-chain", paper: "Speculative decoding with a draft model, 2023", shape: grow.Shape{Ranks: []int{1}, Beam: 1}},

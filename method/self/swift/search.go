@@ -10,9 +10,10 @@ import (
 	"grove/forest"
 )
 
-// The search tries one set of layers after the other against the best one. Both draft the token behind the same places of texts, and the set on
-// trial becomes the best one if it drafts more of them. The paper instead runs a window of the text again for each set; a second row of a step
-// that runs anyway costs less, and it drafts exactly as the set would.
+// The search tries one set of layers after the other against the best one. Both draft the token behind the same
+// places of texts, and the set on trial becomes the best one if it drafts more of them. The paper instead runs a
+// window of the text again for each set; a second row of a step that runs anyway costs less, and it drafts exactly as
+// the set would.
 const (
 	window   = 32   // places of a trial
 	enough   = 0.95 // share of places that ends the search
@@ -42,8 +43,8 @@ type trial struct {
 	open        bool // other is on trial
 }
 
-// newSearch starts with every other layer passed over, as many as the share of the layers between the first and the last is; at least one unless the
-// share is 0.
+// newSearch starts with every other layer passed over, as many as the share of the layers between the first and the
+// last is; at least one unless the share is 0.
 func newSearch(layers int, share float64) *search {
 	s := &search{layers: layers, size: int(math.Round(share * float64(layers-2))), rng: rand.New(rand.NewPCG(1, uint64(layers)))}
 	if share > 0 {

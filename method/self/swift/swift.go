@@ -1,9 +1,10 @@
-// Package swift drafts with the target itself, some of whose layers are passed over; which ones is searched while texts are decoded (SWIFT, Xia
-// et al. 2024).
+// Package swift drafts with the target itself, some of whose layers are passed over; which ones is searched while
+// texts are decoded (SWIFT, Xia et al. 2024).
 //
-// The paper chooses attention and feed-forward sub-layers apart; here a layer is passed over as a whole. The drafting rows hang from the text's own
-// trunk, so that they read the keys that all layers left of the text, and are dropped before the drafts are verified. The first and the last layer
-// always run. At temperature 0 drafts are the likeliest tokens; above it they are those that the same random numbers draw from the drafting logits.
+// The paper chooses attention and feed-forward sub-layers apart; here a layer is passed over as a whole. The drafting
+// rows hang from the text's own trunk, so that they read the keys that all layers left of the text, and are dropped
+// before the drafts are verified. The first and the last layer always run. At temperature 0 drafts are the likeliest
+// tokens; above it they are those that the same random numbers draw from the drafting logits.
 package swift
 
 import (
@@ -115,7 +116,8 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 	return errors.Join(d.grower.Grow(ctx, t, d.at), d.Trunk.Drop())
 }
 
-// Root implements [grow.Source]: it runs the text's last token with the best set and, in the same step, with the set on trial.
+// Root implements [grow.Source]: it runs the text's last token with the best set and, in the same step, with the set
+// on trial.
 func (d *drafter) Root(ctx context.Context) (ok bool, err error) {
 	d.trial = d.search.next()
 	row := method.Row{Row: forest.Row{ID: d.history.Last(0), Skip: d.trial.best, Want: forest.Want{Logits: true}}}

@@ -16,8 +16,8 @@ import (
 
 const vocabulary = 40
 
-// sure is a model whose next token is likely, by a text's last three tokens and its length. Each layer that is passed over changes it at a share
-// of places, unless it is a layer of free.
+// sure is a model whose next token is likely, by a text's last three tokens and its length. Each layer that is passed
+// over changes it at a share of places, unless it is a layer of free.
 func sure(layers int, free forest.Layers, p float64) *growtest.Model {
 	return &growtest.Model{
 		Dims: method.Size{Vocabulary: vocabulary, Layers: layers, Width: 8, Context: 4000, Rows: 16},
@@ -153,7 +153,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestDecide expects the set that drafted more of the same places to be kept, whatever it did elsewhere, and counts of an ended trial to be left out.
+// TestDecide expects the set that drafted more of the same places to be kept, whatever it did elsewhere, and counts
+// of an ended trial to be left out.
 func TestDecide(t *testing.T) {
 	s := newSearch(12, ratio)
 	play := func(best, other int) (won bool) {
@@ -228,8 +229,8 @@ func TestNothingSkipped(t *testing.T) {
 	}
 }
 
-// TestSearch decodes with a model of which five layers do nothing: the search finds a better set than the first one, and what it has learned can be
-// kept.
+// TestSearch decodes with a model of which five layers do nothing: the search finds a better set than the first one,
+// and what it has learned can be kept.
 func TestSearch(t *testing.T) {
 	var free forest.Layers
 	for _, l := range []int{2, 4, 6, 8, 10} { // the first set has none of them

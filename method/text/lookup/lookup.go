@@ -1,5 +1,5 @@
-// Package lookup drafts by prompt lookup: where the last tokens of the text occurred before, the tokens that followed them then are the
-// draft (Prompt Lookup Decoding, Saxena 2023).
+// Package lookup drafts by prompt lookup: where the last tokens of the text occurred before, the tokens that followed
+// them then are the draft (Prompt Lookup Decoding, Saxena 2023).
 package lookup
 
 import (
@@ -33,8 +33,9 @@ func (d *drafter) Begin(h *method.History) error { d.history = h; return nil }
 // Committed implements [method.Drafter].
 func (d *drafter) Committed(method.Run) {}
 
-// Draft implements [method.Drafter]: the longest match wins, of equally long ones the earliest. Where the match is near the end of the
-// text, the draft is shorter. The class of each draft token is the number of tokens that match if all before it are accepted.
+// Draft implements [method.Drafter]: the longest match wins, of equally long ones the earliest. Where the match is
+// near the end of the text, the draft is shorter. The class of each draft token is the number of tokens that match if
+// all before it are accepted.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 	text := d.history.IDs()
 	for n := longest; n > 0; n-- {

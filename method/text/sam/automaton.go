@@ -2,8 +2,8 @@ package sam
 
 import "grove/text/token"
 
-// automaton is the suffix automaton of a text that grows: a state for every set of substrings that end at the same places, built in constant
-// amortised time a token (Blumer et al. 1985). It does not hold the text.
+// automaton is the suffix automaton of a text that grows: a state for every set of substrings that end at the same
+// places, built in constant amortised time a token (Blumer et al. 1985). It does not hold the text.
 type automaton struct {
 	link, length []int32
 	end          []int32 // the last token of the first occurrence of the state's substrings
@@ -112,8 +112,9 @@ func (a *automaton) split(p int32, id token.ID, to int32) int32 {
 	return clone
 }
 
-// repeated returns the length of the longest suffix of the text that occurs in it earlier, too, and the place of the last token of its first
-// occurrence. That suffix is the longest of the state that the text's own state links to: longer ones end at the text's end alone.
+// repeated returns the length of the longest suffix of the text that occurs in it earlier, too, and the place of the
+// last token of its first occurrence. That suffix is the longest of the state that the text's own state links to:
+// longer ones end at the text's end alone.
 func (a *automaton) repeated() (length, end int) {
 	if a.last == root {
 		return 0, none

@@ -1,5 +1,6 @@
-// Package sam drafts by a suffix automaton of the text: the tokens that followed the longest suffix that occurred before are the draft, and
-// the length of the suffix says how sure it is (SAM Decoding, Hu et al. 2024, without a static corpus).
+// Package sam drafts by a suffix automaton of the text: the tokens that followed the longest suffix that occurred
+// before are the draft, and the length of the suffix says how sure it is (SAM Decoding, Hu et al. 2024, without a
+// static corpus).
 package sam
 
 import (

@@ -1,0 +1,68 @@
+package grove
+
+import (
+	"context"
+	"errors"
+
+	"grove/engine"
+	"grove/sample"
+	"grove/search"
+)
+
+// Sequence is one text that a program takes further token by token: [engine.Sequence.Next] draws, Append adds a
+// prompt, Fork begins another text that shares what is computed, Truncate cuts back, CancelSiblings ends the forks
+// that are not wanted any longer. It is for one goroutine; several sequences share the model's steps.
+type Sequence = engine.Sequence
+
+// Drawn is a token of a [Sequence].
+type Drawn = engine.Drawn
+
+// Stage changes logits before a token is drawn from them, by a state behind each token of the text, drafts included.
+// One value belongs to one sequence.
+type Stage = sample.Stage
+
+// LegalStage is a [Stage] that says which tokens are legal: no other is drafted, and forced tokens are drafts for free.
+type LegalStage = sample.Legal
+
+// StageState is what a [Stage] knows behind one text.
+type StageState = sample.StageState
+
+// Combiner draws one token for two sequences, from the logits of both.
+type Combiner = search.Combiner
+
+// NewSequence opens a sequence behind a request's prompt, with its settings, its drafting, and stages of the caller's
+// own. What a request says of the end of an answer is the caller's: MaxTokens, Stop, StopTokens. A search or a
+// session is refused. The caller closes the sequence. Errors: those of [Model.Generate], ctx's, the model's.
+func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*Sequence, error) {
+	if r.Search != "" || r.Session != "" {
+		return nil, &OptionError{errors.New("grove: a sequence with a search or a session; a program searches by the sequence's own verbs, and saves by Sequence.Save")}
+	}
+	g, err := m.Generate(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	draft, err := m.drafting(ctx, r.Method)
+	if err != nil {
+		return nil, err
+	}
+	a := g.req.answer()
+	a.Stages = stages
+	s, err := m.engine.NewSequence(a)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Schedule(engine.Terms{Priority: r.Priority, Salt: r.CacheSalt})
+	if err == nil {
+		err = g.speculate(s, draft)
+	}
+	if err == nil {
+		err = s.Append(ctx, g.prompt)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Ends reports whether a token ends a text, as the model's file says.
+func (m *Model) Ends(d Drawn) bool { return m.tokenizer.IsEOG(d.ID) }
