@@ -267,10 +267,10 @@ func (sp *drafts) keepPrompt(st *step, rows int) {
 }
 
 // keepRound keeps what the rows of a round gave, and the processed distributions behind them, where a drafter wants it.
-func (s *Sequence) keepRound(st *step) error {
+func (s *Sequence) keepRound(st *step) {
 	sp := s.drafts
 	if !sp.watched {
-		return nil
+		return
 	}
 	nodes := sp.tree.Nodes()
 	sp.kept = sp.kept[:0]
@@ -278,9 +278,8 @@ func (s *Sequence) keepRound(st *step) error {
 	if n := len(s.text); n > 1 {
 		sp.before = s.text[n-2]
 	}
-	if err := s.keepRow(st, 0, method.Root, method.RowResult{ID: s.text[len(s.text)-1], Parent: -1, Node: method.Root, Accepted: true}); err != nil {
-		return err
-	}
+	root := method.RowResult{ID: s.text[len(s.text)-1], Parent: -1, Node: method.Root, Accepted: true}
+	s.keepRow(st, 0, method.Root, root)
 	for _, c := range sp.plan.Chosen() {
 		if sp.rows[c] == 0 {
 			continue
@@ -289,29 +288,22 @@ func (s *Sequence) keepRound(st *step) error {
 		if p := nodes[c].Parent; p != method.Root {
 			r.Parent = sp.rows[p]
 		}
-		if err := s.keepRow(st, int(sp.rows[c]), int(c), r); err != nil {
-			return err
-		}
+		s.keepRow(st, int(sp.rows[c]), int(c), r)
 	}
 	for _, node := range sp.outcome.Accepted {
 		sp.kept[sp.rows[node]].Accepted = true
 	}
-	return nil
 }
 
-func (s *Sequence) keepRow(st *step, row, node int, r method.RowResult) error {
+func (s *Sequence) keepRow(st *step, row, node int, r method.RowResult) {
 	kept := s.drafts.keep(st, row, r)
 	if !s.drafts.wants.Probs {
-		return nil
+		return
 	}
-	p, err := s.round.probs(node)
-	if err != nil {
-		return err
+	if p, err := s.round.probs(node); err == nil { // a row behind a rejected draft may have none
+		s.drafts.probs = make32(s.drafts.probs[:0], p)
+		kept.Probs = s.drafts.store.copy(s.drafts.probs)
 	}
-	probs := make32(s.drafts.probs[:0], p)
-	s.drafts.probs = probs
-	kept.Probs = s.drafts.store.copy(probs)
-	return nil
 }
 
 // make32 appends numbers as float32.

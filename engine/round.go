@@ -165,9 +165,8 @@ func (r *round) take(st *step) (done bool, err error) {
 		err = nil // plain decoding meets it when it gets there
 	}
 	if err == nil {
-		err = s.keepRound(st)
-	}
-	if err != nil {
+		s.keepRound(st)
+	} else {
 		r.path, r.drawn, r.after = r.path[:0], r.drawn[:0], r.after[:0]
 	}
 	r.st = nil

@@ -115,7 +115,7 @@ type RowResult struct {
 	Node     int32    // its place in the tree; [Root]: the text's last token, or a row of a prompt
 	Accepted bool
 	compute.Result
-	Probs []float32 // the processed distribution behind the row
+	Probs []float32 // the processed distribution behind the row; nil: it has none
 }
 
 // Wants is what a drafter wants of rows that are run anyway.

@@ -5,7 +5,9 @@ package all
 import (
 	_ "grove/method/logits/goose"
 	_ "grove/method/logits/recycle"
+	_ "grove/method/logits/sjd"
 	_ "grove/method/model/draft"
+	_ "grove/method/model/kseq"
 	_ "grove/method/self/swift"
 	_ "grove/method/text/guided"
 	_ "grove/method/text/lookup"
