@@ -19,6 +19,12 @@ var (
 	// ErrClosed reports a conversation or an answer that was closed and is used again.
 	ErrClosed = engine.ErrClosed
 
+	// ErrCancelled reports a [Sequence] that one of its forks, or the one that it was forked from, has cancelled.
+	ErrCancelled = engine.ErrCancelled
+
+	// ErrPanic reports a stage, a method or a rule that panicked while it worked for a request: that request alone fails.
+	ErrPanic = engine.ErrPanic
+
 	// ErrEncoder reports that a text was asked of a model that gives embeddings alone.
 	ErrEncoder = engine.ErrEncoder
 
