@@ -61,13 +61,10 @@ type swift struct {
 
 // meets returns an error where there is no layer to pass over.
 func meets(e method.Env) error {
-	if e.Target == nil {
-		return method.ErrNeeds
+	if e.Target != nil && e.Target.Size().Layers >= 3 {
+		return nil
 	}
-	if n := e.Target.Size().Layers; n < 3 {
-		return fmt.Errorf("%w: the target has %d layers", method.ErrNeeds, n)
-	}
-	return nil
+	return method.ErrNeeds
 }
 
 // NewDrafter implements [method.Method].
