@@ -13,9 +13,9 @@ import (
 	"grove/text/token"
 )
 
-// TestShapesWithDrafts expects penalties, biases and the rest to give the same tokens, log-probabilities and
+// TestPenaltiesWithDrafts expects penalties, biases and the rest to give the same tokens, log-probabilities and
 // likeliest tokens with every guess run and with none.
-func TestShapesWithDrafts(t *testing.T) {
+func TestPenaltiesWithDrafts(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	m := open(t, goldenModel, grove.Options{Eager: true})
 	hot := grove.DefaultSampling()

@@ -536,3 +536,47 @@ func TestForkLimits(t *testing.T) {
 		t.Errorf("a closed sequence is cut: %v", err)
 	}
 }
+
+// TestGrowthLeft: rows that a drafter left on the text's own trunk when it failed are gone when the text goes on.
+func TestGrowthLeft(t *testing.T) {
+	b := deep(t)
+	failed := errors.New("the drafter has failed")
+	for _, panics := range []bool{false, true} {
+		fails := true
+		d := func() *drafter {
+			return &drafter{draft: func(d *drafter, tree *method.Tree) {
+				if _, err := d.own.Grow(context.Background(), []method.Row{{Row: forest.Row{ID: d.h.Last(0), To: 1}}}); err != nil {
+					panic(err)
+				}
+				if fails && panics {
+					panic(failed)
+				}
+				copies(d, tree)
+			}}
+		}
+		whole := text(30)
+		plain := sequence(t, b.engine(t, engine.Config{}))
+		want := append(draw(t, plain, 3, text(30)), draw(t, plain, 9, text(70)[50:])...)
+		for _, c := range want {
+			whole = append(whole, c.ID)
+		}
+		e := b.engine(t, engine.Config{})
+		s := sequence(t, e)
+		if err := s.Speculate(openDrafters(t, e, true, d), whole); err != nil {
+			t.Fatal(err)
+		}
+		draw(t, s, 1, text(30))
+		got := want[:1:1]
+		if panics {
+			if _, err := s.Next(t.Context()); !errors.Is(err, engine.ErrPanic) {
+				t.Fatal(err)
+			}
+		}
+		fails = false
+		got = append(got, draw(t, s, 2)...)
+		got = append(got, draw(t, s, 9, text(70)[50:])...)
+		if !slices.Equal(got, want) {
+			t.Errorf("panics %v: %v, want %v", panics, got, want)
+		}
+	}
+}

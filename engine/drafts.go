@@ -194,7 +194,7 @@ func (s *Sequence) draft(ctx context.Context) error {
 	err := sp.draft(ctx, e.Context()-1-len(s.text), s.round.forced())
 	s.drafting = false
 	if err != nil {
-		return err
+		return errors.Join(err, own{s}.Drop())
 	}
 	drafted := time.Now()
 	wait := sp.ahead(ctx)

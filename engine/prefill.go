@@ -8,7 +8,15 @@ import (
 // behind the last token. Pages that the cache has by name are taken over. It may take several steps.
 type prefill struct{ s *Sequence }
 
-func (p *prefill) begin() error { return p.s.settle() }
+func (p *prefill) begin() error {
+	if err := p.s.settle(); err != nil {
+		return err
+	}
+	if p.s.seq >= 0 {
+		p.s.drop() // what drafters or a canvas left behind the text's old end
+	}
+	return nil
+}
 
 func (p *prefill) need() (need, error) {
 	n, err := p.s.reuse()

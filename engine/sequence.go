@@ -130,7 +130,7 @@ func (s *Sequence) flush(ctx context.Context) error {
 func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 	defer func() { // of a stage or a method, on the caller's own goroutine
 		if p := recover(); p != nil {
-			d, err = Drawn{}, panicError(p)
+			d, err, s.drafting = Drawn{}, panicError(p), false
 		}
 	}()
 	switch {
