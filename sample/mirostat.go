@@ -35,7 +35,7 @@ func (s *sampler) mirostat(mu float64) {
 // zipfTokens is the number of the likeliest tokens that mirostat estimates an exponent from.
 const zipfTokens = 100
 
-// zipfCount returns how many tokens give a mean surprise of mu bits, by Zipf's law, with the exponent of the likeliest,
+// zipfCount returns how many tokens give a mean surprise of mu bits, by Zipf's distribution, with the exponent of the likeliest,
 // which are the keys.
 func (c *pool) zipfCount(mu float64, vocab int) int {
 	products, squares := 0.0, 0.0

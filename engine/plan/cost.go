@@ -1,4 +1,4 @@
-// Package plan decides what is worth a row of a step: it knows what steps cost, and picks the guesses that
+// Package plan decides what is worth a row of a step: it knows what steps cost, and picks the drafts that
 // pay, of one round or of several that share a step.
 package plan
 
