@@ -24,9 +24,12 @@ func BenchmarkDraftPasses(b *testing.B) {
 	pool := par.New(par.Threads())
 	b.Cleanup(pool.Close)
 	open := func(name string, seqs int) *engine.Engine {
-		f, err := gguf.Parse(gopher.Named(name))
-		if err != nil {
-			b.Fatal(err)
+		f := benchModel(b, "0.5b")
+		if data := gopher.Named(name); data != nil {
+			var err error
+			if f, err = gguf.Parse(data); err != nil {
+				b.Fatal(err)
+			}
 		}
 		m, err := model.Open(f, pool, model.Options{})
 		if err != nil {
@@ -38,9 +41,13 @@ func BenchmarkDraftPasses(b *testing.B) {
 		}
 		return e
 	}
-	for _, seqs := range []int{1, 8} {
-		b.Run(fmt.Sprintf("seqs=%d", seqs), func(b *testing.B) {
-			target, draft := open("gopher-target", seqs), open("gopher-draft", seqs)
+	for _, c := range []struct {
+		draft string
+		seqs  int
+	}{{"gopher-draft", 1}, {"gopher-draft", 8}, {"0.5b", 1}, {"0.5b", 8}} {
+		seqs := c.seqs
+		b.Run(fmt.Sprintf("draft=%s/seqs=%d", c.draft, seqs), func(b *testing.B) {
+			target, draft := open("gopher-target", seqs), open(c.draft, seqs)
 			info, err := method.Find("draft")
 			if err != nil {
 				b.Fatal(err)
