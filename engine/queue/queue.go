@@ -104,7 +104,11 @@ func (q *Queue[M]) Waiting() int {
 }
 
 // Took tells how long a round took.
-func (q *Queue[M]) Took(d time.Duration) { q.round = d }
+func (q *Queue[M]) Took(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.round = d
+}
 
 // Happened tells that something has changed that a sleeping leader may wait for.
 func (q *Queue[M]) Happened() {
