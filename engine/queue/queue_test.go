@@ -1,0 +1,102 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+type member struct {
+	caller Caller
+	left   int // rounds that its call takes
+}
+
+func (m *member) Caller() *Caller { return &m.caller }
+
+// TestQueue: every call is served, one leader makes rounds at a time, and a call that is cancelled or whose context ends gets its error.
+func TestQueue(t *testing.T) {
+	var q Queue[*member]
+	var leaders, rounds atomic.Int32
+	round := func(leader *member) {
+		if leaders.Add(1) != 1 {
+			t.Error("two members lead")
+		}
+		defer leaders.Add(-1)
+		q.Gather()
+		rounds.Add(1)
+		start := time.Now()
+		all, events := q.Callers(nil, nil)
+		worked := false
+		for _, m := range all {
+			switch err := m.caller.Gone(); {
+			case err != nil:
+				q.Finish(m, err)
+			case m.left < 0: // nothing can be done for it
+			case m.left == 0:
+				q.Finish(m, nil)
+			default:
+				m.left--
+			}
+			worked = worked || m.left >= 0
+		}
+		q.Took(time.Since(start))
+		if !worked {
+			q.Sleep(leader, events, time.Millisecond)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			m := &member{}
+			m.caller.Init(i%2 == 0)
+			for k := range 200 {
+				m.left = (i + k) % 5
+				if err := q.Do(t.Context(), m, round); err != nil {
+					t.Error(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			m.left = -1
+			if err := q.Do(ctx, m, round); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a call without an end: %v", err)
+			}
+			go q.Cancel(m)
+			m.left = -1
+			if err := q.Do(t.Context(), m, round); !errors.Is(err, ErrCancelled) {
+				t.Errorf("a call that was cancelled: %v", err)
+			}
+			if err := q.Do(t.Context(), m, round); !errors.Is(err, ErrCancelled) {
+				t.Errorf("a call behind one that was cancelled: %v", err)
+			}
+			q.Forget(m)
+		})
+	}
+	all.Wait()
+	if q.Waiting() != 0 || rounds.Load() == 0 {
+		t.Errorf("%d wait after %d rounds", q.Waiting(), rounds.Load())
+	}
+}
+
+// TestPanic: a panic of the work passes through the leader's call and leaves the queue to the others.
+func TestPanic(t *testing.T) {
+	var q Queue[*member]
+	m := &member{}
+	m.caller.Init(false)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is gone")
+			}
+		}()
+		_ = q.Do(t.Context(), m, func(*member) { panic("fault") })
+	}()
+	other := &member{}
+	other.caller.Init(false)
+	if err := q.Do(t.Context(), other, func(l *member) { q.Finish(l, nil) }); err != nil || q.Waiting() != 0 {
+		t.Errorf("%v, %d wait", err, q.Waiting())
+	}
+}
