@@ -301,15 +301,10 @@ func (s *Sequence) keepRow(st *step, row, node int, r method.RowResult) {
 		return
 	}
 	if p, err := s.round.probs(node); err == nil { // a row behind a rejected draft may have none
-		s.drafts.probs = make32(s.drafts.probs[:0], p)
+		s.drafts.probs = s.drafts.probs[:0]
+		for _, v := range p {
+			s.drafts.probs = append(s.drafts.probs, float32(v))
+		}
 		kept.Probs = s.drafts.store.copy(s.drafts.probs)
 	}
-}
-
-// make32 appends numbers as float32.
-func make32(dst []float32, v []float64) []float32 {
-	for _, x := range v {
-		dst = append(dst, float32(x))
-	}
-	return dst
 }

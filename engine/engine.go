@@ -8,6 +8,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -115,7 +116,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 		chunk: c.Chunk, threads: pool.Threads(), seqs: c.Seqs, most: c.Seqs + c.Queue,
 		cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
 	}
-	e.step.e = e
+	e.step.e, e.step.ctx.Context = e, context.Background()
 	if path, err := e.CostPath(); err == nil {
 		e.costs.Load(path)
 	}

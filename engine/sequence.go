@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"grove/sample"
 	"grove/text/token"
@@ -130,7 +131,7 @@ func (s *Sequence) flush(ctx context.Context) error {
 func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 	defer func() { // of a stage or a method, on the caller's own goroutine
 		if p := recover(); p != nil {
-			d, err, s.drafting = Drawn{}, panicError(p), false
+			d, err, s.drafting = Drawn{}, &PanicError{p, debug.Stack()}, false
 		}
 	}()
 	switch {

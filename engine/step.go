@@ -183,9 +183,6 @@ func (e *Engine) forward(st *step, parts []*trunk) error {
 		t.rows = len(e.exec.Step.Rows()) - t.first
 	}
 	st.ctx.parts = parts
-	if st.ctx.Context == nil {
-		st.ctx.Context = context.Background()
-	}
 	start := time.Now()
 	err := mmap.Catch(e.run)
 	if check := e.model.Info().Check; err == nil && check != nil {
@@ -267,13 +264,23 @@ func (st *step) placed(row int) *forest.Placed { return &st.e.exec.Step.Rows()[s
 // ErrPanic reports a stage, a method or a rule that panicked: the request that it worked for fails, and no other.
 var ErrPanic = errors.New("panic in a stage, a method or a rule")
 
-func panicError(p any) error { return fmt.Errorf("engine: %w: %v\n%s", ErrPanic, p, debug.Stack()) }
+// PanicError is an [ErrPanic] with what was thrown and where.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error returns the value on one line, without the stack.
+func (p *PanicError) Error() string { return fmt.Sprintf("engine: %v: %v", ErrPanic, p.Value) }
+
+// Unwrap returns [ErrPanic].
+func (p *PanicError) Unwrap() error { return ErrPanic }
 
 // guarded turns a panic of f into an error.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = panicError(p)
+			err = &PanicError{p, debug.Stack()}
 		}
 	}()
 	return f()
