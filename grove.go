@@ -1,6 +1,3 @@
-// Package grove decodes language models: open a model file, generate text from a prompt, token by
-// token. For the same file, prompt, settings and seed the tokens and their log-probabilities are the
-// same bit for bit, whatever the number of threads, the size of prefill steps or the load.
 package grove
 
 import (
