@@ -1,0 +1,44 @@
+package lint
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fieldWords are the words that the glossary must have: those of which another word was once in use.
+const fieldWords = "accept admit block codec conversation distribution draft handle hyperparameters index leader node page penalties position preempt " +
+	"probs quantize queue request row sample-index sampled-token scheduler slot stage step-size throughput trunk verify"
+
+// TestGlossary checks that the glossary is in alphabetical order, has the words of the field, and names files that there are.
+func TestGlossary(t *testing.T) {
+	root := os.DirFS("../..")
+	text, err := fs.ReadFile(root, "docs/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]+ \| ([^|]+) \|$`).FindAllStringSubmatch(string(text), -1)[1:] {
+		words = append(words, row[1])
+		for file := range strings.SplitSeq(row[2], ", ") {
+			if _, err := fs.Stat(root, strings.Trim(file, "`")); err != nil {
+				t.Errorf("docs/glossary.md: %s: %v", row[1], err)
+			}
+		}
+	}
+	if !slices.IsSorted(words) {
+		for i, w := range words[1:] {
+			if w < words[i] {
+				t.Errorf("docs/glossary.md: %q follows %q", w, words[i])
+			}
+		}
+	}
+	for word := range strings.FieldsSeq(fieldWords) {
+		if w := strings.ReplaceAll(word, "-", " "); !slices.Contains(words, w) {
+			t.Errorf("docs/glossary.md: %q is missing", w)
+		}
+	}
+}
