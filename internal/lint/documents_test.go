@@ -42,3 +42,25 @@ func TestGlossary(t *testing.T) {
 		}
 	}
 }
+
+// TestDesignRooms compares the list of packages in DESIGN.md with the rooms.
+func TestDesignRooms(t *testing.T) {
+	text, err := os.ReadFile("../../DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## 10. Rooms\n")
+	_, list, _ := strings.Cut(section, "\n```\n")
+	list, _, _ = strings.Cut(list, "\n```\n")
+	var got []string
+	for line := range strings.Lines(list) {
+		name, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.TrimSpace(what) == "" {
+			t.Errorf("DESIGN.md: %s has no description", name)
+		}
+		got = append(got, name)
+	}
+	if want := strings.Fields(strings.Join(rooms, " ")); !slices.Equal(got, want) {
+		t.Errorf("DESIGN.md lists the packages\n%s\nthe rooms are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
