@@ -1,6 +1,6 @@
-// Package grove runs language models on the CPU and decodes several tokens a step without changing the answer. For the same model
-// file, prompt, settings and seed, the tokens and their log-probabilities are the same bit for bit: alone or beside other answers,
-// with drafts or without, for any number of threads and any size of prefill step.
+// Package grove runs language models on the CPU and decodes several tokens a step without changing the answer. For
+// the same model file, prompt, settings and seed, the tokens and their log-probabilities are the same bit for bit:
+// alone or beside other answers, with drafts or without, for any number of threads and any size of prefill step.
 //
 // # A program
 //
@@ -20,51 +20,55 @@
 //		fmt.Print(t.Text)
 //	}
 //
-// [Generation.Text] returns the whole text instead, and [Generation.Stats] the figures. The zero [Sampling] takes the likeliest
-// token each time. Without [Request.Seed] a seed is drawn, and Stats reports it.
+// [Generation.Text] returns the whole text instead, and [Generation.Stats] the figures. The zero [Sampling] takes the
+// likeliest token each time. Without [Request.Seed] a seed is drawn, and Stats reports it.
 //
 // # Chat
 //
-// [Model.Chat] answers a list of [Message] by the template of the model's file. [Model.NewConversation] keeps what is computed
-// between turns. [Model.ApplyTemplate] returns the prompt alone. A control token that is spelled in a message is plain text.
+// [Model.Chat] answers a list of [Message] by the template of the model's file. [Model.NewConversation] keeps what is
+// computed between turns. [Model.ApplyTemplate] returns the prompt alone. A control token that is spelled in a
+// message is plain text.
 //
 // # Embeddings, logits, tokens
 //
-// [Model.Embed] returns the vector of a text, [Model.EmbedTokens] a vector for each token. [Model.Logits] and [Model.Logprobs] return a
-// row for each token of a text. [Model.Tokenize] and [Model.Detokenize] convert between text and ids.
+// [Model.Embed] returns the vector of a text, [Model.EmbedTokens] a vector for each token. [Model.Logits] and
+// [Model.Logprobs] return a row for each token of a text. [Model.Tokenize] and [Model.Detokenize] convert between
+// text and ids.
 //
 // # Sessions
 //
-// [Request.Session] names a file that keeps the computed keys and values of a text. A later prompt with the same beginning is not
-// computed again. Within a process the cache finds equal beginnings by itself; [Request.CacheSalt] keeps requests apart.
+// [Request.Session] names a file that keeps the computed keys and values of a text. A later prompt with the same
+// beginning is not computed again. Within a process the cache finds equal beginnings by itself; [Request.CacheSalt]
+// keeps requests apart.
 //
 // # Drafting
 //
-// Methods draft tokens, the model verifies several in one step, and a rule accepts some. [Request.Method] names the methods; the
-// default, [MethodAuto], takes the exact methods that are marked so and whose needs are met, and runs the drafts that pay by the
-// measured cost of steps.
-// [Options.Draft] adds a draft model, [Request.Prediction] a text that the answer probably contains. [Methods] lists the methods and
-// [Rules] the rules, with their grades: an exact answer is that of plain decoding, a same-distribution answer has its distribution, a
-// lossy one differs. Stats reports the grade. [Model.Tune] measures the cost of steps ahead of time.
+// Methods draft tokens, the model verifies several in one step, and a rule accepts some. [Request.Method] names the
+// methods; the default, [MethodAuto], takes the exact methods that are marked so and whose needs are met, and runs
+// the drafts that pay by the measured cost of steps. [Options.Draft] adds a draft model, [Request.Prediction] a text
+// that the answer probably contains. [Methods] lists the methods and [Rules] the rules, with their grades: an exact
+// answer is that of plain decoding, a same-distribution answer has its distribution, a lossy one differs. Stats
+// reports the grade. [Model.Tune] measures the cost of steps ahead of time.
 //
 // # Searches and sequences
 //
-// [Request.Search] names a program that computes several answers and chooses one; [Searches] lists them. [Model.NewSequence] opens a
-// text that a program of the caller's own takes further: it draws, forks, truncates and cancels, with a [Stage] of its own that
-// changes logits or allows some tokens only. [Combiner] draws one token for two sequences.
+// [Request.Search] names a program that computes several answers and chooses one; [Searches] lists them.
+// [Model.NewSequence] opens a text that a program of the caller's own takes further: it draws, forks, truncates and
+// cancels, with a [Stage] of its own that changes logits or allows some tokens only. [Combiner] draws one token for
+// two sequences.
 //
 // # Errors
 //
-// Errors have kinds, for errors.Is: [ErrBusy], [ErrContext], [ErrClosed], [ErrCancelled], [ErrPanic], [ErrEncoder], [ErrSession],
-// [ErrSessionFile], [ErrCacheFull], [ErrMemory], [ErrCacheRange], [ErrNotFinite], [ErrAllMasked]. [OptionError] reports options and
-// requests that cannot be honoured, and [PromptError] a prompt that exceeds the context; both are types, for errors.As. A
-// cancelled context ends a computation within the time of a layer.
+// Errors have kinds, for errors.Is: [ErrBusy], [ErrContext], [ErrClosed], [ErrCancelled], [ErrPanic], [ErrEncoder],
+// [ErrSession], [ErrSessionFile], [ErrCacheFull], [ErrMemory], [ErrCacheRange], [ErrNotFinite], [ErrAllMasked].
+// [OptionError] reports options and requests that cannot be honoured, and [PromptError] a prompt that exceeds the
+// context; both are types, for errors.As. A cancelled context ends a computation within the time of a layer.
 //
 // # Concurrency
 //
-// A [Model] is safe for concurrent use: the answers of all goroutines share steps, [Options.Parallel] at a time, and up to
-// [Options.Queue] wait. A [Generation], a [Conversation], a [Sequence] and a [Combiner] are each for one goroutine at a time. Close
-// the model when all of them have ended.
+// A [Model] is safe for concurrent use: the answers of all goroutines share steps, [Options.Parallel] at a time, and
+// up to [Options.Queue] wait. A [Generation], a [Conversation], a [Sequence] and a [Combiner] are each for one
+// goroutine at a time. Close the model when all of them have ended.
 //
 // # The source
 //
@@ -76,7 +80,8 @@
 //	method/method.go     what a drafting method implements
 //	verify/verify.go     what an acceptance rule sees and decides
 //
-// The folders, from the top down; a package imports packages of lower lines only, and internal/lint/rooms_test.go has the exact order:
+// The folders, from the top down; a package imports packages of lower lines only, and internal/lint/rooms_test.go has
+// the exact order:
 //
 //	cmd/grove    the command
 //	server       HTTP routes, and the chat page

@@ -11,17 +11,17 @@ import (
 
 // EmbedOptions says how the states of a text's tokens become its embedding. The zero value is the usual case.
 type EmbedOptions struct {
-	// Pooling is mean (of all tokens), cls (the first), last, or none: a vector for each token. "" is what the
-	// model's file asks for; where it asks for nothing, an encoder's is mean, and that of any other model last,
-	// the one token that has seen the whole text.
+	// Pooling is mean (of all tokens), cls (the first token), last (the last token), or none (a vector for each token).
+	// "" is the pooling that the model's file names. Where it names none, an encoder has mean and any other model last,
+	// the only token that sees the whole text.
 	Pooling string
-	Raw     bool // as the model gives it; otherwise of length 1
+	Raw     bool // keep the length that the model gives; otherwise vectors have length 1
 }
 
 // Embed returns the embedding of a text: one vector, as wide as the model. The tokens that begin and end a
-// text are added as the model's file asks. A generator's tokens see what is before them, an encoder's all. It
-// returns an [*OptionError] where the pooling gives no single vector, and an error where the text has no token or
-// does not fit the context.
+// text are added as the model's file asks. A token of an encoder sees the whole text, a token of any other model
+// the text before it. Errors: an [*OptionError] where the pooling gives no single vector; a text without tokens, or
+// longer than the context ([ErrContext]); ctx's.
 func (m *Model) Embed(ctx context.Context, text string, o EmbedOptions) ([]float32, error) {
 	rows, err := m.embed(ctx, text, o, false)
 	if err != nil {
@@ -30,12 +30,12 @@ func (m *Model) Embed(ctx context.Context, text string, o EmbedOptions) ([]float
 	return rows[0], nil
 }
 
-// EmbedTokens returns a vector for each token of a text, or one alone where the pooling makes one of them.
+// EmbedTokens returns a vector for each token of a text with the pooling none, and one vector with any other.
 func (m *Model) EmbedTokens(ctx context.Context, text string, o EmbedOptions) ([][]float32, error) {
 	return m.embed(ctx, text, o, true)
 }
 
-// Pooling returns the name of the pooling that options stand for with this model, or an [*OptionError].
+// Pooling returns the name of the pooling that the model uses with options, or an [*OptionError].
 func (m *Model) Pooling(o EmbedOptions) (string, error) {
 	p, err := m.pooling(o)
 	return p.String(), err
@@ -69,7 +69,7 @@ func (m *Model) embed(ctx context.Context, text string, o EmbedOptions, many boo
 	return m.EmbedIDs(ctx, ids, o, many)
 }
 
-// EmbedIDs is Embed, or with many EmbedTokens, for a text of tokens, to which none are added.
+// EmbedIDs is [Model.Embed] or, with many, [Model.EmbedTokens] for the tokens of a text. It adds no tokens.
 func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, many bool) ([][]float32, error) {
 	p, err := m.pooling(o)
 	if err != nil {

@@ -31,22 +31,22 @@ import (
 type Options struct {
 	Context   int    // tokens of a text, prompt included; 0: the model's own, 4096 at most
 	CacheType string // f32, f16 or q8_0; "": f16, of an encoder f32
-	Threads   int    // 0: as many as there are cores, or as the process may use
-	Parallel  int    // texts that may be generated at a time; 0: 4
+	Threads   int    // threads; 0: one for each core that the process may use
+	Parallel  int    // texts that are computed at a time; 0: 4
 	Chunk     int    // tokens of a prefill step; 0: 512
-	NoRepack  bool   // read weights where the file has them, whatever that costs in speed; the same bits
+	NoRepack  bool   // read weights from the file, without a packed copy in memory: slower, the same bits
 	Eager     bool   // run every draft of a method, whether it pays or not: slower, the same answers
-	Queue     int    // answers that may wait for one of Parallel texts to end; more are refused; 0: none may
+	Queue     int    // texts that may wait for one of the Parallel texts to end; more are refused ([ErrBusy])
 	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
-	Forget    bool   // neither use what drafting learned in earlier runs nor keep what it learns: a matter of speed alone
+	Forget    bool   // do not read or write what drafting learns between runs: it changes the speed alone
 	Draft     string // a smaller model to draft with, named as for [Open]; best with the same vocabulary; "": none
 
-	// DraftVocab is how many tokens of its vocabulary the draft model considers, those that were the most frequent so far: less
-	// to compute, and the same answers; 0: all.
+	// DraftVocab is the number of tokens of its vocabulary that the draft model considers, the most frequent ones of the
+	// texts so far; 0: all. The answers are the same.
 	DraftVocab int
 
-	// ChatTemplate is the template of conversations: a further one of the model's or one of [chat.Builtin] by its name, or else a
-	// Jinja file; "": the model's own, or that of a family that its vocabulary shows.
+	// ChatTemplate is the template of conversations: the name of another template of the model's file or of [chat.Builtin],
+	// or a Jinja file; "": the template of the model's file, or that of the family to which its vocabulary belongs.
 	ChatTemplate string
 }
 
@@ -86,10 +86,9 @@ func (e *OptionError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// Open opens a GGUF file, a folder as Hugging Face publishes models (see package hf), or by its name, where no file has
-// that name, one of the models of package gopher. Errors: an
-// [*OptionError]; a *gguf.FormatError or *safetensors.FormatError for a broken file, a *model.LoadError or
-// the tokenizer's error for one that cannot be run, those of package hf and of the file system.
+// Open opens a GGUF file, a Hugging Face folder (see package hf) or, where no file has that name, a model of package
+// gopher by its name. Errors: an [*OptionError]; a *gguf.FormatError or *safetensors.FormatError for a damaged file; a
+// *model.LoadError or the tokenizer's error for a model that cannot be run; those of package hf and of the file system.
 func Open(path string, o Options) (*Model, error) {
 	f, err := OpenFile(path)
 	if err != nil {
@@ -98,7 +97,7 @@ func Open(path string, o Options) (*Model, error) {
 	return open(f, o)
 }
 
-// OpenFile opens the file of a model as [Open] does, and nothing of it is loaded.
+// OpenFile opens the file of a model as [Open] does, and loads no weights.
 func OpenFile(path string) (*gguf.File, error) {
 	if data := gopher.Named(path); data != nil {
 		if _, err := os.Stat(path); err != nil {
@@ -231,8 +230,8 @@ func ParseCacheType(name string) (tensor.Type, error) {
 	return 0, fmt.Errorf("grove: cache type %q is not known; f32, f16 and q8_0 are", name)
 }
 
-// Close stops the model's threads and unmaps its file. What drafting has learned of the model is kept in the user's
-// cache directory, unless [Options.Forget] says otherwise. Generations must have ended.
+// Close stops the model's threads and unmaps its file. It writes what drafting has learned of the model to the user's
+// cache directory, unless [Options.Forget] is set. All generations, conversations and sequences must have ended.
 func (m *Model) Close() (err error) {
 	m.methods.save()
 	if m.draft != nil {
@@ -275,7 +274,7 @@ func (m *Model) Info() Info {
 // Vocabulary returns the number of tokens that the model knows.
 func (m *Model) Vocabulary() int { return m.model.Info().Vocabulary }
 
-// PageTokens is how many tokens of a text a page of the cache holds: what texts share is a whole number of pages.
+// PageTokens is the number of tokens of a page of the cache: texts share whole pages.
 const PageTokens = forest.SlotsPerPage
 
 // Load is what a model's engine does at a moment.

@@ -9,12 +9,11 @@ import (
 	"grove/engine/plan"
 )
 
-// Cost is the seconds of a step on this machine by its shape; see [engine.Cost].
+// Cost is the seconds of a step on this machine by the step size; see [engine.Cost].
 type Cost = engine.Cost
 
-// Tune measures what steps cost on this machine, in less than three seconds for any model, and stores it in
-// the user's cache directory for the next time that this file is opened here. It returns the cost and the
-// file that keeps it.
+// Tune measures the cost of steps on this machine, in less than three seconds for any model, and writes it to the
+// user's cache directory, where the next [Open] of this model finds it. It returns the cost and the path of its file.
 func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
 	if err := m.generates(); err != nil {
 		return nil, "", err
@@ -27,7 +26,7 @@ func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
 	return c, path, err
 }
 
-// Cost returns what is known of the cost of steps, nil where nothing is: it was never measured.
+// Cost returns the cost of steps as it is known now; nil: it was never measured.
 func (m *Model) Cost() *Cost { return m.engine.Cost() }
 
 // WriteCost writes a cost as a table: the time of steps of several sizes at several depths, all rows with
