@@ -3,6 +3,7 @@ package lint
 import (
 	"io/fs"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,5 +63,40 @@ func TestDesignRooms(t *testing.T) {
 	}
 	if want := strings.Fields(strings.Join(rooms, " ")); !slices.Equal(got, want) {
 		t.Errorf("DESIGN.md lists the packages\n%s\nthe rooms are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestLinks checks that relative links of documents lead to files, and that the index of the guides names each page.
+func TestLinks(t *testing.T) {
+	root := os.DirFS("../..")
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	linked := map[string]bool{}
+	var pages []string
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(name) != ".md" {
+			return err
+		}
+		if strings.HasPrefix(name, "docs/") && name != "docs/README.md" {
+			pages = append(pages, name)
+		}
+		text, err := fs.ReadFile(root, name)
+		for _, l := range link.FindAllStringSubmatch(string(text), -1) {
+			to := path.Join(path.Dir(name), l[1])
+			if _, err := fs.Stat(root, to); err != nil {
+				t.Errorf("%s: the link %s leads nowhere", name, l[1])
+			}
+			if name == "docs/README.md" {
+				linked[to] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		if !linked[page] && !linked[path.Dir(page)] {
+			t.Errorf("docs/README.md: %s is missing", page)
+		}
 	}
 }
