@@ -22,17 +22,17 @@ type ChatOptions struct {
 	Template *chat.Template // nil: that of [Options.ChatTemplate], the model's, or that of a family that its vocabulary shows
 }
 
-// ChatPrompt is a conversation as the model is given it.
+// ChatPrompt is a conversation as the model reads it.
 type ChatPrompt struct {
 	Text   string
 	Tokens []token.ID // control tokens that messages spell are plain text in them
 }
 
-// Templates returns the templates that conversations with the model can be rendered by.
+// Templates returns the templates that can render conversations with the model.
 func (m *Model) Templates() *chat.Templates { return m.templates }
 
-// ApplyTemplate returns the prompt of a conversation. Errors: [chat.ErrNone] where the model has no template
-// and none is given; those of [chat.Template.Render].
+// ApplyTemplate returns the prompt of a conversation. Errors: [chat.ErrNone] where neither the model nor the options
+// have a template; those of [chat.Template.Render].
 func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, error) {
 	t := o.Template
 	if t == nil {
@@ -63,9 +63,8 @@ func (m *Model) Chat(ctx context.Context, messages []Message, o ChatOptions, r R
 	return m.Generate(ctx, r)
 }
 
-// Conversation answers one turn after the other and keeps what it has computed: an answer costs the tokens
-// that are new since the one before. The zero value is not of use; see [Model.NewConversation]. It is for one
-// goroutine, and takes the room of one text (see [Options.Parallel]).
+// Conversation answers one turn after the other and keeps the computed text, so that an answer costs only the tokens
+// that are new. Make it with [Model.NewConversation]. It is for one goroutine, and holds one of [Options.Parallel] slots.
 type Conversation struct {
 	model *Model
 	seq   *engine.Sequence // nil: none is open
@@ -89,7 +88,7 @@ func (c *Conversation) Chat(ctx context.Context, messages []Message, o ChatOptio
 	return g, err
 }
 
-// Close gives the conversation's room back.
+// Close gives the conversation's slot back.
 func (c *Conversation) Close() error {
 	if c.seq == nil {
 		return nil

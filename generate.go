@@ -21,8 +21,8 @@ import (
 type Request struct {
 	Prompt    string
 	PromptIDs []token.ID // the prompt as tokens, to which none are added; nil: Prompt
-	Suffix    *string    // what follows the answer, for models whose vocabulary has tokens for filling in; nil: not known
-	Files     []File     // files beside the text, which its model sees before it; with Suffix alone
+	Suffix    *string    // the text behind the answer, for models whose vocabulary has tokens for filling in; nil: none
+	Files     []File     // files that the model reads before the text; only with Suffix
 	MaxTokens int        // tokens to generate; 0: until the text or the context ends
 	Sampling  Sampling   // the zero value takes the likeliest token; its Seed is ignored
 	Seed      *uint64    // nil: one is drawn, and [Stats] reports it
@@ -32,32 +32,31 @@ type Request struct {
 	SampleIndex int        // the number of the answer, of several to a prompt: each number's draws are its own
 	StopTokens  []token.ID // end the text, as the model's own do
 	IgnoreEnd   bool       // the model's own tokens never end the text: they are not drawn
-	CacheSalt   string     // the beginning of a prompt is found in the cache only where it was computed with the same salt
+	CacheSalt   string     // requests share cached beginnings of prompts only where their salts are equal
 
-	// Top asks for that many of the likeliest tokens beside each of the answer, 0 at least. With PostSampling, they and
-	// [Token.Logprob] are of the probabilities by which tokens are drawn, behind Penalties, temperature and truncation.
+	// Top is the number of likeliest tokens that are reported beside each token of the answer. With PostSampling, they and
+	// [Token.Logprob] have the probabilities of the draw, after penalties, temperature and truncation.
 	Top          int
 	PostSampling bool
 
 	// Method says how several tokens a step are drafted: "" or [MethodAuto], [MethodOff], or names of methods
 	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
 	Method string
-	// Accept is the rule by which drafts become text: "" or [AcceptExact], the methods' own, or the name of another rule of [Rules], such as
-	// [AcceptTypical], which is lossy: drafts that are likely enough are taken although another token would have been drawn.
+	// Accept is the rule that accepts drafts: "" or [AcceptExact], the methods' own, or the name of another rule of
+	// [Rules], such as [AcceptTypical], which is lossy: it accepts drafts that are likely enough.
 	Accept string
-	// Search is a program that computes several answers and chooses one, with its options: "ffs,n=4"; [Searches] lists them. It is lossy, and tokens
-	// come when the answer is chosen. "": one answer is computed.
+	// Search is a program that computes several answers and chooses one, with its options: "ffs,n=4"; [Searches] lists
+	// the programs. It is lossy, and the first token comes when the answer is chosen. "": one answer is computed.
 	Search string
-	// Prediction is what the answer is expected to contain, such as the text that is to be edited. It changes the
-	// speed and nothing else.
+	// Prediction is a text that the answer probably contains, such as the text to edit. It changes the speed alone.
 	Prediction string
-	// Session names a file of computed keys and values: what it holds of the prompt's beginning is not computed again, and
-	// it is written anew when the answer ends or is cancelled. It need not be there yet; one of another model or cache
-	// type, or a damaged one, is an error ([kv.ErrFile]), and so is one that cannot be read or written
-	// ([engine.ErrSession]); then the answer is there, but for the error at its end. It changes the speed and nothing else. "": none.
+	// Session names a file of computed keys and values; "": none. The part of the prompt that the file holds is not
+	// computed again, and the file is written anew when the answer ends or is cancelled. The file need not exist. Errors:
+	// [ErrSessionFile] for a damaged file, or one of another model or cache type; [ErrSession] for one that cannot be
+	// read or written. A file that cannot be written is an error behind the whole answer. It changes the speed alone.
 	Session string
-	// Priority, within [LeastPriority] and [MostPriority], is the request's beside others: where texts wait, the highest is next, and
-	// prompts share steps by it, twice the rows for each step up. It changes no answer.
+	// Priority, from [LeastPriority] to [MostPriority], orders requests: the highest gets a slot first and is preempted
+	// last, and its prompt gets twice the rows for each step of priority. It changes no answer.
 	Priority int
 }
 
@@ -70,8 +69,8 @@ const (
 	MostPriority  = engine.MostPriority
 )
 
-// Token is one token of an answer. Text is what it adds to the text: nothing while the bytes of a rune
-// are incomplete or could begin a stop string, and then more than its own.
+// Token is one token of an answer. Text is the text that is certain with it: empty while the bytes of a character are
+// incomplete or could begin a stop string, and later the delayed text as well.
 type Token struct {
 	ID      token.ID
 	Text    string
@@ -82,7 +81,8 @@ type Token struct {
 // Likely is a token that may be drawn, and the logarithm of its probability.
 type Likely = sample.Token
 
-// Penalties change logits before tokens are drawn from them: penalties, biases. The zero value changes nothing.
+// Penalties change logits before tokens are drawn: biases, penalties, DRY, a minimum length. The zero value changes
+// nothing.
 type Penalties = sample.Penalties
 
 // Finish says why a text ended.
@@ -141,10 +141,9 @@ func (e *PromptError) Error() string {
 // Unwrap returns [engine.ErrContext].
 func (e *PromptError) Unwrap() error { return engine.ErrContext }
 
-// Generate prepares an answer; [Generation.Tokens] computes it. It returns an error where the request
-// makes no sense, the prompt does not fit the context ([*PromptError]), or a suffix is given and the vocabulary has no tokens
-// for that ([tokenizer.ErrNoFIM]). When ctx ends, so does the generation, within
-// a layer's time.
+// Generate prepares an answer; [Generation.Tokens] computes it. Errors: an [*OptionError] or another error of a setting
+// that is out of range; a [*PromptError] for a prompt that exceeds the context; [tokenizer.ErrNoFIM] for a suffix that the
+// vocabulary has no tokens for. The generation ends within a layer's time after ctx.
 func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := m.generates(); err != nil {
 		return nil, err
@@ -182,7 +181,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	return g, nil
 }
 
-// check refuses what makes no sense in a request, and completes its shape.
+// check refuses settings that are out of range, and completes the penalties.
 func (m *Model) check(r *Request) error {
 	if r.MaxTokens < 0 {
 		return fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
@@ -242,7 +241,7 @@ func (r *Request) answer() engine.Answer {
 	}
 }
 
-// Request returns the request, completed: its seed, and what [Request.IgnoreEnd] and the like mean for its shape.
+// Request returns the request with its seed and with the biases and ends that its other fields imply.
 func (g *Generation) Request() Request { return g.req }
 
 // Prompt returns the tokens of the prompt, the suffix included. They are not to be changed.
@@ -261,9 +260,9 @@ func (g *Generation) Stats() Stats {
 // own. It is for the goroutine of Tokens.
 func (g *Generation) Drafted() bool { return g.seq != nil && g.seq.Drafted() }
 
-// Tokens computes the answer and yields its tokens, without the one that ends the text. An error ends
-// it; so does leaving the loop, and what fails then (a [Request.Session] that cannot be written) is not told. It can be used
-// once.
+// Tokens computes the answer and yields its tokens, without the one that ends the text. An error is the last element.
+// A caller that leaves the loop ends the answer and is not told of later errors, such as a [Request.Session] that cannot
+// be written. Tokens can be used once.
 func (g *Generation) Tokens() iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
 		if g.begun {
@@ -399,7 +398,7 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	return nil
 }
 
-// Text computes the answer and returns it whole. On error it returns what there is besides.
+// Text computes the answer and returns its text. On an error it returns the text so far beside it.
 func (g *Generation) Text() (string, error) {
 	var b []byte
 	for t, err := range g.Tokens() {
