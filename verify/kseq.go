@@ -26,26 +26,7 @@ type kseq struct {
 
 // Accept implements [Acceptor].
 func (r *kseq) Accept(v View, out *Outcome) error {
-	if len(v.Drafts(Root).IDs) == 0 {
-		return r.match.Accept(v, out)
-	}
-	out.reset()
-	for node := Root; ; {
-		p, err := v.Probs(node)
-		if err != nil {
-			return err
-		}
-		child, err := r.test(v, node, p)
-		if err != nil {
-			return err
-		}
-		if child == Root {
-			return out.finish(v, node, p)
-		}
-		if node = child; !out.step(v, node) {
-			return nil
-		}
-	}
+	return descend(v, out, &r.match, r.test)
 }
 
 // test returns the accepted child of a node, or Root. p is the target's distribution there; where no draw is accepted

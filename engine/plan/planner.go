@@ -91,7 +91,7 @@ func (p *Planner) Choose(t *method.Tree) (gain float64) {
 		}
 	}
 	if best == 0 {
-		best = p.probe(nodes)
+		best = p.trial(nodes)
 	} else {
 		p.idle, p.wait = 0, leastWait
 	}
@@ -119,19 +119,19 @@ func (p *Planner) Order() []int32 { return p.order }
 // Whole reports whether all drafts of the round are run, whether they pay or not: a proof wants it, or they were drawn.
 func (p *Planner) Whole() bool { return p.Eager || p.tree.Drawn() }
 
-// probe lets a few drafts run now and then although they do not seem to pay: a cost that was measured in a bad moment
+// trial lets a few drafts run now and then although they do not seem to pay: a cost that was measured in a bad moment
 // is corrected by steps of that size alone. It returns how many.
-func (p *Planner) probe(nodes []method.Node) int {
-	if p.idle++; p.idle < max(leastWait, p.wait) || nodes[p.order[0]].Score < probeScore {
+func (p *Planner) trial(nodes []method.Node) int {
+	if p.idle++; p.idle < max(leastWait, p.wait) || nodes[p.order[0]].Score < trialScore {
 		return 0
 	}
 	p.idle, p.wait = 0, min(2*max(leastWait, p.wait), mostWait)
-	return min(probeDrafts, len(p.order))
+	return min(trialDrafts, len(p.order))
 }
 
 const (
-	probeScore  = 0.3
-	probeDrafts = 3
+	trialScore  = 0.3
+	trialDrafts = 3
 )
 
 // all takes every draft: a proof wants it, or they were drawn, and none may be left out for what it is.
@@ -148,13 +148,13 @@ func (p *Planner) all(nodes []method.Node) (gain float64) {
 // Throughput is a running average of tokens a second.
 type Throughput struct{ tokens, seconds float64 }
 
-// paceRate is what each round leaves of the past.
-const paceRate = 0.95
+// throughputRate is what each round leaves of the past.
+const throughputRate = 0.95
 
 // Add adds a round.
 func (p *Throughput) Add(tokens int, seconds float64) {
-	p.tokens = p.tokens*paceRate + float64(tokens)
-	p.seconds = p.seconds*paceRate + seconds
+	p.tokens = p.tokens*throughputRate + float64(tokens)
+	p.seconds = p.seconds*throughputRate + seconds
 }
 
 // Rate returns the average, 0 before the first round.

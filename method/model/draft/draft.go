@@ -8,36 +8,80 @@
 package draft
 
 import (
-	"context"
-
 	"grove/method"
 	"grove/method/grow"
+	"grove/method/grow/retokenize"
+	"grove/verify"
 )
 
-// drafter grows trees with a sequence of the draft model.
-type drafter struct {
-	history *method.History
-	branch  *grow.Branch
-	grower  *grow.Grower
+// drafting is a way to draft by a second model.
+type drafting struct {
+	name, paper string
+	rule        verify.Rule // the zero value: drafts are the likeliest tokens; any other: they are drawn
+	shape       grow.Shape
 }
 
-// Begin implements [method.Drafter].
-func (d *drafter) Begin(h *method.History) error {
-	d.history = h
-	if err := d.branch.Begin(h); err != nil {
-		return err
+// all are the methods of the package. The planner cuts trees of the likeliest drafts to what pays, best first: with
+// rates of ranks and probabilities that are learned online as scores this is OPT-Tree, EAGLE-2's tree and, for ranks
+// alone, Sequoia's.
+var all = []drafting{
+	{name: "draft", paper: "OPT-Tree: a draft model's tree by path probability, 2024", shape: grow.Shape{Ranks: []int{4}, Beam: 4}},
+	{name: "draft-chain", paper: "Speculative decoding with a draft model, 2023", shape: grow.Shape{Ranks: []int{1}, Beam: 1}},
+	{name: "draft-fixed", paper: "SpecInfer: a fixed tree, 2023", shape: grow.Shape{Ranks: []int{3, 2, 1, 1}, Beam: 6, Growth: grow.Fixed}},
+	{
+		name: "draft-block", paper: "Block verification, 2024", rule: verify.Block,
+		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{1}, Beam: 1},
+	},
+	{
+		name: "draft-rsd", paper: "Recursive speculative decoding (RSD-C), 2024", rule: verify.Reject,
+		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{3, 2, 1}, Beam: 6},
+	},
+	{
+		name: "draft-rsd-s", paper: "Recursive speculative decoding (RSD-S), 2024", rule: verify.Reject,
+		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{4}, Beam: 4, Growth: grow.Beams},
+	},
+	{
+		name: "draft-dyspec", paper: "DySpec, level by level, 2024", rule: verify.Reject,
+		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 6, Growth: grow.Slots},
+	},
+}
+
+func init() {
+	for _, a := range all {
+		i := method.Info{
+			Name: a.name, Paper: a.paper, Kind: method.KindModel, Grade: method.Exact, Rule: a.rule, Needs: "a draft model",
+			Auto: a.name == "draft", Passes: true,
+		}
+		if a.draws() {
+			i.Grade = method.SameDistribution
+			i.Brings = verify.Needs{Distributions: true, Samples: true, Chain: a.shape.Ranks[0] == 1}
+		}
+		i.Meets = func(e method.Env) error { return grow.MeetsDraft(e, a.draws()) }
+		i.Open = func(e method.Env) (method.Method, error) {
+			return &trees{a.shape, e, grow.NewTrim(e)}, nil
+		}
+		method.Register(i)
 	}
-	d.branch.Committed(h.IDs(), true)
-	return d.grower.Begin(h.Noise)
 }
 
-// Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Run) { d.branch.Committed(r.IDs, false) }
+// draws reports whether drafts are drawn.
+func (a *drafting) draws() bool { return a.shape.Draw != grow.Likeliest }
 
-// Draft implements [method.Drafter].
-func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
-	return d.grower.Grow(ctx, t, len(d.history.IDs()))
+// trees is a draft model with the shape of its trees.
+type trees struct {
+	shape grow.Shape
+	env   method.Env
+	trim  *grow.Trim // nil: the whole vocabulary is drafted from
 }
 
-// Close implements [method.Closer].
-func (d *drafter) Close() error { return d.branch.Close() }
+// NewDrafter implements [method.Method].
+func (m *trees) NewDrafter(method.Trunk) (method.Drafter, error) {
+	b, err := grow.NewBranch(m.env, m.trim)
+	if err != nil {
+		return nil, err
+	}
+	if m.env.Words.Way() == method.ThroughText {
+		return retokenize.New(b), nil
+	}
+	return grow.NewDrafter(m.shape, b, m.env), nil
+}

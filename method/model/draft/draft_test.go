@@ -36,7 +36,7 @@ func open(t *testing.T, name string, m *growtest.Model, p sample.Params, prompt 
 	x := &growtest.Text{Drafter: d}
 	x.Noise.Sampling = p
 	x.Begin(t, prompt...)
-	return x, d.(*drafter).branch.Trunk.(*growtest.Sequence)
+	return x, d.(*grow.Drafter).Branch().Trunk.(*growtest.Sequence)
 }
 
 func TestNeeds(t *testing.T) {

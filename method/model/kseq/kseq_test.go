@@ -64,10 +64,10 @@ func (y *play) draft(t *testing.T, index int, first token.ID) {
 var oneChain = grow.Shape{Draw: grow.Distinct, Ranks: []int{1}, Beam: 1, Depth: length}
 
 func TestMeets(t *testing.T) {
-	if err := meets(method.Env{Vocabulary: 9}); !errors.Is(err, method.ErrNeeds) {
+	if err := grow.MeetsDraft(method.Env{Vocabulary: 9}, true); !errors.Is(err, method.ErrNeeds) {
 		t.Errorf("without a draft model: %v", err)
 	}
-	if err := meets(method.Env{Vocabulary: 9, Draft: growtest.Random(9, 1)}); err != nil {
+	if err := grow.MeetsDraft(method.Env{Vocabulary: 9, Draft: growtest.Random(9, 1)}, true); err != nil {
 		t.Errorf("with one: %v", err)
 	}
 }

@@ -1,0 +1,56 @@
+package grow
+
+import (
+	"context"
+	"fmt"
+
+	"grove/method"
+)
+
+// Drafter grows trees of one shape with a sequence of the draft model. It is a complete [method.Drafter].
+type Drafter struct {
+	history *method.History
+	branch  *Branch
+	grower  *Grower
+}
+
+// NewDrafter returns a drafter for a branch, which it closes. Env is that of the method.
+func NewDrafter(s Shape, b *Branch, e method.Env) *Drafter {
+	return &Drafter{branch: b, grower: New(s, b, b.Vocabulary(e.Vocabulary))}
+}
+
+// MeetsDraft returns an error where env has no draft model, or, where drafts are to be draws, one with another
+// vocabulary: a draw must be a token of the target.
+func MeetsDraft(e method.Env, draws bool) error {
+	switch {
+	case e.Draft == nil:
+		return method.ErrNeeds
+	case draws && e.Words.Way() != method.SameVocabulary:
+		return fmt.Errorf("%w: a draft model with the same vocabulary (this one's: %v)", method.ErrNeeds, e.Words)
+	}
+	return nil
+}
+
+// Begin implements [method.Drafter].
+func (d *Drafter) Begin(h *method.History) error {
+	d.history = h
+	if err := d.branch.Begin(h); err != nil {
+		return err
+	}
+	d.branch.Committed(h.IDs(), true)
+	return d.grower.Begin(h.Noise)
+}
+
+// Committed implements [method.Drafter].
+func (d *Drafter) Committed(r method.Run) { d.branch.Committed(r.IDs, false) }
+
+// Draft implements [method.Drafter].
+func (d *Drafter) Draft(ctx context.Context, t *method.Tree) error {
+	return d.grower.Grow(ctx, t, len(d.history.IDs()))
+}
+
+// Branch returns the sequence of the draft model.
+func (d *Drafter) Branch() *Branch { return d.branch }
+
+// Close implements [method.Closer].
+func (d *Drafter) Close() error { return d.branch.Close() }
