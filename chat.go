@@ -70,6 +70,7 @@ type Conversation struct {
 	seq   *engine.Sequence // nil: none is open
 	ids   []token.ID       // its text
 	req   Request          // that it was opened for
+	draws engine.Answer    // the same for its sequence
 }
 
 // NewConversation returns a conversation without turns.
@@ -106,9 +107,9 @@ func (c *Conversation) add(id token.ID) {
 }
 
 // goesOn tells whether the conversation's sequence can be taken further to a prompt and then answer a request.
-func (c *Conversation) goesOn(prompt []token.ID, r Request) bool {
-	n := len(c.ids)
-	return c.seq != nil && r.Search == "" && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(r.answer(), c.req.answer()) &&
+func (c *Conversation) goesOn(g *Generation) bool {
+	n, prompt, r := len(c.ids), g.prompt, &g.req
+	return c.seq != nil && g.program == nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(g.answer(), c.draws) &&
 		r.Method == c.req.Method && r.CacheSalt == c.req.CacheSalt && r.Priority == c.req.Priority &&
 		r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
 }
@@ -117,7 +118,7 @@ func (c *Conversation) goesOn(prompt []token.ID, r Request) bool {
 // is kept where the prompt goes on from what it holds; otherwise the cache has most of it.
 func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 	c := g.conversation
-	if c != nil && c.goesOn(g.prompt, g.req) {
+	if c != nil && c.goesOn(g) {
 		kept = len(c.ids)
 		c.ids = append(c.ids, g.prompt[kept:]...)
 		return c.seq, kept, nil
@@ -127,7 +128,7 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 			return nil, 0, err
 		}
 	}
-	if s, err = g.model.engine.NewSequence(g.req.answer()); err != nil {
+	if s, err = g.model.engine.NewSequence(g.answer()); err != nil {
 		return nil, 0, err
 	}
 	terms := engine.Terms{Priority: g.req.Priority, Salt: g.req.CacheSalt}
@@ -135,7 +136,7 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 		return nil, 0, errors.Join(err, s.Close())
 	}
 	if c != nil {
-		c.seq, c.ids, c.req = s, slices.Clone(g.prompt), g.req
+		c.seq, c.ids, c.req, c.draws = s, slices.Clone(g.prompt), g.req, g.answer()
 	}
 	return s, 0, nil
 }
@@ -150,7 +151,7 @@ func (g *Generation) close(s *engine.Sequence, err error) error {
 	switch {
 	case g.conversation == nil:
 		return errors.Join(saved, s.Close())
-	case failed || g.program != nil: // a search may have cancelled it
+	case failed || g.program != nil: // what a search leaves is not the answer's text
 		return g.conversation.Close()
 	}
 	return saved

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"grove/engine"
-	"grove/method"
 	"grove/sample"
 	"grove/search"
 	"grove/text/token"
@@ -30,6 +29,7 @@ type Request struct {
 
 	Penalties   Penalties  // what changes logits before a draw; its Ends are the model's and StopTokens besides
 	SampleIndex int        // the number of the answer, of several to a prompt: each number's draws are its own
+	Thinking    *int       // tokens that the model may think before its marker of the end is forced, from 0; nil: no bound
 	StopTokens  []token.ID // end the text, as the model's own do
 	IgnoreEnd   bool       // the model's own tokens never end the text: they are not drawn
 	CacheSalt   string     // requests share cached beginnings of prompts only where their salts are equal
@@ -101,6 +101,7 @@ type Stats struct {
 	PromptTokens int           // begin-of-text included, and the suffix
 	ReusedTokens int           // of these, found in the cache
 	Tokens       int           // generated
+	Reasoning    int           // of these, between the model's markers of thinking
 	Prompt       time.Duration // computing the prompt
 	FirstToken   time.Duration // from the call to the first token
 	Generation   time.Duration // from the first token to the last
@@ -109,7 +110,7 @@ type Stats struct {
 	StopText     string           // of [Request.Stop], the one that ended the text
 	StopToken    token.ID         // the token that ended the text; [token.None]: none
 	Drafting     engine.SpecStats // what drafting did
-	Grade        method.Grade     // what methods, rule and search leave of plain decoding's answer
+	Grade        Grade            // what methods, rule and search leave of plain decoding's answer
 	Attempts     []Attempt        // of [Request.Search]: the answers that were tried
 }
 
@@ -122,6 +123,9 @@ type Generation struct {
 	stats  Stats
 	begun  bool
 	start  time.Time
+
+	thinking sample.Thinking  // the model's markers, and the budget
+	thoughts *sample.Thoughts // nil: the model has no markers
 
 	program search.Program   // nil: one answer is computed
 	seq     *engine.Sequence // while tokens are computed
@@ -169,6 +173,10 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if g.stats.Grade, err = m.grade(r.Method, r.Accept); err != nil {
 		return nil, err
 	}
+	if g.thinking, err = m.boundThinking(r.Thinking); err != nil {
+		return nil, err
+	}
+	g.thoughts = g.thinking.Count(ids)
 	if err := g.openSearch(); err != nil {
 		return nil, err
 	}
@@ -235,9 +243,10 @@ func (m *Model) encode(r Request) ([]token.ID, error) {
 }
 
 // answer returns the part of a request that its sequence must know.
-func (r *Request) answer() engine.Answer {
+func (g *Generation) answer() engine.Answer {
+	r := &g.req
 	return engine.Answer{
-		Sampling: r.Sampling, Penalties: r.Penalties, SampleIndex: r.SampleIndex, Top: r.Top, PostSampling: r.PostSampling,
+		Sampling: r.Sampling, Penalties: r.Penalties, Thinking: g.thinking, SampleIndex: r.SampleIndex, Top: r.Top, PostSampling: r.PostSampling,
 	}
 }
 
@@ -257,8 +266,8 @@ func (g *Generation) Stats() Stats {
 }
 
 // Drafted reports whether the token that [Generation.Tokens] yielded last was a draft, so that it cost no step of its
-// own. It is for the goroutine of Tokens.
-func (g *Generation) Drafted() bool { return g.seq != nil && g.seq.Drafted() }
+// own. Of a search's answer it reports false. It is for the goroutine of Tokens.
+func (g *Generation) Drafted() bool { return g.seq != nil && g.program == nil && g.seq.Drafted() }
 
 // Tokens computes the answer and yields its tokens, without the one that ends the text. An error is the last element.
 // A caller that leaves the loop ends the answer and is not told of later errors, such as a [Request.Session] that cannot
@@ -346,6 +355,8 @@ func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yiel
 			g.stats.FirstToken = now.Sub(g.start)
 		}
 		g.stats.Tokens++
+		g.thoughts.Add(d.ID)
+		g.stats.Reasoning = g.thoughts.Tokens()
 		g.stats.Generation = now.Sub(first)
 		g.conversation.add(d.ID)
 		if g.ends(d.ID) {
@@ -392,8 +403,9 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	if err := s.Speculate(draft, prediction); err != nil {
 		return err
 	}
-	if rule, err := findRule(g.req.Accept); err != nil || rule.New != nil {
-		return errors.Join(err, s.Accept(rule))
+	rule, err := findRule(g.req.Accept)
+	if err = errors.Join(err, s.Accept(rule)); err != nil {
+		return &OptionError{err}
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ type Model struct {
 	engine    *engine.Engine
 	tokenizer *tokenizer.Tokenizer
 	templates *chat.Templates
+	thinking  sample.Thinking // the markers, if it has any, and no bound
 	methods   draftings
 	draft     *Model           // shares the pool; nil: none
 	words     *method.VocabMap // relates its tokens to the model's
@@ -156,6 +157,7 @@ func (m *Model) load(o Options) error {
 			return err
 		}
 	}
+	m.thinking = m.findThinking()
 	limit, err := m.room(o.Memory)
 	if err != nil {
 		return &OptionError{err}

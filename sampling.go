@@ -1,6 +1,12 @@
 package grove
 
-import "grove/sample"
+import (
+	"fmt"
+	"strings"
+
+	"grove/sample"
+	"grove/text/token"
+)
 
 // Order says whether truncation (top-k, top-p, min-p) sees the probabilities before or after the temperature.
 type Order = sample.Order
@@ -14,5 +20,67 @@ const (
 // Bias is a number that is added to the logit of a token; minus infinity forbids it. See [Penalties].
 type Bias = sample.Bias
 
+// XTC is the setting of [Sampling] that excludes the likeliest tokens.
+type XTC = sample.XTC
+
+// DynamicTemperature is the setting of [Sampling] by which the temperature follows the entropy.
+type DynamicTemperature = sample.DynamicTemperature
+
+// Mirostat is the setting of [Sampling] that holds the surprise of tokens.
+type Mirostat = sample.Mirostat
+
+// DRY is the setting of [Penalties] against repetitions; [Model.Breakers] makes its breakers of texts.
+type DRY = sample.DRY
+
 // RandomSeed returns an unpredictable seed, for a [Request] whose caller must know its seed beforehand.
 func RandomSeed() uint64 { return sample.RandomSeed() }
+
+// The bounds of [Model.Breakers].
+const (
+	MaxBreakers = 16 // texts
+	MaxBreaker  = 40 // bytes of one
+)
+
+// DefaultBreakers returns the texts that interrupt repetitions in llama.cpp.
+func DefaultBreakers() []string { return []string{"\n", ":", "\"", "*"} }
+
+// Breakers returns the tokens that texts are, for the breakers of [DRY]: each token that contains a text, and each that
+// ends with the beginning of one, followed by the tokens of its rest. Errors: too many texts, or one that is empty or
+// too long.
+func (m *Model) Breakers(texts []string) (all [][]token.ID, err error) {
+	if len(texts) > MaxBreakers {
+		return nil, fmt.Errorf("grove: %d breakers; at most %d", len(texts), MaxBreakers)
+	}
+	for _, text := range texts {
+		if text == "" || len(text) > MaxBreaker {
+			return nil, fmt.Errorf("grove: a breaker has %d bytes; it must have 1 to %d", len(text), MaxBreaker)
+		}
+		rests := make([][]token.ID, len(text)) // behind so many bytes
+		for i := 1; i < len(text); i++ {
+			if rests[i], err = m.Tokenize(text[i:], false, true); err != nil {
+				return nil, err
+			}
+		}
+		var piece []byte
+		for id := range token.ID(m.tokenizer.Size()) {
+			if piece, err = m.tokenizer.AppendPiece(piece[:0], id, true); err != nil {
+				return nil, err
+			}
+			all = appendBreakers(all, id, string(piece), text, rests)
+		}
+	}
+	return all, nil
+}
+
+// appendBreakers appends the ways in which a breaker begins in a token.
+func appendBreakers(all [][]token.ID, id token.ID, piece, text string, rests [][]token.ID) [][]token.ID {
+	if strings.Contains(piece, text) {
+		return append(all, []token.ID{id})
+	}
+	for n := min(len(piece), len(text)-1); n > 0; n-- {
+		if strings.HasSuffix(piece, text[:n]) {
+			all = append(all, append([]token.ID{id}, rests[n]...))
+		}
+	}
+	return all
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"grove/engine"
 	"grove/search"
@@ -50,6 +51,11 @@ func (g *Generation) openSearch() (err error) {
 	}
 	if err != nil {
 		return &OptionError{fmt.Errorf("grove: %w", err)}
+	}
+	if n := g.program.Samples(); g.req.SampleIndex > math.MaxInt/n-1 {
+		return &OptionError{fmt.Errorf("grove: sample index %d of a search with %d samples; it must be at most %d", g.req.SampleIndex, n, math.MaxInt/n-1)}
+	} else {
+		g.req.SampleIndex *= n // so that no two samples of several answers are the same
 	}
 	g.stats.Grade = Lossy
 	return nil

@@ -45,7 +45,7 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 	if err != nil {
 		return nil, err
 	}
-	a := g.req.answer()
+	a := g.answer()
 	a.Stages = stages
 	s, err := m.engine.NewSequence(a)
 	if err != nil {

@@ -21,6 +21,9 @@ const (
 	MethodOff  = "off"  // plain decoding
 )
 
+// Grade says what an answer has in common with that of plain decoding: [Exact], the same distribution, or [Lossy].
+type Grade = method.Grade
+
 // MethodInfo describes a method of drafting.
 type MethodInfo struct {
 	Name  string       `json:"name"`

@@ -64,10 +64,10 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 // Drafts reports whether the sequence drafts.
 func (s *Sequence) Drafts() bool { return s.drafts != nil }
 
-// Accept makes the sequence verify drafts by another rule than the methods' own. It returns an error where the drafts
-// do not bring what the rule needs. A sequence that does not draft has no use for a rule.
+// Accept makes the sequence verify drafts by another rule than the methods' own, which the zero rule keeps. It returns an
+// error where the drafts do not bring what the rule needs. A sequence that does not draft has no use for a rule.
 func (s *Sequence) Accept(r verify.Rule) error {
-	if s.drafts == nil {
+	if s.drafts == nil || r.New == nil {
 		return nil
 	}
 	if err := s.drafts.all.CheckRule(r); err != nil {

@@ -36,11 +36,8 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 		return nil, fmt.Errorf("engine: %w", ErrClosed)
 	}
 	s.round.forget()
-	a := s.answer
-	a.SampleIndex = sampleIndex
-	chain := s.chain.Fork()
-	chain.SetSampleIndex(sampleIndex)
-	f := s.e.newSequence(a, chain)
+	f := s.e.newSequence(s.answer, s.chain.Fork())
+	f.SetSampleIndex(sampleIndex)
 	f.family = s.family
 	if err := s.e.open(&f.trunk, s.e.most); err != nil {
 		return nil, err
@@ -97,6 +94,16 @@ func (s *Sequence) CancelSiblings() {
 		if o != s {
 			o.e.queue.Cancel(&o.trunk)
 		}
+	}
+}
+
+// SetSampleIndex changes the sample index, and so the random numbers of all tokens to come. What was drawn and not taken is forgotten.
+func (s *Sequence) SetSampleIndex(i int) {
+	s.round.forget()
+	s.answer.SampleIndex = i
+	s.chain.SetSampleIndex(i)
+	if s.drafts != nil {
+		s.drafts.history.Noise.SampleIndex, s.drafts.begun = i, false
 	}
 }
 

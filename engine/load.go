@@ -34,20 +34,14 @@ func (l *load) note(change func(*Load)) {
 }
 
 // Load returns what the engine does. It does not wait for a step.
-func (e *Engine) Load() Load {
+func (e *Engine) Load() (now Load) {
 	waiting := e.queue.Waiting()
-	e.load.mu.Lock()
-	defer e.load.mu.Unlock()
-	l := e.load.load
-	l.Waiting = waiting
-	return l
+	e.load.note(func(l *Load) { now = *l })
+	now.Waiting = waiting
+	return now
 }
 
 // count adds a step.
 func (l *load) count(rows int, pages kv.Usage) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.load.Steps++
-	l.load.Rows += rows
-	l.load.Pages = pages
+	l.note(func(l *Load) { l.Steps, l.Rows, l.Pages = l.Steps+1, l.Rows+rows, pages })
 }

@@ -51,7 +51,6 @@ type Chain struct {
 	steps    []step // the logit stages
 	stages   []Stage
 	legal    []int // places of the stages that are [Legal]
-	thought  bool  // the first stage is that of [Thinking]
 	banned   []token.ID
 	adapts   bool // mirostat is on
 	flat     bool // nothing depends on the text: it has one state
@@ -142,15 +141,12 @@ func (c *Chain) addPenalties() {
 // addStages makes the steps of the stages that keep a state of their own.
 func (c *Chain) addStages() {
 	if t := c.settings.Thinking; t.on() {
-		c.stages, c.thought = append(c.stages, newThinking(t)), true
+		c.stages = append(c.stages, newThinking(t))
 	}
 	c.stages = append(c.stages, c.settings.Stages...)
 	for i, stage := range c.stages {
 		if _, ok := stage.(Legal); ok {
 			c.legal = append(c.legal, i)
-		}
-		if i == 0 && c.thought && c.settings.Thinking.Budget < 0 {
-			continue // it counts only
 		}
 		name := fmt.Sprintf("%T", stage)
 		if named, ok := stage.(fmt.Stringer); ok {
@@ -342,14 +338,4 @@ func (c *Chain) pop() {
 	c.present.pop(c.text)
 	c.repetitions.pop(c.text)
 	c.text = c.text[:len(c.text)-1]
-}
-
-// Thought returns the number of the answer's tokens between the markers of [Thinking], up to the trunk's end; 0 where
-// no markers are set.
-func (c *Chain) Thought() int {
-	if !c.thought {
-		return 0
-	}
-	n, _, _ := unpackThinking(c.states[0])
-	return n
 }

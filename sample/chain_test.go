@@ -370,9 +370,11 @@ func TestThinking(t *testing.T) {
 	} {
 		c := newChain(t, settings(tt.budget), 5)
 		c.Begin(tt.prompt)
+		count := settings(tt.budget).Thinking.Count(tt.prompt)
 		s := State(0)
 		for _, id := range tt.answer {
 			s = c.Next(s, id)
+			count.Add(id)
 		}
 		if got := c.Forced(nil, s); !slices.Equal(got, tt.forced) {
 			t.Errorf("%s: %v is forced, want %v", tt.name, got, tt.forced)
@@ -386,12 +388,16 @@ func TestThinking(t *testing.T) {
 				t.Errorf("%s: Allows(%d) is %v", tt.name, id, !want)
 			}
 		}
-		if c.Keep(s); c.Thought() != tt.thought {
-			t.Errorf("%s: %d tokens were thought, want %d", tt.name, c.Thought(), tt.thought)
+		if count.Tokens() != tt.thought {
+			t.Errorf("%s: %d tokens were thought, want %d", tt.name, count.Tokens(), tt.thought)
 		}
 	}
 	if !newChain(t, settings(-1), 5).Plain() {
 		t.Error("thinking without a bound changes logits")
+	}
+	none := Thinking{}.Count(nil)
+	if none.Add(1); none.Tokens() != 0 {
+		t.Error("tokens are counted without markers")
 	}
 }
 

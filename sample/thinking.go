@@ -11,17 +11,50 @@ import (
 // marker is forced, token by token. The tokens of all such parts of an answer count together, markers do not; in a part
 // that the prompt opens only the answer's tokens count. The zero value is off.
 type Thinking struct {
-	Budget     int        // 0: the part is closed at once; less: no bound, the tokens are counted only
+	Budget     int        // 0: the part is closed at once; less: off
 	Begin, End []token.ID // the markers; without both it is off
 }
 
-func (t *Thinking) on() bool { return len(t.Begin) > 0 && len(t.End) > 0 }
+func (t *Thinking) marked() bool { return len(t.Begin) > 0 && len(t.End) > 0 }
+
+func (t *Thinking) on() bool { return t.marked() && t.Budget >= 0 }
+
+// Count returns a counter of the answer's tokens between the markers, behind a prompt; nil where no markers are set.
+func (t Thinking) Count(prompt []token.ID) *Thoughts {
+	if !t.marked() {
+		return nil
+	}
+	stage := newThinking(t)
+	return &Thoughts{stage, stage.Start(prompt)}
+}
+
+// Thoughts counts the tokens of an answer as [Thinking] does. Nil counts nothing. It is for one goroutine.
+type Thoughts struct {
+	stage *thinking
+	state StageState
+}
+
+// Add tells the next token of the answer.
+func (t *Thoughts) Add(id token.ID) {
+	if t != nil {
+		t.state = t.stage.Next(t.state, id)
+	}
+}
+
+// Tokens returns the count so far.
+func (t *Thoughts) Tokens() int {
+	if t == nil {
+		return 0
+	}
+	n, _, _ := unpackThinking(t.state)
+	return n
+}
 
 func (t *Thinking) validate(vocab int) error {
 	if (len(t.Begin) == 0) != (len(t.End) == 0) {
 		return fmt.Errorf("sample: thinking has markers of %d and %d tokens; it needs both or none", len(t.Begin), len(t.End))
 	}
-	if t.Budget > 0 && !t.on() {
+	if t.Budget > 0 && !t.marked() {
 		return fmt.Errorf("sample: the thinking budget is %d, and there are no markers; give those of the model", t.Budget)
 	}
 	for _, marker := range [][]token.ID{t.Begin, t.End} {
@@ -95,7 +128,7 @@ func (t *thinking) Next(s StageState, id token.ID) StageState {
 // forced returns the tokens that must follow a state; none where the budget is not spent.
 func (t *thinking) forced(s StageState) []token.ID {
 	n, matched, inside := unpackThinking(s)
-	if !inside || t.budget < 0 || n < t.budget {
+	if !inside || n < t.budget {
 		return nil
 	}
 	return t.end.ids[matched:]

@@ -18,7 +18,7 @@ import (
 type Problem struct {
 	// First is the sequence behind the prompt. The program draws from it, forks it, and leaves it open.
 	First *engine.Sequence
-	// Index is the sample index of First; forks have the numbers that follow.
+	// Index is the sample index of the answer's first sample; that of the others follow.
 	Index int
 	// Ender returns a function that is told the tokens of one answer in order and reports whether it ends with a token.
 	Ender func() func(engine.Drawn) bool
@@ -33,7 +33,7 @@ type Problem struct {
 // Attempt is one answer that a program tried.
 type Attempt struct {
 	Index  int  // its sample index
-	Tokens int  // drawn
+	Tokens int  // up to the end of the search, drafts apart
 	Ended  bool // by itself, not by its length or by the program
 }
 
@@ -46,6 +46,8 @@ type Result struct {
 
 // Program searches. It is safe for concurrent use.
 type Program interface {
+	// Samples returns how many sample indices an answer takes.
+	Samples() int
 	// Check returns an error where the problem cannot be searched; it is called before the first token. First is not set.
 	Check(p *Problem) error
 	// Run searches. It closes the forks that it makes.
@@ -138,51 +140,58 @@ func Open(text string) (Program, error) {
 	return p, nil
 }
 
-// Branches are sequences that go on side by side, each with the tokens that it has drawn.
+// Branches are samples that go on side by side, each with the tokens that it has drawn.
 type Branches struct {
-	All    []Branch
-	errs   []error
-	ctx    context.Context
-	most   int
-	closer []*engine.Sequence
+	All   []Branch
+	Most  int // tokens that each may have; 0: as many as the context holds
+	ctx   context.Context
+	errs  []error
+	forks []*engine.Sequence
 }
 
-// Branch is one of several answers on their way.
+// Branch is one of several samples on their way.
 type Branch struct {
 	Seq   *engine.Sequence
-	Index int
+	Index int // its sample index
 	Drawn []engine.Drawn
 	Ended bool // by itself
 	Full  bool // it has as many tokens as it may have
 	ends  func(engine.Drawn) bool
 }
 
-// Fork makes n branches of a problem's sequence, that itself the first of them.
-func Fork(ctx context.Context, p *Problem, n int) (*Branches, error) {
-	b := &Branches{All: make([]Branch, n), errs: make([]error, n), ctx: ctx, most: p.Most}
-	for i := range b.All {
+// Fork makes branches for the samples from..to-1 of a problem whose first sequence stands behind the prompt. That
+// sequence becomes the first of them. It makes fewer where fewer slots are free, one at least: a search waits for no
+// slot, so that searches cannot wait for each other.
+func Fork(ctx context.Context, p *Problem, from, to int) (*Branches, error) {
+	b := &Branches{Most: p.Most, ctx: ctx}
+	p.First.SetSampleIndex(p.Index + from)
+	for i := from; i < to; i++ {
 		s := p.First
-		if i > 0 {
+		if i > from {
 			var err error
-			if s, err = p.First.Fork(p.Index + i); err != nil {
+			if s, err = p.First.Fork(p.Index + i); errors.Is(err, engine.ErrBusy) {
+				break
+			} else if err != nil {
 				return nil, errors.Join(err, b.Close())
 			}
-			b.closer = append(b.closer, s)
+			b.forks = append(b.forks, s)
 		}
-		b.All[i] = Branch{Seq: s, Index: p.Index + i, ends: p.Ender()}
+		b.All = append(b.All, Branch{Seq: s, Index: p.Index + i, ends: p.Ender()})
 	}
+	b.errs = make([]error, len(b.All))
 	return b, nil
 }
 
-// Draw draws a token for each branch that has not ended, in steps that they share. An error of one is the error of all.
-func (b *Branches) Draw() error {
+// Draw draws a token for each branch that is neither ended nor full, in steps that they share, and reports whether
+// there was one. An error of one branch is the error of all.
+func (b *Branches) Draw() (drew bool, err error) {
 	done := make(chan struct{})
 	running := 0
 	for i := range b.All {
 		if br := &b.All[i]; !br.Ended && !br.Full {
 			running++
 			go func() {
-				b.errs[i] = br.draw(b.ctx, b.most)
+				b.errs[i] = br.draw(b.ctx, b.Most)
 				done <- struct{}{}
 			}()
 		}
@@ -190,7 +199,7 @@ func (b *Branches) Draw() error {
 	for range running {
 		<-done
 	}
-	return errors.Join(b.errs...)
+	return running > 0, errors.Join(b.errs...)
 }
 
 func (br *Branch) draw(ctx context.Context, most int) error {
@@ -208,20 +217,11 @@ func (br *Branch) draw(ctx context.Context, most int) error {
 	return nil
 }
 
-// Result returns the answer of a branch, and what all have tried.
-func (b *Branches) Result(chosen int) *Result {
-	r := &Result{Tokens: b.All[chosen].Drawn, Index: b.All[chosen].Index}
-	for _, br := range b.All {
-		r.Attempts = append(r.Attempts, Attempt{br.Index, len(br.Drawn), br.Ended})
-	}
-	return r
-}
-
 // Close closes the forks.
 func (b *Branches) Close() (err error) {
-	for _, s := range b.closer {
+	for _, s := range b.forks {
 		err = errors.Join(err, s.Close())
 	}
-	b.closer = nil
+	b.forks = nil
 	return err
 }

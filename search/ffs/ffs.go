@@ -1,8 +1,10 @@
-// Package ffs is First Finish Search: several samples of an answer go on side by side, the first that ends is the
-// answer, and the others are cancelled (First Finish Search: Efficient Test-Time Scaling in Large Language Models,
-// 2025). Short traces of reasoning models are right more often than long ones, which is what it goes by. The samples
-// draw in lockstep, so that the answer depends on prompt, settings and seed alone: the sample with the fewest tokens,
-// of equal ones the first. It is lossy.
+// Package ffs is First Finish Search: several samples of an answer are drawn side by side, and the first that ends is the
+// answer (First Finish Search: Efficient Test-Time Scaling in Large Language Models, 2025). The short traces of a
+// reasoning model are right more often than its long ones. It is lossy.
+//
+// The answer depends on the prompt, the settings and the seed alone: it is the sample with the fewest tokens, of equal
+// ones that with the lowest index. Where fewer slots are free than there are samples, the samples are drawn in turns,
+// each as far as it can still win, with the same result.
 package ffs
 
 import (
@@ -25,38 +27,78 @@ func init() {
 
 type ffs struct{ samples int }
 
+// Samples implements [search.Program].
+func (f ffs) Samples() int { return f.samples }
+
 // Check implements [search.Program].
 func (f ffs) Check(p *search.Problem) error {
 	if f.samples > p.Slots {
-		return fmt.Errorf("search: ffs: %d samples; n must be from 2 to %d, the texts that are computed at a time", f.samples, p.Slots)
+		return fmt.Errorf("search: ffs: n is %d; it must be from 2 to %d, the slots of the model", f.samples, p.Slots)
 	}
 	if p.Greedy {
-		return errors.New("search: ffs: samples of temperature 0 are all the same; the temperature must be above 0")
+		return errors.New("search: ffs: the temperature is 0; it must be above 0, or all samples are the same")
 	}
 	return nil
 }
 
 // Run implements [search.Program]. Where no sample ends by itself, the first one is the answer.
-func (f ffs) Run(ctx context.Context, p *search.Problem) (r *search.Result, err error) {
-	b, err := search.Fork(ctx, p, f.samples)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	for {
-		if err := b.Draw(); err != nil {
+func (f ffs) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
+	prompt, best := p.First.Len(), 0
+	var all []search.Branch
+	for len(all) < f.samples {
+		if p.First.Len() > prompt { // it was a sample of the turn before
+			if err := p.First.Truncate(prompt); err != nil {
+				return nil, err
+			}
+		}
+		b, err := search.Fork(ctx, p, len(all), f.samples)
+		if err != nil {
 			return nil, err
 		}
-		full := true
+		if len(all) > 0 && all[best].Ended {
+			b.Most = len(all[best].Drawn)
+		}
+		if err := errors.Join(race(b), b.Close()); err != nil {
+			return nil, err
+		}
+		all = append(all, b.All...)
+		best = first(all)
+	}
+	return result(all, best), nil
+}
+
+// race draws until a branch has ended, or all are full.
+func race(b *search.Branches) error {
+	for {
+		drew, err := b.Draw()
+		if err != nil || !drew {
+			return err
+		}
 		for i := range b.All {
 			if b.All[i].Ended {
-				b.All[i].Seq.CancelSiblings()
-				return b.Result(i), nil
+				return nil
 			}
-			full = full && b.All[i].Full
-		}
-		if full {
-			return b.Result(0), nil
 		}
 	}
+}
+
+// first returns the sample that ended by itself with the fewest tokens; 0 where none did.
+func first(all []search.Branch) int {
+	best := 0
+	for i := range all {
+		if all[i].Ended && (!all[best].Ended || len(all[i].Drawn) < len(all[best].Drawn)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// result returns the answer, and the samples as they were when it ended: with as many tokens.
+func result(all []search.Branch, best int) *search.Result {
+	r := &search.Result{Tokens: all[best].Drawn, Index: all[best].Index}
+	for i := range all {
+		n := min(len(all[i].Drawn), len(all[best].Drawn))
+		r.Attempts = append(r.Attempts, search.Attempt{Index: all[i].Index, Tokens: n, Ended: all[i].Ended && n == len(all[i].Drawn)})
+	}
+	return r
 }
