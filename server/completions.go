@@ -37,7 +37,7 @@ func (q *completionRequest) parse(g *generation) (encoder, error) {
 	case !q.Prompt.Given:
 		return nil, wire.Refuse("prompt", "prompt is missing")
 	case q.BestOf != nil && *q.BestOf != g.N:
-		return nil, wire.Unsupported("best_of", "it must be equal to n: there is no search")
+		return nil, wire.Unsupported("best_of", "it must be equal to n; search computes several answers and chooses one")
 	case q.Logprobs != nil && (*q.Logprobs < 0 || *q.Logprobs > wire.MaxTop):
 		return nil, wire.Refuse("logprobs", "logprobs is %d; it must be from 0 to %d", *q.Logprobs, wire.MaxTop)
 	case q.Echo && q.Suffix != nil:
@@ -49,6 +49,9 @@ func (q *completionRequest) parse(g *generation) (encoder, error) {
 	}
 	if g.scores = most == 0; g.scores && q.Session != "" {
 		return nil, wire.Refuse("session", "session: with max_tokens 0 nothing is generated that could be kept")
+	}
+	if g.scores && q.Search != "" {
+		return nil, wire.Refuse("search", "search: with max_tokens 0 nothing is generated that could be searched")
 	}
 	if err := q.StreamOptions.Check(q.Stream); err != nil {
 		return nil, err

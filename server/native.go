@@ -347,12 +347,32 @@ func (e *nativeEncoder) settings(s grove.Stats) map[string]any {
 		}
 		biases = append(biases, map[string]any{"token": b.ID, "bias": add})
 	}
+	sampling, dry, thinking := r.Sampling, r.Penalties.DRY, -1
+	wire.Set(&thinking, r.Thinking)
+	breakers := []string{}
+	if dry.Multiplier > 0 {
+		breakers = e.q.Breakers()
+	}
 	return map[string]any{
 		"n_ctx": e.host.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
-		"temperature": r.Sampling.Temperature, "top_k": r.Sampling.TopK, "top_p": r.Sampling.TopP, "min_p": r.Sampling.MinP,
-		"presence_penalty": r.Penalties.Presence, "frequency_penalty": r.Penalties.Frequency, "repeat_penalty": r.Penalties.Repeat,
+		"temperature": sampling.Temperature, "top_k": sampling.TopK, "top_p": sampling.TopP, "min_p": sampling.MinP,
+		"typical_p": orOff(sampling.TypicalP, 1), "top_n_sigma": orOff(sampling.TopNSigma, -1), "min_keep": sampling.MinKeep,
+		"xtc_probability": sampling.XTC.Probability, "xtc_threshold": sampling.XTC.Threshold,
+		"dynatemp_range": sampling.DynamicTemperature.Range, "dynatemp_exponent": sampling.DynamicTemperature.Exponent,
+		"mirostat": sampling.Mirostat.Version, "mirostat_tau": sampling.Mirostat.Tau, "mirostat_eta": sampling.Mirostat.Eta,
+		"dry_multiplier": dry.Multiplier, "dry_base": dry.Base, "dry_allowed_length": dry.AllowedLength, "dry_penalty_last_n": dry.Window,
+		"dry_sequence_breakers": breakers, "thinking_budget_tokens": thinking,
+		"presence_penalty": r.Penalties.Presence, "frequency_penalty": r.Penalties.Frequency, "repeat_penalty": orOff(r.Penalties.Repeat, 1),
 		"repeat_last_n": r.Penalties.Window, "min_tokens": r.Penalties.MinTokens, "ignore_eos": r.IgnoreEnd, "stop": stop,
 		"logit_bias": biases, "stream": e.q.Stream, "n_probs": e.top, "post_sampling_probs": e.q.PostSampling,
-		"samplers": []string{"logit_bias", "penalties", "top_k", "top_p", "min_p", "temperature"},
+		"samplers": wire.Samplers(sampling.Order), "accept": cmp.Or(r.Accept, grove.AcceptExact), "search": r.Search,
 	}
+}
+
+// orOff returns a setting, and for 0 the value by which llama.cpp turns it off.
+func orOff(v, off float32) float32 {
+	if v == 0 {
+		return off
+	}
+	return v
 }

@@ -19,6 +19,7 @@ type responseEncoder struct {
 	items    []*responseItem
 	sequence int // number of the next event
 	usage    *responseUsage
+	timings  *serving.Timings // of the whole answer; nil: it goes on
 }
 
 // responseItem is a message or a call.
@@ -72,7 +73,7 @@ func (e *responseEncoder) response() map[string]any {
 	if q.Reasoning != nil {
 		effort = q.Reasoning.Effort
 	}
-	return map[string]any{
+	all := map[string]any{
 		"id": "resp_" + e.id, "object": "response", "created_at": e.created, "status": e.status, "model": e.host.Name,
 		"output": append([]*responseItem{}, e.items...), "usage": e.usage, "error": nil, "incomplete_details": incomplete,
 		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "temperature": settings.Sampling.Temperature, "top_p": settings.Sampling.TopP,
@@ -80,6 +81,13 @@ func (e *responseEncoder) response() map[string]any {
 		"reasoning": map[string]any{"effort": effort, "summary": nil}, "metadata": metadata, "store": false, "background": false,
 		"previous_response_id": nil, "truncation": "disabled", "service_tier": "default", "seed": settings.Sampling.Seed,
 	}
+	if t := e.timings; t != nil && t.Grade != "" {
+		all["grade"] = t.Grade
+		if t.Search != nil {
+			all["search"] = t.Search
+		}
+	}
+	return all
 }
 
 // event is an event of a stream.
@@ -132,9 +140,10 @@ func (e *responseEncoder) end(answer int) error {
 
 // finish implements [encoder].
 func (e *responseEncoder) finish() error {
-	u, _ := e.spent()
+	u, timings := e.spent()
+	e.timings = timings
 	e.usage = &responseUsage{
-		u.PromptTokens, map[string]int{"cached_tokens": u.PromptDetails.Cached}, u.CompletionTokens, map[string]int{"reasoning_tokens": 0}, u.TotalTokens,
+		u.PromptTokens, map[string]int{"cached_tokens": u.PromptDetails.Cached}, u.CompletionTokens, map[string]int{"reasoning_tokens": u.Details.Reasoning}, u.TotalTokens,
 	}
 	if e.out == nil {
 		return e.reply(e.response())

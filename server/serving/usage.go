@@ -21,8 +21,9 @@ type promptDetails struct {
 }
 
 type completionDetails struct {
-	Accepted int `json:"accepted_prediction_tokens"`
-	Rejected int `json:"rejected_prediction_tokens"`
+	Reasoning int `json:"reasoning_tokens"`
+	Accepted  int `json:"accepted_prediction_tokens"`
+	Rejected  int `json:"rejected_prediction_tokens"`
 }
 
 // Usage adds up the usage of the answers; predicted are the tokens of the request's prediction. The prompt of several answers
@@ -40,6 +41,7 @@ func (j *Job) Usage(predicted []token.ID) (u Usage) {
 			u.PromptDetails.Cached += cached
 		}
 		u.CompletionTokens += s.Tokens
+		u.Details.Reasoning += s.Reasoning
 		found := foundIn(j.ids[i], predicted)
 		u.Details.Accepted += found
 		u.Details.Rejected += len(predicted) - found
@@ -78,15 +80,36 @@ type Timings struct {
 	DraftN             int     `json:"draft_n"`
 	DraftAccepted      int     `json:"draft_n_accepted"`
 	Rounds             int     `json:"rounds"` // steps that drew tokens
+
+	Grade  grove.Grade `json:"grade,omitempty"`  // where the answer need not be that of plain decoding: the lowest
+	Search []attempt   `json:"search,omitempty"` // the samples that a search drew
+}
+
+// attempt is a sample of a search.
+type attempt struct {
+	Index  int  `json:"index"`
+	Tokens int  `json:"tokens"`
+	Ended  bool `json:"ended"`
 }
 
 // Timings returns the sums over the answers of a job.
 func (j *Job) Timings() (t Timings) {
 	for _, a := range j.Answers {
 		t.add(a.Stats())
+		t.label(a.Stats())
 	}
 	t.finish()
 	return t
+}
+
+// label says what of an answer is not plain decoding.
+func (t *Timings) label(s grove.Stats) {
+	if s.Grade != grove.Exact && t.Grade != grove.Lossy {
+		t.Grade = s.Grade
+	}
+	for _, a := range s.Attempts {
+		t.Search = append(t.Search, attempt(a))
+	}
 }
 
 func (t *Timings) add(s grove.Stats) {
@@ -105,6 +128,7 @@ func (t *Timings) add(s grove.Stats) {
 func TimingsOf(s grove.Stats) *Timings {
 	t := new(Timings)
 	t.add(s)
+	t.label(s)
 	t.finish()
 	return t
 }

@@ -28,6 +28,8 @@ const (
 
 // Sampling are the fields of all routes that generate, of all APIs. A field that is null counts as absent.
 type Sampling struct {
+	Stages
+
 	Temperature *float32 `json:"temperature"`
 	TopP        *float32 `json:"top_p"`
 	TopK        *int     `json:"top_k"`
@@ -126,6 +128,9 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	}
 	s.TopK = max(0, s.TopK)
 	f.limitPenalties(p, d)
+	if err := f.stages(m, &r); err != nil {
+		return r, err
+	}
 	if p.Bias, err = f.LogitBias.resolve(m); err != nil {
 		return r, err
 	}
@@ -143,10 +148,22 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	}
 	r.Priority = -f.Priority
 	r.Stop, r.IgnoreEnd, r.CacheSalt, r.PostSampling, r.Method = f.Stop, f.IgnoreEOS, f.CacheSalt, f.PostSampling, f.Method
+	r.Accept, r.Search = f.Accept, f.Search
+	return r, f.checkNames()
+}
+
+// checkNames refuses methods, rules and programs that there are not.
+func (f *Sampling) checkNames() error {
 	if err := grove.CheckMethods(Clip(f.Method), grove.AcceptExact); err != nil {
-		return r, Refuse("method", "%v", err)
+		return Refuse("method", "%v", err)
 	}
-	return r, nil
+	if err := grove.CheckMethods(f.Method, Clip(f.Accept)); err != nil {
+		return Refuse("accept", "%v", err)
+	}
+	if err := grove.CheckSearch(Clip(f.Search)); err != nil {
+		return Refuse("search", "%v", err)
+	}
+	return nil
 }
 
 // limitPenalties sets the part of the text that penalties look at. OpenAI's look at the answer, and vLLM's repetition penalty

@@ -35,21 +35,10 @@ var unsupportedFields = map[string]unsupported{
 	"guided_json":      {reason: NoGrammar}, "guided_regex": {reason: NoGrammar}, "guided_choice": {reason: NoGrammar},
 	"guided_grammar": {reason: NoGrammar}, "structured_outputs": {reason: NoGrammar},
 
-	"mirostat":       {neutral: []string{"0"}, reason: noSampler},
-	"mirostat_tau":   {any: true},
-	"mirostat_eta":   {any: true},
-	"typical_p":      {neutral: []string{"1", "1.0"}, reason: noSampler},
-	"tfs_z":          {neutral: []string{"1", "1.0"}, reason: noSampler},
-	"top_n_sigma":    {neutral: []string{"-1", "-1.0", "0", "0.0"}, reason: noSampler},
-	"dynatemp_range": {neutral: []string{"0", "0.0"}, reason: noSampler}, "dynatemp_exponent": {any: true},
-	"xtc_probability": {neutral: []string{"0", "0.0"}, reason: noSampler}, "xtc_threshold": {any: true},
-	"dry_multiplier": {neutral: []string{"0", "0.0"}, reason: noSampler},
-	"dry_base":       {any: true}, "dry_allowed_length": {any: true}, "dry_penalty_last_n": {any: true}, "dry_sequence_breakers": {any: true},
+	"tfs_z": {neutral: []string{"1", "1.0"}, reason: noSampler},
 	// These size drafts. The planner does that here, and no answer depends on them.
 	"speculative.n_max": {any: true}, "speculative.n_min": {any: true}, "speculative.p_min": {any: true},
 
-	"min_keep":        {neutral: []string{"0", "1"}, reason: noSampler},
-	"samplers":        {reason: "the order of samplers is fixed"},
 	"penalty_prompt":  {reason: noSampler},
 	"penalize_nl":     {neutral: []string{"true"}, reason: noSampler},
 	"use_beam_search": {neutral: []string{"false"}, reason: noSampler},
