@@ -204,7 +204,7 @@ func (m *Model) check(r *Request) error {
 		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.SampleIndex)
 	}
 	if err := r.Sampling.Validate(); err != nil {
-		return err
+		return &OptionError{err}
 	}
 	n := m.model.Info().Vocabulary
 	for _, ids := range [][]token.ID{r.PromptIDs, r.StopTokens} {
@@ -224,7 +224,10 @@ func (m *Model) check(r *Request) error {
 			r.Penalties.Bias = append(r.Penalties.Bias, sample.Bias{ID: id, Add: float32(math.Inf(-1))})
 		}
 	}
-	return r.Penalties.Validate(n)
+	if err := r.Penalties.Validate(n); err != nil {
+		return &OptionError{err}
+	}
+	return nil
 }
 
 // encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.

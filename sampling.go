@@ -45,15 +45,18 @@ const (
 func DefaultBreakers() []string { return []string{"\n", ":", "\"", "*"} }
 
 // Breakers returns the tokens that texts are, for the breakers of [DRY]: each token that contains a text, and each that
-// ends with the beginning of one, followed by the tokens of its rest. Errors: too many texts, or one that is empty or
-// too long.
+// ends with the beginning of one, followed by the tokens of its rest. Nil stands for [DefaultBreakers]. It returns an
+// [*OptionError] for too many texts, and for one that is empty or too long.
 func (m *Model) Breakers(texts []string) (all [][]token.ID, err error) {
+	if texts == nil {
+		texts = DefaultBreakers()
+	}
 	if len(texts) > MaxBreakers {
-		return nil, fmt.Errorf("grove: %d breakers; at most %d", len(texts), MaxBreakers)
+		return nil, &OptionError{fmt.Errorf("grove: %d breakers; at most %d", len(texts), MaxBreakers)}
 	}
 	for _, text := range texts {
 		if text == "" || len(text) > MaxBreaker {
-			return nil, fmt.Errorf("grove: a breaker has %d bytes; it must have 1 to %d", len(text), MaxBreaker)
+			return nil, &OptionError{fmt.Errorf("grove: a breaker has %d bytes; it must have 1 to %d", len(text), MaxBreaker)}
 		}
 		rests := make([][]token.ID, len(text)) // behind so many bytes
 		for i := 1; i < len(text); i++ {

@@ -29,13 +29,17 @@ func Searches() []SearchInfo {
 	return all
 }
 
-// CheckSearch returns an error where a text is none that [Request.Search] takes.
-func CheckSearch(text string) error {
+// SearchSamples returns how many samples a search draws of an answer, 1 for "", or an [*OptionError] where a text is none
+// that [Request.Search] takes. They need as many slots; see [Options.Parallel].
+func SearchSamples(text string) (int, error) {
 	if text == "" {
-		return nil
+		return 1, nil
 	}
-	_, err := search.Open(text)
-	return err
+	p, err := search.Open(text)
+	if err != nil {
+		return 0, &OptionError{fmt.Errorf("grove: %w", err)}
+	}
+	return p.Samples(), nil
 }
 
 // openSearch opens the program that the request asks for, or returns an [*OptionError].

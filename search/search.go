@@ -32,9 +32,9 @@ type Problem struct {
 
 // Attempt is one answer that a program tried.
 type Attempt struct {
-	Index  int  // its sample index
-	Tokens int  // up to the end of the search, drafts apart
-	Ended  bool // by itself, not by its length or by the program
+	Index  int  `json:"index"`  // its sample index
+	Tokens int  `json:"tokens"` // when the search ended
+	Ended  bool `json:"ended"`  // by itself, not by its length or by the program
 }
 
 // Result is the answer that a program chose, and what it tried.

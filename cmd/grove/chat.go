@@ -58,8 +58,11 @@ func (c *chatCommand) Run() (err error) {
 
 // newChat returns the conversation that the flags describe.
 func (c *chatCommand) newChat(m *grove.Model) (*conversation.Conversation, error) {
-	l := &conversation.Conversation{Model: m, System: c.System, Request: c.Request.Request()}
-	var err error
+	r, err := c.RequestOf(m)
+	if err != nil {
+		return nil, err
+	}
+	l := &conversation.Conversation{Model: m, System: c.System, Request: r}
 	if l.Options.Template, err = c.template(m); err != nil {
 		return nil, err
 	}

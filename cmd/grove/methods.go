@@ -11,7 +11,7 @@ import (
 	"grove/cmd/grove/internal/terminal"
 )
 
-// methodsCommand lists the methods.
+// methodsCommand lists the methods, the rules and the searches.
 type methodsCommand struct {
 	flags.JSON
 }
@@ -29,6 +29,14 @@ func (c *methodsCommand) Run() error {
 			auto = "yes"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Grade, m.Kind, cmp.Or(m.Needs, "-"), auto, m.Paper)
+	}
+	fmt.Fprintln(w, "\nRULE\tGRADE")
+	for _, r := range grove.Rules() {
+		fmt.Fprintf(w, "%s\t%s\n", r.Name, r.Grade)
+	}
+	fmt.Fprintln(w, "\nSEARCH\tGRADE\tOPTIONS\tPAPER")
+	for _, s := range grove.Searches() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, grove.Lossy, s.Options, s.Paper)
 	}
 	return w.Flush()
 }

@@ -25,6 +25,8 @@ type runCommand struct {
 	Predict string  `placeholder:"TEXT" var:"GROVE_PREDICT" help:"Text that the answer is likely to contain, such as a text to edit. It changes the speed alone."`
 	Session string  `placeholder:"FILE" var:"GROVE_SESSION" help:"File of computed keys and values, for a later prompt with the same beginning. It changes the speed alone."`
 
+	Search string `placeholder:"NAME,OPTIONS" var:"GROVE_SEARCH" help:"Draw several answers and choose one, such as ffs,n=4 (see grove methods). The text comes when it is chosen; lossy."`
+
 	Prompt *string `arg:"" optional:"" help:"Text to continue; without it, standard input is read."`
 }
 
@@ -34,15 +36,22 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := openModel(c.Model, c.Options())
+	o := c.Options()
+	if o.Parallel, err = grove.SearchSamples(c.Search); err != nil {
+		return err
+	}
+	m, err := openModel(c.Model, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
-	r := c.Request.Request()
-	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session = prompt, c.Suffix, int(c.MaxTokens.N), c.Predict, c.Session
+	r, err := c.RequestOf(m)
+	if err != nil {
+		return err
+	}
+	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session, r.Search = prompt, c.Suffix, int(c.MaxTokens.N), c.Predict, c.Session, c.Search
 	g, err := m.Generate(ctx, r)
 	if err != nil {
 		return err

@@ -81,15 +81,8 @@ type Timings struct {
 	DraftAccepted      int     `json:"draft_n_accepted"`
 	Rounds             int     `json:"rounds"` // steps that drew tokens
 
-	Grade  grove.Grade `json:"grade,omitempty"`  // where the answer need not be that of plain decoding: the lowest
-	Search []attempt   `json:"search,omitempty"` // the samples that a search drew
-}
-
-// attempt is a sample of a search.
-type attempt struct {
-	Index  int  `json:"index"`
-	Tokens int  `json:"tokens"`
-	Ended  bool `json:"ended"`
+	Grade  grove.Grade     `json:"grade,omitempty"`  // where the answer need not be that of plain decoding: the lowest
+	Search []grove.Attempt `json:"search,omitempty"` // the samples that a search drew
 }
 
 // Timings returns the sums over the answers of a job.
@@ -107,9 +100,7 @@ func (t *Timings) label(s grove.Stats) {
 	if s.Grade != grove.Exact && t.Grade != grove.Lossy {
 		t.Grade = s.Grade
 	}
-	for _, a := range s.Attempts {
-		t.Search = append(t.Search, attempt(a))
-	}
+	t.Search = append(t.Search, s.Attempts...)
 }
 
 func (t *Timings) add(s grove.Stats) {

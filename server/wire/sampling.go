@@ -160,7 +160,7 @@ func (f *Sampling) checkNames() error {
 	if err := grove.CheckMethods(f.Method, Clip(f.Accept)); err != nil {
 		return Refuse("accept", "%v", err)
 	}
-	if err := grove.CheckSearch(Clip(f.Search)); err != nil {
+	if _, err := grove.SearchSamples(Clip(f.Search)); err != nil {
 		return Refuse("search", "%v", err)
 	}
 	return nil

@@ -85,6 +85,7 @@ func (s Seed) Or(other uint64) uint64 {
 
 // Sampling says how tokens are drawn.
 type Sampling struct {
+	Stages
 	Temperature `set:"temp=0.8"`
 	Seed        `set:"seed=one is drawn and reported"`
 
@@ -122,12 +123,14 @@ func (f *Request) Options() grove.Options {
 
 // Request returns the request that the flags describe, without a prompt.
 func (f *Request) Request() grove.Request {
-	return grove.Request{
+	r := grove.Request{
 		Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept),
 		Sampling: grove.Sampling{
 			Temperature: float32(f.T), TopK: int(f.TopK), TopP: float32(f.TopP), MinP: float32(f.MinP),
 		},
 	}
+	f.Stages.apply(&r)
+	return r
 }
 
 // allMethods is the value of --methods that stands for all methods.

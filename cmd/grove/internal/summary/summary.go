@@ -24,6 +24,9 @@ type Summary struct {
 	Drafted      int     `json:"drafted_tokens"`
 	Accepted     int     `json:"accepted_tokens"`
 	Grade        string  `json:"grade"` // exact, same-distribution, or lossy
+
+	Reasoning int             `json:"reasoning_tokens"`   // of the generated, between the model's markers of thinking
+	Attempts  []grove.Attempt `json:"attempts,omitempty"` // of a search
 }
 
 // Of returns the summary of a generation.
@@ -38,7 +41,7 @@ func Of(s grove.Stats) Summary {
 		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // the clock of generation starts with the first token
 		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
 		Steps: s.Drafting.Rounds, Drafted: s.Drafting.Drafted, Accepted: s.Drafting.Accepted,
-		Grade: string(s.Grade),
+		Grade: string(s.Grade), Reasoning: s.Reasoning, Attempts: s.Attempts,
 	}
 }
 
@@ -58,6 +61,9 @@ func (s Summary) String() string {
 			drafts += " (" + s.Grade + ")"
 		}
 		drafts += "; "
+	}
+	for i, a := range s.Attempts {
+		drafts += fmt.Sprintf("sample %d of %d: %d tokens%s; ", i+1, len(s.Attempts), a.Tokens, map[bool]string{true: ", ended"}[a.Ended])
 	}
 	reused := ""
 	if s.Reused > 0 {
