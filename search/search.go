@@ -1,6 +1,6 @@
 // Package search holds what programs that search share: several sequences with one beginning, of which one becomes
 // the answer. A program is a package below this one; it works with the verbs of [engine.Sequence]: Next, Fork,
-// Truncate, CancelSiblings.
+// Truncate, SetSampleIndex, CancelSiblings.
 package search
 
 import (
@@ -18,7 +18,7 @@ import (
 type Problem struct {
 	// First is the sequence behind the prompt. The program draws from it, forks it, and leaves it open.
 	First *engine.Sequence
-	// Index is the sample index of the answer's first sample; that of the others follow.
+	// Index is the sample index of the answer's first sample; those of the others follow.
 	Index int
 	// Ender returns a function that is told the tokens of one answer in order and reports whether it ends with a token.
 	Ender func() func(engine.Drawn) bool

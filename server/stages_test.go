@@ -101,8 +101,18 @@ func TestStages(t *testing.T) {
 		if cmp.Equal(ids, plain) {
 			t.Errorf("%s changes nothing", fields)
 		}
-		if o := s.post(t, "/v1/completions", `{`+strings.Replace(hot, `"return_tokens":true,`, "", 1)+`,`+fields+`}`); o.at("usage/completion_tokens") == nil {
-			t.Errorf("%s: %v", fields, o)
+		if !strings.Contains(fields, "samplers") {
+			want.Sampling.Order = grove.TemperFirst
+		}
+		want.Penalties.RepeatWindow, want.Penalties.Window = -1, 0
+		g, err := m.Generate(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := g.Text()
+		o = s.post(t, "/v1/completions", `{`+strings.Replace(hot, `"return_tokens":true,`, "", 1)+`,`+fields+`}`)
+		if err != nil || o.at("choices/0/text") != text {
+			t.Errorf("%s: /v1/completions answers %v, want %q, %v", fields, o.at("choices/0/text"), text, err)
 		}
 	}
 	for _, fields := range []string{
@@ -160,6 +170,7 @@ func TestStagesRefused(t *testing.T) {
 		{`"reasoning_budget":5`, "", "the model has no markers of thinking"},
 		{`"accept":"magic"`, "accept", "magic"},
 		{`"accept":"typical","method":"off"`, "accept", "drafting is off"},
+		{`"accept":"reject","method":"sam"`, "", "reject"},
 		{`"search":"magic"`, "search", `"magic" is not known`},
 		{`"search":"ffs,m=2"`, "search", `option "m" is not known`},
 		{`"search":"ffs,n=1"`, "search", "from 2 to 64"},
