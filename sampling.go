@@ -39,6 +39,8 @@ func RandomSeed() uint64 { return sample.RandomSeed() }
 const (
 	MaxBreakers = 16 // texts
 	MaxBreaker  = 40 // bytes of one
+
+	maxBreakerTokens = 1 << 16 // sequences, as many as [DRY] takes
 )
 
 // DefaultBreakers returns the texts that interrupt repetitions in llama.cpp.
@@ -54,22 +56,28 @@ func (m *Model) Breakers(texts []string) (all [][]token.ID, err error) {
 	if len(texts) > MaxBreakers {
 		return nil, &OptionError{fmt.Errorf("grove: %d breakers; at most %d", len(texts), MaxBreakers)}
 	}
-	for _, text := range texts {
+	rests := make([][][]token.ID, len(texts)) // of each text, behind so many bytes
+	for i, text := range texts {
 		if text == "" || len(text) > MaxBreaker {
 			return nil, &OptionError{fmt.Errorf("grove: a breaker has %d bytes; it must have 1 to %d", len(text), MaxBreaker)}
 		}
-		rests := make([][]token.ID, len(text)) // behind so many bytes
-		for i := 1; i < len(text); i++ {
-			if rests[i], err = m.Tokenize(text[i:], false, true); err != nil {
+		rests[i] = make([][]token.ID, len(text))
+		for n := 1; n < len(text); n++ {
+			if rests[i][n], err = m.Tokenize(text[n:], false, true); err != nil {
 				return nil, err
 			}
 		}
-		var piece []byte
-		for id := range token.ID(m.tokenizer.Size()) {
-			if piece, err = m.tokenizer.AppendPiece(piece[:0], id, true); err != nil {
-				return nil, err
-			}
-			all = appendBreakers(all, id, string(piece), text, rests)
+	}
+	var piece []byte
+	for id := range token.ID(m.tokenizer.Size()) {
+		if piece, err = m.tokenizer.AppendPiece(piece[:0], id, true); err != nil {
+			return nil, err
+		}
+		for i, text := range texts {
+			all = appendBreakers(all, id, string(piece), text, rests[i])
+		}
+		if len(all) > maxBreakerTokens {
+			return nil, &OptionError{fmt.Errorf("grove: the breakers are more than %d sequences of tokens; give fewer or rarer texts", maxBreakerTokens)}
 		}
 	}
 	return all, nil
