@@ -97,8 +97,7 @@ func (s *Sequence) CancelSiblings() {
 	}
 }
 
-// SetSampleIndex changes the sample index, and so the random numbers of all tokens to come. What was drawn and not
-// taken is forgotten.
+// SetSampleIndex changes the sample index, and so all further draws. What was drawn and not taken is forgotten.
 func (s *Sequence) SetSampleIndex(i int) {
 	s.round.forget()
 	s.answer.SampleIndex = i
