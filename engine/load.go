@@ -12,7 +12,7 @@ type Load struct {
 	Admitted  int      // of these, those that have a slot; at most [Config.Seqs]
 	Waiting   int      // of these, those whose callers wait for a step
 	Pages     kv.Usage // as the last step left them
-	Steps     int      // made so far
+	Steps     int      // made so far, probes aside
 	Rows      int      // of all steps
 	Failed    int      // steps that were run again for each sequence by itself
 	Preempted int      // times that a sequence lost its pages to another
@@ -39,9 +39,4 @@ func (e *Engine) Load() (now Load) {
 	e.load.note(func(l *Load) { now = *l })
 	now.Waiting = waiting
 	return now
-}
-
-// count adds a step.
-func (l *load) count(rows int, pages kv.Usage) {
-	l.note(func(l *Load) { l.Steps, l.Rows, l.Pages = l.Steps+1, l.Rows+rows, pages })
 }

@@ -150,7 +150,10 @@ func (e *Engine) perform(st *step, parts []*trunk) {
 		for _, t := range parts {
 			e.deliver(st, t)
 		}
-		e.load.count(len(e.exec.Step.Rows()), e.cache.Usage())
+		if !parts[0].need.alone { // a probe is nobody's work
+			rows, pages := len(e.exec.Step.Rows()), e.cache.Usage()
+			e.load.note(func(l *Load) { l.Steps, l.Rows, l.Pages = l.Steps+1, l.Rows+rows, pages })
+		}
 		e.exec.Step.Reset()
 		return
 	}
