@@ -355,6 +355,9 @@ func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yiel
 		now := time.Now()
 		if g.stats.Tokens == 0 {
 			first = now
+			if g.program != nil {
+				first = g.start.Add(g.stats.Prompt) // a search gives its tokens at the end
+			}
 			g.stats.FirstToken = now.Sub(g.start)
 		}
 		g.stats.Tokens++
