@@ -580,3 +580,72 @@ func TestGrowthLeft(t *testing.T) {
 		}
 	}
 }
+
+// TestLent: a drafter gets the embedding of a token, and the head's logits behind a state of its own, by rows that pass over every layer: so a
+// draft module borrows both from the target.
+func TestLent(t *testing.T) {
+	b := deep(t)
+	all := forest.LayerRange(0, 4)
+	d := func() *drafter {
+		return &drafter{draft: func(d *drafter, tree *method.Tree) {
+			ctx := context.Background()
+			row := func(r forest.Row) method.Row {
+				r.Skip, r.Want = all, forest.Want{Logits: true, Hidden: forest.Layers{}.With(3)}
+				return method.Row{Row: r}
+			}
+			got, err := d.own.Grow(ctx, []method.Row{row(forest.Row{ID: d.h.Last(0)})})
+			if errors.Is(err, method.ErrLost) {
+				return
+			}
+			if err != nil {
+				panic(err)
+			}
+			embedding, logits := slices.Clone(got[0].Hidden[0]), slices.Clone(got[0].Logits)
+			got, err = d.own.Grow(ctx, []method.Row{row(forest.Row{Vector: embedding})})
+			if err != nil {
+				panic(err)
+			}
+			if !slices.Equal(got[0].Logits, logits) || len(embedding) != 64 {
+				panic("the head gives other logits behind the same state")
+			}
+			if err := d.own.Drop(); err != nil {
+				panic(err)
+			}
+			copies(d, tree)
+		}}
+	}
+	if st := among(t, b, d, true); st.Accepted < 20 {
+		t.Errorf("%d drafts accepted", st.Accepted)
+	}
+}
+
+// TestPassesThatDoNotPay: a method that takes passes and is never right is asked in a few rounds of a text, and then seldom.
+func TestPassesThatDoNotPay(t *testing.T) {
+	b := deep(t)
+	asked := 0
+	info := method.Info{Name: "test", Passes: true, Open: func(method.Env) (method.Method, error) {
+		return each(func() *drafter {
+			return &drafter{draft: func(d *drafter, tree *method.Tree) {
+				asked++
+				rows := []method.Row{{Row: forest.Row{ID: d.h.Last(0), Skip: forest.LayerRange(1, 2)}}}
+				if _, err := d.own.Grow(context.Background(), rows); err != nil {
+					panic(err)
+				}
+				tree.Add(method.Root, 0, 0, 0.3)
+			}}
+		}), nil
+	}}
+	e := b.engine(t, engine.Config{})
+	all, err := e.OpenDrafting(t.Context(), []method.Info{info}, method.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sequence(t, e)
+	if err := s.Speculate(all, nil); err != nil {
+		t.Fatal(err)
+	}
+	draw(t, s, 200, text(20))
+	if asked == 0 || asked > 20 {
+		t.Errorf("asked in %d of %d rounds", asked, s.SpecStats().Rounds)
+	}
+}

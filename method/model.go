@@ -33,6 +33,9 @@ const MaxLive = 64
 var ErrLost = errors.New("the trunk's pages were taken")
 
 // Trunk is a text of a model, behind which a drafter grows rows. It is for one goroutine.
+//
+// A row that passes over every layer gives the model's embedding of its token, as its hidden state, or the head's
+// logits behind a vector: so a draft module borrows both.
 type Trunk interface {
 	// Len returns the number of tokens of the trunk. That of a text's own trunk is one less than the text: the last
 	// token is the first row of what is grown.
