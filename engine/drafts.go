@@ -300,7 +300,7 @@ func (s *Sequence) keepRow(st *step, row, node int, r method.RowResult) {
 	if !s.drafts.wants.Probs {
 		return
 	}
-	if p, err := s.round.probs(node); err == nil { // a row behind a rejected draft may have none
+	if p, err := s.round.Probs(node); err == nil { // a row behind a rejected draft may have none
 		s.drafts.probs = s.drafts.probs[:0]
 		for _, v := range p {
 			s.drafts.probs = append(s.drafts.probs, float32(v))

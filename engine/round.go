@@ -199,20 +199,23 @@ func (r *round) accept() error {
 
 // push makes a token behind a node one that the round gave.
 func (r *round) push(node int, id token.ID) error {
-	for i := range r.draws {
-		if d := &r.draws[i]; d.node == node && d.drawn.ID == id {
-			r.drawn = append(r.drawn, d.drawn)
-			r.s.drafts.tree.Learn(node, id)
-			return nil
-		}
-	}
-	d, err := r.s.describe(r.state(node), r.logits(node), r.index(node), id)
+	d, err := r.drawnAt(node, id)
 	if err != nil {
 		return err
 	}
 	r.drawn = append(r.drawn, d)
 	r.s.drafts.tree.Learn(node, id)
 	return nil
+}
+
+// drawnAt returns the token as the rule drew it behind a node, or describes one that the rule did not draw.
+func (r *round) drawnAt(node int, id token.ID) (Drawn, error) {
+	for i := range r.draws {
+		if d := &r.draws[i]; d.node == node && d.drawn.ID == id {
+			return d.drawn, nil
+		}
+	}
+	return r.s.describe(r.state(node), r.logits(node), r.index(node), id)
 }
 
 // logits returns the logits behind a node that was run.
@@ -271,9 +274,7 @@ func (r *round) Draw(node int) (token.ID, error) {
 }
 
 // Probs implements [verify.View].
-func (r *round) Probs(node int) ([]float64, error) { return r.probs(node) }
-
-func (r *round) probs(node int) ([]float64, error) {
+func (r *round) Probs(node int) ([]float64, error) {
 	if r.dense == nil {
 		r.dense = make([]float64, r.s.e.vocab)
 	}
