@@ -71,7 +71,7 @@ func diskFull(t *testing.T, how, dir string) {
 	}
 	s := keeping(t, dir)
 	ask := func(repeats int, more string) (int, string) {
-		status, body, _ := s.do(t, "POST", "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":3,"session":"a"%s}`, strings.Repeat("func f() {}\n", repeats), more))
+		status, body, _ := s.do(t, "POST", "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":3,"temperature":0,"session":"a"%s}`, strings.Repeat("func f() {}\n", repeats), more))
 		return status, body
 	}
 	if status, body := ask(15, ""); status != 200 {
