@@ -4,65 +4,82 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
+	"grove/server/driver"
+	"grove/server/llamacpp"
+	"grove/server/openai"
+	"grove/server/page"
 	"grove/server/wire"
 )
-
-// access says which requests a route takes.
-type access int
-
-const (
-	open   access = iota // all, at any time
-	known                // those that show a key
-	served               // those that show a key, once the models are loaded
-)
-
-// handler answers a request. An error that it returns is the answer where none was sent.
-type handler func(*request) error
 
 // route lists the routes.
 func (s *Server) route() {
 	s.routes = http.NewServeMux()
 	methods := map[string]string{}
-	add := func(a access, h handler, patterns ...string) {
-		for _, p := range patterns {
+	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), s.ownRoutes()) {
+		for _, p := range r.Patterns {
 			method, path, _ := strings.Cut(p, " ")
 			methods[strings.TrimSuffix(path, "{$}")] = method
-			s.routes.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, a, h) })
+			s.routes.HandleFunc(p, s.handler(r))
 			if method == http.MethodPost {
 				s.routes.HandleFunc("OPTIONS "+path, preflight)
 			}
 		}
 	}
-	add(open, health, "GET /health", "GET /v1/health")
-	add(served, models, "GET /v1/models", "GET /models")
-	add(served, oneModel, "GET /v1/models/{name...}")
-	add(served, answers[chatRequest], "POST /v1/chat/completions", "POST /chat/completions")
-	add(served, answers[responsesRequest], "POST /v1/responses", "POST /responses")
-	add(served, answers[completionRequest], "POST /v1/completions")
-	add(served, answers[nativeRequest], "POST /completion", "POST /completions")
-	add(served, answers[infillRequest], "POST /infill")
-	add(served, applyTemplate, "POST /apply-template")
-	add(served, embeddings, "POST /v1/embeddings")
-	add(served, nativeEmbeddings, "POST /embedding", "POST /embeddings")
-	add(served, tokenize, "POST /tokenize")
-	add(served, detokenize, "POST /detokenize")
-	add(served, props, "GET /props")
-	add(served, slots, "GET /slots")
-	add(served, slotAction, "POST /slots/{id}")
-	add(open, chatPage, "GET /{$}")
-	add(known, metrics, "GET /metrics")
 	s.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.answer(w, r, open, func(x *request) error { return noRoute(x, methods[r.URL.Path]) })
+		s.handler(driver.Route{Handle: func(x *driver.Request) error { return noRoute(x, methods[r.URL.Path]) }})(w, r)
 	})
 }
 
+// ownRoutes returns the routes of no API.
+func (s *Server) ownRoutes() []driver.Route {
+	return []driver.Route{
+		{Access: driver.Open, Handle: s.health, Patterns: []string{"GET /health", "GET /v1/health"}},
+		{Access: driver.Open, Handle: chatPage, Patterns: []string{"GET /{$}"}},
+		{Access: driver.Known, Handle: s.showMetrics, Patterns: []string{"GET /metrics"}},
+	}
+}
+
+// handler returns the handler of a route.
+func (s *Server) handler(r driver.Route) http.HandlerFunc {
+	return func(w http.ResponseWriter, h *http.Request) {
+		allowOrigin(w.Header())
+		s.driver.Answer(w, h, r, func(h *http.Request) error { return s.admits(h, r.Access) })
+	}
+}
+
+// health handles GET /health: 503 until the models are loaded and once the server stops.
+func (s *Server) health(x *driver.Request) error {
+	switch {
+	case s.pool.Ending():
+		return wire.ErrStopping
+	case !s.ready.Load():
+		return wire.ErrLoading
+	}
+	return x.Reply(map[string]string{"status": "ok"})
+}
+
+// chatPage handles GET /. Where requests need a key, the page asks the user for it.
+func chatPage(x *driver.Request) error {
+	_ = http.NewResponseController(x.W).SetWriteDeadline(time.Now().Add(driver.WriteTime)) // a recorder of tests has none
+	page.ServeHTTP(x.W, x.R)
+	return nil
+}
+
+// showMetrics handles GET /metrics.
+func (s *Server) showMetrics(x *driver.Request) error {
+	s.metrics.ServeHTTP(x.W, x.R)
+	return nil
+}
+
 // noRoute refuses a path that is no route, or is one for another method.
-func noRoute(x *request, method string) error {
-	path := wire.Clip(x.r.URL.Path)
+func noRoute(x *driver.Request, method string) error {
+	path := wire.Clip(x.R.URL.Path)
 	if method != "" {
-		x.w.Header().Set("Allow", method+", OPTIONS")
+		x.W.Header().Set("Allow", method+", OPTIONS")
 		return &wire.Error{Status: http.StatusMethodNotAllowed, Message: path + " takes " + method, Type: wire.TypeInvalid, Code: "method_not_allowed"}
 	}
 	return &wire.Error{Status: http.StatusNotFound, Message: "there is no " + path, Type: wire.TypeInvalid, Code: "not_found"}
@@ -72,11 +89,11 @@ func noRoute(x *request, method string) error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
 // admits returns an error where a request may not be handled.
-func (s *Server) admits(r *http.Request, a access) error {
+func (s *Server) admits(r *http.Request, a driver.Access) error {
 	switch {
-	case a != open && !s.authorized(r):
+	case a != driver.Open && !s.authorized(r):
 		return wire.ErrKey
-	case a == served && !s.ready.Load():
+	case a == driver.Served && !s.ready.Load():
 		return wire.ErrLoading
 	}
 	return nil

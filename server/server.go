@@ -1,9 +1,8 @@
 // Package server serves models over HTTP, by OpenAI's API and by llama.cpp's own. It honours each field of a request or
 // refuses it by name; an answer is the same under load as alone.
 //
-// The router (router.go) hands an HTTP request (request.go) to the handler of its route. The routes that generate share one
-// driver (driver.go): it parses the body, runs the generations, and feeds their tokens to the encoder of the route
-// (completions.go, chat.go, response.go, native.go), which writes them whole or as a stream (stream.go).
+// An API is a package below this one (openai, llamacpp, ...) with a list of routes; package driver is what they share. The router
+// (router.go) says who may call them, and hands a request to the handler of its route.
 package server
 
 import (
@@ -17,7 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"grove"
+	"grove/server/driver"
 	"grove/server/serving"
 )
 
@@ -42,26 +41,23 @@ type Server struct {
 	config  Config
 	keys    [][sha256.Size]byte
 	routes  *http.ServeMux
+	driver  *driver.Server
 	pool    *serving.Pool
 	metrics http.Handler
-	began   time.Time
 	ready   atomic.Bool
-	last    atomic.Uint64 // number of the last request
 }
-
-// fingerprint names the numerics: with the model it decides the bits of answers.
-var fingerprint = grove.Version().Numerics
 
 // New makes a server without models; see [Server.Add] and [Server.Load].
 func New(c Config) *Server {
-	c.Body, c.Patience = cmp.Or(c.Body, 16<<20), cmp.Or(c.Patience, writeTime)
+	c.Body, c.Patience = cmp.Or(c.Body, 16<<20), cmp.Or(c.Patience, driver.WriteTime)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if len(c.Metrics) == 0 {
 		c.Metrics = []serving.MetricNames{serving.MetricsGrove}
 	}
-	s := &Server{config: c, began: time.Now(), pool: serving.NewPool(c.Config)}
+	s := &Server{config: c, pool: serving.NewPool(c.Config)}
+	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Patience: c.Patience, Log: c.Log, Began: time.Now()}
 	for _, k := range c.Keys {
 		s.keys = append(s.keys, sha256.Sum256([]byte(k)))
 	}

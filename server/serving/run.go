@@ -11,20 +11,20 @@ import (
 	"grove/text/token"
 )
 
-// Request asks for answers to prompts.
-type Request struct {
-	ID      string          // of the HTTP request, for the list of slots
-	Prompts []grove.Request // one for each prompt
-	N       int             // answers to each
-	Timed   bool            // each token comes with timings
-	Timeout time.Duration   // 0: none
-	Session string          // name of the file that keeps the keys and values; "": none
+// Spec says which answers a job computes.
+type Spec struct {
+	RequestID string          // of the HTTP request, for the list of slots
+	Prompts   []grove.Request // one for each prompt
+	N         int             // answers to each
+	Timed     bool            // each token comes with timings
+	Timeout   time.Duration   // 0: none
+	Session   string          // name of the file that keeps the keys and values; "": none
 }
 
 // Job computes the answers to a request: N to each prompt, those to one prompt side by side.
 type Job struct {
 	Answers []*grove.Generation
-	request Request
+	spec    Spec
 	ids     [][]token.ID // the tokens of each answer
 	host    *Host
 	ctx     context.Context // ends with the client's, the pool, or the job
@@ -33,7 +33,7 @@ type Job struct {
 }
 
 // Prepare checks a request and makes its job, which the caller closes. Nothing is computed yet.
-func (h *Host) Prepare(ctx context.Context, r Request) (*Job, error) {
+func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
 	n := len(r.Prompts)
 	switch {
 	case n == 0:
@@ -46,7 +46,7 @@ func (h *Host) Prepare(ctx context.Context, r Request) (*Job, error) {
 	if err := h.pool.keep(&r); err != nil {
 		return nil, err
 	}
-	j := &Job{host: h, request: r, timeout: func() {}, ids: make([][]token.ID, n*r.N)}
+	j := &Job{host: h, spec: r, timeout: func() {}, ids: make([][]token.ID, n*r.N)}
 	if r.Timeout > 0 {
 		ctx, j.timeout = context.WithTimeout(ctx, r.Timeout)
 	}
@@ -160,7 +160,7 @@ func (j *Job) compute(i int, events chan<- Event) {
 // generate computes an answer and sends its tokens. A panic fails the job alone.
 func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	g, m := j.Answers[i], j.host.pool.metrics
-	slot := &Slot{Request: j.request.ID, Prompt: len(g.Prompt())}
+	slot := &Slot{Request: j.spec.RequestID, Prompt: len(g.Prompt())}
 	j.host.enter(slot)
 	defer j.host.leave(slot)
 	start := time.Now()
@@ -182,7 +182,7 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 			if g.Drafted() {
 				drafted++
 			}
-			if j.request.Timed {
+			if j.spec.Timed {
 				e.Timings = new(Timings)
 				e.Timings.add(g.Stats())
 				e.Timings.DraftAccepted = drafted

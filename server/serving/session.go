@@ -12,7 +12,7 @@ import (
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
 // keep sets the file of the session that a request names, if it names one.
-func (p *Pool) keep(r *Request) error {
+func (p *Pool) keep(r *Spec) error {
 	switch {
 	case r.Session == "":
 		return nil

@@ -32,12 +32,12 @@ func (j *Job) Usage(predicted []token.ID) (u Usage) {
 	cached := 0
 	for i, a := range j.Answers {
 		s := a.Stats()
-		if i%j.request.N == 0 {
+		if i%j.spec.N == 0 {
 			u.PromptTokens += s.PromptTokens
 			cached = s.ReusedTokens
 		}
 		cached = min(cached, s.ReusedTokens) // the first answer computes the pages that the others find
-		if i%j.request.N == j.request.N-1 {
+		if i%j.spec.N == j.spec.N-1 {
 			u.PromptDetails.Cached += cached
 		}
 		u.CompletionTokens += s.Tokens

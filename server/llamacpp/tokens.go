@@ -1,15 +1,16 @@
-package server
+package llamacpp
 
 import (
 	"strings"
 	"unicode/utf8"
 
+	"grove/server/driver"
 	"grove/server/wire"
 	"grove/text/token"
 )
 
 // tokenize handles POST /tokenize.
-func tokenize(x *request) error {
+func tokenize(x *driver.Request) error {
 	var q struct {
 		Model   string `json:"model"`
 		Content string `json:"content"`
@@ -18,10 +19,10 @@ func tokenize(x *request) error {
 		Parse   *bool  `json:"parse_special"`
 		Pieces  bool   `json:"with_pieces"`
 	}
-	if err := x.read(&q); err != nil {
+	if err := x.Read(&q); err != nil {
 		return err
 	}
-	h, err := x.model(q.Model)
+	h, err := x.Model(q.Model)
 	if err != nil {
 		return err
 	}
@@ -30,30 +31,30 @@ func tokenize(x *request) error {
 		return wire.RefusalOf(err)
 	}
 	if !q.Pieces {
-		return x.reply(map[string]any{"tokens": append([]token.ID{}, ids...)})
+		return x.Reply(map[string]any{"tokens": append([]token.ID{}, ids...)})
 	}
 	tokens := []map[string]any{}
 	for _, id := range ids {
 		text, raw := h.Piece(id)
 		var piece any = text
 		if !utf8.Valid(raw) {
-			piece = numbers(raw)
+			piece = driver.Numbers(raw)
 		}
 		tokens = append(tokens, map[string]any{"id": id, "piece": piece})
 	}
-	return x.reply(map[string]any{"tokens": tokens})
+	return x.Reply(map[string]any{"tokens": tokens})
 }
 
 // detokenize handles POST /detokenize.
-func detokenize(x *request) error {
+func detokenize(x *driver.Request) error {
 	var q struct {
 		Model  string  `json:"model"`
 		Tokens []int64 `json:"tokens"`
 	}
-	if err := x.read(&q); err != nil {
+	if err := x.Read(&q); err != nil {
 		return err
 	}
-	h, err := x.model(q.Model)
+	h, err := x.Model(q.Model)
 	if err != nil {
 		return err
 	}
@@ -68,5 +69,5 @@ func detokenize(x *request) error {
 	if err != nil {
 		return wire.RefusalOf(err)
 	}
-	return x.reply(map[string]string{"content": strings.ToValidUTF8(text, "\ufffd")})
+	return x.Reply(map[string]string{"content": strings.ToValidUTF8(text, "\ufffd")})
 }

@@ -1,14 +1,13 @@
-package server
+package openai
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
-	"slices"
 
 	"grove"
-	"grove/server/serving"
+	"grove/server/driver"
 	"grove/server/toolcall"
 	"grove/server/wire"
 	"grove/text/chat"
@@ -45,74 +44,35 @@ type conversation struct {
 	GoOn     bool                       `json:"continue_final_message"`
 }
 
-// chatInput is a conversation as the library takes it.
-type chatInput struct {
-	messages  []grove.Message
-	options   grove.ChatOptions
-	functions []string // names of those that may be called
-}
-
 // chat checks the fields.
-func (q *conversation) chat() (c chatInput, err error) {
-	if len(q.Messages) == 0 {
-		return c, wire.Refuse("messages", "there is no message")
-	}
-	if len(q.Messages) > wire.MaxMessages {
-		return c, wire.Refuse("messages", "%d messages; at most %d", len(q.Messages), wire.MaxMessages)
-	}
-	if len(q.Tools) > wire.MaxTools {
-		return c, wire.Refuse("tools", "%d tools; at most %d", len(q.Tools), wire.MaxTools)
+func (q *conversation) chat() (c driver.Chat, err error) {
+	if err := driver.CheckSizes(len(q.Messages), len(q.Tools)); err != nil {
+		return c, err
 	}
 	for i := range q.Messages {
 		m, err := q.Messages[i].toTemplate()
 		if err != nil {
 			return c, wire.Refuse("messages", "message %d: %v", i, err)
 		}
-		c.messages = append(c.messages, m)
+		c.Messages = append(c.Messages, m)
 	}
-	c.options.NoAnswer, c.options.Continue = q.Answer != nil && !*q.Answer, q.GoOn
-	c.options.Vars = q.Vars
+	c.Options.NoAnswer, c.Options.Continue = q.Answer != nil && !*q.Answer, q.GoOn
+	c.Options.Vars = q.Vars
 	if q.Effort != nil {
-		if c.options.Vars = maps.Clone(q.Vars); c.options.Vars == nil {
-			c.options.Vars = map[string]json.RawMessage{}
+		if c.Options.Vars = maps.Clone(q.Vars); c.Options.Vars == nil {
+			c.Options.Vars = map[string]json.RawMessage{}
 		}
 		effort, err := json.Marshal(*q.Effort)
 		if err != nil {
 			return c, wire.Refuse("reasoning_effort", "%v", err)
 		}
-		c.options.Vars["reasoning_effort"] = effort
+		c.Options.Vars["reasoning_effort"] = effort
 	}
-	if c.functions, err = q.functions(); c.functions != nil {
-		c.options.Tools = q.Tools
-	}
-	return c, err
-}
-
-// functions returns the names of the functions that may be called; nil: none may.
-func (q *conversation) functions() (names []string, err error) {
 	use, err := q.useTools()
 	if err != nil || !use {
-		return nil, err
+		return c, err
 	}
-	for i, raw := range q.Tools {
-		var tool struct {
-			Type     string `json:"type"`
-			Function struct {
-				Name   string `json:"name"`
-				Strict bool   `json:"strict"`
-			} `json:"function"`
-		}
-		switch err := json.Unmarshal(raw, &tool); {
-		case err != nil || tool.Type != "function" || tool.Function.Name == "":
-			return nil, wire.Refuse("tools", "tool %d is not a function with a name", i)
-		case tool.Function.Strict:
-			return nil, wire.Unsupported("tools", wire.NoGrammar+", and arguments that keep to a schema (strict) could not be promised")
-		case slices.Contains(names, tool.Function.Name):
-			return nil, wire.Refuse("tools", "two tools are called %q", wire.Clip(tool.Function.Name))
-		}
-		names = append(names, tool.Function.Name)
-	}
-	return names, nil
+	return c, c.UseTools(q.Tools)
 }
 
 // useTools reports whether the model may call tools. It refuses choices that would have to be enforced.
@@ -152,30 +112,16 @@ func (m *message) toTemplate() (t grove.Message, err error) {
 	return t, nil
 }
 
-// render returns the prompt that the model's template makes of a conversation. Its errors are the request's fault.
-func (c *chatInput) render(h *serving.Host) (grove.ChatPrompt, error) {
-	p, err := h.Model.ApplyTemplate(c.messages, c.options)
-	switch {
-	case errors.Is(err, chat.ErrTools):
-		return p, wire.Refuse("tools", "%v", err)
-	case err != nil:
-		return p, wire.Refuse("messages", "%v", err)
-	case len(p.Tokens) == 0:
-		return p, wire.Refuse("messages", "the template makes an empty prompt of these messages")
-	}
-	return p, nil
-}
-
-// applyTemplate handles POST /apply-template.
-func applyTemplate(x *request) error {
+// applyTemplate handles POST /apply-template, a route of llama.cpp with the messages of OpenAI.
+func applyTemplate(x *driver.Request) error {
 	var q struct {
 		conversation
 		Model string `json:"model"`
 	}
-	if err := x.read(&q); err != nil {
+	if err := x.Read(&q); err != nil {
 		return err
 	}
-	h, err := x.model(q.Model)
+	h, err := x.Model(q.Model)
 	if err != nil {
 		return err
 	}
@@ -183,9 +129,14 @@ func applyTemplate(x *request) error {
 	if err != nil {
 		return err
 	}
-	p, err := c.render(h)
+	p, err := c.Prompt(h)
 	if err != nil {
 		return err
 	}
-	return x.reply(map[string]string{"prompt": p.Text})
+	return x.Reply(map[string]string{"prompt": p.Text})
+}
+
+// toolCallOf returns a call as messages have it.
+func toolCallOf(c driver.Call) toolCall {
+	return toolCall{ID: c.ID, Type: "function", Function: c.Call}
 }

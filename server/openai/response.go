@@ -1,20 +1,22 @@
-package server
+package openai
 
 import (
 	"strconv"
 	"strings"
 
 	"grove"
+	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
+	"grove/text/token"
 )
 
 // responseEncoder writes the answer of /v1/responses: items, of which the last one may be a message that goes on.
 type responseEncoder struct {
-	*generation
+	*driver.Generation
 	q        *responsesRequest
 	logprobs bool
-	answer   chatAnswer
+	answer   *driver.Answer
 	status   string
 	items    []*responseItem
 	sequence int // number of the next event
@@ -55,7 +57,7 @@ type responseUsage struct {
 
 // response returns the answer as it stands.
 func (e *responseEncoder) response() map[string]any {
-	q, settings := e.q, e.job.Answers[0].Request()
+	q, settings := e.q, e.Job.Answers[0].Request()
 	var incomplete any
 	if e.status == "incomplete" {
 		incomplete = map[string]string{"reason": "max_output_tokens"}
@@ -74,7 +76,7 @@ func (e *responseEncoder) response() map[string]any {
 		effort = q.Reasoning.Effort
 	}
 	all := map[string]any{
-		"id": "resp_" + e.id, "object": "response", "created_at": e.created, "status": e.status, "model": e.host.Name,
+		"id": "resp_" + e.ID, "object": "response", "created_at": e.Created, "status": e.status, "model": e.Host.Name,
 		"output": append([]*responseItem{}, e.items...), "usage": e.usage, "error": nil, "incomplete_details": incomplete,
 		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "temperature": settings.Sampling.Temperature, "top_p": settings.Sampling.TopP,
 		"tools": tools, "tool_choice": choice, "parallel_tool_calls": true, "text": map[string]any{"format": format},
@@ -98,32 +100,38 @@ type event struct {
 
 // emit sends events with their numbers where the answer streams.
 func (e *responseEncoder) emit(all ...event) error {
-	if e.out == nil {
+	if e.Out == nil {
 		return nil
 	}
 	for _, v := range all {
 		v.fields["type"], v.fields["sequence_number"] = v.kind, e.sequence
 		e.sequence++
-		if err := e.out.named(v.kind, v.fields); err != nil {
+		if err := e.Out.Named(v.kind, v.fields); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// begin implements [encoder].
-func (e *responseEncoder) begin() error {
+// Begin implements [driver.Encoder].
+func (e *responseEncoder) Begin() error {
 	return e.emit(event{"response.created", map[string]any{"response": e.response()}}, event{"response.in_progress", map[string]any{"response": e.response()}})
 }
 
-// token implements [encoder].
-func (e *responseEncoder) token(_ int, t grove.Token, _ *serving.Timings) error {
-	return e.add(e.answer.add(e.host, t, e.logprobs))
+// Token implements [driver.Encoder].
+func (e *responseEncoder) Token(_ int, t grove.Token, _ *serving.Timings) error {
+	var logprobs []chatLogprob
+	if e.logprobs && t.ID != token.None {
+		logprobs = append(logprobs, chatLogprobOf(e.Host, t))
+	}
+	content, calls := e.answer.Add(e.Host, t)
+	return e.add(content, calls, logprobs)
 }
 
-// end implements [encoder].
-func (e *responseEncoder) end(answer int) error {
-	if err := e.add(e.answer.close()); err != nil {
+// End implements [driver.Encoder].
+func (e *responseEncoder) End(answer int) error {
+	content, calls := e.answer.Close()
+	if err := e.add(content, calls, nil); err != nil {
 		return err
 	}
 	if len(e.items) == 0 { // an empty answer is a message, too
@@ -132,34 +140,33 @@ func (e *responseEncoder) end(answer int) error {
 		}
 	}
 	e.status = "completed"
-	if e.job.Answers[answer].Stats().Finish != grove.FinishStop {
+	if e.Job.Answers[answer].Stats().Finish != grove.FinishStop {
 		e.status = "incomplete"
 	}
 	return e.endMessage(e.status)
 }
 
-// finish implements [encoder].
-func (e *responseEncoder) finish() error {
-	u, timings := e.spent()
+// Finish implements [driver.Encoder].
+func (e *responseEncoder) Finish() error {
+	u, timings := e.Spent()
 	e.timings = timings
 	e.usage = &responseUsage{
 		u.PromptTokens, map[string]int{"cached_tokens": u.PromptDetails.Cached}, u.CompletionTokens, map[string]int{"reasoning_tokens": u.Details.Reasoning}, u.TotalTokens,
 	}
-	if e.out == nil {
-		return e.reply(e.response())
+	if e.Out == nil {
+		return e.Reply(e.response())
 	}
 	return e.emit(event{"response." + e.status, map[string]any{"response": e.response()}})
 }
 
-// fail implements [encoder].
-func (e *responseEncoder) fail(err *wire.Error) error {
+// Fail implements [driver.Encoder].
+func (e *responseEncoder) Fail(err *wire.Error) error {
 	return e.emit(event{"error", map[string]any{"code": err.Code, "message": err.Message, "param": nil}})
 }
 
 // add adds text and calls to the items.
-func (e *responseEncoder) add(content string, calls []toolCall) error {
-	if logprobs := e.answer.logprobs; content != "" || len(logprobs) > 0 {
-		e.answer.logprobs = nil
+func (e *responseEncoder) add(content string, calls []driver.Call, logprobs []chatLogprob) error {
+	if content != "" || len(logprobs) > 0 {
 		if err := e.say(content, logprobs); err != nil {
 			return err
 		}
@@ -217,12 +224,12 @@ func (e *responseEncoder) endMessage(status string) error {
 }
 
 // call adds a call. The message before it is complete.
-func (e *responseEncoder) call(c toolCall) error {
+func (e *responseEncoder) call(c driver.Call) error {
 	if err := e.endMessage("completed"); err != nil {
 		return err
 	}
-	at, arguments := len(e.items), c.Function.Arguments
-	item := &responseItem{Type: "function_call", ID: e.itemID("fc"), Status: "completed", CallID: c.ID, Name: c.Function.Name, Arguments: &arguments}
+	at, arguments := len(e.items), c.Arguments
+	item := &responseItem{Type: "function_call", ID: e.itemID("fc"), Status: "completed", CallID: c.ID, Name: c.Name, Arguments: &arguments}
 	e.items = append(e.items, item)
 	begun := &responseItem{Type: item.Type, ID: item.ID, Status: "in_progress", CallID: c.ID, Name: item.Name, Arguments: new(string)}
 	return e.emit(
@@ -234,7 +241,7 @@ func (e *responseEncoder) call(c toolCall) error {
 }
 
 func (e *responseEncoder) itemID(kind string) string {
-	return kind + "_" + e.id + "-" + strconv.Itoa(len(e.items))
+	return kind + "_" + e.ID + "-" + strconv.Itoa(len(e.items))
 }
 
 func newOutputText(text string, logprobs []chatLogprob) outputText {

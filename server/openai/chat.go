@@ -1,10 +1,10 @@
-package server
+package openai
 
 import (
 	"strconv"
-	"strings"
 
 	"grove"
+	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/toolcall"
 	"grove/server/wire"
@@ -13,8 +13,8 @@ import (
 
 // chatRequest is the body of /v1/chat/completions.
 type chatRequest struct {
-	fields
-	limits
+	driver.Fields
+	driver.Limits
 	conversation
 
 	N             *int                `json:"n"`
@@ -24,62 +24,61 @@ type chatRequest struct {
 	Format        *wire.Format        `json:"response_format"`
 }
 
-// parse implements [body].
-func (q *chatRequest) parse(g *generation) (encoder, error) {
-	g.blames = map[string]string{"prompt": "messages"}
-	functions, err := q.prompt(g)
+// Parse implements [driver.Body].
+func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
+	g.Blames = map[string]string{"prompt": "messages"}
+	c, err := q.prompt(g)
 	if err != nil {
 		return nil, err
 	}
 	return &chatEncoder{
-		openAI:    openAI{generation: g, answerID: "chatcmpl-" + g.id, object: "chat.completion", part: "chat.completion.chunk", options: q.StreamOptions},
-		functions: functions, logprobs: q.Logprobs,
+		openAI: openAI{Generation: g, answerID: "chatcmpl-" + g.ID, object: "chat.completion", part: "chat.completion.chunk", options: q.StreamOptions},
+		chat:   c, logprobs: q.Logprobs,
 	}, nil
 }
 
-// prompt checks the fields, adds the prompt of the conversation, and returns the names of the functions that may be called.
-func (q *chatRequest) prompt(g *generation) (functions []string, err error) {
-	c, err := q.chat()
-	if err != nil {
-		return nil, err
+// prompt checks the fields, adds the prompt of the conversation, and returns the conversation.
+func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
+	if c, err = q.chat(); err != nil {
+		return c, err
 	}
 	wire.Set(&g.N, q.N)
 	top := 0
 	wire.Set(&top, q.TopLogprobs)
 	switch {
 	case top < 0 || top > wire.MaxTop:
-		return nil, wire.Refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", top, wire.MaxTop)
+		return c, wire.Refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", top, wire.MaxTop)
 	case q.TopLogprobs != nil && !q.Logprobs:
-		return nil, wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
+		return c, wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
 	}
 	if err := q.StreamOptions.Check(q.Stream); err != nil {
-		return nil, err
+		return c, err
 	}
 	if err := q.Format.Check("response_format"); err != nil {
-		return nil, err
+		return c, err
 	}
-	r, err := g.base(wire.DefaultsOpenAI)
+	r, err := g.Base(wire.DefaultsOpenAI)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	if r.MaxTokens, err = q.most(1, 0, 0); err != nil {
-		return nil, err
+	if r.MaxTokens, err = q.Most(1, 0, 0); err != nil {
+		return c, err
 	}
-	p, err := c.render(g.host)
+	p, err := c.Prompt(g.Host)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	r.Top, r.PromptIDs = top, p.Tokens
 	g.Prompts = []grove.Request{r}
-	return c.functions, nil
+	return c, nil
 }
 
 // chatEncoder writes the answers of /v1/chat/completions.
 type chatEncoder struct {
 	openAI
-	functions []string
-	logprobs  bool
-	answers   []chatAnswer
+	chat     driver.Chat
+	logprobs bool
+	answers  []chatAnswer
 }
 
 // chatChoice is an answer, whole.
@@ -115,26 +114,29 @@ type chatDelta struct {
 	Calls   []toolCall `json:"tool_calls,omitempty"`
 }
 
-// begin implements [encoder].
-func (e *chatEncoder) begin() error {
-	e.answers = make([]chatAnswer, len(e.job.Answers))
+// Begin implements [driver.Encoder].
+func (e *chatEncoder) Begin() error {
+	e.answers = make([]chatAnswer, len(e.Job.Answers))
 	for i := range e.answers {
-		e.answers[i].reader = toolcall.Reader{Names: e.functions, ID: e.id + "/" + strconv.Itoa(i)}
+		e.answers[i].Answer = e.chat.Answer(e.Generation, strconv.Itoa(i))
 	}
 	return nil
 }
 
-// token implements [encoder].
-func (e *chatEncoder) token(answer int, t grove.Token, so *serving.Timings) error {
+// Token implements [driver.Encoder].
+func (e *chatEncoder) Token(answer int, t grove.Token, so *serving.Timings) error {
 	a := &e.answers[answer]
-	content, calls := a.add(e.host, t, e.logprobs)
+	content, calls := a.Add(e.Host, t)
+	if e.logprobs && t.ID != token.None {
+		a.logprobs = append(a.logprobs, chatLogprobOf(e.Host, t))
+	}
 	return e.sendNew(answer, content, calls, so)
 }
 
-// end implements [encoder].
-func (e *chatEncoder) end(answer int) error {
-	content, calls := e.answers[answer].close()
-	if err := e.sendNew(answer, content, calls, nil); err != nil || e.out == nil {
+// End implements [driver.Encoder].
+func (e *chatEncoder) End(answer int) error {
+	content, calls := e.answers[answer].Close()
+	if err := e.sendNew(answer, content, calls, nil); err != nil || e.Out == nil {
 		return err
 	}
 	p := chatPart{Index: answer}
@@ -142,9 +144,9 @@ func (e *chatEncoder) end(answer int) error {
 	return e.send(p, e.answers[answer].so)
 }
 
-// finish implements [encoder].
-func (e *chatEncoder) finish() error {
-	if e.out != nil {
+// Finish implements [driver.Encoder].
+func (e *chatEncoder) Finish() error {
+	if e.Out != nil {
 		return e.done()
 	}
 	all := make([]any, len(e.answers))
@@ -162,16 +164,16 @@ func (e *chatEncoder) finish() error {
 
 // why returns why an answer ended.
 func (e *chatEncoder) why(answer int) (*string, any) {
-	why, stop := e.ended(answer)
-	if why == string(grove.FinishStop) && len(e.answers[answer].calls) > 0 {
+	why, stop := e.Ended(answer)
+	if why == string(grove.FinishStop) && len(e.answers[answer].Calls) > 0 {
 		why = "tool_calls"
 	}
 	return &why, stop
 }
 
 // sendNew sends the new part of an answer: the role first, then text, then calls, of each the name and then the arguments.
-func (e *chatEncoder) sendNew(answer int, content string, calls []toolCall, so *serving.Timings) error {
-	if e.out == nil {
+func (e *chatEncoder) sendNew(answer int, content string, calls []driver.Call, so *serving.Timings) error {
+	if e.Out == nil {
 		return nil
 	}
 	a := &e.answers[answer]
@@ -193,8 +195,11 @@ func (e *chatEncoder) sendNew(answer int, content string, calls []toolCall, so *
 			return err
 		}
 	}
-	for _, c := range calls {
-		arguments := toolCall{Index: c.Index, Function: toolcall.Call{Arguments: c.Function.Arguments}}
+	for i, called := range calls {
+		at := len(a.Calls) - len(calls) + i
+		c := toolCallOf(called)
+		c.Index = &at
+		arguments := toolCall{Index: &at, Function: toolcall.Call{Arguments: c.Function.Arguments}}
 		c.Function.Arguments = ""
 		for _, piece := range []toolCall{c, arguments} {
 			if err := e.send(chatPart{Index: answer, Delta: chatDelta{Calls: []toolCall{piece}}}, a.so); err != nil {
@@ -207,52 +212,19 @@ func (e *chatEncoder) sendNew(answer int, content string, calls []toolCall, so *
 
 // chatAnswer is the message of an answer under way.
 type chatAnswer struct {
-	reader   toolcall.Reader
-	content  strings.Builder
-	calls    []toolCall
+	*driver.Answer
 	logprobs []chatLogprob    // in a stream: those that are not sent yet
 	begun    bool             // its first part is sent
 	so       *serving.Timings // up to its last token; nil: not asked for
 }
 
-// add adds a token and returns the new text and the new calls.
-func (a *chatAnswer) add(h *serving.Host, t grove.Token, logprobs bool) (content string, calls []toolCall) {
-	text := t.Text
-	if t.ID != token.None {
-		if logprobs {
-			a.logprobs = append(a.logprobs, chatLogprobOf(h, t))
-		}
-		if piece, _ := h.Piece(t.ID); toolcall.IsMarker(piece) && !strings.Contains(text, piece) {
-			text += piece
-		}
-	}
-	return a.keep(a.reader.Add(text))
-}
-
-// close ends the answer and returns the text and the calls that the reader held back.
-func (a *chatAnswer) close() (content string, calls []toolCall) { return a.keep(a.reader.End()) }
-
-// keep adds text and calls to the message. White space between calls and behind them is dropped.
-func (a *chatAnswer) keep(content string, found []toolcall.Call) (string, []toolCall) {
-	var calls []toolCall
-	for _, f := range found {
-		i := len(a.calls)
-		c := toolCall{ID: a.reader.NextID(), Type: "function", Function: f}
-		a.calls = append(a.calls, c)
-		c.Index = &i
-		calls = append(calls, c)
-	}
-	if len(a.calls) > 0 && strings.TrimSpace(content) == "" {
-		content = ""
-	}
-	a.content.WriteString(content)
-	return content, calls
-}
-
 // message returns the answer as a message.
 func (a *chatAnswer) message() answerMessage {
-	m := answerMessage{Role: "assistant", Calls: a.calls}
-	if text := a.content.String(); text != "" || len(a.calls) == 0 {
+	m := answerMessage{Role: "assistant"}
+	for _, c := range a.Calls {
+		m.Calls = append(m.Calls, toolCallOf(c))
+	}
+	if text := a.Content.String(); text != "" || len(a.Calls) == 0 {
 		m.Content = &text
 	}
 	return m
@@ -278,7 +250,7 @@ type chatLogprobs struct {
 func chatLogprobOf(h *serving.Host, t grove.Token) chatLogprob {
 	one := func(id token.ID, logprob float32) chatToken {
 		text, raw := h.Piece(id)
-		return chatToken{text, logprob, numbers(raw)}
+		return chatToken{text, logprob, driver.Numbers(raw)}
 	}
 	l := chatLogprob{one(t.ID, t.Logprob), []chatToken{}}
 	for _, x := range t.Top {

@@ -1,6 +1,7 @@
-package server
+package openai
 
 import (
+	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
 )
@@ -19,7 +20,7 @@ type envelope struct {
 
 // openAI is the part of an encoder that /v1/completions and /v1/chat/completions share: the envelope, and the end of a stream.
 type openAI struct {
-	*generation
+	*driver.Generation
 	answerID string
 	object   string // of a whole answer
 	part     string // of a part of a stream
@@ -27,7 +28,7 @@ type openAI struct {
 }
 
 func (e *openAI) envelope(object string, choices []any) envelope {
-	return envelope{ID: e.answerID, Object: object, Created: e.created, Model: e.host.Name, System: fingerprint, Choices: choices}
+	return envelope{ID: e.answerID, Object: object, Created: e.Created, Model: e.Host.Name, System: driver.Fingerprint, Choices: choices}
 }
 
 func (e *openAI) tellsUsage() bool { return e.options != nil && e.options.IncludeUsage }
@@ -37,31 +38,31 @@ func (e *openAI) send(choice any, so *serving.Timings) error {
 	b := e.envelope(e.part, []any{choice})
 	b.Timings = so
 	if !e.tellsUsage() {
-		return e.out.send(b)
+		return e.Out.Send(b)
 	}
-	return e.out.send(struct {
+	return e.Out.Send(struct {
 		envelope
 		Usage *serving.Usage `json:"usage"`
 	}{envelope: b})
 }
 
 // whole sends all answers.
-func (e *openAI) whole(choices []any) error { return e.reply(e.total(e.object, choices)) }
+func (e *openAI) whole(choices []any) error { return e.Reply(e.total(e.object, choices)) }
 
 // done ends a stream.
 func (e *openAI) done() error {
 	if e.tellsUsage() {
-		if err := e.out.send(e.total(e.part, []any{})); err != nil {
+		if err := e.Out.Send(e.total(e.part, []any{})); err != nil {
 			return err
 		}
 	}
-	return e.out.done()
+	return e.Out.Done()
 }
 
 // total returns an envelope with the usage and the timings of the request.
 func (e *openAI) total(object string, choices []any) envelope {
 	b := e.envelope(object, choices)
-	u, t := e.spent()
+	u, t := e.Spent()
 	b.Usage, b.Timings = &u, t
 	return b
 }

@@ -1,16 +1,16 @@
-package server
+package openai
 
 import (
 	"encoding/json"
 	"strconv"
 
-	"grove/server/toolcall"
+	"grove/server/driver"
 	"grove/server/wire"
 )
 
 // responsesRequest is the body of /v1/responses. Nothing is stored: each request has the whole conversation.
 type responsesRequest struct {
-	fields
+	driver.Fields
 
 	Input        input               `json:"input"`
 	Instructions *string             `json:"instructions"`
@@ -120,7 +120,7 @@ func (q *responsesRequest) messages() (all []message, err error) {
 
 // chat returns the request in the form of the chat route.
 func (q *responsesRequest) chat() (*chatRequest, error) {
-	c := &chatRequest{fields: q.fields, limits: limits{MaxTokens: q.MaxTokens}, Format: q.Text.Format}
+	c := &chatRequest{Fields: q.Fields, Limits: driver.Limits{MaxTokens: q.MaxTokens}, Format: q.Text.Format}
 	var err error
 	if c.Messages, err = q.messages(); err != nil {
 		return nil, err
@@ -158,18 +158,18 @@ func (q *responsesRequest) chat() (*chatRequest, error) {
 // responseBlames are the names that this route has for fields of the chat route.
 var responseBlames = map[string]string{"prompt": "input", "messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format"}
 
-// parse implements [body].
-func (q *responsesRequest) parse(g *generation) (encoder, error) {
-	g.blames = responseBlames
+// Parse implements [driver.Body].
+func (q *responsesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
+	g.Blames = responseBlames
 	c, err := q.chat()
 	if err != nil {
 		return nil, err
 	}
-	functions, err := c.prompt(g)
+	chat, err := c.prompt(g)
 	if err != nil {
 		return nil, err
 	}
-	e := &responseEncoder{generation: g, q: q, logprobs: c.Logprobs, status: "in_progress"}
-	e.answer.reader = toolcall.Reader{Names: functions, ID: g.id + "/0"}
+	e := &responseEncoder{Generation: g, q: q, logprobs: c.Logprobs, status: "in_progress"}
+	e.answer = chat.Answer(g, "0")
 	return e, nil
 }

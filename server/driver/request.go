@@ -1,4 +1,4 @@
-package server
+package driver
 
 import (
 	"errors"
@@ -12,38 +12,40 @@ import (
 	"grove/server/wire"
 )
 
-// writeTime is how long a client may take to read an answer that is sent at once.
-const writeTime = 30 * time.Second
+// Request is one HTTP request and its answer. It is for one goroutine.
+type Request struct {
+	W      http.ResponseWriter
+	R      *http.Request
+	Server *Server
+	ID     string // unique among those of the server
 
-// request is one HTTP request and its answer.
-type request struct {
-	w      http.ResponseWriter
-	r      *http.Request
-	server *Server
-	id     string
+	errors ErrorForm
 	sent   int      // the status, once it is sent
 	leave  []func() // called when the request is answered
 }
 
-// answer runs a handler and sends the error that it returns. A panic fails this request alone.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, a access, handle handler) {
+// ErrorForm returns the body of an answer that is an error, in the form of an API.
+type ErrorForm func(*wire.Error) any
+
+// Answer answers a request by the handler of a route, where admits has no error. An error is the answer where none was sent. A
+// panic fails this request alone.
+func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, admits func(*http.Request) error) {
 	start := time.Now()
-	x := &request{r: r, server: s, id: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36)}
-	x.w = &recorder{ResponseWriter: w, x: x}
-	allowOrigin(w.Header())
+	x := &Request{R: r, Server: s, ID: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
+	x.W = &recorder{ResponseWriter: w, x: x}
 	defer func() {
 		for _, f := range x.leave {
 			f()
 		}
 	}()
 	defer func() {
-		s.config.Log.Info("request", "id", x.id, "method", r.Method, "path", wire.Clip(r.URL.Path), "status", x.sent,
+		s.Log.Info("request", "id", x.ID, "method", r.Method, "path", wire.Clip(r.URL.Path), "status", x.sent,
 			"ms", time.Since(start).Milliseconds(), "from", r.RemoteAddr)
 	}()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // streams set their own
-	err := s.admits(r, a)
+	err := admits(r)
 	if err == nil {
-		err = x.handle(handle)
+		err = x.handle(route.Handle)
 	}
 	if err != nil && x.sent == 0 && r.Context().Err() == nil { // else the client has the error, or has gone
 		x.refuse(wire.ErrorOf(err))
@@ -51,23 +53,23 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a access, handle
 }
 
 // handle runs a handler and returns its error, which is [wire.ErrInternal] where it panics.
-func (x *request) handle(h handler) (err error) {
-	defer x.server.pool.Guard(&err)
+func (x *Request) handle(h Handler) (err error) {
+	defer x.Server.Pool.Guard(&err)
 	return h(x)
 }
 
-// model returns the model of a name, opened; it stays open until the request is answered.
-func (x *request) model(name string) (*serving.Host, error) {
-	h, leave, err := x.server.pool.Use(x.r.Context(), name)
+// Model returns the model of a name, opened; it stays open until the request is answered.
+func (x *Request) Model(name string) (*serving.Host, error) {
+	h, leave, err := x.Server.Pool.Use(x.R.Context(), name)
 	if err == nil {
 		x.leave = append(x.leave, leave)
 	}
 	return h, err
 }
 
-// read decodes the body.
-func (x *request) read(into any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.server.config.Body))
+// Read decodes the body.
+func (x *Request) Read(into any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(x.W, x.R.Body, x.Server.Body))
 	large := new(http.MaxBytesError)
 	switch {
 	case errors.As(err, &large):
@@ -81,38 +83,42 @@ func (x *request) read(into any) error {
 	return wire.Decode(body, into)
 }
 
-// reply sends an object. A client that has gone is no error.
-func (x *request) reply(v any) error {
+// Reply sends an object. A client that has gone is no error.
+func (x *Request) Reply(v any) error {
 	x.write(http.StatusOK, v)
 	return nil
 }
 
 // refuse answers with an error.
-func (x *request) refuse(e *wire.Error) {
+func (x *Request) refuse(e *wire.Error) {
 	if e.Retry > 0 {
-		x.w.Header().Set("Retry-After", strconv.Itoa(e.Retry))
+		x.W.Header().Set("Retry-After", strconv.Itoa(e.Retry))
 	}
 	if e.Status == http.StatusUnauthorized {
-		x.w.Header().Set("WWW-Authenticate", "Bearer")
+		x.W.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	x.write(e.Status, e)
+	var body any = e
+	if x.errors != nil {
+		body = x.errors(e)
+	}
+	x.write(e.Status, body)
 }
 
-func (x *request) write(status int, v any) {
+func (x *Request) write(status int, v any) {
 	body, err := wire.Marshal(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer cannot be written as JSON","type":"server_error","param":null,"code":null}}`)
 	}
-	x.w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTime))
-	x.w.WriteHeader(status)
-	_, _ = x.w.Write(append(body, '\n')) // the client has gone
+	x.W.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_ = http.NewResponseController(x.W).SetWriteDeadline(time.Now().Add(WriteTime))
+	x.W.WriteHeader(status)
+	_, _ = x.W.Write(append(body, '\n')) // the client has gone
 }
 
 // recorder notes the status of an answer.
 type recorder struct {
 	http.ResponseWriter
-	x *request
+	x *Request
 }
 
 // WriteHeader implements [http.ResponseWriter].

@@ -1,4 +1,4 @@
-package server
+package llamacpp
 
 import (
 	"cmp"
@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"grove"
+	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
 	"grove/text/token"
 )
 
-// nativeRequest is the body of llama.cpp's /completion.
-type nativeRequest struct {
-	fields
+// completionRequest is the body of llama.cpp's /completion.
+type completionRequest struct {
+	driver.Fields
 
 	Prompt        wire.Prompts `json:"prompt"`
 	Prefix        *string      `json:"input_prefix"`
@@ -26,12 +27,12 @@ type nativeRequest struct {
 	N             *int         `json:"n"`
 	Probs         *int         `json:"n_probs"`
 	ReturnTokens  bool         `json:"return_tokens"`
-	Fields        []string     `json:"response_fields"`
+	Chosen        []string     `json:"response_fields"`
 	ReturnMetrics bool         `json:"return_metrics"`
 }
 
 // infillRequest is the body of /infill: the model fills in the text between input_prefix, followed by prompt, and input_suffix.
-type infillRequest struct{ nativeRequest }
+type infillRequest struct{ completionRequest }
 
 // extraFile is a file that is put before the one to fill in; llama.vim sends a time, too.
 type extraFile struct {
@@ -40,8 +41,8 @@ type extraFile struct {
 	Time json.RawMessage `json:"time"`
 }
 
-// parse implements [body].
-func (q *nativeRequest) parse(g *generation) (encoder, error) {
+// Parse implements [driver.Body].
+func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	switch {
 	case q.Prefix != nil || q.Suffix != nil || q.Extra != nil:
 		return nil, wire.Refuse("input_suffix", "input_prefix, input_suffix and input_extra are for /infill")
@@ -51,8 +52,8 @@ func (q *nativeRequest) parse(g *generation) (encoder, error) {
 	return q.encoder(g, q.Prompt.List, nil)
 }
 
-// parse implements [body].
-func (q *infillRequest) parse(g *generation) (encoder, error) {
+// Parse implements [driver.Body].
+func (q *infillRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	switch {
 	case q.Prefix == nil:
 		return nil, wire.Refuse("input_prefix", "input_prefix is missing")
@@ -78,7 +79,7 @@ func (q *infillRequest) parse(g *generation) (encoder, error) {
 }
 
 // encoder checks the fields that both routes have, and adds the prompts.
-func (q *nativeRequest) encoder(g *generation, prompts []wire.RawPrompt, files []grove.File) (encoder, error) {
+func (q *completionRequest) encoder(g *driver.Generation, prompts []wire.RawPrompt, files []grove.File) (driver.Encoder, error) {
 	wire.Set(&g.N, q.Choices)
 	wire.Set(&g.N, q.N)
 	most, top := cmp.Or(q.Predict, q.MaxTokens), 0
@@ -91,7 +92,7 @@ func (q *nativeRequest) encoder(g *generation, prompts []wire.RawPrompt, files [
 	case most != nil && *most == 0:
 		return nil, wire.Refuse("n_predict", "n_predict is 0: there is nothing to generate")
 	}
-	base, err := g.base(wire.DefaultsNative)
+	base, err := g.Base(wire.DefaultsNative)
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +100,14 @@ func (q *nativeRequest) encoder(g *generation, prompts []wire.RawPrompt, files [
 		base.MaxTokens = max(0, *most)
 	}
 	base.Top, base.PostSampling, base.Suffix, base.Files = top, q.PostSampling && top > 0, q.Suffix, files
-	if err := g.addPrompts(base, prompts); err != nil {
+	if err := g.AddPrompts(base, prompts); err != nil {
 		return nil, err
 	}
-	return &nativeEncoder{generation: g, q: q, top: top}, nil
+	return &completionEncoder{Generation: g, q: q, top: top}, nil
 }
 
-// nativePart is an answer, whole or a part.
-type nativePart struct {
+// completionPart is an answer, whole or a part.
+type completionPart struct {
 	Index           int              `json:"index"`
 	Content         string           `json:"content"`
 	Tokens          []token.ID       `json:"tokens"`
@@ -114,12 +115,12 @@ type nativePart struct {
 	Slot            int              `json:"id_slot"`
 	TokensPredicted int              `json:"tokens_predicted"`
 	TokensEvaluated int              `json:"tokens_evaluated"`
-	Probs           []nativeProb     `json:"completion_probabilities,omitempty"`
+	Probs           []tokenProb      `json:"completion_probabilities,omitempty"`
 	Timings         *serving.Timings `json:"timings,omitempty"`
 }
 
-// nativeFinal are the further fields of the last part of an answer.
-type nativeFinal struct {
+// completionEnd are the further fields of the last part of an answer.
+type completionEnd struct {
 	Model       string         `json:"model"`
 	Prompt      string         `json:"prompt"`
 	Settings    map[string]any `json:"generation_settings"`
@@ -130,15 +131,15 @@ type nativeFinal struct {
 	TokensCache int            `json:"tokens_cached"`
 }
 
-// nativeProb is a token of an answer with the likeliest tokens at its place: log-probabilities of the model, or, with
+// tokenProb is a token of an answer with the likeliest tokens at its place: log-probabilities of the model, or, with
 // post_sampling_probs, probabilities of the draw.
-type nativeProb struct {
-	nativeToken
-	Top     []nativeToken `json:"top_logprobs,omitempty"`
-	TopPost []nativeToken `json:"top_probs,omitempty"`
+type tokenProb struct {
+	likelyToken
+	Top     []likelyToken `json:"top_logprobs,omitempty"`
+	TopPost []likelyToken `json:"top_probs,omitempty"`
 }
 
-type nativeToken struct {
+type likelyToken struct {
 	ID      token.ID `json:"id"`
 	Token   string   `json:"token"`
 	Bytes   []int    `json:"bytes"`
@@ -146,31 +147,31 @@ type nativeToken struct {
 	Prob    *float64 `json:"prob,omitempty"`
 }
 
-// nativeEncoder writes the answers of these routes.
-type nativeEncoder struct {
-	*generation
-	q       *nativeRequest
+// completionEncoder writes the answers of these routes.
+type completionEncoder struct {
+	*driver.Generation
+	q       *completionRequest
 	top     int // likely tokens beside each
-	answers []nativeAnswer
+	answers []completionAnswer
 }
 
-// nativeAnswer is an answer, or in a stream the part of it that is not sent yet.
-type nativeAnswer struct {
+// completionAnswer is an answer, or in a stream the part of it that is not sent yet.
+type completionAnswer struct {
 	text   strings.Builder
 	tokens []token.ID
-	probs  []nativeProb
+	probs  []tokenProb
 	n      int  // tokens of all parts
 	lines  bool // there is a line break in a part
 }
 
-// begin implements [encoder].
-func (e *nativeEncoder) begin() error {
-	e.answers = make([]nativeAnswer, len(e.job.Answers))
+// Begin implements [driver.Encoder].
+func (e *completionEncoder) Begin() error {
+	e.answers = make([]completionAnswer, len(e.Job.Answers))
 	return nil
 }
 
-// token implements [encoder].
-func (e *nativeEncoder) token(answer int, t grove.Token, so *serving.Timings) error {
+// Token implements [driver.Encoder].
+func (e *completionEncoder) Token(answer int, t grove.Token, so *serving.Timings) error {
 	a := &e.answers[answer]
 	a.text.WriteString(t.Text)
 	a.lines = a.lines || strings.Contains(t.Text, "\n")
@@ -181,29 +182,29 @@ func (e *nativeEncoder) token(answer int, t grove.Token, so *serving.Timings) er
 			a.probs = append(a.probs, e.prob(t))
 		}
 	}
-	if e.out == nil || a.text.Len() == 0 && a.probs == nil && so == nil {
+	if e.Out == nil || a.text.Len() == 0 && a.probs == nil && so == nil {
 		return nil
 	}
 	p := e.part(answer)
 	p.Timings = so
-	return e.out.send(p)
+	return e.Out.Send(p)
 }
 
-// end implements [encoder]. The last part of an answer ends a stream: llama.cpp sends no [DONE] here.
-func (e *nativeEncoder) end(answer int) error {
-	if e.out == nil {
+// End implements [driver.Encoder]. The last part of an answer ends a stream: llama.cpp sends no [DONE] here.
+func (e *completionEncoder) End(answer int) error {
+	if e.Out == nil {
 		return nil
 	}
 	last, err := e.last(answer)
 	if err != nil {
 		return err
 	}
-	return e.out.send(last)
+	return e.Out.Send(last)
 }
 
-// finish implements [encoder].
-func (e *nativeEncoder) finish() error {
-	if e.out != nil {
+// Finish implements [driver.Encoder].
+func (e *completionEncoder) Finish() error {
+	if e.Out != nil {
 		return nil
 	}
 	all := make([]any, len(e.answers))
@@ -214,19 +215,19 @@ func (e *nativeEncoder) finish() error {
 		}
 	}
 	if len(all) == 1 {
-		return e.reply(all[0])
+		return e.Reply(all[0])
 	}
-	return e.reply(all)
+	return e.Reply(all)
 }
 
 // part returns the part of an answer that is not sent yet.
-func (e *nativeEncoder) part(answer int) nativePart {
+func (e *completionEncoder) part(answer int) completionPart {
 	a := &e.answers[answer]
-	p := nativePart{
+	p := completionPart{
 		Index: answer, Content: a.text.String(), Tokens: []token.ID{}, Slot: -1, TokensPredicted: a.n, Probs: a.probs,
-		TokensEvaluated: len(e.job.Answers[answer].Prompt()),
+		TokensEvaluated: len(e.Job.Answers[answer].Prompt()),
 	}
-	if e.q.ReturnTokens || e.out != nil {
+	if e.q.ReturnTokens || e.Out != nil {
 		p.Tokens = append(p.Tokens, a.tokens...)
 	}
 	a.text.Reset()
@@ -235,14 +236,14 @@ func (e *nativeEncoder) part(answer int) nativePart {
 }
 
 // last returns the last part of an answer, which is all of it where it does not stream.
-func (e *nativeEncoder) last(answer int) (any, error) {
-	g := e.job.Answers[answer]
+func (e *completionEncoder) last(answer int) (any, error) {
+	g := e.Job.Answers[answer]
 	stats := g.Stats()
 	p := e.part(answer)
 	p.Stop, p.TokensPredicted, p.TokensEvaluated = true, stats.Tokens, stats.PromptTokens
 	p.Timings = serving.TimingsOf(stats)
-	f := nativeFinal{
-		Model: e.host.Name, Settings: e.settings(stats), StopWord: stats.StopText,
+	f := completionEnd{
+		Model: e.Host.Name, Settings: e.settings(stats), StopWord: stats.StopText,
 		HasNewLine: e.answers[answer].lines, TokensCache: stats.PromptTokens + stats.Tokens,
 	}
 	switch {
@@ -255,17 +256,17 @@ func (e *nativeEncoder) last(answer int) (any, error) {
 		f.Truncated = stats.Tokens != g.Request().MaxTokens
 	}
 	var err error
-	if f.Prompt, err = e.host.Model.Detokenize(g.Prompt()); err != nil {
+	if f.Prompt, err = e.Host.Model.Detokenize(g.Prompt()); err != nil {
 		return nil, err
 	}
 	return e.choose(struct {
-		nativePart
-		nativeFinal
+		completionPart
+		completionEnd
 	}{p, f})
 }
 
-func (e *nativeEncoder) prob(t grove.Token) nativeProb {
-	p := nativeProb{nativeToken: e.tokenOf(t.ID, t.Logprob)}
+func (e *completionEncoder) prob(t grove.Token) tokenProb {
+	p := tokenProb{likelyToken: e.tokenOf(t.ID, t.Logprob)}
 	for _, l := range t.Top {
 		if e.q.PostSampling {
 			p.TopPost = append(p.TopPost, e.tokenOf(l.ID, l.Logprob))
@@ -276,9 +277,9 @@ func (e *nativeEncoder) prob(t grove.Token) nativeProb {
 	return p
 }
 
-func (e *nativeEncoder) tokenOf(id token.ID, logprob float32) nativeToken {
-	text, raw := e.host.Piece(id)
-	t := nativeToken{ID: id, Token: text, Bytes: numbers(raw)}
+func (e *completionEncoder) tokenOf(id token.ID, logprob float32) likelyToken {
+	text, raw := e.Host.Piece(id)
+	t := likelyToken{ID: id, Token: text, Bytes: driver.Numbers(raw)}
 	if e.q.PostSampling {
 		p := math.Exp(float64(logprob))
 		t.Prob = &p
@@ -288,19 +289,10 @@ func (e *nativeEncoder) tokenOf(id token.ID, logprob float32) nativeToken {
 	return t
 }
 
-// numbers returns bytes as JSON shows them.
-func numbers(raw []byte) []int {
-	n := make([]int, len(raw))
-	for i, b := range raw {
-		n[i] = int(b)
-	}
-	return n
-}
-
 // choose keeps the fields of an answer that the request asks for. Slashes lead into objects, and are part of the new
 // name: timings/prompt_n.
-func (e *nativeEncoder) choose(v any) (any, error) {
-	if len(e.q.Fields) == 0 {
+func (e *completionEncoder) choose(v any) (any, error) {
+	if len(e.q.Chosen) == 0 {
 		return v, nil
 	}
 	body, err := wire.Marshal(v)
@@ -312,7 +304,7 @@ func (e *nativeEncoder) choose(v any) (any, error) {
 		return nil, err
 	}
 	chosen := map[string]any{}
-	for _, path := range e.q.Fields {
+	for _, path := range e.q.Chosen {
 		var v any = all
 		found := true
 		for name := range strings.SplitSeq(path, "/") {
@@ -329,8 +321,8 @@ func (e *nativeEncoder) choose(v any) (any, error) {
 }
 
 // settings returns the settings of an answer.
-func (e *nativeEncoder) settings(s grove.Stats) map[string]any {
-	r := e.job.Answers[0].Request()
+func (e *completionEncoder) settings(s grove.Stats) map[string]any {
+	r := e.Job.Answers[0].Request()
 	predict := r.MaxTokens
 	if predict == 0 {
 		predict = -1
@@ -354,7 +346,7 @@ func (e *nativeEncoder) settings(s grove.Stats) map[string]any {
 		breakers = e.q.Breakers()
 	}
 	return map[string]any{
-		"n_ctx": e.host.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
+		"n_ctx": e.Host.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
 		"temperature": sampling.Temperature, "top_k": sampling.TopK, "top_p": sampling.TopP, "min_p": sampling.MinP,
 		"typical_p": orOff(sampling.TypicalP, 1), "top_n_sigma": orOff(sampling.TopNSigma, -1), "min_keep": sampling.MinKeep,
 		"xtc_probability": sampling.XTC.Probability, "xtc_threshold": sampling.XTC.Threshold,

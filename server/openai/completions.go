@@ -1,4 +1,4 @@
-package server
+package openai
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"grove"
+	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
 	"grove/text/token"
@@ -15,8 +16,8 @@ import (
 
 // completionRequest is the body of /v1/completions.
 type completionRequest struct {
-	fields
-	limits
+	driver.Fields
+	driver.Limits
 
 	Prompt        wire.Prompts        `json:"prompt"`
 	Suffix        *string             `json:"suffix"`
@@ -30,8 +31,8 @@ type completionRequest struct {
 
 const defaultMaxTokens = 16 // OpenAI's
 
-// parse implements [body].
-func (q *completionRequest) parse(g *generation) (encoder, error) {
+// Parse implements [driver.Body].
+func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	wire.Set(&g.N, q.N)
 	switch {
 	case !q.Prompt.Given:
@@ -43,14 +44,14 @@ func (q *completionRequest) parse(g *generation) (encoder, error) {
 	case q.Echo && q.Suffix != nil:
 		return nil, wire.Refuse("echo", "echo and suffix cannot be combined")
 	}
-	most, err := q.most(0, g.host.Info.Context, defaultMaxTokens)
+	most, err := q.Most(0, g.Host.Info.Context, defaultMaxTokens)
 	if err != nil {
 		return nil, err
 	}
-	if g.scores = most == 0; g.scores && q.Session != "" {
+	if g.Scores = most == 0; g.Scores && q.Session != "" {
 		return nil, wire.Refuse("session", "session: with max_tokens 0 nothing is generated that could be kept")
 	}
-	if g.scores && q.Search != "" {
+	if g.Scores && q.Search != "" {
 		return nil, wire.Refuse("search", "search: with max_tokens 0 nothing is generated that could be searched")
 	}
 	if err := q.StreamOptions.Check(q.Stream); err != nil {
@@ -59,17 +60,17 @@ func (q *completionRequest) parse(g *generation) (encoder, error) {
 	if err := q.Format.Check("response_format"); err != nil {
 		return nil, err
 	}
-	base, err := g.base(wire.DefaultsOpenAI)
+	base, err := g.Base(wire.DefaultsOpenAI)
 	if err != nil {
 		return nil, err
 	}
 	base.MaxTokens, base.Suffix = most, q.Suffix
 	wire.Set(&base.Top, q.Logprobs)
-	if err := g.addPrompts(base, q.Prompt.List); err != nil {
+	if err := g.AddPrompts(base, q.Prompt.List); err != nil {
 		return nil, err
 	}
 	return &completionEncoder{
-		openAI: openAI{generation: g, answerID: "cmpl-" + g.id, object: "text_completion", part: "text_completion", options: q.StreamOptions},
+		openAI: openAI{Generation: g, answerID: "cmpl-" + g.ID, object: "text_completion", part: "text_completion", options: q.StreamOptions},
 		echo:   q.Echo, logprobs: q.Logprobs != nil, top: base.Top,
 	}, nil
 }
@@ -101,9 +102,9 @@ type completionChoice struct {
 	StopReason any                 `json:"stop_reason"`
 }
 
-// begin implements [encoder]. It puts the prompts before the answers where the request asks for that.
-func (e *completionEncoder) begin() error {
-	e.answers = make([]completionAnswer, len(e.job.Answers))
+// Begin implements [driver.Encoder]. It puts the prompts before the answers where the request asks for that.
+func (e *completionEncoder) Begin() error {
+	e.answers = make([]completionAnswer, len(e.Job.Answers))
 	if !e.echo {
 		return nil
 	}
@@ -113,7 +114,7 @@ func (e *completionEncoder) begin() error {
 		}
 	}
 	for i := range e.answers {
-		if e.out == nil {
+		if e.Out == nil {
 			break
 		}
 		if err := e.sendPart(i, nil, nil); err != nil {
@@ -123,14 +124,14 @@ func (e *completionEncoder) begin() error {
 	return nil
 }
 
-// token implements [encoder].
-func (e *completionEncoder) token(answer int, t grove.Token, so *serving.Timings) error {
+// Token implements [driver.Encoder].
+func (e *completionEncoder) Token(answer int, t grove.Token, so *serving.Timings) error {
 	a := &e.answers[answer]
 	a.text.WriteString(t.Text)
 	if t.ID != token.None && e.logprobs {
-		a.add(e.host, t.ID, &t.Logprob, t.Top)
+		a.add(e.Host, t.ID, &t.Logprob, t.Top)
 	}
-	if e.out == nil || a.text.Len() == 0 && a.logprobs == nil && so == nil {
+	if e.Out == nil || a.text.Len() == 0 && a.logprobs == nil && so == nil {
 		return nil
 	}
 	if so != nil {
@@ -139,12 +140,12 @@ func (e *completionEncoder) token(answer int, t grove.Token, so *serving.Timings
 	return e.sendPart(answer, nil, nil)
 }
 
-// end implements [encoder].
-func (e *completionEncoder) end(answer int) error {
-	if e.out == nil {
+// End implements [driver.Encoder].
+func (e *completionEncoder) End(answer int) error {
+	if e.Out == nil {
 		return nil
 	}
-	why, stop := e.ended(answer)
+	why, stop := e.Ended(answer)
 	return e.sendPart(answer, &why, stop)
 }
 
@@ -157,15 +158,15 @@ func (e *completionEncoder) sendPart(answer int, why *string, stop any) error {
 	return e.send(c, a.so)
 }
 
-// finish implements [encoder].
-func (e *completionEncoder) finish() error {
-	if e.out != nil {
+// Finish implements [driver.Encoder].
+func (e *completionEncoder) Finish() error {
+	if e.Out != nil {
 		return e.done()
 	}
 	all := make([]any, len(e.answers))
 	for i := range e.answers {
 		a := &e.answers[i]
-		why, stop := e.ended(i)
+		why, stop := e.Ended(i)
 		all[i] = completionChoice{Index: i, Text: a.text.String(), Logprobs: a.logprobs, Finish: &why, StopReason: stop}
 	}
 	return e.whole(all)
@@ -176,16 +177,16 @@ func (e *completionEncoder) addPrompt(answers []completionAnswer, r grove.Reques
 	text, ids := r.Prompt, r.PromptIDs
 	var err error
 	if ids == nil {
-		ids, err = e.host.Model.Tokenize(text, true, false)
+		ids, err = e.Host.Model.Tokenize(text, true, false)
 	} else {
-		text, err = e.host.Model.Detokenize(ids)
+		text, err = e.Host.Model.Detokenize(ids)
 	}
 	if err != nil {
 		return err
 	}
 	first := &answers[0]
 	if e.logprobs && len(ids) > 0 {
-		first.add(e.host, ids[0], nil, nil)
+		first.add(e.Host, ids[0], nil, nil)
 		if err := e.score(first, ids); err != nil {
 			return err
 		}
@@ -204,16 +205,16 @@ func (e *completionEncoder) score(a *completionAnswer, ids []token.ID) error {
 	if len(ids) < 2 {
 		return nil
 	}
-	return e.host.Compute(e.r.Context(), e.id, func(ctx context.Context) error {
+	return e.Host.Compute(e.R.Context(), e.ID, func(ctx context.Context) error {
 		i := 0
-		return e.host.Model.Logprobs(ctx, ids[:len(ids)-1], func(row grove.LogprobRow) error {
+		return e.Host.Model.Logprobs(ctx, ids[:len(ids)-1], func(row grove.LogprobRow) error {
 			i++
 			logprob := row.Of(ids[i])
 			top, err := row.Top(e.top)
 			if err != nil {
 				return err
 			}
-			a.add(e.host, ids[i], &logprob, top)
+			a.add(e.Host, ids[i], &logprob, top)
 			return nil
 		})
 	})

@@ -1,0 +1,54 @@
+// Package driver takes one request for answers from its body to its last byte, whatever API it came by. An API is a package of
+// its own: it lists its routes, decodes their bodies, and encodes answers; it knows nothing of how they are computed.
+//
+// A [Route] has a [Handler], which gets a [Request]: one HTTP request, with its answer. The handler of a route that generates is
+// [Answers] of its body. It parses the body into a [Generation], runs that, and feeds its tokens to the [Encoder] of the route, which
+// writes them whole or as a [Stream].
+package driver
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"grove"
+	"grove/server/serving"
+)
+
+// WriteTime is how long a client may take to read an answer that is sent at once.
+const WriteTime = 30 * time.Second
+
+// Server is what all routes of a server share. Its fields do not change once it answers. It is safe for concurrent use.
+type Server struct {
+	Pool     *serving.Pool
+	Body     int64         // bytes of a request at most
+	Patience time.Duration // for a client to read one event of a stream
+	Log      *slog.Logger
+	Began    time.Time
+
+	last atomic.Uint64 // number of the last request
+}
+
+// Access says which requests a route takes.
+type Access int
+
+// The kinds of access.
+const (
+	Open   Access = iota // all requests, at any time
+	Known                // those that show a key
+	Served               // those that show a key, once the models are loaded
+)
+
+// Handler answers a request. An error that it returns is the answer where none was sent.
+type Handler func(*Request) error
+
+// Route is a handler and the patterns of package net/http that it answers: a method, a space and a path.
+type Route struct {
+	Access   Access
+	Handle   Handler
+	Patterns []string
+	Errors   ErrorForm // nil: OpenAI's
+}
+
+// Fingerprint names the numerics: with the model it decides the bits of answers.
+var Fingerprint = grove.Version().Numerics

@@ -1,0 +1,238 @@
+package driver
+
+import (
+	"time"
+
+	"grove"
+	"grove/server/serving"
+	"grove/server/wire"
+	"grove/text/token"
+)
+
+// Fields are the fields of a body that all routes that generate have.
+type Fields struct {
+	wire.Sampling
+
+	Model      string           `json:"model"`
+	Stream     bool             `json:"stream"`
+	Prediction *wire.Prediction `json:"prediction"`
+}
+
+// Common implements [Body].
+func (f *Fields) Common() *Fields { return f }
+
+// Body is the JSON body of a route that generates.
+type Body interface {
+	Common() *Fields
+	// Parse checks the fields, fills in the prompts of g, and returns the Encoder of the answers.
+	Parse(g *Generation) (Encoder, error)
+}
+
+// Encoder writes the answers to one request in the form of its route: whole, or as parts of [Generation.Out].
+// The driver calls all methods from one goroutine, and none after an error but fail.
+type Encoder interface {
+	// Begin is called before the first token. The job is prepared.
+	Begin() error
+	// Token adds a token to an answer. Its ID is [token.None] where text was held back until the end. The timings are those up to
+	// the token; nil: the request does not ask for them.
+	Token(answer int, t grove.Token, so *serving.Timings) error
+	// End is called behind the last token of an answer, which has its final statistics then.
+	End(answer int) error
+	// Finish is called behind the last answer. It sends the whole answers, or the end of the stream.
+	Finish() error
+	// Fail sends the last event of a stream that has begun and cannot be completed.
+	Fail(e *wire.Error) error
+}
+
+// Generation is a request for answers. Parse sets its prompts, N, Scores and Blames.
+type Generation struct {
+	*Request
+	serving.Spec
+	Host    *serving.Host     // of the model
+	Scores  bool              // nothing is generated: the answers have the prompts' usage and log-probabilities alone
+	Blames  map[string]string // the route's names of fields, by their usual names, for errors
+	Created int64             // seconds since 1970
+	Job     *serving.Job      // set once the body is parsed
+	Out     *Stream           // nil: answers are sent whole
+
+	fields    *Fields
+	predicted []token.ID // of the prediction
+}
+
+// Answers handles a route that generates, whose body is a B. Streams are server-sent events.
+func Answers[B any, P interface {
+	*B
+	Body
+}](x *Request) error {
+	return answers[B, P](x, Events)
+}
+
+// AnswersInLines is [Answers] with streams of lines.
+func AnswersInLines[B any, P interface {
+	*B
+	Body
+}](x *Request) error {
+	return answers[B, P](x, Lines)
+}
+
+func answers[B any, P interface {
+	*B
+	Body
+}](x *Request, framing Framing) error {
+	q := P(new(B))
+	if err := x.Read(q); err != nil {
+		return err
+	}
+	f := q.Common()
+	h, err := x.Model(f.Model)
+	if err != nil {
+		return err
+	}
+	g := &Generation{Request: x, fields: f, Host: h, Created: time.Now().Unix()}
+	g.RequestID, g.N, g.Session, g.Timed = x.ID, 1, f.Session, f.TimingsPerTok && f.Stream
+	if f.Timeout != nil {
+		g.Timeout = time.Duration(*f.Timeout * float64(time.Second))
+	}
+	if f.Stream {
+		g.Out = NewStream(x, framing)
+	}
+	e, err := q.Parse(g)
+	if err == nil {
+		g.Job, err = h.Prepare(x.R.Context(), g.Spec)
+	}
+	if err != nil {
+		return g.blame(err)
+	}
+	defer g.Job.Close()
+	return g.run(e)
+}
+
+// Base returns the request that the common fields make, without a prompt.
+func (g *Generation) Base(d wire.Defaults) (r grove.Request, err error) {
+	if r, err = g.fields.Request(g.Host.Model, d); err != nil {
+		return r, err
+	}
+	if err = g.fields.Prediction.Apply(&r); err != nil {
+		return r, err
+	}
+	g.predicted, err = g.Host.Model.Tokenize(r.Prediction, false, false)
+	return r, err
+}
+
+// AddPrompts adds a copy of a request for each prompt.
+func (g *Generation) AddPrompts(base grove.Request, prompts []wire.RawPrompt) error {
+	for _, raw := range prompts {
+		p, err := raw.Resolve(g.Host.Model)
+		if err != nil {
+			return err
+		}
+		if p.IDs != nil && base.Suffix != nil {
+			return wire.Refuse("suffix", "suffix needs a prompt of text")
+		}
+		base.Prompt, base.PromptIDs = p.Text, p.IDs
+		g.Prompts = append(g.Prompts, base)
+	}
+	return nil
+}
+
+// blame returns an error with the route's own name of the field.
+func (g *Generation) blame(err error) error {
+	e := wire.ErrorOf(err)
+	if name, ok := g.Blames[e.Param]; ok {
+		e.Param = name
+	}
+	return e
+}
+
+// run computes the answers and feeds the Encoder. In a stream that has begun, an error is the last event.
+func (g *Generation) run(e Encoder) error {
+	err := g.drive(e)
+	if err != nil && g.Out != nil && g.sent != 0 && g.R.Context().Err() == nil {
+		_ = e.Fail(wire.ErrorOf(err)) // the client may have gone, which is no further error
+	}
+	return err
+}
+
+// drive computes the answers and feeds the Encoder. A panic is an error of this request.
+func (g *Generation) drive(e Encoder) (err error) {
+	defer g.Server.Pool.Guard(&err)
+	if err := e.Begin(); err != nil {
+		return err
+	}
+	if g.Scores {
+		for i := range g.Job.Answers {
+			if err := e.End(i); err != nil {
+				return err
+			}
+		}
+		return e.Finish()
+	}
+	err = g.Job.Run(func(n serving.Event) error {
+		switch {
+		case n.Done:
+			return e.End(n.Answer)
+		case n.Answer >= 0:
+			return e.Token(n.Answer, n.Token, n.Timings)
+		case g.Out != nil:
+			return g.Out.Alive()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return e.Finish()
+}
+
+// Fail sends an error as OpenAI's streams and llama.cpp's have it.
+func (g *Generation) Fail(e *wire.Error) error { return g.Out.Send(e) }
+
+// Ended returns why an answer ended: the reason in OpenAI's words, and the stop string or token that ended it.
+func (g *Generation) Ended(answer int) (reason string, stop any) {
+	if g.Scores {
+		return string(grove.FinishLength), nil
+	}
+	s := g.Job.Answers[answer].Stats()
+	return serving.Reason(s.Finish), serving.StopReason(s, g.Prompts[0].StopTokens)
+}
+
+// Spent returns the usage and the timings of the request; nil where nothing is generated.
+func (g *Generation) Spent() (serving.Usage, *serving.Timings) {
+	if g.Scores {
+		return g.Job.Usage(nil), nil
+	}
+	t := g.Job.Timings()
+	return g.Job.Usage(g.predicted), &t
+}
+
+// Limits are the names of the bound of an answer's tokens.
+type Limits struct {
+	MaxTokens     *int `json:"max_tokens"`
+	MaxCompletion *int `json:"max_completion_tokens"`
+	Predict       *int `json:"n_predict"` // llama.cpp's; -1: no bound
+}
+
+// Most returns the bound, or absent where no field has it. It is at least low, or unbounded where n_predict is -1.
+func (l *Limits) Most(low, unbounded, absent int) (int, error) {
+	most, given := absent, false
+	for _, f := range []struct {
+		name string
+		v    *int
+	}{{"max_tokens", l.MaxTokens}, {"max_completion_tokens", l.MaxCompletion}, {"n_predict", l.Predict}} {
+		if f.v == nil {
+			continue
+		}
+		v := *f.v
+		switch {
+		case v == -1 && f.v == l.Predict:
+			v = unbounded
+		case v < low:
+			return 0, wire.Refuse(f.name, "%s is %d; it must be %d or more", f.name, v, low)
+		}
+		if given && v != most {
+			return 0, wire.Refuse(f.name, "%s is %d; it differs from %d under another name of the field", f.name, *f.v, most)
+		}
+		most, given = v, true
+	}
+	return most, nil
+}

@@ -1,0 +1,62 @@
+package llamacpp
+
+import (
+	"net/http"
+
+	"grove"
+	"grove/server/driver"
+	"grove/server/wire"
+	"grove/text/chat"
+)
+
+// props handles GET /props.
+func props(x *driver.Request) error {
+	h, err := x.Model(x.R.URL.Query().Get("model"))
+	if err != nil {
+		return err
+	}
+	template := ""
+	if t, _ := h.Model.Templates().For(chat.Options{}); t != nil { // conversations get the error
+		template = t.Source()
+	}
+	return x.Reply(map[string]any{
+		"methods": grove.Methods(), "chat_template": template, "draft": h.Info.Draft,
+		"model_alias": h.Name, "model_path": h.Name, "total_slots": h.Info.Parallel, "build_info": driver.Fingerprint,
+		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
+			"temperature": wire.DefaultsNative.Sampling.Temperature, "top_k": wire.DefaultsNative.Sampling.TopK,
+			"top_p": wire.DefaultsNative.Sampling.TopP, "min_p": wire.DefaultsNative.Sampling.MinP, "n_predict": -1, "seed": -1,
+		}},
+		"modalities": map[string]bool{"vision": false, "audio": false},
+	})
+}
+
+// slots handles GET /slots. With fail_on_no_slot it answers 503 where all are in use.
+func slots(x *driver.Request) error {
+	query := x.R.URL.Query()
+	h, err := x.Model(query.Get("model"))
+	if err != nil {
+		return err
+	}
+	all, free := []map[string]any{}, 0
+	for i, slot := range h.Slots() {
+		if slot.Request == "" {
+			free++
+		}
+		all = append(all, map[string]any{
+			"id": i, "n_ctx": h.Info.Context, "is_processing": slot.Request != "", "id_task": slot.Request,
+			"n_prompt_tokens": slot.Prompt, "n_decoded": slot.Generated,
+		})
+	}
+	if query.Has("fail_on_no_slot") && free == 0 {
+		return &wire.Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: "all slots are in use", Type: wire.TypeUnavailable, Code: "no_slot"}
+	}
+	return x.Reply(all)
+}
+
+// slotAction handles POST /slots/{id}, by which llama.cpp's clients save, restore and erase the text of a slot.
+func slotAction(*driver.Request) error {
+	return &wire.Error{
+		Status: http.StatusNotImplemented, Type: wire.TypeInvalid, Param: "action", Code: "unsupported_action",
+		Message: "a slot belongs to no text, so there is nothing to save, restore or erase; the field session names a file that keeps keys and values (grove serve --session-dir)",
+	}
+}
