@@ -11,6 +11,7 @@ import (
 
 	"grove/compute"
 	"grove/forest"
+	"grove/internal/near"
 	"grove/sample"
 	"grove/text/token"
 	"grove/verify"
@@ -198,5 +199,5 @@ func Find(name string) (Info, error) {
 		names = append(names, n)
 	}
 	sort.Strings(names)
-	return Info{}, fmt.Errorf("method: %q is not known; auto, off and these are: %s", name, strings.Join(names, ", "))
+	return Info{}, fmt.Errorf("method: %q is not known; auto, off and these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, append(names, "auto", "off")))
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"grove/engine"
+	"grove/internal/near"
 )
 
 // Problem is a prompt to search an answer for.
@@ -117,7 +118,7 @@ func Open(text string) (Program, error) {
 		for _, i := range All() {
 			names = append(names, i.Name)
 		}
-		return nil, fmt.Errorf("search: %q is not known; these are: %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("search: %q is not known; these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
 	}
 	o := Options{}
 	for part := range strings.SplitSeq(rest, ",") {

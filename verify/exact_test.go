@@ -40,8 +40,8 @@ func TestAcceptance(t *testing.T) {
 		name := fmt.Sprintf("%s, %d draws, drawless %v", c.rule.Name, c.draws+c.width, c.drawless)
 		g := game{rule: c.rule, p: steady(toyP...), q: steady(toyQ...), draws: c.draws, width: c.width, depth: 1, drawless: c.drawless}
 		_, accepts, _ := g.play(t)
-		near(t, name+": acceptance", accepts, c.want)
-		near(t, name+": distance from the target", g.error(t), 0)
+		nearly(t, name+": acceptance", accepts, c.want)
+		nearly(t, name+": distance from the target", g.error(t), 0)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestBlockTokens(t *testing.T) {
 		for i, want := range want {
 			g := game{rule: r, p: p, q: q, width: 1, depth: i + 1}
 			_, _, tokens := g.play(t)
-			near(t, fmt.Sprintf("%s: tokens of a round with %d drafts", rule, i+1), tokens, want)
+			nearly(t, fmt.Sprintf("%s: tokens of a round with %d drafts", rule, i+1), tokens, want)
 		}
 	}
 }
@@ -99,11 +99,11 @@ func TestBound(t *testing.T) {
 	q := over(toyQ)
 	for draws, want := range map[int]float64{1: 1, 2: 1.540312, 3: 1.948368, 4: 2.250387} {
 		rho, _ := bound(toyP, q.IDs, toyQ, draws)
-		near(t, fmt.Sprintf("rho of %d draws", draws), rho, want)
+		nearly(t, fmt.Sprintf("rho of %d draws", draws), rho, want)
 	}
 	rho, beta := bound(toyQ, q.IDs, toyQ, 5)
-	near(t, "rho of equal distributions", rho, 1)
-	near(t, "beta of equal distributions", beta, 1)
+	nearly(t, "rho of equal distributions", rho, 1)
+	nearly(t, "beta of equal distributions", beta, 1)
 	if _, beta := bound([]float64{1, 0, 0}, q.IDs[1:], toyQ[1:], 5); beta != 0 {
 		t.Errorf("beta of distributions that share no token: %v, want 0", beta)
 	}

@@ -118,7 +118,7 @@ func TestEqual(t *testing.T) {
 			t.Errorf("%s: %+v", rule.Name, r)
 		}
 	}
-	near(t, "chance of a prefix behind which the distributions are equal", chance(1, toyP, Distribution{over(toyP).IDs, []float32{0.6, 0.3, 0.1}}), 1)
+	nearly(t, "chance of a prefix behind which the distributions are equal", chance(1, toyP, Distribution{over(toyP).IDs, []float32{0.6, 0.3, 0.1}}), 1)
 }
 
 // TestRefusals expects errors where drafts are not what a rule needs.
@@ -164,7 +164,7 @@ func TestUndrawn(t *testing.T) {
 }
 
 func TestTypical(t *testing.T) {
-	near(t, "threshold", usual.threshold(toyP), 0.09)
+	nearly(t, "threshold", usual.threshold(toyP), 0.09)
 	if got := (typicality{floor: 0.3, share: 0.09}).threshold(toyP); math.Abs(got-0.0367) > 5e-5 {
 		t.Errorf("threshold with the values swapped: %v, want 0.0367", got)
 	}
@@ -189,7 +189,7 @@ func TestTypical(t *testing.T) {
 			t.Errorf("%s: %v is accepted, want %v", c.name, r.accepted, c.want)
 		}
 		for i := range c.left {
-			near(t, c.name+": what follows", r.left[i], c.left[i])
+			nearly(t, c.name+": what follows", r.left[i], c.left[i])
 		}
 	}
 	y := newToy(steady(toyP...), nil, []draft{{Root, 0, 0}})

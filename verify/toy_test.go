@@ -410,8 +410,8 @@ func (g game) error(t *testing.T) (most float64) {
 	return most
 }
 
-// near fails where got is not want to within the rounding of float32.
-func near(t *testing.T, what string, got, want float64) {
+// nearly fails where got is not want to within the rounding of float32.
+func nearly(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= 1e-6) {
 		t.Errorf("%s: %v, want %v", what, got, want)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"grove/internal/near"
 	"grove/sample"
 	"grove/text/token"
 )
@@ -150,5 +151,5 @@ func Find(name string) (Rule, error) {
 		}
 		names = append(names, r.Name)
 	}
-	return Rule{}, fmt.Errorf("verify: rule %q is not known; use one of: %s", name, strings.Join(names, ", "))
+	return Rule{}, fmt.Errorf("verify: rule %q is not known; use one of: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"grove/internal/near"
 )
 
 // Find returns the path of the model that a name stands for: a GGUF file, or a folder of Hugging Face. The name is a path, a
@@ -121,8 +123,8 @@ func (s *Store) unknown(name string, models []Model) error {
 		return fmt.Errorf("find: %q is not a file, and there is no place to search: no directory in GROVE_MODELS, and no cache of Hugging Face, llama.cpp or ollama", name)
 	}
 	like := ""
-	if near := nearModels(models, name); len(near) > 0 {
-		like = "; similar names: " + list(near)
+	if alike := nearModels(models, name); len(alike) > 0 {
+		like = "; similar names: " + list(alike)
 	}
 	return fmt.Errorf("find: %q is neither a file nor one of %d models in %s%s", name, len(models), strings.Join(searched, ", "), like)
 }
@@ -141,38 +143,14 @@ func list(models []Model) string {
 }
 
 // nearModels returns the models whose names contain the query, or differ from it by a few letters.
-func nearModels(models []Model, name string) (near []Model) {
+func nearModels(models []Model, name string) (alike []Model) {
 	query := fold(name)
 	last := path.Base(query)
 	for _, m := range models {
 		n := fold(m.Name)
-		if strings.Contains(n, last) || distance(path.Base(n), last) <= 1+len(last)/4 || distance(n, query) <= 1+len(query)/4 {
-			near = append(near, m)
+		if strings.Contains(n, last) || near.Distance(path.Base(n), last) <= 1+len(last)/4 || near.Distance(n, query) <= 1+len(query)/4 {
+			alike = append(alike, m)
 		}
 	}
-	return near
-}
-
-// distance returns the edit distance of two names: the number of bytes to add, remove or change. Names of more than 100 bytes
-// are cut.
-func distance(a, b string) int {
-	const most = 100
-	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return alike
 }

@@ -360,17 +360,6 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"llama", "lama", 1}, {"kitten", "sitting", 3}, {strings.Repeat("x", 1000), "", 100}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%.10q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 // FuzzManifest: whatever a manifest says, the file it leads to is a blob of its own cache.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(manifest("sha256:" + digestOf.Replace("a"))))

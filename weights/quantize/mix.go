@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"grove/internal/near"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -140,7 +141,7 @@ func mixOf(name string) (mix, error) {
 	}
 	i := slices.IndexFunc(allMixes, func(m mix) bool { return strings.EqualFold(m.name, name) })
 	if i < 0 {
-		return mix{}, fmt.Errorf("type %.40q is not known; the types are %s", name, strings.Join(Names(), ", "))
+		return mix{}, fmt.Errorf("type %.40q is not known; the types are %s%s", name, strings.Join(Names(), ", "), near.Hint(name, Names()))
 	}
 	return allMixes[i], nil
 }

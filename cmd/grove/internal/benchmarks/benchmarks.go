@@ -13,6 +13,7 @@ import (
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/internal/near"
 	"grove/model/synthetic"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
@@ -115,7 +116,7 @@ func (t *weightType) UnmarshalText(text []byte) error {
 		}
 	}
 	names := strings.Fields(strings.Trim(fmt.Sprint(tensor.Types()), "[]"))
-	return fmt.Errorf("weight type %q is not known; the types are %s", text, strings.Join(names, ", "))
+	return fmt.Errorf("weight type %q is not known; the types are %s%s", text, strings.Join(names, ", "), near.Hint(string(text), names))
 }
 
 // Run implements the command.
