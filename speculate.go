@@ -58,6 +58,30 @@ func Methods() []MethodInfo {
 	return all
 }
 
+// ModelMethod is a method, and whether one model can use it.
+type ModelMethod struct {
+	MethodInfo
+	Available bool   `json:"available"`
+	Reason    string `json:"reason,omitempty"` // why it is not available
+}
+
+// Methods returns the methods that there are, and which of them requests to this model can use. A method whose need is met by
+// a request (guided: a prediction) is available. Methods is safe for concurrent use.
+func (m *Model) Methods() []ModelMethod {
+	var all []ModelMethod
+	env := m.env()
+	for i, info := range Methods() {
+		of := ModelMethod{MethodInfo: info, Available: true}
+		if meets := method.All()[i].Meets; meets != nil {
+			if err := meets(env); err != nil {
+				of.Available, of.Reason = false, fmt.Sprintf("it needs %s: %v", info.Needs, err)
+			}
+		}
+		all = append(all, of)
+	}
+	return all
+}
+
 // MethodGrade returns the lowest grade of a list of methods as [Request] takes it, and "" where a name is not known.
 func MethodGrade(list string) method.Grade {
 	infos, _, err := parseMethods(list)

@@ -23,19 +23,26 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPropsMethods: /props lists the values of the field method for the page.
+// TestPropsMethods: /props lists the values of the field method for the page, and says which of them a request can use.
 func TestPropsMethods(t *testing.T) {
-	status, body, _ := serve(t, server.Config{}).do(t, "GET", "/props", "")
+	s := serve(t, server.Config{})
+	status, body, _ := s.do(t, "GET", "/props", "")
 	if status != 200 {
 		t.Fatal(status, body)
 	}
-	var names []string
-	for _, m := range parse(t, body)["methods"].([]any) {
-		names = append(names, m.(map[string]any)["name"].(string))
-	}
+	listed := parse(t, body)["methods"].([]any)
 	for i, m := range grove.Methods() {
-		if i >= len(names) || names[i] != m.Name {
-			t.Fatalf("%v; %s is missing", names, m.Name)
+		if i >= len(listed) || listed[i].(map[string]any)["name"] != m.Name {
+			t.Fatalf("%v; %s is missing", listed, m.Name)
+		}
+		has := listed[i].(map[string]any)
+		reason, refused := has["reason"].(string)
+		if available := has["available"].(bool); available == refused || refused && !strings.Contains(reason, m.Needs) {
+			t.Errorf("%s: available %v, reason %q", m.Name, available, reason)
+		}
+		status, body, _ := s.do(t, "POST", "/v1/completions", `{"prompt": "a", "max_tokens": 1, "method": "`+m.Name+`", "prediction": {"type": "content", "content": "b"}}`)
+		if (status != 400) != has["available"].(bool) { // a method of another test answers 500
+			t.Errorf("%s: available %v, and a request gets %d %s", m.Name, has["available"], status, body)
 		}
 	}
 }

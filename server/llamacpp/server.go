@@ -3,7 +3,6 @@ package llamacpp
 import (
 	"net/http"
 
-	"grove"
 	"grove/server/driver"
 	"grove/server/wire"
 	"grove/text/chat"
@@ -20,7 +19,7 @@ func props(x *driver.Request) error {
 		template = t.Source()
 	}
 	return x.Reply(map[string]any{
-		"methods": grove.Methods(), "chat_template": template, "draft": h.Info.Draft,
+		"methods": h.Model.Methods(), "chat_template": template, "draft": h.Info.Draft,
 		"model_alias": h.Name, "model_path": h.Name, "total_slots": h.Info.Parallel, "build_info": driver.Fingerprint,
 		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
 			"temperature": wire.DefaultsNative.Sampling.Temperature, "top_k": wire.DefaultsNative.Sampling.TopK,
