@@ -18,6 +18,7 @@ var rooms = []string{
 	"server/openai server/llamacpp server/ollama server/anthropic",
 	"server/driver",
 	"server/serving",
+	"server/access",
 	"server/wire",
 	"bench",
 	"bench/serving",

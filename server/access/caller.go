@@ -1,0 +1,143 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"grove/server/wire"
+)
+
+// Caller is the owner of a key, with what is left of its limits. It is safe for concurrent use. nil is the caller of a server without
+// keys, who has no limits.
+type Caller struct {
+	name, folder     string
+	sum              [sha256.Size]byte // of the key
+	requests, tokens *limit            // nil: no bound
+}
+
+func newCaller(k Key, unnamed string) *Caller {
+	c := &Caller{name: k.Name, folder: folderOf(k), sum: sha256.Sum256([]byte(k.Secret)), requests: newLimit(k.Requests), tokens: newLimit(k.Tokens)}
+	if c.name == "" {
+		c.name = unnamed
+	}
+	return c
+}
+
+// Name returns the name of the key, for logs; "": the server has no keys.
+func (c *Caller) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
+
+// Folder returns the name of the folder of the key's sessions within that of all sessions; "": the server has no keys.
+func (c *Caller) Folder() string {
+	if c == nil {
+		return ""
+	}
+	return c.folder
+}
+
+// Take counts a request, or refuses it: the key has sent its requests of the minute, or used its tokens. It writes OpenAI's headers with
+// the limits and what is left.
+func (c *Caller) Take(h http.Header) error {
+	if c == nil {
+		return nil
+	}
+	now := time.Now()
+	wait, what, l := time.Duration(0), "tokens", c.tokens
+	if l != nil {
+		wait = l.until(now, 1)
+	}
+	if wait == 0 && c.requests != nil && !c.requests.AllowN(now, 1) {
+		what, l = "requests", c.requests
+		wait = max(l.until(now, 1), 1)
+	}
+	c.requests.tell(h, "requests", now)
+	c.tokens.tell(h, "tokens", now)
+	if wait == 0 {
+		return nil
+	}
+	seconds := int(math.Ceil(wait.Seconds()))
+	return &wire.Error{
+		Status: http.StatusTooManyRequests, Retry: seconds, Type: wire.TypeBusy, Code: "rate_limit_exceeded",
+		Message: fmt.Sprintf("the key %s has used its %s of the minute (%s=%d/min); try again in %d s", c.name, what, what, l.most, seconds),
+	}
+}
+
+// Spend counts the tokens of a request's prompts and answers once they are known. They may be more than are left: then the key waits
+// longer.
+func (c *Caller) Spend(tokens int) {
+	if c != nil {
+		c.tokens.spend(time.Now(), tokens)
+	}
+}
+
+type callerKey struct{}
+
+// With returns a context that carries a caller.
+func With(ctx context.Context, c *Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// CallerOf returns the caller that a context carries; nil: none.
+func CallerOf(ctx context.Context) *Caller {
+	c, _ := ctx.Value(callerKey{}).(*Caller)
+	return c
+}
+
+// limit is a bound a minute: a bucket that holds a minute's share and fills evenly.
+type limit struct {
+	most int
+	*rate.Limiter
+}
+
+// newLimit returns a full bucket; nil: no bound.
+func newLimit(perMinute int) *limit {
+	if perMinute == 0 {
+		return nil
+	}
+	return &limit{perMinute, rate.NewLimiter(rate.Limit(float64(perMinute)/60), perMinute)}
+}
+
+func (l *limit) equals(o *limit) bool {
+	return l == nil && o == nil || l != nil && o != nil && l.most == o.most
+}
+
+// until returns the time until the bucket holds n.
+func (l *limit) until(now time.Time, n float64) time.Duration {
+	return max(0, time.Duration((n-l.TokensAt(now))/float64(l.Limit())*float64(time.Second)))
+}
+
+// spend takes n out of the bucket, more than it holds too. A debt is a day's share at most.
+func (l *limit) spend(now time.Time, n int) {
+	const day = 24 * 60
+	if l == nil {
+		return
+	}
+	for range day {
+		if n <= 0 || l.until(now, 0) > 24*time.Hour {
+			return
+		}
+		l.ReserveN(now, min(n, l.most))
+		n -= l.most
+	}
+}
+
+// tell writes OpenAI's headers: the limit, what is left, and the time until all of it is back.
+func (l *limit) tell(h http.Header, what string, now time.Time) {
+	if l == nil {
+		return
+	}
+	h.Set("X-Ratelimit-Limit-"+what, strconv.Itoa(l.most))
+	h.Set("X-Ratelimit-Remaining-"+what, strconv.Itoa(max(0, int(l.TokensAt(now)))))
+	h.Set("X-Ratelimit-Reset-"+what, l.until(now, float64(l.most)).Round(time.Millisecond).String())
+}
