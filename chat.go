@@ -64,7 +64,8 @@ func (m *Model) Chat(ctx context.Context, messages []Message, o ChatOptions, r R
 }
 
 // Conversation answers one turn after the other and keeps the computed text, so that an answer costs only the tokens
-// that are new. Make it with [Model.NewConversation]. It is for one goroutine, and holds one of [Options.Parallel] slots.
+// that are new. Make it with [Model.NewConversation]. It is for one goroutine, and holds one of [Options.Parallel]
+// slots, which it lends where another answer waits for a second and it is idle: its next turn then waits for a slot.
 type Conversation struct {
 	model *Model
 	seq   *engine.Sequence // nil: none is open
@@ -129,7 +130,7 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 		}
 	}
 	if s, err = g.model.engine.NewSequence(g.answer()); err != nil {
-		return nil, 0, err
+		return nil, 0, g.model.busy(err)
 	}
 	terms := engine.Terms{Priority: g.req.Priority, Salt: g.req.CacheSalt}
 	if err := errors.Join(s.Schedule(terms), g.restore()); err != nil {

@@ -67,8 +67,8 @@
 // # Concurrency
 //
 // A [Model] is safe for concurrent use: the answers of all goroutines share steps, [Options.Parallel] at a time, and
-// up to [Options.Queue] wait. A [Generation], a [Conversation], a [Sequence] and a [Combiner] are each for one
-// goroutine at a time. Close the model when all of them have ended.
+// further ones wait, any number unless [Options.Queue] bounds it. A [Generation], a [Conversation], a [Sequence] and a
+// [Combiner] are each for one goroutine at a time. [Model.Close] ends what still runs, with [ErrClosed].
 //
 // # The source
 //

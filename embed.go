@@ -71,6 +71,9 @@ func (m *Model) embed(ctx context.Context, text string, o EmbedOptions, many boo
 
 // EmbedIDs is [Model.Embed] or, with many, [Model.EmbedTokens] for the tokens of a text. It adds no tokens.
 func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, many bool) ([][]float32, error) {
+	if err := m.engine.Closed(); err != nil {
+		return nil, err
+	}
 	p, err := m.pooling(o)
 	if err != nil {
 		return nil, err
@@ -83,7 +86,7 @@ func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, ma
 	}
 	states := pool{kind: p, n: len(ids)}
 	if err := m.engine.States(ctx, ids, states.add); err != nil {
-		return nil, err
+		return nil, m.busy(err)
 	}
 	rows := states.vectors()
 	if !o.Raw {

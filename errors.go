@@ -10,13 +10,14 @@ import (
 // The kinds of errors, for [errors.Is]. The messages of the errors that wrap them have the numbers. [OptionError] and
 // [PromptError] are types, for [errors.As].
 var (
-	// ErrBusy reports that as many answers are computed and queued as [Options.Parallel] and [Options.Queue] allow.
+	// ErrBusy reports that as many answers are computed and queued as [Options.Parallel] and [Options.Queue] allow, or
+	// that a fork finds no free slot.
 	ErrBusy = engine.ErrBusy
 
 	// ErrContext reports that a text does not fit the context; see [PromptError].
 	ErrContext = engine.ErrContext
 
-	// ErrClosed reports a conversation or an answer that was closed and is used again.
+	// ErrClosed reports a model that was closed, see [Model.Close], or a sequence that was closed and is used again.
 	ErrClosed = engine.ErrClosed
 
 	// ErrCancelled reports a [Sequence] that one of its forks, or the one that it was forked from, has cancelled.

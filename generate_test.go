@@ -445,7 +445,7 @@ func TestLeaveEarly(t *testing.T) {
 
 // TestBusy opens more generations than there is room for.
 func TestBusy(t *testing.T) {
-	m := open(t, goldenModel, grove.Options{Parallel: 1})
+	m := open(t, goldenModel, grove.Options{Parallel: 1, Queue: grove.NoQueue})
 	g, err := m.Generate(t.Context(), request(5))
 	if err != nil {
 		t.Fatal(err)
@@ -456,7 +456,7 @@ func TestBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = answerOf(other)
-		if want := "engine: 1 sequences: too many sequences are open"; !errors.Is(err, engine.ErrBusy) || err.Error() != want {
+		if want := "grove: Options.Queue: 1 answers run and 0 wait, as many as Options.Parallel and Options.Queue allow: too many sequences are open"; !errors.Is(err, engine.ErrBusy) || err.Error() != want {
 			t.Fatalf("%v; want %s", err, want)
 		}
 		break

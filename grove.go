@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 
 	"grove/engine"
 	"grove/forest"
@@ -36,7 +37,7 @@ type Options struct {
 	Chunk     int    // tokens of a prefill step; 0: 512
 	NoRepack  bool   // read weights from the file, without a packed copy in memory: slower, the same bits
 	Eager     bool   // run every draft of a method, whether it pays or not: slower, the same answers
-	Queue     int    // texts that may wait for one of the Parallel texts to end; more are refused ([ErrBusy])
+	Queue     int    // texts that may wait for one of the Parallel texts to end, and more are refused with [ErrBusy]; 0: [Unbounded]; [NoQueue]: none
 	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
 	Forget    bool   // do not read or write what drafting learns between runs: it changes the speed alone
 	Draft     string // a smaller model to draft with, named as for [Open]; best with the same vocabulary; "": none
@@ -71,11 +72,19 @@ type Model struct {
 	words     *method.VocabMap // relates its tokens to the model's
 
 	draftVocab int
+
+	closing sync.Once
+	closed  error // of [Model.Close]
 }
 
 const (
 	defaultParallel = 4
 	maxThreads      = 1024
+
+	// Unbounded is the value of [Options.Queue], and of [Info], by which any number of texts may wait.
+	Unbounded = 1 << 30
+	// NoQueue is the value of [Options.Queue] by which no text waits.
+	NoQueue = -1
 )
 
 // OptionError reports options that make no sense, in general or for the model that was opened.
@@ -140,6 +149,12 @@ func (m *Model) load(o Options) error {
 	if o.Parallel == 0 {
 		o.Parallel = defaultParallel
 	}
+	switch o.Queue {
+	case 0:
+		o.Queue = Unbounded
+	case NoQueue:
+		o.Queue = 0
+	}
 	if m.pool == nil {
 		m.pool = par.New(o.Threads)
 	}
@@ -198,10 +213,13 @@ func (o Options) check() error {
 	for _, v := range []struct {
 		name string
 		n    int
-	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"queue", o.Queue}, {"draft vocabulary", o.DraftVocab}} {
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}} {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}
+	}
+	if o.Queue < NoQueue || o.Queue > Unbounded {
+		return fmt.Errorf("grove: Options.Queue is %d; it must be NoQueue (-1) or from 0 (Unbounded) to %d", o.Queue, Unbounded)
 	}
 	if o.DraftVocab > 0 && o.Draft == "" {
 		return fmt.Errorf("grove: a draft vocabulary of %d tokens, and no draft model", o.DraftVocab)
@@ -232,13 +250,25 @@ func ParseCacheType(name string) (tensor.Type, error) {
 	return 0, fmt.Errorf("grove: cache type %q is not known; f32, f16 and q8_0 are", name)
 }
 
-// Close stops the model's threads and unmaps its file. It writes what drafting has learned of the model to the user's
-// cache directory, unless [Options.Forget] is set. All generations, conversations and sequences must have ended.
-func (m *Model) Close() (err error) {
-	m.methods.save()
+// Close ends what is computed, within a layer's time, stops the model's threads and unmaps its file. It writes what
+// drafting has learned of the model to the user's cache directory, unless [Options.Forget] is set. Calls that are under
+// way, and later ones that compute or that begin an answer, give [ErrClosed]; conversations and sequences can still be
+// closed, and what needs no computing works on: Info, tokens, templates. A further Close returns what the first returned.
+// A [Stage] must not call it.
+func (m *Model) Close() error {
+	m.closing.Do(func() { m.closed = m.close() })
+	return m.closed
+}
+
+func (m *Model) close() (err error) {
+	if m.engine != nil {
+		m.engine.Close()
+	}
 	if m.draft != nil {
+		m.draft.engine.Close()
 		err = m.draft.file.Close()
 	}
+	m.methods.save()
 	if m.pool != nil {
 		m.pool.Close()
 	}
@@ -252,7 +282,7 @@ type Info struct {
 	Vocabulary  int
 	Threads     int
 	Parallel    int // texts that are computed at a time
-	Queue       int // texts that may wait besides
+	Queue       int // texts that may wait besides; [Unbounded]: any number
 	WeightBytes int // memory that the weights take
 	CacheBytes  int // memory that the cache can come to use
 
@@ -279,14 +309,26 @@ func (m *Model) Vocabulary() int { return m.model.Info().Vocabulary }
 // PageTokens is the number of tokens of a page of the cache: texts share whole pages.
 const PageTokens = forest.SlotsPerPage
 
+// busy says which option a text is refused by, where too many are queued.
+func (m *Model) busy(err error) error {
+	if !errors.Is(err, ErrBusy) {
+		return err
+	}
+	parallel, queue := m.engine.Slots()
+	return fmt.Errorf("grove: Options.Queue: %d answers run and %d wait, as many as Options.Parallel and Options.Queue allow: %w", parallel, queue, ErrBusy)
+}
+
 // Load is what a model's engine does at a moment.
 type Load = engine.Load
 
 // Load returns what the model's engine does. It does not wait for a step.
 func (m *Model) Load() Load { return m.engine.Load() }
 
-// generates returns an [*OptionError] where the model gives no text.
+// generates returns an [*OptionError] where the model gives no text, and [ErrClosed] where it is closed.
 func (m *Model) generates() error {
+	if err := m.engine.Closed(); err != nil {
+		return err
+	}
 	if err := m.engine.Generates(); err != nil {
 		return &OptionError{err}
 	}

@@ -22,7 +22,7 @@ func (m *Model) Logits(ctx context.Context, ids []token.ID, write func(row []flo
 			return fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
 		}
 	}
-	return m.engine.Logits(ctx, ids, 0, write)
+	return m.busy(m.engine.Logits(ctx, ids, 0, write))
 }
 
 // LogprobRow is the log-probabilities of what may follow a text. It is valid during the call that it is given to.

@@ -32,7 +32,8 @@ type Combiner = search.Combiner
 
 // NewSequence opens a sequence behind a request's prompt, with its settings, its drafting, and stages of the caller's
 // own. What a request says of the end of an answer is the caller's: MaxTokens, Stop, StopTokens. A search or a
-// session is refused. The caller closes the sequence. Errors: those of [Model.Generate], ctx's, the model's.
+// session is refused. The caller closes the sequence; until then it holds one of [Options.Parallel] slots, which one that
+// is idle lends where others wait. Errors: those of [Model.Generate], [ErrBusy], ctx's, the model's.
 func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*Sequence, error) {
 	if r.Search != "" || r.Session != "" {
 		return nil, &OptionError{errors.New("grove: a sequence with a search or a session; a program searches by the sequence's own verbs, and saves by Sequence.Save")}
@@ -49,7 +50,7 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 	a.Stages = stages
 	s, err := m.engine.NewSequence(a)
 	if err != nil {
-		return nil, err
+		return nil, m.busy(err)
 	}
 	err = s.Schedule(engine.Terms{Priority: r.Priority, Salt: r.CacheSalt})
 	if err == nil {

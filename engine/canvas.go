@@ -23,8 +23,8 @@ type Canvas struct {
 // Canvas begins a canvas behind the text, which is computed first. The sequence keeps its pages from now on: keys of
 // rows that saw later rows cannot be computed anew from the text. Errors: [ErrClosed], those of [Sequence.Append].
 func (s *Sequence) Canvas(ctx context.Context) (*Canvas, error) {
-	if s.closed {
-		return nil, fmt.Errorf("engine: %w", ErrClosed)
+	if err := s.usable(); err != nil {
+		return nil, err
 	}
 	s.round.forget()
 	if err := s.flush(ctx); err != nil {

@@ -63,7 +63,7 @@ func (e *Engine) ensureCost(ctx context.Context) error {
 
 func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) {
 	info := e.model.Info()
-	z := plan.Sizes{Layers: e.cache.Forest.Layers(), Rows: min(e.Context(), e.exec.Step.Max()), Context: e.Context()}
+	z := plan.Sizes{Layers: e.cache.Forest.Layers(), Rows: min(e.Context(), e.chunk), Context: e.Context()}
 	// An expert is read at the rate of a step of one row, which is the rate of memory.
 	read := info.Bytes - info.TableBytes - info.ExpertBytes*(info.Experts-info.Used)*z.Layers
 	z.Expert = float64(info.ExpertBytes) / float64(max(1, read))

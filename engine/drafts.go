@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"grove/compute"
 	"grove/engine/plan"
 	"grove/forest"
 	"grove/kv"
@@ -34,7 +35,7 @@ type drafts struct {
 	told    int                // tokens of the text that drafters know
 	before  token.ID           // the token before that of the round's first row
 	kept    []method.RowResult // of the last round, or of a prompt, for the drafters
-	store   results
+	store   compute.Kept
 	probs   []float32
 
 	nodes   []forest.Node // by place in the tree; Trunk: not run
@@ -244,13 +245,13 @@ func (sp *drafts) account(tokens int, drafting, stepping time.Duration) {
 // keep copies what the current trunk's row of a number gave.
 func (sp *drafts) keep(st *step, row int, r method.RowResult) *method.RowResult {
 	if len(sp.kept) == 0 {
-		sp.store.reset()
+		sp.store.Reset()
 	}
 	own := *st.result(row)
 	if !sp.wants.Rows.Logits && !sp.wants.Prompt.Logits {
 		own.Logits = nil // the rule's
 	}
-	r.Result = sp.store.keep(&own)
+	r.Result = sp.store.Keep(&own)
 	sp.kept = append(sp.kept, r)
 	return &sp.kept[len(sp.kept)-1]
 }
@@ -305,6 +306,6 @@ func (s *Sequence) keepRow(st *step, row, node int, r method.RowResult) {
 		for _, v := range p {
 			s.drafts.probs = append(s.drafts.probs, float32(v))
 		}
-		kept.Probs = s.drafts.store.copy(s.drafts.probs)
+		kept.Probs = s.drafts.store.Copy(s.drafts.probs)
 	}
 }

@@ -29,8 +29,10 @@ var ErrContext = errors.New("the context is full")
 // ErrBusy reports that no slot is free: as many sequences are open as the engine was made for, and as may wait.
 var ErrBusy = errors.New("too many sequences are open")
 
-// ErrClosed reports a sequence that was closed.
-var ErrClosed = errors.New("the sequence is closed")
+// ErrClosed reports a sequence or an engine that was closed.
+var ErrClosed = errors.New("is closed")
+
+var errClosed = fmt.Errorf("engine: the sequence %w", ErrClosed)
 
 // ErrEncoder reports that a text was asked of a model that gives none.
 var ErrEncoder = errors.New("is an encoder and generates no text")
@@ -122,6 +124,14 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	}
 	return e, nil
 }
+
+// Close ends all calls with [ErrClosed], within a layer's time, and returns when no step runs and none will: then the
+// model and the pool may be closed. Later calls of the engine and of its sequences give ErrClosed, but for
+// [Sequence.Close]; a second Close does nothing. It must not be called by a stage, a method or a rule.
+func (e *Engine) Close() { e.queue.Close(fmt.Errorf("engine: the model %w", ErrClosed)) }
+
+// Closed returns an [ErrClosed] once Close was called.
+func (e *Engine) Closed() error { return e.queue.Closed() }
 
 // Context returns the number of tokens that a sequence may have.
 func (e *Engine) Context() int { return e.cache.Config().Context }

@@ -32,8 +32,8 @@ func (f *family) leave(s *Sequence) {
 // shares the text's full pages; the rest is copied. What was drawn and not taken is not part of the text. Errors:
 // [ErrClosed]; [ErrBusy] where no slot is free: a fork does not wait for one.
 func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
-	if s.closed {
-		return nil, fmt.Errorf("engine: %w", ErrClosed)
+	if err := s.usable(); err != nil {
+		return nil, err
 	}
 	s.round.forget()
 	f := s.e.newSequence(s.answer, s.chain.Fork())
@@ -110,8 +110,8 @@ func (s *Sequence) SetSampleIndex(i int) {
 // Truncate cuts the text to its first n tokens and forgets what was drawn and not taken. Stages and drafters
 // begin anew with what is left. Errors: [ErrClosed], a length out of range.
 func (s *Sequence) Truncate(n int) error {
-	if s.closed {
-		return fmt.Errorf("engine: %w", ErrClosed)
+	if err := s.usable(); err != nil {
+		return err
 	}
 	if n < 0 || n > len(s.text) {
 		return fmt.Errorf("engine: truncating a text of %d tokens to %d", len(s.text), n)
@@ -141,8 +141,8 @@ func (s *Sequence) Truncate(n int) error {
 // Logits computes what is not computed of the text and returns the logits behind its end, valid until the sequence's
 // next call. What was drawn and not taken is forgotten. Errors are those of [Sequence.Append].
 func (s *Sequence) Logits(ctx context.Context) ([]float32, error) {
-	if s.closed {
-		return nil, fmt.Errorf("engine: %w", ErrClosed)
+	if err := s.usable(); err != nil {
+		return nil, err
 	}
 	s.round.forget()
 	return s.logits, s.flush(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"grove/compute"
 	"grove/forest"
 	"grove/method"
 )
@@ -15,7 +16,7 @@ type grow struct {
 	behind  int       // tokens of the text that the own trunk lacks
 	rows    []method.Row
 	results []method.Result
-	store   results
+	store   compute.Kept
 }
 
 // run runs rows and returns what they gave, until the next call.
@@ -58,9 +59,9 @@ func (g *grow) place(st *step) error {
 
 func (g *grow) take(st *step) (done bool, err error) {
 	g.results = g.results[:0]
-	g.store.reset()
+	g.store.Reset()
 	for i := range g.rows {
-		g.results = append(g.results, method.Result{Node: st.placed(i).Node, Result: g.store.keep(st.result(i))})
+		g.results = append(g.results, method.Result{Node: st.placed(i).Node, Result: g.store.Keep(st.result(i))})
 	}
 	return true, nil
 }

@@ -106,28 +106,13 @@ func (e *Engine) byClock(a, b *trunk) int {
 	case readsA && readsB && a.clock != b.clock:
 		return cmp.Compare(a.clock, b.clock)
 	case readsA && readsB:
-		return byDeadline(a, b)
+		return a.caller.CompareDeadline(&b.caller)
 	case readsA:
 		return 1
 	case readsB:
 		return -1
 	}
 	return e.cache.Compare(a.seq, b.seq)
-}
-
-// byDeadline puts the call first whose context ends first.
-func byDeadline(a, b *trunk) int {
-	endA, anyA := a.caller.Context().Deadline()
-	endB, anyB := b.caller.Context().Deadline()
-	switch {
-	case anyA && anyB:
-		return endA.Compare(endB)
-	case anyA:
-		return -1
-	case anyB:
-		return 1
-	}
-	return 0
 }
 
 // awaits reports whether a trunk that reads is about to compute a page that another one of the step computes: it

@@ -67,10 +67,18 @@ func (s *Sequence) Schedule(t Terms) error {
 	return nil
 }
 
-// Close gives the sequence's slot and pages back. The sequence is of no use afterwards; a second call is an error.
+// usable returns an [ErrClosed] where the sequence or its engine is closed.
+func (s *Sequence) usable() error {
+	if s.closed {
+		return errClosed
+	}
+	return s.e.Closed()
+}
+
+// Close gives the sequence's slot and pages back; the engine may be closed. The sequence is of no use afterwards; a second call is an error.
 func (s *Sequence) Close() (err error) {
 	if s.closed {
-		return fmt.Errorf("engine: %w", ErrClosed)
+		return errClosed
 	}
 	s.closed = true
 	s.family.leave(s)
@@ -101,8 +109,8 @@ func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
 
 // extend adds tokens to the text.
 func (s *Sequence) extend(ids []token.ID) error {
-	if s.closed {
-		return fmt.Errorf("engine: %w", ErrClosed)
+	if err := s.usable(); err != nil {
+		return err
 	}
 	if n := len(s.text) + len(ids); n > s.e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", n, ErrContext, s.e.Context())
@@ -134,9 +142,10 @@ func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 			d, err, s.drafting = Drawn{}, &PanicError{p, debug.Stack()}, false
 		}
 	}()
+	if err := s.usable(); err != nil {
+		return Drawn{}, err
+	}
 	switch {
-	case s.closed:
-		return Drawn{}, fmt.Errorf("engine: %w", ErrClosed)
 	case s.caller.Cancelled():
 		return Drawn{}, fmt.Errorf("engine: %w", ErrCancelled)
 	case len(s.text) == 0:

@@ -17,8 +17,8 @@ var ErrSession = errors.New("a session cannot be read or written")
 // Save writes the text, and what the cache holds of it in full pages, to a file: all of it or nothing. Steps go on
 // meanwhile. Errors: [ErrClosed], [ErrBusy] where the sequence waits for another to close, [ErrSession].
 func (s *Sequence) Save(path string) error {
-	if s.closed {
-		return fmt.Errorf("engine: %w", ErrClosed)
+	if err := s.usable(); err != nil {
+		return err
 	}
 	e := s.e
 	e.mu.Lock()

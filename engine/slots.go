@@ -68,6 +68,9 @@ func (t *trunk) do(ctx context.Context, j job) error {
 
 // open makes a trunk that waits for a slot, for so many of all kinds at most.
 func (e *Engine) open(t *trunk, most int) error {
+	if err := e.Closed(); err != nil {
+		return err
+	}
 	t.e, t.seq = e, -1
 	t.caller.Init(t.bursts)
 	full := false
@@ -105,18 +108,37 @@ func (t *trunk) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if t.seq >= 0 {
-		if i := slices.Index(e.admitted, t); i >= 0 {
-			e.admitted = slices.Delete(e.admitted, i, i+1)
-		}
-		if err := e.cache.CloseSeq(t.seq); err != nil {
+		if err := e.release(t); err != nil {
 			return err
 		}
-		t.seq = -1
-		e.noteSlots()
 	}
 	e.load.note(func(l *Load) { l.Open-- })
 	e.queue.Forget(t)
 	return nil
+}
+
+// release takes the slot and the pages of a trunk that has a slot. The caller holds the engine's lock.
+func (e *Engine) release(t *trunk) error {
+	e.admitted = slices.DeleteFunc(e.admitted, func(o *trunk) bool { return o == t })
+	if err := e.cache.CloseSeq(t.seq); err != nil {
+		return err
+	}
+	t.seq = -1
+	e.noteSlots()
+	return nil
+}
+
+// vacate takes the slot of a trunk whose caller has been away for a while, such as a conversation between two turns, and
+// reports whether there was one: when it goes on, it waits for a slot and computes anew what the cache has lost.
+func (e *Engine) vacate() bool {
+	i := slices.IndexFunc(e.admitted, func(o *trunk) bool { return !o.pinned && e.queue.Idle(o, activeTime) })
+	if i < 0 {
+		return false
+	}
+	o := e.admitted[i]
+	o.lost = true
+	e.load.note(func(l *Load) { l.Preempted++ })
+	return e.release(o) == nil
 }
 
 // admit gives a trunk a slot, if it has none; [ErrBusy] where none is free. The caller holds the engine's lock.
@@ -124,7 +146,7 @@ func (e *Engine) admit(t *trunk) error {
 	switch {
 	case t.seq >= 0:
 		return nil
-	case len(e.admitted) == e.seqs:
+	case len(e.admitted) == e.seqs && !e.vacate():
 		return fmt.Errorf("engine: %d sequences have a slot: %w", e.seqs, ErrBusy)
 	}
 	e.take(t, e.cache.NewSeq(t.terms.Salt))

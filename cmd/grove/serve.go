@@ -193,12 +193,20 @@ func (c *serveCommand) checkSessions() error {
 	return nil
 }
 
+// queue returns how many requests may queue, as the library takes it.
+func (c *serveCommand) queue() int {
+	if c.Queue == 0 {
+		return grove.NoQueue
+	}
+	return int(c.Queue)
+}
+
 // source returns the source that opens a model.
 func (c *serveCommand) source(n namedModel) server.Source {
 	return server.Source{Name: n.name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		return flags.Model{Path: n.path}.Open(grove.Options{
 			Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
-			Queue: int(c.Queue), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
+			Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
 		})
 	}}
 }

@@ -34,6 +34,8 @@ type Caller struct {
 	away      time.Duration // from one call's end to the next, averaged
 	bursts    bool          // it calls several times in short order, then not for long
 	cancelled atomic.Bool   // no call is served any more
+
+	refused atomic.Pointer[error] // the queue's, where it was closed during the call
 }
 
 // Init makes a caller that waits for nothing. bursts says that its calls come several in short order, as those of a
@@ -44,12 +46,30 @@ func (c *Caller) Init(bursts bool) { c.wake, c.bursts = make(chan struct{}, 1), 
 func (c *Caller) Context() context.Context { return c.ctx }
 
 // Gone returns an error where the caller does not want its call served any longer: its context has ended, or it is
-// cancelled.
+// cancelled, or the queue is closed.
 func (c *Caller) Gone() error {
+	if err := c.refused.Load(); err != nil {
+		return *err
+	}
 	if c.cancelled.Load() {
 		return ErrCancelled
 	}
 	return c.ctx.Err()
+}
+
+// CompareDeadline is negative where the context of the caller's call ends before that of another's, for the leader.
+func (c *Caller) CompareDeadline(other *Caller) int {
+	end, any := c.ctx.Deadline()
+	otherEnd, otherAny := other.ctx.Deadline()
+	switch {
+	case any && otherAny:
+		return end.Compare(otherEnd)
+	case any:
+		return -1
+	case otherAny:
+		return 1
+	}
+	return 0
 }
 
 // Cancelled reports whether the caller was cancelled.
@@ -72,16 +92,21 @@ type Queue[M Member] struct {
 	events  int           // calls, and what [Queue.Happened] tells
 	due     atomic.Int32  // callers that are expected back
 	round   time.Duration // how long the last round took
+	closed  atomic.Pointer[error]
+	empty   chan struct{} // closed when the last caller has left a closed queue; nil: the queue is open
 }
 
 // Do waits until a member's call is served, or leads until it is: round does the work of a round for all that wait.
-// One call of a member is served at a time. Errors: that of [Queue.Finish], [ErrCancelled].
+// One call of a member is served at a time. Errors: those of [Queue.Finish] and [Queue.Close], [ErrCancelled].
 func (q *Queue[M]) Do(ctx context.Context, m M, round func(leader M)) error {
 	c := m.Caller()
 	if c.cancelled.Load() {
 		return ErrCancelled
 	}
-	lead := q.enter(ctx, m)
+	lead, err := q.enter(ctx, m)
+	if err != nil {
+		return err
+	}
 	defer q.leave(m)
 	for {
 		if lead {
@@ -131,11 +156,46 @@ func (q *Queue[M]) Cancel(m M) {
 	q.Happened()
 }
 
+// Close ends the calls of all members with an error, within a round, and refuses later ones with it. It returns when no
+// member leads any longer. A second call waits for the same; its error is not used.
+func (q *Queue[M]) Close(err error) {
+	q.mu.Lock()
+	if q.empty == nil {
+		q.empty = make(chan struct{})
+		q.closed.Store(&err)
+		for _, m := range q.waiting {
+			m.Caller().refused.Store(&err)
+		}
+		q.happened()
+		q.drained()
+	}
+	q.mu.Unlock()
+	<-q.empty
+}
+
+// Closed returns the error of [Queue.Close], nil where the queue is open.
+func (q *Queue[M]) Closed() error {
+	if err := q.closed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// drained tells [Queue.Close] where no caller is left. The caller holds the lock.
+func (q *Queue[M]) drained() {
+	if q.empty != nil && q.leader == nil {
+		close(q.empty)
+	}
+}
+
 // enter queues a caller, and reports whether it leads.
-func (q *Queue[M]) enter(ctx context.Context, m M) (lead bool) {
+func (q *Queue[M]) enter(ctx context.Context, m M) (lead bool, err error) {
 	t := m.Caller()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.Closed(); err != nil {
+		return false, err
+	}
 	t.ctx, t.err, t.done = ctx, nil, false
 	q.arrived(t)
 	if away := time.Since(t.served); !t.served.IsZero() && (!t.bursts || away < burst*q.round) {
@@ -148,7 +208,7 @@ func (q *Queue[M]) enter(ctx context.Context, m M) (lead bool) {
 	if q.leader != t {
 		q.happened()
 	}
-	return q.leader == t
+	return q.leader == t, nil
 }
 
 // arrived notes that a caller is not expected any longer. The caller holds the lock.
@@ -172,6 +232,7 @@ func (q *Queue[M]) leave(m M) {
 		q.leader = q.waiting[0].Caller()
 		q.leader.signal()
 	}
+	q.drained()
 }
 
 func (q *Queue[M]) remove(m M) {

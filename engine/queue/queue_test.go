@@ -100,3 +100,54 @@ func TestPanic(t *testing.T) {
 		t.Errorf("%v, %d wait", err, q.Waiting())
 	}
 }
+
+// TestClose: a closed queue ends the calls that wait and the leader's, returns when no round runs, and refuses later calls.
+func TestClose(t *testing.T) {
+	var q Queue[*member]
+	var rounds atomic.Int32
+	round := func(leader *member) {
+		rounds.Add(1)
+		defer rounds.Add(-1)
+		all, events := q.Callers(nil, nil)
+		ended := false
+		for _, m := range all {
+			if err := m.caller.Gone(); err != nil {
+				q.Finish(m, err)
+				ended = true
+			}
+		}
+		if !ended {
+			q.Sleep(leader, events, time.Minute)
+		}
+	}
+	over := errors.New("over")
+	var all sync.WaitGroup
+	for range 8 {
+		m := &member{}
+		m.caller.Init(false)
+		all.Go(func() {
+			for range 2 { // the second call comes behind Close, or just before
+				if err := q.Do(t.Context(), m, round); !errors.Is(err, over) {
+					t.Errorf("a call of a queue that closes: %v", err)
+				}
+			}
+		})
+	}
+	for q.Waiting() < 8 {
+		time.Sleep(time.Millisecond)
+	}
+	for range 2 {
+		all.Go(func() {
+			q.Close(over)
+			if n := rounds.Load(); n != 0 {
+				t.Errorf("%d rounds run in a closed queue", n)
+			}
+		})
+	}
+	all.Wait()
+	if q.Waiting() != 0 || !errors.Is(q.Closed(), over) {
+		t.Errorf("%d wait; %v", q.Waiting(), q.Closed())
+	}
+	var idle Queue[*member]
+	idle.Close(over) // nobody calls
+}
