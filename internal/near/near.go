@@ -14,7 +14,7 @@ const (
 
 // Names returns the names that are like a given one, nearest first and three at most: they begin with it, or differ from it by
 // one letter and one more for each four of its letters. Case does not count, and - and _ are one letter. An empty name is like none, nor is one of
-// more than 100 bytes.
+// more than 100 bytes; the name itself is not suggested.
 func Names(name string, known []string) []string {
 	query := fold(name)
 	if query == "" || len(query) > maxBytes {
@@ -28,6 +28,9 @@ func Names(name string, known []string) []string {
 	for _, k := range known {
 		folded := fold(k)
 		far := Distance(query, folded)
+		if k == name { // it is known, and refused for another reason
+			continue
+		}
 		if !strings.HasPrefix(folded, query) && far > 1+len(query)/4 || far >= len(query) && far >= len(folded) {
 			continue
 		}
