@@ -31,7 +31,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 		return err
 	case <-ctx.Done():
 	}
-	s.config.Log.Info("draining", "for", drain)
+	s.config.Log.Info("draining", "for", drain.String())
 	if shutdown(h, drain) != nil {
 		s.config.Log.Warn("cancelling the running requests")
 	}

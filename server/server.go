@@ -53,6 +53,7 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.Log = serving.RequestLog(c.Log)
 	if len(c.Metrics) == 0 {
 		c.Metrics = []serving.MetricNames{serving.MetricsGrove}
 	}

@@ -28,6 +28,7 @@ type commands struct {
 	Run        runCommand         `cmd:"" help:"Continue a text."`
 	Chat       chatCommand        `cmd:"" help:"Hold a conversation with a model."`
 	Serve      serveCommand       `cmd:"" help:"Serve models over HTTP, with OpenAI's API."`
+	Health     healthCommand      `cmd:"" help:"Ask a server whether it takes requests."`
 	Inspect    inspectCommand     `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize   tokenizeCommand    `cmd:"" help:"Turn text on standard input into token ids, or back."`
 	Convert    convertCommand     `cmd:"" help:"Write a Hugging Face folder as one GGUF file."`

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -29,11 +28,12 @@ type serveCommand struct {
 	flags.Cache
 	flags.Repack
 	flags.Draft
+	flags.Address
+	logging
 
 	Model       []string      `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and its name in requests; may be given several times. Without it, the model inside this program."`
 	Template    []string      `name:"chat-template" sep:"none" placeholder:"[NAME=]TEMPLATE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template of the model that is served as NAME, or of all models; may be given several times. TEMPLATE is as for grove chat. Without it, each model's own."`
 	AnyModel    bool          `var:"GROVE_ANY_MODEL" help:"Answer requests for unknown models with the first model. Without it, they get 404."`
-	Addr        string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" var:"GROVE_ADDR" help:"Address to listen on. Default: ${default}."`
 	APIKey      []string      `name:"api-key" sep:"none" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that requests must carry; may be given several times. Without it, they need none."`
 	APIKeyFile  string        `name:"api-key-file" placeholder:"FILE" var:"GROVE_API_KEY_FILE" help:"File of keys, one a line."`
 	Parallel    flags.Count   `placeholder:"N" default:"4" var:"GROVE_PARALLEL" help:"Texts of a model that are computed at a time. Default: ${default}."`
@@ -44,7 +44,6 @@ type serveCommand struct {
 	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Directory of session files, which requests name in the field session. Without it, requests may not name any."`
 	OnDemand    bool          `var:"GROVE_ON_DEMAND" help:"Open a model at its first request."`
 	Idle        time.Duration `placeholder:"TIME" var:"GROVE_IDLE" help:"Close a model without requests for TIME; the next request opens it again. Without it, models stay open."`
-	LogRequests bool          `var:"GROVE_LOG_REQUESTS" help:"Write a line for each request to standard error."`
 }
 
 // Run implements the command.
@@ -63,13 +62,9 @@ func (c *serveCommand) Run() (err error) {
 	if err := c.checkSessions(); err != nil {
 		return err
 	}
-	level := slog.LevelWarn
-	if c.LogRequests {
-		level = slog.LevelInfo
-	}
 	config := server.Config{Keys: keys, Config: serving.Config{
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit), Sessions: c.SessionDir,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+		Log: c.logger(os.Stderr),
 	}}
 	for _, names := range c.Metrics {
 		config.Metrics = append(config.Metrics, serving.MetricNames(names))
@@ -80,7 +75,7 @@ func (c *serveCommand) Run() (err error) {
 			return &grove.OptionError{Err: err}
 		}
 	}
-	listener, err := net.Listen("tcp", c.Addr)
+	listener, err := net.Listen("tcp", c.HostPort)
 	if err != nil {
 		return exit.With(exit.CodeAddress, err)
 	}
@@ -94,11 +89,11 @@ func (c *serveCommand) Run() (err error) {
 		if err != nil {
 			cancel(err)
 		} else {
-			fmt.Fprintln(os.Stderr, "grove: ready")
+			c.report(os.Stderr, "ready")
 		}
 		loaded <- err
 	}()
-	fmt.Fprintf(os.Stderr, "grove: listening on http://%s\n", listener.Addr())
+	c.report(os.Stderr, "listening on http://"+listener.Addr().String())
 	err = s.Serve(ctx, listener, c.Drain)
 	cancel(nil)
 	if failure := <-loaded; failure != nil && signalled.Err() == nil {
@@ -114,6 +109,9 @@ type namedModel struct{ name, path, template string }
 func (c *serveCommand) models() (all []namedModel, err error) {
 	if len(c.Model) == 0 {
 		all = []namedModel{{name: gopher.Name}}
+		if c.JSON() {
+			all[0].path = gopher.Name // named, for without a name a line of text reports it
+		}
 	}
 	for _, m := range c.Model {
 		name, path, named := strings.Cut(m, "=")

@@ -155,7 +155,7 @@ func (g *Generation) run(e Encoder) error {
 
 // drive computes the answers and feeds the Encoder. A panic is an error of this request.
 func (g *Generation) drive(e Encoder) (err error) {
-	defer g.Server.Pool.Guard(&err)
+	defer g.Server.Pool.Guard(g.R.Context(), &err)
 	if err := e.Begin(); err != nil {
 		return err
 	}

@@ -28,10 +28,14 @@ type Request struct {
 type ErrorForm func(*wire.Error) any
 
 // Answer answers a request by the handler of a route, where admits has no error. An error is the answer where none was sent. A
-// panic fails this request alone.
+// panic fails this request alone. The answer has the name that the request has in the log, as X-Request-Id.
 func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, admits func(*http.Request) error) {
 	start := time.Now()
-	x := &Request{R: r, Server: s, ID: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
+	x := &Request{Server: s, ID: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
+	name := requestName(r, x.ID)
+	w.Header().Set(idHeader, name)
+	r = r.WithContext(serving.WithRequestID(r.Context(), name))
+	x.R = r
 	x.W = &recorder{ResponseWriter: w, x: x}
 	defer func() {
 		for _, f := range x.leave {
@@ -39,7 +43,7 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 		}
 	}()
 	defer func() {
-		s.Log.Info("request", "id", x.ID, "method", r.Method, "path", wire.Clip(r.URL.Path), "status", x.sent,
+		s.Log.InfoContext(r.Context(), "request", "method", r.Method, "path", wire.Clip(r.URL.Path), "status", x.sent,
 			"ms", time.Since(start).Milliseconds(), "from", r.RemoteAddr)
 	}()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // streams set their own
@@ -52,9 +56,30 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 	}
 }
 
+// idHeader names a request in the log, for its client and for those between.
+const idHeader = "X-Request-Id"
+
+// maxRequestName bounds the name that a client gives a request, in bytes.
+const maxRequestName = 64
+
+// requestName returns the name of a request in the log: what the client calls it, where that is one header of printable ASCII
+// characters, else own.
+func requestName(r *http.Request, own string) string {
+	names := r.Header.Values(idHeader)
+	if len(names) != 1 || names[0] == "" || len(names[0]) > maxRequestName {
+		return own
+	}
+	for _, c := range []byte(names[0]) {
+		if c <= ' ' || c > '~' {
+			return own
+		}
+	}
+	return names[0]
+}
+
 // handle runs a handler and returns its error, which is [wire.ErrInternal] where it panics.
 func (x *Request) handle(h Handler) (err error) {
-	defer x.Server.Pool.Guard(&err)
+	defer x.Server.Pool.Guard(x.R.Context(), &err)
 	return h(x)
 }
 

@@ -121,9 +121,9 @@ func (h *Host) Piece(id token.ID) (text string, raw []byte) {
 	return strings.ToValidUTF8(string(raw), "\ufffd"), raw
 }
 
-// Guard is deferred: it turns a panic of the caller into [wire.ErrInternal], which fails one request. The panic is counted and
-// logged with its stack. [http.ErrAbortHandler], which asks for the connection to be cut, is let through.
-func (p *Pool) Guard(err *error) {
+// Guard is deferred: it turns a panic of the caller into [wire.ErrInternal], which fails one request, that of ctx. The panic is
+// counted and logged with its stack. [http.ErrAbortHandler], which asks for the connection to be cut, is let through.
+func (p *Pool) Guard(ctx context.Context, err *error) {
 	fault := recover()
 	switch fault {
 	case nil:
@@ -132,6 +132,6 @@ func (p *Pool) Guard(err *error) {
 		panic(fault)
 	}
 	p.metrics.fault()
-	p.config.Log.Error("internal error", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+	p.config.Log.ErrorContext(ctx, "internal error", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
 	*err = wire.ErrInternal
 }

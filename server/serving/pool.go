@@ -113,7 +113,7 @@ func (p *Pool) Use(ctx context.Context, name string) (h *Host, leave func(), err
 	if h, leave, err = p.use(ctx, e); err == nil || ctx.Err() != nil {
 		return h, leave, err
 	}
-	p.config.Log.Error("a model cannot be opened", "model", e.Name, "error", err)
+	p.config.Log.ErrorContext(ctx, "a model cannot be opened", "model", e.Name, "error", err)
 	return nil, nil, &wire.Error{
 		Status: 503, Retry: 5, Message: fmt.Sprintf("the model %q could not be opened; the server's log says why", e.Name),
 		Type: wire.TypeUnavailable, Code: "model_failed",
@@ -191,7 +191,7 @@ func (p *Pool) load(e *entry) {
 
 // open opens a model in the memory that the others leave. A panic is an error.
 func (p *Pool) open(e *entry) (m *grove.Model, err error) {
-	defer p.Guard(&err)
+	defer p.Guard(p.ending, &err)
 	return e.Open(p.ending, p.left())
 }
 

@@ -165,12 +165,12 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	defer j.host.leave(slot)
 	start := time.Now()
 	defer func() { m.end(g.Stats(), time.Since(start), err) }()
-	defer j.host.pool.Guard(&err)
+	defer j.host.pool.Guard(j.ctx, &err)
 	latency := m.watch()
 	drafted := 0
 	for t, err := range g.Tokens() {
 		if errors.Is(err, grove.ErrSession) {
-			j.host.pool.config.Log.Error("session", "model", j.host.Name, "error", err)
+			j.host.pool.config.Log.ErrorContext(j.ctx, "session", "model", j.host.Name, "error", err)
 		}
 		if err != nil {
 			return causeOf(j.ctx, err)

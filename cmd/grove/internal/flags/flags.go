@@ -8,6 +8,7 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"reflect"
 	"strings"
@@ -43,6 +44,29 @@ type Repack struct {
 type Draft struct {
 	Path  string `name:"draft" placeholder:"MODEL" var:"GROVE_DRAFT" help:"A smaller model that drafts tokens, named as for --model; best with the same vocabulary."`
 	Vocab Count  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The text is the same."`
+}
+
+// Address is --addr. The variable address is what it is the address of.
+type Address struct {
+	HostPort string `name:"addr" placeholder:"HOST:PORT" default:"127.0.0.1:8080" var:"GROVE_ADDR" help:"${address=Address to listen on}. Default: ${default}."`
+}
+
+// URL returns the URL of the server that listens on the address, for a client on this machine.
+func (a Address) URL() (string, error) {
+	host, port, err := net.SplitHostPort(a.HostPort)
+	if err == nil && port == "" {
+		err = fmt.Errorf("address %s: it has no port", a.HostPort)
+	}
+	if err != nil {
+		return "", &grove.OptionError{Err: fmt.Errorf("grove: --addr: %w; write HOST:PORT", err)}
+	}
+	switch ip := net.ParseIP(host); {
+	case host == "", ip != nil && ip.IsUnspecified() && ip.To4() != nil:
+		host = "127.0.0.1"
+	case ip != nil && ip.IsUnspecified():
+		host = "::1"
+	}
+	return "http://" + net.JoinHostPort(host, port), nil
 }
 
 // JSON is --json.
