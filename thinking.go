@@ -45,6 +45,9 @@ func (m *Model) findThinking() sample.Thinking {
 	return found
 }
 
+// Thinks reports whether the model has markers of thinking, which a budget can bound.
+func (m *Model) Thinks() bool { return m.thinking.Begin != nil }
+
 // marker returns the tokens of a text that begins and ends with special tokens; nil where it does not.
 func (m *Model) marker(text string) []token.ID {
 	special := func(id token.ID) bool {

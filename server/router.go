@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"grove/server/anthropic"
 	"grove/server/driver"
 	"grove/server/llamacpp"
 	"grove/server/openai"
@@ -19,7 +20,7 @@ import (
 func (s *Server) route() {
 	s.routes = http.NewServeMux()
 	methods := map[string]string{}
-	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), s.ownRoutes()) {
+	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), s.ownRoutes()) {
 		for _, p := range r.Patterns {
 			method, path, _ := strings.Cut(p, " ")
 			methods[strings.TrimSuffix(path, "{$}")] = method

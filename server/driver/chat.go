@@ -3,6 +3,7 @@ package driver
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,14 @@ type Chat struct {
 	Messages  []grove.Message
 	Options   grove.ChatOptions
 	Functions []string // names of those that may be called
+}
+
+// SetVar sets a variable of the template. The variables of the request stay as they are.
+func (c *Chat) SetVar(name string, value json.RawMessage) {
+	if c.Options.Vars = maps.Clone(c.Options.Vars); c.Options.Vars == nil {
+		c.Options.Vars = map[string]json.RawMessage{}
+	}
+	c.Options.Vars[name] = value
 }
 
 // CheckSizes refuses conversations with too many messages or tools.

@@ -63,6 +63,12 @@ func file(t *testing.T) []byte {
 // connect starts a server and returns a client of it.
 func connect(t *testing.T) openai.Client {
 	t.Helper()
+	return openai.NewClient(option.WithBaseURL(serve(t)+"/v1"), option.WithAPIKey("key"), option.WithMaxRetries(0))
+}
+
+// serve starts a server whose key is "key", and returns its URL.
+func serve(t *testing.T) string {
+	t.Helper()
 	s := server.New(server.Config{Keys: []string{"key"}})
 	bytes := file(t)
 	err := s.Add(server.Source{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
@@ -81,7 +87,7 @@ func connect(t *testing.T) openai.Client {
 			t.Error(err)
 		}
 	})
-	return openai.NewClient(option.WithBaseURL(h.URL+"/v1"), option.WithAPIKey("key"), option.WithMaxRetries(0))
+	return h.URL
 }
 
 var messages = []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("Be brief."), openai.UserMessage("func main()")}

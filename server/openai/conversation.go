@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
 
 	"grove"
 	"grove/server/driver"
@@ -59,14 +58,11 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	c.Options.NoAnswer, c.Options.Continue = q.Answer != nil && !*q.Answer, q.GoOn
 	c.Options.Vars = q.Vars
 	if q.Effort != nil {
-		if c.Options.Vars = maps.Clone(q.Vars); c.Options.Vars == nil {
-			c.Options.Vars = map[string]json.RawMessage{}
-		}
 		effort, err := json.Marshal(*q.Effort)
 		if err != nil {
 			return c, wire.Refuse("reasoning_effort", "%v", err)
 		}
-		c.Options.Vars["reasoning_effort"] = effort
+		c.SetVar("reasoning_effort", effort)
 	}
 	use, err := q.useTools()
 	if err != nil || !use {

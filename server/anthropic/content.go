@@ -1,0 +1,131 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"grove"
+	"grove/server/wire"
+	"grove/text/chat"
+)
+
+// content is a text, or a list of blocks.
+type content []block
+
+// block is a part of a message: of type text, thinking, redacted_thinking, tool_use or tool_result.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   content         `json:"content"`
+
+	// These change nothing: signatures are of thoughts that Anthropic signed, is_error is for a reader of the conversation (a
+	// template has no place for it), citations are notes on a text that is there.
+	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
+	IsError   bool            `json:"is_error"`
+	Cache     json.RawMessage `json:"cache_control"`
+	Citations json.RawMessage `json:"citations"`
+	Caller    json.RawMessage `json:"caller"`
+
+	Source json.RawMessage `json:"source"` // of an image or a document, which are refused
+	Title  json.RawMessage `json:"title"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *content) UnmarshalJSON(b []byte) error {
+	var text string
+	if string(b) == "null" {
+		return nil
+	}
+	if json.Unmarshal(b, &text) == nil {
+		*c = content{{Type: "text", Text: text}}
+		return nil
+	}
+	return wire.DecodeField("content", b, (*[]block)(c))
+}
+
+// text returns the text of blocks of type text. Blocks are set apart by a line break.
+func (c content) text(field string) (string, error) {
+	var parts []string
+	for _, b := range c {
+		if b.Type != "text" {
+			return "", wire.Refuse(field, "a block of type %q: text alone is supported here", wire.Clip(b.Type))
+		}
+		parts = append(parts, b.Text)
+	}
+	return strings.Join(parts, "\n"), nil
+}
+
+// messages returns the messages that a message of this API makes: each result of a tool is one.
+func (m *message) messages() ([]grove.Message, error) {
+	switch m.Role {
+	case "user":
+		return m.user()
+	case "assistant":
+		one, err := m.assistant()
+		return []grove.Message{one}, err
+	}
+	return nil, fmt.Errorf("the role is %q; it must be user or assistant", wire.Clip(m.Role))
+}
+
+// user returns the results of tools and the texts of a message, in their order.
+func (m *message) user() (all []grove.Message, err error) {
+	if len(m.Content) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	var texts content
+	flush := func() {
+		if len(texts) > 0 {
+			text, _ := texts.text("messages") // they are texts
+			all = append(all, grove.Message{Role: "user", Content: text})
+			texts = nil
+		}
+	}
+	for _, b := range m.Content {
+		switch b.Type {
+		case "text":
+			texts = append(texts, b)
+		case "tool_result":
+			flush()
+			text, err := b.Content.text("messages")
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, grove.Message{Role: "tool", ToolCallID: b.ToolUseID, Content: text})
+		default:
+			return nil, fmt.Errorf("a block of type %q; text and tool_result are supported in a message of the user", wire.Clip(b.Type))
+		}
+	}
+	flush()
+	return all, nil
+}
+
+// assistant returns an answer.
+func (m *message) assistant() (one grove.Message, err error) {
+	one.Role = "assistant"
+	var texts content
+	for _, b := range m.Content {
+		switch b.Type {
+		case "text":
+			texts = append(texts, b)
+		case "thinking":
+			one.Reasoning += b.Thinking
+		case "redacted_thinking":
+		case "tool_use":
+			call := chat.ToolCall{ID: b.ID, Type: "function"}
+			call.Function.Name, call.Function.Arguments = b.Name, b.Input
+			one.ToolCalls = append(one.ToolCalls, call)
+		default:
+			return one, fmt.Errorf("a block of type %q; text, thinking and tool_use are supported in an answer", wire.Clip(b.Type))
+		}
+	}
+	one.Content, err = texts.text("messages")
+	return one, err
+}

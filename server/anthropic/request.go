@@ -1,0 +1,269 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strings"
+
+	"grove"
+	"grove/server/driver"
+	"grove/server/wire"
+)
+
+// conversation are the fields of a request that its prompt is rendered from; both routes have them.
+type conversation struct {
+	Messages []message    `json:"messages"`
+	System   content      `json:"system"`
+	Tools    []tool       `json:"tools"`
+	Choice   *toolChoice  `json:"tool_choice"`
+	Thinking *thinking    `json:"thinking"`
+	Output   outputConfig `json:"output_config"`
+
+	Cache json.RawMessage `json:"cache_control"` // where a cache begins and ends changes no answer: prefixes are always cached
+	Speed *string         `json:"speed"`
+}
+
+// message is a message of the conversation.
+type message struct {
+	Role    string  `json:"role"`
+	Content content `json:"content"`
+}
+
+// tool is a function that may be called.
+type tool struct {
+	Type        string          `json:"type"` // "" or custom
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	Schema      json.RawMessage `json:"input_schema"`
+	Strict      bool            `json:"strict"`
+
+	// These change nothing: the tool is always loaded, and calls come from the model itself.
+	Cache    json.RawMessage   `json:"cache_control"`
+	Eager    *bool             `json:"eager_input_streaming"`
+	Defer    *bool             `json:"defer_loading"`
+	Callers  []string          `json:"allowed_callers"`
+	Examples []json.RawMessage `json:"input_examples"`
+}
+
+type toolChoice struct {
+	Type       string `json:"type"`
+	Name       string `json:"name"`
+	NoParallel bool   `json:"disable_parallel_tool_use"`
+}
+
+// thinking says whether the model may think, and for how long.
+type thinking struct {
+	Type    string  `json:"type"`
+	Budget  *int    `json:"budget_tokens"`
+	Display *string `json:"display"`
+}
+
+type outputConfig struct {
+	Effort *string         `json:"effort"`
+	Format json.RawMessage `json:"format"`
+}
+
+// chat returns the conversation as the library takes it.
+func (q *conversation) chat() (c driver.Chat, err error) {
+	if err := driver.CheckSizes(len(q.Messages), len(q.Tools)); err != nil {
+		return c, err
+	}
+	if err := q.check(); err != nil {
+		return c, err
+	}
+	system, err := q.System.text("system")
+	if err != nil {
+		return c, err
+	}
+	if system != "" {
+		c.Messages = append(c.Messages, grove.Message{Role: "system", Content: system})
+	}
+	for i := range q.Messages {
+		all, err := q.Messages[i].messages()
+		if err != nil {
+			return c, wire.Refuse("messages", "message %d: %v", i, err)
+		}
+		c.Messages = append(c.Messages, all...)
+	}
+	c.Options.Continue = q.Messages[len(q.Messages)-1].Role == "assistant" // as this API does
+	if q.Output.Effort != nil {
+		effort, err := json.Marshal(*q.Output.Effort)
+		if err != nil {
+			return c, wire.Refuse("output_config.effort", "%v", err)
+		}
+		c.SetVar("reasoning_effort", effort)
+	}
+	tools, err := q.tools()
+	if err != nil || tools == nil {
+		return c, err
+	}
+	return c, c.UseTools(tools)
+}
+
+// check refuses what cannot be honoured.
+func (q *conversation) check() error {
+	switch {
+	case len(q.Output.Format) > 0 && string(q.Output.Format) != "null":
+		return wire.Unsupported("output_config.format", wire.NoGrammar)
+	case q.Speed != nil && *q.Speed != "standard":
+		return wire.Unsupported("speed", "there is one speed: standard")
+	}
+	return nil
+}
+
+// tools returns the tools that may be called, in the form of OpenAI's API; nil: none may.
+func (q *conversation) tools() (all []json.RawMessage, err error) {
+	choice := "auto"
+	if q.Choice != nil {
+		choice = q.Choice.Type
+	}
+	switch choice {
+	case "auto":
+	case "none":
+		return nil, nil
+	case "any", "tool":
+		return nil, wire.Unsupported("tool_choice", wire.NoGrammar+", and a call could not be promised")
+	default:
+		return nil, wire.Refuse("tool_choice", "tool_choice: type %q is not known; auto, none, any and tool are", wire.Clip(choice))
+	}
+	for i := range q.Tools {
+		raw, err := q.Tools[i].function(i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, raw)
+	}
+	return all, nil
+}
+
+// function returns a tool in the form of OpenAI's API.
+func (t *tool) function(number int) (json.RawMessage, error) {
+	switch {
+	case t.Type != "" && t.Type != "custom":
+		return nil, wire.Unsupported("tools", "tool "+wire.Clip(t.Type)+" is one that Anthropic runs; tools of your own are supported")
+	case t.Name == "":
+		return nil, wire.Refuse("tools", "tools: tool %d has no name", number)
+	case len(t.Schema) == 0:
+		return nil, wire.Refuse("tools", "tools: tool %q has no input_schema", wire.Clip(t.Name))
+	}
+	var f struct {
+		Type     string `json:"type"`
+		Function struct {
+			Name        string          `json:"name"`
+			Description *string         `json:"description,omitempty"`
+			Parameters  json.RawMessage `json:"parameters"`
+			Strict      bool            `json:"strict,omitempty"`
+		} `json:"function"`
+	}
+	f.Type = "function"
+	f.Function.Name, f.Function.Description, f.Function.Parameters, f.Function.Strict = t.Name, t.Description, t.Schema, t.Strict
+	return wire.Marshal(f)
+}
+
+// messagesRequest is the body of /v1/messages.
+type messagesRequest struct {
+	driver.Fields
+	conversation
+
+	MaxTokens *int            `json:"max_tokens"`
+	Stops     json.RawMessage `json:"stop_sequences"`
+	Geo       *string         `json:"inference_geo"` // of machines: there is this one
+	Container json.RawMessage `json:"container"`
+	Servers   json.RawMessage `json:"mcp_servers"`
+	Context   json.RawMessage `json:"context_management"`
+	Diagnosed json.RawMessage `json:"diagnostics"` // what the client measured; it changes nothing
+}
+
+// blames are the names that this route has for fields of the others.
+var blames = map[string]string{"prompt": "messages", "stop": "stop_sequences"}
+
+// Parse implements [driver.Body].
+func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
+	g.Blames = blames
+	for name, raw := range map[string]json.RawMessage{"container": q.Container, "mcp_servers": q.Servers, "context_management": q.Context} {
+		if text := strings.TrimSpace(string(raw)); text != "" && text != "null" && text != "[]" && text != "{}" {
+			return nil, wire.Unsupported(name, "it is not supported")
+		}
+	}
+	switch {
+	case q.MaxTokens == nil:
+		return nil, wire.Refuse("max_tokens", "the field is required")
+	case *q.MaxTokens < 1:
+		return nil, wire.Refuse("max_tokens", "max_tokens is %d; it must be 1 or more", *q.MaxTokens)
+	case q.TimingsPerTok:
+		return nil, wire.Unsupported("timings_per_token", "this route has no place for them")
+	}
+	if len(q.Stops) > 0 {
+		if err := wire.DecodeField("stop_sequences", q.Stops, &q.Stop); err != nil {
+			return nil, err
+		}
+	}
+	c, err := q.chat()
+	if err != nil {
+		return nil, err
+	}
+	budget, err := q.Thinking.apply(&c)
+	if err != nil {
+		return nil, err
+	}
+	r, err := g.Base(wire.DefaultsOpenAI)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.Prompt(g.Host)
+	if err != nil {
+		return nil, err
+	}
+	if budget != nil && g.Host.Model.Thinks() {
+		r.Thinking = budget
+	}
+	r.MaxTokens, r.PromptIDs = *q.MaxTokens, p.Tokens
+	g.Prompts = []grove.Request{r}
+	return &encoder{Generation: g, answer: c.Answer(g, "0")}, nil
+}
+
+// countTokens handles POST /v1/messages/count_tokens.
+func countTokens(x *driver.Request) error {
+	var q struct {
+		conversation
+		Model string `json:"model"`
+	}
+	if err := x.Read(&q); err != nil {
+		return err
+	}
+	h, err := x.Model(q.Model)
+	if err != nil {
+		return err
+	}
+	c, err := q.chat()
+	if err != nil {
+		return err
+	}
+	if _, err := q.Thinking.apply(&c); err != nil {
+		return err
+	}
+	p, err := c.Prompt(h)
+	if err != nil {
+		return err
+	}
+	return x.Reply(map[string]int{"input_tokens": len(p.Tokens)})
+}
+
+// apply says in a conversation whether the model may think, and returns the bound of its thoughts; nil: none.
+func (t *thinking) apply(c *driver.Chat) (budget *int, err error) {
+	const least = 1
+	switch {
+	case t == nil || t.Type == "adaptive":
+		return nil, nil
+	case t.Type == "disabled":
+		c.SetVar("enable_thinking", []byte("false"))
+		return nil, nil
+	case t.Type != "enabled":
+		return nil, wire.Refuse("thinking", "thinking: type %q is not known; enabled, disabled and adaptive are", wire.Clip(t.Type))
+	case t.Budget == nil:
+		return nil, wire.Refuse("thinking", "thinking: budget_tokens is missing")
+	case *t.Budget < least:
+		return nil, wire.Refuse("thinking", "thinking: budget_tokens is %d; it must be %d or more", *t.Budget, least)
+	}
+	c.SetVar("enable_thinking", []byte("true"))
+	return t.Budget, nil
+}

@@ -1,0 +1,48 @@
+// Package anthropic is Anthropic's API of messages: /v1/messages and the count of a request's tokens.
+package anthropic
+
+import (
+	"net/http"
+
+	"grove/server/driver"
+	"grove/server/wire"
+)
+
+// Routes returns the routes.
+func Routes() []driver.Route {
+	route := func(h driver.Handler, pattern string) driver.Route {
+		return driver.Route{Access: driver.Served, Handle: h, Patterns: []string{pattern}, Errors: errorBody}
+	}
+	return []driver.Route{
+		route(driver.Answers[messagesRequest], "POST /v1/messages"),
+		route(countTokens, "POST /v1/messages/count_tokens"),
+	}
+}
+
+// errorTypes are the types of errors by status. Those that are not here are those of their hundred: invalid_request_error, api_error.
+var errorTypes = map[int]string{
+	http.StatusUnauthorized:          "authentication_error",
+	http.StatusForbidden:             "permission_error",
+	http.StatusNotFound:              "not_found_error",
+	http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests:       "rate_limit_error",
+	http.StatusServiceUnavailable:    "overloaded_error",
+	http.StatusGatewayTimeout:        "timeout_error",
+}
+
+// errorBody returns an error in the form of this API.
+func errorBody(e *wire.Error) any {
+	kind, known := errorTypes[e.Status]
+	switch {
+	case known:
+	case e.Status < http.StatusInternalServerError:
+		kind = "invalid_request_error"
+	default:
+		kind = "api_error"
+	}
+	message := e.Message
+	if e.Param != "" {
+		message = e.Param + ": " + message
+	}
+	return map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": message}}
+}
