@@ -3,11 +3,13 @@ package grove
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"reflect"
 	"slices"
 
 	"grove/engine"
+	"grove/internal/atomicfile"
 	"grove/text/chat"
 	"grove/text/token"
 )
@@ -158,10 +160,13 @@ func (g *Generation) close(s *engine.Sequence, err error) error {
 	return saved
 }
 
-// restore fills the cache with what the request's session holds, if there is one.
+// restore fills the cache with what the request's session holds, if there is one, and checks that it can be written.
 func (g *Generation) restore() error {
 	if g.req.Session == "" {
 		return nil
+	}
+	if err := atomicfile.Check(g.req.Session, g.model.Files()...); err != nil {
+		return fmt.Errorf("grove: Request.Session: %w: %w", ErrSession, err)
 	}
 	_, err := g.model.engine.Restore(g.req.Session, g.req.CacheSalt)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -185,7 +186,8 @@ func TestChatRefused(t *testing.T) {
 	}
 }
 
-// TestSessionUnwritable: a session that cannot be written is an error behind the answer, and nobody's when the loop was left.
+// TestSessionUnwritable: a session that cannot be written, or is the model's file, is an error before the answer. Where its
+// place goes meanwhile, it is one behind the answer, and nobody's when the loop was left.
 func TestSessionUnwritable(t *testing.T) {
 	m, err := grove.OpenBytes(gopher.Model(), grove.Options{})
 	if err != nil {
@@ -193,12 +195,19 @@ func TestSessionUnwritable(t *testing.T) {
 	}
 	defer m.Close()
 	for _, leave := range []bool{false, true} {
-		g, err := m.Generate(t.Context(), grove.Request{Prompt: "func", MaxTokens: 3, Session: filepath.Join(t.TempDir(), "none", "session")})
+		dir := filepath.Join(t.TempDir(), "folder")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		g, err := m.Generate(t.Context(), grove.Request{Prompt: "func", MaxTokens: 3, Session: filepath.Join(dir, "session")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		tokens, failed := 0, error(nil)
 		for _, err := range g.Tokens() {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
 			if failed = err; err == nil {
 				tokens++
 			}
@@ -208,6 +217,20 @@ func TestSessionUnwritable(t *testing.T) {
 		}
 		if want := map[bool]int{false: 3, true: 1}[leave]; tokens != want || errors.Is(failed, engine.ErrSession) == leave {
 			t.Errorf("left %v: %d tokens, %v", leave, tokens, failed)
+		}
+	}
+	path := onDisk(t)
+	if m, err = grove.Open(path, grove.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, session := range []string{path, filepath.Dir(path), filepath.Join(path, "session"), filepath.Join(t.TempDir(), "none", "session")} {
+		g, err := m.Generate(t.Context(), grove.Request{Prompt: "func", MaxTokens: 3, Session: session})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := g.Text(); text != "" || !errors.Is(err, grove.ErrSession) || !strings.Contains(err.Error(), "Request.Session") {
+			t.Errorf("session %s: %q, %v", session, text, err)
 		}
 	}
 }

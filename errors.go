@@ -1,6 +1,8 @@
 package grove
 
 import (
+	"errors"
+
 	"grove/compute"
 	"grove/engine"
 	"grove/kv"
@@ -35,6 +37,9 @@ var (
 	// ErrSessionFile reports that the file of [Request.Session] is damaged, or belongs to another model, cache type
 	// or salt.
 	ErrSessionFile = kv.ErrFile
+
+	// ErrCost reports that [Model.Tune] cannot save the cost of steps.
+	ErrCost = errors.New("the cost of steps cannot be saved")
 
 	// ErrCacheFull reports that the cache has no free page.
 	ErrCacheFull = kv.ErrFull

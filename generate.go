@@ -53,7 +53,8 @@ type Request struct {
 	// Session names a file of computed keys and values; "": none. The part of the prompt that the file holds is not
 	// computed again, and the file is written anew when the answer ends or is cancelled. The file need not exist. Errors:
 	// [ErrSessionFile] for a damaged file, or one of another model or cache type; [ErrSession] for one that cannot be
-	// read or written. A file that cannot be written is an error behind the whole answer. It changes the speed alone.
+	// read or written, or is a file of the model, before anything is computed. A disk that is full is an error behind the
+	// whole answer. It changes the speed alone.
 	Session string
 	// Priority, from [LeastPriority] to [MostPriority], orders requests: the highest gets a slot first and is preempted
 	// last, and its prompt gets twice the rows for each step of priority. It changes no answer.

@@ -275,6 +275,16 @@ func (m *Model) close() (err error) {
 	return errors.Join(err, m.file.Close())
 }
 
+// Files returns the files, and folders of files, that the model and its draft model were opened from: no result is to be
+// written there.
+func (m *Model) Files() []string {
+	all := m.file.Paths()
+	if m.draft != nil {
+		all = append(all, m.draft.Files()...)
+	}
+	return all
+}
+
 // Info describes an open model.
 type Info struct {
 	Name, Arch  string

@@ -7,6 +7,7 @@ import (
 
 	"grove/engine"
 	"grove/engine/plan"
+	"grove/internal/cachefile"
 )
 
 // Cost is the seconds of a step on this machine by the step size; see [engine.Cost].
@@ -14,15 +15,26 @@ type Cost = engine.Cost
 
 // Tune measures the cost of steps on this machine, in less than three seconds for any model, and writes it to the
 // user's cache directory, where the next [Open] of this model finds it. It returns the cost and the path of its file.
+// Errors: [ErrCost] where that cannot be written, before anything is measured; ctx's, the model's.
 func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
 	if err := m.generates(); err != nil {
 		return nil, "", err
+	}
+	path, err := m.engine.CostPath()
+	if err == nil {
+		err = cachefile.Check(path)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("grove: %w: %w", ErrCost, err)
 	}
 	c, err := m.engine.Tune(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	path, err := m.engine.SaveCost()
+	path, err = m.engine.SaveCost()
+	if err != nil {
+		err = fmt.Errorf("grove: %w: %w", ErrCost, err)
+	}
 	return c, path, err
 }
 

@@ -11,7 +11,6 @@ import (
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
-	"grove/internal/atomicfile"
 	"grove/internal/mmap"
 	"grove/internal/par"
 	"grove/weights/gguf"
@@ -73,6 +72,9 @@ func rewrite(f *gguf.File, path string, mix mixName, again bool, threads flags.C
 	if threads > maxThreads {
 		return &grove.OptionError{Err: fmt.Errorf("--threads: %d; it must be from 0 to %d", threads, maxThreads)}
 	}
+	if err := terminal.CheckFile(path, f.Paths()...); err != nil {
+		return err
+	}
 	job, err := quantize.New(f, string(mix), again)
 	if err != nil {
 		return exit.File(err)
@@ -99,16 +101,14 @@ func rewrite(f *gguf.File, path string, mix mixName, again bool, threads flags.C
 
 // write writes the new file. An error counts as one of the model, unless it is one of the new file.
 func write(ctx context.Context, path string, job *quantize.Job, pool *par.Pool, report func(int64)) error {
-	var fault error
-	err := atomicfile.Write(path, func(w io.Writer) error {
-		fault = mmap.Catch(func() error { return job.Write(ctx, exit.OutputTo(w), pool, report) })
-		return fault
+	err := terminal.WriteFile(path, func(w io.Writer) error {
+		return mmap.Catch(func() error { return job.Write(ctx, w, pool, report) })
 	})
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return context.Cause(ctx)
-	case fault != nil && exit.Code(fault) != exit.CodeOutput:
-		return exit.File(fault)
+	case err != nil && exit.Code(err) != exit.CodeOutput:
+		return exit.File(err)
 	}
-	return exit.Output(err)
+	return err
 }

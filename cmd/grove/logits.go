@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"os"
 
 	"grove"
+	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
 	"grove/text/token"
@@ -45,34 +45,31 @@ func (c *logitsCommand) Validate() error {
 
 // Run implements the command.
 func (c *logitsCommand) Run() (err error) {
+	if err := terminal.CheckOptional(c.Out); err != nil {
+		return err
+	}
 	m, err := c.Open(grove.Options{Context: len(c.Tokens), CacheType: string(c.Cache.Type), Parallel: 1})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	out, err := c.output()
-	if err != nil {
+	if err := terminal.CheckOptional(c.Out, m.Files()...); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
-	w := bufio.NewWriter(out)
-	err = m.Logits(ctx, c.Tokens, func(row []float32) error { return writeRow(w, row) })
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return err
+	fill := func(out io.Writer) error {
+		w := bufio.NewWriter(out)
+		err := m.Logits(ctx, c.Tokens, func(row []float32) error { return writeRow(w, row) })
+		if err != nil {
+			return exit.Cause(ctx, err)
+		}
+		return w.Flush()
 	}
-	return w.Flush()
-}
-
-func (c *logitsCommand) output() (terminal.Output, error) {
 	if c.Out == "" {
-		return terminal.Stdout, nil
+		return fill(terminal.Stdout)
 	}
-	return terminal.Create(c.Out)
+	return terminal.WriteFile(c.Out, fill)
 }
 
 // writeRow writes values as little-endian float32.

@@ -36,6 +36,9 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
+	if err := terminal.CheckOptional(c.Session); err != nil {
+		return fmt.Errorf("--session: %w", err)
+	}
 	o := c.Options()
 	if o.Parallel, err = grove.SearchSamples(c.Search); err != nil {
 		return err

@@ -188,7 +188,7 @@ func (c *serveCommand) checkSessions() error {
 	if err != nil {
 		return &grove.OptionError{Err: fmt.Errorf("grove: --session-dir: %w", err)}
 	}
-	return nil
+	return terminal.CheckFile(filepath.Join(c.SessionDir, "session"))
 }
 
 // queue returns how many requests may queue, as the library takes it.

@@ -3,6 +3,7 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,8 +14,13 @@ import (
 // Write writes a file with what fill writes, under a temporary name beside path that is synced and then
 // renamed: path holds what it held before, or all of the new file. On error nothing new is left. A process
 // that is killed leaves its temporary file, which the next Write to the same path removes; that of a
-// process still at work stays. Errors are fill's own or the system's, without a package prefix.
+// process still at work stays. A symbolic link stays, and the file that it names is replaced. A device or a pipe is
+// written as it is. Errors are fill's own or the system's, without a package prefix.
 func Write(path string, fill func(io.Writer) error) (err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return writeDevice(path, fill)
+	}
+	path = target(path)
 	sweep(path)
 	tmp, err := create(path)
 	if err != nil {
@@ -37,6 +43,94 @@ func Write(path string, fill func(io.Writer) error) (err error) {
 			return err
 		}
 	}
+	return nil
+}
+
+// writeDevice writes a file that no other can replace.
+func writeDevice(path string, fill func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = fill(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// target returns the name behind symbolic links; that of a link to nothing is its own.
+func target(path string) string {
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		return at
+	}
+	return path
+}
+
+// Check returns an error where [Write] could not write path, or would overwrite a file that is read: a file of reads by
+// whatever name, or one in a folder of reads. It is for the time before the work whose result is written. It leaves
+// nothing behind. The errors are those of [fs.PathError].
+func Check(path string, reads ...string) error {
+	refuse := func(format string, args ...any) error {
+		return &fs.PathError{Op: "write", Path: path, Err: fmt.Errorf(format, args...)}
+	}
+	if path == "" {
+		return refuse("the name is empty; name a file")
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return try(path)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return refuse("it is a directory; name a file")
+	}
+	for _, r := range reads {
+		if same, name := holds(r, info); same {
+			return refuse("it is the file %s, which is read; name another", name)
+		}
+	}
+	if !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return try(target(path))
+}
+
+// holds reports whether a file is the one that is read, or one in the folder that is read, and returns its name.
+func holds(read string, file fs.FileInfo) (same bool, name string) {
+	info, err := os.Stat(read)
+	if err != nil {
+		return false, "" // it is not there, and cannot be overwritten
+	}
+	if !info.IsDir() {
+		return os.SameFile(info, file), read
+	}
+	entries, _ := os.ReadDir(read) // a folder that cannot be read has no files that are
+	for _, e := range entries {
+		name := filepath.Join(read, e.Name())
+		if info, err := os.Stat(name); err == nil && os.SameFile(info, file) {
+			return true, name
+		}
+	}
+	return false, ""
+}
+
+// try makes a temporary file for path, and removes it.
+func try(path string) error {
+	tmp, err := create(path)
+	if err != nil {
+		return err
+	}
+	removeOpen(tmp)
+	_ = tmp.Close() // on some systems it is closed
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -67,5 +68,90 @@ func TestSweep(t *testing.T) {
 	}
 	if want := []string{"f", "f.tmp-", "f.tmp-1a", "f.tmp-backup", "g.tmp-123"}; !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v, want %v", got, want)
+	}
+}
+
+// TestCheck: what Write could not write, and what is read, by whatever name, is refused beforehand; nothing is left behind.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"read", "other", "folder/part"} {
+		if err := os.MkdirAll(filepath.Dir(at(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at(name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := true
+	for _, l := range []struct {
+		link     func(old, new string) error
+		old, new string
+	}{
+		{os.Link, at("read"), at("hard")}, {os.Symlink, "read", at("soft")}, {os.Symlink, "soft", at("soft2")}, {os.Symlink, "none", at("dangling")},
+		{os.Symlink, "loop", at("loop")}, {os.Symlink, at("other"), at("folder/link")}, {os.Link, at("folder/part"), at("parthard")},
+	} {
+		if err := l.link(l.old, l.new); err != nil {
+			links = false // some systems have none
+		}
+	}
+	entries := func() (names []string) {
+		all, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	before := entries()
+	for _, c := range []struct {
+		path, want string // "": it can be written
+		link       bool
+	}{
+		{"new", "", false}, {"folder/../new", "", false}, {"folder/new", "", false}, {"dangling", "", true},
+		{"read", "which is read", false}, {"folder/../read", "which is read", false}, {"folder/part", "which is read", false},
+		{"hard", "which is read", true}, {"soft", "which is read", true}, {"soft2", "which is read", true}, {"parthard", "which is read", true},
+		{"other", "which is read", true}, {"loop", "loop", true},
+		{"folder", "it is a directory", false}, {"none/new", "no such file", false}, {"new/", "no such file", false},
+	} {
+		if c.link && !links {
+			continue
+		}
+		err := Check(dir+"/"+c.path, at("read"), at("folder"), at("gone"))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) && !errors.Is(err, os.ErrNotExist)) {
+			t.Errorf("%s: %v, want %q", c.path, err, c.want)
+		}
+	}
+	if err := Check(at("read/new")); err == nil {
+		t.Error("a file is no folder")
+	}
+	if err := Check(""); err == nil {
+		t.Error("an empty name")
+	}
+	if after := entries(); !slices.Equal(before, after) {
+		t.Errorf("the folder holds %v, before %v", after, before)
+	}
+}
+
+// TestThrough: a write through a symbolic link replaces the file behind it and keeps the link.
+func TestThrough(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", link); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	err := Write(link, func(w io.Writer) error {
+		_, err := io.WriteString(w, "new")
+		return err
+	})
+	text, err2 := os.ReadFile(file)
+	info, err3 := os.Lstat(link)
+	if err := errors.Join(err, err2, err3); err != nil || string(text) != "new" || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -26,6 +26,18 @@ func Path(kind string, identity any, rest ...any) (string, error) {
 	return filepath.Join(dir, "grove", fmt.Sprintf("%s-%x.json", kind, h.Sum(nil)[:12])), nil
 }
 
+// Check returns an error where [Write] could not write a file of the cache. It makes its directory.
+func Check(path string) error {
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = atomicfile.Check(path)
+	}
+	if err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	return nil
+}
+
 // Write writes a file of the cache; readers find the old one or all of the new.
 func Write(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

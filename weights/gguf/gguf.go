@@ -111,6 +111,18 @@ func (f *File) Size() int64 {
 	return n
 }
 
+// Paths returns the names of the files that f was opened from: the parts of a split file, or the folder of a file that
+// [New] made; none for bytes in memory.
+func (f *File) Paths() []string {
+	var all []string
+	for _, p := range f.parts {
+		if p.path != "" {
+			all = append(all, p.path)
+		}
+	}
+	return all
+}
+
 // Tensor returns the tensor of that name, which may need [File.Load].
 func (f *File) Tensor(name string) (tensor.View, bool) {
 	i, ok := f.names[name]

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,9 @@ func TestOpenSplit(t *testing.T) {
 		f, err := Open(path)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if got := f.Paths(); !slices.Equal(got, paths) {
+			t.Errorf("the files are %q, want %q", got, paths)
 		}
 		if name, _, _ := f.String("general.name"); name != "split" || len(f.Tensors) != 6 {
 			t.Errorf("%s: name %q, %d tensors", filepath.Base(path), name, len(f.Tensors))

@@ -13,6 +13,7 @@ import (
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
 	"grove/internal/near"
 	"grove/model/synthetic"
 	"grove/weights/gguf"
@@ -121,6 +122,9 @@ func (t *weightType) UnmarshalText(text []byte) error {
 
 // Run implements the command.
 func (c *makeCommand) Run() error {
+	if err := terminal.CheckFile(c.Out); err != nil {
+		return err
+	}
 	spec, err := synthetic.Named(c.Shape, tensor.Type(c.Type))
 	if err != nil {
 		return &grove.OptionError{Err: err}

@@ -12,7 +12,6 @@ import (
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
-	"grove/internal/atomicfile"
 )
 
 // methodsCommand compares methods with plain decoding on a workload.
@@ -40,6 +39,9 @@ func (c *methodsCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
+	if err := terminal.CheckOptional(c.Save.File, c.Workload); err != nil {
+		return err
+	}
 	m, err := c.Open(grove.Options{
 		Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: 1, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), Forget: true,
 	})
@@ -47,6 +49,9 @@ func (c *methodsCommand) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
+	if err := terminal.CheckOptional(c.Save.File, m.Files()...); err != nil {
+		return err
+	}
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
 	figures, err := c.measure(ctx, m, limit(prompts, int(c.Limit)))
@@ -54,9 +59,9 @@ func (c *methodsCommand) Run() (err error) {
 		return exit.Cause(ctx, err)
 	}
 	if c.Save.File != "" {
-		err := atomicfile.Write(c.Save.File, func(w io.Writer) error { return bench.WriteLines(w, figures) })
+		err := terminal.WriteFile(c.Save.File, func(w io.Writer) error { return bench.WriteLines(w, figures) })
 		if err != nil {
-			return exit.Output(err)
+			return err
 		}
 	}
 	return errors.Join(bench.WriteMethods(terminal.Stdout, figures), unequal(figures))

@@ -10,7 +10,6 @@ import (
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
-	"grove/internal/atomicfile"
 )
 
 // serveCommand measures a server.
@@ -70,6 +69,9 @@ func (c *serveCommand) Run() error {
 	if o.Tasks, err = c.tasks(); err != nil {
 		return err
 	}
+	if err := terminal.CheckOptional(c.Save.File, c.Prompts.File); err != nil {
+		return err
+	}
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
 	s := terminal.Steps("requests")
@@ -108,7 +110,7 @@ func (c *serveCommand) keep(r *serving.Report) error {
 	if c.Save.File == "" {
 		return nil
 	}
-	return exit.Output(atomicfile.Write(c.Save.File, r.WriteJSON))
+	return terminal.WriteFile(c.Save.File, r.WriteJSON)
 }
 
 // unanswered returns an error if the run ended by itself and no request was answered.

@@ -9,8 +9,7 @@ import (
 	"strings"
 
 	"grove/bench"
-	"grove/cmd/grove/internal/exit"
-	"grove/internal/atomicfile"
+	"grove/cmd/grove/internal/terminal"
 )
 
 // workloadCommand writes a workload made of the sources of Go.
@@ -28,17 +27,20 @@ func (c *workloadCommand) Run() error {
 		}
 		c.Root = strings.TrimSpace(string(out))
 	}
+	if err := terminal.CheckFile(c.Out); err != nil {
+		return err
+	}
 	var tasks bytes.Buffer
 	n, err := bench.WriteGoWorkload(&tasks, c.Root)
 	if err != nil {
 		return err
 	}
-	err = atomicfile.Write(c.Out, func(w io.Writer) error {
+	err = terminal.WriteFile(c.Out, func(w io.Writer) error {
 		_, err := tasks.WriteTo(w)
 		return err
 	})
 	if err != nil {
-		return exit.Output(err)
+		return err
 	}
 	fmt.Fprintf(os.Stderr, "grove: %d tasks in %s\n", n, c.Out)
 	return nil

@@ -25,17 +25,25 @@ func (c *Conversation) save(path string) error {
 	if path == "" {
 		return errors.New("/save: a file name is missing")
 	}
-	err := atomicfile.Write(path, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(saved{c.Model.Info().Name, slices.Clip(c.all())})
-	})
+	err := atomicfile.Check(path, c.Model.Files()...)
+	if err == nil {
+		err = c.write(path)
+	}
 	if err != nil {
 		return fmt.Errorf("/save: %w", err)
 	}
 	c.note("%d messages in %s", len(c.all()), path)
 	return nil
+}
+
+// write writes the file of the conversation.
+func (c *Conversation) write(path string) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(saved{c.Model.Info().Name, slices.Clip(c.all())})
+	})
 }
 
 // load continues a conversation that was saved. On error the present one stays.

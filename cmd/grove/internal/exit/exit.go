@@ -129,6 +129,8 @@ func Code(err error) int {
 		return CodeVariable
 	case errors.As(err, &parse), errors.As(err, &option):
 		return CodeUsage
+	case coded == nil && (errors.Is(err, grove.ErrSession) || errors.Is(err, grove.ErrCost)):
+		return CodeOutput
 	case coded != nil, errors.As(err, &fault), errors.As(err, &template),
 		errors.Is(err, grove.ErrNotFinite), errors.Is(err, grove.ErrSessionFile):
 		return CodeFile

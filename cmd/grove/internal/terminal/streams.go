@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"grove/cmd/grove/internal/exit"
+	"grove/internal/atomicfile"
 )
 
 // Stdout is standard output. When its reader has gone, a write ends the program without a message.
@@ -18,10 +19,32 @@ var Stdout = Output{os.Stdout}
 // Output is a file for results. Its errors have the code of [exit.Output].
 type Output struct{ file *os.File }
 
-// Create creates the file of a result, or empties it.
-func Create(path string) (Output, error) {
-	f, err := os.Create(path)
-	return Output{f}, exit.Output(err)
+// CheckFile returns an error with the code of [exit.Output] where [WriteFile] could not write a result, or would overwrite a
+// file that the command reads: one of reads, or in a folder of reads. It is for the time before the work.
+func CheckFile(path string, reads ...string) error {
+	return exit.Output(atomicfile.Check(path, reads...))
+}
+
+// CheckOptional is CheckFile for the file of a flag, which is "" where none is written.
+func CheckOptional(path string, reads ...string) error {
+	if path == "" {
+		return nil
+	}
+	return CheckFile(path, reads...)
+}
+
+// WriteFile writes the file of a result with what fill writes: all of it, or what was there stays. Errors of the file have
+// the code of [exit.Output]; other errors of fill are returned as they are.
+func WriteFile(path string, fill func(io.Writer) error) error {
+	var own error
+	err := atomicfile.Write(path, func(w io.Writer) error {
+		own = fill(exit.OutputTo(w))
+		return own
+	})
+	if own != nil {
+		return own
+	}
+	return exit.Output(err)
 }
 
 // Write implements [io.Writer].
@@ -29,9 +52,6 @@ func (o Output) Write(b []byte) (int, error) {
 	n, err := o.file.Write(b)
 	return n, exit.Output(err)
 }
-
-// Close implements [io.Closer].
-func (o Output) Close() error { return exit.Output(o.file.Close()) }
 
 // ReadInput returns all of standard input. At a terminal, it first says on standard error that it reads the named thing.
 func ReadInput(what string) (string, error) {
