@@ -1,0 +1,146 @@
+package answer_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove/text/answer"
+	"grove/text/chat"
+)
+
+// published is a folder with the templates of published models.
+const published = "../../../shared/data/templates"
+
+// templates returns the published templates by their names. It skips the test where the shared data are missing. Where CI is set
+// and there are shared data, a missing folder is a failure.
+func templates(t *testing.T) map[string]*chat.Template {
+	t.Helper()
+	if _, err := os.Stat(published); err != nil {
+		if _, err := os.Stat("../../../shared"); err == nil && os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing", published)
+		}
+		t.Skipf("needs %s: not there", published)
+	}
+	files, err := filepath.Glob(filepath.Join(published, "*.jinja"))
+	if err != nil || len(files) < 40 {
+		t.Fatalf("%d templates, %v; want 40 or more", len(files), err)
+	}
+	all := map[string]*chat.Template{}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".jinja")
+		if all[name], err = chat.New(name, string(source), chat.Tokens{BOS: "<s>", EOS: "</s>"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func calls(all ...[2]string) (list []chat.ToolCall) {
+	for _, c := range all {
+		call := chat.ToolCall{ID: "call12345", Type: "function"}
+		call.Function.Name, call.Function.Arguments = c[0], json.RawMessage(c[1])
+		list = append(list, call)
+	}
+	return list
+}
+
+// ends are the markers that end a turn, and what templates write around turns.
+var ends = []string{"<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<seed:eos>", "[e~[", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "<sep>", "<turn|>", "<|end|>", "<|return|>", "<SPECIAL_12>"}
+
+// turn returns what a template writes for an answer behind the prompt, without the marker that ends the turn, and the end of the
+// prompt.
+func turn(t *testing.T, tmpl *chat.Template, m chat.Message, vars map[string]json.RawMessage) (text, tail string, err error) {
+	t.Helper()
+	question := []chat.Message{{Role: "user", Content: "Weather?"}}
+	before, err := tmpl.Render(question, chat.Options{Tools: published2, Vars: vars})
+	if err != nil {
+		return "", "", err
+	}
+	all, err := tmpl.Render(append(question, m), chat.Options{Tools: published2, Vars: vars, NoAnswer: true})
+	if err != nil {
+		return "", "", err
+	}
+	tail = before.Text
+	if n := len(before.Inputs); n > 0 {
+		tail = tail[before.Inputs[n-1].To:]
+	}
+	text, ok := strings.CutPrefix(all.Text, before.Text)
+	if !ok { // the prompt has thoughts that the answer has not
+		at := 0
+		for at < min(len(before.Text), len(all.Text)) && before.Text[at] == all.Text[at] {
+			at++
+		}
+		at = strings.LastIndex(before.Text[:at+1], "<")
+		text, tail = all.Text[at:], tail[:max(0, len(tail)-len(before.Text)+at)]
+	}
+	for cut := true; cut; {
+		text, cut = strings.TrimSpace(text), false
+		for _, end := range ends {
+			if rest, ok := strings.CutSuffix(text, end); ok {
+				text, cut = rest, true
+			}
+		}
+	}
+	return text, tail, nil
+}
+
+// published2 are the two functions of the tests.
+var published2 = []json.RawMessage{
+	tool("get_weather", `"city":{"type":"string","description":"c"},"days":{"type":"integer","description":"d"}`),
+	tool("add", `"a":{"type":"array","description":"x","items":{"type":"number"}},"b":{"type":"object","description":"x"},"c":{"type":"boolean","description":"d"}`),
+}
+
+// noCalls names the published templates that do not show two calls, each with the reason.
+var noCalls = map[string]string{
+	"HuggingFaceTB-SmolLM3-3B": "it shows no tools", "llama-cpp-rwkv-world": "it shows no tools", "microsoft-Phi-3.5-mini-instruct": "it shows no tools",
+	"deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "it shows no tools", "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": "it shows no tools", "google-gemma-2-2b-it": "it shows no tools",
+	"LFM2-8B-A1B": "it shows no calls", "LFM2.5-Instruct": "it shows no calls",
+	"Kimi-K2-Instruct": "it changes a list, which jinja2's sandbox refuses, too", "Kimi-K2-Thinking": "it changes a list, which jinja2's sandbox refuses, too",
+	"fireworks-ai-llama-3-firefunction-v2": "its tools are in the variable functions",
+}
+
+// TestPublishedCalls renders calls by each published template and reads them back, whole and cut at every byte.
+func TestPublishedCalls(t *testing.T) {
+	passed := 0
+	all := templates(t)
+	for name, tmpl := range all {
+		t.Run(name, func(t *testing.T) {
+			two := calls([2]string{"get_weather", `{"city":"Bern <x> \"y\"","days":2}`}, [2]string{"add", `{"a":[1,2.5],"b":{"k":"v"},"c":true}`})
+			text, tail, err := turn(t, tmpl, chat.Message{Role: "assistant", ToolCalls: two}, nil)
+			if err != nil {
+				text, tail, err = turn(t, tmpl, chat.Message{Role: "assistant", ToolCalls: two[:1]}, nil)
+			}
+			if noCalls[name] != "" {
+				if err == nil && strings.Contains(text, "get_weather") {
+					t.Errorf("it shows calls now: %q", text)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			for _, c := range two {
+				if strings.Contains(text, c.Function.Name) {
+					want += "«" + c.Function.Name + string(c.Function.Arguments) + "»"
+				}
+			}
+			got := cuts(t, answer.Options{Format: answer.FormatOf(tmpl.Source(), noPiece), Tools: published2, Tail: tail}, text)
+			if diff := cmp.Diff(want, got); diff != "" || want == "" {
+				t.Errorf("of %q behind %q (-want +got):\n%s", text, tail, diff)
+				return
+			}
+			passed++
+		})
+	}
+	t.Logf("the calls of %d of %d templates are read back", passed, len(all))
+}
