@@ -290,6 +290,7 @@ type Info struct {
 	Name, Arch  string
 	Context     int // tokens of a text
 	Vocabulary  int
+	Width       int // of embeddings
 	Threads     int
 	Parallel    int // texts that are computed at a time
 	Queue       int // texts that may wait besides; [Unbounded]: any number
@@ -308,7 +309,7 @@ func (m *Model) Info() Info {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
 	}
 	return Info{
-		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary,
+		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary, Width: i.Width,
 		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
 	}
 }

@@ -21,7 +21,7 @@ func TestRefused(t *testing.T) {
 		status       int
 		param, wants string
 	}{
-		{"/v1/completions", `{"prompt":"a","temprature":1}`, 400, "temprature", "not known"},
+		{"/v1/completions", `{"prompt":"a","temprature":1}`, 400, "temprature", `not known; did you mean "temperature"?`},
 		{"/v1/completions", `{"prompt":"a","stream":true,"stream_options":{"usage":true}}`, 400, "stream_options.usage", "not known"},
 		{"/v1/completions", `{"prompt":"a","stream_options":{"include_usage":true}}`, 400, "stream_options", "no stream"},
 		{"/v1/completions", `{"prompt":"a","prompt":"b"}`, 400, "prompt", "twice"},
@@ -44,7 +44,7 @@ func TestRefused(t *testing.T) {
 		{"/v1/completions", `{"prompt":[1e99]}`, 400, "prompt", "1e99"},
 		{"/v1/completions", `{"prompt":` + long + `}`, 400, "prompt", "the context holds 256"},
 		{"/v1/completions", `{"prompt":` + long + `,"max_tokens":0,"echo":true}`, 400, "prompt", "the context holds 256"},
-		{"/v1/completions", `{"prompt":"a","max_tokens":-1}`, 400, "max_tokens", "-1"},
+		{"/v1/completions", `{"prompt":"a","max_tokens":-2}`, 400, "max_tokens", "-2; it must be -1 (no bound), or 0 or more"},
 		{"/v1/completions", `{"prompt":"a","max_tokens":9223372036854775808}`, 400, "max_tokens", "9223372036854775808"},
 		{"/v1/completions", `{"prompt":"a","max_tokens":3,"max_completion_tokens":4}`, 400, "max_completion_tokens", "differ"},
 		{"/v1/completions", `{"prompt":"a","max_tokens":"many"}`, 400, "max_tokens", "string"},
@@ -107,7 +107,6 @@ func TestRefused(t *testing.T) {
 		{"/completion", `{"prompt":[{"prompt_string":"a","multimodal_data":["x"]}]}`, 400, "prompt", "is not a text"},
 		{"/completion", `{"prompt":{"prompt_string":null}}`, 400, "prompt", "it must be a text"},
 		{"/completion", `{"prompt":"a","input_suffix":"b"}`, 400, "input_suffix", "/infill"},
-		{"/completion", `{"prompt":"a","n_discard":-5}`, 400, "n_discard", "never cut"},
 		{"/infill", `{"input_prefix":"a"}`, 400, "input_suffix", "missing"},
 		{"/infill", `{"input_suffix":"a"}`, 400, "input_prefix", "missing"},
 		{"/infill", `{"input_prefix":"a","input_suffix":"b"}`, 400, "", "filled in"},
@@ -118,7 +117,7 @@ func TestRefused(t *testing.T) {
 		{"/detokenize", `{"tokens":[-1]}`, 400, "tokens", "-1"},
 		{"/detokenize", `{"tokens":[4096]}`, 400, "tokens", "4096"},
 		{"/v1/embeddings", `{}`, 400, "input", "missing"},
-		{"/v1/embeddings", `{"input":"a","dimensions":3}`, 400, "dimensions", "as wide"},
+		{"/v1/embeddings", `{"input":"a","dimensions":3}`, 400, "dimensions", "as wide as the model, "},
 		{"/v1/embeddings", `{"input":"a","encoding_format":"hex"}`, 400, "encoding_format", "hex"},
 		{"/v1/embeddings", `{"input":` + long + `}`, 400, "prompt", "256"},
 		{"/v1/embeddings", `{"input":"a","pooling":"max"}`, 400, "", "max"},

@@ -18,6 +18,7 @@ import (
 
 	"grove/server/driver"
 	"grove/server/serving"
+	"grove/server/wire"
 )
 
 // Config says how models are served. The zero value is the usual case.
@@ -25,6 +26,8 @@ type Config struct {
 	serving.Config
 	Keys []string // a request must show one of these; none: it need not
 	Body int64    // bytes of a request at most; 0: 16 MiB
+
+	Fields wire.Mode // what becomes of fields that a route does not read
 
 	// Patience is how long a client may take to read one event of a stream, a third of it how long for the header of a request, and
 	// twice how long for a whole request; 0: 30 s.
@@ -58,7 +61,7 @@ func New(c Config) *Server {
 		c.Metrics = []serving.MetricNames{serving.MetricsGrove}
 	}
 	s := &Server{config: c, pool: serving.NewPool(c.Config)}
-	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Patience: c.Patience, Log: c.Log, Began: time.Now()}
+	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Fields: c.Fields, Patience: c.Patience, Log: c.Log, Began: time.Now()}
 	for _, k := range c.Keys {
 		s.keys = append(s.keys, sha256.Sum256([]byte(k)))
 	}

@@ -19,6 +19,7 @@ import (
 	"grove/gopher"
 	"grove/server"
 	"grove/server/serving"
+	"grove/server/wire"
 )
 
 // serveCommand serves models over HTTP.
@@ -42,6 +43,8 @@ type serveCommand struct {
 	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers have to end when the server stops. Default: ${default}."`
 	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
 	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Directory of session files, which requests name in the field session. Without it, requests may not name any."`
+	Strict      bool          `var:"GROVE_STRICT" help:"Refuse requests with fields that their route does not read, also where they cannot change the answer."`
+	Lenient     bool          `var:"GROVE_LENIENT" help:"Leave unknown fields of requests out and log them. Without it, they are refused."`
 	OnDemand    bool          `var:"GROVE_ON_DEMAND" help:"Open a model at its first request."`
 	Idle        time.Duration `placeholder:"TIME" var:"GROVE_IDLE" help:"Close a model without requests for TIME; the next request opens it again. Without it, models stay open."`
 }
@@ -62,7 +65,11 @@ func (c *serveCommand) Run() (err error) {
 	if err := c.checkSessions(); err != nil {
 		return err
 	}
-	config := server.Config{Keys: keys, Config: serving.Config{
+	fields, err := c.fields()
+	if err != nil {
+		return err
+	}
+	config := server.Config{Keys: keys, Fields: fields, Config: serving.Config{
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit), Sessions: c.SessionDir,
 		Log: c.logger(os.Stderr),
 	}}
@@ -174,6 +181,19 @@ func (c *serveCommand) keys() ([]string, error) {
 		}
 	}
 	return keys, nil
+}
+
+// fields returns what becomes of fields that a route does not read.
+func (c *serveCommand) fields() (wire.Mode, error) {
+	switch {
+	case c.Strict && c.Lenient:
+		return wire.Usual, &grove.OptionError{Err: errors.New("grove: --lenient: --strict is given too; leave one of them out")}
+	case c.Strict:
+		return wire.Strict, nil
+	case c.Lenient:
+		return wire.Lenient, nil
+	}
+	return wire.Usual, nil
 }
 
 // checkSessions refuses a directory of sessions that does not exist.

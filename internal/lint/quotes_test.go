@@ -66,6 +66,7 @@ var quotes = []quote{
 	{"docs/server.md", `(\d[\d,]*) connections`, "server.connections", one},
 	{"docs/server.md", `(\d[\d,]*) answers to a prompt`, "server/wire.MaxChoices", one},
 	{"docs/server.md", `(\d[\d,]*) answers of a request`, "server/wire.MaxAnswers", one},
+	{"docs/server.md", `.input. \(up to (\d[\d,]*) texts`, "server/wire.MaxTexts", one},
 	{"docs/server.md", `(\d+) s for a client`, "server/driver.WriteTime", second},
 	{"docs/server.md", `(\d[\d,]*) biases`, "server/wire.maxBiases", one},
 	{"docs/server.md", `(\d[\d,]*) messages`, "server/wire.MaxMessages", one},

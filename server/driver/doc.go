@@ -13,6 +13,7 @@ import (
 
 	"grove"
 	"grove/server/serving"
+	"grove/server/wire"
 )
 
 // WriteTime is how long a client may take to read an answer that is sent at once.
@@ -22,6 +23,7 @@ const WriteTime = 30 * time.Second
 type Server struct {
 	Pool     *serving.Pool
 	Body     int64         // bytes of a request at most
+	Fields   wire.Mode     // what becomes of fields that a route does not read
 	Patience time.Duration // for a client to read one event of a stream
 	Log      *slog.Logger
 	Began    time.Time

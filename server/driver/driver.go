@@ -209,10 +209,10 @@ func (g *Generation) Spent() (serving.Usage, *serving.Timings) {
 type Limits struct {
 	MaxTokens     *int `json:"max_tokens"`
 	MaxCompletion *int `json:"max_completion_tokens"`
-	Predict       *int `json:"n_predict"` // llama.cpp's; -1: no bound
+	Predict       *int `json:"n_predict"` // llama.cpp's
 }
 
-// Most returns the bound, or absent where no field has it. It is at least low, or unbounded where n_predict is -1.
+// Most returns the bound, or absent where no field has it. It is at least low, or unbounded where the field is -1.
 func (l *Limits) Most(low, unbounded, absent int) (int, error) {
 	most, given := absent, false
 	for _, f := range []struct {
@@ -224,10 +224,10 @@ func (l *Limits) Most(low, unbounded, absent int) (int, error) {
 		}
 		v := *f.v
 		switch {
-		case v == -1 && f.v == l.Predict:
+		case v == -1:
 			v = unbounded
 		case v < low:
-			return 0, wire.Refuse(f.name, "%s is %d; it must be %d or more", f.name, v, low)
+			return 0, wire.Refuse(f.name, "%s is %d; it must be -1 (no bound), or %d or more", f.name, v, low)
 		}
 		if given && v != most {
 			return 0, wire.Refuse(f.name, "%s is %d; it differs from %d under another name of the field", f.name, *f.v, most)

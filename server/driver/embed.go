@@ -20,8 +20,8 @@ func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOp
 	switch n := len(texts); {
 	case n == 0:
 		return e, wire.Refuse("input", "input is missing")
-	case n > wire.MaxAnswers:
-		return e, wire.Refuse("input", "%d texts; at most %d", n, wire.MaxAnswers)
+	case n > wire.MaxTexts:
+		return e, wire.Refuse("input", "%d texts; at most %d", n, wire.MaxTexts)
 	}
 	var all [][]token.ID
 	for _, raw := range texts {

@@ -105,7 +105,14 @@ func (x *Request) Read(into any) error {
 	case err != nil:
 		return wire.Refuse("", "the body cannot be read: %v", err)
 	}
-	return wire.Decode(body, into)
+	const most = 16 // that are logged, of a body that may have any number
+	var skipped []string
+	d := wire.Decoder{Mode: x.Server.Fields, Skipped: func(name string) { skipped = append(skipped, name) }}
+	err = d.Decode(body, into)
+	if n := len(skipped); n > 0 {
+		x.Server.Log.WarnContext(x.R.Context(), "unknown fields are left out", "number", n, "fields", skipped[:min(n, most)])
+	}
+	return err
 }
 
 // Reply sends an object. A client that has gone is no error.

@@ -24,6 +24,16 @@ type chatRequest struct {
 	Format        *wire.Format        `json:"response_format"`
 }
 
+// Tolerated implements [wire.Tolerant].
+func (chatRequest) Tolerated() []wire.Toleration { return chatFields }
+
+// chatFields are fields of completions that chats do not have.
+var chatFields = []wire.Toleration{
+	{Names: "echo add_special_tokens", Values: "false", Reason: "the prompt is the template's"},
+	{Names: "suffix", Reason: "the prompt is the template's"},
+	{Names: "best_of", Values: "1", Reason: "search computes several answers and chooses one"},
+}
+
 // Parse implements [driver.Body].
 func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	g.Blames = map[string]string{"prompt": "messages"}
@@ -48,7 +58,7 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 	switch {
 	case top < 0 || top > wire.MaxTop:
 		return c, wire.Refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", top, wire.MaxTop)
-	case q.TopLogprobs != nil && !q.Logprobs:
+	case top > 0 && !q.Logprobs:
 		return c, wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
 	}
 	if err := q.StreamOptions.Check(q.Stream); err != nil {

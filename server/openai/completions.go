@@ -31,6 +31,11 @@ type completionRequest struct {
 
 const defaultMaxTokens = 16 // OpenAI's
 
+// Tolerated implements [wire.Tolerant].
+func (completionRequest) Tolerated() []wire.Toleration {
+	return []wire.Toleration{{Names: "add_special_tokens", Values: "true", Reason: "a text begins with the model's special tokens; give token ids for another beginning"}}
+}
+
 // Parse implements [driver.Body].
 func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	wire.Set(&g.N, q.N)

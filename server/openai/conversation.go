@@ -23,12 +23,20 @@ type message struct {
 	Refusal    *string          `json:"refusal,omitempty"`
 }
 
+// Tolerated implements [wire.Tolerant].
+func (message) Tolerated() []wire.Toleration { return wire.MessageFields }
+
 // toolCall is a call in a message of the assistant.
 type toolCall struct {
 	Index    *int          `json:"index,omitempty"` // in streams
 	ID       string        `json:"id,omitempty"`
 	Type     string        `json:"type,omitempty"`
 	Function toolcall.Call `json:"function"`
+}
+
+// Tolerated implements [wire.Tolerant].
+func (toolCall) Tolerated() []wire.Toleration {
+	return []wire.Toleration{{Names: "provider_specific_fields cache_control", Values: "*", Reason: "they describe the call"}}
 }
 
 // conversation are the fields of a request that its prompt is rendered from; the chat and template routes share them.

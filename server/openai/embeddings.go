@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"grove"
@@ -31,7 +32,7 @@ func embeddings(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := q.check()
+	o, err := q.check(h.Info.Width)
 	if err != nil {
 		return err
 	}
@@ -52,16 +53,21 @@ func embeddings(x *driver.Request) error {
 	})
 }
 
-// check checks the fields.
-func (q *embeddingRequest) check() (o grove.EmbedOptions, err error) {
+// Tolerated implements [wire.Tolerant].
+func (embeddingRequest) Tolerated() []wire.Toleration {
+	return []wire.Toleration{{Names: "add_special_tokens", Values: "true", Reason: "a text has the model's special tokens; give token ids for other ones"}}
+}
+
+// check checks the fields. The vectors of the model have the given width.
+func (q *embeddingRequest) check(width int) (o grove.EmbedOptions, err error) {
 	if !q.Input.Given {
 		q.Input = q.Content
 	}
 	switch {
 	case q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64":
 		return o, wire.Refuse("encoding_format", "encoding_format %q is not known; float and base64 are", wire.Clip(q.Encoding))
-	case q.Dimensions != nil:
-		return o, wire.Unsupported("dimensions", "vectors are as wide as the model")
+	case q.Dimensions != nil && *q.Dimensions != width:
+		return o, wire.Unsupported("dimensions", fmt.Sprintf("vectors are as wide as the model, %d", width))
 	}
 	return driver.EmbedOptions(q.Pooling, q.Normalize)
 }

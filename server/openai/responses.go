@@ -33,6 +33,11 @@ type responsesRequest struct {
 	} `json:"reasoning"`
 }
 
+// Tolerated implements [wire.Tolerant].
+func (responsesRequest) Tolerated() []wire.Toleration {
+	return append([]wire.Toleration{{Names: "store", Values: "false", Reason: "nothing is stored"}}, chatFields...)
+}
+
 // responseTool is a function that may be called.
 type responseTool struct {
 	Type        string          `json:"type"`
@@ -91,6 +96,17 @@ func (l *input) UnmarshalJSON(b []byte) error {
 	}
 	return wire.DecodeField("input", b, (*[]inputItem)(l))
 }
+
+// Like implements [wire.Like].
+func (input) Like(raw []byte) any {
+	if raw[0] == '[' {
+		return new([]inputItem)
+	}
+	return nil
+}
+
+// Tolerated implements [wire.Tolerant].
+func (inputItem) Tolerated() []wire.Toleration { return wire.MessageFields }
 
 // messages returns the conversation: consecutive calls, and an answer before them, are one message.
 func (q *responsesRequest) messages() (all []message, err error) {

@@ -5,15 +5,36 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// Decode reads the body of a request into a struct by the json tags of its fields. Every field of the body must be one of the struct,
-// or an unsupported one with a value that asks for nothing (see [harmless]). The error is an [*Error] that names the field.
-func Decode(body []byte, into any) error {
+// Mode says what becomes of fields that a route does not read.
+type Mode int
+
+// The modes. In all of them a field that would change the answer is refused, unless it asks for nothing.
+const (
+	Usual   Mode = iota // fields that cannot change an answer (see [Tolerated]) are taken; unknown ones are refused, unless they are null
+	Strict              // a body may only have fields that the route reads
+	Lenient             // unknown fields are taken too, and reported
+)
+
+// Decoder reads the bodies of requests. The zero value is the usual one.
+type Decoder struct {
+	Mode    Mode
+	Skipped func(field string) // is called for each unknown field that a lenient decoder takes; nil: nobody is told
+}
+
+// Decode reads a body with the usual [Decoder].
+func Decode(body []byte, into any) error { return Decoder{}.Decode(body, into) }
+
+// Decode reads the body of a request into a struct by the json tags of its fields. A field that is null counts as absent, and a whole
+// number may be written as 16.0 or 1e2. The error is an [*Error] that names the field.
+func (d Decoder) Decode(body []byte, into any) error {
 	if !utf8.Valid(body) {
 		return Refuse("", "the body is not UTF-8")
 	}
@@ -24,25 +45,40 @@ func Decode(body []byte, into any) error {
 	if err != nil {
 		return err
 	}
+	target := reflect.ValueOf(into).Elem()
 	fields := map[string]reflect.Value{}
-	fieldsOf(reflect.ValueOf(into).Elem(), fields)
+	fieldsOf(target, fields)
+	rules := rulesOf(target.Type(), ruleOf)
 	for _, v := range values {
 		field, ok := fields[v.name]
 		if !ok {
-			if err := harmless(v.name, v.raw); err != nil {
+			if err := d.leaveOut("", v, rules, func() []string { return append(slices.Sorted(maps.Keys(fields)), toleratedNames()...) }); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := DecodeField(v.name, v.raw, field.Addr().Interface()); err != nil {
+		raw, err := d.clean(v.name, v.raw, field.Type())
+		if err != nil {
+			return err
+		}
+		if err := decodeField(v.name, raw, field.Addr().Interface()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// DecodeField reads the value of one field. It refuses objects with unknown fields.
+// DecodeField reads the value of one field as [Decode] does, for types that read themselves.
 func DecodeField(name string, raw json.RawMessage, into any) error {
+	raw, err := Decoder{}.clean(name, raw, reflect.TypeOf(into).Elem())
+	if err != nil {
+		return err
+	}
+	return decodeField(name, raw, into)
+}
+
+// decodeField reads the value of one field, whose objects have known fields alone.
+func decodeField(name string, raw json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
@@ -62,7 +98,7 @@ func DecodeField(name string, raw json.RawMessage, into any) error {
 		if kind.Field != "" {
 			name += "." + kind.Field
 		}
-		return Refuse(name, "%s: a %s is not a value of this field", name, kind.Value)
+		return Refuse(name, "%s: a %s is not a value of this field", name, Clip(kind.Value))
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		if inner, err := strconv.Unquote(field); err == nil {
@@ -70,9 +106,10 @@ func DecodeField(name string, raw json.RawMessage, into any) error {
 		}
 		return unknown(name)
 	}
-	return Refuse(name, "%s: %s", name, strings.TrimPrefix(err.Error(), "json: "))
+	return Refuse(name, "%s: %s", name, Clip(strings.TrimPrefix(err.Error(), "json: ")))
 }
 
+// unknown refuses a field that no route reads, or not this one.
 func unknown(name string) *Error {
 	e := Refuse(Clip(name), "%s: the field is not known", Clip(name))
 	e.Code = "unknown_parameter"

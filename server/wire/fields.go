@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"grove"
@@ -24,23 +23,65 @@ func (c *ContentText) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, (*string)(c)) == nil {
 		return nil
 	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	if d.Decode(&parts) != nil {
+	var parts []json.RawMessage
+	if json.Unmarshal(b, &parts) != nil {
 		return Refuse("", "the content must be a text or a list of parts")
 	}
 	var text []byte
-	for _, p := range parts {
-		if p.Type != "text" && p.Type != "input_text" && p.Type != "output_text" {
-			return Refuse("", "a part of type %q: text alone is supported", Clip(p.Type))
+	for _, raw := range parts {
+		p, err := parseTextPart(raw)
+		if err != nil {
+			return err
 		}
-		text = append(text, p.Text...)
+		text = append(text, *p.Text...)
 	}
 	*c = ContentText(text)
 	return nil
+}
+
+// textPart is a part of a content.
+type textPart struct {
+	Type string  `json:"type"`
+	Text *string `json:"text"`
+}
+
+// Tolerated implements [Tolerant].
+func (textPart) Tolerated() []Toleration {
+	return []Toleration{{"annotations cache_control logprobs id", "*", "they describe the part"}}
+}
+
+// parseTextPart reads a part, which must be a text.
+func parseTextPart(raw []byte) (p textPart, err error) {
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &kind) != nil || string(raw) == "null" {
+		return p, Refuse("", "a part of a content must be an object with a type")
+	}
+	switch kind.Type {
+	case "text", "input_text", "output_text":
+	case "image_url", "input_image", "image":
+		return p, refusePart(kind.Type, "images are not supported")
+	case "input_audio", "audio", "audio_url", "video_url", "video":
+		return p, refusePart(kind.Type, "sound and films are not supported")
+	case "file", "input_file", "document":
+		return p, refusePart(kind.Type, "files are not supported; put their text into the message")
+	default:
+		return p, refusePart(kind.Type, textAlone)
+	}
+	if err := DecodeField("content", raw, &p); err != nil {
+		return p, err
+	}
+	if p.Text == nil {
+		return p, Refuse("", "a part of type %q has no text", kind.Type)
+	}
+	return p, nil
+}
+
+func refusePart(kind, reason string) error {
+	e := Refuse("", "a part of type %q: %s", Clip(kind), reason)
+	e.Code = "unsupported_parameter"
+	return e
 }
 
 // Apply sets the prediction of a request, if there is one.

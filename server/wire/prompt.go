@@ -103,7 +103,7 @@ func parsePart(b []byte) (e part, ok bool) {
 		return e, json.Unmarshal(b, &e.text) == nil
 	case len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
 		e.isID = true
-		return e, json.Unmarshal(b, &e.id) == nil
+		return e, json.Unmarshal(whole(b), &e.id) == nil
 	}
 	return e, false
 }

@@ -15,6 +15,7 @@ import (
 const (
 	MaxChoices = 128     // answers to a prompt
 	MaxAnswers = 1024    // answers of a request
+	MaxTexts   = 2048    // to embed
 	MaxTop     = 20      // likely tokens beside each of the answer, on OpenAI's routes
 	MaxProbs   = 1000    // the same on llama.cpp's
 	maxStops   = 64      // stop strings
@@ -194,6 +195,7 @@ type seed struct {
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (s *seed) UnmarshalJSON(b []byte) error {
+	b = whole(b)
 	if n, err := strconv.ParseUint(string(b), 10, 64); err == nil {
 		*s = seed{n: n}
 		return nil
@@ -294,7 +296,7 @@ func parsePair(p [2]json.RawMessage) (e bias, err error) {
 		return e, nil
 	}
 	e.text = nil
-	if string(p[0]) == "null" || json.Unmarshal(p[0], &e.id) != nil {
+	if string(p[0]) == "null" || json.Unmarshal(whole(p[0]), &e.id) != nil {
 		return e, Refuse("logit_bias", "logit_bias: %s is not a token id or a text", Clip(string(p[0])))
 	}
 	return e, nil

@@ -1,0 +1,228 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove/server/wire"
+)
+
+// body is a body with fields of each kind.
+type body struct {
+	inner
+	Number *int              `json:"number"`
+	IDs    []int64           `json:"ids"`
+	Share  *float32          `json:"share"`
+	Text   string            `json:"text"`
+	Part   *part             `json:"part"`
+	Parts  []part            `json:"parts"`
+	Any    json.RawMessage   `json:"any"`
+	Vars   map[string]string `json:"vars"`
+	Own    own               `json:"own"`
+}
+
+type inner struct {
+	Large int64 `json:"large"`
+}
+
+type part struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+}
+
+func (part) Tolerated() []wire.Toleration {
+	return []wire.Toleration{{Names: "note", Values: `"" 0`, Reason: "notes are not read"}}
+}
+
+func (body) Tolerated() []wire.Toleration {
+	return []wire.Toleration{{Names: "echo user", Values: "false", Reason: "there is no echo"}}
+}
+
+// own reads itself in the form of a list.
+type own []part
+
+func (o *own) UnmarshalJSON(b []byte) error { return wire.DecodeField("own", b, (*[]part)(o)) }
+func (*own) Like([]byte) any                { return new([]part) }
+
+// TestDecode: what is taken has the meaning that it has elsewhere.
+func TestDecode(t *testing.T) {
+	n, share := 16, float32(0.5)
+	for _, tt := range []struct {
+		text string
+		want body
+	}{
+		{`{"number":16.0}`, body{Number: &n}}, {`{"number":1.6e1}`, body{Number: &n}}, {`{"number":160E-1}`, body{Number: &n}}, {`{"number":0.0016e+4}`, body{Number: &n}},
+		{`{"ids":[1e2,-2.0,0.0,-0,3]}`, body{IDs: []int64{100, -2, 0, 0, 3}}},
+		{`{"large":9223372036854775807}`, body{inner: inner{9223372036854775807}}}, {`{"large":9223372036854775807.0}`, body{inner: inner{9223372036854775807}}},
+		{`{"large":9.007199254740993e15}`, body{inner: inner{9007199254740993}}}, {`{"large":-1e0}`, body{inner: inner{-1}}}, {`{"large":0e999}`, body{}},
+		{`{"share":5e-1}`, body{Share: &share}},
+		{`{"number":null,"ids":null,"share":null,"text":null,"part":null,"parts":null,"any":null,"vars":null,"own":null,"large":null}`, body{Any: json.RawMessage("null")}},
+		{`{"parts":[{"name":"a","count":2.0,"note":null,"mood":null},{"note":"","name":null},{"note":0.0}]}`, body{Parts: []part{{"a", 2}, {}, {}}}},
+		{`{"own":[{"count":1e1,"note":""}]}`, body{Own: own{{Count: 10}}}},
+		{`{"part":{"count":3.0}}`, body{Part: &part{Count: 3}}},
+		{`{"any":{"count":3.0,"mood":1},"vars":{"x":"y"}}`, body{Any: json.RawMessage(`{"count":3.0,"mood":1}`), Vars: map[string]string{"x": "y"}}},
+		{`{"echo":false,"store":true,"metadata":{"a":1},"mood":null,"verbosity":"medium","modalities":[ "text" ],"tfs_z":1.0,"t_max_predict_ms":-1}`, body{}},
+	} {
+		var got body
+		err := wire.Decode([]byte(tt.text), &got)
+		if d := cmp.Diff(tt.want, got, cmp.AllowUnexported(body{}, inner{}), cmp.Comparer(func(a, b inner) bool { return a == b })); d != "" || err != nil {
+			t.Errorf("%s: %v\n%s", tt.text, err, d)
+		}
+	}
+}
+
+// TestDecodeRefused: what cannot be honoured is refused by its name.
+func TestDecodeRefused(t *testing.T) {
+	for _, tt := range []struct{ text, param, wants string }{
+		{`{"number":16.5}`, "number", "16.5"}, {`{"number":"16"}`, "number", "string"}, {`{"number":1e99}`, "number", "1e99"}, {`{"number":1e-1}`, "number", "1e-1"},
+		{`{"number":1e99999999999999999999}`, "number", "number"}, {`{"number":true}`, "number", "bool"}, {`{"number":9223372036854775808}`, "number", "9223372036854775808"},
+		{`{"number":9.3e18}`, "number", "number"}, {`{"number":1e20}`, "number", "number"}, {`{"number":0.` + strings.Repeat("0", 1<<16) + `1}`, "number", "number"}, {`{"number":` + strings.Repeat("1", 1<<16) + `.0}`, "number", "number"},
+		{`{"ids":[1.5]}`, "ids", "1.5"}, {`{"ids":["1"]}`, "ids", "string"}, {`{"ids":[null]}`, "ids", "element 0 is null"}, {`{"ids":{}}`, "ids", "object"},
+		{`{"nummer":1}`, "nummer", `did you mean "number"?`}, {`{"Number":1}`, "Number", `"number"`}, {`{"temprature":1}`, "temprature", "not known"},
+		{`{"part":{"nam":1}}`, "part.nam", `did you mean "name"?`}, {`{"part":{"Name":"a"}}`, "part.Name", "not known"}, {`{"part":{"name":"a","name":"b"}}`, "name", "twice"},
+		{`{"part":{"note":"x"}}`, "part.note", "notes are not read"}, {`{"parts":[{"note":[]}]}`, "parts.note", "notes are not read"}, {`{"parts":[null]}`, "parts", "element 0 is null"},
+		{`{"own":[{"mood":1}]}`, "own.mood", "not known"}, {`{"own":[{"note":1}]}`, "own.note", "notes"},
+		{`{"part":{"user":"x"}}`, "part.user", "not known"}, {`{"x.metadata":1}`, "x.metadata", "not known"}, {`{"user":"me"}`, "user", "no echo"}, {`{"echo":true}`, "echo", "no echo"},
+		{`{"verbosity":"low"}`, "verbosity", "not supported"}, {`{"grammar":"root ::= x"}`, "grammar", "constrained"}, {`{"tfs_z":0.5}`, "tfs_z", "sample"}, {`{"tfs_z":"1"}`, "tfs_z", "sample"},
+		{`{"functions":[{}]}`, "functions", "use tools"}, {`{"num_ctx":4096}`, "num_ctx", "--context"}, {`{"options":{"a":1}}`, "options", "fields of the request"},
+	} {
+		var into body
+		err := wire.Decode([]byte(tt.text), &into)
+		var e *wire.Error
+		if !errors.As(err, &e) || e.Status != 400 || e.Param != tt.param || !strings.Contains(e.Message, tt.wants) || len(e.Message) > 500 {
+			t.Errorf("%.80s: %v (%+v), want %q of %s", tt.text, err, e, tt.wants, tt.param)
+		}
+	}
+}
+
+// TestModes: a strict decoder takes only fields that are read; a lenient one reports the unknown ones, and refuses what would change an answer.
+func TestModes(t *testing.T) {
+	for _, tt := range []struct {
+		text            string
+		strict, lenient string // the field to blame; "": none is
+		skipped         string
+	}{
+		{`{"number":1,"text":null}`, "", "", ""},
+		{`{"user":false}`, "user", "", ""},
+		{`{"store":true}`, "store", "", ""},
+		{`{"store":null}`, "store", "", ""},
+		{`{"mood":null}`, "mood", "", ""},
+		{`{"mood":1,"part":{"mood":{"a":[]},"name":"x"},"parts":[{"mood":2}]}`, "mood", "", "mood part.mood parts.mood"},
+		{`{"own":[{"mood":1}]}`, "own.mood", "", "own.mood"},
+		{`{"part":{"note":""}}`, "part.note", "", ""},
+		{`{"grammar":"x"}`, "grammar", "grammar", ""},
+		{`{"part":{"note":"x"}}`, "part.note", "part.note", ""},
+		{`{"number":"1"}`, "number", "number", ""},
+	} {
+		param := func(err error) string {
+			var e *wire.Error
+			if errors.As(err, &e) {
+				return e.Param
+			}
+			return fmt.Sprint(err)
+		}
+		if got := param(wire.Decoder{Mode: wire.Strict}.Decode([]byte(tt.text), new(body))); got != tt.strict && !(tt.strict == "" && got == "<nil>") {
+			t.Errorf("%s: strict: %s, want %s", tt.text, got, tt.strict)
+		}
+		var skipped []string
+		d := wire.Decoder{Mode: wire.Lenient, Skipped: func(name string) { skipped = append(skipped, name) }}
+		got := param(d.Decode([]byte(tt.text), new(body)))
+		if got != tt.lenient && !(tt.lenient == "" && got == "<nil>") || strings.Join(skipped, " ") != tt.skipped {
+			t.Errorf("%s: lenient: %s, want %s; skipped %v, want %s", tt.text, got, tt.lenient, skipped, tt.skipped)
+		}
+		if err := (wire.Decoder{Mode: wire.Lenient}).Decode([]byte(tt.text), new(body)); tt.lenient == "" && err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+		}
+	}
+}
+
+// TestTolerated: no field is in the table twice, and its values are JSON.
+func TestTolerated(t *testing.T) {
+	for _, table := range [][]wire.Toleration{wire.Tolerated(), wire.MessageFields} {
+		seen := map[string]bool{}
+		for _, r := range table {
+			if r.Names == "" || r.Reason == "" {
+				t.Errorf("%+v", r)
+			}
+			for name := range strings.FieldsSeq(r.Names) {
+				if seen[name] {
+					t.Errorf("%s is there twice", name)
+				}
+				seen[name] = true
+			}
+			for value := range strings.FieldsSeq(r.Values) {
+				if value != "*" && !json.Valid([]byte(value)) {
+					t.Errorf("%s: %s", r.Names, value)
+				}
+			}
+		}
+	}
+}
+
+// TestToleratedDocs holds the tables of docs/server.md to those of the code; with GROVE_UPDATE set, it writes them.
+func TestToleratedDocs(t *testing.T) {
+	const path = "../../docs/server.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(text)
+	for _, table := range []struct {
+		mark string
+		rows []wire.Toleration
+	}{{"<!-- tolerated fields -->\n", wire.Tolerated()}, {"<!-- tolerated fields of messages -->\n", wire.MessageFields}} {
+		before, rest, ok := strings.Cut(doc, table.mark)
+		_, after, closed := strings.Cut(rest, "\n<!-- end -->")
+		if !ok || !closed {
+			t.Fatalf("%s: no %s", path, table.mark)
+		}
+		var b strings.Builder
+		b.WriteString("\n| fields | values | why, or why others are refused |\n|---|---|---|\n")
+		for _, r := range table.rows {
+			values := "all"
+			if r.Values != "*" {
+				values = strings.Join(append(quoted(r.Values), "null"), ", ")
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(quoted(r.Names), ", "), values, r.Reason)
+		}
+		doc = before + table.mark + b.String() + "\n<!-- end -->" + after
+	}
+	if os.Getenv("GROVE_UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(doc), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if d := cmp.Diff(string(text), doc); d != "" {
+		t.Errorf("GROVE_UPDATE=1 go test -run TestToleratedDocs ./server/wire\n%s", d)
+	}
+}
+
+func quoted(words string) (all []string) {
+	for w := range strings.FieldsSeq(words) {
+		all = append(all, "`"+w+"`")
+	}
+	return all
+}
+
+// FuzzDecode: no body makes a decoder panic, and what it takes it takes again.
+func FuzzDecode(f *testing.F) {
+	for _, text := range []string{`{"number":1.0e1,"ids":[1e0],"parts":[{"name":"a","note":""}]}`, `{"own":[{}],"any":[1,{}]}`, `{"a":1`, `{"number":-0.0e-0}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for mode := wire.Usual; mode <= wire.Lenient; mode++ {
+			var a, b body
+			if (wire.Decoder{Mode: mode}).Decode([]byte(text), &a) != nil {
+				continue
+			}
+			if err := (wire.Decoder{Mode: mode}).Decode([]byte(text), &b); err != nil || !cmp.Equal(a, b, cmp.AllowUnexported(body{}, inner{})) {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	})
+}
