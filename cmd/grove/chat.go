@@ -17,14 +17,12 @@ import (
 
 // chatCommand holds a conversation.
 type chatCommand struct {
-	flags.Request
+	flags.Request   `set:"text=One question; the program ends after its answer."`
 	flags.MaxTokens `set:"tokens=0"`
 
 	System   string            `short:"s" placeholder:"TEXT" var:"GROVE_SYSTEM" help:"The system message, which begins the conversation."`
 	Template string            `name:"chat-template" placeholder:"NAME|FILE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template: the name of another template in the model's file or of one inside this program, or a Jinja file. Without it, the model's own."`
 	Set      map[string]string `placeholder:"NAME=JSON" sep:"none" mapsep:"none" help:"Variable of the template, such as enable_thinking=false; may be given several times."`
-
-	Question *string `arg:"" optional:"" help:"One question; the program ends after its answer."`
 }
 
 // Validate refuses variables that are not JSON.
@@ -39,6 +37,10 @@ func (c *chatCommand) Validate() error {
 
 // Run implements the command.
 func (c *chatCommand) Run() (err error) {
+	question, err := c.Resolve()
+	if err != nil {
+		return err
+	}
 	o := c.Options()
 	o.ChatTemplate = c.Template
 	m, err := openModel(c.Model, o)
@@ -50,8 +52,8 @@ func (c *chatCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Question != nil {
-		return l.Ask(*c.Question)
+	if question != nil {
+		return l.Ask(*question)
 	}
 	return l.Loop()
 }

@@ -63,6 +63,9 @@ func flagTable(command *kong.Node) string {
 	var b strings.Builder
 	b.WriteString("\n| flag | variable | default | meaning |\n|---|---|---|---|\n")
 	for _, f := range command.Flags {
+		if f.Hidden {
+			continue
+		}
 		name := "`--" + f.Name
 		if f.Short != 0 {
 			name = "`-" + string(f.Short) + "`, " + name

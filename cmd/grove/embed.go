@@ -26,12 +26,12 @@ func (p poolingName) Validate() error {
 
 // embedCommand turns a text into a vector.
 type embedCommand struct {
-	flags.Model
+	flags.Subject `set:"text=The text; without it, --file or standard input."`
+	flags.TextFile
 	flags.Context
 	flags.Threads
 	flags.JSON
 
-	Text    string      `arg:"" optional:"" help:"The text; without it, standard input."`
 	Pooling poolingName `placeholder:"HOW" help:"How the vectors of the tokens become one: mean, cls (the first), last, or none (one line for each token). Default: the pooling in the model's file, else mean for an encoder and last for any other model."`
 	Raw     bool        `help:"Write vectors as the model gives them, not scaled to length 1."`
 }
@@ -46,6 +46,10 @@ type embedded struct {
 
 // Run implements the command.
 func (c *embedCommand) Run() (err error) {
+	text, err := c.text()
+	if err != nil {
+		return err
+	}
 	m, err := c.Open(grove.Options{Context: int(c.Context.N), Threads: int(c.Threads.N), Parallel: 1})
 	if err != nil {
 		return err
@@ -56,18 +60,13 @@ func (c *embedCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Text == "" {
-		if c.Text, err = terminal.ReadInput("text"); err != nil {
-			return err
-		}
-	}
-	ids, err := m.Tokenize(c.Text, true, false)
+	ids, err := m.Tokenize(text, true, false)
 	if err != nil {
 		return err
 	}
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
-	rows, err := m.EmbedTokens(ctx, c.Text, o)
+	rows, err := m.EmbedTokens(ctx, text, o)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -76,16 +75,28 @@ func (c *embedCommand) Run() (err error) {
 	case c.JSON.On:
 		return json.NewEncoder(terminal.Stdout).Encode(embedded{m.Info().Name, pooling, len(ids), rows})
 	}
-	var text []byte
+	var line []byte
 	for _, row := range rows {
 		for i, v := range row {
 			if i > 0 {
-				text = append(text, ' ')
+				line = append(line, ' ')
 			}
-			text = strconv.AppendFloat(text, float64(v), 'g', -1, 32)
+			line = strconv.AppendFloat(line, float64(v), 'g', -1, 32)
 		}
-		text = append(text, '\n')
+		line = append(line, '\n')
 	}
-	_, err = terminal.Stdout.Write(text)
+	_, err = terminal.Stdout.Write(line)
 	return err
+}
+
+// text returns the text of the arguments, of the file or of standard input.
+func (c *embedCommand) text() (string, error) {
+	text, err := c.Resolve()
+	if err != nil {
+		return "", err
+	}
+	if text != nil && *text == "" {
+		text = nil
+	}
+	return c.Read("the text", text)
 }

@@ -28,7 +28,7 @@ func (l *idList) UnmarshalText(text []byte) (err error) {
 
 // logitsCommand writes the logits of a model at every position.
 type logitsCommand struct {
-	flags.Model
+	flags.Named
 	flags.Cache `set:"cache=f32"`
 
 	Tokens idList `required:"" placeholder:"ID,..." help:"Token ids that are computed, exactly these."`

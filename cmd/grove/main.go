@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
+	"grove/cmd/grove/internal/arguments"
 	"grove/cmd/grove/internal/benchmarks"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
@@ -54,8 +55,9 @@ func run(args []string) (code int) {
 		}
 	}()
 	parser := kong.Must(&commands{}, options()...)
-	if len(args) == 0 {
-		args = []string{"--help"}
+	args, err := arguments.Rewrite(parser.Model, args, os.Stderr)
+	if err != nil {
+		return exit.Report(os.Stderr, err)
 	}
 	command, err := parser.Parse(args)
 	if err == nil {

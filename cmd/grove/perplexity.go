@@ -4,26 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"grove"
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/terminal"
 )
 
 // perplexityCommand measures how well a model predicts a text.
 type perplexityCommand struct {
-	flags.Model
+	flags.Named
 	flags.Context `set:"context=512, or the model's own where that is less"`
 	flags.Cache
 	flags.Threads
 	flags.Repack
 	flags.JSON
+	flags.TextFile
 
-	File          string          `short:"f" placeholder:"FILE" help:"File of the text to predict; without it, standard input."`
 	Chunks        flags.Count     `placeholder:"N" help:"Chunks to score at most; 0: all of the text."`
 	KL            string          `name:"kl" placeholder:"MODEL" help:"Base model to compare with, token by token; it must have the same vocabulary."`
 	BaseCacheType flags.CacheName `placeholder:"TYPE" help:"Type of cached keys and values of the base model, which without --kl is the model itself. Default: as --cache-type."`
@@ -31,7 +29,7 @@ type perplexityCommand struct {
 
 // Run implements the command.
 func (c *perplexityCommand) Run() (err error) {
-	text, err := c.text()
+	text, err := c.Read("the text")
 	if err != nil {
 		return err
 	}
@@ -50,15 +48,6 @@ func (c *perplexityCommand) Run() (err error) {
 	return c.Report("chunk", func(ctx context.Context, show func(done, all int)) (flags.Report, error) {
 		return m.Perplexity(ctx, text, o, show)
 	})
-}
-
-// text returns the text to predict.
-func (c *perplexityCommand) text() (string, error) {
-	if c.File == "" {
-		return terminal.ReadInput("the text")
-	}
-	b, err := os.ReadFile(c.File)
-	return string(b), err
 }
 
 func (c *perplexityCommand) openModel(f flags.Model, t flags.CacheName) (*bench.Model, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"grove"
 	"grove/cmd/grove/internal/flags"
@@ -17,9 +18,10 @@ import (
 
 // runCommand continues a prompt.
 type runCommand struct {
-	flags.Request
+	flags.Request   `set:"text=Text to continue; without it, --prompt, --file or standard input."`
 	flags.MaxTokens `set:"tokens=256"`
 	flags.JSON
+	flags.TextFile
 
 	Suffix  *string `placeholder:"TEXT" var:"GROVE_SUFFIX" help:"Text after the gap: the model fills the gap between the prompt and TEXT. The vocabulary must have tokens for that."`
 	Predict string  `placeholder:"TEXT" var:"GROVE_PREDICT" help:"Text that the answer is likely to contain, such as a text to edit. It changes the speed alone."`
@@ -27,7 +29,15 @@ type runCommand struct {
 
 	Search string `placeholder:"NAME,OPTIONS" var:"GROVE_SEARCH" help:"Draw several answers and choose one, such as ffs,n=4 (see grove methods). The text comes when it is chosen; lossy."`
 
-	Prompt *string `arg:"" optional:"" help:"Text to continue; without it, standard input is read."`
+	Prompt *string `name:"prompt" short:"p" placeholder:"TEXT" help:"The text to continue, for those who are used to a flag."`
+}
+
+// Validate refuses a number of tokens where a text belongs, which llama.cpp's --predict takes.
+func (c *runCommand) Validate() error {
+	if _, err := strconv.Atoi(c.Predict); err == nil {
+		return fmt.Errorf("--predict: %s is a number; --predict takes a text that the answer is likely to contain, and -n %s bounds the tokens", c.Predict, c.Predict)
+	}
+	return nil
 }
 
 // Run implements the command.
@@ -76,10 +86,11 @@ func (c *runCommand) Run() (err error) {
 
 // prompt returns the text to continue.
 func (c *runCommand) prompt() (string, error) {
-	if c.Prompt != nil {
-		return *c.Prompt, nil
+	text, err := c.Resolve()
+	if err != nil {
+		return "", err
 	}
-	return terminal.ReadInput("the prompt")
+	return c.Read("the prompt", text, c.Prompt)
 }
 
 // openModel opens the model of a text and reports how its draft model is related to it.

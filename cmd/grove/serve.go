@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"grove"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
@@ -32,6 +34,7 @@ type serveCommand struct {
 	flags.Address
 	logging
 
+	Models      []string      `arg:"" optional:"" name:"model" help:"Models to serve, as for --model."`
 	Model       []string      `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and its name in requests; may be given several times. Without it, the model inside this program."`
 	Template    []string      `name:"chat-template" sep:"none" placeholder:"[NAME=]TEMPLATE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template of the model that is served as NAME, or of all models; may be given several times. TEMPLATE is as for grove chat. Without it, each model's own."`
 	AnyModel    bool          `var:"GROVE_ANY_MODEL" help:"Answer requests for unknown models with the first model. Without it, they get 404."`
@@ -50,7 +53,11 @@ type serveCommand struct {
 }
 
 // Run implements the command.
-func (c *serveCommand) Run() (err error) {
+func (c *serveCommand) Run() error {
+	address, err := c.Where()
+	if err != nil {
+		return err
+	}
 	named, err := c.models()
 	if err != nil {
 		return err
@@ -82,7 +89,7 @@ func (c *serveCommand) Run() (err error) {
 			return &grove.OptionError{Err: err}
 		}
 	}
-	listener, err := net.Listen("tcp", c.HostPort)
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return exit.With(exit.CodeAddress, err)
 	}
@@ -107,6 +114,18 @@ func (c *serveCommand) Run() (err error) {
 		err = failure
 	}
 	return errors.Join(err, s.Close())
+}
+
+// AfterApply takes the models of the arguments, which count before those of the variable.
+func (c *serveCommand) AfterApply(line *kong.Context) error {
+	if len(c.Models) == 0 {
+		return nil
+	}
+	if !flags.OnLine(line, "model") {
+		c.Model = nil
+	}
+	c.Model = append(c.Model, c.Models...)
+	return nil
 }
 
 // namedModel is a model to serve. Path "" is the model inside the program, template "" the model's own.

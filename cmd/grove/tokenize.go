@@ -15,7 +15,7 @@ import (
 
 // tokenizeCommand turns text into ids and back. It needs no tensors.
 type tokenizeCommand struct {
-	flags.Model
+	flags.Named
 
 	Special bool `xor:"special" help:"Add the tokens that begin and end a text, if the model asks for them."`
 	Plain   bool `xor:"plain" help:"Read special tokens that are spelled in the text as plain text."`

@@ -13,7 +13,7 @@ import (
 
 // tuneCommand measures the cost of steps on this machine.
 type tuneCommand struct {
-	flags.Model
+	flags.Named
 
 	flags.Threads
 	flags.Cache

@@ -15,7 +15,7 @@ import (
 
 // verifyCommand proves methods on a model.
 type verifyCommand struct {
-	flags.Model
+	flags.Named
 	flags.Draft
 	flags.Methods   `set:"methods=all"`
 	flags.MaxTokens `set:"tokens=64"`

@@ -10,7 +10,7 @@ import (
 // package. A suite of tests stands above what it tests.
 var rooms = []string{
 	"cmd/grove",
-	"cmd/grove/internal/benchmarks cmd/grove/internal/conversation",
+	"cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation",
 	"cmd/grove/internal/flags cmd/grove/internal/summary",
 	"cmd/grove/internal/terminal",
 	"cmd/grove/internal/exit",

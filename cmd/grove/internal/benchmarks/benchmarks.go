@@ -51,7 +51,7 @@ func (s *sizes) UnmarshalText(text []byte) error {
 
 // speedCommand measures a model.
 type speedCommand struct {
-	flags.Model
+	flags.Named
 	flags.MaxTokens `kong:"set='tokens=32',set='end=none'"`
 	flags.Repeat
 	flags.Threads

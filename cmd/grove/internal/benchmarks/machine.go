@@ -15,7 +15,7 @@ import (
 
 // loadCommand measures how a model loads.
 type loadCommand struct {
-	flags.Model
+	flags.Named
 	flags.Repeat
 	flags.Threads
 	flags.Repack
@@ -47,7 +47,7 @@ func (c *loadCommand) Run() (err error) {
 
 // sharingCommand measures how much grove and another process slow each other down.
 type sharingCommand struct {
-	flags.Model
+	flags.Named
 	flags.MaxTokens `kong:"set='tokens=16',set='end=refused'"`
 	flags.Repeat
 	flags.Threads

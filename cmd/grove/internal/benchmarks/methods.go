@@ -16,7 +16,7 @@ import (
 
 // methodsCommand compares methods with plain decoding on a workload.
 type methodsCommand struct {
-	flags.Model
+	flags.Named
 	flags.Draft
 	flags.Methods   `set:"methods=auto"`
 	flags.MaxTokens `set:"tokens=128"`

@@ -8,9 +8,9 @@ package flags
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -18,6 +18,7 @@ import (
 	"grove"
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/terminal"
 )
 
 // Threads is -t.
@@ -44,29 +45,6 @@ type Repack struct {
 type Draft struct {
 	Path  string `name:"draft" placeholder:"MODEL" var:"GROVE_DRAFT" help:"A smaller model that drafts tokens, named as for --model; best with the same vocabulary."`
 	Vocab Count  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The text is the same."`
-}
-
-// Address is --addr. The variable address is what it is the address of.
-type Address struct {
-	HostPort string `name:"addr" placeholder:"HOST:PORT" default:"127.0.0.1:8080" var:"GROVE_ADDR" help:"${address=Address to listen on}. Default: ${default}."`
-}
-
-// URL returns the URL of the server that listens on the address, for a client on this machine.
-func (a Address) URL() (string, error) {
-	host, port, err := net.SplitHostPort(a.HostPort)
-	if err == nil && port == "" {
-		err = fmt.Errorf("address %s: it has no port", a.HostPort)
-	}
-	if err != nil {
-		return "", &grove.OptionError{Err: fmt.Errorf("grove: --addr: %w; write HOST:PORT", err)}
-	}
-	switch ip := net.ParseIP(host); {
-	case host == "", ip != nil && ip.IsUnspecified() && ip.To4() != nil:
-		host = "127.0.0.1"
-	case ip != nil && ip.IsUnspecified():
-		host = "::1"
-	}
-	return "http://" + net.JoinHostPort(host, port), nil
 }
 
 // JSON is --json.
@@ -127,7 +105,7 @@ type Drafting struct {
 
 // Request is the flags of a command that generates text: the model, how it is opened, and how it generates.
 type Request struct {
-	Model
+	Subject
 	Sampling
 	Context
 	Threads
@@ -219,6 +197,27 @@ func Describe(value *kong.Value) string {
 		return value.Help + " ($" + name + ")"
 	}
 	return value.Help
+}
+
+// TextFile is --file.
+type TextFile struct {
+	File string `name:"file" short:"f" placeholder:"FILE" help:"File of the text; without it, standard input."`
+}
+
+// Read returns the first of the texts that is not nil, else that of the file, else that of standard input, which it names so at a
+// terminal. It refuses several.
+func (f TextFile) Read(name string, texts ...*string) (string, error) {
+	texts = slices.DeleteFunc(texts, func(text *string) bool { return text == nil })
+	switch {
+	case len(texts) > 1 || len(texts) > 0 && f.File != "":
+		return "", exit.With(exit.CodeUsage, fmt.Errorf("%s is given twice: leave out all but one of --prompt, --file and the argument", name))
+	case len(texts) > 0:
+		return *texts[0], nil
+	case f.File == "":
+		return terminal.ReadInput(name)
+	}
+	b, err := os.ReadFile(f.File)
+	return string(b), exit.File(err)
 }
 
 // Prompts is --prompts. The variable prompts is the source of tasks without the flag.

@@ -1,6 +1,11 @@
 package flags
 
-import "grove"
+import (
+	"cmp"
+	"fmt"
+
+	"grove"
+)
 
 // Stages says how the stages of a draw work that are off by default.
 type Stages struct {
@@ -8,6 +13,10 @@ type Stages struct {
 	TopNSigma    float32  `name:"top-nsigma" placeholder:"N" var:"GROVE_TOP_NSIGMA" help:"Draw from tokens with logits within N standard deviations of the largest; 0: all."`
 	XTC          float32  `name:"xtc-probability" placeholder:"P" var:"GROVE_XTC_PROBABILITY" help:"Probability that the likeliest tokens are excluded; 0: never."`
 	XTCThreshold float32  `name:"xtc-threshold" placeholder:"P" default:"0.1" var:"GROVE_XTC_THRESHOLD" help:"Probability of tokens that --xtc-probability may exclude; above 0.5: none. Default: ${default}."`
+	Repeat       float32  `name:"repeat-penalty" placeholder:"X" var:"GROVE_REPEAT_PENALTY" help:"Penalty for tokens that the text has: positive logits are divided by it, negative ones multiplied; 0 or 1: none."`
+	Presence     float32  `name:"presence-penalty" placeholder:"X" var:"GROVE_PRESENCE_PENALTY" help:"Subtracted from the logits of tokens that the text has."`
+	Frequency    float32  `name:"frequency-penalty" placeholder:"X" var:"GROVE_FREQUENCY_PENALTY" help:"Subtracted from the logits of tokens as often as the text has them."`
+	RepeatLast   int      `name:"repeat-last-n" placeholder:"N" default:"64" var:"GROVE_REPEAT_LAST_N" help:"Tokens at the end of the text that these three penalties look at; -1: all; 0: none. Default: ${default}."`
 	DRY          float32  `name:"dry-multiplier" placeholder:"X" var:"GROVE_DRY_MULTIPLIER" help:"Penalty for tokens that continue a repetition; 0: none."`
 	DRYBase      float32  `name:"dry-base" placeholder:"X" default:"1.75" var:"GROVE_DRY_BASE" help:"Factor of that penalty for each further token of the repetition. Default: ${default}."`
 	DRYAllowed   int      `name:"dry-allowed-length" placeholder:"N" default:"2" var:"GROVE_DRY_ALLOWED_LENGTH" help:"Tokens of a repetition from which on it is penalized. Default: ${default}."`
@@ -37,9 +46,23 @@ func (f *Stages) apply(r *grove.Request) {
 	if f.Mirostat != 0 {
 		s.Mirostat = grove.Mirostat{Version: f.Mirostat, Tau: f.Tau, Eta: f.Eta}
 	}
+	if f.RepeatLast != 0 {
+		p := &r.Penalties
+		p.Repeat, p.Presence, p.Frequency, p.Window, p.RepeatWindow = f.Repeat, f.Presence, f.Frequency, f.RepeatLast, f.RepeatLast
+	}
 	if f.DRY != 0 && f.DRYLast != 0 {
 		r.Penalties.DRY = grove.DRY{Multiplier: f.DRY, Base: f.DRYBase, AllowedLength: f.DRYAllowed, Window: f.DRYLast}
 	}
+}
+
+// Validate asks the library.
+func (f *Stages) Validate() error {
+	if f.Thinking != nil && *f.Thinking < 0 {
+		return fmt.Errorf("--reasoning-budget: %d is negative; it must be 0 or more", *f.Thinking)
+	}
+	var r grove.Request
+	f.apply(&r)
+	return cmp.Or(r.Sampling.Validate(), r.Penalties.Validate(0))
 }
 
 // RequestOf is Request for an open model, which gives the tokens of --dry-sequence-breaker.

@@ -1,0 +1,119 @@
+package arguments
+
+// idle is our flag for the time after which a server closes a model.
+const idle = "idle"
+
+// aliases are flags of other programs that mean the same as one of ours, where the command has it.
+var aliases = map[string]string{
+	"temperature": "temp",
+
+	"n-predict": "max-tokens", "num-predict": "max-tokens", "max-new-tokens": "max-tokens",
+
+	"ctx-size": "context", "ctx": "context", "num-ctx": "context", "n-ctx": "context", "max-model-len": "context",
+	"context-length": "context", "context-size": "context",
+
+	"num-threads": "threads", "num-thread": "threads", "n-threads": "threads",
+
+	"model-draft": "draft", "draft-model": "draft", "spec-draft-model": "draft",
+	"hf-repo": "model", "gguf": "model",
+
+	"system-prompt": "system", "chat-template-file": "chat-template",
+
+	"repetition-penalty": "repeat-penalty", "typical-p": "typical", "top-n-sigma": "top-nsigma", "mirostat-tau": "mirostat-ent", "mirostat-eta": "mirostat-lr",
+	"random-seed": "seed", "rng-seed": "seed", "stop-sequence": "stop", "dynatemp-exponent": "dynatemp-exp",
+
+	"n-parallel": "parallel", "num-parallel": "parallel", "max-num-seqs": "parallel",
+	"listen": "addr", "keepalive": idle, "keep-alive": idle, "max-queue": "queue", "verbose": "log-requests",
+
+	"outtype": "type", "base-url": "url", "num-prompts": "requests", "request-rate": "rate", "max-concurrency": "concurrency",
+}
+
+// shorts are short flags of other programs, by the long flags that they stand for there. One of one letter stands for that only where
+// the command has no flag of this letter.
+var shorts = map[string]string{
+	"-ngl": "n-gpu-layers", "-ngld": "n-gpu-layers", "-np": "parallel", "-md": "model-draft", "-hf": "hf-repo", "-hfr": "hf-repo",
+	"-hff": "hf-file", "-hft": "hf-token", "-mu": "model-url", "-mm": "mmproj", "-fa": "flash-attn", "-ctk": "cache-type-k",
+	"-ctv": "cache-type-v", "-cnv": "conversation", "-no-cnv": "no-conversation", "-sys": "system", "-nr": "no-repack",
+	"-ub": "ubatch-size", "-tb": "threads-batch", "-ts": "tensor-split", "-sm": "split-mode", "-mg": "main-gpu", "-ot": "override-tensor",
+	"-dev": "device", "-cmoe": "cpu-moe", "-ncmoe": "n-cpu-moe", "-nkvo": "no-kv-offload", "-cb": "cont-batching", "-to": "timeout",
+	"-lv": "verbosity", "-if": "interactive", "-tp": "tensor-parallel-size", "-jf": "json-schema", "-kvu": "kv-unified",
+	"-cd": "ctx-size-draft", "-sp": "special-output",
+	"-b": "batch-size", "-i": "interactive", "-j": "json-schema", "-l": "logit-bias", "-r": "reverse-prompt", "-a": "alias", "-e": "escape",
+	"-v": "verbose", "-p": "prompt", "-f": "file", "-s": "seed",
+}
+
+// The numbers of values that flags of others take.
+const (
+	none    = iota
+	one     // the next argument, or what follows a =
+	perhaps // the next argument, if it is one of switches
+)
+
+// switches are the values of flags that need none.
+var switches = []string{"on", "off", "auto", "0", "1", "true", "false"}
+
+// others are flags of other programs that no flag of ours means. They are refused, or have no effect. Those with only are accepted with
+// these values.
+var others = []struct {
+	names    string // with spaces between
+	commands string // to which the line applies; "": to all
+	refused  bool
+	takes    int
+	only     string
+	why      string
+}{
+	{names: "n-gpu-layers gpu-layers", takes: one, only: "0 auto", why: "grove runs on the CPU alone; leave the flag out, or say 0"},
+	{names: "device", takes: one, only: "cpu none auto", why: "grove runs on the CPU alone; leave the flag out"},
+	{names: "tensor-split split-mode main-gpu override-tensor cpu-moe n-cpu-moe no-kv-offload tensor-parallel-size pipeline-parallel-size data-parallel-size gpu-memory-utilization enforce-eager swap-space cpu-offload-gb rpc",
+		refused: true, why: "grove runs on the CPU of one machine; leave the flag out"},
+	{names: "dtype quantization load-format", takes: one, only: "auto", why: "the types of weights are those of the file; grove convert and grove quantize write others"},
+
+	{names: "mmap no-mmap", why: "grove maps the file, and copies the weights that its kernels want in another order (--no-repack: none)"},
+	{names: "mlock", why: "grove leaves to the system which weights stay in memory"},
+	{names: "flash-attn", takes: perhaps, why: "grove has one kernel of attention, which keeps no matrix of scores"},
+	{names: "batch-size ubatch-size max-num-batched-tokens", takes: one, why: "grove chooses the rows of its steps; the text is the same"},
+	{names: "threads-batch numa poll prio cpu-mask cpu-range", takes: one, why: "grove has one set of threads (--threads)"},
+	{names: "cont-batching no-cont-batching cache-prompt kv-unified enable-prefix-caching enable-chunked-prefill warmup no-warmup slots props embedding embeddings jinja",
+		why: "grove does so where it is of use"},
+	{names: "no-conversation no-perf perf simple-io color log-disable no-display-progress", why: "it is so, or makes no difference to grove"},
+	{names: "verbose", why: "grove reports its figures at the end"},
+	{names: "verbosity", takes: one, why: "grove reports its figures at the end"},
+	{names: "keepalive keep-alive", commands: "run chat embed", takes: one, why: "the model is closed when the program ends; grove serve keeps models open"},
+
+	{names: "predict", commands: "chat serve embed", refused: true, why: "-n bounds the tokens of an answer"},
+	{names: "hf-file", refused: true, why: "name the file by its quantization: -m org/repo:Q4_K_M ('grove pull org/repo:Q4_K_M' fetches it)"},
+	{names: "model-url docker-repo models-dir", refused: true, why: "'grove pull' fetches models, and GROVE_MODELS lists directories with more"},
+	{names: "hf-token", refused: true, why: "set HF_TOKEN, and fetch the model with 'grove pull'"},
+	{names: "alias served-model-name", refused: true, why: "-m NAME=MODEL serves a model under a name"},
+	{names: "mmproj mmproj-url image audio video", refused: true, why: "grove reads text alone"},
+	{names: "lora lora-scaled control-vector", refused: true, why: "grove reads no adapters; merge it into the model first"},
+	{names: "rope-scaling rope-scale rope-freq-base rope-freq-scale yarn-orig-ctx yarn-ext-factor", refused: true, why: "the model's file says it; leave the flag out"},
+	{names: "cache-type-k cache-type-v kv-cache-dtype", refused: true, why: "--cache-type sets the type of cached keys and values: f32, f16 or q8_0"},
+	{names: "ctx-size-draft threads-draft", refused: true, why: "a draft model has the context and the threads of the model"},
+	{names: "draft-max draft-min draft-n draft-p-min spec-draft-n-max num-speculative-tokens speculative-config", refused: true,
+		why: "grove chooses the number of draft tokens by the measured cost of steps (--method off: none)"},
+	{names: "grammar grammar-file json-schema json-schema-file format", refused: true, why: "constrained output is not built yet"},
+	{names: "samplers sampling-seq sampler-seq", refused: true, why: "--sampling-order chooses between the two customary orders"},
+	{names: "logit-bias ignore-eos", refused: true, why: "requests to grove serve can ask for it (docs/server.md)"},
+	{names: "conversation interactive interactive-first instruct", refused: true, why: "grove chat holds a conversation"},
+	{names: "reverse-prompt", refused: true, why: "--stop TEXT ends the text before TEXT"},
+	{names: "prompt", refused: true, why: "the text is an argument of its own: grove COMMAND MODEL TEXT"},
+	{names: "file", refused: true, why: "the text is read from standard input: grove COMMAND < FILE"},
+	{names: "system", commands: "run", refused: true, why: "grove chat --system gives a conversation a system message"},
+	{names: "escape", refused: true, why: `grove takes a text as it is; $'a\nb' is a text with a line end in most shells`},
+	{names: "no-display-prompt special-output", refused: true, why: "--json gives the text without the prompt"},
+	{names: "think hidethinking enable-thinking chat-template-kwargs", commands: "chat", refused: true, why: "--set enable_thinking=false sets a variable of the template"},
+	{names: "ssl-key-file ssl-cert-file", refused: true, why: "grove serves plain HTTP; put a proxy with TLS before it"},
+	{names: "outfile output", commands: "convert quantize", refused: true, why: "the new file is the second argument"},
+	{names: "timeout", commands: "serve", refused: true, why: "requests end when their clients leave; --drain bounds the end of the server"},
+}
+
+// foreignCommands are commands of other programs, and what to do instead.
+var foreignCommands = map[string]string{
+	"create": "grove reads no Modelfile; --system, --chat-template and the flags of sampling set what one sets",
+	"cp":     "a model is a file; grove serve -m NAME=MODEL gives it another name",
+	"push":   "grove publishes no models",
+	"signin": "tokens of registries come from their variables, such as HF_TOKEN", "login": "tokens of registries come from their variables, such as HF_TOKEN",
+	"cli":    "grove run continues a text, and grove chat holds a conversation",
+	"server": "grove serve serves models",
+}
