@@ -11,6 +11,7 @@ import (
 	"grove/server/anthropic"
 	"grove/server/driver"
 	"grove/server/llamacpp"
+	"grove/server/ollama"
 	"grove/server/openai"
 	"grove/server/page"
 	"grove/server/wire"
@@ -20,7 +21,7 @@ import (
 func (s *Server) route() {
 	s.routes = http.NewServeMux()
 	methods := map[string]string{}
-	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), s.ownRoutes()) {
+	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), s.ownRoutes()) {
 		for _, p := range r.Patterns {
 			method, path, _ := strings.Cut(p, " ")
 			methods[strings.TrimSuffix(path, "{$}")] = method

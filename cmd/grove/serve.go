@@ -240,7 +240,7 @@ func (c *serveCommand) queue() int {
 
 // source returns the source that opens a model.
 func (c *serveCommand) source(n namedModel) server.Source {
-	return server.Source{Name: n.name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
+	return server.Source{Name: n.name, Path: cmp.Or(n.path, gopher.Name), Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		return flags.Model{Path: n.path}.Open(grove.Options{
 			Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
 			Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,

@@ -97,6 +97,9 @@ func answers[B any, P interface {
 		g.Out = NewStream(x, framing)
 	}
 	e, err := q.Parse(g)
+	if err == nil && e == nil {
+		return nil
+	}
 	if err == nil {
 		g.Job, err = h.Prepare(x.R.Context(), g.Spec)
 	}

@@ -17,7 +17,8 @@ type Request struct {
 	W      http.ResponseWriter
 	R      *http.Request
 	Server *Server
-	ID     string // unique among those of the server
+	ID     string    // unique among those of the server
+	Began  time.Time // when its header had been read
 
 	errors ErrorForm
 	sent   int      // the status, once it is sent
@@ -31,7 +32,7 @@ type ErrorForm func(*wire.Error) any
 // panic fails this request alone. The answer has the name that the request has in the log, as X-Request-Id.
 func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, admits func(*http.Request) error) {
 	start := time.Now()
-	x := &Request{Server: s, ID: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
+	x := &Request{Server: s, Began: start, ID: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
 	name := requestName(r, x.ID)
 	w.Header().Set(idHeader, name)
 	r = r.WithContext(serving.WithRequestID(r.Context(), name))

@@ -14,6 +14,7 @@ import (
 
 	"grove"
 	"grove/server/wire"
+	"grove/text/chat"
 	"grove/text/token"
 )
 
@@ -40,6 +41,12 @@ type Slot struct {
 
 func newHost(p *Pool, name string, m *grove.Model) *Host {
 	return &Host{Name: name, Model: m, Info: m.Info(), Created: time.Now(), pool: p}
+}
+
+// HasTemplate reports whether the model can answer conversations.
+func (h *Host) HasTemplate() bool {
+	_, err := h.Model.Templates().For(chat.Options{})
+	return err == nil
 }
 
 // bytes returns the memory that the weights and the cache may take.

@@ -19,6 +19,7 @@ import (
 // Source is a model to serve.
 type Source struct {
 	Name string
+	Path string // of the model's file, for requests that ask about it; "": unknown
 	// Open opens the model in memory bytes for weights and cache; 0: as many as the machine has.
 	Open func(ctx context.Context, memory uint64) (*grove.Model, error)
 }
@@ -53,8 +54,9 @@ type entry struct {
 	loading chan struct{} // closed when the model is open or has failed to open; nil: it is not being opened
 	err     error         // of the last attempt to open it
 	users   int
-	last    time.Time // of its last use
-	bytes   uint64    // of weights and cache; 0: it is not open
+	last    time.Time     // of its last use
+	keep    time.Duration // an unused model stays open that long; negative: for ever; 0: the pool's idle time
+	bytes   uint64        // of weights and cache; 0: it is not open
 }
 
 // ErrModel reports a model that cannot be added to a server.
@@ -120,10 +122,13 @@ func (p *Pool) Use(ctx context.Context, name string) (h *Host, leave func(), err
 	}
 }
 
+// latest is the tag that ollama's clients add to names without one.
+const latest = ":latest"
+
 func (p *Pool) find(name string) (*entry, error) {
 	var names []string
 	for _, e := range p.entries {
-		if name == "" || e.Name == name {
+		if name == "" || e.Name == name || e.Name+latest == name {
 			return e, nil
 		}
 		names = append(names, e.Name)
@@ -232,11 +237,36 @@ func (p *Pool) leave(e *entry) {
 // rest notes the time of a use, and closes the model after the idle time unless it is used again. The caller holds the lock.
 func (p *Pool) rest(e *entry) {
 	e.last = time.Now()
-	if e.users > 0 || p.config.Idle == 0 {
+	idle := p.idle(e)
+	if e.users > 0 || idle < 0 {
 		return
 	}
 	since := e.last
-	time.AfterFunc(p.config.Idle, func() { _ = p.unload(e, since) }) // unload logs its error
+	time.AfterFunc(idle, func() { _ = p.unload(e, since) }) // unload logs its error
+}
+
+// idle returns how long an unused model stays open; negative: for ever. The caller holds the lock.
+func (p *Pool) idle(e *entry) time.Duration {
+	switch {
+	case e.keep != 0:
+		return e.keep
+	case p.config.Idle == 0:
+		return -1
+	}
+	return p.config.Idle
+}
+
+// Keep sets how long a model stays open when it is unused, in place of the idle time of all models; negative: for ever. It holds
+// from the end of the request on.
+func (p *Pool) Keep(name string, idle time.Duration) error {
+	e, err := p.find(name)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.keep = cmp.Or(idle, time.Nanosecond)
+	return nil
 }
 
 // unload closes a model unless it is in use or was used after the time since.
@@ -264,8 +294,10 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 // State describes a model without opening it.
 type State struct {
 	Name   string
-	Status string // loaded, loading or unloaded
-	Host   *Host  // nil: it is not open; its Info may be read
+	Path   string    // as of its [Source]
+	Status string    // loaded, loading or unloaded
+	Host   *Host     // nil: it is not open; its Info may be read
+	Closes time.Time // when it is closed unless it is used again; zero: never, or it is in use
 }
 
 // States returns the models.
@@ -273,10 +305,13 @@ func (p *Pool) States() (all []State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.entries {
-		s := State{e.Name, "unloaded", e.host}
+		s := State{Name: e.Name, Path: e.Path, Status: "unloaded", Host: e.host}
 		switch {
 		case e.host != nil:
 			s.Status = "loaded"
+			if idle := p.idle(e); idle >= 0 && e.users == 0 {
+				s.Closes = e.last.Add(idle)
+			}
 		case e.loading != nil:
 			s.Status = "loading"
 		}

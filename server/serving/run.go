@@ -67,6 +67,9 @@ func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
 	return j, nil
 }
 
+// Tokens returns the tokens of an answer that are computed. The caller must not change them.
+func (j *Job) Tokens(answer int) []token.ID { return j.ids[answer] }
+
 // Close cancels the answers that have not ended.
 func (j *Job) Close() {
 	j.cancel(nil)

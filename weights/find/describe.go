@@ -1,6 +1,9 @@
 package find
 
 import (
+	"slices"
+	"strings"
+
 	"grove/internal/mmap"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
@@ -13,6 +16,10 @@ type Description struct {
 	Bytes   int64       // of the file, of all parts where it is split
 	Type    tensor.Type // of most weights
 	Context int         // tokens that the model was trained for; 0: the file does not say
+
+	// Capabilities are what the header says that the model can do: embedding, or else completion, chat (it has a template), tools
+	// (its template shows them), thinking (its template has a marker of thoughts), insert (its vocabulary has tokens for that).
+	Capabilities []string
 }
 
 // Describe reads the header of the model. open opens its path. It returns an error for a file that open refuses or that shrinks
@@ -40,6 +47,41 @@ func (d *Description) read(f *gguf.File) (err error) {
 	if d.Arch, _, err = f.String("general.architecture"); err != nil {
 		return err
 	}
-	d.Context, _, err = f.Uint(d.Arch + ".context_length")
+	if d.Context, _, err = f.Uint(d.Arch + ".context_length"); err != nil {
+		return err
+	}
+	d.Capabilities, err = capabilities(f, d.Arch)
 	return err
+}
+
+// thoughtMarkers are parts of the templates of models that think.
+var thoughtMarkers = []string{"</think>", "enable_thinking", "reasoning_content", "<|channel|>", "[THINK]", "<|START_THINKING|>", "<seed:think>"}
+
+// capabilities returns what the header of a model says that it can do.
+func capabilities(f *gguf.File, arch string) (all []string, err error) {
+	if pooling, found, err := f.Uint(arch + ".pooling_type"); err != nil || found && pooling != 0 {
+		return []string{"embedding"}, err
+	}
+	all = []string{"completion"}
+	template, found, err := f.String("tokenizer.chat_template")
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		all = append(all, "chat")
+		if strings.Contains(template, "tools") {
+			all = append(all, "tools")
+		}
+		if slices.ContainsFunc(thoughtMarkers, func(m string) bool { return strings.Contains(template, m) }) {
+			all = append(all, "thinking")
+		}
+	}
+	for _, key := range []string{"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"} {
+		if _, found, err := f.Uint(key); err != nil {
+			return nil, err
+		} else if found {
+			return append(all, "insert"), nil
+		}
+	}
+	return all, nil
 }

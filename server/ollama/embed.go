@@ -1,0 +1,77 @@
+package ollama
+
+import (
+	"encoding/json"
+	"time"
+
+	"grove"
+	"grove/server/driver"
+	"grove/server/wire"
+)
+
+// embedRequest is the body of /api/embed.
+type embedRequest struct {
+	Model      string          `json:"model"`
+	Input      wire.Prompts    `json:"input"`
+	Truncate   *bool           `json:"truncate"` // texts are never cut; one that is too long is refused
+	Dimensions *int            `json:"dimensions"`
+	KeepAlive  *keepAlive      `json:"keep_alive"`
+	Options    json.RawMessage `json:"options"` // of the draw of tokens: a vector depends on none
+}
+
+// embed handles POST /api/embed.
+func embed(x *driver.Request) error {
+	var q embedRequest
+	if err := x.Read(&q); err != nil {
+		return err
+	}
+	h, err := x.Model(q.Model)
+	if err != nil {
+		return err
+	}
+	opened := time.Now()
+	e, err := x.Embed(h, q.Input.List, grove.EmbedOptions{}, false)
+	if err != nil {
+		return err
+	}
+	vectors := make([][]float32, len(e.Vectors))
+	for i, v := range e.Vectors {
+		if vectors[i] = v[0]; q.Dimensions != nil && *q.Dimensions != 0 && *q.Dimensions != len(v[0]) {
+			return wire.Unsupported("dimensions", "vectors are as wide as the model")
+		}
+	}
+	if err := q.KeepAlive.apply(x.Server.Pool, h.Name); err != nil {
+		return err
+	}
+	return x.Reply(map[string]any{
+		"model": h.Name, "embeddings": vectors, "total_duration": time.Since(x.Began), "load_duration": opened.Sub(x.Began), "prompt_eval_count": e.Tokens,
+	})
+}
+
+// embedOne handles POST /api/embeddings, the older route: one text, whose vector is not scaled to length 1.
+func embedOne(x *driver.Request) error {
+	var q struct {
+		Model     string          `json:"model"`
+		Prompt    string          `json:"prompt"`
+		KeepAlive *keepAlive      `json:"keep_alive"`
+		Options   json.RawMessage `json:"options"`
+	}
+	if err := x.Read(&q); err != nil {
+		return err
+	}
+	h, err := x.Model(q.Model)
+	if err != nil {
+		return err
+	}
+	if err := q.KeepAlive.apply(x.Server.Pool, h.Name); err != nil {
+		return err
+	}
+	if q.Prompt == "" { // the request asks for the model to be opened
+		return x.Reply(map[string]any{"embedding": []float32{}})
+	}
+	e, err := x.Embed(h, []wire.RawPrompt{wire.NewRawPrompt(q.Prompt)}, grove.EmbedOptions{Raw: true}, false)
+	if err != nil {
+		return err
+	}
+	return x.Reply(map[string]any{"embedding": e.Vectors[0][0]})
+}

@@ -1,0 +1,179 @@
+package ollama
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"grove"
+	"grove/server/driver"
+	"grove/server/wire"
+	"grove/text/chat"
+	"grove/text/token"
+)
+
+// chatRequest is the body of /api/chat.
+type chatRequest struct {
+	common
+
+	Messages []message         `json:"messages"`
+	Tools    []json.RawMessage `json:"tools"`
+}
+
+// message is a message of the conversation.
+type message struct {
+	Role       string            `json:"role"`
+	Content    string            `json:"content"`
+	Thinking   string            `json:"thinking,omitempty"`
+	Images     []json.RawMessage `json:"images,omitempty"`
+	ToolCalls  []toolCall        `json:"tool_calls,omitempty"`
+	ToolName   string            `json:"tool_name,omitempty"`
+	ToolCallID string            `json:"tool_call_id,omitempty"`
+}
+
+// toolCall is a call in a message; its arguments are an object.
+type toolCall struct {
+	ID       string `json:"id,omitempty"`
+	Function struct {
+		Index     int             `json:"index"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+// Parse implements [driver.Body]. A request without messages opens the model.
+func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
+	r, err := q.request(g)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Messages) == 0 {
+		return nil, g.Reply(q.opened(g, "message", message{Role: "assistant"}))
+	}
+	c, err := q.chat()
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.Prompt(g.Host)
+	if err != nil {
+		return nil, err
+	}
+	r.PromptIDs = p.Tokens
+	g.Prompts = []grove.Request{r}
+	e := newEncoder(g, &q.common, c)
+	e.chat = true
+	return e, nil
+}
+
+// chat returns the conversation as the library takes it.
+func (q *chatRequest) chat() (c driver.Chat, err error) {
+	if err := driver.CheckSizes(len(q.Messages), len(q.Tools)); err != nil {
+		return c, err
+	}
+	for i := range q.Messages {
+		m, err := q.Messages[i].toTemplate()
+		if err != nil {
+			return c, wire.Refuse("messages", "message %d: %v", i, err)
+		}
+		c.Messages = append(c.Messages, m)
+	}
+	c.Options.Continue = q.Messages[len(q.Messages)-1].Role == "assistant" // as ollama does
+	q.Think.apply(&c)
+	if len(q.Tools) == 0 {
+		return c, nil
+	}
+	return c, c.UseTools(q.Tools)
+}
+
+// toTemplate returns a message as the library takes it.
+func (m *message) toTemplate() (t grove.Message, err error) {
+	if len(m.Images) > 0 {
+		return t, errors.New("images are not supported")
+	}
+	t = grove.Message{Role: m.Role, Content: m.Content, Reasoning: m.Thinking, Name: m.ToolName, ToolCallID: m.ToolCallID}
+	for _, c := range m.ToolCalls {
+		call := chat.ToolCall{ID: c.ID, Type: "function"}
+		call.Function.Name, call.Function.Arguments = c.Function.Name, c.Function.Arguments
+		t.ToolCalls = append(t.ToolCalls, call)
+	}
+	return t, nil
+}
+
+// generateRequest is the body of /api/generate.
+type generateRequest struct {
+	common
+
+	Prompt   string            `json:"prompt"`
+	Suffix   string            `json:"suffix"`
+	System   string            `json:"system"`
+	Template string            `json:"template"`
+	Raw      bool              `json:"raw"`
+	Context  []int64           `json:"context"` // tokens of an earlier prompt and its answer
+	Images   []json.RawMessage `json:"images"`
+}
+
+// Parse implements [driver.Body]. A request without a prompt opens the model.
+func (q *generateRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
+	r, err := q.request(g)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(q.Images) > 0:
+		return nil, wire.Unsupported("images", "images are not supported")
+	case q.Template != "":
+		return nil, wire.Unsupported("template", "a request cannot bring a template; grove serve --chat-template chooses one")
+	case q.Prompt == "" && q.Suffix == "":
+		return nil, g.Reply(q.opened(g, "response", ""))
+	}
+	c, err := q.prompt(g, &r)
+	if err != nil {
+		return nil, err
+	}
+	g.Prompts = []grove.Request{r}
+	return newEncoder(g, &q.common, c), nil
+}
+
+// prompt sets the prompt of a request: a text as it is, a text to fill in, or a conversation of one question behind the tokens of
+// the field context.
+func (q *generateRequest) prompt(g *driver.Generation, r *grove.Request) (c driver.Chat, err error) {
+	if q.Suffix != "" {
+		if q.System != "" || len(q.Context) > 0 {
+			return c, wire.Refuse("suffix", "suffix cannot be combined with system or context")
+		}
+		r.Prompt, r.Suffix = q.Prompt, &q.Suffix
+		return c, nil
+	}
+	var ids []token.ID
+	for _, id := range q.Context {
+		if err := wire.CheckID(g.Host.Model, "context", id); err != nil {
+			return c, err
+		}
+		ids = append(ids, token.ID(id))
+	}
+	if q.Raw || !g.Host.HasTemplate() {
+		if q.System != "" {
+			return c, wire.Refuse("system", "a text without a template has no place for it")
+		}
+		own, err := g.Host.Model.Tokenize(q.Prompt, len(ids) == 0, false)
+		r.PromptIDs = append(ids, own...)
+		return c, err
+	}
+	if q.System != "" {
+		c.Messages = append(c.Messages, grove.Message{Role: "system", Content: q.System})
+	}
+	c.Messages = append(c.Messages, grove.Message{Role: "user", Content: q.Prompt})
+	q.Think.apply(&c)
+	p, err := c.Prompt(g.Host)
+	r.PromptIDs = append(ids, p.Tokens...)
+	return c, err
+}
+
+// opened returns the answer to a request that asks for nothing but the model.
+func (q *common) opened(g *driver.Generation, field string, empty any) map[string]any {
+	reason := "load"
+	if q.KeepAlive != nil && *q.KeepAlive == 0 {
+		reason = "unload"
+	}
+	return map[string]any{"model": g.Host.Name, "created_at": time.Now().UTC(), field: empty, "done": true, "done_reason": reason}
+}

@@ -1,0 +1,191 @@
+package ollama
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"grove"
+	"grove/internal/mmap"
+	"grove/server/driver"
+	"grove/server/serving"
+	"grove/server/wire"
+	"grove/weights/find"
+	"grove/weights/gguf"
+)
+
+// details describe a model as this API does.
+type details struct {
+	Parent     string   `json:"parent_model"`
+	Format     string   `json:"format"`
+	Family     string   `json:"family"`
+	Families   []string `json:"families"`
+	Parameters string   `json:"parameter_size"`
+	Type       string   `json:"quantization_level"`
+	Context    int      `json:"context_length,omitempty"`
+}
+
+// listed is a model in a list.
+type listed struct {
+	Name     string    `json:"name"`
+	Model    string    `json:"model"`
+	Modified time.Time `json:"modified_at,omitzero"`
+	Size     int64     `json:"size"`
+	Digest   string    `json:"digest"` // "": files are not read as a whole to name them
+	Details  details   `json:"details"`
+
+	// These are of models that are open.
+	Expires time.Time `json:"expires_at,omitzero"`
+	VRAM    *int64    `json:"size_vram,omitempty"`
+	Context int       `json:"context_length,omitempty"`
+}
+
+// never is when a model is closed that stays open.
+const never = 100 * 365 * 24 * time.Hour
+
+// tags handles GET /api/tags.
+func tags(x *driver.Request) error {
+	all := []listed{}
+	for _, m := range x.Server.Pool.States() {
+		l, _, err := list(m)
+		if err != nil {
+			x.Server.Log.WarnContext(x.R.Context(), "a model is not listed", "model", m.Name, "error", err)
+			continue
+		}
+		all = append(all, l)
+	}
+	return x.Reply(map[string]any{"models": all})
+}
+
+// running handles GET /api/ps.
+func running(x *driver.Request) error {
+	all := []listed{}
+	for _, m := range x.Server.Pool.States() {
+		if m.Host == nil {
+			continue
+		}
+		l, _, err := list(m)
+		if err != nil {
+			return err
+		}
+		l.Size, l.Modified = int64(m.Host.Info.WeightBytes+m.Host.Info.CacheBytes), time.Time{}
+		l.Expires, l.VRAM, l.Context = m.Closes, new(int64), m.Host.Info.Context
+		if l.Expires.IsZero() {
+			l.Expires = time.Now().Add(never)
+		}
+		all = append(all, l)
+	}
+	return x.Reply(map[string]any{"models": all})
+}
+
+// list returns a model and the description of its file.
+func list(m serving.State) (l listed, d find.Description, err error) {
+	l = listed{Name: m.Name, Model: m.Name}
+	if m.Path == "" {
+		return l, d, nil
+	}
+	if d, err = (find.Model{Name: m.Name, Path: m.Path}).Describe(grove.OpenFile); err != nil {
+		return l, d, err
+	}
+	if info, err := os.Stat(m.Path); err == nil { // a model inside the program has no time
+		l.Modified = info.ModTime().UTC()
+	}
+	l.Size = d.Bytes
+	l.Details = details{Format: "gguf", Family: d.Arch, Families: []string{d.Arch}, Parameters: size(d.Params), Type: d.Type.String(), Context: d.Context}
+	return l, d, nil
+}
+
+// size returns a number of weights as this API writes it.
+func size(n int) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1fB", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.2fM", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.2fK", float64(n)/1e3)
+}
+
+// nameRequest is the body of a route about a model, which has two names for it.
+type nameRequest struct {
+	Model string `json:"model"`
+	Name  string `json:"name"`
+}
+
+// name returns the name of the model.
+func (q *nameRequest) name() (string, error) {
+	if name := cmp.Or(q.Model, q.Name); name != "" {
+		return name, nil
+	}
+	return "", wire.Refuse("model", "model is missing")
+}
+
+// show handles POST /api/show.
+func show(x *driver.Request) error {
+	var q struct {
+		nameRequest
+		System   string         `json:"system"`
+		Template string         `json:"template"`
+		Options  map[string]any `json:"options"`
+		Verbose  bool           `json:"verbose"`
+	}
+	if err := x.Read(&q); err != nil {
+		return err
+	}
+	name, err := q.name()
+	if err != nil {
+		return err
+	}
+	if q.System != "" || q.Template != "" || len(q.Options) > 0 {
+		return wire.Unsupported("template", "a model cannot be shown with other settings than its own")
+	}
+	m, err := x.Server.Pool.State(name)
+	if err != nil {
+		return err
+	}
+	l, d, err := list(m)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{
+		"modelfile": "# grove reads no model files\nFROM " + m.Name, "parameters": "", "template": "", "details": l.Details, "modified_at": l.Modified,
+		"model_info": map[string]any{}, "capabilities": d.Capabilities,
+	}
+	if m.Path != "" {
+		err = describe(m.Path, q.Verbose, body)
+	}
+	if err != nil {
+		return err
+	}
+	return x.Reply(body)
+}
+
+// describe adds what the header of a file says. Lists, such as the vocabulary, are null unless all is asked for.
+func describe(path string, verbose bool, body map[string]any) error {
+	f, err := grove.OpenFile(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return mmap.Catch(func() error {
+		info := map[string]any{}
+		for _, kv := range f.Metadata {
+			v := kv.Value.Any()
+			switch {
+			case kv.Key == "tokenizer.chat_template":
+				body["template"] = v
+			case kv.Key == "general.license" || strings.HasPrefix(kv.Key, "general.license."):
+				body["license"] = v
+				info[kv.Key] = v
+			case kv.Value.Kind() == gguf.Array && !verbose:
+				info[kv.Key] = nil
+			default:
+				info[kv.Key] = v
+			}
+		}
+		body["model_info"] = info
+		return nil
+	})
+}

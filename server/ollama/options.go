@@ -1,0 +1,167 @@
+package ollama
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+
+	"grove"
+	"grove/server/driver"
+	"grove/server/serving"
+	"grove/server/wire"
+)
+
+// defaults are the values of absent options.
+var defaults = wire.Defaults{
+	Sampling:   grove.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.9, Order: grove.DefaultSampling().Order},
+	RepeatLast: 64,
+}
+
+// options are the settings of an answer: those of ollama, and all others that the routes of grove share.
+type options struct {
+	wire.Sampling
+
+	Predict *int `json:"num_predict"` // -1: no bound; -2: until the context is full, which is the same here
+	Context *int `json:"num_ctx"`
+
+	PenalizeNewline *bool `json:"penalize_newline"`
+
+	// These change no answer: they size the work of ollama's runner, or what it keeps where it cuts a text, which grove never does.
+	Keep      *int  `json:"num_keep"`
+	Batch     *int  `json:"num_batch"`
+	GPU       *int  `json:"num_gpu"`
+	MainGPU   *int  `json:"main_gpu"`
+	Thread    *int  `json:"num_thread"`
+	Draft     *int  `json:"draft_num_predict"`
+	MMap      *bool `json:"use_mmap"`
+	MLock     *bool `json:"use_mlock"`
+	NUMA      *bool `json:"numa"`
+	LowVRAM   *bool `json:"low_vram"`
+	HalfCache *bool `json:"f16_kv"`
+	VocabOnly *bool `json:"vocab_only"`
+	LogitsAll *bool `json:"logits_all"`
+}
+
+// common are the fields of the routes that generate.
+type common struct {
+	Model     string          `json:"model"`
+	Stream    *bool           `json:"stream"` // absent: true
+	Format    json.RawMessage `json:"format"`
+	KeepAlive *keepAlive      `json:"keep_alive"`
+	Options   options         `json:"options"`
+	Think     *think          `json:"think"`
+	Truncate  *bool           `json:"truncate"`
+	Shift     *bool           `json:"shift"`
+	Logprobs  bool            `json:"logprobs"`
+	Top       int             `json:"top_logprobs"`
+	Render    bool            `json:"_debug_render_only"`
+
+	fields driver.Fields
+}
+
+// Common implements [driver.Body].
+func (q *common) Common() *driver.Fields {
+	q.fields.Model, q.fields.Sampling = q.Model, q.Options.Sampling
+	q.fields.Stream = q.Stream == nil || *q.Stream
+	return &q.fields
+}
+
+// request checks the fields and returns the request that they make, without a prompt.
+func (q *common) request(g *driver.Generation) (r grove.Request, err error) {
+	g.Blames = map[string]string{"n_predict": "num_predict"}
+	if err := q.check(g.Host); err != nil {
+		return r, err
+	}
+	if r, err = g.Base(defaults); err != nil {
+		return r, err
+	}
+	if q.Options.Predict != nil {
+		r.MaxTokens = max(0, *q.Options.Predict)
+	}
+	if q.Logprobs {
+		r.Top = q.Top
+	}
+	return r, q.KeepAlive.apply(g.Server.Pool, g.Host.Name)
+}
+
+// check refuses what cannot be honoured.
+func (q *common) check(h *serving.Host) error {
+	o := &q.Options
+	switch format := string(q.Format); {
+	case format != "" && format != "null" && format != `""`:
+		return wire.Unsupported("format", wire.NoGrammar)
+	case o.Predict != nil && (*o.Predict < -2 || *o.Predict == 0):
+		return wire.Refuse("num_predict", "num_predict is %d; it must be 1 or more, -1 (no bound) or -2 (until the context is full)", *o.Predict)
+	case o.Context != nil && *o.Context > h.Info.Context:
+		return wire.Refuse("num_ctx", "num_ctx is %d; the model is served with a context of %d tokens (grove serve -c)", *o.Context, h.Info.Context)
+	case o.PenalizeNewline != nil && !*o.PenalizeNewline:
+		return wire.Unsupported("penalize_newline", "penalties count line ends like other tokens")
+	case q.Truncate != nil && *q.Truncate, q.Shift != nil && *q.Shift:
+		return wire.Unsupported("truncate", "texts are never cut or shifted")
+	case q.Top < 0 || q.Top > wire.MaxTop:
+		return wire.Refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", q.Top, wire.MaxTop)
+	case q.Top > 0 && !q.Logprobs:
+		return wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
+	case q.Render:
+		return wire.Unsupported("_debug_render_only", "/apply-template shows the prompt of a conversation")
+	}
+	return nil
+}
+
+// keepAlive is how long an unused model stays open: a number of seconds or a text such as 5m; negative: for ever.
+type keepAlive time.Duration
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (k *keepAlive) UnmarshalJSON(b []byte) error {
+	if seconds, err := strconv.ParseFloat(string(b), 64); err == nil && math.Abs(seconds) < 1e9 {
+		*k = keepAlive(seconds * float64(time.Second))
+		return nil
+	}
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		if d, err := time.ParseDuration(text); err == nil {
+			*k = keepAlive(d)
+			return nil
+		}
+	}
+	return wire.Refuse("keep_alive", "keep_alive is %s; it must be a number of seconds or a text such as 5m", wire.Clip(string(b)))
+}
+
+// apply sets the time of a model.
+func (k *keepAlive) apply(p *serving.Pool, model string) error {
+	if k == nil {
+		return nil
+	}
+	return p.Keep(model, time.Duration(*k))
+}
+
+// think says whether the model may think, or how hard.
+type think struct {
+	on    bool
+	level string // "": not said
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *think) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, &t.on) == nil {
+		return nil
+	}
+	switch err := json.Unmarshal(b, &t.level); {
+	case err == nil && (t.level == "low" || t.level == "medium" || t.level == "high" || t.level == "max"):
+		t.on = true
+		return nil
+	}
+	return wire.Refuse("think", "think is %s; it must be true, false, low, medium, high or max", wire.Clip(string(b)))
+}
+
+// apply says it in a conversation.
+func (t *think) apply(c *driver.Chat) {
+	if t == nil {
+		return
+	}
+	c.SetVar("enable_thinking", strconv.AppendBool(nil, t.on))
+	if t.level != "" {
+		c.SetVar("reasoning_effort", strconv.AppendQuote(nil, t.level))
+	}
+}
