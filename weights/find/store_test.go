@@ -351,7 +351,7 @@ func TestDescribe(t *testing.T) {
 	}
 	got, err := Model{Path: path}.Describe(gguf.Open)
 	info, _ := os.Stat(path)
-	want := Description{Arch: "llama", Params: 72, Bytes: info.Size(), Type: tensor.Q8_0, Context: 2048}
+	want := Description{Arch: "llama", Params: 72, Bytes: info.Size(), Type: tensor.Q8_0, Context: 2048, Capabilities: []string{"completion"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -382,4 +382,30 @@ func FuzzManifest(f *testing.F) {
 			t.Errorf("a manifest leads to %q", got)
 		}
 	})
+}
+
+// TestCapabilities: what a header says that its model can do.
+func TestCapabilities(t *testing.T) {
+	key := func(key string, value gguf.Value) gguf.KV { return gguf.KV{Key: key, Value: value} }
+	template := func(text string) gguf.KV { return key("tokenizer.chat_template", gguf.Of(text)) }
+	for _, tt := range []struct {
+		metadata []gguf.KV
+		want     string
+	}{
+		{nil, "completion"},
+		{[]gguf.KV{key("bert.pooling_type", gguf.Of(uint32(1)))}, "embedding"},
+		{[]gguf.KV{key("bert.pooling_type", gguf.Of(uint32(0)))}, "completion"},
+		{[]gguf.KV{template("{{ messages }}")}, "completion chat"},
+		{[]gguf.KV{template("{{ tools }}<think></think>"), key("tokenizer.ggml.fim_pre_token_id", gguf.Of(uint32(1)))}, "completion chat tools thinking insert"},
+	} {
+		path := filepath.Join(t.TempDir(), "m.gguf")
+		metadata := append([]gguf.KV{key("general.architecture", gguf.Of("bert"))}, tt.metadata...)
+		if err := gguf.WriteFile(path, metadata, nil); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Model{Path: path}.Describe(gguf.Open)
+		if all := strings.Join(got.Capabilities, " "); all != tt.want || err != nil {
+			t.Errorf("%v: %q, %v; want %q", tt.metadata, all, err, tt.want)
+		}
+	}
 }

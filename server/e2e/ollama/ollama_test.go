@@ -1,0 +1,176 @@
+package ollama
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ollama/ollama/api"
+
+	"grove"
+	"grove/gopher"
+	"grove/server"
+)
+
+// model is the name that the tests' model is served by.
+const model = "gopher"
+
+// TestMain keeps what steps cost, which the first model measures, to the tests.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "e2e")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		if err := os.Setenv(name, dir); err != nil {
+			log.Fatal(err)
+		}
+	}
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		log.Print(err)
+	}
+	os.Exit(code)
+}
+
+// withKey adds the key to requests: ollama's client sends none.
+type withKey struct{}
+
+// RoundTrip implements [http.RoundTripper].
+func (withKey) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer key")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// connectOllama starts a server and returns ollama's client of it.
+func connectOllama(t *testing.T) *api.Client {
+	t.Helper()
+	s := server.New(server.Config{Keys: []string{"key"}})
+	err := s.Add(server.Source{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
+		return grove.OpenBytes(gopher.Model(), grove.Options{ChatTemplate: "chatml", Parallel: 2, Threads: 1})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(s)
+	t.Cleanup(func() {
+		h.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	base, err := url.Parse(h.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api.NewClient(base, &http.Client{Transport: withKey{}})
+}
+
+// TestOllamaChat: an answer in lines is the one that comes whole.
+func TestOllamaChat(t *testing.T) {
+	c := connectOllama(t)
+	whole := false
+	request := &api.ChatRequest{
+		Model: model, Messages: []api.Message{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "func main()"}},
+		Options: map[string]any{"temperature": 0.7, "seed": 5, "num_predict": 16, "top_p": 0.9, "num_ctx": 256, "stop": []string{"\n\n\n"}},
+	}
+	var text string
+	var last api.ChatResponse
+	if err := c.Chat(t.Context(), request, func(r api.ChatResponse) error {
+		text, last = text+r.Message.Content, r
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !last.Done || last.DoneReason != "length" || last.EvalCount != 16 || last.PromptEvalCount == 0 || last.TotalDuration <= 0 {
+		t.Errorf("%+v", last)
+	}
+	request.Stream = &whole
+	if err := c.Chat(t.Context(), request, func(r api.ChatResponse) error {
+		if r.Message.Content != text {
+			t.Errorf("%q in lines, %q whole", text, r.Message.Content)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOllamaGenerate: the second text goes on from the context of the first.
+func TestOllamaGenerate(t *testing.T) {
+	c := connectOllama(t)
+	var context []int
+	for range 2 {
+		var text string
+		err := c.Generate(t.Context(), &api.GenerateRequest{
+			Model: model, Prompt: "func main()", Context: context, Options: map[string]any{"num_predict": 8},
+		}, func(r api.GenerateResponse) error {
+			text, context = text+r.Response, r.Context
+			return nil
+		})
+		if err != nil || text == "" || len(context) < 8 {
+			t.Fatalf("%q, %d tokens of context: %v", text, len(context), err)
+		}
+	}
+}
+
+// TestOllamaModels: the lists, what a model is, its vectors.
+func TestOllamaModels(t *testing.T) {
+	c := connectOllama(t)
+	list, err := c.List(t.Context())
+	if err != nil || len(list.Models) != 1 || list.Models[0].Name != model {
+		t.Errorf("%+v: %v", list, err)
+	}
+	running, err := c.ListRunning(t.Context())
+	if err != nil || len(running.Models) != 1 || running.Models[0].Size == 0 || running.Models[0].ExpiresAt.IsZero() {
+		t.Errorf("%+v: %v", running, err)
+	}
+	if _, err := c.Show(t.Context(), &api.ShowRequest{Model: model}); err != nil {
+		t.Error(err)
+	}
+	if version, err := c.Version(t.Context()); err != nil || version == "" {
+		t.Errorf("version %q: %v", version, err)
+	}
+	if err := c.Heartbeat(t.Context()); err != nil {
+		t.Error(err)
+	}
+	vectors, err := c.Embed(t.Context(), &api.EmbedRequest{Model: model, Input: []string{"a", "b"}})
+	if err != nil || len(vectors.Embeddings) != 2 || len(vectors.Embeddings[0]) == 0 {
+		t.Errorf("%v: %v", vectors, err)
+	}
+	one, err := c.Embeddings(t.Context(), &api.EmbeddingRequest{Model: model, Prompt: "a"})
+	if err != nil || len(one.Embedding) == 0 {
+		t.Errorf("%v: %v", one, err)
+	}
+}
+
+// TestOllamaErrors: the client reads errors, with their status.
+func TestOllamaErrors(t *testing.T) {
+	c := connectOllama(t)
+	for _, tt := range []struct {
+		request api.ChatRequest
+		status  int
+		wants   string
+	}{
+		{api.ChatRequest{Model: "missing", Messages: []api.Message{{Role: "user", Content: "a"}}}, 404, "missing"},
+		{api.ChatRequest{Model: model, Messages: []api.Message{{Role: "user", Content: "a", Images: []api.ImageData{{1}}}}}, 400, "images"},
+		{api.ChatRequest{Model: model, Messages: []api.Message{{Role: "user", Content: "a"}}, Format: []byte(`"json"`)}, 400, "format"},
+		{api.ChatRequest{Model: model, Messages: []api.Message{{Role: "user", Content: "a"}}, Options: map[string]any{"num_ctx": 1 << 20}}, 400, "num_ctx"},
+	} {
+		err := c.Chat(t.Context(), &tt.request, func(api.ChatResponse) error { return nil })
+		var status api.StatusError
+		if !errors.As(err, &status) || status.StatusCode != tt.status || !strings.Contains(status.ErrorMessage, tt.wants) {
+			t.Errorf("%+v: %v, want %d with %q", tt.request, err, tt.status, tt.wants)
+		}
+	}
+}
