@@ -21,7 +21,7 @@ var budgets = []budget{
 	{"core", "engine/... method method/grow method/grow/retokenize verify sample/... forest kv", 12000, 0},
 	{"arithmetic", "compute internal/kernel/... model model/arch", 12000, 0},
 	{"weights", "weights/gguf weights/hf weights/quantize weights/safetensors weights/tensor", 7000, 0},
-	{"models by name", "weights/find weights/pull/...", 3000, 0},
+	{"models by name", "weights/find weights/pull/...", 4000, 0},
 	{"text", "text/chat text/jinja text/token text/tokenizer/...", 6000, 7638},
 	{"answers", "text/answer", 1500, 0},
 	{"server", "server server/access server/driver server/openai server/llamacpp server/page server/serving server/toolcall server/wire", 7500, 0},

@@ -39,9 +39,30 @@ func (s *Store) Find(name string) (string, error) {
 	return "", s.unknown(name, models)
 }
 
+// Named returns the models whose names fit a name best, as [Store.Find] ranks them, or that have it as their path. Unlike Find,
+// it returns several names of one file, and paths stand for nothing but models of the store.
+func (s *Store) Named(name string) (found []Model) {
+	models, _ := s.search()
+	path, err := filepath.EvalSymlinks(name)
+	isPath := err == nil
+	rank := worst
+	for _, m := range models {
+		if real, err := filepath.EvalSymlinks(m.Path); isPath && err == nil && real == path {
+			found = append(found, m)
+		}
+		if r := fit(fold(m.Name), fold(name)); !isPath && r <= rank {
+			if r < rank {
+				found = nil
+			}
+			rank, found = r, append(found, m)
+		}
+	}
+	return found
+}
+
 // inDirectory returns the path of the model in a directory, which may be a model itself.
 func inDirectory(dir string) (string, error) {
-	s := newScan("")
+	s := newScan("", "")
 	if base := filepath.Base(dir); strings.HasPrefix(base, hubPrefix) {
 		s.hub(dir, maxDepth)
 	} else {

@@ -37,7 +37,7 @@ func (s *scan) manifests(dir, at string, levels []string) {
 				s.fail(err)
 				continue
 			}
-			s.models = append(s.models, Model{ollamaName(names), blob, s.source})
+			s.models = append(s.models, Model{ollamaName(names), blob, s.source, s.cache})
 		}
 	}
 }

@@ -21,14 +21,15 @@ const (
 // scan searches one place.
 type scan struct {
 	source string
+	cache  string // the place's directory
 	models []Model
 	faults []error
 	left   int             // entries that may still be read
 	seen   map[string]bool // directories that were searched, without symbolic links
 }
 
-func newScan(source string) *scan {
-	return &scan{source: source, left: maxEntries, seen: map[string]bool{}}
+func newScan(source, cache string) *scan {
+	return &scan{source: source, cache: cache, left: maxEntries, seen: map[string]bool{}}
 }
 
 func (s *scan) sorted() []Model {
@@ -72,7 +73,7 @@ func (s *scan) entries(dir string) []os.DirEntry {
 func (s *scan) tree(dir, name string, depth int) {
 	entries := s.entries(dir)
 	if isFolder(dir, entries) {
-		s.models = append(s.models, Model{first(name, filepath.Base(dir)), dir, s.source})
+		s.models = append(s.models, Model{first(name, filepath.Base(dir)), dir, s.source, s.cache})
 	}
 	for _, e := range entries {
 		file := filepath.Join(dir, e.Name())
@@ -88,7 +89,7 @@ func (s *scan) tree(dir, name string, depth int) {
 			s.tree(file, path.Join(name, e.Name()), depth-1)
 		case info.Mode().IsRegular() && isGGUF:
 			if stem, ok := modelStem(stem); ok {
-				s.models = append(s.models, Model{path.Join(name, stem), file, s.source})
+				s.models = append(s.models, Model{path.Join(name, stem), file, s.source, s.cache})
 			}
 		}
 	}

@@ -16,15 +16,16 @@ import (
 type Model struct {
 	Name   string // for [Store.Find]
 	Path   string // a file, the first of a split one, or a folder of Hugging Face
-	Source string // GROVE_MODELS, Hugging Face, llama.cpp or ollama
+	Source string // Directories, HuggingFace, LlamaCpp or Ollama
+	Cache  string // the directory of the source in which it was found
 }
 
-// The sources.
+// The sources of models.
 const (
-	sourceDirs   = "GROVE_MODELS"
-	sourceHub    = "Hugging Face"
-	sourceLlama  = "llama.cpp"
-	sourceOllama = "ollama"
+	Directories = "GROVE_MODELS"
+	HuggingFace = "Hugging Face"
+	LlamaCpp    = "llama.cpp"
+	Ollama      = "ollama"
 )
 
 // place is a directory with models of a source.
@@ -34,7 +35,10 @@ type place struct {
 }
 
 // Store is the places to search. Every call of a method searches them again. It may be used by several goroutines.
-type Store struct{ places []place }
+type Store struct {
+	places []place
+	own    map[string]string // the directory into which each cache's models are written, by source
+}
 
 // System returns the store of this process's environment.
 func System() *Store {
@@ -48,9 +52,9 @@ func System() *Store {
 // New returns the store of an environment: its variables, the home directory ("" for none), and the system as
 // [runtime.GOOS] names it. A directory of several sources belongs to the first.
 func New(env func(string) string, home, system string) *Store {
-	s := &Store{}
+	s := &Store{own: map[string]string{}}
 	for _, dir := range filepath.SplitList(env("GROVE_MODELS")) {
-		s.add(place{sourceDirs, dir, false})
+		s.add(place{Directories, dir, false})
 	}
 	at := func(base string, names ...string) string {
 		if base == "" {
@@ -59,17 +63,17 @@ func New(env func(string) string, home, system string) *Store {
 		return filepath.Join(append([]string{base}, names...)...)
 	}
 	cache := first(env("XDG_CACHE_HOME"), at(home, ".cache"))
-	s.add(place{sourceHub, first(env("HF_HUB_CACHE"), env("HUGGINGFACE_HUB_CACHE"), at(env("HF_HOME"), "hub"), at(cache, "huggingface", "hub")), true})
+	s.add(place{HuggingFace, first(env("HF_HUB_CACHE"), env("HUGGINGFACE_HUB_CACHE"), at(env("HF_HOME"), "hub"), at(cache, "huggingface", "hub")), true})
 	switch system { // llama.cpp follows each system's custom
 	case "darwin":
 		cache = at(home, "Library", "Caches")
 	case "windows":
 		cache = env("LOCALAPPDATA")
 	}
-	s.add(place{sourceLlama, first(env("LLAMA_CACHE"), at(cache, "llama.cpp")), true})
-	s.add(place{sourceOllama, first(env("OLLAMA_MODELS"), at(home, ".ollama", "models")), true})
+	s.add(place{LlamaCpp, first(env("LLAMA_CACHE"), at(cache, "llama.cpp")), true})
+	s.add(place{Ollama, first(env("OLLAMA_MODELS"), at(home, ".ollama", "models")), true})
 	if system == "linux" && env("OLLAMA_MODELS") == "" {
-		s.add(place{sourceOllama, "/usr/share/ollama/.ollama/models", true}) // the directory of its system service
+		s.add(place{Ollama, "/usr/share/ollama/.ollama/models", true}) // the directory of its system service
 	}
 	return s
 }
@@ -83,11 +87,18 @@ func first(choices ...string) string {
 	return ""
 }
 
+// Cache returns the directory into which programs write the models of a source: HuggingFace, LlamaCpp or Ollama. It need not
+// exist. It is "" where neither a variable nor a home directory names one.
+func (s *Store) Cache(source string) string { return s.own[source] }
+
 func (s *Store) add(p place) {
 	if p.dir == "" {
 		return
 	}
 	p.dir = filepath.Clean(p.dir)
+	if s.own[p.source] == "" {
+		s.own[p.source] = p.dir
+	}
 	for _, other := range s.places {
 		if other.dir == p.dir {
 			return
@@ -106,7 +117,7 @@ func (s *Store) List() (models []Model, faults []error) {
 		if err != nil {
 			file = m.Path
 		}
-		if source, twice := sources[file]; twice && (source != m.Source || source != sourceOllama) {
+		if source, twice := sources[file]; twice && (source != m.Source || source != Ollama) {
 			continue
 		}
 		sources[file] = m.Source
@@ -136,8 +147,8 @@ func (s *Store) search() (models []Model, faults []error) {
 			}
 			continue
 		}
-		c := newScan(p.source)
-		if p.source == sourceOllama {
+		c := newScan(p.source, p.dir)
+		if p.source == Ollama {
 			c.ollama(p.dir)
 		} else {
 			c.tree(p.dir, "", maxDepth)

@@ -33,7 +33,8 @@ func (f *fake) store() *Store {
 			places = append(places, p)
 		}
 	}
-	return &Store{places}
+	s.places = places
+	return s
 }
 
 // write writes a file below the home directory and returns its path.
@@ -299,7 +300,7 @@ func TestEntriesAreBounded(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		f.write("m/"+name+".gguf", "x")
 	}
-	s := newScan("")
+	s := newScan("", "")
 	s.left = 3
 	s.tree(filepath.Join(f.home, "m"), "", maxDepth)
 	if len(s.models) != 0 || len(s.faults) != 1 || !strings.Contains(s.faults[0].Error(), "the rest is not searched") {

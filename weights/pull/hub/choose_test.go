@@ -1,0 +1,72 @@
+package hub
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestChoose(t *testing.T) {
+	ladder := "README.md .gitattributes mmproj-x-F16.gguf x-Q3_K_S.gguf x-Q4_K_M.gguf x-Q4_K_S.gguf x-Q8_0.gguf x-IQ4_XS.gguf imatrix_x.gguf"
+	split := "x-Q8_0.gguf BF16/x-BF16-00001-of-00002.gguf BF16/x-BF16-00002-of-00002.gguf"
+	tensors := "config.json model.safetensors tokenizer.json consolidated.safetensors pytorch_model.bin README.md onnx/model.safetensors LICENSE"
+	for _, c := range []struct {
+		name, files string
+		m           Model
+		want        string // files; "": an error
+		text        string // part of the notes, or of the error
+	}{
+		{"Q4_K_M", ladder, Model{}, "x-Q4_K_M.gguf", `left out, because grove reads text alone: "imatrix_x.gguf", "mmproj-x-F16.gguf"`},
+		{"tag", ladder, Model{Tag: "q8_0"}, "x-Q8_0.gguf", "mmproj"},
+		{"tag of two", ladder, Model{Tag: "Q4_K"}, "", `"Q4_K" fits several files; name one as o/r:NAME: "x-Q4_K_M", "x-Q4_K_S"`},
+		{"tag in a word", ladder, Model{Tag: "xs"}, "x-IQ4_XS.gguf", ""},
+		{"name as tag", ladder, Model{Tag: "X-Q3_K_S.gguf"}, "x-Q3_K_S.gguf", ""},
+		{"word before part of a word", "x-IQ4_0.gguf x-Q4_0.gguf", Model{Tag: "Q4_0"}, "x-Q4_0.gguf", ""},
+		{"no such tag", ladder, Model{Tag: "Q2_K"}, "", `no GGUF file has "Q2_K" in its name; it has "x-IQ4_XS", "x-Q3_K_S"`},
+		{"Q8_0", "x-Q8_0.gguf x-F16.gguf", Model{}, "x-Q8_0.gguf", ""},
+		{"only", "x-F16.gguf", Model{}, "x-F16.gguf", ""},
+		{"first", "b-F16.gguf a-F32.gguf", Model{}, "a-F32.gguf", `there is neither Q4_K_M nor Q8_0; "a-F32" is the first by name of 2 files`},
+		{"two models", "a-Q4_K_M.gguf b-Q4_K_M.gguf", Model{}, "", "fits several"},
+		{"split", split, Model{Tag: "bf16"}, "BF16/x-BF16-00001-of-00002.gguf BF16/x-BF16-00002-of-00002.gguf", ""},
+		{"part by name", split, Model{File: "BF16/x-BF16-00002-of-00002.gguf"}, "BF16/x-BF16-00001-of-00002.gguf BF16/x-BF16-00002-of-00002.gguf", ""},
+		{"missing part", "x-00001-of-00003.gguf x-00002-of-00003.gguf", Model{}, "", `"x" has 2 of 3 parts`},
+		{"missing first part", "x-00002-of-00002.gguf", Model{}, "", `"x" has 1 of 2 parts`},
+		{"two splits", "x-00001-of-00001.gguf x-00001-of-00002.gguf x-00002-of-00002.gguf", Model{File: "x-00001-of-00001.gguf"}, "x-00001-of-00001.gguf", ""},
+		{"no such file", ladder, Model{File: "y.gguf"}, "", `no GGUF file "y.gguf"`},
+		{"safetensors", tensors, Model{}, "LICENSE config.json model.safetensors tokenizer.json", ""},
+		{"shards", "config.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json original/x.pth", Model{},
+			"config.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json", ""},
+		{"safetensors with a tag", tensors, Model{Tag: "Q4_0"}, "", "no GGUF file, of which"},
+		{"pickles", "config.json pytorch_model.bin", Model{}, "", "pickles"},
+		{"no weights", "config.json README.md", Model{}, "", "neither a GGUF file nor"},
+		{"no config", "model.safetensors", Model{}, "", "neither a GGUF file nor"},
+		{"only a projector", "mmproj.gguf", Model{}, "", "neither a GGUF file nor"},
+		{"nothing", "", Model{}, "", "neither a GGUF file nor"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			entries := []entry{{Type: "directory", Path: "folder.gguf"}}
+			for f := range strings.FieldsSeq(c.files) {
+				entries = append(entries, entry{Type: "file", Path: f})
+			}
+			c.m.Repo = "o/r"
+			got, err := choose(entries, c.m)
+			if c.want == "" {
+				if err == nil || !strings.Contains(err.Error(), c.text) {
+					t.Errorf("error %v, want one with %q", err, c.text)
+				}
+				return
+			}
+			var files []string
+			for _, e := range got.files {
+				files = append(files, e.Path)
+			}
+			if diff := cmp.Diff(c.want, strings.Join(files, " ")); diff != "" || err != nil {
+				t.Error(diff, err)
+			}
+			if notes := strings.Join(got.notes, "\n"); !strings.Contains(notes, c.text) {
+				t.Errorf("the notes are %q, want %q in them", notes, c.text)
+			}
+		})
+	}
+}

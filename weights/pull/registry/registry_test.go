@@ -1,0 +1,95 @@
+package registry
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	blob := func(kind string, digit string, size int64) string {
+		return fmt.Sprintf(`{"mediaType":%q,"digest":"sha256:%s","size":%d,"from":"/x"}`, kind, strings.Repeat(digit, 64), size)
+	}
+	config := `"config":` + blob("application/vnd.docker.container.image.v1+json", "c", 3)
+	of := func(layers ...string) string {
+		return `{"schemaVersion":2,` + config + `,"layers":[` + strings.Join(layers, ",") + `]}`
+	}
+	model := blob(modelLayer, "a", 100)
+	for _, c := range []struct{ name, text, err string }{
+		{"one layer", of(model), ""},
+		{"a layer twice", of(model, blob("application/vnd.ollama.image.params", "b", 1), blob("application/vnd.ollama.image.license", "b", 1)), ""},
+		{"projector", of(model, blob(projectorLayer, "d", 1)), ""},
+		{"no object", `[]`, "cannot unmarshal"},
+		{"no text", ``, "unexpected end"},
+		{"no layers", `{` + config + `}`, "layers"},
+		{"no config", `{"layers":[` + model + `]}`, "config"},
+		{"no model", of(blob("x", "a", 1)), "0 layers hold weights"},
+		{"two models", of(model, blob(modelLayer, "b", 1)), "2 layers hold weights"},
+		{"adapter", of(model, blob(adapterLayer, "b", 1)), "adapter (LoRA)"},
+		{"path as digest", of(strings.ReplaceAll(model, strings.Repeat("a", 64), "../../x")), "is not a digest"},
+		{"negative size", of(blob(modelLayer, "a", -1)), "has -1 bytes"},
+		{"giant", of(blob(modelLayer, "a", 1<<60)), "has 1152921504606846976 bytes"},
+		{"two sizes", of(model, blob("x", "a", 1)), "has 100 bytes and 1 bytes"},
+		{"many layers", of(strings.Split(strings.Repeat(model+"|", 65), "|")[:65]...), "65 layers; at most 64"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := parse([]byte(c.text))
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("error %v, want one with %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.left == 0 && string(m.text) != c.text {
+				t.Error("the text has changed")
+			}
+			if again, err := parse(m.text); err != nil || again.left != 0 || len(again.blobs) != len(m.blobs) {
+				t.Errorf("the text that is written has %d projectors and %d blobs, want 0 and %d; %v", again.left, len(again.blobs), len(m.blobs), err)
+			}
+			if m.left > 0 && (strings.Contains(string(m.text), "projector") || !strings.Contains(string(m.text), `"from":"/x"`)) {
+				t.Errorf("the text that is written is %s", m.text)
+			}
+		})
+	}
+}
+
+// TestChallenge: tokens are asked for at addresses of https, or on the registry's own host.
+func TestChallenge(t *testing.T) {
+	for _, c := range []struct{ base, header, want string }{
+		{"https://r.example", `Bearer realm="https://auth.example/token",service="r",scope="repository:a/b:pull"`, "https://auth.example/token?scope=repository%3Aa%2Fb%3Apull&service=r"},
+		{"http://r.example", `Bearer realm="http://r.example/token"`, "http://r.example/token"},
+		{"https://r.example", `Bearer realm="http://r.example/token"`, ""},
+		{"http://r.example", `Bearer realm="http://10.0.0.1/token"`, ""},
+		{"https://r.example", `Bearer realm="file:///etc/passwd"`, ""},
+		{"https://r.example", `Bearer realm="https://u:p@a.example/"`, ""},
+		{"https://r.example", `Basic realm="x"`, ""},
+		{"https://r.example", `Bearer ` + strings.Repeat("x", 5000), ""},
+		{"https://r.example", ``, ""},
+	} {
+		base, _ := url.Parse(c.base)
+		u, ok := challenge(c.header, base)
+		if ok != (c.want != "") || ok && u.String() != c.want {
+			t.Errorf("%q at %s gives %v, want %q", c.header, c.base, u, c.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"config":{},"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:0","size":1}]}`))
+	f.Add([]byte(`{"config":{"digest":"sha256:` + strings.Repeat("a", 64) + `"},"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:` + strings.Repeat("a", 64) + `"}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := parse(b)
+		if err != nil {
+			return
+		}
+		for _, l := range m.blobs {
+			if len(l.Digest) != len("sha256:")+64 || l.Size < 0 {
+				t.Errorf("blob %+v", l)
+			}
+		}
+	})
+}
