@@ -18,7 +18,7 @@ var ownMeaning = map[string]string{
 	"-m":              "as --model",
 	"-p":              "run takes a prompt, as llama.cpp does; bench speed takes numbers of rows, as llama-bench does",
 	"--chat-template": "serve takes one for each of several models",
-	"--api-key":       "serve checks several keys; bench serve sends one",
+	"--api-key":       "serve checks several keys; commands that talk to a server send one",
 	"--type":          "convert takes a mix of types; bench make takes one type for every matrix",
 }
 

@@ -42,6 +42,8 @@ type commands struct {
 	Bench      benchmarks.Command `cmd:"" help:"Measure models and kernels on this machine."`
 	Tune       tuneCommand        `cmd:"" help:"Measure the cost of a model's steps on this machine, and save it."`
 	Models     modelsCommand      `cmd:"" help:"List the models that are on this machine."`
+	PS         psCommand          `cmd:"" name:"ps" help:"List the models of a running server: status, memory, requests."`
+	Stop       stopCommand        `cmd:"" help:"Close a model of a running server, to free its memory."`
 	Version    versionCommand     `cmd:"" help:"Show the version of the program, its numerics and its kernels."`
 }
 

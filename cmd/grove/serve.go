@@ -147,6 +147,9 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 		if path, err = flags.Find(path); err != nil {
 			return nil, err
 		}
+		if err := readHeader(path); err != nil {
+			return nil, err
+		}
 		if name == "" {
 			name = strings.TrimSuffix(filepath.Base(path), ".gguf")
 		}
@@ -159,6 +162,15 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 		all[i].template = c.template(all, all[i].name)
 	}
 	return all, nil
+}
+
+// readHeader refuses a model that is missing, or whose header is broken, before the server listens.
+func readHeader(path string) error {
+	f, err := flags.Model{Path: path}.File()
+	if err != nil {
+		return err
+	}
+	return exit.File(f.Close())
 }
 
 // template returns the chat template of a model: that of the last flag that names the model, else of the last that names no model.

@@ -19,11 +19,10 @@ type serveCommand struct {
 	flags.Seed    `set:"seed=1"`
 	flags.Prompts `set:"prompts=made-up stories"`
 	flags.Save
+	flags.Server
 
-	URL          string        `name:"url" placeholder:"URL" default:"http://127.0.0.1:8080" help:"The server. Default: ${default}."`
 	Model        string        `placeholder:"NAME" help:"Name of the model on the server; without it, the first that the server lists."`
 	API          string        `name:"api" placeholder:"API" default:"completions" help:"Route to measure: completions or chat. Default: ${default}."`
-	APIKey       string        `name:"api-key" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that the server asks for."`
 	Requests     flags.Count   `placeholder:"N" default:"100" help:"Requests that are measured. Default: ${default}."`
 	Concurrency  flags.Count   `placeholder:"N" help:"Requests at a time at most; 0: 8, or with --rate no limit."`
 	Rate         float64       `placeholder:"R" help:"Requests that begin in a second, at random times; 0: a request begins when another ends."`
@@ -45,6 +44,9 @@ func (c *serveCommand) Validate() error {
 	if c.PromptTokens > 1<<20 {
 		return fmt.Errorf("--prompt-tokens: %d; it must be from 0 to %d", c.PromptTokens, 1<<20)
 	}
+	if _, err := c.Base(); err != nil {
+		return err
+	}
 	o := c.options()
 	o.Tasks = []serving.Task{{MaxTokens: max(1, int(c.MaxTokens.N))}}
 	return o.Validate()
@@ -56,8 +58,9 @@ func (c *serveCommand) options() serving.Options {
 	if concurrency == 0 && c.Rate == 0 {
 		concurrency = 8
 	}
+	base, _ := c.Base() // Validate refuses what is no URL
 	return serving.Options{
-		URL: c.URL, APIKey: c.APIKey, Model: c.Model, API: serving.API(c.API), Requests: int(c.Requests), Concurrency: concurrency,
+		URL: base, APIKey: c.APIKey, Model: c.Model, API: serving.API(c.API), Requests: int(c.Requests), Concurrency: concurrency,
 		Rate: c.Rate, Seed: c.Seed.Or(1), Temperature: float64(c.T), IgnoreEOS: c.IgnoreEOS, ExtraBody: c.ExtraBody, Timeout: c.Timeout, Warmup: int(c.Warmup),
 	}
 }
