@@ -24,6 +24,9 @@ type mixName string
 // Validate asks the library.
 func (n mixName) Validate() error { return quantize.Known(string(n)) }
 
+// Values returns the names, for completion.
+func (n mixName) Values() []string { return quantize.Names() }
+
 // convertCommand writes a folder of Hugging Face as one GGUF file.
 type convertCommand struct {
 	flags.Threads

@@ -9,7 +9,7 @@ import (
 // inspectCommand shows a file.
 type inspectCommand struct {
 	Full bool   `help:"Show long strings and arrays whole."`
-	File string `arg:"" help:"GGUF file, any part of a split one, or a model as -m of other commands takes it."`
+	File string `arg:"" complete:"MODEL" help:"GGUF file, any part of a split one, or a model as -m of other commands takes it."`
 }
 
 // Run implements the command.

@@ -44,6 +44,8 @@ type commands struct {
 	Models     modelsCommand      `cmd:"" help:"List the models that are on this machine."`
 	PS         psCommand          `cmd:"" name:"ps" help:"List the models of a running server: status, memory, requests."`
 	Stop       stopCommand        `cmd:"" help:"Close a model of a running server, to free its memory."`
+	Completion completionCommand  `cmd:"" help:"Write the script that completes command lines in a shell."`
+	Complete   completeCommand    `cmd:"" hidden:"" passthrough:""`
 	Version    versionCommand     `cmd:"" help:"Show the version of the program, its numerics and its kernels."`
 }
 

@@ -27,6 +27,7 @@ var budgets = []budget{
 	{"server", "server server/access server/driver server/openai server/llamacpp server/page server/serving server/toolcall server/wire", 7500, 0},
 	{"other APIs", "server/ollama server/anthropic", 3000, 0},
 	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/summary", 4000, 0},
+	{"completion", "cmd/grove/internal/completion", 1000, 0},
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 4000, 0},
 	{"front door", ".", 3000, 0},

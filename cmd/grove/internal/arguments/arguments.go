@@ -30,6 +30,9 @@ func Rewrite(app *kong.Application, args []string, notes io.Writer) ([]string, e
 	}
 	l := line{app: app, node: app.Node, rest: args, notes: notes}
 	for len(l.rest) > 0 {
+		if l.node.Passthrough { // its arguments are words of another command line
+			return append(l.out, l.rest...), nil
+		}
 		if err := l.step(); err != nil {
 			return nil, exit.With(exit.CodeUsage, err)
 		}

@@ -30,6 +30,9 @@ type program struct {
 	Bench struct {
 		Speed struct{} `cmd:""`
 	} `cmd:""`
+	Complete struct {
+		Words []string `arg:"" optional:""`
+	} `cmd:"" hidden:"" passthrough:""`
 	Version struct{} `cmd:""`
 }
 
@@ -56,6 +59,7 @@ func TestRewrite(t *testing.T) {
 		{"run --temp -- -ngl 0", "run --temp --"}, // the value is --, which kong refuses
 		{"up --keepalive 5m", "up --idle=5m"}, {"serve --keep-alive=-1", "serve --idle=0s"}, {"serve --keep-alive 300", "serve --idle=300s"},
 		{"serve -v", "serve --log-requests"}, {"run -v x", "run x"}, {"run --help", "run --help"}, {"run -", "run -"}, {"run --temp", "run --temp"},
+		{"complete run --te", "complete run --te"}, {"complete --nosuch -- -ngl", "complete --nosuch -- -ngl"},
 	} {
 		got, _, err := rewrite(t, c.args)
 		if err != nil || got != c.want {

@@ -72,7 +72,18 @@ func (v CacheName) Validate() error {
 	return err
 }
 
+// Values returns the names, for completion.
+func (v CacheName) Values() []string { return []string{"f32", "f16", "q8_0"} }
+
 type methodNames string
+
+// Values returns the names, for completion.
+func (v methodNames) Values() (names []string) {
+	for _, m := range grove.Methods() {
+		names = append(names, m.Name)
+	}
+	return append(names, grove.MethodAuto, "off")
+}
 
 // Validate asks the library.
 func (v methodNames) Validate() error { return grove.CheckMethods(string(v), "") }
@@ -82,7 +93,18 @@ type acceptRule string
 // Validate asks the library.
 func (v acceptRule) Validate() error { return grove.CheckMethods(grove.MethodAuto, string(v)) }
 
+// Values returns the names, for completion.
+func (v acceptRule) Values() (names []string) {
+	for _, r := range grove.Rules() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
 type methodList string
+
+// Values returns the names, for completion.
+func (v methodList) Values() []string { return append(methodNames("").Values(), allMethods) }
 
 // Validate asks the library about each entry.
 func (v methodList) Validate() error {
