@@ -23,6 +23,8 @@ type chatCommand struct {
 	System   string            `short:"s" placeholder:"TEXT" var:"GROVE_SYSTEM" help:"The system message, which begins the conversation."`
 	Template string            `name:"chat-template" placeholder:"NAME|FILE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template: the name of another template in the model's file or of one inside this program, or a Jinja file. Without it, the model's own."`
 	Set      map[string]string `placeholder:"NAME=JSON" sep:"none" mapsep:"none" help:"Variable of the template, such as enable_thinking=false; may be given several times."`
+
+	NoHistory bool `name:"no-history" var:"GROVE_NO_HISTORY" help:"Do not read or write the file of messages of earlier conversations."`
 }
 
 // Validate refuses variables that are not JSON.
@@ -64,7 +66,7 @@ func (c *chatCommand) newChat(m *grove.Model) (*conversation.Conversation, error
 	if err != nil {
 		return nil, err
 	}
-	l := &conversation.Conversation{Model: m, System: c.System, Request: r}
+	l := &conversation.Conversation{Model: m, System: c.System, Request: r, History: !c.NoHistory}
 	if l.Options.Template, err = c.template(m); err != nil {
 		return nil, err
 	}

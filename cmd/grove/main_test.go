@@ -34,7 +34,7 @@ func (o outside) Run() int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+	for _, name := range []string{"XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME", "LocalAppData"} {
 		os.Setenv(name, dir)
 	}
 	return o.m.Run()

@@ -13,7 +13,6 @@ import (
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/summary"
 	"grove/cmd/grove/internal/terminal"
-	"grove/internal/wrap"
 )
 
 // Conversation is a conversation with a model. It is for one goroutine.
@@ -22,13 +21,14 @@ type Conversation struct {
 	Options grove.ChatOptions
 	Request grove.Request // how answers are generated; its prompt is not used
 	System  string        // the system message; "": none
+	History bool          // the messages that a person writes are kept for later runs
 
 	conversation *grove.Conversation
 	messages     []grove.Message // without the system message
 	last         grove.Stats     // of the last answer
 
 	in      *terminal.LineReader // nil: one question only
-	out     *wrap.Writer
+	out     *terminal.Wrapper
 	signals *terminal.Interrupts
 }
 
@@ -44,7 +44,7 @@ func (c *Conversation) Ask(question string) (err error) {
 
 // begin returns the function that ends the conversation.
 func (c *Conversation) begin(err *error) (end func()) {
-	c.conversation, c.out, c.signals = c.Model.NewConversation(), wrap.New(terminal.Stdout), terminal.Listen()
+	c.conversation, c.out, c.signals = c.Model.NewConversation(), terminal.NewWrapper(terminal.Stdout), terminal.Listen()
 	return func() {
 		c.signals.Stop()
 		*err = errors.Join(*err, c.conversation.Close())
@@ -55,7 +55,7 @@ func (c *Conversation) begin(err *error) (end func()) {
 // the first error ends the conversation.
 func (c *Conversation) Loop() (err error) {
 	defer c.begin(&err)()
-	c.in = terminal.NewLineReader(c.signals)
+	c.in = terminal.NewLineReader(c.signals, terminal.LineOptions{History: c.History, Complete: complete})
 	defer c.in.Close()
 	if c.in.Person() {
 		info := c.Model.Info()
@@ -137,7 +137,6 @@ func (c *Conversation) answer() (begun bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.out.Begin(terminal.Columns())
 	var answer strings.Builder
 	for t, e := range g.Tokens() {
 		if err = e; err == nil {
@@ -174,7 +173,15 @@ const chatHelp = `  /help          this list
   /stats         tokens and times of the last answer
   /exit          end; so do Ctrl-D, and Ctrl-C at the prompt
 Ctrl-C ends an answer. A line that ends with \ continues in the next, and so does a text between """ and """.
-A message that begins with a slash is written with two.`
+A message that begins with a slash is written with two; one that begins with a space is not kept in the history.
+Up and Ctrl-R bring back messages, also of earlier conversations; Tab completes commands and files. What is pasted
+waits for Enter; its line ends appear as ↵.`
+
+// commands are the commands; those of withArgument take one.
+var (
+	commands     = []string{"/help", "/system", "/regen", "/undo", "/clear", "/save", "/load", "/stats", "/exit"}
+	withArgument = []string{"/system", "/save", "/load"}
+)
 
 // errExit ends the loop.
 var errExit = errors.New("exit")

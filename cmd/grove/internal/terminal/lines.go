@@ -9,58 +9,133 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/ergochat/readline"
 	"golang.org/x/term"
 
 	"grove/cmd/grove/internal/exit"
 )
 
-// LineReader reads the lines of a person, who can edit them, or of another program. It is for one goroutine.
-type LineReader struct {
-	signals  *Interrupts
-	terminal *term.Terminal // nil: another program writes the lines
-	plain    *bufio.Reader
-	restore  func() error // ends the raw mode of the terminal; nil: it is not raw
+// LineOptions says how a person's lines are read. The zero value keeps no history and completes nothing.
+type LineOptions struct {
+	History bool // the messages of earlier runs are offered, and those of this one are kept
+	// Complete returns the end of a text that can be completed, and all that it can become.
+	Complete func(text string) (end string, candidates []string)
 }
 
-// NewLineReader returns a reader of standard input. A signal ends the wait for a line.
-func NewLineReader(signals *Interrupts) *LineReader {
+// LineReader reads the lines of a person, who can edit them, or of another program. It is for one goroutine.
+type LineReader struct {
+	signals *Interrupts
+	plain   *bufio.Reader
+
+	editor  *readline.Instance // nil: another program writes the lines
+	glyphs  *glyphs
+	history *history
+	mode    *term.State // of the terminal before
+}
+
+// NewLineReader returns a reader of standard input. A signal ends the wait for a line. What is wrong with the history is
+// reported, and no error.
+func NewLineReader(signals *Interrupts, o LineOptions) *LineReader {
 	r := &LineReader{signals: signals, plain: bufio.NewReader(os.Stdin)}
-	if Is(os.Stdin) && Is(os.Stderr) && r.raw() == nil {
-		r.Close()
-		r.terminal = term.NewTerminal(struct {
-			io.Reader
-			io.Writer
-		}{os.Stdin, os.Stderr}, "")
-		r.terminal.SetBracketedPasteMode(true)
+	if !Is(os.Stdin) || !Is(os.Stderr) {
+		return r
+	}
+	mode, err := term.GetState(int(os.Stdin.Fd()))
+	if err != nil {
+		return r
+	}
+	r.mode, r.glyphs = mode, newGlyphs()
+	if err := r.edit(o); err != nil {
+		fmt.Fprintf(os.Stderr, "grove: lines cannot be edited: %v\n", err)
+		return r
+	}
+	r.enter(os.Stderr, pasteOn)
+	if o.History {
+		r.recall()
 	}
 	return r
 }
 
-// raw sets the raw mode: the terminal passes on every key at once.
-func (r *LineReader) raw() error {
-	fd := int(os.Stdin.Fd())
-	old, err := term.MakeRaw(fd)
-	if err != nil {
-		return err
+// edit starts the line editor.
+func (r *LineReader) edit(o LineOptions) (err error) {
+	k := &keys{from: os.Stdin, to: os.Stderr, glyphs: r.glyphs}
+	words := &words{glyphs: r.glyphs}
+	config := &readline.Config{
+		Stdin: k, Stdout: k, Stderr: k, Undo: true,
+		HistoryLimit: historyMessages, DisableAutoSaveHistory: true, HistorySearchFold: true,
+		FuncIsTerminal: func() bool { return true }, FuncGetSize: editorSize,
+		FuncMakeRaw: func() error {
+			_, err := term.MakeRaw(int(os.Stdin.Fd()))
+			return err
+		},
+		FuncExitRaw:         r.rest,
+		FuncFilterInputRune: words.filter, Listener: words.edit,
 	}
-	r.restore = func() error { return term.Restore(fd, old) }
-	return nil
+	if o.Complete != nil {
+		config.AutoComplete = completer{r.glyphs, o.Complete}
+	}
+	r.editor, err = readline.NewFromConfig(config)
+	return err
 }
 
-// Close restores the terminal. The reader can be used again.
-func (r *LineReader) Close() {
-	if r.restore != nil {
-		_ = r.restore()
-		r.restore = nil
+// editorSize returns the size of the terminal, that of a usual one where it is not known.
+func editorSize() (columns, rows int) {
+	columns, rows, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil || columns <= 0 || rows <= 0 {
+		return 80, 24
 	}
+	return columns, rows
+}
+
+// recall offers the messages of earlier runs.
+func (r *LineReader) recall() {
+	path, err := historyPath()
+	if err != nil {
+		r.complain(err)
+		return
+	}
+	r.history = &history{path}
+	messages, err := r.history.read()
+	r.complain(err)
+	for _, m := range messages {
+		r.remember(m)
+	}
+}
+
+// enter writes a sequence to a terminal.
+func (r *LineReader) enter(f *os.File, sequence string) { _, _ = io.WriteString(f, sequence) }
+
+// rest sets the mode between lines: as before, without the echo of keys, which would appear within answers.
+func (r *LineReader) rest() error {
+	fd := int(os.Stdin.Fd())
+	return errors.Join(term.Restore(fd, r.mode), silence(fd))
+}
+
+// Close gives the terminal back as it was.
+func (r *LineReader) Close() {
+	if r.editor == nil {
+		return
+	}
+	_ = r.editor.Close()
+	r.enter(os.Stderr, pasteOff)
+	_ = term.Restore(int(os.Stdin.Fd()), r.mode)
 }
 
 // Person reports whether a person writes the lines, at a terminal.
-func (r *LineReader) Person() bool { return r.terminal != nil }
+func (r *LineReader) Person() bool { return r.editor != nil }
 
 // Message returns the next message: a line; lines of which all but the last end with a backslash; or the text between
 // """ and """. The end of the input, and Ctrl-C at the prompt, give [io.EOF]. A signal gives an [exit.SignalError].
 func (r *LineReader) Message() (string, error) {
+	text, err := r.message()
+	if err == nil && r.Person() {
+		text = strings.TrimRight(text, "\n") // a paste often ends with a line end
+		r.keep(text)
+	}
+	return text, err
+}
+
+func (r *LineReader) message() (string, error) {
 	text, err := r.line("> ")
 	if err != nil {
 		return "", err
@@ -98,6 +173,29 @@ func (r *LineReader) block(text string) (string, error) {
 	}
 }
 
+// keep adds a message to the history. The first error is reported and ends the history of later runs.
+func (r *LineReader) keep(message string) {
+	if err := r.history.add(message); err != nil {
+		r.complain(err)
+		r.history = nil
+	}
+	if !strings.HasPrefix(message, " ") {
+		r.remember(message)
+	}
+}
+
+// remember adds a message to what the editor offers.
+func (r *LineReader) remember(message string) {
+	_ = r.editor.SaveToHistory("") // back to the end: a message that was recalled and edited stays as it was
+	_ = r.editor.SaveToHistory(string(r.glyphs.of(message)))
+}
+
+func (r *LineReader) complain(err error) {
+	if err != nil {
+		exit.Report(os.Stderr, err)
+	}
+}
+
 // line reads a line. A signal ends the wait.
 func (r *LineReader) line(prompt string) (string, error) {
 	type result struct {
@@ -105,15 +203,11 @@ func (r *LineReader) line(prompt string) (string, error) {
 		err  error
 	}
 	got := make(chan result, 1)
-	if r.terminal != nil {
+	if r.Person() {
 		select {
 		case <-r.signals.came: // an interrupt of the answer that came after its end
 		default:
 		}
-		if err := r.raw(); err != nil {
-			return "", err
-		}
-		defer r.Close()
 	}
 	go func() { // a read of a terminal cannot be cancelled: it ends with the process
 		text, err := r.read(prompt)
@@ -127,32 +221,39 @@ func (r *LineReader) line(prompt string) (string, error) {
 	}
 }
 
-// read reads a line, or several lines that were pasted together.
+// read reads a line.
 func (r *LineReader) read(prompt string) (string, error) {
-	if r.terminal == nil {
-		text, err := r.plain.ReadString('\n')
-		if err == io.EOF && text != "" {
-			err = nil
+	if r.Person() {
+		r.editor.SetPrompt(prompt)
+		text, err := r.editor.ReadLine()
+		if errors.Is(err, readline.ErrInterrupt) {
+			err = io.EOF
 		}
-		if err != nil && err != io.EOF {
-			err = fmt.Errorf("standard input: %w", err)
-		}
-		return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), err
+		return r.glyphs.text([]rune(text)), err
 	}
-	if w, h, err := term.GetSize(int(os.Stderr.Fd())); err == nil && w > 0 {
-		_ = r.terminal.SetSize(w, h)
+	text, err := r.plain.ReadString('\n')
+	if err == io.EOF && text != "" {
+		err = nil
 	}
-	r.terminal.SetPrompt(prompt)
-	var pasted strings.Builder
-	for {
-		text, err := r.terminal.ReadLine()
-		if errors.Is(err, term.ErrPasteIndicator) {
-			pasted.WriteString(text + "\n")
-			continue
-		}
-		if err == io.EOF {
-			fmt.Fprint(os.Stderr, "\r\n")
-		}
-		return pasted.String() + text, err
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("standard input: %w", err)
 	}
+	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), err
+}
+
+// completer offers the completions of a line to the editor.
+type completer struct {
+	glyphs   *glyphs
+	complete func(text string) (end string, candidates []string)
+}
+
+// Do implements [readline.AutoCompleter].
+func (c completer) Do(line []rune, at int) (ends [][]rune, shared int) {
+	end, candidates := c.complete(c.glyphs.text(line[:at]))
+	for _, text := range candidates {
+		if rest, ok := strings.CutPrefix(text, end); ok {
+			ends = append(ends, c.glyphs.of(rest))
+		}
+	}
+	return ends, len(c.glyphs.of(end))
 }

@@ -1,0 +1,10 @@
+//go:build linux
+
+package terminal
+
+import "golang.org/x/sys/unix"
+
+const (
+	getMode = unix.TCGETS
+	setMode = unix.TCSETS
+)
