@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"grove/engine"
 	"grove/internal/atomicfile"
+	"grove/text/answer"
 	"grove/text/chat"
 	"grove/text/token"
 )
@@ -21,35 +23,21 @@ type Message = chat.Message
 // model's own template.
 type ChatOptions struct {
 	chat.Options
-	Template *chat.Template // nil: that of [Options.ChatTemplate], the model's, or that of a family that its vocabulary shows
+	Template  *chat.Template // nil: that of [Options.ChatTemplate], the model's, or that of a family that its vocabulary shows
+	Reasoning Reasoning      // "": that of [Options.Reasoning]
+	OneCall   bool           // [Generation.Parts] ends behind the first call of a tool
 }
 
 // ChatPrompt is a conversation as the model reads it.
 type ChatPrompt struct {
 	Text   string
-	Tokens []token.ID // control tokens that messages spell are plain text in them
+	Tokens []token.ID    // control tokens that messages spell are plain text in them
+	Tail   string        // the end of Text that the template wrote, for [answer.Options]
+	Format answer.Format // how the model writes thoughts and calls in this conversation
 }
 
 // Templates returns the templates that can render conversations with the model.
 func (m *Model) Templates() *chat.Templates { return m.templates }
-
-// ApplyTemplate returns the prompt of a conversation. Errors: [chat.ErrNone] where neither the model nor the options
-// have a template; those of [chat.Template.Render].
-func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, error) {
-	t := o.Template
-	if t == nil {
-		var err error
-		if t, err = m.templates.For(o.Options); err != nil {
-			return ChatPrompt{}, err
-		}
-	}
-	p, err := t.Render(messages, o.Options)
-	if err != nil {
-		return ChatPrompt{}, err
-	}
-	ids, err := p.Encode(m.tokenizer)
-	return ChatPrompt{p.Text, ids}, err
-}
 
 // Chat prepares the answer to a conversation, as [Model.Generate] does the continuation of a text; the Prompt
 // of the request is not used. The text of the answer has no control tokens.
@@ -62,7 +50,11 @@ func (m *Model) Chat(ctx context.Context, messages []Message, o ChatOptions, r R
 		return nil, errors.New("grove: the template makes an empty prompt")
 	}
 	r.PromptIDs = p.Tokens
-	return m.Generate(ctx, r)
+	g, err := m.Generate(ctx, r)
+	if err == nil {
+		g.reading = answer.Options{Format: p.Format, Tools: o.Tools, Tail: p.Tail, OneCall: o.OneCall, ID: strconv.FormatUint(g.stats.Seed, 16)}
+	}
+	return g, err
 }
 
 // Conversation answers one turn after the other and keeps the computed text, so that an answer costs only the tokens

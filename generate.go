@@ -12,6 +12,7 @@ import (
 	"grove/engine"
 	"grove/sample"
 	"grove/search"
+	"grove/text/answer"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -77,6 +78,7 @@ type Token struct {
 	Text    string
 	Logprob float32  // natural logarithm of the model's probability, before temperature and truncation
 	Top     []Likely // the likeliest at its place, as many as [Request.Top] asks for
+	Control string   // the spelling of a control token, which Text does not show; "" of other tokens
 }
 
 // Likely is a token that may be drawn, and the logarithm of its probability.
@@ -125,6 +127,7 @@ type Generation struct {
 	begun  bool
 	start  time.Time
 
+	reading  answer.Options   // of [Generation.Parts]
 	thinking sample.Thinking  // the model's markers, and the budget
 	thoughts *sample.Thoughts // nil: the model has no markers
 
@@ -294,6 +297,38 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 	}
 }
 
+// Read is a token and the parts of the answer that are certain with it.
+type Read struct {
+	Token
+	Parts []answer.Part
+}
+
+// Parts is [Generation.Tokens] for the answers of [Model.Chat] and [Conversation.Chat]: it tells thoughts, content and calls of
+// tools apart. The last parts come with the token [token.None]. With [ChatOptions.OneCall] the answer ends behind its first call.
+func (g *Generation) Parts() iter.Seq2[Read, error] {
+	return func(yield func(Read, error) bool) {
+		r := answer.NewReader(g.reading)
+		for t, err := range g.Tokens() {
+			if err != nil {
+				yield(Read{}, err)
+				return
+			}
+			if !yield(Read{t, r.Add(t.Text, t.Control)}, nil) {
+				return
+			}
+			if r.Done() {
+				break
+			}
+		}
+		if r.Done() {
+			g.stats.Finish = FinishStop
+		}
+		if rest := r.End(); len(rest) > 0 {
+			yield(Read{Token{ID: token.None}, rest}, nil)
+		}
+	}
+}
+
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	g.start = time.Now()
 	draft, err := g.model.drafting(g.ctx, g.req.Method) // before there is a slot, which measuring steps may wait for
@@ -375,10 +410,14 @@ func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yiel
 		if err != nil {
 			return err
 		}
+		control := g.model.control(d.ID)
+		if control != "" && stopped == "" {
+			piece += text.release() // no stop string goes on behind it
+		}
 		if stopped != "" {
 			g.stats.Finish, g.stats.StopText = FinishStop, stopped
 		}
-		if !yield(Token{ID: d.ID, Text: piece, Logprob: d.Logprob, Top: d.Top}, nil) || stopped != "" {
+		if !yield(Token{ID: d.ID, Text: piece, Logprob: d.Logprob, Top: d.Top, Control: control}, nil) || stopped != "" {
 			return nil
 		}
 	}

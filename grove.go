@@ -49,6 +49,8 @@ type Options struct {
 	// ChatTemplate is the template of conversations: the name of another template of the model's file or of [chat.Builtin],
 	// or a Jinja file; "": the template of the model's file, or that of the family to which its vocabulary belongs.
 	ChatTemplate string
+
+	Reasoning Reasoning // whether the model thinks before it answers in conversations; "": as the template does
 }
 
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
@@ -67,6 +69,8 @@ type Model struct {
 	tokenizer *tokenizer.Tokenizer
 	templates *chat.Templates
 	thinking  sample.Thinking // the markers, if it has any, and no bound
+	thinks    [2]string       // the markers' texts
+	reasoning Reasoning       // of conversations that say nothing else
 	methods   draftings
 	draft     *Model           // shares the pool; nil: none
 	words     *method.VocabMap // relates its tokens to the model's
@@ -172,7 +176,10 @@ func (m *Model) load(o Options) error {
 			return err
 		}
 	}
-	m.thinking = m.findThinking()
+	m.thinking, m.thinks = m.findThinking()
+	if m.reasoning = o.Reasoning; m.reasoning.Check() != nil {
+		return m.reasoning.Check()
+	}
 	limit, err := m.room(o.Memory)
 	if err != nil {
 		return &OptionError{err}

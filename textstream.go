@@ -74,7 +74,11 @@ func (s *textStream) find(text string) (first int, stop string) {
 // flush returns what is still held when the text ends.
 func (s *textStream) flush() string {
 	text, _ := s.add(s.runes.Flush())
-	held := s.held
-	s.held = ""
-	return text + held
+	return text + s.release()
+}
+
+// release returns the text that could begin a stop string, when none does.
+func (s *textStream) release() (held string) {
+	held, s.held = s.held, ""
+	return held
 }

@@ -6,47 +6,47 @@ import (
 	"strings"
 
 	"grove/sample"
+	"grove/text/answer"
 	"grove/text/chat"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
 
-// thinkingMarkers are the markers around the thoughts of published models.
-var thinkingMarkers = [][2]string{
-	{"<think>", "</think>"},
-	{"<|START_THINKING|>", "<|END_THINKING|>"},
-	{"[THINK]", "[/THINK]"},
-	{"<seed:think>", "</seed:think>"},
-	{"<|channel|>analysis<|message|>", "<|end|>"},
-}
-
-// findThinking returns the markers of the model's thoughts, none where it has none. Of the published markers these are the
-// first that the template mentions, or else the first, whose ends are special tokens of the vocabulary: other markers
+// findThinking returns the markers of the model's thoughts, none where it has none, and their texts. Of the published markers these
+// are the first that the template mentions, or else the first, whose ends are special tokens of the vocabulary: other markers
 // would not be the same tokens in each text.
-func (m *Model) findThinking() sample.Thinking {
+func (m *Model) findThinking() (found sample.Thinking, texts [2]string) {
 	source := ""
 	if t, err := m.templates.For(chat.Options{}); err == nil {
 		source = t.Source()
 	}
-	found := sample.Thinking{Budget: -1}
-	for _, texts := range thinkingMarkers {
-		begin, end := m.marker(texts[0]), m.marker(texts[1])
-		if begin == nil || end == nil {
+	found.Budget = -1
+	for _, k := range answer.KnownMarkers() {
+		begin, end := m.marker(k.Begin), m.marker(k.End)
+		if !k.Budget || begin == nil || end == nil {
 			continue
 		}
-		mentioned := strings.Contains(source, texts[1])
+		mentioned := strings.Contains(source, k.End)
 		if mentioned || found.Begin == nil {
-			found.Begin, found.End = begin, end
+			found.Begin, found.End, texts = begin, end, [2]string{k.Begin, k.End}
 		}
 		if mentioned {
 			break
 		}
 	}
-	return found
+	return found, texts
 }
 
 // Thinks reports whether the model has markers of thinking, which a budget can bound.
 func (m *Model) Thinks() bool { return m.thinking.Begin != nil }
+
+// control returns the spelling of a control token, "" for other tokens.
+func (m *Model) control(id token.ID) string {
+	if m.tokenizer.Type(id) != tokenizer.Control {
+		return ""
+	}
+	return m.tokenizer.Text(id)
+}
 
 // marker returns the tokens of a text that begins and ends with special tokens; nil where it does not.
 func (m *Model) marker(text string) []token.ID {
@@ -79,8 +79,10 @@ func (m *Model) boundThinking(budget *int) (sample.Thinking, error) {
 
 func errNoMarkers() error {
 	var known []string
-	for _, m := range thinkingMarkers {
-		known = append(known, m[0]+" and "+m[1])
+	for _, k := range answer.KnownMarkers() {
+		if k.Budget {
+			known = append(known, k.Begin+" and "+k.End)
+		}
 	}
 	return errors.New("grove: a thinking budget is given, and the model has no markers of thinking; known are " + strings.Join(known, ", "))
 }

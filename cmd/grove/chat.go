@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"grove"
 	"grove/cmd/grove/internal/conversation"
@@ -84,7 +83,7 @@ func (c *chatCommand) newChat(m *grove.Model) (*conversation.Conversation, error
 func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
 	t, err := m.Templates().For(chat.Options{})
 	if errors.Is(err, chat.ErrNone) {
-		return nil, exit.File(fmt.Errorf("%w; grove run continues a text with a base model; --chat-template names a template: %s, or a file", err, strings.Join(chat.Builtin(), ", ")))
+		return nil, exit.File(fmt.Errorf("%w; grove run continues a text with a base model", err))
 	}
 	if err == nil && c.Template == "" && slices.Contains(chat.Builtin(), t.Name) {
 		fmt.Fprintf(os.Stderr, "grove: the model has no chat template: using %s, to which its vocabulary belongs\n", t.Name)

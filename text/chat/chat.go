@@ -1,5 +1,5 @@
-// Package chat turns conversations into prompts, by the template of a model's file or of a known family. It keeps the text of
-// messages apart from the text of the template: only the template can write tokens that begin and end turns.
+// Package chat turns conversations into prompts, by the template of a model's file or of a known family. Messages cannot write the
+// control tokens of a template.
 package chat
 
 import (
@@ -46,8 +46,7 @@ type Options struct {
 	Now      time.Time                  // time for templates that print the date; zero: the time of the call
 }
 
-// Prompt is a conversation as text. Inputs are its spans of bytes that came from messages, options and tools, in order. Control
-// tokens in them are plain text.
+// Prompt is a conversation as text. Inputs are the spans of messages, options and tools in it, in order: control tokens in them are text.
 type Prompt struct {
 	Text   string
 	Inputs []jinja.Span
@@ -217,8 +216,7 @@ func (t *Template) render(messages []Message, o Options, vars map[string]jinja.V
 	return best, nil
 }
 
-// limits returns the steps and the characters of output that a template may use for a conversation. Published templates need a
-// small part of them. They grow with the number of messages and the size of their texts, in characters.
+// limits returns the steps and the characters of output that a template may use for messages whose texts have size characters.
 func limits(messages, size int) (steps, output int) {
 	return 500_000 + 2_000*messages + 4*size, 1<<18 + 4*size
 }
@@ -241,8 +239,7 @@ func toolNames(messages []Message, vars map[string]jinja.Value) (names []string)
 
 func distinct(names []string) int { return len(slices.Compact(slices.Clone(names))) }
 
-// mentions counts the names that occur in a text, each at most as often as in names, which are sorted. The count is less than
-// distinct(names) if a name is missing.
+// mentions counts the names in a text, each at most as often as in names, which are sorted: fewer than distinct(names) if one is missing.
 func mentions(text jinja.Text, names []string) (n int) {
 	all := text.String()
 	missing := 0

@@ -22,9 +22,14 @@ func toValues(messages []Message, f form) (list *jinja.List, size int, err error
 		} else {
 			set("content", m.Content)
 		}
-		for _, further := range [][2]string{{"reasoning_content", m.Reasoning}, {"tool_call_id", m.ToolCallID}, {"name", m.Name}} {
-			if further[1] != "" {
-				set(further[0], further[1])
+		thinking := m.Reasoning
+		if m.Content != "" && len(m.ToolCalls) > 0 {
+			thinking = "" // gpt-oss refuses it here
+		}
+		further := [][2]string{{"reasoning_content", m.Reasoning}, {"reasoning", m.Reasoning}, {"thinking", thinking}, {"tool_call_id", m.ToolCallID}, {"name", m.Name}}
+		for _, f := range further {
+			if f[1] != "" {
+				set(f[0], f[1])
 			}
 		}
 		if len(m.ToolCalls) > 0 {

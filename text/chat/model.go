@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNone reports a model that has no template and whose vocabulary shows no known family.
-var ErrNone = errors.New("chat: the model has no chat template (tokenizer.chat_template), and its vocabulary shows none that is known")
+var ErrNone = errors.New("chat: the model has no chat template (tokenizer.chat_template), and its vocabulary shows none that is known; name one by --chat-template NAME|FILE: " + strings.Join(Builtin(), ", ") + ", or a Jinja file")
 
 // key is the metadata key of the template. Those of further templates have a dot and a name behind it.
 const key = "tokenizer.chat_template"
@@ -32,8 +32,7 @@ type parsed struct {
 	err error
 }
 
-// FromGGUF reads the templates of a file. A fault of a template is the error of its use, not of FromGGUF. Errors: metadata of
-// the wrong type.
+// FromGGUF reads the templates of a file. A fault of a template is the error of its use. Errors: metadata of the wrong type.
 func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 	tokens, err := readTokens(f, t)
 	if err != nil {
@@ -55,8 +54,7 @@ func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 	return ts, nil
 }
 
-// Choose sets the template of all conversations: a name that [Templates.Get] knows, or else the path of a Jinja file. Errors:
-// those of [New] and of the file system.
+// Choose sets the template of all conversations: a name that [Templates.Get] knows, or the path of a Jinja file. Errors: those of [New].
 func (ts *Templates) Choose(name string) (err error) {
 	if slices.Contains(ts.Names(), name) || slices.Contains(Builtin(), name) {
 		ts.chosen, err = ts.Get(name)
