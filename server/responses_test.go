@@ -16,7 +16,7 @@ func TestResponses(t *testing.T) {
 	chat := s.post(t, "/v1/chat/completions", "{"+hello+`,"max_tokens":20,"seed":3,"logprobs":true}`)
 	o := s.post(t, "/v1/responses", "{"+fields+`,"metadata":{"a":"b"}}`)
 	for path, want := range map[string]any{
-		"object": "response", "status": "incomplete", "incomplete_details/reason": "max_output_tokens", "error": nil, "store": false, "metadata/a": "b",
+		"object": "response", "status": "incomplete", "incomplete_details/reason": "max_output_tokens", "error": nil, "store": true, "metadata/a": "b",
 		"output/0/type": "message", "output/0/role": "assistant", "output/0/content/0/type": "output_text",
 		"output/0/content/0/text": chat.at("choices/0/message/content"), "usage/output_tokens": 20.0, "usage/input_tokens": chat.at("usage/prompt_tokens"),
 		"max_output_tokens": 20.0, "previous_response_id": nil, "text/format/type": "text", "truncation": "disabled",
@@ -120,8 +120,7 @@ func TestResponsesRefused(t *testing.T) {
 	s := serveChat(t)
 	for _, tt := range []struct{ body, param, wants string }{
 		{`{}`, "input", "no message"},
-		{`{"input":"a","previous_response_id":"resp_1"}`, "previous_response_id", "nothing is stored"},
-		{`{"input":"a","store":true}`, "store", "nothing is stored"},
+		{`{"input":"a","store":1}`, "store", "number"},
 		{`{"input":"a","background":true}`, "background", "not supported"},
 		{`{"input":"a","truncation":"auto"}`, "truncation", "never cut"},
 		{`{"input":"a","max_output_tokens":0}`, "max_output_tokens", "0"},
@@ -142,4 +141,49 @@ func TestResponsesRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %q of %s", tt.body, status, text, tt.wants, tt.param)
 		}
 	}
+}
+
+// TestResponsesStored: a response that goes on from a stored one is the response to the whole conversation.
+func TestResponsesStored(t *testing.T) {
+	s := serveChat(t)
+	const limits = `,"max_output_tokens":5,"temperature":0`
+	first := s.post(t, "/v1/responses", `{"instructions":"Be brief.","input":"a"`+limits+`}`)
+	text := first.at("output/0/content/0/text")
+	second := s.post(t, "/v1/responses", fmt.Sprintf(`{"previous_response_id":%q,"input":"b"%s}`, first["id"], limits))
+	whole := s.post(t, "/v1/responses", fmt.Sprintf(`{"input":[{"role":"user","content":"a"},{"role":"assistant","content":%s},{"role":"user","content":"b"}]%s}`, quoteAny(t, text), limits))
+	if got, want := second.at("output/0/content/0/text"), whole.at("output/0/content/0/text"); got != want || second["previous_response_id"] != first["id"] {
+		t.Errorf("%q behind a stored response, %q whole", got, want)
+	}
+	if got, want := second.at("usage/input_tokens"), whole.at("usage/input_tokens"); got != want {
+		t.Errorf("%v tokens of a prompt behind a stored response, %v whole", got, want)
+	}
+	third := s.post(t, "/v1/responses", fmt.Sprintf(`{"previous_response_id":%q,"input":"c","store":false%s}`, second["id"], limits))
+	if third.at("usage/input_tokens").(float64) <= second.at("usage/input_tokens").(float64) {
+		t.Errorf("the third turn has %v tokens, the second %v", third["usage"], second["usage"])
+	}
+	path := "/v1/responses/" + first["id"].(string)
+	_, shown, _ := s.do(t, "GET", path, "")
+	if d := cmp.Diff(first, parse(t, shown)); d != "" {
+		t.Errorf("the stored response differs:\n%s", d)
+	}
+	_, items, _ := s.do(t, "GET", path+"/input_items", "")
+	if got := parse(t, items).at("data/0/content/0/text"); got != "a" {
+		t.Errorf("input items: %s", items)
+	}
+	for _, tt := range []struct{ method, path, body string }{
+		{"GET", "/v1/responses/" + third["id"].(string), ""}, {"GET", "/v1/responses/resp_none", ""}, {"DELETE", "/v1/responses/..%2f..", ""},
+		{"POST", "/v1/responses", `{"input":"a","previous_response_id":"resp_none"}`},
+		{"POST", "/v1/responses", fmt.Sprintf(`{"input":"a","previous_response_id":%q}`, third["id"])},
+	} {
+		if status, text, _ := s.do(t, tt.method, tt.path, tt.body); status != 404 || !strings.Contains(text, "not stored") {
+			t.Errorf("%s %s: %d %s", tt.method, tt.path, status, text)
+		}
+	}
+	if status, text, _ := s.do(t, "DELETE", path, ""); status != 200 || parse(t, text)["deleted"] != true {
+		t.Errorf("DELETE: %d %s", status, text)
+	}
+	if status, _, _ := s.do(t, "GET", path, ""); status != 404 {
+		t.Errorf("a deleted response: %d", status)
+	}
+	s.post(t, "/v1/responses", fmt.Sprintf(`{"previous_response_id":%q,"input":"d"%s}`, second["id"], limits)) // it has the text of the deleted one
 }

@@ -68,6 +68,8 @@ var quotes = []quote{
 	{"docs/server.md", `(\d[\d,]*) answers of a request`, "server/wire.MaxAnswers", one},
 	{"docs/server.md", `.input. \(up to (\d[\d,]*) texts`, "server/wire.MaxTexts", one},
 	{"docs/server.md", `(\d+) s for a client`, "server/driver.WriteTime", second},
+	{"docs/server.md", `keeps (\d[\d,]*) answers and`, "server/driver.HistoryEntries", one},
+	{"docs/server.md", `answers and (\d+) MiB of them`, "server/driver.HistoryBytes", mib},
 	{"docs/server.md", `(\d[\d,]*) biases`, "server/wire.maxBiases", one},
 	{"docs/server.md", `(\d[\d,]*) messages`, "server/wire.MaxMessages", one},
 	{"docs/server.md", `(\d[\d,]*) tools`, "server/wire.MaxTools", one},

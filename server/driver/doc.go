@@ -27,6 +27,7 @@ type Server struct {
 	Patience time.Duration // for a client to read one event of a stream
 	Log      *slog.Logger
 	Began    time.Time
+	History  History // of answers that later requests go on from
 
 	last atomic.Uint64 // number of the last request
 }

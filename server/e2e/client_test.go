@@ -291,7 +291,6 @@ func TestErrors(t *testing.T) {
 		{400, "invalid_request_error", "messages", func(r *openai.ChatCompletionNewParams) {
 			r.Messages = []openai.ChatCompletionMessageParamUnion{openai.UserMessage(strings.Repeat("word ", 400))}
 		}, nil},
-		{400, "invalid_request_error", "store", func(r *openai.ChatCompletionNewParams) { r.Store = openai.Bool(true) }, nil},
 		{400, "invalid_request_error", "response_format", func(r *openai.ChatCompletionNewParams) {
 			r.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}
 		}, nil},
@@ -310,7 +309,7 @@ func TestErrors(t *testing.T) {
 	_, err = c.Responses.New(ctx, responses.ResponseNewParams{
 		Model: model, PreviousResponseID: param.NewOpt("resp_1"), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("a")},
 	})
-	expect(t, err, 400, "invalid_request_error", "previous_response_id")
+	expect(t, err, 404, "invalid_request_error", "previous_response_id")
 }
 
 // TestLeaving: a stream that the client leaves ends, and the next request is answered.

@@ -80,8 +80,8 @@ func (e *responseEncoder) response() map[string]any {
 		"output": append([]*responseItem{}, e.items...), "usage": e.usage, "error": nil, "incomplete_details": incomplete,
 		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "temperature": settings.Sampling.Temperature, "top_p": settings.Sampling.TopP,
 		"tools": tools, "tool_choice": choice, "parallel_tool_calls": true, "text": map[string]any{"format": format},
-		"reasoning": map[string]any{"effort": effort, "summary": nil}, "metadata": metadata, "store": false, "background": false,
-		"previous_response_id": nil, "truncation": "disabled", "service_tier": "default", "seed": settings.Sampling.Seed,
+		"reasoning": map[string]any{"effort": effort, "summary": nil}, "metadata": metadata, "store": q.stores(), "background": false,
+		"previous_response_id": q.Previous, "truncation": "disabled", "service_tier": "default", "seed": settings.Sampling.Seed,
 	}
 	if t := e.timings; t != nil && t.Grade != "" {
 		all["grade"] = t.Grade
@@ -152,6 +152,9 @@ func (e *responseEncoder) Finish() error {
 	e.timings = timings
 	e.usage = &responseUsage{
 		u.PromptTokens, map[string]int{"cached_tokens": u.PromptDetails.Cached}, u.CompletionTokens, map[string]int{"reasoning_tokens": u.Details.Reasoning}, u.TotalTokens,
+	}
+	if err := e.keep(); err != nil {
+		return err
 	}
 	if e.Out == nil {
 		return e.Reply(e.response())

@@ -2,13 +2,14 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"grove/server/driver"
 	"grove/server/wire"
 )
 
-// responsesRequest is the body of /v1/responses. Nothing is stored: each request has the whole conversation.
+// responsesRequest is the body of /v1/responses. It has the whole conversation, or goes on from a stored answer.
 type responsesRequest struct {
 	driver.Fields
 
@@ -22,6 +23,8 @@ type responsesRequest struct {
 	Include      []string            `json:"include"`
 	Options      *wire.StreamOptions `json:"stream_options"`
 	Metadata     map[string]string   `json:"metadata"`
+	Previous     *string             `json:"previous_response_id"`
+	Store        *bool               `json:"store"` // absent: true
 
 	Text struct {
 		Format    *wire.Format `json:"format"`
@@ -31,11 +34,13 @@ type responsesRequest struct {
 		Effort  *string `json:"effort"`
 		Summary *string `json:"summary"`
 	} `json:"reasoning"`
+
+	conversation []message // without the instructions
 }
 
 // Tolerated implements [wire.Tolerant].
 func (responsesRequest) Tolerated() []wire.Toleration {
-	return append([]wire.Toleration{{Names: "store", Values: "false", Reason: "nothing is stored"}}, chatFields...)
+	return chatFields
 }
 
 // responseTool is a function that may be called.
@@ -108,11 +113,12 @@ func (input) Like(raw []byte) any {
 // Tolerated implements [wire.Tolerant].
 func (inputItem) Tolerated() []wire.Toleration { return wire.MessageFields }
 
-// messages returns the conversation: consecutive calls, and an answer before them, are one message.
-func (q *responsesRequest) messages() (all []message, err error) {
-	if q.Instructions != nil && *q.Instructions != "" {
-		all = append(all, message{Role: "system", Content: wire.ContentText(*q.Instructions)})
-	}
+// stores reports whether the answer is stored.
+func (q *responsesRequest) stores() bool { return q.Store == nil || *q.Store }
+
+// messages returns the conversation behind earlier messages: consecutive calls, and an answer before them, are one message.
+func (q *responsesRequest) messages(earlier []message) (all []message, err error) {
+	all = slices.Clone(earlier)
 	for i, item := range q.Input {
 		switch item.Type {
 		case "", "message":
@@ -124,7 +130,7 @@ func (q *responsesRequest) messages() (all []message, err error) {
 				all = append(all, message{Role: "assistant"})
 			}
 			last := &all[len(all)-1]
-			last.ToolCalls = append(last.ToolCalls, call)
+			last.ToolCalls = append(slices.Clip(last.ToolCalls), call) // a stored message does not change
 		case "function_call_output":
 			all = append(all, message{Role: "tool", ToolCallID: item.CallID, Content: item.Output})
 		default:
@@ -135,11 +141,14 @@ func (q *responsesRequest) messages() (all []message, err error) {
 }
 
 // chat returns the request in the form of the chat route.
-func (q *responsesRequest) chat() (*chatRequest, error) {
+func (q *responsesRequest) chat(earlier []message) (*chatRequest, error) {
 	c := &chatRequest{Fields: q.Fields, Limits: driver.Limits{MaxTokens: q.MaxTokens}, Format: q.Text.Format}
 	var err error
-	if c.Messages, err = q.messages(); err != nil {
+	if q.conversation, err = q.messages(earlier); err != nil {
 		return nil, err
+	}
+	if c.Messages = q.conversation; q.Instructions != nil && *q.Instructions != "" { // those of earlier requests do not hold
+		c.Messages = append([]message{{Role: "system", Content: wire.ContentText(*q.Instructions)}}, c.Messages...)
 	}
 	c.Choice, c.Parallel = q.Choice, q.Parallel
 	for _, t := range q.Tools {
@@ -177,7 +186,15 @@ var responseBlames = map[string]string{"prompt": "input", "messages": "input", "
 // Parse implements [driver.Body].
 func (q *responsesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	g.Blames = responseBlames
-	c, err := q.chat()
+	var earlier []message
+	if q.Previous != nil {
+		r, err := stored(g.Request, *q.Previous, "previous_response_id")
+		if err != nil {
+			return nil, err
+		}
+		earlier = r.messages
+	}
+	c, err := q.chat(earlier)
 	if err != nil {
 		return nil, err
 	}
