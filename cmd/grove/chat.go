@@ -75,7 +75,7 @@ func (c *chatCommand) newChat(m *grove.Model) (*conversation.Conversation, error
 		}
 		l.Options.Vars[name] = json.RawMessage(text)
 	}
-	l.Request.MaxTokens = int(c.MaxTokens.N)
+	l.Request.MaxTokens = c.Limit()
 	return l, nil
 }
 

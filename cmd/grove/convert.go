@@ -50,7 +50,7 @@ func (c *convertCommand) Run() error {
 type quantizeCommand struct {
 	flags.Threads
 
-	AllowRequantize bool `help:"Quantize weights that are quantized already, which loses precision twice."`
+	AllowRequantize bool `var:"GROVE_ALLOW_REQUANTIZE" help:"Quantize weights that are quantized already, which loses precision twice."`
 
 	In   string  `arg:"" help:"GGUF file, or folder as for convert."`
 	Out  string  `arg:"" help:"GGUF file to write."`
@@ -79,7 +79,10 @@ func rewrite(f *gguf.File, path string, mix mixName, again bool, threads flags.C
 		return err
 	}
 	job, err := quantize.New(f, string(mix), again)
-	if err != nil {
+	switch {
+	case errors.Is(err, quantize.ErrQuantized):
+		return exit.With(exit.CodeUsage, err)
+	case err != nil:
 		return exit.File(err)
 	}
 	if threads == 0 {

@@ -30,10 +30,11 @@ type embedCommand struct {
 	flags.TextFile
 	flags.Context
 	flags.Threads
+	flags.Repack
 	flags.JSON
 
-	Pooling poolingName `placeholder:"HOW" help:"How the vectors of the tokens become one: mean, cls (the first), last, or none (one line for each token). Default: the pooling in the model's file, else mean for an encoder and last for any other model."`
-	Raw     bool        `help:"Write vectors as the model gives them, not scaled to length 1."`
+	Pooling poolingName `var:"GROVE_POOLING" placeholder:"HOW" help:"How the vectors of the tokens become one: mean, cls (the first), last, or none (one line for each token). Default: the pooling in the model's file, else mean for an encoder and last for any other model."`
+	Raw     bool        `var:"GROVE_RAW" help:"Write vectors as the model gives them, not scaled to length 1."`
 }
 
 // embedded is the object that --json writes.
@@ -50,7 +51,7 @@ func (c *embedCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := c.Open(grove.Options{Context: int(c.Context.N), Threads: int(c.Threads.N), Parallel: 1})
+	m, err := c.Open(grove.Options{Context: int(c.Context.N), Threads: int(c.Threads.N), NoRepack: c.Repack.Off, Parallel: 1})
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session, r.Search = prompt, c.Suffix, int(c.MaxTokens.N), c.Predict, c.Session, c.Search
+	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session, r.Search = prompt, c.Suffix, c.Limit(), c.Predict, c.Session, c.Search
 	g, err := m.Generate(ctx, r)
 	if err != nil {
 		return err

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
+	"strings"
 
 	"grove"
 	"grove/bench"
@@ -16,12 +19,18 @@ import (
 // verifyCommand proves methods on a model.
 type verifyCommand struct {
 	flags.Named
+	flags.Context
+	flags.Threads
+	flags.Cache
+	flags.Repack
 	flags.Draft
 	flags.Methods   `set:"methods=all"`
 	flags.MaxTokens `set:"tokens=64"`
 	flags.JSON
 	flags.Prompts `set:"prompts=three short prompts"`
-	Draws         flags.Count `default:"400" placeholder:"N" help:"Answers that the test of a distribution draws. Default: ${default}."`
+	Draws         flags.Count `default:"400" var:"GROVE_DRAWS" placeholder:"N" help:"Answers that the test of a distribution draws. Default: ${default}."`
+
+	verdict verdict
 }
 
 // errProof reports a method that breaks the promise of its grade.
@@ -55,10 +64,18 @@ func (c *verifyCommand) Run() error {
 	defer stop()
 	ok, err := bench.Prove(ctx, func(o grove.Options) (*grove.Model, error) {
 		o.Draft, o.DraftVocab = c.Draft.Path, int(c.Draft.Vocab)
+		o.Context, o.Threads, o.CacheType, o.NoRepack = int(c.Context.N), int(c.Threads.N), string(c.Cache.Type), c.Repack.Off
 		return c.Open(o)
 	}, c.options(prompts), c.report)
 	if err != nil {
 		return exit.Cause(ctx, err)
+	}
+	var out io.Writer = terminal.Stdout
+	if c.JSON.On {
+		out = os.Stderr
+	}
+	if err := c.verdict.write(out); err != nil {
+		return err
 	}
 	if !ok {
 		return errProof
@@ -66,13 +83,45 @@ func (c *verifyCommand) Run() error {
 	return nil
 }
 
+// verdict counts the methods and tests that were reported.
+type verdict struct {
+	tests           int
+	methods, broken []string
+}
+
+func (v *verdict) add(k bench.Check) {
+	v.tests++
+	if !slices.Contains(v.methods, k.Method) {
+		v.methods = append(v.methods, k.Method)
+	}
+	if !k.OK && !slices.Contains(v.broken, k.Method) {
+		v.broken = append(v.broken, k.Method)
+	}
+}
+
+// write writes the last line of the report.
+func (v *verdict) write(w io.Writer) (err error) {
+	switch n := len(v.methods); {
+	case n == 0:
+		_, err = fmt.Fprintln(w, "no method was tested: the needs of none are met")
+	case len(v.broken) > 0:
+		_, err = fmt.Fprintf(w, "%d of %d methods break the promise of their grade: %s\n", len(v.broken), n, strings.Join(v.broken, ", "))
+	case n == 1:
+		_, err = fmt.Fprintf(w, "%s keeps the promise of its grade, in %d tests\n", v.methods[0], v.tests)
+	default:
+		_, err = fmt.Fprintf(w, "all %d methods keep the promise of their grade, in %d tests\n", n, v.tests)
+	}
+	return err
+}
+
 // options returns the tests. Of all methods, those whose needs are not met are left out.
 func (c *verifyCommand) options(prompts []bench.Prompt) bench.ProofOptions {
-	return bench.ProofOptions{Methods: c.List(), LeftOut: c.LeftOut(), Prompts: prompts, Tokens: int(c.MaxTokens.N), Draws: int(c.Draws)}
+	return bench.ProofOptions{Methods: c.List(), LeftOut: c.LeftOut(), Prompts: prompts, Tokens: c.Limit(), Draws: int(c.Draws)}
 }
 
 // report prints the result of a test.
 func (c *verifyCommand) report(k bench.Check) {
+	c.verdict.add(k)
 	if c.JSON.On {
 		_ = json.NewEncoder(terminal.Stdout).Encode(k)
 		return

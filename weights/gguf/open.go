@@ -74,6 +74,9 @@ func openPart(path string) (*File, error) {
 
 // parseMap parses a mapped file, which may shrink while it is read.
 func parseMap(m *mmap.Map, path string) (f *File, err error) {
+	if len(m.Data()) == 0 {
+		return nil, &FormatError{path, -1, "the file is empty; download it again"}
+	}
 	err = mmap.Catch(func() (err error) {
 		f, err = Parse(m.Data())
 		return err
@@ -82,7 +85,9 @@ func parseMap(m *mmap.Map, path string) (f *File, err error) {
 	var fault *mmap.FaultError
 	switch {
 	case errors.As(err, &bad):
-		bad.Path = path
+		if bad.Path = path; strings.HasSuffix(bad.Msg, " are left") {
+			bad.Msg += "; the file is cut off or broken: download it again"
+		}
 		return nil, bad
 	case errors.As(err, &fault):
 		return nil, &FormatError{path, fault.Offset, "the file shrank while mapped, or cannot be read"}

@@ -56,7 +56,7 @@ func TestOpenErrors(t *testing.T) {
 		data string
 		want string
 	}{
-		"empty": {"", "magic takes 4 bytes, 0 are left (at byte 0)"},
+		"empty": {"", "the file is empty; download it again"},
 		"text":  {"hello, world", `magic is "hell", want "GGUF" (at byte 0)`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -298,12 +298,31 @@ func (c *cursor) shape() (shape []int, n int) {
 	return shape, n
 }
 
+// whole returns the size of a file whose data begins at start. ok is false unless the tensors follow each other with nothing but
+// alignment between: then their places cannot be trusted.
+func whole(infos []info, start, alignment uint64) (end uint64, ok bool) {
+	const most = 1 << 60
+	sorted := slices.Clone(infos)
+	slices.SortStableFunc(sorted, func(a, b info) int { return cmp.Compare(a.offset, b.offset) })
+	for _, in := range sorted {
+		if in.offset != (end+alignment-1)/alignment*alignment || in.size > most-end {
+			return 0, false
+		}
+		end = in.offset + in.size
+	}
+	return start + end, true
+}
+
 // place gives the views their data, which starts at the next multiple of the alignment.
 func (c *cursor) place(f *File, p *part, infos []info) {
 	if c.err != nil || len(infos) == 0 {
 		return
 	}
 	start := alignUp(c.pos, p.alignment)
+	if end, ok := whole(infos, uint64(start), uint64(p.alignment)); ok && end > uint64(len(c.data)) {
+		c.err = &FormatError{Offset: -1, Msg: fmt.Sprintf("the file is cut off at %d of %d bytes; download it again", len(c.data), end)}
+		return
+	}
 	data := c.data[min(start, len(c.data)):]
 	p.offsets = make([]int64, len(infos))
 	order := make([]int, len(infos))

@@ -149,8 +149,8 @@ var badFiles = []struct {
 	{"overlap out of order", file(2, 0,
 		"a", u32(1), u64(8), tensor.F32, u64(32),
 		"b", u32(1), u64(9), tensor.F32, u64(0), make([]byte, 6+128)), `a: data overlaps that of b (at byte 49)`},
-	{"data cut", twoTensors("a", "b", 0, 32, 63), `b: 32 bytes at offset 32 reach past the end of the data, 63 bytes (at byte 82)`},
-	{"no data", file(1, 0, "w", u32(1), u64(8), tensor.F32, u64(0)), `w: 32 bytes at offset 0 reach past the end of the data, 0 bytes (at byte 49)`},
+	{"data cut", twoTensors("a", "b", 0, 32, 63), `the file is cut off at 159 of 160 bytes; download it again`},
+	{"no data", file(1, 0, "w", u32(1), u64(8), tensor.F32, u64(0)), `the file is cut off at 57 of 96 bytes; download it again`},
 }
 
 func TestParseBad(t *testing.T) {

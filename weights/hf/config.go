@@ -3,11 +3,14 @@ package hf
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // maxJSON bounds the text files of a folder that are read whole.
@@ -29,8 +32,18 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("hf: %w", err)
 	case len(text) > maxJSON:
 		return nil, fmt.Errorf("hf: %s is longer than %d bytes", path, maxJSON)
+	case len(text) == 0 && filepath.Ext(path) == ".json":
+		return nil, fmt.Errorf("hf: %s: the file is empty; download it again", path)
 	}
 	return text, nil
+}
+
+// cutOff adds to the error of a JSON text that ends too early what to do.
+func cutOff(err error) error {
+	if syntax := new(json.SyntaxError); errors.As(err, &syntax) && strings.HasPrefix(syntax.Error(), "unexpected end of JSON") {
+		return fmt.Errorf("%w: the file is cut off at %d bytes; download it again", err, syntax.Offset)
+	}
+	return err
 }
 
 // config is a JSON object of settings. Its methods return the value of a key, which must be of the
@@ -50,7 +63,7 @@ func readConfig(path string) (*config, error) {
 	}
 	c := &config{path: path + ": ", err: new(error)}
 	if err := json.Unmarshal(text, &c.values); err != nil {
-		return nil, fmt.Errorf("hf: %s: %w", path, err)
+		return nil, fmt.Errorf("hf: %s: %w", path, cutOff(err))
 	}
 	return c, nil
 }

@@ -118,7 +118,7 @@ func TestFiles(t *testing.T) {
 		{"no config", "config.json", "", "hf: open DIR/config.json: no such file or directory"},
 		{"config no object", "config.json", "[]", "hf: DIR/config.json: json: cannot unmarshal array into Go value of type map[string]json.RawMessage"},
 		{"config null", "config.json", "null", "hf: DIR/config.json: architectures names 0 classes; it must name 1"},
-		{"config cut off", "config.json", `{"a":`, "hf: DIR/config.json: unexpected end of JSON input"},
+		{"config cut off", "config.json", `{"a":`, "hf: DIR/config.json: unexpected end of JSON input: the file is cut off at 5 bytes; download it again"},
 		{"config deep", "config.json", strings.Repeat("[", 1<<20), "hf: DIR/config.json: invalid character '[' exceeded max depth"},
 		{"config too long", "config.json", strings.Repeat(" ", maxJSON+1), "hf: DIR/config.json is longer than 67108864 bytes"},
 		{"no weights", "model.safetensors", "", "safetensors: open DIR/model.safetensors: no such file or directory"},
@@ -127,6 +127,7 @@ func TestFiles(t *testing.T) {
 		{"missing shard", "model.safetensors.index.json", `{"weight_map":{"a":"b"}}`,
 			"safetensors: open DIR/b: no such file or directory: a shard that model.safetensors.index.json lists"},
 		{"no tokenizer", "tokenizer.json", "", "hf: open DIR/tokenizer.json: no such file or directory"},
+		{"tokenizer cut off", "tokenizer.json", `{"model":`, "hf: DIR: tokenizer: tokenizer.json: unexpected end of JSON input: the file is cut off at 9 bytes; download it again"},
 		{"broken names", "tokenizer_config.json", "7", "hf: DIR: tokenizer: tokenizer_config.json: json: cannot unmarshal number into Go value of type schema.Config"},
 		{"broken generation", "generation_config.json", "7", "hf: DIR/generation_config.json: json: cannot unmarshal number into Go value of type map[string]json.RawMessage"},
 	}

@@ -1,6 +1,7 @@
 package quantize
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,6 +129,9 @@ func Names() []string {
 	}
 	return names
 }
+
+// ErrQuantized reports weights that are quantized already.
+var ErrQuantized = errors.New("is quantized already")
 
 // Known returns an error for a name, in letters of any case, that is neither a mix nor Keep.
 func Known(name string) error {
@@ -322,7 +326,7 @@ func supported(t tensor.View, to tensor.Type, again bool) error {
 	case !ok:
 		return fmt.Errorf("quantize: %s: type %v has no codec; use a file of another type, such as F16", tensor.Label(t.Name), t.Type)
 	case codec.Quantised() && !again:
-		return fmt.Errorf("quantize: %s: type %v is quantised already, and quantising it again loses more; ask for it, or start from a model of floats", tensor.Label(t.Name), t.Type)
+		return fmt.Errorf("quantize: %s: type %v %w, and to quantize it again loses more; 'grove quantize --allow-requantize' does so, or start from a model of floats", tensor.Label(t.Name), t.Type, ErrQuantized)
 	}
 	return nil
 }

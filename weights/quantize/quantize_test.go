@@ -307,7 +307,7 @@ func TestErrors(t *testing.T) {
 		want      string
 	}{
 		{"unknown mix", "Q9", packed, `quantize: type "Q9" is not known; the types are F32, F16`},
-		{"quantised already", "Q4_0", packed, `quantize: blk.0.attn_q.weight: type Q8_0 is quantised already, and quantising it again loses more; ask for it, or start from a model of floats`},
+		{"quantised already", "Q4_0", packed, `quantize: blk.0.attn_q.weight: type Q8_0 is quantized already, and to quantize it again loses more; 'grove quantize --allow-requantize' does so, or start from a model of floats`},
 		{"integers", "Q4_0", ints, `quantize: blk.0.attn_q.weight: type I32 has no codec; use a file of another type, such as F16`},
 		{"NaN", "Q8_0", spoilt(700, float32(math.NaN())), `quantize: blk.0.attn_q.weight: row 2: element 188 is NaN; Q8_0 holds values within ±`},
 		{"infinity", "BF16", spoilt(256*299, float32(math.Inf(-1))), `quantize: blk.0.attn_q.weight: row 299: element 0 is -Inf; BF16 holds values within ±`},

@@ -64,7 +64,7 @@ func headerOf(data []byte) ([]byte, error) {
 	case n > maxHeader:
 		return nil, &FormatError{Msg: fmt.Sprintf("header of %d bytes is longer than %d", n, maxHeader)}
 	case n > left:
-		return nil, &FormatError{Msg: fmt.Sprintf("header takes %d bytes, %d are left", n, left)}
+		return nil, &FormatError{Msg: fmt.Sprintf("the file is cut off: its header takes %d bytes, %d are left; download it again", n, left)}
 	}
 	header := data[lengthBytes : lengthBytes+n]
 	if !utf8.Valid(header) {
@@ -80,6 +80,18 @@ type place struct {
 	at         int64 // of the entry in the file
 }
 
+// whole returns the size of the data of tensors in the order of their place. ok is false unless they follow each other without holes:
+// then their places cannot be trusted.
+func whole(places []place) (end int, ok bool) {
+	for _, p := range places {
+		if size, ok := p.tensor.bytes(); p.begin != end || !ok || size != p.end-p.begin {
+			return 0, false
+		}
+		end = p.end
+	}
+	return end, true
+}
+
 // lay gives the tensors their bytes, which must follow each other without holes from start to the end of
 // the file.
 func lay(places []place, file []byte, start int) ([]Tensor, error) {
@@ -88,6 +100,9 @@ func lay(places []place, file []byte, start int) ([]Tensor, error) {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
 	})
 	tensors := make([]Tensor, len(places))
+	if end, ok := whole(places); ok && end > len(data) {
+		return nil, &FormatError{Offset: -1, Msg: fmt.Sprintf("the file is cut off at %d of %d bytes; download it again", len(file), start+end)}
+	}
 	next := 0
 	for i, p := range places {
 		fail := func(format string, args ...any) ([]Tensor, error) {

@@ -37,7 +37,7 @@ type Tensor struct {
 // FormatError is a fault of a file: bytes that break the format.
 type FormatError struct {
 	Path   string
-	Offset int64  // of the fault in the file
+	Offset int64  // of the fault in the file; negative where it is the file's size
 	Msg    string // names the fault, on one line
 }
 
@@ -46,6 +46,9 @@ func (e *FormatError) Error() string {
 	path := ""
 	if e.Path != "" {
 		path = e.Path + ": "
+	}
+	if e.Offset < 0 {
+		return "safetensors: " + path + e.Msg
 	}
 	return fmt.Sprintf("safetensors: %s%s (at byte %d)", path, e.Msg, e.Offset)
 }
@@ -107,6 +110,9 @@ func (f *File) add(path string) (map[string]bool, error) {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
 	f.maps = append(f.maps, m)
+	if len(m.Data()) == 0 {
+		return nil, &FormatError{path, -1, "the file is empty; download it again"}
+	}
 	var tensors []Tensor
 	err = mmap.Catch(func() (err error) {
 		tensors, err = Parse(m.Data())

@@ -58,7 +58,7 @@ func TestParseErrors(t *testing.T) {
 	}{
 		{"nothing", nil, "safetensors: 0 bytes are too few for the header's length (at byte 0)"},
 		{"seven bytes", []byte("1234567"), "safetensors: 7 bytes are too few for the header's length (at byte 0)"},
-		{"header beyond the file", length(9, "{}"), "safetensors: header takes 9 bytes, 2 are left (at byte 0)"},
+		{"header beyond the file", length(9, "{}"), "safetensors: the file is cut off: its header takes 9 bytes, 2 are left; download it again (at byte 0)"},
 		{"header of 2^63", length(1<<63, "{}"), "safetensors: header of 9223372036854775808 bytes is longer than 104857600 (at byte 0)"},
 		{"header above 100 MB", length(100<<20+1, "{}"), "safetensors: header of 104857601 bytes is longer than 104857600 (at byte 0)"},
 		{"empty header", file("", ""), "safetensors: the JSON text ends too early (at byte 8)"},
@@ -87,7 +87,7 @@ func TestParseErrors(t *testing.T) {
 		{"one offset", file(entry(`"U8"`, `[1]`, `[0]`), "a"), `safetensors: t: data_offsets holds 1 of 2 numbers (at byte 58)`},
 		{"three offsets", file(entry(`"U8"`, `[1]`, `[0,1,2]`), "a"), `safetensors: t: data_offsets has more than 2 numbers (at byte 60)`},
 		{"reversed", file(entry(`"U8"`, `[1]`, `[1,0]`), "a"), `safetensors: t: data_offsets are 1 and 0; the first must not be the larger one (at byte 60)`},
-		{"past the end", file(entry(`"U8"`, `[2]`, `[0,2]`), "a"), `safetensors: t: bytes 0 to 2 reach past the end of the data, 1 bytes (at byte 12)`},
+		{"past the end", file(entry(`"U8"`, `[2]`, `[0,2]`), "a"), `safetensors: the file is cut off at 62 of 63 bytes; download it again`},
 		{"too few", file(entry(`"F32"`, `[2]`, `[0,4]`), "aaaa"), `safetensors: t: bytes 0 to 4 are 4, shape [2] of F32 takes 8 (at byte 12)`},
 		{"hole", file(entry(`"U8"`, `[1]`, `[1,2]`), "ab"), `safetensors: t: data begins at 1, which leaves a hole from 0 (at byte 12)`},
 		{"overlap", file(`{"s":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"t":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, "abc"),

@@ -63,6 +63,14 @@ type speedCommand struct {
 	Depth flags.Count `short:"d" placeholder:"N" help:"Tokens of context before the rows."`
 }
 
+// Validate refuses to measure without end.
+func (c *speedCommand) Validate() error {
+	if c.MaxTokens.N < 0 {
+		return fmt.Errorf("--max-tokens: %d; steps that are measured need a bound", c.MaxTokens.N)
+	}
+	return nil
+}
+
 // Run implements the command.
 func (c *speedCommand) Run() (err error) {
 	cache, err := grove.ParseCacheType(string(c.Cache.Type))

@@ -41,6 +41,9 @@ func (c *serveCommand) Validate() error {
 	if c.Prompts.File != "" && c.PromptTokens > 0 {
 		return errors.New("--prompt-tokens: the prompts of a file have their own lengths; leave out --prompts or --prompt-tokens")
 	}
+	if c.MaxTokens.N < 0 {
+		return fmt.Errorf("--max-tokens: %d; answers that are measured need a bound", c.MaxTokens.N)
+	}
 	if c.PromptTokens > 1<<20 {
 		return fmt.Errorf("--prompt-tokens: %d; it must be from 0 to %d", c.PromptTokens, 1<<20)
 	}

@@ -59,8 +59,11 @@ type Save struct {
 
 // MaxTokens is -n. The variable tokens is its default, the variable end is the meaning of 0.
 type MaxTokens struct {
-	N Count `name:"max-tokens" short:"n" placeholder:"N" default:"${tokens}" var:"GROVE_N" help:"Tokens to generate at most; 0: ${end=until the text or the context ends}. Default: ${default}."`
+	N tokenLimit `name:"max-tokens" short:"n" placeholder:"N" default:"${tokens}" var:"GROVE_N" help:"Tokens to generate at most; 0: ${end=until the text or the context ends, as -1}. Default: ${default}."`
 }
+
+// Limit returns the number of tokens; 0: until the text or the context ends.
+func (m MaxTokens) Limit() int { return max(0, int(m.N)) }
 
 // Repeat is -r.
 type Repeat struct {

@@ -24,6 +24,17 @@ func (n Count) Validate() error {
 	return nil
 }
 
+// tokenLimit is a number of tokens from 0 up, or -1 for no bound as in llama.cpp and ollama.
+type tokenLimit int
+
+// Validate refuses other negative numbers.
+func (n tokenLimit) Validate() error {
+	if n < -1 {
+		return fmt.Errorf("%d; it must be 0 or more, or -1 for no bound", n)
+	}
+	return nil
+}
+
 // Bytes is a number of bytes from 1 up.
 type Bytes uint64
 
