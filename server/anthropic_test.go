@@ -132,7 +132,7 @@ func TestMessagesRefused(t *testing.T) {
 			}
 		}
 	}
-	locked := serve(t, server.Config{Keys: []string{"secret"}})
+	locked := serve(t, server.Config{Access: keyed(t, "secret")})
 	if status, text, _ := locked.do(t, "POST", "/v1/messages", "{}"); status != 401 || parse(t, text).at("error/type") != "authentication_error" {
 		t.Errorf("without a key: %d %s", status, text)
 	}

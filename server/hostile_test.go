@@ -102,7 +102,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 // TestSlowClients: a client that sends a request too slowly is cut off, and one that does not read a stream frees its slot.
 func TestSlowClients(t *testing.T) {
 	s, addr := listening(t, server.Config{Patience: 300 * time.Millisecond}, long(t, 2))
-	for _, begun := range []string{"", "POST /v1/comple", "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{\"prompt\""} {
+	for _, begun := range []string{"", "POST /v1/comple", "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"prompt\""} {
 		c := dial(t, addr)
 		if _, err := io.WriteString(c, begun); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestSlowClients(t *testing.T) {
 	if err := c.SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(endless), endless); err != nil {
+	if _, err := fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(endless), endless); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "nothing is computed", func() bool { return s.busy(t) == 1 })
@@ -134,7 +134,7 @@ func TestPipelined(t *testing.T) {
 	c := dial(t, addr)
 	for i := range 5 {
 		body := fmt.Sprintf(`{"prompt":"a","max_tokens":%d,"ignore_eos":true}`, i+1)
-		if _, err := fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		if _, err := fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -220,7 +220,7 @@ func TestStopped(t *testing.T) {
 func TestPanic(t *testing.T) {
 	s := serve(t, server.Config{})
 	w := &faulty{ResponseRecorder: httptest.NewRecorder()}
-	s.ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":9,"stream":true}`)))
+	s.ServeHTTP(w, httptest.NewRequest("POST", "http://localhost/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":9,"stream":true}`)))
 	if !w.fell {
 		t.Fatal("the fault did not happen")
 	}

@@ -68,7 +68,7 @@ func TestRequestID(t *testing.T) {
 	for _, c := range cases {
 		for _, body := range []string{`{"prompt":"a","max_tokens":1}`, `{"prompt":"a","max_tokens":1,"stream":true}`, `{`, `{"prompt":"a","method":"faulty"}`} {
 			log.take(t)
-			r := httptest.NewRequest("POST", "/v1/completions", strings.NewReader(body))
+			r := httptest.NewRequest("POST", "http://localhost/v1/completions", strings.NewReader(body))
 			r.Header[http.CanonicalHeaderKey("X-Request-ID")] = c.ids
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)

@@ -10,7 +10,7 @@ import (
 
 // TestPage: the chat page is there for anyone at any time, and asks for the key and the models itself.
 func TestPage(t *testing.T) {
-	s := serve(t, server.Config{Keys: []string{"k"}})
+	s := serve(t, server.Config{Access: keyed(t, "k")})
 	status, body, header := s.do(t, "GET", "/", "")
 	if status != 200 || !strings.HasPrefix(body, "<!doctype html>") || header.Get("Content-Security-Policy") == "" {
 		t.Errorf("%d %.80q %v", status, body, header)

@@ -25,7 +25,7 @@ func init() {
 func TestPanicFailsOne(t *testing.T) {
 	const internal = `{"error":{"message":"internal error; the server's log has its cause","type":"server_error","param":null,"code":"internal_error"}}` + "\n"
 	s := serve(t, server.Config{})
-	body := httptest.NewRequest("POST", "/v1/completions", panics{})
+	body := httptest.NewRequest("POST", "http://localhost/v1/completions", panics{})
 	w := httptest.NewRecorder()
 	if s.ServeHTTP(w, body); w.Code != 500 || w.Body.String() != internal {
 		t.Errorf("in the handler: %d %s", w.Code, w.Body)
@@ -37,7 +37,7 @@ func TestPanicFailsOne(t *testing.T) {
 		}
 	}
 	stream := &faulty{ResponseRecorder: httptest.NewRecorder()}
-	s.ServeHTTP(stream, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":9,"stream":true}`)))
+	s.ServeHTTP(stream, httptest.NewRequest("POST", "http://localhost/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":9,"stream":true}`)))
 	all := split(t, stream.Body.String())
 	if _, _, _, code := wantError(t, all[len(all)-1]); code != "internal_error" || len(all) != 2 || !stream.fell {
 		t.Errorf("in a stream: %q", all)

@@ -1,13 +1,12 @@
 package server
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"grove/server/access"
 	"grove/server/anthropic"
 	"grove/server/driver"
 	"grove/server/llamacpp"
@@ -26,13 +25,10 @@ func (s *Server) route() {
 			method, path, _ := strings.Cut(p, " ")
 			methods[strings.TrimSuffix(path, "{$}")] = method
 			s.routes.HandleFunc(p, s.handler(r))
-			if method == http.MethodPost {
-				s.routes.HandleFunc("OPTIONS "+path, preflight)
-			}
 		}
 	}
 	s.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.handler(driver.Route{Handle: func(x *driver.Request) error { return noRoute(x, methods[r.URL.Path]) }})(w, r)
+		s.handler(driver.Route{Access: driver.Linked, Handle: func(x *driver.Request) error { return noRoute(x, methods[r.URL.Path]) }})(w, r)
 	})
 }
 
@@ -40,7 +36,7 @@ func (s *Server) route() {
 func (s *Server) ownRoutes() []driver.Route {
 	return []driver.Route{
 		{Access: driver.Open, Handle: s.health, Patterns: []string{"GET /health", "GET /v1/health"}},
-		{Access: driver.Open, Handle: chatPage, Patterns: []string{"GET /{$}"}},
+		{Access: driver.Linked, Handle: chatPage, Patterns: []string{"GET /{$}"}},
 		{Access: driver.Known, Handle: s.showMetrics, Patterns: []string{"GET /metrics"}},
 	}
 }
@@ -48,8 +44,8 @@ func (s *Server) ownRoutes() []driver.Route {
 // handler returns the handler of a route.
 func (s *Server) handler(r driver.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, h *http.Request) {
-		allowOrigin(w.Header())
-		s.driver.Answer(w, h, r, func(h *http.Request) error { return s.admits(h, r.Access) })
+		s.gate.Share(w.Header(), h)
+		s.driver.Answer(w, h, r, func(x *driver.Request) error { return s.admits(x, r.Access) })
 	}
 }
 
@@ -88,43 +84,36 @@ func noRoute(x *driver.Request, method string) error {
 }
 
 // ServeHTTP implements [http.Handler].
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodOptions {
+		s.handler(driver.Route{Handle: s.preflight})(w, r)
+		return
+	}
+	s.routes.ServeHTTP(w, r)
+}
 
-// admits returns an error where a request may not be handled.
-func (s *Server) admits(r *http.Request, a driver.Access) error {
+// preflight answers OPTIONS, by which browsers ask which requests a page may send.
+func (s *Server) preflight(x *driver.Request) error { return s.gate.Preflight(x.W, x.R) }
+
+// admits returns an error where a request may not be handled. It notes the caller and takes the request from the limits of its key:
+// requests that compute are POST.
+func (s *Server) admits(x *driver.Request, a driver.Access) error {
+	if a == driver.Open {
+		return nil
+	}
+	if err := s.gate.Check(x.R, a == driver.Linked); err != nil || a == driver.Linked {
+		return err
+	}
+	caller, err := s.gate.Caller(x.R)
+	if err != nil {
+		return err
+	}
+	x.R = x.R.WithContext(access.With(x.R.Context(), caller))
 	switch {
-	case a != driver.Open && !s.authorized(r):
-		return wire.ErrKey
 	case a == driver.Served && !s.ready.Load():
 		return wire.ErrLoading
+	case x.R.Method == http.MethodPost:
+		return caller.Take(x.W.Header())
 	}
 	return nil
 }
-
-// authorized reports whether a request shows a key. It compares all keys, in constant time.
-func (s *Server) authorized(r *http.Request) bool {
-	if len(s.keys) == 0 {
-		return true
-	}
-	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		key = r.Header.Get("X-Api-Key")
-	}
-	sum, found := sha256.Sum256([]byte(key)), 0
-	for _, k := range s.keys {
-		found |= subtle.ConstantTimeCompare(sum[:], k[:])
-	}
-	return found == 1
-}
-
-// preflight tells browsers that pages of other origins may send a request.
-func preflight(w http.ResponseWriter, _ *http.Request) {
-	h := w.Header()
-	allowOrigin(h)
-	h.Set("Access-Control-Allow-Methods", "GET, POST")
-	h.Set("Access-Control-Allow-Headers", "*, Authorization") // the star does not include Authorization
-	h.Set("Access-Control-Max-Age", "86400")
-	w.WriteHeader(http.StatusNoContent)
-}
-
-func allowOrigin(h http.Header) { h.Set("Access-Control-Allow-Origin", "*") }

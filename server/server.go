@@ -8,7 +8,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"grove/server/access"
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
@@ -24,10 +24,9 @@ import (
 // Config says how models are served. The zero value is the usual case.
 type Config struct {
 	serving.Config
-	Keys []string // a request must show one of these; none: it need not
-	Body int64    // bytes of a request at most; 0: 16 MiB
-
-	Fields wire.Mode // what becomes of fields that a route does not read
+	Access *access.Gate // who may call; nil: this machine alone, without keys
+	Body   int64        // bytes of a request at most; 0: 16 MiB
+	Fields wire.Mode    // what becomes of fields that a route does not read
 
 	// Patience is how long a client may take to read one event of a stream, a third of it how long for the header of a request, and
 	// twice how long for a whole request; 0: 30 s.
@@ -42,7 +41,7 @@ type Source = serving.Source
 // Server serves models. It is an [http.Handler], safe for concurrent use.
 type Server struct {
 	config  Config
-	keys    [][sha256.Size]byte
+	gate    *access.Gate
 	routes  *http.ServeMux
 	driver  *driver.Server
 	pool    *serving.Pool
@@ -60,10 +59,10 @@ func New(c Config) *Server {
 	if len(c.Metrics) == 0 {
 		c.Metrics = []serving.MetricNames{serving.MetricsGrove}
 	}
-	s := &Server{config: c, pool: serving.NewPool(c.Config)}
+	s := &Server{config: c, gate: c.Access, pool: serving.NewPool(c.Config)}
 	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Fields: c.Fields, Patience: c.Patience, Log: c.Log, Began: time.Now()}
-	for _, k := range c.Keys {
-		s.keys = append(s.keys, sha256.Sum256([]byte(k)))
+	if s.gate == nil {
+		s.gate = access.Local()
 	}
 	s.metrics = promhttp.HandlerFor(s.pool.Metrics().Register(c.Metrics...), promhttp.HandlerOpts{})
 	s.route()

@@ -17,6 +17,7 @@ import (
 	"grove"
 	"grove/gopher"
 	"grove/server"
+	"grove/server/access"
 	"grove/weights/gguf"
 )
 
@@ -72,6 +73,26 @@ func edited(t testing.TB, file []byte, changes ...gguf.KV) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// keyed returns a gate of keys without names.
+func keyed(t testing.TB, secrets ...string) *access.Gate {
+	t.Helper()
+	var c access.Config
+	for _, s := range secrets {
+		c.Keys = append(c.Keys, access.Key{Secret: s})
+	}
+	return gate(t, c)
+}
+
+// gate returns a gate.
+func gate(t testing.TB, c access.Config) *access.Gate {
+	t.Helper()
+	g, err := access.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // site is a server under test.

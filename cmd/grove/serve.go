@@ -32,14 +32,13 @@ type serveCommand struct {
 	flags.Repack
 	flags.Draft
 	flags.Address
+	callers
 	logging
 
 	Models      []string      `arg:"" optional:"" name:"model" help:"Models to serve, as for --model."`
 	Model       []string      `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and its name in requests; may be given several times. Without it, the model inside this program."`
 	Template    []string      `name:"chat-template" sep:"none" placeholder:"[NAME=]TEMPLATE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template of the model that is served as NAME, or of all models; may be given several times. TEMPLATE is as for grove chat. Without it, each model's own."`
 	AnyModel    bool          `var:"GROVE_ANY_MODEL" help:"Answer requests for unknown models with the first model. Without it, they get 404."`
-	APIKey      []string      `name:"api-key" sep:"none" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that requests must carry; may be given several times. Without it, they need none."`
-	APIKeyFile  string        `name:"api-key-file" placeholder:"FILE" var:"GROVE_API_KEY_FILE" help:"File of keys, one a line."`
 	Parallel    flags.Count   `placeholder:"N" default:"4" var:"GROVE_PARALLEL" help:"Texts of a model that are computed at a time. Default: ${default}."`
 	MemoryLimit flags.Bytes   `placeholder:"BYTES" var:"GROVE_MEMORY_LIMIT" help:"Memory for weights and caches, such as 6GiB; without it, the memory of the machine."`
 	Queue       flags.Count   `placeholder:"N" default:"256" var:"GROVE_QUEUE" help:"Requests to a model that may queue; further ones get 429. Default: ${default}."`
@@ -62,7 +61,7 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	keys, err := c.keys()
+	gate, err := c.gate(c.HostPort)
 	if err != nil {
 		return err
 	}
@@ -76,7 +75,7 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	config := server.Config{Keys: keys, Fields: fields, Config: serving.Config{
+	config := server.Config{Access: gate, Fields: fields, Config: serving.Config{
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit), Sessions: c.SessionDir,
 		Log: c.logger(os.Stderr),
 	}}
@@ -93,6 +92,9 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return exit.With(exit.CodeAddress, err)
 	}
+	if err := checkListener(gate, listener); err != nil {
+		return err
+	}
 	signalled, stop := terminal.UntilSignal()
 	defer stop()
 	ctx, cancel := context.WithCancelCause(signalled)
@@ -108,6 +110,7 @@ func (c *serveCommand) Run() error {
 		loaded <- err
 	}()
 	c.report(os.Stderr, "listening on http://"+listener.Addr().String())
+	defer c.follow(gate, config.Log)()
 	err = s.Serve(ctx, listener, c.Drain)
 	cancel(nil)
 	if failure := <-loaded; failure != nil && signalled.Err() == nil {
@@ -186,32 +189,6 @@ func (c *serveCommand) template(all []namedModel, model string) string {
 		}
 	}
 	return cmp.Or(own, any)
-}
-
-// keys returns the API keys of the flags and of the file.
-func (c *serveCommand) keys() ([]string, error) {
-	keys := c.APIKey
-	if c.APIKeyFile != "" {
-		text, err := os.ReadFile(c.APIKeyFile)
-		if err != nil {
-			return nil, &grove.OptionError{Err: fmt.Errorf("grove: --api-key-file: %w", err)}
-		}
-		n := len(keys)
-		for line := range strings.Lines(string(text)) {
-			if key := strings.TrimSpace(line); key != "" {
-				keys = append(keys, key)
-			}
-		}
-		if len(keys) == n {
-			return nil, &grove.OptionError{Err: fmt.Errorf("grove: --api-key-file: %s has no key; write one a line", c.APIKeyFile)}
-		}
-	}
-	for _, key := range keys {
-		if strings.TrimSpace(key) == "" {
-			return nil, &grove.OptionError{Err: errors.New("grove: --api-key: the key is empty; name one, or leave the flag out")}
-		}
-	}
-	return keys, nil
 }
 
 // fields returns what becomes of fields that a route does not read.

@@ -92,13 +92,78 @@ func TestServe(t *testing.T) {
 			if err != nil || answer.StatusCode != 200 || !strings.Contains(string(body), `"model":"`+model+`"`) {
 				t.Errorf("%s: %d %s %v", model, answer.StatusCode, body, err)
 			}
-			if _, err := os.Stat(filepath.Join(dir, "of-"+model)); err != nil {
-				t.Error(err)
+			if _, err := os.Stat(filepath.Join(dir, "of-"+model)); !os.IsNotExist(err) {
+				t.Errorf("a session of a key is where those of no key are: %v", err)
+			}
+			if of, err := filepath.Glob(filepath.Join(dir, "@*", "of-"+model)); err != nil || len(of) != 1 {
+				t.Errorf("%v %v", of, err)
 			}
 		}
 		if code := s.stop(t, signal); code != 0 {
 			t.Errorf("%v: exit code %d", signal, code)
 		}
+	}
+}
+
+// TestServeKeys: keys are read again at SIGHUP, and those that cannot be used do not replace the old ones.
+func TestServeKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("ann:sk-1st\n")
+	s := startServer(t, "-m", goldens+"/llama-gqa.gguf", "--api-keys", file)
+	s.ready(t)
+	status := func(key string) int {
+		r, err := http.NewRequest("GET", s.url+"/v1/models", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Api-Key", key)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	line := func(wants string) {
+		t.Helper()
+		for {
+			text, err := s.lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("no line has %q: %v", wants, err)
+			}
+			if strings.Contains(text, "sk-") {
+				t.Errorf("a line shows a key: %s", text)
+			}
+			if strings.Contains(text, wants) {
+				return
+			}
+		}
+	}
+	line("every user of this machine may read the keys")
+	for _, step := range []struct {
+		text, wants string
+		one, two    int
+	}{
+		{"ann:sk-1st\n", "keys are read again: 1", 200, 401}, {"ann:sk-1st\nbob:sk-2nd\n", "keys are read again: 2", 200, 200}, {"ann:sk-2nd\n", "keys are read again: 1", 401, 200},
+		{"ann sk-2nd\n", "the keys stay as they were", 401, 200}, {"", "the keys stay as they were", 401, 200},
+	} {
+		write(step.text)
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		line(step.wants)
+		if one, two := status("sk-1st"), status("sk-2nd"); one != step.one || two != step.two {
+			t.Errorf("%q: %d and %d, want %d and %d", step.text, one, two, step.one, step.two)
+		}
+	}
+	if code := s.stop(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // Config says who may call. The zero value is a server without keys, for this machine alone.
 type Config struct {
 	Keys    []Key    // a request must show one of these; none: it need not
-	Hosts   []string // further values of the Host header: a name or an address, *.NAME for the names below one, * for all
+	Hosts   []string // without keys, further values of the Host header: a name or an address, *.NAME for the names below one, * for all
 	Origins []string // further origins of pages: SCHEME://HOST[:PORT], SCHEME://*, SCHEME://*.NAME, null, or * for all
 	Listen  string   // the address that the server listens on, HOST:PORT: its host is allowed; "": none is
 }
@@ -42,7 +42,8 @@ type Gate struct {
 
 // New makes a gate. Its errors are [ErrConfig].
 func New(c Config) (*Gate, error) {
-	g := &Gate{keyed: len(c.Keys) > 0}
+	g := Local()
+	g.keyed = len(c.Keys) > 0
 	for _, text := range c.Hosts {
 		pattern, err := parseHostPattern(text)
 		if err != nil {
@@ -63,12 +64,17 @@ func New(c Config) (*Gate, error) {
 			g.own = host
 		}
 	}
-	none := []*Caller{}
-	g.keys.Store(&none)
 	if g.keyed {
 		return g, g.SetKeys(c.Keys)
 	}
 	return g, nil
+}
+
+// Local returns the gate of a server without keys, for this machine alone.
+func Local() *Gate {
+	g := new(Gate)
+	g.keys.Store(&[]*Caller{})
+	return g
 }
 
 // CheckListener refuses an address that other machines reach where neither keys nor allowed hosts say who may call.
@@ -89,9 +95,9 @@ func (g *Gate) Check(r *http.Request, opened bool) error {
 	return g.checkOrigin(r, opened)
 }
 
-// checkHost refuses a Host header that names another machine: by DNS rebinding, a page of any name reaches this one.
+// checkHost refuses a Host header that names another machine: by DNS rebinding, a page of any name reaches this one. A page has no key.
 func (g *Gate) checkHost(header string) error {
-	if g.anyHost || g.keyed && len(g.hosts) == 0 {
+	if g.keyed || g.anyHost {
 		return nil
 	}
 	host, _, ok := splitHost(header)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -74,10 +75,10 @@ func readBounded(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Exposed reports whether every user of the machine may read a file.
+// Exposed reports whether every user of the machine may read a file, as its mode says; on Windows modes do not.
 func Exposed(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0
+	return runtime.GOOS != "windows" && err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0
 }
 
 // ParseKeys reads the text of a file of keys. Each line is NAME:KEY, and behind it, with commas between, limits a minute:

@@ -38,8 +38,9 @@ type Access int
 // The kinds of access.
 const (
 	Open   Access = iota // all requests, at any time
-	Known                // those that show a key
-	Served               // those that show a key, once the models are loaded
+	Linked               // those of this machine and of pages that may call, and links from elsewhere
+	Known                // those of this machine and of pages that may call, with a key where the server has keys
+	Served               // the same, once the models are loaded
 )
 
 // Handler answers a request. An error that it returns is the answer where none was sent.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/server/access"
 	"grove/server/serving"
 	"grove/server/wire"
 	"grove/text/token"
@@ -163,6 +164,7 @@ func (g *Generation) drive(e Encoder) (err error) {
 		return err
 	}
 	if g.Scores {
+		access.CallerOf(g.R.Context()).Spend(g.Job.Usage(nil).PromptTokens)
 		for i := range g.Job.Answers {
 			if err := e.End(i); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"grove"
+	"grove/server/access"
 	"grove/server/serving"
 	"grove/server/wire"
 	"grove/text/token"
@@ -34,6 +35,7 @@ func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOp
 		}
 		all, e.Tokens = append(all, p.IDs), e.Tokens+len(p.IDs)
 	}
+	defer func() { access.CallerOf(x.R.Context()).Spend(e.Tokens) }()
 	err = h.Compute(x.R.Context(), x.ID, func(ctx context.Context) error {
 		for _, ids := range all {
 			vectors, err := h.Model.EmbedIDs(ctx, ids, o, many)

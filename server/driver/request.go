@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"grove/server/access"
 	"grove/server/serving"
 	"grove/server/wire"
 )
@@ -30,31 +31,42 @@ type ErrorForm func(*wire.Error) any
 
 // Answer answers a request by the handler of a route, where admits has no error. An error is the answer where none was sent. A
 // panic fails this request alone. The answer has the name that the request has in the log, as X-Request-Id.
-func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, admits func(*http.Request) error) {
+func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, admits func(*Request) error) {
 	start := time.Now()
 	x := &Request{Server: s, Began: start, ID: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
 	name := requestName(r, x.ID)
 	w.Header().Set(idHeader, name)
-	r = r.WithContext(serving.WithRequestID(r.Context(), name))
-	x.R = r
+	x.R = r.WithContext(serving.WithRequestID(r.Context(), name))
 	x.W = &recorder{ResponseWriter: w, x: x}
 	defer func() {
 		for _, f := range x.leave {
 			f()
 		}
 	}()
-	defer func() {
-		s.Log.InfoContext(r.Context(), "request", "method", r.Method, "path", wire.Clip(r.URL.Path), "status", x.sent,
-			"ms", time.Since(start).Milliseconds(), "from", r.RemoteAddr)
-	}()
+	var err error
+	defer func() { x.log(start, err) }()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // streams set their own
-	err := admits(r)
-	if err == nil {
+	if err = admits(x); err == nil {
 		err = x.handle(route.Handle)
 	}
 	if err != nil && x.sent == 0 && r.Context().Err() == nil { // else the client has the error, or has gone
 		x.refuse(wire.ErrorOf(err))
 	}
+}
+
+// log writes the line of a request that is answered: who sent it, and why it failed.
+func (x *Request) log(start time.Time, err error) {
+	attrs := []any{
+		"method", x.R.Method, "path", wire.Clip(x.R.URL.Path), "status", x.sent, "ms", time.Since(start).Milliseconds(), "from", x.R.RemoteAddr,
+	}
+	if name := access.CallerOf(x.R.Context()).Name(); name != "" {
+		attrs = append(attrs, "key", name)
+	}
+	if err != nil {
+		e := wire.ErrorOf(err)
+		attrs = append(attrs, "error", e.Message, "param", e.Param, "code", e.Code)
+	}
+	x.Server.Log.InfoContext(x.R.Context(), "request", attrs...)
 }
 
 // idHeader names a request in the log, for its client and for those between.

@@ -19,6 +19,7 @@ import (
 	"grove"
 	"grove/gopher"
 	"grove/server"
+	"grove/server/access"
 	"grove/weights/gguf"
 )
 
@@ -69,9 +70,13 @@ func connect(t *testing.T) openai.Client {
 // serve starts a server whose key is "key", and returns its URL.
 func serve(t *testing.T) string {
 	t.Helper()
-	s := server.New(server.Config{Keys: []string{"key"}})
+	gate, err := access.New(access.Config{Keys: []access.Key{{Secret: "key"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := server.New(server.Config{Access: gate})
 	bytes := file(t)
-	err := s.Add(server.Source{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
+	err = s.Add(server.Source{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
 		return grove.OpenBytes(bytes, grove.Options{Parallel: 2, Queue: 16, Threads: 1, Eager: true})
 	}})
 	if err != nil {
@@ -291,6 +296,7 @@ func TestErrors(t *testing.T) {
 		{400, "invalid_request_error", "messages", func(r *openai.ChatCompletionNewParams) {
 			r.Messages = []openai.ChatCompletionMessageParamUnion{openai.UserMessage(strings.Repeat("word ", 400))}
 		}, nil},
+		{400, "invalid_request_error", "verbosity", func(r *openai.ChatCompletionNewParams) { r.Verbosity = openai.ChatCompletionNewParamsVerbosityLow }, nil},
 		{400, "invalid_request_error", "response_format", func(r *openai.ChatCompletionNewParams) {
 			r.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}
 		}, nil},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/near"
 	"grove/server/wire"
 )
 
@@ -58,6 +59,9 @@ type entry struct {
 	keep    time.Duration // an unused model stays open that long; negative: for ever; 0: the pool's idle time
 	bytes   uint64        // of weights and cache; 0: it is not open
 }
+
+// mostNames is the number of models that an error names.
+const mostNames = 10
 
 // ErrModel reports a model that cannot be added to a server.
 var ErrModel = errors.New("server: a model cannot be served")
@@ -125,6 +129,7 @@ func (p *Pool) Use(ctx context.Context, name string) (h *Host, leave func(), err
 // latest is the tag that ollama's clients add to names without one.
 const latest = ":latest"
 
+// find returns the model of a name, "" for the first.
 func (p *Pool) find(name string) (*entry, error) {
 	var names []string
 	for _, e := range p.entries {
@@ -133,9 +138,18 @@ func (p *Pool) find(name string) (*entry, error) {
 		}
 		names = append(names, e.Name)
 	}
+	served := "no model is"
+	switch n := len(names); {
+	case n == 1:
+		served = "served is " + names[0]
+	case n > mostNames:
+		served = fmt.Sprintf("served are %s and %d more", strings.Join(names[:mostNames], ", "), n-mostNames)
+	case n > 1:
+		served = "served are " + strings.Join(names, ", ")
+	}
 	return nil, &wire.Error{
 		Status: 404, Type: wire.TypeInvalid, Param: "model", Code: "model_not_found",
-		Message: fmt.Sprintf("the model %q is not served; %s is", wire.Clip(name), strings.Join(names, ", ")),
+		Message: fmt.Sprintf("the model %q is not served; %s%s", wire.Clip(name), served, near.Hint(name, names)),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/server/access"
 	"grove/server/wire"
 	"grove/text/token"
 )
@@ -43,7 +44,7 @@ func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
 	case r.N*n > wire.MaxAnswers:
 		return nil, wire.Refuse("n", "%d prompts with %d answers each; at most %d answers", n, r.N, wire.MaxAnswers)
 	}
-	if err := h.pool.keep(&r); err != nil {
+	if err := h.pool.keep(access.CallerOf(ctx), &r); err != nil {
 		return nil, err
 	}
 	j := &Job{host: h, spec: r, timeout: func() {}, ids: make([][]token.ID, n*r.N)}
@@ -110,6 +111,7 @@ func (j *Job) Run(emit func(Event) error) (err error) {
 	defer func() { // also where emit panics
 		j.cancel(err)
 		all.Wait()
+		access.CallerOf(j.ctx).Spend(j.Usage(nil).TotalTokens)
 	}()
 	return j.follow(events, emit)
 }

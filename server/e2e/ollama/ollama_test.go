@@ -16,6 +16,7 @@ import (
 	"grove"
 	"grove/gopher"
 	"grove/server"
+	"grove/server/access"
 )
 
 // model is the name that the tests' model is served by.
@@ -52,8 +53,12 @@ func (withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 // connectOllama starts a server and returns ollama's client of it.
 func connectOllama(t *testing.T) *api.Client {
 	t.Helper()
-	s := server.New(server.Config{Keys: []string{"key"}})
-	err := s.Add(server.Source{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
+	gate, err := access.New(access.Config{Keys: []access.Key{{Secret: "key"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := server.New(server.Config{Access: gate})
+	err = s.Add(server.Source{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
 		return grove.OpenBytes(gopher.Model(), grove.Options{ChatTemplate: "chatml", Parallel: 2, Threads: 1})
 	}})
 	if err != nil {

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"grove"
+	"grove/server/access"
+)
+
+// callers are the flags that say who may call a server.
+type callers struct {
+	APIKey      []string `name:"api-key" sep:"none" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that requests must show; may be given several times. Without any key, requests need none, and only this machine may send them."`
+	APIKeyFile  string   `name:"api-key-file" placeholder:"FILE" var:"GROVE_API_KEY_FILE" help:"File of keys, one a line."`
+	APIKeys     []string `name:"api-keys" sep:"none" placeholder:"FILE" var:"GROVE_API_KEYS" help:"File of keys with names and limits, NAME:KEY[,requests=N/min][,tokens=N/min] a line; may be given several times. SIGHUP reads it again."`
+	AllowHost   []string `name:"allow-host" placeholder:"HOST" var:"GROVE_ALLOW_HOST" help:"Name or address by which clients may call the server, besides this machine's own; *.NAME: the names below it; *: any. May be given several times."`
+	AllowOrigin []string `name:"allow-origin" placeholder:"ORIGIN" var:"GROVE_ALLOW_ORIGIN" help:"Origin whose pages may call the server, such as https://chat.example.com, besides the server's own and this machine's; *: any. May be given several times."`
+}
+
+// gate returns the gate of a server at an address.
+func (c *callers) gate(addr string) (*access.Gate, error) {
+	keys, err := c.keys()
+	if err != nil {
+		return nil, err
+	}
+	g, err := access.New(access.Config{Keys: keys, Hosts: c.AllowHost, Origins: c.AllowOrigin, Listen: addr})
+	if err != nil {
+		return nil, accessError("", err)
+	}
+	return g, nil
+}
+
+// accessError returns an error of package access as one of a flag; "": it names the flag, or concerns several.
+func accessError(flag string, err error) error {
+	return &grove.OptionError{Err: errors.New("grove: " + flag + strings.TrimPrefix(err.Error(), access.ErrConfig.Error()+": "))}
+}
+
+// checkListener refuses an address that other machines reach where no flag says who may call.
+func checkListener(g *access.Gate, l net.Listener) error {
+	if err := g.CheckListener(l.Addr()); err != nil {
+		return errors.Join(accessError("--addr: ", err), l.Close())
+	}
+	return nil
+}
+
+// keys returns the keys of the flags and of the files.
+func (c *callers) keys() (all []access.Key, err error) {
+	for _, key := range c.APIKey {
+		if strings.TrimSpace(key) == "" {
+			return nil, &grove.OptionError{Err: errors.New("grove: --api-key: the key is empty; name one, or leave the flag out")}
+		}
+		all = append(all, access.Key{Secret: key})
+	}
+	if c.APIKeyFile != "" {
+		keys, err := access.ReadSecrets(c.APIKeyFile)
+		if err != nil {
+			return nil, accessError("--api-key-file: ", err)
+		}
+		all = append(all, keys...)
+	}
+	for _, file := range c.APIKeys {
+		keys, err := access.ReadKeys(file)
+		if err != nil {
+			return nil, accessError("--api-keys: ", err)
+		}
+		all = append(all, keys...)
+	}
+	return all, nil
+}
+
+// files returns the files of keys.
+func (c *callers) files() []string {
+	if c.APIKeyFile == "" {
+		return c.APIKeys
+	}
+	return append([]string{c.APIKeyFile}, c.APIKeys...)
+}
+
+// follow reads the files of keys again at each SIGHUP, until stop is called. Keys that cannot be used do not replace the old ones.
+func (c *callers) follow(g *access.Gate, log *slog.Logger) (stop func()) {
+	for _, file := range c.files() {
+		if access.Exposed(file) {
+			log.Warn("every user of this machine may read the keys; chmod 600 the file", "file", file)
+		}
+	}
+	if len(c.files()) == 0 {
+		return func() {}
+	}
+	came, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(came, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range came {
+			keys, err := c.keys()
+			if err == nil {
+				err = g.SetKeys(keys)
+			}
+			if err != nil {
+				log.Error("the keys stay as they were", "error", err)
+				continue
+			}
+			log.Warn(fmt.Sprintf("keys are read again: %d", len(keys)))
+		}
+	}()
+	return func() {
+		signal.Stop(came)
+		close(came)
+		<-done
+	}
+}
