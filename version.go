@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -18,6 +19,9 @@ type Build struct {
 	Kernels  string // the implementation of the kernels in use: an instruction set, or "portable"
 }
 
+// The linker sets these in the programs of a release: the version, and the commit of the source.
+var release, commit string
+
 // Version returns what is known of this build.
 func Version() Build {
 	b := Build{Version: "(devel)", Numerics: compute.NumericsVersion, Kernels: kernel.Implementation()}
@@ -34,6 +38,7 @@ func Version() Build {
 	if info.Main.Path == path {
 		b.Revision = revision(info.Settings)
 	}
+	b.Version, b.Revision = cmp.Or(release, b.Version), cmp.Or(commit, b.Revision)
 	return b
 }
 
