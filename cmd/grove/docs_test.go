@@ -22,10 +22,10 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaves := map[string]*kong.Node{}
+	leaves, aliases := map[string]*kong.Node{}, regexp.MustCompile(` \(.*\)$`)
 	var list strings.Builder
 	for _, leaf := range parser.Model.Leaves(true) {
-		name := strings.TrimPrefix(leaf.FullPath(), "grove ")
+		name := aliases.ReplaceAllString(strings.TrimPrefix(leaf.FullPath(), "grove "), "")
 		leaves[name] = leaf
 		fmt.Fprintf(&list, "    %-27s %s\n", "grove "+name, strings.TrimSuffix(leaf.Help, "."))
 	}

@@ -26,6 +26,8 @@ Examples:
 
 // commands is the command line.
 type commands struct {
+	flags.Offline
+
 	Run        runCommand         `cmd:"" help:"Continue a text."`
 	Chat       chatCommand        `cmd:"" help:"Hold a conversation with a model."`
 	Serve      serveCommand       `cmd:"" help:"Serve models over HTTP, with OpenAI's API."`
@@ -41,7 +43,10 @@ type commands struct {
 	Verify     verifyCommand      `cmd:"" help:"Prove on a model that methods keep the promise of their grade."`
 	Bench      benchmarks.Command `cmd:"" help:"Measure models and kernels on this machine."`
 	Tune       tuneCommand        `cmd:"" help:"Measure the cost of a model's steps on this machine, and save it."`
-	Models     modelsCommand      `cmd:"" help:"List the models that are on this machine."`
+	Pull       pullCommand        `cmd:"" help:"Pull models by name into the caches of this machine."`
+	Models     modelsCommand      `cmd:"" aliases:"list,ls" help:"List the models that are on this machine."`
+	Show       showCommand        `cmd:"" help:"Show what a model is and what it can do."`
+	RM         rmCommand          `cmd:"" name:"rm" aliases:"remove" help:"Remove models from the caches of this machine."`
 	PS         psCommand          `cmd:"" name:"ps" help:"List the models of a running server: status, memory, requests."`
 	Stop       stopCommand        `cmd:"" help:"Close a model of a running server, to free its memory."`
 	Completion completionCommand  `cmd:"" help:"Write the script that completes command lines in a shell."`

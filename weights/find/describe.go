@@ -30,6 +30,11 @@ func (m Model) Describe(open func(path string) (*gguf.File, error)) (d Descripti
 		return d, err
 	}
 	defer f.Close()
+	return DescribeFile(f)
+}
+
+// DescribeFile is [Model.Describe] of an open file.
+func DescribeFile(f *gguf.File) (d Description, err error) {
 	err = mmap.Catch(func() error { return d.read(f) })
 	return d, err
 }

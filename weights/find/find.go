@@ -132,6 +132,12 @@ func fit(name, query string) int {
 	return worst + 1
 }
 
+// UnknownError reports a name that no model on the machine has.
+type UnknownError struct{ text string }
+
+// Error names the places that were searched, and similar names.
+func (e *UnknownError) Error() string { return e.text }
+
 // unknown returns the error for a name that no model has. It lists the places that were searched and similar names.
 func (s *Store) unknown(name string, models []Model) error {
 	var searched []string
@@ -141,14 +147,16 @@ func (s *Store) unknown(name string, models []Model) error {
 		}
 	}
 	if len(searched) == 0 {
-		return fmt.Errorf("find: %q is not a file, and there is no place to search: no directory in GROVE_MODELS, and no cache of Hugging Face, llama.cpp or ollama", name)
+		return unknownf("find: %q is not a file, and there is no place to search: no directory in GROVE_MODELS, and no cache of Hugging Face, llama.cpp or ollama", name)
 	}
 	like := ""
 	if alike := nearModels(models, name); len(alike) > 0 {
 		like = "; similar names: " + list(alike)
 	}
-	return fmt.Errorf("find: %q is neither a file nor one of %d models in %s%s", name, len(models), strings.Join(searched, ", "), like)
+	return unknownf("find: %q is neither a file nor one of %d models in %s%s", name, len(models), strings.Join(searched, ", "), like)
 }
+
+func unknownf(format string, args ...any) error { return &UnknownError{fmt.Sprintf(format, args...)} }
 
 // list returns the names and paths of the first few models.
 func list(models []Model) string {

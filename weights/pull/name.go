@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -63,11 +64,15 @@ func (r Ref) Local() string {
 	return strings.TrimSuffix(path.Base(r.URL.Path), ".gguf")
 }
 
-// From returns the host from which the model is pulled, that of a mirror not considered.
+// From returns the host from which the model is pulled, of a repository that of the variable HF_ENDPOINT, if it is set.
 func (r Ref) From() string {
 	switch r.Kind {
 	case Hub:
-		return "huggingface.co"
+		u, err := hub.ParseEndpoint(first(os.Getenv("HF_ENDPOINT"), hub.DefaultEndpoint))
+		if err != nil {
+			return "HF_ENDPOINT"
+		}
+		return u.Host
 	case Registry:
 		return r.Model.Host
 	case URL:
@@ -113,7 +118,7 @@ func parse(name string) (Ref, error) {
 	switch {
 	case strings.HasSuffix(strings.ToLower(name), ".gguf"):
 		return Ref{}, errors.New("it is the name of a file; to pull one file of a repository, write org/name:FILE without .gguf")
-	case len(parts) == 1 && len(host) > 1 && host[1] == ':':
+	case strings.ContainsAny(name[:1], "./~"), len(parts) == 1 && len(host) > 1 && host[1] == ':':
 		return Ref{}, errors.New("it is a path")
 	case len(parts) == 1, len(parts) == 2 && host == registry.DefaultNamespace:
 		return parseRegistry(registry.DefaultHost, name)

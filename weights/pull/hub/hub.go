@@ -156,6 +156,11 @@ func (h *Hub) list(ctx context.Context, repo, commit string) (all []entry, err e
 		}
 		link := nextPage(header)
 		if link == "" {
+			for i := range all {
+				if lfs := all[i].LFS; lfs != nil {
+					all[i].Size = lfs.Size // where an endpoint gives the size of the pointer
+				}
+			}
 			return all, nil
 		}
 		follow, err := next.Parse(link)
@@ -180,9 +185,6 @@ func nextPage(header http.Header) string {
 // digest returns the hash of a file, and the name of its content in the cache.
 func (e *entry) digest() (d transfer.Digest, err error) {
 	if e.LFS != nil {
-		if e.LFS.Size != e.Size {
-			return d, fmt.Errorf("%s: its size is %d and that of its content %d", e.Path, e.Size, e.LFS.Size)
-		}
 		d, err = transfer.ParseDigest("sha256:" + strings.TrimPrefix(e.LFS.OID, "sha256:"))
 	} else {
 		d, err = transfer.ParseGit(e.OID)

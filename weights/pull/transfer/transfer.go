@@ -133,6 +133,11 @@ func (c *Client) FetchAll(ctx context.Context, cache *Cache, files []File) (rece
 	if err := cache.checkSpace(files); err != nil {
 		return 0, err
 	}
+	for _, f := range files {
+		if f.Size >= 0 {
+			c.Report(Event{State: Pulling, File: f.Name, Digest: f.Digest.String(), Total: f.Size}) // so that the whole is known
+		}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (

@@ -19,12 +19,16 @@ type Model struct {
 	Path string `name:"model" short:"m" placeholder:"MODEL" var:"GROVE_MODEL" help:"A GGUF file, a directory with one, a Hugging Face folder, or a name that 'grove models' lists; without it, the model inside this program."`
 }
 
-// Find returns the path of the model that a path or a name stands for, or the name of a model inside this program.
+// Find returns the path of the model that a path or a name stands for, or the name of a model inside this program. A name of no
+// model here that can be pulled is pulled if a person at a terminal agrees; elsewhere the error says how.
 func Find(name string) (string, error) {
 	if _, err := os.Stat(name); err != nil && gopher.Named(name) != nil {
 		return name, nil
 	}
 	path, err := find.System().Find(name)
+	if isAddress(name) || isUnknown(err) {
+		path, err = findOrPull(name, err)
+	}
 	if err != nil && strings.HasPrefix(name, "gopher") {
 		err = fmt.Errorf("%w; this program has %s", err, strings.Join(gopher.Names(), ", "))
 	}

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 type Progress struct {
 	what  string
 	bytes bool
+	all   int64
 	bar   *progressbar.ProgressBar
 	begun bool
 }
@@ -24,6 +26,9 @@ func Bytes(what string) *Progress { return &Progress{what: what, bytes: true} }
 
 // Show shows the number of units that are done, of all.
 func (p *Progress) Show(done, all int) { p.show(int64(done), int64(all)) }
+
+// ShowBytes shows the number of bytes that are done, of all as they are known now.
+func (p *Progress) ShowBytes(done, all int64) { p.show(done, all) }
 
 // ShowOf returns a function that shows the number of units that are done, of all.
 func (p *Progress) ShowOf(all int64) func(done int64) {
@@ -43,9 +48,22 @@ func (p *Progress) show(done, all int64) {
 			)
 		}
 	}
-	if p.bar != nil {
-		_ = p.bar.Set64(done)
+	if p.bar == nil {
+		return
 	}
+	if all != p.all {
+		p.all = all
+		p.bar.ChangeMax64(all)
+	}
+	_ = p.bar.Set64(done)
+}
+
+// Note writes a line to standard error, above the bar.
+func (p *Progress) Note(text string) {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	fmt.Fprintln(os.Stderr, text)
 }
 
 // End clears the line, so that the next output begins on an empty one.
