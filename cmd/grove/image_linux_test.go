@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -179,10 +180,10 @@ func TestReadmeBuild(t *testing.T) {
 }
 
 // assemble makes the root file system that the Dockerfile describes, with the program that README's command builds.
-func assemble(t *testing.T, stages [][]instruction, im image, program string) (dir string) {
+func assemble(t *testing.T, stages [][]instruction, im image, program, certificates string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "root")
-	made := map[string]string{"/etc/ssl/certs/ca-certificates.crt": certificates(t)} // of the build stage, by their names there
+	made := map[string]string{"/etc/ssl/certs/ca-certificates.crt": certificates} // of the build stage, by their names there
 	empty := map[string][]string{}
 	readme := buildCommand.FindStringSubmatch(readmeBuild(t))
 	for _, i := range stages[0] {
@@ -249,7 +250,8 @@ func TestImageRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	stages, im := dockerfile(t)
-	dir := assemble(t, stages, im, program)
+	hub := newAuthority(t)
+	dir := assemble(t, stages, im, program, hub.file)
 	env := []string{"GROVE_ADDR=127.0.0.1:0"}
 	for name, value := range im.env {
 		if name != "GROVE_ADDR" {
@@ -263,6 +265,10 @@ func TestImageRuns(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(dir, volume)); err != nil || !info.IsDir() {
 			t.Errorf("the volume %s: %v", volume, err)
 		}
+	}
+	pull := inRoot(t, dir, append(env, "HF_ENDPOINT="+hub.URL), "/grove", "pull", "org/model")
+	if start(t, pull); pull.Wait() == nil || hub.asked.Load() == 0 {
+		t.Errorf("grove pull asks a hub whose certificate the image knows %d times, and ends with %v", hub.asked.Load(), pull.ProcessState)
 	}
 	c := inRoot(t, dir, env, append(im.entrypoint, im.args...)...)
 	errs, err := c.StderrPipe()
@@ -304,17 +310,26 @@ func TestImageRuns(t *testing.T) {
 	}
 }
 
-// certificates returns a file of certificates, which stands for that of the build stage.
-func certificates(t *testing.T) string {
+// authority is a server with a certificate that its own file alone vouches for, which stands for the file of the build stage.
+type authority struct {
+	*httptest.Server
+	file  string
+	asked atomic.Int64
+}
+
+func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	s := httptest.NewTLSServer(nil)
-	defer s.Close()
-	file := filepath.Join(t.TempDir(), "certificates")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(file, text, 0o644); err != nil {
+	a := &authority{file: filepath.Join(t.TempDir(), "certificates")}
+	a.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		a.asked.Add(1)
+		http.Error(w, "no such model", http.StatusNotFound)
+	}))
+	t.Cleanup(a.Close)
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate().Raw})
+	if err := os.WriteFile(a.file, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return file
+	return a
 }
 
 // TestUnitVerified asks systemd about the unit.
