@@ -19,6 +19,7 @@ import (
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
+	"grove/weights/find"
 )
 
 // Config says how models are served. The zero value is the usual case.
@@ -27,6 +28,8 @@ type Config struct {
 	Access *access.Gate // who may call; nil: this machine alone, without keys
 	Body   int64        // bytes of a request at most; 0: 16 MiB
 	Fields wire.Mode    // what becomes of fields that a route does not read
+	Pull   bool         // clients may pull models, and delete those of the catalog
+	Store  *find.Store  // into which models are pulled; nil: that of the environment
 
 	// Patience is how long a client may take to read one event of a stream, a third of it how long for the header of a request, and
 	// twice how long for a whole request; 0: 30 s.
@@ -60,7 +63,7 @@ func New(c Config) *Server {
 		c.Metrics = []serving.MetricNames{serving.MetricsGrove}
 	}
 	s := &Server{config: c, gate: c.Access, pool: serving.NewPool(c.Config)}
-	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Fields: c.Fields, Patience: c.Patience, Log: c.Log, Began: time.Now()}
+	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Fields: c.Fields, Patience: c.Patience, Log: c.Log, Began: time.Now(), Pull: c.Pull, Store: c.Store}
 	if s.gate == nil {
 		s.gate = access.Local()
 	}

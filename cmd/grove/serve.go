@@ -20,8 +20,10 @@ import (
 	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
 	"grove/server"
+	"grove/server/catalog"
 	"grove/server/serving"
 	"grove/server/wire"
+	"grove/weights/find"
 )
 
 // serveCommand serves models over HTTP.
@@ -47,6 +49,8 @@ type serveCommand struct {
 	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Directory of session files, which requests name in the field session. Without it, requests may not name any."`
 	Strict      bool          `var:"GROVE_STRICT" help:"Refuse requests with fields that their route does not read, also where they cannot change the answer."`
 	Lenient     bool          `var:"GROVE_LENIENT" help:"Leave unknown fields of requests out and log them. Without it, they are refused."`
+	All         bool          `var:"GROVE_ALL" help:"Serve all models of this machine by their names, each opened by its first request; see grove list."`
+	AllowPull   bool          `var:"GROVE_ALLOW_PULL" help:"Let clients pull models, and delete those of --all, by ollama's API."`
 	OnDemand    bool          `var:"GROVE_ON_DEMAND" help:"Open a model at its first request."`
 	Idle        time.Duration `placeholder:"TIME" var:"GROVE_IDLE" help:"Close a model without requests for TIME; the next request opens it again. Without it, models stay open."`
 }
@@ -75,10 +79,17 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	config := server.Config{Access: gate, Fields: fields, Config: serving.Config{
+	config := server.Config{Pull: c.AllowPull, Access: gate, Fields: fields, Config: serving.Config{
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit), Sessions: c.SessionDir,
 		Log: c.logger(os.Stderr),
 	}}
+	if c.All {
+		config.Catalog = &catalog.Catalog{Store: find.System(), Open: func(m find.Model, memory uint64) (*grove.Model, error) {
+			n := namedModel{name: m.Name, path: m.Path}
+			n.template = c.template(append(named[:len(named):len(named)], n), n.name)
+			return c.open(n, memory)
+		}}
+	}
 	for _, names := range c.Metrics {
 		config.Metrics = append(config.Metrics, serving.MetricNames(names))
 	}
@@ -158,7 +169,7 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 		}
 		all = append(all, namedModel{name: name, path: path})
 	}
-	if c.Draft.Path != "" && len(all) > 1 {
+	if c.Draft.Path != "" && (len(all) > 1 || c.All) {
 		return nil, &grove.OptionError{Err: errors.New("grove: --draft: several models are served; a draft model needs exactly one")}
 	}
 	for i := range all {
@@ -230,9 +241,14 @@ func (c *serveCommand) queue() int {
 // source returns the source that opens a model.
 func (c *serveCommand) source(n namedModel) server.Source {
 	return server.Source{Name: n.name, Path: cmp.Or(n.path, gopher.Name), Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
-		return flags.Model{Path: n.path}.Open(grove.Options{
-			Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
-			Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
-		})
+		return c.open(n, memory)
 	}}
+}
+
+// open opens a model in memory bytes for weights and cache; 0: as many as the machine has.
+func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
+	return flags.Model{Path: n.path}.Open(grove.Options{
+		Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
+		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
+	})
 }

@@ -17,6 +17,7 @@ var rooms = []string{
 	"server",
 	"server/openai server/llamacpp server/ollama server/anthropic",
 	"server/driver",
+	"server/catalog",
 	"server/serving",
 	"server/access",
 	"server/wire",

@@ -14,6 +14,7 @@ import (
 	"grove"
 	"grove/server/serving"
 	"grove/server/wire"
+	"grove/weights/find"
 )
 
 // WriteTime is how long a client may take to read an answer that is sent at once.
@@ -27,7 +28,9 @@ type Server struct {
 	Patience time.Duration // for a client to read one event of a stream
 	Log      *slog.Logger
 	Began    time.Time
-	History  History // of answers that later requests go on from
+	Pull     bool        // clients may pull models, and delete those of the catalog
+	Store    *find.Store // into which they are pulled; nil: that of the environment
+	History  History     // of answers that later requests go on from
 
 	last atomic.Uint64 // number of the last request
 }

@@ -1,6 +1,144 @@
 package ollama
 
-import "grove/server/driver"
+import (
+	"context"
+	"errors"
+	"net/http"
 
-func pullModel(x *driver.Request) error   { return missing(x) }
-func deleteModel(x *driver.Request) error { return missing(x) }
+	"grove/server/driver"
+	"grove/server/wire"
+	"grove/weights/find"
+	"grove/weights/pull"
+	"grove/weights/pull/transfer"
+)
+
+// maxPulls is the number of models that clients may pull at a time.
+const maxPulls = 4
+
+// pulling has a place for each pull under way.
+var pulling = make(chan struct{}, maxPulls)
+
+// errManage refuses what changes the models of the machine.
+var errManage = &wire.Error{
+	Status: http.StatusForbidden, Type: wire.TypeInvalid, Code: "pull_not_allowed",
+	Message: "clients may not pull or delete models of this server (grove serve --allow-pull)",
+}
+
+// progress is a line of a pull.
+type progress struct {
+	Status    string `json:"status"`
+	Digest    string `json:"digest,omitempty"`
+	Total     int64  `json:"total,omitempty"`
+	Completed int64  `json:"completed,omitempty"`
+}
+
+// pullModel handles POST /api/pull.
+func pullModel(x *driver.Request) error {
+	var q struct {
+		nameRequest
+		Insecure bool    `json:"insecure"`
+		Username *string `json:"username"` // without effect in ollama, too
+		Password *string `json:"password"`
+		Stream   *bool   `json:"stream"`
+	}
+	if err := x.Read(&q); err != nil {
+		return err
+	}
+	name, err := q.name()
+	if err != nil {
+		return err
+	}
+	if !x.Server.Pull {
+		return errManage
+	}
+	ref, err := pull.Parse(name)
+	if err != nil {
+		return wire.Refuse("model", "%v", err)
+	}
+	select {
+	case pulling <- struct{}{}:
+		defer func() { <-pulling }()
+	default:
+		return &wire.Error{Status: http.StatusTooManyRequests, Retry: 30, Type: wire.TypeBusy, Code: "pulls_full", Message: "too many models are being pulled"}
+	}
+	o := pull.Options{Insecure: q.Insecure, Store: x.Server.Store}
+	if q.Stream != nil && !*q.Stream {
+		if _, err := pull.Run(x.R.Context(), ref, o); err != nil {
+			return failed(err)
+		}
+		return x.Reply(progress{Status: string(transfer.Done)})
+	}
+	return pullInLines(x, ref, o)
+}
+
+// pullInLines pulls a model and sends a line for each step. A client that has gone ends the pull; what is there stays for the next.
+func pullInLines(x *driver.Request, ref pull.Ref, o pull.Options) error {
+	ctx, cancel := context.WithCancelCause(x.R.Context())
+	defer cancel(nil)
+	out := driver.NewStream(x, driver.Lines)
+	o.Progress = func(e pull.Event) {
+		if err := out.Send(lineOf(e)); err != nil {
+			cancel(err)
+		}
+	}
+	_, err := pull.Run(ctx, ref, o)
+	if err == nil || x.R.Context().Err() != nil {
+		return nil
+	}
+	return out.Send(errorBody(failed(err)))
+}
+
+// lineOf returns an event as ollama writes it: a file is named by the beginning of its digest.
+func lineOf(e pull.Event) progress {
+	p := progress{Status: string(e.State), Digest: e.Digest, Total: e.Total, Completed: e.Completed}
+	switch {
+	case e.State == transfer.Note:
+		p.Status = e.Text
+	case e.File != "" && p.Digest == "":
+		p.Status += " " + e.File
+	case e.File != "":
+		p.Status += " " + e.Digest[len("sha256:"):][:12]
+	}
+	return p
+}
+
+// failed returns the answer to a pull that failed: the status of the registry's answer where that is the client's fault.
+func failed(err error) *wire.Error {
+	var status *transfer.StatusError
+	e := &wire.Error{Status: http.StatusBadGateway, Type: wire.TypeServer, Code: "pull_failed", Message: err.Error()}
+	if errors.As(err, &status) && status.Code == http.StatusNotFound {
+		e.Status, e.Type = http.StatusNotFound, wire.TypeInvalid
+	}
+	return e
+}
+
+// deleteModel handles DELETE /api/delete.
+func deleteModel(x *driver.Request) error {
+	var q nameRequest
+	if err := x.Read(&q); err != nil {
+		return err
+	}
+	name, err := q.name()
+	if err != nil {
+		return err
+	}
+	if !x.Server.Pull {
+		return errManage
+	}
+	m, err := x.Server.Pool.State(name)
+	if err != nil {
+		return err
+	}
+	if !x.Server.Pool.Forget(m.Name) {
+		return &wire.Error{Status: http.StatusConflict, Type: wire.TypeInvalid, Code: "model_in_use", Message: "the model is in use, or the server was started with it"}
+	}
+	store := x.Server.Store
+	if store == nil {
+		store = find.System()
+	}
+	if _, err := pull.Remove(store, m.Name); err != nil {
+		return wire.Refuse("model", "%v", err)
+	}
+	x.W.WriteHeader(http.StatusOK)
+	return nil
+}

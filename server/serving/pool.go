@@ -25,6 +25,14 @@ type Source struct {
 	Open func(ctx context.Context, memory uint64) (*grove.Model, error)
 }
 
+// Catalog is the models of this machine that a server may open besides those that were added. It is safe for concurrent use.
+type Catalog interface {
+	// Sources lists the models.
+	Sources() []Source
+	// Source returns the model of a name, in any spelling; the source has its name in the list.
+	Source(name string) (Source, bool)
+}
+
 // Config says how models are served. The zero value is the usual case.
 type Config struct {
 	OnDemand  bool          // a model is opened when a request first asks for it
@@ -34,6 +42,7 @@ type Config struct {
 	Sessions  string        // the folder of session files; "": requests may name no session
 	KeepAlive time.Duration // a stream without an event for this time gets a comment; 0: 10 s
 	Log       *slog.Logger  // nil: nothing is logged
+	Catalog   Catalog       // nil: only models that were added are served
 }
 
 // Pool holds the models. It is safe for concurrent use.
@@ -51,6 +60,7 @@ type Pool struct {
 // entry is a model, open or not. The pool's lock guards it.
 type entry struct {
 	Source
+	listed  bool          // in the catalog: it was not added
 	host    *Host         // nil: it is not open
 	loading chan struct{} // closed when the model is open or has failed to open; nil: it is not being opened
 	err     error         // of the last attempt to open it
@@ -131,12 +141,14 @@ const latest = ":latest"
 
 // find returns the model of a name, "" for the first.
 func (p *Pool) find(name string) (*entry, error) {
-	var names []string
-	for _, e := range p.entries {
-		if name == "" || e.Name == name || e.Name+latest == name {
-			return e, nil
+	e, names := p.known(name)
+	if e == nil && p.config.Catalog != nil {
+		if s, ok := p.config.Catalog.Source(name); ok {
+			return p.adopt(s), nil
 		}
-		names = append(names, e.Name)
+	}
+	if e != nil {
+		return e, nil
 	}
 	served := "no model is"
 	switch n := len(names); {
@@ -151,6 +163,50 @@ func (p *Pool) find(name string) (*entry, error) {
 		Status: 404, Type: wire.TypeInvalid, Param: "model", Code: "model_not_found",
 		Message: fmt.Sprintf("the model %q is not served; %s%s", wire.Clip(name), served, near.Hint(name, names)),
 	}
+}
+
+// known returns the model of a name, nil if there is none, and the names of all.
+func (p *Pool) known(name string) (*entry, []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var names []string
+	for _, e := range p.entries {
+		if name == "" || e.Name == name || e.Name+latest == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return nil, names
+}
+
+// adopt returns the entry of a model of the catalog.
+func (p *Pool) adopt(s Source) *entry {
+	if e, _ := p.known(s.Name); e != nil {
+		return e
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := &entry{Source: s, listed: true}
+	p.entries = append(p.entries, e)
+	return e
+}
+
+// Forget closes a model of the catalog, and reports whether that was possible: it is in use, or was added.
+func (p *Pool) Forget(name string) bool {
+	e, _ := p.known(name)
+	if e == nil {
+		return true
+	}
+	if !e.listed || p.unload(e, time.Now()) != nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e.host != nil || e.users > 0 || e.loading != nil {
+		return false
+	}
+	p.entries = slices.DeleteFunc(p.entries, func(o *entry) bool { return o == e })
+	return true
 }
 
 // use waits until a model is open and returns its host.
@@ -314,8 +370,21 @@ type State struct {
 	Closes time.Time // when it is closed unless it is used again; zero: never, or it is in use
 }
 
-// States returns the models.
-func (p *Pool) States() (all []State) {
+// States returns the models: those that were added, those of the catalog that were used, and then its others.
+func (p *Pool) States() []State {
+	all := p.states()
+	if p.config.Catalog == nil {
+		return all
+	}
+	for _, s := range p.config.Catalog.Sources() {
+		if !slices.ContainsFunc(all, func(o State) bool { return o.Name == s.Name }) {
+			all = append(all, State{Name: s.Name, Path: s.Path, Status: "unloaded"})
+		}
+	}
+	return all
+}
+
+func (p *Pool) states() (all []State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.entries {
@@ -340,7 +409,7 @@ func (p *Pool) State(name string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	for _, s := range p.States() {
+	for _, s := range p.states() {
 		if s.Name == e.Name {
 			return s, nil
 		}
