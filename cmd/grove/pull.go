@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
@@ -85,7 +86,10 @@ func (c *rmCommand) Run() error {
 				fmt.Fprintln(terminal.Stdout, "removed", printable(file))
 			}
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return exit.Output(err)
+		case err != nil:
 			return exit.File(err)
 		}
 		if !c.JSON.On {

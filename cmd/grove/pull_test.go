@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -54,4 +57,25 @@ func startRegistry(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(s.Close)
 	ts.Setenv("HF_ENDPOINT", s.URL)
 	ts.Setenv("REGISTRY", strings.TrimPrefix(s.URL, "http://"))
+}
+
+// TestServedName: a model is served under a name that a person can write.
+func TestServedName(t *testing.T) {
+	dir := t.TempDir()
+	blob := filepath.Join(dir, "sha256-abc")
+	if err := os.WriteFile(blob, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ given, path, want string }{
+		{"llama3.2:3b", blob, "llama3.2:3b"},
+		{"org/folder", filepath.Join(dir, "0123abcd"), "org/folder"},
+		{"org/repo:Q8_0", filepath.Join(dir, "tiny-Q8_0.gguf"), "tiny-Q8_0"},
+		{blob, blob, "sha256-abc"},
+		{dir, dir, filepath.Base(dir)},
+		{"gopher-nano", "gopher-nano", "gopher-nano"},
+	} {
+		if got := servedName(c.given, c.path); got != c.want {
+			t.Errorf("%s at %s is served as %q, want %q", c.given, c.path, got, c.want)
+		}
+	}
 }

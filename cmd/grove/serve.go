@@ -155,9 +155,10 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 	}
 	for _, m := range c.Model {
 		name, path, named := strings.Cut(m, "=")
-		if _, err := os.Stat(m); err == nil || !named {
+		if _, err := os.Stat(m); err == nil || !named || strings.Contains(name, "://") {
 			name, path = "", m
 		}
+		given := path
 		if path, err = flags.Find(path); err != nil {
 			return nil, err
 		}
@@ -165,7 +166,7 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 			return nil, err
 		}
 		if name == "" {
-			name = strings.TrimSuffix(filepath.Base(path), ".gguf")
+			name = servedName(given, path)
 		}
 		all = append(all, namedModel{name: name, path: path})
 	}
@@ -185,6 +186,16 @@ func readHeader(path string) error {
 		return err
 	}
 	return exit.File(f.Close())
+}
+
+// servedName returns the name in requests of a model that was given by a path or a name: that of its file; of a blob of ollama or a snapshot of
+// Hugging Face, whose names are hashes, the name by which it was given.
+func servedName(given, path string) string {
+	name, isGGUF := strings.CutSuffix(filepath.Base(path), ".gguf")
+	if _, err := os.Stat(given); err != nil && !isGGUF {
+		return given
+	}
+	return name
 }
 
 // template returns the chat template of a model: that of the last flag that names the model, else of the last that names no model.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
@@ -93,15 +94,19 @@ func (c *Cache) partial(name string) (*os.File, error) {
 	return f, c.fault(err)
 }
 
-// Write writes a small file that readers find whole or not at all.
+// Write writes a small file that readers find whole or not at all. Its temporary file lies among the locks, where nobody takes it for
+// a manifest.
 func (c *Cache) Write(name string, b []byte) error {
-	tmp := name + Suffix
+	if err := c.Root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return c.fault(err)
+	}
+	tmp := fmt.Sprintf(".locks/%x%s", rand.Uint64(), Suffix)
 	f, err := c.partial(tmp)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
-	err = errors.Join(err, f.Truncate(int64(len(b))), f.Sync(), f.Close())
+	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		err = c.Root.Rename(tmp, name)
 	}

@@ -381,11 +381,8 @@ func (d *download) segments(ctx context.Context, first *http.Response) (err erro
 	}()
 	for p := range queue {
 		<-p.done
-		if err == nil {
-			err = p.err
-		}
-		if err == nil {
-			err = d.append(p.bytes)
+		if err == nil { // what came of a part that failed is a beginning of it, and stays
+			err = errors.Join(d.append(p.bytes), p.err)
 		}
 		if err != nil {
 			cancel()

@@ -407,6 +407,28 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCancelWithin: what came of a segment before the end of the context stays too.
+func TestCancelWithin(t *testing.T) {
+	text := content(2 * segment)
+	ctx, cancel := context.WithCancel(context.Background())
+	b := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-%d/%d", segment-1, 2*segment))
+		w.Header().Set("Content-Length", strconv.Itoa(segment))
+		w.WriteHeader(http.StatusPartialContent)
+		w.Write(text[:100])
+		w.(http.Flusher).Flush()
+		time.AfterFunc(200*time.Millisecond, cancel)
+		<-r.Context().Done()
+	}))
+	f := b.file(text)
+	if _, err := b.client.FetchAll(ctx, b.cache, []File{f}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if partial, err := os.ReadFile(b.cache.Path(f.Path + Suffix)); !bytes.Equal(partial, text[:100]) {
+		t.Errorf("%d bytes are kept, want 100; %v", len(partial), err)
+	}
+}
+
 // TestTwo: of two downloads of a file one waits, and finds it there.
 func TestTwo(t *testing.T) {
 	text := content(8 * segment)
