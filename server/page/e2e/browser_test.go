@@ -25,8 +25,8 @@ import (
 // patience is how long a test waits for what must come.
 const patience = 20 * time.Second
 
-// browser is the one browser of all tests; each has a profile of its own in it. nil: there is none.
-var browser context.Context
+// chrome is the one browser of all tests; each has a profile of its own in it. nil: there is none.
+var chrome context.Context
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -53,7 +53,7 @@ func run(m *testing.M) int {
 		log.Printf("%s does not start: %v", path, err)
 		return 1
 	}
-	browser = ctx
+	chrome = ctx
 	return m.Run()
 }
 
@@ -80,7 +80,7 @@ type tab struct {
 // visit opens a page of a new profile. Exceptions and breaches of the policy fail the test.
 func visit(t testing.TB, url string, before ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
-	if browser == nil {
+	if chrome == nil {
 		t.Skip("no chromium is on the PATH, and GROVE_CHROMIUM names none")
 	}
 	p := &tab{TB: t}
@@ -96,7 +96,7 @@ func visit(t testing.TB, url string, before ...chromedp.Action[chromedp.Void]) *
 			}
 		}
 	}
-	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(), chromedp.WithListener(listen))
+	ctx, cancel := chromedp.NewContext(chrome, chromedp.WithNewBrowserContext(), chromedp.WithListener(listen))
 	p.ctx = ctx
 	if err := chromedp.Do(ctx); err != nil { // opens it, for as long as ctx lasts
 		t.Fatal(err)

@@ -22,19 +22,45 @@ type fake struct {
 	answer   http.HandlerFunc // of chats; nil: 404
 	complete http.HandlerFunc // of completions; nil: 404
 	models   http.HandlerFunc // before the list, which it may refuse by a status
+	props    string           // the answer to /props
 	requests []map[string]any
+	stray    []string // paths that no page asks for
 }
+
+// strays returns the paths of requests that a page should not have sent.
+func (f *fake) strays() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stray
+}
+
+// props is what a model says of itself.
+const props = `{"methods":[
+	{"name":"lookup","grade":"exact","available":true,"paper":"Prompt lookup decoding, 2023"},
+	{"name":"guided","grade":"exact","available":true,"needs":"a prediction"},
+	{"name":"draft","grade":"exact","available":false,"needs":"a draft model","paper":"A paper","reason":"it needs a draft model: none is given"},
+	{"name":"sjd","grade":"same-distribution","available":true,"paper":"Speculative Jacobi Decoding, 2024"},
+	{"name":"sam","grade":"exact","available":true,"paper":"SAM decoding, 2024"}],
+	"default_generation_settings":{"n_ctx":4096,"params":{"temperature":0.8,"top_k":40,"top_p":0.95,"min_p":0.05,"seed":-1}}}`
 
 const modelName = "willow-2b-instruct-q4_k_m"
 
 // serve starts a server that answers chats.
 func serve(t testing.TB, answer http.HandlerFunc) *fake {
-	f := &fake{t: t, answer: answer}
+	f := &fake{t: t, answer: answer, props: props}
 	m := http.NewServeMux()
 	m.HandleFunc("GET /{$}", page.ServeHTTP)
 	m.HandleFunc("GET /v1/models", f.list)
+	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.stray = append(f.stray, r.URL.Path)
+		http.NotFound(w, r)
+	})
 	m.HandleFunc("GET /props", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"methods":[{"name":"lookup"},{"name":"draft","needs":"a draft model","paper":"A paper"},{"name":"sam"}]}`)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		fmt.Fprint(w, f.props)
 	})
 	m.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, &f.answer) })
 	m.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, &f.complete) })
@@ -53,7 +79,7 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	fmt.Fprintf(w, `{"data":[{"id":%q},{"id":"other"}]}`, modelName)
+	fmt.Fprintf(w, `{"data":[{"id":%q,"status":{"value":"loaded"}},{"id":"other","status":{"value":"unloaded"}}]}`, modelName)
 }
 
 // noted tells whether an answer was begun.
@@ -121,7 +147,7 @@ type teller struct {
 
 func (s *teller) timings() map[string]any {
 	return map[string]any{
-		"predicted_n": s.tokens, "predicted_per_second": 41.27, "draft_n": s.accepted + s.accepted/2, "draft_n_accepted": s.accepted, "rounds": s.rounds,
+		"prompt_n": 5, "cache_n": 64, "prompt_per_second": 210.4, "prompt_ms": 24, "predicted_n": s.tokens, "predicted_per_second": 41.27, "draft_n": s.accepted + s.accepted/2, "draft_n_accepted": s.accepted, "rounds": s.rounds,
 	}
 }
 
@@ -150,9 +176,21 @@ func (s *teller) tell(all ...piece) {
 	}
 }
 
-func (s *teller) end() {
-	s.event(map[string]any{"choices": []any{s.choice("", "stop")}, "usage": nil, "timings": s.timings()})
-	s.event(map[string]any{"choices": []any{}, "usage": map[string]int{"prompt_tokens": 5}, "timings": s.timings()})
+// think sends thoughts.
+func (s *teller) think(all ...string) {
+	for _, text := range all {
+		s.tokens++
+		s.rounds++
+		s.event(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{"reasoning_content": text}}}, "usage": nil, "timings": s.timings()})
+	}
+}
+
+func (s *teller) end() { s.endWith("stop") }
+
+// endWith ends an answer; why: its finish_reason.
+func (s *teller) endWith(why string) {
+	s.event(map[string]any{"choices": []any{s.choice("", why)}, "usage": nil, "timings": s.timings()})
+	s.event(map[string]any{"choices": []any{}, "usage": map[string]int{"prompt_tokens": 69, "completion_tokens": s.tokens}, "timings": s.timings()})
 	fmt.Fprint(s.w, "data: [DONE]\n\n")
 }
 

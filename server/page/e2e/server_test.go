@@ -198,7 +198,7 @@ func (p *tab) converse(s *real, message, route, want string) {
 	p.until("running?.turn.stats?.tokens > %d", events/2)
 	p.until("document.querySelector('.busy article.assistant .rate')")
 	rate, accepted := value[string](p, "document.querySelector('.rate').textContent"), value[string](p, "document.querySelector('.accepted').textContent")
-	if !regexp.MustCompile(`^[1-9][\d.]* tokens/s$`).MatchString(rate) || !regexp.MustCompile(`^\d+\.\d\d accepted per step$`).MatchString(accepted) {
+	if !regexp.MustCompile(`^[1-9][\d.]* tokens/s$`).MatchString(rate) || !regexp.MustCompile(`^\d+ of \d+ draft tokens? accepted$`).MatchString(accepted) {
 		t.Errorf("while the answer comes: %q, %q", rate, accepted)
 	}
 	if got := value[string](p, "said(running.turn)"); got == "" || len(got) >= len(want) || !strings.HasPrefix(want, got) {
