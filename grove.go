@@ -297,7 +297,8 @@ type Info struct {
 	Name, Arch  string
 	Context     int // tokens of a text
 	Vocabulary  int
-	Width       int // of embeddings
+	Width       int  // of embeddings
+	Encoder     bool // it gives embeddings and generates no text
 	Threads     int
 	Parallel    int // texts that are computed at a time
 	Queue       int // texts that may wait besides; [Unbounded]: any number
@@ -316,7 +317,7 @@ func (m *Model) Info() Info {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
 	}
 	return Info{
-		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary, Width: i.Width,
+		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary, Width: i.Width, Encoder: i.Encoder,
 		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
 	}
 }

@@ -8,6 +8,7 @@ package driver
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,8 @@ type Server struct {
 	Store    *find.Store // into which they are pulled; nil: that of the environment
 	History  History     // of answers that later requests go on from
 
-	last atomic.Uint64 // number of the last request
+	last         atomic.Uint64 // number of the last request
+	capabilities sync.Map      // of the models' files, by path
 }
 
 // Access says which requests a route takes.

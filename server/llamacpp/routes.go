@@ -15,6 +15,8 @@ func Routes() []driver.Route {
 		route(tokenize, "POST /tokenize"),
 		route(detokenize, "POST /detokenize"),
 		route(props, "GET /props"),
+		route(loadModel, "POST /models/load"),
+		route(unloadModel, "POST /models/unload"),
 		route(slots, "GET /slots"),
 		route(slotAction, "POST /slots/{id}"),
 	}

@@ -8,9 +8,19 @@ import (
 	"grove/text/chat"
 )
 
-// props handles GET /props.
+// props handles GET /props. With autoload=false it does not open the model.
 func props(x *driver.Request) error {
-	h, err := x.Model(x.R.URL.Query().Get("model"))
+	query := x.R.URL.Query()
+	if query.Get("autoload") == "false" {
+		m, err := x.Server.Pool.State(query.Get("model"))
+		if err != nil {
+			return err
+		}
+		if m.Host == nil {
+			return x.Reply(map[string]any{"model_alias": m.Name, "model_path": m.Name, "build_info": driver.Fingerprint, "is_sleeping": m.Status == "unloaded"})
+		}
+	}
+	h, err := x.Model(query.Get("model"))
 	if err != nil {
 		return err
 	}
@@ -25,8 +35,43 @@ func props(x *driver.Request) error {
 			"temperature": wire.DefaultsNative.Sampling.Temperature, "top_k": wire.DefaultsNative.Sampling.TopK,
 			"top_p": wire.DefaultsNative.Sampling.TopP, "min_p": wire.DefaultsNative.Sampling.MinP, "n_predict": -1, "seed": -1,
 		}},
-		"modalities": map[string]bool{"vision": false, "audio": false},
+		"is_sleeping": false, "modalities": map[string]bool{"vision": false, "audio": false},
 	})
+}
+
+// modelRequest is the body of the routes that open and close a model.
+type modelRequest struct {
+	Model string `json:"model"`
+}
+
+// loadModel handles POST /models/load. It answers when the model is open.
+func loadModel(x *driver.Request) error {
+	return change(x, func(name string) error {
+		_, err := x.Model(name)
+		return err
+	})
+}
+
+// unloadModel handles POST /models/unload.
+func unloadModel(x *driver.Request) error { return change(x, x.Server.Pool.Unload) }
+
+// change changes the model that the body names, which must be one that is served.
+func change(x *driver.Request, do func(name string) error) error {
+	var q modelRequest
+	if err := x.Read(&q); err != nil {
+		return err
+	}
+	if q.Model == "" {
+		return wire.Refuse("model", "model is missing")
+	}
+	m, err := x.Server.Pool.State(q.Model)
+	if err != nil {
+		return err
+	}
+	if err := do(m.Name); err != nil {
+		return err
+	}
+	return x.Reply(map[string]any{"success": true, "model": m.Name})
 }
 
 // slots handles GET /slots. With fail_on_no_slot it answers 503 where all are in use.

@@ -14,11 +14,36 @@ type modelBody struct {
 	MaxLen  int               `json:"max_model_len,omitempty"`
 	Status  map[string]string `json:"status"`
 	Meta    map[string]any    `json:"meta"`
+
+	Memory       *int     `json:"memory_bytes"` // null: the model is not open
+	Requests     requests `json:"requests"`
+	Capabilities []string `json:"capabilities"`
+	Sleeping     bool     `json:"is_sleeping"` // it is not open, and the next request opens it
+}
+
+// requests counts the texts of a model.
+type requests struct {
+	Running int `json:"running"`
+	Queued  int `json:"queued"`
+}
+
+// entry describes a model in the list that llama.cpp's server has beside OpenAI's, for ollama's clients.
+type entry struct {
+	Name         string            `json:"name"`
+	Model        string            `json:"model"`
+	Type         string            `json:"type"`
+	Tags         []string          `json:"tags"`
+	Capabilities []string          `json:"capabilities"`
+	Details      map[string]string `json:"details"`
 }
 
 func describe(s *driver.Server, m serving.State) modelBody {
 	b := modelBody{ID: m.Name, Object: "model", Created: s.Began.Unix(), Owner: "grove", Status: map[string]string{"value": m.Status}}
+	b.Capabilities, b.Sleeping = append([]string{}, s.Capabilities(m)...), m.Status == "unloaded"
 	if h := m.Host; h != nil {
+		memory := h.Memory()
+		b.Memory = &memory
+		b.Requests.Running, b.Requests.Queued = h.Requests()
 		b.Created, b.MaxLen = h.Created.Unix(), h.Info.Context
 		b.Meta = map[string]any{
 			"architecture": h.Info.Arch, "name": h.Info.Name, "n_ctx": h.Info.Context, "n_vocab": h.Info.Vocabulary,
@@ -30,11 +55,15 @@ func describe(s *driver.Server, m serving.State) modelBody {
 
 // models handles GET /v1/models.
 func models(x *driver.Request) error {
-	data := []modelBody{}
+	data, models := []modelBody{}, []entry{}
 	for _, m := range x.Server.Pool.States() {
-		data = append(data, describe(x.Server, m))
+		b := describe(x.Server, m)
+		data = append(data, b)
+		models = append(models, entry{
+			Name: m.Name, Model: m.Name, Type: "model", Tags: []string{}, Capabilities: b.Capabilities, Details: map[string]string{"format": "gguf"},
+		})
 	}
-	return x.Reply(map[string]any{"object": "list", "data": data})
+	return x.Reply(map[string]any{"object": "list", "data": data, "models": models})
 }
 
 // oneModel handles GET /v1/models/{name}.

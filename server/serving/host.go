@@ -97,6 +97,17 @@ func (h *Host) Slots() []Slot {
 	return all
 }
 
+// Requests returns the number of texts that are computed and of those that are queued.
+func (h *Host) Requests() (running, queued int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	running = min(len(h.running), h.Info.Parallel)
+	return running, len(h.running) - running
+}
+
+// Memory returns the bytes that the weights and the cache may take.
+func (h *Host) Memory() int { return h.Info.WeightBytes + h.Info.CacheBytes }
+
 // Compute runs f, which computes embeddings or log-probabilities, as one answer among the others.
 func (h *Host) Compute(ctx context.Context, id string, f func(ctx context.Context) error) error {
 	if err := h.admit(1); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -337,6 +338,40 @@ func (p *Pool) Keep(name string, idle time.Duration) error {
 	defer p.mu.Unlock()
 	e.keep = cmp.Or(idle, time.Nanosecond)
 	return nil
+}
+
+// Unload closes the model of a name. One that is not open stays as it is. A model that is being opened or that requests use is refused
+// with 409.
+func (p *Pool) Unload(name string) error {
+	e, err := p.find(name)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	users, loading := e.users, e.loading != nil
+	p.mu.Unlock()
+	if users == 0 && !loading {
+		if err := p.unload(e, time.Now()); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		users, loading = e.users, e.loading != nil // a request may have come first
+		p.mu.Unlock()
+	}
+	switch {
+	case loading:
+		return busy(e.Name, "is being opened")
+	case users > 0:
+		return busy(e.Name, "has requests under way")
+	}
+	return nil
+}
+
+func busy(model, why string) error {
+	return &wire.Error{
+		Status: http.StatusConflict, Retry: 1, Message: fmt.Sprintf("the model %q %s; try again when that has ended", model, why),
+		Type: wire.TypeInvalid, Param: "model", Code: "model_busy",
+	}
 }
 
 // unload closes a model unless it is in use or was used after the time since.
