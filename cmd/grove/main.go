@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/alecthomas/kong"
@@ -12,6 +13,7 @@ import (
 	"grove/cmd/grove/internal/benchmarks"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
 )
 
 const description = `Grove runs language models on the CPU.
@@ -75,7 +77,10 @@ func run(args []string) (code int) {
 	if err == nil {
 		err = command.Run()
 	}
-	return exit.Report(os.Stderr, err)
+	if parse := new(kong.ParseError); errors.As(err, &parse) {
+		command = parse.Context
+	}
+	return exit.Report(os.Stderr, flags.Blame(command, err))
 }
 
 // options returns how kong reads the command line.
@@ -84,7 +89,7 @@ func options() []kong.Option {
 		kong.Name("grove"), kong.Description(description),
 		kong.ConfigureHelp(kong.HelpOptions{NoAppDescFormat: true, NoExpandSubcommands: true, Compact: true}),
 		kong.ValueFormatter(flags.Describe), kong.Resolvers(kong.ResolverFunc(flags.Variables)),
-		kong.WithHyphenPrefixedParameters(true),
+		kong.WithHyphenPrefixedParameters(true), kong.Writers(terminal.Stdout, os.Stderr),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -102,8 +103,8 @@ func Report(w io.Writer, err error) int {
 		text = v.Error() // without the flag that takes its value
 	}
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "grove: "), ": grove: ", ": ") // the prefix stands once
-	text = strings.ReplaceAll(text, "\n", "; ")
-	fmt.Fprintln(w, "grove:", text)
+	lines := slices.Compact(strings.Split(text, "\n"))                                // joined errors may say the same twice
+	fmt.Fprintln(w, "grove:", strings.Join(lines, "; "))
 	return code
 }
 

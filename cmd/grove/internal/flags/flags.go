@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -169,29 +168,6 @@ func (f Methods) LeftOut() func(method string, err error) {
 	return func(method string, err error) {
 		fmt.Fprintf(os.Stderr, "grove: %s is left out: %s\n", method, strings.TrimPrefix(err.Error(), "grove: "))
 	}
-}
-
-// Variables gives a flag that is not on the command line the value of its environment variable, if that is set and not
-// empty. A value that the flag refuses is an [exit.VariableError].
-func Variables(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	name := flag.Tag.Get("var")
-	text := os.Getenv(name)
-	if text == "" {
-		return nil, nil
-	}
-	trial := reflect.New(flag.Target.Type()).Elem()
-	if trial.Kind() == reflect.Pointer {
-		trial.Set(reflect.New(trial.Type().Elem()))
-	}
-	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: text})
-	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, trial)
-	if v, ok := trial.Interface().(interface{ Validate() error }); ok && err == nil {
-		err = v.Validate()
-	}
-	if err != nil {
-		return nil, &exit.VariableError{Name: name, Err: err}
-	}
-	return text, nil
 }
 
 // Describe returns the help of a flag or argument, with its environment variable.

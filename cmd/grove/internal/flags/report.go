@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"bytes"
 	"context"
 	"io"
 
@@ -28,5 +29,10 @@ func (f JSON) Report(unit string, measure func(ctx context.Context, show func(do
 	case f.On:
 		return r.WriteJSON(terminal.Stdout)
 	}
-	return r.WriteText(terminal.Stdout)
+	var text bytes.Buffer
+	if err := r.WriteText(&text); err != nil {
+		return err
+	}
+	_, err = terminal.Stdout.Write(text.Bytes()) // all at once: a report may ignore errors of all writes but its last
+	return err
 }

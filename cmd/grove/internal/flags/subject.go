@@ -74,15 +74,16 @@ func (s *Subject) Resolve() (text *string, err error) {
 	}
 	words := append([]string{*s.First}, s.Words...)
 	if !s.isLine && !s.Only {
-		switch path, found := lookup(words[0]); {
-		case found:
-			fmt.Fprintf(os.Stderr, "grove: %.80q is a model: using %s (-- before a text keeps it from being read as a model)\n", words[0], path)
-			s.Path, words = words[0], words[1:]
-		case LooksLikeModel(words[0]):
-			if s.Path, err = s.missing(words[0]); err != nil {
+		path, found := lookup(words[0])
+		if !found && LooksLikeModel(words[0]) {
+			if path, err = s.missing(words[0]); err != nil {
 				return nil, err
 			}
-			words = words[1:]
+			found = true
+		}
+		if found {
+			fmt.Fprintf(os.Stderr, "grove: %.80q is a model: using %s (-- before a text keeps it from being read as a model)\n", words[0], path)
+			s.Path, words = path, words[1:]
 		}
 	}
 	if len(words) == 0 {

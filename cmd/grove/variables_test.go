@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// badValues are values that each variable refuses, whatever the command.
+var badValues = map[string]string{
+	"GROVE_ACCEPT": "klingon", "GROVE_ADDR": "nowhere", "GROVE_ALLOW_HOST": "a/b", "GROVE_ALLOW_ORIGIN": "::", "GROVE_API_KEY_FILE": "none.txt", "GROVE_CACHE_TYPE": "q9",
+	"GROVE_CHAT_TEMPLATE": "none.jinja", "GROVE_DRAFT": "none.gguf", "GROVE_HOST": "a/b", "GROVE_LOG_FORMAT": "xml", "GROVE_LOG_LEVEL": "loud", "GROVE_MEMORY_LIMIT": "much",
+	"GROVE_METHOD": "klingon", "GROVE_METRICS": "klingon", "GROVE_MODEL": "none.gguf", "GROVE_POOLING": "most", "GROVE_PORT": "web", "GROVE_SAMPLING_ORDER": "none",
+	"GROVE_SEARCH": "klingon", "GROVE_SESSION_DIR": "none", "GROVE_URL": "ftp://box", "GROVE_THREADS": "1e3",
+}
+
+// anyValue lists the variables that take every value, and why.
+var anyValue = map[string]string{
+	"GROVE_API_KEY": "a key is any text", "GROVE_PREDICT": "a text", "GROVE_STOP": "a text", "GROVE_SUFFIX": "a text", "GROVE_SYSTEM": "a text",
+	"GROVE_DRY_SEQUENCE_BREAKER": "a text", "GROVE_SESSION": "a file that need not exist; the code of a place that cannot be written is 73",
+}
+
+// argumentsOf are the arguments that commands need.
+var argumentsOf = map[string]string{
+	"inspect": "gopher-nano", "convert": "nothing out.gguf", "quantize": "nothing out.gguf F16", "logits": "--tokens 1 --out out.f32", "stop": "x", "run": "x", "chat": "x", "embed": "x",
+	"bench methods": "--workload tasks.jsonl", "bench make": "--shape tiny --type F16 out.gguf", "bench workload": "out.jsonl", "perplexity": "-f text.txt", "verify": "--methods sam",
+	"bench speed": "-p 1 -r 1", "pull": "x", "rm": "nothing", "completion": "bash", "man": "out",
+}
+
+// leaves calls do for each command and each of its flags with a variable.
+func leaves(t *testing.T, do func(command string, flag *kong.Flag, variable string)) {
+	t.Helper()
+	parser, err := kong.New(&commands{}, options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range parser.Model.Leaves(true) {
+		command := leaf.Name
+		if leaf.Parent != parser.Model.Node {
+			command = leaf.Parent.Name + " " + command
+		}
+		for _, f := range leaf.Flags {
+			if variable := f.Tag.Get("var"); variable != "" {
+				do(command, f, variable)
+			}
+		}
+	}
+}
+
+// badValue returns a value that a flag refuses.
+func badValue(f *kong.Flag, variable string) string {
+	if bad := badValues[variable]; bad != "" {
+		return bad
+	}
+	return "klingon" // no number, no bool, no time
+}
+
+// TestVariablesRefused: every variable that has a bad value ends every command that has its flag with exit code 78 and its name.
+func TestVariablesRefused(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"text.txt": strings.Repeat("some text ", 20), "tasks.jsonl": `{"prompt":"x"}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tried := map[string]bool{}
+	leaves(t, func(command string, f *kong.Flag, variable string) {
+		tried[variable] = true
+		if anyValue[variable] != "" {
+			return
+		}
+		words := strings.Fields(command + " " + argumentsOf[command])
+		cmd := exec.CommandContext(t.Context(), "grove", words...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), variable+"="+badValue(f, variable), "GROVE_OFFLINE=1")
+		out, _ := cmd.CombinedOutput() // the exit code tells
+		last := strings.TrimRight(string(out), "\n")
+		last = last[strings.LastIndex(last, "\n")+1:]
+		if code := cmd.ProcessState.ExitCode(); code != 78 || !strings.HasPrefix(last, "grove: "+variable+": ") && !strings.Contains(last, " or "+variable+": ") {
+			t.Errorf("%s=%s grove %s: exit code %d, %s", variable, badValue(f, variable), strings.Join(words, " "), code, last)
+		}
+	})
+	for variable := range badValues {
+		if !tried[variable] {
+			t.Errorf("%s is no variable of a flag; take it off the list", variable)
+		}
+	}
+}
+
+// TestVariablesTaken: every flag takes the value of its variable as it takes one of the command line, which comes first.
+func TestVariablesTaken(t *testing.T) {
+	parse := func(words ...string) (*kong.Context, error) {
+		parser, err := kong.New(&commands{}, options()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parser.Parse(words)
+	}
+	find := func(line *kong.Context, name string) (string, bool) {
+		for _, p := range line.Path {
+			if p.Flag != nil && p.Flag.Name == name {
+				return fmt.Sprint(p.Flag.Target.Interface()), p.Resolved
+			}
+		}
+		return "", false
+	}
+	leaves(t, func(command string, f *kong.Flag, variable string) {
+		words := strings.Fields(command + " " + argumentsOf[command])
+		good, value := "", goodValue(f)
+		if _, given := anyValue[variable]; given {
+			value = "text"
+		}
+		line, err := parse(append(words, "--"+f.Name+map[bool]string{false: "=" + value}[f.IsBool()])...)
+		if err != nil {
+			t.Errorf("grove %s --%s=%s: %v", command, f.Name, value, err)
+			return
+		}
+		good, _ = find(line, f.Name)
+		t.Setenv(variable, value)
+		defer os.Unsetenv(variable)
+		if line, err = parse(words...); err != nil {
+			t.Errorf("%s=%s grove %s: %v", variable, value, command, err)
+			return
+		}
+		if got, resolved := find(line, f.Name); !f.IsBool() && f.Target.Kind().String() != "ptr" && got != good || !resolved {
+			t.Errorf("%s=%s grove %s gives %s, want %s", variable, value, command, got, good)
+		}
+	})
+}
+
+// goodValue returns a value that a flag takes.
+func goodValue(f *kong.Flag) string {
+	switch f.Tag.Get("var") {
+	case "GROVE_ACCEPT":
+		return "typical"
+	case "GROVE_ADDR":
+		return "127.0.0.1:9"
+	case "GROVE_CACHE_TYPE":
+		return "q8_0"
+	case "GROVE_METHOD":
+		return "sam"
+	case "GROVE_METRICS":
+		return "vllm"
+	case "GROVE_POOLING":
+		return "mean"
+	case "GROVE_SAMPLING_ORDER":
+		return "openai"
+	case "GROVE_LOG_FORMAT":
+		return "json"
+	case "GROVE_LOG_LEVEL":
+		return "debug"
+	case "GROVE_TOP_P", "GROVE_MIN_P", "GROVE_TYPICAL", "GROVE_XTC_PROBABILITY", "GROVE_XTC_THRESHOLD":
+		return "0.5"
+	case "GROVE_DRAIN", "GROVE_IDLE":
+		return "7s"
+	case "GROVE_URL":
+		return "http://127.0.0.1:9"
+	case "GROVE_MIROSTAT":
+		return "1"
+	}
+	if f.IsBool() {
+		return "1"
+	}
+	return "7"
+}
