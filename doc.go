@@ -26,7 +26,8 @@
 // # Chat
 //
 // [Model.Chat] answers a list of [Message] by the template of the model's file. [Model.NewConversation] keeps what is
-// computed between turns. [Model.ApplyTemplate] returns the prompt alone. A control token that is spelled in a
+// computed between turns. [Generation.Parts] tells thoughts, content and calls of tools apart (docs/answers.md).
+// [Model.ApplyTemplate] returns the prompt alone. A control token that is spelled in a
 // message is plain text.
 //
 // # Embeddings, logits, tokens

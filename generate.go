@@ -125,6 +125,7 @@ type Generation struct {
 	prompt []token.ID
 	stats  Stats
 	begun  bool
+	ended  bool // by [Generation.Stop]
 	start  time.Time
 
 	reading  answer.Options   // of [Generation.Parts]
@@ -297,6 +298,10 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 	}
 }
 
+// Stop ends the answer behind the token that [Generation.Tokens] yields, as a token that ends the text does. It is for the goroutine
+// of Tokens.
+func (g *Generation) Stop() { g.ended = true }
+
 // Read is a token and the parts of the answer that are certain with it.
 type Read struct {
 	Token
@@ -317,11 +322,8 @@ func (g *Generation) Parts() iter.Seq2[Read, error] {
 				return
 			}
 			if r.Done() {
-				break
+				g.Stop()
 			}
-		}
-		if r.Done() {
-			g.stats.Finish = FinishStop
 		}
 		if rest := r.End(); len(rest) > 0 {
 			yield(Read{Token{ID: token.None}, rest}, nil)
@@ -417,7 +419,11 @@ func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yiel
 		if stopped != "" {
 			g.stats.Finish, g.stats.StopText = FinishStop, stopped
 		}
-		if !yield(Token{ID: d.ID, Text: piece, Logprob: d.Logprob, Top: d.Top, Control: control}, nil) || stopped != "" {
+		left := !yield(Token{ID: d.ID, Text: piece, Logprob: d.Logprob, Top: d.Top, Control: control}, nil)
+		if g.ended && !left {
+			g.stats.Finish = FinishStop
+		}
+		if left || g.ended || stopped != "" {
 			return nil
 		}
 	}

@@ -146,7 +146,7 @@ func TestChatRefused(t *testing.T) {
 		{`{` + hello + `,` + tool + `,"tool_choice":"required"}`, "tool_choice", "promised"},
 		{`{` + hello + `,` + tool + `,"tool_choice":{"type":"function","function":{"name":"look"}}}`, "tool_choice", "promised"},
 		{`{` + hello + `,` + tool + `,"tool_choice":"perhaps"}`, "tool_choice", "perhaps"},
-		{`{` + hello + `,` + tool + `,"parallel_tool_calls":false}`, "parallel_tool_calls", "promised"},
+		{`{` + hello + `,"reasoning_format":"hidden"}`, "reasoning_format", "none, auto or deepseek"},
 		{`{` + hello + `,"tools":[{"type":"function"}]}`, "tools", "tool 0"},
 		{`{` + hello + `,"functions":[{"name":"f"}]}`, "functions", "use tools"},
 		{`{` + hello + `,"modalities":["audio"]}`, "modalities", "text alone"},
@@ -164,7 +164,7 @@ func TestChatRefused(t *testing.T) {
 	}
 }
 
-// serveCaller starts a server of a model with a token that is a call.
+// serveCaller starts a server of a model with tokens that begin and end thoughts, and one that is a call.
 func serveCaller(t *testing.T) *site {
 	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
@@ -181,12 +181,13 @@ func serveCaller(t *testing.T) *site {
 			if kv.Key == "tokenizer.ggml.tokens" {
 				v = slices.Clone(v)
 				v[319] = `<tool_call>{"name":"look","arguments":{"at":"home"}}</tool_call>`
+				v[315], v[316] = "</think>", "<think>"
 				changes = append(changes, gguf.KV{Key: kv.Key, Value: gguf.ArrayOf(v)})
 			}
 		case []int32:
 			if kv.Key == "tokenizer.ggml.token_type" {
 				v = slices.Clone(v)
-				v[319] = 4
+				v[315], v[316], v[319] = 3, 4, 4 // texts do not show the first
 				changes = append(changes, gguf.KV{Key: kv.Key, Value: gguf.ArrayOf(v)})
 			}
 		}

@@ -129,7 +129,7 @@ func TestResponsesRefused(t *testing.T) {
 		{`{"input":"a","tools":[{"type":"web_search"}]}`, "tools", "web_search"},
 		{`{"input":"a","tools":[{"type":"function","name":"f","parameters":{},"strict":true}]}`, "tools", "strict"},
 		{`{"input":"a","include":["reasoning.encrypted_content"]}`, "include", "not supported"},
-		{`{"input":[{"type":"reasoning","id":"r"}]}`, "input", "reasoning"},
+		{`{"input":[{"type":"computer_call","id":"r"}]}`, "input", "computer_call"},
 		{`{"input":[{"type":"item_reference","id":"r"}]}`, "input", "item_reference"},
 		{`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"http://169.254.169.254/"}]}]}`, "input", "input_image"},
 		{`{"input":[{"role":"user","content":"a","mood":"b"}]}`, "input.mood", "not known"},

@@ -18,6 +18,7 @@ import (
 type chatCommand struct {
 	flags.Request   `set:"text=One question; the program ends after its answer."`
 	flags.MaxTokens `set:"tokens=0"`
+	flags.Reasoning
 
 	System   string            `short:"s" placeholder:"TEXT" var:"GROVE_SYSTEM" help:"The system message, which begins the conversation."`
 	Template string            `name:"chat-template" placeholder:"NAME|FILE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template: the name of another template in the model's file or of one inside this program, or a Jinja file. Without it, the model's own."`
@@ -43,7 +44,7 @@ func (c *chatCommand) Run() (err error) {
 		return err
 	}
 	o := c.Options()
-	o.ChatTemplate = c.Template
+	o.ChatTemplate, o.Reasoning = c.Template, grove.Reasoning(c.Reasoning.How)
 	m, err := openModel(c.Model, o)
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ type serveCommand struct {
 	flags.Cache
 	flags.Repack
 	flags.Draft
+	flags.Reasoning
 	flags.Address
 	callers
 	logging
@@ -261,5 +262,6 @@ func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
 	return flags.Model{Path: n.path}.Open(grove.Options{
 		Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
 		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
+		Reasoning: grove.Reasoning(c.Reasoning.How),
 	})
 }

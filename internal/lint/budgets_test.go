@@ -24,7 +24,7 @@ var budgets = []budget{
 	{"models by name", "weights/find weights/pull/...", 4000, 0},
 	{"text", "text/chat text/jinja text/token text/tokenizer/...", 6000, 7638},
 	{"answers", "text/answer", 1500, 0},
-	{"server", "server server/catalog server/access server/driver server/openai server/llamacpp server/page server/serving server/toolcall server/wire", 7500, 0},
+	{"server", "server server/catalog server/access server/driver server/openai server/llamacpp server/page server/serving server/wire", 7500, 0},
 	{"other APIs", "server/ollama server/anthropic", 3000, 0},
 	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/summary", 4000, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},

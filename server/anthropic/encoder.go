@@ -8,6 +8,7 @@ import (
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
+	"grove/text/answer"
 )
 
 // encoder writes the answer of /v1/messages: blocks, of which the last one may go on.
@@ -90,7 +91,7 @@ func (e *encoder) Begin() error {
 
 // Token implements [driver.Encoder].
 func (e *encoder) Token(_ int, t grove.Token, _ *serving.Timings) error {
-	return e.add(e.answer.Add(e.Host, t))
+	return e.add(e.answer.Add(t))
 }
 
 // End implements [driver.Encoder].
@@ -135,16 +136,20 @@ func (e *encoder) why() (reason string, stop any) {
 	return "end_turn", nil
 }
 
-// add adds text and calls to the blocks.
-func (e *encoder) add(text string, calls []driver.Call) error {
-	if err := e.say("text", text); err != nil {
-		return err
-	}
-	for _, c := range calls {
-		if err := e.begin(&answerBlock{kind: "tool_use", id: "toolu_" + c.ID, name: c.Name}); err != nil {
-			return err
+// add adds parts to the blocks.
+func (e *encoder) add(parts []answer.Part) error {
+	for _, p := range parts {
+		kind, text := "text", p.Text
+		switch p.Kind {
+		case answer.CallPart:
+			if err := e.begin(&answerBlock{kind: "tool_use", id: "toolu_" + p.Call.ID, name: p.Call.Name}); err != nil {
+				return err
+			}
+			kind, text = "tool_use", p.Call.Arguments
+		case answer.Reasoning:
+			kind = "thinking"
 		}
-		if err := e.say("tool_use", c.Arguments); err != nil {
+		if err := e.say(kind, text); err != nil {
 			return err
 		}
 	}

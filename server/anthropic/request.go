@@ -86,12 +86,11 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	}
 	c.Options.Continue = q.Messages[len(q.Messages)-1].Role == "assistant" // as this API does
 	if q.Output.Effort != nil {
-		effort, err := json.Marshal(*q.Output.Effort)
-		if err != nil {
+		if err := c.SetEffort(*q.Output.Effort); err != nil {
 			return c, wire.Refuse("output_config.effort", "%v", err)
 		}
-		c.SetVar("reasoning_effort", effort)
 	}
+	c.Options.OneCall = q.Choice != nil && q.Choice.NoParallel
 	tools, err := q.tools()
 	if err != nil || tools == nil {
 		return c, err
@@ -217,7 +216,7 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 		r.Thinking = budget
 	}
 	r.MaxTokens, r.PromptIDs = *q.MaxTokens, p.Tokens
-	g.Prompts = []grove.Request{r}
+	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
 	return &encoder{Generation: g, answer: c.Answer(g, "0")}, nil
 }
 
@@ -255,7 +254,7 @@ func (t *thinking) apply(c *driver.Chat) (budget *int, err error) {
 	case t == nil || t.Type == "adaptive":
 		return nil, nil
 	case t.Type == "disabled":
-		c.SetVar("enable_thinking", []byte("false"))
+		c.Options.Reasoning = grove.ReasoningOff
 		return nil, nil
 	case t.Type != "enabled":
 		return nil, wire.Refuse("thinking", "thinking: type %q is not known; enabled, disabled and adaptive are", wire.Clip(t.Type))
@@ -264,6 +263,6 @@ func (t *thinking) apply(c *driver.Chat) (budget *int, err error) {
 	case *t.Budget < least:
 		return nil, wire.Refuse("thinking", "thinking: budget_tokens is %d; it must be %d or more", *t.Budget, least)
 	}
-	c.SetVar("enable_thinking", []byte("true"))
+	c.Options.Reasoning = grove.ReasoningOn
 	return t.Budget, nil
 }

@@ -9,10 +9,9 @@ import (
 
 	"grove"
 	"grove/server/serving"
-	"grove/server/toolcall"
 	"grove/server/wire"
+	"grove/text/answer"
 	"grove/text/chat"
-	"grove/text/token"
 )
 
 // Chat is a conversation to answer.
@@ -20,6 +19,9 @@ type Chat struct {
 	Messages  []grove.Message
 	Options   grove.ChatOptions
 	Functions []string // names of those that may be called
+	Inline    bool     // thoughts stay in the content
+
+	prompt grove.ChatPrompt // once it is made
 }
 
 // SetVar sets a variable of the template. The variables of the request stay as they are.
@@ -67,9 +69,21 @@ func (c *Chat) UseTools(tools []json.RawMessage) error {
 	return nil
 }
 
+// SetEffort says how much the model thinks, in words of the template; none: not at all.
+func (c *Chat) SetEffort(effort string) error {
+	if effort == "none" {
+		c.Options.Reasoning = grove.ReasoningOff
+		return nil
+	}
+	value, err := json.Marshal(effort)
+	c.SetVar("reasoning_effort", value)
+	return err
+}
+
 // Prompt returns the prompt that the model's template makes of the conversation. Its errors are the request's fault.
 func (c *Chat) Prompt(h *serving.Host) (grove.ChatPrompt, error) {
 	p, err := h.Model.ApplyTemplate(c.Messages, c.Options)
+	c.prompt = p
 	switch {
 	case errors.Is(err, chat.ErrTools):
 		return p, wire.Refuse("tools", "%v", err)
@@ -81,50 +95,58 @@ func (c *Chat) Prompt(h *serving.Host) (grove.ChatPrompt, error) {
 	return p, nil
 }
 
-// Call is a call of a tool in an answer.
-type Call struct {
-	ID string
-	toolcall.Call
-}
-
-// Answer is the answer to a conversation under way: its text and its calls.
+// Answer is the answer to a conversation under way: its content, its thoughts and its calls.
 type Answer struct {
-	Content strings.Builder
-	Calls   []Call
-	reader  toolcall.Reader
+	Content   strings.Builder
+	Reasoning strings.Builder
+	Calls     []answer.Call
+	reader    *answer.Reader
 }
 
-// Answer returns an answer without tokens, of the given number among those of the request.
+// reader returns the reader of an answer.
+func (c *Chat) reader(id string) *answer.Reader {
+	return answer.NewReader(answer.Options{
+		Format: c.prompt.Format, Tools: c.Options.Tools, Tail: c.prompt.Tail, Inline: c.Inline, OneCall: c.Options.OneCall, ID: id,
+	})
+}
+
+// Cut is [serving.Spec.Cut] for the conversation: answers end behind their first call, where they may have one only.
+func (c *Chat) Cut() func(grove.Token) bool {
+	if !c.Options.OneCall {
+		return func(grove.Token) bool { return false }
+	}
+	r := c.reader("")
+	return func(t grove.Token) bool {
+		r.Add(t.Text, t.Control)
+		return r.Done()
+	}
+}
+
+// Answer returns an answer without tokens, of the given number among those of the request. The prompt has been made.
 func (c *Chat) Answer(g *Generation, number string) *Answer {
-	return &Answer{reader: toolcall.Reader{Names: c.Functions, ID: g.ID + "/" + number}}
+	return &Answer{reader: c.reader(g.ID + "/" + number)}
 }
 
-// Add adds a token, and returns the new text and the new calls.
-func (a *Answer) Add(h *serving.Host, t grove.Token) (content string, calls []Call) {
-	text := t.Text
-	if t.ID != token.None {
-		if piece, _ := h.Piece(t.ID); toolcall.IsMarker(piece) && !strings.Contains(text, piece) {
-			text += piece
+// Add adds a token, and returns the new parts: content, reasoning and calls. Remarks beside calls are content.
+func (a *Answer) Add(t grove.Token) []answer.Part { return a.keep(a.reader.Add(t.Text, t.Control)) }
+
+// Close ends the answer, and returns the parts that were held back.
+func (a *Answer) Close() []answer.Part { return a.keep(a.reader.End()) }
+
+// keep adds parts to the answer.
+func (a *Answer) keep(parts []answer.Part) []answer.Part {
+	for i := range parts {
+		switch p := &parts[i]; p.Kind {
+		case answer.CallPart:
+			a.Calls = append(a.Calls, *p.Call)
+		case answer.Reasoning:
+			a.Reasoning.WriteString(p.Text)
+		default:
+			p.Kind = answer.Content
+			a.Content.WriteString(p.Text)
 		}
 	}
-	return a.keep(a.reader.Add(text))
-}
-
-// Close ends the answer, and returns the text and the calls that were held back.
-func (a *Answer) Close() (content string, calls []Call) { return a.keep(a.reader.End()) }
-
-// keep adds text and calls to the answer. White space between calls and behind them is dropped.
-func (a *Answer) keep(content string, found []toolcall.Call) (string, []Call) {
-	var calls []Call
-	for _, f := range found {
-		calls = append(calls, Call{ID: a.reader.NextID(), Call: f})
-	}
-	a.Calls = append(a.Calls, calls...)
-	if len(a.Calls) > 0 && strings.TrimSpace(content) == "" {
-		content = ""
-	}
-	a.Content.WriteString(content)
-	return content, calls
+	return parts
 }
 
 // Numbers returns bytes as JSON shows them.

@@ -8,6 +8,7 @@ import (
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
+	"grove/text/answer"
 	"grove/text/token"
 )
 
@@ -70,7 +71,7 @@ func (e *encoder) Token(_ int, t grove.Token, _ *serving.Timings) error {
 	if e.q.Logprobs && t.ID != token.None {
 		e.logprobs = append(e.logprobs, e.logprob(t))
 	}
-	return e.add(e.answer.Add(e.Host, t))
+	return e.add(e.answer.Add(t))
 }
 
 func (e *encoder) logprob(t grove.Token) logprob {
@@ -85,24 +86,35 @@ func (e *encoder) logprob(t grove.Token) logprob {
 	return l
 }
 
-// add sends new text and calls where the answer streams.
-func (e *encoder) add(content string, calls []driver.Call) error {
-	if e.Out == nil || content == "" && len(calls) == 0 && len(e.logprobs) == 0 {
+// add sends new parts where the answer streams.
+func (e *encoder) add(parts []answer.Part) error {
+	if e.Out == nil || len(parts) == 0 && len(e.logprobs) == 0 {
 		return nil
 	}
-	l := e.line(content, calls)
+	content, thoughts, calls := "", "", []answer.Call(nil)
+	for _, p := range parts {
+		switch p.Kind {
+		case answer.CallPart:
+			calls = append(calls, *p.Call)
+		case answer.Reasoning:
+			thoughts += p.Text
+		default:
+			content += p.Text
+		}
+	}
+	l := e.line(content, thoughts, calls)
 	l.Logprobs, e.logprobs = e.logprobs, nil
 	return e.Out.Send(l)
 }
 
 // line returns a part of the answer.
-func (e *encoder) line(content string, calls []driver.Call) line {
+func (e *encoder) line(content, thoughts string, calls []answer.Call) line {
 	l := line{Model: e.Host.Name, Created: time.Now().UTC()}
 	if !e.chat {
-		l.Response = &content
+		l.Response, l.Thinking = &content, thoughts
 		return l
 	}
-	l.Message = &message{Role: "assistant", Content: content}
+	l.Message = &message{Role: "assistant", Content: content, Thinking: thoughts}
 	for _, c := range calls {
 		t := toolCall{ID: "call_" + c.ID}
 		t.Function.Index, t.Function.Name, t.Function.Arguments = e.sent, c.Name, json.RawMessage(c.Arguments)
@@ -118,14 +130,14 @@ func (e *encoder) End(int) error { return e.add(e.answer.Close()) }
 // Finish implements [driver.Encoder]. The last line of a stream has no text.
 func (e *encoder) Finish() error {
 	if e.Out == nil {
-		return e.Reply(e.last(e.answer.Content.String(), e.answer.Calls))
+		return e.Reply(e.last(e.answer.Content.String(), e.answer.Reasoning.String(), e.answer.Calls))
 	}
-	return e.Out.Send(e.last("", nil))
+	return e.Out.Send(e.last("", "", nil))
 }
 
 // last returns the last line.
-func (e *encoder) last(content string, calls []driver.Call) line {
-	l := e.line(content, calls)
+func (e *encoder) last(content, thoughts string, calls []answer.Call) line {
+	l := e.line(content, thoughts, calls)
 	l.Logprobs = e.logprobs
 	l.Done, l.Reason = true, serving.Reason(e.Job.Answers[0].Stats().Finish)
 	if !e.chat {

@@ -160,7 +160,9 @@ func (t *think) apply(c *driver.Chat) {
 	if t == nil {
 		return
 	}
-	c.SetVar("enable_thinking", strconv.AppendBool(nil, t.on))
+	if c.Options.Reasoning = grove.ReasoningOff; t.on {
+		c.Options.Reasoning = grove.ReasoningOn
+	}
 	if t.level != "" {
 		c.SetVar("reasoning_effort", strconv.AppendQuote(nil, t.level))
 	}

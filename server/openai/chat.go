@@ -6,8 +6,8 @@ import (
 	"grove"
 	"grove/server/driver"
 	"grove/server/serving"
-	"grove/server/toolcall"
 	"grove/server/wire"
+	"grove/text/answer"
 	"grove/text/token"
 )
 
@@ -79,7 +79,7 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 		return c, err
 	}
 	r.Top, r.PromptIDs = top, p.Tokens
-	g.Prompts = []grove.Request{r}
+	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
 	return c, nil
 }
 
@@ -102,10 +102,11 @@ type chatChoice struct {
 
 // answerMessage is a message of the assistant; its content is null where it has calls and no text.
 type answerMessage struct {
-	Role    string     `json:"role"`
-	Content *string    `json:"content"`
-	Refusal *string    `json:"refusal"`
-	Calls   []toolCall `json:"tool_calls,omitempty"`
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"`
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	Refusal   *string    `json:"refusal"`
+	Calls     []toolCall `json:"tool_calls,omitempty"`
 }
 
 // chatPart is a part of an answer.
@@ -119,9 +120,10 @@ type chatPart struct {
 
 // chatDelta is what a part adds to a message.
 type chatDelta struct {
-	Role    string     `json:"role,omitempty"`
-	Content *string    `json:"content,omitempty"`
-	Calls   []toolCall `json:"tool_calls,omitempty"`
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	Calls     []toolCall `json:"tool_calls,omitempty"`
 }
 
 // Begin implements [driver.Encoder].
@@ -136,17 +138,15 @@ func (e *chatEncoder) Begin() error {
 // Token implements [driver.Encoder].
 func (e *chatEncoder) Token(answer int, t grove.Token, so *serving.Timings) error {
 	a := &e.answers[answer]
-	content, calls := a.Add(e.Host, t)
 	if e.logprobs && t.ID != token.None {
 		a.logprobs = append(a.logprobs, chatLogprobOf(e.Host, t))
 	}
-	return e.sendNew(answer, content, calls, so)
+	return e.sendNew(answer, a.Add(t), so)
 }
 
 // End implements [driver.Encoder].
 func (e *chatEncoder) End(answer int) error {
-	content, calls := e.answers[answer].Close()
-	if err := e.sendNew(answer, content, calls, nil); err != nil || e.Out == nil {
+	if err := e.sendNew(answer, e.answers[answer].Close(), nil); err != nil || e.Out == nil {
 		return err
 	}
 	p := chatPart{Index: answer}
@@ -181,23 +181,40 @@ func (e *chatEncoder) why(answer int) (*string, any) {
 	return &why, stop
 }
 
-// sendNew sends the new part of an answer: the role first, then text, then calls, of each the name and then the arguments.
-func (e *chatEncoder) sendNew(answer int, content string, calls []driver.Call, so *serving.Timings) error {
+// sendNew sends the new parts of an answer: the role first; of a call the name and then the arguments. The log-probabilities of a
+// token, and its timings, are with its first part, or with no text.
+func (e *chatEncoder) sendNew(number int, parts []answer.Part, so *serving.Timings) error {
 	if e.Out == nil {
 		return nil
 	}
-	a := &e.answers[answer]
+	a := &e.answers[number]
+	var all []chatDelta
 	if !a.begun {
 		a.begun = true
-		if err := e.send(chatPart{Index: answer, Delta: chatDelta{Role: "assistant", Content: new(string)}}, nil); err != nil {
+		if err := e.send(chatPart{Index: number, Delta: chatDelta{Role: "assistant", Content: new(string)}}, nil); err != nil {
 			return err
 		}
 	}
 	if so != nil {
 		a.so = so
 	}
-	if content != "" || len(a.logprobs) > 0 || so != nil {
-		p := chatPart{Index: answer, Delta: chatDelta{Content: &content}}
+	if len(parts) == 0 || parts[0].Kind == answer.CallPart {
+		if len(a.logprobs) > 0 || so != nil {
+			all = append(all, chatDelta{Content: new(string)})
+		}
+	}
+	for _, p := range parts {
+		switch p.Kind {
+		case answer.CallPart:
+			all = append(all, a.callDeltas(*p.Call)...)
+		case answer.Reasoning:
+			all = append(all, chatDelta{Reasoning: p.Text})
+		default:
+			all = append(all, chatDelta{Content: &p.Text})
+		}
+	}
+	for _, d := range all {
+		p := chatPart{Index: number, Delta: d}
 		if len(a.logprobs) > 0 {
 			p.Logprobs, a.logprobs = &chatLogprobs{Content: a.logprobs}, nil
 		}
@@ -205,19 +222,18 @@ func (e *chatEncoder) sendNew(answer int, content string, calls []driver.Call, s
 			return err
 		}
 	}
-	for i, called := range calls {
-		at := len(a.Calls) - len(calls) + i
-		c := toolCallOf(called)
-		c.Index = &at
-		arguments := toolCall{Index: &at, Function: toolcall.Call{Arguments: c.Function.Arguments}}
-		c.Function.Arguments = ""
-		for _, piece := range []toolCall{c, arguments} {
-			if err := e.send(chatPart{Index: answer, Delta: chatDelta{Calls: []toolCall{piece}}}, a.so); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
+}
+
+// callDeltas returns the name of a call, and its arguments.
+func (a *chatAnswer) callDeltas(called answer.Call) []chatDelta {
+	at := a.sent
+	a.sent++
+	c := toolCallOf(called)
+	c.Index = &at
+	arguments := toolCall{Index: &at, Function: function{Arguments: c.Function.Arguments}}
+	c.Function.Arguments = ""
+	return []chatDelta{{Calls: []toolCall{c}}, {Calls: []toolCall{arguments}}}
 }
 
 // chatAnswer is the message of an answer under way.
@@ -225,12 +241,13 @@ type chatAnswer struct {
 	*driver.Answer
 	logprobs []chatLogprob    // in a stream: those that are not sent yet
 	begun    bool             // its first part is sent
+	sent     int              // calls
 	so       *serving.Timings // up to its last token; nil: not asked for
 }
 
 // message returns the answer as a message.
 func (a *chatAnswer) message() answerMessage {
-	m := answerMessage{Role: "assistant"}
+	m := answerMessage{Role: "assistant", Reasoning: a.Reasoning.String()}
 	for _, c := range a.Calls {
 		m.Calls = append(m.Calls, toolCallOf(c))
 	}

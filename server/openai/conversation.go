@@ -7,8 +7,8 @@ import (
 
 	"grove"
 	"grove/server/driver"
-	"grove/server/toolcall"
 	"grove/server/wire"
+	"grove/text/answer"
 	"grove/text/chat"
 )
 
@@ -28,10 +28,16 @@ func (message) Tolerated() []wire.Toleration { return wire.MessageFields }
 
 // toolCall is a call in a message of the assistant.
 type toolCall struct {
-	Index    *int          `json:"index,omitempty"` // in streams
-	ID       string        `json:"id,omitempty"`
-	Type     string        `json:"type,omitempty"`
-	Function toolcall.Call `json:"function"`
+	Index    *int     `json:"index,omitempty"` // in streams
+	ID       string   `json:"id,omitempty"`
+	Type     string   `json:"type,omitempty"`
+	Function function `json:"function"`
+}
+
+// function is a function's name and its arguments, an object as a text.
+type function struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
 }
 
 // Tolerated implements [wire.Tolerant].
@@ -47,6 +53,7 @@ type conversation struct {
 	Parallel *bool                      `json:"parallel_tool_calls"`
 	Vars     map[string]json.RawMessage `json:"chat_template_kwargs"`
 	Effort   *string                    `json:"reasoning_effort"`
+	Thoughts *string                    `json:"reasoning_format"`
 	Answer   *bool                      `json:"add_generation_prompt"`
 	GoOn     bool                       `json:"continue_final_message"`
 }
@@ -66,12 +73,18 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	c.Options.NoAnswer, c.Options.Continue = q.Answer != nil && !*q.Answer, q.GoOn
 	c.Options.Vars = q.Vars
 	if q.Effort != nil {
-		effort, err := json.Marshal(*q.Effort)
-		if err != nil {
+		if err := c.SetEffort(*q.Effort); err != nil {
 			return c, wire.Refuse("reasoning_effort", "%v", err)
 		}
-		c.SetVar("reasoning_effort", effort)
 	}
+	if q.Thoughts != nil {
+		switch c.Inline = *q.Thoughts == "none"; *q.Thoughts {
+		case "none", "auto", "deepseek":
+		default:
+			return c, wire.Refuse("reasoning_format", "reasoning_format is %q; it must be none, auto or deepseek", wire.Clip(*q.Thoughts))
+		}
+	}
+	c.Options.OneCall = q.Parallel != nil && !*q.Parallel
 	use, err := q.useTools()
 	if err != nil || !use {
 		return c, err
@@ -93,8 +106,6 @@ func (q *conversation) useTools() (bool, error) {
 		return false, wire.Unsupported("tool_choice", wire.NoGrammar+", and a call could not be promised")
 	case choice != "auto" && choice != "none":
 		return false, wire.Refuse("tool_choice", "tool_choice %q is not known", wire.Clip(choice))
-	case q.Parallel != nil && !*q.Parallel && len(q.Tools) > 0:
-		return false, wire.Unsupported("parallel_tool_calls", wire.NoGrammar+", and a single call could not be promised")
 	}
 	return choice == "auto" && len(q.Tools) > 0, nil
 }
@@ -141,6 +152,6 @@ func applyTemplate(x *driver.Request) error {
 }
 
 // toolCallOf returns a call as messages have it.
-func toolCallOf(c driver.Call) toolCall {
-	return toolCall{ID: c.ID, Type: "function", Function: c.Call}
+func toolCallOf(c answer.Call) toolCall {
+	return toolCall{ID: c.ID, Type: "function", Function: function{c.Name, c.Arguments}}
 }

@@ -8,6 +8,7 @@ import (
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
+	"grove/text/answer"
 	"grove/text/token"
 )
 
@@ -24,16 +25,17 @@ type responseEncoder struct {
 	timings  *serving.Timings // of the whole answer; nil: it goes on
 }
 
-// responseItem is a message or a call.
+// responseItem is a message, thoughts or a call.
 type responseItem struct {
-	Type      string        `json:"type"`
-	ID        string        `json:"id"`
-	Status    string        `json:"status"`
-	Role      string        `json:"role,omitempty"`
-	Content   *[]outputText `json:"content,omitempty"`
-	CallID    string        `json:"call_id,omitempty"`
-	Name      string        `json:"name,omitempty"`
-	Arguments *string       `json:"arguments,omitempty"`
+	Type      string  `json:"type"`
+	ID        string  `json:"id"`
+	Status    string  `json:"status"`
+	Role      string  `json:"role,omitempty"`
+	Summary   *[]any  `json:"summary,omitempty"` // of thoughts: empty
+	Content   any     `json:"content,omitempty"` // of a message and of thoughts: a list of one part
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments *string `json:"arguments,omitempty"`
 
 	text     strings.Builder
 	logprobs []chatLogprob
@@ -79,7 +81,7 @@ func (e *responseEncoder) response() map[string]any {
 		"id": "resp_" + e.ID, "object": "response", "created_at": e.Created, "status": e.status, "model": e.Host.Name,
 		"output": append([]*responseItem{}, e.items...), "usage": e.usage, "error": nil, "incomplete_details": incomplete,
 		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "temperature": settings.Sampling.Temperature, "top_p": settings.Sampling.TopP,
-		"tools": tools, "tool_choice": choice, "parallel_tool_calls": true, "text": map[string]any{"format": format},
+		"tools": tools, "tool_choice": choice, "parallel_tool_calls": q.Parallel == nil || *q.Parallel, "text": map[string]any{"format": format},
 		"reasoning": map[string]any{"effort": effort, "summary": nil}, "metadata": metadata, "store": q.stores(), "background": false,
 		"previous_response_id": q.Previous, "truncation": "disabled", "service_tier": "default", "seed": settings.Sampling.Seed,
 	}
@@ -124,18 +126,16 @@ func (e *responseEncoder) Token(_ int, t grove.Token, _ *serving.Timings) error 
 	if e.logprobs && t.ID != token.None {
 		logprobs = append(logprobs, chatLogprobOf(e.Host, t))
 	}
-	content, calls := e.answer.Add(e.Host, t)
-	return e.add(content, calls, logprobs)
+	return e.add(e.answer.Add(t), logprobs)
 }
 
 // End implements [driver.Encoder].
 func (e *responseEncoder) End(answer int) error {
-	content, calls := e.answer.Close()
-	if err := e.add(content, calls, nil); err != nil {
+	if err := e.add(e.answer.Close(), nil); err != nil {
 		return err
 	}
 	if len(e.items) == 0 { // an empty answer is a message, too
-		if err := e.say("", nil); err != nil {
+		if err := e.say(kindMessage, "", nil); err != nil {
 			return err
 		}
 	}
@@ -167,23 +167,37 @@ func (e *responseEncoder) Fail(err *wire.Error) error {
 	return e.emit(event{"error", map[string]any{"code": err.Code, "message": err.Message, "param": nil}})
 }
 
-// add adds text and calls to the items.
-func (e *responseEncoder) add(content string, calls []driver.Call, logprobs []chatLogprob) error {
-	if content != "" || len(logprobs) > 0 {
-		if err := e.say(content, logprobs); err != nil {
-			return err
-		}
+// add adds parts to the items. The log-probabilities of a token are with its first text.
+func (e *responseEncoder) add(parts []answer.Part, logprobs []chatLogprob) error {
+	if m, _ := e.open(); len(parts) == 0 && len(logprobs) > 0 && (m == nil || m.Type == kindMessage) {
+		return e.say(kindMessage, "", logprobs)
 	}
-	for _, c := range calls {
-		if err := e.call(c); err != nil {
+	for _, p := range parts {
+		var err error
+		switch p.Kind {
+		case answer.CallPart:
+			err = e.call(*p.Call)
+		case answer.Reasoning:
+			err = e.say(kindReasoning, p.Text, nil)
+		default:
+			err = e.say(kindMessage, p.Text, logprobs)
+			logprobs = nil
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// message returns the message that goes on, and its index; nil where none does.
-func (e *responseEncoder) message() (m *responseItem, at int) {
+// The types of items that have a text, which are the names of its events, too.
+const (
+	kindMessage   = "message"
+	kindReasoning = "reasoning"
+)
+
+// open returns the item that goes on, and its index; nil where none does.
+func (e *responseEncoder) open() (m *responseItem, at int) {
 	at = len(e.items) - 1
 	if at >= 0 && e.items[at].Status == "in_progress" {
 		return e.items[at], at
@@ -191,43 +205,73 @@ func (e *responseEncoder) message() (m *responseItem, at int) {
 	return nil, at + 1
 }
 
-// say adds to the message, or begins one.
-func (e *responseEncoder) say(text string, logprobs []chatLogprob) error {
-	m, at := e.message()
+// say adds to the item that goes on, where that is of the kind, or begins one.
+func (e *responseEncoder) say(kind, text string, logprobs []chatLogprob) error {
+	m, at := e.open()
+	if m != nil && m.Type != kind {
+		if err := e.endMessage("completed"); err != nil {
+			return err
+		}
+		m, at = e.open()
+	}
 	if m == nil {
-		m = &responseItem{Type: "message", ID: e.itemID("msg"), Status: "in_progress", Role: "assistant", Content: &[]outputText{}}
+		if m = (&responseItem{Type: kind, ID: e.itemID("msg"), Status: "in_progress", Role: "assistant", Content: []any{}}); kind == kindReasoning {
+			m.ID, m.Role, m.Summary = e.itemID("rs"), "", &[]any{}
+		}
 		e.items = append(e.items, m)
 		if err := e.emit(
 			event{"response.output_item.added", map[string]any{"output_index": at, "item": m}},
-			event{"response.content_part.added", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "part": newOutputText("", nil)}},
+			event{"response.content_part.added", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "part": m.part()}},
 		); err != nil {
 			return err
 		}
 	}
 	m.text.WriteString(text)
 	m.logprobs = append(m.logprobs, logprobs...)
-	return e.emit(event{"response.output_text.delta", map[string]any{
-		"item_id": m.ID, "output_index": at, "content_index": 0, "delta": text, "logprobs": append([]chatLogprob{}, logprobs...),
-	}})
+	fields := map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "delta": text}
+	if kind == kindMessage {
+		fields["logprobs"] = append([]chatLogprob{}, logprobs...)
+	}
+	return e.emit(event{m.event("delta"), fields})
 }
 
-// endMessage ends the message that goes on, if one does.
+// part returns the text of an item as a part of its content.
+func (m *responseItem) part() any {
+	if m.Type == kindReasoning {
+		return map[string]string{"type": "reasoning_text", "text": m.text.String()}
+	}
+	return outputText{"output_text", m.text.String(), []any{}, append([]chatLogprob{}, m.logprobs...)}
+}
+
+// event returns the name of an event of the item's text.
+func (m *responseItem) event(name string) string {
+	if m.Type == kindReasoning {
+		return "response.reasoning_text." + name
+	}
+	return "response.output_text." + name
+}
+
+// endMessage ends the item that goes on, if one does.
 func (e *responseEncoder) endMessage(status string) error {
-	m, at := e.message()
+	m, at := e.open()
 	if m == nil {
 		return nil
 	}
-	part := newOutputText(m.text.String(), m.logprobs)
-	m.Status, m.Content = status, &[]outputText{part}
+	part := m.part()
+	m.Status, m.Content = status, []any{part}
+	done := map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "text": m.text.String()}
+	if m.Type == kindMessage {
+		done["logprobs"] = append([]chatLogprob{}, m.logprobs...)
+	}
 	return e.emit(
-		event{"response.output_text.done", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "text": part.Text, "logprobs": part.Logprobs}},
+		event{m.event("done"), done},
 		event{"response.content_part.done", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "part": part}},
 		event{"response.output_item.done", map[string]any{"output_index": at, "item": m}},
 	)
 }
 
 // call adds a call. The message before it is complete.
-func (e *responseEncoder) call(c driver.Call) error {
+func (e *responseEncoder) call(c answer.Call) error {
 	if err := e.endMessage("completed"); err != nil {
 		return err
 	}
@@ -245,8 +289,4 @@ func (e *responseEncoder) call(c driver.Call) error {
 
 func (e *responseEncoder) itemID(kind string) string {
 	return kind + "_" + e.ID + "-" + strconv.Itoa(len(e.items))
-}
-
-func newOutputText(text string, logprobs []chatLogprob) outputText {
-	return outputText{"output_text", text, []any{}, append([]chatLogprob{}, logprobs...)}
 }

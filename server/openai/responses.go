@@ -90,6 +90,7 @@ type inputItem struct {
 	Name      string           `json:"name"`
 	Arguments string           `json:"arguments"`
 	Output    wire.ContentText `json:"output"`
+	Summary   json.RawMessage  `json:"summary"` // of thoughts; the thoughts themselves are the content
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -122,7 +123,13 @@ func (q *responsesRequest) messages(earlier []message) (all []message, err error
 	for i, item := range q.Input {
 		switch item.Type {
 		case "", "message":
+			if n := len(all) - 1; item.Role == "assistant" && i > 0 && q.Input[i-1].Type == "reasoning" {
+				all[n].Content = item.Content
+				continue
+			}
 			all = append(all, message{Role: item.Role, Content: item.Content})
+		case "reasoning": // of the message or the calls behind it
+			all = append(all, message{Role: "assistant", Reasoning: string(item.Content)})
 		case "function_call":
 			call := toolCall{ID: item.CallID, Type: "function"}
 			call.Function.Name, call.Function.Arguments = item.Name, item.Arguments
@@ -134,7 +141,7 @@ func (q *responsesRequest) messages(earlier []message) (all []message, err error
 		case "function_call_output":
 			all = append(all, message{Role: "tool", ToolCallID: item.CallID, Content: item.Output})
 		default:
-			return nil, wire.Refuse("input", "input: item %d has the type %q; messages, function calls and their outputs are supported", i, wire.Clip(item.Type))
+			return nil, wire.Refuse("input", "input: item %d has the type %q; messages, reasoning, function calls and their outputs are supported", i, wire.Clip(item.Type))
 		}
 	}
 	return all, nil

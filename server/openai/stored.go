@@ -40,7 +40,7 @@ func (e *responseEncoder) keep() error {
 	if err != nil {
 		return err
 	}
-	answer := message{Role: "assistant", Content: wire.ContentText(e.answer.Content.String())}
+	answer := message{Role: "assistant", Content: wire.ContentText(e.answer.Content.String()), Reasoning: e.answer.Reasoning.String()}
 	for _, c := range e.answer.Calls {
 		answer.ToolCalls = append(answer.ToolCalls, toolCallOf(c))
 	}
@@ -96,7 +96,7 @@ func (i inputItem) shown() map[string]any {
 	case "function_call_output":
 		return map[string]any{"type": i.Type, "call_id": i.CallID, "output": string(i.Output)}
 	case "reasoning":
-		return map[string]any{"type": i.Type, "summary": []any{}}
+		return map[string]any{"type": i.Type, "summary": []any{}, "content": part("reasoning_text", i.Content)}
 	}
 	kind := "input_text"
 	if i.Role == "assistant" {

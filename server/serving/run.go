@@ -20,6 +20,9 @@ type Spec struct {
 	Timed     bool            // each token comes with timings
 	Timeout   time.Duration   // 0: none
 	Session   string          // name of the file that keeps the keys and values; "": none
+
+	// Cut makes a function for each answer. It takes the tokens of the answer and reports whether this ends behind one; nil: none does.
+	Cut func() func(grove.Token) bool
 }
 
 // Job computes the answers to a request: N to each prompt, those to one prompt side by side.
@@ -172,7 +175,10 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	defer func() { m.end(g.Stats(), time.Since(start), err) }()
 	defer j.host.pool.Guard(j.ctx, &err)
 	latency := m.watch()
-	drafted := 0
+	drafted, cut := 0, func(grove.Token) bool { return false }
+	if j.spec.Cut != nil {
+		cut = j.spec.Cut()
+	}
 	for t, err := range g.Tokens() {
 		if errors.Is(err, grove.ErrSession) {
 			j.host.pool.config.Log.ErrorContext(j.ctx, "session", "model", j.host.Name, "error", err)
@@ -196,6 +202,9 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 		}
 		if !send(e) {
 			return context.Cause(j.ctx)
+		}
+		if cut(t) {
+			g.Stop()
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func parseTextPart(raw []byte) (p textPart, err error) {
 		return p, Refuse("", "a part of a content must be an object with a type")
 	}
 	switch kind.Type {
-	case "text", "input_text", "output_text":
+	case "text", "input_text", "output_text", "reasoning_text":
 	case "image_url", "input_image", "image":
 		return p, refusePart(kind.Type, "images are not supported")
 	case "input_audio", "audio", "audio_url", "video_url", "video":

@@ -46,6 +46,11 @@ type Draft struct {
 	Vocab Count  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The text is the same."`
 }
 
+// Reasoning is --reasoning.
+type Reasoning struct {
+	How string `name:"reasoning" enum:"auto,on,off" placeholder:"auto|on|off" default:"auto" var:"GROVE_REASONING" help:"Whether the model thinks before it answers: as its template does, always, or not at all. Default: ${default}."`
+}
+
 // JSON is --json.
 type JSON struct {
 	On bool `name:"json" var:"GROVE_JSON" help:"Write JSON instead of text: one object, or one object a line."`
