@@ -295,3 +295,34 @@ func TestParts(t *testing.T) {
 		}
 	}
 }
+
+// TestTail is the end of the prompt that belongs to the answer: what the template begins, or the answer that goes on.
+func TestTail(t *testing.T) {
+	m := open(t, goldenModel, grove.Options{})
+	const turns = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant><think>{% endif %}{# </think> #}"
+	tmpl, err := m.Templates().New("test", turns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		last   string // the answer that goes on; "": none does
+		want   string
+		inside bool
+	}{
+		{"", "<assistant><think>", true}, {"<think>so far", "<assistant><think>so far", true}, {"<think>a</think>so far", "<assistant><think>a</think>so far", false},
+	} {
+		messages := []grove.Message{{Role: "user", Content: "What is <think>?"}}
+		o := grove.ChatOptions{Template: tmpl}
+		if tt.last != "" {
+			o.Continue = true
+			messages = append(messages, grove.Message{Role: "assistant", Content: tt.last})
+		}
+		p, err := m.ApplyTemplate(messages, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, inside := p.Format.Inside(p.Tail); p.Tail != tt.want || inside != tt.inside {
+			t.Errorf("%q: the tail is %q, inside thoughts: %v", tt.last, p.Tail, inside)
+		}
+	}
+}

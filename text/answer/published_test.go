@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,4 +144,79 @@ func TestPublishedCalls(t *testing.T) {
 		})
 	}
 	t.Logf("the calls of %d of %d templates are read back", passed, len(all))
+}
+
+// showsThoughts are the published templates that show the thoughts of an answer; others leave them out, or let the model begin them.
+var showsThoughts = strings.Fields("Bielik-11B-v3.0-Instruct ByteDance-Seed-OSS GLM-4.6 MiniMax-M2 NVIDIA-Nemotron-3-Nano-30B-A3B-BF16 Qwen3.5-4B Reka-Edge " +
+	"StepFun3.5-Flash deepseek-ai-DeepSeek-V3.2 google-gemma-4-31B-it-interleaved openai-gpt-oss-120b stepfun-ai-Step-3.5-Flash upstage-Solar-Open-100B")
+
+// TestPublishedThoughts renders thoughts by each published template and reads them back, with the content and the call that the
+// template shows beside them.
+func TestPublishedThoughts(t *testing.T) {
+	passed := 0
+	for name, tmpl := range templates(t) {
+		vars := map[string]json.RawMessage{"enable_thinking": json.RawMessage("true"), "thinking": json.RawMessage("true")}
+		one := calls([2]string{"get_weather", `{"city":"Bern","days":2}`})
+		m := chat.Message{Role: "assistant", Reasoning: "I think\n\nof <b>.", Content: "Let me see.", ToolCalls: one}
+		text, tail, err := turn(t, tmpl, m, vars)
+		if !strings.Contains(text, m.Reasoning) { // it shows thoughts beside a call alone, or beside content alone
+			m.Content = ""
+			if text, tail, err = turn(t, tmpl, m, vars); !strings.Contains(text, m.Reasoning) {
+				m.Content, m.ToolCalls = "Let me see.", nil
+				text, tail, err = turn(t, tmpl, m, vars)
+			}
+		}
+		if shown := err == nil && strings.Contains(text, m.Reasoning); shown != slices.Contains(showsThoughts, name) {
+			t.Errorf("%s: thoughts are shown: %v, %v, %q", name, shown, err, text)
+			continue
+		} else if !shown {
+			continue
+		}
+		content, called := "", ""
+		if strings.Contains(text, "Let me see.") {
+			content = "Let me see."
+		}
+		if strings.Contains(text, "get_weather") {
+			called = `«get_weather{"city":"Bern","days":2}»`
+		}
+		want := "{" + m.Reasoning + "}"
+		got := cuts(t, answer.Options{Format: answer.FormatOf(tmpl.Source(), noPiece), Tools: published2, Tail: tail}, text)
+		if got != want+content+called && got != want+called+content {
+			t.Errorf("%s: of %q behind %q\n%q, want\n%q", name, text, tail, got, want+content+called)
+			continue
+		}
+		passed++
+	}
+	t.Logf("the thoughts of %d templates are read back", passed)
+}
+
+// TestPublishedThinking reads thoughts in the markers that each published template mentions, behind its prompt.
+func TestPublishedThinking(t *testing.T) {
+	formats := 0
+	for name, tmpl := range templates(t) {
+		f := answer.FormatOf(tmpl.Source(), noPiece)
+		p, err := tmpl.Render([]chat.Message{{Role: "user", Content: "Weather?"}}, chat.Options{Vars: map[string]json.RawMessage{"enable_thinking": json.RawMessage("true")}})
+		if err != nil {
+			continue // it needs tools
+		}
+		tail := p.Text[p.Inputs[len(p.Inputs)-1].To:]
+		for _, m := range answer.KnownMarkers() {
+			if _, ok := f.Inside(m.Begin); !ok {
+				continue
+			}
+			text := m.Begin + "\nHm.\n" + m.End + "\n\nYes."
+			if _, ok := f.Inside(tail); ok {
+				text = strings.TrimPrefix(text, m.Begin)
+			} else if strings.HasSuffix(strings.TrimSpace(tail), m.End) {
+				text = "Yes."
+			}
+			if got := cuts(t, answer.Options{Format: f, Tail: tail}, text); got != "{Hm.}Yes." && (text != "Yes." || got != text) {
+				t.Errorf("%s: %q behind %q is read as %q", name, text, tail, got)
+			}
+			formats++
+		}
+	}
+	if t.Logf("thoughts in the markers of %d templates are read", formats); formats < 20 {
+		t.Error("there are fewer than 20")
+	}
 }
