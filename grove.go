@@ -42,6 +42,10 @@ type Options struct {
 	Forget    bool   // do not read or write what drafting learns between runs: it changes the speed alone
 	Draft     string // a smaller model to draft with, named as for [Open]; best with the same vocabulary; "": none
 
+	// Progress, where it is not nil, is told the bytes of weights that are loaded, of all of the file's, by the goroutine of
+	// Open; those of the draft model begin at 0 again.
+	Progress func(done, all int64)
+
 	// DraftVocab is the number of tokens of its vocabulary that the draft model considers, the most frequent ones of the
 	// texts so far; 0: all. The answers are the same.
 	DraftVocab int
@@ -162,7 +166,7 @@ func (m *Model) load(o Options) error {
 	if m.pool == nil {
 		m.pool = par.New(o.Threads)
 	}
-	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context}); err != nil {
+	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context, Progress: o.Progress}); err != nil {
 		return err
 	}
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {

@@ -33,6 +33,8 @@ type Options struct {
 	CacheType tensor.Type
 	Rows      int // of the largest step
 	NoRepack  bool
+
+	Progress func(done, all int64) // is told the bytes of weights that are loaded, as of [grove.Options]
 }
 
 // Open opens a model file.
@@ -66,7 +68,7 @@ func openFile(path string, f *gguf.File, o Options) (*Model, error) {
 }
 
 func (m *Model) load(o Options) (err error) {
-	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack}); err != nil {
+	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack, Progress: o.Progress}); err != nil {
 		return err
 	}
 	m.engine, err = engine.New(m.model, m.pool, engine.Config{Context: o.Context, CacheType: o.CacheType, Chunk: o.Rows})

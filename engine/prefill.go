@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"grove/forest"
-)
+import "grove/forest"
 
 // prefill is the job that computes what is not computed of a sequence's text, commits it, and leaves the logits
 // behind the last token. Pages that the cache has by name are taken over. It may take several steps.
@@ -83,5 +81,8 @@ func (s *Sequence) takeText(st *step) (done bool, err error) {
 	}
 	s.known = max(s.known, at+rows)
 	s.begun = s.begun || done
+	if s.watch != nil {
+		s.watch(at+rows, len(s.text))
+	}
 	return done, nil
 }

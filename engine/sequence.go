@@ -18,6 +18,7 @@ type Sequence struct {
 	chain  *sample.Chain
 	text   []token.ID
 	prompt int // tokens of the text when the last were appended
+	watch  func(done, all int)
 	known  int // tokens of the text that were computed; the cache may hold fewer, once pages were taken
 	reused int
 	logits []float32 // behind the last token, where all are computed
@@ -66,6 +67,10 @@ func (s *Sequence) Schedule(t Terms) error {
 	s.terms = t
 	return nil
 }
+
+// Watch sets the function that is told, after each step of an Append, how many tokens of the text are computed, of all; nil:
+// none. It must not wait: the goroutine of any sequence's caller may call it, one at a time.
+func (s *Sequence) Watch(told func(done, all int)) { s.watch = told }
 
 // usable returns an [ErrClosed] where the sequence or its engine is closed.
 func (s *Sequence) usable() error {

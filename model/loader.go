@@ -25,12 +25,15 @@ const (
 // Loader gives an architecture its hyperparameters and weights. It keeps the first error and returns zero values
 // after it, so that an architecture needs no error checks.
 type Loader struct {
-	file    *gguf.File
-	weights *compute.Weights
-	info    *Info
-	byType  map[tensor.Type]int // weights of each type
-	context int                 // the context that the model is opened for
-	err     error
+	file     *gguf.File
+	weights  *compute.Weights
+	info     *Info
+	byType   map[tensor.Type]int // weights of each type
+	context  int                 // the context that the model is opened for
+	done     int64               // bytes of weights that were loaded
+	all      int64               // that the file has
+	progress func(done, all int64)
+	err      error
 }
 
 func newLoader(f *gguf.File, pool *par.Pool) *Loader {
@@ -225,7 +228,15 @@ func (l *Loader) store(v tensor.View) *compute.Matrix {
 		return &compute.Matrix{}
 	}
 	l.tally(v)
+	l.loaded(int64(v.Bytes()))
 	return m
+}
+
+// loaded reports that further bytes of weights are loaded.
+func (l *Loader) loaded(n int64) {
+	if l.done = min(l.done+n, l.all); l.progress != nil {
+		l.progress(l.done, l.all)
+	}
 }
 
 // Projection loads the matrix name.weight of shape [out, in], and name.bias where the file has it.

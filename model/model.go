@@ -110,6 +110,10 @@ func Names() []string {
 type Options struct {
 	NoRepack bool // leave weights as the file has them; see [compute.Weights]
 	Context  int  // the longest text, in tokens: chooses the rotation of models with one for long texts
+
+	// Progress, where it is not nil, is told the bytes of weights that are loaded, of all of the file's. At the end both are
+	// equal. It is called by the goroutine of Open.
+	Progress func(done, all int64)
 }
 
 // Open opens the model of a GGUF file. The file must stay open as long as the model is used. It
@@ -117,7 +121,10 @@ type Options struct {
 // is not registered.
 func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	l := newLoader(f, pool)
-	l.weights.Keep, l.context = o.NoRepack, o.Context
+	l.weights.Keep, l.context, l.progress = o.NoRepack, o.Context, o.Progress
+	for _, t := range f.Tensors {
+		l.all += int64(t.Bytes())
+	}
 	open, ok := architectures[l.info.Arch]
 	if l.err == nil && !ok {
 		l.fail("architecture %q is not supported; supported: %s", l.info.Arch, strings.Join(Names(), ", "))
@@ -134,6 +141,7 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 		return nil, err
 	}
 	l.info.Bytes = l.weights.Bytes()
+	l.loaded(l.all) // with what the architecture does not use
 	if o.NoRepack {
 		l.info.Check = f.Check
 	}

@@ -9,6 +9,7 @@ import (
 	"grove"
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
 	"grove/weights/find"
 	"grove/weights/gguf"
@@ -47,6 +48,9 @@ func (f Model) Open(o grove.Options) (_ *grove.Model, err error) {
 		if err != nil {
 			return nil, err
 		}
+		bar := terminal.Bytes("loading")
+		defer bar.End()
+		o.Progress = bar.ShowBytes
 		m, err := grove.Open(path, o)
 		return m, exit.File(err)
 	}
@@ -77,6 +81,9 @@ func (f Model) OpenBench(o bench.Options) (*bench.Model, error) {
 		if err != nil {
 			return nil, err
 		}
+		bar := terminal.Bytes("loading")
+		defer bar.End()
+		o.Progress = bar.ShowBytes
 		m, err := bench.Open(path, o)
 		return m, exit.File(err)
 	}

@@ -3,53 +3,63 @@ package terminal
 import (
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 )
 
-// Progress shows on standard error how far a job is and how much time is left. It shows nothing where standard error is
-// no terminal. It is for one goroutine.
+// Progress shows on standard error how far a job is, its rate and how much time is left, once it has taken longer than
+// [patience]. It shows nothing where standard error is no terminal that can erase a line. It may be used by several
+// goroutines.
 type Progress struct {
-	what  string
-	bytes bool
-	all   int64
-	bar   *progressbar.ProgressBar
-	begun bool
+	what    string
+	options []progressbar.Option
+
+	mu   sync.Mutex
+	bar  *progressbar.ProgressBar // nil: nothing has been told yet, or the job has ended
+	gate gate
+	all  int64
 }
+
+// patience is the time of a job that nobody needs to watch.
+const patience = 500 * time.Millisecond
 
 // Steps returns the progress of a job of a few long steps. The line shows their name.
 func Steps(what string) *Progress { return &Progress{what: what} }
 
-// Bytes returns the progress of a job that writes bytes.
-func Bytes(what string) *Progress { return &Progress{what: what, bytes: true} }
+// Tokens returns the progress of a job that computes tokens.
+func Tokens(what string) *Progress {
+	return &Progress{what: what, options: []progressbar.Option{progressbar.OptionShowIts(), progressbar.OptionSetItsString("tokens")}}
+}
 
-// Show shows the number of units that are done, of all.
-func (p *Progress) Show(done, all int) { p.show(int64(done), int64(all)) }
+// Bytes returns the progress of a job that reads or writes bytes.
+func Bytes(what string) *Progress {
+	return &Progress{what: what, options: []progressbar.Option{progressbar.OptionShowBytes(true)}}
+}
 
-// ShowBytes shows the number of bytes that are done, of all as they are known now.
-func (p *Progress) ShowBytes(done, all int64) { p.show(done, all) }
+// Show shows the number of units that are done, of all. The line ends when all are done.
+func (p *Progress) Show(done, all int) { p.ShowBytes(int64(done), int64(all)) }
 
 // ShowOf returns a function that shows the number of units that are done, of all.
 func (p *Progress) ShowOf(all int64) func(done int64) {
-	p.show(0, all)
-	return func(done int64) { p.show(done, all) }
+	p.ShowBytes(0, all)
+	return func(done int64) { p.ShowBytes(done, all) }
 }
 
-// show makes the line at the first call. Errors of the terminal do not matter to the job.
-func (p *Progress) show(done, all int64) {
-	if !p.begun {
-		p.begun = true
-		if Is(os.Stderr) {
-			p.bar = progressbar.NewOptions64(all,
-				progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(p.what),
-				progressbar.OptionShowBytes(p.bytes), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
-				progressbar.OptionFullWidth(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-			)
-		}
+// ShowBytes is [Progress.Show] for bytes, of all as they are known now. Errors of the terminal do not matter to the job.
+func (p *Progress) ShowBytes(done, all int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if done >= all {
+		p.end()
+		return
 	}
 	if p.bar == nil {
-		return
+		if p.bar, p.all = p.newBar(all), all; p.bar == nil {
+			return
+		}
 	}
 	if all != p.all {
 		p.all = all
@@ -60,16 +70,73 @@ func (p *Progress) show(done, all int64) {
 
 // Note writes a line to standard error, above the bar.
 func (p *Progress) Note(text string) {
-	if p.bar != nil {
-		_ = p.bar.Clear()
-	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gate.clear()
 	fmt.Fprintln(os.Stderr, text)
+}
+
+// Columns of a line besides the bar and the name of the job: with numbers, and without.
+const (
+	besideNumbers = 54
+	besidePlain   = 28
+	leastBar      = 4
+)
+
+// newBar returns the bar of a job, nil where the terminal has no room for one.
+func (p *Progress) newBar(all int64) *progressbar.ProgressBar {
+	columns, _, err := term.GetSize(int(os.Stderr.Fd()))
+	if !Is(os.Stderr) || os.Getenv("TERM") == "dumb" || err != nil {
+		return nil
+	}
+	options := []progressbar.Option{
+		progressbar.OptionSetWriter(&p.gate), progressbar.OptionSetDescription(p.what), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionThrottle(100 * time.Millisecond),
+	}
+	room := columns - len(p.what) - besideNumbers
+	if room >= leastBar {
+		options = append(append(options, progressbar.OptionShowCount()), p.options...)
+	} else if room += besideNumbers - besidePlain; room < leastBar {
+		return nil
+	}
+	p.gate = gate{opens: time.Now().Add(patience)}
+	return progressbar.NewOptions64(all, append(options, progressbar.OptionSetWidth(min(room, 40)))...)
 }
 
 // End clears the line, so that the next output begins on an empty one.
 func (p *Progress) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end()
+}
+
+func (p *Progress) end() {
 	if p.bar != nil {
-		_ = p.bar.Clear()
 		_ = p.bar.Exit()
+		p.bar = nil
 	}
+	p.gate.clear()
+}
+
+// gate passes what is written to standard error on, from a time on.
+type gate struct {
+	opens time.Time
+	open  bool
+}
+
+// clear erases the line of what was written.
+func (g *gate) clear() {
+	if g.open {
+		g.open = false
+		_, _ = os.Stderr.WriteString("\r\x1b[K")
+	}
+}
+
+// Write implements [io.Writer].
+func (g *gate) Write(b []byte) (int, error) {
+	if !g.open && time.Now().Before(g.opens) {
+		return len(b), nil
+	}
+	g.open = true
+	return os.Stderr.Write(b)
 }
