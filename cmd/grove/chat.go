@@ -24,7 +24,9 @@ type chatCommand struct {
 	Template string            `name:"chat-template" placeholder:"NAME|FILE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template: the name of another template in the model's file or of one inside this program, or a Jinja file. Without it, the model's own."`
 	Set      map[string]string `placeholder:"NAME=JSON" sep:"none" mapsep:"none" help:"Variable of the template, such as enable_thinking=false; may be given several times."`
 
-	NoHistory bool `name:"no-history" var:"GROVE_NO_HISTORY" help:"Do not read or write the file of messages of earlier conversations."`
+	NoMarkdown   bool `name:"no-markdown" var:"GROVE_NO_MARKDOWN" help:"Show answers at a terminal as the model writes them. So do TERM=dumb and NO_COLOR."`
+	HideThinking bool `name:"hide-thinking" var:"GROVE_HIDE_THINKING" help:"Leave the thoughts of the model out; at a terminal, a line counts their tokens."`
+	NoHistory    bool `name:"no-history" var:"GROVE_NO_HISTORY" help:"Do not read or write the file of messages of earlier conversations."`
 }
 
 // Validate refuses variables that are not JSON.
@@ -66,7 +68,7 @@ func (c *chatCommand) newChat(m *grove.Model) (*conversation.Conversation, error
 	if err != nil {
 		return nil, err
 	}
-	l := &conversation.Conversation{Model: m, System: c.System, Request: r, History: !c.NoHistory}
+	l := &conversation.Conversation{Model: m, System: c.System, Request: r, History: !c.NoHistory, Show: conversation.Show{Plain: c.NoMarkdown, HideThinking: c.HideThinking}}
 	if l.Options.Template, err = c.template(m); err != nil {
 		return nil, err
 	}

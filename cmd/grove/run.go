@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
+	"strings"
+	"sync"
 
 	"grove"
 	"grove/cmd/grove/internal/flags"
@@ -65,12 +68,15 @@ func (c *runCommand) Run() (err error) {
 		return err
 	}
 	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session, r.Search = prompt, c.Suffix, c.Limit(), c.Predict, c.Session, c.Search
+	bar := terminal.Tokens("reading")
+	defer bar.End()
+	r.Progress = bar.Show
 	g, err := m.Generate(ctx, r)
 	if err != nil {
 		return err
 	}
 	a := answer{Model: m.Info().Name, Prompt: prompt, Suffix: c.Suffix, Tokens: []answerToken{}}
-	err = c.generate(g, &a)
+	err = c.generate(g, &a, bar)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	} else if err != nil {
@@ -105,35 +111,35 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 	return m, nil
 }
 
-// generate computes the answer into a and, unless JSON is asked for, writes it to standard output token by token.
-func (c *runCommand) generate(g *grove.Generation, a *answer) (err error) {
-	var live io.Writer = terminal.Stdout
+// generate computes the answer into a and, unless JSON is asked for, writes it to standard output token by token. The prompt is
+// written when it has been read, behind the bar that shows how far that is.
+func (c *runCommand) generate(g *grove.Generation, a *answer, bar *terminal.Progress) (err error) {
+	live := terminal.NewWrapper(terminal.Stdout)
 	if c.JSON.On {
-		live = io.Discard
+		live = terminal.NewWrapper(io.Discard)
 	}
-	if _, err := io.WriteString(live, a.Prompt); err != nil {
-		return err
-	}
-	for t, err := range g.Tokens() {
-		if err == nil {
+	prompt := sync.OnceValue(func() error {
+		bar.End()
+		return live.Text(a.Prompt)
+	})
+	for t, e := range g.Tokens() {
+		if err = errors.Join(prompt(), e); err == nil {
 			a.add(t)
-			_, err = io.WriteString(live, t.Text)
+			err = live.Text(t.Text)
 		}
 		if err != nil {
-			return errors.Join(err, endLine(live))
+			return errors.Join(err, live.End())
 		}
 	}
+	if err := prompt(); err != nil {
+		return err
+	}
 	if a.Suffix != nil {
-		if _, err := io.WriteString(live, *a.Suffix); err != nil {
+		if err := live.Text(*a.Suffix); err != nil {
 			return err
 		}
 	}
-	return endLine(live)
-}
-
-func endLine(w io.Writer) error {
-	_, err := io.WriteString(w, "\n")
-	return err
+	return live.End()
 }
 
 // answer is the object that --json writes.
@@ -162,9 +168,18 @@ func (a *answer) add(t grove.Token) {
 	}
 }
 
+// write writes the answer as JSON. Characters beyond ASCII that control a terminal are escaped, as JSON has it for the others.
 func (a *answer) write(w io.Writer) error {
-	e := json.NewEncoder(w)
+	var b strings.Builder
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(a)
+	if err := e.Encode(a); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, controls.ReplaceAllStringFunc(b.String(), func(c string) string { return fmt.Sprintf("\\u%04x", []rune(c)[0]) }))
+	return err
 }
+
+// controls are the control characters that encoding/json leaves as they are.
+var controls = regexp.MustCompile("[\u007f-\u009f]")

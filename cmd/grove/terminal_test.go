@@ -129,3 +129,62 @@ func TestChatTerminal(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRunTerminal continues texts on a terminal: words are not cut at the margin, and nothing in a text controls the terminal.
+func TestRunTerminal(t *testing.T) {
+	for _, c := range []struct {
+		name, prompt string
+		columns      int
+		want         []string
+	}{
+		{"words", "some words that are longer than the terminal", 20, []string{"some words that are", "longer than the"}},
+		{"wide", "日本語のテキスト ", 10, []string{"日本語のテ", "キスト"}},
+		{"sequences", "a\x1b[2J\u009b31m\x1b]0;x\x07 b", 40, []string{"a␛[2J\ufffd31m␛]0;x␇ b"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := startTerminal(t, c.columns, t.TempDir(), nil, "run", "--temp", "0", "-n", "1", "-m", "gopher-nano", "-p", c.prompt)
+			p.sees("finish: ")
+			p.ends("")
+			for i, line := range p.screen.lines()[:len(c.want)] {
+				if !strings.HasPrefix(line, c.want[i]) {
+					t.Errorf("line %d is %q, want %q", i, line, c.want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestChatShown shows answers at a terminal: what -n cuts is said, and thoughts are apart, dimmed, or counted; without colours
+// nothing is styled.
+func TestChatShown(t *testing.T) {
+	dir := t.TempDir()
+	thinking := filepath.Join(dir, "thinking.jinja")
+	if err := os.WriteFile(thinking, []byte("{# </think> #}{{ messages|map(attribute='content')|join }}<think>"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, sees string
+		env, flags []string
+		notSeen    string
+	}{
+		{"cut", "grove: the answer was cut after 1 tokens; -n sets how many, and -n 0 none\r\n", nil, nil, ""},
+		{"thoughts", "\x1b[2m── thoughts\r\n\x1b[0m\x1b[2m", nil, []string{"--chat-template", thinking, "-n", "3"}, ""},
+		{"hidden thoughts", " tokens of thoughts\r\n", nil, []string{"--chat-template", thinking, "-n", "3", "--hide-thinking"}, "\x1b[2m"},
+		{"no colours", "── thoughts\r\n", []string{"NO_COLOR=1"}, []string{"--chat-template", thinking, "-n", "3"}, "\x1b[2m"},
+		{"a dumb terminal", "── thoughts\r\n", []string{"TERM=dumb"}, []string{"--chat-template", thinking, "-n", "3"}, "\x1b[2m"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := startChat(t, 80, dir, c.env, c.flags...)
+			p.awaits(">")
+			p.types("func\r")
+			p.sees(c.sees)
+			p.sees("> ")
+			p.types("\x04")
+			p.sees("^D")
+			p.ends("")
+			if c.notSeen != "" && strings.Contains(p.seen.String(), c.notSeen) {
+				t.Errorf("the terminal got %q", p.seen.String())
+			}
+		})
+	}
+}

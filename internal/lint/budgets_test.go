@@ -29,6 +29,7 @@ var budgets = []budget{
 	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/summary", 4000, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
+	{"Markdown at a terminal", "cmd/grove/internal/markdown", 1000, 0},
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 4000, 0},
 	{"front door", ".", 3000, 0},
 	{"search and diffusion", "search/... diffuse/...", 3000, 0},

@@ -22,13 +22,13 @@ type Conversation struct {
 	Request grove.Request // how answers are generated; its prompt is not used
 	System  string        // the system message; "": none
 	History bool          // the messages that a person writes are kept for later runs
+	Show    Show
 
 	conversation *grove.Conversation
 	messages     []grove.Message // without the system message
 	last         grove.Stats     // of the last answer
 
 	in      *terminal.LineReader // nil: one question only
-	out     *terminal.Wrapper
 	signals *terminal.Interrupts
 }
 
@@ -44,7 +44,7 @@ func (c *Conversation) Ask(question string) (err error) {
 
 // begin returns the function that ends the conversation.
 func (c *Conversation) begin(err *error) (end func()) {
-	c.conversation, c.out, c.signals = c.Model.NewConversation(), terminal.NewWrapper(terminal.Stdout), terminal.Listen()
+	c.conversation, c.signals = c.Model.NewConversation(), terminal.Listen()
 	return func() {
 		c.signals.Stop()
 		*err = errors.Join(*err, c.conversation.Close())
@@ -90,7 +90,7 @@ func isFatal(err error) bool {
 
 // note writes a line to standard error.
 func (c *Conversation) note(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "grove: "+format+"\n", args...)
+	fmt.Fprintln(os.Stderr, "grove:", terminal.Harmless(fmt.Sprintf(format, args...)))
 }
 
 // handle answers a message or runs a command.
@@ -130,25 +130,29 @@ func (c *Conversation) all() []grove.Message {
 func (c *Conversation) answer() (begun bool, err error) {
 	ctx, done := c.signals.During()
 	defer done()
-	g, err := c.conversation.Chat(ctx, c.all(), c.Options, c.Request)
+	bar := terminal.Tokens("reading")
+	defer bar.End()
+	r := c.Request
+	r.Progress = bar.Show
+	g, err := c.conversation.Chat(ctx, c.all(), c.Options, r)
 	if errors.Is(err, grove.ErrContext) {
 		return false, fmt.Errorf("%w; /clear and /undo make room", err)
 	}
 	if err != nil {
 		return false, err
 	}
-	var answer strings.Builder
-	for t, e := range g.Tokens() {
+	d := c.Show.newDisplay(func() int { return g.Stats().Reasoning })
+	for t, e := range g.Parts() {
+		bar.End()
 		if err = e; err == nil {
-			answer.WriteString(t.Text)
-			err = c.out.Text(t.Text)
+			err = d.show(t)
 		}
 		if err != nil {
 			break
 		}
 	}
-	err = errors.Join(err, c.out.End())
-	c.messages = append(c.messages, grove.Message{Role: "assistant", Content: answer.String()})
+	err = errors.Join(err, d.end())
+	c.messages = append(c.messages, d.message())
 	c.last = g.Stats()
 	if cause := c.signals.Cause(ctx); cause != nil {
 		if cause.Signal != syscall.SIGINT || c.in == nil {
@@ -157,7 +161,10 @@ func (c *Conversation) answer() (begun bool, err error) {
 		c.note("stopped")
 		return true, nil
 	}
-	if c.last.Finish == grove.FinishContext {
+	switch c.last.Finish {
+	case grove.FinishLength:
+		c.note("the answer was cut after %d tokens; -n sets how many, and -n 0 none", c.last.Tokens)
+	case grove.FinishContext:
 		c.note("the answer ends because the context of %d tokens is full; /clear and /undo make room", c.Model.Info().Context)
 	}
 	return true, err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -104,8 +105,18 @@ func Report(w io.Writer, err error) int {
 	}
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "grove: "), ": grove: ", ": ") // the prefix stands once
 	lines := slices.Compact(strings.Split(text, "\n"))                                // joined errors may say the same twice
-	fmt.Fprintln(w, "grove:", strings.Join(lines, "; "))
+	fmt.Fprintln(w, "grove:", harmless(strings.Join(lines, "; ")))
 	return code
+}
+
+// harmless replaces what would control a terminal: a message may quote a stranger's file.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 // Code returns the exit code of an error. A signal counts before all else; the options of a model before its file.

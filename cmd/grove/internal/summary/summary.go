@@ -69,6 +69,7 @@ func (s Summary) String() string {
 	if s.Reused > 0 {
 		reused = fmt.Sprintf(" (%d reused)", s.Reused)
 	}
+	finish := s.Finish + map[string]string{string(grove.FinishLength): ", cut by -n", string(grove.FinishContext): ", which is full"}[s.Finish]
 	return fmt.Sprintf("prompt %d tokens%s, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; %smemory %.1f MiB; seed %d; finish: %s",
-		s.PromptTokens, reused, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, drafts, float64(s.Memory)/(1<<20), s.Seed, s.Finish)
+		s.PromptTokens, reused, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, drafts, float64(s.Memory)/(1<<20), s.Seed, finish)
 }

@@ -82,7 +82,7 @@ func (r *LineReader) edit(o LineOptions) (err error) {
 func editorSize() (columns, rows int) {
 	columns, rows, err := term.GetSize(int(os.Stderr.Fd()))
 	if err != nil || columns <= 0 || rows <= 0 {
-		return 80, 24
+		return usualColumns, usualRows
 	}
 	return columns, rows
 }

@@ -75,6 +75,27 @@ func Is(f *os.File) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
+// Styled reports whether standard output is a terminal that shows colours and moves its cursor, as its user wants: TERM is
+// not dumb, and NO_COLOR is not set.
+func Styled() bool {
+	return Is(Stdout.file) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == "" && obeys(Stdout.file)
+}
+
+// Size returns the present size of the terminal of standard output, that of a usual one where it is not known.
+func Size() (columns, rows int) {
+	columns, rows, err := term.GetSize(int(Stdout.file.Fd()))
+	if err != nil || columns <= 0 || rows <= 0 {
+		return usualColumns, usualRows
+	}
+	return columns, rows
+}
+
+// The size of a usual terminal.
+const (
+	usualColumns = 80
+	usualRows    = 24
+)
+
 // Columns reports whether standard output is a terminal, and its present width; 0: unknown.
 func Columns() (terminal bool, width int) {
 	if !Is(Stdout.file) {

@@ -29,16 +29,31 @@ func NewWrapper(out io.Writer) *Wrapper { return &Wrapper{out: out, size: Column
 // longestCharacter is the bytes of a character that waits for its next rune.
 const longestCharacter = 128
 
+// NewDraft returns a Wrapper for a text at a terminal that is to be erased: no line is longer than columns gives, so that
+// [Wrapper.Rows] counts the rows that it takes. It writes nothing itself: [Wrapper.Wrap] gives what it would.
+func NewDraft(columns func() int) *Wrapper {
+	return &Wrapper{exact: true, size: func() (bool, int) { return true, columns() }}
+}
+
+// Rows returns the number of line ends that were written.
+func (w *Wrapper) Rows() int { return w.rows }
+
 // tabStop is the distance of the tab stops of a terminal.
 const tabStop = 8
 
 // Text writes the next piece of the text.
 func (w *Wrapper) Text(text string) error {
-	terminal, columns := w.size()
-	if !terminal {
+	if terminal, _ := w.size(); !terminal {
 		_, err := io.WriteString(w.out, text)
 		return err
 	}
+	_, err := io.WriteString(w.out, w.Wrap(text))
+	return err
+}
+
+// Wrap returns what is written to a terminal for the next piece of the text.
+func (w *Wrapper) Wrap(text string) string {
+	_, columns := w.size()
 	var b strings.Builder
 	text = w.rest + text
 	for state := -1; text != ""; {
@@ -56,8 +71,7 @@ func (w *Wrapper) Text(text string) error {
 		w.put(&b, w.rest, columns)
 		w.rest = ""
 	}
-	_, err := io.WriteString(w.out, b.String())
-	return err
+	return b.String()
 }
 
 // put adds a character.

@@ -1,0 +1,66 @@
+package conversation
+
+import (
+	"strings"
+	"testing"
+
+	"grove"
+	"grove/cmd/grove/internal/terminal"
+	"grove/text/answer"
+)
+
+// TestDisplay shows thoughts apart from the answer, at a terminal and elsewhere, and keeps both.
+func TestDisplay(t *testing.T) {
+	thought := func(text string) grove.Read { return read(answer.Reasoning, text) }
+	content := func(text string) grove.Read { return read(answer.Content, text) }
+	mixed := []grove.Read{thought("\nhm,"), thought(" so\n"), content("\n\n"), content("Yes"), content("\n")}
+	for _, c := range []struct {
+		name         string
+		person, hide bool
+		reads        []grove.Read
+		out, notes   string
+	}{
+		{"an answer", true, false, []grove.Read{content("a"), content("b")}, "ab\n", ""},
+		{"nothing", true, false, nil, "\n", ""},
+		{"thoughts", true, false, mixed, "── thoughts\nhm, so\n\n──\nYes\n\n", ""},
+		{"thoughts alone", true, false, mixed[:2], "── thoughts\nhm, so\n\n", ""},
+		{"thoughts twice", true, false, []grove.Read{thought("a"), content("b"), thought("c"), content("d")}, "── thoughts\na\n──\nb\n── thoughts\nc\n──\nd\n", ""},
+		{"hidden", true, true, mixed, "Yes\n\n", "\rgrove: 7 tokens of thoughts\n"},
+		{"hidden alone", true, true, mixed[:2], "", "\rgrove: 7 tokens of thoughts\n"},
+		{"elsewhere", false, false, mixed, "\nhm, so\n\n\nYes\n\n", ""},
+		{"hidden elsewhere", false, true, mixed, "Yes\n\n", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out, notes strings.Builder
+			d := &display{
+				Show: Show{HideThinking: c.hide}, person: c.person, out: &out, notes: &notes, counted: func() int { return 7 },
+				answer: terminal.NewWrapper(&out), thoughts: terminal.NewWrapper(&out),
+			}
+			want := grove.Message{Role: "assistant"}
+			for _, r := range c.reads {
+				if err := d.show(r); err != nil {
+					t.Fatal(err)
+				}
+				if r.Parts[0].Kind == answer.Reasoning {
+					want.Reasoning += r.Text
+				} else {
+					want.Content += r.Text
+				}
+			}
+			if err := d.end(); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != c.out || notes.String() != c.notes {
+				t.Errorf("got %q and %q, want %q and %q", out.String(), notes.String(), c.out, c.notes)
+			}
+			if got := d.message(); got.Content != want.Content || got.Reasoning != want.Reasoning {
+				t.Errorf("the message is %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// read returns a token with one part.
+func read(kind answer.Kind, text string) grove.Read {
+	return grove.Read{Token: grove.Token{Text: text}, Parts: []answer.Part{{Kind: kind, Text: text}}}
+}
