@@ -300,6 +300,7 @@ func (m *Model) Files() []string {
 type Info struct {
 	Name, Arch  string
 	Context     int // tokens of a text
+	Trained     int // the longest text that the model was trained for, the bound of Context
 	Vocabulary  int
 	Width       int  // of embeddings
 	Encoder     bool // it gives embeddings and generates no text
@@ -321,7 +322,7 @@ func (m *Model) Info() Info {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
 	}
 	return Info{
-		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Vocabulary: i.Vocabulary, Width: i.Width, Encoder: i.Encoder,
+		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Encoder: i.Encoder,
 		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
 	}
 }

@@ -31,6 +31,7 @@ func props(x *driver.Request) error {
 	return x.Reply(map[string]any{
 		"methods": h.Model.Methods(), "chat_template": template, "draft": h.Info.Draft,
 		"model_alias": h.Name, "model_path": h.Name, "total_slots": h.Info.Parallel, "build_info": driver.Fingerprint,
+		"n_ctx_train": h.Info.Trained,
 		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
 			"temperature": wire.DefaultsNative.Sampling.Temperature, "top_k": wire.DefaultsNative.Sampling.TopK,
 			"top_p": wire.DefaultsNative.Sampling.TopP, "min_p": wire.DefaultsNative.Sampling.MinP, "n_predict": -1, "seed": -1,

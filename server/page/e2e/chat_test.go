@@ -349,7 +349,7 @@ func TestContext(t *testing.T) {
 	f.now(func() { f.answer = full })
 	p.send("four")
 	p.answered()
-	p.says(".error", "the prompt has 5000 tokens and the context holds 4096. Drop the oldest turns, start anew with a summary, or start the server with a larger context (it holds 4096 tokens now; grove serve -c 8192).")
+	p.says(".error", "the prompt has 5000 tokens and the context holds 4096. Drop the oldest turns, start anew with a summary, or start the server with a larger context (it holds 4096 tokens now; grove serve -c 6000).")
 	p.picture("context")
 	f.now(func() { f.answer = says("Four.") })
 	p.press("Drop the oldest turns")
@@ -399,7 +399,10 @@ func TestContext(t *testing.T) {
 	p.press("Try again")
 	p.until("!document.querySelector('.error')")
 	p.answered()
-	p.says(".note", "The context is full: it holds 4,096 tokens (grove serve -c 8192 doubles it).")
+	p.says(".note", "The context is full. Start the server with a larger context (it holds 4096 tokens now; grove serve -c 6000).")
+	f.now(func() { f.props = strings.Replace(f.props, "6000", "4096", 1) })
+	p.run("describe().then(draw)")
+	p.says(".note", "The context is full. Take a model for longer texts (this one was trained for 4096 tokens).")
 }
 
 // TestPlainContext: plain completion can go on without its oldest text.

@@ -41,7 +41,7 @@ const props = `{"methods":[
 	{"name":"draft","grade":"exact","available":false,"needs":"a draft model","paper":"A paper","reason":"it needs a draft model: none is given"},
 	{"name":"sjd","grade":"same-distribution","available":true,"paper":"Speculative Jacobi Decoding, 2024"},
 	{"name":"sam","grade":"exact","available":true,"paper":"SAM decoding, 2024"}],
-	"default_generation_settings":{"n_ctx":4096,"params":{"temperature":0.8,"top_k":40,"top_p":0.95,"min_p":0.05,"seed":-1}}}`
+	"n_ctx_train":6000,"default_generation_settings":{"n_ctx":4096,"params":{"temperature":0.8,"top_k":40,"top_p":0.95,"min_p":0.05,"seed":-1}}}`
 
 const modelName = "willow-2b-instruct-q4_k_m"
 

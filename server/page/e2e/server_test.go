@@ -196,7 +196,7 @@ func (p *tab) converse(s *real, message, route, want string) {
 	t := p.TB.(*testing.T)
 	p.send(message)
 	p.until("running?.turn.stats?.tokens > %d", events/2)
-	p.until("document.querySelector('.busy article.assistant .rate')")
+	p.until("document.querySelector('.busy article.assistant .rate') && document.querySelector('.accepted')")
 	rate, accepted := value[string](p, "document.querySelector('.rate').textContent"), value[string](p, "document.querySelector('.accepted').textContent")
 	if !regexp.MustCompile(`^[1-9][\d.]* tokens/s$`).MatchString(rate) || !regexp.MustCompile(`^\d+ of \d+ draft tokens? accepted$`).MatchString(accepted) {
 		t.Errorf("while the answer comes: %q, %q", rate, accepted)

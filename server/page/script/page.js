@@ -46,7 +46,7 @@ function fail(c, turn, e, work) {
   const problem = e instanceof Problem ? e : new Problem(lost), { code } = problem.body;
   if (code === 'not_found' || (problem.body.param === 'messages' && /template/.test(problem.message))) turn.fault = problem.fault = 'template';
   if (code === 'context_length_exceeded') turn.fault = 'context';
-  turn.error = [problem.message.replace(/([^.!?])$/, '$1.'), hint(problem, model.context, canDrop(c))].filter(Boolean).join(' ');
+  turn.error = [problem.message.replace(/([^.!?])$/, '$1.'), hint(problem, canDrop(c))].filter(Boolean).join(' ');
   if (said(turn)) turn.cut = 'lost';
   if (problem.status === 401) unlock();
   if (problem.status === 0 || code === 'model_not_found') connect();
@@ -235,7 +235,7 @@ function listModels(list) {
 // describe asks what the model can do. A model that is not loaded is not asked: that would load it.
 async function describe() {
   const name = $('model').value;
-  if (model.name !== name) Object.assign(model, { name, context: 0, defaults: {} });
+  if (model.name !== name) Object.assign(model, { name, context: 0, trained: 0, defaults: {} });
   if (!name) return listMethods([]);
   if (stateOfModel[name] !== 'loaded' && !chat.turns.some(t => t.stats?.model === name)) return listMethods([]);
   const props = await (await call('props?model=' + encodeURIComponent(name))).json();
@@ -243,6 +243,7 @@ async function describe() {
   bare[name] = props.chat_template === '';
   const given = props.default_generation_settings;
   model.context = Number.isInteger(given?.n_ctx) && given.n_ctx > 0 ? given.n_ctx : 0;
+  model.trained = Number.isInteger(props.n_ctx_train) && props.n_ctx_train > 0 ? props.n_ctx_train : 0;
   model.defaults = Object.fromEntries(Object.entries(isObject(given?.params) ? given.params : {}).filter(([n, v]) => n !== 'seed' && inRange(n, v)));
   listMethods(Array.isArray(props.methods) ? props.methods.filter(m => typeof m?.name === 'string') : []);
   state();

@@ -1,8 +1,9 @@
 'use strict';
 // From a chat to a request, and from the stream of an answer to a turn.
 
-// model is what the page knows of the model that is chosen: its defaults, and the tokens that its context holds; 0: not known.
-const model = { name: '', context: 0, defaults: {} };
+// model is what the page knows of the model that is chosen: its defaults, the tokens that its context holds, and those that it can hold at
+// most; 0: not known.
+const model = { name: '', context: 0, trained: 0, defaults: {} };
 
 // messagesOf returns the turns before end as messages. A question that got no answer is left out, but for the last; thoughts are not
 // sent back.

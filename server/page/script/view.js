@@ -4,6 +4,7 @@
 let chat = blank(), running = null, bare = {}; // the AbortController of the answer under way; models without a chat template
 const wantsPlain = () => Boolean(chat.turns.length ? chat.plain : settings.plain[$('model').value] ?? bare[$('model').value]);
 const count = (n, what) => `${Number(n).toLocaleString('en')} ${what}${n === 1 ? '' : 's'}`;
+const capital = text => text[0].toUpperCase() + text.slice(1);
 const seconds = ms => ms < 9950 ? (ms / 1000).toFixed(1) + ' s' : Math.round(ms / 1000) + ' s';
 
 // show draws a turn, in the place where it was, and returns its View.
@@ -98,7 +99,7 @@ function stateOf(turn) {
   if (turn.note) all.push(make('span', { className: 'note' }, turn.note));
   if (turn.error) all.push(make('div', { className: 'error', role: 'alert' }, turn.error));
   if (turn.cut === 'limit') all.push(make('span', { className: 'note' }, 'Cut at the longest answer that the settings allow.'));
-  if (turn.cut === 'context') all.push(make('span', { className: 'note' }, 'The context is full' + (model.context ? `: it holds ${count(model.context, 'token')} (grove serve -c ${2 * model.context} doubles it).` : ' (grove serve -c TOKENS sets it).')));
+  if (turn.cut === 'context') all.push(make('span', { className: 'note' }, 'The context is full. ' + capital((last && canDrop(chat) ? 'drop the oldest text, or ' : '') + larger())));
   if (!last || turn.role === 'user') return all;
   if (turn.cut === 'context' || turn.fault === 'context') {
     if (canDrop(chat)) button(chat.plain ? 'Drop the oldest text' : 'Drop the oldest turns', () => { dropOldest(chat); draw(); turn.cut && said(turn) ? goOn() : again(); });

@@ -64,13 +64,20 @@ async function* events(stream) {
   }
 }
 
-// hint says what the reader can do about a problem. context: tokens that the model's context holds; 0: not known.
-// many: there are older turns to drop.
-function hint(e, context = 0, many = false) {
+// larger says how the model gets a larger context.
+function larger() {
+  const { context, trained } = model;
+  if (!context) return 'start the server with a larger context (grove serve -c TOKENS).';
+  if (trained && context >= trained) return `take a model for longer texts (this one was trained for ${context} tokens).`;
+  return `start the server with a larger context (it holds ${context} tokens now; grove serve -c ${Math.min(2 * context, trained || Infinity)}).`;
+}
+
+// hint says what the reader can do about a problem. many: there are older turns to drop.
+function hint(e, many = false) {
   const { code } = e.body;
   switch (true) {
     case code === 'context_length_exceeded':
-      return (many ? 'Drop the oldest turns, start anew with a summary' : 'Shorten the question') + ', or start the server with a larger context' + (context ? ` (it holds ${context} tokens now; grove serve -c ${2 * context}).` : ' (grove serve -c TOKENS).');
+      return (many ? 'Drop the oldest turns, start anew with a summary' : 'Shorten the question') + ', or ' + larger();
     case e.fault === 'template': return 'Go on with plain completion, or start the server with a template (grove serve --chat-template chatml).';
     case e.status === 401: return 'Enter the key below, then try again.';
     case e.status === 403: return 'Open the page at the address that grove serve printed, or allow this one there.';
