@@ -96,6 +96,9 @@ func (c *runCommand) prompt() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if c.First != nil && text == nil && c.Prompt == nil && c.File == "" && terminal.Is(os.Stdin) {
+		fmt.Fprintf(os.Stderr, "grove: run continues a text; 'grove chat %s' holds a conversation\n", *c.First)
+	}
 	return c.Read("the prompt", text, c.Prompt)
 }
 

@@ -163,8 +163,11 @@ func goodValue(f *kong.Flag) string {
 	case "GROVE_MIROSTAT":
 		return "1"
 	}
-	if f.IsBool() {
+	switch {
+	case f.IsBool():
 		return "1"
+	case f.Enum != "":
+		return f.Enum[strings.LastIndex(f.Enum, ",")+1:]
 	}
 	return "7"
 }

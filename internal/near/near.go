@@ -59,24 +59,26 @@ func Hint(name string, known []string) string {
 
 func fold(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// Distance returns the edit distance of two names: the number of bytes to add, remove or change. Names of more than 100 bytes
-// are cut.
+// Distance returns the edit distance of two names: the number of bytes to add, remove, change, or swap with the next. Names of more than
+// 100 bytes are cut.
 func Distance(a, b string) int {
 	a, b = a[:min(len(a), maxBytes)], b[:min(len(b), maxBytes)]
-	row := make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			change := diagonal
+			change := last[j]
 			if a[i] != b[j] {
 				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j+1]+1, row[j]+1)
+			row[j+1] = min(change, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

@@ -32,7 +32,7 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"a", "", 1}, {"llama", "lama", 1}, {"kitten", "sitting", 3}, {strings.Repeat("a", 101), strings.Repeat("a", 200), 0}} {
+	}{{"", "", 0}, {"a", "", 1}, {"llama", "lama", 1}, {"kitten", "sitting", 3}, {"sma", "sam", 1}, {"ab", "ba", 1}, {"abc", "cab", 2}, {strings.Repeat("a", 101), strings.Repeat("a", 200), 0}} {
 		if got := Distance(c.a, c.b); got != c.want {
 			t.Errorf("%q, %q: got %d, want %d", c.a, c.b, got, c.want)
 		}

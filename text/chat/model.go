@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"grove/internal/near"
 	"grove/text/token"
 	"grove/text/tokenizer"
 	"grove/weights/gguf"
@@ -61,9 +62,8 @@ func (ts *Templates) Choose(name string) (err error) {
 		return err
 	}
 	source, err := os.ReadFile(name)
-	if err != nil {
-		known := strings.Join(append(ts.Names(), Builtin()...), ", ")
-		return fmt.Errorf("chat: template %q is none of %s, and no file that can be read: %w", name, known, err)
+	if known := append(ts.Names(), Builtin()...); err != nil {
+		return fmt.Errorf("chat: template %q is none of %s, and no file that can be read: %w%s", name, strings.Join(known, ", "), err, near.Hint(name, known))
 	}
 	ts.chosen, err = ts.New(name, string(source))
 	return err
