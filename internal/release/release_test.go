@@ -77,8 +77,10 @@ func TestRelease(t *testing.T) {
 		t.Skip(err)
 	}
 	var first map[string][]byte
-	for i, dir := range []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "another place", "b")} {
-		checkout(t, dir)
+	dirs := []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "another place", "b")}
+	checkout(t, dirs[0])
+	gitIn(t, ".", "clone", "-q", dirs[0], dirs[1])
+	for i, dir := range dirs {
 		args := []string{"-root", dir, "-version", version, "-targets", chosen}
 		if i == 1 { // the version comes from the tag, and settings of the user change nothing
 			gitIn(t, dir, "tag", version)
