@@ -491,6 +491,9 @@ func TestMethods(t *testing.T) {
 	}
 	p.run("$('method').value = 'sam'; $('method').onchange()")
 	p.says("#model option:last-child", "other (loads when asked)")
+	if got := value[int](p, "$('model').options.length"); got != 2 { // not the encoder
+		t.Errorf("%d models are offered", got)
+	}
 	f.now(func() {
 		f.props = `{"methods": [{"name": "sam", "available": false}, {"name": 5}, null, {"name": "draft", "needs": "a draft model"}]}`
 	})

@@ -79,7 +79,7 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	fmt.Fprintf(w, `{"data":[{"id":%q,"status":{"value":"loaded"}},{"id":"other","status":{"value":"unloaded"}}]}`, modelName)
+	fmt.Fprintf(w, `{"data":[{"id":%q,"status":{"value":"loaded"}},{"id":"other","status":{"value":"unloaded"},"capabilities":["completion","tools"]},{"id":"encoder","capabilities":["embedding"]}]}`, modelName)
 }
 
 // noted tells whether an answer was begun.

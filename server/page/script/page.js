@@ -207,7 +207,7 @@ async function connect() {
   try {
     const { data } = await (await call('v1/models')).json();
     $('unlock').hidden = true;
-    listModels(Array.isArray(data) ? data.filter(m => typeof m?.id === 'string') : []);
+    listModels(Array.isArray(data) ? data.filter(m => typeof m?.id === 'string' && writes(m.capabilities)) : []);
     await describe();
   } catch (e) {
     trouble = [e.message.replace(/([^.!?])$/, '$1.'), e.status === 401 ? 'Enter it here.' : e instanceof Problem && e.status !== 503 ? hint(e) : ''].filter(Boolean).join(' ');
@@ -222,6 +222,9 @@ function unlock() {
   $('unlock').hidden = false;
   $('key').focus();
 }
+
+// writes reports whether a model with these abilities generates text; a list that is empty or absent says nothing.
+const writes = abilities => !Array.isArray(abilities) || !abilities.length || abilities.includes('completion');
 
 // listModels lists the models with their state. Without a choice of the reader's, a model that is loaded is chosen.
 const stateOfModel = {};
