@@ -52,7 +52,6 @@ var instead = map[string]struct{ run, why string }{
 	"grove bench serve --url http://127.0.0.1:8080 --prompt-tokens 512 -n 128 --ignore-eos":                         {"grove bench serve --url $SERVER --prompt-tokens 64 -n 2 --requests 2 --ignore-eos", "time, and a context of 256"},
 	"grove health --addr 10.0.0.5:8080":                             {"grove health --addr ${SERVER#http://}", "another machine"},
 	"grove ps --url http://10.0.0.5:8080 --json":                    {"grove ps --url $SERVER --json", "another machine"},
-	"grove stop gopher-target":                                      {"", "it closes the model that other examples use; ps_test.go runs it"},
 	"source <(grove completion bash)":                               {"grove completion bash > script", "not every sh has it"},
 	"source <(grove completion zsh)":                                {"grove completion zsh > script", "not every sh has it"},
 	"grove completion fish > ~/.config/fish/completions/grove.fish": {"grove completion fish > script", "the directory is fish's"},
