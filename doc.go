@@ -9,7 +9,7 @@
 //		log.Fatal(err)
 //	}
 //	defer m.Close()
-//	g, err := m.Generate(ctx, grove.Request{Prompt: "func main() {", MaxTokens: 60, Sampling: grove.DefaultSampling()})
+//	g, err := m.Generate(ctx, grove.Request{Prompt: "func main()", MaxTokens: 60, Sampling: m.DefaultSampling()})
 //	if err != nil {
 //		log.Fatal(err)
 //	}
@@ -21,7 +21,8 @@
 //	}
 //
 // [Generation.Text] returns the whole text instead, and [Generation.Stats] the figures. The zero [Sampling] takes the
-// likeliest token each time. Without [Request.Seed] a seed is drawn, and Stats reports it.
+// likeliest token each time; [Model.DefaultSampling] and [Model.DefaultPenalties] are what the model's file recommends.
+// Without [Request.Seed] a seed is drawn, and Stats reports it.
 //
 // # Chat
 //

@@ -60,8 +60,8 @@ type Options struct {
 // Sampling says how tokens are drawn; the zero value takes the likeliest one each time.
 type Sampling = sample.Params
 
-// DefaultSampling returns the settings of `grove run`: temperature 0.8, top-k 40, top-p 0.95, min-p
-// 0.05. Its Seed is 0; [Request.Seed] decides.
+// DefaultSampling returns the customary settings: temperature 0.8, top-k 40, top-p 0.95, min-p 0.05. Its Seed is 0;
+// [Request.Seed] decides. [Model.DefaultSampling] has those that a model's file recommends.
 func DefaultSampling() Sampling { return sample.DefaultParams() }
 
 // Model is an open model. It is safe for concurrent use.
@@ -75,6 +75,7 @@ type Model struct {
 	thinking  sample.Thinking // the markers, if it has any, and no bound
 	thinks    [2]string       // the markers' texts
 	reasoning Reasoning       // of conversations that say nothing else
+	advice    Advice
 	methods   draftings
 	draft     *Model           // shares the pool; nil: none
 	words     *method.VocabMap // relates its tokens to the model's
@@ -184,6 +185,7 @@ func (m *Model) load(o Options) error {
 	if m.reasoning = o.Reasoning; m.reasoning.Check() != nil {
 		return m.reasoning.Check()
 	}
+	m.advice = readAdvice(m.file)
 	limit, err := m.room(o.Memory)
 	if err != nil {
 		return &OptionError{err}
@@ -310,7 +312,8 @@ type Info struct {
 	WeightBytes int // memory that the weights take
 	CacheBytes  int // memory that the cache can come to use
 
-	Draft string // the draft model's name, and how its tokens become the model's; "": there is none
+	Draft    string // the draft model's name, and how its tokens become the model's; "": there is none
+	Sampling Advice // what the model's file recommends
 }
 
 // Info returns what the model is and what it takes.
@@ -323,7 +326,7 @@ func (m *Model) Info() Info {
 	}
 	return Info{
 		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Encoder: i.Encoder,
-		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft,
+		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Sampling: m.advice,
 	}
 }
 

@@ -44,8 +44,20 @@ func TestMain(m *testing.M) {
 // options are those of the tests' models. Methods are eager, so that answers are drafted wherever they can be.
 var options = grove.Options{Parallel: 2, Queue: 256, Threads: 1, Eager: true}
 
-// source is a model of a file's bytes.
+// source is a model of a file's bytes, without the sampling that the file recommends: the goldens are of the APIs' defaults.
 func source(name string, file []byte, o grove.Options) server.Source {
+	if f, err := gguf.Parse(file); err == nil { // what cannot be parsed is opened as it is
+		metadata := slices.DeleteFunc(slices.Clone(f.Metadata), func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, "general.sampling.") })
+		var b bytes.Buffer
+		if gguf.Write(&b, metadata, f.Tensors) == nil {
+			file = b.Bytes()
+		}
+	}
+	return advising(name, file, o)
+}
+
+// advising is a model of a file's bytes, as they are.
+func advising(name string, file []byte, o grove.Options) server.Source {
 	return server.Source{Name: name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		o := o
 		o.Memory = memory

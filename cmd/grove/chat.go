@@ -68,7 +68,10 @@ func (c *chatCommand) newChat(m *grove.Model) (*conversation.Conversation, error
 	if err != nil {
 		return nil, err
 	}
-	l := &conversation.Conversation{Model: m, System: c.System, Request: r, History: !c.NoHistory, Show: conversation.Show{Plain: c.NoMarkdown, HideThinking: c.HideThinking}}
+	l := &conversation.Conversation{
+		Model: m, System: c.System, Request: r, History: !c.NoHistory, Show: conversation.Show{Plain: c.NoMarkdown, HideThinking: c.HideThinking},
+		Advice: c.AdviceOf(m).String(),
+	}
 	if l.Options.Template, err = c.template(m); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,11 @@ var crafts = map[string]struct {
 	"huge-values":  {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_v.weight", scale(1e7)) }},
 	"long-context": {"llama-gqa", func(f *crafted) { f.set("llama.context_length", gguf.Of(uint32(1<<17))) }},
 
+	"bad-advice": {"llama-gqa", func(f *crafted) {
+		f.add("general.sampling.temp", gguf.Of(float32(math.NaN())))
+		f.add("general.sampling.top_k", gguf.Of(int32(-3)))
+		f.add("general.sampling.top_p", gguf.Of("0.9"))
+	}},
 	"talker": {"gopher", func(f *crafted) { f.add("tokenizer.chat_template", gguf.Of(talk)) }},
 	"hostile-template": {"gopher", func(f *crafted) {
 		f.add("tokenizer.chat_template", gguf.Of("{% for i in range(1000000000) %}{% endfor %}"))

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
+	"grove/gopher"
 )
 
 // ownMeaning lists the flags that more than one struct declares, and why. Every other flag is declared once.
@@ -99,6 +102,15 @@ func hyphens(field string) string {
 	return strings.ToLower(b.String())
 }
 
+// withoutAdvice returns a model that recommends no sampling.
+func withoutAdvice(t *testing.T) []byte {
+	data, err := os.ReadFile(filepath.Join(goldens, "llama-gqa.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // TestFlagsDefaults: the defaults of sampling flags are those of the library, and every help text ends as a sentence.
 func TestFlagsDefaults(t *testing.T) {
 	var c commands
@@ -109,8 +121,19 @@ func TestFlagsDefaults(t *testing.T) {
 	if _, err := parser.Parse([]string{"run", "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := c.Run.Request.Request().Sampling, grove.DefaultSampling(); !reflect.DeepEqual(got, want) {
-		t.Errorf("the flags give %+v, the library %+v", got, want)
+	for _, data := range [][]byte{gopher.Model(), withoutAdvice(t)} {
+		m, err := grove.OpenBytes(data, grove.Options{Forget: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		r, err := c.Run.RequestOf(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := m.DefaultSampling(); !reflect.DeepEqual(r.Sampling, want) || r.Penalties.Repeat != m.DefaultPenalties().Repeat {
+			t.Errorf("the flags give %+v, the library %+v", r.Sampling, want)
+		}
 	}
 	_ = kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
 		flag, ok := node.(*kong.Flag)

@@ -19,7 +19,8 @@ import (
 const description = `Grove runs language models on the CPU.
 
 Examples:
-  grove run "func main() {"                     with the model inside this program
+  grove run --stop func "func (f *File) Close() error"
+                                                with the model inside this program
   grove run -m MODEL.gguf "Once upon a time"    with a model file
   grove run -m MODEL.gguf --temp 0 --json < prompt.txt
   grove chat -m MODEL.gguf                      hold a conversation

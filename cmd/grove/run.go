@@ -83,6 +83,7 @@ func (c *runCommand) Run() (err error) {
 		return err
 	}
 	a.Stats = summary.Of(g.Stats())
+	a.Stats.Advice = c.AdviceOf(m).String()
 	fmt.Fprintln(os.Stderr, "grove:", a.Stats)
 	if c.JSON.On {
 		err = errors.Join(err, a.write(terminal.Stdout))
@@ -102,14 +103,18 @@ func (c *runCommand) prompt() (string, error) {
 	return c.Read("the prompt", text, c.Prompt)
 }
 
-// openModel opens the model of a text and reports how its draft model is related to it.
+// openModel opens the model of a text. It reports how its draft model is related to it, and recommendations that are not used.
 func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 	m, err := f.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	if d := m.Info().Draft; d != "" {
-		fmt.Fprintln(os.Stderr, "grove: draft:", d)
+	i := m.Info()
+	if i.Draft != "" {
+		fmt.Fprintln(os.Stderr, "grove: draft:", i.Draft)
+	}
+	for _, line := range i.Sampling.Ignored {
+		fmt.Fprintln(os.Stderr, "grove: the model recommends what is not used:", line)
 	}
 	return m, nil
 }

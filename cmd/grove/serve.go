@@ -257,11 +257,19 @@ func (c *serveCommand) source(n namedModel) server.Source {
 	}}
 }
 
-// open opens a model in memory bytes for weights and cache; 0: as many as the machine has.
+// open opens a model in memory bytes for weights and cache; 0: as many as the machine has. It logs recommendations of the
+// model that are not used.
 func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
-	return flags.Model{Path: n.path}.Open(grove.Options{
+	m, err := flags.Model{Path: n.path}.Open(grove.Options{
 		Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
 		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
 		Reasoning: grove.Reasoning(c.Reasoning.How),
 	})
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range m.Advice().Ignored {
+		c.logger(os.Stderr).Warn("what the model recommends is not used", "model", n.name, "reason", line)
+	}
+	return m, nil
 }

@@ -150,6 +150,8 @@ func goodValue(f *kong.Flag) string {
 		return "mean"
 	case "GROVE_SAMPLING_ORDER":
 		return "openai"
+	case "GROVE_REASONING":
+		return "off"
 	case "GROVE_LOG_FORMAT":
 		return "json"
 	case "GROVE_LOG_LEVEL":

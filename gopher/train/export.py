@@ -16,6 +16,9 @@ import torch
 import bpe
 
 LICENCE = "bsd-3-clause"
+
+# How tokens are to be drawn; README.md has the figures. The keys of generation_config.json, penalty_last_n being llama.cpp's own.
+SAMPLING = dict(do_sample=True, temperature=0.4, top_k=0, top_p=0.9, min_p=0.0, repetition_penalty=1.1, penalty_last_n=64)
 PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 # Of a layer: this module's names, GGUF's, and Hugging Face's.
@@ -40,6 +43,14 @@ def tensors(ck):
 def stored(t):
     """A tensor's values as they are written: matrices in F16, vectors in F32."""
     return t.float().contiguous().numpy().astype("<f2" if t.dim() > 1 else "<f4")
+
+
+def recommended():
+    """The keys of SAMPLING in GGUF."""
+    s = SAMPLING
+    for name, kind, v in (("temp", F32, s["temperature"]), ("top_k", I32, s["top_k"]), ("top_p", F32, s["top_p"]), ("min_p", F32, s["min_p"]),
+                          ("penalty_repeat", F32, s["repetition_penalty"]), ("penalty_last_n", I32, s["penalty_last_n"])):
+        yield "general.sampling." + name, kind, v
 
 
 U32, F32, BOOL, STR, ARR, I32, U64 = 4, 6, 7, 8, 9, 5, 10
@@ -71,7 +82,7 @@ def metadata(ck, name, facts):
     types = [1] * (c["vocab"] - len(bpe.SPECIALS)) + [3] * len(bpe.SPECIALS)
     return [
         ("general.architecture", STR, "llama"), ("general.type", STR, "model"), ("general.name", STR, name),
-        ("general.license", STR, LICENCE), ("general.file_type", U32, 1), ("general.quantization_version", U32, 2), *described(facts),
+        ("general.license", STR, LICENCE), ("general.file_type", U32, 1), ("general.quantization_version", U32, 2), *recommended(), *described(facts),
         ("llama.context_length", U32, c["ctx"]), ("llama.embedding_length", U32, c["dim"]), ("llama.block_count", U32, c["layers"]),
         ("llama.feed_forward_length", U32, c["ffn"]), ("llama.attention.head_count", U32, c["heads"]),
         ("llama.attention.head_count_kv", U32, c["kv"]), ("llama.attention.key_length", U32, c["hd"]),
@@ -175,7 +186,7 @@ def write_hf(ck, folder, name, facts):
     write_safetensors(ck, os.path.join(folder, "model.safetensors"))
     names = dict(bos_token=bpe.SPECIALS[0], eos_token=bpe.SPECIALS[1], mask_token=bpe.SPECIALS[2], add_bos_token=True,
                  tokenizer_class="PreTrainedTokenizerFast", model_max_length=ck["cfg"]["ctx"])
-    for file, what in (("config.json", config_json(ck)), ("tokenizer.json", tokenizer_json()), ("tokenizer_config.json", names)):
+    for file, what in (("config.json", config_json(ck)), ("tokenizer.json", tokenizer_json()), ("tokenizer_config.json", names), ("generation_config.json", SAMPLING)):
         with open(os.path.join(folder, file), "w") as f:
             json.dump(what, f, ensure_ascii=False, indent=1)
     with open(os.path.join(folder, "README.md"), "w") as f:

@@ -1,6 +1,7 @@
 package llamacpp
 
 import (
+	"cmp"
 	"net/http"
 
 	"grove/server/driver"
@@ -28,13 +29,14 @@ func props(x *driver.Request) error {
 	if t, _ := h.Model.Templates().For(chat.Options{}); t != nil { // conversations get the error
 		template = t.Source()
 	}
+	s, p := wire.DefaultsNative.For(h.Model)
 	return x.Reply(map[string]any{
 		"methods": h.Model.Methods(), "chat_template": template, "draft": h.Info.Draft,
 		"model_alias": h.Name, "model_path": h.Name, "total_slots": h.Info.Parallel, "build_info": driver.Fingerprint,
 		"n_ctx_train": h.Info.Trained,
 		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
-			"temperature": wire.DefaultsNative.Sampling.Temperature, "top_k": wire.DefaultsNative.Sampling.TopK,
-			"top_p": wire.DefaultsNative.Sampling.TopP, "min_p": wire.DefaultsNative.Sampling.MinP, "n_predict": -1, "seed": -1,
+			"temperature": s.Temperature, "top_k": s.TopK, "top_p": s.TopP, "min_p": s.MinP, "n_predict": -1, "seed": -1,
+			"repeat_penalty": cmp.Or(p.Repeat, 1), "repeat_last_n": p.RepeatWindow, "mirostat": s.Mirostat.Version, "xtc_probability": s.XTC.Probability,
 		}},
 		"is_sleeping": false, "modalities": map[string]bool{"vision": false, "audio": false},
 	})

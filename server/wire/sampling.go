@@ -58,7 +58,7 @@ type Sampling struct {
 	Session       string   `json:"session"`  // name of the file that keeps keys and values; "": none
 }
 
-// Defaults are an API's values of absent fields.
+// Defaults are an API's values of absent fields. What a model's file recommends takes their place, as in vLLM and llama.cpp.
 type Defaults struct {
 	Sampling   grove.Sampling
 	RepeatLast int // repeat_last_n of llama.cpp; 0: see [Sampling.limitPenalties]
@@ -69,6 +69,13 @@ var (
 	DefaultsOpenAI = Defaults{Sampling: grove.Sampling{Temperature: 1, TopP: 1, Order: grove.TemperFirst}}
 	DefaultsNative = Defaults{Sampling: grove.DefaultSampling(), RepeatLast: 64}
 )
+
+// For returns the values for a model. The window of Penalties is that of the repeat penalty; 0: none is named.
+func (d Defaults) For(m *grove.Model) (grove.Sampling, grove.Penalties) {
+	s, p := d.Sampling, grove.Penalties{RepeatWindow: d.RepeatLast}
+	m.Advice().Apply(&s, &p)
+	return s, p
+}
 
 // number is a field that has a range.
 type number[T int | float32] struct {
@@ -97,7 +104,7 @@ func set[T int | float32](all ...number[T]) error {
 
 // Request returns the part of a request that these fields decide.
 func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err error) {
-	r.Sampling, r.Penalties.RepeatWindow = d.Sampling, -1
+	r.Sampling, r.Penalties = d.For(m)
 	s, p := &r.Sampling, &r.Penalties
 	if err := set(
 		number[float32]{"temperature", f.Temperature, 0, 100, "", &s.Temperature},
@@ -168,9 +175,15 @@ func (f *Sampling) checkNames() error {
 }
 
 // limitPenalties sets the part of the text that penalties look at. OpenAI's look at the answer, and vLLM's repetition penalty
-// at the whole text; with repeat_last_n, and always on llama.cpp's routes, all look at the last tokens of the text.
+// at the whole text, or at as much as a model recommends for the penalty that it recommends; with repeat_last_n, and always on
+// llama.cpp's routes, all look at the last tokens of the text.
 func (f *Sampling) limitPenalties(p *grove.Penalties, d Defaults) {
-	last := d.RepeatLast
+	last := 0
+	if d.RepeatLast != 0 {
+		last = p.RepeatWindow
+	} else if p.Window = 0; p.RepeatWindow == 0 || f.Repeat != nil || f.Repetition != nil {
+		p.RepeatWindow = -1
+	}
 	Set(&last, f.RepeatLast)
 	switch {
 	case last != 0:

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strings"
@@ -42,8 +43,8 @@ type Stages struct {
 // stages sets what the fields decide.
 func (f *Sampling) stages(m *grove.Model, r *grove.Request) error {
 	s, p := &r.Sampling, &r.Penalties
-	s.XTC.Threshold, s.DynamicTemperature.Exponent = 0.1, 1
-	s.Mirostat.Tau, s.Mirostat.Eta = 5, 0.1
+	s.XTC.Threshold, s.DynamicTemperature.Exponent = cmp.Or(s.XTC.Threshold, 0.1), 1
+	s.Mirostat.Tau, s.Mirostat.Eta = cmp.Or(s.Mirostat.Tau, 5), cmp.Or(s.Mirostat.Eta, 0.1)
 	p.DRY = grove.DRY{Base: 1.75, AllowedLength: 2, Window: -1}
 	if err := set(
 		number[float32]{"typical_p", f.TypicalP, 0, 1, "", &s.TypicalP},

@@ -129,6 +129,10 @@ func TestFiles(t *testing.T) {
 		{"no tokenizer", "tokenizer.json", "", "hf: open DIR/tokenizer.json: no such file or directory"},
 		{"tokenizer cut off", "tokenizer.json", `{"model":`, "hf: DIR: tokenizer: tokenizer.json: unexpected end of JSON input: the file is cut off at 9 bytes; download it again"},
 		{"broken names", "tokenizer_config.json", "7", "hf: DIR: tokenizer: tokenizer_config.json: json: cannot unmarshal number into Go value of type schema.Config"},
+		{"temperature a text", "generation_config.json", `{"temperature":"hot"}`, `hf: DIR/generation_config.json: temperature: want a number, found "hot"`},
+		{"temperature beyond numbers", "generation_config.json", `{"temperature":1e999}`, "hf: DIR/generation_config.json: temperature: want a number, found 1e999"},
+		{"top-k a fraction", "generation_config.json", `{"top_k":1.5}`, "hf: DIR/generation_config.json: top_k is 1.5; it must be an integer from -2147483648 to 2147483647"},
+		{"sampling a number", "generation_config.json", `{"do_sample":1}`, "hf: DIR/generation_config.json: do_sample: want true or false, found 1"},
 		{"broken generation", "generation_config.json", "7", "hf: DIR/generation_config.json: json: cannot unmarshal number into Go value of type map[string]json.RawMessage"},
 	}
 	for _, tt := range tests {

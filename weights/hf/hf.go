@@ -72,6 +72,7 @@ func Open(dir string) (*gguf.File, error) {
 	family(b)
 	b.leftOver()
 	b.vocabulary()
+	b.sampling()
 	if err := b.firstError(); err != nil {
 		b.weights.Close()
 		return nil, err

@@ -66,7 +66,7 @@ func (b *builder) textEnds(keys []gguf.KV) {
 			named[kv.Key] = int(id)
 		}
 	}
-	generation := b.optionalConfig(filepath.Join(b.dir, "generation_config.json"))
+	generation := b.optionalConfig(filepath.Join(b.dir, generationName))
 	places := []string{prefix + "eos_token_id", prefix + "eot_token_id", prefix + "eom_token_id"}
 	var taken []int
 	if id, ok := named[places[0]]; ok {

@@ -74,7 +74,7 @@ func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []
 	names := c.List()
 	if !c.Replay {
 		return bench.CompareMethods(ctx, m, c.fitting(m, prompts), bench.MethodsOptions{
-			Methods: names, Tokens: c.MaxTokens.Limit(), Sampling: grove.Sampling{Temperature: float32(c.T)}, Seed: c.Seed.Or(1), LeftOut: c.LeftOut(),
+			Methods: names, Tokens: c.MaxTokens.Limit(), Sampling: grove.Sampling{Temperature: c.Temperature.Or(0)}, Seed: c.Seed.Or(1), LeftOut: c.LeftOut(),
 		}, s.Show)
 	}
 	cost, err := c.cost(ctx, m)

@@ -64,7 +64,7 @@ func (c *serveCommand) options() serving.Options {
 	base, _ := c.Base() // Validate refuses what is no URL
 	return serving.Options{
 		URL: base, APIKey: c.APIKey, Model: c.Model, API: serving.API(c.API), Requests: int(c.Requests), Concurrency: concurrency,
-		Rate: c.Rate, Seed: c.Seed.Or(1), Temperature: float64(c.T), IgnoreEOS: c.IgnoreEOS, ExtraBody: c.ExtraBody, Timeout: c.Timeout, Warmup: int(c.Warmup),
+		Rate: c.Rate, Seed: c.Seed.Or(1), Temperature: float64(c.Temperature.Or(0)), IgnoreEOS: c.IgnoreEOS, ExtraBody: c.ExtraBody, Timeout: c.Timeout, Warmup: int(c.Warmup),
 	}
 }
 

@@ -23,6 +23,7 @@ type Conversation struct {
 	System  string        // the system message; "": none
 	History bool          // the messages that a person writes are kept for later runs
 	Show    Show
+	Advice  string // settings of the draw that the model's file recommends, for the figures
 
 	conversation *grove.Conversation
 	messages     []grove.Message // without the system message
@@ -37,9 +38,16 @@ func (c *Conversation) Ask(question string) (err error) {
 	defer c.begin(&err)()
 	err = c.turn(question)
 	if c.last.PromptTokens > 0 {
-		c.note("%v", summary.Of(c.last))
+		c.note("%v", c.figures())
 	}
 	return err
+}
+
+// figures returns the figures of the last answer.
+func (c *Conversation) figures() summary.Summary {
+	s := summary.Of(c.last)
+	s.Advice = c.Advice
+	return s
 }
 
 // begin returns the function that ends the conversation.
@@ -210,7 +218,7 @@ func (c *Conversation) command(name, argument string) error {
 		if c.last.Tokens == 0 {
 			return errors.New("/stats: there is no answer yet")
 		}
-		c.note("%v", summary.Of(c.last))
+		c.note("%v", c.figures())
 	case "system":
 		switch argument {
 		case "":

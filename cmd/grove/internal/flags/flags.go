@@ -74,9 +74,17 @@ type Repeat struct {
 	N Count `name:"repeat" short:"r" placeholder:"N" default:"5" help:"Times that a measurement is repeated; figures are medians. Default: ${default}."`
 }
 
-// Temperature is --temp. The variable temp is its default.
+// Temperature is --temp. The variable temp is the value without the flag.
 type Temperature struct {
-	T temperature `name:"temp" placeholder:"T" default:"${temp=0}" var:"GROVE_TEMP" help:"Temperature; 0 takes the likeliest token each time. Default: ${default}."`
+	T *temperature `name:"temp" placeholder:"T" var:"GROVE_TEMP" help:"Temperature; 0 takes the likeliest token each time. Without it, ${temp=0}."`
+}
+
+// Or returns the temperature, or another where none is given.
+func (t Temperature) Or(other float32) float32 {
+	if t.T == nil {
+		return other
+	}
+	return float32(*t.T)
 }
 
 // Seed is --seed. The variable seed is the value without the flag.
@@ -95,12 +103,12 @@ func (s Seed) Or(other uint64) uint64 {
 // Sampling says how tokens are drawn.
 type Sampling struct {
 	Stages
-	Temperature `set:"temp=0.8"`
+	Temperature `set:"temp=the model's own, or 0.8"`
 	Seed        `set:"seed=one is drawn and reported"`
 
-	TopK topK      `name:"top-k" placeholder:"K" default:"40" var:"GROVE_TOP_K" help:"Draw from the K likeliest tokens; 0: all. Default: ${default}."`
-	TopP topP      `name:"top-p" placeholder:"P" default:"0.95" var:"GROVE_TOP_P" help:"Draw from the likeliest tokens whose probabilities sum to P; 0 or 1: all. Default: ${default}."`
-	MinP minP      `name:"min-p" placeholder:"P" default:"0.05" var:"GROVE_MIN_P" help:"Draw from tokens at least P times as likely as the likeliest; 0: all. Default: ${default}."`
+	TopK *topK     `name:"top-k" placeholder:"K" var:"GROVE_TOP_K" help:"Draw from the K likeliest tokens; 0: all. Without it, the model's own, or 40."`
+	TopP *topP     `name:"top-p" placeholder:"P" var:"GROVE_TOP_P" help:"Draw from the likeliest tokens whose probabilities sum to P; 0 or 1: all. Without it, the model's own, or 0.95."`
+	MinP *minP     `name:"min-p" placeholder:"P" var:"GROVE_MIN_P" help:"Draw from tokens at least P times as likely as the likeliest; 0: all. Without it, the model's own, or 0.05."`
 	Stop stopTexts `name:"stop" placeholder:"TEXT" sep:"none" var:"GROVE_STOP" help:"End the text before TEXT; may be given several times."`
 }
 
@@ -130,16 +138,54 @@ func (f *Request) Options() grove.Options {
 	}
 }
 
-// Request returns the request that the flags describe, without a prompt.
-func (f *Request) Request() grove.Request {
-	r := grove.Request{
-		Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept),
-		Sampling: grove.Sampling{
-			Temperature: float32(f.T), TopK: int(f.TopK), TopP: float32(f.TopP), MinP: float32(f.MinP),
-		},
+// RequestOf returns the request that the flags describe for an open model, without a prompt. What no flag says is as the
+// model's file recommends.
+func (f *Request) RequestOf(m *grove.Model) (r grove.Request, err error) {
+	if r = f.request(m.Advice()); r.Penalties.DRY.Multiplier != 0 {
+		r.Penalties.DRY.Breakers, err = m.Breakers(f.DRYBreakers)
 	}
+	return r, err
+}
+
+// request returns the request that the flags describe for a model that recommends something.
+func (f *Request) request(a grove.Advice) grove.Request {
+	r := grove.Request{Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept), Sampling: grove.DefaultSampling()}
+	s := &r.Sampling
+	a.Apply(s, &r.Penalties)
+	s.Temperature = f.Temperature.Or(s.Temperature)
+	set(&s.TopK, f.TopK)
+	set(&s.TopP, f.TopP)
+	set(&s.MinP, f.MinP)
 	f.Stages.apply(&r)
 	return r
+}
+
+// set sets a setting to the value of a flag, where that is given.
+func set[T, F int | float32 | topK | topP | minP](to *T, flag *F) {
+	if flag != nil {
+		*to = T(*flag)
+	}
+}
+
+// AdviceOf returns what the model's file recommends and no flag overrides.
+func (f *Request) AdviceOf(m *grove.Model) grove.Advice {
+	a := m.Advice()
+	drop(&a.Temperature, f.T != nil)
+	drop(&a.TopK, f.TopK != nil)
+	drop(&a.TopP, f.TopP != nil)
+	drop(&a.MinP, f.MinP != nil)
+	drop(&a.XTC, f.XTC != nil)
+	drop(&a.Mirostat, f.Mirostat != nil)
+	drop(&a.Order, f.Order != nil)
+	drop(&a.Repeat, f.Repeat != nil)
+	drop(&a.RepeatWindow, f.RepeatLast != nil || a.Repeat == nil)
+	return a
+}
+
+func drop[T any](field **T, given bool) {
+	if given {
+		*field = nil
+	}
 }
 
 // allMethods is the value of --methods that stands for all methods.

@@ -25,8 +25,9 @@ type Summary struct {
 	Accepted     int     `json:"accepted_tokens"`
 	Grade        string  `json:"grade"` // exact, same-distribution, or lossy
 
-	Reasoning int             `json:"reasoning_tokens"`   // of the generated, between the model's markers of thinking
-	Attempts  []grove.Attempt `json:"attempts,omitempty"` // of a search
+	Advice    string          `json:"model_sampling,omitempty"` // settings of the draw that the model's file recommends
+	Reasoning int             `json:"reasoning_tokens"`         // of the generated, between the model's markers of thinking
+	Attempts  []grove.Attempt `json:"attempts,omitempty"`       // of a search
 }
 
 // Of returns the summary of a generation.
@@ -65,11 +66,15 @@ func (s Summary) String() string {
 	for i, a := range s.Attempts {
 		drafts += fmt.Sprintf("sample %d of %d: %d tokens%s; ", i+1, len(s.Attempts), a.Tokens, map[bool]string{true: ", ended"}[a.Ended])
 	}
+	advice := ""
+	if s.Advice != "" {
+		advice = "sampling of the model: " + s.Advice + "; "
+	}
 	reused := ""
 	if s.Reused > 0 {
 		reused = fmt.Sprintf(" (%d reused)", s.Reused)
 	}
 	finish := s.Finish + map[string]string{string(grove.FinishLength): ", cut by -n", string(grove.FinishContext): ", which is full"}[s.Finish]
-	return fmt.Sprintf("prompt %d tokens%s, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; %smemory %.1f MiB; seed %d; finish: %s",
-		s.PromptTokens, reused, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, drafts, float64(s.Memory)/(1<<20), s.Seed, finish)
+	return fmt.Sprintf("prompt %d tokens%s, %.1f tokens/s; first token after %.1f ms; generated %d tokens, %.1f tokens/s; %smemory %.1f MiB; %sseed %d; finish: %s",
+		s.PromptTokens, reused, s.PromptRate, s.FirstToken, s.Tokens, s.Rate, drafts, float64(s.Memory)/(1<<20), advice, s.Seed, finish)
 }
