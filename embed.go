@@ -16,6 +16,9 @@ type EmbedOptions struct {
 	// the only token that sees the whole text.
 	Pooling string
 	Raw     bool // keep the length that the model gives; otherwise vectors have length 1
+
+	// Progress, where it is not nil, is told how many tokens are computed, of all, by a goroutine that computes. It must not wait.
+	Progress func(done, all int)
 }
 
 // Embed returns the embedding of a text: one vector, as wide as the model. The tokens that begin and end a
@@ -84,7 +87,7 @@ func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, ma
 	if len(ids) == 0 {
 		return nil, errors.New("grove: the text is empty, and the model has no token that begins one")
 	}
-	states := pool{kind: p, n: len(ids)}
+	states := pool{kind: p, n: len(ids), progress: o.Progress}
 	if err := m.engine.States(ctx, ids, states.add); err != nil {
 		return nil, m.busy(err)
 	}
@@ -104,10 +107,14 @@ type pool struct {
 	seen int
 	rows [][]float32
 	sum  []float64
+
+	progress func(done, all int) // nil: nobody asks
 }
 
 func (p *pool) add(row []float32) error {
-	p.seen++
+	if p.seen++; p.progress != nil {
+		p.progress(p.seen, p.n)
+	}
 	switch {
 	case p.kind == model.PoolMean:
 		if p.sum == nil {

@@ -57,8 +57,8 @@ type Request struct {
 	// read or written, or is a file of the model, before anything is computed. A disk that is full is an error behind the
 	// whole answer. It changes the speed alone.
 	Session string
-	// Progress, where it is not nil, is told how many tokens of the prompt are computed, of all, after each step that computes
-	// some. It must not wait: any goroutine that generates with the model may call it, one at a time. It changes nothing.
+	// Progress, where it is not nil, is told how many tokens of the prompt are computed, of all, first and after each step that
+	// computes some. It must not wait: any goroutine that generates with the model may call it, one at a time. It changes nothing.
 	Progress func(done, all int)
 	// Priority, from [LeastPriority] to [MostPriority], orders requests: the highest gets a slot first and is preempted
 	// last, and its prompt gets twice the rows for each step of priority. It changes no answer.
@@ -356,7 +356,9 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 			return err
 		}
 	}
-	s.Watch(g.req.Progress)
+	if s.Watch(g.req.Progress); g.req.Progress != nil {
+		g.req.Progress(kept, len(g.prompt))
+	}
 	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
 		return err
 	}

@@ -98,7 +98,8 @@ func (p *person) resize(columns int) {
 func (p *person) leaves() []string {
 	p.t.Helper()
 	p.types("/save s.json\r")
-	p.sees("messages in s.json")
+	p.sees("messages")
+	p.sees("s.json")
 	p.sees("> ")
 	p.types("\x04")
 	return p.ends("s.json")

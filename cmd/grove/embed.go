@@ -67,6 +67,9 @@ func (c *embedCommand) Run() (err error) {
 	}
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
+	bar := terminal.Tokens("reading")
+	defer bar.End()
+	o.Progress = bar.Show
 	rows, err := m.EmbedTokens(ctx, text, o)
 	switch {
 	case ctx.Err() != nil:

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"grove/cmd/grove/internal/terminal"
 )
 
 // console is a person's side of a terminal.
@@ -106,7 +108,7 @@ func TestChatTerminal(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	term.sees("/help lists commands")
+	term.sees("commands\r\n")
 	term.sees("> ")
 	term.types("hello\r")
 	term.sees("hello\r\n")
@@ -119,7 +121,7 @@ func TestChatTerminal(t *testing.T) {
 	term.sees("grove: stopped\r\n")
 	term.sees("> ")
 	term.types("/stats\r")
-	term.sees("grove: prompt 4 tokens, ")
+	term.sees("grove: prompt 4 tokens,")
 	term.sees("> ")
 	term.types("/nothing\r")
 	term.sees("grove: there is no command /nothing; /help lists the commands\r\n")
@@ -184,6 +186,55 @@ func TestChatShown(t *testing.T) {
 			p.ends("")
 			if c.notSeen != "" && strings.Contains(p.seen.String(), c.notSeen) {
 				t.Errorf("the terminal got %q", p.seen.String())
+			}
+		})
+	}
+}
+
+// TestBar shows a bar for a job that takes long, whose steps may be long too, and leaves an empty line; for a short job, on a
+// narrow or dumb terminal and elsewhere it shows nothing.
+func TestBar(t *testing.T) {
+	stderr := os.Stderr
+	defer func() { os.Stderr = stderr }()
+	for _, c := range []struct {
+		name    string
+		columns int
+		term    string
+		wait    time.Duration
+		want    string // of the line after the wait; "": nothing was written
+	}{
+		{"long", 100, "xterm", 1200 * time.Millisecond, "MB/s) [1s:"},
+		{"narrow", 40, "xterm", 1200 * time.Millisecond, "job  30% |"},
+		{"too narrow", 20, "xterm", 700 * time.Millisecond, ""},
+		{"dumb", 100, "dumb", 700 * time.Millisecond, ""},
+		{"short", 100, "xterm", 10 * time.Millisecond, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("TERM", c.term)
+			term, tty := openTerminal(t, uint16(c.columns))
+			p := &person{console: term, screen: newScreen(c.columns, 24)}
+			os.Stderr = tty
+			bar := terminal.Bytes("job")
+			bar.ShowBytes(0, 10e6)
+			bar.ShowBytes(3e6, 10e6)
+			time.Sleep(c.wait)
+			if c.want != "" {
+				bar.ShowBytes(3e6, 10e6)
+				term.sees(c.want)
+			}
+			bar.Note("a note")
+			term.sees("a note\r\n")
+			bar.ShowBytes(10e6, 10e6)
+			if _, err := tty.WriteString("end\n"); err != nil {
+				t.Fatal(err)
+			}
+			term.sees("end\r\n")
+			p.look()
+			if lines := p.screen.lines(); len(lines) != 2 || lines[0] != "a note" || lines[1] != "end" || len(p.screen.strange) > 0 {
+				t.Errorf("the screen is %q, with the sequences %q", lines, p.screen.strange)
+			}
+			if c.want == "" && term.seen.String() != "a note\r\nend\r\n" {
+				t.Errorf("the terminal got %q", term.seen.String())
 			}
 		})
 	}

@@ -98,7 +98,7 @@ func isFatal(err error) bool {
 
 // note writes a line to standard error.
 func (c *Conversation) note(format string, args ...any) {
-	fmt.Fprintln(os.Stderr, "grove:", terminal.Harmless(fmt.Sprintf(format, args...)))
+	terminal.Say("grove: " + fmt.Sprintf(format, args...))
 }
 
 // handle answers a message or runs a command.
@@ -205,7 +205,7 @@ var errExit = errors.New("exit")
 func (c *Conversation) command(name, argument string) error {
 	switch name {
 	case "help", "?":
-		fmt.Fprintln(os.Stderr, chatHelp)
+		terminal.Say(chatHelp)
 	case "exit", "quit":
 		return errExit
 	case "clear":

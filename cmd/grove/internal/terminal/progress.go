@@ -21,6 +21,7 @@ type Progress struct {
 	bar  *progressbar.ProgressBar // nil: nothing has been told yet, or the job has ended
 	gate gate
 	all  int64
+	stop chan struct{} // ends the goroutine that shows the bar between steps
 }
 
 // patience is the time of a job that nobody needs to watch.
@@ -91,7 +92,7 @@ func (p *Progress) newBar(all int64) *progressbar.ProgressBar {
 	}
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(&p.gate), progressbar.OptionSetDescription(p.what), progressbar.OptionSetPredictTime(true),
-		progressbar.OptionThrottle(100 * time.Millisecond),
+		progressbar.OptionThrottle(100 * time.Millisecond), progressbar.OptionUseANSICodes(true),
 	}
 	room := columns - len(p.what) - besideNumbers
 	if room >= leastBar {
@@ -99,8 +100,26 @@ func (p *Progress) newBar(all int64) *progressbar.ProgressBar {
 	} else if room += besideNumbers - besidePlain; room < leastBar {
 		return nil
 	}
-	p.gate = gate{opens: time.Now().Add(patience)}
+	p.gate, p.stop = gate{opens: time.Now().Add(patience)}, make(chan struct{})
+	go p.tick(p.stop)
 	return progressbar.NewOptions64(all, append(options, progressbar.OptionSetWidth(min(room, 40)))...)
+}
+
+// tick shows the bar anew until stop is closed: a step may be long.
+func (p *Progress) tick(stop <-chan struct{}) {
+	for t := time.NewTicker(patience); ; {
+		select {
+		case <-stop:
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		p.mu.Lock()
+		if p.bar != nil && p.stop == stop {
+			_ = p.bar.RenderBlank()
+		}
+		p.mu.Unlock()
+	}
 }
 
 // End clears the line, so that the next output begins on an empty one.
@@ -113,7 +132,8 @@ func (p *Progress) End() {
 func (p *Progress) end() {
 	if p.bar != nil {
 		_ = p.bar.Exit()
-		p.bar = nil
+		close(p.stop)
+		p.bar, p.stop = nil, nil
 	}
 	p.gate.clear()
 }

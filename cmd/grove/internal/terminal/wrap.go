@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"io"
+	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -33,6 +34,14 @@ const longestCharacter = 128
 // [Wrapper.Rows] counts the rows that it takes. It writes nothing itself: [Wrapper.Wrap] gives what it would.
 func NewDraft(columns func() int) *Wrapper {
 	return &Wrapper{exact: true, size: func() (bool, int) { return true, columns() }}
+}
+
+// Say writes lines to standard error. At a terminal, they break between words, and nothing in them controls it.
+func Say(text string) {
+	if text += "\n"; Is(os.Stderr) {
+		text = NewDraft(func() int { columns, _ := editorSize(); return columns }).Wrap(text)
+	}
+	_, _ = io.WriteString(os.Stderr, text)
 }
 
 // Rows returns the number of line ends that were written.
