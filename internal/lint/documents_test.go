@@ -100,3 +100,34 @@ func TestLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestFigures: each row of README's figures is that of the same name in CHANGELOG.md, where figures come from, without some columns.
+func TestFigures(t *testing.T) {
+	read := func(name, from, to string) map[string][]string {
+		text, err := os.ReadFile("../../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, section, found := strings.Cut(string(text), from)
+		section, _, ends := strings.Cut(section, to)
+		if !found || !ends {
+			t.Fatalf("%s: no figures between %q and %q", name, from, to)
+		}
+		rows := map[string][]string{}
+		for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z][A-Z0-9_a-z]+) \| (.*) \|$`).FindAllStringSubmatch(section, -1) {
+			rows[row[1]] = strings.Split(row[2], " | ")
+		}
+		return rows
+	}
+	quoted, source := read("README.md", "<!-- figures -->", "A Llama"), read("CHANGELOG.md", "Beside llama.cpp", "llama.cpp's figures")
+	if len(quoted) == 0 {
+		t.Error("README.md quotes no figures")
+	}
+	for weights, figures := range quoted {
+		for _, f := range figures {
+			if !slices.Contains(source[weights], f) {
+				t.Errorf("README.md: %s: %q is not in CHANGELOG.md, which has %q", weights, f, source[weights])
+			}
+		}
+	}
+}
