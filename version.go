@@ -3,6 +3,7 @@ package grove
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func Version() Build {
 	if !ok {
 		return b
 	}
-	const path = "grove"
+	path := reflect.TypeFor[Build]().PkgPath() // this module's: the package is at its root
 	for _, m := range append(info.Deps, &info.Main) {
 		if m.Path == path && m.Version != "" {
 			b.Version = m.Version

@@ -12,13 +12,14 @@ import (
 	"maps"
 	"os"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// modulePath is the beginning of the import paths of the module's own packages.
-const modulePath = "grove"
+// modulePath is the beginning of the import paths of the module's own packages: that of this one, without its folder.
+var modulePath = strings.TrimSuffix(reflect.TypeFor[module]().PkgPath(), "/internal/lint")
 
 // A source is one Go file of the module.
 type source struct {

@@ -111,7 +111,7 @@ var (
 			m, err := load(fstest.MapFS{
 				"go.mod":                &fstest.MapFile{},
 				"internal/tools/go.mod": &fstest.MapFile{},
-				tt.path:                 &fstest.MapFile{Data: []byte(tt.text)},
+				tt.path:                 &fstest.MapFile{Data: []byte(strings.ReplaceAll(tt.text, `"grove`, `"`+modulePath))},
 			})
 			if err != nil {
 				t.Fatal(err)

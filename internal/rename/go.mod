@@ -1,0 +1,3 @@
+module grove/internal/rename
+
+go 1.26.0
