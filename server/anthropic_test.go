@@ -89,6 +89,18 @@ func TestMessagesPrompt(t *testing.T) {
 	}
 }
 
+// TestMessagesThread: a client that asks for a thread gets an answer, and is told to send all messages when it goes on with it.
+func TestMessagesThread(t *testing.T) {
+	s := serveChat(t)
+	const body = `{"max_tokens":1,"messages":[{"role":"user","content":"a"}],"thread":`
+	o := s.post(t, "/v1/messages", body+`{"type":"create"}}`)
+	_, text, _ := s.do(t, "POST", "/v1/messages", body+`{"type":"continue","previous_message_id":`+quoteAny(t, o["id"])+`}}`)
+	if code := parse(t, text).at("error/details/error_code"); code != "thread_not_found" {
+		t.Errorf("the thread goes on with %s", text)
+	}
+	s.post(t, "/v1/messages", body+`null}`)
+}
+
 // TestMessagesRefused: errors have the form of this API.
 func TestMessagesRefused(t *testing.T) {
 	s := serveChat(t)
@@ -117,6 +129,9 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"thinking":{"type":"enabled","budget_tokens":0},` + messages + `}`, 400, "invalid_request_error", "1 or more"},
 		{`{"max_tokens":1,"thinking":{"type":"deep"},` + messages + `}`, 400, "invalid_request_error", "deep"},
 		{`{"max_tokens":1,"mcp_servers":[{}],` + messages + `}`, 400, "invalid_request_error", "mcp_servers"},
+		{`{"max_tokens":1,"thread":{"type":"continue","previous_message_id":"msg_1"},` + messages + `}`, 404, "not_found_error", "thread: the message \"msg_1\" is not held"},
+		{`{"max_tokens":1,"thread":{"type":"fork"},` + messages + `}`, 400, "invalid_request_error", "fork"},
+		{`{"max_tokens":1,"thread":{"id":"a"},` + messages + `}`, 400, "invalid_request_error", "thread.id"},
 		{`{"max_tokens":1,"container":"c",` + messages + `}`, 400, "invalid_request_error", "container"},
 		{`{"max_tokens":1,"output_config":{"format":{"type":"json_schema"}},` + messages + `}`, 400, "invalid_request_error", "format"},
 		{`{"max_tokens":1,"stop_sequences":[""],` + messages + `}`, 400, "invalid_request_error", "stop_sequences"},
@@ -130,6 +145,14 @@ func TestMessagesRefused(t *testing.T) {
 			if status != tt.status || o["type"] != "error" || o.at("error/type") != tt.kind || !strings.Contains(message, tt.wants) {
 				t.Errorf("%s %.150s: %d %s, want %d, %s with %q", path, tt.body, status, text, tt.status, tt.kind, tt.wants)
 			}
+		}
+	}
+	for body, want := range map[string]string{ // the field is named once
+		`{"max_tokens":1,"tool_choice":{"type":"any"},` + messages + `}`: "tool_choice: constrained output",
+		`{"max_tokens":1,"mood":1,` + messages + `}`:                     "mood: the field is not known",
+	} {
+		if _, text, _ := s.do(t, "POST", "/v1/messages", body); !strings.HasPrefix(parse(t, text).at("error/message").(string), want) {
+			t.Errorf("%s: %s, want %q", body, text, want)
 		}
 	}
 	locked := serve(t, server.Config{Access: keyed(t, "secret")})

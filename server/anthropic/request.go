@@ -2,6 +2,8 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 
 	"grove"
@@ -170,6 +172,28 @@ type messagesRequest struct {
 	Servers   json.RawMessage `json:"mcp_servers"`
 	Context   json.RawMessage `json:"context_management"`
 	Diagnosed json.RawMessage `json:"diagnostics"` // what the client measured; it changes nothing
+	Thread    *thread         `json:"thread"`
+}
+
+// thread asks the server to hold a conversation. Servers may forget them, and this one holds none: a client that goes on with one is
+// told so, and sends the whole conversation anew.
+type thread struct {
+	Type     string `json:"type"`
+	Previous string `json:"previous_message_id"`
+}
+
+// check refuses to go on with a thread.
+func (t *thread) check() error {
+	switch {
+	case t == nil || t.Type == "create":
+		return nil
+	case t.Type == "continue":
+		return &wire.Error{
+			Status: http.StatusNotFound, Type: wire.TypeInvalid, Param: "thread", Code: "thread_not_found",
+			Message: fmt.Sprintf("thread: the message %q is not held, as conversations are not; send all of its messages", wire.Clip(t.Previous)),
+		}
+	}
+	return wire.Refuse("thread", "thread: type %q is not known; create and continue are", wire.Clip(t.Type))
 }
 
 // blames are the names that this route has for fields of the others.
@@ -182,6 +206,9 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 		if text := strings.TrimSpace(string(raw)); text != "" && text != "null" && text != "[]" && text != "{}" {
 			return nil, wire.Unsupported(name, "it is not supported")
 		}
+	}
+	if err := q.Thread.check(); err != nil {
+		return nil, err
 	}
 	switch {
 	case q.MaxTokens == nil:

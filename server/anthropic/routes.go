@@ -3,6 +3,7 @@ package anthropic
 
 import (
 	"net/http"
+	"strings"
 
 	"grove/server/driver"
 	"grove/server/wire"
@@ -40,9 +41,9 @@ func errorBody(e *wire.Error) any {
 	default:
 		kind = "api_error"
 	}
-	message := e.Message
-	if e.Param != "" {
-		message = e.Param + ": " + message
+	body := map[string]any{"type": kind, "message": e.Named()}
+	if strings.HasPrefix(e.Code, "thread_") { // clients read these codes
+		body["details"] = map[string]string{"error_code": e.Code}
 	}
-	return map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": message}}
+	return map[string]any{"type": "error", "error": body}
 }

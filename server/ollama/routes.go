@@ -37,11 +37,10 @@ func Routes() []driver.Route {
 
 // errorBody returns an error in the form of this API.
 func errorBody(e *wire.Error) any {
-	message := e.Message
-	if e.Param != "" && e.Param != "model" {
-		message = e.Param + ": " + message
+	if e.Param == "model" {
+		return map[string]string{"error": e.Message}
 	}
-	return map[string]string{"error": message}
+	return map[string]string{"error": e.Named()}
 }
 
 // version handles GET /api/version.

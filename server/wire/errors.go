@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"syscall"
 
 	"grove"
@@ -36,6 +37,14 @@ type Error struct {
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
+
+// Named returns the message, which begins with the field to blame: for APIs whose errors have no place for it.
+func (e *Error) Named() string {
+	if e.Param == "" || strings.HasPrefix(e.Message, e.Param+": ") {
+		return e.Message
+	}
+	return e.Param + ": " + e.Message
+}
 
 // MarshalJSON writes the error as OpenAI's API does: param and code are null where there is none.
 func (e *Error) MarshalJSON() ([]byte, error) {
