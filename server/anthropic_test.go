@@ -135,7 +135,7 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"container":"c",` + messages + `}`, 400, "invalid_request_error", "container"},
 		{`{"max_tokens":1,"output_config":{"format":{"type":"json_schema"}},` + messages + `}`, 400, "invalid_request_error", "format"},
 		{`{"max_tokens":1,"stop_sequences":[""],` + messages + `}`, 400, "invalid_request_error", "stop_sequences"},
-		{`{"max_tokens":1,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`, 400, "invalid_request_error", "the context holds 256"},
+		{`{"max_tokens":1,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`, 400, "invalid_request_error", " tokens > 256 maximum"},
 		{`{`, 400, "invalid_request_error", "JSON"},
 	} {
 		for _, path := range []string{"/v1/messages", "/v1/messages?beta=true"} {

@@ -150,7 +150,7 @@ func TestChatRefused(t *testing.T) {
 		{`{` + hello + `,"tools":[{"type":"function"}]}`, "tools", "tool 0"},
 		{`{` + hello + `,"functions":[{"name":"f"}]}`, "functions", "use tools"},
 		{`{` + hello + `,"modalities":["audio"]}`, "modalities", "text alone"},
-		{`{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`, "messages", "the context holds 256"},
+		{`{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`, "messages", "exceeds the available context size of 256 tokens"},
 	} {
 		status, text, _ := s.do(t, "POST", "/v1/chat/completions", tt.body)
 		if message, _, param, _ := wantError(t, text); status != 400 || param != tt.param || !strings.Contains(message, tt.wants) {

@@ -41,8 +41,8 @@ func TestRefused(t *testing.T) {
 		{"/v1/completions", `{"prompt":[1,4096]}`, 400, "prompt", "token id 4096 is out of range"},
 		{"/v1/completions", `{"prompt":[99999999999]}`, 400, "prompt", "out of range"},
 		{"/v1/completions", `{"prompt":[1e99]}`, 400, "prompt", "1e99"},
-		{"/v1/completions", `{"prompt":` + long + `}`, 400, "prompt", "the context holds 256"},
-		{"/v1/completions", `{"prompt":` + long + `,"max_tokens":0,"echo":true}`, 400, "prompt", "the context holds 256"},
+		{"/v1/completions", `{"prompt":` + long + `}`, 400, "prompt", "exceeds the available context size of 256 tokens"},
+		{"/v1/completions", `{"prompt":` + long + `,"max_tokens":0,"echo":true}`, 400, "prompt", "exceeds the available context size of 256 tokens"},
 		{"/v1/completions", `{"prompt":"a","max_tokens":-2}`, 400, "max_tokens", "-2; it must be -1 (no bound), or 0 or more"},
 		{"/v1/completions", `{"prompt":"a","max_tokens":9223372036854775808}`, 400, "max_tokens", "9223372036854775808"},
 		{"/v1/completions", `{"prompt":"a","max_tokens":3,"max_completion_tokens":4}`, 400, "max_completion_tokens", "differ"},
@@ -146,7 +146,7 @@ func TestContextNumbers(t *testing.T) {
 	s := serve(t, server.Config{})
 	status, text, _ := s.do(t, "POST", "/v1/completions", `{"prompt":`+fmt.Sprintf("%q", strings.Repeat("word ", 400))+`}`)
 	message, _, _, code := wantError(t, text)
-	if status != 400 || code != "context_length_exceeded" || !strings.Contains(message, "tokens and the context holds 256") {
+	if status != 400 || code != "context_length_exceeded" || !strings.Contains(message, "tokens, which exceeds the available context size of 256 tokens") {
 		t.Errorf("%d %s", status, text)
 	}
 	e := parse(t, text)

@@ -2,6 +2,7 @@
 package anthropic
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -42,6 +43,9 @@ func errorBody(e *wire.Error) any {
 		kind = "api_error"
 	}
 	body := map[string]any{"type": kind, "message": e.Named()}
+	if e.Prompt > 0 { // programs look for these words, and shorten the conversation then
+		body["message"] = fmt.Sprintf("prompt is too long: %d tokens > %d maximum; the context is the server's (grove serve --context)", e.Prompt, e.Context)
+	}
 	if strings.HasPrefix(e.Code, "thread_") { // clients read these codes
 		body["details"] = map[string]string{"error_code": e.Code}
 	}
