@@ -228,7 +228,7 @@ func (l *line) unknown(given string) error {
 	}
 	own := path(l.node)
 	if have := l.having(given); len(have) > 0 {
-		return fmt.Errorf("unknown flag %s: %s has none; %s has", given, own, strings.Join(have, ", "))
+		return fmt.Errorf("unknown flag %s: %s has none; it is a flag of %s", given, own, strings.Join(have, ", "))
 	}
 	var known []string
 	for _, group := range l.node.AllFlags(true) {

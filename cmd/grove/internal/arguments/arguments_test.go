@@ -20,9 +20,14 @@ type program struct {
 		N             int     `name:"max-tokens" short:"n"`
 		Context       int     `short:"c"`
 		TopK          int     `name:"top-k"`
+		Session       string  `name:"session"`
 		JSON          bool    `name:"json" short:"j"`
 		All           bool    `short:"a"`
 	} `cmd:""`
+	Chat struct {
+		Hide bool `name:"hide-thinking"`
+	} `cmd:""`
+	Show  struct{} `cmd:""`
 	Serve struct {
 		Idle string `name:"idle"`
 		Log  bool   `name:"log-requests"`
@@ -58,6 +63,9 @@ func TestRewrite(t *testing.T) {
 		{"run -- --temperature x", "run --text-only -- --temperature x"}, {"run m -- --temperature", "run m -- --temperature"},
 		{"run --temp -- -ngl 0", "run --temp --"}, // the value is --, which kong refuses
 		{"up --keepalive 5m", "up --idle=5m"}, {"serve --keep-alive=-1", "serve --idle=0s"}, {"serve --keep-alive 300", "serve --idle=300s"},
+		{"serve --sleep-idle-seconds 60", "serve --idle=60s"}, {"chat --hidethinking", "chat --hide-thinking"}, {"run --prompt-cache f x", "run --session f x"},
+		{"serve --enable-auto-tool-choice --tool-call-parser hermes --trust-remote-code", "serve"}, {"serve -cram 0 -fit off", "serve"},
+		{"serve --generation-config auto --reasoning-format deepseek", "serve"}, {"run --nowordwrap x", "run x"},
 		{"serve -v", "serve --log-requests"}, {"run -v x", "run x"}, {"run --help", "run --help"}, {"run -", "run -"}, {"run --temp", "run --temp"},
 		{"complete run --te", "complete run --te"}, {"complete --nosuch -- -ngl", "complete --nosuch -- -ngl"},
 	} {
@@ -73,23 +81,28 @@ func TestRewrite(t *testing.T) {
 
 func TestRewriteRefuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"walk":                   `"walk" is not a command; 'grove --help' lists the commands`,
-		"rum":                    `"rum" is not a command; did you mean "run"?`,
-		"bench sped":             `"sped" is not a command; did you mean "speed"?`,
-		"push x":                 `"push" is not a command: grove publishes no models`,
-		"qwen3:8b":               `to use a model: grove run qwen3:8b`,
-		"--temp 1 run":           "flags follow their command",
-		"run -ngl 99":            `--n-gpu-layers: "99": grove runs on the CPU alone`,
-		"run -ngl":               `--n-gpu-layers: "": grove runs on the CPU alone`,
-		"run --lora x":           "--lora: grove reads no adapters",
-		"run --TEMP 1":           `unknown flag --TEMP; did you mean "--temp"`,
-		"run --idle 1s":          "unknown flag --idle: grove run has none; grove serve has",
-		"run --" + long:          "unknown flag --aaa",
-		"run -Z":                 "unknown flag -Z; 'grove run --help' lists the flags",
-		"run -jZ":                "unknown flag -Z",
-		"serve --keepalive":      "--keepalive: a time is missing",
-		"serve --keepalive 0m":   "a model cannot close before it answers",
-		"run --predict-me=1 x y": "unknown flag --predict-me",
+		"walk":                           `"walk" is not a command; 'grove --help' lists the commands`,
+		"rum":                            `"rum" is not a command; did you mean "run"?`,
+		"bench sped":                     `"sped" is not a command; did you mean "speed"?`,
+		"push x":                         `"push" is not a command: grove publishes no models`,
+		"qwen3:8b":                       `to use a model: grove run qwen3:8b`,
+		"--temp 1 run":                   "flags follow their command",
+		"run -ngl 99":                    `--n-gpu-layers: "99": grove runs on the CPU alone`,
+		"run -ngl":                       `--n-gpu-layers: "": grove runs on the CPU alone`,
+		"run --lora x":                   "--lora: grove reads no adapters",
+		"run --TEMP 1":                   `unknown flag --TEMP; did you mean "--temp"`,
+		"run --idle 1s":                  "unknown flag --idle: grove run has none; it is a flag of grove serve",
+		"run --" + long:                  "unknown flag --aaa",
+		"run -Z":                         "unknown flag -Z; 'grove run --help' lists the flags",
+		"run -jZ":                        "unknown flag -Z",
+		"run --think x":                  "--think: --reasoning on, or off, says whether the model thinks (grove chat, grove serve)",
+		"serve --temp 0.3":               "--temp: requests set it (docs/server.md)",
+		"serve --generation-config vllm": `--generation-config: "vllm": requests have the defaults`,
+		"serve --task embed":             `--task: "embed": a model's file says`,
+		"show --template x":              "--template: grove inspect --full shows all metadata",
+		"serve --keepalive":              "--keepalive: a time is missing",
+		"serve --keepalive 0m":           "a model cannot close before it answers",
+		"run --predict-me=1 x y":         "unknown flag --predict-me",
 	} {
 		got, _, err := rewrite(t, args)
 		var coded *exit.Error
