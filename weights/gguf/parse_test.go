@@ -73,7 +73,9 @@ var badFiles = []struct {
 }{
 	{"empty", nil, "magic takes 4 bytes, 0 are left (at byte 0)"},
 	{"magic cut", []byte("GG"), "magic takes 4 bytes, 2 are left (at byte 0)"},
-	{"magic of another format", []byte("GGML\x03\x00\x00\x00"), `magic is "GGML", want "GGUF" (at byte 0)`},
+	{"magic of another format", []byte("GGML\x03\x00\x00\x00"), `magic is "GGML", want "GGUF"; it looks like a format before GGUF: download a newer file (at byte 0)`},
+	{"pointer of Git LFS", []byte("version https://git-lfs.github.com/spec/v1\n"), `magic is "vers", want "GGUF"; it looks like a pointer of Git LFS: git lfs pull fetches the file (at byte 0)`},
+	{"web page", []byte("<!DOCTYPE html>"), `magic is "<!DO", want "GGUF"; it looks like a web page: download the file itself (at byte 0)`},
 	{"magic with escapes", []byte("\x1b[2J\x03\x00\x00\x00"), `magic is "\x1b[2J", want "GGUF" (at byte 0)`},
 	{"magic alone", []byte("GGUF"), "version takes 4 bytes, 0 are left (at byte 4)"},
 	{"version 0", raw([]byte("GGUF"), u32(0), u64(0), u64(0)), "unsupported version 0 (at byte 4)"},

@@ -164,6 +164,15 @@ func TestFiles(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("a file", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		if err := os.WriteFile(path, []byte("GGUF"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); err == nil || !strings.HasSuffix(err.Error(), " is a file; a model of Hugging Face is a folder with config.json") {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("a folder that is none", func(t *testing.T) {
 		if _, err := OpenModel(t.TempDir()); err == nil || !strings.HasSuffix(err.Error(), " is a folder without config.json") {
 			t.Errorf("got %v", err)

@@ -61,6 +61,9 @@ func OpenModel(path string) (*gguf.File, error) {
 // Open opens the folder of a model. The result must be closed. A family, a setting, a tensor or a quantisation that grove
 // does not know is refused by name.
 func Open(dir string) (*gguf.File, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("hf: %s is a file; a model of Hugging Face is a folder with %s", dir, configName)
+	}
 	b := &builder{dir: dir, used: map[string]bool{}}
 	family, err := b.family()
 	if err != nil {

@@ -26,10 +26,15 @@ func (n *Named) AfterApply(line *kong.Context) error {
 		return nil
 	}
 	if OnLine(line, "model") {
-		return fmt.Errorf("the model is named twice: by --model and by %.80q; leave out one", *n.First)
+		return fmt.Errorf("the model is named twice: by --model and by %.80q; leave out one%s", *n.First, fromInput[line.Selected().Name])
 	}
 	n.Path = *n.First
 	return nil
+}
+
+// fromInput is said of commands where the argument that names the model may have been meant as a text.
+var fromInput = map[string]string{
+	"tokenize": " (the text is read from standard input)", "perplexity": " (the text is read from --file or standard input)",
 }
 
 // OnLine reports whether a flag is on the command line.
