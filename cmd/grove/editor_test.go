@@ -216,6 +216,8 @@ func TestLineHistory(t *testing.T) {
 	p.does("second\\\r", "> second\\", ".")
 	p.does("line\r", ">")
 	p.does(" secret\r", ">")
+	p.does("\"\"\"dropped\r", `> """dropped`, ".")
+	p.does("\x03", ". ^C", ">")
 	p.does("\x1b[A", "> second↵line")
 	p.does("\x03", "> second↵line^C")
 	p.ends("")

@@ -126,7 +126,7 @@ func TestChatTerminal(t *testing.T) {
 	term.types("/nothing\r")
 	term.sees("grove: there is no command /nothing; /help lists the commands\r\n")
 	term.sees("> ")
-	term.types("\x03")
+	term.types("/bye\r")
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -206,7 +206,7 @@ func (c *Conversation) command(name, argument string) error {
 	switch name {
 	case "help", "?":
 		terminal.Say(chatHelp)
-	case "exit", "quit":
+	case "exit", "quit", "bye":
 		return errExit
 	case "clear":
 		c.messages = nil

@@ -27,7 +27,8 @@ type LineReader struct {
 	signals *Interrupts
 	plain   *bufio.Reader
 
-	editor  *readline.Instance // nil: another program writes the lines
+	editor  *readline.Instance // nil: lines come as they are, from another program or a dumb terminal
+	dumb    bool               // the terminal cannot move its cursor (TERM=dumb)
 	glyphs  *glyphs
 	history *history
 	mode    *term.State // of the terminal before
@@ -38,6 +39,9 @@ type LineReader struct {
 func NewLineReader(signals *Interrupts, o LineOptions) *LineReader {
 	r := &LineReader{signals: signals, plain: bufio.NewReader(os.Stdin)}
 	if !Is(os.Stdin) || !Is(os.Stderr) {
+		return r
+	}
+	if r.dumb = os.Getenv("TERM") == "dumb"; r.dumb {
 		return r
 	}
 	mode, err := term.GetState(int(os.Stdin.Fd()))
@@ -122,18 +126,28 @@ func (r *LineReader) Close() {
 }
 
 // Person reports whether a person writes the lines, at a terminal.
-func (r *LineReader) Person() bool { return r.editor != nil }
+func (r *LineReader) Person() bool { return r.editor != nil || r.dumb }
 
 // Message returns the next message: a line; lines of which all but the last end with a backslash; or the text between
-// """ and """. The end of the input, and Ctrl-C at the prompt, give [io.EOF]. A signal gives an [exit.SignalError].
+// """ and """. The end of the input, and Ctrl-C at the prompt, give [io.EOF]; Ctrl-C at a further line drops the message, and the next
+// one is read. A signal gives an [exit.SignalError].
 func (r *LineReader) Message() (string, error) {
 	text, err := r.message()
-	if err == nil && r.Person() {
+	for errors.Is(err, errDropped) {
+		text, err = r.message()
+	}
+	if err == nil && r.editor != nil {
 		text = strings.TrimRight(text, "\n") // a paste often ends with a line end
 		r.keep(text)
 	}
 	return text, err
 }
+
+// errDropped says that a person gave up a message of several lines.
+var errDropped = errors.New("the message is dropped")
+
+// further is the prompt of the lines of a message behind its first.
+const further = ". "
 
 func (r *LineReader) message() (string, error) {
 	text, err := r.line("> ")
@@ -144,7 +158,7 @@ func (r *LineReader) message() (string, error) {
 		return r.block(block)
 	}
 	for strings.HasSuffix(text, `\`) {
-		more, err := r.line(". ")
+		more, err := r.line(further)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -162,7 +176,7 @@ func (r *LineReader) block(text string) (string, error) {
 		if inner, _, ok := strings.Cut(text, `"""`); ok {
 			return strings.Trim(inner, "\n"), nil
 		}
-		more, err := r.line(". ")
+		more, err := r.line(further)
 		if errors.Is(err, io.EOF) {
 			return "", errors.New(`the input ends before the """ that ends a message`)
 		}
@@ -203,7 +217,7 @@ func (r *LineReader) line(prompt string) (string, error) {
 		err  error
 	}
 	got := make(chan result, 1)
-	if r.Person() {
+	if r.editor != nil {
 		select {
 		case <-r.signals.came: // an interrupt of the answer that came after its end
 		default:
@@ -223,13 +237,19 @@ func (r *LineReader) line(prompt string) (string, error) {
 
 // read reads a line.
 func (r *LineReader) read(prompt string) (string, error) {
-	if r.Person() {
+	if r.editor != nil {
 		r.editor.SetPrompt(prompt)
 		text, err := r.editor.ReadLine()
-		if errors.Is(err, readline.ErrInterrupt) {
+		switch {
+		case errors.Is(err, readline.ErrInterrupt) && prompt == further:
+			err = errDropped
+		case errors.Is(err, readline.ErrInterrupt):
 			err = io.EOF
 		}
 		return r.glyphs.text([]rune(text)), err
+	}
+	if r.dumb {
+		r.enter(os.Stderr, prompt)
 	}
 	text, err := r.plain.ReadString('\n')
 	if err == io.EOF && text != "" {
