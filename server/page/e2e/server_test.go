@@ -168,6 +168,7 @@ func TestServer(t *testing.T) {
 		p.run(fmt.Sprintf(`{ const e = document.querySelector('#%s'); e.value = %d; e.dispatchEvent(new Event('input', {bubbles: true})); }`, id, v))
 	}
 	p.click("#close")
+	plain.Penalties = s.model.DefaultPenalties() // which the server takes, too
 	g, err := s.model.Generate(t.Context(), plain)
 	want := all(t, g, err)
 	p.converse(s, asked, "/v1/completions", want)
