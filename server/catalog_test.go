@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,6 +69,28 @@ func TestCatalog(t *testing.T) {
 		if status, text, _ := s.do(t, "POST", "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"a"}`, name)); status != 404 || len(text) > 1000 {
 			t.Errorf("%.60s: %d %.1000s", name, status, text)
 		}
+	}
+}
+
+// TestCatalogAtOnce: requests that name a model of the catalog for the first time at once open it once.
+func TestCatalogAtOnce(t *testing.T) {
+	s, dir := serveCatalog(t, false)
+	if err := os.WriteFile(filepath.Join(dir, "small-model.gguf"), gopher.Model(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			if i%2 == 0 {
+				s.post(t, "/v1/completions", `{"model":"Small-Model","prompt":"a","max_tokens":1}`)
+			} else {
+				s.names(t)
+			}
+		})
+	}
+	all.Wait()
+	if got := strings.Join(s.names(t), " "); got != "gopher small-model" {
+		t.Errorf("models: %s", got)
 	}
 }
 

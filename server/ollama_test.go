@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -160,6 +161,32 @@ func TestOllamaModels(t *testing.T) {
 	if n := len(get("/api/ps")["models"].([]any)); n != 1 {
 		t.Errorf("%d models are open", n)
 	}
+}
+
+// TestKeepAlive: a time of a request holds until the model is closed. Many times leave one timer.
+func TestKeepAlive(t *testing.T) {
+	s := serveChat(t)
+	open := func() int {
+		_, text, _ := s.do(t, "GET", "/api/ps", "")
+		return len(parse(t, text)["models"].([]any))
+	}
+	s.post(t, "/api/generate", `{"keep_alive":0}`)
+	eventually(t, "the model stays open", func() bool { return open() == 0 })
+	for range 3 {
+		s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":1}`)
+		if time.Sleep(5 * time.Millisecond); open() != 1 {
+			t.Fatal("the time of an earlier opening still holds")
+		}
+	}
+	s.post(t, "/api/generate", `{"keep_alive":0.02}`)
+	for range 5 {
+		s.post(t, "/api/generate", `{"keep_alive":"1h"}`)
+	}
+	if time.Sleep(50 * time.Millisecond); open() != 1 {
+		t.Error("a time that a later one replaced closes the model")
+	}
+	s.post(t, "/api/generate", `{"keep_alive":0.001}`)
+	eventually(t, "the model stays open", func() bool { return open() == 0 })
 }
 
 // TestOllamaEmbed: vectors are those of the other routes.

@@ -1,10 +1,12 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"grove/server"
 )
@@ -217,31 +219,97 @@ func TestLoading(t *testing.T) {
 	}
 }
 
+// TestNoRoute: an error of no route has the form of the API that the path belongs to, and names the methods of a path.
+func TestNoRoute(t *testing.T) {
+	s := serve(t, server.Config{Body: 1 << 10})
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		allow              string
+	}{
+		{"GET", "/api/chat", "", 405, "POST, OPTIONS"}, {"POST", "/api/tags", "{}", 405, "GET, OPTIONS"}, {"POST", "/api/delete", "{}", 405, "DELETE, OPTIONS"},
+		{"GET", "/api/blobs/sha256:a", "", 405, "HEAD, POST, OPTIONS"}, {"GET", "/api/nothing", "", 404, ""}, {"PUT", "/api/", "{}", 404, ""},
+		{"POST", "/api/chat", `"` + strings.Repeat("a", 1<<11) + `"`, 413, ""}, {"POST", "/v1/messages", `"` + strings.Repeat("a", 1<<11) + `"`, 413, ""},
+		{"GET", "/v1/messages", "", 405, "POST, OPTIONS"}, {"POST", "/v1/messages/batches", "{}", 404, ""}, {"GET", "/v1/messages/count_tokens", "", 405, "POST, OPTIONS"},
+		{"PUT", "/v1/responses/a", "{}", 405, "GET, DELETE, OPTIONS"}, {"POST", "/v1/models/gopher", "{}", 405, "GET, OPTIONS"}, {"GET", "/v1/messagesque", "", 404, ""},
+	} {
+		status, text, header := s.do(t, tt.method, tt.path, tt.body)
+		if status != tt.status || header.Get("Allow") != tt.allow {
+			t.Errorf("%s %s: %d %s, allowed are %q; want %d, %q", tt.method, tt.path, status, text, header.Get("Allow"), tt.status, tt.allow)
+		}
+		wantErrorOf(t, tt.path, text)
+	}
+	for _, path := range []string{"/api/chat", "/api/nothing", "/v1/messages", "/v1/messages/nothing", "/v1/nothing"} {
+		for _, method := range []string{"POST", "OPTIONS"} {
+			status, text, _ := s.do(t, method, path, "{}", "Origin", "http://evil.example")
+			if status != 403 {
+				t.Errorf("%s %s of another origin: %d %s", method, path, status, text)
+			}
+			wantErrorOf(t, path, text)
+		}
+	}
+}
+
 // FuzzBodies sends bodies to every route that reads one: each is answered as JSON, with no status of 500 and none that
-// a fault of the server would have.
+// a fault of the server would have. An error has the form of the route's API.
 func FuzzBodies(f *testing.F) {
-	paths := []string{"/v1/completions", "/completion", "/infill", "/tokenize", "/detokenize", "/v1/embeddings", "/embedding"}
+	paths := []string{
+		"/v1/completions", "/completion", "/infill", "/tokenize", "/detokenize", "/v1/embeddings", "/embedding",
+		"/v1/chat/completions", "/v1/responses", "/apply-template", "/v1/messages", "/v1/messages/count_tokens",
+		"/api/chat", "/api/generate", "/api/embed", "/api/embeddings", "/api/show", "/api/pull", "/models/load",
+	}
 	for i, body := range []string{
 		`{"prompt":"a","max_tokens":1}`, `{"prompt":[1,"b"],"n_predict":1,"n_probs":2}`, `{"input_prefix":"a","input_suffix":"b"}`,
 		`{"content":"abc","with_pieces":true}`, `{"tokens":[1,2,3]}`, `{"input":["a",[1,2]]}`, `{"content":"x"}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","tool_calls":[{"id":"b","function":{"name":"f","arguments":"{}"}}]}],"tools":[{"type":"function","function":{"name":"f"}}]}`,
+		`{"input":[{"type":"reasoning","content":"a"},{"type":"function_call","name":"f","arguments":"{}"},{"role":"user","content":"b"}],"tools":[{"type":"function","name":"f"}]}`,
+		`{"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"a":[1]},"continue_final_message":true}`,
+		`{"max_tokens":1,"system":[{"type":"text","text":"a"}],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"c"}]}]}]}`,
+		`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"a"},{"type":"tool_use","id":"b","name":"f","input":{"c":[]}},{"type":"tool_use"}]}],"tools":[{"name":"f","input_schema":{}}]}`,
+		`{"messages":[{"role":"user","content":"a","tool_calls":[{"function":{"name":"f","arguments":3}}]}],"options":{"num_predict":1},"stream":false,"tools":[3]}`,
+		`{"prompt":"a","context":[1,2],"system":"b","think":"high","keep_alive":"1h","options":{"num_predict":1,"stop":["x"]}}`,
+		`{"input":["a","b"],"truncate":true,"dimensions":3,"options":{}}`, `{"prompt":"a","keep_alive":-1}`, `{"name":"gopher","verbose":true}`,
+		`{"model":"a/b:c","insecure":true}`, `{"model":"gopher"}`,
 		`{"prompt":"a","max_tokens":1,"logit_bias":[["a",false],[5,-3]],"stop":["x"],"n":2,"logprobs":3,"echo":true}`,
 		`{"prompt":"\ud83d\ude00","max_tokens":0,"stream":true,"stream_options":{"include_usage":true}}`,
 	} {
 		f.Add(i%len(paths), body)
 	}
-	s := serve(f, server.Config{})
+	s := serveChat(f)
 	f.Fuzz(func(t *testing.T, path int, body string) {
 		if strings.Contains(body, `"max_tokens"`) || len(body) > 1<<16 {
 			body = strings.ReplaceAll(body, `"max_tokens":`, `"max_tokens":0`) // a number that stays small
 		}
+		at := paths[(path%len(paths)+len(paths))%len(paths)]
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest("POST", "http://localhost"+paths[(path%len(paths)+len(paths))%len(paths)], strings.NewReader(body))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // long answers are cut off
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost"+at, strings.NewReader(body))
 		s.ServeHTTP(w, r)
-		if w.Code >= 500 || w.Code == 0 {
-			t.Errorf("%d %s", w.Code, w.Body)
+		if w.Code >= 500 && ctx.Err() == nil || w.Code == 0 {
+			t.Errorf("%s %s: %d %s", at, body, w.Code, w.Body)
 		}
 		if w.Code != 200 {
-			wantError(t, w.Body.String())
+			wantErrorOf(t, at, w.Body.String())
 		}
 	})
+}
+
+// wantErrorOf checks that an error has the form of the API that a path belongs to.
+func wantErrorOf(t testing.TB, path, text string) {
+	t.Helper()
+	ok := true
+	switch {
+	case strings.HasPrefix(path, "/api/"):
+		_, ok = parse(t, text)["error"].(string)
+	case path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/"):
+		o := parse(t, text)
+		kind, _ := o.at("error/type").(string)
+		ok = o["type"] == "error" && kind != "" && o.at("error/message") != nil
+	default:
+		wantError(t, text)
+	}
+	if !ok {
+		t.Errorf("%s: %s", path, text)
+	}
 }

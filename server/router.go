@@ -19,17 +19,19 @@ import (
 // route lists the routes.
 func (s *Server) route() {
 	s.routes = http.NewServeMux()
-	methods := map[string]string{}
 	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), s.ownRoutes()) {
 		for _, p := range r.Patterns {
-			method, path, _ := strings.Cut(p, " ")
-			methods[strings.TrimSuffix(path, "{$}")] = method
 			s.routes.HandleFunc(p, s.handler(r))
 		}
 	}
-	s.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.handler(driver.Route{Access: driver.Linked, Handle: func(x *driver.Request) error { return noRoute(x, methods[r.URL.Path]) }})(w, r)
-	})
+	for path, errors := range errorForms {
+		s.routes.HandleFunc(path, s.handler(driver.Route{Access: driver.Linked, Handle: s.noRoute, Errors: errors}))
+	}
+}
+
+// errorForms are the forms of the errors that are not of a route: of paths, and of those below them, that end with a slash.
+var errorForms = map[string]driver.ErrorForm{
+	"/": nil, "/api/": ollama.ErrorBody, "/v1/messages": anthropic.ErrorBody, "/v1/messages/": anthropic.ErrorBody,
 }
 
 // ownRoutes returns the routes of no API.
@@ -73,12 +75,20 @@ func (s *Server) showMetrics(x *driver.Request) error {
 	return nil
 }
 
-// noRoute refuses a path that is no route, or is one for another method.
-func noRoute(x *driver.Request, method string) error {
+// noRoute refuses a path that is no route, or is one for other methods.
+func (s *Server) noRoute(x *driver.Request) error {
 	path := wire.Clip(x.R.URL.Path)
-	if method != "" {
-		x.W.Header().Set("Allow", method+", OPTIONS")
-		return &wire.Error{Status: http.StatusMethodNotAllowed, Message: path + " takes " + method, Type: wire.TypeInvalid, Code: "method_not_allowed"}
+	var methods []string
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+		other := &http.Request{Method: m, Host: x.R.Host, URL: x.R.URL}
+		if _, pattern := s.routes.Handler(other); strings.HasPrefix(pattern, m+" ") {
+			methods = append(methods, m)
+		}
+	}
+	if len(methods) > 0 {
+		x.W.Header().Set("Allow", strings.Join(append(methods, http.MethodOptions), ", "))
+		message := path + " takes " + strings.Join(methods, " and ")
+		return &wire.Error{Status: http.StatusMethodNotAllowed, Message: message, Type: wire.TypeInvalid, Code: "method_not_allowed"}
 	}
 	return &wire.Error{Status: http.StatusNotFound, Message: "there is no " + path, Type: wire.TypeInvalid, Code: "not_found"}
 }
@@ -86,7 +96,8 @@ func noRoute(x *driver.Request, method string) error {
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodOptions {
-		s.handler(driver.Route{Handle: s.preflight})(w, r)
+		_, pattern := s.routes.Handler(r) // no route takes OPTIONS
+		s.handler(driver.Route{Handle: s.preflight, Errors: errorForms[pattern]})(w, r)
 		return
 	}
 	s.routes.ServeHTTP(w, r)

@@ -118,7 +118,7 @@ func (e *encoder) Finish() error {
 }
 
 // Fail implements [driver.Encoder].
-func (e *encoder) Fail(err *wire.Error) error { return e.Out.Named("error", errorBody(err)) }
+func (e *encoder) Fail(err *wire.Error) error { return e.Out.Named("error", ErrorBody(err)) }
 
 // why returns why the answer ended, and the stop sequence that ended it.
 func (e *encoder) why() (reason string, stop any) {

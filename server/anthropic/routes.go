@@ -13,7 +13,7 @@ import (
 // Routes returns the routes.
 func Routes() []driver.Route {
 	route := func(h driver.Handler, pattern string) driver.Route {
-		return driver.Route{Access: driver.Served, Handle: h, Patterns: []string{pattern}, Errors: errorBody}
+		return driver.Route{Access: driver.Served, Handle: h, Patterns: []string{pattern}, Errors: ErrorBody}
 	}
 	return []driver.Route{
 		route(driver.Answers[messagesRequest], "POST /v1/messages"),
@@ -32,8 +32,8 @@ var errorTypes = map[int]string{
 	http.StatusGatewayTimeout:        "timeout_error",
 }
 
-// errorBody returns an error in the form of this API.
-func errorBody(e *wire.Error) any {
+// ErrorBody returns an error in the form of this API. It is a [driver.ErrorForm].
+func ErrorBody(e *wire.Error) any {
 	kind, known := errorTypes[e.Status]
 	switch {
 	case known:

@@ -154,4 +154,4 @@ func (e *encoder) last(content, thoughts string, calls []answer.Call) line {
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // Fail implements [driver.Encoder].
-func (e *encoder) Fail(err *wire.Error) error { return e.Out.Send(errorBody(err)) }
+func (e *encoder) Fail(err *wire.Error) error { return e.Out.Send(ErrorBody(err)) }

@@ -85,7 +85,7 @@ func pullInLines(x *driver.Request, ref pull.Ref, o pull.Options) error {
 	if err == nil || x.R.Context().Err() != nil {
 		return nil
 	}
-	return out.Send(errorBody(failed(err)))
+	return out.Send(ErrorBody(failed(err)))
 }
 
 // lineOf returns an event as ollama writes it: a file is named by the beginning of its digest.

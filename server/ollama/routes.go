@@ -15,7 +15,7 @@ const apiVersion = "0.33.0"
 // Routes returns the routes.
 func Routes() []driver.Route {
 	route := func(a driver.Access, h driver.Handler, patterns ...string) driver.Route {
-		return driver.Route{Access: a, Handle: h, Patterns: patterns, Errors: errorBody}
+		return driver.Route{Access: a, Handle: h, Patterns: patterns, Errors: ErrorBody}
 	}
 	all := []driver.Route{
 		route(driver.Served, driver.AnswersInLines[generateRequest], "POST /api/generate"),
@@ -35,8 +35,8 @@ func Routes() []driver.Route {
 	return all
 }
 
-// errorBody returns an error in the form of this API.
-func errorBody(e *wire.Error) any {
+// ErrorBody returns an error in the form of this API. It is a [driver.ErrorForm].
+func ErrorBody(e *wire.Error) any {
 	if e.Param == "model" {
 		return map[string]string{"error": e.Message}
 	}

@@ -55,7 +55,7 @@ type Pool struct {
 	loads   sync.Mutex // one model is opened at a time, in the memory that the others leave
 
 	mu      sync.Mutex
-	entries []*entry // complete before the first request
+	entries []*entry // those that were added, and behind them those of the catalog that requests named
 }
 
 // entry is a model, open or not. The pool's lock guards it.
@@ -68,7 +68,9 @@ type entry struct {
 	users   int
 	last    time.Time     // of its last use
 	keep    time.Duration // an unused model stays open that long; negative: for ever; 0: the pool's idle time
+	closing *time.Timer   // closes the model after that; nil: it was never unused
 	bytes   uint64        // of weights and cache; 0: it is not open
+	gone    bool          // it was forgotten, and is not opened again
 }
 
 // mostNames is the number of models that an error names.
@@ -105,10 +107,10 @@ func (p *Pool) Add(s Source) error {
 
 // Load opens all models, unless they are opened on demand.
 func (p *Pool) Load(ctx context.Context) error {
-	for _, e := range p.entries {
-		if p.config.OnDemand {
-			break
-		}
+	if p.config.OnDemand {
+		return nil
+	}
+	for _, e := range p.all() {
 		_, leave, err := p.use(ctx, e)
 		if err != nil {
 			return err
@@ -118,17 +120,29 @@ func (p *Pool) Load(ctx context.Context) error {
 	return nil
 }
 
+// all returns the entries as they are now.
+func (p *Pool) all() []*entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.entries)
+}
+
 // Use opens the model of a name, "" for the first. The model stays open until leave is called. Errors: a [*wire.Error], ctx's.
 func (p *Pool) Use(ctx context.Context, name string) (h *Host, leave func(), err error) {
 	e, err := p.find(name)
-	if err != nil && p.config.AnyModel && len(p.entries) > 0 {
-		e, err = p.entries[0], nil
+	if err != nil && p.config.AnyModel {
+		if first, _ := p.known(""); first != nil {
+			e, err = first, nil
+		}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	if h, leave, err = p.use(ctx, e); err == nil || ctx.Err() != nil {
 		return h, leave, err
+	}
+	if errors.Is(err, wire.ErrStopping) || errors.Is(err, errGone) {
+		return nil, nil, err
 	}
 	p.config.Log.ErrorContext(ctx, "a model cannot be opened", "model", e.Name, "error", err)
 	return nil, nil, &wire.Error{
@@ -166,10 +180,15 @@ func (p *Pool) find(name string) (*entry, error) {
 	}
 }
 
-// known returns the model of a name, nil if there is none, and the names of all.
+// known returns the model of a name, "" for the first, nil if there is none, and the names of all.
 func (p *Pool) known(name string) (*entry, []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.named(name)
+}
+
+// named is known for a caller that holds the lock.
+func (p *Pool) named(name string) (*entry, []string) {
 	var names []string
 	for _, e := range p.entries {
 		if name == "" || e.Name == name || e.Name+latest == name {
@@ -182,11 +201,11 @@ func (p *Pool) known(name string) (*entry, []string) {
 
 // adopt returns the entry of a model of the catalog.
 func (p *Pool) adopt(s Source) *entry {
-	if e, _ := p.known(s.Name); e != nil {
-		return e
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if e, _ := p.named(s.Name); e != nil {
+		return e
+	}
 	e := &entry{Source: s, listed: true}
 	p.entries = append(p.entries, e)
 	return e
@@ -206,6 +225,7 @@ func (p *Pool) Forget(name string) bool {
 	if e.host != nil || e.users > 0 || e.loading != nil {
 		return false
 	}
+	e.gone = true // for a request that has found it already
 	p.entries = slices.DeleteFunc(p.entries, func(o *entry) bool { return o == e })
 	return true
 }
@@ -216,8 +236,11 @@ func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
 	defer p.mu.Unlock()
 	for e.host == nil {
 		if e.loading == nil {
-			if p.ending.Err() != nil {
+			switch {
+			case p.ending.Err() != nil:
 				return nil, nil, wire.ErrStopping
+			case e.gone:
+				return nil, nil, errGone
 			}
 			e.loading = make(chan struct{})
 			go p.load(e)
@@ -235,6 +258,11 @@ func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
 	}
 	e.users++
 	return e.host, sync.OnceFunc(func() { p.leave(e) }), nil
+}
+
+// errGone reports a model that was deleted while a request asked for it.
+var errGone = &wire.Error{
+	Status: http.StatusNotFound, Type: wire.TypeInvalid, Param: "model", Code: "model_not_found", Message: "the model was deleted",
 }
 
 // load opens a model and wakes the requests that wait for it. Where it does not open, unused models are closed, the longest unused
@@ -305,41 +333,6 @@ func (p *Pool) leave(e *entry) {
 	p.rest(e)
 }
 
-// rest notes the time of a use, and closes the model after the idle time unless it is used again. The caller holds the lock.
-func (p *Pool) rest(e *entry) {
-	e.last = time.Now()
-	idle := p.idle(e)
-	if e.users > 0 || idle < 0 {
-		return
-	}
-	since := e.last
-	time.AfterFunc(idle, func() { _ = p.unload(e, since) }) // unload logs its error
-}
-
-// idle returns how long an unused model stays open; negative: for ever. The caller holds the lock.
-func (p *Pool) idle(e *entry) time.Duration {
-	switch {
-	case e.keep != 0:
-		return e.keep
-	case p.config.Idle == 0:
-		return -1
-	}
-	return p.config.Idle
-}
-
-// Keep sets how long a model stays open when it is unused, in place of the idle time of all models; negative: for ever. It holds
-// from the end of the request on.
-func (p *Pool) Keep(name string, idle time.Duration) error {
-	e, err := p.find(name)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e.keep = cmp.Or(idle, time.Nanosecond)
-	return nil
-}
-
 // Unload closes the model of a name. One that is not open stays as it is. A model that is being opened or that requests use is refused
 // with 409.
 func (p *Pool) Unload(name string) error {
@@ -382,7 +375,7 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 		p.mu.Unlock()
 		return nil
 	}
-	e.host = nil
+	e.host, e.keep = nil, 0
 	p.mu.Unlock()
 	err := h.Model.Close()
 	if err != nil {
@@ -396,62 +389,6 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 	return err
 }
 
-// State describes a model without opening it.
-type State struct {
-	Name   string
-	Path   string    // as of its [Source]
-	Status string    // loaded, loading or unloaded
-	Host   *Host     // nil: it is not open; its Info may be read
-	Closes time.Time // when it is closed unless it is used again; zero: never, or it is in use
-}
-
-// States returns the models: those that were added, those of the catalog that were used, and then its others.
-func (p *Pool) States() []State {
-	all := p.states()
-	if p.config.Catalog == nil {
-		return all
-	}
-	for _, s := range p.config.Catalog.Sources() {
-		if !slices.ContainsFunc(all, func(o State) bool { return o.Name == s.Name }) {
-			all = append(all, State{Name: s.Name, Path: s.Path, Status: "unloaded"})
-		}
-	}
-	return all
-}
-
-func (p *Pool) states() (all []State) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range p.entries {
-		s := State{Name: e.Name, Path: e.Path, Status: "unloaded", Host: e.host}
-		switch {
-		case e.host != nil:
-			s.Status = "loaded"
-			if idle := p.idle(e); idle >= 0 && e.users == 0 {
-				s.Closes = e.last.Add(idle)
-			}
-		case e.loading != nil:
-			s.Status = "loading"
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-// State returns the model of a name.
-func (p *Pool) State(name string) (State, error) {
-	e, err := p.find(name)
-	if err != nil {
-		return State{}, err
-	}
-	for _, s := range p.states() {
-		if s.Name == e.Name {
-			return s, nil
-		}
-	}
-	return State{}, wire.ErrInternal
-}
-
 // Ending reports whether Stop was called.
 func (p *Pool) Ending() bool { return p.ending.Err() != nil }
 
@@ -463,7 +400,7 @@ func (p *Pool) Close() (err error) {
 	p.Stop()
 	p.loads.Lock() // waits for a model that is being opened
 	defer p.loads.Unlock()
-	for _, e := range p.entries {
+	for _, e := range p.all() {
 		for {
 			p.mu.Lock()
 			users := e.users

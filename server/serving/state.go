@@ -1,0 +1,64 @@
+package serving
+
+import (
+	"slices"
+	"time"
+
+	"grove/server/wire"
+)
+
+// State describes a model without opening it.
+type State struct {
+	Name   string
+	Path   string    // as of its [Source]
+	Status string    // loaded, loading or unloaded
+	Host   *Host     // nil: it is not open; its Info may be read
+	Closes time.Time // when it is closed unless it is used again; zero: never, or it is in use
+}
+
+// States returns the models: those that were added, those of the catalog that were used, and then its others.
+func (p *Pool) States() []State {
+	all := p.states()
+	if p.config.Catalog == nil {
+		return all
+	}
+	for _, s := range p.config.Catalog.Sources() {
+		if !slices.ContainsFunc(all, func(o State) bool { return o.Name == s.Name }) {
+			all = append(all, State{Name: s.Name, Path: s.Path, Status: "unloaded"})
+		}
+	}
+	return all
+}
+
+func (p *Pool) states() (all []State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.entries {
+		s := State{Name: e.Name, Path: e.Path, Status: "unloaded", Host: e.host}
+		switch {
+		case e.host != nil:
+			s.Status = "loaded"
+			if idle := p.idle(e); idle >= 0 && e.users == 0 {
+				s.Closes = e.last.Add(idle)
+			}
+		case e.loading != nil:
+			s.Status = "loading"
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// State returns the model of a name.
+func (p *Pool) State(name string) (State, error) {
+	e, err := p.find(name)
+	if err != nil {
+		return State{}, err
+	}
+	for _, s := range p.states() {
+		if s.Name == e.Name {
+			return s, nil
+		}
+	}
+	return State{}, wire.ErrInternal
+}
