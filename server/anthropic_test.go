@@ -105,6 +105,9 @@ func TestMessagesThread(t *testing.T) {
 func TestMessagesRefused(t *testing.T) {
 	s := serveChat(t)
 	const messages = `"messages":[{"role":"user","content":"a"}]`
+	const result = `[{"type":"tool_result","content":`
+	nested := strings.Repeat(result, 4000) + `"` + strings.Repeat("a", 1<<20) + `"` + strings.Repeat("}]", 4000)
+	thoughts := strings.Repeat(`{"type":"thinking","thinking":"a"},`, 20_000) + `{"type":"text","text":"a"}`
 	for _, tt := range []struct {
 		body   string
 		status int
@@ -136,6 +139,12 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"output_config":{"format":{"type":"json_schema"}},` + messages + `}`, 400, "invalid_request_error", "format"},
 		{`{"max_tokens":1,"stop_sequences":[""],` + messages + `}`, 400, "invalid_request_error", "stop_sequences"},
 		{`{"max_tokens":1,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`, 400, "invalid_request_error", " tokens > 256 maximum"},
+		{`{"max_tokens":1,"stop_sequences":["a"],"stop":["b"],` + messages + `}`, 400, "invalid_request_error", "another name"},
+		{`{"max_tokens":1,"thinking":{"type":"adaptive","display":"loud"},` + messages + `}`, 400, "invalid_request_error", "loud"},
+		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","mood":"b"}]}]}]}`, 400, "invalid_request_error", "mood"},
+		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":7}]}]}`, 400, "invalid_request_error", "message 0"},
+		{`{"max_tokens":1,"messages":[{"role":"user","content":` + nested + `}]}`, 400, "invalid_request_error", "tool_result"},
+		{`{"max_tokens":1,"messages":[{"role":"assistant","content":[` + thoughts + `]}]}`, 400, "invalid_request_error", "16384 blocks"},
 		{`{`, 400, "invalid_request_error", "JSON"},
 	} {
 		for _, path := range []string{"/v1/messages", "/v1/messages?beta=true"} {

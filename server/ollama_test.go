@@ -12,6 +12,7 @@ import (
 
 	"grove/gopher"
 	"grove/server"
+	"grove/weights/gguf"
 )
 
 // lines sends a request whose answer is lines of JSON.
@@ -150,6 +151,12 @@ func TestOllamaModels(t *testing.T) {
 			t.Errorf("%s is %v, want %v", tt.path, got, tt.want)
 		}
 	}
+	if err := os.WriteFile(path, edited(t, gopher.Model(), gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of("{{ messages[0].content }}" + strings.Repeat(" ", 99))}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.post(t, "/api/show", `{"model":"gopher"}`).at("capabilities/2"); got != nil {
+		t.Errorf("a header that changed is not read again: %v", got)
+	}
 	if all := s.post(t, "/api/show", `{"model":"gopher","verbose":true}`).at("model_info/tokenizer.ggml.tokens"); len(all.([]any)) == 0 {
 		t.Error("verbose shows no vocabulary")
 	}
@@ -239,6 +246,11 @@ func TestOllamaRefused(t *testing.T) {
 		{"POST", "/api/generate", `{"prompt":"a","context":[-1]}`, 400, "context"},
 		{"POST", "/api/generate", `{"prompt":"a","context":[99999999]}`, 400, "context"},
 		{"POST", "/api/generate", `{"prompt":"` + strings.Repeat("word ", 400) + `"}`, 400, "context"},
+		{"POST", "/api/generate", `{"prompt":"a","raw":true,"think":true}`, 400, "think"},
+		{"POST", "/api/generate", `{"prompt":"a","suffix":"b","think":"low"}`, 400, "think"},
+		{"POST", "/api/generate", `{"prompt":"a","raw":true,"system":"b"}`, 400, "system"},
+		{"POST", "/api/chat", `{` + hi + `,"options":{"timings_per_token":true}}`, 400, "timings_per_token"},
+		{"POST", "/api/embed", `{"input":"a","dimensions":3}`, 400, "as wide as the model, "},
 		{"POST", "/api/embed", `{}`, 400, "input"},
 		{"POST", "/api/show", `{}`, 400, "model"},
 		{"POST", "/api/show", `{"model":"../../etc/passwd"}`, 404, "passwd"},

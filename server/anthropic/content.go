@@ -23,7 +23,7 @@ type block struct {
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
 	ToolUseID string          `json:"tool_use_id"`
-	Content   content         `json:"content"`
+	Content   json.RawMessage `json:"content"` // of a result: it is read where it is used, for blocks could be nested without end
 
 	// These change nothing: signatures are of thoughts that Anthropic signed, is_error is for a reader of the conversation (a
 	// template has no place for it), citations are notes on a text that is there.
@@ -94,7 +94,7 @@ func (m *message) user() (all []grove.Message, err error) {
 			texts = append(texts, b)
 		case "tool_result":
 			flush()
-			text, err := b.Content.text("messages")
+			text, err := b.result()
 			if err != nil {
 				return nil, err
 			}
@@ -107,16 +107,28 @@ func (m *message) user() (all []grove.Message, err error) {
 	return all, nil
 }
 
+// result returns the text of a result.
+func (b *block) result() (string, error) {
+	var blocks content
+	if len(b.Content) > 0 {
+		if err := blocks.UnmarshalJSON(b.Content); err != nil {
+			return "", err
+		}
+	}
+	return blocks.text("messages")
+}
+
 // assistant returns an answer.
 func (m *message) assistant() (one grove.Message, err error) {
 	one.Role = "assistant"
 	var texts content
+	var thoughts []string
 	for _, b := range m.Content {
 		switch b.Type {
 		case "text":
 			texts = append(texts, b)
 		case "thinking":
-			one.Reasoning += b.Thinking
+			thoughts = append(thoughts, b.Thinking)
 		case "redacted_thinking":
 		case "tool_use":
 			call := chat.ToolCall{ID: b.ID, Type: "function"}
@@ -126,6 +138,7 @@ func (m *message) assistant() (one grove.Message, err error) {
 			return one, fmt.Errorf("a block of type %q; text, thinking and tool_use are supported in an answer", wire.Clip(b.Type))
 		}
 	}
+	one.Reasoning = strings.Join(thoughts, "")
 	one.Content, err = texts.text("messages")
 	return one, err
 }

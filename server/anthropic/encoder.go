@@ -16,6 +16,7 @@ type encoder struct {
 	*driver.Generation
 	answer *driver.Answer
 	blocks []*answerBlock
+	hidden bool // blocks of thoughts are empty
 }
 
 // answerBlock is a block of an answer.
@@ -126,12 +127,12 @@ func (e *encoder) why() (reason string, stop any) {
 	switch {
 	case stats.StopText != "":
 		return "stop_sequence", stats.StopText
-	case len(e.answer.Calls) > 0:
-		return "tool_use", nil
 	case stats.Finish == grove.FinishContext:
 		return "model_context_window_exceeded", nil
 	case stats.Finish == grove.FinishLength:
 		return "max_tokens", nil
+	case len(e.answer.Calls) > 0:
+		return "tool_use", nil
 	}
 	return "end_turn", nil
 }
@@ -165,6 +166,9 @@ func (e *encoder) say(kind, text string) error {
 		if err := e.begin(&answerBlock{kind: kind}); err != nil {
 			return err
 		}
+	}
+	if kind == "thinking" && e.hidden {
+		return nil
 	}
 	at := len(e.blocks) - 1
 	e.blocks[at].text.WriteString(text)

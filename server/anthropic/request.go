@@ -72,6 +72,12 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	if err := q.check(); err != nil {
 		return c, err
 	}
+	blocks := 0
+	for i := range q.Messages {
+		if blocks += len(q.Messages[i].Content); blocks > wire.MaxMessages {
+			return c, wire.Refuse("messages", "more than %d blocks in all messages", wire.MaxMessages)
+		}
+	}
 	system, err := q.System.text("system")
 	if err != nil {
 		return c, err
@@ -219,6 +225,9 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 		return nil, wire.Unsupported("timings_per_token", "this route has no place for them")
 	}
 	if len(q.Stops) > 0 {
+		if q.Stop != nil {
+			return nil, wire.Refuse("stop_sequences", "stop is another name of the field; leave one of them out")
+		}
 		if err := wire.DecodeField("stop_sequences", q.Stops, &q.Stop); err != nil {
 			return nil, err
 		}
@@ -244,7 +253,7 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	}
 	r.MaxTokens, r.PromptIDs = *q.MaxTokens, p.Tokens
 	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
-	return &encoder{Generation: g, answer: c.Answer(g, "0")}, nil
+	return &encoder{Generation: g, answer: c.Answer(g, "0"), hidden: q.Thinking.hidden()}, nil
 }
 
 // countTokens handles POST /v1/messages/count_tokens.
@@ -274,9 +283,17 @@ func countTokens(x *driver.Request) error {
 	return x.Reply(map[string]int{"input_tokens": len(p.Tokens)})
 }
 
+// omitted is the display of thoughts that are not sent: their blocks are empty.
+const omitted = "omitted"
+
+func (t *thinking) hidden() bool { return t != nil && t.Display != nil && *t.Display == omitted }
+
 // apply says in a conversation whether the model may think, and returns the bound of its thoughts; nil: none.
 func (t *thinking) apply(c *driver.Chat) (budget *int, err error) {
 	const least = 1
+	if t != nil && t.Display != nil && *t.Display != "summarized" && *t.Display != omitted {
+		return nil, wire.Refuse("thinking", "thinking: display is %q; it must be summarized (thoughts are sent as they are) or omitted", wire.Clip(*t.Display))
+	}
 	switch {
 	case t == nil || t.Type == "adaptive":
 		return nil, nil

@@ -1,22 +1,48 @@
 package driver
 
 import (
+	"os"
 	"slices"
+	"time"
 
 	"grove"
 	"grove/server/serving"
 	"grove/weights/find"
 )
 
-// Capabilities returns what a model can do: completion, chat, tools, thinking, insert, or embedding. Of a model that is not open it is
-// what the header of its file says; nil: that is not known. Headers are read once.
-func (s *Server) Capabilities(m serving.State) (all []string) {
-	if known, ok := s.capabilities.Load(m.Path); ok {
-		all = slices.Clone(known.([]string))
-	} else if d, err := (find.Model{Name: m.Name, Path: m.Path}).Describe(grove.OpenFile); m.Path != "" && err == nil {
-		s.capabilities.Store(m.Path, d.Capabilities)
-		all = slices.Clone(d.Capabilities)
+// Described is what the header of a model's file says.
+type Described struct {
+	find.Description
+	Modified time.Time // zero: the model is inside the program
+	size     int64     // of the path when the header was read
+	err      error
+}
+
+// Describe returns what the header of a model's file says; nothing where the path of the file is not known. A header is read again when the
+// time or the size of its file changes.
+func (s *Server) Describe(m serving.State) (Described, error) {
+	if m.Path == "" {
+		return Described{}, nil
 	}
+	var now Described
+	if info, err := os.Stat(m.Path); err == nil { // a model inside the program is no file
+		now.Modified, now.size = info.ModTime().UTC(), info.Size()
+	}
+	if known, ok := s.described.Load(m.Path); ok {
+		if d := known.(Described); d.Modified.Equal(now.Modified) && d.size == now.size {
+			return d, d.err
+		}
+	}
+	now.Description, now.err = find.Model{Name: m.Name, Path: m.Path}.Describe(grove.OpenFile)
+	s.described.Store(m.Path, now)
+	return now, now.err
+}
+
+// Capabilities returns what a model can do: completion, chat, tools, thinking, insert, or embedding. Of a model that is not open it is
+// what the header of its file says; nil: that is not known.
+func (s *Server) Capabilities(m serving.State) []string {
+	d, _ := s.Describe(m) // of a file that cannot be read, nothing is known
+	all := slices.Clone(d.Capabilities)
 	if m.Host == nil {
 		return all
 	}

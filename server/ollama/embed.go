@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"grove"
@@ -29,6 +30,9 @@ func embed(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
+	if q.Dimensions != nil && *q.Dimensions != 0 && *q.Dimensions != h.Info.Width {
+		return wire.Unsupported("dimensions", fmt.Sprintf("vectors are as wide as the model, %d", h.Info.Width))
+	}
 	opened := time.Now()
 	e, err := x.Embed(h, q.Input.List, grove.EmbedOptions{}, false)
 	if err != nil {
@@ -36,9 +40,7 @@ func embed(x *driver.Request) error {
 	}
 	vectors := make([][]float32, len(e.Vectors))
 	for i, v := range e.Vectors {
-		if vectors[i] = v[0]; q.Dimensions != nil && *q.Dimensions != 0 && *q.Dimensions != len(v[0]) {
-			return wire.Unsupported("dimensions", "vectors are as wide as the model")
-		}
+		vectors[i] = v[0]
 	}
 	if err := q.KeepAlive.apply(x.Server.Pool, h.Name); err != nil {
 		return err

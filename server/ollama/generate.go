@@ -138,8 +138,8 @@ func (q *generateRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 // the field context.
 func (q *generateRequest) prompt(g *driver.Generation, r *grove.Request) (c driver.Chat, err error) {
 	if q.Suffix != "" {
-		if q.System != "" || len(q.Context) > 0 {
-			return c, wire.Refuse("suffix", "suffix cannot be combined with system or context")
+		if q.System != "" || len(q.Context) > 0 || q.Think != nil && q.Think.on {
+			return c, wire.Refuse("suffix", "suffix cannot be combined with system, context or think")
 		}
 		r.Prompt, r.Suffix = q.Prompt, &q.Suffix
 		return c, nil
@@ -152,8 +152,11 @@ func (q *generateRequest) prompt(g *driver.Generation, r *grove.Request) (c driv
 		ids = append(ids, token.ID(id))
 	}
 	if q.Raw || !g.Host.HasTemplate() {
-		if q.System != "" {
+		switch {
+		case q.System != "":
 			return c, wire.Refuse("system", "a text without a template has no place for it")
+		case q.Think != nil && q.Think.on:
+			return c, wire.Refuse("think", "the template of a conversation begins thoughts; this text has none")
 		}
 		own, err := g.Host.Model.Tokenize(q.Prompt, len(ids) == 0, false)
 		r.PromptIDs = append(ids, own...)

@@ -3,7 +3,6 @@ package ollama
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/weights/find"
 	"grove/weights/gguf"
 )
 
@@ -49,7 +47,7 @@ const never = 100 * 365 * 24 * time.Hour
 func tags(x *driver.Request) error {
 	all := []listed{}
 	for _, m := range x.Server.Pool.States() {
-		l, _, err := list(m)
+		l, err := list(x, m)
 		if err != nil {
 			x.Server.Log.WarnContext(x.R.Context(), "a model is not listed", "model", m.Name, "error", err)
 			continue
@@ -66,9 +64,9 @@ func running(x *driver.Request) error {
 		if m.Host == nil {
 			continue
 		}
-		l, _, err := list(m)
-		if err != nil {
-			return err
+		l, err := list(x, m)
+		if err != nil { // the file may be gone, and the model is open
+			x.Server.Log.WarnContext(x.R.Context(), "a model has no details", "model", m.Name, "error", err)
 		}
 		l.Size, l.Modified = int64(m.Host.Info.WeightBytes+m.Host.Info.CacheBytes), time.Time{}
 		l.Expires, l.VRAM, l.Context = m.Closes, new(int64), m.Host.Info.Context
@@ -80,21 +78,16 @@ func running(x *driver.Request) error {
 	return x.Reply(map[string]any{"models": all})
 }
 
-// list returns a model and the description of its file.
-func list(m serving.State) (l listed, d find.Description, err error) {
+// list returns a model as lists have it; with an error, it has no details.
+func list(x *driver.Request, m serving.State) (l listed, err error) {
 	l = listed{Name: m.Name, Model: m.Name}
-	if m.Path == "" {
-		return l, d, nil
+	d, err := x.Server.Describe(m)
+	if err != nil || m.Path == "" {
+		return l, err
 	}
-	if d, err = (find.Model{Name: m.Name, Path: m.Path}).Describe(grove.OpenFile); err != nil {
-		return l, d, err
-	}
-	if info, err := os.Stat(m.Path); err == nil { // a model inside the program has no time
-		l.Modified = info.ModTime().UTC()
-	}
-	l.Size = d.Bytes
+	l.Size, l.Modified = d.Bytes, d.Modified
 	l.Details = details{Format: "gguf", Family: d.Arch, Families: []string{d.Arch}, Parameters: size(d.Params), Type: d.Type.String(), Context: d.Context}
-	return l, d, nil
+	return l, nil
 }
 
 // size returns a number of weights as this API writes it.
@@ -145,13 +138,13 @@ func show(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	l, d, err := list(m)
+	l, err := list(x, m)
 	if err != nil {
 		return err
 	}
 	body := map[string]any{
 		"modelfile": "# grove reads no model files\nFROM " + m.Name, "parameters": "", "template": "", "details": l.Details, "modified_at": l.Modified,
-		"model_info": map[string]any{}, "capabilities": d.Capabilities,
+		"model_info": map[string]any{}, "capabilities": append([]string{}, x.Server.Capabilities(m)...),
 	}
 	if m.Path != "" {
 		err = describe(m.Path, q.Verbose, body)

@@ -103,6 +103,8 @@ func (q *common) check(h *serving.Host) error {
 		return wire.Refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", q.Top, wire.MaxTop)
 	case q.Top > 0 && !q.Logprobs:
 		return wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
+	case o.TimingsPerTok:
+		return wire.Unsupported("timings_per_token", "this route has no place for them")
 	case q.Render:
 		return wire.Unsupported("_debug_render_only", "/apply-template shows the prompt of a conversation")
 	}

@@ -136,8 +136,8 @@ func (q *responsesRequest) messages(earlier []message) (all []message, err error
 			if n := len(all) - 1; i == 0 || n < 0 || all[n].Role != "assistant" {
 				all = append(all, message{Role: "assistant"})
 			}
-			last := &all[len(all)-1]
-			last.ToolCalls = append(slices.Clip(last.ToolCalls), call) // a stored message does not change
+			last := &all[len(all)-1] // not a stored one, which does not change: the first item begins a message
+			last.ToolCalls = append(last.ToolCalls, call)
 		case "function_call_output":
 			all = append(all, message{Role: "tool", ToolCallID: item.CallID, Content: item.Output})
 		default:

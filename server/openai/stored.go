@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"grove/server/access"
@@ -16,6 +17,12 @@ type storedResponse struct {
 	messages []message // of the conversation with the answer, without the instructions
 	input    input     // of this request
 }
+
+// The memory of a message and of an item beside that of their texts.
+var (
+	messageBytes = int(reflect.TypeFor[message]().Size())
+	itemBytes    = int(reflect.TypeFor[inputItem]().Size())
+)
 
 // owner returns whose stored answers a request may refer to.
 func owner(x *driver.Request) string { return access.CallerOf(x.R.Context()).Folder() }
@@ -49,7 +56,8 @@ func (e *responseEncoder) keep() error {
 	if err != nil {
 		return err
 	}
-	e.Server.History.Put(owner(e.Request), "resp_"+e.ID, &storedResponse{body, messages, e.q.Input}, len(body)+2*len(text))
+	size := len(body) + 2*len(text) + len(messages)*messageBytes + len(e.q.Input)*itemBytes
+	e.Server.History.Put(owner(e.Request), "resp_"+e.ID, &storedResponse{body, messages, e.q.Input}, size)
 	return nil
 }
 
