@@ -102,6 +102,10 @@ func TestThinkingBlocks(t *testing.T) {
 	if o.at("content/0/type") != "thinking" || o.at("content/0/thinking") != "Q" || o.at("content/1/text") != "Z" {
 		t.Errorf("/v1/messages: %v", o)
 	}
+	o = s.post(t, "/v1/messages", `{"messages":[{"role":"user","content":"go"}],"max_tokens":4,"thinking":{"type":"adaptive","display":"omitted"},`+thinks+"}")
+	if o.at("content/0/type") != "thinking" || o.at("content/0/thinking") != "" || o.at("content/1/text") != "Z" {
+		t.Errorf("/v1/messages with thoughts left out: %v", o)
+	}
 }
 
 // TestEffortNone: an effort of none ends the thoughts before they begin.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"grove/internal/near"
 )
@@ -55,25 +56,46 @@ func (d Decoder) clean(name string, raw json.RawMessage, t reflect.Type) (json.R
 	return raw, nil
 }
 
+// shape is what the objects of a struct's type may have.
+type shape struct {
+	fields map[string]reflect.Type
+	rules  rules // of fields that the type has not
+}
+
+// shapes has the shape of each type that was asked for: a body may have very many objects of a few types.
+var shapes sync.Map
+
+func shapeOf(t reflect.Type) *shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*shape)
+	}
+	values := map[string]reflect.Value{}
+	fieldsOf(reflect.New(t).Elem(), values)
+	s := &shape{map[string]reflect.Type{}, rulesOf(t, func(string) (Toleration, bool) { return Toleration{}, false })}
+	for name, v := range values {
+		s.fields[name] = v.Type()
+	}
+	shapes.Store(t, s)
+	return s
+}
+
 // cleanObject cleans the fields of an object.
 func (d Decoder) cleanObject(name string, raw json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	values, err := object(raw)
 	if err != nil {
 		return nil, err
 	}
-	fields := map[string]reflect.Value{}
-	fieldsOf(reflect.New(t).Elem(), fields)
-	rules := rulesOf(t, func(string) (Toleration, bool) { return Toleration{}, false })
+	s := shapeOf(t)
 	b := []byte{'{'}
 	for _, v := range values {
-		field, known := fields[v.name]
+		field, known := s.fields[v.name]
 		if !known {
-			if err := d.leaveOut(name, v, rules, func() []string { return slices.Sorted(maps.Keys(fields)) }); err != nil {
+			if err := d.leaveOut(name, v, s.rules, func() []string { return slices.Sorted(maps.Keys(s.fields)) }); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if v.raw, err = d.clean(name+"."+v.name, v.raw, field.Type()); err != nil {
+		if v.raw, err = d.clean(name+"."+v.name, v.raw, field); err != nil {
 			return nil, err
 		}
 		if len(b) > 1 {
