@@ -102,6 +102,10 @@ func TestRefused(t *testing.T) {
 
 		{"/completion", `{"prompt":"a","n_predict":-2}`, 400, "n_predict", "-2"},
 		{"/completion", `{"prompt":"a","n_probs":1000000}`, 400, "n_probs", "from 0 to 1000"},
+		{"/completion", `{"prompt":"a","n_predict":2,"max_tokens":3}`, 400, "max_tokens", "differs from 2"},
+		{"/completion", `{"prompt":"a","n_cmpl":2,"n":3}`, 400, "n", "differs from 2"},
+		{"/embedding", `{"content":"a","input":"b"}`, 400, "input", "another name"},
+		{"/v1/embeddings", `{"content":"a","input":"b"}`, 400, "content", "another name"},
 		{"/completion", `{"prompt":"a","id_slot":2}`, 400, "id_slot", "to 1"},
 		{"/completion", `{"prompt":"a","id_slot":-2}`, 400, "id_slot", "-2"},
 		{"/completion", `{"prompt":{"prompt_string":"a","multimodal_data":["x"]}}`, 400, "prompt", "it must be a text"},

@@ -85,6 +85,10 @@ func (q *completionRequest) encoder(g *driver.Generation, prompts []wire.RawProm
 	most, top := cmp.Or(q.Predict, q.MaxTokens), 0
 	wire.Set(&top, q.Probs)
 	switch {
+	case q.Predict != nil && q.MaxTokens != nil && *q.Predict != *q.MaxTokens:
+		return nil, wire.Refuse("max_tokens", "max_tokens is %d; it differs from %d under another name of the field, n_predict", *q.MaxTokens, *q.Predict)
+	case q.Choices != nil && q.N != nil && *q.Choices != *q.N:
+		return nil, wire.Refuse("n", "n is %d; it differs from %d under another name of the field, n_cmpl", *q.N, *q.Choices)
 	case most != nil && *most < -1:
 		return nil, wire.Refuse("n_predict", "n_predict is %d; it must be -1 (no bound) or more", *most)
 	case top < 0 || top > wire.MaxProbs:

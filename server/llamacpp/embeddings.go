@@ -28,6 +28,9 @@ func embeddings(x *driver.Request) error {
 	if q.Encoding != "" && q.Encoding != "float" {
 		return wire.Unsupported("encoding_format", "this route writes numbers; /v1/embeddings has base64")
 	}
+	if q.Content.Given && q.Input.Given {
+		return wire.Refuse("input", "content is another name of the field; leave one of them out")
+	}
 	if !q.Content.Given {
 		q.Content = q.Input
 	}

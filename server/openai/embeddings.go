@@ -60,10 +60,13 @@ func (embeddingRequest) Tolerated() []wire.Toleration {
 
 // check checks the fields. The vectors of the model have the given width.
 func (q *embeddingRequest) check(width int) (o grove.EmbedOptions, err error) {
+	both := q.Input.Given && q.Content.Given
 	if !q.Input.Given {
 		q.Input = q.Content
 	}
 	switch {
+	case both:
+		return o, wire.Refuse("content", "input is another name of the field; leave one of them out")
 	case q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64":
 		return o, wire.Refuse("encoding_format", "encoding_format %q is not known; float and base64 are", wire.Clip(q.Encoding))
 	case q.Dimensions != nil && *q.Dimensions != width:
