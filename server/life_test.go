@@ -53,7 +53,7 @@ func long(t testing.TB, queue int) server.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file = edited(t, file, gguf.KV{Key: "llama.context_length", Value: gguf.Of(uint32(longContext))})
+	file = edited(t, file, gguf.KV{Key: "llama.context_length", Value: gguf.Of(uint32(longContext))}, template)
 	return source(modelName, file, grove.Options{Parallel: 2, Queue: queue, Threads: 1, Context: longContext})
 }
 
@@ -157,6 +157,17 @@ func TestQueue(t *testing.T) {
 		if _, kind, _, _ := wantError(t, text); status != 429 || kind != "rate_limit_error" || header.Get("Retry-After") != "1" {
 			t.Errorf("%d %s %v", status, text, header)
 		}
+	}
+	for path, body := range map[string]string{ // streams whose first event tells of no token
+		"/v1/responses": `{"stream":true,"input":"a"}`, "/v1/messages": `{"stream":true,"max_tokens":1,"messages":[{"role":"user","content":"a"}]}`,
+		"/api/chat": `{"messages":[{"role":"user","content":"a"}]}`,
+	} {
+		status, text, header := s.do(t, "POST", path, body)
+		if status != 429 || header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %d %s %v", path, status, text, header)
+			continue
+		}
+		wantErrorOf(t, path, text)
 	}
 	if status, text, _ := s.do(t, "POST", "/v1/embeddings", `{"input":"a"}`); status != 429 {
 		t.Errorf("%d %s", status, text)

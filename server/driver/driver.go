@@ -160,6 +160,11 @@ func (g *Generation) run(e Encoder) error {
 // drive computes the answers and feeds the Encoder. A panic is an error of this request.
 func (g *Generation) drive(e Encoder) (err error) {
 	defer g.Server.Pool.Guard(g.R.Context(), &err)
+	if !g.Scores {
+		if err := g.Job.Room(); err != nil { // before a stream begins, so that the status says it
+			return err
+		}
+	}
 	if err := e.Begin(); err != nil {
 		return err
 	}

@@ -22,6 +22,9 @@ func tokenize(x *driver.Request) error {
 	if err := x.Read(&q); err != nil {
 		return err
 	}
+	if q.Content != "" && q.Prompt != "" {
+		return wire.Refuse("prompt", "content is another name of the field; leave one of them out")
+	}
 	h, err := x.Model(q.Model)
 	if err != nil {
 		return err

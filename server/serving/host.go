@@ -57,12 +57,15 @@ func (h *Host) admit(n int) error {
 	if h.pool.Ending() {
 		return wire.ErrStopping
 	}
-	if most := int64(h.Info.Parallel + h.Info.Queue); h.places.Add(int64(n)) > most {
+	if h.places.Add(int64(n)) > h.most() {
 		h.release(n)
 		return wire.ErrBusy
 	}
 	return nil
 }
+
+// most is the number of places.
+func (h *Host) most() int64 { return int64(h.Info.Parallel + h.Info.Queue) }
 
 // release gives n places back.
 func (h *Host) release(n int) { h.places.Add(int64(-n)) }

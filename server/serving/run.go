@@ -89,10 +89,24 @@ type Event struct {
 	err     error
 }
 
+// Room returns the error by which [Job.Run] would refuse the job now: the queue is full, or the server stops. It reserves nothing.
+func (j *Job) Room() error {
+	switch {
+	case j.host.pool.Ending():
+		return wire.ErrStopping
+	case j.host.places.Load()+int64(j.workers()) > j.host.most():
+		return wire.ErrBusy
+	}
+	return nil
+}
+
+// workers is the number of answers that are computed at a time.
+func (j *Job) workers() int { return min(len(j.Answers), j.host.Info.Parallel) }
+
 // Run computes the answers and calls emit with their events, from one goroutine and in the order of each answer. It ends with
 // the first error: of an answer, of emit, or of the job's context. Nothing of the job runs when it returns.
 func (j *Job) Run(emit func(Event) error) (err error) {
-	workers := min(len(j.Answers), j.host.Info.Parallel)
+	workers := j.workers()
 	if err := j.host.admit(workers); err != nil {
 		return err
 	}
