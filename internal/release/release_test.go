@@ -367,7 +367,7 @@ func TestManual(t *testing.T) {
 		}
 	}
 	run := pages[slices.IndexFunc(pages, func(p file) bool { return p.name == "man/man1/grove-run.1" })]
-	for _, want := range []string{"--temp T\\fR\n", "Variable: \\fBGROVE_TEMP\\fR", ".SH EXAMPLES\n", "Default: 0.8."} {
+	for _, want := range []string{"--temp T\\fR\n", "Variable: \\fBGROVE_TEMP\\fR", ".SH EXAMPLES\n", "Default: 256."} {
 		if !bytes.Contains(run.data, []byte(want)) {
 			t.Errorf("grove-run.1 has no %q", want)
 		}
