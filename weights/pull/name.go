@@ -130,9 +130,15 @@ func parse(name string) (Ref, error) {
 	return Ref{}, errors.New("it is no name of a model: write org/name:TAG for Hugging Face, name:tag for ollama's registry, or the address of a GGUF file")
 }
 
+// The bounds of names, in bytes. The expressions do not count: an expression that does is large, and each start of a program compiles it.
+const (
+	maxRepoPart = 96
+	maxFileTag  = 200
+)
+
 var (
-	repoPart = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,95}$`)
-	fileTag  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,199}$`)
+	repoPart = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]*$`)
+	fileTag  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*$`)
 )
 
 // parseHub reads org/name:TAG, or name:TAG for one of the few repositories without an organisation.
@@ -141,14 +147,14 @@ func parseHub(text string) (Ref, error) {
 	repo, tag, tagged := strings.Cut(text, ":")
 	parts := strings.Split(repo, "/")
 	for _, part := range parts {
-		if !repoPart.MatchString(part) || strings.Contains(part, "--") || strings.Contains(part, "..") {
+		if len(part) > maxRepoPart || !repoPart.MatchString(part) || strings.Contains(part, "--") || strings.Contains(part, "..") {
 			return Ref{}, fmt.Errorf("%.100q is no part of a repository's name", part)
 		}
 	}
 	if len(parts) > 2 {
 		return Ref{}, fmt.Errorf("%.100q is not the name of a repository, org/name", repo)
 	}
-	if tagged && !fileTag.MatchString(tag) {
+	if tagged && (len(tag) > maxFileTag || !fileTag.MatchString(tag)) {
 		return Ref{}, fmt.Errorf("%.100q is not a tag such as Q4_K_M", tag)
 	}
 	if m.Repo, m.Tag = repo, tag; strings.EqualFold(tag, registry.DefaultTag) {

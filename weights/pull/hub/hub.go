@@ -120,7 +120,7 @@ func (h *Hub) Pull(ctx context.Context, m Model) (r Result, err error) {
 // directory returns the directory of a repository in the cache.
 func directory(repo string) string { return "models--" + strings.ReplaceAll(repo, "/", "--") }
 
-var commitName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
+var commitName = regexp.MustCompile(`^[0-9a-f]+$`)
 
 // commit asks for the commit of a revision.
 func (h *Hub) commit(ctx context.Context, m Model) (string, error) {
@@ -132,7 +132,7 @@ func (h *Hub) commit(ctx context.Context, m Model) (string, error) {
 	var answer struct {
 		SHA string `json:"sha"`
 	}
-	if err := json.Unmarshal(b, &answer); err != nil || !commitName.MatchString(answer.SHA) {
+	if err := json.Unmarshal(b, &answer); err != nil || len(answer.SHA) < 40 || len(answer.SHA) > 64 || !commitName.MatchString(answer.SHA) {
 		return "", fmt.Errorf("%s names no commit of %s: it sends %.80q", h.Endpoint.Host, m.Repo, b)
 	}
 	return answer.SHA, nil

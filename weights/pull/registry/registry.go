@@ -40,19 +40,25 @@ const (
 // Name names a model of a registry.
 type Name struct{ Host, Namespace, Model, Tag string }
 
+// The bounds of names, in bytes. The expressions do not count: an expression that does is large, and each start of a program compiles it.
+const (
+	maxHost = 253 // without the port
+	maxPart = 80
+)
+
 var (
-	hostName = regexp.MustCompile(`^([a-zA-Z0-9][a-zA-Z0-9.-]{0,252}|\[[0-9a-fA-F:]{2,45}\])(:\d{1,5})?$`)
-	partName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,79}$`)
+	hostName = regexp.MustCompile(`^([a-zA-Z0-9][a-zA-Z0-9.-]*|\[[0-9a-fA-F:]{2,45}\])(:\d{1,5})?$`)
+	partName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*$`)
 )
 
 // Check returns an error if a part of the name has another form than registries give it.
 func (n Name) Check() error {
 	for _, part := range []string{n.Namespace, n.Model, n.Tag} {
-		if !partName.MatchString(part) || transfer.CheckName(part) != nil {
-			return fmt.Errorf("%.80q is no part of a registry's name: up to 80 letters, digits, dots, hyphens and underscores", part)
+		if len(part) > maxPart || !partName.MatchString(part) || transfer.CheckName(part) != nil {
+			return fmt.Errorf("%.80q is no part of a registry's name: up to %d letters, digits, dots, hyphens and underscores", part, maxPart)
 		}
 	}
-	if !hostName.MatchString(n.Host) {
+	if m := hostName.FindStringSubmatch(n.Host); m == nil || len(m[1]) > maxHost {
 		return fmt.Errorf("%.80q is not a host", n.Host)
 	}
 	return nil

@@ -57,6 +57,23 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestCheck bounds the parts of a name.
+func TestCheck(t *testing.T) {
+	long := strings.Repeat("a", 253)
+	for _, c := range []struct {
+		host, part string
+		ok         bool
+	}{
+		{"r.example:5000", "tiny", true}, {long + ":65535", long[:80], true}, {"[::1]:5000", "a", true},
+		{long + "a", "a", false}, {"r.example:123456", "a", false}, {"[" + long + "]", "a", false}, {"", "a", false}, {"a/b", "a", false},
+		{"r.example", long[:81], false}, {"r.example", "", false}, {"r.example", "-a", false}, {"r.example", "a/b", false}, {"r.example", "a\n", false},
+	} {
+		if err := (Name{c.host, "ns", c.part, "latest"}).Check(); (err == nil) != c.ok {
+			t.Errorf("%q on %q: %v", c.part, c.host, err)
+		}
+	}
+}
+
 // TestChallenge: tokens are asked for at addresses of https, or on the registry's own host.
 func TestChallenge(t *testing.T) {
 	for _, c := range []struct{ base, header, want string }{

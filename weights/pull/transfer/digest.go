@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
-	"regexp"
+	"strings"
 )
 
 // Digest is the hash of a file's content. The zero value is an unknown one.
@@ -14,26 +14,26 @@ type Digest struct {
 	kind, hex string
 }
 
-var (
-	sha256Digest = regexp.MustCompile(`^sha256:([0-9a-f]{64})$`)
-	sha1Hex      = regexp.MustCompile(`^[0-9a-f]{40}$`)
-)
-
 // ParseDigest reads a digest as registries write it: sha256: and 64 hexadecimal digits.
 func ParseDigest(text string) (Digest, error) {
-	m := sha256Digest.FindStringSubmatch(text)
-	if m == nil {
+	digits, ok := strings.CutPrefix(text, "sha256:")
+	if !ok || !isHex(digits, 2*sha256.Size) {
 		return Digest{}, fmt.Errorf("%.80q is not a digest: it must be sha256: and 64 hexadecimal digits", text)
 	}
-	return Digest{"sha256", m[1]}, nil
+	return Digest{"sha256", digits}, nil
 }
 
 // ParseGit reads the name that git gives to a file's content: 40 hexadecimal digits.
 func ParseGit(text string) (Digest, error) {
-	if !sha1Hex.MatchString(text) {
+	if !isHex(text, 2*sha1.Size) {
 		return Digest{}, fmt.Errorf("%.80q is not an object of git: it must be 40 hexadecimal digits", text)
 	}
 	return Digest{"git", text}, nil
+}
+
+// isHex reports whether a text has n hexadecimal digits and nothing else.
+func isHex(text string, n int) bool {
+	return len(text) == n && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // String returns the digest with its kind, "" for an unknown one.
