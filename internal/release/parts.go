@@ -18,8 +18,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// describe returns the parts list of a program (a software bill of materials, in CycloneDX's JSON) and the licences of its parts: the
-// modules that are linked into it, and Go's library.
+// describe returns the parts list of a program (a software bill of materials, in CycloneDX's JSON) and the licences of the modules
+// that are linked into it and of Go's library. Those of its other parts are among [source.vendoredLicences].
 func (s *source) describe(ctx context.Context, binary []byte, t target) (list []byte, licences []file, err error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
@@ -108,21 +108,68 @@ func (s *source) vendoredLicences() (files []file, err error) {
 	return files, err
 }
 
+// pageLibraries is the folder of the libraries that the chat page embeds; its README lists them.
+const pageLibraries = "server/page/libraries"
+
+// libraryRow is a row of that list: the file, the library, its package of npm, the version, the licences, and the SHA-256.
+var libraryRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| \\[([^]]+)\\]\\(https://www\\.npmjs\\.com/package/([^)]+)\\)[^|]*\\| ([^ |]+) \\| ([^|]+) \\| `([0-9a-f]{64})` \\|$")
+
+// scripts returns the libraries of the chat page, which are part of the program. A script that the list lacks is an error.
+func (s *source) scripts() (parts []cdx.Component, err error) {
+	dir := filepath.Join(s.root, filepath.FromSlash(pageLibraries))
+	list, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.js"))
+	if err != nil {
+		return nil, err
+	}
+	rows := map[string][]string{}
+	for _, row := range libraryRow.FindAllStringSubmatch(string(list), -1) {
+		rows[row[1]] = row
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		name, sum := filepath.Base(filepath.Dir(f))+"/"+filepath.Base(f), fmt.Sprintf("%x", sha256.Sum256(b))
+		row := rows[name]
+		if row == nil || row[6] != sum {
+			return nil, fmt.Errorf("%s/README.md does not list %s with a package of npm, a version, a licence and the checksum %s", pageLibraries, name, sum)
+		}
+		c := part(cdx.ComponentTypeLibrary, row[2], row[4], sum)
+		c.PackageURL = "pkg:npm/" + strings.ReplaceAll(row[3], "@", "%40") + "@" + row[4]
+		c.BOMRef, c.Licenses = c.PackageURL, &cdx.Licenses{{Expression: row[5]}}
+		parts = append(parts, c)
+	}
+	return parts, nil
+}
+
 // partsList returns the parts of a program in CycloneDX's JSON. The same program gives the same bytes: the list has no time, and its
 // serial number comes from the program.
 func (s *source) partsList(binary []byte, info *debug.BuildInfo, t target) ([]byte, error) {
 	sum := sha256.Sum256(binary)
 	own := part(cdx.ComponentTypeApplication, s.module, s.version, hex.EncodeToString(sum[:]))
 	own.Properties = &[]cdx.Property{{Name: "grove:commit", Value: s.commit}, {Name: "grove:target", Value: t.String()}}
-	standard := part(cdx.ComponentTypeLibrary, "std", strings.TrimPrefix(info.GoVersion, "go"), "")
-	parts, uses := []cdx.Component{standard}, []string{standard.BOMRef}
+	parts := []cdx.Component{part(cdx.ComponentTypeLibrary, "std", strings.TrimPrefix(info.GoVersion, "go"), "")}
 	for _, m := range info.Deps {
 		sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(m.Sum, "h1:"))
 		if err != nil {
 			return nil, fmt.Errorf("%s: the checksum %q is not one of Go's: %w", m.Path, m.Sum, err)
 		}
 		c := part(cdx.ComponentTypeLibrary, m.Path, m.Version, hex.EncodeToString(sum))
-		parts, uses = append(parts, c), append(uses, c.BOMRef)
+		parts = append(parts, c)
+	}
+	scripts, err := s.scripts()
+	if err != nil {
+		return nil, err
+	}
+	parts = append(parts, scripts...)
+	uses := make([]string, len(parts))
+	for i, c := range parts {
+		uses[i] = c.BOMRef
 	}
 	bom := cdx.NewBOM()
 	bom.SerialNumber = serial(sum)
@@ -130,7 +177,7 @@ func (s *source) partsList(binary []byte, info *debug.BuildInfo, t target) ([]by
 	bom.Components = &parts
 	bom.Dependencies = &[]cdx.Dependency{{Ref: own.BOMRef, Dependencies: &uses}}
 	var b bytes.Buffer
-	err := cdx.NewBOMEncoder(&b, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6)
+	err = cdx.NewBOMEncoder(&b, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6)
 	return b.Bytes(), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -233,6 +234,9 @@ func checkParts(t *testing.T, unpacked map[string][]byte, beside []byte, w targe
 		if c.Name == "std" {
 			continue
 		}
+		if strings.HasPrefix(c.PackageURL, "pkg:npm/") {
+			continue // checkScripts
+		}
 		prefix := "licences/" + c.Name + "@" + c.Version + "/"
 		if c.Hashes == nil || !slices.ContainsFunc(slices.Collect(keys(unpacked)), func(n string) bool { return strings.HasPrefix(n, prefix) }) {
 			t.Errorf("%v: %s has no checksum or no licence", w, c.Name)
@@ -243,8 +247,60 @@ func checkParts(t *testing.T, unpacked map[string][]byte, beside []byte, w targe
 			t.Errorf("%v: %s is not among the parts %v", w, want, names)
 		}
 	}
+	checkScripts(t, unpacked, *bom.Components)
 	if slices.Contains(names, "github.com/google/go-cmp") {
 		t.Errorf("%v: the parts have a library of the tests", w)
+	}
+}
+
+// checkScripts checks that the libraries of the chat page are parts, with their licences.
+func checkScripts(t *testing.T, unpacked map[string][]byte, parts []cdx.Component) {
+	t.Helper()
+	licences := map[string]string{} // of the packages of npm
+	for _, c := range parts {
+		if name, ok := strings.CutPrefix(c.PackageURL, "pkg:npm/"); ok {
+			name, _, _ = strings.Cut(name, "@")
+			licences[name] = (*c.Licenses)[0].Expression + " " + c.Name
+			if c.Version == "" || c.Hashes == nil {
+				t.Errorf("%s has no version or no checksum: %+v", name, c)
+			}
+		}
+	}
+	want := map[string]string{"marked": "MIT AND BSD-3-Clause marked", "%40highlightjs/cdn-assets": "BSD-3-Clause highlight.js"}
+	if !maps.Equal(licences, want) {
+		t.Errorf("the libraries of the page are %v, want %v", licences, want)
+	}
+	for name, text := range map[string]string{"marked": "MIT license", "highlight": "BSD 3-Clause License"} {
+		if !strings.Contains(string(unpacked["licences/"+pageLibraries+"/"+name+"/LICENSE"]), text) {
+			t.Errorf("the licence of %s is not in the archive", name)
+		}
+	}
+}
+
+// TestScriptsRefused: a library that the list of the page lacks, or has otherwise, is no part of a release.
+func TestScriptsRefused(t *testing.T) {
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("x")))
+	row := func(link, version, licence, sum string) string {
+		return "| `a/a.js` | [a](" + link + "): does it | " + version + " | " + licence + " | `" + sum + "` |\n"
+	}
+	const npm = "https://www.npmjs.com/package/a"
+	for name, c := range map[string]struct {
+		list string
+		ok   bool
+	}{
+		"listed":           {row(npm, "1.0.0", "MIT", sum), true},
+		"not listed":       {"", false},
+		"another checksum": {row(npm, "1.0.0", "MIT", strings.Repeat("0", 64)), false},
+		"no licence":       {row(npm, "1.0.0", "", sum), false},
+		"no version":       {row(npm, "", "MIT", sum), false},
+		"no package":       {row("https://example.com/a", "1.0.0", "MIT", sum), false},
+	} {
+		s := &source{root: t.TempDir()}
+		write(t, s.root, pageLibraries+"/a/a.js", "x")
+		write(t, s.root, pageLibraries+"/README.md", c.list)
+		if parts, err := s.scripts(); (err == nil) != c.ok || len(parts) > 0 != c.ok {
+			t.Errorf("%s: %d parts, %v", name, len(parts), err)
+		}
 	}
 }
 
