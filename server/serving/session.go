@@ -12,8 +12,10 @@ import (
 	"grove/server/wire"
 )
 
+const maxSession = 100 // bytes of the name of a session
+
 // sessionName matches the names of sessions, each the name of a file in the folder of sessions.
-var sessionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+var sessionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 // keep sets the file of the session that a request names, if it names one. Where the server has keys, the sessions of each are in a
 // folder of their own, whose name no session has.
@@ -23,8 +25,9 @@ func (p *Pool) keep(c *access.Caller, r *Spec) error {
 		return nil
 	case p.config.Sessions == "":
 		return wire.Unsupported("session", "the server keeps none (grove serve --session-dir)")
-	case !sessionName.MatchString(r.Session), !filepath.IsLocal(r.Session), strings.Contains(r.Session, ".tmp-"):
-		return wire.Refuse("session", "session: %q is no name for one: up to 100 letters, digits, '_', '-' and '.', which does not begin it; nor is %q in it", wire.Clip(r.Session), ".tmp-")
+	case len(r.Session) > maxSession, !sessionName.MatchString(r.Session), !filepath.IsLocal(r.Session), strings.Contains(r.Session, ".tmp-"):
+		return wire.Refuse("session", "session: %q is no name for one: up to %d letters, digits, '_', '-' and '.', which does not begin it; nor is %q in it",
+			wire.Clip(r.Session), maxSession, ".tmp-")
 	case r.N != 1 || len(r.Prompts) != 1:
 		return wire.Refuse("session", "session: %d prompts with %d answers each; a session keeps one answer", len(r.Prompts), r.N)
 	}
