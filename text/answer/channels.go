@@ -15,7 +15,7 @@ import (
 // bodyEnds end the body of a message. The last two begin a header.
 var bodyEnds = []string{"<|end|>", "<|return|>", "<|call|>", "<|start|>", channelMark}
 
-// maxHeader bounds a header, in bytes.
+// maxHeader bounds a header with its mark, in bytes.
 const maxHeader = 1024
 
 // message is the message that goes on.
@@ -44,13 +44,11 @@ func (r *Reader) readMessages(ended bool) bool {
 	}
 	at, mark := r.bodyEnd(ended)
 	m := &r.message
-	if m.call != "" {
-		if size := len(r.buf) - r.at; mark == "" && !ended && size <= maxHeld {
-			return false
-		} else if mark == "" && size > maxHeld {
-			m.call = ""
-			r.content([]byte(m.header))
-		}
+	if size := at - r.at; m.call != "" && size > maxHeld {
+		m.call = ""
+		r.content([]byte(m.header))
+	} else if m.call != "" && mark == "" && !ended {
+		return false
 	}
 	body := r.take(at)
 	switch {
@@ -106,16 +104,16 @@ func (r *Reader) bodyEnd(ended bool) (int, string) {
 
 // readHeader reads a header up to its end.
 func (r *Reader) readHeader(ended bool) bool {
-	from := max(r.at, r.seen-len(messageMark)+1)
-	at := bytes.Index(r.buf[from:], []byte(messageMark))
+	from, most := max(r.at, r.seen-len(messageMark)+1), r.at+maxHeader
+	at := bytes.Index(r.buf[from:min(len(r.buf), most)], []byte(messageMark))
 	switch {
 	case at >= 0:
 		header := string(r.take(from + at))
 		r.take(r.at + len(messageMark))
 		r.begin(header, true)
 		return true
-	case len(r.buf)-r.at > maxHeader: // no header
-		r.message = message{open: true}
+	case len(r.buf) > most: // no header; its marks are content too
+		r.message, r.seen = message{open: true}, most
 		return true
 	case ended:
 		if rest := r.take(len(r.buf)); !bytes.Contains(rest, []byte("<|")) { // what a cut header has is no text

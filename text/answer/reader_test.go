@@ -3,6 +3,8 @@ package answer_test
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -273,6 +275,39 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: whole %.60q, by letters %.60q", name, got, bytes)
 		} else if isCall := strings.Contains(got, "«"); isCall != (name == "a call" || name == "parameters") {
 			t.Errorf("%s: %.60q", name, got)
+		}
+	}
+}
+
+// TestChannelBounds: a header or a call of gpt-oss that exceeds its bound is content, however it arrives.
+func TestChannelBounds(t *testing.T) {
+	o := answer.Options{Tools: tools, Tail: "<|start|>assistant", Format: answer.FormatOf("<|channel|><|message|>", noPiece)}
+	header := func(size int) string { return "<|channel|>analysis" + strings.Repeat(" ", size) + "<|message|>Hm." }
+	body := func(size int) string {
+		return " to=functions.look<|channel|>commentary<|message|>{\"at\":\"" + strings.Repeat("x", size) + "\"}<|call|>"
+	}
+	for _, c := range []struct{ text, has string }{
+		{header(1024 - len("<|channel|>analysis<|message|>")), "{Hm.}"}, {header(1025 - len("<|channel|>analysis<|message|>")), ""}, {header(5000), ""},
+		{"<|channel|>" + strings.Repeat("x", 2000), ""}, {strings.Repeat("<|channel|>", 1<<12), ""},
+		{body(1<<20 - len(`{"at":""}`)), "«look{"}, {body(1<<20 - len(`{"at":""}`) + 1), ""}, {body(3 << 20), ""},
+	} {
+		whole, pieces := read(o, c.text), read(o, slices.Collect(cut(c.text, 1000))...)
+		if whole != pieces {
+			t.Errorf("%d bytes: whole %.60q, in pieces %.60q", len(c.text), whole, pieces)
+		}
+		if strings.ContainsAny(whole[:4], "{«") != (c.has != "") || !strings.Contains(whole, c.has) {
+			t.Errorf("%d bytes: %.60q has %q", len(c.text), whole, c.has)
+		}
+	}
+}
+
+// cut returns the pieces of a text, size bytes each.
+func cut(text string, size int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for piece := range slices.Chunk([]byte(text), size) {
+			if !yield(string(piece)) {
+				return
+			}
 		}
 	}
 }
