@@ -210,6 +210,9 @@ func renderTools(t *chat.Template, messages []Message, o chat.Options) (chat.Pro
 
 // renderGeneric renders a conversation whose tools, calls and results are text of messages.
 func renderGeneric(t *chat.Template, messages []Message, o chat.Options) (chat.Prompt, error) {
+	if err := checkTools(messages, o); err != nil {
+		return chat.Prompt{}, err
+	}
 	text := describe(o.Tools)
 	o.Tools = nil
 	p, err := t.Render(spell(messages, text, true), o)
@@ -219,6 +222,19 @@ func renderGeneric(t *chat.Template, messages []Message, o chat.Options) (chat.P
 		}
 	}
 	return p, err
+}
+
+// checkTools refuses the tools and messages that any template refuses, while they are not text yet.
+func checkTools(messages []Message, o chat.Options) error {
+	none, err := chat.New("none", "", chat.Tokens{})
+	if err != nil {
+		return err
+	}
+	o.Continue = false // there is no text to go on with
+	if _, err = none.Render(messages, o); errors.Is(err, chat.ErrTools) {
+		return nil
+	}
+	return err
 }
 
 // lists reports whether a template lists tools in a conversation without calls. One that refuses this conversation says why itself.

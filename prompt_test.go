@@ -258,6 +258,32 @@ func TestGenericTools(t *testing.T) {
 	}
 }
 
+// TestGenericToolsRefused: tools and messages that any template refuses are not made text.
+func TestGenericToolsRefused(t *testing.T) {
+	m := open(t, goldenModel, grove.Options{})
+	tmpl, err := m.Templates().New("test", "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, tool string
+		messages   []grove.Message
+		want       string
+	}{
+		{"no messages", weatherTool, nil, "the conversation is empty"},
+		{"a role", weatherTool, []grove.Message{{Role: "king", Content: "A"}}, `the role "king"`},
+		{"no JSON", `{"type":`, toolTalk(), "tool 1: "},
+		{"no name", `{"type":"function","function":{}}`, toolTalk(), "tool 1: function.name is missing"},
+		{"no object", `[1]`, toolTalk(), "tool 1: function.name is missing"},
+	} {
+		o := grove.ChatOptions{Template: tmpl}
+		o.Tools = []json.RawMessage{json.RawMessage(tt.tool)}
+		if p, err := m.ApplyTemplate(tt.messages, o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %q, %v; want %s", tt.name, p.Text, err, tt.want)
+		}
+	}
+}
+
 // TestParts tells thoughts and content of an answer apart.
 func TestParts(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
