@@ -225,6 +225,29 @@ func TestLoggedReasons(t *testing.T) {
 	}
 }
 
+// TestResponsesOfKeys: each key goes on from its own answers alone, shows and deletes them.
+func TestResponsesOfKeys(t *testing.T) {
+	s := serveModels(t, server.Config{Access: keyed(t, "a", "b")}, source(modelName, edited(t, gopher.Model(), template), options))
+	status, text, _ := s.do(t, "POST", "/v1/responses", `{"input":"a","max_output_tokens":2}`, "X-Api-Key", "a")
+	if status != 200 {
+		t.Fatal(text)
+	}
+	id := parse(t, text)["id"].(string)
+	for _, tt := range []struct{ method, path, body string }{
+		{"POST", "/v1/responses", fmt.Sprintf(`{"input":"b","max_output_tokens":2,"previous_response_id":%q}`, id)},
+		{"GET", "/v1/responses/" + id, ""}, {"GET", "/v1/responses/" + id + "/input_items", ""}, {"DELETE", "/v1/responses/" + id, ""},
+	} {
+		for key, want := range map[string]int{"b": 404, "c": 401} {
+			if status, text, _ := s.do(t, tt.method, tt.path, tt.body, "X-Api-Key", key); status != want {
+				t.Errorf("%s %s with the key %s: %d %s, want %d", tt.method, tt.path, key, status, text, want)
+			}
+		}
+		if status, text, _ := s.do(t, tt.method, tt.path, tt.body, "X-Api-Key", "a"); status != 200 {
+			t.Errorf("%s %s with its own key: %d %s", tt.method, tt.path, status, text)
+		}
+	}
+}
+
 // TestSessionsOfKeys: each key has sessions of its own, in a folder that no other key's requests reach.
 func TestSessionsOfKeys(t *testing.T) {
 	dir := t.TempDir()

@@ -25,7 +25,13 @@ import (
 // begin sends a request whose answer streams, and returns when its first event is there.
 func (s *site) begin(t testing.TB, ctx context.Context, body string) (*bufio.Reader, io.Closer) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/completions", strings.NewReader(body))
+	return s.beginAt(t, ctx, "/v1/completions", body)
+}
+
+// beginAt is begin for another route.
+func (s *site) beginAt(t testing.TB, ctx context.Context, path, body string) (*bufio.Reader, io.Closer) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "POST", s.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +113,7 @@ func TestNoGrowth(t *testing.T) {
 	s := serveLong(t, server.Config{})
 	run := func() {
 		for i := range 30 {
-			switch i % 3 {
+			switch i % 5 {
 			case 0:
 				s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":2,"n":3}`)
 			case 1:
@@ -115,6 +121,16 @@ func TestNoGrowth(t *testing.T) {
 			case 2:
 				ctx, leave := context.WithCancel(t.Context())
 				_, body := s.begin(t, ctx, endless)
+				leave()
+				body.Close()
+			case 3:
+				ctx, leave := context.WithCancel(t.Context())
+				_, body := s.beginAt(t, ctx, "/api/generate", `{"prompt":"a","raw":true,"keep_alive":"1h","options":{"ignore_eos":true}}`)
+				leave()
+				body.Close()
+			case 4:
+				ctx, leave := context.WithCancel(t.Context())
+				_, body := s.beginAt(t, ctx, "/v1/messages", `{"messages":[{"role":"user","content":"a"}],"max_tokens":90000,"ignore_eos":true,"stream":true}`)
 				leave()
 				body.Close()
 			}

@@ -108,6 +108,33 @@ func TestThinkingBlocks(t *testing.T) {
 	}
 }
 
+// TestUsageAgrees: one request has the same counts by each API.
+func TestUsageAgrees(t *testing.T) {
+	s := serveCaller(t)
+	const ask = `{"messages":[{"role":"user","content":"go"}],`
+	chat := s.post(t, "/v1/chat/completions", ask+`"max_tokens":4,`+thinks+"}")
+	response := s.post(t, "/v1/responses", `{"input":"go","max_output_tokens":4,`+thinks+"}")
+	messages := s.post(t, "/v1/messages", ask+`"max_tokens":4,`+thinks+"}")
+	lines := s.post(t, "/api/chat", ask+`"stream":false,"options":{"num_predict":4,`+thinks+"}}")
+	read, _ := messages.at("usage/cache_read_input_tokens").(float64)
+	input, _ := messages.at("usage/input_tokens").(float64)
+	for _, tt := range []struct {
+		what string
+		got  []any
+	}{
+		{"prompt", []any{chat.at("usage/prompt_tokens"), response.at("usage/input_tokens"), read + input, lines["prompt_eval_count"]}},
+		{"answer", []any{chat.at("usage/completion_tokens"), response.at("usage/output_tokens"), messages.at("usage/output_tokens"), lines["eval_count"]}},
+		{"thoughts", []any{chat.at("usage/completion_tokens_details/reasoning_tokens"), response.at("usage/output_tokens_details/reasoning_tokens"), messages.at("usage/output_tokens_details/thinking_tokens")}},
+	} {
+		for _, n := range tt.got {
+			if n != tt.got[0] || n == nil || n == 0.0 {
+				t.Errorf("tokens of the %s: %v", tt.what, tt.got)
+				break
+			}
+		}
+	}
+}
+
 // TestEffortNone: an effort of none ends the thoughts before they begin.
 func TestEffortNone(t *testing.T) {
 	s := serveCaller(t)

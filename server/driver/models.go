@@ -15,7 +15,6 @@ type Described struct {
 	find.Description
 	Modified time.Time // zero: the model is inside the program
 	size     int64     // of the path when the header was read
-	err      error
 }
 
 // Describe returns what the header of a model's file says; nothing where the path of the file is not known. A header is read again when the
@@ -30,12 +29,15 @@ func (s *Server) Describe(m serving.State) (Described, error) {
 	}
 	if known, ok := s.described.Load(m.Path); ok {
 		if d := known.(Described); d.Modified.Equal(now.Modified) && d.size == now.size {
-			return d, d.err
+			return d, nil
 		}
 	}
-	now.Description, now.err = find.Model{Name: m.Name, Path: m.Path}.Describe(grove.OpenFile)
+	var err error
+	if now.Description, err = (find.Model{Name: m.Name, Path: m.Path}).Describe(grove.OpenFile); err != nil {
+		return Described{}, err
+	}
 	s.described.Store(m.Path, now)
-	return now, now.err
+	return now, nil
 }
 
 // Capabilities returns what a model can do: completion, chat, tools, thinking, insert, or embedding. Of a model that is not open it is

@@ -32,7 +32,7 @@ type progress struct {
 	Completed int64  `json:"completed,omitempty"`
 }
 
-// pullModel handles POST /api/pull.
+// pullModel handles POST /api/pull. A stream has a line for each step. The pull ends when the client goes or the server stops.
 func pullModel(x *driver.Request) error {
 	var q struct {
 		nameRequest
@@ -62,30 +62,24 @@ func pullModel(x *driver.Request) error {
 		return &wire.Error{Status: http.StatusTooManyRequests, Retry: 30, Type: wire.TypeBusy, Code: "pulls_full", Message: "too many models are being pulled"}
 	}
 	o := pull.Options{Insecure: q.Insecure, Store: x.Server.Store}
-	if q.Stream != nil && !*q.Stream {
-		if _, err := pull.Run(x.R.Context(), ref, o); err != nil {
-			return failed(err)
-		}
-		return x.Reply(progress{Status: string(transfer.Done)})
-	}
-	return pullInLines(x, ref, o)
-}
-
-// pullInLines pulls a model and sends a line for each step. A client that has gone ends the pull; what is there stays for the next.
-func pullInLines(x *driver.Request, ref pull.Ref, o pull.Options) error {
-	ctx, cancel := context.WithCancelCause(x.R.Context())
+	ctx, cancel := x.Server.Pool.Within(x.R.Context())
 	defer cancel(nil)
-	out := driver.NewStream(x, driver.Lines)
-	o.Progress = func(e pull.Event) {
-		if err := out.Send(lineOf(e)); err != nil {
-			cancel(err)
+	if q.Stream == nil || *q.Stream {
+		out := driver.NewStream(x, driver.Lines)
+		o.Progress = func(e pull.Event) {
+			if err := out.Send(lineOf(e)); err != nil {
+				cancel(err) // the client has gone; what is there stays for the next pull
+			}
 		}
-	}
-	_, err := pull.Run(ctx, ref, o)
-	if err == nil || x.R.Context().Err() != nil {
+		if _, err := pull.Run(ctx, ref, o); err != nil && x.R.Context().Err() == nil {
+			return out.Send(ErrorBody(failed(ctx, err)))
+		}
 		return nil
 	}
-	return out.Send(ErrorBody(failed(err)))
+	if _, err := pull.Run(ctx, ref, o); err != nil {
+		return failed(ctx, err)
+	}
+	return x.Reply(progress{Status: string(transfer.Done)})
 }
 
 // lineOf returns an event as ollama writes it: a file is named by the beginning of its digest.
@@ -102,8 +96,11 @@ func lineOf(e pull.Event) progress {
 	return p
 }
 
-// failed returns the answer to a pull that failed: the status of the registry's answer where that is the client's fault.
-func failed(err error) *wire.Error {
+// failed returns the answer to a pull in ctx that failed: the status of the registry's answer where that is the client's fault.
+func failed(ctx context.Context, err error) *wire.Error {
+	if errors.Is(context.Cause(ctx), wire.ErrStopping) {
+		return wire.ErrStopping
+	}
 	var status *transfer.StatusError
 	e := &wire.Error{Status: http.StatusBadGateway, Type: wire.TypeServer, Code: "pull_failed", Message: err.Error()}
 	if errors.As(err, &status) && status.Code == http.StatusNotFound {
