@@ -1,10 +1,13 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -174,5 +177,45 @@ func TestOllamaPull(t *testing.T) {
 	all := s.lines(t, "/api/pull", fmt.Sprintf(`{"model":%q}`, host+"/library/none:1b"))
 	if last := all[len(all)-1]; last["error"] == nil {
 		t.Errorf("a pull that fails: %v", all)
+	}
+}
+
+// TestPullGone: a pull ends when its client goes, which leaves its place to another, and when the server stops.
+func TestPullGone(t *testing.T) {
+	h := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })) // it never answers
+	t.Cleanup(h.Close)
+	s, _ := serveCatalog(t, true)
+	body := fmt.Sprintf(`{"model":%q}`, strings.TrimPrefix(h.URL, "http://")+"/library/tiny:1b")
+	pull := func(ctx context.Context) (*bufio.Reader, io.Closer) { return s.beginAt(t, ctx, "/api/pull", body) }
+	for range 3 {
+		ctx, leave := context.WithCancel(t.Context())
+		for range 4 {
+			_, c := pull(ctx)
+			defer c.Close()
+		}
+		if status, text, _ := s.do(t, "POST", "/api/pull", body); status != 429 {
+			t.Errorf("a fifth pull: %d %s", status, text)
+		}
+		leave()
+		eventually(t, "a pull goes on although its client has left", func() bool {
+			ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer leave()
+			r, err := http.NewRequestWithContext(ctx, "POST", s.url+"/api/pull", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				return false
+			}
+			return answer.Body.Close() == nil && answer.StatusCode == 200
+		})
+		time.Sleep(20 * time.Millisecond) // the last one leaves, too
+	}
+	lines, c := pull(t.Context())
+	defer c.Close()
+	s.Stop()
+	if rest, err := io.ReadAll(lines); err != nil || !strings.Contains(string(rest), "shutting down") {
+		t.Errorf("the server stops: %q %v", rest, err)
 	}
 }
