@@ -60,10 +60,7 @@ func tags(x *driver.Request) error {
 // running handles GET /api/ps.
 func running(x *driver.Request) error {
 	all := []listed{}
-	for _, m := range x.Server.Pool.States() {
-		if m.Host == nil {
-			continue
-		}
+	for _, m := range x.Server.Pool.Open() {
 		l, err := list(x, m)
 		if err != nil { // the file may be gone, and the model is open
 			x.Server.Log.WarnContext(x.R.Context(), "a model has no details", "model", m.Name, "error", err)

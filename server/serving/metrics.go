@@ -50,10 +50,7 @@ func (m *Metrics) figures() (f figures) {
 	m.mu.Lock()
 	f.totals = m.totals
 	m.mu.Unlock()
-	for _, s := range m.pool.States() {
-		if s.Host == nil {
-			continue
-		}
+	for _, s := range m.pool.Open() {
 		l := s.Host.Model.Load()
 		f.load.Admitted += l.Admitted
 		f.load.Open += l.Open

@@ -30,6 +30,11 @@ func (p *Pool) States() []State {
 	return all
 }
 
+// Open returns the models that are open. It does not read the catalog.
+func (p *Pool) Open() []State {
+	return slices.DeleteFunc(p.states(), func(s State) bool { return s.Host == nil })
+}
+
 func (p *Pool) states() (all []State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
