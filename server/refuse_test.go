@@ -289,7 +289,11 @@ func FuzzBodies(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // long answers are cut off
 		defer cancel()
 		r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost"+at, strings.NewReader(body))
+		start := time.Now()
 		s.ServeHTTP(w, r)
+		if took := time.Since(start); took > 5*time.Second { // of a client that has left
+			t.Errorf("%s %s: %v", at, body, took)
+		}
 		if w.Code >= 500 && ctx.Err() == nil || w.Code == 0 {
 			t.Errorf("%s %s: %d %s", at, body, w.Code, w.Body)
 		}
