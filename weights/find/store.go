@@ -73,7 +73,9 @@ func New(env func(string) string, home, system string) *Store {
 	s.add(place{LlamaCpp, first(env("LLAMA_CACHE"), at(cache, "llama.cpp")), true})
 	s.add(place{Ollama, first(env("OLLAMA_MODELS"), at(home, ".ollama", "models")), true})
 	if system == "linux" && env("OLLAMA_MODELS") == "" {
-		s.add(place{Ollama, "/usr/share/ollama/.ollama/models", true}) // the directory of its system service
+		own := s.own[Ollama]
+		s.add(place{Ollama, "/usr/share/ollama/.ollama/models", true}) // the directory of its system service, into which no other program writes
+		s.own[Ollama] = own
 	}
 	return s
 }

@@ -335,6 +335,9 @@ func TestPlaces(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
+			if own := New(func(name string) string { return c.vars[name] }, c.home, c.system).Cache(Ollama); "ollama "+own == service {
+				t.Errorf("models are written into %s", own)
+			}
 		})
 	}
 }

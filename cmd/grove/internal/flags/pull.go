@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -83,6 +84,9 @@ type oneByte struct{ io.Reader }
 // Read implements [io.Reader].
 func (o oneByte) Read(p []byte) (int, error) { return o.Reader.Read(p[:1]) }
 
+// unwritable are the errors of places that cannot be written, besides those of permissions.
+var unwritable = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.ENOTDIR}
+
 // Pull pulls a model and shows on standard error how far it is, unless it must be quiet. Errors have their exit codes.
 func Pull(ctx context.Context, ref pull.Ref, o pull.Options, quiet bool) (pull.Result, error) {
 	b := &pullBar{progress: terminal.Bytes(ref.String()), done: map[string]int64{}, all: map[string]int64{}}
@@ -96,7 +100,7 @@ func Pull(ctx context.Context, ref pull.Ref, o pull.Options, quiet bool) (pull.R
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return r, exit.Cause(ctx, err)
-	case errors.As(err, &space), errors.Is(err, syscall.ENOSPC), errors.Is(err, fs.ErrPermission):
+	case errors.As(err, &space), errors.Is(err, fs.ErrPermission), slices.ContainsFunc(unwritable, func(e error) bool { return errors.Is(err, e) }):
 		return r, exit.Output(err)
 	case err != nil:
 		return r, exit.With(exit.CodeFailed, err)
