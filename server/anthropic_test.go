@@ -142,7 +142,7 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"stop_sequences":["a"],"stop":["b"],` + messages + `}`, 400, "invalid_request_error", "another name"},
 		{`{"max_tokens":1,"thinking":{"type":"adaptive","display":"loud"},` + messages + `}`, 400, "invalid_request_error", "loud"},
 		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","mood":"b"}]}]}]}`, 400, "invalid_request_error", "mood"},
-		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":7}]}]}`, 400, "invalid_request_error", "message 0"},
+		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":7}]}]}`, 400, "invalid_request_error", "message 1"},
 		{`{"max_tokens":1,"messages":[{"role":"user","content":` + nested + `}]}`, 400, "invalid_request_error", "tool_result"},
 		{`{"max_tokens":1,"messages":[{"role":"assistant","content":[` + thoughts + `]}]}`, 400, "invalid_request_error", "16384 blocks"},
 		{`{`, 400, "invalid_request_error", "JSON"},

@@ -33,7 +33,7 @@ func TestModelsList(t *testing.T) {
 		}
 		for at, want := range map[string]any{
 			"data/0/requests": map[string]any{"running": 0.0, "queued": 0.0}, "data/0/is_sleeping": false, "data/1/is_sleeping": true, "data/0/status/value": "loaded", "data/1/status/value": "unloaded",
-			"data/0/capabilities": []any{"completion"}, "data/1/capabilities": []any{"completion"}, "data/2/capabilities": []any{"completion", "chat"},
+			"data/0/capabilities": []any{"completion"}, "data/1/capabilities": []any{"completion"}, "data/2/capabilities": []any{"completion", "chat", "tools"},
 			"models/1/name": "b", "models/1/model": "b", "models/1/capabilities": []any{"completion"}, "models/1/type": "model",
 		} {
 			if d := cmp.Diff(want, o.at(at)); d != "" {
@@ -85,6 +85,9 @@ func TestLoadUnload(t *testing.T) {
 		status, _, _ := s.do(t, "POST", "/models/unload", `{"model":"b"}`)
 		return status == 200
 	})
+	if _, text, _ := s.do(t, "GET", "/metrics", ""); strings.Contains(text, "grove_steps_total 0\n") {
+		t.Error("the steps of a model that was closed are not counted")
+	}
 	for _, tt := range []struct {
 		path, body string
 		status     int

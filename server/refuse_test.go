@@ -124,9 +124,16 @@ func TestRefused(t *testing.T) {
 		{"/v1/embeddings", `{}`, 400, "input", "missing"},
 		{"/v1/embeddings", `{"input":"a","dimensions":3}`, 400, "dimensions", "as wide as the model, "},
 		{"/v1/embeddings", `{"input":"a","encoding_format":"hex"}`, 400, "encoding_format", "hex"},
-		{"/v1/embeddings", `{"input":` + long + `}`, 400, "prompt", "256"},
+		{"/v1/embeddings", `{"input":` + long + `}`, 400, "input", "256"},
+		{"/v1/embeddings", `{"input":[]}`, 400, "input", "empty list"},
+		{"/v1/embeddings", `{"input":[5000]}`, 400, "input", "5000"},
 		{"/v1/embeddings", `{"input":"a","pooling":"max"}`, 400, "", "max"},
-		{"/v1/nothing", `{}`, 404, "", "/v1/nothing"},
+		{"/v1/nothing", `{}`, 404, "", "there is no /v1/nothing"},
+		{"/v1/v1/chat/completions", `{}`, 404, "", `did you mean "/v1/chat/completions"?`},
+		{"/openai/v1/chat/completions", `{}`, 404, "", `did you mean "/v1/chat/completions"?`},
+		{"/v1/api/chat", `{}`, 404, "", `did you mean "/api/chat"?`},
+		{"/v1/chat/completion", `{}`, 404, "", `did you mean "/v1/chat/completions"`},
+		{"/v1/embeddings/", `{}`, 404, "", `did you mean "/v1/embeddings"`},
 		{"/v1/models", `{}`, 405, "", "takes GET"},
 	} {
 		for _, stream := range []bool{false, true} {

@@ -3,9 +3,11 @@ package server
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"grove/internal/near"
 	"grove/server/access"
 	"grove/server/anthropic"
 	"grove/server/driver"
@@ -22,6 +24,9 @@ func (s *Server) route() {
 	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), s.ownRoutes()) {
 		for _, p := range r.Patterns {
 			s.routes.HandleFunc(p, s.handler(r))
+			if _, path, _ := strings.Cut(p, " "); !strings.Contains(path, "{") {
+				s.paths = append(s.paths, path)
+			}
 		}
 	}
 	for path, errors := range errorForms {
@@ -90,7 +95,23 @@ func (s *Server) noRoute(x *driver.Request) error {
 		message := path + " takes " + strings.Join(methods, " and ")
 		return &wire.Error{Status: http.StatusMethodNotAllowed, Message: message, Type: wire.TypeInvalid, Code: "method_not_allowed"}
 	}
-	return &wire.Error{Status: http.StatusNotFound, Message: "there is no " + path, Type: wire.TypeInvalid, Code: "not_found"}
+	return &wire.Error{Status: http.StatusNotFound, Message: "there is no " + path + meant(x.R.URL.Path, s.paths), Type: wire.TypeInvalid, Code: "not_found"}
+}
+
+// meant returns what an error says about the route that a path was probably meant to be: one with a prefix less, as where a client adds
+// /v1 to a base address that has it, or one that is like it.
+func meant(path string, known []string) string {
+	path = strings.TrimSuffix(path, "/")
+	if slices.Contains(known, path) {
+		return "; did you mean " + strconv.Quote(path) + "?"
+	}
+	for rest := path; rest != ""; {
+		_, rest, _ = strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+		if strings.Contains(rest, "/") && slices.Contains(known, "/"+rest) {
+			return "; did you mean " + strconv.Quote("/"+rest) + "? The base address of clients is http://HOST:PORT/v1 for OpenAI's API, http://HOST:PORT for others"
+		}
+	}
+	return near.Hint(path, known)
 }
 
 // ServeHTTP implements [http.Handler].

@@ -46,6 +46,7 @@ type Server struct {
 	config  Config
 	gate    *access.Gate
 	routes  *http.ServeMux
+	paths   []string // of the routes, without those that name something
 	driver  *driver.Server
 	pool    *serving.Pool
 	metrics http.Handler

@@ -88,7 +88,7 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	for i := range q.Messages {
 		all, err := q.Messages[i].messages()
 		if err != nil {
-			return c, wire.Refuse("messages", "message %d: %v", i, err)
+			return c, wire.Refuse("messages", "message %d: %v", i+1, err)
 		}
 		c.Messages = append(c.Messages, all...)
 	}

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 
 	"grove"
 	"grove/server/access"
@@ -31,7 +32,7 @@ func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOp
 			p.IDs, err = h.Model.Tokenize(p.Text, true, false)
 		}
 		if err != nil {
-			return e, err
+			return e, ofInput(err)
 		}
 		all, e.Tokens = append(all, p.IDs), e.Tokens+len(p.IDs)
 	}
@@ -43,13 +44,22 @@ func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOp
 				if ctx.Err() != nil {
 					return err
 				}
-				return wire.RefusalOf(err)
+				return ofInput(wire.RefusalOf(err))
 			}
 			e.Vectors = append(e.Vectors, vectors)
 		}
 		return nil
 	})
 	return e, err
+}
+
+// ofInput returns an error with the name that the field of a prompt has where texts are embedded.
+func ofInput(err error) error {
+	var refusal *wire.Error
+	if errors.As(err, &refusal) && refusal.Param == "prompt" {
+		refusal.Param = "input"
+	}
+	return err
 }
 
 // EmbedOptions returns the options that the fields pooling and embd_normalize ask for; nil: the field is absent.

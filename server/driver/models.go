@@ -54,8 +54,9 @@ func (s *Server) Capabilities(m serving.State) []string {
 	case all == nil:
 		all = []string{"completion"}
 	}
-	if m.Host.HasTemplate() && !slices.Contains(all, "chat") && !slices.Contains(all, "embedding") { // a template of the server's
-		all = slices.Insert(all, 1, "chat")
+	if t := m.Host.Template(); t != nil && !slices.Contains(all, "embedding") { // it may be one of the server's
+		all = slices.DeleteFunc(all, func(c string) bool { return slices.Contains([]string{"chat", "tools", "thinking"}, c) })
+		all = slices.Insert(all, 1, find.OfTemplate(t.Source())...)
 	}
 	return all
 }

@@ -151,7 +151,7 @@ func (q *generateRequest) prompt(g *driver.Generation, r *grove.Request) (c driv
 		}
 		ids = append(ids, token.ID(id))
 	}
-	if q.Raw || !g.Host.HasTemplate() {
+	if q.Raw || g.Host.Template() == nil {
 		switch {
 		case q.System != "":
 			return c, wire.Refuse("system", "a text without a template has no place for it")

@@ -66,7 +66,7 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	for i := range q.Messages {
 		m, err := q.Messages[i].toTemplate()
 		if err != nil {
-			return c, wire.Refuse("messages", "message %d: %v", i, err)
+			return c, wire.Refuse("messages", "message %d: %v", i+1, err)
 		}
 		c.Messages = append(c.Messages, m)
 	}

@@ -43,10 +43,13 @@ func newHost(p *Pool, name string, m *grove.Model) *Host {
 	return &Host{Name: name, Model: m, Info: m.Info(), Created: time.Now(), pool: p}
 }
 
-// HasTemplate reports whether the model can answer conversations.
-func (h *Host) HasTemplate() bool {
-	_, err := h.Model.Templates().For(chat.Options{})
-	return err == nil
+// Template returns the template of conversations, nil where the model cannot answer any.
+func (h *Host) Template() *chat.Template {
+	t, err := h.Model.Templates().For(chat.Options{})
+	if err != nil {
+		return nil
+	}
+	return t
 }
 
 // bytes returns the memory that the weights and the cache may take.

@@ -50,6 +50,9 @@ func (m *Metrics) figures() (f figures) {
 	m.mu.Lock()
 	f.totals = m.totals
 	m.mu.Unlock()
+	m.pool.mu.Lock()
+	f.load = m.pool.closed
+	m.pool.mu.Unlock()
 	for _, s := range m.pool.Open() {
 		l := s.Host.Model.Load()
 		f.load.Admitted += l.Admitted

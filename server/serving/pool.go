@@ -55,7 +55,8 @@ type Pool struct {
 	loads   sync.Mutex // one model is opened at a time, in the memory that the others leave
 
 	mu      sync.Mutex
-	entries []*entry // those that were added, and behind them those of the catalog that requests named
+	entries []*entry   // those that were added, and behind them those of the catalog that requests named
+	closed  grove.Load // the steps, rows and preemptions of the models that were closed
 }
 
 // entry is a model, open or not. The pool's lock guards it.
@@ -376,6 +377,8 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 		return nil
 	}
 	e.host, e.keep = nil, 0
+	l := h.Model.Load()
+	p.closed.Steps, p.closed.Rows, p.closed.Preempted = p.closed.Steps+l.Steps, p.closed.Rows+l.Rows, p.closed.Preempted+l.Preempted
 	p.mu.Unlock()
 	err := h.Model.Close()
 	if err != nil {

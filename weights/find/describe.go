@@ -62,6 +62,18 @@ func (d *Description) read(f *gguf.File) (err error) {
 // thoughtMarkers are parts of the templates of models that think.
 var thoughtMarkers = []string{"</think>", "enable_thinking", "reasoning_content", "<|channel|>", "[THINK]", "<|START_THINKING|>", "<seed:think>"}
 
+// OfTemplate returns the capabilities that a chat template gives a model: chat, tools, thinking.
+func OfTemplate(template string) []string {
+	all := []string{"chat"}
+	if strings.Contains(template, "tools") {
+		all = append(all, "tools")
+	}
+	if slices.ContainsFunc(thoughtMarkers, func(m string) bool { return strings.Contains(template, m) }) {
+		all = append(all, "thinking")
+	}
+	return all
+}
+
 // capabilities returns what the header of a model says that it can do.
 func capabilities(f *gguf.File, arch string) (all []string, err error) {
 	if pooling, found, err := f.Uint(arch + ".pooling_type"); err != nil || found && pooling != 0 {
@@ -73,13 +85,7 @@ func capabilities(f *gguf.File, arch string) (all []string, err error) {
 		return nil, err
 	}
 	if found {
-		all = append(all, "chat")
-		if strings.Contains(template, "tools") {
-			all = append(all, "tools")
-		}
-		if slices.ContainsFunc(thoughtMarkers, func(m string) bool { return strings.Contains(template, m) }) {
-			all = append(all, "thinking")
-		}
+		all = append(all, OfTemplate(template)...)
 	}
 	for _, key := range []string{"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"} {
 		if _, found, err := f.Uint(key); err != nil {
