@@ -4,7 +4,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -79,7 +81,9 @@ func run(args []string) (code int) {
 		err = command.Run()
 	}
 	if parse := new(kong.ParseError); errors.As(err, &parse) {
-		command = parse.Context
+		if command = parse.Context; strings.HasPrefix(err.Error(), `expected "<`) {
+			err = fmt.Errorf("%w; '%s --help' shows the arguments", err, command.Selected().FullPath())
+		}
 	}
 	return exit.Report(os.Stderr, flags.Blame(command, err))
 }

@@ -92,7 +92,7 @@ func read(url string, reply *http.Response, answer any) error {
 	case len(text) > remoteBytes:
 		return fmt.Errorf("%s: the answer has more than %d bytes", url, remoteBytes)
 	case reply.StatusCode == http.StatusUnauthorized:
-		return fmt.Errorf("%s: the server asks for another key; --api-key or GROVE_API_KEY gives it", url)
+		return fmt.Errorf("%s: the key is missing or wrong; --api-key or GROVE_API_KEY gives it", url)
 	case reply.StatusCode != http.StatusOK:
 		var refusal struct {
 			Error struct {

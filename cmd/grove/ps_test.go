@@ -62,7 +62,7 @@ func TestRemoteFailures(t *testing.T) {
 		answer string
 		want   string
 	}{
-		{401, `{}`, "grove: URL/models/unload: the server asks for another key; --api-key or GROVE_API_KEY gives it\n"},
+		{401, `{}`, "grove: URL/models/unload: the key is missing or wrong; --api-key or GROVE_API_KEY gives it\n"},
 		{404, `{"error":{"message":"the model \"a\" is\nnot served"}}`, "grove: URL/models/unload: the server answers 404 Not Found: the model \"a\" is�not served\n"},
 		{404, `404 page not found`, "grove: URL/models/unload: the server answers 404 Not Found: it may be no server of grove's, or an older one\n"},
 		{302, ``, "grove: URL/models/unload: the server answers 302 Found: it may be no server of grove's, or an older one\n"},
@@ -95,7 +95,7 @@ func TestNoServer(t *testing.T) {
 		{[]string{"ps"}, "GROVE_HOST=0.0.0.0:1", "grove: no server answers at http://127.0.0.1:1 (connection refused); start one with 'grove serve MODEL', or name another with --url\n", 69},
 		{[]string{"ps"}, "GROVE_PORT=web", "grove: GROVE_PORT: \"web\" is not a port; it must be from 0 to 65535\n", 78},
 		{[]string{"ps", "--url", "ftp://x"}, "X=", "grove: --url: \"ftp://x\" is not the address of a server such as http://127.0.0.1:8080\n", 2},
-		{[]string{"stop"}, "X=", "grove: expected \"<model>\"\n", 2},
+		{[]string{"stop"}, "X=", "grove: expected \"<model>\"; 'grove stop --help' shows the arguments\n", 2},
 	} {
 		cmd := exec.Command("grove", c.args...)
 		cmd.Env = append(cmd.Environ(), c.env)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -101,6 +102,9 @@ func (c *serveCommand) Run() error {
 		}
 	}
 	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; another program listens there: --port names another port, 0 any that is free", err)
+	}
 	if err != nil {
 		return exit.With(exit.CodeAddress, err)
 	}

@@ -200,7 +200,7 @@ func TestServePortTaken(t *testing.T) {
 	}
 	defer l.Close()
 	out, err := exec.Command("grove", "serve", "--addr", l.Addr().String()).CombinedOutput()
-	want := "grove: listen tcp " + l.Addr().String() + ": bind: address already in use\n"
+	want := "grove: listen tcp " + l.Addr().String() + ": bind: address already in use; another program listens there: --port names another port, 0 any that is free\n"
 	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 69 || string(out) != want {
 		t.Errorf("%v, %q, want %q", err, out, want)
 	}
