@@ -36,6 +36,7 @@ var crafts = map[string]struct {
 		f.add("general.sampling.temp", gguf.Of(float32(math.NaN())))
 		f.add("general.sampling.top_k", gguf.Of(int32(-3)))
 		f.add("general.sampling.top_p", gguf.Of("0.9"))
+		f.add("general.sampling.\x1b]0;owned\a", gguf.Of(true))
 	}},
 	"talker": {"gopher", func(f *crafted) { f.add("tokenizer.chat_template", gguf.Of(talk)) }},
 	"hostile-template": {"gopher", func(f *crafted) {

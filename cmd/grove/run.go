@@ -111,10 +111,10 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 	}
 	i := m.Info()
 	if i.Draft != "" {
-		fmt.Fprintln(os.Stderr, "grove: draft:", i.Draft)
+		fmt.Fprintln(os.Stderr, "grove: draft:", printable(i.Draft))
 	}
 	for _, line := range i.Sampling.Ignored {
-		fmt.Fprintln(os.Stderr, "grove: the model recommends what is not used:", line)
+		fmt.Fprintln(os.Stderr, "grove: the model recommends what is not used:", printable(line))
 	}
 	return m, nil
 }

@@ -51,7 +51,7 @@ func (c *Conversation) load(path string) error {
 	if path == "" {
 		return errors.New("/load: a file name is missing")
 	}
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
 		return fmt.Errorf("/load: %w", err)
 	}
@@ -74,4 +74,21 @@ func (c *Conversation) load(path string) error {
 	c.messages, c.System = messages, system
 	c.note("%d messages from %s", len(c.all()), path)
 	return nil
+}
+
+// mostBytes is the size of the largest conversation that is loaded.
+const mostBytes = 64 << 20
+
+// readFile returns the contents of a file of mostBytes at most.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err == nil && len(data) > mostBytes {
+		err = fmt.Errorf("%s has more than %d bytes; it is no saved conversation", path, mostBytes)
+	}
+	return data, err
 }

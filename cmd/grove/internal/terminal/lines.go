@@ -53,7 +53,7 @@ func NewLineReader(signals *Interrupts, o LineOptions) *LineReader {
 		fmt.Fprintf(os.Stderr, "grove: lines cannot be edited: %v\n", err)
 		return r
 	}
-	r.enter(os.Stderr, pasteOn)
+	_, _ = io.WriteString(os.Stderr, pasteOn)
 	if o.History {
 		r.recall()
 	}
@@ -82,14 +82,8 @@ func (r *LineReader) edit(o LineOptions) (err error) {
 	return err
 }
 
-// editorSize returns the size of the terminal, that of a usual one where it is not known.
-func editorSize() (columns, rows int) {
-	columns, rows, err := term.GetSize(int(os.Stderr.Fd()))
-	if err != nil || columns <= 0 || rows <= 0 {
-		return usualColumns, usualRows
-	}
-	return columns, rows
-}
+// editorSize returns the present size of the terminal of standard error.
+func editorSize() (columns, rows int) { return sizeOf(os.Stderr) }
 
 // recall offers the messages of earlier runs.
 func (r *LineReader) recall() {
@@ -106,9 +100,6 @@ func (r *LineReader) recall() {
 	}
 }
 
-// enter writes a sequence to a terminal.
-func (r *LineReader) enter(f *os.File, sequence string) { _, _ = io.WriteString(f, sequence) }
-
 // rest sets the mode between lines: as before, without the echo of keys, which would appear within answers.
 func (r *LineReader) rest() error {
 	fd := int(os.Stdin.Fd())
@@ -121,7 +112,7 @@ func (r *LineReader) Close() {
 		return
 	}
 	_ = r.editor.Close()
-	r.enter(os.Stderr, pasteOff)
+	_, _ = io.WriteString(os.Stderr, pasteOff)
 	_ = term.Restore(int(os.Stdin.Fd()), r.mode)
 }
 
@@ -249,7 +240,7 @@ func (r *LineReader) read(prompt string) (string, error) {
 		return r.glyphs.text([]rune(text)), err
 	}
 	if r.dumb {
-		r.enter(os.Stderr, prompt)
+		_, _ = io.WriteString(os.Stderr, prompt)
 	}
 	text, err := r.plain.ReadString('\n')
 	if err == io.EOF && text != "" {

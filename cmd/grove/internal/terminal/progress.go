@@ -69,12 +69,12 @@ func (p *Progress) ShowBytes(done, all int64) {
 	_ = p.bar.Set64(done)
 }
 
-// Note writes a line to standard error, above the bar.
+// Note writes a line to standard error, above the bar. Nothing in it controls the terminal ([Harmless]).
 func (p *Progress) Note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gate.clear()
-	fmt.Fprintln(os.Stderr, text)
+	fmt.Fprintln(os.Stderr, Harmless(text))
 }
 
 // Columns of a line besides the bar and the name of the job: with numbers, and without.

@@ -81,9 +81,12 @@ func Styled() bool {
 	return Is(Stdout.file) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == "" && obeys(Stdout.file)
 }
 
-// Size returns the present size of the terminal of standard output, that of a usual one where it is not known.
-func Size() (columns, rows int) {
-	columns, rows, err := term.GetSize(int(Stdout.file.Fd()))
+// Size returns the present size of the terminal of standard output.
+func Size() (columns, rows int) { return sizeOf(Stdout.file) }
+
+// sizeOf returns the present size of a file's terminal, that of a usual one where it is not known.
+func sizeOf(f *os.File) (columns, rows int) {
+	columns, rows, err := term.GetSize(int(f.Fd()))
 	if err != nil || columns <= 0 || rows <= 0 {
 		return usualColumns, usualRows
 	}
