@@ -40,11 +40,16 @@ func (c *chatCommand) Validate() error {
 }
 
 // Run implements the command.
-func (c *chatCommand) Run() (err error) {
+func (c *chatCommand) Run() error {
 	question, err := c.Resolve()
 	if err != nil {
 		return err
 	}
+	return c.hold(question)
+}
+
+// hold answers a question, or holds a conversation where there is none.
+func (c *chatCommand) hold(question *string) (err error) {
 	o := c.Options()
 	o.ChatTemplate, o.Reasoning = c.Template, grove.Reasoning(c.Reasoning.How)
 	m, err := openModel(c.Model, o)
@@ -88,6 +93,9 @@ func (c *chatCommand) newChat(m *grove.Model) (*conversation.Conversation, error
 // template returns the template of the conversation. It reports a template that the vocabulary suggests.
 func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
 	t, err := m.Templates().For(chat.Options{})
+	if errors.Is(err, chat.ErrNone) && c.Model.Path == "" {
+		return nil, exit.File(errors.New("grove: the model inside this program writes Go and holds no conversations; name one: grove chat MODEL ('grove list' shows those here, 'grove pull' fetches one)"))
+	}
 	if errors.Is(err, chat.ErrNone) {
 		return nil, exit.File(fmt.Errorf("%w; grove run continues a text with a base model", err))
 	}

@@ -8,15 +8,19 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/alecthomas/kong"
 
 	"grove"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/summary"
 	"grove/cmd/grove/internal/terminal"
 	"grove/text/token"
+	"grove/weights/find"
 )
 
 // runCommand continues a prompt.
@@ -33,6 +37,14 @@ type runCommand struct {
 	Search string `placeholder:"NAME,OPTIONS" var:"GROVE_SEARCH" help:"Draw several answers and choose one, such as ffs,n=4 (see grove methods). The text comes when it is chosen; lossy."`
 
 	Prompt *string `name:"prompt" short:"p" placeholder:"TEXT" help:"The text to continue, for those who are used to a flag."`
+
+	bounded bool // -n is on the command line
+}
+
+// AfterApply notes whether -n is on the command line.
+func (c *runCommand) AfterApply(line *kong.Context) error {
+	c.bounded = flags.OnLine(line, "max-tokens")
+	return nil
 }
 
 // Validate refuses a number of tokens where a text belongs, which llama.cpp's --predict takes.
@@ -45,7 +57,19 @@ func (c *runCommand) Validate() error {
 
 // Run implements the command.
 func (c *runCommand) Run() (err error) {
-	prompt, err := c.prompt()
+	text, err := c.Resolve()
+	if err != nil {
+		return err
+	}
+	if c.converses(text) {
+		fmt.Fprintf(os.Stderr, "grove: no text is given: holding a conversation, as 'grove chat %.80s' does\n", *c.First)
+		talk := &chatCommand{Request: c.Request}
+		if c.bounded {
+			talk.MaxTokens = c.MaxTokens
+		}
+		return talk.hold(nil)
+	}
+	prompt, err := c.prompt(text)
 	if err != nil {
 		return err
 	}
@@ -91,12 +115,18 @@ func (c *runCommand) Run() (err error) {
 	return err
 }
 
-// prompt returns the text to continue.
-func (c *runCommand) prompt() (string, error) {
-	text, err := c.Resolve()
-	if err != nil {
-		return "", err
+// converses reports whether a person at a terminal named a model that can answer, and no text.
+func (c *runCommand) converses(text *string) bool {
+	other := c.Prompt != nil || c.Suffix != nil || c.File != "" || c.Predict != "" || c.Session != "" || c.Search != "" || c.JSON.On
+	if c.First == nil || text != nil || other || !terminal.Is(os.Stdin) || !terminal.Is(os.Stdout) {
+		return false
 	}
+	d, err := find.Model{Path: c.Model.Path}.Describe(grove.OpenFile)
+	return err == nil && slices.Contains(d.Capabilities, "chat")
+}
+
+// prompt returns the text to continue.
+func (c *runCommand) prompt(text *string) (string, error) {
 	if c.First != nil && text == nil && c.Prompt == nil && c.File == "" && terminal.Is(os.Stdin) {
 		fmt.Fprintf(os.Stderr, "grove: run continues a text; 'grove chat %s' holds a conversation\n", *c.First)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"grove/cmd/grove/internal/terminal"
+	"grove/gopher"
+	"grove/weights/gguf"
 )
 
 // console is a person's side of a terminal.
@@ -189,6 +192,31 @@ func TestChatShown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRunConverses: 'grove run MODEL' at a terminal holds a conversation where the model can; with another model it reads a text.
+func TestRunConverses(t *testing.T) {
+	dir := t.TempDir()
+	f, err := gguf.Parse(gopher.Model())
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of("{{ messages|map(attribute='content')|join }}")}
+	if err := gguf.WriteFile(filepath.Join(dir, "talks.gguf"), append(slices.Clone(f.Metadata), template), f.Tensors); err != nil {
+		t.Fatal(err)
+	}
+	p := startTerminal(t, 80, dir, nil, "run", "talks.gguf", "-n", "1", "--temp", "0")
+	p.sees("holding a conversation, as 'grove chat talks.gguf' does")
+	p.awaits(">")
+	p.types("func\r")
+	p.sees("the answer was cut after 1 tokens")
+	p.types("/bye\r")
+	p.ends("")
+	p = startTerminal(t, 80, dir, nil, "run", "gopher-nano")
+	p.sees("run continues a text")
+	p.types("a\r\x04")
+	p.sees("finish:")
+	p.ends("")
 }
 
 // TestBar shows a bar for a job that takes long, whose steps may be long too, and leaves an empty line; for a short job, on a
