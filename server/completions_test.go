@@ -329,7 +329,7 @@ func TestUnderLoad(t *testing.T) {
 	s := serve(t, server.Config{})
 	requests, turns := 12, 6
 	if os.Getenv("GROVE_LONG") != "" {
-		requests, turns = 48, 48
+		requests, turns = 48, 32
 	}
 	var bodies []string
 	for i := range requests {

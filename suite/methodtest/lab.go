@@ -40,7 +40,7 @@ func newLab(tb testing.TB) *lab {
 	tb.Helper()
 	l := &lab{tb: tb, pool: par.New(2), draws: few}
 	if os.Getenv("GROVE_LONG") != "" {
-		l.draws = 20_000
+		l.draws = 10_000
 	}
 	tb.Cleanup(l.pool.Close)
 	l.target, l.other = l.model(1), l.model(2)
