@@ -128,7 +128,7 @@ func TestDistribution(t *testing.T) {
 	expected := []float64{.108, .027, .0495, .1155, .2835, .3465, .063, .007} // of 000 to 111
 	runs := 20_000
 	if os.Getenv("GROVE_LONG") != "" {
-		runs = 200_000
+		runs = 100_000
 	}
 	for _, c := range []struct {
 		window int

@@ -227,7 +227,7 @@ func TestFails(t *testing.T) {
 func TestDistributions(t *testing.T) {
 	rounds := 6000
 	if os.Getenv("GROVE_LONG") != "" {
-		rounds = 200_000
+		rounds = 100_000
 	}
 	for _, a := range all {
 		if !a.draws() {

@@ -116,7 +116,7 @@ func TestChains(t *testing.T) {
 func TestDistribution(t *testing.T) {
 	rounds := 10_000
 	if os.Getenv("GROVE_LONG") != "" {
-		rounds = 200_000
+		rounds = 100_000
 	}
 	wrong := func(tree *method.Tree) {
 		for node := method.Root; node < tree.Len(); node++ {
