@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"grove/internal/atomicfile"
+	"grove/internal/regular"
 )
 
 // Path names a file in the user's cache directory by its kind and by what its content depends on, of which the
@@ -53,15 +54,10 @@ func Write(path string, text []byte) error {
 	return nil
 }
 
-// Read returns a file of the cache, nil where there is none or it is larger than limit.
-func Read(path string, limit int64) []byte {
-	f, err := os.Open(path)
+// Read returns a file of the cache, nil where there is none, it is larger than limit, or it is no regular file.
+func Read(path string, limit int) []byte {
+	text, err := regular.Read(path, limit)
 	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil || int64(len(text)) > limit {
 		return nil
 	}
 	return text

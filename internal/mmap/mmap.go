@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"unsafe"
+
+	"grove/internal/regular"
 )
 
 // Map is a file in memory. Its methods may be called from several goroutines, Close after all
@@ -21,7 +23,7 @@ type Map struct {
 // Only regular files can be opened. Errors of the system are [os.PathError] values without a package
 // prefix.
 func Open(path string) (*Map, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +39,6 @@ func mapFile(path string, f *os.File) (*Map, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	size := info.Size()
 	if size != int64(int(size)) {

@@ -56,7 +56,7 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
-	if _, err := Open(t.TempDir()); err == nil || !strings.HasSuffix(err.Error(), "is not a regular file") {
+	if _, err := Open(t.TempDir()); err == nil || !strings.HasSuffix(err.Error(), "it is a directory; a regular file is needed") {
 		t.Errorf("directory: %v", err)
 	}
 }

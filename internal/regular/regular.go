@@ -1,0 +1,69 @@
+// Package regular opens files that a program reads by itself, which must be regular: opening a named pipe without a
+// writer would wait for ever, and a device has no end.
+package regular
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Open opens a regular file for reading. It never waits for another process. A named pipe, a device, a socket or a
+// directory is refused by its kind. Errors are [fs.PathError] values without a package prefix.
+func Open(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil { // before it is opened: opening a pipe or a device can have effects
+		if err := check(path, info); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|noWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = check(path, info) // another file may have taken the name since
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Read returns the content of a regular file of at most limit bytes. Errors are those of [Open], and an [fs.PathError]
+// for a longer file.
+func Read(path string, limit int) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(b) > limit:
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("the file has more than %d bytes", limit)}
+	}
+	return b, nil
+}
+
+// check refuses all but regular files.
+func check(path string, info fs.FileInfo) error {
+	kind := "a special file"
+	switch m := info.Mode(); {
+	case m.IsRegular():
+		return nil
+	case m.IsDir():
+		kind = "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case m&fs.ModeSocket != 0:
+		kind = "a socket"
+	case m&fs.ModeDevice != 0:
+		kind = "a device"
+	}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it is %s; a regular file is needed", kind)}
+}
