@@ -14,7 +14,8 @@ import (
 // Write writes a file with what fill writes, under a temporary name beside path that is synced and then
 // renamed: path holds what it held before, or all of the new file. On error nothing new is left. A process
 // that is killed leaves its temporary file, which the next Write to the same path removes; that of a
-// process still at work stays. A symbolic link stays, and the file that it names is replaced. A device or a pipe is
+// process still at work stays. Any number of goroutines and processes may write one path: each writes a whole file, and
+// the one that is renamed last stays. A symbolic link stays, and the file that it names is replaced. A device or a pipe is
 // written as it is. Errors are fill's own or the system's, without a package prefix.
 func Write(path string, fill func(io.Writer) error) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
@@ -28,16 +29,15 @@ func Write(path string, fill func(io.Writer) error) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = tmp.Close()
-			_ = os.Remove(tmp.Name())
+			removeOpen(tmp)
 		}
+		_ = tmp.Close() // it is synced; and on some systems closed
 	}()
 	for _, step := range []func() error{
 		func() error { return fill(tmp) },
 		func() error { return tmp.Chmod(0o644) },
 		tmp.Sync,
-		tmp.Close,
-		func() error { return os.Rename(tmp.Name(), path) },
+		func() error { return rename(tmp, path) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -148,15 +148,22 @@ func create(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if lock(tmp) {
-			mine, err := tmp.Stat()
-			named, err2 := os.Stat(tmp.Name())
-			if err == nil && err2 == nil && os.SameFile(mine, named) {
-				return tmp, nil
-			}
+		if own(tmp) {
+			return tmp, nil
 		}
 		tmp.Close()
 	}
+}
+
+// own locks a temporary file, and reports false where another holds it, or where its name has become another's or nobody's
+// before it was locked. Who owns a temporary file may remove or rename it, and nobody else does.
+func own(f *os.File) bool {
+	if !lock(f) {
+		return false
+	}
+	mine, err := f.Stat()
+	named, err2 := os.Stat(f.Name())
+	return err == nil && err2 == nil && os.SameFile(mine, named)
 }
 
 // sweep removes the temporary files of path that nobody holds. It is tidiness: errors are left to what
@@ -172,11 +179,14 @@ func sweep(path string) {
 			continue
 		}
 		name := filepath.Join(filepath.Dir(path), e.Name())
+		if info, err := e.Info(); err != nil || !abandoned(info) {
+			continue
+		}
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
 			continue
 		}
-		if lock(f) {
+		if own(f) {
 			removeOpen(f)
 		}
 		f.Close()

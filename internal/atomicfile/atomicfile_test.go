@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestWrite replaces a file, and leaves the old one and nothing else where the new one fails midway.
@@ -45,7 +46,8 @@ func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	for _, name := range []string{"f.tmp-123", "f.tmp-backup", "f.tmp-", "g.tmp-123", "f.tmp-1a"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+		at, old := filepath.Join(dir, name), time.Now().Add(-24*time.Hour)
+		if err := errors.Join(os.WriteFile(at, []byte(name), 0o600), os.Chtimes(at, old, old)); err != nil {
 			t.Fatal(err)
 		}
 	}
