@@ -66,11 +66,8 @@ func subjects() []subject {
 	if long {
 		out = append(out, subject{Spec{Arch: "gpt-oss", Type: tensor.F16}, tensor.Q8_0, true}, subject{latentSpec, tensor.F16, true})
 	}
-	for i, s := range []Spec{
-		{Arch: "gemma"}, {Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2", Layers: 5, Window: 70}, {Arch: "phi3", LongRope: 64, Window: 90},
-		{Arch: "qwen2"}, {Arch: "qwen3"}, {Arch: "starcoder2"},
-	} {
-		s.Type = []tensor.Type{tensor.Q8_0, tensor.F16}[i%2]
+	for i, s := range others {
+		s.Type = otherType(i)
 		for j, c := range caches {
 			if j == i%3 || long {
 				out = append(out, subject{s, c, j != i%3})
@@ -79,6 +76,14 @@ func subjects() []subject {
 	}
 	return out
 }
+
+// others are the architectures that have one weight type each, by turns.
+var others = []Spec{
+	{Arch: "gemma"}, {Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2", Layers: 5, Window: 70}, {Arch: "phi3", LongRope: 64, Window: 90},
+	{Arch: "qwen2"}, {Arch: "qwen3"}, {Arch: "starcoder2"},
+}
+
+func otherType(i int) tensor.Type { return []tensor.Type{tensor.Q8_0, tensor.F16}[i%2] }
 
 // latentSpec is a small DeepSeek-V3.
 var latentSpec = Spec{Arch: "deepseek2", Type: tensor.Q8_0, Size: 64, Experts: 8, Used: 3, Latent: synthetic.Latent{
