@@ -78,7 +78,7 @@ func (r *Removed) remove(m find.Model) (err error) {
 			return err
 		}
 		gone, err := registry.Remove(cache, n)
-		r.add(cache, gone.Files, gone.Freed)
+		r.add(cache, gone)
 		return err
 	}
 	relative, err := filepath.Rel(m.Cache, m.Path)
@@ -94,15 +94,15 @@ func (r *Removed) remove(m find.Model) (err error) {
 			_, files[i], _ = hub.Split(files[i])
 		}
 		gone, err := hub.Remove(cache, repository, files)
-		r.add(cache, gone.Files, gone.Freed)
+		r.add(cache, gone)
 		return err
 	}
 	return r.plain(cache, files)
 }
 
-func (r *Removed) add(c *transfer.Cache, names []string, freed int64) {
-	r.Freed += freed
-	for _, name := range names {
+func (r *Removed) add(c *transfer.Cache, gone transfer.Removed) {
+	r.Freed += gone.Freed
+	for _, name := range gone.Files {
 		r.Files = append(r.Files, c.Path(name))
 	}
 }
@@ -143,22 +143,16 @@ func (r *Removed) plain(c *transfer.Cache, files []string) error {
 	if len(files) == 0 {
 		return errors.New("it is a folder that no program made in the cache: remove it yourself")
 	}
+	var gone transfer.Removed
+	defer func() { r.add(c, gone) }()
 	for _, f := range files {
-		for i, suffix := range []string{"", ".json", ".etag", transfer.Suffix, transfer.Suffix + ".etag"} {
-			info, err := c.Root.Lstat(f + suffix)
-			if err != nil && i > 0 {
-				continue
-			}
-			if err == nil {
-				err = c.Root.Remove(f + suffix)
-			}
-			if err != nil {
+		if _, err := c.Root.Lstat(f); err != nil {
+			return err
+		}
+		for _, suffix := range []string{"", ".json", ".etag", transfer.Suffix, transfer.Suffix + ".etag"} {
+			if err := gone.Remove(c, f+suffix); err != nil {
 				return err
 			}
-			if info.Mode().IsRegular() {
-				r.Freed += info.Size()
-			}
-			r.add(c, []string{f + suffix}, 0)
 		}
 	}
 	return nil

@@ -13,12 +13,6 @@ import (
 // maxWalked bounds the files of a repository in the cache that [Remove] looks at.
 const maxWalked = 100_000
 
-// Removed is what was removed.
-type Removed struct {
-	Files []string // names in the cache
-	Freed int64    // bytes
-}
-
 // Split cuts the name of a file or folder in the cache, which may lie below it, into the directory of its repository and the
 // name in its snapshot; "": the folder of the snapshot. ok is false for a name of another form.
 func Split(name string) (repository, file string, ok bool) {
@@ -33,7 +27,7 @@ func Split(name string) (repository, file string, ok bool) {
 
 // Remove removes files of a repository from all its snapshots, and their contents, unless other files of the repository are
 // linked to them. names are those of files in a snapshot; none: all files. A repository without files goes as a whole.
-func Remove(c *transfer.Cache, repository string, names []string) (r Removed, err error) {
+func Remove(c *transfer.Cache, repository string, names []string) (r transfer.Removed, err error) {
 	snapshots := repository + "/snapshots"
 	gone, kept := map[string]bool{}, map[string]bool{} // blobs
 	var doomed []string
@@ -67,14 +61,14 @@ func Remove(c *transfer.Cache, repository string, names []string) (r Removed, er
 		}
 	}
 	for _, name := range doomed {
-		if err := r.remove(c, name); err != nil {
+		if err := r.Remove(c, name); err != nil {
 			return r, err
 		}
 	}
 	if len(kept) > 0 {
 		return r, nil
 	}
-	return r, r.removeAll(c, repository)
+	return r, r.RemoveAll(c, repository)
 }
 
 // blobOf returns the name of the blob to which a link leads; "": it is no such link.
@@ -88,38 +82,4 @@ func blobOf(c *transfer.Cache, link string) string {
 		return blob
 	}
 	return ""
-}
-
-// remove removes a file or a link. A content that is gone already does not matter.
-func (r *Removed) remove(c *transfer.Cache, name string) error {
-	info, err := c.Root.Lstat(name)
-	if err != nil {
-		return nil
-	}
-	if err := c.Root.Remove(name); err != nil {
-		return fmt.Errorf("%s: %w", c.Dir, err)
-	}
-	if info.Mode().IsRegular() {
-		r.Freed += info.Size()
-	}
-	r.Files = append(r.Files, name)
-	return nil
-}
-
-// removeAll removes the directory of a repository: partial files, old references.
-func (r *Removed) removeAll(c *transfer.Cache, repository string) error {
-	_ = fs.WalkDir(c.Root.FS(), repository, func(at string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			r.Freed += info.Size()
-		}
-		return nil
-	})
-	if err := c.Root.RemoveAll(repository); err != nil {
-		return fmt.Errorf("%s: %w", c.Dir, err)
-	}
-	r.Files = append(r.Files, repository)
-	return nil
 }

@@ -12,15 +12,9 @@ import (
 // maxManifests bounds the manifests that [Remove] reads.
 const maxManifests = 100_000
 
-// Removed is what was removed.
-type Removed struct {
-	Files []string // names in the cache
-	Freed int64    // bytes
-}
-
 // Remove removes a model's manifest, and the blobs that no other manifest names. If another manifest cannot be read, nothing
 // is removed.
-func Remove(c *transfer.Cache, n Name) (r Removed, err error) {
+func Remove(c *transfer.Cache, n Name) (r transfer.Removed, err error) {
 	if err := n.Check(); err != nil {
 		return r, err
 	}
@@ -45,7 +39,7 @@ func Remove(c *transfer.Cache, n Name) (r Removed, err error) {
 	if err != nil {
 		return r, fmt.Errorf("nothing is removed: %w", err)
 	}
-	if err := r.remove(c, n.path()); err != nil {
+	if err := r.Remove(c, n.path()); err != nil {
 		return r, err
 	}
 	for dir := path.Dir(n.path()); dir != "manifests"; dir = path.Dir(dir) {
@@ -55,7 +49,7 @@ func Remove(c *transfer.Cache, n Name) (r Removed, err error) {
 	}
 	for digest := range own {
 		for _, separator := range []string{"-", ":"} { // as of 2024, and before
-			if err := r.remove(c, "blobs/sha256"+separator+digest); err != nil {
+			if err := r.Remove(c, "blobs/sha256"+separator+digest); err != nil {
 				return r, err
 			}
 		}
@@ -83,18 +77,4 @@ func named(c *transfer.Cache, name string) (map[string]bool, error) {
 		}
 	}
 	return all, nil
-}
-
-// remove removes a regular file, if it is there.
-func (r *Removed) remove(c *transfer.Cache, name string) error {
-	info, err := c.Root.Lstat(name)
-	if err != nil {
-		return nil
-	}
-	if err := c.Root.Remove(name); err != nil {
-		return fmt.Errorf("%s: %w", c.Dir, err)
-	}
-	r.Files = append(r.Files, name)
-	r.Freed += info.Size()
-	return nil
 }

@@ -45,6 +45,46 @@ func (c *Cache) Close() error { return c.Root.Close() }
 // Path returns the path of a file of the cache.
 func (c *Cache) Path(name string) string { return filepath.Join(c.Dir, filepath.FromSlash(name)) }
 
+// Removed is what was removed from a cache.
+type Removed struct {
+	Files []string // names in the cache
+	Freed int64    // bytes
+}
+
+// Remove removes a file or a link of the cache. One that is gone already does not matter.
+func (r *Removed) Remove(c *Cache, name string) error {
+	info, err := c.Root.Lstat(name)
+	if err != nil {
+		return nil
+	}
+	if err := c.Root.Remove(name); err != nil {
+		return c.fault(err)
+	}
+	if info.Mode().IsRegular() {
+		r.Freed += info.Size()
+	}
+	r.Files = append(r.Files, name)
+	return nil
+}
+
+// RemoveAll removes a directory of the cache with all that is in it.
+func (r *Removed) RemoveAll(c *Cache, dir string) error {
+	_ = fs.WalkDir(c.Root.FS(), dir, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			r.Freed += info.Size()
+		}
+		return nil
+	})
+	if err := c.Root.RemoveAll(dir); err != nil {
+		return c.fault(err)
+	}
+	r.Files = append(r.Files, dir)
+	return nil
+}
+
 // fault returns the error of a file of the cache.
 func (c *Cache) fault(err error) error {
 	if err == nil {
