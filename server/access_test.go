@@ -80,9 +80,35 @@ func TestOwnPages(t *testing.T) {
 			t.Errorf("%s: %d %v", origin, status, h)
 		}
 		for _, body := range []string{`{"prompt":"a","max_tokens":1}`, `{"prompt":"a","max_tokens":1,"stream":true}`, `{`} {
-			if status, text, h := s.do(t, "POST", "/v1/completions", body, "Origin", origin, "Sec-Fetch-Site", "cross-site"); status >= 403 || h.Get("Access-Control-Allow-Origin") != origin || len(h.Values("Vary")) != 1 {
+			if status, text, h := s.do(t, "POST", "/v1/completions", body, "Origin", origin, "Sec-Fetch-Site", "cross-site", "Content-Type", "application/json"); status >= 403 || h.Get("Access-Control-Allow-Origin") != origin || len(h.Values("Vary")) != 1 {
 				t.Errorf("%s: %d %v %s", origin, status, h, text)
 			}
+		}
+	}
+}
+
+// TestBodiesOfPages: no route takes a body that a page may send without asking, not even of a page that may call.
+func TestBodiesOfPages(t *testing.T) {
+	s := serve(t, server.Config{Config: serving.Config{OnDemand: true}})
+	for _, path := range []string{
+		"/v1/chat/completions", "/chat/completions", "/v1/completions", "/completions", "/v1/responses", "/v1/embeddings", "/v1/messages", "/v1/messages/count_tokens", "/completion", "/infill",
+		"/tokenize", "/detokenize", "/apply-template", "/embedding", "/slots/0", "/models/load", "/models/unload", "/api/generate", "/api/chat", "/api/embed", "/api/embeddings", "/api/show", "/api/pull",
+		"/api/create", "/api/copy", "/api/push",
+	} {
+		for _, kind := range []string{"text/plain", "text/plain;charset=UTF-8", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"} {
+			status, text, _ := s.do(t, "POST", path, `{"prompt":"a","model":"gopher"}`, "Origin", s.url, "Sec-Fetch-Site", "same-origin", "Content-Type", kind)
+			if status != http.StatusUnsupportedMediaType || !strings.Contains(text, "application/json") {
+				t.Errorf("%s, %s: %d %s", path, kind, status, text)
+			}
+		}
+	}
+	if s.status(t, modelName) != "unloaded" {
+		t.Error("a page made the server open a model")
+	}
+	s.do(t, "POST", "/v1/completions", `{"prompt":"a","max_tokens":1}`)
+	for _, kind := range []string{"application/json", "application/x-www-form-urlencoded"} { // of a program
+		if status, text, _ := s.do(t, "POST", "/v1/completions", `{"prompt":"a","max_tokens":1}`, "Content-Type", kind); status != 200 {
+			t.Errorf("%s: %d %s", kind, status, text)
 		}
 	}
 }
@@ -111,6 +137,16 @@ func TestHostileHosts(t *testing.T) {
 		{"a huge host", "GET /v1/models HTTP/1.1\r\nHost: " + strings.Repeat("a", 1<<15) + "\r\n", 403},
 		{"headers without end", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: " + strings.Repeat("a", 1<<20) + "\r\n", 431},
 		{"two origins", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nOrigin: http://evil.example\r\n", 403},
+		{"a forwarded host", "GET /v1/models HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: localhost\r\nForwarded: host=localhost\r\nX-Forwarded-For: 127.0.0.1\r\n", 403},
+		{"an address in one number", "GET /v1/models HTTP/1.1\r\nHost: 2130706433\r\n", 403},
+		{"an address of IPv6 that contains one", "GET /v1/models HTTP/1.1\r\nHost: [::ffff:7f00:1]\r\n", 200},
+		{"a web socket", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n", 403},
+		{"a web socket that is asked for", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n", 200}, // no upgrade
+		{"HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n", 400},
+		{"HTTP/0.9", "GET /v1/models\r\n", 400},
+		{"a folded line", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin:\r\n http://evil.example\r\n", 403},
+		{"two lengths", "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n", 400},
+		{"another encoding", "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n", 501},
 		{"CONNECT", "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n", 405},
 		{"an asterisk", "OPTIONS * HTTP/1.1\r\nHost: evil.example\r\n", 200}, // package net/http answers it
 	} {

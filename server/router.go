@@ -141,6 +141,9 @@ func (s *Server) admits(x *driver.Request, a driver.Access) error {
 		return err
 	}
 	x.R = x.R.WithContext(access.With(x.R.Context(), caller))
+	if err := access.CheckBody(x.R); err != nil {
+		return err
+	}
 	switch {
 	case a == driver.Served && !s.ready.Load():
 		return wire.ErrLoading

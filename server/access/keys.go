@@ -209,8 +209,12 @@ func (g *Gate) Caller(r *http.Request) (*Caller, error) {
 	if !g.keyed {
 		return nil, nil
 	}
+	key, err := shown(r)
+	if err != nil {
+		return nil, err
+	}
 	all := *g.keys.Load()
-	sum, found := sha256.Sum256([]byte(shown(r))), 0
+	sum, found := sha256.Sum256([]byte(key)), 0
 	for i, c := range all {
 		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], c.sum[:]), i+1, found)
 	}
@@ -220,16 +224,44 @@ func (g *Gate) Caller(r *http.Request) (*Caller, error) {
 	return all[found-1], nil
 }
 
-// shown returns the key that a request shows: of OpenAI's, Anthropic's or Azure's header; "": none.
-func shown(r *http.Request) string {
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(key)
+// shown returns the key that a request shows: of OpenAI's, Anthropic's or Azure's header; "": none. It refuses a header that is there
+// twice, of which a proxy may have checked the other one, and another scheme than Bearer where no other header has a key.
+func shown(r *http.Request) (string, error) {
+	var keys []string
+	other := ""
+	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
+		values := r.Header.Values(name)
+		if len(values) > 1 {
+			return "", noKey("the header %s is there %d times; send it once", name, len(values))
+		}
+		if len(values) == 0 || values[0] == "" {
+			continue
+		}
+		if name != "Authorization" {
+			keys = append(keys, values[0])
+			continue
+		}
+		scheme, key, _ := strings.Cut(values[0], " ")
+		if strings.EqualFold(scheme, "Bearer") {
+			keys = append(keys, strings.TrimSpace(key))
+		} else {
+			other = name
+		}
 	}
-	if key := r.Header.Get("X-Api-Key"); key != "" {
-		return key
+	switch {
+	case len(keys) > 0:
+		return keys[0], nil
+	case other != "":
+		return "", noKey("the header Authorization has another scheme than Bearer; send Authorization: Bearer KEY") // it may be a key, which has no place in an error
 	}
-	return r.Header.Get("Api-Key")
+	return "", nil
+}
+
+// noKey is [wire.ErrKey] with a reason.
+func noKey(format string, args ...any) error {
+	e := *wire.ErrKey
+	e.Message = fmt.Sprintf(format, args...)
+	return &e
 }
 
 // folderOf returns the name of the folder of a key's sessions. No session and no other key has that name.

@@ -86,11 +86,12 @@ func TestCaller(t *testing.T) {
 	}{
 		{[]string{"Authorization", "Bearer one"}, "Ann"}, {[]string{"Authorization", "bearer  one "}, "Ann"}, {[]string{"X-Api-Key", "two"}, "#2"}, {[]string{"api-key", "three"}, "#3"},
 		{[]string{"Authorization", "Basic YTpi", "X-Api-Key", "two"}, "#2"},
+		{[]string{"Authorization", "BEARER one", "X-Api-Key", "two"}, "Ann"}, {[]string{"Authorization", "", "Api-Key", "three"}, "#3"},
 		{nil, ""}, {[]string{"Authorization", "one"}, ""}, {[]string{"Authorization", "Bearer"}, ""}, {[]string{"Authorization", "Bearer One"}, ""}, {[]string{"Authorization", "Bearer ", "X-Api-Key", "two"}, ""},
 		{[]string{"X-Api-Key", ""}, ""}, {[]string{"X-Api-Key", strings.Repeat("x", 1<<16)}, ""},
 	} {
 		c, err := g.Caller(request("a", tt.headers...))
-		if c.Name() != tt.want || (err == nil) != (tt.want != "") || err != nil && !errors.Is(err, wire.ErrKey) {
+		if c.Name() != tt.want || (err == nil) != (tt.want != "") || err != nil && keyError(t, err) == "" {
 			t.Errorf("%.60v: %q %v, want %q", tt.headers, c.Name(), err, tt.want)
 		}
 		if c != nil {
@@ -114,6 +115,43 @@ func TestCaller(t *testing.T) {
 		t.Errorf("without keys: %v %v", c, err)
 	}
 	c.Spend(5)
+}
+
+// keyError returns the message of an error about a key; "": it is none.
+func keyError(t *testing.T, err error) string {
+	t.Helper()
+	var e *wire.Error
+	if !errors.As(err, &e) || e.Status != http.StatusUnauthorized || e.Code != "invalid_api_key" || len(e.Message) > 200 {
+		t.Errorf("%#v", err)
+		return ""
+	}
+	return e.Message
+}
+
+// TestRefusedKeys: the error for headers that show no key says why, and no part of a header.
+func TestRefusedKeys(t *testing.T) {
+	g := gate(t, access.Config{Keys: []access.Key{{Secret: "one"}, {Secret: "two"}}})
+	for _, tt := range []struct {
+		name    string
+		headers []string
+		wants   string
+	}{
+		{"no key", nil, "missing or wrong"},
+		{"Basic", []string{"Authorization", "Basic b25lOg=="}, "another scheme than Bearer; send Authorization: Bearer KEY"},
+		{"a key without a scheme", []string{"Authorization", "one"}, "another scheme than Bearer"},
+		{"two keys in one", []string{"Authorization", "Bearer one, Bearer two"}, "missing or wrong"},
+		{"the same key twice", []string{"X-Api-Key", "one", "X-Api-Key", "one"}, "X-Api-Key is there 2 times"},
+		{"two of Bearer", []string{"Authorization", "Bearer one", "authorization", "Bearer two"}, "Authorization is there 2 times"},
+		{"an empty one first", []string{"Api-Key", "", "Api-Key", "one"}, "Api-Key is there 2 times"},
+		{"a second one behind a valid one", []string{"Authorization", "Bearer one", "X-Api-Key", "one", "X-Api-Key", "two"}, "X-Api-Key is there 2 times"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := g.Caller(request("a", tt.headers...))
+			if got := keyError(t, err); !strings.Contains(got, tt.wants) || strings.Contains(got, "one,") || strings.Contains(got, "b25l") {
+				t.Errorf("%q, want %q", got, tt.wants)
+			}
+		})
+	}
 }
 
 // TestLimits: a key's requests and tokens of a minute end, come back evenly, and are told in OpenAI's headers.

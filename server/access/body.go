@@ -1,0 +1,52 @@
+package access
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"grove/server/wire"
+)
+
+// browserHeaders are headers of requests that a page may be behind. A browser sends Origin with each POST.
+var browserHeaders = []string{"Origin", "Referer", "Cookie", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Sec-Fetch-User"}
+
+// CheckBody refuses a body that is not declared as JSON with 415: a page may send text and forms to any server without asking it first. A
+// body without a type, and one with the type of forms, which curl -d sends, are taken where no header is one of a browser.
+func CheckBody(r *http.Request) error {
+	types := r.Header.Values("Content-Type")
+	if r.Method != http.MethodPost && r.ContentLength == 0 || len(types) == 1 && isJSON(types[0]) {
+		return nil
+	}
+	given := "no content type"
+	if len(types) > 0 {
+		given = fmt.Sprintf("the content type %q", wire.Clip(strings.Join(types, ", ")))
+	}
+	if len(types) == 0 || len(types) == 1 && isForm(types[0]) {
+		at := slices.IndexFunc(browserHeaders, func(name string) bool { return len(r.Header.Values(name)) > 0 })
+		if at < 0 {
+			return nil
+		}
+		given += " and the header " + browserHeaders[at] + " of a browser"
+	}
+	return &wire.Error{
+		Status: http.StatusUnsupportedMediaType, Type: wire.TypeInvalid, Code: "unsupported_media_type",
+		Message: "the request has " + given + "; send Content-Type: application/json",
+	}
+}
+
+// isJSON reports whether a content type is that of JSON, or of a form of it, in UTF-8.
+func isJSON(text string) bool {
+	media, parameters, err := mime.ParseMediaType(text)
+	charset, given := parameters["charset"]
+	form, isForm := strings.CutSuffix(media, "+json")
+	return err == nil && (media == "application/json" || isForm && strings.HasPrefix(form, "application/")) && (!given || strings.EqualFold(charset, "utf-8"))
+}
+
+// isForm reports whether a content type is that of a form whose fields are in one line.
+func isForm(text string) bool {
+	media, _, err := mime.ParseMediaType(text)
+	return err == nil && media == "application/x-www-form-urlencoded"
+}
