@@ -167,8 +167,12 @@ func (m *Model) load(o Options) error {
 	if m.pool == nil {
 		m.pool = par.New(o.Threads)
 	}
-	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context, Progress: o.Progress}); err != nil {
+	inFile := o.NoRepack || m.crowds()
+	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: inFile, Context: o.Context, Progress: o.Progress}); err != nil {
 		return err
+	}
+	if !inFile { // else the file is read whole only for the first session
+		m.file.Prepare(m.pool.Idle())
 	}
 	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
 		return err

@@ -35,9 +35,9 @@ func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
 func (e *Engine) Cost() *Cost { return e.costs.Get() }
 
 // CostPath names the file in the user's cache directory that keeps the cost of this engine's steps: by
-// the model's weights, the processor, the threads, the kernels and the cache type.
+// the model's form and a sample of its weights, the processor, the threads, the kernels and the cache type.
 func (e *Engine) CostPath() (string, error) {
-	return cachefile.Path("cost", e.model.Info().Identity, machine.CPU(), e.threads, kernel.Implementation(), compute.NumericsVersion, e.cache.Config().Type)
+	return cachefile.Path("cost", e.model.Info().Sample, machine.CPU(), e.threads, kernel.Implementation(), compute.NumericsVersion, e.cache.Config().Type)
 }
 
 // SaveCost writes the cost as it stands now, corrections and all, to [Engine.CostPath].

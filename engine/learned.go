@@ -19,9 +19,9 @@ type learned struct {
 const maxLearned = 16 << 20
 
 // LearnedPath names the file in the user's cache directory that keeps what methods have learned of this engine's model:
-// by its weights alone.
+// by its form and a sample of its weights.
 func (e *Engine) LearnedPath() (string, error) {
-	return cachefile.Path("drafting", e.model.Info().Identity, compute.NumericsVersion)
+	return cachefile.Path("drafting", e.model.Info().Sample, compute.NumericsVersion)
 }
 
 // Load takes over what an earlier engine of this model saved: how often drafts were accepted, and what a method keeps

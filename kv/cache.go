@@ -6,7 +6,6 @@ package kv
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -32,14 +31,17 @@ var ErrPassed = errors.New("keys behind the sliding window are gone")
 
 // Config describes a cache.
 type Config struct {
-	Layers   []Layer
-	Type     tensor.Type // F32, F16 or Q8_0
-	Context  int         // indices of a sequence
-	Tokens   int         // tokens of all trunks together; rounded up to pages
-	Seqs     int         // open sequences at a time: the size of window groups, and a limit of [Cache.Fork]
-	Scratch  int         // live rows; rounded up to pages
-	Identity string      // names all that decides the bytes: model file, rotary settings, numerics version
-	Limit    uint64      // of the cache's bytes; 0: none
+	Layers  []Layer
+	Type    tensor.Type // F32, F16 or Q8_0
+	Context int         // indices of a sequence
+	Tokens  int         // tokens of all trunks together; rounded up to pages
+	Seqs    int         // open sequences at a time: the size of window groups, and a limit of [Cache.Fork]
+	Scratch int         // live rows; rounded up to pages
+	Limit   uint64      // of the cache's bytes; 0: none
+
+	// Identity names all that decides the bytes: weights, rotary settings, numerics version. Only files of pages need it,
+	// as the pages of a cache are of one model; it may take long. Nil is the identity "".
+	Identity func() (string, error)
 }
 
 // group is the layers that keep the same tokens.
@@ -228,16 +230,8 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 }
 
 // saltOf returns the digest with which the hashes of a sequence's pages begin.
-func (k *Cache) saltOf(salt string) (d digest) {
-	h := sha256.New()
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(len(k.config.Identity)))
-	h.Write(n[:])
-	h.Write([]byte(k.config.Identity))
-	h.Write([]byte{byte(k.config.Type)})
-	h.Write([]byte(salt))
-	h.Sum(d[:0])
-	return d
+func (k *Cache) saltOf(salt string) digest {
+	return sha256.Sum256(append([]byte{byte(k.config.Type)}, salt...))
 }
 
 // CloseSeq drops the sequence's live nodes and ends it. Its sealed pages stay findable until their memory is

@@ -19,7 +19,7 @@ import (
 var ErrFile = errors.New("not a session of this model, cache type and salt, or damaged")
 
 // fileMagic begins a file of pages; the digit is its version.
-const fileMagic = "grovekv1"
+const fileMagic = "grovekv2"
 
 // Held is the full pages of a text, held apart from any sequence, to write them to a file or to read them from one.
 // The verbs of the cache and [Held.Release] need the cache to themselves. [Held.Write] and [Reader.Fill] do not:
@@ -78,10 +78,14 @@ func (h *Held) Release() {
 
 // Write writes the text, its pages, and a digest of both. It may run while the cache is in use.
 func (h *Held) Write(w io.Writer) error {
+	origin, err := h.k.origin(h.salt)
+	if err != nil {
+		return err
+	}
 	sum := sha256.New()
 	b := bufio.NewWriter(io.MultiWriter(w, sum))
 	b.WriteString(fileMagic)
-	b.Write(h.salt[:])
+	b.Write(origin[:])
 	number := func(n int) { b.Write(binary.LittleEndian.AppendUint32(nil, uint32(n))) }
 	number(len(h.Text))
 	for _, id := range h.Text {
@@ -96,8 +100,17 @@ func (h *Held) Write(w io.Writer) error {
 	if err := b.Flush(); err != nil { // the first error of all writes
 		return err
 	}
-	_, err := w.Write(sum.Sum(nil))
+	_, err = w.Write(sum.Sum(nil))
 	return err
+}
+
+// origin returns the digest of what a file's pages belong to: the model, by [Config].Identity, the cache type and the salt.
+func (k *Cache) origin(salt digest) (d digest, err error) {
+	identity := ""
+	if k.config.Identity != nil {
+		identity, err = k.config.Identity()
+	}
+	return sha256.Sum256(append(salt[:], identity...)), err
 }
 
 // Reader reads a file that [Held.Write] wrote, in two parts: the text, then the pages.
@@ -113,11 +126,15 @@ type Reader struct {
 // salt. It may run while the cache is in use.
 func (k *Cache) NewReader(r io.Reader, salt string) (*Reader, error) {
 	in := &Reader{k: k, r: bufio.NewReader(r), sum: sha256.New(), held: &Held{k: k, salt: k.saltOf(salt)}}
-	head := make([]byte, len(fileMagic)+len(in.held.salt))
+	origin, err := k.origin(in.held.salt)
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, len(fileMagic)+len(origin))
 	if err := in.full(head); err != nil {
 		return nil, err
 	}
-	if string(head[:len(fileMagic)]) != fileMagic || !bytes.Equal(head[len(fileMagic):], in.held.salt[:]) {
+	if string(head[:len(fileMagic)]) != fileMagic || !bytes.Equal(head[len(fileMagic):], origin[:]) {
 		return nil, in.broken("the file has another beginning")
 	}
 	n, err := in.number(k.config.Context)

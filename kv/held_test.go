@@ -111,6 +111,11 @@ func TestHeldRefusals(t *testing.T) {
 	if err := load(small, bytes.NewReader(file), ""); err != nil {
 		t.Fatal(err)
 	}
+	if err := load(small, bytes.NewReader(file), ""); err != nil {
+		t.Fatal(err)
+	}
+	unknown, gone := small, errors.New("the weights are gone")
+	unknown.Identity = func() (string, error) { return "test", gone }
 	refuse := func(what string, c Config, file []byte, salt string, is error) {
 		t.Helper()
 		if err := load(c, bytes.NewReader(file), salt); !errors.Is(err, is) {
@@ -118,10 +123,11 @@ func TestHeldRefusals(t *testing.T) {
 		}
 	}
 	foreign, typed, short, narrow := small, small, small, small
-	foreign.Identity += "x"
+	foreign.Identity = named("testx")
 	typed.Type = tensor.F16
 	short.Context = 199
 	narrow.Tokens, narrow.Seqs, narrow.Scratch = 1, 1, 1
+	refuse("a model without an identity", unknown, file, "", gone)
 	refuse("another model's", foreign, file, "", ErrFile)
 	refuse("another cache type's", typed, file, "", ErrFile)
 	refuse("another salt's", small, file, "x", ErrFile)
@@ -156,6 +162,9 @@ func TestHeldRefusals(t *testing.T) {
 	}
 	b.finish()
 }
+
+// named returns the identity of a model.
+func named(s string) func() (string, error) { return func() (string, error) { return s, nil } }
 
 type errReader struct{ err error }
 

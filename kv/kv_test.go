@@ -25,7 +25,7 @@ const (
 // small is a cache of one layer that sees everything and one with a window: 7 pages in each group.
 var small = Config{
 	Layers: []Layer{{KVHeads: 1, Size: headSize}, {KVHeads: 2, Size: headSize, Keeps: Window(window)}},
-	Type:   tensor.F32, Context: 300, Tokens: 4 * PageTokens, Seqs: 3, Scratch: 128, Identity: "test",
+	Type:   tensor.F32, Context: 300, Tokens: 4 * PageTokens, Seqs: 3, Scratch: 128, Identity: named("test"),
 }
 
 // book is a cache and the expected tokens of each of its sequences. The keys of a token are

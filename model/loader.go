@@ -1,10 +1,8 @@
 package model
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"math"
-	"strings"
 
 	"grove/compute"
 	"grove/internal/par"
@@ -30,6 +28,7 @@ type Loader struct {
 	info     *Info
 	byType   map[tensor.Type]int // weights of each type
 	context  int                 // the context that the model is opened for
+	rotary   string              // the rotary settings that the context chose, where there is a choice
 	done     int64               // bytes of weights that were loaded
 	all      int64               // that the file has
 	progress func(done, all int64)
@@ -379,7 +378,6 @@ func (l *Loader) Hyperparameters() Hyperparameters {
 		i.Layers = append(i.Layers, kv.Layer{KVHeads: s.KVHeads, Size: s.Size, Value: s.Value})
 	}
 	i.Vocabulary = l.vocabulary()
-	i.Identity = l.identity()
 	return s
 }
 
@@ -394,21 +392,4 @@ func (l *Loader) vocabulary() int {
 		l.fail("the vocabulary has %d tokens and the embedding table %d rows; the two must be equal", len(tokens), v.Shape[0])
 	}
 	return v.Shape[0]
-}
-
-// identity returns a digest of all that decides the bytes of keys and values: the hyperparameters, and the names,
-// types and shapes of the tensors with a sample of their bytes.
-func (l *Loader) identity() string {
-	h := sha256.New()
-	fmt.Fprintln(h, compute.NumericsVersion, l.info.Arch, l.info.Name)
-	for _, m := range l.file.Metadata {
-		if strings.HasPrefix(m.Key, l.key("")) {
-			fmt.Fprintln(h, m.Key, m.Value.Any())
-		}
-	}
-	for _, t := range l.file.Tensors {
-		fmt.Fprintln(h, t.Name, t.Type, t.Shape)
-		h.Write(t.Data[:min(len(t.Data), 64)])
-	}
-	return string(h.Sum(nil))
 }

@@ -337,34 +337,11 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestIdentity expects caches to be told apart by whatever decides the bytes of keys.
-func TestIdentity(t *testing.T) {
-	seen := map[string]string{}
-	for name, f := range map[string]func() (model.Model, error){
-		"plain":    func() (model.Model, error) { return open(t, llama, func(*parts) {}) },
-		"seed":     func() (model.Model, error) { return open(t, modeltest.Spec{Seed: 1}, func(*parts) {}) },
-		"type":     func() (model.Model, error) { return open(t, modeltest.Spec{Type: tensor.Q8_0}, func(*parts) {}) },
-		"rotation": func() (model.Model, error) { return open(t, llama, set("llama.rope.freq_base", float32(5000))) },
-	} {
-		m, err := f()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if other, taken := seen[m.Info().Identity]; taken {
-			t.Errorf("%s and %s have one identity", name, other)
-		}
-		seen[m.Info().Identity] = name
-	}
-	m, err := open(t, llama, func(*parts) {})
-	if err != nil || seen[m.Info().Identity] != "plain" {
-		t.Error("the same file has two identities")
-	}
-}
-
 // TestLongRope opens a model of two sets of rotary factors for contexts about the one that the short ones are
 // for: they differ in what they can hold and in their identity.
 func TestLongRope(t *testing.T) {
 	var infos []*model.Info
+	var ids []string
 	for _, tt := range []struct{ context, want int }{{0, 1024}, {1024, 1024}, {1025, 4096}, {4096, 4096}} {
 		pool := par.New(1)
 		t.Cleanup(pool.Close)
@@ -375,9 +352,9 @@ func TestLongRope(t *testing.T) {
 		if got := m.Info().Context; got != tt.want {
 			t.Errorf("opened for %d tokens the model has a context of %d; want %d", tt.context, got, tt.want)
 		}
-		infos = append(infos, m.Info())
+		infos, ids = append(infos, m.Info()), append(ids, identity(t, m))
 	}
-	if infos[0].Identity != infos[1].Identity || infos[1].Identity == infos[2].Identity || infos[2].Identity != infos[3].Identity {
+	if ids[0] != ids[1] || ids[1] == ids[2] || ids[2] != ids[3] || infos[1].Sample == infos[2].Sample {
 		t.Error("identities do not tell the two sets of factors apart")
 	}
 }

@@ -22,9 +22,15 @@ type Info struct {
 	Layers     []kv.Layer
 	Width      int // of the residual stream
 	Vocabulary int
-	Context    int    // indices that the model was trained for, as it was opened
-	Identity   string // names all that decides the bytes of keys: weights, rotary settings
-	Bytes      int    // of weights in memory
+	Context    int // indices that the model was trained for, as it was opened
+	Bytes      int // of weights in memory
+
+	// Identity names all that decides results: the numerics version, the hyperparameters, the rotary settings, and every
+	// byte of the weights. It waits for [gguf.File.Digest].
+	Identity func() (string, error)
+	// Sample names the hyperparameters, and the weights by the first bytes of each tensor: enough for what decides no
+	// result, such as what steps cost.
+	Sample string
 
 	// Check, unless it is nil, must be called after a step: weights are read from the mapped file, and Check
 	// returns an error where the file has shrunk.
@@ -137,6 +143,7 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
+	l.identify()
 	if err := f.Check(); err != nil {
 		return nil, err
 	}

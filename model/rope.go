@@ -56,7 +56,7 @@ func (l *Loader) longRope(c *compute.RopeConfig) {
 	long, short := l.Vector(longFactors, c.Dims/2).Floats(), l.Vector(shortFactors, c.Dims/2).Floats()
 	if l.context > c.Context {
 		c.Factors = long
-		l.info.Identity += "long"
+		l.rotary = longFactors
 		return
 	}
 	c.Factors = short

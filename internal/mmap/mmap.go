@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"time"
 	"unsafe"
 
 	"grove/internal/regular"
@@ -67,6 +68,16 @@ func (m *Map) Check() error {
 		return &FaultError{Path: m.path, Offset: size}
 	}
 	return nil
+}
+
+// Stamp returns a text that tells the versions of the file apart: its size, the times of its last changes, and its
+// number in the file system, as far as the system has them; and the later of the times. A file that is changed in
+// place keeps its stamp only if its times are set back.
+func (m *Map) Stamp() (stamp string, changed time.Time, err error) {
+	if m.file == nil {
+		return "", changed, os.ErrClosed
+	}
+	return stampOf(m.file)
 }
 
 // Release tells the system that the whole pages inside b, a part of Data, are not needed soon, so

@@ -3,7 +3,9 @@
 package mmap
 
 import (
+	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,4 +28,17 @@ func sizeOf(f *os.File) (size int64, ok bool) {
 		return 0, false
 	}
 	return st.Size, true
+}
+
+func stampOf(f *os.File) (stamp string, changed time.Time, err error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return "", changed, err
+	}
+	written, changed := time.Unix(st.Mtim.Unix()), time.Unix(st.Ctim.Unix())
+	stamp = fmt.Sprint(st.Size, " ", written.UnixNano(), " ", changed.UnixNano(), " ", st.Ino)
+	if written.After(changed) {
+		changed = written
+	}
+	return stamp, changed, nil
 }

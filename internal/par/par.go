@@ -32,6 +32,7 @@ type Pool struct {
 	left  counter // items not yet claimed; below zero means none, as zero does
 	done  counter // items finished
 	fault atomic.Pointer[fault]
+	turns atomic.Int64 // begun and ended Runs: odd while one runs
 
 	caller  *waiter
 	workers []*waiter
@@ -80,6 +81,8 @@ func (p *Pool) Threads() int { return len(p.workers) + 1 }
 func (p *Pool) Run(n int, task Task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.turns.Add(1)
+	defer p.turns.Add(1)
 	if n <= 1 || len(p.workers) == 0 {
 		for item := range n {
 			task.Do(0, item)
@@ -97,6 +100,17 @@ func (p *Pool) Run(n int, task Task) {
 	p.task = nil
 	if f := p.fault.Swap(nil); f != nil {
 		panic(f.value)
+	}
+}
+
+// Idle returns a function that reports whether the pool ran nothing since the function's last call: work that can
+// wait asks it before each of its small pieces. One goroutine may call it.
+func (p *Pool) Idle() func() bool {
+	last := int64(-1)
+	return func() bool {
+		before := last
+		last = p.turns.Load()
+		return last == before && last%2 == 0
 	}
 }
 

@@ -3,6 +3,7 @@ package par
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -151,6 +152,28 @@ func TestPanicReachesTheCaller(t *testing.T) {
 		}
 	}
 }
+
+// TestIdle asks whether a pool did nothing: while it works, behind its work, and twice in a row.
+func TestIdle(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		p := New(threads)
+		defer p.Close()
+		idle := p.Idle()
+		got := []bool{idle(), idle()}
+		p.Run(1, during(func() { got = append(got, idle(), idle()) }))
+		got = append(got, idle(), idle())
+		p.Run(3, during(func() {}))
+		got = append(got, idle(), idle())
+		if want := []bool{false, true, false, false, false, true, false, true}; !slices.Equal(got, want) {
+			t.Errorf("%d threads: got %v, want %v", threads, got, want)
+		}
+	}
+}
+
+// during is a task that calls a function for each item.
+type during func()
+
+func (f during) Do(int, int) { f() }
 
 func TestClose(t *testing.T) {
 	before := runtime.NumGoroutine()

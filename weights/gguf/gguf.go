@@ -7,6 +7,7 @@ package gguf
 
 import (
 	"fmt"
+	"time"
 
 	"grove/weights/tensor"
 )
@@ -55,6 +56,7 @@ type File struct {
 	parts  []part
 	stores []Storage
 	load   func(i int) ([]byte, error) // makes the bytes of a tensor without Data
+	digest *digest
 }
 
 // Storage owns bytes that tensors are views of: a mapped file, mostly.
@@ -62,6 +64,8 @@ type Storage interface {
 	Close() error
 	Check() error     // an error if a file has become shorter since it was opened
 	Release(b []byte) // a hint: these bytes are not needed soon; bytes of other storages are ignored
+	// Stamp returns a text that tells the versions of what is stored apart without reading it, and when it last changed.
+	Stamp() (stamp string, changed time.Time, err error)
 }
 
 // part is one file and the place of its tensors.
@@ -73,8 +77,9 @@ type part struct {
 }
 
 // Close releases the files. The tensors, the values of Metadata and every slice of their bytes must
-// not be used afterwards.
+// not be used afterwards. It ends what [File.Prepare] began, and calls of [File.Digest].
 func (f *File) Close() error {
+	f.digest.end()
 	var first error
 	for _, s := range f.stores {
 		if err := s.Close(); err != nil && first == nil {

@@ -24,7 +24,7 @@ const (
 // part of a split file parses as a file of its own. Errors are [*FormatError] values.
 func Parse(data []byte) (*File, error) {
 	c := &cursor{data: data}
-	f := &File{keys: map[string]int{}, names: map[string]int{}}
+	f := &File{keys: map[string]int{}, names: map[string]int{}, digest: newDigest()}
 	nTensors, nKeys := c.header(f)
 	for i := 0; i < nKeys && c.err == nil; i++ {
 		c.metadata(f, i)

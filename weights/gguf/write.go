@@ -75,7 +75,7 @@ func (c *counter) Write(b []byte) (int, error) {
 func New(path string, metadata []KV, tensors []tensor.View, store Storage, load func(i int) ([]byte, error)) (*File, error) {
 	f := &File{
 		Version: 3, Metadata: metadata, Tensors: tensors, keys: map[string]int{}, names: map[string]int{},
-		stores: []Storage{store}, load: load,
+		stores: []Storage{store}, load: load, digest: newDigest(),
 	}
 	head, err := layOut(metadata, tensors)
 	if err != nil {

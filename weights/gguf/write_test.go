@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -217,11 +218,17 @@ func TestWriteFile(t *testing.T) {
 }
 
 // store stands in for mapped files.
-type store struct{ closed int }
+type store struct {
+	closed int
+	stamp  string
+}
 
 func (s *store) Close() error   { s.closed++; return nil }
 func (s *store) Check() error   { return nil }
 func (s *store) Release([]byte) {}
+func (s *store) Stamp() (string, time.Time, error) {
+	return s.stamp, time.Unix(0, 0), nil
+}
 
 // TestNew makes a file of parts, one of whose tensors is made when asked for: it reads and prints like
 // the file that Write writes of them.

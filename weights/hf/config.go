@@ -2,6 +2,7 @@ package hf
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ func cutOff(err error) error {
 type config struct {
 	path   string // for messages: the file, then the keys of nested objects
 	values map[string]json.RawMessage
+	sum    [sha256.Size]byte // of the file
 	err    *error
 }
 
@@ -61,7 +63,7 @@ func readConfig(path string) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{path: path + ": ", err: new(error)}
+	c := &config{path: path + ": ", sum: sha256.Sum256(text), err: new(error)}
 	if err := json.Unmarshal(text, &c.values); err != nil {
 		return nil, fmt.Errorf("hf: %s: %w", path, cutOff(err))
 	}
@@ -92,7 +94,7 @@ func (c *config) first(keys ...string) string {
 
 // sub returns a nested object, an empty one where the key is missing.
 func (c *config) sub(key string) *config {
-	s := &config{path: c.path + key + ".", err: c.err}
+	s := &config{path: c.path + key + ".", sum: c.sum, err: c.err}
 	c.value(key, &s.values, "an object")
 	return s
 }

@@ -6,6 +6,7 @@
 package hf
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"grove/weights/gguf"
 	"grove/weights/safetensors"
@@ -80,7 +82,19 @@ func Open(dir string) (*gguf.File, error) {
 		b.weights.Close()
 		return nil, err
 	}
-	return gguf.New(dir, b.metadata, b.tensors, b.weights, b.load)
+	return gguf.New(dir, b.metadata, b.tensors, source{b.weights, b.config.sum}, b.load)
+}
+
+// source is the weights, whose bytes config.json decides too where they are made.
+type source struct {
+	*safetensors.File
+	config [sha256.Size]byte
+}
+
+// Stamp implements [gguf.Storage].
+func (s source) Stamp() (stamp string, changed time.Time, err error) {
+	stamp, changed, err = s.File.Stamp()
+	return fmt.Sprintf("%x\n%s", s.config, stamp), changed, err
 }
 
 // family reads config.json and returns the function of its family.

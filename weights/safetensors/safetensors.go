@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"grove/internal/mmap"
 	"grove/weights/tensor"
@@ -167,6 +168,21 @@ func (f *File) Check() error {
 		}
 	}
 	return nil
+}
+
+// Stamp returns a text that tells the versions of the files apart, and when they last changed; see [mmap.Map.Stamp].
+func (f *File) Stamp() (stamp string, changed time.Time, err error) {
+	for _, m := range f.maps {
+		one, at, err := m.Stamp()
+		if err != nil {
+			return "", changed, err
+		}
+		stamp += one + "\n"
+		if at.After(changed) {
+			changed = at
+		}
+	}
+	return stamp, changed, nil
 }
 
 // Release tells the system that the bytes b, of a tensor of this file, are not needed soon: they
