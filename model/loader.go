@@ -26,6 +26,7 @@ type Loader struct {
 	file     *gguf.File
 	weights  *compute.Weights
 	info     *Info
+	taken    map[string]bool     // the tensors that the architecture asked for
 	byType   map[tensor.Type]int // weights of each type
 	context  int                 // the context that the model is opened for
 	rotary   string              // the rotary settings that the context chose, where there is a choice
@@ -36,7 +37,7 @@ type Loader struct {
 }
 
 func newLoader(f *gguf.File, pool *par.Pool) *Loader {
-	l := &Loader{file: f, weights: compute.NewWeights(pool, f.Release), info: &Info{}, byType: map[tensor.Type]int{}}
+	l := &Loader{file: f, weights: compute.NewWeights(pool, f.Release), info: &Info{}, taken: map[string]bool{}, byType: map[tensor.Type]int{}}
 	l.info.Arch = l.text("general.architecture", true)
 	l.info.Name = l.text("general.name", false)
 	return l
@@ -182,6 +183,7 @@ func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
 		l.fail("tensor %q has shape %v; the hyperparameters require %v", name, v.Shape, shape)
 		return v, false
 	}
+	l.taken[name] = true
 	v, err := l.file.Load(v)
 	if err != nil {
 		l.wrap(err)

@@ -140,6 +140,7 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	}
 	l.info.Pooling = Pooling(l.CountOr("pooling_type", int(PoolUnset), int(PoolNone), int(PoolRank)))
 	m := open(l)
+	l.leftOver()
 	if l.err != nil {
 		return nil, l.err
 	}

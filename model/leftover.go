@@ -1,0 +1,48 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"grove/weights/tensor"
+)
+
+// skipped lists by architecture the tensors that it leaves out: those whose names begin so, N any of its layers. Results
+// are right without them. All others that an architecture does not take are refused.
+var skipped = map[string][]string{
+	"llama":     {"blk.N.attn_rot_embd."}, // the angles of the rotation, in old files; they follow from the hyperparameters
+	"deepseek2": {"blk.N.attn_rot_embd."},
+	"gemma3":    {"v.", "mm."}, // what sees images, in ollama's files; prompts are text
+}
+
+// leftOver refuses a tensor that the architecture did not take: without it the model would be another one.
+func (l *Loader) leftOver() {
+	for _, t := range l.file.Tensors {
+		if l.taken[t.Name] || l.skips(t.Name) {
+			continue
+		}
+		hint := "its architecture is another one, or needs a newer version of grove"
+		if n, _, ok := ofBlock(t.Name); ok && n >= len(l.info.Layers) {
+			hint = fmt.Sprintf("%s is %d", l.key("block_count"), len(l.info.Layers))
+		}
+		l.fail("%s: architecture %q has no place for this tensor, and results without it would be wrong; %s", tensor.Label(t.Name), l.info.Arch, hint)
+	}
+}
+
+func (l *Loader) skips(name string) bool {
+	if n, rest, ok := ofBlock(name); ok && n < len(l.info.Layers) {
+		name = "blk.N." + rest
+	}
+	return slices.ContainsFunc(skipped[l.info.Arch], func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// ofBlock splits the name of a layer's tensor, blk.N.REST.
+func ofBlock(name string) (n int, rest string, ok bool) {
+	if number, ok := strings.CutPrefix(name, "blk."); ok {
+		if _, err := fmt.Sscanf(number, "%d.%s", &n, &rest); err == nil && n >= 0 {
+			return n, rest, true
+		}
+	}
+	return 0, "", false
+}
