@@ -18,6 +18,7 @@ type Load struct {
 	Preempted int      // times that a sequence lost its pages to another
 
 	opened uint64 // sequences so far
+	away   int    // sequences that are open beyond what may be, as they wait for their callers without a slot
 }
 
 // load is the figures of an engine with a lock of their own, which is held for moments.

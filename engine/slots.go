@@ -13,7 +13,7 @@ import (
 	"grove/kv"
 )
 
-// idleGrace is how long a sequence that nobody calls for keeps its pages from those that rank below it.
+// idleGrace is how long a sequence that nobody calls for keeps its slot from those that wait, and its pages from those that rank below it.
 const idleGrace = 200 * time.Millisecond
 
 // Terms are what a sequence may ask of the scheduler.
@@ -44,6 +44,7 @@ type trunk struct {
 	pinned bool    // its pages are never taken
 	bursts bool    // its caller is a drafter, who calls several times in short order
 	lost   bool    // its pages were taken: its text is computed anew
+	away   bool    // its slot was taken while nobody called for it: another trunk may be open in its place
 	begun  bool    // it decodes: its prompt is computed
 	clock  float64 // prefill rows, weighed by priority
 	timed  bool    // the clock goes with the engine's
@@ -73,18 +74,22 @@ func (e *Engine) open(t *trunk, most int) error {
 	}
 	t.e, t.seq = e, -1
 	t.caller.Init(t.bursts)
-	full := false
+	if e.count(t, most) || e.lend() && e.count(t, most) {
+		return nil
+	}
+	return fmt.Errorf("engine: %d sequences: %w", most, ErrBusy)
+}
+
+// count counts a trunk that is opened, where fewer than most are.
+func (e *Engine) count(t *trunk, most int) (fits bool) {
 	e.load.note(func(l *Load) {
-		if full = l.Open >= most; !full {
+		if fits = l.Open-l.away < most; fits {
 			l.Open++
 			l.opened++
 			t.arrival = l.opened
 		}
 	})
-	if full {
-		return fmt.Errorf("engine: %d sequences: %w", most, ErrBusy)
-	}
-	return nil
+	return fits
 }
 
 // openNow makes a trunk that has a slot and never loses its pages: [ErrBusy] where no slot is free.
@@ -112,9 +117,18 @@ func (t *trunk) close() error {
 			return err
 		}
 	}
+	e.back(t)
 	e.load.note(func(l *Load) { l.Open-- })
 	e.queue.Forget(t)
 	return nil
+}
+
+// back counts a trunk again that was away.
+func (e *Engine) back(t *trunk) {
+	if t.away {
+		t.away = false
+		e.load.note(func(l *Load) { l.away-- })
+	}
 }
 
 // release takes the slot and the pages of a trunk that has a slot. The caller holds the engine's lock.
@@ -131,14 +145,26 @@ func (e *Engine) release(t *trunk) error {
 // vacate takes the slot of a trunk whose caller has been away for a while, such as a conversation between two turns, and
 // reports whether there was one: when it goes on, it waits for a slot and computes anew what the cache has lost.
 func (e *Engine) vacate() bool {
-	i := slices.IndexFunc(e.admitted, func(o *trunk) bool { return !o.pinned && e.queue.Idle(o, activeTime) })
+	i := slices.IndexFunc(e.admitted, func(o *trunk) bool { return !o.pinned && e.queue.Idle(o, idleGrace) })
 	if i < 0 {
 		return false
 	}
 	o := e.admitted[i]
 	o.lost = true
-	e.load.note(func(l *Load) { l.Preempted++ })
+	e.load.note(func(l *Load) {
+		l.Preempted++
+		if o.away = l.away < e.most; o.away {
+			l.away++
+		}
+	})
 	return e.release(o) == nil
+}
+
+// lend is vacate for a caller without the engine's lock.
+func (e *Engine) lend() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.vacate()
 }
 
 // admit gives a trunk a slot, if it has none; [ErrBusy] where none is free. The caller holds the engine's lock.
@@ -156,6 +182,7 @@ func (e *Engine) admit(t *trunk) error {
 // take gives a trunk a sequence of the cache.
 func (e *Engine) take(t *trunk, seq forest.Seq) {
 	t.seq = seq
+	e.back(t)
 	e.admitted = append(e.admitted, t)
 	e.noteSlots()
 }
