@@ -59,7 +59,7 @@ func (m *Model) Chat(ctx context.Context, messages []Message, o ChatOptions, r R
 
 // Conversation answers one turn after the other and keeps the computed text, so that an answer costs only the tokens
 // that are new. Make it with [Model.NewConversation]. It is for one goroutine, and holds one of [Options.Parallel]
-// slots, which it lends where another answer waits for a second and it is idle: its next turn then waits for a slot.
+// slots, which it lends where another answer waits and it is idle: its next turn then waits for a slot.
 type Conversation struct {
 	model *Model
 	seq   *engine.Sequence // nil: none is open
@@ -105,7 +105,7 @@ func (c *Conversation) add(id token.ID) {
 func (c *Conversation) goesOn(g *Generation) bool {
 	n, prompt, r := len(c.ids), g.prompt, &g.req
 	return c.seq != nil && g.program == nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(g.answer(), c.draws) &&
-		r.Method == c.req.Method && r.CacheSalt == c.req.CacheSalt && r.Priority == c.req.Priority &&
+		r.Method == c.req.Method && r.terms() == c.req.terms() &&
 		r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
 }
 
@@ -126,8 +126,7 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 	if s, err = g.model.engine.NewSequence(g.answer()); err != nil {
 		return nil, 0, g.model.busy(err)
 	}
-	terms := engine.Terms{Priority: g.req.Priority, Salt: g.req.CacheSalt}
-	if err := errors.Join(s.Schedule(terms), g.restore()); err != nil {
+	if err := errors.Join(s.Schedule(g.req.terms()), g.restore()); err != nil {
 		return nil, 0, errors.Join(err, s.Close())
 	}
 	if c != nil {

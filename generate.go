@@ -33,7 +33,8 @@ type Request struct {
 	Thinking    *int       // tokens that the model may think before its marker of the end is forced, from 0; nil: no bound
 	StopTokens  []token.ID // end the text, as the model's own do
 	IgnoreEnd   bool       // the model's own tokens never end the text: they are not drawn
-	CacheSalt   string     // requests share cached beginnings of prompts only where their salts are equal
+	CacheSalt   string     // requests share cached beginnings of prompts, and what drafting learns, only where their salts are equal
+	Private     bool       // the request shares neither with any other; a Session makes no sense then
 
 	// Top is the number of likeliest tokens that are reported beside each token of the answer. With PostSampling, they and
 	// [Token.Logprob] have the probabilities of the draw, after penalties, temperature and truncation.
@@ -63,6 +64,10 @@ type Request struct {
 	// Priority, from [LeastPriority] to [MostPriority], orders requests: the highest gets a slot first and is preempted
 	// last, and its prompt gets twice the rows for each step of priority. It changes no answer.
 	Priority int
+}
+
+func (r *Request) terms() engine.Terms {
+	return engine.Terms{Priority: r.Priority, Salt: r.CacheSalt, Private: r.Private}
 }
 
 // File is a file beside the one that is filled in.
@@ -204,6 +209,9 @@ func (m *Model) check(r *Request) error {
 	}
 	if r.Priority < LeastPriority || r.Priority > MostPriority {
 		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, LeastPriority, MostPriority)
+	}
+	if r.Private && r.Session != "" {
+		return &OptionError{errors.New("grove: Request.Session: the request is Private: nothing of it is kept")}
 	}
 	if len(r.Files) > 0 && r.Suffix == nil {
 		return errors.New("grove: files beside a text want its suffix")

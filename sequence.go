@@ -52,7 +52,7 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 	if err != nil {
 		return nil, m.busy(err)
 	}
-	err = s.Schedule(engine.Terms{Priority: r.Priority, Salt: r.CacheSalt})
+	err = s.Schedule(r.terms())
 	if err == nil {
 		err = g.speculate(s, draft)
 	}

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 
+	"grove/compute"
+	"grove/engine/learned"
 	"grove/engine/plan"
 	"grove/forest"
+	"grove/internal/cachefile"
 	"grove/method"
 	"grove/verify"
 )
@@ -19,16 +20,16 @@ const maxDrafts = 128
 // Drafting is a set of methods opened for an engine, with what they have learned. It is safe for concurrent
 // use.
 type Drafting struct {
-	infos   []method.Info
-	methods []method.Method
-	rule    verify.Rule
-	eager   bool
-	path    string // of the file that keeps what was learned; "": there is no place for it
+	*learned.Store
+	infos []method.Info
+	rule  verify.Rule
+	eager bool
+}
 
-	mu     sync.Mutex
-	rates  *method.Rates
-	turns  []plan.Turn // of methods that take time
-	taught bool        // since it was saved
+// LearnedPath names the file in the user's cache directory that keeps what methods have learned of this engine's model:
+// by its form and a sample of its weights.
+func (e *Engine) LearnedPath() (string, error) {
+	return cachefile.Path("drafting", e.model.Info().Sample, compute.NumericsVersion)
 }
 
 // OpenDrafting opens methods for sequences of the engine, with what env offers besides it. Where the cost of steps is
@@ -38,8 +39,7 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env meth
 	if err := e.ensureCost(ctx); err != nil {
 		return nil, err
 	}
-	d := &Drafting{rule: verify.Match, rates: method.NewRates(len(infos) + 1), turns: make([]plan.Turn, len(infos))}
-	d.path, _ = e.LearnedPath() // without a cache directory nothing is kept
+	d := &Drafting{rule: verify.Match}
 	env.Vocabulary = e.vocab
 	env.Target = e.Model()
 	for _, i := range infos {
@@ -55,11 +55,12 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env meth
 				return nil, fmt.Errorf("engine: method %s needs %s: %w", i.Name, i.Needs, err)
 			}
 		}
-		m, err := i.Open(env)
-		if err != nil {
-			return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
-		}
-		d.infos, d.methods = append(d.infos, i), append(d.methods, m)
+		d.infos = append(d.infos, i)
+	}
+	path, _ := e.LearnedPath() // without a cache directory nothing is kept
+	var err error
+	if d.Store, err = learned.New(d.infos, env, path); err != nil {
+		return nil, err
 	}
 	return d, d.CheckRule(d.rule)
 }
@@ -87,12 +88,16 @@ func (d *Drafting) CheckRule(r verify.Rule) error {
 // the first sequence drafts.
 func (d *Drafting) Eager() { d.eager = true }
 
-// open opens the methods' drafters for a text whose own trunk is given; nil: the answer is on record.
-func (d *Drafting) open(e *Engine, own method.Trunk) (*drafts, error) {
-	sp := &drafts{all: d, tree: method.NewTree(maxDrafts, e.vocab), rates: method.NewRates(len(d.methods) + 1)}
+// open opens the methods' drafters for a text of the given terms, whose own trunk is given; nil: the answer is on record.
+func (d *Drafting) open(e *Engine, own method.Trunk, t Terms) (*drafts, error) {
+	texts, err := d.Of(t.Salt, t.Private)
+	if err != nil {
+		return nil, err
+	}
+	sp := &drafts{all: d, texts: texts, tree: method.NewTree(maxDrafts, e.vocab), rates: method.NewRates(len(d.infos) + 1)}
 	sp.follow(d.rule)
 	sp.nodes, sp.rows = make([]forest.Node, maxDrafts), make([]int32, maxDrafts)
-	for _, m := range d.methods {
+	for _, m := range texts.Methods {
 		drafter, err := m.NewDrafter(own)
 		if err != nil {
 			return nil, errors.Join(err, sp.close())
@@ -103,10 +108,7 @@ func (d *Drafting) open(e *Engine, own method.Trunk) (*drafts, error) {
 			sp.watched = true
 		}
 	}
-	d.mu.Lock()
-	sp.rates.Carry(d.rates)
-	sp.turns = slices.Clone(d.turns)
-	d.mu.Unlock()
+	sp.turns = texts.Begin(sp.rates)
 	for i := range sp.turns {
 		sp.turns[i].Begin()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"grove/compute"
+	"grove/engine/learned"
 	"grove/engine/plan"
 	"grove/forest"
 	"grove/kv"
@@ -19,6 +20,7 @@ import (
 // drafts is a sequence's part in drafting: its drafters, the tree of the round, and the figures.
 type drafts struct {
 	all      *Drafting
+	texts    *learned.Texts // those that it learns with
 	drafters []method.Drafter
 	turns    []plan.Turn
 	wants    method.Wants
@@ -43,13 +45,13 @@ type drafts struct {
 	outcome verify.Outcome
 }
 
-// Speculate makes the sequence draft by d from now on. It is called before the first Next. prediction is what the
+// Speculate makes the sequence draft by d from now on. It is called behind Schedule and before the first Next. prediction is what the
 // user expects of the answer, if anything.
 func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	if s.e.Cost() == nil {
 		return nil // steps of this model fail
 	}
-	sp, err := d.open(s.e, own{s})
+	sp, err := d.open(s.e, own{s}, s.terms)
 	if err != nil {
 		return err
 	}
@@ -97,12 +99,7 @@ func (sp *drafts) close() (err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}
-	sp.all.mu.Lock()
-	sp.all.rates.Merge(sp.rates)
-	if sp.stats.Rounds > 0 {
-		sp.all.taught, sp.all.turns = true, sp.turns
-	}
-	sp.all.mu.Unlock()
+	sp.texts.End(sp.rates, sp.turns, sp.stats.Rounds > 0)
 	return err
 }
 

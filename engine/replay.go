@@ -21,7 +21,7 @@ func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, outpu
 			return st, 0, fmt.Errorf("engine: method %s drafts from %s and cannot be replayed without the model", i.Name, i.Kind)
 		}
 	}
-	sp, err := d.open(e, nil)
+	sp, err := d.open(e, nil, Terms{})
 	if err != nil {
 		return st, 0, err
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -63,6 +64,9 @@ func (e *Engine) newSequence(a Answer, chain *sample.Chain) *Sequence {
 func (s *Sequence) Schedule(t Terms) error {
 	if t.Priority < LeastPriority || t.Priority > MostPriority {
 		return fmt.Errorf("engine: priority %d; it must be within %d and %d", t.Priority, LeastPriority, MostPriority)
+	}
+	if t.Private {
+		t.Salt = rand.Text()
 	}
 	s.terms = t
 	return nil

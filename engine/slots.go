@@ -21,8 +21,10 @@ type Terms struct {
 	// Priority weighs the share of prefill rows, twice for each step up, and decides which sequence loses its pages where
 	// they run out, the lowest first; usually 0, and within [LeastPriority] and [MostPriority].
 	Priority int
-	// Salt keeps the pages of a sequence apart: they are shared with sequences of the same salt only.
+	// Salt keeps a sequence apart: it shares pages, and what drafting learns, with sequences of the same salt only.
 	Salt string
+	// Private keeps a sequence apart from all others, whatever its salt.
+	Private bool
 }
 
 // The range of [Terms.Priority].

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -60,7 +61,7 @@ func (e *Engine) rows(ctx context.Context, j *states, write func(row []float32) 
 	if err := e.open(&j.trunk, e.most); err != nil {
 		return err
 	}
-	j.pinned = true
+	j.pinned, j.terms.Salt = true, rand.Text() // the text may have had a salt: no other finds its pages
 	defer func() { err = errors.Join(err, j.close()) }()
 	for at := 0; at < len(j.ids); {
 		if err := j.do(ctx, j); err != nil {

@@ -29,7 +29,7 @@ func Path(kind string, identity any, rest ...any) (string, error) {
 
 // Check returns an error where [Write] could not write a file of the cache. It makes its directory.
 func Check(path string) error {
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
 		err = atomicfile.Check(path)
 	}
@@ -41,7 +41,7 @@ func Check(path string) error {
 
 // Write writes a file of the cache; readers find the old one or all of the new.
 func Write(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
 	err := atomicfile.Write(path, func(w io.Writer) error {

@@ -32,6 +32,7 @@ var rooms = []string{
 	"search",
 	"suite/methodtest",
 	"engine",
+	"engine/learned",
 	"engine/plan engine/queue",
 	"diffuse",
 	"method/all",

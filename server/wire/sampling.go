@@ -151,9 +151,7 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	if f.Seed != nil && !f.Seed.random {
 		r.Seed = &f.Seed.n
 	}
-	if f.CachePrompt != nil && !*f.CachePrompt {
-		f.CacheSalt = strconv.FormatUint(grove.RandomSeed(), 16) + " " + f.CacheSalt
-	}
+	r.Private = f.CachePrompt != nil && !*f.CachePrompt
 	r.Priority = -f.Priority
 	r.Stop, r.IgnoreEnd, r.CacheSalt, r.PostSampling, r.Method = f.Stop, f.IgnoreEOS, f.CacheSalt, f.PostSampling, f.Method
 	r.Accept, r.Search = f.Accept, f.Search

@@ -1,0 +1,107 @@
+// Package learned keeps what methods learn across texts: their own memory, how often their drafts are accepted, and whether their
+// passes pay. Texts of different salts learn apart: no text drafts by what another one's taught, unless their salts are equal.
+package learned
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"grove/engine/plan"
+	"grove/method"
+)
+
+// MaxSalts is the number of salts whose texts are remembered; the one that was used least recently is forgotten first.
+const MaxSalts = 16
+
+// Store keeps what texts have taught, those of each salt apart. It is safe for concurrent use.
+type Store struct {
+	infos  []method.Info
+	env    method.Env
+	path   string // of the file that keeps what texts without a salt taught; "": there is no place for it
+	shared *Texts // those without a salt
+
+	mu     sync.Mutex
+	salted []salted // the one that was used last is last
+}
+
+type salted struct {
+	salt  string
+	texts *Texts
+}
+
+// New opens methods. What they learn of texts without a salt is kept in the file of a path, "" for none, by [Store.Save]. Its
+// errors are those of methods that cannot be opened.
+func New(infos []method.Info, env method.Env, path string) (s *Store, err error) {
+	s = &Store{infos: infos, env: env, path: path}
+	s.shared, err = s.open()
+	return s, err
+}
+
+// Of returns what texts of a salt have taught. A private text learns from itself alone, whatever its salt, and teaches none.
+func (s *Store) Of(salt string, private bool) (*Texts, error) {
+	if private {
+		return s.open()
+	}
+	if salt == "" {
+		return s.shared, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.salted, func(o salted) bool { return o.salt == salt })
+	if i >= 0 {
+		found := s.salted[i]
+		s.salted = append(slices.Delete(s.salted, i, i+1), found)
+		return found.texts, nil
+	}
+	t, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	if len(s.salted) == MaxSalts {
+		s.salted = slices.Delete(s.salted, 0, 1)
+	}
+	s.salted = append(s.salted, salted{salt, t})
+	return t, nil
+}
+
+// open opens the methods for texts of which nothing is known.
+func (s *Store) open() (*Texts, error) {
+	t := &Texts{rates: method.NewRates(len(s.infos) + 1), turns: make([]plan.Turn, len(s.infos))}
+	for _, i := range s.infos {
+		m, err := i.Open(s.env)
+		if err != nil {
+			return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
+		}
+		t.Methods = append(t.Methods, m)
+	}
+	return t, nil
+}
+
+// Texts is what the methods have learned of some texts. It is safe for concurrent use.
+type Texts struct {
+	Methods []method.Method // opened for these texts
+
+	mu     sync.Mutex
+	rates  *method.Rates
+	turns  []plan.Turn // of methods that take time
+	taught bool        // since it was saved
+}
+
+// Begin gives a new text what is known: it changes rates, and returns the turns.
+func (t *Texts) Begin(rates *method.Rates) []plan.Turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rates.Carry(t.rates)
+	return slices.Clone(t.turns)
+}
+
+// End takes over what a text that has ended taught. drafted says that it drafted at all.
+func (t *Texts) End(rates *method.Rates, turns []plan.Turn, drafted bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rates.Merge(rates)
+	if drafted {
+		t.taught, t.turns = true, turns
+	}
+}
