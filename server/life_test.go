@@ -151,8 +151,9 @@ func TestQueue(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	for range 2 {
-		_, body := s.begin(t, ctx, endless)
+		r, body := s.begin(t, ctx, endless)
 		defer body.Close()
+		go func() { _, _ = io.Copy(io.Discard, r) }() // one that does not read lends its place
 	}
 	var waits sync.WaitGroup
 	waits.Go(func() {
@@ -258,16 +259,15 @@ func TestPanic(t *testing.T) {
 	eventually(t, "a slot stays taken", func() bool { return s.busy(t) == 0 })
 }
 
-// faulty is a connection whose second write panics.
+// faulty is a connection whose first write panics.
 type faulty struct {
 	*httptest.ResponseRecorder
-	writes int
-	fell   bool
+	fell bool
 }
 
 // Write implements [io.Writer].
 func (f *faulty) Write(b []byte) (int, error) {
-	if f.writes++; f.writes == 2 {
+	if !f.fell {
 		f.fell = true
 		panic("a fault")
 	}

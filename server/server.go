@@ -31,7 +31,7 @@ type Config struct {
 	Pull   bool         // clients may pull models, and delete those of the catalog
 	Store  *find.Store  // into which models are pulled; nil: that of the environment
 
-	// Patience is how long a client may take to read one event of a stream, a third of it how long for the header of a request, and
+	// Patience is how long a client may take to read a piece of a stream, a third of it how long for the header of a request, and
 	// twice how long for a whole request; 0: 30 s.
 	Patience time.Duration
 

@@ -26,7 +26,7 @@ type Server struct {
 	Pool     *serving.Pool
 	Body     int64         // bytes of a request at most
 	Fields   wire.Mode     // what becomes of fields that a route does not read
-	Patience time.Duration // for a client to read one event of a stream
+	Patience time.Duration // for a client to take a piece of a stream
 	Log      *slog.Logger
 	Began    time.Time
 	Pull     bool        // clients may pull models, and delete those of the catalog
@@ -34,6 +34,7 @@ type Server struct {
 	History  History     // of answers that later requests go on from
 
 	last      atomic.Uint64 // number of the last request
+	unread    atomic.Int64  // bytes of streams that wait for their clients
 	described sync.Map      // of the models' files: a Described by its path
 }
 

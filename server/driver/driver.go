@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"time"
 
 	"grove"
@@ -79,9 +80,9 @@ func AnswersInLines[B any, P interface {
 func answers[B any, P interface {
 	*B
 	Body
-}](x *Request, framing Framing) error {
+}](x *Request, framing Framing) (err error) {
 	q := P(new(B))
-	if err := x.Read(q); err != nil {
+	if err = x.Read(q); err != nil {
 		return err
 	}
 	f := q.Common()
@@ -108,6 +109,10 @@ func answers[B any, P interface {
 		return g.blame(err)
 	}
 	defer g.Job.Close()
+	if g.Out != nil {
+		g.Out.pause = g.Job.Pause
+		defer func() { err = cmp.Or(g.Out.Close(), err) }() // a client that takes nothing is why the request is cancelled
+	}
 	return g.run(e)
 }
 

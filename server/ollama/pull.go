@@ -71,10 +71,11 @@ func pullModel(x *driver.Request) error {
 				cancel(err) // the client has gone; what is there stays for the next pull
 			}
 		}
-		if _, err := pull.Run(ctx, ref, o); err != nil && x.R.Context().Err() == nil {
-			return out.Send(ErrorBody(failed(ctx, err)))
+		_, err := pull.Run(ctx, ref, o)
+		if err != nil && x.R.Context().Err() == nil {
+			_ = out.Send(ErrorBody(failed(ctx, err))) // Close has the error
 		}
-		return nil
+		return out.Close()
 	}
 	if _, err := pull.Run(ctx, ref, o); err != nil {
 		return failed(ctx, err)

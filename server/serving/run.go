@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"grove"
@@ -34,6 +35,9 @@ type Job struct {
 	ctx     context.Context // ends with the client's, the pool, or the job
 	cancel  context.CancelCauseFunc
 	timeout context.CancelFunc
+
+	working atomic.Int64 // workers that have not ended
+	lent    int          // places that are given back while the client takes nothing
 }
 
 // Prepare checks a request and makes its job, which the caller closes. Nothing is computed yet.
@@ -100,6 +104,18 @@ func (j *Job) Room() error {
 	return nil
 }
 
+// Pause tells that the client takes no events for now, or takes them again. Meanwhile the answers wait without places, so that others are
+// taken; once the client takes events again, there may be more answers than places. Only emit of [Job.Run] calls it.
+func (j *Job) Pause(paused bool) {
+	if !paused {
+		j.host.places.Add(int64(j.lent))
+		j.lent = 0
+		return
+	}
+	j.lent = int(j.working.Load())
+	j.host.release(j.lent)
+}
+
 // workers is the number of answers that are computed at a time.
 func (j *Job) workers() int { return min(len(j.Answers), j.host.Info.Parallel) }
 
@@ -117,9 +133,11 @@ func (j *Job) Run(emit func(Event) error) (err error) {
 	}
 	close(next)
 	var all sync.WaitGroup
+	j.working.Store(int64(workers))
 	for range workers {
 		all.Go(func() {
 			defer j.host.release(1)
+			defer j.working.Add(-1)
 			for i := range next {
 				j.compute(i, events)
 			}
