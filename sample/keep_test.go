@@ -139,6 +139,49 @@ func lseOf(logits []float32) float32 {
 	return top + float32(math.Log(sum))
 }
 
+// TestBorders expects top-p to end with the token that reaches it exactly, min-p to keep a token that is exactly as likely
+// as it asks for, and typical-p to go on until it is exceeded. Equal logits have exact probabilities.
+func TestBorders(t *testing.T) {
+	four := []float32{0, 0, 0, 0, -inf}
+	one := math.Nextafter32(1, 0)
+	for _, c := range []struct {
+		name   string
+		p      Params
+		logits []float32
+		want   int // tokens that are kept
+	}{
+		{"top-p 0.5", Params{TopP: 0.5}, four, 2},
+		{"top-p 0.25", Params{TopP: 0.25}, four, 1},
+		{"top-p just above 0.5", Params{TopP: math.Nextafter32(0.5, 1)}, four, 3},
+		{"top-p just below 1", Params{TopP: one}, four, 4},
+		{"top-p 0.5 of top-k 2", Params{TopP: 0.5, TopK: 2}, four, 1},
+		{"top-p 0.5 of top-k 4", Params{TopP: 0.5, TopK: 4}, four, 2},
+		{"top-p 0.5, 3 at least", Params{TopP: 0.5, MinKeep: 3}, four, 3},
+		{"top-p 0.5, 2 at least", Params{TopP: 0.5, MinKeep: 2}, four, 2},
+		{"top-p 0.75, 2 at least", Params{TopP: 0.75, MinKeep: 2}, four, 3},
+		{"top-k 3", Params{TopK: 3}, four, 3},
+		{"min-p 1", Params{MinP: 1}, []float32{0, 0, -1e-6}, 2},
+		{"min-p 1, 3 at least", Params{MinP: 1, MinKeep: 3}, []float32{0, 0, -1e-6, -1}, 3},
+		{"typical-p 0.5", Params{TypicalP: 0.5}, four, 3},
+		{"typical-p just below 0.5", Params{TypicalP: math.Nextafter32(0.5, 0)}, four, 2},
+		{"top-n-sigma 1", Params{TopNSigma: 1}, []float32{1, -1}, 1},
+		{"top-n-sigma 2", Params{TopNSigma: 2}, []float32{1, -1}, 2},
+	} {
+		for _, order := range []Order{TruncateFirst, TemperFirst} {
+			c.p.Temperature, c.p.Order = 1, order
+			kept := 0
+			for _, q := range distribution(t, c.p, c.logits) {
+				if q > 0 {
+					kept++
+				}
+			}
+			if kept != c.want {
+				t.Errorf("%s, %v: %d tokens are kept, want %d", c.name, order, kept, c.want)
+			}
+		}
+	}
+}
+
 // TestBestIsASort runs the gathering of best over rows that fill its space again and again.
 func TestBestIsASort(t *testing.T) {
 	const vocab = 20_000
