@@ -70,8 +70,9 @@ func diskFull(t *testing.T, how, dir string) {
 		}
 	}
 	s := keeping(t, dir)
+	prompt := func(repeats int) string { return strings.Repeat("func f() {}\n", repeats) }
 	ask := func(repeats int, more string) (int, string) {
-		status, body, _ := s.do(t, "POST", "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":3,"temperature":0,"session":"a"%s}`, strings.Repeat("func f() {}\n", repeats), more))
+		status, body, _ := s.do(t, "POST", "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":3,"temperature":0,"session":"a"%s}`, prompt(repeats), more))
 		return status, body
 	}
 	if status, body := ask(15, ""); status != 200 {
@@ -99,6 +100,12 @@ func diskFull(t *testing.T, how, dir string) {
 	kept()
 	if got, body := ask(30, `,"stream":true`); got != 200 || !strings.Contains(body, `"text":`) || !strings.Contains(body, `"code":"session_failed"`) || strings.Contains(body, "[DONE]") {
 		t.Errorf("a stream: %d %s", got, body)
+	}
+	kept()
+	// A text that could begin a stop string is held back to its end: it stands in the stream before the error, too.
+	whole := s.post(t, "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":3,"temperature":0}`, prompt(30))).at("choices/0/text").(string)
+	if got, body := ask(30, fmt.Sprintf(`,"stream":true,"stop":[%q]`, whole+"...")); got != 200 || !strings.Contains(body, fmt.Sprintf(`"text":%q`, whole)) || !strings.Contains(body, `"code":"session_failed"`) {
+		t.Errorf("a stream whose text is held back: %d %s, want %q", got, body, whole)
 	}
 	kept()
 	s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":3}`)

@@ -25,12 +25,21 @@ var crafts = map[string]struct {
 	from  string
 	spoil func(f *crafted)
 }{
-	"good":         {"llama-gqa", func(f *crafted) {}},
-	"nan-weight":   {"llama-gqa", func(f *crafted) { f.edit("blk.0.ffn_down.weight", func(x []float32) { x[100] = nan }) }},
-	"inf-weight":   {"llama-gqa", func(f *crafted) { f.edit("output_norm.weight", func(x []float32) { x[1] = float32(math.Inf(1)) }) }},
-	"huge-keys":    {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_k.weight", scale(1e7)) }},
-	"huge-values":  {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_v.weight", scale(1e7)) }},
-	"long-context": {"llama-gqa", func(f *crafted) { f.set("llama.context_length", gguf.Of(uint32(1<<17))) }},
+	"good":        {"llama-gqa", func(f *crafted) {}},
+	"nan-weight":  {"llama-gqa", func(f *crafted) { f.edit("blk.0.ffn_down.weight", func(x []float32) { x[100] = nan }) }},
+	"inf-weight":  {"llama-gqa", func(f *crafted) { f.edit("output_norm.weight", func(x []float32) { x[1] = float32(math.Inf(1)) }) }},
+	"huge-keys":   {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_k.weight", scale(1e7)) }},
+	"huge-values": {"llama-gqa", func(f *crafted) { f.edit("blk.1.attn_v.weight", scale(1e7)) }},
+	// Texts without end, where the likeliest token is taken: those that end one are as likely as token 0, which is the first.
+	"long-context": {"llama-gqa", func(f *crafted) {
+		f.set("llama.context_length", gguf.Of(uint32(1<<17)))
+		f.edit("output.weight", func(x []float32) {
+			width := len(x) / 320
+			for id := 317; id < 320; id++ {
+				copy(x[id*width:(id+1)*width], x[:width])
+			}
+		})
+	}},
 
 	"bad-advice": {"llama-gqa", func(f *crafted) {
 		f.add("general.sampling.temp", gguf.Of(float32(math.NaN())))
