@@ -16,29 +16,31 @@ import (
 // the error.
 func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, error) {
 	s := t.scratch.Get().(*scratch)
+	s.part = o.Part
 	defer t.release(s)
 	if o.Special {
 		dst = append(dst, t.begin...)
 	}
 	first := true
-	frags, err := t.fragments(text, o)
-	if err != nil {
-		return dst, err
-	}
-	for _, f := range frags {
+	err := t.fragments(text, o, s, func(f fragment) (err error) {
 		if f.id != token.None {
-			dst = append(dst, f.id)
+			dst, err = s.flush(append(dst, f.id), 1)
 		} else {
-			if dst, err = t.appendText(dst, f.text, first, o, s); err != nil {
-				return dst, err
-			}
+			dst, err = t.appendText(dst, f.text, first, o, s)
 		}
 		first = false
+		return err
+	})
+	if err != nil {
+		return dst, err
 	}
 	if o.Special {
 		dst = append(dst, t.end...)
 	}
-	return dst, nil
+	if o.Part != nil {
+		err, dst = o.Part(dst), dst[:0]
+	}
+	return dst, err
 }
 
 // appendText appends the ids of text between special tokens.
@@ -53,10 +55,11 @@ func (t *Tokenizer) appendText(dst []token.ID, text string, first bool, o Option
 	if t.inner.all == nil && t.spaced == nil {
 		return t.appendWords(dst, withoutPrefix(text, spaces), t.stages, s)
 	}
-	for _, f := range t.inner.partition(text, o.Plain || len(o.Literal) > 0) {
+	err := t.inner.partition(text, o.Plain || len(o.Literal) > 0, s, func(f fragment) (err error) {
 		if f.id != token.None {
-			dst, first = append(dst, f.id), false
-			continue
+			dst, err = s.flush(append(dst, f.id), 1)
+			first = false
+			return err
 		}
 		if t.spaced != nil {
 			f.text = t.spaced(f.text, first)
@@ -64,27 +67,16 @@ func (t *Tokenizer) appendText(dst []token.ID, text string, first bool, o Option
 		if first {
 			f.text = withoutPrefix(f.text, spaces)
 		}
-		var err error
-		if dst, err = t.appendWords(dst, f.text, t.stages, s); err != nil {
-			return dst, err
-		}
+		dst, err = t.appendWords(dst, f.text, t.stages, s)
 		first = false
-	}
-	return dst, nil
+		return err
+	})
+	return dst, err
 }
 
 // leadingSpaces counts the spaces at the start of text, in either spelling.
-func leadingSpaces(text string) (n int) {
-	for {
-		rest, ok := strings.CutPrefix(text, " ")
-		if !ok {
-			rest, ok = strings.CutPrefix(text, space)
-		}
-		if !ok {
-			return n
-		}
-		text, n = rest, n+1
-	}
+func leadingSpaces(text string) int {
+	return utf8.RuneCountInString(text[:len(text)-len(strings.TrimLeft(text, " "+space))])
 }
 
 // withoutPrefix removes the space that normalising put before a text with so many leading spaces; -1: it keeps it.
@@ -120,12 +112,46 @@ func (t *Tokenizer) appendWords(dst []token.ID, text string, stages []pretoken.S
 	return dst, err
 }
 
-// maxKept bounds the memory that is kept between encodings, in symbols.
+// maxKept bounds the memory that is kept between encodings, in merges and steps.
 const maxKept = 1 << 14
 
 func (t *Tokenizer) release(s *scratch) {
-	if cap(s.symbols) > maxKept || cap(s.queue) > maxKept || cap(s.steps) > maxKept {
-		s.symbols, s.queue, s.steps = nil, nil, nil
+	if cap(s.queue) > maxKept || cap(s.steps) > maxKept {
+		s.queue, s.starts, s.steps = nil, nil, nil
 	}
+	s.part = nil
 	t.scratch.Put(s)
+}
+
+// Between two calls of [Options.Part] lie about as many bytes of text, and at most that many ids and those of one word.
+const (
+	partBytes = 1 << 14
+	partIDs   = 1 << 12
+)
+
+// check counts n bytes of text that were read, and asks now and then whether the encoding shall go on.
+func (s *scratch) check(n int) error {
+	if s.read += n; s.read < partBytes || s.part == nil {
+		return nil
+	}
+	s.read = 0
+	return s.part(nil)
+}
+
+// flush is check, and hands ids over when they are many. It returns those that are left.
+func (s *scratch) flush(dst []token.ID, n int) ([]token.ID, error) {
+	if err := s.check(n); err != nil || s.part == nil || len(dst) < partIDs {
+		return dst, err
+	}
+	return dst[:0], s.part(dst)
+}
+
+// flushWithin is flush within a word whose ids begin at dst[from]. It keeps the last id, which an unknown token may join.
+func (s *scratch) flushWithin(dst []token.ID, from, n int) ([]token.ID, int, error) {
+	if err := s.check(n); err != nil || s.part == nil || len(dst) < partIDs {
+		return dst, from, err
+	}
+	last := len(dst) - 1
+	err := s.part(dst[:last])
+	return append(dst[:0], dst[last]), 0, err
 }

@@ -153,7 +153,23 @@ func TestMergeBPE(t *testing.T) {
 				t.Fatalf("error %v, -want +got\n%s", err, diff)
 			}
 		}
+		sameInRounds(t, k, text)
 	})
+}
+
+// sameInRounds checks that a word has the same ids where its merges do not fit the queue.
+func sameInRounds(t *rapid.T, k *Tokenizer, word string) {
+	if word == "" {
+		return
+	}
+	want, err := k.mergeWord(nil, word, &scratch{most: maxQueue})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := k.mergeWord(nil, word, &scratch{most: 2})
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Fatalf("error %v, in one round and in several:\n%s", err, diff)
+	}
 }
 
 // TestMergeSPM: ids are those of the merges applied one by one to the whole text, though Encode cuts
@@ -192,6 +208,7 @@ func TestMergeSPM(t *testing.T) {
 		if diff := cmp.Diff(strings.Join(want, " "), k.texts(ids)); diff != "" || err != nil {
 			t.Fatalf("error %v, -want +got\n%s", err, diff)
 		}
+		sameInRounds(t, k, " "+text)
 	})
 }
 
@@ -224,11 +241,15 @@ func TestPartition(t *testing.T) {
 		}
 		want = slices.DeleteFunc(want, func(f string) bool { return f == "" })
 		var got []string
-		for _, f := range s.partition(text, false) {
+		err := s.partition(text, false, &scratch{}, func(f fragment) error {
 			if f.id != token.None {
 				f.text = "=" + texts[f.id]
 			}
 			got = append(got, f.text)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		if !slices.Equal(want, got) {
 			t.Fatalf("want %q, got %q", want, got)

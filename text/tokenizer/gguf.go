@@ -41,10 +41,8 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	return New(v)
 }
 
-// defaults are the ids of special tokens that a file of a kind need not name.
-type defaults struct{ bos, eos, unk, sep token.ID }
-
-var defaultIDs = map[string]defaults{
+// defaultIDs are the begin, end, unknown and separator token of a file of a kind, which need not name them.
+var defaultIDs = map[string][4]token.ID{
 	"gpt2":  {token.None, token.None, token.None, token.None},
 	"llama": {1, 2, 0, token.None},
 	"t5":    {token.None, 1, 2, token.None},
@@ -54,20 +52,20 @@ var defaultIDs = map[string]defaults{
 // ids reads the ids of special tokens and whether they are added, with the defaults of the kind.
 func (r *reader) ids(v *Vocab) {
 	d := defaultIDs[v.Model]
-	for _, id := range []*token.ID{&d.bos, &d.eos, &d.unk, &d.sep} {
-		if int(*id) >= len(v.Tokens) {
-			*id = token.None
+	for i, id := range d {
+		if int(id) >= len(v.Tokens) {
+			d[i] = token.None
 		}
 	}
-	v.BOS = r.id(v, "bos_token_id", d.bos)
+	v.BOS = r.id(v, "bos_token_id", d[0])
 	if v.Model == "bert" {
 		v.BOS = r.id(v, "cls_token_id", v.BOS)
 	}
-	v.EOS = r.id(v, "eos_token_id", d.eos)
+	v.EOS = r.id(v, "eos_token_id", d[1])
 	v.EOT = r.id(v, "eot_token_id", token.None)
 	v.EOM = r.id(v, "eom_token_id", token.None)
-	v.UNK = r.id(v, "unknown_token_id", d.unk)
-	v.SEP = r.id(v, "seperator_token_id", d.sep) // so spelled in the format
+	v.UNK = r.id(v, "unknown_token_id", d[2])
+	v.SEP = r.id(v, "seperator_token_id", d[3]) // so spelled in the format
 	v.FIM.Prefix = r.id(v, "fim_pre_token_id", r.id(v, "prefix_token_id", token.None))
 	v.FIM.Suffix = r.id(v, "fim_suf_token_id", r.id(v, "suffix_token_id", token.None))
 	v.FIM.Middle = r.id(v, "fim_mid_token_id", r.id(v, "middle_token_id", token.None))

@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"grove/text/token"
@@ -13,29 +12,24 @@ type Span struct{ From, To int }
 
 // fragments cuts text at the special tokens written in it. A special token that touches a literal span is plain text, and so is
 // every one if the text is plain.
-func (t *Tokenizer) fragments(text string, o Options) ([]fragment, error) {
+func (t *Tokenizer) fragments(text string, o Options, w *scratch, found func(fragment) error) error {
 	if len(o.Literal) == 0 || o.Plain {
-		return t.specials.partition(text, o.Plain), nil
+		return t.specials.partition(text, o.Plain, w, found)
 	}
 	guard, err := unusedByte(text)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	// A byte that the text lacks is put into each of these tokens while the others are found.
-	places := append(t.specials.reaching(text, o.Literal), t.controls.reaching(text, o.Literal)...)
-	slices.Sort(places)
-	var frags []fragment
-	for _, f := range t.specials.partition(guarded(text, slices.Compact(places), guard), false) {
+	if text, err = t.guarded(text, o.Literal, guard, w); err != nil {
+		return err
+	}
+	bare := func(f fragment) error { return found(fragment{strings.ReplaceAll(f.text, guard, ""), f.id}) }
+	return t.specials.partition(text, false, w, func(f fragment) error {
 		if f.id != token.None {
-			frags = append(frags, f)
-		} else {
-			frags = append(frags, t.controls.partition(f.text, false)...)
+			return found(f)
 		}
-	}
-	for i := range frags {
-		frags[i].text = strings.ReplaceAll(frags[i].text, guard, "")
-	}
-	return frags, nil
+		return t.controls.partition(f.text, false, w, bare)
+	})
 }
 
 // unusedByte returns a byte that neither UTF-8 nor the text has.
@@ -48,36 +42,33 @@ func unusedByte(text string) (string, error) {
 	return "", errors.New("tokenizer: a text with literal spans is not UTF-8")
 }
 
-// guarded returns text with the guard at each of the places, which ascend.
-func guarded(text string, places []int, guard string) string {
+// guarded returns text with the guard within each special token that touches a span: before the first byte behind the token's start
+// that lies in the span, so that no token outside the span contains the guard.
+func (t *Tokenizer) guarded(text string, spans []Span, guard string, w *scratch) (string, error) {
 	var b strings.Builder
-	at := 0
-	for _, p := range places {
-		b.WriteString(text[at:p] + guard)
-		at = p
+	at := 0 // text before is in b
+	for i := range len(text) {
+		for len(spans) > 0 && spans[0].To <= i {
+			spans = spans[1:]
+		}
+		if len(spans) == 0 {
+			break
+		}
+		touches := false
+		for _, s := range []*specials{&t.specials, &t.controls} {
+			s.texts.match(text[i:], func(k int) {
+				touches = touches || !s.all[k].plain && spans[0].From < i+len(s.all[k].text)
+			})
+		}
+		if place := max(i+1, spans[0].From); touches && place > at {
+			b.WriteString(text[at:place])
+			b.WriteString(guard)
+			at = place
+		}
+		if err := w.check(1); err != nil {
+			return "", err
+		}
 	}
 	b.WriteString(text[at:])
-	return b.String()
-}
-
-// reaching returns an index within each special token of text that touches a span: the first index behind the token's start that
-// lies in the span, so that no token outside the span contains it.
-func (s *specials) reaching(text string, spans []Span) (places []int) {
-	for _, sp := range s.written(text, false) {
-		if sp.plain {
-			continue
-		}
-		for at := 0; ; at++ {
-			i := strings.Index(text[at:], sp.text)
-			if i < 0 {
-				break
-			}
-			at += i
-			k, _ := slices.BinarySearchFunc(spans, at, func(s Span, at int) int { return s.To - at - 1 })
-			if k < len(spans) && spans[k].From < at+len(sp.text) {
-				places = append(places, max(at+1, spans[k].From))
-			}
-		}
-	}
-	return places
+	return b.String(), nil
 }

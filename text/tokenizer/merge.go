@@ -3,42 +3,38 @@ package tokenizer
 import (
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"grove/text/token"
 )
 
-// merge is the piece that two neighbouring pieces become, and its rank. The lowest rank merges first; of equal ranks, the
-// leftmost.
-type merge struct {
-	rank  uint32
-	piece int32
-}
-
-// never is the rank of neighbours that do not merge.
+// never is the rank of neighbours that do not merge. Of others, the lowest merges first; of equal ranks, the leftmost.
 const never = math.MaxUint32
 
-// maxWord bounds the bytes that are merged at once, so that offsets fit 32 bits.
-const maxWord = 1 << 30
+// maxWord bounds the bytes of a word, so that offsets fit 32 bits. maxQueue is the usual scratch.most.
+const (
+	maxWord  = 1 << 30
+	maxQueue = 1 << 16
+)
 
 func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
-// symbol is a piece of the word that is encoded, in a list linked by index; -1 ends the list.
-type symbol struct {
-	start, end int32 // its bytes in the word
-	prev, next int32
-	piece      int32 // none for a character that has not merged in SentencePiece
-	merge            // with the next symbol; rank is never where they do not merge, and once it is merged away
-}
-
 // scratch is the memory of one encoding, with a cache of the ids of words. The ids of a word depend on the word alone.
 type scratch struct {
-	symbols []symbol
-	queue   queue
-	steps   []step
-	words   map[string][2]int32 // short words to their stretch of ids
-	ids     []token.ID
+	starts bitset   // the first bytes of the symbols of a word, and its end
+	ranks  []uint32 // of the merge of the symbol at each index with the next one, as far as most
+	queue  queue
+	most   int // merges that are queued at a time, unless a quarter of the word's bytes are more; 2 or more
+	steps  []int32
+	sums   []float64
+	words  map[string][2]int32 // short words to their stretch of ids
+	ids    []token.ID
+
+	part func(ids []token.ID) error // of the options
+	read int                        // bytes since it was called
 }
 
 // The cache holds words of at most maxRemembered bytes. It is emptied when it holds maxWords.
@@ -51,18 +47,24 @@ const (
 func (t *Tokenizer) appendWord(dst []token.ID, word string, s *scratch) ([]token.ID, error) {
 	if t.whole {
 		if p, ok := t.pieces[word]; ok && int(p) < len(t.tokens) {
-			return append(dst, token.ID(p)), nil
+			return s.flush(append(dst, token.ID(p)), len(word))
 		}
 	}
 	if at, ok := s.words[word]; ok {
-		return append(dst, s.ids[at[0]:at[1]]...), nil
+		return s.flush(append(dst, s.ids[at[0]:at[1]]...), len(word))
+	}
+	if len(word) > maxWord {
+		return dst, fmt.Errorf("tokenizer: %d bytes of text without a break are more than %d", len(word), maxWord)
 	}
 	n := len(dst)
 	dst, err := t.encode(dst, word, s)
-	if err == nil && len(word) <= maxRemembered {
+	if err != nil {
+		return dst, err
+	}
+	if len(word) <= maxRemembered {
 		s.remember(word, dst[n:])
 	}
-	return dst, err
+	return s.flush(dst, len(word))
 }
 
 func (s *scratch) remember(word string, ids []token.ID) {
@@ -75,95 +77,109 @@ func (s *scratch) remember(word string, ids []token.ID) {
 	s.words[strings.Clone(word)] = [2]int32{int32(n), int32(len(s.ids))}
 }
 
-// mergeWord appends the ids of a word by merging, in O(n log n) for n bytes. Every symbol holds the merge with its neighbour. The
-// queue holds (rank, symbol); an entry is stale if the symbol now has another rank.
+// mergeWord appends the ids of a word by merging its symbols, its bytes or characters at first, in rounds: each queues the best
+// merges, as many as fit, and makes them and those that they lead to, up to the worst of them. A word of n bytes takes O(n log n) and
+// a round, up to maxQueue merges one round.
 func (t *Tokenizer) mergeWord(dst []token.ID, word string, s *scratch) ([]token.ID, error) {
-	if len(word) > maxWord {
-		return dst, fmt.Errorf("tokenizer: %d bytes of text without a break are more than %d", len(word), maxWord)
-	}
 	t.split(word, s)
-	for i := range s.symbols {
-		t.propose(word, s, int32(i))
-	}
-	for len(s.queue) > 0 {
-		rank, left := s.queue.pop()
-		l := &s.symbols[left]
-		if l.rank != rank {
-			continue
-		}
-		r := &s.symbols[l.next]
-		l.end, l.next, l.piece = r.end, r.next, l.merge.piece
-		r.rank = never
-		if l.next >= 0 {
-			s.symbols[l.next].prev = left
-		}
-		t.propose(word, s, left)
-		if l.prev >= 0 {
-			t.propose(word, s, l.prev)
-		}
-	}
 	var err error
+	for worst := uint64(0); worst < math.MaxUint64 && err == nil; {
+		worst = t.gather(word, s)
+		for len(s.queue) > 0 && err == nil {
+			rank, i := s.queue.pop()
+			if !s.starts.has(i) || i < len(s.ranks) && s.ranks[i] != rank || i >= len(s.ranks) && t.rank(word, s, i) != rank {
+				continue // stale
+			}
+			s.starts.flip(s.starts.next(i))
+			t.offer(word, s, i, worst)
+			if i > 0 {
+				t.offer(word, s, s.starts.before(i), worst)
+			}
+			err = s.check(1)
+		}
+	}
 	from := len(dst)
-	for i := int32(0); i >= 0 && err == nil; i = s.symbols[i].next {
-		dst, err = t.appendSymbol(dst, from, word, s.symbols[i])
+	for i := 0; i < len(word) && err == nil; {
+		end := s.starts.next(i)
+		if dst, err = t.appendSymbol(dst, from, word[i:end]); err == nil && len(word) > maxQueue {
+			dst, from, err = s.flushWithin(dst, from, end-i)
+		}
+		i = end
 	}
 	return dst, err
 }
 
-// split makes the first symbols of a word: its bytes, or its characters.
+// split finds the first symbols of a word.
 func (t *Tokenizer) split(word string, s *scratch) {
-	s.symbols = s.symbols[:0]
+	s.starts = slices.Grow(s.starts[:0], len(word)/64+1)[:len(word)/64+1]
+	clear(s.starts)
+	s.ranks = slices.Grow(s.ranks[:0], min(len(word), s.most))[:min(len(word), s.most)]
+	s.starts.flip(len(word))
 	for i := 0; i < len(word); {
-		n, p := 1, none
-		if !t.chars {
-			p = t.bytes[word[i]]
-		} else if _, n = utf8.DecodeRuneInString(word[i:]); t.pairs != nil {
-			if q, ok := t.pieces[word[i:i+n]]; ok {
-				p = q
-			}
+		s.starts.flip(i)
+		n := 1
+		if t.chars {
+			_, n = utf8.DecodeRuneInString(word[i:])
 		}
-		k := int32(len(s.symbols))
-		s.symbols = append(s.symbols, symbol{start: int32(i), end: int32(i + n), prev: k - 1, next: k + 1, piece: p})
 		i += n
 	}
-	s.symbols[len(s.symbols)-1].next = -1
 }
 
-// propose finds the merge of a symbol with the next one and queues it.
-func (t *Tokenizer) propose(word string, s *scratch, left int32) {
-	l := &s.symbols[left]
-	l.rank = never
-	if l.next < 0 {
-		return
-	}
-	r := &s.symbols[l.next]
-	if t.pairs != nil {
-		if m, ok := t.pairs[pairKey(l.piece, r.piece)]; ok {
-			l.merge = m
-		}
-	} else if int(r.end-l.start) <= t.longest {
-		if p, ok := t.pieces[word[l.start:r.end]]; ok {
-			l.merge = merge{t.ranks[p], p}
+// gather queues the best merges of a word and returns the worst of them; math.MaxUint64: it queues all.
+func (t *Tokenizer) gather(word string, s *scratch) (worst uint64) {
+	most := max(s.most, len(word)/4)
+	worst, s.queue = math.MaxUint64, slices.Grow(s.queue[:0], min(len(word), most))
+	for i := 0; i < len(word); i = s.starts.next(i) {
+		t.offer(word, s, i, worst)
+		if len(s.queue) == most {
+			slices.Sort(s.queue)
+			s.queue = s.queue[:most/2]
+			worst = s.queue[most/2-1]
 		}
 	}
-	if l.rank != never {
-		s.queue.push(l.rank, left)
+	return worst
+}
+
+// offer queues the merge of the symbol at word[i:] with the next one, unless it is worse than worst.
+func (t *Tokenizer) offer(word string, s *scratch, i int, worst uint64) {
+	rank := t.rank(word, s, i)
+	if i < len(s.ranks) {
+		s.ranks[i] = rank
 	}
+	if rank != never && uint64(rank)<<32|uint64(i) <= worst {
+		s.queue.push(rank, i)
+	}
+}
+
+// rank returns the rank of the merge of the symbol at word[i:] with the next one, or never.
+func (t *Tokenizer) rank(word string, s *scratch, i int) uint32 {
+	mid := s.starts.next(i)
+	if mid == len(word) {
+		return never
+	}
+	end := s.starts.next(mid)
+	if t.pairs == nil {
+		if p, ok := t.pieces[word[i:min(end, i+t.longest+1)]]; ok {
+			return t.ranks[p]
+		}
+		return never
+	}
+	left, known := t.pieces[word[i:mid]]
+	right, both := t.pieces[word[mid:end]]
+	if rank, ok := t.pairs[pairKey(left, right)]; ok && known && both {
+		return rank
+	}
+	return never
 }
 
 // appendSymbol appends the token of a symbol; if it has none, the tokens of its bytes; if one of these is missing, the unknown
 // token of a SentencePiece vocabulary. The ids of the word begin at dst[from].
-func (t *Tokenizer) appendSymbol(dst []token.ID, from int, word string, s symbol) ([]token.ID, error) {
-	if s.piece == none {
-		if p, ok := t.pieces[word[s.start:s.end]]; ok {
-			s.piece = p
-		}
-	}
-	if s.piece != none && int(s.piece) < len(t.tokens) {
-		return append(dst, token.ID(s.piece)), nil
+func (t *Tokenizer) appendSymbol(dst []token.ID, from int, symbol string) ([]token.ID, error) {
+	if p, ok := t.pieces[symbol]; ok && int(p) < len(t.tokens) {
+		return append(dst, token.ID(p)), nil
 	}
 	n := len(dst)
-	for _, b := range []byte(word[s.start:s.end]) {
+	for _, b := range []byte(symbol) {
 		p := t.bytes[b]
 		if p != none && int(p) < len(t.tokens) {
 			dst = append(dst, token.ID(p))
@@ -180,45 +196,55 @@ func (t *Tokenizer) appendSymbol(dst []token.ID, from int, word string, s symbol
 	return dst, nil
 }
 
-// queue is a binary heap of rank and symbol, lowest first.
+// queue is a binary heap of ranks and indices, lowest first.
 type queue []uint64
 
-func (q *queue) push(rank uint32, left int32) {
-	h := append(*q, uint64(rank)<<32|uint64(left))
-	for i := len(h) - 1; i > 0; {
-		up := (i - 1) / 2
-		if h[up] <= h[i] {
-			break
-		}
-		h[up], h[i] = h[i], h[up]
-		i = up
+func (q *queue) push(rank uint32, at int) {
+	h := append(*q, uint64(rank)<<32|uint64(at))
+	for i := len(h) - 1; i > 0 && h[i] < h[(i-1)/2]; i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
 	}
 	*q = h
 }
 
-func (q *queue) pop() (rank uint32, left int32) {
+func (q *queue) pop() (rank uint32, at int) {
 	h := *q
-	top := h[0]
-	last := h[len(h)-1]
-	h = h[:len(h)-1]
-	i := 0
-	for {
-		down := 2*i + 1
-		if down >= len(h) {
+	top, n := h[0], len(h)-1
+	h[0] = h[n]
+	for i, k := 0, 1; k < n; i, k = k, 2*k+1 {
+		if k+1 < n && h[k+1] < h[k] {
+			k++
+		}
+		if h[i] <= h[k] {
 			break
 		}
-		if down+1 < len(h) && h[down+1] < h[down] {
-			down++
-		}
-		if last <= h[down] {
-			break
-		}
-		h[i] = h[down]
-		i = down
+		h[i], h[k] = h[k], h[i]
 	}
-	if len(h) > 0 {
-		h[i] = last
+	*q = h[:n]
+	return uint32(top >> 32), int(uint32(top))
+}
+
+// bitset is a set of numbers.
+type bitset []uint64
+
+func (b bitset) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
+
+func (b bitset) flip(i int) { b[i/64] ^= 1 << (i % 64) }
+
+// next returns the first number behind i. There is one.
+func (b bitset) next(i int) int {
+	i++
+	for b[i/64]>>(i%64) == 0 {
+		i = (i/64 + 1) * 64
 	}
-	*q = h
-	return uint32(top >> 32), int32(uint32(top))
+	return i + bits.TrailingZeros64(b[i/64]>>(i%64))
+}
+
+// before returns the last number before i. There is one.
+func (b bitset) before(i int) int {
+	i--
+	for b[i/64]<<(63-i%64) == 0 {
+		i = i/64*64 - 1
+	}
+	return i - bits.LeadingZeros64(b[i/64]<<(63-i%64))
 }

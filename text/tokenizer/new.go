@@ -35,7 +35,7 @@ func build(v Vocab, p *pipeline) (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{tokens: v.Tokens, types: types(v), bos: v.BOS, eos: v.EOS, unk: v.UNK}
-	t.scratch.New = func() any { return &scratch{words: map[string][2]int32{}} }
+	t.scratch.New = func() any { return &scratch{words: map[string][2]int32{}, most: maxQueue} }
 	t.surround(v)
 	if err := t.index(); err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (t *Tokenizer) byteLevel(v Vocab, p *pipeline) error {
 
 // merges builds the table of merges. It leaves out merges with a piece that no text spells.
 func (t *Tokenizer) merges(merges []string, spell func(text string) (raw string, ok bool)) error {
-	t.pairs = make(map[uint64]merge, len(merges))
+	t.pairs = make(map[uint64]uint32, len(merges))
 	for i, m := range merges {
 		l, r, ok := strings.Cut(m, " ")
 		if !ok || l == "" || r == "" || strings.Contains(r, " ") {
@@ -235,7 +235,8 @@ func (t *Tokenizer) merges(merges []string, spell func(text string) (raw string,
 		}
 		key := pairKey(t.intern(left), t.intern(right))
 		if _, ok := t.pairs[key]; !ok {
-			t.pairs[key] = merge{rank: uint32(i), piece: t.intern(left + right)}
+			t.pairs[key] = uint32(i)
+			t.intern(left + right)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -55,119 +56,145 @@ func indexSpecials(all []special) specials {
 	return specials{all: all, texts: newLexicon(texts)}
 }
 
-// partition cuts text at the special tokens written in it. It cuts out the longest token first, then the next longest from the
-// rest, so a long token wins over a shorter one that begins before it.
-func (s *specials) partition(text string, plain bool) []fragment {
-	if text == "" {
-		return nil
-	}
+// partition cuts text at the special tokens written in it and calls found with the fragments, in order. It cuts out the longest
+// token first, then the next longest from the rest, so a long token wins over a shorter one that begins before it. Tokens that do not
+// overlap change nothing for each other: those that do are looked at together.
+func (s *specials) partition(text string, plain bool, w *scratch, found func(fragment) error) error {
+	c := cutter{text: text, found: found}
 	if s.leftmost {
-		return s.partitionLeftmost(text, plain)
+		return c.end(s.partitionLeftmost(&c, plain, w))
 	}
-	frags := []fragment{{text, token.None}}
-	for _, sp := range s.written(text, plain) {
-		var out []fragment
-		for _, f := range frags {
-			if f.id != token.None {
-				out = append(out, f)
-			} else {
-				out = sp.cut(out, f.text)
-			}
+	var (
+		from, to int
+		written  []special
+		err      error
+	)
+	for to < len(text) && err == nil {
+		if from, to, written, err = s.cluster(text, to, plain, w); err == nil {
+			err = c.cut(from, to, written)
 		}
-		frags = out
 	}
-	return frags
+	return c.end(err)
 }
 
-// cut appends text to dst with every occurrence of the token cut out.
-func (sp special) cut(dst []fragment, text string) []fragment {
-	for text != "" {
-		before, after, ok := strings.Cut(text, sp.text)
-		if before != "" {
-			dst = append(dst, fragment{before, token.None})
-		}
-		if !ok {
-			break
-		}
-		dst = append(dst, fragment{"", sp.id})
-		if sp.rstrip {
-			after = strings.TrimLeft(after, " \t\n\v\f\r")
-		}
-		text = after
+// cluster returns the first part of text from i on in which special tokens overlap each other, and these in the order in which they
+// are cut out: the longest first; of equal lengths, the lowest id. White space that a token swallows belongs to it.
+func (s *specials) cluster(text string, i int, plain bool, w *scratch) (from, to int, written []special, err error) {
+	from, to = len(text), len(text)
+	for ; i < to && err == nil; i++ {
+		s.texts.match(text[i:], func(at int) {
+			sp := s.all[at]
+			if plain && !sp.plain {
+				return
+			}
+			if written == nil {
+				from, to = i, i
+			}
+			stop := i + len(sp.text)
+			if sp.rstrip {
+				stop = len(text) - len(strings.TrimLeft(text[stop:], swallowed))
+			}
+			if to = max(to, stop); !slices.Contains(written, sp) {
+				written = append(written, sp)
+			}
+		})
+		err = w.check(1)
 	}
-	return dst
+	slices.SortFunc(written, func(a, b special) int {
+		return cmp.Or(len(b.text)-len(a.text), int(a.id-b.id))
+	})
+	return from, to, written, err
+}
+
+// swallowed are the characters that go behind a token of Phi-3.
+const swallowed = " \t\n\v\f\r"
+
+// cutter cuts special tokens out of a text and passes the fragments on.
+type cutter struct {
+	text  string
+	from  int // text before is passed on
+	found func(fragment) error
+}
+
+// token passes on the text before a special token, and the token: text[start:stop], with the white space that it swallows.
+func (c *cutter) token(id token.ID, start, stop int) (err error) {
+	if c.from < start {
+		err = c.found(fragment{c.text[c.from:start], token.None})
+	}
+	if c.from = stop; err == nil {
+		err = c.found(fragment{"", id})
+	}
+	return err
+}
+
+// end passes on the rest of the text, unless there was an error.
+func (c *cutter) end(err error) error {
+	if err == nil && c.from < len(c.text) {
+		err = c.found(fragment{c.text[c.from:], token.None})
+	}
+	return err
+}
+
+// cut cuts the tokens out of text[from:to], each from what those before it leave.
+func (c *cutter) cut(from, to int, tokens []special) error {
+	if len(tokens) == 0 {
+		return nil
+	}
+	sp := tokens[0]
+	for {
+		start, stop := to, to
+		if n := strings.Index(c.text[from:to], sp.text); n >= 0 {
+			start = from + n
+			stop = start + len(sp.text)
+		}
+		if err := c.cut(from, start, tokens[1:]); err != nil || start == to {
+			return err
+		}
+		if from = stop; sp.rstrip {
+			from = to - len(strings.TrimLeft(c.text[from:to], swallowed))
+		}
+		if err := c.token(sp.id, start, from); err != nil {
+			return err
+		}
+	}
 }
 
 // partitionLeftmost cuts text at the leftmost special token, the longest of those that begin there, and continues behind
 // it.
-func (s *specials) partitionLeftmost(text string, plain bool) []fragment {
-	var frags []fragment
-	from := 0 // what lies before was cut
+func (s *specials) partitionLeftmost(c *cutter, plain bool, w *scratch) error {
+	text := c.text
 	for i := 0; i < len(text); {
 		at := -1
 		s.texts.match(text[i:], func(k int) { at = k })
 		if at < 0 {
 			i++
+			if err := w.check(1); err != nil {
+				return err
+			}
 			continue
 		}
 		sp, start, stop := s.all[at], i, i+len(s.all[at].text)
 		i = stop
-		if plain && !sp.plain || sp.word && (wordBefore(text[:start]) || wordAfter(text[stop:])) {
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, _ := utf8.DecodeRuneInString(text[stop:])
+		if plain && !sp.plain || sp.word && (isWord(before) || isWord(after)) {
 			continue
 		}
 		if sp.lstrip {
-			start = max(from, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
+			start = max(c.from, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
 		}
 		if sp.rstrip {
 			stop = len(text) - len(strings.TrimLeftFunc(text[stop:], unicode.IsSpace))
 		}
-		if from < start {
-			frags = append(frags, fragment{text[from:start], token.None})
+		if err := c.token(sp.id, start, stop); err != nil {
+			return err
 		}
-		frags = append(frags, fragment{"", sp.id})
-		from, i = stop, stop
+		i = stop
 	}
-	if from < len(text) {
-		frags = append(frags, fragment{text[from:], token.None})
-	}
-	return frags
-}
-
-func wordBefore(text string) bool {
-	r, n := utf8.DecodeLastRuneInString(text)
-	return n > 0 && isWord(r)
-}
-
-func wordAfter(text string) bool {
-	r, n := utf8.DecodeRuneInString(text)
-	return n > 0 && isWord(r)
+	return nil
 }
 
 // isWord reports whether a character is of class \w: a letter, a mark, a decimal digit or a connector.
 func isWord(r rune) bool {
 	return r == '_' || unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc)
-}
-
-// written returns the special tokens that occur in text, in the order in which they are cut out: the longest first; of equal
-// lengths, the lowest id.
-func (s *specials) written(text string, plain bool) []special {
-	found := map[int]bool{}
-	for i := range len(text) {
-		s.texts.match(text[i:], func(at int) {
-			if s.all[at].plain || !plain {
-				found[at] = true
-			}
-		})
-	}
-	out := make([]special, 0, len(found))
-	for k := range found {
-		out = append(out, s.all[k])
-	}
-	slices.SortFunc(out, func(a, b special) int {
-		if n := len(b.text) - len(a.text); n != 0 {
-			return n
-		}
-		return int(a.id - b.id)
-	})
-	return out
 }

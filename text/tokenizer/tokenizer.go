@@ -5,6 +5,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"grove/text/token"
@@ -70,6 +71,10 @@ type Options struct {
 	// text. With spans the text must be UTF-8, or lack some byte from 0xf5 on.
 	Literal []Span
 	Inside  bool // the text goes on with another: the space that the vocabulary puts before a text is left out
+
+	// Part, where it is not nil, takes the ids, those of dst among them, in parts: some thousand at a time, and none now and then.
+	// It must not keep the slice. Its error ends the encoding. Encode then returns no ids.
+	Part func(ids []token.ID) error
 }
 
 // Tokenizer turns text into ids and back. It does not change after [New] and is safe for concurrent
@@ -102,15 +107,16 @@ type Tokenizer struct {
 	extra   int              // pieces that are no tokens
 	bytes   [256]int32       // the piece of one byte, none where there is none
 
-	chars bool             // merging begins with characters, not bytes
-	fuse  bool             // unknown tokens in a row are one
-	pairs map[uint64]merge // two pieces to what they become; nil: by ranks
-	ranks []uint32         // merge order of a token, low first
+	chars bool              // merging begins with characters, not bytes
+	fuse  bool              // unknown tokens in a row are one
+	pairs map[uint64]uint32 // the merge order of two pieces, low first; nil: by ranks
+	ranks []uint32          // merge order of a token, low first
 
 	lexicon       lexicon   // unigram and WordPiece: the texts of pieces
 	lexiconPieces []int32   // the piece of each
 	scores        []float64 // unigram: the score of each
 	unknown       float64   // unigram: the score of an unknown character
+	reach         int       // unigram: more than the bytes of any piece or character
 	chop          int       // WordPiece: characters of a word beyond which it is unknown; 0: none
 
 	scratch sync.Pool // of *scratch
@@ -142,14 +148,7 @@ func (t *Tokenizer) EOG() []token.ID { return t.eog[:len(t.eog):len(t.eog)] }
 
 // IsEOG reports whether a token ends an answer: the end-of-text, end-of-turn and end-of-message tokens that the file names, and
 // tokens with a text that ends answers in published vocabularies.
-func (t *Tokenizer) IsEOG(id token.ID) bool {
-	for _, e := range t.eog {
-		if e == id {
-			return true
-		}
-	}
-	return false
-}
+func (t *Tokenizer) IsEOG(id token.ID) bool { return slices.Contains(t.eog, id) }
 
 // ID returns the token with a text in the file, such as <|im_end|>, and whether there is one.
 func (t *Tokenizer) ID(text string) (token.ID, bool) {

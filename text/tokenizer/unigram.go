@@ -39,6 +39,7 @@ func (t *Tokenizer) unigram(v Vocab) error {
 	}
 	t.encode, t.unknown = t.likeliest, lowest-unknownPenalty
 	t.indexPieces()
+	t.reach = max(t.longest, utf8.UTFMax) + 1
 	t.scores = make([]float64, len(t.lexicon.texts))
 	for k, p := range t.lexiconPieces {
 		if t.types[p] != UserDefined {
@@ -82,45 +83,44 @@ func respace(text string, v Vocab) string {
 	return b.String()
 }
 
-// step is the likeliest path to an index in a word: its score, the start of its last piece, and that piece; unknown characters
-// have no piece.
-type step struct {
-	score float64
-	from  int32
-	piece int32
-}
-
 // likeliest appends the ids of the pieces with the greatest sum of scores (Viterbi); of equal sums, the first one found. Characters
 // without a piece may be unknown: a run of them is one unknown token, or the tokens of its bytes if all exist. Each word is
 // summed by itself, so sums are rounded as in Hugging Face's tokenizers.
 func (t *Tokenizer) likeliest(dst []token.ID, word string, s *scratch) ([]token.ID, error) {
-	if len(word) > maxWord {
-		return dst, fmt.Errorf("tokenizer: %d bytes of text without a break are more than %d", len(word), maxWord)
-	}
+	// Of the likeliest path to each index, steps has the last piece: its number in the lexicon, or none for an unknown character. Of its
+	// score, those that pieces reach are kept, at the index modulo their number.
 	s.steps = slices.Grow(s.steps[:0], len(word)+1)[:len(word)+1]
-	for i := range s.steps {
-		s.steps[i] = step{score: math.Inf(-1)}
+	s.sums = slices.Grow(s.sums[:0], t.reach)[:t.reach]
+	for i := range s.sums {
+		s.sums[i] = math.Inf(-1)
 	}
-	s.steps[0].score = 0
+	s.sums[0] = 0
 	for i := 0; i < len(word); {
-		i += t.extend(word, i, s.steps)
+		n := t.extend(word, i, s)
+		for k := range n {
+			s.sums[(i+k)%t.reach] = math.Inf(-1)
+		}
+		i += n
+		if err := s.check(n); err != nil {
+			return dst, err
+		}
 	}
 	return t.appendSteps(dst, word, s.steps), nil
 }
 
 // extend extends the path to word[i:] by each piece there, and returns the length of the character there.
-func (t *Tokenizer) extend(word string, i int, steps []step) int {
+func (t *Tokenizer) extend(word string, i int, s *scratch) int {
 	_, n := utf8.DecodeRuneInString(word[i:])
-	whole := false
-	reach := func(to int, score float64, piece int32) {
-		if score += steps[i].score; score > steps[to].score {
-			steps[to] = step{score, int32(i), piece}
+	whole, sum := false, s.sums[i%t.reach]
+	reach := func(to int, score float64, at int32) {
+		if score += sum; score > s.sums[to%t.reach] {
+			s.sums[to%t.reach], s.steps[to] = score, at
 		}
 	}
 	t.lexicon.match(word[i:], func(at int) {
 		size := len(t.lexicon.texts[at])
 		whole = whole || size == n
-		reach(i+size, t.scores[at], t.lexiconPieces[at])
+		reach(i+size, t.scores[at], int32(at))
 	})
 	if !whole {
 		reach(i+n, t.unknown, none)
@@ -129,18 +129,18 @@ func (t *Tokenizer) extend(word string, i int, steps []step) int {
 }
 
 // appendSteps appends the ids of the path to the end of the word.
-func (t *Tokenizer) appendSteps(dst []token.ID, word string, steps []step) []token.ID {
+func (t *Tokenizer) appendSteps(dst []token.ID, word string, steps []int32) []token.ID {
 	begin := len(dst)
-	for at := int32(len(word)); at > 0; {
-		to := at
-		piece := steps[at].piece
-		at = steps[at].from
-		if piece != none {
-			dst = append(dst, token.ID(piece))
+	for at := len(word); at > 0; {
+		if k := steps[at]; k != none {
+			dst = append(dst, token.ID(t.lexiconPieces[k]))
+			at -= len(t.lexicon.texts[k])
 			continue
 		}
-		for at > 0 && steps[at].piece == none {
-			at = steps[at].from
+		to := at
+		for at > 0 && steps[at] == none {
+			_, n := utf8.DecodeLastRuneInString(word[:at])
+			at -= n
 		}
 		n := len(dst)
 		for i := to - 1; i >= at; i-- {

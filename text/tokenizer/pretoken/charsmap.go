@@ -28,9 +28,7 @@ func NewCharsmap(b []byte) (Charsmap, error) {
 		return Charsmap{}, fmt.Errorf("tokenizer: a map of characters of %d bytes names %d for its double array", len(b), size)
 	}
 	m := Charsmap{units: make([]uint32, size/4), replacements: b[4+size:]}
-	for i := range m.units {
-		m.units[i] = binary.LittleEndian.Uint32(b[4+4*i:])
-	}
+	_, _ = binary.Decode(b[4:], binary.LittleEndian, m.units) // there are enough bytes
 	if m.replacements[len(m.replacements)-1] != 0 {
 		return Charsmap{}, fmt.Errorf("tokenizer: the last replacement of a map of characters does not end")
 	}

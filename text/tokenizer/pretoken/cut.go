@@ -25,7 +25,7 @@ var cutters = map[string]Cutter{
 	`\p{N}`:              isolated(matchRun("", number.set(), 1)),
 	`\p{N}+`:             isolated(matchRun("", number.set(), noLimit)),
 	`\p{N}{1,3}`:         isolated(matchRun("", number.set(), 3)),
-	`[0-9]{3}`:           isolated(threeDigits),
+	`[0-9]{3}`:           isolated(matcher{threeDigits, digits}),
 	`[\r\n]`:             isolated(matchRun("", ranges("\r\n"), 1)),
 	`[^\n]+|[\n]+`:       isolated(matchRun("", ranges("\n"), noLimit)),
 	`\s+$`:               cutBeforeTrailing,
@@ -40,7 +40,7 @@ var cutters = map[string]Cutter{
 	"deepseek-punct":   isolated(matchRun(`\s`, ranges(deepSeekPunctuation), noLimit)),
 	"deepseek-cjk":     isolated(matchRun("", ranges(deepSeekCJK), noLimit)),
 	"deepseek3-cjk":    isolated(matchRun("", ranges(deepSeek3CJK), noLimit)),
-	"deepseek3":        isolated(deepSeek3),
+	"deepseek3":        isolated(matcher{deepSeek3, func(rune) bool { return true }}),
 }
 
 var bloomBreaks = ranges("(|.,!?…。，、।۔،)")
@@ -72,16 +72,20 @@ func isPunctuation(r rune) bool {
 func Named(name string) Cutter { return cutters[name] }
 
 // matcher is a pattern that does not match everywhere. match returns the length of its match at the start of text, or 0. There is
-// no match at an ASCII byte that is not in begins.
+// no match at an ASCII character that is not in begins.
 type matcher struct {
 	match  func(text string) int
-	begins [utf8.RuneSelf]bool
+	begins set
 }
 
 // isolated returns the cutter of a pattern.
 func isolated(m matcher) Cutter {
+	var begins [utf8.RuneSelf]bool
+	for b := range begins {
+		begins[b] = m.begins(rune(b))
+	}
 	at := func(text string) int {
-		if b := text[0]; b < utf8.RuneSelf && !m.begins[b] {
+		if b := text[0]; b < utf8.RuneSelf && !begins[b] {
 			return 0
 		}
 		return m.match(text)
@@ -110,7 +114,7 @@ func matchRun(before string, in set, limit int) matcher {
 	isBefore := func(c class, b byte) bool {
 		return before == " " && b == ' ' || before == `\s` && c&white != 0
 	}
-	m := matcher{match: func(text string) int {
+	match := func(text string) int {
 		i := 0
 		if before != "" {
 			if c, n := next(text, 0); isBefore(c, text[0]) {
@@ -121,27 +125,19 @@ func matchRun(before string, in set, limit int) matcher {
 			return e
 		}
 		return in.runOf(text, 0, limit) // the one before may be of the set
-	}}
-	for b := range m.begins {
-		m.begins[b] = in(rune(b)) || isBefore(ascii[b], byte(b))
 	}
-	return m
+	return matcher{match, func(r rune) bool { return in(r) || isBefore(ascii[r], byte(r)) }}
 }
 
+var digits = ranges("0-9")
+
 // threeDigits matches [0-9][0-9][0-9].
-var threeDigits = func() matcher {
-	m := matcher{match: func(text string) int {
-		digit := func(i int) bool { return '0' <= text[i] && text[i] <= '9' }
-		if len(text) >= 3 && digit(0) && digit(1) && digit(2) {
-			return 3
-		}
-		return 0
-	}}
-	for b := '0'; b <= '9'; b++ {
-		m.begins[b] = true
+func threeDigits(text string) int {
+	if n := digits.runOf(text, 0, 3); n == 3 {
+		return n
 	}
-	return m
-}()
+	return 0
+}
 
 // cutBeforeTrailing cuts off the white space that ends the text, \s+$.
 func cutBeforeTrailing(text string) int {
@@ -322,15 +318,7 @@ func (w *words) punctuation(text string) int {
 //	[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
 // where [!-/:-~] is ASCII punctuation without digits and letters.
-var deepSeek3 = func() matcher {
-	m := matcher{match: matchDeepSeek3}
-	for b := range m.begins {
-		m.begins[b] = true
-	}
-	return m
-}()
-
-func matchDeepSeek3(text string) int {
+func deepSeek3(text string) int {
 	c, n := next(text, 0)
 	if c&(punct|sign) != 0 && text[0] < utf8.RuneSelf {
 		e := 1
@@ -385,41 +373,28 @@ func cutWhite(text string) int {
 	}
 }
 
+var clitics = [...]string{"'s", "'t", "'m", "'d", "'re", "'ve", "'ll"}
+
 // contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the start of text, or 0.
 func contraction(text string, fold bool) int {
-	if len(text) < 2 || text[0] != '\'' {
+	if text == "" || text[0] != '\'' {
 		return 0
 	}
-	lower := func(b byte) byte {
-		if fold && 'A' <= b && b <= 'Z' {
-			b += 'a' - 'A'
+	for _, c := range clitics {
+		if n := len(c); n <= len(text) && (text[:n] == c || fold && strings.EqualFold(text[:n], c)) {
+			return n
 		}
-		return b
-	}
-	switch lower(text[1]) {
-	case 's', 't', 'm', 'd':
-		return 2
-	}
-	if len(text) < 3 {
-		return 0
-	}
-	switch string([]byte{lower(text[1]), lower(text[2])}) {
-	case "re", "ve", "ll":
-		return 3
 	}
 	return 0
 }
 
 // CutSpaces returns the length of the first word of text with the spaces before it.
 func CutSpaces(text string) int {
-	i := 0
-	for i < len(text) && text[i] == ' ' {
-		i++
+	word := strings.TrimLeft(text, " ")
+	if i := strings.IndexByte(word, ' '); i >= 0 {
+		return len(text) - len(word) + i
 	}
-	for i < len(text) && text[i] != ' ' {
-		i++
-	}
-	return i
+	return len(text)
 }
 
 // CutBeforeSpaces returns the length of the first word of text with one space before it, if there is one.

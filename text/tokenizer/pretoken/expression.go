@@ -69,51 +69,53 @@ func foreign(expr string) string {
 	return ""
 }
 
-// span is a part of a text; it may be a match.
-type span struct {
-	from, to int
-	match    bool
-}
-
 // Split calls piece with the pieces of text, in order, without those that are left out. Errors: an expression that takes too
-// long.
-func (x *Expression) Split(text string, piece func(string) error) error {
-	spans, err := x.spans(text)
-	if err != nil {
-		return err
+// long, and those of piece.
+func (x *Expression) Split(text string, piece func(string) error) (err error) {
+	from, to, kind := 0, 0, false // the piece that may go on, and whether it counts as a match
+	pass := func() bool {
+		if from < to && (!kind || x.behavior != "Removed") {
+			err = piece(text[from:to])
+		}
+		from = to
+		return err == nil
 	}
-	for _, s := range spans {
-		if s.match && x.behavior == "Removed" {
-			continue
+	add := func(end int, match bool) bool {
+		if match = match != x.invert; to == end || from < to && !x.joins(kind, match) && !pass() {
+			return err == nil
 		}
-		if err := piece(text[s.from:s.to]); err != nil {
-			return err
-		}
+		to, kind = end, match
+		return true
 	}
-	return nil
-}
-
-// spans returns the pieces of text, including those that are left out.
-func (x *Expression) spans(text string) ([]span, error) {
-	var out []span
-	add := func(s span) {
-		if s.match = s.match != x.invert; s.from == s.to {
-			return
+	read, at := 0, 0 // characters, and their bytes
+	index := func(i int) int {
+		for ; read < i; read++ {
+			_, n := utf8.DecodeRuneInString(text[at:])
+			at += n
 		}
-		if n := len(out); n > 0 && x.joins(out[n-1].match, s.match) {
-			out[n-1].to, out[n-1].match = s.to, s.match
-		} else {
-			out = append(out, s)
-		}
+		return at
 	}
-	last := 0
-	err := eachMatch(x.re, text, func(from, to int) {
-		add(span{last, from, false})
-		add(span{from, to, true})
-		last = to
+	var took time.Duration // without that of piece
+	start := time.Now()
+	failed := x.re.FindRunesMatches([]rune(text), 0, func(m regexp2.MatchView) bool {
+		took += time.Since(start)
+		i, n, _ := m.GroupRange(0)
+		goes := add(index(i), false) && add(index(i+n), true)
+		start = time.Now()
+		return goes && took <= maxSplit
 	})
-	add(span{last, len(text), false})
-	return out, err
+	switch {
+	case err != nil:
+		return err
+	case took > maxSplit:
+		return fmt.Errorf("tokenizer: expression %.80q takes too long", x.re.String())
+	case failed != nil:
+		return fmt.Errorf("tokenizer: expression %.80q: %w", x.re.String(), failed)
+	}
+	if add(len(text), false) {
+		pass()
+	}
+	return err
 }
 
 // joins reports whether a span belongs to the piece before it.
@@ -127,30 +129,4 @@ func (x *Expression) joins(before, match bool) bool {
 		return before && !match
 	}
 	return false
-}
-
-// eachMatch calls found with the bounds of each match in text.
-func eachMatch(re *regexp2.Regexp, text string, found func(from, to int)) error {
-	runes := make([]rune, 0, len(text))
-	at := make([]int, 0, len(text)+1)
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRuneInString(text[i:])
-		runes, at = append(runes, r), append(at, i)
-		i += n
-	}
-	at = append(at, len(text))
-	start := time.Now()
-	late := false
-	err := re.FindRunesMatches(runes, 0, func(m regexp2.MatchView) bool {
-		i, n, _ := m.GroupRange(0)
-		found(at[i], at[i+n])
-		late = time.Since(start) > maxSplit
-		return !late
-	})
-	if late {
-		return fmt.Errorf("tokenizer: expression %.80q takes too long", re.String())
-	} else if err != nil {
-		return fmt.Errorf("tokenizer: expression %.80q: %w", re.String(), err)
-	}
-	return nil
 }

@@ -1,10 +1,12 @@
 package pretoken
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/runes"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -27,7 +29,7 @@ func (b Bert) Normalize(text string) string {
 		text = spaceIdeographs(text)
 	}
 	if b.Accents && !isASCII(text) {
-		text = stripMarks(norm.NFD.String(text))
+		text = runes.Remove(runes.In(unicode.Mn)).String(norm.NFD.String(text))
 	}
 	if b.Lower {
 		text = Lowercase(text)
@@ -69,16 +71,6 @@ func spaceIdeographs(text string) string {
 var ideographs = ranges("\u4E00-\u9FFF\u3400-\u4DBF\U00020000-\U0002A6DF\U0002A700-\U0002B73F\U0002B740-\U0002B81F" +
 	"\U0002B920-\U0002CEAF\uF900-\uFAFF\U0002F800-\U0002FA1F")
 
-// stripMarks removes \p{Mn}.
-func stripMarks(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Mn, r) {
-			return -1
-		}
-		return r
-	}, text)
-}
-
 // Lowercase maps each character by itself, so a final sigma is like any other.
 func Lowercase(text string) string {
 	if strings.ContainsRune(text, 'İ') {
@@ -97,33 +89,12 @@ func isASCII(text string) bool {
 }
 
 // StripAccents removes \p{M}.
-func StripAccents(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsMark(r) {
-			return -1
-		}
-		return r
-	}, text)
-}
+func StripAccents(text string) string { return runes.Remove(runes.In(unicode.M)).String(text) }
+
+var manySpaces = regexp.MustCompile(" {2,}")
 
 // ReplaceSpaces replaces each run of two or more spaces by the same text.
-func ReplaceSpaces(text, by string) string {
-	var b strings.Builder
-	for {
-		i := strings.Index(text, "  ")
-		if i < 0 {
-			break
-		}
-		b.WriteString(text[:i])
-		b.WriteString(by)
-		text = strings.TrimLeft(text[i:], " ")
-	}
-	if b.Len() == 0 {
-		return text
-	}
-	b.WriteString(text)
-	return b.String()
-}
+func ReplaceSpaces(text, by string) string { return manySpaces.ReplaceAllLiteralString(text, by) }
 
 // SpaceBefore puts a space before text that does not begin with one.
 func SpaceBefore(text string) string {
