@@ -62,7 +62,8 @@ type Request struct {
 	// computes some. It must not wait: any goroutine that generates with the model may call it, one at a time. It changes nothing.
 	Progress func(done, all int)
 	// Priority, from [LeastPriority] to [MostPriority], orders requests: the highest gets a slot first and is preempted
-	// last, and its prompt gets twice the rows for each step of priority. It changes no answer.
+	// last, and its prompt gets twice the rows for each four steps of priority. One that is passed over for long has its
+	// turn, so that none starves. It changes no answer.
 	Priority int
 }
 

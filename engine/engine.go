@@ -75,6 +75,7 @@ type Engine struct {
 	cache    *kv.Cache
 	exec     *compute.Exec
 	admitted []*trunk // those that have a slot
+	passed   int      // trunks that got slots before older ones, since one was owed its turn
 	step     step
 }
 

@@ -93,7 +93,7 @@ func (e *Engine) schedulePrompts(st *step, size plan.StepSize, tokens int, reade
 		if first {
 			st.clock, first = t.clock, false
 		}
-		t.clock += math.Ldexp(float64(t.rows), -t.terms.Priority)
+		t.clock += float64(t.rows) * math.Exp2(-float64(t.priority())/prioritySteps)
 	}
 }
 

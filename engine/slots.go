@@ -18,8 +18,10 @@ const idleGrace = 200 * time.Millisecond
 
 // Terms are what a sequence may ask of the scheduler.
 type Terms struct {
-	// Priority weighs the share of prefill rows, twice for each step up, and decides which sequence loses its pages where
-	// they run out, the lowest first; usually 0, and within [LeastPriority] and [MostPriority].
+	// Priority decides which sequence gets a slot first, and which loses its pages where they run out, the lowest first,
+	// and weighs the share of prefill rows, twice for each [prioritySteps] up; usually 0, and within [LeastPriority] and
+	// [MostPriority]. Where younger sequences of higher priority keep coming, the one that waits longest is now and then
+	// as urgent as any, until it is closed: none starves.
 	Priority int
 	// Salt keeps a sequence apart: it shares pages, and what drafting learns, with sequences of the same salt only.
 	Salt string
@@ -31,6 +33,13 @@ type Terms struct {
 const (
 	LeastPriority = -10
 	MostPriority  = 10
+)
+
+const (
+	// prioritySteps is how many steps of priority double the share of prefill rows.
+	prioritySteps = 4
+	// mostPassed is how many sequences may get slots before an older one that waits, until the oldest one is owed its turn.
+	mostPassed = 8
 )
 
 // trunk is a sequence of the cache as queue and scheduler see it: its caller, its slot and its pages. All work that runs
@@ -48,6 +57,8 @@ type trunk struct {
 	lost   bool    // its pages were taken: its text is computed anew
 	away   bool    // its slot was taken while nobody called for it: another trunk may be open in its place
 	begun  bool    // it decodes: its prompt is computed
+	waits  bool    // the last step was made without it, for want of a slot or pages
+	owed   bool    // others have passed it: it is as urgent as any
 	clock  float64 // prefill rows, weighed by priority
 	timed  bool    // the clock goes with the engine's
 
@@ -152,7 +163,7 @@ func (e *Engine) vacate() bool {
 		return false
 	}
 	o := e.admitted[i]
-	o.lost = true
+	o.lost, o.owed = true, false
 	e.load.note(func(l *Load) {
 		l.Preempted++
 		if o.away = l.away < e.most; o.away {
@@ -199,12 +210,37 @@ func (t *trunk) length() int { return t.e.cache.Forest.Len(t.seq) }
 // drop drops what hangs from a trunk that has a slot.
 func (t *trunk) drop() { _ = t.e.cache.Drop(t.seq, forest.Trunk) } // the sequence is open: this cannot fail
 
+// priority is that of the trunk's terms, or the highest where it is owed.
+func (t *trunk) priority() int {
+	if t.owed {
+		return MostPriority
+	}
+	return t.terms.Priority
+}
+
 // rank orders trunks: by priority, then by age. The last one is the first to lose its pages.
 func rank(a, b *trunk) int {
-	if a.terms.Priority != b.terms.Priority {
-		return cmp.Compare(b.terms.Priority, a.terms.Priority)
+	return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.arrival, b.arrival))
+}
+
+// passes counts a trunk that got a slot before an older one that waits.
+func (e *Engine) passes(t *trunk, called []*trunk) {
+	if slices.ContainsFunc(called, func(o *trunk) bool { return o.waits && o.arrival < t.arrival }) {
+		e.passed++
 	}
-	return cmp.Compare(a.arrival, b.arrival)
+}
+
+// owe makes the oldest trunk that waits as urgent as any, once enough have passed it or others.
+func (e *Engine) owe(called []*trunk) {
+	var oldest *trunk
+	for _, t := range called {
+		if e.passed >= mostPassed && t.waits && !t.owed && (oldest == nil || t.arrival < oldest.arrival) {
+			oldest = t
+		}
+	}
+	if oldest != nil {
+		oldest.owed, e.passed = true, 0
+	}
 }
 
 // reserve takes pages for a trunk to grow: to n tokens, and where windows pass to near. Where there are not as

@@ -101,6 +101,7 @@ func (e *Engine) tryStep() (events int, worked bool) {
 // collect ends the calls whose contexts have ended and picks the trunks that have a slot and pages, the first in rank
 // first. It reports whether a call has ended.
 func (e *Engine) collect(st *step) (ended bool) {
+	e.owe(st.called)
 	slices.SortFunc(st.called, rank)
 	st.parts = st.parts[:0]
 	for _, t := range st.called {
@@ -108,9 +109,12 @@ func (e *Engine) collect(st *step) (ended bool) {
 		if err == nil {
 			err = guarded(t.job.begin)
 		}
-		fits := false
+		fits, had := false, t.seq >= 0
 		if err == nil {
 			fits, err = e.fit(t)
+		}
+		if t.waits = !fits; fits && !had {
+			e.passes(t, st.called)
 		}
 		switch {
 		case err != nil:

@@ -47,6 +47,8 @@ var quotes = []quote{
 	{"DESIGN.md", `a tree of at most (\d+)`, "engine.maxDrafts", one},
 	{"DESIGN.md", `again after (\d+) rounds`, "engine/plan.leastWait", one},
 	{"DESIGN.md", `twice as many, (\d+) at most`, "engine/plan.mostWait", one},
+	{"DESIGN.md", `When (\d+) sequences have got slots`, "engine.mostPassed", one},
+	{"DESIGN.md", `for each (\d+) steps of priority`, "engine.prioritySteps", one},
 	{"DESIGN.md", `the last (\d+) salts`, "engine/learned.MaxSalts", one},
 	{"DESIGN.md", `called for (\d+) ms`, "engine.idleGrace", ms},
 	{"DESIGN.md", `(\d+) lines a file`, "internal/lint.maxFileLines", one},
