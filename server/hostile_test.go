@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"grove/gopher"
 	"grove/server"
+	"grove/server/serving"
 	"grove/weights/gguf"
 )
 
@@ -153,11 +155,65 @@ func TestPipelined(t *testing.T) {
 
 // TestIdleConnections: connections on which nothing comes do not keep others from being answered.
 func TestIdleConnections(t *testing.T) {
-	s, addr := listening(t, server.Config{Patience: time.Second}, source(modelName, gopher.Model(), options))
+	s, addr := listening(t, server.Config{}, source(modelName, gopher.Model(), options))
 	for range 1500 {
 		dial(t, addr)
 	}
 	if status, text, _ := s.do(t, "GET", "/health", ""); status != 200 {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// TestKeptConnections: connections that stay open behind their answers are closed for new ones, the longest idle first, and one address
+// cannot take all with requests either.
+func TestKeptConnections(t *testing.T) {
+	var log journal
+	_, addr := listening(t, server.Config{Connections: 8, Config: serving.Config{KeepAlive: 5 * time.Millisecond, Log: slog.New(slog.NewJSONHandler(&log, nil))}}, long(t, 256))
+	const ask = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	send := func(c net.Conn, text string) (*http.Response, error) {
+		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, text); err != nil {
+			return nil, err
+		}
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err == nil && r.StatusCode != 200 {
+			t.Errorf("status %d", r.StatusCode)
+		}
+		return r, err
+	}
+	first := dial(t, addr)
+	for i := range 20 {
+		c := first
+		if i > 0 {
+			c = dial(t, addr)
+		}
+		if _, err := send(c, ask); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
+	if _, err := send(first, ask); err == nil {
+		t.Error("the oldest of 20 connections is still open")
+	}
+	for range 6 { // three quarters of 8
+		if _, err := send(dial(t, addr), fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(endless), endless)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log.take(t)
+	if _, err := send(dial(t, addr), ask); err == nil {
+		t.Error("one address has more than three quarters of the connections")
+	}
+	if lines := log.take(t); len(lines) != 1 || lines[0]["level"] != "WARN" || lines[0]["max"] != 8.0 {
+		t.Errorf("logged %v", lines)
+	}
+	other, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).Dial("tcp", addr)
+	if err != nil {
+		t.Skipf("there is no second address of loopback: %v", err)
+	}
+	defer other.Close()
+	if _, err := send(other, ask); err != nil {
+		t.Errorf("another address: %v", err)
 	}
 }

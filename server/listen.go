@@ -5,15 +5,24 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
+
+	"grove/server/access"
+	"grove/server/driver"
 )
 
-// The bounds of connections.
+// The bounds of connections. The times of headers, requests and newcomers are those of the usual patience, with which they grow.
 const (
-	idleTime    = 2 * time.Minute
-	headerBytes = 64 << 10
 	connections = 1024
+	headerBytes = 64 << 10
+	bodyBytes   = 16 << 20
+	headerTime  = 10 * time.Second
+	requestTime = 60 * time.Second // with its header
+	newTime     = time.Second      // for the header on a new connection, until another address may displace it
+	idleTime    = 2 * time.Minute
+	refusals    = time.Minute     // between lines of the log about connections that are refused
 	farewell    = 5 * time.Second // for clients to read the error that the server stops
 )
 
@@ -21,10 +30,17 @@ const (
 // It closes the listener. Errors are the listener's.
 func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
 	h := &http.Server{
-		Handler: s, ReadHeaderTimeout: s.config.Patience / 3, ReadTimeout: 2 * s.config.Patience, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		Handler: s, ReadHeaderTimeout: s.patient(headerTime), ReadTimeout: s.patient(requestTime), IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 	}
+	refused := rate.Sometimes{Interval: refusals}
+	bounded := access.Listen(l, access.Connections{Most: s.config.Connections, Grace: s.patient(newTime), Refused: func(from net.Addr) {
+		refused.Do(func() {
+			s.config.Log.Warn("an address has too many connections; further ones are closed", "from", from.String(), "max", s.config.Connections)
+		})
+	}})
+	bounded.Install(h)
 	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(limit(l, connections)) }()
+	go func() { failed <- h.Serve(bounded) }()
 	select {
 	case err := <-failed:
 		s.Stop()
@@ -45,52 +61,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	return nil
 }
 
+// patient returns a time of the usual patience as a time of the server's.
+func (s *Server) patient(usual time.Duration) time.Duration {
+	return time.Duration(float64(usual) * float64(s.config.Patience) / float64(driver.WriteTime))
+}
+
 func shutdown(h *http.Server, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	return h.Shutdown(ctx)
-}
-
-// limited is a listener with a bound on open connections: further ones wait to be accepted.
-type limited struct {
-	net.Listener
-	room   chan struct{}
-	closed chan struct{}
-	once   sync.Once
-}
-
-func limit(l net.Listener, n int) *limited {
-	return &limited{Listener: l, room: make(chan struct{}, n), closed: make(chan struct{})}
-}
-
-// Accept implements [net.Listener].
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.room <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.room
-		return nil, err
-	}
-	return &limitedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
-}
-
-// Close implements [net.Listener].
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-type limitedConn struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements [net.Conn].
-func (c *limitedConn) Close() error {
-	c.leave()
-	return c.Conn.Close()
 }

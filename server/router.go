@@ -116,6 +116,7 @@ func meant(path string, known []string) string {
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	access.Busy(r.Context())
 	if r.Method == http.MethodOptions {
 		_, pattern := s.routes.Handler(r) // no route takes OPTIONS
 		s.handler(driver.Route{Handle: s.preflight, Errors: errorForms[pattern]})(w, r)

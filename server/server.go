@@ -35,6 +35,8 @@ type Config struct {
 	// twice how long for a whole request; 0: 30 s.
 	Patience time.Duration
 
+	Connections int // open at a time; 0: 1024
+
 	Metrics []serving.MetricNames // none: grove's
 }
 
@@ -55,7 +57,8 @@ type Server struct {
 
 // New makes a server without models; see [Server.Add] and [Server.Load].
 func New(c Config) *Server {
-	c.Body, c.Patience = cmp.Or(c.Body, 16<<20), cmp.Or(c.Patience, driver.WriteTime)
+	c.Connections = cmp.Or(c.Connections, connections)
+	c.Body, c.Patience = cmp.Or(c.Body, bodyBytes), cmp.Or(c.Patience, driver.WriteTime)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"grove"
+	"grove/cmd/grove/internal/flags"
 	"grove/server/access"
 )
 
@@ -21,6 +22,8 @@ type callers struct {
 	APIKeys     []string `name:"api-keys" sep:"none" placeholder:"FILE" var:"GROVE_API_KEYS" help:"File of keys with names and limits, NAME:KEY[,requests=N/min][,tokens=N/min] a line; may be given several times. SIGHUP reads it again."`
 	AllowHost   []string `name:"allow-host" placeholder:"HOST" var:"GROVE_ALLOW_HOST" help:"Name or address by which clients may call the server, besides this machine's own; *.NAME: the names below it; *: any. May be given several times."`
 	AllowOrigin []string `name:"allow-origin" placeholder:"ORIGIN" var:"GROVE_ALLOW_ORIGIN" help:"Origin whose pages may call the server, such as https://chat.example.com, besides the server's own and this machine's; *: any. May be given several times."`
+
+	MaxConnections flags.Count `name:"max-connections" placeholder:"N" default:"1024" var:"GROVE_MAX_CONNECTIONS" help:"Connections at a time. Where all are taken, idle ones are closed for new ones, and one address has three quarters at most. Default: ${default}."`
 }
 
 // gate returns the gate of a server at an address.

@@ -71,8 +71,10 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	if c.Parallel == 0 {
-		return &grove.OptionError{Err: errors.New("grove: --parallel: 0; it must be 1 or more")}
+	for name, n := range map[string]flags.Count{"--parallel": c.Parallel, "--max-connections": c.MaxConnections} {
+		if n == 0 {
+			return &grove.OptionError{Err: errors.New("grove: " + name + ": 0; it must be 1 or more")}
+		}
 	}
 	if err := c.checkSessions(); err != nil {
 		return err
@@ -81,7 +83,7 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	config := server.Config{Pull: c.AllowPull, Access: gate, Fields: fields, Config: serving.Config{
+	config := server.Config{Pull: c.AllowPull, Access: gate, Fields: fields, Connections: int(c.MaxConnections), Config: serving.Config{
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit), Sessions: c.SessionDir,
 		Log: c.logger(os.Stderr),
 	}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -49,7 +50,10 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 	if err = admits(x); err == nil {
 		err = x.handle(route.Handle)
 	}
-	if err != nil && x.sent == 0 && r.Context().Err() == nil { // else the client has the error, or has gone
+	if api := new(wire.Error); r.Context().Err() != nil && err != nil && !errors.As(err, &api) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		err = wire.ErrLeft // whatever failed, it is for that
+	}
+	if err != nil && x.sent == 0 { // else the client has the error
 		x.refuse(wire.ErrorOf(err))
 	}
 }

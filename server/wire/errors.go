@@ -77,12 +77,16 @@ func Unsupported(param, reason string) *Error {
 	return e
 }
 
+// statusLeft is the status of requests whose clients have left, as nginx has it.
+const statusLeft = 499
+
 // The errors that are not of one request's making.
 var (
 	ErrLoading  = &Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: "Loading model", Type: TypeUnavailable, Code: "loading"}
 	ErrStopping = &Error{Status: http.StatusServiceUnavailable, Retry: 5, Message: "the server is shutting down", Type: TypeUnavailable, Code: "stopping"}
 	ErrBusy     = &Error{Status: http.StatusTooManyRequests, Retry: 1, Message: "too many requests are in the queue", Type: TypeBusy, Code: "queue_full"}
 	ErrKey      = &Error{Status: http.StatusUnauthorized, Message: "the API key is missing or wrong", Type: TypeInvalid, Code: "invalid_api_key"}
+	ErrLeft     = &Error{Status: statusLeft, Message: "the client closed its side of the connection before its answer; keep it open until the answer has come", Type: TypeInvalid, Code: "client_closed"}
 	ErrInternal = &Error{Status: http.StatusInternalServerError, Message: "internal error; the server's log has its cause", Type: TypeServer, Code: "internal_error"}
 )
 
@@ -119,7 +123,7 @@ func ErrorOf(err error) *Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: http.StatusGatewayTimeout, Message: "the timeout of the request has passed", Type: TypeServer, Code: "timeout"}
 	case errors.Is(err, context.Canceled):
-		return &Error{Status: http.StatusServiceUnavailable, Message: "the request was cancelled", Type: TypeUnavailable, Code: "cancelled"}
+		return ErrLeft
 	}
 	return &Error{Status: http.StatusInternalServerError, Message: err.Error(), Type: TypeServer}
 }
