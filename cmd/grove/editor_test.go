@@ -257,7 +257,7 @@ func TestLineHistoryWrong(t *testing.T) {
 		{"damaged", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "history"), []byte("\"good\"\nbad\n"), 0o600)
 		}, "1 lines are damaged"},
-		{"a directory", func(dir string) error { return os.Mkdir(filepath.Join(dir, "history"), 0o755) }, "no regular file"},
+		{"a directory", func(dir string) error { return os.Mkdir(filepath.Join(dir, "history"), 0o755) }, "it is a directory; a regular file is needed"},
 		{"a loop", func(dir string) error { return os.Symlink("history", filepath.Join(dir, "history")) }, "too many levels"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -34,8 +34,14 @@ func Open(path string) (*os.File, error) {
 
 // Read returns the content of a regular file of at most limit bytes. Errors are those of [Open], and an [fs.PathError]
 // for a longer file.
-func Read(path string, limit int) ([]byte, error) {
-	f, err := Open(path)
+func Read(path string, limit int) ([]byte, error) { return read(Open, path, limit) }
+
+// ReadText returns at most limit bytes of a file that a user names for its text. It may be a pipe or a device, such as
+// those of shells for the output of commands, and is waited for. Errors are those of [os.Open] and [Read].
+func ReadText(path string, limit int) ([]byte, error) { return read(os.Open, path, limit) }
+
+func read(open func(string) (*os.File, error), path string, limit int) ([]byte, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 
+	"grove/internal/regular"
 	"grove/server/wire"
 )
 
@@ -60,17 +60,9 @@ func ReadSecrets(path string) (keys []Key, err error) {
 }
 
 func readBounded(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	text, err := regular.Read(path, maxKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	case len(text) > maxKeyFile:
-		return nil, fmt.Errorf("%w: %s has more than %d bytes", ErrConfig, path, maxKeyFile)
 	}
 	return text, nil
 }

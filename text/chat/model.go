@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"grove/internal/near"
+	"grove/internal/regular"
 	"grove/text/token"
 	"grove/text/tokenizer"
 	"grove/weights/gguf"
@@ -61,7 +61,7 @@ func (ts *Templates) Choose(name string) (err error) {
 		ts.chosen, err = ts.Get(name)
 		return err
 	}
-	source, err := os.ReadFile(name)
+	source, err := regular.ReadText(name, 1<<20) // as much as a template may have
 	if known := append(ts.Names(), Builtin()...); err != nil {
 		return fmt.Errorf("chat: template %q is none of %s, and no file that can be read: %w%s", name, strings.Join(known, ", "), err, near.Hint(name, known))
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"grove/internal/regular"
 )
 
 // ollama adds the models of ollama's directory, whose files manifests/HOST/NAMESPACE/MODEL/TAG name blobs.
@@ -58,7 +60,7 @@ var digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // modelBlob returns the file of weights that a manifest names.
 func modelBlob(dir, manifest string) (string, error) {
-	b, err := readSmall(manifest)
+	b, err := regular.Read(manifest, maxSmall)
 	if err != nil {
 		return "", err
 	}

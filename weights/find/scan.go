@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"grove/internal/regular"
 )
 
 const (
@@ -50,6 +52,10 @@ func (s *scan) entries(dir string) []os.DirEntry {
 		return nil
 	}
 	s.seen[real] = true
+	if info, err := os.Stat(real); err == nil && !info.IsDir() { // opening a named pipe would wait for its writer
+		s.fail(fmt.Errorf("%s is not a directory", dir))
+		return nil
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		s.fail(err)
@@ -134,7 +140,7 @@ func foreign(name string) bool {
 func (s *scan) hub(dir string, depth int) {
 	name := strings.ReplaceAll(strings.TrimPrefix(filepath.Base(dir), hubPrefix), "--", "/")
 	snapshots := filepath.Join(dir, "snapshots")
-	commit, err := readSmall(filepath.Join(dir, "refs", "main"))
+	commit, err := regular.Read(filepath.Join(dir, "refs", "main"), maxSmall)
 	main := strings.TrimSpace(string(commit))
 	if err == nil && filepath.IsLocal(main) && filepath.Base(main) == main {
 		if info, err := os.Stat(filepath.Join(snapshots, main)); err == nil && info.IsDir() {
@@ -155,25 +161,4 @@ func (s *scan) hub(dir string, depth int) {
 	if newest != "" {
 		s.tree(filepath.Join(snapshots, newest), name, depth)
 	}
-}
-
-// readSmall reads a regular file of at most maxSmall bytes.
-func readSmall(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", file)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
-	if err == nil && len(b) > maxSmall {
-		err = fmt.Errorf("%s has more than %d bytes", file, maxSmall)
-	}
-	return b, err
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"grove/internal/regular"
 )
 
 // maxJSON bounds the text files of a folder that are read whole.
@@ -19,20 +19,10 @@ const maxJSON = 64 << 20
 
 // readFile returns a text file of a folder.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("hf: %w", err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("hf: %s is not a regular file", path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	text, err := regular.Read(path, maxJSON)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("hf: %w", err)
-	case len(text) > maxJSON:
-		return nil, fmt.Errorf("hf: %s is longer than %d bytes", path, maxJSON)
 	case len(text) == 0 && filepath.Ext(path) == ".json":
 		return nil, fmt.Errorf("hf: %s: the file is empty; download it again", path)
 	}

@@ -120,7 +120,7 @@ func TestFiles(t *testing.T) {
 		{"config null", "config.json", "null", "hf: DIR/config.json: architectures names 0 classes; it must name 1"},
 		{"config cut off", "config.json", `{"a":`, "hf: DIR/config.json: unexpected end of JSON input: the file is cut off at 5 bytes; download it again"},
 		{"config deep", "config.json", strings.Repeat("[", 1<<20), "hf: DIR/config.json: invalid character '[' exceeded max depth"},
-		{"config too long", "config.json", strings.Repeat(" ", maxJSON+1), "hf: DIR/config.json is longer than 67108864 bytes"},
+		{"config too long", "config.json", strings.Repeat(" ", maxJSON+1), "hf: read DIR/config.json: the file has more than 67108864 bytes"},
 		{"no weights", "model.safetensors", "", "safetensors: open DIR/model.safetensors: no such file or directory"},
 		{"broken weights", "model.safetensors", "x", "safetensors: DIR/model.safetensors: 1 bytes are too few for the header's length (at byte 0)"},
 		{"broken index", "model.safetensors.index.json", "{}", "safetensors: DIR/model.safetensors.index.json: weight_map is missing or empty (at byte 2)"},

@@ -45,7 +45,7 @@ const configName = "config.json"
 // Is reports whether path is a folder that [Open] is for.
 func Is(path string) bool {
 	info, err := os.Stat(filepath.Join(path, configName))
-	return err == nil && info.Mode().IsRegular()
+	return err == nil && !info.IsDir()
 }
 
 // OpenModel opens a model of either form: a folder as [Open] does, a file as [gguf.Open] does.

@@ -13,7 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -25,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"grove/internal/regular"
 	"grove/weights/find"
 	"grove/weights/pull/hub"
 	"grove/weights/pull/registry"
@@ -159,14 +160,9 @@ func (o *Options) token() (string, error) {
 	text, from := first(o.Token, os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN")), "HF_TOKEN"
 	if text == "" {
 		from = file
-		f, err := os.Open(file)
-		if err != nil {
-			return "", nil // nobody has logged in
-		}
-		defer f.Close()
-		b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
-		if err != nil {
-			return "", err
+		b, err := regular.Read(file, maxToken)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else nobody has logged in
+			return "", fmt.Errorf("%s holds no token: %w", file, err)
 		}
 		text = string(b)
 	}

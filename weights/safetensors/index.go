@@ -3,14 +3,13 @@ package safetensors
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"grove/internal/regular"
 	"grove/weights/tensor"
 )
 
@@ -25,15 +24,7 @@ type shard struct {
 
 // readIndex reads an index file: its shards by name.
 func readIndex(path string) ([]shard, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("safetensors: %w", err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("safetensors: %s is not a regular file", path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxHeader+1))
+	text, err := regular.Read(path, maxHeader)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}

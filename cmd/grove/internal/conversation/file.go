@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"grove"
 	"grove/internal/atomicfile"
+	"grove/internal/regular"
 	"grove/text/chat"
 )
 
@@ -51,7 +51,7 @@ func (c *Conversation) load(path string) error {
 	if path == "" {
 		return errors.New("/load: a file name is missing")
 	}
-	data, err := readFile(path)
+	data, err := regular.Read(path, mostBytes)
 	if err != nil {
 		return fmt.Errorf("/load: %w", err)
 	}
@@ -78,17 +78,3 @@ func (c *Conversation) load(path string) error {
 
 // mostBytes is the size of the largest conversation that is loaded.
 const mostBytes = 64 << 20
-
-// readFile returns the contents of a file of mostBytes at most.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
-	if err == nil && len(data) > mostBytes {
-		err = fmt.Errorf("%s has more than %d bytes; it is no saved conversation", path, mostBytes)
-	}
-	return data, err
-}

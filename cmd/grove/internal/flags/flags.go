@@ -18,6 +18,7 @@ import (
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/terminal"
+	"grove/internal/regular"
 )
 
 // Threads is -t.
@@ -229,9 +230,12 @@ func Describe(value *kong.Value) string {
 	return value.Help
 }
 
+// maxText bounds the text of a file in bytes.
+const maxText = 64 << 20
+
 // TextFile is --file.
 type TextFile struct {
-	File string `name:"file" short:"f" placeholder:"FILE" help:"File of the text; without it, standard input."`
+	File string `name:"file" short:"f" placeholder:"FILE" help:"File of the text; without it, or with -, standard input."`
 }
 
 // Read returns the first of the texts that is not nil, else that of the file, else that of standard input, which it names so at a
@@ -243,10 +247,10 @@ func (f TextFile) Read(name string, texts ...*string) (string, error) {
 		return "", exit.With(exit.CodeUsage, fmt.Errorf("%s is given twice: leave out all but one of --prompt, --file and the argument", name))
 	case len(texts) > 0:
 		return *texts[0], nil
-	case f.File == "":
+	case f.File == "" || f.File == "-":
 		return terminal.ReadInput(name)
 	}
-	b, err := os.ReadFile(f.File)
+	b, err := regular.ReadText(f.File, maxText)
 	return string(b), exit.File(err)
 }
 

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"grove/internal/regular"
 )
 
 // The bounds of a history.
@@ -45,21 +47,18 @@ func (h *history) read() ([]string, error) {
 	if h == nil {
 		return nil, nil
 	}
-	info, err := os.Stat(h.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	f, err := regular.Open(h.path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	case err == nil && !info.Mode().IsRegular():
-		err = fmt.Errorf("%s is no regular file", h.path)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("history: %w", err)
-	}
-	f, err := os.Open(h.path)
 	if err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
 	if skip := info.Size() - historyFile; skip > 0 {
 		_, err = f.Seek(skip, io.SeekStart)
 	}

@@ -67,9 +67,9 @@ func TestHistoryWrong(t *testing.T) {
 		messages              int
 	}{
 		{"damaged", path("damaged", "\"a\"\n{}\n\xff\xfe\n\"b\"\n\"c", 0o600), "", "3 lines are damaged and left out", 2},
-		{"a directory", dir, "is a directory", "is no regular file", 0},
+		{"a directory", dir, "is a directory", "it is a directory; a regular file is needed", 0},
 		{"below a file", filepath.Join(path("file", "", 0o600), "history"), "not a directory", "not a directory", 0},
-		{"a device", os.DevNull, "", "is no regular file", 0},
+		{"a device", os.DevNull, "", "it is a device; a regular file is needed", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := &history{c.path}
