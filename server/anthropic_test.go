@@ -129,7 +129,7 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"any"},` + messages + `}`, 400, "invalid_request_error", "promised"},
 		{`{"max_tokens":1,"tool_choice":{"type":"perhaps"},` + messages + `}`, 400, "invalid_request_error", "perhaps"},
 		{`{"max_tokens":1,"thinking":{"type":"enabled"},` + messages + `}`, 400, "invalid_request_error", "budget_tokens"},
-		{`{"max_tokens":1,"thinking":{"type":"enabled","budget_tokens":0},` + messages + `}`, 400, "invalid_request_error", "1 or more"},
+		{`{"max_tokens":1,"thinking":{"type":"enabled","budget_tokens":0},` + messages + `}`, 400, "invalid_request_error", "budget_tokens is 0; it must be from 1 to 2147483647"},
 		{`{"max_tokens":1,"thinking":{"type":"deep"},` + messages + `}`, 400, "invalid_request_error", "deep"},
 		{`{"max_tokens":1,"mcp_servers":[{}],` + messages + `}`, 400, "invalid_request_error", "mcp_servers"},
 		{`{"max_tokens":1,"thread":{"type":"continue","previous_message_id":"msg_1"},` + messages + `}`, 404, "not_found_error", "thread: the message \"msg_1\" is not held"},
@@ -142,9 +142,9 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"stop_sequences":["a"],"stop":["b"],` + messages + `}`, 400, "invalid_request_error", "another name"},
 		{`{"max_tokens":1,"thinking":{"type":"adaptive","display":"loud"},` + messages + `}`, 400, "invalid_request_error", "loud"},
 		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","mood":"b"}]}]}]}`, 400, "invalid_request_error", "mood"},
-		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":7}]}]}`, 400, "invalid_request_error", "message 1"},
-		{`{"max_tokens":1,"messages":[{"role":"user","content":` + nested + `}]}`, 400, "invalid_request_error", "tool_result"},
-		{`{"max_tokens":1,"messages":[{"role":"assistant","content":[` + thoughts + `]}]}`, 400, "invalid_request_error", "16384 blocks"},
+		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":7}]}]}`, 400, "invalid_request_error", "messages[0].content[0].content: "},
+		{`{"max_tokens":1,"messages":[{"role":"user","content":` + nested + `}]}`, 400, "invalid_request_error", "nested deeper than 64"},
+		{`{"max_tokens":1,"messages":[{"role":"assistant","content":[` + thoughts + `]}]}`, 400, "invalid_request_error", "more than 16384 elements"},
 		{`{`, 400, "invalid_request_error", "JSON"},
 	} {
 		for _, path := range []string{"/v1/messages", "/v1/messages?beta=true"} {

@@ -68,7 +68,7 @@ func TestCatalog(t *testing.T) {
 	if status := s.status(t, "small-model"); status != "loaded" {
 		t.Errorf("the model is %v", status)
 	}
-	for _, name := range []string{"large", "../small-model", dir + "/small-model.gguf", strings.Repeat("x", 100_000)} {
+	for _, name := range []string{"large", "../small-model", dir + "/small-model.gguf", strings.Repeat("x", 1000)} {
 		if status, text, _ := s.do(t, "POST", "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"a"}`, name)); status != 404 || len(text) > 1000 {
 			t.Errorf("%.60s: %d %.1000s", name, status, text)
 		}

@@ -50,7 +50,7 @@ func TestHostileTemplates(t *testing.T) {
 // TestManyMessages: conversations of more messages than any context holds are refused before a template sees them.
 func TestManyMessages(t *testing.T) {
 	s := serveChat(t)
-	for n, wants := range map[int]string{16_384: "exceeds the available context size of 256", 16_385: "16385 messages; at most 16384", 400_000: "at most 16384"} {
+	for n, wants := range map[int]string{16_384: "exceeds the available context size of 256", 16_385: "messages: more than 16384 elements", 400_000: "messages: more than 16384 elements"} {
 		body := `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"a"},`, n), ",") + `]}`
 		status, text, _ := s.do(t, "POST", "/v1/chat/completions", body)
 		if message, _, param, _ := wantError(t, text); status != 400 || param != "messages" || !strings.Contains(message, wants) {

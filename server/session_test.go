@@ -111,7 +111,7 @@ func TestSessionRefused(t *testing.T) {
 		{s, "a\x00b", "", 400, "", "is no name for one"},
 		{s, "a:b", "", 400, "", "is no name for one"},
 		{s, "good.tmp-1", "", 400, "", "is no name for one"},
-		{s, strings.Repeat("a", 101), "", 400, "", "is no name for one"},
+		{s, strings.Repeat("a", 101), "", 400, "string_above_max_length", "101 bytes; at most 100"},
 		{s, "a", `,"n":2`, 400, "", "a session keeps one answer"},
 		{s, "a", `,"prompt":["a","b"]`, 400, "", "a session keeps one answer"},
 		{s, "a", `,"cache_prompt":false`, 400, "", "nothing is kept"},

@@ -140,7 +140,7 @@ func TestManyTexts(t *testing.T) {
 		t.Errorf("%d embeddings", n)
 	}
 	for _, tt := range []struct{ body, param, wants string }{
-		{`{"input":["a",` + texts + `]}`, "input", "2049 texts; at most 2048"},
+		{`{"input":["a",` + texts + `]}`, "input", "more than 2048 prompts"},
 		{`{"input":"a","dimensions":255}`, "dimensions", "256"},
 		{`{"input":"a","dimensions":"256"}`, "dimensions", "string"},
 		{`{"input":"a","encoding_format":"int8"}`, "encoding_format", "int8"},

@@ -63,8 +63,6 @@ var quotes = []quote{
 	{"docs/cli.md", `0: (\d[\d,]*), or the model's own`, "bench.defaultChunk", one},
 	{"docs/cli.md", `from 0 to (\d[\d,]*) threads`, "cmd/grove.maxThreads", one},
 	{"docs/server.md", `pages of (\d+) tokens`, "forest.SlotsPerPage", one},
-	{"docs/server.md", `up to (\d+) texts, of \d+ KiB`, "server/wire.maxStops", one},
-	{"docs/server.md", `up to \d+ texts, of (\d+) KiB`, "server/wire.maxStop", kib},
 	{"docs/server.md", `open connections . (\d[\d,]*)`, "server.connections", one},
 	{"docs/server.md", `together . (\d+) KiB`, "server.headerBytes", kib},
 	{"docs/server.md", `together . \d+ KiB, (\d+) s`, "server.headerTime", second},
@@ -76,7 +74,6 @@ var quotes = []quote{
 	{"docs/server.md", `(\d+) KiB (?:are read|of further requests)`, "server/access.aheadBytes", kib},
 	{"docs/server.md", `(\d[\d,]*) answers to a prompt`, "server/wire.MaxChoices", one},
 	{"docs/server.md", `(\d[\d,]*) answers of a request`, "server/wire.MaxAnswers", one},
-	{"docs/server.md", `.input. \(up to (\d[\d,]*) texts`, "server/wire.MaxTexts", one},
 	{"docs/server.md", `of a stream . (\d+) s`, "server/driver.WriteTime", second},
 	{"docs/server.md", `up to (\d+) KiB of each`, "server/driver.mostUnread", kib},
 	{"docs/server.md", `and (\d+) MiB of all`, "server/driver.allUnread", mib},
@@ -84,9 +81,12 @@ var quotes = []quote{
 	{"docs/server.md", `the next (\d+) KiB`, "server/driver.piece", kib},
 	{"docs/server.md", `keeps (\d[\d,]*) answers and`, "server/driver.HistoryEntries", one},
 	{"docs/server.md", `answers and (\d+) MiB of them`, "server/driver.HistoryBytes", mib},
-	{"docs/server.md", `(\d[\d,]*) biases`, "server/wire.maxBiases", one},
-	{"docs/server.md", `(\d[\d,]*) messages`, "server/wire.MaxMessages", one},
-	{"docs/server.md", `(\d[\d,]*) tools`, "server/wire.MaxTools", one},
+	{"docs/server.md", `logit_bias. (\d[\d,]*) tokens together`, "server/wire.maxBiases", one},
+	{"docs/server.md", `(\d+) objects and lists inside`, "server/wire.MaxDepth", one},
+	{"docs/server.md", `(\d[\d,]*) fields of an object`, "server/wire.MaxMembers", one},
+	{"docs/server.md", `(\d[\d,]*) characters of a number`, "server/wire.MaxDigits", one},
+	{"docs/server.md", `(\d[\d,]*) names and values`, "server/wire.MaxValues", one},
+	{"docs/server.md", `at most (\d[\d,]*)\s+token ids`, "server/wire.MaxIDs", one},
 	{"docs/server.md", `header of 1 to (\d+) printable`, "server/driver.maxRequestName", one},
 	{"docs/models.md", `at a time . (\d+) of`, "weights/pull/transfer.Parallel", one},
 	{"docs/models.md", `of (\d+) MiB, \d+ at most`, "weights/pull/transfer.SegmentBytes", mib},
@@ -133,7 +133,7 @@ func checkQuotes(root fs.FS, m *module, quotes []quote) (bad []string) {
 			bad = append(bad, fmt.Sprintf("%s: the constant %s of a quote is not there; name the one that took its place", q.file, q.name))
 			continue
 		}
-		want := strings.TrimSuffix(fmt.Sprintf("%.6g", value/q.unit), ".")
+		want := strings.TrimSuffix(fmt.Sprintf("%.7g", value/q.unit), ".")
 		found := regexp.MustCompile(strings.ReplaceAll(q.place, " ", `\s+`)).FindAllSubmatch(text, -1)
 		if len(found) == 0 {
 			bad = append(bad, fmt.Sprintf("%s: nothing matches %q, which quotes %s (%s); change the place in quotes", q.file, q.place, q.name, want))

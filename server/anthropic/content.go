@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"grove"
 	"grove/server/wire"
 	"grove/text/chat"
@@ -16,14 +18,14 @@ type content []block
 
 // block is a part of a message: of type text, thinking, redacted_thinking, tool_use or tool_result.
 type block struct {
-	Type      string          `json:"type"`
+	Type      string          `json:"type" bytes:"256"`
 	Text      string          `json:"text"`
 	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
+	ID        string          `json:"id" bytes:"1024"`
+	Name      string          `json:"name" bytes:"1024"`
 	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"` // of a result: it is read where it is used, for blocks could be nested without end
+	ToolUseID string          `json:"tool_use_id" bytes:"1024"`
+	Content   content         `json:"content" most:"16384"` // of a result
 
 	// These change nothing: signatures are of thoughts that Anthropic signed, is_error is for a reader of the conversation (a
 	// template has no place for it), citations are notes on a text that is there.
@@ -38,18 +40,18 @@ type block struct {
 	Title  json.RawMessage `json:"title"`
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (c *content) UnmarshalJSON(b []byte) error {
-	var text string
-	if string(b) == "null" {
-		return nil
+// ReadJSON implements [wire.Own].
+func (c *content) ReadJSON(r *wire.Reader) error {
+	if r.Kind() != jsontext.KindString {
+		return r.Into((*[]block)(c))
 	}
-	if json.Unmarshal(b, &text) == nil {
-		*c = content{{Type: "text", Text: text}}
-		return nil
-	}
-	return wire.DecodeField("content", b, (*[]block)(c))
+	text, err := r.Text()
+	*c = content{{Type: "text", Text: text}}
+	return err
 }
+
+// Like implements [wire.Like].
+func (content) Like() any { return []block{} }
 
 // text returns the text of blocks of type text. Blocks are set apart by a line break.
 func (c content) text(field string) (string, error) {
@@ -94,7 +96,7 @@ func (m *message) user() (all []grove.Message, err error) {
 			texts = append(texts, b)
 		case "tool_result":
 			flush()
-			text, err := b.result()
+			text, err := b.Content.text("messages")
 			if err != nil {
 				return nil, err
 			}
@@ -105,17 +107,6 @@ func (m *message) user() (all []grove.Message, err error) {
 	}
 	flush()
 	return all, nil
-}
-
-// result returns the text of a result.
-func (b *block) result() (string, error) {
-	var blocks content
-	if len(b.Content) > 0 {
-		if err := blocks.UnmarshalJSON(b.Content); err != nil {
-			return "", err
-		}
-	}
-	return blocks.text("messages")
 }
 
 // assistant returns an answer.

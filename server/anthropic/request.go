@@ -13,27 +13,27 @@ import (
 
 // conversation are the fields of a request that its prompt is rendered from; both routes have them.
 type conversation struct {
-	Messages []message    `json:"messages"`
-	System   content      `json:"system"`
-	Tools    []tool       `json:"tools"`
+	Messages []message    `json:"messages" most:"16384"`
+	System   content      `json:"system" most:"16384"`
+	Tools    []tool       `json:"tools" most:"1024"`
 	Choice   *toolChoice  `json:"tool_choice"`
 	Thinking *thinking    `json:"thinking"`
 	Output   outputConfig `json:"output_config"`
 
 	Cache json.RawMessage `json:"cache_control"` // where a cache begins and ends changes no answer: prefixes are always cached
-	Speed *string         `json:"speed"`
+	Speed *string         `json:"speed" bytes:"256"`
 }
 
 // message is a message of the conversation.
 type message struct {
-	Role    string  `json:"role"`
-	Content content `json:"content"`
+	Role    string  `json:"role" bytes:"256"`
+	Content content `json:"content" most:"16384"`
 }
 
 // tool is a function that may be called.
 type tool struct {
-	Type        string          `json:"type"` // "" or custom
-	Name        string          `json:"name"`
+	Type        string          `json:"type" bytes:"256"` // "" or custom
+	Name        string          `json:"name" bytes:"1024"`
 	Description *string         `json:"description"`
 	Schema      json.RawMessage `json:"input_schema"`
 	Strict      bool            `json:"strict"`
@@ -42,41 +42,35 @@ type tool struct {
 	Cache    json.RawMessage   `json:"cache_control"`
 	Eager    *bool             `json:"eager_input_streaming"`
 	Defer    *bool             `json:"defer_loading"`
-	Callers  []string          `json:"allowed_callers"`
-	Examples []json.RawMessage `json:"input_examples"`
+	Callers  []string          `json:"allowed_callers" most:"64" bytes:"256"`
+	Examples []json.RawMessage `json:"input_examples" most:"1024"`
 }
 
 type toolChoice struct {
-	Type       string `json:"type"`
-	Name       string `json:"name"`
+	Type       string `json:"type" bytes:"256"`
+	Name       string `json:"name" bytes:"1024"`
 	NoParallel bool   `json:"disable_parallel_tool_use"`
 }
 
 // thinking says whether the model may think, and for how long.
 type thinking struct {
-	Type    string  `json:"type"`
-	Budget  *int    `json:"budget_tokens"`
-	Display *string `json:"display"`
+	Type    string  `json:"type" bytes:"256"`
+	Budget  *int    `json:"budget_tokens" range:"1 2147483647"`
+	Display *string `json:"display" bytes:"256"`
 }
 
 type outputConfig struct {
-	Effort *string         `json:"effort"`
+	Effort *string         `json:"effort" bytes:"256"`
 	Format json.RawMessage `json:"format"`
 }
 
 // chat returns the conversation as the library takes it.
 func (q *conversation) chat() (c driver.Chat, err error) {
-	if err := driver.CheckSizes(len(q.Messages), len(q.Tools)); err != nil {
+	if err := driver.CheckMessages(len(q.Messages)); err != nil {
 		return c, err
 	}
 	if err := q.check(); err != nil {
 		return c, err
-	}
-	blocks := 0
-	for i := range q.Messages {
-		if blocks += len(q.Messages[i].Content); blocks > wire.MaxMessages {
-			return c, wire.Refuse("messages", "more than %d blocks in all messages", wire.MaxMessages)
-		}
 	}
 	system, err := q.System.text("system")
 	if err != nil {
@@ -88,7 +82,7 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	for i := range q.Messages {
 		all, err := q.Messages[i].messages()
 		if err != nil {
-			return c, wire.Refuse("messages", "message %d: %v", i+1, err)
+			return c, driver.RefuseMessage(i, err)
 		}
 		c.Messages = append(c.Messages, all...)
 	}
@@ -171,9 +165,9 @@ type messagesRequest struct {
 	driver.Fields
 	conversation
 
-	MaxTokens *int            `json:"max_tokens"`
-	Stops     json.RawMessage `json:"stop_sequences"`
-	Geo       *string         `json:"inference_geo"` // of machines: there is this one
+	MaxTokens *int            `json:"max_tokens" range:"1 *"`
+	Stops     wire.Stops      `json:"stop_sequences" most:"64" bytes:"4096"`
+	Geo       *string         `json:"inference_geo" bytes:"256"` // of machines: there is this one
 	Container json.RawMessage `json:"container"`
 	Servers   json.RawMessage `json:"mcp_servers"`
 	Context   json.RawMessage `json:"context_management"`
@@ -184,8 +178,8 @@ type messagesRequest struct {
 // thread asks the server to hold a conversation. Servers may forget them, and this one holds none: a client that goes on with one is
 // told so, and sends the whole conversation anew.
 type thread struct {
-	Type     string `json:"type"`
-	Previous string `json:"previous_message_id"`
+	Type     string `json:"type" bytes:"256"`
+	Previous string `json:"previous_message_id" bytes:"1024"`
 }
 
 // check refuses to go on with a thread.
@@ -219,18 +213,14 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	switch {
 	case q.MaxTokens == nil:
 		return nil, wire.Refuse("max_tokens", "the field is required")
-	case *q.MaxTokens < 1:
-		return nil, wire.Refuse("max_tokens", "max_tokens is %d; it must be 1 or more", *q.MaxTokens)
 	case q.TimingsPerTok:
 		return nil, wire.Unsupported("timings_per_token", "this route has no place for them")
 	}
-	if len(q.Stops) > 0 {
+	if q.Stops != nil {
 		if q.Stop != nil {
 			return nil, wire.Refuse("stop_sequences", "stop is another name of the field; leave one of them out")
 		}
-		if err := wire.DecodeField("stop_sequences", q.Stops, &q.Stop); err != nil {
-			return nil, err
-		}
+		q.Stop = q.Stops
 	}
 	c, err := q.chat()
 	if err != nil {
@@ -256,12 +246,15 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	return &encoder{Generation: g, answer: c.Answer(g, "0"), hidden: q.Thinking.hidden()}, nil
 }
 
+// countRequest is the body of /v1/messages/count_tokens.
+type countRequest struct {
+	conversation
+	Model string `json:"model" bytes:"1024"`
+}
+
 // countTokens handles POST /v1/messages/count_tokens.
 func countTokens(x *driver.Request) error {
-	var q struct {
-		conversation
-		Model string `json:"model"`
-	}
+	var q countRequest
 	if err := x.Read(&q); err != nil {
 		return err
 	}
@@ -290,7 +283,6 @@ func (t *thinking) hidden() bool { return t != nil && t.Display != nil && *t.Dis
 
 // apply says in a conversation whether the model may think, and returns the bound of its thoughts; nil: none.
 func (t *thinking) apply(c *driver.Chat) (budget *int, err error) {
-	const least = 1
 	if t != nil && t.Display != nil && *t.Display != "summarized" && *t.Display != omitted {
 		return nil, wire.Refuse("thinking", "thinking: display is %q; it must be summarized (thoughts are sent as they are) or omitted", wire.Clip(*t.Display))
 	}
@@ -304,8 +296,6 @@ func (t *thinking) apply(c *driver.Chat) (budget *int, err error) {
 		return nil, wire.Refuse("thinking", "thinking: type %q is not known; enabled, disabled and adaptive are", wire.Clip(t.Type))
 	case t.Budget == nil:
 		return nil, wire.Refuse("thinking", "thinking: budget_tokens is missing")
-	case *t.Budget < least:
-		return nil, wire.Refuse("thinking", "thinking: budget_tokens is %d; it must be %d or more", *t.Budget, least)
 	}
 	c.Options.Reasoning = grove.ReasoningOn
 	return t.Budget, nil

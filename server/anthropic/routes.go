@@ -12,12 +12,12 @@ import (
 
 // Routes returns the routes.
 func Routes() []driver.Route {
-	route := func(h driver.Handler, pattern string) driver.Route {
-		return driver.Route{Access: driver.Served, Handle: h, Patterns: []string{pattern}, Errors: ErrorBody}
+	route := func(body any, h driver.Handler, pattern string) driver.Route {
+		return driver.Route{Access: driver.Served, Handle: h, Patterns: []string{pattern}, Errors: ErrorBody, Body: body}
 	}
 	return []driver.Route{
-		route(driver.Answers[messagesRequest], "POST /v1/messages"),
-		route(countTokens, "POST /v1/messages/count_tokens"),
+		route(new(messagesRequest), driver.Answers[messagesRequest], "POST /v1/messages"),
+		route(new(countRequest), countTokens, "POST /v1/messages/count_tokens"),
 	}
 }
 

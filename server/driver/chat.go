@@ -3,9 +3,12 @@ package driver
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	exact "github.com/go-json-experiment/json" // names of fields are those of their case
 
 	"grove"
 	"grove/server/serving"
@@ -32,17 +35,21 @@ func (c *Chat) SetVar(name string, value json.RawMessage) {
 	c.Options.Vars[name] = value
 }
 
-// CheckSizes refuses conversations with too many messages or tools.
-func CheckSizes(messages, tools int) error {
+// CheckMessages refuses conversations without messages, or with too many: earlier ones count too.
+func CheckMessages(n int) error {
 	switch {
-	case messages == 0:
+	case n == 0:
 		return wire.Refuse("messages", "there is no message")
-	case messages > wire.MaxMessages:
-		return wire.Refuse("messages", "%d messages; at most %d", messages, wire.MaxMessages)
-	case tools > wire.MaxTools:
-		return wire.Refuse("tools", "%d tools; at most %d", tools, wire.MaxTools)
+	case n > wire.MaxMessages:
+		return wire.Refuse("messages", "messages: more than %d in the conversation", wire.MaxMessages)
 	}
 	return nil
+}
+
+// RefuseMessage returns the error of a message of the request; it has the index.
+func RefuseMessage(i int, err error) error {
+	name := fmt.Sprintf("messages[%d]", i)
+	return wire.Refuse(name, "%s: %v", name, err)
 }
 
 // UseTools sets the tools that may be called, in the form of OpenAI's API.
@@ -55,13 +62,14 @@ func (c *Chat) UseTools(tools []json.RawMessage) error {
 				Strict bool   `json:"strict"`
 			} `json:"function"`
 		}
-		switch err := json.Unmarshal(raw, &tool); {
+		name := fmt.Sprintf("tools[%d]", i)
+		switch err := exact.Unmarshal(raw, &tool); {
 		case err != nil || tool.Type != "function" || tool.Function.Name == "":
-			return wire.Refuse("tools", "tool %d is not a function with a name", i)
+			return wire.Refuse(name, "%s is not a function with a name", name)
 		case tool.Function.Strict:
-			return wire.Unsupported("tools", wire.NoGrammar+", and arguments that keep to a schema (strict) could not be promised")
+			return wire.Unsupported(name, wire.NoGrammar+", and arguments that keep to a schema (strict) could not be promised")
 		case slices.Contains(c.Functions, tool.Function.Name):
-			return wire.Refuse("tools", "two tools are called %q", wire.Clip(tool.Function.Name))
+			return wire.Refuse(name, "%s: two tools are called %q", name, wire.Clip(tool.Function.Name))
 		}
 		c.Functions = append(c.Functions, tool.Function.Name)
 	}

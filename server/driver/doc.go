@@ -58,6 +58,7 @@ type Route struct {
 	Handle   Handler
 	Patterns []string
 	Errors   ErrorForm // nil: OpenAI's
+	Body     any       // a pointer to a body of the route, whose fields have bounds; nil: the route reads none
 }
 
 // Fingerprint names the numerics: with the model it decides the bits of answers.

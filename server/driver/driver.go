@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"grove"
@@ -15,7 +16,7 @@ import (
 type Fields struct {
 	wire.Sampling
 
-	Model      string           `json:"model"`
+	Model      string           `json:"model" bytes:"1024"`
 	Stream     bool             `json:"stream"`
 	Prediction *wire.Prediction `json:"prediction"`
 }
@@ -146,11 +147,15 @@ func (g *Generation) AddPrompts(base grove.Request, prompts []wire.RawPrompt) er
 
 // blame returns an error with the route's own name of the field.
 func (g *Generation) blame(err error) error {
-	e := wire.ErrorOf(err)
-	if name, ok := g.Blames[e.Param]; ok {
+	e := *wire.ErrorOf(err)
+	field, _, _ := strings.Cut(e.Param, "[")
+	if name, ok := g.Blames[field]; ok {
+		if rest, begins := strings.CutPrefix(e.Message, e.Param+": "); begins {
+			e.Message = name + ": " + rest
+		}
 		e.Param = name
 	}
-	return e
+	return &e
 }
 
 // run computes the answers and feeds the Encoder. In a stream that has begun, an error is the last event.
@@ -222,9 +227,9 @@ func (g *Generation) Spent() (serving.Usage, *serving.Timings) {
 
 // Limits are the names of the bound of an answer's tokens.
 type Limits struct {
-	MaxTokens     *int `json:"max_tokens"`
-	MaxCompletion *int `json:"max_completion_tokens"`
-	Predict       *int `json:"n_predict"` // llama.cpp's
+	MaxTokens     *int `json:"max_tokens" range:"-1 * no bound"`
+	MaxCompletion *int `json:"max_completion_tokens" range:"-1 * no bound"`
+	Predict       *int `json:"n_predict" range:"-1 * no bound"` // llama.cpp's
 }
 
 // Most returns the bound, or absent where no field has it. It is at least low, or unbounded where the field is -1.

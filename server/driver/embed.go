@@ -19,11 +19,8 @@ type Embedded struct {
 
 // Embed computes embeddings: one vector of each text, or with many as many as the pooling gives.
 func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOptions, many bool) (e Embedded, err error) {
-	switch n := len(texts); {
-	case n == 0:
+	if len(texts) == 0 {
 		return e, wire.Refuse("input", "input is missing")
-	case n > wire.MaxTexts:
-		return e, wire.Refuse("input", "%d texts; at most %d", n, wire.MaxTexts)
 	}
 	var all [][]token.ID
 	for _, raw := range texts {

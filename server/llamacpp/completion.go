@@ -17,17 +17,17 @@ import (
 type completionRequest struct {
 	driver.Fields
 
-	Prompt        wire.Prompts `json:"prompt"`
+	Prompt        wire.Prompts `json:"prompt" most:"1024"`
 	Prefix        *string      `json:"input_prefix"`
 	Suffix        *string      `json:"input_suffix"`
-	Extra         []extraFile  `json:"input_extra"`
-	Predict       *int         `json:"n_predict"`
-	MaxTokens     *int         `json:"max_tokens"`
-	Choices       *int         `json:"n_cmpl"`
-	N             *int         `json:"n"`
-	Probs         *int         `json:"n_probs"`
+	Extra         []extraFile  `json:"input_extra" most:"1024"`
+	Predict       *int         `json:"n_predict" range:"-1 * no bound"`
+	MaxTokens     *int         `json:"max_tokens" range:"-1 * no bound"`
+	Choices       *int         `json:"n_cmpl" range:"1 128"`
+	N             *int         `json:"n" range:"1 128"`
+	Probs         *int         `json:"n_probs" range:"0 1000"`
 	ReturnTokens  bool         `json:"return_tokens"`
-	Chosen        []string     `json:"response_fields"`
+	Chosen        []string     `json:"response_fields" most:"256" bytes:"256"`
 	ReturnMetrics bool         `json:"return_metrics"`
 }
 
@@ -36,7 +36,7 @@ type infillRequest struct{ completionRequest }
 
 // extraFile is a file that is put before the one to fill in; llama.vim sends a time, too.
 type extraFile struct {
-	Name string          `json:"filename"`
+	Name string          `json:"filename" bytes:"4096"`
 	Text *string         `json:"text"`
 	Time json.RawMessage `json:"time"`
 }
@@ -89,10 +89,6 @@ func (q *completionRequest) encoder(g *driver.Generation, prompts []wire.RawProm
 		return nil, wire.Refuse("max_tokens", "max_tokens is %d; it differs from %d under another name of the field, n_predict", *q.MaxTokens, *q.Predict)
 	case q.Choices != nil && q.N != nil && *q.Choices != *q.N:
 		return nil, wire.Refuse("n", "n is %d; it differs from %d under another name of the field, n_cmpl", *q.N, *q.Choices)
-	case most != nil && *most < -1:
-		return nil, wire.Refuse("n_predict", "n_predict is %d; it must be -1 (no bound) or more", *most)
-	case top < 0 || top > wire.MaxProbs:
-		return nil, wire.Refuse("n_probs", "n_probs is %d; it must be from 0 to %d", top, wire.MaxProbs)
 	case most != nil && *most == 0:
 		return nil, wire.Refuse("n_predict", "n_predict is 0: there is nothing to generate")
 	}

@@ -7,12 +7,12 @@ import (
 
 // embeddingRequest is the body of /embedding.
 type embeddingRequest struct {
-	Model     string       `json:"model"`
-	Content   wire.Prompts `json:"content"`
-	Input     wire.Prompts `json:"input"` // OpenAI's name of content
-	Encoding  string       `json:"encoding_format"`
-	Pooling   string       `json:"pooling"`
-	Normalize *int         `json:"embd_normalize"`
+	Model     string       `json:"model" bytes:"1024"`
+	Content   wire.Prompts `json:"content" most:"2048"`
+	Input     wire.Prompts `json:"input" most:"2048"` // OpenAI's name of content
+	Encoding  string       `json:"encoding_format" bytes:"256"`
+	Pooling   string       `json:"pooling" bytes:"256"`
+	Normalize *int         `json:"embd_normalize" range:"-1 *"`
 }
 
 // embeddings handles POST /embedding, whose answers hold all vectors of a text.

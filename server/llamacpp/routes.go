@@ -5,19 +5,19 @@ import "grove/server/driver"
 
 // Routes returns the routes.
 func Routes() []driver.Route {
-	route := func(h driver.Handler, patterns ...string) driver.Route {
-		return driver.Route{Access: driver.Served, Handle: h, Patterns: patterns}
+	route := func(body any, h driver.Handler, patterns ...string) driver.Route {
+		return driver.Route{Access: driver.Served, Handle: h, Patterns: patterns, Body: body}
 	}
 	return []driver.Route{
-		route(driver.Answers[completionRequest], "POST /completion", "POST /completions"),
-		route(driver.Answers[infillRequest], "POST /infill"),
-		route(embeddings, "POST /embedding", "POST /embeddings"),
-		route(tokenize, "POST /tokenize"),
-		route(detokenize, "POST /detokenize"),
-		route(props, "GET /props"),
-		route(loadModel, "POST /models/load"),
-		route(unloadModel, "POST /models/unload"),
-		route(slots, "GET /slots"),
-		route(slotAction, "POST /slots/{id}"),
+		route(new(completionRequest), driver.Answers[completionRequest], "POST /completion", "POST /completions"),
+		route(new(infillRequest), driver.Answers[infillRequest], "POST /infill"),
+		route(new(embeddingRequest), embeddings, "POST /embedding", "POST /embeddings"),
+		route(new(tokenizeRequest), tokenize, "POST /tokenize"),
+		route(new(detokenizeRequest), detokenize, "POST /detokenize"),
+		route(nil, props, "GET /props"),
+		route(new(modelRequest), loadModel, "POST /models/load"),
+		route(new(modelRequest), unloadModel, "POST /models/unload"),
+		route(nil, slots, "GET /slots"),
+		route(nil, slotAction, "POST /slots/{id}"),
 	}
 }

@@ -44,7 +44,7 @@ func props(x *driver.Request) error {
 
 // modelRequest is the body of the routes that open and close a model.
 type modelRequest struct {
-	Model string `json:"model"`
+	Model string `json:"model" bytes:"1024"`
 }
 
 // loadModel handles POST /models/load. It answers when the model is open.

@@ -9,16 +9,19 @@ import (
 	"grove/text/token"
 )
 
+// tokenizeRequest is the body of /tokenize.
+type tokenizeRequest struct {
+	Model   string `json:"model" bytes:"1024"`
+	Content string `json:"content"`
+	Prompt  string `json:"prompt"` // vLLM's name of content
+	Special bool   `json:"add_special"`
+	Parse   *bool  `json:"parse_special"`
+	Pieces  bool   `json:"with_pieces"`
+}
+
 // tokenize handles POST /tokenize.
 func tokenize(x *driver.Request) error {
-	var q struct {
-		Model   string `json:"model"`
-		Content string `json:"content"`
-		Prompt  string `json:"prompt"` // vLLM's name of content
-		Special bool   `json:"add_special"`
-		Parse   *bool  `json:"parse_special"`
-		Pieces  bool   `json:"with_pieces"`
-	}
+	var q tokenizeRequest
 	if err := x.Read(&q); err != nil {
 		return err
 	}
@@ -48,12 +51,15 @@ func tokenize(x *driver.Request) error {
 	return x.Reply(map[string]any{"tokens": tokens})
 }
 
+// detokenizeRequest is the body of /detokenize.
+type detokenizeRequest struct {
+	Model  string  `json:"model" bytes:"1024"`
+	Tokens []int64 `json:"tokens" most:"1048576"`
+}
+
 // detokenize handles POST /detokenize.
 func detokenize(x *driver.Request) error {
-	var q struct {
-		Model  string  `json:"model"`
-		Tokens []int64 `json:"tokens"`
-	}
+	var q detokenizeRequest
 	if err := x.Read(&q); err != nil {
 		return err
 	}

@@ -12,10 +12,10 @@ import (
 
 // embedRequest is the body of /api/embed.
 type embedRequest struct {
-	Model      string          `json:"model"`
-	Input      wire.Prompts    `json:"input"`
+	Model      string          `json:"model" bytes:"1024"`
+	Input      wire.Prompts    `json:"input" most:"2048"`
 	Truncate   *bool           `json:"truncate"` // texts are never cut; one that is too long is refused
-	Dimensions *int            `json:"dimensions"`
+	Dimensions *int            `json:"dimensions" range:"0 *"`
 	KeepAlive  *keepAlive      `json:"keep_alive"`
 	Options    json.RawMessage `json:"options"` // of the draw of tokens: a vector depends on none
 }
@@ -50,14 +50,17 @@ func embed(x *driver.Request) error {
 	})
 }
 
+// embedOneRequest is the body of /api/embeddings.
+type embedOneRequest struct {
+	Model     string          `json:"model" bytes:"1024"`
+	Prompt    string          `json:"prompt"`
+	KeepAlive *keepAlive      `json:"keep_alive"`
+	Options   json.RawMessage `json:"options"`
+}
+
 // embedOne handles POST /api/embeddings, the older route: one text, whose vector is not scaled to length 1.
 func embedOne(x *driver.Request) error {
-	var q struct {
-		Model     string          `json:"model"`
-		Prompt    string          `json:"prompt"`
-		KeepAlive *keepAlive      `json:"keep_alive"`
-		Options   json.RawMessage `json:"options"`
-	}
+	var q embedOneRequest
 	if err := x.Read(&q); err != nil {
 		return err
 	}

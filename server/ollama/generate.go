@@ -16,27 +16,27 @@ import (
 type chatRequest struct {
 	common
 
-	Messages []message         `json:"messages"`
-	Tools    []json.RawMessage `json:"tools"`
+	Messages []message         `json:"messages" most:"16384"`
+	Tools    []json.RawMessage `json:"tools" most:"1024"`
 }
 
 // message is a message of the conversation.
 type message struct {
-	Role       string            `json:"role"`
+	Role       string            `json:"role" bytes:"256"`
 	Content    string            `json:"content"`
 	Thinking   string            `json:"thinking,omitempty"`
-	Images     []json.RawMessage `json:"images,omitempty"`
-	ToolCalls  []toolCall        `json:"tool_calls,omitempty"`
-	ToolName   string            `json:"tool_name,omitempty"`
-	ToolCallID string            `json:"tool_call_id,omitempty"`
+	Images     []json.RawMessage `json:"images,omitempty" most:"1024"`
+	ToolCalls  []toolCall        `json:"tool_calls,omitempty" most:"16384"`
+	ToolName   string            `json:"tool_name,omitempty" bytes:"1024"`
+	ToolCallID string            `json:"tool_call_id,omitempty" bytes:"1024"`
 }
 
 // toolCall is a call in a message; its arguments are an object.
 type toolCall struct {
-	ID       string `json:"id,omitempty"`
+	ID       string `json:"id,omitempty" bytes:"1024"`
 	Function struct {
 		Index     int             `json:"index"`
-		Name      string          `json:"name"`
+		Name      string          `json:"name" bytes:"1024"`
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"function"`
 }
@@ -67,13 +67,13 @@ func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 
 // chat returns the conversation as the library takes it.
 func (q *chatRequest) chat() (c driver.Chat, err error) {
-	if err := driver.CheckSizes(len(q.Messages), len(q.Tools)); err != nil {
+	if err := driver.CheckMessages(len(q.Messages)); err != nil {
 		return c, err
 	}
 	for i := range q.Messages {
 		m, err := q.Messages[i].toTemplate()
 		if err != nil {
-			return c, wire.Refuse("messages", "message %d: %v", i, err)
+			return c, driver.RefuseMessage(i, err)
 		}
 		c.Messages = append(c.Messages, m)
 	}
@@ -108,8 +108,8 @@ type generateRequest struct {
 	System   string            `json:"system"`
 	Template string            `json:"template"`
 	Raw      bool              `json:"raw"`
-	Context  []int64           `json:"context"` // tokens of an earlier prompt and its answer
-	Images   []json.RawMessage `json:"images"`
+	Context  []int64           `json:"context" most:"1048576"` // tokens of an earlier prompt and its answer
+	Images   []json.RawMessage `json:"images" most:"1024"`
 }
 
 // Parse implements [driver.Body]. A request without a prompt opens the model.

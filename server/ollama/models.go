@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -100,8 +101,8 @@ func size(n int) string {
 
 // nameRequest is the body of a route about a model, which has two names for it.
 type nameRequest struct {
-	Model string `json:"model"`
-	Name  string `json:"name"`
+	Model string `json:"model" bytes:"1024"`
+	Name  string `json:"name" bytes:"1024"`
 }
 
 // name returns the name of the model.
@@ -112,15 +113,18 @@ func (q *nameRequest) name() (string, error) {
 	return "", wire.Refuse("model", "model is missing")
 }
 
+// showRequest is the body of /api/show.
+type showRequest struct {
+	nameRequest
+	System   string                     `json:"system"`
+	Template string                     `json:"template"`
+	Options  map[string]json.RawMessage `json:"options" most:"256" bytes:"256"`
+	Verbose  bool                       `json:"verbose"`
+}
+
 // show handles POST /api/show.
 func show(x *driver.Request) error {
-	var q struct {
-		nameRequest
-		System   string         `json:"system"`
-		Template string         `json:"template"`
-		Options  map[string]any `json:"options"`
-		Verbose  bool           `json:"verbose"`
-	}
+	var q showRequest
 	if err := x.Read(&q); err != nil {
 		return err
 	}

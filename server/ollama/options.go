@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"grove"
@@ -22,8 +23,8 @@ var defaults = wire.Defaults{
 type options struct {
 	wire.Sampling
 
-	Predict *int `json:"num_predict"` // -1: no bound; -2: until the context is full, which is the same here
-	Context *int `json:"num_ctx"`
+	Predict *int `json:"num_predict" range:"-2 *"` // -1: no bound; -2: until the context is full, which is the same here
+	Context *int `json:"num_ctx" range:"0 *"`
 
 	PenalizeNewline *bool `json:"penalize_newline"`
 
@@ -45,7 +46,7 @@ type options struct {
 
 // common are the fields of the routes that generate.
 type common struct {
-	Model     string          `json:"model"`
+	Model     string          `json:"model" bytes:"1024"`
 	Stream    *bool           `json:"stream"` // absent: true
 	Format    json.RawMessage `json:"format"`
 	KeepAlive *keepAlive      `json:"keep_alive"`
@@ -54,7 +55,7 @@ type common struct {
 	Truncate  *bool           `json:"truncate"`
 	Shift     *bool           `json:"shift"`
 	Logprobs  bool            `json:"logprobs"`
-	Top       int             `json:"top_logprobs"`
+	Top       int             `json:"top_logprobs" range:"0 20"`
 	Render    bool            `json:"_debug_render_only"`
 
 	fields driver.Fields
@@ -91,7 +92,7 @@ func (q *common) check(h *serving.Host) error {
 	switch format := string(q.Format); {
 	case format != "" && format != "null" && format != `""`:
 		return wire.Unsupported("format", wire.NoGrammar)
-	case o.Predict != nil && (*o.Predict < -2 || *o.Predict == 0):
+	case o.Predict != nil && *o.Predict == 0:
 		return wire.Refuse("num_predict", "num_predict is %d; it must be 1 or more, -1 (no bound) or -2 (until the context is full)", *o.Predict)
 	case o.Context != nil && *o.Context > h.Info.Context:
 		return wire.Refuse("num_ctx", "num_ctx is %d; the model is served with a context of %d tokens (grove serve -c)", *o.Context, h.Info.Context)
@@ -99,8 +100,6 @@ func (q *common) check(h *serving.Host) error {
 		return wire.Unsupported("penalize_newline", "penalties count line ends like other tokens")
 	case q.Truncate != nil && *q.Truncate, q.Shift != nil && *q.Shift:
 		return wire.Unsupported("truncate", "texts are never cut or shifted")
-	case q.Top < 0 || q.Top > wire.MaxTop:
-		return wire.Refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", q.Top, wire.MaxTop)
 	case q.Top > 0 && !q.Logprobs:
 		return wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
 	case o.TimingsPerTok:
@@ -114,20 +113,23 @@ func (q *common) check(h *serving.Host) error {
 // keepAlive is how long an unused model stays open: a number of seconds or a text such as 5m; negative: for ever.
 type keepAlive time.Duration
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (k *keepAlive) UnmarshalJSON(b []byte) error {
-	if seconds, err := strconv.ParseFloat(string(b), 64); err == nil && math.Abs(seconds) < 1e9 {
+// ReadJSON implements [wire.Own].
+func (k *keepAlive) ReadJSON(r *wire.Reader) error {
+	raw, err := r.Raw()
+	if err != nil {
+		return err
+	}
+	if seconds, err := strconv.ParseFloat(string(raw), 64); err == nil && math.Abs(seconds) < 1e9 {
 		*k = keepAlive(seconds * float64(time.Second))
 		return nil
 	}
-	var text string
-	if json.Unmarshal(b, &text) == nil {
+	if text, err := strconv.Unquote(string(raw)); err == nil {
 		if d, err := time.ParseDuration(text); err == nil {
 			*k = keepAlive(d)
 			return nil
 		}
 	}
-	return wire.Refuse("keep_alive", "keep_alive is %s; it must be a number of seconds or a text such as 5m", wire.Clip(string(b)))
+	return r.Refuse("it is %s; it must be a number of seconds or a text such as 5m", wire.Clip(string(raw)))
 }
 
 // apply sets the time of a model.
@@ -144,17 +146,20 @@ type think struct {
 	level string // "": not said
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (t *think) UnmarshalJSON(b []byte) error {
-	if json.Unmarshal(b, &t.on) == nil {
-		return nil
+// ReadJSON implements [wire.Own].
+func (t *think) ReadJSON(r *wire.Reader) error {
+	raw, err := r.Raw()
+	switch text := string(raw); text {
+	case "true", "false":
+		t.on = text == "true"
+	case `"low"`, `"medium"`, `"high"`, `"max"`:
+		t.on, t.level = true, strings.Trim(text, `"`)
+	default:
+		if err == nil {
+			err = r.Refuse("it is %s; it must be true, false, low, medium, high or max", wire.Clip(text))
+		}
 	}
-	switch err := json.Unmarshal(b, &t.level); {
-	case err == nil && (t.level == "low" || t.level == "medium" || t.level == "high" || t.level == "max"):
-		t.on = true
-		return nil
-	}
-	return wire.Refuse("think", "think is %s; it must be true, false, low, medium, high or max", wire.Clip(string(b)))
+	return err
 }
 
 // apply says it in a conversation.

@@ -32,15 +32,18 @@ type progress struct {
 	Completed int64  `json:"completed,omitempty"`
 }
 
+// pullRequest is the body of /api/pull.
+type pullRequest struct {
+	nameRequest
+	Insecure bool    `json:"insecure"`
+	Username *string `json:"username" bytes:"1024"` // without effect in ollama, too
+	Password *string `json:"password" bytes:"1024"`
+	Stream   *bool   `json:"stream"`
+}
+
 // pullModel handles POST /api/pull. A stream has a line for each step. The pull ends when the client goes or the server stops.
 func pullModel(x *driver.Request) error {
-	var q struct {
-		nameRequest
-		Insecure bool    `json:"insecure"`
-		Username *string `json:"username"` // without effect in ollama, too
-		Password *string `json:"password"`
-		Stream   *bool   `json:"stream"`
-	}
+	var q pullRequest
 	if err := x.Read(&q); err != nil {
 		return err
 	}

@@ -14,23 +14,23 @@ const apiVersion = "0.33.0"
 
 // Routes returns the routes.
 func Routes() []driver.Route {
-	route := func(a driver.Access, h driver.Handler, patterns ...string) driver.Route {
-		return driver.Route{Access: a, Handle: h, Patterns: patterns, Errors: ErrorBody}
+	route := func(a driver.Access, body any, h driver.Handler, pattern string) driver.Route {
+		return driver.Route{Access: a, Handle: h, Patterns: []string{pattern}, Errors: ErrorBody, Body: body}
 	}
 	all := []driver.Route{
-		route(driver.Served, driver.AnswersInLines[generateRequest], "POST /api/generate"),
-		route(driver.Served, driver.AnswersInLines[chatRequest], "POST /api/chat"),
-		route(driver.Served, embed, "POST /api/embed"),
-		route(driver.Served, embedOne, "POST /api/embeddings"),
-		route(driver.Served, tags, "GET /api/tags"),
-		route(driver.Served, show, "POST /api/show"),
-		route(driver.Served, running, "GET /api/ps"),
-		route(driver.Known, version, "GET /api/version"),
-		route(driver.Served, pullModel, "POST /api/pull"),
-		route(driver.Served, deleteModel, "DELETE /api/delete"),
+		route(driver.Served, new(generateRequest), driver.AnswersInLines[generateRequest], "POST /api/generate"),
+		route(driver.Served, new(chatRequest), driver.AnswersInLines[chatRequest], "POST /api/chat"),
+		route(driver.Served, new(embedRequest), embed, "POST /api/embed"),
+		route(driver.Served, new(embedOneRequest), embedOne, "POST /api/embeddings"),
+		route(driver.Served, nil, tags, "GET /api/tags"),
+		route(driver.Served, new(showRequest), show, "POST /api/show"),
+		route(driver.Served, nil, running, "GET /api/ps"),
+		route(driver.Known, nil, version, "GET /api/version"),
+		route(driver.Served, new(pullRequest), pullModel, "POST /api/pull"),
+		route(driver.Served, new(nameRequest), deleteModel, "DELETE /api/delete"),
 	}
 	for _, path := range []string{"POST /api/create", "POST /api/copy", "POST /api/push", "POST /api/blobs/{digest}", "HEAD /api/blobs/{digest}"} {
-		all = append(all, route(driver.Known, missing, path))
+		all = append(all, route(driver.Known, nil, missing, path))
 	}
 	return all
 }

@@ -17,9 +17,9 @@ type chatRequest struct {
 	driver.Limits
 	conversation
 
-	N             *int                `json:"n"`
+	N             *int                `json:"n" range:"1 128"`
 	Logprobs      bool                `json:"logprobs"`
-	TopLogprobs   *int                `json:"top_logprobs"`
+	TopLogprobs   *int                `json:"top_logprobs" range:"0 20"`
 	StreamOptions *wire.StreamOptions `json:"stream_options"`
 	Format        *wire.Format        `json:"response_format"`
 }
@@ -55,10 +55,7 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 	wire.Set(&g.N, q.N)
 	top := 0
 	wire.Set(&top, q.TopLogprobs)
-	switch {
-	case top < 0 || top > wire.MaxTop:
-		return c, wire.Refuse("top_logprobs", "top_logprobs is %d; it must be from 0 to %d", top, wire.MaxTop)
-	case top > 0 && !q.Logprobs:
+	if top > 0 && !q.Logprobs {
 		return c, wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
 	}
 	if err := q.StreamOptions.Check(q.Stream); err != nil {

@@ -19,12 +19,12 @@ type completionRequest struct {
 	driver.Fields
 	driver.Limits
 
-	Prompt        wire.Prompts        `json:"prompt"`
+	Prompt        wire.Prompts        `json:"prompt" most:"1024"`
 	Suffix        *string             `json:"suffix"`
-	N             *int                `json:"n"`
-	BestOf        *int                `json:"best_of"`
+	N             *int                `json:"n" range:"1 128"`
+	BestOf        *int                `json:"best_of" range:"1 128"`
 	Echo          bool                `json:"echo"`
-	Logprobs      *int                `json:"logprobs"`
+	Logprobs      *int                `json:"logprobs" range:"0 20"`
 	StreamOptions *wire.StreamOptions `json:"stream_options"`
 	Format        *wire.Format        `json:"response_format"`
 }
@@ -44,8 +44,6 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 		return nil, wire.Refuse("prompt", "prompt is missing")
 	case q.BestOf != nil && *q.BestOf != g.N:
 		return nil, wire.Unsupported("best_of", "it must be equal to n; search computes several answers and chooses one")
-	case q.Logprobs != nil && (*q.Logprobs < 0 || *q.Logprobs > wire.MaxTop):
-		return nil, wire.Refuse("logprobs", "logprobs is %d; it must be from 0 to %d", *q.Logprobs, wire.MaxTop)
 	case q.Echo && q.Suffix != nil:
 		return nil, wire.Refuse("echo", "echo and suffix cannot be combined")
 	}

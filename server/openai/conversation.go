@@ -14,12 +14,12 @@ import (
 
 // message is one message of a conversation.
 type message struct {
-	Role       string           `json:"role"`
-	Content    wire.ContentText `json:"content"`
+	Role       string           `json:"role" bytes:"256"`
+	Content    wire.ContentText `json:"content" most:"65536"`
 	Reasoning  string           `json:"reasoning_content,omitempty"`
-	Name       string           `json:"name,omitempty"`
-	ToolCalls  []toolCall       `json:"tool_calls,omitempty"`
-	ToolCallID string           `json:"tool_call_id,omitempty"`
+	Name       string           `json:"name,omitempty" bytes:"1024"`
+	ToolCalls  []toolCall       `json:"tool_calls,omitempty" most:"16384"`
+	ToolCallID string           `json:"tool_call_id,omitempty" bytes:"1024"`
 	Refusal    *string          `json:"refusal,omitempty"`
 }
 
@@ -29,14 +29,14 @@ func (message) Tolerated() []wire.Toleration { return wire.MessageFields }
 // toolCall is a call in a message of the assistant.
 type toolCall struct {
 	Index    *int     `json:"index,omitempty"` // in streams
-	ID       string   `json:"id,omitempty"`
-	Type     string   `json:"type,omitempty"`
+	ID       string   `json:"id,omitempty" bytes:"1024"`
+	Type     string   `json:"type,omitempty" bytes:"256"`
 	Function function `json:"function"`
 }
 
 // function is a function's name and its arguments, an object as a text.
 type function struct {
-	Name      string `json:"name,omitempty"`
+	Name      string `json:"name,omitempty" bytes:"1024"`
 	Arguments string `json:"arguments"`
 }
 
@@ -47,26 +47,26 @@ func (toolCall) Tolerated() []wire.Toleration {
 
 // conversation are the fields of a request that its prompt is rendered from; the chat and template routes share them.
 type conversation struct {
-	Messages []message                  `json:"messages"`
-	Tools    []json.RawMessage          `json:"tools"`
+	Messages []message                  `json:"messages" most:"16384"`
+	Tools    []json.RawMessage          `json:"tools" most:"1024"`
 	Choice   json.RawMessage            `json:"tool_choice"`
 	Parallel *bool                      `json:"parallel_tool_calls"`
-	Vars     map[string]json.RawMessage `json:"chat_template_kwargs"`
-	Effort   *string                    `json:"reasoning_effort"`
-	Thoughts *string                    `json:"reasoning_format"`
+	Vars     map[string]json.RawMessage `json:"chat_template_kwargs" most:"256" bytes:"256"`
+	Effort   *string                    `json:"reasoning_effort" bytes:"256"`
+	Thoughts *string                    `json:"reasoning_format" bytes:"256"`
 	Answer   *bool                      `json:"add_generation_prompt"`
 	GoOn     bool                       `json:"continue_final_message"`
 }
 
 // chat checks the fields.
 func (q *conversation) chat() (c driver.Chat, err error) {
-	if err := driver.CheckSizes(len(q.Messages), len(q.Tools)); err != nil {
+	if err := driver.CheckMessages(len(q.Messages)); err != nil {
 		return c, err
 	}
 	for i := range q.Messages {
 		m, err := q.Messages[i].toTemplate()
 		if err != nil {
-			return c, wire.Refuse("messages", "message %d: %v", i+1, err)
+			return c, driver.RefuseMessage(i, err)
 		}
 		c.Messages = append(c.Messages, m)
 	}
@@ -127,12 +127,15 @@ func (m *message) toTemplate() (t grove.Message, err error) {
 	return t, nil
 }
 
+// templateRequest is the body of /apply-template.
+type templateRequest struct {
+	conversation
+	Model string `json:"model" bytes:"1024"`
+}
+
 // applyTemplate handles POST /apply-template, a route of llama.cpp with the messages of OpenAI.
 func applyTemplate(x *driver.Request) error {
-	var q struct {
-		conversation
-		Model string `json:"model"`
-	}
+	var q templateRequest
 	if err := x.Read(&q); err != nil {
 		return err
 	}

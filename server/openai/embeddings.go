@@ -13,13 +13,13 @@ import (
 
 // embeddingRequest is the body of /v1/embeddings.
 type embeddingRequest struct {
-	Model      string       `json:"model"`
-	Input      wire.Prompts `json:"input"`
-	Content    wire.Prompts `json:"content"` // llama.cpp's name of input
-	Encoding   string       `json:"encoding_format"`
-	Dimensions *int         `json:"dimensions"`
-	Pooling    string       `json:"pooling"`
-	Normalize  *int         `json:"embd_normalize"`
+	Model      string       `json:"model" bytes:"1024"`
+	Input      wire.Prompts `json:"input" most:"2048"`
+	Content    wire.Prompts `json:"content" most:"2048"` // llama.cpp's name of input
+	Encoding   string       `json:"encoding_format" bytes:"256"`
+	Dimensions *int         `json:"dimensions" range:"1 *"`
+	Pooling    string       `json:"pooling" bytes:"256"`
+	Normalize  *int         `json:"embd_normalize" range:"-1 *"`
 }
 
 // embeddings handles POST /v1/embeddings.

@@ -2,8 +2,11 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"grove/server/driver"
 	"grove/server/wire"
@@ -13,26 +16,26 @@ import (
 type responsesRequest struct {
 	driver.Fields
 
-	Input        input               `json:"input"`
+	Input        input               `json:"input" most:"16384"`
 	Instructions *string             `json:"instructions"`
-	MaxTokens    *int                `json:"max_output_tokens"`
-	Tools        []responseTool      `json:"tools"`
+	MaxTokens    *int                `json:"max_output_tokens" range:"-1 * no bound"`
+	Tools        []responseTool      `json:"tools" most:"1024"`
 	Choice       json.RawMessage     `json:"tool_choice"`
 	Parallel     *bool               `json:"parallel_tool_calls"`
-	TopLogprobs  *int                `json:"top_logprobs"`
-	Include      []string            `json:"include"`
+	TopLogprobs  *int                `json:"top_logprobs" range:"0 20"`
+	Include      []string            `json:"include" most:"64" bytes:"256"`
 	Options      *wire.StreamOptions `json:"stream_options"`
-	Metadata     map[string]string   `json:"metadata"`
-	Previous     *string             `json:"previous_response_id"`
+	Metadata     map[string]string   `json:"metadata" most:"16" bytes:"2048"`
+	Previous     *string             `json:"previous_response_id" bytes:"256"`
 	Store        *bool               `json:"store"` // absent: true
 
 	Text struct {
 		Format    *wire.Format `json:"format"`
-		Verbosity *string      `json:"verbosity"`
+		Verbosity *string      `json:"verbosity" bytes:"256"`
 	} `json:"text"`
 	Reasoning *struct {
-		Effort  *string `json:"effort"`
-		Summary *string `json:"summary"`
+		Effort  *string `json:"effort" bytes:"256"`
+		Summary *string `json:"summary" bytes:"256"`
 	} `json:"reasoning"`
 
 	conversation []message // without the instructions
@@ -45,8 +48,8 @@ func (responsesRequest) Tolerated() []wire.Toleration {
 
 // responseTool is a function that may be called.
 type responseTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
+	Type        string          `json:"type" bytes:"256"`
+	Name        string          `json:"name" bytes:"1024"`
 	Description *string         `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 	Strict      *bool           `json:"strict"`
@@ -81,35 +84,30 @@ type input []inputItem
 
 // inputItem is a message, a call, or the output of a call.
 type inputItem struct {
-	Type      string           `json:"type"`
-	ID        string           `json:"id"`
-	Status    string           `json:"status"`
-	Role      string           `json:"role"`
-	Content   wire.ContentText `json:"content"`
-	CallID    string           `json:"call_id"`
-	Name      string           `json:"name"`
+	Type      string           `json:"type" bytes:"256"`
+	ID        string           `json:"id" bytes:"1024"`
+	Status    string           `json:"status" bytes:"256"`
+	Role      string           `json:"role" bytes:"256"`
+	Content   wire.ContentText `json:"content" most:"65536"`
+	CallID    string           `json:"call_id" bytes:"1024"`
+	Name      string           `json:"name" bytes:"1024"`
 	Arguments string           `json:"arguments"`
-	Output    wire.ContentText `json:"output"`
+	Output    wire.ContentText `json:"output" most:"65536"`
 	Summary   json.RawMessage  `json:"summary"` // of thoughts; the thoughts themselves are the content
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (l *input) UnmarshalJSON(b []byte) error {
-	var text string
-	if json.Unmarshal(b, &text) == nil {
-		*l = input{{Role: "user", Content: wire.ContentText(text)}}
-		return nil
+// ReadJSON implements [wire.Own].
+func (l *input) ReadJSON(r *wire.Reader) error {
+	if r.Kind() != jsontext.KindString {
+		return r.Into((*[]inputItem)(l))
 	}
-	return wire.DecodeField("input", b, (*[]inputItem)(l))
+	text, err := r.Text()
+	*l = input{{Role: "user", Content: wire.ContentText(text)}}
+	return err
 }
 
 // Like implements [wire.Like].
-func (input) Like(raw []byte) any {
-	if raw[0] == '[' {
-		return new([]inputItem)
-	}
-	return nil
-}
+func (input) Like() any { return []inputItem{} }
 
 // Tolerated implements [wire.Tolerant].
 func (inputItem) Tolerated() []wire.Toleration { return wire.MessageFields }
@@ -141,7 +139,7 @@ func (q *responsesRequest) messages(earlier []message) (all []message, err error
 		case "function_call_output":
 			all = append(all, message{Role: "tool", ToolCallID: item.CallID, Content: item.Output})
 		default:
-			return nil, wire.Refuse("input", "input: item %d has the type %q; messages, reasoning, function calls and their outputs are supported", i, wire.Clip(item.Type))
+			return nil, wire.Refuse(fmt.Sprintf("input[%d]", i), "input[%d] has the type %q; messages, reasoning, function calls and their outputs are supported", i, wire.Clip(item.Type))
 		}
 	}
 	return all, nil

@@ -2,15 +2,13 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Mode says what becomes of fields that a route does not read.
@@ -23,6 +21,14 @@ const (
 	Lenient             // unknown fields are taken too, and reported
 )
 
+// The bounds of all bodies, beside those of their fields (see [Bounds]).
+const (
+	MaxDepth   = 64      // objects and lists inside each other
+	MaxMembers = 10_000  // fields of one object
+	MaxValues  = 500_000 // names and values of those fields together that hold any JSON, such as the schemas of tools
+	MaxDigits  = 1000    // characters of a number
+)
+
 // Decoder reads the bodies of requests. The zero value is the usual one.
 type Decoder struct {
 	Mode    Mode
@@ -32,88 +38,78 @@ type Decoder struct {
 // Decode reads a body with the usual [Decoder].
 func Decode(body []byte, into any) error { return Decoder{}.Decode(body, into) }
 
-// Decode reads the body of a request into a struct by the json tags of its fields. A field that is null counts as absent, and a whole
-// number may be written as 16.0 or 1e2. The error is an [*Error] that names the field.
+// Decode reads the body of a request into a struct by the tags of its fields: json has the name, the others the bounds (see [Bounds]). A
+// field that is null counts as absent, and a whole number may be written as 16.0 or 1e2. Decoding ends at the first fault, so that a body
+// makes no more memory than its bounds allow. Fields of type [json.RawMessage] keep parts of the body, which must not change after. The
+// error is an [*Error] that names the field.
 func (d Decoder) Decode(body []byte, into any) error {
-	if !utf8.Valid(body) {
-		return Refuse("", "the body is not UTF-8")
+	r := &Reader{rules: d, body: body, tokens: jsontext.NewDecoder(bytes.NewBuffer(body)), counts: map[*field]int{}}
+	if kind := r.tokens.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
+		return Refuse("", "the body is not a JSON object")
 	}
-	if err := checkSurrogates(body); err != nil {
+	if err := r.value(reflect.ValueOf(into).Elem(), new(field)); err != nil {
 		return err
 	}
-	values, err := object(body)
-	if err != nil {
-		return err
-	}
-	target := reflect.ValueOf(into).Elem()
-	fields := map[string]reflect.Value{}
-	fieldsOf(target, fields)
-	rules := rulesOf(target.Type(), ruleOf)
-	for _, v := range values {
-		field, ok := fields[v.name]
-		if !ok {
-			if err := d.leaveOut("", v, rules, func() []string { return append(slices.Sorted(maps.Keys(fields)), toleratedNames()...) }); err != nil {
-				return err
-			}
-			continue
-		}
-		raw, err := d.clean(v.name, v.raw, field.Type())
-		if err != nil {
-			return err
-		}
-		if err := decodeField(v.name, raw, field.Addr().Interface()); err != nil {
-			return err
-		}
+	if _, err := r.tokens.ReadToken(); !errors.Is(err, io.EOF) {
+		return Refuse("", "the body goes on behind the JSON object")
 	}
 	return nil
 }
 
-// DecodeField reads the value of one field as [Decode] does, for types that read themselves.
-func DecodeField(name string, raw json.RawMessage, into any) error {
-	raw, err := Decoder{}.clean(name, raw, reflect.TypeOf(into).Elem())
-	if err != nil {
-		return err
-	}
-	return decodeField(name, raw, into)
-}
-
-// decodeField reads the value of one field, whose objects have known fields alone.
-func decodeField(name string, raw json.RawMessage, into any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	var (
-		api  *Error
-		kind *json.UnmarshalTypeError
-	)
+// malformed returns the answer to a body that is not JSON, or has a field twice.
+func malformed(err error) error {
+	var syntax *jsontext.SyntacticError
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &api):
-		if api.Param == "" {
-			api.Param = name
-		}
-		return api
-	case errors.As(err, &kind):
-		if kind.Field != "" {
-			name += "." + kind.Field
-		}
-		return Refuse(name, "%s: a %s is not a value of this field", name, Clip(kind.Value))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return Refuse("", "the body is not a JSON object: it ends too early")
+	case !errors.As(err, &syntax):
+		return Refuse("", "the body is not a JSON object")
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		name := Clip(pathOf(syntax.JSONPointer))
+		return Refuse(name, "%s: the field is there twice", name)
 	}
-	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		if inner, err := strconv.Unquote(field); err == nil {
-			name += "." + inner
-		}
-		return unknown(name)
+	switch text := syntax.Err.Error(); {
+	case strings.Contains(text, "UTF-8"):
+		return Refuse("", "the body is not UTF-8, at byte %d", syntax.ByteOffset)
+	case strings.Contains(text, "surrogate"):
+		return Refuse("", "the body has half a character (an escape of half a surrogate pair), at byte %d", syntax.ByteOffset)
+	default:
+		return Refuse("", "the body is not a JSON object: %s, at byte %d", Clip(text), syntax.ByteOffset)
 	}
-	return Refuse(name, "%s: %s", name, Clip(strings.TrimPrefix(err.Error(), "json: ")))
 }
 
-// unknown refuses a field that no route reads, or not this one.
-func unknown(name string) *Error {
-	e := Refuse(Clip(name), "%s: the field is not known", Clip(name))
-	e.Code = "unknown_parameter"
-	return e
+// pathOf returns a JSON pointer as errors write the place of a value: messages[3].content.
+func pathOf(p jsontext.Pointer) string {
+	var at []step
+	for name := range p.Tokens() {
+		if i, err := strconv.Atoi(name); err == nil && len(at) > 0 {
+			at = append(at, step{index: i})
+		} else {
+			at = append(at, step{name: name, index: -1})
+		}
+	}
+	return join(at)
+}
+
+// A step leads to a value: a field's name, or the index in a list.
+type step struct {
+	name  string
+	index int // -1: name
+}
+
+func join(at []step) string {
+	var b strings.Builder
+	for i, s := range at {
+		switch {
+		case s.index >= 0:
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		case i > 0:
+			b.WriteString("." + s.name)
+		default:
+			b.WriteString(s.name)
+		}
+	}
+	return b.String()
 }
 
 // Clip cuts a client's text to a length that fits an error message.
@@ -125,95 +121,31 @@ func Clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// A value is a field of an object.
-type value struct {
-	name string
-	raw  json.RawMessage
-}
-
-// object returns the fields of a body, which is one JSON object, in order. It refuses a field that is there twice.
-func object(body []byte) ([]value, error) {
-	malformed := func(err error) error {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return Refuse("", "the body is not a JSON object: it ends too early")
-		}
-		return Refuse("", "the body is not a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
+// whole returns a whole number that is written with a point or an exponent, such as 16.0 or 1e2, in digits. All else stays as it is:
+// the decoder refuses it.
+func whole(raw []byte) []byte {
+	const most = 20 // digits of a number of 64 bits
+	number, negative := bytes.CutPrefix(raw, []byte("-"))
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(number)), "e")
+	before, behind, point := strings.Cut(mantissa, ".")
+	if isNumber := len(number) > 0 && number[0] >= '0' && number[0] <= '9'; isNumber && strings.Trim(before+behind, "0") == "" {
+		return []byte("0")
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	t, err := d.Token()
-	if err != nil {
-		return nil, malformed(err)
+	shift, err := strconv.Atoi(exponent)
+	if !point && exponent == "" || exponent != "" && err != nil || shift > most || shift < -len(raw) {
+		return raw
 	}
-	if t != json.Delim('{') {
-		return nil, Refuse("", "the body is not a JSON object")
+	digits := strings.TrimLeft(before+behind, "0")
+	places := len(behind) - shift // digits behind the point
+	for ; places > 0 && strings.HasSuffix(digits, "0"); places-- {
+		digits = strings.TrimSuffix(digits, "0")
 	}
-	var values []value
-	seen := map[string]bool{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, malformed(err)
-		}
-		name := t.(string) // the decoder takes no other key
-		if seen[name] {
-			return nil, Refuse(Clip(name), "%s: the field is there twice", Clip(name))
-		}
-		seen[name] = true
-		v := value{name: name}
-		if err := d.Decode(&v.raw); err != nil {
-			return nil, malformed(err)
-		}
-		values = append(values, v)
+	if strings.Trim(digits, "0123456789") != "" || places > 0 || len(digits)-min(places, 0) > most {
+		return raw
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, malformed(err)
+	digits += strings.Repeat("0", -min(places, 0))
+	if negative {
+		digits = "-" + digits
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, Refuse("", "the body goes on behind the JSON object")
-	}
-	return values, nil
-}
-
-// fieldsOf lists the fields of a struct by their names in JSON, those of embedded structs among them.
-func fieldsOf(v reflect.Value, fields map[string]reflect.Value) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous {
-			fieldsOf(v.Field(i), fields)
-			continue
-		}
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			fields[name] = v.Field(i)
-		}
-	}
-}
-
-// checkSurrogates refuses escapes of half a surrogate pair, which package json would replace in silence.
-func checkSurrogates(body []byte) error {
-	unit := func(i int) (rune, bool) {
-		if i+6 > len(body) || body[i] != '\\' || body[i+1] != 'u' {
-			return 0, false
-		}
-		n, err := strconv.ParseUint(string(body[i+2:i+6]), 16, 16)
-		return rune(n), err == nil
-	}
-	for i := 0; i < len(body); i++ {
-		if body[i] != '\\' {
-			continue
-		}
-		r, ok := unit(i)
-		switch {
-		case !ok:
-			i++ // another escape, or a bad one that package json refuses
-		case r < 0xD800 || r > 0xDFFF:
-			i += 5
-		default:
-			low, ok := unit(i + 6)
-			if r > 0xDBFF || !ok || low < 0xDC00 || low > 0xDFFF {
-				return Refuse("", "the body has %s, half a character, at byte %d", body[i:i+6], i)
-			}
-			i += 11
-		}
-	}
-	return nil
+	return []byte(digits)
 }

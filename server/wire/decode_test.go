@@ -47,8 +47,8 @@ func (body) Tolerated() []wire.Toleration {
 // own reads itself in the form of a list.
 type own []part
 
-func (o *own) UnmarshalJSON(b []byte) error { return wire.DecodeField("own", b, (*[]part)(o)) }
-func (*own) Like([]byte) any                { return new([]part) }
+func (o *own) ReadJSON(r *wire.Reader) error { return r.Into((*[]part)(o)) }
+func (*own) Like() any                       { return []part{} }
 
 // TestDecode: what is taken has the meaning that it has elsewhere.
 func TestDecode(t *testing.T) {
@@ -83,14 +83,27 @@ func TestDecodeRefused(t *testing.T) {
 		{`{"number":16.5}`, "number", "16.5"}, {`{"number":"16"}`, "number", "string"}, {`{"number":1e99}`, "number", "1e99"}, {`{"number":1e-1}`, "number", "1e-1"},
 		{`{"number":1e99999999999999999999}`, "number", "number"}, {`{"number":true}`, "number", "bool"}, {`{"number":9223372036854775808}`, "number", "9223372036854775808"},
 		{`{"number":9.3e18}`, "number", "number"}, {`{"number":1e20}`, "number", "number"}, {`{"number":0.` + strings.Repeat("0", 1<<16) + `1}`, "number", "number"}, {`{"number":` + strings.Repeat("1", 1<<16) + `.0}`, "number", "number"},
-		{`{"ids":[1.5]}`, "ids", "1.5"}, {`{"ids":["1"]}`, "ids", "string"}, {`{"ids":[null]}`, "ids", "element 0 is null"}, {`{"ids":{}}`, "ids", "object"},
+		{`{"ids":[1.5]}`, "ids[0]", "1.5"}, {`{"ids":["1"]}`, "ids[0]", "string"}, {`{"ids":[1,null]}`, "ids[1]", "element is null"}, {`{"ids":{}}`, "ids", "object"},
 		{`{"nummer":1}`, "nummer", `did you mean "number"?`}, {`{"Number":1}`, "Number", `"number"`}, {`{"temprature":1}`, "temprature", "not known"},
-		{`{"part":{"nam":1}}`, "part.nam", `did you mean "name"?`}, {`{"part":{"Name":"a"}}`, "part.Name", "not known"}, {`{"part":{"name":"a","name":"b"}}`, "name", "twice"},
-		{`{"part":{"note":"x"}}`, "part.note", "notes are not read"}, {`{"parts":[{"note":[]}]}`, "parts.note", "notes are not read"}, {`{"parts":[null]}`, "parts", "element 0 is null"},
-		{`{"own":[{"mood":1}]}`, "own.mood", "not known"}, {`{"own":[{"note":1}]}`, "own.note", "notes"},
+		{`{"part":{"nam":1}}`, "part.nam", `did you mean "name"?`}, {`{"part":{"Name":"a"}}`, "part.Name", "not known"}, {`{"part":{"name":"a","name":"b"}}`, "part.name", "twice"},
+		{`{"part":{"note":"x"}}`, "part.note", "notes are not read"}, {`{"parts":[{"note":[]}]}`, "parts[0].note", "notes are not read"}, {`{"parts":[null]}`, "parts[0]", "element is null"},
+		{`{"own":[{"mood":1}]}`, "own[0].mood", "not known"}, {`{"own":[{"note":1}]}`, "own[0].note", "notes"},
 		{`{"part":{"user":"x"}}`, "part.user", "not known"}, {`{"x.metadata":1}`, "x.metadata", "not known"}, {`{"user":"me"}`, "user", "no echo"}, {`{"echo":true}`, "echo", "no echo"},
 		{`{"verbosity":"low"}`, "verbosity", "not supported"}, {`{"grammar":"root ::= x"}`, "grammar", "constrained"}, {`{"tfs_z":0.5}`, "tfs_z", "sample"}, {`{"tfs_z":"1"}`, "tfs_z", "sample"},
 		{`{"functions":[{}]}`, "functions", "use tools"}, {`{"num_ctx":4096}`, "num_ctx", "--context"}, {`{"options":{"a":1}}`, "options", "fields of the request"},
+
+		// Twice, or in another case, at every level.
+		{`{"number":1,"number":1}`, "number", "twice"}, {`{"any":{"a":[{"b":1,"b":2}]}}`, "any.a[0].b", "twice"}, {`{"vars":{"a":"1","\u0061":"2"}}`, "vars.a", "twice"},
+		{`{"parts":[{"name":"a"},{"NAME":"a"}]}`, "parts[1].NAME", `did you mean "name"?`}, {`{"mood":null,"mood":null}`, "mood", "twice"},
+
+		// What no body may have.
+		{`{"any":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `,"number":""}`, "number", "string"},
+		{`{"any":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, "any", "deeper than 64"},
+		{`{"any":` + strings.Repeat(`{"a":`, 1_000_000), "any", "deeper than 64"}, {`{"mood":` + strings.Repeat(`[`, 1_000_000), "mood", "deeper than 64"},
+		{`{"any":[` + strings.Repeat("0,", 500_000) + `0]}`, "any", "more than 500000 values"}, {`{"any":` + strings.Repeat("1", 1001) + `}`, "any", "more than 1000 characters"},
+		{`{"vars":{` + names(10_001) + `}}`, "vars", "more than 10000 fields"}, {`{` + names(10_001) + `}`, "", "more than 10000 fields"},
+		{`{"any":"\ud800"}`, "", "half a character"}, {"{\"any\":\"\xff\"}", "", "not UTF-8"}, {`{"any":[1,]}`, "", "not a JSON object"}, {`{"any":nul}`, "", "not a JSON object"},
+		{`{"number":01}`, "", "not a JSON object"}, {`{"a" 1}`, "", "not a JSON object"}, {`{"any":1}x`, "", "goes on"}, {`{"any":1`, "", "ends too early"}, {` `, "", "ends too early"},
 	} {
 		var into body
 		err := wire.Decode([]byte(tt.text), &into)
@@ -99,6 +112,15 @@ func TestDecodeRefused(t *testing.T) {
 			t.Errorf("%.80s: %v (%+v), want %q of %s", tt.text, err, e, tt.wants, tt.param)
 		}
 	}
+}
+
+// names returns n fields of an object, which are null.
+func names(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"n%d":null`, i)
+	}
+	return b.String()[1:]
 }
 
 // TestModes: a strict decoder takes only fields that are read; a lenient one reports the unknown ones, and refuses what would change an answer.
@@ -113,8 +135,8 @@ func TestModes(t *testing.T) {
 		{`{"store":true}`, "store", "", ""},
 		{`{"store":null}`, "store", "", ""},
 		{`{"mood":null}`, "mood", "", ""},
-		{`{"mood":1,"part":{"mood":{"a":[]},"name":"x"},"parts":[{"mood":2}]}`, "mood", "", "mood part.mood parts.mood"},
-		{`{"own":[{"mood":1}]}`, "own.mood", "", "own.mood"},
+		{`{"mood":1,"part":{"mood":{"a":[]},"name":"x"},"parts":[{"mood":2}]}`, "mood", "", "mood part.mood parts[0].mood"},
+		{`{"own":[{"mood":1}]}`, "own[0].mood", "", "own[0].mood"},
 		{`{"part":{"note":""}}`, "part.note", "", ""},
 		{`{"grammar":"x"}`, "grammar", "grammar", ""},
 		{`{"part":{"note":"x"}}`, "part.note", "part.note", ""},

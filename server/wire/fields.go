@@ -2,41 +2,41 @@ package wire
 
 import (
 	"encoding/json"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"grove"
 )
 
 // Prediction is the text that the answer is expected to contain.
 type Prediction struct {
-	Type    string      `json:"type"`
-	Content ContentText `json:"content"`
+	Type    string      `json:"type" bytes:"256"`
+	Content ContentText `json:"content" most:"65536"`
 }
 
 // ContentText is a text, in JSON also a list of parts of type text.
 type ContentText string
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (c *ContentText) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		return nil
+// ReadJSON implements [Own].
+func (c *ContentText) ReadJSON(r *Reader) error {
+	switch r.Kind() {
+	case jsontext.KindBeginArray:
+	case jsontext.KindString:
+		text, err := r.Text()
+		*c = ContentText(text)
+		return err
+	default:
+		return r.Refuse("the content must be a text or a list of parts")
 	}
-	if json.Unmarshal(b, (*string)(c)) == nil {
-		return nil
-	}
-	var parts []json.RawMessage
-	if json.Unmarshal(b, &parts) != nil {
-		return Refuse("", "the content must be a text or a list of parts")
-	}
-	var text []byte
-	for _, raw := range parts {
-		p, err := parseTextPart(raw)
-		if err != nil {
-			return err
-		}
-		text = append(text, *p.Text...)
-	}
-	*c = ContentText(text)
-	return nil
+	var all strings.Builder
+	err := r.List(func(int) error {
+		text, err := readTextPart(r)
+		all.WriteString(text)
+		return err
+	})
+	*c = ContentText(all.String())
+	return err
 }
 
 // textPart is a part of a content.
@@ -50,36 +50,53 @@ func (textPart) Tolerated() []Toleration {
 	return []Toleration{{"annotations cache_control logprobs id", "*", "they describe the part"}}
 }
 
-// parseTextPart reads a part, which must be a text.
-func parseTextPart(raw []byte) (p textPart, err error) {
-	var kind struct {
-		Type string `json:"type"`
+// readTextPart reads a part, which must be a text.
+func readTextPart(r *Reader) (string, error) {
+	if r.Kind() != jsontext.KindBeginObject {
+		return "", r.Refuse("a part of a content must be an object with a type")
 	}
-	if json.Unmarshal(raw, &kind) != nil || string(raw) == "null" {
-		return p, Refuse("", "a part of a content must be an object with a type")
+	raw, err := r.Raw()
+	if err != nil {
+		return "", err
 	}
-	switch kind.Type {
+	kind, err := r.typeOf(raw)
+	if err != nil {
+		return "", err
+	}
+	switch kind {
 	case "text", "input_text", "output_text", "reasoning_text":
 	case "image_url", "input_image", "image":
-		return p, refusePart(kind.Type, "images are not supported")
+		return "", r.refusePart(kind, "images are not supported")
 	case "input_audio", "audio", "audio_url", "video_url", "video":
-		return p, refusePart(kind.Type, "sound and films are not supported")
+		return "", r.refusePart(kind, "sound and films are not supported")
 	case "file", "input_file", "document":
-		return p, refusePart(kind.Type, "files are not supported; put their text into the message")
+		return "", r.refusePart(kind, "files are not supported; put their text into the message")
 	default:
-		return p, refusePart(kind.Type, textAlone)
+		return "", r.refusePart(kind, textAlone)
 	}
-	if err := DecodeField("content", raw, &p); err != nil {
-		return p, err
+	var p textPart
+	if err := r.Within(raw, &p); err != nil {
+		return "", err
 	}
 	if p.Text == nil {
-		return p, Refuse("", "a part of type %q has no text", kind.Type)
+		return "", r.Refuse("a part of type %q has no text", kind)
 	}
-	return p, nil
+	return *p.Text, nil
 }
 
-func refusePart(kind, reason string) error {
-	e := Refuse("", "a part of type %q: %s", Clip(kind), reason)
+// typeOf returns the field type of an object, whose other fields are of any names.
+func (r *Reader) typeOf(raw json.RawMessage) (kind string, err error) {
+	var o struct {
+		Type string `json:"type"`
+	}
+	other := *r
+	other.rules = Decoder{Mode: Lenient}
+	err = other.Within(raw, &o)
+	return o.Type, err
+}
+
+func (r *Reader) refusePart(kind, reason string) error {
+	e := r.Refuse("a part of type %q: %s", Clip(kind), reason)
 	e.Code = "unsupported_parameter"
 	return e
 }
@@ -98,7 +115,7 @@ func (p *Prediction) Apply(r *grove.Request) error {
 
 // Format is response_format.
 type Format struct {
-	Type   string          `json:"type"`
+	Type   string          `json:"type" bytes:"256"`
 	Schema json.RawMessage `json:"json_schema"`
 	Plain  json.RawMessage `json:"schema"`
 	Name   json.RawMessage `json:"name"` // this and the next two are of /v1/responses

@@ -1,9 +1,10 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"grove"
 	"grove/text/token"
@@ -24,102 +25,116 @@ type Prompts struct {
 // RawPrompt is a text, or a list of token ids and texts.
 type RawPrompt []part
 
+// part is token ids, or a text.
 type part struct {
 	text string
-	id   int64
-	isID bool
+	ids  []int64 // nil: text
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (p *Prompts) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		return nil
-	}
+// MaxIDs bounds the token ids of a body's prompts. No context is as long.
+const MaxIDs = 1_048_576
+
+// ReadJSON implements [Own].
+func (p *Prompts) ReadJSON(r *Reader) error {
 	p.Given = true
-	if e, ok := parsePart(b); ok && !e.isID {
-		p.List = []RawPrompt{{e}}
+	bound := r.bound
+	switch r.Kind() {
+	case jsontext.KindBeginArray:
+	case jsontext.KindString, jsontext.KindBeginObject:
+		p.List = []RawPrompt{nil}
+		return p.List[0].read(r, nil)
+	default:
+		return r.Refuse("it must be a text, a list of token ids, or a list of these")
+	}
+	var mixed RawPrompt // of the ids and texts of the list, where it is one prompt
+	ids, lists := 0, false
+	err := r.list(func(int) error {
+		var one RawPrompt
+		switch kind := r.Kind(); {
+		case kind == jsontext.KindBeginArray:
+			lists, one = true, RawPrompt{}
+			if err := r.list(func(int) error { return one.read(r, &ids) }); err != nil {
+				return err
+			}
+		case kind == jsontext.KindNumber:
+			return mixed.read(r, &ids)
+		default:
+			if err := one.read(r, &ids); err != nil {
+				return err
+			}
+			mixed = append(mixed, one...)
+		}
+		if p.List = append(p.List, one); len(p.List) > bound.most {
+			r.at = r.at[:len(r.at)-1]
+			return r.beyond("array_above_max_length", "more than %d prompts", bound.most)
+		}
 		return nil
-	}
-	var items []json.RawMessage
-	if json.Unmarshal(b, &items) != nil {
-		return Refuse("", "it must be a text, a list of token ids, or a list of these")
-	}
-	ids, lists := false, false // among the items
-	for _, item := range items {
-		e, ok := parsePart(item)
-		if ok {
-			ids = ids || e.isID
-			p.List = append(p.List, RawPrompt{e})
-			continue
-		}
-		one, err := parseList(item)
-		if err != nil {
-			return err
-		}
-		lists = true
-		p.List = append(p.List, one)
-	}
+	})
+	onePrompt := len(mixed) > 0 && slices.ContainsFunc(mixed, func(e part) bool { return e.ids != nil })
 	switch {
-	case ids && lists:
-		return Refuse("", "a list of prompts has a token id among them")
-	case ids || len(items) == 0: // ids, perhaps with texts between them: one prompt
-		p.List = []RawPrompt{slices.Concat(p.List...)}
+	case err != nil:
+		return err
+	case onePrompt && lists:
+		return r.Refuse("a list of prompts has a token id among them")
+	case onePrompt || len(p.List) == 0:
+		p.List = []RawPrompt{mixed}
 	}
 	return nil
 }
 
-// parseList reads a prompt of token ids and texts.
-func parseList(b []byte) (RawPrompt, error) {
-	var items []json.RawMessage
-	if json.Unmarshal(b, &items) != nil || items == nil {
-		return nil, Refuse("", "%s is not a text or a list of token ids", Clip(string(b)))
-	}
-	p := make(RawPrompt, 0, len(items))
-	for _, item := range items {
-		e, ok := parsePart(item)
-		if !ok {
-			return nil, Refuse("", "%s is not a token id", Clip(string(item)))
-		}
-		p = append(p, e)
-	}
-	return p, nil
-}
-
-// parsePart reads a text, in llama.cpp's form also an object with a prompt_string, or a token id.
-func parsePart(b []byte) (e part, ok bool) {
-	switch {
-	case len(b) > 0 && b[0] == '{':
+// read adds a text, in llama.cpp's form also an object with a prompt_string, or a token id, to a prompt. Of ids there are *ids so far.
+func (p *RawPrompt) read(r *Reader, ids *int) error {
+	switch r.Kind() {
+	case jsontext.KindBeginObject:
 		var o struct {
 			Text *string `json:"prompt_string"`
 		}
-		d := json.NewDecoder(bytes.NewReader(b))
-		d.DisallowUnknownFields()
-		if d.Decode(&o) != nil || o.Text == nil {
-			return e, false
+		if err := r.Into(&o); err != nil {
+			return err
 		}
-		e.text = *o.Text
-		return e, true
-	case len(b) > 0 && b[0] == '"':
-		return e, json.Unmarshal(b, &e.text) == nil
-	case len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
-		e.isID = true
-		return e, json.Unmarshal(whole(b), &e.id) == nil
+		if o.Text == nil {
+			return r.Refuse("the prompt_string is missing")
+		}
+		*p = append(*p, part{text: *o.Text})
+		return nil
+	case jsontext.KindString:
+		text, err := r.Text()
+		*p = append(*p, part{text: text})
+		return err
 	}
-	return e, false
+	raw, err := r.Number()
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		return r.Refuse("%s is not a token id", Clip(string(raw)))
+	}
+	if *ids++; *ids > MaxIDs {
+		return r.beyond("array_above_max_length", "more than %d token ids", MaxIDs)
+	}
+	if n := len(*p) - 1; n < 0 || (*p)[n].ids == nil {
+		*p = append(*p, part{})
+	}
+	last := &(*p)[len(*p)-1]
+	last.ids = append(last.ids, id)
+	return nil
 }
 
 // Resolve returns a prompt in the form of the library. Texts after the first get no tokens that begin a text.
 func (p RawPrompt) Resolve(m *grove.Model) (out Prompt, err error) {
-	if len(p) == 1 && !p[0].isID {
-		return Prompt{Text: p[0].text}, nil
+	if text, ok := p.Text(); ok {
+		return Prompt{Text: text}, nil
 	}
 	out.IDs = []token.ID{}
 	for i, e := range p {
-		if e.isID {
-			if err := CheckID(m, "prompt", e.id); err != nil {
+		for _, id := range e.ids {
+			if err := CheckID(m, "prompt", id); err != nil {
 				return out, err
 			}
-			out.IDs = append(out.IDs, token.ID(e.id))
+			out.IDs = append(out.IDs, token.ID(id))
+		}
+		if e.ids != nil {
 			continue
 		}
 		ids, err := m.Tokenize(e.text, i == 0, false)
@@ -139,7 +154,7 @@ func NewRawPrompt(text string) RawPrompt { return RawPrompt{{text: text}} }
 
 // Text returns the text of a prompt that is one text.
 func (p RawPrompt) Text() (string, bool) {
-	if len(p) != 1 || p[0].isID {
+	if len(p) != 1 || p[0].ids != nil {
 		return "", false
 	}
 	return p[0].text, true

@@ -1,61 +1,53 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"grove"
 	"grove/text/token"
 )
 
-// The bounds of requests.
+// The bounds of requests that no tag has, or that tags repeat.
 const (
-	MaxChoices = 128     // answers to a prompt
-	MaxAnswers = 1024    // answers of a request
-	MaxTexts   = 2048    // to embed
-	MaxTop     = 20      // likely tokens beside each of the answer, on OpenAI's routes
-	MaxProbs   = 1000    // the same on llama.cpp's
-	maxStops   = 64      // stop strings
-	maxStop    = 4 << 10 // bytes of one
-	maxBiases  = 10_000
-	maxTimeout = 86_400 // seconds
-
+	MaxChoices  = 128    // answers to a prompt
+	MaxAnswers  = 1024   // answers of a request
 	MaxMessages = 16_384 // of a conversation
-	MaxTools    = 1024
+	maxBiases   = 10_000 // tokens of all biases
 )
 
 // Sampling are the fields of all routes that generate, of all APIs. A field that is null counts as absent.
 type Sampling struct {
 	Stages
 
-	Temperature *float32 `json:"temperature"`
-	TopP        *float32 `json:"top_p"`
-	TopK        *int     `json:"top_k"`
-	MinP        *float32 `json:"min_p"`
+	Temperature *float32 `json:"temperature" range:"0 100"`
+	TopP        *float32 `json:"top_p" range:"0 1"`
+	TopK        *int     `json:"top_k" range:"-1 * off"`
+	MinP        *float32 `json:"min_p" range:"0 1"`
 	Seed        *seed    `json:"seed"`
 
-	Presence      *float32 `json:"presence_penalty"`
-	Frequency     *float32 `json:"frequency_penalty"`
-	Repeat        *float32 `json:"repeat_penalty"`
-	Repetition    *float32 `json:"repetition_penalty"` // the same, as vLLM has it
-	RepeatLast    *int     `json:"repeat_last_n"`
-	LogitBias     biases   `json:"logit_bias"`
+	Presence      *float32 `json:"presence_penalty" range:"-2 2"`
+	Frequency     *float32 `json:"frequency_penalty" range:"-2 2"`
+	Repeat        *float32 `json:"repeat_penalty" range:"0.01 100"`
+	Repetition    *float32 `json:"repetition_penalty" range:"0.01 100"` // the same, as vLLM has it
+	RepeatLast    *int     `json:"repeat_last_n" range:"-1 * the context"`
+	LogitBias     biases   `json:"logit_bias" most:"10000" bytes:"1024"`
 	IgnoreEOS     bool     `json:"ignore_eos"`
-	MinTokens     int      `json:"min_tokens"`
-	Stop          stops    `json:"stop"`
-	StopTokens    []int64  `json:"stop_token_ids"`
-	CacheSalt     string   `json:"cache_salt"`
+	MinTokens     int      `json:"min_tokens" range:"0 *"`
+	Stop          Stops    `json:"stop" most:"64" bytes:"4096"`
+	StopTokens    []int64  `json:"stop_token_ids" most:"4096"`
+	CacheSalt     string   `json:"cache_salt" bytes:"1024"`
 	CachePrompt   *bool    `json:"cache_prompt"` // false: the cache is not used
 	PostSampling  bool     `json:"post_sampling_probs"`
-	Method        string   `json:"method"` // of drafting
+	Method        string   `json:"method" bytes:"1024"` // of drafting
 	TimingsPerTok bool     `json:"timings_per_token"`
-	Priority      int      `json:"priority"` // the lower, the earlier, as vLLM has it
-	Timeout       *float64 `json:"timeout"`  // seconds
-	Slot          *int     `json:"id_slot"`  // checked and without effect: all slots share the cache
-	Session       string   `json:"session"`  // name of the file that keeps keys and values; "": none
+	Priority      int      `json:"priority" range:"-10 10"`           // the lower, the earlier, as vLLM has it
+	Timeout       *float64 `json:"timeout" range:"0.000000001 86400"` // seconds
+	Slot          *int     `json:"id_slot" range:"-1 * any"`          // checked and without effect: all slots share the cache
+	Session       string   `json:"session" bytes:"100"`               // name of the file that keeps keys and values; "": none
 }
 
 // Defaults are an API's values of absent fields. What a model's file recommends takes their place, as in vLLM and llama.cpp.
@@ -77,58 +69,22 @@ func (d Defaults) For(m *grove.Model) (grove.Sampling, grove.Penalties) {
 	return s, p
 }
 
-// number is a field that has a range.
-type number[T int | float32] struct {
-	name      string
-	from      *T // nil: absent
-	low, high T
-	lowest    string // meaning of low, for the error; "": none of its own
-	to        *T     // the setting that it changes; nil: none directly
-}
-
-// set changes the settings of the fields that are there, or refuses the first one that is out of its range.
-func set[T int | float32](all ...number[T]) error {
-	for _, n := range all {
-		switch {
-		case n.from == nil:
-		case !(*n.from >= n.low && *n.from <= n.high) && float64(n.high) >= math.MaxInt:
-			return Refuse(n.name, "%s is %v; it must be %v%s or more", n.name, *n.from, n.low, n.lowest)
-		case !(*n.from >= n.low && *n.from <= n.high):
-			return Refuse(n.name, "%s is %v; it must be from %v%s to %v", n.name, *n.from, n.low, n.lowest, n.high)
-		case n.to != nil:
-			*n.to = *n.from
-		}
-	}
-	return nil
-}
-
 // Request returns the part of a request that these fields decide.
 func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err error) {
 	r.Sampling, r.Penalties = d.For(m)
 	s, p := &r.Sampling, &r.Penalties
-	if err := set(
-		number[float32]{"temperature", f.Temperature, 0, 100, "", &s.Temperature},
-		number[float32]{"top_p", f.TopP, 0, 1, "", &s.TopP},
-		number[float32]{"min_p", f.MinP, 0, 1, "", &s.MinP},
-		number[float32]{"presence_penalty", f.Presence, -2, 2, "", &p.Presence},
-		number[float32]{"frequency_penalty", f.Frequency, -2, 2, "", &p.Frequency},
-		number[float32]{"repeat_penalty", f.Repeat, 0.01, 100, "", &p.Repeat},
-		number[float32]{"repetition_penalty", f.Repetition, 0.01, 100, "", &p.Repeat},
-	); err != nil {
-		return r, err
-	}
-	if err := set(
-		number[int]{"top_k", f.TopK, -1, math.MaxInt, " (off)", &s.TopK},
-		number[int]{"min_tokens", &f.MinTokens, 0, math.MaxInt, "", &p.MinTokens},
-		number[int]{"priority", &f.Priority, -grove.MostPriority, -grove.LeastPriority, "", nil},
-		number[int]{"id_slot", f.Slot, -1, m.Info().Parallel - 1, " (any)", nil},
-		number[int]{"repeat_last_n", f.RepeatLast, -1, math.MaxInt, " (the context)", nil},
-	); err != nil {
-		return r, err
-	}
-	switch {
-	case f.Timeout != nil && !(*f.Timeout > 0 && *f.Timeout <= maxTimeout):
-		return r, Refuse("timeout", "timeout is %v; it must be more than 0 and at most %d seconds", *f.Timeout, maxTimeout)
+	Set(&s.Temperature, f.Temperature)
+	Set(&s.TopP, f.TopP)
+	Set(&s.TopK, f.TopK)
+	Set(&s.MinP, f.MinP)
+	Set(&p.Presence, f.Presence)
+	Set(&p.Frequency, f.Frequency)
+	Set(&p.Repeat, f.Repeat)
+	Set(&p.Repeat, f.Repetition)
+	p.MinTokens = f.MinTokens
+	switch most := m.Info().Parallel - 1; {
+	case f.Slot != nil && *f.Slot > most:
+		return r, Refuse("id_slot", "id_slot is %d; it must be from -1 (any) to %d", *f.Slot, most)
 	case f.Session != "" && f.CachePrompt != nil && !*f.CachePrompt:
 		return r, Refuse("session", "session: with cache_prompt false nothing is kept")
 	case f.Repeat != nil && f.Repetition != nil && *f.Repeat != *f.Repetition:
@@ -204,44 +160,45 @@ type seed struct {
 	random bool
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (s *seed) UnmarshalJSON(b []byte) error {
-	b = whole(b)
+// ReadJSON implements [Own].
+func (s *seed) ReadJSON(r *Reader) error {
+	b, err := r.Number()
+	if err != nil {
+		return err
+	}
 	if n, err := strconv.ParseUint(string(b), 10, 64); err == nil {
 		*s = seed{n: n}
 		return nil
 	}
 	n, err := strconv.ParseInt(string(b), 10, 64)
 	if err != nil {
-		return Refuse("", "seed is %s; it must be a whole number of 64 bits", Clip(string(b)))
+		return r.Refuse("%s is not a whole number of 64 bits", Clip(string(b)))
 	}
 	*s = seed{uint64(n), n == -1}
 	return nil
 }
 
-// stops is a stop string or a list of them.
-type stops []string
+// Stops is a stop string or a list of them.
+type Stops []string
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (s *stops) UnmarshalJSON(b []byte) error {
-	var one string
-	if string(b) == "null" {
-		return nil
-	}
-	if json.Unmarshal(b, &one) == nil {
-		*s = stops{one}
-	} else if err := json.Unmarshal(b, (*[]string)(s)); err != nil {
-		return Refuse("stop", "stop: it must be a text or a list of texts")
-	}
-	if len(*s) > maxStops {
-		return Refuse("stop", "%d stop strings; at most %d", len(*s), maxStops)
-	}
-	for _, w := range *s {
-		if w == "" || len(w) > maxStop {
-			return Refuse("stop", "a stop string of %d bytes; it must have 1 to %d", len(w), maxStop)
+// ReadJSON implements [Own].
+func (s *Stops) ReadJSON(r *Reader) error {
+	add := func(int) error {
+		text, err := r.Text()
+		if err == nil && text == "" {
+			err = r.Refuse("a stop string of 0 bytes")
 		}
+		*s = append(*s, text)
+		return err
 	}
-	return nil
+	*s = Stops{}
+	switch r.Kind() {
+	case jsontext.KindString:
+		return add(0)
+	case jsontext.KindBeginArray:
+		return r.List(add)
+	}
+	return r.Refuse("it must be a text or a list of texts")
 }
 
 // bias is one entry of logit_bias: of a token, or of all tokens of a text.
@@ -255,71 +212,84 @@ type bias struct {
 // pairs: an id or a text, and a number or false (never).
 type biases []bias
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (l *biases) UnmarshalJSON(b []byte) error {
-	switch b = bytes.TrimSpace(b); {
-	case string(b) == "null":
-		return nil
-	case b[0] == '{':
-		var m map[string]float32
-		if err := json.Unmarshal(b, &m); err != nil {
-			return Refuse("logit_bias", "logit_bias: %s", Clip(err.Error()))
-		}
-		for key, v := range m {
-			id, err := strconv.ParseInt(key, 10, 64)
-			switch {
-			case errors.Is(err, strconv.ErrSyntax): // llama.cpp: a text
-				*l = append(*l, bias{text: &key, add: v})
-			case err != nil || strconv.FormatInt(id, 10) != key:
-				return Refuse("logit_bias", "logit_bias: %q is not a token id", Clip(key))
-			default:
-				*l = append(*l, bias{id: id, add: v})
-			}
-		}
-	default:
-		var pairs [][2]json.RawMessage
-		if err := json.Unmarshal(b, &pairs); err != nil {
-			return Refuse("logit_bias", "logit_bias: it must be an object of token ids and numbers, or a list of pairs")
-		}
-		for _, p := range pairs {
-			e, err := parsePair(p)
-			if err != nil {
-				return err
-			}
+// ReadJSON implements [Own].
+func (l *biases) ReadJSON(r *Reader) error {
+	bound := r.bound
+	switch r.Kind() {
+	case jsontext.KindBeginObject:
+	case jsontext.KindBeginArray:
+		return r.List(func(int) error {
+			var e bias
+			err := e.readPair(r)
 			*l = append(*l, e)
-		}
+			return err
+		})
+	default:
+		return r.Refuse("it must be an object of token ids and numbers, or a list of pairs")
 	}
-	if len(*l) > maxBiases {
-		return Refuse("logit_bias", "%d biases; at most %d", len(*l), maxBiases)
+	return r.Object(func(key string) error {
+		var e bias
+		id, err := strconv.ParseInt(key, 10, 64)
+		switch {
+		case errors.Is(err, strconv.ErrSyntax): // llama.cpp: a text
+			if e.text = &key; len(key) > bound.bytes {
+				return r.beyond("string_above_max_length", "a text of %d bytes; at most %d", len(key), bound.bytes)
+			}
+		case err != nil || strconv.FormatInt(id, 10) != key:
+			return r.Refuse("%q is not a token id", Clip(key))
+		}
+		e.id = id
+		err = e.readAdd(r)
+		*l = append(*l, e)
+		return err
+	})
+}
+
+// readPair reads an id or a text, and a number or false.
+func (e *bias) readPair(r *Reader) error {
+	n := 0
+	err := r.list(func(i int) error {
+		switch n = i + 1; {
+		case i > 1:
+			return r.Refuse("a bias is a pair")
+		case i == 1:
+			return e.readAdd(r)
+		case r.Kind() == jsontext.KindString:
+			text, err := r.Text()
+			e.text = &text
+			return err
+		}
+		return r.Into(&e.id)
+	})
+	if err == nil && n != 2 {
+		err = r.Refuse("a bias is a pair: a token id or a text, and a number or false")
+	}
+	return err
+}
+
+// readAdd reads a number, or false: never.
+func (e *bias) readAdd(r *Reader) error {
+	const most = 100
+	if r.Kind() == jsontext.KindFalse {
+		e.add = float32(math.Inf(-1))
+		_, err := r.token()
+		return err
+	}
+	if r.Kind() != jsontext.KindNumber {
+		return r.Refuse("a bias is a number, or false")
+	}
+	if err := r.Into(&e.add); err != nil {
+		return err
+	}
+	if e.add > most || e.add < -most {
+		return r.Refuse("a bias of %v; it must be from -%d to %d", e.add, most, most)
 	}
 	return nil
 }
 
-func parsePair(p [2]json.RawMessage) (e bias, err error) {
-	var off bool
-	switch {
-	case json.Unmarshal(p[1], &off) == nil && !off && string(p[1]) != "null":
-		e.add = float32(math.Inf(-1))
-	case string(p[1]) == "null" || json.Unmarshal(p[1], &e.add) != nil:
-		return e, Refuse("logit_bias", "logit_bias: %s is not a number, nor false", Clip(string(p[1])))
-	}
-	if json.Unmarshal(p[0], &e.text) == nil && e.text != nil {
-		return e, nil
-	}
-	e.text = nil
-	if string(p[0]) == "null" || json.Unmarshal(whole(p[0]), &e.id) != nil {
-		return e, Refuse("logit_bias", "logit_bias: %s is not a token id or a text", Clip(string(p[0])))
-	}
-	return e, nil
-}
-
 // resolve returns a bias for each token.
 func (l biases) resolve(m *grove.Model) (all []grove.Bias, err error) {
-	const most = 100
 	for _, b := range l {
-		if b.add > most || b.add < -most && !math.IsInf(float64(b.add), -1) {
-			return nil, Refuse("logit_bias", "a bias of %v; it must be from -%d to %d", b.add, most, most)
-		}
 		ids := []token.ID{token.ID(b.id)}
 		if b.text == nil {
 			err = CheckID(m, "logit_bias", b.id)
@@ -328,6 +298,9 @@ func (l biases) resolve(m *grove.Model) (all []grove.Bias, err error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if len(all)+len(ids) > maxBiases {
+			return nil, Refuse("logit_bias", "logit_bias: its texts have more than %d tokens together", maxBiases)
 		}
 		for _, id := range ids {
 			all = append(all, grove.Bias{ID: id, Add: b.add})

@@ -2,9 +2,9 @@ package wire
 
 import (
 	"cmp"
-	"encoding/json"
-	"math"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"grove"
 )
@@ -12,32 +12,32 @@ import (
 // Stages are the fields of the stages that llama.cpp has and OpenAI's API lacks, and those of grove's own that make an
 // answer another one than plain decoding's.
 type Stages struct {
-	TypicalP       *float32 `json:"typical_p"`
-	TopNSigma      *float32 `json:"top_n_sigma"`
-	XTCProbability *float32 `json:"xtc_probability"`
-	XTCThreshold   *float32 `json:"xtc_threshold"`
-	DynatempRange  *float32 `json:"dynatemp_range"`
-	DynatempExp    *float32 `json:"dynatemp_exponent"`
-	Mirostat       *int     `json:"mirostat"`
-	MirostatTau    *float32 `json:"mirostat_tau"`
-	MirostatEta    *float32 `json:"mirostat_eta"`
-	MinKeep        *int     `json:"min_keep"`
+	TypicalP       *float32 `json:"typical_p" range:"0 1"`
+	TopNSigma      *float32 `json:"top_n_sigma" range:"-1 1000000 off"`
+	XTCProbability *float32 `json:"xtc_probability" range:"0 1"`
+	XTCThreshold   *float32 `json:"xtc_threshold" range:"0 1"`
+	DynatempRange  *float32 `json:"dynatemp_range" range:"0 100"`
+	DynatempExp    *float32 `json:"dynatemp_exponent" range:"0.01 100"`
+	Mirostat       *int     `json:"mirostat" range:"0 2 off"`
+	MirostatTau    *float32 `json:"mirostat_tau" range:"0.01 32"`
+	MirostatEta    *float32 `json:"mirostat_eta" range:"0 1"`
+	MinKeep        *int     `json:"min_keep" range:"0 *"`
 
-	DRYMultiplier *float32  `json:"dry_multiplier"`
-	DRYBase       *float32  `json:"dry_base"`
-	DRYAllowed    *int      `json:"dry_allowed_length"`
-	DRYLast       *int      `json:"dry_penalty_last_n"`
-	DRYBreakers   *[]string `json:"dry_sequence_breakers"`
+	DRYMultiplier *float32  `json:"dry_multiplier" range:"0 100"`
+	DRYBase       *float32  `json:"dry_base" range:"1 100"`
+	DRYAllowed    *int      `json:"dry_allowed_length" range:"1 65536"`
+	DRYLast       *int      `json:"dry_penalty_last_n" range:"-1 * the context"`
+	DRYBreakers   *[]string `json:"dry_sequence_breakers" most:"16" bytes:"40"`
 
-	Samplers *samplers `json:"samplers"`
+	Samplers *samplers `json:"samplers" most:"64" bytes:"64"`
 
-	ThinkingTokens  *int `json:"thinking_budget_tokens"`
-	ReasoningTokens *int `json:"reasoning_budget_tokens"` // the same, as are the next two
-	ReasoningBudget *int `json:"reasoning_budget"`
-	ThinkingBudget  *int `json:"thinking_token_budget"` // as vLLM has it
+	ThinkingTokens  *int `json:"thinking_budget_tokens" range:"-1 2147483647 no bound"`
+	ReasoningTokens *int `json:"reasoning_budget_tokens" range:"-1 2147483647 no bound"` // the same, as are the next two
+	ReasoningBudget *int `json:"reasoning_budget" range:"-1 2147483647 no bound"`
+	ThinkingBudget  *int `json:"thinking_token_budget" range:"-1 2147483647 no bound"` // as vLLM has it
 
-	Accept string `json:"accept"` // the rule by which drafts are accepted
-	Search string `json:"search"` // a program with its options
+	Accept string `json:"accept" bytes:"1024"` // the rule by which drafts are accepted
+	Search string `json:"search" bytes:"1024"` // a program with its options
 }
 
 // stages sets what the fields decide.
@@ -46,28 +46,20 @@ func (f *Sampling) stages(m *grove.Model, r *grove.Request) error {
 	s.XTC.Threshold, s.DynamicTemperature.Exponent = cmp.Or(s.XTC.Threshold, 0.1), 1
 	s.Mirostat.Tau, s.Mirostat.Eta = cmp.Or(s.Mirostat.Tau, 5), cmp.Or(s.Mirostat.Eta, 0.1)
 	p.DRY = grove.DRY{Base: 1.75, AllowedLength: 2, Window: -1}
-	if err := set(
-		number[float32]{"typical_p", f.TypicalP, 0, 1, "", &s.TypicalP},
-		number[float32]{"top_n_sigma", f.TopNSigma, -1, 1e6, " (off)", &s.TopNSigma},
-		number[float32]{"xtc_probability", f.XTCProbability, 0, 1, "", &s.XTC.Probability},
-		number[float32]{"xtc_threshold", f.XTCThreshold, 0, 1, "", &s.XTC.Threshold},
-		number[float32]{"dynatemp_range", f.DynatempRange, 0, 100, "", &s.DynamicTemperature.Range},
-		number[float32]{"dynatemp_exponent", f.DynatempExp, 0.01, 100, "", &s.DynamicTemperature.Exponent},
-		number[float32]{"mirostat_tau", f.MirostatTau, 0.01, 32, "", &s.Mirostat.Tau},
-		number[float32]{"mirostat_eta", f.MirostatEta, 0, 1, "", &s.Mirostat.Eta},
-		number[float32]{"dry_multiplier", f.DRYMultiplier, 0, 1e6, "", &p.DRY.Multiplier},
-		number[float32]{"dry_base", f.DRYBase, 1, 100, "", &p.DRY.Base},
-	); err != nil {
-		return err
-	}
-	if err := set(
-		number[int]{"mirostat", f.Mirostat, 0, 2, " (off)", &s.Mirostat.Version},
-		number[int]{"min_keep", f.MinKeep, 0, math.MaxInt, "", &s.MinKeep},
-		number[int]{"dry_allowed_length", f.DRYAllowed, 1, 1 << 16, "", &p.DRY.AllowedLength},
-		number[int]{"dry_penalty_last_n", f.DRYLast, -1, math.MaxInt, " (the context)", &p.DRY.Window},
-	); err != nil {
-		return err
-	}
+	Set(&s.TypicalP, f.TypicalP)
+	Set(&s.TopNSigma, f.TopNSigma)
+	Set(&s.XTC.Probability, f.XTCProbability)
+	Set(&s.XTC.Threshold, f.XTCThreshold)
+	Set(&s.DynamicTemperature.Range, f.DynatempRange)
+	Set(&s.DynamicTemperature.Exponent, f.DynatempExp)
+	Set(&s.Mirostat.Version, f.Mirostat)
+	Set(&s.Mirostat.Tau, f.MirostatTau)
+	Set(&s.Mirostat.Eta, f.MirostatEta)
+	Set(&s.MinKeep, f.MinKeep)
+	Set(&p.DRY.Multiplier, f.DRYMultiplier)
+	Set(&p.DRY.Base, f.DRYBase)
+	Set(&p.DRY.AllowedLength, f.DRYAllowed)
+	Set(&p.DRY.Window, f.DRYLast)
 	if p.DRY.Window == 0 {
 		p.DRY.Multiplier = 0
 	}
@@ -96,15 +88,13 @@ func (f *Stages) Breakers() []string {
 // thinking returns the thinking budget, which has several names; nil: there is no bound.
 func (f *Stages) thinking() (budget *int, err error) {
 	name := ""
-	for _, n := range []number[int]{
-		{"thinking_budget_tokens", f.ThinkingTokens, -1, math.MaxInt32, " (no bound)", nil},
-		{"reasoning_budget_tokens", f.ReasoningTokens, -1, math.MaxInt32, " (no bound)", nil},
-		{"reasoning_budget", f.ReasoningBudget, -1, math.MaxInt32, " (no bound)", nil},
-		{"thinking_token_budget", f.ThinkingBudget, -1, math.MaxInt32, " (no bound)", nil},
+	for _, n := range []struct {
+		name string
+		from *int
+	}{
+		{"thinking_budget_tokens", f.ThinkingTokens}, {"reasoning_budget_tokens", f.ReasoningTokens},
+		{"reasoning_budget", f.ReasoningBudget}, {"thinking_token_budget", f.ThinkingBudget},
 	} {
-		if err := set(n); err != nil {
-			return nil, err
-		}
 		if n.from == nil {
 			continue
 		}
@@ -134,22 +124,33 @@ func Samplers(o grove.Order) []string { return orders[o] }
 // samplerLetters are the letters of the samplers, in llama.cpp's order.
 const samplerLetters = "edskypmxt"
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (l *samplers) UnmarshalJSON(b []byte) error {
-	all, letters := orders[grove.TruncateFirst], ""
-	if json.Unmarshal(b, &letters) == nil {
-		*l = samplers{}
+// ReadJSON implements [Own].
+func (l *samplers) ReadJSON(r *Reader) error {
+	all := orders[grove.TruncateFirst]
+	*l = samplers{}
+	if r.Kind() == jsontext.KindString {
+		letters, err := r.Text()
+		if err != nil {
+			return err
+		}
 		for _, c := range letters {
 			at := strings.IndexRune(samplerLetters, c)
 			if at < 0 {
-				return Refuse("samplers", "samplers: the letter %q is not known; known are %s, for %s", string(c), samplerLetters, strings.Join(all, ", "))
+				return r.Refuse("the letter %q is not known; known are %s, for %s", string(c), samplerLetters, strings.Join(all, ", "))
 			}
 			*l = append(*l, all[at])
 		}
 		return nil
 	}
-	if json.Unmarshal(b, (*[]string)(l)) != nil {
-		return Refuse("samplers", "samplers: it must be a list of names, or a text of letters")
+	if r.Kind() != jsontext.KindBeginArray {
+		return r.Refuse("it must be a list of names, or a text of letters")
+	}
+	if err := r.List(func(int) error {
+		name, err := r.Text()
+		*l = append(*l, name)
+		return err
+	}); err != nil {
+		return err
 	}
 	for i, name := range *l {
 		switch name {
@@ -159,7 +160,7 @@ func (l *samplers) UnmarshalJSON(b []byte) error {
 			name = "temperature"
 		}
 		if !(samplers{name}).within(all) {
-			return Refuse("samplers", "samplers: %q is not known; known are %s", Clip(name), strings.Join(all, ", "))
+			return r.Refuse("%q is not known; known are %s", Clip(name), strings.Join(all, ", "))
 		}
 		(*l)[i] = name
 	}

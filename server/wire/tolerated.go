@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,31 +105,8 @@ type Tolerant interface {
 	Tolerated() []Toleration
 }
 
-// rules returns the rule of a field.
-type rules func(name string) (Toleration, bool)
-
-// rulesOf returns the rules of a struct's type, and those of all behind them.
-func rulesOf(t reflect.Type, all rules) rules {
-	own, ok := reflect.New(t).Interface().(Tolerant)
-	if !ok {
-		return all
-	}
-	table := tableOf(own.Tolerated())
-	return func(name string) (Toleration, bool) {
-		if r, ok := table[name]; ok {
-			return r, true
-		}
-		return all(name)
-	}
-}
-
 // byName has the rule of each field.
 var byName = tableOf(tolerated)
-
-func ruleOf(name string) (Toleration, bool) {
-	r, ok := byName[name]
-	return r, ok
-}
 
 func tableOf(list []Toleration) map[string]Toleration {
 	table := map[string]Toleration{}

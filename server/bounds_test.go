@@ -1,0 +1,292 @@
+package server_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"grove/gopher"
+	"grove/server"
+	"grove/server/anthropic"
+	"grove/server/driver"
+	"grove/server/llamacpp"
+	"grove/server/ollama"
+	"grove/server/openai"
+	"grove/server/wire"
+)
+
+// bodies are routes that read a body, by their path.
+func bodies(t *testing.T) map[string]any {
+	all := map[string]any{}
+	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes()) {
+		method, path, _ := strings.Cut(r.Patterns[0], " ")
+		none := strings.HasPrefix(path, "/slots/") || strings.HasPrefix(path, "/api/") && slices.Contains([]string{"create", "copy", "push", "blobs"}, strings.Split(path, "/")[2])
+		switch {
+		case r.Body != nil:
+			all[method+" "+path] = r.Body
+		case method == "POST" && !none:
+			t.Errorf("%s has no body, whose fields have bounds", path)
+		}
+	}
+	return all
+}
+
+// words says what a bound is.
+func words(b wire.Bound) string {
+	elements, text := "", ""
+	if b.Most > 0 {
+		elements = thousands(b.Most) + " elements"
+		if b.Kind.Kind() == reflect.Map {
+			elements = thousands(b.Most) + " fields"
+		}
+	}
+	if b.Bytes > 0 {
+		text = thousands(b.Bytes) + " bytes"
+	}
+	switch {
+	case elements != "" && text != "":
+		return elements + ", texts of " + text
+	case b.Range != "":
+		return strings.Replace(b.Range, "from ", "", 1)
+	}
+	return elements + text
+}
+
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// TestBoundsDocs holds the table of bounds in docs/server.md to the code; with GROVE_UPDATE set, it writes the table.
+func TestBoundsDocs(t *testing.T) {
+	const path, mark = "../docs/server.md", "<!-- bounds -->\n"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), mark)
+	_, after, closed := strings.Cut(rest, "\n<!-- end -->")
+	if !ok || !closed {
+		t.Fatalf("%s: no %s", path, mark)
+	}
+	doc := before + mark + boundsTable(t) + "\n<!-- end -->" + after
+	if os.Getenv("GROVE_UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(doc), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if d := gocmp.Diff(string(text), doc); d != "" {
+		t.Errorf("GROVE_UPDATE=1 go test -run TestBoundsDocs ./server\n%s", d)
+	}
+}
+
+// boundsTable returns the table: fields of the same bound and routes are one row.
+func boundsTable(t *testing.T) string {
+	type row struct{ bound, routes string }
+	routes := map[string]map[string][]string{} // by bound and field
+	var generate []string
+	all := bodies(t)
+	for _, route := range slices.Sorted(maps.Keys(all)) {
+		_, path, _ := strings.Cut(route, " ")
+		if _, ok := all[route].(driver.Body); ok {
+			generate = append(generate, path)
+		}
+		for _, b := range wire.Bounds(all[route]) {
+			if b.Kind.Kind() == reflect.Bool {
+				continue
+			}
+			bound, name := words(b), strings.TrimPrefix(b.Path, "options.") // ollama has them there
+			if routes[bound] == nil {
+				routes[bound] = map[string][]string{}
+			}
+			if !slices.Contains(routes[bound][name], path) {
+				routes[bound][name] = append(routes[bound][name], path)
+			}
+		}
+	}
+	fields := map[row][]string{}
+	for bound, names := range routes {
+		for name, paths := range names {
+			r := row{bound, "`" + strings.Join(paths, "`, `") + "`"}
+			if slices.Equal(paths, generate) {
+				r.routes = "all that generate"
+			}
+			fields[r] = append(fields[r], name)
+		}
+	}
+	rows := slices.Collect(maps.Keys(fields))
+	for _, r := range rows {
+		slices.Sort(fields[r])
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b2i(a.bound == ""), b2i(b.bound == "")), cmp.Compare(fields[a][0], fields[b][0]), cmp.Compare(a.routes, b.routes))
+	})
+	var b strings.Builder
+	b.WriteString("\n| fields | bound | routes |\n|---|---|---|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.Join(fields[r], "`, `"), cmp.Or(r.bound, "that of the body"), r.routes)
+	}
+	return b.String()
+}
+
+func b2i(v bool) int {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// fine are bodies of the routes to which fields are added, and elements the elements of lists; "": any.
+var (
+	fine = map[string]string{
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":"a"}],"max_tokens":1}`, "/v1/responses": `{"input":"a","max_output_tokens":1}`,
+		"/v1/completions": `{"prompt":"a","max_tokens":1}`, "/completion": `{"prompt":"a","n_predict":1}`, "/infill": `{"input_prefix":"a","input_suffix":"b","n_predict":1}`,
+		"/v1/messages": `{"max_tokens":1,"messages":[{"role":"user","content":"a"}]}`, "/v1/messages/count_tokens": `{"messages":[{"role":"user","content":"a"}]}`,
+		"/api/chat": `{"messages":[{"role":"user","content":"a"}],"stream":false,"options":{"num_predict":1}}`, "/api/generate": `{"prompt":"a","stream":false,"options":{"num_predict":1}}`,
+	}
+	elements = map[string]string{
+		"messages": `{"role":"user","content":""}`, "/v1/responses input": `{"role":"user","content":""}`, "tools": `{"type":"function","function":{"name":"f"}}`,
+		"/v1/messages tools": `{"name":"f","input_schema":{}}`, "/v1/messages/count_tokens tools": `{"name":"f","input_schema":{}}`, "/v1/responses tools": `{"type":"function","name":"f"}`,
+		"content": `{"type":"text","text":""}`, "/embedding content": `"a"`, "/v1/embeddings content": `"a"`, "system": `{"type":"text","text":""}`, "output": `{"type":"text","text":""}`, "tool_calls": `{}`, "logit_bias": `[5,1]`,
+		"stop_token_ids": `5`, "tokens": `5`, "context": `5`, "input_extra": `{"text":""}`,
+	}
+)
+
+// beyondCodes are the codes of errors of bounds.
+var beyondCodes = []string{
+	"array_above_max_length", "object_above_max_properties", "string_above_max_length",
+	"integer_above_max_value", "integer_below_min_value", "decimal_above_max_value", "decimal_below_min_value",
+}
+
+// probe is a value at a bound, or beyond it.
+type probe struct {
+	value  string
+	beyond bool
+}
+
+// probes returns values at and beyond the bounds of a field.
+func probes(route string, b wire.Bound) (all []probe) {
+	name := b.Path[strings.LastIndexByte(b.Path, '.')+1:]
+	if b.Range != "" {
+		step := 1.0
+		if k := b.Kind.Kind(); (k == reflect.Float32 || k == reflect.Float64) && b.High < 1000 {
+			step = 0.001
+		}
+		number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+		all = append(all, probe{number(b.Low), false}, probe{number(b.Low - step), true})
+		if !math.IsInf(b.High, 0) {
+			all = append(all, probe{number(b.High), false}, probe{number(b.High + step), true})
+		}
+		return all
+	}
+	text := func(n int) string { return `"` + strings.Repeat("a", n) + `"` }
+	list := func(n int, element string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
+	}
+	object := func(n, length int) string {
+		var s strings.Builder
+		for i := range n {
+			fmt.Fprintf(&s, `,"%0*d":"a"`, length, i)
+		}
+		return "{" + strings.TrimPrefix(s.String(), ",") + "}"
+	}
+	switch isMap := b.Kind.Kind() == reflect.Map; {
+	case isMap:
+		return []probe{{object(b.Most, 9), false}, {object(b.Most+1, 9), true}, {object(1, b.Bytes), false}, {object(1, b.Bytes+1), true}}
+	case b.Most > 0:
+		element := cmp.Or(elements[route+" "+name], elements[name], `"a"`)
+		all = []probe{{list(b.Most, element), false}, {list(b.Most+1, element), true}}
+		if b.Bytes > 0 {
+			value := list(1, text(b.Bytes))
+			far := list(1, text(b.Bytes+1))
+			if name == "logit_bias" {
+				value, far = list(1, "["+text(b.Bytes)+",1]"), list(1, "["+text(b.Bytes+1)+",1]")
+			}
+			all = append(all, probe{value, false}, probe{far, true})
+		}
+	case b.Bytes > 0:
+		all = []probe{{text(b.Bytes), false}, {text(b.Bytes + 1), true}}
+	}
+	return all
+}
+
+// within puts a value at the place of a path into an object.
+func within(o map[string]any, path string, value any) {
+	name, rest, deeper := strings.Cut(path, ".")
+	name, list := strings.CutSuffix(name, "[]")
+	if !deeper {
+		o[name] = value
+		return
+	}
+	inner := map[string]any{}
+	if list {
+		o[name] = []any{inner}
+	} else if at, ok := o[name].(map[string]any); ok {
+		inner = at
+	} else {
+		o[name] = inner
+	}
+	if name == "content" || name == "system" {
+		inner["type"] = "text"
+	}
+	within(inner, rest, value)
+}
+
+// blamed reports whether an error is that of the bound of a field.
+func blamed(text, field string) bool {
+	var e struct{ Error any }
+	_ = json.Unmarshal([]byte(text), &e) // other answers have no error
+	openAI, _ := e.Error.(map[string]any)
+	code, has := openAI["code"].(string)
+	if has || openAI["param"] != nil {
+		return slices.Contains(beyondCodes, code) && strings.HasPrefix(fmt.Sprint(openAI["param"]), field)
+	}
+	said := fmt.Sprint(e.Error) // Anthropic's and ollama's errors have no code
+	return strings.Contains(said, field) && (strings.Contains(said, "; at most") || strings.Contains(said, "more than ") || strings.Contains(said, "must be"))
+}
+
+// TestBounds: each field of each route takes a value at its bound, and refuses the one beyond with 400 and its name.
+func TestBounds(t *testing.T) {
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	checked, seen, all := 0, map[string]bool{}, bodies(t)
+	for _, route := range slices.Sorted(maps.Keys(all)) {
+		method, path, _ := strings.Cut(route, " ")
+		for _, b := range wire.Bounds(all[route]) {
+			row := strings.TrimPrefix(b.Path, "options.") + words(b)
+			if (seen[row] || b.Most > 1<<20) && os.Getenv("GROVE_LONG") == "" {
+				continue // it is of another route, or takes a second
+			}
+			seen[row] = true
+			for _, p := range probes(path, b) {
+				o := map[string]any{}
+				if text := fine[path]; text != "" {
+					o = parse(t, text)
+				}
+				if !p.beyond && len(p.value) > 4096 { // the bound holds while the body is decoded: the model, that is not served, is looked for after
+					o["model"] = "none"
+				}
+				within(o, b.Path, json.RawMessage(p.value))
+				status, text, _ := s.do(t, method, path, quoteAny(t, o))
+				if refused := status == 400 && blamed(text, strings.ReplaceAll(b.Path, "[]", "[0]")); refused != p.beyond {
+					t.Errorf("%s: %s of %.80s (%d bytes): beyond is %v: %d %.300s", path, b.Path, p.value, len(p.value), p.beyond, status, text)
+				}
+				checked++
+			}
+		}
+	}
+	if checked < 250 {
+		t.Errorf("%d values", checked)
+	}
+}

@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A field is a field of a struct that bodies are read into. Its tags have its bounds; 0 is no bound but that of the body.
+//
+//	most:"64"          elements of its lists in the whole body, or fields of its object
+//	bytes:"4096"       bytes of a text, also where it is in a list
+//	range:"-1 100 off" the lowest and the highest number, and the meaning of the lowest; the highest may be *: no bound
+type field struct {
+	index       []int // for [reflect.Value.FieldByIndex]
+	kind        reflect.Type
+	most, bytes int
+	ranged      bool
+	low, high   float64
+	lowest      string // " (off)"
+}
+
+// shape is what the objects of a struct's type may have.
+type shape struct {
+	fields    map[string]*field
+	names     []string // in the order of the struct
+	tolerated map[string]Toleration
+}
+
+// shapes has the shape of each type that was asked for: a body may have very many objects of a few types.
+var shapes sync.Map
+
+func shapeOf(t reflect.Type) *shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*shape)
+	}
+	s := &shape{fields: map[string]*field{}}
+	s.add(t, nil)
+	if own, ok := reflect.New(t).Interface().(Tolerant); ok {
+		s.tolerated = tableOf(own.Tolerated())
+	}
+	actual, _ := shapes.LoadOrStore(t, s) // one of each: lists are counted by their field
+	return actual.(*shape)
+}
+
+// add adds the fields of a struct, those of embedded structs among them.
+func (s *shape) add(t reflect.Type, index []int) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := append(index[:len(index):len(index)], i)
+		if f.Anonymous {
+			s.add(f.Type, at)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		if s.fields[name] == nil {
+			s.names = append(s.names, name)
+		}
+		s.fields[name] = newField(f, at)
+	}
+}
+
+func newField(f reflect.StructField, index []int) *field {
+	number := func(text string) float64 {
+		if text == "*" {
+			return math.Inf(1)
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			panic("wire: the tag of " + f.Name + ": " + err.Error()) // a fault of the code, which each test finds
+		}
+		return n
+	}
+	n := &field{index: index, kind: f.Type}
+	if tag, ok := f.Tag.Lookup("most"); ok {
+		n.most = int(number(tag))
+	}
+	if tag, ok := f.Tag.Lookup("bytes"); ok {
+		n.bytes = int(number(tag))
+	}
+	if tag, ok := f.Tag.Lookup("range"); ok {
+		low, rest, _ := strings.Cut(tag, " ")
+		high, lowest, named := strings.Cut(rest, " ")
+		if n.ranged, n.low, n.high = true, number(low), number(high); named {
+			n.lowest = " (" + lowest + ")"
+		}
+	}
+	return n
+}
+
+// span returns the range of a number.
+func (f *field) span() string {
+	low, high := strconv.FormatFloat(f.low, 'f', -1, 64), strconv.FormatFloat(f.high, 'f', -1, 64)
+	if math.IsInf(f.high, 1) {
+		return low + f.lowest + " or more"
+	}
+	return "from " + low + f.lowest + " to " + high
+}
+
+// Bound is what a field of a body may have at most. A field of which Most and Bytes are 0 and Range is "" has no bound but that of the
+// body, or is a choice of few values.
+type Bound struct {
+	Path      string       // such as messages[].content
+	Kind      reflect.Type // of the field, without pointers
+	Most      int          // elements of its lists in the whole body, or fields of its object
+	Bytes     int          // of a text, each of a list
+	Range     string       // of a number, in words
+	Low, High float64      // of a number that has a range; High may be infinite
+}
+
+// Bounds returns the bounds of all fields of a body, which is a pointer to a struct.
+func Bounds(body any) []Bound {
+	return bounds(reflect.TypeOf(body).Elem(), "", nil)
+}
+
+func bounds(t reflect.Type, path string, within []reflect.Type) (all []Bound) {
+	if slices.Contains(within, t) { // blocks within blocks have the same fields
+		return nil
+	}
+	within = append(within[:len(within):len(within)], t)
+	s := shapeOf(t)
+	for _, name := range s.names {
+		f := s.fields[name]
+		b := Bound{Path: path + name, Kind: f.kind, Most: f.most, Bytes: f.bytes, Low: f.low, High: f.high}
+		if f.ranged {
+			b.Range = f.span()
+		}
+		for b.Kind.Kind() == reflect.Pointer {
+			b.Kind = b.Kind.Elem()
+		}
+		element := b.Kind
+		if like, ok := reflect.Zero(b.Kind).Interface().(Like); ok {
+			element = reflect.TypeOf(like.Like())
+		}
+		if element.Kind() == reflect.Struct && !reflect.PointerTo(element).Implements(isOwn) {
+			all = append(all, bounds(element, b.Path+".", within)...)
+			continue
+		}
+		if all = append(all, b); element.Kind() == reflect.Slice && element.Elem().Kind() == reflect.Struct {
+			all = append(all, bounds(element.Elem(), b.Path+"[].", within)...)
+		}
+	}
+	return all
+}
