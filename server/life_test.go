@@ -31,10 +31,17 @@ func (s *site) begin(t testing.TB, ctx context.Context, body string) (*bufio.Rea
 // beginAt is begin for another route.
 func (s *site) beginAt(t testing.TB, ctx context.Context, path, body string) (*bufio.Reader, io.Closer) {
 	t.Helper()
+	return s.beginAs(t, ctx, "", path, body)
+}
+
+// beginAs is beginAt with a key.
+func (s *site) beginAs(t testing.TB, ctx context.Context, key, path, body string) (*bufio.Reader, io.Closer) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "POST", s.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Header.Set("X-Api-Key", key)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -74,8 +74,11 @@ func chatPage(x *driver.Request) error {
 	return nil
 }
 
-// showMetrics handles GET /metrics.
+// showMetrics handles GET /metrics, which tell what all keys do together.
 func (s *Server) showMetrics(x *driver.Request) error {
+	if err := access.CallerOf(x.R.Context()).Operates(); err != nil {
+		return err
+	}
 	s.metrics.ServeHTTP(x.W, x.R)
 	return nil
 }

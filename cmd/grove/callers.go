@@ -19,8 +19,10 @@ import (
 type callers struct {
 	APIKey      []string `name:"api-key" sep:"none" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that requests must show; may be given several times. Without any key, requests need none, and only this machine may send them."`
 	APIKeyFile  string   `name:"api-key-file" placeholder:"FILE" var:"GROVE_API_KEY_FILE" help:"File of keys, one a line."`
-	APIKeys     []string `name:"api-keys" sep:"none" placeholder:"FILE" var:"GROVE_API_KEYS" help:"File of keys with names and limits, NAME:KEY[,requests=N/min][,tokens=N/min] a line; may be given several times. SIGHUP reads it again."`
+	APIKeys     []string `name:"api-keys" sep:"none" placeholder:"FILE" var:"GROVE_API_KEYS" help:"File of keys with names, limits and rights, NAME:KEY[,requests=N/min][,tokens=N/min][,priority=N][,operator] a line; may be given several times. SIGHUP reads it again."`
 	AllowHost   []string `name:"allow-host" placeholder:"HOST" var:"GROVE_ALLOW_HOST" help:"Name or address by which clients may call the server, besides this machine's own; *.NAME: the names below it; *: any. May be given several times."`
+	MaxPriority *int     `name:"max-priority" placeholder:"N" var:"GROVE_MAX_PRIORITY" help:"Most urgent priority that requests may ask for, -10 (the most urgent) to 10; a file of keys may give a key another. Without it, -10 where this machine alone may call, else 0."`
+	ShareCache  bool     `name:"share-cache" var:"GROVE_SHARE_CACHE" help:"Let keys share cached prefixes and what drafting learns. Without it, each key has its own, and none can measure what another sends."`
 	AllowOrigin []string `name:"allow-origin" placeholder:"ORIGIN" var:"GROVE_ALLOW_ORIGIN" help:"Origin whose pages may call the server, such as https://chat.example.com, besides the server's own and this machine's; *: any. May be given several times."`
 
 	MaxConnections flags.Count `name:"max-connections" placeholder:"N" default:"1024" var:"GROVE_MAX_CONNECTIONS" help:"Connections at a time. Where all are taken, idle ones are closed for new ones, and one address has three quarters at most. Default: ${default}."`
@@ -32,7 +34,7 @@ func (c *callers) gate(addr string) (*access.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := access.New(access.Config{Keys: keys, Hosts: c.AllowHost, Origins: c.AllowOrigin, Listen: addr})
+	g, err := access.New(access.Config{Keys: keys, Hosts: c.AllowHost, Origins: c.AllowOrigin, Listen: addr, Priority: c.MaxPriority, Share: c.ShareCache})
 	if err != nil {
 		return nil, accessError("", err)
 	}

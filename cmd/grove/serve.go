@@ -49,6 +49,7 @@ type serveCommand struct {
 	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers have to end when the server stops. Default: ${default}."`
 	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
 	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Directory of session files, which requests name in the field session. Without it, requests may not name any."`
+	Forget      bool          `var:"GROVE_FORGET" help:"Do not read or write what drafting learns of the texts of clients without keys and salts, in the cache directory of the user."`
 	Strict      bool          `var:"GROVE_STRICT" help:"Refuse requests with fields that their route does not read, also where they cannot change the answer."`
 	Lenient     bool          `var:"GROVE_LENIENT" help:"Leave unknown fields of requests out and log them. Without it, they are refused."`
 	All         bool          `var:"GROVE_ALL" help:"Serve all models of this machine by their names, each opened by its first request; see grove list."`
@@ -269,7 +270,7 @@ func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
 	m, err := flags.Model{Path: n.path}.Open(grove.Options{
 		Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
 		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
-		Reasoning: grove.Reasoning(c.Reasoning.How),
+		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget,
 	})
 	if err != nil {
 		return nil, err

@@ -23,6 +23,9 @@ type Config struct {
 	Hosts   []string // without keys, further values of the Host header: a name or an address, *.NAME for the names below one, * for all
 	Origins []string // further origins of pages: SCHEME://HOST[:PORT], SCHEME://*, SCHEME://*.NAME, null, or * for all
 	Listen  string   // the address that the server listens on, HOST:PORT: its host is allowed; "": none is
+
+	Priority *int // the most urgent, lowest one that requests may ask for; nil: any without keys and Hosts, else 0
+	Share    bool // keys share cached prefixes, and what drafting learns
 }
 
 // ErrConfig reports keys, hosts or origins that cannot be used, and an address that needs keys.
@@ -36,6 +39,10 @@ type Gate struct {
 	origins []origin
 	own     string // the host that the server listens on; "": none that a client would name
 
+	priority int
+	share    bool
+	anyone   Caller // of a server without keys
+
 	mu   sync.Mutex // held while keys are replaced
 	keys atomic.Pointer[[]*Caller]
 }
@@ -43,7 +50,16 @@ type Gate struct {
 // New makes a gate. Its errors are [ErrConfig].
 func New(c Config) (*Gate, error) {
 	g := Local()
-	g.keyed = len(c.Keys) > 0
+	g.keyed, g.share = len(c.Keys) > 0, c.Share
+	if len(c.Keys)+len(c.Hosts) > 0 {
+		g.priority = 0
+	}
+	if c.Priority != nil {
+		g.priority = *c.Priority
+		if err := CheckPriority(g.priority); err != nil {
+			return nil, err
+		}
+	}
 	for _, text := range c.Hosts {
 		pattern, err := parseHostPattern(text)
 		if err != nil {
@@ -72,7 +88,8 @@ func New(c Config) (*Gate, error) {
 
 // Local returns the gate of a server without keys, for this machine alone.
 func Local() *Gate {
-	g := new(Gate)
+	g := &Gate{priority: mostUrgent}
+	g.anyone.gate = g
 	g.keys.Store(&[]*Caller{})
 	return g
 }

@@ -11,19 +11,23 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"grove"
 	"grove/server/wire"
 )
 
-// Caller is the owner of a key, with what is left of its limits. It is safe for concurrent use. nil is the caller of a server without
-// keys, who has no limits.
+// Caller is the owner of a key, with its rights and what is left of its limits, or who calls a server without keys. It is safe for
+// concurrent use. nil has all rights and no limits.
 type Caller struct {
+	gate             *Gate
 	name, folder     string
+	priority         *int
+	operator         bool
 	sum              [sha256.Size]byte // of the key
 	requests, tokens *limit            // nil: no bound
 }
 
 func newCaller(k Key, unnamed string) *Caller {
-	c := &Caller{name: k.Name, folder: folderOf(k), sum: sha256.Sum256([]byte(k.Secret)), requests: newLimit(k.Requests), tokens: newLimit(k.Tokens)}
+	c := &Caller{priority: k.Priority, operator: k.Operator || k.Name == "", name: k.Name, folder: folderOf(k), sum: sha256.Sum256([]byte(k.Secret)), requests: newLimit(k.Requests), tokens: newLimit(k.Tokens)}
 	if c.name == "" {
 		c.name = unnamed
 	}
@@ -44,6 +48,57 @@ func (c *Caller) Folder() string {
 		return ""
 	}
 	return c.folder
+}
+
+// Salt returns the salt of a request's cached prefixes, for the salt that the request names: where keys do not share, each has its own.
+func (c *Caller) Salt(named string) string {
+	if c.Folder() == "" || c.gate.share {
+		return named
+	}
+	return c.folder + "\x00" + named
+}
+
+// Operates returns an error where the caller may not see what all keys do together.
+func (c *Caller) Operates() error {
+	if c.Folder() == "" || c.operator {
+		return nil
+	}
+	return &wire.Error{
+		Status: http.StatusForbidden, Type: wire.TypeInvalid, Code: "operator_only",
+		Message: fmt.Sprintf("the key %s may not see what all keys do together; add operator to its line in the file of keys", c.name),
+	}
+}
+
+// The range of priorities, the lowest first, as vLLM has it.
+const (
+	mostUrgent  = -grove.MostPriority
+	leastUrgent = -grove.LeastPriority
+)
+
+// CheckPriority returns an [ErrConfig] for a priority that is out of range.
+func CheckPriority(n int) error {
+	if n < mostUrgent || n > leastUrgent {
+		return fmt.Errorf("%w: --max-priority: %d; it must be from %d (the most urgent) to %d", ErrConfig, n, mostUrgent, leastUrgent)
+	}
+	return nil
+}
+
+// MayAsk returns an error where a request is more urgent than the caller's may be.
+func (c *Caller) MayAsk(priority int) error {
+	if c == nil {
+		return nil
+	}
+	most := c.gate.priority
+	if c.priority != nil {
+		most = *c.priority
+	}
+	if priority >= most {
+		return nil
+	}
+	return &wire.Error{
+		Status: http.StatusForbidden, Type: wire.TypeInvalid, Param: "priority", Code: "priority_not_allowed",
+		Message: fmt.Sprintf("priority is %d; your requests may ask for %d (the most urgent) to %d", priority, most, leastUrgent),
+	}
 }
 
 // Take counts a request, or refuses it: the key has sent its requests of the minute, or used its tokens. It writes OpenAI's headers with

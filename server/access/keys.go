@@ -22,6 +22,9 @@ type Key struct {
 	Secret   string
 	Requests int // a minute; 0: no bound
 	Tokens   int // a minute, of prompts and answers; 0: no bound
+
+	Priority *int // the most urgent, lowest one that requests may ask for; nil: that of [Config]
+	Operator bool // the key sees what all keys do together; keys without names always do
 }
 
 // The bounds of keys.
@@ -73,8 +76,9 @@ func Exposed(path string) bool {
 	return runtime.GOOS != "windows" && err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0
 }
 
-// ParseKeys reads the text of a file of keys. Each line is NAME:KEY, and behind it, with commas between, limits a minute:
-// requests=N/min and tokens=N/min. Empty lines and those that begin with # are skipped. Errors name the file and the line, never a key.
+// ParseKeys reads the text of a file of keys. Each line is NAME:KEY, and behind it, with commas between, limits a minute,
+// requests=N/min and tokens=N/min, and rights, priority=N and operator. Empty lines and those that begin with # are skipped. Errors
+// name the file and the line, never a key.
 func ParseKeys(file string, text []byte) (keys []Key, err error) {
 	number := 0
 	for line := range strings.Lines(string(text)) {
@@ -106,32 +110,49 @@ func ParseKeys(file string, text []byte) (keys []Key, err error) {
 func parseKey(line string) (k Key, err error) {
 	name, rest, found := strings.Cut(line, ":")
 	if !found || name == "" {
-		return k, errors.New("a line is NAME:KEY[,requests=N/min][,tokens=N/min]; this one has no name")
+		return k, errors.New("a line is NAME:KEY[,requests=N/min][,tokens=N/min][,priority=N][,operator]; this one has no name")
 	}
 	secret, limits, limited := strings.Cut(rest, ",")
 	k.Name, k.Secret = strings.TrimSpace(name), strings.TrimSpace(secret)
 	if k.Secret == "" {
-		return k, errors.New("a line is NAME:KEY[,requests=N/min][,tokens=N/min]; this one has no key")
+		return k, errors.New("a line is NAME:KEY[,requests=N/min][,tokens=N/min][,priority=N][,operator]; this one has no key")
 	}
 	for limited {
 		var limit string
 		limit, limits, limited = strings.Cut(limits, ",")
-		what, value, _ := strings.Cut(strings.TrimSpace(limit), "=")
-		to := map[string]*int{"requests": &k.Requests, "tokens": &k.Tokens}[what]
-		switch {
-		case to == nil: // the text may be a part of a key, which has no place in an error
-			return k, errors.New("the text behind the key is neither requests=N/min nor tokens=N/min")
-		case *to != 0:
-			return k, fmt.Errorf("%s is there twice", what)
+		if err := k.set(strings.TrimSpace(limit)); err != nil {
+			return k, err
 		}
+	}
+	return k, nil
+}
+
+// set sets a limit or a right that is written behind a key.
+func (k *Key) set(text string) error {
+	what, value, valued := strings.Cut(text, "=")
+	to := map[string]*int{"requests": &k.Requests, "tokens": &k.Tokens}[what]
+	switch {
+	case to != nil && *to != 0, what == "priority" && k.Priority != nil, what == "operator" && k.Operator:
+		return fmt.Errorf("%s is there twice", what)
+	case to != nil:
 		digits, minutes := strings.CutSuffix(value, "/min")
 		n, err := strconv.Atoi(digits)
 		if !minutes || err != nil || n < 1 || n > maxRate {
-			return k, fmt.Errorf("%s=%s; it must be from 1/min to %d/min", what, wire.Clip(value), maxRate)
+			return fmt.Errorf("%s=%s; it must be from 1/min to %d/min", what, wire.Clip(value), maxRate)
 		}
 		*to = n
+	case what == "priority":
+		n, err := strconv.Atoi(value)
+		if err != nil || CheckPriority(n) != nil {
+			return fmt.Errorf("priority=%s; it must be from %d (the most urgent) to %d", wire.Clip(value), mostUrgent, leastUrgent)
+		}
+		k.Priority = &n
+	case what == "operator" && !valued:
+		k.Operator = true
+	default: // the text may be a part of a key, which has no place in an error
+		return errors.New("the text behind the key is none of requests=N/min, tokens=N/min, priority=N and operator")
 	}
-	return k, nil
+	return nil
 }
 
 // checkKeys returns the callers of keys. It refuses names and keys that cannot be used or are there twice. Names that differ in case
@@ -185,6 +206,7 @@ func (g *Gate) SetKeys(keys []Key) error {
 		before[c.folder] = c
 	}
 	for _, c := range all {
+		c.gate = g
 		if old := before[c.folder]; old != nil && old.requests.equals(c.requests) && old.tokens.equals(c.tokens) {
 			c.requests, c.tokens = old.requests, old.tokens
 		}
@@ -196,10 +218,10 @@ func (g *Gate) SetKeys(keys []Key) error {
 // Keyed reports whether requests must show a key.
 func (g *Gate) Keyed() bool { return g.keyed }
 
-// Caller returns the owner of the key that a request shows; nil: the server has no keys. It compares all keys, in constant time.
+// Caller returns the owner of the key that a request shows, or who calls a server without keys. It compares all keys, in constant time.
 func (g *Gate) Caller(r *http.Request) (*Caller, error) {
 	if !g.keyed {
-		return nil, nil
+		return &g.anyone, nil
 	}
 	key, err := shown(r)
 	if err != nil {

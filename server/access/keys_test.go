@@ -19,8 +19,10 @@ import (
 )
 
 func TestParseKeys(t *testing.T) {
-	got, err := access.ParseKeys("keys", []byte("\ufeff# who may call\n\nann:sk-1\r\n  bob : sk:2 , requests=60/min,tokens=100000/min\nc-3_C:x,tokens=1/min"))
-	want := []access.Key{{Name: "ann", Secret: "sk-1"}, {Name: "bob", Secret: "sk:2", Requests: 60, Tokens: 100000}, {Name: "c-3_C", Secret: "x", Tokens: 1}}
+	got, err := access.ParseKeys("keys", []byte("\ufeff# who may call\n\nann:sk-1\r\n  bob : sk:2 , requests=60/min,tokens=100000/min\nc-3_C:x,tokens=1/min\nd:y,priority=-3,operator"))
+	urgent := -3
+	want := []access.Key{{Name: "ann", Secret: "sk-1"}, {Name: "bob", Secret: "sk:2", Requests: 60, Tokens: 100000}, {Name: "c-3_C", Secret: "x", Tokens: 1},
+		{Name: "d", Secret: "y", Priority: &urgent, Operator: true}}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Error(d, err)
 	}
@@ -28,9 +30,10 @@ func TestParseKeys(t *testing.T) {
 		{"", "keys has no key"}, {"# none\n\n", "keys has no key"}, {"secret", "line 1: a line is NAME:KEY"}, {"\n:secret", "line 2: a line is"}, {"ann:", "no key"}, {"ann: ,requests=1/min", "no key"},
 		{"ann:secret key", "a space"}, {"ann:sécret", "beyond ASCII"}, {"ann:" + strings.Repeat("k", 513), "more than 512 bytes"}, {"a b:secret", "letters, digits"}, {"ä:secret", "letters, digits"},
 		{strings.Repeat("a", 65) + ":secret", "up to 64"}, {"../x:secret", "letters, digits"},
-		{"ann:secret,", "neither requests"}, {"ann:secret,rpm=1/min", "neither requests"}, {"ann:secret,requests=0/min", "from 1/min"}, {"ann:secret,requests=-1/min", "from 1/min"},
+		{"ann:secret,", "is none of requests"}, {"ann:secret,rpm=1/min", "is none of requests"}, {"ann:secret,requests=0/min", "from 1/min"}, {"ann:secret,requests=-1/min", "from 1/min"},
 		{"ann:secret,requests=60", "requests=60; it must be"}, {"ann:secret,requests=60/s", "from 1/min"}, {"ann:secret,tokens=1e3/min", "from 1/min"}, {"ann:secret,tokens=99999999999999999999/min", "from 1/min"},
-		{"ann:secret,tokens=1/min,tokens=2/min", "tokens is there twice"}, {"ann:secret\nAnn:other", `two keys are called "Ann"`}, {"ann:secret\nbob:secret", "the keys ann and bob are equal"},
+		{"ann:secret,tokens=1/min,tokens=2/min", "tokens is there twice"}, {"ann:secret,priority=1,priority=1", "priority is there twice"}, {"ann:secret,operator,operator", "operator is there twice"},
+		{"ann:secret,priority=-11", "priority=-11; it must be from -10 (the most urgent) to 10"}, {"ann:secret,priority=1/min", "from -10"}, {"ann:secret,priority", "from -10"}, {"ann:secret,operator=1", "is none of requests"}, {"ann:secret\nAnn:other", `two keys are called "Ann"`}, {"ann:secret\nbob:secret", "the keys ann and bob are equal"},
 		{strings.Repeat("a:secret\n", 10_001), "more than 10000 keys"},
 	} {
 		_, err := access.ParseKeys("keys", []byte(tt.text))
@@ -111,7 +114,7 @@ func TestCaller(t *testing.T) {
 	}
 	open := gate(t, access.Config{})
 	c, err := open.Caller(request("a", "X-Api-Key", "any"))
-	if c != nil || err != nil || c.Name() != "" || c.Folder() != "" || c.Take(http.Header{}) != nil || access.CallerOf(context.Background()) != nil {
+	if err != nil || c.Name() != "" || c.Folder() != "" || c.Take(http.Header{}) != nil || access.CallerOf(context.Background()) != nil {
 		t.Errorf("without keys: %v %v", c, err)
 	}
 	c.Spend(5)

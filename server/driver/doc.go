@@ -33,9 +33,8 @@ type Server struct {
 	Store    *find.Store // into which they are pulled; nil: that of the environment
 	History  History     // of answers that later requests go on from
 
-	last      atomic.Uint64 // number of the last request
-	unread    atomic.Int64  // bytes of streams that wait for their clients
-	described sync.Map      // of the models' files: a Described by its path
+	unread    atomic.Int64 // bytes of streams that wait for their clients
+	described sync.Map     // of the models' files: a Described by its path
 }
 
 // Access says which requests a route takes.

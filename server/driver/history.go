@@ -12,18 +12,22 @@ const (
 )
 
 // History keeps what later requests of the same owner may refer to. It has at most [HistoryEntries] entries and [HistoryBytes]
-// bytes; the oldest go first. It is safe for concurrent use. The zero value is empty.
+// bytes; beyond either, the owner who has the most of it loses the oldest of its own, so that nobody who has less than a fair share
+// loses by others. It is safe for concurrent use. The zero value is empty.
 type History struct {
-	mu      sync.Mutex
-	entries map[historyKey]*list.Element
+	mu             sync.Mutex
+	owners         map[string]*historyOwner
+	entries, bytes int
+}
+
+type historyOwner struct {
+	entries map[string]*list.Element
 	order   list.List // the oldest first
 	bytes   int
 }
 
-type historyKey struct{ owner, id string }
-
 type historyEntry struct {
-	key   historyKey
+	id    string
 	value any
 	bytes int
 }
@@ -32,46 +36,68 @@ type historyEntry struct {
 func (h *History) Put(owner, id string, value any, bytes int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := historyKey{owner, id}
-	h.drop(key)
+	h.drop(owner, id)
 	if bytes > HistoryBytes {
 		return
 	}
-	if h.entries == nil {
-		h.entries = map[historyKey]*list.Element{}
+	if h.owners == nil {
+		h.owners = map[string]*historyOwner{}
 	}
-	h.entries[key] = h.order.PushBack(&historyEntry{key, value, bytes})
-	h.bytes += bytes
-	for len(h.entries) > HistoryEntries || h.bytes > HistoryBytes {
-		h.drop(h.order.Front().Value.(*historyEntry).key)
+	o := h.owners[owner]
+	if o == nil {
+		o = &historyOwner{entries: map[string]*list.Element{}}
+		h.owners[owner] = o
 	}
+	o.entries[id] = o.order.PushBack(&historyEntry{id, value, bytes})
+	o.bytes += bytes
+	h.entries, h.bytes = h.entries+1, h.bytes+bytes
+	for h.bytes > HistoryBytes {
+		h.shrink(owner, func(o *historyOwner) int { return o.bytes })
+	}
+	for h.entries > HistoryEntries {
+		h.shrink(owner, func(o *historyOwner) int { return len(o.entries) })
+	}
+}
+
+// shrink drops the oldest value of the owner of whom there is the most, which of equals is the one who puts.
+func (h *History) shrink(most string, size func(*historyOwner) int) {
+	for owner, o := range h.owners {
+		if size(o) > size(h.owners[most]) {
+			most = owner
+		}
+	}
+	h.drop(most, h.owners[most].order.Front().Value.(*historyEntry).id)
 }
 
 // Get returns a value; the reader must not change it.
 func (h *History) Get(owner, id string) (value any, found bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e, found := h.entries[historyKey{owner, id}]
-	if !found {
+	o := h.owners[owner]
+	if o == nil || o.entries[id] == nil {
 		return nil, false
 	}
-	return e.Value.(*historyEntry).value, true
+	return o.entries[id].Value.(*historyEntry).value, true
 }
 
 // Drop forgets a value, and reports whether it was there.
 func (h *History) Drop(owner, id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.drop(historyKey{owner, id})
+	return h.drop(owner, id)
 }
 
-func (h *History) drop(key historyKey) bool {
-	e, found := h.entries[key]
-	if !found {
+func (h *History) drop(owner, id string) bool {
+	o := h.owners[owner]
+	if o == nil || o.entries[id] == nil {
 		return false
 	}
-	h.bytes -= e.Value.(*historyEntry).bytes
-	h.order.Remove(e)
-	delete(h.entries, key)
+	e := o.order.Remove(o.entries[id]).(*historyEntry)
+	delete(o.entries, id)
+	o.bytes -= e.bytes
+	h.entries, h.bytes = h.entries-1, h.bytes-e.bytes
+	if len(o.entries) == 0 {
+		delete(h.owners, owner)
+	}
 	return true
 }

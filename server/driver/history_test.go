@@ -37,3 +37,43 @@ func TestHistory(t *testing.T) {
 		}
 	}
 }
+
+// TestHistoryShares: an owner who keeps many values, or large ones, pushes out its own and none of another who has less.
+func TestHistoryShares(t *testing.T) {
+	for name, c := range map[string]struct{ n, bytes int }{"many": {3 * driver.HistoryEntries, 1}, "large": {20, driver.HistoryBytes / 3}} {
+		var h driver.History
+		for i := range 5 {
+			h.Put("ann", fmt.Sprint(i), i, driver.HistoryBytes/100)
+		}
+		for i := range c.n {
+			h.Put("bob", fmt.Sprint(i), i, c.bytes)
+		}
+		for i := range 5 {
+			if _, found := h.Get("ann", fmt.Sprint(i)); !found {
+				t.Errorf("%s: value %d of an owner of 5 was pushed out", name, i)
+			}
+		}
+		if _, found := h.Get("bob", fmt.Sprint(c.n-1)); !found {
+			t.Errorf("%s: the last value is not there", name)
+		}
+	}
+	// Shares are even where two have more than there is room for.
+	var h driver.History
+	count := map[string]int{}
+	for i := range driver.HistoryEntries {
+		h.Put("ann", fmt.Sprint(i), i, 1)
+	}
+	for i := range driver.HistoryEntries {
+		h.Put("bob", fmt.Sprint(i), i, 1)
+	}
+	for i := range driver.HistoryEntries {
+		for _, owner := range []string{"ann", "bob"} {
+			if _, found := h.Get(owner, fmt.Sprint(i)); found {
+				count[owner]++
+			}
+		}
+	}
+	if want := driver.HistoryEntries / 2; count["ann"] != want || count["bob"] != want {
+		t.Errorf("%v, want %d of each", count, want)
+	}
+}

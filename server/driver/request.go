@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"strconv"
@@ -19,7 +20,7 @@ type Request struct {
 	W      http.ResponseWriter
 	R      *http.Request
 	Server *Server
-	ID     string    // unique among those of the server
+	ID     string    // unique among those of the server; it tells nothing of others
 	Began  time.Time // when its header had been read
 
 	errors ErrorForm
@@ -34,7 +35,7 @@ type ErrorForm func(*wire.Error) any
 // panic fails this request alone. The answer has the name that the request has in the log, as X-Request-Id.
 func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, admits func(*Request) error) {
 	start := time.Now()
-	x := &Request{Server: s, Began: start, ID: strconv.FormatUint(s.last.Add(1), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
+	x := &Request{Server: s, Began: start, ID: strconv.FormatUint(rand.Uint64(), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
 	name := requestName(r, x.ID)
 	w.Header().Set(idHeader, name)
 	x.R = r.WithContext(serving.WithRequestID(r.Context(), name))

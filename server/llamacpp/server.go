@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"net/http"
 
+	"grove/server/access"
 	"grove/server/driver"
+	"grove/server/serving"
 	"grove/server/wire"
 	"grove/text/chat"
 )
@@ -77,20 +79,25 @@ func change(x *driver.Request, do func(name string) error) error {
 	return x.Reply(map[string]any{"success": true, "model": m.Name})
 }
 
-// slots handles GET /slots. With fail_on_no_slot it answers 503 where all are in use.
+// slots handles GET /slots. With fail_on_no_slot it answers 503 where all are in use. Of the texts of other keys, operators alone see
+// more than that they are there.
 func slots(x *driver.Request) error {
 	query := x.R.URL.Query()
 	h, err := x.Model(query.Get("model"))
 	if err != nil {
 		return err
 	}
+	caller := access.CallerOf(x.R.Context())
 	all, free := []map[string]any{}, 0
 	for i, slot := range h.Slots() {
-		if slot.Request == "" {
+		busy := slot.Request != ""
+		if !busy {
 			free++
+		} else if slot.Owner != caller.Folder() && caller.Operates() != nil {
+			slot = serving.Slot{}
 		}
 		all = append(all, map[string]any{
-			"id": i, "n_ctx": h.Info.Context, "is_processing": slot.Request != "", "id_task": slot.Request,
+			"id": i, "n_ctx": h.Info.Context, "is_processing": busy, "id_task": slot.Request,
 			"n_prompt_tokens": slot.Prompt, "n_decoded": slot.Generated,
 		})
 	}

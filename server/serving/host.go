@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/server/access"
 	"grove/server/wire"
 	"grove/text/chat"
 	"grove/text/token"
@@ -35,6 +36,7 @@ type Host struct {
 // Slot describes a text that is computed.
 type Slot struct {
 	Request   string // the id of the request; "": the slot is free
+	Owner     string // the folder of the key that asked; "": the server has no keys
 	Prompt    int    // tokens
 	Generated int
 }
@@ -122,7 +124,7 @@ func (h *Host) Compute(ctx context.Context, id string, f func(ctx context.Contex
 	defer h.release(1)
 	ctx, cancel := h.pool.Within(ctx)
 	defer cancel(nil)
-	s := &Slot{Request: id}
+	s := &Slot{Request: id, Owner: access.CallerOf(ctx).Folder()}
 	h.enter(s)
 	defer h.leave(s)
 	return causeOf(ctx, f(ctx))

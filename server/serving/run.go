@@ -51,7 +51,11 @@ func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
 	case r.N*n > wire.MaxAnswers:
 		return nil, wire.Refuse("n", "%d prompts with %d answers each; at most %d answers", n, r.N, wire.MaxAnswers)
 	}
-	if err := h.pool.keep(access.CallerOf(ctx), &r); err != nil {
+	caller := access.CallerOf(ctx)
+	if err := h.pool.keep(caller, &r); err != nil {
+		return nil, err
+	}
+	if err := caller.MayAsk(-r.Prompts[0].Priority); err != nil {
 		return nil, err
 	}
 	j := &Job{host: h, spec: r, timeout: func() {}, ids: make([][]token.ID, n*r.N)}
@@ -60,6 +64,7 @@ func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
 	}
 	j.ctx, j.cancel = h.pool.Within(ctx)
 	for _, p := range r.Prompts {
+		p.CacheSalt = caller.Salt(p.CacheSalt)
 		for i := range r.N {
 			p.SampleIndex = i
 			g, err := h.Model.Generate(j.ctx, p)
@@ -200,7 +205,7 @@ func (j *Job) compute(i int, events chan<- Event) {
 // generate computes an answer and sends its tokens. A panic fails the job alone.
 func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	g, m := j.Answers[i], j.host.pool.metrics
-	slot := &Slot{Request: j.spec.RequestID, Prompt: len(g.Prompt())}
+	slot := &Slot{Request: j.spec.RequestID, Owner: access.CallerOf(j.ctx).Folder(), Prompt: len(g.Prompt())}
 	j.host.enter(slot)
 	defer j.host.leave(slot)
 	start := time.Now()
