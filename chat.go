@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"reflect"
 	"slices"
 	"strconv"
@@ -126,7 +125,7 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 	if s, err = g.model.engine.NewSequence(g.answer()); err != nil {
 		return nil, 0, g.model.busy(err)
 	}
-	if err := errors.Join(s.Schedule(g.req.terms()), g.restore()); err != nil {
+	if err := errors.Join(s.Schedule(g.req.terms()), g.checkSession()); err != nil {
 		return nil, 0, errors.Join(err, s.Close())
 	}
 	if c != nil {
@@ -139,8 +138,8 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 func (g *Generation) close(s *engine.Sequence, err error) error {
 	failed := err != nil && g.ctx.Err() == nil
 	var saved error
-	if !failed {
-		saved = g.save(s)
+	if !failed && g.req.Session != "" && (err == nil || g.stats.Tokens > 0) { // one that nothing was added to stays as it is
+		saved = s.Save(g.req.Session)
 	}
 	switch {
 	case g.conversation == nil:
@@ -151,24 +150,29 @@ func (g *Generation) close(s *engine.Sequence, err error) error {
 	return saved
 }
 
-// restore fills the cache with what the request's session holds, if there is one, and checks that it can be written.
-func (g *Generation) restore() error {
+// checkSession returns an error where the request's session, if there is one, cannot be written.
+func (g *Generation) checkSession() error {
 	if g.req.Session == "" {
 		return nil
 	}
 	if err := atomicfile.Check(g.req.Session, g.model.Files()...); err != nil {
 		return fmt.Errorf("grove: Request.Session: %w: %w", ErrSession, err)
 	}
-	_, err := g.model.engine.Restore(g.req.Session, g.req.CacheSalt)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it is the first time
-	}
-	return err
+	return nil
 }
 
-func (g *Generation) save(s *engine.Sequence) error {
-	if g.req.Session == "" {
-		return nil
+// compute computes what the sequence lacks of the prompt, and reads what a session holds of it.
+func (g *Generation) compute(s *engine.Sequence, kept int) error {
+	if g.req.Session == "" || s.Len() > 0 {
+		return s.Append(g.ctx, g.prompt[kept:])
 	}
-	return s.Save(g.req.Session)
+	return s.AppendSaved(g.ctx, g.prompt, g.req.Session)
+}
+
+// blame names the session where what was read from it has led to an error of the model.
+func (g *Generation) blame(s *engine.Sequence, err error) error {
+	if errors.Is(err, ErrNotFinite) && s.Restored() {
+		return fmt.Errorf("grove: Request.Session: %s: %w: %w", g.req.Session, ErrSessionFile, err)
+	}
+	return err
 }

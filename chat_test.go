@@ -3,6 +3,7 @@ package grove_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"os"
 	"path/filepath"
@@ -232,5 +233,59 @@ func TestSessionUnwritable(t *testing.T) {
 		if text, err := g.Text(); text != "" || !errors.Is(err, grove.ErrSession) || !strings.Contains(err.Error(), "Request.Session") {
 			t.Errorf("session %s: %q, %v", session, text, err)
 		}
+	}
+}
+
+// TestSessionForged: a file whose pages are not numbers is named as the fault. It stays as it is, and so does one whose request ends
+// before its answer begins; nobody else's answer changes.
+func TestSessionForged(t *testing.T) {
+	m, err := grove.OpenBytes(gopher.Model(), grove.Options{CacheType: "f32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	path := filepath.Join(t.TempDir(), "session")
+	prompt := strings.Repeat("func f(x int) int { return x }\n", 16)
+	ask := func(ctx context.Context, m *grove.Model, session string) (string, error) {
+		g, err := m.Generate(ctx, grove.Request{Prompt: prompt, MaxTokens: 5, Session: session})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Text()
+	}
+	want, err := ask(t.Context(), m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := len(file) - 4096; i < len(file)-sha256.Size; i++ {
+		file[i] = 0xff
+	}
+	sum := sha256.Sum256(file[:len(file)-sha256.Size])
+	file = append(file[:len(file)-sha256.Size], sum[:]...)
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other, err := grove.OpenBytes(gopher.Model(), grove.Options{CacheType: "f32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if text, err := ask(t.Context(), other, path); text != "" || !errors.Is(err, grove.ErrSessionFile) || !errors.Is(err, grove.ErrNotFinite) {
+		t.Errorf("a forged session: %q, %v", text, err)
+	}
+	if text, err := ask(t.Context(), other, ""); err != nil || text != want {
+		t.Errorf("beside a forged session: %q, want %q: %v", text, want, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := ask(ctx, other, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that has ended: %v", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, file) {
+		t.Errorf("the session has changed: %v", err)
 	}
 }

@@ -55,8 +55,9 @@ type Request struct {
 	// Session names a file of computed keys and values; "": none. The part of the prompt that the file holds is not
 	// computed again, and the file is written anew when the answer ends or is cancelled. The file need not exist. Errors:
 	// [ErrSessionFile] for a damaged file, or one of another model or cache type; [ErrSession] for one that cannot be
-	// read or written, or is a file of the model, before anything is computed. A disk that is full is an error behind the
-	// whole answer. It changes the speed alone.
+	// read or written, is no regular file, or is a file of the model, before anything is computed. A disk that is full is
+	// an error behind the whole answer. It changes the speed alone, but for a forged file: who can write it can change
+	// the answers of requests that name it, and of no others.
 	Session string
 	// Progress, where it is not nil, is told how many tokens of the prompt are computed, of all, first and after each step that
 	// computes some. It must not wait: any goroutine that generates with the model may call it, one at a time. It changes nothing.
@@ -358,7 +359,7 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	defer func() {
 		g.stats = g.Stats()
 		g.seq = nil
-		err = errors.Join(err, g.close(s, err))
+		err = errors.Join(g.blame(s, err), g.close(s, err))
 	}()
 	if !s.Drafts() {
 		if err := g.speculate(s, draft); err != nil {
@@ -368,7 +369,7 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	if s.Watch(g.req.Progress); g.req.Progress != nil {
 		g.req.Progress(kept, len(g.prompt))
 	}
-	if err := s.Append(g.ctx, g.prompt[kept:]); err != nil {
+	if err := g.compute(s, kept); err != nil {
 		return err
 	}
 	s.Watch(nil)

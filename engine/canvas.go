@@ -27,13 +27,16 @@ func (s *Sequence) Canvas(ctx context.Context) (*Canvas, error) {
 		return nil, err
 	}
 	s.round.forget()
-	if err := s.flush(ctx); err != nil {
-		return nil, err
+	err := s.do(ctx, &claim{s, func() (need, error) {
+		if s.lost {
+			s.known = 0
+		}
+		return need{ahead: s.e.Context()}, nil
+	}})
+	if err == nil {
+		err = s.flush(ctx)
 	}
-	s.e.mu.Lock()
-	s.pinned = true
-	s.e.mu.Unlock()
-	return &Canvas{s: s}, nil
+	return &Canvas{s: s}, err
 }
 
 // Run runs the canvas anew: a row for each input, of which Parent, Block and Seq are filled in. The rows of the pass
@@ -73,7 +76,7 @@ func (c *Canvas) Drop() error {
 }
 
 // Commit makes the rows of the last pass part of the text: ids are their tokens. The last row must have wanted its
-// logits. Errors: another number of ids, no pass, no pages.
+// logits. Errors: another number of ids, no pass.
 func (c *Canvas) Commit(ids []token.ID) error {
 	s, e := c.s, c.s.e
 	if c.last == forest.Trunk || len(ids) != len(c.rows) || len(c.gave) == 0 {
@@ -81,10 +84,6 @@ func (c *Canvas) Commit(ids []token.ID) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n := len(s.text) + len(ids)
-	if err := e.reserve(&s.trunk, n, n); err != nil {
-		return err
-	}
 	if err := e.cache.Commit(s.seq, c.last); err != nil {
 		return err
 	}

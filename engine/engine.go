@@ -16,6 +16,7 @@ import (
 	"grove/compute"
 	"grove/engine/plan"
 	"grove/engine/queue"
+	"grove/internal/guard"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/method"
@@ -33,6 +34,9 @@ var ErrBusy = errors.New("too many sequences are open")
 var ErrClosed = errors.New("is closed")
 
 var errClosed = fmt.Errorf("engine: the sequence %w", ErrClosed)
+
+// ErrPanic reports a stage, a method or a rule that panicked: the request that it worked for fails, and no other.
+var ErrPanic = guard.ErrPanic
 
 // ErrEncoder reports that a text was asked of a model that gives none.
 var ErrEncoder = errors.New("is an encoder and generates no text")

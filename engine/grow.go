@@ -42,6 +42,9 @@ func (g *grow) need() (need, error) {
 	if g.s != nil && n != len(g.s.text)-g.behind {
 		return need{}, fmt.Errorf("engine: %w", method.ErrLost)
 	}
+	if g.s != nil && g.behind == 0 {
+		n += len(g.rows) // a canvas is committed without waiting
+	}
 	return need{rows: len(g.rows), ahead: n, near: n}, nil
 }
 
@@ -125,7 +128,7 @@ func (b *branch) Commit(n forest.Node) error {
 		return err
 	}
 	length := b.length() + len(path)
-	if err := b.e.reserve(&b.trunk, length, length); err != nil {
+	if err := b.e.reserve(&b.trunk, func() error { return b.e.cache.Reserve(b.seq, length, length) }); err != nil {
 		return err
 	}
 	return b.e.cache.Commit(b.seq, n)

@@ -47,8 +47,11 @@ func (s *Sequence) reuse() (need, error) {
 		s.reused += max(0, length-max(at, s.known))
 	}
 	s.known = max(s.known, length)
-	n := len(s.text)
-	return need{prompt: n - length, text: s.text, ahead: n, near: min(n, length+s.e.chunk)}, nil
+	n, ahead := len(s.text), len(s.text)
+	if s.pinned {
+		ahead = s.e.Context() // of those that keep their pages, none waits for another
+	}
+	return need{prompt: n - length, text: s.text, ahead: ahead, near: min(n, length+s.e.chunk)}, nil
 }
 
 // placeText adds rows of the text behind the trunk. The last token's row gives logits, and all what drafters want of

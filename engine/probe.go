@@ -43,11 +43,11 @@ func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float
 func (*probe) begin() error { return nil }
 
 func (j *probe) need() (need, error) {
-	var err error
+	n := need{rows: j.what.Rows, alone: true}
 	if j.length() == 0 {
-		err = j.e.cache.Pad(j.seq, j.what.Depth)
+		n.take = func() error { return j.e.cache.Pad(j.seq, j.what.Depth) }
 	}
-	return need{rows: j.what.Rows, alone: true}, err
+	return n, nil
 }
 
 func (j *probe) place(st *step) error {

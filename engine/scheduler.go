@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"grove/engine/plan"
@@ -12,13 +11,6 @@ import (
 )
 
 const (
-	// stepLimit bounds a step that others wait for.
-	stepLimit = 250 * time.Millisecond
-	// prefillStretch is how many times longer prompts are meant to make a step that others decode in: it is three
-	// times at most, and predictions err.
-	prefillStretch = 2.5
-	// leastStretch lets prompts go on where the model takes longer than the limit for a single row.
-	leastStretch = 1.5
 	// Rows of prompts in a step where its cost is not known: beside sequences that decode, and beside others.
 	blindBeside, blindShared = 32, 128
 	// activeTime is how long a sequence counts as decoding after its last step.
@@ -151,11 +143,7 @@ func (e *Engine) prefillRows(s plan.StepSize, decoding int, readers []*trunk) in
 			return
 		}
 		seconds := func(more int) float64 { return c.Seconds(e.touching(withPrompts(s, readers, more))) }
-		limit := limitOf(seconds(0))
-		if beside {
-			limit = min(limit, prefillStretch*seconds(0))
-		}
-		rows = max(1, within(limit, room, seconds)) // prompts go on, if slowly
+		rows = max(1, plan.Within(plan.Limit(seconds(0), beside), room, seconds)) // prompts go on, if slowly
 	})
 	return min(room, rows)
 }
@@ -171,14 +159,6 @@ func withPrompts(s plan.StepSize, readers []*trunk, more int) plan.StepSize {
 	s.Mean()
 	s.Rows, s.Logits = max(1, s.Rows+more), max(1, s.Logits)
 	return s
-}
-
-// limitOf returns how long a step may take that others wait for, if it takes usual without what is added to it.
-func limitOf(usual float64) float64 { return max(stepLimit.Seconds(), leastStretch*usual) }
-
-// within returns the largest number up to most for which a function that rises stays within a limit, or 0.
-func within(limit float64, most int, seconds func(n int) float64) int {
-	return sort.Search(max(0, most), func(n int) bool { return seconds(n+1) > limit })
 }
 
 // touching adds the experts that a step's rows are likely to touch.
@@ -209,7 +189,7 @@ func (e *Engine) share(st *step, tokens, fixed int) {
 			s.Logits = s.Rows
 			return c.Seconds(e.touching(s))
 		}
-		rows = within(limitOf(seconds(0)), rows, seconds)
+		rows = plan.Within(plan.Limit(seconds(0), false), rows, seconds)
 		st.plans = st.plans[:0]
 		for _, t := range st.rounds {
 			if p := t.need.drafts; p.Whole() {

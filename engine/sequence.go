@@ -5,8 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
+	"grove/internal/guard"
 	"grove/sample"
 	"grove/text/token"
 )
@@ -30,6 +30,7 @@ type Sequence struct {
 	drafts   *drafts // nil: one token a step
 	drafting bool    // its drafters draft
 	family   *family // the sequences that it was forked from or that were forked from it
+	restored bool    // pages of its trunk were read from a file
 	closed   bool
 }
 
@@ -108,12 +109,7 @@ func (s *Sequence) Reused() int { return s.reused }
 // with both numbers, and [ErrClosed], and then the text is as before; [ErrCancelled]; ctx's error or the model's, and
 // then a later Append or Next goes on with the tokens that are not computed yet.
 func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
-	if err := s.extend(ids); err != nil {
-		return err
-	}
-	s.prompt = len(s.text)
-	s.chain.Append(ids, true)
-	return s.flush(ctx)
+	return s.AppendSaved(ctx, ids, "")
 }
 
 // extend adds tokens to the text.
@@ -148,7 +144,7 @@ func (s *Sequence) flush(ctx context.Context) error {
 func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 	defer func() { // of a stage or a method, on the caller's own goroutine
 		if p := recover(); p != nil {
-			d, err, s.drafting = Drawn{}, &PanicError{p, debug.Stack()}, false
+			d, err, s.drafting = Drawn{}, guard.New(p), false
 		}
 	}()
 	if err := s.usable(); err != nil {

@@ -1,86 +1,127 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
-	"grove/internal/atomicfile"
-	"grove/kv"
+	"grove/engine/session"
 	"grove/text/token"
 )
 
 // ErrSession reports a session's file that the file system does not give or take.
-var ErrSession = errors.New("a session cannot be read or written")
+var ErrSession = session.ErrSession
+
+// claim is the job of a sequence that wants a slot and pages, which it keeps from then on, and no rows.
+type claim struct {
+	s     *Sequence
+	wants func() (need, error)
+}
+
+func (*claim) begin() error               { return nil }
+func (j *claim) need() (need, error)      { return j.wants() }
+func (*claim) place(*step) error          { return nil }
+func (j *claim) take(*step) (bool, error) { j.s.pinned = true; return true, nil }
+func (*claim) simpler() bool              { return false }
+
+// unpin lets others take the sequence's slot and pages again. The caller holds the engine's lock.
+func (s *Sequence) unpin(pinned bool) {
+	s.pinned = pinned
+	s.e.queue.Happened()
+}
 
 // Save writes the text, and what the cache holds of it in full pages, to a file: all of it or nothing. Steps go on
-// meanwhile. Errors: [ErrClosed], [ErrBusy] where the sequence waits for another to close, [ErrSession].
+// meanwhile. A sequence whose slot was taken waits for one. Errors: [ErrClosed], [ErrSession].
 func (s *Sequence) Save(path string) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	e := s.e
 	e.mu.Lock()
-	if err := e.admit(&s.trunk); err != nil {
-		e.mu.Unlock()
-		return err
-	}
-	held, err := e.cache.Hold(s.seq, s.text)
-	e.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	defer func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		held.Release()
-	}()
-	if err := atomicfile.Write(path, func(w io.Writer) error { return held.Write(w) }); err != nil {
-		return fmt.Errorf("engine: %w: %w", ErrSession, err)
-	}
-	return nil
-}
-
-// Restore reads a file that [Sequence.Save] wrote and returns its text. The pages are there for sequences with the salt
-// that begin like it, until their memory is needed. Errors: [kv.ErrFile] where the file is damaged or of another
-// model, cache type or salt, or longer than the context; [kv.ErrFull]; [ErrSession]. Nothing of it is kept then.
-func (e *Engine) Restore(path, salt string) (text []token.ID, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("engine: %w: %w", ErrSession, err)
-	}
-	defer f.Close()
-	in, err := e.cache.NewReader(f, salt)
-	if err != nil {
-		return nil, restoring(path, err)
-	}
-	e.mu.Lock()
-	held, err := in.Take()
-	e.mu.Unlock()
-	if err != nil {
-		return nil, restoring(path, err)
-	}
-	err = in.Fill()
-	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer held.Release()
-	if err != nil {
-		return nil, restoring(path, err)
-	}
-	for _, id := range held.Text {
-		if int(id) >= e.vocab {
-			return nil, fmt.Errorf("engine: %s: token id %d is out of range: the vocabulary has %d", path, id, e.vocab)
+	defer s.unpin(s.pinned)
+	if s.seq < 0 || s.lost { // it takes over what the cache still has
+		e.mu.Unlock()
+		err := s.do(context.Background(), &claim{s, func() (need, error) {
+			_, err := e.cache.Reuse(s.seq, s.text)
+			return need{}, err
+		}})
+		e.mu.Lock()
+		if err != nil {
+			return err
 		}
 	}
-	held.Seal()
-	return held.Text, nil
+	held, err := e.cache.Hold(s.seq, s.text)
+	if err != nil {
+		return err
+	}
+	s.pinned = true
+	e.mu.Unlock()
+	err = session.Write(path, held)
+	e.mu.Lock()
+	held.Release()
+	return err
 }
 
-// restoring is the error of a file that is there: its own fault, the cache's, or else the file system's.
-func restoring(path string, err error) error {
-	if errors.Is(err, kv.ErrFile) || errors.Is(err, kv.ErrFull) {
-		return fmt.Errorf("engine: %s: %w", path, err)
+// AppendSaved is [Sequence.Append] to an empty text, whose beginning a file that [Sequence.Save] wrote may hold; "": none. Where the cache
+// does not hold as much, that is read and not computed. Nobody but the sequence, its forks and others of the same file uses what was
+// read. A file that is not there holds nothing. Errors besides: [kv.ErrFile] where the file is damaged or of another model, cache
+// type or salt, or longer than the context; [ErrSession]. The text is empty then.
+func (s *Sequence) AppendSaved(ctx context.Context, ids []token.ID, path string) error {
+	if n := len(s.text); n > 0 && path != "" {
+		return fmt.Errorf("engine: a session behind a text of %d tokens; it must be empty", n)
 	}
-	return fmt.Errorf("engine: %w: %w", ErrSession, err)
+	if err := s.extend(ids); err != nil {
+		return err
+	}
+	if path != "" {
+		if err := s.restore(ctx, path); err != nil {
+			s.text = s.text[:0]
+			return err
+		}
+	}
+	s.prompt = len(s.text)
+	s.chain.Append(ids, true)
+	return s.flush(ctx)
+}
+
+// Restored reports whether keys and values of the text were read from a file.
+func (s *Sequence) Restored() bool { return s.restored }
+
+// restore makes what a file holds of the text the trunk, which is empty on error.
+func (s *Sequence) restore(ctx context.Context, path string) error {
+	e := s.e
+	f, err := session.Open(ctx, path, e.cache, s.terms.Salt, e.vocab)
+	if f == nil || err != nil {
+		return err
+	}
+	defer f.Close()
+	n := f.Use(s.text)
+	if n == 0 {
+		return nil
+	}
+	err = s.do(ctx, &claim{s, func() (need, error) {
+		have, err := e.cache.Reuse(s.seq, s.text)
+		if s.restored = have < n; !s.restored || err != nil { // what was computed here comes first
+			return need{}, err
+		}
+		return need{take: func() error { return f.Take(s.seq) }}, e.cache.Truncate(s.seq, 0)
+	}})
+	if err != nil {
+		return err
+	}
+	if s.restored {
+		err = f.Fill()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer s.unpin(false)
+	if s.restored && err == nil {
+		err = f.Adopt(s.seq)
+	}
+	if err != nil {
+		return errors.Join(err, e.cache.Truncate(s.seq, 0))
+	}
+	s.known, s.reused = s.length(), s.length()
+	return nil
 }

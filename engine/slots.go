@@ -243,11 +243,11 @@ func (e *Engine) owe(called []*trunk) {
 	}
 }
 
-// reserve takes pages for a trunk to grow: to n tokens, and where windows pass to near. Where there are not as
-// many, it takes those of the trunks that t outranks, the last first: they compute their texts anew when they go on.
-func (e *Engine) reserve(t *trunk, n, near int) error {
+// reserve lets a trunk take pages. Where there are not as many, it takes those of the trunks that t outranks, the last first:
+// they compute their texts anew when they go on.
+func (e *Engine) reserve(t *trunk, take func() error) error {
 	for {
-		err := e.cache.Reserve(t.seq, n, near)
+		err := take()
 		if !errors.Is(err, kv.ErrFull) {
 			return err
 		}
@@ -263,10 +263,12 @@ func (e *Engine) reserve(t *trunk, n, near int) error {
 	}
 }
 
-// preemptable returns the trunk that loses its pages to t, nil where there is none.
+// preemptable returns the trunk that loses its pages to t, nil where there is none: those that have got theirs for the step that is
+// made keep them.
 func (e *Engine) preemptable(t *trunk) (last *trunk) {
 	for _, o := range e.admitted {
-		if o == t || o.pinned || e.cache.Held(o.seq) == 0 || !t.pinned && rank(t, o) > 0 && !e.queue.Idle(o, idleGrace) {
+		if o == t || o.pinned || slices.Contains(e.step.parts, o) || e.cache.Held(o.seq) == 0 ||
+			!t.pinned && rank(t, o) > 0 && !e.queue.Idle(o, idleGrace) {
 			continue
 		}
 		if last == nil || rank(last, o) < 0 {

@@ -85,7 +85,7 @@ func (*states) begin() error { return nil }
 
 func (j *states) need() (need, error) {
 	at := j.length()
-	n := need{prompt: len(j.ids) - at, ahead: len(j.ids), near: len(j.ids)}
+	n := need{prompt: len(j.ids) - at, ahead: len(j.ids), near: min(len(j.ids), at+j.e.chunk)}
 	switch {
 	case j.whole:
 		n.rows, n.prompt = n.prompt, 0

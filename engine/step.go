@@ -3,14 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"grove/compute"
 	"grove/engine/plan"
 	"grove/forest"
+	"grove/internal/guard"
 	"grove/internal/mmap"
 	"grove/kv"
 	"grove/text/token"
@@ -40,6 +39,7 @@ type need struct {
 	text    []token.ID    // that the prompt rows compute, whose pages others may take over
 	ahead   int           // tokens that pages are reserved for
 	near    int           // the same for layers with a window, which pass pages on
+	take    func() error  // takes pages in another way; nil: in this
 	alone   bool          // the step is for this job alone
 }
 
@@ -95,6 +95,7 @@ func (e *Engine) tryStep() (events int, worked bool) {
 	}
 	e.schedule(st)
 	e.perform(st, st.parts)
+	st.parts = st.parts[:0]
 	return events, true
 }
 
@@ -107,7 +108,7 @@ func (e *Engine) collect(st *step) (ended bool) {
 	for _, t := range st.called {
 		err := t.caller.Gone()
 		if err == nil {
-			err = guarded(t.job.begin)
+			err = guard.Call(t.job.begin)
 		}
 		fits, had := false, t.seq >= 0
 		if err == nil {
@@ -120,6 +121,10 @@ func (e *Engine) collect(st *step) (ended bool) {
 		case err != nil:
 			e.queue.Finish(t, err)
 			ended = true
+		case fits && t.need.rows+t.need.prompt == 0: // it wants a slot and pages alone
+			_, err := t.job.take(st)
+			e.queue.Finish(t, err)
+			ended = true
 		case fits:
 			st.parts = append(st.parts, t)
 		}
@@ -128,7 +133,7 @@ func (e *Engine) collect(st *step) (ended bool) {
 }
 
 // fit sees to a trunk's slot and pages: for all of a prompt, so that one is not begun that cannot be ended. It
-// reports whether there are any; if not, the trunk waits.
+// reports whether there are any; if not, the trunk waits. By itself a trunk has room for a context.
 func (e *Engine) fit(t *trunk) (bool, error) {
 	if e.admit(t) != nil {
 		return false, nil
@@ -137,7 +142,11 @@ func (e *Engine) fit(t *trunk) (bool, error) {
 	if t.need, err = t.job.need(); err != nil {
 		return false, err
 	}
-	err = e.reserve(t, t.need.ahead, t.need.near)
+	take := t.need.take
+	if take == nil {
+		take = func() error { return e.cache.Reserve(t.seq, t.need.ahead, t.need.near) }
+	}
+	err = e.reserve(t, take)
 	if errors.Is(err, kv.ErrFull) && len(e.admitted) > 1 {
 		return false, nil
 	}
@@ -183,7 +192,7 @@ func (e *Engine) forward(st *step, parts []*trunk) error {
 	st.size, st.partial = plan.StepSize{}, false
 	for _, t := range parts {
 		st.current, t.first = t, len(e.exec.Step.Rows())
-		if err := guarded(func() error { return t.job.place(st) }); err != nil {
+		if err := guard.Call(func() error { return t.job.place(st) }); err != nil {
 			e.exec.Step.Abort()
 			return err
 		}
@@ -220,7 +229,7 @@ func (e *Engine) deliver(st *step, t *trunk) {
 	err, done := t.caller.Gone(), true
 	if err == nil {
 		st.current = t
-		err = guarded(func() (err error) {
+		err = guard.Call(func() (err error) {
 			done, err = t.job.take(st)
 			return err
 		})
@@ -267,28 +276,3 @@ func (st *step) result(row int) *compute.Result { return st.e.exec.Result(st.cur
 
 // placed returns the current trunk's row of a number.
 func (st *step) placed(row int) *forest.Placed { return &st.e.exec.Step.Rows()[st.current.first+row] }
-
-// ErrPanic reports a stage, a method or a rule that panicked: the request that it worked for fails, and no other.
-var ErrPanic = errors.New("panic in a stage, a method or a rule")
-
-// PanicError is an [ErrPanic] with what was thrown and where.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-// Error returns the value on one line, without the stack.
-func (p *PanicError) Error() string { return fmt.Sprintf("engine: %v: %v", ErrPanic, p.Value) }
-
-// Unwrap returns [ErrPanic].
-func (p *PanicError) Unwrap() error { return ErrPanic }
-
-// guarded turns a panic of f into an error.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{p, debug.Stack()}
-		}
-	}()
-	return f()
-}

@@ -78,7 +78,8 @@ type trunk struct {
 	entries []forest.Entry
 	hashes  []digest // of the sealed pages
 	private int      // the first page that is not shared: a row saw more or less than its ancestors; noPage: none
-	salt    digest
+	salt    digest   // with which the names of pages begin
+	own     digest   // the same without a session's file
 	lists   [][]list // by layer and head, what [Cache.Select] chose; nil: nothing
 }
 
@@ -225,6 +226,7 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 	}
 	t := &k.seqs[s]
 	t.salt = k.saltOf(salt)
+	t.own = t.salt
 	t.private, t.lists = noPage, nil
 	return s
 }

@@ -21,17 +21,14 @@ var ErrFile = errors.New("not a session of this model, cache type and salt, or d
 // fileMagic begins a file of pages; the digit is its version.
 const fileMagic = "grovekv2"
 
-// Held is the full pages of a text, held apart from any sequence, to write them to a file or to read them from one.
-// The verbs of the cache and [Held.Release] need the cache to themselves. [Held.Write] and [Reader.Fill] do not:
-// nothing changes these pages (K2).
+// Held is the full pages of a text, held apart from any sequence, to write them to a file. The verbs of the cache and
+// [Held.Release] need the cache to themselves. [Held.Write] does not: nothing changes these pages (K2).
 type Held struct {
-	Text []token.ID // the whole text, of which the pages hold a prefix
-
-	k      *Cache
-	salt   digest
-	hashes []digest
-	first  []int     // by group: the first page that the window still sees
-	ids    [][]int32 // by group
+	k     *Cache
+	text  []token.ID // the whole text, of which the pages hold a prefix
+	salt  digest
+	pages int
+	ids   [][]int32 // by group, from the first page on that the window still sees
 }
 
 // Hold holds the sealed pages of a sequence's trunk, as many as another sequence can continue. The trunk's tokens must
@@ -53,15 +50,14 @@ func (k *Cache) Hold(s forest.Seq, text []token.ID) (*Held, error) {
 	for n > 0 && !k.stored(t, 0, n) { // pages behind a window may be gone
 		n--
 	}
-	h := &Held{k: k, Text: slices.Clone(text), salt: t.salt, hashes: slices.Clone(t.hashes[:n])}
+	h := &Held{k: k, text: slices.Clone(text), salt: t.own, pages: n}
 	for g := range k.groups {
-		first := k.firstSeen(g, n*PageTokens)
 		var ids []int32
-		for p := first; p < n; p++ {
+		for p := k.firstSeen(g, n*PageTokens); p < n; p++ {
 			id, _ := k.groups[g].pool.share(t.hashes[p])
 			ids = append(ids, id)
 		}
-		h.first, h.ids = append(h.first, first), append(h.ids, ids)
+		h.ids = append(h.ids, ids)
 	}
 	return h, nil
 }
@@ -87,11 +83,11 @@ func (h *Held) Write(w io.Writer) error {
 	b.WriteString(fileMagic)
 	b.Write(origin[:])
 	number := func(n int) { b.Write(binary.LittleEndian.AppendUint32(nil, uint32(n))) }
-	number(len(h.Text))
-	for _, id := range h.Text {
+	number(len(h.text))
+	for _, id := range h.text {
 		number(int(id))
 	}
-	number(len(h.hashes))
+	number(h.pages)
 	for g, ids := range h.ids {
 		for _, id := range ids {
 			b.Write(h.k.groups[g].pool.bytes(id))
@@ -113,20 +109,24 @@ func (k *Cache) origin(salt digest) (d digest, err error) {
 	return sha256.Sum256(append(salt[:], identity...)), err
 }
 
-// Reader reads a file that [Held.Write] wrote, in two parts: the text, then the pages.
+// Reader reads a file that [Held.Write] wrote into a sequence of the cache, in parts: the text, then the pages. Its pages
+// stay apart from computed ones: their names begin with the file's digest, so that only sequences of the file find them.
 type Reader struct {
-	k      *Cache
-	r      io.Reader
-	sum    hash.Hash // of the bytes that were read
-	held   *Held
-	nPages int
+	k    *Cache
+	r    io.Reader
+	sum  hash.Hash // of the bytes that were read
+	text []token.ID
+	has  int       // pages of the file
+	n    int       // of these, the pages to take
+	ids  [][]int32 // by group, the pages that were taken; noPage: it is not seen
+	name digest    // with which the names of the pages begin
 }
 
-// NewReader reads a file's text. It returns [ErrFile] where the file is not of the cache's model, cache type and the
-// salt. It may run while the cache is in use.
-func (k *Cache) NewReader(r io.Reader, salt string) (*Reader, error) {
-	in := &Reader{k: k, r: bufio.NewReader(r), sum: sha256.New(), held: &Held{k: k, salt: k.saltOf(salt)}}
-	origin, err := k.origin(in.held.salt)
+// NewReader reads the text of a file of size bytes. It returns [ErrFile] where the file is not of the cache's model, cache type and
+// the salt, has ids that are not below a vocabulary, or another size than it should. It may run while the cache is in use.
+func (k *Cache) NewReader(r io.Reader, size int64, salt string, vocabulary int) (*Reader, error) {
+	in := &Reader{k: k, r: bufio.NewReader(r), sum: sha256.New()}
+	origin, err := k.origin(k.saltOf(salt))
 	if err != nil {
 		return nil, err
 	}
@@ -140,28 +140,39 @@ func (k *Cache) NewReader(r io.Reader, salt string) (*Reader, error) {
 	n, err := in.number(k.config.Context)
 	for i := 0; i < n && err == nil; i++ {
 		var id int
-		id, err = in.number(1<<31 - 1)
-		in.held.Text = append(in.held.Text, token.ID(id))
+		id, err = in.number(vocabulary - 1)
+		in.text = append(in.text, token.ID(id))
 	}
 	if err == nil {
-		in.nPages, err = in.number(n / PageTokens)
+		in.has, err = in.number(n / PageTokens)
 	}
 	if err != nil {
 		return nil, err
 	}
+	want := int64(len(head) + 4*(n+2) + sha256.Size)
 	for g := range k.groups {
-		in.held.first = append(in.held.first, k.firstSeen(g, in.nPages*PageTokens))
+		want += int64(in.has-k.firstSeen(g, in.has*PageTokens)) * int64(k.groups[g].pool.pageBytes)
 	}
-	prev := in.held.salt
-	for p := range in.nPages {
-		var entries [PageTokens]forest.Entry
-		for i, id := range in.held.Text[p*PageTokens : (p+1)*PageTokens] {
-			entries[i] = forest.IDEntry(id)
-		}
-		prev = chain(prev, entries[:])
-		in.held.hashes = append(in.held.hashes, prev)
+	if size != want {
+		return nil, in.broken(fmt.Sprintf("the file has %d bytes and should have %d", size, want))
 	}
 	return in, nil
+}
+
+// Use chooses the pages that a text begins with and can go on from, and returns their tokens: a prefix of ids, of which at least
+// one is left over.
+func (in *Reader) Use(ids []token.ID) int {
+	same := 0
+	for same < min(len(in.text), len(ids)-1) && in.text[same] == ids[same] {
+		same++
+	}
+	in.n = min(in.has, same/PageTokens)
+	for g := range in.k.groups {
+		if in.k.firstSeen(g, in.n*PageTokens) < in.k.firstSeen(g, in.has*PageTokens) {
+			in.n = 0 // a window has passed what a row behind them sees
+		}
+	}
+	return in.n * PageTokens
 }
 
 func (in *Reader) broken(what string) error { return fmt.Errorf("kv: %s: %w", what, ErrFile) }
@@ -188,31 +199,41 @@ func (in *Reader) number(most int) (int, error) {
 	return int(n), nil
 }
 
-// Take takes pages for those of the file. It returns [ErrFull] where too few are free. It needs the cache to itself.
-func (in *Reader) Take() (*Held, error) {
-	h := in.held
+// Take gives an empty sequence the pages that [Reader.Use] chose, behind its end: it is still empty, and [Cache.Truncate] gives
+// them back. Errors: [ErrFull]; nothing has changed then. It needs the cache to itself.
+func (in *Reader) Take(s forest.Seq) error {
 	for g := range in.k.groups {
-		if need := in.nPages - h.first[g]; need > in.k.groups[g].pool.available() {
-			return nil, fmt.Errorf("kv: %d pages of a session: %w", need, ErrFull)
+		if need := in.n - in.k.firstSeen(g, in.n*PageTokens); need > in.k.groups[g].pool.available() {
+			return fmt.Errorf("kv: %d pages of a session: %w", need, ErrFull)
 		}
 	}
+	t := &in.k.seqs[s]
+	in.k.dropPages(t, 0)
+	in.ids = in.ids[:0]
 	for g := range in.k.groups {
-		var ids []int32
-		for range in.nPages - h.first[g] {
-			id, _ := in.k.groups[g].pool.take()
-			ids = append(ids, id)
+		for p := range in.n {
+			id := int32(noPage)
+			if p >= in.k.firstSeen(g, in.n*PageTokens) {
+				id, _ = in.k.groups[g].pool.take()
+			}
+			t.tables[g] = append(t.tables[g], id)
 		}
-		h.ids = append(h.ids, ids)
+		in.ids = append(in.ids, slices.Clone(t.tables[g]))
 	}
-	return h, nil
+	return nil
 }
 
 // Fill reads the pages and checks the file's digest. It returns [ErrFile] where the file is damaged. It may run while
-// the cache is in use.
+// the cache is in use, as long as the sequence keeps its pages.
 func (in *Reader) Fill() error {
-	for g, ids := range in.held.ids {
-		for _, id := range ids {
-			if err := in.full(in.k.groups[g].pool.bytes(id)); err != nil {
+	for g, ids := range in.ids {
+		unused := make([]byte, in.k.groups[g].pool.pageBytes)
+		for p := in.k.firstSeen(g, in.has*PageTokens); p < in.has; p++ {
+			page := unused
+			if p < in.n && ids[p] != noPage {
+				page = in.k.groups[g].pool.bytes(ids[p])
+			}
+			if err := in.full(page); err != nil {
 				return err
 			}
 		}
@@ -224,14 +245,19 @@ func (in *Reader) Fill() error {
 	} else if n != len(want) || !bytes.Equal(got[:n], want) {
 		return in.broken("the file's digest differs from its content's")
 	}
+	in.name = sha256.Sum256(append([]byte("file"), want...)) // of no other kind of digest, whose lengths differ
 	return nil
 }
 
-// Seal gives the pages their hashes, by which sequences find them. It needs the cache to itself.
-func (h *Held) Seal() {
-	for g, ids := range h.ids {
-		for i, id := range ids {
-			ids[i] = h.k.groups[g].pool.seal(id, h.hashes[h.first[g]+i])
+// Adopt makes the pages that [Reader.Fill] has read the trunk of the sequence that took them. It needs the cache to itself.
+func (in *Reader) Adopt(s forest.Seq) error {
+	t := &in.k.seqs[s]
+	t.salt = in.name
+	for _, id := range in.text[:in.n*PageTokens] {
+		t.entries = append(t.entries, forest.IDEntry(id))
+		if len(t.entries)%PageTokens == 0 {
+			in.k.seal(t)
 		}
 	}
+	return in.k.Forest.Extend(s, len(t.entries))
 }

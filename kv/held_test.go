@@ -15,77 +15,135 @@ import (
 // saved returns the file of a text's trunk.
 func (b *book) saved(x *text) []byte {
 	b.t.Helper()
-	h, err := b.k.Hold(x.seq, x.ids)
+	file := save(b.t, b.k, x.seq, x.ids)
+	b.check()
+	return file
+}
+
+func save(t testing.TB, k *Cache, s forest.Seq, ids []token.ID) []byte {
+	t.Helper()
+	h, err := k.Hold(s, ids)
 	if err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
 	var file bytes.Buffer
 	if err := h.Write(&file); err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
 	h.Release()
-	b.check()
 	return file.Bytes()
 }
 
-// load reads a file and seals its pages.
-func load(k *Cache, r io.Reader, salt string) ([]token.ID, error) {
-	in, err := k.NewReader(r, salt)
+// load reads a file into a sequence, for a text that begins with ids, and returns the file's text.
+func load(k *Cache, s forest.Seq, file io.Reader, size int, salt string, ids []token.ID) ([]token.ID, error) {
+	in, err := k.NewReader(file, int64(size), salt, vocabulary)
 	if err != nil {
 		return nil, err
 	}
-	h, err := in.Take()
-	if err != nil {
+	if ids == nil {
+		ids = append(slices.Clone(in.text), 1)
+	}
+	in.Use(ids)
+	if err := in.Take(s); err != nil {
 		return nil, err
 	}
-	defer h.Release()
 	if err := in.Fill(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, k.Truncate(s, 0))
 	}
-	h.Seal()
-	return h.Text, nil
+	return in.text, in.Adopt(s)
 }
 
-// TestHeld writes texts of all lengths and expects another cache to find the same bytes, whatever a
-// window has passed.
+const vocabulary = 1000 // of story
+
+// TestHeld writes texts of all lengths and expects a sequence of another cache to get the same bytes, whatever a window has passed,
+// and no other to find them but those of the same file.
 func TestHeld(t *testing.T) {
 	for _, n := range []int{0, 1, 63, 64, 100, 128, 190, 266} {
 		b := newBook(t, small)
 		x := b.open("salt")
 		b.must(x, story(0, 0, n))
 		file := b.saved(x)
-		other := newBook(t, small)
-		ids, err := load(other.k, bytes.NewReader(file), "salt")
-		if err != nil || !slices.Equal(ids, x.ids) {
-			t.Fatalf("%d tokens: %v; %d tokens are read", n, err, len(ids))
-		}
-		if u := other.k.Usage(); u.Used != 0 {
-			t.Errorf("%d tokens: %d pages are in use", n, u.Used)
-		}
-		if again, err := load(other.k, bytes.NewReader(file), "salt"); err != nil || !slices.Equal(again, ids) {
-			t.Errorf("%d tokens, a second time: %v", n, err)
-		}
-		s := other.k.NewSeq("salt")
-		found, err := other.k.Reuse(s, append(slices.Clone(ids), 1))
-		if want := n / PageTokens * PageTokens; err != nil || found != want {
-			t.Errorf("%d tokens: %d are found, want %d: %v", n, found, want, err)
+		twice := small
+		twice.Tokens *= 2
+		other := newBook(t, twice)
+		full := n / PageTokens * PageTokens
+		var seqs []forest.Seq
+		for range 2 {
+			s := other.k.NewSeq("salt")
+			seqs = append(seqs, s)
+			ids, err := load(other.k, s, bytes.NewReader(file), len(file), "salt", nil)
+			if err != nil || !slices.Equal(ids, x.ids) || other.k.Forest.Len(s) != full {
+				t.Fatalf("%d tokens: %v; %d tokens are read, %d are in the cache", n, err, len(ids), other.k.Forest.Len(s))
+			}
 		}
 		for l := range small.Layers {
-			for p := other.k.firstSeen(other.k.places[l].group, found); p < found/PageTokens; p++ {
-				if id := b.k.seqs[x.seq].tables[b.k.places[l].group][p]; id == noPage {
-					continue // it has passed the window; it was found by its name
+			g := other.k.places[l].group
+			for p := range full / PageTokens {
+				ours, theirs := other.k.seqs[seqs[0]].tables[g][p], b.k.seqs[x.seq].tables[g][p]
+				if ours != other.k.seqs[seqs[1]].tables[g][p] {
+					t.Errorf("%d tokens: page %d of layer %d is there twice", n, p, l)
 				}
-				if !bytes.Equal(b.k.layerPage(&b.k.seqs[x.seq], l, p), other.k.layerPage(&other.k.seqs[s], l, p)) {
+				if seen := p >= other.k.firstSeen(g, full); seen != (ours != noPage) {
+					t.Errorf("%d tokens: page %d of layer %d: %d", n, p, l, ours)
+				}
+				if ours == noPage || theirs == noPage { // it has passed the window, and was found by its name
+					continue
+				}
+				if !bytes.Equal(b.k.layerPage(&b.k.seqs[x.seq], l, p), other.k.layerPage(&other.k.seqs[seqs[0]], l, p)) {
 					t.Errorf("%d tokens: page %d of layer %d differs", n, p, l)
 				}
 			}
 		}
-		if s := other.k.NewSeq(""); n > PageTokens {
-			if found, err := other.k.Reuse(s, ids); found != 0 || err != nil {
-				t.Errorf("%d tokens are found across salts: %v", found, err)
+		if !bytes.Equal(save(t, other.k, seqs[0], x.ids), file) {
+			t.Errorf("%d tokens: what was read is written otherwise", n)
+		}
+		for _, salt := range []string{"salt", ""} {
+			if found, err := other.k.Reuse(other.k.NewSeq(salt), append(slices.Clone(x.ids), 1)); found != 0 || err != nil {
+				t.Errorf("%d tokens, salt %q: others find %d tokens of a file: %v", n, salt, found, err)
 			}
 		}
 		b.finish()
+	}
+}
+
+// TestHeldPrefix reads what a file has of texts that begin like its own: whole pages, of which a window leaves none but the last.
+func TestHeldPrefix(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		layers   []Layer
+		same     int // tokens that the text has in common with the file's
+		more     int
+		windowed bool
+		want     int
+	}{
+		{name: "all, and more", same: 200, more: 1, want: 192},
+		{name: "all", same: 200, want: 192},
+		{name: "the pages alone", same: 192, want: 128},
+		{name: "a part", same: 150, more: 50, want: 128},
+		{name: "a part of the first page", same: 63, more: 50},
+		{name: "all, with a window", same: 200, more: 1, windowed: true, want: 192},
+		{name: "a part, with a window", same: 150, more: 50, windowed: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := small
+			if !c.windowed {
+				config.Layers = small.Layers[:1]
+			}
+			b := newBook(t, config)
+			x := b.open("")
+			b.must(x, story(0, 0, 200))
+			file := b.saved(x)
+			other := newBook(t, config)
+			s := other.k.NewSeq("")
+			ids := append(slices.Clone(x.ids[:c.same]), story(1, c.same, c.more)...)
+			if _, err := load(other.k, s, bytes.NewReader(file), len(file), "", ids); err != nil || other.k.Forest.Len(s) != c.want {
+				t.Errorf("%d tokens, want %d: %v", other.k.Forest.Len(s), c.want, err)
+			}
+			if err := other.k.CloseSeq(s); err != nil || other.k.Usage().Used != 0 {
+				t.Errorf("%d pages are used: %v", other.k.Usage().Used, err)
+			}
+			b.finish()
+		})
 	}
 }
 
@@ -96,29 +154,27 @@ func TestHeldRefusals(t *testing.T) {
 	x := b.open("")
 	b.must(x, story(0, 0, 200))
 	file := b.saved(x)
-	load := func(c Config, r io.Reader, salt string) error {
+	read := func(c Config, r io.Reader, size int, salt string) error {
 		t.Helper()
 		k, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = load(k, r, salt)
+		s := k.NewSeq(salt)
+		_, err = load(k, s, r, size, salt, nil)
 		if u := k.Usage(); err != nil && (u.Used != 0 || u.Idle != 0) {
 			t.Errorf("%v: %d pages are used, %d kept", err, u.Used, u.Idle)
 		}
 		return err
 	}
-	if err := load(small, bytes.NewReader(file), ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := load(small, bytes.NewReader(file), ""); err != nil {
+	if err := read(small, bytes.NewReader(file), len(file), ""); err != nil {
 		t.Fatal(err)
 	}
 	unknown, gone := small, errors.New("the weights are gone")
 	unknown.Identity = func() (string, error) { return "test", gone }
 	refuse := func(what string, c Config, file []byte, salt string, is error) {
 		t.Helper()
-		if err := load(c, bytes.NewReader(file), salt); !errors.Is(err, is) {
+		if err := read(c, bytes.NewReader(file), len(file), salt); !errors.Is(err, is) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -134,6 +190,17 @@ func TestHeldRefusals(t *testing.T) {
 	refuse("longer than the context", short, file, "", ErrFile)
 	refuse("no room", narrow, file, "", ErrFull)
 	refuse("with more behind it", small, append(slices.Clone(file), 0), "", ErrFile)
+	if err := read(small, bytes.NewReader(append(slices.Clone(file), 0)), len(file), ""); !errors.Is(err, ErrFile) {
+		t.Errorf("one that grew: %v", err)
+	}
+	k := newBook(t, small).k
+	most := slices.Max(x.ids)
+	if _, err := k.NewReader(bytes.NewReader(file), int64(len(file)), "", int(most)); !errors.Is(err, ErrFile) {
+		t.Errorf("an id beyond the vocabulary: %v", err)
+	}
+	if _, err := k.NewReader(bytes.NewReader(file), int64(len(file)), "", int(most)+1); err != nil {
+		t.Errorf("the vocabulary's last id: %v", err)
+	}
 	step := max(1, len(file)/300)
 	for i := 0; i < len(file); i += step {
 		refuse("cut", small, file[:i], "", ErrFile)
@@ -141,7 +208,7 @@ func TestHeldRefusals(t *testing.T) {
 		bad[i] ^= 1 << (i % 8)
 		refuse("changed", small, bad, "", ErrFile)
 		failure := errors.New("the disk is gone")
-		if err := load(small, io.MultiReader(bytes.NewReader(file[:i]), errReader{failure}), ""); !errors.Is(err, failure) {
+		if err := read(small, io.MultiReader(bytes.NewReader(file[:i]), errReader{failure}), len(file), ""); !errors.Is(err, failure) {
 			t.Errorf("a reader that fails: %v", err)
 		}
 		h, err := b.k.Hold(x.seq, x.ids)
@@ -196,7 +263,11 @@ func FuzzHeld(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := load(k, bytes.NewReader(file), ""); err != nil && !errors.Is(err, ErrFile) && !errors.Is(err, ErrFull) {
+		s := k.NewSeq("")
+		if _, err := load(k, s, bytes.NewReader(file), len(file), "", nil); err != nil && !errors.Is(err, ErrFile) && !errors.Is(err, ErrFull) {
+			t.Error(err)
+		}
+		if err := k.CloseSeq(s); err != nil {
 			t.Error(err)
 		}
 		if u := k.Usage(); u.Used != 0 {

@@ -50,6 +50,7 @@ type text struct {
 	ids     []token.ID
 	content []uint64 // names the keys of each token
 	start   uint64   // made from the salt
+	salt    string
 }
 
 func newBook(t testing.TB, c Config) *book {
@@ -72,7 +73,7 @@ func mix(v ...uint64) uint64 {
 }
 
 func (b *book) open(salt string) *text {
-	x := &text{seq: b.k.NewSeq(salt), start: mix(uint64(len(salt)))}
+	x := &text{seq: b.k.NewSeq(salt), start: mix(uint64(len(salt))), salt: salt}
 	b.texts = append(b.texts, x)
 	return x
 }
@@ -388,7 +389,26 @@ func TestAgainstModel(t *testing.T) {
 				b.reuse(x, story(rapid.IntRange(0, 2).Draw(t, "story"), 0, rapid.IntRange(0, 300).Draw(t, "tokens")))
 			},
 			"close": func(t *rapid.T) { b.close(pick(t)) },
-			"say":   say, "say 2": say, "say 3": say,
+			"session": func(t *rapid.T) {
+				from := pick(t)
+				if len(b.texts) == 5 {
+					t.Skip("enough sequences")
+				}
+				file := b.saved(from)
+				bad := rapid.IntRange(0, 3).Draw(t, "damage") == 0
+				if bad {
+					file[len(file)-1] ^= 1
+				}
+				x := b.open(from.salt)
+				ids := append(slices.Clone(from.ids[:rapid.IntRange(0, len(from.ids)).Draw(t, "of it")]), story(2, 0, 9)...)
+				_, err := load(b.k, x.seq, bytes.NewReader(file), len(file), from.salt, ids)
+				if bad != errors.Is(err, ErrFile) && !errors.Is(err, ErrFull) || err != nil && b.k.Forest.Len(x.seq) != 0 {
+					t.Fatalf("a session, damaged: %v: %v", bad, err)
+				}
+				n := b.k.Forest.Len(x.seq)
+				x.ids, x.content = ids[:n:n], slices.Clone(from.content[:n])
+			},
+			"say": say, "say 2": say, "say 3": say,
 			"truncate": func(t *rapid.T) {
 				x := pick(t)
 				n := rapid.IntRange(0, len(x.ids)).Draw(t, "length")
@@ -416,7 +436,7 @@ func TestAgainstModel(t *testing.T) {
 				}
 				if err == nil {
 					b.texts = append(b.texts, &text{
-						seq: s, ids: append(slices.Clone(x.ids), ids...), content: append(slices.Clone(x.content), content...), start: x.start,
+						seq: s, ids: append(slices.Clone(x.ids), ids...), content: append(slices.Clone(x.content), content...), start: x.start, salt: x.salt,
 					})
 				} else if !limit && !errors.Is(err, ErrFull) {
 					t.Fatalf("Fork: %v", err)

@@ -108,7 +108,9 @@ func (k *Cache) seal(t *trunk) {
 		return
 	}
 	for g := range k.groups {
-		t.tables[g][p] = k.groups[g].pool.seal(t.tables[g][p], h)
+		if id := t.tables[g][p]; id != noPage { // a file has none that a window has passed
+			t.tables[g][p] = k.groups[g].pool.seal(id, h)
+		}
 	}
 }
 

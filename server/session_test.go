@@ -75,8 +75,8 @@ func TestSessionRefused(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := keeping(t, dir)
-	s.post(t, "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":3,"session":"good"}`, text))
+	keeping(t, dir).post(t, "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":3,"session":"good"}`, text))
+	s := keeping(t, dir) // that has computed nothing
 	good, err := os.ReadFile(filepath.Join(dir, "good"))
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ var rooms = []string{
 	"suite/methodtest",
 	"engine",
 	"engine/learned",
-	"engine/plan engine/queue",
+	"engine/plan engine/queue engine/session",
 	"diffuse",
 	"method/all",
 	"method/text/* method/logits/* method/model/* method/self/* method/heads/*",
@@ -66,7 +66,7 @@ var rooms = []string{
 	"weights/tensor",
 	"internal/cachefile",
 	"text/token",
-	"gopher internal/atomicfile internal/lint internal/machine internal/mmap internal/near internal/par internal/stat server/page", // anyone may import them
+	"gopher internal/atomicfile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/stat server/page", // anyone may import them
 	"internal/regular",
 }
 

@@ -1,0 +1,259 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"grove/engine"
+	"grove/engine/plan"
+	"grove/forest"
+	"grove/sample"
+	"grove/suite/modeltest"
+	"grove/text/token"
+)
+
+// crowd is requests of all kinds on an engine with room for few of them, and what each gets alone.
+type crowd struct {
+	*testing.T
+	e      *engine.Engine
+	dir    string
+	drafts *engine.Drafting
+	want   [2][]sample.Token // behind text(150) and text(40)
+	passes []float32         // of a canvas behind text(70)
+}
+
+const roomTokens = 40 // that a request draws
+
+// TestRoom: no request that fits alone fails for its neighbours. Requests of all kinds run at once in a cache that holds one context
+// and little more: each waits for its turn, loses its pages meanwhile and computes them again, and gets what it gets alone.
+func TestRoom(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	rounds := 5
+	if os.Getenv("GROVE_LONG") != "" {
+		rounds = 25
+	}
+	for _, spec := range []modeltest.Spec{{Context: 300}, {Arch: "gemma3", Layers: 7, Context: 300}} {
+		b := newBed(t, 2, spec.File(t))
+		for _, config := range []engine.Config{
+			{Seqs: 4, Queue: 1000, Tokens: 300, Chunk: 40},
+			{Seqs: 9, Queue: 1000, Tokens: 320},
+		} {
+			t.Run(fmt.Sprintf("%s %d seqs", spec.Arch, config.Seqs), func(t *testing.T) {
+				c := &crowd{T: t, dir: t.TempDir()}
+				for i, n := range []int{150, 40} {
+					c.want[i] = draw(t, sequence(t, b.engine(t, engine.Config{})), roomTokens, text(n))
+				}
+				c.e = b.engine(t, engine.Config{})
+				if err := c.canvas(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				c.e = b.engine(t, config)
+				c.drafts = openDrafters(t, c.e, true, oracles)
+				c.e.SetCost(&engine.Cost{
+					Rows: []int{1, 32}, Layers: []float64{1e-4, 3e-4}, Head: plan.Curve{X: []int{1, 32}, Y: []float64{0, 0}},
+					Correction: []float64{1, 1},
+				})
+				c.fill(rounds)
+			})
+		}
+	}
+}
+
+// fill runs the requests.
+func (c *crowd) fill(rounds int) {
+	ctx, end := context.WithTimeout(c.Context(), time.Minute) // for what waits for ever
+	defer end()
+	kinds := []struct {
+		name string
+		run  func(context.Context, *rand.Rand) error
+	}{
+		{"plain", c.plain}, {"plain", c.plain}, {"session", c.session}, {"session", c.session}, {"session", c.session},
+		{"states", func(ctx context.Context, r *rand.Rand) error {
+			return c.e.States(ctx, text(1+r.IntN(300)), func([]float32) error { return nil })
+		}},
+		{"canvas", func(ctx context.Context, _ *rand.Rand) error { return c.canvas(ctx) }},
+		{"canvas", func(ctx context.Context, _ *rand.Rand) error { return c.canvas(ctx) }},
+		{"probe", func(ctx context.Context, r *rand.Rand) error {
+			_, _, err := c.e.Probe(ctx, engine.Probe{Rows: 2, Depth: r.IntN(290), Layers: 1, Logits: 1}, 2)
+			return err
+		}},
+	}
+	var all sync.WaitGroup
+	for i, k := range kinds {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(7, uint64(i)))
+			for range rounds {
+				if err := k.run(ctx, r); err != nil {
+					c.Errorf("%s: %v", k.name, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	c.Logf("%+v", c.e.Load())
+	if u, live, open := c.e.Held(); u.Used != 0 || live != 0 || open != 0 {
+		c.Errorf("%d pages, %d rows and %d sequences are left", u.Used, live, open)
+	}
+}
+
+// open opens a sequence of some priority.
+func (c *crowd) open(r *rand.Rand) (*engine.Sequence, error) {
+	s, err := c.e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: 1, Seed: 9}})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Schedule(engine.Terms{Priority: r.IntN(3) - 1})
+}
+
+// answer draws what a sequence gives behind its text and compares it; a fork of it goes on for a while.
+func (c *crowd) answer(ctx context.Context, r *rand.Rand, s *engine.Sequence, want []sample.Token) (err error) {
+	forkAt := r.IntN(3 * roomTokens)
+	for i := range want {
+		d, err := s.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if d.Token != want[i] {
+			return fmt.Errorf("token %d is %v, want %v", i, d.Token, want[i])
+		}
+		if i != forkAt {
+			continue
+		}
+		f, err := s.Fork(0)
+		if errors.Is(err, engine.ErrBusy) {
+			continue // it does not wait for a slot
+		}
+		if err != nil {
+			return err
+		}
+		for k := i + 1; k < min(i+5, len(want)) && err == nil; k++ {
+			if d, err = f.Next(ctx); err == nil && d.Token != want[k] {
+				err = fmt.Errorf("token %d of a fork is %v, want %v", k, d.Token, want[k])
+			}
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *crowd) plain(ctx context.Context, r *rand.Rand) error {
+	s, err := c.open(r)
+	if err != nil {
+		return err
+	}
+	which, n := 0, 150
+	if r.IntN(2) == 0 {
+		which, n = 1, 40
+	}
+	if r.IntN(2) == 0 {
+		err = s.Speculate(c.drafts, nil)
+	}
+	if err == nil {
+		err = s.Append(ctx, text(n))
+	}
+	if err == nil {
+		err = c.answer(ctx, r, s, c.want[which])
+	}
+	return errors.Join(err, s.Close())
+}
+
+// session answers two turns of a session, which others go on with at the same time.
+func (c *crowd) session(ctx context.Context, r *rand.Rand) error {
+	path := filepath.Join(c.dir, fmt.Sprint(r.IntN(4)))
+	ids := text(150)
+	for _, turn := range [][]sample.Token{c.want[0][:20], c.want[0][20:]} {
+		s, err := c.open(r)
+		if err != nil {
+			return err
+		}
+		if err = s.AppendSaved(ctx, ids, path); err == nil {
+			err = c.answer(ctx, r, s, turn)
+		}
+		if err == nil {
+			err = s.Save(path)
+		}
+		if err := errors.Join(err, s.Close()); err != nil {
+			return err
+		}
+		for _, t := range turn {
+			ids = append(ids, t.ID)
+		}
+	}
+	return nil
+}
+
+// canvas runs a canvas twice and commits it.
+func (c *crowd) canvas(ctx context.Context) (err error) {
+	s, err := c.e.NewSequence(engine.Answer{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Append(ctx, text(70)); err != nil {
+		return err
+	}
+	canvas, err := s.Canvas(ctx)
+	if err != nil {
+		return err
+	}
+	var passes []float32
+	ids := make([]token.ID, 8)
+	for pass := range 2 {
+		rows := make([]forest.Row, len(ids))
+		for i := range rows {
+			ids[i] = token.ID((pass*11 + i*5) % 48)
+			rows[i] = forest.Row{ID: ids[i], Want: forest.Want{Logits: true}}
+		}
+		got, err := canvas.Run(ctx, rows)
+		if err != nil {
+			return err
+		}
+		passes = append(passes, got[len(got)-1].Logits...)
+	}
+	if err := canvas.Commit(ids); err != nil {
+		return err
+	}
+	logits, err := s.Logits(ctx)
+	passes = append(passes, logits...)
+	if c.passes == nil {
+		c.passes = passes
+	}
+	if err == nil && !slices.Equal(passes, c.passes) {
+		err = errors.New("the rows of a canvas differ")
+	}
+	return err
+}
+
+// TestStatesWindow: a text that is longer than what a window keeps has room by itself, and its states are those of any size of step.
+func TestStatesWindow(t *testing.T) {
+	b := newBed(t, 1, modeltest.Spec{Arch: "gemma3", Layers: 7, Context: 2048}.File(t))
+	var want []float32
+	for _, chunk := range []int{2048, 16} {
+		var got []float32
+		e := b.engine(t, engine.Config{Chunk: chunk, Context: 2048})
+		keep := func(row []float32) error {
+			got = append(got, row...)
+			return nil
+		}
+		if err := errors.Join(e.States(t.Context(), text(1200), keep), e.Logits(t.Context(), text(1200), 1190, keep)); err != nil {
+			t.Errorf("steps of %d rows: %v", chunk, err)
+		}
+		if want == nil {
+			want = got
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("steps of %d rows give other states", chunk)
+		}
+	}
+}
