@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,5 +121,81 @@ func TestKept(t *testing.T) {
 				t.Errorf("%s: %v, %v", f, info, err)
 			}
 		}
+	}
+}
+
+// TestDraftSlots: more answers at a time than the draft model has slots all end, with the tokens that they have alone; those that get a
+// slot draft, also where they get it late.
+func TestDraftSlots(t *testing.T) {
+	const n = 6
+	m := open(t, goldenModel, grove.Options{Draft: goldenModel, Eager: true, Forget: true, Parallel: 2})
+	ask := func(i int) grove.Request {
+		r := request(uint64(i))
+		r.Method = "draft"
+		return r
+	}
+	want := make([]answer, n)
+	for i := range want {
+		want[i], _ = generate(t, m, ask(i))
+	}
+	var all sync.WaitGroup
+	var drafted atomic.Int64
+	for i := range n {
+		all.Go(func() {
+			g, err := m.Generate(t.Context(), ask(i))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got, err := answerOf(g)
+			if d := cmp.Diff(want[i], got, sameBits); d != "" || err != nil {
+				t.Errorf("answer %d: %v (-alone +got):\n%s", i, err, d)
+			}
+			if g.Stats().Drafting.Drafted > 0 {
+				drafted.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if drafted.Load() < 2 {
+		t.Errorf("%d of %d answers drafted with 2 slots of the draft model", drafted.Load(), n)
+	}
+
+	// The first sequence has the slot until it is closed; the second one drafts from then on.
+	m = open(t, goldenModel, grove.Options{Draft: goldenModel, Eager: true, Forget: true, Parallel: 1})
+	sequence := func(i int) *grove.Sequence {
+		s, err := m.NewSequence(t.Context(), ask(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			if _, err := s.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s
+	}
+	first := sequence(1)
+	second := sequence(2)
+	if n := second.SpecStats().Drafted; n > 0 {
+		t.Errorf("%d drafts without a slot of the draft model", n)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		d, err := second.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.ID != want[2].Tokens[4+i].ID {
+			t.Errorf("token %d differs", 4+i)
+		}
+	}
+	if second.SpecStats().Drafted == 0 {
+		t.Error("no drafts with the slot of a sequence that has closed")
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -28,7 +28,7 @@ import (
 var ErrContext = errors.New("the context is full")
 
 // ErrBusy reports that no slot is free: as many sequences are open as the engine was made for, and as may wait.
-var ErrBusy = errors.New("too many sequences are open")
+var ErrBusy = method.ErrBusy
 
 // ErrClosed reports a sequence or an engine that was closed.
 var ErrClosed = errors.New("is closed")

@@ -12,7 +12,7 @@ import (
 // all who want steps of the model.
 type Model interface {
 	Size() Size
-	// Open opens a sequence of its own.
+	// Open opens a sequence of its own: [ErrBusy] where no slot is free.
 	Open() (Branch, error)
 }
 
@@ -31,6 +31,9 @@ const MaxLive = 64
 // ErrLost reports that a text's own trunk is not there: its pages were given to another sequence, and are computed
 // anew in the next step. The round runs what was drafted until then.
 var ErrLost = errors.New("the trunk's pages were taken")
+
+// ErrBusy reports a model without a free slot.
+var ErrBusy = errors.New("too many sequences are open")
 
 // Trunk is a text of a model, behind which a drafter grows rows. It is for one goroutine.
 //

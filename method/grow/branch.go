@@ -13,22 +13,19 @@ import (
 // and drops the other rows. It is for one goroutine.
 type Branch struct {
 	Rows
-	branch method.Branch
-	trim   *Trim   // nil: all of the draft model's vocabulary is computed
-	kept   []int32 // groups of the vocabulary that are computed
+	model  method.Model
+	branch method.Branch // nil: it is not open
+	trim   *Trim         // nil: all of the draft model's vocabulary is computed
+	kept   []int32       // groups of the vocabulary that are computed
 
 	history *method.History
 	text    []token.ID // in tokens of the draft model
 	known   int        // tokens of the text that the trunk holds
 }
 
-// NewBranch opens a sequence of the draft model of e.
-func NewBranch(e method.Env, trim *Trim) (*Branch, error) {
-	b, err := e.Draft.Open()
-	if err != nil {
-		return nil, err
-	}
-	return &Branch{Rows: Rows{Trunk: b, Size: e.Draft.Size(), Words: e.Words, Base: None}, branch: b, trim: trim}, nil
+// NewBranch returns a source of the draft model of e, whose sequence is opened once a text is drafted for and a slot is free.
+func NewBranch(e method.Env, trim *Trim) *Branch {
+	return &Branch{Rows: Rows{Size: e.Draft.Size(), Words: e.Words, Base: None}, model: e.Draft, trim: trim}
 }
 
 // Begin starts a text, which is empty until Committed or SetText tells of it.
@@ -39,6 +36,9 @@ func (b *Branch) Begin(h *method.History) error {
 	}
 	if b.trim != nil {
 		b.kept = b.trim.pick(b.kept[:0])
+	}
+	if b.branch == nil {
+		return nil
 	}
 	return b.branch.Truncate(0)
 }
@@ -67,12 +67,27 @@ func (b *Branch) SetText(ids []token.ID, from int) {
 func (b *Branch) Text() []token.ID { return b.text }
 
 // Close gives the sequence back.
-func (b *Branch) Close() error { return b.branch.Close() }
+func (b *Branch) Close() error {
+	if b.branch == nil {
+		return nil
+	}
+	return b.branch.Close()
+}
 
-// Root implements [Source]. The draft model has no logits for a text longer than its context.
+// Root implements [Source]. The draft model has no logits for a text longer than its context, nor while no slot is free.
 func (b *Branch) Root(ctx context.Context) (ok bool, err error) {
 	if len(b.text) == 0 || len(b.text) > b.Size.Context {
 		return false, nil
+	}
+	if b.branch == nil {
+		if b.branch, err = b.model.Open(); err != nil {
+			b.branch = nil
+			if errors.Is(err, method.ErrBusy) {
+				err = nil
+			}
+			return false, err
+		}
+		b.Trunk = b.branch
 	}
 	if err := b.keepAccepted(); err != nil {
 		return false, err

@@ -41,10 +41,7 @@ func (d *tested) Draft(ctx context.Context, t *method.Tree) error {
 // open makes a drafter of a shape and its text, which is empty.
 func open(t *testing.T, s Shape, m *growtest.Model, p sample.Params) (*growtest.Text, *tested) {
 	t.Helper()
-	b, err := NewBranch(method.Env{Draft: m}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := NewBranch(method.Env{Draft: m}, nil)
 	d := &tested{Branch: b, Grower: New(s, b, b.Vocabulary(m.Dims.Vocabulary))}
 	x := &growtest.Text{Drafter: d}
 	x.Noise.Sampling = p

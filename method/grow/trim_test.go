@@ -49,10 +49,7 @@ func TestTrim(t *testing.T) {
 		return make([]float32, target.Size())
 	}
 	env.Words = nil
-	b, err := NewBranch(env, NewTrim(env))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := NewBranch(env, NewTrim(env))
 	x := growtest.Text{Drafter: &tested{Branch: b, Grower: New(Shape{Ranks: []int{2}, Beam: 2, Depth: 2}, b, b.Vocabulary(target.Size()))}}
 	x.Begin(t, 4*g)
 	if x.Draft(t, 2); asked != 3 {

@@ -53,10 +53,7 @@ func open(t testing.TB, target, draft *tokenizer.Tokenizer, text string, context
 		t.Fatal(words)
 	}
 	s := scribe(draft, text, context)
-	b, err := grow.NewBranch(method.Env{Draft: s, Vocabulary: target.Size(), Words: words}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := grow.NewBranch(method.Env{Draft: s, Vocabulary: target.Size(), Words: words}, nil)
 	d := New(b)
 	return d.(*drafter), &growtest.Text{Drafter: d}, s
 }

@@ -76,10 +76,7 @@ type trees struct {
 
 // NewDrafter implements [method.Method].
 func (m *trees) NewDrafter(method.Trunk) (method.Drafter, error) {
-	b, err := grow.NewBranch(m.env, m.trim)
-	if err != nil {
-		return nil, err
-	}
+	b := grow.NewBranch(m.env, m.trim)
 	if m.env.Words.Way() == method.ThroughText {
 		return retokenize.New(b), nil
 	}

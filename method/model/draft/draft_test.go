@@ -19,7 +19,7 @@ import (
 )
 
 // open opens a method's drafter and begins a text.
-func open(t *testing.T, name string, m *growtest.Model, p sample.Params, prompt ...token.ID) (*growtest.Text, *growtest.Sequence) {
+func open(t *testing.T, name string, m *growtest.Model, p sample.Params, prompt ...token.ID) *growtest.Text {
 	t.Helper()
 	info, err := method.Find(name)
 	if err != nil {
@@ -36,7 +36,12 @@ func open(t *testing.T, name string, m *growtest.Model, p sample.Params, prompt 
 	x := &growtest.Text{Drafter: d}
 	x.Noise.Sampling = p
 	x.Begin(t, prompt...)
-	return x, d.(*grow.Drafter).Branch().Trunk.(*growtest.Sequence)
+	return x
+}
+
+// branch returns the sequence of the draft model, which is open once the text is drafted for.
+func branch(x *growtest.Text) *growtest.Sequence {
+	return x.Drafter.(*grow.Drafter).Branch().Trunk.(*growtest.Sequence)
 }
 
 func TestNeeds(t *testing.T) {
@@ -73,17 +78,17 @@ func TestGrowth(t *testing.T) {
 		if info, _ := method.Find(c.name); info.Grade == method.SameDistribution {
 			p = sample.Params{Temperature: 1, Seed: 1}
 		}
-		x, _ := open(t, c.name, growtest.Cycle(12, c.factor), p, 1, 2, 3)
+		x := open(t, c.name, growtest.Cycle(12, c.factor), p, 1, 2, 3)
 		if got := growtest.PerDepth(x.Draft(t, c.depth)); !cmp.Equal(got, c.want) {
 			t.Errorf("%s, %d deep: %v drafts, want %v", c.name, c.depth, got, c.want)
 		}
 	}
-	x, _ := open(t, "draft-chain", growtest.Cycle(10, 1), sample.Params{}, 4, 7)
+	x := open(t, "draft-chain", growtest.Cycle(10, 1), sample.Params{}, 4, 7)
 	got := growtest.IDs(x.Draft(t, 5))
 	if want := []token.ID{8, 9, 0, 1, 2}; !cmp.Equal(got, want) {
 		t.Errorf("the likeliest behind 7: %v, want %v", got, want)
 	}
-	x, _ = open(t, "draft", growtest.Cycle(10, 1), sample.Params{})
+	x = open(t, "draft", growtest.Cycle(10, 1), sample.Params{})
 	if got := x.Draft(t, 5).Len(); got != 0 {
 		t.Errorf("%d drafts behind no text", got)
 	}
@@ -92,7 +97,7 @@ func TestGrowth(t *testing.T) {
 // TestUniformSlots expects DySpec to draw nearly breadth-first where all tokens are as likely, and places below the
 // least chance to stay empty.
 func TestUniformSlots(t *testing.T) {
-	x, _ := open(t, "draft-dyspec", growtest.Cycle(4, 0), sample.Params{Temperature: 1, Seed: 3}, 1)
+	x := open(t, "draft-dyspec", growtest.Cycle(4, 0), sample.Params{Temperature: 1, Seed: 3}, 1)
 	tree := x.Draft(t, 64)
 	// 4 tokens of 1/4 each; behind each 4 of 1/16; 1/64 is below the least chance: but a place is judged before its
 	// draft is drawn, and so the first behind a node of 1/16 is drawn.
@@ -115,7 +120,7 @@ func TestUniformSlots(t *testing.T) {
 // TestDrawn expects draws to have the distribution that they were drawn from, each token at most once, and their number.
 func TestDrawn(t *testing.T) {
 	for _, name := range []string{"draft-block", "draft-rsd", "draft-rsd-s", "draft-dyspec"} {
-		x, _ := open(t, name, growtest.Cycle(12, 0.3), sample.Params{Temperature: 0.9, TopK: 5, Seed: 2}, 1, 2, 3)
+		x := open(t, name, growtest.Cycle(12, 0.3), sample.Params{Temperature: 0.9, TopK: 5, Seed: 2}, 1, 2, 3)
 		tree := x.Draft(t, 6)
 		if tree.Len() == 0 || !tree.Drawn() {
 			t.Fatalf("%s: %d drafts", name, tree.Len())
@@ -144,7 +149,7 @@ func TestDrawn(t *testing.T) {
 // TestCatchUp: accepted rows stay, others are dropped, and tokens of rounds without a draft are run later.
 func TestCatchUp(t *testing.T) {
 	m := growtest.Cycle(10, 2)
-	x, s := open(t, "draft-chain", m, sample.Params{}, 1, 2, 3)
+	x := open(t, "draft-chain", m, sample.Params{}, 1, 2, 3)
 	ran := func(want ...token.ID) {
 		t.Helper()
 		if !cmp.Equal(m.Ran, want) {
@@ -157,8 +162,8 @@ func TestCatchUp(t *testing.T) {
 	x.Add(4, 5, 9) // two of four drafts, and another token
 	x.Draft(t, 2)
 	ran(9, 0)
-	if want := []token.ID{1, 2, 3, 4, 5, 9}; !cmp.Equal(s.Trunk, want) {
-		t.Errorf("the trunk is %v, want %v", s.Trunk, want)
+	if want := []token.ID{1, 2, 3, 4, 5, 9}; !cmp.Equal(branch(x).Trunk, want) {
+		t.Errorf("the trunk is %v, want %v", branch(x).Trunk, want)
 	}
 	x.Add(0) // the last token is run again: its logits are gone
 	x.Draft(t, 2)
@@ -175,8 +180,8 @@ func TestCatchUp(t *testing.T) {
 	x.Begin(t, 5)
 	x.Draft(t, 2)
 	ran(5, 6)
-	if !cmp.Equal(s.Trunk, []token.ID{5}) {
-		t.Errorf("a new text begins with %v", s.Trunk)
+	if !cmp.Equal(branch(x).Trunk, []token.ID{5}) {
+		t.Errorf("a new text begins with %v", branch(x).Trunk)
 	}
 }
 
@@ -190,7 +195,7 @@ func TestBounds(t *testing.T) {
 		for length := 1; length < 12; length++ {
 			m := growtest.Cycle(10, 1)
 			m.Dims.Context, m.Dims.Rows = 8, 1
-			x, _ := open(t, a.name, m, p, make([]token.ID, length)...)
+			x := open(t, a.name, m, p, make([]token.ID, length)...)
 			// Behind the last token of the context the model has no logits: the last draft is beyond it by one.
 			if got := len(growtest.PerDepth(x.Draft(t, 64))); got > max(0, 9-length) || length < 8 && got == 0 {
 				t.Errorf("%s: %d levels behind %d tokens of 8", a.name, got, length)
@@ -198,11 +203,11 @@ func TestBounds(t *testing.T) {
 		}
 		m := growtest.Cycle(10, 0.01)
 		m.Dims.Context, m.Dims.Rows = 1000, 3
-		x, s := open(t, a.name, m, p, 1, 2, 3, 4, 5, 6, 7)
+		x := open(t, a.name, m, p, 1, 2, 3, 4, 5, 6, 7)
 		if tree := x.Draft(t, 64); tree.Len() == 0 {
 			t.Errorf("%s: no drafts with steps of 3 rows", a.name)
 		}
-		if s.Most > method.MaxLive {
+		if s := branch(x); s.Most > method.MaxLive {
 			t.Errorf("%s: %d live rows", a.name, s.Most)
 		}
 	}
@@ -211,11 +216,12 @@ func TestBounds(t *testing.T) {
 // TestFails expects the draft model's error to be returned, and its sequence to be closed.
 func TestFails(t *testing.T) {
 	m := growtest.Cycle(10, 2)
-	x, s := open(t, "draft", m, sample.Params{}, 1, 2, 3)
+	x := open(t, "draft", m, sample.Params{}, 1, 2, 3)
 	m.Fail = errors.New("broken")
 	if err := x.Drafter.Draft(t.Context(), method.NewTree(8, 10)); !errors.Is(err, m.Fail) {
 		t.Errorf("error %v", err)
 	}
+	s := branch(x)
 	if err := x.Drafter.(method.Closer).Close(); err != nil || !s.Shut {
 		t.Errorf("closed: %v, %v", s.Shut, err)
 	}
@@ -253,7 +259,7 @@ func chiSquare(t *testing.T, a drafting, target, model *growtest.Model, rounds i
 	view := growtest.View{Tree: method.NewTree(128, 3), Target: target, Rng: rand.New(rand.NewPCG(5, 5))}
 	rates := method.NewRates(1)
 	counts := map[[3]token.ID]int{}
-	x, _ := open(t, a.name, model, sample.Params{Temperature: 1, Seed: 11}, 0)
+	x := open(t, a.name, model, sample.Params{Temperature: 1, Seed: 11}, 0)
 	for round := range rounds {
 		x.Noise.SampleIndex = round
 		x.Begin(t, 0)

@@ -39,9 +39,6 @@ type kseq struct {
 
 // NewDrafter implements [method.Method].
 func (m *kseq) NewDrafter(method.Trunk) (method.Drafter, error) {
-	b, err := grow.NewBranch(m.env, m.trim)
-	if err != nil {
-		return nil, err
-	}
+	b := grow.NewBranch(m.env, m.trim)
 	return grow.NewDrafter(m.shape, b, m.env), nil
 }
