@@ -116,6 +116,28 @@ func Open(path string, o Options) (*Model, error) {
 	return open(f, o)
 }
 
+// inFile puts the name of a model's file behind the component of an error that lacks it; "" is no file.
+func inFile(path string, err error) error {
+	if err == nil || path == "" || strings.Contains(err.Error(), path) {
+		return err
+	}
+	return &fileError{path, err}
+}
+
+type fileError struct {
+	path string
+	err  error
+}
+
+// Error returns the error with the file's name in it.
+func (e *fileError) Error() string {
+	component, problem, _ := strings.Cut(e.err.Error(), ": ")
+	return component + ": " + e.path + ": " + problem
+}
+
+// Unwrap returns the error without the file's name.
+func (e *fileError) Unwrap() error { return e.err }
+
 // OpenFile opens the file of a model as [Open] does, and loads no weights.
 func OpenFile(path string) (*gguf.File, error) {
 	if data := gopher.Named(path); data != nil {
@@ -140,6 +162,9 @@ func open(f *gguf.File, o Options) (*Model, error) {
 	if err := mmap.Catch(func() error { return m.load(o) }); err != nil {
 		m.Close()
 		return nil, err
+	}
+	if !o.NoRepack && !m.crowds() { // else the file is read whole only for the first session
+		m.file.Prepare(m.pool.Idle())
 	}
 	return m, nil
 }
@@ -167,18 +192,15 @@ func (m *Model) load(o Options) error {
 	if m.pool == nil {
 		m.pool = par.New(o.Threads)
 	}
-	inFile := o.NoRepack || m.crowds()
-	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: inFile, Context: o.Context, Progress: o.Progress}); err != nil {
-		return err
+	m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context, Progress: o.Progress})
+	if err == nil {
+		m.tokenizer, err = tokenizer.FromGGUF(m.file)
 	}
-	if !inFile { // else the file is read whole only for the first session
-		m.file.Prepare(m.pool.Idle())
+	if err == nil {
+		m.templates, err = chat.FromGGUF(m.file, m.tokenizer)
 	}
-	if m.tokenizer, err = tokenizer.FromGGUF(m.file); err != nil {
-		return err
-	}
-	if m.templates, err = chat.FromGGUF(m.file, m.tokenizer); err != nil {
-		return err
+	if err != nil {
+		return inFile(append(m.file.Paths(), "")[0], err)
 	}
 	if o.ChatTemplate != "" {
 		if err := m.templates.Choose(o.ChatTemplate); err != nil {

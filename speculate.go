@@ -248,9 +248,10 @@ func (d *draftings) save() {
 
 // openDraft opens the model that drafts, on the same threads.
 func (m *Model) openDraft(o Options) error {
-	f, err := OpenFile(o.Draft)
+	path := o.Draft
+	f, err := OpenFile(path)
 	if err != nil {
-		return err
+		return inFile(path, err)
 	}
 	d := &Model{file: f, pool: m.pool}
 	o.Draft, o.DraftVocab, o.Context = "", 0, 0
@@ -259,7 +260,8 @@ func (m *Model) openDraft(o Options) error {
 		o.Memory = max(1, o.Memory-used) // the cache was made to fit
 	}
 	if err := d.load(o); err != nil {
-		return errors.Join(err, f.Close())
+		_ = f.Close() // its error would only hide the cause
+		return inFile(path, err)
 	}
 	m.draft = d
 	if err = d.engine.Generates(); err == nil {

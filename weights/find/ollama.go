@@ -71,7 +71,7 @@ func modelBlob(dir, manifest string) (string, error) {
 		} `json:"layers"`
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
-		return "", fmt.Errorf("%s: %w", manifest, err)
+		return "", fmt.Errorf("%s: %w; the manifest is broken: pull the model again", manifest, err)
 	}
 	for _, l := range m.Layers {
 		if l.MediaType != "application/vnd.ollama.image.model" {

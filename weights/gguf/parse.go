@@ -7,9 +7,9 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
+	"grove/internal/regular"
 	"grove/weights/tensor"
 )
 
@@ -110,20 +110,10 @@ func (c *cursor) count(what string, size int) int {
 	return int(n)
 }
 
-// insteadOf says what files are that users often have in place of models, by their first four bytes in lower case.
-var insteadOf = map[string]string{
-	"vers":       "; it looks like a pointer of Git LFS: git lfs pull fetches the file",
-	"<!do":       "; it looks like a web page: download the file itself",
-	"<htm":       "; it looks like a web page: download the file itself",
-	"ggml":       "; it looks like a format before GGUF: download a newer file",
-	"tjgg":       "; it looks like a format before GGUF: download a newer file",
-	"pk\x03\x04": "; it looks like a ZIP archive, such as weights of PyTorch: use GGUF or safetensors",
-}
-
 // header reads up to the counts.
 func (c *cursor) header(f *File) (nTensors, nKeys int) {
 	if got := c.take(4, "magic"); c.err == nil && string(got) != magic {
-		c.fail(0, "magic is %q, want %q%s", got, magic, insteadOf[strings.ToLower(string(got))])
+		c.fail(0, "magic is %q, want %q%s", got, magic, regular.InsteadOf(got))
 	}
 	f.Version = c.u32("version")
 	swapped := bits.ReverseBytes32(f.Version)

@@ -2,6 +2,7 @@ package hf
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -23,16 +24,28 @@ func readFile(path string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("hf: %w", err)
-	case len(text) == 0 && filepath.Ext(path) == ".json":
+	case filepath.Ext(path) != ".json":
+		return text, nil
+	case len(text) == 0:
 		return nil, fmt.Errorf("hf: %s: the file is empty; download it again", path)
+	}
+	if first := bytes.TrimLeft(text, " \t\r\n"); len(first) == 0 || first[0] != '{' {
+		return nil, fmt.Errorf("hf: %s: the file begins with %.20q; it must be a JSON object%s", path, first, regular.InsteadOf(first))
 	}
 	return text, nil
 }
 
-// cutOff adds to the error of a JSON text that ends too early what to do.
-func cutOff(err error) error {
-	if syntax := new(json.SyntaxError); errors.As(err, &syntax) && strings.HasPrefix(syntax.Error(), "unexpected end of JSON") {
-		return fmt.Errorf("%w: the file is cut off at %d bytes; download it again", err, syntax.Offset)
+// explained adds to the error of a JSON text where the fault is and what to do, and takes names of Go's types out of it.
+func explained(err error) error {
+	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
+		if strings.HasPrefix(syntax.Error(), "unexpected end of JSON") {
+			return fmt.Errorf("%w: the file is cut off at %d bytes; download it again", err, syntax.Offset)
+		}
+		return fmt.Errorf("%w: the file is broken at byte %d; download it again", err, syntax.Offset)
+	}
+	if kind := new(json.UnmarshalTypeError); errors.As(err, &kind) {
+		before, _, _ := strings.Cut(err.Error(), kind.Error())
+		return fmt.Errorf("%s%s is of a wrong kind, %s (at byte %d)", before, cmp.Or(kind.Field, "the text"), kind.Value, kind.Offset)
 	}
 	return err
 }
@@ -55,7 +68,7 @@ func readConfig(path string) (*config, error) {
 	}
 	c := &config{path: path + ": ", sum: sha256.Sum256(text), err: new(error)}
 	if err := json.Unmarshal(text, &c.values); err != nil {
-		return nil, fmt.Errorf("hf: %s: %w", path, cutOff(err))
+		return nil, fmt.Errorf("hf: %s: %w", path, explained(err))
 	}
 	return c, nil
 }

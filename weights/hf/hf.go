@@ -137,6 +137,11 @@ func openWeights(dir string) (*safetensors.File, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
+	if shards, _ := filepath.Glob(filepath.Join(dir, "*.safetensors")); len(shards) > 0 {
+		if _, missing := os.Stat(filepath.Join(dir, index)); missing != nil {
+			return nil, fmt.Errorf("hf: %s: %s is missing, which lists the shards (%s and others); download it too", dir, index, filepath.Base(shards[0]))
+		}
+	}
 	if old, _ := filepath.Glob(filepath.Join(dir, "pytorch_model*.bin")); len(old) > 0 {
 		return nil, fmt.Errorf("hf: %s: %s is not supported; weights must be in safetensors files", dir, filepath.Base(old[0]))
 	}

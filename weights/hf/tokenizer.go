@@ -35,7 +35,7 @@ func (b *builder) vocabulary() {
 	}
 	keys, err := tokenizer.MetadataFromJSON(text, names, b.vocab)
 	if err != nil {
-		b.fail("%w", cutOff(err))
+		b.fail("%w", explained(err))
 		return
 	}
 	b.metadata = append(b.metadata, keys...)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"grove/internal/regular"
 	"grove/weights/tensor"
 )
 
@@ -56,13 +57,13 @@ func Parse(data []byte) ([]Tensor, error) {
 // headerOf returns the JSON text that begins a file.
 func headerOf(data []byte) ([]byte, error) {
 	if len(data) < lengthBytes {
-		return nil, &FormatError{Msg: fmt.Sprintf("%d bytes are too few for the header's length", len(data))}
+		return nil, &FormatError{Msg: fmt.Sprintf("%d bytes are too few for the header's length; the file is cut off: download it again", len(data))}
 	}
 	n := binary.LittleEndian.Uint64(data)
 	left := uint64(len(data) - lengthBytes)
 	switch {
 	case n > maxHeader:
-		return nil, &FormatError{Msg: fmt.Sprintf("header of %d bytes is longer than %d", n, maxHeader)}
+		return nil, &FormatError{Msg: fmt.Sprintf("header of %d bytes is longer than %d%s", n, maxHeader, regular.InsteadOf(data))}
 	case n > left:
 		return nil, &FormatError{Msg: fmt.Sprintf("the file is cut off: its header takes %d bytes, %d are left; download it again", n, left)}
 	}
@@ -177,7 +178,7 @@ func (r *reader) broken(err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		r.fail("the JSON text ends too early")
+		r.fail("the JSON text ends too early; the file is cut off or broken: download it again")
 	default:
 		r.fail("JSON: %v", err)
 	}

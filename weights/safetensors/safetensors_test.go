@@ -56,15 +56,15 @@ func TestParseErrors(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"nothing", nil, "safetensors: 0 bytes are too few for the header's length (at byte 0)"},
-		{"seven bytes", []byte("1234567"), "safetensors: 7 bytes are too few for the header's length (at byte 0)"},
+		{"nothing", nil, "safetensors: 0 bytes are too few for the header's length; the file is cut off: download it again (at byte 0)"},
+		{"seven bytes", []byte("1234567"), "safetensors: 7 bytes are too few for the header's length; the file is cut off: download it again (at byte 0)"},
 		{"header beyond the file", length(9, "{}"), "safetensors: the file is cut off: its header takes 9 bytes, 2 are left; download it again (at byte 0)"},
 		{"header of 2^63", length(1<<63, "{}"), "safetensors: header of 9223372036854775808 bytes is longer than 104857600 (at byte 0)"},
 		{"header above 100 MB", length(100<<20+1, "{}"), "safetensors: header of 104857601 bytes is longer than 104857600 (at byte 0)"},
-		{"empty header", file("", ""), "safetensors: the JSON text ends too early (at byte 8)"},
+		{"empty header", file("", ""), "safetensors: the JSON text ends too early; the file is cut off or broken: download it again (at byte 8)"},
 		{"not UTF-8", file("{\"\xff\":1}", ""), "safetensors: header is not UTF-8 (at byte 8)"},
 		{"no object", file(`[1]`, ""), `safetensors: want an object, found "[" (at byte 9)`},
-		{"cut off", file(`{"t":{"dtype":"F32"`, ""), "safetensors: the JSON text ends too early (at byte 27)"},
+		{"cut off", file(`{"t":{"dtype":"F32"`, ""), "safetensors: the JSON text ends too early; the file is cut off or broken: download it again (at byte 27)"},
 		{"more behind", file(`{} {}`, ""), "safetensors: there is more behind the object (at byte 11)"},
 		{"duplicate tensor", file(`{"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, "ab"),
 			`safetensors: t: two tensors have this name (at byte 64)`},
@@ -212,7 +212,7 @@ func TestOpenShards(t *testing.T) {
 		{"in another shard", `{"weight_map":{"a":"2.safetensors"}}`, `a: it is not in 2.safetensors, where the index places it`},
 		{"in two shards", `{"weight_map":{"a":"1.safetensors","x":"3.safetensors"}}`, `a: an earlier shard has a tensor of this name: a shard that model.safetensors.index.json lists`},
 		{"missing shard", `{"weight_map":{"a":"none.safetensors"}}`, `no such file or directory: a shard that model.safetensors.index.json lists`},
-		{"broken shard", `{"weight_map":{"a":"bad.safetensors"}}`, `5 bytes are too few for the header's length (at byte 0): a shard that model.safetensors.index.json lists`},
+		{"broken shard", `{"weight_map":{"a":"bad.safetensors"}}`, `5 bytes are too few for the header's length; the file is cut off: download it again (at byte 0): a shard that model.safetensors.index.json lists`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
