@@ -41,23 +41,90 @@ func bodies(t *testing.T) map[string]any {
 	return all
 }
 
-// words says what a bound is.
-func words(b wire.Bound) string {
-	elements, text := "", ""
-	if b.Most > 0 {
-		elements = thousands(b.Most) + " elements"
-		if b.Kind.Kind() == reflect.Map {
-			elements = thousands(b.Most) + " fields"
+// bound is what a field of a body may have at most, by its tags.
+type bound struct {
+	path        string       // such as messages[].content
+	kind        reflect.Type // without pointers
+	most, bytes int
+	ranged      bool
+	low, high   float64
+	lowest      string
+}
+
+// boundsOf returns the bounds of the fields of a struct, and of those within them.
+func boundsOf(t *testing.T, of reflect.Type, path string, outer []reflect.Type) (all []bound) {
+	if slices.Contains(outer, of) { // blocks within blocks have the same fields
+		return nil
+	}
+	outer = append(outer[:len(outer):len(outer)], of)
+	for i := range of.NumField() {
+		f := of.Field(i)
+		if f.Anonymous {
+			all = append(all, boundsOf(t, f.Type, path, outer)...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" {
+			continue
+		}
+		b := bound{path: path + name, kind: f.Type}
+		b.most, _ = strconv.Atoi(f.Tag.Get("most"))   // no tag: no bound
+		b.bytes, _ = strconv.Atoi(f.Tag.Get("bytes")) // likewise
+		if tag := strings.SplitN(f.Tag.Get("range"), " ", 3); len(tag) > 1 {
+			var err error
+			if b.low, err = strconv.ParseFloat(tag[0], 64); err != nil {
+				t.Fatal(err)
+			}
+			b.ranged, b.high = true, math.Inf(1)
+			if b.lowest = strings.Join(tag[2:], ""); tag[1] != "*" {
+				if b.high, err = strconv.ParseFloat(tag[1], 64); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for b.kind.Kind() == reflect.Pointer {
+			b.kind = b.kind.Elem()
+		}
+		element := b.kind
+		if like, ok := reflect.Zero(b.kind).Interface().(wire.Like); ok {
+			element = reflect.TypeOf(like.Like())
+		}
+		own := reflect.PointerTo(element).Implements(reflect.TypeFor[wire.Own]())
+		if element.Kind() == reflect.Struct && !own {
+			all = append(all, boundsOf(t, element, b.path+".", outer)...)
+			continue
+		}
+		if all = append(all, b); element.Kind() == reflect.Slice && element.Elem().Kind() == reflect.Struct && !own {
+			all = append(all, boundsOf(t, element.Elem(), b.path+"[].", outer)...)
 		}
 	}
-	if b.Bytes > 0 {
-		text = thousands(b.Bytes) + " bytes"
+	return all
+}
+
+// words says what a bound is.
+func words(b bound) string {
+	elements, text := "", ""
+	if b.most > 0 {
+		elements = thousands(b.most) + " elements"
+		if b.kind.Kind() == reflect.Map {
+			elements = thousands(b.most) + " fields"
+		}
+	}
+	if b.bytes > 0 {
+		text = thousands(b.bytes) + " bytes"
 	}
 	switch {
 	case elements != "" && text != "":
 		return elements + ", texts of " + text
-	case b.Range != "":
-		return strings.Replace(b.Range, "from ", "", 1)
+	case b.ranged:
+		low, high := strconv.FormatFloat(b.low, 'f', -1, 64), strconv.FormatFloat(b.high, 'f', -1, 64)
+		if b.lowest != "" {
+			low += " (" + b.lowest + ")"
+		}
+		if math.IsInf(b.high, 1) {
+			return low + " or more"
+		}
+		return low + " to " + high
 	}
 	return elements + text
 }
@@ -103,11 +170,11 @@ func boundsTable(t *testing.T) string {
 		if _, ok := all[route].(driver.Body); ok {
 			generate = append(generate, path)
 		}
-		for _, b := range wire.Bounds(all[route]) {
-			if b.Kind.Kind() == reflect.Bool {
+		for _, b := range boundsOf(t, reflect.TypeOf(all[route]).Elem(), "", nil) {
+			if b.kind.Kind() == reflect.Bool {
 				continue
 			}
-			bound, name := words(b), strings.TrimPrefix(b.Path, "options.") // ollama has them there
+			bound, name := words(b), strings.TrimPrefix(b.path, "options.") // ollama has them there
 			if routes[bound] == nil {
 				routes[bound] = map[string][]string{}
 			}
@@ -177,17 +244,17 @@ type probe struct {
 }
 
 // probes returns values at and beyond the bounds of a field.
-func probes(route string, b wire.Bound) (all []probe) {
-	name := b.Path[strings.LastIndexByte(b.Path, '.')+1:]
-	if b.Range != "" {
+func probes(route string, b bound) (all []probe) {
+	name := b.path[strings.LastIndexByte(b.path, '.')+1:]
+	if b.ranged {
 		step := 1.0
-		if k := b.Kind.Kind(); (k == reflect.Float32 || k == reflect.Float64) && b.High < 1000 {
+		if k := b.kind.Kind(); (k == reflect.Float32 || k == reflect.Float64) && b.high < 1000 {
 			step = 0.001
 		}
 		number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-		all = append(all, probe{number(b.Low), false}, probe{number(b.Low - step), true})
-		if !math.IsInf(b.High, 0) {
-			all = append(all, probe{number(b.High), false}, probe{number(b.High + step), true})
+		all = append(all, probe{number(b.low), false}, probe{number(b.low - step), true})
+		if !math.IsInf(b.high, 0) {
+			all = append(all, probe{number(b.high), false}, probe{number(b.high + step), true})
 		}
 		return all
 	}
@@ -202,22 +269,22 @@ func probes(route string, b wire.Bound) (all []probe) {
 		}
 		return "{" + strings.TrimPrefix(s.String(), ",") + "}"
 	}
-	switch isMap := b.Kind.Kind() == reflect.Map; {
+	switch isMap := b.kind.Kind() == reflect.Map; {
 	case isMap:
-		return []probe{{object(b.Most, 9), false}, {object(b.Most+1, 9), true}, {object(1, b.Bytes), false}, {object(1, b.Bytes+1), true}}
-	case b.Most > 0:
+		return []probe{{object(b.most, 9), false}, {object(b.most+1, 9), true}, {object(1, b.bytes), false}, {object(1, b.bytes+1), true}}
+	case b.most > 0:
 		element := cmp.Or(elements[route+" "+name], elements[name], `"a"`)
-		all = []probe{{list(b.Most, element), false}, {list(b.Most+1, element), true}}
-		if b.Bytes > 0 {
-			value := list(1, text(b.Bytes))
-			far := list(1, text(b.Bytes+1))
+		all = []probe{{list(b.most, element), false}, {list(b.most+1, element), true}}
+		if b.bytes > 0 {
+			value := list(1, text(b.bytes))
+			far := list(1, text(b.bytes+1))
 			if name == "logit_bias" {
-				value, far = list(1, "["+text(b.Bytes)+",1]"), list(1, "["+text(b.Bytes+1)+",1]")
+				value, far = list(1, "["+text(b.bytes)+",1]"), list(1, "["+text(b.bytes+1)+",1]")
 			}
 			all = append(all, probe{value, false}, probe{far, true})
 		}
-	case b.Bytes > 0:
-		all = []probe{{text(b.Bytes), false}, {text(b.Bytes + 1), true}}
+	case b.bytes > 0:
+		all = []probe{{text(b.bytes), false}, {text(b.bytes + 1), true}}
 	}
 	return all
 }
@@ -263,9 +330,9 @@ func TestBounds(t *testing.T) {
 	checked, seen, all := 0, map[string]bool{}, bodies(t)
 	for _, route := range slices.Sorted(maps.Keys(all)) {
 		method, path, _ := strings.Cut(route, " ")
-		for _, b := range wire.Bounds(all[route]) {
-			row := strings.TrimPrefix(b.Path, "options.") + words(b)
-			if (seen[row] || b.Most > 1<<20) && os.Getenv("GROVE_LONG") == "" {
+		for _, b := range boundsOf(t, reflect.TypeOf(all[route]).Elem(), "", nil) {
+			row := strings.TrimPrefix(b.path, "options.") + words(b)
+			if (seen[row] || b.most > 1<<20) && os.Getenv("GROVE_LONG") == "" {
 				continue // it is of another route, or takes a second
 			}
 			seen[row] = true
@@ -277,10 +344,10 @@ func TestBounds(t *testing.T) {
 				if !p.beyond && len(p.value) > 4096 { // the bound holds while the body is decoded: the model, that is not served, is looked for after
 					o["model"] = "none"
 				}
-				within(o, b.Path, json.RawMessage(p.value))
+				within(o, b.path, json.RawMessage(p.value))
 				status, text, _ := s.do(t, method, path, quoteAny(t, o))
-				if refused := status == 400 && blamed(text, strings.ReplaceAll(b.Path, "[]", "[0]")); refused != p.beyond {
-					t.Errorf("%s: %s of %.80s (%d bytes): beyond is %v: %d %.300s", path, b.Path, p.value, len(p.value), p.beyond, status, text)
+				if refused := status == 400 && blamed(text, strings.ReplaceAll(b.path, "[]", "[0]")); refused != p.beyond {
+					t.Errorf("%s: %s of %.80s (%d bytes): beyond is %v: %d %.300s", path, b.path, p.value, len(p.value), p.beyond, status, text)
 				}
 				checked++
 			}

@@ -47,7 +47,7 @@ type Encoder interface {
 	Fail(e *wire.Error) error
 }
 
-// Generation is a request for answers. Parse sets its prompts, N, Scores and Blames.
+// Generation is a request for answers. Parse sets its prompts, N, Scores, Blames, Likely and Stored.
 type Generation struct {
 	*Request
 	serving.Spec
@@ -57,7 +57,10 @@ type Generation struct {
 	Created int64             // seconds since 1970
 	Job     *serving.Job      // set once the body is parsed
 	Out     *Stream           // nil: answers are sent whole
+	Likely  string            // the route's name of the field that asks for log-probabilities
+	Stored  bool              // the answer is kept with its log-probabilities, also where it streams
 
+	kept      int // bytes of log-probabilities
 	fields    *Fields
 	predicted []token.ID // of the prediction
 }
@@ -102,6 +105,9 @@ func answers[B any, P interface {
 	e, err := q.Parse(g)
 	if err == nil && e == nil {
 		return nil
+	}
+	if err == nil {
+		err = g.checkKept()
 	}
 	if err == nil {
 		g.Job, err = h.Prepare(x.R.Context(), g.Spec)

@@ -154,17 +154,6 @@ func (x *Request) refuse(e *wire.Error) {
 	x.write(e.Status, body)
 }
 
-func (x *Request) write(status int, v any) {
-	body, err := wire.Marshal(v)
-	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer cannot be written as JSON","type":"server_error","param":null,"code":null}}`)
-	}
-	x.W.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_ = http.NewResponseController(x.W).SetWriteDeadline(time.Now().Add(WriteTime))
-	x.W.WriteHeader(status)
-	_, _ = x.W.Write(append(body, '\n')) // the client has gone
-}
-
 // recorder notes the status of an answer.
 type recorder struct {
 	http.ResponseWriter

@@ -13,6 +13,12 @@ import (
 	"grove/text/token"
 )
 
+// The bounds of what an answer repeats of its request.
+const (
+	maxEcho     = 64 << 10 // bytes of the prompt
+	maxBiasEcho = 100      // biases
+)
+
 // completionRequest is the body of llama.cpp's /completion.
 type completionRequest struct {
 	driver.Fields
@@ -103,6 +109,9 @@ func (q *completionRequest) encoder(g *driver.Generation, prompts []wire.RawProm
 	if err := g.AddPrompts(base, prompts); err != nil {
 		return nil, err
 	}
+	if top > 0 {
+		g.Likely = "n_probs"
+	}
 	return &completionEncoder{Generation: g, q: q, top: top}, nil
 }
 
@@ -115,7 +124,7 @@ type completionPart struct {
 	Slot            int              `json:"id_slot"`
 	TokensPredicted int              `json:"tokens_predicted"`
 	TokensEvaluated int              `json:"tokens_evaluated"`
-	Probs           []tokenProb      `json:"completion_probabilities,omitempty"`
+	Probs           *wire.Sequence   `json:"completion_probabilities,omitempty"`
 	Timings         *serving.Timings `json:"timings,omitempty"`
 }
 
@@ -159,7 +168,7 @@ type completionEncoder struct {
 type completionAnswer struct {
 	text   strings.Builder
 	tokens []token.ID
-	probs  []tokenProb
+	probs  []driver.Scored
 	n      int  // tokens of all parts
 	lines  bool // there is a line break in a part
 }
@@ -179,7 +188,11 @@ func (e *completionEncoder) Token(answer int, t grove.Token, so *serving.Timings
 		a.n++
 		a.tokens = append(a.tokens, t.ID)
 		if e.top > 0 {
-			a.probs = append(a.probs, e.prob(t))
+			s, err := e.Keep(t)
+			if err != nil {
+				return err
+			}
+			a.probs = append(a.probs, s)
 		}
 	}
 	if e.Out == nil || a.text.Len() == 0 && a.probs == nil && so == nil {
@@ -207,24 +220,21 @@ func (e *completionEncoder) Finish() error {
 	if e.Out != nil {
 		return nil
 	}
-	all := make([]any, len(e.answers))
-	for i := range e.answers {
-		var err error
-		if all[i], err = e.last(i); err != nil {
-			return err
-		}
+	if len(e.answers) > 1 {
+		return e.Reply(wire.Each(len(e.answers), e.last))
 	}
-	if len(all) == 1 {
-		return e.Reply(all[0])
+	one, err := e.last(0)
+	if err != nil {
+		return err
 	}
-	return e.Reply(all)
+	return e.Reply(one)
 }
 
 // part returns the part of an answer that is not sent yet.
 func (e *completionEncoder) part(answer int) completionPart {
 	a := &e.answers[answer]
 	p := completionPart{
-		Index: answer, Content: a.text.String(), Tokens: []token.ID{}, Slot: -1, TokensPredicted: a.n, Probs: a.probs,
+		Index: answer, Content: a.text.String(), Tokens: []token.ID{}, Slot: -1, TokensPredicted: a.n, Probs: e.probs(a.probs),
 		TokensEvaluated: len(e.Job.Answers[answer].Prompt()),
 	}
 	if e.q.ReturnTokens || e.Out != nil {
@@ -259,22 +269,28 @@ func (e *completionEncoder) last(answer int) (any, error) {
 	if f.Prompt, err = e.Host.Model.Detokenize(g.Prompt()); err != nil {
 		return nil, err
 	}
-	return e.choose(struct {
-		completionPart
-		completionEnd
-	}{p, f})
+	if len(f.Prompt) > maxEcho {
+		f.Prompt = strings.ToValidUTF8(f.Prompt[:maxEcho], "")
+	}
+	return e.choose(p, f)
 }
 
-func (e *completionEncoder) prob(t grove.Token) tokenProb {
-	p := tokenProb{likelyToken: e.tokenOf(t.ID, t.Logprob)}
-	for _, l := range t.Top {
-		if e.q.PostSampling {
-			p.TopPost = append(p.TopPost, e.tokenOf(l.ID, l.Logprob))
-		} else {
-			p.Top = append(p.Top, e.tokenOf(l.ID, l.Logprob))
-		}
+// probs returns the probabilities of tokens, made while they are written; nil: there are none.
+func (e *completionEncoder) probs(all []driver.Scored) *wire.Sequence {
+	if len(all) == 0 {
+		return nil
 	}
-	return p
+	return wire.Each(len(all), func(i int) (any, error) {
+		p := tokenProb{likelyToken: e.tokenOf(all[i].ID, all[i].Logprob)}
+		top := make([]likelyToken, len(all[i].Top))
+		for k, l := range all[i].Top {
+			top[k] = e.tokenOf(l.ID, l.Logprob)
+		}
+		if p.Top = top; e.q.PostSampling {
+			p.Top, p.TopPost = nil, top
+		}
+		return p, nil
+	})
 }
 
 func (e *completionEncoder) tokenOf(id token.ID, logprob float32) likelyToken {
@@ -291,11 +307,17 @@ func (e *completionEncoder) tokenOf(id token.ID, logprob float32) likelyToken {
 
 // choose keeps the fields of an answer that the request asks for. Slashes lead into objects, and are part of the new
 // name: timings/prompt_n.
-func (e *completionEncoder) choose(v any) (any, error) {
-	if len(e.q.Chosen) == 0 {
-		return v, nil
+func (e *completionEncoder) choose(p completionPart, f completionEnd) (any, error) {
+	type whole struct {
+		completionPart
+		completionEnd
 	}
-	body, err := wire.Marshal(v)
+	if len(e.q.Chosen) == 0 {
+		return whole{p, f}, nil
+	}
+	probs := p.Probs
+	p.Probs = nil // it may be large, and nothing leads into it
+	body, err := wire.Marshal(whole{p, f})
 	if err != nil {
 		return nil, err
 	}
@@ -312,6 +334,9 @@ func (e *completionEncoder) choose(v any) (any, error) {
 			if v, found = at[name]; !found {
 				break
 			}
+		}
+		if path == "completion_probabilities" && probs != nil {
+			v, found = probs, true
 		}
 		if found {
 			chosen[path] = v
@@ -332,7 +357,7 @@ func (e *completionEncoder) settings(s grove.Stats) map[string]any {
 		stop = []string{}
 	}
 	biases := []map[string]any{}
-	for _, b := range r.Penalties.Bias {
+	for _, b := range r.Penalties.Bias[:min(len(r.Penalties.Bias), maxBiasEcho)] {
 		var add any // null: never, for which JSON has no number
 		if !math.IsInf(float64(b.Add), -1) {
 			add = b.Add

@@ -18,9 +18,9 @@ type encoder struct {
 	q        *common
 	chat     bool
 	answer   *driver.Answer
-	opened   time.Time // when the model was there
-	sent     int       // calls
-	logprobs []logprob // that are not sent yet
+	opened   time.Time       // when the model was there
+	sent     int             // calls
+	logprobs []driver.Scored // that are not sent yet
 }
 
 func newEncoder(g *driver.Generation, q *common, c driver.Chat) *encoder {
@@ -29,15 +29,15 @@ func newEncoder(g *driver.Generation, q *common, c driver.Chat) *encoder {
 
 // line is a part of an answer, or all of it.
 type line struct {
-	Model    string     `json:"model"`
-	Created  time.Time  `json:"created_at"`
-	Message  *message   `json:"message,omitempty"`  // of a chat
-	Response *string    `json:"response,omitempty"` // of a text
-	Thinking string     `json:"thinking,omitempty"` // of a text
-	Done     bool       `json:"done"`
-	Reason   string     `json:"done_reason,omitempty"`
-	Context  []token.ID `json:"context,omitempty"`
-	Logprobs []logprob  `json:"logprobs,omitempty"`
+	Model    string         `json:"model"`
+	Created  time.Time      `json:"created_at"`
+	Message  *message       `json:"message,omitempty"`  // of a chat
+	Response *string        `json:"response,omitempty"` // of a text
+	Thinking string         `json:"thinking,omitempty"` // of a text
+	Done     bool           `json:"done"`
+	Reason   string         `json:"done_reason,omitempty"`
+	Context  []token.ID     `json:"context,omitempty"`
+	Logprobs *wire.Sequence `json:"logprobs,omitempty"`
 	*figures
 }
 
@@ -69,21 +69,32 @@ func (e *encoder) Begin() error { return nil }
 // Token implements [driver.Encoder].
 func (e *encoder) Token(_ int, t grove.Token, _ *serving.Timings) error {
 	if e.q.Logprobs && t.ID != token.None {
-		e.logprobs = append(e.logprobs, e.logprob(t))
+		s, err := e.Keep(t)
+		if err != nil {
+			return err
+		}
+		e.logprobs = append(e.logprobs, s)
 	}
 	return e.add(e.answer.Add(t))
 }
 
-func (e *encoder) logprob(t grove.Token) logprob {
+// takeLogprobs returns the log-probabilities that are not sent yet, made while they are written; nil: there are none.
+func (e *encoder) takeLogprobs() *wire.Sequence {
+	all := e.logprobs
+	if e.logprobs = nil; len(all) == 0 {
+		return nil
+	}
 	one := func(id token.ID, p float32) tokenLogprob {
 		text, raw := e.Host.Piece(id)
 		return tokenLogprob{text, p, driver.Numbers(raw)}
 	}
-	l := logprob{tokenLogprob: one(t.ID, t.Logprob)}
-	for _, x := range t.Top {
-		l.Top = append(l.Top, one(x.ID, x.Logprob))
-	}
-	return l
+	return wire.Each(len(all), func(i int) (any, error) {
+		l := logprob{tokenLogprob: one(all[i].ID, all[i].Logprob)}
+		for _, x := range all[i].Top {
+			l.Top = append(l.Top, one(x.ID, x.Logprob))
+		}
+		return l, nil
+	})
 }
 
 // add sends new parts where the answer streams.
@@ -103,7 +114,7 @@ func (e *encoder) add(parts []answer.Part) error {
 		}
 	}
 	l := e.line(content, thoughts, calls)
-	l.Logprobs, e.logprobs = e.logprobs, nil
+	l.Logprobs = e.takeLogprobs()
 	return e.Out.Send(l)
 }
 
@@ -138,7 +149,7 @@ func (e *encoder) Finish() error {
 // last returns the last line.
 func (e *encoder) last(content, thoughts string, calls []answer.Call) line {
 	l := e.line(content, thoughts, calls)
-	l.Logprobs = e.logprobs
+	l.Logprobs = e.takeLogprobs()
 	l.Done, l.Reason = true, serving.Reason(e.Job.Answers[0].Stats().Finish)
 	if !e.chat {
 		l.Context = append(append([]token.ID{}, e.Job.Answers[0].Prompt()...), e.Job.Tokens(0)...)

@@ -81,7 +81,7 @@ func (q *common) request(g *driver.Generation) (r grove.Request, err error) {
 		r.MaxTokens = max(0, *q.Options.Predict)
 	}
 	if q.Logprobs {
-		r.Top = q.Top
+		r.Top, g.Likely = q.Top, "top_logprobs"
 	}
 	return r, q.KeepAlive.apply(g.Server.Pool, g.Host.Name)
 }

@@ -75,7 +75,9 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 	if err != nil {
 		return c, err
 	}
-	r.Top, r.PromptIDs = top, p.Tokens
+	if r.Top, r.PromptIDs = top, p.Tokens; q.Logprobs {
+		g.Likely = "top_logprobs"
+	}
 	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
 	return c, nil
 }
@@ -136,7 +138,11 @@ func (e *chatEncoder) Begin() error {
 func (e *chatEncoder) Token(answer int, t grove.Token, so *serving.Timings) error {
 	a := &e.answers[answer]
 	if e.logprobs && t.ID != token.None {
-		a.logprobs = append(a.logprobs, chatLogprobOf(e.Host, t))
+		s, err := e.Keep(t)
+		if err != nil {
+			return err
+		}
+		a.logprobs = append(a.logprobs, s)
 	}
 	return e.sendNew(answer, a.Add(t), so)
 }
@@ -156,17 +162,15 @@ func (e *chatEncoder) Finish() error {
 	if e.Out != nil {
 		return e.done()
 	}
-	all := make([]any, len(e.answers))
-	for i := range e.answers {
+	return e.whole(func(i int) (any, error) {
 		a := &e.answers[i]
 		c := chatChoice{Index: i, Message: a.message()}
 		if e.logprobs {
-			c.Logprobs = &chatLogprobs{Content: append([]chatLogprob{}, a.logprobs...)}
+			c.Logprobs = &chatLogprobs{Content: logprobsOf(e.Host, a.logprobs)}
 		}
 		c.Finish, c.StopReason = e.why(i)
-		all[i] = c
-	}
-	return e.whole(all)
+		return c, nil
+	})
 }
 
 // why returns why an answer ended.
@@ -213,7 +217,7 @@ func (e *chatEncoder) sendNew(number int, parts []answer.Part, so *serving.Timin
 	for _, d := range all {
 		p := chatPart{Index: number, Delta: d}
 		if len(a.logprobs) > 0 {
-			p.Logprobs, a.logprobs = &chatLogprobs{Content: a.logprobs}, nil
+			p.Logprobs, a.logprobs = &chatLogprobs{Content: logprobsOf(e.Host, a.logprobs)}, nil
 		}
 		if err := e.send(p, a.so); err != nil {
 			return err
@@ -236,7 +240,7 @@ func (a *chatAnswer) callDeltas(called answer.Call) []chatDelta {
 // chatAnswer is the message of an answer under way.
 type chatAnswer struct {
 	*driver.Answer
-	logprobs []chatLogprob    // in a stream: those that are not sent yet
+	logprobs []driver.Scored  // in a stream: those that are not sent yet
 	begun    bool             // its first part is sent
 	sent     int              // calls
 	so       *serving.Timings // up to its last token; nil: not asked for
@@ -267,18 +271,21 @@ type chatToken struct {
 }
 
 type chatLogprobs struct {
-	Content []chatLogprob `json:"content"`
-	Refusal *string       `json:"refusal"`
+	Content *wire.Sequence `json:"content"`
+	Refusal *string        `json:"refusal"`
 }
 
-func chatLogprobOf(h *serving.Host, t grove.Token) chatLogprob {
+// logprobsOf returns the log-probabilities of tokens as they are written.
+func logprobsOf(h *serving.Host, all []driver.Scored) *wire.Sequence {
 	one := func(id token.ID, logprob float32) chatToken {
 		text, raw := h.Piece(id)
 		return chatToken{text, logprob, driver.Numbers(raw)}
 	}
-	l := chatLogprob{one(t.ID, t.Logprob), []chatToken{}}
-	for _, x := range t.Top {
-		l.Top = append(l.Top, one(x.ID, x.Logprob))
-	}
-	return l
+	return wire.Each(len(all), func(i int) (any, error) {
+		l := chatLogprob{one(all[i].ID, all[i].Logprob), []chatToken{}}
+		for _, x := range all[i].Top {
+			l.Top = append(l.Top, one(x.ID, x.Logprob))
+		}
+		return l, nil
+	})
 }

@@ -68,7 +68,9 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 		return nil, err
 	}
 	base.MaxTokens, base.Suffix = most, q.Suffix
-	wire.Set(&base.Top, q.Logprobs)
+	if wire.Set(&base.Top, q.Logprobs); q.Logprobs != nil {
+		g.Likely = "logprobs"
+	}
 	if err := g.AddPrompts(base, q.Prompt.List); err != nil {
 		return nil, err
 	}
@@ -89,8 +91,9 @@ type completionEncoder struct {
 
 // completionAnswer is an answer, or in a stream the part of it that is not sent yet.
 type completionAnswer struct {
+	prompt   string // that is put before the text
 	text     strings.Builder
-	logprobs *completionLogprobs
+	logprobs []offsetScored
 	runes    int    // where the next token's text begins
 	partial  []byte // of a rune
 	so       *serving.Timings
@@ -132,7 +135,9 @@ func (e *completionEncoder) Token(answer int, t grove.Token, so *serving.Timings
 	a := &e.answers[answer]
 	a.text.WriteString(t.Text)
 	if t.ID != token.None && e.logprobs {
-		a.add(e.Host, t.ID, &t.Logprob, t.Top)
+		if err := a.add(e.Generation, t, false); err != nil {
+			return err
+		}
 	}
 	if e.Out == nil || a.text.Len() == 0 && a.logprobs == nil && so == nil {
 		return nil
@@ -155,9 +160,10 @@ func (e *completionEncoder) End(answer int) error {
 // sendPart sends the part of an answer that is not sent yet.
 func (e *completionEncoder) sendPart(answer int, why *string, stop any) error {
 	a := &e.answers[answer]
-	c := completionChoice{Index: answer, Text: a.text.String(), Logprobs: a.logprobs, Finish: why, StopReason: stop}
+	c := e.choice(answer)
+	c.Finish, c.StopReason = why, stop
 	a.text.Reset()
-	a.logprobs = nil
+	a.prompt, a.logprobs = "", nil
 	return e.send(c, a.so)
 }
 
@@ -166,13 +172,22 @@ func (e *completionEncoder) Finish() error {
 	if e.Out != nil {
 		return e.done()
 	}
-	all := make([]any, len(e.answers))
-	for i := range e.answers {
-		a := &e.answers[i]
+	return e.whole(func(i int) (any, error) {
+		c := e.choice(i)
 		why, stop := e.Ended(i)
-		all[i] = completionChoice{Index: i, Text: a.text.String(), Logprobs: a.logprobs, Finish: &why, StopReason: stop}
+		c.Finish, c.StopReason = &why, stop
+		return c, nil
+	})
+}
+
+// choice returns an answer, or the part of it that is not sent yet.
+func (e *completionEncoder) choice(i int) completionChoice {
+	a := &e.answers[i]
+	c := completionChoice{Index: i, Text: a.prompt + a.text.String()}
+	if len(a.logprobs) > 0 {
+		c.Logprobs = completionLogprobsOf(e.Host, a.logprobs)
 	}
-	return e.whole(all)
+	return c
 }
 
 // addPrompt puts a prompt before its answers, with the log-probabilities of its tokens where the request asks for them.
@@ -189,15 +204,19 @@ func (e *completionEncoder) addPrompt(answers []completionAnswer, r grove.Reques
 	}
 	first := &answers[0]
 	if e.logprobs && len(ids) > 0 {
-		first.add(e.Host, ids[0], nil, nil)
+		if err := first.add(e.Generation, grove.Token{ID: ids[0]}, true); err != nil {
+			return err
+		}
 		if err := e.score(first, ids); err != nil {
 			return err
 		}
 	}
 	for i := range answers {
-		answers[i].text.WriteString(text)
-		if first.logprobs != nil && i > 0 {
-			answers[i].logprobs, answers[i].runes = first.logprobs.clone(), first.runes
+		if answers[i].prompt = text; i > 0 {
+			answers[i].logprobs, answers[i].runes = slices.Clone(first.logprobs), first.runes
+			if err := e.Count(len(first.logprobs), 0); err != nil { // the likely ones are shared
+				return err
+			}
 		}
 	}
 	return nil
@@ -217,52 +236,72 @@ func (e *completionEncoder) score(a *completionAnswer, ids []token.ID) error {
 			if err != nil {
 				return err
 			}
-			a.add(e.Host, ids[i], &logprob, top)
-			return nil
+			return a.add(e.Generation, grove.Token{ID: ids[i], Logprob: logprob, Top: top}, false)
 		})
 	})
 }
 
-// completionLogprobs are the log-probabilities of tokens. A token that is not whole characters is written as bytes:\x..., as
-// OpenAI does.
+// offsetScored is a token with the place where its text begins, in characters.
+type offsetScored struct {
+	driver.Scored
+	offset int
+	first  bool // of its text: it has no probability
+}
+
+// completionLogprobs are the log-probabilities of tokens, made while they are written. A token that is not whole characters is written
+// as bytes:\x..., as OpenAI does.
 type completionLogprobs struct {
-	Tokens  []string             `json:"tokens"`
-	Token   []*float32           `json:"token_logprobs"`
-	Top     []map[string]float32 `json:"top_logprobs"`
-	Offsets []int                `json:"text_offset"`
+	Tokens  *wire.Sequence `json:"tokens"`
+	Token   *wire.Sequence `json:"token_logprobs"`
+	Top     *wire.Sequence `json:"top_logprobs"`
+	Offsets *wire.Sequence `json:"text_offset"`
 }
 
-func (l *completionLogprobs) clone() *completionLogprobs {
-	return &completionLogprobs{slices.Clone(l.Tokens), slices.Clone(l.Token), slices.Clone(l.Top), slices.Clone(l.Offsets)}
-}
-
-// add adds a token; logprob is nil for the first token of a text, which has no probability.
-func (a *completionAnswer) add(h *serving.Host, id token.ID, logprob *float32, top []grove.Likely) {
-	if a.logprobs == nil {
-		a.logprobs = new(completionLogprobs)
+func completionLogprobsOf(h *serving.Host, all []offsetScored) *completionLogprobs {
+	each := func(of func(t *offsetScored) any) *wire.Sequence {
+		return wire.Each(len(all), func(i int) (any, error) { return of(&all[i]), nil })
 	}
-	l := a.logprobs
-	text, raw := asBytes(h, id)
-	l.Tokens = append(l.Tokens, text)
-	l.Token = append(l.Token, logprob)
-	l.Offsets = append(l.Offsets, a.runes)
-	var all map[string]float32
-	if logprob != nil {
-		all = make(map[string]float32, len(top)+1)
-		for _, t := range append(top[:len(top):len(top)], grove.Likely{ID: id, Logprob: *logprob}) {
-			name, _ := asBytes(h, t.ID)
-			if _, has := all[name]; !has {
-				all[name] = t.Logprob
+	name := func(id token.ID) string {
+		text, _ := asBytes(h, id)
+		return text
+	}
+	return &completionLogprobs{
+		Tokens:  each(func(t *offsetScored) any { return name(t.ID) }),
+		Offsets: each(func(t *offsetScored) any { return t.offset }),
+		Token: each(func(t *offsetScored) any {
+			if t.first {
+				return nil
 			}
-		}
+			return t.Logprob
+		}),
+		Top: each(func(t *offsetScored) any {
+			if t.first {
+				return nil
+			}
+			likely := make(map[string]float32, len(t.Top)+1)
+			for _, l := range append(t.Top[:len(t.Top):len(t.Top)], grove.Likely{ID: t.ID, Logprob: t.Logprob}) {
+				text := name(l.ID)
+				if _, has := likely[text]; !has {
+					likely[text] = l.Logprob
+				}
+			}
+			return likely
+		}),
 	}
-	l.Top = append(l.Top, all)
+}
+
+// add adds a token; the first of a text has no probability.
+func (a *completionAnswer) add(g *driver.Generation, t grove.Token, first bool) error {
+	s, err := g.Keep(t)
+	a.logprobs = append(a.logprobs, offsetScored{s, a.runes, first})
+	_, raw := asBytes(g.Host, t.ID)
 	a.partial = append(a.partial, raw...)
 	for len(a.partial) > 0 && utf8.FullRune(a.partial) {
 		_, n := utf8.DecodeRune(a.partial)
 		a.partial = a.partial[n:]
 		a.runes++
 	}
+	return err
 }
 
 // asBytes returns a token as /v1/completions writes it, and its bytes.

@@ -13,7 +13,7 @@ type envelope struct {
 	Created int64            `json:"created"`
 	Model   string           `json:"model"`
 	System  string           `json:"system_fingerprint"`
-	Choices []any            `json:"choices"`
+	Choices *wire.Sequence   `json:"choices"`
 	Usage   *serving.Usage   `json:"usage,omitempty"`
 	Timings *serving.Timings `json:"timings,omitempty"`
 }
@@ -27,7 +27,12 @@ type openAI struct {
 	options  *wire.StreamOptions
 }
 
-func (e *openAI) envelope(object string, choices []any) envelope {
+// list returns a list of values.
+func list(all ...any) *wire.Sequence {
+	return wire.Each(len(all), func(i int) (any, error) { return all[i], nil })
+}
+
+func (e *openAI) envelope(object string, choices *wire.Sequence) envelope {
 	return envelope{ID: e.answerID, Object: object, Created: e.Created, Model: e.Host.Name, System: driver.Fingerprint, Choices: choices}
 }
 
@@ -35,7 +40,7 @@ func (e *openAI) tellsUsage() bool { return e.options != nil && e.options.Includ
 
 // send sends a part of an answer. Its usage is null where the last event of the stream has one.
 func (e *openAI) send(choice any, so *serving.Timings) error {
-	b := e.envelope(e.part, []any{choice})
+	b := e.envelope(e.part, list(choice))
 	b.Timings = so
 	if !e.tellsUsage() {
 		return e.Out.Send(b)
@@ -46,13 +51,15 @@ func (e *openAI) send(choice any, so *serving.Timings) error {
 	}{envelope: b})
 }
 
-// whole sends all answers.
-func (e *openAI) whole(choices []any) error { return e.Reply(e.total(e.object, choices)) }
+// whole sends all answers, each of which choice makes when it is written.
+func (e *openAI) whole(choice func(i int) (any, error)) error {
+	return e.Reply(e.total(e.object, wire.Each(len(e.Job.Answers), choice)))
+}
 
 // done ends a stream.
 func (e *openAI) done() error {
 	if e.tellsUsage() {
-		if err := e.Out.Send(e.total(e.part, []any{})); err != nil {
+		if err := e.Out.Send(e.total(e.part, list())); err != nil {
 			return err
 		}
 	}
@@ -60,7 +67,7 @@ func (e *openAI) done() error {
 }
 
 // total returns an envelope with the usage and the timings of the request.
-func (e *openAI) total(object string, choices []any) envelope {
+func (e *openAI) total(object string, choices *wire.Sequence) envelope {
 	b := e.envelope(object, choices)
 	u, t := e.Spent()
 	b.Usage, b.Timings = &u, t

@@ -38,15 +38,16 @@ type responseItem struct {
 	Arguments *string `json:"arguments,omitempty"`
 
 	text     strings.Builder
-	logprobs []chatLogprob
+	logprobs []driver.Scored
+	host     *serving.Host
 }
 
 // outputText is the content of a message.
 type outputText struct {
-	Type        string        `json:"type"`
-	Text        string        `json:"text"`
-	Annotations []any         `json:"annotations"`
-	Logprobs    []chatLogprob `json:"logprobs"`
+	Type        string         `json:"type"`
+	Text        string         `json:"text"`
+	Annotations []any          `json:"annotations"`
+	Logprobs    *wire.Sequence `json:"logprobs"`
 }
 
 type responseUsage struct {
@@ -122,9 +123,13 @@ func (e *responseEncoder) Begin() error {
 
 // Token implements [driver.Encoder].
 func (e *responseEncoder) Token(_ int, t grove.Token, _ *serving.Timings) error {
-	var logprobs []chatLogprob
+	var logprobs []driver.Scored
 	if e.logprobs && t.ID != token.None {
-		logprobs = append(logprobs, chatLogprobOf(e.Host, t))
+		s, err := e.Keep(t)
+		if err != nil {
+			return err
+		}
+		logprobs = append(logprobs, s)
 	}
 	return e.add(e.answer.Add(t), logprobs)
 }
@@ -168,7 +173,7 @@ func (e *responseEncoder) Fail(err *wire.Error) error {
 }
 
 // add adds parts to the items. The log-probabilities of a token are with its first text.
-func (e *responseEncoder) add(parts []answer.Part, logprobs []chatLogprob) error {
+func (e *responseEncoder) add(parts []answer.Part, logprobs []driver.Scored) error {
 	if m, _ := e.open(); len(parts) == 0 && len(logprobs) > 0 && (m == nil || m.Type == kindMessage) {
 		return e.say(kindMessage, "", logprobs)
 	}
@@ -206,7 +211,7 @@ func (e *responseEncoder) open() (m *responseItem, at int) {
 }
 
 // say adds to the item that goes on, where that is of the kind, or begins one.
-func (e *responseEncoder) say(kind, text string, logprobs []chatLogprob) error {
+func (e *responseEncoder) say(kind, text string, logprobs []driver.Scored) error {
 	m, at := e.open()
 	if m != nil && m.Type != kind {
 		if err := e.endMessage("completed"); err != nil {
@@ -215,7 +220,7 @@ func (e *responseEncoder) say(kind, text string, logprobs []chatLogprob) error {
 		m, at = e.open()
 	}
 	if m == nil {
-		if m = (&responseItem{Type: kind, ID: e.itemID("msg"), Status: "in_progress", Role: "assistant", Content: []any{}}); kind == kindReasoning {
+		if m = (&responseItem{Type: kind, ID: e.itemID("msg"), Status: "in_progress", Role: "assistant", Content: []any{}, host: e.Host}); kind == kindReasoning {
 			m.ID, m.Role, m.Summary = e.itemID("rs"), "", &[]any{}
 		}
 		e.items = append(e.items, m)
@@ -230,7 +235,7 @@ func (e *responseEncoder) say(kind, text string, logprobs []chatLogprob) error {
 	m.logprobs = append(m.logprobs, logprobs...)
 	fields := map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "delta": text}
 	if kind == kindMessage {
-		fields["logprobs"] = append([]chatLogprob{}, logprobs...)
+		fields["logprobs"] = logprobsOf(e.Host, logprobs)
 	}
 	return e.emit(event{m.event("delta"), fields})
 }
@@ -240,7 +245,7 @@ func (m *responseItem) part() any {
 	if m.Type == kindReasoning {
 		return map[string]string{"type": "reasoning_text", "text": m.text.String()}
 	}
-	return outputText{"output_text", m.text.String(), []any{}, append([]chatLogprob{}, m.logprobs...)}
+	return outputText{"output_text", m.text.String(), []any{}, logprobsOf(m.host, m.logprobs)}
 }
 
 // event returns the name of an event of the item's text.
@@ -261,7 +266,7 @@ func (e *responseEncoder) endMessage(status string) error {
 	m.Status, m.Content = status, []any{part}
 	done := map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "text": m.text.String()}
 	if m.Type == kindMessage {
-		done["logprobs"] = append([]chatLogprob{}, m.logprobs...)
+		done["logprobs"] = logprobsOf(e.Host, m.logprobs)
 	}
 	return e.emit(
 		event{m.event("done"), done},

@@ -207,6 +207,7 @@ func (q *responsesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.Stored = true // the last event has all of it, too
 	e := &responseEncoder{Generation: g, q: q, logprobs: c.Logprobs, status: "in_progress"}
 	e.answer = chat.Answer(g, "0")
 	return e, nil

@@ -3,7 +3,6 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,13 +147,4 @@ func RefusalOf(err error) *Error {
 		return Refuse("", "%v", err)
 	}
 	return e
-}
-
-// Marshal returns JSON without the escapes that package json adds for HTML.
-func Marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

@@ -75,19 +75,7 @@ func (r *Reader) wrong() error {
 }
 
 func (r *Reader) wrongValue(kind jsontext.Kind, raw []byte) error {
-	name := "bool"
-	switch kind {
-	case jsontext.KindString:
-		name = "string"
-	case jsontext.KindNumber:
-		name = "number " + Clip(string(raw))
-	case jsontext.KindBeginObject:
-		name = "object"
-	case jsontext.KindBeginArray:
-		name = "array"
-	case jsontext.KindNull:
-		name = "null"
-	}
+	name := map[jsontext.Kind]string{'"': "string", '{': "object", '[': "array", 't': "bool", 'f': "bool", 'n': "null", '0': "number " + Clip(string(raw))}[kind]
 	return r.Refuse("a %s is not a value of this field", name)
 }
 

@@ -1,9 +1,9 @@
 package wire
 
 import (
+	"cmp"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +16,6 @@ import (
 //	range:"-1 100 off" the lowest and the highest number, and the meaning of the lowest; the highest may be *: no bound
 type field struct {
 	index       []int // for [reflect.Value.FieldByIndex]
-	kind        reflect.Type
 	most, bytes int
 	ranged      bool
 	low, high   float64
@@ -26,7 +25,6 @@ type field struct {
 // shape is what the objects of a struct's type may have.
 type shape struct {
 	fields    map[string]*field
-	names     []string // in the order of the struct
 	tolerated map[string]Toleration
 }
 
@@ -55,14 +53,9 @@ func (s *shape) add(t reflect.Type, index []int) {
 			s.add(f.Type, at)
 			continue
 		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" {
-			continue
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			s.fields[name] = newField(f, at)
 		}
-		if s.fields[name] == nil {
-			s.names = append(s.names, name)
-		}
-		s.fields[name] = newField(f, at)
 	}
 }
 
@@ -77,13 +70,8 @@ func newField(f reflect.StructField, index []int) *field {
 		}
 		return n
 	}
-	n := &field{index: index, kind: f.Type}
-	if tag, ok := f.Tag.Lookup("most"); ok {
-		n.most = int(number(tag))
-	}
-	if tag, ok := f.Tag.Lookup("bytes"); ok {
-		n.bytes = int(number(tag))
-	}
+	n := &field{index: index}
+	n.most, n.bytes = int(number(cmp.Or(f.Tag.Get("most"), "0"))), int(number(cmp.Or(f.Tag.Get("bytes"), "0")))
 	if tag, ok := f.Tag.Lookup("range"); ok {
 		low, rest, _ := strings.Cut(tag, " ")
 		high, lowest, named := strings.Cut(rest, " ")
@@ -101,50 +89,4 @@ func (f *field) span() string {
 		return low + f.lowest + " or more"
 	}
 	return "from " + low + f.lowest + " to " + high
-}
-
-// Bound is what a field of a body may have at most. A field of which Most and Bytes are 0 and Range is "" has no bound but that of the
-// body, or is a choice of few values.
-type Bound struct {
-	Path      string       // such as messages[].content
-	Kind      reflect.Type // of the field, without pointers
-	Most      int          // elements of its lists in the whole body, or fields of its object
-	Bytes     int          // of a text, each of a list
-	Range     string       // of a number, in words
-	Low, High float64      // of a number that has a range; High may be infinite
-}
-
-// Bounds returns the bounds of all fields of a body, which is a pointer to a struct.
-func Bounds(body any) []Bound {
-	return bounds(reflect.TypeOf(body).Elem(), "", nil)
-}
-
-func bounds(t reflect.Type, path string, within []reflect.Type) (all []Bound) {
-	if slices.Contains(within, t) { // blocks within blocks have the same fields
-		return nil
-	}
-	within = append(within[:len(within):len(within)], t)
-	s := shapeOf(t)
-	for _, name := range s.names {
-		f := s.fields[name]
-		b := Bound{Path: path + name, Kind: f.kind, Most: f.most, Bytes: f.bytes, Low: f.low, High: f.high}
-		if f.ranged {
-			b.Range = f.span()
-		}
-		for b.Kind.Kind() == reflect.Pointer {
-			b.Kind = b.Kind.Elem()
-		}
-		element := b.Kind
-		if like, ok := reflect.Zero(b.Kind).Interface().(Like); ok {
-			element = reflect.TypeOf(like.Like())
-		}
-		if element.Kind() == reflect.Struct && !reflect.PointerTo(element).Implements(isOwn) {
-			all = append(all, bounds(element, b.Path+".", within)...)
-			continue
-		}
-		if all = append(all, b); element.Kind() == reflect.Slice && element.Elem().Kind() == reflect.Struct {
-			all = append(all, bounds(element.Elem(), b.Path+"[].", within)...)
-		}
-	}
-	return all
 }
