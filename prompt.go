@@ -192,50 +192,29 @@ func (m *Model) closeThoughts(t *chat.Template, c ChatPrompt, tools bool) (strin
 // listsTools finds the variable with the tools in a template's source.
 var listsTools = regexp.MustCompile(`\btools\b`)
 
-// renderTools renders a conversation. Where the template does not show its tools, or not its calls, they become text of messages.
+// renderTools renders a conversation. Where the template does not show its tools, or not its calls and results, they become text of
+// messages.
 func renderTools(t *chat.Template, messages []Message, o chat.Options) (chat.Prompt, error) {
-	calls := slices.ContainsFunc(messages, func(m Message) bool { return len(m.ToolCalls) > 0 })
-	if len(o.Tools) > 0 && !lists(t, o) {
-		return renderGeneric(t, messages, o)
-	}
-	if calls && !showsCalls(t, o) {
-		messages = spell(messages, "", true)
-	}
 	p, err := t.Render(messages, o)
-	if errors.Is(err, chat.ErrTools) && len(o.Tools) > 0 {
-		return renderGeneric(t, messages, o)
+	var fault *chat.Error
+	if !errors.As(err, &fault) || fault.Template == "" { // there is none, or the conversation itself is not valid
+		return p, err
+	}
+	calls := slices.ContainsFunc(messages, func(m Message) bool { return len(m.ToolCalls) > 0 || isResult(m) })
+	generic := len(o.Tools) > 0 && !lists(t, o)
+	if !generic && calls && (errors.Is(err, chat.ErrTools) || !showsCalls(t, o)) {
+		p, err = t.Render(spell(messages, ""), o)
+		generic = errors.Is(err, chat.ErrTools) && len(o.Tools) > 0
+	}
+	if generic {
+		text := describe(o.Tools)
+		o.Tools = nil
+		return t.Render(spell(messages, text), o)
 	}
 	return p, err
 }
 
-// renderGeneric renders a conversation whose tools, calls and results are text of messages.
-func renderGeneric(t *chat.Template, messages []Message, o chat.Options) (chat.Prompt, error) {
-	if err := checkTools(messages, o); err != nil {
-		return chat.Prompt{}, err
-	}
-	text := describe(o.Tools)
-	o.Tools = nil
-	p, err := t.Render(spell(messages, text, true), o)
-	if err != nil { // the template may refuse system messages
-		if second, err := t.Render(spell(messages, text, false), o); err == nil {
-			return second, nil
-		}
-	}
-	return p, err
-}
-
-// checkTools refuses the tools and messages that any template refuses, while they are not text yet.
-func checkTools(messages []Message, o chat.Options) error {
-	none, err := chat.New("none", "", chat.Tokens{})
-	if err != nil {
-		return err
-	}
-	o.Continue = false // there is no text to go on with
-	if _, err = none.Render(messages, o); errors.Is(err, chat.ErrTools) {
-		return nil
-	}
-	return err
-}
+func isResult(m Message) bool { return m.Role == "tool" || m.Role == "function" || m.Role == "ipython" }
 
 // lists reports whether a template lists tools in a conversation without calls. One that refuses this conversation says why itself.
 func lists(t *chat.Template, o chat.Options) bool {
@@ -271,13 +250,13 @@ func describe(tools []json.RawMessage) string {
 	return b.String()
 }
 
-// spell returns messages whose calls and results are text, and a text about the tools in the system message, or else in the first
-// message. Results are messages of the user, who says nothing twice in a row.
-func spell(messages []Message, text string, system bool) (all []Message) {
+// spell returns messages whose calls and results are text, and a text about the tools in the system message. Results are messages of
+// the user, who says nothing twice in a row.
+func spell(messages []Message, text string) (all []Message) {
 	for _, m := range messages {
 		called := len(all) > 0 && all[len(all)-1].Role == "user"
 		switch {
-		case m.Role == "tool" || m.Role == "function" || m.Role == "ipython":
+		case isResult(m):
 			m = Message{Role: "user", Content: "<tool_response>\n" + m.Content + "\n</tool_response>"}
 		case len(m.ToolCalls) > 0:
 			for _, c := range m.ToolCalls {
@@ -294,16 +273,10 @@ func spell(messages []Message, text string, system bool) (all []Message) {
 	}
 	switch isSystem := all[0].Role == "system" || all[0].Role == "developer"; {
 	case text == "":
-	case system && !isSystem:
-		all = slices.Insert(all, 0, Message{Role: "system", Content: text})
-	case !system && isSystem && len(all) > 1:
-		text = all[0].Content + "\n\n" + text
-		all = all[1:]
-		fallthrough
-	case !system:
-		all[0].Content = text + "\n\n" + all[0].Content
-	default:
+	case isSystem:
 		all[0].Content += "\n\n" + text
+	default:
+		all = slices.Insert(all, 0, Message{Role: "system", Content: text})
 	}
 	return all
 }

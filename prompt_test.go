@@ -173,7 +173,7 @@ func TestReasoningOff(t *testing.T) {
 		if tt.tools {
 			o.Tools = []json.RawMessage{json.RawMessage(weatherTool)}
 		}
-		p, err := m.ApplyTemplate([]grove.Message{{Role: "user", Content: "A"}}, o)
+		p, err := m.ApplyTemplate([]grove.Message{{Role: "user"}}, o)
 		if err != nil {
 			if !errors.As(err, &option) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%q: %v, want %q", tt.source, err, tt.want)
@@ -201,7 +201,7 @@ func TestDates(t *testing.T) {
 		"today, Mar 06 2026 00:30:00 GMT, 05 Mar 2026":       {"date_string": json.RawMessage(`"today"`)},
 	} {
 		o.Vars = vars
-		if p, err := m.ApplyTemplate([]grove.Message{{Role: "user", Content: "A"}}, o); err != nil || p.Text != want {
+		if p, err := m.ApplyTemplate([]grove.Message{{Role: "user"}}, o); err != nil || p.Text != want {
 			t.Errorf("%q, %v; want %q", p.Text, err, want)
 		}
 	}
@@ -298,7 +298,7 @@ func TestParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		budget := 3
-		g, err := m.Chat(t.Context(), []grove.Message{{Role: "user", Content: "A"}}, grove.ChatOptions{Template: tmpl}, grove.Request{MaxTokens: 20, Thinking: &budget})
+		g, err := m.Chat(t.Context(), []grove.Message{{Role: "user"}}, grove.ChatOptions{Template: tmpl}, grove.Request{MaxTokens: 20, Thinking: &budget})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func TestChatSignals(t *testing.T) {
 	if err := craftFile("long-context", model); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(template, []byte("hello"), 0o644); err != nil {
+	if err := os.WriteFile(template, []byte("{% for m in messages %}{{ m.content }}{% endfor %}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

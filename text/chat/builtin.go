@@ -3,7 +3,6 @@ package chat
 import (
 	"embed"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -37,22 +36,9 @@ func Builtin() (names []string) {
 
 // NewBuiltin returns a template of this package by its name.
 func NewBuiltin(name string, tokens Tokens) (*Template, error) {
-	if !slices.Contains(Builtin(), name) {
-		return nil, fmt.Errorf("chat: template %.40q: not known; use one of %s", name, strings.Join(Builtin(), ", "))
-	}
 	source, err := builtinFiles.ReadFile("builtin/" + name + ".jinja")
 	if err != nil {
-		return nil, fmt.Errorf("chat: %w", err)
+		return nil, fmt.Errorf("chat: template %.40q: not known; use one of %s", name, strings.Join(Builtin(), ", "))
 	}
 	return New(name, string(source), tokens)
-}
-
-// familyOf returns the name of the family whose marks a vocabulary has as control tokens, or "".
-func familyOf(isControl func(text string) bool) string {
-	for _, f := range families {
-		if f.marks != nil && !slices.ContainsFunc(f.marks, func(m string) bool { return !isControl(m) }) {
-			return f.name
-		}
-	}
-	return ""
 }

@@ -3,13 +3,14 @@
 package chat
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+	"unicode/utf8"
 
 	"grove/text/jinja"
 )
@@ -18,6 +19,7 @@ import (
 type Message struct {
 	Role       string     `json:"role"` // one of Roles
 	Content    string     `json:"content"`
+	Parts      []string   `json:"-"` // texts that are Content with line ends between, for templates that read parts; nil: Content is one
 	Reasoning  string     `json:"reasoning_content,omitempty"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"` // in role tool: the call that the message answers
@@ -58,33 +60,65 @@ type Tokens struct{ BOS, EOS, UNK, PAD string }
 // ErrTools reports a conversation with tools whose names a template does not show.
 var ErrTools = errors.New("the template does not show the tools; use a template with tools")
 
+// Error is a conversation that is not valid, or that a template does not render.
+type Error struct {
+	Template string // its name; "": no template is at fault
+	Message  int    // index of the message to blame; -1: none
+	Err      error
+}
+
+// Error returns the fault, behind the template and the message.
+func (e *Error) Error() string {
+	text := "chat: "
+	if e.Template != "" {
+		text += "template " + e.Template + ": "
+	}
+	if e.Message >= 0 {
+		text += fmt.Sprintf("messages[%d]: ", e.Message)
+	}
+	return text + e.Err.Error()
+}
+
+// Unwrap returns the fault.
+func (e *Error) Unwrap() error { return e.Err }
+
+// blame returns an error of a message.
+func blame(i int, format string, args ...any) *Error {
+	return &Error{Message: i, Err: fmt.Errorf(format, args...)}
+}
+
 // Template renders conversations. It does not change and is safe for concurrent use.
 type Template struct {
 	Name   string // metadata key, file or name in [Builtin], for errors
 	source string
 	tmpl   *jinja.Template
 	tokens Tokens
+	habits func() *habits // found once
 }
 
 // New reads a template. Errors: those of [jinja.Parse], with the name.
 func New(name, source string, tokens Tokens) (*Template, error) {
 	tmpl, err := jinja.Parse(source)
 	if err != nil {
-		return nil, fmt.Errorf("chat: template %s: %w", name, err)
+		return nil, &Error{name, -1, err}
 	}
-	return &Template{name, source, tmpl, tokens}, nil
+	t := &Template{Name: name, source: source, tmpl: tmpl, tokens: tokens}
+	t.habits = sync.OnceValue(t.probe)
+	return t, nil
 }
 
 // Source returns the template's text.
 func (t *Template) Source() string { return t.source }
 
-// Render makes the prompt of a conversation. Errors: a message or option that is not valid; a [*jinja.RaisedError] if the template
-// refuses the conversation; a [*jinja.Error] if the template has a fault or exceeds its limits; [ErrTools].
+// Render makes the prompt of a conversation. Messages whose roles the template has no place for take other roles, as docs/answers.md
+// says. Errors are [*Error] values: a message or option that is not valid; a message that the prompt would lack; a
+// [*jinja.RaisedError] if the template refuses the conversation; a [*jinja.Error] if the template has a fault or exceeds its limits;
+// [ErrTools].
 func (t *Template) Render(messages []Message, o Options) (Prompt, error) {
 	if err := check(messages, o); err != nil {
 		return Prompt{}, err
 	}
-	vars, err := t.vars(o)
+	vars, err := t.variables(o, len(messages))
 	if err != nil {
 		return Prompt{}, err
 	}
@@ -92,36 +126,31 @@ func (t *Template) Render(messages []Message, o Options) (Prompt, error) {
 	if err == nil && o.Continue {
 		text, err = cutAfter(text, messages[len(messages)-1].Content)
 	}
-	if err != nil {
-		return Prompt{}, fmt.Errorf("chat: template %s: %w", t.Name, err)
+	if fault := new(Error); err != nil && !errors.As(err, &fault) {
+		err = &Error{t.Name, -1, err}
 	}
-	return Prompt{text.String(), text.Inputs()}, nil
+	return Prompt{text.String(), text.Inputs()}, err
 }
 
-// check refuses conversations that no template renders.
+// check refuses messages that no template renders. It does not look at their calls.
 func check(messages []Message, o Options) error {
 	if len(messages) == 0 {
-		return errors.New("chat: the conversation is empty")
+		return blame(-1, "the conversation is empty")
 	}
 	for i, m := range messages {
 		if !slices.Contains(Roles, m.Role) {
-			return fmt.Errorf("chat: message %d has the role %.40q; known are %s", i+1, m.Role, strings.Join(Roles, ", "))
+			return blame(i, "the role %.40q is not known; it must be one of %s", m.Role, strings.Join(Roles, ", "))
 		}
 	}
 	if last := messages[len(messages)-1]; o.Continue && (last.Role != "assistant" || strings.TrimSpace(last.Content) == "") {
-		return errors.New("chat: the last message cannot be continued; it must be an answer of the assistant that is not empty")
+		return blame(-1, "the last message cannot be continued; it must be an answer of the assistant that is not empty")
 	}
 	return nil
 }
 
-// reserved are the variables that options cannot set.
-var reserved = []string{"messages", "tools", "add_generation_prompt"}
-
-// vars returns the variables of the template, without the messages.
-func (t *Template) vars(o Options) (map[string]jinja.Value, error) {
-	vars := map[string]jinja.Value{
-		"add_generation_prompt": !o.NoAnswer && !o.Continue, "tools": nil, "documents": nil,
-	}
+// variables returns the variables of the template, without the messages. Tools are numbered sources from first.
+func (t *Template) variables(o Options, first int) (map[string]jinja.Value, error) {
+	vars := map[string]jinja.Value{"add_generation_prompt": !o.NoAnswer && !o.Continue, "tools": nil, "documents": nil}
 	for name, text := range map[string]string{
 		"bos_token": t.tokens.BOS, "eos_token": t.tokens.EOS, "unk_token": t.tokens.UNK, "pad_token": t.tokens.PAD,
 	} {
@@ -130,45 +159,31 @@ func (t *Template) vars(o Options) (map[string]jinja.Value, error) {
 		}
 	}
 	for name, data := range o.Vars {
-		if slices.Contains(reserved, name) {
-			return nil, fmt.Errorf("chat: variable %q: reserved; its value comes from the conversation", name)
+		if slices.Contains([]string{"messages", "tools", "add_generation_prompt"}, name) {
+			return nil, blame(-1, "variable %q: reserved; its value comes from the conversation", name)
 		}
-		v, err := jinja.FromJSON(data)
+		v, err := jinja.FromJSON(-1, data)
 		if err != nil {
-			return nil, fmt.Errorf("chat: variable %.40q: %w", name, err)
+			return nil, blame(-1, "variable %.40q: %w", name, err)
 		}
 		vars[name] = v
 	}
 	if len(o.Tools) > 0 {
 		tools := &jinja.List{}
 		for i, data := range o.Tools {
-			v, err := jinja.FromJSON(data)
+			v, err := jinja.FromJSON(first+i, data)
 			if err != nil {
-				return nil, fmt.Errorf("chat: tool %d: %w", i+1, err)
+				return nil, blame(-1, "tool %d: %w", i+1, err)
 			}
-			if toolName(v) == "" {
-				return nil, fmt.Errorf("chat: tool %d: function.name is missing; give each function a name", i+1)
+			var tool struct{ Function struct{ Name string } }
+			if json.Unmarshal(data, &tool) != nil || tool.Function.Name == "" {
+				return nil, blame(-1, "tool %d: function.name is missing; give each function a name", i+1)
 			}
 			tools.Items = append(tools.Items, v)
 		}
 		vars["tools"] = tools
 	}
 	return vars, nil
-}
-
-// toolName returns the name of a tool's function.
-func toolName(tool jinja.Value) string {
-	m, _ := tool.(*jinja.Map)
-	if m == nil {
-		return ""
-	}
-	f, _ := m.Get(jinja.Text("function"))
-	if m, _ = f.(*jinja.Map); m == nil {
-		return ""
-	}
-	name, _ := m.Get(jinja.Text("name"))
-	t, _ := name.(jinja.Text)
-	return t.String()
 }
 
 // form is the form in which a template sees messages that call tools. Templates differ in the form that they expect.
@@ -179,92 +194,48 @@ type form struct {
 
 var forms = []form{{false, false}, {false, true}, {true, false}, {true, true}}
 
-// render renders messages. If they call tools, it uses the form in which the prompt shows most of the calls.
-func (t *Template) render(messages []Message, o Options, vars map[string]jinja.Value) (best jinja.Text, err error) {
-	names := toolNames(messages, vars)
-	options := jinja.Options{Now: o.Now}
+// render renders messages in the form that the template takes.
+func (t *Template) render(messages []Message, o Options, vars map[string]jinja.Value) (jinja.Text, error) {
+	h, options, size, sources := t.habits(), jinja.Options{Now: o.Now}, 0, len(messages)+len(o.Tools)
+	list, err := toValues(h.fit(messages), h.calls, sources)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		size += m.size()
+		sources += len(m.ToolCalls)
+	}
+	options.Steps, options.Output = 500_000+2_000*len(messages)+4*size, 1<<18+4*size
 	if o.Now.IsZero() {
 		options.Now = time.Now()
 	}
-	tried := forms
-	if !slices.ContainsFunc(messages, func(m Message) bool { return len(m.ToolCalls) > 0 }) {
-		tried = forms[:1]
-	}
-	most := -1
-	for _, f := range tried {
-		list, size, e := toValues(messages, f)
-		if e != nil {
-			return nil, e
-		}
-		vars["messages"] = list
-		options.Steps, options.Output = limits(len(messages), size)
-		text, e := t.tmpl.Render(vars, options)
-		if e != nil {
-			err = cmp.Or(err, e)
-			continue
-		}
-		if n := mentions(text, names); n > most {
-			best, most = text, n
-		}
-	}
-	switch {
-	case most < 0:
+	vars["messages"] = list
+	text, err := t.tmpl.Render(vars, options)
+	if err != nil {
 		return nil, err
-	case most < distinct(names):
-		return nil, ErrTools
 	}
-	return best, nil
+	return text, t.loss(messages, text.Sources(sources))
 }
 
-// limits returns the steps and the characters of output that a template may use for messages whose texts have size characters.
-func limits(messages, size int) (steps, output int) {
-	return 500_000 + 2_000*messages + 4*size, 1<<18 + 4*size
-}
-
-// toolNames returns the names of the tools that may be called and of those that are called, sorted.
-func toolNames(messages []Message, vars map[string]jinja.Value) (names []string) {
-	if tools, ok := vars["tools"].(*jinja.List); ok && tools != nil {
-		for _, tool := range tools.Items {
-			names = append(names, toolName(tool))
+// loss returns the error of a prompt that does not show all of its sources: messages, tools and calls.
+func (t *Template) loss(messages []Message, shown []bool) error {
+	if slices.Contains(shown[len(messages):], false) {
+		return ErrTools
+	}
+	for i, m := range messages {
+		if !shown[i] && m.mustShow() {
+			return &Error{t.Name, i, fmt.Errorf("the template has no place for the role %q here", m.Role)}
 		}
 	}
-	for _, m := range messages {
-		for _, c := range m.ToolCalls {
-			names = append(names, c.Function.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func distinct(names []string) int { return len(slices.Compact(slices.Clone(names))) }
-
-// mentions counts the names in a text, each at most as often as in names, which are sorted: fewer than distinct(names) if one is missing.
-func mentions(text jinja.Text, names []string) (n int) {
-	all := text.String()
-	missing := 0
-	for i := 0; i < len(names); {
-		k := i
-		for k < len(names) && names[k] == names[i] {
-			k++
-		}
-		found := min(k-i, strings.Count(all, names[i]))
-		if found == 0 {
-			missing++
-		}
-		n, i = n+found, k
-	}
-	if missing > 0 {
-		return min(n, distinct(names)-missing)
-	}
-	return n
+	return nil
 }
 
 // cutAfter returns text up to the end of the last occurrence of content.
 func cutAfter(text jinja.Text, content string) (jinja.Text, error) {
+	all := text.String()
 	for _, c := range []string{content, strings.TrimLeft(content, " \t\n"), strings.TrimSpace(content)} {
-		if at := strings.LastIndex(text.String(), c); at >= 0 {
-			return text[:len([]rune(text.String()[:at+len(c)]))], nil
+		if at := strings.LastIndex(all, c); at >= 0 {
+			return text[:utf8.RuneCountInString(all[:at+len(c)])], nil
 		}
 	}
 	return nil, errors.New("the template does not show the answer that is to be continued")

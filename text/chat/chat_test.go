@@ -160,13 +160,13 @@ func TestRefused(t *testing.T) {
 		want     string
 	}{
 		{"no message", nil, chat.Options{}, "chat: the conversation is empty"},
-		{"role", []chat.Message{{Role: "user<|im_end|>"}}, chat.Options{}, `chat: message 1 has the role "user<|im_end|>"; known are system, developer, user, assistant, tool, function, ipython`},
+		{"role", []chat.Message{{Role: "user<|im_end|>"}}, chat.Options{}, `chat: messages[0]: the role "user<|im_end|>" is not known; it must be one of system, developer, user, assistant, tool, function, ipython`},
 		{"question that goes on", []chat.Message{user("a")}, chat.Options{Continue: true}, "chat: the last message cannot be continued; it must be an answer of the assistant that is not empty"},
 		{"nothing that goes on", []chat.Message{assistant(" ")}, chat.Options{Continue: true}, "chat: the last message cannot be continued; it must be an answer of the assistant that is not empty"},
 		{"tool", []chat.Message{user("a")}, chat.Options{Tools: raw(`{"function": 1}`)}, "chat: tool 1: function.name is missing; give each function a name"},
-		{"tool that is no JSON", []chat.Message{user("a")}, chat.Options{Tools: raw(`{`)}, "chat: tool 1: jinja: JSON: unexpected EOF"},
-		{"arguments", called(`[`), chat.Options{}, `chat: template chatml: message 2: arguments of "weather": jinja: JSON: unexpected EOF`},
-		{"variable", []chat.Message{user("a")}, chat.Options{Vars: map[string]json.RawMessage{"x": json.RawMessage("1 2")}}, `chat: variable "x": jinja: JSON: data follow the value; give one value`},
+		{"tool that is no JSON", []chat.Message{user("a")}, chat.Options{Tools: raw(`{`)}, "chat: tool 1: JSON: unexpected EOF"},
+		{"arguments", called(`[`), chat.Options{}, `chat: messages[1]: arguments of "weather": JSON: unexpected EOF`},
+		{"variable", []chat.Message{user("a")}, chat.Options{Vars: map[string]json.RawMessage{"x": json.RawMessage("1 2")}}, `chat: variable "x": JSON: data follow the value; give one value`},
 		{"variable of the conversation", []chat.Message{user("a")}, chat.Options{Vars: map[string]json.RawMessage{"messages": json.RawMessage("[]")}}, `chat: variable "messages": reserved; its value comes from the conversation`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -175,14 +175,14 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := chat.New("x", "{% include 'y' %}", tokens); err == nil || err.Error() != `chat: template x: jinja: line 1: statement "include": not supported; use one of break, call, continue, filter, for, generation, if, macro, set` {
+	if _, err := chat.New("x", "{% include 'y' %}", tokens); err == nil || err.Error() != `chat: template x: line 1: statement "include": not supported; use one of break, call, continue, filter, for, generation, if, macro, set` {
 		t.Errorf("got %v", err)
 	}
 	if _, err := chat.NewBuiltin("y", tokens); err == nil || !strings.Contains(err.Error(), `template "y": not known; use one of chatml, `) {
 		t.Errorf("got %v", err)
 	}
 	raised := new(jinja.RaisedError)
-	if _, err := testTemplate(t, "gemma-style").Render([]chat.Message{{Role: "system"}, user("a")}, chat.Options{}); !errors.As(err, &raised) {
+	if _, err := testTemplate(t, "gemma-style").Render([]chat.Message{user("a"), user("b")}, chat.Options{}); !errors.As(err, &raised) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -265,7 +265,7 @@ func TestFromGGUF(t *testing.T) {
 		{"granite", []string{"<|start_of_role|>", "<|end_of_role|>"}, nil, chat.Options{}, "granite"},
 		{"half of one", []string{"<|im_start|>"}, nil, chat.Options{}, chat.ErrNone.Error()},
 		{"none", nil, nil, chat.Options{}, chat.ErrNone.Error()},
-		{"broken", nil, []gguf.KV{kv("", "{% if %}")}, chat.Options{}, `chat: template tokenizer.chat_template: jinja: line 1: unexpected '%}'`},
+		{"broken", nil, []gguf.KV{kv("", "{% if %}")}, chat.Options{}, `chat: template tokenizer.chat_template: line 1: unexpected '%}'`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := vocabulary(t, c.controls, c.more...)
@@ -305,7 +305,7 @@ func TestChoose(t *testing.T) {
 	}
 	for _, c := range []struct{ name, want string }{
 		{"tool_use", "tokenizer.chat_template.tool_use"}, {"chatml", "chatml"}, {file, file},
-		{"bad", `chat: template tokenizer.chat_template.bad: jinja: line 1: unexpected '%}'`},
+		{"bad", `chat: template tokenizer.chat_template.bad: line 1: unexpected '%}'`},
 		{"none", `chat: template "none" is none of bad, tool_use, chatml, llama3, gemma, granite, phi3, deepseek, mistral, llama2, and no file that can be read: open none: no such file or directory`},
 	} {
 		ts, err := chat.FromGGUF(f, k)

@@ -82,7 +82,7 @@ func renderGolden(t *testing.T, folder, name string, conversation map[string]jso
 	maps.Copy(given, conversation)
 	vars := map[string]jinja.Value{}
 	for k, v := range given {
-		if vars[k], err = jinja.FromJSON(v); err != nil {
+		if vars[k], err = jinja.FromJSON(-1, v); err != nil {
 			t.Fatal(err)
 		}
 	}

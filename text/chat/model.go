@@ -15,17 +15,15 @@ import (
 )
 
 // ErrNone reports a model that has no template and whose vocabulary shows no known family.
-var ErrNone = errors.New("chat: the model has no chat template (tokenizer.chat_template), and its vocabulary shows none that is known; name one by --chat-template NAME|FILE: " + strings.Join(Builtin(), ", ") + ", or a Jinja file")
+var ErrNone error = blame(-1, "the model has no chat template (tokenizer.chat_template), and its vocabulary shows none that is known; name one by --chat-template NAME|FILE: %s, or a Jinja file", strings.Join(Builtin(), ", "))
 
 // key is the metadata key of the template. Those of further templates have a dot and a name behind it.
 const key = "tokenizer.chat_template"
 
 // Templates are the templates that fit a model. They are safe for concurrent use once [Templates.Choose] has returned.
 type Templates struct {
-	own    map[string]parsed // templates of the file; the default one has the name ""
-	chosen *Template         // nil: none is chosen
+	own    map[string]parsed // of the file, or of a family, or chosen; the default one has the name ""
 	tokens Tokens
-	model  *tokenizer.Tokenizer
 }
 
 type parsed struct {
@@ -39,7 +37,7 @@ func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 	if err != nil {
 		return nil, err
 	}
-	ts := &Templates{own: map[string]parsed{}, tokens: tokens, model: t}
+	ts := &Templates{own: map[string]parsed{}, tokens: tokens}
 	for _, kv := range f.Metadata {
 		name, ok := strings.CutPrefix(kv.Key, key)
 		if !ok || name != "" && name[0] != '.' {
@@ -52,29 +50,42 @@ func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 		own, err := New(kv.Key, source, tokens)
 		ts.own[strings.TrimPrefix(name, ".")] = parsed{own, err}
 	}
+	noMark := func(text string) bool {
+		id, ok := t.ID(text)
+		return !ok || t.Type(id) != tokenizer.Control && t.Type(id) != tokenizer.UserDefined
+	}
+	for _, f := range families { // of which the first is taken
+		if _, err := ts.For(Options{}); errors.Is(err, ErrNone) && f.marks != nil && !slices.ContainsFunc(f.marks, noMark) {
+			own, err := NewBuiltin(f.name, tokens)
+			ts.own[""] = parsed{own, err}
+		}
+	}
 	return ts, nil
 }
 
-// Choose sets the template of all conversations: a name that [Templates.Get] knows, or the path of a Jinja file. Errors: those of [New].
-func (ts *Templates) Choose(name string) (err error) {
-	if slices.Contains(ts.Names(), name) || slices.Contains(Builtin(), name) {
-		ts.chosen, err = ts.Get(name)
-		return err
+// Choose sets the template of all conversations: a name of one of the file or of [Builtin], or the path of a Jinja file. Errors: those of [New].
+func (ts *Templates) Choose(name string) error {
+	chosen, ok := ts.own[name]
+	switch {
+	case ok && name != "":
+	case slices.Contains(Builtin(), name):
+		chosen.t, chosen.err = NewBuiltin(name, ts.tokens)
+	default:
+		source, err := regular.ReadText(name, 1<<20) // as much as a template may have
+		if err != nil {
+			own := slices.DeleteFunc(slices.Sorted(maps.Keys(ts.own)), func(name string) bool { return name == "" })
+			known := append(own, Builtin()...)
+			return fmt.Errorf("chat: template %q is none of %s, and no file that can be read: %w%s", name, strings.Join(known, ", "), err, near.Hint(name, known))
+		}
+		chosen.t, chosen.err = ts.New(name, string(source))
 	}
-	source, err := regular.ReadText(name, 1<<20) // as much as a template may have
-	if known := append(ts.Names(), Builtin()...); err != nil {
-		return fmt.Errorf("chat: template %q is none of %s, and no file that can be read: %w%s", name, strings.Join(known, ", "), err, near.Hint(name, known))
-	}
-	ts.chosen, err = ts.New(name, string(source))
-	return err
+	ts.own = map[string]parsed{"": chosen}
+	return chosen.err
 }
 
 // For returns the template of a conversation: the chosen one; else the file's, which is its template tool_use if there are tools;
 // else that of the family that the vocabulary shows. Errors: [ErrNone], and those of [New].
 func (ts *Templates) For(o Options) (*Template, error) {
-	if ts.chosen != nil {
-		return ts.chosen, nil
-	}
 	names := []string{"", "default"}
 	if len(o.Tools) > 0 {
 		names = []string{"tool_use", "", "default"}
@@ -84,35 +95,11 @@ func (ts *Templates) For(o Options) (*Template, error) {
 			return p.t, p.err
 		}
 	}
-	family := familyOf(func(text string) bool {
-		id, ok := ts.model.ID(text)
-		return ok && special(ts.model, id)
-	})
-	if family == "" {
-		return nil, ErrNone
-	}
-	return NewBuiltin(family, ts.tokens)
-}
-
-// Get returns a template by its name: a further one of the file, or one of [Builtin].
-func (ts *Templates) Get(name string) (*Template, error) {
-	if p, ok := ts.own[name]; ok && name != "" {
-		return p.t, p.err
-	}
-	return NewBuiltin(name, ts.tokens)
+	return nil, ErrNone
 }
 
 // New reads a template for the model.
 func (ts *Templates) New(name, source string) (*Template, error) { return New(name, source, ts.tokens) }
-
-// Names returns the names of the file's further templates, sorted.
-func (ts *Templates) Names() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(ts.own)), func(name string) bool { return name == "" })
-}
-
-func special(t *tokenizer.Tokenizer, id token.ID) bool {
-	return t.Type(id) == tokenizer.Control || t.Type(id) == tokenizer.UserDefined
-}
 
 // readTokens returns the texts of the special tokens that templates print.
 func readTokens(f *gguf.File, t *tokenizer.Tokenizer) (Tokens, error) {

@@ -12,28 +12,26 @@ import (
 var filters, tests, textMethods, dictMethods map[string]operation
 
 func init() {
-	begins := func(before rune) bool { return before == 0 }
-	wordBegins := func(before rune) bool { return before == 0 || isSpace(before) || strings.ContainsRune("-({[<", before) }
+	list := op(func(s *state, v Value, _ []Value) Value { return &List{Items: s.items(v)} })
 	textMethods = map[string]operation{
 		"strip": stripper(true, true), "lstrip": stripper(true, false), "rstrip": stripper(false, true),
 		"startswith": affixed(false), "endswith": affixed(true),
-		"upper":      mapper(func(r rune, _ bool) rune { return unicode.ToUpper(r) }, begins),
-		"lower":      mapper(func(r rune, _ bool) rune { return unicode.ToLower(r) }, begins),
-		"capitalize": mapper(titled, begins),
+		"upper":      mapper(func(r, _ rune) rune { return unicode.ToUpper(r) }),
+		"lower":      mapper(func(r, _ rune) rune { return unicode.ToLower(r) }),
+		"capitalize": mapper(titled("")),
 		"split":      op(textSplit, "sep", nil, "maxsplit", int64(-1)),
 		"replace":    op(textReplace, "old", needed{Text(nil)}, "new", needed{Text(nil)}, "count", int64(-1)),
 	}
 	dictMethods = map[string]operation{
 		"get":   op(dictGet, "key", needed{}, "default", nil),
-		"items": op(dictItems),
-		"keys":  op(func(s *state, v Value, _ []Value) Value { return &List{Items: s.items(v)} }),
+		"items": op(dictItems), "keys": list,
 		"values": op(func(s *state, v Value, _ []Value) Value {
 			s.copied(12 * v.(*Map).Len())
 			return &List{Items: v.(*Map).values}
 		}),
 	}
 	filters = map[string]operation{
-		"capitalize": ofText(textMethods["capitalize"]), "lower": ofText(textMethods["lower"]), "replace": ofText(textMethods["replace"]), "title": ofText(mapper(titled, wordBegins)),
+		"capitalize": ofText(textMethods["capitalize"]), "lower": ofText(textMethods["lower"]), "replace": ofText(textMethods["replace"]), "title": ofText(mapper(titled("-({[<"))),
 		"trim": ofText(textMethods["strip"]), "upper": ofText(textMethods["upper"]),
 		"default":  op(filterDefault, "default_value", needed{}, "boolean", false),
 		"dictsort": op(filterDictsort),
@@ -45,7 +43,7 @@ func init() {
 		"int":      op(filterInt, "default", int64(0)),
 		"items":    op(filterItems),
 		"join":     op(filterJoin, "d", Text(nil), "attribute", nil),
-		"list":     op(func(s *state, v Value, _ []Value) Value { return &List{Items: s.items(v)} }),
+		"list":     list,
 		"map":      filterMap,
 		"reject":   chooser(false, false), "rejectattr": chooser(false, true),
 		"select": chooser(true, false), "selectattr": chooser(true, true),
@@ -165,29 +163,28 @@ func end(items []Value, first bool) Value {
 
 // filterFormat replaces each %s, %d and %% of a text, the first two by arguments.
 func filterFormat(s *state, v Value, a args) Value {
-	var out Text
-	t, rest := s.str(v), a.pos
-	for i := s.find(t, Text("%")); i >= 0; i = s.find(t, Text("%")) {
-		out = s.extend(out, t[:i])
-		verb := Text(t[i+1 : min(i+2, len(t))]).String()
-		switch {
-		case verb == "%":
-			out = append(out, '%')
+	pieces, rest := s.cut(s.str(v), Text("%"), -1), a.pos
+	out := pieces[0].(Text)
+	for i := 1; i < len(pieces); i++ {
+		piece := pieces[i].(Text)
+		switch verb := piece[:min(1, len(piece))].String(); {
+		case verb == "" && i+1 < len(pieces):
+			i++
+			out = s.extend(append(out, '%'), pieces[i].(Text))
 		case (verb == "s" || verb == "d") && len(rest) > 0:
 			x := rest[0]
 			if verb == "d" {
 				x = s.argument("format", "%d", x, int64(0))
 			}
-			out, rest = s.extend(out, s.str(x)), rest[1:]
+			out, rest = s.extend(s.extend(out, s.str(x)), piece[1:]), rest[1:]
 		default:
 			s.fail("format: %.2q: not supported, or without an argument; use %%s, %%d or %%%%", "%"+verb)
 		}
-		t = t[i+2:]
 	}
 	if len(rest) > 0 || len(a.names) > 0 {
 		s.fail("format: %d arguments are not used; give one for each %%s and %%d, without a name", len(rest)+len(a.names))
 	}
-	return s.extend(out, t)
+	return out
 }
 
 // filterIndent puts spaces before each line that is not empty, and before the first one only if asked to.

@@ -1,7 +1,7 @@
 package jinja
 
 import (
-	"strings"
+	"regexp"
 	"time"
 )
 
@@ -29,26 +29,21 @@ func globalRange(s *state, a args) Value {
 	if n == 0 || n > 3 || len(a.names) > 0 {
 		s.fail("range: %d arguments, %d of them with a name; it takes 1 to 3 without a name", n+len(a.names), len(a.names))
 	}
-	bound := func(i int) int64 { return s.argument(a.of, "a bound", a.pos[i], int64(0)).(int64) }
-	from, to, step := int64(0), bound(0), int64(1)
-	if n > 1 {
-		from, to = to, bound(1)
+	bounds := [3]int64{0, 0, 1}
+	for i, v := range a.pos {
+		bounds[i] = s.argument(a.of, "a bound", v, int64(0)).(int64)
 	}
-	if n > 2 {
-		step = bound(2)
+	from, to, step := bounds[0], bounds[1], bounds[2]
+	if n == 1 {
+		from, to = 0, from
 	}
 	if step == 0 {
 		s.fail("range: the step is 0; it needs another int")
 	}
 	l := &List{}
-	for i := from; step > 0 && i < to || step < 0 && i > to; {
+	for i := from; step > 0 && i < to || step < 0 && i > to; i = s.integers("+", i, step) {
 		s.spend(2)
 		l.Items = append(l.Items, i)
-		next := i + step
-		if (next > i) != (step > 0) { // overflow
-			break
-		}
-		i = next
 	}
 	return l
 }
@@ -72,34 +67,27 @@ func globalRaise(s *state, a args) Value {
 	panic(&RaisedError{text[:min(len(text), maxRaised)].String()})
 }
 
-// directives are the letters of strftime, each with the layout of package time.
-var directives = map[byte]string{
-	'd': "02", 'm': "01", 'y': "06", 'Y': "2006", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday",
-	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'j': "002",
-}
+// directive matches a directive of strftime. directives has the layout of package time for each letter.
+var (
+	directive  = regexp.MustCompile(`(?s)%.`)
+	directives = map[string]string{
+		"d": "02", "m": "01", "y": "06", "Y": "2006", "b": "Jan", "B": "January", "a": "Mon", "A": "Monday",
+		"H": "15", "I": "03", "M": "04", "S": "05", "p": "PM", "j": "002", "%": "%",
+	}
+)
 
 // strftimeNow is strftime_now(format), at a time.
 func strftimeNow(now time.Time) *function {
 	return &function{"strftime_now", func(s *state, a args) Value {
 		format := s.argument(a.of, "format", a.bind(s, []string{"format"})[0], needed{Text(nil)}).(Text).String()
 		s.spend(len(format))
-		var b strings.Builder
-		for i := 0; i < len(format); i++ {
-			if format[i] != '%' || i+1 == len(format) {
-				b.WriteByte(format[i])
-				continue
-			}
-			i++
-			layout, ok := directives[format[i]]
-			if !ok && format[i] != '%' {
-				s.fail("strftime_now: %q: not supported; use one of the letters dmyYbBaAHIMSpj, or %%%%", "%"+format[i:i+1])
-			}
-			b.WriteString(now.Format(layout))
+		return Text(directive.ReplaceAllStringFunc(format, func(d string) string {
+			layout, ok := directives[d[1:]]
 			if !ok {
-				b.WriteByte('%')
+				s.fail("strftime_now: %q: not supported; use one of the letters dmyYbBaAHIMSpj, or %%%%", d)
 			}
-		}
-		return Text(b.String())
+			return now.Format(layout)
+		}))
 	}}
 }
 
@@ -109,43 +97,25 @@ type loop struct {
 	at    int
 }
 
-// attribute returns an attribute of the variable loop, and whether it exists.
-func (l *loop) attribute(name string) (Value, bool) {
-	n := len(l.items)
-	neighbour := func(i int) Value {
-		if i < 0 || i >= n {
-			return undefined{"loop." + name}
-		}
-		return l.items[i]
-	}
-	switch name {
-	case "index":
-		return int64(l.at + 1), true
-	case "index0":
-		return int64(l.at), true
-	case "revindex":
-		return int64(n - l.at), true
-	case "revindex0":
-		return int64(n - l.at - 1), true
-	case "first":
-		return l.at == 0, true
-	case "last":
-		return l.at == n-1, true
-	case "length":
-		return int64(n), true
-	case "previtem":
-		return neighbour(l.at - 1), true
-	case "nextitem":
-		return neighbour(l.at + 1), true
-	case "cycle":
+// loopAttributes are the attributes of the variable loop.
+var loopAttributes = map[string]func(l *loop) Value{
+	"index":     func(l *loop) Value { return int64(l.at + 1) },
+	"index0":    func(l *loop) Value { return int64(l.at) },
+	"revindex":  func(l *loop) Value { return int64(len(l.items) - l.at) },
+	"revindex0": func(l *loop) Value { return int64(len(l.items) - l.at - 1) },
+	"first":     func(l *loop) Value { return l.at == 0 },
+	"last":      func(l *loop) Value { return l.at == len(l.items)-1 },
+	"length":    func(l *loop) Value { return int64(len(l.items)) },
+	"previtem":  func(l *loop) Value { return end(l.items[:l.at], false) },
+	"nextitem":  func(l *loop) Value { return end(l.items[l.at+1:], true) },
+	"cycle": func(l *loop) Value {
 		return &function{"cycle", func(s *state, a args) Value {
 			if len(a.pos) == 0 {
 				s.fail("cycle: no arguments; it needs one or more")
 			}
 			return a.pos[l.at%len(a.pos)]
-		}}, true
-	}
-	return nil, false
+		}}
+	},
 }
 
 // macro is the definition of a macro, or of the body of a call block.

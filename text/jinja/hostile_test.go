@@ -9,6 +9,8 @@ import (
 
 	"encoding/json"
 
+	"github.com/google/go-cmp/cmp"
+
 	"grove/text/jinja"
 )
 
@@ -82,21 +84,21 @@ func TestLimits(t *testing.T) {
 		options      jinja.Options
 		want         string
 	}{
-		{"steps", "\n{% for i in range(99) %}\n{{ i }}{% endfor %}", jinja.Options{Steps: 100}, "jinja: line 2: template limit exceeded: too many steps"},
-		{"output", "a\n{{ 'b' * 100 }}", jinja.Options{Output: 50}, "jinja: line 2: template limit exceeded: more than 50 characters"},
-		{"depth", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"brackets", "{{ " + strings.Repeat("(", 10000) + strings.Repeat(")", 10000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"blocks", strings.Repeat("{% if 1 %}", 10000), jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"nots", "{{ " + strings.Repeat("not ", 10000) + "1 }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"signs", "{{ " + strings.Repeat("-", 10000) + "1 }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"conditions", "{{ 1" + strings.Repeat(" if 1", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"ors", "{{ 0" + strings.Repeat(" or 0", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"calls", "{{ x" + strings.Repeat("()", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"subscripts", "{{ x" + strings.Repeat("[0]", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"sums", "{{ 1" + strings.Repeat(" + 1", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"filters", "{{ 1" + strings.Repeat("|string", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"attributes", "{{ x" + strings.Repeat(".a", 100000) + " }}", jinja.Options{}, "jinja: line 1: template limit exceeded: nested too deeply"},
-		{"size", strings.Repeat("x", 1<<20+1), jinja.Options{}, "jinja: line 1: template limit exceeded: a source of 1048577 bytes, more than 1048576"},
+		{"steps", "\n{% for i in range(99) %}\n{{ i }}{% endfor %}", jinja.Options{Steps: 100}, "line 2: template limit exceeded: too many steps"},
+		{"output", "a\n{{ 'b' * 100 }}", jinja.Options{Output: 50}, "line 2: template limit exceeded: more than 50 characters"},
+		{"depth", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"brackets", "{{ " + strings.Repeat("(", 10000) + strings.Repeat(")", 10000) + " }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"blocks", strings.Repeat("{% if 1 %}", 10000), jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"nots", "{{ " + strings.Repeat("not ", 10000) + "1 }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"signs", "{{ " + strings.Repeat("-", 10000) + "1 }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"conditions", "{{ 1" + strings.Repeat(" if 1", 100000) + " }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"ors", "{{ 0" + strings.Repeat(" or 0", 100000) + " }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"calls", "{{ x" + strings.Repeat("()", 100000) + " }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"subscripts", "{{ x" + strings.Repeat("[0]", 100000) + " }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"sums", "{{ 1" + strings.Repeat(" + 1", 100000) + " }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"filters", "{{ 1" + strings.Repeat("|string", 100000) + " }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"attributes", "{{ x" + strings.Repeat(".a", 100000) + " }}", jinja.Options{}, "line 1: template limit exceeded: nested too deeply"},
+		{"size", strings.Repeat("x", 1<<20+1), jinja.Options{}, "line 1: template limit exceeded: a source of 1048577 bytes, more than 1048576"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tmpl, err := jinja.Parse(c.source)
@@ -140,9 +142,12 @@ func TestMarks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := tmpl.Render(map[string]jinja.Value{"x": jinja.Input(" In put ")}, jinja.Options{})
+			got, err := tmpl.Render(map[string]jinja.Value{"x": jinja.From(3, " In put ")}, jinja.Options{})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]bool{false, false, false, strings.Contains(c.want, "["), false}, got.Sources(5)); diff != "" {
+				t.Errorf("sources (-want +got):\n%s", diff)
 			}
 			text, at, shown := got.String(), 0, ""
 			for _, s := range got.Inputs() {
@@ -153,6 +158,26 @@ func TestMarks(t *testing.T) {
 				t.Errorf("got %s, want %s", shown, c.want)
 			}
 		})
+	}
+}
+
+// TestSources tells sources apart, up to the number that have marks of their own.
+func TestSources(t *testing.T) {
+	var text jinja.Text
+	for _, source := range []int{-1, 0, 7, 1021, 1022 + 5} {
+		text = append(text, jinja.From(source, "\U0010ffff")...)
+	}
+	var shown []int
+	for i, is := range text.Sources(1030) {
+		if is {
+			shown = append(shown, i)
+		}
+	}
+	if diff := cmp.Diff([]int{0, 5, 7, 1021, 1022, 1027, 1029}, shown); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]jinja.Span{{From: 0, To: 20}}, text.Inputs()); diff != "" || text.String() != strings.Repeat("\U0010ffff", 5) {
+		t.Errorf("%q (-want +got):\n%s", text, diff)
 	}
 }
 
@@ -180,7 +205,7 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		v, err := jinja.FromJSON(golden.Vars)
+		v, err := jinja.FromJSON(-1, golden.Vars)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@
 package jinja
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -26,7 +27,7 @@ type Error struct {
 }
 
 // Error returns the line and the fault.
-func (e *Error) Error() string { return fmt.Sprintf("jinja: line %d: %s", e.Line, e.Msg) }
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Msg) }
 
 // Unwrap returns [ErrLimit] if a limit was exceeded.
 func (e *Error) Unwrap() error { return e.Err }
@@ -35,7 +36,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type RaisedError struct{ Msg string }
 
 // Error returns the template's message.
-func (e *RaisedError) Error() string { return "jinja: the template refuses this: " + e.Msg }
+func (e *RaisedError) Error() string { return "the template refuses this: " + e.Msg }
 
 // Bounds of a source, of its nesting, and of the nesting of a render: expressions, loops, calls and values.
 const (
@@ -78,13 +79,7 @@ type Options struct {
 // Render evaluates the template with variables, which it does not change. Errors are [*Error] and [*RaisedError] values.
 func (t *Template) Render(vars map[string]Value, o Options) (out Text, err error) {
 	defer catch(&err)
-	s := &state{left: defaultSteps, room: defaultOutput}
-	if o.Steps > 0 {
-		s.left = o.Steps
-	}
-	if o.Output > 0 {
-		s.room = o.Output
-	}
+	s := &state{left: cmp.Or(o.Steps, defaultSteps), room: cmp.Or(o.Output, defaultOutput)}
 	clock := map[string]Value{"strftime_now": strftimeNow(o.Now)}
 	s.scope = &scope{parent: &scope{vars: vars, parent: &scope{vars: clock, parent: &scope{vars: globals}}}}
 	t.body.run(s)

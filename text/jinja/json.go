@@ -53,32 +53,27 @@ func (w *writer) value(v Value, depth int) {
 }
 
 func (w *writer) elements(open, end string, n, depth int, element func(i int)) {
+	line := func(depth int) {
+		if w.lines && n > 0 {
+			w.add(slices.Concat(Text{'\n'}, w.s.repeat(w.indent, int64(depth))))
+		}
+	}
 	w.add(Text(open))
 	for i := range n {
 		if i > 0 {
 			w.add(w.comma)
 		}
-		w.newLine(depth + 1)
+		line(depth + 1)
 		element(i)
 	}
-	if n > 0 {
-		w.newLine(depth)
-	}
+	line(depth)
 	w.add(Text(end))
-}
-
-func (w *writer) newLine(depth int) {
-	if w.lines {
-		w.out = append(w.out, '\n')
-		w.add(w.s.repeat(w.indent, int64(depth)))
-	}
 }
 
 // toJSON is the filter tojson: json.dumps of Python, without escapes for characters beyond ASCII.
 func toJSON(s *state, v Value, a []Value) Value {
 	w := &writer{s: s, comma: Text(", "), colon: Text(": "), json: true}
-	ascii := a[1].(bool)
-	w.scalar = func(v Value) Text { return s.jsonScalar(v, ascii) }
+	w.scalar = func(v Value) Text { return s.jsonScalar(v, a[1].(bool)) }
 	if a[0] != nil {
 		w.lines, w.comma = true, Text(",")
 		w.indent = s.repeat(Text(" "), s.argument("tojson", "indent", a[0], int64(0)).(int64))
@@ -128,25 +123,25 @@ func (s *state) jsonScalar(v Value, ascii bool) Text {
 // maxJSONDepth bounds the nesting of JSON from outside.
 const maxJSONDepth = 200
 
-// FromJSON reads one JSON value. Its strings and keys are [Input]; dicts keep the order of their keys. Errors: JSON that is
-// not valid or nests more than 200 values, ints beyond 64 bits, floats out of range.
-func FromJSON(data []byte) (Value, error) {
+// FromJSON reads one JSON value. Its strings and keys are [From] a source, [Input] if it is -1; dicts keep the order of their keys.
+// Errors: JSON that is not valid or nests more than 200 values, ints beyond 64 bits, floats out of range.
+func FromJSON(source int, data []byte) (Value, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	v, err := readJSON(d, 0)
+	v, err := readJSON(d, source, 0)
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return nil, fmt.Errorf("jinja: JSON: %w", err)
+		return nil, fmt.Errorf("JSON: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("jinja: JSON: data follow the value; give one value")
+		return nil, errors.New("JSON: data follow the value; give one value")
 	}
 	return v, nil
 }
 
-func readJSON(d *json.Decoder, depth int) (Value, error) {
+func readJSON(d *json.Decoder, source, depth int) (Value, error) {
 	if depth > maxJSONDepth {
 		return nil, fmt.Errorf("more than %d values nested", maxJSONDepth)
 	}
@@ -156,7 +151,7 @@ func readJSON(d *json.Decoder, depth int) (Value, error) {
 	}
 	switch t := t.(type) {
 	case string:
-		return Input(t), nil
+		return From(source, t), nil
 	case json.Number:
 		if strings.ContainsAny(t.String(), ".eE") {
 			f, err := t.Float64()
@@ -165,36 +160,29 @@ func readJSON(d *json.Decoder, depth int) (Value, error) {
 		i, err := t.Int64()
 		return i, err
 	case json.Delim:
-		if t == '{' {
-			return readDict(d, depth)
-		}
-		l := &List{}
+		list, dict := &List{}, &Map{}
 		for d.More() {
-			v, err := readJSON(d, depth+1)
+			var key json.Token
+			if t == '{' {
+				if key, err = d.Token(); err != nil {
+					return nil, err
+				}
+			}
+			v, err := readJSON(d, source, depth+1)
 			if err != nil {
 				return nil, err
 			}
-			l.Items = append(l.Items, v)
+			if t == '{' {
+				dict.Set(From(source, key.(string)), v)
+			} else {
+				list.Items = append(list.Items, v)
+			}
 		}
 		_, err := d.Token()
-		return l, err
+		if t == '{' {
+			return dict, err
+		}
+		return list, err
 	}
 	return t, nil // nil or bool
-}
-
-func readDict(d *json.Decoder, depth int) (Value, error) {
-	m := &Map{}
-	for d.More() {
-		k, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		v, err := readJSON(d, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		m.Set(Input(k.(string)), v)
-	}
-	_, err := d.Token()
-	return m, err
 }

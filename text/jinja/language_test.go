@@ -17,7 +17,7 @@ import (
 var now = time.Date(2025, 3, 7, 4, 5, 9, 0, time.UTC)
 
 func vars(t *testing.T, data []byte) map[string]jinja.Value {
-	v, err := jinja.FromJSON(data)
+	v, err := jinja.FromJSON(-1, data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,9 @@
 package jinja
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -36,10 +37,7 @@ func (t tok) String() string {
 	names := map[kind]string{
 		tokEOF: "end of the template", tokData: "text", tokBlockBegin: "'{%'", tokBlockEnd: "'%}'", tokPrintBegin: "'{{'", tokPrintEnd: "'}}'",
 	}
-	if name, ok := names[t.kind]; ok {
-		return name
-	}
-	return fmt.Sprintf("%.40q", t.text)
+	return cmp.Or(names[t.kind], fmt.Sprintf("%.40q", t.text))
 }
 
 // lexer cuts a source into tokens.
@@ -74,37 +72,21 @@ func (l *lexer) advance(n int) {
 
 func (l *lexer) skipSpace() { l.advance(len(l.rest) - len(strings.TrimLeftFunc(l.rest, isSpace))) }
 
-// sign returns the sign with which s begins, or "".
-func sign(s string) string {
-	if s != "" && (s[0] == '-' || s[0] == '+') {
-		return s[:1]
-	}
-	return ""
-}
-
-// tag returns the index of the next tag, or the length of s.
-func tag(s string) int {
-	for n := 0; ; n++ {
-		i := strings.IndexByte(s[n:], '{')
-		if i < 0 || n+i+1 == len(s) {
-			return len(s)
-		}
-		if n += i; strings.IndexByte("%{#", s[n+1]) >= 0 {
-			return n
-		}
-	}
-}
+// opener finds the beginning of a tag and its sign, closers match its end.
+var (
+	opener  = regexp.MustCompile(`\{([%{#])([-+]?)`)
+	closers = map[kind]*regexp.Regexp{tokPrintEnd: regexp.MustCompile(`^-?}}`), tokBlockEnd: regexp.MustCompile(`^[-+]?%}`)}
+)
 
 // data reads text up to a tag, and the tag.
 func (l *lexer) data() {
-	n := tag(l.rest)
-	text := l.rest[:n]
-	if n == len(l.rest) {
-		l.emit(tokData, text)
-		l.advance(n)
+	found := opener.FindStringSubmatchIndex(l.rest)
+	if found == nil {
+		l.emit(tokData, l.rest)
+		l.advance(len(l.rest))
 		return
 	}
-	opener, sign := l.rest[n+1], sign(l.rest[n+2:])
+	text, opener, sign := l.rest[:found[0]], l.rest[found[2]], l.rest[found[4]:found[5]]
 	if sign == "-" {
 		text = strings.TrimRightFunc(text, isSpace)
 	} else if sign == "" && opener != '{' { // lstrip_blocks
@@ -116,25 +98,21 @@ func (l *lexer) data() {
 	if text != "" {
 		l.emit(tokData, text)
 	}
-	l.advance(n + 2 + len(sign))
+	l.advance(found[1])
 	switch opener {
 	case '#':
-		end := strings.Index(l.rest, "#}")
-		if end < 0 {
+		comment, _, found := strings.Cut(l.rest, "#}")
+		if !found {
 			fail(l.line, "a comment has no end; write '#}'")
 		}
-		sign := ""
-		if end > 0 {
-			sign = l.rest[end-1 : end]
-		}
-		l.advance(end + 2)
-		l.trim(sign)
+		l.advance(len(comment) + 2)
+		l.trim(comment[max(0, len(comment)-1):])
 	case '{':
 		l.emit(tokPrintBegin, "")
-		l.expression("}}", tokPrintEnd)
+		l.expression(tokPrintEnd)
 	default:
 		l.emit(tokBlockBegin, "")
-		l.expression("%}", tokBlockEnd)
+		l.expression(tokBlockEnd)
 	}
 }
 
@@ -149,73 +127,58 @@ func (l *lexer) trim(sign string) {
 	}
 }
 
-// operators, the longest first.
-var operators = []string{
-	"**", "//", "==", "!=", "<=", ">=",
-	"+", "-", "*", "/", "%", "~", "<", ">", "=", "(", ")", "[", "]", "{", "}", "|", ",", ":", ".",
-}
-
-const (
-	digits  = "0123456789"
-	letters = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-)
-
-// span returns the length of the longest prefix of s made of the characters of set.
-func span(s, set string) int { return len(s) - len(strings.TrimLeft(s, set)) }
+// lexeme matches a token of an expression. Its groups are a name, a float, an int, a string and an operator.
+var lexeme = regexp.MustCompile(`^(?:([A-Za-z_][A-Za-z_0-9]*)|([0-9]+\.[0-9]+)|([0-9]+)|((?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(\*\*|//|[=!<>]=|[-+*/%~<>=()[\]{}|,:.]))`)
 
 // expression reads tokens up to the end of a tag.
-func (l *lexer) expression(closer string, end kind) {
+func (l *lexer) expression(end kind) {
 	begin := l.line
 	var open []string // the brackets that close the open ones
 	for {
 		l.skipSpace()
 		if l.rest == "" {
-			fail(begin, "a tag has no end; write '%s'", closer)
+			fail(begin, "a tag has no end; write %s", tok{kind: end})
 		}
-		if len(open) == 0 && l.closed(closer, end) {
+		if len(open) == 0 && l.closed(end) {
 			return
 		}
+		m := lexeme.FindStringSubmatch(l.rest)
 		switch c := l.rest[0]; {
-		case c == '"' || c == '\'':
-			l.str(c)
-		case strings.IndexByte(digits, c) >= 0:
-			n := span(l.rest, digits)
-			if n+1 < len(l.rest) && l.rest[n] == '.' && strings.IndexByte(digits, l.rest[n+1]) >= 0 {
-				fail(l.line, "float %.10s...: not supported; use ints", l.rest)
-			}
-			l.emit(tokInt, l.rest[:n])
-			l.advance(n)
-		case strings.IndexByte(letters, c) >= 0:
-			n := span(l.rest, letters+digits)
-			l.emit(tokName, l.rest[:n])
-			l.advance(n)
+		case m == nil && (c == '"' || c == '\''):
+			fail(l.line, "a string has no end; write %c", c)
+		case m == nil:
+			fail(l.line, "unexpected character %.4q", l.rest)
+		case m[1] != "":
+			l.emit(tokName, m[1])
+		case m[2] != "":
+			fail(l.line, "float %.10s...: not supported; use ints", l.rest)
+		case m[3] != "":
+			l.emit(tokInt, m[3])
+		case m[4] != "":
+			l.emit(tokString, unescape(l.line, m[4][1:len(m[4])-1]))
 		default:
-			open = l.operator(open)
+			open = l.operator(m[5], open)
 		}
+		l.advance(len(m[0]))
 	}
 }
 
 // closed reads the end of a tag, if it is next.
-func (l *lexer) closed(closer string, end kind) bool {
-	sign := sign(l.rest)
-	if sign == "+" && end == tokPrintEnd || !strings.HasPrefix(l.rest[len(sign):], closer) {
+func (l *lexer) closed(end kind) bool {
+	m := closers[end].FindString(l.rest)
+	if m == "" {
 		return false
 	}
 	l.emit(end, "")
-	l.advance(len(sign) + len(closer))
-	if sign == "-" || end == tokBlockEnd {
+	l.advance(len(m))
+	if sign := m[:len(m)-2]; sign == "-" || end == tokBlockEnd {
 		l.trim(sign)
 	}
 	return true
 }
 
-// operator reads an operator and keeps the account of brackets.
-func (l *lexer) operator(open []string) []string {
-	i := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(l.rest, op) })
-	if i < 0 {
-		fail(l.line, "unexpected character %.4q", l.rest)
-	}
-	op := operators[i]
+// operator emits an operator and returns the brackets that are open behind it.
+func (l *lexer) operator(op string, open []string) []string {
 	if closing, ok := map[string]string{"(": ")", "[": "]", "{": "}"}[op]; ok {
 		open = append(open, closing)
 	} else if op == ")" || op == "]" || op == "}" {
@@ -225,57 +188,30 @@ func (l *lexer) operator(open []string) []string {
 		open = open[:len(open)-1]
 	}
 	l.emit(tokOp, op)
-	l.advance(len(op))
 	return open
 }
 
-// str reads a string.
-func (l *lexer) str(quote byte) {
-	n := 1
-	for n < len(l.rest) && l.rest[n] != quote {
-		if l.rest[n] == '\\' {
-			n++
-		}
-		n++
-	}
-	if n >= len(l.rest) {
-		fail(l.line, "a string has no end; write %c", quote)
-	}
-	l.emit(tokString, unescape(l.line, l.rest[1:n]))
-	l.advance(n + 1)
-}
+// escapes matches the escapes of Python's strings. Those that Python does not know stay as they are.
+var escapes = regexp.MustCompile(`(?s)\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)`)
 
 var shortEscapes = map[byte]string{'\\': `\`, '\'': "'", '"': `"`, 'n': "\n", 'r': "\r", 't': "\t"}
 
 // unescape replaces the escapes \\ \' \" \n \r \t \xXX \uXXXX \UXXXXXXXX of Python.
 func unescape(line int, s string) string {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(s, '\\')
-		if i < 0 {
-			return b.String() + s
+	return escapes.ReplaceAllStringFunc(s, func(e string) string {
+		if short, ok := shortEscapes[e[1]]; ok {
+			return short
 		}
-		b.WriteString(s[:i])
-		c := s[i+1]
-		s = s[i+2:]
-		if short, ok := shortEscapes[c]; ok {
-			b.WriteString(short)
-			continue
+		if strings.Contains("\nabfvN01234567", e[1:]) {
+			fail(line, `escape %s: not supported; use one of \\ \' \" \n \r \t \x \u \U`, e)
 		}
-		width := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
-		if width == 0 {
-			if strings.IndexByte("\nabfvN01234567", c) >= 0 {
-				fail(line, `escape \%c: not supported; use one of \\ \' \" \n \r \t \x \u \U`, c)
+		if strings.Contains("xuU", e[1:2]) {
+			code, err := strconv.ParseUint(e[2:], 16, 32)
+			if err != nil || code > unicode.MaxRune {
+				fail(line, `escape %s: it needs the hexadecimal digits of a character: 2 behind \x, 4 behind \u, 8 behind \U`, e)
 			}
-			b.WriteByte('\\')
-			b.WriteByte(c) // as Python does with escapes that it does not know
-			continue
+			return string(rune(code))
 		}
-		code, err := strconv.ParseUint(s[:min(width, len(s))], 16, 32)
-		if err != nil || len(s) < width || code > unicode.MaxRune {
-			fail(line, `escape \%c%.8q: it needs %d hexadecimal digits of a character`, c, s, width)
-		}
-		b.WriteRune(rune(code))
-		s = s[width:]
-	}
+		return e
+	})
 }

@@ -2,8 +2,9 @@ package jinja
 
 import (
 	"fmt"
-	"math"
+	"math/big"
 	"slices"
+	"strings"
 )
 
 // put sets a key of a dict.
@@ -38,8 +39,8 @@ func (s *state) attribute(v Value, name string) Value {
 			return x
 		}
 	case *loop:
-		if x, ok := v.attribute(name); ok {
-			return x
+		if of, ok := loopAttributes[name]; ok {
+			return of(v)
 		}
 	case *Map:
 		if m, ok := dictMethods[name]; ok {
@@ -185,7 +186,8 @@ func (s *state) contains(c, v Value) bool {
 		return ok
 	case Text:
 		if sub, ok := v.(Text); ok {
-			return s.find(c, sub) >= 0
+			s.copied(2 * (len(c) + len(sub)))
+			return strings.Contains(c.String(), sub.String())
 		}
 	}
 	s.fail("%s cannot be in %s", typeName(v), typeName(c))
@@ -238,28 +240,24 @@ func (s *state) binary(op string, a, b Value) Value {
 
 // integers computes with ints. Results beyond 64 bits are refused.
 func (s *state) integers(op string, i, j int64) int64 {
-	var r int64
-	fits := true
+	x, y := big.NewInt(i), big.NewInt(j)
 	switch op {
 	case "+":
-		r = i + j
-		fits = (r > i) == (j > 0)
+		x.Add(x, y)
 	case "-":
-		r = i - j
-		fits = (r < i) == (j > 0)
+		x.Sub(x, y)
 	case "*":
-		r = i * j
-		fits = i == 0 || r/i == j && !(i == -1 && j == math.MinInt64)
+		x.Mul(x, y)
 	case "%":
 		if j == 0 {
 			s.fail("%d %% 0: division by zero", i)
 		}
-		if r = i % j; r != 0 && (r < 0) != (j < 0) {
-			r += j
+		if x.Rem(x, y); x.Sign()*y.Sign() < 0 {
+			x.Add(x, y)
 		}
 	}
-	if !fits {
+	if !x.IsInt64() {
 		s.fail("%d %s %d is out of range; ints have 64 bits", i, op, j)
 	}
-	return r
+	return x.Int64()
 }

@@ -1,8 +1,6 @@
 package jinja
 
-import (
-	"slices"
-)
+import "slices"
 
 // flow tells how a loop goes on behind a statement.
 type flow int

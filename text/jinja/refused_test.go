@@ -35,7 +35,7 @@ func TestRefused(t *testing.T) {
 		{"{{ 'abc'[::2] }}", "a slice with a step other than [::-1]: not supported"},
 		{"{{ f(*x) }}", `argument "*": not supported; write the arguments`},
 		{`{{ '\101' }}`, `escape \1: not supported; use one of \\ \' \" \n \r \t \x \u \U`},
-		{`{{ '\u12' }}`, `escape \u"12": it needs 4 hexadecimal digits of a character`},
+		{`{{ '\u12' }}`, `escape \u: it needs the hexadecimal digits of a character: 2 behind \x, 4 behind \u, 8 behind \U`},
 		{"{{ {x.f: 1} }}", "float as a key of a dict: not supported; use a str, int, bool or None"},
 		{"{{ 'a'.split(none, 1) }}", "split: maxsplit without a separator: not supported; give a separator"},
 		{"{{ 'a'.replace('', 'b') }}", "replace: the old text is empty; it needs a character"},
@@ -68,7 +68,7 @@ func TestRefused(t *testing.T) {
 			if err == nil {
 				_, err = tmpl.Render(map[string]jinja.Value{"x": vars(t, []byte(`{"x": {"f": 2.5}}`))["x"]}, jinja.Options{})
 			}
-			if want := "jinja: line 1: " + c.want; err == nil || err.Error() != want || !errors.As(err, new(*jinja.Error)) {
+			if want := "line 1: " + c.want; err == nil || err.Error() != want || !errors.As(err, new(*jinja.Error)) {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
 		})

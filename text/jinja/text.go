@@ -4,22 +4,43 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Text is a string, as code points. Characters from outside the template carry a mark. Text(s) is text of the template,
 // [Input] of s is text from outside.
 type Text []rune
 
-// marked is set in a code point that came from outside the template.
-const marked = 1 << 30
+// point are the bits of a code point. The bits above it are its mark: 0 is the template, 1 an [Input], 2 and more are numbered sources.
+const point = 1<<21 - 1
 
-// Input returns s as text from outside the template. Bytes that are not UTF-8 become U+FFFD.
-func Input(s string) Text {
+// numbers is how many sources have marks of their own.
+const numbers = 1<<10 - 2
+
+// Input returns s as text from outside the template, of no numbered source. Bytes that are not UTF-8 become U+FFFD.
+func Input(s string) Text { return From(-1, s) }
+
+// From is [Input] of a numbered source, from 0, of which [Text.Sources] tells whether a text shows it.
+func From(source int, s string) Text {
 	t := Text(s)
 	for i := range t {
-		t[i] |= marked
+		t[i] |= rune(2+source%numbers) * (point + 1)
 	}
 	return t
+}
+
+// Sources tells of each of n sources whether t has a character of it. Sources whose numbers differ by a multiple of 1,022 count as one.
+func (t Text) Sources(n int) (shown []bool) {
+	var found [numbers]bool
+	for _, r := range t {
+		if m := r / (point + 1); m > 1 {
+			found[m-2] = true
+		}
+	}
+	for i := range n {
+		shown = append(shown, found[i%numbers])
+	}
+	return shown
 }
 
 // String returns the text without its marks.
@@ -27,7 +48,7 @@ func (t Text) String() string {
 	var b strings.Builder
 	b.Grow(len(t))
 	for _, r := range t {
-		b.WriteRune(r &^ marked)
+		b.WriteRune(r & point)
 	}
 	return b.String()
 }
@@ -40,9 +61,9 @@ func (t Text) Inputs() []Span {
 	var spans []Span
 	at := 0
 	for i, r := range t {
-		next := at + len(string(r&^marked))
-		if r&marked != 0 {
-			if i > 0 && t[i-1]&marked != 0 {
+		next := at + len(string(r&point))
+		if r > point {
+			if i > 0 && t[i-1] > point {
 				spans[len(spans)-1].To = next
 			} else {
 				spans = append(spans, Span{at, next})
@@ -55,22 +76,14 @@ func (t Text) Inputs() []Span {
 
 // hasAt reports whether sub stands at index i.
 func (t Text) hasAt(i int, sub Text) bool {
-	if i < 0 || i+len(sub) > len(t) {
-		return false
-	}
-	for k, r := range sub {
-		if (t[i+k]^r)&^marked != 0 {
-			return false
-		}
-	}
-	return true
+	return 0 <= i && i+len(sub) <= len(t) && slices.EqualFunc(t[i:i+len(sub)], sub, func(a, b rune) bool { return (a^b)&point == 0 })
 }
 
 // mapped changes every character and keeps the marks.
 func (t Text) mapped(f func(rune) rune) Text {
 	out := make(Text, len(t))
 	for i, r := range t {
-		out[i] = f(r&^marked) | r&marked
+		out[i] = f(r&point) | r&^point
 	}
 	return out
 }
@@ -80,46 +93,29 @@ func (t Text) mapped(f func(rune) rune) Text {
 func (t Text) escaped(q rune, escape func(rune) string) Text {
 	out := append(make(Text, 0, len(t)+2), q)
 	for _, r := range t {
-		e := escape(r &^ marked)
+		e := escape(r & point)
 		if e == "" {
 			out = append(out, r)
 		}
 		for _, c := range e {
-			out = append(out, c|r&marked)
+			out = append(out, c|r&^point)
 		}
 	}
 	return append(out, q)
 }
 
-// find returns the first index at which sub stands in t, or -1.
-func (s *state) find(t, sub Text) int {
-	compared := 0
-	defer func() { s.copied(compared) }()
-	for i := 0; i+len(sub) <= len(t); i++ {
-		k := 0
-		for k < len(sub) && (t[i+k]^sub[k])&^marked == 0 {
-			k++
-		}
-		if compared += k + 1; compared > 1000 {
-			s.copied(compared)
-			compared = 0
-		}
-		if k == len(sub) {
-			return i
-		}
-	}
-	return -1
-}
-
-// cut splits t at sep, at most n times.
+// cut splits t at sep, at most n times; below 0: wherever it stands.
 func (s *state) cut(t, sep Text, n int64) (parts []Value) {
+	plain, by := t.String(), sep.String()
+	s.copied(2 * (len(t) + len(sep)))
 	for ; n != 0; n-- {
-		i := s.find(t, sep)
-		if i < 0 {
+		before, after, found := strings.Cut(plain, by)
+		if !found {
 			break
 		}
-		parts = append(parts, t[:i:i])
-		t = t[i+len(sep):]
+		k := utf8.RuneCountInString(before)
+		parts = append(parts, t[:k:k])
+		plain, t = after, t[k+len(sep):]
 	}
 	s.copied(24 * (len(parts) + 1))
 	return append(parts, t)
@@ -130,7 +126,7 @@ func (s *state) fields(t Text) (parts []Value) {
 	s.copied(4 * len(t))
 	from := 0
 	for i := 0; i <= len(t); i++ {
-		if i < len(t) && !isSpace(t[i]&^marked) {
+		if i < len(t) && !isSpace(t[i]&point) {
 			continue
 		}
 		if i > from {
@@ -170,10 +166,10 @@ func stripper(left, right bool) operation {
 			}
 		}
 		from, to := 0, len(t)
-		for left && from < to && off(t[from]&^marked) {
+		for left && from < to && off(t[from]&point) {
 			from++
 		}
-		for right && from < to && off(t[to-1]&^marked) {
+		for right && from < to && off(t[to-1]&point) {
 			to--
 		}
 		s.copied(len(t) - (to - from))
@@ -219,25 +215,26 @@ func affixed(end bool) operation {
 	}, "prefix", needed{})
 }
 
-// mapper makes an operation that changes the case of each character. first tells whether the character begins a word, as
-// begins defines words from the character before.
-func mapper(change func(r rune, first bool) rune, begins func(before rune) bool) operation {
+// mapper makes an operation that changes each character, of which it knows the one before; 0: there is none.
+func mapper(change func(r, before rune) rune) operation {
 	return op(func(s *state, v Value, _ []Value) Value {
-		t := v.(Text)
+		t, before := v.(Text), rune(0)
 		s.copied(len(t))
-		before := rune(0)
 		return t.mapped(func(r rune) rune {
-			first := begins(before)
+			changed := change(r, before)
 			before = r
-			return change(r, first)
+			return changed
 		})
 	})
 }
 
-// titled puts the first character of a word in title case and the others in lower case.
-func titled(r rune, first bool) rune {
-	if first {
-		return unicode.ToTitle(r)
+// titled puts the first character of a text, and of each word if there are characters that words begin behind, in title case and
+// the others in lower case.
+func titled(behind string) func(r, before rune) rune {
+	return func(r, before rune) rune {
+		if before == 0 || behind != "" && (isSpace(before) || strings.ContainsRune(behind, before)) {
+			return unicode.ToTitle(r)
+		}
+		return unicode.ToLower(r)
 	}
-	return unicode.ToLower(r)
 }

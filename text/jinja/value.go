@@ -26,9 +26,6 @@ type Map struct {
 	index        map[any]int // of keys as key returns them
 }
 
-// Entries returns the keys and their values, in order. The caller must not change them.
-func (m *Map) Entries() (keys, values []Value) { return m.keys, m.values }
-
 // Len returns the number of entries.
 func (m *Map) Len() int { return len(m.keys) }
 
@@ -83,28 +80,17 @@ type function struct {
 	call func(s *state, a args) Value
 }
 
+var typeNames = map[string]string{
+	"<nil>": "None", "int64": "int", "float64": "float", "jinja.Text": "str", "*jinja.List": "list", "*jinja.Map": "dict",
+}
+
 // typeName returns the Python name of a value's type, for errors.
 func typeName(v Value) string {
-	switch v := v.(type) {
-	case nil:
-		return "None"
-	case bool:
-		return "bool"
-	case int64:
-		return "int"
-	case float64:
-		return "float"
-	case Text:
-		return "str"
-	case *List:
-		if v.Tuple {
-			return "tuple"
-		}
-		return "list"
-	case *Map:
-		return "dict"
+	if l, ok := v.(*List); ok && l.Tuple {
+		return "tuple"
 	}
-	return strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", v), "*"), "jinja.")
+	name := fmt.Sprintf("%T", v)
+	return cmp.Or(typeNames[name], strings.TrimPrefix(strings.TrimPrefix(name, "*"), "jinja."))
 }
 
 // truth is bool(v) of Python.
@@ -112,12 +98,6 @@ func truth(v Value) bool {
 	switch v := v.(type) {
 	case nil, undefined:
 		return false
-	case bool:
-		return v
-	case int64:
-		return v != 0
-	case float64:
-		return v != 0
 	case Text:
 		return len(v) > 0
 	case *List:
@@ -125,16 +105,14 @@ func truth(v Value) bool {
 	case *Map:
 		return v.Len() > 0
 	}
-	return true
+	f, ok := number(v)
+	return !ok || f != 0
 }
 
 // str is str(v) of Python.
 func (s *state) str(v Value) Text {
-	switch v := v.(type) {
-	case Text:
-		return v
-	case undefined:
-		return nil
+	if t, ok := v.(Text); ok || isA[undefined](v) {
+		return t
 	}
 	return s.repr(v)
 }
@@ -286,7 +264,7 @@ func (s *state) compare(a, b Value) int {
 		s.fail("%s and %s have no order", typeName(a), typeName(b))
 	}
 	s.copied(min(len(t), len(u)))
-	return slices.CompareFunc(t, u, func(x, y rune) int { return cmp.Compare(x&^marked, y&^marked) })
+	return slices.CompareFunc(t, u, func(x, y rune) int { return cmp.Compare(x&point, y&point) })
 }
 
 func isA[T any](v Value) bool {
