@@ -27,7 +27,7 @@ func serveChat(t testing.TB) *site {
 	return serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
 }
 
-const hello = `"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"func "},{"type":"text","text":"main()"}]}]`
+const hello = `"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"func main()"}]}]`
 
 // TestChat checks the fields of an answer that OpenAI's clients read.
 func TestChat(t *testing.T) {
@@ -121,7 +121,7 @@ func TestChatRefused(t *testing.T) {
 	for _, tt := range []struct{ body, param, wants string }{
 		{`{}`, "messages", "no message"},
 		{`{"messages":[]}`, "messages", "no message"},
-		{`{"messages":[{"role":"king","content":"a"}]}`, "messages", "king"},
+		{`{"messages":[{"role":"king","content":"a"}]}`, "messages[0]", `messages[0]: the role "king" is not known`},
 		{`{"messages":[{"role":"user","content":"a","mood":"b"}]}`, "messages[0].mood", "not known"},
 		{`{"messages":[{"role":"user","content":"a","contents":"b"}]}`, "messages[0].contents", `did you mean "content"?`},
 		{`{"messages":[{"role":"assistant","content":"a","reasoning":"b"}]}`, "messages[0].reasoning", "use reasoning_content"},

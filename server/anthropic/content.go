@@ -53,16 +53,15 @@ func (c *content) ReadJSON(r *wire.Reader) error {
 // Like implements [wire.Like].
 func (content) Like() any { return []block{} }
 
-// text returns the text of blocks of type text. Blocks are set apart by a line break.
-func (c content) text(field string) (string, error) {
-	var parts []string
+// text returns the texts of blocks of type text.
+func (c content) text(field string) (parts wire.ContentText, err error) {
 	for _, b := range c {
 		if b.Type != "text" {
-			return "", wire.Refuse(field, "a block of type %q: text alone is supported here", wire.Clip(b.Type))
+			return nil, wire.Refuse(field, "a block of type %q: text alone is supported here", wire.Clip(b.Type))
 		}
 		parts = append(parts, b.Text)
 	}
-	return strings.Join(parts, "\n"), nil
+	return parts, nil
 }
 
 // messages returns the messages that a message of this API makes: each result of a tool is one.
@@ -86,7 +85,7 @@ func (m *message) user() (all []grove.Message, err error) {
 	flush := func() {
 		if len(texts) > 0 {
 			text, _ := texts.text("messages") // they are texts
-			all = append(all, grove.Message{Role: "user", Content: text})
+			all = append(all, grove.Message{Role: "user", Content: text.Text(), Parts: text})
 			texts = nil
 		}
 	}
@@ -100,7 +99,7 @@ func (m *message) user() (all []grove.Message, err error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, grove.Message{Role: "tool", ToolCallID: b.ToolUseID, Content: text})
+			all = append(all, grove.Message{Role: "tool", ToolCallID: b.ToolUseID, Content: text.Text(), Parts: text})
 		default:
 			return nil, fmt.Errorf("a block of type %q; text and tool_result are supported in a message of the user", wire.Clip(b.Type))
 		}
@@ -130,6 +129,7 @@ func (m *message) assistant() (one grove.Message, err error) {
 		}
 	}
 	one.Reasoning = strings.Join(thoughts, "")
-	one.Content, err = texts.text("messages")
+	one.Parts, err = texts.text("messages")
+	one.Content = strings.Join(one.Parts, "\n")
 	return one, err
 }

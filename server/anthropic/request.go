@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"grove"
@@ -76,15 +77,15 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	if err != nil {
 		return c, err
 	}
-	if system != "" {
-		c.Messages = append(c.Messages, grove.Message{Role: "system", Content: system})
+	if system.Text() != "" {
+		c.Messages, c.Origins = append(c.Messages, grove.Message{Role: "system", Content: system.Text(), Parts: system}), []int{-1}
 	}
 	for i := range q.Messages {
 		all, err := q.Messages[i].messages()
 		if err != nil {
 			return c, driver.RefuseMessage(i, err)
 		}
-		c.Messages = append(c.Messages, all...)
+		c.Messages, c.Origins = append(c.Messages, all...), append(c.Origins, slices.Repeat([]int{i}, len(all))...)
 	}
 	c.Options.Continue = q.Messages[len(q.Messages)-1].Role == "assistant" // as this API does
 	if q.Output.Effort != nil {

@@ -21,6 +21,7 @@ import (
 type Chat struct {
 	Messages  []grove.Message
 	Options   grove.ChatOptions
+	Origins   []int    // of each message, the index of the request's message that it comes from; -1: none; nil: the same
 	Functions []string // names of those that may be called
 	Inline    bool     // thoughts stay in the content
 
@@ -92,15 +93,33 @@ func (c *Chat) SetEffort(effort string) error {
 func (c *Chat) Prompt(h *serving.Host) (grove.ChatPrompt, error) {
 	p, err := h.Model.ApplyTemplate(c.Messages, c.Options)
 	c.prompt = p
+	var fault *chat.Error
 	switch {
-	case errors.Is(err, chat.ErrTools):
-		return p, wire.Refuse("tools", "%v", err)
+	case errors.As(err, &fault):
+		return p, c.refuse(fault)
 	case err != nil:
 		return p, wire.Refuse("messages", "%v", err)
 	case len(p.Tokens) == 0:
 		return p, wire.Refuse("messages", "the template makes an empty prompt of these messages")
 	}
 	return p, nil
+}
+
+// refuse returns the answer to a conversation that is not rendered. It does not name the template: that can be a path.
+func (c *Chat) refuse(fault *chat.Error) error {
+	i, text := fault.Message, fault.Err.Error()
+	if i >= 0 && c.Origins != nil {
+		i = c.Origins[i]
+	}
+	switch {
+	case errors.Is(fault, chat.ErrTools):
+		return wire.Refuse("tools", "%s", text)
+	case i >= 0:
+		return RefuseMessage(i, fault.Err)
+	case fault.Template != "" && !strings.HasPrefix(text, "the template"):
+		text = "the template: " + text
+	}
+	return wire.Refuse("messages", "%s", text)
 }
 
 // Answer is the answer to a conversation under way: its content, its thoughts and its calls.

@@ -156,6 +156,7 @@ func (g *Generation) blame(err error) error {
 	e := *wire.ErrorOf(err)
 	field, _, _ := strings.Cut(e.Param, "[")
 	if name, ok := g.Blames[field]; ok {
+		name += strings.TrimPrefix(e.Param, field)
 		if rest, begins := strings.CutPrefix(e.Message, e.Param+": "); begins {
 			e.Message = name + ": " + rest
 		}

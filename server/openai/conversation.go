@@ -56,6 +56,8 @@ type conversation struct {
 	Thoughts *string                    `json:"reasoning_format" bytes:"256"`
 	Answer   *bool                      `json:"add_generation_prompt"`
 	GoOn     bool                       `json:"continue_final_message"`
+
+	origins []int // as [driver.Chat.Origins]
 }
 
 // chat checks the fields.
@@ -70,6 +72,7 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 		}
 		c.Messages = append(c.Messages, m)
 	}
+	c.Origins = q.origins
 	c.Options.NoAnswer, c.Options.Continue = q.Answer != nil && !*q.Answer, q.GoOn
 	c.Options.Vars = q.Vars
 	if q.Effort != nil {
@@ -115,7 +118,7 @@ func (m *message) toTemplate() (t grove.Message, err error) {
 	if m.Refusal != nil && *m.Refusal != "" {
 		return t, errors.New("refusals are not supported")
 	}
-	t = grove.Message{Role: m.Role, Content: string(m.Content), Reasoning: m.Reasoning, Name: m.Name, ToolCallID: m.ToolCallID}
+	t = grove.Message{Role: m.Role, Content: m.Content.Text(), Parts: m.Content, Reasoning: m.Reasoning, Name: m.Name, ToolCallID: m.ToolCallID}
 	for _, c := range m.ToolCalls {
 		call := chat.ToolCall{ID: c.ID, Type: c.Type}
 		call.Function.Name = c.Function.Name

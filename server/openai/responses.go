@@ -102,7 +102,7 @@ func (l *input) ReadJSON(r *wire.Reader) error {
 		return r.Into((*[]inputItem)(l))
 	}
 	text, err := r.Text()
-	*l = input{{Role: "user", Content: wire.ContentText(text)}}
+	*l = input{{Role: "user", Content: wire.ContentText{text}}}
 	return err
 }
 
@@ -115,9 +115,10 @@ func (inputItem) Tolerated() []wire.Toleration { return wire.MessageFields }
 // stores reports whether the answer is stored.
 func (q *responsesRequest) stores() bool { return q.Store == nil || *q.Store }
 
-// messages returns the conversation behind earlier messages: consecutive calls, and an answer before them, are one message.
-func (q *responsesRequest) messages(earlier []message) (all []message, err error) {
-	all = slices.Clone(earlier)
+// messages returns the conversation behind earlier messages, and the item that each begins with, -1 for the earlier: consecutive calls,
+// and an answer before them, are one message.
+func (q *responsesRequest) messages(earlier []message) (all []message, origins []int, err error) {
+	all, origins = slices.Clone(earlier), slices.Repeat([]int{-1}, len(earlier))
 	for i, item := range q.Input {
 		switch item.Type {
 		case "", "message":
@@ -127,7 +128,7 @@ func (q *responsesRequest) messages(earlier []message) (all []message, err error
 			}
 			all = append(all, message{Role: item.Role, Content: item.Content})
 		case "reasoning": // of the message or the calls behind it
-			all = append(all, message{Role: "assistant", Reasoning: string(item.Content)})
+			all = append(all, message{Role: "assistant", Reasoning: item.Content.Text()})
 		case "function_call":
 			call := toolCall{ID: item.CallID, Type: "function"}
 			call.Function.Name, call.Function.Arguments = item.Name, item.Arguments
@@ -139,21 +140,25 @@ func (q *responsesRequest) messages(earlier []message) (all []message, err error
 		case "function_call_output":
 			all = append(all, message{Role: "tool", ToolCallID: item.CallID, Content: item.Output})
 		default:
-			return nil, wire.Refuse(fmt.Sprintf("input[%d]", i), "input[%d] has the type %q; messages, reasoning, function calls and their outputs are supported", i, wire.Clip(item.Type))
+			return nil, nil, wire.Refuse(fmt.Sprintf("input[%d]", i), "input[%d] has the type %q; messages, reasoning, function calls and their outputs are supported", i, wire.Clip(item.Type))
+		}
+		if len(all) > len(origins) {
+			origins = append(origins, i)
 		}
 	}
-	return all, nil
+	return all, origins, nil
 }
 
 // chat returns the request in the form of the chat route.
 func (q *responsesRequest) chat(earlier []message) (*chatRequest, error) {
 	c := &chatRequest{Fields: q.Fields, Limits: driver.Limits{MaxTokens: q.MaxTokens}, Format: q.Text.Format}
 	var err error
-	if q.conversation, err = q.messages(earlier); err != nil {
+	if q.conversation, c.origins, err = q.messages(earlier); err != nil {
 		return nil, err
 	}
 	if c.Messages = q.conversation; q.Instructions != nil && *q.Instructions != "" { // those of earlier requests do not hold
-		c.Messages = append([]message{{Role: "system", Content: wire.ContentText(*q.Instructions)}}, c.Messages...)
+		c.Messages = append([]message{{Role: "system", Content: wire.ContentText{*q.Instructions}}}, c.Messages...)
+		c.origins = append([]int{-1}, c.origins...)
 	}
 	c.Choice, c.Parallel = q.Choice, q.Parallel
 	for _, t := range q.Tools {

@@ -47,7 +47,7 @@ func (e *responseEncoder) keep() error {
 	if err != nil {
 		return err
 	}
-	answer := message{Role: "assistant", Content: wire.ContentText(e.answer.Content.String()), Reasoning: e.answer.Reasoning.String()}
+	answer := message{Role: "assistant", Content: wire.ContentText{e.answer.Content.String()}, Reasoning: e.answer.Reasoning.String()}
 	for _, c := range e.answer.Calls {
 		answer.ToolCalls = append(answer.ToolCalls, toolCallOf(c))
 	}
@@ -95,14 +95,18 @@ func deleteResponse(x *driver.Request) error {
 
 // shown returns an item as the API shows it.
 func (i inputItem) shown() map[string]any {
-	part := func(kind string, text wire.ContentText) []map[string]any {
-		return []map[string]any{{"type": kind, "text": string(text)}}
+	part := func(kind string, texts wire.ContentText) []map[string]any {
+		parts := []map[string]any{}
+		for _, text := range texts {
+			parts = append(parts, map[string]any{"type": kind, "text": text})
+		}
+		return parts
 	}
 	switch i.Type {
 	case "function_call":
 		return map[string]any{"type": i.Type, "call_id": i.CallID, "name": i.Name, "arguments": i.Arguments}
 	case "function_call_output":
-		return map[string]any{"type": i.Type, "call_id": i.CallID, "output": string(i.Output)}
+		return map[string]any{"type": i.Type, "call_id": i.CallID, "output": i.Output.Text()}
 	case "reasoning":
 		return map[string]any{"type": i.Type, "summary": []any{}, "content": part("reasoning_text", i.Content)}
 	}

@@ -15,8 +15,11 @@ type Prediction struct {
 	Content ContentText `json:"content" most:"65536"`
 }
 
-// ContentText is a text, in JSON also a list of parts of type text.
-type ContentText string
+// ContentText are texts, in JSON a text or a list of parts of type text.
+type ContentText []string
+
+// Text returns the texts with line ends between.
+func (c ContentText) Text() string { return strings.Join(c, "\n") }
 
 // ReadJSON implements [Own].
 func (c *ContentText) ReadJSON(r *Reader) error {
@@ -24,19 +27,17 @@ func (c *ContentText) ReadJSON(r *Reader) error {
 	case jsontext.KindBeginArray:
 	case jsontext.KindString:
 		text, err := r.Text()
-		*c = ContentText(text)
+		*c = ContentText{text}
 		return err
 	default:
 		return r.Refuse("the content must be a text or a list of parts")
 	}
-	var all strings.Builder
-	err := r.List(func(int) error {
+	*c = nil
+	return r.List(func(int) error {
 		text, err := readTextPart(r)
-		all.WriteString(text)
+		*c = append(*c, text)
 		return err
 	})
-	*c = ContentText(all.String())
-	return err
 }
 
 // textPart is a part of a content.
@@ -109,7 +110,7 @@ func (p *Prediction) Apply(r *grove.Request) error {
 	if p.Type != "content" {
 		return Refuse("prediction", "a prediction of type %q: it must be content", Clip(p.Type))
 	}
-	r.Prediction = string(p.Content)
+	r.Prediction = strings.Join(p.Content, "")
 	return nil
 }
 
