@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ func (m *Model) Templates() *chat.Templates { return m.templates }
 // Chat prepares the answer to a conversation, as [Model.Generate] does the continuation of a text; the Prompt
 // of the request is not used. The text of the answer has no control tokens.
 func (m *Model) Chat(ctx context.Context, messages []Message, o ChatOptions, r Request) (*Generation, error) {
+	if o.Check == nil {
+		o.Check = func(n int) error { return cmp.Or(ctx.Err(), m.CheckPrompt(n)) }
+	}
 	p, err := m.ApplyTemplate(messages, o)
 	if err != nil {
 		return nil, err

@@ -281,8 +281,13 @@ func TestSessionForged(t *testing.T) {
 		t.Errorf("beside a forged session: %q, want %q: %v", text, want, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	g, err := other.Generate(ctx, grove.Request{Prompt: prompt, MaxTokens: 5, Session: path})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cancel()
-	if _, err := ask(ctx, other, path); !errors.Is(err, context.Canceled) {
+	if _, err := g.Text(); !errors.Is(err, context.Canceled) {
 		t.Errorf("a request that has ended: %v", err)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, file) {

@@ -3,7 +3,6 @@ package grove
 import (
 	"context"
 	"errors"
-	"math"
 
 	"grove/model"
 	"grove/text/token"
@@ -87,70 +86,9 @@ func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, ma
 	if len(ids) == 0 {
 		return nil, errors.New("grove: the text is empty, and the model has no token that begins one")
 	}
-	states := pool{kind: p, n: len(ids), progress: o.Progress}
-	if err := m.engine.States(ctx, ids, states.add); err != nil {
+	states := model.Pool{Kind: p, Tokens: len(ids), Progress: o.Progress}
+	if err := m.engine.States(ctx, ids, states.Add); err != nil {
 		return nil, m.busy(err)
 	}
-	rows := states.vectors()
-	if !o.Raw {
-		for _, row := range rows {
-			unit(row)
-		}
-	}
-	return rows, nil
-}
-
-// pool gathers the states of a text's tokens, in order.
-type pool struct {
-	kind model.Pooling
-	n    int // tokens
-	seen int
-	rows [][]float32
-	sum  []float64
-
-	progress func(done, all int) // nil: nobody asks
-}
-
-func (p *pool) add(row []float32) error {
-	if p.seen++; p.progress != nil {
-		p.progress(p.seen, p.n)
-	}
-	switch {
-	case p.kind == model.PoolMean:
-		if p.sum == nil {
-			p.sum = make([]float64, len(row))
-		}
-		for i, v := range row {
-			p.sum[i] += float64(v)
-		}
-	case p.kind == model.PoolNone, p.kind == model.PoolFirst && p.seen == 1, p.kind == model.PoolLast && p.seen == p.n:
-		p.rows = append(p.rows, append([]float32(nil), row...))
-	}
-	return nil
-}
-
-func (p *pool) vectors() [][]float32 {
-	if p.kind != model.PoolMean {
-		return p.rows
-	}
-	mean := make([]float32, len(p.sum))
-	for i, v := range p.sum {
-		mean[i] = float32(v / float64(p.n))
-	}
-	return [][]float32{mean}
-}
-
-// unit scales a vector to length 1, unless it is zero.
-func unit(row []float32) {
-	var squares float64
-	for _, v := range row {
-		squares += float64(float64(v) * float64(v))
-	}
-	if squares == 0 {
-		return
-	}
-	length := math.Sqrt(squares)
-	for i, v := range row {
-		row[i] = float32(float64(v) / length)
-	}
+	return states.Vectors(!o.Raw), nil
 }

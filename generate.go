@@ -50,7 +50,8 @@ type Request struct {
 	// Search is a program that computes several answers and chooses one, with its options: "ffs,n=4"; [Searches] lists
 	// the programs. It is lossy, and the first token comes when the answer is chosen. "": one answer is computed.
 	Search string
-	// Prediction is a text that the answer probably contains, such as the text to edit. It changes the speed alone.
+	// Prediction is a text that the answer probably contains, such as the text to edit; of a longer one, as many tokens as the
+	// context holds count. It changes the speed alone.
 	Prediction string
 	// Session names a file of computed keys and values; "": none. The part of the prompt that the file holds is not
 	// computed again, and the file is written anew when the answer ends or is cancelled. The file need not exist. Errors:
@@ -134,9 +135,12 @@ type Generation struct {
 	req    Request
 	prompt []token.ID
 	stats  Stats
-	begun  bool
-	ended  bool // by [Generation.Stop]
-	start  time.Time
+
+	prediction []token.ID
+
+	begun bool
+	ended bool // by [Generation.Stop]
+	start time.Time
 
 	reading  answer.Options   // of [Generation.Parts]
 	thinking sample.Thinking  // the model's markers, and the budget
@@ -149,17 +153,6 @@ type Generation struct {
 	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
 
-// PromptError is an [engine.ErrContext] of a prompt that does not fit.
-type PromptError struct{ Tokens, Context int }
-
-// Error returns both numbers.
-func (e *PromptError) Error() string {
-	return fmt.Sprintf("grove: the prompt has %d tokens and the context holds %d: %v", e.Tokens, e.Context, engine.ErrContext)
-}
-
-// Unwrap returns [engine.ErrContext].
-func (e *PromptError) Unwrap() error { return engine.ErrContext }
-
 // Generate prepares an answer; [Generation.Tokens] computes it. Errors: an [*OptionError] or another error of a setting
 // that is out of range; a [*PromptError] for a prompt that exceeds the context; [tokenizer.ErrNoFIM] for a suffix that the
 // vocabulary has no tokens for. The generation ends within a layer's time after ctx.
@@ -170,7 +163,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := m.check(&r); err != nil {
 		return nil, err
 	}
-	ids, err := m.encode(r)
+	ids, err := m.encode(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +185,9 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, err
 	}
 	g.thoughts = g.thinking.Count(ids)
+	if g.prediction, err = m.predict(ctx, r.Prediction); err != nil {
+		return nil, err
+	}
 	if err := g.openSearch(); err != nil {
 		return nil, err
 	}
@@ -248,21 +244,6 @@ func (m *Model) check(r *Request) error {
 	return nil
 }
 
-// encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
-func (m *Model) encode(r Request) ([]token.ID, error) {
-	if r.PromptIDs != nil {
-		return r.PromptIDs, nil
-	}
-	if r.Suffix != nil {
-		ids, err := m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix, r.Files...)
-		if errors.Is(err, tokenizer.ErrNoFIM) {
-			err = &OptionError{fmt.Errorf("grove: a suffix is given: %w", err)}
-		}
-		return ids, err
-	}
-	return m.tokenizer.Encode(nil, r.Prompt, tokenizer.Options{Special: true})
-}
-
 // answer returns the part of a request that its sequence must know.
 func (g *Generation) answer() engine.Answer {
 	r := &g.req
@@ -276,6 +257,9 @@ func (g *Generation) Request() Request { return g.req }
 
 // Prompt returns the tokens of the prompt, the suffix included. They are not to be changed.
 func (g *Generation) Prompt() []token.ID { return g.prompt }
+
+// Prediction returns the tokens of the prediction, those that the context holds. They are not to be changed.
+func (g *Generation) Prediction() []token.ID { return g.prediction }
 
 // Stats returns what the generation did so far. It is for the goroutine of [Generation.Tokens].
 func (g *Generation) Stats() Stats {
@@ -465,11 +449,7 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	if draft == nil {
 		return nil
 	}
-	prediction, err := g.model.Tokenize(g.req.Prediction, false, false)
-	if err != nil {
-		return err
-	}
-	if err := s.Speculate(draft, prediction); err != nil {
+	if err := s.Speculate(draft, g.prediction); err != nil {
 		return err
 	}
 	rule, err := findRule(g.req.Accept)

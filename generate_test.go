@@ -395,6 +395,9 @@ func TestCancelGeneration(t *testing.T) {
 	steps := 0
 	for n := 0; ; n++ {
 		g, err := m.Generate(&countdown{t.Context(), n}, r)
+		if errors.Is(err, context.Canceled) && n < 6 {
+			continue // while the prompt is tokenised
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -388,12 +388,6 @@ func (m *Model) generates() error {
 	return nil
 }
 
-// Tokenize returns the ids of a text. With special, the tokens that begin and end a text are added as
-// the model's file asks; with plain, special tokens written in the text are taken as text.
-func (m *Model) Tokenize(text string, special, plain bool) ([]token.ID, error) {
-	return m.tokenizer.Encode(nil, text, tokenizer.Options{Special: special, Plain: plain})
-}
-
 // Piece returns the bytes that a token stands for by itself, which need not be whole characters; an id out of range
 // is an error.
 func (m *Model) Piece(id token.ID) ([]byte, error) { return m.tokenizer.AppendPiece(nil, id, true) }

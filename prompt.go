@@ -66,7 +66,7 @@ func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, er
 		p.Text, c.Tail = p.Text+end, c.Tail+end
 	}
 	c.Text = p.Text
-	c.Tokens, err = p.Encode(m.tokenizer)
+	c.Tokens, err = p.Encode(m.tokenizer, o.Check)
 	return c, err
 }
 

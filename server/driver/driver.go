@@ -9,7 +9,6 @@ import (
 	"grove/server/access"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/text/token"
 )
 
 // Fields are the fields of a body that all routes that generate have.
@@ -60,9 +59,8 @@ type Generation struct {
 	Likely  string            // the route's name of the field that asks for log-probabilities
 	Stored  bool              // the answer is kept with its log-probabilities, also where it streams
 
-	kept      int // bytes of log-probabilities
-	fields    *Fields
-	predicted []token.ID // of the prediction
+	kept   int // bytes of log-probabilities
+	fields *Fields
 }
 
 // Answers handles a route that generates, whose body is a B. Streams are server-sent events.
@@ -128,11 +126,7 @@ func (g *Generation) Base(d wire.Defaults) (r grove.Request, err error) {
 	if r, err = g.fields.Request(g.Host.Model, d); err != nil {
 		return r, err
 	}
-	if err = g.fields.Prediction.Apply(&r); err != nil {
-		return r, err
-	}
-	g.predicted, err = g.Host.Model.Tokenize(r.Prediction, false, false)
-	return r, err
+	return r, g.fields.Prediction.Apply(&r)
 }
 
 // AddPrompts adds a copy of a request for each prompt.
@@ -186,7 +180,7 @@ func (g *Generation) drive(e Encoder) (err error) {
 		return err
 	}
 	if g.Scores {
-		access.CallerOf(g.R.Context()).Spend(g.Job.Usage(nil).PromptTokens)
+		access.CallerOf(g.R.Context()).Spend(g.Job.Usage().PromptTokens)
 		for i := range g.Job.Answers {
 			if err := e.End(i); err != nil {
 				return err
@@ -225,11 +219,13 @@ func (g *Generation) Ended(answer int) (reason string, stop any) {
 
 // Spent returns the usage and the timings of the request; nil where nothing is generated.
 func (g *Generation) Spent() (serving.Usage, *serving.Timings) {
+	u := g.Job.Usage()
 	if g.Scores {
-		return g.Job.Usage(nil), nil
+		u.Details.Rejected = 0 // there was no answer to have the prediction
+		return u, nil
 	}
 	t := g.Job.Timings()
-	return g.Job.Usage(g.predicted), &t
+	return u, &t
 }
 
 // Limits are the names of the bound of an answer's tokens.

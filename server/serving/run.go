@@ -74,6 +74,7 @@ func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
 			}
 			seed := g.Stats().Seed
 			p.Seed = &seed // all answers to the prompt share it: the sample index sets them apart
+			p.PromptIDs = g.Prompt()
 			j.Answers = append(j.Answers, g)
 		}
 	}
@@ -151,7 +152,7 @@ func (j *Job) Run(emit func(Event) error) (err error) {
 	defer func() { // also where emit panics
 		j.cancel(err)
 		all.Wait()
-		access.CallerOf(j.ctx).Spend(j.Usage(nil).TotalTokens)
+		access.CallerOf(j.ctx).Spend(j.Usage().TotalTokens)
 	}()
 	return j.follow(events, emit)
 }

@@ -26,9 +26,8 @@ type completionDetails struct {
 	Rejected  int `json:"rejected_prediction_tokens"`
 }
 
-// Usage adds up the usage of the answers; predicted are the tokens of the request's prediction. The prompt of several answers
-// counts once.
-func (j *Job) Usage(predicted []token.ID) (u Usage) {
+// Usage adds up the usage of the answers. The prompt of several answers counts once.
+func (j *Job) Usage() (u Usage) {
 	cached := 0
 	for i, a := range j.Answers {
 		s := a.Stats()
@@ -42,6 +41,7 @@ func (j *Job) Usage(predicted []token.ID) (u Usage) {
 		}
 		u.CompletionTokens += s.Tokens
 		u.Details.Reasoning += s.Reasoning
+		predicted := a.Prediction()
 		found := foundIn(j.ids[i], predicted)
 		u.Details.Accepted += found
 		u.Details.Rejected += len(predicted) - found

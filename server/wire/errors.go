@@ -104,7 +104,11 @@ func ErrorOf(err error) *Error {
 		e.Code = "context_length_exceeded"
 		if errors.As(err, &prompt) { // programs look for llama.cpp's words, and shorten the conversation then
 			e.Prompt, e.Context = prompt.Tokens, prompt.Context
-			e.Message = fmt.Sprintf("the prompt has %d tokens, which exceeds the available context size of %d tokens", e.Prompt, e.Context)
+			more := ""
+			if prompt.More {
+				more = " or more"
+			}
+			e.Message = fmt.Sprintf("the prompt has %d tokens%s, which exceeds the available context size of %d tokens", e.Prompt, more, e.Context)
 		}
 		return e
 	case errors.As(err, &option), errors.Is(err, grove.ErrAllMasked):

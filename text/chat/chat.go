@@ -46,6 +46,7 @@ type Options struct {
 	NoAnswer bool                       // the prompt ends behind the last message; it begins no answer
 	Continue bool                       // the model continues the last message, an answer; implies NoAnswer
 	Now      time.Time                  // time for templates that print the date; zero: the time of the call
+	Check    func(tokens int) error     // is asked now and then, with the tokens so far, and ends the work by an error; nil: nobody is
 }
 
 // Prompt is a conversation as text. Inputs are the spans of messages, options and tools in it, in order: control tokens in them are text.
@@ -206,6 +207,9 @@ func (t *Template) render(messages []Message, o Options, vars map[string]jinja.V
 		sources += len(m.ToolCalls)
 	}
 	options.Steps, options.Output = 500_000+2_000*len(messages)+4*size, 1<<18+4*size
+	if o.Check != nil {
+		options.Check = func() error { return o.Check(0) }
+	}
 	if o.Now.IsZero() {
 		options.Now = time.Now()
 	}

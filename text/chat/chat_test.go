@@ -349,7 +349,7 @@ func TestEncode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, err := p.Encode(k)
+		ids, err := p.Encode(k, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -119,13 +119,19 @@ func readTokens(f *gguf.File, t *tokenizer.Tokenizer) (Tokens, error) {
 }
 
 // Encode returns the tokens of a prompt. It adds the begin token where the model's file asks for one and the template has
-// not printed it. Errors: those of [tokenizer.Tokenizer.Encode].
-func (p Prompt) Encode(t *tokenizer.Tokenizer) ([]token.ID, error) {
+// not printed it. check, where it is not nil, is called now and then with the number of tokens so far; its error ends the work.
+// Errors: that, and those of [tokenizer.Tokenizer.Encode].
+func (p Prompt) Encode(t *tokenizer.Tokenizer, check func(n int) error) (ids []token.ID, err error) {
 	literal := make([]tokenizer.Span, len(p.Inputs))
 	for i, s := range p.Inputs {
 		literal[i] = tokenizer.Span(s)
 	}
-	ids, err := t.Encode(nil, p.Text, tokenizer.Options{Literal: literal})
+	_, err = t.Encode(nil, p.Text, tokenizer.Options{Literal: literal, Part: func(part []token.ID) error {
+		if ids = append(ids, part...); check != nil {
+			return check(len(ids))
+		}
+		return nil
+	}})
 	if err != nil {
 		return nil, err
 	}

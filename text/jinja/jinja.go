@@ -74,12 +74,14 @@ type Options struct {
 	Steps  int       // evaluations, and copied characters, 12 of which are one step; 0: 500,000
 	Output int       // characters of the result; 0: 4,194,304
 	Now    time.Time // the time that strftime_now formats
+
+	Check func() error // is asked now and then, and ends the render by an error; nil: nobody is
 }
 
 // Render evaluates the template with variables, which it does not change. Errors are [*Error] and [*RaisedError] values.
 func (t *Template) Render(vars map[string]Value, o Options) (out Text, err error) {
 	defer catch(&err)
-	s := &state{left: cmp.Or(o.Steps, defaultSteps), room: cmp.Or(o.Output, defaultOutput)}
+	s := &state{left: cmp.Or(o.Steps, defaultSteps), room: cmp.Or(o.Output, defaultOutput), check: o.Check}
 	clock := map[string]Value{"strftime_now": strftimeNow(o.Now)}
 	s.scope = &scope{parent: &scope{vars: vars, parent: &scope{vars: clock, parent: &scope{vars: globals}}}}
 	t.body.run(s)

@@ -6,6 +6,7 @@ import "fmt"
 type state struct {
 	line  int // line of the template that runs, for errors
 	left  int // steps left
+	check func() error
 	depth int // expressions, calls and values within each other
 	room  int // characters that the output may have
 	scope *scope
@@ -19,6 +20,12 @@ func (s *state) fail(format string, args ...any) { fail(s.line, format, args...)
 func (s *state) spend(n int) {
 	if s.left -= n; s.left < 0 || n < 0 {
 		exceed(s.line, "too many steps")
+	}
+	const often = 1 << 12 // steps, some tenths of a millisecond
+	if s.check != nil && (s.left+n)/often != s.left/often {
+		if err := s.check(); err != nil {
+			panic(&Error{s.line, err.Error(), err})
+		}
 	}
 }
 

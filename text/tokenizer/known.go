@@ -27,6 +27,9 @@ var fimTexts = [5][]string{
 // findEOG lists the tokens that end an answer. Tokens with a text of eogTexts become control tokens, whatever their type in the
 // file.
 func (t *Tokenizer) findEOG(v Vocab) {
+	_, returns := t.ids["<|return|>"]
+	_, calls := t.ids["<|call|>"]
+	harmony := returns && calls // the vocabulary is that of gpt-oss, in which <|end|> ends a message and not the answer
 	for _, id := range []token.ID{v.EOS, v.EOT, v.EOM} {
 		if id != token.None && !slices.Contains(t.eog, id) {
 			t.eog = append(t.eog, id)
@@ -38,20 +41,10 @@ func (t *Tokenizer) findEOG(v Vocab) {
 			continue
 		}
 		t.types[id] = Control
-		if text == "<|end|>" && t.harmony() {
-			continue
-		}
-		if !slices.Contains(t.eog, id) {
+		if !slices.Contains(t.eog, id) && !(harmony && text == "<|end|>") {
 			t.eog = append(t.eog, id)
 		}
 	}
-}
-
-// harmony reports whether the vocabulary is that of gpt-oss, in which <|end|> ends a message and not the answer.
-func (t *Tokenizer) harmony() bool {
-	_, returns := t.ids["<|return|>"]
-	_, calls := t.ids["<|call|>"]
-	return returns && calls
 }
 
 // findFIM finds the fill-in-the-middle tokens. Tokens with a text of fimTexts become control tokens, whatever their type in the
@@ -73,8 +66,8 @@ var ErrNoFIM = errors.New("tokenizer: the vocabulary names no tokens for a prefi
 
 // EncodeFIM appends the ids of a fill-in-the-middle prompt: the begin token if the file asks for one, the files if there are any,
 // the prefix and the suffix, each behind its token, and the token of the middle. A model continues with the middle. Special
-// tokens written in the parts are plain text. Errors: ErrNoFIM, and those of [Tokenizer.Encode].
-func (t *Tokenizer) EncodeFIM(dst []token.ID, prefix, suffix string, files ...File) ([]token.ID, error) {
+// tokens written in the parts are plain text. part is [Options.Part]. Errors: ErrNoFIM, and those of [Tokenizer.Encode].
+func (t *Tokenizer) EncodeFIM(dst []token.ID, prefix, suffix string, part func([]token.ID) error, files ...File) ([]token.ID, error) {
 	pre, suf, mid, ok := t.FIM()
 	if !ok {
 		return dst, ErrNoFIM
@@ -86,7 +79,7 @@ func (t *Tokenizer) EncodeFIM(dst []token.ID, prefix, suffix string, files ...Fi
 			dst = append(dst, p.id)
 		}
 		var err error
-		if dst, err = t.Encode(dst, p.text, Options{Plain: true}); err != nil {
+		if dst, err = t.Encode(dst, p.text, Options{Plain: true, Part: part}); err != nil {
 			return dst, err
 		}
 	}

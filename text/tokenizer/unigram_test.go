@@ -177,7 +177,7 @@ func TestFIM(t *testing.T) {
 	if _, _, _, ok := must(t, v).FIM(); ok {
 		t.Error("tokens for filling in where there are none")
 	}
-	if _, err := must(t, v).EncodeFIM(nil, "a", "b"); err != ErrNoFIM {
+	if _, err := must(t, v).EncodeFIM(nil, "a", "b", nil); err != ErrNoFIM {
 		t.Errorf("error %v", err)
 	}
 	for _, texts := range [][3]string{
@@ -189,7 +189,7 @@ func TestFIM(t *testing.T) {
 			v.add(text, Normal)
 		}
 		k := must(t, v)
-		ids, err := k.EncodeFIM(nil, "he</s>", "ll")
+		ids, err := k.EncodeFIM(nil, "he</s>", "ll", nil)
 		want := strings.Join([]string{"<s>", texts[0], "he < / s >", texts[1], "ll", texts[2]}, " ")
 		if diff := cmp.Diff(want, k.texts(ids)); diff != "" || err != nil {
 			t.Errorf("error %v, -want +got\n%s", err, diff)
@@ -198,7 +198,14 @@ func TestFIM(t *testing.T) {
 	v = smallSPM()
 	v.FIM = FIM{v.add("▁<PRE>", Normal), v.add("▁<SUF>", Normal), v.add("[M]", Control), token.None, token.None}
 	k := must(t, v)
-	ids, err := k.EncodeFIM(nil, "the", "")
+	var parts []token.ID
+	if _, err := k.EncodeFIM(nil, "the", "", func(ids []token.ID) error { parts = append(parts, ids...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := k.EncodeFIM(nil, "the", "", nil)
+	if !slices.Equal(ids, parts) {
+		t.Errorf("ids %v, in parts %v", ids, parts)
+	}
 	if diff := cmp.Diff("<s> ▁<PRE> ▁the ▁<SUF> [M]", k.texts(ids)); diff != "" || err != nil {
 		t.Errorf("error %v, -want +got\n%s", err, diff)
 	}
@@ -233,7 +240,7 @@ func TestFIMFiles(t *testing.T) {
 				v.add(text, Normal)
 			}
 			k := must(t, v)
-			ids, err := k.EncodeFIM(nil, "h", "l", files...)
+			ids, err := k.EncodeFIM(nil, "h", "l", nil, files...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,85 @@
+package grove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"grove/engine"
+	"grove/text/token"
+	"grove/text/tokenizer"
+)
+
+// Tokenize returns the ids of a text. With special, the tokens that begin and end a text are added as
+// the model's file asks; with plain, special tokens written in the text are taken as text.
+func (m *Model) Tokenize(text string, special, plain bool) ([]token.ID, error) {
+	return m.tokenizer.Encode(nil, text, tokenizer.Options{Special: special, Plain: plain})
+}
+
+// TokenizeParts is [Model.Tokenize] for texts of any length. It calls part with some thousand ids at a time, which part must not keep,
+// and with none every few milliseconds, and ends with ctx or an error of part; [io.EOF] ends it without an error.
+func (m *Model) TokenizeParts(ctx context.Context, text string, special, plain bool, part func(ids []token.ID) error) error {
+	_, err := m.tokenizer.Encode(nil, text, tokenizer.Options{Special: special, Plain: plain, Part: func(ids []token.ID) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return part(ids)
+	}})
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// PromptError is an [engine.ErrContext] of a prompt that does not fit.
+type PromptError struct {
+	Tokens, Context int
+	More            bool // or more than Tokens: they were not all counted
+}
+
+// Error returns both numbers.
+func (e *PromptError) Error() string {
+	return fmt.Sprintf("grove: the prompt has %d tokens%s and the context holds %d: %v", e.Tokens, map[bool]string{true: " or more"}[e.More], e.Context, engine.ErrContext)
+}
+
+// Unwrap returns [engine.ErrContext].
+func (e *PromptError) Unwrap() error { return engine.ErrContext }
+
+// CheckPrompt returns a [*PromptError] for a prompt of n tokens and more that is not worth counting: of more than four times the
+// context and 16,384.
+func (m *Model) CheckPrompt(n int) error {
+	if holds := m.engine.Context(); n > 4*holds+1<<14 {
+		return &PromptError{Tokens: n, Context: holds, More: true}
+	}
+	return nil
+}
+
+// encode returns the tokens of a prompt. With a suffix, special tokens that are written in the prompt are text.
+func (m *Model) encode(ctx context.Context, r Request) (ids []token.ID, err error) {
+	if r.PromptIDs != nil {
+		return r.PromptIDs, nil
+	}
+	part := func(part []token.ID) error {
+		ids = append(ids, part...)
+		return m.CheckPrompt(len(ids))
+	}
+	if r.Suffix == nil {
+		err = m.TokenizeParts(ctx, r.Prompt, true, false, part)
+	} else if _, err = m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix, part, r.Files...); errors.Is(err, tokenizer.ErrNoFIM) {
+		err = &OptionError{fmt.Errorf("grove: a suffix is given: %w", err)}
+	}
+	return ids, err
+}
+
+// predict returns the tokens of a prediction, those that the context holds.
+func (m *Model) predict(ctx context.Context, text string) (ids []token.ID, err error) {
+	holds := m.engine.Context()
+	err = m.TokenizeParts(ctx, text, false, false, func(part []token.ID) error {
+		if ids = append(ids, part...); len(ids) >= holds {
+			return io.EOF
+		}
+		return nil
+	})
+	return ids[:min(len(ids), holds)], err
+}
