@@ -48,8 +48,8 @@ func readStalled(t *testing.T, r *bufio.Reader) string {
 // the queue, and get all of their text when they read at last.
 func TestStalledReaders(t *testing.T) {
 	// Each of the answers is longer than what may wait for a client.
-	const streamed = `{"prompt":"func main() {","max_tokens":900,"temperature":1,"seed":3,"ignore_eos":true,"method":"off","stream":true,"timings_per_token":true}`
-	const whole = `{"prompt":"func main() {","max_tokens":150,"temperature":1,"seed":3,"ignore_eos":true,"n":8,"logprobs":20}`
+	const streamed = `{"prompt":"func main() {","max_tokens":450,"temperature":1,"seed":3,"ignore_eos":true,"stream":true,"logprobs":20}`
+	const whole = `{"prompt":"func main() {","max_tokens":160,"temperature":1,"seed":3,"ignore_eos":true,"n":6,"logprobs":20}`
 	textOf := func(text string) (all string) {
 		if strings.HasPrefix(text, "{") {
 			choices := parse(t, text)["choices"].([]any)
