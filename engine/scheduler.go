@@ -51,7 +51,7 @@ func (e *Engine) scheduleFixed(st *step) (tokens, rows int) {
 	for _, t := range st.parts {
 		t.rows = t.need.rows
 		if rows+t.rows > e.chunk {
-			t.rows, t.need, waits = 0, need{}, true // for the next step
+			t.rows, t.need, t.waits, waits = 0, need{}, true, true // for the next step
 			continue
 		}
 		rows += t.rows

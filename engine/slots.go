@@ -57,7 +57,7 @@ type trunk struct {
 	lost   bool    // its pages were taken: its text is computed anew
 	away   bool    // its slot was taken while nobody called for it: another trunk may be open in its place
 	begun  bool    // it decodes: its prompt is computed
-	waits  bool    // the last step was made without it, for want of a slot or pages
+	waits  bool    // the last step was made without it, for want of a slot, pages or rows
 	owed   bool    // others have passed it: it is as urgent as any
 	clock  float64 // prefill rows, weighed by priority
 	timed  bool    // the clock goes with the engine's

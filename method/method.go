@@ -82,8 +82,8 @@ type Env struct {
 	DraftVocab int       // tokens that the head of the draft model computes, the most frequent ones; 0: all
 }
 
-// Method is a method opened for one engine. It is safe for concurrent use; what its drafters learn across texts is kept
-// here, within a bound.
+// Method is a method opened for texts of an engine that have one salt. It is safe for concurrent use; what its drafters
+// learn across texts is kept here and nowhere else, within a bound.
 type Method interface {
 	// NewDrafter returns a drafter for one text at a time. own is the text's own trunk in the target, on which the drafter
 	// may grow rows while it drafts; it is nil where the answer is on record.
