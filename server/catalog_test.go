@@ -65,6 +65,11 @@ func TestCatalog(t *testing.T) {
 	if o := s.post(t, "/v1/completions", `{"model":"SMALL-model.gguf","prompt":"a","max_tokens":2}`); o["model"] != "small-model" {
 		t.Errorf("%v", o)
 	}
+	for _, query := range []string{"", "&autoload=false"} { // no directory of the server
+		if _, text, _ := s.do(t, "GET", "/props?model=small-model"+query, ""); parse(t, text)["model_path"] != "small-model.gguf" || strings.Contains(text, dir) {
+			t.Errorf("/props: %s", text)
+		}
+	}
 	if status := s.status(t, "small-model"); status != "loaded" {
 		t.Errorf("the model is %v", status)
 	}

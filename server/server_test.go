@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -252,6 +253,10 @@ func split(t testing.TB, text string) (all []string) {
 	return all
 }
 
+// inner matches what concerns the server's code and disk alone.
+var inner = regexp.MustCompile(`(^|[: ])(grove|engine|sample|chat|jinja|template|tokenizer|json|jsontext|strconv|kv|driver|wire|serving): |Go (struct|value)|\*\w+\.|` +
+	regexp.QuoteMeta(os.TempDir()) + `/(Test|server)`)
+
 // wantError expects an error body and returns its message.
 func wantError(t testing.TB, text string) (message, kind, param, code string) {
 	t.Helper()
@@ -264,6 +269,9 @@ func wantError(t testing.TB, text string) (message, kind, param, code string) {
 	var raw struct{ Error map[string]any }
 	if err := json.Unmarshal([]byte(text), &e); err != nil || e.Error.Message == "" || e.Error.Type == "" {
 		t.Fatalf("no error: %q, %v", text, err)
+	}
+	if inner.MatchString(e.Error.Message) {
+		t.Errorf("an error names a package, a type or a directory: %q", e.Error.Message)
 	}
 	if err := json.Unmarshal([]byte(text), &raw); err != nil || len(raw.Error) != 4 && !(len(raw.Error) == 6 && raw.Error["n_prompt_tokens"] != nil && raw.Error["n_ctx"] != nil) {
 		t.Fatalf("an error must have message, type, param and code: %q", text)

@@ -98,7 +98,7 @@ func (c *Chat) Prompt(h *serving.Host) (grove.ChatPrompt, error) {
 	case errors.As(err, &fault):
 		return p, c.refuse(fault)
 	case err != nil:
-		return p, wire.Refuse("messages", "%v", err)
+		return p, wire.Refuse("messages", "%s", wire.Plain(err))
 	case len(p.Tokens) == 0:
 		return p, wire.Refuse("messages", "the template makes an empty prompt of these messages")
 	}

@@ -69,7 +69,9 @@ func (x *Request) log(start time.Time, err error) {
 	}
 	if err != nil {
 		e := wire.ErrorOf(err)
-		attrs = append(attrs, "error", e.Message, "param", e.Param, "code", e.Code)
+		if attrs = append(attrs, "error", e.Message, "param", e.Param, "code", e.Code); e.Cause != nil {
+			attrs = append(attrs, "cause", e.Cause.Error())
+		}
 	}
 	x.Server.Log.InfoContext(x.R.Context(), "request", attrs...)
 }

@@ -3,6 +3,7 @@ package llamacpp
 import (
 	"cmp"
 	"net/http"
+	"path/filepath"
 
 	"grove/server/access"
 	"grove/server/driver"
@@ -20,10 +21,14 @@ func props(x *driver.Request) error {
 			return err
 		}
 		if m.Host == nil {
-			return x.Reply(map[string]any{"model_alias": m.Name, "model_path": m.Name, "build_info": driver.Fingerprint, "is_sleeping": m.Status == "unloaded"})
+			return x.Reply(map[string]any{"model_alias": m.Name, "model_path": fileName(m), "build_info": driver.Fingerprint, "is_sleeping": m.Status == "unloaded"})
 		}
 	}
 	h, err := x.Model(query.Get("model"))
+	if err != nil {
+		return err
+	}
+	m, err := x.Server.Pool.State(h.Name)
 	if err != nil {
 		return err
 	}
@@ -34,7 +39,7 @@ func props(x *driver.Request) error {
 	s, p := wire.DefaultsNative.For(h.Model)
 	return x.Reply(map[string]any{
 		"methods": h.Model.Methods(), "chat_template": template, "draft": h.Info.Draft,
-		"model_alias": h.Name, "model_path": h.Name, "total_slots": h.Info.Parallel, "build_info": driver.Fingerprint,
+		"model_alias": h.Name, "model_path": fileName(m), "total_slots": h.Info.Parallel, "build_info": driver.Fingerprint,
 		"n_ctx_train": h.Info.Trained,
 		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
 			"temperature": s.Temperature, "top_k": s.TopK, "top_p": s.TopP, "min_p": s.MinP, "n_predict": -1, "seed": -1,
@@ -42,6 +47,14 @@ func props(x *driver.Request) error {
 		}},
 		"is_sleeping": false, "modalities": map[string]bool{"vision": false, "audio": false},
 	})
+}
+
+// fileName returns the name of a model's file without its directory, or the model's name where that is not known.
+func fileName(m serving.State) string {
+	if m.Path == "" {
+		return m.Name
+	}
+	return filepath.Base(m.Path)
 }
 
 // modelRequest is the body of the routes that open and close a model.

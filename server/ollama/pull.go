@@ -56,7 +56,7 @@ func pullModel(x *driver.Request) error {
 	}
 	ref, err := pull.Parse(name)
 	if err != nil {
-		return wire.Refuse("model", "%v", err)
+		return wire.Refuse("model", "%s", wire.Plain(err))
 	}
 	select {
 	case pulling <- struct{}{}:
@@ -106,7 +106,7 @@ func failed(ctx context.Context, err error) *wire.Error {
 		return wire.ErrStopping
 	}
 	var status *transfer.StatusError
-	e := &wire.Error{Status: http.StatusBadGateway, Type: wire.TypeServer, Code: "pull_failed", Message: err.Error()}
+	e := &wire.Error{Status: http.StatusBadGateway, Type: wire.TypeServer, Code: "pull_failed", Message: wire.Plain(err), Cause: err}
 	if errors.As(err, &status) && status.Code == http.StatusNotFound {
 		e.Status, e.Type = http.StatusNotFound, wire.TypeInvalid
 	}
@@ -138,7 +138,7 @@ func deleteModel(x *driver.Request) error {
 		store = find.System()
 	}
 	if _, err := pull.Remove(store, m.Name); err != nil {
-		return wire.Refuse("model", "%v", err)
+		return wire.Refuse("model", "%s", wire.Plain(err))
 	}
 	x.W.WriteHeader(http.StatusOK)
 	return nil

@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -30,8 +33,22 @@ type Error struct {
 	Type    string
 	Param   string // the field to blame; "": none
 	Code    string
-	Prompt  int // tokens of a prompt that is too long; 0: it is not
-	Context int // tokens that it may have
+	Prompt  int   // tokens of a prompt that is too long; 0: it is not
+	Context int   // tokens that it may have
+	Cause   error // for the log alone; nil: the message says all
+}
+
+// packages are the names of packages that errors of the library begin with, or have behind a colon.
+var packages = regexp.MustCompile(`(^|: )(?:(?:grove|engine|queue|sample|chat|template|jinja|tokenizer|pretoken|schema|kv|forest|model|arch|compute|` +
+	`gguf|safetensors|hf|pull|hub|registry|transfer|find|atomicfile|json|jsontext|strconv): )+`)
+
+// Plain returns what an error of the library says, without the names of packages and without the directories of files.
+func Plain(err error) string {
+	text := packages.ReplaceAllString(err.Error(), "$1")
+	if at := new(fs.PathError); errors.As(err, &at) {
+		text = strings.ReplaceAll(text, at.Path, filepath.Base(at.Path))
+	}
+	return text
 }
 
 // Error returns the message.
@@ -100,7 +117,7 @@ func ErrorOf(err error) *Error {
 	case errors.As(err, &api):
 		return api
 	case errors.Is(err, grove.ErrContext):
-		e := Refuse("prompt", "%v", err)
+		e := Refuse("prompt", "%s", Plain(err))
 		e.Code = "context_length_exceeded"
 		if errors.As(err, &prompt) { // programs look for llama.cpp's words, and shorten the conversation then
 			e.Prompt, e.Context = prompt.Tokens, prompt.Context
@@ -112,7 +129,7 @@ func ErrorOf(err error) *Error {
 		}
 		return e
 	case errors.As(err, &option), errors.Is(err, grove.ErrAllMasked):
-		return Refuse("", "%v", err)
+		return Refuse("", "%s", Plain(err))
 	case errors.Is(err, grove.ErrBusy):
 		return ErrBusy
 	case errors.Is(err, grove.ErrSessionFile):
@@ -122,13 +139,15 @@ func ErrorOf(err error) *Error {
 	case errors.Is(err, grove.ErrSession):
 		return sessionError(err)
 	case errors.Is(err, grove.ErrCacheFull):
-		return &Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: err.Error(), Type: TypeUnavailable, Code: "cache_full"}
+		return &Error{Status: http.StatusServiceUnavailable, Retry: 1, Message: Plain(err), Type: TypeUnavailable, Code: "cache_full"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: http.StatusGatewayTimeout, Message: "the timeout of the request has passed", Type: TypeServer, Code: "timeout"}
 	case errors.Is(err, context.Canceled):
 		return ErrLeft
 	}
-	return &Error{Status: http.StatusInternalServerError, Message: err.Error(), Type: TypeServer}
+	e := *ErrInternal
+	e.Cause = err
+	return &e
 }
 
 // sessionError is the answer where a session's file cannot be read or written. It names no path of the server.
@@ -147,8 +166,8 @@ func sessionError(err error) *Error {
 // RefusalOf returns the answer to a request that failed before it was computed: errors of no known kind are the request's fault.
 func RefusalOf(err error) *Error {
 	e := ErrorOf(err)
-	if e.Status == http.StatusInternalServerError {
-		return Refuse("", "%v", err)
+	if e.Cause != nil {
+		return Refuse("", "%s", Plain(err))
 	}
 	return e
 }

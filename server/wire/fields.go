@@ -118,7 +118,7 @@ func (p *Prediction) Apply(r *grove.Request) error {
 type Format struct {
 	Type   string          `json:"type" bytes:"256"`
 	Schema json.RawMessage `json:"json_schema"`
-	Plain  json.RawMessage `json:"schema"`
+	Bare   json.RawMessage `json:"schema"`
 	Name   json.RawMessage `json:"name"` // this and the next two are of /v1/responses
 	Strict json.RawMessage `json:"strict"`
 	About  json.RawMessage `json:"description"`

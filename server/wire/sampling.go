@@ -117,13 +117,13 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 // checkNames refuses methods, rules and programs that there are not.
 func (f *Sampling) checkNames() error {
 	if err := grove.CheckMethods(Clip(f.Method), grove.AcceptExact); err != nil {
-		return Refuse("method", "%v", err)
+		return Refuse("method", "%s", Plain(err))
 	}
 	if err := grove.CheckMethods(f.Method, Clip(f.Accept)); err != nil {
-		return Refuse("accept", "%v", err)
+		return Refuse("accept", "%s", Plain(err))
 	}
 	if _, err := grove.SearchSamples(Clip(f.Search)); err != nil {
-		return Refuse("search", "%v", err)
+		return Refuse("search", "%s", Plain(err))
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (f *Sampling) stages(m *grove.Model, r *grove.Request) error {
 	if p.DRY.Multiplier > 0 {
 		breakers, err := m.Breakers(f.Breakers())
 		if err != nil {
-			return Refuse("dry_sequence_breakers", "dry_sequence_breakers: %v", err)
+			return Refuse("dry_sequence_breakers", "dry_sequence_breakers: %s", Plain(err))
 		}
 		p.DRY.Breakers = breakers
 	}
