@@ -254,7 +254,7 @@ func split(t testing.TB, text string) (all []string) {
 }
 
 // inner matches what concerns the server's code and disk alone.
-var inner = regexp.MustCompile(`(^|[: ])(grove|engine|sample|chat|jinja|template|tokenizer|json|jsontext|strconv|kv|driver|wire|serving): |Go (struct|value)|\*\w+\.|` +
+var inner = regexp.MustCompile(`(^|: )(grove|engine|sample|chat|jinja|template|tokenizer|json|jsontext|strconv|kv|driver|wire|serving): |Go (struct|value)|\*\w+\.|` +
 	regexp.QuoteMeta(os.TempDir()) + `/(Test|server)`)
 
 // wantError expects an error body and returns its message.

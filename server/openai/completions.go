@@ -213,8 +213,8 @@ func (e *completionEncoder) addPrompt(answers []completionAnswer, r grove.Reques
 	}
 	for i := range answers {
 		if answers[i].prompt = text; i > 0 {
-			answers[i].logprobs, answers[i].runes = slices.Clone(first.logprobs), first.runes
-			if err := e.Count(len(first.logprobs), 0); err != nil { // the likely ones are shared
+			answers[i].logprobs, answers[i].runes = slices.Clip(first.logprobs), first.runes // shared: what is added is added to a copy
+			if err := e.Count(len(first.logprobs), 0); err != nil {                          // the likely ones are shared
 				return err
 			}
 		}

@@ -84,6 +84,11 @@ func (r *Reader) open(kind jsontext.Kind) error {
 	if r.Kind() != kind {
 		return r.wrong()
 	}
+	return r.skip()
+}
+
+// skip reads a token.
+func (r *Reader) skip() error {
 	_, err := r.token()
 	return err
 }
@@ -186,8 +191,7 @@ func (r *Reader) list(each func(i int) error) error {
 		}
 		r.at = r.at[:len(r.at)-1]
 	}
-	_, err := r.token()
-	return err
+	return r.skip()
 }
 
 // Object reads an object by each, which reads the value of a name. It has at most as many fields as the bound of the field.
@@ -218,8 +222,7 @@ func (r *Reader) members(most int, each func(name string) error) error {
 		}
 		r.at = r.at[:len(r.at)-1]
 	}
-	_, err := r.token()
-	return err
+	return r.skip()
 }
 
 // Within reads a value that [Reader.Raw] returned, at the place that is read, into what v points to.
@@ -244,8 +247,7 @@ func (r *Reader) value(v reflect.Value, f *field) error {
 		v.SetBytes(raw)
 		return err
 	case kind == jsontext.KindNull:
-		_, err := r.token()
-		return err
+		return r.skip()
 	case t.Kind() == reflect.Pointer:
 		p := reflect.New(t.Elem())
 		v.Set(p)
@@ -359,7 +361,6 @@ func (r *Reader) table(v reflect.Value) error {
 
 // leaveOut skips a field that the object's type has not and that may be left out, and otherwise returns an error that says why not.
 func (r *Reader) leaveOut(name string, s *shape, top bool) error {
-	isNull := r.Kind() == jsontext.KindNull
 	raw, err := r.Raw()
 	if err != nil {
 		return err
@@ -371,7 +372,7 @@ func (r *Reader) leaveOut(name string, s *shape, top bool) error {
 	switch {
 	case r.rules.Mode == Strict && isKnown:
 		return Unsupported(r.Path(), "the route does not read it, and the server takes no other fields (--strict)")
-	case r.rules.Mode != Strict && isNull:
+	case r.rules.Mode != Strict && string(raw) == "null":
 		return nil
 	case isKnown && rule.takes(raw):
 		return nil

@@ -73,14 +73,11 @@ func (d Defaults) For(m *grove.Model) (grove.Sampling, grove.Penalties) {
 func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err error) {
 	r.Sampling, r.Penalties = d.For(m)
 	s, p := &r.Sampling, &r.Penalties
-	Set(&s.Temperature, f.Temperature)
-	Set(&s.TopP, f.TopP)
+	set([]pair[float32]{
+		{&s.Temperature, f.Temperature}, {&s.TopP, f.TopP}, {&s.MinP, f.MinP}, {&p.Presence, f.Presence}, {&p.Frequency, f.Frequency},
+		{&p.Repeat, f.Repeat}, {&p.Repeat, f.Repetition},
+	})
 	Set(&s.TopK, f.TopK)
-	Set(&s.MinP, f.MinP)
-	Set(&p.Presence, f.Presence)
-	Set(&p.Frequency, f.Frequency)
-	Set(&p.Repeat, f.Repeat)
-	Set(&p.Repeat, f.Repetition)
 	p.MinTokens = f.MinTokens
 	switch most := m.Info().Parallel - 1; {
 	case f.Slot != nil && *f.Slot > most:
@@ -144,6 +141,15 @@ func (f *Sampling) limitPenalties(p *grove.Penalties, d Defaults) {
 		p.Window, p.RepeatWindow = last, last
 	case f.RepeatLast != nil:
 		p.Repeat, p.Presence, p.Frequency = 0, 0, 0
+	}
+}
+
+// pair is a setting and the field that changes it; nil: the field is absent.
+type pair[T any] struct{ to, from *T }
+
+func set[T any](all []pair[T]) {
+	for _, p := range all {
+		Set(p.to, p.from)
 	}
 }
 
@@ -272,8 +278,7 @@ func (e *bias) readAdd(r *Reader) error {
 	const most = 100
 	if r.Kind() == jsontext.KindFalse {
 		e.add = float32(math.Inf(-1))
-		_, err := r.token()
-		return err
+		return r.skip()
 	}
 	if r.Kind() != jsontext.KindNumber {
 		return r.Refuse("a bias is a number, or false")

@@ -46,20 +46,12 @@ func (f *Sampling) stages(m *grove.Model, r *grove.Request) error {
 	s.XTC.Threshold, s.DynamicTemperature.Exponent = cmp.Or(s.XTC.Threshold, 0.1), 1
 	s.Mirostat.Tau, s.Mirostat.Eta = cmp.Or(s.Mirostat.Tau, 5), cmp.Or(s.Mirostat.Eta, 0.1)
 	p.DRY = grove.DRY{Base: 1.75, AllowedLength: 2, Window: -1}
-	Set(&s.TypicalP, f.TypicalP)
-	Set(&s.TopNSigma, f.TopNSigma)
-	Set(&s.XTC.Probability, f.XTCProbability)
-	Set(&s.XTC.Threshold, f.XTCThreshold)
-	Set(&s.DynamicTemperature.Range, f.DynatempRange)
-	Set(&s.DynamicTemperature.Exponent, f.DynatempExp)
-	Set(&s.Mirostat.Version, f.Mirostat)
-	Set(&s.Mirostat.Tau, f.MirostatTau)
-	Set(&s.Mirostat.Eta, f.MirostatEta)
-	Set(&s.MinKeep, f.MinKeep)
-	Set(&p.DRY.Multiplier, f.DRYMultiplier)
-	Set(&p.DRY.Base, f.DRYBase)
-	Set(&p.DRY.AllowedLength, f.DRYAllowed)
-	Set(&p.DRY.Window, f.DRYLast)
+	set([]pair[float32]{
+		{&s.TypicalP, f.TypicalP}, {&s.TopNSigma, f.TopNSigma}, {&s.XTC.Probability, f.XTCProbability}, {&s.XTC.Threshold, f.XTCThreshold},
+		{&s.DynamicTemperature.Range, f.DynatempRange}, {&s.DynamicTemperature.Exponent, f.DynatempExp}, {&s.Mirostat.Tau, f.MirostatTau},
+		{&s.Mirostat.Eta, f.MirostatEta}, {&p.DRY.Multiplier, f.DRYMultiplier}, {&p.DRY.Base, f.DRYBase},
+	})
+	set([]pair[int]{{&s.Mirostat.Version, f.Mirostat}, {&s.MinKeep, f.MinKeep}, {&p.DRY.AllowedLength, f.DRYAllowed}, {&p.DRY.Window, f.DRYLast}})
 	if p.DRY.Window == 0 {
 		p.DRY.Multiplier = 0
 	}
