@@ -37,6 +37,9 @@ func (s *Sequence) Save(path string) error {
 		return err
 	}
 	e := s.e
+	if _, err := e.model.Info().Identity(); err != nil { // it may take long: not while pages are held
+		return fmt.Errorf("engine: %w: %w", ErrSession, err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer s.unpin(s.pinned)

@@ -1,0 +1,103 @@
+package hf
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"grove/internal/hftest"
+	"grove/weights/safetensors"
+)
+
+// TestDigest changes each tensor's last byte in the files of folders, and the settings of which tensors are made: the
+// digest is another one each time. What decides no tensor changes nothing.
+func TestDigest(t *testing.T) {
+	digest := func(dir string) [sha256.Size]byte {
+		t.Helper()
+		f := open(t, dir)
+		sum, err := f.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil { // Windows replaces no open file
+			t.Fatal(err)
+		}
+		return sum
+	}
+	for _, name := range []string{"llama-tied", "mixtral", "phi3"} {
+		t.Run(name, func(t *testing.T) {
+			model := golden(t, name)
+			dir := folder(t, model, func(f *hftest.Folder) { f.Shards = 2 })
+			plain := digest(dir)
+			shards, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+			if err != nil || len(shards) != 2 {
+				t.Fatalf("%v, %v", shards, err)
+			}
+			for _, shard := range shards {
+				data, err := os.ReadFile(shard)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tensors, err := safetensors.Parse(data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range tensors {
+					changed := slices.Clone(data)
+					again, err := safetensors.Parse(changed)
+					if err != nil {
+						t.Fatal(err)
+					}
+					of := again[i].Data
+					of[len(of)-1] ^= 1
+					if err := os.WriteFile(shard, changed, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					if digest(dir) == plain {
+						t.Errorf("the last byte of %s changes nothing", again[i].Name)
+					}
+				}
+				if err := os.WriteFile(shard, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if digest(dir) != plain {
+				t.Error("the same bytes have two digests")
+			}
+			other := folder(t, model, func(f *hftest.Folder) { f.Config["bos_token_id"] = 2 })
+			if digest(other) != plain {
+				t.Error("shards or the ids of tokens change the digest")
+			}
+		})
+	}
+	t.Run("factors of the rotation", func(t *testing.T) {
+		var sums [][sha256.Size]byte
+		for _, factor := range []float64{1, 1.5} {
+			sums = append(sums, digest(folder(t, golden(t, "phi3"), func(f *hftest.Folder) {
+				factors := slices.Repeat([]float64{factor}, 8)
+				f.Config["original_max_position_embeddings"] = f.Config["max_position_embeddings"]
+				f.Config["rope_scaling"] = map[string]any{"type": "longrope", "long_factor": factors, "short_factor": factors}
+			})))
+		}
+		if sums[0] == sums[1] {
+			t.Error("settings of which a tensor is made change nothing")
+		}
+	})
+}
+
+// TestStamp expects the settings to be a part of what tells the versions of a folder apart: tensors are made of them.
+func TestStamp(t *testing.T) {
+	dir := folder(t, golden(t, "llama-tied"), func(*hftest.Folder) {})
+	weights, err := safetensors.Open(filepath.Join(dir, "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer weights.Close()
+	a, _, err1 := source{weights, sha256.Sum256([]byte("a"))}.Stamp()
+	b, changed, err2 := source{weights, sha256.Sum256([]byte("b"))}.Stamp()
+	if a == b || changed.IsZero() || err1 != nil || err2 != nil {
+		t.Errorf("got %q and %q, %v, %v, %v", a, b, changed, err1, err2)
+	}
+}
