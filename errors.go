@@ -44,7 +44,7 @@ var (
 	// ErrCacheFull reports that the cache has no free page.
 	ErrCacheFull = kv.ErrFull
 
-	// ErrMemory reports that the cache does not fit the memory; see [Options.Memory].
+	// ErrMemory reports that the weights or the cache do not fit the memory; see [Options.Memory].
 	ErrMemory = kv.ErrMemory
 
 	// ErrCacheRange reports a key or a value that is beyond the range of [Options.CacheType].

@@ -192,6 +192,9 @@ func (m *Model) load(o Options) error {
 	if m.pool == nil {
 		m.pool = par.New(o.Threads)
 	}
+	if _, err = room(o.Memory, m.stored()); err != nil { // before any of it is read
+		return &OptionError{err}
+	}
 	m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context, Progress: o.Progress})
 	if err == nil {
 		m.tokenizer, err = tokenizer.FromGGUF(m.file)
@@ -212,7 +215,7 @@ func (m *Model) load(o Options) error {
 		return m.reasoning.Check()
 	}
 	m.advice = readAdvice(m.file)
-	limit, err := m.room(o.Memory)
+	limit, err := room(o.Memory, m.model.Info().Bytes)
 	if err != nil {
 		return &OptionError{err}
 	}
@@ -235,16 +238,25 @@ func (m *Model) load(o Options) error {
 	return nil
 }
 
-// room returns what a limit of memory leaves for the cache.
-func (m *Model) room(limit uint64) (uint64, error) {
-	if limit == 0 {
+// room returns what a limit of memory leaves for the cache beside weights of n bytes.
+func room(limit uint64, n int) (uint64, error) {
+	switch {
+	case limit == 0:
 		return machine.Memory(), nil
+	case uint64(n) >= limit:
+		return 0, fmt.Errorf("grove: the weights take %.1f MiB and %.1f MiB may be used: %w", float64(n)/(1<<20), float64(limit)/(1<<20), ErrMemory)
 	}
-	weights := uint64(m.model.Info().Bytes)
-	if weights >= limit {
-		return 0, fmt.Errorf("grove: the weights take %.1f MiB and %.1f MiB may be used", float64(weights)/(1<<20), float64(limit)/(1<<20))
+	return limit - uint64(n), nil
+}
+
+// stored returns the bytes of the layers in the file: the weights take as many or more.
+func (m *Model) stored() (n int) {
+	for _, t := range m.file.Tensors {
+		if strings.HasPrefix(t.Name, "blk.") {
+			n += len(t.Data)
+		}
 	}
-	return limit - weights, nil
+	return n
 }
 
 // check refuses numbers that make no sense for any model.

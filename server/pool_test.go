@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,6 +87,152 @@ func TestMemoryShared(t *testing.T) {
 		other := map[string]string{"a": "b", "b": "a"}[name]
 		if s.status(t, name) != "loaded" || s.status(t, other) != "unloaded" {
 			t.Errorf("%s is %v, %s is %v", name, s.status(t, name), other, s.status(t, other))
+		}
+	}
+}
+
+// shared serves two models, a and b, of which the memory holds one, and more.
+func shared(t *testing.T, c serving.Config, more ...server.Source) *site {
+	t.Helper()
+	a, b := long(t, 256), long(t, 256)
+	a.Name, b.Name = "a", "b"
+	m, err := a.Open(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	c.OnDemand, c.Memory = true, uint64(m.Info().WeightBytes+m.Info().CacheBytes)*3/2
+	return serveModels(t, server.Config{Config: c}, append([]server.Source{a, b}, more...)...)
+}
+
+// TestMemoryWaits: a request for a model that does not fit beside one in use waits until that is unused. Requests for the model in use do
+// not keep it open without end: those that come behind wait for their turn.
+func TestMemoryWaits(t *testing.T) {
+	var log journal
+	s := shared(t, serving.Config{Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	_, body := s.begin(t, ctx, strings.Replace(endless, "{", `{"model":"a",`, 1))
+	defer body.Close()
+	var clients sync.WaitGroup
+	order := make(chan string, 2)
+	ask := func(model string) {
+		clients.Go(func() {
+			if status, text, _ := s.do(t, "POST", "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"a","max_tokens":2}`, model)); status != 200 {
+				t.Errorf("%s: %d %s", model, status, text)
+			}
+			order <- model
+		})
+	}
+	ask("b")
+	eventually(t, "b does not wait", func() bool {
+		return slices.ContainsFunc(log.take(t), func(l map[string]any) bool {
+			return l["msg"] == "a model waits for memory that others use" && l["model"] == "b"
+		})
+	})
+	if s.status(t, "a") != "loaded" || s.status(t, "b") != "loading" || s.busy(t) != 1 {
+		t.Errorf("a is %v, b is %v", s.status(t, "a"), s.status(t, "b"))
+	}
+	ask("a")
+	time.Sleep(20 * time.Millisecond) // in which it could be answered
+	if len(order) > 0 {
+		t.Errorf("%s was answered before the stream left", <-order)
+	}
+	leave()
+	clients.Wait()
+	if first := <-order; first != "b" {
+		t.Errorf("%s was answered first", first)
+	}
+}
+
+// TestMemoryTurns: clients that ask for two models without end, which do not fit together, all go on, also where the requests for one of
+// them overlap.
+func TestMemoryTurns(t *testing.T) {
+	s := shared(t, serving.Config{})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	var others, client sync.WaitGroup
+	var answered atomic.Int64
+	for range 3 {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				s.post(t, "/v1/completions", `{"model":"a","prompt":"a","max_tokens":30,"ignore_eos":true}`)
+				answered.Add(1)
+			}
+		})
+	}
+	client.Go(func() {
+		for i := range 10 {
+			before := answered.Load()
+			s.post(t, "/v1/completions", `{"model":"b","prompt":"a","max_tokens":2}`)
+			eventually(t, fmt.Sprintf("a is not answered behind request %d for b", i), func() bool { return answered.Load() > before })
+		}
+	})
+	client.Wait()
+	leave()
+	others.Wait()
+}
+
+// TestMemoryLate: a request that has waited for memory in vain gets 503, one whose client leaves waits no more, and the model in use
+// goes on.
+func TestMemoryLate(t *testing.T) {
+	s := shared(t, serving.Config{Wait: 50 * time.Millisecond})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	_, body := s.begin(t, ctx, strings.Replace(endless, "{", `{"model":"a",`, 1))
+	defer body.Close()
+	status, text, h := s.do(t, "POST", "/v1/completions", `{"model":"b","prompt":"a"}`)
+	if message, _, param, code := wantError(t, text); status != 503 || code != "memory_full" || param != "model" || h.Get("Retry-After") != "5" || !strings.Contains(message, `"b" does not fit`) {
+		t.Errorf("%d %s %v", status, text, h)
+	}
+	if s.status(t, "b") != "unloaded" || s.busy(t) != 1 {
+		t.Errorf("b is %v, %d texts are computed", s.status(t, "b"), s.busy(t))
+	}
+}
+
+// TestMemoryLeft: a client that leaves while its model waits for memory ends the waiting.
+func TestMemoryLeft(t *testing.T) {
+	s := shared(t, serving.Config{Wait: time.Hour})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	_, body := s.begin(t, ctx, strings.Replace(endless, "{", `{"model":"a",`, 1))
+	defer body.Close()
+	for range 3 {
+		ctx, leave := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() {
+			r, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/completions", strings.NewReader(`{"model":"b","prompt":"a"}`))
+			if err == nil {
+				_, err = http.DefaultClient.Do(r)
+			}
+			gone <- err
+		}()
+		eventually(t, "b does not wait", func() bool { return s.status(t, "b") == "loading" })
+		leave()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		eventually(t, "b still waits", func() bool { return s.status(t, "b") == "unloaded" })
+		s.post(t, "/v1/completions", `{"model":"a","prompt":"a","max_tokens":1}`)
+	}
+}
+
+// TestMemoryRefused: a model that cannot be opened for another reason than memory closes no other, and one that does not fit alone is
+// refused at once.
+func TestMemoryRefused(t *testing.T) {
+	broken := server.Source{Name: "broken", Open: func(context.Context, uint64) (*grove.Model, error) { return nil, errors.New("broken") }}
+	huge := server.Source{Name: "huge", Open: func(context.Context, uint64) (*grove.Model, error) {
+		return nil, fmt.Errorf("huge: %w", grove.ErrMemory)
+	}}
+	s := shared(t, serving.Config{Wait: time.Hour}, broken, huge)
+	s.post(t, "/v1/completions", `{"model":"a","prompt":"a","max_tokens":1}`)
+	for _, tt := range []struct {
+		model string
+		then  any // the status of a
+	}{{"broken", "loaded"}, {"huge", "unloaded"}} {
+		status, text, _ := s.do(t, "POST", "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"a"}`, tt.model))
+		if _, _, _, code := wantError(t, text); status != 503 || code != "model_failed" || s.status(t, "a") != tt.then {
+			t.Errorf("%s: %d %s, a is %v", tt.model, status, text, s.status(t, "a"))
 		}
 	}
 }

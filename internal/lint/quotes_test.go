@@ -64,6 +64,7 @@ var quotes = []quote{
 	{"docs/cli.md", `from 0 to (\d[\d,]*) threads`, "cmd/grove.maxThreads", one},
 	{"docs/server.md", `pages of (\d+) tokens`, "forest.SlotsPerPage", one},
 	{"docs/server.md", `open connections . (\d[\d,]*)`, "server.connections", one},
+	{"docs/server.md", `After (\d+) s in its turn`, "server/serving.memoryTime", second},
 	{"docs/server.md", `together . (\d+) KiB`, "server.headerBytes", kib},
 	{"docs/server.md", `together . \d+ KiB, (\d+) s`, "server.headerTime", second},
 	{"docs/server.md", `header and body . (\d+) s`, "server.requestTime", second},

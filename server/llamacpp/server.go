@@ -96,9 +96,12 @@ func change(x *driver.Request, do func(name string) error) error {
 // more than that they are there.
 func slots(x *driver.Request) error {
 	query := x.R.URL.Query()
-	h, err := x.Model(query.Get("model"))
-	if err != nil {
-		return err
+	m, err := x.Server.Pool.State(query.Get("model"))
+	h := m.Host // no use of the model, which would wait behind those that wait for its memory
+	if err != nil || h == nil {
+		if h, err = x.Model(query.Get("model")); err != nil {
+			return err
+		}
 	}
 	caller := access.CallerOf(x.R.Context())
 	all, free := []map[string]any{}, 0

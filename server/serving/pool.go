@@ -40,6 +40,7 @@ type Config struct {
 	AnyModel  bool          // the first model answers requests for models that are not served
 	Idle      time.Duration // an unused model is closed after this time, and opened again by the next request for it; 0: never
 	Memory    uint64        // bytes of all models together; 0: as many as the machine has
+	Wait      time.Duration // for memory that other models use, until a model that is asked for gets 503; 0: 30 s
 	Sessions  string        // the folder of session files; "": requests may name no session
 	KeepAlive time.Duration // a stream without an event for this time gets a comment; 0: 10 s
 	Log       *slog.Logger  // nil: nothing is logged
@@ -52,9 +53,11 @@ type Pool struct {
 	metrics *Metrics
 	ending  context.Context
 	end     context.CancelFunc
-	loads   sync.Mutex // one model is opened at a time, in the memory that the others leave
+	turn    chan struct{} // has a value while a model is opened: one at a time, in the memory that the others leave
+	freed   chan struct{} // has a value where a model may have become unused or closed
 
 	mu      sync.Mutex
+	waits   *waiting   // the model that waits for memory; nil: none does
 	entries []*entry   // those that were added, and behind them those of the catalog that requests named
 	closed  grove.Load // the steps, rows and preemptions of the models that were closed
 }
@@ -62,10 +65,10 @@ type Pool struct {
 // entry is a model, open or not. The pool's lock guards it.
 type entry struct {
 	Source
-	listed  bool          // in the catalog: it was not added
-	host    *Host         // nil: it is not open
-	loading chan struct{} // closed when the model is open or has failed to open; nil: it is not being opened
-	err     error         // of the last attempt to open it
+	listed  bool     // in the catalog: it was not added
+	host    *Host    // nil: it is not open
+	loading *opening // nil: it is not being opened
+	err     error    // of the last attempt to open it
 	users   int
 	last    time.Time     // of its last use
 	keep    time.Duration // an unused model stays open that long; negative: for ever; 0: the pool's idle time
@@ -82,11 +85,11 @@ var ErrModel = errors.New("server: a model cannot be served")
 
 // NewPool makes a pool without models.
 func NewPool(c Config) *Pool {
-	c.KeepAlive = cmp.Or(c.KeepAlive, 10*time.Second)
+	c.KeepAlive, c.Wait = cmp.Or(c.KeepAlive, 10*time.Second), cmp.Or(c.Wait, memoryTime)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Pool{config: c}
+	p := &Pool{config: c, turn: make(chan struct{}, 1), freed: make(chan struct{}, 1)}
 	p.ending, p.end = context.WithCancel(context.Background())
 	p.metrics = newMetrics(p)
 	return p
@@ -142,7 +145,7 @@ func (p *Pool) Use(ctx context.Context, name string) (h *Host, leave func(), err
 	if h, leave, err = p.use(ctx, e); err == nil || ctx.Err() != nil {
 		return h, leave, err
 	}
-	if errors.Is(err, wire.ErrStopping) || errors.Is(err, errGone) {
+	if api := new(wire.Error); errors.As(err, &api) && api != wire.ErrInternal {
 		return nil, nil, err
 	}
 	p.config.Log.ErrorContext(ctx, "a model cannot be opened", "model", e.Name, "error", err)
@@ -231,107 +234,12 @@ func (p *Pool) Forget(name string) bool {
 	return true
 }
 
-// use waits until a model is open and returns its host.
-func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for e.host == nil {
-		if e.loading == nil {
-			switch {
-			case p.ending.Err() != nil:
-				return nil, nil, wire.ErrStopping
-			case e.gone:
-				return nil, nil, errGone
-			}
-			e.loading = make(chan struct{})
-			go p.load(e)
-		}
-		loading := e.loading
-		p.mu.Unlock()
-		select {
-		case <-loading:
-		case <-ctx.Done():
-		}
-		p.mu.Lock()
-		if err := cmp.Or(ctx.Err(), e.err); err != nil && e.host == nil {
-			return nil, nil, err
-		}
-	}
-	e.users++
-	return e.host, sync.OnceFunc(func() { p.leave(e) }), nil
-}
-
-// errGone reports a model that was deleted while a request asked for it.
-var errGone = &wire.Error{
-	Status: http.StatusNotFound, Type: wire.TypeInvalid, Param: "model", Code: "model_not_found", Message: "the model was deleted",
-}
-
-// load opens a model and wakes the requests that wait for it. Where it does not open, unused models are closed, the longest unused
-// first, and it tries again.
-func (p *Pool) load(e *entry) {
-	p.loads.Lock()
-	defer p.loads.Unlock()
-	var m *grove.Model
-	err := p.ending.Err()
-	for err == nil {
-		start := time.Now()
-		if m, err = p.open(e); err == nil {
-			p.config.Log.Info("model opened", "model", e.Name, "ms", time.Since(start).Milliseconds())
-			break
-		}
-		if p.config.Memory > 0 && p.makeRoom() {
-			err = nil
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e.err = err; err == nil {
-		e.host = newHost(p, e.Name, m)
-		e.bytes += e.host.bytes()
-		p.rest(e)
-	}
-	close(e.loading)
-	e.loading = nil
-}
-
-// open opens a model in the memory that the others leave. A panic is an error.
-func (p *Pool) open(e *entry) (m *grove.Model, err error) {
-	defer p.Guard(p.ending, &err)
-	return e.Open(p.ending, p.left())
-}
-
-// left returns the bytes that the open models leave; 0: there is no bound.
-func (p *Pool) left() uint64 {
-	if p.config.Memory == 0 {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	left := p.config.Memory
-	for _, e := range p.entries {
-		left -= min(left-1, e.bytes)
-	}
-	return left
-}
-
-// makeRoom closes the model that is unused for the longest time, and reports whether there was one.
-func (p *Pool) makeRoom() bool {
-	p.mu.Lock()
-	var oldest *entry
-	for _, e := range p.entries {
-		if e.host != nil && e.users == 0 && (oldest == nil || e.last.Before(oldest.last)) {
-			oldest = e
-		}
-	}
-	p.mu.Unlock()
-	return oldest != nil && p.unload(oldest, time.Now()) == nil
-}
-
 func (p *Pool) leave(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.users--
 	p.rest(e)
+	p.free()
 }
 
 // Unload closes the model of a name. One that is not open stays as it is. A model that is being opened or that requests use is refused
@@ -389,6 +297,7 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.bytes -= h.bytes()
+	p.free()
 	return err
 }
 
@@ -401,8 +310,8 @@ func (p *Pool) Stop() { p.end() }
 // Close stops the pool and closes each model when its last request has ended.
 func (p *Pool) Close() (err error) {
 	p.Stop()
-	p.loads.Lock() // waits for a model that is being opened
-	defer p.loads.Unlock()
+	p.turn <- struct{}{} // waits for a model that is being opened
+	defer func() { <-p.turn }()
 	for _, e := range p.all() {
 		for {
 			p.mu.Lock()
