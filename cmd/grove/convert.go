@@ -10,6 +10,7 @@ import (
 	"grove"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 	"grove/internal/mmap"
 	"grove/internal/par"
@@ -100,7 +101,7 @@ func rewrite(f *gguf.File, path string, mix mixName, again bool, threads flags.C
 	}
 	info, err := os.Stat(path)
 	if err == nil {
-		fmt.Fprintf(os.Stderr, "grove: %s: %d tensors, %.1f MB from %.1f MB\n", path, len(job.Tensors()), float64(info.Size())/1e6, float64(f.Size())/1e6)
+		fmt.Fprintf(os.Stderr, "grove: %s: %d tensors, %.1f MB from %.1f MB\n", harmless.Line(path), len(job.Tensors()), float64(info.Size())/1e6, float64(f.Size())/1e6)
 	}
 	return exit.Output(err)
 }

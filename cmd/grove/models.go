@@ -3,13 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
-	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"grove"
 	"grove/bench"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
 	"grove/weights/find"
@@ -54,10 +53,10 @@ func (c *modelsCommand) Run() error {
 		})
 	}
 	for _, err := range faults {
-		fmt.Fprintln(os.Stderr, "grove: skipped:", printable(err.Error()))
+		fmt.Fprintln(os.Stderr, "grove: skipped:", harmless.Line(err.Error()))
 	}
 	if c.JSON.On {
-		return bench.WriteLines(terminal.Stdout, listed)
+		return bench.WriteLines(harmless.JSON(terminal.Stdout), listed)
 	}
 	return writeModelsTable(listed)
 }
@@ -67,7 +66,7 @@ func writeModelsTable(models []listedModel) error {
 	fmt.Fprintln(w, "name\tarchitecture\tparameters\tsize\ttype\tcontext\tfound in")
 	for _, m := range models {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n",
-			printable(m.Name), printable(m.Arch), rounded(int64(m.Params), ""), rounded(m.Bytes, "B"), m.Type, m.Context, m.Source)
+			harmless.Line(m.Name), harmless.Line(m.Arch), rounded(int64(m.Params), ""), rounded(m.Bytes, "B"), m.Type, m.Context, harmless.Line(m.Source))
 	}
 	return w.Flush()
 }
@@ -78,14 +77,4 @@ func rounded(n int64, unit string) string {
 		return fmt.Sprintf("%.1f M%s", float64(n)/1e6, unit)
 	}
 	return fmt.Sprintf("%.2f G%s", float64(n)/1e9, unit)
-}
-
-// printable replaces the characters that could control a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
 }

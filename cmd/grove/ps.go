@@ -16,6 +16,7 @@ import (
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 )
 
@@ -80,7 +81,7 @@ func reason(err error) string {
 	if number := syscall.Errno(0); errors.As(err, &number) {
 		return number.Error()
 	}
-	return printable(err.Error())
+	return harmless.Line(err.Error())
 }
 
 // read reads a reply of a server into answer; a refusal becomes an error with the message of the server.
@@ -88,7 +89,7 @@ func read(url string, reply *http.Response, answer any) error {
 	text, err := io.ReadAll(io.LimitReader(reply.Body, remoteBytes+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: the answer broke off: %s", url, printable(err.Error()))
+		return fmt.Errorf("%s: the answer broke off: %s", url, harmless.Line(err.Error()))
 	case len(text) > remoteBytes:
 		return fmt.Errorf("%s: the answer has more than %d bytes", url, remoteBytes)
 	case reply.StatusCode == http.StatusUnauthorized:
@@ -102,10 +103,10 @@ func read(url string, reply *http.Response, answer any) error {
 		if json.Unmarshal(text, &refusal) != nil || refusal.Error.Message == "" {
 			refusal.Error.Message = "it may be no server of grove's, or an older one"
 		}
-		return fmt.Errorf("%s: the server answers %s: %.500s", url, printable(reply.Status), printable(refusal.Error.Message))
+		return fmt.Errorf("%s: the server answers %s: %.500s", url, harmless.Line(reply.Status), harmless.Line(refusal.Error.Message))
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("%s: the answer is not what grove serve gives: %s", url, printable(err.Error()))
+		return fmt.Errorf("%s: the answer is not what grove serve gives: %s", url, harmless.Line(err.Error()))
 	}
 	return nil
 }
@@ -176,12 +177,12 @@ func (c *psCommand) Run() error {
 		models[i] = remoteOf(o)
 	}
 	if c.JSON.On {
-		return bench.WriteLines(terminal.Stdout, models)
+		return bench.WriteLines(harmless.JSON(terminal.Stdout), models)
 	}
 	w := tabwriter.NewWriter(terminal.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "name\tstatus\tmemory\tcontext\trunning\tqueued\tmethod")
 	for _, m := range models {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), text(m.Status), shown(m.Memory, func(n int64) string { return rounded(n, "B") }),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", harmless.Line(m.Name), text(m.Status), shown(m.Memory, func(n int64) string { return rounded(n, "B") }),
 			shown(m.Context, decimal), shown(m.Running, decimal), shown(m.Queued, decimal), text(m.Method))
 	}
 	return w.Flush()
@@ -189,7 +190,7 @@ func (c *psCommand) Run() error {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-func text(s *string) string { return shown(s, printable) }
+func text(s *string) string { return shown(s, harmless.Line) }
 
 // shown returns a value as a table shows it, - for none.
 func shown[T any](v *T, show func(T) string) string {
@@ -205,6 +206,6 @@ func (c *stopCommand) Run() error {
 	if err := ask(c.Server, "/models/unload", map[string]string{"model": c.Name}, &done); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(terminal.Stdout, "%s is closed; the next request opens it again\n", printable(c.Name))
+	_, err := fmt.Fprintf(terminal.Stdout, "%s is closed; the next request opens it again\n", harmless.Line(c.Name))
 	return err
 }

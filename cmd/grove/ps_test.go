@@ -35,7 +35,7 @@ func TestPS(t *testing.T) {
 	out, code, asked := remote(t, 200, twoModels, "ps", "--api-key", "k")
 	want := `name   status    memory   context  running  queued  method
 a      loaded    1.50 GB  4096     2        1       auto
-b�[2J  unloaded  -        -        -        -       -
+b␛[2J  unloaded  -        -        -        -       -
 `
 	if code != 0 || out != want || asked != "GET /models Bearer k " {
 		t.Errorf("exit code %d, %q\n%swant\n%s", code, asked, out, want)
@@ -63,7 +63,7 @@ func TestRemoteFailures(t *testing.T) {
 		want   string
 	}{
 		{401, `{}`, "grove: URL/models/unload: the key is missing or wrong; --api-key or GROVE_API_KEY gives it\n"},
-		{404, `{"error":{"message":"the model \"a\" is\nnot served"}}`, "grove: URL/models/unload: the server answers 404 Not Found: the model \"a\" is�not served\n"},
+		{404, `{"error":{"message":"the model \"a\" is\nnot served"}}`, "grove: URL/models/unload: the server answers 404 Not Found: the model \"a\" is␊not served\n"},
 		{404, `404 page not found`, "grove: URL/models/unload: the server answers 404 Not Found: it may be no server of grove's, or an older one\n"},
 		{302, ``, "grove: URL/models/unload: the server answers 302 Found: it may be no server of grove's, or an older one\n"},
 		{200, `<html>`, "grove: URL/models/unload: the answer is not what grove serve gives: invalid character '<' looking for beginning of value\n"},

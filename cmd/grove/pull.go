@@ -8,6 +8,7 @@ import (
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
 	"grove/weights/find"
@@ -55,7 +56,7 @@ func (c *pullCommand) Run() error {
 			return err
 		}
 		if c.JSON.On {
-			err = bench.WriteLines(terminal.Stdout, []pulled{{c.Names[i], got.Path, got.Files, got.Received}})
+			err = bench.WriteLines(harmless.JSON(terminal.Stdout), []pulled{{c.Names[i], got.Path, got.Files, got.Received}})
 		} else {
 			_, err = fmt.Fprintln(terminal.Stdout, got.Path)
 		}
@@ -80,10 +81,10 @@ func (c *rmCommand) Run() error {
 		}
 		r, err := pull.Remove(find.System(), name)
 		if c.JSON.On && err == nil {
-			err = bench.WriteLines(terminal.Stdout, []pull.Removed{r})
+			err = bench.WriteLines(harmless.JSON(terminal.Stdout), []pull.Removed{r})
 		} else if !c.JSON.On {
 			for _, file := range r.Files {
-				fmt.Fprintln(terminal.Stdout, "removed", printable(file))
+				fmt.Fprintln(terminal.Stdout, "removed", harmless.Line(file))
 			}
 		}
 		switch {
@@ -93,7 +94,7 @@ func (c *rmCommand) Run() error {
 			return exit.File(err)
 		}
 		if !c.JSON.On {
-			fmt.Fprintf(terminal.Stdout, "%s: %s freed\n", printable(r.Name), rounded(r.Freed, "B"))
+			fmt.Fprintf(terminal.Stdout, "%s: %s freed\n", harmless.Line(r.Name), rounded(r.Freed, "B"))
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 
 	"grove"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/summary"
 	"grove/cmd/grove/internal/terminal"
 	"grove/text/token"
@@ -62,7 +63,7 @@ func (c *runCommand) Run() (err error) {
 		return err
 	}
 	if c.converses(text) {
-		fmt.Fprintf(os.Stderr, "grove: no text is given: holding a conversation, as 'grove chat %.80s' does\n", *c.First)
+		fmt.Fprintf(os.Stderr, "grove: no text is given: holding a conversation, as 'grove chat %.80s' does\n", harmless.Line(*c.First))
 		talk := &chatCommand{Request: c.Request}
 		if c.bounded {
 			talk.MaxTokens = c.MaxTokens
@@ -128,7 +129,7 @@ func (c *runCommand) converses(text *string) bool {
 // prompt returns the text to continue.
 func (c *runCommand) prompt(text *string) (string, error) {
 	if c.First != nil && text == nil && c.Prompt == nil && c.File == "" && terminal.Is(os.Stdin) {
-		fmt.Fprintf(os.Stderr, "grove: run continues a text; 'grove chat %s' holds a conversation\n", *c.First)
+		fmt.Fprintf(os.Stderr, "grove: run continues a text; 'grove chat %s' holds a conversation\n", harmless.Line(*c.First))
 	}
 	return c.Read("the prompt", text, c.Prompt)
 }
@@ -141,10 +142,10 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 	}
 	i := m.Info()
 	if i.Draft != "" {
-		fmt.Fprintln(os.Stderr, "grove: draft:", printable(i.Draft))
+		fmt.Fprintln(os.Stderr, "grove: draft:", harmless.Line(i.Draft))
 	}
 	for _, line := range i.Sampling.Ignored {
-		fmt.Fprintln(os.Stderr, "grove: the model recommends what is not used:", printable(line))
+		fmt.Fprintln(os.Stderr, "grove: the model recommends what is not used:", harmless.Line(line))
 	}
 	return m, nil
 }

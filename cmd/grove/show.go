@@ -8,6 +8,7 @@ import (
 
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 	"grove/internal/mmap"
 	"grove/weights/find"
@@ -50,7 +51,7 @@ func (c *showCommand) Run() error {
 		return exit.File(err)
 	}
 	if c.JSON.On {
-		e := json.NewEncoder(terminal.Stdout)
+		e := json.NewEncoder(harmless.JSON(terminal.Stdout))
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
 		return e.Encode(m)
@@ -110,7 +111,7 @@ func setting(v any) any {
 func (m *shownModel) write() error {
 	w := tabwriter.NewWriter(terminal.Stdout, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", name, printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(w, "%s\t%s\n", name, harmless.Line(fmt.Sprintf(format, args...)))
 	}
 	line("name", "%s", m.Name)
 	line("architecture", "%s", m.Arch)

@@ -13,6 +13,7 @@ import (
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 )
 
@@ -130,5 +131,5 @@ func (c *verifyCommand) report(k bench.Check) {
 	if !k.OK {
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(terminal.Stdout, "%-12s %-9s %-6s %s: %s\n", k.Method, k.Grade, verdict, k.Test, k.Detail)
+	fmt.Fprintf(terminal.Stdout, "%-12s %-9s %-6s %s: %s\n", k.Method, k.Grade, verdict, k.Test, harmless.Line(k.Detail))
 }

@@ -14,6 +14,7 @@ var rooms = []string{
 	"cmd/grove/internal/completion cmd/grove/internal/flags cmd/grove/internal/markdown cmd/grove/internal/summary",
 	"cmd/grove/internal/terminal",
 	"cmd/grove/internal/exit",
+	"cmd/grove/internal/harmless",
 	"server",
 	"server/openai server/llamacpp server/ollama server/anthropic",
 	"server/driver",

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/alecthomas/kong"
 
 	"grove"
+	"grove/cmd/grove/internal/harmless"
 	"grove/internal/mmap"
 	"grove/text/jinja"
 )
@@ -105,18 +105,8 @@ func Report(w io.Writer, err error) int {
 	}
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "grove: "), ": grove: ", ": ") // the prefix stands once
 	lines := slices.Compact(strings.Split(text, "\n"))                                // joined errors may say the same twice
-	fmt.Fprintln(w, "grove:", harmless(strings.Join(lines, "; ")))
+	fmt.Fprintln(w, "grove:", harmless.Line(strings.Join(lines, "; ")))
 	return code
-}
-
-// harmless replaces what would control a terminal: a message may quote a stranger's file.
-func harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\t' {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }
 
 // Code returns the exit code of an error. A signal counts before all else; the options of a model before its file.
@@ -153,7 +143,7 @@ func Code(err error) int {
 // ReportFault writes the value of a panic as one line to w, followed by the stack if the variable GROVE_DEBUG is 1, and
 // returns the exit code.
 func ReportFault(w io.Writer, fault any) int {
-	text := strings.ReplaceAll(fmt.Sprint(fault), "\n", "; ")
+	text := harmless.Line(strings.ReplaceAll(fmt.Sprint(fault), "\n", "; "))
 	fmt.Fprintf(w, "grove: internal error: %s; please report it, with the stack that GROVE_DEBUG=1 prints\n", text)
 	if os.Getenv("GROVE_DEBUG") == "1" {
 		w.Write(debug.Stack())

@@ -24,7 +24,7 @@ func TestReport(t *testing.T) {
 		{"plain", errors.New("it failed"), 1, "grove: it failed\n"},
 		{"prefix once", errors.New("grove: it failed"), 1, "grove: it failed\n"},
 		{"one line", errors.Join(errors.New("it failed"), errors.New("so did that")), 1, "grove: it failed; so did that\n"},
-		{"control characters", errors.New("a\x1b[2J\u009bb"), 1, "grove: a\ufffd[2J\ufffdb\n"},
+		{"control characters", errors.New("a\x1b[2J\u009bb"), 1, "grove: a␛[2J\ufffdb\n"},
 		{"option", &grove.OptionError{Err: errors.New("engine: no")}, 2, "grove: engine: no\n"},
 		{"option in a file", File(&grove.OptionError{Err: errors.New("engine: no")}), 2, "grove: engine: no\n"},
 		{"not finite", fmt.Errorf("layer 1: %w", grove.ErrNotFinite), 65, ""},

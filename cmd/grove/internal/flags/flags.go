@@ -17,6 +17,7 @@ import (
 	"grove"
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 	"grove/internal/regular"
 )
@@ -218,7 +219,7 @@ func (f Methods) LeftOut() func(method string, err error) {
 		return nil
 	}
 	return func(method string, err error) {
-		fmt.Fprintf(os.Stderr, "grove: %s is left out: %s\n", method, strings.TrimPrefix(err.Error(), "grove: "))
+		fmt.Fprintf(os.Stderr, "grove: %s is left out: %s\n", method, harmless.Line(strings.TrimPrefix(err.Error(), "grove: ")))
 	}
 }
 

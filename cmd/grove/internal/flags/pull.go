@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 	"grove/weights/find"
 	"grove/weights/pull"
@@ -72,7 +73,7 @@ func findOrPull(name string, missing error) (string, error) {
 
 // agreed asks a person whether to pull a model. An empty answer means yes.
 func agreed(ref pull.Ref) bool {
-	fmt.Fprintf(os.Stderr, "grove: %s is not on this machine; pull it from %s? [Y/n] ", ref, ref.From())
+	fmt.Fprintf(os.Stderr, "grove: %s is not on this machine; pull it from %s? [Y/n] ", harmless.Line(ref.String()), harmless.Line(ref.From()))
 	answer, err := bufio.NewReaderSize(oneByte{os.Stdin}, 16).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return err == nil && (answer == "" || answer == "y" || answer == "yes")
@@ -92,7 +93,7 @@ func Pull(ctx context.Context, ref pull.Ref, o pull.Options, quiet bool) (pull.R
 	b := &pullBar{progress: terminal.Bytes(ref.String()), done: map[string]int64{}, all: map[string]int64{}}
 	if !quiet {
 		o.Progress = b.show
-		fmt.Fprintf(os.Stderr, "grove: pulling %s from %s\n", ref, ref.From())
+		fmt.Fprintf(os.Stderr, "grove: pulling %s from %s\n", harmless.Line(ref.String()), harmless.Line(ref.From()))
 	}
 	r, err := pull.Run(ctx, ref, o)
 	b.progress.End()

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 )
 
@@ -27,12 +28,12 @@ func (f JSON) Report(unit string, measure func(ctx context.Context, show func(do
 	case err != nil:
 		return exit.Cause(ctx, err)
 	case f.On:
-		return r.WriteJSON(terminal.Stdout)
+		return r.WriteJSON(harmless.JSON(terminal.Stdout))
 	}
 	var text bytes.Buffer
 	if err := r.WriteText(&text); err != nil {
 		return err
 	}
-	_, err = terminal.Stdout.Write(text.Bytes()) // all at once: a report may ignore errors of all writes but its last
+	_, err = io.WriteString(terminal.Stdout, harmless.Text(text.String())) // all at once: a report may ignore errors of all writes but its last
 	return err
 }

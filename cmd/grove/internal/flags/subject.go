@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/harmless"
 	"grove/gopher"
 	"grove/weights/find"
 )
@@ -87,7 +88,7 @@ func (s *Subject) Resolve() (text *string, err error) {
 			found = true
 		}
 		if found {
-			fmt.Fprintf(os.Stderr, "grove: %.80q is a model: using %s (-- before a text keeps it from being read as a model)\n", words[0], path)
+			fmt.Fprintf(os.Stderr, "grove: %.80q is a model: using %s (-- before a text keeps it from being read as a model)\n", words[0], harmless.Line(path))
 			s.Path, words = path, words[1:]
 		}
 	}

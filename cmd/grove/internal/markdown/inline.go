@@ -9,6 +9,7 @@ import (
 	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/util"
 
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 )
 
@@ -20,7 +21,7 @@ type cell struct {
 
 // cellsOf returns the characters of a text.
 func cellsOf(text, style string) (cells []cell) {
-	text = strings.ReplaceAll(terminal.Harmless(text), "\t", "    ")
+	text = strings.ReplaceAll(harmless.Text(text), "\t", "    ")
 	for state := -1; text != ""; {
 		var cluster string
 		cluster, text, _, state = uniseg.FirstGraphemeClusterInString(text, state)

@@ -13,6 +13,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 )
 
@@ -116,7 +117,7 @@ func (r *renderer) block(n ast.Node, columns int) []string {
 	case *ast.HTMLBlock:
 		lines := r.verbatim(n, "")
 		if n.HasClosure() {
-			lines = append(lines, strings.TrimRight(terminal.Harmless(string(n.ClosureLine.Value(r.source))), "\n"))
+			lines = append(lines, strings.TrimRight(harmless.Text(string(n.ClosureLine.Value(r.source))), "\n"))
 		}
 		return lines
 	case *east.Table:
@@ -126,13 +127,13 @@ func (r *renderer) block(n ast.Node, columns int) []string {
 }
 
 // fence returns the line that begins or ends a block of code.
-func fence(info string) string { return styled("```"+terminal.Harmless(info), dim) }
+func fence(info string) string { return styled("```"+harmless.Text(info), dim) }
 
 // verbatim renders the lines of a block as they are.
 func (r *renderer) verbatim(n ast.Node, style string) (lines []string) {
 	for i := range n.Lines().Len() {
 		line := n.Lines().At(i)
-		lines = append(lines, styled(terminal.Harmless(strings.TrimRight(string(line.Value(r.source)), "\r\n")), style))
+		lines = append(lines, styled(harmless.Text(strings.TrimRight(string(line.Value(r.source)), "\r\n")), style))
 	}
 	return lines
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 )
 
@@ -101,7 +102,7 @@ func (w *Writer) add(b *strings.Builder, piece string) {
 	}
 	w.line += piece
 	if w.code != "" {
-		b.WriteString(styled(terminal.Harmless(piece), cyan))
+		b.WriteString(styled(harmless.Text(piece), cyan))
 		return
 	}
 	if w.draft == nil {
@@ -254,7 +255,7 @@ func (w *Writer) open(b *strings.Builder, mark, info string) {
 		b.WriteString(w.draft.Wrap("\n"))
 	} else {
 		erase(b, w.draft.Rows())
-		b.WriteString(styled(mark+terminal.Harmless(info), dim) + "\n")
+		b.WriteString(styled(mark+harmless.Text(info), dim) + "\n")
 	}
 	w.code, w.line, w.draft = mark, "", nil
 }

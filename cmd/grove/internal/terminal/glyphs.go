@@ -7,6 +7,8 @@ import (
 
 	"github.com/rivo/uniseg"
 	"golang.org/x/text/width"
+
+	"grove/cmd/grove/internal/harmless"
 )
 
 // glyphs gives each character that a person sees, which may be several runes, one rune: the line editor moves over, deletes
@@ -89,7 +91,7 @@ func visible(cluster string, columns int) string {
 	case "\t":
 		return "→"
 	}
-	cluster = Harmless(cluster)
+	cluster = harmless.Text(cluster)
 	if columns == 0 && uniseg.StringWidth(cluster) == 0 {
 		return string(unicode.ReplacementChar)
 	}
@@ -112,22 +114,4 @@ func replace(text string, by map[rune]string) string {
 		}
 	}
 	return b.String()
-}
-
-// Harmless returns a text without characters that control a terminal: pictures of the control characters (␛ for ESC) replace
-// them, and U+FFFD those beyond ASCII and bytes that are no UTF-8. Line ends and tabs stay.
-func Harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case r < ' ':
-			return '␀' + r
-		case r == 0x7f:
-			return '␡'
-		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }

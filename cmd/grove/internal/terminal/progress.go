@@ -8,6 +8,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"grove/cmd/grove/internal/harmless"
 )
 
 // Progress shows on standard error how far a job is, its rate and how much time is left, once it has taken longer than
@@ -69,12 +71,12 @@ func (p *Progress) ShowBytes(done, all int64) {
 	_ = p.bar.Set64(done)
 }
 
-// Note writes a line to standard error, above the bar. Nothing in it controls the terminal ([Harmless]).
+// Note writes a line to standard error, above the bar. Nothing in it controls the terminal ([harmless.Line]).
 func (p *Progress) Note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gate.clear()
-	fmt.Fprintln(os.Stderr, Harmless(text))
+	fmt.Fprintln(os.Stderr, harmless.Line(text))
 }
 
 // Columns of a line besides the bar and the name of the job: with numbers, and without.

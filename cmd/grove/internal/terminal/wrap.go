@@ -7,10 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
+
+	"grove/cmd/grove/internal/harmless"
 )
 
 // Wrapper writes a text that arrives in pieces. To a terminal, it writes lines that break between words and nothing that
-// controls the terminal ([Harmless]); elsewhere it changes nothing. It is for one goroutine.
+// controls the terminal ([harmless.Text]); elsewhere it changes nothing. It is for one goroutine.
 type Wrapper struct {
 	out   io.Writer
 	size  func() (terminal bool, columns int) // 0 columns: lines are not broken
@@ -36,9 +38,9 @@ func NewDraft(columns func() int) *Wrapper {
 	return &Wrapper{exact: true, size: func() (bool, int) { return true, columns() }}
 }
 
-// Say writes lines to standard error. At a terminal, they break between words, and nothing in them controls it.
+// Say writes lines to standard error. Nothing in them controls a terminal, and at one they break between words.
 func Say(text string) {
-	if text += "\n"; Is(os.Stderr) {
+	if text = harmless.Text(text) + "\n"; Is(os.Stderr) {
 		text = NewDraft(func() int { columns, _ := editorSize(); return columns }).Wrap(text)
 	}
 	_, _ = io.WriteString(os.Stderr, text)
@@ -99,7 +101,7 @@ func (w *Wrapper) put(b *strings.Builder, cluster string, columns int) {
 		w.space += tabStop - (w.column+w.space)%tabStop
 		return
 	}
-	cluster = Harmless(cluster)
+	cluster = harmless.Text(cluster)
 	n := Width(cluster)
 	if n == 2 && !isEmoji(cluster) { // East Asian text: a line can break on both sides
 		w.flush(b, columns)
