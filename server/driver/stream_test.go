@@ -3,6 +3,7 @@ package driver
 import (
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"testing"
 	"time"
 
@@ -70,5 +71,38 @@ func TestUnread(t *testing.T) {
 	}
 	if n := s.unread.Load(); n != allUnread {
 		t.Errorf("%d bytes are counted of streams that have ended", n-allUnread)
+	}
+}
+
+// sink is a connection whose client takes everything at once.
+type sink struct{ header http.Header }
+
+func (s sink) Header() http.Header              { return s.header }
+func (sink) WriteHeader(int)                    {}
+func (sink) Write(b []byte) (int, error)        { return len(b), nil }
+func (sink) FlushError() error                  { return nil }
+func (sink) SetWriteDeadline(_ time.Time) error { return nil }
+
+// TestPartsAllocateNothing: a part of a stream whose client keeps up costs no memory beside that of its text.
+func TestPartsAllocateNothing(t *testing.T) {
+	s := &Server{Pool: serving.NewPool(serving.Config{}), Patience: time.Minute}
+	x := NewStream(&Request{Server: s, W: sink{http.Header{}}, R: httptest.NewRequest(http.MethodPost, "/", nil)}, Events)
+	body := make([]byte, 300)
+	part := func() {
+		if err := x.write("data: ", body, "\n\n"); err != nil {
+			t.Fatal(err)
+		}
+		for s.unread.Load() > 0 {
+			runtime.Gosched()
+		}
+	}
+	for range 100 {
+		part()
+	}
+	if n := testing.AllocsPerRun(1000, part); n > 0 {
+		t.Errorf("%v allocations for a part", n)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
 	}
 }
