@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"grove/engine"
+	"grove/method"
 )
 
 // TestClose: a closed engine ends running calls and refuses others, drawn tokens among them; sequences can be closed.
@@ -65,7 +66,7 @@ func TestIdleSlot(t *testing.T) {
 	got := draw(t, idle, 4, text(90))
 	start := time.Now()
 	draw(t, s, 3, text(30)[1:])
-	if d := time.Since(start); d < 150*time.Millisecond {
+	if d := time.Since(start); d < 400*time.Millisecond {
 		t.Errorf("the slot was taken after %v", d)
 	}
 	if got = append(got, draw(t, idle, 8)...); !slices.Equal(got, want) { // in turn
@@ -75,4 +76,35 @@ func TestIdleSlot(t *testing.T) {
 	if n := e.Load().Preempted; n != 3 {
 		t.Errorf("slots were taken %d times, want 3", n)
 	}
+}
+
+// TestSlowDrafterKeepsSlot: a sequence whose drafter takes long is not idle.
+func TestSlowDrafterKeepsSlot(t *testing.T) {
+	e := newEngine(t, engine.Config{Seqs: 1, Queue: 1})
+	slow := true
+	d := openDrafters(t, e, true, func() *drafter {
+		return &drafter{draft: func(*drafter, *method.Tree) {
+			if slow {
+				time.Sleep(800 * time.Millisecond) // more than an idle sequence keeps its slot
+				slow = false
+			}
+		}}
+	})
+	s, other := sequence(t, e), sequence(t, e)
+	if err := s.Speculate(d, nil); err != nil {
+		t.Fatal(err)
+	}
+	draw(t, s, 1, text(30))
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		if err := other.Append(t.Context(), text(30)); err != nil {
+			t.Error(err)
+		}
+	})
+	waiting(t, e, 1)
+	draw(t, s, 1)
+	if n := e.Load().Preempted; n != 0 {
+		t.Errorf("the slot of a sequence that drafts was taken %d times", n)
+	}
+	waits.Wait()
 }

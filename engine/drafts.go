@@ -188,9 +188,9 @@ func (s *Sequence) draft(ctx context.Context) error {
 	}
 	e.costs.With(func(c *plan.Cost) { sp.plan.Begin(c, len(s.text)) })
 	s.round.start()
-	s.drafting = true
+	s.caller.Busy.Store(true)
 	err := sp.draft(ctx, e.Context()-1-len(s.text), s.round.forced())
-	s.drafting = false
+	s.caller.Busy.Store(false)
 	if err != nil {
 		return errors.Join(err, own{s}.Drop())
 	}

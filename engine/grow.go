@@ -152,7 +152,7 @@ func (o own) Len() int { return len(o.s.text) - 1 }
 
 // Grow implements [method.Trunk].
 func (o own) Grow(ctx context.Context, rows []method.Row) ([]method.Result, error) {
-	if !o.s.drafting {
+	if !o.s.caller.Busy.Load() {
 		return nil, fmt.Errorf("engine: a drafter grows rows on the text's own trunk while it does not draft")
 	}
 	return o.s.grow.run(ctx, rows)

@@ -8,7 +8,7 @@ import (
 
 // Load is what an engine does at a moment, for monitoring.
 type Load struct {
-	Open      int      // sequences, those that wait for a slot among them
+	Open      int      // sequences, those that wait for a slot among them, but not those whose slots were taken while they were idle
 	Admitted  int      // of these, those that have a slot; at most [Config.Seqs]
 	Waiting   int      // of these, those whose callers wait for a step
 	Pages     kv.Usage // as the last step left them
@@ -18,7 +18,6 @@ type Load struct {
 	Preempted int      // times that a sequence lost its pages to another
 
 	opened uint64 // sequences so far
-	away   int    // sequences that are open beyond what may be, as they wait for their callers without a slot
 }
 
 // load is the figures of an engine with a lock of their own, which is held for moments.

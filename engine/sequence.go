@@ -28,7 +28,6 @@ type Sequence struct {
 	round    round
 	grow     grow
 	drafts   *drafts // nil: one token a step
-	drafting bool    // its drafters draft
 	family   *family // the sequences that it was forked from or that were forked from it
 	restored bool    // pages of its trunk were read from a file
 	closed   bool
@@ -144,7 +143,8 @@ func (s *Sequence) flush(ctx context.Context) error {
 func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 	defer func() { // of a stage or a method, on the caller's own goroutine
 		if p := recover(); p != nil {
-			d, err, s.drafting = Drawn{}, guard.New(p), false
+			d, err = Drawn{}, guard.New(p)
+			s.caller.Busy.Store(false)
 		}
 	}()
 	if err := s.usable(); err != nil {

@@ -13,8 +13,11 @@ import (
 	"grove/kv"
 )
 
-// idleGrace is how long a sequence that nobody calls for keeps its slot from those that wait, and its pages from those that rank below it.
-const idleGrace = 200 * time.Millisecond
+// How long a sequence that nobody calls for keeps its pages from those that rank below it, and its slot from those that wait.
+const (
+	idleGrace = 200 * time.Millisecond
+	slotGrace = 500 * time.Millisecond
+)
 
 // Terms are what a sequence may ask of the scheduler.
 type Terms struct {
@@ -55,7 +58,7 @@ type trunk struct {
 	pinned bool    // its pages are never taken
 	bursts bool    // its caller is a drafter, who calls several times in short order
 	lost   bool    // its pages were taken: its text is computed anew
-	away   bool    // its slot was taken while nobody called for it: another trunk may be open in its place
+	away   bool    // its slot was taken while nobody called for it: it does not count as open
 	begun  bool    // it decodes: its prompt is computed
 	waits  bool    // the last step was made without it, for want of a slot, pages or rows
 	owed   bool    // others have passed it: it is as urgent as any
@@ -96,7 +99,7 @@ func (e *Engine) open(t *trunk, most int) error {
 // count counts a trunk that is opened, where fewer than most are.
 func (e *Engine) count(t *trunk, most int) (fits bool) {
 	e.load.note(func(l *Load) {
-		if fits = l.Open-l.away < most; fits {
+		if fits = l.Open < most; fits {
 			l.Open++
 			l.opened++
 			t.arrival = l.opened
@@ -130,18 +133,11 @@ func (t *trunk) close() error {
 			return err
 		}
 	}
-	e.back(t)
-	e.load.note(func(l *Load) { l.Open-- })
+	if !t.away {
+		e.load.note(func(l *Load) { l.Open-- })
+	}
 	e.queue.Forget(t)
 	return nil
-}
-
-// back counts a trunk again that was away.
-func (e *Engine) back(t *trunk) {
-	if t.away {
-		t.away = false
-		e.load.note(func(l *Load) { l.away-- })
-	}
 }
 
 // release takes the slot and the pages of a trunk that has a slot. The caller holds the engine's lock.
@@ -158,18 +154,13 @@ func (e *Engine) release(t *trunk) error {
 // vacate takes the slot of a trunk whose caller has been away for a while, such as a conversation between two turns, and
 // reports whether there was one: when it goes on, it waits for a slot and computes anew what the cache has lost.
 func (e *Engine) vacate() bool {
-	i := slices.IndexFunc(e.admitted, func(o *trunk) bool { return !o.pinned && e.queue.Idle(o, idleGrace) })
+	i := slices.IndexFunc(e.admitted, func(o *trunk) bool { return !o.pinned && e.queue.Idle(o, slotGrace) })
 	if i < 0 {
 		return false
 	}
 	o := e.admitted[i]
-	o.lost, o.owed = true, false
-	e.load.note(func(l *Load) {
-		l.Preempted++
-		if o.away = l.away < e.most; o.away {
-			l.away++
-		}
-	})
+	o.lost, o.owed, o.away = true, false, true
+	e.load.note(func(l *Load) { l.Preempted, l.Open = l.Preempted+1, l.Open-1 })
 	return e.release(o) == nil
 }
 
@@ -195,7 +186,10 @@ func (e *Engine) admit(t *trunk) error {
 // take gives a trunk a sequence of the cache.
 func (e *Engine) take(t *trunk, seq forest.Seq) {
 	t.seq = seq
-	e.back(t)
+	if t.away {
+		t.away = false
+		e.load.note(func(l *Load) { l.Open++ })
+	}
 	e.admitted = append(e.admitted, t)
 	e.noteSlots()
 }
@@ -221,13 +215,6 @@ func (t *trunk) priority() int {
 // rank orders trunks: by priority, then by age. The last one is the first to lose its pages.
 func rank(a, b *trunk) int {
 	return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.arrival, b.arrival))
-}
-
-// passes counts a trunk that got a slot before an older one that waits.
-func (e *Engine) passes(t *trunk, called []*trunk) {
-	if slices.ContainsFunc(called, func(o *trunk) bool { return o.waits && o.arrival < t.arrival }) {
-		e.passed++
-	}
 }
 
 // owe makes the oldest trunk that waits as urgent as any, once enough have passed it or others.

@@ -114,8 +114,9 @@ func (e *Engine) collect(st *step) (ended bool) {
 		if err == nil {
 			fits, err = e.fit(t)
 		}
-		if t.waits = !fits; fits && !had {
-			e.passes(t, st.called)
+		older := func(o *trunk) bool { return o.waits && o.arrival < t.arrival }
+		if t.waits = !fits; fits && !had && slices.ContainsFunc(st.called, older) {
+			e.passed++
 		}
 		switch {
 		case err != nil:

@@ -32,6 +32,7 @@ type Caller struct {
 	due       bool          // it is expected to call again soon
 	served    time.Time     // when the last call ended
 	away      time.Duration // from one call's end to the next, averaged
+	Busy      atomic.Bool   // it works for its next call, so that it is not idle
 	bursts    bool          // it calls several times in short order, then not for long
 	cancelled atomic.Bool   // no call is served any more
 
@@ -345,12 +346,12 @@ func (q *Queue[M]) Forget(m M) {
 	q.happened()
 }
 
-// Idle reports whether a member's caller has been away for some time.
+// Idle reports whether a member's caller has been away for some time, and not as it works for its next call.
 func (q *Queue[M]) Idle(m M, since time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := m.Caller()
-	return c.done && time.Since(c.served) > since
+	return c.done && !c.Busy.Load() && time.Since(c.served) > since
 }
 
 // Active reports whether the caller of one of the members waits, or was served less than some time ago.

@@ -32,8 +32,8 @@ const (
 	piece       = 16 << 10  // that a client must take within [Server.Patience]
 )
 
-// longWait is how long generation waits for a client before its place is given to another.
-const longWait = 500 * time.Millisecond
+// longWait is how long generation waits for a client before its place is given to another. The engine has lent its slot by then.
+const longWait = time.Second
 
 // Stream sends an answer in parts. Parts that the client has not taken wait in bounded memory, so that the answer is computed and gives
 // its slot back meanwhile. The methods are for one goroutine. The writer of the request must not be used beside the stream.
