@@ -102,8 +102,8 @@ func TestIdentityOfBytes(t *testing.T) {
 			}
 			pool := par.New(1)
 			defer pool.Close()
-			of := func(f *gguf.File) string {
-				m, err := model.Open(f, pool, model.Options{NoRepack: true})
+			of := func(f *gguf.File, packed ...bool) string {
+				m, err := model.Open(f, pool, model.Options{NoRepack: len(packed) == 0})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,7 +117,7 @@ func TestIdentityOfBytes(t *testing.T) {
 				}
 				v.Data[len(v.Data)-1] ^= 1
 			}
-			if of(parse()) != plain {
+			if of(parse()) != plain || of(parse(), true) != plain {
 				t.Error("the same bytes have two identities")
 			}
 		})

@@ -109,7 +109,14 @@ func (c *Cache) Lock(ctx context.Context, name string, waiting func()) (unlock f
 	if err != nil {
 		return nil, c.fault(err)
 	}
+	info, err := f.Stat()
 	f.Close()
+	if err == nil && !info.Mode().IsRegular() { // a named pipe would be waited for
+		err = fmt.Errorf("%s is not a regular file; remove it", name)
+	}
+	if err != nil {
+		return nil, c.fault(err)
+	}
 	lock := flock.New(c.Path(name))
 	got, err := lock.TryLock()
 	if err == nil && !got {

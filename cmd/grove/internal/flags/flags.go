@@ -231,9 +231,6 @@ func Describe(value *kong.Value) string {
 	return value.Help
 }
 
-// maxText bounds the text of a file in bytes.
-const maxText = 64 << 20
-
 // TextFile is --file.
 type TextFile struct {
 	File string `name:"file" short:"f" placeholder:"FILE" help:"File of the text; without it, or with -, standard input."`
@@ -251,7 +248,7 @@ func (f TextFile) Read(name string, texts ...*string) (string, error) {
 	case f.File == "" || f.File == "-":
 		return terminal.ReadInput(name)
 	}
-	b, err := regular.ReadText(f.File, maxText)
+	b, err := regular.ReadText(f.File, terminal.MaxText)
 	return string(b), exit.File(err)
 }
 

@@ -53,7 +53,17 @@ func TestTextOfPipe(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (TextFile{File: "/dev/zero"}).Read("the prompt"); err == nil || !strings.Contains(err.Error(), "the file has more than 67108864 bytes") {
-		t.Errorf("a device without an end: %v", err)
+	zero, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer zero.Close()
+	stdin := os.Stdin
+	os.Stdin = zero
+	defer func() { os.Stdin = stdin }()
+	for _, file := range []string{"/dev/zero", "-"} {
+		if _, err := (TextFile{File: file}).Read("the prompt"); err == nil || !strings.Contains(err.Error(), "has more than 67108864 bytes") {
+			t.Errorf("a device without an end, as %s: %v", file, err)
+		}
 	}
 }

@@ -53,12 +53,18 @@ func (o Output) Write(b []byte) (int, error) {
 	return n, exit.Output(err)
 }
 
-// ReadInput returns all of standard input. At a terminal, it first says on standard error that it reads the named thing.
+// MaxText bounds the bytes of a text that is read from standard input or a file.
+const MaxText = 64 << 20
+
+// ReadInput returns all of standard input, [MaxText] bytes at most. At a terminal, it first says on standard error that it reads the named thing.
 func ReadInput(what string) (string, error) {
 	if Is(os.Stdin) {
 		fmt.Fprintf(os.Stderr, "grove: reading %s from standard input\n", what)
 	}
-	b, err := io.ReadAll(os.Stdin)
+	b, err := io.ReadAll(io.LimitReader(os.Stdin, MaxText+1))
+	if err == nil && len(b) > MaxText {
+		err = fmt.Errorf("it has more than %d bytes", MaxText)
+	}
 	if err != nil {
 		return "", fmt.Errorf("standard input: %w", err)
 	}
