@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"grove/engine"
 	"grove/internal/atomicfile"
@@ -159,7 +160,7 @@ func (g *Generation) checkSession() error {
 	if g.req.Session == "" {
 		return nil
 	}
-	if err := atomicfile.Check(g.req.Session, g.model.Files()...); err != nil {
+	if err := atomicfile.Check(g.req.Session, g.model.Files()...); err != nil && !errors.Is(err, syscall.ENOSPC) { // whether it fits shows at the end
 		return fmt.Errorf("grove: Request.Session: %w: %w", ErrSession, err)
 	}
 	return nil

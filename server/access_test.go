@@ -289,7 +289,7 @@ func TestSessionsOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, server.Config{
 		Access: gate(t, access.Config{Keys: []access.Key{{Name: "Ann", Secret: "a"}, {Name: "bob", Secret: "b"}, {Secret: "c"}}}),
-		Config: serving.Config{Sessions: dir},
+		Config: serving.Config{Sessions: access.Sessions{Dir: dir}},
 	})
 	const body = `{"prompt":"func main() { func main() { func main() { func main() { func main() { func main() { func main() { func main() {","max_tokens":70,"temperature":0,"ignore_eos":true,"cache_salt":"%s","session":"%s"}`
 	ask := func(key, salt, session string) (int, string) {

@@ -2,9 +2,9 @@ package server_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,9 +18,31 @@ import (
 // The first session is a page of 128 KiB, the next two: the disk has room for one of them, and not for the new one beside the old.
 const roomBytes = 320 << 10
 
+// TestSessionNotRegular: a session's name that is that of a named pipe, which nobody writes, or of a link to a file elsewhere, is refused at once.
+func TestSessionNotRegular(t *testing.T) {
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "outside")
+	s := keeping(t, dir)
+	err := errors.Join(os.WriteFile(outside, []byte("theirs"), 0o600), os.Symlink(outside, filepath.Join(dir, "link")), syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "pipe"} {
+		status, body, _ := s.do(t, "POST", "/v1/completions", `{"prompt":"x","max_tokens":2,"session":"`+name+`"}`)
+		if message, _, param, code := wantError(t, body); status != 500 || param != "session" || code != "session_failed" || !strings.HasSuffix(message, "what has its name is no regular file") {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+		if status, body, _ := s.do(t, "DELETE", "/sessions/"+name, ""); status != 404 {
+			t.Errorf("deleting %s: %d %s", name, status, body)
+		}
+	}
+	if text, err := os.ReadFile(outside); err != nil || string(text) != "theirs" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // TestDiskFull: a session that does not fit on a disk, a real one with a file system of its own, or that is longer than the
-// process may write, fails its request with a reason. The session that was there stays, nothing of the new one does, and
-// the server goes on. Limits and mounts belong to a process, so each case has a process of its own.
+// process may write, is told beside the whole answer, on every route that keeps sessions. The session that was there stays, nothing of the
+// new one does, and the server goes on. Limits and mounts belong to a process, so each case has a process of its own.
 func TestDiskFull(t *testing.T) {
 	if how := os.Getenv("GROVE_TEST_DISK"); how != "" {
 		diskFull(t, how, os.Getenv("GROVE_TEST_DIR"))
@@ -55,13 +77,13 @@ func TestDiskFull(t *testing.T) {
 
 // diskFull is the test, in a process of its own.
 func diskFull(t *testing.T, how, dir string) {
-	status, reason := http.StatusInsufficientStorage, syscall.ENOSPC
+	reason := syscall.ENOSPC
 	if how == "full" {
 		if err := syscall.Mount("none", dir, "tmpfs", 0, fmt.Sprintf("size=%d", roomBytes)); err != nil {
 			t.Skipf("a file system of its own is not to be had: %v", err)
 		}
 	} else {
-		status, reason = http.StatusInternalServerError, syscall.EFBIG
+		reason = syscall.EFBIG
 		var limit syscall.Rlimit
 		err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit)
 		limit.Cur = 200 << 10
@@ -92,22 +114,26 @@ func diskFull(t *testing.T, how, dir string) {
 			t.Errorf("%v, %v are there", all, err)
 		}
 	}
-	got, body := ask(30, "")
-	message, _, param, code := wantError(t, body)
-	if want := "session: " + grove.ErrSession.Error() + ": " + reason.Error(); got != status || message != want || param != "session" || code != "session_failed" {
-		t.Errorf("%d %s, want %d %s", got, body, status, want)
+	want := fmt.Sprintf(`"message":%q,"type":"server_error","param":"session","code":"session_failed"`, "session: "+grove.ErrSession.Error()+": "+reason.Error())
+	long := strings.Repeat("func f() {}\n", 30)
+	for path, tt := range map[string]struct{ body, text string }{
+		"/v1/completions":      {fmt.Sprintf(`"prompt":%q,"max_tokens":3`, long), `"text":"`},
+		"/v1/chat/completions": {fmt.Sprintf(`"messages":[{"role":"user","content":%q}],"max_tokens":3`, long), `"content":"`},
+		"/v1/responses":        {fmt.Sprintf(`"input":%q,"max_output_tokens":3`, long), `"output_text"`},
+		"/completion":          {fmt.Sprintf(`"prompt":%q,"n_predict":3`, long), `"content":"`},
+	} {
+		status, body, _ := s.do(t, "POST", path, `{"session":"a","temperature":0,`+tt.body+"}")
+		if !json.Valid([]byte(body)) || status != 200 || !strings.HasPrefix(body, `{"session_error":{`+want+`},`) || !strings.Contains(body, tt.text) {
+			t.Errorf("%s: %d %s, want %s", path, status, body, want)
+		}
+		kept()
+		status, body, _ = s.do(t, "POST", path, `{"session":"a","temperature":0,"stream":true,`+tt.body+"}")
+		first, last := strings.Index(body, tt.text), strings.LastIndex(body, `"code":"session_failed"`)
+		if status != 200 || first < 0 || last < first || strings.Contains(body, "[DONE]") {
+			t.Errorf("a stream of %s: %d %s", path, status, body)
+		}
+		kept()
 	}
-	kept()
-	if got, body := ask(30, `,"stream":true`); got != 200 || !strings.Contains(body, `"text":`) || !strings.Contains(body, `"code":"session_failed"`) || strings.Contains(body, "[DONE]") {
-		t.Errorf("a stream: %d %s", got, body)
-	}
-	kept()
-	// A text that could begin a stop string is held back to its end: it stands in the stream before the error, too.
-	whole := s.post(t, "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":3,"temperature":0}`, prompt(30))).at("choices/0/text").(string)
-	if got, body := ask(30, fmt.Sprintf(`,"stream":true,"stop":[%q]`, whole+"...")); got != 200 || !strings.Contains(body, fmt.Sprintf(`"text":%q`, whole)) || !strings.Contains(body, `"code":"session_failed"`) {
-		t.Errorf("a stream whose text is held back: %d %s, want %q", got, body, whole)
-	}
-	kept()
 	s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":3}`)
 	if how != "full" {
 		return

@@ -45,6 +45,8 @@ func (s *Server) ownRoutes() []driver.Route {
 		{Access: driver.Open, Handle: s.health, Patterns: []string{"GET /health", "GET /v1/health"}},
 		{Access: driver.Linked, Handle: chatPage, Patterns: []string{"GET /{$}"}},
 		{Access: driver.Known, Handle: s.showMetrics, Patterns: []string{"GET /metrics"}},
+		{Access: driver.Known, Handle: s.listSessions, Patterns: []string{"GET /sessions"}},
+		{Access: driver.Known, Handle: s.deleteSession, Patterns: []string{"DELETE /sessions/{name}"}},
 	}
 }
 
@@ -81,6 +83,24 @@ func (s *Server) showMetrics(x *driver.Request) error {
 	}
 	s.metrics.ServeHTTP(x.W, x.R)
 	return nil
+}
+
+// listSessions handles GET /sessions.
+func (s *Server) listSessions(x *driver.Request) error {
+	all, err := s.config.Sessions.List(access.CallerOf(x.R.Context()))
+	if err != nil {
+		return err
+	}
+	return x.Reply(map[string]any{"object": "list", "data": all})
+}
+
+// deleteSession handles DELETE /sessions/{name}.
+func (s *Server) deleteSession(x *driver.Request) error {
+	name := x.R.PathValue("name")
+	if err := s.config.Sessions.Delete(access.CallerOf(x.R.Context()), name); err != nil {
+		return err
+	}
+	return x.Reply(map[string]any{"id": name, "object": "session", "deleted": true})
 }
 
 // noRoute refuses a path that is no route, or is one for other methods.

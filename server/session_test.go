@@ -1,14 +1,17 @@
 package server_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"grove/gopher"
 	"grove/server"
+	"grove/server/access"
 	"grove/server/serving"
 	"grove/weights/gguf"
 )
@@ -17,7 +20,7 @@ import (
 func keeping(t testing.TB, dir string) *site {
 	t.Helper()
 	file := edited(t, gopher.Model(), template, gguf.KV{Key: "llama.context_length", Value: gguf.Of(uint32(1024))})
-	return serveModels(t, server.Config{Config: serving.Config{Sessions: dir}}, source(modelName, file, options))
+	return serveModels(t, server.Config{Config: serving.Config{Sessions: access.Sessions{Dir: dir}}}, source(modelName, file, options))
 }
 
 // text is a prompt of some hundred tokens.
@@ -84,6 +87,7 @@ func TestSessionRefused(t *testing.T) {
 	files := map[string]string{
 		"good": string(good), "empty": "", "cut": string(good[:len(good)-1]), "longer": string(good) + "x",
 		"changed": string(good[:len(good)/2]) + "x" + string(good[len(good)/2+1:]), "foreign": string(gopher.Model()[:4096]),
+		"vocabulary": beyond(string(good)),
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
@@ -122,7 +126,8 @@ func TestSessionRefused(t *testing.T) {
 		{s, "changed", "", 400, "session_invalid", invalid},
 		{s, "foreign", "", 400, "session_invalid", invalid},
 		{s, "good", `,"cache_salt":"x"`, 400, "session_invalid", invalid},
-		{s, "folder", "", 500, "session_failed", "cannot be read or written"},
+		{s, "vocabulary", "", 400, "session_invalid", invalid},
+		{s, "folder", "", 500, "session_failed", "no regular file"},
 	} {
 		for _, stream := range []string{"", `,"stream":true`} {
 			prompt := fmt.Sprintf(`,"prompt":%q`, text)
@@ -148,6 +153,85 @@ func TestSessionRefused(t *testing.T) {
 	for path, want := range map[string]int{dir: len(files) + 1, filepath.Dir(dir): 1} {
 		if all, err := os.ReadDir(path); err != nil || len(all) != want {
 			t.Errorf("%s has %v, %v", path, all, err)
+		}
+	}
+}
+
+// beyond gives a session's first token an id that no vocabulary has, and the file its digest.
+func beyond(file string) string {
+	const first = 8 + sha256.Size + 4
+	body := file[:first] + "\xff\xff\xff\x7f" + file[first+4:len(file)-sha256.Size]
+	sum := sha256.Sum256([]byte(body))
+	return body + string(sum[:])
+}
+
+// TestSessionsBounded: beyond the bounds of their number and bytes sessions are refused before anything is computed, those that are
+// there stay and can be used, and what is deleted makes room. Files of writers under way are no sessions.
+func TestSessionsBounded(t *testing.T) {
+	dir := t.TempDir()
+	file := edited(t, gopher.Model(), template, gguf.KV{Key: "llama.context_length", Value: gguf.Of(uint32(1024))})
+	s := serveModels(t, server.Config{Config: serving.Config{Sessions: access.Sessions{Dir: dir, Most: 2, Bytes: 3000}}}, source(modelName, file, options))
+	ask := func(name string) (int, string) {
+		status, body, _ := s.do(t, "POST", "/v1/completions", `{"prompt":"x","max_tokens":2,"session":"`+name+`"}`)
+		return status, body
+	}
+	refused := func(name, contains string) {
+		t.Helper()
+		status, body := ask(name)
+		if message, _, param, code := wantError(t, body); status != 507 || param != "session" || code != "sessions_full" || !strings.Contains(message, contains) {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	listed := func(want ...string) {
+		t.Helper()
+		var names []string
+		_, body, _ := s.do(t, "GET", "/sessions", "")
+		for _, v := range parse(t, body).at("data").([]any) {
+			names = append(names, v.(map[string]any)["name"].(string))
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("the sessions are %v, want %v", names, want)
+		}
+	}
+	listed()
+	for _, name := range []string{"a", "b"} {
+		if status, body := ask(name); status != 200 {
+			t.Fatal(status, body)
+		}
+	}
+	for _, name := range []string{"c.tmp-1", ".hidden"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused("c", "there are 2, and the server keeps at most 2 (--max-sessions); DELETE /sessions/NAME makes room")
+	if status, body := ask("a"); status != 200 {
+		t.Errorf("one that is there: %d %s", status, body)
+	}
+	listed("a", "b")
+	for _, tt := range []struct {
+		name   string
+		status int
+	}{{"b", 200}, {"b", 404}, {"c.tmp-1", 400}, {"..%2Fx", 400}} {
+		if status, body, _ := s.do(t, "DELETE", "/sessions/"+tt.name, ""); status != tt.status {
+			t.Errorf("deleting %s: %d %s", tt.name, status, body)
+		}
+	}
+	listed("a")
+	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 3000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("a", "all others have 3000 bytes, and the server keeps at most 3000 (--max-session-bytes)")
+	if status, _, _ := s.do(t, "DELETE", "/sessions/large", ""); status != 200 {
+		t.Errorf("deleting: %d", status)
+	}
+	if status, body := ask("c"); status != 200 {
+		t.Errorf("once there is room: %d %s", status, body)
+	}
+	none := serve(t, server.Config{})
+	for _, tt := range [][2]string{{"GET", "/sessions"}, {"DELETE", "/sessions/a"}} {
+		if status, body, _ := none.do(t, tt[0], tt[1], ""); status != 400 || !strings.Contains(body, "the server keeps none") {
+			t.Errorf("%s without a folder: %d %s", tt[0], status, body)
 		}
 	}
 }

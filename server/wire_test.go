@@ -12,6 +12,7 @@ import (
 
 	"grove/gopher"
 	"grove/server"
+	"grove/server/access"
 	"grove/server/serving"
 )
 
@@ -44,7 +45,7 @@ func TestWire(t *testing.T) {
 		return serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), one))
 	}
 	sessions := func() *site {
-		return serveModels(t, server.Config{Config: serving.Config{Sessions: t.TempDir()}}, source(modelName, edited(t, gopher.Model(), template), one))
+		return serveModels(t, server.Config{Config: serving.Config{Sessions: access.Sessions{Dir: t.TempDir()}}}, source(modelName, edited(t, gopher.Model(), template), one))
 	}
 	var b strings.Builder
 	for _, group := range []struct {

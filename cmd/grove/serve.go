@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
 	"grove/server"
+	"grove/server/access"
 	"grove/server/catalog"
 	"grove/server/serving"
 	"grove/server/wire"
@@ -49,6 +51,8 @@ type serveCommand struct {
 	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers have to end when the server stops. Default: ${default}."`
 	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
 	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Directory of session files, which requests name in the field session. Without it, requests may not name any."`
+	MaxSessions flags.Count   `placeholder:"N" default:"1000" var:"GROVE_MAX_SESSIONS" help:"Sessions of a key, or of all clients without keys, that are kept; further ones are refused. 0: any number. Default: ${default}."`
+	MaxBytes    flags.Bytes   `name:"max-session-bytes" placeholder:"BYTES" default:"16GiB" var:"GROVE_MAX_SESSION_BYTES" help:"Bytes of all session files; while there are as many, sessions are refused. Default: ${default}."`
 	Forget      bool          `var:"GROVE_FORGET" help:"Do not read or write what drafting learns of the texts of clients without keys and salts, in the cache directory of the user."`
 	Strict      bool          `var:"GROVE_STRICT" help:"Refuse requests with fields that their route does not read, also where they cannot change the answer."`
 	Lenient     bool          `var:"GROVE_LENIENT" help:"Leave unknown fields of requests out and log them. Without it, they are refused."`
@@ -85,8 +89,9 @@ func (c *serveCommand) Run() error {
 		return err
 	}
 	config := server.Config{Pull: c.AllowPull, Access: gate, Fields: fields, Connections: int(c.MaxConnections), Config: serving.Config{
-		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit), Sessions: c.SessionDir,
-		Log: c.logger(os.Stderr),
+		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
+		Sessions: access.Sessions{Dir: c.SessionDir, Most: int(c.MaxSessions), Bytes: int64(min(c.MaxBytes, math.MaxInt64))},
+		Log:      c.logger(os.Stderr),
 	}}
 	if c.All {
 		config.Catalog = &catalog.Catalog{Store: find.System(), Open: func(m find.Model, memory uint64) (*grove.Model, error) {

@@ -202,6 +202,10 @@ func (g *Generation) drive(e Encoder) (err error) {
 	if err != nil {
 		return err
 	}
+	if err = g.Job.Unsaved(); err != nil && g.Out != nil {
+		return err // the last event: the answer is sent
+	}
+	g.unsaved = err
 	return e.Finish()
 }
 

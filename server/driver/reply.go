@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bufio"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -63,12 +64,21 @@ type reply struct {
 
 // Write implements [io.Writer].
 func (r reply) Write(b []byte) (int, error) {
-	if r.x.sent == 0 {
-		r.x.W.Header().Set("Content-Type", "application/json; charset=utf-8")
-		r.x.W.WriteHeader(r.status)
-	}
 	_ = http.NewResponseController(r.x.W).SetWriteDeadline(time.Now().Add(WriteTime)) // a recorder of tests has none
-	return r.x.W.Write(b)
+	if r.x.sent != 0 {
+		return r.x.W.Write(b)
+	}
+	r.x.W.Header().Set("Content-Type", "application/json; charset=utf-8")
+	r.x.W.WriteHeader(r.status)
+	if r.x.unsaved == nil || r.status != http.StatusOK {
+		return r.x.W.Write(b)
+	}
+	fault, _ := wire.Marshal(wire.ErrorOf(r.x.unsaved)) // {"error": ...}
+	if _, err := fmt.Fprintf(r.x.W, `{"session_%s,`, fault[len(`{"`):len(fault)-1]); err != nil {
+		return 0, err
+	}
+	n, err := r.x.W.Write(b[1:]) // behind the object's brace
+	return n + 1, err
 }
 
 // write sends an answer in parts, each of which the client must take within [WriteTime]. An answer that cannot be written is an error

@@ -26,6 +26,8 @@ type Request struct {
 	errors ErrorForm
 	sent   int      // the status, once it is sent
 	leave  []func() // called when the request is answered
+	// unsaved is the error by which the session of an answer could not be kept, which is told beside the answer; nil: none.
+	unsaved error
 }
 
 // ErrorForm returns the body of an answer that is an error, in the form of an API.

@@ -15,6 +15,7 @@ import (
 
 	"grove"
 	"grove/internal/near"
+	"grove/server/access"
 	"grove/server/wire"
 )
 
@@ -36,15 +37,15 @@ type Catalog interface {
 
 // Config says how models are served. The zero value is the usual case.
 type Config struct {
-	OnDemand  bool          // a model is opened when a request first asks for it
-	AnyModel  bool          // the first model answers requests for models that are not served
-	Idle      time.Duration // an unused model is closed after this time, and opened again by the next request for it; 0: never
-	Memory    uint64        // bytes of all models together; 0: as many as the machine has
-	Wait      time.Duration // for memory that other models use, until a model that is asked for gets 503; 0: 30 s
-	Sessions  string        // the folder of session files; "": requests may name no session
-	KeepAlive time.Duration // a stream without an event for this time gets a comment; 0: 10 s
-	Log       *slog.Logger  // nil: nothing is logged
-	Catalog   Catalog       // nil: only models that were added are served
+	OnDemand  bool            // a model is opened when a request first asks for it
+	AnyModel  bool            // the first model answers requests for models that are not served
+	Idle      time.Duration   // an unused model is closed after this time, and opened again by the next request for it; 0: never
+	Memory    uint64          // bytes of all models together; 0: as many as the machine has
+	Wait      time.Duration   // for memory that other models use, until a model that is asked for gets 503; 0: 30 s
+	Sessions  access.Sessions // what requests may keep
+	KeepAlive time.Duration   // a stream without an event for this time gets a comment; 0: 10 s
+	Log       *slog.Logger    // nil: nothing is logged
+	Catalog   Catalog         // nil: only models that were added are served
 }
 
 // Pool holds the models. It is safe for concurrent use.

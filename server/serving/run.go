@@ -3,6 +3,7 @@ package serving
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,7 @@ type Job struct {
 	host    *Host
 	ctx     context.Context // ends with the client's, the pool, or the job
 	cancel  context.CancelCauseFunc
+	unsaved error
 	timeout context.CancelFunc
 
 	working atomic.Int64 // workers that have not ended
@@ -81,6 +83,26 @@ func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
 	return j, nil
 }
 
+// keep sets the file of the session that a request names, if it names one.
+func (p *Pool) keep(c *access.Caller, r *Spec) (err error) {
+	if r.Session == "" {
+		return nil
+	}
+	path, err := p.config.Sessions.Keep(c, r.Session)
+	var known *wire.Error
+	switch {
+	case err != nil && !errors.As(err, &known):
+		p.config.Log.Error("session", "key", c.Name(), "error", err)
+		return fmt.Errorf("%w: %w", grove.ErrSession, err)
+	case err != nil:
+		return err
+	case r.N != 1 || len(r.Prompts) != 1:
+		return wire.Refuse("session", "session: %d prompts with %d answers each; a session keeps one answer", len(r.Prompts), r.N)
+	}
+	r.Prompts[0].Session = path
+	return nil
+}
+
 // Tokens returns the tokens of an answer that are computed. The caller must not change them.
 func (j *Job) Tokens(answer int) []token.ID { return j.ids[answer] }
 
@@ -98,6 +120,9 @@ type Event struct {
 	Done    bool     // the answer has ended
 	err     error
 }
+
+// Unsaved returns the error by which the session of the answer could not be kept. It is known once [Job.Run] has returned.
+func (j *Job) Unsaved() error { return j.unsaved }
 
 // Room returns the error by which [Job.Run] would refuse the job now: the queue is full, or the server stops. It reserves nothing.
 func (j *Job) Room() error {
@@ -220,6 +245,10 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	for t, err := range g.Tokens() {
 		if errors.Is(err, grove.ErrSession) {
 			j.host.pool.config.Log.ErrorContext(j.ctx, "session", "model", j.host.Name, "error", err)
+			if g.Stats().Finish != "" { // the answer is whole
+				j.unsaved = err
+				return nil
+			}
 		}
 		if err != nil {
 			return causeOf(j.ctx, err)
