@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"grove/text/jinja"
 )
@@ -125,7 +124,9 @@ func (t *Template) Render(messages []Message, o Options) (Prompt, error) {
 	}
 	text, err := t.render(messages, o, vars)
 	if err == nil && o.Continue {
-		text, err = cutAfter(text, messages[len(messages)-1].Content)
+		if text = text[:text.End(len(messages)-1)]; len(text) == 0 {
+			err = errors.New("the template does not show the answer that is to be continued")
+		}
 	}
 	if fault := new(Error); err != nil && !errors.As(err, &fault) {
 		err = &Error{t.Name, -1, err}
@@ -232,15 +233,4 @@ func (t *Template) loss(messages []Message, shown []bool) error {
 		}
 	}
 	return nil
-}
-
-// cutAfter returns text up to the end of the last occurrence of content.
-func cutAfter(text jinja.Text, content string) (jinja.Text, error) {
-	all := text.String()
-	for _, c := range []string{content, strings.TrimLeft(content, " \t\n"), strings.TrimSpace(content)} {
-		if at := strings.LastIndex(all, c); at >= 0 {
-			return text[:utf8.RuneCountInString(all[:at+len(c)])], nil
-		}
-	}
-	return nil, errors.New("the template does not show the answer that is to be continued")
 }

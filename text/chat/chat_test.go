@@ -88,6 +88,30 @@ func TestContinueTrimmed(t *testing.T) {
 	}
 }
 
+// TestContinueMarks continues answers that the template shows in parts, changed, or twice.
+func TestContinueMarks(t *testing.T) {
+	for _, c := range []struct{ name, source, want string }{
+		{"parts", "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}{{ m.content | map(attribute='text') | join('+') }}{% endif %}{% endfor %}</s>", "<user>a\nb<assistant>a+b"},
+		{"upper case", "{% for m in messages %}<{{ m.role }}>{{ m.content | upper }}{% endfor %}</s>", "<user>A\nB<assistant>A\nB"},
+	} {
+		tmpl, err := chat.New("test", c.source, tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := tmpl.Render([]chat.Message{user("a\nb"), {Role: "assistant", Content: "a\nb", Parts: []string{"a", "b"}}}, chat.Options{Continue: true})
+		if err != nil || p.Text != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.name, p.Text, err, c.want)
+		}
+	}
+	tmpl, err := chat.New("test", "{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}", tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tmpl.Render([]chat.Message{user("a"), assistant("b</think>")}, chat.Options{Continue: true}); err == nil || !strings.Contains(err.Error(), "does not show the answer") {
+		t.Errorf("an answer that is not shown: %v", err)
+	}
+}
+
 const weather = `{"type":"function","function":{"name":"weather","description":"says <it>","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}`
 
 // called is a conversation in which the assistant calls a tool.

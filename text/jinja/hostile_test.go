@@ -181,6 +181,37 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// FuzzFromJSON reads any JSON: no panic, no JSON that package json refuses, and what tojson writes reads back as the same.
+func FuzzFromJSON(f *testing.F) {
+	for _, data := range []string{`{"a": [1, 2.5, null, true, "x\u0007"], "a": {}}`, `[[[`, `1 2`, `{"a"`, `99999999999999999999`, `1e999`, strings.Repeat("[", 300)} {
+		f.Add([]byte(data))
+	}
+	show, err := jinja.Parse("{{ x | tojson }}")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, err := jinja.FromJSON(5, data)
+		if err != nil {
+			return
+		}
+		if !json.Valid(data) {
+			t.Fatalf("%q is read", data)
+		}
+		text, err := show.Render(map[string]jinja.Value{"x": v}, jinja.Options{})
+		if err != nil {
+			return // it is too long
+		}
+		again, err := jinja.FromJSON(5, []byte(text.String()))
+		if err != nil {
+			t.Fatalf("%q is written as %q: %v", data, text, err)
+		}
+		if second, err := show.Render(map[string]jinja.Value{"x": again}, jinja.Options{}); err != nil || second.String() != text.String() {
+			t.Errorf("%q is written as %q, and then as %q, %v", data, text, second, err)
+		}
+	})
+}
+
 // FuzzTemplate parses and renders any source: no panic, and an end within the limits.
 func FuzzTemplate(f *testing.F) {
 	data, err := os.ReadFile("testdata/language.json")

@@ -53,6 +53,15 @@ func (t Text) String() string {
 	return b.String()
 }
 
+// End returns the index behind the last character of a numbered source, 0 if there is none.
+func (t Text) End(source int) int {
+	i := len(t)
+	for i > 0 && t[i-1]/(point+1) != rune(2+source%numbers) {
+		i--
+	}
+	return i
+}
+
 // Span is a range of bytes of a string: From to To-1.
 type Span struct{ From, To int }
 
