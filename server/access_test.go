@@ -136,6 +136,9 @@ func TestHostileHosts(t *testing.T) {
 		{"a huge port", "GET /v1/models HTTP/1.1\r\nHost: localhost:99999999999999999999\r\n", 403},
 		{"a huge host", "GET /v1/models HTTP/1.1\r\nHost: " + strings.Repeat("a", 1<<15) + "\r\n", 403},
 		{"headers without end", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: " + strings.Repeat("a", 1<<20) + "\r\n", 431},
+		{"as many lines as may be", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("a: b\r\n", 256), 200},
+		{"a line more", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("a: b\r\n", 257), 431},
+		{"thousands of lines for a route without a key", "GET /health HTTP/1.1\r\nHost: localhost\r\n" + manyLines(9000), 431},
 		{"two origins", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nOrigin: http://evil.example\r\n", 403},
 		{"a forwarded host", "GET /v1/models HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: localhost\r\nForwarded: host=localhost\r\nX-Forwarded-For: 127.0.0.1\r\n", 403},
 		{"an address in one number", "GET /v1/models HTTP/1.1\r\nHost: 2130706433\r\n", 403},
@@ -161,6 +164,15 @@ func TestHostileHosts(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", tt.name, r.StatusCode, body, tt.status)
 		}
 	}
+}
+
+// manyLines returns lines of a header with different names.
+func manyLines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strconv.FormatInt(int64(i), 36) + ":\r\n")
+	}
+	return b.String()
 }
 
 // TestLimits: a key's limits hold on all routes that compute, are told in headers, and count the tokens of clients that have gone.

@@ -154,8 +154,8 @@ func (s *Server) preflight(x *driver.Request) error { return s.gate.Preflight(x.
 // admits returns an error where a request may not be handled. It notes the caller and takes the request from the limits of its key:
 // requests that compute are POST.
 func (s *Server) admits(x *driver.Request, a driver.Access) error {
-	if a == driver.Open {
-		return nil
+	if err := access.CheckHeader(x.R.Header); err != nil || a == driver.Open {
+		return err
 	}
 	if err := s.gate.Check(x.R, a == driver.Linked); err != nil || a == driver.Linked {
 		return err

@@ -10,6 +10,24 @@ import (
 	"grove/server/wire"
 )
 
+// maxLines is how many lines a header may have: a line of six bytes takes some 150 where it is kept.
+const maxLines = 256
+
+// CheckHeader refuses a header of many lines.
+func CheckHeader(h http.Header) error {
+	n := 0
+	for _, values := range h {
+		n += len(values)
+	}
+	if n <= maxLines {
+		return nil
+	}
+	return &wire.Error{
+		Status: http.StatusRequestHeaderFieldsTooLarge, Type: wire.TypeInvalid, Code: "header_too_large",
+		Message: fmt.Sprintf("the header has %d lines; send %d at most", n, maxLines),
+	}
+}
+
 // browserHeaders are headers of requests that a page may be behind. A browser sends Origin with each POST.
 var browserHeaders = []string{"Origin", "Referer", "Cookie", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Sec-Fetch-User"}
 
