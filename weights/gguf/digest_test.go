@@ -273,3 +273,40 @@ func TestDigestShrunk(t *testing.T) {
 		t.Error("a digest is kept")
 	}
 }
+
+// TestDigestSplit expects the digest of a split file to be that of its tensors in one file, to cover every part, and
+// to be made anew where a part alone has changed.
+func TestDigestSplit(t *testing.T) {
+	keepDigests(t)
+	paths := parts(t, nil)
+	split := digestOf(t, paths[1])
+	f, err := Open(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	whole := filepath.Join(t.TempDir(), "whole.gguf")
+	if err := WriteFile(whole, nil, f.Tensors); err != nil {
+		t.Fatal(err)
+	}
+	if digestOf(t, whole) != split {
+		t.Error("the tensors of a split file have another digest in one file")
+	}
+	for no := range paths {
+		changed := parts(t, func(n int, metadata []KV, tensors []tensor.View) ([]KV, []tensor.View) {
+			if n == no {
+				tensors[1].Data[len(tensors[1].Data)-1] ^= 1
+			}
+			return metadata, tensors
+		})
+		if digestOf(t, changed[0]) == split {
+			t.Errorf("the last byte of part %d changes nothing", no)
+		}
+		if err := os.Rename(changed[no], paths[no]); err != nil {
+			t.Fatal(err)
+		}
+		if digestOf(t, paths[0]) == split {
+			t.Errorf("a new part %d has the digest that is kept for the old one", no)
+		}
+	}
+}
