@@ -9,6 +9,7 @@ import (
 
 	"grove"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 )
 
@@ -77,7 +78,7 @@ func (c *embedCommand) Run() (err error) {
 	case err != nil:
 		return err
 	case c.JSON.On:
-		return json.NewEncoder(terminal.Stdout).Encode(embedded{m.Info().Name, pooling, len(ids), rows})
+		return json.NewEncoder(harmless.JSON(terminal.Stdout)).Encode(embedded{m.Info().Name, pooling, len(ids), rows})
 	}
 	var line []byte
 	for _, row := range rows {

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/alecthomas/kong"
@@ -207,18 +205,10 @@ func (a *answer) add(t grove.Token) {
 	}
 }
 
-// write writes the answer as JSON. Characters beyond ASCII that control a terminal are escaped, as JSON has it for the others.
+// write writes the answer as JSON.
 func (a *answer) write(w io.Writer) error {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
+	e := json.NewEncoder(harmless.JSON(w))
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(a); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, controls.ReplaceAllStringFunc(b.String(), func(c string) string { return fmt.Sprintf("\\u%04x", []rune(c)[0]) }))
-	return err
+	return e.Encode(a)
 }
-
-// controls are the control characters that encoding/json leaves as they are.
-var controls = regexp.MustCompile("[\u007f-\u009f]")

@@ -159,6 +159,30 @@ func TestRunTerminal(t *testing.T) {
 	}
 }
 
+// TestDecodeTerminal: the text of tokens controls no terminal, and is as it is for a program.
+func TestDecodeTerminal(t *testing.T) {
+	tokenize := func(in string, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), "grove", append([]string{"tokenize", "-m", "gopher-nano"}, args...)...)
+		cmd.Stdin = strings.NewReader(in)
+		return cmd
+	}
+	const text = "a\x1b]0;x\a b"
+	ids, err := tokenize(text).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tokenize(string(ids), "--decode").Output(); err != nil || string(got) != text {
+		t.Errorf("a program gets %q, %v", got, err)
+	}
+	term, tty := openTerminal(t, 80)
+	cmd := tokenize(string(ids), "--decode")
+	cmd.Stdout = tty
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	term.sees("a␛]0;x␇ b")
+}
+
 // TestChatShown shows answers at a terminal: what -n cuts is said, and thoughts are apart, dimmed, or counted; without colours
 // nothing is styled.
 func TestChatShown(t *testing.T) {

@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
 	"grove/text/token"
 	"grove/text/tokenizer"
@@ -68,6 +70,9 @@ func decode(t *tokenizer.Tokenizer) error {
 	text, err = t.Decode(ids, true)
 	if err != nil {
 		return err
+	}
+	if terminal.Is(os.Stdout) {
+		text = harmless.Text(text)
 	}
 	_, err = io.WriteString(terminal.Stdout, text)
 	return err
