@@ -1,6 +1,7 @@
 package grove_test
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -91,5 +92,33 @@ func TestSaltsAreNotKept(t *testing.T) {
 		if err != nil || (len(files) == 1) != c.kept {
 			t.Errorf("salt %q, private %v: files %v, %v", c.salt, c.private, files, err)
 		}
+	}
+}
+
+// TestScoresApart: texts whose log-probabilities are computed leave nothing that another text finds: their requests may have had a salt.
+func TestScoresApart(t *testing.T) {
+	m := open(t, goldenModel, grove.Options{Parallel: 1})
+	r := request(1)
+	g, err := m.Generate(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Logprobs(t.Context(), g.Prompt(), func(grove.LogprobRow) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i, reused := range []bool{false, true} {
+		if _, st := generate(t, m, r); (st.ReusedTokens > 0) != reused {
+			t.Errorf("text %d: %d tokens are found", i, st.ReusedTokens)
+		}
+	}
+}
+
+// TestPrivateSession: a private text keeps nothing, so that it has no session.
+func TestPrivateSession(t *testing.T) {
+	m := open(t, goldenModel, grove.Options{Parallel: 1})
+	_, err := m.Generate(t.Context(), grove.Request{Prompt: "a", Private: true, Session: filepath.Join(t.TempDir(), "s")})
+	var option *grove.OptionError
+	if !errors.As(err, &option) || err.Error() != "grove: Request.Session: the request is Private: nothing of it is kept" {
+		t.Error(err)
 	}
 }
