@@ -25,7 +25,7 @@ const (
 const (
 	MaxDepth   = 64      // objects and lists inside each other
 	MaxMembers = 10_000  // fields of one object
-	MaxValues  = 500_000 // names and values of those fields together that hold any JSON, such as the schemas of tools
+	MaxValues  = 100_000 // names and values of those fields together that hold any JSON, such as the schemas of tools
 	MaxDigits  = 1000    // characters of a number
 )
 

@@ -100,7 +100,7 @@ func TestDecodeRefused(t *testing.T) {
 		{`{"any":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `,"number":""}`, "number", "string"},
 		{`{"any":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, "any", "deeper than 64"},
 		{`{"any":` + strings.Repeat(`{"a":`, 1_000_000), "any", "deeper than 64"}, {`{"mood":` + strings.Repeat(`[`, 1_000_000), "mood", "deeper than 64"},
-		{`{"any":[` + strings.Repeat("0,", 500_000) + `0]}`, "any", "more than 500000 values"}, {`{"any":` + strings.Repeat("1", 1001) + `}`, "any", "more than 1000 characters"},
+		{`{"any":[` + strings.Repeat("0,", 100_000) + `0]}`, "any", "more than 100000 values"}, {`{"any":` + strings.Repeat("1", 1001) + `}`, "any", "more than 1000 characters"},
 		{`{"vars":{` + names(10_001) + `}}`, "vars", "more than 10000 fields"}, {`{` + names(10_001) + `}`, "", "more than 10000 fields"},
 		{`{"any":"\ud800"}`, "", "half a character"}, {"{\"any\":\"\xff\"}", "", "not UTF-8"}, {`{"any":[1,]}`, "", "not a JSON object"}, {`{"any":nul}`, "", "not a JSON object"},
 		{`{"number":01}`, "", "not a JSON object"}, {`{"a" 1}`, "", "not a JSON object"}, {`{"any":1}x`, "", "goes on"}, {`{"any":1`, "", "ends too early"}, {` `, "", "ends too early"},

@@ -56,10 +56,12 @@ func readTextPart(r *Reader) (string, error) {
 	if r.Kind() != jsontext.KindBeginObject {
 		return "", r.Refuse("a part of a content must be an object with a type")
 	}
+	values := r.values
 	raw, err := r.Raw()
 	if err != nil {
 		return "", err
 	}
+	r.values = values // parts have a bound of their own
 	kind, err := r.typeOf(raw)
 	if err != nil {
 		return "", err

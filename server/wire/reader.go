@@ -122,7 +122,10 @@ func (r *Reader) Raw() (json.RawMessage, error) {
 		if r.tokens.StackDepth() == depth {
 			return bytes.TrimLeft(r.body[begin:to:to], between), nil
 		}
-		if r.values++; r.values > MaxValues {
+		if k := t.Kind(); k != jsontext.KindEndObject && k != jsontext.KindEndArray {
+			r.values++
+		}
+		if r.values > MaxValues {
 			return nil, r.beyond("object_above_max_properties", "the request has more than %d values of JSON here and in other fields", MaxValues)
 		}
 	}
