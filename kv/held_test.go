@@ -250,6 +250,35 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// TestHeldOrigin expects a file to be refused by a cache that differs in one thing alone, where its size tells nothing: it
+// has no pages.
+func TestHeldOrigin(t *testing.T) {
+	b := newBook(t, small)
+	x := b.open("salt")
+	b.must(x, story(0, 0, 10))
+	file := b.saved(x)
+	b.finish()
+	typed, foreign := small, small
+	typed.Type, foreign.Identity = tensor.F16, named("tesu")
+	for _, c := range []struct {
+		name   string
+		config Config
+		salt   string
+		want   error
+	}{
+		{"the same", small, "salt", nil}, {"another cache type", typed, "salt", ErrFile},
+		{"another model", foreign, "salt", ErrFile}, {"another salt", small, "sals", ErrFile}, {"no salt", small, "", ErrFile},
+	} {
+		k, err := New(c.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := load(k, bytes.NewReader(file), c.salt); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
 // FuzzHeld reads hostile session files.
 func FuzzHeld(f *testing.F) {
 	b := newBook(f, small)

@@ -873,3 +873,33 @@ func TestVerbRefusals(t *testing.T) {
 	b.check()
 	b.finish()
 }
+
+// TestNames expects the name of a page to change with every number of its entries, and with the name of the page before.
+func TestNames(t *testing.T) {
+	entries := make([]forest.Entry, PageTokens)
+	for i := range entries {
+		entries[i] = forest.IDEntry(token.ID(i))
+	}
+	seen := map[digest]string{chain(digest{}, entries): "nothing"}
+	note := func(what string, d digest) {
+		if first, twice := seen[d]; twice {
+			t.Errorf("%s changes the name as %s does", what, first)
+		}
+		seen[d] = what
+	}
+	for i := range entries {
+		for bit := 0; bit < 64; bit += 21 {
+			other := slices.Clone(entries)
+			other[i].A ^= 1 << bit
+			note(fmt.Sprintf("bit %d of the first number of entry %d", bit, i), chain(digest{}, other))
+			other = slices.Clone(entries)
+			other[i].B ^= 1 << bit
+			note(fmt.Sprintf("bit %d of the second number of entry %d", bit, i), chain(digest{}, other))
+		}
+	}
+	for i := range len(digest{}) {
+		var before digest
+		before[i] = 1
+		note(fmt.Sprintf("byte %d of the name before", i), chain(before, entries))
+	}
+}

@@ -379,3 +379,23 @@ func TestRandomSeed(t *testing.T) {
 		t.Errorf("the same seed twice: %d", a)
 	}
 }
+
+// TestEqualScores expects the lowest id among equal scores, in whatever order tokens are kept: beside logits of a billion
+// noise is nothing.
+func TestEqualScores(t *testing.T) {
+	logits := []float32{0, 1e9, 0, 1e9, 1e9, 0}
+	for _, p := range []Params{{Temperature: 1}, {Temperature: 1, TopK: 5}, {Temperature: 1, MinKeep: 2, TopP: 0.9}} {
+		for index := range 20 {
+			if got, err := newDrawer(t, p, len(logits)).Sample(logits, 0, index); err != nil || got.ID != 1 {
+				t.Fatalf("%+v: token %d, %v", p, got.ID, err)
+			}
+		}
+	}
+	kept := []uint64{keyOf(1e9, 4), keyOf(1e9, 1), keyOf(1e9, 3)}
+	for range kept {
+		kept = append(kept[1:], kept[0])
+		if id := draw(kept, logits, 1, newDrawer(t, Params{Temperature: 1}, 6).sampler.key(0, useDraw)); id != 1 {
+			t.Errorf("of keys %v token %d is drawn", kept, id)
+		}
+	}
+}

@@ -187,6 +187,59 @@ func TestXTCLeavesAnEnd(t *testing.T) {
 	}
 }
 
+// TestXTCBorders expects tokens that are exactly as likely as the threshold to count, and the tokens that must be left to
+// be left.
+func TestXTCBorders(t *testing.T) {
+	four := []float32{0, 0, 0, 0}
+	for _, c := range []struct {
+		name string
+		p    Params
+		want int // tokens that are kept
+	}{
+		{"as likely as the threshold", Params{XTC: XTC{1, 0.25}}, 1},
+		{"less likely", Params{XTC: XTC{1, math.Nextafter32(0.25, 1)}}, 4},
+		{"one is left", Params{XTC: XTC{1, 0.25}, MinKeep: 1}, 1},
+		{"two must be left", Params{XTC: XTC{1, 0.25}, MinKeep: 2}, 4},
+	} {
+		c.p.Temperature = 1
+		kept := 0
+		for _, q := range distribution(t, c.p, four) {
+			if q > 0 {
+				kept++
+			}
+		}
+		if kept != c.want {
+			t.Errorf("%s: %d tokens are kept, want %d", c.name, kept, c.want)
+		}
+	}
+}
+
+// TestMirostatBorder expects tokens whose surprise is exactly the limit to be kept: the first limit is twice tau.
+func TestMirostatBorder(t *testing.T) {
+	for _, c := range []struct {
+		tau  float32
+		want int // of four equal tokens, with a surprise of 2 bits each
+	}{{1, 4}, {0.99, 1}} {
+		kept := 0
+		for _, q := range distribution(t, Params{Temperature: 1, Mirostat: Mirostat{2, c.tau, 0.1}}, []float32{0, 0, 0, 0}) {
+			if q > 0 {
+				kept++
+			}
+		}
+		if kept != c.want {
+			t.Errorf("tau %v: %d tokens are kept, want %d", c.tau, kept, c.want)
+		}
+	}
+}
+
+// TestForkLeavesAnEnd expects a fork to leave a token that ends the text as its origin does.
+func TestForkLeavesAnEnd(t *testing.T) {
+	c := newChain(t, Settings{Params: Params{Temperature: 1, XTC: XTC{1, .1}}, Penalties: Penalties{Ends: []token.ID{0}}}, 5)
+	if want, got := probsOf(t, c, 0, five), probsOf(t, c.Fork(), 0, five); !slices.Equal(got, want) || got[0] == 0 {
+		t.Errorf("a fork draws by %v, its origin by %v", got, want)
+	}
+}
+
 // TestStagesKeepATokenAndResurrectNone: some token stays whatever the settings, never a masked one.
 func TestStagesKeepATokenAndResurrectNone(t *testing.T) {
 	unit := rapid.Float32Range(0, 1)
