@@ -139,3 +139,43 @@ func TestSuccessorsSaved(t *testing.T) {
 		t.Errorf("%d bytes of a large table", len(b))
 	}
 }
+
+// FuzzSuccessors reads hostile records: one that is refused changes nothing, one that is taken over gives itself again.
+func FuzzSuccessors(f *testing.F) {
+	const vocabulary = 5
+	good := NewSuccessors(vocabulary, 0)
+	good.rows[1][0], good.rows[4][0] = Successor{2, 0.5}, Successor{0, 1}
+	record, err := good.MarshalBinary()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(record)
+	f.Add(record[:len(record)-1])
+	f.Add(record[:4])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := NewSuccessors(vocabulary, 0)
+		if s.UnmarshalBinary(b) != nil {
+			for id, row := range s.rows {
+				if row != (SuccessorRow{}) {
+					t.Errorf("a record that is refused changes token %d", id)
+				}
+			}
+			return
+		}
+		for id, row := range s.rows {
+			for _, next := range row {
+				if next.ID < 0 || next.ID >= vocabulary || !(next.P >= 0 && next.P <= 1) {
+					t.Errorf("behind token %d: %+v", id, next)
+				}
+			}
+		}
+		again, other := NewSuccessors(vocabulary, 0), s
+		b, err := other.MarshalBinary()
+		if err == nil {
+			err = again.UnmarshalBinary(b)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -3,11 +3,13 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -216,4 +218,26 @@ func TestKeptConnections(t *testing.T) {
 	if _, err := send(other, ask); err != nil {
 		t.Errorf("another address: %v", err)
 	}
+}
+
+// FuzzHeaders sends hostile headers: no request fails for a reason of the server's, and errors are JSON.
+func FuzzHeaders(f *testing.F) {
+	f.Add("Authorization", "bearer \xff", "text/plain")
+	f.Add("X-Request-Id", "a\x00b", "application/json; charset=latin1")
+	f.Add("Origin", "null", "")
+	f.Add("Content-Length", "-1", "application/json")
+	f.Add("Sec-Fetch-Site", "cross-site", "multipart/form-data")
+	s := serve(f, server.Config{})
+	f.Fuzz(func(t *testing.T, name, value, kind string) {
+		for _, path := range []string{"/v1/completions", "/tokenize", "/api/generate"} {
+			r := httptest.NewRequest("POST", "http://localhost"+path, strings.NewReader(`{"prompt":"a","content":"b","max_tokens":0,"stream":false,"options":{"num_predict":1}}`))
+			r.Header[http.CanonicalHeaderKey(name)] = []string{value}
+			r.Header["Content-Type"] = []string{kind}
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if w.Code >= 500 || w.Code == 0 || !json.Valid(w.Body.Bytes()) {
+				t.Errorf("%s, %q: %q, %q: %d %s", path, name, value, kind, w.Code, w.Body)
+			}
+		}
+	})
 }

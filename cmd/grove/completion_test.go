@@ -239,3 +239,22 @@ func TestCompletionScripts(t *testing.T) {
 		t.Errorf("grove completion tcsh: %v, %s", err, out)
 	}
 }
+
+// FuzzComplete completes hostile lines: there is an answer for any words, and candidates are no lines of their own.
+func FuzzComplete(f *testing.F) {
+	parser, err := kong.New(&commands{}, options()...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, line := range []string{"run --temp", "serve -m a=b", "bench k", "run --model=\x00\xff", "-- --", "complete ", "run --stop a --sto"} {
+		f.Add(line)
+	}
+	names := func() []string { return []string{"llama-3.2:1b", "evil\n--name"} }
+	f.Fuzz(func(t *testing.T, line string) {
+		for _, c := range completion.Complete(parser.Model, strings.Split(line, " "), names).Candidates {
+			if !strings.ContainsRune(line, '\n') && !strings.Contains(c.Word, "evil") && strings.ContainsRune(c.Word+c.Help, '\n') {
+				t.Errorf("%q: the candidate %q", line, c)
+			}
+		}
+	})
+}

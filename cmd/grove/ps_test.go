@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // remote runs a command against a server that answers each request with a status and a text, and returns what it writes, its
@@ -104,4 +107,23 @@ func TestNoServer(t *testing.T) {
 			t.Errorf("%v: exit code %d, %q", c.args, code, out)
 		}
 	}
+}
+
+// FuzzReply reads hostile answers of servers: an error is one line, without what controls a terminal.
+func FuzzReply(f *testing.F) {
+	f.Add(200, []byte(`{"data":[{"id":"a","status":{"value":"loaded"}}]}`))
+	f.Add(500, []byte(`{"error":{"message":"\u001b[2J\nx"}}`))
+	f.Add(200, []byte(`[1`))
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		reply := &http.Response{StatusCode: status, Status: strconv.Itoa(status) + " \x1b", Body: io.NopCloser(bytes.NewReader(body))}
+		var o object
+		if err := read("http://localhost", reply, &o); err != nil {
+			if strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Errorf("%q: %q", body, err)
+			}
+			return
+		}
+		member[string](o, "a", "b")
+		member[int64](o, "a")
+	})
 }

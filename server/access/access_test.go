@@ -265,3 +265,28 @@ func FuzzCheck(f *testing.F) {
 		_ = code(t, g.Check(request("localhost", "Origin", origin), false)) // no panic
 	})
 }
+
+// FuzzConfig reads hostile values of --allow-host and --allow-origin: what is taken does not allow pages and hosts of another name.
+func FuzzConfig(f *testing.F) {
+	f.Add("models.example", "https://*.example")
+	f.Add("*.example", "chrome-extension://*")
+	f.Add("[::1]", "http://[::1]:80")
+	f.Add("a/b", "null")
+	f.Fuzz(func(t *testing.T, host, origin string) {
+		g, err := access.New(access.Config{Listen: "127.0.0.1:80", Hosts: []string{host}, Origins: []string{origin}})
+		if err != nil {
+			if !errors.Is(err, access.ErrConfig) {
+				t.Errorf("%q, %q: %v", host, origin, err)
+			}
+			return
+		}
+		const stranger = "a.stranger.invalid"
+		if !strings.Contains(host, "*") && !strings.EqualFold(strings.TrimSuffix(host, "."), stranger) && g.Check(request(stranger), false) == nil {
+			t.Errorf("%q allows the host %s", host, stranger)
+		}
+		if !strings.Contains(origin, "*") && !strings.Contains(strings.ToLower(origin), stranger) &&
+			g.Check(request("localhost", "Origin", "https://"+stranger), false) == nil {
+			t.Errorf("%q allows the origin %s", origin, stranger)
+		}
+	})
+}

@@ -261,3 +261,28 @@ func TestManyKeys(t *testing.T) {
 		t.Error("a key more is taken")
 	}
 }
+
+// FuzzParseKeys reads hostile files of keys: errors show no key, and keys that are taken can be used.
+func FuzzParseKeys(f *testing.F) {
+	f.Add("ann:secret,requests=3/min,tokens=5/min\n# bob:x\n")
+	f.Add("\ufeffann:s\r\nann:t")
+	f.Add("a:b,requests=99999999999999999999/min")
+	f.Add(":\n,:,\x00")
+	f.Fuzz(func(t *testing.T, text string) {
+		keys, err := access.ParseKeys("keys", []byte(text))
+		if err != nil {
+			if strings.ContainsRune(err.Error(), '\n') || !strings.Contains(err.Error(), "keys") {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		if _, err := access.New(access.Config{Keys: keys}); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		for _, k := range keys {
+			if k.Requests < 0 || k.Tokens < 0 || k.Secret == "" || strings.ContainsAny(k.Name, "/\\.") {
+				t.Errorf("%q: %+v", text, k)
+			}
+		}
+	})
+}

@@ -3,10 +3,12 @@ package chat_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -388,4 +390,38 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: %d control tokens in %q, %v; want 3 in %q", source, control, text, err, want)
 		}
 	}
+}
+
+// FuzzMessages makes prompts of hostile conversations, tools and variables: there is an answer within the limits of templates.
+func FuzzMessages(f *testing.F) {
+	f.Add(`[{"role":"user","content":"a"}]`, `[{"type":"function","function":{"name":"f"}}]`, `{"enable_thinking":true}`)
+	f.Add(`[{"role":"system","content":"a"},{"role":"assistant","tool_calls":[{"id":"b","function":{"name":"f","arguments":"{\"c\":1}"}}]},{"role":"tool","content":"d","tool_call_id":"b"}]`, `[]`, `{}`)
+	f.Add(`[{"role":"root"},{"role":"ipython","content":"<|im_end|>"}]`, `[3,null,"x"]`, `{"messages":1}`)
+	var all []*chat.Template
+	for i, source := range []string{
+		"{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls|tojson }}{% endif %}{% endfor %}{{ tools }}",
+		"{{ messages[0].content|trim }}{% if messages[1].role != 'user' %}{{ raise_exception('order') }}{% endif %}",
+	} {
+		tmpl, err := chat.New(fmt.Sprint(i), source, chat.Tokens{})
+		if err != nil {
+			f.Fatal(err)
+		}
+		all = append(all, tmpl)
+	}
+	f.Fuzz(func(t *testing.T, text, tools, vars string) {
+		var messages []chat.Message
+		var o chat.Options
+		if json.Unmarshal([]byte(text), &messages) != nil || json.Unmarshal([]byte(tools), &o.Tools) != nil || json.Unmarshal([]byte(vars), &o.Vars) != nil {
+			return
+		}
+		for _, tmpl := range all {
+			start := time.Now()
+			if _, err := tmpl.Render(messages, o); err != nil && err.Error() == "" {
+				t.Errorf("%s: an error without a text", text)
+			}
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("%s: %v", text, took)
+			}
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -309,4 +310,42 @@ func TestDigestSplit(t *testing.T) {
 			t.Errorf("a new part %d has the digest that is kept for the old one", no)
 		}
 	}
+}
+
+// FuzzEntry reads hostile files of the cache of digests: a digest is the weights' own, whatever is there.
+func FuzzEntry(f *testing.F) {
+	f.Setenv("XDG_CACHE_HOME", f.TempDir())
+	before := keptBytes
+	keptBytes = 0
+	f.Cleanup(func() { keptBytes = before })
+	f.Add([]byte(`{"stamp":"","sha256":"AAAA"}`))
+	f.Add([]byte(`{"stamp":"x","sha256":"` + strings.Repeat("A", 43) + `="}`))
+	f.Add([]byte(`[`))
+	path := filepath.Join(f.TempDir(), "m.gguf")
+	metadata := []KV{{Key: "general.architecture", Value: Of("llama")}}
+	if err := WriteFile(path, metadata, []tensor.View{{Name: "a", Type: tensor.F32, Shape: []int{2}, Data: make([]byte, 8)}}); err != nil {
+		f.Fatal(err)
+	}
+	file, err := Open(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { file.Close() })
+	idle := func() bool { return true }
+	want, err := file.makeDigest(idle)
+	if err != nil {
+		f.Fatal(err)
+	}
+	entry := file.entryPath()
+	if err := os.MkdirAll(filepath.Dir(entry), 0o755); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(entry, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := file.findDigest(idle); err != nil || got != want {
+			t.Errorf("%q gives %x, %v", text, got, err)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package swift
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/fnv"
@@ -299,4 +300,25 @@ func TestSmallSteps(t *testing.T) {
 	if err := x.Drafter.Draft(t.Context(), x.tree); !errors.Is(err, model.Fail) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// FuzzRecord reads hostile records of a search: what is taken over is a set of layers that may be skipped.
+func FuzzRecord(f *testing.F) {
+	const layers = 12
+	good, err := newSearch(layers, 0.4).MarshalBinary()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(good[1:])
+	f.Add(append(bytes.Clone(good), 0))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := newSearch(layers, 0.4)
+		if s.UnmarshalBinary(b) != nil {
+			return
+		}
+		if s.best.Len() != s.size || s.best.Has(0) || s.best.Has(layers-1) || !(s.score >= 0 && s.score <= 1) {
+			t.Errorf("layers %x, score %v", s.best, s.score)
+		}
+	})
 }

@@ -1,10 +1,14 @@
 package hub
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"grove/weights/pull/transfer"
 )
 
 func TestChoose(t *testing.T) {
@@ -69,4 +73,48 @@ func TestChoose(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzList reads hostile lists of files: what is chosen is in the list, and has names that stay within the cache and digests.
+func FuzzList(f *testing.F) {
+	f.Add([]byte(`[{"type":"file","path":"x-Q4_K_M.gguf","size":3,"oid":"`+strings.Repeat("a", 40)+`"}]`), "")
+	f.Add([]byte(`[{"type":"file","path":"../x-00001-of-00002.gguf"},{"type":"file","path":"/x-00002-of-00002.gguf","lfs":{"oid":"sha256:`+strings.Repeat("b", 64)+`","size":-1}}]`), "Q8_0")
+	f.Add([]byte(`[{"type":"file","path":"config.json"},{"type":"file","path":"model-00001-of-99999.safetensors"}]`), "x")
+	f.Fuzz(func(t *testing.T, text []byte, tag string) {
+		var entries []entry
+		if json.Unmarshal(text, &entries) != nil {
+			return
+		}
+		listed := map[string]bool{}
+		for _, e := range entries {
+			listed[e.Path] = true
+		}
+		c, err := choose(entries, Model{Repo: "o/r", Tag: tag})
+		if err != nil {
+			return
+		}
+		for _, e := range c.files {
+			if !listed[e.Path] {
+				t.Errorf("%q is not in the list", e.Path)
+			}
+			if d, err := e.digest(); err == nil && (len(d.Hex()) < 40 || e.LFS == nil && e.Size < 0) {
+				t.Errorf("%+v has the digest %v", e, d)
+			}
+			if transfer.CheckPath(e.Path) == nil && !filepath.IsLocal(e.Path) {
+				t.Errorf("%q leads elsewhere", e.Path)
+			}
+		}
+	})
+}
+
+// FuzzEndpoint reads hostile addresses of hubs.
+func FuzzEndpoint(f *testing.F) {
+	for _, text := range []string{"https://hub.example", "http://127.0.0.1:8080/x", "ftp://a", "https://a:b@c", "//a", "https://"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if u, err := ParseEndpoint(text); err == nil && (u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+			t.Errorf("%q is %v", text, u)
+		}
+	})
 }

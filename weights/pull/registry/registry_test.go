@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -107,6 +108,43 @@ func FuzzParse(f *testing.F) {
 			if len(l.Digest) != len("sha256:")+64 || l.Size < 0 {
 				t.Errorf("blob %+v", l)
 			}
+		}
+	})
+}
+
+// FuzzName reads hostile names of models: those that are taken stay within the directory, and read back as they are written.
+func FuzzName(f *testing.F) {
+	for _, name := range []string{"llama3.2:1b", "h.example:5000/a/b:c", "a/b", "..", "a@sha256:b", "x:", ":x", "a//b"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for _, part := range []string{n.Host, n.Namespace, n.Model, n.Tag} {
+			if !filepath.IsLocal(part) || strings.ContainsAny(part, "/\\") {
+				t.Errorf("%q has the part %q", text, part)
+			}
+		}
+		if again, err := Parse(n.String()); err != nil || again != n {
+			t.Errorf("%q is %+v, and %q is %+v, %v", text, n, n.String(), again, err)
+		}
+	})
+}
+
+// FuzzChallenge reads hostile headers by which a registry asks for a token: tokens come from https, or from the registry itself.
+func FuzzChallenge(f *testing.F) {
+	f.Add(`Bearer realm="https://auth.example/token",service="r",scope="repository:a:pull"`)
+	f.Add(`Bearer realm="http://other.example"`)
+	f.Add(`Bearer realm="https://a:b@c/",scope="` + strings.Repeat("x", 5000))
+	base, err := url.Parse("http://registry.example")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		if u, asked := challenge(header, base); asked && (u.User != nil || u.Scheme != "https" && u.Host != base.Host) {
+			t.Errorf("%q leads to %v", header, u)
 		}
 	})
 }

@@ -557,3 +557,25 @@ func TestGet(t *testing.T) {
 		t.Error("17 requests at a time are taken")
 	}
 }
+
+// FuzzNames reads hostile names and digests: those that are taken stay within the cache, on every system.
+func FuzzNames(f *testing.F) {
+	for _, name := range []string{"a/b.gguf", "..", "a/../b", "con.txt", "a\\b", "a:b", "sha256:" + strings.Repeat("0", 64), strings.Repeat("f", 40)} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if CheckPath(name) == nil && (!filepath.IsLocal(name) || strings.ContainsAny(name, "\\:\x00")) {
+			t.Errorf("the path %q is taken", name)
+		}
+		if CheckName(name) == nil && strings.ContainsRune(name, '/') {
+			t.Errorf("the name %q is taken", name)
+		}
+		d, err := ParseDigest(name)
+		if err == nil && (d.String() != name || len(d.Hex()) != 64) {
+			t.Errorf("the digest %q is %v", name, d)
+		}
+		if d, err = ParseGit(name); err == nil && d.Hex() != name {
+			t.Errorf("the object %q is %v", name, d)
+		}
+	})
+}

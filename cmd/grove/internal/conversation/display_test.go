@@ -1,12 +1,16 @@
 package conversation
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"grove"
 	"grove/cmd/grove/internal/terminal"
 	"grove/text/answer"
+	"grove/text/chat"
 )
 
 // TestDisplay shows thoughts apart from the answer, at a terminal and elsewhere, and keeps both.
@@ -63,4 +67,30 @@ func TestDisplay(t *testing.T) {
 // read returns a token with one part.
 func read(kind answer.Kind, text string) grove.Read {
 	return grove.Read{Token: grove.Token{Text: text}, Parts: []answer.Part{{Kind: kind, Text: text}}}
+}
+
+// FuzzLoad reads hostile files of conversations: the present one stays where a file is refused, and roles are known ones.
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(`{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":"a"}]}`))
+	f.Add([]byte(`{"messages":[{"role":"root","content":"a"}]}`))
+	f.Add([]byte(`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{"}}]}]}`))
+	f.Add([]byte(`[1`))
+	path := filepath.Join(f.TempDir(), "conversation.json")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := &Conversation{System: "before", messages: []grove.Message{{Role: "user", Content: "before"}}}
+		if err := c.load(path); err != nil {
+			if c.System != "before" || len(c.messages) != 1 || c.messages[0].Content != "before" {
+				t.Errorf("%q is refused and changes the conversation", data)
+			}
+			return
+		}
+		for _, m := range c.messages {
+			if !slices.Contains(chat.Roles, m.Role) {
+				t.Errorf("%q: the role %q", data, m.Role)
+			}
+		}
+	})
 }

@@ -1,9 +1,11 @@
 package terminal
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,4 +87,30 @@ func TestHistoryWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzHistory reads hostile files of messages: no message is empty or beyond its bound, and what is written reads back.
+func FuzzHistory(f *testing.F) {
+	f.Add([]byte("\"one\"\n\"two\\nlines\"\n{}\n\"\"\n\"cut"))
+	f.Add([]byte("\"\\ud800\x00\"\n\xff\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		messages, damaged := parseHistory(data)
+		if len(messages)+damaged > bytes.Count(data, []byte("\n"))+1 {
+			t.Errorf("%d messages and %d lines that are none", len(messages), damaged)
+		}
+		var again []byte
+		for _, m := range messages {
+			if m == "" || len(m) > historyMessage {
+				t.Errorf("a message has %d bytes", len(m))
+			}
+			line, err := json.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again = append(append(again, line...), '\n')
+		}
+		if got, damaged := parseHistory(again); damaged != 0 || !slices.Equal(got, messages) {
+			t.Errorf("%q reads back as %q", messages, got)
+		}
+	})
 }

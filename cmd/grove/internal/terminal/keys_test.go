@@ -112,3 +112,35 @@ func TestWords(t *testing.T) {
 		})
 	}
 }
+
+// FuzzKeys types hostile bytes: the editor gets all of them in the end, and the terminal nothing that controls it beside
+// what the editor writes.
+func FuzzKeys(f *testing.F) {
+	f.Add([]byte("a\x1b[A\x1b[200~b\r\x1b[201~\r"), 2)
+	f.Add([]byte("\x1b[200~\x1b[200~\xf0\x9f\x91"), 1)
+	f.Add([]byte("e\u0301\u200d\U000f0000\x1b"), 3)
+	f.Fuzz(func(t *testing.T, typed []byte, piece int) {
+		if piece < 1 || len(typed) > 1<<14 {
+			t.Skip()
+		}
+		k := &keys{from: &pieces{bytes.NewReader(typed), piece}, to: io.Discard, glyphs: newGlyphs()}
+		line, err := io.ReadAll(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown := k.glyphs.show(string(line)); strings.ContainsAny(k.glyphs.text([]rune(shown)), "\x00") && !bytes.ContainsAny(typed, "\x00") {
+			t.Errorf("%q shows %q", typed, shown)
+		}
+		if _, err := k.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// pieces is a reader that gives so many bytes at a time.
+type pieces struct {
+	r *bytes.Reader
+	n int
+}
+
+func (p *pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(p.n, len(b))]) }

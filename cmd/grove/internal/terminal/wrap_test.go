@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -100,4 +101,31 @@ func TestWrapperElsewhere(t *testing.T) {
 	if got := b.String(); got != text+"\n" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// FuzzWrap writes hostile texts to a terminal, in pieces: nothing controls it, and lines break between columns.
+func FuzzWrap(f *testing.F) {
+	f.Add("one two three\n\x1b[2J\tfour", 10, 3)
+	f.Add("日本語👨‍👩‍👧\r\n\u2028\u009b5m", 7, 1)
+	f.Add(strings.Repeat("x", 300)+"\xff\xfe", 20, 7)
+	f.Fuzz(func(t *testing.T, text string, columns, piece int) {
+		if columns < 4 || columns > 300 || piece < 1 || len(text) > 1<<14 {
+			t.Skip()
+		}
+		var out bytes.Buffer
+		w := &Wrapper{out: &out, size: func() (bool, int) { return true, columns }}
+		for rest := text; rest != ""; rest = rest[min(piece, len(rest)):] {
+			if err := w.Text(rest[:min(piece, len(rest))]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.End(); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.String() {
+			if r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029') {
+				t.Errorf("the terminal gets %q of %q", r, text)
+			}
+		}
+	})
 }
