@@ -3,6 +3,7 @@ package ffs
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"grove/engine"
@@ -66,4 +67,23 @@ func TestToy(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzOpen reads hostile names and options of searches.
+func FuzzOpen(f *testing.F) {
+	for _, text := range []string{"ffs", "ffs,n=4", "ffs,n=-1", "ffs,n=99999999999999999999", "ffs,n", "fss,=,=", ",", "ffs, n = 3 ,n=4"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := search.Open(text)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "search: ") {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		if n := p.Samples(); n < 1 || n > 1000 {
+			t.Errorf("%q draws %d samples", text, n)
+		}
+	})
 }

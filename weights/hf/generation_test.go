@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/internal/hftest"
+	"grove/weights/gguf"
 )
 
 // TestSampling: what generation_config.json recommends has the keys of llama.cpp.
@@ -51,4 +52,38 @@ func TestSampling(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzGeneration reads hostile recommendations of settings beside a model.
+func FuzzGeneration(f *testing.F) {
+	f.Add(`{"do_sample":true,"temperature":0.6,"top_k":20,"top_p":0.95,"repetition_penalty":1.05,"penalty_last_n":-1,"eos_token_id":[1,2]}`)
+	f.Add(`{"temperature":1e999,"top_k":1e30,"do_sample":3}`)
+	f.Add(`{"temperature":"0.6","eos_token_id":-7}`)
+	f.Add(`[`)
+	dir := f.TempDir()
+	golden, err := gguf.Open("../../suite/modeltest/testdata/llama-tied.gguf")
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer golden.Close()
+	folder, err := hftest.From(golden)
+	if err == nil {
+		err = folder.Write(dir)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := os.WriteFile(filepath.Join(dir, generationName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Open(dir)
+		if err != nil {
+			if !strings.Contains(err.Error(), generationName) {
+				t.Errorf("%q: the error names no file: %v", text, err)
+			}
+			return
+		}
+		m.Close()
+	})
 }

@@ -47,3 +47,16 @@ func TestSeed(t *testing.T) {
 		t.Errorf("seeds (-want +got):\n%s", d)
 	}
 }
+
+// FuzzBytes reads hostile numbers of bytes, of the command line and of variables.
+func FuzzBytes(f *testing.F) {
+	for _, text := range []string{"6GiB", "1", "0", "-1KiB", "18446744073709551615", "18446744073709551615KiB", " 3 MiB ", "KiB", "1e3"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var n Bytes
+		if err := n.UnmarshalText([]byte(text)); err == nil && n == 0 {
+			t.Errorf("%q is no bytes", text)
+		}
+	})
+}
