@@ -45,8 +45,13 @@ func init() {
 
 func openKeeper(t *testing.T, e *engine.Engine, name string) (*keeper, *engine.Drafting) {
 	t.Helper()
+	return openAs(t, e, name, true)
+}
+
+func openAs(t *testing.T, e *engine.Engine, name string, lasting bool) (*keeper, *engine.Drafting) {
+	t.Helper()
 	k := &keeper{}
-	d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: name, Kind: method.KindText, Lasting: true, Open: func(method.Env) (method.Method, error) {
+	d, err := e.OpenDrafting(t.Context(), []method.Info{{Name: name, Kind: method.KindText, Lasting: lasting, Open: func(method.Env) (method.Method, error) {
 		return k, nil
 	}}}, method.Env{})
 	if err != nil {
@@ -69,6 +74,38 @@ func useDrafting(t *testing.T, e *engine.Engine, d *engine.Drafting) {
 	draw(t, s, 40, text(20))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestNotLasting: of a method whose learning does not last nothing is kept, and nothing is taken over.
+func TestNotLasting(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	e := newEngine(t, engine.Config{})
+	path, err := e.LearnedPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, d := openAs(t, e, "keeper", false)
+	k.state = []byte("123")
+	useDrafting(t, e, d)
+	if err := d.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := os.ReadFile(path); err == nil && strings.Contains(string(kept), "keeper") {
+		t.Errorf("kept: %s", kept)
+	}
+	writeFile(t, path, `{"keeper":{"state":"a2VwdDk="}}`)
+	if k, d = openAs(t, e, "keeper", false); len(k.state) > 0 {
+		t.Fatalf("a new method has the state %q", k.state)
+	}
+	if d.Load(); len(k.state) > 0 {
+		t.Errorf("loaded %q", k.state)
+	}
+	if k, d = openAs(t, e, "keeper", true); len(k.state) > 0 {
+		t.Fatalf("a new method has the state %q", k.state)
+	}
+	if d.Load(); string(k.state) != "9" {
+		t.Errorf("of a method that lasts %q is loaded", k.state)
 	}
 }
 

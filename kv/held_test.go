@@ -273,7 +273,7 @@ func TestHeldOrigin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := load(k, bytes.NewReader(file), c.salt); !errors.Is(err, c.want) {
+		if _, err := load(k, k.NewSeq(c.salt), bytes.NewReader(file), len(file), c.salt, nil); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}

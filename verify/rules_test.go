@@ -181,6 +181,7 @@ func TestTypical(t *testing.T) {
 		left   []float64
 	}{
 		{"the likelier of two drafts", []float64{0.2, 0.75, 0.05}, []draft{{Root, 0, 0}, {Root, 1, 0}}, []token.ID{1}, []float64{0.2 / 0.95, 0.75 / 0.95, 0}},
+		{"a draft at the threshold", []float64{0.91, 0.09, 0}, []draft{{Root, 1, 0}}, nil, []float64{0.91, 0.09, 0}},
 		{"an unlikely draft", []float64{0.85, 0.1, 0.05}, []draft{{Root, 2, 0}}, nil, []float64{0.85 / 0.95, 0.1 / 0.95, 0}},
 		{"the longer path", []float64{0.2, 0.75, 0.05}, []draft{{Root, 1, 0}, {Root, 0, 0}, {1, 0, 0}}, []token.ID{0, 0}, []float64{0.2 / 0.95, 0.75 / 0.95, 0}},
 	} {

@@ -288,6 +288,22 @@ func TestProduct(t *testing.T) {
 	}
 }
 
+// TestProductTies expects the path that was opened first of paths with equal probabilities.
+func TestProductTies(t *testing.T) {
+	lists := [][]sample.Candidate{{{ID: 1, P: 0.5}, {ID: 2, P: 0.5}}, {{ID: 3, P: 1}}}
+	var g Product
+	tree := method.NewTree(64, 10)
+	tree.Reset(8, method.NewRates(1))
+	g.Grow(tree, lists, 3)
+	var got []token.ID
+	for _, n := range tree.Nodes() {
+		got = append(got, n.ID)
+	}
+	if want := []token.ID{1, 3, 2}; !cmp.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // TestAllocates holds a round in steady use to no allocation.
 func TestAllocates(t *testing.T) {
 	for _, s := range []Shape{
