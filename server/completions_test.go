@@ -292,6 +292,9 @@ func TestUsage(t *testing.T) {
 	if n := cached(""); n < 64 {
 		t.Errorf("%v tokens were cached", n)
 	}
+	if n := cached(`,"cache_salt":"ours","n":3`); n != 0 {
+		t.Errorf("%v tokens were cached at first, of several answers, which find what one of them computes", n)
+	}
 	if n := cached(`,"cache_salt":"mine"`); n != 0 {
 		t.Errorf("%v tokens of others were found", n)
 	}

@@ -270,7 +270,7 @@ func FuzzFromJSON(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v, err := jinja.FromJSON([]byte(text))
+		v, err := jinja.FromJSON(-1, []byte(text))
 		if err != nil {
 			return
 		}
@@ -278,7 +278,7 @@ func FuzzFromJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := jinja.FromJSON([]byte(first.String()))
+		again, err := jinja.FromJSON(-1, []byte(first.String()))
 		if err != nil {
 			t.Fatalf("%q is written as %q: %v", text, first.String(), err)
 		}
