@@ -259,32 +259,3 @@ func FuzzTemplate(f *testing.F) {
 		}
 	})
 }
-
-// FuzzFromJSON reads hostile values of variables: what is taken is written as JSON that reads back as the same.
-func FuzzFromJSON(f *testing.F) {
-	for _, text := range []string{`{"a":[1,2.5,-0,null,true],"a":"\ud83d\ude00"}`, `[[[[]]]]`, `1e999`, `18446744073709551616`, `"\ud800"`, `{"a":1}x`} {
-		f.Add(text)
-	}
-	tmpl, err := jinja.Parse("{{ v|tojson }}")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		v, err := jinja.FromJSON(-1, []byte(text))
-		if err != nil {
-			return
-		}
-		first, err := tmpl.Render(map[string]jinja.Value{"v": v}, jinja.Options{Steps: 100_000, Output: 100_000})
-		if err != nil {
-			return
-		}
-		again, err := jinja.FromJSON(-1, []byte(first.String()))
-		if err != nil {
-			t.Fatalf("%q is written as %q: %v", text, first.String(), err)
-		}
-		second, err := tmpl.Render(map[string]jinja.Value{"v": again}, jinja.Options{Steps: 100_000, Output: 100_000})
-		if err != nil || second.String() != first.String() {
-			t.Errorf("%q, then %q: %v", first.String(), second.String(), err)
-		}
-	})
-}
