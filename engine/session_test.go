@@ -15,6 +15,7 @@ import (
 	"grove/engine"
 	"grove/kv"
 	"grove/suite/modeltest"
+	"grove/text/token"
 	"grove/weights/tensor"
 )
 
@@ -274,4 +275,25 @@ func TestSessionBesideSteps(t *testing.T) {
 	if u, live, open := e.Held(); u.Used != 0 || live != 0 || open != 0 {
 		t.Errorf("%d pages, %d rows and %d sequences are left", u.Used, live, open)
 	}
+}
+
+// TestSaveLost: a sequence whose slot or pages others took saves what the cache still has of its text, once it has a slot again.
+func TestSaveLost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "session")
+	e := newEngine(t, engine.Config{Seqs: 1, Queue: 2})
+	s := sequence(t, e)
+	draw(t, s, 3, text(150))
+	if err := s.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	want := readFile(t, path)
+	other := sequence(t, e)
+	draw(t, other, 1, []token.ID{7, 9}) // waits until s has been idle for long enough, and takes its slot
+	if e.Load().Preempted != 1 {
+		t.Fatal("the slot was not taken")
+	}
+	if err := errors.Join(os.Remove(path), s.Save(path)); err != nil || readFile(t, path) != want {
+		t.Errorf("the file differs: %v", err)
+	}
+	draw(t, s, 3)
 }

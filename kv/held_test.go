@@ -2,6 +2,7 @@ package kv
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"slices"
@@ -279,22 +280,32 @@ func TestHeldOrigin(t *testing.T) {
 	}
 }
 
-// FuzzHeld reads hostile session files.
+// FuzzHeld reads hostile session files, as they are and with the digest that they should have.
 func FuzzHeld(f *testing.F) {
 	b := newBook(f, small)
 	x := b.open("")
 	b.must(x, story(0, 0, 70))
 	file := b.saved(x)
-	f.Add(file)
-	f.Add(file[:50])
-	f.Fuzz(func(t *testing.T, file []byte) {
+	f.Add(file, 71)
+	f.Add(file[:50], 1)
+	f.Add(signed(slices.Concat(file[:44], []byte{255, 255, 255, 127}, file[48:])), 5)
+	f.Fuzz(func(t *testing.T, file []byte, n int) {
 		k, err := New(small)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := k.NewSeq("")
-		if _, err := load(k, s, bytes.NewReader(file), len(file), "", nil); err != nil && !errors.Is(err, ErrFile) && !errors.Is(err, ErrFull) {
-			t.Error(err)
+		for _, file := range [][]byte{file, signed(file)} {
+			_, err := load(k, s, bytes.NewReader(file), len(file), "", story(0, 0, max(0, min(n, 300))))
+			if err != nil && !errors.Is(err, ErrFile) && !errors.Is(err, ErrFull) {
+				t.Error(err)
+			}
+			if _, err := k.Forest.Index(s, forest.Trunk); err != nil {
+				t.Error(err)
+			}
+			if err := k.Truncate(s, 0); err != nil {
+				t.Error(err)
+			}
 		}
 		if err := k.CloseSeq(s); err != nil {
 			t.Error(err)
@@ -303,4 +314,11 @@ func FuzzHeld(f *testing.F) {
 			t.Errorf("%d pages are in use", u.Used)
 		}
 	})
+}
+
+// signed returns a file with the digest of its content at its end.
+func signed(file []byte) []byte {
+	body := file[:max(0, len(file)-sha256.Size)]
+	sum := sha256.Sum256(body)
+	return append(slices.Clone(body), sum[:]...)
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"grove/gopher"
@@ -233,6 +234,48 @@ func TestSessionsBounded(t *testing.T) {
 		if status, body, _ := none.do(t, tt[0], tt[1], ""); status != 400 || !strings.Contains(body, "the server keeps none") {
 			t.Errorf("%s without a folder: %d %s", tt[0], status, body)
 		}
+	}
+}
+
+// TestSessionsTogether: many more requests with sessions than there are slots, several of one session among them, and others without, on a server
+// that has to read the files: each gets its answer.
+func TestSessionsTogether(t *testing.T) {
+	dir := t.TempDir()
+	ask := func(s *site, i int) (string, string) {
+		session := ""
+		if i%4 > 0 {
+			session = fmt.Sprintf(`,"session":"s%d"`, i%3)
+		}
+		prompt := strings.Repeat("func f(x int) int { return x }\n", 6+i%3*3)
+		status, body, _ := s.do(t, "POST", "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":4,"temperature":0%s}`, prompt, session))
+		if status != 200 {
+			return "", fmt.Sprintf("request %d: %d %s", i, status, body)
+		}
+		return parse(t, body).at("choices/0/text").(string), ""
+	}
+	var want [3]string
+	for range 2 {
+		s := keeping(t, dir)
+		var all sync.WaitGroup
+		got, faults := make([]string, 20), make([]string, 20)
+		for i := range got {
+			all.Go(func() { got[i], faults[i] = ask(s, i) })
+		}
+		all.Wait()
+		for i := range got {
+			if faults[i] != "" {
+				t.Fatal(faults[i])
+			}
+			if want[i%3] == "" {
+				want[i%3] = got[i]
+			}
+			if got[i] != want[i%3] {
+				t.Errorf("request %d: %q, want %q", i, got[i], want[i%3])
+			}
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+		t.Errorf("the folder holds %v, %v", left, err)
 	}
 }
 
