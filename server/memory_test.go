@@ -95,7 +95,7 @@ func TestMemory(t *testing.T) {
 		{"biases of texts", "/completion", func() string { return `{"prompt":"a","n_predict":1,"logit_bias":{` + biases(10_000) + `}}` }, 400, "10000 tokens together"},
 		{"biases", "/completion", func() string { return `{"prompt":"a","logit_bias":[` + many(`[5,1]`, large) + `]}` }, 400, "more than 10000 elements"},
 		{"likely tokens", "/completion", func() string { return `{"prompt":"a","n":32,"n_probs":1000,"n_predict":250,"ignore_eos":true}` }, 400, "n_probs: the answers have more log-probabilities than the 16 MiB"},
-		{"long likely tokens without a bound", "/completion", func() string { return `{"prompt":"a","n":32,"n_probs":1000,"ignore_eos":true}` }, 400, "n_probs: the answers have more log-probabilities than the 16 MiB"},
+		{"soak likely tokens without a bound", "/completion", func() string { return `{"prompt":"a","n":32,"n_probs":1000,"ignore_eos":true}` }, 400, "n_probs: the answers have more log-probabilities than the 16 MiB"},
 		{"likely tokens that are kept", "/completion", func() string { return `{"prompt":"a","n":2,"n_probs":1000,"n_predict":125,"ignore_eos":true}` }, 200, "completion_probabilities"},
 		{"long chosen", "/completion", func() string {
 			return `{"prompt":"a","n":2,"n_probs":1000,"n_predict":125,"ignore_eos":true,"response_fields":["content","completion_probabilities"]}`
@@ -155,8 +155,10 @@ func TestMemory(t *testing.T) {
 		{"white space", "/v1/completions", func() string { return `{"prompt":"a","max_tokens":1` + strings.Repeat(" ", large) + `}` }, 200, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if strings.HasPrefix(tt.name, "long ") && os.Getenv("GROVE_LONG") == "" {
-				t.Skip("GROVE_LONG is not set: it takes long, or is like others")
+			for prefix, flag := range map[string]string{"long ": "GROVE_LONG", "soak ": "GROVE_SOAK"} {
+				if strings.HasPrefix(tt.name, prefix) && os.Getenv(flag) == "" {
+					t.Skip(flag + " is not set: it takes long, or is like others")
+				}
 			}
 			w, body := &sink{header: http.Header{}}, tt.body()
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost"+tt.path, strings.NewReader(body))
