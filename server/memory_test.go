@@ -152,6 +152,19 @@ func TestMemory(t *testing.T) {
 		{"a name of a model", "/v1/completions", func() string { return `{"prompt":"a","model":"` + strings.Repeat("a", large) + `"}` }, 400, "at most 1024"},
 		{"a name of a field", "/v1/completions", func() string { return `{"` + strings.Repeat("a", large) + `":1}` }, 400, "not known"},
 		{"long stop strings", "/v1/completions", func() string { return `{"prompt":"a","stop":[` + many(`"a"`, large) + `]}` }, 400, "more than 64 elements"},
+		{"pieces of a text", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("word ", 1<<20) + `"}` }, 200, "piece"},
+		{"long word and its pieces", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("a", 2<<20) + `"}` }, 200, "piece"},
+		{"long text of other letters", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("x0é", 3<<20) + `"}` }, 200, "piece"},
+		{"long text of special tokens", "/tokenize", func() string { return `{"content":"` + strings.Repeat("<s><|im_end|>", 1<<20) + `"}` }, 200, "tokens"},
+		{"long list of tokens", "/detokenize", func() string { return `{"tokens":[` + many(`300`, large) + `]}` }, 0, ""},
+		{"a long text", "/v1/completions", func() string { return `{"prompt":"` + strings.Repeat("word ", 3<<20) + `"}` }, 400, "tokens or more, which exceeds"},
+		{"a long text to embed", "/v1/embeddings", func() string { return `{"input":["` + strings.Repeat("word ", 3<<20) + `"]}` }, 400, "tokens or more, which exceeds"},
+		{"a long message", "/v1/chat/completions", func() string {
+			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 1<<20) + `"}]}`
+		}, 400, "tokens or more, which exceeds"},
+		{"a message to count", "/v1/messages/count_tokens", func() string {
+			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 1<<20) + `"}]}`
+		}, 400, "prompt is too long"},
 		{"white space", "/v1/completions", func() string { return `{"prompt":"a","max_tokens":1` + strings.Repeat(" ", large) + `}` }, 200, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

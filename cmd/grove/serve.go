@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
+	"grove/internal/machine"
 	"grove/server"
 	"grove/server/access"
 	"grove/server/catalog"
@@ -46,7 +48,7 @@ type serveCommand struct {
 	Template    []string      `name:"chat-template" sep:"none" placeholder:"[NAME=]TEMPLATE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template of the model that is served as NAME, or of all models; may be given several times. TEMPLATE is as for grove chat. Without it, each model's own."`
 	AnyModel    bool          `var:"GROVE_ANY_MODEL" help:"Answer requests for unknown models with the first model. Without it, they get 404."`
 	Parallel    flags.Count   `placeholder:"N" default:"4" var:"GROVE_PARALLEL" help:"Texts of a model that are computed at a time. Default: ${default}."`
-	MemoryLimit flags.Bytes   `placeholder:"BYTES" var:"GROVE_MEMORY_LIMIT" help:"Memory for weights and caches, such as 6GiB; without it, the memory of the machine."`
+	MemoryLimit flags.Bytes   `placeholder:"BYTES" var:"GROVE_MEMORY_LIMIT" help:"Memory for weights, caches and requests, such as 6GiB; without it, the memory of the machine."`
 	Queue       flags.Count   `placeholder:"N" default:"256" var:"GROVE_QUEUE" help:"Requests to a model that may queue; further ones get 429. Default: ${default}."`
 	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers have to end when the server stops. Default: ${default}."`
 	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
@@ -60,6 +62,17 @@ type serveCommand struct {
 	AllowPull   bool          `var:"GROVE_ALLOW_PULL" help:"Let clients pull models, and delete those of --all, by ollama's API."`
 	OnDemand    bool          `var:"GROVE_ON_DEMAND" help:"Open a model at its first request."`
 	Idle        time.Duration `placeholder:"TIME" var:"GROVE_IDLE" help:"Close a model without requests for TIME; the next request opens it again. Without it, models stay open."`
+}
+
+// limitMemory lets garbage be collected in time for the memory limit, or the memory of the machine, unless GOMEMLIMIT is set.
+func (c *serveCommand) limitMemory() {
+	limit := uint64(c.MemoryLimit)
+	if limit == 0 {
+		limit = machine.Memory()
+	}
+	if limit > 0 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(int64(min(limit-limit/16, math.MaxInt64)))
+	}
 }
 
 // Run implements the command.
@@ -88,6 +101,7 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	c.limitMemory()
 	config := server.Config{Pull: c.AllowPull, Access: gate, Fields: fields, Connections: int(c.MaxConnections), Config: serving.Config{
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
 		Sessions: access.Sessions{Dir: c.SessionDir, Most: int(c.MaxSessions), Bytes: int64(min(c.MaxBytes, math.MaxInt64))},

@@ -36,7 +36,7 @@ var budgets = []budget{
 	{"front door", ".", 3000, 0},
 	{"search and diffusion", "search/... diffuse/...", 3000, 0},
 	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/hftest method/grow/growtest", 4000, 0},
-	{"helpers", "internal/atomicfile internal/cachefile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/regular internal/stat gopher method/all", 2000, 0},
+	{"helpers", "internal/atomicfile internal/cachefile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/regular internal/stat gopher method/all", 2000, 0},
 }
 
 // methodBudgets are the budgets of methods: those of a family, method/NAME/..., and of the package of one method.

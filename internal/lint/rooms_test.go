@@ -67,7 +67,7 @@ var rooms = []string{
 	"weights/tensor",
 	"internal/cachefile",
 	"text/token",
-	"gopher internal/atomicfile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/stat server/page", // anyone may import them
+	"gopher internal/atomicfile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/stat server/page", // anyone may import them
 	"internal/regular",
 }
 

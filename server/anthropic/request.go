@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -235,7 +236,7 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.Prompt(g.Host)
+	p, err := c.Prompt(g.R.Context(), g.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +271,11 @@ func countTokens(x *driver.Request) error {
 	if _, err := q.Thinking.apply(&c); err != nil {
 		return err
 	}
-	p, err := c.Prompt(h)
+	var p grove.ChatPrompt
+	err = x.Work(func(ctx context.Context) (err error) {
+		p, err = c.Prompt(ctx, h)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,11 +92,14 @@ func (c *Chat) SetEffort(effort string) error {
 }
 
 // Prompt returns the prompt that the model's template makes of the conversation. Its errors are the request's fault.
-func (c *Chat) Prompt(h *serving.Host) (grove.ChatPrompt, error) {
+func (c *Chat) Prompt(ctx context.Context, h *serving.Host) (grove.ChatPrompt, error) {
+	c.Options.Check = func(tokens int) error { return cmp.Or(ctx.Err(), h.Model.CheckPrompt(tokens)) }
 	p, err := h.Model.ApplyTemplate(c.Messages, c.Options)
 	c.prompt = p
 	var fault *chat.Error
 	switch {
+	case err != nil && ctx.Err() != nil, errors.Is(err, grove.ErrContext):
+		return p, err
 	case errors.As(err, &fault):
 		return p, c.refuse(fault)
 	case err != nil:

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"time"
 
@@ -100,18 +101,21 @@ func answers[B any, P interface {
 	if f.Stream {
 		g.Out = NewStream(x, framing)
 	}
-	e, err := q.Parse(g)
-	if err == nil && e == nil {
-		return nil
-	}
-	if err == nil {
-		err = g.checkKept()
-	}
-	if err == nil {
-		g.Job, err = h.Prepare(x.R.Context(), g.Spec)
-	}
-	if err != nil {
+	var e Encoder
+	err = x.Work(func(context.Context) (err error) {
+		if e, err = q.Parse(g); err == nil && e != nil {
+			err = g.checkKept()
+		}
+		if err == nil && e != nil {
+			g.Job, err = h.Prepare(x.R.Context(), g.Spec)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
 		return g.blame(err)
+	case e == nil:
+		return nil
 	}
 	defer g.Job.Close()
 	if g.Out != nil {
@@ -132,7 +136,7 @@ func (g *Generation) Base(d wire.Defaults) (r grove.Request, err error) {
 // AddPrompts adds a copy of a request for each prompt.
 func (g *Generation) AddPrompts(base grove.Request, prompts []wire.RawPrompt) error {
 	for _, raw := range prompts {
-		p, err := raw.Resolve(g.Host.Model)
+		p, err := raw.Resolve(g.R.Context(), g.Host.Model)
 		if err != nil {
 			return err
 		}

@@ -22,20 +22,15 @@ func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOp
 	if len(texts) == 0 {
 		return e, wire.Refuse("input", "input is missing")
 	}
-	var all [][]token.ID
-	for _, raw := range texts {
-		p, err := raw.Resolve(h.Model)
-		if err == nil && p.IDs == nil {
-			p.IDs, err = h.Model.Tokenize(p.Text, true, false)
-		}
-		if err != nil {
-			return e, ofInput(err)
-		}
-		all, e.Tokens = append(all, p.IDs), e.Tokens+len(p.IDs)
-	}
 	defer func() { access.CallerOf(x.R.Context()).Spend(e.Tokens) }()
+	kept := 0 // bytes of vectors
 	err = h.Compute(x.R.Context(), x.ID, func(ctx context.Context) error {
-		for _, ids := range all {
+		for _, raw := range texts {
+			ids, err := x.tokens(h, raw)
+			if err != nil {
+				return ofInput(err)
+			}
+			e.Tokens += len(ids)
 			vectors, err := h.Model.EmbedIDs(ctx, ids, o, many)
 			if err != nil {
 				if ctx.Err() != nil {
@@ -43,11 +38,29 @@ func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOp
 				}
 				return ofInput(wire.RefusalOf(err))
 			}
+			if kept += 4 * h.Info.Width * len(vectors); kept > MaxVectors {
+				return wire.Refuse("input", "input: its vectors take more than %d MiB; send fewer texts at a time", MaxVectors>>20)
+			}
 			e.Vectors = append(e.Vectors, vectors)
 		}
 		return nil
 	})
 	return e, err
+}
+
+// MaxVectors bounds the vectors of an answer, in bytes.
+const MaxVectors = 48 << 20
+
+// tokens returns the tokens of a text that is embedded.
+func (x *Request) tokens(h *serving.Host, raw wire.RawPrompt) (ids []token.ID, err error) {
+	err = x.Work(func(ctx context.Context) error {
+		p, err := raw.Resolve(ctx, h.Model)
+		if ids = p.IDs; err == nil && ids == nil {
+			ids, err = wire.AppendTokens(ctx, nil, h.Model, p.Text, true)
+		}
+		return err
+	})
+	return ids, err
 }
 
 // ofInput returns an error with the name that the field of a prompt has where texts are embedded.

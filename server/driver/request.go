@@ -2,8 +2,6 @@ package driver
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -24,7 +22,8 @@ type Request struct {
 	Began  time.Time // when its header had been read
 
 	errors ErrorForm
-	sent   int      // the status, once it is sent
+	sent   int // the status, once it is sent
+	held   *serving.Held
 	leave  []func() // called when the request is answered
 	// unsaved is the error by which the session of an answer could not be kept, which is told beside the answer; nil: none.
 	unsaved error
@@ -42,10 +41,12 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 	w.Header().Set(idHeader, name)
 	x.R = r.WithContext(serving.WithRequestID(r.Context(), name))
 	x.W = &recorder{ResponseWriter: w, x: x}
+	x.held = s.Pool.Work().Hold()
 	defer func() {
 		for _, f := range x.leave {
 			f()
 		}
+		x.held.Release()
 	}()
 	var err error
 	defer func() { x.log(start, err) }()
@@ -112,29 +113,6 @@ func (x *Request) Model(name string) (*serving.Host, error) {
 		x.leave = append(x.leave, leave)
 	}
 	return h, err
-}
-
-// Read decodes the body.
-func (x *Request) Read(into any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(x.W, x.R.Body, x.Server.Body))
-	large := new(http.MaxBytesError)
-	switch {
-	case errors.As(err, &large):
-		return &wire.Error{
-			Status: http.StatusRequestEntityTooLarge, Type: wire.TypeInvalid, Code: "body_too_large",
-			Message: fmt.Sprintf("the body has more than %d bytes", large.Limit),
-		}
-	case err != nil:
-		return wire.Refuse("", "the body cannot be read: %v", err)
-	}
-	const most = 16 // that are logged, of a body that may have any number
-	var skipped []string
-	d := wire.Decoder{Mode: x.Server.Fields, Skipped: func(name string) { skipped = append(skipped, name) }}
-	err = d.Decode(body, into)
-	if n := len(skipped); n > 0 {
-		x.Server.Log.WarnContext(x.R.Context(), "unknown fields are left out", "number", n, "fields", skipped[:min(n, most)])
-	}
-	return err
 }
 
 // Reply sends an object. A client that has gone is no error.

@@ -1,6 +1,7 @@
 package llamacpp
 
 import (
+	"context"
 	"strings"
 	"unicode/utf8"
 
@@ -32,23 +33,42 @@ func tokenize(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	ids, err := h.Model.Tokenize(q.Content+q.Prompt, q.Special, q.Parse != nil && !*q.Parse)
+	const part = 1 << 12
+	var parts [][]token.ID // of part tokens each, so that they grow without a copy
+	n := 0
+	err = x.Work(func(ctx context.Context) error {
+		return h.Model.TokenizeParts(ctx, q.Content+q.Prompt, q.Special, q.Parse != nil && !*q.Parse, func(ids []token.ID) error {
+			for _, id := range ids {
+				if n%part == 0 {
+					parts = append(parts, make([]token.ID, part))
+				}
+				parts[n/part][n%part] = id
+				n++
+			}
+			return nil
+		})
+	})
 	if err != nil {
 		return wire.RefusalOf(err)
 	}
-	if !q.Pieces {
-		return x.Reply(map[string]any{"tokens": append([]token.ID{}, ids...)})
-	}
-	tokens := []map[string]any{}
-	for _, id := range ids {
-		text, raw := h.Piece(id)
-		var piece any = text
-		if !utf8.Valid(raw) {
-			piece = driver.Numbers(raw)
+	q.Content, q.Prompt = "", ""
+	return x.Reply(map[string]any{"tokens": wire.Each(n, func(i int) (any, error) {
+		id := parts[i/part][i%part]
+		if !q.Pieces {
+			return id, nil
 		}
-		tokens = append(tokens, map[string]any{"id": id, "piece": piece})
-	}
-	return x.Reply(map[string]any{"tokens": tokens})
+		text, raw := h.Piece(id)
+		if !utf8.Valid(raw) {
+			return piece{id, driver.Numbers(raw)}, nil
+		}
+		return piece{id, text}, nil
+	})})
+}
+
+// piece is a token of /tokenize with its text, or its bytes where they are no characters.
+type piece struct {
+	ID   token.ID `json:"id"`
+	Text any      `json:"piece"`
 }
 
 // detokenizeRequest is the body of /detokenize.
@@ -56,6 +76,9 @@ type detokenizeRequest struct {
 	Model  string  `json:"model" bytes:"1024"`
 	Tokens []int64 `json:"tokens" most:"1048576"`
 }
+
+// maxText bounds the text of /detokenize, in bytes.
+const maxText = 32 << 20
 
 // detokenize handles POST /detokenize.
 func detokenize(x *driver.Request) error {
@@ -74,7 +97,18 @@ func detokenize(x *driver.Request) error {
 		}
 		ids[i] = token.ID(id)
 	}
-	text, err := h.Model.Detokenize(ids)
+	var text string
+	err = x.Work(func(context.Context) (err error) {
+		size := 0
+		for _, id := range ids {
+			_, raw := h.Piece(id)
+			if size += len(raw); size > maxText {
+				return wire.Refuse("tokens", "tokens: their text has more than %d MiB", maxText>>20)
+			}
+		}
+		text, err = h.Model.Detokenize(ids)
+		return err
+	})
 	if err != nil {
 		return wire.RefusalOf(err)
 	}

@@ -54,7 +54,7 @@ func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.Prompt(g.Host)
+	p, err := c.Prompt(g.R.Context(), g.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +158,7 @@ func (q *generateRequest) prompt(g *driver.Generation, r *grove.Request) (c driv
 		case q.Think != nil && q.Think.on:
 			return c, wire.Refuse("think", "the template of a conversation begins thoughts; this text has none")
 		}
-		own, err := g.Host.Model.Tokenize(q.Prompt, len(ids) == 0, false)
-		r.PromptIDs = append(ids, own...)
+		r.PromptIDs, err = wire.AppendTokens(g.R.Context(), ids, g.Host.Model, q.Prompt, len(ids) == 0)
 		return c, err
 	}
 	if q.System != "" {
@@ -167,7 +166,7 @@ func (q *generateRequest) prompt(g *driver.Generation, r *grove.Request) (c driv
 	}
 	c.Messages = append(c.Messages, grove.Message{Role: "user", Content: q.Prompt})
 	q.Think.apply(&c)
-	p, err := c.Prompt(g.Host)
+	p, err := c.Prompt(g.R.Context(), g.Host)
 	r.PromptIDs = append(ids, p.Tokens...)
 	return c, err
 }

@@ -71,7 +71,7 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 	if r.MaxTokens, err = q.Most(1, 0, 0); err != nil {
 		return c, err
 	}
-	p, err := c.Prompt(g.Host)
+	p, err := c.Prompt(g.R.Context(), g.Host)
 	if err != nil {
 		return c, err
 	}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -150,7 +151,11 @@ func applyTemplate(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	p, err := c.Prompt(h)
+	var p grove.ChatPrompt
+	err = x.Work(func(ctx context.Context) (err error) {
+		p, err = c.Prompt(ctx, h)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -127,11 +127,11 @@ func (h *Host) Compute(ctx context.Context, id string, f func(ctx context.Contex
 	s := &Slot{Request: id, Owner: access.CallerOf(ctx).Folder()}
 	h.enter(s)
 	defer h.leave(s)
-	return causeOf(ctx, f(ctx))
+	return CauseOf(ctx, f(ctx))
 }
 
-// causeOf returns the cause of a context's end where err says no more than that it has ended.
-func causeOf(ctx context.Context, err error) error {
+// CauseOf returns the cause of a context's end where err says no more than that it has ended.
+func CauseOf(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
 	}

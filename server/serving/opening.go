@@ -161,7 +161,7 @@ func (p *Pool) fit(ctx context.Context, e *entry) (m *grove.Model, err error) {
 		if p.makeRoom() {
 			continue
 		}
-		if len(p.Open()) == 0 && p.left() == p.config.Memory {
+		if len(p.Open()) == 0 && p.left() == p.config.Memory-p.reserve() {
 			return nil, err // alone, it does not fit
 		}
 		if err := p.await(ctx, e, late.C); err != nil {
@@ -218,13 +218,18 @@ func (p *Pool) left() uint64 {
 	if p.config.Memory == 0 {
 		return 0
 	}
+	left := p.config.Memory - p.reserve()
+	return left - min(left-1, p.models())
+}
+
+// models returns the bytes of the open models.
+func (p *Pool) models() (n uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	left := p.config.Memory
 	for _, e := range p.entries {
-		left -= min(left-1, e.bytes)
+		n += e.bytes
 	}
-	return left
+	return n
 }
 
 // makeRoom closes the model that is unused for the longest time, and reports whether there was one.

@@ -40,7 +40,7 @@ type Config struct {
 	OnDemand  bool            // a model is opened when a request first asks for it
 	AnyModel  bool            // the first model answers requests for models that are not served
 	Idle      time.Duration   // an unused model is closed after this time, and opened again by the next request for it; 0: never
-	Memory    uint64          // bytes of all models together; 0: as many as the machine has
+	Memory    uint64          // bytes of all models and requests together; 0: as many as the machine has
 	Wait      time.Duration   // for memory that other models use, until a model that is asked for gets 503; 0: 30 s
 	Sessions  access.Sessions // what requests may keep
 	KeepAlive time.Duration   // a stream without an event for this time gets a comment; 0: 10 s
@@ -52,6 +52,7 @@ type Config struct {
 type Pool struct {
 	config  Config
 	metrics *Metrics
+	work    *Work
 	ending  context.Context
 	end     context.CancelFunc
 	turn    chan struct{} // has a value while a model is opened: one at a time, in the memory that the others leave
@@ -92,9 +93,12 @@ func NewPool(c Config) *Pool {
 	}
 	p := &Pool{config: c, turn: make(chan struct{}, 1), freed: make(chan struct{}, 1)}
 	p.ending, p.end = context.WithCancel(context.Background())
-	p.metrics = newMetrics(p)
+	p.metrics, p.work = newMetrics(p), newWork(p.requestMemory)
 	return p
 }
+
+// Work returns the work on requests before their texts are computed.
+func (p *Pool) Work() *Work { return p.work }
 
 // Metrics returns the metrics of the pool.
 func (p *Pool) Metrics() *Metrics { return p.metrics }

@@ -251,7 +251,7 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 			}
 		}
 		if err != nil {
-			return causeOf(j.ctx, err)
+			return CauseOf(j.ctx, err)
 		}
 		e := Event{Token: t}
 		if t.ID != token.None {

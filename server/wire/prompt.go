@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"slices"
 	"strconv"
 
@@ -122,7 +123,7 @@ func (p *RawPrompt) read(r *Reader, ids *int) error {
 }
 
 // Resolve returns a prompt in the form of the library. Texts after the first get no tokens that begin a text.
-func (p RawPrompt) Resolve(m *grove.Model) (out Prompt, err error) {
+func (p RawPrompt) Resolve(ctx context.Context, m *grove.Model) (out Prompt, err error) {
 	if text, ok := p.Text(); ok {
 		return Prompt{Text: text}, nil
 	}
@@ -137,16 +138,24 @@ func (p RawPrompt) Resolve(m *grove.Model) (out Prompt, err error) {
 		if e.ids != nil {
 			continue
 		}
-		ids, err := m.Tokenize(e.text, i == 0, false)
-		if err != nil {
+		if out.IDs, err = AppendTokens(ctx, out.IDs, m, e.text, i == 0); err != nil {
 			return out, err
 		}
-		out.IDs = append(out.IDs, ids...)
 	}
 	if len(out.IDs) == 0 {
 		return out, Refuse("prompt", "the prompt is an empty list of tokens")
 	}
 	return out, nil
+}
+
+// AppendTokens appends the tokens of a text that is a prompt, or a part of one; first says that it begins one. It ends with ctx, and with an
+// error where the prompt is many times as long as the context.
+func AppendTokens(ctx context.Context, dst []token.ID, m *grove.Model, text string, first bool) ([]token.ID, error) {
+	err := m.TokenizeParts(ctx, text, first, false, func(ids []token.ID) error {
+		dst = append(dst, ids...)
+		return m.CheckPrompt(len(dst))
+	})
+	return dst, err
 }
 
 // NewRawPrompt returns a prompt of one text.

@@ -1,0 +1,105 @@
+package serving
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"time"
+
+	"grove/internal/machine"
+	"grove/internal/quota"
+	"grove/server/wire"
+)
+
+// The bounds of the work on requests before their texts are computed: of their bodies, prompts and tokens.
+const (
+	smallBody = 64 << 10         // bytes; the work on such a body waits for no larger one
+	bodyHeld  = 2                // bytes that are held for each byte of a body, until its request is answered
+	bodyWork  = 8                // of these while it is worked on
+	workWait  = 10 * time.Second // for memory
+	leastWork = 64 << 20         // bytes of memory that models leave to requests, unless that is more than an eighth of the limit
+)
+
+// Work bounds the memory of bodies, and the number of those that are worked on at a time. It is safe for concurrent use.
+type Work struct {
+	memory       *quota.Quota
+	small, large chan struct{} // have a value for each body that is worked on
+}
+
+// newWork returns the work of requests that may hold most bytes.
+func newWork(most func() int64) *Work {
+	threads := runtime.GOMAXPROCS(0)
+	return &Work{quota.New(most, bodyWork*smallBody), make(chan struct{}, 2*threads), make(chan struct{}, max(1, threads/2))}
+}
+
+// Held is the memory that one request holds. It is for one goroutine.
+type Held struct {
+	work   *Work
+	memory *quota.Held
+	body   int64
+}
+
+// Hold returns the memory of a request, which holds nothing yet.
+func (w *Work) Hold() *Held { return &Held{work: w, memory: w.memory.Hold()} }
+
+// Release gives the memory back.
+func (h *Held) Release() { h.memory.Shrink(0) }
+
+// errMemory refuses a request for which there is no memory in time.
+var errMemory = &wire.Error{
+	Status: http.StatusServiceUnavailable, Retry: 1, Message: "the memory for requests is in use", Type: wire.TypeUnavailable, Code: "request_memory_full",
+}
+
+// Body waits until the request may hold a body of n bytes.
+func (h *Held) Body(ctx context.Context, n int64) error {
+	h.body = n
+	return h.set(ctx, bodyHeld*n)
+}
+
+// Do waits for memory and for its turn to work on the body, and calls f.
+func (h *Held) Do(ctx context.Context, f func() error) error {
+	if err := h.set(ctx, bodyWork*h.body); err != nil {
+		return err
+	}
+	defer h.memory.Shrink(bodyHeld * h.body)
+	turns := h.work.large
+	if h.body <= smallBody {
+		turns = h.work.small
+	}
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+		return f()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// set waits until the request may hold n bytes.
+func (h *Held) set(ctx context.Context, n int64) error {
+	if most := h.work.memory.Each(); n > most {
+		return &wire.Error{
+			Status: http.StatusRequestEntityTooLarge, Type: wire.TypeInvalid, Code: "memory_limit",
+			Message: fmt.Sprintf("the body has %d bytes or more, for which %d bytes of memory are needed; the models leave %d to one request", h.body, n, most),
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, workWait, errMemory)
+	defer cancel()
+	return h.memory.Set(ctx, n)
+}
+
+// requestMemory returns the bytes that requests may hold: those that the limit, or the machine's memory, has beside the models.
+func (p *Pool) requestMemory() int64 {
+	limit := cmp.Or(p.config.Memory, machine.Memory(), 4<<30)
+	return int64(max(limit-min(limit, p.models()), p.reserve()))
+}
+
+// reserve is the memory that models leave to requests.
+func (p *Pool) reserve() uint64 {
+	if p.config.Memory == 0 {
+		return leastWork
+	}
+	return min(leastWork, p.config.Memory/8)
+}
