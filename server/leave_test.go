@@ -53,6 +53,7 @@ func TestLeaving(t *testing.T) {
 		{"chunks", 0, head + "Transfer-Encoding: chunked\r\n\r\n9\r\n{\"prompt\"\r\n", nil, ""},
 		{"no body yet", 0, head + "Content-Length: 100\r\nExpect: 100-continue\r\n\r\n", nil, ""},
 		{"opening the model", 0, whole(head, `{"model":"slow","prompt":"a"}`), func(t *testing.T, s *site) bool { return s.status(t, "slow") == "loading" }, "client_closed"},
+		{"tokens", 0, whole(strings.Replace(head, "/v1/completions", "/tokenize", 1), `{"content":"`+strings.Repeat("word and ", 500_000)+`","with_pieces":true}`), nil, ""},
 		{"queue", 2, whole(head, answer), func(t *testing.T, s *site) bool { return s.count(t, "grove_requests_waiting") == 1 }, "client_closed"},
 		{"queue, as a stream", 2, whole(head, endless), func(t *testing.T, s *site) bool { return s.count(t, "grove_requests_waiting") == 1 }, "client_closed"},
 		{"queue of embeddings", 2, whole(strings.Replace(head, "completions", "embeddings", 1), `{"input":["a","b"]}`), func(t *testing.T, s *site) bool { return s.count(t, "grove_requests_waiting") == 1 }, "client_closed"},
