@@ -160,10 +160,10 @@ func TestMemory(t *testing.T) {
 		{"a long text", "/v1/completions", func() string { return `{"prompt":"` + strings.Repeat("word ", 3<<20) + `"}` }, 400, "tokens or more, which exceeds"},
 		{"a long text to embed", "/v1/embeddings", func() string { return `{"input":["` + strings.Repeat("word ", 3<<20) + `"]}` }, 400, "tokens or more, which exceeds"},
 		{"a long message", "/v1/chat/completions", func() string {
-			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 1<<20) + `"}]}`
+			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 3<<20) + `"}]}`
 		}, 400, "tokens or more, which exceeds"},
 		{"a message to count", "/v1/messages/count_tokens", func() string {
-			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 1<<20) + `"}]}`
+			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 3<<20) + `"}]}`
 		}, 400, "prompt is too long"},
 		{"white space", "/v1/completions", func() string { return `{"prompt":"a","max_tokens":1` + strings.Repeat(" ", large) + `}` }, 200, ""},
 	} {

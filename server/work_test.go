@@ -75,9 +75,9 @@ func TestMemoryLimit(t *testing.T) {
 	if os.Getenv("GROVE_LONG") != "" {
 		requests, size = 32, 3<<20
 	}
-	const limit = 160 << 20
+	const limit = 192 << 20
 	s := serveModels(t, server.Config{Config: serving.Config{Memory: limit}}, source(modelName, gopher.Model(), options))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(taken() + limit*15/16)))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(taken() + limit - 16<<20)))
 	body := `{"with_pieces":true,"content":` + quote(strings.Repeat("word ", size/5)) + `}`
 	statuses := make(chan int, requests)
 	took := peak(func() {

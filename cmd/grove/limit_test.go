@@ -14,7 +14,7 @@ func TestMemoryLimit(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	whole := int64(machine.Memory())
 	for _, tt := range []struct{ before, flag, least, most int64 }{
-		{math.MaxInt64, 16 << 30, 14 << 30, 16 << 30},
+		{math.MaxInt64, 16 << 30, 16<<30 - 32<<20, 16<<30 - 1},
 		{1 << 30, 16 << 30, 1 << 30, 1 << 30},
 		{math.MaxInt64, 0, whole / 8 * 7, max(whole, 1)},
 	} {

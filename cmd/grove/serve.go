@@ -64,14 +64,15 @@ type serveCommand struct {
 	Idle        time.Duration `placeholder:"TIME" var:"GROVE_IDLE" help:"Close a model without requests for TIME; the next request opens it again. Without it, models stay open."`
 }
 
-// limitMemory lets garbage be collected in time for the memory limit, or the memory of the machine, unless GOMEMLIMIT is set.
+// limitMemory lets garbage be collected in time for the memory limit, or the memory of the machine, unless GOMEMLIMIT is set. What is left
+// between them is less than models leave to requests, so that weights alone never reach it.
 func (c *serveCommand) limitMemory() {
 	limit := uint64(c.MemoryLimit)
 	if limit == 0 {
 		limit = machine.Memory()
 	}
 	if limit > 0 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(int64(min(limit-limit/16, math.MaxInt64)))
+		debug.SetMemoryLimit(int64(min(limit-min(limit/16, 16<<20), math.MaxInt64)))
 	}
 }
 
