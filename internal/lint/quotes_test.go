@@ -81,7 +81,7 @@ var quotes = []quote{
 	{"docs/server.md", `(\d[\d,]*) answers of a request`, "server/wire.MaxAnswers", one},
 	{"docs/answers.md", `more than (\d[\d,]*) messages`, "text/jinja.numbers", one},
 	{"docs/answers.md", `a multiple of (\d[\d,]*) are checked`, "text/jinja.numbers", one},
-	{"text/jinja/text.go", `a multiple of (\d[\d,]*) count`, "text/jinja.numbers", one},
+	{"text/jinja/output.go", `a multiple of (\d[\d,]*) count`, "text/jinja.numbers", one},
 	{"text/jinja/README.md", `a multiple of (\d[\d,]*) share`, "text/jinja.numbers", one},
 	{"docs/server.md", `of a stream . (\d+) s`, "server/driver.WriteTime", second},
 	{"docs/server.md", `up to (\d+) KiB of each`, "server/driver.mostUnread", kib},

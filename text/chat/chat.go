@@ -123,15 +123,16 @@ func (t *Template) Render(messages []Message, o Options) (Prompt, error) {
 		return Prompt{}, err
 	}
 	text, err := t.render(messages, o, vars)
-	if err == nil && o.Continue {
-		if text = text[:text.End(len(messages)-1)]; len(text) == 0 {
-			err = errors.New("the template does not show the answer that is to be continued")
-		}
+	if err == nil && o.Continue && !text.Cut(len(messages)-1) {
+		err = errors.New("the template does not show the answer that is to be continued")
 	}
 	if fault := new(Error); err != nil && !errors.As(err, &fault) {
 		err = &Error{t.Name, -1, err}
 	}
-	return Prompt{text.String(), text.Inputs()}, err
+	if err != nil {
+		return Prompt{}, err
+	}
+	return Prompt{text.String(), text.Inputs()}, nil
 }
 
 // check refuses messages that no template renders. It does not look at their calls.
@@ -197,7 +198,7 @@ type form struct {
 var forms = []form{{false, false}, {false, true}, {true, false}, {true, true}}
 
 // render renders messages in the form that the template takes.
-func (t *Template) render(messages []Message, o Options, vars map[string]jinja.Value) (jinja.Text, error) {
+func (t *Template) render(messages []Message, o Options, vars map[string]jinja.Value) (*jinja.Output, error) {
 	h, options, size, sources := t.habits(), jinja.Options{Now: o.Now}, 0, len(messages)+len(o.Tools)
 	list, err := toValues(h.fit(messages), h.calls, sources)
 	if err != nil {

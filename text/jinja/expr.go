@@ -43,7 +43,7 @@ func (p *parser) tuple(part func() expr) expr {
 }
 
 func list(line int, items []expr, tuple bool) expr {
-	return node(line, func(s *state) Value { return &List{s.all(items), tuple} })
+	return node(line, func(s *state) Value { return &List{Items: s.all(items), Tuple: tuple} })
 }
 
 // all computes the values of expressions.
@@ -108,11 +108,11 @@ func negated(line int, e expr) expr {
 }
 
 func (p *parser) comparison() expr {
-	line, first := p.line(), p.binary(0)
+	line, first := p.line(), p.sum()
 	var ops []string
 	var rest []expr
 	for op := p.comparator(); op != ""; op = p.comparator() {
-		ops, rest = append(ops, op), append(rest, p.binary(0))
+		ops, rest = append(ops, op), append(rest, p.sum())
 	}
 	if len(ops) == 0 {
 		return first
@@ -142,6 +142,18 @@ func (p *parser) comparator() string {
 		return "not in"
 	}
 	return ""
+}
+
+// sum reads an operand of comparisons. What safe marks in it is marked within it alone.
+func (p *parser) sum() expr {
+	outer := p.marks
+	p.marks = false
+	e := p.binary(0)
+	if sum := e; p.marks {
+		e = func(s *state) Value { return unmarked(sum(s)) }
+	}
+	p.marks = outer
+	return e
 }
 
 // levels are the binary operators, from the loosest.
@@ -177,15 +189,22 @@ func (p *parser) unary(filters bool) expr {
 	} else {
 		e = p.postfix(p.primary())
 	}
+	safe := false
 	for filters {
 		switch line := p.line(); {
 		case p.skipOp("|"):
+			safe = p.cur().text == "safe"
 			e = p.filter(line, e)
 		case p.skipWord("is"):
+			safe = false
 			e = p.test(line, e)
 		default:
-			return e
+			filters = false
 		}
+	}
+	if of := e; safe {
+		p.marks = true
+		return func(s *state) Value { return markup(of(s).(Text)) }
 	}
 	return e
 }

@@ -37,7 +37,7 @@ func init() {
 		"dictsort": op(filterDictsort),
 		"first":    op(func(s *state, v Value, _ []Value) Value { return end(s.items(v), true) }),
 		"length":   op(length),
-		"last":     op(func(s *state, v Value, _ []Value) Value { return end(s.items(v), false) }),
+		"last":     op(func(s *state, v Value, _ []Value) Value { length(s, v, nil); return end(s.items(v), false) }),
 		"format":   filterFormat,
 		"indent":   op(filterIndent, "width", int64(4), "first", false),
 		"int":      op(filterInt, "default", int64(0)),
@@ -64,8 +64,9 @@ func init() {
 		"number":    is(func(v Value) bool { _, ok := number(v); return ok }),
 		"string":    is(isA[Text]),
 		"mapping":   is(isA[*Map]),
-		"sequence":  is(isSequence), "iterable": is(isSequence),
-		"eq": comparison("=="), "equalto": comparison("=="), "==": comparison("=="),
+		"sequence":  is(func(v Value) bool { l, ok := v.(*List); return isIterable(v) && !(ok && l.once) }),
+		"iterable":  is(isIterable),
+		"eq":        comparison("=="), "equalto": comparison("=="), "==": comparison("=="),
 		"ne": comparison("!="), "!=": comparison("!="),
 		"in": comparison("in"),
 	}
@@ -105,7 +106,7 @@ func comparison(operator string) operation {
 	return op(func(s *state, v Value, a []Value) Value { return s.holds(operator, v, a[0]) }, "other", needed{})
 }
 
-func isSequence(v Value) bool {
+func isIterable(v Value) bool {
 	return isA[Text](v) || isA[*List](v) || isA[*Map](v) || isA[undefined](v)
 }
 
@@ -125,7 +126,7 @@ func dictItems(s *state, v Value, _ []Value) Value {
 	s.copied(24 * m.Len())
 	out := make([]Value, m.Len())
 	for i, k := range m.keys {
-		out[i] = &List{[]Value{k, m.values[i]}, true}
+		out[i] = &List{Items: []Value{k, m.values[i]}, Tuple: true}
 	}
 	return &List{Items: out}
 }
@@ -234,7 +235,9 @@ func length(s *state, v Value, _ []Value) Value {
 	case Text:
 		return int64(len(v))
 	case *List:
-		return int64(len(v.Items))
+		if !v.once {
+			return int64(len(v.Items))
+		}
 	case *Map:
 		return int64(v.Len())
 	}
@@ -285,14 +288,14 @@ func filterMap(s *state, v Value, a args) Value {
 	items := s.itemsIf(v)
 	if attribute, ok := a.take("attribute"); ok {
 		a.bind(s, nil)
-		return &List{Items: s.project(items, attribute)}
+		return &List{Items: s.project(items, attribute), once: true}
 	}
 	name := s.shift(&a, "filter").String()
 	out := make([]Value, len(items))
 	for i, x := range items {
 		out[i] = s.filter(name, x, a)
 	}
-	return &List{Items: out}
+	return &List{Items: out, once: true}
 }
 
 // chooser makes select and reject, which test items, or selectattr and rejectattr, which test an attribute of each.
@@ -315,7 +318,7 @@ func chooser(keep, byAttribute bool) operation {
 				out = append(out, x)
 			}
 		}
-		return &List{Items: out}
+		return &List{Items: out, once: true}
 	}
 }
 

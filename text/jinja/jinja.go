@@ -5,7 +5,7 @@
 // Templates are hostile input: a template reaches only the variables that it is given, and each render ends within a
 // number of steps, a number of characters and a depth.
 //
-// Text remembers its origin: each character of an [Input] stays marked through every operation, so the caller can tell
+// Text remembers its origin: each character of an [Input] stays marked through every operation and in the [Output], so the caller can tell
 // the characters of a message from those of the template.
 package jinja
 
@@ -78,14 +78,16 @@ type Options struct {
 	Check func() error // is asked now and then, and ends the render by an error; nil: nobody is
 }
 
-// Render evaluates the template with variables, which it does not change. Errors are [*Error] and [*RaisedError] values.
-func (t *Template) Render(vars map[string]Value, o Options) (out Text, err error) {
+// Render evaluates the template with variables, which it does not change. Errors are [*Error] and [*RaisedError] values, beside what was
+// printed before.
+func (t *Template) Render(vars map[string]Value, o Options) (out *Output, err error) {
 	defer catch(&err)
-	s := &state{left: cmp.Or(o.Steps, defaultSteps), room: cmp.Or(o.Output, defaultOutput), check: o.Check}
+	out = new(Output)
+	s := &state{left: cmp.Or(o.Steps, defaultSteps), room: cmp.Or(o.Output, defaultOutput), check: o.Check, out: out}
 	clock := map[string]Value{"strftime_now": strftimeNow(o.Now)}
 	s.scope = &scope{parent: &scope{vars: vars, parent: &scope{vars: clock, parent: &scope{vars: globals}}}}
 	t.body.run(s)
-	return s.out, nil
+	return out, nil
 }
 
 // fail ends parsing or a render with an error, exceed with one that wraps [ErrLimit]; catch turns their panics into errors.

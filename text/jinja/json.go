@@ -29,6 +29,9 @@ func (w *writer) value(v Value, depth int) {
 	defer w.s.leave()
 	switch v := v.(type) {
 	case *List:
+		if v.once {
+			w.s.fail("a generator has no text and no JSON; the filter list makes a list of it")
+		}
 		open, end := "[", "]"
 		if v.Tuple && !w.json {
 			open, end = "(", ")"

@@ -47,7 +47,7 @@ func TestLanguage(t *testing.T) {
 		name, _, _ := strings.Cut(strings.ReplaceAll(c.Source, " ", ""), "\n")
 		t.Run(name, func(t *testing.T) {
 			tmpl, err := jinja.Parse(c.Source)
-			var got jinja.Text
+			var got *jinja.Output
 			if err == nil {
 				got, err = tmpl.Render(given, jinja.Options{Now: now})
 			}

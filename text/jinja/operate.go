@@ -76,7 +76,7 @@ func (s *state) index(v, at Value) Value {
 	if i, ok := integer(at); ok {
 		switch v := v.(type) {
 		case *List:
-			if i, ok := position(i, len(v.Items)); ok {
+			if i, ok := position(i, len(v.Items)); ok && !v.once {
 				return v.Items[i]
 			}
 		case Text:
@@ -101,7 +101,9 @@ func (s *state) slice(v, from, to Value, reversed bool) Value {
 	s.defined(v)
 	switch v := v.(type) {
 	case *List:
-		return &List{sliceOf(s, v.Items, from, to, reversed), v.Tuple}
+		if !v.once {
+			return &List{Items: sliceOf(s, v.Items, from, to, reversed), Tuple: v.Tuple}
+		}
 	case Text:
 		return Text(sliceOf(s, v, from, to, reversed))
 	}
@@ -140,7 +142,11 @@ func (s *state) items(v Value) []Value {
 		return nil
 	case *List:
 		s.copied(len(v.Items))
-		return v.Items
+		items := v.Items
+		if v.once {
+			v.Items = nil
+		}
+		return items
 	case *Map:
 		s.copied(len(v.keys))
 		return v.keys
@@ -208,6 +214,12 @@ func (s *state) repeat(t Text, n int64) Text {
 
 // binary is a op b, for the operators + - * % of Python and ~ of Jinja.
 func (s *state) binary(op string, a, b Value) Value {
+	x, y := unmarked(a), unmarked(b)
+	if marked := isA[markup](a) || isA[markup](b); marked && op == "+" && isA[Text](x) && isA[Text](y) {
+		return markup(s.extend(s.escape(a), s.escape(b)))
+	} else if marked {
+		return s.binary(op, x, y)
+	}
 	if op == "~" {
 		x, y := s.str(a), s.str(b)
 		s.copied(len(x) + len(y))
@@ -225,9 +237,9 @@ func (s *state) binary(op string, a, b Value) Value {
 			return s.repeat(x, n)
 		}
 	case *List:
-		if y, ok := b.(*List); ok && op == "+" && x.Tuple == y.Tuple {
+		if y, ok := b.(*List); ok && op == "+" && typeName(x) == typeName(y) && !x.once {
 			s.copied(12 * (len(x.Items) + len(y.Items)))
-			return &List{slices.Concat(x.Items, y.Items), x.Tuple}
+			return &List{Items: slices.Concat(x.Items, y.Items), Tuple: x.Tuple}
 		}
 	}
 	i, okI := integer(a)
@@ -236,6 +248,27 @@ func (s *state) binary(op string, a, b Value) Value {
 		s.fail("%s %s %s: not supported", typeName(a), op, typeName(b))
 	}
 	return s.integers(op, i, j)
+}
+
+// unmarked returns a value as it is outside of a sum.
+func unmarked(v Value) Value {
+	if t, ok := v.(markup); ok {
+		return Text(t)
+	}
+	return v
+}
+
+var htmlEscapes = map[rune]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '"': "&#34;", '\'': "&#39;"}
+
+// escape returns a text that is added to a markup, or is one.
+func (s *state) escape(v Value) Text {
+	if t, ok := v.(markup); ok {
+		return slices.Clone(Text(t))
+	}
+	t := v.(Text)
+	s.copied(len(t))
+	out := t.escaped(0, func(c rune) string { return htmlEscapes[c] })
+	return out[1 : len(out)-1]
 }
 
 // integers computes with ints. Results beyond 64 bits are refused.

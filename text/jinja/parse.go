@@ -32,7 +32,8 @@ type parser struct {
 	tokens []tok
 	pos    int
 	depth  int
-	loops  int // loops around the statement that break and continue may leave
+	marks  bool // the operand of a comparison that is read has the filter safe
+	loops  int  // loops around the statement that break and continue may leave
 }
 
 func (p *parser) cur() tok             { return p.tokens[p.pos] }

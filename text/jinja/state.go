@@ -10,7 +10,8 @@ type state struct {
 	depth int // expressions, calls and values within each other
 	room  int // characters that the output may have
 	scope *scope
-	out   Text
+	out   *Output
+	held  *Text // what is printed, where it is captured; nil: it is the output
 }
 
 // fail ends the render with an error.
@@ -48,21 +49,28 @@ func (s *state) extend(to, from Text) Text {
 	return append(to, from...)
 }
 
-// print appends text to the output.
+// print appends text to the output, or to what is captured.
 func (s *state) print(t Text) {
-	s.out = s.extend(s.out, t)
-	if len(s.out) > s.room {
+	var chars int
+	if s.held != nil {
+		*s.held = s.extend(*s.held, t)
+		chars = len(*s.held)
+	} else {
+		s.copied(len(t))
+		s.out.add(t)
+		chars = s.out.chars
+	}
+	if chars > s.room {
 		exceed(s.line, fmt.Sprintf("more than %d characters", s.room))
 	}
 }
 
 // capture returns the text that do prints.
-func (s *state) capture(do func()) Text {
-	outer := s.out
-	s.out = nil
+func (s *state) capture(do func()) (text Text) {
+	outer := s.held
+	s.held = &text
 	do()
-	text := s.out
-	s.out = outer
+	s.held = outer
 	return text
 }
 

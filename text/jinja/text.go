@@ -29,20 +29,6 @@ func From(source int, s string) Text {
 	return t
 }
 
-// Sources tells of each of n sources whether t has a character of it. Sources whose numbers differ by a multiple of 1,022 count as one.
-func (t Text) Sources(n int) (shown []bool) {
-	var found [numbers]bool
-	for _, r := range t {
-		if m := r / (point + 1); m > 1 {
-			found[m-2] = true
-		}
-	}
-	for i := range n {
-		shown = append(shown, found[i%numbers])
-	}
-	return shown
-}
-
 // String returns the text without its marks.
 func (t Text) String() string {
 	var b strings.Builder
@@ -51,36 +37,6 @@ func (t Text) String() string {
 		b.WriteRune(r & point)
 	}
 	return b.String()
-}
-
-// End returns the index behind the last character of a numbered source, 0 if there is none.
-func (t Text) End(source int) int {
-	i := len(t)
-	for i > 0 && t[i-1]/(point+1) != rune(2+source%numbers) {
-		i--
-	}
-	return i
-}
-
-// Span is a range of bytes of a string: From to To-1.
-type Span struct{ From, To int }
-
-// Inputs returns the spans of t.String() that came from outside the template, in order.
-func (t Text) Inputs() []Span {
-	var spans []Span
-	at := 0
-	for i, r := range t {
-		next := at + len(string(r&point))
-		if r > point {
-			if i > 0 && t[i-1] > point {
-				spans[len(spans)-1].To = next
-			} else {
-				spans = append(spans, Span{at, next})
-			}
-		}
-		at = next
-	}
-	return spans
 }
 
 // hasAt reports whether sub stands at index i.

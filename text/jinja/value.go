@@ -18,7 +18,11 @@ type Value = any
 type List struct {
 	Items []Value
 	Tuple bool
+	once  bool // a generator: it can be iterated over once, and is nothing else
 }
+
+// markup is a text that the filter safe made within a sum: what is added to it is escaped for HTML.
+type markup Text
 
 // Map is a dict. It keeps its entries in the order in which they were first set. The zero value is empty.
 type Map struct {
@@ -88,6 +92,8 @@ var typeNames = map[string]string{
 func typeName(v Value) string {
 	if l, ok := v.(*List); ok && l.Tuple {
 		return "tuple"
+	} else if ok && l.once {
+		return "generator"
 	}
 	name := fmt.Sprintf("%T", v)
 	return cmp.Or(typeNames[name], strings.TrimPrefix(strings.TrimPrefix(name, "*"), "jinja."))
@@ -101,7 +107,7 @@ func truth(v Value) bool {
 	case Text:
 		return len(v) > 0
 	case *List:
-		return len(v.Items) > 0
+		return v.once || len(v.Items) > 0
 	case *Map:
 		return v.Len() > 0
 	}
@@ -226,7 +232,7 @@ func (s *state) equal(a, b Value) bool {
 		return a.hasAt(0, b)
 	case *List:
 		b, ok := b.(*List)
-		return ok && a.Tuple == b.Tuple && slices.EqualFunc(a.Items, b.Items, s.equal)
+		return ok && a.Tuple == b.Tuple && (!a.once && !b.once && slices.EqualFunc(a.Items, b.Items, s.equal) || a == b)
 	case *Map:
 		b, ok := b.(*Map)
 		if !ok || a.Len() != b.Len() {
