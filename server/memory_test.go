@@ -110,6 +110,9 @@ func TestMemory(t *testing.T) {
 		{"messages that a list may have", "/v1/chat/completions", func() string {
 			return `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 10)+`"},`, 16_384), ",") + `]}`
 		}, 400, "context"},
+		{"many long messages", "/v1/chat/completions", func() string {
+			return `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 165)+`"},`, 16_384), ",") + `]}`
+		}, 400, "context"},
 		{"parts", "/v1/chat/completions", func() string {
 			return `{"messages":[{"role":"user","content":[` + many(`{"type":"text","text":""}`, large) + `]}]}`
 		}, 400, "more than 65536 elements"},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"grove/internal/machine"
@@ -26,12 +28,16 @@ const (
 type Work struct {
 	memory       *quota.Quota
 	small, large chan struct{} // have a value for each body that is worked on
+
+	mu      sync.Mutex
+	tidying int // large bodies that are worked on
+	usual   int // percentage of garbage otherwise
 }
 
 // newWork returns the work of requests that may hold most bytes.
 func newWork(most func() int64) *Work {
 	threads := runtime.GOMAXPROCS(0)
-	return &Work{quota.New(most, bodyWork*smallBody), make(chan struct{}, 2*threads), make(chan struct{}, max(1, threads/2))}
+	return &Work{memory: quota.New(most, bodyWork*smallBody), small: make(chan struct{}, 2*threads), large: make(chan struct{}, max(1, threads/2))}
 }
 
 // Held is the memory that one request holds. It is for one goroutine.
@@ -71,9 +77,31 @@ func (h *Held) Do(ctx context.Context, f func() error) error {
 	select {
 	case turns <- struct{}{}:
 		defer func() { <-turns }()
+		if h.body > smallBody {
+			defer h.work.tidy()()
+		}
 		return f()
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// tidy lets no more than half as much garbage as live memory pile up until the function that it returns is called: dead copies of a
+// large body take memory, too.
+func (w *Work) tidy() (done func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tidying++; w.tidying == 1 {
+		if w.usual = debug.SetGCPercent(50); w.usual < 50 { // less, or off: as the user has it
+			debug.SetGCPercent(w.usual)
+		}
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.tidying--; w.tidying == 0 {
+			debug.SetGCPercent(w.usual)
+		}
 	}
 }
 
