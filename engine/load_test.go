@@ -161,7 +161,7 @@ func TestEqualUnderLoad(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	rounds, n := 1, 40
 	if os.Getenv("GROVE_LONG") != "" {
-		rounds, n = 5, 200
+		rounds, n = 3, 200
 	}
 	b := newBed(t, 2, modeltest.Spec{Context: 300}.File(t))
 	for round := range rounds {

@@ -47,11 +47,11 @@ func (s *site) short(t testing.TB, i int) {
 }
 
 // TestShortRequests: however many requests are answered, refused or cancelled, memory and goroutines stay as they are
-// after the first half of 1000, or the first 1000 of 10,000.
+// after the first half of 1000, or the first 1000 of 6,000.
 func TestShortRequests(t *testing.T) {
 	first, rounds := 500, 2
 	if os.Getenv("GROVE_LONG") != "" {
-		first, rounds = 1000, 10
+		first, rounds = 1000, 6
 	}
 	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {

@@ -89,7 +89,7 @@ func TestMemory(t *testing.T) {
 		wants      string
 	}{
 		{"empty prompts", "/v1/completions", func() string { return `{"prompt":[` + many(`""`, 12<<20) + `]}` }, 400, "more than 1024 prompts"},
-		{"long empty texts", "/v1/embeddings", func() string { return `{"input":[` + many(`""`, 12<<20) + `]}` }, 400, "more than 2048 prompts"},
+		{"soak empty texts", "/v1/embeddings", func() string { return `{"input":[` + many(`""`, 12<<20) + `]}` }, 400, "more than 2048 prompts"},
 		{"token ids", "/v1/completions", func() string { return `{"prompt":[` + many(`1`, large) + `]}` }, 400, "more than 1048576 token ids"},
 		{"lists of ids", "/v1/completions", func() string { return `{"prompt":[` + many(`[]`, large) + `]}` }, 400, "more than 1024 prompts"},
 		{"biases of texts", "/completion", func() string { return `{"prompt":"a","n_predict":1,"logit_bias":{` + biases(10_000) + `}}` }, 400, "10000 tokens together"},
@@ -119,8 +119,8 @@ func TestMemory(t *testing.T) {
 		{"blocks", "/v1/messages", func() string {
 			return `{"max_tokens":1,"messages":[{"role":"user","content":[` + many(`{}`, large) + `]}]}`
 		}, 400, "more than 16384 elements"},
-		{"long items", "/v1/responses", func() string { return `{"input":[` + many(`{}`, large) + `]}` }, 400, "more than 16384 elements"},
-		{"long calls", "/api/chat", func() string { return `{"messages":[{"role":"assistant","tool_calls":[` + many(`{}`, large) + `]}]}` }, 400, "more than 16384 elements"},
+		{"soak items", "/v1/responses", func() string { return `{"input":[` + many(`{}`, large) + `]}` }, 400, "more than 16384 elements"},
+		{"soak calls", "/api/chat", func() string { return `{"messages":[{"role":"assistant","tool_calls":[` + many(`{}`, large) + `]}]}` }, 400, "more than 16384 elements"},
 		{"values of a schema", "/v1/chat/completions", func() string {
 			return `{` + hello + `,"tools":[{"type":"function","function":{"name":"f","parameters":[` + many(`0`, large) + `]}}]}`
 		}, 400, "more than 100000 values"},
@@ -133,7 +133,7 @@ func TestMemory(t *testing.T) {
 		{"as many objects", "/v1/chat/completions", func() string {
 			return `{` + hello + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"enum":[` + many(`{"a":0}`, 32_000*8) + `]}}}]}`
 		}, 400, ""},
-		{"long as many texts", "/v1/chat/completions", func() string {
+		{"soak as many texts", "/v1/chat/completions", func() string {
 			return `{` + hello + `,"max_tokens":1,"chat_template_kwargs":{"a":[` + many(`"a"`, 97_000*4) + `]}}`
 		}, 200, ""},
 		{"variables", "/v1/chat/completions", func() string { return `{` + hello + `,"chat_template_kwargs":{"a":[` + many(`{}`, large) + `]}}` }, 400, "more than 100000 values"},
@@ -141,23 +141,23 @@ func TestMemory(t *testing.T) {
 			return `{"prompt":"a","max_tokens":1,"prediction":{"type":"content","content":"` + strings.Repeat("word ", 3<<20) + `"}}`
 		}, 0, ""},
 		{"depth", "/v1/completions", func() string { return `{"prompt":` + strings.Repeat("[", large) }, 400, "nested deeper than 64"},
-		{"long depth of a schema", "/v1/chat/completions", func() string { return `{` + hello + `,"tools":[` + strings.Repeat(`{"a":`, large/5) }, 400, "nested deeper than 64"},
+		{"soak depth of a schema", "/v1/chat/completions", func() string { return `{` + hello + `,"tools":[` + strings.Repeat(`{"a":`, large/5) }, 400, "nested deeper than 64"},
 		{"one field", "/v1/completions", func() string { return `{` + many(`"a":1`, 6<<20) + `}` }, 400, "a: the field is not known"},
-		{"long one field that is null", "/v1/completions", func() string { return `{` + many(`"a":null`, 9<<20) + `}` }, 400, "a: the field is there twice"},
+		{"soak one field that is null", "/v1/completions", func() string { return `{` + many(`"a":null`, 9<<20) + `}` }, 400, "a: the field is there twice"},
 		{"fields", "/v1/completions", func() string { return `{` + names(1_000_000) + `}` }, 400, "more than 10000 fields"},
-		{"long fields of metadata", "/v1/completions", func() string { return `{"prompt":"a","metadata":{` + names(1_000_000) + `}}` }, 400, "more than 100000 values"},
+		{"soak fields of metadata", "/v1/completions", func() string { return `{"prompt":"a","metadata":{` + names(1_000_000) + `}}` }, 400, "more than 100000 values"},
 		{"an exponent", "/v1/completions", func() string { return `{"prompt":"a","temperature":1e999999999,"seed":1e999999999}` }, 400, "temperature"},
 		{"digits", "/v1/completions", func() string { return `{"prompt":"a","seed":` + strings.Repeat("9", 10<<20) + `}` }, 400, "more than 1000 characters"},
-		{"long digits in a schema", "/v1/chat/completions", func() string { return `{` + hello + `,"tools":[` + strings.Repeat("9", 10<<20) + `]}` }, 400, "more than 1000 characters"},
+		{"soak digits in a schema", "/v1/chat/completions", func() string { return `{` + hello + `,"tools":[` + strings.Repeat("9", 10<<20) + `]}` }, 400, "more than 1000 characters"},
 		{"an exponent in a variable", "/v1/chat/completions", func() string {
 			return `{` + hello + `,"max_tokens":1,"chat_template_kwargs":{"a":1e999999999,"b":-1e-999999999}}`
 		}, 0, ""},
 		{"a name of a model", "/v1/completions", func() string { return `{"prompt":"a","model":"` + strings.Repeat("a", large) + `"}` }, 400, "at most 1024"},
 		{"a name of a field", "/v1/completions", func() string { return `{"` + strings.Repeat("a", large) + `":1}` }, 400, "not known"},
-		{"long stop strings", "/v1/completions", func() string { return `{"prompt":"a","stop":[` + many(`"a"`, large) + `]}` }, 400, "more than 64 elements"},
+		{"soak stop strings", "/v1/completions", func() string { return `{"prompt":"a","stop":[` + many(`"a"`, large) + `]}` }, 400, "more than 64 elements"},
 		{"pieces of a text", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("word ", 1<<20) + `"}` }, 200, "piece"},
 		{"long word and its pieces", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("a", 2<<20) + `"}` }, 200, "piece"},
-		{"long text of other letters", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("x0é", 3<<20) + `"}` }, 200, "piece"},
+		{"soak text of other letters", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("x0é", 3<<20) + `"}` }, 200, "piece"},
 		{"long text of special tokens", "/tokenize", func() string { return `{"content":"` + strings.Repeat("<s><|im_end|>", 1<<20) + `"}` }, 200, "tokens"},
 		{"long list of tokens", "/detokenize", func() string { return `{"tokens":[` + many(`300`, large) + `]}` }, 0, ""},
 		{"a long text", "/v1/completions", func() string { return `{"prompt":"` + strings.Repeat("word ", 3<<20) + `"}` }, 400, "tokens or more, which exceeds"},
@@ -173,7 +173,7 @@ func TestMemory(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for prefix, flag := range map[string]string{"long ": "GROVE_LONG", "soak ": "GROVE_SOAK"} {
 				if strings.HasPrefix(tt.name, prefix) && os.Getenv(flag) == "" {
-					t.Skip(flag + " is not set: it takes long, or is like others")
+					t.Skip(flag + " is not set: it takes long, or is like another")
 				}
 			}
 			w, body := &sink{header: http.Header{}}, tt.body()

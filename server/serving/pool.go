@@ -70,7 +70,6 @@ type entry struct {
 	listed  bool     // in the catalog: it was not added
 	host    *Host    // nil: it is not open
 	loading *opening // nil: it is not being opened
-	err     error    // of the last attempt to open it
 	users   int
 	last    time.Time     // of its last use
 	keep    time.Duration // an unused model stays open that long; negative: for ever; 0: the pool's idle time
