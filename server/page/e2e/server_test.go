@@ -80,11 +80,29 @@ type halting struct {
 // Unwrap is for [http.ResponseController].
 func (h *halting) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
-// Write implements [http.ResponseWriter]; the server writes an event at a time.
-func (h *halting) Write(b []byte) (int, error) {
-	if h.events++; h.events == events {
+// Write implements [http.ResponseWriter]. The server may write several events at once: those before the halt reach the page.
+func (h *halting) Write(b []byte) (n int, err error) {
+	for i, c := range b {
+		if c != '\n' || i == 0 || b[i-1] != '\n' { // no end of an event
+			continue
+		}
+		if h.events++; h.events != events {
+			continue
+		}
+		if n, err = h.pass(b[:i+1]); err != nil {
+			return n, err
+		}
+		if err := http.NewResponseController(h.ResponseWriter).Flush(); err != nil {
+			return n, err
+		}
 		h.s.halt.wait(h.r)
 	}
+	rest, err := h.pass(b[n:])
+	return n + rest, err
+}
+
+// pass sends a part of the stream on and notes it.
+func (h *halting) pass(b []byte) (int, error) {
 	h.s.mu.Lock()
 	h.s.stream.Write(b)
 	h.s.mu.Unlock()
