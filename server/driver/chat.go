@@ -49,6 +49,21 @@ func CheckMessages(n int) error {
 	return nil
 }
 
+// AddMessages adds the messages of a request: n, each as message returns it.
+func (c *Chat) AddMessages(n int, message func(i int) (grove.Message, error)) error {
+	if err := CheckMessages(n); err != nil {
+		return err
+	}
+	for i := range n {
+		m, err := message(i)
+		if err != nil {
+			return RefuseMessage(i, err)
+		}
+		c.Messages = append(c.Messages, m)
+	}
+	return nil
+}
+
 // RefuseMessage returns the error of a message of the request; it has the index.
 func RefuseMessage(i int, err error) error {
 	name := fmt.Sprintf("messages[%d]", i)

@@ -67,15 +67,8 @@ func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 
 // chat returns the conversation as the library takes it.
 func (q *chatRequest) chat() (c driver.Chat, err error) {
-	if err := driver.CheckMessages(len(q.Messages)); err != nil {
+	if err := c.AddMessages(len(q.Messages), func(i int) (grove.Message, error) { return q.Messages[i].toTemplate() }); err != nil {
 		return c, err
-	}
-	for i := range q.Messages {
-		m, err := q.Messages[i].toTemplate()
-		if err != nil {
-			return c, driver.RefuseMessage(i, err)
-		}
-		c.Messages = append(c.Messages, m)
 	}
 	c.Options.Continue = q.Messages[len(q.Messages)-1].Role == "assistant" // as ollama does
 	q.Think.apply(&c)

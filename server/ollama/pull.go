@@ -41,18 +41,24 @@ type pullRequest struct {
 	Stream   *bool   `json:"stream"`
 }
 
+// manage reads the body of a route that changes the models of the machine, and returns the name of the model, where clients may do that.
+func manage(x *driver.Request, body any, q *nameRequest) (string, error) {
+	if err := x.Read(body); err != nil {
+		return "", err
+	}
+	name, err := q.name()
+	if err == nil && !x.Server.Pull {
+		err = errManage
+	}
+	return name, err
+}
+
 // pullModel handles POST /api/pull. A stream has a line for each step. The pull ends when the client goes or the server stops.
 func pullModel(x *driver.Request) error {
 	var q pullRequest
-	if err := x.Read(&q); err != nil {
-		return err
-	}
-	name, err := q.name()
+	name, err := manage(x, &q, &q.nameRequest)
 	if err != nil {
 		return err
-	}
-	if !x.Server.Pull {
-		return errManage
 	}
 	ref, err := pull.Parse(name)
 	if err != nil {
@@ -116,15 +122,9 @@ func failed(ctx context.Context, err error) *wire.Error {
 // deleteModel handles DELETE /api/delete.
 func deleteModel(x *driver.Request) error {
 	var q nameRequest
-	if err := x.Read(&q); err != nil {
-		return err
-	}
-	name, err := q.name()
+	name, err := manage(x, &q, &q)
 	if err != nil {
 		return err
-	}
-	if !x.Server.Pull {
-		return errManage
 	}
 	m, err := x.Server.Pool.State(name)
 	if err != nil {

@@ -63,15 +63,8 @@ type conversation struct {
 
 // chat checks the fields.
 func (q *conversation) chat() (c driver.Chat, err error) {
-	if err := driver.CheckMessages(len(q.Messages)); err != nil {
+	if err := c.AddMessages(len(q.Messages), func(i int) (grove.Message, error) { return q.Messages[i].toTemplate() }); err != nil {
 		return c, err
-	}
-	for i := range q.Messages {
-		m, err := q.Messages[i].toTemplate()
-		if err != nil {
-			return c, driver.RefuseMessage(i, err)
-		}
-		c.Messages = append(c.Messages, m)
 	}
 	c.Origins = q.origins
 	c.Options.NoAnswer, c.Options.Continue = q.Answer != nil && !*q.Answer, q.GoOn
