@@ -155,7 +155,7 @@ func TestPackageSize(t *testing.T) {
 // TestBudgets: a part that grows beyond its budget is named, and every room belongs to one budget.
 func TestBudgets(t *testing.T) {
 	core := fstest.MapFS{}
-	for i, dir := range []string{"engine", "kv", "verify", "sample", "sample/constrain"} {
+	for i, dir := range []string{"engine", "kv", "verify", "sample", "forest"} {
 		for j := range 5 {
 			core[fmt.Sprintf("%s/%d.go", dir, j)] = lineFile("p", 480+i/4)
 		}
