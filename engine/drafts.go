@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"grove/compute"
@@ -195,42 +194,16 @@ func (s *Sequence) draft(ctx context.Context) error {
 		return errors.Join(err, own{s}.Drop())
 	}
 	drafted := time.Now()
-	wait := sp.ahead(ctx)
+	wait := method.WorkAhead(ctx, sp.drafters, sp.all.infos)
+	s.round.prepare()
 	err = s.do(ctx, &s.round)
 	wait()
+	s.chain.Wait()
 	if err != nil {
 		return err
 	}
 	sp.account(len(s.round.drawn), drafted.Sub(start), time.Since(drafted))
 	return nil
-}
-
-// ahead starts the work of drafters that work while the target's step runs, and returns a function that ends it.
-func (sp *drafts) ahead(ctx context.Context) (wait func()) {
-	wait = func() {}
-	for i, d := range sp.drafters {
-		a, ok := d.(method.Ahead)
-		if !ok {
-			continue
-		}
-		ctx, end := context.WithCancel(ctx)
-		var work sync.WaitGroup
-		var fault any
-		work.Go(func() {
-			defer func() { fault = recover() }()
-			a.Work(ctx)
-		})
-		next := wait
-		wait = func() {
-			next()
-			end()
-			work.Wait()
-			if fault != nil {
-				panic(fmt.Sprintf("method %s: %v", sp.all.infos[i].Name, fault)) // Next turns it into an error
-			}
-		}
-	}
-	return wait
 }
 
 // account keeps the figures of a round that gave so many tokens.

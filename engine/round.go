@@ -24,6 +24,7 @@ type round struct {
 	draws  []nodeDraw     // made by the rule
 	dense  []float64      // a distribution
 	must   []token.ID     // forced tokens
+	ready  []sample.State // that stages prepare for
 }
 
 // nodeDraw is a token that was drawn behind a node.
@@ -74,6 +75,18 @@ func (r *round) state(node int) sample.State {
 		r.states[node+1] = state
 	}
 	return r.states[node+1]
+}
+
+// prepare lets stages prepare for the rows of the round while they run.
+func (r *round) prepare() {
+	if !r.s.chain.Prepares() {
+		return
+	}
+	r.ready = append(r.ready[:0], 0)
+	for _, n := range r.s.drafts.plan.Chosen() {
+		r.ready = append(r.ready, r.state(int(n)))
+	}
+	r.s.chain.Prepare(r.ready...)
 }
 
 // Allows implements [method.Legal].
@@ -154,6 +167,7 @@ func (r *round) take(st *step) (done bool, err error) {
 		_, err := s.takeText(st)
 		return false, err
 	}
+	s.chain.Wait()
 	r.st = st
 	r.start()
 	sp.outcome.Accepted, sp.outcome.Next = sp.outcome.Accepted[:0], token.None

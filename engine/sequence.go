@@ -134,6 +134,8 @@ func (s *Sequence) flush(ctx context.Context) error {
 	if s.known == len(s.text) {
 		return nil
 	}
+	s.chain.Prepare(0)
+	defer s.chain.Wait()
 	return s.do(ctx, &s.prefill)
 }
 
@@ -189,6 +191,15 @@ func (s *Sequence) next() Drawn {
 // Drafted reports whether the token that Next returned last was a draft that was accepted: the step that drew it
 // drew what follows, too.
 func (s *Sequence) Drafted() bool { return s.round.taken > 0 && s.round.taken < len(s.round.drawn) }
+
+// Ended reports whether a stage lets nothing follow the text but its end, which then need not be drawn.
+func (s *Sequence) Ended() bool {
+	state := sample.State(0)
+	if len(s.round.after) > 0 {
+		state = s.round.after[s.round.taken]
+	}
+	return s.chain.Ended(state)
+}
 
 // add appends a token that was drawn behind the text.
 func (s *Sequence) add(id token.ID) {

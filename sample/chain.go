@@ -51,6 +51,8 @@ type Chain struct {
 	steps    []step // the logit stages
 	stages   []Stage
 	legal    []int // places of the stages that are [Legal]
+	ahead    ahead
+	enders   []int // of those that are [Ender]
 	banned   []token.ID
 	adapts   bool // mirostat is on
 	flat     bool // nothing depends on the text: it has one state
@@ -84,6 +86,7 @@ type span struct{ from, to int }
 type step struct {
 	name  string
 	apply func(s State, logits []float32)
+	fault func(s State) error // nil: it has none of its own
 }
 
 // NewChain returns the chain of a text without tokens, for rows of vocab logits, or the error of [Settings.Validate].
@@ -113,7 +116,7 @@ func NewChain(s Settings, vocab int) (*Chain, error) {
 func (c *Chain) addPenalties() {
 	p := &c.settings.Penalties
 	if len(p.Bias) > 0 {
-		c.steps = append(c.steps, step{"logit bias", c.applyBias})
+		c.steps = append(c.steps, step{name: "logit bias", apply: c.applyBias})
 		for _, b := range p.Bias {
 			if math.IsInf(float64(b.Add), -1) {
 				c.banned = append(c.banned, b.ID)
@@ -123,18 +126,18 @@ func (c *Chain) addPenalties() {
 	}
 	if p.repeats() {
 		c.repeated = newCounter(p.RepeatWindow, c.vocab)
-		c.steps = append(c.steps, step{"repeat penalty", c.applyRepeat})
+		c.steps = append(c.steps, step{name: "repeat penalty", apply: c.applyRepeat})
 	}
 	if p.counts() {
 		c.present = newCounter(p.Window, c.vocab)
-		c.steps = append(c.steps, step{"presence and frequency penalties", c.applyCounts})
+		c.steps = append(c.steps, step{name: "presence and frequency penalties", apply: c.applyCounts})
 	}
 	if p.DRY.Multiplier > 0 {
 		c.repetitions = newRepetitions(p.DRY, c.vocab)
-		c.steps = append(c.steps, step{"DRY", c.applyDRY})
+		c.steps = append(c.steps, step{name: "DRY", apply: c.applyDRY})
 	}
 	if p.MinTokens > 0 && len(p.Ends) > 0 {
-		c.steps = append(c.steps, step{"minimum length", c.applyMinTokens})
+		c.steps = append(c.steps, step{name: "minimum length", apply: c.applyMinTokens})
 	}
 }
 
@@ -148,13 +151,22 @@ func (c *Chain) addStages() {
 		if _, ok := stage.(Legal); ok {
 			c.legal = append(c.legal, i)
 		}
-		name := fmt.Sprintf("%T", stage)
-		if named, ok := stage.(fmt.Stringer); ok {
-			name = named.String()
+		if _, ok := stage.(Preparer); ok {
+			c.ahead.stages = append(c.ahead.stages, i)
 		}
-		c.steps = append(c.steps, step{name, func(s State, logits []float32) {
+		if _, ok := stage.(Ender); ok {
+			c.enders = append(c.enders, i)
+		}
+		st := step{name: fmt.Sprintf("%T", stage), apply: func(s State, logits []float32) {
 			c.stages[i].Apply(c.state(s, i), logits)
-		}})
+		}}
+		if named, ok := stage.(fmt.Stringer); ok {
+			st.name = named.String()
+		}
+		if f, ok := stage.(Failing); ok {
+			st.fault = func(s State) error { return f.Err(c.state(s, i)) }
+		}
+		c.steps = append(c.steps, st)
 	}
 }
 

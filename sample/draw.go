@@ -88,6 +88,11 @@ func (c *Chain) blame(s State, logits []float32, err error) error {
 	copy(c.logits, logits)
 	for _, step := range c.steps {
 		if step.apply(s, c.logits); !slices.ContainsFunc(c.logits, allowed) {
+			if step.fault != nil {
+				if fault := step.fault(s); fault != nil {
+					return fmt.Errorf("sample: stage %s: %w", step.name, fault)
+				}
+			}
 			return fmt.Errorf("sample: stage %s: it leaves no token that the stages before it allow: %w", step.name, err)
 		}
 	}
@@ -122,6 +127,16 @@ func (c *Chain) Forced(dst []token.ID, s State) []token.ID {
 		}
 	}
 	return dst
+}
+
+// Ended reports whether nothing but the end of the text may follow s, so that it need not be drawn.
+func (c *Chain) Ended(s State) bool {
+	for _, i := range c.enders {
+		if c.stages[i].(Ender).Ended(c.state(s, i)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Constrained reports whether a stage says which tokens are legal.

@@ -23,9 +23,27 @@ type Legal interface {
 	Stage
 	// Allows reports whether a token may follow s.
 	Allows(s StageState, id token.ID) bool
-	// Forced returns the tokens that must follow s, one after the other, as far as they are known; none where there is
-	// a choice. The slice is the stage's until the next call.
+	// Forced returns tokens that follow s, one after the other, because no other text may; none where there is a choice. They
+	// are verified as drafts: the same text in other tokens may be likelier. The slice is the stage's until the next call.
 	Forced(s StageState) []token.ID
+}
+
+// Preparer is a stage whose Apply takes time that can be spent while the model computes.
+type Preparer interface {
+	// Prepare computes what Apply needs behind s. It may run on any goroutine, while no other method of the stage does.
+	Prepare(s StageState)
+}
+
+// Failing is a stage that may be at a loss behind a text. Its Apply then forbids every token.
+type Failing interface {
+	// Err returns why no token may be drawn behind s, nil where one may: the request fails with it, and no other.
+	Err(s StageState) error
+}
+
+// Ender is a stage that knows where a text is complete.
+type Ender interface {
+	// Ended reports whether nothing but the end of the text may follow s.
+	Ended(s StageState) bool
 }
 
 // Keeper is a stage with a store behind its states.

@@ -18,7 +18,7 @@ type budget struct {
 
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
-	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 12000, 0},
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 12200, 0},
 	{"constraints", "sample/constrain/...", 15000, 0},
 	{"arithmetic", "compute internal/kernel/... model model/arch", 12000, 0},
 	{"weights", "weights/gguf weights/hf weights/quantize weights/safetensors weights/tensor", 7000, 0},
@@ -30,12 +30,12 @@ var budgets = []budget{
 	{"bodies", "server/wire", 2000, 0},
 	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6000, 0},
 	{"other APIs", "server/ollama server/anthropic", 3000, 0},
-	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary", 4200, 0},
+	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary", 4600, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
 	{"Markdown at a terminal", "cmd/grove/internal/markdown", 1000, 0},
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 4000, 0},
-	{"front door", ".", 3000, 0},
+	{"front door", ".", 3500, 0},
 	{"search and diffusion", "search/... diffuse/...", 3000, 0},
 	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/hftest method/grow/growtest", 4000, 0},
 	{"helpers", "internal/atomicfile internal/cachefile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/regular internal/stat gopher method/all", 2000, 0},
