@@ -61,6 +61,7 @@ var rooms = []string{
 	"forest",
 	"internal/hftest",
 	"weights/hf weights/quantize",
+	"text/calls",
 	"text/answer",
 	"text/chat",
 	"text/tokenizer",

@@ -157,6 +157,25 @@ func FormatOf(template string, has func(piece string) bool) Format {
 // Thinks reports whether the family marks its thoughts.
 func (f Format) Thinks() bool { return f.channels || len(f.thoughts) > 0 }
 
+// Channels reports whether answers are messages in channels, as those of gpt-oss are.
+func (f Format) Channels() bool { return f.channels }
+
+// Thoughts returns the markers of the family's thoughts, none for [Format.Channels].
+func (f Format) Thoughts() []Markers { return slices.Clone(f.thoughts) }
+
+// Marks returns the texts that begin calls anywhere in an answer.
+func (f Format) Marks() (all []string) {
+	for _, c := range f.forms {
+		if !c.bare {
+			all = append(all, c.begin)
+		}
+	}
+	return all
+}
+
+// Dropped returns the markers around parts of answers that are no text.
+func (f Format) Dropped() []string { return slices.Clone(f.dropped) }
+
 // Inside returns the markers of the thoughts that a text opens and does not close; ok is false where it opens none.
 func (f Format) Inside(text string) (m Markers, ok bool) {
 	last := -1
