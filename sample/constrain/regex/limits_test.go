@@ -1,0 +1,105 @@
+package regex
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestHostile builds and walks expressions that are made to be costly. Each ends well or with the error of a budget, in time.
+func TestHostile(t *testing.T) {
+	loop := func(n int, f func(s *Store, x ID, i int) ID) func(s *Store) ID {
+		return func(s *Store) ID {
+			x := s.Literal("a")
+			for i := range n {
+				x = f(s, x, i)
+			}
+			return x
+		}
+	}
+	ab := func(s *Store) ID { return s.Bytes(set("ab")) }
+	for _, c := range []struct {
+		name  string
+		build func(s *Store) ID
+		fails bool
+	}{
+		{"nested counts", loop(3, func(s *Store, x ID, _ int) ID { return s.Repeat(x, 1000, 1000) }), false},
+		{"nested counts of groups", loop(6, func(s *Store, x ID, _ int) ID { return s.Repeat(s.Concat(x, s.Literal("b")), 0, 1000) }), false},
+		{"nested optional counts", loop(3, func(s *Store, x ID, _ int) ID { return s.Repeat(s.Or(x, s.Literal("ab")), 0, 1000) }), true},
+		{"count beyond numbers", loop(9, func(s *Store, x ID, _ int) ID { return s.Repeat(x, 100000, 100000) }), false},
+		{"nested complements", loop(60000, func(s *Store, x ID, _ int) ID { return s.Not(s.Concat(x, s.Literal("b"))) }), true},
+		{"nested unions", loop(60000, func(s *Store, x ID, _ int) ID { return s.Or(s.Concat(x, ab(s)), s.Literal("b")) }), true},
+		{"nested to the right", loop(60000, func(s *Store, x ID, _ int) ID { return s.Concat(ab(s), s.Or(x, s.Literal("cb"))) }), false},
+		{"nested options", loop(60000, func(s *Store, x ID, _ int) ID { return s.Repeat(s.Concat(ab(s), x), 0, 1) }), false},
+		{"long concatenation", loop(60000, func(s *Store, x ID, i int) ID { return s.Concat(x, s.Bytes(set("ab"[i%2:]+"c"))) }), false},
+		{"long text", loop(60000, func(s *Store, x ID, _ int) ID { return s.Concat(x, s.Literal("b")) }), true},
+		{"union in a loop", loop(60000, func(s *Store, x ID, i int) ID { return s.Or(x, s.Literal(fmt.Sprint(i))) }), true},
+		{"optional chain", func(s *Store) ID {
+			var ids []ID
+			for range 5000 {
+				ids = append(ids, s.Repeat(s.Concat(ab(s), s.Literal("c")), 0, 1), s.Repeat(ab(s), 0, 1))
+			}
+			return s.Concat(ids...)
+		}, true},
+		{"the nth from the end", func(s *Store) ID {
+			return s.Concat(s.Repeat(ab(s), 0, -1), s.Literal("a"), s.Repeat(ab(s), 40, 40))
+		}, false},
+		{"not the nth from the end, twice", func(s *Store) ID {
+			x := s.Concat(s.Repeat(ab(s), 0, -1), s.Literal("a"), s.Repeat(ab(s), 40, 40))
+			y := s.Concat(s.Repeat(ab(s), 0, -1), s.Literal("b"), s.Repeat(ab(s), 40, 40))
+			return s.And(s.Not(x), s.Not(y), s.Repeat(ab(s), 60, -1))
+		}, true},
+		{"a megabyte of words", func(s *Store) ID {
+			var ids []ID
+			for i := range 100000 {
+				ids = append(ids, s.Literal(fmt.Sprintf("abword%04d", i)))
+			}
+			return s.Quoted(s.Or(ids...))
+		}, false},
+		{"one word of a megabyte", func(s *Store) ID { return s.Quoted(s.Literal(strings.Repeat("abba", 1<<18))) }, false},
+		{"words in quotes", func(s *Store) ID {
+			var ids []ID
+			for i := range 20000 {
+				ids = append(ids, s.Quoted(s.Literal(fmt.Sprintf("abword%04d", i))))
+			}
+			return s.Or(ids...)
+		}, false},
+		{"words and values", func(s *Store) ID {
+			var ids []ID
+			for i := range 20000 {
+				ids = append(ids, s.Concat(s.Literal(fmt.Sprintf("abword%04d:", i)), s.Repeat(ab(s), i, -1)))
+			}
+			return s.Or(ids...)
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			start := time.Now()
+			s := New(Limits{})
+			d := c.build(s)
+			s.Describe(d)
+			for i := 0; i < 2000 && d != Nothing; i++ {
+				next := s.Derive(d, "ab"[i%2])
+				if next == Nothing {
+					next = s.Derive(d, "\"ba"[i%3])
+				}
+				if next == Nothing {
+					break
+				}
+				d = next
+			}
+			s.First(d)
+			t.Logf("%d of %d nodes, %d of %d fuel, %v", s.used, s.limits.Nodes, s.fuel, s.limits.Fuel, time.Since(start))
+			if s.Err() != nil != c.fails {
+				t.Errorf("error %v, want one: %v", s.Err(), c.fails)
+			}
+			if s.Err() != nil && !errors.Is(s.Err(), ErrBudget) {
+				t.Errorf("error %v", s.Err())
+			}
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}

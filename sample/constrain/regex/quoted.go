@@ -1,0 +1,283 @@
+package regex
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// States of the decoder of JSON strings.
+const (
+	quoteOpen   = iota // the opening quote comes next
+	quoteText          // characters, escapes, or the closing quote
+	quoteEscape        // what follows a backslash
+	quoteHex           // digits of \u; code: count<<16 | value
+	quoteLow           // the backslash of a low surrogate; code: the high surrogate
+	quoteLowU          // its u; code: the high surrogate
+	quoteLowHex        // its digits; code: (high&0x3FF)<<20 | count<<16 | value
+)
+
+const (
+	escapes   = `"\/bfnrt`
+	escaped   = "\"\\/\b\f\n\r\t"
+	hexDigits = "0123456789abcdef"
+)
+
+// Quoted returns the JSON strings, with both quotes, whose decoded text is in body. Every spelling that JSON has for a
+// character is allowed; lone surrogates are not. What body holds that is not valid UTF-8 has no spelling.
+func (s *Store) Quoted(body ID) ID {
+	if s.err != nil {
+		return Nothing
+	}
+	if !s.has(body, isText) {
+		body = s.and2(body, s.allText)
+	}
+	return s.quoted(body, quoteOpen, 0)
+}
+
+// quoted returns the rest of a JSON string in a state of the decoder, or Nothing if it cannot be completed.
+func (s *Store) quoted(body ID, state, code uint32) ID {
+	n := node{kind: kindQuoted, a: uint32(body), b: state, c: code, depth: s.nodes[body].depth + 1}
+	if s.err != nil {
+		return Nothing
+	}
+	if id, _ := s.find(&n); id != 0 {
+		return id
+	}
+	if s.empty(body) || state >= quoteEscape && !s.completes(body, state, code) {
+		return Nothing
+	}
+	return s.add(n)
+}
+
+// measureQuoted sets the flags and lengths of a JSON string. A spelling is at least as long as its text and at most six times.
+func (s *Store) measureQuoted(n *node) {
+	body := &s.nodes[n.a]
+	n.flags = isSure | noFF
+	n.flag(isText, n.b == quoteOpen || body.flags&isText != 0)
+	n.max = plus(times(body.max, 6), 2)
+	switch n.b {
+	case quoteOpen:
+		n.min = plus(body.min, 2)
+	case quoteText:
+		n.min = plus(body.min, 1)
+	default:
+		n.min = 2
+		if body.min > 4 {
+			n.min = plus(body.min-4, 2)
+		}
+		n.max = plus(n.max, 12)
+	}
+}
+
+// stepQuoted is the derivative of a JSON string.
+func (s *Store) stepQuoted(n *node, b byte) ID {
+	body := ID(n.a)
+	switch n.b {
+	case quoteOpen:
+		if b == '"' {
+			return s.quoted(body, quoteText, 0)
+		}
+	case quoteText:
+		switch {
+		case b == '"' && s.Nullable(body):
+			return Epsilon
+		case b == '\\':
+			return s.quoted(body, quoteEscape, 0)
+		case b >= 0x20 && b != '"':
+			return s.quoted(s.Derive(body, b), quoteText, 0)
+		}
+	case quoteEscape:
+		if i := strings.IndexByte(escapes, b); i >= 0 {
+			return s.quoted(s.Derive(body, escaped[i]), quoteText, 0)
+		}
+		if b == 'u' {
+			return s.quoted(body, quoteHex, 0)
+		}
+	case quoteLow:
+		if b == '\\' {
+			return s.quoted(body, quoteLowU, n.c)
+		}
+	case quoteLowU:
+		if b == 'u' {
+			return s.quoted(body, quoteLowHex, n.c&0x3FF<<20)
+		}
+	default:
+		if digit := hex(b); digit >= 0 {
+			return s.stepHex(body, n.b, n.c, uint32(digit))
+		}
+	}
+	return Nothing
+}
+
+// hex returns the value of a hexadecimal digit, or -1.
+func hex(b byte) int {
+	if b >= 'A' && b <= 'F' {
+		b += 'a' - 'A'
+	}
+	return strings.IndexByte(hexDigits, b)
+}
+
+// stepHex reads a digit of an escape.
+func (s *Store) stepHex(body ID, state, code, digit uint32) ID {
+	count, value := code>>16&3, code<<4&0xFFFF|digit
+	if count < 3 {
+		return s.quoted(body, state, code>>20<<20|(count+1)<<16|value)
+	}
+	r := rune(value)
+	switch {
+	case state == quoteLowHex:
+		r = 0x10000 + rune(code>>20)<<10 + rune(value&0x3FF)
+		if value < 0xDC00 || value > 0xDFFF {
+			return Nothing
+		}
+	case value >= 0xD800 && value <= 0xDBFF:
+		return s.quoted(body, quoteLow, value)
+	case value >= 0xDC00 && value <= 0xDFFF:
+		return Nothing
+	}
+	var text [utf8.UTFMax]byte
+	for _, b := range text[:utf8.EncodeRune(text[:], r)] {
+		body = s.Derive(body, b)
+	}
+	return s.quoted(body, quoteText, 0)
+}
+
+// completes reports whether body can go on with one of the characters that a partial escape stands for.
+func (s *Store) completes(body ID, state, code uint32) bool {
+	lo := rune(code) & 0xFFFF << (16 - 4*(code>>16&3))
+	hi := lo | (1<<(16-4*(code>>16&3)) - 1)
+	switch state {
+	case quoteEscape:
+		return s.goesOn(body, 0, utf8.MaxRune)
+	case quoteHex:
+		if s.goesOn(body, lo, hi) {
+			return true
+		}
+		lo, hi = max(lo, 0xD800)-0xD800, min(hi, 0xDBFF)-0xD800
+		return s.goesOn(body, 0x10000+lo<<10, 0x10000+hi<<10|0x3FF)
+	case quoteLowHex:
+		high := 0x10000 + rune(code>>20)<<10
+		lo, hi = max(lo, 0xDC00)-0xDC00, min(hi, 0xDFFF)-0xDC00
+		return s.goesOn(body, high+lo, high+hi)
+	}
+	return s.goesOn(body, 0x10000+rune(code-0xD800)<<10, 0x10000+rune(code-0xD800)<<10|0x3FF)
+}
+
+// goesOn reports whether a string of body begins with a character from lo to hi.
+func (s *Store) goesOn(body ID, lo, hi rune) bool {
+	if lo > hi {
+		return false
+	}
+	if lo == 0 && hi == utf8.MaxRune {
+		set := s.First(body)
+		return set[0]|set[1]|set[3] != 0
+	}
+	for _, seq := range encode(nil, lo, hi) {
+		if s.follows(body, seq) {
+			return true
+		}
+	}
+	return false
+}
+
+// follows reports whether a string of an expression begins with bytes of the given ranges.
+func (s *Store) follows(id ID, seq []byteRange) bool {
+	if len(seq) == 0 {
+		return true
+	}
+	p := s.parts[s.partition(id)]
+	var tried Set
+	for b := int(seq[0].lo); b <= int(seq[0].hi); b++ {
+		if class := p.class[b]; !tried.Has(class) {
+			tried.Add(class, class)
+			if d := s.Derive(id, byte(b)); d != Nothing && s.follows(d, seq[1:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// partitionQuoted returns the classes of bytes of a JSON string.
+func (s *Store) partitionQuoted(n *node) uint32 {
+	switch n.b {
+	case quoteOpen:
+		return s.marked(`"`)
+	case quoteText:
+		var label [256]uint16
+		label['"'], label['\\'] = 1, 2
+		for b := range 0x20 {
+			label[b] = 3
+		}
+		return s.product(s.intern(&label), s.partition(ID(n.a)))
+	case quoteEscape:
+		return s.marked(escapes + "u")
+	case quoteLow:
+		return s.marked(`\`)
+	case quoteLowU:
+		return s.marked("u")
+	}
+	var label [256]uint16
+	for b := range label {
+		label[b] = uint16(hex(byte(b)) + 1)
+	}
+	return s.intern(&label)
+}
+
+// joinQuoted replaces the JSON strings of a union that are in the same state by one.
+func (s *Store) joinQuoted(list []ID, union func(...ID) ID) (joined []ID, changed bool) {
+	for i := 0; i < len(list); i++ {
+		x := s.nodes[list[i]]
+		if x.kind != kindQuoted {
+			continue
+		}
+		bodies := []ID{ID(x.a)}
+		out := i + 1
+		for _, id := range list[i+1:] {
+			if y := &s.nodes[id]; y.kind == kindQuoted && y.b == x.b && y.c == x.c {
+				bodies = append(bodies, ID(y.a))
+				continue
+			}
+			list[out] = id
+			out++
+		}
+		if list = list[:out]; len(bodies) > 1 {
+			list[i] = s.quoted(union(bodies...), x.b, x.c)
+			changed = true
+		}
+	}
+	return list, changed
+}
+
+// meetQuoted replaces the JSON strings of an intersection that are in the same state, and complements of such, by one.
+func (s *Store) meetQuoted(list []ID) []ID {
+	for i := 0; i < len(list); i++ {
+		x := s.nodes[list[i]]
+		if x.kind != kindQuoted {
+			continue
+		}
+		body := ID(x.a)
+		for j := len(list) - 1; j >= 0; j-- {
+			y, negative := s.nodes[list[j]], false
+			if y.kind == kindNot {
+				y, negative = s.nodes[y.a], true
+			}
+			if i == j || y.kind != kindQuoted || y.b != x.b || y.c != x.c {
+				continue
+			}
+			other := ID(y.a)
+			if negative {
+				other = s.not(other, 0)
+			}
+			body = s.and2(body, other)
+			list = append(list[:j], list[j+1:]...)
+			if j < i {
+				i--
+			}
+		}
+		if body != ID(x.a) {
+			list[i] = s.quoted(body, x.b, x.c)
+		}
+	}
+	return list
+}
