@@ -50,6 +50,15 @@ func (t *Thoughts) Tokens() int {
 	return n
 }
 
+// Inside reports whether the text ends between the markers.
+func (t *Thoughts) Inside() bool {
+	if t == nil {
+		return false
+	}
+	_, _, inside := unpackThinking(t.state)
+	return inside
+}
+
 func (t *Thinking) validate(vocab int) error {
 	if (len(t.Begin) == 0) != (len(t.End) == 0) {
 		return fmt.Errorf("sample: thinking has markers of %d and %d tokens; it needs both or none", len(t.Begin), len(t.End))

@@ -1,0 +1,107 @@
+// Package constrain holds texts to grammars while they are drawn. A [Spec] says which texts are legal: those of a JSON schema, a
+// regular expression, a grammar, a list. [Compile] makes a [Constraint] of it, for one [Vocabulary] and for any number of texts, and each text gets a [Stage], which
+// forbids tokens behind which no legal text goes on, and no others.
+package constrain
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"grove/sample"
+)
+
+// Spec says which texts are legal. One of its kinds is set: Choices.
+type Spec struct {
+	Choices []string // the text is one of these
+
+	// Triggers are texts that begin the constraint: until one of them comes, all is legal. With Behind the legal text begins behind the
+	// trigger, else with it. With Required the text may not end before a trigger. With Repeat the constraint waits for a further trigger where a legal text is
+	// complete, which is the end of a token; the text may then end, too. Special tokens that a trigger names, such as <tool_call>, are the tokens.
+	Triggers                 []string
+	Behind, Required, Repeat bool
+
+	// Thoughts lets the text begin with thoughts between the model's markers, where it has any. All is legal in them, but for the end.
+	Thoughts bool
+}
+
+// Limits bound what a constraint may cost. The zero value stands for the defaults.
+type Limits struct{}
+
+// Constraint is a compiled [Spec]. It does not change and is safe for concurrent use.
+type Constraint struct {
+	v        *Vocabulary
+	rec      recognizer // nil: all is legal behind the triggers
+	root     state
+	triggers []*trigger // that come one after the other: the end of thoughts, then those of the spec
+	thoughts []byte     // the marker that begins thoughts; nil: there are none
+	required bool
+	repeats  bool
+
+	mu    sync.Mutex
+	masks map[maskKey]mask
+}
+
+// Compile compiles a spec. Errors name what is wrong with it, and where.
+func Compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
+	if len(spec.Choices) == 0 {
+		return nil, errors.New("constrain: the constraint says nothing: set one of its kinds")
+	}
+	rec, err := newSlow(v, newTree(spec.Choices))
+	if err != nil {
+		return nil, err
+	}
+	return newConstraint(spec, v, rec)
+}
+
+// Free returns the constraint that allows all texts: those with a head of [Constraint.Stages] begin with it.
+func Free(v *Vocabulary) *Constraint { return &Constraint{v: v, masks: map[maskKey]mask{}} }
+
+// newConstraint makes the constraint of a recognizer, behind the triggers of a spec.
+func newConstraint(spec Spec, v *Vocabulary, rec recognizer) (*Constraint, error) {
+	c := &Constraint{v: v, rec: rec, required: spec.Required, repeats: spec.Repeat, masks: map[maskKey]mask{}}
+	var err error
+	if rec != nil {
+		if c.root, err = rec.start(); err != nil {
+			return nil, err
+		}
+	}
+	if spec.Thoughts && v.begin != "" && v.end != "" {
+		c.thoughts = []byte(v.begin)
+		t, err := newTrigger([]string{v.end}, true)
+		if err != nil {
+			return nil, err
+		}
+		c.triggers = append(c.triggers, t)
+	}
+	if len(spec.Triggers) == 0 {
+		if spec.Behind || spec.Required || spec.Repeat {
+			return nil, errors.New("constrain: Behind, Required and Repeat say what triggers do, and there is none")
+		}
+		return c, nil
+	}
+	var texts []string
+	for _, text := range spec.Triggers {
+		spelled, err := v.Spell(text)
+		if err != nil {
+			return nil, err
+		}
+		if !spec.Behind && rec != nil {
+			if _, n, err := rec.push(c.root, []byte(spelled)); err != nil || n < len(spelled) {
+				return nil, fmt.Errorf("constrain: trigger %q: no legal text begins with it, but for its first %d bytes; a grammar that begins behind it says so", text, n)
+			}
+		}
+		texts = append(texts, spelled)
+	}
+	t, err := newTrigger(texts, spec.Behind)
+	if err != nil {
+		return nil, err
+	}
+	c.triggers = append(c.triggers, t)
+	return c, nil
+}
+
+// Stages returns the stages of one text, which must begin with the bytes of head.
+func (c *Constraint) Stages(head []byte) []sample.Stage {
+	return []sample.Stage{&Stage{c: c, head: head}}
+}
