@@ -1,0 +1,59 @@
+package pattern
+
+import (
+	"fmt"
+
+	"grove/sample/constrain/regex"
+)
+
+// Bounds of an expression.
+const (
+	MaxLength = 1 << 16 // bytes of a source
+	MaxDepth  = 1000    // groups within groups
+	MaxCount  = 1 << 20 // the number in {n,m}
+	maxWork   = 1 << 23 // ranges of characters that classes make
+	maxCopies = 256     // copies of a repetition whose parts look around
+)
+
+// Error says why an expression is refused.
+type Error struct {
+	Source  string // the expression
+	At      int    // byte of Source
+	Problem string // what is wrong there
+}
+
+// Error returns the problem and its place.
+func (e *Error) Error() string {
+	return fmt.Sprintf("pattern: %.60q: byte %d: %s", e.Source, e.At, e.Problem)
+}
+
+// ECMA returns the texts in which an expression of ECMA-262 matches anywhere, as JSON Schema's keyword pattern asks. An
+// expression that is refused is an [*Error]; a spent budget of s is its error.
+func ECMA(s *regex.Store, source string) (regex.ID, error) {
+	return compile(s, source, true)
+}
+
+// Whole returns the texts that an expression in the notation of RE2, Rust and Python matches from end to end. An
+// expression that is refused is an [*Error]; a spent budget of s is its error.
+func Whole(s *regex.Store, source string) (regex.ID, error) {
+	return compile(s, source, false)
+}
+
+func compile(s *regex.Store, source string, ecma bool) (regex.ID, error) {
+	p := &parser{source: source, ecma: ecma}
+	root, err := p.parse()
+	if err != nil {
+		return regex.Nothing, err
+	}
+	c := newCompiler(s, p)
+	id := regex.Nothing
+	if ecma {
+		id = c.search(root)
+	} else {
+		id = c.language(root, c.all(regex.Epsilon))[0]
+	}
+	if c.err != nil {
+		return regex.Nothing, c.err
+	}
+	return id, s.Err()
+}
