@@ -3,6 +3,7 @@ package regex
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,9 @@ func TestHostile(t *testing.T) {
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			var before runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
 			start := time.Now()
 			s := New(Limits{})
 			d := c.build(s)
@@ -90,16 +94,25 @@ func TestHostile(t *testing.T) {
 				d = next
 			}
 			s.First(d)
-			t.Logf("%d of %d nodes, %d of %d fuel, %v", s.used, s.limits.Nodes, s.fuel, s.limits.Fuel, time.Since(start))
+			took := time.Since(start)
+			runtime.GC()
+			var after runtime.MemStats
+			runtime.ReadMemStats(&after)
+			held := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+			t.Logf("%d of %d nodes, %d of %d fuel, %v, %d KiB", s.used, s.limits.Nodes, s.fuel, s.limits.Fuel, took, held>>10)
+			if held > 96<<20 {
+				t.Errorf("holds %d bytes", held)
+			}
 			if s.Err() != nil != c.fails {
 				t.Errorf("error %v, want one: %v", s.Err(), c.fails)
 			}
 			if s.Err() != nil && !errors.Is(s.Err(), ErrBudget) {
 				t.Errorf("error %v", s.Err())
 			}
-			if took := time.Since(start); took > 10*time.Second {
+			if took > 10*time.Second {
 				t.Errorf("took %v", took)
 			}
+			runtime.KeepAlive(s)
 		})
 	}
 }

@@ -87,7 +87,7 @@ type Store struct {
 	sets  []Set
 	text  []byte        // bytes of literals
 	words []span        // sorted texts of dictionaries
-	long  map[string]ID // of literals longer than shortText
+	long  map[uint64]ID // of literals longer than shortText, by hash
 	dicts map[uint64]ID // of dictionaries, by the hash of their words
 	auto  []auto
 	autos map[auto]uint32

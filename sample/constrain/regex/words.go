@@ -2,10 +2,14 @@ package regex
 
 import (
 	"bytes"
+	"hash/maphash"
 	"slices"
 	"sort"
 	"unicode/utf8"
 )
+
+// seed makes the keys of Store.long and Store.dicts; equal keys are compared, so nothing depends on it but the time it takes.
+var seed = maphash.MakeSeed()
 
 // Literal returns the set of one text, of any bytes.
 func (s *Store) Literal(text string) ID {
@@ -17,8 +21,12 @@ func (s *Store) Literal(text string) ID {
 	case len(text) == 1:
 		return s.byteID(text[0])
 	}
-	if id, ok := s.long[text]; ok {
-		return id
+	var key uint64
+	if len(text) > shortText {
+		key = maphash.String(seed, text)
+		if id, ok := s.long[key]; ok && string(s.text[s.nodes[id].a:s.nodes[id].b]) == text {
+			return id
+		}
 	}
 	if !s.grow(len(text) / 64) {
 		return Nothing
@@ -30,9 +38,9 @@ func (s *Store) Literal(text string) ID {
 		s.text = s.text[:start]
 	} else if len(text) > shortText {
 		if s.long == nil {
-			s.long = map[string]ID{}
+			s.long = map[uint64]ID{}
 		}
-		s.long[text] = id
+		s.long[key] = id
 	}
 	return id
 }
@@ -144,10 +152,7 @@ func (s *Store) dictionary(all []span, c uint32) ID {
 	}
 	h := uint64(len(all))
 	for _, w := range all {
-		h = mix(h, w.end-w.start)
-		for _, b := range s.text[w.start:w.end] {
-			h = mix(h, uint32(b))
-		}
+		h = mix(h, uint32(maphash.Bytes(seed, s.text[w.start:w.end])))
 	}
 	if id, ok := s.dicts[h]; ok {
 		n := &s.nodes[id]
