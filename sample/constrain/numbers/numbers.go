@@ -1,0 +1,118 @@
+package numbers
+
+import (
+	"errors"
+
+	"grove/sample/constrain/regex"
+)
+
+// Bounds of this package.
+const (
+	MaxDigits   = 1000    // digits of a bound written as a plain decimal
+	MaxModulus  = 1 << 20 // MultipleOf without its point
+	maxFraction = 20      // digits after the point of a scientific spelling
+	maxExponent = 999
+)
+
+// Errors of bounds and of texts that are no numbers.
+var (
+	ErrSyntax  = errors.New("numbers: this is no number of JSON")
+	ErrDigits  = errors.New("numbers: this number has more than 1000 digits")
+	ErrModulus = errors.New("numbers: multipleOf without its point is more than 1048576")
+	ErrDivisor = errors.New("numbers: multipleOf must be more than 0")
+)
+
+// Range is what a number must meet. Bounds are numbers of JSON, as text; "" is none.
+type Range struct {
+	Min, Max                   string
+	ExclusiveMin, ExclusiveMax bool // the bound itself does not count
+	MultipleOf                 string
+	Integer                    bool // 1, 1.0 and 1e0 are integers
+	NoFraction                 bool // with Integer: only 1 is, as in draft 4 of JSON Schema
+}
+
+// All is every number of JSON in every spelling.
+func All(s *regex.Store) regex.ID {
+	sign := s.Bytes(bytesOf("+-"))
+	exponent := s.Concat(s.Bytes(bytesOf("eE")), optional(s, sign), digits(s, 1, -1))
+	return s.Concat(plain(s), optional(s, exponent))
+}
+
+// Spellings is the numbers that the other languages of this package choose from; see the package comment.
+func Spellings(s *regex.Store) regex.ID {
+	return s.Or(plain(s), s.Concat(minus(s), mantissa(s), exponents(s, -maxExponent, maxExponent)))
+}
+
+// Language is the numbers that meet a range: all spellings if it asks nothing, otherwise a part of [Spellings]. Errors
+// are ErrSyntax, ErrDigits, ErrModulus, ErrDivisor, and that of a spent budget of s.
+func Language(s *regex.Store, r Range) (regex.ID, error) {
+	parts := []regex.ID{}
+	if r.Min != "" || r.Max != "" {
+		id, err := interval(s, r)
+		if err != nil {
+			return regex.Nothing, err
+		}
+		parts = append(parts, id)
+	}
+	if r.Integer {
+		parts = append(parts, integers(s, r.NoFraction))
+	}
+	if r.MultipleOf != "" {
+		id, err := multiples(s, r.MultipleOf)
+		if err != nil {
+			return regex.Nothing, err
+		}
+		parts = append(parts, id)
+	}
+	switch len(parts) {
+	case 0:
+		return All(s), s.Err()
+	case 1:
+		return parts[0], s.Err()
+	}
+	return s.And(parts...), s.Err()
+}
+
+// Equal is the spellings of the number that text spells, within [Spellings]. Errors are ErrSyntax, ErrDigits, and that of
+// a spent budget of s.
+func Equal(s *regex.Store, text string) (regex.ID, error) {
+	d, err := parse(text)
+	if err != nil {
+		return regex.Nothing, err
+	}
+	whole, frac := d.plain()
+	ways := []regex.ID{}
+	zeros := s.Repeat(s.Literal("0"), 0, -1)
+	if frac == "" {
+		ways = append(ways, s.Concat(s.Literal(whole), optional(s, s.Concat(s.Literal(".0"), zeros))))
+	} else {
+		ways = append(ways, s.Concat(s.Literal(whole+"."+frac), zeros))
+	}
+	sign := s.Literal("-")
+	switch {
+	case d.zero():
+		sign = optional(s, sign)
+	case len(d.digits) <= 1+maxFraction:
+		number := s.Literal(d.digits[:1])
+		if len(d.digits) > 1 {
+			number = s.Literal(d.digits[:1] + "." + d.digits[1:])
+		} else {
+			number = s.Concat(number, optional(s, s.Literal(".0")))
+		}
+		ways = append(ways, s.Concat(number, exponents(s, d.exponent(), d.exponent())))
+	}
+	if !d.negative && !d.zero() {
+		sign = regex.Epsilon
+	}
+	return s.Concat(sign, s.Or(ways...)), s.Err()
+}
+
+// integers is the integers of Spellings.
+func integers(s *regex.Store, noFraction bool) regex.ID {
+	whole := s.Concat(minus(s), natural(s))
+	if noFraction {
+		return whole
+	}
+	zeros := s.Concat(s.Literal("."), s.Repeat(s.Literal("0"), 1, -1))
+	return s.Or(s.Concat(whole, optional(s, zeros)), s.Concat(minus(s), s.Machine(scientific{modulus: 1}, 0)))
+}
