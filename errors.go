@@ -7,6 +7,7 @@ import (
 	"grove/engine"
 	"grove/kv"
 	"grove/sample"
+	"grove/sample/constrain"
 )
 
 // The kinds of errors, for [errors.Is]. The messages of the errors that wrap them have the numbers. [OptionError] and
@@ -52,6 +53,10 @@ var (
 
 	// ErrNotFinite reports that the model gives NaN or infinity.
 	ErrNotFinite = compute.ErrNotFinite
+
+	// ErrConstraint reports a text that cannot go on under [Request.Constraint]: no token of the vocabulary is legal, or the grammar takes
+	// more work than its limits allow.
+	ErrConstraint = constrain.ErrConstraint
 
 	// ErrAllMasked reports that biases and penalties forbid every token.
 	ErrAllMasked = sample.ErrAllMasked

@@ -13,6 +13,7 @@ import (
 	"grove/sample"
 	"grove/search"
 	"grove/text/answer"
+	"grove/text/stream"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -32,9 +33,20 @@ type Request struct {
 	SampleIndex int        // the number of the answer, of several to a prompt: each number's draws are its own
 	Thinking    *int       // tokens that the model may think before its marker of the end is forced, from 0; nil: no bound
 	StopTokens  []token.ID // end the text, as the model's own do
-	IgnoreEnd   bool       // the model's own tokens never end the text: they are not drawn
+	IgnoreEnd   bool       // the model's own tokens never end the text: they are not drawn; a text that is complete under Constraint ends
 	CacheSalt   string     // requests share cached beginnings of prompts, and what drafting learns, only where their salts are equal
 	Private     bool       // the request shares neither with any other; a Session makes no sense then
+
+	// Constraint, where it is not nil, says which texts are legal: the answer begins a legal one, and ends where it is complete. It is
+	// exact: no legal token is forbidden, and the tokens that bias and penalties leave keep their order. Where the end alone is
+	// legal the answer ends, whatever Penalties.MinTokens and IgnoreEnd say. Stop and StopTokens, and MaxTokens, end
+	// the answer where they do without it, which need not be where it is complete. [ErrConstraint] is in the error of
+	// an answer that cannot go on. It must not be changed.
+	Constraint *Constraint
+	// Heal takes back up to four tokens at the end of Prompt where a longer token could stand in their place, and lets the
+	// answer begin with their text, which is not reported again. A prompt that ends in the middle of a word, or with a blank, is then continued
+	// as a text is.
+	Heal bool
 
 	// Top is the number of likeliest tokens that are reported beside each token of the answer. With PostSampling, they and
 	// [Token.Logprob] have the probabilities of the draw, after penalties, temperature and truncation.
@@ -150,6 +162,9 @@ type Generation struct {
 	seq     *engine.Sequence // while tokens are computed
 	drafted SpecStats        // by its drafters before
 
+	stages []sample.Stage // of the constraint
+	head   []byte         // that was taken back of the prompt
+
 	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
 
@@ -177,7 +192,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 		return nil, &PromptError{Tokens: len(ids), Context: n}
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
-	g.stats.PromptTokens, g.stats.StopToken = len(ids), token.None
+	g.stats.StopToken = token.None
 	if g.stats.Grade, err = m.grade(r.Method, r.Accept); err != nil {
 		return nil, err
 	}
@@ -188,9 +203,10 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if g.prediction, err = m.predict(ctx, r.Prediction); err != nil {
 		return nil, err
 	}
-	if err := g.openSearch(); err != nil {
+	if err := errors.Join(g.constrain(), g.openSearch()); err != nil {
 		return nil, err
 	}
+	g.stats.PromptTokens = len(g.prompt)
 	if r.Seed != nil {
 		g.stats.Seed = *r.Seed
 	} else {
@@ -249,6 +265,7 @@ func (g *Generation) answer() engine.Answer {
 	r := &g.req
 	return engine.Answer{
 		Sampling: r.Sampling, Penalties: r.Penalties, Thinking: g.thinking, SampleIndex: r.SampleIndex, Top: r.Top, PostSampling: r.PostSampling,
+		Stages: g.stages,
 	}
 }
 
@@ -380,6 +397,10 @@ func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yiel
 			g.stats.Finish = FinishLength
 			break
 		}
+		if g.program == nil && g.seq.Ended() { // the token of the end is not drawn
+			g.stats.Finish = FinishStop
+			break
+		}
 		d, err := next(g.ctx)
 		if errors.Is(err, engine.ErrContext) {
 			g.stats.Finish = FinishContext
@@ -408,14 +429,14 @@ func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yiel
 			g.stats.Finish, g.stats.StopToken = FinishStop, d.ID
 			break
 		}
-		text.deaf = g.stats.Tokens <= g.req.Penalties.MinTokens
-		piece, stopped, err := text.next(d.ID)
+		text.Deaf = g.stats.Tokens <= g.req.Penalties.MinTokens
+		piece, stopped, err := text.Next(d.ID)
 		if err != nil {
 			return err
 		}
 		control := g.model.control(d.ID)
 		if control != "" && stopped == "" {
-			piece += text.release() // no stop string goes on behind it
+			piece += text.Release() // no stop string goes on behind it
 		}
 		if stopped != "" {
 			g.stats.Finish, g.stats.StopText = FinishStop, stopped
@@ -428,15 +449,19 @@ func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yiel
 			return nil
 		}
 	}
-	if rest := text.flush(); rest != "" {
+	if rest := text.Flush(); rest != "" {
 		yield(Token{ID: token.None, Text: rest}, nil)
 	}
 	return nil
 }
 
 // newText returns the stream of the answer's text.
-func (g *Generation) newText() (*textStream, error) {
-	return newTextStream(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
+func (g *Generation) newText() (*stream.Stream, error) {
+	s, err := stream.New(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
+	if err == nil {
+		s.Skip = len(g.head)
+	}
+	return s, err
 }
 
 // ends reports whether a token ends the answer.

@@ -82,6 +82,8 @@ type Model struct {
 
 	draftVocab int
 
+	constraints constraints
+
 	closing sync.Once
 	closed  error // of [Model.Close]
 }

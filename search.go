@@ -83,8 +83,8 @@ func (g *Generation) ender() func(engine.Drawn) bool {
 		if err != nil || g.ends(d.ID) {
 			return true
 		}
-		text.deaf = n <= g.req.Penalties.MinTokens
-		_, stopped, err := text.next(d.ID)
+		text.Deaf = n <= g.req.Penalties.MinTokens
+		_, stopped, err := text.Next(d.ID)
 		return err != nil || stopped != ""
 	}
 }

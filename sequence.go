@@ -3,6 +3,7 @@ package grove
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"grove/engine"
 	"grove/sample"
@@ -47,7 +48,7 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 		return nil, err
 	}
 	a := g.answer()
-	a.Stages = stages
+	a.Stages = append(slices.Clip(a.Stages), stages...)
 	s, err := m.engine.NewSequence(a)
 	if err != nil {
 		return nil, m.busy(err)

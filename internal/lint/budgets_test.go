@@ -24,7 +24,7 @@ var budgets = []budget{
 	{"weights", "weights/gguf weights/hf weights/quantize weights/safetensors weights/tensor", 7000, 0},
 	{"models by name", "weights/find weights/pull/...", 4000, 0},
 	{"tokenizers", "text/token text/tokenizer/...", 4500, 0},
-	{"conversations", "text/chat text/jinja", 4000, 0},
+	{"conversations", "text/chat text/jinja text/stream", 4000, 0},
 	{"answers", "text/answer", 1600, 0},
 	{"calls", "text/calls", 1500, 0},
 	{"access", "server/access", 1500, 0},

@@ -62,7 +62,7 @@ var rooms = []string{
 	"internal/hftest",
 	"weights/hf weights/quantize",
 	"text/calls",
-	"text/answer",
+	"text/answer text/stream",
 	"text/chat",
 	"text/tokenizer",
 	"text/tokenizer/pretoken text/tokenizer/schema",

@@ -1,4 +1,4 @@
-package grove
+package stream
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 func TestTextStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stop := rapid.SliceOfN(rapid.StringMatching(`[abc]{1,4}`), 0, 3).Draw(t, "stop")
-		s := &textStream{stop: stop}
+		s := &Stream{stop: stop}
 		var all, out string
 		for range 30 {
 			piece := rapid.StringMatching(`[abc]{0,3}`).Draw(t, "piece")

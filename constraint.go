@@ -1,0 +1,94 @@
+package grove
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"grove/sample/constrain"
+)
+
+// Constraint says which texts are legal answers; see [Request.Constraint]. The same one may serve any number of requests.
+type Constraint = constrain.Spec
+
+// TextError says where a text leaves the language of a [Constraint], and what was possible there.
+type TextError = constrain.TextError
+
+// compiler returns the model's cache of compiled constraints.
+func (m *Model) compiler() (*constrain.Cache, error) {
+	m.constraints.once.Do(func() {
+		v, err := constrain.NewVocabulary(m.tokenizer, m.Vocabulary(), m.thinking)
+		m.constraints.err = err
+		if err == nil {
+			m.constraints.cache = constrain.NewCache(v, constrain.Limits{})
+		}
+	})
+	return m.constraints.cache, m.constraints.err
+}
+
+// compile returns a constraint for the model's vocabulary, or an [*OptionError].
+func (m *Model) compile(c Constraint) (*constrain.Constraint, error) {
+	cache, err := m.compiler()
+	if err != nil {
+		return nil, err
+	}
+	made, err := cache.Compile(c)
+	if err != nil {
+		return nil, &OptionError{fmt.Errorf("grove: Request.Constraint: %w", err)}
+	}
+	return made, nil
+}
+
+// CheckConstraint returns an [*OptionError] where a constraint makes no sense, or cannot be had with this model: with the reason, and the
+// place in the schema or grammar. A request with a constraint that was checked does not compile it again, if it comes soon.
+func (m *Model) CheckConstraint(c Constraint) error {
+	_, err := m.compile(c)
+	return err
+}
+
+// CheckText returns nil where a text is legal under a constraint, and a [*TextError] where it is not. Triggers and thoughts do not count: the text is
+// one that would stand behind them. Other errors are those of [Model.CheckConstraint], and of limits of the grammar.
+func (m *Model) CheckText(c Constraint, text string) error {
+	made, err := m.compile(c)
+	if err != nil {
+		return err
+	}
+	return made.Check([]byte(text))
+}
+
+// constrain makes the stages of the request's constraint, and takes back the end of a prompt that is to be healed.
+func (g *Generation) constrain() error {
+	r := &g.req
+	if r.Constraint == nil && !r.Heal {
+		return nil
+	}
+	cache, err := g.model.compiler()
+	if err != nil {
+		return err
+	}
+	if r.Heal {
+		if r.PromptIDs != nil || r.Suffix != nil {
+			return &OptionError{errors.New("grove: Request.Heal: the prompt is tokens, or has a suffix; only the end of a text is healed")}
+		}
+		var left int
+		left, g.head = cache.Vocabulary().Heal(g.prompt)
+		g.prompt = g.prompt[:left]
+	}
+	made := constrain.Free(cache.Vocabulary())
+	if r.Constraint != nil {
+		if made, err = g.model.compile(*r.Constraint); err != nil {
+			return err
+		}
+	} else if len(g.head) == 0 {
+		return nil
+	}
+	g.stages = made.Stages(g.head)
+	return nil
+}
+
+// constraints is a model's compiler, made when it is first wanted.
+type constraints struct {
+	once  sync.Once
+	cache *constrain.Cache
+	err   error
+}

@@ -1,0 +1,77 @@
+package constrain
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"sync"
+)
+
+// The bounds of a cache: constraints, and bytes of their specs.
+const (
+	maxCached      = 32
+	maxCachedBytes = 4 << 20
+)
+
+// Cache compiles specs for a vocabulary and keeps the constraints that were used last. It is safe for concurrent use.
+type Cache struct {
+	v      *Vocabulary
+	limits Limits
+
+	mu    sync.Mutex
+	kept  []cached // the one used last first
+	bytes int
+}
+
+type cached struct {
+	key   [sha256.Size]byte
+	bytes int
+	c     *Constraint
+}
+
+// NewCache returns an empty cache.
+func NewCache(v *Vocabulary, l Limits) *Cache { return &Cache{v: v, limits: l} }
+
+// Vocabulary returns the vocabulary that the cache compiles for.
+func (c *Cache) Vocabulary() *Vocabulary { return c.v }
+
+// Compile is [Compile], or returns what an equal spec gave. What cannot be compiled is not kept.
+func (c *Cache) Compile(spec Spec) (*Constraint, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	key := sha256.Sum256(text)
+	if known := c.find(key); known != nil {
+		return known, nil
+	}
+	made, err := Compile(spec, c.v, c.limits)
+	if err == nil {
+		c.keep(cached{key, len(text), made})
+	}
+	return made, err
+}
+
+func (c *Cache) find(key [sha256.Size]byte) *Constraint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.kept, func(k cached) bool { return k.key == key })
+	if i < 0 {
+		return nil
+	}
+	found := c.kept[i]
+	copy(c.kept[1:], c.kept[:i])
+	c.kept[0] = found
+	return found.c
+}
+
+func (c *Cache) keep(k cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept = slices.Insert(c.kept, 0, k)
+	for c.bytes += k.bytes; len(c.kept) > 1 && (len(c.kept) > maxCached || c.bytes > maxCachedBytes); {
+		last := len(c.kept) - 1
+		c.bytes -= c.kept[last].bytes
+		c.kept = slices.Delete(c.kept, last, last+1)
+	}
+}
