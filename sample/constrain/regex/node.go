@@ -234,6 +234,9 @@ func (s *Store) measure(n *node) {
 		} else {
 			n.min = 1
 		}
+		if m, ok := s.auto[n.a].m.(interface{ ASCII() bool }); ok {
+			n.flag(isText, m.ASCII())
+		}
 	}
 }
 

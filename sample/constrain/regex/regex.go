@@ -54,7 +54,7 @@ type Range struct{ Lo, Hi rune }
 
 // Machine is an automaton written by hand. Its dynamic type must be comparable: equal machines in equal states are the same
 // expression. Step returns the state after a byte, and alive if a final state can be reached from there. It is never asked
-// about the byte 0xFF.
+// about the byte 0xFF. A machine with a method ASCII() bool that returns true accepts no other bytes than ASCII, which saves checks.
 type Machine interface {
 	Step(state int, b byte) (next int, alive bool)
 	Final(state int) bool
