@@ -13,6 +13,7 @@ import (
 	"grove/engine"
 	"grove/internal/atomicfile"
 	"grove/text/answer"
+	"grove/text/calls"
 	"grove/text/chat"
 	"grove/text/token"
 )
@@ -35,6 +36,7 @@ type ChatPrompt struct {
 	Tokens []token.ID    // control tokens that messages spell are plain text in them
 	Tail   string        // the end of Text that the template wrote, for [answer.Options]
 	Format answer.Format // how the model writes thoughts and calls in this conversation
+	Style  *calls.Style  // of calls
 }
 
 // Templates returns the templates that can render conversations with the model.

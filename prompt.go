@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"grove/text/answer"
+	"grove/text/calls"
 	"grove/text/chat"
 )
 
@@ -57,7 +58,7 @@ func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, er
 	if err != nil {
 		return ChatPrompt{}, err
 	}
-	c := ChatPrompt{Tail: tail(p, messages, o.Continue), Format: answer.FormatOf(t.Source(), m.isSpecial)}
+	c := ChatPrompt{Tail: tail(p, messages, o.Continue), Format: answer.FormatOf(t.Source(), m.isSpecial), Style: calls.StyleOf(t.Source(), m.isSpecial)}
 	if o.Reasoning == ReasoningOff && !o.Continue && !o.NoAnswer {
 		end, err := m.closeThoughts(t, c, len(o.Tools) > 0)
 		if err != nil {

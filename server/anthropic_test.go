@@ -126,7 +126,7 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"model":"missing",` + messages + `}`, 404, "not_found_error", "missing"},
 		{`{"max_tokens":1,"tools":[{"type":"web_search_20250305","name":"web_search"}],` + messages + `}`, 400, "invalid_request_error", "web_search_20250305"},
 		{`{"max_tokens":1,"tools":[{"name":"f"}],` + messages + `}`, 400, "invalid_request_error", "input_schema"},
-		{`{"max_tokens":1,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"any"},` + messages + `}`, 400, "invalid_request_error", "promised"},
+		{`{"max_tokens":1,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"any"},` + messages + `}`, 400, "invalid_request_error", "not supported yet"},
 		{`{"max_tokens":1,"tool_choice":{"type":"perhaps"},` + messages + `}`, 400, "invalid_request_error", "perhaps"},
 		{`{"max_tokens":1,"thinking":{"type":"enabled"},` + messages + `}`, 400, "invalid_request_error", "budget_tokens"},
 		{`{"max_tokens":1,"thinking":{"type":"enabled","budget_tokens":0},` + messages + `}`, 400, "invalid_request_error", "budget_tokens is 0; it must be from 1 to 2147483647"},
@@ -157,7 +157,7 @@ func TestMessagesRefused(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{ // the field is named once
-		`{"max_tokens":1,"tool_choice":{"type":"any"},` + messages + `}`: "tool_choice: constrained output",
+		`{"max_tokens":1,"tool_choice":{"type":"any"},` + messages + `}`: "tool_choice: a call is asked for, and there is no tool",
 		`{"max_tokens":1,"mood":1,` + messages + `}`:                     "mood: the field is not known",
 	} {
 		if _, text, _ := s.do(t, "POST", "/v1/messages", body); !strings.HasPrefix(parse(t, text).at("error/message").(string), want) {

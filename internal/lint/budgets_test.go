@@ -18,7 +18,7 @@ type budget struct {
 
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
-	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 12500, 0},
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 12200, 0},
 	{"constraints", "sample/constrain/...", 15000, 0},
 	{"arithmetic", "compute internal/kernel/... model model/arch", 12000, 0},
 	{"weights", "weights/gguf weights/hf weights/quantize weights/safetensors weights/tensor", 7000, 0},
@@ -29,6 +29,7 @@ var budgets = []budget{
 	{"calls", "text/calls", 1500, 0},
 	{"access", "server/access", 1500, 0},
 	{"bodies", "server/wire", 2000, 0},
+	{"forms of answers", "server/structured", 1500, 0},
 	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6000, 0},
 	{"other APIs", "server/ollama server/anthropic", 3000, 0},
 	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary", 4600, 0},

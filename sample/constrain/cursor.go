@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"grove/sample/constrain/vocab"
 	"grove/text/token"
 )
 
@@ -84,9 +83,9 @@ func (c *Constraint) advance(cur cursor, id token.ID, head []byte) (cursor, erro
 	if !c.v.valid(id) {
 		return cur, errIllegal
 	}
-	stripped := c.v.strips(cur.prev)
+	kind, stripped := c.v.kinds[id], c.v.strips(cur.prev)
 	cur.prev = id
-	if c.v.trie.Kind(id) == vocab.End {
+	if kind == end {
 		if !c.mayEnd(cur) {
 			return cur, errIllegal
 		}
@@ -98,7 +97,7 @@ func (c *Constraint) advance(cur cursor, id token.ID, head []byte) (cursor, erro
 		if err != nil {
 			return cur, err
 		}
-		cur.at, cur.n = to, cur.n+len(c.v.trie.Bytes(id))
+		cur.at, cur.n = to, cur.n+len(c.v.pieces[id])
 		return c.again(cur), nil
 	}
 	piece := c.v.piece(id, stripped)

@@ -10,6 +10,7 @@ import (
 
 	"grove"
 	"grove/server/driver"
+	"grove/server/structured"
 	"grove/server/wire"
 )
 
@@ -62,8 +63,8 @@ type thinking struct {
 }
 
 type outputConfig struct {
-	Effort *string         `json:"effort" bytes:"256"`
-	Format json.RawMessage `json:"format"`
+	Effort *string            `json:"effort" bytes:"256"`
+	Format *structured.Format `json:"format"`
 }
 
 // chat returns the conversation as the library takes it.
@@ -95,47 +96,45 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 		}
 	}
 	c.Options.OneCall = q.Choice != nil && q.Choice.NoParallel
-	tools, err := q.tools()
-	if err != nil || tools == nil {
+	tools, use, err := q.tools()
+	if err != nil {
 		return c, err
 	}
-	return c, c.UseTools(tools)
+	return c, c.UseTools(tools, use)
 }
 
 // check refuses what cannot be honoured.
 func (q *conversation) check() error {
 	switch {
-	case len(q.Output.Format) > 0 && string(q.Output.Format) != "null":
-		return wire.Unsupported("output_config.format", wire.NoGrammar)
 	case q.Speed != nil && *q.Speed != "standard":
 		return wire.Unsupported("speed", "there is one speed: standard")
 	}
 	return nil
 }
 
-// tools returns the tools that may be called, in the form of OpenAI's API; nil: none may.
-func (q *conversation) tools() (all []json.RawMessage, err error) {
-	choice := "auto"
-	if q.Choice != nil {
-		choice = q.Choice.Type
-	}
-	switch choice {
-	case "auto":
-	case "none":
-		return nil, nil
-	case "any", "tool":
-		return nil, wire.Unsupported("tool_choice", wire.NoGrammar+", and a call could not be promised")
-	default:
-		return nil, wire.Refuse("tool_choice", "tool_choice: type %q is not known; auto, none, any and tool are", wire.Clip(choice))
+// tools returns the tools in the form of OpenAI's API, and which of them may or must be called.
+func (q *conversation) tools() (all []json.RawMessage, use structured.Tools, err error) {
+	if c := q.Choice; c != nil {
+		switch c.Type {
+		case "auto":
+		case "none":
+			use.Off = true
+		case "any":
+			use.Must = true
+		case "tool":
+			use = structured.Tools{Must: true, Allowed: []string{c.Name}}
+		default:
+			return nil, use, wire.Refuse("tool_choice", "tool_choice: type %q is not known; auto, none, any and tool are", wire.Clip(c.Type))
+		}
 	}
 	for i := range q.Tools {
 		raw, err := q.Tools[i].function(i)
 		if err != nil {
-			return nil, err
+			return nil, use, err
 		}
 		all = append(all, raw)
 	}
-	return all, nil
+	return all, use, nil
 }
 
 // function returns a tool in the form of OpenAI's API.
@@ -175,6 +174,8 @@ type messagesRequest struct {
 	Context   json.RawMessage `json:"context_management"`
 	Diagnosed json.RawMessage `json:"diagnostics"` // what the client measured; it changes nothing
 	Thread    *thread         `json:"thread"`
+
+	Format *structured.Format `json:"output_format"` // the same as output_config.format
 }
 
 // thread asks the server to hold a conversation. Servers may forget them, and this one holds none: a client that goes on with one is
@@ -244,8 +245,23 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 		r.Thinking = budget
 	}
 	r.MaxTokens, r.PromptIDs = *q.MaxTokens, p.Tokens
+	format, err := q.format()
+	if err = g.Constrain(&r, format, err, &c); err != nil {
+		return nil, err
+	}
 	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
 	return &encoder{Generation: g, answer: c.Answer(g, "0"), hidden: q.Thinking.hidden()}, nil
+}
+
+// format returns the form of the content, which has two names; nil: none.
+func (q *messagesRequest) format() (*structured.Form, error) {
+	if q.Output.Format != nil && q.Format != nil {
+		return nil, wire.Refuse("output_format", "output_format: output_config.format is another name of the field; leave one of them out")
+	}
+	if q.Format != nil {
+		return q.Format.Asks("output_format")
+	}
+	return q.Output.Format.Asks("output_config.format")
 }
 
 // countRequest is the body of /v1/messages/count_tokens.

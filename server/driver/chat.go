@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
-
-	exact "github.com/go-json-experiment/json" // names of fields are those of their case
 
 	"grove"
 	"grove/server/serving"
+	"grove/server/structured"
 	"grove/server/wire"
 	"grove/text/answer"
 	"grove/text/chat"
@@ -21,12 +19,12 @@ import (
 
 // Chat is a conversation to answer.
 type Chat struct {
-	Messages  []grove.Message
-	Options   grove.ChatOptions
-	Origins   []int    // of each message, the index of the request's message that it comes from; -1: none; nil: the same
-	Functions []string // names of those that may be called
-	Inline    bool     // thoughts stay in the content
+	Messages []grove.Message
+	Options  grove.ChatOptions
+	Origins  []int // of each message, the index of the request's message that it comes from; -1: none; nil: the same
+	Inline   bool  // thoughts stay in the content
 
+	choice structured.Tools
 	prompt grove.ChatPrompt // once it is made
 }
 
@@ -70,29 +68,27 @@ func RefuseMessage(i int, err error) error {
 	return wire.Refuse(name, "%s: %v", name, err)
 }
 
-// UseTools sets the tools that may be called, in the form of OpenAI's API.
-func (c *Chat) UseTools(tools []json.RawMessage) error {
-	for i, raw := range tools {
-		var tool struct {
-			Type     string `json:"type"`
-			Function struct {
-				Name   string `json:"name"`
-				Strict bool   `json:"strict"`
-			} `json:"function"`
-		}
-		name := fmt.Sprintf("tools[%d]", i)
-		switch err := exact.Unmarshal(raw, &tool); {
-		case err != nil || tool.Type != "function" || tool.Function.Name == "":
-			return wire.Refuse(name, "%s is not a function with a name", name)
-		case tool.Function.Strict:
-			return wire.Unsupported(name, wire.NoGrammar+", and arguments that keep to a schema (strict) could not be promised")
-		case slices.Contains(c.Functions, tool.Function.Name):
-			return wire.Refuse(name, "%s: two tools are called %q", name, wire.Clip(tool.Function.Name))
-		}
-		c.Functions = append(c.Functions, tool.Function.Name)
+// UseTools sets the tools that the model sees, in the form of OpenAI's API, and which of them it may or must call.
+func (c *Chat) UseTools(tools []json.RawMessage, choice structured.Tools) error {
+	names, err := structured.Names(tools)
+	if err == nil {
+		err = choice.Check(names)
 	}
-	c.Options.Tools = tools
+	if err != nil || choice.Off || len(tools) == 0 {
+		return err
+	}
+	c.Options.Tools, c.choice = tools, choice
 	return nil
+}
+
+// form returns the form of the answers, of which the fields ask for another: nil, or a form of the content.
+func (c *Chat) form(content *structured.Form) (*structured.Form, error) {
+	p := &c.prompt
+	o := structured.Conversation{
+		Tools: c.Options.Tools, Choice: c.choice, OneCall: c.Options.OneCall, Style: p.Style, Format: p.Format, Tail: p.Tail,
+		Quiet: c.Options.Reasoning == grove.ReasoningOff,
+	}
+	return o.Form(content)
 }
 
 // SetEffort says how much the model thinks, in words of the template; none: not at all.

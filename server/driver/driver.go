@@ -9,12 +9,14 @@ import (
 	"grove"
 	"grove/server/access"
 	"grove/server/serving"
+	"grove/server/structured"
 	"grove/server/wire"
 )
 
 // Fields are the fields of a body that all routes that generate have.
 type Fields struct {
 	wire.Sampling
+	structured.Fields
 
 	Model      string           `json:"model" bytes:"1024"`
 	Stream     bool             `json:"stream"`
@@ -131,6 +133,22 @@ func (g *Generation) Base(d wire.Defaults) (r grove.Request, err error) {
 		return r, err
 	}
 	return r, g.fields.Prediction.Apply(&r)
+}
+
+// Constrain holds the answers to a request to the form that its fields ask for, or that of the route's field of a format, or of the calls
+// of a conversation; c is nil where there is none. The prompt of the conversation has been made.
+func (g *Generation) Constrain(r *grove.Request, format *structured.Form, err error, c *Chat) error {
+	if err != nil {
+		return err
+	}
+	form, err := g.fields.Form(format)
+	if err == nil && c != nil {
+		form, err = c.form(form)
+	}
+	if err != nil || form == nil {
+		return err
+	}
+	return form.Apply(g.Host.Model, r)
 }
 
 // AddPrompts adds a copy of a request for each prompt.

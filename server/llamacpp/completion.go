@@ -106,6 +106,9 @@ func (q *completionRequest) encoder(g *driver.Generation, prompts []wire.RawProm
 		base.MaxTokens = max(0, *most)
 	}
 	base.Top, base.PostSampling, base.Suffix, base.Files = top, q.PostSampling && top > 0, q.Suffix, files
+	if err := g.Constrain(&base, nil, nil, nil); err != nil {
+		return nil, err
+	}
 	if err := g.AddPrompts(base, prompts); err != nil {
 		return nil, err
 	}

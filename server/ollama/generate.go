@@ -7,6 +7,7 @@ import (
 
 	"grove"
 	"grove/server/driver"
+	"grove/server/structured"
 	"grove/server/wire"
 	"grove/text/chat"
 	"grove/text/token"
@@ -59,6 +60,10 @@ func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 		return nil, err
 	}
 	r.PromptIDs = p.Tokens
+	format, err := structured.Bare("format", q.Format)
+	if err = g.Constrain(&r, format, err, &c); err != nil {
+		return nil, err
+	}
 	g.Prompts = []grove.Request{r}
 	e := newEncoder(g, &q.common, c)
 	e.chat = true
@@ -75,7 +80,7 @@ func (q *chatRequest) chat() (c driver.Chat, err error) {
 	if len(q.Tools) == 0 {
 		return c, nil
 	}
-	return c, c.UseTools(q.Tools)
+	return c, c.UseTools(q.Tools, structured.Tools{})
 }
 
 // toTemplate returns a message as the library takes it.
@@ -121,6 +126,10 @@ func (q *generateRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	}
 	c, err := q.prompt(g, &r)
 	if err != nil {
+		return nil, err
+	}
+	format, err := structured.Bare("format", q.Format)
+	if err = g.Constrain(&r, format, err, &c); err != nil {
 		return nil, err
 	}
 	g.Prompts = []grove.Request{r}

@@ -89,9 +89,7 @@ func (q *common) request(g *driver.Generation) (r grove.Request, err error) {
 // check refuses what cannot be honoured.
 func (q *common) check(h *serving.Host) error {
 	o := &q.Options
-	switch format := string(q.Format); {
-	case format != "" && format != "null" && format != `""`:
-		return wire.Unsupported("format", wire.NoGrammar)
+	switch {
 	case o.Predict != nil && *o.Predict == 0:
 		return wire.Refuse("num_predict", "num_predict is %d; it must be 1 or more, -1 (no bound) or -2 (until the context is full)", *o.Predict)
 	case o.Context != nil && *o.Context > h.Info.Context:

@@ -6,6 +6,7 @@ import (
 	"grove"
 	"grove/server/driver"
 	"grove/server/serving"
+	"grove/server/structured"
 	"grove/server/wire"
 	"grove/text/answer"
 	"grove/text/token"
@@ -21,7 +22,7 @@ type chatRequest struct {
 	Logprobs      bool                `json:"logprobs"`
 	TopLogprobs   *int                `json:"top_logprobs" range:"0 20"`
 	StreamOptions *wire.StreamOptions `json:"stream_options"`
-	Format        *wire.Format        `json:"response_format"`
+	Format        *structured.Format  `json:"response_format"`
 }
 
 // Tolerated implements [wire.Tolerant].
@@ -61,9 +62,6 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 	if err := q.StreamOptions.Check(q.Stream); err != nil {
 		return c, err
 	}
-	if err := q.Format.Check("response_format"); err != nil {
-		return c, err
-	}
 	r, err := g.Base(wire.DefaultsOpenAI)
 	if err != nil {
 		return c, err
@@ -78,8 +76,10 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 	if r.Top, r.PromptIDs = top, p.Tokens; q.Logprobs {
 		g.Likely = "top_logprobs"
 	}
+	format, err := q.Format.Asks("response_format")
+	err = g.Constrain(&r, format, err, &c)
 	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
-	return c, nil
+	return c, err
 }
 
 // chatEncoder writes the answers of /v1/chat/completions.

@@ -10,6 +10,7 @@ import (
 	"grove"
 	"grove/server/driver"
 	"grove/server/serving"
+	"grove/server/structured"
 	"grove/server/wire"
 	"grove/text/token"
 )
@@ -26,7 +27,7 @@ type completionRequest struct {
 	Echo          bool                `json:"echo"`
 	Logprobs      *int                `json:"logprobs" range:"0 20"`
 	StreamOptions *wire.StreamOptions `json:"stream_options"`
-	Format        *wire.Format        `json:"response_format"`
+	Format        *structured.Format  `json:"response_format"`
 }
 
 const defaultMaxTokens = 16 // OpenAI's
@@ -60,9 +61,6 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	if err := q.StreamOptions.Check(q.Stream); err != nil {
 		return nil, err
 	}
-	if err := q.Format.Check("response_format"); err != nil {
-		return nil, err
-	}
 	base, err := g.Base(wire.DefaultsOpenAI)
 	if err != nil {
 		return nil, err
@@ -70,6 +68,10 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	base.MaxTokens, base.Suffix = most, q.Suffix
 	if wire.Set(&base.Top, q.Logprobs); q.Logprobs != nil {
 		g.Likely = "logprobs"
+	}
+	format, err := q.Format.Asks("response_format")
+	if err := g.Constrain(&base, format, err, nil); err != nil {
+		return nil, err
 	}
 	if err := g.AddPrompts(base, q.Prompt.List); err != nil {
 		return nil, err

@@ -1,13 +1,13 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 
 	"grove"
 	"grove/server/driver"
+	"grove/server/structured"
 	"grove/server/wire"
 	"grove/text/answer"
 	"grove/text/chat"
@@ -82,29 +82,11 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 		}
 	}
 	c.Options.OneCall = q.Parallel != nil && !*q.Parallel
-	use, err := q.useTools()
-	if err != nil || !use {
+	choice, err := structured.ChoiceOf(q.Choice)
+	if err != nil {
 		return c, err
 	}
-	return c, c.UseTools(q.Tools)
-}
-
-// useTools reports whether the model may call tools. It refuses choices that would have to be enforced.
-func (q *conversation) useTools() (bool, error) {
-	var choice string
-	switch raw := bytes.TrimSpace(q.Choice); {
-	case len(raw) == 0 || string(raw) == "null":
-		choice = "auto"
-	case json.Unmarshal(raw, &choice) != nil:
-		return false, wire.Unsupported("tool_choice", wire.NoGrammar+", and a call of one function could not be promised")
-	}
-	switch {
-	case choice == "required":
-		return false, wire.Unsupported("tool_choice", wire.NoGrammar+", and a call could not be promised")
-	case choice != "auto" && choice != "none":
-		return false, wire.Refuse("tool_choice", "tool_choice %q is not known", wire.Clip(choice))
-	}
-	return choice == "auto" && len(q.Tools) > 0, nil
+	return c, c.UseTools(q.Tools, choice)
 }
 
 // toTemplate returns a message as the library takes it.

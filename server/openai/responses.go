@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"grove/server/driver"
+	"grove/server/structured"
 	"grove/server/wire"
 )
 
@@ -30,8 +31,8 @@ type responsesRequest struct {
 	Store        *bool               `json:"store"` // absent: true
 
 	Text struct {
-		Format    *wire.Format `json:"format"`
-		Verbosity *string      `json:"verbosity" bytes:"256"`
+		Format    *structured.Format `json:"format"`
+		Verbosity *string            `json:"verbosity" bytes:"256"`
 	} `json:"text"`
 	Reasoning *struct {
 		Effort  *string `json:"effort" bytes:"256"`

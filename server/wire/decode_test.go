@@ -89,7 +89,7 @@ func TestDecodeRefused(t *testing.T) {
 		{`{"part":{"note":"x"}}`, "part.note", "notes are not read"}, {`{"parts":[{"note":[]}]}`, "parts[0].note", "notes are not read"}, {`{"parts":[null]}`, "parts[0]", "element is null"},
 		{`{"own":[{"mood":1}]}`, "own[0].mood", "not known"}, {`{"own":[{"note":1}]}`, "own[0].note", "notes"},
 		{`{"part":{"user":"x"}}`, "part.user", "not known"}, {`{"x.metadata":1}`, "x.metadata", "not known"}, {`{"user":"me"}`, "user", "no echo"}, {`{"echo":true}`, "echo", "no echo"},
-		{`{"verbosity":"low"}`, "verbosity", "not supported"}, {`{"grammar":"root ::= x"}`, "grammar", "constrained"}, {`{"tfs_z":0.5}`, "tfs_z", "sample"}, {`{"tfs_z":"1"}`, "tfs_z", "sample"},
+		{`{"verbosity":"low"}`, "verbosity", "not supported"}, {`{"format":"json"}`, "format", "response_format"}, {`{"tfs_z":0.5}`, "tfs_z", "sample"}, {`{"tfs_z":"1"}`, "tfs_z", "sample"},
 		{`{"functions":[{}]}`, "functions", "use tools"}, {`{"num_ctx":4096}`, "num_ctx", "--context"}, {`{"options":{"a":1}}`, "options", "fields of the request"},
 
 		// Twice, or in another case, at every level.
@@ -138,7 +138,7 @@ func TestModes(t *testing.T) {
 		{`{"mood":1,"part":{"mood":{"a":[]},"name":"x"},"parts":[{"mood":2}]}`, "mood", "", "mood part.mood parts[0].mood"},
 		{`{"own":[{"mood":1}]}`, "own[0].mood", "", "own[0].mood"},
 		{`{"part":{"note":""}}`, "part.note", "", ""},
-		{`{"grammar":"x"}`, "grammar", "grammar", ""},
+		{`{"format":"x"}`, "format", "format", ""},
 		{`{"part":{"note":"x"}}`, "part.note", "part.note", ""},
 		{`{"number":"1"}`, "number", "number", ""},
 	} {

@@ -116,27 +116,6 @@ func (p *Prediction) Apply(r *grove.Request) error {
 	return nil
 }
 
-// Format is response_format.
-type Format struct {
-	Type   string          `json:"type" bytes:"256"`
-	Schema json.RawMessage `json:"json_schema"`
-	Bare   json.RawMessage `json:"schema"`
-	Name   json.RawMessage `json:"name"` // this and the next two are of /v1/responses
-	Strict json.RawMessage `json:"strict"`
-	About  json.RawMessage `json:"description"`
-}
-
-// Check refuses all formats but text; field is the route's name for it.
-func (f *Format) Check(field string) error {
-	switch {
-	case f == nil || f.Type == "text":
-		return nil
-	case f.Type == "json_object" || f.Type == "json_schema":
-		return Unsupported(field, NoGrammar+", and an answer of type "+f.Type+" could not be promised")
-	}
-	return Refuse(field, "%s: type %q is not known", field, Clip(f.Type))
-}
-
 // StreamOptions is stream_options.
 type StreamOptions struct {
 	IncludeUsage       bool  `json:"include_usage"`

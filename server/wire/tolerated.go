@@ -36,7 +36,7 @@ var tolerated = []Toleration{
 	{"prompt_cache_key prompt_cache_retention keep_alive n_cache_reuse slot_id", "*", "they concern the cache, which changes the speed alone"},
 	{"speculative.n_max speculative.n_min speculative.p_min", "*", "they size drafts, which the server does by itself"},
 	{"n_keep n_discard", "*", "they say what to cut, and " + neverCut},
-	{"guided_decoding_backend guided_whitespace_pattern", "*", "they belong to fields that are refused"},
+	{"guided_decoding_backend", "*", "there is one engine of constraints"},
 	{"spaces_between_special_tokens", "*", noSpecial},
 	{"sse_ping_interval", "*", "a waiting stream gets comments anyway"},
 
@@ -74,11 +74,7 @@ var tolerated = []Toleration{
 	{"lora", "[]", "adapters are not supported"},
 	{"lora_path lora_request", "", "adapters are not supported"},
 
-	{"grammar ebnf regex structural_tag", `""`, NoGrammar},
-	{"grammar_lazy", "false", NoGrammar},
-	{"grammar_triggers preserved_tokens", "[]", NoGrammar},
-	{"json_schema", "{}", NoGrammar},
-	{"guided_json guided_regex guided_choice guided_grammar structured_outputs format", "", NoGrammar},
+	{"format", "", "use response_format"},
 
 	{"tfs_z length_penalty typical", "1", noSampler},
 	{"top_a epsilon_cutoff eta_cutoff smoothing_factor", "0", noSampler},

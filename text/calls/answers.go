@@ -11,11 +11,12 @@ import (
 // Options say which calls an answer may have.
 type Options struct {
 	Functions []Function
-	Least     int    // calls
-	Most      int    // calls; 0: as many as answers are read with
-	Remarks   bool   // text may stand before the calls, or in their place where Least is 0
-	Tail      string // the end of the prompt that the template wrote: the answer begins inside the thoughts that it opens
-	Quiet     bool   // the model does not think
+	Least     int      // calls
+	Most      int      // calls; 0: as many as answers are read with
+	Remarks   bool     // text may stand before the calls, or in their place where Least is 0
+	Content   *Grammar // of text in their place, where Least is 0; none stands before them then. nil: see Remarks
+	Tail      string   // the end of the prompt that the template wrote: the answer begins inside the thoughts that it opens
+	Quiet     bool     // the model does not think
 }
 
 // Answer returns the grammar of whole answers, thoughts included, in the way of a family; f is how answers are read. Errors name the
@@ -44,6 +45,8 @@ func (s *Style) Answer(f answer.Format, o Options) (Grammar, error) {
 	free := Any(f.Marks()...)
 	free.NotFirst, free.NotLast = s.bare, s.notLast
 	switch {
+	case o.Content != nil && o.Least == 0:
+		made = One(made, *o.Content)
 	case !o.Remarks && o.Least == 0:
 		made = Maybe(made)
 	case o.Remarks && o.Least == 0 && s.bare != "": // calls begin the answer, or there are none
@@ -125,8 +128,12 @@ func analysis(quiet bool) Grammar {
 
 // inChannels returns the grammar of an answer of gpt-oss that has calls, or an answer where it may.
 func (s *Style) inChannels(made Grammar, o Options) Grammar {
-	if o.Least == 0 && o.Remarks {
-		made = One(made, All(Mark(channel+"final"+message), Any(bodyEnds...)))
+	final := Any(bodyEnds...)
+	if o.Content != nil {
+		final = *o.Content
+	}
+	if o.Least == 0 && (o.Remarks || o.Content != nil) {
+		made = One(made, All(Mark(channel+"final"+message), final))
 	}
 	return All(analysis(o.Quiet), made)
 }

@@ -15,8 +15,7 @@ func (s *Store) Runes(ranges ...Range) ID {
 		return Nothing
 	}
 	var seqs [][]byteRange
-	ranges = merge(ranges)
-	for _, r := range ranges {
+	for _, r := range merge(ranges) {
 		seqs = encode(seqs, r.Lo, r.Hi)
 	}
 	base := len(s.tmp)
@@ -31,15 +30,8 @@ func (s *Store) Runes(ranges ...Range) ID {
 	}
 	id := s.or(s.tmp[base:])
 	s.tmp = s.tmp[:base]
-	if s.err != nil {
-		return Nothing
-	}
-	s.nodes[id].flags |= isText
-	if n := len(ranges); n > 0 && ranges[n-1].Hi >= 0x80 && s.anyRune != Nothing && s.grow(n/8) {
-		if s.ranges == nil {
-			s.ranges = map[ID][]Range{}
-		}
-		s.ranges[id] = ranges
+	if s.err == nil {
+		s.nodes[id].flags |= isText
 	}
 	return id
 }

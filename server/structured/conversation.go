@@ -1,0 +1,120 @@
+package structured
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	exact "github.com/go-json-experiment/json" // names of fields are those of their case
+
+	"grove/server/wire"
+	"grove/text/answer"
+	"grove/text/calls"
+)
+
+// Conversation is what the form of an answer to a conversation follows from, besides the fields.
+type Conversation struct {
+	Tools   []json.RawMessage // that the prompt shows, in the form of OpenAI's API
+	Choice  Tools
+	OneCall bool          // the answer has one call at most
+	Style   *calls.Style  // how the model writes calls
+	Format  answer.Format // how its answers are read
+	Tail    string        // the end of the prompt that the template wrote
+	Quiet   bool          // the model does not think
+}
+
+// tool is a function of a conversation.
+type tool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name   string `json:"name"`
+		Strict bool   `json:"strict"`
+	} `json:"function"`
+}
+
+// Names returns the names of tools. Errors name the tool that is no function, or has the name of another.
+func Names(tools []json.RawMessage) (names []string, err error) {
+	for i, raw := range tools {
+		var t tool
+		name := fmt.Sprintf("tools[%d]", i)
+		switch err := exact.Unmarshal(raw, &t); {
+		case err != nil || t.Type != "function" || t.Function.Name == "":
+			return nil, wire.Refuse(name, "%s is not a function with a name", name)
+		case slices.Contains(names, t.Function.Name):
+			return nil, wire.Refuse(name, "%s: two tools are called %q", name, wire.Clip(t.Function.Name))
+		}
+		names = append(names, t.Function.Name)
+	}
+	return names, nil
+}
+
+// Form returns the form of the answers to a conversation, of which the fields ask for another: nil, or a form of the content. Calls are
+// held to their functions where one must be made, where only some tools are allowed, and where a function is strict or the content has a
+// schema; then the arguments of all functions keep to their schemas.
+func (c *Conversation) Form(content *Form) (*Form, error) {
+	strict, functions, err := c.functions()
+	if err != nil {
+		return nil, err
+	}
+	held := c.Choice.Must || c.Choice.Allowed != nil || strict || content != nil && content.Kind == Schema
+	switch {
+	case len(functions) == 0:
+		return c.inChannels(content)
+	case content != nil && content.Kind != Schema:
+		return nil, wire.Refuse(content.Field, "%s: the answer may have calls of tools, which the field does not know; set tool_choice to none, or use response_format", content.Field)
+	case !held:
+		return nil, nil
+	}
+	o := calls.Options{Functions: functions, Remarks: !c.Choice.Must, Tail: c.Tail, Quiet: c.Quiet}
+	if c.Choice.Must {
+		o.Least, content = 1, nil
+	}
+	if c.OneCall {
+		o.Most = 1
+	}
+	field := "tools"
+	if content != nil {
+		value := calls.Value(content.Schema)
+		o.Content, field = &value, content.Field
+	}
+	tree, err := c.Style.Answer(c.Format, o)
+	if err != nil {
+		return nil, wire.Refuse("tools", "tools: %s", strings.TrimPrefix(err.Error(), "calls: "))
+	}
+	return &Form{Field: field, Kind: Tree, Tree: tree}, nil
+}
+
+// functions returns the functions that may be called, and whether one of them is strict.
+func (c *Conversation) functions() (strict bool, all []calls.Function, err error) {
+	if c.Choice.Off {
+		return false, nil, nil
+	}
+	read, err := calls.Functions(c.Tools)
+	if err != nil {
+		return false, nil, wire.Refuse("tools", "%s", strings.TrimPrefix(err.Error(), "calls: "))
+	}
+	for i, f := range read {
+		var t tool
+		_ = exact.Unmarshal(c.Tools[i], &t) // it has been read
+		if c.Choice.Allowed != nil && !slices.Contains(c.Choice.Allowed, f.Name) {
+			continue
+		}
+		strict = strict || t.Function.Strict
+		all = append(all, f)
+	}
+	return strict, all, nil
+}
+
+// inChannels returns the form of content that models of gpt-oss write in a channel of its own.
+func (c *Conversation) inChannels(content *Form) (*Form, error) {
+	if content == nil || !c.Format.Channels() {
+		return content, nil
+	}
+	if content.Kind != Schema {
+		return nil, wire.Unsupported(content.Field, "answers of this model are messages in channels, which are held to schemas alone")
+	}
+	form := *content
+	form.Kind, form.Tree = Tree, calls.Behind(c.Format, c.Tail, calls.Value(content.Schema), c.Quiet)
+	return &form, nil
+}
