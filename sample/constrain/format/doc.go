@@ -11,7 +11,7 @@
 //	json-pointer              RFC 6901
 //	relative-json-pointer     the draft of Luff and Andrews
 //
-// From inside, which means that each text is valid and that some valid texts are missing:
+// From inside ([Exact] is false), which means that each text is valid and that some valid texts are missing:
 //
 //	email          RFC 5321 with its bounds on lengths; its domains as under hostname, its literals IPv4 and IPv6 only
 //	idn-email      RFC 6531; the local part may be any text without control characters of ASCII, domains as under hostname

@@ -28,6 +28,13 @@ func Known(name string) bool {
 	return sources[name] != "" || made[name] != nil
 }
 
+// Exact reports whether a format holds all its texts: only then is the complement of its language what does not have the
+// format.
+func Exact(name string) bool { return Known(name) && !inside[name] }
+
+// inside are the formats described from inside.
+var inside = map[string]bool{"email": true, "idn-email": true, "hostname": true, "idn-hostname": true, "uri-template": true, "regex": true}
+
 // sources are the formats that an expression says.
 var sources = map[string]string{
 	"date":                  date,

@@ -126,6 +126,21 @@ func runSuite(t *testing.T, file string) (left, n int) {
 	return left, n
 }
 
+// TestExact asks that exactly the formats that leave out texts of the suite, or say so, are not exact.
+func TestExact(t *testing.T) {
+	for name, want := range map[string]bool{"date": true, "uri": true, "iri-reference": true, "email": false, "hostname": false,
+		"regex": false, "url": false} {
+		if got := Exact(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for name := range missing {
+		if name != "ecmascript-regex" && Exact(name) {
+			t.Errorf("%s is exact and leaves texts out", name)
+		}
+	}
+}
+
 // walk draws a text of a language: bytes at random among those that can follow.
 func walk(s *regex.Store, id regex.ID, r *rand.Rand, stop int) (string, bool) {
 	var out []byte
