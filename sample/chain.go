@@ -53,6 +53,8 @@ type Chain struct {
 	legal    []int // places of the stages that are [Legal]
 	ahead    ahead
 	enders   []int // of those that are [Ender]
+	picker   int   // of the one that is a [Picker]; -1: there is none, or there are several
+	ranking  Ranking
 	banned   []token.ID
 	adapts   bool // mirostat is on
 	flat     bool // nothing depends on the text: it has one state
@@ -147,12 +149,18 @@ func (c *Chain) addStages() {
 		c.stages = append(c.stages, newThinking(t))
 	}
 	c.stages = append(c.stages, c.settings.Stages...)
+	c.picker = -1
+	pickers := 0
 	for i, stage := range c.stages {
 		if _, ok := stage.(Legal); ok {
 			c.legal = append(c.legal, i)
 		}
 		if _, ok := stage.(Preparer); ok {
 			c.ahead.stages = append(c.ahead.stages, i)
+		}
+		if _, ok := stage.(Picker); ok {
+			c.picker = i
+			pickers++
 		}
 		if _, ok := stage.(Ender); ok {
 			c.enders = append(c.enders, i)
@@ -167,6 +175,9 @@ func (c *Chain) addStages() {
 			st.fault = func(s State) error { return f.Err(c.state(s, i)) }
 		}
 		c.steps = append(c.steps, st)
+	}
+	if pickers > 1 {
+		c.picker = -1
 	}
 }
 

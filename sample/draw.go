@@ -31,6 +31,9 @@ func (c *Chain) Process(s State, logits []float32) []float32 {
 // are masked tokens, which are never drawn; equal scores go to the lowest id. Errors: [ErrNotFinite]; [ErrAllMasked],
 // with the stage that forbids the last token; logits of another length than the vocabulary.
 func (c *Chain) Draw(s State, logits []float32, index int) (Token, error) {
+	if c.picks() {
+		return c.pick(s, logits, index)
+	}
 	t, err := c.sampler.sample(c.row(s, logits, index))
 	if err != nil {
 		return t, c.blame(s, logits, err)

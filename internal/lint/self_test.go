@@ -157,7 +157,7 @@ func TestBudgets(t *testing.T) {
 	core := fstest.MapFS{}
 	for i, dir := range []string{"engine", "kv", "verify", "sample", "forest"} {
 		for j := range 5 {
-			core[fmt.Sprintf("%s/%d.go", dir, j)] = lineFile("p", 488+i/4)
+			core[fmt.Sprintf("%s/%d.go", dir, j)] = lineFile("p", 500+i/4)
 		}
 	}
 	for _, c := range []struct {
@@ -168,7 +168,7 @@ func TestBudgets(t *testing.T) {
 		{"a method", fstest.MapFS{"method/text/x/x.go": lineFile("x", 300)}, nil},
 		{"a large method", fstest.MapFS{"method/text/x/x.go": lineFile("x", 301)}, []string{"method/text/x: 301 lines, more than 300"}},
 		{"what methods share", fstest.MapFS{"method/grow/x.go": lineFile("grow", 301)}, nil},
-		{"the core", core, []string{"core: 12205 lines, more than 12200"}},
+		{"the core", core, []string{"core: 12505 lines, more than 12500"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := load(c.fsys)

@@ -4,25 +4,37 @@
 package constrain
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 
 	"grove/sample"
+	"grove/sample/constrain/grammar"
 )
 
-// Spec says which texts are legal. One of its kinds is set: Choices.
+// Spec says which texts are legal. One of its kinds is set: Schema, Regex, Grammar, Choices, Source.
 type Spec struct {
-	Choices []string // the text is one of these
+	// Schema is a JSON Schema; the text is JSON that it accepts. docs/constraints.md says which keywords are exact, and which refused.
+	Schema json.RawMessage `json:",omitempty"`
+	// FreeOrder lets the members of objects come in any order, not in that of the schema's properties.
+	FreeOrder bool `json:",omitempty"`
+
+	Regex   string   `json:",omitempty"` // the whole text matches it; the notation is that of RE2, Rust and Python
+	Grammar string   `json:",omitempty"` // a grammar in the notation of llama.cpp (GBNF) or Lark, or the name of one inside this module
+	Choices []string `json:",omitempty"` // the text is one of these
+
+	// Source makes a grammar of the caller's own. It is called for each compilation, as a grammar serves one of them.
+	Source func() (grammar.Source, error) `json:"-"`
 
 	// Triggers are texts that begin the constraint: until one of them comes, all is legal. With Behind the legal text begins behind the
 	// trigger, else with it. With Required the text may not end before a trigger. With Repeat the constraint waits for a further trigger where a legal text is
 	// complete, which is the end of a token; the text may then end, too. Special tokens that a trigger names, such as <tool_call>, are the tokens.
-	Triggers                 []string
-	Behind, Required, Repeat bool
+	Triggers                 []string `json:",omitempty"`
+	Behind, Required, Repeat bool     `json:",omitempty"`
 
 	// Thoughts lets the text begin with thoughts between the model's markers, where it has any. All is legal in them, but for the end.
-	Thoughts bool
+	Thoughts bool `json:",omitempty"`
 }
 
 // Limits bound what a constraint may cost. The zero value stands for the defaults.
@@ -44,10 +56,11 @@ type Constraint struct {
 
 // Compile compiles a spec. Errors name what is wrong with it, and where.
 func Compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
-	if len(spec.Choices) == 0 {
-		return nil, errors.New("constrain: the constraint says nothing: set one of its kinds")
+	src, err := spec.source(v)
+	if err != nil {
+		return nil, err
 	}
-	rec, err := newSlow(v, newTree(spec.Choices))
+	rec, err := newSlow(v, src)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/sample/constrain/vocab"
 	"grove/text/token"
 )
 
@@ -83,9 +84,9 @@ func (c *Constraint) advance(cur cursor, id token.ID, head []byte) (cursor, erro
 	if !c.v.valid(id) {
 		return cur, errIllegal
 	}
-	kind, stripped := c.v.kinds[id], c.v.strips(cur.prev)
+	stripped := c.v.strips(cur.prev)
 	cur.prev = id
-	if kind == end {
+	if c.v.trie.Kind(id) == vocab.End {
 		if !c.mayEnd(cur) {
 			return cur, errIllegal
 		}
@@ -97,7 +98,7 @@ func (c *Constraint) advance(cur cursor, id token.ID, head []byte) (cursor, erro
 		if err != nil {
 			return cur, err
 		}
-		cur.at, cur.n = to, cur.n+len(c.v.pieces[id])
+		cur.at, cur.n = to, cur.n+len(c.v.trie.Bytes(id))
 		return c.again(cur), nil
 	}
 	piece := c.v.piece(id, stripped)

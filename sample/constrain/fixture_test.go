@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"grove/sample"
+	"grove/sample/constrain/vocab"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -70,7 +71,7 @@ func words(t testing.TB, spm bool) *Vocabulary {
 func (v *Vocabulary) id(t testing.TB, text string) token.ID {
 	t.Helper()
 	for _, id := range v.beginning([]byte(text)) {
-		if string(v.pieces[id]) == text {
+		if string(v.trie.Bytes(id)) == text {
 			return id
 		}
 	}
@@ -82,8 +83,8 @@ func (v *Vocabulary) id(t testing.TB, text string) token.ID {
 func (v *Vocabulary) textBehind(prev token.ID, ids []token.ID) string {
 	var b []byte
 	for _, id := range ids {
-		if v.valid(id) && v.kinds[id] == special {
-			b = append(b, spell(id)...)
+		if v.trie.Kind(id) == vocab.Special {
+			b = append(b, vocab.Spelling(id)...)
 		} else if v.valid(id) && int(id) < v.text.Size() {
 			b, _ = v.text.AppendPieceAfter(b, prev, id, false)
 		}

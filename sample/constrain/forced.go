@@ -3,6 +3,7 @@ package constrain
 import (
 	"bytes"
 
+	"grove/sample/constrain/vocab"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -31,8 +32,8 @@ func (c *Constraint) force(dst []token.ID, cur *cursor) []token.ID {
 // encodeBehind appends the tokens of a text behind a token, as the tokenizer writes both where it keeps the token.
 func (v *Vocabulary) encodeBehind(dst []token.ID, prev token.ID, text []byte) []token.ID {
 	from := len(dst)
-	if v.valid(prev) && v.kinds[prev] == ordinary {
-		both := append(bytes.Clone(v.pieces[prev]), text...)
+	if v.valid(prev) && v.trie.Kind(prev) == vocab.Ordinary {
+		both := append(bytes.Clone(v.trie.Bytes(prev)), text...)
 		if ids, err := v.text.Encode(dst, string(both), tokenizer.Options{Plain: true, Inside: true}); err == nil && len(ids) > from && ids[from] == prev {
 			return append(dst, v.spelled(ids[from+1:], text)...)
 		}
@@ -47,10 +48,10 @@ func (v *Vocabulary) encodeBehind(dst []token.ID, prev token.ID, text []byte) []
 // spelled returns the tokens at the beginning of ids whose bytes are those of a text.
 func (v *Vocabulary) spelled(ids []token.ID, text []byte) []token.ID {
 	for i, id := range ids {
-		if !v.valid(id) || v.kinds[id] != ordinary || !bytes.HasPrefix(text, v.pieces[id]) {
+		if !v.valid(id) || v.trie.Kind(id) != vocab.Ordinary || !bytes.HasPrefix(text, v.trie.Bytes(id)) {
 			return ids[:i]
 		}
-		text = text[len(v.pieces[id]):]
+		text = text[len(v.trie.Bytes(id)):]
 	}
 	return ids
 }
@@ -61,7 +62,7 @@ func (c *Constraint) certain(at state, ids []token.ID, text []byte) int {
 		if i >= len(ids)-maxChop && c.longer(at, text) {
 			return i
 		}
-		piece := c.v.pieces[id]
+		piece := c.v.trie.Bytes(id)
 		to, n, err := c.rec.push(at, piece)
 		if err != nil || n < len(piece) {
 			return i
@@ -75,7 +76,7 @@ func (c *Constraint) certain(at state, ids []token.ID, text []byte) int {
 func (c *Constraint) longer(at state, text []byte) bool {
 	seen := 0
 	for _, id := range c.v.beginning(text) {
-		if len(c.v.pieces[id]) == len(text) {
+		if len(c.v.trie.Bytes(id)) == len(text) {
 			continue
 		}
 		if seen++; seen > maxLonger {

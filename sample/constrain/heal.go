@@ -3,6 +3,7 @@ package constrain
 import (
 	"unicode/utf8"
 
+	"grove/sample/constrain/vocab"
 	"grove/text/token"
 )
 
@@ -17,14 +18,14 @@ func (v *Vocabulary) Heal(prompt []token.ID) (left int, head []byte) {
 	for n := 1; n <= maxHealed && n < len(prompt); n++ {
 		at := len(prompt) - n
 		id := prompt[at]
-		if !v.valid(id) || v.kinds[id] != ordinary {
+		if !v.valid(id) || v.trie.Kind(id) != vocab.Ordinary {
 			break
 		}
 		text = append(append([]byte{}, v.piece(id, v.strips(prompt[at-1]))...), text...)
 		if len(text) == 0 || !utf8.RuneStart(text[0]) {
 			continue
 		}
-		if longer := v.beginning(text); len(longer) > 0 && len(v.pieces[longer[len(longer)-1]]) > len(text) {
+		if longer := v.beginning(text); len(longer) > 0 && len(v.trie.Bytes(longer[len(longer)-1])) > len(text) {
 			left, head = at, text
 		}
 	}

@@ -25,7 +25,7 @@ func (c *Constraint) mask(cur cursor, head []byte) (mask, error) {
 	case cur.mode == free:
 		return nil, nil
 	case cur.mode == over:
-		return newMask(len(c.v.kinds)), nil
+		return newMask(c.v.size), nil
 	case cur.mode == active && !strips:
 		return c.rec.mask(cur.at)
 	case cur.mode == prefix:
@@ -56,7 +56,7 @@ func (c *Constraint) makeMask(cur cursor, strips bool) (m mask, err error) {
 	if cur.mode == waiting {
 		return c.waitingMask(cur)
 	}
-	m = newMask(len(c.v.kinds))
+	m = newMask(c.v.size)
 	if cur.mode != opening || cur.place == 0 && len(c.triggers) == 1 {
 		if err := c.activeMask(m, cur, strips); err != nil {
 			return nil, err
@@ -64,8 +64,8 @@ func (c *Constraint) makeMask(cur cursor, strips bool) (m mask, err error) {
 	}
 	switch {
 	case cur.mode == gap:
-		for id := range token.ID(len(c.v.kinds)) {
-			if c.v.white.has(id) && int(cur.place)+len(c.v.pieces[id]) <= maxGap {
+		for id := range token.ID(c.v.size) {
+			if c.v.white.has(id) && int(cur.place)+len(c.v.trie.Bytes(id)) <= maxGap {
 				m.set(id)
 			}
 		}
@@ -84,7 +84,7 @@ func (c *Constraint) makeMask(cur cursor, strips bool) (m mask, err error) {
 // activeMask puts the tokens that the grammar allows into m.
 func (c *Constraint) activeMask(m mask, cur cursor, strips bool) error {
 	if c.rec == nil {
-		for id := range token.ID(len(c.v.kinds)) {
+		for id := range token.ID(c.v.size) {
 			m.set(id)
 		}
 		return nil
@@ -117,7 +117,7 @@ func (c *Constraint) activeMask(m mask, cur cursor, strips bool) error {
 
 // spellingMask returns the tokens that go on with bytes which must follow.
 func (c *Constraint) spellingMask(cur cursor, rest, head []byte) (m mask, err error) {
-	m = newMask(len(c.v.kinds))
+	m = newMask(c.v.size)
 	try := func(id token.ID) {
 		if ok, fault := c.allows(cur, id, head); ok {
 			m.set(id)
@@ -139,7 +139,7 @@ func (c *Constraint) allows(cur cursor, id token.ID, head []byte) (bool, error) 
 		return true, nil
 	case cur.mode == active && !c.v.strips(cur.prev):
 		return c.rec.allows(cur.at, id)
-	case cur.mode == gap && c.v.white.has(id) && int(cur.place)+len(c.v.pieces[id]) <= maxGap:
+	case cur.mode == gap && c.v.white.has(id) && int(cur.place)+len(c.v.trie.Bytes(id)) <= maxGap:
 		return true, nil
 	}
 	_, err := c.advance(cur, id, head)

@@ -22,5 +22,5 @@ type recognizer interface {
 	expected(s state) string
 }
 
-// state is a text to a recognizer.
-type state = uint32
+// state is a text to a recognizer. States are comparable.
+type state struct{ place int32 }

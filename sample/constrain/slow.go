@@ -1,10 +1,14 @@
 package constrain
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
+	"grove/sample/constrain/grammar"
+	"grove/sample/constrain/regex"
+	"grove/sample/constrain/vocab"
 	"grove/text/token"
 )
 
@@ -23,36 +27,37 @@ type slow struct {
 	masks map[state]mask
 }
 
-func newSlow(v *Vocabulary, a automaton) (*slow, error) {
-	return &slow{v: v, a: a, masks: map[state]mask{}}, nil
+func newSlow(v *Vocabulary, src grammar.Source) (*slow, error) {
+	a, err := newDerivatives(src)
+	return &slow{v: v, a: a, masks: map[state]mask{}}, err
 }
 
-func (r *slow) start() (state, error) { return 0, nil }
+func (r *slow) start() (state, error) { return state{}, nil }
 
 func (r *slow) push(s state, text []byte) (state, int, error) {
-	at := int32(s)
+	at := s.place
 	for i, b := range text {
 		to, ok := r.a.step(at, b)
 		if !ok {
-			return state(at), i, nil
+			return state{at}, i, nil
 		}
 		at = to
 	}
-	return state(at), len(text), nil
+	return state{at}, len(text), nil
 }
 
 func (r *slow) next(s state, id token.ID) (state, error) {
 	if ok, _ := r.allows(s, id); !ok {
 		return s, errIllegal
 	}
-	to, _, err := r.push(s, r.v.pieces[id])
+	to, _, err := r.push(s, r.v.trie.Bytes(id))
 	return to, err
 }
 
 func (r *slow) allows(s state, id token.ID) (bool, error) {
-	switch p := r.v.pieces[id]; {
-	case r.v.kinds[id] == end:
-		return r.a.final(int32(s)), nil
+	switch p := r.v.trie.Bytes(id); {
+	case r.v.trie.Kind(id) == vocab.End:
+		return r.a.final(s.place), nil
 	case len(p) == 0:
 		return false, nil
 	default:
@@ -67,8 +72,8 @@ func (r *slow) mask(s state) (mask, error) {
 	if m, ok := r.masks[s]; ok {
 		return m, nil
 	}
-	m := newMask(len(r.v.kinds))
-	for id := range token.ID(len(r.v.kinds)) {
+	m := newMask(r.v.size)
+	for id := range token.ID(r.v.size) {
 		if ok, _ := r.allows(s, id); ok {
 			m.set(id)
 		}
@@ -77,10 +82,10 @@ func (r *slow) mask(s state) (mask, error) {
 	return m, nil
 }
 
-func (r *slow) ends(s state) bool { return r.a.final(int32(s)) }
+func (r *slow) ends(s state) bool { return r.a.final(s.place) }
 
 func (r *slow) forced(s state, max int) (text []byte) {
-	for at := int32(s); len(text) < max && !r.a.final(at); {
+	for at := s.place; len(text) < max && !r.a.final(at); {
 		next, only, n := int32(0), byte(0), 0
 		for b := range 256 {
 			if to, ok := r.a.step(at, byte(b)); ok {
@@ -98,7 +103,7 @@ func (r *slow) forced(s state, max int) (text []byte) {
 func (r *slow) expected(s state) string {
 	var all []string
 	for b := range 256 {
-		if _, ok := r.a.step(int32(s), byte(b)); ok {
+		if _, ok := r.a.step(s.place, byte(b)); ok {
 			all = append(all, fmt.Sprintf("%q", string(rune(b))))
 		}
 	}
@@ -108,29 +113,47 @@ func (r *slow) expected(s state) string {
 	return strings.Join(all, ", ")
 }
 
-// tree is the automaton of a list of texts.
-type tree struct {
-	steps  []map[byte]int32
-	finals []bool
+// derivatives is the automaton of a regular expression: its derivatives.
+type derivatives struct {
+	mu    sync.Mutex
+	store *regex.Store
+	ids   []regex.ID
+	known map[regex.ID]int32
 }
 
-func newTree(texts []string) *tree {
-	t := &tree{steps: []map[byte]int32{{}}, finals: []bool{false}}
-	for _, text := range texts {
-		at := int32(0)
-		for i := range len(text) {
-			to, ok := t.steps[at][text[i]]
-			if !ok {
-				to = int32(len(t.steps))
-				t.steps, t.finals = append(t.steps, map[byte]int32{}), append(t.finals, false)
-				t.steps[at][text[i]] = to
-			}
-			at = to
-		}
-		t.finals[at] = true
+// newDerivatives returns the automaton of a grammar of one lexeme.
+func newDerivatives(src grammar.Source) (*derivatives, error) {
+	edges, err := src.Edges(nil, src.Start())
+	if err != nil {
+		return nil, err
 	}
-	return t
+	if len(edges) != 1 || edges[0].Lexeme == regex.Nothing {
+		return nil, errors.New("constrain: grammars are not built yet")
+	}
+	id := edges[0].Lexeme
+	if src.Final(src.Start()) {
+		id = src.Store().Or(id, regex.Epsilon)
+	}
+	return &derivatives{store: src.Store(), ids: []regex.ID{id}, known: map[regex.ID]int32{id: 0}}, nil
 }
 
-func (t *tree) step(s int32, b byte) (int32, bool) { to, ok := t.steps[s][b]; return to, ok }
-func (t *tree) final(s int32) bool                 { return t.finals[s] }
+func (d *derivatives) step(s int32, b byte) (int32, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id := d.store.Derive(d.ids[s], b)
+	if id == regex.Nothing {
+		return 0, false
+	}
+	to, ok := d.known[id]
+	if !ok {
+		to = int32(len(d.ids))
+		d.ids, d.known[id] = append(d.ids, id), to
+	}
+	return to, true
+}
+
+func (d *derivatives) final(s int32) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.store.Nullable(d.ids[s])
+}

@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"grove/sample"
+	"grove/sample/constrain/grammar"
+	"grove/sample/constrain/regex"
+	"grove/sample/constrain/vocab"
 	"grove/text/token"
 )
 
@@ -123,7 +126,9 @@ func subjects() []subject {
 		{name: "with a trigger", spec: Spec{Choices: []string{"abc1", "ab12"}, Triggers: []string{"ab"}, Required: true}, prompt: []token.ID{bos},
 			l: plain(behindTrigger("ab", false, true, choicesOf([]string{"abc1", "ab12"})))},
 		{name: "behind a token", spec: Spec{Choices: list, Triggers: []string{"<tool>a"}, Behind: true}, prompt: []token.ID{bos},
-			l: func(v *Vocabulary) language { return behindTrigger(spell(tool)+"a", true, false, choicesOf(list)) }},
+			l: func(v *Vocabulary) language {
+				return behindTrigger(vocab.Spelling(tool)+"a", true, false, choicesOf(list))
+			}},
 		{name: "again", spec: Spec{Choices: []string{"abc", "12"}, Triggers: []string{"order"}, Behind: true, Repeat: true}, prompt: []token.ID{firstByte + 'x'},
 			l: plain(repeated("order", []string{"abc", "12"})), closes: closing("order", []string{"abc", "12"})},
 		{name: "thoughts that go on", spec: Spec{Choices: list, Thoughts: true}, prompt: []token.ID{bos, think}, slack: true,
@@ -167,7 +172,7 @@ func TestStage(t *testing.T) {
 							break
 						}
 						id := legal[r.IntN(len(legal))]
-						if text = append(text, id); v.kinds[id] == end {
+						if text = append(text, id); v.trie.Kind(id) == vocab.End {
 							break
 						}
 						if at = stage.Next(at, id); r.IntN(3) == 0 {
@@ -197,18 +202,18 @@ func (s *subject) compare(t *testing.T, v *Vocabulary, l language, stage *Stage,
 		return nil
 	}
 	var alone [512]bool
-	for id := range token.ID(len(v.kinds) + 2) {
+	for id := range token.ID(v.size + 2) {
 		alone[id] = stage.Allows(at, id) // before there is a mask
 	}
-	logits := make([]float32, len(v.kinds))
+	logits := make([]float32, v.size)
 	stage.Apply(at, logits)
 	now := v.textBehind(prev, text)
-	for id := range token.ID(len(v.kinds)) {
+	for id := range token.ID(v.size) {
 		var want bool
-		switch v.kinds[id] {
-		case end:
+		switch v.trie.Kind(id) {
+		case vocab.End:
 			_, want = l(now)
-		case unused:
+		case vocab.Unused:
 			want = stage.nodes[at].mode == waiting || stage.nodes[at].mode == free // all is legal there
 		default:
 			with := v.textBehind(prev, append(slices.Clip(text), id))
@@ -219,13 +224,13 @@ func (s *subject) compare(t *testing.T, v *Vocabulary, l language, stage *Stage,
 			want = want && (with != now || stage.nodes[at].mode == waiting || stage.nodes[at].mode == free)
 		}
 		if got := !math.IsInf(float64(logits[id]), -1); got != want || alone[id] != want || stage.Allows(at, id) != want {
-			t.Fatalf("token %d (%q) behind %q: the mask says %v, a test %v, the language %v", id, v.pieces[id], now, got, alone[id], want)
+			t.Fatalf("token %d (%q) behind %q: the mask says %v, a test %v, the language %v", id, v.trie.Bytes(id), now, got, alone[id], want)
 		}
-		if want && v.kinds[id] != unused {
+		if want && v.trie.Kind(id) != vocab.Unused {
 			legal = append(legal, id)
 		}
 	}
-	if alone[len(v.kinds)] || stage.Allows(at, -1) {
+	if alone[v.size] || stage.Allows(at, -1) {
 		t.Fatal("an id beyond the vocabulary is legal")
 	}
 	return legal
@@ -234,7 +239,7 @@ func (s *subject) compare(t *testing.T, v *Vocabulary, l language, stage *Stage,
 // TestStageErrors expects a token that may not follow, and a text that no token goes on with, to be errors of their states alone.
 func TestStageErrors(t *testing.T) {
 	v := words(t, false)
-	c, err := Compile(Spec{Choices: []string{"ab", "\xffx"}}, v, Limits{})
+	c, err := Compile(Spec{Choices: []string{"ab", "bx"}}, v, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,14 +259,17 @@ func TestStageErrors(t *testing.T) {
 	if over := stage.Next(done, eos); !stage.Ended(over) || stage.Err(over) == nil {
 		t.Error("the text goes on behind its end")
 	}
-	logits := make([]float32, len(v.kinds))
+	logits := make([]float32, v.size)
 	stage.Apply(bad, logits)
 	for id, l := range logits {
 		if l == 0 {
 			t.Fatalf("token %d is legal behind an illegal one", id)
 		}
 	}
-	unspelled, err := Compile(Spec{Choices: []string{"a\xff"}}, v, Limits{})
+	unspelled, err := Compile(Spec{Source: func() (grammar.Source, error) {
+		store := regex.New(regex.Limits{})
+		return grammar.Lexeme(store, store.Literal("a\xff[999]"))
+	}}, v, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,9 +306,9 @@ func TestForced(t *testing.T) {
 			at = stage.Next(at, v.id(t, c.behind))
 			var got []string
 			for _, id := range stage.Forced(at) {
-				got = append(got, string(v.pieces[id]))
+				got = append(got, string(v.trie.Bytes(id)))
 				if !stage.Allows(at, id) {
-					t.Errorf("%q behind %q is forced and not legal", v.pieces[id], c.behind)
+					t.Errorf("%q behind %q is forced and not legal", v.trie.Bytes(id), c.behind)
 				}
 				at = stage.Next(at, id)
 			}
@@ -320,7 +328,7 @@ func TestApplyAllocates(t *testing.T) {
 	}
 	stage := c.Stages(nil)[0].(*Stage)
 	at := stage.Start([]token.ID{bos})
-	logits := make([]float32, len(v.kinds))
+	logits := make([]float32, v.size)
 	id := v.id(t, "ab")
 	if n := testing.AllocsPerRun(100, func() {
 		stage.Apply(at, logits)
@@ -339,6 +347,10 @@ func TestSpecErrors(t *testing.T) {
 		want string
 	}{
 		{Spec{}, "says nothing"},
+		{Spec{Choices: []string{"a"}, Regex: "a"}, "several kinds (Regex, Choices)"},
+		{Spec{Regex: "a", FreeOrder: true}, "FreeOrder"},
+		{Spec{Regex: "a("}, "regular expression"},
+		{Spec{Regex: "[^\\s\\S]"}, "no text"},
 		{Spec{Choices: []string{"a"}, Behind: true}, "there is none"},
 		{Spec{Choices: []string{"a"}, Triggers: []string{""}}, "a trigger is empty"},
 		{Spec{Choices: []string{"ab"}, Triggers: []string{"ac"}}, "but for its first 1 bytes"},

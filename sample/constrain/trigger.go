@@ -91,7 +91,7 @@ func (c *Constraint) waitingMask(cur cursor) (mask, error) {
 	var m mask
 	forbid := func(id token.ID) {
 		if m == nil {
-			m = newMask(len(c.v.kinds))
+			m = newMask(c.v.size)
 			for i := range m {
 				m[i] = ^uint64(0)
 			}
@@ -104,7 +104,7 @@ func (c *Constraint) waitingMask(cur cursor) (mask, error) {
 		}
 	}
 	t, stripped := c.triggers[cur.phase], c.v.strips(cur.prev)
-	for id := range token.ID(len(c.v.kinds)) {
+	for id := range token.ID(c.v.size) {
 		piece := c.v.piece(id, stripped)
 		if !t.completes(cur.place, piece) {
 			continue

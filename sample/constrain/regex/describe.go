@@ -42,6 +42,7 @@ const (
 	bindAnd
 	bindConcat
 	bindRepeat
+	bindAtom
 )
 
 // write writes an expression, in parentheses if it binds less tightly than asked.
@@ -53,9 +54,23 @@ func (w *writer) write(id ID, bind int) {
 		w.b.WriteString(name)
 		return
 	}
+	if ranges, ok := w.s.ranges[id]; ok {
+		w.ranges(ranges)
+		return
+	}
+	switch id {
+	case w.s.anyRune:
+		w.b.WriteString("character")
+		return
+	case w.s.allText:
+		w.b.WriteString("text")
+		return
+	}
 	n := w.s.nodes[id]
-	own := bindRepeat
+	own := bindAtom
 	switch n.kind {
+	case kindRepeat, kindNot, kindQuoted:
+		own = bindRepeat
 	case kindOr:
 		own = bindOr
 	case kindAnd:
@@ -83,7 +98,7 @@ func (w *writer) write(id ID, bind int) {
 		w.b.WriteByte(' ')
 		w.write(ID(n.b), bindConcat)
 	case kindRepeat:
-		w.write(ID(n.a), bindRepeat+1)
+		w.write(ID(n.a), bindAtom)
 		w.b.WriteString(counts(n.b, n.c))
 	case kindOr:
 		w.list(w.s.kids[n.a:n.a+n.b], " or ", bindOr+1)
@@ -93,12 +108,14 @@ func (w *writer) write(id ID, bind int) {
 		w.b.WriteString("not ")
 		w.write(ID(n.a), bindRepeat)
 	case kindQuoted:
-		if n.b == quoteOpen {
-			w.b.WriteString("string of ")
-		} else {
-			w.b.WriteString("rest of a string of ")
+		if n.b != quoteOpen {
+			w.b.WriteString("rest of a ")
 		}
-		w.write(ID(n.a), bindRepeat)
+		w.b.WriteString("string")
+		if ID(n.a) != w.s.allText {
+			w.b.WriteString(" of ")
+			w.write(ID(n.a), bindRepeat)
+		}
 	case kindMachine:
 		fmt.Fprintf(&w.b, "%T", w.s.auto[n.a].m)
 	}
@@ -144,53 +161,76 @@ func (w *writer) quote(text string) {
 	w.b.WriteString(strconv.Quote(text))
 }
 
+// digits are the bytes of decimal digits.
+var digits = Set{0x3FF << '0'}
+
 // set writes a set of bytes: one byte in quotes, more as a class.
 func (w *writer) set(set *Set) {
-	if set.Len() == 1 {
+	switch {
+	case *set == digits:
+		w.b.WriteString("digit")
+		return
+	case set.Len() == 1:
 		w.quote(string([]byte{set.min()}))
 		return
 	}
-	open := "["
-	all := *set
-	if set.Len() > 128 {
+	open, negative := "[", set.Len() > 128
+	if negative {
 		open = "[^"
-		for i := range all {
-			all[i] = ^all[i]
-		}
 	}
 	w.b.WriteString(open)
 	for b := 0; b < 256; b++ {
-		if !all.Has(byte(b)) {
+		if set.Has(byte(b)) == negative {
 			continue
 		}
 		end := b
-		for end < 255 && all.Has(byte(end+1)) {
+		for end < 255 && set.Has(byte(end+1)) != negative {
 			end++
 		}
-		w.char(byte(b))
-		if end > b+1 {
-			w.b.WriteByte('-')
-		}
-		if end > b {
-			w.char(byte(end))
-		}
+		w.span(rune(b), rune(end), func(r rune) string {
+			if r < 0x80 {
+				return char(r)
+			}
+			return fmt.Sprintf(`\x%02x`, r)
+		})
 		b = end
 	}
 	w.b.WriteByte(']')
 }
 
-// char writes a byte of a class.
-func (w *writer) char(b byte) {
-	switch {
-	case strings.IndexByte(`]\^-`, b) >= 0:
-		w.b.WriteByte('\\')
-		w.b.WriteByte(b)
-	case b < 0x20 || b >= 0x7F:
-		q := strconv.QuoteToASCII(string([]byte{b}))
-		w.b.WriteString(q[1 : len(q)-1])
-	default:
-		w.b.WriteByte(b)
+// ranges writes a set of code points as a class.
+func (w *writer) ranges(ranges []Range) {
+	w.b.WriteByte('[')
+	for _, r := range ranges {
+		if w.b.Len() > maxDescription {
+			return
+		}
+		w.span(r.Lo, r.Hi, char)
 	}
+	w.b.WriteByte(']')
+}
+
+// span writes a range of a class.
+func (w *writer) span(lo, hi rune, char func(rune) string) {
+	w.b.WriteString(char(lo))
+	if hi > lo+1 {
+		w.b.WriteByte('-')
+	}
+	if hi > lo {
+		w.b.WriteString(char(hi))
+	}
+}
+
+// char returns the notation of a character of a class.
+func char(r rune) string {
+	if r < 0x80 && strings.ContainsRune(`]\^-`, r) {
+		return `\` + string(r)
+	}
+	q := strconv.QuoteRuneToGraphic(r)
+	if r == '\'' {
+		return "'"
+	}
+	return q[1 : len(q)-1]
 }
 
 // counts writes the counts of a repetition.

@@ -93,6 +93,8 @@ type Store struct {
 	autos map[auto]uint32
 	names map[ID]string
 
+	ranges map[ID][]Range // of sets of code points beyond ASCII, for Describe
+
 	parts    []*partition
 	partOf   map[[256]uint8]uint32
 	products map[uint64]uint32

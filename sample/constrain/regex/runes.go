@@ -15,7 +15,8 @@ func (s *Store) Runes(ranges ...Range) ID {
 		return Nothing
 	}
 	var seqs [][]byteRange
-	for _, r := range merge(ranges) {
+	ranges = merge(ranges)
+	for _, r := range ranges {
 		seqs = encode(seqs, r.Lo, r.Hi)
 	}
 	base := len(s.tmp)
@@ -30,8 +31,15 @@ func (s *Store) Runes(ranges ...Range) ID {
 	}
 	id := s.or(s.tmp[base:])
 	s.tmp = s.tmp[:base]
-	if s.err == nil {
-		s.nodes[id].flags |= isText
+	if s.err != nil {
+		return Nothing
+	}
+	s.nodes[id].flags |= isText
+	if n := len(ranges); n > 0 && ranges[n-1].Hi >= 0x80 && s.anyRune != Nothing && s.grow(n/8) {
+		if s.ranges == nil {
+			s.ranges = map[ID][]Range{}
+		}
+		s.ranges[id] = ranges
 	}
 	return id
 }

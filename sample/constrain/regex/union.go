@@ -190,7 +190,7 @@ func (s *Store) joinSets(list []ID) []ID {
 // their counts touch.
 func (s *Store) joinRepeats(list []ID) []ID {
 	for i := 0; i < len(list) && len(list) <= 64; i++ {
-		if s.nodes[list[i]].kind != kindRepeat {
+		if s.nodes[list[i]].kind != kindRepeat || !s.spend(len(list)/8) {
 			continue
 		}
 		for j := 0; j < len(list); j++ {
