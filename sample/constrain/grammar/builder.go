@@ -106,13 +106,18 @@ func (b *Builder) Lexeme(id regex.ID) Expr {
 		return b.empty
 	}
 	if id != regex.Nothing && b.store.Nullable(id) {
-		full := b.store.And(id, b.store.Not(regex.Epsilon))
+		full := b.store.And(id, someBytes(b.store))
 		if b.store.IsEmpty(full) {
 			return b.empty
 		}
 		return b.Alt(b.add(expr{kind: kindLexeme, id: full}), b.empty)
 	}
 	return b.add(expr{kind: kindLexeme, id: id})
+}
+
+// someBytes returns the strings of one byte or more. Not(Epsilon) would leave out the spellings of special tokens.
+func someBytes(s *regex.Store) regex.ID {
+	return s.Repeat(s.Bytes(regex.Set{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}), 1, -1)
 }
 
 // Rule returns the expression of a call of a rule, which may be defined later.

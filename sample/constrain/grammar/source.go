@@ -34,7 +34,7 @@ func (b *Builder) Source(start string, o Options) (Source, error) {
 		b.inline()
 	}
 	if o.Ignored != regex.Nothing && b.store.Nullable(o.Ignored) {
-		o.Ignored = b.store.And(o.Ignored, b.store.Not(regex.Epsilon))
+		o.Ignored = b.store.And(o.Ignored, someBytes(b.store))
 	}
 	if err := b.store.Err(); err != nil {
 		return nil, err
