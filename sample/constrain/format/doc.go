@@ -14,9 +14,10 @@
 // From inside ([Exact] is false), which means that each text is valid and that some valid texts are missing:
 //
 //	email          RFC 5321 with its bounds on lengths; its domains as under hostname, its literals IPv4 and IPv6 only
-//	idn-email      RFC 6531; the local part may be any text without control characters of ASCII, domains as under hostname
+//	idn-email      RFC 6531, the local part in full; its names as under idn-hostname
 //	hostname       RFC 1123, 253 bytes, labels of 63; none with -- at its third place (Punycode is no regular language)
-//	idn-hostname   those of hostname
+//	idn-hostname   those of hostname; and up to three labels that have up to seven letters of Latin, Greek, Cyrillic, kana, Han
+//	               or Hangul that RFC 5892 allows, in up to 14 characters (the length in Punycode is no regular language)
 //	uri-template   RFC 6570 without the operators that it reserves
 //	regex          expressions of common parts with groups in groups up to four deep; valid under ECMA-262 and RE2
 //

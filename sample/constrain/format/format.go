@@ -57,9 +57,9 @@ var made = map[string]func(*maker) regex.ID{
 	"time":         (*maker).time,
 	"date-time":    func(m *maker) regex.ID { return m.s.Concat(m.whole(date+"[Tt]"), m.time()) },
 	"hostname":     (*maker).hostname,
-	"idn-hostname": (*maker).hostname,
-	"email":        func(m *maker) regex.ID { return m.mailbox(atoms, quoted) },
-	"idn-email":    func(m *maker) regex.ID { return m.mailbox(wideAtoms, wideQuoted) },
+	"idn-hostname": (*maker).internationalName,
+	"email":        func(m *maker) regex.ID { return m.mailbox(atoms, quoted, m.hostname()) },
+	"idn-email":    func(m *maker) regex.ID { return m.mailbox(wideAtoms, wideQuoted, m.internationalName()) },
 }
 
 // maker builds a format in a store, and keeps the first error.

@@ -16,16 +16,21 @@ const (
 	maxName  = 253 // bytes of a name of a host
 )
 
+// label is one part of the name of a host.
+func (m *maker) label() regex.ID {
+	return m.s.And(m.whole(label), m.s.Not(m.whole(`..--.*`)))
+}
+
 // hostname is the names of hosts.
 func (m *maker) hostname() regex.ID {
-	one := m.s.And(m.whole(label), m.s.Not(m.whole(`..--.*`)))
+	one := m.label()
 	name := m.s.Concat(one, m.s.Repeat(m.s.Concat(m.s.Literal("."), one), 0, -1))
 	return m.s.And(name, m.bytes(1, maxName))
 }
 
-// mailbox is the addresses of mail with a kind of local parts.
-func (m *maker) mailbox(atoms, quoted string) regex.ID {
+// mailbox is the addresses of mail with a kind of local parts and of names.
+func (m *maker) mailbox(atoms, quoted string, name regex.ID) regex.ID {
 	local := m.s.And(m.whole(atoms+`|`+quoted), m.bytes(1, maxLocal))
 	literal := m.whole(`\[(?:` + ipv4 + `|[Ii][Pp][Vv]6:(?:` + ipv6 + `))\]`)
-	return m.s.Concat(local, m.s.Literal("@"), m.s.Or(m.hostname(), literal))
+	return m.s.Concat(local, m.s.Literal("@"), m.s.Or(name, literal))
 }
