@@ -1,6 +1,10 @@
 package regex
 
-import "container/heap"
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
 
 // IsEmpty reports whether an expression holds no string.
 func (s *Store) IsEmpty(id ID) bool { return s.empty(id) }
@@ -51,6 +55,26 @@ type frontier struct {
 	s      *Store
 	places []place
 	open   []int32 // indices of places
+	at     map[ID]int32
+	also   []place // further ways to places that were reached before
+}
+
+// from returns the frontier of a search that begins at an expression.
+func (s *Store) from(id ID) *frontier {
+	return &frontier{s: s, places: []place{{id, -1}}, open: []int32{0}, at: map[ID]int32{id: 0}}
+}
+
+// reach adds a place, and reports whether it is new.
+func (f *frontier) reach(id ID, from int32) bool {
+	if _, ok := f.at[id]; ok {
+		f.also = append(f.also, place{id, from})
+		return false
+	}
+	n := int32(len(f.places))
+	f.at[id] = n
+	f.places = append(f.places, place{id, from})
+	heap.Push(f, n)
+	return true
 }
 
 func (f *frontier) Len() int { return len(f.open) }
@@ -67,35 +91,100 @@ func (f *frontier) Pop() any {
 	return last
 }
 
-// search looks for a string of an expression among its derivatives. All those on the way to one are not empty; where there is
-// none, all derivatives are empty.
+// How many places a search leaves before it looks at pairs of the members of an intersection, and then for each pair.
+const (
+	searchFirst = 64
+	searchPair  = 1000
+)
+
+// search looks for a string of an expression among its derivatives. All those on a way to one are not empty; where there is
+// none, all derivatives are empty. Where that takes long, two members of an intersection may have nothing in common, which
+// is often seen sooner than that all have nothing.
 func (s *Store) search(id ID) (empty bool) {
-	f := &frontier{s: s, places: []place{{id, -1}}, open: []int32{0}}
-	seen := map[ID]bool{id: true}
-	for len(f.open) > 0 && s.spend(1) {
+	f := s.from(id)
+	if empty, known := s.explore(f, searchFirst); known {
+		return empty
+	}
+	if s.emptyPair(id) {
+		s.nodes[id].flags |= isEmpty
+		return true
+	}
+	empty, _ = s.explore(f, s.limits.Fuel)
+	return empty
+}
+
+// emptyPair reports whether two members of an intersection are seen to have nothing in common.
+func (s *Store) emptyPair(id ID) bool {
+	n := s.nodes[id]
+	if n.kind != kindAnd || n.b < 3 || n.b > 16 {
+		return false
+	}
+	for i := n.a; i < n.a+n.b; i++ {
+		for j := n.a; j < i; j++ {
+			pair := s.and2(s.kids[i], s.kids[j])
+			if s.tried[pair] {
+				continue
+			}
+			flags := s.nodes[pair].flags
+			if flags&isEmpty != 0 {
+				return true
+			}
+			if flags&isSure == 0 {
+				if empty, known := s.explore(s.from(pair), searchPair); known && empty {
+					return true
+				}
+			}
+			if s.tried == nil {
+				s.tried = map[ID]bool{}
+			}
+			s.tried[pair] = true
+		}
+	}
+	return false
+}
+
+// explore leaves at most limit places of a search. known is false where that has not found out whether the first is empty.
+func (s *Store) explore(f *frontier, limit int) (empty, known bool) {
+	for ; len(f.open) > 0; limit-- {
+		if limit == 0 || !s.spend(1) {
+			return false, false
+		}
 		at := heap.Pop(f).(int32)
 		here := f.places[at].id
 		for _, b := range s.parts[s.partition(here)].first {
 			d := s.derive(here, b)
 			flags := s.nodes[d].flags
 			if flags&isSure != 0 {
-				for ; at >= 0; at = f.places[at].from {
-					s.nodes[f.places[at].id].flags |= isSure
-				}
-				return false
+				f.succeed(at)
+				return false, true
 			}
-			if flags&isEmpty == 0 && !seen[d] {
-				seen[d] = true
-				f.places = append(f.places, place{d, at})
-				heap.Push(f, int32(len(f.places)-1))
+			if flags&isEmpty == 0 {
+				f.reach(d, at)
 			}
 		}
-	}
-	if s.err != nil {
-		return false
 	}
 	for _, p := range f.places {
 		s.nodes[p.id].flags |= isEmpty
 	}
-	return true
+	return true, true
+}
+
+// succeed marks the places from which a place that is not empty was reached.
+func (f *frontier) succeed(at int32) {
+	slices.SortFunc(f.also, func(x, y place) int { return cmp.Compare(x.id, y.id) })
+	mark := func(at int32) {
+		for ; at >= 0 && f.s.nodes[f.places[at].id].flags&isSure == 0; at = f.places[at].from {
+			f.s.nodes[f.places[at].id].flags |= isSure
+			f.open = append(f.open, at)
+		}
+	}
+	f.open = f.open[:0]
+	for mark(at); len(f.open) > 0; {
+		id := f.places[f.open[len(f.open)-1]].id
+		f.open = f.open[:len(f.open)-1]
+		i, _ := slices.BinarySearchFunc(f.also, id, func(p place, id ID) int { return cmp.Compare(p.id, id) })
+		for ; i < len(f.also) && f.also[i].id == id; i++ {
+			mark(f.also[i].from)
+		}
+	}
 }

@@ -41,6 +41,7 @@ func (s *Store) and(list []ID) ID {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	clean, text := false, false // some member is without 0xFF, is text, besides all of those
+	notText := false
 	least, most := uint32(0), uint32(inf)
 	epsilon, nullable := false, true
 	for _, id := range list {
@@ -50,12 +51,13 @@ func (s *Store) and(list []ID) ID {
 		}
 		clean = clean || id != s.all && n.flags&noFF != 0
 		text = text || id != s.allText && n.flags&isText != 0
+		notText = notText || n.kind == kindNot && ID(n.a) == s.allText
 		least, most = max(least, n.min), min(most, n.max)
 		epsilon = epsilon || id == Epsilon
 		nullable = nullable && n.flags&isNullable != 0
 	}
 	switch {
-	case least > most || epsilon && !nullable:
+	case least > most || epsilon && !nullable || notText && text:
 		return Nothing
 	case epsilon:
 		return Epsilon

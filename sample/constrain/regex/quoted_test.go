@@ -46,6 +46,7 @@ func TestQuoted(t *testing.T) {
 	for name, body := range bodies {
 		id := s.Quoted(body)
 		rapid.Check(t, func(t *rapid.T) {
+			s.Refuel()
 			w := spellings(t)
 			text, ok := decode(w)
 			if got, want := s.Matches(id, w), ok && s.Matches(body, text); got != want {

@@ -93,6 +93,7 @@ type Store struct {
 	autos map[auto]uint32
 	names map[ID]string
 
+	tried  map[ID]bool    // intersections of two that a short search did not find to be empty
 	ranges map[ID][]Range // of sets of code points beyond ASCII, for Describe
 
 	parts    []*partition

@@ -50,8 +50,7 @@ func (s *Store) Strings(id ID, max int) (all []string, finite bool) {
 // Example returns a string of an expression, a short one of letters and digits where they will do; false if there is none, or
 // none is found within the budgets.
 func (s *Store) Example(id ID) (text string, ok bool) {
-	f := &frontier{s: s, places: []place{{id, -1}}, open: []int32{0}}
-	with, seen := []byte{0}, map[ID]bool{id: true}
+	f, with := s.from(id), []byte{0}
 	for len(f.open) > 0 && s.spend(1) {
 		at := heap.Pop(f).(int32)
 		here := f.places[at].id
@@ -64,11 +63,8 @@ func (s *Store) Example(id ID) (text string, ok bool) {
 			return string(out), true
 		}
 		for _, b := range s.candidates(here) {
-			if d := s.derive(here, b); !s.has(d, isEmpty) && !seen[d] {
-				seen[d] = true
-				f.places = append(f.places, place{d, at})
+			if d := s.derive(here, b); !s.has(d, isEmpty) && f.reach(d, at) {
 				with = append(with, b)
-				heap.Push(f, int32(len(f.places)-1))
 			}
 		}
 	}
