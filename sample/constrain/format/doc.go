@@ -11,7 +11,7 @@
 //	json-pointer              RFC 6901
 //	relative-json-pointer     the draft of Luff and Andrews
 //
-// From inside ([Exact] is false), which means that each text is valid and that some valid texts are missing:
+// From inside ([Exact] is false): each text is valid, and some valid texts are missing, which are [Undecided]:
 //
 //	email          RFC 5321 with its bounds on lengths; its domains as under hostname, its literals IPv4 and IPv6 only
 //	idn-email      RFC 6531, the local part in full; its names as under idn-hostname

@@ -28,12 +28,37 @@ func Known(name string) bool {
 	return sources[name] != "" || made[name] != nil
 }
 
-// Exact reports whether a format holds all its texts: only then is the complement of its language what does not have the
-// format.
-func Exact(name string) bool { return Known(name) && !inside[name] }
+// Exact reports whether a format holds all its texts.
+func Exact(name string) bool { return Known(name) && undecided[name] == nil }
 
-// inside are the formats described from inside.
-var inside = map[string]bool{"email": true, "idn-email": true, "hostname": true, "idn-hostname": true, "uri-template": true, "regex": true}
+// Undecided returns the texts of which this package does not say whether they have a format: they are not in its language,
+// and some of them have it. It is empty for exact formats. Who negates a format leaves these texts out too. The error is
+// that of a spent budget of s.
+func Undecided(s *regex.Store, name string) (regex.ID, error) {
+	make, ok := undecided[name]
+	if !ok {
+		return regex.Nothing, s.Err()
+	}
+	id, _, err := Language(s, name)
+	if err != nil {
+		return regex.Nothing, err
+	}
+	m := &maker{s: s}
+	if id = s.And(make(m), s.Not(id)); m.err == nil {
+		m.err = s.Err()
+	}
+	return id, m.err
+}
+
+// undecided are texts among which are all that formats described from inside leave out.
+var undecided = map[string]func(*maker) regex.ID{
+	"hostname":     (*maker).names,
+	"idn-hostname": func(m *maker) regex.ID { return m.s.Or(m.names(), m.whole(`(?s).*[^\x00-\x7f].*`)) },
+	"email":        func(m *maker) regex.ID { return m.whole(`(?s).*@.*`) },
+	"idn-email":    func(m *maker) regex.ID { return m.whole(`(?s).*@.*`) },
+	"uri-template": func(m *maker) regex.ID { return m.whole(templateOf(`[+#./;?&=,!@|]?`)) },
+	"regex":        func(m *maker) regex.ID { return m.whole(`(?s).*`) },
+}
 
 // sources are the formats that an expression says.
 var sources = map[string]string{
@@ -45,7 +70,7 @@ var sources = map[string]string{
 	"uri-reference":         ascii.reference(),
 	"iri":                   international.absolute(),
 	"iri-reference":         international.reference(),
-	"uri-template":          template,
+	"uri-template":          templateOf(`[+#./;?&]?`),
 	"uuid":                  `[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`,
 	"json-pointer":          pointer,
 	"relative-json-pointer": `(?:0|[1-9][0-9]*)(?:#|` + pointer + `)`,

@@ -22,8 +22,12 @@ func (m *maker) label() regex.ID {
 }
 
 // hostname is the names of hosts.
-func (m *maker) hostname() regex.ID {
-	one := m.label()
+func (m *maker) hostname() regex.ID { return m.namesOf(m.label()) }
+
+// names is the names of hosts with labels of any Punycode.
+func (m *maker) names() regex.ID { return m.namesOf(m.whole(label)) }
+
+func (m *maker) namesOf(one regex.ID) regex.ID {
 	name := m.s.Concat(one, m.s.Repeat(m.s.Concat(m.s.Literal("."), one), 0, -1))
 	return m.s.And(name, m.bytes(1, maxName))
 }

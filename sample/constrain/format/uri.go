@@ -52,11 +52,11 @@ func (u uri) absolute() string { return `[A-Za-z][0-9A-Za-z+.-]*:` + u.rest(u.ch
 // reference is also what is relative: no colon stands in its first segment.
 func (u uri) reference() string { return u.absolute() + `|` + u.rest(u.character("@")) }
 
-// template is the notation of RFC 6570.
-var template = func() string {
+// templateOf is the notation of RFC 6570 with some operators.
+func templateOf(operator string) string {
 	escape := `%[0-9A-Fa-f]{2}`
 	literal := `(?:[!#$&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~` + international.more + international.private + `]|` + escape + `)`
 	letter := `(?:[0-9A-Za-z_]|` + escape + `)`
 	variable := letter + `(?:\.?` + letter + `)*(?::[1-9][0-9]{0,3}|\*)?`
-	return `(?:` + literal + `|\{[+#./;?&]?` + variable + `(?:,` + variable + `)*\})*`
-}()
+	return `(?:` + literal + `|\{` + operator + variable + `(?:,` + variable + `)*\})*`
+}
