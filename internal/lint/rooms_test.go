@@ -54,6 +54,7 @@ var rooms = []string{
 	"sample/constrain/hmm sample/constrain/monitor sample/constrain/paths sample/constrain/reject",
 	"sample",
 	"sample/constrain/gbnf sample/constrain/lark sample/constrain/schema",
+	"sample/constrain/schema/document",
 	"sample/constrain/format",
 	"sample/constrain/numbers sample/constrain/pattern",
 	"sample/constrain/earley",

@@ -1,0 +1,105 @@
+package schema
+
+import (
+	"cmp"
+
+	"grove/sample/constrain/schema/document"
+)
+
+// Draft is a version of JSON Schema.
+type Draft = document.Draft
+
+// The drafts. Auto takes the one that $schema names, and Draft2020 where there is none.
+const (
+	Auto      = document.Auto
+	Draft4    = document.Draft4
+	Draft6    = document.Draft6
+	Draft7    = document.Draft7
+	Draft2019 = document.Draft2019
+	Draft2020 = document.Draft2020
+)
+
+// Order is the order of an object's members in the text.
+type Order int
+
+const (
+	// Declared writes the declared properties in the order of the schema, then required names that are not declared, then all
+	// others in any order.
+	Declared Order = iota
+	// Free allows any order.
+	Free
+)
+
+// Whitespace is what may stand between the parts of the text.
+type Whitespace int
+
+const (
+	// Bounded allows nothing, one blank, or one or two line ends and then at most 20 blanks or tabs, between any two parts, and
+	// nothing before or after the value. Models that write blanks without end stop.
+	Bounded Whitespace = iota
+	// Compact allows nothing.
+	Compact
+	// Spaced writes one blank after each comma and colon and nothing else: most of the text is forced.
+	Spaced
+	// Any allows all that JSON allows, before and after the value too.
+	Any
+)
+
+// Limits bounds what a schema may cost. Zero fields have defaults.
+type Limits struct {
+	// Bytes is the size of the schema's text. Default 8 MiB.
+	Bytes int
+	// Depth is the nesting of the schema. Default 300.
+	Depth int
+	// Alternatives is how many alternatives an array or object of one formula may have. Default 400.
+	Alternatives int
+	// Steps is how many steps all expansions, and the search for texts, may take together. Default 1,000,000.
+	Steps int
+	// Formulas is how many different conjunctions of schemas may arise. Default 60,000.
+	Formulas int
+	// Places is how many places of the grammar may be unfolded. Default 8,000,000.
+	Places int
+	// Regex bounds the regular expressions.
+	Nodes, Fuel int
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Bytes = cmp.Or(l.Bytes, 8<<20)
+	l.Depth = cmp.Or(l.Depth, 300)
+	l.Alternatives = cmp.Or(l.Alternatives, 400)
+	l.Steps = cmp.Or(l.Steps, 1_000_000)
+	l.Formulas = cmp.Or(l.Formulas, 60_000)
+	l.Places = cmp.Or(l.Places, 8_000_000)
+	return l
+}
+
+// Options says how to read a schema and which texts to write. The zero value is the default.
+type Options struct {
+	// Draft is the version of the schema, for schemas without $schema where it is not Auto.
+	Draft Draft
+	// Order is the order of members.
+	Order Order
+	// Whitespace is what may stand between the parts.
+	Whitespace Whitespace
+	// Annotate makes format a comment, which it is by the standard. Otherwise known formats are asserted.
+	Annotate bool
+	// Limits bounds the cost.
+	Limits Limits
+}
+
+// Error is why a schema is refused: its place and the reason. It wraps one of the errors below.
+type Error = document.Error
+
+// What is wrong with a schema, for errors.Is.
+var (
+	// ErrInvalid says that the text is no JSON, or no schema.
+	ErrInvalid = document.ErrInvalid
+	// ErrUnsupported says that a keyword, or two together, cannot be expressed exactly.
+	ErrUnsupported = document.ErrUnsupported
+	// ErrReference says that a reference leads nowhere or to another document. Nothing is ever fetched.
+	ErrReference = document.ErrReference
+	// ErrEmpty says that no text satisfies the schema.
+	ErrEmpty = document.ErrEmpty
+	// ErrBudget says that the schema is beyond one of the [Limits].
+	ErrBudget = document.ErrBudget
+)
