@@ -13,8 +13,8 @@
 //
 // From inside ([Exact] is false): each text is valid, and some valid texts are missing, which are [Undecided]:
 //
-//	email          RFC 5321 with its bounds on lengths; its domains as under hostname, its literals IPv4 and IPv6 only
-//	idn-email      RFC 6531, the local part in full; its names as under idn-hostname
+//	email          RFC 5321 with its bounds on lengths, without backslashes; its names as under hostname, its literals IPv4 and IPv6 only
+//	idn-email      RFC 6531, the same with names as under idn-hostname
 //	hostname       RFC 1123, 253 bytes, labels of 63; none with -- at its third place (Punycode is no regular language)
 //	idn-hostname   those of hostname; and up to three labels that have up to seven letters of Latin, Greek, Cyrillic, kana, Han
 //	               or Hangul that RFC 5892 allows, in up to 14 characters (the length in Punycode is no regular language)

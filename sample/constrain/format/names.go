@@ -7,10 +7,10 @@ const (
 
 	atom       = "[0-9A-Za-z!#$%&'*+/=?^_`{|}~-]+"
 	atoms      = atom + `(?:\.` + atom + `)*`
-	quoted     = `"(?:[ !#-\[\]-~]|\\[ -~])*"`
+	quoted     = `"[ !#-\[\]-~]*"`
 	wideAtom   = "[0-9A-Za-z!#$%&'*+/=?^_`{|}~\\x{80}-\\x{10FFFF}-]+"
 	wideAtoms  = wideAtom + `(?:\.` + wideAtom + `)*`
-	wideQuoted = `"(?:[ !#-\[\]-~\x{80}-\x{10FFFF}]|\\[ -~])*"`
+	wideQuoted = `"[ !#-\[\]-~\x{80}-\x{10FFFF}]*"`
 
 	maxLocal = 64  // bytes before @
 	maxName  = 253 // bytes of a name of a host
@@ -35,6 +35,6 @@ func (m *maker) namesOf(one regex.ID) regex.ID {
 // mailbox is the addresses of mail with a kind of local parts and of names.
 func (m *maker) mailbox(atoms, quoted string, name regex.ID) regex.ID {
 	local := m.s.And(m.whole(atoms+`|`+quoted), m.bytes(1, maxLocal))
-	literal := m.whole(`\[(?:` + ipv4 + `|[Ii][Pp][Vv]6:(?:` + ipv6 + `))\]`)
+	literal := m.whole(`\[(?:` + ipv4 + `|IPv6:(?:` + ipv6 + `))\]`)
 	return m.s.Concat(local, m.s.Literal("@"), m.s.Or(name, literal))
 }
