@@ -25,7 +25,7 @@ var budgets = []budget{
 	{"models by name", "weights/find weights/pull/...", 4000, 0},
 	{"tokenizers", "text/token text/tokenizer/...", 4500, 0},
 	{"conversations", "text/chat text/jinja text/stream", 4000, 0},
-	{"answers", "text/answer", 1600, 0},
+	{"answers", "text/answer", 1800, 0},
 	{"calls", "text/calls", 1500, 0},
 	{"access", "server/access", 1500, 0},
 	{"bodies", "server/wire", 2000, 0},

@@ -40,7 +40,7 @@ func (b *answerBlock) form(text string) map[string]any {
 		return map[string]any{"type": "thinking", "thinking": text, "signature": ""}
 	}
 	input := json.RawMessage("{}")
-	if text != "" {
+	if json.Valid([]byte(text)) { // else it is cut
 		input = json.RawMessage(text)
 	}
 	return map[string]any{"type": "tool_use", "id": b.id, "name": b.name, "input": input}
@@ -142,11 +142,15 @@ func (e *encoder) add(parts []answer.Part) error {
 	for _, p := range parts {
 		kind, text := "text", p.Text
 		switch p.Kind {
-		case answer.CallPart:
+		case answer.CallBegin:
 			if err := e.begin(&answerBlock{kind: "tool_use", id: "toolu_" + p.Call.ID, name: p.Call.Name}); err != nil {
 				return err
 			}
-			kind, text = "tool_use", p.Call.Arguments
+			continue
+		case answer.CallText:
+			kind = "tool_use"
+		case answer.CallPart:
+			continue
 		case answer.Reasoning:
 			kind = "thinking"
 		}

@@ -25,6 +25,7 @@ type Chat struct {
 	Inline   bool  // thoughts stay in the content
 
 	choice structured.Tools
+	held   bool             // to the forms of calls
 	prompt grove.ChatPrompt // once it is made
 }
 
@@ -88,7 +89,9 @@ func (c *Chat) form(content *structured.Form) (*structured.Form, error) {
 		Tools: c.Options.Tools, Choice: c.choice, OneCall: c.Options.OneCall, Style: p.Style, Format: p.Format, Tail: p.Tail,
 		Quiet: c.Options.Reasoning == grove.ReasoningOff,
 	}
-	return o.Form(content)
+	form, err := o.Form(content)
+	c.held = form != nil && form.Kind == structured.Tree && len(c.Options.Tools) > 0
+	return form, err
 }
 
 // SetEffort says how much the model thinks, in words of the template; none: not at all.
@@ -138,18 +141,14 @@ func (c *Chat) refuse(fault *chat.Error) error {
 	return wire.Refuse("messages", "%s", text)
 }
 
-// Answer is the answer to a conversation under way: its content, its thoughts and its calls.
-type Answer struct {
-	Content   strings.Builder
-	Reasoning strings.Builder
-	Calls     []answer.Call
-	reader    *answer.Reader
-}
+// Answer is the answer to a conversation under way.
+type Answer = structured.Answer
 
 // reader returns the reader of an answer.
 func (c *Chat) reader(id string) *answer.Reader {
 	return answer.NewReader(answer.Options{
 		Format: c.prompt.Format, Tools: c.Options.Tools, Tail: c.prompt.Tail, Inline: c.Inline, OneCall: c.Options.OneCall, ID: id,
+		Certain: c.held,
 	})
 }
 
@@ -167,29 +166,7 @@ func (c *Chat) Cut() func(grove.Token) bool {
 
 // Answer returns an answer without tokens, of the given number among those of the request. The prompt has been made.
 func (c *Chat) Answer(g *Generation, number string) *Answer {
-	return &Answer{reader: c.reader(g.ID + "/" + number)}
-}
-
-// Add adds a token, and returns the new parts: content, reasoning and calls. Remarks beside calls are content.
-func (a *Answer) Add(t grove.Token) []answer.Part { return a.keep(a.reader.Add(t.Text, t.Control)) }
-
-// Close ends the answer, and returns the parts that were held back.
-func (a *Answer) Close() []answer.Part { return a.keep(a.reader.End()) }
-
-// keep adds parts to the answer.
-func (a *Answer) keep(parts []answer.Part) []answer.Part {
-	for i := range parts {
-		switch p := &parts[i]; p.Kind {
-		case answer.CallPart:
-			a.Calls = append(a.Calls, *p.Call)
-		case answer.Reasoning:
-			a.Reasoning.WriteString(p.Text)
-		default:
-			p.Kind = answer.Content
-			a.Content.WriteString(p.Text)
-		}
-	}
-	return parts
+	return structured.NewAnswer(c.reader(g.ID + "/" + number))
 }
 
 // Numbers returns bytes as JSON shows them.

@@ -105,6 +105,7 @@ func (e *encoder) add(parts []answer.Part) error {
 	content, thoughts, calls := "", "", []answer.Call(nil)
 	for _, p := range parts {
 		switch p.Kind {
+		case answer.CallBegin, answer.CallText: // calls are whole here
 		case answer.CallPart:
 			calls = append(calls, *p.Call)
 		case answer.Reasoning:
@@ -129,6 +130,9 @@ func (e *encoder) line(content, thoughts string, calls []answer.Call) line {
 	for _, c := range calls {
 		t := toolCall{ID: "call_" + c.ID}
 		t.Function.Index, t.Function.Name, t.Function.Arguments = e.sent, c.Name, json.RawMessage(c.Arguments)
+		if c.Cut {
+			t.Function.Arguments = json.RawMessage("{}")
+		}
 		l.Message.ToolCalls = append(l.Message.ToolCalls, t)
 		e.sent++
 	}

@@ -199,15 +199,19 @@ func (e *chatEncoder) sendNew(number int, parts []answer.Part, so *serving.Timin
 	if so != nil {
 		a.so = so
 	}
-	if len(parts) == 0 || parts[0].Kind == answer.CallPart {
+	if len(parts) == 0 || parts[0].Kind >= answer.CallPart {
 		if len(a.logprobs) > 0 || so != nil {
 			all = append(all, chatDelta{Content: new(string)})
 		}
 	}
 	for _, p := range parts {
 		switch p.Kind {
+		case answer.CallBegin:
+			all = append(all, callDelta(a.sent, toolCallOf(*p.Call)))
+			a.sent++
+		case answer.CallText:
+			all = append(all, callDelta(a.sent-1, toolCall{Function: function{Arguments: p.Text}}))
 		case answer.CallPart:
-			all = append(all, a.callDeltas(*p.Call)...)
 		case answer.Reasoning:
 			all = append(all, chatDelta{Reasoning: p.Text})
 		default:
@@ -226,15 +230,10 @@ func (e *chatEncoder) sendNew(number int, parts []answer.Part, so *serving.Timin
 	return nil
 }
 
-// callDeltas returns the name of a call, and its arguments.
-func (a *chatAnswer) callDeltas(called answer.Call) []chatDelta {
-	at := a.sent
-	a.sent++
-	c := toolCallOf(called)
+// callDelta returns what a part adds to a call.
+func callDelta(at int, c toolCall) chatDelta {
 	c.Index = &at
-	arguments := toolCall{Index: &at, Function: function{Arguments: c.Function.Arguments}}
-	c.Function.Arguments = ""
-	return []chatDelta{{Calls: []toolCall{c}}, {Calls: []toolCall{arguments}}}
+	return chatDelta{Calls: []toolCall{c}}
 }
 
 // chatAnswer is the message of an answer under way.

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -180,6 +181,10 @@ func (e *responseEncoder) add(parts []answer.Part, logprobs []driver.Scored) err
 	for _, p := range parts {
 		var err error
 		switch p.Kind {
+		case answer.CallBegin:
+			err = e.begin(*p.Call)
+		case answer.CallText:
+			err = e.argue(p.Text)
 		case answer.CallPart:
 			err = e.call(*p.Call)
 		case answer.Reasoning:
@@ -275,20 +280,33 @@ func (e *responseEncoder) endMessage(status string) error {
 	)
 }
 
-// call adds a call. The message before it is complete.
-func (e *responseEncoder) call(c answer.Call) error {
+// begin adds a call without arguments. The message before it is complete.
+func (e *responseEncoder) begin(c answer.Call) error {
 	if err := e.endMessage("completed"); err != nil {
 		return err
 	}
-	at, arguments := len(e.items), c.Arguments
-	item := &responseItem{Type: "function_call", ID: e.itemID("fc"), Status: "completed", CallID: c.ID, Name: c.Name, Arguments: &arguments}
-	e.items = append(e.items, item)
-	begun := &responseItem{Type: item.Type, ID: item.ID, Status: "in_progress", CallID: c.ID, Name: item.Name, Arguments: new(string)}
+	begun := &responseItem{Type: "function_call", ID: e.itemID("fc"), Status: "in_progress", CallID: c.ID, Name: c.Name, Arguments: new(string)}
+	e.items = append(e.items, begun)
+	return e.emit(event{"response.output_item.added", map[string]any{"output_index": len(e.items) - 1, "item": begun}})
+}
+
+// argue adds arguments to the call that goes on.
+func (e *responseEncoder) argue(text string) error {
+	at := len(e.items) - 1
+	return e.emit(event{"response.function_call_arguments.delta", map[string]any{"item_id": e.items[at].ID, "output_index": at, "delta": text}})
+}
+
+// call ends a call.
+func (e *responseEncoder) call(c answer.Call) error {
+	at := slices.IndexFunc(e.items, func(m *responseItem) bool { return m.CallID == c.ID && m.Type == "function_call" })
+	item := *e.items[at]
+	if item.Arguments, item.Status = &c.Arguments, "completed"; c.Cut {
+		item.Status = "incomplete"
+	}
+	e.items[at] = &item
 	return e.emit(
-		event{"response.output_item.added", map[string]any{"output_index": at, "item": begun}},
-		event{"response.function_call_arguments.delta", map[string]any{"item_id": item.ID, "output_index": at, "delta": arguments}},
-		event{"response.function_call_arguments.done", map[string]any{"item_id": item.ID, "output_index": at, "name": item.Name, "arguments": arguments}},
-		event{"response.output_item.done", map[string]any{"output_index": at, "item": item}},
+		event{"response.function_call_arguments.done", map[string]any{"item_id": item.ID, "output_index": at, "name": item.Name, "arguments": c.Arguments}},
+		event{"response.output_item.done", map[string]any{"output_index": at, "item": &item}},
 	)
 }
 

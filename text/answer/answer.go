@@ -25,13 +25,15 @@ const (
 	Reasoning              // thoughts
 	Commentary             // a remark beside calls that is for the user (gpt-oss)
 	CallPart               // a call of a tool
+	CallBegin              // with [Options.Certain]: a call of which the arguments come
+	CallText               // with [Options.Certain]: further arguments of the call that began last, of which they are the beginning
 )
 
 // Part is a part of an answer.
 type Part struct {
 	Kind Kind
 	Text string
-	Call *Call // of a CallPart; else nil
+	Call *Call // of a CallPart, and of a CallBegin without its arguments; else nil
 }
 
 // Call is a call of a function.
@@ -39,6 +41,7 @@ type Call struct {
 	ID        string // nine letters and digits that follow from [Options.ID] and the number of the call
 	Name      string
 	Arguments string // an object, as compact JSON
+	Cut       bool   // the answer ended in it: the arguments are the beginning of an object
 }
 
 // Options say how an answer is read. The zero value takes all of it as content.
@@ -48,6 +51,7 @@ type Options struct {
 	Tail    string            // the end of the prompt that the template wrote: the answer begins inside the thoughts that it opens
 	Inline  bool              // thoughts stay in the content, with their markers
 	OneCall bool              // the answer ends behind its first call
+	Certain bool              // what begins like a call is one, as a constraint holds the answer to it: its arguments come as they are written
 	ID      string            // of the answer: the ids of its calls follow from it
 }
 

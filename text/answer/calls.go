@@ -189,17 +189,23 @@ func typed(f *functions, m *machine) ([]Call, bool) {
 		if _, ok := values[key]; !ok {
 			keys = append(keys, key)
 		}
-		types := f.all[name][key]
-		if a.kind != "" {
-			types = map[string][]string{"true": {"string"}}[a.kind]
-		}
-		values[key] = value(a.value, types)
+		_, values[key] = f.argument(name, a)
 	}
 	out := []byte{'{'}
 	for _, key := range keys {
 		out = append(append(append(append(out, quote(key)...), ':'), values[key]...), ',')
 	}
 	return []Call{{Name: name, Arguments: string(bytes.TrimSuffix(out, []byte(","))) + "}"}}, true
+}
+
+// argument returns the name of an argument and its value.
+func (f *functions) argument(name string, a argument) (key string, v []byte) {
+	key = strings.TrimSpace(a.key)
+	types := f.all[name][key]
+	if a.kind != "" {
+		types = map[string][]string{"true": {"string"}}[a.kind]
+	}
+	return key, value(a.value, types)
 }
 
 // value returns the JSON value of a text: a string where the types allow nothing else or the text is no value of theirs. Line breaks

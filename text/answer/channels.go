@@ -2,6 +2,7 @@ package answer
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 )
 
@@ -48,8 +49,17 @@ func (r *Reader) readMessages(ended bool) bool {
 		m.call = ""
 		r.content([]byte(m.header))
 	} else if m.call != "" && mark == "" && !ended {
+		if r.o.Certain {
+			f := &r.flow
+			f.object(r.buf[r.at+f.fed:at], m.call, r.begun, r.told)
+			f.fed = at - r.at
+		}
 		return false
 	}
+	if ended && mark == "" && r.flow.begun && !json.Valid(r.buf[r.at:at]) {
+		return r.cutOff()
+	}
+	r.flow = flow{}
 	body := r.take(at)
 	switch {
 	case m.call != "":

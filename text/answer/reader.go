@@ -32,6 +32,8 @@ type Reader struct {
 	wrapped  string // the text that ends the wrapper of the content; "": there is none
 	space    []byte // white space that may be dropped
 
+	flow flow // of the call that goes on
+
 	out  []Part
 	kind Kind
 	text strings.Builder // the part that goes on
@@ -231,9 +233,15 @@ func (r *Reader) readCall(ended bool) bool {
 	switch {
 	case got == called && r.calls+len(calls) > MaxCalls:
 		got = failed
+	case (got == more || got == failed) && (ended || len(text) == maxHeld) && r.cutOff():
+		return true
 	case got == more && (ended || len(text) == maxHeld):
 		got, r.machine.pos = failed, len(text)
+	case got == more:
+		r.flowing(text)
+		return false
 	}
+	r.flow = flow{}
 	switch got {
 	case called:
 		r.take(r.at + r.machine.pos)

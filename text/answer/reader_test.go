@@ -332,3 +332,51 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// TestCertain: calls that are certain come as they are written, and one that the answer's end cuts off is told so far.
+func TestCertain(t *testing.T) {
+	for _, c := range []struct{ template, tail, text, want string }{
+		{"", "", `<tool_call>{"name": "look", "arguments": {"at": "x y", "n"`, `look[{"at":"x y","n"] cut look{"at":"x y","n"`},
+		{"", "", `<tool_call>{"name": "look", "argu`, `<tool_call>{"name": "look", "argu`},
+		{"", "", `<tool_call>{"name": "look", "arguments": {"at": 1}}</tool_call> then`, `look[{"at":1}] look{"at":1} then`},
+		{"<function=", "", "<tool_call><function=look><parameter=at>a b</parameter><parameter=n>1</parameter></fun", `look[{"at":"a b","n":1] look{"at":"a b","n":1}`},
+		{"<function=", "", "<tool_call><function=look><parameter=at>a b</parameter><parameter=n>1</para", `look[{"at":"a b"] cut look{"at":"a b"`},
+		{"<|channel|><|message|>", "<|start|>assistant", `<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"at": "x`, `look[{"at":"x] cut look{"at":"x`},
+		{"<|channel|><|message|>", "<|start|>assistant", `<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"at": "x"}<|call|>`, `look[{"at":"x"}] look{"at":"x"}`},
+	} {
+		r := answer.NewReader(answer.Options{Format: answer.FormatOf(c.template, noPiece), Tools: tools, Tail: c.tail, Certain: true})
+		var b strings.Builder
+		text := ""
+		flush := func() {
+			if text != "" {
+				b.WriteString("[" + text + "]")
+			}
+			text = ""
+		}
+		note := func(parts []answer.Part) {
+			for _, p := range parts {
+				switch p.Kind {
+				case answer.CallBegin:
+					b.WriteString(p.Call.Name)
+				case answer.CallText:
+					text += p.Text
+				case answer.CallPart:
+					flush()
+					if b.WriteString(" "); p.Call.Cut {
+						b.WriteString("cut ")
+					}
+					b.WriteString(p.Call.Name + p.Call.Arguments)
+				default:
+					b.WriteString(p.Text)
+				}
+			}
+		}
+		for _, letter := range c.text {
+			note(r.Add(string(letter), ""))
+		}
+		note(r.End())
+		if got := b.String(); got != c.want {
+			t.Errorf("%s\ngot  %s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
