@@ -25,8 +25,8 @@ var (
 // Limits bound what an engine may spend. Zero means the default.
 type Limits struct {
 	RowItems    int // items of one row. Default: 2,000
-	CallItems   int // items of the rows that one call makes. Default: 50,000
-	LexerStates int // states of the lexer that one call makes. Default: 250,000
+	CallItems   int // items of the rows that a mask, or a byte, makes. Default: 50,000
+	LexerStates int // states of the lexer that a mask, or a byte, makes. Default: 250,000
 	Bytes       int // memory of all that is kept to be used again, about. Beyond it all is forgotten. Default: 64 MiB
 	MaskBytes   int // memory of the masks that are kept. Default: 32 MiB
 }
@@ -79,6 +79,7 @@ type Engine struct {
 	err   error // of this call
 	items int   // of the rows of this call
 	lexed int   // states of the lexer of this call
+	work  int   // steps of this call
 }
 
 // New returns an engine. The source and its store belong to it from now on, and may be used by one engine at a time. Errors:
@@ -96,26 +97,26 @@ func New(src grammar.Source, v *vocab.Vocabulary, l Limits) (*Engine, error) {
 	return e, nil
 }
 
-// begin starts a call: it takes the lock, and forgets what is kept where that is too much.
-func (e *Engine) begin() {
+// begin starts a call: it takes the lock, and forgets what is kept where that is too much. It returns the state that stands for
+// s from now on, nil for the zero State.
+func (e *Engine) begin(s State) *state {
 	e.mu.Lock()
-	e.err, e.items, e.lexed = nil, 0, 0
+	e.err, e.items, e.lexed, e.work = nil, 0, 0, 0
 	e.store.Refuel()
 	if e.bytes > e.limits.Bytes {
 		e.forget()
 	}
+	return e.renew(s.p)
 }
 
-// finish ends a call and returns its error.
-func (e *Engine) finish() error {
-	err := e.err
-	if err == nil {
+// failure returns the error of a call.
+func (e *Engine) failure() error {
+	if e.err == nil {
 		if cause := e.store.Err(); cause != nil {
-			err = fmt.Errorf("%w: %w", ErrRegex, cause)
+			e.err = fmt.Errorf("%w: %w", ErrRegex, cause)
 		}
 	}
-	e.mu.Unlock()
-	return err
+	return e.err
 }
 
 // fail makes the call's error, once.
@@ -130,9 +131,10 @@ func (e *Engine) failed() bool { return e.err != nil || e.store.Err() != nil }
 
 // Start returns the state of the empty text. Errors: budgets, and those of the source.
 func (e *Engine) Start() (State, error) {
-	e.begin()
+	e.begin(State{})
+	defer e.mu.Unlock()
 	p := e.start()
-	if err := e.finish(); err != nil {
+	if err := e.failure(); err != nil {
 		return State{}, err
 	}
 	return State{p}, nil
@@ -141,9 +143,10 @@ func (e *Engine) Start() (State, error) {
 // Next returns the state behind a token. Behind an end token only end tokens may follow. Errors: [ErrIllegal] where the mask
 // of s forbids the token; budgets, and those of the source.
 func (e *Engine) Next(s State, id token.ID) (State, error) {
-	e.begin()
-	p := e.token(e.renew(s.p), id)
-	if err := e.finish(); err != nil {
+	p := e.begin(s)
+	defer e.mu.Unlock()
+	p = e.token(p, id)
+	if err := e.failure(); err != nil {
 		return State{}, err
 	}
 	if p == nil {
@@ -154,21 +157,22 @@ func (e *Engine) Next(s State, id token.ID) (State, error) {
 
 // Allows reports whether a token may follow: its bit of the mask. Errors: budgets, and those of the source.
 func (e *Engine) Allows(s State, id token.ID) (bool, error) {
-	e.begin()
-	p := e.renew(s.p)
-	legal := p.mask.Has(id)
-	if p.mask == nil {
+	p := e.begin(s)
+	defer e.mu.Unlock()
+	legal := p != nil && p.mask.Has(id)
+	if p != nil && p.mask == nil {
 		legal = e.token(p, id) != nil
 	}
-	return legal, e.finish()
+	return legal, e.failure()
 }
 
 // Push returns the state behind as many bytes of a text as may follow, and their number. Errors: [ErrIllegal] where that is
 // not all; budgets, and those of the source.
 func (e *Engine) Push(s State, text []byte) (State, int, error) {
-	e.begin()
-	p, n := e.push(e.renew(s.p), text)
-	if err := e.finish(); err != nil {
+	p := e.begin(s)
+	defer e.mu.Unlock()
+	p, n := e.push(p, text)
+	if err := e.failure(); err != nil {
 		return s, 0, err
 	}
 	if n < len(text) {
@@ -179,20 +183,18 @@ func (e *Engine) Push(s State, text []byte) (State, int, error) {
 
 // Ends reports whether the text may end here. Errors of budgets count as no.
 func (e *Engine) Ends(s State) bool {
-	e.begin()
-	ends := e.ends(e.renew(s.p))
-	return e.finish() == nil && ends
+	p := e.begin(s)
+	defer e.mu.Unlock()
+	return e.ends(p) && e.failure() == nil
 }
 
 // Mask returns the tokens that may follow, end tokens among them where the text may end. Errors: budgets, and those of the
 // source.
 func (e *Engine) Mask(s State) (Mask, error) {
-	e.begin()
-	m := e.mask(e.renew(s.p))
-	if err := e.finish(); err != nil {
-		return nil, err
-	}
-	return m, nil
+	p := e.begin(s)
+	defer e.mu.Unlock()
+	m := e.mask(p)
+	return m, e.failure()
 }
 
 // token returns the state behind a token, or nil where it may not follow.
@@ -204,7 +206,7 @@ func (e *Engine) token(p *state, id token.ID) *state {
 		}
 	case vocab.Ordinary, vocab.Special:
 		text := e.vocab.Bytes(id)
-		if next, n := e.push(p, text); n == len(text) {
+		if next, n := e.push(p, text); n == len(text) && !next.done {
 			return next
 		}
 	}

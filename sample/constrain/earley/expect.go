@@ -17,12 +17,11 @@ const (
 // Forced returns the bytes that must follow, at most limit: as long as one byte only may follow, and the text may not end. Errors
 // of budgets end it.
 func (e *Engine) Forced(s State, limit int) []byte {
-	e.begin()
-	defer e.finish()
+	p := e.begin(s)
+	defer e.mu.Unlock()
 	var all []byte
-	p := e.renew(s.p)
 	for len(all) < limit && p != nil && !p.done && !e.ends(p) {
-		next, b, n := e.only1(p)
+		next, b, n := e.single(p)
 		if n != 1 || e.failed() {
 			break
 		}
@@ -31,8 +30,8 @@ func (e *Engine) Forced(s State, limit int) []byte {
 	return all
 }
 
-// only1 returns the state behind the one byte that may follow, and whether there are 0, 1 or more such bytes.
-func (e *Engine) only1(p *state) (next *state, only byte, n int) {
+// single returns the state behind the one byte that may follow, and whether there are 0, 1 or more such bytes.
+func (e *Engine) single(p *state) (next *state, only byte, n int) {
 	for b := range 256 {
 		if !e.may(p, byte(b)) {
 			continue
@@ -59,9 +58,8 @@ func (e *Engine) may(p *state, b byte) bool {
 
 // Expected says in words what may follow, for errors: the names of the lexemes, or the bytes within one. It is bounded in length.
 func (e *Engine) Expected(s State) string {
-	e.begin()
-	defer e.finish()
-	p := e.renew(s.p)
+	p := e.begin(s)
+	defer e.mu.Unlock()
 	if p == nil || p.done {
 		return "nothing"
 	}

@@ -140,11 +140,26 @@ func (e *Engine) scan(b *builder, end ending, lexeme regex.ID) {
 	}
 }
 
+// Bounds beside those of [Limits].
+const (
+	edgesPerItem = 16 // edges of a row, for each item that it may have
+	workPerItem  = 20 // steps of a call, for each item that its rows may have
+	maxTails     = 64 // calls of the core that are looked at for whether they end their rules
+)
+
+// spend counts steps of a call.
+func (e *Engine) spend(n int) {
+	if e.work += n; e.work > workPerItem*e.limits.CallItems {
+		e.fail(ErrItems)
+	}
+}
+
 // A builder makes one row.
 type builder struct {
 	e        *Engine
 	items    []item
 	seen     map[item]struct{}
+	tails    map[grammar.Node]int // calls of a rule as the last part of another, in the core
 	finished bool
 }
 
@@ -153,13 +168,14 @@ func (e *Engine) builder() *builder {
 	b.e, b.items, b.finished = e, b.items[:0], false
 	clear(b.seen)
 	if b.seen == nil || len(b.seen) > 4096 {
-		b.seen = map[item]struct{}{}
+		b.seen, b.tails = map[item]struct{}{}, map[grammar.Node]int{}
 	}
 	return b
 }
 
 // add puts an item into the row, once.
 func (b *builder) add(it item) {
+	b.e.spend(1)
 	if _, ok := b.seen[it]; ok {
 		return
 	}
@@ -241,19 +257,34 @@ func compareItems(x, y item) int {
 	if c := cmp.Compare(x.ret, y.ret); c != 0 {
 		return c
 	}
-	return cmp.Compare(x.origin.id, y.origin.id)
+	return cmp.Compare(x.origin.number(), y.origin.number())
+}
+
+func (r *row) number() uint32 {
+	if r == nil {
+		return 0
+	}
+	return r.id
 }
 
 // close finds the items that follow from the core, and what they wait for.
 func (e *Engine) close(b *builder, r *row) {
 	b.items = b.items[:0]
 	clear(b.seen)
+	clear(b.tails)
 	for _, it := range r.core {
 		b.add(it)
 	}
+	b.findTails(r.core)
 	for i := 0; i < len(b.items) && !e.failed(); i++ {
 		it := b.items[i]
 		n := e.node(it.node)
+		e.spend(len(n.edges))
+		if limit := edgesPerItem * e.limits.RowItems; len(r.scans)+len(r.waits) > limit {
+			if r.compact(); len(r.scans)+len(r.waits) > limit/2 {
+				e.fail(ErrRow)
+			}
+		}
 		if n.final && it.origin != nil { // what begins and ends here was stepped over by its callers
 			b.finish(it)
 		}
@@ -267,14 +298,56 @@ func (e *Engine) close(b *builder, r *row) {
 		}
 	}
 	r.complete = b.finished
-	slices.SortStableFunc(r.waits, func(x, y waiting) int { return cmp.Compare(x.call, y.call) })
-	slices.SortStableFunc(r.scans, func(x, y scan) int { return cmp.Compare(x.lexeme, y.lexeme) })
+	r.compact()
 	e.open(r)
 }
 
-// call adds a call of a rule, behind which to goes on.
+// compact sorts what the items wait for, each once.
+func (r *row) compact() {
+	slices.SortFunc(r.waits, func(x, y waiting) int {
+		return cmp.Or(cmp.Compare(x.call, y.call), compareItems(x.item, y.item))
+	})
+	r.waits = slices.Compact(r.waits)
+	slices.SortFunc(r.scans, func(x, y scan) int {
+		return cmp.Or(cmp.Compare(x.lexeme, y.lexeme), compareItems(x.item, y.item))
+	})
+	r.scans = slices.CompactFunc(r.scans, func(x, y scan) bool {
+		return x.lexeme == y.lexeme && x.item == y.item && x.read == nil && y.read == nil
+	})
+}
+
+// findTails counts the calls by which items of the core end their rules; none where that would be many calls.
+func (b *builder) findTails(core []item) {
+	calls := 0
+	for _, it := range core {
+		for _, edge := range b.e.node(it.node).edges {
+			if edge.Lexeme != regex.Nothing {
+				continue
+			}
+			if calls++; calls > maxTails {
+				clear(b.tails)
+				return
+			}
+			if b.e.last(edge.To) {
+				b.tails[edge.Call]++
+			}
+		}
+	}
+}
+
+// last reports whether a rule ends at a node, and does not go on. It does not unfold nodes that are not final.
+func (e *Engine) last(n grammar.Node) bool {
+	if _, ok := e.nodes[n]; !ok && !e.src.Final(n) {
+		return false
+	}
+	k := e.node(n)
+	return k.final && len(k.edges) == 0
+}
+
+// call adds a call of a rule, behind which to goes on. A call that is the last part of its rule returns where that rule does;
+// not where several rules end so, which would need the items of the called rule once for each.
 func (e *Engine) call(b *builder, r *row, rule grammar.Node, to item) {
-	if n := e.node(to.node); n.final && len(n.edges) == 0 && to.origin != nil {
+	if to.origin != nil && b.tails[rule] == 1 && e.last(to.node) {
 		b.add(item{rule, to.ret, to.origin})
 		return
 	}

@@ -285,16 +285,18 @@ func (t *text) number() uint32 {
 	return t.id
 }
 
-// push returns the state behind as many bytes of a text as may follow, and their number; nil on errors.
+// push returns the state behind as many bytes of a text as may follow, and their number; nil on errors. Budgets are those of a
+// byte, not of the text.
 func (e *Engine) push(p *state, text []byte) (*state, int) {
 	if p == nil || e.failed() {
 		return nil, 0
 	}
-	if p.done || len(text) == 0 {
+	if p.done {
 		return p, 0
 	}
 	if !e.greedy {
 		for i, b := range text {
+			e.items, e.lexed, e.work = 0, 0, 0
 			next := e.stepAll(p, b)
 			if next == nil {
 				return p, i
@@ -305,6 +307,7 @@ func (e *Engine) push(p *state, text []byte) (*state, int) {
 	}
 	c, n := p.configs[0], 0
 	for ; n < len(text); n++ {
+		e.items, e.lexed, e.work = 0, 0, 0
 		next, ok := e.step(c, text[n])
 		if !ok {
 			break

@@ -106,5 +106,26 @@ func (in *inliner) merge(e Expr) {
 	}
 	flush()
 	x.parts = parts
+	in.renew(&x)
 	in.Builder.exprs[e] = x
+}
+
+// renew finds whether an expression holds the empty text now that the regular rules that it calls are lexemes.
+func (in *inliner) renew(x *expr) {
+	all, some := true, false
+	for _, p := range x.parts {
+		n := in.Builder.exprs[p].nullable
+		all, some = all && n, some || n
+	}
+	switch x.kind {
+	case kindSeq:
+		x.nullable = all
+	case kindAlt:
+		x.nullable = some
+	case kindRepeat:
+		if all {
+			x.lo = 0
+		}
+		x.nullable = x.lo == 0
+	}
 }

@@ -45,7 +45,7 @@ func (b *Builder) Source(start string, o Options) (Source, error) {
 		return nil, fmt.Errorf("%w: %q", ErrNoText, start)
 	}
 	s.cells = append(s.cells, cell{}) // the end of a rule
-	s.info = append(s.info, info{done: true, final: true})
+	s.info = append(s.info, info{done: true})
 	s.start = s.cons(first, 0, 0)
 	return s, s.err
 }
@@ -101,8 +101,8 @@ type cell struct {
 }
 
 type info struct {
-	done, final bool
-	edges       []Edge
+	done  bool
+	edges []Edge
 }
 
 // A source unfolds the expressions of a builder.
@@ -128,10 +128,26 @@ func (s *source) Edges(dst []Edge, n Node) ([]Edge, error) {
 	return append(dst, s.info[n].edges...), s.err
 }
 
-// Final implements [Source].
+// Final implements [Source]. It does not unfold the node.
 func (s *source) Final(n Node) bool {
-	s.unfold(n)
-	return s.info[n].final
+	for ; n != 0; n = s.cells[n].tail {
+		c := s.cells[n]
+		e := &s.exprs[c.head]
+		nullable := e.nullable && s.productive[c.head]
+		if e.kind == kindSeq && s.productive[c.head] {
+			nullable = true
+			for _, p := range e.parts[c.from:] {
+				nullable = nullable && s.exprs[p].nullable
+			}
+		}
+		if e.kind == kindRepeat {
+			nullable = int(c.from) >= e.lo
+		}
+		if !nullable {
+			return false
+		}
+	}
+	return true
 }
 
 // cons returns the node of an expression that another node follows.
@@ -151,13 +167,12 @@ func (s *source) cons(head Expr, from int32, tail Node) Node {
 	return n
 }
 
-// unfold finds the edges of a node, and whether it is final.
+// unfold finds the edges of a node.
 func (s *source) unfold(n Node) {
 	if s.info[n].done {
 		return
 	}
 	var edges []Edge
-	final := false
 	seen := map[Node]bool{n: true}
 	queue := []Node{n}
 	visit := func(n Node) {
@@ -171,7 +186,6 @@ func (s *source) unfold(n Node) {
 		queue = queue[:len(queue)-1]
 		c := s.cells[at]
 		if at == 0 {
-			final = true
 			continue
 		}
 		e := &s.exprs[c.head]
@@ -199,7 +213,7 @@ func (s *source) unfold(n Node) {
 			s.unfoldRepeat(c, e, visit)
 		}
 	}
-	s.info[n] = info{done: true, final: final, edges: edges}
+	s.info[n] = info{done: true, edges: edges}
 }
 
 func (s *source) unfoldRepeat(c cell, e *expr, visit func(Node)) {
