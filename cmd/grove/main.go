@@ -44,6 +44,7 @@ type commands struct {
 	Logits     logitsCommand      `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
 	Embed      embedCommand       `cmd:"" help:"Turn a text into a vector (an embedding)."`
 	Perplexity perplexityCommand  `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
+	HMM        hmmCommand         `cmd:"" name:"hmm" help:"Distil a hidden Markov model of a model's texts, with which constraints look ahead."`
 	Methods    methodsCommand     `cmd:"" help:"List the methods that draft tokens."`
 	Verify     verifyCommand      `cmd:"" help:"Prove on a model that methods keep the promise of their grade."`
 	Bench      benchmarks.Command `cmd:"" help:"Measure models and kernels on this machine."`

@@ -24,6 +24,7 @@ var rooms = []string{
 	"server/wire",
 	"bench",
 	"bench/serving",
+	"distill",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",
 	"weights/pull/transfer weights/find",

@@ -16,8 +16,9 @@ type FitOptions struct {
 	States     int    // hidden states
 	Iterations int    // passes over the texts; 0: 20
 	Seed       uint64 // of the probabilities at the beginning
-	// Each is told behind each pass how likely the texts are: the mean logarithm of a token's probability.
-	Each func(pass int, logprob float64)
+	// Each, where it is not nil, is told behind each pass how likely the texts were before it: the mean logarithm of a
+	// token's probability. Its error ends the work.
+	Each func(pass int, logprob float64) error
 }
 
 // parts is how many parts the texts are cut into, which are counted at once. Sums are added in their order, so that the
@@ -57,8 +58,11 @@ func Fit(texts [][]token.ID, vocab int, o FitOptions) (*Model, error) {
 	}
 	for pass := range o.Iterations {
 		logprob := f.pass()
-		if o.Each != nil {
-			o.Each(pass+1, logprob/float64(total))
+		if o.Each == nil {
+			continue
+		}
+		if err := o.Each(pass+1, logprob/float64(total)); err != nil {
+			return nil, err
 		}
 	}
 	return f.model(vocab)

@@ -338,11 +338,12 @@ func TestFit(t *testing.T) {
 		texts = append(texts, ids)
 	}
 	last := math.Inf(-1)
-	o := FitOptions{States: 2, Seed: 9, Each: func(pass int, logprob float64) {
+	o := FitOptions{States: 2, Seed: 9, Each: func(pass int, logprob float64) error {
 		if logprob < last-1e-4 {
 			t.Errorf("pass %d: %v behind %v", pass, logprob, last)
 		}
 		last = logprob
+		return nil
 	}}
 	m, err := Fit(texts, 5, o)
 	if err != nil {

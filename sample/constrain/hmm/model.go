@@ -117,8 +117,13 @@ func Parse(data []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Read(f)
+}
+
+// Read is [Parse] for a file that is open; the model keeps nothing of it.
+func Read(f *gguf.File) (*Model, error) {
 	if kind, _, err := f.String("general.architecture"); err != nil || kind != architecture {
-		return nil, fmt.Errorf("hmm: the architecture is %q, not %q: %w", kind, architecture, ErrFile)
+		return nil, fmt.Errorf("hmm: the architecture is %.40q, not %q: %w", kind, architecture, ErrFile)
 	}
 	read := func(name string) []float32 {
 		t, ok := f.Tensor(name)

@@ -10,7 +10,11 @@ import (
 )
 
 // run walks a text through a machine.
-func run(m Machine, text string) (state int, alive bool) {
+func run(m Machine, text string) (state int, alive bool) { return from(m, Start, text) }
+
+// from walks a text from a state.
+func from(m Machine, state int, text string) (to int, alive bool) {
+	alive = true
 	for i := range len(text) {
 		if state, alive = m.Step(state, text[i]); !alive {
 			return 0, false

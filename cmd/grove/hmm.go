@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"grove"
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
+	"grove/distill"
+)
+
+// hmmCommand distils a hidden Markov model.
+type hmmCommand struct {
+	flags.Named
+	flags.Threads
+	flags.MaxTokens `set:"tokens=64"`
+	flags.Seed      `set:"seed=0"`
+
+	Out        string      `name:"out" short:"o" placeholder:"FILE" required:"" help:"GGUF file to write."`
+	Prompt     []string    `name:"prompt" placeholder:"TEXT" sep:"none" help:"A beginning of texts; may be given several times. Without it, texts begin as the model begins them."`
+	Samples    flags.Count `default:"2000" placeholder:"N" help:"Texts that are drawn. Default: ${default}."`
+	States     flags.Count `default:"64" placeholder:"N" help:"Hidden states. Default: ${default}."`
+	Iterations flags.Count `default:"20" placeholder:"N" help:"Passes over the texts. Default: ${default}."`
+}
+
+// parallelTexts is how many texts are drawn at a time.
+const parallelTexts = 8
+
+// Run implements the command.
+func (c *hmmCommand) Run() (err error) {
+	if err := terminal.CheckFile(c.Out, c.Path); err != nil {
+		return err
+	}
+	m, err := c.Open(grove.Options{Threads: int(c.Threads.N), Parallel: parallelTexts})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	ctx, stop := terminal.UntilSignal()
+	defer stop()
+	bar := terminal.Tokens("drawing texts")
+	defer bar.End()
+	d := distill.Options{
+		Prompts: c.Prompt, Samples: int(c.Samples), MaxTokens: int(c.MaxTokens.N), States: int(c.States), Iterations: int(c.Iterations),
+		Seed: c.Seed.Or(0),
+	}
+	var first, last float64
+	d.Progress = func(texts, passes int, logprob float64) {
+		switch {
+		case passes == 0:
+			bar.Show(texts, d.Samples)
+		case passes == 1:
+			first = logprob
+		}
+		last = logprob
+	}
+	err = terminal.WriteFile(c.Out, func(w io.Writer) error { return distill.Write(ctx, m, d, w) })
+	if err != nil {
+		return exit.Cause(ctx, err)
+	}
+	fmt.Fprintf(os.Stderr, "grove: %d texts, %.3f nats a token before the first pass, %.3f before the last\n", d.Samples, -first, -last)
+	return nil
+}
