@@ -57,7 +57,7 @@ var undecided = map[string]func(*maker) regex.ID{
 	"email":        func(m *maker) regex.ID { return m.whole(`(?s).*@.*`) },
 	"idn-email":    func(m *maker) regex.ID { return m.whole(`(?s).*@.*`) },
 	"uri-template": func(m *maker) regex.ID { return m.whole(templateOf(`[+#./;?&=,!@|]?`)) },
-	"regex":        func(m *maker) regex.ID { return m.whole(`(?s).*`) },
+	"regex":        func(m *maker) regex.ID { return m.whole(`(?s)(?:[^*+?].*)?`) }, // nothing can be repeated before the start
 }
 
 // sources are the formats that an expression says.

@@ -14,6 +14,7 @@ type compiler struct {
 
 	patterns map[string]regex.ID
 	formats  map[string]regex.ID
+	opens    map[string]regex.ID                  // texts that may have a format, which its language does not decide
 	others   map[int32]*keyset                    // by schemas with additionalProperties: the names it is about
 	equals   map[*document.Value]*document.Schema // schemas of const for values of enum
 	scalars  map[int32]*scalars                   // by schemas
@@ -46,7 +47,7 @@ func Compile(text []byte, o Options) (grammar.Source, error) {
 		o.Draft = Draft2020
 	}
 	c := &compiler{o: o, doc: document.New(root, o.Draft), r: regex.New(regex.Limits{Nodes: o.Limits.Nodes, Fuel: o.Limits.Fuel}), low: noLow,
-		patterns: map[string]regex.ID{}, formats: map[string]regex.ID{}, others: map[int32]*keyset{}, equals: map[*document.Value]*document.Schema{},
+		patterns: map[string]regex.ID{}, formats: map[string]regex.ID{}, opens: map[string]regex.ID{}, others: map[int32]*keyset{}, equals: map[*document.Value]*document.Schema{},
 		scalars: map[int32]*scalars{}, busy: map[int32]bool{}, byLits: map[string]*formula{}}
 	c.nothing = &formula{never: true, at: root, opened: [2]bool{true, true}, proven: true, langs: &scalars{}}
 	c.formulas = append(c.formulas, c.nothing)
@@ -92,9 +93,7 @@ func (c *compiler) check(root *formula) {
 	for queue := []*formula{root}; len(queue) > 0 && c.doc.Err == nil && c.r.Err() == nil; {
 		f := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		if s := c.scalarsOf(f); s.doubt != nil {
-			c.doc.Fail(document.ErrUnsupported, s.doubt, "format %q cannot be denied (by not, oneOf or if): not all texts of the format are known", s.doubt.Text)
-		}
+		c.scalarsOf(f)
 		c.inner(f, func(g *formula) {
 			if !seen[g] {
 				seen[g] = true

@@ -121,11 +121,7 @@ func (c *compiler) denyObject(s *document.Schema) (or [][]task) {
 
 // keyLangs returns the names that satisfy a schema.
 func (c *compiler) keyLangs(s *document.Schema) []regex.ID {
-	r := c.schemaScalars(s)
-	if r.doubt != nil {
-		c.doc.Fail(document.ErrUnsupported, r.doubt, "format %q cannot be denied: not all texts of the format are known", r.doubt.Text)
-	}
-	return []regex.ID{r.text}
+	return []regex.ID{c.schemaScalars(s).text}
 }
 
 // denyArray returns the ways in which an array misses the keywords of a schema.

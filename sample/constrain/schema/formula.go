@@ -47,9 +47,10 @@ type scalars struct {
 	null, yes, no bool
 	number, text  regex.ID // spellings; decoded texts
 
-	// inside is a format whose language lacks some of its texts: text may be too small by them. doubt is such a format that was
-	// denied: text may be too large, and must not be written.
-	inside, doubt *document.Value
+	// inside is a format whose language lacks some of its texts. Then text is too small at worst: what it lacks is in open, which
+	// is left out of every complement.
+	inside *document.Value
+	open   regex.ID
 }
 
 func (s *scalars) empty() bool {
@@ -176,12 +177,16 @@ func (c *compiler) signed(l literal) scalars {
 }
 
 func (c *compiler) meet(r *scalars, o scalars) {
+	if r.inside != nil || o.inside != nil {
+		r.open = c.and(c.or(r.text, r.open), c.or(o.text, o.open))
+	}
 	r.null, r.yes, r.no = r.null && o.null, r.yes && o.yes, r.no && o.no
 	r.number, r.text = c.and(r.number, o.number), c.and(r.text, o.text)
 	r.note(o)
 }
 
 func (c *compiler) join(r *scalars, o scalars) {
+	r.open = c.or(r.open, o.open)
 	r.null, r.yes, r.no = r.null || o.null, r.yes || o.yes, r.no || o.no
 	r.number, r.text = c.or(r.number, o.number), c.or(r.text, o.text)
 	r.note(o)
@@ -190,24 +195,18 @@ func (c *compiler) join(r *scalars, o scalars) {
 func (c *compiler) minus(r, o scalars) scalars {
 	r.null, r.yes, r.no = r.null && !o.null, r.yes && !o.yes, r.no && !o.no
 	r.number = c.without(r.number, o.number)
-	if o.inside == nil && o.doubt == nil {
-		r.text = c.without(r.text, o.text)
-	} else if r.doubt = o.doubt; r.doubt == nil {
-		r.doubt = o.inside
+	if r.inside != nil || o.inside != nil {
+		r.open = c.without(c.or(r.text, r.open), o.text)
 	}
+	r.text = c.without(r.text, c.or(o.text, o.open))
+	r.note(o)
 	return r
 }
 
-// note keeps which formats make a language uncertain.
+// note keeps which format makes a language uncertain.
 func (s *scalars) note(o scalars) {
 	if s.inside == nil {
 		s.inside = o.inside
-	}
-	if s.doubt == nil {
-		s.doubt = o.doubt
-	}
-	if s.text == regex.Nothing {
-		s.doubt = nil
 	}
 }
 
@@ -319,7 +318,7 @@ func (c *compiler) ownScalars(s *document.Schema) scalars {
 	if s.Types&document.IsString != 0 {
 		r.text = c.textLang(s)
 		if s.Text != nil && s.Text.Format != nil && !c.o.Annotate && r.text != regex.Nothing && !format.Exact(s.Text.Format.Text) && format.Known(s.Text.Format.Text) {
-			r.inside = s.Text.Format
+			r.inside, r.open = s.Text.Format, c.undecided(s.Text.Format)
 		}
 	}
 	if s.Listed {
