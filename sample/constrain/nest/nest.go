@@ -25,6 +25,8 @@ const (
 // ErrLimit is in the errors of trees beyond a bound.
 var ErrLimit = errors.New("beyond a limit")
 
+var errDepth = fmt.Errorf("nest: %w: nested deeper than %d", ErrLimit, maxDepth)
+
 // Options say how leaves are read.
 type Options struct {
 	// Store has the lexemes of the whole grammar.
@@ -82,7 +84,6 @@ func Compile(g calls.Grammar, o Options) (grammar.Source, error) {
 		return nil, err
 	}
 	s.start = start
-	s.inner = make([]inner, 0, 64)
 	return s, nil
 }
 
@@ -134,12 +135,15 @@ type part struct {
 // parts appends the parts of a tree, one after the other. What is regular is one lexeme.
 func (s *source) parts(all []part, g calls.Grammar, depth int) ([]part, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("nest: %w: nested deeper than %d", ErrLimit, maxDepth)
+		return nil, errDepth
 	}
 	if isRegular(&g) {
 		id, err := s.lexeme(&g)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case s.o.Store.IsEmpty(id):
+			return nil, errors.New("nest: no text follows: there is nothing to choose from")
 		}
 		if n := len(all) - 1; n >= 0 && all[n].tree == nil {
 			all[n].lexeme = s.o.Store.Concat(all[n].lexeme, id)
@@ -169,11 +173,13 @@ func named(name string, err error) error {
 
 // rule returns the first node of a rule for a tree that has schemas in it.
 func (s *source) rule(g calls.Grammar, depth int) (grammar.Node, error) {
-	switch g.Kind {
-	case calls.JSON:
+	switch {
+	case depth > maxDepth:
+		return 0, errDepth
+	case g.Kind == calls.JSON:
 		n, err := s.value(&g)
 		return n, named(g.Name, err)
-	case calls.Alt:
+	case g.Kind == calls.Alt:
 		first, end := s.node(false), s.node(true)
 		for _, p := range g.Of {
 			n, err := s.before(p, end, depth+1)
@@ -190,7 +196,7 @@ func (s *source) rule(g calls.Grammar, depth int) (grammar.Node, error) {
 			return 0, errors.New("nest: no text follows: there is nothing to choose from")
 		}
 		return first, nil
-	case calls.Repeat:
+	case g.Kind == calls.Repeat:
 		return s.repeat(g, depth)
 	}
 	return s.before(g, s.node(true), depth)
@@ -235,7 +241,7 @@ func (s *source) value(g *calls.Grammar) (grammar.Node, error) {
 	return s.number(inner{v, v.Start()}), nil
 }
 
-// number returns the node of a schema's node. Numbers of the tree's own nodes are even, those of schemas odd.
+// number returns the node of a schema's node. The tree's own nodes are numbered from 0, those of schemas from -1 down.
 func (s *source) number(n inner) grammar.Node {
 	id, ok := s.seen[n]
 	if !ok {

@@ -35,7 +35,7 @@ type compiler struct {
 	low        int // the lowest of them that was met again
 }
 
-// Compile turns a JSON Schema into the grammar of the JSON texts that it accepts, with a store of its own. Errors are of type
+// Compile turns a JSON Schema into the grammar of the JSON texts that it accepts, with lexemes in the store of the options. Errors are of type
 // [*Error]: they name the place and the reason. The grammar follows the contract of [grammar.Source].
 func Compile(text []byte, o Options) (grammar.Source, error) {
 	o.Limits = o.Limits.withDefaults()
@@ -46,7 +46,10 @@ func Compile(text []byte, o Options) (grammar.Source, error) {
 	if o.Draft == Auto {
 		o.Draft = Draft2020
 	}
-	c := &compiler{o: o, doc: document.New(root, o.Draft), r: regex.New(regex.Limits{Nodes: o.Limits.Nodes, Fuel: o.Limits.Fuel}), low: noLow,
+	if o.Store == nil {
+		o.Store = regex.New(regex.Limits{Nodes: o.Limits.Nodes, Fuel: o.Limits.Fuel})
+	}
+	c := &compiler{o: o, doc: document.New(root, o.Draft), r: o.Store, low: noLow,
 		patterns: map[string]regex.ID{}, formats: map[string]regex.ID{}, opens: map[string]regex.ID{}, others: map[int32]*keyset{}, equals: map[*document.Value]*document.Schema{},
 		scalars: map[int32]*scalars{}, busy: map[int32]bool{}, byLits: map[string]*formula{}}
 	c.nothing = &formula{never: true, at: root, opened: [2]bool{true, true}, proven: true, langs: &scalars{}}

@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 
+	"grove/sample/constrain/regex"
 	"grove/sample/constrain/schema/document"
 )
 
@@ -85,6 +86,8 @@ type Options struct {
 	Annotate bool
 	// Limits bounds the cost.
 	Limits Limits
+	// Store holds the lexemes, with its own limits; nil: a new one does.
+	Store *regex.Store
 }
 
 // Error is why a schema is refused: its place and the reason. It wraps one of the errors below.
