@@ -5,11 +5,19 @@ import (
 	"fmt"
 	"sync"
 
+	"grove/sample"
 	"grove/sample/constrain"
+	"grove/text/tokenizer"
 )
 
 // Constraint says which texts are legal answers; see [Request.Constraint]. The same one may serve any number of requests.
 type Constraint = constrain.Spec
+
+// SpecError reports a [Constraint] that makes no sense, is beyond a limit, or cannot be had with a model's vocabulary.
+type SpecError = constrain.SpecError
+
+// Grammars returns the names of the grammars inside this module, for [Constraint].
+func Grammars() []string { return constrain.Grammars() }
 
 // TextError says where a text leaves the language of a [Constraint], and what was possible there.
 type TextError = constrain.TextError
@@ -39,17 +47,21 @@ func (m *Model) compile(c Constraint) (*constrain.Constraint, error) {
 	return made, nil
 }
 
-// CheckConstraint returns an [*OptionError] where a constraint makes no sense, or cannot be had with this model: with the reason, and the
-// place in the schema or grammar. A request with a constraint that was checked does not compile it again, if it comes soon.
+// CheckConstraint returns an [*OptionError] of a [*SpecError] where a constraint makes no sense, or cannot be had with this model: with the reason, and
+// the place in the schema or grammar. A request with a constraint that was checked does not compile it again, if it comes soon.
 func (m *Model) CheckConstraint(c Constraint) error {
 	_, err := m.compile(c)
 	return err
 }
 
-// CheckText returns nil where a text is legal under a constraint, and a [*TextError] where it is not. Triggers and thoughts do not count: the text is
-// one that would stand behind them. Other errors are those of [Model.CheckConstraint], and of limits of the grammar.
-func (m *Model) CheckText(c Constraint, text string) error {
-	made, err := m.compile(c)
+// CheckText returns nil where a text is legal under a constraint for models with a tokenizer, and a [*TextError] where it is not. Triggers and
+// thoughts do not count: the text is one that would stand behind them. Other errors are a [*SpecError], and those of limits of the grammar.
+func CheckText(t *tokenizer.Tokenizer, c Constraint, text string) error {
+	v, err := constrain.NewVocabulary(t, t.Size(), sample.Thinking{})
+	if err != nil {
+		return err
+	}
+	made, err := constrain.Compile(c, v, constrain.Limits{})
 	if err != nil {
 		return err
 	}

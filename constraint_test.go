@@ -12,6 +12,8 @@ import (
 	"grove"
 	"grove/gopher"
 	"grove/text/token"
+	"grove/text/tokenizer"
+	"grove/weights/gguf"
 )
 
 // openGopher opens the model inside the package, which runs every draft.
@@ -126,17 +128,24 @@ func TestConstraintRefused(t *testing.T) {
 
 // TestCheckText expects the place where a text leaves a language, and what was possible there.
 func TestCheckText(t *testing.T) {
-	m := openGopher(t)
+	f, err := gguf.Parse(gopher.Model())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := grove.Constraint{Choices: []string{"one\ntwo", "one\nten"}}
-	if err := m.CheckText(c, "one\nten"); err != nil {
+	if err := grove.CheckText(tok, c, "one\nten"); err != nil {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		"one\ntäg":  `byte 5 (line 2): found "ä", expected`,
+		"one\ntäg":  `byte 5 (line 2): found 'ä', expected`,
 		"one\nt":    "byte 5 (line 2): found the end of the text, expected",
-		"one\ntwo ": `byte 7 (line 2): found " ", expected`,
+		"one\ntwo ": `byte 7 (line 2): found ' ', expected`,
 	} {
-		err := m.CheckText(c, text)
+		err := grove.CheckText(tok, c, text)
 		var at *grove.TextError
 		if !errors.As(err, &at) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -19,6 +19,7 @@ import (
 	"grove/model"
 	_ "grove/model/arch" // links the architectures
 	"grove/sample"
+	"grove/sample/advice"
 	_ "grove/search/all" // links the searches
 	"grove/text/chat"
 	"grove/text/token"
@@ -216,7 +217,7 @@ func (m *Model) load(o Options) error {
 	if m.reasoning = o.Reasoning; m.reasoning.Check() != nil {
 		return m.reasoning.Check()
 	}
-	m.advice = readAdvice(m.file)
+	m.advice = advice.Read(m.file)
 	limit, err := room(o.Memory, m.model.Info().Bytes)
 	if err != nil {
 		return &OptionError{err}

@@ -19,6 +19,7 @@ type chatCommand struct {
 	flags.Request   `set:"text=One question; the program ends after its answer."`
 	flags.MaxTokens `set:"tokens=0"`
 	flags.Reasoning
+	flags.Constraint
 
 	System   string            `short:"s" placeholder:"TEXT" var:"GROVE_SYSTEM" help:"The system message, which begins the conversation."`
 	Template string            `name:"chat-template" placeholder:"NAME|FILE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template: the name of another template in the model's file or of one inside this program, or a Jinja file. Without it, the model's own."`
@@ -50,6 +51,10 @@ func (c *chatCommand) Run() error {
 
 // hold answers a question, or holds a conversation where there is none.
 func (c *chatCommand) hold(question *string) (err error) {
+	constraint, err := c.Constraint.Of()
+	if err != nil {
+		return err
+	}
 	o := c.Options()
 	o.ChatTemplate, o.Reasoning = c.Template, grove.Reasoning(c.Reasoning.How)
 	m, err := openModel(c.Model, o)
@@ -57,7 +62,7 @@ func (c *chatCommand) hold(question *string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	l, err := c.newChat(m)
+	l, err := c.newChat(m, constraint)
 	if err != nil {
 		return err
 	}
@@ -68,10 +73,13 @@ func (c *chatCommand) hold(question *string) (err error) {
 }
 
 // newChat returns the conversation that the flags describe.
-func (c *chatCommand) newChat(m *grove.Model) (*conversation.Conversation, error) {
+func (c *chatCommand) newChat(m *grove.Model, constraint *grove.Constraint) (*conversation.Conversation, error) {
 	r, err := c.RequestOf(m)
 	if err != nil {
 		return nil, err
+	}
+	if r.Constraint = constraint; constraint != nil {
+		constraint.Thoughts = true
 	}
 	l := &conversation.Conversation{
 		Model: m, System: c.System, Request: r, History: !c.NoHistory, Show: conversation.Show{Plain: c.NoMarkdown, HideThinking: c.HideThinking},

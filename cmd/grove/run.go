@@ -28,6 +28,9 @@ type runCommand struct {
 	flags.MaxTokens `set:"tokens=256"`
 	flags.JSON
 	flags.TextFile
+	flags.Constraint
+
+	Heal bool `var:"GROVE_HEAL" help:"Let the end of the prompt, such as half a word or a blank, go on as a text does: up to four tokens are taken back, and the answer begins with their text."`
 
 	Suffix  *string `placeholder:"TEXT" var:"GROVE_SUFFIX" help:"Text after the gap: the model fills the gap between the prompt and TEXT. The vocabulary must have tokens for that."`
 	Predict string  `placeholder:"TEXT" var:"GROVE_PREDICT" help:"Text that the answer is likely to contain, such as a text to edit. It changes the speed alone."`
@@ -75,6 +78,10 @@ func (c *runCommand) Run() (err error) {
 	if err := terminal.CheckOptional(c.Session); err != nil {
 		return fmt.Errorf("--session: %w", err)
 	}
+	constraint, err := c.Constraint.Of()
+	if err != nil {
+		return err
+	}
 	o := c.Options()
 	if o.Parallel, err = grove.SearchSamples(c.Search); err != nil {
 		return err
@@ -90,6 +97,7 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
+	r.Constraint, r.Heal = constraint, c.Heal
 	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session, r.Search = prompt, c.Suffix, c.Limit(), c.Predict, c.Session, c.Search
 	bar := terminal.Tokens("reading")
 	defer bar.End()
@@ -116,7 +124,7 @@ func (c *runCommand) Run() (err error) {
 
 // converses reports whether a person at a terminal named a model that can answer, and no text.
 func (c *runCommand) converses(text *string) bool {
-	other := c.Prompt != nil || c.Suffix != nil || c.File != "" || c.Predict != "" || c.Session != "" || c.Search != "" || c.JSON.On
+	other := c.Prompt != nil || c.Suffix != nil || c.File != "" || c.Predict != "" || c.Session != "" || c.Search != "" || c.JSON.On || c.Constraint.Given()
 	if c.First == nil || text != nil || other || !terminal.Is(os.Stdin) || !terminal.Is(os.Stdout) {
 		return false
 	}

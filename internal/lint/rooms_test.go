@@ -53,6 +53,7 @@ var rooms = []string{
 	"sample/constrain",
 	"sample/constrain/nest",
 	"sample/constrain/hmm sample/constrain/monitor sample/constrain/paths sample/constrain/reject",
+	"sample/advice",
 	"sample",
 	"sample/constrain/gbnf sample/constrain/lark sample/constrain/schema",
 	"sample/constrain/schema/document",

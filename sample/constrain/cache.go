@@ -37,9 +37,12 @@ func (c *Cache) Vocabulary() *Vocabulary { return c.v }
 
 // Compile is [Compile], or returns what an equal spec gave. What cannot be compiled is not kept.
 func (c *Cache) Compile(spec Spec) (*Constraint, error) {
+	if spec.Source != nil || spec.Check != nil || spec.Monitor != nil { // programs cannot be compared
+		return Compile(spec, c.v, c.limits)
+	}
 	text, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
+	if err != nil { // a schema that is no JSON
+		return Compile(spec, c.v, c.limits)
 	}
 	key := sha256.Sum256(text)
 	if known := c.find(key); known != nil {

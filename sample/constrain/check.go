@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -18,8 +19,11 @@ type TextError struct {
 // Error returns the place, what is there and what was expected.
 func (e *TextError) Error() string {
 	found := "the end of the text"
-	if e.Found != "" {
-		found = fmt.Sprintf("%q", e.Found)
+	if r, size := utf8.DecodeRuneInString(e.Found); size > 0 {
+		found = strconv.QuoteRune(r)
+		if r == utf8.RuneError && size == 1 {
+			found = fmt.Sprintf("byte 0x%02x", e.Found[0])
+		}
 	}
 	return fmt.Sprintf("byte %d (line %d): found %s, expected %s", e.Offset, e.Line, found, e.Expected)
 }

@@ -10,10 +10,13 @@ import (
 	"sync"
 
 	"grove/sample"
+	"grove/sample/constrain/earley"
 	"grove/sample/constrain/grammar"
+	"grove/sample/constrain/monitor"
+	"grove/sample/constrain/reject"
 )
 
-// Spec says which texts are legal. One of its kinds is set: Schema, Regex, Grammar, Choices, Source.
+// Spec says which texts are legal. One of its kinds is set: Schema, Regex, Grammar, Choices, Check, Monitor, Source.
 type Spec struct {
 	// Schema is a JSON Schema; the text is JSON that it accepts. docs/constraints.md says which keywords are exact, and which refused.
 	Schema json.RawMessage `json:",omitempty"`
@@ -23,6 +26,12 @@ type Spec struct {
 	Regex   string   `json:",omitempty"` // the whole text matches it; the notation is that of RE2, Rust and Python
 	Grammar string   `json:",omitempty"` // a grammar in the notation of llama.cpp (GBNF) or Lark, or the name of one inside this module
 	Choices []string `json:",omitempty"` // the text is one of these
+
+	// Check reports whether an answer's text is the beginning of a legal one, and Ends whether it is legal as it is; nil: every text that
+	// passes Check is. Monitor says what may follow the prompt and the answer so far. Both are programs of the caller's, without Triggers.
+	Check   func(text []byte) bool `json:"-"`
+	Ends    func(text []byte) bool `json:"-"`
+	Monitor monitor.Monitor        `json:"-"`
 
 	// Source makes a grammar of the caller's own. It is called for each compilation, as a grammar serves one of them.
 	Source func() (grammar.Source, error) `json:"-"`
@@ -38,7 +47,7 @@ type Spec struct {
 }
 
 // Limits bound what a constraint may cost. The zero value stands for the defaults.
-type Limits struct{}
+type Limits struct{ Parser earley.Limits }
 
 // Constraint is a compiled [Spec]. It does not change and is safe for concurrent use.
 type Constraint struct {
@@ -49,23 +58,51 @@ type Constraint struct {
 	thoughts []byte     // the marker that begins thoughts; nil: there are none
 	required bool
 	repeats  bool
+	program  func() sample.Stage // of Check and Monitor; nil: there is a grammar
 
 	mu    sync.Mutex
 	masks map[maskKey]mask
 }
 
-// Compile compiles a spec. Errors name what is wrong with it, and where.
+// SpecError reports a [Spec] that makes no sense or is beyond a limit, with the place in its schema or grammar.
+type SpecError struct{ Err error }
+
+// Error returns what is wrong.
+func (e *SpecError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *SpecError) Unwrap() error { return e.Err }
+
+// Compile compiles a spec. An error is a [*SpecError].
 func Compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
-	src, err := spec.source(v)
+	c, err := compile(spec, v, l)
+	if err != nil {
+		return nil, &SpecError{err}
+	}
+	return c, nil
+}
+
+func compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
+	kind, err := spec.kind()
 	if err != nil {
 		return nil, err
 	}
-	rec, err := newSlow(v, src)
+	if spec.Check != nil || spec.Monitor != nil {
+		return spec.program(kind, v)
+	}
+	src, err := spec.source(kind, v)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := newParsed(src, v, l)
 	if err != nil {
 		return nil, err
 	}
 	return newConstraint(spec, v, rec)
 }
+
+// Grammars returns the names that [Spec]'s Grammar may have.
+func Grammars() []string { return nil }
 
 // Free returns the constraint that allows all texts: those with a head of [Constraint.Stages] begin with it.
 func Free(v *Vocabulary) *Constraint { return &Constraint{v: v, masks: map[maskKey]mask{}} }
@@ -114,7 +151,27 @@ func newConstraint(spec Spec, v *Vocabulary, rec recognizer) (*Constraint, error
 	return c, nil
 }
 
-// Stages returns the stages of one text, which must begin with the bytes of head.
+// program returns the constraint of a program.
+func (spec *Spec) program(kind string, v *Vocabulary) (*Constraint, error) {
+	if len(spec.Triggers) > 0 || spec.Behind || spec.Required || spec.Repeat || spec.Thoughts {
+		return nil, fmt.Errorf("constrain: %s begins with the answer: there are no triggers or thoughts before it", kind)
+	}
+	c := Free(v)
+	if c.program = func() sample.Stage { return monitor.New(v.trie, spec.Monitor) }; spec.Check != nil {
+		o := reject.Options{Check: spec.Check, Ends: spec.Ends}
+		c.program = func() sample.Stage { return reject.New(v.trie, o) }
+	}
+	return c, nil
+}
+
+// Stages returns the stages of one text, which must begin with the bytes of head. A program is asked about all of it.
 func (c *Constraint) Stages(head []byte) []sample.Stage {
+	if c.program != nil {
+		if stage := c.program(); len(head) == 0 {
+			return []sample.Stage{stage}
+		} else {
+			return []sample.Stage{stage, &Stage{c: c, head: head}}
+		}
+	}
 	return []sample.Stage{&Stage{c: c, head: head}}
 }

@@ -1,6 +1,9 @@
 package constrain
 
-import "grove/text/token"
+import (
+	"grove/sample/constrain/earley"
+	"grove/text/token"
+)
 
 // recognizer says what may follow the bytes of a text. Its states are immutable. It is safe for concurrent use.
 type recognizer interface {
@@ -23,4 +26,7 @@ type recognizer interface {
 }
 
 // state is a text to a recognizer. States are comparable.
-type state struct{ place int32 }
+type state struct {
+	of    earley.State
+	place int32 // of the recognizer that tests compare it with
+}

@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"grove/sample/constrain/gbnf"
 	"grove/sample/constrain/grammar"
 	"grove/sample/constrain/paths"
 	"grove/sample/constrain/pattern"
 	"grove/sample/constrain/regex"
+	"grove/sample/constrain/vocab"
+	"grove/text/token"
 )
 
 // The bounds of a list of choices.
@@ -18,14 +21,15 @@ const (
 	maxChoiceBytes = 16 << 20 // of all
 )
 
-// source returns the grammar of a spec.
-func (spec *Spec) source(v *Vocabulary) (grammar.Source, error) {
+// kind returns the name of a spec's kind.
+func (spec *Spec) kind() (string, error) {
 	var kinds []string
 	for _, k := range []struct {
 		name string
 		set  bool
 	}{
-		{"Schema", spec.Schema != nil}, {"Regex", spec.Regex != ""}, {"Grammar", spec.Grammar != ""}, {"Choices", spec.Choices != nil}, {"Source", spec.Source != nil},
+		{"Schema", spec.Schema != nil}, {"Regex", spec.Regex != ""}, {"Grammar", spec.Grammar != ""}, {"Choices", spec.Choices != nil},
+		{"Source", spec.Source != nil}, {"Check", spec.Check != nil}, {"Monitor", spec.Monitor != nil},
 	} {
 		if k.set {
 			kinds = append(kinds, k.name)
@@ -33,13 +37,22 @@ func (spec *Spec) source(v *Vocabulary) (grammar.Source, error) {
 	}
 	switch {
 	case len(kinds) == 0:
-		return nil, errors.New("constrain: the constraint says nothing: set one of its kinds")
+		return "", errors.New("constrain: the constraint says nothing: set one of its kinds")
 	case len(kinds) > 1:
-		return nil, fmt.Errorf("constrain: the constraint is of several kinds (%s): set one", strings.Join(kinds, ", "))
+		return "", fmt.Errorf("constrain: the constraint is of several kinds (%s): set one", strings.Join(kinds, ", "))
 	case spec.FreeOrder && spec.Schema == nil:
-		return nil, errors.New("constrain: FreeOrder is of Schema, and there is none")
+		return "", errors.New("constrain: FreeOrder is of Schema, and there is none")
+	case spec.Ends != nil && spec.Check == nil:
+		return "", errors.New("constrain: Ends is of Check, and there is none")
 	}
-	switch kinds[0] {
+	return kinds[0], nil
+}
+
+// source returns the grammar of a spec of a kind.
+func (spec *Spec) source(kind string, v *Vocabulary) (grammar.Source, error) {
+	switch kind {
+	case "Grammar":
+		return spec.notation(v)
 	case "Regex":
 		return regexSource(spec.Regex)
 	case "Choices":
@@ -47,7 +60,17 @@ func (spec *Spec) source(v *Vocabulary) (grammar.Source, error) {
 	case "Source":
 		return spec.Source()
 	}
-	return nil, fmt.Errorf("constrain: %s is not built yet", kinds[0])
+	return nil, fmt.Errorf("constrain: %s is not built yet", kind)
+}
+
+// notation returns the grammar of a text in one of the notations.
+func (spec *Spec) notation(v *Vocabulary) (grammar.Source, error) {
+	if !strings.Contains(spec.Grammar, "::=") {
+		return nil, errors.New("constrain: grammars of Lark are not built yet")
+	}
+	return gbnf.Parse([]byte(spec.Grammar), gbnf.Options{
+		Token: v.text.ID, Special: func(id token.ID) bool { return v.trie.Kind(id) == vocab.Special },
+	})
 }
 
 // regexSource returns the grammar of a regular expression.

@@ -26,6 +26,8 @@ var aliases = map[string]string{
 	"listen": "addr", "keepalive": idle, "keep-alive": idle, "sleep-idle-seconds": idle, "max-queue": "queue", "verbose": "log-requests",
 	"enable-log-requests": "log-requests", "uvicorn-log-level": "log-level", "allowed-origins": "allow-origin",
 
+	"json-schema": "schema", "json-schema-file": "schema", "grammar-file": "grammar", "token-healing": "heal",
+
 	"prompt-cache": "session", "hidethinking": "hide-thinking",
 
 	"outtype": "type", "base-url": "url", "num-prompts": "requests", "request-rate": "rate", "max-concurrency": "concurrency",
@@ -39,7 +41,7 @@ var shorts = map[string]string{
 	"-ctv": "cache-type-v", "-cnv": "conversation", "-no-cnv": "no-conversation", "-sys": "system", "-nr": "no-repack",
 	"-ub": "ubatch-size", "-tb": "threads-batch", "-ts": "tensor-split", "-sm": "split-mode", "-mg": "main-gpu", "-ot": "override-tensor",
 	"-dev": "device", "-cmoe": "cpu-moe", "-ncmoe": "n-cpu-moe", "-nkvo": "no-kv-offload", "-cb": "cont-batching", "-to": "timeout",
-	"-lv": "verbosity", "-if": "interactive", "-tp": "tensor-parallel-size", "-jf": "json-schema", "-kvu": "kv-unified",
+	"-lv": "verbosity", "-if": "interactive", "-tp": "tensor-parallel-size", "-jf": "json-schema-file", "-kvu": "kv-unified",
 	"-cd": "ctx-size-draft", "-sp": "special-output", "-cram": "cache-ram", "-dt": "defrag-thold", "-fit": "fit",
 	"-b": "batch-size", "-i": "interactive", "-j": "json-schema", "-l": "logit-bias", "-r": "reverse-prompt", "-a": "alias", "-e": "escape",
 	"-v": "verbose", "-p": "prompt", "-f": "file", "-s": "seed",
@@ -105,7 +107,10 @@ var others = []struct {
 	{names: "ctx-size-draft threads-draft", refused: true, why: "a draft model has the context and the threads of the model"},
 	{names: "draft-max draft-min draft-n draft-p-min spec-draft-n-max num-speculative-tokens speculative-config spec-type", refused: true,
 		why: "grove chooses the number of draft tokens by the measured cost of steps (--method off: none)"},
-	{names: "grammar grammar-file json-schema json-schema-file format guided-decoding-backend structured-outputs-config", refused: true, why: "constrained output is not built yet"},
+	{names: "grammar grammar-file json-schema json-schema-file", commands: "serve", refused: true, why: "requests set it (docs/constraints.md)"},
+	{names: "grammar grammar-file json-schema json-schema-file", refused: true, why: "grove run, chat and check hold a text to a schema or a grammar"},
+	{names: "format", refused: true, why: `--schema '{"type": "object"}' makes the answer a JSON object, and --schema FILE one by a schema`},
+	{names: "guided-decoding-backend structured-outputs-config", takes: one, why: "grove has one engine for constraints"},
 	{names: "samplers sampling-seq sampler-seq", refused: true, why: "--sampling-order chooses between the two customary orders"},
 	{names: "logit-bias ignore-eos", refused: true, why: "requests to grove serve can ask for it (docs/server.md)"},
 	{names: "conversation interactive interactive-first instruct", refused: true, why: "grove chat holds a conversation"},

@@ -117,6 +117,7 @@ func Code(err error) int {
 		variable *VariableError
 		parse    *kong.ParseError
 		option   *grove.OptionError
+		spec     *grove.SpecError
 		fault    *mmap.FaultError
 		template *jinja.Error
 	)
@@ -129,6 +130,8 @@ func Code(err error) int {
 		return coded.Code
 	case errors.As(err, &variable):
 		return CodeVariable
+	case errors.As(err, &spec):
+		return CodeFile
 	case errors.As(err, &parse), errors.As(err, &option):
 		return CodeUsage
 	case coded == nil && (errors.Is(err, grove.ErrSession) || errors.Is(err, grove.ErrCost)):

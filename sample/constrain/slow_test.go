@@ -39,11 +39,11 @@ func (r *slow) push(s state, text []byte) (state, int, error) {
 	for i, b := range text {
 		to, ok := r.a.step(at, b)
 		if !ok {
-			return state{at}, i, nil
+			return state{place: at}, i, nil
 		}
 		at = to
 	}
-	return state{at}, len(text), nil
+	return state{place: at}, len(text), nil
 }
 
 func (r *slow) next(s state, id token.ID) (state, error) {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"grove"
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/harmless"
+	"grove/cmd/grove/internal/terminal"
+	"grove/text/tokenizer"
+)
+
+// checkCommand says whether a text is legal under a constraint. It needs no tensors.
+type checkCommand struct {
+	flags.Named
+	flags.Constraint
+	flags.JSON
+	flags.TextFile
+}
+
+// checkVerdict is what --json writes.
+type checkVerdict struct {
+	Legal    bool   `json:"legal"`
+	Offset   *int   `json:"offset,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Found    string `json:"found,omitempty"`
+	Expected string `json:"expected,omitempty"`
+}
+
+// Run implements the command.
+func (c *checkCommand) Run() error {
+	f, err := c.Model.File()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	t, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		return exit.File(err)
+	}
+	constraint, err := c.Of()
+	if err != nil {
+		return err
+	}
+	if constraint == nil {
+		return exit.With(exit.CodeUsage, errors.New("there is nothing to check by: give --schema, --grammar, --regex or --choice"))
+	}
+	text, err := c.Read("the text")
+	if err != nil {
+		return err
+	}
+	err = grove.CheckText(t, *constraint, text)
+	if line, ends := strings.CutSuffix(text, "\n"); err != nil && ends { // which most files end with
+		err = grove.CheckText(t, *constraint, line)
+	}
+	return c.report(err)
+}
+
+// report writes the verdict, and returns the error that a text which is not legal gives.
+func (c *checkCommand) report(err error) error {
+	var at *grove.TextError
+	if err != nil && !errors.As(err, &at) {
+		return err
+	}
+	if !c.JSON.On {
+		if err == nil {
+			_, err = fmt.Fprintln(terminal.Stdout, "legal")
+		}
+		return err
+	}
+	v := checkVerdict{Legal: at == nil}
+	if at != nil {
+		v = checkVerdict{false, &at.Offset, at.Line, at.Found, at.Expected}
+	}
+	e := json.NewEncoder(harmless.JSON(terminal.Stdout))
+	e.SetEscapeHTML(false)
+	return errors.Join(e.Encode(v), err)
+}
