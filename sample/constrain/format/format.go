@@ -29,29 +29,24 @@ func Known(name string) bool {
 }
 
 // Exact reports whether a format holds all its texts.
-func Exact(name string) bool { return Known(name) && undecided[name] == nil }
+func Exact(name string) bool { return Known(name) && possible[name] == nil }
 
-// Undecided returns the texts of which this package does not say whether they have a format: they are not in its language,
-// and some of them have it. It is empty for exact formats. Who negates a format leaves these texts out too. The error is
-// that of a spent budget of s.
-func Undecided(s *regex.Store, name string) (regex.ID, error) {
-	make, ok := undecided[name]
+// Possible returns texts among which are all that have a format: its language where that is exact, otherwise more. The
+// complement of a format is the complement of these. The error is that of a spent budget of s.
+func Possible(s *regex.Store, name string) (id regex.ID, known bool, err error) {
+	make, ok := possible[name]
 	if !ok {
-		return regex.Nothing, s.Err()
-	}
-	id, _, err := Language(s, name)
-	if err != nil {
-		return regex.Nothing, err
+		return Language(s, name)
 	}
 	m := &maker{s: s}
-	if id = s.And(make(m), s.Not(id)); m.err == nil {
+	if id = make(m); m.err == nil {
 		m.err = s.Err()
 	}
-	return id, m.err
+	return id, true, m.err
 }
 
-// undecided are texts among which are all that formats described from inside leave out.
-var undecided = map[string]func(*maker) regex.ID{
+// possible are bounds from outside of the formats that are described from inside.
+var possible = map[string]func(*maker) regex.ID{
 	"hostname":     (*maker).names,
 	"idn-hostname": func(m *maker) regex.ID { return m.s.Or(m.names(), m.whole(`(?s).*[^\x00-\x7f].*`)) },
 	"email":        func(m *maker) regex.ID { return m.whole(`(?s).*@.*`) },

@@ -12,13 +12,13 @@ type compiler struct {
 	doc *document.Document
 	r   *regex.Store
 
-	patterns map[string]regex.ID
-	formats  map[string]regex.ID
-	opens    map[string]regex.ID                  // texts that may have a format, which its language does not decide
-	others   map[int32]*keyset                    // by schemas with additionalProperties: the names it is about
-	equals   map[*document.Value]*document.Schema // schemas of const for values of enum
-	scalars  map[int32]*scalars                   // by schemas
-	busy     map[int32]bool                       // schemas whose scalars are being made
+	patterns  map[string]regex.ID
+	formats   map[string]regex.ID
+	possibles map[string]regex.ID                  // texts among which are all of a format
+	others    map[int32]*keyset                    // by schemas with additionalProperties: the names it is about
+	equals    map[*document.Value]*document.Schema // schemas of const for values of enum
+	scalars   map[int32]*scalars                   // by schemas
+	busy      map[int32]bool                       // schemas whose scalars are being made
 
 	allScalars scalars
 	byLits     map[string]*formula
@@ -50,7 +50,7 @@ func Compile(text []byte, o Options) (grammar.Source, error) {
 		o.Store = regex.New(regex.Limits{Nodes: o.Limits.Nodes, Fuel: o.Limits.Fuel})
 	}
 	c := &compiler{o: o, doc: document.New(root, o.Draft), r: o.Store, low: noLow,
-		patterns: map[string]regex.ID{}, formats: map[string]regex.ID{}, opens: map[string]regex.ID{}, others: map[int32]*keyset{}, equals: map[*document.Value]*document.Schema{},
+		patterns: map[string]regex.ID{}, formats: map[string]regex.ID{}, possibles: map[string]regex.ID{}, others: map[int32]*keyset{}, equals: map[*document.Value]*document.Schema{},
 		scalars: map[int32]*scalars{}, busy: map[int32]bool{}, byLits: map[string]*formula{}}
 	c.nothing = &formula{never: true, at: root, opened: [2]bool{true, true}, proven: true, langs: &scalars{}}
 	c.formulas = append(c.formulas, c.nothing)

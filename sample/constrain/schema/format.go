@@ -22,16 +22,16 @@ func (c *compiler) format(at *document.Value, name string) (id regex.ID, known b
 	return id, true
 }
 
-// undecided returns the texts that may have a format and are not in its language.
-func (c *compiler) undecided(at *document.Value) regex.ID {
+// possible returns texts among which are all that have a format.
+func (c *compiler) possible(at *document.Value) regex.ID {
 	name := at.Text
-	id, ok := c.opens[name]
+	id, ok := c.possibles[name]
 	if !ok {
 		var err error
-		if id, err = format.Undecided(c.r, name); err != nil && c.r.Err() == nil {
+		if id, _, err = format.Possible(c.r, name); err != nil && c.r.Err() == nil {
 			c.doc.Fail(document.ErrUnsupported, at, "format %q: %s", name, reason(err))
 		}
-		c.opens[name] = id
+		c.possibles[name] = id
 	}
 	return id
 }

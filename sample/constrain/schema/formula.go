@@ -47,10 +47,10 @@ type scalars struct {
 	null, yes, no bool
 	number, text  regex.ID // spellings; decoded texts
 
-	// inside is a format whose language lacks some of its texts. Then text is too small at worst: what it lacks is in open, which
-	// is left out of every complement.
+	// inside is a format whose language lacks some of its texts. Then text is too small at worst, and most, the texts that are
+	// possible, is too large: a complement takes them all out. Without such a format, most is not set: text is exact.
 	inside *document.Value
-	open   regex.ID
+	most   regex.ID
 }
 
 func (s *scalars) empty() bool {
@@ -178,7 +178,7 @@ func (c *compiler) signed(l literal) scalars {
 
 func (c *compiler) meet(r *scalars, o scalars) {
 	if r.inside != nil || o.inside != nil {
-		r.open = c.and(c.or(r.text, r.open), c.or(o.text, o.open))
+		r.most = c.and(r.possible(), o.possible())
 	}
 	r.null, r.yes, r.no = r.null && o.null, r.yes && o.yes, r.no && o.no
 	r.number, r.text = c.and(r.number, o.number), c.and(r.text, o.text)
@@ -186,7 +186,9 @@ func (c *compiler) meet(r *scalars, o scalars) {
 }
 
 func (c *compiler) join(r *scalars, o scalars) {
-	r.open = c.or(r.open, o.open)
+	if r.inside != nil || o.inside != nil {
+		r.most = c.or(r.possible(), o.possible())
+	}
 	r.null, r.yes, r.no = r.null || o.null, r.yes || o.yes, r.no || o.no
 	r.number, r.text = c.or(r.number, o.number), c.or(r.text, o.text)
 	r.note(o)
@@ -196,11 +198,19 @@ func (c *compiler) minus(r, o scalars) scalars {
 	r.null, r.yes, r.no = r.null && !o.null, r.yes && !o.yes, r.no && !o.no
 	r.number = c.without(r.number, o.number)
 	if r.inside != nil || o.inside != nil {
-		r.open = c.without(c.or(r.text, r.open), o.text)
+		r.most = c.without(r.possible(), o.text)
 	}
-	r.text = c.without(r.text, c.or(o.text, o.open))
+	r.text = c.without(r.text, o.possible())
 	r.note(o)
 	return r
+}
+
+// possible returns texts among which are all that satisfy a schema.
+func (s *scalars) possible() regex.ID {
+	if s.inside == nil {
+		return s.text
+	}
+	return s.most
 }
 
 // note keeps which format makes a language uncertain.
@@ -318,7 +328,7 @@ func (c *compiler) ownScalars(s *document.Schema) scalars {
 	if s.Types&document.IsString != 0 {
 		r.text = c.textLang(s)
 		if s.Text != nil && s.Text.Format != nil && !c.o.Annotate && r.text != regex.Nothing && !format.Exact(s.Text.Format.Text) && format.Known(s.Text.Format.Text) {
-			r.inside, r.open = s.Text.Format, c.undecided(s.Text.Format)
+			r.inside, r.most = s.Text.Format, c.possible(s.Text.Format)
 		}
 	}
 	if s.Listed {
