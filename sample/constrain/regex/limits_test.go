@@ -116,3 +116,22 @@ func TestHostile(t *testing.T) {
 		})
 	}
 }
+
+// TestWorn: a store is worn when half of its nodes are spent, and before it fails.
+func TestWorn(t *testing.T) {
+	s := New(Limits{Nodes: 2000})
+	n := 0
+	for ; !s.Worn(); n++ {
+		s.Literal(fmt.Sprint("text ", n))
+	}
+	if s.Err() != nil || s.used < 1000 || s.used > 1100 {
+		t.Errorf("worn with %d nodes of 2000, error %v", s.used, s.Err())
+	}
+	for range 10 * n {
+		s.Literal(fmt.Sprint("text ", n))
+		n++
+	}
+	if !errors.Is(s.Err(), ErrBudget) || !s.Worn() {
+		t.Errorf("%d nodes, error %v", s.used, s.Err())
+	}
+}

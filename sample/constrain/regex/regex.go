@@ -142,6 +142,10 @@ func (s *Store) Err() error { return s.err }
 // on its own. It does not clear an error.
 func (s *Store) Refuel() { s.fuel = 0 }
 
+// Worn reports whether more than half of Limits.Nodes is spent. A store drops nothing that it has made, so one that serves many
+// texts is replaced by a new one when it is worn.
+func (s *Store) Worn() bool { return s.used > s.limits.Nodes/2 || s.err != nil }
+
 // spend takes n steps of fuel and reports whether there was enough.
 func (s *Store) spend(n int) bool {
 	if s.fuel += n; s.fuel > s.limits.Fuel {
