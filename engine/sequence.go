@@ -193,12 +193,17 @@ func (s *Sequence) next() Drawn {
 func (s *Sequence) Drafted() bool { return s.round.taken > 0 && s.round.taken < len(s.round.drawn) }
 
 // Ended reports whether a stage lets nothing follow the text but its end, which then need not be drawn.
-func (s *Sequence) Ended() bool {
-	state := sample.State(0)
+func (s *Sequence) Ended() bool { return s.chain.Ended(s.state()) }
+
+// LogWeight returns the logarithm of the weight of the answer so far; false where no stage weighs it. See [sample.Weighted].
+func (s *Sequence) LogWeight() (float64, bool) { return s.chain.LogWeight(s.state()) }
+
+// state returns the state behind the tokens that were taken.
+func (s *Sequence) state() sample.State {
 	if len(s.round.after) > 0 {
-		state = s.round.after[s.round.taken]
+		return s.round.after[s.round.taken]
 	}
-	return s.chain.Ended(state)
+	return 0
 }
 
 // add appends a token that was drawn behind the text.

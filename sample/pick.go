@@ -178,12 +178,12 @@ func (c *Chain) pick(s State, logits []float32, index int) (Token, error) {
 }
 
 // LogWeight returns the sum of the logarithms of the weights of the draws that led to s, over all stages that are
-// [Weighted].
-func (c *Chain) LogWeight(s State) (sum float64) {
+// [Weighted]; false where none is.
+func (c *Chain) LogWeight(s State) (sum float64, some bool) {
 	for i, stage := range c.stages {
 		if w, ok := stage.(Weighted); ok {
-			sum += w.LogWeight(c.state(s, i))
+			sum, some = sum+w.LogWeight(c.state(s, i)), true
 		}
 	}
-	return sum
+	return sum, some
 }

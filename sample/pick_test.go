@@ -95,8 +95,11 @@ func TestPicker(t *testing.T) {
 		if math.Abs(p.mass-1) > 1e-4 {
 			t.Errorf("%+v: the probabilities sum to %v", params, p.mass)
 		}
-		if c.LogWeight(0) != -2 || plain.LogWeight(0) != 0 {
-			t.Errorf("weights %v and %v, want -2 and 0", c.LogWeight(0), plain.LogWeight(0))
+		if w, some := c.LogWeight(0); w != -2 || !some {
+			t.Errorf("weight %v, %v; want -2", w, some)
+		}
+		if w, some := plain.LogWeight(0); w != 0 || some {
+			t.Errorf("weight %v, %v of a chain without a stage", w, some)
 		}
 	}
 }

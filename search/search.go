@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -36,6 +37,8 @@ type Attempt struct {
 	Index  int  `json:"index"`  // its sample index
 	Tokens int  `json:"tokens"` // when the search ended
 	Ended  bool `json:"ended"`  // by itself, not by its length or by the program
+	// Weight is the share of the attempts' probability that the program gives to it; 0 where it weighs none.
+	Weight float64 `json:"weight,omitempty"`
 }
 
 // Result is the answer that a program chose, and what it tried.
@@ -143,11 +146,12 @@ func Open(text string) (Program, error) {
 
 // Branches are samples that go on side by side, each with the tokens that it has drawn.
 type Branches struct {
-	All   []Branch
-	Most  int // tokens that each may have; 0: as many as the context holds
-	ctx   context.Context
-	errs  []error
-	forks []*engine.Sequence
+	All    []Branch
+	Most   int // tokens that each may have; 0: as many as the context holds
+	ctx    context.Context
+	errs   []error
+	forks  []*engine.Sequence
+	enders func() func(engine.Drawn) bool
 }
 
 // Branch is one of several samples on their way.
@@ -164,7 +168,7 @@ type Branch struct {
 // sequence becomes the first of them. It makes fewer where fewer slots are free, one at least: a search waits for no
 // slot, so that searches cannot wait for each other.
 func Fork(ctx context.Context, p *Problem, from, to int) (*Branches, error) {
-	b := &Branches{Most: p.Most, ctx: ctx}
+	b := &Branches{Most: p.Most, ctx: ctx, enders: p.Ender}
 	p.First.SetSampleIndex(p.Index + from)
 	for i := from; i < to; i++ {
 		s := p.First
@@ -186,6 +190,13 @@ func Fork(ctx context.Context, p *Problem, from, to int) (*Branches, error) {
 // Draw draws a token for each branch that is neither ended nor full, in steps that they share, and reports whether
 // there was one. An error of one branch is the error of all.
 func (b *Branches) Draw() (drew bool, err error) {
+	drew, errs := b.Step()
+	return drew, errors.Join(errs...)
+}
+
+// Step is Draw with the error of each branch; a branch with an error is full. The slice is good until the next call.
+func (b *Branches) Step() (drew bool, errs []error) {
+	clear(b.errs)
 	done := make(chan struct{})
 	running := 0
 	for i := range b.All {
@@ -200,7 +211,43 @@ func (b *Branches) Draw() (drew bool, err error) {
 	for range running {
 		<-done
 	}
-	return running > 0, errors.Join(b.errs...)
+	for i, err := range b.errs {
+		b.All[i].Full = b.All[i].Full || err != nil
+	}
+	return running > 0, b.errs
+}
+
+// Copy makes branch to a copy of branch from, with its own sample index, so that it goes on otherwise. The branch of the
+// problem's first sequence computes the text behind the prompt again; the others fork.
+func (b *Branches) Copy(to, from int) error {
+	t, f := &b.All[to], &b.All[from]
+	ends := b.enders()
+	for _, d := range f.Drawn {
+		ends(d)
+	}
+	switch {
+	case f.Ended || f.Full:
+	case to == 0:
+		if err := t.Seq.Truncate(t.Seq.Len() - len(t.Drawn)); err != nil {
+			return err
+		}
+		for _, d := range f.Drawn {
+			if err := t.Seq.Follow(d.ID); err != nil {
+				return err
+			}
+		}
+	default:
+		if err := t.Seq.Close(); err != nil {
+			return err
+		}
+		s, err := f.Seq.Fork(t.Index)
+		if err != nil {
+			return err
+		}
+		b.forks[to-1], t.Seq = s, s
+	}
+	t.Drawn, t.Ended, t.Full, t.ends = slices.Clone(f.Drawn), f.Ended, f.Full, ends
+	return nil
 }
 
 func (br *Branch) draw(ctx context.Context, most int) error {

@@ -30,7 +30,7 @@ var rooms = []string{
 	"weights/pull/transfer weights/find",
 	".",
 	"search/all",
-	"search/ffs",
+	"search/awrs search/ffs",
 	"search",
 	"suite/methodtest",
 	"engine",

@@ -1,4 +1,7 @@
 // Package all links every search program into a binary. Its import list is the one list of programs.
 package all
 
-import _ "grove/search/ffs"
+import (
+	_ "grove/search/awrs"
+	_ "grove/search/ffs"
+)
