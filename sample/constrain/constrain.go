@@ -14,18 +14,25 @@ import (
 	"grove/sample/constrain/grammar"
 	"grove/sample/constrain/monitor"
 	"grove/sample/constrain/reject"
+	"grove/text/calls"
 )
 
-// Spec says which texts are legal. One of its kinds is set: Schema, Regex, Grammar, Choices, Check, Monitor, Source.
+// Spec says which texts are legal. One of its kinds is set: Schema, Regex, Grammar, Choices, Tree, Check, Monitor, Source.
 type Spec struct {
 	// Schema is a JSON Schema; the text is JSON that it accepts. docs/constraints.md says which keywords are exact, and which refused.
 	Schema json.RawMessage `json:",omitempty"`
 	// FreeOrder lets the members of objects come in any order, not in that of the schema's properties.
 	FreeOrder bool `json:",omitempty"`
+	// Whitespace is what may stand between the parts of JSON: "": nothing, a blank, or line ends with up to 20 blanks; "compact": nothing; "spaced": a
+	// blank behind each comma and colon; "any": all that JSON allows.
+	Whitespace string `json:",omitempty"`
 
 	Regex   string   `json:",omitempty"` // the whole text matches it; the notation is that of RE2, Rust and Python
-	Grammar string   `json:",omitempty"` // a grammar in the notation of llama.cpp (GBNF) or Lark, or the name of one inside this module
+	Grammar string   `json:",omitempty"` // a grammar in the notation of llama.cpp (GBNF) or Lark, or one of [Grammars]
 	Choices []string `json:",omitempty"` // the text is one of these
+
+	// Tree is a grammar of calls of tools, with JSON by schemas in it.
+	Tree *calls.Grammar `json:",omitempty"`
 
 	// Check reports whether an answer's text is the beginning of a legal one, and Ends whether it is legal as it is; nil: every text that
 	// passes Check is. Monitor says what may follow the prompt and the answer so far. Both are programs of the caller's, without Triggers.
@@ -100,9 +107,6 @@ func compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
 	}
 	return newConstraint(spec, v, rec)
 }
-
-// Grammars returns the names that [Spec]'s Grammar may have.
-func Grammars() []string { return nil }
 
 // Free returns the constraint that allows all texts: those with a head of [Constraint.Stages] begin with it.
 func Free(v *Vocabulary) *Constraint { return &Constraint{v: v, masks: map[maskKey]mask{}} }

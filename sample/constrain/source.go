@@ -1,6 +1,7 @@
 package constrain
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,9 +9,12 @@ import (
 
 	"grove/sample/constrain/gbnf"
 	"grove/sample/constrain/grammar"
+	"grove/sample/constrain/lark"
+	"grove/sample/constrain/nest"
 	"grove/sample/constrain/paths"
 	"grove/sample/constrain/pattern"
 	"grove/sample/constrain/regex"
+	"grove/sample/constrain/schema"
 	"grove/sample/constrain/vocab"
 	"grove/text/token"
 )
@@ -29,7 +33,7 @@ func (spec *Spec) kind() (string, error) {
 		set  bool
 	}{
 		{"Schema", spec.Schema != nil}, {"Regex", spec.Regex != ""}, {"Grammar", spec.Grammar != ""}, {"Choices", spec.Choices != nil},
-		{"Source", spec.Source != nil}, {"Check", spec.Check != nil}, {"Monitor", spec.Monitor != nil},
+		{"Tree", spec.Tree != nil}, {"Source", spec.Source != nil}, {"Check", spec.Check != nil}, {"Monitor", spec.Monitor != nil},
 	} {
 		if k.set {
 			kinds = append(kinds, k.name)
@@ -40,8 +44,10 @@ func (spec *Spec) kind() (string, error) {
 		return "", errors.New("constrain: the constraint says nothing: set one of its kinds")
 	case len(kinds) > 1:
 		return "", fmt.Errorf("constrain: the constraint is of several kinds (%s): set one", strings.Join(kinds, ", "))
-	case spec.FreeOrder && spec.Schema == nil:
+	case spec.FreeOrder && spec.Schema == nil && spec.Tree == nil:
 		return "", errors.New("constrain: FreeOrder is of Schema, and there is none")
+	case spec.Whitespace != "" && spec.Schema == nil && spec.Tree == nil:
+		return "", errors.New("constrain: Whitespace is of Schema, and there is none")
 	case spec.Ends != nil && spec.Check == nil:
 		return "", errors.New("constrain: Ends is of Check, and there is none")
 	}
@@ -51,26 +57,62 @@ func (spec *Spec) kind() (string, error) {
 // source returns the grammar of a spec of a kind.
 func (spec *Spec) source(kind string, v *Vocabulary) (grammar.Source, error) {
 	switch kind {
+	case "Schema":
+		return spec.schema(spec.Schema, nil)
+	case "Tree":
+		return spec.tree(v)
 	case "Grammar":
-		return spec.notation(v)
+		return notation(spec.Grammar, v)
 	case "Regex":
 		return regexSource(spec.Regex)
 	case "Choices":
 		return choices(spec.Choices)
-	case "Source":
-		return spec.Source()
 	}
-	return nil, fmt.Errorf("constrain: %s is not built yet", kind)
+	return spec.Source()
 }
 
-// notation returns the grammar of a text in one of the notations.
-func (spec *Spec) notation(v *Vocabulary) (grammar.Source, error) {
-	if !strings.Contains(spec.Grammar, "::=") {
-		return nil, errors.New("constrain: grammars of Lark are not built yet")
+// whitespaces are the values of [Spec]'s Whitespace.
+var whitespaces = map[string]schema.Whitespace{"": schema.Bounded, "compact": schema.Compact, "spaced": schema.Spaced, "any": schema.Any}
+
+// schema returns the grammar of a JSON Schema, with its lexemes in a store; nil: one of its own.
+func (spec *Spec) schema(text []byte, store *regex.Store) (grammar.Source, error) {
+	o := schema.Options{Store: store}
+	if spec.FreeOrder {
+		o.Order = schema.Free
 	}
-	return gbnf.Parse([]byte(spec.Grammar), gbnf.Options{
-		Token: v.text.ID, Special: func(id token.ID) bool { return v.trie.Kind(id) == vocab.Special },
+	var ok bool
+	if o.Whitespace, ok = whitespaces[spec.Whitespace]; !ok {
+		return nil, fmt.Errorf("constrain: Whitespace is %.40q; it must be compact, spaced, any or empty", spec.Whitespace)
+	}
+	return schema.Compile(text, o)
+}
+
+// tree returns the grammar of a tree.
+func (spec *Spec) tree(v *Vocabulary) (grammar.Source, error) {
+	store := regex.New(regex.Limits{})
+	return nest.Compile(*spec.Tree, nest.Options{
+		Store: store, Spell: v.Spell, Ends: func(id token.ID) bool { return v.trie.Kind(id) == vocab.End },
+		Value: func(text json.RawMessage) (grammar.Source, error) { return spec.schema(text, store) },
 	})
+}
+
+// Grammars returns the names that [Spec]'s Grammar may have.
+func Grammars() []string { return lark.Names() }
+
+// notation returns the grammar of a text in one of the notations, or of a name.
+func notation(text string, v *Vocabulary) (grammar.Source, error) {
+	special := func(id token.ID) bool { return v.trie.Kind(id) == vocab.Special }
+	if slices.Contains(lark.Names(), text) {
+		shipped, err := lark.Shipped(text)
+		if err != nil {
+			return nil, err
+		}
+		text = string(shipped)
+	}
+	if lark.Detect([]byte(text)) == lark.GBNF {
+		return gbnf.Parse([]byte(text), gbnf.Options{Token: v.text.ID, Special: special})
+	}
+	return lark.Parse([]byte(text), lark.Options{Token: v.text.ID, Special: special})
 }
 
 // regexSource returns the grammar of a regular expression.
