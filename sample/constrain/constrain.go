@@ -12,6 +12,7 @@ import (
 	"grove/sample"
 	"grove/sample/constrain/earley"
 	"grove/sample/constrain/grammar"
+	"grove/sample/constrain/hmm"
 	"grove/sample/constrain/monitor"
 	"grove/sample/constrain/reject"
 	"grove/text/calls"
@@ -39,6 +40,12 @@ type Spec struct {
 	Check   func(text []byte) bool `json:"-"`
 	Ends    func(text []byte) bool `json:"-"`
 	Monitor monitor.Monitor        `json:"-"`
+	// Weights asks Check for the weights of draws, by which a search resamples: about one check a token more.
+	Weights bool `json:"-"`
+
+	// Ahead, where it is not nil, lets Regex or Choices look ahead: among the legal tokens those are preferred behind which the text is likely to
+	// end legally. It changes the distribution towards the model's own, given that the text is legal; see docs/constraints.md.
+	Ahead *Ahead `json:"-"`
 
 	// Source makes a grammar of the caller's own. It is called for each compilation, as a grammar serves one of them.
 	Source func() (grammar.Source, error) `json:"-"`
@@ -66,6 +73,7 @@ type Constraint struct {
 	required bool
 	repeats  bool
 	program  func() sample.Stage // of Check and Monitor; nil: there is a grammar
+	ahead    *hmm.Automaton      // nil: masks alone
 
 	mu    sync.Mutex
 	masks map[maskKey]mask
@@ -95,6 +103,9 @@ func compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
 		return nil, err
 	}
 	if spec.Check != nil || spec.Monitor != nil {
+		if spec.Ahead != nil {
+			return nil, fmt.Errorf("constrain: Ahead with %s: only Regex and Choices are finite automata", kind)
+		}
 		return spec.program(kind, v)
 	}
 	src, err := spec.source(kind, v)
@@ -105,7 +116,11 @@ func compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConstraint(spec, v, rec)
+	c, err := newConstraint(spec, v, rec)
+	if err == nil && spec.Ahead != nil {
+		c.ahead, err = spec.guide(kind, v)
+	}
+	return c, err
 }
 
 // Free returns the constraint that allows all texts: those with a head of [Constraint.Stages] begin with it.
@@ -162,7 +177,7 @@ func (spec *Spec) program(kind string, v *Vocabulary) (*Constraint, error) {
 	}
 	c := Free(v)
 	if c.program = func() sample.Stage { return monitor.New(v.trie, spec.Monitor) }; spec.Check != nil {
-		o := reject.Options{Check: spec.Check, Ends: spec.Ends}
+		o := reject.Options{Check: spec.Check, Ends: spec.Ends, Weights: spec.Weights}
 		c.program = func() sample.Stage { return reject.New(v.trie, o) }
 	}
 	return c, nil
@@ -176,6 +191,9 @@ func (c *Constraint) Stages(head []byte) []sample.Stage {
 		} else {
 			return []sample.Stage{stage, &Stage{c: c, head: head}}
 		}
+	}
+	if c.ahead != nil && len(head) == 0 { // a text that was healed is not that of the automaton from its beginning
+		return []sample.Stage{&Stage{c: c, head: head}, hmm.NewGuide(c.ahead)}
 	}
 	return []sample.Stage{&Stage{c: c, head: head}}
 }

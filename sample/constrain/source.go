@@ -48,8 +48,8 @@ func (spec *Spec) kind() (string, error) {
 		return "", errors.New("constrain: FreeOrder is of Schema, and there is none")
 	case spec.Whitespace != "" && spec.Schema == nil && spec.Tree == nil:
 		return "", errors.New("constrain: Whitespace is of Schema, and there is none")
-	case spec.Ends != nil && spec.Check == nil:
-		return "", errors.New("constrain: Ends is of Check, and there is none")
+	case (spec.Ends != nil || spec.Weights) && spec.Check == nil:
+		return "", errors.New("constrain: Ends and Weights are of Check, and there is none")
 	}
 	return kinds[0], nil
 }

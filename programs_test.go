@@ -1,0 +1,205 @@
+package grove_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+
+	"grove"
+	"grove/distill"
+	"grove/gopher"
+	"grove/sample/constrain"
+	"grove/sample/constrain/hmm"
+	"grove/sample/constrain/reject"
+	"grove/text/token"
+)
+
+func openNano(t *testing.T) *grove.Model {
+	m, err := grove.OpenBytes(gopher.Named(gopher.NanoName), grove.Options{Forget: true, Parallel: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// probabilities returns the model's distribution behind tokens.
+func probabilities(t *testing.T, m *grove.Model, ids []token.ID) []float64 {
+	var last []float32
+	err := m.Logits(t.Context(), ids, func(row []float32) error { last = append(last[:0], row...); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, sum := make([]float64, len(last)), 0.0
+	for id, l := range last {
+		p[id] = math.Exp(float64(l))
+		sum += p[id]
+	}
+	for id := range p {
+		p[id] /= sum
+	}
+	return p
+}
+
+// TestWeighed draws answers of two tokens under a check. Masks alone begin with the likelier token; resampling by
+// weights comes near the model's distribution, given that the answer is legal.
+func TestWeighed(t *testing.T) {
+	m := openNano(t)
+	prompt, err := m.Tokenize("func", true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := probabilities(t, m, prompt)
+	piece := func(id int) string {
+		s, err := m.Detokenize([]token.ID{token.ID(id)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	// Two beginnings, the likelier of which has an unlikely end and the other a likely one.
+	begins, ends := [2]int{-1, -1}, [2]int{-1, -1}
+	plain := func(id int) bool { s := piece(id); return len(s) > 1 && !strings.ContainsRune(s, '\uFFFD') }
+	for id := range first {
+		if plain(id) && (begins[0] < 0 || first[id] > first[begins[0]]) {
+			begins[0] = id
+		}
+	}
+	for id := range first {
+		if plain(id) && id != begins[0] && (begins[1] < 0 || first[id] > first[begins[1]]) {
+			begins[1] = id
+		}
+	}
+	var given [2]float64
+	for i, b := range begins {
+		second := probabilities(t, m, append(prompt[:len(prompt):len(prompt)], token.ID(b)))
+		for id := range second {
+			if better := ends[i] < 0 || second[id] > second[ends[i]]; plain(id) && (i == 1 && better || i == 0 && second[id] > .001 && second[id] < .003) {
+				ends[i], given[i] = id, second[id]
+			}
+		}
+	}
+	legal := map[string]bool{}
+	for i := range begins {
+		if ends[i] < 0 {
+			t.Fatal("there is no such example")
+		}
+		legal[piece(begins[i])], legal[piece(begins[i])+piece(ends[i])] = true, true
+	}
+	masked := first[begins[0]] / (first[begins[0]] + first[begins[1]])
+	truth := first[begins[0]] * given[0] / (first[begins[0]]*given[0] + first[begins[1]]*given[1])
+	r := grove.Request{
+		Prompt: "func", MaxTokens: 2, Sampling: grove.Sampling{Temperature: 1}, Search: "awrs,n=8",
+		Constraint: &grove.Constraint{Check: func(text []byte) bool { return legal[string(text)] }, Ends: func([]byte) bool { return false }, Weights: true},
+	}
+	const runs = 60
+	count := 0.0
+	for seed := range uint64(runs) {
+		r.Seed = &seed
+		text, sum := "", 0.0
+		for range 2 - int(min(seed, 1)) {
+			g, err := m.Generate(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := g.Text()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text != "" && again != text {
+				t.Fatalf("seed %d gives %q and %q", seed, text, again)
+			}
+			text, sum = again, 0
+			for _, a := range g.Stats().Attempts {
+				sum += a.Weight
+			}
+		}
+		if !legal[text] || math.Abs(sum-1) > 1e-9 {
+			t.Fatalf("%q, with attempts of weights that sum to %v", text, sum)
+		}
+		if strings.HasPrefix(text, piece(begins[0])) {
+			count++
+		}
+	}
+	t.Logf("%q begins %.3f of the answers; %.3f by masks alone, %.3f given that they are legal", piece(begins[0]), count/runs, masked, truth)
+	if math.Abs(count/runs-truth) > math.Abs(count/runs-masked) {
+		t.Error("the answers are distributed as masks alone have them")
+	}
+	r.Constraint = &grove.Constraint{Choices: []string{"a"}}
+	g, err := m.Generate(t.Context(), r)
+	if err == nil {
+		_, err = g.Text()
+	}
+	if err == nil || !strings.Contains(err.Error(), "nothing weighs the answers") {
+		t.Errorf("without weights: %v", err)
+	}
+	r.Constraint = &grove.Constraint{Check: func([]byte) bool { return false }, Weights: true}
+	if g, err = m.Generate(t.Context(), r); err == nil {
+		_, err = g.Text()
+	}
+	if !errors.Is(err, reject.ErrNothingLegal) {
+		t.Errorf("nothing is legal: %v", err)
+	}
+}
+
+// TestAhead lets a regular expression look ahead: answers are legal, the same with drafts and without, and other than by
+// masks alone for some seed.
+func TestAhead(t *testing.T) {
+	m := openNano(t)
+	var file bytes.Buffer
+	d := distill.Options{Samples: 200, MaxTokens: 12, States: 8, Iterations: 8, Prompts: []string{"func "}}
+	if err := distill.Write(t.Context(), m, d, &file); err != nil {
+		t.Fatal(err)
+	}
+	h, err := hmm.Parse(file.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := grove.Constraint{Regex: `[a-z]+\(\) (error|string|int) \{\n`}
+	ahead, legal := c, regexp.MustCompile("^"+c.Regex+"$")
+	ahead.Ahead = &constrain.Ahead{Model: h, Tokens: 12}
+	other := 0
+	for seed := range uint64(12) {
+		var texts []string
+		for _, r := range []grove.Request{{Constraint: &c}, {Constraint: &ahead, Method: grove.MethodOff}, {Constraint: &ahead, Method: "lookup"}} {
+			r.Prompt, r.Sampling, r.Seed, r.MaxTokens = "func ", grove.Sampling{Temperature: 1}, &seed, 12
+			g, err := m.Generate(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := g.Text()
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text)
+			if r.Constraint == &ahead && !legal.MatchString(text) {
+				t.Errorf("%q is not legal within 12 tokens", text)
+			}
+		}
+		if texts[1] != texts[2] {
+			t.Errorf("%q, and with drafts %q", texts[1], texts[2])
+		}
+		if texts[0] != texts[1] {
+			other++
+		}
+	}
+	if other == 0 {
+		t.Error("looking ahead changes no text")
+	}
+	for name, bad := range map[string]grove.Constraint{
+		"no model": {Regex: "a", Ahead: &constrain.Ahead{Tokens: 4}}, "no tokens": {Regex: "a", Ahead: &constrain.Ahead{Model: h}},
+		"a schema":   {Schema: []byte("{}"), Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
+		"a check":    {Check: func([]byte) bool { return true }, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
+		"a trigger":  {Regex: "a", Triggers: []string{"a"}, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
+		"no checks":  {Regex: "a", Weights: true},
+		"one vector": {Choices: []string{""}, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
+	} {
+		var spec *grove.SpecError
+		if err := m.CheckConstraint(bad); !errors.As(err, &spec) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package constrain
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"grove/sample/constrain/hmm"
+	"grove/sample/constrain/paths"
+	"grove/sample/constrain/pattern"
+	"grove/sample/constrain/regex"
+)
+
+// An Ahead is a hidden Markov model of a model's texts, see [hmm.Model], and the tokens that an answer may have. Behind a
+// prompt that is healed nothing is looked ahead for: the model knows no text that begins in the middle of a prompt.
+type Ahead struct {
+	Model  *hmm.Model
+	Tokens int
+}
+
+// guide returns the automaton by which a spec of a kind looks ahead.
+func (spec *Spec) guide(kind string, v *Vocabulary) (*hmm.Automaton, error) {
+	if spec.Ahead.Model == nil || spec.Ahead.Tokens < 1 {
+		return nil, fmt.Errorf("constrain: Ahead has no model, or %d tokens; it needs both", spec.Ahead.Tokens)
+	}
+	if len(spec.Triggers) > 0 || spec.Thoughts {
+		return nil, errors.New("constrain: Ahead begins with the answer: there are no triggers or thoughts before it")
+	}
+	var machine hmm.Machine
+	switch kind {
+	case "Choices":
+		texts, err := paths.NewTexts(spec.Choices)
+		if err != nil {
+			return nil, fmt.Errorf("constrain: Ahead: %w", err)
+		}
+		machine = texts
+	case "Regex":
+		s := regex.New(regex.Limits{})
+		id, err := pattern.Whole(s, spec.Regex)
+		if err != nil {
+			return nil, fmt.Errorf("constrain: the regular expression: %w", err)
+		}
+		machine = &expression{store: s, start: id}
+	default:
+		return nil, fmt.Errorf("constrain: Ahead with %s: only Regex and Choices are finite automata", kind)
+	}
+	a, err := hmm.Compile(v.trie, machine, spec.Ahead.Model, spec.Ahead.Tokens)
+	if err != nil {
+		return nil, fmt.Errorf("constrain: Ahead: %w", err)
+	}
+	return a, nil
+}
+
+// expression is a regular expression as a machine: a state is a derivative, 0 the expression itself. It is safe for
+// concurrent use.
+type expression struct {
+	mu    sync.Mutex
+	store *regex.Store
+	start regex.ID
+}
+
+// id returns the derivative of a state; a live one is never [regex.Nothing], which is 0.
+func (e *expression) id(state int) regex.ID {
+	if state == 0 {
+		return e.start
+	}
+	return regex.ID(state)
+}
+
+// Step implements [hmm.Machine].
+func (e *expression) Step(state int, b byte) (next int, alive bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := e.store.Derive(e.id(state), b)
+	return int(id), id != regex.Nothing
+}
+
+// Final implements [hmm.Machine].
+func (e *expression) Final(state int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.store.Nullable(e.id(state))
+}
