@@ -153,17 +153,23 @@ func (s *Store) partitionWords(n *node) uint32 {
 // partitionMachine groups the bytes by the state that they lead to.
 func (s *Store) partitionMachine(m auto) uint32 {
 	var label [256]uint16
-	seen := map[int]uint16{}
+	var seen [256]int // states, by label - 1
+	n := 0
 	s.spend(16)
 	for b := range 255 {
 		next, alive := m.m.Step(m.state, byte(b))
 		if !alive {
 			continue
 		}
-		if seen[next] == 0 {
-			seen[next] = uint16(len(seen) + 1)
+		i := n - 1 // neighbours lead to the same state more often than not
+		for i >= 0 && seen[i] != next {
+			i--
 		}
-		label[b] = seen[next] % 256
+		if i < 0 {
+			i, seen[n] = n, next
+			n++
+		}
+		label[b] = uint16(i + 1)
 	}
 	return s.intern(&label)
 }

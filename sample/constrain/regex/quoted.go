@@ -169,11 +169,29 @@ func (s *Store) goesOn(body ID, lo, hi rune) bool {
 		return false
 	}
 	if lo == 0 && hi == utf8.MaxRune {
-		set := s.First(body)
-		return set[0]|set[1]|set[3] != 0
+		return s.begins(body)
 	}
 	for _, seq := range encode(nil, lo, hi) {
 		if s.follows(body, seq) {
+			return true
+		}
+	}
+	return false
+}
+
+// begins reports whether a string of body begins with a character. It looks at what is known first.
+func (s *Store) begins(body ID) bool {
+	p := s.parts[s.partition(body)]
+	if n := &s.nodes[body]; n.row != 0 {
+		for class, b := range p.first {
+			d := s.rows[n.row+uint32(class)]
+			if utf8.RuneStart(b) && d != unknown && s.has(d, isSure) {
+				return true
+			}
+		}
+	}
+	for _, b := range p.first {
+		if utf8.RuneStart(b) && s.Derive(body, b) != Nothing {
 			return true
 		}
 	}
