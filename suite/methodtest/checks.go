@@ -283,7 +283,7 @@ func (s *subject) count(e *engine.Engine, p sample.Params, prompt []token.ID, wo
 
 // enumerate returns the probabilities of all texts of three tokens behind a prompt.
 func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID, n int) (map[[3]token.ID]float64, error) {
-	sampler, err := sample.NewChain(sample.Settings{Params: p}, vocabulary)
+	sampler, err := sample.NewChain(sample.Settings{Params: p, Stages: s.stages()}, vocabulary)
 	if err != nil {
 		return nil, err
 	}
@@ -294,6 +294,8 @@ func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID
 			all[[3]token.ID(text)] = mass
 			return nil
 		}
+		sampler.Begin(prompt)
+		sampler.Append(text, false)
 		dist := make([]float64, vocabulary)
 		last := make([]float32, vocabulary)
 		err := e.Logits(s.ctx, append(append([]token.ID{}, prompt...), text...), 0, func(row []float32) error {

@@ -12,6 +12,7 @@ import (
 	"grove/method"
 	_ "grove/method/all" // links the methods
 	"grove/sample"
+	"grove/sample/constrain"
 	"grove/text/token"
 	"grove/verify"
 )
@@ -42,6 +43,7 @@ var checks = []struct {
 	{"small steps", smallSteps},
 	{"edges", edges},
 	{"at once", atOnce},
+	{"constrained", constrained},
 	{"distribution", distribution},
 	{"allocations", allocations},
 	{"memory", memory},
@@ -52,7 +54,8 @@ type subject struct {
 	*lab
 	info    method.Info
 	ctx     context.Context
-	typical bool // drafts are accepted by a lossy rule, as by a wrong verifier
+	held    *constrain.Constraint // that texts are held to; nil: none
+	typical bool                  // drafts are accepted by a lossy rule, as by a wrong verifier
 }
 
 // samplings returns the ways of drawing that the method's grade promises equality for.
@@ -75,7 +78,7 @@ func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
 
 // begin opens a sequence that drafts, or not where d is nil.
 func (s *subject) begin(e *engine.Engine, d *engine.Drafting, p sample.Params, choice int) (*engine.Sequence, error) {
-	q, err := e.NewSequence(engine.Answer{Sampling: p, SampleIndex: choice})
+	q, err := e.NewSequence(engine.Answer{Sampling: p, SampleIndex: choice, Stages: s.stages()})
 	if err != nil || d == nil {
 		return q, err
 	}

@@ -95,7 +95,7 @@ func TestPlantedFaults(t *testing.T) {
 		info   method.Info
 		wrong  bool // the verifier
 	}{
-		{"a verifier that accepts what is likely enough", []string{"alone", "interleaved", "append", "context end", "small steps", "edges", "at once"}, plant(t, "recycle", sound), true},
+		{"a verifier that accepts what is likely enough", []string{"alone", "interleaved", "append", "context end", "small steps", "edges", "at once", "constrained"}, plant(t, "recycle", sound), true},
 		{"no drafts", []string{"accepts"}, plant(t, "lookup", func(_ *faulty, _ *wrapped, tree *method.Tree) { tree.Reset(1, method.NewRates(1)) }), false},
 		{"drafts that were drawn from another distribution", []string{"distribution"}, plant(t, "draft-rsd", wrong), false},
 		{"the same in a chain", []string{"distribution"}, plant(t, "draft-block", wrong), false},
