@@ -3,8 +3,11 @@ package lark
 import (
 	goparser "go/parser"
 	gotoken "go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -25,30 +28,44 @@ func TestGoWalks(t *testing.T) {
 	t.Logf("%d of 150 texts are legal", legal)
 }
 
-// TestGoFiles reads the files of this repository.
+// TestGoFiles reads the files of this repository, and with GROVE_LONG those of Go's library.
 func TestGoFiles(t *testing.T) {
-	source := shipped(t, "go")
-	files, err := filepath.Glob("../../../*/*.go")
+	engine := byBytes(t, shipped(t, "go"))
+	start, err := engine.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots, files := []string{"../../.."}, 0
 	if os.Getenv("GROVE_LONG") != "" {
-		var more []string
-		if more, err = filepath.Glob("../../../*/*/*.go"); err == nil {
-			files = append(files, more...)
+		roots = append(roots, filepath.Join(runtime.GOROOT(), "src"))
+	}
+	check := func(name string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".go" || strings.Contains(name, "testdata") {
+			return err
 		}
-	}
-	if err != nil || len(files) < 50 {
-		t.Fatal(files, err)
-	}
-	for i, name := range files {
 		text, err := os.ReadFile(name)
 		if err != nil {
+			return err
+		}
+		_, parseErr := goparser.ParseFile(gotoken.NewFileSet(), name, text, goparser.SkipObjectResolution)
+		end, n := start, 0
+		for i := 0; i < len(text) && i == n && err == nil; i += 1000 {
+			var more int
+			end, more, err = engine.Push(end, text[i:min(i+1000, len(text))])
+			n += more
+		}
+		if files++; (err == nil && engine.Ends(end)) != (parseErr == nil) {
+			t.Errorf("%s: %v, go/parser: %v: %s", name, err, parseErr, around(string(text), n))
+		}
+		return nil
+	}
+	for _, root := range roots {
+		if err := filepath.WalkDir(root, check); err != nil {
 			t.Fatal(err)
 		}
-		if os.Getenv("GROVE_LONG") == "" && (i%10 != 0 || len(text) > 10_000) {
-			continue
-		}
-		if n, ok := read(source, string(text)); !ok {
-			t.Errorf("%s: %s", name, around(string(text), n))
-		}
+	}
+	if files < 500 {
+		t.Errorf("%d files", files)
 	}
 }
 

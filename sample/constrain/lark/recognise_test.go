@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"testing"
 
+	"grove/sample/constrain/earley"
 	"grove/sample/constrain/grammar"
 	"grove/sample/constrain/regex"
+	"grove/sample/constrain/vocab"
+	"grove/text/token"
 )
 
 // A state is a place in a rule, and where the rule began.
@@ -154,4 +157,22 @@ func shipped(t testing.TB, name string) grammar.Source {
 // around returns a text with a mark where it stops being legal.
 func around(text string, n int) string {
 	return fmt.Sprintf("%q here %q", text[max(0, n-60):n], text[n:min(len(text), n+30)])
+}
+
+// byBytes returns an engine whose tokens are single bytes, and an end.
+func byBytes(t testing.TB, source grammar.Source) *earley.Engine {
+	t.Helper()
+	tokens := []vocab.Token{{ID: 256, Kind: vocab.End}}
+	for b := range 256 {
+		tokens = append(tokens, vocab.Token{ID: token.ID(b), Bytes: []byte{byte(b)}})
+	}
+	words, err := vocab.New(tokens, 257)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := earley.New(source, words, earley.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine
 }
