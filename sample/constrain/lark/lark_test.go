@@ -146,7 +146,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestShipped(t *testing.T) {
-	if _, err := Shipped("cobol"); err == nil || !strings.Contains(err.Error(), "go, json") {
+	if _, err := Shipped("cobol"); err == nil || !strings.Contains(err.Error(), "go, json, sql") {
 		t.Error(err)
 	}
 }
