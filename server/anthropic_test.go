@@ -126,7 +126,7 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"model":"missing",` + messages + `}`, 404, "not_found_error", "missing"},
 		{`{"max_tokens":1,"tools":[{"type":"web_search_20250305","name":"web_search"}],` + messages + `}`, 400, "invalid_request_error", "web_search_20250305"},
 		{`{"max_tokens":1,"tools":[{"name":"f"}],` + messages + `}`, 400, "invalid_request_error", "input_schema"},
-		{`{"max_tokens":1,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"any"},` + messages + `}`, 400, "invalid_request_error", "not supported yet"},
+		{`{"max_tokens":1,"tools":[{"name":"f","input_schema":{"type":"string"}}],"tool_choice":{"type":"any"},` + messages + `}`, 400, "invalid_request_error", "tools: function \"f\": #/type: arguments are an object"},
 		{`{"max_tokens":1,"tool_choice":{"type":"perhaps"},` + messages + `}`, 400, "invalid_request_error", "perhaps"},
 		{`{"max_tokens":1,"thinking":{"type":"enabled"},` + messages + `}`, 400, "invalid_request_error", "budget_tokens"},
 		{`{"max_tokens":1,"thinking":{"type":"enabled","budget_tokens":0},` + messages + `}`, 400, "invalid_request_error", "budget_tokens is 0; it must be from 1 to 2147483647"},

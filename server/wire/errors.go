@@ -39,7 +39,7 @@ type Error struct {
 }
 
 // packages are the names of packages that errors of the library begin with, or have behind a colon.
-var packages = regexp.MustCompile(`(^|: )(?:(?:grove|engine|queue|sample|chat|template|jinja|tokenizer|pretoken|schema|kv|forest|model|arch|compute|` +
+var packages = regexp.MustCompile(`(^|: )(?:(?:grove|engine|queue|sample|constrain|nest|schema|gbnf|lark|regex|pattern|earley|calls|chat|template|jinja|tokenizer|pretoken|kv|forest|model|arch|compute|` +
 	`gguf|safetensors|hf|pull|hub|registry|transfer|find|atomicfile|json|jsontext|strconv): )+`)
 
 // Plain returns what an error of the library says, without the names of packages and without the directories of files.
