@@ -34,6 +34,7 @@ func (c *Constraint) Check(text []byte) error {
 	if c.rec == nil {
 		return errors.New("constrain: the constraint has no grammar that a text can be checked by")
 	}
+	c = c.fresh()
 	at, n, err := c.rec.push(c.root, text)
 	if err != nil || n == len(text) && c.rec.ends(at) {
 		return err

@@ -65,6 +65,7 @@ type Limits struct{ Parser earley.Limits }
 
 // Constraint is a compiled [Spec]. It does not change and is safe for concurrent use.
 type Constraint struct {
+	succession
 	v        *Vocabulary
 	rec      recognizer // nil: all is legal behind the triggers
 	root     state
@@ -117,10 +118,17 @@ func compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
 		return nil, err
 	}
 	c, err := newConstraint(spec, v, rec)
-	if err == nil && spec.Ahead != nil {
-		c.ahead, err = spec.guide(kind, v)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	if spec.Ahead != nil {
+		if c.ahead, err = spec.guide(kind, v); err != nil {
+			return nil, err
+		}
+		spec.Ahead = nil // the automaton does not wear
+	}
+	c.anew = func() (*Constraint, error) { return compile(spec, v, l) }
+	return c, nil
 }
 
 // Free returns the constraint that allows all texts: those with a head of [Constraint.Stages] begin with it.
@@ -192,6 +200,7 @@ func (c *Constraint) Stages(head []byte) []sample.Stage {
 			return []sample.Stage{stage, &Stage{c: c, head: head}}
 		}
 	}
+	c = c.fresh()
 	if c.ahead != nil && len(head) == 0 { // a text that was healed is not that of the automaton from its beginning
 		return []sample.Stage{&Stage{c: c, head: head}, hmm.NewGuide(c.ahead)}
 	}

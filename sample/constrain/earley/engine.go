@@ -109,6 +109,14 @@ func (e *Engine) begin(s State) *state {
 	return e.renew(s.p)
 }
 
+// Worn reports whether the store of lexemes has spent more than half of its memory, which no call gives back. An engine that
+// serves many texts is replaced by a new one then, for the texts to come.
+func (e *Engine) Worn() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.store.Worn()
+}
+
 // failure returns the error of a call.
 func (e *Engine) failure() error {
 	if e.err == nil {
