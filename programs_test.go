@@ -13,6 +13,7 @@ import (
 	"grove/gopher"
 	"grove/sample/constrain"
 	"grove/sample/constrain/hmm"
+	"grove/sample/constrain/paths"
 	"grove/sample/constrain/reject"
 	"grove/text/token"
 )
@@ -200,6 +201,68 @@ func TestAhead(t *testing.T) {
 		var spec *grove.SpecError
 		if err := m.CheckConstraint(bad); !errors.As(err, &spec) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestGroups lets groups write paths of a graph: all of them exist, they differ, and the first group's is the likeliest
+// path token by token.
+func TestGroups(t *testing.T) {
+	m := openNano(t)
+	triples := []paths.Triple{
+		{Head: "Reader", Relation: "reads", Tail: "File"}, {Head: "Reader", Relation: "reads", Tail: "Buffer"}, {Head: "File", Relation: "has", Tail: "Name"},
+		{Head: "Buffer", Relation: "holds", Tail: "bytes"}, {Head: "Reader", Relation: "returns", Tail: "error"},
+	}
+	g, err := paths.NewGraph(triples, []string{"Reader"}, 2, "\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exist := map[string]bool{}
+	for _, a := range triples {
+		if a.Head != "Reader" {
+			continue
+		}
+		one := a.Head + paths.Arrow + a.Relation + paths.Arrow + a.Tail
+		exist[one+"\n"] = true
+		for _, b := range triples {
+			if b.Head == a.Tail {
+				exist[one+paths.Arrow+b.Relation+paths.Arrow+b.Tail+"\n"] = true
+			}
+		}
+	}
+	r := grove.Request{Prompt: "// A path: ", Constraint: &grove.Constraint{Source: paths.Source(g)}}
+	greedy, err := m.Generate(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := greedy.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, penalty := range []string{"0", "5"} {
+		r.Search = "groups,n=4,penalty=" + penalty
+		answer, err := m.Generate(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := answer.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		different, found := map[string]bool{}, false
+		for i, a := range answer.Stats().Attempts {
+			path, err := m.Detokenize(a.IDs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, _, _ = strings.Cut(path, "<|") // the token of the end
+			if !exist[path] || !a.Ended || i == 0 && path != first {
+				t.Errorf("penalty %s, group %d: %q (ended: %v); the likeliest path is %q", penalty, i, path, a.Ended, first)
+			}
+			different[path], found = true, found || path == text
+		}
+		if !found || (len(different) > 1) != (penalty != "0") {
+			t.Errorf("penalty %s: the answer is %q; the groups have %v", penalty, text, different)
 		}
 	}
 }

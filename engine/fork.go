@@ -10,6 +10,7 @@ import (
 	"grove/engine/queue"
 	"grove/forest"
 	"grove/kv"
+	"grove/sample"
 	"grove/text/token"
 )
 
@@ -146,6 +147,16 @@ func (s *Sequence) Logits(ctx context.Context) ([]float32, error) {
 	}
 	s.round.forget()
 	return s.logits, s.flush(ctx)
+}
+
+// Likeliest returns the n tokens that are likeliest behind the text once stages have changed the logits, with the
+// logarithms of the probabilities that they then have. Errors are those of Logits.
+func (s *Sequence) Likeliest(ctx context.Context, n int) ([]sample.Token, error) {
+	logits, err := s.Logits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.chain.Top(s.chain.Process(0, logits), n)
 }
 
 // Follow appends a token that was drawn elsewhere to the text; a later call computes it. Errors: those of

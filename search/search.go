@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -14,6 +15,8 @@ import (
 
 	"grove/engine"
 	"grove/internal/near"
+	"grove/sample"
+	"grove/text/token"
 )
 
 // Problem is a prompt to search an answer for.
@@ -39,6 +42,8 @@ type Attempt struct {
 	Ended  bool `json:"ended"`  // by itself, not by its length or by the program
 	// Weight is the share of the attempts' probability that the program gives to it; 0 where it weighs none.
 	Weight float64 `json:"weight,omitempty"`
+	// IDs are its tokens, the one that ends it among them, where the program gives several answers to choose from.
+	IDs []token.ID `json:"ids,omitempty"`
 }
 
 // Result is the answer that a program chose, and what it tried.
@@ -82,6 +87,20 @@ func (o Options) Int(name string, fallback, least, most int) (int, error) {
 		return 0, fmt.Errorf("%s is %q; it must be a number from %d to %d", name, text, least, most)
 	}
 	return n, nil
+}
+
+// Float takes the value of a number out of the options, fallback where it is not set. It must be within least and most.
+func (o Options) Float(name string, fallback, least, most float64) (float64, error) {
+	text, ok := o[name]
+	if !ok {
+		return fallback, nil
+	}
+	delete(o, name)
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(x >= least && x <= most) {
+		return 0, fmt.Errorf("%s is %q; it must be a number from %v to %v", name, text, least, most)
+	}
+	return x, nil
 }
 
 // Done returns an error that names an option that no call has taken.
@@ -217,6 +236,30 @@ func (b *Branches) Step() (drew bool, errs []error) {
 	return running > 0, b.errs
 }
 
+// Follow gives a branch a token that its program has chosen, in place of a draw.
+func (b *Branches) Follow(ctx context.Context, i int, id token.ID) error {
+	br := &b.All[i]
+	logits, err := br.Seq.Logits(ctx)
+	if err != nil {
+		return err
+	}
+	d := engine.Drawn{Token: sample.Token{ID: id, Logprob: logprob(logits, id)}}
+	if err := br.Seq.Follow(id); err != nil {
+		return err
+	}
+	br.take(d, b.Most)
+	return nil
+}
+
+// logprob returns the logarithm of the model's own probability of a token.
+func logprob(logits []float32, id token.ID) float32 {
+	sum := 0.0
+	for _, l := range logits {
+		sum += math.Exp(float64(l - logits[id]))
+	}
+	return float32(-math.Log(sum))
+}
+
 // Copy makes branch to a copy of branch from, with its own sample index, so that it goes on otherwise. The branch of the
 // problem's first sequence computes the text behind the prompt again; the others fork.
 func (b *Branches) Copy(to, from int) error {
@@ -259,10 +302,15 @@ func (br *Branch) draw(ctx context.Context, most int) error {
 	if err != nil {
 		return err
 	}
+	br.take(d, most)
+	return nil
+}
+
+// take adds a token.
+func (br *Branch) take(d engine.Drawn, most int) {
 	br.Drawn = append(br.Drawn, d)
 	br.Ended = br.ends(d)
 	br.Full = most > 0 && len(br.Drawn) == most
-	return nil
 }
 
 // Close closes the forks.

@@ -30,7 +30,7 @@ var rooms = []string{
 	"weights/pull/transfer weights/find",
 	".",
 	"search/all",
-	"search/awrs search/ffs",
+	"search/awrs search/ffs search/groups",
 	"search",
 	"suite/methodtest",
 	"engine",

@@ -4,4 +4,5 @@ package all
 import (
 	_ "grove/search/awrs"
 	_ "grove/search/ffs"
+	_ "grove/search/groups"
 )
