@@ -46,6 +46,7 @@ var instead = map[string]struct{ run, why string }{
 	"grove bench make --shape 0.5b --type Q8_0 half.gguf": {"grove bench make --shape tiny --type Q8_0 half.gguf", "0.5b has 500 MB"},
 	"grove bench methods -m model.gguf --workload tasks.jsonl --methods auto,sam,recycle":                            {"grove bench methods -m model.gguf --workload tasks.jsonl --methods auto,sam,recycle -n 4", "time"},
 	"grove bench methods -m model.gguf --draft small.gguf --workload spec_bench.jsonl --methods draft+sam --limit 5": {"grove bench methods -m model.gguf --draft small.gguf --workload spec_bench.jsonl --methods draft+sam --limit 5 -n 4", "time"},
+	"grove bench masks -m model.gguf schemas.jsonl.gz":                                                               {"grove bench masks -m model.gguf schemas.jsonl", "the file is read with or without compression"},
 	"grove bench workload go.jsonl": {"", "it needs the sources of the Go distribution; verify.txtar runs it on one file"},
 	"grove bench serve --url http://127.0.0.1:8080 --concurrency 8 --requests 200":                                  {"grove bench serve --url $SERVER --concurrency 8 --requests 4 -n 2 --prompt-tokens 32", "time"},
 	"grove bench serve --url http://127.0.0.1:8080 --rate 2.5 --api chat --prompts tasks.jsonl --save figures.json": {"grove bench serve --url $SERVER --rate 50 --api chat --prompts tasks.jsonl --save figures.json --requests 2 -n 2", "time"},
@@ -95,6 +96,7 @@ func standIns(t *testing.T, dir string) {
 		"wiki.test.raw": strings.Repeat("func add(a, b int) int {\n\treturn a + b\n}\n\n", 60),
 		"tasks.jsonl":   `{"prompt":"func main() {","prediction":"}"}` + "\n", "prompts.jsonl": `{"prompt":"func main() {"}` + "\n",
 		"spec_bench.jsonl": `{"question_id":1,"category":"go","turns":["func main() {"]}` + "\n",
+		"schemas.jsonl":    `{"name":"a","schema":{"type":"boolean"},"tests":[{"valid":true,"data":true},{"valid":false,"data":1}]}` + "\n",
 		"go.jsonl":         `{"prompt":"func main() {","output":"func main() {}"}` + "\n",
 	} {
 		if err := os.WriteFile(path(name), []byte(content), 0o644); err != nil {

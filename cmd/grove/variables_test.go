@@ -28,7 +28,7 @@ var anyValue = map[string]string{
 // argumentsOf are the arguments that commands need.
 var argumentsOf = map[string]string{
 	"inspect": "gopher-nano", "convert": "nothing out.gguf", "quantize": "nothing out.gguf F16", "logits": "--tokens 1 --out out.f32", "stop": "x", "run": "x", "chat": "x", "embed": "x",
-	"bench methods": "--workload tasks.jsonl", "bench make": "--shape tiny --type F16 out.gguf", "bench workload": "out.jsonl", "perplexity": "-f text.txt", "verify": "--methods sam",
+	"bench methods": "--workload tasks.jsonl", "bench masks": "schemas.jsonl", "bench make": "--shape tiny --type F16 out.gguf", "bench workload": "out.jsonl", "perplexity": "-f text.txt", "verify": "--methods sam",
 	"bench speed": "-p 1 -r 1", "pull": "x", "rm": "nothing", "completion": "bash", "man": "out",
 }
 
@@ -63,7 +63,7 @@ func badValue(f *kong.Flag, variable string) string {
 // TestVariablesRefused: every variable that has a bad value ends every command that has its flag with exit code 78 and its name.
 func TestVariablesRefused(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"text.txt": strings.Repeat("some text ", 20), "tasks.jsonl": `{"prompt":"x"}`} {
+	for name, text := range map[string]string{"text.txt": strings.Repeat("some text ", 20), "tasks.jsonl": `{"prompt":"x"}`, "schemas.jsonl": `{"schema":true}`} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

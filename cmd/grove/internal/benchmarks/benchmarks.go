@@ -29,6 +29,7 @@ type Command struct {
 	Spin     spinCommand     `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
 	Serve    serveCommand    `cmd:"" help:"Measure a server under load, any with OpenAI's API."`
 	Methods  methodsCommand  `cmd:"" help:"Compare methods with plain decoding on a workload."`
+	Masks    masksCommand    `cmd:"" help:"Measure the masks of JSON schemas, and what they say of texts."`
 	Workload workloadCommand `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
 	Make     makeCommand     `cmd:"" help:"Make a model of random weights for measurements."`
 }

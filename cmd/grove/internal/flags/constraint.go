@@ -17,7 +17,12 @@ type Constraint struct {
 	Grammar string   `name:"grammar" xor:"constraint" placeholder:"FILE|NAME|RULES" help:"Grammar of the text: a file in the notation of llama.cpp (GBNF) or Lark, one inside this program (json, go, python, sql), or rules such as root ::= \"a\"."`
 	Regex   *string  `name:"regex" xor:"constraint" placeholder:"REGEX" help:"Regular expression that the whole text matches."`
 	Choice  []string `name:"choice" xor:"constraint" placeholder:"A,B" help:"Texts of which the text is one, with commas between (\\, is a comma of a text); may be given several times."`
-	Order   string   `name:"order" enum:"declared,free" placeholder:"declared|free" default:"declared" help:"Order of the members of objects that --schema describes: as declared, or any. Default: ${default}."`
+	MemberOrder
+}
+
+// MemberOrder is --order. The variable order is its default.
+type MemberOrder struct {
+	Order string `name:"order" enum:"declared,free" placeholder:"declared|free" default:"${order=declared}" help:"Order of the members of objects that a schema describes: as declared, or any. Default: ${default}."`
 }
 
 // maxConstraint is the largest file of a schema or a grammar.
