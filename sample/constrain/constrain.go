@@ -24,8 +24,8 @@ type Spec struct {
 	Schema json.RawMessage `json:",omitempty"`
 	// FreeOrder lets the members of objects come in any order, not in that of the schema's properties.
 	FreeOrder bool `json:",omitempty"`
-	// Whitespace is what may stand between the parts of JSON: "": nothing, a blank, or line ends with up to 20 blanks; "compact": nothing; "spaced": a
-	// blank behind each comma and colon; "any": all that JSON allows.
+	// Whitespace is what may stand between the parts of JSON: "": what encoders write, on one line or indented by up to 20 blanks; "compact": nothing;
+	// "spaced": a blank behind each comma and colon; "any": all that JSON allows, and any character may be escaped then.
 	Whitespace string `json:",omitempty"`
 
 	Regex   string   `json:",omitempty"` // the whole text matches it; the notation is that of RE2, Rust and Python

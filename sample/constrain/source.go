@@ -84,6 +84,9 @@ func (spec *Spec) schema(text []byte, store *regex.Store) (grammar.Source, error
 	if o.Whitespace, ok = whitespaces[spec.Whitespace]; !ok {
 		return nil, fmt.Errorf("constrain: Whitespace is %.40q; it must be compact, spaced, any or empty", spec.Whitespace)
 	}
+	if o.Whitespace == schema.Any {
+		o.Escapes = schema.AnyEscape
+	}
 	return schema.Compile(text, o)
 }
 

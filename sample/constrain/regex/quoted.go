@@ -1,6 +1,7 @@
 package regex
 
 import (
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,8 +23,23 @@ const (
 	hexDigits = "0123456789abcdef"
 )
 
+// mustEscape are the bytes with which a character begins that may be escaped after PlainQuotes.
+var mustEscape = func() (t Set) {
+	t.Add(0, 0x1F)
+	t.Add('"', '"')
+	t.Add('/', '/')
+	t.Add('\\', '\\')
+	t.Add(0x7F, 0x7F)
+	t.Add(0xC0, 0xFE) // a byte from 0x80 to 0xBF is within a character
+	return t
+}()
+
+// PlainQuotes makes the JSON strings of expressions that are made from now on escape no more than encoders do: quotes,
+// backslashes, slashes, control characters, and characters beyond ASCII.
+func (s *Store) PlainQuotes() { s.plain = true }
+
 // Quoted returns the JSON strings, with both quotes, whose decoded text is in body. Every spelling that JSON has for a
-// character is allowed; lone surrogates are not. What body holds that is not valid UTF-8 has no spelling.
+// character is allowed, or those of [Store.PlainQuotes]; lone surrogates are not. What body holds that is not valid UTF-8 has no spelling.
 func (s *Store) Quoted(body ID) ID {
 	if s.err != nil {
 		return Nothing
@@ -135,6 +151,9 @@ func (s *Store) stepHex(body ID, state, code, digit uint32) ID {
 	case value >= 0xDC00 && value <= 0xDFFF:
 		return Nothing
 	}
+	if s.plain && r >= 0x20 && r < 0x7F {
+		return Nothing
+	}
 	var text [utf8.UTFMax]byte
 	for _, b := range text[:utf8.EncodeRune(text[:], r)] {
 		body = s.Derive(body, b)
@@ -148,9 +167,12 @@ func (s *Store) completes(body ID, state, code uint32) bool {
 	hi := lo | (1<<(16-4*(code>>16&3)) - 1)
 	switch state {
 	case quoteEscape:
+		if s.plain {
+			return s.escapes(body)
+		}
 		return s.goesOn(body, 0, utf8.MaxRune)
 	case quoteHex:
-		if s.goesOn(body, lo, hi) {
+		if !s.plain && s.goesOn(body, lo, hi) || s.plain && (s.goesOn(body, lo, min(hi, 0x1F)) || s.goesOn(body, max(lo, 0x7F), hi)) {
 			return true
 		}
 		lo, hi = max(lo, 0xD800)-0xD800, min(hi, 0xDBFF)-0xD800
@@ -193,6 +215,24 @@ func (s *Store) begins(body ID) bool {
 	for _, b := range p.first {
 		if utf8.RuneStart(b) && s.Derive(body, b) != Nothing {
 			return true
+		}
+	}
+	return false
+}
+
+// escapes reports whether a string of body begins with a character that may be escaped after PlainQuotes.
+func (s *Store) escapes(body ID) bool {
+	p := s.parts[s.partition(body)]
+	var tried Set
+	for i, w := range mustEscape {
+		for ; w != 0; w &= w - 1 {
+			b := byte(i<<6 + bits.TrailingZeros64(w))
+			if class := p.class[b]; !tried.Has(class) {
+				tried.Add(class, class)
+				if s.Derive(body, b) != Nothing {
+					return true
+				}
+			}
 		}
 	}
 	return false

@@ -103,6 +103,7 @@ type Store struct {
 	pairs    []uint16 // scratch of product
 	tmp      []ID     // scratch, used as a stack
 	depthOr  int      // how deep unions of tails are nested
+	plain    bool     // PlainQuotes
 
 	single           [256]ID
 	all, full        ID // all strings without 0xFF; all strings

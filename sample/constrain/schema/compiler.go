@@ -49,6 +49,9 @@ func Compile(text []byte, o Options) (grammar.Source, error) {
 	if o.Store == nil {
 		o.Store = regex.New(regex.Limits{Nodes: o.Limits.Nodes, Fuel: o.Limits.Fuel})
 	}
+	if o.Escapes == Needed {
+		o.Store.PlainQuotes()
+	}
 	c := &compiler{o: o, doc: document.New(root, o.Draft), r: o.Store, low: noLow,
 		patterns: map[string]regex.ID{}, formats: map[string]regex.ID{}, possibles: map[string]regex.ID{}, others: map[int32]*keyset{}, equals: map[*document.Value]*document.Schema{},
 		scalars: map[int32]*scalars{}, busy: map[int32]bool{}, byLits: map[string]*formula{}}

@@ -4,15 +4,45 @@ import (
 	"testing"
 )
 
+// TestSpelling: what may stand between the parts, and which characters may be escaped.
+func TestSpelling(t *testing.T) {
+	const schema = `{"type":"object","properties":{"a":{"type":"array"}},"required":["a"],"additionalProperties":false}`
+	texts := []string{`{"a":[1,2]}`, `{"a": [1, 2]}`, "{\n  \"a\": [\n    1,\n    2\n  ]\n}", `{"a" : [1 ,2]}`, "{\"a\":\n[]}", ` {"a":[]}`, `{"\u0061":[]}`, `{"a":["\u00e9\u007f\/"]}`}
+	for _, x := range []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"bounded", Options{}, "+++----+"},
+		{"compact", Options{Whitespace: Compact}, "+------+"},
+		{"spaced", Options{Whitespace: Spaced}, "-+------"},
+		{"any", Options{Whitespace: Any, Escapes: AnyEscape}, "++++++++"},
+		{"any space", Options{Whitespace: Any}, "++++++-+"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			src, err := Compile([]byte(schema), x.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWalker(src)
+			for i, text := range texts {
+				if n, ends := w.read(text); (n == len(text) && ends) != (x.want[i] == '+') {
+					t.Errorf("%q: read %d bytes, ends %v; %v", text, n, ends, w.err)
+				}
+			}
+		})
+	}
+}
+
 func TestTexts(t *testing.T) {
 	for _, x := range []struct {
 		name, schema string
 		good, bad    []string
 	}{
-		{"type", `{"type":"string"}`, []string{`"a"`, `"\u0061\n"`, `""`}, []string{`1`, `"a`, `a`, `"\ud800"`}},
+		{"type", `{"type":"string"}`, []string{`"a"`, `"\u00e9\n\/"`, `""`}, []string{`1`, `"a`, `a`, `"\ud800"`, `"\u0061"`, ` "a"`}},
 		{"any", `{}`, []string{`1`, `{"a":[1,{"b":null}]}`, `[]`, `{}`, `-1.5e+30`}, []string{`{"a":1,"a":2}`, `01`, `[1,]`}},
 		{"object", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"boolean"}},"required":["b"],"additionalProperties":false}`,
-			[]string{`{"a":1,"b":true}`, `{"b":false}`, `{ "a" : 1.0 , "b":false}`}, []string{`{"b":true,"a":1}`, `{"a":1}`, `{}`, `{"b":true,"c":1}`, `{"a":1.5,"b":true}`}},
+			[]string{`{"a":1,"b":true}`, `{"b":false}`, "{ \"a\": 1.0,\n\t\"b\":false }"}, []string{`{"b" :true}`, `{"b":true,"a":1}`, `{"a":1}`, `{}`, `{"b":true,"c":1}`, `{"a":1.5,"b":true}`}},
 		{"extras", `{"type":"object","properties":{"a":{"type":"integer"}}, "additionalProperties":{"type":"string"}}`,
 			[]string{`{"a":1,"c":"x"}`, `{"d":"x"}`}, []string{`{"a":"x"}`, `{"d":1}`, `{"d":"x","d":"x"}`}},
 		{"items", `{"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3}`, []string{`[1,2]`, `[1, 2, 3]`}, []string{`[1]`, `[1,2,3,4]`, `["a",1]`}},

@@ -35,8 +35,9 @@ const (
 type Whitespace int
 
 const (
-	// Bounded allows nothing, one blank, or one or two line ends and then at most 20 blanks or tabs, between any two parts, and
-	// nothing before or after the value. Models that write blanks without end stop.
+	// Bounded allows what encoders write: nothing before a comma or a colon; nothing or one blank behind a colon; elsewhere within
+	// the value nothing, one blank, or one or two line ends and then at most 20 blanks or tabs. Models that write blanks without
+	// end stop, and more of the text is forced.
 	Bounded Whitespace = iota
 	// Compact allows nothing.
 	Compact
@@ -44,6 +45,17 @@ const (
 	Spaced
 	// Any allows all that JSON allows, before and after the value too.
 	Any
+)
+
+// Escapes are the characters of strings that may be escaped.
+type Escapes int
+
+const (
+	// Needed allows the escapes that encoders write: of quotes, backslashes, slashes, control characters, and characters beyond
+	// ASCII. So a name of plain letters has one spelling, and is forced where it must come.
+	Needed Escapes = iota
+	// AnyEscape allows all that JSON allows.
+	AnyEscape
 )
 
 // Limits bounds what a schema may cost. Zero fields have defaults.
@@ -82,6 +94,8 @@ type Options struct {
 	Order Order
 	// Whitespace is what may stand between the parts.
 	Whitespace Whitespace
+	// Escapes are the characters that may be escaped.
+	Escapes Escapes
 	// Annotate makes format a comment, which it is by the standard. Otherwise known formats are asserted.
 	Annotate bool
 	// Limits bounds the cost.

@@ -69,24 +69,24 @@ func newSource(c *compiler, root *formula) *source {
 // it is in one lexeme only.
 func (s *source) punctuation() {
 	r := s.c.r
-	space, after := regex.Epsilon, regex.Epsilon // anywhere; behind comma and colon
+	within, before, comma, colon := regex.Epsilon, regex.Epsilon, regex.Epsilon, regex.Epsilon // inside a bracket; before a mark; behind one
 	blank := r.Literal(" ")
 	switch s.c.o.Whitespace {
 	case Bounded:
 		indent := r.Repeat(r.Or(blank, r.Literal("\t")), 0, 20)
-		space = r.Or(regex.Epsilon, blank, r.Concat(r.Repeat(r.Literal("\n"), 1, 2), indent))
-		after = space
+		within = r.Or(regex.Epsilon, blank, r.Concat(r.Repeat(r.Literal("\n"), 1, 2), indent))
+		comma, colon = within, r.Or(regex.Epsilon, blank)
 	case Spaced:
-		after = blank
+		comma, colon = blank, blank
 	case Any:
 		s.blanks = r.Repeat(r.Or(blank, r.Literal("\t"), r.Literal("\n"), r.Literal("\r")), 1, -1)
-		space = r.Or(regex.Epsilon, s.blanks)
-		after = space
+		within = r.Or(regex.Epsilon, s.blanks)
+		before, comma, colon = within, within, within
 	}
-	s.open, s.openList = r.Concat(r.Literal("{"), space), r.Concat(r.Literal("["), space)
+	s.open, s.openList = r.Concat(r.Literal("{"), within), r.Concat(r.Literal("["), within)
 	s.closeEmpty, s.closeEmptyList = r.Literal("}"), r.Literal("]")
-	s.shut, s.shutList = r.Concat(space, r.Literal("}")), r.Concat(space, r.Literal("]"))
-	s.comma, s.colon = r.Concat(space, r.Literal(","), after), r.Concat(space, r.Literal(":"), after)
+	s.shut, s.shutList = r.Concat(within, r.Literal("}")), r.Concat(within, r.Literal("]"))
+	s.comma, s.colon = r.Concat(before, r.Literal(","), comma), r.Concat(before, r.Literal(":"), colon)
 }
 
 // Start returns the rule of the text.
