@@ -275,7 +275,7 @@ func (c *compiler) judgeLiteral(p *partial, t task) verdict {
 		return yes
 	case out:
 		return no
-	case p.done[t] && t.scope == 0, c.trivial(s) && !t.lit.denied():
+	case t.scope == 0 && (p.done[t] || c.trivial(s) && !t.lit.denied()):
 		return yes
 	case p.done[task{lit: t.lit ^ 1}]:
 		return no

@@ -131,7 +131,7 @@ func (d *Document) loadNewer(draft Draft, o *Object, name string, v *Value) bool
 		for i, x := range d.members(v) {
 			o.Needs = append(o.Needs, Need{Name: v.Names[i], Then: d.Of(x)})
 		}
-	case name == "dependencies" && draft <= Draft7:
+	case name == "dependencies": // newer drafts have it for older schemas
 		for i, x := range d.members(v) {
 			n := Need{Name: v.Names[i]}
 			if x.Kind == '[' {
