@@ -17,6 +17,9 @@ func (c *compiler) do(p *partial, t task) bool {
 		}
 		p.done[t] = true
 		s := c.of(t.lit)
+		if !c.grounded(s) {
+			return false
+		}
 		if t.lit.denied() {
 			return c.deny(p, s)
 		}

@@ -18,7 +18,7 @@ type compiler struct {
 	others    map[int32]*keyset                    // by schemas with additionalProperties: the names it is about
 	equals    map[*document.Value]*document.Schema // schemas of const for values of enum
 	scalars   map[int32]*scalars                   // by schemas
-	busy      map[int32]bool                       // schemas whose scalars are being made
+	visited   map[int32]uint8                      // schemas by grounded
 
 	allScalars scalars
 	byLits     map[string]*formula
@@ -54,7 +54,7 @@ func Compile(text []byte, o Options) (grammar.Source, error) {
 	}
 	c := &compiler{o: o, doc: document.New(root, o.Draft), r: o.Store, low: noLow,
 		patterns: map[string]regex.ID{}, formats: map[string]regex.ID{}, possibles: map[string]regex.ID{}, others: map[int32]*keyset{}, equals: map[*document.Value]*document.Schema{},
-		scalars: map[int32]*scalars{}, busy: map[int32]bool{}, byLits: map[string]*formula{}}
+		scalars: map[int32]*scalars{}, visited: map[int32]uint8{}, byLits: map[string]*formula{}}
 	c.nothing = &formula{never: true, at: root, opened: [2]bool{true, true}, proven: true, langs: &scalars{}}
 	c.formulas = append(c.formulas, c.nothing)
 	c.allScalars = scalars{null: true, yes: true, no: true, number: c.anyNumber(), text: c.r.Repeat(c.r.AnyRune(), 0, -1)}

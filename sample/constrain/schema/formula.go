@@ -259,11 +259,9 @@ func (c *compiler) schemaScalars(s *document.Schema) scalars {
 	if r := c.scalars[s.ID]; r != nil {
 		return *r
 	}
-	if c.busy[s.ID] {
-		c.doc.Fail(document.ErrReference, s.At, "a reference leads to itself, with no keyword between that reads a part of the value")
+	if !c.grounded(s) {
 		return scalars{}
 	}
-	c.busy[s.ID] = true
 	r := c.ownScalars(s)
 	for _, list := range [][]*document.Schema{s.Ref, s.All} {
 		for _, x := range list {
@@ -298,7 +296,6 @@ func (c *compiler) schemaScalars(s *document.Schema) scalars {
 		c.join(&then, otherwise)
 		r = then
 	}
-	delete(c.busy, s.ID)
 	c.scalars[s.ID] = &r
 	return r
 }
@@ -389,4 +386,34 @@ func (c *compiler) textLang(s *document.Schema) regex.ID {
 		}
 	}
 	return id
+}
+
+// grounded refuses schemas that apply themselves to the same value.
+func (c *compiler) grounded(s *document.Schema) bool {
+	const open, closed = 1, 2
+	switch c.visited[s.ID] {
+	case open:
+		c.doc.Fail(document.ErrReference, s.At, "a reference leads to itself, with no keyword between that reads a part of the value")
+		return false
+	case closed:
+		return true
+	}
+	c.visited[s.ID] = open
+	c.doc.Load(s)
+	for _, list := range [][]*document.Schema{s.Ref, s.All, s.Any, s.One, {s.Not, s.Test, s.Then, s.Else}} {
+		for _, x := range list {
+			if x != nil && !c.grounded(x) {
+				return false
+			}
+		}
+	}
+	if s.Object != nil {
+		for _, n := range s.Object.Needs {
+			if n.Then != nil && !c.grounded(n.Then) {
+				return false
+			}
+		}
+	}
+	c.visited[s.ID] = closed
+	return true
 }
