@@ -50,6 +50,9 @@ func textOf(path string, o map[string]any) string {
 
 // at returns a value within others.
 func at(v any, path ...any) any {
+	if o, ok := v.(object); ok {
+		v = map[string]any(o)
+	}
 	for _, step := range path {
 		switch s := step.(type) {
 		case string:
@@ -149,4 +152,93 @@ func TestConstrainedFields(t *testing.T) {
 func quoted(text string) string {
 	raw, _ := json.Marshal(text) // a string has no error
 	return string(raw)
+}
+
+// TestConstrainedAnswers says what a form does beside other fields.
+func TestConstrainedAnswers(t *testing.T) {
+	s := serve(t, server.Config{})
+	const choice = `"guided_choice":["abc","abd"]`
+	for _, c := range []struct{ name, fields, text, why string }{
+		{"a stop string inside ends the text", choice + `,"stop":"b"`, "a", "stop"},
+		{"a minimum length ends with the form", choice + `,"min_tokens":50`, "abd", "stop"},
+		{"ends that are ignored", choice + `,"ignore_eos":true`, "abd", "stop"},
+		{"a length cuts the form", `"guided_choice":["func main() { return }"],"max_tokens":1`, "f", "length"},
+		{"a form of no text", `"guided_choice":[""]`, "", "stop"},
+		{"probabilities of the draw", choice + `,"logprobs":2`, "abd", "stop"},
+		{"a text in other letters", `"guided_choice":["日本語 😀"],"max_tokens":40`, "日本語 😀", "stop"},
+		{"a banned token of a form with another", `"guided_regex":"[xy]","logit_bias":[["x",false]]`, "y", "stop"},
+	} {
+		body := `{"prompt":"a","temperature":0,` + c.fields
+		if !strings.Contains(c.fields, "max_tokens") {
+			body += `,"max_tokens":20`
+		}
+		o := s.post(t, "/v1/completions", body+"}")
+		if text, why := textOf("/v1/completions", o), fmt.Sprint(at(o, "choices", 0, "finish_reason")); text != c.text || why != c.why {
+			t.Errorf("%s: %q (%s), want %q (%s)", c.name, text, why, c.text, c.why)
+		}
+	}
+	several := s.post(t, "/v1/completions", `{"prompt":"a","n":4,"temperature":2,"max_tokens":60,"seed":3,"response_format":{"type":"json_schema","json_schema":{"name":"p","schema":`+person+`}}}`)
+	texts := map[string]bool{}
+	for i := range 4 {
+		text := fmt.Sprint(at(several, "choices", i, "text"))
+		if texts[text] = true; checkPerson(text) != "" && at(several, "choices", i, "finish_reason") != "length" {
+			t.Errorf("answer %d: %q", i, text)
+		}
+	}
+	if len(texts) < 2 {
+		t.Errorf("four answers are %v", texts)
+	}
+	status, text, _ := s.do(t, "POST", "/v1/completions", `{"prompt":"a","max_tokens":9,"guided_choice":["a","b"],"logit_bias":[["a",false],["b",false]]}`)
+	if message, _, _, _ := wantError(t, text); status != 400 || !strings.Contains(message, "stage constraint") {
+		t.Errorf("all that is legal is banned: %d %s", status, text)
+	}
+}
+
+// TestLazyGrammar: a lazy grammar holds from its trigger on, in text that is free before it.
+func TestLazyGrammar(t *testing.T) {
+	s := serve(t, server.Config{})
+	held := 0
+	for seed := range 6 {
+		o := s.post(t, "/completion", fmt.Sprintf(`{"prompt":"func main() {","n_predict":60,"seed":%d,"temperature":1,"grammar":"root ::= \"\\n\" [0-9]{3} \"end\"","grammar_lazy":true,"grammar_triggers":[{"type":1,"value":"\n"}]}`, seed))
+		text := fmt.Sprint(o["content"])
+		before, behind, found := strings.Cut(text, "\n")
+		if !found {
+			continue
+		}
+		held++
+		if len(behind) != 6 || !strings.HasSuffix(behind, "end") || strings.Trim(behind[:3], "0123456789") != "" {
+			t.Errorf("%q behind %q", behind, before)
+		}
+	}
+	if held == 0 {
+		t.Error("no answer came to the trigger")
+	}
+}
+
+// TestConstrainedDrafts: a form gives the same answer with each way of drafting, and streamed.
+func TestConstrainedDrafts(t *testing.T) {
+	s := serve(t, server.Config{})
+	fields := `"prompt":"package main","max_tokens":60,"temperature":0.9,"seed":5,"json_schema":` + person
+	want := ""
+	for _, method := range []string{"off", "auto", "lookup", "sam", "goose"} {
+		o := s.post(t, "/v1/completions", `{`+fields+`,"method":"`+method+`"}`)
+		text := textOf("/v1/completions", o)
+		if want == "" {
+			want = text
+		}
+		if text != want {
+			t.Errorf("%s: %q, plain %q", method, text, want)
+		}
+	}
+	_, stream, _ := s.do(t, "POST", "/v1/completions", `{`+fields+`,"stream":true}`)
+	var b strings.Builder
+	for line := range strings.Lines(stream) {
+		var o map[string]any
+		if data, ok := strings.CutPrefix(line, "data: "); ok && json.Unmarshal([]byte(data), &o) == nil {
+			b.WriteString(fmt.Sprint(at(o, "choices", 0, "text")))
+		}
+	}
+	if b.String() != want {
+		t.Errorf("streamed: %q, want %q", b.String(), want)
+	}
 }

@@ -39,7 +39,7 @@ type Error struct {
 }
 
 // packages are the names of packages that errors of the library begin with, or have behind a colon.
-var packages = regexp.MustCompile(`(^|: )(?:(?:grove|engine|queue|sample|constrain|nest|schema|gbnf|lark|regex|pattern|earley|calls|chat|template|jinja|tokenizer|pretoken|kv|forest|model|arch|compute|` +
+var packages = regexp.MustCompile(`(^|: )(?:(?:grove|engine|queue|sample|constrain|nest|schema|gbnf|lark|regex|pattern|earley|calls|grammar|document|chat|template|jinja|tokenizer|pretoken|kv|forest|model|arch|compute|` +
 	`gguf|safetensors|hf|pull|hub|registry|transfer|find|atomicfile|json|jsontext|strconv): )+`)
 
 // Plain returns what an error of the library says, without the names of packages and without the directories of files.
@@ -130,6 +130,10 @@ func ErrorOf(err error) *Error {
 		return e
 	case errors.As(err, &option), errors.Is(err, grove.ErrAllMasked):
 		return Refuse("", "%s", Plain(err))
+	case errors.Is(err, grove.ErrConstraint): // the form that the request asks for is too much work, or cannot be written
+		e := Refuse("", "%s", Plain(err))
+		e.Code = "constraint_failed"
+		return e
 	case errors.Is(err, grove.ErrBusy):
 		return ErrBusy
 	case errors.Is(err, grove.ErrSessionFile):
