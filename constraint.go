@@ -7,6 +7,7 @@ import (
 
 	"grove/sample"
 	"grove/sample/constrain"
+	"grove/sample/constrain/earley"
 	"grove/text/tokenizer"
 )
 
@@ -28,7 +29,7 @@ func (m *Model) compiler() (*constrain.Cache, error) {
 		v, err := constrain.NewVocabulary(m.tokenizer, m.Vocabulary(), m.thinking)
 		m.constraints.err = err
 		if err == nil {
-			m.constraints.cache = constrain.NewCache(v, constrain.Limits{})
+			m.constraints.cache = constrain.NewCache(v, constrain.Limits{Parser: earley.Limits{Bytes: 24 << 20, MaskBytes: 8 << 20}})
 		}
 	})
 	return m.constraints.cache, m.constraints.err

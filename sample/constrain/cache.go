@@ -9,7 +9,7 @@ import (
 
 // The bounds of a cache: constraints, and bytes of their specs.
 const (
-	maxCached      = 32
+	maxCached      = 16
 	maxCachedBytes = 4 << 20
 )
 
@@ -63,6 +63,11 @@ func (c *Cache) find(key [sha256.Size]byte) *Constraint {
 		return nil
 	}
 	found := c.kept[i]
+	if rec := found.c.rec; rec != nil && rec.worn() {
+		c.bytes -= found.bytes
+		c.kept = slices.Delete(c.kept, i, i+1)
+		return nil
+	}
 	copy(c.kept[1:], c.kept[:i])
 	c.kept[0] = found
 	return found.c

@@ -92,3 +92,6 @@ func (v *Vocabulary) textBehind(prev token.ID, ids []token.ID) string {
 	}
 	return string(b)
 }
+
+// tokenOf returns how far a byte's token is from the first byte's.
+func tokenOf(b rune) token.ID { return token.ID(b) }

@@ -21,6 +21,8 @@ type recognizer interface {
 	ends(s state) bool
 	// forced returns the bytes that must follow, at most max of them.
 	forced(s state, max int) []byte
+	// worn reports whether the recognizer has served so many texts that another one is to serve the next.
+	worn() bool
 	// expected says in words what may follow.
 	expected(s state) string
 }

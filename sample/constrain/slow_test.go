@@ -82,6 +82,8 @@ func (r *slow) mask(s state) (mask, error) {
 	return m, nil
 }
 
+func (r *slow) worn() bool { return false }
+
 func (r *slow) ends(s state) bool { return r.a.final(s.place) }
 
 func (r *slow) forced(s state, max int) (text []byte) {
