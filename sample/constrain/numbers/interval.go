@@ -2,72 +2,122 @@ package numbers
 
 import "grove/sample/constrain/regex"
 
-// interval is the spellings of the numbers between two bounds.
-func interval(s *regex.Store, r Range) (regex.ID, error) {
-	positive := []regex.ID{unsigned(s)}
-	negative := []regex.ID{unsigned(s)}
-	if r.Min != "" {
-		low, err := parse(r.Min)
-		if err != nil {
-			return regex.Nothing, err
+// bound is an end of an interval.
+type bound struct {
+	decimal
+	open bool // the bound itself does not count
+}
+
+// interval is the spellings of the numbers between two bounds that have some places; places < 0: any. proven: they are all
+// integers where places is 0; otherwise some of the scientific ones have more places.
+func interval(s *regex.Store, r Range, places int) (id regex.ID, proven bool, err error) {
+	var low, high *bound
+	for _, end := range []struct {
+		text string
+		open bool
+		to   **bound
+	}{{r.Min, r.ExclusiveMin, &low}, {r.Max, r.ExclusiveMax, &high}} {
+		if end.text != "" {
+			d, err := parse(end.text)
+			if err != nil {
+				return regex.Nothing, false, err
+			}
+			*end.to = &bound{d, end.open}
 		}
-		positive = append(positive, atLeast(s, low, !r.ExclusiveMin))
-		negative = append(negative, atMost(s, low.opposite(), !r.ExclusiveMin))
 	}
-	if r.Max != "" {
-		high, err := parse(r.Max)
-		if err != nil {
-			return regex.Nothing, err
+	positive, most := within(s, low, high, places)
+	negative, least := within(s, high.opposite(), low.opposite(), places)
+	return s.Or(positive, s.Concat(s.Literal("-"), negative)), most && least, s.Err()
+}
+
+func (b *bound) opposite() *bound {
+	if b == nil {
+		return nil
+	}
+	o := *b
+	o.negative = !o.negative
+	return &o
+}
+
+// within is the magnitudes between two bounds, which nil leaves out; proven as for interval.
+func within(s *regex.Store, low, high *bound, places int) (id regex.ID, proven bool) {
+	switch {
+	case high != nil && (high.sign() < 0 || high.zero() && high.open):
+		return regex.Nothing, true
+	case high != nil && high.zero() && (low == nil || low.sign() < 0 || low.zero() && !low.open):
+		return zeros(s), true
+	case high != nil && high.zero():
+		return regex.Nothing, true
+	}
+	plain := []regex.ID{decimals(s, places)}
+	least, most := -maxExponent, maxExponent
+	if places >= 0 {
+		least = -places
+	}
+	switch {
+	case low == nil || low.sign() < 0 || low.zero() && !low.open:
+		low = nil
+	case low.zero():
+		plain, low = append(plain, s.Not(zeros(s))), nil
+	default:
+		plain = append(plain, s.Machine(newSide(low.decimal, false, !low.open), start))
+		least = max(least, low.exponent())
+	}
+	if high != nil {
+		plain = append(plain, s.Machine(newSide(high.decimal, true, !high.open), start))
+		most = min(most, high.exponent())
+	}
+	ways := []regex.ID{s.And(plain...)}
+	if places >= 0 && most-least < maxWays {
+		for e := least; e <= most; e++ {
+			ways = append(ways, power(s, e, e, min(e+places, maxFraction), low, high))
 		}
-		positive = append(positive, atMost(s, high, !r.ExclusiveMax))
-		negative = append(negative, atLeast(s, high.opposite(), !r.ExclusiveMax))
+		return s.Or(ways...), true
 	}
-	return s.Or(s.And(positive...), s.Concat(s.Literal("-"), s.And(negative...))), s.Err()
+	digits := maxFraction
+	if places >= 0 {
+		digits = max(min(most+places, maxFraction), 0)
+	}
+	first, last := least, most
+	if low != nil && first == low.exponent() {
+		ways = append(ways, power(s, first, first, digits, low, high))
+		first++
+	}
+	if high != nil && last == high.exponent() && first <= last {
+		ways = append(ways, power(s, last, last, digits, low, high))
+		last--
+	}
+	return s.Or(append(ways, power(s, first, last, digits, nil, nil))...), false
 }
 
-func (d decimal) opposite() decimal {
-	d.negative = !d.negative
-	return d
+// maxWays is how many exponents an interval spells one by one.
+const maxWays = 8
+
+// power is the scientific spellings with exponents from first to last, with a bound on the digits of the fraction, on the inner
+// sides of the bounds that have the exponent first.
+func power(s *regex.Store, first, last, digits int, low, high *bound) regex.ID {
+	parts := []regex.ID{mantissa(s, digits)}
+	if low != nil && low.exponent() == first {
+		parts = append(parts, s.Machine(newSide(low.scaled(), false, !low.open), start))
+	}
+	if high != nil && high.exponent() == first {
+		m := high.scaled()
+		if high.open && m.digits == "1" { // one is the least mantissa: no other is less
+			return regex.Nothing
+		}
+		parts = append(parts, s.Machine(newSide(m, true, !high.open), start))
+	}
+	return s.Concat(s.And(parts...), exponents(s, first, last))
 }
 
-// unsigned is Spellings without a sign.
-func unsigned(s *regex.Store) regex.ID {
-	return s.Or(magnitude(s), s.Concat(mantissa(s), exponents(s, -maxExponent, maxExponent)))
-}
-
-// atLeast is the magnitudes of at least b, or of more.
-func atLeast(s *regex.Store, b decimal, equal bool) regex.ID {
-	switch {
-	case b.sign() < 0 || b.zero() && equal:
-		return unsigned(s)
-	case b.zero():
-		nonzero := s.And(magnitude(s), s.Not(zeros(s)))
-		return s.Or(nonzero, s.Concat(mantissa(s), exponents(s, -maxExponent, maxExponent)))
+// decimals is the plain decimals without sign that have some places; places < 0: any.
+func decimals(s *regex.Store, places int) regex.ID {
+	if places < 0 {
+		return magnitude(s)
 	}
-	return s.Or(
-		s.Machine(newSide(b, false, equal), start),
-		s.Concat(mantissa(s), exponents(s, b.exponent()+1, maxExponent)),
-		s.Concat(s.And(mantissa(s), s.Machine(newSide(b.scaled(), false, equal), start)), exponents(s, b.exponent(), b.exponent())),
-	)
-}
-
-// atMost is the magnitudes of at most b, or of less.
-func atMost(s *regex.Store, b decimal, equal bool) regex.ID {
-	switch {
-	case b.sign() < 0 || b.zero() && !equal:
-		return regex.Nothing
-	case b.zero():
-		return zeros(s)
-	}
-	same := regex.Nothing // one is the least mantissa: no other is less
-	if m := b.scaled(); equal || m.digits != "1" {
-		same = s.And(mantissa(s), s.Machine(newSide(m, true, equal), start))
-	}
-	return s.Or(
-		s.Machine(newSide(b, true, equal), start),
-		s.Concat(mantissa(s), exponents(s, -maxExponent, b.exponent()-1)),
-		s.Concat(same, exponents(s, b.exponent(), b.exponent())),
-	)
+	zeros := s.Repeat(s.Literal("0"), 0, -1)
+	fraction := s.Concat(s.Literal("."), s.And(s.Concat(digits(s, 0, places), zeros), digits(s, 1, -1)))
+	return s.Concat(natural(s), optional(s, fraction))
 }
 
 // zeros is the spellings of zero, without a sign.

@@ -6,23 +6,33 @@ import (
 	"grove/sample/constrain/regex"
 )
 
-// multiples is the spellings of the multiples of a number.
-func multiples(s *regex.Store, text string) (regex.ID, error) {
+// multiples is the spellings of the multiples of a number, of those that are integers if asked, and how many places they have.
+func multiples(s *regex.Store, text string, integer bool) (id regex.ID, places int, err error) {
 	d, err := parse(text)
 	switch {
 	case err != nil:
-		return regex.Nothing, err
+		return regex.Nothing, 0, err
 	case d.sign() <= 0:
-		return regex.Nothing, ErrDivisor
+		return regex.Nothing, 0, ErrDivisor
 	}
 	whole, frac := d.plain()
 	modulus, err := strconv.Atoi(whole + frac)
 	if err != nil || modulus > MaxModulus {
-		return regex.Nothing, ErrModulus
+		return regex.Nothing, 0, ErrModulus
 	}
-	m := multiple{modulus: modulus, places: len(frac)}
-	c := scientific{modulus: modulus, places: len(frac)}
-	return s.Concat(minus(s), s.Or(s.And(magnitude(s), s.Machine(m, 0)), s.Machine(c, 0))), s.Err()
+	places = len(frac)
+	if integer { // the integers among the multiples of p/q in lowest terms are the multiples of p
+		for _, prime := range []int{2, 5} {
+			for range len(frac) {
+				if modulus%prime == 0 {
+					modulus /= prime
+				}
+			}
+		}
+		places = 0
+	}
+	m, c := multiple{modulus, places}, scientific{modulus, places}
+	return s.Concat(minus(s), s.Or(s.And(magnitude(s), s.Machine(m, 0)), s.Machine(c, 0))), places, s.Err()
 }
 
 // multiple is the automaton of the plain magnitudes that are a multiple of modulus/10^places. A state is
@@ -175,10 +185,13 @@ func (m scientific) stepExponent(r, f, phase int, b byte) (int, bool) {
 		phase = positive
 	}
 	value, f = value*10+int(b-'0'), f+1
-	next := m.pack(value*span+least+maxExponent, f, phase)
 	if phase == negative {
-		return next, -value >= least
+		return m.pack(value*span+least+maxExponent, f, phase), -value >= least
 	}
+	if value >= least { // more digits make no difference: one state for all
+		value, least = 0, -maxExponent
+	}
+	next := m.pack(value*span+least+maxExponent, f, phase)
 	most := value
 	for n := f; n < 3; n++ {
 		most = most*10 + 9

@@ -40,35 +40,37 @@ func All(s *regex.Store) regex.ID {
 
 // Spellings is the numbers that the other languages of this package choose from; see the package comment.
 func Spellings(s *regex.Store) regex.ID {
-	return s.Or(plain(s), s.Concat(minus(s), mantissa(s), exponents(s, -maxExponent, maxExponent)))
+	return s.Or(plain(s), s.Concat(minus(s), mantissa(s, maxFraction), exponents(s, -maxExponent, maxExponent)))
 }
 
 // Language is the numbers that meet a range: all spellings if it asks nothing, otherwise a part of [Spellings]. Errors
 // are ErrSyntax, ErrDigits, ErrModulus, ErrDivisor, and that of a spent budget of s.
 func Language(s *regex.Store, r Range) (regex.ID, error) {
-	parts := []regex.ID{}
-	if r.Min != "" || r.Max != "" {
-		id, err := interval(s, r)
-		if err != nil {
-			return regex.Nothing, err
-		}
-		parts = append(parts, id)
-	}
+	var parts []regex.ID
+	places := -1 // of the decimals that are allowed
 	if r.Integer {
-		parts = append(parts, integers(s, r.NoFraction))
+		places = 0
 	}
 	if r.MultipleOf != "" {
-		id, err := multiples(s, r.MultipleOf)
+		id, n, err := multiples(s, r.MultipleOf, r.Integer)
 		if err != nil {
 			return regex.Nothing, err
 		}
-		parts = append(parts, id)
+		parts, places = append(parts, id), n
 	}
-	switch len(parts) {
-	case 0:
+	proven := false
+	if r.Min != "" || r.Max != "" {
+		id, all, err := interval(s, r, places)
+		if err != nil {
+			return regex.Nothing, err
+		}
+		parts, proven = append(parts, id), all
+	}
+	if r.NoFraction && r.Integer || r.Integer && r.MultipleOf == "" && !proven {
+		parts = append(parts, integers(s, r.NoFraction))
+	}
+	if len(parts) == 0 {
 		return All(s), s.Err()
-	case 1:
-		return parts[0], s.Err()
 	}
 	return s.And(parts...), s.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -73,13 +74,18 @@ var ranges = []Range{
 	{Integer: true, Min: "0.1", Max: "0.9"}, {Integer: true, Min: "1", ExclusiveMin: true, Max: "1000000"},
 	{MultipleOf: "1"}, {MultipleOf: "2"}, {MultipleOf: "7"}, {MultipleOf: "0.01"}, {MultipleOf: "0.25"}, {MultipleOf: "2.5"},
 	{MultipleOf: "5e1"}, {MultipleOf: "12"}, {MultipleOf: "0.3", Min: "1", Max: "9"}, {MultipleOf: "3", Integer: true, Min: "10"},
-	{MultipleOf: "1e-5"}, {MultipleOf: "125"}, {MultipleOf: "0.5", Integer: true}, {MultipleOf: "1.1", Max: "50"},
+	{MultipleOf: "1e-5"}, {MultipleOf: "125"}, {MultipleOf: "0.5", Integer: true}, {MultipleOf: "2.5", Integer: true}, {MultipleOf: "0.75", Integer: true, Max: "90"},
+	{MultipleOf: "0.04", Integer: true, NoFraction: true}, {MultipleOf: "2.50", Integer: true, Min: "-5e3"}, {MultipleOf: "1.1", Max: "50"},
 }
 
 // TestAgainstArithmetic compares every range with exact arithmetic on all short texts, and its complement.
 func TestAgainstArithmetic(t *testing.T) {
 	texts := map[string]*big.Rat{}
-	allTexts("-01259.e+", 6, func(text string) {
+	alphabet := "-0159.e"
+	if os.Getenv("GROVE_LONG") != "" {
+		alphabet = "-01259.e+"
+	}
+	allTexts(alphabet, 6, func(text string) {
 		texts[text] = nil
 		if spelling.MatchString(text) {
 			texts[text] = rat(text)

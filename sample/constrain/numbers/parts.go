@@ -38,9 +38,12 @@ func magnitude(s *regex.Store) regex.ID {
 // plain is the plain decimals.
 func plain(s *regex.Store) regex.ID { return s.Concat(minus(s), magnitude(s)) }
 
-// mantissa is what stands before the exponent of a scientific spelling, without sign.
-func mantissa(s *regex.Store) regex.ID {
-	fraction := s.Or(s.Literal("0"), s.Concat(digits(s, 0, maxFraction-1), s.Bytes(between(1, 9))))
+// mantissa is what stands before the exponent of a scientific spelling, without sign, with a bound on its fraction.
+func mantissa(s *regex.Store, most int) regex.ID {
+	fraction := s.Literal("0")
+	if most > 0 {
+		fraction = s.Or(fraction, s.Concat(digits(s, 0, most-1), s.Bytes(between(1, 9))))
+	}
 	return s.Concat(s.Bytes(between(1, 9)), optional(s, s.Concat(s.Literal("."), fraction)))
 }
 
