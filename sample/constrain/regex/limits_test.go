@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
 )
 
 // TestHostile builds and walks expressions that are made to be costly. Each ends well or with the error of a budget, in time.
@@ -134,4 +137,34 @@ func TestWorn(t *testing.T) {
 	if !errors.Is(s.Err(), ErrBudget) || !s.Worn() {
 		t.Errorf("%d nodes, error %v", s.used, s.Err())
 	}
+}
+
+// TestBudgets: with whatever budgets, an expression is either the same set as without or the store has failed.
+func TestBudgets(t *testing.T) {
+	all := words(4)
+	rapid.Check(t, func(t *rapid.T) {
+		s := New(Limits{Nodes: rapid.IntRange(1, 600).Draw(t, "nodes"), Fuel: rapid.IntRange(1, 3000).Draw(t, "fuel")})
+		x := grow(t, s, 3)
+		quoted := s.Quoted(x.id)
+		for _, w := range all {
+			got := s.Matches(x.id, w)
+			inQuotes := s.Matches(quoted, `"`+w+`"`)
+			d := x.id
+			for i := 0; i < len(w) && d != Nothing; i++ {
+				d = s.Derive(d, w[i])
+			}
+			if s.Err() != nil {
+				if !errors.Is(s.Err(), ErrBudget) || s.Concat(x.id, x.id) != Nothing || s.Derive(x.id, 'a') != Nothing || s.Matches(s.Not(x.id), "a") {
+					t.Fatalf("%s: after %v something is made", x.text, s.Err())
+				}
+				return
+			}
+			if want := x.holds(w); got != want || s.Nullable(d) != want || inQuotes != (want && utf8.ValidString(w)) {
+				t.Fatalf("%s holds %q: %v, in quotes %v, by derivatives %v, want %v", x.text, w, got, inQuotes, s.Nullable(d), want)
+			}
+		}
+		s.Strings(x.id, 10)
+		s.Example(x.id)
+		s.Contains(quoted, x.id)
+	})
 }
