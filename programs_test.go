@@ -192,11 +192,10 @@ func TestAhead(t *testing.T) {
 	}
 	for name, bad := range map[string]grove.Constraint{
 		"no model": {Regex: "a", Ahead: &constrain.Ahead{Tokens: 4}}, "no tokens": {Regex: "a", Ahead: &constrain.Ahead{Model: h}},
-		"a schema":   {Schema: []byte("{}"), Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
-		"a check":    {Check: func([]byte) bool { return true }, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
-		"a trigger":  {Regex: "a", Triggers: []string{"a"}, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
-		"no checks":  {Regex: "a", Weights: true},
-		"one vector": {Choices: []string{""}, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
+		"a schema":  {Schema: []byte("{}"), Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
+		"a check":   {Check: func([]byte) bool { return true }, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
+		"a trigger": {Regex: "a", Triggers: []string{"a"}, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
+		"no checks": {Regex: "a", Weights: true},
 	} {
 		var spec *grove.SpecError
 		if err := m.CheckConstraint(bad); !errors.As(err, &spec) {
@@ -230,7 +229,7 @@ func TestGroups(t *testing.T) {
 			}
 		}
 	}
-	r := grove.Request{Prompt: "// A path: ", Constraint: &grove.Constraint{Source: paths.Source(g)}}
+	r := grove.Request{Prompt: "// A path: ", Constraint: &grove.Constraint{Automaton: g}}
 	greedy, err := m.Generate(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

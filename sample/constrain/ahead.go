@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"grove/sample/constrain/hmm"
-	"grove/sample/constrain/paths"
 	"grove/sample/constrain/pattern"
 	"grove/sample/constrain/regex"
 )
@@ -29,11 +28,12 @@ func (spec *Spec) guide(kind string, v *Vocabulary) (*hmm.Automaton, error) {
 	var machine hmm.Machine
 	switch kind {
 	case "Choices":
-		texts, err := paths.NewTexts(spec.Choices)
-		if err != nil {
-			return nil, fmt.Errorf("constrain: Ahead: %w", err)
+		var err error
+		if machine, err = choices(spec.Choices); err != nil {
+			return nil, err
 		}
-		machine = texts
+	case "Automaton":
+		machine = spec.Automaton
 	case "Regex":
 		s := regex.New(regex.Limits{})
 		id, err := pattern.Whole(s, spec.Regex)
@@ -42,7 +42,7 @@ func (spec *Spec) guide(kind string, v *Vocabulary) (*hmm.Automaton, error) {
 		}
 		machine = &expression{store: s, start: id}
 	default:
-		return nil, fmt.Errorf("constrain: Ahead with %s: only Regex and Choices are finite automata", kind)
+		return nil, fmt.Errorf("constrain: Ahead with %s: only Regex, Choices and Automaton are finite automata", kind)
 	}
 	a, err := hmm.Compile(v.trie, machine, spec.Ahead.Model, spec.Ahead.Tokens)
 	if err != nil {

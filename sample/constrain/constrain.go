@@ -14,6 +14,7 @@ import (
 	"grove/sample/constrain/grammar"
 	"grove/sample/constrain/hmm"
 	"grove/sample/constrain/monitor"
+	"grove/sample/constrain/paths"
 	"grove/sample/constrain/reject"
 	"grove/text/calls"
 )
@@ -47,6 +48,9 @@ type Spec struct {
 	// end legally. It changes the distribution towards the model's own, given that the text is legal; see docs/constraints.md.
 	Ahead *Ahead `json:"-"`
 
+	// Automaton is an automaton over bytes, such as a set of package sample/constrain/paths; a mask costs the same for any number of texts. It is
+	// safe for concurrent use.
+	Automaton paths.Machine `json:"-"`
 	// Source makes a grammar of the caller's own. It is called for each compilation, as a grammar serves one of them.
 	Source func() (grammar.Source, error) `json:"-"`
 
@@ -105,15 +109,11 @@ func compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
 	}
 	if spec.Check != nil || spec.Monitor != nil {
 		if spec.Ahead != nil {
-			return nil, fmt.Errorf("constrain: Ahead with %s: only Regex and Choices are finite automata", kind)
+			return nil, fmt.Errorf("constrain: Ahead with %s: only Regex, Choices and Automaton are finite automata", kind)
 		}
 		return spec.program(kind, v)
 	}
-	src, err := spec.source(kind, v)
-	if err != nil {
-		return nil, err
-	}
-	rec, err := newParsed(src, v, l)
+	rec, err := spec.recognizer(kind, v, l)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +129,25 @@ func compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
 	}
 	c.anew = func() (*Constraint, error) { return compile(spec, v, l) }
 	return c, nil
+}
+
+// recognizer returns what recognizes the texts of a spec of a kind.
+func (spec *Spec) recognizer(kind string, v *Vocabulary, l Limits) (recognizer, error) {
+	switch kind {
+	case "Automaton":
+		return newDirect(v, spec.Automaton), nil
+	case "Choices":
+		m, err := choices(spec.Choices)
+		if err != nil {
+			return nil, err
+		}
+		return newDirect(v, m), nil
+	}
+	src, err := spec.source(kind, v)
+	if err != nil {
+		return nil, err
+	}
+	return newParsed(src, v, l)
 }
 
 // Free returns the constraint that allows all texts: those with a head of [Constraint.Stages] begin with it.

@@ -30,5 +30,6 @@ type recognizer interface {
 // state is a text to a recognizer. States are comparable.
 type state struct {
 	of    earley.State
+	at    int   // of an automaton
 	place int32 // of the recognizer that tests compare it with
 }

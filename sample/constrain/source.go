@@ -11,7 +11,6 @@ import (
 	"grove/sample/constrain/grammar"
 	"grove/sample/constrain/lark"
 	"grove/sample/constrain/nest"
-	"grove/sample/constrain/paths"
 	"grove/sample/constrain/pattern"
 	"grove/sample/constrain/regex"
 	"grove/sample/constrain/schema"
@@ -33,7 +32,7 @@ func (spec *Spec) kind() (string, error) {
 		set  bool
 	}{
 		{"Schema", spec.Schema != nil}, {"Regex", spec.Regex != ""}, {"Grammar", spec.Grammar != ""}, {"Choices", spec.Choices != nil},
-		{"Tree", spec.Tree != nil}, {"Source", spec.Source != nil}, {"Check", spec.Check != nil}, {"Monitor", spec.Monitor != nil},
+		{"Tree", spec.Tree != nil}, {"Automaton", spec.Automaton != nil}, {"Source", spec.Source != nil}, {"Check", spec.Check != nil}, {"Monitor", spec.Monitor != nil},
 	} {
 		if k.set {
 			kinds = append(kinds, k.name)
@@ -65,8 +64,6 @@ func (spec *Spec) source(kind string, v *Vocabulary) (grammar.Source, error) {
 		return notation(spec.Grammar, v)
 	case "Regex":
 		return regexSource(spec.Regex)
-	case "Choices":
-		return choices(spec.Choices)
 	}
 	return spec.Source()
 }
@@ -126,29 +123,4 @@ func regexSource(text string) (grammar.Source, error) {
 		return nil, fmt.Errorf("constrain: the regular expression: %w", err)
 	}
 	return grammar.Lexeme(s, id)
-}
-
-// choices returns the grammar of a list of texts.
-func choices(list []string) (grammar.Source, error) {
-	n := 0
-	for _, text := range list {
-		n += len(text)
-	}
-	if len(list) == 0 || len(list) > maxChoices || n > maxChoiceBytes {
-		return nil, fmt.Errorf("constrain: %d choices of %d bytes; there must be 1 to %d, of %d bytes at most", len(list), n, maxChoices, maxChoiceBytes)
-	}
-	s := regex.New(regex.Limits{})
-	all := regex.Nothing
-	if slices.Contains(list, "") {
-		all = regex.Epsilon
-		list = slices.DeleteFunc(slices.Clone(list), func(text string) bool { return text == "" })
-	}
-	if len(list) > 0 {
-		texts, err := paths.NewTexts(list)
-		if err != nil {
-			return nil, fmt.Errorf("constrain: %w", err)
-		}
-		all = s.Or(all, s.Machine(texts, paths.Start))
-	}
-	return grammar.Lexeme(s, all)
 }

@@ -93,8 +93,8 @@ func (m *Texts) build(sorted []string, starts []uint32) {
 // Len returns the number of different texts.
 func (m *Texts) Len() int { return m.count }
 
-// Bytes returns how much memory the set takes.
-func (m *Texts) Bytes() int { return cap(m.arena) + 4*cap(m.rows) + 4*cap(m.to) + cap(m.by) }
+// Memory returns how many bytes the set takes.
+func (m *Texts) Memory() int { return cap(m.arena) + 4*cap(m.rows) + 4*cap(m.to) + cap(m.by) }
 
 // row returns the branches of a node; ok is false for a place in the arena.
 func (m *Texts) row(state int) (from, to int, ok bool) {
@@ -132,4 +132,20 @@ func (m *Texts) Final(state int) bool {
 	}
 	at := state - (len(m.rows) - 1)
 	return at < len(m.arena) && m.arena[at] == textEnd
+}
+
+// Bytes returns the bytes that may follow a state, ascending. The slice is the set's.
+func (m *Texts) Bytes(state int) []byte {
+	from, to, ok := m.row(state)
+	if !ok {
+		from = state - (len(m.rows) - 1)
+		if from >= len(m.arena) || m.arena[from] == textEnd {
+			return nil
+		}
+		return m.arena[from : from+1]
+	}
+	if from < to && m.by[from] == textEnd {
+		from++
+	}
+	return m.by[from:to]
 }

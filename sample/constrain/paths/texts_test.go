@@ -108,7 +108,7 @@ func TestTextsSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if each := m.Bytes()/m.Len() - len(texts[0]); each > 16 {
+	if each := m.Memory()/m.Len() - len(texts[0]); each > 16 {
 		t.Errorf("a text takes %d bytes beside its own, more than 16", each)
 	}
 	for i := 0; i < len(texts); i += 1000 {
@@ -133,7 +133,7 @@ func BenchmarkTexts(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(texts[0])), "ns/byte")
-			b.ReportMetric(float64(m.Bytes())/float64(m.Len()), "B/entry")
+			b.ReportMetric(float64(m.Memory())/float64(m.Len()), "B/entry")
 		})
 		b.Run("make/"+size(n), func(b *testing.B) {
 			for b.Loop() {
