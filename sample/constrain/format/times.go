@@ -53,15 +53,17 @@ func (leap) Step(state int, b byte) (int, bool) {
 	case place == leapEnd:
 	case place >= leapOffset:
 		want := byte('0' + h/10)
-		switch place - leapOffset {
+		switch place - leapOffset { // what was read is forgotten: fewer states
+		case 0:
+			h %= 10
 		case 1:
-			want = byte('0' + h%10)
+			want, h = byte('0'+h), 0
 		case 2:
 			want = ':'
 		case 3:
-			want = byte('0' + m/10)
+			want, m = byte('0'+m/10), m%10
 		case 4:
-			want = byte('0' + m%10)
+			want = byte('0' + m)
 		}
 		ok = b == want
 		if place++; place == leapOffset+5 {
