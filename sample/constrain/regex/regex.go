@@ -81,17 +81,18 @@ type Store struct {
 	used, fuel int
 	err        error
 
-	nodes []node
-	table []ID // hash table of nodes, open addressing
-	kids  []ID // children of unions and intersections
-	sets  []Set
-	text  []byte        // bytes of literals
-	words []span        // sorted texts of dictionaries
-	long  map[uint64]ID // of literals longer than shortText, by hash
-	dicts map[uint64]ID // of dictionaries, by the hash of their words
-	auto  []auto
-	autos map[auto]uint32
-	names map[ID]string
+	nodes  []node
+	table  []ID // hash table of nodes, open addressing
+	kids   []ID // children of unions and intersections
+	sets   []Set
+	text   []byte        // bytes of literals
+	words  []span        // sorted texts of dictionaries
+	long   map[uint64]ID // of literals longer than shortText, by hash
+	dicts  map[uint64]ID // of dictionaries, by the hash of their words
+	auto   []auto
+	autos  map[auto]uint32
+	names  map[ID]string
+	cleans map[ID]bool // what hasClean found
 
 	tried  map[ID]bool    // intersections of two that a short search did not find to be empty
 	ranges map[ID][]Range // of sets of code points beyond ASCII, for Describe
