@@ -265,7 +265,7 @@ func TestTools(t *testing.T) {
 	if _, err := c.Chat.Completions.New(t.Context(), request); err != nil {
 		t.Error(err)
 	}
-	request.ToolChoice = openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: openai.String("required")}
+	request.ToolChoice = openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: openai.String("perhaps")}
 	_, err := c.Chat.Completions.New(t.Context(), request)
 	expect(t, err, 400, "invalid_request_error", "tool_choice")
 }
@@ -298,7 +298,9 @@ func TestErrors(t *testing.T) {
 		}, nil},
 		{400, "invalid_request_error", "verbosity", func(r *openai.ChatCompletionNewParams) { r.Verbosity = openai.ChatCompletionNewParamsVerbosityLow }, nil},
 		{400, "invalid_request_error", "response_format", func(r *openai.ChatCompletionNewParams) {
-			r.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}
+			r.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
+				JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "none", Schema: map[string]any{"enum": []any{}}},
+			}}
 		}, nil},
 		{400, "invalid_request_error", "wishes", func(*openai.ChatCompletionNewParams) {}, []option.RequestOption{option.WithJSONSet("wishes", 3)}},
 	} {

@@ -98,6 +98,9 @@ type Options struct {
 	Escapes Escapes
 	// Annotate makes format a comment, which it is by the standard. Otherwise known formats are asserted.
 	Annotate bool
+	// PlainIntegers writes values that can be nothing but integers, and no other numbers, in digits alone: 1000, and neither 1e3 nor
+	// 1000.0, which JSON Schema takes for integers and most decoders do not.
+	PlainIntegers bool
 	// Limits bounds the cost.
 	Limits Limits
 	// Store holds the lexemes, with its own limits; nil: a new one does.

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"grove/sample/constrain/grammar"
+	"grove/sample/constrain/numbers"
 	"grove/sample/constrain/regex"
 	"grove/sample/constrain/schema/document"
 )
@@ -230,6 +231,19 @@ func (s *source) spell(v scalars) regex.ID {
 	return s.spellPlain(v)
 }
 
+// integers returns a set of numbers in digits alone, where the options say so and all of them are integers.
+func (s *source) integers(all regex.ID) regex.ID {
+	c := s.c
+	if !c.o.PlainIntegers || all == c.every || all == c.allScalars.number {
+		return all
+	}
+	whole, err := numbers.Language(c.r, numbers.Range{Integer: true})
+	if err != nil || !c.r.Contains(whole, all) {
+		return all
+	}
+	return c.r.And(all, c.plainNumbers()) // a fraction of an integer is of zeros, which the shortest notation leaves out
+}
+
 // spellPlain returns the texts of JSON for scalars. A number in a spelling that languages of numbers do not know could not be
 // told from its equals.
 func (s *source) spellPlain(v scalars) regex.ID {
@@ -243,7 +257,7 @@ func (s *source) spellPlain(v scalars) regex.ID {
 		}
 	}
 	if v.number != regex.Nothing {
-		all = append(all, v.number)
+		all = append(all, s.integers(v.number))
 	}
 	if v.text != regex.Nothing {
 		all = append(all, r.Quoted(v.text))

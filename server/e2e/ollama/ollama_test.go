@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log"
 	"net/http"
@@ -169,13 +170,45 @@ func TestOllamaErrors(t *testing.T) {
 	}{
 		{api.ChatRequest{Model: "missing", Messages: []api.Message{{Role: "user", Content: "a"}}}, 404, "missing"},
 		{api.ChatRequest{Model: model, Messages: []api.Message{{Role: "user", Content: "a", Images: []api.ImageData{{1}}}}}, 400, "images"},
-		{api.ChatRequest{Model: model, Messages: []api.Message{{Role: "user", Content: "a"}}, Format: []byte(`"json"`)}, 400, "format"},
+		{api.ChatRequest{Model: model, Messages: []api.Message{{Role: "user", Content: "a"}}, Format: []byte(`{"type":"none"}`)}, 400, "format: #/type"},
 		{api.ChatRequest{Model: model, Messages: []api.Message{{Role: "user", Content: "a"}}, Options: map[string]any{"num_ctx": 1 << 20}}, 400, "num_ctx"},
 	} {
 		err := c.Chat(t.Context(), &tt.request, func(api.ChatResponse) error { return nil })
 		var status api.StatusError
 		if !errors.As(err, &status) || status.StatusCode != tt.status || !strings.Contains(status.ErrorMessage, tt.wants) {
 			t.Errorf("%+v: %v, want %d with %q", tt.request, err, tt.status, tt.wants)
+		}
+	}
+}
+
+// TestFormats: the formats of ollama's client: JSON, and a schema.
+func TestFormats(t *testing.T) {
+	c := connectOllama(t)
+	stream := false
+	for _, format := range []string{`"json"`, `{"type":"object","properties":{"yes":{"type":"boolean"},"n":{"type":"integer","maximum":99,"minimum":0}},"required":["yes","n"],"additionalProperties":false}`} {
+		text := ""
+		err := c.Chat(t.Context(), &api.ChatRequest{
+			Model: model, Stream: &stream, Format: json.RawMessage(format), Messages: []api.Message{{Role: "user", Content: "hi"}},
+			Options: map[string]any{"num_predict": 120, "temperature": 0.5, "seed": 2},
+		}, func(r api.ChatResponse) error {
+			text += r.Message.Content
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o struct {
+			Yes *bool
+			N   *int
+		}
+		if format == `"json"` {
+			if !strings.HasPrefix(text, "{") {
+				t.Errorf("%s: %q", format, text)
+			}
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), &o); err != nil || o.Yes == nil || o.N == nil || *o.N < 0 || *o.N > 99 {
+			t.Errorf("%s: %q: %v", format, text, err)
 		}
 	}
 }
