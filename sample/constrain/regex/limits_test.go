@@ -40,6 +40,8 @@ func TestHostile(t *testing.T) {
 		{"long concatenation", loop(60000, func(s *Store, x ID, i int) ID { return s.Concat(x, s.Bytes(set("ab"[i%2:]+"c"))) }), false},
 		{"long text", loop(60000, func(s *Store, x ID, _ int) ID { return s.Concat(x, s.Literal("b")) }), true},
 		{"union in a loop", loop(60000, func(s *Store, x ID, i int) ID { return s.Or(x, s.Literal(fmt.Sprint(i))) }), true},
+		{"strings of strings", loop(30, func(s *Store, x ID, _ int) ID { return s.Quoted(x) }), false},
+		{"strings of strings of strings", loop(60000, func(s *Store, x ID, _ int) ID { return s.Quoted(x) }), true},
 		{"optional chain", func(s *Store) ID {
 			var ids []ID
 			for range 5000 {

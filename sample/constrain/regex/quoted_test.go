@@ -132,3 +132,29 @@ func TestQuotedAlgebra(t *testing.T) {
 		}
 	}
 }
+
+// TestQuotedNested quotes a text again and again, as arguments of calls in arguments of calls are: each time, the strings of the last
+// time are texts.
+func TestQuotedNested(t *testing.T) {
+	s := New(Limits{})
+	id, text := s.Repeat(s.Runes(Range{'a', 'z'}, Range{'é', 'é'}), 1, 9), "déjà"
+	text = strings.ReplaceAll(text, "à", "a")
+	for n := range 9 {
+		id = s.Quoted(id)
+		raw, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = string(raw)
+		if !s.Matches(id, text) || s.Matches(id, text+" ") || s.Matches(id, text[:len(text)-1]) {
+			t.Errorf("%d times: %d bytes are refused: %v", n+1, len(text), s.Err())
+		}
+		d := id
+		for i := range len(text) {
+			if d = s.Derive(d, text[i]); d == Nothing {
+				t.Fatalf("%d times: byte %d is refused: %v", n+1, i, s.Err())
+			}
+		}
+	}
+	t.Logf("%d nodes, %d fuel", s.used, s.fuel)
+}
