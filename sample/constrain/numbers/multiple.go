@@ -32,43 +32,45 @@ func multiples(s *regex.Store, text string, integer bool) (id regex.ID, places i
 		places = 0
 	}
 	m, c := multiple{modulus, places}, scientific{modulus, places}
-	return s.Concat(minus(s), s.Or(s.And(magnitude(s), s.Machine(m, 0)), s.Machine(c, 0))), places, s.Err()
+	return s.Concat(minus(s), s.Or(s.Machine(m, 0), s.Machine(c, 0))), places, s.Err()
 }
 
 // multiple is the automaton of the plain magnitudes that are a multiple of modulus/10^places. A state is
-// (remainder*(places+1) + digits of the fraction)*3 + phase.
+// (remainder*(places+1) + digits of the fraction)*5 + phase.
 type multiple struct{ modulus, places int }
 
-// Phases of an automaton that reads digits.
+// Phases of automata that read digits.
 const (
-	before    = iota // in the whole part
-	point            // behind the point
-	behind           // in the fraction
-	nonzero          // of scientific: in the fraction, whose last digit is not 0
-	zero             // of scientific: the fraction is 0
-	exponent         // behind e
-	positive         // behind e+
-	negative         // behind e-
-	nPhases   = 8
-	fractions = maxFraction + 1
+	begin  = iota // before the first digit
+	before        // in the whole part
+	first0        // behind a first 0: only a point may follow
+	point         // behind the point
+	behind        // in the fraction
 )
 
-func (m multiple) pack(r, f, phase int) int { return (r*(m.places+1)+f)*3 + phase }
+func (m multiple) pack(r, f, phase int) int { return (r*(m.places+1)+f)*5 + phase }
+
+func (m multiple) unpack(state int) (r, f, phase int) {
+	return state / 5 / (m.places + 1), state / 5 % (m.places + 1), state % 5
+}
 
 // Step reads a byte.
 func (m multiple) Step(state int, b byte) (int, bool) {
-	phase, f, r := state%3, state/3%(m.places+1), state/3/(m.places+1)
+	r, f, phase := m.unpack(state)
+	digit := int(b) - '0'
 	switch {
-	case b == '.' && phase == before:
+	case b == '.' && (phase == before || phase == first0):
 		return m.pack(r, 0, point), m.alive(r, 0)
-	case b < '0' || b > '9':
+	case digit < 0 || digit > 9 || phase == first0:
 		return 0, false
-	case phase == before:
-		return m.pack((r*10+int(b-'0'))%m.modulus, 0, before), true // more digits can make it a multiple
+	case phase == begin && digit == 0:
+		return m.pack(0, 0, first0), true
+	case phase <= before:
+		return m.pack((r*10+digit)%m.modulus, 0, before), true // more digits can make it a multiple
 	case f == m.places: // only zeros can follow
-		return m.pack(r, f, behind), b == '0' && m.alive(r, f)
+		return m.pack(r, f, behind), digit == 0 && m.alive(r, f)
 	}
-	r, f = (r*10+int(b-'0'))%m.modulus, f+1
+	r, f = (r*10+digit)%m.modulus, f+1
 	return m.pack(r, f, behind), m.alive(r, f)
 }
 
@@ -77,8 +79,8 @@ func (m multiple) alive(r, f int) bool { return completes(r, m.places-f, m.modul
 
 // Final reports whether a number may end in a state.
 func (m multiple) Final(state int) bool {
-	phase, f, r := state%3, state/3%(m.places+1), state/3/(m.places+1)
-	return phase != point && shift(r, m.places-f, m.modulus) == 0
+	r, f, phase := m.unpack(state)
+	return phase != begin && phase != point && shift(r, m.places-f, m.modulus) == 0
 }
 
 // shift is r * 10^n modulo m.
@@ -106,6 +108,17 @@ func completes(r, n, m int, some bool) bool {
 // remainder of the digits, the number of digits behind the point and the phase; behind e, the least exponent that makes a
 // multiple takes the place of the remainder.
 type scientific struct{ modulus, places int }
+
+// More phases, of scientific.
+const (
+	nonzero   = behind + 1 + iota // in the fraction, whose last digit is not 0
+	zero                          // the fraction is 0
+	exponent                      // behind e
+	positive                      // behind e+
+	negative                      // behind e-
+	nPhases   = 10
+	fractions = maxFraction + 1
+)
 
 func (m scientific) pack(r, f, phase int) int { return (r*fractions+f)*nPhases + phase + 1 } // 0 is the start
 
@@ -160,7 +173,7 @@ func (m scientific) alive(r, f, phase int) bool {
 // there is one.
 func (m scientific) least(r, f int) (int, bool) {
 	least := f - m.places
-	for range 21 { // 2^20 is the largest modulus
+	for range 41 { // 2^40 is the largest modulus
 		if r == 0 {
 			return max(least, -maxExponent), least <= maxExponent
 		}

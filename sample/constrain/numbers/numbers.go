@@ -9,7 +9,7 @@ import (
 // Bounds of this package.
 const (
 	MaxDigits   = 1000    // digits of a bound written as a plain decimal
-	MaxModulus  = 1 << 20 // MultipleOf without its point
+	MaxModulus  = 1 << 40 // MultipleOf without its point
 	maxFraction = 20      // digits after the point of a scientific spelling
 	maxExponent = 999
 )
@@ -18,7 +18,7 @@ const (
 var (
 	ErrSyntax  = errors.New("numbers: this is no number of JSON")
 	ErrDigits  = errors.New("numbers: this number has more than 1000 digits")
-	ErrModulus = errors.New("numbers: multipleOf without its point is more than 1048576")
+	ErrModulus = errors.New("numbers: multipleOf without its point is more than 1099511627776")
 	ErrDivisor = errors.New("numbers: multipleOf must be more than 0")
 )
 

@@ -75,8 +75,11 @@ var ranges = []Range{
 	{MultipleOf: "1"}, {MultipleOf: "2"}, {MultipleOf: "7"}, {MultipleOf: "0.01"}, {MultipleOf: "0.25"}, {MultipleOf: "2.5"},
 	{MultipleOf: "5e1"}, {MultipleOf: "12"}, {MultipleOf: "0.3", Min: "1", Max: "9"}, {MultipleOf: "3", Integer: true, Min: "10"},
 	{MultipleOf: "1e-5"}, {MultipleOf: "125"}, {MultipleOf: "0.5", Integer: true}, {MultipleOf: "2.5", Integer: true}, {MultipleOf: "0.75", Integer: true, Max: "90"},
-	{MultipleOf: "0.04", Integer: true, NoFraction: true}, {MultipleOf: "2.50", Integer: true, Min: "-5e3"}, {MultipleOf: "1.1", Max: "50"},
+	{MultipleOf: "0.04", Integer: true, NoFraction: true}, {MultipleOf: "2.50", Integer: true, Min: "-5e3"}, {MultipleOf: "1.1", Max: "50"}, {MultipleOf: "0.123456789", Integer: true}, {MultipleOf: "1048577"}, {MultipleOf: "1e10"},
 }
+
+// huge reports whether the automaton of a divisor has too many states to look at them all.
+func huge(r Range) bool { return r.MultipleOf == "1e10" || len(r.MultipleOf) > 6 }
 
 // TestAgainstArithmetic compares every range with exact arithmetic on all short texts, and its complement.
 func TestAgainstArithmetic(t *testing.T) {
@@ -111,7 +114,7 @@ func TestAgainstArithmetic(t *testing.T) {
 				t.Fatalf("not %+v: %q: %v", r, text, got)
 			}
 		}
-		if !s.Contains(Spellings(s), id) {
+		if !huge(r) && !s.Contains(Spellings(s), id) {
 			t.Errorf("%+v: not all are spellings", r)
 		}
 		if s.IsEmpty(id) && n > 0 {
@@ -168,6 +171,9 @@ func TestLong(t *testing.T) {
 // wrongly gives a derivative that is not empty and has no text.
 func TestAlive(t *testing.T) {
 	for _, r := range ranges {
+		if huge(r) {
+			continue
+		}
 		s := regex.New(regex.Limits{})
 		id, err := Language(s, r)
 		if err != nil {
@@ -296,8 +302,8 @@ func TestErrors(t *testing.T) {
 		{Range{Max: strings.Repeat("9", 1001)}, ErrDigits},
 		{Range{MultipleOf: "0"}, ErrDivisor},
 		{Range{MultipleOf: "-1"}, ErrDivisor},
-		{Range{MultipleOf: "1048577"}, ErrModulus},
-		{Range{MultipleOf: "0.123456789"}, ErrModulus},
+		{Range{MultipleOf: "1099511627777"}, ErrModulus},
+		{Range{MultipleOf: "0.12345678901234"}, ErrModulus},
 	} {
 		if _, err := Language(regex.New(regex.Limits{}), c.r); !errors.Is(err, c.want) {
 			t.Errorf("%.60s: %v, want %v", fmt.Sprint(c.r), err, c.want)
@@ -320,6 +326,11 @@ func FuzzLanguage(f *testing.F) {
 		id, err := Language(s, r)
 		if err != nil || r == (Range{}) {
 			return
+		}
+		for _, bound := range []string{low, high, of} {
+			if _, ok := new(big.Rat).SetString(bound); !ok && bound != "" {
+				return // package big bounds exponents, even those of zero
+			}
 		}
 		got := s.Matches(id, text)
 		if s.Err() == nil && got != meets(r, text) {
