@@ -1,10 +1,13 @@
 package grove_test
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,7 +51,7 @@ func TestConstraint(t *testing.T) {
 		if !slices.Contains(functions, want.text()) || want.Finish != grove.FinishStop {
 			t.Errorf("%+v: %q, %s", s, want.text(), want.Finish)
 		}
-		for _, method := range []string{grove.MethodAuto, "lookup", "sam", "swift", "sjd"} {
+		for _, method := range []string{grove.MethodAuto, "lookup", "sam", "swift"} {
 			r.Method = method
 			got, stats := generate(t, m, r)
 			if d := cmp.Diff(want, got, sameBits); d != "" {
@@ -126,8 +129,9 @@ func TestConstraintRefused(t *testing.T) {
 	}
 }
 
-// TestCheckText expects the place where a text leaves a language, and what was possible there.
-func TestCheckText(t *testing.T) {
+// tokenizerOf returns the tokenizer of the model inside the package.
+func tokenizerOf(t *testing.T) *tokenizer.Tokenizer {
+	t.Helper()
 	f, err := gguf.Parse(gopher.Model())
 	if err != nil {
 		t.Fatal(err)
@@ -136,6 +140,12 @@ func TestCheckText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tok
+}
+
+// TestCheckText expects the place where a text leaves a language, and what was possible there.
+func TestCheckText(t *testing.T) {
+	tok := tokenizerOf(t)
 	c := grove.Constraint{Choices: []string{"one\ntwo", "one\nten"}}
 	if err := grove.CheckText(tok, c, "one\nten"); err != nil {
 		t.Error(err)
@@ -184,5 +194,100 @@ func TestHeal(t *testing.T) {
 	got, _ := generate(t, m, grove.Request{Prompt: "package main\n\nfunc main() {\n\tfmt.Print", Heal: true, Constraint: &c})
 	if got.text() != c.Choices[0] || got.Finish != grove.FinishStop {
 		t.Errorf("a healed prompt and a constraint: %q", got.text())
+	}
+}
+
+const person = `{"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0, "maximum": 120},
+	"state": {"enum": ["open", "closed"]}}, "required": ["name", "age", "state"], "additionalProperties": false}`
+
+// TestConstraintEverywhere expects the same text under a schema for every type of cache, beside others, with a session, with prompts cut
+// anywhere, by a sequence of a program's own, and with every exact way of drafting.
+func TestConstraintEverywhere(t *testing.T) {
+	seed := uint64(9)
+	base := grove.Request{Prompt: "The person as JSON: ", Constraint: &grove.Constraint{Schema: []byte(person)}, Sampling: grove.Sampling{Temperature: 1}, Seed: &seed, Method: grove.MethodOff}
+	for _, cache := range []string{"f32", "f16", "q8_0"} {
+		m, err := grove.OpenBytes(gopher.Model(), grove.Options{Eager: true, Forget: true, CacheType: cache, Parallel: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := generate(t, m, base)
+		var v map[string]any
+		if err := json.Unmarshal([]byte(want.text()), &v); err != nil || len(v) != 3 || want.Finish != grove.FinishStop {
+			t.Errorf("%s: %q, %s: %v", cache, want.text(), want.Finish, err)
+		}
+		if err := grove.CheckText(tokenizerOf(t), *base.Constraint, want.text()); err != nil {
+			t.Error(err)
+		}
+		same := func(what string, got answer) {
+			if d := cmp.Diff(want, got, sameBits); d != "" {
+				t.Errorf("%s, %s: (-want +got)\n%s", cache, what, d)
+			}
+		}
+		var group sync.WaitGroup
+		for i, method := range []string{"auto", "sam", "recycle", "lookup", "goose", "swift"} {
+			group.Go(func() {
+				r := base
+				r.Method = method
+				if i%2 == 0 {
+					r.Session = filepath.Join(t.TempDir(), "session")
+				}
+				g, err := m.Generate(t.Context(), r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got, err := answerOf(g)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				same(method, got)
+			})
+		}
+		group.Wait()
+		s, err := m.NewSequence(t.Context(), base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; !s.Ended(); i++ {
+			d, err := s.Next(t.Context())
+			if err != nil || d.ID != want.Tokens[i].ID {
+				t.Fatalf("%s: a sequence draws %v, %v at %d", cache, d, err, i)
+			}
+		}
+		if err := errors.Join(s.Close(), m.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestConstraintLogprobs expects the model's own probabilities beside tokens, illegal ones among the likeliest, and with PostSampling
+// those of the draw: of legal tokens alone, which sum to 1.
+func TestConstraintLogprobs(t *testing.T) {
+	m := openGopher(t)
+	r := grove.Request{Prompt: "func main", Constraint: &grove.Constraint{Choices: []string{"7", "8", "9"}}, Sampling: grove.Sampling{Temperature: 1}, Top: 5}
+	own, _ := generate(t, m, r)
+	r.PostSampling = true
+	drawn, _ := generate(t, m, r)
+	sum := func(all []grove.Likely) (sum float64, legal int) {
+		for _, l := range all {
+			piece, err := m.Piece(l.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := math.Exp(float64(l.Logprob)); p > 0 {
+				sum += p
+				if strings.Contains("789", string(piece)) {
+					legal++
+				}
+			}
+		}
+		return sum, legal
+	}
+	if _, legal := sum(own.Tokens[0].Top); legal > 0 || own.Tokens[0].Logprob > -1 {
+		t.Errorf("the model's own: %+v", own.Tokens[0])
+	}
+	if p, legal := sum(drawn.Tokens[0].Top); math.Abs(p-1) > 1e-5 || legal != 3 {
+		t.Errorf("of the draw: %+v sum to %v, %d are legal", drawn.Tokens[0].Top, p, legal)
 	}
 }
