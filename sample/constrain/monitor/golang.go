@@ -1,6 +1,8 @@
 package monitor
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"go/ast"
 	"go/build"
 	"go/importer"
@@ -23,6 +25,17 @@ const MaxSource = 1 << 18
 type Go struct {
 	mu      sync.Mutex
 	imports types.Importer // nil: imported packages are not known
+	last    [kept]answer   // the texts that were asked about last: a mask asks behind each blank again
+	next    int            // where the next one is put
+}
+
+// kept is how many answers are kept.
+const kept = 16
+
+// An answer is what may follow a text.
+type answer struct {
+	text [sha256.Size]byte
+	list []string
 }
 
 // NewGo returns the monitor of Go source. With imports it reads the packages of the standard library from the sources of
@@ -67,17 +80,54 @@ func (g *Go) Complete(text []byte) []string {
 	if at == 0 || text[at-1] != '.' || at > MaxSource {
 		return nil
 	}
+	if !known(text[:at-1]) {
+		return nil
+	}
 	open, ok := scan(text[:at])
 	if !ok {
 		return nil
 	}
+	key := sha256.Sum256(text[:at])
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	for _, a := range g.last {
+		if a.text == key {
+			return a.list
+		}
+	}
 	all := g.members(string(text[:at]), open)
 	if len(all) > 0 {
 		all = append(all, " ", "\t", "\n", "\r")
 	}
+	g.last[g.next], g.next = answer{key, all}, (g.next+1)%kept
 	return all
+}
+
+// known reports whether a text may end with something whose type is known: a closing bracket, or a name that stands in
+// the text before. This is quick, and so are the tokens let through that have a period behind something else.
+func known(text []byte) bool {
+	text = bytes.TrimRight(text, " \t\r\n")
+	if len(text) == 0 || bytes.IndexByte([]byte(")]}"), text[len(text)-1]) >= 0 {
+		return len(text) > 0
+	}
+	from := len(text)
+	for from > 0 && isName(text[from-1]) {
+		from--
+	}
+	name := text[from:]
+	if len(name) == 0 || token.IsKeyword(string(name)) {
+		return false
+	}
+	for rest := text[:from]; ; {
+		i := bytes.LastIndex(rest, name)
+		if i < 0 {
+			return false
+		}
+		if end := i + len(name); (i == 0 || !isName(rest[i-1])) && (end == from || !isName(text[end])) {
+			return true
+		}
+		rest = rest[:i]
+	}
 }
 
 func isBlank(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }

@@ -80,6 +80,7 @@ type Stage struct {
 	text    []byte // of a token that is tested
 	mask    []uint64
 	way     []bound // by depth of the trie
+	asked   []bool  // whether the monitor was asked there
 }
 
 // A node is a text and what the monitor demands behind it.
@@ -192,17 +193,24 @@ func (s *Stage) Apply(at sample.StageState, logits []float32) {
 	n := &s.nodes[at]
 	clear(s.mask)
 	s.text = append(s.text[:0], n.text...)
-	s.way = append(s.way[:0], n.bound)
+	s.way, s.asked = append(s.way[:0], n.bound), append(s.asked[:0], true)
 	trie := s.vocab.Trie()
 	for i := 1; i < len(trie); {
 		depth := trie[i].Depth()
-		s.text, s.way = s.text[:len(n.text)+depth-1], s.way[:depth]
-		b, ok := s.step(s.way[depth-1], trie[i].Byte())
+		s.text, s.way, s.asked = s.text[:len(n.text)+depth-1], s.way[:depth], s.asked[:depth]
+		before := &s.way[depth-1]
+		if !s.asked[depth-1] { // only now something follows
+			s.asked[depth-1] = true
+			if before.idle() {
+				*before = newBound(s.monitor.Complete(s.text))
+			}
+		}
+		b, ok := before.step(trie[i].Byte(), s.monitor.Break)
 		if !ok {
 			i += trie[i].Size()
 			continue
 		}
-		s.way = append(s.way, b)
+		s.text, s.way, s.asked = append(s.text, trie[i].Byte()), append(s.way, b), append(s.asked, false)
 		if id := trie[i].Token(); id != vocab.None && s.vocab.Kind(token.ID(id)) == vocab.Ordinary {
 			s.mask[id>>6] |= 1 << (id & 63)
 		}
