@@ -52,6 +52,12 @@
 // answer is that of plain decoding, a same-distribution answer has its distribution, a lossy one differs. Stats
 // reports the grade. [Model.Tune] measures the cost of steps ahead of time.
 //
+// # Constraints
+//
+// [Request.Constraint] holds an answer to a JSON schema, a regular expression, a grammar, a list of texts or a program of
+// the caller's: no other token is drawn, and no legal one is forbidden (docs/constraints.md). [Model.CheckConstraint]
+// compiles one ahead of a request, and [CheckText] says where a text leaves a language. [Request.Heal] lets a prompt that ends inside a word go on.
+//
 // # Searches and sequences
 //
 // [Request.Search] names a program that computes several answers and chooses one; [Searches] lists them.
@@ -62,8 +68,8 @@
 // # Errors
 //
 // Errors have kinds, for errors.Is: [ErrBusy], [ErrContext], [ErrClosed], [ErrCancelled], [ErrPanic], [ErrEncoder],
-// [ErrSession], [ErrSessionFile], [ErrCost], [ErrCacheFull], [ErrMemory], [ErrCacheRange], [ErrNotFinite], [ErrAllMasked].
-// [OptionError] reports options and requests that cannot be honoured, and [PromptError] a prompt that exceeds the
+// [ErrSession], [ErrSessionFile], [ErrCost], [ErrCacheFull], [ErrMemory], [ErrCacheRange], [ErrNotFinite], [ErrAllMasked],
+// [ErrConstraint]. [OptionError] reports options and requests that cannot be honoured, and [PromptError] a prompt that exceeds the
 // context; both are types, for errors.As. A cancelled context ends a computation within the time of a layer.
 //
 // # Concurrency
