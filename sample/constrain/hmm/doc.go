@@ -6,4 +6,7 @@
 //
 // [Fit] makes a [Model] of texts; [Compile] makes an [Automaton] of a machine over bytes, a vocabulary and a model;
 // [NewStage] decodes with it. Without a model a stage is a mask.
+//
+// Tables are made with functions that round differently on different processors, so that a draw that looks ahead may
+// differ between two of them, for the same seed; on one machine it does not.
 package hmm
