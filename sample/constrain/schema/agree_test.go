@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +39,9 @@ func validator(text []byte, formats bool) (v *jsonschema.Schema) {
 	c := jsonschema.NewCompiler()
 	if formats {
 		c.AssertFormat()
+		for _, name := range []string{"semver", "period"} { // of no draft
+			c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(any) error { return nil }})
+		}
 	}
 	c.UseLoader(jsonschema.SchemeURLLoader{})
 	c.UseRegexpEngine(func(s string) (jsonschema.Regexp, error) {
@@ -71,6 +75,16 @@ func accepts(v *jsonschema.Schema, text string) (ok bool, err error) {
 	return err == nil, err
 }
 
+var draft4Integer = regexp.MustCompile(`\.0|\d[eE]`)
+
+var farNumber = regexp.MustCompile(`[eE][-+]?\d{3}`)
+
+// unclear reports whether the validator judges a text otherwise than the standard: it gives up numbers with far exponents, and
+// takes 1.0 and 1e2 for integers in draft 4 too.
+func unclear(schema []byte, text string) bool {
+	return farNumber.MatchString(text) || draft4Integer.MatchString(text) && bytes.Contains(schema, []byte("draft-04"))
+}
+
 // agree writes texts by the grammar of a schema, and changes them. The validator must accept what was written, and for changed
 // texts both must say the same. It returns how many texts were compared.
 func agree(t *testing.T, name string, schema []byte, texts []string, n int) (compared int) {
@@ -78,6 +92,7 @@ func agree(t *testing.T, name string, schema []byte, texts []string, n int) (com
 	if v == nil {
 		return 0
 	}
+	formats := bytes.Contains(schema, []byte(`"format"`)) // it takes more than the standards allow
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	rng := rand.New(rand.NewPCG(h.Sum64(), 1))
@@ -93,7 +108,7 @@ func agree(t *testing.T, name string, schema []byte, texts []string, n int) (com
 				t.Errorf("%s: %s: behind %.300q", name, fail, w.text)
 				return compared
 			}
-			if text == "" {
+			if text == "" || unclear(schema, text) {
 				continue
 			}
 			compared++
@@ -109,7 +124,7 @@ func agree(t *testing.T, name string, schema []byte, texts []string, n int) (com
 		for _, text := range texts {
 			for range 4 {
 				changed := mutate(rng, text)
-				if changed == "" {
+				if changed == "" || unclear(schema, changed) {
 					continue
 				}
 				compared++
@@ -118,7 +133,7 @@ func agree(t *testing.T, name string, schema []byte, texts []string, n int) (com
 				if err == errPanic {
 					continue
 				}
-				if got := n == len(changed) && ends; got != want {
+				if got := n == len(changed) && ends; got != want && (got || !formats) {
 					t.Errorf("%s: accepted %v (at byte %d; %v), validator %v: %.600s\n%v", name, got, n, w.err, want, changed, err)
 					return compared
 				}

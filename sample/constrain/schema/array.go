@@ -7,6 +7,9 @@ import (
 	"grove/sample/constrain/schema/document"
 )
 
+// maxTally is the highest number of elements that contains may ask for or allow.
+const maxTally = 4096
+
 // maxHead bounds the elements that are described one by one.
 const maxHead = 1 << 16
 

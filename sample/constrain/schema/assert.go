@@ -47,7 +47,10 @@ func (c *compiler) do(p *partial, t task) bool {
 	case aItems:
 		p.tail = append(p.tail, tail{t.n, t.lit})
 	case aTally:
-		p.array.some = append(p.array.some, tally{from: t.scopeFrom(), lit: t.lit, min: t.n, max: t.m})
+		if t.n > maxTally || t.m > maxTally && t.m < document.Unlimited {
+			c.doc.Fail(document.ErrBudget, c.doc.Schemas[t.lit>>1].At, "contains counts up to %d elements", maxTally)
+		}
+		p.array.some = append(p.array.some, tally{from: int(t.scope), lit: t.lit, min: t.n, max: t.m})
 		return t.n <= t.m
 	case aUnique:
 		p.unique = true
@@ -76,9 +79,6 @@ func (c *compiler) only(l literal) []literal {
 	}
 	return []literal{l}
 }
-
-// scopeFrom returns the first index of a tally, which travels in scope.
-func (t task) scopeFrom() int { return int(t.scope) }
 
 // assert takes in a schema that holds, for values of the partial's side.
 func (c *compiler) assert(p *partial, s *document.Schema, in int32) bool {

@@ -42,7 +42,7 @@ const (
 // A task is one statement about an array or object.
 type task struct {
 	act   action
-	scope int32 // of aLiteral: the schema with unevaluated* that it is a part of
+	scope int32 // of aLiteral: the schema with unevaluated* that it is a part of; of aTally: the first index
 	lit   literal
 	name  string
 	keys  *keyset

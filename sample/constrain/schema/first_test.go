@@ -62,6 +62,7 @@ func TestTexts(t *testing.T) {
 		{"names", `{"type":"object","propertyNames":{"maxLength":2},"minProperties":1}`, []string{`{"x":1,"xy":2}`}, []string{`{"xyz":1}`, `{}`}},
 		{"if", `{"type":"object","if":{"properties":{"k":{"const":"a"}},"required":["k"]},"then":{"required":["x"]},"else":{"required":["y"]}}`,
 			[]string{`{"k":"a","x":1}`, `{"y":2}`, `{"k":"b","y":1}`}, []string{`{"k":"a"}`, `{"k":"a","y":1}`, `{"x":1}`}},
+		{"all types but fractions", `{"type":["null","boolean","integer","string","array","object"]}`, []string{`1`, `"a"`, `{}`}, []string{`1.5`}},
 		{"unevaluated", `{"type":"object","allOf":[{"properties":{"a":true}}],"anyOf":[{"properties":{"b":{"type":"integer"}},"required":["b"]},{"properties":{"c":true},"required":["c"]}],"unevaluatedProperties":false}`,
 			[]string{`{"a":1,"b":2}`, `{"c":2}`, `{"b":1,"c":2}`}, []string{`{}`, `{"a":1}`, `{"b":1,"d":2}`, `{"b":"x","c":1}`}},
 	} {

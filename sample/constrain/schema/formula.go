@@ -120,7 +120,7 @@ func (c *compiler) intern(lits []literal) *formula {
 
 // trivial reports whether all values satisfy a schema, by its looks.
 func (c *compiler) trivial(s *document.Schema) bool {
-	return !s.Never && s.Types == document.IsAll && !s.Listed && len(s.All)+len(s.Ref)+len(s.Any)+len(s.One) == 0 && s.Not == nil && s.Test == nil && c.untyped(s)
+	return !s.Never && s.Types == document.IsAll && !s.Integer && !s.Listed && len(s.All)+len(s.Ref)+len(s.Any)+len(s.One) == 0 && s.Not == nil && s.Test == nil && c.untyped(s)
 }
 
 func (c *compiler) untyped(s *document.Schema) bool {
@@ -407,11 +407,9 @@ func (c *compiler) grounded(s *document.Schema) bool {
 			}
 		}
 	}
-	if s.Object != nil {
-		for _, n := range s.Object.Needs {
-			if n.Then != nil && !c.grounded(n.Then) {
-				return false
-			}
+	for i := 0; s.Object != nil && i < len(s.Object.Needs); i++ {
+		if then := s.Object.Needs[i].Then; then != nil && !c.grounded(then) {
+			return false
 		}
 	}
 	c.visited[s.ID] = closed

@@ -89,6 +89,7 @@ func (w *walker) open(from []step) (all []at, ends bool) {
 // read returns how many bytes of a text are legal, and whether it may end behind them.
 func (w *walker) read(text string) (n int, ends bool) {
 	r := w.src.Store()
+	r.Refuel()
 	now, ends := w.open([]step{{node: w.src.Start()}})
 	for n = range len(text) {
 		var next []at

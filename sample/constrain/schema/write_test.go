@@ -84,6 +84,7 @@ func (w *writer) choose(edges []grammar.Edge, depth int) grammar.Edge {
 // lexeme writes a random text of a lexeme.
 func (w *writer) lexeme(id regex.ID) bool {
 	r := w.src.Store()
+	r.Refuel()
 	var letters regex.Set
 	letters.Add('0', '9')
 	letters.Add('a', 'z')
@@ -94,7 +95,7 @@ func (w *writer) lexeme(id regex.ID) bool {
 		if r.Nullable(id) && (first.Len() == 0 || w.rng.IntN(3) == 0) {
 			return true
 		}
-		if steps > 3000 {
+		if steps > 3000 || r.Err() != nil {
 			return false
 		}
 		if plain := first.And(letters); plain.Len() > 0 && w.rng.IntN(8) > 0 {
