@@ -63,12 +63,12 @@ type Machine interface {
 // Limits bound what a store may spend. Zero means the default.
 type Limits struct {
 	Nodes int // expressions held, 64 bytes each; the lists and texts that they hold count too. Default: 1,000,000
-	Fuel  int // steps of work since the last Refuel. Default: 4,000,000, about a second
+	Fuel  int // steps of work since the last Refuel. Default: 1,000,000, some tenths of a second
 }
 
 const (
 	defaultNodes = 1_000_000
-	defaultFuel  = 4_000_000
+	defaultFuel  = 1_000_000
 	maxDepth     = 5000 // how deep a derivative may recurse
 )
 
