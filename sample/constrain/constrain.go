@@ -75,6 +75,7 @@ type Constraint struct {
 	root     state
 	triggers []*trigger // that come one after the other: the end of thoughts, then those of the spec
 	thoughts []byte     // the marker that begins thoughts; nil: there are none
+	channels bool       // the first trigger begins the answer, whatever comes before
 	required bool
 	repeats  bool
 	program  func() sample.Stage // of Check and Monitor; nil: there is a grammar
@@ -163,8 +164,13 @@ func newConstraint(spec Spec, v *Vocabulary, rec recognizer) (*Constraint, error
 		}
 	}
 	if spec.Thoughts && v.begin != "" && v.end != "" {
-		c.thoughts = []byte(v.begin)
-		t, err := newTrigger([]string{v.end}, true)
+		until := v.end
+		if c.channels = v.final != nil; c.channels {
+			until = v.spellIDs(v.final)
+		} else {
+			c.thoughts = []byte(v.begin)
+		}
+		t, err := newTrigger([]string{until}, true)
 		if err != nil {
 			return nil, err
 		}

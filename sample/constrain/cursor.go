@@ -39,7 +39,8 @@ type cursor struct {
 // errIllegal reports a token that may not follow.
 var errIllegal = errors.New("the token may not follow")
 
-// begin returns the cursor behind a prompt, of which prev is the last token and inside says that it ends with thoughts that go on.
+// begin returns the cursor behind a prompt, of which prev is the last token. inside says that it ends with thoughts that go on, or, of a
+// model that writes in channels, with what begins the answer.
 func (c *Constraint) begin(prev token.ID, inside bool, head []byte) cursor {
 	cur := cursor{prev: prev}
 	if len(head) > 0 {
@@ -51,6 +52,9 @@ func (c *Constraint) begin(prev token.ID, inside bool, head []byte) cursor {
 
 // first returns the cursor of a text of which nothing is known.
 func (c *Constraint) first(cur cursor, inside bool) cursor {
+	if c.channels && inside {
+		return c.enter(cur, 1)
+	}
 	if c.thoughts != nil && !inside {
 		cur.mode, cur.at, cur.place = opening, c.root, 0
 		return cur
@@ -129,8 +133,11 @@ func (c *Constraint) mayEnd(cur cursor) bool {
 
 // needed reports whether a trigger must come before the text may end.
 func (c *Constraint) needed(cur cursor) bool {
-	return !cur.met && (c.required || c.thoughts != nil && cur.phase == 0)
+	return !cur.met && (c.required || c.thinks() && cur.phase == 0)
 }
+
+// thinks reports whether the first trigger ends thoughts.
+func (c *Constraint) thinks() bool { return c.thoughts != nil || c.channels }
 
 // feed returns the cursor behind bytes of a token.
 func (c *Constraint) feed(cur cursor, text, head []byte) (cursor, error) {
@@ -195,7 +202,7 @@ func (c *Constraint) feedWaiting(cur cursor, text []byte) (cursor, int, error) {
 		if cur.place = place; found == "" {
 			continue
 		}
-		thought := c.thoughts != nil && cur.phase == 0
+		thought := c.thinks() && cur.phase == 0
 		cur.met = cur.met || !thought
 		if cur = c.enter(cur, cur.phase+1); thought && cur.mode == active {
 			cur.mode = gap

@@ -16,7 +16,7 @@ var pieces = []string{
 	" ", "a", "b", "c", "ab", "abc", " a", " ab", " abc", "bc", "c\"", "\":", "\"", "or", "ord", "orde", "order", "orderId", "orderName", "Id", "Name",
 	" order", "{", "{\"", "}", "\"}", "1", "12", "\n", "\n\n", "  ", "é", "e\u0301", "na", "nam", "name", "_o", "_of", "name_of", "_t", "_th", "_the", "name_of_the",
 	"_p", "_pe", "_per", "_pers", "_perso", "_person", "name_of_the_person", "\",", " {",
-	"call", ">", ">a", ">x",
+	"call", "f", "i", "fi", "n", "fin", "fina", "final", ">", ">a", ">x",
 }
 
 // The special tokens of the test vocabularies.
@@ -26,6 +26,8 @@ const (
 	think
 	unthink
 	tool
+	channel
+	message
 	padding
 	firstByte
 )
@@ -39,7 +41,7 @@ func textOf(t testing.TB, spm bool) *tokenizer.Tokenizer {
 	add := func(text string, kind tokenizer.Type, score float32) {
 		v.Tokens, v.Types, v.Scores = append(v.Tokens, text), append(v.Types, int(kind)), append(v.Scores, score)
 	}
-	for _, s := range []string{"<s>", "</s>", "<think>", "</think>", "<tool>"} {
+	for _, s := range []string{"<s>", "</s>", "<think>", "</think>", "<tool>", "<|channel|>", "<|message|>"} {
 		add(s, tokenizer.Control, 0)
 	}
 	add("<pad>", tokenizer.Unused, 0)
@@ -61,6 +63,17 @@ func words(t testing.TB, spm bool) *Vocabulary {
 	t.Helper()
 	tok := textOf(t, spm)
 	v, err := NewVocabulary(tok, tok.Size()+3, sample.Thinking{Budget: -1, Begin: []token.ID{think}, End: []token.ID{unthink}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// inChannels makes the test vocabulary of a model that writes in channels.
+func inChannels(t testing.TB) *Vocabulary {
+	t.Helper()
+	tok := textOf(t, false)
+	v, err := NewVocabulary(tok, tok.Size(), sample.Thinking{Budget: -1, Begin: []token.ID{channel, firstByte + 'a', message}, End: []token.ID{unthink}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestHostile(t *testing.T) {
 	}
 	compile(1)
 	before := heap()
-	rounds := 2
+	rounds := 1
 	if os.Getenv("GROVE_LONG") != "" {
 		rounds = 10
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"grove/sample"
 	"grove/text/token"
@@ -49,8 +50,12 @@ func (g *Stage) Start(prompt []token.ID) sample.StageState {
 	if len(prompt) > 0 {
 		prev = prompt[len(prompt)-1]
 	}
-	if g.c.thoughts != nil {
+	switch {
+	case g.c.thoughts != nil:
 		inside = g.c.v.thinking.Count(prompt).Inside()
+	case g.c.channels:
+		n := max(0, len(prompt)-len(g.c.v.final))
+		inside = slices.Equal(prompt[n:], g.c.v.final)
 	}
 	g.nodes = append(g.nodes[:0], node{cursor: g.c.begin(prev, inside, g.head)})
 	return 0

@@ -194,6 +194,37 @@ func TestStage(t *testing.T) {
 	}
 }
 
+// TestChannels does the same for a model that writes in channels, whose prompt has begun the answer, and whose has not.
+func TestChannels(t *testing.T) {
+	v := inChannels(t)
+	list := []string{"abc", "ab12"}
+	final := v.spellIDs(v.final)
+	for _, s := range []subject{
+		{name: "before the answer", prompt: []token.ID{bos}, slack: true, l: func(*Vocabulary) language { return behindTrigger(final, true, true, choicesOf(list)) }},
+		{name: "behind thoughts", prompt: []token.ID{bos, channel, firstByte + 'a', message}, slack: true, l: func(*Vocabulary) language { return behindTrigger(final, true, true, choicesOf(list)) }},
+		{name: "in the answer", prompt: append([]token.ID{bos}, v.final...), l: func(*Vocabulary) language { return choicesOf(list) }},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			s.spec = Spec{Choices: list, Thoughts: true}
+			stage := s.compile(t, v).Stages(nil)[0].(*Stage)
+			l := s.l(v)
+			at, text := stage.Start(s.prompt), []token.ID(nil)
+			for _, id := range append(slices.Clip(v.final), v.id(t, "\n"), v.id(t, "ab"), v.id(t, "12"), eos) {
+				if legal := s.compare(t, v, l, stage, at, text); legal != nil && !slices.Contains(legal, id) {
+					continue
+				}
+				if stage.nodes[at].mode == gap && id == v.id(t, "\n") {
+					continue
+				}
+				at, text = stage.Next(at, id), append(text, id)
+			}
+			if !stage.Ended(at) || text[len(text)-1] != eos {
+				t.Errorf("the text %v is not complete", text)
+			}
+		})
+	}
+}
+
 // compare compares a state's mask with the language, and returns the tokens that may follow.
 func (s *subject) compare(t *testing.T, v *Vocabulary, l language, stage *Stage, at sample.StageState, text []token.ID) (legal []token.ID) {
 	t.Helper()

@@ -26,7 +26,8 @@ type Vocabulary struct {
 	longest int        // bytes of the longest token
 
 	thinking   sample.Thinking
-	begin, end string // the markers of thoughts, spelled
+	begin, end string     // the markers of thoughts, spelled
+	final      []token.ID // of models that write in channels: what begins the answer
 
 	sorting sync.Once
 	sorted  []token.ID // tokens with bytes, ordered by them
@@ -58,8 +59,16 @@ func NewVocabulary(t *tokenizer.Tokenizer, size int, thinking sample.Thinking) (
 		v.noEnd.clear(id)
 	}
 	v.begin, v.end = v.spellIDs(thinking.Begin), v.spellIDs(thinking.End)
+	if channel, ok := t.ID("<|channel|>"); ok && len(thinking.Begin) > 0 && thinking.Begin[0] == channel {
+		if v.final, err = t.Encode(nil, finalChannel, tokenizer.Options{Inside: true}); err != nil {
+			return nil, fmt.Errorf("constrain: %w", err)
+		}
+	}
 	return v, nil
 }
+
+// finalChannel begins the answer of models that write in channels (gpt-oss): behind thoughts, or at once.
+const finalChannel = "<|channel|>final<|message|>"
 
 // Spell returns the bytes of a text, in which special tokens are spelled as grammars spell them.
 func (v *Vocabulary) Spell(text string) (string, error) {
