@@ -25,7 +25,8 @@
 //
 // # Masks
 //
-// A mask is a walk over the trie of the vocabulary. What stays within a lexeme depends on the state of the lexer only, and is
-// kept by it; below the nodes at which a lexeme ends, the walk goes on with the rows behind it. Tokens of clean text are allowed
-// by one look at the lexer, and not walked.
+// A mask is a walk over the trie of the vocabulary. What stays within lexemes depends on the state of the lexer only, and is kept
+// by it: by each lexeme of which much may be left, and by all short ones together, as few lexemes stand in many states. Where
+// lexemes end, and bytes of tokens follow, the rest of the walk is a region of the trie, in which the next row's lexemes are read in
+// the same way. Tokens of clean text are allowed by one look at the lexer, and not walked.
 package earley

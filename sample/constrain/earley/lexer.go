@@ -20,7 +20,8 @@ type lexState struct {
 	class *[256]uint8 // of bytes with the same successor
 	first []byte      // the smallest byte of each class
 	next  []*lexState // successors by class; nil: not known; dead: none
-	inner *inner
+	inner map[*region]*inner
+	parts []*lexState // see Engine.partsOf
 	clean *cleanStep
 }
 

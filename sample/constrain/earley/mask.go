@@ -1,25 +1,8 @@
 package earley
 
 import (
-	"math/bits"
-
 	"grove/sample/constrain/vocab"
-	"grove/text/token"
 )
-
-// inner is what a state of the lexer alone says of the tokens.
-type inner struct {
-	few   []uint32 // the tokens that stay within the lexemes, where they are few; or
-	many  []uint64 // the bitset of them
-	trie  vocab.Trie
-	exits []exits
-}
-
-// exits are the nodes at which the lexer cannot go on, behind places where the same lexemes end.
-type exits struct {
-	accept *accepts // nil: all that the state of the lexer has
-	nodes  []uint32
-}
 
 // mask returns the mask of a state, nil on errors.
 func (e *Engine) mask(p *state) Mask {
@@ -35,7 +18,7 @@ func (e *Engine) mask(p *state) Mask {
 	switch {
 	case p.done:
 	case e.greedy:
-		e.maskGreedy(m, p.configs[0])
+		e.within(m, p.configs[0], nil)
 	default:
 		e.maskAll(m, p)
 	}
@@ -55,12 +38,12 @@ func (e *Engine) mask(p *state) Mask {
 	return m
 }
 
-// maskGreedy sets the tokens behind a config of a greedy grammar.
-func (e *Engine) maskGreedy(m Mask, c config) {
+// within sets the tokens of a region that a greedy grammar allows behind a config at which the region begins; nil: all tokens.
+func (e *Engine) within(m Mask, c config, g *region) {
 	if c.lex == nil {
 		return
 	}
-	in := e.inside(c.lex)
+	in := e.inside(c.lex, g)
 	if in == nil {
 		return
 	}
@@ -75,7 +58,9 @@ func (e *Engine) maskGreedy(m Mask, c config) {
 		if accept == nil {
 			accept = e.only(c.lex)
 		}
-		e.exit(m, in.trie, c, accept, x.nodes)
+		if e.exit(m, c, accept, x); e.failed() {
+			return
+		}
 	}
 }
 
@@ -85,28 +70,36 @@ func (e *Engine) only(q *lexState) *accepts {
 	return e.accepts(e.matched)
 }
 
-// exit goes on with the rows behind lexemes that end before nodes of the trie.
-func (e *Engine) exit(m Mask, t vocab.Trie, c config, accept *accepts, nodes []uint32) {
+// smallRegion is the number of nodes from which on what a region gives is kept.
+const smallRegion = 64
+
+// exit goes on with the rows behind lexemes that end before a region.
+func (e *Engine) exit(m Mask, c config, accept *accepts, x *region) {
 	if len(c.row.reads) > 0 && c.row.hasRead(c.lex.pairs) {
-		e.exitText(m, t, c, accept, nodes)
+		e.exitText(m, c, accept, x)
 		return
 	}
 	r := e.after(ending{c.row, accept, nil})
 	if r == nil || r.start == nil {
 		return
 	}
-	for _, i := range nodes {
-		if e.take(r.start, t[i].Byte()) != nil {
-			e.walk(m, t, int(i), config{row: r, lex: r.start, fresh: true})
+	next := config{row: r, lex: r.start, fresh: true}
+	if x.size >= smallRegion {
+		e.within(m, next, x)
+		return
+	}
+	for _, i := range x.nodes {
+		if e.take(r.start, x.trie[i].Byte()) != nil {
+			e.walk(m, x.trie, int(i), next)
 		}
 	}
 }
 
 // exitText is exit where the row behind a lexeme depends on its text.
-func (e *Engine) exitText(m Mask, t vocab.Trie, c config, accept *accepts, nodes []uint32) {
-	for _, i := range nodes {
+func (e *Engine) exitText(m Mask, c config, accept *accepts, x *region) {
+	for j, i := range x.nodes {
 		at := c
-		for _, b := range e.path(t, int(i)) {
+		for _, b := range e.path(x, j) {
 			next, ok := e.step(at, b)
 			if !ok {
 				return // an error
@@ -114,22 +107,13 @@ func (e *Engine) exitText(m Mask, t vocab.Trie, c config, accept *accepts, nodes
 			at = next
 		}
 		r := e.after(ending{at.row, accept, at.text})
-		if r != nil && r.start != nil && e.take(r.start, t[i].Byte()) != nil {
-			e.walk(m, t, int(i), config{row: r, lex: r.start, fresh: true})
+		if r != nil && r.start != nil && e.take(r.start, x.trie[i].Byte()) != nil {
+			e.walk(m, x.trie, int(i), config{row: r, lex: r.start, fresh: true})
 		}
 		if e.failed() {
 			return
 		}
 	}
-}
-
-// path returns the bytes before a node of the trie.
-func (e *Engine) path(t vocab.Trie, i int) []byte {
-	n := t[i].Depth() - 1
-	for t[i].Token() == vocab.None {
-		i++
-	}
-	return e.vocab.Bytes(token.ID(t[i].Token()))[:n]
 }
 
 // walk sets the tokens of the subtree of a node that a greedy grammar allows behind the config before the node.
@@ -155,99 +139,11 @@ func (e *Engine) walk(m Mask, t vocab.Trie, node int, c config) {
 	}
 }
 
-// inside returns what a state of the lexer of a greedy grammar says alone; nil on errors.
-func (e *Engine) inside(q *lexState) *inner {
-	if q.inner != nil {
-		return q.inner
-	}
-	solo := len(q.pairs) == 1
-	if solo {
-		q.inner = e.solo[q.pairs[0].rest]
-	}
-	if q.inner == nil {
-		in := e.makeInside(q, solo)
-		if e.failed() {
-			return nil
-		}
-		q.inner = in
-		if solo {
-			e.solo[q.pairs[0].rest] = in
-		}
-	}
-	return q.inner
-}
-
-func (e *Engine) makeInside(q *lexState, solo bool) *inner {
-	in := &inner{many: make([]uint64, e.vocab.Words())}
-	in.trie = e.slices(q, in.many)
-	for i := 1; i < len(in.trie); {
-		n := in.trie[i]
-		d := n.Depth()
-		from := q
-		if d > 1 {
-			from = e.stack[d-1].lex
-		}
-		next := e.take(from, n.Byte())
-		if next == nil {
-			if e.failed() {
-				return nil
-			}
-			if from.accept != nil {
-				in.exit(from.accept, solo, i)
-			}
-			i += n.Size()
-			continue
-		}
-		e.stack[d].lex = next
-		if id := n.Token(); id != vocab.None {
-			in.many[id>>6] |= 1 << (id & 63)
-		}
-		i++
-	}
-	e.bytes += 64 + in.pack()
-	return in
-}
-
-// exit notes a node before which lexemes end.
-func (in *inner) exit(accept *accepts, solo bool, node int) {
-	if solo {
-		accept = nil
-	}
-	for i := range in.exits {
-		if in.exits[i].accept == accept {
-			in.exits[i].nodes = append(in.exits[i].nodes, uint32(node))
-			return
-		}
-	}
-	in.exits = append(in.exits, exits{accept, []uint32{uint32(node)}})
-}
-
-// pack makes a list of a bitset with few tokens, and returns the memory of the result in bytes.
-func (in *inner) pack() int {
-	n := 0
-	for _, w := range in.many {
-		n += bits.OnesCount64(w)
-	}
-	size := 8 * len(in.many)
-	if 4*n < size {
-		in.few = make([]uint32, 0, n)
-		for i, w := range in.many {
-			for ; w != 0; w &= w - 1 {
-				in.few = append(in.few, uint32(i<<6+bits.TrailingZeros64(w)))
-			}
-		}
-		in.many, size = nil, 4*n
-	}
-	for _, x := range in.exits {
-		size += 32 + 4*len(x.nodes)
-	}
-	return size
-}
-
-// slices sets the tokens of clean text that a state of the lexer allows whatever they are, and returns a trie of the others.
-func (e *Engine) slices(q *lexState, m []uint64) vocab.Trie {
+// slices returns for how many code points of clean text a state of the lexer allows the tokens whatever they are, and a trie of the
+// others.
+func (e *Engine) slices(q *lexState) (int, vocab.Trie) {
 	if e.noSlices {
-		return e.vocab.Trie()
+		return 0, e.vocab.Trie()
 	}
 	n, exact := e.cleanDepth(q)
 	level, t := e.vocab.Rest(n)
@@ -255,12 +151,7 @@ func (e *Engine) slices(q *lexState, m []uint64) vocab.Trie {
 		level = n
 		_, t = e.vocab.Rest(vocab.Levels + 1)
 	}
-	if level > 0 {
-		for i, w := range e.vocab.Clean(level) {
-			m[i] |= w
-		}
-	}
-	return t
+	return level, t
 }
 
 // maskAll sets the tokens behind a state of a grammar that is not greedy.

@@ -18,7 +18,7 @@ type tables struct {
 	texts        map[textKey]*text
 	greedyStates map[config]*state
 	states       map[string]*state
-	solo         map[regex.ID]*inner // of states of the lexer with one pair, by what is left
+	solo         map[soloKey]*inner // of states of the lexer with one pair, by what is left
 	first        *state
 
 	masked    []*state // with a mask
@@ -32,6 +32,7 @@ type scratch struct {
 	pairs      []pair
 	matched    []regex.ID
 	rests      []regex.ID
+	few        []uint32
 	core       []item
 	configs    []config
 	endings    []ending
@@ -47,7 +48,7 @@ func (e *Engine) forget() {
 		r.next, r.nextRead = nil, nil
 	}
 	for _, q := range e.lexStates {
-		q.class, q.next, q.inner, q.clean = nil, nil, nil, nil
+		q.class, q.next, q.inner, q.clean, q.parts = nil, nil, nil, nil, nil
 	}
 	for _, p := range e.greedyStates {
 		p.mask = nil
@@ -58,7 +59,7 @@ func (e *Engine) forget() {
 	e.tables = tables{
 		epoch: e.epoch + 1, nodes: map[grammar.Node]*node{}, rows: map[string]*row{}, lexStates: map[string]*lexState{},
 		matches: map[string]*accepts{}, texts: map[textKey]*text{}, greedyStates: map[config]*state{}, states: map[string]*state{},
-		solo: map[regex.ID]*inner{},
+		solo: map[soloKey]*inner{},
 	}
 	e.scratch.rowBuilder = builder{}
 }

@@ -100,3 +100,11 @@ func (s *Store) hasClean(id ID) bool {
 	}
 	return known
 }
+
+// Longest returns a bound of the lengths of an expression's strings in bytes; math.MaxInt: none is known.
+func (s *Store) Longest(id ID) int {
+	if n := s.nodes[id].max; n < inf {
+		return int(n)
+	}
+	return math.MaxInt
+}
