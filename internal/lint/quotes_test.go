@@ -129,6 +129,7 @@ var quotes = []quote{
 	{"docs/models.md", `a name . (\d[\d,]*) bytes`, "weights/pull.MaxName", one},
 	{"docs/models.md", `the hub . (\d+) KiB`, "weights/pull.maxToken", kib},
 	{"docs/kubernetes.md", `pages of (\d+) tokens`, "forest.SlotsPerPage", one},
+	{"docs/constraints.md", `counts up to (\d+)`, "sample/constrain/schema.maxTally", one},
 	{"grove.go", `own, (\d[\d,]*) at most`, "engine.defaultContext", one},
 	{"grove.go", `at a time; 0: (\d+)`, "..defaultParallel", one},
 	{"engine/engine.go", `the model's, (\d[\d,]*) at most`, "engine.defaultContext", one},
