@@ -17,9 +17,6 @@ type Toleration struct {
 
 const noSampler = "this way to sample is not supported"
 
-// NoGrammar is the reason to refuse fields that constrain the form of an answer.
-const NoGrammar = "constrained output is not supported yet"
-
 const (
 	neverCut  = "texts are never cut"
 	textAlone = "text alone is supported"
