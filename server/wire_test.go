@@ -27,7 +27,7 @@ var varies = []struct {
 	{regexp.MustCompile(`("created(?:_at)?"):\d+`), "$1:0"},
 	{regexp.MustCompile(`("[a-z_]+(?:_ms|_per_second)"):[0-9.e+-]+`), "$1:0"},
 	{regexp.MustCompile(`("(?:draft_n|draft_n_accepted|rounds)"):\d+`), "$1:0"}, // these depend on the machine's speed
-	{regexp.MustCompile(`("(?:call_)?id"):"[0-9A-Za-z]{9}"`), `$1:"CALL"`},
+	{regexp.MustCompile(`("(?:call_)?id":"(?:toolu_)?)[0-9A-Za-z]{9}"`), `${1}CALL"`},
 	{regexp.MustCompile(`"system_fingerprint":"[^"]*"`), `"system_fingerprint":"NUMERICS"`},
 	{regexp.MustCompile(`"seed":\d{6,}`), `"seed":"DRAWN"`},
 }
@@ -38,6 +38,8 @@ func TestWire(t *testing.T) {
 	const path = "testdata/wire.txt"
 	const calls = `"temperature":0,"max_tokens":4,"logit_bias":{"319":100,"318":98},"presence_penalty":2,"frequency_penalty":2`
 	const callInput = `"input":"go","temperature":0,"max_output_tokens":4,"logit_bias":{"319":100,"318":98},"presence_penalty":2,"frequency_penalty":2,"tools":[{"type":"function","name":"look","parameters":{"type":"object"}}]`
+	const small = `{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}`
+	const forced = `"temperature":0,"parallel_tool_calls":false,"tool_choice":{"type":"function","function":{"name":"look"}},"tools":[{"type":"function","function":{"name":"look","parameters":` + small + `}}]`
 	one := options
 	one.Parallel = 1 // answers come in order
 	plain := func() *site { return serveModels(t, server.Config{}, source(modelName, gopher.Model(), one)) }
@@ -113,6 +115,17 @@ func TestWire(t *testing.T) {
 			{"/v1/completions", `{"prompt":"a","session":"../x"STREAM}`},
 			{"/v1/chat/completions", `{` + hello + `,"n":2,"session":"x"STREAM}`},
 			{"/completion", `{"prompt":"a","n_predict":1,"seed":1,"session":"x","cache_prompt":falseSTREAM}`},
+		}},
+		{"forms", chat, [][2]string{
+			{"/v1/chat/completions", `{` + hello + `,"temperature":0,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + small + `}}STREAM}`},
+			{"/v1/chat/completions", `{` + hello + `,"temperature":0,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"enum":[]}}}STREAM}`},
+			{"/v1/chat/completions", `{` + hello + `,` + forced + `STREAM}`},
+			{"/v1/chat/completions", `{` + hello + `,"max_tokens":30,` + forced + `STREAM}`},
+			{"/v1/chat/completions", `{` + hello + `,"guided_regex":"(","structured_outputs":{"choice":["a"]}STREAM}`},
+			{"/v1/responses", `{"input":"go","temperature":0,"parallel_tool_calls":false,"tool_choice":"required","tools":[{"type":"function","name":"look","strict":true,"parameters":` + small + `}]STREAM}`},
+			{"/v1/responses", `{"input":"go","temperature":0,"text":{"format":{"type":"json_schema","name":"x","schema":` + small + `}}STREAM}`},
+			{"/v1/messages", `{"messages":[{"role":"user","content":"go"}],"max_tokens":60,"temperature":0,"tool_choice":{"type":"any","disable_parallel_tool_use":true},"tools":[{"name":"look","input_schema":` + small + `}]STREAM}`},
+			{"/completion", `{"prompt":"a","n_predict":20,"temperature":0,"grammar":"root ::= \"yes\" | \"no\""STREAM}`},
 		}},
 	} {
 		s := group.serve()
