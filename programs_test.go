@@ -11,8 +11,8 @@ import (
 	"grove"
 	"grove/distill"
 	"grove/gopher"
-	"grove/sample/constrain"
 	"grove/sample/constrain/hmm"
+	"grove/sample/constrain/monitor"
 	"grove/sample/constrain/paths"
 	"grove/sample/constrain/reject"
 	"grove/text/token"
@@ -161,7 +161,7 @@ func TestAhead(t *testing.T) {
 	}
 	c := grove.Constraint{Regex: `[a-z]+\(\) (error|string|int) \{\n`}
 	ahead, legal := c, regexp.MustCompile("^"+c.Regex+"$")
-	ahead.Ahead = &constrain.Ahead{Model: h, Tokens: 12}
+	ahead.Ahead = &grove.Ahead{Model: h, Tokens: 12}
 	other := 0
 	for seed := range uint64(12) {
 		var texts []string
@@ -191,10 +191,10 @@ func TestAhead(t *testing.T) {
 		t.Error("looking ahead changes no text")
 	}
 	for name, bad := range map[string]grove.Constraint{
-		"no model": {Regex: "a", Ahead: &constrain.Ahead{Tokens: 4}}, "no tokens": {Regex: "a", Ahead: &constrain.Ahead{Model: h}},
-		"a schema":  {Schema: []byte("{}"), Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
-		"a check":   {Check: func([]byte) bool { return true }, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
-		"a trigger": {Regex: "a", Triggers: []string{"a"}, Ahead: &constrain.Ahead{Model: h, Tokens: 4}},
+		"no model": {Regex: "a", Ahead: &grove.Ahead{Tokens: 4}}, "no tokens": {Regex: "a", Ahead: &grove.Ahead{Model: h}},
+		"a schema":  {Schema: []byte("{}"), Ahead: &grove.Ahead{Model: h, Tokens: 4}},
+		"a check":   {Check: func([]byte) bool { return true }, Ahead: &grove.Ahead{Model: h, Tokens: 4}},
+		"a trigger": {Regex: "a", Triggers: []string{"a"}, Ahead: &grove.Ahead{Model: h, Tokens: 4}},
 		"no checks": {Regex: "a", Weights: true},
 	} {
 		var spec *grove.SpecError
@@ -262,6 +262,42 @@ func TestGroups(t *testing.T) {
 		}
 		if !found || (len(different) > 1) != (penalty != "0") {
 			t.Errorf("penalty %s: the answer is %q; the groups have %v", penalty, text, different)
+		}
+	}
+}
+
+// TestProgramsDraft: a check and a monitor give the same tokens with drafts and without.
+func TestProgramsDraft(t *testing.T) {
+	m := openNano(t)
+	odd := func(text []byte) bool { return !bytes.ContainsAny(text, "aeiou") && len(text) < 200 }
+	for name, c := range map[string]*grove.Constraint{
+		"a check":   {Check: odd},
+		"weighed":   {Check: odd, Weights: true},
+		"a monitor": {Monitor: monitor.NewGo(false)},
+	} {
+		for seed := range uint64(4) {
+			var texts []string
+			for _, method := range []string{grove.MethodOff, "lookup", grove.MethodAuto} {
+				r := grove.Request{Prompt: "type T struct{ a, b int }\n\nfunc (t T) sum() int { return t.a + t.b + t.", Constraint: c, Method: method, MaxTokens: 40, Seed: &seed}
+				if r.Sampling.Temperature = .8; seed == 3 {
+					r.Sampling.TopP = .9
+				}
+				g, err := m.Generate(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := g.Text()
+				if err != nil {
+					t.Fatal(name, err)
+				}
+				texts = append(texts, text)
+			}
+			if texts[0] != texts[1] || texts[0] != texts[2] {
+				t.Errorf("%s, seed %d: %q", name, seed, texts)
+			}
+			if c.Check != nil && !odd([]byte(texts[0])) {
+				t.Errorf("%s: %q is not legal", name, texts[0])
+			}
 		}
 	}
 }

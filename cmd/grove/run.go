@@ -14,10 +14,12 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
+	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/summary"
 	"grove/cmd/grove/internal/terminal"
+	"grove/distill"
 	"grove/text/token"
 	"grove/weights/find"
 )
@@ -29,6 +31,8 @@ type runCommand struct {
 	flags.JSON
 	flags.TextFile
 	flags.Constraint
+
+	Ahead string `placeholder:"FILE" help:"File of grove hmm, with which --regex or --choice looks ahead: legal texts that the model is likely to write are preferred."`
 
 	Heal bool `var:"GROVE_HEAL" help:"Let the end of the prompt, such as half a word or a blank, go on as a text does: up to four tokens are taken back, and the answer begins with their text."`
 
@@ -78,7 +82,7 @@ func (c *runCommand) Run() (err error) {
 	if err := terminal.CheckOptional(c.Session); err != nil {
 		return fmt.Errorf("--session: %w", err)
 	}
-	constraint, err := c.Constraint.Of()
+	constraint, err := c.constraint()
 	if err != nil {
 		return err
 	}
@@ -122,9 +126,32 @@ func (c *runCommand) Run() (err error) {
 	return err
 }
 
+// horizon is how many tokens a text looks ahead that has no limit of its own.
+const horizon = 256
+
+// constraint returns the constraint of the flags, nil for none.
+func (c *runCommand) constraint() (*grove.Constraint, error) {
+	made, err := c.Constraint.Of()
+	if err != nil || c.Ahead == "" {
+		return made, err
+	}
+	if made == nil || made.Regex == "" && made.Choices == nil {
+		return nil, exit.With(exit.CodeUsage, errors.New("--ahead needs --regex or --choice, whose texts it looks for"))
+	}
+	model, err := distill.Open(c.Ahead)
+	if err != nil {
+		return nil, exit.File(err)
+	}
+	made.Ahead = &grove.Ahead{Model: model, Tokens: horizon}
+	if n := c.Limit(); n > 0 {
+		made.Ahead.Tokens = n
+	}
+	return made, nil
+}
+
 // converses reports whether a person at a terminal named a model that can answer, and no text.
 func (c *runCommand) converses(text *string) bool {
-	other := c.Prompt != nil || c.Suffix != nil || c.File != "" || c.Predict != "" || c.Session != "" || c.Search != "" || c.JSON.On || c.Constraint.Given()
+	other := c.Prompt != nil || c.Suffix != nil || c.File != "" || c.Predict != "" || c.Session != "" || c.Search != "" || c.JSON.On || c.Constraint.Given() || c.Ahead != ""
 	if c.First == nil || text != nil || other || !terminal.Is(os.Stdin) || !terminal.Is(os.Stdout) {
 		return false
 	}
