@@ -151,9 +151,9 @@ func TestCheckText(t *testing.T) {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		"one\ntäg":  `byte 5 (line 2): found 'ä', expected`,
+		"one\ntäg":  `byte 5 (line 2): found "ä", expected`,
 		"one\nt":    "byte 5 (line 2): found the end of the text, expected",
-		"one\ntwo ": `byte 7 (line 2): found ' ', expected`,
+		"one\ntwo ": `byte 7 (line 2): found " ", expected`,
 	} {
 		err := grove.CheckText(tok, c, text)
 		var at *grove.TextError

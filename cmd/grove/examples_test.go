@@ -92,7 +92,8 @@ func standIns(t *testing.T, dir string) {
 	t.Helper()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for name, content := range map[string]string{
-		"prompt.txt": "func main() {", "questions.txt": "hello\n", "text.txt": "some text", "answer.txt": "yes\n",
+		"prompt.txt": "func main() {", "questions.txt": "hello\n", "text.txt": "some text", "answer.txt": "yes\n", "person.json": `{"properties":{"age":{"maximum":120,"type":"integer"}},"required":["age"],"additionalProperties":false}`,
+		"person.txt":    "{\"age\": 40}\n",
 		"wiki.test.raw": strings.Repeat("func add(a, b int) int {\n\treturn a + b\n}\n\n", 60),
 		"tasks.jsonl":   `{"prompt":"func main() {","prediction":"}"}` + "\n", "prompts.jsonl": `{"prompt":"func main() {"}` + "\n",
 		"spec_bench.jsonl": `{"question_id":1,"category":"go","turns":["func main() {"]}` + "\n",

@@ -20,7 +20,7 @@ type TextError struct {
 func (e *TextError) Error() string {
 	found := "the end of the text"
 	if r, size := utf8.DecodeRuneInString(e.Found); size > 0 {
-		found = strconv.QuoteRune(r)
+		found = strconv.Quote(e.Found)
 		if r == utf8.RuneError && size == 1 {
 			found = fmt.Sprintf("byte 0x%02x", e.Found[0])
 		}
