@@ -6,6 +6,8 @@ import (
 
 	"grove/sample"
 	"grove/sample/constrain"
+	"grove/sample/constrain/grammar"
+	"grove/sample/constrain/schema"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -34,9 +36,17 @@ type MaskFigures struct {
 	Legal   []bool // of each text: and it may end there
 }
 
-// Measure compiles a constraint, and reads the tokens of texts under it, a mask before each. Errors are those of the constraint, and of
-// its budgets; the figures hold what was measured before.
+// Measure compiles a constraint, and reads the tokens of texts under it, a mask before each. Of a schema, Schema and FreeOrder count, and
+// integers may also be written with a fraction of zeros or an exponent. Errors are those of the constraint, and of its budgets; the figures
+// hold what was measured before.
 func (m *MaskMeter) Measure(c Constraint, texts []string) (f MaskFigures, err error) {
+	if text := c.Schema; text != nil {
+		var o schema.Options
+		if c.FreeOrder {
+			o.Order = schema.Free
+		}
+		c = Constraint{Source: func() (grammar.Source, error) { return schema.Compile(text, o) }}
+	}
 	start := time.Now()
 	made, err := constrain.Compile(c, m.vocabulary, constrain.Limits{})
 	f.Compile = time.Since(start)

@@ -44,7 +44,7 @@ func byteMeter(t testing.TB) *grove.MaskMeter {
 
 func TestMasks(t *testing.T) {
 	const lines = `{"name":"good","schema":{"type":"object","properties":{"a":{"type":"integer"},"é":{"enum":[1.0,null,"x\ny"]}},"required":["a"],"additionalProperties":false},
-		"tests":[{"valid":true,"data":{"a":1}},{"valid":true,"data":{"é":"x\ny","a":-12}},{"valid":false,"data":{"b":1}},{"valid":false,"data":{"é":1.0}}]}
+		"tests":[{"valid":true,"data":{"a":1}},{"valid":true,"data":{"é":"x\ny","a":-12.0}},{"valid":false,"data":{"b":1}},{"valid":false,"data":{"é":1.0}}]}
 {"name":"wrong","schema":{"type":"integer"},"tests":[{"valid":true,"data":"a"},{"valid":false,"data":"a"}]}
 {"name":"lax","schema":true,"tests":[{"valid":false,"data":[1]}]}
 {"name":"refused","schema":{"type":"nothing"},"tests":[{"valid":true,"data":1}]}`
