@@ -60,6 +60,7 @@ func TestLeaving(t *testing.T) {
 		{"prompt", 0, whole(head, prompt), one, "client_closed"},
 		{"answer", 0, whole(head, answer), one, "client_closed"},
 		{"stream", 0, whole(head, endless), one, "client_closed"},
+		{"answer with a form", 0, whole(head, `{"prompt":"a","max_tokens":90000,"method":"off","guided_regex":"[a-z]{90000,}"}`), one, "client_closed"},
 		{"HTTP/1.0", 0, whole(strings.Replace(head, "1.1", "1.0", 1), answer), one, "client_closed"},
 		{"bytes behind the body", 0, whole(head, answer) + "\r\n", one, "client_closed"},
 		{"another request behind", 0, whole(head, answer) + whole(head, answer), one, "client_closed"},

@@ -144,3 +144,30 @@ func TestEffortNone(t *testing.T) {
 		t.Errorf("a template without thoughts: %q, want %q", none, plain)
 	}
 }
+
+// TestThoughtsBeforeForms: thoughts come before a form and are free; where they are switched off, the form holds at once.
+func TestThoughtsBeforeForms(t *testing.T) {
+	s := serveCaller(t)
+	for _, c := range []struct{ fields, thoughts, content, call string }{
+		{`,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"enum":["ZZ","no"]}}}`, "Q", `"ZZ"`, ""},
+		{`,"guided_choice":["ZY"]`, "Q", "ZY", ""},
+		{`,"grammar":"root ::= \"Z\" [0-9]"`, "Q", "Z?", ""},
+		{`,"tool_choice":{"type":"function","function":{"name":"look"}},"parallel_tool_calls":false,` + lookTool, "Q", "", `{"at":"Z"}`},
+		{`,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"enum":["ZZ"]}}},"reasoning_effort":"none"`, "", `"ZZ"`, ""},
+		{`,"tool_choice":"required","parallel_tool_calls":false,"reasoning_effort":"none",` + lookTool, "", "", `{"at":"Z"}`},
+	} {
+		o := s.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"go"}],"max_tokens":90,`+thinks+c.fields+"}")
+		content, _ := o.at("choices/0/message/content").(string)
+		thoughts, _ := o.at("choices/0/message/reasoning_content").(string)
+		call, _ := o.at("choices/0/message/tool_calls/0/function/arguments").(string)
+		if strings.HasSuffix(c.content, "?") && len(content) == len(c.content) {
+			content = content[:len(content)-1] + "?"
+		}
+		if thoughts != c.thoughts || content != c.content || call != c.call {
+			t.Errorf("%s: thoughts %q, content %q, call %q: want %q, %q, %q: %v", c.fields, thoughts, content, call, c.thoughts, c.content, c.call, o)
+		}
+	}
+}
+
+// lookTool is a function with one possible call.
+const lookTool = `"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object","properties":{"at":{"const":"Z"}},"required":["at"],"additionalProperties":false}}}]`

@@ -148,7 +148,7 @@ func (g *Generation) Constrain(r *grove.Request, format *structured.Form, err er
 	if err != nil || form == nil {
 		return err
 	}
-	return form.Apply(g.Host.Model, r, c != nil)
+	return form.Apply(g.Host.Model, r)
 }
 
 // AddPrompts adds a copy of a request for each prompt.

@@ -11,10 +11,9 @@ import (
 // whitespaces are the names of the ways of white space.
 var whitespaces = [...]string{Bounded: "", Compact: "compact", Spaced: "spaced", AnySpace: "any"}
 
-// Apply holds the answer to a request to the form. Thoughts may come before it in a conversation where the model marks them. The error
-// blames the field, with the place in the schema or grammar.
-func (f *Form) Apply(m *grove.Model, r *grove.Request, conversation bool) error {
-	c := &grove.Constraint{Triggers: f.Triggers, Thoughts: conversation && f.Kind != Tree}
+// Apply holds the answer to a request to the form. The error blames the field, with the place in the schema or grammar.
+func (f *Form) Apply(m *grove.Model, r *grove.Request) error {
+	c := &grove.Constraint{Triggers: f.Triggers, Thoughts: f.Thoughts}
 	switch f.Kind {
 	case Schema:
 		c.Schema, c.Whitespace = f.Schema, whitespaces[f.Whitespace]

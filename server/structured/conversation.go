@@ -60,7 +60,7 @@ func (c *Conversation) Form(content *Form) (*Form, error) {
 	held := c.Choice.Must || c.Choice.Allowed != nil || strict || content != nil && content.Kind == Schema
 	switch {
 	case len(functions) == 0:
-		return c.inChannels(content)
+		return c.behindThoughts(content)
 	case content != nil && content.Kind != Schema:
 		return nil, wire.Refuse(content.Field, "%s: the answer may have calls of tools, which the field does not know; set tool_choice to none, or use response_format", content.Field)
 	case !held:
@@ -106,15 +106,21 @@ func (c *Conversation) functions() (strict bool, all []calls.Function, err error
 	return strict, all, nil
 }
 
-// inChannels returns the form of content that models of gpt-oss write in a channel of its own.
-func (c *Conversation) inChannels(content *Form) (*Form, error) {
-	if content == nil || !c.Format.Channels() {
-		return content, nil
-	}
-	if content.Kind != Schema {
-		return nil, wire.Unsupported(content.Field, "answers of this model are messages in channels, which are held to schemas alone")
+// behindThoughts returns the form of content, which comes behind thoughts, and with gpt-oss in a channel of its own.
+func (c *Conversation) behindThoughts(content *Form) (*Form, error) {
+	if content == nil {
+		return nil, nil
 	}
 	form := *content
-	form.Kind, form.Tree = Tree, calls.Behind(c.Format, c.Tail, calls.Value(content.Schema), c.Quiet)
+	switch channels := c.Format.Channels(); {
+	case form.Kind == Tree:
+		form.Tree = calls.Behind(c.Format, c.Tail, form.Tree, c.Quiet)
+	case channels && form.Kind != Schema:
+		return nil, wire.Unsupported(content.Field, "answers of this model are messages in channels, which are held to schemas alone")
+	case channels:
+		form.Kind, form.Tree = Tree, calls.Behind(c.Format, c.Tail, calls.Value(content.Schema), c.Quiet)
+	default:
+		form.Thoughts = !c.Quiet
+	}
 	return &form, nil
 }

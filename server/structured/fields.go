@@ -38,6 +38,7 @@ type Form struct {
 	Whitespace Whitespace
 	Triggers   []string   // the form holds from the first of these texts on; nil: from the beginning
 	Tokens     []token.ID // the same, of tokens
+	Thoughts   bool       // thoughts may come before it where the model marks them; those of a Tree are in it
 }
 
 // Whitespace says what may stand between the parts of JSON.
