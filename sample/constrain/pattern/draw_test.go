@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +67,14 @@ func change(text string, r *rand.Rand) string {
 func TestDrawn(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	compared, matched := 0, 0
-	for _, source := range real(t) {
+	every := 3
+	if os.Getenv("GROVE_LONG") != "" {
+		every = 1
+	}
+	for i, source := range real(t) {
+		if i%every != 0 {
+			continue
+		}
 		s := regex.New(regex.Limits{})
 		id, err := ECMA(s, source)
 		if err != nil {
@@ -99,7 +107,7 @@ func TestDrawn(t *testing.T) {
 		}
 	}
 	t.Logf("%d texts, %d match", compared, matched)
-	if compared < 4000 {
+	if compared < 1500 {
 		t.Errorf("only %d texts were compared", compared)
 	}
 }

@@ -11,7 +11,7 @@ const (
 	MaxLength = 1 << 16 // bytes of a source
 	MaxDepth  = 1000    // groups within groups
 	MaxCount  = 1 << 20 // the number in {n,m}
-	maxWork   = 1 << 23 // ranges of characters that classes make
+	maxWork   = 1 << 21 // ranges of characters that classes make
 	maxCopies = 256     // copies of a repetition whose parts look around
 )
 
