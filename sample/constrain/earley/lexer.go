@@ -23,6 +23,7 @@ type lexState struct {
 	inner map[*region]*inner
 	parts []*lexState // see Engine.partsOf
 	clean *cleanStep
+	near  *lexState // that no token can tell from it; nil: not known
 }
 
 // tri is a truth that may not be known yet.

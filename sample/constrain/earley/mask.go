@@ -14,6 +14,14 @@ func (e *Engine) mask(p *state) Mask {
 	if p.mask != nil {
 		return p.mask
 	}
+	if !p.done && !e.noSlices {
+		if q := e.near(p); q != p && q != nil {
+			if p = q; p.mask != nil {
+				p.used = e.clock
+				return p.mask
+			}
+		}
+	}
 	m := make(Mask, e.vocab.Words())
 	switch {
 	case p.done:

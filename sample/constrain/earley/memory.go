@@ -39,6 +39,7 @@ type scratch struct {
 	rowBuilder builder
 	stack      []config
 	stateStack []*state
+	nearby     []config
 }
 
 // forget drops all that is kept. What states hold that a caller has is cut off from it; [Engine.renew] takes such states into

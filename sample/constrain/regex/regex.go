@@ -94,6 +94,8 @@ type Store struct {
 	names  map[ID]string
 	cleans map[ID]bool // what hasClean found
 
+	locals map[uint64]ID  // of Local, by expression and number of bytes
+	far    map[ID]uint32  // of farthest; inf: not known
 	tried  map[ID]bool    // intersections of two that a short search did not find to be empty
 	ranges map[ID][]Range // of sets of code points beyond ASCII, for Describe
 

@@ -43,6 +43,7 @@ func Spelling(id token.ID) string { return "\xff[" + strconv.Itoa(int(id)) + "]"
 
 // A Vocabulary is a set of tokens. It does not change after [New] and is safe for concurrent use.
 type Vocabulary struct {
+	longest int
 	size    int
 	kinds   []Kind
 	data    []byte
@@ -142,6 +143,9 @@ func (v *Vocabulary) index() error {
 			order = append(order, token.ID(id))
 		}
 	}
+	for _, id := range order {
+		v.longest = max(v.longest, len(v.Bytes(id)))
+	}
 	slices.SortStableFunc(order, func(x, y token.ID) int { return bytes.Compare(v.Bytes(x), v.Bytes(y)) })
 	kept := order[:0]
 	for i, id := range order {
@@ -191,6 +195,9 @@ func (v *Vocabulary) build(order []token.ID) (Trie, error) {
 	shut(0)
 	return t, nil
 }
+
+// Longest returns the number of bytes of the longest token of the trie.
+func (v *Vocabulary) Longest() int { return v.longest }
 
 // Size returns the number of ids.
 func (v *Vocabulary) Size() int { return v.size }
