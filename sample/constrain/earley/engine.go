@@ -27,15 +27,15 @@ type Limits struct {
 	RowItems    int // items of one row. Default: 2,000
 	CallItems   int // items of the rows that a mask, or a byte, makes. Default: 50,000
 	LexerStates int // states of the lexer that a mask, or a byte, makes. Default: 250,000
-	Bytes       int // memory of all that is kept to be used again, about. Beyond it all is forgotten. Default: 64 MiB
-	MaskBytes   int // memory of the masks that are kept. Default: 32 MiB
+	Bytes       int // memory of all that is kept to be used again, about. Beyond it all is forgotten. Default: 32 MiB
+	MaskBytes   int // memory of the masks that are kept. Default: 16 MiB
 }
 
 func (l Limits) orDefault() Limits {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&l.RowItems, 2000}, {&l.CallItems, 50_000}, {&l.LexerStates, 250_000}, {&l.Bytes, 64 << 20}, {&l.MaskBytes, 32 << 20}} {
+	}{{&l.RowItems, 2000}, {&l.CallItems, 50_000}, {&l.LexerStates, 250_000}, {&l.Bytes, 32 << 20}, {&l.MaskBytes, 16 << 20}} {
 		if *f.field <= 0 {
 			*f.field = f.value
 		}
@@ -109,11 +109,14 @@ func (e *Engine) begin(s State) *state {
 	return e.renew(s.p)
 }
 
-// Worn reports whether the store of lexemes has spent more than half of its memory, which no call gives back. An engine that
+// Worn reports whether the store of lexemes, or the source, has spent more than half of its memory, which no call gives back. An engine that
 // serves many texts is replaced by a new one then, for the texts to come.
 func (e *Engine) Worn() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if src, ok := e.src.(interface{ Worn() bool }); ok && src.Worn() {
+		return true
+	}
 	return e.store.Worn()
 }
 

@@ -24,7 +24,7 @@ var (
 // Bounds of grammars.
 const (
 	MaxExprs = 500_000   // expressions of a [Builder]
-	MaxNodes = 4_000_000 // nodes that a [Builder]'s source unfolds
+	MaxNodes = 1_000_000 // nodes that a [Builder]'s source unfolds
 )
 
 // An Expr is an expression of a [Builder].

@@ -122,6 +122,9 @@ func (s *source) Ignored() regex.ID   { return s.options.Ignored }
 func (s *source) Greedy() bool        { return s.options.Greedy }
 func (s *source) Store() *regex.Store { return s.store }
 
+// Worn reports whether half of the nodes are spent: whoever keeps a source for long makes it anew then.
+func (s *source) Worn() bool { return len(s.cells) > MaxNodes/2 }
+
 // Edges implements [Source]. The error is [ErrSize].
 func (s *source) Edges(dst []Edge, n Node) ([]Edge, error) {
 	s.unfold(n)
