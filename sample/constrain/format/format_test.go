@@ -69,10 +69,14 @@ var missing = map[string]int{"hostname": 15, "idn-hostname": 23, "idn-email": 1,
 func TestSuite(t *testing.T) {
 	total := 0
 	for _, draft := range []string{"draft2020-12", "draft7"} {
-		folder := filepath.Join("..", "..", "..", "..", "shared", "data", "json-schema-test-suite", draft, "optional", "format")
+		root := filepath.Join("..", "..", "..", "..", "shared")
+		folder := filepath.Join(root, "data", "json-schema-test-suite", draft, "optional", "format")
 		files, err := os.ReadDir(folder)
 		if err != nil {
-			t.Skip("shared/data/json-schema-test-suite is not beside the repository")
+			if _, err := os.Stat(root); err == nil && os.Getenv("CI") != "" {
+				t.Fatal("../shared/data/json-schema-test-suite is missing")
+			}
+			t.Skip("needs ../shared/data/json-schema-test-suite: not there")
 		}
 		for _, file := range files {
 			if file.Name() == "unknown.json" {
