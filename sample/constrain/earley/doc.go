@@ -29,4 +29,5 @@
 // by it: by each lexeme of which much may be left, and by all short ones together, as few lexemes stand in many states. Where
 // lexemes end, and bytes of tokens follow, the rest of the walk is a region of the trie, in which the next row's lexemes are read in
 // the same way. Tokens of clean text are allowed by one look at the lexer, and not walked.
+// Places that differ in counts that no token reaches share their masks.
 package earley
