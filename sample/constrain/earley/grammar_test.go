@@ -313,8 +313,9 @@ func TestHostile(t *testing.T) {
 			e, err := New(src, words(t, "a", "(", ")", "b"), Limits{RowItems: 500})
 			if err == nil {
 				var s State
-				s, err = e.Start()
-				s, _, err = e.Push(s, []byte(c.text))
+				if s, err = e.Start(); err == nil {
+					s, _, err = e.Push(s, []byte(c.text))
+				}
 				if err == nil && c.err == nil {
 					if got := allowed(t, e, s); got != c.want {
 						t.Errorf("got %q, want %q", got, c.want)

@@ -248,7 +248,7 @@ func TestOracle(t *testing.T) {
 		source, err := Parse([]byte(text), Options{Root: "r-0"})
 		for _, w := range texts {
 			want := meets(rules, w)
-			if strings.ContainsAny(w, "\xc3\xff") && !strings.Contains(w, "é") && !strings.Contains(w, "ü") && !strings.Contains(w, "ê") {
+			if (strings.Contains(w, "\xc3") || strings.Contains(w, "\xff")) && !strings.Contains(w, "é") && !strings.Contains(w, "ü") && !strings.Contains(w, "ê") {
 				want = false // not UTF-8
 			}
 			if err != nil && want {

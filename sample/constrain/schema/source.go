@@ -49,7 +49,7 @@ type source struct {
 	values map[*formula]regex.ID
 
 	open, openList, closeEmpty, closeEmptyList, shut, shutList, comma, blanks regex.ID
-	colon, listComma                                                          regex.ID
+	colon                                                                     regex.ID
 }
 
 // A setNode is a set of texts: another one, and one text more. Set 0 is empty.
