@@ -18,7 +18,7 @@ var unread = map[string]string{
 	"anthropic.allowed_callers":       "calls come from the model itself",
 	"anthropic.input_examples":        "templates have no place for them",
 	"anthropic.defer_loading":         "tools are always there",
-	"anthropic.eager_input_streaming": "arguments are sent at once",
+	"anthropic.eager_input_streaming": "arguments are sent as they are written where they are certain",
 	"anthropic.inference_geo":         "there is this machine",
 	"anthropic.diagnostics":           "what the client measured",
 	"anthropic.signature":             "of thoughts that Anthropic signed",
@@ -28,8 +28,9 @@ var unread = map[string]string{
 	"anthropic.caller":                "of a call, which is the model's own",
 	"anthropic.source":                "its blocks are refused by their type",
 	"anthropic.title":                 "its blocks are refused by their type",
-	"wire.schema":                     "the format is refused by its type",
-	"wire.description":                "the format is refused by its type",
+	"structured.description":          "of a schema, for whoever reads the request",
+	"structured.preserved_tokens":     "marks of calls are read as tokens and as text",
+	"structured.disable_fallback":     "there is one engine of constraints",
 	"llamacpp.time":                   "when a file was changed",
 	"llamacpp.return_metrics":         "timings are always returned",
 	"ollama.username":                 "registries take no passwords, in ollama neither",
@@ -105,7 +106,7 @@ func (s *structs) note(n ast.Node) {
 // is decoded and then forgotten would be ignored in silence.
 func TestFieldsAreRead(t *testing.T) {
 	packages, reads, all := map[string]*structs{}, map[string]map[string]bool{}, map[string]bool{}
-	for _, name := range []string{"wire", "driver", "openai", "llamacpp", "anthropic", "ollama"} {
+	for _, name := range []string{"wire", "structured", "driver", "openai", "llamacpp", "anthropic", "ollama"} {
 		packages[name] = structsOf(t, name)
 		reads[name] = packages[name].reads
 		maps.Copy(all, reads[name])
