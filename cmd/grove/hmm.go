@@ -19,9 +19,9 @@ type hmmCommand struct {
 	flags.Threads
 	flags.MaxTokens `set:"tokens=64"`
 	flags.Seed      `set:"seed=0"`
+	flags.Prompts   `set:"prompts=texts begin as the model begins them"`
+	flags.Out
 
-	Out        string      `name:"out" short:"o" placeholder:"FILE" required:"" help:"GGUF file to write."`
-	Prompt     []string    `name:"prompt" placeholder:"TEXT" sep:"none" help:"A beginning of texts; may be given several times. Without it, texts begin as the model begins them."`
 	Samples    flags.Count `default:"2000" placeholder:"N" help:"Texts that are drawn. Default: ${default}."`
 	States     flags.Count `default:"64" placeholder:"N" help:"Hidden states. Default: ${default}."`
 	Iterations flags.Count `default:"20" placeholder:"N" help:"Passes over the texts. Default: ${default}."`
@@ -32,7 +32,17 @@ const parallelTexts = 8
 
 // Run implements the command.
 func (c *hmmCommand) Run() (err error) {
-	if err := terminal.CheckFile(c.Out, c.Path); err != nil {
+	var prompts []string
+	if c.Prompts.File != "" {
+		tasks, err := c.Read()
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			prompts = append(prompts, t.Prompt)
+		}
+	}
+	if err := c.Out.Check(c.Path); err != nil {
 		return err
 	}
 	m, err := c.Open(grove.Options{Threads: int(c.Threads.N), Parallel: parallelTexts})
@@ -45,7 +55,7 @@ func (c *hmmCommand) Run() (err error) {
 	bar := terminal.Tokens("drawing texts")
 	defer bar.End()
 	d := distill.Options{
-		Prompts: c.Prompt, Samples: int(c.Samples), MaxTokens: int(c.MaxTokens.N), States: int(c.States), Iterations: int(c.Iterations),
+		Prompts: prompts, Samples: int(c.Samples), MaxTokens: int(c.MaxTokens.N), States: int(c.States), Iterations: int(c.Iterations),
 		Seed: c.Seed.Or(0),
 	}
 	var first, last float64
@@ -58,7 +68,7 @@ func (c *hmmCommand) Run() (err error) {
 		}
 		last = logprob
 	}
-	err = terminal.WriteFile(c.Out, func(w io.Writer) error { return distill.Write(ctx, m, d, w) })
+	err = c.Out.Write(func(w io.Writer) error { return distill.Write(ctx, m, d, w) })
 	if err != nil {
 		return exit.Cause(ctx, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
 
 	"grove"
 	"grove/cmd/grove/internal/exit"
@@ -30,22 +29,14 @@ func (l *idList) UnmarshalText(text []byte) (err error) {
 type logitsCommand struct {
 	flags.Named
 	flags.Cache `set:"cache=f32"`
+	flags.Out
 
 	Tokens idList `required:"" placeholder:"ID,..." help:"Token ids that are computed, exactly these."`
-	Out    string `short:"o" placeholder:"FILE" help:"File to write; without it, standard output."`
-}
-
-// Validate refuses to write bytes to a terminal.
-func (c *logitsCommand) Validate() error {
-	if c.Out == "" && terminal.Is(os.Stdout) {
-		return errors.New("logits are binary: name a file with --out, or redirect standard output")
-	}
-	return nil
 }
 
 // Run implements the command.
 func (c *logitsCommand) Run() (err error) {
-	if err := terminal.CheckOptional(c.Out); err != nil {
+	if err := c.Out.Check(); err != nil {
 		return err
 	}
 	m, err := c.Open(grove.Options{Context: len(c.Tokens), CacheType: string(c.Cache.Type), Parallel: 1})
@@ -53,7 +44,7 @@ func (c *logitsCommand) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	if err := terminal.CheckOptional(c.Out, m.Files()...); err != nil {
+	if err := c.Out.Check(m.Files()...); err != nil {
 		return err
 	}
 	ctx, stop := terminal.UntilSignal()
@@ -66,10 +57,7 @@ func (c *logitsCommand) Run() (err error) {
 		}
 		return w.Flush()
 	}
-	if c.Out == "" {
-		return fill(terminal.Stdout)
-	}
-	return terminal.WriteFile(c.Out, fill)
+	return c.Out.Write(fill)
 }
 
 // writeRow writes values as little-endian float32.

@@ -29,7 +29,7 @@ var anyValue = map[string]string{
 var argumentsOf = map[string]string{
 	"inspect": "gopher-nano", "convert": "nothing out.gguf", "quantize": "nothing out.gguf F16", "logits": "--tokens 1 --out out.f32", "stop": "x", "run": "x", "chat": "x", "embed": "x",
 	"bench methods": "--workload tasks.jsonl", "bench masks": "schemas.jsonl", "bench make": "--shape tiny --type F16 out.gguf", "bench workload": "out.jsonl", "perplexity": "-f text.txt", "verify": "--methods sam",
-	"bench speed": "-p 1 -r 1", "pull": "x", "rm": "nothing", "completion": "bash", "man": "out", "hmm": "-o out.gguf --samples 1 --states 1 --iterations 1 --prompt func",
+	"bench speed": "-p 1 -r 1", "pull": "x", "rm": "nothing", "completion": "bash", "man": "out", "hmm": "-o out.gguf --samples 1 --states 1 --iterations 1",
 }
 
 // leaves calls do for each command and each of its flags with a variable.

@@ -8,6 +8,7 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -250,6 +251,27 @@ func (f TextFile) Read(name string, texts ...*string) (string, error) {
 	}
 	b, err := regular.ReadText(f.File, terminal.MaxText)
 	return string(b), exit.File(err)
+}
+
+// Out is --out, of results that are bytes.
+type Out struct {
+	File string `name:"out" short:"o" placeholder:"FILE" help:"File to write; without it, standard output."`
+}
+
+// Check refuses to write bytes to a terminal, to what cannot be written, and to the files that are read.
+func (o *Out) Check(reads ...string) error {
+	if o.File == "" && terminal.Is(os.Stdout) {
+		return exit.With(exit.CodeUsage, errors.New("the result is bytes: name a file with --out, or redirect standard output"))
+	}
+	return terminal.CheckOptional(o.File, reads...)
+}
+
+// Write writes the result with what fill writes.
+func (o *Out) Write(fill func(io.Writer) error) error {
+	if o.File == "" {
+		return fill(terminal.Stdout)
+	}
+	return terminal.WriteFile(o.File, fill)
 }
 
 // Prompts is --prompts. The variable prompts is the source of tasks without the flag.
