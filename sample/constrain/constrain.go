@@ -23,7 +23,8 @@ import (
 type Spec struct {
 	// Schema is a JSON Schema; the text is JSON that it accepts. docs/constraints.md says which keywords are exact, and which refused.
 	Schema json.RawMessage `json:",omitempty"`
-	// FreeOrder lets the members of objects come in any order, not in that of the schema's properties.
+	// FreeOrder lets the members of objects come in any order, not in that of the schema's properties, and lets integers be written as
+	// any number that is one: 2.0.
 	FreeOrder bool `json:",omitempty"`
 	// Whitespace is what may stand between the parts of JSON: "": what encoders write, on one line or indented by up to 20 blanks; "compact": nothing;
 	// "spaced": a blank behind each comma and colon; "any": all that JSON allows, and any character may be escaped then.

@@ -73,7 +73,7 @@ var whitespaces = map[string]schema.Whitespace{"": schema.Bounded, "compact": sc
 
 // schema returns the grammar of a JSON Schema, with its lexemes in a store; nil: one of its own.
 func (spec *Spec) schema(text []byte, store *regex.Store) (grammar.Source, error) {
-	o := schema.Options{Store: store, PlainIntegers: true}
+	o := schema.Options{Store: store, PlainIntegers: !spec.FreeOrder}
 	if spec.FreeOrder {
 		o.Order = schema.Free
 	}
