@@ -16,10 +16,11 @@ var (
 	ErrIllegal = errors.New("earley: the text cannot go on so") // ErrIllegal is a token or a byte that may not follow.
 	ErrBudget  = errors.New("earley: budget spent")             // ErrBudget is any budget that is spent.
 
-	ErrRow   = fmt.Errorf("%w: items of a row", ErrBudget)                // ErrRow is Limits.RowItems.
-	ErrItems = fmt.Errorf("%w: items of a call", ErrBudget)               // ErrItems is Limits.CallItems.
-	ErrLexer = fmt.Errorf("%w: states of the lexer of a call", ErrBudget) // ErrLexer is Limits.LexerStates.
-	ErrRegex = fmt.Errorf("%w: regular expressions", ErrBudget)           // ErrRegex is a budget of the store of lexemes.
+	ErrRow   = fmt.Errorf("%w: items of a row", ErrBudget)                             // ErrRow is Limits.RowItems.
+	ErrItems = fmt.Errorf("%w: items of a call", ErrBudget)                            // ErrItems is Limits.CallItems.
+	ErrLexer = fmt.Errorf("%w: states of the lexer of a call", ErrBudget)              // ErrLexer is Limits.LexerStates.
+	ErrWalk  = fmt.Errorf("%w: nodes of the vocabulary that a call visits", ErrBudget) // ErrWalk is Limits.WalkNodes.
+	ErrRegex = fmt.Errorf("%w: regular expressions", ErrBudget)                        // ErrRegex is a budget of the store of lexemes.
 )
 
 // Limits bound what an engine may spend. Zero means the default.
@@ -27,6 +28,7 @@ type Limits struct {
 	RowItems    int // items of one row. Default: 2,000
 	CallItems   int // items of the rows that a mask, or a byte, makes. Default: 50,000
 	LexerStates int // states of the lexer that a mask, or a byte, makes. Default: 250,000
+	WalkNodes   int // nodes of the trie that the walks of a mask visit. Default: 20,000,000, about a tenth of a second
 	Bytes       int // memory of all that is kept to be used again, about. Beyond it all is forgotten. Default: 32 MiB
 	MaskBytes   int // memory of the masks that are kept. Default: 16 MiB
 }
@@ -35,7 +37,7 @@ func (l Limits) orDefault() Limits {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&l.RowItems, 2000}, {&l.CallItems, 50_000}, {&l.LexerStates, 250_000}, {&l.Bytes, 32 << 20}, {&l.MaskBytes, 16 << 20}} {
+	}{{&l.RowItems, 2000}, {&l.CallItems, 50_000}, {&l.LexerStates, 250_000}, {&l.WalkNodes, 20_000_000}, {&l.Bytes, 32 << 20}, {&l.MaskBytes, 16 << 20}} {
 		if *f.field <= 0 {
 			*f.field = f.value
 		}
@@ -76,10 +78,11 @@ type Engine struct {
 	top  *row   // where the text begins
 	done *state // behind an end token
 
-	err   error // of this call
-	items int   // of the rows of this call
-	lexed int   // states of the lexer of this call
-	work  int   // steps of this call
+	err    error // of this call
+	items  int   // of the rows of this call
+	lexed  int   // states of the lexer of this call
+	work   int   // steps of this call
+	walked int   // nodes of this call
 }
 
 // New returns an engine. The source and its store belong to it from now on, and may be used by one engine at a time. Errors:
@@ -101,7 +104,7 @@ func New(src grammar.Source, v *vocab.Vocabulary, l Limits) (*Engine, error) {
 // s from now on, nil for the zero State.
 func (e *Engine) begin(s State) *state {
 	e.mu.Lock()
-	e.err, e.items, e.lexed, e.work = nil, 0, 0, 0
+	e.err, e.items, e.lexed, e.work, e.walked = nil, 0, 0, 0, 0
 	e.store.Refuel()
 	if e.bytes > e.limits.Bytes {
 		e.forget()
@@ -135,6 +138,15 @@ func (e *Engine) fail(err error) {
 	if e.err == nil {
 		e.err = err
 	}
+}
+
+// visit counts a node of a walk and reports whether the walk may go on.
+func (e *Engine) visit() bool {
+	if e.walked++; e.walked > e.limits.WalkNodes {
+		e.fail(ErrWalk)
+		return false
+	}
+	return true
 }
 
 // failed reports whether nothing that this call finds from now on means anything.

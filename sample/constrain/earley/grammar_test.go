@@ -338,7 +338,7 @@ func TestBudgets(t *testing.T) {
 		limits Limits
 		want   error
 	}{
-		{Limits{RowItems: 20}, ErrRow}, {Limits{CallItems: 300}, ErrItems}, {Limits{LexerStates: 4}, ErrLexer},
+		{Limits{RowItems: 20}, ErrRow}, {Limits{CallItems: 300}, ErrItems}, {Limits{LexerStates: 4}, ErrLexer}, {Limits{WalkNodes: 4}, ErrWalk},
 	} {
 		e := engine(t, grammarOf(t, grammar.Options{}, define), words(t, "a", "(", ")", "bcdefgh", strings.Repeat("aa(a", 20)), c.limits)
 		s, _ := e.Start()

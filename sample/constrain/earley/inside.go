@@ -62,8 +62,11 @@ func (e *Engine) inside(q *lexState, g *region) *inner {
 	return in
 }
 
-// shortLexeme is the length in bytes up to which lexemes are read together. Walks of longer ones are long, and are shared.
-const shortLexeme = 32
+// Bounds of the parts of a state of the lexer.
+const (
+	shortLexeme = 32 // bytes up to which lexemes are read together: walks of longer ones are long, and are shared
+	maxParts    = 24 // beyond them all lexemes are read together
+)
 
 // partsOf returns the states of the lexer into which a state is divided, so that those parts that are costly to read and stand in
 // many states are read once: each pair of which much may be left, and all others together.
@@ -82,6 +85,9 @@ func (e *Engine) partsOf(q *lexState) []*lexState {
 	}
 	if len(short) > 0 {
 		parts = append(parts, e.lexState(short))
+	}
+	if len(parts) > maxParts {
+		parts = []*lexState{q}
 	}
 	if e.failed() {
 		return nil
@@ -115,7 +121,7 @@ func (e *Engine) read(q *lexState, g *region) *inner {
 
 // fill walks over nodes of a trie from a lexeme's beginning on.
 func (e *Engine) fill(in *inner, t vocab.Trie, node, end, start int, solo bool) {
-	for node < end {
+	for node < end && e.visit() {
 		n := t[node]
 		d := n.Depth()
 		from := e.stack[d-1].lex

@@ -128,7 +128,7 @@ func (e *Engine) exitText(m Mask, c config, accept *accepts, x *region) {
 func (e *Engine) walk(m Mask, t vocab.Trie, node int, c config) {
 	e.stack[t[node].Depth()-1] = c
 	end := node + t[node].Size()
-	for i := node; i < end; {
+	for i := node; i < end && e.visit(); {
 		n := t[i]
 		d := n.Depth()
 		next, ok := e.step(e.stack[d-1], n.Byte())
@@ -181,7 +181,7 @@ func (e *Engine) maskAll(m Mask, p *state) {
 	}
 	stack := e.stateStack
 	stack[0] = p
-	for i := 1; i < len(t); {
+	for i := 1; i < len(t) && e.visit(); {
 		n := t[i]
 		d := n.Depth()
 		next := e.stepAll(stack[d-1], n.Byte())
