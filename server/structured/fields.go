@@ -224,8 +224,6 @@ func (f *Fields) forms() (all []Form) {
 	return all
 }
 
-func json2(d document) json.RawMessage { return json.RawMessage(d) }
-
 // notation returns the notation of a grammar: rules of Lark's have a colon, those of llama.cpp's ::=.
 func notation(text string) Kind {
 	if strings.HasPrefix(strings.TrimSpace(text), "%llguidance") || !strings.Contains(text, "::=") {
