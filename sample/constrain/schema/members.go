@@ -38,8 +38,11 @@ func (s *source) members(dst []grammar.Edge, p place) []grammar.Edge {
 				break
 			}
 		}
-		if c.o.Order == Declared && o.need[i] {
-			return dst
+		if c.o.Order == Declared {
+			if o.need[i] {
+				return dst
+			}
+			left.optional-- // what is passed over cannot come any more
 		}
 	}
 	return s.extras(dst, p, o, left, cost)
@@ -72,7 +75,7 @@ func (s *source) behind(p place, o *object, met uint32, left stock, cost int) (p
 	return p, true
 }
 
-// member returns where the object goes on behind the name i, whose member meets obligations too.
+// member returns where the object goes on behind the name i, whose member meets obligations too; left is what could come before it.
 func (s *source) member(p place, o *object, i int, met uint32, left stock, cost int) (grammar.Node, bool) {
 	c := s.c
 	f := c.owing(o, c.memberOf(o, i), met)
@@ -80,11 +83,6 @@ func (s *source) member(p place, o *object, i int, met uint32, left stock, cost 
 		return 0, false
 	}
 	if c.o.Order == Declared {
-		for j := int(p.pos); j < i; j++ { // what is passed over cannot come any more
-			if c.sat(c.memberOf(o, j)) {
-				left.optional--
-			}
-		}
 		p.pos = int32(i + 1)
 	} else {
 		p.seen = s.id(mark(s.texts[p.seen], i))
