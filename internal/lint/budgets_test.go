@@ -19,7 +19,7 @@ type budget struct {
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
 	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 12500, 0},
-	{"constraints", "sample/constrain/... distill", 21000, 0},
+	{"constraints", "sample/constrain/... distill", 22000, 0},
 	{"arithmetic", "compute internal/kernel/... model model/arch", 12000, 0},
 	{"weights", "weights/gguf weights/hf weights/quantize weights/safetensors weights/tensor", 7000, 0},
 	{"models by name", "weights/find weights/pull/...", 4000, 0},

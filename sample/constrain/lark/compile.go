@@ -21,6 +21,7 @@ type compiler struct {
 	rules     map[string]*rule // that the start rule leads to
 	queue     []*rule
 	symbols   int
+	blanks    regex.ID // what BLANK is now; under %indent
 }
 
 // A terminalKey tells apart terminals that settle differently.
@@ -86,6 +87,9 @@ func (c *compiler) grammar() (grammar.Source, error) {
 		o.Ignored = c.store.Or(o.Ignored, t.own)
 	}
 	o.Ignored = c.store.And(o.Ignored, c.store.Not(regex.Epsilon))
+	if c.parser.indent {
+		return c.layout(o.Ignored)
+	}
 	return c.b.Source(c.queue[0].name, o)
 }
 
@@ -239,7 +243,7 @@ func (c *compiler) terminal(n *node, priority int) (*terminal, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &terminal{id: id, isString: n.kind == isText, priority: priority, pos: n.pos}
+	t := &terminal{id: id, isString: n.kind == isText, priority: priority, node: n, pos: n.pos}
 	for d := c.parser.items[n.text]; n.kind == isName && d != nil; d = nil {
 		t.priority, t.isString = d.priority, d.body.kind == isText
 	}

@@ -16,7 +16,8 @@
 // Alternatives, groups, [optional parts], * + ?, ~n, ~n..m, {n,m}, strings and strings i, ranges "a".."z", /expressions/ with
 // flags, templates, aliases and the marks ? and ! of rules (which name trees and change no language), priorities, %ignore, %import
 // of module common, & and ~ between the parts of terminals, special tokens <|name|> and <[1,3-5]>, and lazy and suffix="..." of
-// rules that are one terminal. %json, %declare, %override, %extend, %lark and %regex are refused by name, and so are repetitions
+// rules that are one terminal. %indent makes lines and their indentation part of a grammar, as in Python: it defines the terminals
+// NEWLINE, INDENT, LINES and BLANK, of which docs/constraints.md tells. %json, %declare, %override, %extend, %lark and %regex are refused by name, and so are repetitions
 // that prefer the shortest match, since a terminal is a set of texts.
 package lark
 
@@ -90,6 +91,7 @@ func Parse(text []byte, o Options) (grammar.Source, error) {
 	c := &compiler{
 		parser: p, store: o.Store, b: grammar.NewBuilder(o.Store),
 		terminals: map[string]regex.ID{}, open: map[string]bool{}, used: map[terminalKey]*terminal{}, rules: map[string]*rule{},
+		blanks: o.Store.Literal("\xfe" + blank),
 	}
 	source, err := c.grammar()
 	if err == nil {

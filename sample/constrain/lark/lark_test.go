@@ -44,6 +44,10 @@ var languages = []struct {
 	{"comments", "// one\n# two\nstart: \"a\" // three\n  | \"b\" # four\n  |\n", []string{"a", "b", ""}, []string{"ab"}},
 	{"empty first", "start: (| \"a\") \"b\"", []string{"b", "ab"}, []string{"a"}},
 	{"marks", "!start: ?a | _b\n?a.2: \"a\"\n!_b: \"b\"", []string{"a", "b"}, []string{"c"}},
+	{"indented", "%indent\nstart: [LINES] item (NEWLINE item)* [END]\nitem: NAME [\"(\" NAME (\",\" NAME)* \")\"] [\":\" INDENT item (NEWLINE item)*]\n" +
+		"NAME: /[a-z]+/\nEND: \"\\n\"+\n%ignore /[ ]+|#[^\\n]*/",
+		[]string{"a", "a:\n b", "a:\n  b:\n     c\n     d\n  e\nf\n", "\n # x\na: # y\n\n # z\n b (c,\n\n d ) # e\n c", "a\n\n\nb"},
+		[]string{" a", "a:\nb", "a:\n  b\n c", "a\n b", "a(\nb", "a:\n  b:\n     c\n    d", "\n a"}},
 	{"ignored twice", "start: \"a\" \"b\"\n%ignore /[ ]/\n%ignore \"#\"", []string{"ab", " # a## b "}, []string{"a-b"}},
 }
 
@@ -95,7 +99,7 @@ func TestErrors(t *testing.T) {
 		{"close", "start: \"a\")", `lark: line 1, column 11: expected a symbol, | or the next definition, found ')'`},
 		{"no colon", "start \"a\"", `lark: line 1, column 1: expected a definition, NAME: ..., or a directive such as %ignore, found 's'`},
 		{"json", "start: %json {\"type\": \"object\"}", `lark: line 1, column 8: %json is not supported in a definition`},
-		{"declare", "%declare A\nstart: A", `lark: line 1, column 1: %declare is not supported; %ignore, %import and %llguidance are`},
+		{"declare", "%declare A\nstart: A", `lark: line 1, column 1: %declare is not supported; %ignore, %import, %indent and %llguidance are`},
 		{"module", "%import python.NAME\nstart: NAME", `lark: line 1, column 9: module "python" cannot be imported; common can`},
 		{"setting", "%llguidance {\"x\": 1}\nstart: \"a\"", `lark: line 1, column 13: setting "x" of %llguidance is not supported; no_forcing is`},
 		{"attribute", "start[max_tokens=3]: \"a\"", `lark: line 1, column 7: attribute "max_tokens" is not supported; lazy, suffix and capture are`},
@@ -146,7 +150,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestShipped(t *testing.T) {
-	if _, err := Shipped("cobol"); err == nil || !strings.Contains(err.Error(), "go, json, sql") {
+	if _, err := Shipped("cobol"); err == nil || !strings.Contains(err.Error(), "go, json, python, sql") {
 		t.Error(err)
 	}
 }

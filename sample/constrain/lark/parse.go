@@ -21,6 +21,7 @@ const (
 	isBoth                 // all of the parts at once
 	isNot                  // any text but the part's
 	isRepeat               // the part, low to high times
+	isLayout               // a terminal that %indent defines
 )
 
 // A node is a part of a definition.
@@ -54,6 +55,7 @@ type parser struct {
 	items   map[string]*definition
 	order   []*definition // items as they stand in the text
 	ignored []*node
+	indent  bool // %indent stands in the grammar
 }
 
 // grammar reads all definitions and directives.
@@ -229,8 +231,16 @@ func (p *parser) directive() error {
 		return p.imports()
 	case "%llguidance":
 		return p.llguidance()
+	case "%indent":
+		p.indent = true
+		for _, name := range []string{newline, indent, lines, blank} {
+			if err := p.define(&definition{name: name, body: &node{kind: isLayout, text: name, pos: start}, pos: start}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return p.at(start, "%s is not supported; %%ignore, %%import and %%llguidance are", word)
+	return p.at(start, "%s is not supported; %%ignore, %%import, %%indent and %%llguidance are", word)
 }
 
 // llguidance reads the settings of a grammar that is written for llguidance.

@@ -108,7 +108,14 @@ func (r *reader) read(text string) (n int, ends bool) {
 			}
 			for _, e := range r.from(s.node) {
 				if rest, ok := live[e.Lexeme]; ok && e.Lexeme != regex.Nothing && store.Nullable(rest) {
-					row[state{e.To, s.rule, s.from}] = true
+					to := e.To
+					if e.Read != nil {
+						var err error
+						if to, err = e.Read([]byte(text[at:i])); err != nil {
+							continue
+						}
+					}
+					row[state{to, s.rule, s.from}] = true
 				}
 			}
 		}

@@ -66,8 +66,9 @@ func statement(t testing.TB) grammar.Source {
 func TestSQLWalks(t *testing.T) {
 	source := statement(t)
 	var legal []string
+	w := newWalker(source, " ", " ", "")
 	for seed := range uint64(200) {
-		text := newWalker(source, seed, " ", " ", "").text(5 + int(seed%50))
+		text := w.text(seed, 5+int(seed%50))
 		if _, ok := read(source, text); ok {
 			legal = append(legal, text)
 		}

@@ -12,9 +12,13 @@ import (
 // A terminal is a set of texts that rules name.
 type terminal struct {
 	id       regex.ID // its texts
-	own      regex.ID // its texts without those that beat it
+	beaten   regex.ID // its texts that are another terminal's
+	own      regex.ID // its texts without those
+	inside   regex.ID // under %indent: own, and what may follow it, between brackets
+	outside  regex.ID // and elsewhere
 	isString bool     // it is a string and nothing else
 	priority int
+	node     *node
 	pos      int
 }
 
@@ -38,6 +42,8 @@ func (c *compiler) eval(n *node, depth int) (regex.ID, error) {
 		return c.expression(n)
 	case isName:
 		return c.named(n, depth)
+	case isLayout:
+		return c.layoutText(n.text), nil
 	case isToken:
 		return regex.Nothing, c.parser.at(n.pos, "token %s cannot stand in a terminal", n.text)
 	}
@@ -185,9 +191,16 @@ func (c *compiler) settle(all []*terminal) error {
 				beaten = append(beaten, by.id)
 			}
 		}
-		if len(beaten) > 0 {
-			t.own = c.store.And(t.id, c.store.Not(c.store.Or(beaten...)))
-		}
+		t.beaten = c.store.Or(beaten...)
+		t.own = c.without(t.id, t.beaten)
 	}
 	return nil
+}
+
+// without returns the texts of one set that are not in the other.
+func (c *compiler) without(id, beaten regex.ID) regex.ID {
+	if beaten == regex.Nothing {
+		return id
+	}
+	return c.store.And(id, c.store.Not(beaten))
 }
