@@ -229,7 +229,7 @@ func (e *Engine) token(p *state, id token.ID) *state {
 		}
 	case vocab.Ordinary, vocab.Special:
 		text := e.vocab.Bytes(id)
-		if next, n := e.push(p, text); n == len(text) && !next.done {
+		if next, n := e.push(p, text); n == len(text) && next != nil && !next.done {
 			return next
 		}
 	}

@@ -60,20 +60,13 @@ const (
 
 // Limits bounds what a schema may cost. Zero fields have defaults.
 type Limits struct {
-	// Bytes is the size of the schema's text. Default 8 MiB.
-	Bytes int
-	// Depth is the nesting of the schema. Default 300.
-	Depth int
-	// Alternatives is how many alternatives an array or object of one formula may have. Default 400.
-	Alternatives int
-	// Steps is how many steps all expansions, and the search for texts, may take together. Default 1,000,000.
-	Steps int
-	// Formulas is how many different conjunctions of schemas may arise. Default 60,000.
-	Formulas int
-	// Places is how many places of the grammar may be unfolded. Default 8,000,000.
-	Places int
-	// Regex bounds the regular expressions.
-	Nodes, Fuel int
+	Bytes        int // of the schema's text. Default 8 MiB.
+	Depth        int // levels of the schema. Default 300.
+	Alternatives int // that an array or object of one formula may have. Default 400.
+	Steps        int // of all expansions, and of the search for texts, together. Default 1,000,000.
+	Formulas     int // different conjunctions of schemas that may arise. Default 60,000.
+	Places       int // of the grammar that may be unfolded. Default 500,000.
+	Nodes, Fuel  int // those of [regex.Limits], for a store of the schema's own.
 }
 
 func (l Limits) withDefaults() Limits {
@@ -82,7 +75,7 @@ func (l Limits) withDefaults() Limits {
 	l.Alternatives = cmp.Or(l.Alternatives, 400)
 	l.Steps = cmp.Or(l.Steps, 1_000_000)
 	l.Formulas = cmp.Or(l.Formulas, 60_000)
-	l.Places = cmp.Or(l.Places, 8_000_000)
+	l.Places = cmp.Or(l.Places, 500_000)
 	return l
 }
 
@@ -112,14 +105,9 @@ type Error = document.Error
 
 // What is wrong with a schema, for errors.Is.
 var (
-	// ErrInvalid says that the text is no JSON, or no schema.
-	ErrInvalid = document.ErrInvalid
-	// ErrUnsupported says that a keyword, or two together, cannot be expressed exactly.
-	ErrUnsupported = document.ErrUnsupported
-	// ErrReference says that a reference leads nowhere or to another document. Nothing is ever fetched.
-	ErrReference = document.ErrReference
-	// ErrEmpty says that no text satisfies the schema.
-	ErrEmpty = document.ErrEmpty
-	// ErrBudget says that the schema is beyond one of the [Limits].
-	ErrBudget = document.ErrBudget
+	ErrInvalid     = document.ErrInvalid     // ErrInvalid says that the text is no JSON, or no schema.
+	ErrUnsupported = document.ErrUnsupported // ErrUnsupported says that a keyword, or two together, cannot be expressed exactly.
+	ErrReference   = document.ErrReference   // ErrReference says that a reference leads nowhere or to another document.
+	ErrEmpty       = document.ErrEmpty       // ErrEmpty says that no text satisfies the schema.
+	ErrBudget      = document.ErrBudget      // ErrBudget says that the schema is beyond one of the [Limits].
 )

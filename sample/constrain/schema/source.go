@@ -99,6 +99,9 @@ func (s *source) Ignored() regex.ID { return regex.Nothing }
 // Greedy returns true: no part of a JSON text goes on with what can follow it.
 func (s *source) Greedy() bool { return true }
 
+// Worn reports whether half of the places are spent: whoever keeps a source for long makes it anew then.
+func (s *source) Worn() bool { return len(s.places) > s.c.o.Limits.Places/2 }
+
 // Store returns the store of the lexemes.
 func (s *source) Store() *regex.Store { return s.c.r }
 
