@@ -162,7 +162,7 @@ func TestReal(t *testing.T) {
 	names := []string{"llama-spm", "gpt-2"}
 	steps, every := 60, 97
 	if os.Getenv("GROVE_LONG") != "" {
-		names, steps, every = append(names, "falcon", "starcoder", "deepseek-coder", "phi-3", "128k"), 600, 1
+		names, steps, every = append(names, "falcon", "starcoder", "deepseek-coder", "phi-3", "128k"), 200, 13
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
