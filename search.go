@@ -70,7 +70,7 @@ func (g *Generation) problem(first *engine.Sequence) *search.Problem {
 	slots, _ := g.model.engine.Slots()
 	return &search.Problem{
 		First: first, Index: g.req.SampleIndex, Most: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
-		Ender: g.ender,
+		Ender: g.ender, Weighed: g.req.Constraint != nil && g.req.Constraint.Weights,
 	}
 }
 

@@ -33,6 +33,8 @@ type Problem struct {
 	Slots int
 	// Greedy says that every sample is the same.
 	Greedy bool
+	// Weighed says that a stage weighs the samples; see [sample.Weighted].
+	Weighed bool
 }
 
 // Attempt is one answer that a program tried.

@@ -44,15 +44,15 @@ func (a awrs) Check(p *search.Problem) error {
 	if p.Greedy {
 		return errors.New("search: awrs: the temperature is 0; it must be above 0, or all samples are the same")
 	}
+	if !p.Weighed {
+		return errors.New("search: awrs: nothing weighs the answers; it needs a constraint that is a check with weights")
+	}
 	return nil
 }
 
 // Run implements [search.Program]. A sample behind which nothing is legal dies; where all die, their errors are
 // returned.
 func (a awrs) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	if _, weighed := p.First.LogWeight(); !weighed {
-		return nil, errors.New("search: awrs: nothing weighs the answers; it needs a constraint that is a check with weights")
-	}
 	b, err := search.Fork(ctx, p, 0, a.samples)
 	if err != nil {
 		return nil, err
