@@ -14,6 +14,8 @@ import (
 
 	"grove"
 	"grove/gopher"
+	"grove/sample/constrain/grammar"
+	"grove/sample/constrain/regex"
 	"grove/text/token"
 	"grove/text/tokenizer"
 	"grove/weights/gguf"
@@ -290,4 +292,41 @@ func TestConstraintLogprobs(t *testing.T) {
 	if p, legal := sum(drawn.Tokens[0].Top); math.Abs(p-1) > 1e-5 || legal != 3 {
 		t.Errorf("of the draw: %+v sum to %v, %d are legal", drawn.Tokens[0].Top, p, legal)
 	}
+}
+
+// TestConstraintFails expects a text that no token goes on with to fail by name, with the byte and what was expected, and another answer
+// beside it to be as ever.
+func TestConstraintFails(t *testing.T) {
+	m := openGopher(t)
+	dead := &grove.Constraint{Source: func() (grammar.Source, error) {
+		s := regex.New(regex.Limits{})
+		return grammar.Lexeme(s, s.Literal("main\xff[99999]"))
+	}}
+	r := grove.Request{Prompt: "func ", MaxTokens: 30}
+	want, _ := generate(t, m, r)
+	var group sync.WaitGroup
+	for _, method := range []string{grove.MethodOff, grove.MethodAuto} {
+		group.Go(func() {
+			g, err := m.Generate(t.Context(), grove.Request{Prompt: "func ", Constraint: dead, Method: method})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			text, err := g.Text()
+			if !errors.Is(err, grove.ErrConstraint) || text != "main" || !strings.Contains(err.Error(), "byte 4: no token of the vocabulary may follow; expected ") {
+				t.Errorf("%s: %q, %v", method, text, err)
+			}
+		})
+		group.Go(func() {
+			g, err := m.Generate(t.Context(), r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got, err := answerOf(g); err != nil || cmp.Diff(want, got, sameBits) != "" {
+				t.Errorf("an answer beside it: %v, %v", got.text(), err)
+			}
+		})
+	}
+	group.Wait()
 }

@@ -2,6 +2,7 @@ package grove_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 
@@ -66,4 +67,30 @@ func ExampleModel_Generate_seed() {
 	fmt.Println(texts[0] == texts[1])
 	// Output:
 	// true
+}
+
+// An answer that is JSON by a schema.
+func ExampleModel_Generate_constraint() {
+	m, err := grove.OpenBytes(gopher.Model(), grove.Options{Forget: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	schema := `{"type": "object", "properties": {"exported": {"type": "boolean"}, "kind": {"enum": ["func", "type"]}}, "required": ["exported", "kind"], "additionalProperties": false}`
+	g, err := m.Generate(context.Background(), grove.Request{
+		Prompt: "func (f *File) Close() error // ", Constraint: &grove.Constraint{Schema: []byte(schema), Whitespace: "spaced"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, err := g.Text()
+	if err != nil {
+		log.Fatal(err)
+	}
+	var v struct {
+		Exported bool
+		Kind     string
+	}
+	fmt.Println(json.Unmarshal([]byte(text), &v), v.Kind == "func" || v.Kind == "type", g.Stats().Finish)
+	// Output: <nil> true stop
 }

@@ -79,8 +79,9 @@ func (c *Constraint) enter(cur cursor, phase int32) cursor {
 	cur.mode, cur.place, cur.at, cur.n = active, 0, c.root, 0
 	if c.rec == nil {
 		cur.mode = free
+		return cur
 	}
-	return cur
+	return c.again(cur)
 }
 
 // advance returns the cursor behind a token. Errors: errIllegal, those of the recognizer.
