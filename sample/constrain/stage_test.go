@@ -131,6 +131,11 @@ func subjects() []subject {
 			}},
 		{name: "again", spec: Spec{Choices: []string{"abc", "12"}, Triggers: []string{"order"}, Behind: true, Repeat: true}, prompt: []token.ID{firstByte + 'x'},
 			l: plain(repeated("order", []string{"abc", "12"})), closes: closing("order", []string{"abc", "12"})},
+		{name: "again, once at least", spec: Spec{Choices: []string{"abc", "12"}, Triggers: []string{"order"}, Behind: true, Repeat: true, Required: true}, prompt: []token.ID{firstByte + 'x'},
+			l: plain(func(text string) (viable, legal bool) {
+				viable, legal = repeated("order", []string{"abc", "12"})(text)
+				return viable, legal && strings.Contains(text, "order")
+			}), closes: closing("order", []string{"abc", "12"})},
 		{name: "thoughts that go on", spec: Spec{Choices: list, Thoughts: true}, prompt: []token.ID{bos, think}, slack: true,
 			l: func(v *Vocabulary) language { return thoughtful(v, true, choicesOf(list)) }},
 		{name: "thoughts", spec: Spec{Choices: list, Thoughts: true}, prompt: []token.ID{bos, firstByte + 'x'}, slack: true,
