@@ -131,12 +131,13 @@ func TestWeighed(t *testing.T) {
 	}
 	r.Constraint = &grove.Constraint{Choices: []string{"a"}}
 	var option *grove.OptionError
-	g, err := m.Generate(t.Context(), r)
+	_, err = m.Generate(t.Context(), r)
 	if !errors.As(err, &option) || !strings.Contains(err.Error(), "nothing weighs the answers") {
 		t.Errorf("without weights: %v", err)
 	}
 	r.Constraint = &grove.Constraint{Check: func([]byte) bool { return false }, Weights: true}
-	if g, err = m.Generate(t.Context(), r); err == nil {
+	g, err := m.Generate(t.Context(), r)
+	if err == nil {
 		_, err = g.Text()
 	}
 	if !errors.Is(err, reject.ErrNothingLegal) {
