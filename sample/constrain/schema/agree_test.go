@@ -174,7 +174,7 @@ func TestRandomSchemas(t *testing.T) {
 	if text := os.Getenv("GROVE_SEED"); text != "" {
 		start, _ = strconv.Atoi(text)
 	}
-	for seed := start; seed < n; seed++ {
+	for seed := start; seed < start+n; seed++ {
 		rng := rand.New(rand.NewPCG(uint64(seed), 5))
 		var b strings.Builder
 		randomSchema(rng, &b, 3)
