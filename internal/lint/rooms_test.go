@@ -56,6 +56,7 @@ var rooms = []string{
 	"sample/advice",
 	"sample",
 	"sample/constrain/gbnf sample/constrain/lark sample/constrain/schema",
+	"sample/constrain/schema/scalar",
 	"sample/constrain/schema/document",
 	"sample/constrain/format",
 	"sample/constrain/numbers sample/constrain/pattern",

@@ -268,16 +268,16 @@ func (c *compiler) distinct(f *formula) (keys []string, finite bool) {
 	for _, w := range []struct {
 		there bool
 		key   string
-	}{{s.null, "n"}, {s.yes, "t"}, {s.no, "f"}} {
+	}{{s.Null, "n"}, {s.True, "t"}, {s.False, "f"}} {
 		if w.there {
 			keys = append(keys, w.key)
 		}
 	}
-	texts, finite := c.r.Strings(s.text, maxDistinct)
+	texts, finite := c.r.Strings(s.Text, maxDistinct)
 	if !finite {
 		return nil, false
 	}
-	numbers, finite := c.r.Strings(c.and(s.number, c.plainNumbers()), maxDistinct)
+	numbers, finite := c.r.Strings(c.lang.And(s.Number, c.plainNumbers()), maxDistinct)
 	if !finite {
 		return nil, false
 	}

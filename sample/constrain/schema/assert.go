@@ -17,7 +17,7 @@ func (c *compiler) do(p *partial, t task) bool {
 		}
 		p.done[t] = true
 		s := c.of(t.lit)
-		if !c.grounded(s) {
+		if !c.lang.Grounded(s) {
 			return false
 		}
 		if t.lit.denied() {

@@ -4,6 +4,7 @@ import (
 	"grove/sample/constrain/grammar"
 	"grove/sample/constrain/regex"
 	"grove/sample/constrain/schema/document"
+	"grove/sample/constrain/schema/scalar"
 )
 
 // A compiler holds all that is known of one schema. It lives on in the grammar, which unfolds by it.
@@ -12,27 +13,21 @@ type compiler struct {
 	doc *document.Document
 	r   *regex.Store
 
-	patterns  map[string]regex.ID
-	formats   map[string]regex.ID
-	possibles map[string]regex.ID                  // texts among which are all of a format
-	others    map[int32]*keyset                    // by schemas with additionalProperties: the names it is about
-	equals    map[*document.Value]*document.Schema // schemas of const for values of enum
-	scalars   map[int32]*scalars                   // by schemas
-	visited   map[int32]uint8                      // schemas by grounded
+	lang *scalar.Languages
 
-	allScalars scalars
-	byLits     map[string]*formula
-	formulas   []*formula
-	nothing    *formula // no value
-	falsity    literal  // the schema false
-	truth      literal  // the schema true
-	objects    []*object
-	arrays     []*array
-	plain      regex.ID // numbers in their shortest notation
-	every      regex.ID // all numbers
-	steps      int
-	proving    int // formulas that are being proven
-	low        int // the lowest of them that was met again
+	others   map[int32]*keyset                    // by schemas with additionalProperties: the names it is about
+	equals   map[*document.Value]*document.Schema // schemas of const for values of enum
+	byLits   map[string]*formula
+	formulas []*formula
+	nothing  *formula // no value
+	falsity  literal  // the schema false
+	truth    literal  // the schema true
+	objects  []*object
+	arrays   []*array
+	plain    regex.ID // numbers in their shortest notation
+	steps    int
+	proving  int // formulas that are being proven
+	low      int // the lowest of them that was met again
 }
 
 // Compile turns a JSON Schema into the grammar of the JSON texts that it accepts, with lexemes in the store of the options. Errors are of type
@@ -52,12 +47,12 @@ func Compile(text []byte, o Options) (grammar.Source, error) {
 	if o.Escapes == Needed {
 		o.Store.PlainQuotes()
 	}
-	c := &compiler{o: o, doc: document.New(root, o.Draft), r: o.Store, low: noLow,
-		patterns: map[string]regex.ID{}, formats: map[string]regex.ID{}, possibles: map[string]regex.ID{}, others: map[int32]*keyset{}, equals: map[*document.Value]*document.Schema{},
-		scalars: map[int32]*scalars{}, visited: map[int32]uint8{}, byLits: map[string]*formula{}}
-	c.nothing = &formula{never: true, at: root, opened: [2]bool{true, true}, proven: true, langs: &scalars{}}
+	doc := document.New(root, o.Draft)
+	c := &compiler{o: o, doc: doc, r: o.Store, low: noLow,
+		lang:   scalar.New(doc, o.Store, o.Annotate),
+		others: map[int32]*keyset{}, equals: map[*document.Value]*document.Schema{}, byLits: map[string]*formula{}}
+	c.nothing = &formula{never: true, at: root, opened: [2]bool{true, true}, proven: true, langs: &scalar.Set{}}
 	c.formulas = append(c.formulas, c.nothing)
-	c.allScalars = scalars{null: true, yes: true, no: true, number: c.anyNumber(), text: c.r.Repeat(c.r.AnyRune(), 0, -1)}
 	c.falsity = holds(c.doc.Make(root, func(s *document.Schema) { s.Never = true }))
 	c.truth = holds(c.doc.Make(root, func(s *document.Schema) {}))
 	f := c.conj(holds(c.doc.Of(root)))
@@ -74,7 +69,7 @@ func Compile(text []byte, o Options) (grammar.Source, error) {
 // broken returns the first error, of the store too.
 func (c *compiler) broken() error {
 	if c.doc.Err == nil && c.r.Err() != nil {
-		c.doc.Fail(document.ErrBudget, c.doc.Root, "%s", reason(c.r.Err()))
+		c.doc.Fail(document.ErrBudget, c.doc.Root, "%s", scalar.Reason(c.r.Err()))
 	}
 	return c.doc.Err
 }

@@ -97,7 +97,7 @@ func (c *compiler) denyObject(s *document.Schema) (or [][]task) {
 		}
 	}
 	if o.Keys != nil {
-		if in := c.schemaScalars(o.Keys).inside; in != nil {
+		if in := c.lang.Of(o.Keys).Inside; in != nil {
 			c.doc.Fail(document.ErrUnsupported, in, "format %q cannot be denied: not all texts of the format are known", in.Text)
 		}
 		or = append(or, []task{{act: aExists, keys: &keyset{neg: true, langs: c.keyLangs(o.Keys)}, lit: c.truth}})
@@ -121,7 +121,7 @@ func (c *compiler) denyObject(s *document.Schema) (or [][]task) {
 
 // keyLangs returns the names that satisfy a schema.
 func (c *compiler) keyLangs(s *document.Schema) []regex.ID {
-	return []regex.ID{c.schemaScalars(s).text}
+	return []regex.ID{c.lang.Of(s).Text}
 }
 
 // denyArray returns the ways in which an array misses the keywords of a schema.

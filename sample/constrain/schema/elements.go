@@ -6,6 +6,7 @@ import (
 	"grove/sample/constrain/grammar"
 	"grove/sample/constrain/regex"
 	"grove/sample/constrain/schema/document"
+	"grove/sample/constrain/schema/scalar"
 )
 
 // elements appends the edges of a place within an array.
@@ -69,7 +70,7 @@ func (s *source) different(dst []grammar.Edge, a *array, f *formula, to place) [
 	if int(to.n) < a.min {
 		s.leave(a, f, to, &left, seen)
 	}
-	if left.empty() {
+	if left.Empty() {
 		return dst
 	}
 	return append(dst, grammar.Edge{Lexeme: s.spellPlain(left), Read: func(text []byte) (grammar.Node, error) {
@@ -80,10 +81,10 @@ func (s *source) different(dst []grammar.Edge, a *array, f *formula, to place) [
 }
 
 // leave takes from few values those that would leave too few for the elements that must follow.
-func (s *source) leave(a *array, f *formula, to place, left *scalars, seen map[string]bool) {
+func (s *source) leave(a *array, f *formula, to place, left *scalar.Set, seen map[string]bool) {
 	c := s.c
 	if !c.spread(a, int(to.n)-1, seen) {
-		*left = scalars{}
+		*left = scalar.Set{}
 		return
 	}
 	if int(to.n) >= len(a.items) {
@@ -121,24 +122,24 @@ func (s *source) owed(a *array, from int) (keys []string, some bool) {
 }
 
 // drop takes the value of a key away.
-func (s *source) drop(left *scalars, key string) {
+func (s *source) drop(left *scalar.Set, key string) {
 	c := s.c
 	switch key[0] {
 	case 'n':
-		left.null = false
+		left.Null = false
 	case 't':
-		left.yes = false
+		left.True = false
 	case 'f':
-		left.no = false
+		left.False = false
 	case '"':
-		left.text = c.without(left.text, c.r.Literal(key[1:]))
-		if c.r.IsEmpty(left.text) {
-			left.text = regex.Nothing
+		left.Text = c.lang.Without(left.Text, c.r.Literal(key[1:]))
+		if c.r.IsEmpty(left.Text) {
+			left.Text = regex.Nothing
 		}
 	default:
-		left.number = c.without(left.number, c.equalTo(key[1:]))
-		if c.r.IsEmpty(left.number) {
-			left.number = regex.Nothing
+		left.Number = c.lang.Without(left.Number, c.lang.Equal(key[1:]))
+		if c.r.IsEmpty(left.Number) {
+			left.Number = regex.Nothing
 		}
 	}
 }

@@ -140,7 +140,7 @@ func (s *source) extras(dst []grammar.Edge, p place, o *object, left stock, cost
 		if p.counts > 0 {
 			var seen []regex.ID
 			s.each(p.counts, func(text string) { seen = append(seen, c.r.Literal(text)) })
-			if lang = c.without(lang, c.r.Or(seen...)); c.r.IsEmpty(lang) {
+			if lang = c.lang.Without(lang, c.r.Or(seen...)); c.r.IsEmpty(lang) {
 				continue
 			}
 		}

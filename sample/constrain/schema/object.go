@@ -127,15 +127,15 @@ func (c *compiler) finishObject(o *object) *object {
 
 // divide makes the classes. Sets with few names become names of their own.
 func (c *compiler) divide(o *object) {
-	rest := []class{{lang: c.allScalars.text}}
+	rest := []class{{lang: c.lang.All.Text}}
 	split := func(k *keyset, in func(x *class)) {
 		lang := regex.Nothing
 		for _, l := range k.langs {
-			lang = c.or(lang, l)
+			lang = c.lang.Or(lang, l)
 		}
 		var next []class
 		for _, x := range rest {
-			both, other := c.and(x.lang, lang), c.without(x.lang, lang)
+			both, other := c.lang.And(x.lang, lang), c.lang.Without(x.lang, lang)
 			if k.neg {
 				both, other = other, both
 			}
@@ -173,7 +173,7 @@ func (c *compiler) divide(o *object) {
 		if x.f = c.conj(x.lits...); x.f.never {
 			continue
 		}
-		if x.lang != c.allScalars.text {
+		if x.lang != c.lang.All.Text {
 			if few, finite := c.r.Strings(x.lang, maxClass); finite {
 				for _, n := range few {
 					o.name(n)
@@ -181,7 +181,7 @@ func (c *compiler) divide(o *object) {
 				continue
 			}
 		}
-		if x.lang = c.without(x.lang, named); !c.r.IsEmpty(x.lang) {
+		if x.lang = c.lang.Without(x.lang, named); !c.r.IsEmpty(x.lang) {
 			o.classes = append(o.classes, x)
 		}
 	}

@@ -32,7 +32,7 @@ func (c *compiler) sat(f *formula) bool {
 	}
 	outer := c.low
 	f.depth, c.low = c.proving, noLow
-	some := !c.scalarsOf(f).empty() || c.sideSat(f, 0) || c.sideSat(f, 1)
+	some := !c.scalarsOf(f).Empty() || c.sideSat(f, 0) || c.sideSat(f, 1)
 	if !some && f.vague {
 		c.low = openLow
 	}

@@ -5,6 +5,7 @@ import (
 	"grove/sample/constrain/numbers"
 	"grove/sample/constrain/regex"
 	"grove/sample/constrain/schema/document"
+	"grove/sample/constrain/schema/scalar"
 )
 
 // placeKind says what a place of the grammar is.
@@ -227,9 +228,9 @@ func (s *source) scalar(f *formula) regex.ID {
 }
 
 // spell returns the texts of JSON for scalars, all numbers in all spellings.
-func (s *source) spell(v scalars) regex.ID {
-	if v.number == s.c.allScalars.number {
-		v.number = s.c.everyNumber()
+func (s *source) spell(v scalar.Set) regex.ID {
+	if v.Number == s.c.lang.All.Number {
+		v.Number = s.c.lang.EveryNumber()
 	}
 	return s.spellPlain(v)
 }
@@ -237,7 +238,7 @@ func (s *source) spell(v scalars) regex.ID {
 // integers returns a set of numbers in digits alone, where the options say so and all of them are integers.
 func (s *source) integers(all regex.ID) regex.ID {
 	c := s.c
-	if !c.o.PlainIntegers || all == c.every || all == c.allScalars.number {
+	if !c.o.PlainIntegers || all == c.lang.EveryNumber() || all == c.lang.All.Number {
 		return all
 	}
 	whole, err := numbers.Language(c.r, numbers.Range{Integer: true})
@@ -249,21 +250,21 @@ func (s *source) integers(all regex.ID) regex.ID {
 
 // spellPlain returns the texts of JSON for scalars. A number in a spelling that languages of numbers do not know could not be
 // told from its equals.
-func (s *source) spellPlain(v scalars) regex.ID {
+func (s *source) spellPlain(v scalar.Set) regex.ID {
 	r, all := s.c.r, make([]regex.ID, 0, 5)
 	for _, w := range []struct {
 		there bool
 		text  string
-	}{{v.null, "null"}, {v.yes, "true"}, {v.no, "false"}} {
+	}{{v.Null, "null"}, {v.True, "true"}, {v.False, "false"}} {
 		if w.there {
 			all = append(all, r.Literal(w.text))
 		}
 	}
-	if v.number != regex.Nothing {
-		all = append(all, s.integers(v.number))
+	if v.Number != regex.Nothing {
+		all = append(all, s.integers(v.Number))
 	}
-	if v.text != regex.Nothing {
-		all = append(all, r.Quoted(v.text))
+	if v.Text != regex.Nothing {
+		all = append(all, r.Quoted(v.Text))
 	}
 	if len(all) == 0 {
 		return regex.Nothing

@@ -1,0 +1,119 @@
+package scalar
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"grove/sample/constrain/format"
+	"grove/sample/constrain/numbers"
+	"grove/sample/constrain/pattern"
+	"grove/sample/constrain/regex"
+	"grove/sample/constrain/schema/document"
+)
+
+// anyNumber returns the spellings of numbers within which languages of numbers are exact.
+func (c *Languages) anyNumber() regex.ID { return numbers.Spellings(c.Store) }
+
+// number returns the spellings of the value of a number.
+func (c *Languages) number(v *document.Value) regex.ID {
+	id, err := numbers.Equal(c.Store, v.Text)
+	if err != nil && c.Store.Err() == nil {
+		c.Doc.Fail(document.ErrUnsupported, v, "%s: %s", document.Clip(v.Text), Reason(err))
+	}
+	return id
+}
+
+// numberLang returns the numbers that satisfy the keywords about numbers.
+func (c *Languages) numberLang(s *document.Schema) regex.ID {
+	n := s.Number
+	if n == nil && !s.Integer {
+		return c.All.Number
+	}
+	r := numbers.Range{Integer: s.Integer, NoFraction: s.Integer && s.Draft == document.Draft4}
+	if n != nil {
+		r.ExclusiveMin, r.ExclusiveMax = n.OpenMin, n.OpenMax
+		r.Min, r.Max, r.MultipleOf = document.Decimal(n.Min), document.Decimal(n.Max), document.Decimal(n.Multiple)
+		if r.Min == "" && r.Max == "" && r.MultipleOf == "" && !r.Integer {
+			return c.All.Number
+		}
+	}
+	id, err := numbers.Language(c.Store, r)
+	if err != nil && c.Store.Err() == nil {
+		c.Doc.Fail(document.ErrUnsupported, s.At, "%s", Reason(err))
+	}
+	return id
+}
+
+// EveryNumber returns all numbers in all spellings.
+func (c *Languages) EveryNumber() regex.ID {
+	if c.every == regex.Nothing {
+		c.every = numbers.All(c.Store)
+	}
+	return c.every
+}
+
+// Equal returns the spellings of the value of a decimal.
+func (c *Languages) Equal(text string) regex.ID {
+	id, err := numbers.Equal(c.Store, text)
+	if err != nil && c.Store.Err() == nil {
+		c.Doc.Fail(document.ErrUnsupported, c.Doc.Root, "%s: %s", document.Clip(text), Reason(err))
+	}
+	return id
+}
+
+// Pattern returns the texts in which an expression matches.
+func (c *Languages) Pattern(at *document.Value, source string) regex.ID {
+	if id, ok := c.patterns[source]; ok {
+		return id
+	}
+	id, err := pattern.ECMA(c.Store, source)
+	if err != nil && c.Store.Err() == nil {
+		c.Doc.Fail(document.ErrUnsupported, at, "pattern %q: %s", document.Clip(source), Reason(err))
+	}
+	c.patterns[source] = id
+	return id
+}
+
+// Reason returns an error's text without its package, for one that follows a place.
+func Reason(err error) string {
+	text := err.Error()
+	var p *pattern.Error
+	if errors.As(err, &p) {
+		return fmt.Sprintf("byte %d: %s", p.At, p.Problem)
+	}
+	for _, p := range []string{"numbers: ", "format: ", "regex: "} {
+		text = strings.TrimPrefix(text, p)
+	}
+	return text
+}
+
+// format returns the texts of a format, and whether the format is known.
+func (c *Languages) format(at *document.Value, name string) (id regex.ID, known bool) {
+	if !format.Known(name) {
+		return regex.Nothing, false
+	}
+	id, ok := c.formats[name]
+	if !ok {
+		var err error
+		if id, _, err = format.Language(c.Store, name); err != nil && c.Store.Err() == nil {
+			c.Doc.Fail(document.ErrUnsupported, at, "format %q: %s", name, Reason(err))
+		}
+		c.formats[name] = id
+	}
+	return id, true
+}
+
+// Possible returns texts among which are all that have a format.
+func (c *Languages) possible(at *document.Value) regex.ID {
+	name := at.Text
+	id, ok := c.possibles[name]
+	if !ok {
+		var err error
+		if id, _, err = format.Possible(c.Store, name); err != nil && c.Store.Err() == nil {
+			c.Doc.Fail(document.ErrUnsupported, at, "format %q: %s", name, Reason(err))
+		}
+		c.possibles[name] = id
+	}
+	return id
+}
