@@ -32,7 +32,7 @@ func (m *Model) compiler() (*constrain.Cache, error) {
 		v, err := constrain.NewVocabulary(m.tokenizer, m.Vocabulary(), m.thinking)
 		m.constraints.err = err
 		if err == nil {
-			m.constraints.cache = constrain.NewCache(v, constrain.Limits{Parser: earley.Limits{Bytes: 24 << 20, MaskBytes: 8 << 20}})
+			m.constraints.cache = constrain.NewCache(v, constrain.Limits{Parser: earley.Limits{Bytes: 20 << 20, MaskBytes: 8 << 20}})
 		}
 	})
 	return m.constraints.cache, m.constraints.err

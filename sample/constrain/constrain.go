@@ -81,6 +81,7 @@ type Constraint struct {
 	repeats  bool
 	program  func() sample.Stage // of Check and Monitor; nil: there is a grammar
 	ahead    *hmm.Automaton      // nil: masks alone
+	trim     func()              // of the cache that keeps the constraint; nil: none does
 
 	mu    sync.Mutex
 	masks map[maskKey]mask

@@ -159,6 +159,14 @@ func (d *direct) expected(s state) string {
 // worn implements recognizer: it keeps nothing.
 func (d *direct) worn() bool { return false }
 
+// held implements recognizer: the memory of the automaton, where that says how much it has.
+func (d *direct) held() int {
+	if m, ok := d.m.(interface{ Held() int }); ok {
+		return m.Held()
+	}
+	return 0
+}
+
 // choices returns the automaton of a list of texts.
 func choices(list []string) (paths.Machine, error) {
 	n := 0
@@ -196,6 +204,14 @@ func (o optional) Step(state int, b byte) (int, bool) {
 // Final implements [paths.Machine]. No text leads back to the start.
 func (o optional) Final(state int) bool {
 	return state == paths.Start || o.texts != nil && o.texts.Final(state)
+}
+
+// Held returns the memory of the texts in bytes.
+func (o optional) Held() int {
+	if o.texts == nil {
+		return 0
+	}
+	return o.texts.Held()
 }
 
 // Bytes returns what may follow a state.

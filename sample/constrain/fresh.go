@@ -24,7 +24,8 @@ func (c *Constraint) fresh() *Constraint {
 	}
 	if p, ok := now.rec.(*parsed); ok && p.engine.Worn() {
 		if made, err := c.anew(); err == nil { // it was compiled before; a worn one is better than none
-			made.ahead, c.heir, now = c.ahead, made, made
+			made.ahead, made.trim = c.ahead, c.trim
+			c.heir, now = made, made
 		}
 	}
 	return now

@@ -52,3 +52,4 @@ func (p *parsed) ends(s state) bool                { return p.engine.Ends(s.of) 
 func (p *parsed) forced(s state, limit int) []byte { return p.engine.Forced(s.of, limit) }
 func (p *parsed) expected(s state) string          { return p.engine.Expected(s.of) }
 func (p *parsed) worn() bool                       { return p.engine.Worn() }
+func (p *parsed) held() int                        { return p.engine.Held() }

@@ -23,6 +23,8 @@ type recognizer interface {
 	forced(s state, max int) []byte
 	// worn reports whether the recognizer has served so many texts that another one is to serve the next.
 	worn() bool
+	// held returns its memory in bytes, about, and waits for nobody.
+	held() int
 	// expected says in words what may follow.
 	expected(s state) string
 }

@@ -83,6 +83,7 @@ func (r *slow) mask(s state) (mask, error) {
 }
 
 func (r *slow) worn() bool { return false }
+func (r *slow) held() int  { return 0 }
 
 func (r *slow) ends(s state) bool { return r.a.final(s.place) }
 

@@ -22,6 +22,7 @@ type Stage struct {
 	head   []byte // that the text must begin with; see [Constraint.Stages]
 	nodes  []node
 	forced []token.ID
+	kept   int // tokens
 }
 
 // node is the text behind one state.
@@ -77,6 +78,9 @@ func (g *Stage) Next(s sample.StageState, id token.ID) sample.StageState {
 func (g *Stage) Keep(s sample.StageState) sample.StageState {
 	g.nodes[0] = g.nodes[s]
 	g.nodes = g.nodes[:1]
+	if g.kept++; g.kept%trimEvery == 0 || g.nodes[0].mode == over {
+		g.c.grown()
+	}
 	return 0
 }
 

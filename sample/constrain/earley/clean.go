@@ -136,7 +136,7 @@ func (e *Engine) cleanStep(q *lexState) *cleanStep {
 		return c
 	}
 	q.clean = c
-	e.bytes += 64 + 8*len(c.next)
+	e.took(64 + 8*len(c.next))
 	return c
 }
 

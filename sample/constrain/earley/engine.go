@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"grove/sample/constrain/grammar"
 	"grove/sample/constrain/regex"
@@ -16,11 +17,12 @@ var (
 	ErrIllegal = errors.New("earley: the text cannot go on so") // ErrIllegal is a token or a byte that may not follow.
 	ErrBudget  = errors.New("earley: budget spent")             // ErrBudget is any budget that is spent.
 
-	ErrRow   = fmt.Errorf("%w: items of a row", ErrBudget)                             // ErrRow is Limits.RowItems.
-	ErrItems = fmt.Errorf("%w: items of a call", ErrBudget)                            // ErrItems is Limits.CallItems.
-	ErrLexer = fmt.Errorf("%w: states of the lexer of a call", ErrBudget)              // ErrLexer is Limits.LexerStates.
-	ErrWalk  = fmt.Errorf("%w: nodes of the vocabulary that a call visits", ErrBudget) // ErrWalk is Limits.WalkNodes.
-	ErrRegex = fmt.Errorf("%w: regular expressions", ErrBudget)                        // ErrRegex is a budget of the store of lexemes.
+	ErrRow    = fmt.Errorf("%w: items of a row", ErrBudget)                             // ErrRow is Limits.RowItems.
+	ErrItems  = fmt.Errorf("%w: items of a call", ErrBudget)                            // ErrItems is Limits.CallItems.
+	ErrLexer  = fmt.Errorf("%w: states of the lexer of a call", ErrBudget)              // ErrLexer is Limits.LexerStates.
+	ErrWalk   = fmt.Errorf("%w: nodes of the vocabulary that a call visits", ErrBudget) // ErrWalk is Limits.WalkNodes.
+	ErrMemory = fmt.Errorf("%w: memory of a call", ErrBudget)                           // ErrMemory is 20 MiB beyond Limits.Bytes.
+	ErrRegex  = fmt.Errorf("%w: regular expressions", ErrBudget)                        // ErrRegex is a budget of the store of lexemes.
 )
 
 // Limits bound what an engine may spend. Zero means the default.
@@ -29,7 +31,7 @@ type Limits struct {
 	CallItems   int // items of the rows that a mask, or a byte, makes. Default: 50,000
 	LexerStates int // states of the lexer that a mask, or a byte, makes. Default: 250,000
 	WalkNodes   int // nodes of the trie that the walks of a mask visit. Default: 20,000,000, about a tenth of a second
-	Bytes       int // memory of all that is kept to be used again, about. Beyond it all is forgotten. Default: 32 MiB
+	Bytes       int // memory of all that is kept to be used again, about. Beyond it all is forgotten before the next call. Default: 32 MiB
 	MaskBytes   int // memory of the masks that are kept. Default: 16 MiB
 }
 
@@ -78,6 +80,9 @@ type Engine struct {
 	top  *row   // where the text begins
 	done *state // behind an end token
 
+	held   atomic.Int64 // what Held found
+	calls  int
+	born   int   // bytes of what lasts, at first
 	err    error // of this call
 	items  int   // of the rows of this call
 	lexed  int   // states of the lexer of this call
@@ -97,6 +102,7 @@ func New(src grammar.Source, v *vocab.Vocabulary, l Limits) (*Engine, error) {
 	if _, err := e.Start(); err != nil {
 		return nil, err
 	}
+	e.born = e.lasting()
 	return e, nil
 }
 
@@ -109,18 +115,21 @@ func (e *Engine) begin(s State) *state {
 	if e.bytes > e.limits.Bytes {
 		e.forget()
 	}
+	if e.calls++; e.calls%countEvery == 0 {
+		e.count()
+	}
 	return e.renew(s.p)
 }
 
-// Worn reports whether the store of lexemes, or the source, has spent more than half of its memory, which no call gives back. An engine that
-// serves many texts is replaced by a new one then, for the texts to come.
+// Worn reports whether the store of lexemes, or the source, has spent more than half of its budgets, or has grown by more than half of
+// Limits.Bytes, which no call gives back. An engine that serves many texts is replaced by a new one then, for the texts to come.
 func (e *Engine) Worn() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if src, ok := e.src.(interface{ Worn() bool }); ok && src.Worn() {
 		return true
 	}
-	return e.store.Worn()
+	return e.store.Worn() || e.lasting() > e.born+e.limits.Bytes/2
 }
 
 // failure returns the error of a call.

@@ -50,13 +50,14 @@ func (e *Engine) inside(q *lexState, g *region) *inner {
 		if e.failed() {
 			return nil
 		}
-		e.bytes += 128 + in.memory()
+		e.took(innerBytes + in.memory())
 		if len(q.pairs) == 1 {
 			e.solo[key] = in
 		}
 	}
 	if q.inner == nil {
 		q.inner = map[*region]*inner{}
+		e.took(mapBytes)
 	}
 	q.inner[g] = in
 	return in
@@ -93,7 +94,7 @@ func (e *Engine) partsOf(q *lexState) []*lexState {
 		return nil
 	}
 	q.parts = parts
-	e.bytes += 8 * len(parts)
+	e.took(8 * len(parts))
 	return parts
 }
 

@@ -96,7 +96,7 @@ func (e *Engine) classes(q *lexState) {
 	}
 	q.class, q.first = e.store.Classes(e.rests...)
 	q.next = make([]*lexState, len(q.first))
-	e.bytes += 8 * len(q.next)
+	e.took(8 * len(q.next))
 }
 
 // lexState returns the state of pairs, which are in order and copied; nil for none.
@@ -126,7 +126,7 @@ func (e *Engine) lexState(pairs []pair) *lexState {
 		}
 	}
 	e.lexStates[string(key)] = q
-	e.bytes += 160 + 3*len(key)
+	e.took(lexBytes + 2*len(key))
 	q.accept = e.accepts(e.matched)
 	return q
 }
@@ -146,7 +146,7 @@ func (e *Engine) accepts(lexemes []regex.ID) *accepts {
 		e.ids++
 		a = &accepts{e.ids, slices.Clone(lexemes)}
 		e.matches[string(key)] = a
-		e.bytes += 80 + 2*len(key)
+		e.took(setBytes + 2*len(key))
 	}
 	return a
 }

@@ -42,6 +42,62 @@ type scratch struct {
 	nearby     []config
 }
 
+// callBytes is how much a call may keep beyond Limits.Bytes.
+const callBytes = 20 << 20
+
+// countEvery is how often calls find what they hold: counting takes longer than a short call.
+const countEvery = 64
+
+// The memory of what the tables hold, in bytes, about: entries of maps as those are two thirds full.
+const (
+	nodeBytes   = 64        // of a node, beside its edges
+	edgeBytes   = 24        // of an edge
+	readBytes   = 64        // of what an edge reads texts with
+	rowBytes    = 200       // of a row, beside its parts and its name
+	coreBytes   = 16        // of an item
+	waitBytes   = 32        // of a waiting or a scan
+	afterBytes  = 28        // of a successor of a row
+	lexBytes    = 216       // of a state of the lexer, beside its pairs and its name
+	setBytes    = 96        // of a set of lexemes, beside its name
+	textBytes   = 80        // of a text
+	stateBytes  = 168       // of a state, beside its configs and its name
+	configBytes = 32        // of a config
+	innerBytes  = 136       // of an inner, beside its parts
+	mapBytes    = 240       // of a small map
+	fixedBytes  = 128 << 10 // of scratch
+)
+
+// Held returns the memory of the engine in bytes, about: of all that it keeps, its store and its grammar, where that says how much it
+// has. While a call is under way it is what the last one found, so that nobody waits.
+func (e *Engine) Held() int {
+	if e.mu.TryLock() {
+		e.count()
+		e.mu.Unlock()
+	}
+	return int(e.held.Load())
+}
+
+// count finds what Held returns.
+func (e *Engine) count() {
+	e.held.Store(int64(fixedBytes + e.bytes + e.maskBytes + 8*cap(e.masked) + e.lasting()))
+}
+
+// lasting returns the memory in bytes, about, of what is never dropped.
+func (e *Engine) lasting() int {
+	n := e.store.Held()
+	if src, ok := e.src.(interface{ Held() int }); ok {
+		n += src.Held()
+	}
+	return n
+}
+
+// took counts memory of the tables in bytes.
+func (e *Engine) took(n int) {
+	if e.bytes += n; e.bytes > e.limits.Bytes+callBytes {
+		e.fail(ErrMemory)
+	}
+}
+
 // forget drops all that is kept. What states hold that a caller has is cut off from it; [Engine.renew] takes such states into
 // the new tables.
 func (e *Engine) forget() {

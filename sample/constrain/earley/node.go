@@ -24,7 +24,12 @@ func (e *Engine) node(n grammar.Node) *node {
 	}
 	k := &node{edges: edges, final: e.src.Final(n)}
 	e.nodes[n] = k
-	e.bytes += 96 + 32*len(edges)
+	e.took(nodeBytes + edgeBytes*cap(edges))
+	for i := range edges {
+		if edges[i].Read != nil {
+			e.took(readBytes)
+		}
+	}
 	return k
 }
 

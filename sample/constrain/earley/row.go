@@ -84,16 +84,18 @@ func (e *Engine) after(end ending) *row {
 	if e.failed() {
 		return nil
 	}
-	e.bytes += 48
+	e.took(afterBytes)
 	if end.text != nil {
 		if r.nextRead == nil {
 			r.nextRead = map[readKey]*row{}
+			e.took(mapBytes)
 		}
 		r.nextRead[readKey{end.accept.id, end.text}] = next
 		return next
 	}
 	if r.next == nil {
 		r.next = map[uint32]*row{}
+		e.took(mapBytes)
 	}
 	r.next[end.accept.id] = next
 	return next
@@ -246,7 +248,7 @@ func (e *Engine) build(b *builder) *row {
 		return nil
 	}
 	e.rows[name] = r
-	e.bytes += 256 + 2*len(name) + 24*len(r.core) + 40*len(r.waits) + 40*len(r.scans)
+	e.took(rowBytes + len(name) + coreBytes*len(r.core) + waitBytes*(cap(r.waits)+cap(r.scans)) + 4*cap(r.reads))
 	return r
 }
 

@@ -42,7 +42,7 @@ func (e *Engine) extend(t *text, b byte) *text {
 			k.n = t.n + 1
 		}
 		e.texts[key] = k
-		e.bytes += 96
+		e.took(textBytes)
 	}
 	return k
 }
@@ -114,7 +114,7 @@ func (e *Engine) state(c config) *state {
 		}
 		p = &state{epoch: e.epoch, configs: []config{c}}
 		e.greedyStates[c] = p
-		e.bytes += 256
+		e.took(stateBytes + 2*configBytes)
 	}
 	return p
 }
@@ -136,7 +136,7 @@ func (e *Engine) stateOf(configs []config, final bool) *state {
 	if !ok {
 		p = &state{epoch: e.epoch, configs: slices.Clone(configs), final: triOf(final)}
 		e.states[string(key)] = p
-		e.bytes += 256 + 2*len(key) + 32*len(configs)
+		e.took(stateBytes + len(key) + configBytes*len(configs))
 	}
 	return p
 }
@@ -191,7 +191,7 @@ func (e *Engine) stepAll(p *state, b byte) *state {
 	}
 	if p.pages[b>>6] == nil {
 		p.pages[b>>6] = new([64]*state)
-		e.bytes += 512
+		e.took(512)
 	}
 	p.pages[b>>6][b&63] = n
 	if n == nil {

@@ -114,6 +114,7 @@ type source struct {
 	cells      []cell
 	known      map[cell]Node
 	info       []info
+	edges      int // of all nodes
 	err        error
 }
 
@@ -217,6 +218,7 @@ func (s *source) unfold(n Node) {
 		}
 	}
 	s.info[n] = info{done: true, edges: edges}
+	s.edges += cap(edges)
 }
 
 func (s *source) unfoldRepeat(c cell, e *expr, visit func(Node)) {

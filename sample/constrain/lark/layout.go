@@ -154,6 +154,15 @@ func (l *layout) Start() grammar.Node { return 0 }
 // Final says whether the rule of a node may end there.
 func (l *layout) Final(n grammar.Node) bool { return l.Source.Final(l.places[n].node) }
 
+// Held returns the memory of the grammar in bytes, about, without that of its store.
+func (l *layout) Held() int {
+	bytes := 64*len(l.places) + 256*len(l.terminals) + 16*len(l.lines)
+	if static, ok := l.Source.(interface{ Held() int }); ok {
+		bytes += static.Held()
+	}
+	return bytes
+}
+
 // Ignored is nothing: the terminals take what may stand behind them.
 func (l *layout) Ignored() regex.ID { return regex.Nothing }
 

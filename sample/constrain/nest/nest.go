@@ -252,6 +252,18 @@ func (s *source) number(n inner) grammar.Node {
 	return id
 }
 
+// Held returns the memory of the grammars in bytes, about, without that of their store.
+func (s *source) Held() int {
+	bytes := 64*len(s.nodes) + 56*len(s.inner)
+	for key, v := range s.values {
+		bytes += 256 + len(key.schema) + 16*len(v.lexemes)
+		if inner, ok := v.Source.(interface{ Held() int }); ok {
+			bytes += inner.Held()
+		}
+	}
+	return bytes
+}
+
 // Start implements [grammar.Source].
 func (s *source) Start() grammar.Node { return s.start }
 

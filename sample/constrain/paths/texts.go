@@ -52,6 +52,9 @@ func NewTexts(texts []string) (*Texts, error) {
 	return m, nil
 }
 
+// Held returns the memory of the texts in bytes, about.
+func (m *Texts) Held() int { return cap(m.arena) + 4*(cap(m.rows)+cap(m.to)) + cap(m.by) }
+
 // A span is the texts from..to-1, more than one, whose first depth bytes are the same.
 type span struct{ from, to, depth int }
 

@@ -49,6 +49,8 @@ type source struct {
 	keys   map[string][2]regex.ID
 	values map[*formula]regex.ID
 
+	counted, objects int // of Held
+
 	open, openList, closeEmpty, closeEmptyList, shut, shutList, comma, blanks regex.ID
 	colon                                                                     regex.ID
 }

@@ -17,11 +17,12 @@ type Document struct {
 	resources map[string]*resource
 	dynamics  map[string]int // how many schemas have a dynamic anchor
 	byValue   map[*Value]*Schema
+	values    int // their memory in bytes, about
 }
 
 // New returns the document of a text, and its schema. draft is that of schemas that do not say.
 func New(root *Value, draft Draft) *Document {
-	d := &Document{Root: root, resources: map[string]*resource{}, dynamics: map[string]int{}, byValue: map[*Value]*Schema{}}
+	d := &Document{Root: root, resources: map[string]*resource{}, dynamics: map[string]int{}, byValue: map[*Value]*Schema{}, values: root.held()}
 	d.scan(root, d.newResource(new(url.URL), root, draft))
 	return d
 }
