@@ -86,9 +86,10 @@ type span struct{ from, to int }
 
 // A step is a logit stage: apply changes the logits behind a state, at which the cursor stands.
 type step struct {
-	name  string
-	apply func(s State, logits []float32)
-	fault func(s State) error // nil: it has none of its own
+	name     string
+	apply    func(s State, logits []float32)
+	fault    func(s State) error  // nil: it has none of its own
+	expected func(s State) string // nil: it says nothing
 }
 
 // NewChain returns the chain of a text without tokens, for rows of vocab logits, or the error of [Settings.Validate].
@@ -173,6 +174,9 @@ func (c *Chain) addStages() {
 		}
 		if f, ok := stage.(Failing); ok {
 			st.fault = func(s State) error { return f.Err(c.state(s, i)) }
+		}
+		if f, ok := stage.(Expecting); ok {
+			st.expected = func(s State) string { return f.Expected(c.state(s, i)) }
 		}
 		c.steps = append(c.steps, st)
 	}

@@ -96,7 +96,13 @@ func (c *Chain) blame(s State, logits []float32, err error) error {
 					return fmt.Errorf("sample: stage %s: %w", step.name, fault)
 				}
 			}
-			return fmt.Errorf("sample: stage %s: it leaves no token that the stages before it allow: %w", step.name, err)
+			words := ""
+			if step.expected != nil {
+				if words = step.expected(s); words != "" {
+					words = " (" + words + ")"
+				}
+			}
+			return fmt.Errorf("sample: stage %s: it leaves no token that the stages before it allow%s: %w", step.name, words, err)
 		}
 	}
 	return err

@@ -40,6 +40,12 @@ type Failing interface {
 	Err(s StageState) error
 }
 
+// Expecting is a stage that can say what a text needs, for the error of a request all of whose legal tokens other stages or biases forbid.
+type Expecting interface {
+	// Expected returns the place behind s and what may stand there, in words; empty where there is nothing to say.
+	Expected(s StageState) string
+}
+
 // Ender is a stage that knows where a text is complete.
 type Ender interface {
 	// Ended reports whether nothing but the end of the text may follow s.

@@ -15,8 +15,8 @@ import (
 // grammar takes more work than its limits allow.
 var ErrConstraint = errors.New("the text cannot go on under the constraint")
 
-// Stage holds one text to a [Constraint]. It is a [sample.Legal], a [sample.Preparer], a [sample.Failing], a [sample.Ender], a
-// [sample.Keeper] and a [sample.Forker].
+// Stage holds one text to a [Constraint]. It is a [sample.Legal], a [sample.Preparer], a [sample.Failing], a [sample.Expecting], a
+// [sample.Ender], a [sample.Keeper] and a [sample.Forker].
 type Stage struct {
 	c      *Constraint
 	head   []byte // that the text must begin with; see [Constraint.Stages]
@@ -34,12 +34,13 @@ type node struct {
 }
 
 var (
-	_ sample.Legal    = (*Stage)(nil)
-	_ sample.Preparer = (*Stage)(nil)
-	_ sample.Failing  = (*Stage)(nil)
-	_ sample.Ender    = (*Stage)(nil)
-	_ sample.Keeper   = (*Stage)(nil)
-	_ sample.Forker   = (*Stage)(nil)
+	_ sample.Legal     = (*Stage)(nil)
+	_ sample.Preparer  = (*Stage)(nil)
+	_ sample.Failing   = (*Stage)(nil)
+	_ sample.Expecting = (*Stage)(nil)
+	_ sample.Ender     = (*Stage)(nil)
+	_ sample.Keeper    = (*Stage)(nil)
+	_ sample.Forker    = (*Stage)(nil)
 )
 
 // String returns the name of the stage.
@@ -105,6 +106,17 @@ func (g *Stage) node(s sample.StageState) *node {
 		n.done = true
 	}
 	return n
+}
+
+// Expected implements [sample.Expecting].
+func (g *Stage) Expected(s sample.StageState) string {
+	switch n := &g.nodes[s]; n.mode {
+	case active, gap, opening:
+		if g.c.rec != nil {
+			return fmt.Sprintf("byte %d: expected %s", n.n, g.c.rec.expected(n.at))
+		}
+	}
+	return ""
 }
 
 // Err implements [sample.Failing].
