@@ -95,32 +95,41 @@ type MaskFigures struct {
 	InvalidTotal    int       `json:"invalid_total"`
 	Error           string    `json:"error,omitempty"`
 
+	Peer *MaskPeerFigures `json:"peer,omitempty"`
+
 	invalidRead int // invalid texts all of whose tokens are legal, though they may not end
+}
+
+// MaskCounts count schemas. Each is in one of the counts behind the first, in the order errors, invalid texts, valid texts.
+type MaskCounts struct {
+	Schemas       int `json:"schemas"`
+	Passed        int `json:"passed"` // no error, all valid texts accepted, all invalid ones rejected
+	CompileErrors int `json:"compile_errors"`
+	Errors        int `json:"errors"`              // budgets that were spent behind the first mask
+	Validation    int `json:"validation_errors"`   // schemas with a valid text that was rejected
+	Invalidation  int `json:"invalidation_errors"` // schemas with an invalid text that was accepted
 }
 
 // MaskSummary is the sum over all schemas.
 type MaskSummary struct {
-	Schemas       int       `json:"schemas"`
-	Passed        int       `json:"passed"` // no error, all valid texts accepted, all invalid ones rejected
-	CompileErrors int       `json:"compile_errors"`
-	Errors        int       `json:"errors"`              // budgets that were spent behind the first mask
-	Validation    int       `json:"validation_errors"`   // schemas with a valid text that was rejected
-	Invalidation  int       `json:"invalidation_errors"` // schemas with an invalid text that was accepted
-	Unended       int       `json:"invalid_without_end"` // invalid texts whose tokens are all legal, though they may not end there
-	Compile       MaskTimes `json:"compile"`
-	First         MaskTimes `json:"first_mask"`
-	Masks         MaskTimes `json:"masks"`
+	MaskCounts
+	Unended int       `json:"invalid_without_end"` // invalid texts whose tokens are all legal, though they may not end there
+	Compile MaskTimes `json:"compile"`
+	First   MaskTimes `json:"first_mask"`
+	Masks   MaskTimes `json:"masks"`
 }
 
 // MaskReport is the result of [Masks].
 type MaskReport struct {
 	Schemas []MaskFigures
 	Summary MaskSummary
+	Peer    *MaskPeerSummary // nil: none was measured
 }
 
 // MaskOptions control [Masks].
 type MaskOptions struct {
-	FreeOrder bool // the members of objects come in any order
+	FreeOrder bool      // the members of objects come in any order
+	Peer      *MaskPeer // if there is one, each schema goes through it too, behind its own measurement
 }
 
 // Masks compiles schemas, and reads their texts token by token with a mask before each, as MaskBench does: the texts are written with
@@ -128,11 +137,15 @@ type MaskOptions struct {
 func Masks(ctx context.Context, m *grove.MaskMeter, schemas []MaskSchema, o MaskOptions, progress Progress) (*MaskReport, error) {
 	r := &MaskReport{}
 	var compile, first, steps []float64
+	var peer peerSum
 	for i, s := range schemas {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		f, all, err := measureSchema(m, s, o)
+		if err == nil && o.Peer != nil {
+			err = peer.measure(o.Peer, s, &f)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("bench: schema %q: %w", s.Name, err)
 		}
@@ -145,19 +158,33 @@ func Masks(ctx context.Context, m *grove.MaskMeter, schemas []MaskSchema, o Mask
 		progress.show(i+1, len(schemas))
 	}
 	r.Summary.Compile, r.Summary.First, r.Summary.Masks = maskTimes(compile), maskTimes(first), maskTimes(steps)
+	if o.Peer != nil {
+		r.Peer = peer.summary(o.Peer)
+	}
 	return r, nil
+}
+
+// texts returns the texts as they are read.
+func (s MaskSchema) texts() ([]string, error) {
+	var all []string
+	for _, t := range s.Tests {
+		text, err := spaced(t.Data)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, text)
+	}
+	return all, nil
 }
 
 // measureSchema returns the figures of a schema, and the times of its masks.
 func measureSchema(m *grove.MaskMeter, s MaskSchema, o MaskOptions) (f MaskFigures, steps []float64, err error) {
 	f.Name = s.Name
-	var texts []string
+	texts, err := s.texts()
+	if err != nil {
+		return f, nil, err
+	}
 	for _, t := range s.Tests {
-		text, err := spaced(t.Data)
-		if err != nil {
-			return f, nil, err
-		}
-		texts = append(texts, text)
 		if t.Valid {
 			f.ValidTotal++
 		} else {
@@ -191,19 +218,24 @@ func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1
 
 // add counts a schema.
 func (s *MaskSummary) add(f MaskFigures) {
-	s.Schemas++
 	s.Unended += f.invalidRead
+	s.count(f.Error, f.FirstMaskUS == 0, f.InvalidRejected < f.InvalidTotal, f.ValidAccepted < f.ValidTotal)
+}
+
+// count counts a schema with an error, which came before the grammar was there or behind that, with accepted invalid or rejected valid texts.
+func (c *MaskCounts) count(err string, refused, wrong, short bool) {
+	c.Schemas++
 	switch {
-	case f.Error != "" && f.FirstMaskUS == 0:
-		s.CompileErrors++
-	case f.Error != "":
-		s.Errors++
-	case f.InvalidRejected < f.InvalidTotal:
-		s.Invalidation++
-	case f.ValidAccepted < f.ValidTotal:
-		s.Validation++
+	case err != "" && refused:
+		c.CompileErrors++
+	case err != "":
+		c.Errors++
+	case wrong:
+		c.Invalidation++
+	case short:
+		c.Validation++
 	default:
-		s.Passed++
+		c.Passed++
 	}
 }
 
@@ -218,14 +250,27 @@ func (r *MaskReport) WriteText(w io.Writer) error {
 		}
 	}
 	s := r.Summary
-	fmt.Fprintf(w, "%d of %d schemas pass (%.1f %%); %d are refused, %d spend a budget, %d reject a valid text, %d accept an invalid one\n",
-		s.Passed, s.Schemas, 100*float64(s.Passed)/float64(s.Schemas), s.CompileErrors, s.Errors, s.Validation, s.Invalidation)
-	var err error
-	for _, line := range []struct {
-		name string
-		t    MaskTimes
-	}{{"compile", s.Compile}, {"first mask", s.First}, {"mask", s.Masks}} {
-		_, err = fmt.Fprintf(w, "%-10s %8d times, µs: mean %.1f, p50 %.1f, p99 %.1f, max %.1f\n", line.name, line.t.N, line.t.Mean, line.t.P50, line.t.P99, line.t.Max)
+	s.writeText(w, "")
+	err := writeTimes(w, []namedTimes{{"compile", s.Compile}, {"first mask", s.First}, {"mask", s.Masks}})
+	if r.Peer != nil {
+		err = r.Peer.writeText(w)
+	}
+	return err
+}
+
+func (c MaskCounts) writeText(w io.Writer, who string) {
+	fmt.Fprintf(w, "%s%d of %d schemas pass (%.1f %%); %d are refused, %d spend a budget, %d reject a valid text, %d accept an invalid one\n",
+		who, c.Passed, c.Schemas, 100*float64(c.Passed)/float64(c.Schemas), c.CompileErrors, c.Errors, c.Validation, c.Invalidation)
+}
+
+type namedTimes struct {
+	name string
+	t    MaskTimes
+}
+
+func writeTimes(w io.Writer, lines []namedTimes) (err error) {
+	for _, l := range lines {
+		_, err = fmt.Fprintf(w, "%-16s %8d times, µs: mean %.1f, p50 %.1f, p99 %.1f, max %.1f\n", l.name, l.t.N, l.t.Mean, l.t.P50, l.t.P99, l.t.Max)
 	}
 	return err
 }
@@ -240,6 +285,7 @@ func (r *MaskReport) WriteJSON(w io.Writer) error {
 		}
 	}
 	return e.Encode(struct {
-		Summary MaskSummary `json:"summary"`
-	}{r.Summary})
+		Summary MaskSummary      `json:"summary"`
+		Peer    *MaskPeerSummary `json:"peer,omitempty"`
+	}{r.Summary, r.Peer})
 }

@@ -16,9 +16,8 @@ import (
 	"grove/weights/gguf"
 )
 
-// byteMeter returns a meter for a vocabulary of single bytes and some longer tokens.
-func byteMeter(t testing.TB) *grove.MaskMeter {
-	t.Helper()
+// byteTokenizer returns a tokenizer with a vocabulary of single bytes and some longer tokens.
+func byteTokenizer() (*tokenizer.Tokenizer, error) {
 	v := tokenizer.Vocab{Model: "llama", BOS: token.None, EOS: 0, EOT: token.None, EOM: token.None, UNK: token.None, SEP: token.None, FIM: tokenizer.NoFIM}
 	add := func(text string, ty tokenizer.Type, score float32) {
 		v.Tokens, v.Types, v.Scores = append(v.Tokens, text), append(v.Types, int(ty)), append(v.Scores, score)
@@ -31,7 +30,13 @@ func byteMeter(t testing.TB) *grove.MaskMeter {
 	for i, text := range []string{`{"`, `":`, `a`, `▁1`, `",`} {
 		add(text, tokenizer.Normal, float32(-i))
 	}
-	k, err := tokenizer.New(v)
+	return tokenizer.New(v)
+}
+
+// byteMeter returns a meter for it.
+func byteMeter(t testing.TB) *grove.MaskMeter {
+	t.Helper()
+	k, err := byteTokenizer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +45,25 @@ func byteMeter(t testing.TB) *grove.MaskMeter {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// openVocabulary returns the tokenizer of a file, and a meter for it.
+func openVocabulary(t *testing.T, path string) (*tokenizer.Tokenizer, *grove.MaskMeter) {
+	t.Helper()
+	file, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	k, err := tokenizer.FromGGUF(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := grove.NewMaskMeter(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, m
 }
 
 func TestMasks(t *testing.T) {
@@ -123,19 +147,7 @@ func TestMaskBench(t *testing.T) {
 		}
 		schemas = kept
 	}
-	file, err := gguf.Open(filepath.Join(root, "golden", "tokenizers", "ggml-vocab-llama-spm.gguf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	k, err := tokenizer.FromGGUF(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := grove.NewMaskMeter(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, m := openVocabulary(t, filepath.Join(root, "golden", "tokenizers", "ggml-vocab-llama-spm.gguf"))
 	r, err := Masks(context.Background(), m, schemas, MaskOptions{FreeOrder: true}, nil)
 	if err != nil {
 		t.Fatal(err)
