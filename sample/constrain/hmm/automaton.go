@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"grove/internal/kernel"
 	"grove/sample/constrain/vocab"
 	"grove/text/token"
 )
@@ -261,17 +262,17 @@ func (a *Automaton) complete(l level, d int) (c []float64, scale float64) {
 		return c, scale
 	}
 	for k, e := range a.rows[d] {
-		factor := math.Exp(l.scale[e.to] - scale)
+		factor := kernel.Exp64(l.scale[e.to] - scale)
 		if factor == 0 {
 			continue
 		}
 		for z, s := range a.sums[d][n*k : n*k+n] {
-			c[z] += s * factor * float64(l.value[int(e.to)*n+z])
+			c[z] += float64(float64(s*factor) * float64(l.value[int(e.to)*n+z]))
 		}
 	}
 	if final {
 		for z, e := range a.ends {
-			c[z] += e * math.Exp(-scale)
+			c[z] += float64(e * kernel.Exp64(-scale))
 		}
 	}
 	return c, scale
@@ -284,7 +285,7 @@ func (a *Automaton) move(dst []float32, c []float64, scale float64) float64 {
 	largest := 0.0
 	for z := range n {
 		for y, m := range a.model.move[n*z : n*z+n] {
-			before[z] += float64(m) * c[y]
+			before[z] += float64(float64(m) * c[y])
 		}
 		largest = max(largest, before[z])
 	}
@@ -294,7 +295,7 @@ func (a *Automaton) move(dst []float32, c []float64, scale float64) float64 {
 	for z, v := range before {
 		dst[z] = float32(v / largest)
 	}
-	return scale + math.Log(largest)
+	return scale + kernel.Log64(largest)
 }
 
 // level returns the level of so many tokens.
@@ -309,9 +310,12 @@ func (a *Automaton) LogProbability() float64 {
 	c, scale := a.complete(a.level(a.horizon-1), 0)
 	sum := 0.0
 	for z, p := range a.model.start {
-		sum += float64(p) * c[z]
+		sum += float64(float64(p) * c[z])
 	}
-	return math.Log(sum) + scale
+	if sum == 0 {
+		return math.Inf(-1)
+	}
+	return kernel.Log64(sum) + scale
 }
 
 // States returns the number of states that tokens lead to.

@@ -7,6 +7,6 @@
 // [Fit] makes a [Model] of texts; [Compile] makes an [Automaton] of a machine over bytes, a vocabulary and a model;
 // [NewStage] decodes with it. Without a model a stage is a mask.
 //
-// Tables are made with functions that round differently on different processors, so that a draw that looks ahead may
-// differ between two of them, for the same seed; on one machine it does not.
+// Tables and scores have the same bits on every processor, so that a draw that looks ahead depends on the request, the seed and the numerics
+// version alone. Only [Fit] does not promise that: a model is made once, and its file is the same everywhere.
 package hmm

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"grove/internal/kernel"
 	"grove/sample"
 	"grove/sample/constrain/vocab"
 	"grove/text/token"
@@ -97,11 +98,11 @@ func (m *Model) read(ahead []float32, id token.ID) []float32 {
 	mass := float32(0)
 	for z, p := range ahead {
 		if int(id) < m.vocab {
-			p *= m.emit[int(id)*n+z]
+			p = float32(p * m.emit[int(id)*n+z])
 		}
 		mass += p
 		for y, q := range m.move[z*n : z*n+n] {
-			next[y] += p * q
+			next[y] += float32(p * q)
 		}
 	}
 	if mass == 0 { // the model excludes the token: it tells nothing
@@ -193,7 +194,7 @@ func (s *Stage) scoreEdge(scores, ahead []float32, l level, e edge) {
 	var sumAll, sumLegal float32
 	for z, p := range ahead {
 		all[z] = float32(float64(p) / s.a.usable[z])
-		legal[z] = all[z] * value[z]
+		legal[z] = float32(all[z] * value[z])
 		sumAll, sumLegal = sumAll+all[z], sumLegal+legal[z]
 	}
 	for i, id := range e.tokens {
@@ -201,7 +202,7 @@ func (s *Stage) scoreEdge(scores, ahead []float32, l level, e edge) {
 		if a == 0 { // the model excludes the token, or has not got it
 			a, b = sumAll, sumLegal
 		}
-		scores[i] = float32(math.Log(max(float64(b/a), least)) + l.scale[e.to])
+		scores[i] = float32(kernel.Log64(max(float64(b/a), least)) + l.scale[e.to])
 	}
 }
 
