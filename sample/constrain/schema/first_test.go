@@ -2,6 +2,8 @@ package schema
 
 import (
 	"testing"
+
+	"grove/sample/constrain/schema/schematest"
 )
 
 // TestSpelling: what may stand between the parts, and which characters may be escaped.
@@ -24,10 +26,10 @@ func TestSpelling(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := newWalker(src)
+			w := schematest.NewWalker(src)
 			for i, text := range texts {
-				if n, ends := w.read(text); (n == len(text) && ends) != (x.want[i] == '+') {
-					t.Errorf("%q: read %d bytes, ends %v; %v", text, n, ends, w.err)
+				if n, ends := w.Read(text); (n == len(text) && ends) != (x.want[i] == '+') {
+					t.Errorf("%q: read %d bytes, ends %v; %v", text, n, ends, w.Err)
 				}
 			}
 		})
@@ -71,19 +73,19 @@ func TestTexts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := newWalker(src)
+			w := schematest.NewWalker(src)
 			for _, text := range x.good {
-				if n, ends := w.read(text); n < len(text) || !ends {
-					t.Errorf("%s: read %d bytes, ends %v; %v", text, n, ends, w.err)
+				if n, ends := w.Read(text); n < len(text) || !ends {
+					t.Errorf("%s: read %d bytes, ends %v; %v", text, n, ends, w.Err)
 				}
 			}
 			for _, text := range x.bad {
-				if n, ends := w.read(text); n == len(text) && ends {
+				if n, ends := w.Read(text); n == len(text) && ends {
 					t.Errorf("%s: accepted", text)
 				}
 			}
-			if w.err != nil {
-				t.Error(w.err)
+			if w.Err != nil {
+				t.Error(w.Err)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"grove/sample/constrain/earley"
+	"grove/sample/constrain/schema/schematest"
 	"grove/sample/constrain/vocab"
 	"grove/text/token"
 )
@@ -40,10 +41,10 @@ func push(e *earley.Engine, text string) (n int, ends bool, err error) {
 	return n, err == nil && e.Ends(s), err
 }
 
-// TestMaskBench reads the instances of the sample of MaskBench: no invalid one is accepted, and no valid one is refused where the
-// schema was compiled. Order is free, as it is in the instances.
+// TestMaskBench reads the schematest.Instances of the sample of MaskBench: no invalid one is accepted, and no valid one is refused where the
+// schema was compiled. Order is free, as it is in the schematest.Instances.
 func TestMaskBench(t *testing.T) {
-	all := readSuites(t, shared(t, "data/maskbench_sample.jsonl.gz"))
+	all := schematest.ReadSuites(t, schematest.Shared(t, "../../..", "data/maskbench_sample.jsonl.gz"))
 	every := 20
 	if os.Getenv("GROVE_LONG") != "" {
 		every = 1
@@ -77,7 +78,7 @@ func TestMaskBench(t *testing.T) {
 			continue
 		}
 		for _, x := range s.Tests {
-			text := spaced(t, x.Data)
+			text := schematest.Spaced(t, x.Data)
 			start := time.Now()
 			n, ends, err := push(e, text)
 			if took := time.Since(start); took > time.Second {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"grove/sample/constrain/schema/schematest"
 )
 
 var update = flag.Bool("update", false, "write testdata/suite.txt where results improve")
@@ -31,7 +33,7 @@ var ranks = []string{passed, tooTight, emptyError, unsupported, otherError, comm
 // TestSuite runs the JSON-Schema-Test-Suite and compares the classes with those of testdata/suite.txt, which has the names of the
 // groups that do not pass. It only improves: -update writes better classes.
 func TestSuite(t *testing.T) {
-	root := shared(t, "data/json-schema-test-suite")
+	root := schematest.Shared(t, "../../..", "data/json-schema-test-suite")
 	got := map[string]string{}
 	counts := map[string]int{}
 	for dir, draft := range map[string]Draft{"draft2020-12": Draft2020, "draft7": Draft7} {
@@ -61,7 +63,7 @@ func runSuite(t *testing.T, path, file string, draft Draft, got map[string]strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	var groups []suite
+	var groups []schematest.Suite
 	var descriptions []struct{ Description string }
 	if err := errors.Join(json.Unmarshal(text, &groups), json.Unmarshal(text, &descriptions)); err != nil {
 		t.Fatal(err)
@@ -86,7 +88,7 @@ func runSuite(t *testing.T, path, file string, draft Draft, got map[string]strin
 }
 
 // classify compiles the schema of a group and reads its texts.
-func classify(t *testing.T, g suite, o Options, counts map[string]int) (class, why string) {
+func classify(t *testing.T, g schematest.Suite, o Options, counts map[string]int) (class, why string) {
 	valid := slices.ContainsFunc(g.Tests, func(x struct {
 		Description string          `json:"description"`
 		Valid       bool            `json:"valid"`
@@ -108,18 +110,18 @@ func classify(t *testing.T, g suite, o Options, counts map[string]int) (class, w
 		return otherError, err.Error()
 	}
 	class = passed
-	w := newWalker(src)
+	w := schematest.NewWalker(src)
 	for _, x := range g.Tests {
-		text := spaced(t, x.Data)
-		n, ends := w.read(text)
-		accepted := n == len(text) && ends && w.err == nil
+		text := schematest.Spaced(t, x.Data)
+		n, ends := w.Read(text)
+		accepted := n == len(text) && ends && w.Err == nil
 		switch {
 		case accepted == x.Valid:
 			counts["text ok"]++
 		case accepted:
 			class, why = wrong, x.Description+": "+text
 		case class != wrong:
-			class, why = tooTight, fmt.Sprintf("%s: %s: at byte %d; %v", x.Description, text, n, w.err)
+			class, why = tooTight, fmt.Sprintf("%s: %s: at byte %d; %v", x.Description, text, n, w.Err)
 		}
 	}
 	return class, why

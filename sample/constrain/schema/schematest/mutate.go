@@ -1,4 +1,4 @@
-package schema
+package schematest
 
 import (
 	"fmt"
@@ -8,12 +8,12 @@ import (
 	"grove/sample/constrain/schema/document"
 )
 
-// instances are texts that random schemas are asked about.
-var instances = []string{`1`, `"a"`, `null`, `true`, `{}`, `[]`, `{"a": 1}`, `{"a": 1, "b": "x"}`, `{"b": 2, "c": [1, 2]}`, `[1, 2, 3]`, `["a", "a"]`, `2.5`, `""`, `"abc"`,
+// Instances are texts that random schemas are asked about.
+var Instances = []string{`1`, `"a"`, `null`, `true`, `{}`, `[]`, `{"a": 1}`, `{"a": 1, "b": "x"}`, `{"b": 2, "c": [1, 2]}`, `[1, 2, 3]`, `["a", "a"]`, `2.5`, `""`, `"abc"`,
 	`{"a": {"a": 1}}`, `[1, "a", null, {"a": 1}]`, `-3`, `[[1], [2]]`, `{"ab": 1, "x": 2}`}
 
-// mutate returns a text with one change, or "" where there is none to make.
-func mutate(rng *rand.Rand, text string) string {
+// Mutate returns a text with one change, or "" where there is none to make.
+func Mutate(rng *rand.Rand, text string) string {
 	v, err := document.Parse([]byte(text), 1<<20, 100)
 	if err != nil {
 		return ""
@@ -45,7 +45,7 @@ func mutate(rng *rand.Rand, text string) string {
 // change changes a value.
 func change(rng *rand.Rand, v *document.Value) {
 	random := func() *document.Value {
-		x, _ := document.Parse([]byte(instances[rng.IntN(len(instances))]), 1000, 10)
+		x, _ := document.Parse([]byte(Instances[rng.IntN(len(Instances))]), 1000, 10)
 		return x
 	}
 	switch n := len(v.Items); {
@@ -88,8 +88,8 @@ func change(rng *rand.Rand, v *document.Value) {
 	}
 }
 
-// randomSchema writes a random schema.
-func randomSchema(rng *rand.Rand, b *strings.Builder, depth int) {
+// RandomSchema writes a random schema.
+func RandomSchema(rng *rand.Rand, b *strings.Builder, depth int) {
 	if depth == 0 || rng.IntN(12) == 0 {
 		b.WriteString([]string{"true", "{}", `{"type":"integer"}`, `{"type":"string"}`, `{"type":"object"}`, `{"minimum":2}`, `{"const":1}`, `{"enum":["a",1,null]}`,
 			`{"maxLength":1}`, `false`, `{"type":["array","boolean"]}`, `{"enum":[[1],{"a":1},2.5]}`}[rng.IntN(12)])
@@ -97,7 +97,7 @@ func randomSchema(rng *rand.Rand, b *strings.Builder, depth int) {
 	}
 	sub := func() string {
 		var b strings.Builder
-		randomSchema(rng, &b, depth-1)
+		RandomSchema(rng, &b, depth-1)
 		return b.String()
 	}
 	name := func() string { return []string{"a", "b", "c", "ab"}[rng.IntN(4)] }

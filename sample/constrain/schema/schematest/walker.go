@@ -1,4 +1,6 @@
-package schema
+// Package schematest helps the tests of package schema: it reads and writes texts along a grammar slowly and plainly, changes
+// texts, and makes random schemas.
+package schematest
 
 import (
 	"errors"
@@ -7,13 +9,13 @@ import (
 	"grove/sample/constrain/regex"
 )
 
-// A walker reads a text along a grammar, one byte after the other, with all stacks of calls side by side. It is the slow
-// reference that the tests of this package read the grammars with.
-type walker struct {
+// Walker reads texts along a grammar, one byte after the other, with all stacks of calls side by side. It is the slow
+// reference of tests. It is for one goroutine.
+type Walker struct {
 	src   grammar.Source
 	edges map[grammar.Node][]grammar.Edge
 	top   map[frame]*frame
-	err   error
+	Err   error // why the grammar could not be read on; nil: it could
 }
 
 // A frame is a call that is open: where it goes on, and the call around it.
@@ -37,16 +39,17 @@ type step struct {
 	up   *frame
 }
 
-func newWalker(src grammar.Source) *walker {
-	return &walker{src: src, edges: map[grammar.Node][]grammar.Edge{}, top: map[frame]*frame{}}
+// NewWalker returns a walker of a grammar, which belongs to it from now on.
+func NewWalker(src grammar.Source) *Walker {
+	return &Walker{src: src, edges: map[grammar.Node][]grammar.Edge{}, top: map[frame]*frame{}}
 }
 
-func (w *walker) of(n grammar.Node) []grammar.Edge {
+func (w *Walker) of(n grammar.Node) []grammar.Edge {
 	e, ok := w.edges[n]
 	if !ok {
 		var err error
 		if e, err = w.src.Edges(nil, n); err != nil {
-			w.err = err
+			w.Err = err
 			return nil
 		}
 		w.edges[n] = e
@@ -55,9 +58,9 @@ func (w *walker) of(n grammar.Node) []grammar.Edge {
 }
 
 // open adds all lexemes that may stand at places, and reports whether the text may end.
-func (w *walker) open(from []step) (all []at, ends bool) {
+func (w *Walker) open(from []step) (all []at, ends bool) {
 	seen := map[step]bool{}
-	for len(from) > 0 && w.err == nil {
+	for len(from) > 0 && w.Err == nil {
 		s := from[len(from)-1]
 		from = from[:len(from)-1]
 		if seen[s] {
@@ -86,8 +89,8 @@ func (w *walker) open(from []step) (all []at, ends bool) {
 	return all, ends
 }
 
-// read returns how many bytes of a text are legal, and whether it may end behind them.
-func (w *walker) read(text string) (n int, ends bool) {
+// Read returns how many bytes of a text are legal, and whether it may end behind them.
+func (w *Walker) Read(text string) (n int, ends bool) {
 	r := w.src.Store()
 	r.Refuel()
 	now, ends := w.open([]step{{node: w.src.Start()}})
@@ -115,14 +118,14 @@ func (w *walker) read(text string) (n int, ends bool) {
 					if to, err = e.Read([]byte(a.text)); errors.Is(err, grammar.ErrRefused) {
 						continue
 					} else if err != nil {
-						w.err = err
+						w.Err = err
 					}
 				}
 				done = append(done, step{to, a.up})
 			}
 		}
 		opened, end := w.open(done)
-		if next = append(next, opened...); len(next) == 0 && !end || w.err != nil {
+		if next = append(next, opened...); len(next) == 0 && !end || w.Err != nil {
 			return n, false
 		}
 		now, ends = next, end

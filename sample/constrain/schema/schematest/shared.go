@@ -1,4 +1,4 @@
-package schema
+package schematest
 
 import (
 	"bufio"
@@ -14,11 +14,11 @@ import (
 	"grove/sample/constrain/schema/document"
 )
 
-// shared returns the path of a file of the shared reference data, or skips the test where it is missing. Where CI is set and
+// Shared returns the path of a file of the shared reference data, which lies beside the root of the repository, or skips the test where it is missing. Where CI is set and
 // there is shared data, a missing file is a failure.
-func shared(t testing.TB, name string) string {
+func Shared(t testing.TB, root, name string) string {
 	t.Helper()
-	root := filepath.Join("..", "..", "..", "..", "shared")
+	root = filepath.Join(root, "..", "shared")
 	path := filepath.Join(root, filepath.FromSlash(name))
 	if _, err := os.Stat(path); err == nil {
 		return path
@@ -30,8 +30,8 @@ func shared(t testing.TB, name string) string {
 	return ""
 }
 
-// A suite is a schema with texts, and whether they are valid.
-type suite struct {
+// Suite is a schema with texts, and whether they are valid.
+type Suite struct {
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
 	Tests  []struct {
@@ -41,8 +41,8 @@ type suite struct {
 	} `json:"tests"`
 }
 
-// readSuites returns the lines of a file.
-func readSuites(t testing.TB, path string) (all []suite) {
+// ReadSuites returns the lines of a file.
+func ReadSuites(t testing.TB, path string) (all []Suite) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -55,7 +55,7 @@ func readSuites(t testing.TB, path string) (all []suite) {
 	}
 	lines := bufio.NewScanner(z)
 	for lines.Buffer(nil, 64<<20); lines.Scan(); {
-		var s suite
+		var s Suite
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
 			t.Fatal(err)
 		}
@@ -67,8 +67,8 @@ func readSuites(t testing.TB, path string) (all []suite) {
 	return all
 }
 
-// spaced writes a JSON text as MaskBench does: a blank behind commas and colons.
-func spaced(t testing.TB, text []byte) string {
+// Spaced writes a JSON text as MaskBench does: a blank behind commas and colons.
+func Spaced(t testing.TB, text []byte) string {
 	t.Helper()
 	v, err := document.Parse(text, 8<<20, 300)
 	if err != nil {

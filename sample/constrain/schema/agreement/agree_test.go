@@ -1,4 +1,4 @@
-package schema
+package agreement
 
 import (
 	"bytes"
@@ -15,6 +15,9 @@ import (
 
 	"github.com/dlclark/regexp2/v2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"grove/sample/constrain/schema"
+	"grove/sample/constrain/schema/schematest"
 )
 
 // An ecma is an expression of ECMA-262 for the validator.
@@ -81,34 +84,34 @@ var farNumber = regexp.MustCompile(`[eE][-+]?\d{3}`)
 
 // unclear reports whether the validator judges a text otherwise than the standard: it gives up numbers with far exponents, and
 // takes 1.0 and 1e2 for integers in draft 4 too.
-func unclear(schema []byte, text string) bool {
-	return farNumber.MatchString(text) || draft4Integer.MatchString(text) && bytes.Contains(schema, []byte("draft-04"))
+func unclear(form []byte, text string) bool {
+	return farNumber.MatchString(text) || draft4Integer.MatchString(text) && bytes.Contains(form, []byte("draft-04"))
 }
 
 // agree writes texts by the grammar of a schema, and changes them. The validator must accept what was written, and for changed
 // texts both must say the same. It returns how many texts were compared.
-func agree(t *testing.T, name string, schema []byte, texts []string, n int) (compared int) {
-	v := validator(schema, true)
+func agree(t *testing.T, name string, form []byte, texts []string, n int) (compared int) {
+	v := validator(form, true)
 	if v == nil {
 		return 0
 	}
-	formats := bytes.Contains(schema, []byte(`"format"`)) // it takes more than the standards allow
+	formats := bytes.Contains(form, []byte(`"format"`)) // it takes more than the standards allow
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	rng := rand.New(rand.NewPCG(h.Sum64(), 1))
-	for _, order := range []Order{Declared, Free} {
-		src, err := Compile(schema, Options{Order: order})
+	for _, order := range []schema.Order{schema.Declared, schema.Free} {
+		src, err := schema.Compile(form, schema.Options{Order: order})
 		if err != nil {
 			return compared
 		}
-		w := &writer{walker: newWalker(src), rng: rng, most: 300}
+		w := schematest.NewWriter(src, rng, 300)
 		for range n {
-			text, fail := w.random()
+			text, fail := w.Random()
 			if fail != "" {
-				t.Errorf("%s: %s: behind %.300q", name, fail, w.text)
+				t.Errorf("%s: %s: behind %.300q", name, fail, w.Written())
 				return compared
 			}
-			if text == "" || unclear(schema, text) {
+			if text == "" || unclear(form, text) {
 				continue
 			}
 			compared++
@@ -118,23 +121,23 @@ func agree(t *testing.T, name string, schema []byte, texts []string, n int) (com
 			}
 			texts = append(texts, text)
 		}
-		if order == Declared {
+		if order == schema.Declared {
 			continue
 		}
 		for _, text := range texts {
 			for range 4 {
-				changed := mutate(rng, text)
-				if changed == "" || unclear(schema, changed) {
+				changed := schematest.Mutate(rng, text)
+				if changed == "" || unclear(form, changed) {
 					continue
 				}
 				compared++
 				want, err := accepts(v, changed)
-				n, ends := w.read(changed)
+				n, ends := w.Read(changed)
 				if err == errPanic {
 					continue
 				}
 				if got := n == len(changed) && ends; got != want && (got || !formats) {
-					t.Errorf("%s: accepted %v (at byte %d; %v), validator %v: %.600s\n%v", name, got, n, w.err, want, changed, err)
+					t.Errorf("%s: accepted %v (at byte %d; %v), validator %v: %.600s\n%v", name, got, n, w.Err, want, changed, err)
 					return compared
 				}
 			}
@@ -147,16 +150,16 @@ func agree(t *testing.T, name string, schema []byte, texts []string, n int) (com
 func TestAgreement(t *testing.T) {
 	every, n := 40, 3
 	if os.Getenv("GROVE_LONG") != "" {
-		every, n = 1, 10
+		every, n = 4, 5
 	}
 	compared := 0
-	for i, s := range readSuites(t, shared(t, "data/maskbench_sample.jsonl.gz")) {
+	for i, s := range schematest.ReadSuites(t, schematest.Shared(t, "../../../..", "data/maskbench_sample.jsonl.gz")) {
 		if only := os.Getenv("GROVE_ONLY"); only != "" && !strings.Contains(s.Name, only) || only == "" && i%every != 1%every {
 			continue
 		}
 		var texts []string
 		for _, x := range s.Tests {
-			texts = append(texts, spaced(t, x.Data))
+			texts = append(texts, schematest.Spaced(t, x.Data))
 		}
 		compared += agree(t, s.Name, s.Schema, texts, n)
 	}
@@ -167,7 +170,7 @@ func TestAgreement(t *testing.T) {
 func TestRandomSchemas(t *testing.T) {
 	n := 120
 	if os.Getenv("GROVE_LONG") != "" {
-		n = 3000
+		n = 800
 	}
 	compared := 0
 	start := 0
@@ -177,10 +180,10 @@ func TestRandomSchemas(t *testing.T) {
 	for seed := start; seed < start+n; seed++ {
 		rng := rand.New(rand.NewPCG(uint64(seed), 5))
 		var b strings.Builder
-		randomSchema(rng, &b, 3)
+		schematest.RandomSchema(rng, &b, 3)
 		text := b.String()
 		start := time.Now()
-		compared += agree(t, fmt.Sprintf("seed %d: %s", seed, text), []byte(text), instances, 4)
+		compared += agree(t, fmt.Sprintf("seed %d: %s", seed, text), []byte(text), schematest.Instances, 4)
 		if took := time.Since(start); took > 2*time.Second {
 			t.Logf("seed %d took %v: %s", seed, took, text)
 		}

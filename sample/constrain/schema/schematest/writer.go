@@ -1,4 +1,4 @@
-package schema
+package schematest
 
 import (
 	"math/rand/v2"
@@ -7,18 +7,26 @@ import (
 	"grove/sample/constrain/regex"
 )
 
-// A writer writes random texts of a grammar. It meets only what Edges gives, so that a text that is not valid, or a place
+// Writer writes random texts of a grammar. It meets only what Edges gives, so that a text that is not valid, or a place
 // without a way on, is a fault of the grammar.
-type writer struct {
-	*walker
+type Writer struct {
+	*Walker
 	rng  *rand.Rand
 	text []byte
-	most int // bytes; beyond it the writer takes the shortest way it sees
+	most int // bytes; beyond it the Writer takes the shortest way it sees
 	fail string
 }
 
-// random returns a text, or why there is none: "" for a text that became too long.
-func (w *writer) random() (text, fail string) {
+// NewWriter returns a writer of texts of about most bytes. The grammar belongs to it from now on.
+func NewWriter(src grammar.Source, rng *rand.Rand, most int) *Writer {
+	return &Writer{Walker: NewWalker(src), rng: rng, most: most}
+}
+
+// Written returns the bytes of the text that Random wrote, or began, last.
+func (w *Writer) Written() []byte { return w.text }
+
+// Random returns a text, or why there is none: "" for a text that became too long.
+func (w *Writer) Random() (text, fail string) {
 	w.text, w.fail = w.text[:0], ""
 	if !w.rule(w.src.Start(), 0) {
 		return "", w.fail
@@ -27,11 +35,11 @@ func (w *writer) random() (text, fail string) {
 }
 
 // rule writes a text of a rule.
-func (w *writer) rule(n grammar.Node, depth int) bool {
+func (w *Writer) rule(n grammar.Node, depth int) bool {
 	for {
 		edges := w.of(n)
-		if w.err != nil {
-			w.fail = w.err.Error()
+		if w.Err != nil {
+			w.fail = w.Err.Error()
 			return false
 		}
 		final := w.src.Final(n)
@@ -68,7 +76,7 @@ func (w *writer) rule(n grammar.Node, depth int) bool {
 }
 
 // choose draws an edge; in long or deep texts one that closes, or that calls nothing, if there is one.
-func (w *writer) choose(edges []grammar.Edge, depth int) grammar.Edge {
+func (w *Writer) choose(edges []grammar.Edge, depth int) grammar.Edge {
 	if len(w.text) > w.most || depth > 12 {
 		for _, closing := range []bool{true, false} {
 			for _, e := range edges {
@@ -82,7 +90,7 @@ func (w *writer) choose(edges []grammar.Edge, depth int) grammar.Edge {
 }
 
 // lexeme writes a random text of a lexeme.
-func (w *writer) lexeme(id regex.ID) bool {
+func (w *Writer) lexeme(id regex.ID) bool {
 	r := w.src.Store()
 	r.Refuel()
 	var letters regex.Set
