@@ -42,7 +42,7 @@ func push(e *earley.Engine, text string) (n int, ends bool, err error) {
 }
 
 // TestMaskBench reads the schematest.Instances of the sample of MaskBench: no invalid one is accepted, and no valid one is refused where the
-// schema was compiled. Order is free, as it is in the schematest.Instances.
+// schema was compiled. Order is free, as it is in the instances.
 func TestMaskBench(t *testing.T) {
 	all := schematest.ReadSuites(t, schematest.Shared(t, "../../..", "data/maskbench_sample.jsonl.gz"))
 	every := 20
