@@ -57,7 +57,7 @@ var rooms = []string{
 	"sample",
 	"sample/constrain/gbnf sample/constrain/lark sample/constrain/schema",
 	"sample/constrain/schema/scalar",
-	"sample/constrain/schema/schematest",
+	"suite/schematest",
 	"sample/constrain/schema/document",
 	"sample/constrain/format",
 	"sample/constrain/numbers sample/constrain/pattern",

@@ -3,7 +3,7 @@ package schema
 import (
 	"testing"
 
-	"grove/sample/constrain/schema/schematest"
+	"grove/suite/schematest"
 )
 
 // TestSpelling: what may stand between the parts, and which characters may be escaped.

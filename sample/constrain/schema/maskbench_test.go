@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"grove/sample/constrain/earley"
-	"grove/sample/constrain/schema/schematest"
 	"grove/sample/constrain/vocab"
+	"grove/suite/schematest"
 	"grove/text/token"
 )
 
@@ -41,7 +41,7 @@ func push(e *earley.Engine, text string) (n int, ends bool, err error) {
 	return n, err == nil && e.Ends(s), err
 }
 
-// TestMaskBench reads the schematest.Instances of the sample of MaskBench: no invalid one is accepted, and no valid one is refused where the
+// TestMaskBench reads the instances of the sample of MaskBench: no invalid one is accepted, and no valid one is refused where the
 // schema was compiled. Order is free, as it is in the instances.
 func TestMaskBench(t *testing.T) {
 	all := schematest.ReadSuites(t, schematest.Shared(t, "../../..", "data/maskbench_sample.jsonl.gz"))

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"grove/sample/constrain/schema/schematest"
+	"grove/suite/schematest"
 )
 
 var update = flag.Bool("update", false, "write testdata/suite.txt where results improve")

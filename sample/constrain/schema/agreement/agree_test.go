@@ -17,7 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"grove/sample/constrain/schema"
-	"grove/sample/constrain/schema/schematest"
+	"grove/suite/schematest"
 )
 
 // An ecma is an expression of ECMA-262 for the validator.

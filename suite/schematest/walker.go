@@ -1,4 +1,4 @@
-// Package schematest helps the tests of package schema: it reads and writes texts along a grammar slowly and plainly, changes
+// Package schematest helps the tests of JSON Schema: it reads and writes texts along a grammar slowly and plainly, changes
 // texts, and makes random schemas.
 package schematest
 
