@@ -47,6 +47,7 @@ var instead = map[string]struct{ run, why string }{
 	"grove bench methods -m model.gguf --workload tasks.jsonl --methods auto,sam,recycle":                            {"grove bench methods -m model.gguf --workload tasks.jsonl --methods auto,sam,recycle -n 4", "time"},
 	"grove bench methods -m model.gguf --draft small.gguf --workload spec_bench.jsonl --methods draft+sam --limit 5": {"grove bench methods -m model.gguf --draft small.gguf --workload spec_bench.jsonl --methods draft+sam --limit 5 -n 4", "time"},
 	"grove bench masks -m model.gguf schemas.jsonl.gz":                                                               {"grove bench masks -m model.gguf schemas.jsonl", "the file is read with or without compression"},
+	"grove bench masks -m vocabulary.gguf --against llama.cpp --package DIR schemas.jsonl.gz":                        {"", "it needs Node and a package; the tests of bench have a stand-in of both"},
 	"grove bench workload go.jsonl": {"", "it needs the sources of the Go distribution; verify.txtar runs it on one file"},
 	"grove bench serve --url http://127.0.0.1:8080 --concurrency 8 --requests 200":                                  {"grove bench serve --url $SERVER --concurrency 8 --requests 4 -n 2 --prompt-tokens 32", "time"},
 	"grove bench serve --url http://127.0.0.1:8080 --rate 2.5 --api chat --prompts tasks.jsonl --save figures.json": {"grove bench serve --url $SERVER --rate 50 --api chat --prompts tasks.jsonl --save figures.json --requests 2 -n 2", "time"},
