@@ -86,6 +86,9 @@ func (g *Generation) constrain() error {
 		if r.PromptIDs != nil || r.Suffix != nil {
 			return &OptionError{errors.New("grove: Request.Heal: the prompt is tokens, or has a suffix; only the end of a text is healed")}
 		}
+		if r.Constraint != nil && r.Constraint.Ahead != nil {
+			return &OptionError{errors.New("grove: Request.Heal: the constraint looks ahead, and its hidden Markov model knows no text that begins inside a prompt")}
+		}
 		var left int
 		left, g.head = cache.Vocabulary().Heal(g.prompt)
 		g.prompt = g.prompt[:left]

@@ -45,7 +45,7 @@ type Request struct {
 	Constraint *Constraint
 	// Heal takes back up to four tokens at the end of Prompt where a longer token could stand in their place, and lets the
 	// answer begin with their text, which is not reported again. A prompt that ends in the middle of a word, or with a blank, is then continued
-	// as a text is.
+	// as a text is. Beside Constraint.Ahead it is an [*OptionError].
 	Heal bool
 
 	// Top is the number of likeliest tokens that are reported beside each token of the answer. With PostSampling, they and

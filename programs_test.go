@@ -201,6 +201,11 @@ func TestAhead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	healed := grove.Request{Prompt: "func ma", Heal: true, Constraint: &grove.Constraint{Regex: "a", Ahead: &grove.Ahead{Model: h, Tokens: 4}}}
+	var option *grove.OptionError
+	if _, err := m.Generate(t.Context(), healed); !errors.As(err, &option) || !strings.Contains(err.Error(), "Request.Heal: the constraint looks ahead") {
+		t.Errorf("a prompt that is healed: %v", err)
+	}
 }
 
 // TestGroups lets groups write paths of a graph: all of them exist, they differ, and the first group's is the likeliest

@@ -10,8 +10,8 @@ import (
 	"grove/sample/constrain/regex"
 )
 
-// An Ahead is a hidden Markov model of a model's texts, see [hmm.Model], and the tokens that an answer may have. Behind a
-// prompt that is healed nothing is looked ahead for: the model knows no text that begins in the middle of a prompt.
+// An Ahead is a hidden Markov model of a model's texts, see [hmm.Model], and the tokens that an answer may have. Prompts are
+// not healed beside it: the model knows no text that begins in the middle of a prompt.
 type Ahead struct {
 	Model  *hmm.Model
 	Tokens int

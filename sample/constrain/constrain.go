@@ -228,7 +228,7 @@ func (c *Constraint) Stages(head []byte) []sample.Stage {
 		}
 	}
 	c = c.fresh()
-	if c.ahead != nil && len(head) == 0 { // a text that was healed is not that of the automaton from its beginning
+	if c.ahead != nil && len(head) == 0 { // callers refuse healed texts, which are not those of the automaton from its beginning
 		return []sample.Stage{&Stage{c: c, head: head}, hmm.NewGuide(c.ahead)}
 	}
 	return []sample.Stage{&Stage{c: c, head: head}}
