@@ -209,3 +209,31 @@ func TestCacheTrims(t *testing.T) {
 	}
 	t.Errorf("a constraint of %d KiB is kept, of %d KiB at most", made.Held()>>10, c.most>>10)
 }
+
+// TestHeldMost reads texts that grow parsers, within the limits of a model's: none takes more than 48 MiB, and what grows without end runs into a
+// named bound.
+func TestHeldMost(t *testing.T) {
+	v := pairs(t)
+	for n, ends := range map[int]bool{60: true, 400: false} {
+		src, err := (&Spec{}).schema(fmt.Appendf(nil, `{"type":"array","uniqueItems":true,"items":{"enum":[%s]}}`, times(n, `"item%d"`)), newStore())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := earley.New(src, v, earley.Limits{Bytes: 20 << 20, MaskBytes: 8 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		most, text := 0, `[`+times(n, `"item%d"`)+`]`
+		at, err := e.Start()
+		for i := 0; i < len(text) && err == nil; i++ {
+			if _, err = e.Mask(at); err == nil {
+				at, _, err = e.Push(at, []byte{text[i]})
+			}
+			most = max(most, e.Held())
+		}
+		t.Logf("%d items: at most %d MiB; %v", n, most>>20, err)
+		if (err == nil) != ends || most > 48<<20 {
+			t.Errorf("%d items: at most %d MiB; %v", n, most>>20, err)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func (spec *Spec) kind() (string, error) {
 func (spec *Spec) source(kind string, v *Vocabulary) (grammar.Source, error) {
 	switch kind {
 	case "Schema":
-		return spec.schema(spec.Schema, nil)
+		return spec.schema(spec.Schema, newStore())
 	case "Tree":
 		return spec.tree(v)
 	case "Grammar":
@@ -71,7 +71,13 @@ func (spec *Spec) source(kind string, v *Vocabulary) (grammar.Source, error) {
 // whitespaces are the values of [Spec]'s Whitespace.
 var whitespaces = map[string]schema.Whitespace{"": schema.Bounded, "compact": schema.Compact, "spaced": schema.Spaced, "any": schema.Any}
 
-// schema returns the grammar of a JSON Schema, with its lexemes in a store; nil: one of its own.
+// storeNodes bounds the expressions of one constraint: they take about 32 MiB.
+const storeNodes = 500_000
+
+// newStore returns a store for the lexemes of one constraint.
+func newStore() *regex.Store { return regex.New(regex.Limits{Nodes: storeNodes}) }
+
+// schema returns the grammar of a JSON Schema, with its lexemes in a store.
 func (spec *Spec) schema(text []byte, store *regex.Store) (grammar.Source, error) {
 	o := schema.Options{Store: store, PlainIntegers: !spec.FreeOrder}
 	if spec.FreeOrder {
@@ -89,7 +95,7 @@ func (spec *Spec) schema(text []byte, store *regex.Store) (grammar.Source, error
 
 // tree returns the grammar of a tree.
 func (spec *Spec) tree(v *Vocabulary) (grammar.Source, error) {
-	store := regex.New(regex.Limits{})
+	store := newStore()
 	return nest.Compile(*spec.Tree, nest.Options{
 		Store: store, Spell: v.Spell, Ends: func(id token.ID) bool { return v.trie.Kind(id) == vocab.End },
 		Value: func(text json.RawMessage) (grammar.Source, error) { return spec.schema(text, store) },
@@ -110,14 +116,14 @@ func notation(text string, v *Vocabulary) (grammar.Source, error) {
 		text = string(shipped)
 	}
 	if lark.Detect([]byte(text)) == lark.GBNF {
-		return gbnf.Parse([]byte(text), gbnf.Options{Token: v.text.ID, Special: special})
+		return gbnf.Parse([]byte(text), gbnf.Options{Store: newStore(), Token: v.text.ID, Special: special})
 	}
-	return lark.Parse([]byte(text), lark.Options{Token: v.text.ID, Special: special})
+	return lark.Parse([]byte(text), lark.Options{Store: newStore(), Token: v.text.ID, Special: special})
 }
 
 // regexSource returns the grammar of a regular expression.
 func regexSource(text string) (grammar.Source, error) {
-	s := regex.New(regex.Limits{})
+	s := newStore()
 	id, err := pattern.Whole(s, text)
 	if err != nil {
 		return nil, fmt.Errorf("constrain: the regular expression: %w", err)

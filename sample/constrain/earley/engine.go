@@ -31,7 +31,7 @@ type Limits struct {
 	CallItems   int // items of the rows that a mask, or a byte, makes. Default: 50,000
 	LexerStates int // states of the lexer that a mask, or a byte, makes. Default: 250,000
 	WalkNodes   int // nodes of the trie that the walks of a mask visit. Default: 20,000,000, about a tenth of a second
-	Bytes       int // memory of all that is kept to be used again, about. Beyond it all is forgotten before the next call. Default: 32 MiB
+	Bytes       int // memory of the grammar and all that is kept to be used again, about. Beyond it, and a quarter of it besides the grammar, all is forgotten before the next call. Default: 32 MiB
 	MaskBytes   int // memory of the masks that are kept. Default: 16 MiB
 }
 
@@ -82,7 +82,8 @@ type Engine struct {
 
 	held   atomic.Int64 // what Held found
 	calls  int
-	born   int   // bytes of what lasts, at first
+	stays  int   // bytes of what lasts, at the last count
+	born   int   // and at first
 	err    error // of this call
 	items  int   // of the rows of this call
 	lexed  int   // states of the lexer of this call
@@ -102,7 +103,8 @@ func New(src grammar.Source, v *vocab.Vocabulary, l Limits) (*Engine, error) {
 	if _, err := e.Start(); err != nil {
 		return nil, err
 	}
-	e.born = e.lasting()
+	e.count()
+	e.born = e.stays
 	return e, nil
 }
 
@@ -112,7 +114,7 @@ func (e *Engine) begin(s State) *state {
 	e.mu.Lock()
 	e.err, e.items, e.lexed, e.work, e.walked = nil, 0, 0, 0, 0
 	e.store.Refuel()
-	if e.bytes > e.limits.Bytes {
+	if e.bytes > max(e.limits.Bytes/4, e.limits.Bytes-e.stays) {
 		e.forget()
 	}
 	if e.calls++; e.calls%countEvery == 0 {

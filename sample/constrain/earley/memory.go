@@ -79,7 +79,8 @@ func (e *Engine) Held() int {
 
 // count finds what Held returns.
 func (e *Engine) count() {
-	e.held.Store(int64(fixedBytes + e.bytes + e.maskBytes + 8*cap(e.masked) + e.lasting()))
+	e.stays = e.lasting()
+	e.held.Store(int64(fixedBytes + e.bytes + e.maskBytes + 8*cap(e.masked) + e.stays))
 }
 
 // lasting returns the memory in bytes, about, of what is never dropped.
