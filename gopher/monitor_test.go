@@ -50,7 +50,7 @@ func TestMonitor(t *testing.T) {
 						stages = append(stages, monitor.New(v, watch))
 					}
 					text, ended := function(t, m, prompt, seed, stages)
-					fault, absent := typeCheck(prompt + text)
+					absent, fault := typeCheck(prompt + text)
 					if ended {
 						complete[with]++
 					}
@@ -113,15 +113,15 @@ func function(t *testing.T, m *grove.Model, prompt string, seed uint64, stages [
 	return text, false
 }
 
-// typeCheck returns the first fault of declarations, and how many names behind periods do not exist.
-func typeCheck(text string) (first error, missing int) {
+// typeCheck returns how many names behind periods do not exist, and the first fault of the declarations.
+func typeCheck(text string) (missing int, first error) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, "", "package p\n"+text, parser.SkipObjectResolution)
 	if err != nil {
 		first = err
 	}
 	if f == nil {
-		return first, 0
+		return 0, first
 	}
 	config := types.Config{Error: func(err error) {
 		if first == nil {
@@ -132,5 +132,5 @@ func typeCheck(text string) (first error, missing int) {
 		}
 	}}
 	_, _ = config.Check("p", set, []*ast.File{f}, nil)
-	return first, missing
+	return missing, first
 }
