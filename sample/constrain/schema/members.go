@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -116,6 +117,8 @@ func (s *source) key(name string, first bool) regex.ID {
 		r := s.c.r
 		quoted := r.Quoted(r.Literal(name))
 		ids = [2]regex.ID{r.Concat(s.comma, quoted, s.colon), r.Concat(quoted, s.colon)}
+		r.Name(ids[0], fmt.Sprintf("',' and %.60q", name))
+		r.Name(ids[1], fmt.Sprintf("%.60q", name))
 		s.keys[name] = ids
 	}
 	if first {

@@ -91,6 +91,9 @@ func (s *source) punctuation() {
 	s.closeEmpty, s.closeEmptyList = r.Literal("}"), r.Literal("]")
 	s.shut, s.shutList = r.Concat(within, r.Literal("}")), r.Concat(within, r.Literal("]"))
 	s.comma, s.colon = r.Concat(before, r.Literal(","), comma), r.Concat(before, r.Literal(":"), colon)
+	for id, name := range map[regex.ID]string{s.open: "'{'", s.openList: "'['", s.shut: "'}'", s.shutList: "']'", s.comma: "','"} {
+		r.Name(id, name)
+	}
 }
 
 // Start returns the rule of the text.
