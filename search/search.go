@@ -165,6 +165,22 @@ func Open(text string) (Program, error) {
 	return p, nil
 }
 
+// Fit returns an error where the n answers of a program, which Options.Int bounds from 2, are more than the slots.
+func (p *Problem) Fit(program string, n int) error {
+	if n > p.Slots {
+		return fmt.Errorf("search: %s: n is %d; it must be from 2 to %d, the slots of the model", program, n, p.Slots)
+	}
+	return nil
+}
+
+// Differs returns an error where all samples of a program would be the same.
+func (p *Problem) Differs(program string) error {
+	if p.Greedy {
+		return fmt.Errorf("search: %s: the temperature is 0; it must be above 0, or all samples are the same", program)
+	}
+	return nil
+}
+
 // Branches are samples that go on side by side, each with the tokens that it has drawn.
 type Branches struct {
 	All    []Branch
@@ -206,6 +222,17 @@ func Fork(ctx context.Context, p *Problem, from, to int) (*Branches, error) {
 	}
 	b.errs = make([]error, len(b.All))
 	return b, nil
+}
+
+// ForkAll makes branches for the first n samples of a problem, as Fork does, or none: fewer free slots are an
+// [engine.ErrBusy].
+func ForkAll(ctx context.Context, p *Problem, program string, n int) (*Branches, error) {
+	b, err := Fork(ctx, p, 0, n)
+	if err == nil && len(b.All) < n {
+		err = fmt.Errorf("search: %s: %d of %d slots are free: %w", program, len(b.All), n, engine.ErrBusy)
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, err
 }
 
 // Draw draws a token for each branch that is neither ended nor full, in steps that they share, and reports whether

@@ -14,7 +14,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"grove/engine"
 	"grove/sample"
 	"grove/sample/constrain"
 	"grove/sample/constrain/reject"
@@ -38,11 +37,11 @@ func (a awrs) Samples() int { return a.samples }
 
 // Check implements [search.Program].
 func (a awrs) Check(p *search.Problem) error {
-	if a.samples > p.Slots {
-		return fmt.Errorf("search: awrs: n is %d; it must be from 2 to %d, the slots of the model", a.samples, p.Slots)
+	if err := p.Fit("awrs", a.samples); err != nil {
+		return err
 	}
-	if p.Greedy {
-		return errors.New("search: awrs: the temperature is 0; it must be above 0, or all samples are the same")
+	if err := p.Differs("awrs"); err != nil {
+		return err
 	}
 	if !p.Weighed {
 		return errors.New("search: awrs: nothing weighs the answers; it needs a constraint that is a check with weights")
@@ -53,13 +52,9 @@ func (a awrs) Check(p *search.Problem) error {
 // Run implements [search.Program]. A sample behind which nothing is legal dies; where all die, their errors are
 // returned.
 func (a awrs) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	b, err := search.Fork(ctx, p, 0, a.samples)
+	b, err := search.ForkAll(ctx, p, "awrs", a.samples)
 	if err != nil {
 		return nil, err
-	}
-	if len(b.All) < a.samples {
-		err = fmt.Errorf("search: awrs: %d of %d slots are free: %w", len(b.All), a.samples, engine.ErrBusy)
-		return nil, errors.Join(err, b.Close())
 	}
 	c := newCloud(b)
 	chosen, err := c.run()

@@ -10,7 +10,6 @@ package ffs
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"grove/search"
 )
@@ -32,13 +31,10 @@ func (f ffs) Samples() int { return f.samples }
 
 // Check implements [search.Program].
 func (f ffs) Check(p *search.Problem) error {
-	if f.samples > p.Slots {
-		return fmt.Errorf("search: ffs: n is %d; it must be from 2 to %d, the slots of the model", f.samples, p.Slots)
+	if err := p.Fit("ffs", f.samples); err != nil {
+		return err
 	}
-	if p.Greedy {
-		return errors.New("search: ffs: the temperature is 0; it must be above 0, or all samples are the same")
-	}
-	return nil
+	return p.Differs("ffs")
 }
 
 // Run implements [search.Program]. Where no sample ends by itself, the first one is the answer.

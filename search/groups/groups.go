@@ -7,7 +7,6 @@ package groups
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 
@@ -41,21 +40,14 @@ func (g groups) Samples() int { return g.n }
 
 // Check implements [search.Program].
 func (g groups) Check(p *search.Problem) error {
-	if g.n > p.Slots {
-		return fmt.Errorf("search: groups: n is %d; it must be from 2 to %d, the slots of the model", g.n, p.Slots)
-	}
-	return nil
+	return p.Fit("groups", g.n)
 }
 
 // Run implements [search.Program].
 func (g groups) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	b, err := search.Fork(ctx, p, 0, g.n)
+	b, err := search.ForkAll(ctx, p, "groups", g.n)
 	if err != nil {
 		return nil, err
-	}
-	if len(b.All) < g.n {
-		err = fmt.Errorf("search: groups: %d of %d slots are free: %w", len(b.All), g.n, engine.ErrBusy)
-		return nil, errors.Join(err, b.Close())
 	}
 	scores := make([]float64, g.n)
 	for more := true; more && err == nil; {

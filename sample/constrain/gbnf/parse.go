@@ -41,10 +41,8 @@ type item struct {
 
 // at returns an error at a place.
 func (p *parser) at(pos int, format string, args ...any) *Error {
-	before := p.text[:min(pos, len(p.text))]
-	line := bytes.Count(before, []byte("\n"))
-	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
-	return &Error{Line: line + 1, Column: column + 1, Problem: fmt.Sprintf(format, args...)}
+	line, column := grammar.Place(p.text, pos)
+	return &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...)}
 }
 
 // limit returns the error of a bound.
@@ -56,11 +54,7 @@ func (p *parser) limit(pos int, format string, args ...any) error {
 
 // expected returns the error that something else stands here.
 func (p *parser) expected(what string) error {
-	if p.pos >= len(p.text) {
-		return p.at(p.pos, "expected %s, found the end of the grammar", what)
-	}
-	r, _ := utf8.DecodeRune(p.text[p.pos:])
-	return p.at(p.pos, "expected %s, found %q", what, r)
+	return p.at(p.pos, "expected %s, found %s", what, grammar.Found(p.text, p.pos))
 }
 
 // grammar reads all rules.

@@ -7,15 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"grove/sample/constrain/grammar"
 )
 
 // at returns an error at a place.
 func (p *parser) at(pos int, format string, args ...any) *Error {
-	before := p.text[:min(pos, len(p.text))]
-	line := bytes.Count(before, []byte("\n"))
-	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+	line, column := grammar.Place(p.text, pos)
 	err := fmt.Errorf(format, args...)
-	return &Error{Line: line + 1, Column: column + 1, Problem: err.Error(), err: errors.Unwrap(err)}
+	return &Error{Line: line, Column: column, Problem: err.Error(), err: errors.Unwrap(err)}
 }
 
 // limit returns the error of a bound.
@@ -27,11 +27,7 @@ func (p *parser) limit(pos int, format string, args ...any) error {
 
 // expected returns the error that something else stands here.
 func (p *parser) expected(what string) error {
-	if p.pos >= len(p.text) {
-		return p.at(p.pos, "expected %s, found the end of the grammar", what)
-	}
-	r, _ := utf8.DecodeRune(p.text[p.pos:])
-	return p.at(p.pos, "expected %s, found %q", what, r)
+	return p.at(p.pos, "expected %s, found %s", what, grammar.Found(p.text, p.pos))
 }
 
 // here is the byte at the place, or 0 at the end.
