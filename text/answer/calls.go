@@ -47,6 +47,14 @@ func newFunctions(tools []json.RawMessage) *functions {
 	return f
 }
 
+// Types returns the JSON types of the values that answers are read as where a JSON schema is theirs; none: all. A schema of
+// another form says nothing of types.
+func Types(jsonSchema []byte) []string {
+	var s schema
+	_ = json.Unmarshal(jsonSchema, &s)
+	return s.types()
+}
+
 // types returns the JSON types that a schema allows; none: all.
 func (s schema) types() (all []string) {
 	var one string

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"grove/text/answer"
 )
 
 // maxProperties bounds the arguments of a function whose family names each of them.
@@ -219,40 +221,6 @@ func (p *property) text(end string) (g Grammar, isText bool, err error) {
 
 // onlyStrings reports whether answers take each value for a string, whatever it looks like.
 func (p *property) onlyStrings() bool {
-	var s typing
-	_ = json.Unmarshal(objectOf(p.members), &s) // a schema of another form says nothing of types
-	types := s.types()
+	types := answer.Types(objectOf(p.members))
 	return len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return t != "string" })
-}
-
-// typing is the part of a schema that gives a value its type, as package answer reads it.
-type typing struct {
-	Type  json.RawMessage   `json:"type"`
-	Enum  []json.RawMessage `json:"enum"`
-	AnyOf []typing          `json:"anyOf"`
-	OneOf []typing          `json:"oneOf"`
-}
-
-// types returns the types that a schema allows; none: all.
-func (s typing) types() (all []string) {
-	var one string
-	if json.Unmarshal(s.Type, &one) == nil && one != "" {
-		return []string{one}
-	}
-	_ = json.Unmarshal(s.Type, &all) // a list, or nothing
-	for _, v := range s.Enum {
-		if kind := "other"; v[0] == '"' {
-			all = append(all, "string")
-		} else {
-			all = append(all, kind)
-		}
-	}
-	for _, sub := range append(s.AnyOf, s.OneOf...) {
-		types := sub.types()
-		if types == nil {
-			return nil
-		}
-		all = append(all, types...)
-	}
-	return all
 }
