@@ -11,7 +11,6 @@ import (
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
-	"grove/text/tokenizer"
 )
 
 // checkCommand says whether a text is legal under a constraint. It needs no tensors.
@@ -33,15 +32,11 @@ type checkVerdict struct {
 
 // Run implements the command.
 func (c *checkCommand) Run() error {
-	f, err := c.Model.File()
+	t, f, err := c.Model.Tokenizer()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	t, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		return exit.File(err)
-	}
 	constraint, err := c.Of()
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
@@ -26,15 +25,11 @@ type tokenizeCommand struct {
 
 // Run implements the command.
 func (c *tokenizeCommand) Run() error {
-	f, err := c.File()
+	t, f, err := c.Tokenizer()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	t, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		return exit.File(err)
-	}
 	if c.Decode {
 		return decode(t)
 	}

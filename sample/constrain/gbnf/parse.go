@@ -152,16 +152,7 @@ func (p *parser) alternatives() (item, error) {
 		}
 		all, symbols = append(all, next), symbols+next.symbols+1
 	}
-	if len(all) == 1 {
-		return first, nil
-	}
-	exprs := make([]grammar.Expr, len(all))
-	for i, it := range all {
-		if exprs[i] = it.expr; p.repeats(it) != nil {
-			return item{}, p.repeats(it)
-		}
-	}
-	return item{expr: p.b.Alt(exprs...), symbols: symbols}, nil
+	return p.join(all, symbols, p.b.Alt)
 }
 
 // sequence reads symbols up to |, a closing parenthesis, the next rule or the end. An empty sequence is the empty text.
@@ -178,19 +169,25 @@ func (p *parser) sequence() (item, error) {
 		}
 		all = append(all, it)
 	}
-	switch {
-	case len(all) == 0:
+	if len(all) == 0 {
 		return item{expr: p.b.Empty(), symbols: 1}, nil
-	case len(all) == 1:
+	}
+	return p.join(all, symbols, p.b.Seq)
+}
+
+// join makes one item of several, which have so many symbols together; a single one stays as it is.
+func (p *parser) join(all []item, symbols int, of func(...grammar.Expr) grammar.Expr) (item, error) {
+	if len(all) == 1 {
 		return all[0], nil
 	}
 	exprs := make([]grammar.Expr, len(all))
 	for i, it := range all {
-		if exprs[i] = it.expr; p.repeats(it) != nil {
-			return item{}, p.repeats(it)
+		if err := p.repeats(it); err != nil {
+			return item{}, err
 		}
+		exprs[i] = it.expr
 	}
-	return item{expr: p.b.Seq(exprs...), symbols: symbols}, nil
+	return item{expr: of(exprs...), symbols: symbols}, nil
 }
 
 // repeated reads a symbol with the repetitions after it.

@@ -39,15 +39,11 @@ func (c *masksCommand) Run() error {
 	if err := errors.Join(err, in.Close()); err != nil {
 		return exit.File(err)
 	}
-	f, err := c.Model.File()
+	t, f, err := c.Model.Tokenizer()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	t, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		return exit.File(err)
-	}
 	m, err := grove.NewMaskMeter(t)
 	if err != nil {
 		return err

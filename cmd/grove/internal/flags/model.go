@@ -11,6 +11,7 @@ import (
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
+	"grove/text/tokenizer"
 	"grove/weights/find"
 	"grove/weights/gguf"
 )
@@ -72,6 +73,20 @@ func (f Model) File() (*gguf.File, error) {
 	announce()
 	file, err := gguf.Parse(gopher.Model())
 	return file, exit.File(err)
+}
+
+// Tokenizer opens the file of the model as File does, and returns the tokenizer that it holds.
+func (f Model) Tokenizer() (*tokenizer.Tokenizer, *gguf.File, error) {
+	file, err := f.File()
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := tokenizer.FromGGUF(file)
+	if err != nil {
+		file.Close()
+		return nil, nil, exit.File(err)
+	}
+	return t, file, nil
 }
 
 // OpenBench opens the model for measurements.
