@@ -7,8 +7,8 @@ import (
 	"grove/weights/tensor"
 )
 
-//go:generate go -C ../_asm run ./matmul -out ../matmul/z_tiles_amd64.s -stubs ../matmul/z_tiles_amd64.go -pkg matmul
-//go:generate go -C ../_asm run ./matmul -avx512 -out ../matmul/z_tiles_avx512_amd64.s -stubs ../matmul/z_tiles_avx512_amd64.go -pkg matmul
+//go:generate go -C ../_asm run ./matmul -set avx2 -out ../matmul/z_tiles_amd64.s -stubs ../matmul/z_tiles_amd64.go -pkg matmul
+//go:generate go -C ../_asm run ./matmul -set avx512 -out ../matmul/z_tiles_avx512_amd64.s -stubs ../matmul/z_tiles_avx512_amd64.go -pkg matmul
 
 // A tile multiplies rows by one group of a type. One of its functions is set: floats for float types, signed for integers
 // that fill a byte or whose sums are taken in the tile, summed for those that need the sums of the activations.
@@ -20,8 +20,22 @@ type tile struct {
 	summed func(dst *float32, stride int, w *byte, nb int, q *int8, d *float32, sum *int32, n int)
 }
 
-// narrow are the AVX2 tiles by type. Where a type has none, the portable product serves.
-var narrow = []tile{
+// A tileSet is the tiles of an instruction set by type, in use while a flag of package kernel is on.
+type tileSet struct {
+	name  string
+	on    *bool
+	tiles []tile
+}
+
+// tileSets are in the order of preference. Where the first set that is on has no tile for a type or for so few rows, the
+// next one that is on serves, and last the portable product.
+var tileSets = [...]tileSet{
+	{"avx512", &kernel.AVX512, tilesAVX512},
+	{"avx2", &kernel.AVX2, tilesAVX2},
+}
+
+// tilesAVX2 serve every number of rows: a type without one has the portable product.
+var tilesAVX2 = []tile{
 	tensor.F32:    {rows: 6, floats: tileF32AVX2},
 	tensor.F16:    {rows: 6, floats: tileF16AVX2},
 	tensor.BF16:   {rows: 6, floats: tileBF16AVX2},
@@ -40,9 +54,8 @@ var narrow = []tile{
 	tensor.MXFP4:  {rows: 8, summed: tileMXFP4AVX2},
 }
 
-// wide are the 512-bit tiles by type. Where a type has none, the AVX2 tile serves. One row of floats only waits for
-// memory, and AVX2 keeps the higher clock.
-var wide = []tile{
+// tilesAVX512 have 512 bits. One row of floats only waits for memory, and AVX2 keeps the higher clock.
+var tilesAVX512 = []tile{
 	tensor.F32:  {rows: 12, fewest: 2, floats: tileF32AVX512},
 	tensor.F16:  {rows: 12, fewest: 2, floats: tileF16AVX512},
 	tensor.BF16: {rows: 12, fewest: 2, floats: tileBF16AVX512},
@@ -52,26 +65,24 @@ var wide = []tile{
 	tensor.Q6_K: {rows: 8, signed: tileQ6_KAVX512},
 }
 
-// tiles are those of one type; nil: there is none.
-type tiles struct{ narrow, wide *tile }
+// tiles are those of one type, in the order of tileSets; nil: the set has none.
+type tiles [len(tileSets)]*tile
 
-func tilesOf(t tensor.Type) tiles {
-	find := func(table []tile) *tile {
-		if int(t) < len(table) && table[t].rows > 0 {
-			return &table[t]
+func tilesOf(t tensor.Type) (found tiles) {
+	for i, set := range tileSets {
+		if int(t) < len(set.tiles) && set.tiles[t].rows > 0 {
+			found[i] = &set.tiles[t]
 		}
-		return nil
 	}
-	return tiles{find(narrow), find(wide)}
+	return found
 }
 
 // choose returns the tile in use for n rows, nil where there is none.
-func (t tiles) choose(n int) *tile {
-	switch {
-	case kernel.AVX512 && t.wide != nil && n >= t.wide.fewest:
-		return t.wide
-	case kernel.AVX2:
-		return t.narrow
+func (t *tiles) choose(n int) *tile {
+	for i := range tileSets {
+		if *tileSets[i].on && t[i] != nil && n >= t[i].fewest {
+			return t[i]
+		}
 	}
 	return nil
 }
@@ -82,7 +93,7 @@ const cacheBytes = 512 << 10
 // multiply multiplies tile by tile: of all rows, evenly sized, by one group after another. Groups
 // are taken in runs that fit a cache, so that many rows read weights from memory once. It returns false, and does
 // nothing, where no tile is in use.
-func (t tiles) multiply(f *Format, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows, s *Scratch) bool {
+func (t *tiles) multiply(f *Format, dst []float32, stride int, w []byte, out, k, g0, g1 int, x *kernel.Rows, s *Scratch) bool {
 	largest := t.choose(maxTileRows)
 	if largest == nil || k == 0 {
 		return false

@@ -12,6 +12,6 @@ type tiles struct{}
 
 func tilesOf(tensor.Type) tiles { return tiles{} }
 
-func (tiles) multiply(*Format, []float32, int, []byte, int, int, int, int, *kernel.Rows, *Scratch) bool {
+func (*tiles) multiply(*Format, []float32, int, []byte, int, int, int, int, *kernel.Rows, *Scratch) bool {
 	return false
 }

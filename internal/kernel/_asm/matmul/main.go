@@ -1,10 +1,10 @@
-// Command matmul generates the tiles of matrix products: for AVX2 those of all types of weights, for AVX-512
-// some.
+// Command matmul generates the tiles of matrix products of one instruction set.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"os"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -17,16 +17,19 @@ const (
 	ahead   = 32 // cache lines that software prefetch runs ahead of the weights
 )
 
-var wideSet = flag.Bool("avx512", false, "generate the tiles of 512 bits instead of the AVX2 tiles")
+// sets emit the tiles of an instruction set: those of AVX2 for all types of weights, the others for some.
+var sets = map[string]func(){"avx2": narrowTiles, "avx512": wideTiles}
 
 func main() {
+	name := flag.String("set", "", "the instruction set: avx2 or avx512")
 	flag.Parse()
-	ConstraintExpr("amd64,!purego")
-	if *wideSet {
-		wideTiles()
-	} else {
-		narrowTiles()
+	emit, ok := sets[*name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "matmul: -set %q: no such instruction set\n", *name)
+		os.Exit(2)
 	}
+	ConstraintExpr("amd64,!purego")
+	emit()
 	Generate()
 }
 
