@@ -9,7 +9,7 @@ type PeakKind int
 const (
 	PeakFloat  PeakKind = iota // float32
 	PeakInt8                   // signed bytes into 32 bits: Q8_0
-	PeakNibble                 // nibbles by signed bytes into 16 bits: the 4-bit types
+	PeakNibble                 // nibbles by signed bytes into 16 bits: the 4-bit types; as PeakInt8 where one instruction does both
 )
 
 // Peak does n rounds of nothing but multiply-adds in registers and returns how many those were: timed, it

@@ -7,9 +7,15 @@ package kernel
 func peak(k PeakKind, n int) int {
 	const chains = 12
 	switch {
+	case VNNI512 && k != PeakFloat:
+		peakDotVNNI512(n)
+		return n * chains * 64
 	case AVX512:
 		peakAVX512(k, n)
 		return n * chains * peakLanes(k, 64)
+	case VNNI256 && k != PeakFloat:
+		peakDotVNNI256(n)
+		return n * chains * 32
 	case AVX2:
 		peakAVX2(k, n)
 		return n * chains * peakLanes(k, 32)

@@ -46,3 +46,14 @@ func BenchmarkStreamRead(b *testing.B) {
 		})
 	}
 }
+
+// TestPeak: rounds of every kind of multiply-add take time and are counted.
+func TestPeak(t *testing.T) {
+	eachImpl(t, func(t *testing.T) {
+		for _, k := range []PeakKind{PeakFloat, PeakInt8, PeakNibble} {
+			if one, ten := Peak(k, 1), Peak(k, 10); one <= 0 || ten != 10*one {
+				t.Errorf("kind %d: %d multiply-adds in a round, %d in ten", k, one, ten)
+			}
+		}
+	})
+}

@@ -22,6 +22,12 @@ func peakInt8AVX512(n int)
 // peakNibbleAVX512 does 12 times 64 multiply-adds of nibbles by signed bytes into 16 bits n times.
 func peakNibbleAVX512(n int)
 
+// peakDotVNNI256 does 12 times 32 multiply-adds of unsigned by signed bytes into 32 bits n times.
+func peakDotVNNI256(n int)
+
+// peakDotVNNI512 does 12 times 64 multiply-adds of unsigned by signed bytes into 32 bits n times.
+func peakDotVNNI512(n int)
+
 // streamAVX2 returns the sum of the 64-bit words of n > 0 pieces of 256 bytes.
 //
 //go:noescape

@@ -8,6 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"grove/internal/kernel/_asm/vex"
 )
 
 // chains hides the latency of every instruction on every known machine.
@@ -22,6 +24,7 @@ type width struct {
 
 func main() {
 	ConstraintExpr("amd64,!purego")
+	vex.Rewrite()
 	for _, w := range []width{{"AVX2", 32, YMM}, {"AVX512", 64, ZMM}} {
 		w.loop("Float", w.bytes/4, "fused multiply-adds", func(acc, x, _ reg.VecVirtual) {
 			VFMADD231PS(x, x, acc)
@@ -36,6 +39,11 @@ func main() {
 			t := w.register()
 			VPMADDUBSW(x, x, t)
 			VPADDW(t, acc, acc)
+		})
+	}
+	for _, w := range []width{{"VNNI256", 32, YMM}, {"VNNI512", 64, ZMM}} {
+		w.loop("Dot", w.bytes, "multiply-adds of unsigned by signed bytes into 32 bits", func(acc, x, _ reg.VecVirtual) {
+			VPDPBUSD(x, x, acc)
 		})
 	}
 	streamRead()
