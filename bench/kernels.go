@@ -19,7 +19,8 @@ type KernelResult struct {
 	Spread  float64 `json:"spread"`
 	Read    float64 `json:"bytes_per_second"`         // of weights
 	Rate    float64 `json:"multiply_adds_per_second"` // of the product
-	Share   float64 `json:"share"`                    // of the limit of the machine: reads for 1 row, multiply-adds for more
+	Limit   string  `json:"limit"`                    // of the machine that the product reaches first: "reads" or "multiply-adds"
+	Share   float64 `json:"share"`                    // of this limit
 }
 
 // KernelReport is the result of [Kernels].
@@ -29,37 +30,48 @@ type KernelReport struct {
 	Results        []KernelResult
 }
 
-// Kernels measures the products of every weight type with 1, 8 and 512 rows on a number of threads; 0: one for each core.
-func Kernels(threads int, progress Progress) *KernelReport {
-	if threads == 0 {
-		threads = par.Threads()
+// KernelOptions say what [Kernels] measures.
+type KernelOptions struct {
+	Threads int           // 0: one for each core
+	Types   []tensor.Type // of weights; nil: all
+	Rows    []int         // of the products, each positive
+	Repeat  int           // times that each is measured; 0: 5
+}
+
+// Kernels measures products in turns with the limits of the machine.
+func Kernels(o KernelOptions, progress Progress) *KernelReport {
+	if o.Threads == 0 {
+		o.Threads = par.Threads()
 	}
-	pool := par.New(threads)
+	if o.Types == nil {
+		o.Types = tensor.Types()
+	}
+	if o.Repeat == 0 {
+		o.Repeat = 5
+	}
+	pool := par.New(o.Threads)
 	defer pool.Close()
-	r := &KernelReport{Implementation: grove.Version().Kernels, Threads: threads}
-	types := tensor.Types()
-	for i, t := range types {
-		r.Results = append(r.Results, kernelsOf(pool, t)...)
-		progress.show(i+1, len(types))
+	r := &KernelReport{Implementation: grove.Version().Kernels, Threads: o.Threads}
+	for i, t := range o.Types {
+		r.Results = append(r.Results, kernelsOf(pool, t, o)...)
+		progress.show(i+1, len(o.Types))
 	}
 	return r
 }
 
-const (
-	kernelTurns = 5
-	kernelBytes = 96 << 20 // that a read covers: more than the caches hold
-)
+// kernelBytes is the bytes that a read covers.
+const kernelBytes = 96 << 20
 
-func kernelsOf(pool *par.Pool, t tensor.Type) []KernelResult {
+func kernelsOf(pool *par.Pool, t tensor.Type, o KernelOptions) []KernelResult {
 	p := measure.NewProduct(t, pool.Threads())
 	l := newLimits(pool, kernelBytes, t)
-	rows := []int{1, 8, 512}
+	rows := o.Rows
 	seconds := make([]stat.Sample, len(rows))
-	for turn := range kernelTurns + 1 { // the first warms up and does not count
+	for turn := range o.Repeat + 1 { // the first warms up and does not count
 		l.turn()
 		for i, n := range rows {
 			p.SetRows(n)
-			s := p.Run(pool, max(1, p.Copies()/n))
+			s := p.Run(pool, max(1, min(p.Copies(), 8*p.Copies()/n)))
 			if turn > 0 {
 				seconds[i] = append(seconds[i], s)
 			}
@@ -72,9 +84,10 @@ func kernelsOf(pool *par.Pool, t tensor.Type) []KernelResult {
 			Type: t.String(), Rows: n, Seconds: s, Spread: seconds[i].Spread(),
 			Read: float64(p.Bytes()) / s, Rate: float64(n*measure.Outputs*measure.Inputs) / s,
 		}
-		out[i].Share = out[i].Read / l.bandwidth()
-		if n > 1 {
-			out[i].Share = out[i].Rate / l.rate()
+		reads, work := out[i].Read/l.bandwidth(), out[i].Rate/l.rate()
+		out[i].Limit, out[i].Share = "reads", reads
+		if work > reads {
+			out[i].Limit, out[i].Share = "multiply-adds", work
 		}
 	}
 	return out
@@ -105,15 +118,15 @@ func (l *limits) rate() float64 { return 1 / l.one.Median() }
 
 // WriteText writes the report as a table.
 func (r *KernelReport) WriteText(w io.Writer) error {
-	fmt.Fprintf(w, "products of %d x %d, %s, %d threads\n\n| type | rows | GB/s of weights | G multiply-adds/s | ± | of the machine |\n|---|---|---|---|---|---|\n",
+	fmt.Fprintf(w, "products of %d x %d, %s, %d threads\n\n| type | rows | GB/s of weights | G multiply-adds/s | ± | of the limit | limit |\n|---|---|---|---|---|---|---|\n",
 		measure.Outputs, measure.Inputs, r.Implementation, r.Threads)
 	for _, k := range r.Results {
-		_, err := fmt.Fprintf(w, "| %s | %d | %.1f | %.1f | %.0f %% | %.0f %% |\n", k.Type, k.Rows, k.Read/1e9, k.Rate/1e9, 100*k.Spread, 100*k.Share)
+		_, err := fmt.Fprintf(w, "| %s | %d | %.1f | %.1f | %.0f %% | %.0f %% | %s |\n", k.Type, k.Rows, k.Read/1e9, k.Rate/1e9, 100*k.Spread, 100*k.Share, k.Limit)
 		if err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w, "\nof the machine: 1 row against a plain read loop, more rows against multiply-adds in registers, in the same run")
+	_, err := fmt.Fprintln(w, "\nlimit: what the product reaches first, a plain loop that reads the weights or the multiply-adds of its kernels in registers, both measured in the same run")
 	return err
 }
 

@@ -94,14 +94,22 @@ func (c *speedCommand) Run() (err error) {
 
 // kernelsCommand measures kernels.
 type kernelsCommand struct {
+	flags.Repeat
 	flags.Threads
 	flags.JSON
+
+	Types []weightType `name:"type" placeholder:"TYPE,..." help:"Types of weights, such as F16, Q8_0 or Q4_K. Without it, all."`
+	Rows  sizes        `short:"p" default:"1,8,64,512" placeholder:"N,..." help:"Numbers of rows of the products. Default: ${default}."`
 }
 
 // Run implements the command.
 func (c *kernelsCommand) Run() error {
 	return c.Report("type", func(_ context.Context, show func(done, all int)) (flags.Report, error) {
-		return bench.Kernels(int(c.Threads.N), show), nil
+		o := bench.KernelOptions{Threads: int(c.Threads.N), Rows: c.Rows, Repeat: int(c.Repeat.N)}
+		for _, t := range c.Types {
+			o.Types = append(o.Types, tensor.Type(t))
+		}
+		return bench.Kernels(o, show), nil
 	})
 }
 
