@@ -98,18 +98,18 @@ func (t *attendTask) run(c Attention, q, dst Buf) {
 	}
 }
 
-// cut decides which items are cut. Few items do not divide evenly among the threads, and the last one would be
-// waited for: the last items, one or two for each thread, become short segments.
+// cut decides which items are cut, and makes room for their results.
 func (t *attendTask) cut(items int) {
-	const itemsOfThread = 4
-	threads := t.x.pool.Threads()
-	if threads == 1 || items >= itemsOfThread*threads {
-		return
-	}
-	t.uncut = max(0, items/threads-1) * threads
-	cut := items - t.uncut
-	t.segments = min((itemsOfThread*threads+cut-1)/cut, t.blocks)
-	t.partial = growAttended(t.partial, cut*t.blocks*t.places, t.size.Value)
+	t.uncut, t.segments = cutAttention(items, t.blocks, t.x.pool.Threads(), t.blockCost())
+	t.partial = growAttended(t.partial, (items-t.uncut)*t.blocks*t.places, t.size.Value)
+}
+
+// blockCost returns about the nanoseconds that one thread takes for a block: to read its keys and values, and to multiply the
+// queries of an item by them.
+func (t *attendTask) blockCost() int {
+	const bytesPerNano, multiplyAddsPerNano = 8, 32
+	values := kv.PageTokens * (t.size.Key + t.size.Value)
+	return values*2/bytesPerNano + values*t.places/multiplyAddsPerNano
 }
 
 // begin sizes the scratch and cuts the active rows into tiles.

@@ -74,7 +74,7 @@ type Exec struct {
 	expertTask expertTask
 	routing    Routing
 	everyHead  Routing       // the heads of LinearHeads, as experts of every row
-	expertRows []kernel.Rows // of the expert that a worker multiplies by
+	bands      []kernel.Rows // by worker: the rows of its item
 	touched    int           // experts that the rows of the step used, summed over layers
 	attendTask attendTask
 
@@ -98,7 +98,7 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 	}
 	x.products = make([]Buf, 0, maxProjections)
 	x.scratch = make([]matmul.Scratch, pool.Threads())
-	x.expertRows = make([]kernel.Rows, pool.Threads())
+	x.bands = make([]kernel.Rows, pool.Threads())
 	x.attendTask.init(x)
 	return x
 }

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"fmt"
+	"sort"
 
 	"grove/internal/kernel"
 )
@@ -16,6 +17,8 @@ type Routing struct {
 	pair    []int32   // row, rank -> pair
 	start   []int32   // expert -> first pair; one more at the end
 	busy    []int32   // experts with pairs
+	chunk   []int32   // of busy experts: groups of outputs of an item of a product
+	items   []int32   // of busy experts: the first item; one more at the end
 
 	chosen []int32 // row, rank -> expert
 
@@ -87,37 +90,47 @@ func (x *Exec) LinearExperts(p Projection, a Buf, r *Routing) Buf {
 	} else {
 		t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
 	}
-	groups := m.groups()
-	t.chunk = chunkOf(m, m.groups(), max(1, a.rows/max(1, len(r.busy))), x.pool.Threads())
-	t.chunks = (groups + t.chunk - 1) / t.chunk
-	x.pool.Run(len(r.busy)*t.chunks, t)
+	t.cut(x.pool.Threads())
+	x.pool.Run(int(r.items[len(r.busy)]), t)
 	return dst
 }
 
-// expertTask is a product with several experts; an item is chunk groups of outputs of one of them.
+// expertTask is a product with several experts; an item is some groups of outputs of one of them.
 type expertTask struct {
-	x             *Exec
-	m             *Matrix
-	bias          []float32
-	rows          kernel.Rows
-	dst           Buf
-	r             *Routing
-	chunk, chunks int
+	x    *Exec
+	m    *Matrix
+	bias []float32
+	rows kernel.Rows
+	dst  Buf
+	r    *Routing
+}
+
+// cut cuts the groups of all busy experts as those of one product with their mean number of rows, in items of half the length, for
+// they are less equal. An expert of more rows has fewer groups to an item.
+func (t *expertTask) cut(threads int) {
+	r, groups, work := t.r, t.m.groups(), t.m.work()
+	busy := max(1, len(r.busy))
+	mean := max(1, t.dst.rows/busy)
+	c := cutOf(busy*groups, mean, threads, work)
+	time := c.chunk * work.of(mean) / c.bands / 2
+	r.chunk, r.items = grow(r.chunk, busy), grow(r.items, busy+1)
+	r.items[0] = 0
+	for i, e := range r.busy {
+		cost := work.of(int(r.start[e+1] - r.start[e]))
+		chunk := min(max(time/cost, (leastItem+cost-1)/cost), groups)
+		chunk = evenChunk(groups, chunk)
+		r.chunk[i], r.items[i+1] = int32(chunk), r.items[i]+int32((groups+chunk-1)/chunk)
+	}
 }
 
 func (t *expertTask) Do(worker, item int) {
-	m := t.m
-	e := int(t.r.busy[item/t.chunks])
-	lo, hi := int(t.r.start[e]), int(t.r.start[e+1])
-	s := &t.x.expertRows[worker]
-	*s = kernel.Rows{N: hi - lo, K: m.k, F: t.rows.F[lo*m.k : hi*m.k]}
-	if m.format.Quantized {
-		b := m.k / kernel.QBlock
-		s.Q, s.D, s.Sum = t.rows.Q[lo*m.k:hi*m.k], t.rows.D[lo*b:hi*b], t.rows.Sum[lo*b:hi*b]
-	}
-	first := item % t.chunks * t.chunk
-	end := min(first+t.chunk, m.groups())
-	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, end, s, &t.x.scratch[worker])
+	m, r := t.m, t.r
+	i := sort.Search(len(r.busy)-1, func(i int) bool { return int(r.items[i+1]) > item })
+	e, chunk := int(r.busy[i]), int(r.chunk[i])
+	lo, hi := int(r.start[e]), int(r.start[e+1])
+	first := (item - int(r.items[i])) * chunk
+	end := min(first+chunk, m.groups())
+	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, end, bandOf(&t.x.bands[worker], &t.rows, lo, hi), &t.x.scratch[worker])
 	if t.bias == nil {
 		return
 	}

@@ -38,26 +38,28 @@ func (x *Exec) Linears(ps []Projection, a Buf) []Buf {
 	return x.products
 }
 
-// linearTask is some matrix products with the same rows; an item is a chunk of groups of outputs of one of
-// them, so that groups are shared out among the threads (N3).
+// linearTask is some matrix products with the same rows. Their groups of outputs follow each other in a line; an item is a
+// stretch of it, for a band of the rows, so that groups are shared out among the threads (N3).
 type linearTask struct {
-	x     *Exec
-	a     Buf
-	rows  kernel.Rows
-	parts [maxProjections]linearPart
-	n     int // parts
+	x      *Exec
+	a      Buf
+	rows   kernel.Rows
+	parts  [maxProjections]linearPart
+	n      int // parts
+	groups int // of all parts
+	cut    cut
 }
 
 // linearPart is one product of a linearTask.
 type linearPart struct {
 	Projection
-	dst          Buf
-	subset       []int32 // the groups of outputs that are wanted, ascending; nil: all
-	chunk, items int     // in groups that are wanted
+	dst    Buf
+	subset []int32 // the groups of outputs that are wanted, ascending; nil: all
+	groups int     // that are wanted
 }
 
 func (t *linearTask) begin(x *Exec, a Buf) {
-	t.x, t.a, t.n = x, a, 0
+	t.x, t.a, t.n, t.groups = x, a, 0, 0
 	t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
 }
 
@@ -70,70 +72,78 @@ func (t *linearTask) add(p Projection, dst Buf, subset []int32) {
 	if m.format.Quantized {
 		t.rows = *t.x.quantize(t.a)
 	}
-	groups := m.groups()
+	part := linearPart{Projection: p, dst: dst, subset: subset, groups: m.groups()}
 	if subset != nil {
-		groups = len(subset)
+		part.groups = len(subset)
 	}
-	chunk := chunkOf(m, groups, t.a.rows, t.x.pool.Threads())
-	t.parts[t.n] = linearPart{Projection: p, dst: dst, subset: subset, chunk: chunk, items: (groups + chunk - 1) / chunk}
+	t.parts[t.n] = part
 	t.n++
+	t.groups += part.groups
 }
 
 func (t *linearTask) run() {
-	items := 0
+	t.plan()
+	t.x.pool.Run(t.cut.items(), t)
+}
+
+// plan cuts the products into items.
+func (t *linearTask) plan() {
+	var work groupWork // the mean
 	for i := range t.n {
-		items += t.parts[i].items
+		p := &t.parts[i]
+		w := p.Matrix.work()
+		work.read += w.read * p.groups
+		work.row = w.row
 	}
-	t.x.pool.Run(items, t)
+	work.read /= max(1, t.groups)
+	t.cut = cutOf(t.groups, t.a.rows, t.x.pool.Threads(), work)
 }
 
 // Do implements [par.Task].
 func (t *linearTask) Do(worker, item int) {
-	i := 0
-	for item >= t.parts[i].items {
-		item -= t.parts[i].items
-		i++
+	rows, row := &t.rows, 0
+	if t.cut.bands > 1 {
+		first, end := t.cut.band(item%t.cut.bands, t.a.rows)
+		rows, row = bandOf(&t.x.bands[worker], &t.rows, first, end), first
 	}
-	p := &t.parts[i]
-	first, end := item*p.chunk, (item+1)*p.chunk
+	from := item / t.cut.bands * t.cut.chunk
+	to := min(from+t.cut.chunk, t.groups)
+	for i := 0; from < to; i++ {
+		p := &t.parts[i]
+		if end := min(to, p.groups); from < end {
+			t.part(p, worker, rows, row, from, end)
+			from = end
+		}
+		from, to = from-p.groups, to-p.groups
+	}
+}
+
+// part computes the groups [first, end) of those that are wanted of a product, for the rows from row on.
+func (t *linearTask) part(p *linearPart, worker int, rows *kernel.Rows, row, first, end int) {
 	if p.subset == nil {
-		t.groups(p, worker, first, min(end, p.Matrix.groups()))
+		t.multiply(p, worker, rows, row, first, end)
 		return
 	}
-	wanted := p.subset[first:min(end, len(p.subset))]
+	wanted := p.subset[first:end]
 	for len(wanted) > 0 { // neighbours together
 		n := 1
 		for n < len(wanted) && wanted[n] == wanted[n-1]+1 {
 			n++
 		}
-		t.groups(p, worker, int(wanted[0]), int(wanted[0])+n)
+		t.multiply(p, worker, rows, row, int(wanted[0]), int(wanted[0])+n)
 		wanted = wanted[n:]
 	}
 }
 
-// groups computes the groups [first, end) of outputs of a product.
-func (t *linearTask) groups(p *linearPart, worker, first, end int) {
+// multiply computes the groups [first, end) of outputs of a product, for the rows from row on.
+func (t *linearTask) multiply(p *linearPart, worker int, rows *kernel.Rows, row, first, end int) {
 	m := p.Matrix
-	m.multiply(p.dst.f, p.dst.width, 0, first, end, &t.rows, &t.x.scratch[worker])
+	m.multiply(p.dst.f[row*p.dst.width:], p.dst.width, 0, first, end, rows, &t.x.scratch[worker])
 	if p.Bias.f == nil {
 		return
 	}
 	lo, hi := first*m.format.Group, min(end*m.format.Group, m.out)
-	for r := range p.dst.rows {
+	for r := row; r < row+rows.N; r++ {
 		kernel.Add(p.dst.row(r)[lo:hi], p.Bias.f[lo:hi])
 	}
-}
-
-// chunkOf cuts a product of some rows into items of some groups of outputs: as long as they can be, for the
-// weights stream from memory and every start of an item breaks the stream; four for each thread, so that one
-// that is held up does not hold up the rest.
-func chunkOf(m *Matrix, groups, rows, threads int) int {
-	const (
-		inline         = 1 << 15 // multiply-adds that one thread does before another could begin
-		itemsPerThread = 4
-	)
-	if threads == 1 || groups*rows*m.k*m.format.Group < inline {
-		return max(1, groups)
-	}
-	return max(1, groups/(threads*itemsPerThread))
 }
