@@ -14,9 +14,10 @@ import (
 )
 
 // BenchmarkAttend times the attention of a step at a depth: 24 layers of 20 heads that share 5 keys and
-// values of 64, as in the synthetic model 0.5b. MB/s are those of the cache, read once.
+// values of 64, as in the synthetic model 0.5b. MB/s are those of the cache, read once; G/s are multiply-adds, of which
+// "peak" is the most of float32.
 func BenchmarkAttend(b *testing.B) {
-	const layers, heads, kvHeads, size, depth = 24, 20, 5, 64, 4000
+	const layers, heads, kvHeads, size, depth = 24, 20, 5, 64, 4032
 	pool := par.New(par.Threads())
 	defer pool.Close()
 	b.Run("reads", func(b *testing.B) {
@@ -30,8 +31,15 @@ func BenchmarkAttend(b *testing.B) {
 			pool.Run(len(t.data)/readItem, t)
 		}
 	})
+	b.Run("peak", func(b *testing.B) {
+		done := make(peakTask, pool.Threads()*8)
+		for b.Loop() {
+			pool.Run(pool.Threads(), done)
+		}
+		multiplyAdds(b, pool.Threads()*done[0])
+	})
 	for _, typ := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
-		config := kv.Config{Type: typ, Context: 4096, Tokens: 4096, Seqs: 1, Scratch: 64}
+		config := kv.Config{Type: typ, Context: 4608, Tokens: 4608, Seqs: 1, Scratch: 512}
 		for range layers {
 			config.Layers = append(config.Layers, kv.Layer{KVHeads: kvHeads, Size: size})
 		}
@@ -44,7 +52,7 @@ func BenchmarkAttend(b *testing.B) {
 			b.Fatal(err)
 		}
 		x := NewExec(cache, pool, size, config.Scratch)
-		for _, rows := range []int{1, 2, 4, 8, 32} {
+		for _, rows := range []int{1, 2, 4, 8, 32, 512} {
 			b.Run(fmt.Sprintf("type=%v/rows=%d", typ, rows), func(b *testing.B) {
 				f := cache.Format
 				b.SetBytes(int64(layers * kvHeads * (f.KeyBytes(size) + f.ValueBytes(size)) * depth / kv.PageTokens))
@@ -58,10 +66,21 @@ func BenchmarkAttend(b *testing.B) {
 					}
 					attendOnly(b, x, rows, layers, heads, kvHeads, size)
 				}
+				multiplyAdds(b, layers*heads*size*2*rows*(depth+(rows+1)/2))
 			})
 		}
 	}
 }
+
+// multiplyAdds reports the rate of a benchmark whose turn has n of them.
+func multiplyAdds(b *testing.B, n int) {
+	b.ReportMetric(float64(n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "G/s")
+}
+
+// peakTask multiplies and adds as fast as threads can, and counts.
+type peakTask []int
+
+func (t peakTask) Do(worker, _ int) { t[worker*8] = kernel.Peak(kernel.PeakFloat, 1<<18) }
 
 // readTask reads memory as fast as threads can, the measure of one row.
 type readTask struct {
