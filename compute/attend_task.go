@@ -125,7 +125,8 @@ func (t *attendTask) begin(c Attention, q, dst Buf) {
 		w.scores, w.moved = grow(w.scores, places*kv.PageTokens), grow(w.moved, places*kv.PageTokens)
 		w.queries.Size, w.queries.F = size, grow(w.queries.F, places*size)
 		if x.quantizedKeys {
-			w.queries.Q, w.queries.D = grow(w.queries.Q, places*size), grow(w.queries.D, places*size/kernel.QBlock)
+			blocks := places * size / kernel.QBlock
+			w.queries.Q, w.queries.D, w.queries.Bias = grow(w.queries.Q, places*size), grow(w.queries.D, blocks), grow(w.queries.Bias, blocks)
 		}
 	}
 	if x.quantizedKeys {
@@ -258,7 +259,11 @@ func (t *attendTask) gather(w *attendWorker, tl tile, head int) {
 		copy(q.F[place*n:(place+1)*n], t.q.f[at:at+n])
 		if t.x.quantizedKeys {
 			copy(q.Q[place*n:(place+1)*n], t.rounded.Q[at:at+n])
-			copy(q.D[place*n/kernel.QBlock:(place+1)*n/kernel.QBlock], t.rounded.D[at/kernel.QBlock:(at+n)/kernel.QBlock])
+			to, from, nb := place*n/kernel.QBlock, at/kernel.QBlock, n/kernel.QBlock
+			copy(q.D[to:to+nb], t.rounded.D[from:from+nb])
+			for i, sum := range t.rounded.Sum[from : from+nb] {
+				q.Bias[to+i] = -128 * sum
+			}
 		}
 	}
 }

@@ -6,13 +6,15 @@ import "grove/weights/tensor"
 const PageSlots = 64
 
 // Queries are N queries of Size values, as a cache format reads them. F is [N, Size] row-major. A
-// Q8_0 cache reads Q and D instead, F rounded as [Rows.Quantize] rounds activations: Q is [N, Size],
-// within ±127, and D is [N, Size/32].
+// Q8_0 cache reads the others instead, F rounded as [Rows.Quantize] rounds activations: Q is [N, Size],
+// within ±127, D is [N, Size/32], and Bias, also [N, Size/32], is -128 times [Rows].Sum: what products of Q by keys with
+// 128 added begin with.
 type Queries struct {
 	N, Size int
 	F       []float32
 	Q       []int8
 	D       []float32
+	Bias    []int32
 }
 
 // PutResult reports whether a slot was written, and otherwise the reason.

@@ -114,7 +114,8 @@ func weighFloat(dst, p []float32, n int, values []byte, slots, size, width int, 
 	}
 }
 
-func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, size int, next []byte) {
+func scoresQ8(dst []float32, q []int8, d []float32, bias []int32, n int, keys []byte, lo, hi, size int, next []byte) {
+	nb := size / QBlock
 	switch g0, g1 := wholeGroups(lo, hi); {
 	case !AVX2:
 		scoresQ8Go(dst, q, d, n, keys, lo, hi, size)
@@ -122,7 +123,7 @@ func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, 
 		var tmp [8 * PageSlots]float32
 		for j := 0; j < n; j += 8 {
 			m := min(8, n-j)
-			scoresQ8(tmp[:], q[j*size:], d[j*size/QBlock:], m, keys, g0, g1, size, next)
+			scoresQ8(tmp[:], q[j*size:], d[j*nb:], bias[j*nb:], m, keys, g0, g1, size, next)
 			copyScores(dst[j*PageSlots:], tmp[:], m, lo, hi)
 		}
 	default:
@@ -135,13 +136,22 @@ func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, 
 			for rows > n-j {
 				rows /= 2
 			}
-			if AVX512 {
-				scoresQ8AVX512(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &k[0], s, size, (hi-lo)/keyLanes, ahead)
-			} else {
-				scoresQ8AVX2(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*size/QBlock], &k[0], s, size, (hi-lo)/keyLanes, ahead)
-			}
+			scoresTileQ8(rows, &dst[j*PageSlots+lo], &q[j*size], &d[j*nb], &bias[j*nb], &k[0], s, size, (hi-lo)/keyLanes, ahead)
 			ahead = &k[0]
 		}
+	}
+}
+
+func scoresTileQ8(rows int, dst *float32, q *int8, d *float32, bias *int32, keys, scales *byte, size, groups int, ahead *byte) {
+	switch {
+	case VNNI512:
+		scoresQ8VNNI512(rows, dst, q, d, bias, keys, scales, size, groups, ahead)
+	case AVX512:
+		scoresQ8AVX512(rows, dst, q, d, bias, keys, scales, size, groups, ahead)
+	case VNNI256:
+		scoresQ8VNNI256(rows, dst, q, d, bias, keys, scales, size, groups, ahead)
+	default:
+		scoresQ8AVX2(rows, dst, q, d, bias, keys, scales, size, groups, ahead)
 	}
 }
 

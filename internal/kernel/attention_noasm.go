@@ -10,7 +10,7 @@ func weighFloat(dst, p []float32, n int, values []byte, slots, size, width int, 
 	weighFloatGo(dst, p, n, values, slots, 0, size, width)
 }
 
-func scoresQ8(dst []float32, q []int8, d []float32, n int, keys []byte, lo, hi, size int, _ []byte) {
+func scoresQ8(dst []float32, q []int8, d []float32, _ []int32, n int, keys []byte, lo, hi, size int, _ []byte) {
 	scoresQ8Go(dst, q, d, n, keys, lo, hi, size)
 }
 

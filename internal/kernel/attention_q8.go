@@ -40,7 +40,8 @@ func q8Cache() *CacheFormat {
 		f.checkScores(dst, q, n0, n1, keys, lo, hi, size)
 		if n0 < n1 && lo < hi {
 			nb := size / QBlock
-			scoresQ8(dst[n0*PageSlots:n1*PageSlots], q.Q[n0*size:n1*size], q.D[n0*nb:n1*nb], n1-n0, keys, lo, hi, size, next)
+			scoresQ8(dst[n0*PageSlots:n1*PageSlots], q.Q[n0*size:n1*size], q.D[n0*nb:n1*nb], q.Bias[n0*nb:n1*nb], n1-n0,
+				keys, lo, hi, size, next)
 		}
 	}
 	f.Weigh = func(dst []float32, p []float32, n int, values []byte, lo, hi, at, size int, next []byte) {

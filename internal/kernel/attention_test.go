@@ -37,7 +37,15 @@ func queries(rnd *rand.Rand, n, size int) *Queries {
 		x.Q, x.D, x.Sum = make([]int8, n*size), make([]float32, n*size/QBlock), make([]int32, n*size/QBlock)
 		x.Quantize()
 	}
-	return &Queries{N: n, Size: size, F: x.F, Q: x.Q, D: x.D}
+	return &Queries{N: n, Size: size, F: x.F, Q: x.Q, D: x.D, Bias: biases(x.Sum)}
+}
+
+func biases(sums []int32) []int32 {
+	b := make([]int32, len(sums))
+	for i, s := range sums {
+		b[i] = -128 * s
+	}
+	return b
 }
 
 // eachCache runs a test for each cache type and head size.
@@ -545,6 +553,47 @@ func TestHeadSizes(t *testing.T) {
 			}
 			if err := equalBits(rounded(c.Type, v), v2); err != nil {
 				t.Errorf("%v, %v: value: %v", c.Type, size, err)
+			}
+		}
+	}
+}
+
+// TestScoresQ8Extremes checks pages of bytes that no Put writes: -128, and scales of 0, of infinity and NaN.
+func TestScoresQ8Extremes(t *testing.T) {
+	defer Use(Implementation())
+	c, _ := CacheFormatOf(tensor.Q8_0)
+	rnd := newRand(1)
+	pick := func(from ...int) byte { return byte(from[rnd.IntN(len(from))]) }
+	for _, size := range []int{32, 64, 96} {
+		for _, only := range [][]int{{-128}, {127}, {0}, {-128, -127, -1, 0, 1, 127}} {
+			for n := 1; n <= 17; n++ {
+				q := queries(rnd, n, size)
+				for i := range q.Q {
+					q.Q[i] = int8(pick(-127, 127, 0, 1))
+				}
+				for b := range q.Bias {
+					q.Bias[b] = 0
+					for _, v := range q.Q[b*QBlock : (b+1)*QBlock] {
+						q.Bias[b] -= 128 * int32(v)
+					}
+				}
+				keys := make([]byte, c.KeyBytes(size))
+				for i := range keys[PageSlots*size/QBlock*2:] {
+					keys[PageSlots*size/QBlock*2+i] = pick(only...)
+				}
+				for i := 1; i < PageSlots*size/QBlock*2; i += 2 {
+					keys[i-1], keys[i] = pick(0, 0, 1), pick(0, 0x3c, 0x3c, 0x3c, 0x7c, 0x80, 0xff)
+				}
+				want, got := make([]float32, n*PageSlots), make([]float32, n*PageSlots)
+				Use(portable)
+				c.Scores(want, q, 0, n, keys, 0, PageSlots, size, nil)
+				for _, impl := range Implementations() {
+					Use(impl)
+					c.Scores(got, q, 0, n, keys, 0, PageSlots, size, nil)
+					if err := equalBits(want, got); err != nil {
+						t.Fatalf("%s: size %d, bytes %v, %d queries: %v", impl, size, only, n, err)
+					}
+				}
 			}
 		}
 	}

@@ -21,8 +21,14 @@ var (
 // archImpls returns the sets of this machine, fastest first. A set is listed from its first kernel on.
 func archImpls() []impl {
 	var found []impl
+	if hasVNNI512 {
+		found = append(found, impl{"avx512-vnni", []*bool{&AVX2, &AVX512, &VNNI512}})
+	}
 	if hasAVX512 {
 		found = append(found, impl{"avx512", []*bool{&AVX2, &AVX512}})
+	}
+	if hasVNNI256 {
+		found = append(found, impl{"avx-vnni", []*bool{&AVX2, &VNNI256}})
 	}
 	if hasAVX2 {
 		found = append(found, impl{"avx2", []*bool{&AVX2}})

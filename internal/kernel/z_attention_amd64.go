@@ -28,12 +28,12 @@ func attendF16AVX2(rows int, dst *float32, dstStride int, a *float32, aStride in
 //go:noescape
 func attendI8AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
 
-// scoresQ8AVX2 writes the scores of some queries, one of [4 2 1], rows of q and d, for groups of 16 keys, to
+// scoresQ8AVX2 writes the scores of some queries, one of [4 2 1], rows of q, d and bias, for groups of 16 keys, to
 // rows of 64 floats. groups is positive. Meanwhile as many bytes as the keys and scales have are
 // prefetched from ahead on.
 //
 //go:noescape
-func scoresQ8AVX2(rows int, dst *float32, q *int8, d *float32, keys *byte, scales *byte, size int, groups int, ahead *byte)
+func scoresQ8AVX2(rows int, dst *float32, q *int8, d *float32, bias *int32, keys *byte, scales *byte, size int, groups int, ahead *byte)
 
 // scaleWeightsAVX2 multiplies the first slots of up to 8 rows of 64 weights by the slots' F16 scales.
 // It reads up to 30 bytes behind the last scale, and prefetches 128 bytes from ahead on.
@@ -82,12 +82,12 @@ func attendF16AVX512(rows int, dst *float32, dstStride int, a *float32, aStride 
 //go:noescape
 func attendI8AVX512(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
 
-// scoresQ8AVX512 writes the scores of some queries, one of [8 4 2 1], rows of q and d, for groups of 16 keys, to
+// scoresQ8AVX512 writes the scores of some queries, one of [8 4 2 1], rows of q, d and bias, for groups of 16 keys, to
 // rows of 64 floats. groups is positive. Meanwhile as many bytes as the keys and scales have are
 // prefetched from ahead on.
 //
 //go:noescape
-func scoresQ8AVX512(rows int, dst *float32, q *int8, d *float32, keys *byte, scales *byte, size int, groups int, ahead *byte)
+func scoresQ8AVX512(rows int, dst *float32, q *int8, d *float32, bias *int32, keys *byte, scales *byte, size int, groups int, ahead *byte)
 
 // scaleWeightsAVX512 multiplies the first slots of up to 8 rows of 64 weights by the slots' F16 scales.
 // It reads up to 30 bytes behind the last scale, and prefetches 128 bytes from ahead on.
@@ -111,6 +111,20 @@ func softmaxAVX512(s *float32, n int, scale float32, max *float32, sum *float32,
 //
 //go:noescape
 func mergeAVX512(n int, size int, o *float32, x *float32, y *float32, ob *float32)
+
+// scoresQ8VNNI256 writes the scores of some queries, one of [4 2 1], rows of q, d and bias, for groups of 16 keys, to
+// rows of 64 floats. groups is positive. Meanwhile as many bytes as the keys and scales have are
+// prefetched from ahead on.
+//
+//go:noescape
+func scoresQ8VNNI256(rows int, dst *float32, q *int8, d *float32, bias *int32, keys *byte, scales *byte, size int, groups int, ahead *byte)
+
+// scoresQ8VNNI512 writes the scores of some queries, one of [8 4 2 1], rows of q, d and bias, for groups of 16 keys, to
+// rows of 64 floats. groups is positive. Meanwhile as many bytes as the keys and scales have are
+// prefetched from ahead on.
+//
+//go:noescape
+func scoresQ8VNNI512(rows int, dst *float32, q *int8, d *float32, bias *int32, keys *byte, scales *byte, size int, groups int, ahead *byte)
 
 // capScoresAVX2 is capScoresGo.
 //

@@ -10,10 +10,12 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 
 	. "grove/internal/kernel/_asm/vec"
+	"grove/internal/kernel/_asm/vex"
 )
 
 func main() {
 	ConstraintExpr("amd64,!purego")
+	vex.Rewrite()
 	for _, s := range []set{avx2, avx512} {
 		Vector = s.vector
 		floatTiles(s)
@@ -22,6 +24,10 @@ func main() {
 		widen(s)
 		softmax(s)
 		merge(s)
+	}
+	for _, s := range []set{vnni256, vnni512} {
+		Vector = s.vector
+		scoresQ8(s)
 	}
 	Vector = YMM
 	capScores()
@@ -41,13 +47,16 @@ type set struct {
 	parts    int                                             // registers of a group
 	tiles    map[int]int                                     // rows of a float tile: groups beside each other
 	queries  int                                             // of a tile of 8-bit scores, at most
-	negative func(k, zero reg.Register) func(v reg.Register) // returns what moves the signs of k to v
+	negative func(k, zero reg.Register) func(v reg.Register) // returns what moves the signs of k to v; nil: dot products of bytes
 }
 
 // A register beyond the accumulators holds a weight, those of a step a value each.
 var (
 	avx2   = set{"AVX2", YMM, 2, map[int]int{1: 4, 2: 2, 4: 1, 6: 1}, 4, signsAVX2}
 	avx512 = set{"AVX512", ZMM, 1, map[int]int{1: 4, 2: 4, 4: 4, 8: 2}, 8, signsAVX512}
+
+	vnni256 = set{name: "VNNI256", vector: YMM, parts: 2, queries: 4}
+	vnni512 = set{name: "VNNI512", vector: ZMM, parts: 1, queries: 8}
 )
 
 // A matrix is a stack of rows, of which any of eight is one operand: through a pointer to row 0, for more
@@ -67,6 +76,16 @@ func rows(row0, stride reg.GPVirtual, n int) matrix {
 		LEAQ(Mem{Base: row0, Index: stride, Scale: 4}, m.row4)
 	}
 	return m
+}
+
+// beside returns a matrix of as many rows as far apart, from another pointer.
+func (m matrix) beside(row0 reg.GPVirtual) matrix {
+	row4 := m.row4
+	if row4 != nil {
+		row4 = GP64()
+		LEAQ(Mem{Base: row0, Index: m.stride, Scale: 4}, row4)
+	}
+	return matrix{row0, row4, m.stride, m.stride3}
 }
 
 func (m matrix) at(row, disp int) Mem {
@@ -105,6 +124,15 @@ func perRows(counts []int, body func(n int, label string)) {
 		End()
 		Label(label + "not")
 	}
+}
+
+// address returns the place of a parameter, which a function may use as a variable.
+func address(param string) Mem {
+	b, err := Param(param).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return b.Addr
 }
 
 // laneNumbers returns a vector of 0, 1, 2 and so on.

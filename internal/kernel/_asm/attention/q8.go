@@ -17,12 +17,12 @@ func scoresQ8(s set) {
 		counts = append(counts, n)
 	}
 	name := "scoresQ8" + s.name
-	Func(name, "func(rows int, dst *float32, q *int8, d *float32, keys, scales *byte, size, groups int, ahead *byte)",
-		fmt.Sprintf("%s writes the scores of some queries, one of %v, rows of q and d, for groups of 16 keys, to", name, counts),
+	Func(name, "func(rows int, dst *float32, q *int8, d *float32, bias *int32, keys, scales *byte, size, groups int, ahead *byte)",
+		fmt.Sprintf("%s writes the scores of some queries, one of %v, rows of q, d and bias, for groups of 16 keys, to", name, counts),
 		"rows of 64 floats. groups is positive. Meanwhile as many bytes as the keys and scales have are",
 		"prefetched from ahead on.")
 	perRows(counts, func(n int, label string) {
-		dst, keys, scales, groups, size, ahead := Int("dst"), Int("keys"), Int("scales"), Int("groups"), Int("size"), Int("ahead")
+		keys, scales, size, ahead := Int("keys"), Int("scales"), Int("size"), Int("ahead")
 		scaleRow := GP64()
 		MOVQ(size, scaleRow)
 		SHRQ(U8(3), scaleRow)
@@ -34,26 +34,36 @@ func scoresQ8(s set) {
 					SUBQ(size, keys)
 				}
 			}
-			s.scoresOfKeys(n, part, fmt.Sprintf("%spart%d", label, part), dst, keys, scales, size, scaleRow, ahead)
+			s.scoresOfKeys(n, part, fmt.Sprintf("%spart%d", label, part), keys, scales, size, scaleRow, ahead)
 		}
-		ADDQ(I32(4*lanes), dst)
-		DECQ(groups)
+		ADDQ(I32(4*lanes), address("dst"))
+		DECQ(address("groups"))
 		JNZ(LabelRef(label + "group"))
 	})
 }
 
 // scoresOfKeys emits the scores of n queries for a register of keys, one part of a group.
-func (s set) scoresOfKeys(n, part int, label string, dst, keys, scales, size, scaleRow, ahead reg.GPVirtual) {
+func (s set) scoresOfKeys(n, part int, label string, keys, scales, size, scaleRow, ahead reg.GPVirtual) {
 	acc := make(Vecs, n)
 	acc.Each(func(r int) {
 		acc[r] = Vector()
 		VPXOR(acc[r].AsX(), acc[r].AsX(), acc[r].AsX())
 	})
 	q, d, blocks := rows(Int("q"), size, n), rows(Int("d"), scaleRow, n), GP64()
+	bias := d
+	if s.negative == nil {
+		bias = d.beside(Int("bias"))
+	}
 	MOVQ(size, blocks)
 	SHRQ(U8(5), blocks)
 	Label(label + "block")
-	sum := s.dotBlock(keys, ahead, part, q, n)
+	var sum Vecs
+	if s.negative == nil {
+		sum = s.dotBytes(keys, ahead, part, q, bias, n)
+		bias.advance(U8(4))
+	} else {
+		sum = s.dotBlock(keys, ahead, part, q, n)
+	}
 	dk := Vector()
 	VCVTPH2PS(Mem{Base: scales, Disp: 2 * lanes / s.parts * part}, dk)
 	acc.Each(func(r int) {
@@ -73,6 +83,7 @@ func (s set) scoresOfKeys(n, part int, label string, dst, keys, scales, size, sc
 	d.advance(U8(4))
 	DECQ(blocks)
 	JNZ(LabelRef(label + "block"))
+	dst := Int("dst")
 	acc.Each(func(r int) { VMOVUPS(acc[r], Mem{Base: dst, Disp: 256*r + 4*lanes/s.parts*part}) })
 }
 
@@ -103,6 +114,35 @@ func (s set) dotBlock(keys, next reg.Register, part int, q matrix, n int) Vecs {
 				VPADDD(v, sum[r], sum[r])
 			}
 		}
+	}
+	return sum
+}
+
+// dotBytes is dotBlock where one instruction adds four products of unsigned by signed bytes to an integer, exactly. Keys
+// with 128 added are unsigned; each sum starts at its query's bias, which takes that off again.
+func (s set) dotBytes(keys, next reg.Register, part int, q, bias matrix, n int) Vecs {
+	sum, offset := make(Vecs, n), Vector()
+	VMOVUPS(Bits(0x80808080), offset)
+	sum.Each(func(r int) {
+		sum[r] = Vector()
+		VPBROADCASTD(bias.at(r, 0), sum[r])
+	})
+	for e := range 8 {
+		k, key := Vector(), Mem{Base: keys, Disp: 4*lanes*e + 4*lanes/s.parts*part}
+		if part == 0 {
+			PREFETCHT0(Mem{Base: next, Disp: 4 * lanes * e})
+		}
+		if s.parts == 1 {
+			VPXORD(key, offset, k)
+			sum.Each(func(r int) { VPDPBUSD_BCST(q.at(r, 4*e), k, sum[r]) })
+			continue
+		}
+		VPXOR(key, offset, k)
+		sum.Each(func(r int) {
+			v := Vector()
+			VPBROADCASTD(q.at(r, 4*e), v)
+			VPDPBUSD(v, k, sum[r])
+		})
 	}
 	return sum
 }
