@@ -9,11 +9,13 @@ import (
 
 //go:generate go -C ../_asm run ./matmul -set avx2 -out ../matmul/z_tiles_amd64.s -stubs ../matmul/z_tiles_amd64.go -pkg matmul
 //go:generate go -C ../_asm run ./matmul -set avx512 -out ../matmul/z_tiles_avx512_amd64.s -stubs ../matmul/z_tiles_avx512_amd64.go -pkg matmul
+//go:generate go -C ../_asm run ./matmul -set avx-vnni -out ../matmul/z_tiles_vnni256_amd64.s -stubs ../matmul/z_tiles_vnni256_amd64.go -pkg matmul
 
 // tileSets are in the order of preference. Where the first set that is on has no tile for a type or for so few rows, the
 // next one that is on serves, and last the portable product.
 var tileSets = [...]tileSet{
 	{"avx512", &kernel.AVX512, tilesAVX512},
+	{"avx-vnni", &kernel.VNNI256, tilesVNNI256},
 	{"avx2", &kernel.AVX2, tilesAVX2},
 }
 
@@ -35,6 +37,23 @@ var tilesAVX2 = []tile{
 	tensor.IQ4_NL: {rows: 6, signed: tileIQ4_NLAVX2},
 	tensor.IQ4_XS: {rows: 6, signed: tileIQ4_XSAVX2},
 	tensor.MXFP4:  {rows: 8, summed: tileMXFP4AVX2},
+}
+
+// tilesVNNI256 have the dot product of bytes in 256 bits.
+var tilesVNNI256 = []tile{
+	tensor.Q8_0:   {rows: 8, summed: tileQ8_0VNNI256},
+	tensor.Q4_0:   {rows: 8, summed: tileQ4_0VNNI256},
+	tensor.Q4_1:   {rows: 8, summed: tileQ4_1VNNI256},
+	tensor.Q5_0:   {rows: 8, summed: tileQ5_0VNNI256},
+	tensor.Q5_1:   {rows: 8, summed: tileQ5_1VNNI256},
+	tensor.Q2_K:   {rows: 8, signed: tileQ2_KVNNI256},
+	tensor.Q3_K:   {rows: 8, signed: tileQ3_KVNNI256},
+	tensor.Q4_K:   {rows: 8, summed: tileQ4_KVNNI256},
+	tensor.Q5_K:   {rows: 8, summed: tileQ5_KVNNI256},
+	tensor.Q6_K:   {rows: 8, signed: tileQ6_KVNNI256},
+	tensor.IQ4_NL: {rows: 8, summed: tileIQ4_NLVNNI256},
+	tensor.IQ4_XS: {rows: 8, summed: tileIQ4_XSVNNI256},
+	tensor.MXFP4:  {rows: 8, summed: tileMXFP4VNNI256},
 }
 
 // tilesAVX512 have 512 bits. One row of floats only waits for memory, and AVX2 keeps the higher clock.

@@ -57,10 +57,13 @@ func (t *blockTile) part(r, v int) Op {
 	return t.local(parts + wide*r + 32*v)
 }
 
+// suffix is the end of the names of the tile functions of 256 bits.
+var suffix = "AVX2"
+
 // blockFunction emits the tile function of a type with a frame of so many bytes. body emits the code
 // for all blocks of n rows.
 func blockFunction(name string, params string, frame int, body func(t *blockTile)) {
-	fn := "tile" + name + "AVX2"
+	fn := "tile" + name + suffix
 	TEXT(fn, 0, "func(dst *float32, stride int, w *byte, nb int, "+params+", n int)")
 	Pragma("noescape")
 	Doc(fn+" writes the products of n rows (1 to 8) of nb > 0 blocks by a packed group of "+name,

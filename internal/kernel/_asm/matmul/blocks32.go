@@ -148,8 +148,13 @@ const fp4Less = 12
 
 // fp4 emits the weights of half a block of MXFP4 at disp.
 func (t *blockTile) fp4(disp, half int) weights {
+	return t.coded(codebook("fp4", [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, fp4Less), disp, half)
+}
+
+// coded emits the values of the nibbles of half a block at disp.
+func (t *blockTile) coded(values Mem, disp, half int) weights {
 	u, codes := t.nibbles(disp, half), YMM()
-	VMOVDQU(codebook("fp4", [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, fp4Less), codes)
+	VMOVDQU(values, codes)
 	for j := range u {
 		for v := range u[j] {
 			VPSHUFB(u[j][v], codes, u[j][v])

@@ -9,6 +9,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"grove/internal/kernel/_asm/vex"
 )
 
 const (
@@ -18,10 +20,10 @@ const (
 )
 
 // sets emit the tiles of an instruction set: those of AVX2 for all types of weights, the others for some.
-var sets = map[string]func(){"avx2": narrowTiles, "avx512": wideTiles}
+var sets = map[string]func(){"avx2": narrowTiles, "avx512": wideTiles, "avx-vnni": dotTiles}
 
 func main() {
-	name := flag.String("set", "", "the instruction set: avx2 or avx512")
+	name := flag.String("set", "", "the instruction set: avx2, avx512 or avx-vnni")
 	flag.Parse()
 	emit, ok := sets[*name]
 	if !ok {
@@ -29,6 +31,9 @@ func main() {
 		os.Exit(2)
 	}
 	ConstraintExpr("amd64,!purego")
+	if *name == "avx-vnni" {
+		vex.Rewrite()
+	}
 	emit()
 	Generate()
 }

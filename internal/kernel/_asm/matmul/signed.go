@@ -147,9 +147,12 @@ func loadInt8(w reg.Register, disp, quad, v int) (weight, magnitude reg.VecVirtu
 	return weight, magnitude
 }
 
+// iq4Values are the weights of IQ4_NL and IQ4_XS by their nibbles.
+var iq4Values = [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
 // loadIQ4 reads nibbles by quads and looks them up. In tiles of more than sharedRows no register is left for the codebook.
 func loadIQ4(n int) signedLoad {
-	values := codebook("iq4", [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 0)
+	values := codebook("iq4", iq4Values, 0)
 	codes := YMM()
 	if n <= sharedRows {
 		VMOVDQU(values, codes)

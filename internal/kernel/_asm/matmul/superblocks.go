@@ -12,6 +12,7 @@ import (
 type superTile struct {
 	*blockTile
 	stride reg.GPVirtual // of the scales and sums of the activations, in bytes
+	floats bool          // the frame holds the scales of sub-blocks as floats, not twice in 16 bits
 }
 
 // Values of a row and all sub-blocks are copied to the frame, [row][8], as are the weights' scales.
@@ -172,15 +173,7 @@ func scaled(acc pair, scales reg.Register) {
 
 // q4KRow finishes the sums acc of row r over a sub-block.
 func (s *superTile) q4KRow(k nibbleSuper, r int, acc pair, at, scales reg.Register) steps {
-	dx, sum := YMM(), YMM()
-	minimum := func(v int) {
-		low, scale := YMM(), YMM()
-		VMULPS(Mem{Base: scales, Disp: q4Minima + 32*v}, sum, low)
-		VMULPS(s.local(q4D+wide+32*v), dx, scale)
-		VFNMADD231PS(scale, low, acc[v])
-		VMOVUPS(acc[v], s.chain(r, v))
-	}
-	return steps{func() {
+	return s.q4KEnd(r, acc, at, scales, func() {
 		if k.wide {
 			scaled(acc, scales)
 			for v := range acc {
@@ -192,11 +185,24 @@ func (s *superTile) q4KRow(k nibbleSuper, r int, acc pair, at, scales reg.Regist
 			VPADDW(s.part(r, v), acc[v], acc[v])
 		}
 		scaled(acc, scales)
-	}, func() {
+	}, func(v int) { VCVTDQ2PS(acc[v], acc[v]) })
+}
+
+// q4KEnd emits the end of row r over a sub-block: first and then float make floats of the sums, times the scales.
+func (s *superTile) q4KEnd(r int, acc pair, at, scales reg.Register, first func(), float func(v int)) steps {
+	dx, sum := YMM(), YMM()
+	minimum := func(v int) {
+		low, scale := YMM(), YMM()
+		VMULPS(Mem{Base: scales, Disp: q4Minima + 32*v}, sum, low)
+		VMULPS(s.local(q4D+wide+32*v), dx, scale)
+		VFNMADD231PS(scale, low, acc[v])
+		VMOVUPS(acc[v], s.chain(r, v))
+	}
+	return steps{first, func() {
 		VBROADCASTSS(Mem{Base: at, Disp: scalesX + eight*r}, dx)
 		for v := range acc {
 			scale := YMM()
-			VCVTDQ2PS(acc[v], acc[v])
+			float(v)
 			VMULPS(s.local(q4D+32*v), dx, scale)
 			VFMADD213PS(s.chain(r, v), scale, acc[v])
 		}
@@ -232,8 +238,13 @@ func (s *superTile) q4KScales() {
 		}
 		to := q4Scales + 32*v
 		low, high := four(0)
-		s.pairs(low, to+q4Pairs, q4Step, false)
-		s.pairs(high, to+q4Pairs+4*q4Step, q4Step, false)
+		if s.floats {
+			s.minima(low, to+q4Pairs)
+			s.minima(high, to+q4Pairs+4*q4Step)
+		} else {
+			s.pairs(low, to+q4Pairs, q4Step, false)
+			s.pairs(high, to+q4Pairs+4*q4Step, q4Step, false)
+		}
 		VPSRLW(U8(4), coded[2], coded[2])
 		low, high = four(1)
 		s.minima(low, to+q4Minima)
@@ -241,7 +252,7 @@ func (s *superTile) q4KScales() {
 	}
 }
 
-// minima emits the minima of four sub-blocks, one in each byte of a lane, to the frame.
+// minima emits the minima of four sub-blocks, one in each byte of a lane, to the frame as floats.
 func (s *superTile) minima(four reg.VecVirtual, to int) {
 	lowest := vector("lowest", func(int) uint32 { return 0xff })
 	for i := range 4 {

@@ -67,11 +67,18 @@ func (s *superTile) signedHead(k signedSuper) reg.Register {
 	s.prefetch(k.head / 64)
 	s.sums16(k.less, func(r, g int, sums reg.VecVirtual) {
 		to := q6Sums + eight*r + 4*g
+		if s.floats {
+			sums = beginLess(sums)
+		}
 		VMOVDQU(sums.AsX(), s.local(to))
 		VEXTRACTI128(U8(1), sums, s.local(to+blockRows*eight))
 	})
 	for v := range vectors {
 		for i, four := range k.scales(s, v) {
+			if s.floats {
+				s.signedFloats(four, q6Pairs+4*wide*i+32*v)
+				continue
+			}
 			s.pairs(four, q6Pairs+4*wide*i+32*v, wide, true)
 		}
 	}
@@ -250,28 +257,31 @@ const (
 func q2KTile() {
 	blockFunction("Q2_K", "x *int8, d *float32", q2Frame, func(t *blockTile) {
 		s := &superTile{blockTile: t}
-		s.loops(2*wide, q2Step, func() reg.Register {
-			s.prefetch(q2Head / 64)
-			s.sums16(1, func(r, g int, sums reg.VecVirtual) {
-				high := XMM()
-				VPMADDWD(vector("ones", func(int) uint32 { return 1<<16 | 1 }), sums, sums)
-				VEXTRACTI128(U8(1), sums, high)
-				VPSLLD(U8(16), high, high)
-				VPBLENDW(U8(0xaa), high, sums.AsX(), high)
-				VMOVDQU(high, s.local(q2Sums+eight*r+4*g))
-			})
-			s.halves(2, q2D)
-			s.q2KScales()
-			scales := GP64()
-			LEAQ(s.local(q2Scales), scales)
-			ADDQ(U32(q2Head), s.w)
-			return scales
-		}, func(at, scales reg.Register) {
+		s.loops(2*wide, q2Step, s.q2KHead, func(at, scales reg.Register) {
 			for half := range 2 {
 				s.half(s.twoBits(half), half, nil, func(r int, acc pair) steps { return s.q2KRow(r, half, acc, at, scales) })
 			}
 		})
 	})
+}
+
+// q2KHead emits what begins a super-block, and returns where its scales are.
+func (s *superTile) q2KHead() reg.Register {
+	s.prefetch(q2Head / 64)
+	s.sums16(1, func(r, g int, sums reg.VecVirtual) {
+		high := XMM()
+		VPMADDWD(vector("ones", func(int) uint32 { return 1<<16 | 1 }), sums, sums)
+		VEXTRACTI128(U8(1), sums, high)
+		VPSLLD(U8(16), high, high)
+		VPBLENDW(U8(0xaa), high, sums.AsX(), high)
+		VMOVDQU(high, s.local(q2Sums+eight*r+4*g))
+	})
+	s.halves(2, q2D)
+	s.q2KScales()
+	scales := GP64()
+	LEAQ(s.local(q2Scales), scales)
+	ADDQ(U32(q2Head), s.w)
+	return scales
 }
 
 // q2KScales emits the scales and minima of a super-block, the low and high nibbles of 16 bytes, to the frame.
@@ -319,6 +329,16 @@ func (s *superTile) q2KRow(r, half int, acc pair, at, scales reg.Register) steps
 	if half == 0 {
 		return s.savePart(r, acc)
 	}
+	return s.q2KEnd(r, acc, at, scales, func() {
+		for v := range acc {
+			VPADDD(s.part(r, v), acc[v], acc[v])
+			VCVTDQ2PS(acc[v], acc[v])
+		}
+	})
+}
+
+// q2KEnd emits the end of row r over a sub-block, whose sums first makes floats.
+func (s *superTile) q2KEnd(r int, acc pair, at, scales reg.Register, first func()) steps {
 	dx, sums := YMM(), YMM()
 	minimum := func(v int) {
 		low, scale := YMM(), YMM()
@@ -328,12 +348,7 @@ func (s *superTile) q2KRow(r, half int, acc pair, at, scales reg.Register) steps
 		VFNMADD231PS(scale, low, acc[v])
 		VMOVUPS(acc[v], s.chain(r, v))
 	}
-	return steps{func() {
-		for v := range acc {
-			VPADDD(s.part(r, v), acc[v], acc[v])
-			VCVTDQ2PS(acc[v], acc[v])
-		}
-	}, func() {
+	return steps{first, func() {
 		VBROADCASTSS(Mem{Base: at, Disp: scalesX + eight*r}, dx)
 		for v := range acc {
 			scale := YMM()
