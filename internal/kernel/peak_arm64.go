@@ -2,8 +2,6 @@
 
 package kernel
 
-//go:generate go -C _asm run ./peakarm -out ../z_peak_arm64.s -stubs ../z_peak_arm64.go -pkg kernel
-
 func peak(k PeakKind, n int) int {
 	const chains = 16
 	switch {

@@ -46,6 +46,7 @@ type function struct {
 	v      [32]bool // registers in use
 	r      [32]bool
 	words  int
+	labels int
 }
 
 var (
@@ -113,7 +114,9 @@ func layout(signature string) (values map[string]value, size int) {
 	}
 	f := e.(*ast.FuncType)
 	fields(f.Params, "")
-	size = (size + 7) &^ 7
+	if f.Results != nil {
+		size = (size + 7) &^ 7
+	}
 	fields(f.Results, "ret")
 	return values, size
 }
@@ -193,7 +196,13 @@ func Text(format string, args ...any) {
 }
 
 // Label writes a label, which is the function's own.
-func Label(name string) { fmt.Fprintf(&code, "%s:\n", name) }
+func Label(name string) {
+	fn.labels++
+	fmt.Fprintf(&code, "%s:\n", name)
+}
+
+// Labels returns the number of labels of the function so far.
+func Labels() int { return fn.labels }
 
 // Return ends the function.
 func Return() { Text("RET") }
