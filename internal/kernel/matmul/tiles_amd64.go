@@ -10,10 +10,12 @@ import (
 //go:generate go -C ../_asm run ./matmul -set avx2 -out ../matmul/z_tiles_amd64.s -stubs ../matmul/z_tiles_amd64.go -pkg matmul
 //go:generate go -C ../_asm run ./matmul -set avx512 -out ../matmul/z_tiles_avx512_amd64.s -stubs ../matmul/z_tiles_avx512_amd64.go -pkg matmul
 //go:generate go -C ../_asm run ./matmul -set avx-vnni -out ../matmul/z_tiles_vnni256_amd64.s -stubs ../matmul/z_tiles_vnni256_amd64.go -pkg matmul
+//go:generate go -C ../_asm run ./matmul -set avx512-vnni -out ../matmul/z_tiles_vnni512_amd64.s -stubs ../matmul/z_tiles_vnni512_amd64.go -pkg matmul
 
 // tileSets are in the order of preference. Where the first set that is on has no tile for a type or for so few rows, the
 // next one that is on serves, and last the portable product.
 var tileSets = [...]tileSet{
+	{"avx512-vnni", &kernel.VNNI512, tilesVNNI512},
 	{"avx512", &kernel.AVX512, tilesAVX512},
 	{"avx-vnni", &kernel.VNNI256, tilesVNNI256},
 	{"avx2", &kernel.AVX2, tilesAVX2},
@@ -65,4 +67,15 @@ var tilesAVX512 = []tile{
 	tensor.Q4_0: {rows: 8, summed: tileQ4_0AVX512},
 	tensor.Q4_K: {rows: 8, summed: tileQ4_KAVX512},
 	tensor.Q6_K: {rows: 8, signed: tileQ6_KAVX512},
+}
+
+// tilesVNNI512 have the dot product of bytes in 512 bits.
+var tilesVNNI512 = []tile{
+	tensor.Q8_0:   {rows: 12, summed: tileQ8_0VNNI512},
+	tensor.Q4_0:   {rows: 12, summed: tileQ4_0VNNI512},
+	tensor.Q4_1:   {rows: 12, summed: tileQ4_1VNNI512},
+	tensor.Q5_0:   {rows: 12, summed: tileQ5_0VNNI512},
+	tensor.Q5_1:   {rows: 12, summed: tileQ5_1VNNI512},
+	tensor.IQ4_NL: {rows: 12, summed: tileIQ4_NLVNNI512},
+	tensor.MXFP4:  {rows: 12, summed: tileMXFP4VNNI512},
 }

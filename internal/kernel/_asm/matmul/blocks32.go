@@ -143,12 +143,14 @@ func (t *blockTile) row32(k type32, r int, acc pair, d, sum matrix) steps {
 	}}
 }
 
-// fp4Less makes every value of FP4Values positive.
+// fp4Less makes every one of fp4Values, twice the weights of MXFP4 by their nibbles, positive.
 const fp4Less = 12
+
+var fp4Values = [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
 // fp4 emits the weights of half a block of MXFP4 at disp.
 func (t *blockTile) fp4(disp, half int) weights {
-	return t.coded(codebook("fp4", [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, fp4Less), disp, half)
+	return t.coded(codebook("fp4", fp4Values, fp4Less), disp, half)
 }
 
 // coded emits the values of the nibbles of half a block at disp.

@@ -20,10 +20,10 @@ const (
 )
 
 // sets emit the tiles of an instruction set: those of AVX2 for all types of weights, the others for some.
-var sets = map[string]func(){"avx2": narrowTiles, "avx512": wideTiles, "avx-vnni": dotTiles}
+var sets = map[string]func(){"avx2": narrowTiles, "avx512": wideTiles, "avx-vnni": dotTiles, "avx512-vnni": wideDotTiles}
 
 func main() {
-	name := flag.String("set", "", "the instruction set: avx2, avx512 or avx-vnni")
+	name := flag.String("set", "", "the instruction set: avx2, avx512, avx-vnni or avx512-vnni")
 	flag.Parse()
 	emit, ok := sets[*name]
 	if !ok {
