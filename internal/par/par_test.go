@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+	"weak"
 )
 
 // tally counts how often each item ran and checks that no worker index is used twice at once.
@@ -100,6 +101,56 @@ func TestItemsRunAtOnce(t *testing.T) {
 		var r rendezvous
 		r.meet.Add(2)
 		p.Run(2, &r)
+	}
+}
+
+// held is items of which the first ends once the others are done: those of its own thread, too.
+type held struct{ others sync.WaitGroup }
+
+func (h *held) Do(_, item int) {
+	if item > 0 {
+		h.others.Done()
+		return
+	}
+	h.others.Wait()
+}
+
+func TestThreadsHelp(t *testing.T) {
+	for _, threads := range []int{2, 3} {
+		p := New(threads)
+		defer p.Close()
+		for range 50 {
+			var h held
+			h.others.Add(15)
+			p.Run(16, &h)
+		}
+	}
+}
+
+// TestForgets: idle workers drop the last task, which may hold a closed model's cache.
+func TestForgets(t *testing.T) {
+	p := New(2)
+	defer p.Close()
+	task := newTally(t, p.Threads(), 4)
+	last := weak.Make(task)
+	p.Run(4, task)
+	for range 100 {
+		time.Sleep(spin)
+		runtime.GC()
+		if last.Value() == nil {
+			return
+		}
+	}
+	t.Error("the pool holds a task that it ran long ago")
+}
+
+func TestManyItems(t *testing.T) {
+	for _, n := range []int{maxClaims - 1, maxClaims, maxClaims + 1, 5*maxClaims + 7} {
+		p := New(2)
+		defer p.Close()
+		c := newTally(t, p.Threads(), n)
+		p.Run(n, c)
+		c.check()
 	}
 }
 
@@ -275,17 +326,37 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-func BenchmarkRunEmpty(b *testing.B) {
+// chain is a task whose items take some time: multiplications that wait for each other.
+type chain struct {
+	length int
+	ends   [8]struct {
+		value uint64
+		_     [120]byte
+	}
+}
+
+func (c *chain) Do(worker, _ int) {
+	v := uint64(worker)
+	for range c.length {
+		v = v*6364136223846793005 + 1
+	}
+	c.ends[worker].value = v
+}
+
+// BenchmarkRun is the cost of a Run of four items a thread, which are as long as those of a small step, or empty.
+func BenchmarkRun(b *testing.B) {
 	for _, threads := range []int{1, 2} {
-		b.Run(fmt.Sprint("threads=", threads), func(b *testing.B) {
-			p := New(threads)
-			defer p.Close()
-			task := new(empty)
-			b.ReportAllocs()
-			for b.Loop() {
-				p.Run(threads, task)
-			}
-		})
+		for _, length := range []int{0, 200, 1000} {
+			b.Run(fmt.Sprintf("threads=%d/length=%d", threads, length), func(b *testing.B) {
+				p := New(threads)
+				defer p.Close()
+				task := &chain{length: length}
+				b.ReportAllocs()
+				for b.Loop() {
+					p.Run(8, task)
+				}
+			})
+		}
 	}
 }
 
