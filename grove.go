@@ -3,6 +3,7 @@ package grove
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"strings"
@@ -42,6 +43,8 @@ type Options struct {
 	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
 	Forget    bool   // do not read or write what drafting learns between runs: it changes the speed alone
 	Draft     string // a smaller model to draft with, named as for [Open]; best with the same vocabulary; "": none
+
+	Log *slog.Logger // is told of kernels that this machine does not run correctly, which are then not used; nil: the default logger
 
 	// Progress, where it is not nil, is told the bytes of weights that are loaded, of all of the file's, by the goroutine of
 	// Open; those of the draft model begin at 0 again.
@@ -173,6 +176,7 @@ func open(f *gguf.File, o Options) (*Model, error) {
 }
 
 func (m *Model) load(o Options) error {
+	checked.choose(o.Log)
 	cacheType, err := ParseCacheType(o.CacheType)
 	if err != nil {
 		return &OptionError{err}

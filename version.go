@@ -2,11 +2,9 @@ package grove
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"grove/compute"
 	"grove/internal/kernel"
@@ -18,14 +16,24 @@ type Build struct {
 	Revision string // of the source, "" where it is not known; "+dirty" follows where it was changed
 	Numerics string // outputs are bit-equal between builds that share it
 	Kernels  string // the implementation of the kernels in use: an instruction set, or "portable"
+	Named    bool   // [UseKernels] chose it; else it is the fastest that equals the portable one
+
+	// Checks are the comparisons so far of implementations with the portable one. One that differs is never used.
+	Checks []KernelCheck
 }
 
 // The linker sets these in the programs of a release: the version, and the commit of the source.
 var release, commit string
 
-// Version returns what is known of this build.
+// Numerics is the numerics version: outputs are bit-equal between builds that share it.
+const Numerics = compute.NumericsVersion
+
+// Version returns what is known of this build. It chooses the kernels, as [Open] does.
 func Version() Build {
-	b := Build{Version: "(devel)", Numerics: compute.NumericsVersion, Kernels: kernel.Implementation()}
+	checked.choose(nil)
+	checked.Lock()
+	b := Build{Version: "(devel)", Numerics: Numerics, Kernels: kernel.Implementation(), Named: checked.named, Checks: slices.Clone(checked.all)}
+	checked.Unlock()
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -41,20 +49,6 @@ func Version() Build {
 	}
 	b.Version, b.Revision = cmp.Or(release, b.Version), cmp.Or(commit, b.Revision)
 	return b
-}
-
-// Kernels returns the implementations of the kernels that this machine can run, the fastest first. Their bits are equal.
-func Kernels() []string { return kernel.Implementations() }
-
-// UseKernels makes an implementation that [Kernels] lists run instead of the fastest. It is called before a model is
-// opened. An unknown name is an error.
-func UseKernels(name string) error {
-	known := kernel.Implementations()
-	if !slices.Contains(known, name) {
-		return fmt.Errorf("grove: kernels %q are not known; this machine can run %s", name, strings.Join(known, ", "))
-	}
-	kernel.Use(name)
-	return nil
 }
 
 func revision(settings []debug.BuildSetting) (rev string) {

@@ -290,7 +290,7 @@ func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
 	m, err := flags.Model{Path: n.path}.Open(grove.Options{
 		Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
 		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
-		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget,
+		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget, Log: c.logger(os.Stderr),
 	})
 	if err != nil {
 		return nil, err

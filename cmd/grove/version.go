@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"grove"
 	"grove/cmd/grove/internal/terminal"
@@ -16,10 +20,33 @@ type versionCommand struct{}
 // Run implements the command.
 func (versionCommand) Run() error {
 	b := grove.Version()
-	if b.Revision == "" {
-		b.Revision = "unknown"
+	out := tabwriter.NewWriter(terminal.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "grove %s\nrevision %s\nnumerics %s\nkernels  %s, of %s\n",
+		b.Version, cmp.Or(b.Revision, "unknown"), b.Numerics, b.Kernels, strings.Join(grove.Kernels(), ", "))
+	for _, name := range grove.Kernels() {
+		fmt.Fprintf(out, "  %s\t%s\n", name, about(b, name))
 	}
-	_, err := fmt.Fprintf(terminal.Stdout, "grove %s\nrevision %s\nnumerics %s\nkernels  %s, of %s\nmodel    %s\n%s %s/%s\n",
-		b.Version, b.Revision, b.Numerics, b.Kernels, strings.Join(grove.Kernels(), ", "), gopher.Name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	fmt.Fprintf(out, "model    %s\n%s %s/%s\n", gopher.Name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return out.Flush()
+}
+
+// about says why an implementation of the kernels runs or does not.
+func about(b grove.Build, name string) string {
+	took := ""
+	if i := slices.IndexFunc(b.Checks, func(c grove.KernelCheck) bool { return c.Name == name }); i >= 0 {
+		if differs := b.Checks[i].Differs; differs != "" {
+			return "not used: differs from portable in " + differs
+		}
+		took = fmt.Sprintf("; checked in %v", b.Checks[i].Took.Round(10*time.Microsecond))
+	}
+	known := grove.Kernels()
+	switch at, used := slices.Index(known, name), slices.Index(known, b.Kernels); {
+	case at == used && b.Named:
+		return "used: named by GROVE_KERNELS" + took
+	case at == used:
+		return "used: the fastest that this machine runs correctly" + took
+	case at > used:
+		return "not used: slower"
+	}
+	return "not used: GROVE_KERNELS names another"
 }
