@@ -2,6 +2,10 @@ package kernel
 
 import "runtime"
 
+// The loops of arm64 are generated from here, as go generate reads no file of another system.
+//
+//go:generate go -C _asm run ./peakarm -out ../z_peak_arm64.s -stubs ../z_peak_arm64.go -pkg kernel
+
 // PeakKind names a kind of multiply-add.
 type PeakKind int
 

@@ -10,6 +10,10 @@ import (
 	"grove/weights/tensor"
 )
 
+// The tiles of arm64 are generated from here, as go generate reads no file of another system.
+//go:generate go -C ../_asm run ./matmularm -set neon -out ../matmul/z_tiles_neon_arm64.s -stubs ../matmul/z_tiles_neon_arm64.go -pkg matmul
+//go:generate go -C ../_asm run ./matmularm -set i8mm -out ../matmul/z_tiles_i8mm_arm64.s -stubs ../matmul/z_tiles_i8mm_arm64.go -pkg matmul
+
 // A Format stores and multiplies the weights of one type, as the type's [tensor.Codec] describes them. A matrix of
 // out outputs and k inputs is stored in groups of Group outputs.
 //
