@@ -81,7 +81,7 @@ func TestMatMulExtremes(t *testing.T) {
 		for _, f := range quantised() {
 			const out = 2 * lanes
 			k := 2 * f.BlockK
-			for _, fill := range []uint16{0x0000, 0xffff, 0x0f0f, 0xf0f0, 0x8080, 0x7f7f, 0x80ff, 0x7f00, 0xff7f, 0x0080, 0x5555} {
+			for _, fill := range []uint16{0x0000, 0xffff, 0x0f0f, 0xf0f0, 0x8080, 0x7f7f, 0x80ff, 0x8000, 0x7f00, 0xff7f, 0x0080, 0x5555} {
 				for i := range scales {
 					src := make([]byte, out*2*f.codec.Bytes)
 					for b := range out * 2 {

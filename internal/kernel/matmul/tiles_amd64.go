@@ -69,13 +69,20 @@ var tilesAVX512 = []tile{
 	tensor.Q6_K: {rows: 8, signed: tileQ6_KAVX512},
 }
 
-// tilesVNNI512 have the dot product of bytes in 512 bits.
+// tilesVNNI512 have the dot product of bytes in 512 bits. One row of Q3_K does not pay for the multiplication of its weights
+// by their scales.
 var tilesVNNI512 = []tile{
 	tensor.Q8_0:   {rows: 12, summed: tileQ8_0VNNI512},
 	tensor.Q4_0:   {rows: 12, summed: tileQ4_0VNNI512},
 	tensor.Q4_1:   {rows: 12, summed: tileQ4_1VNNI512},
 	tensor.Q5_0:   {rows: 12, summed: tileQ5_0VNNI512},
 	tensor.Q5_1:   {rows: 12, summed: tileQ5_1VNNI512},
+	tensor.Q2_K:   {rows: 12, summed: tileQ2_KVNNI512},
+	tensor.Q3_K:   {rows: 12, fewest: 2, summed: tileQ3_KVNNI512},
+	tensor.Q4_K:   {rows: 12, summed: tileQ4_KVNNI512},
+	tensor.Q5_K:   {rows: 12, summed: tileQ5_KVNNI512},
+	tensor.Q6_K:   {rows: 12, summed: tileQ6_KVNNI512},
+	tensor.IQ4_XS: {rows: 12, summed: tileIQ4_XSVNNI512},
 	tensor.IQ4_NL: {rows: 12, summed: tileIQ4_NLVNNI512},
 	tensor.MXFP4:  {rows: 12, summed: tileMXFP4VNNI512},
 }

@@ -45,3 +45,39 @@ func tileIQ4_NLVNNI512(dst *float32, stride int, w *byte, nb int, x *int8, d *fl
 //
 //go:noescape
 func tileMXFP4VNNI512(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ4_KVNNI512 writes the products of n rows (1 to 12) of nb > 0 blocks by a packed group of Q4_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ4_KVNNI512(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ5_KVNNI512 writes the products of n rows (1 to 12) of nb > 0 blocks by a packed group of Q5_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ5_KVNNI512(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ6_KVNNI512 writes the products of n rows (1 to 12) of nb > 0 blocks by a packed group of Q6_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ6_KVNNI512(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ3_KVNNI512 writes the products of n rows (1 to 12) of nb > 0 blocks by a packed group of Q3_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ3_KVNNI512(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileQ2_KVNNI512 writes the products of n rows (1 to 12) of nb > 0 blocks by a packed group of Q2_K
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileQ2_KVNNI512(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
+
+// tileIQ4_XSVNNI512 writes the products of n rows (1 to 12) of nb > 0 blocks by a packed group of IQ4_XS
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileIQ4_XSVNNI512(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)

@@ -300,10 +300,7 @@ func (s *superTile) q2KScales() {
 			}
 			for b := range 2 {
 				y := YMM()
-				VPSHUFB(vector("bytes"+string(rune('0'+2*b)), func(lane int) uint32 {
-					first := uint32(lane%4*4 + 2*b)
-					return first | 0x8000 | (first+1)<<16 | 0x80000000
-				}), high, y)
+				VPSHUFB(bytePair(b), high, y)
 				VMOVDQU(y, s.local(to+q2Minima+b*q2Step))
 			}
 		}

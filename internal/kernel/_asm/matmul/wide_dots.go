@@ -130,6 +130,21 @@ func (t *dotTile) begin(from int) {
 	}
 }
 
+// beginZero emits sums that start from zero.
+func (t *dotTile) beginZero() {
+	t.acc = registers(t.n)
+	zero(t.acc[0])
+	fill(t.acc[0], t.acc[1:])
+}
+
+// fill emits copies of a register, which take no vector port. The generator takes a register that is cleared for one that is
+// in use before, so clearing many at once costs registers.
+func fill(from reg.VecVirtual, to []reg.VecVirtual) {
+	for _, y := range to {
+		VMOVDQA64(from, y)
+	}
+}
+
 // constant returns a word in memory, to broadcast.
 func constant(name string, word uint32) Mem {
 	return vector(name, func(int) uint32 { return word })
@@ -166,6 +181,9 @@ func wideDotTiles() {
 	for _, k := range dotTypes {
 		k.tile()
 	}
+	for _, k := range dotSupers {
+		k.tile()
+	}
 }
 
 // tile emits the product of n rows by a group of weights of a type.
@@ -198,8 +216,7 @@ func (k dotType) tile() {
 			PREFETCHT0(Mem{Base: t.w, Disp: 64 * (ahead + i)})
 		}
 		if k.offsets {
-			t.acc = registers(t.n)
-			zero(t.acc...)
+			t.beginZero()
 		} else {
 			t.begin(dotStarts)
 		}
