@@ -23,6 +23,7 @@ type Model struct {
 	file   *gguf.File
 	pool   *par.Pool
 	model  model.Model
+	config engine.Config
 	engine *engine.Engine
 }
 
@@ -71,7 +72,8 @@ func (m *Model) load(o Options) (err error) {
 	if m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack, Progress: o.Progress}); err != nil {
 		return err
 	}
-	m.engine, err = engine.New(m.model, m.pool, engine.Config{Context: o.Context, CacheType: o.CacheType, Chunk: o.Rows})
+	m.config = engine.Config{Context: o.Context, CacheType: o.CacheType, Chunk: o.Rows}
+	m.engine, err = engine.New(m.model, m.pool, m.config)
 	if err != nil {
 		return &grove.OptionError{Err: err}
 	}

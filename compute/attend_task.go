@@ -212,6 +212,21 @@ func (t *attendTask) Do(worker, i int) {
 	t.finish(w, tl, head)
 }
 
+// Bytes implements [par.Reader].
+func (t *attendTask) Bytes(i int) int {
+	if t.merging {
+		return 0
+	}
+	item, segment, segments := i, 0, 1
+	if i >= t.uncut {
+		item, segment, segments = t.uncut+(i-t.uncut)/t.segments, (i-t.uncut)%t.segments, t.segments
+	}
+	tl := t.tiles[item/t.layer.KVHeads]
+	blocks := tl.endBlock - tl.firstBlock
+	f := t.x.Cache.Format
+	return (blocks*(segment+1)/segments - blocks*segment/segments) * (f.KeyBytes(t.size.Key) + f.ValueBytes(t.size.Value))
+}
+
 // sink makes a block of the heads' attention sinks, scores without values. It is merged last.
 func (t *attendTask) sink(block kernel.Attended, head int) {
 	for j := range block.Sum {

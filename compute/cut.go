@@ -37,10 +37,10 @@ func (w groupWork) of(rows int) int { return max(1, w.read+rows*w.row/16) }
 // work returns the work of a group of the matrix. The time of a row is in sixteenths.
 func (m *Matrix) work() groupWork {
 	const bytesPerNano, multiplyAddsPerNano = 8, 64
-	read := m.stride / m.groups()
-	if m.row == 0 {
+	read := m.groupBytes()
+	if m.row == 0 { // otherwise it is packed first, some byte a nanosecond
 		read /= bytesPerNano
-	} // else it is packed first, some byte a nanosecond
+	}
 	return groupWork{read: read, row: 16 * m.k * m.format.Group / multiplyAddsPerNano}
 }
 

@@ -70,7 +70,7 @@ func (h hyperparameters) linear(x *Exec, name string, rows, k int, outs ...int) 
 		from := i / t.cut.bands * t.cut.chunk
 		groups := min(from+t.cut.chunk, t.groups) - from
 		j.times = append(j.times, groups*one.work().of(end-first))
-		j.bytes = append(j.bytes, groups*one.stride)
+		j.bytes = append(j.bytes, t.Bytes(i))
 	}
 	return j
 }
@@ -97,7 +97,7 @@ func (h hyperparameters) mixture(x *Exec, name string, rows, out, k int) job {
 			first := int(item-r.items[i]) * int(r.chunk[i])
 			groups := min(first+int(r.chunk[i]), t.m.groups()) - first
 			j.times = append(j.times, groups*cost)
-			j.bytes = append(j.bytes, groups*(t.m.stride/t.m.groups()))
+			j.bytes = append(j.bytes, t.Bytes(int(item)))
 		}
 	}
 	return j

@@ -123,13 +123,26 @@ func (t *expertTask) cut(threads int) {
 	}
 }
 
-func (t *expertTask) Do(worker, item int) {
-	m, r := t.m, t.r
+// stretch returns the expert of an item, and the groups [first, end) of its outputs.
+func (t *expertTask) stretch(item int) (expert, first, end int) {
+	r := t.r
 	i := sort.Search(len(r.busy)-1, func(i int) bool { return int(r.items[i+1]) > item })
-	e, chunk := int(r.busy[i]), int(r.chunk[i])
-	lo, hi := int(r.start[e]), int(r.start[e+1])
-	first := (item - int(r.items[i])) * chunk
-	end := min(first+chunk, m.groups())
+	chunk := int(r.chunk[i])
+	first = (item - int(r.items[i])) * chunk
+	return int(r.busy[i]), first, min(first+chunk, t.m.groups())
+}
+
+// Bytes implements [par.Reader].
+func (t *expertTask) Bytes(item int) int {
+	_, first, end := t.stretch(item)
+	return (end - first) * t.m.groupBytes()
+}
+
+// Do implements [par.Task].
+func (t *expertTask) Do(worker, item int) {
+	m := t.m
+	e, first, end := t.stretch(item)
+	lo, hi := int(t.r.start[e]), int(t.r.start[e+1])
 	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, end, bandOf(&t.x.bands[worker], &t.rows, lo, hi), &t.x.scratch[worker])
 	if t.bias == nil {
 		return

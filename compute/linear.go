@@ -99,6 +99,12 @@ func (t *linearTask) plan() {
 	t.cut = cutOf(t.groups, t.a.rows, t.x.pool.Threads(), work)
 }
 
+// stretch returns the groups [from, to) of the line that an item computes.
+func (t *linearTask) stretch(item int) (from, to int) {
+	from = item / t.cut.bands * t.cut.chunk
+	return from, min(from+t.cut.chunk, t.groups)
+}
+
 // Do implements [par.Task].
 func (t *linearTask) Do(worker, item int) {
 	rows, row := &t.rows, 0
@@ -106,8 +112,7 @@ func (t *linearTask) Do(worker, item int) {
 		first, end := t.cut.band(item%t.cut.bands, t.a.rows)
 		rows, row = bandOf(&t.x.bands[worker], &t.rows, first, end), first
 	}
-	from := item / t.cut.bands * t.cut.chunk
-	to := min(from+t.cut.chunk, t.groups)
+	from, to := t.stretch(item)
 	for i := 0; from < to; i++ {
 		p := &t.parts[i]
 		if end := min(to, p.groups); from < end {
@@ -146,4 +151,18 @@ func (t *linearTask) multiply(p *linearPart, worker int, rows *kernel.Rows, row,
 	for r := row; r < row+rows.N; r++ {
 		kernel.Add(p.dst.row(r)[lo:hi], p.Bias.f[lo:hi])
 	}
+}
+
+// Bytes implements [par.Reader].
+func (t *linearTask) Bytes(item int) (n int) {
+	from, to := t.stretch(item)
+	for i := 0; from < to; i++ {
+		p := &t.parts[i]
+		if end := min(to, p.groups); from < end {
+			n += (end - from) * p.Matrix.groupBytes()
+			from = end
+		}
+		from, to = from-p.groups, to-p.groups
+	}
+	return n
 }

@@ -175,6 +175,9 @@ func (t *packTask) Do(worker, item int) {
 // groups returns the number of groups of outputs of one expert.
 func (m *Matrix) groups() int { return m.format.Groups(m.out) }
 
+// groupBytes returns the bytes of a group of outputs of one expert, of a matrix that is not empty.
+func (m *Matrix) groupBytes() int { return m.stride / max(1, m.groups()) }
+
 // Vector stores a view of one dimension as float32.
 func (w *Weights) Vector(v tensor.View) (Vector, error) {
 	if len(v.Shape) != 1 {

@@ -82,6 +82,7 @@ var rooms = []string{
 	"weights/tensor",
 	"internal/cachefile",
 	"text/token",
+	"internal/par/schedule",
 	"gopher internal/atomicfile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/stat server/page", // anyone may import them
 	"internal/regular",
 }

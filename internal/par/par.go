@@ -46,6 +46,7 @@ type Pool struct {
 	workers []*waiter
 	closed  atomic.Bool
 	exited  sync.WaitGroup
+	trace   *Trace // of [NewTraced]
 }
 
 // post is where workers read of a new Run: all on one cache line, which idle workers poll.
@@ -118,7 +119,12 @@ func (p *Pool) finish(items int) {
 }
 
 // Threads returns the number of threads that Run uses, the caller's included.
-func (p *Pool) Threads() int { return len(p.workers) + 1 }
+func (p *Pool) Threads() int {
+	if p.trace != nil {
+		return p.trace.threads
+	}
+	return len(p.workers) + 1
+}
 
 // Run does items 0 to n-1 of the task and returns when all are done; each thread takes its items in ascending order. It
 // allocates nothing. If an item panics, the others still run and Run then panics with the first value. A task must not
@@ -128,6 +134,10 @@ func (p *Pool) Run(n int, task Task) {
 	defer p.mu.Unlock()
 	p.turns.Add(1)
 	defer p.turns.Add(1)
+	if p.trace != nil {
+		p.trace.run(n, task)
+		return
+	}
 	if n <= 1 || len(p.workers) == 0 {
 		for item := range n {
 			task.Do(0, item)

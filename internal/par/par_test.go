@@ -372,3 +372,43 @@ func BenchmarkRunAsleep(b *testing.B) {
 		p.Run(2, task)
 	}
 }
+
+// read is a task that does nothing but read.
+type read struct{ empty }
+
+func (*read) Bytes(item int) int { return 10 * item }
+
+// TestTrace: a traced pool does every item in turn, and records it with its bytes where the task knows them.
+func TestTrace(t *testing.T) {
+	p, trace := NewTraced(5)
+	defer p.Close()
+	if p.Threads() != 5 {
+		t.Errorf("%d threads, want 5", p.Threads())
+	}
+	for range 2 {
+		trace.Reset()
+		c := newTally(t, 1, 7)
+		time.Sleep(time.Millisecond)
+		p.Run(7, c)
+		c.check()
+		p.Run(0, c)
+		p.Run(3, new(read))
+		p.Run(1, during(func() { time.Sleep(time.Millisecond) }))
+		var items, bytes []int
+		for _, r := range trace.Runs {
+			items = append(items, len(r.Items))
+			for _, i := range r.Items {
+				bytes = append(bytes, i.Bytes)
+			}
+		}
+		if !slices.Equal(items, []int{7, 0, 3, 1}) || !slices.Equal(bytes, []int{0, 0, 0, 0, 0, 0, 0, 0, 10, 20, 0}) {
+			t.Errorf("Runs of %v items, of %v bytes", items, bytes)
+		}
+		if d := trace.Runs[0].Before; d < time.Millisecond || d > time.Minute {
+			t.Errorf("the first Run came after %v", d)
+		}
+		if d := trace.Runs[3].Items[0].Time; d < time.Millisecond || d > time.Minute {
+			t.Errorf("an item of a millisecond took %v", d)
+		}
+	}
+}

@@ -24,6 +24,7 @@ import (
 type Command struct {
 	Speed    speedCommand    `cmd:"" help:"Measure a model's steps and plain decoding against the limits of the machine."`
 	Kernels  kernelsCommand  `cmd:"" help:"Measure single kernels against the limits of the machine."`
+	Scaling  scalingCommand  `cmd:"" help:"Measure a model's steps on several numbers of threads, and predict them on more."`
 	Load     loadCommand     `cmd:"" help:"Measure the time and the memory that loading a model takes."`
 	Sharing  sharingCommand  `cmd:"" help:"Measure how much grove and other processes slow each other down."`
 	Spin     spinCommand     `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
@@ -142,14 +143,23 @@ func (c *makeCommand) Run() error {
 	if err := terminal.CheckFile(c.Out); err != nil {
 		return err
 	}
-	spec, err := synthetic.Named(c.Shape, tensor.Type(c.Type))
+	metadata, tensors, err := random(c.Shape, tensor.Type(c.Type), c.Seed.Or(0))
 	if err != nil {
-		return &grove.OptionError{Err: err}
-	}
-	spec.Seed = c.Seed.Or(0)
-	metadata, tensors, err := spec.Parts()
-	if err != nil {
-		return &grove.OptionError{Err: err}
+		return err
 	}
 	return exit.Output(gguf.WriteFile(c.Out, metadata, tensors))
+}
+
+// random makes a model of random weights.
+func random(shape string, t tensor.Type, seed uint64) ([]gguf.KV, []tensor.View, error) {
+	spec, err := synthetic.Named(shape, t)
+	if err != nil {
+		return nil, nil, &grove.OptionError{Err: err}
+	}
+	spec.Seed = seed
+	metadata, tensors, err := spec.Parts()
+	if err != nil {
+		return nil, nil, &grove.OptionError{Err: err}
+	}
+	return metadata, tensors, nil
 }
