@@ -22,7 +22,8 @@ var ownMeaning = map[string]string{
 	"-p":              "run takes a prompt, as llama.cpp does; bench speed takes numbers of rows, as llama-bench does",
 	"--chat-template": "serve takes one for each of several models",
 	"--api-key":       "serve checks several keys; commands that talk to a server send one",
-	"--type":          "convert takes a mix of types; bench make takes one type for every matrix",
+	"--shape":         "bench make needs one; bench scaling takes one instead of a model",
+	"--type":          "convert takes a mix of types; bench make and bench scaling take one type for every matrix",
 }
 
 // TestFlagsDeclaredOnce: a flag that several commands have is one field of one struct, so that it means the same everywhere.

@@ -51,6 +51,16 @@ func (s *sizes) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// RowsFlag is -p. The variable rows is its default.
+type RowsFlag struct {
+	Rows sizes `short:"p" default:"${rows=1,8,64}" placeholder:"N,..." help:"Numbers of rows of what is measured. Default: ${default}."`
+}
+
+// DepthFlag is -d.
+type DepthFlag struct {
+	Depth flags.Count `short:"d" placeholder:"N" help:"Tokens of context before the rows."`
+}
+
 // speedCommand measures a model.
 type speedCommand struct {
 	flags.Named
@@ -60,9 +70,8 @@ type speedCommand struct {
 	flags.Cache
 	flags.Repack
 	flags.JSON
-
-	Rows  sizes       `short:"p" default:"1,2,4,8,16,64,512" placeholder:"N,..." help:"Numbers of rows of the steps. Default: ${default}."`
-	Depth flags.Count `short:"d" placeholder:"N" help:"Tokens of context before the rows."`
+	RowsFlag `kong:"set='rows=1,2,4,8,16,64,512'"`
+	DepthFlag
 }
 
 // Validate refuses to measure without end.
@@ -99,8 +108,8 @@ type kernelsCommand struct {
 	flags.Threads
 	flags.JSON
 
-	Types []weightType `name:"type" placeholder:"TYPE,..." help:"Types of weights, such as F16, Q8_0 or Q4_K. Without it, all."`
-	Rows  sizes        `short:"p" default:"1,8,64,512" placeholder:"N,..." help:"Numbers of rows of the products. Default: ${default}."`
+	Types    []weightType `name:"type" placeholder:"TYPE,..." help:"Types of weights, such as F16, Q8_0 or Q4_K. Without it, all."`
+	RowsFlag `kong:"set='rows=1,8,64,512'"`
 }
 
 // Run implements the command.

@@ -21,11 +21,11 @@ type scalingCommand struct {
 	flags.Repeat
 	flags.Cache
 	flags.JSON
+	RowsFlag
+	DepthFlag
 
 	Shape     string      `placeholder:"NAME" help:"Measure a model of random weights instead: 0.5b, 1b or tiny."`
 	Type      *weightType `placeholder:"TYPE" help:"Type of the weights of --shape, such as Q8_0; without it, Q4_K."`
-	Rows      sizes       `short:"p" default:"1,8,64" placeholder:"N,..." help:"Numbers of rows of the steps. Default: ${default}."`
-	Depth     flags.Count `short:"d" placeholder:"N" help:"Tokens of context before the rows."`
 	At        sizes       `placeholder:"N,..." help:"Numbers of threads; without it, 1, 2, 4 and so on, up to one for each core, with --simulate up to 64."`
 	Simulate  bool        `help:"Predict the steps too, from the times of their parts on one thread."`
 	Bandwidth *float64    `placeholder:"GB" help:"GB that the memory of the predicted machine gives in a second; without it, each thread reads as much as the second one here."`
