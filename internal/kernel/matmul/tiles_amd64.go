@@ -41,14 +41,14 @@ var tilesAVX2 = []tile{
 	tensor.MXFP4:  {rows: 8, summed: tileMXFP4AVX2},
 }
 
-// tilesVNNI256 have the dot product of bytes in 256 bits.
+// tilesVNNI256 have the dot product of bytes in 256 bits. One row of Q2_K takes more work to unpack than it saves.
 var tilesVNNI256 = []tile{
 	tensor.Q8_0:   {rows: 8, summed: tileQ8_0VNNI256},
 	tensor.Q4_0:   {rows: 8, summed: tileQ4_0VNNI256},
 	tensor.Q4_1:   {rows: 8, summed: tileQ4_1VNNI256},
 	tensor.Q5_0:   {rows: 8, summed: tileQ5_0VNNI256},
 	tensor.Q5_1:   {rows: 8, summed: tileQ5_1VNNI256},
-	tensor.Q2_K:   {rows: 8, signed: tileQ2_KVNNI256},
+	tensor.Q2_K:   {rows: 8, fewest: 2, signed: tileQ2_KVNNI256},
 	tensor.Q3_K:   {rows: 8, signed: tileQ3_KVNNI256},
 	tensor.Q4_K:   {rows: 8, summed: tileQ4_KVNNI256},
 	tensor.Q5_K:   {rows: 8, summed: tileQ5_KVNNI256},

@@ -132,47 +132,98 @@ func (t *blockTile) iq4(disp, half int) weights {
 	return t.coded(codebook("iq4above", iq4Values, 128), disp, half)
 }
 
+// The frame of a tile of types32 has, of the next 8 blocks, [row][8] values of the activations.
+const (
+	dot32X     = scales32 + 2*wide          // their scales
+	dot32Sum   = dot32X + blockRows*eight   // what the sums begin at, or the sums of the activations as floats
+	dot32Frame = dot32Sum + blockRows*eight // bytes
+)
+
 // dotTile32 emits the product of n rows by a group of weights of a type.
+//
+// What belongs to a row and block is copied to the frame for 8 blocks at a time. A load from the activations' own arrays,
+// which advance by 4 bytes, waits for the stores of the chains for many blocks where the lower 12 bits of both addresses are equal.
 func dotTile32(k type32) {
-	params := "x *int8, d *float32, sum *int32"
-	blockFunction(k.name, params, frame32, func(t *blockTile) {
-		nb := Load(Param("nb"), GP64())
-		t.x = rows("x", strideOf("nb", 5), t.n)
-		stride := strideOf("nb", 2)
-		d, sum := rows("d", stride, t.n), rows("sum", stride, t.n)
+	blockFunction(k.name, "x *int8, d *float32, sum *int32", dot32Frame, func(t *blockTile) {
+		s := &superTile{blockTile: t, stride: strideOf("nb", 2)}
+		nb, d, sum := Load(Param("nb"), GP64()), Load(Param("d"), GP64()), Load(Param("sum"), GP64())
+		s.x = rows("x", strideOf("nb", 5), t.n)
 		head := 16 * k.bytes
-		loop := fmt.Sprintf("loop%d", t.n)
+		loop, inner := fmt.Sprintf("loop%d", t.n), fmt.Sprintf("block%d", t.n)
 		Label(loop)
+		left := s.dotHead32(k, nb, d, sum)
+		at := GP64()
+		MOVQ(t.frame, at)
+		Label(inner)
 		t.prefetch((head + k.bits + 63) / 64)
 		t.scales32(k)
-		t.block(func(half int) weights { return k.weights(t, head, half) }, func(r int, acc pair) {
-			if k.less == 0 {
-				beginAnchor(r, acc)
-				return
-			}
-			VPBROADCASTD(sum.at(r, 0), acc[0])
-			VPMADDWD(vector(fmt.Sprintf("minus%d", k.less), func(int) uint32 { return -k.less & 0xffff }), acc[0], acc[0])
-			VPADDD(anchors(), acc[0], acc[0])
-			VMOVDQA(acc[0], acc[1])
-		}, func(r int, acc pair) steps { return t.dotRow32(k, r, acc, d, sum) })
+		begin := beginAnchor
+		if k.less > 0 {
+			begin = beginAt(func(r int) Mem { return Mem{Base: at, Disp: dot32Sum + eight*r} })
+		}
+		t.block(func(half int) weights { return k.weights(t, head, half) }, begin, func(r int, acc pair) steps {
+			return t.dotRow32(k, r, acc, at)
+		})
 		ADDQ(U32(head+k.bits), t.w)
 		t.x.advance(32)
-		d.advance(4)
-		sum.advance(4)
-		DECQ(nb)
-		JNZ(LabelRef(loop))
+		ADDQ(U8(4), at)
+		DECQ(left)
+		JNZ(LabelRef(inner))
+		SUBQ(U8(8), nb)
+		JG(LabelRef(loop))
 	})
 }
 
+// dotHead32 emits the copies for the next blocks and returns how many these are: 8, or as many as are left.
+func (s *superTile) dotHead32(k type32, nb, d, sum reg.Register) reg.Register {
+	left, from, table, mask := GP64(), GP64(), GP64(), YMM()
+	MOVQ(U32(8), left)
+	CMPQ(nb, left)
+	CMOVQLT(nb, left)
+	LEAQ(masks(), table)
+	MOVQ(left, from)
+	NEGQ(from)
+	VMOVDQU(Mem{Base: table, Index: from, Scale: 4, Disp: eight}, mask)
+	s.eachRow(d, func(r int, p Mem) {
+		y := YMM()
+		VPMASKMOVD(p, mask, y)
+		VMOVDQU(y, s.local(dot32X+eight*r))
+	})
+	s.eachRow(sum, func(r int, p Mem) {
+		y := YMM()
+		VPMASKMOVD(p, mask, y)
+		if k.less > 0 {
+			VPMADDWD(vector(fmt.Sprintf("minus%d", k.less), func(int) uint32 { return -k.less & 0xffff }), y, y)
+			VPADDD(anchors(), y, y)
+		} else {
+			VCVTDQ2PS(y, y)
+		}
+		VMOVDQU(y, s.local(dot32Sum+eight*r))
+	})
+	return left
+}
+
+// masks returns 8 words of ones, then 8 zeros.
+func masks() Mem {
+	if _, ok := vectorNamed["masks"]; !ok {
+		var lanes [16]uint32
+		for i := range 8 {
+			lanes[i] = 1<<32 - 1
+		}
+		vectorNamed["masks"] = words("masks", lanes[:])
+	}
+	return vectorNamed["masks"]
+}
+
 // dotRow32 finishes the sums acc of row r over a block.
-func (t *blockTile) dotRow32(k type32, r int, acc pair, d, sum matrix) steps {
+func (t *blockTile) dotRow32(k type32, r int, acc pair, at reg.Register) steps {
 	dx, sums, scale := YMM(), YMM(), vectorPair()
-	scales := func() {
+	first := func() {
 		floats(acc)
-		VBROADCASTSS(d.at(r, 0), dx)
+		VBROADCASTSS(Mem{Base: at, Disp: dot32X + eight*r}, dx)
 	}
 	if k.halves < 2 {
-		return steps{scales, func() {
+		return steps{first, func() {
 			for v := range acc {
 				VMULPS(t.local(scales32+32*v), dx, scale[v])
 			}
@@ -183,14 +234,13 @@ func (t *blockTile) dotRow32(k type32, r int, acc pair, d, sum matrix) steps {
 			}
 		}}
 	}
-	return steps{scales, func() {
+	return steps{first, func() {
 		for v := range acc {
 			VMULPS(t.local(scales32+32*v), dx, scale[v])
 			VFMADD213PS(t.chain(r, v), scale[v], acc[v])
 		}
 	}, func() {
-		VPBROADCASTD(sum.at(r, 0), sums)
-		VCVTDQ2PS(sums, sums)
+		VBROADCASTSS(Mem{Base: at, Disp: dot32Sum + eight*r}, sums)
 	}, func() {
 		for v := range acc {
 			offset := YMM()
