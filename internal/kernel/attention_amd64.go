@@ -88,6 +88,10 @@ func scoresFloat(dst, q []float32, n int, keys []byte, lo, hi, size, width int, 
 			scoresFloat(tmp[:], q[j*size:], m, keys, g0, g1, size, width, next)
 			copyScores(dst[j*PageSlots:], tmp[:], m, lo, hi)
 		}
+	case n >= manyRows:
+		step := keyLanes * width
+		p := product{dst[lo:], scoreRow, q, size * 4, n, keys[lo*size*width:], step, size * step, width, nil}
+		p.many(size, (hi-lo)/keyLanes, true, next)
 	default:
 		if hi-lo == PageSlots {
 			clear(dst[:n*PageSlots])
@@ -106,7 +110,11 @@ func weighFloat(dst, p []float32, n int, values []byte, slots, size, width int, 
 	if AVX2 {
 		groups = size / 16
 	}
-	if groups > 0 {
+	switch {
+	case groups > 0 && n >= manyRows:
+		p := product{dst, size * 4, p, scoreRow, n, values, size * width, 16 * width, width, nil}
+		p.many(slots, groups, false, next)
+	case groups > 0:
 		tiles(width, dst, size*4, p, scoreRow, n, values, size*width, 16*width, next, slots, groups)
 	}
 	if groups*16 < size {
@@ -155,55 +163,38 @@ func scoresTileQ8(rows int, dst *float32, q *int8, d *float32, bias *int32, keys
 	}
 }
 
-// widenQueries is how many queries pay for values that are turned into floats once, and not for each tile.
-const widenQueries = 16
-
+// weighQ8 goes block by block of 32 values, which share scales.
 func weighQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next []byte) {
-	switch {
-	case !AVX2:
+	if !AVX2 {
 		weighQ8Go(dst, p, n, values, lo, hi, size)
-	case n < widenQueries:
-		weighTilesQ8(dst, p, n, values, lo, hi, size, next, nil)
-	default:
-		var room [PageSlots*QBlock*4 + cacheLine]byte
-		at := -uintptr(unsafe.Pointer(&room)) % cacheLine
-		weighTilesQ8(dst, p, n, values, lo, hi, size, next, room[at:])
+		return
 	}
-}
-
-// cacheLine is the bytes that vectors should not straddle.
-const cacheLine = 64
-
-// weighTilesQ8 is weighQ8, block by block of 32 values, which it turns into floats in wide unless that is nil.
-func weighTilesQ8(dst, p []float32, n int, values []byte, lo, hi, size int, next, wide []byte) {
-	var w [8 * PageSlots]float32
 	for e := 0; e < size; e += QBlock {
-		scales, v, width, stride := &values[q8ValueScale(lo, e/QBlock)], values[q8ValueAt(lo, e, size):], 1, size
+		scales, v := &values[q8ValueScale(lo, e/QBlock)], values[q8ValueAt(lo, e, size):]
 		// Of what comes next, a block's share of scales and then of values is prefetched.
 		ahead := next[min(len(next), q8ValueScale(0, e/QBlock)+PageSlots*e):]
-		more := ahead[min(len(ahead), 2*PageSlots):]
-		if wide != nil {
-			widen(wide, v, size, hi-lo, more)
-			v, width, stride, more = wide, 4, 4*QBlock, nil
-		}
-		for j := 0; j < n; j += 8 {
-			rows := min(8, n-j)
-			if AVX512 {
-				scaleWeightsAVX512(rows, &w, &p[j*PageSlots], scales, hi-lo, first(ahead, v))
-			} else {
-				scaleWeightsAVX2(rows, &w, &p[j*PageSlots], scales, hi-lo, first(ahead, v))
-			}
-			tiles(width, dst[j*size+e:], size*4, w[:], scoreRow, rows, v, stride, 16*width, more, hi-lo, QBlock/16)
-			ahead, more = nil, nil
+		if n >= manyRows {
+			p := product{dst[e:], size * 4, p, scoreRow, n, v, size, 16, 1, scales}
+			p.many(hi-lo, QBlock/16, false, ahead[:min(len(ahead), PageSlots*(QBlock+2))])
+		} else {
+			weighTilesQ8(dst[e:], p, n, v, scales, hi-lo, size, ahead)
 		}
 	}
 }
 
-func widen(dst, values []byte, stride, slots int, next []byte) {
-	if AVX512 {
-		widenAVX512((*float32)(unsafe.Pointer(&dst[0])), &values[0], stride, slots, first(next, values))
-	} else {
-		widenAVX2((*float32)(unsafe.Pointer(&dst[0])), &values[0], stride, slots, first(next, values))
+// weighTilesQ8 is weighQ8 for a block.
+func weighTilesQ8(dst, p []float32, n int, values []byte, scales *byte, slots, size int, ahead []byte) {
+	var w [8 * PageSlots]float32
+	more := ahead[min(len(ahead), 2*PageSlots):]
+	for j := 0; j < n; j += 8 {
+		rows := min(8, n-j)
+		if AVX512 {
+			scaleWeightsAVX512(rows, &w, &p[j*PageSlots], scales, slots, first(ahead, values))
+		} else {
+			scaleWeightsAVX2(rows, &w, &p[j*PageSlots], scales, slots, first(ahead, values))
+		}
+		tiles(1, dst[j*size:], size*4, w[:], scoreRow, rows, values, size, 16, more, slots, QBlock/16)
+		ahead, more = nil, nil
 	}
 }
 

@@ -59,7 +59,7 @@ func benchmarkParts(b *testing.B) {
 	for _, typ := range cacheTypes {
 		c, _ := CacheFormatOf(typ)
 		keys, values := page(newRand(1), c, size)
-		for _, n := range []int{1, 4, 8, 32} {
+		for _, n := range []int{1, 4, 8, 16, 32, 128} {
 			q := queries(newRand(1), n, size)
 			s, o := make([]float32, n*PageSlots), make([]float32, n*size)
 			b.Run(fmt.Sprintf("type=%v/queries=%d/Scores", typ, n), func(b *testing.B) {

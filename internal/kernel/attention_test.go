@@ -80,13 +80,13 @@ func TestAttentionBits(t *testing.T) {
 	eachCache(t, func(t *testing.T, c *CacheFormat, size int) {
 		rnd := newRand(uint64(size))
 		keys, values := page(rnd, c, size)
-		const most = 17
+		const most = 45
 		q := queries(rnd, most, size)
 		p := make([]float32, most*PageSlots)
 		for i := range p {
 			p[i] = rnd.Float32()
 		}
-		for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, most} {
+		for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 18, 19, 20, 21, 33, most} {
 			for _, r := range [][3]int{{0, 64, 0}, {0, 1, 0}, {63, 64, 63}, {8, 24, 3}, {5, 9, 50}, {17, 60, 1}, {40, 40, 0}} {
 				lo, hi, at := r[0], r[1], r[2]
 				n0 := n / 3

@@ -28,6 +28,15 @@ func attendF16AVX2(rows int, dst *float32, dstStride int, a *float32, aStride in
 //go:noescape
 func attendI8AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
 
+// attendManyAVX2 adds the products of many rows of a by b to dst, as attendF32AVX2 does, in tiles of 5, 4 and 6 rows, as many as
+// fives, fours and sixes say, in this order. Elements of b are floats of 4 bytes or of 2, or integers of 1, as width says; of the
+// short ones there are at most 64 steps and 4 groups. Where fresh is set, dst is taken as zeros. Where scales is not nil, the
+// elements of a take a factor each first, an F16 for each step; up to 30 bytes behind the last one are read. Meanwhile bytes are
+// prefetched from ahead on: 128 for each tile of up to 1 groups and four of its steps, shifted right by pace.
+//
+//go:noescape
+func attendManyAVX2(dst *float32, dstStride int, a *float32, aStride int, fives int, fours int, sixes int, b *byte, bStep int, bGroup int, width int, steps int, groups int, fresh bool, scales *byte, ahead *byte, pace int)
+
 // scoresQ8AVX2 writes the scores of some queries, one of [4 2 1], rows of q, d and bias, for groups of 16 keys, to
 // rows of 64 floats. groups is positive. Meanwhile as many bytes as the keys and scales have are
 // prefetched from ahead on.
@@ -40,12 +49,6 @@ func scoresQ8AVX2(rows int, dst *float32, q *int8, d *float32, bias *int32, keys
 //
 //go:noescape
 func scaleWeightsAVX2(rows int, w *[512]float32, p *float32, scales *byte, slots int, ahead *byte)
-
-// widenAVX2 turns 32 values of each slot, which lie stride bytes apart, into floats side by side; slots is positive.
-// Meanwhile as many bytes are prefetched from ahead on.
-//
-//go:noescape
-func widenAVX2(dst *float32, values *byte, stride int, slots int, ahead *byte)
 
 // softmaxAVX2 is softmaxGo for n blocks, one behind the other; n is positive. Meanwhile it prefetches, for each
 // block, a positive number of cache lines from ahead on.
@@ -82,6 +85,15 @@ func attendF16AVX512(rows int, dst *float32, dstStride int, a *float32, aStride 
 //go:noescape
 func attendI8AVX512(rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep int, bGroup int, ahead *byte, pace int, steps int, groups int)
 
+// attendManyAVX512 adds the products of many rows of a by b to dst, as attendF32AVX512 does, in tiles of 5, 4 and 6 rows, as many as
+// fives, fours and sixes say, in this order. Elements of b are floats of 4 bytes or of 2, or integers of 1, as width says; of the
+// short ones there are at most 64 steps and 4 groups. Where fresh is set, dst is taken as zeros. Where scales is not nil, the
+// elements of a take a factor each first, an F16 for each step; up to 30 bytes behind the last one are read. Meanwhile bytes are
+// prefetched from ahead on: 128 for each tile of up to 4 groups and four of its steps, shifted right by pace.
+//
+//go:noescape
+func attendManyAVX512(dst *float32, dstStride int, a *float32, aStride int, fives int, fours int, sixes int, b *byte, bStep int, bGroup int, width int, steps int, groups int, fresh bool, scales *byte, ahead *byte, pace int)
+
 // scoresQ8AVX512 writes the scores of some queries, one of [8 4 2 1], rows of q, d and bias, for groups of 16 keys, to
 // rows of 64 floats. groups is positive. Meanwhile as many bytes as the keys and scales have are
 // prefetched from ahead on.
@@ -94,12 +106,6 @@ func scoresQ8AVX512(rows int, dst *float32, q *int8, d *float32, bias *int32, ke
 //
 //go:noescape
 func scaleWeightsAVX512(rows int, w *[512]float32, p *float32, scales *byte, slots int, ahead *byte)
-
-// widenAVX512 turns 32 values of each slot, which lie stride bytes apart, into floats side by side; slots is positive.
-// Meanwhile as many bytes are prefetched from ahead on.
-//
-//go:noescape
-func widenAVX512(dst *float32, values *byte, stride int, slots int, ahead *byte)
 
 // softmaxAVX512 is softmaxGo for n blocks, one behind the other; n is positive. Meanwhile it prefetches, for each
 // block, a positive number of cache lines from ahead on.

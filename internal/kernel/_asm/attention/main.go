@@ -19,9 +19,9 @@ func main() {
 	for _, s := range []set{avx2, avx512} {
 		Vector = s.vector
 		floatTiles(s)
+		manyRows(s)
 		scoresQ8(s)
 		scaleWeights(s)
-		widen(s)
 		softmax(s)
 		merge(s)
 	}
@@ -46,14 +46,15 @@ type set struct {
 	vector   func() reg.VecVirtual
 	parts    int                                             // registers of a group
 	tiles    map[int]int                                     // rows of a float tile: groups beside each other
+	many     int                                             // groups of a tile of many rows, at most
 	queries  int                                             // of a tile of 8-bit scores, at most
 	negative func(k, zero reg.Register) func(v reg.Register) // returns what moves the signs of k to v; nil: dot products of bytes
 }
 
 // A register beyond the accumulators holds a weight, those of a step a value each.
 var (
-	avx2   = set{"AVX2", YMM, 2, map[int]int{1: 4, 2: 2, 4: 1, 6: 1}, 4, signsAVX2}
-	avx512 = set{"AVX512", ZMM, 1, map[int]int{1: 4, 2: 4, 4: 4, 8: 2}, 8, signsAVX512}
+	avx2   = set{"AVX2", YMM, 2, map[int]int{1: 4, 2: 2, 4: 1, 6: 1}, 1, 4, signsAVX2}
+	avx512 = set{"AVX512", ZMM, 1, map[int]int{1: 4, 2: 4, 4: 4, 8: 2}, 4, 8, signsAVX512}
 
 	vnni256 = set{name: "VNNI256", vector: YMM, parts: 2, queries: 4}
 	vnni512 = set{name: "VNNI512", vector: ZMM, parts: 1, queries: 8}

@@ -210,27 +210,3 @@ func (s set) scaleVector(numbers, left, d reg.VecVirtual) func(from, to Mem) {
 		VMOVUPS(v, to)
 	}
 }
-
-// widen emits the conversion of a block of 32 values of some slots to floats.
-func widen(s set) {
-	name := "widen" + s.name
-	Func(name, "func(dst *float32, values *byte, stride, slots int, ahead *byte)",
-		name+" turns 32 values of each slot, which lie stride bytes apart, into floats side by side; slots is positive.",
-		"Meanwhile as many bytes are prefetched from ahead on.")
-	dst, values, stride, slots, ahead := Int("dst"), Int("values"), Int("stride"), Int("slots"), Int("ahead")
-	n := lanes / s.parts
-	Label("slot")
-	PREFETCHT0(Mem{Base: ahead})
-	ADDQ(U8(32), ahead)
-	for i := 0; i < 32; i += n {
-		v := Vector()
-		VPMOVSXBD(Mem{Base: values, Disp: i}, v)
-		VCVTDQ2PS(v, v)
-		VMOVUPS(v, Mem{Base: dst, Disp: 4 * i})
-	}
-	ADDQ(stride, values)
-	ADDQ(I32(4*32), dst)
-	DECQ(slots)
-	JNZ(LabelRef("slot"))
-	End()
-}
