@@ -21,10 +21,15 @@ func (t *attendTask) block(w *attendWorker, tl tile, head, block int, dst kernel
 			}
 			t.page(w, &p.blocks, p.first-tl.first, parts[n-1].end-tl.first, head, block, dst)
 		default:
-			for a := p.first; a < p.end; a++ {
-				if place := a - tl.first; !t.rowBlock(w, &p.blocks, a, place, head, block, dst) {
+			for a := p.first; a < p.end; {
+				end := t.together(p, a, block)
+				if place := a - tl.first; end == a {
 					clear(dst.Sum[place*t.group : (place+1)*t.group])
+					end++
+				} else {
+					t.rowsBlock(w, &p.blocks, a, end, place, head, block, dst)
 				}
+				a = end
 			}
 		}
 		parts = parts[n:]
@@ -63,50 +68,112 @@ func (t *attendTask) whole(p *tilePart, block int) bool {
 	return true
 }
 
-// rowBlock computes what one row sees of a block: the trunk's part and then the runs in scratch, in index
-// order. It returns false where that is nothing.
-func (t *attendTask) rowBlock(w *attendWorker, blocks *kv.Blocks, a, place, head, block int, dst kernel.Attended) bool {
-	x := t.x
-	row, runs := t.row(a), x.runsOf(x.active[a])
-	low, high := t.span(row, runs)
+// bounds returns the indices [low, high) of a block that an active row sees at most.
+func (t *attendTask) bounds(a, block int) (low, high int) {
+	low, high = t.span(t.row(a), t.x.runsOf(t.x.active[a]))
 	start := block * kv.PageTokens
-	low, high = max(low, start), min(high, start+kv.PageTokens)
-	if low >= high {
-		return false
+	return max(low, start), min(high, start+kv.PageTokens)
+}
+
+// sees reports whether an active row sees anything of a block. Runs have gaps where rows skipped the layer.
+func (t *attendTask) sees(blocks *kv.Blocks, a, block int) bool {
+	low, high := t.bounds(a, block)
+	if min(high, blocks.Len()) > low {
+		return true
 	}
-	scores := w.scores[place*t.group*kv.PageTokens : (place+1)*t.group*kv.PageTokens]
-	for i := range scores {
-		scores[i] = minusInf
-	}
-	trunkEnd := min(high, blocks.Len())
-	var trunkValues []byte
-	seen := false
-	if trunkEnd > low {
-		keys, values := blocks.Page(head, block)
-		t.score(w, place, keys, low-start, low-start, trunkEnd-low)
-		trunkValues, seen = values, true
-	}
-	for _, r := range runs {
-		if lo, n := clip(r, low, high); n > 0 {
-			keys, _ := x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens, head)
-			t.score(w, place, keys, slotOf(r, lo), lo-start, n)
-			seen = true
+	for _, r := range t.x.runsOf(t.x.active[a]) {
+		if _, n := clip(r, low, high); n > 0 {
+			return true
 		}
 	}
-	if !seen {
+	return false
+}
+
+// together returns the end of the rows of a part, from a on, that are computed at once for a block: each of them sees
+// something of it, and all that the one before it sees. It returns a where that row sees nothing.
+func (t *attendTask) together(p *tilePart, a, block int) int {
+	const rows, queries = 8, 32 // the rows at least, the queries at most: rows meet only what all of them see
+	end, x := a, t.x
+	for limit := min(p.end, a+max(rows, queries/t.group)); end < limit && t.sees(&p.blocks, end, block); end++ {
+		if end > a && !extends(x.runsOf(x.active[end]), x.runsOf(x.active[end-1])) {
+			break
+		}
+	}
+	return end
+}
+
+// extends reports whether some runs begin with the indices of others.
+func extends(runs, others []forest.Run) bool {
+	if len(others) > len(runs) {
 		return false
 	}
-	t.softmax(w, dst, place*t.group, (place+1)*t.group, nil)
-	if trunkEnd > low {
-		t.weigh(w, dst, place, trunkValues, low-start, low-start, trunkEnd-low)
-	}
-	for _, r := range runs {
-		if lo, n := clip(r, low, high); n > 0 {
-			_, values := x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens, head)
-			t.weigh(w, dst, place, values, slotOf(r, lo), lo-start, n)
+	for i, o := range others {
+		r := runs[i]
+		if r.Slot != o.Slot || r.Index != o.Index || r.N < o.N || r.N > o.N && i < len(others)-1 {
+			return false
 		}
 	}
 	return true
+}
+
+// rowsBlock computes what the active rows [a, end) see of a block, the first at a place of the tile: the trunk's part and
+// then the runs in scratch, in index order. The last row sees what the others see, up to the end of each.
+func (t *attendTask) rowsBlock(w *attendWorker, blocks *kv.Blocks, a, end, place, head, block int, dst kernel.Attended) {
+	start := block * kv.PageTokens
+	s := stretch{place: place, end: place + end - a, blocks: blocks, runs: t.x.runsOf(t.x.active[end-1]), head: head, block: block}
+	scores := w.scores[s.place*t.group*kv.PageTokens : s.end*t.group*kv.PageTokens]
+	first, high := t.bounds(a, block) // all indices that any row sees
+	low, last := first, high          // those that all rows see
+	for row := a; row < end; row++ {
+		l, h := t.bounds(row, block)
+		first, low, last, high = min(first, l), max(low, l), min(last, h), max(high, h)
+	}
+	if s.gaps(first, high) {
+		for i := range scores {
+			scores[i] = minusInf
+		}
+	}
+	t.score(w, s, first, high)
+	for row := a; row < end; row++ {
+		l, h := t.bounds(row, block)
+		for range t.group {
+			hide(scores[:kv.PageTokens], l-start, h-start)
+			scores = scores[kv.PageTokens:]
+		}
+	}
+	t.softmax(w, dst, s.place*t.group, s.end*t.group, nil)
+	low, last = min(low, high), max(low, last)
+	t.weighEach(w, s, a, end, dst, first, low)
+	t.weigh(w, s, dst, low, last)
+	t.weighEach(w, s, a, end, dst, last, high)
+}
+
+// hide makes the scores outside of [low, high) invisible.
+func hide(scores []float32, low, high int) {
+	for i := range low {
+		scores[i] = minusInf
+	}
+	for i := high; i < len(scores); i++ {
+		scores[i] = minusInf
+	}
+}
+
+// weighEach adds the weighted values of the indices [low, high), to each of the active rows [a, end) those that it sees.
+func (t *attendTask) weighEach(w *attendWorker, s stretch, a, end int, dst kernel.Attended, low, high int) {
+	for row := a; row < end && low < high; row++ {
+		l, h := t.bounds(row, s.block)
+		s.end = s.place + 1
+		t.weigh(w, s, dst, max(l, low), min(h, high))
+		s.place++
+	}
+}
+
+// A stretch is the places [place, end) of a tile, whose rows see some runs of a block behind the trunk.
+type stretch struct {
+	place, end  int
+	blocks      *kv.Blocks
+	runs        []forest.Run
+	head, block int
 }
 
 // clip cuts a run to the indices [low, high) and returns its first index and its length.
@@ -118,16 +185,42 @@ func clip(r forest.Run, low, high int) (first, n int) {
 // slotOf returns the slot in its page of an index of a run.
 func slotOf(r forest.Run, index int) int { return int(r.Slot)%kv.PageTokens + index - int(r.Index) }
 
-// score writes the scores of one row with n keys at slots from slot on, which stand at places from at on
-// in the block.
-func (t *attendTask) score(w *attendWorker, place int, keys []byte, slot, at, n int) {
+// gaps reports whether some of the indices [low, high) are neither in the trunk nor in the runs.
+func (s *stretch) gaps(low, high int) bool {
+	left := high - low - max(0, min(high, s.blocks.Len())-low)
+	for _, r := range s.runs {
+		_, n := clip(r, low, high)
+		left -= max(0, n)
+	}
+	return left > 0
+}
+
+// score writes the scores of a stretch for the indices [low, high).
+func (t *attendTask) score(w *attendWorker, s stretch, low, high int) {
+	start := s.block * kv.PageTokens
+	if n := min(high, s.blocks.Len()) - low; n > 0 {
+		keys, _ := s.blocks.Page(s.head, s.block)
+		t.scoreSlots(w, s, keys, low-start, low-start, n)
+	}
+	for _, r := range s.runs {
+		if lo, n := clip(r, low, high); n > 0 {
+			keys, _ := t.x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens, s.head)
+			t.scoreSlots(w, s, keys, slotOf(r, lo), lo-start, n)
+		}
+	}
+}
+
+// scoreSlots writes the scores of a stretch with n keys at slots from slot on, which stand at places from at on in the
+// block. It computes those of whole vectors of keys.
+func (t *attendTask) scoreSlots(w *attendWorker, s stretch, keys []byte, slot, at, n int) {
+	const lanes = 16
 	f, size := t.x.Cache.Format, t.size.Key
-	first, end := place*t.group, (place+1)*t.group
-	if slot == at {
+	first, end := s.place*t.group, s.end*t.group
+	if slot == at && slot%lanes == 0 && n%lanes == 0 {
 		f.Scores(w.scores, &w.queries, first, end, keys, slot, slot+n, size, nil)
 		return
 	}
-	f.Scores(w.moved, &w.queries, first, end, keys, slot, slot+n, size, nil)
+	f.Scores(w.moved, &w.queries, first, end, keys, slot/lanes*lanes, (slot+n+lanes-1)/lanes*lanes, size, nil)
 	for j := first; j < end; j++ {
 		copy(w.scores[j*kv.PageTokens+at:][:n], w.moved[j*kv.PageTokens+slot:][:n])
 	}
@@ -139,9 +232,24 @@ func (t *attendTask) softmax(w *attendWorker, dst kernel.Attended, first, end in
 	clear(dst.Out[first*t.size.Value : end*t.size.Value])
 }
 
-// weigh adds the weighted values at n slots from slot on, at places from at on, for a row.
-func (t *attendTask) weigh(w *attendWorker, dst kernel.Attended, place int, values []byte, slot, at, n int) {
-	j, size := place*t.group, t.size.Value
-	t.x.Cache.Format.Weigh(dst.Out[j*size:(j+t.group)*size], w.scores[j*kv.PageTokens:(j+t.group)*kv.PageTokens],
-		t.group, values, slot, slot+n, at, size, nil)
+// weigh adds the weighted values of the indices [low, high) to the rows of a stretch.
+func (t *attendTask) weigh(w *attendWorker, s stretch, dst kernel.Attended, low, high int) {
+	start := s.block * kv.PageTokens
+	if n := min(high, s.blocks.Len()) - low; n > 0 {
+		_, values := s.blocks.Page(s.head, s.block)
+		t.weighSlots(w, s, dst, values, low-start, low-start, n)
+	}
+	for _, r := range s.runs {
+		if lo, n := clip(r, low, high); n > 0 {
+			_, values := t.x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens, s.head)
+			t.weighSlots(w, s, dst, values, slotOf(r, lo), lo-start, n)
+		}
+	}
+}
+
+// weighSlots adds the weighted values at n slots from slot on, which stand at places from at on in the block.
+func (t *attendTask) weighSlots(w *attendWorker, s stretch, dst kernel.Attended, values []byte, slot, at, n int) {
+	first, end, size := s.place*t.group, s.end*t.group, t.size.Value
+	t.x.Cache.Format.Weigh(dst.Out[first*size:end*size], w.scores[first*kv.PageTokens:end*kv.PageTokens],
+		end-first, values, slot, slot+n, at, size, nil)
 }

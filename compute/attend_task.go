@@ -8,10 +8,15 @@ import (
 	"grove/kv"
 )
 
-// tileRows is the number of rows that walk over the blocks together and read each page from memory once: rows of one
-// sequence, and of others that begin with the same page. It changes no bits, as rows do not meet. With more rows the
-// arithmetic takes the time, and no longer memory.
-const tileRows = 8
+// tileRows is the number of rows that walk over the blocks together and read each page once: rows of one sequence, and of
+// others that begin with the same page. It changes no bits, as rows do not meet. Prompts that make enough items of longer
+// tiles have manyTileRows of them: pages are then turned into floats, and read from memory, for more queries.
+const (
+	tileRows      = 8
+	manyTileRows  = 32
+	manyQueries   = 256 // of a tile, beyond which tileRows are enough
+	itemsOfThread = 4   // for each thread: few items do not divide evenly
+)
 
 // tile is a stretch of active rows, and the blocks that any of them sees.
 type tile struct {
@@ -38,6 +43,7 @@ type attendTask struct {
 	group   int // query heads of a KV head
 	q, dst  Buf
 	rounded kernel.Rows // 8-bit queries, where the cache has 8-bit keys
+	rows    int         // of a tile, at most
 	tiles   []tile
 	parts   []tilePart
 	workers []attendWorker
@@ -118,7 +124,11 @@ func (t *attendTask) begin(c Attention, q, dst Buf) {
 	t.c, t.q, t.dst, t.merging = c, q, dst, false
 	t.layer = x.Cache.Config().Layers[c.Layer]
 	t.size, t.group = t.layer.HeadSize(), c.Heads/t.layer.KVHeads
-	size, value, places := t.size.Key, t.size.Value, tileRows*t.group
+	t.rows = tileRows
+	if long := max(tileRows, min(manyTileRows, manyQueries/t.group)); len(x.active)*t.layer.KVHeads >= long*itemsOfThread*x.pool.Threads() {
+		t.rows = long
+	}
+	size, value, places := t.size.Key, t.size.Value, t.rows*t.group
 	for i := range t.workers {
 		w := &t.workers[i]
 		w.state, w.block = growAttended(w.state, places, value), growAttended(w.block, places, value)
@@ -143,7 +153,7 @@ func (t *attendTask) place(a int) {
 	row := t.row(a)
 	low, high := t.span(row, t.x.runsOf(t.x.active[a]))
 	first, end := low/kv.PageTokens, (high+kv.PageTokens-1)/kv.PageTokens
-	if n := len(t.tiles); n > 0 && t.tiles[n-1].end-t.tiles[n-1].first < tileRows {
+	if n := len(t.tiles); n > 0 && t.tiles[n-1].end-t.tiles[n-1].first < t.rows {
 		last, part := &t.tiles[n-1], &t.parts[len(t.parts)-1]
 		if part.seq == row.Seq {
 			last.add(a, first, end)
