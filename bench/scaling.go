@@ -2,8 +2,10 @@ package bench
 
 import (
 	"context"
+	"os"
 
 	"grove/engine"
+	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/internal/par/schedule"
 	"grove/internal/stat"
@@ -118,7 +120,7 @@ func (s *scaled) turn(ctx context.Context, p engine.Probe, counts bool) error {
 // machine measures what the threads of a step share.
 func (m *Model) machine(o ScalingOptions) *schedule.Machine {
 	info := m.model.Info()
-	c := &schedule.Machine{Slowdown: 1, Bandwidth: o.Bandwidth}
+	c := &schedule.Machine{Slowdown: 1, Bandwidth: o.Bandwidth, Nodes: machine.MemoryNodes(os.DirFS("/"))}
 	c.Handoff, c.Claim = schedule.Measure()
 	rate := 0.0 // of one thread
 	for n := 1; n <= min(2, par.Threads()); n++ {

@@ -3,6 +3,8 @@ package machine
 
 import (
 	"bufio"
+	"bytes"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -30,4 +32,20 @@ func CPU() string {
 		}
 	}
 	return runtime.GOOS + " " + runtime.GOARCH
+}
+
+// MemoryNodes returns the number of parts of the memory that lie at different distances from a core (NUMA), of a root
+// file system; 1 where it does not say.
+func MemoryNodes(root fs.FS) int {
+	n := 0
+	list, _ := fs.Glob(root, "sys/devices/system/node/node[0-9]*/meminfo") // the pattern is well-formed
+	for _, path := range list {
+		text, err := fs.ReadFile(root, path)
+		// Node 0 MemTotal:       24660932 kB; a node of processors alone has none.
+		_, total, found := bytes.Cut(text, []byte("MemTotal:"))
+		if fields := bytes.Fields(total); err == nil && found && len(fields) > 0 && string(fields[0]) != "0" {
+			n++
+		}
+	}
+	return max(1, n)
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	"runtime"
 	"testing"
+	"testing/fstest"
 	"time"
 )
 
@@ -44,5 +45,31 @@ func TestHugePages(t *testing.T) {
 				t.Fatalf("%d bytes: byte %d has changed", n, i)
 			}
 		}
+	}
+}
+
+func TestMemoryNodes(t *testing.T) {
+	node := func(kB string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("\nNode 0 MemTotal:       " + kB + " kB\nNode 0 MemFree:   7 kB\n")}
+	}
+	tests := []struct {
+		name string
+		root fstest.MapFS
+		want int
+	}{
+		{"the system does not say", fstest.MapFS{}, 1},
+		{"one", fstest.MapFS{"sys/devices/system/node/node0/meminfo": node("24660932")}, 1},
+		{"two sockets", fstest.MapFS{"sys/devices/system/node/node0/meminfo": node("1000"), "sys/devices/system/node/node1/meminfo": node("2000"),
+			"sys/devices/system/node/online": node("9")}, 2},
+		{"a node without memory", fstest.MapFS{"sys/devices/system/node/node0/meminfo": node("1000"), "sys/devices/system/node/node12/meminfo": node("0"),
+			"sys/devices/system/node/node2/meminfo": node("5")}, 2},
+		{"nonsense", fstest.MapFS{"sys/devices/system/node/node0/meminfo": &fstest.MapFile{Data: []byte("MemTotal:")}}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := MemoryNodes(tt.root); got != tt.want {
+				t.Errorf("%d nodes, want %d", got, tt.want)
+			}
+		})
 	}
 }

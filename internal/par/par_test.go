@@ -260,7 +260,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestCgroupQuota(t *testing.T) {
+func TestCgroupLimit(t *testing.T) {
 	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	const v1 = "5:memory:/docker/x\n4:cpu,cpuacct:/docker/x\n1:cpuset:/docker/x\n"
 	tests := []struct {
@@ -301,6 +301,42 @@ func TestCgroupQuota(t *testing.T) {
 			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us":  file("-1\n"),
 			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": file("100000\n"),
 		}, 0},
+		{"v2 set of processors", fstest.MapFS{
+			"proc/self/cgroup":                          file("0::/a/b\n"),
+			"sys/fs/cgroup/a/b/cpuset.cpus.effective":   file("0-1,4,6-7\n"),
+			"sys/fs/cgroup/a/cpuset.cpus.effective":     file("0-7\n"),
+			"sys/fs/cgroup/a/b/cpu.max":                 file("max 100000\n"),
+			"sys/fs/cgroup/cpuset.cpus.effective":       file("0-63\n"),
+			"sys/fs/cgroup/a/b/c/cpuset.cpus.effective": file("0\n"),
+		}, 5},
+		{"v2 quota below the set", fstest.MapFS{
+			"proc/self/cgroup":                      file("0::/a\n"),
+			"sys/fs/cgroup/a/cpuset.cpus.effective": file("0-7\n"),
+			"sys/fs/cgroup/a/cpu.max":               file("300000 100000\n"),
+		}, 3},
+		{"v2 empty set, set of the parent", fstest.MapFS{
+			"proc/self/cgroup":                      file("0::/a\n"),
+			"sys/fs/cgroup/a/cpuset.cpus.effective": file("\n"),
+			"sys/fs/cgroup/cpuset.cpus.effective":   file("3\n"),
+		}, 1},
+		{"v1 set of processors", fstest.MapFS{
+			"proc/self/cgroup":                                     file(v1),
+			"sys/fs/cgroup/cpuset/docker/x/cpuset.cpus":            file("0-15\n"),
+			"sys/fs/cgroup/cpuset/docker/x/cpuset.effective_cpus":  file("0-5\n"),
+			"sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.cfs_quota_us":  file("750000\n"),
+			"sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.cfs_period_us": file("100000\n"),
+		}, 6},
+		{"v1 and v2 at once", fstest.MapFS{
+			"proc/self/cgroup":                          file("0::/x\n" + v1),
+			"sys/fs/cgroup/cpuset/docker/x/cpuset.cpus": file("0-3\n"),
+			"sys/fs/cgroup/x/cpu.max":                   file("200000 100000\n"),
+		}, 2},
+		{"sets that are no lists", fstest.MapFS{
+			"proc/self/cgroup":                          file("0::/a/b/c\n"),
+			"sys/fs/cgroup/a/b/c/cpuset.cpus.effective": file("4-2\n"),
+			"sys/fs/cgroup/a/b/cpuset.cpus.effective":   file("1,x\n"),
+			"sys/fs/cgroup/a/cpuset.cpus.effective":     file("0-\n"),
+		}, 0},
 		{"nonsense", fstest.MapFS{
 			"proc/self/cgroup":      file("0\n::\n0::/x\n"),
 			"sys/fs/cgroup/cpu.max": file("lots of it"),
@@ -312,9 +348,9 @@ func TestCgroupQuota(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, ok := cgroupQuota(tt.root)
+			got, ok := cgroupLimit(tt.root)
 			if got != tt.want || ok != (tt.want > 0) {
-				t.Errorf("cgroupQuota = %d, %v, want %d", got, ok, tt.want)
+				t.Errorf("cgroupLimit = %d, %v, want %d", got, ok, tt.want)
 			}
 		})
 	}

@@ -9,23 +9,33 @@ import (
 	"strings"
 )
 
-// Threads returns how many threads this process can keep busy: the processors it may run on,
-// less where GOMAXPROCS or, on Linux, the quota of a control group (a container's limit) is
-// smaller; at least 1.
+// Threads returns how many threads this process can keep busy: the processors it may run on (its affinity when it began,
+// which taskset and most containers set), less where GOMAXPROCS or, on Linux, a control group (a container's limit) allows
+// fewer; at least 1. Limits that change later do not count.
 func Threads() int {
 	threads := min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
 	if runtime.GOOS == "linux" {
-		if quota, ok := cgroupQuota(os.DirFS("/")); ok {
-			threads = min(threads, quota)
+		if limit, ok := cgroupLimit(os.DirFS("/")); ok {
+			threads = min(threads, limit)
 		}
 	}
 	return max(threads, 1)
 }
 
-// cgroupQuota returns the processors, rounded up, that the control groups of this process allow
+// limit reads what a control group allows in a directory, and false where it sets no limit.
+type limit func(root fs.FS, dir string) (cpus int, ok bool)
+
+// limits are those of the controllers of version 1, by name, and those of version 2, "".
+var limits = map[string][]limit{
+	"":       {quotaV2, cpuset("cpuset.cpus.effective")},
+	"cpu":    {quotaV1},
+	"cpuset": {cpuset("cpuset.effective_cpus"), cpuset("cpuset.cpus")},
+}
+
+// cgroupLimit returns the processors, a quota of them rounded up, that the control groups of this process allow
 // it: the smallest limit from its own group up to the root, in either version of the interface.
-// GOMAXPROCS knows the limit too but never goes below 2.
-func cgroupQuota(root fs.FS) (cpus int, ok bool) {
+// GOMAXPROCS knows the quota too but never goes below 2.
+func cgroupLimit(root fs.FS) (cpus int, ok bool) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
 		return 0, false
@@ -36,34 +46,54 @@ func cgroupQuota(root fs.FS) (cpus int, ok bool) {
 		if len(parts) != 3 {
 			continue
 		}
-		mount, read := "sys/fs/cgroup", quotaV2
-		if controllers := parts[1]; controllers != "" {
-			if !hasCPU(controllers) {
-				continue
-			}
-			mount, read = "sys/fs/cgroup/"+controllers, quotaV1
-		}
-		// Inside a container the path may be that of the host, which is not there; its own group
-		// is then the mount itself, where the walk ends.
-		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
-			if q, found := read(root, path.Join(mount, dir)); found && (!ok || q < cpus) {
-				cpus, ok = q, true
-			}
-			if dir == "/" {
-				break
+		mount := path.Join("sys/fs/cgroup", parts[1])
+		for controller := range strings.SplitSeq(parts[1], ",") {
+			for _, read := range limits[controller] {
+				if n, found := least(root, mount, parts[2], read); found && (!ok || n < cpus) {
+					cpus, ok = n, true
+				}
 			}
 		}
 	}
 	return cpus, ok
 }
 
-func hasCPU(controllers string) bool {
-	for c := range strings.SplitSeq(controllers, ",") {
-		if c == "cpu" {
-			return true
+// least returns the smallest limit of a group and of those that it is in. Inside a container the path may be that of the host,
+// which is not there; its own group is then the mount itself, where the walk ends.
+func least(root fs.FS, mount, group string, read limit) (cpus int, ok bool) {
+	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
+		if n, found := read(root, path.Join(mount, dir)); found && (!ok || n < cpus) {
+			cpus, ok = n, true
+		}
+		if dir == "/" {
+			return cpus, ok
 		}
 	}
-	return false
+}
+
+// cpuset returns a reader of a file that lists processors, such as 0-3,8; an empty list sets no limit.
+func cpuset(name string) limit {
+	return func(root fs.FS, dir string) (cpus int, ok bool) {
+		data, err := fs.ReadFile(root, path.Join(dir, name))
+		if err != nil {
+			return 0, false
+		}
+		for part := range strings.SplitSeq(strings.TrimSpace(string(data)), ",") {
+			from, to, isRange := strings.Cut(part, "-")
+			first, err := strconv.Atoi(from)
+			if err != nil {
+				return 0, false
+			}
+			last := first
+			if isRange {
+				if last, err = strconv.Atoi(to); err != nil || last < first {
+					return 0, false
+				}
+			}
+			cpus += last - first + 1
+		}
+		return cpus, cpus > 0
+	}
 }
 
 // quotaV2 reads cpu.max: "quota period" in microseconds, or "max period" for none.

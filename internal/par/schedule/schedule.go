@@ -40,6 +40,8 @@ type Machine struct {
 	Reads []float64 `json:"reads"`
 	// Bandwidth is the most that all threads read in a second, in bytes; 0: there is no such limit.
 	Bandwidth float64 `json:"bandwidth,omitempty"`
+	// Nodes is the number of the memory's nodes here. Predictions take all memory to be equally near.
+	Nodes int `json:"nodes"`
 }
 
 // Read returns the bytes a second that some threads read together.
@@ -77,6 +79,10 @@ func (m *Machine) String() string {
 		fmt.Fprintf(&b, ", up to %.1f of all", m.Bandwidth/1e9)
 	} else {
 		b.WriteString(" (--bandwidth sets a limit)")
+	}
+	if m.Nodes > 1 {
+		fmt.Fprintf(&b, "\nmemory has %d nodes: weights lie in those of the threads that packed them, by chance, and threads may move;\n"+
+			"numactl --interleave=all spreads pages evenly, and --cpunodebind with --membind keeps a process to one node", m.Nodes)
 	}
 	return b.String()
 }

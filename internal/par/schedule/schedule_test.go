@@ -3,6 +3,7 @@ package schedule
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,5 +127,28 @@ func TestMedian(t *testing.T) {
 func TestMeasure(t *testing.T) {
 	if handoff, claim := Measure(); !(handoff > 0 && handoff < 1e-2) || claim < 0 || claim > 1e-3 {
 		t.Errorf("a cache line passes in %v s, an item is claimed in %v s", handoff, claim)
+	}
+}
+
+// TestMachineString: what was measured, and what is assumed.
+func TestMachineString(t *testing.T) {
+	m := Machine{Handoff: 130e-9, Claim: 20e-9, Slowdown: 1.02, Reads: []float64{10e9, 18e9}, Nodes: 1}
+	for _, tt := range []struct {
+		name string
+		set  func()
+		want string
+	}{
+		{"measured", func() {}, "a cache line passes between cores in 130 ns, a thread claims an item in 20 ns, arithmetic takes 1.02"},
+		{"reads", func() {}, "threads that read: 2, 18.0 GB/s\n"},
+		{"no limit", func() {}, "assumed: each further thread reads 8.0 GB/s more (--bandwidth sets a limit)"},
+		{"a limit", func() { m.Bandwidth = 200e9 }, "8.0 GB/s more, up to 200.0 of all"},
+		{"nodes", func() { m.Nodes = 2 }, "memory has 2 nodes: "},
+	} {
+		if tt.set(); !strings.Contains(m.String(), tt.want) {
+			t.Errorf("%s: %s\nlacks %q", tt.name, &m, tt.want)
+		}
+	}
+	if read := m.Read(100); read != 200e9 {
+		t.Errorf("100 threads read %v bytes a second, want 200e9", read)
 	}
 }

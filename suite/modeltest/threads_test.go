@@ -1,0 +1,35 @@
+package modeltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"grove/weights/tensor"
+)
+
+// TestManyThreads: many more threads than processors give the bits of one thread: in steps of many rows, whose products are cut into
+// bands of rows, and in steps of one, whose attention is cut into segments.
+func TestManyThreads(t *testing.T) {
+	specs := []Spec{
+		{Arch: "llama", Type: tensor.Q4_K, Width: 256, FFN: 768, Heads: 8, KVHeads: 2},
+		{Arch: "qwen3moe", Type: tensor.Q8_0, Width: 128, FFN: 96, Experts: 12, Used: 4},
+	}
+	for _, spec := range specs {
+		file := spec.File(t)
+		var want []Bits
+		for _, threads := range []int{1, 5, 16, 64} {
+			t.Run(fmt.Sprintf("%s-threads=%d", spec.Arch, threads), func(t *testing.T) {
+				r := New(t, file, Config{CacheType: tensor.F16, Threads: threads, Context: 512})
+				text := randomIDs(rand.New(rand.NewPCG(5, 6)), 300, r.Model.Info().Vocabulary)
+				got := append(r.Plain(text[:150]), r.Reference(text)...)
+				if want == nil {
+					want = got
+				}
+				if err := Equal(fmt.Sprint("1 and ", threads, " threads"), got, want); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
