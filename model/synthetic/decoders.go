@@ -92,7 +92,7 @@ func (b *builder) longRope() {
 	for i, name := range []string{"rope_factors_short.weight", "rope_factors_long.weight"} {
 		v := make([]float32, s.rotated()/2)
 		for j := range v {
-			v[j] = 1 + float32(i*j)/2 + 0.1*b.rng.Float32()
+			v[j] = 1 + float32(i*j)/2 + float32(0.1*b.rng.Float32())
 		}
 		b.add(name, tensor.F32, v, len(v))
 	}

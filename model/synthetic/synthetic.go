@@ -187,7 +187,7 @@ func (b *builder) tensors() []tensor.View {
 func (b *builder) vector(name string, n int) {
 	v := make([]float32, n)
 	for i := range v {
-		v[i] = 1 + 0.1*float32(b.rng.NormFloat64())
+		v[i] = 1 + float32(0.1*float32(b.rng.NormFloat64()))
 	}
 	b.add(name, tensor.F32, v, n)
 }
