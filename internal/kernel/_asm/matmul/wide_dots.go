@@ -32,15 +32,16 @@ const (
 
 // A dotTile is the state of a tile of n rows.
 type dotTile struct {
-	n      int
-	w      reg.Register
-	x      matrix
-	frame  reg.Register // at a multiple of 64 bytes
-	at     reg.Register // in the frame, a value further for each block
-	chain  []reg.VecVirtual
-	acc    []reg.VecVirtual
-	blocks reg.Register // mask of the blocks that values are prepared for
-	scales reg.Register // where the frame holds the scales of a sub-block
+	n           int
+	w           reg.Register
+	x           matrix
+	frame       reg.Register // at a multiple of 64 bytes
+	at          reg.Register // in the frame, a value further for each block
+	chain       []reg.VecVirtual
+	acc         []reg.VecVirtual
+	blocks      reg.Register // mask of the blocks that values are prepared for
+	scales      reg.Register // where the frame holds the scales of a sub-block
+	next, lines int          // of the cache lines of a block that are prefetched
 }
 
 // value returns a value of a row and the block.
@@ -50,6 +51,15 @@ func (t *dotTile) value(what, r int) Mem { return Mem{Base: t.at, Disp: what + d
 func (t *dotTile) dots(quad int, u reg.VecVirtual) {
 	for r, acc := range t.acc {
 		VPDPBUSD_BCST(t.x.at(r, 4*quad), u, acc)
+	}
+	t.prefetch(1)
+}
+
+// prefetch emits the prefetch of up to n more of the lines of a block.
+func (t *dotTile) prefetch(n int) {
+	for ; n > 0 && t.next < t.lines; n-- {
+		PREFETCHT0(Mem{Base: t.w, Disp: 64 * (ahead + t.next)})
+		t.next++
 	}
 }
 
@@ -212,15 +222,14 @@ func (k dotType) tile() {
 			t.prepare(d, sum, stride, dotValues, t.starts(k.less, 0))
 		}
 		Label(inner)
-		for i := range (k.head + k.bits + 63) / 64 {
-			PREFETCHT0(Mem{Base: t.w, Disp: 64 * (ahead + i)})
-		}
+		t.lines, t.next = (k.head+k.bits+63)/64, 0
 		if k.offsets {
 			t.beginZero()
 		} else {
 			t.begin(dotStarts)
 		}
 		weights(t, k.head)
+		t.prefetch(blockQuads)
 		k.finish(t)
 		ADDQ(U32(k.head+k.bits), t.w)
 		ADDQ(U8(4), t.at)

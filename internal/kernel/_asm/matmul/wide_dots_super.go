@@ -58,9 +58,7 @@ func (k dotSuper) tile() {
 		ADDQ(U32(k.head), t.w)
 		MOVQ(U32(8), left)
 		Label(inner)
-		for i := range k.bits / 64 {
-			PREFETCHT0(Mem{Base: t.w, Disp: 64 * (ahead + i)})
-		}
+		t.lines, t.next = k.bits/64, 0
 		k.block(t)
 		k.finish(t)
 		ADDQ(U32(k.bits), t.w)
