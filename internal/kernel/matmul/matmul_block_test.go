@@ -107,10 +107,10 @@ func TestMatMulExtremes(t *testing.T) {
 	})
 }
 
-// extremeRows returns rows of ±127: of one sign, and alternating by 1, 2, 4, 16, 32 and 64 values.
+// extremeRows returns rows of ±127: of one sign, and alternating by 1, 2, 4, 8, 16, 32 and 64 values.
 func extremeRows(k int) *kernel.Rows {
 	x := &kernel.Rows{K: k}
-	for _, run := range []int{k, 1, 2, 4, 16, 32, 64} {
+	for _, run := range []int{k, 1, 2, 4, 8, 16, 32, 64} {
 		for _, first := range []int8{127, -127} {
 			x.N++
 			for i := range k {

@@ -33,18 +33,18 @@ var tilesNEON = []tile{
 	tensor.MXFP4:  {rows: 8, signed: tileMXFP4NEON},
 }
 
-// tilesI8MM multiply pairs of rows. Fewer rows take fewer instructions by dot products.
+// tilesI8MM multiply pairs of rows. Fewer rows take fewer instructions by dot products, as does Q2_K.
 var tilesI8MM = []tile{
 	tensor.Q8_0:   {rows: 8, fewest: 6, signed: tileQ8_0I8MM},
 	tensor.Q4_0:   {rows: 8, fewest: 6, summed: tileQ4_0I8MM},
-	tensor.Q4_1:   {rows: 8, fewest: 6, summed: tileQ4_1I8MM},
-	tensor.Q5_0:   {rows: 8, fewest: 6, summed: tileQ5_0I8MM},
-	tensor.Q5_1:   {rows: 8, fewest: 6, summed: tileQ5_1I8MM},
-	tensor.Q3_K:   {rows: 8, fewest: 6, signed: tileQ3_KI8MM},
-	tensor.Q4_K:   {rows: 8, fewest: 6, summed: tileQ4_KI8MM},
-	tensor.Q5_K:   {rows: 8, fewest: 6, summed: tileQ5_KI8MM},
-	tensor.Q6_K:   {rows: 8, fewest: 6, signed: tileQ6_KI8MM},
-	tensor.IQ4_NL: {rows: 8, fewest: 6, signed: tileIQ4_NLI8MM},
-	tensor.IQ4_XS: {rows: 8, fewest: 6, signed: tileIQ4_XSI8MM},
-	tensor.MXFP4:  {rows: 8, fewest: 6, signed: tileMXFP4I8MM},
+	tensor.Q4_1:   {rows: 8, fewest: 8, summed: tileQ4_1I8MM},
+	tensor.Q5_0:   {rows: 8, fewest: 8, summed: tileQ5_0I8MM},
+	tensor.Q5_1:   {rows: 8, fewest: 8, summed: tileQ5_1I8MM},
+	tensor.Q3_K:   {rows: 8, fewest: 8, signed: tileQ3_KI8MM},
+	tensor.Q4_K:   {rows: 8, fewest: 8, summed: tileQ4_KI8MM},
+	tensor.Q5_K:   {rows: 8, fewest: 8, summed: tileQ5_KI8MM},
+	tensor.Q6_K:   {rows: 8, fewest: 8, signed: tileQ6_KI8MM},
+	tensor.IQ4_NL: {rows: 8, fewest: 8, signed: tileIQ4_NLI8MM},
+	tensor.IQ4_XS: {rows: 8, fewest: 8, signed: tileIQ4_XSI8MM},
+	tensor.MXFP4:  {rows: 8, fewest: 8, signed: tileMXFP4I8MM},
 }

@@ -16,61 +16,61 @@ func tileQ8_0I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32
 //go:noescape
 func tileQ4_0I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
 
-// tileQ4_1I8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of Q4_1
+// tileQ4_1I8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of Q4_1
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ4_1I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
 
-// tileQ5_0I8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of Q5_0
+// tileQ5_0I8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of Q5_0
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ5_0I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
 
-// tileQ5_1I8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of Q5_1
+// tileQ5_1I8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of Q5_1
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ5_1I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
 
-// tileIQ4_NLI8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of IQ4_NL
+// tileIQ4_NLI8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of IQ4_NL
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileIQ4_NLI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
 
-// tileMXFP4I8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of MXFP4
+// tileMXFP4I8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of MXFP4
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileMXFP4I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
 
-// tileQ4_KI8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of Q4_K
+// tileQ4_KI8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of Q4_K
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ4_KI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
 
-// tileQ5_KI8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of Q5_K
+// tileQ5_KI8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of Q5_K
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ5_KI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
 
-// tileQ6_KI8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of Q6_K
+// tileQ6_KI8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of Q6_K
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ6_KI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
 
-// tileQ3_KI8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of Q3_K
+// tileQ3_KI8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of Q3_K
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ3_KI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
 
-// tileIQ4_XSI8MM writes the products of n rows (6 to 8) of nb > 0 blocks by a packed group of IQ4_XS
+// tileIQ4_XSI8MM writes the products of n rows (8) of nb > 0 blocks by a packed group of IQ4_XS
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape

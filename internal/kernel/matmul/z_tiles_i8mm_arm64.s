@@ -17,13 +17,13 @@ DATA fp4<>+12(SB)/4, $0xf4f8fafc
 GLOBL fp4<>(SB), RODATA|NOPTR, $16
 
 // func tileQ8_0I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileQ8_0I8MM(SB), 0, $768-56
+TEXT ·tileQ8_0I8MM(SB), 0, $1024-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $5, R6, R6
 	MOVD   nb+24(FP), R7
@@ -52,6 +52,39 @@ TEXT ·tileQ8_0I8MM(SB), 0, $768-56
 rows8:
 loop8:
 	MOVD   R0, R12
+	MOVD   R2, R13
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -80,7 +113,6 @@ half8:
 	WORD $0x3dc01d55 // ldr q21, [x10, #112]
 	WORD $0x3dc02d56 // ldr q22, [x10, #176]
 	WORD $0x3dc03d57 // ldr q23, [x10, #240]
-	ADD    $0, R2, R13
 	WORD $0x4e913a18 // zip1 v24.4s, v16.4s, v17.4s
 	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
@@ -89,54 +121,42 @@ half8:
 	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
 	WORD $0x4e973ad4 // zip1 v20.4s, v22.4s, v23.4s
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a740 // smmla v0.4s, v26.16b, v24.16b
-	WORD $0x4e91a741 // smmla v1.4s, v26.16b, v17.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e95a743 // smmla v3.4s, v26.16b, v21.16b
-	WORD $0x4e90a760 // smmla v0.4s, v27.16b, v16.16b
-	WORD $0x4e93a761 // smmla v1.4s, v27.16b, v19.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e97a763 // smmla v3.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a744 // smmla v4.4s, v26.16b, v24.16b
-	WORD $0x4e91a745 // smmla v5.4s, v26.16b, v17.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e95a747 // smmla v7.4s, v26.16b, v21.16b
-	WORD $0x4e90a764 // smmla v4.4s, v27.16b, v16.16b
-	WORD $0x4e93a765 // smmla v5.4s, v27.16b, v19.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e97a767 // smmla v7.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a748 // smmla v8.4s, v26.16b, v24.16b
-	WORD $0x4e91a749 // smmla v9.4s, v26.16b, v17.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e95a74b // smmla v11.4s, v26.16b, v21.16b
-	WORD $0x4e90a768 // smmla v8.4s, v27.16b, v16.16b
-	WORD $0x4e93a769 // smmla v9.4s, v27.16b, v19.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e97a76b // smmla v11.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a74c // smmla v12.4s, v26.16b, v24.16b
-	WORD $0x4e91a74d // smmla v13.4s, v26.16b, v17.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e95a74f // smmla v15.4s, v26.16b, v21.16b
-	WORD $0x4e90a76c // smmla v12.4s, v27.16b, v16.16b
-	WORD $0x4e93a76d // smmla v13.4s, v27.16b, v19.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e97a76f // smmla v15.4s, v27.16b, v23.16b
+	WORD $0xad5864b6 // ldp q22, q25, [x5, #768]
+	WORD $0x4e98a6c0 // smmla v0.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c1 // smmla v1.4s, v22.16b, v17.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e95a6c3 // smmla v3.4s, v22.16b, v21.16b
+	WORD $0x4e90a720 // smmla v0.4s, v25.16b, v16.16b
+	WORD $0x4e93a721 // smmla v1.4s, v25.16b, v19.16b
+	WORD $0x4e94a722 // smmla v2.4s, v25.16b, v20.16b
+	WORD $0x4e97a723 // smmla v3.4s, v25.16b, v23.16b
+	WORD $0xad5a64b6 // ldp q22, q25, [x5, #832]
+	WORD $0x4e98a6c4 // smmla v4.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c5 // smmla v5.4s, v22.16b, v17.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e95a6c7 // smmla v7.4s, v22.16b, v21.16b
+	WORD $0x4e90a724 // smmla v4.4s, v25.16b, v16.16b
+	WORD $0x4e93a725 // smmla v5.4s, v25.16b, v19.16b
+	WORD $0x4e94a726 // smmla v6.4s, v25.16b, v20.16b
+	WORD $0x4e97a727 // smmla v7.4s, v25.16b, v23.16b
+	WORD $0xad5c64b6 // ldp q22, q25, [x5, #896]
+	WORD $0x4e98a6c8 // smmla v8.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c9 // smmla v9.4s, v22.16b, v17.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e95a6cb // smmla v11.4s, v22.16b, v21.16b
+	WORD $0x4e90a728 // smmla v8.4s, v25.16b, v16.16b
+	WORD $0x4e93a729 // smmla v9.4s, v25.16b, v19.16b
+	WORD $0x4e94a72a // smmla v10.4s, v25.16b, v20.16b
+	WORD $0x4e97a72b // smmla v11.4s, v25.16b, v23.16b
+	WORD $0xad5e64b6 // ldp q22, q25, [x5, #960]
+	WORD $0x4e98a6cc // smmla v12.4s, v22.16b, v24.16b
+	WORD $0x4e91a6cd // smmla v13.4s, v22.16b, v17.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e95a6cf // smmla v15.4s, v22.16b, v21.16b
+	WORD $0x4e90a72c // smmla v12.4s, v25.16b, v16.16b
+	WORD $0x4e93a72d // smmla v13.4s, v25.16b, v19.16b
+	WORD $0x4e94a72e // smmla v14.4s, v25.16b, v20.16b
+	WORD $0x4e97a72f // smmla v15.4s, v25.16b, v23.16b
 	WORD $0x3dc04950 // ldr q16, [x10, #288]
 	WORD $0x3dc05951 // ldr q17, [x10, #352]
 	WORD $0x3dc06952 // ldr q18, [x10, #416]
@@ -145,7 +165,6 @@ half8:
 	WORD $0x3dc05d55 // ldr q21, [x10, #368]
 	WORD $0x3dc06d56 // ldr q22, [x10, #432]
 	WORD $0x3dc07d57 // ldr q23, [x10, #496]
-	ADD    $16, R2, R13
 	WORD $0x4e913a18 // zip1 v24.4s, v16.4s, v17.4s
 	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
@@ -154,54 +173,42 @@ half8:
 	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
 	WORD $0x4e973ad4 // zip1 v20.4s, v22.4s, v23.4s
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a740 // smmla v0.4s, v26.16b, v24.16b
-	WORD $0x4e91a741 // smmla v1.4s, v26.16b, v17.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e95a743 // smmla v3.4s, v26.16b, v21.16b
-	WORD $0x4e90a760 // smmla v0.4s, v27.16b, v16.16b
-	WORD $0x4e93a761 // smmla v1.4s, v27.16b, v19.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e97a763 // smmla v3.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a744 // smmla v4.4s, v26.16b, v24.16b
-	WORD $0x4e91a745 // smmla v5.4s, v26.16b, v17.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e95a747 // smmla v7.4s, v26.16b, v21.16b
-	WORD $0x4e90a764 // smmla v4.4s, v27.16b, v16.16b
-	WORD $0x4e93a765 // smmla v5.4s, v27.16b, v19.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e97a767 // smmla v7.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a748 // smmla v8.4s, v26.16b, v24.16b
-	WORD $0x4e91a749 // smmla v9.4s, v26.16b, v17.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e95a74b // smmla v11.4s, v26.16b, v21.16b
-	WORD $0x4e90a768 // smmla v8.4s, v27.16b, v16.16b
-	WORD $0x4e93a769 // smmla v9.4s, v27.16b, v19.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e97a76b // smmla v11.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a74c // smmla v12.4s, v26.16b, v24.16b
-	WORD $0x4e91a74d // smmla v13.4s, v26.16b, v17.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e95a74f // smmla v15.4s, v26.16b, v21.16b
-	WORD $0x4e90a76c // smmla v12.4s, v27.16b, v16.16b
-	WORD $0x4e93a76d // smmla v13.4s, v27.16b, v19.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e97a76f // smmla v15.4s, v27.16b, v23.16b
+	WORD $0xad5964b6 // ldp q22, q25, [x5, #800]
+	WORD $0x4e98a6c0 // smmla v0.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c1 // smmla v1.4s, v22.16b, v17.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e95a6c3 // smmla v3.4s, v22.16b, v21.16b
+	WORD $0x4e90a720 // smmla v0.4s, v25.16b, v16.16b
+	WORD $0x4e93a721 // smmla v1.4s, v25.16b, v19.16b
+	WORD $0x4e94a722 // smmla v2.4s, v25.16b, v20.16b
+	WORD $0x4e97a723 // smmla v3.4s, v25.16b, v23.16b
+	WORD $0xad5b64b6 // ldp q22, q25, [x5, #864]
+	WORD $0x4e98a6c4 // smmla v4.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c5 // smmla v5.4s, v22.16b, v17.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e95a6c7 // smmla v7.4s, v22.16b, v21.16b
+	WORD $0x4e90a724 // smmla v4.4s, v25.16b, v16.16b
+	WORD $0x4e93a725 // smmla v5.4s, v25.16b, v19.16b
+	WORD $0x4e94a726 // smmla v6.4s, v25.16b, v20.16b
+	WORD $0x4e97a727 // smmla v7.4s, v25.16b, v23.16b
+	WORD $0xad5d64b6 // ldp q22, q25, [x5, #928]
+	WORD $0x4e98a6c8 // smmla v8.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c9 // smmla v9.4s, v22.16b, v17.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e95a6cb // smmla v11.4s, v22.16b, v21.16b
+	WORD $0x4e90a728 // smmla v8.4s, v25.16b, v16.16b
+	WORD $0x4e93a729 // smmla v9.4s, v25.16b, v19.16b
+	WORD $0x4e94a72a // smmla v10.4s, v25.16b, v20.16b
+	WORD $0x4e97a72b // smmla v11.4s, v25.16b, v23.16b
+	WORD $0xad5f64b6 // ldp q22, q25, [x5, #992]
+	WORD $0x4e98a6cc // smmla v12.4s, v22.16b, v24.16b
+	WORD $0x4e91a6cd // smmla v13.4s, v22.16b, v17.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e95a6cf // smmla v15.4s, v22.16b, v21.16b
+	WORD $0x4e90a72c // smmla v12.4s, v25.16b, v16.16b
+	WORD $0x4e93a72d // smmla v13.4s, v25.16b, v19.16b
+	WORD $0x4e94a72e // smmla v14.4s, v25.16b, v20.16b
+	WORD $0x4e97a72f // smmla v15.4s, v25.16b, v23.16b
 	MOVD   R3, R13
 	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
 	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
@@ -321,6 +328,38 @@ half8:
 rows7:
 loop7:
 	MOVD   R0, R12
+	MOVD   R2, R13
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4ec03804 // zip1 v4.2d, v0.2d, v0.2d
+	WORD $0x4ec07805 // zip2 v5.2d, v0.2d, v0.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec13824 // zip1 v4.2d, v1.2d, v1.2d
+	WORD $0x4ec17825 // zip2 v5.2d, v1.2d, v1.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -349,7 +388,6 @@ half7:
 	WORD $0x3dc01d55 // ldr q21, [x10, #112]
 	WORD $0x3dc02d56 // ldr q22, [x10, #176]
 	WORD $0x3dc03d57 // ldr q23, [x10, #240]
-	ADD    $0, R2, R13
 	WORD $0x4e913a18 // zip1 v24.4s, v16.4s, v17.4s
 	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
@@ -358,53 +396,42 @@ half7:
 	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
 	WORD $0x4e973ad4 // zip1 v20.4s, v22.4s, v23.4s
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a740 // smmla v0.4s, v26.16b, v24.16b
-	WORD $0x4e91a741 // smmla v1.4s, v26.16b, v17.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e95a743 // smmla v3.4s, v26.16b, v21.16b
-	WORD $0x4e90a760 // smmla v0.4s, v27.16b, v16.16b
-	WORD $0x4e93a761 // smmla v1.4s, v27.16b, v19.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e97a763 // smmla v3.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a744 // smmla v4.4s, v26.16b, v24.16b
-	WORD $0x4e91a745 // smmla v5.4s, v26.16b, v17.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e95a747 // smmla v7.4s, v26.16b, v21.16b
-	WORD $0x4e90a764 // smmla v4.4s, v27.16b, v16.16b
-	WORD $0x4e93a765 // smmla v5.4s, v27.16b, v19.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e97a767 // smmla v7.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a748 // smmla v8.4s, v26.16b, v24.16b
-	WORD $0x4e91a749 // smmla v9.4s, v26.16b, v17.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e95a74b // smmla v11.4s, v26.16b, v21.16b
-	WORD $0x4e90a768 // smmla v8.4s, v27.16b, v16.16b
-	WORD $0x4e93a769 // smmla v9.4s, v27.16b, v19.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e97a76b // smmla v11.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4ed63ada // zip1 v26.2d, v22.2d, v22.2d
-	WORD $0x4ed67adb // zip2 v27.2d, v22.2d, v22.2d
-	WORD $0x4e98a74c // smmla v12.4s, v26.16b, v24.16b
-	WORD $0x4e91a74d // smmla v13.4s, v26.16b, v17.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e95a74f // smmla v15.4s, v26.16b, v21.16b
-	WORD $0x4e90a76c // smmla v12.4s, v27.16b, v16.16b
-	WORD $0x4e93a76d // smmla v13.4s, v27.16b, v19.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e97a76f // smmla v15.4s, v27.16b, v23.16b
+	WORD $0xad5864b6 // ldp q22, q25, [x5, #768]
+	WORD $0x4e98a6c0 // smmla v0.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c1 // smmla v1.4s, v22.16b, v17.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e95a6c3 // smmla v3.4s, v22.16b, v21.16b
+	WORD $0x4e90a720 // smmla v0.4s, v25.16b, v16.16b
+	WORD $0x4e93a721 // smmla v1.4s, v25.16b, v19.16b
+	WORD $0x4e94a722 // smmla v2.4s, v25.16b, v20.16b
+	WORD $0x4e97a723 // smmla v3.4s, v25.16b, v23.16b
+	WORD $0xad5a64b6 // ldp q22, q25, [x5, #832]
+	WORD $0x4e98a6c4 // smmla v4.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c5 // smmla v5.4s, v22.16b, v17.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e95a6c7 // smmla v7.4s, v22.16b, v21.16b
+	WORD $0x4e90a724 // smmla v4.4s, v25.16b, v16.16b
+	WORD $0x4e93a725 // smmla v5.4s, v25.16b, v19.16b
+	WORD $0x4e94a726 // smmla v6.4s, v25.16b, v20.16b
+	WORD $0x4e97a727 // smmla v7.4s, v25.16b, v23.16b
+	WORD $0xad5c64b6 // ldp q22, q25, [x5, #896]
+	WORD $0x4e98a6c8 // smmla v8.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c9 // smmla v9.4s, v22.16b, v17.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e95a6cb // smmla v11.4s, v22.16b, v21.16b
+	WORD $0x4e90a728 // smmla v8.4s, v25.16b, v16.16b
+	WORD $0x4e93a729 // smmla v9.4s, v25.16b, v19.16b
+	WORD $0x4e94a72a // smmla v10.4s, v25.16b, v20.16b
+	WORD $0x4e97a72b // smmla v11.4s, v25.16b, v23.16b
+	WORD $0xad5e64b6 // ldp q22, q25, [x5, #960]
+	WORD $0x4e98a6cc // smmla v12.4s, v22.16b, v24.16b
+	WORD $0x4e91a6cd // smmla v13.4s, v22.16b, v17.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e95a6cf // smmla v15.4s, v22.16b, v21.16b
+	WORD $0x4e90a72c // smmla v12.4s, v25.16b, v16.16b
+	WORD $0x4e93a72d // smmla v13.4s, v25.16b, v19.16b
+	WORD $0x4e94a72e // smmla v14.4s, v25.16b, v20.16b
+	WORD $0x4e97a72f // smmla v15.4s, v25.16b, v23.16b
 	WORD $0x3dc04950 // ldr q16, [x10, #288]
 	WORD $0x3dc05951 // ldr q17, [x10, #352]
 	WORD $0x3dc06952 // ldr q18, [x10, #416]
@@ -413,7 +440,6 @@ half7:
 	WORD $0x3dc05d55 // ldr q21, [x10, #368]
 	WORD $0x3dc06d56 // ldr q22, [x10, #432]
 	WORD $0x3dc07d57 // ldr q23, [x10, #496]
-	ADD    $16, R2, R13
 	WORD $0x4e913a18 // zip1 v24.4s, v16.4s, v17.4s
 	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
@@ -422,53 +448,42 @@ half7:
 	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
 	WORD $0x4e973ad4 // zip1 v20.4s, v22.4s, v23.4s
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a740 // smmla v0.4s, v26.16b, v24.16b
-	WORD $0x4e91a741 // smmla v1.4s, v26.16b, v17.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e95a743 // smmla v3.4s, v26.16b, v21.16b
-	WORD $0x4e90a760 // smmla v0.4s, v27.16b, v16.16b
-	WORD $0x4e93a761 // smmla v1.4s, v27.16b, v19.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e97a763 // smmla v3.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a744 // smmla v4.4s, v26.16b, v24.16b
-	WORD $0x4e91a745 // smmla v5.4s, v26.16b, v17.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e95a747 // smmla v7.4s, v26.16b, v21.16b
-	WORD $0x4e90a764 // smmla v4.4s, v27.16b, v16.16b
-	WORD $0x4e93a765 // smmla v5.4s, v27.16b, v19.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e97a767 // smmla v7.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e98a748 // smmla v8.4s, v26.16b, v24.16b
-	WORD $0x4e91a749 // smmla v9.4s, v26.16b, v17.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e95a74b // smmla v11.4s, v26.16b, v21.16b
-	WORD $0x4e90a768 // smmla v8.4s, v27.16b, v16.16b
-	WORD $0x4e93a769 // smmla v9.4s, v27.16b, v19.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e97a76b // smmla v11.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4ed63ada // zip1 v26.2d, v22.2d, v22.2d
-	WORD $0x4ed67adb // zip2 v27.2d, v22.2d, v22.2d
-	WORD $0x4e98a74c // smmla v12.4s, v26.16b, v24.16b
-	WORD $0x4e91a74d // smmla v13.4s, v26.16b, v17.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e95a74f // smmla v15.4s, v26.16b, v21.16b
-	WORD $0x4e90a76c // smmla v12.4s, v27.16b, v16.16b
-	WORD $0x4e93a76d // smmla v13.4s, v27.16b, v19.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e97a76f // smmla v15.4s, v27.16b, v23.16b
+	WORD $0xad5964b6 // ldp q22, q25, [x5, #800]
+	WORD $0x4e98a6c0 // smmla v0.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c1 // smmla v1.4s, v22.16b, v17.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e95a6c3 // smmla v3.4s, v22.16b, v21.16b
+	WORD $0x4e90a720 // smmla v0.4s, v25.16b, v16.16b
+	WORD $0x4e93a721 // smmla v1.4s, v25.16b, v19.16b
+	WORD $0x4e94a722 // smmla v2.4s, v25.16b, v20.16b
+	WORD $0x4e97a723 // smmla v3.4s, v25.16b, v23.16b
+	WORD $0xad5b64b6 // ldp q22, q25, [x5, #864]
+	WORD $0x4e98a6c4 // smmla v4.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c5 // smmla v5.4s, v22.16b, v17.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e95a6c7 // smmla v7.4s, v22.16b, v21.16b
+	WORD $0x4e90a724 // smmla v4.4s, v25.16b, v16.16b
+	WORD $0x4e93a725 // smmla v5.4s, v25.16b, v19.16b
+	WORD $0x4e94a726 // smmla v6.4s, v25.16b, v20.16b
+	WORD $0x4e97a727 // smmla v7.4s, v25.16b, v23.16b
+	WORD $0xad5d64b6 // ldp q22, q25, [x5, #928]
+	WORD $0x4e98a6c8 // smmla v8.4s, v22.16b, v24.16b
+	WORD $0x4e91a6c9 // smmla v9.4s, v22.16b, v17.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e95a6cb // smmla v11.4s, v22.16b, v21.16b
+	WORD $0x4e90a728 // smmla v8.4s, v25.16b, v16.16b
+	WORD $0x4e93a729 // smmla v9.4s, v25.16b, v19.16b
+	WORD $0x4e94a72a // smmla v10.4s, v25.16b, v20.16b
+	WORD $0x4e97a72b // smmla v11.4s, v25.16b, v23.16b
+	WORD $0xad5f64b6 // ldp q22, q25, [x5, #992]
+	WORD $0x4e98a6cc // smmla v12.4s, v22.16b, v24.16b
+	WORD $0x4e91a6cd // smmla v13.4s, v22.16b, v17.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e95a6cf // smmla v15.4s, v22.16b, v21.16b
+	WORD $0x4e90a72c // smmla v12.4s, v25.16b, v16.16b
+	WORD $0x4e93a72d // smmla v13.4s, v25.16b, v19.16b
+	WORD $0x4e94a72e // smmla v14.4s, v25.16b, v20.16b
+	WORD $0x4e97a72f // smmla v15.4s, v25.16b, v23.16b
 	MOVD   R3, R13
 	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
 	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
@@ -586,6 +601,31 @@ half7:
 rows6:
 loop6:
 	MOVD   R0, R12
+	MOVD   R2, R13
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -610,7 +650,6 @@ half6:
 	WORD $0x3dc01d51 // ldr q17, [x10, #112]
 	WORD $0x3dc02d52 // ldr q18, [x10, #176]
 	WORD $0x3dc03d53 // ldr q19, [x10, #240]
-	ADD    $0, R2, R13
 	WORD $0x4e8d3994 // zip1 v20.4s, v12.4s, v13.4s
 	WORD $0x4e8d798d // zip2 v13.4s, v12.4s, v13.4s
 	WORD $0x4e8f39cc // zip1 v12.4s, v14.4s, v15.4s
@@ -619,42 +658,33 @@ half6:
 	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
 	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4cc671b2 // ld1 {v18.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a56 // zip1 v22.2d, v18.2d, v21.2d
-	WORD $0x4ed57a57 // zip2 v23.2d, v18.2d, v21.2d
-	WORD $0x4e94a6c0 // smmla v0.4s, v22.16b, v20.16b
-	WORD $0x4e8da6c1 // smmla v1.4s, v22.16b, v13.16b
-	WORD $0x4e8ea6c2 // smmla v2.4s, v22.16b, v14.16b
-	WORD $0x4e91a6c3 // smmla v3.4s, v22.16b, v17.16b
-	WORD $0x4e8ca6e0 // smmla v0.4s, v23.16b, v12.16b
-	WORD $0x4e8fa6e1 // smmla v1.4s, v23.16b, v15.16b
-	WORD $0x4e90a6e2 // smmla v2.4s, v23.16b, v16.16b
-	WORD $0x4e93a6e3 // smmla v3.4s, v23.16b, v19.16b
-	WORD $0x4cc671b2 // ld1 {v18.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a56 // zip1 v22.2d, v18.2d, v21.2d
-	WORD $0x4ed57a57 // zip2 v23.2d, v18.2d, v21.2d
-	WORD $0x4e94a6c4 // smmla v4.4s, v22.16b, v20.16b
-	WORD $0x4e8da6c5 // smmla v5.4s, v22.16b, v13.16b
-	WORD $0x4e8ea6c6 // smmla v6.4s, v22.16b, v14.16b
-	WORD $0x4e91a6c7 // smmla v7.4s, v22.16b, v17.16b
-	WORD $0x4e8ca6e4 // smmla v4.4s, v23.16b, v12.16b
-	WORD $0x4e8fa6e5 // smmla v5.4s, v23.16b, v15.16b
-	WORD $0x4e90a6e6 // smmla v6.4s, v23.16b, v16.16b
-	WORD $0x4e93a6e7 // smmla v7.4s, v23.16b, v19.16b
-	WORD $0x4cc671b2 // ld1 {v18.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a56 // zip1 v22.2d, v18.2d, v21.2d
-	WORD $0x4ed57a57 // zip2 v23.2d, v18.2d, v21.2d
-	WORD $0x4e94a6c8 // smmla v8.4s, v22.16b, v20.16b
-	WORD $0x4e8da6c9 // smmla v9.4s, v22.16b, v13.16b
-	WORD $0x4e8ea6ca // smmla v10.4s, v22.16b, v14.16b
-	WORD $0x4e91a6cb // smmla v11.4s, v22.16b, v17.16b
-	WORD $0x4e8ca6e8 // smmla v8.4s, v23.16b, v12.16b
-	WORD $0x4e8fa6e9 // smmla v9.4s, v23.16b, v15.16b
-	WORD $0x4e90a6ea // smmla v10.4s, v23.16b, v16.16b
-	WORD $0x4e93a6eb // smmla v11.4s, v23.16b, v19.16b
+	WORD $0xad5854b2 // ldp q18, q21, [x5, #768]
+	WORD $0x4e94a640 // smmla v0.4s, v18.16b, v20.16b
+	WORD $0x4e8da641 // smmla v1.4s, v18.16b, v13.16b
+	WORD $0x4e8ea642 // smmla v2.4s, v18.16b, v14.16b
+	WORD $0x4e91a643 // smmla v3.4s, v18.16b, v17.16b
+	WORD $0x4e8ca6a0 // smmla v0.4s, v21.16b, v12.16b
+	WORD $0x4e8fa6a1 // smmla v1.4s, v21.16b, v15.16b
+	WORD $0x4e90a6a2 // smmla v2.4s, v21.16b, v16.16b
+	WORD $0x4e93a6a3 // smmla v3.4s, v21.16b, v19.16b
+	WORD $0xad5a54b2 // ldp q18, q21, [x5, #832]
+	WORD $0x4e94a644 // smmla v4.4s, v18.16b, v20.16b
+	WORD $0x4e8da645 // smmla v5.4s, v18.16b, v13.16b
+	WORD $0x4e8ea646 // smmla v6.4s, v18.16b, v14.16b
+	WORD $0x4e91a647 // smmla v7.4s, v18.16b, v17.16b
+	WORD $0x4e8ca6a4 // smmla v4.4s, v21.16b, v12.16b
+	WORD $0x4e8fa6a5 // smmla v5.4s, v21.16b, v15.16b
+	WORD $0x4e90a6a6 // smmla v6.4s, v21.16b, v16.16b
+	WORD $0x4e93a6a7 // smmla v7.4s, v21.16b, v19.16b
+	WORD $0xad5c54b2 // ldp q18, q21, [x5, #896]
+	WORD $0x4e94a648 // smmla v8.4s, v18.16b, v20.16b
+	WORD $0x4e8da649 // smmla v9.4s, v18.16b, v13.16b
+	WORD $0x4e8ea64a // smmla v10.4s, v18.16b, v14.16b
+	WORD $0x4e91a64b // smmla v11.4s, v18.16b, v17.16b
+	WORD $0x4e8ca6a8 // smmla v8.4s, v21.16b, v12.16b
+	WORD $0x4e8fa6a9 // smmla v9.4s, v21.16b, v15.16b
+	WORD $0x4e90a6aa // smmla v10.4s, v21.16b, v16.16b
+	WORD $0x4e93a6ab // smmla v11.4s, v21.16b, v19.16b
 	WORD $0x3dc0494c // ldr q12, [x10, #288]
 	WORD $0x3dc0594d // ldr q13, [x10, #352]
 	WORD $0x3dc0694e // ldr q14, [x10, #416]
@@ -663,7 +693,6 @@ half6:
 	WORD $0x3dc05d51 // ldr q17, [x10, #368]
 	WORD $0x3dc06d52 // ldr q18, [x10, #432]
 	WORD $0x3dc07d53 // ldr q19, [x10, #496]
-	ADD    $16, R2, R13
 	WORD $0x4e8d3994 // zip1 v20.4s, v12.4s, v13.4s
 	WORD $0x4e8d798d // zip2 v13.4s, v12.4s, v13.4s
 	WORD $0x4e8f39cc // zip1 v12.4s, v14.4s, v15.4s
@@ -672,42 +701,33 @@ half6:
 	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
 	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4cc671b2 // ld1 {v18.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a56 // zip1 v22.2d, v18.2d, v21.2d
-	WORD $0x4ed57a57 // zip2 v23.2d, v18.2d, v21.2d
-	WORD $0x4e94a6c0 // smmla v0.4s, v22.16b, v20.16b
-	WORD $0x4e8da6c1 // smmla v1.4s, v22.16b, v13.16b
-	WORD $0x4e8ea6c2 // smmla v2.4s, v22.16b, v14.16b
-	WORD $0x4e91a6c3 // smmla v3.4s, v22.16b, v17.16b
-	WORD $0x4e8ca6e0 // smmla v0.4s, v23.16b, v12.16b
-	WORD $0x4e8fa6e1 // smmla v1.4s, v23.16b, v15.16b
-	WORD $0x4e90a6e2 // smmla v2.4s, v23.16b, v16.16b
-	WORD $0x4e93a6e3 // smmla v3.4s, v23.16b, v19.16b
-	WORD $0x4cc671b2 // ld1 {v18.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a56 // zip1 v22.2d, v18.2d, v21.2d
-	WORD $0x4ed57a57 // zip2 v23.2d, v18.2d, v21.2d
-	WORD $0x4e94a6c4 // smmla v4.4s, v22.16b, v20.16b
-	WORD $0x4e8da6c5 // smmla v5.4s, v22.16b, v13.16b
-	WORD $0x4e8ea6c6 // smmla v6.4s, v22.16b, v14.16b
-	WORD $0x4e91a6c7 // smmla v7.4s, v22.16b, v17.16b
-	WORD $0x4e8ca6e4 // smmla v4.4s, v23.16b, v12.16b
-	WORD $0x4e8fa6e5 // smmla v5.4s, v23.16b, v15.16b
-	WORD $0x4e90a6e6 // smmla v6.4s, v23.16b, v16.16b
-	WORD $0x4e93a6e7 // smmla v7.4s, v23.16b, v19.16b
-	WORD $0x4cc671b2 // ld1 {v18.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a56 // zip1 v22.2d, v18.2d, v21.2d
-	WORD $0x4ed57a57 // zip2 v23.2d, v18.2d, v21.2d
-	WORD $0x4e94a6c8 // smmla v8.4s, v22.16b, v20.16b
-	WORD $0x4e8da6c9 // smmla v9.4s, v22.16b, v13.16b
-	WORD $0x4e8ea6ca // smmla v10.4s, v22.16b, v14.16b
-	WORD $0x4e91a6cb // smmla v11.4s, v22.16b, v17.16b
-	WORD $0x4e8ca6e8 // smmla v8.4s, v23.16b, v12.16b
-	WORD $0x4e8fa6e9 // smmla v9.4s, v23.16b, v15.16b
-	WORD $0x4e90a6ea // smmla v10.4s, v23.16b, v16.16b
-	WORD $0x4e93a6eb // smmla v11.4s, v23.16b, v19.16b
+	WORD $0xad5954b2 // ldp q18, q21, [x5, #800]
+	WORD $0x4e94a640 // smmla v0.4s, v18.16b, v20.16b
+	WORD $0x4e8da641 // smmla v1.4s, v18.16b, v13.16b
+	WORD $0x4e8ea642 // smmla v2.4s, v18.16b, v14.16b
+	WORD $0x4e91a643 // smmla v3.4s, v18.16b, v17.16b
+	WORD $0x4e8ca6a0 // smmla v0.4s, v21.16b, v12.16b
+	WORD $0x4e8fa6a1 // smmla v1.4s, v21.16b, v15.16b
+	WORD $0x4e90a6a2 // smmla v2.4s, v21.16b, v16.16b
+	WORD $0x4e93a6a3 // smmla v3.4s, v21.16b, v19.16b
+	WORD $0xad5b54b2 // ldp q18, q21, [x5, #864]
+	WORD $0x4e94a644 // smmla v4.4s, v18.16b, v20.16b
+	WORD $0x4e8da645 // smmla v5.4s, v18.16b, v13.16b
+	WORD $0x4e8ea646 // smmla v6.4s, v18.16b, v14.16b
+	WORD $0x4e91a647 // smmla v7.4s, v18.16b, v17.16b
+	WORD $0x4e8ca6a4 // smmla v4.4s, v21.16b, v12.16b
+	WORD $0x4e8fa6a5 // smmla v5.4s, v21.16b, v15.16b
+	WORD $0x4e90a6a6 // smmla v6.4s, v21.16b, v16.16b
+	WORD $0x4e93a6a7 // smmla v7.4s, v21.16b, v19.16b
+	WORD $0xad5d54b2 // ldp q18, q21, [x5, #928]
+	WORD $0x4e94a648 // smmla v8.4s, v18.16b, v20.16b
+	WORD $0x4e8da649 // smmla v9.4s, v18.16b, v13.16b
+	WORD $0x4e8ea64a // smmla v10.4s, v18.16b, v14.16b
+	WORD $0x4e91a64b // smmla v11.4s, v18.16b, v17.16b
+	WORD $0x4e8ca6a8 // smmla v8.4s, v21.16b, v12.16b
+	WORD $0x4e8fa6a9 // smmla v9.4s, v21.16b, v15.16b
+	WORD $0x4e90a6aa // smmla v10.4s, v21.16b, v16.16b
+	WORD $0x4e93a6ab // smmla v11.4s, v21.16b, v19.16b
 	MOVD   R3, R13
 	WORD $0x4dc7c9ac // ld1r {v12.4s}, [x13], x7
 	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
@@ -832,13 +852,13 @@ stored:
 	RET
 
 // func tileQ4_0I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ4_0I8MM(SB), 0, $768-64
+TEXT ·tileQ4_0I8MM(SB), 0, $1024-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $5, R7, R7
@@ -868,6 +888,39 @@ TEXT ·tileQ4_0I8MM(SB), 0, $768-64
 rows8:
 loop8:
 	MOVD   R0, R13
+	MOVD   R2, R14
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -922,7 +975,6 @@ half8:
 	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
 	WORD $0x3dc03d78 // ldr q24, [x11, #240]
 	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R14
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -931,54 +983,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5864b7 // ldp q23, q25, [x5, #768]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5a64b7 // ldp q23, q25, [x5, #832]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5c64b7 // ldp q23, q25, [x5, #896]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5e64b7 // ldp q23, q25, [x5, #960]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	WORD $0x4f00e5f0 // movi v16.16b, #0xf
 	WORD $0x3dc00971 // ldr q17, [x11, #32]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -996,7 +1036,6 @@ half8:
 	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
 	WORD $0x3dc03d78 // ldr q24, [x11, #240]
 	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	ADD    $16, R2, R14
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -1005,54 +1044,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5964b7 // ldp q23, q25, [x5, #800]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5b64b7 // ldp q23, q25, [x5, #864]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5d64b7 // ldp q23, q25, [x5, #928]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5f64b7 // ldp q23, q25, [x5, #992]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	MOVD   R3, R14
 	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
 	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
@@ -1173,6 +1200,38 @@ half8:
 rows7:
 loop7:
 	MOVD   R0, R13
+	MOVD   R2, R14
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4ec03804 // zip1 v4.2d, v0.2d, v0.2d
+	WORD $0x4ec07805 // zip2 v5.2d, v0.2d, v0.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec13824 // zip1 v4.2d, v1.2d, v1.2d
+	WORD $0x4ec17825 // zip2 v5.2d, v1.2d, v1.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -1225,7 +1284,6 @@ half7:
 	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
 	WORD $0x3dc03d78 // ldr q24, [x11, #240]
 	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R14
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -1234,53 +1292,42 @@ half7:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5864b7 // ldp q23, q25, [x5, #768]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5a64b7 // ldp q23, q25, [x5, #832]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5c64b7 // ldp q23, q25, [x5, #896]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5e64b7 // ldp q23, q25, [x5, #960]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	WORD $0x4f00e5f0 // movi v16.16b, #0xf
 	WORD $0x3dc00971 // ldr q17, [x11, #32]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -1298,7 +1345,6 @@ half7:
 	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
 	WORD $0x3dc03d78 // ldr q24, [x11, #240]
 	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	ADD    $16, R2, R14
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -1307,53 +1353,42 @@ half7:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5964b7 // ldp q23, q25, [x5, #800]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5b64b7 // ldp q23, q25, [x5, #864]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5d64b7 // ldp q23, q25, [x5, #928]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5f64b7 // ldp q23, q25, [x5, #992]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	MOVD   R3, R14
 	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
 	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
@@ -1472,6 +1507,31 @@ half7:
 rows6:
 loop6:
 	MOVD   R0, R13
+	MOVD   R2, R14
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -1518,7 +1578,6 @@ half6:
 	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
 	WORD $0x3dc03d74 // ldr q20, [x11, #240]
 	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	ADD    $0, R2, R14
 	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
 	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
 	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
@@ -1527,42 +1586,33 @@ half6:
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
 	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
+	WORD $0xad5854b3 // ldp q19, q21, [x5, #768]
+	WORD $0x4e8ca660 // smmla v0.4s, v19.16b, v12.16b
+	WORD $0x4e8ea661 // smmla v1.4s, v19.16b, v14.16b
+	WORD $0x4e8fa662 // smmla v2.4s, v19.16b, v15.16b
+	WORD $0x4e92a663 // smmla v3.4s, v19.16b, v18.16b
+	WORD $0x4e8da6a0 // smmla v0.4s, v21.16b, v13.16b
+	WORD $0x4e90a6a1 // smmla v1.4s, v21.16b, v16.16b
+	WORD $0x4e91a6a2 // smmla v2.4s, v21.16b, v17.16b
+	WORD $0x4e94a6a3 // smmla v3.4s, v21.16b, v20.16b
+	WORD $0xad5a54b3 // ldp q19, q21, [x5, #832]
+	WORD $0x4e8ca664 // smmla v4.4s, v19.16b, v12.16b
+	WORD $0x4e8ea665 // smmla v5.4s, v19.16b, v14.16b
+	WORD $0x4e8fa666 // smmla v6.4s, v19.16b, v15.16b
+	WORD $0x4e92a667 // smmla v7.4s, v19.16b, v18.16b
+	WORD $0x4e8da6a4 // smmla v4.4s, v21.16b, v13.16b
+	WORD $0x4e90a6a5 // smmla v5.4s, v21.16b, v16.16b
+	WORD $0x4e91a6a6 // smmla v6.4s, v21.16b, v17.16b
+	WORD $0x4e94a6a7 // smmla v7.4s, v21.16b, v20.16b
+	WORD $0xad5c54b3 // ldp q19, q21, [x5, #896]
+	WORD $0x4e8ca668 // smmla v8.4s, v19.16b, v12.16b
+	WORD $0x4e8ea669 // smmla v9.4s, v19.16b, v14.16b
+	WORD $0x4e8fa66a // smmla v10.4s, v19.16b, v15.16b
+	WORD $0x4e92a66b // smmla v11.4s, v19.16b, v18.16b
+	WORD $0x4e8da6a8 // smmla v8.4s, v21.16b, v13.16b
+	WORD $0x4e90a6a9 // smmla v9.4s, v21.16b, v16.16b
+	WORD $0x4e91a6aa // smmla v10.4s, v21.16b, v17.16b
+	WORD $0x4e94a6ab // smmla v11.4s, v21.16b, v20.16b
 	WORD $0x4f00e5ec // movi v12.16b, #0xf
 	WORD $0x3dc0096d // ldr q13, [x11, #32]
 	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
@@ -1580,7 +1630,6 @@ half6:
 	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
 	WORD $0x3dc03d74 // ldr q20, [x11, #240]
 	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	ADD    $16, R2, R14
 	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
 	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
 	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
@@ -1589,42 +1638,33 @@ half6:
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
 	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
+	WORD $0xad5954b3 // ldp q19, q21, [x5, #800]
+	WORD $0x4e8ca660 // smmla v0.4s, v19.16b, v12.16b
+	WORD $0x4e8ea661 // smmla v1.4s, v19.16b, v14.16b
+	WORD $0x4e8fa662 // smmla v2.4s, v19.16b, v15.16b
+	WORD $0x4e92a663 // smmla v3.4s, v19.16b, v18.16b
+	WORD $0x4e8da6a0 // smmla v0.4s, v21.16b, v13.16b
+	WORD $0x4e90a6a1 // smmla v1.4s, v21.16b, v16.16b
+	WORD $0x4e91a6a2 // smmla v2.4s, v21.16b, v17.16b
+	WORD $0x4e94a6a3 // smmla v3.4s, v21.16b, v20.16b
+	WORD $0xad5b54b3 // ldp q19, q21, [x5, #864]
+	WORD $0x4e8ca664 // smmla v4.4s, v19.16b, v12.16b
+	WORD $0x4e8ea665 // smmla v5.4s, v19.16b, v14.16b
+	WORD $0x4e8fa666 // smmla v6.4s, v19.16b, v15.16b
+	WORD $0x4e92a667 // smmla v7.4s, v19.16b, v18.16b
+	WORD $0x4e8da6a4 // smmla v4.4s, v21.16b, v13.16b
+	WORD $0x4e90a6a5 // smmla v5.4s, v21.16b, v16.16b
+	WORD $0x4e91a6a6 // smmla v6.4s, v21.16b, v17.16b
+	WORD $0x4e94a6a7 // smmla v7.4s, v21.16b, v20.16b
+	WORD $0xad5d54b3 // ldp q19, q21, [x5, #928]
+	WORD $0x4e8ca668 // smmla v8.4s, v19.16b, v12.16b
+	WORD $0x4e8ea669 // smmla v9.4s, v19.16b, v14.16b
+	WORD $0x4e8fa66a // smmla v10.4s, v19.16b, v15.16b
+	WORD $0x4e92a66b // smmla v11.4s, v19.16b, v18.16b
+	WORD $0x4e8da6a8 // smmla v8.4s, v21.16b, v13.16b
+	WORD $0x4e90a6a9 // smmla v9.4s, v21.16b, v16.16b
+	WORD $0x4e91a6aa // smmla v10.4s, v21.16b, v17.16b
+	WORD $0x4e94a6ab // smmla v11.4s, v21.16b, v20.16b
 	MOVD   R3, R14
 	WORD $0x4dc8c9cc // ld1r {v12.4s}, [x14], x8
 	WORD $0x4dc8c9cd // ld1r {v13.4s}, [x14], x8
@@ -1750,13 +1790,13 @@ stored:
 	RET
 
 // func tileQ4_1I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ4_1I8MM(SB), 0, $768-64
+TEXT ·tileQ4_1I8MM(SB), 0, $1024-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $5, R7, R7
@@ -1779,13 +1819,42 @@ TEXT ·tileQ4_1I8MM(SB), 0, $768-64
 	WORD $0xad0d00a0 // stp q0, q0, [x5, #416]
 	WORD $0xad0e00a0 // stp q0, q0, [x5, #448]
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 loop8:
 	MOVD   R0, R13
+	MOVD   R2, R14
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -1823,7 +1892,6 @@ half8:
 	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
 	WORD $0x3dc04578 // ldr q24, [x11, #272]
 	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R14
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -1832,54 +1900,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5864b7 // ldp q23, q25, [x5, #768]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5a64b7 // ldp q23, q25, [x5, #832]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5c64b7 // ldp q23, q25, [x5, #896]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5e64b7 // ldp q23, q25, [x5, #960]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	WORD $0x4f00e5f0 // movi v16.16b, #0xf
 	WORD $0x3dc01171 // ldr q17, [x11, #64]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -1897,7 +1953,6 @@ half8:
 	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
 	WORD $0x3dc04578 // ldr q24, [x11, #272]
 	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	ADD    $16, R2, R14
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -1906,54 +1961,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5964b7 // ldp q23, q25, [x5, #800]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5b64b7 // ldp q23, q25, [x5, #864]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5d64b7 // ldp q23, q25, [x5, #928]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5f64b7 // ldp q23, q25, [x5, #992]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	MOVD   R3, R14
 	MOVD   R6, R15
 	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
@@ -2131,635 +2174,6 @@ half8:
 	ADD    $4, R6, R6
 	SUBS   $1, R1, R1
 	BNE    loop8
-	B      store
-rows7:
-loop7:
-	MOVD   R0, R13
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half7:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc01171 // ldr q17, [x11, #64]
-	WORD $0x4e301e31 // and v17.16b, v17.16b, v16.16b
-	WORD $0x3dc02172 // ldr q18, [x11, #128]
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x3dc03173 // ldr q19, [x11, #192]
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x3dc04174 // ldr q20, [x11, #256]
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x3dc01575 // ldr q21, [x11, #80]
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc02576 // ldr q22, [x11, #144]
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x3dc03577 // ldr q23, [x11, #208]
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x3dc04578 // ldr q24, [x11, #272]
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R14
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc01171 // ldr q17, [x11, #64]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc02172 // ldr q18, [x11, #128]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc03173 // ldr q19, [x11, #192]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc04174 // ldr q20, [x11, #256]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x3dc01575 // ldr q21, [x11, #80]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x3dc02576 // ldr q22, [x11, #144]
-	WORD $0x6f0c06d6 // ushr v22.16b, v22.16b, #4
-	WORD $0x3dc03577 // ldr q23, [x11, #208]
-	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
-	WORD $0x3dc04578 // ldr q24, [x11, #272]
-	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	ADD    $16, R2, R14
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	MOVD   R3, R14
-	MOVD   R6, R15
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc8c9f1 // ld1r {v17.4s}, [x15], x8
-	WORD $0x4dc8c9f2 // ld1r {v18.4s}, [x15], x8
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
-	WORD $0x4dc8c9d2 // ld1r {v18.4s}, [x14], x8
-	WORD $0x4dc8c9d3 // ld1r {v19.4s}, [x14], x8
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc8c9f3 // ld1r {v19.4s}, [x15], x8
-	WORD $0x4dc8c9f4 // ld1r {v20.4s}, [x15], x8
-	WORD $0x4ed43a73 // zip1 v19.2d, v19.2d, v20.2d
-	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
-	WORD $0x4dc8c9d4 // ld1r {v20.4s}, [x14], x8
-	WORD $0x4dc8c9d5 // ld1r {v21.4s}, [x14], x8
-	WORD $0x4ed53a94 // zip1 v20.2d, v20.2d, v21.2d
-	WORD $0x4dc8c9f5 // ld1r {v21.4s}, [x15], x8
-	WORD $0x4dc8c9f6 // ld1r {v22.4s}, [x15], x8
-	WORD $0x4ed63ab5 // zip1 v21.2d, v21.2d, v22.2d
-	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
-	WORD $0x4dc8c9d6 // ld1r {v22.4s}, [x14], x8
-	WORD $0x4dc8c9f7 // ld1r {v23.4s}, [x15], x8
-	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
-	WORD $0xfd4001b8 // ldr d24, [x13]
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0xfd4011b9 // ldr d25, [x13, #32]
-	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
-	WORD $0x4e080718 // dup v24.2d, v24.d[0]
-	WORD $0x4e080739 // dup v25.2d, v25.d[0]
-	WORD $0x3dc0019b // ldr q27, [x12]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e30df1a // fmul v26.4s, v24.4s, v16.4s
-	WORD $0x4e3acc1b // fmla v27.4s, v0.4s, v26.4s
-	WORD $0x6e30df3a // fmul v26.4s, v25.4s, v16.4s
-	WORD $0x4e3ace3b // fmla v27.4s, v17.4s, v26.4s
-	WORD $0x3d80019b // str q27, [x12]
-	WORD $0x3dc0219b // ldr q27, [x12, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e32df1a // fmul v26.4s, v24.4s, v18.4s
-	WORD $0x4e3acc9b // fmla v27.4s, v4.4s, v26.4s
-	WORD $0x6e32df3a // fmul v26.4s, v25.4s, v18.4s
-	WORD $0x4e3ace7b // fmla v27.4s, v19.4s, v26.4s
-	WORD $0x3d80219b // str q27, [x12, #128]
-	WORD $0x3dc0419b // ldr q27, [x12, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e34df1a // fmul v26.4s, v24.4s, v20.4s
-	WORD $0x4e3acd1b // fmla v27.4s, v8.4s, v26.4s
-	WORD $0x6e34df3a // fmul v26.4s, v25.4s, v20.4s
-	WORD $0x4e3acebb // fmla v27.4s, v21.4s, v26.4s
-	WORD $0x3d80419b // str q27, [x12, #256]
-	WORD $0x3dc0619b // ldr q27, [x12, #384]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e36df1a // fmul v26.4s, v24.4s, v22.4s
-	WORD $0x4e3acd9b // fmla v27.4s, v12.4s, v26.4s
-	WORD $0x6e36df3a // fmul v26.4s, v25.4s, v22.4s
-	WORD $0x4e3acefb // fmla v27.4s, v23.4s, v26.4s
-	WORD $0x3d80619b // str q27, [x12, #384]
-	WORD $0xfd4001b8 // ldr d24, [x13]
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0xfd4011b9 // ldr d25, [x13, #32]
-	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
-	WORD $0x4e180718 // dup v24.2d, v24.d[1]
-	WORD $0x4e180739 // dup v25.2d, v25.d[1]
-	WORD $0x3dc0059b // ldr q27, [x12, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e30df1a // fmul v26.4s, v24.4s, v16.4s
-	WORD $0x4e3acc3b // fmla v27.4s, v1.4s, v26.4s
-	WORD $0x6e30df3a // fmul v26.4s, v25.4s, v16.4s
-	WORD $0x4e3ace3b // fmla v27.4s, v17.4s, v26.4s
-	WORD $0x3d80059b // str q27, [x12, #16]
-	WORD $0x3dc0259b // ldr q27, [x12, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e32df1a // fmul v26.4s, v24.4s, v18.4s
-	WORD $0x4e3accbb // fmla v27.4s, v5.4s, v26.4s
-	WORD $0x6e32df3a // fmul v26.4s, v25.4s, v18.4s
-	WORD $0x4e3ace7b // fmla v27.4s, v19.4s, v26.4s
-	WORD $0x3d80259b // str q27, [x12, #144]
-	WORD $0x3dc0459b // ldr q27, [x12, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e34df1a // fmul v26.4s, v24.4s, v20.4s
-	WORD $0x4e3acd3b // fmla v27.4s, v9.4s, v26.4s
-	WORD $0x6e34df3a // fmul v26.4s, v25.4s, v20.4s
-	WORD $0x4e3acebb // fmla v27.4s, v21.4s, v26.4s
-	WORD $0x3d80459b // str q27, [x12, #272]
-	WORD $0x3dc0659b // ldr q27, [x12, #400]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e36df1a // fmul v26.4s, v24.4s, v22.4s
-	WORD $0x4e3acdbb // fmla v27.4s, v13.4s, v26.4s
-	WORD $0x6e36df3a // fmul v26.4s, v25.4s, v22.4s
-	WORD $0x4e3acefb // fmla v27.4s, v23.4s, v26.4s
-	WORD $0x3d80659b // str q27, [x12, #400]
-	WORD $0xfd4005b8 // ldr d24, [x13, #8]
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0xfd4015b9 // ldr d25, [x13, #40]
-	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
-	WORD $0x4e080718 // dup v24.2d, v24.d[0]
-	WORD $0x4e080739 // dup v25.2d, v25.d[0]
-	WORD $0x3dc0099b // ldr q27, [x12, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e30df1a // fmul v26.4s, v24.4s, v16.4s
-	WORD $0x4e3acc5b // fmla v27.4s, v2.4s, v26.4s
-	WORD $0x6e30df3a // fmul v26.4s, v25.4s, v16.4s
-	WORD $0x4e3ace3b // fmla v27.4s, v17.4s, v26.4s
-	WORD $0x3d80099b // str q27, [x12, #32]
-	WORD $0x3dc0299b // ldr q27, [x12, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e32df1a // fmul v26.4s, v24.4s, v18.4s
-	WORD $0x4e3accdb // fmla v27.4s, v6.4s, v26.4s
-	WORD $0x6e32df3a // fmul v26.4s, v25.4s, v18.4s
-	WORD $0x4e3ace7b // fmla v27.4s, v19.4s, v26.4s
-	WORD $0x3d80299b // str q27, [x12, #160]
-	WORD $0x3dc0499b // ldr q27, [x12, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e34df1a // fmul v26.4s, v24.4s, v20.4s
-	WORD $0x4e3acd5b // fmla v27.4s, v10.4s, v26.4s
-	WORD $0x6e34df3a // fmul v26.4s, v25.4s, v20.4s
-	WORD $0x4e3acebb // fmla v27.4s, v21.4s, v26.4s
-	WORD $0x3d80499b // str q27, [x12, #288]
-	WORD $0x3dc0699b // ldr q27, [x12, #416]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e36df1a // fmul v26.4s, v24.4s, v22.4s
-	WORD $0x4e3acddb // fmla v27.4s, v14.4s, v26.4s
-	WORD $0x6e36df3a // fmul v26.4s, v25.4s, v22.4s
-	WORD $0x4e3acefb // fmla v27.4s, v23.4s, v26.4s
-	WORD $0x3d80699b // str q27, [x12, #416]
-	WORD $0xfd4005b8 // ldr d24, [x13, #8]
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0xfd4015b9 // ldr d25, [x13, #40]
-	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
-	WORD $0x4e180718 // dup v24.2d, v24.d[1]
-	WORD $0x4e180739 // dup v25.2d, v25.d[1]
-	WORD $0x3dc00d9b // ldr q27, [x12, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e30df1a // fmul v26.4s, v24.4s, v16.4s
-	WORD $0x4e3acc7b // fmla v27.4s, v3.4s, v26.4s
-	WORD $0x6e30df3a // fmul v26.4s, v25.4s, v16.4s
-	WORD $0x4e3ace3b // fmla v27.4s, v17.4s, v26.4s
-	WORD $0x3d800d9b // str q27, [x12, #48]
-	WORD $0x3dc02d9b // ldr q27, [x12, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e32df1a // fmul v26.4s, v24.4s, v18.4s
-	WORD $0x4e3accfb // fmla v27.4s, v7.4s, v26.4s
-	WORD $0x6e32df3a // fmul v26.4s, v25.4s, v18.4s
-	WORD $0x4e3ace7b // fmla v27.4s, v19.4s, v26.4s
-	WORD $0x3d802d9b // str q27, [x12, #176]
-	WORD $0x3dc04d9b // ldr q27, [x12, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e34df1a // fmul v26.4s, v24.4s, v20.4s
-	WORD $0x4e3acd7b // fmla v27.4s, v11.4s, v26.4s
-	WORD $0x6e34df3a // fmul v26.4s, v25.4s, v20.4s
-	WORD $0x4e3acebb // fmla v27.4s, v21.4s, v26.4s
-	WORD $0x3d804d9b // str q27, [x12, #304]
-	WORD $0x3dc06d9b // ldr q27, [x12, #432]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e36df1a // fmul v26.4s, v24.4s, v22.4s
-	WORD $0x4e3acdfb // fmla v27.4s, v15.4s, v26.4s
-	WORD $0x6e36df3a // fmul v26.4s, v25.4s, v22.4s
-	WORD $0x4e3acefb // fmla v27.4s, v23.4s, v26.4s
-	WORD $0x3d806d9b // str q27, [x12, #432]
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $16, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half7
-	ADD    $320, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R1, R1
-	BNE    loop7
-	B      store
-rows6:
-loop6:
-	MOVD   R0, R13
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half6:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0116d // ldr q13, [x11, #64]
-	WORD $0x4e2c1dad // and v13.16b, v13.16b, v12.16b
-	WORD $0x3dc0216e // ldr q14, [x11, #128]
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x3dc0316f // ldr q15, [x11, #192]
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x3dc04170 // ldr q16, [x11, #256]
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x3dc01571 // ldr q17, [x11, #80]
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc02572 // ldr q18, [x11, #144]
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x3dc03573 // ldr q19, [x11, #208]
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x3dc04574 // ldr q20, [x11, #272]
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	ADD    $0, R2, R14
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0116d // ldr q13, [x11, #64]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc0216e // ldr q14, [x11, #128]
-	WORD $0x6f0c05ce // ushr v14.16b, v14.16b, #4
-	WORD $0x3dc0316f // ldr q15, [x11, #192]
-	WORD $0x6f0c05ef // ushr v15.16b, v15.16b, #4
-	WORD $0x3dc04170 // ldr q16, [x11, #256]
-	WORD $0x6f0c0610 // ushr v16.16b, v16.16b, #4
-	WORD $0x3dc01571 // ldr q17, [x11, #80]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc02572 // ldr q18, [x11, #144]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc03573 // ldr q19, [x11, #208]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc04574 // ldr q20, [x11, #272]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	ADD    $16, R2, R14
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	MOVD   R3, R14
-	MOVD   R6, R15
-	WORD $0x4dc8c9cc // ld1r {v12.4s}, [x14], x8
-	WORD $0x4dc8c9cd // ld1r {v13.4s}, [x14], x8
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc8c9ed // ld1r {v13.4s}, [x15], x8
-	WORD $0x4dc8c9ee // ld1r {v14.4s}, [x15], x8
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x4dc8c9ce // ld1r {v14.4s}, [x14], x8
-	WORD $0x4dc8c9cf // ld1r {v15.4s}, [x14], x8
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0x4dc8c9ef // ld1r {v15.4s}, [x15], x8
-	WORD $0x4dc8c9f0 // ld1r {v16.4s}, [x15], x8
-	WORD $0x4ed039ef // zip1 v15.2d, v15.2d, v16.2d
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc8c9f1 // ld1r {v17.4s}, [x15], x8
-	WORD $0x4dc8c9f2 // ld1r {v18.4s}, [x15], x8
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
-	WORD $0xfd4001b2 // ldr d18, [x13]
-	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
-	WORD $0xfd4011b3 // ldr d19, [x13, #32]
-	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	WORD $0x4e080652 // dup v18.2d, v18.d[0]
-	WORD $0x4e080673 // dup v19.2d, v19.d[0]
-	WORD $0x3dc00195 // ldr q21, [x12]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e2cde54 // fmul v20.4s, v18.4s, v12.4s
-	WORD $0x4e34cc15 // fmla v21.4s, v0.4s, v20.4s
-	WORD $0x6e2cde74 // fmul v20.4s, v19.4s, v12.4s
-	WORD $0x4e34cdb5 // fmla v21.4s, v13.4s, v20.4s
-	WORD $0x3d800195 // str q21, [x12]
-	WORD $0x3dc02195 // ldr q21, [x12, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e2ede54 // fmul v20.4s, v18.4s, v14.4s
-	WORD $0x4e34cc95 // fmla v21.4s, v4.4s, v20.4s
-	WORD $0x6e2ede74 // fmul v20.4s, v19.4s, v14.4s
-	WORD $0x4e34cdf5 // fmla v21.4s, v15.4s, v20.4s
-	WORD $0x3d802195 // str q21, [x12, #128]
-	WORD $0x3dc04195 // ldr q21, [x12, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e30de54 // fmul v20.4s, v18.4s, v16.4s
-	WORD $0x4e34cd15 // fmla v21.4s, v8.4s, v20.4s
-	WORD $0x6e30de74 // fmul v20.4s, v19.4s, v16.4s
-	WORD $0x4e34ce35 // fmla v21.4s, v17.4s, v20.4s
-	WORD $0x3d804195 // str q21, [x12, #256]
-	WORD $0xfd4001b2 // ldr d18, [x13]
-	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
-	WORD $0xfd4011b3 // ldr d19, [x13, #32]
-	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	WORD $0x4e180652 // dup v18.2d, v18.d[1]
-	WORD $0x4e180673 // dup v19.2d, v19.d[1]
-	WORD $0x3dc00595 // ldr q21, [x12, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e2cde54 // fmul v20.4s, v18.4s, v12.4s
-	WORD $0x4e34cc35 // fmla v21.4s, v1.4s, v20.4s
-	WORD $0x6e2cde74 // fmul v20.4s, v19.4s, v12.4s
-	WORD $0x4e34cdb5 // fmla v21.4s, v13.4s, v20.4s
-	WORD $0x3d800595 // str q21, [x12, #16]
-	WORD $0x3dc02595 // ldr q21, [x12, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e2ede54 // fmul v20.4s, v18.4s, v14.4s
-	WORD $0x4e34ccb5 // fmla v21.4s, v5.4s, v20.4s
-	WORD $0x6e2ede74 // fmul v20.4s, v19.4s, v14.4s
-	WORD $0x4e34cdf5 // fmla v21.4s, v15.4s, v20.4s
-	WORD $0x3d802595 // str q21, [x12, #144]
-	WORD $0x3dc04595 // ldr q21, [x12, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e30de54 // fmul v20.4s, v18.4s, v16.4s
-	WORD $0x4e34cd35 // fmla v21.4s, v9.4s, v20.4s
-	WORD $0x6e30de74 // fmul v20.4s, v19.4s, v16.4s
-	WORD $0x4e34ce35 // fmla v21.4s, v17.4s, v20.4s
-	WORD $0x3d804595 // str q21, [x12, #272]
-	WORD $0xfd4005b2 // ldr d18, [x13, #8]
-	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
-	WORD $0xfd4015b3 // ldr d19, [x13, #40]
-	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	WORD $0x4e080652 // dup v18.2d, v18.d[0]
-	WORD $0x4e080673 // dup v19.2d, v19.d[0]
-	WORD $0x3dc00995 // ldr q21, [x12, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e2cde54 // fmul v20.4s, v18.4s, v12.4s
-	WORD $0x4e34cc55 // fmla v21.4s, v2.4s, v20.4s
-	WORD $0x6e2cde74 // fmul v20.4s, v19.4s, v12.4s
-	WORD $0x4e34cdb5 // fmla v21.4s, v13.4s, v20.4s
-	WORD $0x3d800995 // str q21, [x12, #32]
-	WORD $0x3dc02995 // ldr q21, [x12, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e2ede54 // fmul v20.4s, v18.4s, v14.4s
-	WORD $0x4e34ccd5 // fmla v21.4s, v6.4s, v20.4s
-	WORD $0x6e2ede74 // fmul v20.4s, v19.4s, v14.4s
-	WORD $0x4e34cdf5 // fmla v21.4s, v15.4s, v20.4s
-	WORD $0x3d802995 // str q21, [x12, #160]
-	WORD $0x3dc04995 // ldr q21, [x12, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e30de54 // fmul v20.4s, v18.4s, v16.4s
-	WORD $0x4e34cd55 // fmla v21.4s, v10.4s, v20.4s
-	WORD $0x6e30de74 // fmul v20.4s, v19.4s, v16.4s
-	WORD $0x4e34ce35 // fmla v21.4s, v17.4s, v20.4s
-	WORD $0x3d804995 // str q21, [x12, #288]
-	WORD $0xfd4005b2 // ldr d18, [x13, #8]
-	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
-	WORD $0xfd4015b3 // ldr d19, [x13, #40]
-	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	WORD $0x4e180652 // dup v18.2d, v18.d[1]
-	WORD $0x4e180673 // dup v19.2d, v19.d[1]
-	WORD $0x3dc00d95 // ldr q21, [x12, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e2cde54 // fmul v20.4s, v18.4s, v12.4s
-	WORD $0x4e34cc75 // fmla v21.4s, v3.4s, v20.4s
-	WORD $0x6e2cde74 // fmul v20.4s, v19.4s, v12.4s
-	WORD $0x4e34cdb5 // fmla v21.4s, v13.4s, v20.4s
-	WORD $0x3d800d95 // str q21, [x12, #48]
-	WORD $0x3dc02d95 // ldr q21, [x12, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e2ede54 // fmul v20.4s, v18.4s, v14.4s
-	WORD $0x4e34ccf5 // fmla v21.4s, v7.4s, v20.4s
-	WORD $0x6e2ede74 // fmul v20.4s, v19.4s, v14.4s
-	WORD $0x4e34cdf5 // fmla v21.4s, v15.4s, v20.4s
-	WORD $0x3d802d95 // str q21, [x12, #176]
-	WORD $0x3dc04d95 // ldr q21, [x12, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e30de54 // fmul v20.4s, v18.4s, v16.4s
-	WORD $0x4e34cd75 // fmla v21.4s, v11.4s, v20.4s
-	WORD $0x6e30de74 // fmul v20.4s, v19.4s, v16.4s
-	WORD $0x4e34ce35 // fmla v21.4s, v17.4s, v20.4s
-	WORD $0x3d804d95 // str q21, [x12, #304]
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $16, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half6
-	ADD    $320, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R1, R1
-	BNE    loop6
 store:
 	MOVD   dst+0(FP), R17
 	MOVD   stride+8(FP), R19
@@ -2792,13 +2206,13 @@ stored:
 	RET
 
 // func tileQ5_0I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ5_0I8MM(SB), 0, $768-64
+TEXT ·tileQ5_0I8MM(SB), 0, $1024-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $5, R7, R7
@@ -2821,13 +2235,42 @@ TEXT ·tileQ5_0I8MM(SB), 0, $768-64
 	WORD $0xad0d00a0 // stp q0, q0, [x5, #416]
 	WORD $0xad0e00a0 // stp q0, q0, [x5, #448]
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 loop8:
 	MOVD   R0, R13
+	MOVD   R2, R14
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -2898,7 +2341,6 @@ half8:
 	WORD $0x3dc03d79 // ldr q25, [x11, #240]
 	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
 	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $0, R2, R14
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
 	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
 	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
@@ -2907,54 +2349,42 @@ half8:
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
 	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
 	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
+	WORD $0xad5860b6 // ldp q22, q24, [x5, #768]
+	WORD $0x4e90a6c0 // smmla v0.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c1 // smmla v1.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c3 // smmla v3.4s, v22.16b, v23.16b
+	WORD $0x4e91a700 // smmla v0.4s, v24.16b, v17.16b
+	WORD $0x4e95a701 // smmla v1.4s, v24.16b, v21.16b
+	WORD $0x4e94a702 // smmla v2.4s, v24.16b, v20.16b
+	WORD $0x4e99a703 // smmla v3.4s, v24.16b, v25.16b
+	WORD $0xad5a60b6 // ldp q22, q24, [x5, #832]
+	WORD $0x4e90a6c4 // smmla v4.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c5 // smmla v5.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c7 // smmla v7.4s, v22.16b, v23.16b
+	WORD $0x4e91a704 // smmla v4.4s, v24.16b, v17.16b
+	WORD $0x4e95a705 // smmla v5.4s, v24.16b, v21.16b
+	WORD $0x4e94a706 // smmla v6.4s, v24.16b, v20.16b
+	WORD $0x4e99a707 // smmla v7.4s, v24.16b, v25.16b
+	WORD $0xad5c60b6 // ldp q22, q24, [x5, #896]
+	WORD $0x4e90a6c8 // smmla v8.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c9 // smmla v9.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cb // smmla v11.4s, v22.16b, v23.16b
+	WORD $0x4e91a708 // smmla v8.4s, v24.16b, v17.16b
+	WORD $0x4e95a709 // smmla v9.4s, v24.16b, v21.16b
+	WORD $0x4e94a70a // smmla v10.4s, v24.16b, v20.16b
+	WORD $0x4e99a70b // smmla v11.4s, v24.16b, v25.16b
+	WORD $0xad5e60b6 // ldp q22, q24, [x5, #960]
+	WORD $0x4e90a6cc // smmla v12.4s, v22.16b, v16.16b
+	WORD $0x4e93a6cd // smmla v13.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cf // smmla v15.4s, v22.16b, v23.16b
+	WORD $0x4e91a70c // smmla v12.4s, v24.16b, v17.16b
+	WORD $0x4e95a70d // smmla v13.4s, v24.16b, v21.16b
+	WORD $0x4e94a70e // smmla v14.4s, v24.16b, v20.16b
+	WORD $0x4e99a70f // smmla v15.4s, v24.16b, v25.16b
 	WORD $0x4f00e7f0 // movi v16.16b, #0x1f
 	WORD $0x3dc04971 // ldr q17, [x11, #288]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -2998,7 +2428,6 @@ half8:
 	WORD $0x6f0c0739 // ushr v25.16b, v25.16b, #4
 	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
 	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $16, R2, R14
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
 	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
 	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
@@ -3007,54 +2436,42 @@ half8:
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
 	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
 	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
+	WORD $0xad5960b6 // ldp q22, q24, [x5, #800]
+	WORD $0x4e90a6c0 // smmla v0.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c1 // smmla v1.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c3 // smmla v3.4s, v22.16b, v23.16b
+	WORD $0x4e91a700 // smmla v0.4s, v24.16b, v17.16b
+	WORD $0x4e95a701 // smmla v1.4s, v24.16b, v21.16b
+	WORD $0x4e94a702 // smmla v2.4s, v24.16b, v20.16b
+	WORD $0x4e99a703 // smmla v3.4s, v24.16b, v25.16b
+	WORD $0xad5b60b6 // ldp q22, q24, [x5, #864]
+	WORD $0x4e90a6c4 // smmla v4.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c5 // smmla v5.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c7 // smmla v7.4s, v22.16b, v23.16b
+	WORD $0x4e91a704 // smmla v4.4s, v24.16b, v17.16b
+	WORD $0x4e95a705 // smmla v5.4s, v24.16b, v21.16b
+	WORD $0x4e94a706 // smmla v6.4s, v24.16b, v20.16b
+	WORD $0x4e99a707 // smmla v7.4s, v24.16b, v25.16b
+	WORD $0xad5d60b6 // ldp q22, q24, [x5, #928]
+	WORD $0x4e90a6c8 // smmla v8.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c9 // smmla v9.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cb // smmla v11.4s, v22.16b, v23.16b
+	WORD $0x4e91a708 // smmla v8.4s, v24.16b, v17.16b
+	WORD $0x4e95a709 // smmla v9.4s, v24.16b, v21.16b
+	WORD $0x4e94a70a // smmla v10.4s, v24.16b, v20.16b
+	WORD $0x4e99a70b // smmla v11.4s, v24.16b, v25.16b
+	WORD $0xad5f60b6 // ldp q22, q24, [x5, #992]
+	WORD $0x4e90a6cc // smmla v12.4s, v22.16b, v16.16b
+	WORD $0x4e93a6cd // smmla v13.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cf // smmla v15.4s, v22.16b, v23.16b
+	WORD $0x4e91a70c // smmla v12.4s, v24.16b, v17.16b
+	WORD $0x4e95a70d // smmla v13.4s, v24.16b, v21.16b
+	WORD $0x4e94a70e // smmla v14.4s, v24.16b, v20.16b
+	WORD $0x4e99a70f // smmla v15.4s, v24.16b, v25.16b
 	MOVD   R3, R14
 	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
 	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
@@ -3171,639 +2588,6 @@ half8:
 	ADD    $4, R6, R6
 	SUBS   $1, R1, R1
 	BNE    loop8
-	B      store
-rows7:
-loop7:
-	MOVD   R0, R13
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half7:
-	MOVD   R6, R14
-	WORD $0x4dc8c9c4 // ld1r {v4.4s}, [x14], x8
-	WORD $0x4dc8c9c5 // ld1r {v5.4s}, [x14], x8
-	WORD $0x4ec53884 // zip1 v4.2d, v4.2d, v5.2d
-	WORD $0x4f245484 // shl v4.4s, v4.4s, #4
-	WORD $0x6ea0b880 // neg v0.4s, v4.4s
-	WORD $0x6ea0b881 // neg v1.4s, v4.4s
-	WORD $0x6ea0b882 // neg v2.4s, v4.4s
-	WORD $0x6ea0b883 // neg v3.4s, v4.4s
-	WORD $0x4dc8c9c8 // ld1r {v8.4s}, [x14], x8
-	WORD $0x4dc8c9c9 // ld1r {v9.4s}, [x14], x8
-	WORD $0x4ec93908 // zip1 v8.2d, v8.2d, v9.2d
-	WORD $0x4f245508 // shl v8.4s, v8.4s, #4
-	WORD $0x6ea0b904 // neg v4.4s, v8.4s
-	WORD $0x6ea0b905 // neg v5.4s, v8.4s
-	WORD $0x6ea0b906 // neg v6.4s, v8.4s
-	WORD $0x6ea0b907 // neg v7.4s, v8.4s
-	WORD $0x4dc8c9cc // ld1r {v12.4s}, [x14], x8
-	WORD $0x4dc8c9cd // ld1r {v13.4s}, [x14], x8
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4f24558c // shl v12.4s, v12.4s, #4
-	WORD $0x6ea0b988 // neg v8.4s, v12.4s
-	WORD $0x6ea0b989 // neg v9.4s, v12.4s
-	WORD $0x6ea0b98a // neg v10.4s, v12.4s
-	WORD $0x6ea0b98b // neg v11.4s, v12.4s
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4f245610 // shl v16.4s, v16.4s, #4
-	WORD $0x6ea0ba0c // neg v12.4s, v16.4s
-	WORD $0x6ea0ba0d // neg v13.4s, v16.4s
-	WORD $0x6ea0ba0e // neg v14.4s, v16.4s
-	WORD $0x6ea0ba0f // neg v15.4s, v16.4s
-	WORD $0x4f00e7f0 // movi v16.16b, #0x1f
-	WORD $0x3dc04971 // ldr q17, [x11, #288]
-	WORD $0x3dc00972 // ldr q18, [x11, #32]
-	WORD $0x6f0c5632 // sli v18.16b, v17.16b, #4
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc01973 // ldr q19, [x11, #96]
-	WORD $0x6f0c5633 // sli v19.16b, v17.16b, #4
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02974 // ldr q20, [x11, #160]
-	WORD $0x6f0c5634 // sli v20.16b, v17.16b, #4
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03975 // ldr q21, [x11, #224]
-	WORD $0x6f0c5635 // sli v21.16b, v17.16b, #4
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc04d71 // ldr q17, [x11, #304]
-	WORD $0x3dc00d76 // ldr q22, [x11, #48]
-	WORD $0x6f0c5636 // sli v22.16b, v17.16b, #4
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc01d77 // ldr q23, [x11, #112]
-	WORD $0x6f0c5637 // sli v23.16b, v17.16b, #4
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02d78 // ldr q24, [x11, #176]
-	WORD $0x6f0c5638 // sli v24.16b, v17.16b, #4
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03d79 // ldr q25, [x11, #240]
-	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
-	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $0, R2, R14
-	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4e973ad2 // zip1 v18.4s, v22.4s, v23.4s
-	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
-	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4ed63ada // zip1 v26.2d, v22.2d, v22.2d
-	WORD $0x4ed67adb // zip2 v27.2d, v22.2d, v22.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
-	WORD $0x4f00e7f0 // movi v16.16b, #0x1f
-	WORD $0x3dc04971 // ldr q17, [x11, #288]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc00972 // ldr q18, [x11, #32]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x6f0c5632 // sli v18.16b, v17.16b, #4
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc01973 // ldr q19, [x11, #96]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x6f0c5633 // sli v19.16b, v17.16b, #4
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02974 // ldr q20, [x11, #160]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x6f0c5634 // sli v20.16b, v17.16b, #4
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03975 // ldr q21, [x11, #224]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x6f0c5635 // sli v21.16b, v17.16b, #4
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc04d71 // ldr q17, [x11, #304]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc00d76 // ldr q22, [x11, #48]
-	WORD $0x6f0c06d6 // ushr v22.16b, v22.16b, #4
-	WORD $0x6f0c5636 // sli v22.16b, v17.16b, #4
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc01d77 // ldr q23, [x11, #112]
-	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
-	WORD $0x6f0c5637 // sli v23.16b, v17.16b, #4
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02d78 // ldr q24, [x11, #176]
-	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	WORD $0x6f0c5638 // sli v24.16b, v17.16b, #4
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03d79 // ldr q25, [x11, #240]
-	WORD $0x6f0c0739 // ushr v25.16b, v25.16b, #4
-	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
-	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $16, R2, R14
-	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4e973ad2 // zip1 v18.4s, v22.4s, v23.4s
-	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
-	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4ed63ada // zip1 v26.2d, v22.2d, v22.2d
-	WORD $0x4ed67adb // zip2 v27.2d, v22.2d, v22.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
-	MOVD   R3, R14
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4dc8c9d2 // ld1r {v18.4s}, [x14], x8
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4dc8c9d2 // ld1r {v18.4s}, [x14], x8
-	WORD $0x4dc8c9d3 // ld1r {v19.4s}, [x14], x8
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc8c9d3 // ld1r {v19.4s}, [x14], x8
-	WORD $0xfd4001b4 // ldr d20, [x13]
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x3dc00196 // ldr q22, [x12]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc16 // fmla v22.4s, v0.4s, v21.4s
-	WORD $0x3d800196 // str q22, [x12]
-	WORD $0x3dc02196 // ldr q22, [x12, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35cc96 // fmla v22.4s, v4.4s, v21.4s
-	WORD $0x3d802196 // str q22, [x12, #128]
-	WORD $0x3dc04196 // ldr q22, [x12, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd16 // fmla v22.4s, v8.4s, v21.4s
-	WORD $0x3d804196 // str q22, [x12, #256]
-	WORD $0x3dc06196 // ldr q22, [x12, #384]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cd96 // fmla v22.4s, v12.4s, v21.4s
-	WORD $0x3d806196 // str q22, [x12, #384]
-	WORD $0xfd4001b4 // ldr d20, [x13]
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x3dc00596 // ldr q22, [x12, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc36 // fmla v22.4s, v1.4s, v21.4s
-	WORD $0x3d800596 // str q22, [x12, #16]
-	WORD $0x3dc02596 // ldr q22, [x12, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35ccb6 // fmla v22.4s, v5.4s, v21.4s
-	WORD $0x3d802596 // str q22, [x12, #144]
-	WORD $0x3dc04596 // ldr q22, [x12, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd36 // fmla v22.4s, v9.4s, v21.4s
-	WORD $0x3d804596 // str q22, [x12, #272]
-	WORD $0x3dc06596 // ldr q22, [x12, #400]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cdb6 // fmla v22.4s, v13.4s, v21.4s
-	WORD $0x3d806596 // str q22, [x12, #400]
-	WORD $0xfd4005b4 // ldr d20, [x13, #8]
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x3dc00996 // ldr q22, [x12, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc56 // fmla v22.4s, v2.4s, v21.4s
-	WORD $0x3d800996 // str q22, [x12, #32]
-	WORD $0x3dc02996 // ldr q22, [x12, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35ccd6 // fmla v22.4s, v6.4s, v21.4s
-	WORD $0x3d802996 // str q22, [x12, #160]
-	WORD $0x3dc04996 // ldr q22, [x12, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd56 // fmla v22.4s, v10.4s, v21.4s
-	WORD $0x3d804996 // str q22, [x12, #288]
-	WORD $0x3dc06996 // ldr q22, [x12, #416]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cdd6 // fmla v22.4s, v14.4s, v21.4s
-	WORD $0x3d806996 // str q22, [x12, #416]
-	WORD $0xfd4005b4 // ldr d20, [x13, #8]
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x3dc00d96 // ldr q22, [x12, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc76 // fmla v22.4s, v3.4s, v21.4s
-	WORD $0x3d800d96 // str q22, [x12, #48]
-	WORD $0x3dc02d96 // ldr q22, [x12, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35ccf6 // fmla v22.4s, v7.4s, v21.4s
-	WORD $0x3d802d96 // str q22, [x12, #176]
-	WORD $0x3dc04d96 // ldr q22, [x12, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd76 // fmla v22.4s, v11.4s, v21.4s
-	WORD $0x3d804d96 // str q22, [x12, #304]
-	WORD $0x3dc06d96 // ldr q22, [x12, #432]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cdf6 // fmla v22.4s, v15.4s, v21.4s
-	WORD $0x3d806d96 // str q22, [x12, #432]
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $16, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half7
-	ADD    $352, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R1, R1
-	BNE    loop7
-	B      store
-rows6:
-loop6:
-	MOVD   R0, R13
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half6:
-	MOVD   R6, R14
-	WORD $0x4dc8c9c4 // ld1r {v4.4s}, [x14], x8
-	WORD $0x4dc8c9c5 // ld1r {v5.4s}, [x14], x8
-	WORD $0x4ec53884 // zip1 v4.2d, v4.2d, v5.2d
-	WORD $0x4f245484 // shl v4.4s, v4.4s, #4
-	WORD $0x6ea0b880 // neg v0.4s, v4.4s
-	WORD $0x6ea0b881 // neg v1.4s, v4.4s
-	WORD $0x6ea0b882 // neg v2.4s, v4.4s
-	WORD $0x6ea0b883 // neg v3.4s, v4.4s
-	WORD $0x4dc8c9c8 // ld1r {v8.4s}, [x14], x8
-	WORD $0x4dc8c9c9 // ld1r {v9.4s}, [x14], x8
-	WORD $0x4ec93908 // zip1 v8.2d, v8.2d, v9.2d
-	WORD $0x4f245508 // shl v8.4s, v8.4s, #4
-	WORD $0x6ea0b904 // neg v4.4s, v8.4s
-	WORD $0x6ea0b905 // neg v5.4s, v8.4s
-	WORD $0x6ea0b906 // neg v6.4s, v8.4s
-	WORD $0x6ea0b907 // neg v7.4s, v8.4s
-	WORD $0x4dc8c9cc // ld1r {v12.4s}, [x14], x8
-	WORD $0x4dc8c9cd // ld1r {v13.4s}, [x14], x8
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4f24558c // shl v12.4s, v12.4s, #4
-	WORD $0x6ea0b988 // neg v8.4s, v12.4s
-	WORD $0x6ea0b989 // neg v9.4s, v12.4s
-	WORD $0x6ea0b98a // neg v10.4s, v12.4s
-	WORD $0x6ea0b98b // neg v11.4s, v12.4s
-	WORD $0x4f00e7ec // movi v12.16b, #0x1f
-	WORD $0x3dc0496d // ldr q13, [x11, #288]
-	WORD $0x3dc0096e // ldr q14, [x11, #32]
-	WORD $0x6f0c55ae // sli v14.16b, v13.16b, #4
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc0196f // ldr q15, [x11, #96]
-	WORD $0x6f0c55af // sli v15.16b, v13.16b, #4
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02970 // ldr q16, [x11, #160]
-	WORD $0x6f0c55b0 // sli v16.16b, v13.16b, #4
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03971 // ldr q17, [x11, #224]
-	WORD $0x6f0c55b1 // sli v17.16b, v13.16b, #4
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc04d6d // ldr q13, [x11, #304]
-	WORD $0x3dc00d72 // ldr q18, [x11, #48]
-	WORD $0x6f0c55b2 // sli v18.16b, v13.16b, #4
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc01d73 // ldr q19, [x11, #112]
-	WORD $0x6f0c55b3 // sli v19.16b, v13.16b, #4
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02d74 // ldr q20, [x11, #176]
-	WORD $0x6f0c55b4 // sli v20.16b, v13.16b, #4
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03d75 // ldr q21, [x11, #240]
-	WORD $0x6f0c55b5 // sli v21.16b, v13.16b, #4
-	WORD $0x4e2c1eb5 // and v21.16b, v21.16b, v12.16b
-	ADD    $0, R2, R14
-	WORD $0x4e8f39cc // zip1 v12.4s, v14.4s, v15.4s
-	WORD $0x4e8f79cf // zip2 v15.4s, v14.4s, v15.4s
-	WORD $0x4e913a0d // zip1 v13.4s, v16.4s, v17.4s
-	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
-	WORD $0x4e933a4e // zip1 v14.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a90 // zip1 v16.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c1 // smmla v1.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c2 // smmla v2.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c3 // smmla v3.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e1 // smmla v1.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e2 // smmla v2.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e3 // smmla v3.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c5 // smmla v5.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c6 // smmla v6.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c7 // smmla v7.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e5 // smmla v5.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e6 // smmla v6.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e7 // smmla v7.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c9 // smmla v9.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6ca // smmla v10.4s, v22.16b, v14.16b
-	WORD $0x4e93a6cb // smmla v11.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e9 // smmla v9.4s, v23.16b, v17.16b
-	WORD $0x4e90a6ea // smmla v10.4s, v23.16b, v16.16b
-	WORD $0x4e95a6eb // smmla v11.4s, v23.16b, v21.16b
-	WORD $0x4f00e7ec // movi v12.16b, #0x1f
-	WORD $0x3dc0496d // ldr q13, [x11, #288]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc0096e // ldr q14, [x11, #32]
-	WORD $0x6f0c05ce // ushr v14.16b, v14.16b, #4
-	WORD $0x6f0c55ae // sli v14.16b, v13.16b, #4
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc0196f // ldr q15, [x11, #96]
-	WORD $0x6f0c05ef // ushr v15.16b, v15.16b, #4
-	WORD $0x6f0c55af // sli v15.16b, v13.16b, #4
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02970 // ldr q16, [x11, #160]
-	WORD $0x6f0c0610 // ushr v16.16b, v16.16b, #4
-	WORD $0x6f0c55b0 // sli v16.16b, v13.16b, #4
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03971 // ldr q17, [x11, #224]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x6f0c55b1 // sli v17.16b, v13.16b, #4
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc04d6d // ldr q13, [x11, #304]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc00d72 // ldr q18, [x11, #48]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x6f0c55b2 // sli v18.16b, v13.16b, #4
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc01d73 // ldr q19, [x11, #112]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x6f0c55b3 // sli v19.16b, v13.16b, #4
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02d74 // ldr q20, [x11, #176]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x6f0c55b4 // sli v20.16b, v13.16b, #4
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03d75 // ldr q21, [x11, #240]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x6f0c55b5 // sli v21.16b, v13.16b, #4
-	WORD $0x4e2c1eb5 // and v21.16b, v21.16b, v12.16b
-	ADD    $16, R2, R14
-	WORD $0x4e8f39cc // zip1 v12.4s, v14.4s, v15.4s
-	WORD $0x4e8f79cf // zip2 v15.4s, v14.4s, v15.4s
-	WORD $0x4e913a0d // zip1 v13.4s, v16.4s, v17.4s
-	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
-	WORD $0x4e933a4e // zip1 v14.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a90 // zip1 v16.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c1 // smmla v1.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c2 // smmla v2.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c3 // smmla v3.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e1 // smmla v1.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e2 // smmla v2.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e3 // smmla v3.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c5 // smmla v5.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c6 // smmla v6.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c7 // smmla v7.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e5 // smmla v5.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e6 // smmla v6.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e7 // smmla v7.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c9 // smmla v9.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6ca // smmla v10.4s, v22.16b, v14.16b
-	WORD $0x4e93a6cb // smmla v11.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e9 // smmla v9.4s, v23.16b, v17.16b
-	WORD $0x4e90a6ea // smmla v10.4s, v23.16b, v16.16b
-	WORD $0x4e95a6eb // smmla v11.4s, v23.16b, v21.16b
-	MOVD   R3, R14
-	WORD $0x4dc8c9cc // ld1r {v12.4s}, [x14], x8
-	WORD $0x4dc8c9cd // ld1r {v13.4s}, [x14], x8
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc8c9cd // ld1r {v13.4s}, [x14], x8
-	WORD $0x4dc8c9ce // ld1r {v14.4s}, [x14], x8
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4dc8c9ce // ld1r {v14.4s}, [x14], x8
-	WORD $0x4dc8c9cf // ld1r {v15.4s}, [x14], x8
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0xfd4001af // ldr d15, [x13]
-	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x3dc00191 // ldr q17, [x12]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc11 // fmla v17.4s, v0.4s, v16.4s
-	WORD $0x3d800191 // str q17, [x12]
-	WORD $0x3dc02191 // ldr q17, [x12, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30cc91 // fmla v17.4s, v4.4s, v16.4s
-	WORD $0x3d802191 // str q17, [x12, #128]
-	WORD $0x3dc04191 // ldr q17, [x12, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd11 // fmla v17.4s, v8.4s, v16.4s
-	WORD $0x3d804191 // str q17, [x12, #256]
-	WORD $0xfd4001af // ldr d15, [x13]
-	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
-	WORD $0x4e1805ef // dup v15.2d, v15.d[1]
-	WORD $0x3dc00591 // ldr q17, [x12, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc31 // fmla v17.4s, v1.4s, v16.4s
-	WORD $0x3d800591 // str q17, [x12, #16]
-	WORD $0x3dc02591 // ldr q17, [x12, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30ccb1 // fmla v17.4s, v5.4s, v16.4s
-	WORD $0x3d802591 // str q17, [x12, #144]
-	WORD $0x3dc04591 // ldr q17, [x12, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd31 // fmla v17.4s, v9.4s, v16.4s
-	WORD $0x3d804591 // str q17, [x12, #272]
-	WORD $0xfd4005af // ldr d15, [x13, #8]
-	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x3dc00991 // ldr q17, [x12, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc51 // fmla v17.4s, v2.4s, v16.4s
-	WORD $0x3d800991 // str q17, [x12, #32]
-	WORD $0x3dc02991 // ldr q17, [x12, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30ccd1 // fmla v17.4s, v6.4s, v16.4s
-	WORD $0x3d802991 // str q17, [x12, #160]
-	WORD $0x3dc04991 // ldr q17, [x12, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd51 // fmla v17.4s, v10.4s, v16.4s
-	WORD $0x3d804991 // str q17, [x12, #288]
-	WORD $0xfd4005af // ldr d15, [x13, #8]
-	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
-	WORD $0x4e1805ef // dup v15.2d, v15.d[1]
-	WORD $0x3dc00d91 // ldr q17, [x12, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc71 // fmla v17.4s, v3.4s, v16.4s
-	WORD $0x3d800d91 // str q17, [x12, #48]
-	WORD $0x3dc02d91 // ldr q17, [x12, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30ccf1 // fmla v17.4s, v7.4s, v16.4s
-	WORD $0x3d802d91 // str q17, [x12, #176]
-	WORD $0x3dc04d91 // ldr q17, [x12, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd71 // fmla v17.4s, v11.4s, v16.4s
-	WORD $0x3d804d91 // str q17, [x12, #304]
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $16, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half6
-	ADD    $352, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R1, R1
-	BNE    loop6
 store:
 	MOVD   dst+0(FP), R17
 	MOVD   stride+8(FP), R19
@@ -3836,13 +2620,13 @@ stored:
 	RET
 
 // func tileQ5_1I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ5_1I8MM(SB), 0, $768-64
+TEXT ·tileQ5_1I8MM(SB), 0, $1024-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $5, R7, R7
@@ -3865,13 +2649,42 @@ TEXT ·tileQ5_1I8MM(SB), 0, $768-64
 	WORD $0xad0d00a0 // stp q0, q0, [x5, #416]
 	WORD $0xad0e00a0 // stp q0, q0, [x5, #448]
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 loop8:
 	MOVD   R0, R13
+	MOVD   R2, R14
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -3925,7 +2738,6 @@ half8:
 	WORD $0x3dc04579 // ldr q25, [x11, #272]
 	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
 	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $0, R2, R14
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
 	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
 	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
@@ -3934,54 +2746,42 @@ half8:
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
 	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
 	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
+	WORD $0xad5860b6 // ldp q22, q24, [x5, #768]
+	WORD $0x4e90a6c0 // smmla v0.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c1 // smmla v1.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c3 // smmla v3.4s, v22.16b, v23.16b
+	WORD $0x4e91a700 // smmla v0.4s, v24.16b, v17.16b
+	WORD $0x4e95a701 // smmla v1.4s, v24.16b, v21.16b
+	WORD $0x4e94a702 // smmla v2.4s, v24.16b, v20.16b
+	WORD $0x4e99a703 // smmla v3.4s, v24.16b, v25.16b
+	WORD $0xad5a60b6 // ldp q22, q24, [x5, #832]
+	WORD $0x4e90a6c4 // smmla v4.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c5 // smmla v5.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c7 // smmla v7.4s, v22.16b, v23.16b
+	WORD $0x4e91a704 // smmla v4.4s, v24.16b, v17.16b
+	WORD $0x4e95a705 // smmla v5.4s, v24.16b, v21.16b
+	WORD $0x4e94a706 // smmla v6.4s, v24.16b, v20.16b
+	WORD $0x4e99a707 // smmla v7.4s, v24.16b, v25.16b
+	WORD $0xad5c60b6 // ldp q22, q24, [x5, #896]
+	WORD $0x4e90a6c8 // smmla v8.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c9 // smmla v9.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cb // smmla v11.4s, v22.16b, v23.16b
+	WORD $0x4e91a708 // smmla v8.4s, v24.16b, v17.16b
+	WORD $0x4e95a709 // smmla v9.4s, v24.16b, v21.16b
+	WORD $0x4e94a70a // smmla v10.4s, v24.16b, v20.16b
+	WORD $0x4e99a70b // smmla v11.4s, v24.16b, v25.16b
+	WORD $0xad5e60b6 // ldp q22, q24, [x5, #960]
+	WORD $0x4e90a6cc // smmla v12.4s, v22.16b, v16.16b
+	WORD $0x4e93a6cd // smmla v13.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cf // smmla v15.4s, v22.16b, v23.16b
+	WORD $0x4e91a70c // smmla v12.4s, v24.16b, v17.16b
+	WORD $0x4e95a70d // smmla v13.4s, v24.16b, v21.16b
+	WORD $0x4e94a70e // smmla v14.4s, v24.16b, v20.16b
+	WORD $0x4e99a70f // smmla v15.4s, v24.16b, v25.16b
 	WORD $0x4f00e7f0 // movi v16.16b, #0x1f
 	WORD $0x3dc05171 // ldr q17, [x11, #320]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -4025,7 +2825,6 @@ half8:
 	WORD $0x6f0c0739 // ushr v25.16b, v25.16b, #4
 	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
 	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $16, R2, R14
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
 	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
 	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
@@ -4034,54 +2833,42 @@ half8:
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
 	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
 	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
+	WORD $0xad5960b6 // ldp q22, q24, [x5, #800]
+	WORD $0x4e90a6c0 // smmla v0.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c1 // smmla v1.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c3 // smmla v3.4s, v22.16b, v23.16b
+	WORD $0x4e91a700 // smmla v0.4s, v24.16b, v17.16b
+	WORD $0x4e95a701 // smmla v1.4s, v24.16b, v21.16b
+	WORD $0x4e94a702 // smmla v2.4s, v24.16b, v20.16b
+	WORD $0x4e99a703 // smmla v3.4s, v24.16b, v25.16b
+	WORD $0xad5b60b6 // ldp q22, q24, [x5, #864]
+	WORD $0x4e90a6c4 // smmla v4.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c5 // smmla v5.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c7 // smmla v7.4s, v22.16b, v23.16b
+	WORD $0x4e91a704 // smmla v4.4s, v24.16b, v17.16b
+	WORD $0x4e95a705 // smmla v5.4s, v24.16b, v21.16b
+	WORD $0x4e94a706 // smmla v6.4s, v24.16b, v20.16b
+	WORD $0x4e99a707 // smmla v7.4s, v24.16b, v25.16b
+	WORD $0xad5d60b6 // ldp q22, q24, [x5, #928]
+	WORD $0x4e90a6c8 // smmla v8.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c9 // smmla v9.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cb // smmla v11.4s, v22.16b, v23.16b
+	WORD $0x4e91a708 // smmla v8.4s, v24.16b, v17.16b
+	WORD $0x4e95a709 // smmla v9.4s, v24.16b, v21.16b
+	WORD $0x4e94a70a // smmla v10.4s, v24.16b, v20.16b
+	WORD $0x4e99a70b // smmla v11.4s, v24.16b, v25.16b
+	WORD $0xad5f60b6 // ldp q22, q24, [x5, #992]
+	WORD $0x4e90a6cc // smmla v12.4s, v22.16b, v16.16b
+	WORD $0x4e93a6cd // smmla v13.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cf // smmla v15.4s, v22.16b, v23.16b
+	WORD $0x4e91a70c // smmla v12.4s, v24.16b, v17.16b
+	WORD $0x4e95a70d // smmla v13.4s, v24.16b, v21.16b
+	WORD $0x4e94a70e // smmla v14.4s, v24.16b, v20.16b
+	WORD $0x4e99a70f // smmla v15.4s, v24.16b, v25.16b
 	MOVD   R3, R14
 	MOVD   R6, R15
 	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
@@ -4259,719 +3046,6 @@ half8:
 	ADD    $4, R6, R6
 	SUBS   $1, R1, R1
 	BNE    loop8
-	B      store
-rows7:
-loop7:
-	MOVD   R0, R13
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half7:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f00e7f0 // movi v16.16b, #0x1f
-	WORD $0x3dc05171 // ldr q17, [x11, #320]
-	WORD $0x3dc01172 // ldr q18, [x11, #64]
-	WORD $0x6f0c5632 // sli v18.16b, v17.16b, #4
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02173 // ldr q19, [x11, #128]
-	WORD $0x6f0c5633 // sli v19.16b, v17.16b, #4
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03174 // ldr q20, [x11, #192]
-	WORD $0x6f0c5634 // sli v20.16b, v17.16b, #4
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc04175 // ldr q21, [x11, #256]
-	WORD $0x6f0c5635 // sli v21.16b, v17.16b, #4
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc05571 // ldr q17, [x11, #336]
-	WORD $0x3dc01576 // ldr q22, [x11, #80]
-	WORD $0x6f0c5636 // sli v22.16b, v17.16b, #4
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02577 // ldr q23, [x11, #144]
-	WORD $0x6f0c5637 // sli v23.16b, v17.16b, #4
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03578 // ldr q24, [x11, #208]
-	WORD $0x6f0c5638 // sli v24.16b, v17.16b, #4
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc04579 // ldr q25, [x11, #272]
-	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
-	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $0, R2, R14
-	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4e973ad2 // zip1 v18.4s, v22.4s, v23.4s
-	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
-	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4ed63ada // zip1 v26.2d, v22.2d, v22.2d
-	WORD $0x4ed67adb // zip2 v27.2d, v22.2d, v22.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
-	WORD $0x4f00e7f0 // movi v16.16b, #0x1f
-	WORD $0x3dc05171 // ldr q17, [x11, #320]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01172 // ldr q18, [x11, #64]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x6f0c5632 // sli v18.16b, v17.16b, #4
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02173 // ldr q19, [x11, #128]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x6f0c5633 // sli v19.16b, v17.16b, #4
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03174 // ldr q20, [x11, #192]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x6f0c5634 // sli v20.16b, v17.16b, #4
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc04175 // ldr q21, [x11, #256]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x6f0c5635 // sli v21.16b, v17.16b, #4
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc05571 // ldr q17, [x11, #336]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01576 // ldr q22, [x11, #80]
-	WORD $0x6f0c06d6 // ushr v22.16b, v22.16b, #4
-	WORD $0x6f0c5636 // sli v22.16b, v17.16b, #4
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02577 // ldr q23, [x11, #144]
-	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
-	WORD $0x6f0c5637 // sli v23.16b, v17.16b, #4
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03578 // ldr q24, [x11, #208]
-	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	WORD $0x6f0c5638 // sli v24.16b, v17.16b, #4
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc04579 // ldr q25, [x11, #272]
-	WORD $0x6f0c0739 // ushr v25.16b, v25.16b, #4
-	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
-	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $16, R2, R14
-	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4e973ad2 // zip1 v18.4s, v22.4s, v23.4s
-	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
-	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4ed63ada // zip1 v26.2d, v22.2d, v22.2d
-	WORD $0x4ed67adb // zip2 v27.2d, v22.2d, v22.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
-	MOVD   R3, R14
-	MOVD   R6, R15
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc8c9f1 // ld1r {v17.4s}, [x15], x8
-	WORD $0x4dc8c9f2 // ld1r {v18.4s}, [x15], x8
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
-	WORD $0x4dc8c9d2 // ld1r {v18.4s}, [x14], x8
-	WORD $0x4dc8c9d3 // ld1r {v19.4s}, [x14], x8
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc8c9f3 // ld1r {v19.4s}, [x15], x8
-	WORD $0x4dc8c9f4 // ld1r {v20.4s}, [x15], x8
-	WORD $0x4ed43a73 // zip1 v19.2d, v19.2d, v20.2d
-	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
-	WORD $0x4dc8c9d4 // ld1r {v20.4s}, [x14], x8
-	WORD $0x4dc8c9d5 // ld1r {v21.4s}, [x14], x8
-	WORD $0x4ed53a94 // zip1 v20.2d, v20.2d, v21.2d
-	WORD $0x4dc8c9f5 // ld1r {v21.4s}, [x15], x8
-	WORD $0x4dc8c9f6 // ld1r {v22.4s}, [x15], x8
-	WORD $0x4ed63ab5 // zip1 v21.2d, v21.2d, v22.2d
-	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
-	WORD $0x4dc8c9d6 // ld1r {v22.4s}, [x14], x8
-	WORD $0x4dc8c9f7 // ld1r {v23.4s}, [x15], x8
-	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
-	WORD $0xfd4001b8 // ldr d24, [x13]
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0xfd4011b9 // ldr d25, [x13, #32]
-	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
-	WORD $0x4e080718 // dup v24.2d, v24.d[0]
-	WORD $0x4e080739 // dup v25.2d, v25.d[0]
-	WORD $0x3dc0019b // ldr q27, [x12]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e30df1a // fmul v26.4s, v24.4s, v16.4s
-	WORD $0x4e3acc1b // fmla v27.4s, v0.4s, v26.4s
-	WORD $0x6e30df3a // fmul v26.4s, v25.4s, v16.4s
-	WORD $0x4e3ace3b // fmla v27.4s, v17.4s, v26.4s
-	WORD $0x3d80019b // str q27, [x12]
-	WORD $0x3dc0219b // ldr q27, [x12, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e32df1a // fmul v26.4s, v24.4s, v18.4s
-	WORD $0x4e3acc9b // fmla v27.4s, v4.4s, v26.4s
-	WORD $0x6e32df3a // fmul v26.4s, v25.4s, v18.4s
-	WORD $0x4e3ace7b // fmla v27.4s, v19.4s, v26.4s
-	WORD $0x3d80219b // str q27, [x12, #128]
-	WORD $0x3dc0419b // ldr q27, [x12, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e34df1a // fmul v26.4s, v24.4s, v20.4s
-	WORD $0x4e3acd1b // fmla v27.4s, v8.4s, v26.4s
-	WORD $0x6e34df3a // fmul v26.4s, v25.4s, v20.4s
-	WORD $0x4e3acebb // fmla v27.4s, v21.4s, v26.4s
-	WORD $0x3d80419b // str q27, [x12, #256]
-	WORD $0x3dc0619b // ldr q27, [x12, #384]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e36df1a // fmul v26.4s, v24.4s, v22.4s
-	WORD $0x4e3acd9b // fmla v27.4s, v12.4s, v26.4s
-	WORD $0x6e36df3a // fmul v26.4s, v25.4s, v22.4s
-	WORD $0x4e3acefb // fmla v27.4s, v23.4s, v26.4s
-	WORD $0x3d80619b // str q27, [x12, #384]
-	WORD $0xfd4001b8 // ldr d24, [x13]
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0xfd4011b9 // ldr d25, [x13, #32]
-	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
-	WORD $0x4e180718 // dup v24.2d, v24.d[1]
-	WORD $0x4e180739 // dup v25.2d, v25.d[1]
-	WORD $0x3dc0059b // ldr q27, [x12, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e30df1a // fmul v26.4s, v24.4s, v16.4s
-	WORD $0x4e3acc3b // fmla v27.4s, v1.4s, v26.4s
-	WORD $0x6e30df3a // fmul v26.4s, v25.4s, v16.4s
-	WORD $0x4e3ace3b // fmla v27.4s, v17.4s, v26.4s
-	WORD $0x3d80059b // str q27, [x12, #16]
-	WORD $0x3dc0259b // ldr q27, [x12, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e32df1a // fmul v26.4s, v24.4s, v18.4s
-	WORD $0x4e3accbb // fmla v27.4s, v5.4s, v26.4s
-	WORD $0x6e32df3a // fmul v26.4s, v25.4s, v18.4s
-	WORD $0x4e3ace7b // fmla v27.4s, v19.4s, v26.4s
-	WORD $0x3d80259b // str q27, [x12, #144]
-	WORD $0x3dc0459b // ldr q27, [x12, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e34df1a // fmul v26.4s, v24.4s, v20.4s
-	WORD $0x4e3acd3b // fmla v27.4s, v9.4s, v26.4s
-	WORD $0x6e34df3a // fmul v26.4s, v25.4s, v20.4s
-	WORD $0x4e3acebb // fmla v27.4s, v21.4s, v26.4s
-	WORD $0x3d80459b // str q27, [x12, #272]
-	WORD $0x3dc0659b // ldr q27, [x12, #400]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e36df1a // fmul v26.4s, v24.4s, v22.4s
-	WORD $0x4e3acdbb // fmla v27.4s, v13.4s, v26.4s
-	WORD $0x6e36df3a // fmul v26.4s, v25.4s, v22.4s
-	WORD $0x4e3acefb // fmla v27.4s, v23.4s, v26.4s
-	WORD $0x3d80659b // str q27, [x12, #400]
-	WORD $0xfd4005b8 // ldr d24, [x13, #8]
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0xfd4015b9 // ldr d25, [x13, #40]
-	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
-	WORD $0x4e080718 // dup v24.2d, v24.d[0]
-	WORD $0x4e080739 // dup v25.2d, v25.d[0]
-	WORD $0x3dc0099b // ldr q27, [x12, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e30df1a // fmul v26.4s, v24.4s, v16.4s
-	WORD $0x4e3acc5b // fmla v27.4s, v2.4s, v26.4s
-	WORD $0x6e30df3a // fmul v26.4s, v25.4s, v16.4s
-	WORD $0x4e3ace3b // fmla v27.4s, v17.4s, v26.4s
-	WORD $0x3d80099b // str q27, [x12, #32]
-	WORD $0x3dc0299b // ldr q27, [x12, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e32df1a // fmul v26.4s, v24.4s, v18.4s
-	WORD $0x4e3accdb // fmla v27.4s, v6.4s, v26.4s
-	WORD $0x6e32df3a // fmul v26.4s, v25.4s, v18.4s
-	WORD $0x4e3ace7b // fmla v27.4s, v19.4s, v26.4s
-	WORD $0x3d80299b // str q27, [x12, #160]
-	WORD $0x3dc0499b // ldr q27, [x12, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e34df1a // fmul v26.4s, v24.4s, v20.4s
-	WORD $0x4e3acd5b // fmla v27.4s, v10.4s, v26.4s
-	WORD $0x6e34df3a // fmul v26.4s, v25.4s, v20.4s
-	WORD $0x4e3acebb // fmla v27.4s, v21.4s, v26.4s
-	WORD $0x3d80499b // str q27, [x12, #288]
-	WORD $0x3dc0699b // ldr q27, [x12, #416]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e36df1a // fmul v26.4s, v24.4s, v22.4s
-	WORD $0x4e3acddb // fmla v27.4s, v14.4s, v26.4s
-	WORD $0x6e36df3a // fmul v26.4s, v25.4s, v22.4s
-	WORD $0x4e3acefb // fmla v27.4s, v23.4s, v26.4s
-	WORD $0x3d80699b // str q27, [x12, #416]
-	WORD $0xfd4005b8 // ldr d24, [x13, #8]
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0xfd4015b9 // ldr d25, [x13, #40]
-	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
-	WORD $0x4e180718 // dup v24.2d, v24.d[1]
-	WORD $0x4e180739 // dup v25.2d, v25.d[1]
-	WORD $0x3dc00d9b // ldr q27, [x12, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e30df1a // fmul v26.4s, v24.4s, v16.4s
-	WORD $0x4e3acc7b // fmla v27.4s, v3.4s, v26.4s
-	WORD $0x6e30df3a // fmul v26.4s, v25.4s, v16.4s
-	WORD $0x4e3ace3b // fmla v27.4s, v17.4s, v26.4s
-	WORD $0x3d800d9b // str q27, [x12, #48]
-	WORD $0x3dc02d9b // ldr q27, [x12, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e32df1a // fmul v26.4s, v24.4s, v18.4s
-	WORD $0x4e3accfb // fmla v27.4s, v7.4s, v26.4s
-	WORD $0x6e32df3a // fmul v26.4s, v25.4s, v18.4s
-	WORD $0x4e3ace7b // fmla v27.4s, v19.4s, v26.4s
-	WORD $0x3d802d9b // str q27, [x12, #176]
-	WORD $0x3dc04d9b // ldr q27, [x12, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e34df1a // fmul v26.4s, v24.4s, v20.4s
-	WORD $0x4e3acd7b // fmla v27.4s, v11.4s, v26.4s
-	WORD $0x6e34df3a // fmul v26.4s, v25.4s, v20.4s
-	WORD $0x4e3acebb // fmla v27.4s, v21.4s, v26.4s
-	WORD $0x3d804d9b // str q27, [x12, #304]
-	WORD $0x3dc06d9b // ldr q27, [x12, #432]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e36df1a // fmul v26.4s, v24.4s, v22.4s
-	WORD $0x4e3acdfb // fmla v27.4s, v15.4s, v26.4s
-	WORD $0x6e36df3a // fmul v26.4s, v25.4s, v22.4s
-	WORD $0x4e3acefb // fmla v27.4s, v23.4s, v26.4s
-	WORD $0x3d806d9b // str q27, [x12, #432]
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $16, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half7
-	ADD    $384, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R1, R1
-	BNE    loop7
-	B      store
-rows6:
-loop6:
-	MOVD   R0, R13
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half6:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00e7ec // movi v12.16b, #0x1f
-	WORD $0x3dc0516d // ldr q13, [x11, #320]
-	WORD $0x3dc0116e // ldr q14, [x11, #64]
-	WORD $0x6f0c55ae // sli v14.16b, v13.16b, #4
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc0216f // ldr q15, [x11, #128]
-	WORD $0x6f0c55af // sli v15.16b, v13.16b, #4
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03170 // ldr q16, [x11, #192]
-	WORD $0x6f0c55b0 // sli v16.16b, v13.16b, #4
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc04171 // ldr q17, [x11, #256]
-	WORD $0x6f0c55b1 // sli v17.16b, v13.16b, #4
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc0556d // ldr q13, [x11, #336]
-	WORD $0x3dc01572 // ldr q18, [x11, #80]
-	WORD $0x6f0c55b2 // sli v18.16b, v13.16b, #4
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02573 // ldr q19, [x11, #144]
-	WORD $0x6f0c55b3 // sli v19.16b, v13.16b, #4
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03574 // ldr q20, [x11, #208]
-	WORD $0x6f0c55b4 // sli v20.16b, v13.16b, #4
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc04575 // ldr q21, [x11, #272]
-	WORD $0x6f0c55b5 // sli v21.16b, v13.16b, #4
-	WORD $0x4e2c1eb5 // and v21.16b, v21.16b, v12.16b
-	ADD    $0, R2, R14
-	WORD $0x4e8f39cc // zip1 v12.4s, v14.4s, v15.4s
-	WORD $0x4e8f79cf // zip2 v15.4s, v14.4s, v15.4s
-	WORD $0x4e913a0d // zip1 v13.4s, v16.4s, v17.4s
-	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
-	WORD $0x4e933a4e // zip1 v14.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a90 // zip1 v16.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c1 // smmla v1.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c2 // smmla v2.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c3 // smmla v3.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e1 // smmla v1.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e2 // smmla v2.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e3 // smmla v3.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c5 // smmla v5.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c6 // smmla v6.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c7 // smmla v7.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e5 // smmla v5.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e6 // smmla v6.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e7 // smmla v7.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c9 // smmla v9.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6ca // smmla v10.4s, v22.16b, v14.16b
-	WORD $0x4e93a6cb // smmla v11.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e9 // smmla v9.4s, v23.16b, v17.16b
-	WORD $0x4e90a6ea // smmla v10.4s, v23.16b, v16.16b
-	WORD $0x4e95a6eb // smmla v11.4s, v23.16b, v21.16b
-	WORD $0x4f00e7ec // movi v12.16b, #0x1f
-	WORD $0x3dc0516d // ldr q13, [x11, #320]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc0116e // ldr q14, [x11, #64]
-	WORD $0x6f0c05ce // ushr v14.16b, v14.16b, #4
-	WORD $0x6f0c55ae // sli v14.16b, v13.16b, #4
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc0216f // ldr q15, [x11, #128]
-	WORD $0x6f0c05ef // ushr v15.16b, v15.16b, #4
-	WORD $0x6f0c55af // sli v15.16b, v13.16b, #4
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03170 // ldr q16, [x11, #192]
-	WORD $0x6f0c0610 // ushr v16.16b, v16.16b, #4
-	WORD $0x6f0c55b0 // sli v16.16b, v13.16b, #4
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc04171 // ldr q17, [x11, #256]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x6f0c55b1 // sli v17.16b, v13.16b, #4
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc0556d // ldr q13, [x11, #336]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc01572 // ldr q18, [x11, #80]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x6f0c55b2 // sli v18.16b, v13.16b, #4
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02573 // ldr q19, [x11, #144]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x6f0c55b3 // sli v19.16b, v13.16b, #4
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03574 // ldr q20, [x11, #208]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x6f0c55b4 // sli v20.16b, v13.16b, #4
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc04575 // ldr q21, [x11, #272]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x6f0c55b5 // sli v21.16b, v13.16b, #4
-	WORD $0x4e2c1eb5 // and v21.16b, v21.16b, v12.16b
-	ADD    $16, R2, R14
-	WORD $0x4e8f39cc // zip1 v12.4s, v14.4s, v15.4s
-	WORD $0x4e8f79cf // zip2 v15.4s, v14.4s, v15.4s
-	WORD $0x4e913a0d // zip1 v13.4s, v16.4s, v17.4s
-	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
-	WORD $0x4e933a4e // zip1 v14.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a90 // zip1 v16.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c1 // smmla v1.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c2 // smmla v2.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c3 // smmla v3.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e1 // smmla v1.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e2 // smmla v2.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e3 // smmla v3.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c5 // smmla v5.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c6 // smmla v6.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c7 // smmla v7.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e5 // smmla v5.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e6 // smmla v6.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e7 // smmla v7.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c9 // smmla v9.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6ca // smmla v10.4s, v22.16b, v14.16b
-	WORD $0x4e93a6cb // smmla v11.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e9 // smmla v9.4s, v23.16b, v17.16b
-	WORD $0x4e90a6ea // smmla v10.4s, v23.16b, v16.16b
-	WORD $0x4e95a6eb // smmla v11.4s, v23.16b, v21.16b
-	MOVD   R3, R14
-	MOVD   R6, R15
-	WORD $0x4dc8c9cc // ld1r {v12.4s}, [x14], x8
-	WORD $0x4dc8c9cd // ld1r {v13.4s}, [x14], x8
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc8c9ed // ld1r {v13.4s}, [x15], x8
-	WORD $0x4dc8c9ee // ld1r {v14.4s}, [x15], x8
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x4dc8c9ce // ld1r {v14.4s}, [x14], x8
-	WORD $0x4dc8c9cf // ld1r {v15.4s}, [x14], x8
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0x4dc8c9ef // ld1r {v15.4s}, [x15], x8
-	WORD $0x4dc8c9f0 // ld1r {v16.4s}, [x15], x8
-	WORD $0x4ed039ef // zip1 v15.2d, v15.2d, v16.2d
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc8c9f1 // ld1r {v17.4s}, [x15], x8
-	WORD $0x4dc8c9f2 // ld1r {v18.4s}, [x15], x8
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
-	WORD $0xfd4001b2 // ldr d18, [x13]
-	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
-	WORD $0xfd4011b3 // ldr d19, [x13, #32]
-	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	WORD $0x4e080652 // dup v18.2d, v18.d[0]
-	WORD $0x4e080673 // dup v19.2d, v19.d[0]
-	WORD $0x3dc00195 // ldr q21, [x12]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e2cde54 // fmul v20.4s, v18.4s, v12.4s
-	WORD $0x4e34cc15 // fmla v21.4s, v0.4s, v20.4s
-	WORD $0x6e2cde74 // fmul v20.4s, v19.4s, v12.4s
-	WORD $0x4e34cdb5 // fmla v21.4s, v13.4s, v20.4s
-	WORD $0x3d800195 // str q21, [x12]
-	WORD $0x3dc02195 // ldr q21, [x12, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e2ede54 // fmul v20.4s, v18.4s, v14.4s
-	WORD $0x4e34cc95 // fmla v21.4s, v4.4s, v20.4s
-	WORD $0x6e2ede74 // fmul v20.4s, v19.4s, v14.4s
-	WORD $0x4e34cdf5 // fmla v21.4s, v15.4s, v20.4s
-	WORD $0x3d802195 // str q21, [x12, #128]
-	WORD $0x3dc04195 // ldr q21, [x12, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e30de54 // fmul v20.4s, v18.4s, v16.4s
-	WORD $0x4e34cd15 // fmla v21.4s, v8.4s, v20.4s
-	WORD $0x6e30de74 // fmul v20.4s, v19.4s, v16.4s
-	WORD $0x4e34ce35 // fmla v21.4s, v17.4s, v20.4s
-	WORD $0x3d804195 // str q21, [x12, #256]
-	WORD $0xfd4001b2 // ldr d18, [x13]
-	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
-	WORD $0xfd4011b3 // ldr d19, [x13, #32]
-	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	WORD $0x4e180652 // dup v18.2d, v18.d[1]
-	WORD $0x4e180673 // dup v19.2d, v19.d[1]
-	WORD $0x3dc00595 // ldr q21, [x12, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e2cde54 // fmul v20.4s, v18.4s, v12.4s
-	WORD $0x4e34cc35 // fmla v21.4s, v1.4s, v20.4s
-	WORD $0x6e2cde74 // fmul v20.4s, v19.4s, v12.4s
-	WORD $0x4e34cdb5 // fmla v21.4s, v13.4s, v20.4s
-	WORD $0x3d800595 // str q21, [x12, #16]
-	WORD $0x3dc02595 // ldr q21, [x12, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e2ede54 // fmul v20.4s, v18.4s, v14.4s
-	WORD $0x4e34ccb5 // fmla v21.4s, v5.4s, v20.4s
-	WORD $0x6e2ede74 // fmul v20.4s, v19.4s, v14.4s
-	WORD $0x4e34cdf5 // fmla v21.4s, v15.4s, v20.4s
-	WORD $0x3d802595 // str q21, [x12, #144]
-	WORD $0x3dc04595 // ldr q21, [x12, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e30de54 // fmul v20.4s, v18.4s, v16.4s
-	WORD $0x4e34cd35 // fmla v21.4s, v9.4s, v20.4s
-	WORD $0x6e30de74 // fmul v20.4s, v19.4s, v16.4s
-	WORD $0x4e34ce35 // fmla v21.4s, v17.4s, v20.4s
-	WORD $0x3d804595 // str q21, [x12, #272]
-	WORD $0xfd4005b2 // ldr d18, [x13, #8]
-	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
-	WORD $0xfd4015b3 // ldr d19, [x13, #40]
-	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	WORD $0x4e080652 // dup v18.2d, v18.d[0]
-	WORD $0x4e080673 // dup v19.2d, v19.d[0]
-	WORD $0x3dc00995 // ldr q21, [x12, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e2cde54 // fmul v20.4s, v18.4s, v12.4s
-	WORD $0x4e34cc55 // fmla v21.4s, v2.4s, v20.4s
-	WORD $0x6e2cde74 // fmul v20.4s, v19.4s, v12.4s
-	WORD $0x4e34cdb5 // fmla v21.4s, v13.4s, v20.4s
-	WORD $0x3d800995 // str q21, [x12, #32]
-	WORD $0x3dc02995 // ldr q21, [x12, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e2ede54 // fmul v20.4s, v18.4s, v14.4s
-	WORD $0x4e34ccd5 // fmla v21.4s, v6.4s, v20.4s
-	WORD $0x6e2ede74 // fmul v20.4s, v19.4s, v14.4s
-	WORD $0x4e34cdf5 // fmla v21.4s, v15.4s, v20.4s
-	WORD $0x3d802995 // str q21, [x12, #160]
-	WORD $0x3dc04995 // ldr q21, [x12, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e30de54 // fmul v20.4s, v18.4s, v16.4s
-	WORD $0x4e34cd55 // fmla v21.4s, v10.4s, v20.4s
-	WORD $0x6e30de74 // fmul v20.4s, v19.4s, v16.4s
-	WORD $0x4e34ce35 // fmla v21.4s, v17.4s, v20.4s
-	WORD $0x3d804995 // str q21, [x12, #288]
-	WORD $0xfd4005b2 // ldr d18, [x13, #8]
-	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
-	WORD $0xfd4015b3 // ldr d19, [x13, #40]
-	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	WORD $0x4e180652 // dup v18.2d, v18.d[1]
-	WORD $0x4e180673 // dup v19.2d, v19.d[1]
-	WORD $0x3dc00d95 // ldr q21, [x12, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e2cde54 // fmul v20.4s, v18.4s, v12.4s
-	WORD $0x4e34cc75 // fmla v21.4s, v3.4s, v20.4s
-	WORD $0x6e2cde74 // fmul v20.4s, v19.4s, v12.4s
-	WORD $0x4e34cdb5 // fmla v21.4s, v13.4s, v20.4s
-	WORD $0x3d800d95 // str q21, [x12, #48]
-	WORD $0x3dc02d95 // ldr q21, [x12, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e2ede54 // fmul v20.4s, v18.4s, v14.4s
-	WORD $0x4e34ccf5 // fmla v21.4s, v7.4s, v20.4s
-	WORD $0x6e2ede74 // fmul v20.4s, v19.4s, v14.4s
-	WORD $0x4e34cdf5 // fmla v21.4s, v15.4s, v20.4s
-	WORD $0x3d802d95 // str q21, [x12, #176]
-	WORD $0x3dc04d95 // ldr q21, [x12, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e30de54 // fmul v20.4s, v18.4s, v16.4s
-	WORD $0x4e34cd75 // fmla v21.4s, v11.4s, v20.4s
-	WORD $0x6e30de74 // fmul v20.4s, v19.4s, v16.4s
-	WORD $0x4e34ce35 // fmla v21.4s, v17.4s, v20.4s
-	WORD $0x3d804d95 // str q21, [x12, #304]
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $16, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half6
-	ADD    $384, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R1, R1
-	BNE    loop6
 store:
 	MOVD   dst+0(FP), R17
 	MOVD   stride+8(FP), R19
@@ -5004,13 +3078,13 @@ stored:
 	RET
 
 // func tileIQ4_NLI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileIQ4_NLI8MM(SB), 0, $768-56
+TEXT ·tileIQ4_NLI8MM(SB), 0, $1024-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $5, R6, R6
 	MOVD   nb+24(FP), R7
@@ -5032,13 +3106,42 @@ TEXT ·tileIQ4_NLI8MM(SB), 0, $768-56
 	WORD $0xad0d00a0 // stp q0, q0, [x5, #416]
 	WORD $0xad0e00a0 // stp q0, q0, [x5, #448]
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 loop8:
 	MOVD   R0, R12
+	MOVD   R2, R13
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -5086,7 +3189,6 @@ half8:
 	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
 	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
 	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $0, R2, R13
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -5095,54 +3197,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5864b7 // ldp q23, q25, [x5, #768]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5a64b7 // ldp q23, q25, [x5, #832]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5c64b7 // ldp q23, q25, [x5, #896]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5e64b7 // ldp q23, q25, [x5, #960]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	WORD $0x4f00e5f0 // movi v16.16b, #0xf
 	WORD $0x3dc00951 // ldr q17, [x10, #32]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -5170,7 +3260,6 @@ half8:
 	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
 	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
 	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $16, R2, R13
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -5179,54 +3268,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5964b7 // ldp q23, q25, [x5, #800]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5b64b7 // ldp q23, q25, [x5, #864]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5d64b7 // ldp q23, q25, [x5, #928]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5f64b7 // ldp q23, q25, [x5, #992]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	MOVD   R3, R13
 	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
 	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
@@ -5342,565 +3419,6 @@ half8:
 	ADD    $4, R3, R3
 	SUBS   $1, R1, R1
 	BNE    loop8
-	B      store
-rows7:
-loop7:
-	MOVD   R0, R12
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half7:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc00951 // ldr q17, [x10, #32]
-	WORD $0x4e301e31 // and v17.16b, v17.16b, v16.16b
-	WORD $0x3dc01952 // ldr q18, [x10, #96]
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x3dc02953 // ldr q19, [x10, #160]
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x3dc03954 // ldr q20, [x10, #224]
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x3dc00d55 // ldr q21, [x10, #48]
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc01d56 // ldr q22, [x10, #112]
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x3dc02d57 // ldr q23, [x10, #176]
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x3dc03d58 // ldr q24, [x10, #240]
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	MOVD   $iq4<>(SB), R16
-	WORD $0x3dc00210 // ldr q16, [x16]
-	WORD $0x4e110211 // tbl v17.16b, {v16.16b}, v17.16b
-	WORD $0x4e120212 // tbl v18.16b, {v16.16b}, v18.16b
-	WORD $0x4e130213 // tbl v19.16b, {v16.16b}, v19.16b
-	WORD $0x4e140214 // tbl v20.16b, {v16.16b}, v20.16b
-	WORD $0x4e150215 // tbl v21.16b, {v16.16b}, v21.16b
-	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
-	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
-	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $0, R2, R13
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc00951 // ldr q17, [x10, #32]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01952 // ldr q18, [x10, #96]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc02953 // ldr q19, [x10, #160]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc03954 // ldr q20, [x10, #224]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x3dc00d55 // ldr q21, [x10, #48]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x3dc01d56 // ldr q22, [x10, #112]
-	WORD $0x6f0c06d6 // ushr v22.16b, v22.16b, #4
-	WORD $0x3dc02d57 // ldr q23, [x10, #176]
-	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
-	WORD $0x3dc03d58 // ldr q24, [x10, #240]
-	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	MOVD   $iq4<>(SB), R16
-	WORD $0x3dc00210 // ldr q16, [x16]
-	WORD $0x4e110211 // tbl v17.16b, {v16.16b}, v17.16b
-	WORD $0x4e120212 // tbl v18.16b, {v16.16b}, v18.16b
-	WORD $0x4e130213 // tbl v19.16b, {v16.16b}, v19.16b
-	WORD $0x4e140214 // tbl v20.16b, {v16.16b}, v20.16b
-	WORD $0x4e150215 // tbl v21.16b, {v16.16b}, v21.16b
-	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
-	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
-	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $16, R2, R13
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0xfd400194 // ldr d20, [x12]
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x3dc00176 // ldr q22, [x11]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc16 // fmla v22.4s, v0.4s, v21.4s
-	WORD $0x3d800176 // str q22, [x11]
-	WORD $0x3dc02176 // ldr q22, [x11, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35cc96 // fmla v22.4s, v4.4s, v21.4s
-	WORD $0x3d802176 // str q22, [x11, #128]
-	WORD $0x3dc04176 // ldr q22, [x11, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd16 // fmla v22.4s, v8.4s, v21.4s
-	WORD $0x3d804176 // str q22, [x11, #256]
-	WORD $0x3dc06176 // ldr q22, [x11, #384]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cd96 // fmla v22.4s, v12.4s, v21.4s
-	WORD $0x3d806176 // str q22, [x11, #384]
-	WORD $0xfd400194 // ldr d20, [x12]
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x3dc00576 // ldr q22, [x11, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc36 // fmla v22.4s, v1.4s, v21.4s
-	WORD $0x3d800576 // str q22, [x11, #16]
-	WORD $0x3dc02576 // ldr q22, [x11, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35ccb6 // fmla v22.4s, v5.4s, v21.4s
-	WORD $0x3d802576 // str q22, [x11, #144]
-	WORD $0x3dc04576 // ldr q22, [x11, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd36 // fmla v22.4s, v9.4s, v21.4s
-	WORD $0x3d804576 // str q22, [x11, #272]
-	WORD $0x3dc06576 // ldr q22, [x11, #400]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cdb6 // fmla v22.4s, v13.4s, v21.4s
-	WORD $0x3d806576 // str q22, [x11, #400]
-	WORD $0xfd400594 // ldr d20, [x12, #8]
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x3dc00976 // ldr q22, [x11, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc56 // fmla v22.4s, v2.4s, v21.4s
-	WORD $0x3d800976 // str q22, [x11, #32]
-	WORD $0x3dc02976 // ldr q22, [x11, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35ccd6 // fmla v22.4s, v6.4s, v21.4s
-	WORD $0x3d802976 // str q22, [x11, #160]
-	WORD $0x3dc04976 // ldr q22, [x11, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd56 // fmla v22.4s, v10.4s, v21.4s
-	WORD $0x3d804976 // str q22, [x11, #288]
-	WORD $0x3dc06976 // ldr q22, [x11, #416]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cdd6 // fmla v22.4s, v14.4s, v21.4s
-	WORD $0x3d806976 // str q22, [x11, #416]
-	WORD $0xfd400594 // ldr d20, [x12, #8]
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x3dc00d76 // ldr q22, [x11, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc76 // fmla v22.4s, v3.4s, v21.4s
-	WORD $0x3d800d76 // str q22, [x11, #48]
-	WORD $0x3dc02d76 // ldr q22, [x11, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35ccf6 // fmla v22.4s, v7.4s, v21.4s
-	WORD $0x3d802d76 // str q22, [x11, #176]
-	WORD $0x3dc04d76 // ldr q22, [x11, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd76 // fmla v22.4s, v11.4s, v21.4s
-	WORD $0x3d804d76 // str q22, [x11, #304]
-	WORD $0x3dc06d76 // ldr q22, [x11, #432]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cdf6 // fmla v22.4s, v15.4s, v21.4s
-	WORD $0x3d806d76 // str q22, [x11, #432]
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $16, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half7
-	ADD    $288, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R1, R1
-	BNE    loop7
-	B      store
-rows6:
-loop6:
-	MOVD   R0, R12
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half6:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0094d // ldr q13, [x10, #32]
-	WORD $0x4e2c1dad // and v13.16b, v13.16b, v12.16b
-	WORD $0x3dc0194e // ldr q14, [x10, #96]
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x3dc0294f // ldr q15, [x10, #160]
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x3dc03950 // ldr q16, [x10, #224]
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x3dc00d51 // ldr q17, [x10, #48]
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc01d52 // ldr q18, [x10, #112]
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x3dc02d53 // ldr q19, [x10, #176]
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x3dc03d54 // ldr q20, [x10, #240]
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	MOVD   $iq4<>(SB), R16
-	WORD $0x3dc0020c // ldr q12, [x16]
-	WORD $0x4e0d018d // tbl v13.16b, {v12.16b}, v13.16b
-	WORD $0x4e0e018e // tbl v14.16b, {v12.16b}, v14.16b
-	WORD $0x4e0f018f // tbl v15.16b, {v12.16b}, v15.16b
-	WORD $0x4e100190 // tbl v16.16b, {v12.16b}, v16.16b
-	WORD $0x4e110191 // tbl v17.16b, {v12.16b}, v17.16b
-	WORD $0x4e120192 // tbl v18.16b, {v12.16b}, v18.16b
-	WORD $0x4e130193 // tbl v19.16b, {v12.16b}, v19.16b
-	WORD $0x4e140194 // tbl v20.16b, {v12.16b}, v20.16b
-	ADD    $0, R2, R13
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0094d // ldr q13, [x10, #32]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc0194e // ldr q14, [x10, #96]
-	WORD $0x6f0c05ce // ushr v14.16b, v14.16b, #4
-	WORD $0x3dc0294f // ldr q15, [x10, #160]
-	WORD $0x6f0c05ef // ushr v15.16b, v15.16b, #4
-	WORD $0x3dc03950 // ldr q16, [x10, #224]
-	WORD $0x6f0c0610 // ushr v16.16b, v16.16b, #4
-	WORD $0x3dc00d51 // ldr q17, [x10, #48]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01d52 // ldr q18, [x10, #112]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc02d53 // ldr q19, [x10, #176]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc03d54 // ldr q20, [x10, #240]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	MOVD   $iq4<>(SB), R16
-	WORD $0x3dc0020c // ldr q12, [x16]
-	WORD $0x4e0d018d // tbl v13.16b, {v12.16b}, v13.16b
-	WORD $0x4e0e018e // tbl v14.16b, {v12.16b}, v14.16b
-	WORD $0x4e0f018f // tbl v15.16b, {v12.16b}, v15.16b
-	WORD $0x4e100190 // tbl v16.16b, {v12.16b}, v16.16b
-	WORD $0x4e110191 // tbl v17.16b, {v12.16b}, v17.16b
-	WORD $0x4e120192 // tbl v18.16b, {v12.16b}, v18.16b
-	WORD $0x4e130193 // tbl v19.16b, {v12.16b}, v19.16b
-	WORD $0x4e140194 // tbl v20.16b, {v12.16b}, v20.16b
-	ADD    $16, R2, R13
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9ac // ld1r {v12.4s}, [x13], x7
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4dc7c9af // ld1r {v15.4s}, [x13], x7
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0xfd40018f // ldr d15, [x12]
-	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x3dc00171 // ldr q17, [x11]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc11 // fmla v17.4s, v0.4s, v16.4s
-	WORD $0x3d800171 // str q17, [x11]
-	WORD $0x3dc02171 // ldr q17, [x11, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30cc91 // fmla v17.4s, v4.4s, v16.4s
-	WORD $0x3d802171 // str q17, [x11, #128]
-	WORD $0x3dc04171 // ldr q17, [x11, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd11 // fmla v17.4s, v8.4s, v16.4s
-	WORD $0x3d804171 // str q17, [x11, #256]
-	WORD $0xfd40018f // ldr d15, [x12]
-	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
-	WORD $0x4e1805ef // dup v15.2d, v15.d[1]
-	WORD $0x3dc00571 // ldr q17, [x11, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc31 // fmla v17.4s, v1.4s, v16.4s
-	WORD $0x3d800571 // str q17, [x11, #16]
-	WORD $0x3dc02571 // ldr q17, [x11, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30ccb1 // fmla v17.4s, v5.4s, v16.4s
-	WORD $0x3d802571 // str q17, [x11, #144]
-	WORD $0x3dc04571 // ldr q17, [x11, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd31 // fmla v17.4s, v9.4s, v16.4s
-	WORD $0x3d804571 // str q17, [x11, #272]
-	WORD $0xfd40058f // ldr d15, [x12, #8]
-	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x3dc00971 // ldr q17, [x11, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc51 // fmla v17.4s, v2.4s, v16.4s
-	WORD $0x3d800971 // str q17, [x11, #32]
-	WORD $0x3dc02971 // ldr q17, [x11, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30ccd1 // fmla v17.4s, v6.4s, v16.4s
-	WORD $0x3d802971 // str q17, [x11, #160]
-	WORD $0x3dc04971 // ldr q17, [x11, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd51 // fmla v17.4s, v10.4s, v16.4s
-	WORD $0x3d804971 // str q17, [x11, #288]
-	WORD $0xfd40058f // ldr d15, [x12, #8]
-	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
-	WORD $0x4e1805ef // dup v15.2d, v15.d[1]
-	WORD $0x3dc00d71 // ldr q17, [x11, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc71 // fmla v17.4s, v3.4s, v16.4s
-	WORD $0x3d800d71 // str q17, [x11, #48]
-	WORD $0x3dc02d71 // ldr q17, [x11, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30ccf1 // fmla v17.4s, v7.4s, v16.4s
-	WORD $0x3d802d71 // str q17, [x11, #176]
-	WORD $0x3dc04d71 // ldr q17, [x11, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd71 // fmla v17.4s, v11.4s, v16.4s
-	WORD $0x3d804d71 // str q17, [x11, #304]
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $16, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half6
-	ADD    $288, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R1, R1
-	BNE    loop6
 store:
 	MOVD   dst+0(FP), R16
 	MOVD   stride+8(FP), R17
@@ -5933,13 +3451,13 @@ stored:
 	RET
 
 // func tileMXFP4I8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileMXFP4I8MM(SB), 0, $768-56
+TEXT ·tileMXFP4I8MM(SB), 0, $1024-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $5, R6, R6
 	MOVD   nb+24(FP), R7
@@ -5961,13 +3479,42 @@ TEXT ·tileMXFP4I8MM(SB), 0, $768-56
 	WORD $0xad0d00a0 // stp q0, q0, [x5, #416]
 	WORD $0xad0e00a0 // stp q0, q0, [x5, #448]
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 loop8:
 	MOVD   R0, R12
+	MOVD   R2, R13
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -6015,7 +3562,6 @@ half8:
 	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
 	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
 	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $0, R2, R13
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -6024,54 +3570,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5864b7 // ldp q23, q25, [x5, #768]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5a64b7 // ldp q23, q25, [x5, #832]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5c64b7 // ldp q23, q25, [x5, #896]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5e64b7 // ldp q23, q25, [x5, #960]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	WORD $0x4f00e5f0 // movi v16.16b, #0xf
 	WORD $0x3dc00551 // ldr q17, [x10, #16]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -6099,7 +3633,6 @@ half8:
 	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
 	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
 	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $16, R2, R13
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -6108,54 +3641,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5964b7 // ldp q23, q25, [x5, #800]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5b64b7 // ldp q23, q25, [x5, #864]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5d64b7 // ldp q23, q25, [x5, #928]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5f64b7 // ldp q23, q25, [x5, #992]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	MOVD   R3, R13
 	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
 	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
@@ -6307,637 +3828,6 @@ half8:
 	ADD    $4, R3, R3
 	SUBS   $1, R1, R1
 	BNE    loop8
-	B      store
-rows7:
-loop7:
-	MOVD   R0, R12
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half7:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc00551 // ldr q17, [x10, #16]
-	WORD $0x4e301e31 // and v17.16b, v17.16b, v16.16b
-	WORD $0x3dc01552 // ldr q18, [x10, #80]
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x3dc02553 // ldr q19, [x10, #144]
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x3dc03554 // ldr q20, [x10, #208]
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x3dc00955 // ldr q21, [x10, #32]
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc01956 // ldr q22, [x10, #96]
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x3dc02957 // ldr q23, [x10, #160]
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x3dc03958 // ldr q24, [x10, #224]
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	MOVD   $fp4<>(SB), R16
-	WORD $0x3dc00210 // ldr q16, [x16]
-	WORD $0x4e110211 // tbl v17.16b, {v16.16b}, v17.16b
-	WORD $0x4e120212 // tbl v18.16b, {v16.16b}, v18.16b
-	WORD $0x4e130213 // tbl v19.16b, {v16.16b}, v19.16b
-	WORD $0x4e140214 // tbl v20.16b, {v16.16b}, v20.16b
-	WORD $0x4e150215 // tbl v21.16b, {v16.16b}, v21.16b
-	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
-	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
-	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $0, R2, R13
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc00551 // ldr q17, [x10, #16]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01552 // ldr q18, [x10, #80]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc02553 // ldr q19, [x10, #144]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc03554 // ldr q20, [x10, #208]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x3dc00955 // ldr q21, [x10, #32]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x3dc01956 // ldr q22, [x10, #96]
-	WORD $0x6f0c06d6 // ushr v22.16b, v22.16b, #4
-	WORD $0x3dc02957 // ldr q23, [x10, #160]
-	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
-	WORD $0x3dc03958 // ldr q24, [x10, #224]
-	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	MOVD   $fp4<>(SB), R16
-	WORD $0x3dc00210 // ldr q16, [x16]
-	WORD $0x4e110211 // tbl v17.16b, {v16.16b}, v17.16b
-	WORD $0x4e120212 // tbl v18.16b, {v16.16b}, v18.16b
-	WORD $0x4e130213 // tbl v19.16b, {v16.16b}, v19.16b
-	WORD $0x4e140214 // tbl v20.16b, {v16.16b}, v20.16b
-	WORD $0x4e150215 // tbl v21.16b, {v16.16b}, v21.16b
-	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
-	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
-	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $16, R2, R13
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0xfd400195 // ldr d21, [x12]
-	WORD $0x2f08a6b5 // ushll v21.8h, v21.8b, #0
-	WORD $0x4f008456 // movi v22.8h, #0x2
-	WORD $0x4e756ed6 // smin v22.8h, v22.8h, v21.8h
-	WORD $0x4f018414 // movi v20.8h, #0x20
-	WORD $0x6e764696 // ushl v22.8h, v20.8h, v22.8h
-	WORD $0x4f008434 // movi v20.8h, #0x1
-	WORD $0x6e7486b5 // sub v21.8h, v21.8h, v20.8h
-	WORD $0x4f1756b5 // shl v21.8h, v21.8h, #7
-	WORD $0x4e7666b5 // smax v21.8h, v21.8h, v22.8h
-	WORD $0x2e613ab4 // shll v20.4s, v21.4h, #16
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x3dc00176 // ldr q22, [x11]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc16 // fmla v22.4s, v0.4s, v21.4s
-	WORD $0x3d800176 // str q22, [x11]
-	WORD $0x3dc02176 // ldr q22, [x11, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35cc96 // fmla v22.4s, v4.4s, v21.4s
-	WORD $0x3d802176 // str q22, [x11, #128]
-	WORD $0x3dc04176 // ldr q22, [x11, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd16 // fmla v22.4s, v8.4s, v21.4s
-	WORD $0x3d804176 // str q22, [x11, #256]
-	WORD $0x3dc06176 // ldr q22, [x11, #384]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cd96 // fmla v22.4s, v12.4s, v21.4s
-	WORD $0x3d806176 // str q22, [x11, #384]
-	WORD $0xfd400195 // ldr d21, [x12]
-	WORD $0x2f08a6b5 // ushll v21.8h, v21.8b, #0
-	WORD $0x4f008456 // movi v22.8h, #0x2
-	WORD $0x4e756ed6 // smin v22.8h, v22.8h, v21.8h
-	WORD $0x4f018414 // movi v20.8h, #0x20
-	WORD $0x6e764696 // ushl v22.8h, v20.8h, v22.8h
-	WORD $0x4f008434 // movi v20.8h, #0x1
-	WORD $0x6e7486b5 // sub v21.8h, v21.8h, v20.8h
-	WORD $0x4f1756b5 // shl v21.8h, v21.8h, #7
-	WORD $0x4e7666b5 // smax v21.8h, v21.8h, v22.8h
-	WORD $0x2e613ab4 // shll v20.4s, v21.4h, #16
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x3dc00576 // ldr q22, [x11, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc36 // fmla v22.4s, v1.4s, v21.4s
-	WORD $0x3d800576 // str q22, [x11, #16]
-	WORD $0x3dc02576 // ldr q22, [x11, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35ccb6 // fmla v22.4s, v5.4s, v21.4s
-	WORD $0x3d802576 // str q22, [x11, #144]
-	WORD $0x3dc04576 // ldr q22, [x11, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd36 // fmla v22.4s, v9.4s, v21.4s
-	WORD $0x3d804576 // str q22, [x11, #272]
-	WORD $0x3dc06576 // ldr q22, [x11, #400]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cdb6 // fmla v22.4s, v13.4s, v21.4s
-	WORD $0x3d806576 // str q22, [x11, #400]
-	WORD $0xfd400195 // ldr d21, [x12]
-	WORD $0x2f08a6b5 // ushll v21.8h, v21.8b, #0
-	WORD $0x4f008456 // movi v22.8h, #0x2
-	WORD $0x4e756ed6 // smin v22.8h, v22.8h, v21.8h
-	WORD $0x4f018414 // movi v20.8h, #0x20
-	WORD $0x6e764696 // ushl v22.8h, v20.8h, v22.8h
-	WORD $0x4f008434 // movi v20.8h, #0x1
-	WORD $0x6e7486b5 // sub v21.8h, v21.8h, v20.8h
-	WORD $0x4f1756b5 // shl v21.8h, v21.8h, #7
-	WORD $0x4e7666b5 // smax v21.8h, v21.8h, v22.8h
-	WORD $0x6e613ab4 // shll2 v20.4s, v21.8h, #16
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x3dc00976 // ldr q22, [x11, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc56 // fmla v22.4s, v2.4s, v21.4s
-	WORD $0x3d800976 // str q22, [x11, #32]
-	WORD $0x3dc02976 // ldr q22, [x11, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35ccd6 // fmla v22.4s, v6.4s, v21.4s
-	WORD $0x3d802976 // str q22, [x11, #160]
-	WORD $0x3dc04976 // ldr q22, [x11, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd56 // fmla v22.4s, v10.4s, v21.4s
-	WORD $0x3d804976 // str q22, [x11, #288]
-	WORD $0x3dc06976 // ldr q22, [x11, #416]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cdd6 // fmla v22.4s, v14.4s, v21.4s
-	WORD $0x3d806976 // str q22, [x11, #416]
-	WORD $0xfd400195 // ldr d21, [x12]
-	WORD $0x2f08a6b5 // ushll v21.8h, v21.8b, #0
-	WORD $0x4f008456 // movi v22.8h, #0x2
-	WORD $0x4e756ed6 // smin v22.8h, v22.8h, v21.8h
-	WORD $0x4f018414 // movi v20.8h, #0x20
-	WORD $0x6e764696 // ushl v22.8h, v20.8h, v22.8h
-	WORD $0x4f008434 // movi v20.8h, #0x1
-	WORD $0x6e7486b5 // sub v21.8h, v21.8h, v20.8h
-	WORD $0x4f1756b5 // shl v21.8h, v21.8h, #7
-	WORD $0x4e7666b5 // smax v21.8h, v21.8h, v22.8h
-	WORD $0x6e613ab4 // shll2 v20.4s, v21.8h, #16
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x3dc00d76 // ldr q22, [x11, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
-	WORD $0x4e35cc76 // fmla v22.4s, v3.4s, v21.4s
-	WORD $0x3d800d76 // str q22, [x11, #48]
-	WORD $0x3dc02d76 // ldr q22, [x11, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
-	WORD $0x4e35ccf6 // fmla v22.4s, v7.4s, v21.4s
-	WORD $0x3d802d76 // str q22, [x11, #176]
-	WORD $0x3dc04d76 // ldr q22, [x11, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e35cd76 // fmla v22.4s, v11.4s, v21.4s
-	WORD $0x3d804d76 // str q22, [x11, #304]
-	WORD $0x3dc06d76 // ldr q22, [x11, #432]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e33de95 // fmul v21.4s, v20.4s, v19.4s
-	WORD $0x4e35cdf6 // fmla v22.4s, v15.4s, v21.4s
-	WORD $0x3d806d76 // str q22, [x11, #432]
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $8, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half7
-	ADD    $272, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R1, R1
-	BNE    loop7
-	B      store
-rows6:
-loop6:
-	MOVD   R0, R12
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half6:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0054d // ldr q13, [x10, #16]
-	WORD $0x4e2c1dad // and v13.16b, v13.16b, v12.16b
-	WORD $0x3dc0154e // ldr q14, [x10, #80]
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x3dc0254f // ldr q15, [x10, #144]
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x3dc03550 // ldr q16, [x10, #208]
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x3dc00951 // ldr q17, [x10, #32]
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc01952 // ldr q18, [x10, #96]
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x3dc02953 // ldr q19, [x10, #160]
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x3dc03954 // ldr q20, [x10, #224]
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	MOVD   $fp4<>(SB), R16
-	WORD $0x3dc0020c // ldr q12, [x16]
-	WORD $0x4e0d018d // tbl v13.16b, {v12.16b}, v13.16b
-	WORD $0x4e0e018e // tbl v14.16b, {v12.16b}, v14.16b
-	WORD $0x4e0f018f // tbl v15.16b, {v12.16b}, v15.16b
-	WORD $0x4e100190 // tbl v16.16b, {v12.16b}, v16.16b
-	WORD $0x4e110191 // tbl v17.16b, {v12.16b}, v17.16b
-	WORD $0x4e120192 // tbl v18.16b, {v12.16b}, v18.16b
-	WORD $0x4e130193 // tbl v19.16b, {v12.16b}, v19.16b
-	WORD $0x4e140194 // tbl v20.16b, {v12.16b}, v20.16b
-	ADD    $0, R2, R13
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0054d // ldr q13, [x10, #16]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc0154e // ldr q14, [x10, #80]
-	WORD $0x6f0c05ce // ushr v14.16b, v14.16b, #4
-	WORD $0x3dc0254f // ldr q15, [x10, #144]
-	WORD $0x6f0c05ef // ushr v15.16b, v15.16b, #4
-	WORD $0x3dc03550 // ldr q16, [x10, #208]
-	WORD $0x6f0c0610 // ushr v16.16b, v16.16b, #4
-	WORD $0x3dc00951 // ldr q17, [x10, #32]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01952 // ldr q18, [x10, #96]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc02953 // ldr q19, [x10, #160]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc03954 // ldr q20, [x10, #224]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	MOVD   $fp4<>(SB), R16
-	WORD $0x3dc0020c // ldr q12, [x16]
-	WORD $0x4e0d018d // tbl v13.16b, {v12.16b}, v13.16b
-	WORD $0x4e0e018e // tbl v14.16b, {v12.16b}, v14.16b
-	WORD $0x4e0f018f // tbl v15.16b, {v12.16b}, v15.16b
-	WORD $0x4e100190 // tbl v16.16b, {v12.16b}, v16.16b
-	WORD $0x4e110191 // tbl v17.16b, {v12.16b}, v17.16b
-	WORD $0x4e120192 // tbl v18.16b, {v12.16b}, v18.16b
-	WORD $0x4e130193 // tbl v19.16b, {v12.16b}, v19.16b
-	WORD $0x4e140194 // tbl v20.16b, {v12.16b}, v20.16b
-	ADD    $16, R2, R13
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9ac // ld1r {v12.4s}, [x13], x7
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4dc7c9af // ld1r {v15.4s}, [x13], x7
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0xfd400190 // ldr d16, [x12]
-	WORD $0x2f08a610 // ushll v16.8h, v16.8b, #0
-	WORD $0x4f008451 // movi v17.8h, #0x2
-	WORD $0x4e706e31 // smin v17.8h, v17.8h, v16.8h
-	WORD $0x4f01840f // movi v15.8h, #0x20
-	WORD $0x6e7145f1 // ushl v17.8h, v15.8h, v17.8h
-	WORD $0x4f00842f // movi v15.8h, #0x1
-	WORD $0x6e6f8610 // sub v16.8h, v16.8h, v15.8h
-	WORD $0x4f175610 // shl v16.8h, v16.8h, #7
-	WORD $0x4e716610 // smax v16.8h, v16.8h, v17.8h
-	WORD $0x2e613a0f // shll v15.4s, v16.4h, #16
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x3dc00171 // ldr q17, [x11]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc11 // fmla v17.4s, v0.4s, v16.4s
-	WORD $0x3d800171 // str q17, [x11]
-	WORD $0x3dc02171 // ldr q17, [x11, #128]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30cc91 // fmla v17.4s, v4.4s, v16.4s
-	WORD $0x3d802171 // str q17, [x11, #128]
-	WORD $0x3dc04171 // ldr q17, [x11, #256]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd11 // fmla v17.4s, v8.4s, v16.4s
-	WORD $0x3d804171 // str q17, [x11, #256]
-	WORD $0xfd400190 // ldr d16, [x12]
-	WORD $0x2f08a610 // ushll v16.8h, v16.8b, #0
-	WORD $0x4f008451 // movi v17.8h, #0x2
-	WORD $0x4e706e31 // smin v17.8h, v17.8h, v16.8h
-	WORD $0x4f01840f // movi v15.8h, #0x20
-	WORD $0x6e7145f1 // ushl v17.8h, v15.8h, v17.8h
-	WORD $0x4f00842f // movi v15.8h, #0x1
-	WORD $0x6e6f8610 // sub v16.8h, v16.8h, v15.8h
-	WORD $0x4f175610 // shl v16.8h, v16.8h, #7
-	WORD $0x4e716610 // smax v16.8h, v16.8h, v17.8h
-	WORD $0x2e613a0f // shll v15.4s, v16.4h, #16
-	WORD $0x4e1805ef // dup v15.2d, v15.d[1]
-	WORD $0x3dc00571 // ldr q17, [x11, #16]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc31 // fmla v17.4s, v1.4s, v16.4s
-	WORD $0x3d800571 // str q17, [x11, #16]
-	WORD $0x3dc02571 // ldr q17, [x11, #144]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30ccb1 // fmla v17.4s, v5.4s, v16.4s
-	WORD $0x3d802571 // str q17, [x11, #144]
-	WORD $0x3dc04571 // ldr q17, [x11, #272]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd31 // fmla v17.4s, v9.4s, v16.4s
-	WORD $0x3d804571 // str q17, [x11, #272]
-	WORD $0xfd400190 // ldr d16, [x12]
-	WORD $0x2f08a610 // ushll v16.8h, v16.8b, #0
-	WORD $0x4f008451 // movi v17.8h, #0x2
-	WORD $0x4e706e31 // smin v17.8h, v17.8h, v16.8h
-	WORD $0x4f01840f // movi v15.8h, #0x20
-	WORD $0x6e7145f1 // ushl v17.8h, v15.8h, v17.8h
-	WORD $0x4f00842f // movi v15.8h, #0x1
-	WORD $0x6e6f8610 // sub v16.8h, v16.8h, v15.8h
-	WORD $0x4f175610 // shl v16.8h, v16.8h, #7
-	WORD $0x4e716610 // smax v16.8h, v16.8h, v17.8h
-	WORD $0x6e613a0f // shll2 v15.4s, v16.8h, #16
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x3dc00971 // ldr q17, [x11, #32]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc51 // fmla v17.4s, v2.4s, v16.4s
-	WORD $0x3d800971 // str q17, [x11, #32]
-	WORD $0x3dc02971 // ldr q17, [x11, #160]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30ccd1 // fmla v17.4s, v6.4s, v16.4s
-	WORD $0x3d802971 // str q17, [x11, #160]
-	WORD $0x3dc04971 // ldr q17, [x11, #288]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd51 // fmla v17.4s, v10.4s, v16.4s
-	WORD $0x3d804971 // str q17, [x11, #288]
-	WORD $0xfd400190 // ldr d16, [x12]
-	WORD $0x2f08a610 // ushll v16.8h, v16.8b, #0
-	WORD $0x4f008451 // movi v17.8h, #0x2
-	WORD $0x4e706e31 // smin v17.8h, v17.8h, v16.8h
-	WORD $0x4f01840f // movi v15.8h, #0x20
-	WORD $0x6e7145f1 // ushl v17.8h, v15.8h, v17.8h
-	WORD $0x4f00842f // movi v15.8h, #0x1
-	WORD $0x6e6f8610 // sub v16.8h, v16.8h, v15.8h
-	WORD $0x4f175610 // shl v16.8h, v16.8h, #7
-	WORD $0x4e716610 // smax v16.8h, v16.8h, v17.8h
-	WORD $0x6e613a0f // shll2 v15.4s, v16.8h, #16
-	WORD $0x4e1805ef // dup v15.2d, v15.d[1]
-	WORD $0x3dc00d71 // ldr q17, [x11, #48]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
-	WORD $0x4e30cc71 // fmla v17.4s, v3.4s, v16.4s
-	WORD $0x3d800d71 // str q17, [x11, #48]
-	WORD $0x3dc02d71 // ldr q17, [x11, #176]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e2dddf0 // fmul v16.4s, v15.4s, v13.4s
-	WORD $0x4e30ccf1 // fmla v17.4s, v7.4s, v16.4s
-	WORD $0x3d802d71 // str q17, [x11, #176]
-	WORD $0x3dc04d71 // ldr q17, [x11, #304]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x4e30cd71 // fmla v17.4s, v11.4s, v16.4s
-	WORD $0x3d804d71 // str q17, [x11, #304]
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $8, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half6
-	ADD    $272, R0, R0
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R1, R1
-	BNE    loop6
 store:
 	MOVD   dst+0(FP), R16
 	MOVD   stride+8(FP), R17
@@ -6970,13 +3860,13 @@ stored:
 	RET
 
 // func tileQ4_KI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ4_KI8MM(SB), 0, $1920-64
+TEXT ·tileQ4_KI8MM(SB), 0, $2176-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-1920(SP), R5
+	MOVD   $frame-2176(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $8, R7, R7
@@ -7001,31 +3891,31 @@ TEXT ·tileQ4_KI8MM(SB), 0, $1920-64
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R9
-	ADD    $896, R5, R17
+	ADD    $1152, R5, R17
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0xfd401000 // ldr d0, [x0, #32]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d0a0 // str q0, [x5, #832]
+	WORD $0x3d8110a0 // str q0, [x5, #1088]
 	WORD $0xfd401400 // ldr d0, [x0, #40]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d4a0 // str q0, [x5, #848]
+	WORD $0x3d8114a0 // str q0, [x5, #1104]
 	WORD $0xfd401800 // ldr d0, [x0, #48]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d8a0 // str q0, [x5, #864]
+	WORD $0x3d8118a0 // str q0, [x5, #1120]
 	WORD $0xfd401c00 // ldr d0, [x0, #56]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80dca0 // str q0, [x5, #880]
+	WORD $0x3d811ca0 // str q0, [x5, #1136]
 	WORD $0x3dc01000 // ldr q0, [x0, #64]
 	WORD $0x3dc02001 // ldr q1, [x0, #128]
 	WORD $0x3dc03002 // ldr q2, [x0, #192]
@@ -7035,70 +3925,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e0a6 // str q6, [x5, #896]
+	WORD $0x3d8120a6 // str q6, [x5, #1152]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8100a6 // str q6, [x5, #1024]
+	WORD $0x3d8140a6 // str q6, [x5, #1280]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8120a6 // str q6, [x5, #1152]
+	WORD $0x3d8160a6 // str q6, [x5, #1408]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8140a6 // str q6, [x5, #1280]
+	WORD $0x3d8180a6 // str q6, [x5, #1536]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8160a6 // str q6, [x5, #1408]
+	WORD $0x3d81a0a6 // str q6, [x5, #1664]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8180a6 // str q6, [x5, #1536]
+	WORD $0x3d81c0a6 // str q6, [x5, #1792]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a0a6 // str q6, [x5, #1664]
+	WORD $0x3d81e0a6 // str q6, [x5, #1920]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c0a6 // str q6, [x5, #1792]
+	WORD $0x3d8200a6 // str q6, [x5, #2048]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f0a6 // str q6, [x5, #960]
+	WORD $0x3d8130a6 // str q6, [x5, #1216]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8110a6 // str q6, [x5, #1088]
+	WORD $0x3d8150a6 // str q6, [x5, #1344]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8130a6 // str q6, [x5, #1216]
+	WORD $0x3d8170a6 // str q6, [x5, #1472]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8150a6 // str q6, [x5, #1344]
+	WORD $0x3d8190a6 // str q6, [x5, #1600]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8170a6 // str q6, [x5, #1472]
+	WORD $0x3d81b0a6 // str q6, [x5, #1728]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8190a6 // str q6, [x5, #1600]
+	WORD $0x3d81d0a6 // str q6, [x5, #1856]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b0a6 // str q6, [x5, #1728]
+	WORD $0x3d81f0a6 // str q6, [x5, #1984]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d0a6 // str q6, [x5, #1856]
+	WORD $0x3d8210a6 // str q6, [x5, #2112]
 	WORD $0x3dc01400 // ldr q0, [x0, #80]
 	WORD $0x3dc02401 // ldr q1, [x0, #144]
 	WORD $0x3dc03402 // ldr q2, [x0, #208]
@@ -7108,70 +3998,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e4a6 // str q6, [x5, #912]
+	WORD $0x3d8124a6 // str q6, [x5, #1168]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8104a6 // str q6, [x5, #1040]
+	WORD $0x3d8144a6 // str q6, [x5, #1296]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8124a6 // str q6, [x5, #1168]
+	WORD $0x3d8164a6 // str q6, [x5, #1424]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8144a6 // str q6, [x5, #1296]
+	WORD $0x3d8184a6 // str q6, [x5, #1552]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8164a6 // str q6, [x5, #1424]
+	WORD $0x3d81a4a6 // str q6, [x5, #1680]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8184a6 // str q6, [x5, #1552]
+	WORD $0x3d81c4a6 // str q6, [x5, #1808]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a4a6 // str q6, [x5, #1680]
+	WORD $0x3d81e4a6 // str q6, [x5, #1936]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c4a6 // str q6, [x5, #1808]
+	WORD $0x3d8204a6 // str q6, [x5, #2064]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f4a6 // str q6, [x5, #976]
+	WORD $0x3d8134a6 // str q6, [x5, #1232]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8114a6 // str q6, [x5, #1104]
+	WORD $0x3d8154a6 // str q6, [x5, #1360]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8134a6 // str q6, [x5, #1232]
+	WORD $0x3d8174a6 // str q6, [x5, #1488]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8154a6 // str q6, [x5, #1360]
+	WORD $0x3d8194a6 // str q6, [x5, #1616]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8174a6 // str q6, [x5, #1488]
+	WORD $0x3d81b4a6 // str q6, [x5, #1744]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8194a6 // str q6, [x5, #1616]
+	WORD $0x3d81d4a6 // str q6, [x5, #1872]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b4a6 // str q6, [x5, #1744]
+	WORD $0x3d81f4a6 // str q6, [x5, #2000]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d4a6 // str q6, [x5, #1872]
+	WORD $0x3d8214a6 // str q6, [x5, #2128]
 	WORD $0x3dc01800 // ldr q0, [x0, #96]
 	WORD $0x3dc02801 // ldr q1, [x0, #160]
 	WORD $0x3dc03802 // ldr q2, [x0, #224]
@@ -7181,70 +4071,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e8a6 // str q6, [x5, #928]
+	WORD $0x3d8128a6 // str q6, [x5, #1184]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8108a6 // str q6, [x5, #1056]
+	WORD $0x3d8148a6 // str q6, [x5, #1312]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8128a6 // str q6, [x5, #1184]
+	WORD $0x3d8168a6 // str q6, [x5, #1440]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8148a6 // str q6, [x5, #1312]
+	WORD $0x3d8188a6 // str q6, [x5, #1568]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8168a6 // str q6, [x5, #1440]
+	WORD $0x3d81a8a6 // str q6, [x5, #1696]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8188a6 // str q6, [x5, #1568]
+	WORD $0x3d81c8a6 // str q6, [x5, #1824]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a8a6 // str q6, [x5, #1696]
+	WORD $0x3d81e8a6 // str q6, [x5, #1952]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c8a6 // str q6, [x5, #1824]
+	WORD $0x3d8208a6 // str q6, [x5, #2080]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f8a6 // str q6, [x5, #992]
+	WORD $0x3d8138a6 // str q6, [x5, #1248]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8118a6 // str q6, [x5, #1120]
+	WORD $0x3d8158a6 // str q6, [x5, #1376]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8138a6 // str q6, [x5, #1248]
+	WORD $0x3d8178a6 // str q6, [x5, #1504]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8158a6 // str q6, [x5, #1376]
+	WORD $0x3d8198a6 // str q6, [x5, #1632]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8178a6 // str q6, [x5, #1504]
+	WORD $0x3d81b8a6 // str q6, [x5, #1760]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8198a6 // str q6, [x5, #1632]
+	WORD $0x3d81d8a6 // str q6, [x5, #1888]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b8a6 // str q6, [x5, #1760]
+	WORD $0x3d81f8a6 // str q6, [x5, #2016]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d8a6 // str q6, [x5, #1888]
+	WORD $0x3d8218a6 // str q6, [x5, #2144]
 	WORD $0x3dc01c00 // ldr q0, [x0, #112]
 	WORD $0x3dc02c01 // ldr q1, [x0, #176]
 	WORD $0x3dc03c02 // ldr q2, [x0, #240]
@@ -7254,79 +4144,108 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80eca6 // str q6, [x5, #944]
+	WORD $0x3d812ca6 // str q6, [x5, #1200]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d810ca6 // str q6, [x5, #1072]
+	WORD $0x3d814ca6 // str q6, [x5, #1328]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d812ca6 // str q6, [x5, #1200]
+	WORD $0x3d816ca6 // str q6, [x5, #1456]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d814ca6 // str q6, [x5, #1328]
+	WORD $0x3d818ca6 // str q6, [x5, #1584]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d816ca6 // str q6, [x5, #1456]
+	WORD $0x3d81aca6 // str q6, [x5, #1712]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d818ca6 // str q6, [x5, #1584]
+	WORD $0x3d81cca6 // str q6, [x5, #1840]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81aca6 // str q6, [x5, #1712]
+	WORD $0x3d81eca6 // str q6, [x5, #1968]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81cca6 // str q6, [x5, #1840]
+	WORD $0x3d820ca6 // str q6, [x5, #2096]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80fca6 // str q6, [x5, #1008]
+	WORD $0x3d813ca6 // str q6, [x5, #1264]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d811ca6 // str q6, [x5, #1136]
+	WORD $0x3d815ca6 // str q6, [x5, #1392]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d813ca6 // str q6, [x5, #1264]
+	WORD $0x3d817ca6 // str q6, [x5, #1520]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d815ca6 // str q6, [x5, #1392]
+	WORD $0x3d819ca6 // str q6, [x5, #1648]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d817ca6 // str q6, [x5, #1520]
+	WORD $0x3d81bca6 // str q6, [x5, #1776]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d819ca6 // str q6, [x5, #1648]
+	WORD $0x3d81dca6 // str q6, [x5, #1904]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81bca6 // str q6, [x5, #1776]
+	WORD $0x3d81fca6 // str q6, [x5, #2032]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81dca6 // str q6, [x5, #1904]
+	WORD $0x3d821ca6 // str q6, [x5, #2160]
 	ADD    $256, R0, R0
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 sub8:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
+	MOVD   R2, R14
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -7364,7 +4283,6 @@ half8:
 	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
 	WORD $0x3dc03578 // ldr q24, [x11, #208]
 	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R14
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -7373,54 +4291,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5864b7 // ldp q23, q25, [x5, #768]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5a64b7 // ldp q23, q25, [x5, #832]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5c64b7 // ldp q23, q25, [x5, #896]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5e64b7 // ldp q23, q25, [x5, #960]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	WORD $0x4f00e5f0 // movi v16.16b, #0xf
 	WORD $0x3dc00171 // ldr q17, [x11]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -7438,7 +4344,6 @@ half8:
 	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
 	WORD $0x3dc03578 // ldr q24, [x11, #208]
 	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	ADD    $16, R2, R14
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -7447,54 +4352,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5964b7 // ldp q23, q25, [x5, #800]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5b64b7 // ldp q23, q25, [x5, #864]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5d64b7 // ldp q23, q25, [x5, #928]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5f64b7 // ldp q23, q25, [x5, #992]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	MOVD   R3, R14
 	MOVD   R6, R15
 	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
@@ -7714,713 +4607,6 @@ half8:
 	ADD    $4, R6, R6
 	SUBS   $1, R9, R9
 	BNE    sub8
-	B      next
-rows7:
-sub7:
-	MOVD   R17, R13
-	ADD    $768, R5, R21
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half7:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc00171 // ldr q17, [x11]
-	WORD $0x4e301e31 // and v17.16b, v17.16b, v16.16b
-	WORD $0x3dc01172 // ldr q18, [x11, #64]
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x3dc02173 // ldr q19, [x11, #128]
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x3dc03174 // ldr q20, [x11, #192]
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x3dc00575 // ldr q21, [x11, #16]
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc01576 // ldr q22, [x11, #80]
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x3dc02577 // ldr q23, [x11, #144]
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x3dc03578 // ldr q24, [x11, #208]
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R14
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc00171 // ldr q17, [x11]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01172 // ldr q18, [x11, #64]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc02173 // ldr q19, [x11, #128]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc03174 // ldr q20, [x11, #192]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x3dc00575 // ldr q21, [x11, #16]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x3dc01576 // ldr q22, [x11, #80]
-	WORD $0x6f0c06d6 // ushr v22.16b, v22.16b, #4
-	WORD $0x3dc02577 // ldr q23, [x11, #144]
-	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
-	WORD $0x3dc03578 // ldr q24, [x11, #208]
-	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	ADD    $16, R2, R14
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4cc771d9 // ld1 {v25.16b}, [x14], x7
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc771d7 // ld1 {v23.16b}, [x14], x7
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	MOVD   R3, R14
-	MOVD   R6, R15
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc8c9f1 // ld1r {v17.4s}, [x15], x8
-	WORD $0x4dc8c9f2 // ld1r {v18.4s}, [x15], x8
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
-	WORD $0x4dc8c9d2 // ld1r {v18.4s}, [x14], x8
-	WORD $0x4dc8c9d3 // ld1r {v19.4s}, [x14], x8
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc8c9f3 // ld1r {v19.4s}, [x15], x8
-	WORD $0x4dc8c9f4 // ld1r {v20.4s}, [x15], x8
-	WORD $0x4ed43a73 // zip1 v19.2d, v19.2d, v20.2d
-	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
-	WORD $0x4dc8c9d4 // ld1r {v20.4s}, [x14], x8
-	WORD $0x4dc8c9d5 // ld1r {v21.4s}, [x14], x8
-	WORD $0x4ed53a94 // zip1 v20.2d, v20.2d, v21.2d
-	WORD $0x4dc8c9f5 // ld1r {v21.4s}, [x15], x8
-	WORD $0x4dc8c9f6 // ld1r {v22.4s}, [x15], x8
-	WORD $0x4ed63ab5 // zip1 v21.2d, v21.2d, v22.2d
-	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
-	WORD $0x4dc8c9d6 // ld1r {v22.4s}, [x14], x8
-	WORD $0x4dc8c9f7 // ld1r {v23.4s}, [x15], x8
-	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
-	WORD $0x3dc002b8 // ldr q24, [x21]
-	WORD $0x3dc001b9 // ldr q25, [x13]
-	WORD $0x3dc012ba // ldr q26, [x21, #64]
-	WORD $0x3dc011bb // ldr q27, [x13, #64]
-	WORD $0x4e080718 // dup v24.2d, v24.d[0]
-	WORD $0x4e080739 // dup v25.2d, v25.d[0]
-	WORD $0x4e08075a // dup v26.2d, v26.d[0]
-	WORD $0x4e08077b // dup v27.2d, v27.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
-	WORD $0x3dc0019d // ldr q29, [x12]
-	WORD $0x6e30df1c // fmul v28.4s, v24.4s, v16.4s
-	WORD $0x4e3ccc1d // fmla v29.4s, v0.4s, v28.4s
-	WORD $0x6e31df60 // fmul v0.4s, v27.4s, v17.4s
-	WORD $0x6e30df5c // fmul v28.4s, v26.4s, v16.4s
-	WORD $0x4ebccc1d // fmls v29.4s, v0.4s, v28.4s
-	WORD $0x3d80019d // str q29, [x12]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e39dc84 // fmul v4.4s, v4.4s, v25.4s
-	WORD $0x3dc0219d // ldr q29, [x12, #128]
-	WORD $0x6e32df1c // fmul v28.4s, v24.4s, v18.4s
-	WORD $0x4e3ccc9d // fmla v29.4s, v4.4s, v28.4s
-	WORD $0x6e33df64 // fmul v4.4s, v27.4s, v19.4s
-	WORD $0x6e32df5c // fmul v28.4s, v26.4s, v18.4s
-	WORD $0x4ebccc9d // fmls v29.4s, v4.4s, v28.4s
-	WORD $0x3d80219d // str q29, [x12, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x3dc0419d // ldr q29, [x12, #256]
-	WORD $0x6e34df1c // fmul v28.4s, v24.4s, v20.4s
-	WORD $0x4e3ccd1d // fmla v29.4s, v8.4s, v28.4s
-	WORD $0x6e35df68 // fmul v8.4s, v27.4s, v21.4s
-	WORD $0x6e34df5c // fmul v28.4s, v26.4s, v20.4s
-	WORD $0x4ebccd1d // fmls v29.4s, v8.4s, v28.4s
-	WORD $0x3d80419d // str q29, [x12, #256]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e39dd8c // fmul v12.4s, v12.4s, v25.4s
-	WORD $0x3dc0619d // ldr q29, [x12, #384]
-	WORD $0x6e36df1c // fmul v28.4s, v24.4s, v22.4s
-	WORD $0x4e3ccd9d // fmla v29.4s, v12.4s, v28.4s
-	WORD $0x6e37df6c // fmul v12.4s, v27.4s, v23.4s
-	WORD $0x6e36df5c // fmul v28.4s, v26.4s, v22.4s
-	WORD $0x4ebccd9d // fmls v29.4s, v12.4s, v28.4s
-	WORD $0x3d80619d // str q29, [x12, #384]
-	WORD $0x3dc002b8 // ldr q24, [x21]
-	WORD $0x3dc001b9 // ldr q25, [x13]
-	WORD $0x3dc012ba // ldr q26, [x21, #64]
-	WORD $0x3dc011bb // ldr q27, [x13, #64]
-	WORD $0x4e180718 // dup v24.2d, v24.d[1]
-	WORD $0x4e180739 // dup v25.2d, v25.d[1]
-	WORD $0x4e18075a // dup v26.2d, v26.d[1]
-	WORD $0x4e18077b // dup v27.2d, v27.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
-	WORD $0x3dc0059d // ldr q29, [x12, #16]
-	WORD $0x6e30df1c // fmul v28.4s, v24.4s, v16.4s
-	WORD $0x4e3ccc3d // fmla v29.4s, v1.4s, v28.4s
-	WORD $0x6e31df61 // fmul v1.4s, v27.4s, v17.4s
-	WORD $0x6e30df5c // fmul v28.4s, v26.4s, v16.4s
-	WORD $0x4ebccc3d // fmls v29.4s, v1.4s, v28.4s
-	WORD $0x3d80059d // str q29, [x12, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e39dca5 // fmul v5.4s, v5.4s, v25.4s
-	WORD $0x3dc0259d // ldr q29, [x12, #144]
-	WORD $0x6e32df1c // fmul v28.4s, v24.4s, v18.4s
-	WORD $0x4e3cccbd // fmla v29.4s, v5.4s, v28.4s
-	WORD $0x6e33df65 // fmul v5.4s, v27.4s, v19.4s
-	WORD $0x6e32df5c // fmul v28.4s, v26.4s, v18.4s
-	WORD $0x4ebcccbd // fmls v29.4s, v5.4s, v28.4s
-	WORD $0x3d80259d // str q29, [x12, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x3dc0459d // ldr q29, [x12, #272]
-	WORD $0x6e34df1c // fmul v28.4s, v24.4s, v20.4s
-	WORD $0x4e3ccd3d // fmla v29.4s, v9.4s, v28.4s
-	WORD $0x6e35df69 // fmul v9.4s, v27.4s, v21.4s
-	WORD $0x6e34df5c // fmul v28.4s, v26.4s, v20.4s
-	WORD $0x4ebccd3d // fmls v29.4s, v9.4s, v28.4s
-	WORD $0x3d80459d // str q29, [x12, #272]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e39ddad // fmul v13.4s, v13.4s, v25.4s
-	WORD $0x3dc0659d // ldr q29, [x12, #400]
-	WORD $0x6e36df1c // fmul v28.4s, v24.4s, v22.4s
-	WORD $0x4e3ccdbd // fmla v29.4s, v13.4s, v28.4s
-	WORD $0x6e37df6d // fmul v13.4s, v27.4s, v23.4s
-	WORD $0x6e36df5c // fmul v28.4s, v26.4s, v22.4s
-	WORD $0x4ebccdbd // fmls v29.4s, v13.4s, v28.4s
-	WORD $0x3d80659d // str q29, [x12, #400]
-	WORD $0x3dc006b8 // ldr q24, [x21, #16]
-	WORD $0x3dc005b9 // ldr q25, [x13, #16]
-	WORD $0x3dc016ba // ldr q26, [x21, #80]
-	WORD $0x3dc015bb // ldr q27, [x13, #80]
-	WORD $0x4e080718 // dup v24.2d, v24.d[0]
-	WORD $0x4e080739 // dup v25.2d, v25.d[0]
-	WORD $0x4e08075a // dup v26.2d, v26.d[0]
-	WORD $0x4e08077b // dup v27.2d, v27.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e39dc42 // fmul v2.4s, v2.4s, v25.4s
-	WORD $0x3dc0099d // ldr q29, [x12, #32]
-	WORD $0x6e30df1c // fmul v28.4s, v24.4s, v16.4s
-	WORD $0x4e3ccc5d // fmla v29.4s, v2.4s, v28.4s
-	WORD $0x6e31df62 // fmul v2.4s, v27.4s, v17.4s
-	WORD $0x6e30df5c // fmul v28.4s, v26.4s, v16.4s
-	WORD $0x4ebccc5d // fmls v29.4s, v2.4s, v28.4s
-	WORD $0x3d80099d // str q29, [x12, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e39dcc6 // fmul v6.4s, v6.4s, v25.4s
-	WORD $0x3dc0299d // ldr q29, [x12, #160]
-	WORD $0x6e32df1c // fmul v28.4s, v24.4s, v18.4s
-	WORD $0x4e3cccdd // fmla v29.4s, v6.4s, v28.4s
-	WORD $0x6e33df66 // fmul v6.4s, v27.4s, v19.4s
-	WORD $0x6e32df5c // fmul v28.4s, v26.4s, v18.4s
-	WORD $0x4ebcccdd // fmls v29.4s, v6.4s, v28.4s
-	WORD $0x3d80299d // str q29, [x12, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e39dd4a // fmul v10.4s, v10.4s, v25.4s
-	WORD $0x3dc0499d // ldr q29, [x12, #288]
-	WORD $0x6e34df1c // fmul v28.4s, v24.4s, v20.4s
-	WORD $0x4e3ccd5d // fmla v29.4s, v10.4s, v28.4s
-	WORD $0x6e35df6a // fmul v10.4s, v27.4s, v21.4s
-	WORD $0x6e34df5c // fmul v28.4s, v26.4s, v20.4s
-	WORD $0x4ebccd5d // fmls v29.4s, v10.4s, v28.4s
-	WORD $0x3d80499d // str q29, [x12, #288]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e39ddce // fmul v14.4s, v14.4s, v25.4s
-	WORD $0x3dc0699d // ldr q29, [x12, #416]
-	WORD $0x6e36df1c // fmul v28.4s, v24.4s, v22.4s
-	WORD $0x4e3ccddd // fmla v29.4s, v14.4s, v28.4s
-	WORD $0x6e37df6e // fmul v14.4s, v27.4s, v23.4s
-	WORD $0x6e36df5c // fmul v28.4s, v26.4s, v22.4s
-	WORD $0x4ebccddd // fmls v29.4s, v14.4s, v28.4s
-	WORD $0x3d80699d // str q29, [x12, #416]
-	WORD $0x3dc006b8 // ldr q24, [x21, #16]
-	WORD $0x3dc005b9 // ldr q25, [x13, #16]
-	WORD $0x3dc016ba // ldr q26, [x21, #80]
-	WORD $0x3dc015bb // ldr q27, [x13, #80]
-	WORD $0x4e180718 // dup v24.2d, v24.d[1]
-	WORD $0x4e180739 // dup v25.2d, v25.d[1]
-	WORD $0x4e18075a // dup v26.2d, v26.d[1]
-	WORD $0x4e18077b // dup v27.2d, v27.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e39dc63 // fmul v3.4s, v3.4s, v25.4s
-	WORD $0x3dc00d9d // ldr q29, [x12, #48]
-	WORD $0x6e30df1c // fmul v28.4s, v24.4s, v16.4s
-	WORD $0x4e3ccc7d // fmla v29.4s, v3.4s, v28.4s
-	WORD $0x6e31df63 // fmul v3.4s, v27.4s, v17.4s
-	WORD $0x6e30df5c // fmul v28.4s, v26.4s, v16.4s
-	WORD $0x4ebccc7d // fmls v29.4s, v3.4s, v28.4s
-	WORD $0x3d800d9d // str q29, [x12, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e39dce7 // fmul v7.4s, v7.4s, v25.4s
-	WORD $0x3dc02d9d // ldr q29, [x12, #176]
-	WORD $0x6e32df1c // fmul v28.4s, v24.4s, v18.4s
-	WORD $0x4e3cccfd // fmla v29.4s, v7.4s, v28.4s
-	WORD $0x6e33df67 // fmul v7.4s, v27.4s, v19.4s
-	WORD $0x6e32df5c // fmul v28.4s, v26.4s, v18.4s
-	WORD $0x4ebcccfd // fmls v29.4s, v7.4s, v28.4s
-	WORD $0x3d802d9d // str q29, [x12, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e39dd6b // fmul v11.4s, v11.4s, v25.4s
-	WORD $0x3dc04d9d // ldr q29, [x12, #304]
-	WORD $0x6e34df1c // fmul v28.4s, v24.4s, v20.4s
-	WORD $0x4e3ccd7d // fmla v29.4s, v11.4s, v28.4s
-	WORD $0x6e35df6b // fmul v11.4s, v27.4s, v21.4s
-	WORD $0x6e34df5c // fmul v28.4s, v26.4s, v20.4s
-	WORD $0x4ebccd7d // fmls v29.4s, v11.4s, v28.4s
-	WORD $0x3d804d9d // str q29, [x12, #304]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e39ddef // fmul v15.4s, v15.4s, v25.4s
-	WORD $0x3dc06d9d // ldr q29, [x12, #432]
-	WORD $0x6e36df1c // fmul v28.4s, v24.4s, v22.4s
-	WORD $0x4e3ccdfd // fmla v29.4s, v15.4s, v28.4s
-	WORD $0x6e37df6f // fmul v15.4s, v27.4s, v23.4s
-	WORD $0x6e36df5c // fmul v28.4s, v26.4s, v22.4s
-	WORD $0x4ebccdfd // fmls v29.4s, v15.4s, v28.4s
-	WORD $0x3d806d9d // str q29, [x12, #432]
-	ADD    $32, R21, R21
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $32, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half7
-	ADD    $256, R0, R0
-	ADD    $128, R17, R17
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R9, R9
-	BNE    sub7
-	B      next
-rows6:
-sub6:
-	MOVD   R17, R13
-	ADD    $768, R5, R21
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half6:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0016d // ldr q13, [x11]
-	WORD $0x4e2c1dad // and v13.16b, v13.16b, v12.16b
-	WORD $0x3dc0116e // ldr q14, [x11, #64]
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x3dc0216f // ldr q15, [x11, #128]
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x3dc03170 // ldr q16, [x11, #192]
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x3dc00571 // ldr q17, [x11, #16]
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc01572 // ldr q18, [x11, #80]
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x3dc02573 // ldr q19, [x11, #144]
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x3dc03574 // ldr q20, [x11, #208]
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	ADD    $0, R2, R14
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0016d // ldr q13, [x11]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc0116e // ldr q14, [x11, #64]
-	WORD $0x6f0c05ce // ushr v14.16b, v14.16b, #4
-	WORD $0x3dc0216f // ldr q15, [x11, #128]
-	WORD $0x6f0c05ef // ushr v15.16b, v15.16b, #4
-	WORD $0x3dc03170 // ldr q16, [x11, #192]
-	WORD $0x6f0c0610 // ushr v16.16b, v16.16b, #4
-	WORD $0x3dc00571 // ldr q17, [x11, #16]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01572 // ldr q18, [x11, #80]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc02573 // ldr q19, [x11, #144]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc03574 // ldr q20, [x11, #208]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	ADD    $16, R2, R14
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc771d3 // ld1 {v19.16b}, [x14], x7
-	WORD $0x4cc771d5 // ld1 {v21.16b}, [x14], x7
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	MOVD   R3, R14
-	MOVD   R6, R15
-	WORD $0x4dc8c9cc // ld1r {v12.4s}, [x14], x8
-	WORD $0x4dc8c9cd // ld1r {v13.4s}, [x14], x8
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc8c9ed // ld1r {v13.4s}, [x15], x8
-	WORD $0x4dc8c9ee // ld1r {v14.4s}, [x15], x8
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x4dc8c9ce // ld1r {v14.4s}, [x14], x8
-	WORD $0x4dc8c9cf // ld1r {v15.4s}, [x14], x8
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0x4dc8c9ef // ld1r {v15.4s}, [x15], x8
-	WORD $0x4dc8c9f0 // ld1r {v16.4s}, [x15], x8
-	WORD $0x4ed039ef // zip1 v15.2d, v15.2d, v16.2d
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc8c9f1 // ld1r {v17.4s}, [x15], x8
-	WORD $0x4dc8c9f2 // ld1r {v18.4s}, [x15], x8
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
-	WORD $0x3dc002b2 // ldr q18, [x21]
-	WORD $0x3dc001b3 // ldr q19, [x13]
-	WORD $0x3dc012b4 // ldr q20, [x21, #64]
-	WORD $0x3dc011b5 // ldr q21, [x13, #64]
-	WORD $0x4e080652 // dup v18.2d, v18.d[0]
-	WORD $0x4e080673 // dup v19.2d, v19.d[0]
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x4e0806b5 // dup v21.2d, v21.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e33dc00 // fmul v0.4s, v0.4s, v19.4s
-	WORD $0x3dc00197 // ldr q23, [x12]
-	WORD $0x6e2cde56 // fmul v22.4s, v18.4s, v12.4s
-	WORD $0x4e36cc17 // fmla v23.4s, v0.4s, v22.4s
-	WORD $0x6e2ddea0 // fmul v0.4s, v21.4s, v13.4s
-	WORD $0x6e2cde96 // fmul v22.4s, v20.4s, v12.4s
-	WORD $0x4eb6cc17 // fmls v23.4s, v0.4s, v22.4s
-	WORD $0x3d800197 // str q23, [x12]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e33dc84 // fmul v4.4s, v4.4s, v19.4s
-	WORD $0x3dc02197 // ldr q23, [x12, #128]
-	WORD $0x6e2ede56 // fmul v22.4s, v18.4s, v14.4s
-	WORD $0x4e36cc97 // fmla v23.4s, v4.4s, v22.4s
-	WORD $0x6e2fdea4 // fmul v4.4s, v21.4s, v15.4s
-	WORD $0x6e2ede96 // fmul v22.4s, v20.4s, v14.4s
-	WORD $0x4eb6cc97 // fmls v23.4s, v4.4s, v22.4s
-	WORD $0x3d802197 // str q23, [x12, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
-	WORD $0x3dc04197 // ldr q23, [x12, #256]
-	WORD $0x6e30de56 // fmul v22.4s, v18.4s, v16.4s
-	WORD $0x4e36cd17 // fmla v23.4s, v8.4s, v22.4s
-	WORD $0x6e31dea8 // fmul v8.4s, v21.4s, v17.4s
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4eb6cd17 // fmls v23.4s, v8.4s, v22.4s
-	WORD $0x3d804197 // str q23, [x12, #256]
-	WORD $0x3dc002b2 // ldr q18, [x21]
-	WORD $0x3dc001b3 // ldr q19, [x13]
-	WORD $0x3dc012b4 // ldr q20, [x21, #64]
-	WORD $0x3dc011b5 // ldr q21, [x13, #64]
-	WORD $0x4e180652 // dup v18.2d, v18.d[1]
-	WORD $0x4e180673 // dup v19.2d, v19.d[1]
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x4e1806b5 // dup v21.2d, v21.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e33dc21 // fmul v1.4s, v1.4s, v19.4s
-	WORD $0x3dc00597 // ldr q23, [x12, #16]
-	WORD $0x6e2cde56 // fmul v22.4s, v18.4s, v12.4s
-	WORD $0x4e36cc37 // fmla v23.4s, v1.4s, v22.4s
-	WORD $0x6e2ddea1 // fmul v1.4s, v21.4s, v13.4s
-	WORD $0x6e2cde96 // fmul v22.4s, v20.4s, v12.4s
-	WORD $0x4eb6cc37 // fmls v23.4s, v1.4s, v22.4s
-	WORD $0x3d800597 // str q23, [x12, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e33dca5 // fmul v5.4s, v5.4s, v19.4s
-	WORD $0x3dc02597 // ldr q23, [x12, #144]
-	WORD $0x6e2ede56 // fmul v22.4s, v18.4s, v14.4s
-	WORD $0x4e36ccb7 // fmla v23.4s, v5.4s, v22.4s
-	WORD $0x6e2fdea5 // fmul v5.4s, v21.4s, v15.4s
-	WORD $0x6e2ede96 // fmul v22.4s, v20.4s, v14.4s
-	WORD $0x4eb6ccb7 // fmls v23.4s, v5.4s, v22.4s
-	WORD $0x3d802597 // str q23, [x12, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
-	WORD $0x3dc04597 // ldr q23, [x12, #272]
-	WORD $0x6e30de56 // fmul v22.4s, v18.4s, v16.4s
-	WORD $0x4e36cd37 // fmla v23.4s, v9.4s, v22.4s
-	WORD $0x6e31dea9 // fmul v9.4s, v21.4s, v17.4s
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4eb6cd37 // fmls v23.4s, v9.4s, v22.4s
-	WORD $0x3d804597 // str q23, [x12, #272]
-	WORD $0x3dc006b2 // ldr q18, [x21, #16]
-	WORD $0x3dc005b3 // ldr q19, [x13, #16]
-	WORD $0x3dc016b4 // ldr q20, [x21, #80]
-	WORD $0x3dc015b5 // ldr q21, [x13, #80]
-	WORD $0x4e080652 // dup v18.2d, v18.d[0]
-	WORD $0x4e080673 // dup v19.2d, v19.d[0]
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x4e0806b5 // dup v21.2d, v21.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
-	WORD $0x3dc00997 // ldr q23, [x12, #32]
-	WORD $0x6e2cde56 // fmul v22.4s, v18.4s, v12.4s
-	WORD $0x4e36cc57 // fmla v23.4s, v2.4s, v22.4s
-	WORD $0x6e2ddea2 // fmul v2.4s, v21.4s, v13.4s
-	WORD $0x6e2cde96 // fmul v22.4s, v20.4s, v12.4s
-	WORD $0x4eb6cc57 // fmls v23.4s, v2.4s, v22.4s
-	WORD $0x3d800997 // str q23, [x12, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e33dcc6 // fmul v6.4s, v6.4s, v19.4s
-	WORD $0x3dc02997 // ldr q23, [x12, #160]
-	WORD $0x6e2ede56 // fmul v22.4s, v18.4s, v14.4s
-	WORD $0x4e36ccd7 // fmla v23.4s, v6.4s, v22.4s
-	WORD $0x6e2fdea6 // fmul v6.4s, v21.4s, v15.4s
-	WORD $0x6e2ede96 // fmul v22.4s, v20.4s, v14.4s
-	WORD $0x4eb6ccd7 // fmls v23.4s, v6.4s, v22.4s
-	WORD $0x3d802997 // str q23, [x12, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e33dd4a // fmul v10.4s, v10.4s, v19.4s
-	WORD $0x3dc04997 // ldr q23, [x12, #288]
-	WORD $0x6e30de56 // fmul v22.4s, v18.4s, v16.4s
-	WORD $0x4e36cd57 // fmla v23.4s, v10.4s, v22.4s
-	WORD $0x6e31deaa // fmul v10.4s, v21.4s, v17.4s
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4eb6cd57 // fmls v23.4s, v10.4s, v22.4s
-	WORD $0x3d804997 // str q23, [x12, #288]
-	WORD $0x3dc006b2 // ldr q18, [x21, #16]
-	WORD $0x3dc005b3 // ldr q19, [x13, #16]
-	WORD $0x3dc016b4 // ldr q20, [x21, #80]
-	WORD $0x3dc015b5 // ldr q21, [x13, #80]
-	WORD $0x4e180652 // dup v18.2d, v18.d[1]
-	WORD $0x4e180673 // dup v19.2d, v19.d[1]
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x4e1806b5 // dup v21.2d, v21.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
-	WORD $0x3dc00d97 // ldr q23, [x12, #48]
-	WORD $0x6e2cde56 // fmul v22.4s, v18.4s, v12.4s
-	WORD $0x4e36cc77 // fmla v23.4s, v3.4s, v22.4s
-	WORD $0x6e2ddea3 // fmul v3.4s, v21.4s, v13.4s
-	WORD $0x6e2cde96 // fmul v22.4s, v20.4s, v12.4s
-	WORD $0x4eb6cc77 // fmls v23.4s, v3.4s, v22.4s
-	WORD $0x3d800d97 // str q23, [x12, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e33dce7 // fmul v7.4s, v7.4s, v19.4s
-	WORD $0x3dc02d97 // ldr q23, [x12, #176]
-	WORD $0x6e2ede56 // fmul v22.4s, v18.4s, v14.4s
-	WORD $0x4e36ccf7 // fmla v23.4s, v7.4s, v22.4s
-	WORD $0x6e2fdea7 // fmul v7.4s, v21.4s, v15.4s
-	WORD $0x6e2ede96 // fmul v22.4s, v20.4s, v14.4s
-	WORD $0x4eb6ccf7 // fmls v23.4s, v7.4s, v22.4s
-	WORD $0x3d802d97 // str q23, [x12, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e33dd6b // fmul v11.4s, v11.4s, v19.4s
-	WORD $0x3dc04d97 // ldr q23, [x12, #304]
-	WORD $0x6e30de56 // fmul v22.4s, v18.4s, v16.4s
-	WORD $0x4e36cd77 // fmla v23.4s, v11.4s, v22.4s
-	WORD $0x6e31deab // fmul v11.4s, v21.4s, v17.4s
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4eb6cd77 // fmls v23.4s, v11.4s, v22.4s
-	WORD $0x3d804d97 // str q23, [x12, #304]
-	ADD    $32, R21, R21
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $32, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half6
-	ADD    $256, R0, R0
-	ADD    $128, R17, R17
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R9, R9
-	BNE    sub6
 next:
 	SUBS   $1, R1, R1
 	BNE    loop
@@ -8456,13 +4642,13 @@ stored:
 	RET
 
 // func tileQ5_KI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ5_KI8MM(SB), 0, $1920-64
+TEXT ·tileQ5_KI8MM(SB), 0, $2176-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-1920(SP), R5
+	MOVD   $frame-2176(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $8, R7, R7
@@ -8487,31 +4673,31 @@ TEXT ·tileQ5_KI8MM(SB), 0, $1920-64
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R9
-	ADD    $896, R5, R17
+	ADD    $1152, R5, R17
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0xfd401000 // ldr d0, [x0, #32]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d0a0 // str q0, [x5, #832]
+	WORD $0x3d8110a0 // str q0, [x5, #1088]
 	WORD $0xfd401400 // ldr d0, [x0, #40]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d4a0 // str q0, [x5, #848]
+	WORD $0x3d8114a0 // str q0, [x5, #1104]
 	WORD $0xfd401800 // ldr d0, [x0, #48]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d8a0 // str q0, [x5, #864]
+	WORD $0x3d8118a0 // str q0, [x5, #1120]
 	WORD $0xfd401c00 // ldr d0, [x0, #56]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80dca0 // str q0, [x5, #880]
+	WORD $0x3d811ca0 // str q0, [x5, #1136]
 	WORD $0x3dc01000 // ldr q0, [x0, #64]
 	WORD $0x3dc02001 // ldr q1, [x0, #128]
 	WORD $0x3dc03002 // ldr q2, [x0, #192]
@@ -8521,70 +4707,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e0a6 // str q6, [x5, #896]
+	WORD $0x3d8120a6 // str q6, [x5, #1152]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8100a6 // str q6, [x5, #1024]
+	WORD $0x3d8140a6 // str q6, [x5, #1280]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8120a6 // str q6, [x5, #1152]
+	WORD $0x3d8160a6 // str q6, [x5, #1408]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8140a6 // str q6, [x5, #1280]
+	WORD $0x3d8180a6 // str q6, [x5, #1536]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8160a6 // str q6, [x5, #1408]
+	WORD $0x3d81a0a6 // str q6, [x5, #1664]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8180a6 // str q6, [x5, #1536]
+	WORD $0x3d81c0a6 // str q6, [x5, #1792]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a0a6 // str q6, [x5, #1664]
+	WORD $0x3d81e0a6 // str q6, [x5, #1920]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c0a6 // str q6, [x5, #1792]
+	WORD $0x3d8200a6 // str q6, [x5, #2048]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f0a6 // str q6, [x5, #960]
+	WORD $0x3d8130a6 // str q6, [x5, #1216]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8110a6 // str q6, [x5, #1088]
+	WORD $0x3d8150a6 // str q6, [x5, #1344]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8130a6 // str q6, [x5, #1216]
+	WORD $0x3d8170a6 // str q6, [x5, #1472]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8150a6 // str q6, [x5, #1344]
+	WORD $0x3d8190a6 // str q6, [x5, #1600]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8170a6 // str q6, [x5, #1472]
+	WORD $0x3d81b0a6 // str q6, [x5, #1728]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8190a6 // str q6, [x5, #1600]
+	WORD $0x3d81d0a6 // str q6, [x5, #1856]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b0a6 // str q6, [x5, #1728]
+	WORD $0x3d81f0a6 // str q6, [x5, #1984]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d0a6 // str q6, [x5, #1856]
+	WORD $0x3d8210a6 // str q6, [x5, #2112]
 	WORD $0x3dc01400 // ldr q0, [x0, #80]
 	WORD $0x3dc02401 // ldr q1, [x0, #144]
 	WORD $0x3dc03402 // ldr q2, [x0, #208]
@@ -8594,70 +4780,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e4a6 // str q6, [x5, #912]
+	WORD $0x3d8124a6 // str q6, [x5, #1168]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8104a6 // str q6, [x5, #1040]
+	WORD $0x3d8144a6 // str q6, [x5, #1296]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8124a6 // str q6, [x5, #1168]
+	WORD $0x3d8164a6 // str q6, [x5, #1424]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8144a6 // str q6, [x5, #1296]
+	WORD $0x3d8184a6 // str q6, [x5, #1552]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8164a6 // str q6, [x5, #1424]
+	WORD $0x3d81a4a6 // str q6, [x5, #1680]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8184a6 // str q6, [x5, #1552]
+	WORD $0x3d81c4a6 // str q6, [x5, #1808]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a4a6 // str q6, [x5, #1680]
+	WORD $0x3d81e4a6 // str q6, [x5, #1936]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c4a6 // str q6, [x5, #1808]
+	WORD $0x3d8204a6 // str q6, [x5, #2064]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f4a6 // str q6, [x5, #976]
+	WORD $0x3d8134a6 // str q6, [x5, #1232]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8114a6 // str q6, [x5, #1104]
+	WORD $0x3d8154a6 // str q6, [x5, #1360]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8134a6 // str q6, [x5, #1232]
+	WORD $0x3d8174a6 // str q6, [x5, #1488]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8154a6 // str q6, [x5, #1360]
+	WORD $0x3d8194a6 // str q6, [x5, #1616]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8174a6 // str q6, [x5, #1488]
+	WORD $0x3d81b4a6 // str q6, [x5, #1744]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8194a6 // str q6, [x5, #1616]
+	WORD $0x3d81d4a6 // str q6, [x5, #1872]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b4a6 // str q6, [x5, #1744]
+	WORD $0x3d81f4a6 // str q6, [x5, #2000]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d4a6 // str q6, [x5, #1872]
+	WORD $0x3d8214a6 // str q6, [x5, #2128]
 	WORD $0x3dc01800 // ldr q0, [x0, #96]
 	WORD $0x3dc02801 // ldr q1, [x0, #160]
 	WORD $0x3dc03802 // ldr q2, [x0, #224]
@@ -8667,70 +4853,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e8a6 // str q6, [x5, #928]
+	WORD $0x3d8128a6 // str q6, [x5, #1184]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8108a6 // str q6, [x5, #1056]
+	WORD $0x3d8148a6 // str q6, [x5, #1312]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8128a6 // str q6, [x5, #1184]
+	WORD $0x3d8168a6 // str q6, [x5, #1440]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8148a6 // str q6, [x5, #1312]
+	WORD $0x3d8188a6 // str q6, [x5, #1568]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8168a6 // str q6, [x5, #1440]
+	WORD $0x3d81a8a6 // str q6, [x5, #1696]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8188a6 // str q6, [x5, #1568]
+	WORD $0x3d81c8a6 // str q6, [x5, #1824]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a8a6 // str q6, [x5, #1696]
+	WORD $0x3d81e8a6 // str q6, [x5, #1952]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c8a6 // str q6, [x5, #1824]
+	WORD $0x3d8208a6 // str q6, [x5, #2080]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f8a6 // str q6, [x5, #992]
+	WORD $0x3d8138a6 // str q6, [x5, #1248]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8118a6 // str q6, [x5, #1120]
+	WORD $0x3d8158a6 // str q6, [x5, #1376]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8138a6 // str q6, [x5, #1248]
+	WORD $0x3d8178a6 // str q6, [x5, #1504]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8158a6 // str q6, [x5, #1376]
+	WORD $0x3d8198a6 // str q6, [x5, #1632]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8178a6 // str q6, [x5, #1504]
+	WORD $0x3d81b8a6 // str q6, [x5, #1760]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8198a6 // str q6, [x5, #1632]
+	WORD $0x3d81d8a6 // str q6, [x5, #1888]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b8a6 // str q6, [x5, #1760]
+	WORD $0x3d81f8a6 // str q6, [x5, #2016]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d8a6 // str q6, [x5, #1888]
+	WORD $0x3d8218a6 // str q6, [x5, #2144]
 	WORD $0x3dc01c00 // ldr q0, [x0, #112]
 	WORD $0x3dc02c01 // ldr q1, [x0, #176]
 	WORD $0x3dc03c02 // ldr q2, [x0, #240]
@@ -8740,79 +4926,108 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80eca6 // str q6, [x5, #944]
+	WORD $0x3d812ca6 // str q6, [x5, #1200]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d810ca6 // str q6, [x5, #1072]
+	WORD $0x3d814ca6 // str q6, [x5, #1328]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d812ca6 // str q6, [x5, #1200]
+	WORD $0x3d816ca6 // str q6, [x5, #1456]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d814ca6 // str q6, [x5, #1328]
+	WORD $0x3d818ca6 // str q6, [x5, #1584]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d816ca6 // str q6, [x5, #1456]
+	WORD $0x3d81aca6 // str q6, [x5, #1712]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d818ca6 // str q6, [x5, #1584]
+	WORD $0x3d81cca6 // str q6, [x5, #1840]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81aca6 // str q6, [x5, #1712]
+	WORD $0x3d81eca6 // str q6, [x5, #1968]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81cca6 // str q6, [x5, #1840]
+	WORD $0x3d820ca6 // str q6, [x5, #2096]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80fca6 // str q6, [x5, #1008]
+	WORD $0x3d813ca6 // str q6, [x5, #1264]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d811ca6 // str q6, [x5, #1136]
+	WORD $0x3d815ca6 // str q6, [x5, #1392]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d813ca6 // str q6, [x5, #1264]
+	WORD $0x3d817ca6 // str q6, [x5, #1520]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d815ca6 // str q6, [x5, #1392]
+	WORD $0x3d819ca6 // str q6, [x5, #1648]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d817ca6 // str q6, [x5, #1520]
+	WORD $0x3d81bca6 // str q6, [x5, #1776]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d819ca6 // str q6, [x5, #1648]
+	WORD $0x3d81dca6 // str q6, [x5, #1904]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81bca6 // str q6, [x5, #1776]
+	WORD $0x3d81fca6 // str q6, [x5, #2032]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81dca6 // str q6, [x5, #1904]
+	WORD $0x3d821ca6 // str q6, [x5, #2160]
 	ADD    $256, R0, R0
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 sub8:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
+	MOVD   R2, R14
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc7a1c0 // ld1 {v0.16b, v1.16b}, [x14], x7
+	WORD $0x4cc7a1c2 // ld1 {v2.16b, v3.16b}, [x14], x7
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -8866,7 +5081,6 @@ half8:
 	WORD $0x3dc03579 // ldr q25, [x11, #208]
 	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
 	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $0, R2, R14
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
 	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
 	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
@@ -8875,54 +5089,42 @@ half8:
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
 	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
 	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
+	WORD $0xad5860b6 // ldp q22, q24, [x5, #768]
+	WORD $0x4e90a6c0 // smmla v0.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c1 // smmla v1.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c3 // smmla v3.4s, v22.16b, v23.16b
+	WORD $0x4e91a700 // smmla v0.4s, v24.16b, v17.16b
+	WORD $0x4e95a701 // smmla v1.4s, v24.16b, v21.16b
+	WORD $0x4e94a702 // smmla v2.4s, v24.16b, v20.16b
+	WORD $0x4e99a703 // smmla v3.4s, v24.16b, v25.16b
+	WORD $0xad5a60b6 // ldp q22, q24, [x5, #832]
+	WORD $0x4e90a6c4 // smmla v4.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c5 // smmla v5.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c7 // smmla v7.4s, v22.16b, v23.16b
+	WORD $0x4e91a704 // smmla v4.4s, v24.16b, v17.16b
+	WORD $0x4e95a705 // smmla v5.4s, v24.16b, v21.16b
+	WORD $0x4e94a706 // smmla v6.4s, v24.16b, v20.16b
+	WORD $0x4e99a707 // smmla v7.4s, v24.16b, v25.16b
+	WORD $0xad5c60b6 // ldp q22, q24, [x5, #896]
+	WORD $0x4e90a6c8 // smmla v8.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c9 // smmla v9.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cb // smmla v11.4s, v22.16b, v23.16b
+	WORD $0x4e91a708 // smmla v8.4s, v24.16b, v17.16b
+	WORD $0x4e95a709 // smmla v9.4s, v24.16b, v21.16b
+	WORD $0x4e94a70a // smmla v10.4s, v24.16b, v20.16b
+	WORD $0x4e99a70b // smmla v11.4s, v24.16b, v25.16b
+	WORD $0xad5e60b6 // ldp q22, q24, [x5, #960]
+	WORD $0x4e90a6cc // smmla v12.4s, v22.16b, v16.16b
+	WORD $0x4e93a6cd // smmla v13.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cf // smmla v15.4s, v22.16b, v23.16b
+	WORD $0x4e91a70c // smmla v12.4s, v24.16b, v17.16b
+	WORD $0x4e95a70d // smmla v13.4s, v24.16b, v21.16b
+	WORD $0x4e94a70e // smmla v14.4s, v24.16b, v20.16b
+	WORD $0x4e99a70f // smmla v15.4s, v24.16b, v25.16b
 	WORD $0x4f00e7f0 // movi v16.16b, #0x1f
 	WORD $0x3dc04171 // ldr q17, [x11, #256]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -8966,7 +5168,6 @@ half8:
 	WORD $0x6f0c0739 // ushr v25.16b, v25.16b, #4
 	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
 	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $16, R2, R14
 	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
 	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
 	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
@@ -8975,54 +5176,42 @@ half8:
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
 	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
 	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
+	WORD $0xad5960b6 // ldp q22, q24, [x5, #800]
+	WORD $0x4e90a6c0 // smmla v0.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c1 // smmla v1.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c3 // smmla v3.4s, v22.16b, v23.16b
+	WORD $0x4e91a700 // smmla v0.4s, v24.16b, v17.16b
+	WORD $0x4e95a701 // smmla v1.4s, v24.16b, v21.16b
+	WORD $0x4e94a702 // smmla v2.4s, v24.16b, v20.16b
+	WORD $0x4e99a703 // smmla v3.4s, v24.16b, v25.16b
+	WORD $0xad5b60b6 // ldp q22, q24, [x5, #864]
+	WORD $0x4e90a6c4 // smmla v4.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c5 // smmla v5.4s, v22.16b, v19.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e97a6c7 // smmla v7.4s, v22.16b, v23.16b
+	WORD $0x4e91a704 // smmla v4.4s, v24.16b, v17.16b
+	WORD $0x4e95a705 // smmla v5.4s, v24.16b, v21.16b
+	WORD $0x4e94a706 // smmla v6.4s, v24.16b, v20.16b
+	WORD $0x4e99a707 // smmla v7.4s, v24.16b, v25.16b
+	WORD $0xad5d60b6 // ldp q22, q24, [x5, #928]
+	WORD $0x4e90a6c8 // smmla v8.4s, v22.16b, v16.16b
+	WORD $0x4e93a6c9 // smmla v9.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cb // smmla v11.4s, v22.16b, v23.16b
+	WORD $0x4e91a708 // smmla v8.4s, v24.16b, v17.16b
+	WORD $0x4e95a709 // smmla v9.4s, v24.16b, v21.16b
+	WORD $0x4e94a70a // smmla v10.4s, v24.16b, v20.16b
+	WORD $0x4e99a70b // smmla v11.4s, v24.16b, v25.16b
+	WORD $0xad5f60b6 // ldp q22, q24, [x5, #992]
+	WORD $0x4e90a6cc // smmla v12.4s, v22.16b, v16.16b
+	WORD $0x4e93a6cd // smmla v13.4s, v22.16b, v19.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e97a6cf // smmla v15.4s, v22.16b, v23.16b
+	WORD $0x4e91a70c // smmla v12.4s, v24.16b, v17.16b
+	WORD $0x4e95a70d // smmla v13.4s, v24.16b, v21.16b
+	WORD $0x4e94a70e // smmla v14.4s, v24.16b, v20.16b
+	WORD $0x4e99a70f // smmla v15.4s, v24.16b, v25.16b
 	MOVD   R3, R14
 	MOVD   R6, R15
 	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
@@ -9242,797 +5431,6 @@ half8:
 	ADD    $4, R6, R6
 	SUBS   $1, R9, R9
 	BNE    sub8
-	B      next
-rows7:
-sub7:
-	MOVD   R17, R13
-	ADD    $768, R5, R21
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half7:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f00e7f0 // movi v16.16b, #0x1f
-	WORD $0x3dc04171 // ldr q17, [x11, #256]
-	WORD $0x3dc00172 // ldr q18, [x11]
-	WORD $0x6f0c5632 // sli v18.16b, v17.16b, #4
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc01173 // ldr q19, [x11, #64]
-	WORD $0x6f0c5633 // sli v19.16b, v17.16b, #4
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02174 // ldr q20, [x11, #128]
-	WORD $0x6f0c5634 // sli v20.16b, v17.16b, #4
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03175 // ldr q21, [x11, #192]
-	WORD $0x6f0c5635 // sli v21.16b, v17.16b, #4
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc04571 // ldr q17, [x11, #272]
-	WORD $0x3dc00576 // ldr q22, [x11, #16]
-	WORD $0x6f0c5636 // sli v22.16b, v17.16b, #4
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc01577 // ldr q23, [x11, #80]
-	WORD $0x6f0c5637 // sli v23.16b, v17.16b, #4
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02578 // ldr q24, [x11, #144]
-	WORD $0x6f0c5638 // sli v24.16b, v17.16b, #4
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03579 // ldr q25, [x11, #208]
-	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
-	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $0, R2, R14
-	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4e973ad2 // zip1 v18.4s, v22.4s, v23.4s
-	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
-	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4ed63ada // zip1 v26.2d, v22.2d, v22.2d
-	WORD $0x4ed67adb // zip2 v27.2d, v22.2d, v22.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
-	WORD $0x4f00e7f0 // movi v16.16b, #0x1f
-	WORD $0x3dc04171 // ldr q17, [x11, #256]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc00172 // ldr q18, [x11]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x6f0c5632 // sli v18.16b, v17.16b, #4
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc01173 // ldr q19, [x11, #64]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x6f0c5633 // sli v19.16b, v17.16b, #4
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02174 // ldr q20, [x11, #128]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x6f0c5634 // sli v20.16b, v17.16b, #4
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03175 // ldr q21, [x11, #192]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x6f0c5635 // sli v21.16b, v17.16b, #4
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc04571 // ldr q17, [x11, #272]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc00576 // ldr q22, [x11, #16]
-	WORD $0x6f0c06d6 // ushr v22.16b, v22.16b, #4
-	WORD $0x6f0c5636 // sli v22.16b, v17.16b, #4
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc01577 // ldr q23, [x11, #80]
-	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
-	WORD $0x6f0c5637 // sli v23.16b, v17.16b, #4
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc02578 // ldr q24, [x11, #144]
-	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	WORD $0x6f0c5638 // sli v24.16b, v17.16b, #4
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	WORD $0x6f0f0631 // ushr v17.16b, v17.16b, #1
-	WORD $0x3dc03579 // ldr q25, [x11, #208]
-	WORD $0x6f0c0739 // ushr v25.16b, v25.16b, #4
-	WORD $0x6f0c5639 // sli v25.16b, v17.16b, #4
-	WORD $0x4e301f39 // and v25.16b, v25.16b, v16.16b
-	ADD    $16, R2, R14
-	WORD $0x4e933a50 // zip1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a91 // zip1 v17.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4e973ad2 // zip1 v18.4s, v22.4s, v23.4s
-	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4e993b14 // zip1 v20.4s, v24.4s, v25.4s
-	WORD $0x4e997b19 // zip2 v25.4s, v24.4s, v25.4s
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e93a741 // smmla v1.4s, v26.16b, v19.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e97a743 // smmla v3.4s, v26.16b, v23.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e95a761 // smmla v1.4s, v27.16b, v21.16b
-	WORD $0x4e94a762 // smmla v2.4s, v27.16b, v20.16b
-	WORD $0x4e99a763 // smmla v3.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e93a745 // smmla v5.4s, v26.16b, v19.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e97a747 // smmla v7.4s, v26.16b, v23.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e95a765 // smmla v5.4s, v27.16b, v21.16b
-	WORD $0x4e94a766 // smmla v6.4s, v27.16b, v20.16b
-	WORD $0x4e99a767 // smmla v7.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4cc771d8 // ld1 {v24.16b}, [x14], x7
-	WORD $0x4ed83ada // zip1 v26.2d, v22.2d, v24.2d
-	WORD $0x4ed87adb // zip2 v27.2d, v22.2d, v24.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e93a749 // smmla v9.4s, v26.16b, v19.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e97a74b // smmla v11.4s, v26.16b, v23.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e95a769 // smmla v9.4s, v27.16b, v21.16b
-	WORD $0x4e94a76a // smmla v10.4s, v27.16b, v20.16b
-	WORD $0x4e99a76b // smmla v11.4s, v27.16b, v25.16b
-	WORD $0x4cc771d6 // ld1 {v22.16b}, [x14], x7
-	WORD $0x4ed63ada // zip1 v26.2d, v22.2d, v22.2d
-	WORD $0x4ed67adb // zip2 v27.2d, v22.2d, v22.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e93a74d // smmla v13.4s, v26.16b, v19.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e97a74f // smmla v15.4s, v26.16b, v23.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e95a76d // smmla v13.4s, v27.16b, v21.16b
-	WORD $0x4e94a76e // smmla v14.4s, v27.16b, v20.16b
-	WORD $0x4e99a76f // smmla v15.4s, v27.16b, v25.16b
-	MOVD   R3, R14
-	MOVD   R6, R15
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc8c9f1 // ld1r {v17.4s}, [x15], x8
-	WORD $0x4dc8c9f2 // ld1r {v18.4s}, [x15], x8
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
-	WORD $0x4dc8c9d2 // ld1r {v18.4s}, [x14], x8
-	WORD $0x4dc8c9d3 // ld1r {v19.4s}, [x14], x8
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc8c9f3 // ld1r {v19.4s}, [x15], x8
-	WORD $0x4dc8c9f4 // ld1r {v20.4s}, [x15], x8
-	WORD $0x4ed43a73 // zip1 v19.2d, v19.2d, v20.2d
-	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
-	WORD $0x4dc8c9d4 // ld1r {v20.4s}, [x14], x8
-	WORD $0x4dc8c9d5 // ld1r {v21.4s}, [x14], x8
-	WORD $0x4ed53a94 // zip1 v20.2d, v20.2d, v21.2d
-	WORD $0x4dc8c9f5 // ld1r {v21.4s}, [x15], x8
-	WORD $0x4dc8c9f6 // ld1r {v22.4s}, [x15], x8
-	WORD $0x4ed63ab5 // zip1 v21.2d, v21.2d, v22.2d
-	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
-	WORD $0x4dc8c9d6 // ld1r {v22.4s}, [x14], x8
-	WORD $0x4dc8c9f7 // ld1r {v23.4s}, [x15], x8
-	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
-	WORD $0x3dc002b8 // ldr q24, [x21]
-	WORD $0x3dc001b9 // ldr q25, [x13]
-	WORD $0x3dc012ba // ldr q26, [x21, #64]
-	WORD $0x3dc011bb // ldr q27, [x13, #64]
-	WORD $0x4e080718 // dup v24.2d, v24.d[0]
-	WORD $0x4e080739 // dup v25.2d, v25.d[0]
-	WORD $0x4e08075a // dup v26.2d, v26.d[0]
-	WORD $0x4e08077b // dup v27.2d, v27.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
-	WORD $0x3dc0019d // ldr q29, [x12]
-	WORD $0x6e30df1c // fmul v28.4s, v24.4s, v16.4s
-	WORD $0x4e3ccc1d // fmla v29.4s, v0.4s, v28.4s
-	WORD $0x6e31df60 // fmul v0.4s, v27.4s, v17.4s
-	WORD $0x6e30df5c // fmul v28.4s, v26.4s, v16.4s
-	WORD $0x4ebccc1d // fmls v29.4s, v0.4s, v28.4s
-	WORD $0x3d80019d // str q29, [x12]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e39dc84 // fmul v4.4s, v4.4s, v25.4s
-	WORD $0x3dc0219d // ldr q29, [x12, #128]
-	WORD $0x6e32df1c // fmul v28.4s, v24.4s, v18.4s
-	WORD $0x4e3ccc9d // fmla v29.4s, v4.4s, v28.4s
-	WORD $0x6e33df64 // fmul v4.4s, v27.4s, v19.4s
-	WORD $0x6e32df5c // fmul v28.4s, v26.4s, v18.4s
-	WORD $0x4ebccc9d // fmls v29.4s, v4.4s, v28.4s
-	WORD $0x3d80219d // str q29, [x12, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x3dc0419d // ldr q29, [x12, #256]
-	WORD $0x6e34df1c // fmul v28.4s, v24.4s, v20.4s
-	WORD $0x4e3ccd1d // fmla v29.4s, v8.4s, v28.4s
-	WORD $0x6e35df68 // fmul v8.4s, v27.4s, v21.4s
-	WORD $0x6e34df5c // fmul v28.4s, v26.4s, v20.4s
-	WORD $0x4ebccd1d // fmls v29.4s, v8.4s, v28.4s
-	WORD $0x3d80419d // str q29, [x12, #256]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e39dd8c // fmul v12.4s, v12.4s, v25.4s
-	WORD $0x3dc0619d // ldr q29, [x12, #384]
-	WORD $0x6e36df1c // fmul v28.4s, v24.4s, v22.4s
-	WORD $0x4e3ccd9d // fmla v29.4s, v12.4s, v28.4s
-	WORD $0x6e37df6c // fmul v12.4s, v27.4s, v23.4s
-	WORD $0x6e36df5c // fmul v28.4s, v26.4s, v22.4s
-	WORD $0x4ebccd9d // fmls v29.4s, v12.4s, v28.4s
-	WORD $0x3d80619d // str q29, [x12, #384]
-	WORD $0x3dc002b8 // ldr q24, [x21]
-	WORD $0x3dc001b9 // ldr q25, [x13]
-	WORD $0x3dc012ba // ldr q26, [x21, #64]
-	WORD $0x3dc011bb // ldr q27, [x13, #64]
-	WORD $0x4e180718 // dup v24.2d, v24.d[1]
-	WORD $0x4e180739 // dup v25.2d, v25.d[1]
-	WORD $0x4e18075a // dup v26.2d, v26.d[1]
-	WORD $0x4e18077b // dup v27.2d, v27.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
-	WORD $0x3dc0059d // ldr q29, [x12, #16]
-	WORD $0x6e30df1c // fmul v28.4s, v24.4s, v16.4s
-	WORD $0x4e3ccc3d // fmla v29.4s, v1.4s, v28.4s
-	WORD $0x6e31df61 // fmul v1.4s, v27.4s, v17.4s
-	WORD $0x6e30df5c // fmul v28.4s, v26.4s, v16.4s
-	WORD $0x4ebccc3d // fmls v29.4s, v1.4s, v28.4s
-	WORD $0x3d80059d // str q29, [x12, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e39dca5 // fmul v5.4s, v5.4s, v25.4s
-	WORD $0x3dc0259d // ldr q29, [x12, #144]
-	WORD $0x6e32df1c // fmul v28.4s, v24.4s, v18.4s
-	WORD $0x4e3cccbd // fmla v29.4s, v5.4s, v28.4s
-	WORD $0x6e33df65 // fmul v5.4s, v27.4s, v19.4s
-	WORD $0x6e32df5c // fmul v28.4s, v26.4s, v18.4s
-	WORD $0x4ebcccbd // fmls v29.4s, v5.4s, v28.4s
-	WORD $0x3d80259d // str q29, [x12, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x3dc0459d // ldr q29, [x12, #272]
-	WORD $0x6e34df1c // fmul v28.4s, v24.4s, v20.4s
-	WORD $0x4e3ccd3d // fmla v29.4s, v9.4s, v28.4s
-	WORD $0x6e35df69 // fmul v9.4s, v27.4s, v21.4s
-	WORD $0x6e34df5c // fmul v28.4s, v26.4s, v20.4s
-	WORD $0x4ebccd3d // fmls v29.4s, v9.4s, v28.4s
-	WORD $0x3d80459d // str q29, [x12, #272]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e39ddad // fmul v13.4s, v13.4s, v25.4s
-	WORD $0x3dc0659d // ldr q29, [x12, #400]
-	WORD $0x6e36df1c // fmul v28.4s, v24.4s, v22.4s
-	WORD $0x4e3ccdbd // fmla v29.4s, v13.4s, v28.4s
-	WORD $0x6e37df6d // fmul v13.4s, v27.4s, v23.4s
-	WORD $0x6e36df5c // fmul v28.4s, v26.4s, v22.4s
-	WORD $0x4ebccdbd // fmls v29.4s, v13.4s, v28.4s
-	WORD $0x3d80659d // str q29, [x12, #400]
-	WORD $0x3dc006b8 // ldr q24, [x21, #16]
-	WORD $0x3dc005b9 // ldr q25, [x13, #16]
-	WORD $0x3dc016ba // ldr q26, [x21, #80]
-	WORD $0x3dc015bb // ldr q27, [x13, #80]
-	WORD $0x4e080718 // dup v24.2d, v24.d[0]
-	WORD $0x4e080739 // dup v25.2d, v25.d[0]
-	WORD $0x4e08075a // dup v26.2d, v26.d[0]
-	WORD $0x4e08077b // dup v27.2d, v27.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e39dc42 // fmul v2.4s, v2.4s, v25.4s
-	WORD $0x3dc0099d // ldr q29, [x12, #32]
-	WORD $0x6e30df1c // fmul v28.4s, v24.4s, v16.4s
-	WORD $0x4e3ccc5d // fmla v29.4s, v2.4s, v28.4s
-	WORD $0x6e31df62 // fmul v2.4s, v27.4s, v17.4s
-	WORD $0x6e30df5c // fmul v28.4s, v26.4s, v16.4s
-	WORD $0x4ebccc5d // fmls v29.4s, v2.4s, v28.4s
-	WORD $0x3d80099d // str q29, [x12, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e39dcc6 // fmul v6.4s, v6.4s, v25.4s
-	WORD $0x3dc0299d // ldr q29, [x12, #160]
-	WORD $0x6e32df1c // fmul v28.4s, v24.4s, v18.4s
-	WORD $0x4e3cccdd // fmla v29.4s, v6.4s, v28.4s
-	WORD $0x6e33df66 // fmul v6.4s, v27.4s, v19.4s
-	WORD $0x6e32df5c // fmul v28.4s, v26.4s, v18.4s
-	WORD $0x4ebcccdd // fmls v29.4s, v6.4s, v28.4s
-	WORD $0x3d80299d // str q29, [x12, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e39dd4a // fmul v10.4s, v10.4s, v25.4s
-	WORD $0x3dc0499d // ldr q29, [x12, #288]
-	WORD $0x6e34df1c // fmul v28.4s, v24.4s, v20.4s
-	WORD $0x4e3ccd5d // fmla v29.4s, v10.4s, v28.4s
-	WORD $0x6e35df6a // fmul v10.4s, v27.4s, v21.4s
-	WORD $0x6e34df5c // fmul v28.4s, v26.4s, v20.4s
-	WORD $0x4ebccd5d // fmls v29.4s, v10.4s, v28.4s
-	WORD $0x3d80499d // str q29, [x12, #288]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e39ddce // fmul v14.4s, v14.4s, v25.4s
-	WORD $0x3dc0699d // ldr q29, [x12, #416]
-	WORD $0x6e36df1c // fmul v28.4s, v24.4s, v22.4s
-	WORD $0x4e3ccddd // fmla v29.4s, v14.4s, v28.4s
-	WORD $0x6e37df6e // fmul v14.4s, v27.4s, v23.4s
-	WORD $0x6e36df5c // fmul v28.4s, v26.4s, v22.4s
-	WORD $0x4ebccddd // fmls v29.4s, v14.4s, v28.4s
-	WORD $0x3d80699d // str q29, [x12, #416]
-	WORD $0x3dc006b8 // ldr q24, [x21, #16]
-	WORD $0x3dc005b9 // ldr q25, [x13, #16]
-	WORD $0x3dc016ba // ldr q26, [x21, #80]
-	WORD $0x3dc015bb // ldr q27, [x13, #80]
-	WORD $0x4e180718 // dup v24.2d, v24.d[1]
-	WORD $0x4e180739 // dup v25.2d, v25.d[1]
-	WORD $0x4e18075a // dup v26.2d, v26.d[1]
-	WORD $0x4e18077b // dup v27.2d, v27.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e39dc63 // fmul v3.4s, v3.4s, v25.4s
-	WORD $0x3dc00d9d // ldr q29, [x12, #48]
-	WORD $0x6e30df1c // fmul v28.4s, v24.4s, v16.4s
-	WORD $0x4e3ccc7d // fmla v29.4s, v3.4s, v28.4s
-	WORD $0x6e31df63 // fmul v3.4s, v27.4s, v17.4s
-	WORD $0x6e30df5c // fmul v28.4s, v26.4s, v16.4s
-	WORD $0x4ebccc7d // fmls v29.4s, v3.4s, v28.4s
-	WORD $0x3d800d9d // str q29, [x12, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e39dce7 // fmul v7.4s, v7.4s, v25.4s
-	WORD $0x3dc02d9d // ldr q29, [x12, #176]
-	WORD $0x6e32df1c // fmul v28.4s, v24.4s, v18.4s
-	WORD $0x4e3cccfd // fmla v29.4s, v7.4s, v28.4s
-	WORD $0x6e33df67 // fmul v7.4s, v27.4s, v19.4s
-	WORD $0x6e32df5c // fmul v28.4s, v26.4s, v18.4s
-	WORD $0x4ebcccfd // fmls v29.4s, v7.4s, v28.4s
-	WORD $0x3d802d9d // str q29, [x12, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e39dd6b // fmul v11.4s, v11.4s, v25.4s
-	WORD $0x3dc04d9d // ldr q29, [x12, #304]
-	WORD $0x6e34df1c // fmul v28.4s, v24.4s, v20.4s
-	WORD $0x4e3ccd7d // fmla v29.4s, v11.4s, v28.4s
-	WORD $0x6e35df6b // fmul v11.4s, v27.4s, v21.4s
-	WORD $0x6e34df5c // fmul v28.4s, v26.4s, v20.4s
-	WORD $0x4ebccd7d // fmls v29.4s, v11.4s, v28.4s
-	WORD $0x3d804d9d // str q29, [x12, #304]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e39ddef // fmul v15.4s, v15.4s, v25.4s
-	WORD $0x3dc06d9d // ldr q29, [x12, #432]
-	WORD $0x6e36df1c // fmul v28.4s, v24.4s, v22.4s
-	WORD $0x4e3ccdfd // fmla v29.4s, v15.4s, v28.4s
-	WORD $0x6e37df6f // fmul v15.4s, v27.4s, v23.4s
-	WORD $0x6e36df5c // fmul v28.4s, v26.4s, v22.4s
-	WORD $0x4ebccdfd // fmls v29.4s, v15.4s, v28.4s
-	WORD $0x3d806d9d // str q29, [x12, #432]
-	ADD    $32, R21, R21
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $32, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half7
-	ADD    $320, R0, R0
-	ADD    $128, R17, R17
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R9, R9
-	BNE    sub7
-	B      next
-rows6:
-sub6:
-	MOVD   R17, R13
-	ADD    $768, R5, R21
-	MOVD   R0, R11
-	MOVD   R5, R12
-	MOVD   $2, R10
-half6:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00e7ec // movi v12.16b, #0x1f
-	WORD $0x3dc0416d // ldr q13, [x11, #256]
-	WORD $0x3dc0016e // ldr q14, [x11]
-	WORD $0x6f0c55ae // sli v14.16b, v13.16b, #4
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc0116f // ldr q15, [x11, #64]
-	WORD $0x6f0c55af // sli v15.16b, v13.16b, #4
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02170 // ldr q16, [x11, #128]
-	WORD $0x6f0c55b0 // sli v16.16b, v13.16b, #4
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03171 // ldr q17, [x11, #192]
-	WORD $0x6f0c55b1 // sli v17.16b, v13.16b, #4
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc0456d // ldr q13, [x11, #272]
-	WORD $0x3dc00572 // ldr q18, [x11, #16]
-	WORD $0x6f0c55b2 // sli v18.16b, v13.16b, #4
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc01573 // ldr q19, [x11, #80]
-	WORD $0x6f0c55b3 // sli v19.16b, v13.16b, #4
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02574 // ldr q20, [x11, #144]
-	WORD $0x6f0c55b4 // sli v20.16b, v13.16b, #4
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03575 // ldr q21, [x11, #208]
-	WORD $0x6f0c55b5 // sli v21.16b, v13.16b, #4
-	WORD $0x4e2c1eb5 // and v21.16b, v21.16b, v12.16b
-	ADD    $0, R2, R14
-	WORD $0x4e8f39cc // zip1 v12.4s, v14.4s, v15.4s
-	WORD $0x4e8f79cf // zip2 v15.4s, v14.4s, v15.4s
-	WORD $0x4e913a0d // zip1 v13.4s, v16.4s, v17.4s
-	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
-	WORD $0x4e933a4e // zip1 v14.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a90 // zip1 v16.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c1 // smmla v1.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c2 // smmla v2.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c3 // smmla v3.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e1 // smmla v1.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e2 // smmla v2.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e3 // smmla v3.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c5 // smmla v5.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c6 // smmla v6.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c7 // smmla v7.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e5 // smmla v5.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e6 // smmla v6.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e7 // smmla v7.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c9 // smmla v9.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6ca // smmla v10.4s, v22.16b, v14.16b
-	WORD $0x4e93a6cb // smmla v11.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e9 // smmla v9.4s, v23.16b, v17.16b
-	WORD $0x4e90a6ea // smmla v10.4s, v23.16b, v16.16b
-	WORD $0x4e95a6eb // smmla v11.4s, v23.16b, v21.16b
-	WORD $0x4f00e7ec // movi v12.16b, #0x1f
-	WORD $0x3dc0416d // ldr q13, [x11, #256]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc0016e // ldr q14, [x11]
-	WORD $0x6f0c05ce // ushr v14.16b, v14.16b, #4
-	WORD $0x6f0c55ae // sli v14.16b, v13.16b, #4
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc0116f // ldr q15, [x11, #64]
-	WORD $0x6f0c05ef // ushr v15.16b, v15.16b, #4
-	WORD $0x6f0c55af // sli v15.16b, v13.16b, #4
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02170 // ldr q16, [x11, #128]
-	WORD $0x6f0c0610 // ushr v16.16b, v16.16b, #4
-	WORD $0x6f0c55b0 // sli v16.16b, v13.16b, #4
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03171 // ldr q17, [x11, #192]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x6f0c55b1 // sli v17.16b, v13.16b, #4
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc0456d // ldr q13, [x11, #272]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc00572 // ldr q18, [x11, #16]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x6f0c55b2 // sli v18.16b, v13.16b, #4
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc01573 // ldr q19, [x11, #80]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x6f0c55b3 // sli v19.16b, v13.16b, #4
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc02574 // ldr q20, [x11, #144]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x6f0c55b4 // sli v20.16b, v13.16b, #4
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	WORD $0x6f0f05ad // ushr v13.16b, v13.16b, #1
-	WORD $0x3dc03575 // ldr q21, [x11, #208]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x6f0c55b5 // sli v21.16b, v13.16b, #4
-	WORD $0x4e2c1eb5 // and v21.16b, v21.16b, v12.16b
-	ADD    $16, R2, R14
-	WORD $0x4e8f39cc // zip1 v12.4s, v14.4s, v15.4s
-	WORD $0x4e8f79cf // zip2 v15.4s, v14.4s, v15.4s
-	WORD $0x4e913a0d // zip1 v13.4s, v16.4s, v17.4s
-	WORD $0x4e917a11 // zip2 v17.4s, v16.4s, v17.4s
-	WORD $0x4e933a4e // zip1 v14.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e953a90 // zip1 v16.4s, v20.4s, v21.4s
-	WORD $0x4e957a95 // zip2 v21.4s, v20.4s, v21.4s
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c1 // smmla v1.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c2 // smmla v2.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c3 // smmla v3.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e1 // smmla v1.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e2 // smmla v2.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e3 // smmla v3.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c5 // smmla v5.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6c6 // smmla v6.4s, v22.16b, v14.16b
-	WORD $0x4e93a6c7 // smmla v7.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e5 // smmla v5.4s, v23.16b, v17.16b
-	WORD $0x4e90a6e6 // smmla v6.4s, v23.16b, v16.16b
-	WORD $0x4e95a6e7 // smmla v7.4s, v23.16b, v21.16b
-	WORD $0x4cc771d2 // ld1 {v18.16b}, [x14], x7
-	WORD $0x4cc771d4 // ld1 {v20.16b}, [x14], x7
-	WORD $0x4ed43a56 // zip1 v22.2d, v18.2d, v20.2d
-	WORD $0x4ed47a57 // zip2 v23.2d, v18.2d, v20.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8fa6c9 // smmla v9.4s, v22.16b, v15.16b
-	WORD $0x4e8ea6ca // smmla v10.4s, v22.16b, v14.16b
-	WORD $0x4e93a6cb // smmla v11.4s, v22.16b, v19.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e91a6e9 // smmla v9.4s, v23.16b, v17.16b
-	WORD $0x4e90a6ea // smmla v10.4s, v23.16b, v16.16b
-	WORD $0x4e95a6eb // smmla v11.4s, v23.16b, v21.16b
-	MOVD   R3, R14
-	MOVD   R6, R15
-	WORD $0x4dc8c9cc // ld1r {v12.4s}, [x14], x8
-	WORD $0x4dc8c9cd // ld1r {v13.4s}, [x14], x8
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc8c9ed // ld1r {v13.4s}, [x15], x8
-	WORD $0x4dc8c9ee // ld1r {v14.4s}, [x15], x8
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x4dc8c9ce // ld1r {v14.4s}, [x14], x8
-	WORD $0x4dc8c9cf // ld1r {v15.4s}, [x14], x8
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0x4dc8c9ef // ld1r {v15.4s}, [x15], x8
-	WORD $0x4dc8c9f0 // ld1r {v16.4s}, [x15], x8
-	WORD $0x4ed039ef // zip1 v15.2d, v15.2d, v16.2d
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x4dc8c9d0 // ld1r {v16.4s}, [x14], x8
-	WORD $0x4dc8c9d1 // ld1r {v17.4s}, [x14], x8
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc8c9f1 // ld1r {v17.4s}, [x15], x8
-	WORD $0x4dc8c9f2 // ld1r {v18.4s}, [x15], x8
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
-	WORD $0x3dc002b2 // ldr q18, [x21]
-	WORD $0x3dc001b3 // ldr q19, [x13]
-	WORD $0x3dc012b4 // ldr q20, [x21, #64]
-	WORD $0x3dc011b5 // ldr q21, [x13, #64]
-	WORD $0x4e080652 // dup v18.2d, v18.d[0]
-	WORD $0x4e080673 // dup v19.2d, v19.d[0]
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x4e0806b5 // dup v21.2d, v21.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e33dc00 // fmul v0.4s, v0.4s, v19.4s
-	WORD $0x3dc00197 // ldr q23, [x12]
-	WORD $0x6e2cde56 // fmul v22.4s, v18.4s, v12.4s
-	WORD $0x4e36cc17 // fmla v23.4s, v0.4s, v22.4s
-	WORD $0x6e2ddea0 // fmul v0.4s, v21.4s, v13.4s
-	WORD $0x6e2cde96 // fmul v22.4s, v20.4s, v12.4s
-	WORD $0x4eb6cc17 // fmls v23.4s, v0.4s, v22.4s
-	WORD $0x3d800197 // str q23, [x12]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e33dc84 // fmul v4.4s, v4.4s, v19.4s
-	WORD $0x3dc02197 // ldr q23, [x12, #128]
-	WORD $0x6e2ede56 // fmul v22.4s, v18.4s, v14.4s
-	WORD $0x4e36cc97 // fmla v23.4s, v4.4s, v22.4s
-	WORD $0x6e2fdea4 // fmul v4.4s, v21.4s, v15.4s
-	WORD $0x6e2ede96 // fmul v22.4s, v20.4s, v14.4s
-	WORD $0x4eb6cc97 // fmls v23.4s, v4.4s, v22.4s
-	WORD $0x3d802197 // str q23, [x12, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
-	WORD $0x3dc04197 // ldr q23, [x12, #256]
-	WORD $0x6e30de56 // fmul v22.4s, v18.4s, v16.4s
-	WORD $0x4e36cd17 // fmla v23.4s, v8.4s, v22.4s
-	WORD $0x6e31dea8 // fmul v8.4s, v21.4s, v17.4s
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4eb6cd17 // fmls v23.4s, v8.4s, v22.4s
-	WORD $0x3d804197 // str q23, [x12, #256]
-	WORD $0x3dc002b2 // ldr q18, [x21]
-	WORD $0x3dc001b3 // ldr q19, [x13]
-	WORD $0x3dc012b4 // ldr q20, [x21, #64]
-	WORD $0x3dc011b5 // ldr q21, [x13, #64]
-	WORD $0x4e180652 // dup v18.2d, v18.d[1]
-	WORD $0x4e180673 // dup v19.2d, v19.d[1]
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x4e1806b5 // dup v21.2d, v21.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e33dc21 // fmul v1.4s, v1.4s, v19.4s
-	WORD $0x3dc00597 // ldr q23, [x12, #16]
-	WORD $0x6e2cde56 // fmul v22.4s, v18.4s, v12.4s
-	WORD $0x4e36cc37 // fmla v23.4s, v1.4s, v22.4s
-	WORD $0x6e2ddea1 // fmul v1.4s, v21.4s, v13.4s
-	WORD $0x6e2cde96 // fmul v22.4s, v20.4s, v12.4s
-	WORD $0x4eb6cc37 // fmls v23.4s, v1.4s, v22.4s
-	WORD $0x3d800597 // str q23, [x12, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e33dca5 // fmul v5.4s, v5.4s, v19.4s
-	WORD $0x3dc02597 // ldr q23, [x12, #144]
-	WORD $0x6e2ede56 // fmul v22.4s, v18.4s, v14.4s
-	WORD $0x4e36ccb7 // fmla v23.4s, v5.4s, v22.4s
-	WORD $0x6e2fdea5 // fmul v5.4s, v21.4s, v15.4s
-	WORD $0x6e2ede96 // fmul v22.4s, v20.4s, v14.4s
-	WORD $0x4eb6ccb7 // fmls v23.4s, v5.4s, v22.4s
-	WORD $0x3d802597 // str q23, [x12, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
-	WORD $0x3dc04597 // ldr q23, [x12, #272]
-	WORD $0x6e30de56 // fmul v22.4s, v18.4s, v16.4s
-	WORD $0x4e36cd37 // fmla v23.4s, v9.4s, v22.4s
-	WORD $0x6e31dea9 // fmul v9.4s, v21.4s, v17.4s
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4eb6cd37 // fmls v23.4s, v9.4s, v22.4s
-	WORD $0x3d804597 // str q23, [x12, #272]
-	WORD $0x3dc006b2 // ldr q18, [x21, #16]
-	WORD $0x3dc005b3 // ldr q19, [x13, #16]
-	WORD $0x3dc016b4 // ldr q20, [x21, #80]
-	WORD $0x3dc015b5 // ldr q21, [x13, #80]
-	WORD $0x4e080652 // dup v18.2d, v18.d[0]
-	WORD $0x4e080673 // dup v19.2d, v19.d[0]
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x4e0806b5 // dup v21.2d, v21.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
-	WORD $0x3dc00997 // ldr q23, [x12, #32]
-	WORD $0x6e2cde56 // fmul v22.4s, v18.4s, v12.4s
-	WORD $0x4e36cc57 // fmla v23.4s, v2.4s, v22.4s
-	WORD $0x6e2ddea2 // fmul v2.4s, v21.4s, v13.4s
-	WORD $0x6e2cde96 // fmul v22.4s, v20.4s, v12.4s
-	WORD $0x4eb6cc57 // fmls v23.4s, v2.4s, v22.4s
-	WORD $0x3d800997 // str q23, [x12, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e33dcc6 // fmul v6.4s, v6.4s, v19.4s
-	WORD $0x3dc02997 // ldr q23, [x12, #160]
-	WORD $0x6e2ede56 // fmul v22.4s, v18.4s, v14.4s
-	WORD $0x4e36ccd7 // fmla v23.4s, v6.4s, v22.4s
-	WORD $0x6e2fdea6 // fmul v6.4s, v21.4s, v15.4s
-	WORD $0x6e2ede96 // fmul v22.4s, v20.4s, v14.4s
-	WORD $0x4eb6ccd7 // fmls v23.4s, v6.4s, v22.4s
-	WORD $0x3d802997 // str q23, [x12, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e33dd4a // fmul v10.4s, v10.4s, v19.4s
-	WORD $0x3dc04997 // ldr q23, [x12, #288]
-	WORD $0x6e30de56 // fmul v22.4s, v18.4s, v16.4s
-	WORD $0x4e36cd57 // fmla v23.4s, v10.4s, v22.4s
-	WORD $0x6e31deaa // fmul v10.4s, v21.4s, v17.4s
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4eb6cd57 // fmls v23.4s, v10.4s, v22.4s
-	WORD $0x3d804997 // str q23, [x12, #288]
-	WORD $0x3dc006b2 // ldr q18, [x21, #16]
-	WORD $0x3dc005b3 // ldr q19, [x13, #16]
-	WORD $0x3dc016b4 // ldr q20, [x21, #80]
-	WORD $0x3dc015b5 // ldr q21, [x13, #80]
-	WORD $0x4e180652 // dup v18.2d, v18.d[1]
-	WORD $0x4e180673 // dup v19.2d, v19.d[1]
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x4e1806b5 // dup v21.2d, v21.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
-	WORD $0x3dc00d97 // ldr q23, [x12, #48]
-	WORD $0x6e2cde56 // fmul v22.4s, v18.4s, v12.4s
-	WORD $0x4e36cc77 // fmla v23.4s, v3.4s, v22.4s
-	WORD $0x6e2ddea3 // fmul v3.4s, v21.4s, v13.4s
-	WORD $0x6e2cde96 // fmul v22.4s, v20.4s, v12.4s
-	WORD $0x4eb6cc77 // fmls v23.4s, v3.4s, v22.4s
-	WORD $0x3d800d97 // str q23, [x12, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e33dce7 // fmul v7.4s, v7.4s, v19.4s
-	WORD $0x3dc02d97 // ldr q23, [x12, #176]
-	WORD $0x6e2ede56 // fmul v22.4s, v18.4s, v14.4s
-	WORD $0x4e36ccf7 // fmla v23.4s, v7.4s, v22.4s
-	WORD $0x6e2fdea7 // fmul v7.4s, v21.4s, v15.4s
-	WORD $0x6e2ede96 // fmul v22.4s, v20.4s, v14.4s
-	WORD $0x4eb6ccf7 // fmls v23.4s, v7.4s, v22.4s
-	WORD $0x3d802d97 // str q23, [x12, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e33dd6b // fmul v11.4s, v11.4s, v19.4s
-	WORD $0x3dc04d97 // ldr q23, [x12, #304]
-	WORD $0x6e30de56 // fmul v22.4s, v18.4s, v16.4s
-	WORD $0x4e36cd77 // fmla v23.4s, v11.4s, v22.4s
-	WORD $0x6e31deab // fmul v11.4s, v21.4s, v17.4s
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4eb6cd77 // fmls v23.4s, v11.4s, v22.4s
-	WORD $0x3d804d97 // str q23, [x12, #304]
-	ADD    $32, R21, R21
-	ADD    $32, R11, R11
-	ADD    $64, R12, R12
-	ADD    $32, R13, R13
-	SUBS   $1, R10, R10
-	BNE    half6
-	ADD    $320, R0, R0
-	ADD    $128, R17, R17
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	ADD    $4, R6, R6
-	SUBS   $1, R9, R9
-	BNE    sub6
 next:
 	SUBS   $1, R1, R1
 	BNE    loop
@@ -10068,13 +5466,13 @@ stored:
 	RET
 
 // func tileQ6_KI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileQ6_KI8MM(SB), 0, $1920-56
+TEXT ·tileQ6_KI8MM(SB), 0, $2176-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-1920(SP), R5
+	MOVD   $frame-2176(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $8, R6, R6
 	MOVD   nb+24(FP), R7
@@ -10098,19 +5496,19 @@ TEXT ·tileQ6_KI8MM(SB), 0, $1920-56
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R8
-	ADD    $896, R5, R16
+	ADD    $1152, R5, R16
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0x3dc00800 // ldr q0, [x0, #32]
 	WORD $0x3dc01801 // ldr q1, [x0, #96]
 	WORD $0x3dc02802 // ldr q2, [x0, #160]
@@ -10118,63 +5516,63 @@ loop:
 	WORD $0x4f385404 // shl v4.4s, v0.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80e0a4 // str q4, [x5, #896]
+	WORD $0x3d8120a4 // str q4, [x5, #1152]
 	WORD $0x4f305404 // shl v4.4s, v0.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80f0a4 // str q4, [x5, #960]
+	WORD $0x3d8130a4 // str q4, [x5, #1216]
 	WORD $0x4f285404 // shl v4.4s, v0.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8100a4 // str q4, [x5, #1024]
+	WORD $0x3d8140a4 // str q4, [x5, #1280]
 	WORD $0x4f280404 // sshr v4.4s, v0.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8110a4 // str q4, [x5, #1088]
+	WORD $0x3d8150a4 // str q4, [x5, #1344]
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8120a4 // str q4, [x5, #1152]
+	WORD $0x3d8160a4 // str q4, [x5, #1408]
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8130a4 // str q4, [x5, #1216]
+	WORD $0x3d8170a4 // str q4, [x5, #1472]
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8140a4 // str q4, [x5, #1280]
+	WORD $0x3d8180a4 // str q4, [x5, #1536]
 	WORD $0x4f280424 // sshr v4.4s, v1.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8150a4 // str q4, [x5, #1344]
+	WORD $0x3d8190a4 // str q4, [x5, #1600]
 	WORD $0x4f385444 // shl v4.4s, v2.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8160a4 // str q4, [x5, #1408]
+	WORD $0x3d81a0a4 // str q4, [x5, #1664]
 	WORD $0x4f305444 // shl v4.4s, v2.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8170a4 // str q4, [x5, #1472]
+	WORD $0x3d81b0a4 // str q4, [x5, #1728]
 	WORD $0x4f285444 // shl v4.4s, v2.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8180a4 // str q4, [x5, #1536]
+	WORD $0x3d81c0a4 // str q4, [x5, #1792]
 	WORD $0x4f280444 // sshr v4.4s, v2.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8190a4 // str q4, [x5, #1600]
+	WORD $0x3d81d0a4 // str q4, [x5, #1856]
 	WORD $0x4f385464 // shl v4.4s, v3.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81a0a4 // str q4, [x5, #1664]
+	WORD $0x3d81e0a4 // str q4, [x5, #1920]
 	WORD $0x4f305464 // shl v4.4s, v3.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81b0a4 // str q4, [x5, #1728]
+	WORD $0x3d81f0a4 // str q4, [x5, #1984]
 	WORD $0x4f285464 // shl v4.4s, v3.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81c0a4 // str q4, [x5, #1792]
+	WORD $0x3d8200a4 // str q4, [x5, #2048]
 	WORD $0x4f280464 // sshr v4.4s, v3.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81d0a4 // str q4, [x5, #1856]
+	WORD $0x3d8210a4 // str q4, [x5, #2112]
 	WORD $0x3dc00c00 // ldr q0, [x0, #48]
 	WORD $0x3dc01c01 // ldr q1, [x0, #112]
 	WORD $0x3dc02c02 // ldr q2, [x0, #176]
@@ -10182,63 +5580,63 @@ loop:
 	WORD $0x4f385404 // shl v4.4s, v0.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80e4a4 // str q4, [x5, #912]
+	WORD $0x3d8124a4 // str q4, [x5, #1168]
 	WORD $0x4f305404 // shl v4.4s, v0.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80f4a4 // str q4, [x5, #976]
+	WORD $0x3d8134a4 // str q4, [x5, #1232]
 	WORD $0x4f285404 // shl v4.4s, v0.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8104a4 // str q4, [x5, #1040]
+	WORD $0x3d8144a4 // str q4, [x5, #1296]
 	WORD $0x4f280404 // sshr v4.4s, v0.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8114a4 // str q4, [x5, #1104]
+	WORD $0x3d8154a4 // str q4, [x5, #1360]
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8124a4 // str q4, [x5, #1168]
+	WORD $0x3d8164a4 // str q4, [x5, #1424]
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8134a4 // str q4, [x5, #1232]
+	WORD $0x3d8174a4 // str q4, [x5, #1488]
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8144a4 // str q4, [x5, #1296]
+	WORD $0x3d8184a4 // str q4, [x5, #1552]
 	WORD $0x4f280424 // sshr v4.4s, v1.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8154a4 // str q4, [x5, #1360]
+	WORD $0x3d8194a4 // str q4, [x5, #1616]
 	WORD $0x4f385444 // shl v4.4s, v2.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8164a4 // str q4, [x5, #1424]
+	WORD $0x3d81a4a4 // str q4, [x5, #1680]
 	WORD $0x4f305444 // shl v4.4s, v2.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8174a4 // str q4, [x5, #1488]
+	WORD $0x3d81b4a4 // str q4, [x5, #1744]
 	WORD $0x4f285444 // shl v4.4s, v2.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8184a4 // str q4, [x5, #1552]
+	WORD $0x3d81c4a4 // str q4, [x5, #1808]
 	WORD $0x4f280444 // sshr v4.4s, v2.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8194a4 // str q4, [x5, #1616]
+	WORD $0x3d81d4a4 // str q4, [x5, #1872]
 	WORD $0x4f385464 // shl v4.4s, v3.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81a4a4 // str q4, [x5, #1680]
+	WORD $0x3d81e4a4 // str q4, [x5, #1936]
 	WORD $0x4f305464 // shl v4.4s, v3.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81b4a4 // str q4, [x5, #1744]
+	WORD $0x3d81f4a4 // str q4, [x5, #2000]
 	WORD $0x4f285464 // shl v4.4s, v3.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81c4a4 // str q4, [x5, #1808]
+	WORD $0x3d8204a4 // str q4, [x5, #2064]
 	WORD $0x4f280464 // sshr v4.4s, v3.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81d4a4 // str q4, [x5, #1872]
+	WORD $0x3d8214a4 // str q4, [x5, #2128]
 	WORD $0x3dc01000 // ldr q0, [x0, #64]
 	WORD $0x3dc02001 // ldr q1, [x0, #128]
 	WORD $0x3dc03002 // ldr q2, [x0, #192]
@@ -10246,63 +5644,63 @@ loop:
 	WORD $0x4f385404 // shl v4.4s, v0.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80e8a4 // str q4, [x5, #928]
+	WORD $0x3d8128a4 // str q4, [x5, #1184]
 	WORD $0x4f305404 // shl v4.4s, v0.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80f8a4 // str q4, [x5, #992]
+	WORD $0x3d8138a4 // str q4, [x5, #1248]
 	WORD $0x4f285404 // shl v4.4s, v0.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8108a4 // str q4, [x5, #1056]
+	WORD $0x3d8148a4 // str q4, [x5, #1312]
 	WORD $0x4f280404 // sshr v4.4s, v0.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8118a4 // str q4, [x5, #1120]
+	WORD $0x3d8158a4 // str q4, [x5, #1376]
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8128a4 // str q4, [x5, #1184]
+	WORD $0x3d8168a4 // str q4, [x5, #1440]
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8138a4 // str q4, [x5, #1248]
+	WORD $0x3d8178a4 // str q4, [x5, #1504]
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8148a4 // str q4, [x5, #1312]
+	WORD $0x3d8188a4 // str q4, [x5, #1568]
 	WORD $0x4f280424 // sshr v4.4s, v1.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8158a4 // str q4, [x5, #1376]
+	WORD $0x3d8198a4 // str q4, [x5, #1632]
 	WORD $0x4f385444 // shl v4.4s, v2.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8168a4 // str q4, [x5, #1440]
+	WORD $0x3d81a8a4 // str q4, [x5, #1696]
 	WORD $0x4f305444 // shl v4.4s, v2.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8178a4 // str q4, [x5, #1504]
+	WORD $0x3d81b8a4 // str q4, [x5, #1760]
 	WORD $0x4f285444 // shl v4.4s, v2.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8188a4 // str q4, [x5, #1568]
+	WORD $0x3d81c8a4 // str q4, [x5, #1824]
 	WORD $0x4f280444 // sshr v4.4s, v2.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8198a4 // str q4, [x5, #1632]
+	WORD $0x3d81d8a4 // str q4, [x5, #1888]
 	WORD $0x4f385464 // shl v4.4s, v3.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81a8a4 // str q4, [x5, #1696]
+	WORD $0x3d81e8a4 // str q4, [x5, #1952]
 	WORD $0x4f305464 // shl v4.4s, v3.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81b8a4 // str q4, [x5, #1760]
+	WORD $0x3d81f8a4 // str q4, [x5, #2016]
 	WORD $0x4f285464 // shl v4.4s, v3.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81c8a4 // str q4, [x5, #1824]
+	WORD $0x3d8208a4 // str q4, [x5, #2080]
 	WORD $0x4f280464 // sshr v4.4s, v3.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81d8a4 // str q4, [x5, #1888]
+	WORD $0x3d8218a4 // str q4, [x5, #2144]
 	WORD $0x3dc01400 // ldr q0, [x0, #80]
 	WORD $0x3dc02401 // ldr q1, [x0, #144]
 	WORD $0x3dc03402 // ldr q2, [x0, #208]
@@ -10310,72 +5708,101 @@ loop:
 	WORD $0x4f385404 // shl v4.4s, v0.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80eca4 // str q4, [x5, #944]
+	WORD $0x3d812ca4 // str q4, [x5, #1200]
 	WORD $0x4f305404 // shl v4.4s, v0.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80fca4 // str q4, [x5, #1008]
+	WORD $0x3d813ca4 // str q4, [x5, #1264]
 	WORD $0x4f285404 // shl v4.4s, v0.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d810ca4 // str q4, [x5, #1072]
+	WORD $0x3d814ca4 // str q4, [x5, #1328]
 	WORD $0x4f280404 // sshr v4.4s, v0.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d811ca4 // str q4, [x5, #1136]
+	WORD $0x3d815ca4 // str q4, [x5, #1392]
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d812ca4 // str q4, [x5, #1200]
+	WORD $0x3d816ca4 // str q4, [x5, #1456]
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d813ca4 // str q4, [x5, #1264]
+	WORD $0x3d817ca4 // str q4, [x5, #1520]
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d814ca4 // str q4, [x5, #1328]
+	WORD $0x3d818ca4 // str q4, [x5, #1584]
 	WORD $0x4f280424 // sshr v4.4s, v1.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d815ca4 // str q4, [x5, #1392]
+	WORD $0x3d819ca4 // str q4, [x5, #1648]
 	WORD $0x4f385444 // shl v4.4s, v2.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d816ca4 // str q4, [x5, #1456]
+	WORD $0x3d81aca4 // str q4, [x5, #1712]
 	WORD $0x4f305444 // shl v4.4s, v2.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d817ca4 // str q4, [x5, #1520]
+	WORD $0x3d81bca4 // str q4, [x5, #1776]
 	WORD $0x4f285444 // shl v4.4s, v2.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d818ca4 // str q4, [x5, #1584]
+	WORD $0x3d81cca4 // str q4, [x5, #1840]
 	WORD $0x4f280444 // sshr v4.4s, v2.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d819ca4 // str q4, [x5, #1648]
+	WORD $0x3d81dca4 // str q4, [x5, #1904]
 	WORD $0x4f385464 // shl v4.4s, v3.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81aca4 // str q4, [x5, #1712]
+	WORD $0x3d81eca4 // str q4, [x5, #1968]
 	WORD $0x4f305464 // shl v4.4s, v3.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81bca4 // str q4, [x5, #1776]
+	WORD $0x3d81fca4 // str q4, [x5, #2032]
 	WORD $0x4f285464 // shl v4.4s, v3.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81cca4 // str q4, [x5, #1840]
+	WORD $0x3d820ca4 // str q4, [x5, #2096]
 	WORD $0x4f280464 // sshr v4.4s, v3.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81dca4 // str q4, [x5, #1904]
+	WORD $0x3d821ca4 // str q4, [x5, #2160]
 	ADD    $288, R0, R0
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 sub8:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
+	MOVD   R2, R13
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -10424,7 +5851,6 @@ half8:
 	WORD $0x6e3086d6 // sub v22.16b, v22.16b, v16.16b
 	WORD $0x6e3086f7 // sub v23.16b, v23.16b, v16.16b
 	WORD $0x6e308718 // sub v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R13
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -10433,54 +5859,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5864b7 // ldp q23, q25, [x5, #768]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5a64b7 // ldp q23, q25, [x5, #832]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5c64b7 // ldp q23, q25, [x5, #896]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5e64b7 // ldp q23, q25, [x5, #960]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	WORD $0x3dc00190 // ldr q16, [x12]
 	WORD $0x4e080610 // dup v16.2d, v16.d[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
@@ -10581,7 +5995,6 @@ half8:
 	WORD $0x6e3086d6 // sub v22.16b, v22.16b, v16.16b
 	WORD $0x6e3086f7 // sub v23.16b, v23.16b, v16.16b
 	WORD $0x6e308718 // sub v24.16b, v24.16b, v16.16b
-	ADD    $16, R2, R13
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -10590,54 +6003,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5964b7 // ldp q23, q25, [x5, #800]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5b64b7 // ldp q23, q25, [x5, #864]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5d64b7 // ldp q23, q25, [x5, #928]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5f64b7 // ldp q23, q25, [x5, #992]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	MOVD   R3, R13
 	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
 	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
@@ -10791,767 +6192,6 @@ half8:
 	ADD    $4, R3, R3
 	SUBS   $1, R8, R8
 	BNE    sub8
-	B      next
-rows7:
-sub7:
-	MOVD   R16, R12
-	ADD    $768, R5, R20
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half7:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f01e7f0 // movi v16.16b, #0x3f
-	WORD $0x3dc00151 // ldr q17, [x10]
-	WORD $0x3dc01152 // ldr q18, [x10, #64]
-	WORD $0x3dc02153 // ldr q19, [x10, #128]
-	WORD $0x6f0e0674 // ushr v20.16b, v19.16b, #2
-	WORD $0x6f0c4654 // sri v20.16b, v18.16b, #4
-	WORD $0x6f0a4634 // sri v20.16b, v17.16b, #6
-	WORD $0x4e301e31 // and v17.16b, v17.16b, v16.16b
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x3dc00555 // ldr q21, [x10, #16]
-	WORD $0x3dc01556 // ldr q22, [x10, #80]
-	WORD $0x3dc02557 // ldr q23, [x10, #144]
-	WORD $0x6f0e06f8 // ushr v24.16b, v23.16b, #2
-	WORD $0x6f0c46d8 // sri v24.16b, v22.16b, #4
-	WORD $0x6f0a46b8 // sri v24.16b, v21.16b, #6
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x4f01e410 // movi v16.16b, #0x20
-	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
-	WORD $0x6e308652 // sub v18.16b, v18.16b, v16.16b
-	WORD $0x6e308673 // sub v19.16b, v19.16b, v16.16b
-	WORD $0x6e308694 // sub v20.16b, v20.16b, v16.16b
-	WORD $0x6e3086b5 // sub v21.16b, v21.16b, v16.16b
-	WORD $0x6e3086d6 // sub v22.16b, v22.16b, v16.16b
-	WORD $0x6e3086f7 // sub v23.16b, v23.16b, v16.16b
-	WORD $0x6e308718 // sub v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R13
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	WORD $0x3dc00190 // ldr q16, [x12]
-	WORD $0x4e080610 // dup v16.2d, v16.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
-	WORD $0x3d8080a0 // str q0, [x5, #512]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
-	WORD $0x3d8090a4 // str q4, [x5, #576]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e30dd08 // fmul v8.4s, v8.4s, v16.4s
-	WORD $0x3d80a0a8 // str q8, [x5, #640]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e30dd8c // fmul v12.4s, v12.4s, v16.4s
-	WORD $0x3d80b0ac // str q12, [x5, #704]
-	WORD $0x3dc00190 // ldr q16, [x12]
-	WORD $0x4e180610 // dup v16.2d, v16.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
-	WORD $0x3d8084a1 // str q1, [x5, #528]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e30dca5 // fmul v5.4s, v5.4s, v16.4s
-	WORD $0x3d8094a5 // str q5, [x5, #592]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e30dd29 // fmul v9.4s, v9.4s, v16.4s
-	WORD $0x3d80a4a9 // str q9, [x5, #656]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e30ddad // fmul v13.4s, v13.4s, v16.4s
-	WORD $0x3d80b4ad // str q13, [x5, #720]
-	WORD $0x3dc00590 // ldr q16, [x12, #16]
-	WORD $0x4e080610 // dup v16.2d, v16.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e30dc42 // fmul v2.4s, v2.4s, v16.4s
-	WORD $0x3d8088a2 // str q2, [x5, #544]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e30dcc6 // fmul v6.4s, v6.4s, v16.4s
-	WORD $0x3d8098a6 // str q6, [x5, #608]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e30dd4a // fmul v10.4s, v10.4s, v16.4s
-	WORD $0x3d80a8aa // str q10, [x5, #672]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e30ddce // fmul v14.4s, v14.4s, v16.4s
-	WORD $0x3d80b8ae // str q14, [x5, #736]
-	WORD $0x3dc00590 // ldr q16, [x12, #16]
-	WORD $0x4e180610 // dup v16.2d, v16.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e30dc63 // fmul v3.4s, v3.4s, v16.4s
-	WORD $0x3d808ca3 // str q3, [x5, #560]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e30dce7 // fmul v7.4s, v7.4s, v16.4s
-	WORD $0x3d809ca7 // str q7, [x5, #624]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e30dd6b // fmul v11.4s, v11.4s, v16.4s
-	WORD $0x3d80acab // str q11, [x5, #688]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e30ddef // fmul v15.4s, v15.4s, v16.4s
-	WORD $0x3d80bcaf // str q15, [x5, #752]
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f01e7f0 // movi v16.16b, #0x3f
-	WORD $0x3dc03151 // ldr q17, [x10, #192]
-	WORD $0x3dc04152 // ldr q18, [x10, #256]
-	WORD $0x3dc05153 // ldr q19, [x10, #320]
-	WORD $0x6f0e0674 // ushr v20.16b, v19.16b, #2
-	WORD $0x6f0c4654 // sri v20.16b, v18.16b, #4
-	WORD $0x6f0a4634 // sri v20.16b, v17.16b, #6
-	WORD $0x4e301e31 // and v17.16b, v17.16b, v16.16b
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x3dc03555 // ldr q21, [x10, #208]
-	WORD $0x3dc04556 // ldr q22, [x10, #272]
-	WORD $0x3dc05557 // ldr q23, [x10, #336]
-	WORD $0x6f0e06f8 // ushr v24.16b, v23.16b, #2
-	WORD $0x6f0c46d8 // sri v24.16b, v22.16b, #4
-	WORD $0x6f0a46b8 // sri v24.16b, v21.16b, #6
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x4f01e410 // movi v16.16b, #0x20
-	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
-	WORD $0x6e308652 // sub v18.16b, v18.16b, v16.16b
-	WORD $0x6e308673 // sub v19.16b, v19.16b, v16.16b
-	WORD $0x6e308694 // sub v20.16b, v20.16b, v16.16b
-	WORD $0x6e3086b5 // sub v21.16b, v21.16b, v16.16b
-	WORD $0x6e3086d6 // sub v22.16b, v22.16b, v16.16b
-	WORD $0x6e3086f7 // sub v23.16b, v23.16b, v16.16b
-	WORD $0x6e308718 // sub v24.16b, v24.16b, v16.16b
-	ADD    $16, R2, R13
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0x3dc00294 // ldr q20, [x20]
-	WORD $0x3dc01195 // ldr q21, [x12, #64]
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x4e0806b5 // dup v21.2d, v21.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x3dc080b7 // ldr q23, [x5, #512]
-	WORD $0x4e35cc17 // fmla v23.4s, v0.4s, v21.4s
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4e36cee0 // fmla v0.4s, v23.4s, v22.4s
-	WORD $0x3d800160 // str q0, [x11]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3dc090b6 // ldr q22, [x5, #576]
-	WORD $0x4e35cc96 // fmla v22.4s, v4.4s, v21.4s
-	WORD $0x3dc02164 // ldr q4, [x11, #128]
-	WORD $0x6e31de80 // fmul v0.4s, v20.4s, v17.4s
-	WORD $0x4e20cec4 // fmla v4.4s, v22.4s, v0.4s
-	WORD $0x3d802164 // str q4, [x11, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3dc0a0a4 // ldr q4, [x5, #640]
-	WORD $0x4e35cd04 // fmla v4.4s, v8.4s, v21.4s
-	WORD $0x3dc04168 // ldr q8, [x11, #256]
-	WORD $0x6e32de80 // fmul v0.4s, v20.4s, v18.4s
-	WORD $0x4e20cc88 // fmla v8.4s, v4.4s, v0.4s
-	WORD $0x3d804168 // str q8, [x11, #256]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x3dc0b0a8 // ldr q8, [x5, #704]
-	WORD $0x4e35cd88 // fmla v8.4s, v12.4s, v21.4s
-	WORD $0x3dc0616c // ldr q12, [x11, #384]
-	WORD $0x6e33de80 // fmul v0.4s, v20.4s, v19.4s
-	WORD $0x4e20cd0c // fmla v12.4s, v8.4s, v0.4s
-	WORD $0x3d80616c // str q12, [x11, #384]
-	WORD $0x3dc00280 // ldr q0, [x20]
-	WORD $0x3dc0118c // ldr q12, [x12, #64]
-	WORD $0x4e180400 // dup v0.2d, v0.d[1]
-	WORD $0x4e18058c // dup v12.2d, v12.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x3dc084b5 // ldr q21, [x5, #528]
-	WORD $0x4e2ccc35 // fmla v21.4s, v1.4s, v12.4s
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x6e30dc14 // fmul v20.4s, v0.4s, v16.4s
-	WORD $0x4e34cea1 // fmla v1.4s, v21.4s, v20.4s
-	WORD $0x3d800561 // str q1, [x11, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x3dc094b4 // ldr q20, [x5, #592]
-	WORD $0x4e2cccb4 // fmla v20.4s, v5.4s, v12.4s
-	WORD $0x3dc02565 // ldr q5, [x11, #144]
-	WORD $0x6e31dc01 // fmul v1.4s, v0.4s, v17.4s
-	WORD $0x4e21ce85 // fmla v5.4s, v20.4s, v1.4s
-	WORD $0x3d802565 // str q5, [x11, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x3dc0a4a5 // ldr q5, [x5, #656]
-	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
-	WORD $0x3dc04569 // ldr q9, [x11, #272]
-	WORD $0x6e32dc01 // fmul v1.4s, v0.4s, v18.4s
-	WORD $0x4e21cca9 // fmla v9.4s, v5.4s, v1.4s
-	WORD $0x3d804569 // str q9, [x11, #272]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x3dc0b4a9 // ldr q9, [x5, #720]
-	WORD $0x4e2ccda9 // fmla v9.4s, v13.4s, v12.4s
-	WORD $0x3dc0656d // ldr q13, [x11, #400]
-	WORD $0x6e33dc01 // fmul v1.4s, v0.4s, v19.4s
-	WORD $0x4e21cd2d // fmla v13.4s, v9.4s, v1.4s
-	WORD $0x3d80656d // str q13, [x11, #400]
-	WORD $0x3dc00680 // ldr q0, [x20, #16]
-	WORD $0x3dc01581 // ldr q1, [x12, #80]
-	WORD $0x4e080400 // dup v0.2d, v0.d[0]
-	WORD $0x4e080421 // dup v1.2d, v1.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x3dc088ad // ldr q13, [x5, #544]
-	WORD $0x4e21cc4d // fmla v13.4s, v2.4s, v1.4s
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	WORD $0x6e30dc0c // fmul v12.4s, v0.4s, v16.4s
-	WORD $0x4e2ccda2 // fmla v2.4s, v13.4s, v12.4s
-	WORD $0x3d800962 // str q2, [x11, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3dc098ac // ldr q12, [x5, #608]
-	WORD $0x4e21cccc // fmla v12.4s, v6.4s, v1.4s
-	WORD $0x3dc02966 // ldr q6, [x11, #160]
-	WORD $0x6e31dc02 // fmul v2.4s, v0.4s, v17.4s
-	WORD $0x4e22cd86 // fmla v6.4s, v12.4s, v2.4s
-	WORD $0x3d802966 // str q6, [x11, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x3dc0a8a6 // ldr q6, [x5, #672]
-	WORD $0x4e21cd46 // fmla v6.4s, v10.4s, v1.4s
-	WORD $0x3dc0496a // ldr q10, [x11, #288]
-	WORD $0x6e32dc02 // fmul v2.4s, v0.4s, v18.4s
-	WORD $0x4e22ccca // fmla v10.4s, v6.4s, v2.4s
-	WORD $0x3d80496a // str q10, [x11, #288]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x3dc0b8aa // ldr q10, [x5, #736]
-	WORD $0x4e21cdca // fmla v10.4s, v14.4s, v1.4s
-	WORD $0x3dc0696e // ldr q14, [x11, #416]
-	WORD $0x6e33dc02 // fmul v2.4s, v0.4s, v19.4s
-	WORD $0x4e22cd4e // fmla v14.4s, v10.4s, v2.4s
-	WORD $0x3d80696e // str q14, [x11, #416]
-	WORD $0x3dc00680 // ldr q0, [x20, #16]
-	WORD $0x3dc01581 // ldr q1, [x12, #80]
-	WORD $0x4e180400 // dup v0.2d, v0.d[1]
-	WORD $0x4e180421 // dup v1.2d, v1.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3dc08cae // ldr q14, [x5, #560]
-	WORD $0x4e21cc6e // fmla v14.4s, v3.4s, v1.4s
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	WORD $0x6e30dc02 // fmul v2.4s, v0.4s, v16.4s
-	WORD $0x4e22cdc3 // fmla v3.4s, v14.4s, v2.4s
-	WORD $0x3d800d63 // str q3, [x11, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x3dc09ca3 // ldr q3, [x5, #624]
-	WORD $0x4e21cce3 // fmla v3.4s, v7.4s, v1.4s
-	WORD $0x3dc02d67 // ldr q7, [x11, #176]
-	WORD $0x6e31dc02 // fmul v2.4s, v0.4s, v17.4s
-	WORD $0x4e22cc67 // fmla v7.4s, v3.4s, v2.4s
-	WORD $0x3d802d67 // str q7, [x11, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x3dc0aca7 // ldr q7, [x5, #688]
-	WORD $0x4e21cd67 // fmla v7.4s, v11.4s, v1.4s
-	WORD $0x3dc04d6b // ldr q11, [x11, #304]
-	WORD $0x6e32dc02 // fmul v2.4s, v0.4s, v18.4s
-	WORD $0x4e22cceb // fmla v11.4s, v7.4s, v2.4s
-	WORD $0x3d804d6b // str q11, [x11, #304]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x3dc0bcab // ldr q11, [x5, #752]
-	WORD $0x4e21cdeb // fmla v11.4s, v15.4s, v1.4s
-	WORD $0x3dc06d6f // ldr q15, [x11, #432]
-	WORD $0x6e33dc02 // fmul v2.4s, v0.4s, v19.4s
-	WORD $0x4e22cd6f // fmla v15.4s, v11.4s, v2.4s
-	WORD $0x3d806d6f // str q15, [x11, #432]
-	ADD    $32, R20, R20
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $32, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half7
-	ADD    $384, R0, R0
-	ADD    $128, R16, R16
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R8, R8
-	BNE    sub7
-	B      next
-rows6:
-sub6:
-	MOVD   R16, R12
-	ADD    $768, R5, R20
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half6:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f01e7ec // movi v12.16b, #0x3f
-	WORD $0x3dc0014d // ldr q13, [x10]
-	WORD $0x3dc0114e // ldr q14, [x10, #64]
-	WORD $0x3dc0214f // ldr q15, [x10, #128]
-	WORD $0x6f0e05f0 // ushr v16.16b, v15.16b, #2
-	WORD $0x6f0c45d0 // sri v16.16b, v14.16b, #4
-	WORD $0x6f0a45b0 // sri v16.16b, v13.16b, #6
-	WORD $0x4e2c1dad // and v13.16b, v13.16b, v12.16b
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x3dc00551 // ldr q17, [x10, #16]
-	WORD $0x3dc01552 // ldr q18, [x10, #80]
-	WORD $0x3dc02553 // ldr q19, [x10, #144]
-	WORD $0x6f0e0674 // ushr v20.16b, v19.16b, #2
-	WORD $0x6f0c4654 // sri v20.16b, v18.16b, #4
-	WORD $0x6f0a4634 // sri v20.16b, v17.16b, #6
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x4f01e40c // movi v12.16b, #0x20
-	WORD $0x6e2c85ad // sub v13.16b, v13.16b, v12.16b
-	WORD $0x6e2c85ce // sub v14.16b, v14.16b, v12.16b
-	WORD $0x6e2c85ef // sub v15.16b, v15.16b, v12.16b
-	WORD $0x6e2c8610 // sub v16.16b, v16.16b, v12.16b
-	WORD $0x6e2c8631 // sub v17.16b, v17.16b, v12.16b
-	WORD $0x6e2c8652 // sub v18.16b, v18.16b, v12.16b
-	WORD $0x6e2c8673 // sub v19.16b, v19.16b, v12.16b
-	WORD $0x6e2c8694 // sub v20.16b, v20.16b, v12.16b
-	ADD    $0, R2, R13
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	WORD $0x3dc0018c // ldr q12, [x12]
-	WORD $0x4e08058c // dup v12.2d, v12.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e2cdc00 // fmul v0.4s, v0.4s, v12.4s
-	WORD $0x3d8080a0 // str q0, [x5, #512]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e2cdc84 // fmul v4.4s, v4.4s, v12.4s
-	WORD $0x3d8090a4 // str q4, [x5, #576]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e2cdd08 // fmul v8.4s, v8.4s, v12.4s
-	WORD $0x3d80a0a8 // str q8, [x5, #640]
-	WORD $0x3dc0018c // ldr q12, [x12]
-	WORD $0x4e18058c // dup v12.2d, v12.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e2cdc21 // fmul v1.4s, v1.4s, v12.4s
-	WORD $0x3d8084a1 // str q1, [x5, #528]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e2cdca5 // fmul v5.4s, v5.4s, v12.4s
-	WORD $0x3d8094a5 // str q5, [x5, #592]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e2cdd29 // fmul v9.4s, v9.4s, v12.4s
-	WORD $0x3d80a4a9 // str q9, [x5, #656]
-	WORD $0x3dc0058c // ldr q12, [x12, #16]
-	WORD $0x4e08058c // dup v12.2d, v12.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e2cdc42 // fmul v2.4s, v2.4s, v12.4s
-	WORD $0x3d8088a2 // str q2, [x5, #544]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e2cdcc6 // fmul v6.4s, v6.4s, v12.4s
-	WORD $0x3d8098a6 // str q6, [x5, #608]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
-	WORD $0x3d80a8aa // str q10, [x5, #672]
-	WORD $0x3dc0058c // ldr q12, [x12, #16]
-	WORD $0x4e18058c // dup v12.2d, v12.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e2cdc63 // fmul v3.4s, v3.4s, v12.4s
-	WORD $0x3d808ca3 // str q3, [x5, #560]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e2cdce7 // fmul v7.4s, v7.4s, v12.4s
-	WORD $0x3d809ca7 // str q7, [x5, #624]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
-	WORD $0x3d80acab // str q11, [x5, #688]
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f01e7ec // movi v12.16b, #0x3f
-	WORD $0x3dc0314d // ldr q13, [x10, #192]
-	WORD $0x3dc0414e // ldr q14, [x10, #256]
-	WORD $0x3dc0514f // ldr q15, [x10, #320]
-	WORD $0x6f0e05f0 // ushr v16.16b, v15.16b, #2
-	WORD $0x6f0c45d0 // sri v16.16b, v14.16b, #4
-	WORD $0x6f0a45b0 // sri v16.16b, v13.16b, #6
-	WORD $0x4e2c1dad // and v13.16b, v13.16b, v12.16b
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x3dc03551 // ldr q17, [x10, #208]
-	WORD $0x3dc04552 // ldr q18, [x10, #272]
-	WORD $0x3dc05553 // ldr q19, [x10, #336]
-	WORD $0x6f0e0674 // ushr v20.16b, v19.16b, #2
-	WORD $0x6f0c4654 // sri v20.16b, v18.16b, #4
-	WORD $0x6f0a4634 // sri v20.16b, v17.16b, #6
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x4f01e40c // movi v12.16b, #0x20
-	WORD $0x6e2c85ad // sub v13.16b, v13.16b, v12.16b
-	WORD $0x6e2c85ce // sub v14.16b, v14.16b, v12.16b
-	WORD $0x6e2c85ef // sub v15.16b, v15.16b, v12.16b
-	WORD $0x6e2c8610 // sub v16.16b, v16.16b, v12.16b
-	WORD $0x6e2c8631 // sub v17.16b, v17.16b, v12.16b
-	WORD $0x6e2c8652 // sub v18.16b, v18.16b, v12.16b
-	WORD $0x6e2c8673 // sub v19.16b, v19.16b, v12.16b
-	WORD $0x6e2c8694 // sub v20.16b, v20.16b, v12.16b
-	ADD    $16, R2, R13
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9ac // ld1r {v12.4s}, [x13], x7
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4dc7c9af // ld1r {v15.4s}, [x13], x7
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0x3dc0028f // ldr q15, [x20]
-	WORD $0x3dc01190 // ldr q16, [x12, #64]
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x4e080610 // dup v16.2d, v16.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x3dc080b2 // ldr q18, [x5, #512]
-	WORD $0x4e30cc12 // fmla v18.4s, v0.4s, v16.4s
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x6e2cddf1 // fmul v17.4s, v15.4s, v12.4s
-	WORD $0x4e31ce40 // fmla v0.4s, v18.4s, v17.4s
-	WORD $0x3d800160 // str q0, [x11]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3dc090b1 // ldr q17, [x5, #576]
-	WORD $0x4e30cc91 // fmla v17.4s, v4.4s, v16.4s
-	WORD $0x3dc02164 // ldr q4, [x11, #128]
-	WORD $0x6e2ddde0 // fmul v0.4s, v15.4s, v13.4s
-	WORD $0x4e20ce24 // fmla v4.4s, v17.4s, v0.4s
-	WORD $0x3d802164 // str q4, [x11, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3dc0a0a4 // ldr q4, [x5, #640]
-	WORD $0x4e30cd04 // fmla v4.4s, v8.4s, v16.4s
-	WORD $0x3dc04168 // ldr q8, [x11, #256]
-	WORD $0x6e2edde0 // fmul v0.4s, v15.4s, v14.4s
-	WORD $0x4e20cc88 // fmla v8.4s, v4.4s, v0.4s
-	WORD $0x3d804168 // str q8, [x11, #256]
-	WORD $0x3dc00280 // ldr q0, [x20]
-	WORD $0x3dc01188 // ldr q8, [x12, #64]
-	WORD $0x4e180400 // dup v0.2d, v0.d[1]
-	WORD $0x4e180508 // dup v8.2d, v8.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x3dc084b0 // ldr q16, [x5, #528]
-	WORD $0x4e28cc30 // fmla v16.4s, v1.4s, v8.4s
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x6e2cdc0f // fmul v15.4s, v0.4s, v12.4s
-	WORD $0x4e2fce01 // fmla v1.4s, v16.4s, v15.4s
-	WORD $0x3d800561 // str q1, [x11, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x3dc094af // ldr q15, [x5, #592]
-	WORD $0x4e28ccaf // fmla v15.4s, v5.4s, v8.4s
-	WORD $0x3dc02565 // ldr q5, [x11, #144]
-	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
-	WORD $0x4e21cde5 // fmla v5.4s, v15.4s, v1.4s
-	WORD $0x3d802565 // str q5, [x11, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x3dc0a4a5 // ldr q5, [x5, #656]
-	WORD $0x4e28cd25 // fmla v5.4s, v9.4s, v8.4s
-	WORD $0x3dc04569 // ldr q9, [x11, #272]
-	WORD $0x6e2edc01 // fmul v1.4s, v0.4s, v14.4s
-	WORD $0x4e21cca9 // fmla v9.4s, v5.4s, v1.4s
-	WORD $0x3d804569 // str q9, [x11, #272]
-	WORD $0x3dc00680 // ldr q0, [x20, #16]
-	WORD $0x3dc01581 // ldr q1, [x12, #80]
-	WORD $0x4e080400 // dup v0.2d, v0.d[0]
-	WORD $0x4e080421 // dup v1.2d, v1.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x3dc088a9 // ldr q9, [x5, #544]
-	WORD $0x4e21cc49 // fmla v9.4s, v2.4s, v1.4s
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	WORD $0x6e2cdc08 // fmul v8.4s, v0.4s, v12.4s
-	WORD $0x4e28cd22 // fmla v2.4s, v9.4s, v8.4s
-	WORD $0x3d800962 // str q2, [x11, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3dc098a8 // ldr q8, [x5, #608]
-	WORD $0x4e21ccc8 // fmla v8.4s, v6.4s, v1.4s
-	WORD $0x3dc02966 // ldr q6, [x11, #160]
-	WORD $0x6e2ddc02 // fmul v2.4s, v0.4s, v13.4s
-	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
-	WORD $0x3d802966 // str q6, [x11, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x3dc0a8a6 // ldr q6, [x5, #672]
-	WORD $0x4e21cd46 // fmla v6.4s, v10.4s, v1.4s
-	WORD $0x3dc0496a // ldr q10, [x11, #288]
-	WORD $0x6e2edc02 // fmul v2.4s, v0.4s, v14.4s
-	WORD $0x4e22ccca // fmla v10.4s, v6.4s, v2.4s
-	WORD $0x3d80496a // str q10, [x11, #288]
-	WORD $0x3dc00680 // ldr q0, [x20, #16]
-	WORD $0x3dc01581 // ldr q1, [x12, #80]
-	WORD $0x4e180400 // dup v0.2d, v0.d[1]
-	WORD $0x4e180421 // dup v1.2d, v1.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3dc08caa // ldr q10, [x5, #560]
-	WORD $0x4e21cc6a // fmla v10.4s, v3.4s, v1.4s
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	WORD $0x6e2cdc02 // fmul v2.4s, v0.4s, v12.4s
-	WORD $0x4e22cd43 // fmla v3.4s, v10.4s, v2.4s
-	WORD $0x3d800d63 // str q3, [x11, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x3dc09ca3 // ldr q3, [x5, #624]
-	WORD $0x4e21cce3 // fmla v3.4s, v7.4s, v1.4s
-	WORD $0x3dc02d67 // ldr q7, [x11, #176]
-	WORD $0x6e2ddc02 // fmul v2.4s, v0.4s, v13.4s
-	WORD $0x4e22cc67 // fmla v7.4s, v3.4s, v2.4s
-	WORD $0x3d802d67 // str q7, [x11, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x3dc0aca7 // ldr q7, [x5, #688]
-	WORD $0x4e21cd67 // fmla v7.4s, v11.4s, v1.4s
-	WORD $0x3dc04d6b // ldr q11, [x11, #304]
-	WORD $0x6e2edc02 // fmul v2.4s, v0.4s, v14.4s
-	WORD $0x4e22cceb // fmla v11.4s, v7.4s, v2.4s
-	WORD $0x3d804d6b // str q11, [x11, #304]
-	ADD    $32, R20, R20
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $32, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half6
-	ADD    $384, R0, R0
-	ADD    $128, R16, R16
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R8, R8
-	BNE    sub6
 next:
 	SUBS   $1, R1, R1
 	BNE    loop
@@ -11587,13 +6227,13 @@ stored:
 	RET
 
 // func tileQ3_KI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileQ3_KI8MM(SB), 0, $1920-56
+TEXT ·tileQ3_KI8MM(SB), 0, $2176-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-1920(SP), R5
+	MOVD   $frame-2176(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $8, R6, R6
 	MOVD   nb+24(FP), R7
@@ -11617,19 +6257,19 @@ TEXT ·tileQ3_KI8MM(SB), 0, $1920-56
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R8
-	ADD    $896, R5, R16
+	ADD    $1152, R5, R16
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0x3dc00800 // ldr q0, [x0, #32]
 	WORD $0x3dc01801 // ldr q1, [x0, #96]
 	WORD $0x3dc02802 // ldr q2, [x0, #160]
@@ -11638,26 +6278,6 @@ loop:
 	WORD $0x4f01e405 // movi v5.16b, #0x20
 	WORD $0x4e231c06 // and v6.16b, v0.16b, v3.16b
 	WORD $0x6f0c5446 // sli v6.16b, v2.16b, #4
-	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
-	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
-	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80e0a8 // str q8, [x5, #896]
-	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80f0a8 // str q8, [x5, #960]
-	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8100a8 // str q8, [x5, #1024]
-	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8110a8 // str q8, [x5, #1088]
-	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
-	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
-	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
 	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
@@ -11675,8 +6295,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8150a8 // str q8, [x5, #1344]
-	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
-	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
+	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
+	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -11695,8 +6315,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8190a8 // str q8, [x5, #1600]
-	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
-	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
+	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -11715,6 +6335,26 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d81d0a8 // str q8, [x5, #1856]
+	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
+	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
+	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
+	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
+	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81e0a8 // str q8, [x5, #1920]
+	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81f0a8 // str q8, [x5, #1984]
+	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8200a8 // str q8, [x5, #2048]
+	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8210a8 // str q8, [x5, #2112]
 	WORD $0x3dc00c00 // ldr q0, [x0, #48]
 	WORD $0x3dc01c01 // ldr q1, [x0, #112]
 	WORD $0x3dc02c02 // ldr q2, [x0, #176]
@@ -11723,26 +6363,6 @@ loop:
 	WORD $0x4f01e405 // movi v5.16b, #0x20
 	WORD $0x4e231c06 // and v6.16b, v0.16b, v3.16b
 	WORD $0x6f0c5446 // sli v6.16b, v2.16b, #4
-	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
-	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
-	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80e4a8 // str q8, [x5, #912]
-	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80f4a8 // str q8, [x5, #976]
-	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8104a8 // str q8, [x5, #1040]
-	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8114a8 // str q8, [x5, #1104]
-	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
-	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
-	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
 	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
@@ -11760,8 +6380,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8154a8 // str q8, [x5, #1360]
-	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
-	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
+	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
+	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -11780,8 +6400,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8194a8 // str q8, [x5, #1616]
-	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
-	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
+	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -11800,6 +6420,26 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d81d4a8 // str q8, [x5, #1872]
+	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
+	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
+	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
+	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
+	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81e4a8 // str q8, [x5, #1936]
+	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81f4a8 // str q8, [x5, #2000]
+	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8204a8 // str q8, [x5, #2064]
+	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8214a8 // str q8, [x5, #2128]
 	WORD $0x3dc01000 // ldr q0, [x0, #64]
 	WORD $0x3dc02001 // ldr q1, [x0, #128]
 	WORD $0x3dc03002 // ldr q2, [x0, #192]
@@ -11808,26 +6448,6 @@ loop:
 	WORD $0x4f01e405 // movi v5.16b, #0x20
 	WORD $0x4e231c06 // and v6.16b, v0.16b, v3.16b
 	WORD $0x6f0c5446 // sli v6.16b, v2.16b, #4
-	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
-	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
-	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80e8a8 // str q8, [x5, #928]
-	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80f8a8 // str q8, [x5, #992]
-	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8108a8 // str q8, [x5, #1056]
-	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8118a8 // str q8, [x5, #1120]
-	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
-	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
-	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
 	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
@@ -11845,8 +6465,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8158a8 // str q8, [x5, #1376]
-	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
-	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
+	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
+	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -11865,8 +6485,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8198a8 // str q8, [x5, #1632]
-	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
-	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
+	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -11885,6 +6505,26 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d81d8a8 // str q8, [x5, #1888]
+	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
+	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
+	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
+	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
+	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81e8a8 // str q8, [x5, #1952]
+	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81f8a8 // str q8, [x5, #2016]
+	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8208a8 // str q8, [x5, #2080]
+	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8218a8 // str q8, [x5, #2144]
 	WORD $0x3dc01400 // ldr q0, [x0, #80]
 	WORD $0x3dc02401 // ldr q1, [x0, #144]
 	WORD $0x3dc03402 // ldr q2, [x0, #208]
@@ -11893,26 +6533,6 @@ loop:
 	WORD $0x4f01e405 // movi v5.16b, #0x20
 	WORD $0x4e231c06 // and v6.16b, v0.16b, v3.16b
 	WORD $0x6f0c5446 // sli v6.16b, v2.16b, #4
-	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
-	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
-	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80eca8 // str q8, [x5, #944]
-	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80fca8 // str q8, [x5, #1008]
-	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d810ca8 // str q8, [x5, #1072]
-	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d811ca8 // str q8, [x5, #1136]
-	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
-	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
-	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
 	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
@@ -11930,8 +6550,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d815ca8 // str q8, [x5, #1392]
-	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
-	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
+	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
+	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -11950,8 +6570,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d819ca8 // str q8, [x5, #1648]
-	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
-	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
+	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -11970,15 +6590,64 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d81dca8 // str q8, [x5, #1904]
+	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
+	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
+	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
+	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
+	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81eca8 // str q8, [x5, #1968]
+	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81fca8 // str q8, [x5, #2032]
+	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d820ca8 // str q8, [x5, #2096]
+	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d821ca8 // str q8, [x5, #2160]
 	ADD    $224, R0, R0
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 sub8:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
+	MOVD   R2, R13
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -12025,7 +6694,6 @@ half8:
 	WORD $0x6e3086d6 // sub v22.16b, v22.16b, v16.16b
 	WORD $0x6e3086f7 // sub v23.16b, v23.16b, v16.16b
 	WORD $0x6e308718 // sub v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R13
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -12034,54 +6702,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5864b7 // ldp q23, q25, [x5, #768]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5a64b7 // ldp q23, q25, [x5, #832]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5c64b7 // ldp q23, q25, [x5, #896]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5e64b7 // ldp q23, q25, [x5, #960]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	WORD $0x3dc00190 // ldr q16, [x12]
 	WORD $0x4e080610 // dup v16.2d, v16.d[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
@@ -12192,7 +6848,6 @@ half8:
 	WORD $0x6e308718 // sub v24.16b, v24.16b, v16.16b
 	WORD $0x6e3086d6 // sub v22.16b, v22.16b, v16.16b
 	WORD $0x6e3086f7 // sub v23.16b, v23.16b, v16.16b
-	ADD    $16, R2, R13
 	WORD $0x4e943a30 // zip1 v16.4s, v17.4s, v20.4s
 	WORD $0x4e947a34 // zip2 v20.4s, v17.4s, v20.4s
 	WORD $0x4e933a51 // zip1 v17.4s, v18.4s, v19.4s
@@ -12201,54 +6856,42 @@ half8:
 	WORD $0x4e987ab8 // zip2 v24.4s, v21.4s, v24.4s
 	WORD $0x4e973ad5 // zip1 v21.4s, v22.4s, v23.4s
 	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e94a741 // smmla v1.4s, v26.16b, v20.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e98a743 // smmla v3.4s, v26.16b, v24.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e93a761 // smmla v1.4s, v27.16b, v19.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e97a763 // smmla v3.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e94a745 // smmla v5.4s, v26.16b, v20.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e98a747 // smmla v7.4s, v26.16b, v24.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e93a765 // smmla v5.4s, v27.16b, v19.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e97a767 // smmla v7.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e94a749 // smmla v9.4s, v26.16b, v20.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e98a74b // smmla v11.4s, v26.16b, v24.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e93a769 // smmla v9.4s, v27.16b, v19.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e97a76b // smmla v11.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e94a74d // smmla v13.4s, v26.16b, v20.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e98a74f // smmla v15.4s, v26.16b, v24.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e93a76d // smmla v13.4s, v27.16b, v19.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e97a76f // smmla v15.4s, v27.16b, v23.16b
+	WORD $0xad5964b6 // ldp q22, q25, [x5, #800]
+	WORD $0x4e90a6c0 // smmla v0.4s, v22.16b, v16.16b
+	WORD $0x4e94a6c1 // smmla v1.4s, v22.16b, v20.16b
+	WORD $0x4e92a6c2 // smmla v2.4s, v22.16b, v18.16b
+	WORD $0x4e98a6c3 // smmla v3.4s, v22.16b, v24.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e93a721 // smmla v1.4s, v25.16b, v19.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e97a723 // smmla v3.4s, v25.16b, v23.16b
+	WORD $0xad5b64b6 // ldp q22, q25, [x5, #864]
+	WORD $0x4e90a6c4 // smmla v4.4s, v22.16b, v16.16b
+	WORD $0x4e94a6c5 // smmla v5.4s, v22.16b, v20.16b
+	WORD $0x4e92a6c6 // smmla v6.4s, v22.16b, v18.16b
+	WORD $0x4e98a6c7 // smmla v7.4s, v22.16b, v24.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e93a725 // smmla v5.4s, v25.16b, v19.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e97a727 // smmla v7.4s, v25.16b, v23.16b
+	WORD $0xad5d64b6 // ldp q22, q25, [x5, #928]
+	WORD $0x4e90a6c8 // smmla v8.4s, v22.16b, v16.16b
+	WORD $0x4e94a6c9 // smmla v9.4s, v22.16b, v20.16b
+	WORD $0x4e92a6ca // smmla v10.4s, v22.16b, v18.16b
+	WORD $0x4e98a6cb // smmla v11.4s, v22.16b, v24.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e93a729 // smmla v9.4s, v25.16b, v19.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e97a72b // smmla v11.4s, v25.16b, v23.16b
+	WORD $0xad5f64b6 // ldp q22, q25, [x5, #992]
+	WORD $0x4e90a6cc // smmla v12.4s, v22.16b, v16.16b
+	WORD $0x4e94a6cd // smmla v13.4s, v22.16b, v20.16b
+	WORD $0x4e92a6ce // smmla v14.4s, v22.16b, v18.16b
+	WORD $0x4e98a6cf // smmla v15.4s, v22.16b, v24.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e93a72d // smmla v13.4s, v25.16b, v19.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e97a72f // smmla v15.4s, v25.16b, v23.16b
 	MOVD   R3, R13
 	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
 	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
@@ -12402,783 +7045,6 @@ half8:
 	ADD    $4, R3, R3
 	SUBS   $1, R8, R8
 	BNE    sub8
-	B      next
-rows7:
-sub7:
-	MOVD   R16, R12
-	ADD    $768, R5, R20
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half7:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f00e4f0 // movi v16.16b, #0x7
-	WORD $0x3dc00151 // ldr q17, [x10]
-	WORD $0x6f0d0632 // ushr v18.16b, v17.16b, #3
-	WORD $0x3dc01153 // ldr q19, [x10, #64]
-	WORD $0x6f0d0674 // ushr v20.16b, v19.16b, #3
-	WORD $0x4e301e31 // and v17.16b, v17.16b, v16.16b
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x3dc00555 // ldr q21, [x10, #16]
-	WORD $0x6f0d06b6 // ushr v22.16b, v21.16b, #3
-	WORD $0x3dc01557 // ldr q23, [x10, #80]
-	WORD $0x6f0d06f8 // ushr v24.16b, v23.16b, #3
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	WORD $0x4f00e490 // movi v16.16b, #0x4
-	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
-	WORD $0x6e308652 // sub v18.16b, v18.16b, v16.16b
-	WORD $0x6e308673 // sub v19.16b, v19.16b, v16.16b
-	WORD $0x6e308694 // sub v20.16b, v20.16b, v16.16b
-	WORD $0x6e3086b5 // sub v21.16b, v21.16b, v16.16b
-	WORD $0x6e3086d6 // sub v22.16b, v22.16b, v16.16b
-	WORD $0x6e3086f7 // sub v23.16b, v23.16b, v16.16b
-	WORD $0x6e308718 // sub v24.16b, v24.16b, v16.16b
-	ADD    $0, R2, R13
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	WORD $0x3dc00190 // ldr q16, [x12]
-	WORD $0x4e080610 // dup v16.2d, v16.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
-	WORD $0x3d8080a0 // str q0, [x5, #512]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
-	WORD $0x3d8090a4 // str q4, [x5, #576]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e30dd08 // fmul v8.4s, v8.4s, v16.4s
-	WORD $0x3d80a0a8 // str q8, [x5, #640]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e30dd8c // fmul v12.4s, v12.4s, v16.4s
-	WORD $0x3d80b0ac // str q12, [x5, #704]
-	WORD $0x3dc00190 // ldr q16, [x12]
-	WORD $0x4e180610 // dup v16.2d, v16.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
-	WORD $0x3d8084a1 // str q1, [x5, #528]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e30dca5 // fmul v5.4s, v5.4s, v16.4s
-	WORD $0x3d8094a5 // str q5, [x5, #592]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e30dd29 // fmul v9.4s, v9.4s, v16.4s
-	WORD $0x3d80a4a9 // str q9, [x5, #656]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e30ddad // fmul v13.4s, v13.4s, v16.4s
-	WORD $0x3d80b4ad // str q13, [x5, #720]
-	WORD $0x3dc00590 // ldr q16, [x12, #16]
-	WORD $0x4e080610 // dup v16.2d, v16.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e30dc42 // fmul v2.4s, v2.4s, v16.4s
-	WORD $0x3d8088a2 // str q2, [x5, #544]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e30dcc6 // fmul v6.4s, v6.4s, v16.4s
-	WORD $0x3d8098a6 // str q6, [x5, #608]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e30dd4a // fmul v10.4s, v10.4s, v16.4s
-	WORD $0x3d80a8aa // str q10, [x5, #672]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e30ddce // fmul v14.4s, v14.4s, v16.4s
-	WORD $0x3d80b8ae // str q14, [x5, #736]
-	WORD $0x3dc00590 // ldr q16, [x12, #16]
-	WORD $0x4e180610 // dup v16.2d, v16.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e30dc63 // fmul v3.4s, v3.4s, v16.4s
-	WORD $0x3d808ca3 // str q3, [x5, #560]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e30dce7 // fmul v7.4s, v7.4s, v16.4s
-	WORD $0x3d809ca7 // str q7, [x5, #624]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e30dd6b // fmul v11.4s, v11.4s, v16.4s
-	WORD $0x3d80acab // str q11, [x5, #688]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e30ddef // fmul v15.4s, v15.4s, v16.4s
-	WORD $0x3d80bcaf // str q15, [x5, #752]
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f00e4f0 // movi v16.16b, #0x7
-	WORD $0x3dc02151 // ldr q17, [x10, #128]
-	WORD $0x3dc00152 // ldr q18, [x10]
-	WORD $0x6f0a0652 // ushr v18.16b, v18.16b, #6
-	WORD $0x6f0a0633 // ushr v19.16b, v17.16b, #6
-	WORD $0x6f0a5672 // sli v18.16b, v19.16b, #2
-	WORD $0x3dc01153 // ldr q19, [x10, #64]
-	WORD $0x6f0a0673 // ushr v19.16b, v19.16b, #6
-	WORD $0x6f090634 // ushr v20.16b, v17.16b, #7
-	WORD $0x6f0a5693 // sli v19.16b, v20.16b, #2
-	WORD $0x6f0d0634 // ushr v20.16b, v17.16b, #3
-	WORD $0x4e301e31 // and v17.16b, v17.16b, v16.16b
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x3dc02555 // ldr q21, [x10, #144]
-	WORD $0x3dc00556 // ldr q22, [x10, #16]
-	WORD $0x6f0a06d6 // ushr v22.16b, v22.16b, #6
-	WORD $0x6f0a06b7 // ushr v23.16b, v21.16b, #6
-	WORD $0x6f0a56f6 // sli v22.16b, v23.16b, #2
-	WORD $0x3dc01557 // ldr q23, [x10, #80]
-	WORD $0x6f0a06f7 // ushr v23.16b, v23.16b, #6
-	WORD $0x6f0906b8 // ushr v24.16b, v21.16b, #7
-	WORD $0x6f0a5717 // sli v23.16b, v24.16b, #2
-	WORD $0x6f0d06b8 // ushr v24.16b, v21.16b, #3
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x4f00e490 // movi v16.16b, #0x4
-	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
-	WORD $0x6e308694 // sub v20.16b, v20.16b, v16.16b
-	WORD $0x6e308652 // sub v18.16b, v18.16b, v16.16b
-	WORD $0x6e308673 // sub v19.16b, v19.16b, v16.16b
-	WORD $0x6e3086b5 // sub v21.16b, v21.16b, v16.16b
-	WORD $0x6e308718 // sub v24.16b, v24.16b, v16.16b
-	WORD $0x6e3086d6 // sub v22.16b, v22.16b, v16.16b
-	WORD $0x6e3086f7 // sub v23.16b, v23.16b, v16.16b
-	ADD    $16, R2, R13
-	WORD $0x4e943a30 // zip1 v16.4s, v17.4s, v20.4s
-	WORD $0x4e947a34 // zip2 v20.4s, v17.4s, v20.4s
-	WORD $0x4e933a51 // zip1 v17.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4e983ab2 // zip1 v18.4s, v21.4s, v24.4s
-	WORD $0x4e987ab8 // zip2 v24.4s, v21.4s, v24.4s
-	WORD $0x4e973ad5 // zip1 v21.4s, v22.4s, v23.4s
-	WORD $0x4e977ad7 // zip2 v23.4s, v22.4s, v23.4s
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e94a741 // smmla v1.4s, v26.16b, v20.16b
-	WORD $0x4e92a742 // smmla v2.4s, v26.16b, v18.16b
-	WORD $0x4e98a743 // smmla v3.4s, v26.16b, v24.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e93a761 // smmla v1.4s, v27.16b, v19.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e97a763 // smmla v3.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e94a745 // smmla v5.4s, v26.16b, v20.16b
-	WORD $0x4e92a746 // smmla v6.4s, v26.16b, v18.16b
-	WORD $0x4e98a747 // smmla v7.4s, v26.16b, v24.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e93a765 // smmla v5.4s, v27.16b, v19.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e97a767 // smmla v7.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93ada // zip1 v26.2d, v22.2d, v25.2d
-	WORD $0x4ed97adb // zip2 v27.2d, v22.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e94a749 // smmla v9.4s, v26.16b, v20.16b
-	WORD $0x4e92a74a // smmla v10.4s, v26.16b, v18.16b
-	WORD $0x4e98a74b // smmla v11.4s, v26.16b, v24.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e93a769 // smmla v9.4s, v27.16b, v19.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e97a76b // smmla v11.4s, v27.16b, v23.16b
-	WORD $0x4cc671b6 // ld1 {v22.16b}, [x13], x6
-	WORD $0x4ed63ada // zip1 v26.2d, v22.2d, v22.2d
-	WORD $0x4ed67adb // zip2 v27.2d, v22.2d, v22.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e94a74d // smmla v13.4s, v26.16b, v20.16b
-	WORD $0x4e92a74e // smmla v14.4s, v26.16b, v18.16b
-	WORD $0x4e98a74f // smmla v15.4s, v26.16b, v24.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e93a76d // smmla v13.4s, v27.16b, v19.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e97a76f // smmla v15.4s, v27.16b, v23.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0x3dc00294 // ldr q20, [x20]
-	WORD $0x3dc01195 // ldr q21, [x12, #64]
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x4e0806b5 // dup v21.2d, v21.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x3dc080b7 // ldr q23, [x5, #512]
-	WORD $0x4e35cc17 // fmla v23.4s, v0.4s, v21.4s
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4e36cee0 // fmla v0.4s, v23.4s, v22.4s
-	WORD $0x3d800160 // str q0, [x11]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3dc090b6 // ldr q22, [x5, #576]
-	WORD $0x4e35cc96 // fmla v22.4s, v4.4s, v21.4s
-	WORD $0x3dc02164 // ldr q4, [x11, #128]
-	WORD $0x6e31de80 // fmul v0.4s, v20.4s, v17.4s
-	WORD $0x4e20cec4 // fmla v4.4s, v22.4s, v0.4s
-	WORD $0x3d802164 // str q4, [x11, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3dc0a0a4 // ldr q4, [x5, #640]
-	WORD $0x4e35cd04 // fmla v4.4s, v8.4s, v21.4s
-	WORD $0x3dc04168 // ldr q8, [x11, #256]
-	WORD $0x6e32de80 // fmul v0.4s, v20.4s, v18.4s
-	WORD $0x4e20cc88 // fmla v8.4s, v4.4s, v0.4s
-	WORD $0x3d804168 // str q8, [x11, #256]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x3dc0b0a8 // ldr q8, [x5, #704]
-	WORD $0x4e35cd88 // fmla v8.4s, v12.4s, v21.4s
-	WORD $0x3dc0616c // ldr q12, [x11, #384]
-	WORD $0x6e33de80 // fmul v0.4s, v20.4s, v19.4s
-	WORD $0x4e20cd0c // fmla v12.4s, v8.4s, v0.4s
-	WORD $0x3d80616c // str q12, [x11, #384]
-	WORD $0x3dc00280 // ldr q0, [x20]
-	WORD $0x3dc0118c // ldr q12, [x12, #64]
-	WORD $0x4e180400 // dup v0.2d, v0.d[1]
-	WORD $0x4e18058c // dup v12.2d, v12.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x3dc084b5 // ldr q21, [x5, #528]
-	WORD $0x4e2ccc35 // fmla v21.4s, v1.4s, v12.4s
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x6e30dc14 // fmul v20.4s, v0.4s, v16.4s
-	WORD $0x4e34cea1 // fmla v1.4s, v21.4s, v20.4s
-	WORD $0x3d800561 // str q1, [x11, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x3dc094b4 // ldr q20, [x5, #592]
-	WORD $0x4e2cccb4 // fmla v20.4s, v5.4s, v12.4s
-	WORD $0x3dc02565 // ldr q5, [x11, #144]
-	WORD $0x6e31dc01 // fmul v1.4s, v0.4s, v17.4s
-	WORD $0x4e21ce85 // fmla v5.4s, v20.4s, v1.4s
-	WORD $0x3d802565 // str q5, [x11, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x3dc0a4a5 // ldr q5, [x5, #656]
-	WORD $0x4e2ccd25 // fmla v5.4s, v9.4s, v12.4s
-	WORD $0x3dc04569 // ldr q9, [x11, #272]
-	WORD $0x6e32dc01 // fmul v1.4s, v0.4s, v18.4s
-	WORD $0x4e21cca9 // fmla v9.4s, v5.4s, v1.4s
-	WORD $0x3d804569 // str q9, [x11, #272]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x3dc0b4a9 // ldr q9, [x5, #720]
-	WORD $0x4e2ccda9 // fmla v9.4s, v13.4s, v12.4s
-	WORD $0x3dc0656d // ldr q13, [x11, #400]
-	WORD $0x6e33dc01 // fmul v1.4s, v0.4s, v19.4s
-	WORD $0x4e21cd2d // fmla v13.4s, v9.4s, v1.4s
-	WORD $0x3d80656d // str q13, [x11, #400]
-	WORD $0x3dc00680 // ldr q0, [x20, #16]
-	WORD $0x3dc01581 // ldr q1, [x12, #80]
-	WORD $0x4e080400 // dup v0.2d, v0.d[0]
-	WORD $0x4e080421 // dup v1.2d, v1.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x3dc088ad // ldr q13, [x5, #544]
-	WORD $0x4e21cc4d // fmla v13.4s, v2.4s, v1.4s
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	WORD $0x6e30dc0c // fmul v12.4s, v0.4s, v16.4s
-	WORD $0x4e2ccda2 // fmla v2.4s, v13.4s, v12.4s
-	WORD $0x3d800962 // str q2, [x11, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3dc098ac // ldr q12, [x5, #608]
-	WORD $0x4e21cccc // fmla v12.4s, v6.4s, v1.4s
-	WORD $0x3dc02966 // ldr q6, [x11, #160]
-	WORD $0x6e31dc02 // fmul v2.4s, v0.4s, v17.4s
-	WORD $0x4e22cd86 // fmla v6.4s, v12.4s, v2.4s
-	WORD $0x3d802966 // str q6, [x11, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x3dc0a8a6 // ldr q6, [x5, #672]
-	WORD $0x4e21cd46 // fmla v6.4s, v10.4s, v1.4s
-	WORD $0x3dc0496a // ldr q10, [x11, #288]
-	WORD $0x6e32dc02 // fmul v2.4s, v0.4s, v18.4s
-	WORD $0x4e22ccca // fmla v10.4s, v6.4s, v2.4s
-	WORD $0x3d80496a // str q10, [x11, #288]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x3dc0b8aa // ldr q10, [x5, #736]
-	WORD $0x4e21cdca // fmla v10.4s, v14.4s, v1.4s
-	WORD $0x3dc0696e // ldr q14, [x11, #416]
-	WORD $0x6e33dc02 // fmul v2.4s, v0.4s, v19.4s
-	WORD $0x4e22cd4e // fmla v14.4s, v10.4s, v2.4s
-	WORD $0x3d80696e // str q14, [x11, #416]
-	WORD $0x3dc00680 // ldr q0, [x20, #16]
-	WORD $0x3dc01581 // ldr q1, [x12, #80]
-	WORD $0x4e180400 // dup v0.2d, v0.d[1]
-	WORD $0x4e180421 // dup v1.2d, v1.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3dc08cae // ldr q14, [x5, #560]
-	WORD $0x4e21cc6e // fmla v14.4s, v3.4s, v1.4s
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	WORD $0x6e30dc02 // fmul v2.4s, v0.4s, v16.4s
-	WORD $0x4e22cdc3 // fmla v3.4s, v14.4s, v2.4s
-	WORD $0x3d800d63 // str q3, [x11, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x3dc09ca3 // ldr q3, [x5, #624]
-	WORD $0x4e21cce3 // fmla v3.4s, v7.4s, v1.4s
-	WORD $0x3dc02d67 // ldr q7, [x11, #176]
-	WORD $0x6e31dc02 // fmul v2.4s, v0.4s, v17.4s
-	WORD $0x4e22cc67 // fmla v7.4s, v3.4s, v2.4s
-	WORD $0x3d802d67 // str q7, [x11, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x3dc0aca7 // ldr q7, [x5, #688]
-	WORD $0x4e21cd67 // fmla v7.4s, v11.4s, v1.4s
-	WORD $0x3dc04d6b // ldr q11, [x11, #304]
-	WORD $0x6e32dc02 // fmul v2.4s, v0.4s, v18.4s
-	WORD $0x4e22cceb // fmla v11.4s, v7.4s, v2.4s
-	WORD $0x3d804d6b // str q11, [x11, #304]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x3dc0bcab // ldr q11, [x5, #752]
-	WORD $0x4e21cdeb // fmla v11.4s, v15.4s, v1.4s
-	WORD $0x3dc06d6f // ldr q15, [x11, #432]
-	WORD $0x6e33dc02 // fmul v2.4s, v0.4s, v19.4s
-	WORD $0x4e22cd6f // fmla v15.4s, v11.4s, v2.4s
-	WORD $0x3d806d6f // str q15, [x11, #432]
-	ADD    $32, R20, R20
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $32, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half7
-	ADD    $192, R0, R0
-	ADD    $128, R16, R16
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R8, R8
-	BNE    sub7
-	B      next
-rows6:
-sub6:
-	MOVD   R16, R12
-	ADD    $768, R5, R20
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half6:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00e4ec // movi v12.16b, #0x7
-	WORD $0x3dc0014d // ldr q13, [x10]
-	WORD $0x6f0d05ae // ushr v14.16b, v13.16b, #3
-	WORD $0x3dc0114f // ldr q15, [x10, #64]
-	WORD $0x6f0d05f0 // ushr v16.16b, v15.16b, #3
-	WORD $0x4e2c1dad // and v13.16b, v13.16b, v12.16b
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x3dc00551 // ldr q17, [x10, #16]
-	WORD $0x6f0d0632 // ushr v18.16b, v17.16b, #3
-	WORD $0x3dc01553 // ldr q19, [x10, #80]
-	WORD $0x6f0d0674 // ushr v20.16b, v19.16b, #3
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	WORD $0x4f00e48c // movi v12.16b, #0x4
-	WORD $0x6e2c85ad // sub v13.16b, v13.16b, v12.16b
-	WORD $0x6e2c85ce // sub v14.16b, v14.16b, v12.16b
-	WORD $0x6e2c85ef // sub v15.16b, v15.16b, v12.16b
-	WORD $0x6e2c8610 // sub v16.16b, v16.16b, v12.16b
-	WORD $0x6e2c8631 // sub v17.16b, v17.16b, v12.16b
-	WORD $0x6e2c8652 // sub v18.16b, v18.16b, v12.16b
-	WORD $0x6e2c8673 // sub v19.16b, v19.16b, v12.16b
-	WORD $0x6e2c8694 // sub v20.16b, v20.16b, v12.16b
-	ADD    $0, R2, R13
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	WORD $0x3dc0018c // ldr q12, [x12]
-	WORD $0x4e08058c // dup v12.2d, v12.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e2cdc00 // fmul v0.4s, v0.4s, v12.4s
-	WORD $0x3d8080a0 // str q0, [x5, #512]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e2cdc84 // fmul v4.4s, v4.4s, v12.4s
-	WORD $0x3d8090a4 // str q4, [x5, #576]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e2cdd08 // fmul v8.4s, v8.4s, v12.4s
-	WORD $0x3d80a0a8 // str q8, [x5, #640]
-	WORD $0x3dc0018c // ldr q12, [x12]
-	WORD $0x4e18058c // dup v12.2d, v12.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e2cdc21 // fmul v1.4s, v1.4s, v12.4s
-	WORD $0x3d8084a1 // str q1, [x5, #528]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e2cdca5 // fmul v5.4s, v5.4s, v12.4s
-	WORD $0x3d8094a5 // str q5, [x5, #592]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e2cdd29 // fmul v9.4s, v9.4s, v12.4s
-	WORD $0x3d80a4a9 // str q9, [x5, #656]
-	WORD $0x3dc0058c // ldr q12, [x12, #16]
-	WORD $0x4e08058c // dup v12.2d, v12.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e2cdc42 // fmul v2.4s, v2.4s, v12.4s
-	WORD $0x3d8088a2 // str q2, [x5, #544]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e2cdcc6 // fmul v6.4s, v6.4s, v12.4s
-	WORD $0x3d8098a6 // str q6, [x5, #608]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
-	WORD $0x3d80a8aa // str q10, [x5, #672]
-	WORD $0x3dc0058c // ldr q12, [x12, #16]
-	WORD $0x4e18058c // dup v12.2d, v12.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e2cdc63 // fmul v3.4s, v3.4s, v12.4s
-	WORD $0x3d808ca3 // str q3, [x5, #560]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e2cdce7 // fmul v7.4s, v7.4s, v12.4s
-	WORD $0x3d809ca7 // str q7, [x5, #624]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
-	WORD $0x3d80acab // str q11, [x5, #688]
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00e4ec // movi v12.16b, #0x7
-	WORD $0x3dc0214d // ldr q13, [x10, #128]
-	WORD $0x3dc0014e // ldr q14, [x10]
-	WORD $0x6f0a05ce // ushr v14.16b, v14.16b, #6
-	WORD $0x6f0a05af // ushr v15.16b, v13.16b, #6
-	WORD $0x6f0a55ee // sli v14.16b, v15.16b, #2
-	WORD $0x3dc0114f // ldr q15, [x10, #64]
-	WORD $0x6f0a05ef // ushr v15.16b, v15.16b, #6
-	WORD $0x6f0905b0 // ushr v16.16b, v13.16b, #7
-	WORD $0x6f0a560f // sli v15.16b, v16.16b, #2
-	WORD $0x6f0d05b0 // ushr v16.16b, v13.16b, #3
-	WORD $0x4e2c1dad // and v13.16b, v13.16b, v12.16b
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x3dc02551 // ldr q17, [x10, #144]
-	WORD $0x3dc00552 // ldr q18, [x10, #16]
-	WORD $0x6f0a0652 // ushr v18.16b, v18.16b, #6
-	WORD $0x6f0a0633 // ushr v19.16b, v17.16b, #6
-	WORD $0x6f0a5672 // sli v18.16b, v19.16b, #2
-	WORD $0x3dc01553 // ldr q19, [x10, #80]
-	WORD $0x6f0a0673 // ushr v19.16b, v19.16b, #6
-	WORD $0x6f090634 // ushr v20.16b, v17.16b, #7
-	WORD $0x6f0a5693 // sli v19.16b, v20.16b, #2
-	WORD $0x6f0d0634 // ushr v20.16b, v17.16b, #3
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x4f00e48c // movi v12.16b, #0x4
-	WORD $0x6e2c85ad // sub v13.16b, v13.16b, v12.16b
-	WORD $0x6e2c8610 // sub v16.16b, v16.16b, v12.16b
-	WORD $0x6e2c85ce // sub v14.16b, v14.16b, v12.16b
-	WORD $0x6e2c85ef // sub v15.16b, v15.16b, v12.16b
-	WORD $0x6e2c8631 // sub v17.16b, v17.16b, v12.16b
-	WORD $0x6e2c8694 // sub v20.16b, v20.16b, v12.16b
-	WORD $0x6e2c8652 // sub v18.16b, v18.16b, v12.16b
-	WORD $0x6e2c8673 // sub v19.16b, v19.16b, v12.16b
-	ADD    $16, R2, R13
-	WORD $0x4e9039ac // zip1 v12.4s, v13.4s, v16.4s
-	WORD $0x4e9079b0 // zip2 v16.4s, v13.4s, v16.4s
-	WORD $0x4e8f39cd // zip1 v13.4s, v14.4s, v15.4s
-	WORD $0x4e8f79cf // zip2 v15.4s, v14.4s, v15.4s
-	WORD $0x4e943a2e // zip1 v14.4s, v17.4s, v20.4s
-	WORD $0x4e947a34 // zip2 v20.4s, v17.4s, v20.4s
-	WORD $0x4e933a51 // zip1 v17.4s, v18.4s, v19.4s
-	WORD $0x4e937a53 // zip2 v19.4s, v18.4s, v19.4s
-	WORD $0x4cc671b2 // ld1 {v18.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a56 // zip1 v22.2d, v18.2d, v21.2d
-	WORD $0x4ed57a57 // zip2 v23.2d, v18.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e90a6c1 // smmla v1.4s, v22.16b, v16.16b
-	WORD $0x4e8ea6c2 // smmla v2.4s, v22.16b, v14.16b
-	WORD $0x4e94a6c3 // smmla v3.4s, v22.16b, v20.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e8fa6e1 // smmla v1.4s, v23.16b, v15.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e93a6e3 // smmla v3.4s, v23.16b, v19.16b
-	WORD $0x4cc671b2 // ld1 {v18.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a56 // zip1 v22.2d, v18.2d, v21.2d
-	WORD $0x4ed57a57 // zip2 v23.2d, v18.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e90a6c5 // smmla v5.4s, v22.16b, v16.16b
-	WORD $0x4e8ea6c6 // smmla v6.4s, v22.16b, v14.16b
-	WORD $0x4e94a6c7 // smmla v7.4s, v22.16b, v20.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e8fa6e5 // smmla v5.4s, v23.16b, v15.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e93a6e7 // smmla v7.4s, v23.16b, v19.16b
-	WORD $0x4cc671b2 // ld1 {v18.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a56 // zip1 v22.2d, v18.2d, v21.2d
-	WORD $0x4ed57a57 // zip2 v23.2d, v18.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e90a6c9 // smmla v9.4s, v22.16b, v16.16b
-	WORD $0x4e8ea6ca // smmla v10.4s, v22.16b, v14.16b
-	WORD $0x4e94a6cb // smmla v11.4s, v22.16b, v20.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e8fa6e9 // smmla v9.4s, v23.16b, v15.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e93a6eb // smmla v11.4s, v23.16b, v19.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9ac // ld1r {v12.4s}, [x13], x7
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4dc7c9af // ld1r {v15.4s}, [x13], x7
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0x3dc0028f // ldr q15, [x20]
-	WORD $0x3dc01190 // ldr q16, [x12, #64]
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x4e080610 // dup v16.2d, v16.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x3dc080b2 // ldr q18, [x5, #512]
-	WORD $0x4e30cc12 // fmla v18.4s, v0.4s, v16.4s
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x6e2cddf1 // fmul v17.4s, v15.4s, v12.4s
-	WORD $0x4e31ce40 // fmla v0.4s, v18.4s, v17.4s
-	WORD $0x3d800160 // str q0, [x11]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3dc090b1 // ldr q17, [x5, #576]
-	WORD $0x4e30cc91 // fmla v17.4s, v4.4s, v16.4s
-	WORD $0x3dc02164 // ldr q4, [x11, #128]
-	WORD $0x6e2ddde0 // fmul v0.4s, v15.4s, v13.4s
-	WORD $0x4e20ce24 // fmla v4.4s, v17.4s, v0.4s
-	WORD $0x3d802164 // str q4, [x11, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3dc0a0a4 // ldr q4, [x5, #640]
-	WORD $0x4e30cd04 // fmla v4.4s, v8.4s, v16.4s
-	WORD $0x3dc04168 // ldr q8, [x11, #256]
-	WORD $0x6e2edde0 // fmul v0.4s, v15.4s, v14.4s
-	WORD $0x4e20cc88 // fmla v8.4s, v4.4s, v0.4s
-	WORD $0x3d804168 // str q8, [x11, #256]
-	WORD $0x3dc00280 // ldr q0, [x20]
-	WORD $0x3dc01188 // ldr q8, [x12, #64]
-	WORD $0x4e180400 // dup v0.2d, v0.d[1]
-	WORD $0x4e180508 // dup v8.2d, v8.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x3dc084b0 // ldr q16, [x5, #528]
-	WORD $0x4e28cc30 // fmla v16.4s, v1.4s, v8.4s
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x6e2cdc0f // fmul v15.4s, v0.4s, v12.4s
-	WORD $0x4e2fce01 // fmla v1.4s, v16.4s, v15.4s
-	WORD $0x3d800561 // str q1, [x11, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x3dc094af // ldr q15, [x5, #592]
-	WORD $0x4e28ccaf // fmla v15.4s, v5.4s, v8.4s
-	WORD $0x3dc02565 // ldr q5, [x11, #144]
-	WORD $0x6e2ddc01 // fmul v1.4s, v0.4s, v13.4s
-	WORD $0x4e21cde5 // fmla v5.4s, v15.4s, v1.4s
-	WORD $0x3d802565 // str q5, [x11, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x3dc0a4a5 // ldr q5, [x5, #656]
-	WORD $0x4e28cd25 // fmla v5.4s, v9.4s, v8.4s
-	WORD $0x3dc04569 // ldr q9, [x11, #272]
-	WORD $0x6e2edc01 // fmul v1.4s, v0.4s, v14.4s
-	WORD $0x4e21cca9 // fmla v9.4s, v5.4s, v1.4s
-	WORD $0x3d804569 // str q9, [x11, #272]
-	WORD $0x3dc00680 // ldr q0, [x20, #16]
-	WORD $0x3dc01581 // ldr q1, [x12, #80]
-	WORD $0x4e080400 // dup v0.2d, v0.d[0]
-	WORD $0x4e080421 // dup v1.2d, v1.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x3dc088a9 // ldr q9, [x5, #544]
-	WORD $0x4e21cc49 // fmla v9.4s, v2.4s, v1.4s
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	WORD $0x6e2cdc08 // fmul v8.4s, v0.4s, v12.4s
-	WORD $0x4e28cd22 // fmla v2.4s, v9.4s, v8.4s
-	WORD $0x3d800962 // str q2, [x11, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3dc098a8 // ldr q8, [x5, #608]
-	WORD $0x4e21ccc8 // fmla v8.4s, v6.4s, v1.4s
-	WORD $0x3dc02966 // ldr q6, [x11, #160]
-	WORD $0x6e2ddc02 // fmul v2.4s, v0.4s, v13.4s
-	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
-	WORD $0x3d802966 // str q6, [x11, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x3dc0a8a6 // ldr q6, [x5, #672]
-	WORD $0x4e21cd46 // fmla v6.4s, v10.4s, v1.4s
-	WORD $0x3dc0496a // ldr q10, [x11, #288]
-	WORD $0x6e2edc02 // fmul v2.4s, v0.4s, v14.4s
-	WORD $0x4e22ccca // fmla v10.4s, v6.4s, v2.4s
-	WORD $0x3d80496a // str q10, [x11, #288]
-	WORD $0x3dc00680 // ldr q0, [x20, #16]
-	WORD $0x3dc01581 // ldr q1, [x12, #80]
-	WORD $0x4e180400 // dup v0.2d, v0.d[1]
-	WORD $0x4e180421 // dup v1.2d, v1.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3dc08caa // ldr q10, [x5, #560]
-	WORD $0x4e21cc6a // fmla v10.4s, v3.4s, v1.4s
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	WORD $0x6e2cdc02 // fmul v2.4s, v0.4s, v12.4s
-	WORD $0x4e22cd43 // fmla v3.4s, v10.4s, v2.4s
-	WORD $0x3d800d63 // str q3, [x11, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x3dc09ca3 // ldr q3, [x5, #624]
-	WORD $0x4e21cce3 // fmla v3.4s, v7.4s, v1.4s
-	WORD $0x3dc02d67 // ldr q7, [x11, #176]
-	WORD $0x6e2ddc02 // fmul v2.4s, v0.4s, v13.4s
-	WORD $0x4e22cc67 // fmla v7.4s, v3.4s, v2.4s
-	WORD $0x3d802d67 // str q7, [x11, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x3dc0aca7 // ldr q7, [x5, #688]
-	WORD $0x4e21cd67 // fmla v7.4s, v11.4s, v1.4s
-	WORD $0x3dc04d6b // ldr q11, [x11, #304]
-	WORD $0x6e2edc02 // fmul v2.4s, v0.4s, v14.4s
-	WORD $0x4e22cceb // fmla v11.4s, v7.4s, v2.4s
-	WORD $0x3d804d6b // str q11, [x11, #304]
-	ADD    $32, R20, R20
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $32, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half6
-	ADD    $192, R0, R0
-	ADD    $128, R16, R16
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R8, R8
-	BNE    sub6
 next:
 	SUBS   $1, R1, R1
 	BNE    loop
@@ -13214,13 +7080,13 @@ stored:
 	RET
 
 // func tileIQ4_XSI8MM(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileIQ4_XSI8MM(SB), 0, $1408-56
+TEXT ·tileIQ4_XSI8MM(SB), 0, $1664-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-1408(SP), R5
+	MOVD   $frame-1664(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $8, R6, R6
 	MOVD   nb+24(FP), R7
@@ -13244,19 +7110,19 @@ TEXT ·tileIQ4_XSI8MM(SB), 0, $1408-56
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R8
-	ADD    $896, R5, R16
+	ADD    $1152, R5, R16
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0x3dc01001 // ldr q1, [x0, #64]
 	WORD $0xfd401000 // ldr d0, [x0, #32]
 	WORD $0x2f10a400 // ushll v0.4s, v0.4h, #0
@@ -13267,56 +7133,56 @@ loop:
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80e0a3 // str q3, [x5, #896]
+	WORD $0x3d8120a3 // str q3, [x5, #1152]
 	WORD $0x4f3c5403 // shl v3.4s, v0.4s, #28
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80f0a3 // str q3, [x5, #960]
+	WORD $0x3d8130a3 // str q3, [x5, #1216]
 	WORD $0x4f3a5403 // shl v3.4s, v0.4s, #26
 	WORD $0x4f345424 // shl v4.4s, v1.4s, #20
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8100a3 // str q3, [x5, #1024]
+	WORD $0x3d8140a3 // str q3, [x5, #1280]
 	WORD $0x4f385403 // shl v3.4s, v0.4s, #24
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8110a3 // str q3, [x5, #1088]
+	WORD $0x3d8150a3 // str q3, [x5, #1344]
 	WORD $0x4f365403 // shl v3.4s, v0.4s, #22
 	WORD $0x4f2c5424 // shl v4.4s, v1.4s, #12
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8120a3 // str q3, [x5, #1152]
+	WORD $0x3d8160a3 // str q3, [x5, #1408]
 	WORD $0x4f345403 // shl v3.4s, v0.4s, #20
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8130a3 // str q3, [x5, #1216]
+	WORD $0x3d8170a3 // str q3, [x5, #1472]
 	WORD $0x4f325403 // shl v3.4s, v0.4s, #18
 	WORD $0x4f245424 // shl v4.4s, v1.4s, #4
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8140a3 // str q3, [x5, #1280]
+	WORD $0x3d8180a3 // str q3, [x5, #1536]
 	WORD $0x4f305403 // shl v3.4s, v0.4s, #16
 	WORD $0x4f205424 // shl v4.4s, v1.4s, #0
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8150a3 // str q3, [x5, #1344]
+	WORD $0x3d8190a3 // str q3, [x5, #1600]
 	WORD $0x3dc01401 // ldr q1, [x0, #80]
 	WORD $0xfd401400 // ldr d0, [x0, #40]
 	WORD $0x2f10a400 // ushll v0.4s, v0.4h, #0
@@ -13327,56 +7193,56 @@ loop:
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80e4a3 // str q3, [x5, #912]
+	WORD $0x3d8124a3 // str q3, [x5, #1168]
 	WORD $0x4f3c5403 // shl v3.4s, v0.4s, #28
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80f4a3 // str q3, [x5, #976]
+	WORD $0x3d8134a3 // str q3, [x5, #1232]
 	WORD $0x4f3a5403 // shl v3.4s, v0.4s, #26
 	WORD $0x4f345424 // shl v4.4s, v1.4s, #20
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8104a3 // str q3, [x5, #1040]
+	WORD $0x3d8144a3 // str q3, [x5, #1296]
 	WORD $0x4f385403 // shl v3.4s, v0.4s, #24
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8114a3 // str q3, [x5, #1104]
+	WORD $0x3d8154a3 // str q3, [x5, #1360]
 	WORD $0x4f365403 // shl v3.4s, v0.4s, #22
 	WORD $0x4f2c5424 // shl v4.4s, v1.4s, #12
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8124a3 // str q3, [x5, #1168]
+	WORD $0x3d8164a3 // str q3, [x5, #1424]
 	WORD $0x4f345403 // shl v3.4s, v0.4s, #20
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8134a3 // str q3, [x5, #1232]
+	WORD $0x3d8174a3 // str q3, [x5, #1488]
 	WORD $0x4f325403 // shl v3.4s, v0.4s, #18
 	WORD $0x4f245424 // shl v4.4s, v1.4s, #4
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8144a3 // str q3, [x5, #1296]
+	WORD $0x3d8184a3 // str q3, [x5, #1552]
 	WORD $0x4f305403 // shl v3.4s, v0.4s, #16
 	WORD $0x4f205424 // shl v4.4s, v1.4s, #0
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8154a3 // str q3, [x5, #1360]
+	WORD $0x3d8194a3 // str q3, [x5, #1616]
 	WORD $0x3dc01801 // ldr q1, [x0, #96]
 	WORD $0xfd401800 // ldr d0, [x0, #48]
 	WORD $0x2f10a400 // ushll v0.4s, v0.4h, #0
@@ -13387,56 +7253,56 @@ loop:
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80e8a3 // str q3, [x5, #928]
+	WORD $0x3d8128a3 // str q3, [x5, #1184]
 	WORD $0x4f3c5403 // shl v3.4s, v0.4s, #28
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80f8a3 // str q3, [x5, #992]
+	WORD $0x3d8138a3 // str q3, [x5, #1248]
 	WORD $0x4f3a5403 // shl v3.4s, v0.4s, #26
 	WORD $0x4f345424 // shl v4.4s, v1.4s, #20
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8108a3 // str q3, [x5, #1056]
+	WORD $0x3d8148a3 // str q3, [x5, #1312]
 	WORD $0x4f385403 // shl v3.4s, v0.4s, #24
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8118a3 // str q3, [x5, #1120]
+	WORD $0x3d8158a3 // str q3, [x5, #1376]
 	WORD $0x4f365403 // shl v3.4s, v0.4s, #22
 	WORD $0x4f2c5424 // shl v4.4s, v1.4s, #12
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8128a3 // str q3, [x5, #1184]
+	WORD $0x3d8168a3 // str q3, [x5, #1440]
 	WORD $0x4f345403 // shl v3.4s, v0.4s, #20
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8138a3 // str q3, [x5, #1248]
+	WORD $0x3d8178a3 // str q3, [x5, #1504]
 	WORD $0x4f325403 // shl v3.4s, v0.4s, #18
 	WORD $0x4f245424 // shl v4.4s, v1.4s, #4
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8148a3 // str q3, [x5, #1312]
+	WORD $0x3d8188a3 // str q3, [x5, #1568]
 	WORD $0x4f305403 // shl v3.4s, v0.4s, #16
 	WORD $0x4f205424 // shl v4.4s, v1.4s, #0
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8158a3 // str q3, [x5, #1376]
+	WORD $0x3d8198a3 // str q3, [x5, #1632]
 	WORD $0x3dc01c01 // ldr q1, [x0, #112]
 	WORD $0xfd401c00 // ldr d0, [x0, #56]
 	WORD $0x2f10a400 // ushll v0.4s, v0.4h, #0
@@ -13447,65 +7313,94 @@ loop:
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80eca3 // str q3, [x5, #944]
+	WORD $0x3d812ca3 // str q3, [x5, #1200]
 	WORD $0x4f3c5403 // shl v3.4s, v0.4s, #28
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80fca3 // str q3, [x5, #1008]
+	WORD $0x3d813ca3 // str q3, [x5, #1264]
 	WORD $0x4f3a5403 // shl v3.4s, v0.4s, #26
 	WORD $0x4f345424 // shl v4.4s, v1.4s, #20
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d810ca3 // str q3, [x5, #1072]
+	WORD $0x3d814ca3 // str q3, [x5, #1328]
 	WORD $0x4f385403 // shl v3.4s, v0.4s, #24
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d811ca3 // str q3, [x5, #1136]
+	WORD $0x3d815ca3 // str q3, [x5, #1392]
 	WORD $0x4f365403 // shl v3.4s, v0.4s, #22
 	WORD $0x4f2c5424 // shl v4.4s, v1.4s, #12
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d812ca3 // str q3, [x5, #1200]
+	WORD $0x3d816ca3 // str q3, [x5, #1456]
 	WORD $0x4f345403 // shl v3.4s, v0.4s, #20
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d813ca3 // str q3, [x5, #1264]
+	WORD $0x3d817ca3 // str q3, [x5, #1520]
 	WORD $0x4f325403 // shl v3.4s, v0.4s, #18
 	WORD $0x4f245424 // shl v4.4s, v1.4s, #4
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d814ca3 // str q3, [x5, #1328]
+	WORD $0x3d818ca3 // str q3, [x5, #1584]
 	WORD $0x4f305403 // shl v3.4s, v0.4s, #16
 	WORD $0x4f205424 // shl v4.4s, v1.4s, #0
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d815ca3 // str q3, [x5, #1392]
+	WORD $0x3d819ca3 // str q3, [x5, #1648]
 	ADD    $128, R0, R0
-	CMP    $6, R4
-	BEQ    rows6
-	CMP    $7, R4
-	BEQ    rows7
 rows8:
 sub8:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
+	MOVD   R2, R13
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1814a4 // stp q4, q5, [x5, #768]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1914a4 // stp q4, q5, [x5, #800]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1a14a4 // stp q4, q5, [x5, #832]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1b14a4 // stp q4, q5, [x5, #864]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1c14a4 // stp q4, q5, [x5, #896]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1d14a4 // stp q4, q5, [x5, #928]
+	WORD $0x4cc6a1a0 // ld1 {v0.16b, v1.16b}, [x13], x6
+	WORD $0x4cc6a1a2 // ld1 {v2.16b, v3.16b}, [x13], x6
+	WORD $0x4ec23804 // zip1 v4.2d, v0.2d, v2.2d
+	WORD $0x4ec27805 // zip2 v5.2d, v0.2d, v2.2d
+	WORD $0xad1e14a4 // stp q4, q5, [x5, #960]
+	WORD $0x4ec33824 // zip1 v4.2d, v1.2d, v3.2d
+	WORD $0x4ec37825 // zip2 v5.2d, v1.2d, v3.2d
+	WORD $0xad1f14a4 // stp q4, q5, [x5, #992]
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -13553,7 +7448,6 @@ half8:
 	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
 	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
 	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $0, R2, R13
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -13562,54 +7456,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5864b7 // ldp q23, q25, [x5, #768]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5a64b7 // ldp q23, q25, [x5, #832]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5c64b7 // ldp q23, q25, [x5, #896]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5e64b7 // ldp q23, q25, [x5, #960]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	WORD $0x4f00e5f0 // movi v16.16b, #0xf
 	WORD $0x3dc00151 // ldr q17, [x10]
 	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
@@ -13637,7 +7519,6 @@ half8:
 	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
 	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
 	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $16, R2, R13
 	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
 	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
 	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
@@ -13646,54 +7527,42 @@ half8:
 	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
 	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
 	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
+	WORD $0xad5964b7 // ldp q23, q25, [x5, #800]
+	WORD $0x4e90a6e0 // smmla v0.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e1 // smmla v1.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e2 // smmla v2.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e3 // smmla v3.4s, v23.16b, v22.16b
+	WORD $0x4e91a720 // smmla v0.4s, v25.16b, v17.16b
+	WORD $0x4e94a721 // smmla v1.4s, v25.16b, v20.16b
+	WORD $0x4e95a722 // smmla v2.4s, v25.16b, v21.16b
+	WORD $0x4e98a723 // smmla v3.4s, v25.16b, v24.16b
+	WORD $0xad5b64b7 // ldp q23, q25, [x5, #864]
+	WORD $0x4e90a6e4 // smmla v4.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e5 // smmla v5.4s, v23.16b, v18.16b
+	WORD $0x4e93a6e6 // smmla v6.4s, v23.16b, v19.16b
+	WORD $0x4e96a6e7 // smmla v7.4s, v23.16b, v22.16b
+	WORD $0x4e91a724 // smmla v4.4s, v25.16b, v17.16b
+	WORD $0x4e94a725 // smmla v5.4s, v25.16b, v20.16b
+	WORD $0x4e95a726 // smmla v6.4s, v25.16b, v21.16b
+	WORD $0x4e98a727 // smmla v7.4s, v25.16b, v24.16b
+	WORD $0xad5d64b7 // ldp q23, q25, [x5, #928]
+	WORD $0x4e90a6e8 // smmla v8.4s, v23.16b, v16.16b
+	WORD $0x4e92a6e9 // smmla v9.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ea // smmla v10.4s, v23.16b, v19.16b
+	WORD $0x4e96a6eb // smmla v11.4s, v23.16b, v22.16b
+	WORD $0x4e91a728 // smmla v8.4s, v25.16b, v17.16b
+	WORD $0x4e94a729 // smmla v9.4s, v25.16b, v20.16b
+	WORD $0x4e95a72a // smmla v10.4s, v25.16b, v21.16b
+	WORD $0x4e98a72b // smmla v11.4s, v25.16b, v24.16b
+	WORD $0xad5f64b7 // ldp q23, q25, [x5, #992]
+	WORD $0x4e90a6ec // smmla v12.4s, v23.16b, v16.16b
+	WORD $0x4e92a6ed // smmla v13.4s, v23.16b, v18.16b
+	WORD $0x4e93a6ee // smmla v14.4s, v23.16b, v19.16b
+	WORD $0x4e96a6ef // smmla v15.4s, v23.16b, v22.16b
+	WORD $0x4e91a72c // smmla v12.4s, v25.16b, v17.16b
+	WORD $0x4e94a72d // smmla v13.4s, v25.16b, v20.16b
+	WORD $0x4e95a72e // smmla v14.4s, v25.16b, v21.16b
+	WORD $0x4e98a72f // smmla v15.4s, v25.16b, v24.16b
 	MOVD   R3, R13
 	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
 	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
@@ -13831,607 +7700,6 @@ half8:
 	ADD    $4, R3, R3
 	SUBS   $1, R8, R8
 	BNE    sub8
-	B      next
-rows7:
-sub7:
-	MOVD   R16, R12
-	ADD    $768, R5, R20
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half7:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc00151 // ldr q17, [x10]
-	WORD $0x4e301e31 // and v17.16b, v17.16b, v16.16b
-	WORD $0x3dc01152 // ldr q18, [x10, #64]
-	WORD $0x4e301e52 // and v18.16b, v18.16b, v16.16b
-	WORD $0x3dc02153 // ldr q19, [x10, #128]
-	WORD $0x4e301e73 // and v19.16b, v19.16b, v16.16b
-	WORD $0x3dc03154 // ldr q20, [x10, #192]
-	WORD $0x4e301e94 // and v20.16b, v20.16b, v16.16b
-	WORD $0x3dc00555 // ldr q21, [x10, #16]
-	WORD $0x4e301eb5 // and v21.16b, v21.16b, v16.16b
-	WORD $0x3dc01556 // ldr q22, [x10, #80]
-	WORD $0x4e301ed6 // and v22.16b, v22.16b, v16.16b
-	WORD $0x3dc02557 // ldr q23, [x10, #144]
-	WORD $0x4e301ef7 // and v23.16b, v23.16b, v16.16b
-	WORD $0x3dc03558 // ldr q24, [x10, #208]
-	WORD $0x4e301f18 // and v24.16b, v24.16b, v16.16b
-	MOVD   $iq4<>(SB), R21
-	WORD $0x3dc002b0 // ldr q16, [x21]
-	WORD $0x4e110211 // tbl v17.16b, {v16.16b}, v17.16b
-	WORD $0x4e120212 // tbl v18.16b, {v16.16b}, v18.16b
-	WORD $0x4e130213 // tbl v19.16b, {v16.16b}, v19.16b
-	WORD $0x4e140214 // tbl v20.16b, {v16.16b}, v20.16b
-	WORD $0x4e150215 // tbl v21.16b, {v16.16b}, v21.16b
-	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
-	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
-	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $0, R2, R13
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	WORD $0x4f00e5f0 // movi v16.16b, #0xf
-	WORD $0x3dc00151 // ldr q17, [x10]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01152 // ldr q18, [x10, #64]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc02153 // ldr q19, [x10, #128]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc03154 // ldr q20, [x10, #192]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	WORD $0x3dc00555 // ldr q21, [x10, #16]
-	WORD $0x6f0c06b5 // ushr v21.16b, v21.16b, #4
-	WORD $0x3dc01556 // ldr q22, [x10, #80]
-	WORD $0x6f0c06d6 // ushr v22.16b, v22.16b, #4
-	WORD $0x3dc02557 // ldr q23, [x10, #144]
-	WORD $0x6f0c06f7 // ushr v23.16b, v23.16b, #4
-	WORD $0x3dc03558 // ldr q24, [x10, #208]
-	WORD $0x6f0c0718 // ushr v24.16b, v24.16b, #4
-	MOVD   $iq4<>(SB), R21
-	WORD $0x3dc002b0 // ldr q16, [x21]
-	WORD $0x4e110211 // tbl v17.16b, {v16.16b}, v17.16b
-	WORD $0x4e120212 // tbl v18.16b, {v16.16b}, v18.16b
-	WORD $0x4e130213 // tbl v19.16b, {v16.16b}, v19.16b
-	WORD $0x4e140214 // tbl v20.16b, {v16.16b}, v20.16b
-	WORD $0x4e150215 // tbl v21.16b, {v16.16b}, v21.16b
-	WORD $0x4e160216 // tbl v22.16b, {v16.16b}, v22.16b
-	WORD $0x4e170217 // tbl v23.16b, {v16.16b}, v23.16b
-	WORD $0x4e180218 // tbl v24.16b, {v16.16b}, v24.16b
-	ADD    $16, R2, R13
-	WORD $0x4e923a30 // zip1 v16.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4e963ab3 // zip1 v19.4s, v21.4s, v22.4s
-	WORD $0x4e967ab6 // zip2 v22.4s, v21.4s, v22.4s
-	WORD $0x4e983af5 // zip1 v21.4s, v23.4s, v24.4s
-	WORD $0x4e987af8 // zip2 v24.4s, v23.4s, v24.4s
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a740 // smmla v0.4s, v26.16b, v16.16b
-	WORD $0x4e92a741 // smmla v1.4s, v26.16b, v18.16b
-	WORD $0x4e93a742 // smmla v2.4s, v26.16b, v19.16b
-	WORD $0x4e96a743 // smmla v3.4s, v26.16b, v22.16b
-	WORD $0x4e91a760 // smmla v0.4s, v27.16b, v17.16b
-	WORD $0x4e94a761 // smmla v1.4s, v27.16b, v20.16b
-	WORD $0x4e95a762 // smmla v2.4s, v27.16b, v21.16b
-	WORD $0x4e98a763 // smmla v3.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a744 // smmla v4.4s, v26.16b, v16.16b
-	WORD $0x4e92a745 // smmla v5.4s, v26.16b, v18.16b
-	WORD $0x4e93a746 // smmla v6.4s, v26.16b, v19.16b
-	WORD $0x4e96a747 // smmla v7.4s, v26.16b, v22.16b
-	WORD $0x4e91a764 // smmla v4.4s, v27.16b, v17.16b
-	WORD $0x4e94a765 // smmla v5.4s, v27.16b, v20.16b
-	WORD $0x4e95a766 // smmla v6.4s, v27.16b, v21.16b
-	WORD $0x4e98a767 // smmla v7.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4cc671b9 // ld1 {v25.16b}, [x13], x6
-	WORD $0x4ed93afa // zip1 v26.2d, v23.2d, v25.2d
-	WORD $0x4ed97afb // zip2 v27.2d, v23.2d, v25.2d
-	WORD $0x4e90a748 // smmla v8.4s, v26.16b, v16.16b
-	WORD $0x4e92a749 // smmla v9.4s, v26.16b, v18.16b
-	WORD $0x4e93a74a // smmla v10.4s, v26.16b, v19.16b
-	WORD $0x4e96a74b // smmla v11.4s, v26.16b, v22.16b
-	WORD $0x4e91a768 // smmla v8.4s, v27.16b, v17.16b
-	WORD $0x4e94a769 // smmla v9.4s, v27.16b, v20.16b
-	WORD $0x4e95a76a // smmla v10.4s, v27.16b, v21.16b
-	WORD $0x4e98a76b // smmla v11.4s, v27.16b, v24.16b
-	WORD $0x4cc671b7 // ld1 {v23.16b}, [x13], x6
-	WORD $0x4ed73afa // zip1 v26.2d, v23.2d, v23.2d
-	WORD $0x4ed77afb // zip2 v27.2d, v23.2d, v23.2d
-	WORD $0x4e90a74c // smmla v12.4s, v26.16b, v16.16b
-	WORD $0x4e92a74d // smmla v13.4s, v26.16b, v18.16b
-	WORD $0x4e93a74e // smmla v14.4s, v26.16b, v19.16b
-	WORD $0x4e96a74f // smmla v15.4s, v26.16b, v22.16b
-	WORD $0x4e91a76c // smmla v12.4s, v27.16b, v17.16b
-	WORD $0x4e94a76d // smmla v13.4s, v27.16b, v20.16b
-	WORD $0x4e95a76e // smmla v14.4s, v27.16b, v21.16b
-	WORD $0x4e98a76f // smmla v15.4s, v27.16b, v24.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9b0 // ld1r {v16.4s}, [x13], x7
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4ed13a10 // zip1 v16.2d, v16.2d, v17.2d
-	WORD $0x4dc7c9b1 // ld1r {v17.4s}, [x13], x7
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4ed23a31 // zip1 v17.2d, v17.2d, v18.2d
-	WORD $0x4dc7c9b2 // ld1r {v18.4s}, [x13], x7
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0x4ed33a52 // zip1 v18.2d, v18.2d, v19.2d
-	WORD $0x4dc7c9b3 // ld1r {v19.4s}, [x13], x7
-	WORD $0x3dc00294 // ldr q20, [x20]
-	WORD $0x3dc00195 // ldr q21, [x12]
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x4e0806b5 // dup v21.2d, v21.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e35dc00 // fmul v0.4s, v0.4s, v21.4s
-	WORD $0x3dc00177 // ldr q23, [x11]
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4e36cc17 // fmla v23.4s, v0.4s, v22.4s
-	WORD $0x3d800177 // str q23, [x11]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e35dc84 // fmul v4.4s, v4.4s, v21.4s
-	WORD $0x3dc02177 // ldr q23, [x11, #128]
-	WORD $0x6e31de96 // fmul v22.4s, v20.4s, v17.4s
-	WORD $0x4e36cc97 // fmla v23.4s, v4.4s, v22.4s
-	WORD $0x3d802177 // str q23, [x11, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e35dd08 // fmul v8.4s, v8.4s, v21.4s
-	WORD $0x3dc04177 // ldr q23, [x11, #256]
-	WORD $0x6e32de96 // fmul v22.4s, v20.4s, v18.4s
-	WORD $0x4e36cd17 // fmla v23.4s, v8.4s, v22.4s
-	WORD $0x3d804177 // str q23, [x11, #256]
-	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
-	WORD $0x6e35dd8c // fmul v12.4s, v12.4s, v21.4s
-	WORD $0x3dc06177 // ldr q23, [x11, #384]
-	WORD $0x6e33de96 // fmul v22.4s, v20.4s, v19.4s
-	WORD $0x4e36cd97 // fmla v23.4s, v12.4s, v22.4s
-	WORD $0x3d806177 // str q23, [x11, #384]
-	WORD $0x3dc00294 // ldr q20, [x20]
-	WORD $0x3dc00195 // ldr q21, [x12]
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x4e1806b5 // dup v21.2d, v21.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e35dc21 // fmul v1.4s, v1.4s, v21.4s
-	WORD $0x3dc00577 // ldr q23, [x11, #16]
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4e36cc37 // fmla v23.4s, v1.4s, v22.4s
-	WORD $0x3d800577 // str q23, [x11, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e35dca5 // fmul v5.4s, v5.4s, v21.4s
-	WORD $0x3dc02577 // ldr q23, [x11, #144]
-	WORD $0x6e31de96 // fmul v22.4s, v20.4s, v17.4s
-	WORD $0x4e36ccb7 // fmla v23.4s, v5.4s, v22.4s
-	WORD $0x3d802577 // str q23, [x11, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e35dd29 // fmul v9.4s, v9.4s, v21.4s
-	WORD $0x3dc04577 // ldr q23, [x11, #272]
-	WORD $0x6e32de96 // fmul v22.4s, v20.4s, v18.4s
-	WORD $0x4e36cd37 // fmla v23.4s, v9.4s, v22.4s
-	WORD $0x3d804577 // str q23, [x11, #272]
-	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
-	WORD $0x6e35ddad // fmul v13.4s, v13.4s, v21.4s
-	WORD $0x3dc06577 // ldr q23, [x11, #400]
-	WORD $0x6e33de96 // fmul v22.4s, v20.4s, v19.4s
-	WORD $0x4e36cdb7 // fmla v23.4s, v13.4s, v22.4s
-	WORD $0x3d806577 // str q23, [x11, #400]
-	WORD $0x3dc00694 // ldr q20, [x20, #16]
-	WORD $0x3dc00595 // ldr q21, [x12, #16]
-	WORD $0x4e080694 // dup v20.2d, v20.d[0]
-	WORD $0x4e0806b5 // dup v21.2d, v21.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e35dc42 // fmul v2.4s, v2.4s, v21.4s
-	WORD $0x3dc00977 // ldr q23, [x11, #32]
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4e36cc57 // fmla v23.4s, v2.4s, v22.4s
-	WORD $0x3d800977 // str q23, [x11, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e35dcc6 // fmul v6.4s, v6.4s, v21.4s
-	WORD $0x3dc02977 // ldr q23, [x11, #160]
-	WORD $0x6e31de96 // fmul v22.4s, v20.4s, v17.4s
-	WORD $0x4e36ccd7 // fmla v23.4s, v6.4s, v22.4s
-	WORD $0x3d802977 // str q23, [x11, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e35dd4a // fmul v10.4s, v10.4s, v21.4s
-	WORD $0x3dc04977 // ldr q23, [x11, #288]
-	WORD $0x6e32de96 // fmul v22.4s, v20.4s, v18.4s
-	WORD $0x4e36cd57 // fmla v23.4s, v10.4s, v22.4s
-	WORD $0x3d804977 // str q23, [x11, #288]
-	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
-	WORD $0x6e35ddce // fmul v14.4s, v14.4s, v21.4s
-	WORD $0x3dc06977 // ldr q23, [x11, #416]
-	WORD $0x6e33de96 // fmul v22.4s, v20.4s, v19.4s
-	WORD $0x4e36cdd7 // fmla v23.4s, v14.4s, v22.4s
-	WORD $0x3d806977 // str q23, [x11, #416]
-	WORD $0x3dc00694 // ldr q20, [x20, #16]
-	WORD $0x3dc00595 // ldr q21, [x12, #16]
-	WORD $0x4e180694 // dup v20.2d, v20.d[1]
-	WORD $0x4e1806b5 // dup v21.2d, v21.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e35dc63 // fmul v3.4s, v3.4s, v21.4s
-	WORD $0x3dc00d77 // ldr q23, [x11, #48]
-	WORD $0x6e30de96 // fmul v22.4s, v20.4s, v16.4s
-	WORD $0x4e36cc77 // fmla v23.4s, v3.4s, v22.4s
-	WORD $0x3d800d77 // str q23, [x11, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e35dce7 // fmul v7.4s, v7.4s, v21.4s
-	WORD $0x3dc02d77 // ldr q23, [x11, #176]
-	WORD $0x6e31de96 // fmul v22.4s, v20.4s, v17.4s
-	WORD $0x4e36ccf7 // fmla v23.4s, v7.4s, v22.4s
-	WORD $0x3d802d77 // str q23, [x11, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e35dd6b // fmul v11.4s, v11.4s, v21.4s
-	WORD $0x3dc04d77 // ldr q23, [x11, #304]
-	WORD $0x6e32de96 // fmul v22.4s, v20.4s, v18.4s
-	WORD $0x4e36cd77 // fmla v23.4s, v11.4s, v22.4s
-	WORD $0x3d804d77 // str q23, [x11, #304]
-	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
-	WORD $0x6e35ddef // fmul v15.4s, v15.4s, v21.4s
-	WORD $0x3dc06d77 // ldr q23, [x11, #432]
-	WORD $0x6e33de96 // fmul v22.4s, v20.4s, v19.4s
-	WORD $0x4e36cdf7 // fmla v23.4s, v15.4s, v22.4s
-	WORD $0x3d806d77 // str q23, [x11, #432]
-	ADD    $32, R20, R20
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $32, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half7
-	ADD    $256, R0, R0
-	ADD    $64, R16, R16
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R8, R8
-	BNE    sub7
-	B      next
-rows6:
-sub6:
-	MOVD   R16, R12
-	ADD    $768, R5, R20
-	MOVD   R0, R10
-	MOVD   R5, R11
-	MOVD   $2, R9
-half6:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4f000405 // movi v5.4s, #0x0
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4f000407 // movi v7.4s, #0x0
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0014d // ldr q13, [x10]
-	WORD $0x4e2c1dad // and v13.16b, v13.16b, v12.16b
-	WORD $0x3dc0114e // ldr q14, [x10, #64]
-	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
-	WORD $0x3dc0214f // ldr q15, [x10, #128]
-	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
-	WORD $0x3dc03150 // ldr q16, [x10, #192]
-	WORD $0x4e2c1e10 // and v16.16b, v16.16b, v12.16b
-	WORD $0x3dc00551 // ldr q17, [x10, #16]
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	WORD $0x3dc01552 // ldr q18, [x10, #80]
-	WORD $0x4e2c1e52 // and v18.16b, v18.16b, v12.16b
-	WORD $0x3dc02553 // ldr q19, [x10, #144]
-	WORD $0x4e2c1e73 // and v19.16b, v19.16b, v12.16b
-	WORD $0x3dc03554 // ldr q20, [x10, #208]
-	WORD $0x4e2c1e94 // and v20.16b, v20.16b, v12.16b
-	MOVD   $iq4<>(SB), R21
-	WORD $0x3dc002ac // ldr q12, [x21]
-	WORD $0x4e0d018d // tbl v13.16b, {v12.16b}, v13.16b
-	WORD $0x4e0e018e // tbl v14.16b, {v12.16b}, v14.16b
-	WORD $0x4e0f018f // tbl v15.16b, {v12.16b}, v15.16b
-	WORD $0x4e100190 // tbl v16.16b, {v12.16b}, v16.16b
-	WORD $0x4e110191 // tbl v17.16b, {v12.16b}, v17.16b
-	WORD $0x4e120192 // tbl v18.16b, {v12.16b}, v18.16b
-	WORD $0x4e130193 // tbl v19.16b, {v12.16b}, v19.16b
-	WORD $0x4e140194 // tbl v20.16b, {v12.16b}, v20.16b
-	ADD    $0, R2, R13
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	WORD $0x4f00e5ec // movi v12.16b, #0xf
-	WORD $0x3dc0014d // ldr q13, [x10]
-	WORD $0x6f0c05ad // ushr v13.16b, v13.16b, #4
-	WORD $0x3dc0114e // ldr q14, [x10, #64]
-	WORD $0x6f0c05ce // ushr v14.16b, v14.16b, #4
-	WORD $0x3dc0214f // ldr q15, [x10, #128]
-	WORD $0x6f0c05ef // ushr v15.16b, v15.16b, #4
-	WORD $0x3dc03150 // ldr q16, [x10, #192]
-	WORD $0x6f0c0610 // ushr v16.16b, v16.16b, #4
-	WORD $0x3dc00551 // ldr q17, [x10, #16]
-	WORD $0x6f0c0631 // ushr v17.16b, v17.16b, #4
-	WORD $0x3dc01552 // ldr q18, [x10, #80]
-	WORD $0x6f0c0652 // ushr v18.16b, v18.16b, #4
-	WORD $0x3dc02553 // ldr q19, [x10, #144]
-	WORD $0x6f0c0673 // ushr v19.16b, v19.16b, #4
-	WORD $0x3dc03554 // ldr q20, [x10, #208]
-	WORD $0x6f0c0694 // ushr v20.16b, v20.16b, #4
-	MOVD   $iq4<>(SB), R21
-	WORD $0x3dc002ac // ldr q12, [x21]
-	WORD $0x4e0d018d // tbl v13.16b, {v12.16b}, v13.16b
-	WORD $0x4e0e018e // tbl v14.16b, {v12.16b}, v14.16b
-	WORD $0x4e0f018f // tbl v15.16b, {v12.16b}, v15.16b
-	WORD $0x4e100190 // tbl v16.16b, {v12.16b}, v16.16b
-	WORD $0x4e110191 // tbl v17.16b, {v12.16b}, v17.16b
-	WORD $0x4e120192 // tbl v18.16b, {v12.16b}, v18.16b
-	WORD $0x4e130193 // tbl v19.16b, {v12.16b}, v19.16b
-	WORD $0x4e140194 // tbl v20.16b, {v12.16b}, v20.16b
-	ADD    $16, R2, R13
-	WORD $0x4e8e39ac // zip1 v12.4s, v13.4s, v14.4s
-	WORD $0x4e8e79ae // zip2 v14.4s, v13.4s, v14.4s
-	WORD $0x4e9039ed // zip1 v13.4s, v15.4s, v16.4s
-	WORD $0x4e9079f0 // zip2 v16.4s, v15.4s, v16.4s
-	WORD $0x4e923a2f // zip1 v15.4s, v17.4s, v18.4s
-	WORD $0x4e927a32 // zip2 v18.4s, v17.4s, v18.4s
-	WORD $0x4e943a71 // zip1 v17.4s, v19.4s, v20.4s
-	WORD $0x4e947a74 // zip2 v20.4s, v19.4s, v20.4s
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c0 // smmla v0.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c1 // smmla v1.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c2 // smmla v2.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c3 // smmla v3.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e0 // smmla v0.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e1 // smmla v1.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e2 // smmla v2.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e3 // smmla v3.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c4 // smmla v4.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c5 // smmla v5.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6c6 // smmla v6.4s, v22.16b, v15.16b
-	WORD $0x4e92a6c7 // smmla v7.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e4 // smmla v4.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e5 // smmla v5.4s, v23.16b, v16.16b
-	WORD $0x4e91a6e6 // smmla v6.4s, v23.16b, v17.16b
-	WORD $0x4e94a6e7 // smmla v7.4s, v23.16b, v20.16b
-	WORD $0x4cc671b3 // ld1 {v19.16b}, [x13], x6
-	WORD $0x4cc671b5 // ld1 {v21.16b}, [x13], x6
-	WORD $0x4ed53a76 // zip1 v22.2d, v19.2d, v21.2d
-	WORD $0x4ed57a77 // zip2 v23.2d, v19.2d, v21.2d
-	WORD $0x4e8ca6c8 // smmla v8.4s, v22.16b, v12.16b
-	WORD $0x4e8ea6c9 // smmla v9.4s, v22.16b, v14.16b
-	WORD $0x4e8fa6ca // smmla v10.4s, v22.16b, v15.16b
-	WORD $0x4e92a6cb // smmla v11.4s, v22.16b, v18.16b
-	WORD $0x4e8da6e8 // smmla v8.4s, v23.16b, v13.16b
-	WORD $0x4e90a6e9 // smmla v9.4s, v23.16b, v16.16b
-	WORD $0x4e91a6ea // smmla v10.4s, v23.16b, v17.16b
-	WORD $0x4e94a6eb // smmla v11.4s, v23.16b, v20.16b
-	MOVD   R3, R13
-	WORD $0x4dc7c9ac // ld1r {v12.4s}, [x13], x7
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4ecd398c // zip1 v12.2d, v12.2d, v13.2d
-	WORD $0x4dc7c9ad // ld1r {v13.4s}, [x13], x7
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4ece39ad // zip1 v13.2d, v13.2d, v14.2d
-	WORD $0x4dc7c9ae // ld1r {v14.4s}, [x13], x7
-	WORD $0x4dc7c9af // ld1r {v15.4s}, [x13], x7
-	WORD $0x4ecf39ce // zip1 v14.2d, v14.2d, v15.2d
-	WORD $0x3dc0028f // ldr q15, [x20]
-	WORD $0x3dc00190 // ldr q16, [x12]
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x4e080610 // dup v16.2d, v16.d[0]
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
-	WORD $0x3dc00172 // ldr q18, [x11]
-	WORD $0x6e2cddf1 // fmul v17.4s, v15.4s, v12.4s
-	WORD $0x4e31cc12 // fmla v18.4s, v0.4s, v17.4s
-	WORD $0x3d800172 // str q18, [x11]
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
-	WORD $0x3dc02172 // ldr q18, [x11, #128]
-	WORD $0x6e2dddf1 // fmul v17.4s, v15.4s, v13.4s
-	WORD $0x4e31cc92 // fmla v18.4s, v4.4s, v17.4s
-	WORD $0x3d802172 // str q18, [x11, #128]
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x6e30dd08 // fmul v8.4s, v8.4s, v16.4s
-	WORD $0x3dc04172 // ldr q18, [x11, #256]
-	WORD $0x6e2eddf1 // fmul v17.4s, v15.4s, v14.4s
-	WORD $0x4e31cd12 // fmla v18.4s, v8.4s, v17.4s
-	WORD $0x3d804172 // str q18, [x11, #256]
-	WORD $0x3dc0028f // ldr q15, [x20]
-	WORD $0x3dc00190 // ldr q16, [x12]
-	WORD $0x4e1805ef // dup v15.2d, v15.d[1]
-	WORD $0x4e180610 // dup v16.2d, v16.d[1]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
-	WORD $0x3dc00572 // ldr q18, [x11, #16]
-	WORD $0x6e2cddf1 // fmul v17.4s, v15.4s, v12.4s
-	WORD $0x4e31cc32 // fmla v18.4s, v1.4s, v17.4s
-	WORD $0x3d800572 // str q18, [x11, #16]
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x6e30dca5 // fmul v5.4s, v5.4s, v16.4s
-	WORD $0x3dc02572 // ldr q18, [x11, #144]
-	WORD $0x6e2dddf1 // fmul v17.4s, v15.4s, v13.4s
-	WORD $0x4e31ccb2 // fmla v18.4s, v5.4s, v17.4s
-	WORD $0x3d802572 // str q18, [x11, #144]
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x6e30dd29 // fmul v9.4s, v9.4s, v16.4s
-	WORD $0x3dc04572 // ldr q18, [x11, #272]
-	WORD $0x6e2eddf1 // fmul v17.4s, v15.4s, v14.4s
-	WORD $0x4e31cd32 // fmla v18.4s, v9.4s, v17.4s
-	WORD $0x3d804572 // str q18, [x11, #272]
-	WORD $0x3dc0068f // ldr q15, [x20, #16]
-	WORD $0x3dc00590 // ldr q16, [x12, #16]
-	WORD $0x4e0805ef // dup v15.2d, v15.d[0]
-	WORD $0x4e080610 // dup v16.2d, v16.d[0]
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x6e30dc42 // fmul v2.4s, v2.4s, v16.4s
-	WORD $0x3dc00972 // ldr q18, [x11, #32]
-	WORD $0x6e2cddf1 // fmul v17.4s, v15.4s, v12.4s
-	WORD $0x4e31cc52 // fmla v18.4s, v2.4s, v17.4s
-	WORD $0x3d800972 // str q18, [x11, #32]
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x6e30dcc6 // fmul v6.4s, v6.4s, v16.4s
-	WORD $0x3dc02972 // ldr q18, [x11, #160]
-	WORD $0x6e2dddf1 // fmul v17.4s, v15.4s, v13.4s
-	WORD $0x4e31ccd2 // fmla v18.4s, v6.4s, v17.4s
-	WORD $0x3d802972 // str q18, [x11, #160]
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x6e30dd4a // fmul v10.4s, v10.4s, v16.4s
-	WORD $0x3dc04972 // ldr q18, [x11, #288]
-	WORD $0x6e2eddf1 // fmul v17.4s, v15.4s, v14.4s
-	WORD $0x4e31cd52 // fmla v18.4s, v10.4s, v17.4s
-	WORD $0x3d804972 // str q18, [x11, #288]
-	WORD $0x3dc0068f // ldr q15, [x20, #16]
-	WORD $0x3dc00590 // ldr q16, [x12, #16]
-	WORD $0x4e1805ef // dup v15.2d, v15.d[1]
-	WORD $0x4e180610 // dup v16.2d, v16.d[1]
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x6e30dc63 // fmul v3.4s, v3.4s, v16.4s
-	WORD $0x3dc00d72 // ldr q18, [x11, #48]
-	WORD $0x6e2cddf1 // fmul v17.4s, v15.4s, v12.4s
-	WORD $0x4e31cc72 // fmla v18.4s, v3.4s, v17.4s
-	WORD $0x3d800d72 // str q18, [x11, #48]
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x6e30dce7 // fmul v7.4s, v7.4s, v16.4s
-	WORD $0x3dc02d72 // ldr q18, [x11, #176]
-	WORD $0x6e2dddf1 // fmul v17.4s, v15.4s, v13.4s
-	WORD $0x4e31ccf2 // fmla v18.4s, v7.4s, v17.4s
-	WORD $0x3d802d72 // str q18, [x11, #176]
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	WORD $0x6e30dd6b // fmul v11.4s, v11.4s, v16.4s
-	WORD $0x3dc04d72 // ldr q18, [x11, #304]
-	WORD $0x6e2eddf1 // fmul v17.4s, v15.4s, v14.4s
-	WORD $0x4e31cd72 // fmla v18.4s, v11.4s, v17.4s
-	WORD $0x3d804d72 // str q18, [x11, #304]
-	ADD    $32, R20, R20
-	ADD    $32, R10, R10
-	ADD    $64, R11, R11
-	ADD    $32, R12, R12
-	SUBS   $1, R9, R9
-	BNE    half6
-	ADD    $256, R0, R0
-	ADD    $64, R16, R16
-	ADD    $32, R2, R2
-	ADD    $4, R3, R3
-	SUBS   $1, R8, R8
-	BNE    sub6
 next:
 	SUBS   $1, R1, R1
 	BNE    loop

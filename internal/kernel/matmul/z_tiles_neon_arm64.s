@@ -2681,13 +2681,13 @@ done1:
 	RET
 
 // func tileQ8_0NEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileQ8_0NEON(SB), 0, $768-56
+TEXT ·tileQ8_0NEON(SB), 0, $1024-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $5, R6, R6
 	MOVD   nb+24(FP), R7
@@ -4182,13 +4182,13 @@ storing:
 	RET
 
 // func tileQ4_0NEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ4_0NEON(SB), 0, $768-64
+TEXT ·tileQ4_0NEON(SB), 0, $1024-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $5, R7, R7
@@ -5916,13 +5916,13 @@ storing:
 	RET
 
 // func tileQ4_1NEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ4_1NEON(SB), 0, $768-64
+TEXT ·tileQ4_1NEON(SB), 0, $1024-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $5, R7, R7
@@ -7826,13 +7826,13 @@ storing:
 	RET
 
 // func tileQ5_0NEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ5_0NEON(SB), 0, $768-64
+TEXT ·tileQ5_0NEON(SB), 0, $1024-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $5, R7, R7
@@ -9896,13 +9896,13 @@ storing:
 	RET
 
 // func tileQ5_1NEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ5_1NEON(SB), 0, $768-64
+TEXT ·tileQ5_1NEON(SB), 0, $1024-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $5, R7, R7
@@ -12142,13 +12142,13 @@ storing:
 	RET
 
 // func tileIQ4_NLNEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileIQ4_NLNEON(SB), 0, $768-56
+TEXT ·tileIQ4_NLNEON(SB), 0, $1024-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $5, R6, R6
 	MOVD   nb+24(FP), R7
@@ -13947,13 +13947,13 @@ storing:
 	RET
 
 // func tileMXFP4NEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileMXFP4NEON(SB), 0, $768-56
+TEXT ·tileMXFP4NEON(SB), 0, $1024-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-768(SP), R5
+	MOVD   $frame-1024(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $5, R6, R6
 	MOVD   nb+24(FP), R7
@@ -15896,13 +15896,13 @@ storing:
 	RET
 
 // func tileQ4_KNEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ4_KNEON(SB), 0, $1920-64
+TEXT ·tileQ4_KNEON(SB), 0, $2176-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-1920(SP), R5
+	MOVD   $frame-2176(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $8, R7, R7
@@ -15927,31 +15927,31 @@ TEXT ·tileQ4_KNEON(SB), 0, $1920-64
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R9
-	ADD    $896, R5, R17
+	ADD    $1152, R5, R17
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0xfd401000 // ldr d0, [x0, #32]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d0a0 // str q0, [x5, #832]
+	WORD $0x3d8110a0 // str q0, [x5, #1088]
 	WORD $0xfd401400 // ldr d0, [x0, #40]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d4a0 // str q0, [x5, #848]
+	WORD $0x3d8114a0 // str q0, [x5, #1104]
 	WORD $0xfd401800 // ldr d0, [x0, #48]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d8a0 // str q0, [x5, #864]
+	WORD $0x3d8118a0 // str q0, [x5, #1120]
 	WORD $0xfd401c00 // ldr d0, [x0, #56]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80dca0 // str q0, [x5, #880]
+	WORD $0x3d811ca0 // str q0, [x5, #1136]
 	WORD $0x3dc01000 // ldr q0, [x0, #64]
 	WORD $0x3dc02001 // ldr q1, [x0, #128]
 	WORD $0x3dc03002 // ldr q2, [x0, #192]
@@ -15961,70 +15961,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e0a6 // str q6, [x5, #896]
+	WORD $0x3d8120a6 // str q6, [x5, #1152]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8100a6 // str q6, [x5, #1024]
+	WORD $0x3d8140a6 // str q6, [x5, #1280]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8120a6 // str q6, [x5, #1152]
+	WORD $0x3d8160a6 // str q6, [x5, #1408]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8140a6 // str q6, [x5, #1280]
+	WORD $0x3d8180a6 // str q6, [x5, #1536]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8160a6 // str q6, [x5, #1408]
+	WORD $0x3d81a0a6 // str q6, [x5, #1664]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8180a6 // str q6, [x5, #1536]
+	WORD $0x3d81c0a6 // str q6, [x5, #1792]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a0a6 // str q6, [x5, #1664]
+	WORD $0x3d81e0a6 // str q6, [x5, #1920]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c0a6 // str q6, [x5, #1792]
+	WORD $0x3d8200a6 // str q6, [x5, #2048]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f0a6 // str q6, [x5, #960]
+	WORD $0x3d8130a6 // str q6, [x5, #1216]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8110a6 // str q6, [x5, #1088]
+	WORD $0x3d8150a6 // str q6, [x5, #1344]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8130a6 // str q6, [x5, #1216]
+	WORD $0x3d8170a6 // str q6, [x5, #1472]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8150a6 // str q6, [x5, #1344]
+	WORD $0x3d8190a6 // str q6, [x5, #1600]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8170a6 // str q6, [x5, #1472]
+	WORD $0x3d81b0a6 // str q6, [x5, #1728]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8190a6 // str q6, [x5, #1600]
+	WORD $0x3d81d0a6 // str q6, [x5, #1856]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b0a6 // str q6, [x5, #1728]
+	WORD $0x3d81f0a6 // str q6, [x5, #1984]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d0a6 // str q6, [x5, #1856]
+	WORD $0x3d8210a6 // str q6, [x5, #2112]
 	WORD $0x3dc01400 // ldr q0, [x0, #80]
 	WORD $0x3dc02401 // ldr q1, [x0, #144]
 	WORD $0x3dc03402 // ldr q2, [x0, #208]
@@ -16034,70 +16034,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e4a6 // str q6, [x5, #912]
+	WORD $0x3d8124a6 // str q6, [x5, #1168]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8104a6 // str q6, [x5, #1040]
+	WORD $0x3d8144a6 // str q6, [x5, #1296]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8124a6 // str q6, [x5, #1168]
+	WORD $0x3d8164a6 // str q6, [x5, #1424]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8144a6 // str q6, [x5, #1296]
+	WORD $0x3d8184a6 // str q6, [x5, #1552]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8164a6 // str q6, [x5, #1424]
+	WORD $0x3d81a4a6 // str q6, [x5, #1680]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8184a6 // str q6, [x5, #1552]
+	WORD $0x3d81c4a6 // str q6, [x5, #1808]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a4a6 // str q6, [x5, #1680]
+	WORD $0x3d81e4a6 // str q6, [x5, #1936]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c4a6 // str q6, [x5, #1808]
+	WORD $0x3d8204a6 // str q6, [x5, #2064]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f4a6 // str q6, [x5, #976]
+	WORD $0x3d8134a6 // str q6, [x5, #1232]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8114a6 // str q6, [x5, #1104]
+	WORD $0x3d8154a6 // str q6, [x5, #1360]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8134a6 // str q6, [x5, #1232]
+	WORD $0x3d8174a6 // str q6, [x5, #1488]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8154a6 // str q6, [x5, #1360]
+	WORD $0x3d8194a6 // str q6, [x5, #1616]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8174a6 // str q6, [x5, #1488]
+	WORD $0x3d81b4a6 // str q6, [x5, #1744]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8194a6 // str q6, [x5, #1616]
+	WORD $0x3d81d4a6 // str q6, [x5, #1872]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b4a6 // str q6, [x5, #1744]
+	WORD $0x3d81f4a6 // str q6, [x5, #2000]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d4a6 // str q6, [x5, #1872]
+	WORD $0x3d8214a6 // str q6, [x5, #2128]
 	WORD $0x3dc01800 // ldr q0, [x0, #96]
 	WORD $0x3dc02801 // ldr q1, [x0, #160]
 	WORD $0x3dc03802 // ldr q2, [x0, #224]
@@ -16107,70 +16107,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e8a6 // str q6, [x5, #928]
+	WORD $0x3d8128a6 // str q6, [x5, #1184]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8108a6 // str q6, [x5, #1056]
+	WORD $0x3d8148a6 // str q6, [x5, #1312]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8128a6 // str q6, [x5, #1184]
+	WORD $0x3d8168a6 // str q6, [x5, #1440]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8148a6 // str q6, [x5, #1312]
+	WORD $0x3d8188a6 // str q6, [x5, #1568]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8168a6 // str q6, [x5, #1440]
+	WORD $0x3d81a8a6 // str q6, [x5, #1696]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8188a6 // str q6, [x5, #1568]
+	WORD $0x3d81c8a6 // str q6, [x5, #1824]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a8a6 // str q6, [x5, #1696]
+	WORD $0x3d81e8a6 // str q6, [x5, #1952]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c8a6 // str q6, [x5, #1824]
+	WORD $0x3d8208a6 // str q6, [x5, #2080]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f8a6 // str q6, [x5, #992]
+	WORD $0x3d8138a6 // str q6, [x5, #1248]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8118a6 // str q6, [x5, #1120]
+	WORD $0x3d8158a6 // str q6, [x5, #1376]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8138a6 // str q6, [x5, #1248]
+	WORD $0x3d8178a6 // str q6, [x5, #1504]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8158a6 // str q6, [x5, #1376]
+	WORD $0x3d8198a6 // str q6, [x5, #1632]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8178a6 // str q6, [x5, #1504]
+	WORD $0x3d81b8a6 // str q6, [x5, #1760]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8198a6 // str q6, [x5, #1632]
+	WORD $0x3d81d8a6 // str q6, [x5, #1888]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b8a6 // str q6, [x5, #1760]
+	WORD $0x3d81f8a6 // str q6, [x5, #2016]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d8a6 // str q6, [x5, #1888]
+	WORD $0x3d8218a6 // str q6, [x5, #2144]
 	WORD $0x3dc01c00 // ldr q0, [x0, #112]
 	WORD $0x3dc02c01 // ldr q1, [x0, #176]
 	WORD $0x3dc03c02 // ldr q2, [x0, #240]
@@ -16180,70 +16180,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80eca6 // str q6, [x5, #944]
+	WORD $0x3d812ca6 // str q6, [x5, #1200]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d810ca6 // str q6, [x5, #1072]
+	WORD $0x3d814ca6 // str q6, [x5, #1328]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d812ca6 // str q6, [x5, #1200]
+	WORD $0x3d816ca6 // str q6, [x5, #1456]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d814ca6 // str q6, [x5, #1328]
+	WORD $0x3d818ca6 // str q6, [x5, #1584]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d816ca6 // str q6, [x5, #1456]
+	WORD $0x3d81aca6 // str q6, [x5, #1712]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d818ca6 // str q6, [x5, #1584]
+	WORD $0x3d81cca6 // str q6, [x5, #1840]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81aca6 // str q6, [x5, #1712]
+	WORD $0x3d81eca6 // str q6, [x5, #1968]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81cca6 // str q6, [x5, #1840]
+	WORD $0x3d820ca6 // str q6, [x5, #2096]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80fca6 // str q6, [x5, #1008]
+	WORD $0x3d813ca6 // str q6, [x5, #1264]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d811ca6 // str q6, [x5, #1136]
+	WORD $0x3d815ca6 // str q6, [x5, #1392]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d813ca6 // str q6, [x5, #1264]
+	WORD $0x3d817ca6 // str q6, [x5, #1520]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d815ca6 // str q6, [x5, #1392]
+	WORD $0x3d819ca6 // str q6, [x5, #1648]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d817ca6 // str q6, [x5, #1520]
+	WORD $0x3d81bca6 // str q6, [x5, #1776]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d819ca6 // str q6, [x5, #1648]
+	WORD $0x3d81dca6 // str q6, [x5, #1904]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81bca6 // str q6, [x5, #1776]
+	WORD $0x3d81fca6 // str q6, [x5, #2032]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81dca6 // str q6, [x5, #1904]
+	WORD $0x3d821ca6 // str q6, [x5, #2160]
 	ADD    $256, R0, R0
 	CMP    $1, R4
 	BEQ    rows1
@@ -16262,7 +16262,7 @@ loop:
 rows8:
 sub8:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -16658,7 +16658,7 @@ half8:
 rows7:
 sub7:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -17013,7 +17013,7 @@ half7:
 rows6:
 sub6:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -17327,7 +17327,7 @@ half6:
 rows5:
 sub5:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -17600,7 +17600,7 @@ half5:
 rows4:
 sub4:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -17832,7 +17832,7 @@ half4:
 rows3:
 sub3:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -18023,7 +18023,7 @@ half3:
 rows2:
 sub2:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -18173,7 +18173,7 @@ half2:
 rows1:
 sub1:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -18297,13 +18297,13 @@ storing:
 	RET
 
 // func tileQ5_KNEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, sum *int32, n int)
-TEXT ·tileQ5_KNEON(SB), 0, $1920-64
+TEXT ·tileQ5_KNEON(SB), 0, $2176-64
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+56(FP), R4
-	MOVD   $frame-1920(SP), R5
+	MOVD   $frame-2176(SP), R5
 	MOVD   sum+48(FP), R6
 	MOVD   nb+24(FP), R7
 	LSL    $8, R7, R7
@@ -18328,31 +18328,31 @@ TEXT ·tileQ5_KNEON(SB), 0, $1920-64
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R9
-	ADD    $896, R5, R17
+	ADD    $1152, R5, R17
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0xfd401000 // ldr d0, [x0, #32]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d0a0 // str q0, [x5, #832]
+	WORD $0x3d8110a0 // str q0, [x5, #1088]
 	WORD $0xfd401400 // ldr d0, [x0, #40]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d4a0 // str q0, [x5, #848]
+	WORD $0x3d8114a0 // str q0, [x5, #1104]
 	WORD $0xfd401800 // ldr d0, [x0, #48]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d8a0 // str q0, [x5, #864]
+	WORD $0x3d8118a0 // str q0, [x5, #1120]
 	WORD $0xfd401c00 // ldr d0, [x0, #56]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80dca0 // str q0, [x5, #880]
+	WORD $0x3d811ca0 // str q0, [x5, #1136]
 	WORD $0x3dc01000 // ldr q0, [x0, #64]
 	WORD $0x3dc02001 // ldr q1, [x0, #128]
 	WORD $0x3dc03002 // ldr q2, [x0, #192]
@@ -18362,70 +18362,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e0a6 // str q6, [x5, #896]
+	WORD $0x3d8120a6 // str q6, [x5, #1152]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8100a6 // str q6, [x5, #1024]
+	WORD $0x3d8140a6 // str q6, [x5, #1280]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8120a6 // str q6, [x5, #1152]
+	WORD $0x3d8160a6 // str q6, [x5, #1408]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8140a6 // str q6, [x5, #1280]
+	WORD $0x3d8180a6 // str q6, [x5, #1536]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8160a6 // str q6, [x5, #1408]
+	WORD $0x3d81a0a6 // str q6, [x5, #1664]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8180a6 // str q6, [x5, #1536]
+	WORD $0x3d81c0a6 // str q6, [x5, #1792]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a0a6 // str q6, [x5, #1664]
+	WORD $0x3d81e0a6 // str q6, [x5, #1920]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c0a6 // str q6, [x5, #1792]
+	WORD $0x3d8200a6 // str q6, [x5, #2048]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f0a6 // str q6, [x5, #960]
+	WORD $0x3d8130a6 // str q6, [x5, #1216]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8110a6 // str q6, [x5, #1088]
+	WORD $0x3d8150a6 // str q6, [x5, #1344]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8130a6 // str q6, [x5, #1216]
+	WORD $0x3d8170a6 // str q6, [x5, #1472]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8150a6 // str q6, [x5, #1344]
+	WORD $0x3d8190a6 // str q6, [x5, #1600]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8170a6 // str q6, [x5, #1472]
+	WORD $0x3d81b0a6 // str q6, [x5, #1728]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8190a6 // str q6, [x5, #1600]
+	WORD $0x3d81d0a6 // str q6, [x5, #1856]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b0a6 // str q6, [x5, #1728]
+	WORD $0x3d81f0a6 // str q6, [x5, #1984]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d0a6 // str q6, [x5, #1856]
+	WORD $0x3d8210a6 // str q6, [x5, #2112]
 	WORD $0x3dc01400 // ldr q0, [x0, #80]
 	WORD $0x3dc02401 // ldr q1, [x0, #144]
 	WORD $0x3dc03402 // ldr q2, [x0, #208]
@@ -18435,70 +18435,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e4a6 // str q6, [x5, #912]
+	WORD $0x3d8124a6 // str q6, [x5, #1168]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8104a6 // str q6, [x5, #1040]
+	WORD $0x3d8144a6 // str q6, [x5, #1296]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8124a6 // str q6, [x5, #1168]
+	WORD $0x3d8164a6 // str q6, [x5, #1424]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8144a6 // str q6, [x5, #1296]
+	WORD $0x3d8184a6 // str q6, [x5, #1552]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8164a6 // str q6, [x5, #1424]
+	WORD $0x3d81a4a6 // str q6, [x5, #1680]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8184a6 // str q6, [x5, #1552]
+	WORD $0x3d81c4a6 // str q6, [x5, #1808]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a4a6 // str q6, [x5, #1680]
+	WORD $0x3d81e4a6 // str q6, [x5, #1936]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c4a6 // str q6, [x5, #1808]
+	WORD $0x3d8204a6 // str q6, [x5, #2064]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f4a6 // str q6, [x5, #976]
+	WORD $0x3d8134a6 // str q6, [x5, #1232]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8114a6 // str q6, [x5, #1104]
+	WORD $0x3d8154a6 // str q6, [x5, #1360]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8134a6 // str q6, [x5, #1232]
+	WORD $0x3d8174a6 // str q6, [x5, #1488]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8154a6 // str q6, [x5, #1360]
+	WORD $0x3d8194a6 // str q6, [x5, #1616]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8174a6 // str q6, [x5, #1488]
+	WORD $0x3d81b4a6 // str q6, [x5, #1744]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8194a6 // str q6, [x5, #1616]
+	WORD $0x3d81d4a6 // str q6, [x5, #1872]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b4a6 // str q6, [x5, #1744]
+	WORD $0x3d81f4a6 // str q6, [x5, #2000]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d4a6 // str q6, [x5, #1872]
+	WORD $0x3d8214a6 // str q6, [x5, #2128]
 	WORD $0x3dc01800 // ldr q0, [x0, #96]
 	WORD $0x3dc02801 // ldr q1, [x0, #160]
 	WORD $0x3dc03802 // ldr q2, [x0, #224]
@@ -18508,70 +18508,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e8a6 // str q6, [x5, #928]
+	WORD $0x3d8128a6 // str q6, [x5, #1184]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8108a6 // str q6, [x5, #1056]
+	WORD $0x3d8148a6 // str q6, [x5, #1312]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8128a6 // str q6, [x5, #1184]
+	WORD $0x3d8168a6 // str q6, [x5, #1440]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8148a6 // str q6, [x5, #1312]
+	WORD $0x3d8188a6 // str q6, [x5, #1568]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8168a6 // str q6, [x5, #1440]
+	WORD $0x3d81a8a6 // str q6, [x5, #1696]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8188a6 // str q6, [x5, #1568]
+	WORD $0x3d81c8a6 // str q6, [x5, #1824]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a8a6 // str q6, [x5, #1696]
+	WORD $0x3d81e8a6 // str q6, [x5, #1952]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c8a6 // str q6, [x5, #1824]
+	WORD $0x3d8208a6 // str q6, [x5, #2080]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f8a6 // str q6, [x5, #992]
+	WORD $0x3d8138a6 // str q6, [x5, #1248]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8118a6 // str q6, [x5, #1120]
+	WORD $0x3d8158a6 // str q6, [x5, #1376]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8138a6 // str q6, [x5, #1248]
+	WORD $0x3d8178a6 // str q6, [x5, #1504]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8158a6 // str q6, [x5, #1376]
+	WORD $0x3d8198a6 // str q6, [x5, #1632]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8178a6 // str q6, [x5, #1504]
+	WORD $0x3d81b8a6 // str q6, [x5, #1760]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8198a6 // str q6, [x5, #1632]
+	WORD $0x3d81d8a6 // str q6, [x5, #1888]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b8a6 // str q6, [x5, #1760]
+	WORD $0x3d81f8a6 // str q6, [x5, #2016]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d8a6 // str q6, [x5, #1888]
+	WORD $0x3d8218a6 // str q6, [x5, #2144]
 	WORD $0x3dc01c00 // ldr q0, [x0, #112]
 	WORD $0x3dc02c01 // ldr q1, [x0, #176]
 	WORD $0x3dc03c02 // ldr q2, [x0, #240]
@@ -18581,70 +18581,70 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80eca6 // str q6, [x5, #944]
+	WORD $0x3d812ca6 // str q6, [x5, #1200]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d810ca6 // str q6, [x5, #1072]
+	WORD $0x3d814ca6 // str q6, [x5, #1328]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d812ca6 // str q6, [x5, #1200]
+	WORD $0x3d816ca6 // str q6, [x5, #1456]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d814ca6 // str q6, [x5, #1328]
+	WORD $0x3d818ca6 // str q6, [x5, #1584]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x6f0a0400 // ushr v0.16b, v0.16b, #6
 	WORD $0x6f0c5405 // sli v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d816ca6 // str q6, [x5, #1456]
+	WORD $0x3d81aca6 // str q6, [x5, #1712]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d818ca6 // str q6, [x5, #1584]
+	WORD $0x3d81cca6 // str q6, [x5, #1840]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81aca6 // str q6, [x5, #1712]
+	WORD $0x3d81eca6 // str q6, [x5, #1968]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81cca6 // str q6, [x5, #1840]
+	WORD $0x3d820ca6 // str q6, [x5, #2096]
 	WORD $0x4e231c25 // and v5.16b, v1.16b, v3.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80fca6 // str q6, [x5, #1008]
+	WORD $0x3d813ca6 // str q6, [x5, #1264]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d811ca6 // str q6, [x5, #1136]
+	WORD $0x3d815ca6 // str q6, [x5, #1392]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d813ca6 // str q6, [x5, #1264]
+	WORD $0x3d817ca6 // str q6, [x5, #1520]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d815ca6 // str q6, [x5, #1392]
+	WORD $0x3d819ca6 // str q6, [x5, #1648]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x6f0a0421 // ushr v1.16b, v1.16b, #6
 	WORD $0x6f0c5425 // sli v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d817ca6 // str q6, [x5, #1520]
+	WORD $0x3d81bca6 // str q6, [x5, #1776]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d819ca6 // str q6, [x5, #1648]
+	WORD $0x3d81dca6 // str q6, [x5, #1904]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81bca6 // str q6, [x5, #1776]
+	WORD $0x3d81fca6 // str q6, [x5, #2032]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81dca6 // str q6, [x5, #1904]
+	WORD $0x3d821ca6 // str q6, [x5, #2160]
 	ADD    $256, R0, R0
 	CMP    $1, R4
 	BEQ    rows1
@@ -18663,7 +18663,7 @@ loop:
 rows8:
 sub8:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -19101,7 +19101,7 @@ half8:
 rows7:
 sub7:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -19498,7 +19498,7 @@ half7:
 rows6:
 sub6:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -19854,7 +19854,7 @@ half6:
 rows5:
 sub5:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -20169,7 +20169,7 @@ half5:
 rows4:
 sub4:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -20443,7 +20443,7 @@ half4:
 rows3:
 sub3:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -20676,7 +20676,7 @@ half3:
 rows2:
 sub2:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -20868,7 +20868,7 @@ half2:
 rows1:
 sub1:
 	MOVD   R17, R13
-	ADD    $768, R5, R21
+	ADD    $1024, R5, R21
 	MOVD   R0, R11
 	MOVD   R5, R12
 	MOVD   $2, R10
@@ -21034,13 +21034,13 @@ storing:
 	RET
 
 // func tileQ6_KNEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileQ6_KNEON(SB), 0, $1920-56
+TEXT ·tileQ6_KNEON(SB), 0, $2176-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-1920(SP), R5
+	MOVD   $frame-2176(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $8, R6, R6
 	MOVD   nb+24(FP), R7
@@ -21064,19 +21064,19 @@ TEXT ·tileQ6_KNEON(SB), 0, $1920-56
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R8
-	ADD    $896, R5, R16
+	ADD    $1152, R5, R16
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0x3dc00800 // ldr q0, [x0, #32]
 	WORD $0x3dc01801 // ldr q1, [x0, #96]
 	WORD $0x3dc02802 // ldr q2, [x0, #160]
@@ -21084,63 +21084,63 @@ loop:
 	WORD $0x4f385404 // shl v4.4s, v0.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80e0a4 // str q4, [x5, #896]
+	WORD $0x3d8120a4 // str q4, [x5, #1152]
 	WORD $0x4f305404 // shl v4.4s, v0.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80f0a4 // str q4, [x5, #960]
+	WORD $0x3d8130a4 // str q4, [x5, #1216]
 	WORD $0x4f285404 // shl v4.4s, v0.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8100a4 // str q4, [x5, #1024]
+	WORD $0x3d8140a4 // str q4, [x5, #1280]
 	WORD $0x4f280404 // sshr v4.4s, v0.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8110a4 // str q4, [x5, #1088]
+	WORD $0x3d8150a4 // str q4, [x5, #1344]
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8120a4 // str q4, [x5, #1152]
+	WORD $0x3d8160a4 // str q4, [x5, #1408]
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8130a4 // str q4, [x5, #1216]
+	WORD $0x3d8170a4 // str q4, [x5, #1472]
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8140a4 // str q4, [x5, #1280]
+	WORD $0x3d8180a4 // str q4, [x5, #1536]
 	WORD $0x4f280424 // sshr v4.4s, v1.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8150a4 // str q4, [x5, #1344]
+	WORD $0x3d8190a4 // str q4, [x5, #1600]
 	WORD $0x4f385444 // shl v4.4s, v2.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8160a4 // str q4, [x5, #1408]
+	WORD $0x3d81a0a4 // str q4, [x5, #1664]
 	WORD $0x4f305444 // shl v4.4s, v2.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8170a4 // str q4, [x5, #1472]
+	WORD $0x3d81b0a4 // str q4, [x5, #1728]
 	WORD $0x4f285444 // shl v4.4s, v2.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8180a4 // str q4, [x5, #1536]
+	WORD $0x3d81c0a4 // str q4, [x5, #1792]
 	WORD $0x4f280444 // sshr v4.4s, v2.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8190a4 // str q4, [x5, #1600]
+	WORD $0x3d81d0a4 // str q4, [x5, #1856]
 	WORD $0x4f385464 // shl v4.4s, v3.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81a0a4 // str q4, [x5, #1664]
+	WORD $0x3d81e0a4 // str q4, [x5, #1920]
 	WORD $0x4f305464 // shl v4.4s, v3.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81b0a4 // str q4, [x5, #1728]
+	WORD $0x3d81f0a4 // str q4, [x5, #1984]
 	WORD $0x4f285464 // shl v4.4s, v3.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81c0a4 // str q4, [x5, #1792]
+	WORD $0x3d8200a4 // str q4, [x5, #2048]
 	WORD $0x4f280464 // sshr v4.4s, v3.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81d0a4 // str q4, [x5, #1856]
+	WORD $0x3d8210a4 // str q4, [x5, #2112]
 	WORD $0x3dc00c00 // ldr q0, [x0, #48]
 	WORD $0x3dc01c01 // ldr q1, [x0, #112]
 	WORD $0x3dc02c02 // ldr q2, [x0, #176]
@@ -21148,63 +21148,63 @@ loop:
 	WORD $0x4f385404 // shl v4.4s, v0.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80e4a4 // str q4, [x5, #912]
+	WORD $0x3d8124a4 // str q4, [x5, #1168]
 	WORD $0x4f305404 // shl v4.4s, v0.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80f4a4 // str q4, [x5, #976]
+	WORD $0x3d8134a4 // str q4, [x5, #1232]
 	WORD $0x4f285404 // shl v4.4s, v0.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8104a4 // str q4, [x5, #1040]
+	WORD $0x3d8144a4 // str q4, [x5, #1296]
 	WORD $0x4f280404 // sshr v4.4s, v0.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8114a4 // str q4, [x5, #1104]
+	WORD $0x3d8154a4 // str q4, [x5, #1360]
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8124a4 // str q4, [x5, #1168]
+	WORD $0x3d8164a4 // str q4, [x5, #1424]
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8134a4 // str q4, [x5, #1232]
+	WORD $0x3d8174a4 // str q4, [x5, #1488]
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8144a4 // str q4, [x5, #1296]
+	WORD $0x3d8184a4 // str q4, [x5, #1552]
 	WORD $0x4f280424 // sshr v4.4s, v1.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8154a4 // str q4, [x5, #1360]
+	WORD $0x3d8194a4 // str q4, [x5, #1616]
 	WORD $0x4f385444 // shl v4.4s, v2.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8164a4 // str q4, [x5, #1424]
+	WORD $0x3d81a4a4 // str q4, [x5, #1680]
 	WORD $0x4f305444 // shl v4.4s, v2.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8174a4 // str q4, [x5, #1488]
+	WORD $0x3d81b4a4 // str q4, [x5, #1744]
 	WORD $0x4f285444 // shl v4.4s, v2.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8184a4 // str q4, [x5, #1552]
+	WORD $0x3d81c4a4 // str q4, [x5, #1808]
 	WORD $0x4f280444 // sshr v4.4s, v2.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8194a4 // str q4, [x5, #1616]
+	WORD $0x3d81d4a4 // str q4, [x5, #1872]
 	WORD $0x4f385464 // shl v4.4s, v3.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81a4a4 // str q4, [x5, #1680]
+	WORD $0x3d81e4a4 // str q4, [x5, #1936]
 	WORD $0x4f305464 // shl v4.4s, v3.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81b4a4 // str q4, [x5, #1744]
+	WORD $0x3d81f4a4 // str q4, [x5, #2000]
 	WORD $0x4f285464 // shl v4.4s, v3.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81c4a4 // str q4, [x5, #1808]
+	WORD $0x3d8204a4 // str q4, [x5, #2064]
 	WORD $0x4f280464 // sshr v4.4s, v3.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81d4a4 // str q4, [x5, #1872]
+	WORD $0x3d8214a4 // str q4, [x5, #2128]
 	WORD $0x3dc01000 // ldr q0, [x0, #64]
 	WORD $0x3dc02001 // ldr q1, [x0, #128]
 	WORD $0x3dc03002 // ldr q2, [x0, #192]
@@ -21212,63 +21212,63 @@ loop:
 	WORD $0x4f385404 // shl v4.4s, v0.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80e8a4 // str q4, [x5, #928]
+	WORD $0x3d8128a4 // str q4, [x5, #1184]
 	WORD $0x4f305404 // shl v4.4s, v0.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80f8a4 // str q4, [x5, #992]
+	WORD $0x3d8138a4 // str q4, [x5, #1248]
 	WORD $0x4f285404 // shl v4.4s, v0.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8108a4 // str q4, [x5, #1056]
+	WORD $0x3d8148a4 // str q4, [x5, #1312]
 	WORD $0x4f280404 // sshr v4.4s, v0.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8118a4 // str q4, [x5, #1120]
+	WORD $0x3d8158a4 // str q4, [x5, #1376]
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8128a4 // str q4, [x5, #1184]
+	WORD $0x3d8168a4 // str q4, [x5, #1440]
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8138a4 // str q4, [x5, #1248]
+	WORD $0x3d8178a4 // str q4, [x5, #1504]
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8148a4 // str q4, [x5, #1312]
+	WORD $0x3d8188a4 // str q4, [x5, #1568]
 	WORD $0x4f280424 // sshr v4.4s, v1.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8158a4 // str q4, [x5, #1376]
+	WORD $0x3d8198a4 // str q4, [x5, #1632]
 	WORD $0x4f385444 // shl v4.4s, v2.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8168a4 // str q4, [x5, #1440]
+	WORD $0x3d81a8a4 // str q4, [x5, #1696]
 	WORD $0x4f305444 // shl v4.4s, v2.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8178a4 // str q4, [x5, #1504]
+	WORD $0x3d81b8a4 // str q4, [x5, #1760]
 	WORD $0x4f285444 // shl v4.4s, v2.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8188a4 // str q4, [x5, #1568]
+	WORD $0x3d81c8a4 // str q4, [x5, #1824]
 	WORD $0x4f280444 // sshr v4.4s, v2.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d8198a4 // str q4, [x5, #1632]
+	WORD $0x3d81d8a4 // str q4, [x5, #1888]
 	WORD $0x4f385464 // shl v4.4s, v3.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81a8a4 // str q4, [x5, #1696]
+	WORD $0x3d81e8a4 // str q4, [x5, #1952]
 	WORD $0x4f305464 // shl v4.4s, v3.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81b8a4 // str q4, [x5, #1760]
+	WORD $0x3d81f8a4 // str q4, [x5, #2016]
 	WORD $0x4f285464 // shl v4.4s, v3.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81c8a4 // str q4, [x5, #1824]
+	WORD $0x3d8208a4 // str q4, [x5, #2080]
 	WORD $0x4f280464 // sshr v4.4s, v3.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81d8a4 // str q4, [x5, #1888]
+	WORD $0x3d8218a4 // str q4, [x5, #2144]
 	WORD $0x3dc01400 // ldr q0, [x0, #80]
 	WORD $0x3dc02401 // ldr q1, [x0, #144]
 	WORD $0x3dc03402 // ldr q2, [x0, #208]
@@ -21276,63 +21276,63 @@ loop:
 	WORD $0x4f385404 // shl v4.4s, v0.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80eca4 // str q4, [x5, #944]
+	WORD $0x3d812ca4 // str q4, [x5, #1200]
 	WORD $0x4f305404 // shl v4.4s, v0.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d80fca4 // str q4, [x5, #1008]
+	WORD $0x3d813ca4 // str q4, [x5, #1264]
 	WORD $0x4f285404 // shl v4.4s, v0.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d810ca4 // str q4, [x5, #1072]
+	WORD $0x3d814ca4 // str q4, [x5, #1328]
 	WORD $0x4f280404 // sshr v4.4s, v0.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d811ca4 // str q4, [x5, #1136]
+	WORD $0x3d815ca4 // str q4, [x5, #1392]
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d812ca4 // str q4, [x5, #1200]
+	WORD $0x3d816ca4 // str q4, [x5, #1456]
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d813ca4 // str q4, [x5, #1264]
+	WORD $0x3d817ca4 // str q4, [x5, #1520]
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d814ca4 // str q4, [x5, #1328]
+	WORD $0x3d818ca4 // str q4, [x5, #1584]
 	WORD $0x4f280424 // sshr v4.4s, v1.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d815ca4 // str q4, [x5, #1392]
+	WORD $0x3d819ca4 // str q4, [x5, #1648]
 	WORD $0x4f385444 // shl v4.4s, v2.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d816ca4 // str q4, [x5, #1456]
+	WORD $0x3d81aca4 // str q4, [x5, #1712]
 	WORD $0x4f305444 // shl v4.4s, v2.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d817ca4 // str q4, [x5, #1520]
+	WORD $0x3d81bca4 // str q4, [x5, #1776]
 	WORD $0x4f285444 // shl v4.4s, v2.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d818ca4 // str q4, [x5, #1584]
+	WORD $0x3d81cca4 // str q4, [x5, #1840]
 	WORD $0x4f280444 // sshr v4.4s, v2.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d819ca4 // str q4, [x5, #1648]
+	WORD $0x3d81dca4 // str q4, [x5, #1904]
 	WORD $0x4f385464 // shl v4.4s, v3.4s, #24
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81aca4 // str q4, [x5, #1712]
+	WORD $0x3d81eca4 // str q4, [x5, #1968]
 	WORD $0x4f305464 // shl v4.4s, v3.4s, #16
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81bca4 // str q4, [x5, #1776]
+	WORD $0x3d81fca4 // str q4, [x5, #2032]
 	WORD $0x4f285464 // shl v4.4s, v3.4s, #8
 	WORD $0x4f280484 // sshr v4.4s, v4.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81cca4 // str q4, [x5, #1840]
+	WORD $0x3d820ca4 // str q4, [x5, #2096]
 	WORD $0x4f280464 // sshr v4.4s, v3.4s, #24
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x3d81dca4 // str q4, [x5, #1904]
+	WORD $0x3d821ca4 // str q4, [x5, #2160]
 	ADD    $288, R0, R0
 	CMP    $1, R4
 	BEQ    rows1
@@ -21351,7 +21351,7 @@ loop:
 rows8:
 sub8:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -21781,7 +21781,7 @@ half8:
 rows7:
 sub7:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -22168,7 +22168,7 @@ half7:
 rows6:
 sub6:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -22512,7 +22512,7 @@ half6:
 rows5:
 sub5:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -22813,7 +22813,7 @@ half5:
 rows4:
 sub4:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -23071,7 +23071,7 @@ half4:
 rows3:
 sub3:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -23286,7 +23286,7 @@ half3:
 rows2:
 sub2:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -23458,7 +23458,7 @@ half2:
 rows1:
 sub1:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -23602,13 +23602,13 @@ storing:
 	RET
 
 // func tileQ3_KNEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileQ3_KNEON(SB), 0, $1920-56
+TEXT ·tileQ3_KNEON(SB), 0, $2176-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-1920(SP), R5
+	MOVD   $frame-2176(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $8, R6, R6
 	MOVD   nb+24(FP), R7
@@ -23632,19 +23632,19 @@ TEXT ·tileQ3_KNEON(SB), 0, $1920-56
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R8
-	ADD    $896, R5, R16
+	ADD    $1152, R5, R16
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0x3dc00800 // ldr q0, [x0, #32]
 	WORD $0x3dc01801 // ldr q1, [x0, #96]
 	WORD $0x3dc02802 // ldr q2, [x0, #160]
@@ -23653,26 +23653,6 @@ loop:
 	WORD $0x4f01e405 // movi v5.16b, #0x20
 	WORD $0x4e231c06 // and v6.16b, v0.16b, v3.16b
 	WORD $0x6f0c5446 // sli v6.16b, v2.16b, #4
-	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
-	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
-	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80e0a8 // str q8, [x5, #896]
-	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80f0a8 // str q8, [x5, #960]
-	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8100a8 // str q8, [x5, #1024]
-	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8110a8 // str q8, [x5, #1088]
-	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
-	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
-	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
 	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
@@ -23690,8 +23670,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8150a8 // str q8, [x5, #1344]
-	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
-	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
+	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
+	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -23710,8 +23690,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8190a8 // str q8, [x5, #1600]
-	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
-	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
+	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -23730,6 +23710,26 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d81d0a8 // str q8, [x5, #1856]
+	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
+	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
+	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
+	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
+	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81e0a8 // str q8, [x5, #1920]
+	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81f0a8 // str q8, [x5, #1984]
+	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8200a8 // str q8, [x5, #2048]
+	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8210a8 // str q8, [x5, #2112]
 	WORD $0x3dc00c00 // ldr q0, [x0, #48]
 	WORD $0x3dc01c01 // ldr q1, [x0, #112]
 	WORD $0x3dc02c02 // ldr q2, [x0, #176]
@@ -23738,26 +23738,6 @@ loop:
 	WORD $0x4f01e405 // movi v5.16b, #0x20
 	WORD $0x4e231c06 // and v6.16b, v0.16b, v3.16b
 	WORD $0x6f0c5446 // sli v6.16b, v2.16b, #4
-	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
-	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
-	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80e4a8 // str q8, [x5, #912]
-	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80f4a8 // str q8, [x5, #976]
-	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8104a8 // str q8, [x5, #1040]
-	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8114a8 // str q8, [x5, #1104]
-	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
-	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
-	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
 	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
@@ -23775,8 +23755,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8154a8 // str q8, [x5, #1360]
-	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
-	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
+	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
+	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -23795,8 +23775,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8194a8 // str q8, [x5, #1616]
-	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
-	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
+	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -23815,6 +23795,26 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d81d4a8 // str q8, [x5, #1872]
+	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
+	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
+	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
+	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
+	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81e4a8 // str q8, [x5, #1936]
+	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81f4a8 // str q8, [x5, #2000]
+	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8204a8 // str q8, [x5, #2064]
+	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8214a8 // str q8, [x5, #2128]
 	WORD $0x3dc01000 // ldr q0, [x0, #64]
 	WORD $0x3dc02001 // ldr q1, [x0, #128]
 	WORD $0x3dc03002 // ldr q2, [x0, #192]
@@ -23823,26 +23823,6 @@ loop:
 	WORD $0x4f01e405 // movi v5.16b, #0x20
 	WORD $0x4e231c06 // and v6.16b, v0.16b, v3.16b
 	WORD $0x6f0c5446 // sli v6.16b, v2.16b, #4
-	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
-	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
-	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80e8a8 // str q8, [x5, #928]
-	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80f8a8 // str q8, [x5, #992]
-	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8108a8 // str q8, [x5, #1056]
-	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d8118a8 // str q8, [x5, #1120]
-	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
-	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
-	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
 	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
@@ -23860,8 +23840,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8158a8 // str q8, [x5, #1376]
-	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
-	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
+	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
+	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -23880,8 +23860,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d8198a8 // str q8, [x5, #1632]
-	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
-	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
+	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -23900,6 +23880,26 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d81d8a8 // str q8, [x5, #1888]
+	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
+	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
+	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
+	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
+	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81e8a8 // str q8, [x5, #1952]
+	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81f8a8 // str q8, [x5, #2016]
+	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8208a8 // str q8, [x5, #2080]
+	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d8218a8 // str q8, [x5, #2144]
 	WORD $0x3dc01400 // ldr q0, [x0, #80]
 	WORD $0x3dc02401 // ldr q1, [x0, #144]
 	WORD $0x3dc03402 // ldr q2, [x0, #208]
@@ -23908,26 +23908,6 @@ loop:
 	WORD $0x4f01e405 // movi v5.16b, #0x20
 	WORD $0x4e231c06 // and v6.16b, v0.16b, v3.16b
 	WORD $0x6f0c5446 // sli v6.16b, v2.16b, #4
-	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
-	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
-	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80eca8 // str q8, [x5, #944]
-	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d80fca8 // str q8, [x5, #1008]
-	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
-	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d810ca8 // str q8, [x5, #1072]
-	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x3d811ca8 // str q8, [x5, #1136]
-	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
-	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
-	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
 	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
@@ -23945,8 +23925,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d815ca8 // str q8, [x5, #1392]
-	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
-	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
+	WORD $0x4e231c26 // and v6.16b, v1.16b, v3.16b
+	WORD $0x6f0e0447 // ushr v7.16b, v2.16b, #2
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -23965,8 +23945,8 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d819ca8 // str q8, [x5, #1648]
-	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
-	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c0406 // ushr v6.16b, v0.16b, #4
+	WORD $0x6f0c0447 // ushr v7.16b, v2.16b, #4
 	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
 	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
 	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
@@ -23985,6 +23965,26 @@ loop:
 	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x3d81dca8 // str q8, [x5, #1904]
+	WORD $0x6f0c0426 // ushr v6.16b, v1.16b, #4
+	WORD $0x6f0a0447 // ushr v7.16b, v2.16b, #6
+	WORD $0x6f0c54e6 // sli v6.16b, v7.16b, #4
+	WORD $0x4e241cc6 // and v6.16b, v6.16b, v4.16b
+	WORD $0x6e2584c6 // sub v6.16b, v6.16b, v5.16b
+	WORD $0x4f3854c8 // shl v8.4s, v6.4s, #24
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81eca8 // str q8, [x5, #1968]
+	WORD $0x4f3054c8 // shl v8.4s, v6.4s, #16
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d81fca8 // str q8, [x5, #2032]
+	WORD $0x4f2854c8 // shl v8.4s, v6.4s, #8
+	WORD $0x4f280508 // sshr v8.4s, v8.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d820ca8 // str q8, [x5, #2096]
+	WORD $0x4f2804c8 // sshr v8.4s, v6.4s, #24
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x3d821ca8 // str q8, [x5, #2160]
 	ADD    $224, R0, R0
 	CMP    $1, R4
 	BEQ    rows1
@@ -24003,7 +24003,7 @@ loop:
 rows8:
 sub8:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -24441,7 +24441,7 @@ half8:
 rows7:
 sub7:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -24836,7 +24836,7 @@ half7:
 rows6:
 sub6:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -25188,7 +25188,7 @@ half6:
 rows5:
 sub5:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -25497,7 +25497,7 @@ half5:
 rows4:
 sub4:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -25763,7 +25763,7 @@ half4:
 rows3:
 sub3:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -25986,7 +25986,7 @@ half3:
 rows2:
 sub2:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -26166,7 +26166,7 @@ half2:
 rows1:
 sub1:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -26318,13 +26318,13 @@ storing:
 	RET
 
 // func tileQ2_KNEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileQ2_KNEON(SB), 0, $3456-56
+TEXT ·tileQ2_KNEON(SB), 0, $3712-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-3456(SP), R5
+	MOVD   $frame-3712(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $8, R6, R6
 	MOVD   nb+24(FP), R7
@@ -26348,31 +26348,31 @@ TEXT ·tileQ2_KNEON(SB), 0, $3456-56
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R8
-	ADD    $896, R5, R16
+	ADD    $1152, R5, R16
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0xfd401000 // ldr d0, [x0, #32]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d0a0 // str q0, [x5, #832]
+	WORD $0x3d8110a0 // str q0, [x5, #1088]
 	WORD $0xfd401400 // ldr d0, [x0, #40]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d4a0 // str q0, [x5, #848]
+	WORD $0x3d8114a0 // str q0, [x5, #1104]
 	WORD $0xfd401800 // ldr d0, [x0, #48]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80d8a0 // str q0, [x5, #864]
+	WORD $0x3d8118a0 // str q0, [x5, #1120]
 	WORD $0xfd401c00 // ldr d0, [x0, #56]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80dca0 // str q0, [x5, #880]
+	WORD $0x3d811ca0 // str q0, [x5, #1136]
 	WORD $0x3dc01000 // ldr q0, [x0, #64]
 	WORD $0x3dc02001 // ldr q1, [x0, #128]
 	WORD $0x3dc03002 // ldr q2, [x0, #192]
@@ -26382,130 +26382,130 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e0a6 // str q6, [x5, #896]
+	WORD $0x3d8120a6 // str q6, [x5, #1152]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f0a6 // str q6, [x5, #960]
+	WORD $0x3d8130a6 // str q6, [x5, #1216]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8120a6 // str q6, [x5, #1152]
+	WORD $0x3d8160a6 // str q6, [x5, #1408]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8130a6 // str q6, [x5, #1216]
+	WORD $0x3d8170a6 // str q6, [x5, #1472]
 	WORD $0x6f0c0405 // ushr v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8100a6 // str q6, [x5, #1024]
+	WORD $0x3d8140a6 // str q6, [x5, #1280]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8110a6 // str q6, [x5, #1088]
+	WORD $0x3d8150a6 // str q6, [x5, #1344]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8140a6 // str q6, [x5, #1280]
+	WORD $0x3d8180a6 // str q6, [x5, #1536]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8150a6 // str q6, [x5, #1344]
+	WORD $0x3d8190a6 // str q6, [x5, #1600]
 	WORD $0x4e241c25 // and v5.16b, v1.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8160a6 // str q6, [x5, #1408]
+	WORD $0x3d81a0a6 // str q6, [x5, #1664]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8170a6 // str q6, [x5, #1472]
+	WORD $0x3d81b0a6 // str q6, [x5, #1728]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a0a6 // str q6, [x5, #1664]
+	WORD $0x3d81e0a6 // str q6, [x5, #1920]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b0a6 // str q6, [x5, #1728]
+	WORD $0x3d81f0a6 // str q6, [x5, #1984]
 	WORD $0x6f0c0425 // ushr v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8180a6 // str q6, [x5, #1536]
+	WORD $0x3d81c0a6 // str q6, [x5, #1792]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8190a6 // str q6, [x5, #1600]
+	WORD $0x3d81d0a6 // str q6, [x5, #1856]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c0a6 // str q6, [x5, #1792]
+	WORD $0x3d8200a6 // str q6, [x5, #2048]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d0a6 // str q6, [x5, #1856]
+	WORD $0x3d8210a6 // str q6, [x5, #2112]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81e0a6 // str q6, [x5, #1920]
+	WORD $0x3d8220a6 // str q6, [x5, #2176]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81f0a6 // str q6, [x5, #1984]
+	WORD $0x3d8230a6 // str q6, [x5, #2240]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8220a6 // str q6, [x5, #2176]
+	WORD $0x3d8260a6 // str q6, [x5, #2432]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8230a6 // str q6, [x5, #2240]
+	WORD $0x3d8270a6 // str q6, [x5, #2496]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8200a6 // str q6, [x5, #2048]
+	WORD $0x3d8240a6 // str q6, [x5, #2304]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8210a6 // str q6, [x5, #2112]
+	WORD $0x3d8250a6 // str q6, [x5, #2368]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8240a6 // str q6, [x5, #2304]
+	WORD $0x3d8280a6 // str q6, [x5, #2560]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8250a6 // str q6, [x5, #2368]
+	WORD $0x3d8290a6 // str q6, [x5, #2624]
 	WORD $0x4e241c65 // and v5.16b, v3.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8260a6 // str q6, [x5, #2432]
+	WORD $0x3d82a0a6 // str q6, [x5, #2688]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8270a6 // str q6, [x5, #2496]
+	WORD $0x3d82b0a6 // str q6, [x5, #2752]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82a0a6 // str q6, [x5, #2688]
+	WORD $0x3d82e0a6 // str q6, [x5, #2944]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82b0a6 // str q6, [x5, #2752]
+	WORD $0x3d82f0a6 // str q6, [x5, #3008]
 	WORD $0x6f0c0465 // ushr v5.16b, v3.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8280a6 // str q6, [x5, #2560]
+	WORD $0x3d82c0a6 // str q6, [x5, #2816]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8290a6 // str q6, [x5, #2624]
+	WORD $0x3d82d0a6 // str q6, [x5, #2880]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82c0a6 // str q6, [x5, #2816]
+	WORD $0x3d8300a6 // str q6, [x5, #3072]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82d0a6 // str q6, [x5, #2880]
+	WORD $0x3d8310a6 // str q6, [x5, #3136]
 	WORD $0x3dc01400 // ldr q0, [x0, #80]
 	WORD $0x3dc02401 // ldr q1, [x0, #144]
 	WORD $0x3dc03402 // ldr q2, [x0, #208]
@@ -26515,130 +26515,130 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e4a6 // str q6, [x5, #912]
+	WORD $0x3d8124a6 // str q6, [x5, #1168]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f4a6 // str q6, [x5, #976]
+	WORD $0x3d8134a6 // str q6, [x5, #1232]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8124a6 // str q6, [x5, #1168]
+	WORD $0x3d8164a6 // str q6, [x5, #1424]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8134a6 // str q6, [x5, #1232]
+	WORD $0x3d8174a6 // str q6, [x5, #1488]
 	WORD $0x6f0c0405 // ushr v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8104a6 // str q6, [x5, #1040]
+	WORD $0x3d8144a6 // str q6, [x5, #1296]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8114a6 // str q6, [x5, #1104]
+	WORD $0x3d8154a6 // str q6, [x5, #1360]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8144a6 // str q6, [x5, #1296]
+	WORD $0x3d8184a6 // str q6, [x5, #1552]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8154a6 // str q6, [x5, #1360]
+	WORD $0x3d8194a6 // str q6, [x5, #1616]
 	WORD $0x4e241c25 // and v5.16b, v1.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8164a6 // str q6, [x5, #1424]
+	WORD $0x3d81a4a6 // str q6, [x5, #1680]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8174a6 // str q6, [x5, #1488]
+	WORD $0x3d81b4a6 // str q6, [x5, #1744]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a4a6 // str q6, [x5, #1680]
+	WORD $0x3d81e4a6 // str q6, [x5, #1936]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b4a6 // str q6, [x5, #1744]
+	WORD $0x3d81f4a6 // str q6, [x5, #2000]
 	WORD $0x6f0c0425 // ushr v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8184a6 // str q6, [x5, #1552]
+	WORD $0x3d81c4a6 // str q6, [x5, #1808]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8194a6 // str q6, [x5, #1616]
+	WORD $0x3d81d4a6 // str q6, [x5, #1872]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c4a6 // str q6, [x5, #1808]
+	WORD $0x3d8204a6 // str q6, [x5, #2064]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d4a6 // str q6, [x5, #1872]
+	WORD $0x3d8214a6 // str q6, [x5, #2128]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81e4a6 // str q6, [x5, #1936]
+	WORD $0x3d8224a6 // str q6, [x5, #2192]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81f4a6 // str q6, [x5, #2000]
+	WORD $0x3d8234a6 // str q6, [x5, #2256]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8224a6 // str q6, [x5, #2192]
+	WORD $0x3d8264a6 // str q6, [x5, #2448]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8234a6 // str q6, [x5, #2256]
+	WORD $0x3d8274a6 // str q6, [x5, #2512]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8204a6 // str q6, [x5, #2064]
+	WORD $0x3d8244a6 // str q6, [x5, #2320]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8214a6 // str q6, [x5, #2128]
+	WORD $0x3d8254a6 // str q6, [x5, #2384]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8244a6 // str q6, [x5, #2320]
+	WORD $0x3d8284a6 // str q6, [x5, #2576]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8254a6 // str q6, [x5, #2384]
+	WORD $0x3d8294a6 // str q6, [x5, #2640]
 	WORD $0x4e241c65 // and v5.16b, v3.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8264a6 // str q6, [x5, #2448]
+	WORD $0x3d82a4a6 // str q6, [x5, #2704]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8274a6 // str q6, [x5, #2512]
+	WORD $0x3d82b4a6 // str q6, [x5, #2768]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82a4a6 // str q6, [x5, #2704]
+	WORD $0x3d82e4a6 // str q6, [x5, #2960]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82b4a6 // str q6, [x5, #2768]
+	WORD $0x3d82f4a6 // str q6, [x5, #3024]
 	WORD $0x6f0c0465 // ushr v5.16b, v3.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8284a6 // str q6, [x5, #2576]
+	WORD $0x3d82c4a6 // str q6, [x5, #2832]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8294a6 // str q6, [x5, #2640]
+	WORD $0x3d82d4a6 // str q6, [x5, #2896]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82c4a6 // str q6, [x5, #2832]
+	WORD $0x3d8304a6 // str q6, [x5, #3088]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82d4a6 // str q6, [x5, #2896]
+	WORD $0x3d8314a6 // str q6, [x5, #3152]
 	WORD $0x3dc01800 // ldr q0, [x0, #96]
 	WORD $0x3dc02801 // ldr q1, [x0, #160]
 	WORD $0x3dc03802 // ldr q2, [x0, #224]
@@ -26648,130 +26648,130 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80e8a6 // str q6, [x5, #928]
+	WORD $0x3d8128a6 // str q6, [x5, #1184]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80f8a6 // str q6, [x5, #992]
+	WORD $0x3d8138a6 // str q6, [x5, #1248]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8128a6 // str q6, [x5, #1184]
+	WORD $0x3d8168a6 // str q6, [x5, #1440]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8138a6 // str q6, [x5, #1248]
+	WORD $0x3d8178a6 // str q6, [x5, #1504]
 	WORD $0x6f0c0405 // ushr v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8108a6 // str q6, [x5, #1056]
+	WORD $0x3d8148a6 // str q6, [x5, #1312]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8118a6 // str q6, [x5, #1120]
+	WORD $0x3d8158a6 // str q6, [x5, #1376]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8148a6 // str q6, [x5, #1312]
+	WORD $0x3d8188a6 // str q6, [x5, #1568]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8158a6 // str q6, [x5, #1376]
+	WORD $0x3d8198a6 // str q6, [x5, #1632]
 	WORD $0x4e241c25 // and v5.16b, v1.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8168a6 // str q6, [x5, #1440]
+	WORD $0x3d81a8a6 // str q6, [x5, #1696]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8178a6 // str q6, [x5, #1504]
+	WORD $0x3d81b8a6 // str q6, [x5, #1760]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81a8a6 // str q6, [x5, #1696]
+	WORD $0x3d81e8a6 // str q6, [x5, #1952]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81b8a6 // str q6, [x5, #1760]
+	WORD $0x3d81f8a6 // str q6, [x5, #2016]
 	WORD $0x6f0c0425 // ushr v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8188a6 // str q6, [x5, #1568]
+	WORD $0x3d81c8a6 // str q6, [x5, #1824]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8198a6 // str q6, [x5, #1632]
+	WORD $0x3d81d8a6 // str q6, [x5, #1888]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81c8a6 // str q6, [x5, #1824]
+	WORD $0x3d8208a6 // str q6, [x5, #2080]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81d8a6 // str q6, [x5, #1888]
+	WORD $0x3d8218a6 // str q6, [x5, #2144]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81e8a6 // str q6, [x5, #1952]
+	WORD $0x3d8228a6 // str q6, [x5, #2208]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81f8a6 // str q6, [x5, #2016]
+	WORD $0x3d8238a6 // str q6, [x5, #2272]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8228a6 // str q6, [x5, #2208]
+	WORD $0x3d8268a6 // str q6, [x5, #2464]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8238a6 // str q6, [x5, #2272]
+	WORD $0x3d8278a6 // str q6, [x5, #2528]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8208a6 // str q6, [x5, #2080]
+	WORD $0x3d8248a6 // str q6, [x5, #2336]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8218a6 // str q6, [x5, #2144]
+	WORD $0x3d8258a6 // str q6, [x5, #2400]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8248a6 // str q6, [x5, #2336]
+	WORD $0x3d8288a6 // str q6, [x5, #2592]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8258a6 // str q6, [x5, #2400]
+	WORD $0x3d8298a6 // str q6, [x5, #2656]
 	WORD $0x4e241c65 // and v5.16b, v3.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8268a6 // str q6, [x5, #2464]
+	WORD $0x3d82a8a6 // str q6, [x5, #2720]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8278a6 // str q6, [x5, #2528]
+	WORD $0x3d82b8a6 // str q6, [x5, #2784]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82a8a6 // str q6, [x5, #2720]
+	WORD $0x3d82e8a6 // str q6, [x5, #2976]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82b8a6 // str q6, [x5, #2784]
+	WORD $0x3d82f8a6 // str q6, [x5, #3040]
 	WORD $0x6f0c0465 // ushr v5.16b, v3.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8288a6 // str q6, [x5, #2592]
+	WORD $0x3d82c8a6 // str q6, [x5, #2848]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d8298a6 // str q6, [x5, #2656]
+	WORD $0x3d82d8a6 // str q6, [x5, #2912]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82c8a6 // str q6, [x5, #2848]
+	WORD $0x3d8308a6 // str q6, [x5, #3104]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82d8a6 // str q6, [x5, #2912]
+	WORD $0x3d8318a6 // str q6, [x5, #3168]
 	WORD $0x3dc01c00 // ldr q0, [x0, #112]
 	WORD $0x3dc02c01 // ldr q1, [x0, #176]
 	WORD $0x3dc03c02 // ldr q2, [x0, #240]
@@ -26781,131 +26781,131 @@ loop:
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80eca6 // str q6, [x5, #944]
+	WORD $0x3d812ca6 // str q6, [x5, #1200]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d80fca6 // str q6, [x5, #1008]
+	WORD $0x3d813ca6 // str q6, [x5, #1264]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d812ca6 // str q6, [x5, #1200]
+	WORD $0x3d816ca6 // str q6, [x5, #1456]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d813ca6 // str q6, [x5, #1264]
+	WORD $0x3d817ca6 // str q6, [x5, #1520]
 	WORD $0x6f0c0405 // ushr v5.16b, v0.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d810ca6 // str q6, [x5, #1072]
+	WORD $0x3d814ca6 // str q6, [x5, #1328]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d811ca6 // str q6, [x5, #1136]
+	WORD $0x3d815ca6 // str q6, [x5, #1392]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d814ca6 // str q6, [x5, #1328]
+	WORD $0x3d818ca6 // str q6, [x5, #1584]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d815ca6 // str q6, [x5, #1392]
+	WORD $0x3d819ca6 // str q6, [x5, #1648]
 	WORD $0x4e241c25 // and v5.16b, v1.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d816ca6 // str q6, [x5, #1456]
+	WORD $0x3d81aca6 // str q6, [x5, #1712]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d817ca6 // str q6, [x5, #1520]
+	WORD $0x3d81bca6 // str q6, [x5, #1776]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81aca6 // str q6, [x5, #1712]
+	WORD $0x3d81eca6 // str q6, [x5, #1968]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81bca6 // str q6, [x5, #1776]
+	WORD $0x3d81fca6 // str q6, [x5, #2032]
 	WORD $0x6f0c0425 // ushr v5.16b, v1.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d818ca6 // str q6, [x5, #1584]
+	WORD $0x3d81cca6 // str q6, [x5, #1840]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d819ca6 // str q6, [x5, #1648]
+	WORD $0x3d81dca6 // str q6, [x5, #1904]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81cca6 // str q6, [x5, #1840]
+	WORD $0x3d820ca6 // str q6, [x5, #2096]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81dca6 // str q6, [x5, #1904]
+	WORD $0x3d821ca6 // str q6, [x5, #2160]
 	WORD $0x4e241c45 // and v5.16b, v2.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81eca6 // str q6, [x5, #1968]
+	WORD $0x3d822ca6 // str q6, [x5, #2224]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d81fca6 // str q6, [x5, #2032]
+	WORD $0x3d823ca6 // str q6, [x5, #2288]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d822ca6 // str q6, [x5, #2224]
+	WORD $0x3d826ca6 // str q6, [x5, #2480]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d823ca6 // str q6, [x5, #2288]
+	WORD $0x3d827ca6 // str q6, [x5, #2544]
 	WORD $0x6f0c0445 // ushr v5.16b, v2.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d820ca6 // str q6, [x5, #2096]
+	WORD $0x3d824ca6 // str q6, [x5, #2352]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d821ca6 // str q6, [x5, #2160]
+	WORD $0x3d825ca6 // str q6, [x5, #2416]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d824ca6 // str q6, [x5, #2352]
+	WORD $0x3d828ca6 // str q6, [x5, #2608]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d825ca6 // str q6, [x5, #2416]
+	WORD $0x3d829ca6 // str q6, [x5, #2672]
 	WORD $0x4e241c65 // and v5.16b, v3.16b, v4.16b
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d826ca6 // str q6, [x5, #2480]
+	WORD $0x3d82aca6 // str q6, [x5, #2736]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d827ca6 // str q6, [x5, #2544]
+	WORD $0x3d82bca6 // str q6, [x5, #2800]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82aca6 // str q6, [x5, #2736]
+	WORD $0x3d82eca6 // str q6, [x5, #2992]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82bca6 // str q6, [x5, #2800]
+	WORD $0x3d82fca6 // str q6, [x5, #3056]
 	WORD $0x6f0c0465 // ushr v5.16b, v3.16b, #4
 	WORD $0x4f3854a6 // shl v6.4s, v5.4s, #24
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d828ca6 // str q6, [x5, #2608]
+	WORD $0x3d82cca6 // str q6, [x5, #2864]
 	WORD $0x4f3054a6 // shl v6.4s, v5.4s, #16
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d829ca6 // str q6, [x5, #2672]
+	WORD $0x3d82dca6 // str q6, [x5, #2928]
 	WORD $0x4f2854a6 // shl v6.4s, v5.4s, #8
 	WORD $0x6f2804c6 // ushr v6.4s, v6.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82cca6 // str q6, [x5, #2864]
+	WORD $0x3d830ca6 // str q6, [x5, #3120]
 	WORD $0x6f2804a6 // ushr v6.4s, v5.4s, #24
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x3d82dca6 // str q6, [x5, #2928]
-	ADD    $2944, R5, R17
+	WORD $0x3d831ca6 // str q6, [x5, #3184]
+	ADD    $3200, R5, R17
 	MOVD   $64, R19
 	MOVD   R2, R13
 	MOVD   R17, R14
@@ -27002,7 +27002,7 @@ sums:
 rows8:
 sub8:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -27495,7 +27495,7 @@ half8:
 rows7:
 sub7:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -27935,7 +27935,7 @@ half7:
 rows6:
 sub6:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -28322,7 +28322,7 @@ half6:
 rows5:
 sub5:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -28656,7 +28656,7 @@ half5:
 rows4:
 sub4:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -28937,7 +28937,7 @@ half4:
 rows3:
 sub3:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -29165,7 +29165,7 @@ half3:
 rows2:
 sub2:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -29340,7 +29340,7 @@ half2:
 rows1:
 sub1:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -29477,13 +29477,13 @@ storing:
 	RET
 
 // func tileIQ4_XSNEON(dst *float32, stride int, w *byte, nb int, x *int8, d *float32, n int)
-TEXT ·tileIQ4_XSNEON(SB), 0, $1408-56
+TEXT ·tileIQ4_XSNEON(SB), 0, $1664-56
 	MOVD   w+16(FP), R0
 	MOVD   nb+24(FP), R1
 	MOVD   x+32(FP), R2
 	MOVD   d+40(FP), R3
 	MOVD   n+48(FP), R4
-	MOVD   $frame-1408(SP), R5
+	MOVD   $frame-1664(SP), R5
 	MOVD   nb+24(FP), R6
 	LSL    $8, R6, R6
 	MOVD   nb+24(FP), R7
@@ -29507,19 +29507,19 @@ TEXT ·tileIQ4_XSNEON(SB), 0, $1408-56
 	WORD $0xad0f00a0 // stp q0, q0, [x5, #480]
 loop:
 	MOVD   $8, R8
-	ADD    $896, R5, R16
+	ADD    $1152, R5, R16
 	WORD $0xfd400000 // ldr d0, [x0]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c0a0 // str q0, [x5, #768]
+	WORD $0x3d8100a0 // str q0, [x5, #1024]
 	WORD $0xfd400400 // ldr d0, [x0, #8]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c4a0 // str q0, [x5, #784]
+	WORD $0x3d8104a0 // str q0, [x5, #1040]
 	WORD $0xfd400800 // ldr d0, [x0, #16]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80c8a0 // str q0, [x5, #800]
+	WORD $0x3d8108a0 // str q0, [x5, #1056]
 	WORD $0xfd400c00 // ldr d0, [x0, #24]
 	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	WORD $0x3d80cca0 // str q0, [x5, #816]
+	WORD $0x3d810ca0 // str q0, [x5, #1072]
 	WORD $0x3dc01001 // ldr q1, [x0, #64]
 	WORD $0xfd401000 // ldr d0, [x0, #32]
 	WORD $0x2f10a400 // ushll v0.4s, v0.4h, #0
@@ -29530,56 +29530,56 @@ loop:
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80e0a3 // str q3, [x5, #896]
+	WORD $0x3d8120a3 // str q3, [x5, #1152]
 	WORD $0x4f3c5403 // shl v3.4s, v0.4s, #28
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80f0a3 // str q3, [x5, #960]
+	WORD $0x3d8130a3 // str q3, [x5, #1216]
 	WORD $0x4f3a5403 // shl v3.4s, v0.4s, #26
 	WORD $0x4f345424 // shl v4.4s, v1.4s, #20
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8100a3 // str q3, [x5, #1024]
+	WORD $0x3d8140a3 // str q3, [x5, #1280]
 	WORD $0x4f385403 // shl v3.4s, v0.4s, #24
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8110a3 // str q3, [x5, #1088]
+	WORD $0x3d8150a3 // str q3, [x5, #1344]
 	WORD $0x4f365403 // shl v3.4s, v0.4s, #22
 	WORD $0x4f2c5424 // shl v4.4s, v1.4s, #12
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8120a3 // str q3, [x5, #1152]
+	WORD $0x3d8160a3 // str q3, [x5, #1408]
 	WORD $0x4f345403 // shl v3.4s, v0.4s, #20
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8130a3 // str q3, [x5, #1216]
+	WORD $0x3d8170a3 // str q3, [x5, #1472]
 	WORD $0x4f325403 // shl v3.4s, v0.4s, #18
 	WORD $0x4f245424 // shl v4.4s, v1.4s, #4
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8140a3 // str q3, [x5, #1280]
+	WORD $0x3d8180a3 // str q3, [x5, #1536]
 	WORD $0x4f305403 // shl v3.4s, v0.4s, #16
 	WORD $0x4f205424 // shl v4.4s, v1.4s, #0
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8150a3 // str q3, [x5, #1344]
+	WORD $0x3d8190a3 // str q3, [x5, #1600]
 	WORD $0x3dc01401 // ldr q1, [x0, #80]
 	WORD $0xfd401400 // ldr d0, [x0, #40]
 	WORD $0x2f10a400 // ushll v0.4s, v0.4h, #0
@@ -29590,56 +29590,56 @@ loop:
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80e4a3 // str q3, [x5, #912]
+	WORD $0x3d8124a3 // str q3, [x5, #1168]
 	WORD $0x4f3c5403 // shl v3.4s, v0.4s, #28
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80f4a3 // str q3, [x5, #976]
+	WORD $0x3d8134a3 // str q3, [x5, #1232]
 	WORD $0x4f3a5403 // shl v3.4s, v0.4s, #26
 	WORD $0x4f345424 // shl v4.4s, v1.4s, #20
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8104a3 // str q3, [x5, #1040]
+	WORD $0x3d8144a3 // str q3, [x5, #1296]
 	WORD $0x4f385403 // shl v3.4s, v0.4s, #24
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8114a3 // str q3, [x5, #1104]
+	WORD $0x3d8154a3 // str q3, [x5, #1360]
 	WORD $0x4f365403 // shl v3.4s, v0.4s, #22
 	WORD $0x4f2c5424 // shl v4.4s, v1.4s, #12
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8124a3 // str q3, [x5, #1168]
+	WORD $0x3d8164a3 // str q3, [x5, #1424]
 	WORD $0x4f345403 // shl v3.4s, v0.4s, #20
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8134a3 // str q3, [x5, #1232]
+	WORD $0x3d8174a3 // str q3, [x5, #1488]
 	WORD $0x4f325403 // shl v3.4s, v0.4s, #18
 	WORD $0x4f245424 // shl v4.4s, v1.4s, #4
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8144a3 // str q3, [x5, #1296]
+	WORD $0x3d8184a3 // str q3, [x5, #1552]
 	WORD $0x4f305403 // shl v3.4s, v0.4s, #16
 	WORD $0x4f205424 // shl v4.4s, v1.4s, #0
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8154a3 // str q3, [x5, #1360]
+	WORD $0x3d8194a3 // str q3, [x5, #1616]
 	WORD $0x3dc01801 // ldr q1, [x0, #96]
 	WORD $0xfd401800 // ldr d0, [x0, #48]
 	WORD $0x2f10a400 // ushll v0.4s, v0.4h, #0
@@ -29650,56 +29650,56 @@ loop:
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80e8a3 // str q3, [x5, #928]
+	WORD $0x3d8128a3 // str q3, [x5, #1184]
 	WORD $0x4f3c5403 // shl v3.4s, v0.4s, #28
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80f8a3 // str q3, [x5, #992]
+	WORD $0x3d8138a3 // str q3, [x5, #1248]
 	WORD $0x4f3a5403 // shl v3.4s, v0.4s, #26
 	WORD $0x4f345424 // shl v4.4s, v1.4s, #20
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8108a3 // str q3, [x5, #1056]
+	WORD $0x3d8148a3 // str q3, [x5, #1312]
 	WORD $0x4f385403 // shl v3.4s, v0.4s, #24
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8118a3 // str q3, [x5, #1120]
+	WORD $0x3d8158a3 // str q3, [x5, #1376]
 	WORD $0x4f365403 // shl v3.4s, v0.4s, #22
 	WORD $0x4f2c5424 // shl v4.4s, v1.4s, #12
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8128a3 // str q3, [x5, #1184]
+	WORD $0x3d8168a3 // str q3, [x5, #1440]
 	WORD $0x4f345403 // shl v3.4s, v0.4s, #20
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8138a3 // str q3, [x5, #1248]
+	WORD $0x3d8178a3 // str q3, [x5, #1504]
 	WORD $0x4f325403 // shl v3.4s, v0.4s, #18
 	WORD $0x4f245424 // shl v4.4s, v1.4s, #4
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8148a3 // str q3, [x5, #1312]
+	WORD $0x3d8188a3 // str q3, [x5, #1568]
 	WORD $0x4f305403 // shl v3.4s, v0.4s, #16
 	WORD $0x4f205424 // shl v4.4s, v1.4s, #0
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d8158a3 // str q3, [x5, #1376]
+	WORD $0x3d8198a3 // str q3, [x5, #1632]
 	WORD $0x3dc01c01 // ldr q1, [x0, #112]
 	WORD $0xfd401c00 // ldr d0, [x0, #56]
 	WORD $0x2f10a400 // ushll v0.4s, v0.4h, #0
@@ -29710,56 +29710,56 @@ loop:
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80eca3 // str q3, [x5, #944]
+	WORD $0x3d812ca3 // str q3, [x5, #1200]
 	WORD $0x4f3c5403 // shl v3.4s, v0.4s, #28
 	WORD $0x4f385424 // shl v4.4s, v1.4s, #24
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d80fca3 // str q3, [x5, #1008]
+	WORD $0x3d813ca3 // str q3, [x5, #1264]
 	WORD $0x4f3a5403 // shl v3.4s, v0.4s, #26
 	WORD $0x4f345424 // shl v4.4s, v1.4s, #20
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d810ca3 // str q3, [x5, #1072]
+	WORD $0x3d814ca3 // str q3, [x5, #1328]
 	WORD $0x4f385403 // shl v3.4s, v0.4s, #24
 	WORD $0x4f305424 // shl v4.4s, v1.4s, #16
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d811ca3 // str q3, [x5, #1136]
+	WORD $0x3d815ca3 // str q3, [x5, #1392]
 	WORD $0x4f365403 // shl v3.4s, v0.4s, #22
 	WORD $0x4f2c5424 // shl v4.4s, v1.4s, #12
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d812ca3 // str q3, [x5, #1200]
+	WORD $0x3d816ca3 // str q3, [x5, #1456]
 	WORD $0x4f345403 // shl v3.4s, v0.4s, #20
 	WORD $0x4f285424 // shl v4.4s, v1.4s, #8
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d813ca3 // str q3, [x5, #1264]
+	WORD $0x3d817ca3 // str q3, [x5, #1520]
 	WORD $0x4f325403 // shl v3.4s, v0.4s, #18
 	WORD $0x4f245424 // shl v4.4s, v1.4s, #4
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d814ca3 // str q3, [x5, #1328]
+	WORD $0x3d818ca3 // str q3, [x5, #1584]
 	WORD $0x4f305403 // shl v3.4s, v0.4s, #16
 	WORD $0x4f205424 // shl v4.4s, v1.4s, #0
 	WORD $0x6f3e4483 // sri v3.4s, v4.4s, #2
 	WORD $0x6f260463 // ushr v3.4s, v3.4s, #26
 	WORD $0x6ea28463 // sub v3.4s, v3.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d815ca3 // str q3, [x5, #1392]
+	WORD $0x3d819ca3 // str q3, [x5, #1648]
 	ADD    $128, R0, R0
 	CMP    $1, R4
 	BEQ    rows1
@@ -29778,7 +29778,7 @@ loop:
 rows8:
 sub8:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -30124,7 +30124,7 @@ half8:
 rows7:
 sub7:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -30437,7 +30437,7 @@ half7:
 rows6:
 sub6:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -30717,7 +30717,7 @@ half6:
 rows5:
 sub5:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -30964,7 +30964,7 @@ half5:
 rows4:
 sub4:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -31178,7 +31178,7 @@ half4:
 rows3:
 sub3:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -31359,7 +31359,7 @@ half3:
 rows2:
 sub2:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9
@@ -31507,7 +31507,7 @@ half2:
 rows1:
 sub1:
 	MOVD   R16, R12
-	ADD    $768, R5, R20
+	ADD    $1024, R5, R20
 	MOVD   R0, R10
 	MOVD   R5, R11
 	MOVD   $2, R9

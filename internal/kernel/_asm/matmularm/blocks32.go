@@ -35,7 +35,7 @@ var types32 = []type32{
 func tile32(k type32, matrix bool) {
 	summed := k.less > 0 || k.offsets
 	function(k.name, matrix, summed, 5, frameTop, func(t *tile) {
-		perRows(t.rows, t.fewest(), blockRows, func(n int) {
+		perRows(t.rows, t.fewest, blockRows, func(n int) {
 			t.n = n
 			Label(fmt.Sprintf("loop%d", n))
 			Text("MOVD %v, %v", t.w, t.factors)
@@ -58,7 +58,7 @@ func tile32(k type32, matrix bool) {
 			}
 			Text("SUBS $1, %v, %v", t.nb, t.nb)
 			Text("BNE loop%d", n)
-			if n > t.fewest() {
+			if n > t.fewest {
 				Text("B store")
 			}
 		})

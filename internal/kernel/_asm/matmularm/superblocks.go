@@ -74,7 +74,7 @@ func superTile(k superType, matrix bool) {
 		s.tile, s.sub, s.sums, s.row, s.ds = t, Reg(), Reg(), Reg(), Reg()
 		Label("loop")
 		s.begin()
-		perRows(t.rows, t.fewest(), blockRows, func(n int) {
+		perRows(t.rows, t.fewest, blockRows, func(n int) {
 			t.n = n
 			Label(fmt.Sprintf("sub%d", n))
 			Text("MOVD %v, %v", s.sub, t.factors)
@@ -92,7 +92,7 @@ func superTile(k superType, matrix bool) {
 			}
 			Text("SUBS $1, %v, %v", t.left, t.left)
 			Text("BNE sub%d", n)
-			if n > t.fewest() {
+			if n > t.fewest {
 				Text("B next")
 			}
 		})

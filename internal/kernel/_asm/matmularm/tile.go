@@ -24,6 +24,7 @@ type weights [2][quads]V
 // A tile is the state of a tile. Registers that point to what one half of the outputs needs move on to the other half.
 type tile struct {
 	n      int // rows
+	fewest int // for which there is a tile
 	matrix bool
 	acc    [][]V // sums of a unit and column
 
@@ -38,11 +39,12 @@ type tile struct {
 }
 
 // Every frame begins with the chains of the outputs, [unit][half][column], then what the first 16 inputs sum to,
-// [unit][column], for one half.
+// [unit][column], for one half, and the activations of pairs of rows, [pair][4][2 rows][8].
 const (
 	chains   = 0
 	parts    = chains + blockRows*wide
-	frameTop = parts + blockRows*half
+	pairs    = parts + blockRows*half
+	frameTop = pairs + blockRows/2*wide
 )
 
 // units returns the number of units of a tile of n rows.
@@ -66,18 +68,23 @@ func (t *tile) unitBytes() int { return 16 * t.columns() }
 
 // function emits the tile function of a type with a frame of so many bytes. body emits what comes between the
 // clearing of the chains and the store of the outputs. It ends each path by a branch to the label store.
+//
+// Products of matrices serve the numbers of rows for which they take fewer instructions than dot products.
 func function(name string, matrix, summed bool, blockShift, frame int, body func(t *tile)) {
-	fn, params, from := "tile"+name+"NEON", "x *int8, d *float32, ", "1"
+	fn, params, fewest, rows := "tile"+name+"NEON", "x *int8, d *float32, ", 1, "1 to 8"
 	if matrix {
-		fn, from = "tile"+name+"I8MM", fmt.Sprint(matrixRows)
+		fn, fewest, rows = "tile"+name+"I8MM", blockRows, "8"
+		if name == "Q8_0" || name == "Q4_0" {
+			fewest, rows = 6, "6 to 8"
+		}
 	}
 	if summed {
 		params += "sum *int32, "
 	}
 	Begin(fn, "func(dst *float32, stride int, w *byte, nb int, "+params+"n int)", frame,
-		fn+" writes the products of n rows ("+from+" to 8) of nb > 0 blocks by a packed group of "+name,
+		fn+" writes the products of n rows ("+rows+") of nb > 0 blocks by a packed group of "+name,
 		"weights to 16 elements of each of n rows of dst, stride elements apart.")
-	t := &tile{matrix: matrix, w: Arg("w"), nb: Arg("nb"), x: Arg("x"), d: Arg("d"), rows: Arg("n"), frame: Frame()}
+	t := &tile{matrix: matrix, fewest: fewest, w: Arg("w"), nb: Arg("nb"), x: Arg("x"), d: Arg("d"), rows: Arg("n"), frame: Frame()}
 	if summed {
 		t.sum = Arg("sum")
 	}
@@ -177,11 +184,11 @@ func (t *tile) start(less int) {
 
 // add emits the sums over inputs [16*part, 16*part+16) of a block, and frees their weights.
 func (t *tile) add(w weights, part int) {
-	Text("ADD $%d, %v, %v", 16*part, t.x, t.at)
 	if t.matrix {
 		w = octets(w)
-		t.addMatrices(w)
+		t.addMatrices(w, part)
 	} else {
+		Text("ADD $%d, %v, %v", 16*part, t.x, t.at)
 		x := Vecs(1)
 		for u := range t.acc {
 			LD1Post(B16, x, t.at, t.xStride)
@@ -213,27 +220,40 @@ func octets(w weights) weights {
 	return w
 }
 
-// addMatrices is add for pairs of rows.
-func (t *tile) addMatrices(w weights) {
-	a, b := Vec(), Vec()
-	for u := range t.acc {
-		LD1Post(B16, []V{a}, t.at, t.xStride)
+// pairRows emits the copy of 32 activations of each pair of rows to the frame: 8 of the first row, 8 of the second, and so on.
+// A last row without a second is its own.
+func (t *tile) pairRows() {
+	Text("MOVD %v, %v", t.x, t.at)
+	for u := range t.units() {
+		a, b := Vecs(2), Vecs(2)
+		LD1Post(B16, a, t.at, t.xStride)
 		second := a
 		if 2*u+1 < t.n {
 			second = b
-			LD1Post(B16, []V{b}, t.at, t.xStride)
+			LD1Post(B16, b, t.at, t.xStride)
 		}
-		x := [2]V{Vec(), Vec()}
-		ZIP1(D2, x[0], a, second)
-		ZIP2(D2, x[1], a, second)
+		low, high := Vec(), Vec()
+		for i := range a {
+			ZIP1(D2, low, a[i], second[i])
+			ZIP2(D2, high, a[i], second[i])
+			STPQ(low, high, t.frame, pairs+wide*u+half*i)
+		}
+		Free(append(append(a, b...), low, high)...)
+	}
+}
+
+// addMatrices is add for pairs of rows.
+func (t *tile) addMatrices(w weights, part int) {
+	x := [2]V{Vec(), Vec()}
+	for u := range t.acc {
+		LDPQ(x[0], x[1], t.frame, pairs+wide*u+half*part)
 		for i := range x {
 			for c := range t.acc[u] {
 				SMMLA(t.acc[u][c], x[i], w[c/2][2*i+c%2])
 			}
 		}
-		Free(x[:]...)
 	}
-	Free(a, b)
+	Free(x[:]...)
 }
 
 // each emits do for the sums of every unit and column, with the constants that belong to the column and the values that
@@ -288,6 +308,9 @@ func (t *tile) part(u, c int) int { return parts + t.unitBytes()*u + 16*c }
 // eachHalf emits the code for both halves of the outputs, in a loop. Between them the weights of a half are 32 bytes apart, its
 // scales step bytes.
 func (t *tile) eachHalf(step int, do func()) {
+	if t.matrix {
+		t.pairRows()
+	}
 	Text("MOVD %v, %v", t.w, t.bits)
 	Text("MOVD %v, %v", t.frame, t.chain)
 	Text("MOVD $2, %v", t.halves)
@@ -302,14 +325,3 @@ func (t *tile) eachHalf(step int, do func()) {
 	Text("SUBS $1, %v, %v", t.halves, t.halves)
 	Text("BNE half%d", t.n)
 }
-
-// fewest returns the fewest rows of a tile.
-func (t *tile) fewest() int {
-	if t.matrix {
-		return matrixRows
-	}
-	return 1
-}
-
-// matrixRows are the fewest rows for which products of matrices take fewer instructions than dot products.
-const matrixRows = 6
