@@ -2,14 +2,9 @@
 
 package kernel
 
-import (
-	"math/bits"
-	"unsafe"
-)
+import "unsafe"
 
 //go:generate go -C _asm run ./attention -out ../z_attention_amd64.s -stubs ../z_attention_amd64.go -pkg kernel
-
-const scoreRow = PageSlots * 4 // bytes of a row of scores or weights
 
 // queryRows returns how many of n rows the next tile takes.
 func queryRows(n int) int {
@@ -22,28 +17,6 @@ func queryRows(n int) int {
 		return 4
 	}
 	return min(n, 2)
-}
-
-// first returns the address of what is read next, or of what is at hand where that is nothing.
-func first(next, other []byte) *byte {
-	if len(next) > 0 {
-		return &next[0]
-	}
-	return &other[0]
-}
-
-// tiles multiplies n rows of a by b in tiles, as attendF32AVX2 says. What comes next is prefetched once, an
-// equal share with each tile.
-func tiles(width int, dst []float32, dstStride int, a []float32, aStride, n int, b []byte, bStep, bGroup int, next []byte, steps, groups int) {
-	pace := max(0, bits.Len(uint(n))-bits.Len(uint(queryRows(n))))
-	share := steps * groups * 16 * width >> pace
-	for n > 0 {
-		rows := queryRows(n)
-		attendTile(width, rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, first(next, b), pace, steps, groups)
-		if n -= rows; n > 0 {
-			dst, a, next = dst[rows*dstStride/4:], a[rows*aStride/4:], next[min(share, len(next)):]
-		}
-	}
 }
 
 // attendTile chooses the tile for elements of width bytes. It names each function, so that arguments stay on
@@ -62,18 +35,6 @@ func attendTile(width, rows int, dst *float32, dstStride int, a *float32, aStrid
 		attendF16AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	case width == 1:
 		attendI8AVX2(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
-	}
-}
-
-// wholeGroups returns the smallest range of whole groups around the slots [lo, hi).
-func wholeGroups(lo, hi int) (int, int) {
-	return lo &^ (keyLanes - 1), (hi + keyLanes - 1) &^ (keyLanes - 1)
-}
-
-// copyScores copies the scores of the slots [lo, hi) of n queries.
-func copyScores(dst, src []float32, n, lo, hi int) {
-	for j := range n {
-		copy(dst[j*PageSlots+lo:j*PageSlots+hi], src[j*PageSlots+lo:])
 	}
 }
 
@@ -222,9 +183,6 @@ func capScores(s *[PageSlots]float32, scale, softcap float32) {
 	}
 	capScoresAVX2(s, scale, softcap)
 }
-
-// softmaxAhead is how many cache lines are prefetched beside the softmax, for a few queries.
-const softmaxAhead = 32
 
 func softmax(s []float32, scale float32, m, sum []float32, next []byte) {
 	ahead, lines := (*byte)(unsafe.Pointer(&s[0])), 1

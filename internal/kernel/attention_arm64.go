@@ -2,12 +2,7 @@
 
 package kernel
 
-import (
-	"math/bits"
-	"unsafe"
-)
-
-const scoreRow = PageSlots * 4 // bytes of a row of scores or weights
+import "unsafe"
 
 // queryRows returns how many of n rows the next tile takes.
 func queryRows(n int) int {
@@ -20,44 +15,16 @@ func queryRows(n int) int {
 	return min(n, 2)
 }
 
-// first returns the address of what is read next, or of what is at hand where that is nothing.
-func first(next, other []byte) *byte {
-	if len(next) > 0 {
-		return &next[0]
-	}
-	return &other[0]
-}
-
-// tiles multiplies n rows of a by b in tiles, as attendF32NEON says. What comes next is prefetched once, an
-// equal share with each tile.
-func tiles(width int, dst []float32, dstStride int, a []float32, aStride, n int, b []byte, bStep, bGroup int, next []byte, steps, groups int) {
-	pace := max(0, bits.Len(uint(n))-bits.Len(uint(queryRows(n))))
-	share := steps * groups * 16 * width >> pace
-	for n > 0 {
-		rows := queryRows(n)
-		switch ahead := first(next, b); width {
-		case 4:
-			attendF32NEON(rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, ahead, pace, steps, groups)
-		case 2:
-			attendF16NEON(rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, ahead, pace, steps, groups)
-		case 1:
-			attendI8NEON(rows, &dst[0], dstStride, &a[0], aStride, &b[0], bStep, bGroup, ahead, pace, steps, groups)
-		}
-		if n -= rows; n > 0 {
-			dst, a, next = dst[rows*dstStride/4:], a[rows*aStride/4:], next[min(share, len(next)):]
-		}
-	}
-}
-
-// wholeGroups returns the smallest range of whole groups around the slots [lo, hi).
-func wholeGroups(lo, hi int) (int, int) {
-	return lo &^ (keyLanes - 1), (hi + keyLanes - 1) &^ (keyLanes - 1)
-}
-
-// copyScores copies the scores of the slots [lo, hi) of n queries.
-func copyScores(dst, src []float32, n, lo, hi int) {
-	for j := range n {
-		copy(dst[j*PageSlots+lo:j*PageSlots+hi], src[j*PageSlots+lo:])
+// attendTile chooses the tile for elements of width bytes. It names each function, so that arguments stay on
+// the stack.
+func attendTile(width, rows int, dst *float32, dstStride int, a *float32, aStride int, b *byte, bStep, bGroup int, ahead *byte, pace, steps, groups int) {
+	switch width {
+	case 4:
+		attendF32NEON(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
+	case 2:
+		attendF16NEON(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
+	case 1:
+		attendI8NEON(rows, dst, dstStride, a, aStride, b, bStep, bGroup, ahead, pace, steps, groups)
 	}
 }
 
@@ -183,9 +150,6 @@ func capScores(s *[PageSlots]float32, scale, softcap float32) {
 	}
 	capScoresNEON(s, scale, softcap)
 }
-
-// softmaxAhead is how many cache lines are prefetched beside the softmax, for a few queries.
-const softmaxAhead = 32
 
 func softmax(s []float32, scale float32, m, sum []float32, next []byte) {
 	if !NEON {

@@ -4,15 +4,6 @@ package kernel
 
 //go:generate go -C _asm run ./sampling -out ../z_sampling_amd64.s -stubs ../z_sampling_amd64.go -pkg kernel
 
-// rest returns the values behind the whole blocks of 32, and -Inf.
-func rest(x []float32) (tail [32]float32) {
-	n := copy(tail[:], x[len(x)&^31:])
-	for i := n; i < len(tail); i++ {
-		tail[i] = negInf
-	}
-	return tail
-}
-
 func maxOf(x []float32) float32 {
 	if !AVX2 {
 		return maxOfGo(x)
