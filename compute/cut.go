@@ -19,7 +19,8 @@ const (
 	// itemsPerThread lets others take over what a thread that is held up does not do.
 	itemsPerThread = 4
 	// leastItem is the least time of an item in nanoseconds: ten times what it costs to claim one and to start on its weights.
-	// Work that is too little for all threads is shared by as many as have an item.
+	// Work that is too little for all threads is shared by as many as have an item. It is the time from memory; models so small
+	// that it decides are in a cache and take a quarter of it.
 	leastItem = 3000
 	claimCost = 300 // of an item, in nanoseconds
 	// leastBand is the least rows of a band: a few tiles, so that the weights of an item are unpacked for many rows.
@@ -50,7 +51,7 @@ func (m *Matrix) work() groupWork {
 func cutOf(groups, rows, threads int, work groupWork) cut {
 	best := cut{chunk: max(1, groups), chunks: 1, bands: 1}
 	least := groups * work.of(rows)
-	if threads == 1 || least < leastItem {
+	if threads == 1 || least < 2*leastItem {
 		return best
 	}
 	good := least / threads * 17 / 16
@@ -68,7 +69,7 @@ func cutGroups(groups, bands, threads, cost int) (best cut, least int) {
 	floor := (leastItem + cost - 1) / cost
 	for turns := 1; turns <= 2*itemsPerThread; turns++ {
 		chunk := max(floor, (groups*bands+threads*turns-1)/(threads*turns))
-		if turns < itemsPerThread && chunk > floor {
+		if turns < itemsPerThread && chunk >= 2*floor {
 			continue // longer than it has to be
 		}
 		chunk = min(chunk, groups)
