@@ -67,9 +67,12 @@ func (x *Exec) runRows(n, work int) {
 	}
 	t := &x.rowTask
 	t.rows, t.chunk = n, n
-	if threads := x.pool.Threads(); threads > 1 && n > 1 && n*work > inlineWork {
-		t.chunk = max(1, n/(threads*4))
+	threads := x.pool.Threads()
+	if threads == 1 || n == 1 || n*work <= inlineWork {
+		t.Do(0, 0)
+		return
 	}
+	t.chunk = max(1, n/(threads*4))
 	x.pool.Run((n+t.chunk-1)/t.chunk, t)
 }
 

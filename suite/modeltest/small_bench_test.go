@@ -21,7 +21,7 @@ func BenchmarkSmall(b *testing.B) {
 	for _, name := range []string{"gopher-target", "gopher-draft", "gopher-nano", "0.5b"} {
 		var file *gguf.File
 		for _, threads := range []int{1, par.Threads()} {
-			for _, rows := range []int{1, 2, 4, 8, 16} {
+			for _, rows := range []int{1, 2, 4, 8, 16, 64} {
 				b.Run(fmt.Sprintf("model=%s/threads=%d/rows=%d", name, threads, rows), func(b *testing.B) {
 					if file == nil {
 						file = smallFile(b, name)
