@@ -22,6 +22,9 @@ const (
 	// Work that is too little for all threads is shared by as many as have an item. It is the time from memory; models so small
 	// that it decides are in a cache and take a quarter of it.
 	leastItem = 3000
+	// longItem is the most time of an item where a thread has fewer than itemsPerThread: those of small products, each of which
+	// breaks the stream of weights for as long as it takes.
+	longItem  = 24000
 	claimCost = 300 // of an item, in nanoseconds
 	// leastBand is the least rows of a band: a few tiles, so that the weights of an item are unpacked for many rows.
 	leastBand = 32
@@ -69,7 +72,7 @@ func cutGroups(groups, bands, threads, cost int) (best cut, least int) {
 	floor := (leastItem + cost - 1) / cost
 	for turns := 1; turns <= 2*itemsPerThread; turns++ {
 		chunk := max(floor, (groups*bands+threads*turns-1)/(threads*turns))
-		if turns < itemsPerThread && chunk >= 2*floor {
+		if turns < itemsPerThread && chunk*cost > longItem {
 			continue // longer than it has to be
 		}
 		chunk = min(chunk, groups)

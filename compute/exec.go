@@ -59,7 +59,8 @@ type Exec struct {
 	used   int
 	lastID int
 
-	quantized     kernel.Rows // activations of the buffer named quantizedID
+	quantized     [2]kernel.Rows // activations: the current ones are those of the buffer named quantizedID
+	current       int
 	quantizedID   int
 	quantizedKeys bool // attention reads 8-bit queries
 

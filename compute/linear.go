@@ -46,8 +46,11 @@ type linearTask struct {
 	rows   kernel.Rows
 	parts  [maxProjections]linearPart
 	n      int // parts
-	groups int // of all parts
+	groups int // of all parts, or units
 	cut    cut
+
+	gate    Gate         // of the outputs of the first part, times those of the second; an item is units of both
+	rounded *kernel.Rows // of what the gate gives; nil: none
 }
 
 // linearPart is one product of a linearTask.
@@ -60,6 +63,7 @@ type linearPart struct {
 
 func (t *linearTask) begin(x *Exec, a Buf) {
 	t.x, t.a, t.n, t.groups = x, a, 0, 0
+	t.gate, t.rounded = noGate, nil
 	t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
 }
 
@@ -96,6 +100,10 @@ func (t *linearTask) plan() {
 		work.row = w.row
 	}
 	work.read /= max(1, t.groups)
+	if t.gate != noGate {
+		t.groups = (t.parts[0].groups + unitGroups - 1) / unitGroups
+		work.read, work.row = work.read*2*unitGroups, work.row*2*unitGroups
+	}
 	t.cut = cutOf(t.groups, t.a.rows, t.x.pool.Threads(), work)
 }
 
@@ -113,6 +121,10 @@ func (t *linearTask) Do(worker, item int) {
 		rows, row = bandOf(&t.x.bands[worker], &t.rows, first, end), first
 	}
 	from, to := t.stretch(item)
+	if t.gate != noGate {
+		t.gated(worker, rows, row, from, to)
+		return
+	}
 	for i := 0; from < to; i++ {
 		p := &t.parts[i]
 		if end := min(to, p.groups); from < end {

@@ -20,7 +20,6 @@ const (
 	addRows
 	siluRows
 	clampedRows
-	geluRows
 	plainGeluRows
 	ropeRows
 	ropeAngles
@@ -51,6 +50,7 @@ type rowTask struct {
 	table     *Matrix
 	rope      *ropeTable
 	routing   *Routing
+	rounded   *kernel.Rows
 	layer     int
 
 	to, from, n int          // of copied heads
@@ -110,8 +110,6 @@ func (t *rowTask) one(worker, i int) {
 		kernel.SiluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case clampedRows:
 		t.clamp(i)
-	case geluRows:
-		kernel.GeluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case plainGeluRows:
 		kernel.Gelu(t.dst.row(i), t.a.row(i))
 	case ropeRows:
@@ -119,7 +117,7 @@ func (t *rowTask) one(worker, i int) {
 	case ropeAngles:
 		t.rope.fill(i, t.x.Step.Rows()[i].Pos)
 	case quantizeRows:
-		t.x.quantizeRow(i)
+		round(t.rounded, i, 0, t.rounded.K)
 	case storeRows:
 		t.store(i)
 	case gatherRows:
@@ -235,9 +233,6 @@ func (t *rowTask) clamp(i int) {
 	kernel.ClampedSwiGLU(t.dst.row(i), gate, up)
 }
 
-// GeluMul returns gelu(gate) * up, with the tanh approximation.
-func (x *Exec) GeluMul(gate, up Buf) Buf { return x.gated(geluRows, gate, up) }
-
 // Gelu returns gelu(a), with the tanh approximation, in place.
 func (x *Exec) Gelu(a Buf) Buf { return x.gated(plainGeluRows, a, Buf{}) }
 
@@ -249,26 +244,29 @@ func (x *Exec) gated(kind rowKind, gate, up Buf) Buf {
 
 // quantize returns the 8-bit blocks of a (N4), computed once for each content of a buffer.
 func (x *Exec) quantize(a Buf) *kernel.Rows {
-	q := &x.quantized
 	if x.quantizedID == a.id {
-		return q
+		return &x.quantized[x.current]
 	}
-	blocks := a.width / kernel.QBlock
-	q.N, q.K, q.F = a.rows, a.width, a.f
-	q.Q, q.D, q.Sum = grow(q.Q, a.rows*a.width), grow(q.D, a.rows*blocks), grow(q.Sum, a.rows*blocks)
-	x.rowTask = rowTask{kind: quantizeRows, x: x}
+	q := x.otherRows(a)
+	x.rowTask = rowTask{kind: quantizeRows, x: x, rounded: q}
 	x.runRows(a.rows, a.width)
-	x.quantizedID = a.id
+	x.current, x.quantizedID = 1-x.current, a.id
 	return q
 }
 
-func (x *Exec) quantizeRow(i int) {
-	q := &x.quantized
-	blocks := q.K / kernel.QBlock
-	one := kernel.Rows{
-		N: 1, K: q.K, F: q.F[i*q.K : (i+1)*q.K], Q: q.Q[i*q.K : (i+1)*q.K],
-		D: q.D[i*blocks : (i+1)*blocks], Sum: q.Sum[i*blocks : (i+1)*blocks],
-	}
+// otherRows returns room for the 8-bit blocks of a, which is not that of the current ones.
+func (x *Exec) otherRows(a Buf) *kernel.Rows {
+	q, blocks := &x.quantized[1-x.current], a.width/kernel.QBlock
+	q.N, q.K, q.F = a.rows, a.width, a.f
+	q.Q, q.D, q.Sum = grow(q.Q, a.rows*a.width), grow(q.D, a.rows*blocks), grow(q.Sum, a.rows*blocks)
+	return q
+}
+
+// round fills the blocks of the values [lo, hi) of a row.
+func round(q *kernel.Rows, row, lo, hi int) {
+	from, to := row*q.K+lo, row*q.K+hi
+	b0, b1 := from/kernel.QBlock, to/kernel.QBlock
+	one := kernel.Rows{N: 1, K: hi - lo, F: q.F[from:to], Q: q.Q[from:to], D: q.D[b0:b1], Sum: q.Sum[b0:b1]}
 	one.Quantize()
 }
 

@@ -119,14 +119,12 @@ func (l *Loader) FusedMLP(s Hyperparameters, layer int) MLP {
 
 // Silu returns the block's addition with SiLU as the gate.
 func (m *MLP) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
-	p := x.Linears(m.GateUp, h)
-	return x.Linear(m.Down, x.SiluMul(p[0], p[1]))
+	return x.FeedForward(m.GateUp, m.Down, compute.SiluGate, h)
 }
 
 // Gelu returns the block's addition with GELU as the gate.
 func (m *MLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
-	p := x.Linears(m.GateUp, h)
-	return x.Linear(m.Down, x.GeluMul(p[0], p[1]))
+	return x.FeedForward(m.GateUp, m.Down, compute.GeluGate, h)
 }
 
 // PlainMLP is a feed-forward block without a gate.
