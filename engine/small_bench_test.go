@@ -32,7 +32,7 @@ func BenchmarkSmall(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := s.Append(b.Context(), text(64)); err != nil {
+				if err := s.Append(b.Context(), text(2)); err != nil {
 					b.Fatal(err)
 				}
 				times := make([]time.Duration, 0, b.N+200)

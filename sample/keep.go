@@ -74,10 +74,10 @@ func (s *sampler) keep(logits []float32, top, lse float32) []uint64 {
 	return kept[:n]
 }
 
-// widen returns the nucleus of the whole vocabulary. It is nearly always a few hundred tokens, so it sorts that many
-// first, and more where they do not suffice.
+// widen returns the nucleus of the whole vocabulary. It sorts a few tokens first, which nearly always are enough, and more where
+// they do not suffice.
 func (s *sampler) widen(c *cut) []uint64 {
-	const first, growth = 256, 8
+	const first, growth = 32, 8
 	for n := first; ; n *= growth {
 		kept := s.best(c.logits, n)
 		if m, ended := c.nucleus(kept); ended || len(kept) < n {
@@ -152,8 +152,8 @@ func (s *sampler) above(logits []float32, floor float32) []uint64 {
 }
 
 // best returns the sorted keys of the n best tokens, fewer only where fewer are not masked.
-// It gathers what beats the n-th best so far and, whenever the space for that is full, sorts and
-// forgets all but n: a compare for most tokens.
+// It gathers what beats the n-th best so far and, whenever the space for that is full, forgets all but n: a compare for
+// most tokens.
 func (s *sampler) best(logits []float32, n int) []uint64 {
 	keys, limit := s.keys[:0], scratch(n, len(logits))
 	floor := float32(math.Inf(-1)) // of equal logits the earlier, which has the lower id, stays
@@ -162,16 +162,56 @@ func (s *sampler) best(logits []float32, n int) []uint64 {
 			continue
 		}
 		if len(keys) == limit {
-			slices.Sort(keys)
+			smallest(keys, n)
 			keys = keys[:n]
-			if floor = logits[idOf(keys[n-1])]; !(l > floor) {
+			if floor = logits[idOf(slices.Max(keys))]; !(l > floor) {
 				continue
 			}
 		}
 		keys = append(keys, keyOf(l, id))
 	}
-	slices.Sort(keys)
-	return keys[:min(n, len(keys))]
+	n = min(n, len(keys))
+	smallest(keys, n)
+	slices.Sort(keys[:n])
+	return keys[:n]
+}
+
+// smallest brings the n smallest keys to the front, in any order (Hoare's selection). All keys differ.
+func smallest(keys []uint64, n int) {
+	const few, patience = 16, 64
+	for turn := 0; n > 0 && n < len(keys); turn++ {
+		if len(keys) <= few || turn == patience { // it divides badly
+			slices.Sort(keys)
+			return
+		}
+		pivot := median(keys[0], keys[len(keys)/2], keys[len(keys)-1])
+		i, j := 0, len(keys)-1
+		for {
+			for keys[i] < pivot {
+				i++
+			}
+			for keys[j] > pivot {
+				j--
+			}
+			if i >= j {
+				break
+			}
+			keys[i], keys[j] = keys[j], keys[i]
+			i++
+			j--
+		}
+		// All before i are at most the pivot, all from i on at least.
+		if n < i {
+			keys = keys[:i]
+		} else {
+			keys, n = keys[i:], n-i
+		}
+	}
+}
+
+// median returns the middle one of three keys.
+func median(a, b, c uint64) uint64 {
+	return max(min(a, b), min(max(a, b), c))
 }
 
 // scratch returns how many keys best gathers to find n among vocab; n = 0 means all. Four times n

@@ -220,6 +220,38 @@ func TestBestIsASort(t *testing.T) {
 	}
 }
 
+// TestSmallest compares the selection with a sort, for keys in orders that divide well and badly.
+func TestSmallest(t *testing.T) {
+	orders := map[string]func(i, n int) uint64{
+		"noise":      func(i, n int) uint64 { return uint64(i*7919%n)<<32 | uint64(i) },
+		"ascending":  func(i, n int) uint64 { return uint64(i) },
+		"descending": func(i, n int) uint64 { return uint64(n - i) },
+		"pipes":      func(i, n int) uint64 { return uint64(min(i, n-i))<<32 | uint64(i) },
+		"saw":        func(i, n int) uint64 { return uint64(i%17)<<32 | uint64(i) },
+	}
+	for name, order := range orders {
+		for _, size := range []int{0, 1, 2, 16, 17, 100, 1024, 5000} {
+			keys := make([]uint64, size)
+			for i := range keys {
+				keys[i] = order(i, size)
+			}
+			want := slices.Sorted(slices.Values(keys))
+			for _, n := range []int{0, 1, 2, size / 3, size - 1, size} {
+				if n < 0 || n > size {
+					continue
+				}
+				got := slices.Clone(keys)
+				smallest(got, n)
+				slices.Sort(got[:n])
+				slices.Sort(got[n:])
+				if !slices.Equal(got, want) {
+					t.Errorf("%s: the %d smallest of %d keys are others", name, n, size)
+				}
+			}
+		}
+	}
+}
+
 // TestWideNucleus: a flat row needs more tokens than the first selection holds.
 func TestWideNucleus(t *testing.T) {
 	const vocab = 40_000
