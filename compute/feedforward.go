@@ -36,10 +36,15 @@ func (x *Exec) FeedForward(gateUp []Projection, down Projection, gate Gate, a Bu
 // unitGroups is the groups of both matrices that a gate takes together: their outputs are a block of rounded activations.
 const unitGroups = kernel.QBlock / SubsetGroup
 
+// unitsOf returns the groups of the units [first, end).
+func (t *linearTask) unitsOf(first, end int) (from, to int) {
+	return first * unitGroups, min(end*unitGroups, t.parts[0].groups)
+}
+
 // gated computes the units [first, end) of a gated product, for the rows from row on.
 func (t *linearTask) gated(worker int, rows *kernel.Rows, row, first, end int) {
 	g, u := &t.parts[0], &t.parts[1]
-	first, end = first*unitGroups, min(end*unitGroups, g.groups)
+	first, end = t.unitsOf(first, end)
 	t.multiply(g, worker, rows, row, first, end)
 	t.multiply(u, worker, rows, row, first, end)
 	lo, hi := first*g.Matrix.format.Group, min(end*g.Matrix.format.Group, g.Matrix.out)

@@ -107,7 +107,7 @@ func (t *linearTask) plan() {
 	t.cut = cutOf(t.groups, t.a.rows, t.x.pool.Threads(), work)
 }
 
-// stretch returns the groups [from, to) of the line that an item computes.
+// stretch returns the groups [from, to) of the line that an item computes, or the units.
 func (t *linearTask) stretch(item int) (from, to int) {
 	from = item / t.cut.bands * t.cut.chunk
 	return from, min(from+t.cut.chunk, t.groups)
@@ -168,6 +168,10 @@ func (t *linearTask) multiply(p *linearPart, worker int, rows *kernel.Rows, row,
 // Bytes implements [par.Reader].
 func (t *linearTask) Bytes(item int) (n int) {
 	from, to := t.stretch(item)
+	if t.gate != noGate {
+		from, to = t.unitsOf(from, to)
+		return (to - from) * (t.parts[0].Matrix.groupBytes() + t.parts[1].Matrix.groupBytes())
+	}
 	for i := 0; from < to; i++ {
 		p := &t.parts[i]
 		if end := min(to, p.groups); from < end {
