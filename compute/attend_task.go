@@ -51,6 +51,7 @@ type attendTask struct {
 	uncut    int             // items that are not cut; the others follow
 	segments int             // of an item that is cut
 	merging  bool            // the second pass over cut items
+	splits   int             // of such an item in the second pass, by its queries
 	blocks   int             // the most blocks of a tile
 	places   int             // the most queries of a tile and head
 	partial  kernel.Attended // by cut item, block and place
@@ -100,13 +101,17 @@ func (t *attendTask) run(c Attention, q, dst Buf) {
 	t.cut(items)
 	t.x.pool.Run(t.uncut+(items-t.uncut)*t.segments, t)
 	if t.merging = t.uncut < items; t.merging {
-		t.x.pool.Run(items-t.uncut, t)
+		t.x.pool.Run((items-t.uncut)*t.splits, t)
 	}
 }
 
 // cut decides which items are cut, and makes room for their results.
 func (t *attendTask) cut(items int) {
-	t.uncut, t.segments = cutAttention(items, t.blocks, t.x.pool.Threads(), t.blockCost())
+	threads := t.x.pool.Threads()
+	t.uncut, t.segments = cutAttention(items, t.blocks, threads, t.blockCost())
+	if t.uncut < items {
+		t.splits = splitMerge(items-t.uncut, t.places, threads, t.blocks*t.size.Value/valuesPerNano)
+	}
 	t.partial = growAttended(t.partial, (items-t.uncut)*t.blocks*t.places, t.size.Value)
 }
 
@@ -185,41 +190,45 @@ func (t *attendTask) span(row *forest.Placed, runs []forest.Run) (low, high int)
 // Do implements [par.Task].
 func (t *attendTask) Do(worker, i int) {
 	w := &t.workers[worker]
+	if t.merging {
+		t.mergeKept(w, i)
+		return
+	}
 	item, segment := i, 0
-	switch {
-	case t.merging:
-		item += t.uncut
-	case i >= t.uncut:
+	if i >= t.uncut {
 		item, segment = t.uncut+(i-t.uncut)/t.segments, (i-t.uncut)%t.segments
 	}
 	tl, head := t.tiles[item/t.layer.KVHeads], item%t.layer.KVHeads
 	n, size := (tl.end-tl.first)*t.group, t.size.Value
 	blocks := tl.endBlock - tl.firstBlock
-	if item >= t.uncut && !t.merging {
-		t.gather(w, tl, head)
+	t.gather(w, tl, head)
+	if item >= t.uncut {
 		for b := blocks * segment / t.segments; b < blocks*(segment+1)/t.segments; b++ {
-			t.block(w, tl, head, tl.firstBlock+b, t.kept(item, b, n))
+			t.block(w, tl, head, tl.firstBlock+b, t.kept(item, b, 0, n))
 		}
 		return
 	}
 	state, block := part(&w.state, 0, n, size), part(&w.block, 0, n, size)
 	state.Clear()
-	if !t.merging {
-		t.gather(w, tl, head)
-	}
 	for b := range blocks {
-		if t.merging {
-			block = t.kept(item, b, n)
-		} else {
-			t.block(w, tl, head, tl.firstBlock+b, block)
-		}
+		t.block(w, tl, head, tl.firstBlock+b, block)
 		t.merge(state, block)
 	}
-	if t.c.Sinks.f != nil {
-		t.sink(part(&w.block, 0, n, size), head)
-		state.Merge(part(&w.block, 0, n, size))
+	t.finish(w, tl, head, 0, n)
+}
+
+// mergeKept merges the blocks of a cut item for some of its queries.
+func (t *attendTask) mergeKept(w *attendWorker, i int) {
+	item, split := t.uncut+i/t.splits, i%t.splits
+	tl, head := t.tiles[item/t.layer.KVHeads], item%t.layer.KVHeads
+	n := (tl.end - tl.first) * t.group
+	first, end := n*split/t.splits, n*(split+1)/t.splits
+	state := part(&w.state, first, end-first, t.size.Value)
+	state.Clear()
+	for b := range tl.endBlock - tl.firstBlock {
+		t.merge(state, t.kept(item, b, first, end))
 	}
-	t.finish(w, tl, head)
+	t.finish(w, tl, head, first, end)
 }
 
 // Bytes implements [par.Reader].
@@ -237,40 +246,44 @@ func (t *attendTask) Bytes(i int) int {
 	return (blocks*(segment+1)/segments - blocks*segment/segments) * (f.KeyBytes(t.size.Key) + f.ValueBytes(t.size.Value))
 }
 
-// sink makes a block of the heads' attention sinks, scores without values. It is merged last.
-func (t *attendTask) sink(block kernel.Attended, head int) {
+// sink makes a block of the heads' attention sinks, scores without values, for the queries from place first on. It is merged last.
+func (t *attendTask) sink(block kernel.Attended, head, first int) {
 	for j := range block.Sum {
-		block.Max[j], block.Sum[j] = t.c.Sinks.f[head*t.group+j%t.group], 1
+		block.Max[j], block.Sum[j] = t.c.Sinks.f[head*t.group+(first+j)%t.group], 1
 	}
 	clear(block.Out)
 }
 
-// kept returns where the results of a block of a cut item are kept.
-func (t *attendTask) kept(item, block, n int) kernel.Attended {
-	return part(&t.partial, ((item-t.uncut)*t.blocks+block)*t.places, n, t.size.Value)
+// kept returns where the results of a block of a cut item are kept, for the places [first, end).
+func (t *attendTask) kept(item, block, first, end int) kernel.Attended {
+	return part(&t.partial, ((item-t.uncut)*t.blocks+block)*t.places+first, end-first, t.size.Value)
 }
 
-// merge adds a later block to the state of the same queries (N2), except rows that see nothing of it. Those have a
+// merge adds a later block to the state of the same queries (N2), except queries that see nothing of it. Those have a
 // sum of 0, since any key adds a positive weight.
 func (t *attendTask) merge(state, block kernel.Attended) {
-	for first, end := 0, 0; first < len(block.Sum); first = end + t.group {
+	for first, end := 0, 0; first < len(block.Sum); first = end + 1 {
 		for end = first; end < len(block.Sum) && block.Sum[end] != 0; {
-			end += t.group
+			end++
 		}
-		state, block := part(&state, first, end-first, t.size.Value), part(&block, first, end-first, t.size.Value)
-		state.Merge(block)
+		if first < end {
+			state, block := part(&state, first, end-first, t.size.Value), part(&block, first, end-first, t.size.Value)
+			state.Merge(block)
+		}
 	}
 }
 
-// finish divides by the sums and writes the results.
-func (t *attendTask) finish(w *attendWorker, tl tile, head int) {
+// finish merges the sinks, divides by the sums and writes the results, of the places [first, end).
+func (t *attendTask) finish(w *attendWorker, tl tile, head, first, end int) {
 	size := t.size.Value
-	for place := range tl.end - tl.first {
-		dst := t.dst.row(tl.first + place)[head*t.group*size : (head+1)*t.group*size]
-		for j := range t.group {
-			s := place*t.group + j
-			kernel.Finish(dst[j*size:(j+1)*size], w.state.Out[s*size:(s+1)*size], w.state.Sum[s])
-		}
+	if t.c.Sinks.f != nil {
+		sinks := part(&w.block, first, end-first, size)
+		t.sink(sinks, head, first)
+		part(&w.state, first, end-first, size).Merge(sinks)
+	}
+	for s := first; s < end; s++ {
+		at := (head*t.group + s%t.group) * size
+		kernel.Finish(t.dst.row(tl.first + s/t.group)[at:at+size], w.state.Out[s*size:(s+1)*size], w.state.Sum[s])
 	}
 }
 

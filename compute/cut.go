@@ -29,6 +29,13 @@ const (
 	// leastBand is the least rows of a band: a few tiles, so that the weights of an item are unpacked for many rows.
 	leastBand = 32
 	maxBands  = 8
+	// valuesPerNano is the values of attention that one thread merges in a nanosecond.
+	valuesPerNano = 4
+)
+
+const (
+	// leastMerge is the least time of an item that only merges, in nanoseconds: what it reads was just computed.
+	leastMerge = 1000
 )
 
 // groupWork is about the nanoseconds that one thread takes for a group of outputs: to read its weights from memory, and to
@@ -113,4 +120,9 @@ func cutAttention(items, blocks, threads, cost int) (uncut, segments int) {
 		return uncut, c.chunks
 	}
 	return items, 1
+}
+
+// splitMerge returns into how many parts each of some items is split whose places are merged at a cost each.
+func splitMerge(items, places, threads, cost int) int {
+	return max(1, min(places, threads/items, places*cost/leastMerge))
 }

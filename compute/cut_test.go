@@ -300,3 +300,19 @@ func formatOf(typ tensor.Type) *matmul.Format {
 	f, _ := matmul.FormatOf(typ)
 	return f
 }
+
+// TestSplitMerge: what is merged is split for threads that would have nothing to do, into parts that are worth it.
+func TestSplitMerge(t *testing.T) {
+	for _, tt := range []struct{ items, places, threads, cost, want int }{
+		{5, 4, 32, 1000, 4},   // a part for each place
+		{5, 32, 32, 1000, 6},  // as many as the threads share
+		{5, 4, 32, 300, 1},    // too short
+		{5, 4, 32, 600, 2},    // parts of a microsecond
+		{64, 32, 32, 1000, 1}, // enough for all threads
+		{2, 28, 2, 9000, 1},
+	} {
+		if got := splitMerge(tt.items, tt.places, tt.threads, tt.cost); got != tt.want {
+			t.Errorf("%d items of %d places of %d ns, %d threads: %d parts, want %d", tt.items, tt.places, tt.cost, tt.threads, got, tt.want)
+		}
+	}
+}

@@ -9,10 +9,11 @@ import (
 )
 
 // TestManyThreads: many more threads than processors give the bits of one thread: in steps of many rows, whose products are cut into
-// bands of rows, and in steps of one, whose attention is cut into segments.
+// bands of rows, of few, whose attention is cut into segments that several threads merge, and of one.
 func TestManyThreads(t *testing.T) {
 	specs := []Spec{
-		{Arch: "llama", Type: tensor.Q4_K, Width: 256, FFN: 768, Heads: 8, KVHeads: 2},
+		{Arch: "llama", Type: tensor.Q4_K, Width: 256, FFN: 768, Heads: 8, KVHeads: 2, Size: 64},
+		{Arch: "gpt-oss", Type: tensor.Q8_0, Width: 64, Size: 64}, // with sinks
 		{Arch: "qwen3moe", Type: tensor.Q8_0, Width: 128, FFN: 96, Experts: 12, Used: 4},
 	}
 	for _, spec := range specs {
@@ -21,8 +22,9 @@ func TestManyThreads(t *testing.T) {
 		for _, threads := range []int{1, 5, 16, 64} {
 			t.Run(fmt.Sprintf("%s-threads=%d", spec.Arch, threads), func(t *testing.T) {
 				r := New(t, file, Config{CacheType: tensor.F16, Threads: threads, Context: 512})
-				text := randomIDs(rand.New(rand.NewPCG(5, 6)), 300, r.Model.Info().Vocabulary)
-				got := append(r.Plain(text[:150]), r.Reference(text)...)
+				text := randomIDs(rand.New(rand.NewPCG(5, 6)), 500, r.Model.Info().Vocabulary)
+				got := append(r.Plain(text[:150]), r.Reference(text[:300])...)
+				got = append(got, r.Prefill(r.Cache.NewSeq(""), text, 8)...)
 				if want == nil {
 					want = got
 				}
