@@ -166,7 +166,7 @@ func TestMatMulEqualsPortable(t *testing.T) {
 		t.Run(f.Type.String(), func(t *testing.T) {
 			eachImpl(t, func(t *testing.T) {
 				rnd := newRand(7)
-				sweep(f, func(out, k, n int) {
+				compare := func(out, k, n int) {
 					wild := rnd.IntN(2) == 0
 					w := pack(f, weights(rnd, f.Type, out, k, wild), out, k)
 					x := activations(rnd, n, k, wild)
@@ -174,7 +174,15 @@ func TestMatMulEqualsPortable(t *testing.T) {
 					if d := diffBits(want, product(t, f, w, out, k, x)); d != "" {
 						t.Fatalf("[%d, %d], %d rows, wild %v: %s", out, k, n, wild, d)
 					}
-				})
+				}
+				sweep(f, compare)
+				for _, out := range []int{63, 64, 65, 96, 113, 130} { // several groups at once, and those that are left
+					for n := 1; n <= 14; n++ {
+						for _, k := range []int{1, 2, 3, 32} {
+							compare(out, k, n)
+						}
+					}
+				}
 			})
 		})
 	}

@@ -23,9 +23,9 @@ var tileSets = [...]tileSet{
 
 // tilesAVX2 serve every number of rows: a type without one has the portable product.
 var tilesAVX2 = []tile{
-	tensor.F32:    {rows: 6, floats: tileF32AVX2},
-	tensor.F16:    {rows: 6, floats: tileF16AVX2},
-	tensor.BF16:   {rows: 6, floats: tileBF16AVX2},
+	tensor.F32:    {rows: 6, floats: tileF32AVX2, groups: []groupsTile{{4, 1, tileF32x4AVX2}, {2, 3, tileF32x2AVX2}}},
+	tensor.F16:    {rows: 6, floats: tileF16AVX2, groups: []groupsTile{{4, 1, tileF16x4AVX2}, {2, 3, tileF16x2AVX2}}},
+	tensor.BF16:   {rows: 6, floats: tileBF16AVX2, groups: []groupsTile{{4, 1, tileBF16x4AVX2}, {2, 3, tileBF16x2AVX2}}},
 	tensor.Q8_0:   {rows: 6, signed: tileQ8_0AVX2},
 	tensor.Q4_0:   {rows: 8, summed: tileQ4_0AVX2},
 	tensor.Q4_1:   {rows: 8, summed: tileQ4_1AVX2},
@@ -60,9 +60,9 @@ var tilesVNNI256 = []tile{
 
 // tilesAVX512 have 512 bits. One row of floats only waits for memory, and AVX2 keeps the higher clock.
 var tilesAVX512 = []tile{
-	tensor.F32:  {rows: 12, fewest: 2, floats: tileF32AVX512},
-	tensor.F16:  {rows: 12, fewest: 2, floats: tileF16AVX512},
-	tensor.BF16: {rows: 12, fewest: 2, floats: tileBF16AVX512},
+	tensor.F32:  {rows: 12, fewest: 2, floats: tileF32AVX512, groups: []groupsTile{{4, 3, tileF32x4AVX512}, {2, 12, tileF32x2AVX512}}},
+	tensor.F16:  {rows: 12, fewest: 2, floats: tileF16AVX512, groups: []groupsTile{{4, 3, tileF16x4AVX512}, {2, 12, tileF16x2AVX512}}},
+	tensor.BF16: {rows: 12, fewest: 2, floats: tileBF16AVX512, groups: []groupsTile{{4, 3, tileBF16x4AVX512}, {2, 12, tileBF16x2AVX512}}},
 	tensor.Q8_0: {rows: 12, signed: tileQ8_0AVX512},
 	tensor.Q4_0: {rows: 8, summed: tileQ4_0AVX512},
 	tensor.Q4_K: {rows: 8, summed: tileQ4_KAVX512},

@@ -13,8 +13,15 @@ type tile struct {
 	rows   int // of the largest tile
 	fewest int // rows for which the tile is used
 	floats func(dst *float32, stride int, w *byte, k int, x *float32, n int)
+	groups []groupsTile // of floats, for several groups at once, in the order of preference
 	signed func(dst *float32, stride int, w *byte, nb int, q *int8, d *float32, n int)
 	summed func(dst *float32, stride int, w *byte, nb int, q *int8, d *float32, sum *int32, n int)
+}
+
+// A groupsTile multiplies up to so many rows by several adjacent groups of floats.
+type groupsTile struct {
+	groups, rows int
+	floats       func(dst *float32, stride int, w *byte, k int, x *float32, n int)
 }
 
 // A tileSet is the tiles of an instruction set by type, in use while a flag of package kernel is on.
@@ -59,21 +66,24 @@ func (t *tiles) multiply(f *Format, dst []float32, stride int, w []byte, out, k,
 	}
 	size, blocks, most := f.groupBytes(k), k/f.BlockK, largest.rows
 	run := max(1, cacheBytes/size)
+	if x.N <= most {
+		run = g1 - g0 // one tile reads weights once anyway
+	}
 	for ; g0 < g1; g0 += run {
+		g1 := min(g0+run, g1)
 		for r, count := 0, (x.N+most-1)/most; count > 0; count-- {
 			n := (x.N - r + count - 1) / count
 			one := t.choose(n)
-			for g := g0; g < min(g0+run, g1); g++ {
+			for g := g0; g < g1; {
 				to := dst[r*stride+g*lanes:]
-				group := w[g*size:][:size]
 				if missing := (g+1)*lanes - out; missing > 0 {
-					one.multiply(&s.group[0], lanes, &group[0], blocks, x, r, n)
+					one.multiply(&s.group[0], lanes, &w[g*size], 1, blocks, x, r, n)
 					for i := range n {
 						copy(to[i*stride:][:lanes-missing], s.group[i*lanes:])
 					}
-					continue
+					break
 				}
-				one.multiply(&to[0], stride, &group[0], blocks, x, r, n)
+				g += one.multiply(&to[0], stride, &w[g*size], min(g1, out/lanes)-g, blocks, x, r, n)
 			}
 			r += n
 		}
@@ -81,17 +91,25 @@ func (t *tiles) multiply(f *Format, dst []float32, stride int, w []byte, out, k,
 	return true
 }
 
-// multiply multiplies rows [r, r+n) by one whole group of some blocks an output.
-func (t *tile) multiply(dst *float32, stride int, w *byte, blocks int, x *kernel.Rows, r, n int) {
+// multiply multiplies rows [r, r+n) by the first of some whole groups at w, of some blocks an output. It returns the number
+// of groups that it multiplied, at least one.
+func (t *tile) multiply(dst *float32, stride int, w *byte, groups, blocks int, x *kernel.Rows, r, n int) int {
 	if t.floats != nil {
+		for _, many := range t.groups {
+			if n <= many.rows && groups >= many.groups {
+				many.floats(dst, stride, w, blocks, &x.F[r*x.K], n)
+				return many.groups
+			}
+		}
 		t.floats(dst, stride, w, blocks, &x.F[r*x.K], n)
-		return
+		return 1
 	}
 	nb := x.K / kernel.QBlock
 	q, d := &x.Q[r*x.K], &x.D[r*nb]
 	if t.signed != nil {
 		t.signed(dst, stride, w, blocks, q, d, n)
-		return
+		return 1
 	}
 	t.summed(dst, stride, w, blocks, q, d, &x.Sum[r*nb], n)
+	return 1
 }

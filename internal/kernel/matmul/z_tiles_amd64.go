@@ -10,17 +10,53 @@ package matmul
 //go:noescape
 func tileF32AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
 
+// tileF32x2AVX2 writes the products of n rows (1 to 3) of k > 0 values by 2 adjacent groups of F32 weights
+// to 32 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileF32x2AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
+
+// tileF32x4AVX2 writes the products of n rows (1 to 1) of k > 0 values by 4 adjacent groups of F32 weights
+// to 64 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileF32x4AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
+
 // tileF16AVX2 writes the products of n rows (1 to 6) of k > 0 values by a group of F16 weights
 // to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileF16AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
 
+// tileF16x2AVX2 writes the products of n rows (1 to 3) of k > 0 values by 2 adjacent groups of F16 weights
+// to 32 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileF16x2AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
+
+// tileF16x4AVX2 writes the products of n rows (1 to 1) of k > 0 values by 4 adjacent groups of F16 weights
+// to 64 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileF16x4AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
+
 // tileBF16AVX2 writes the products of n rows (1 to 6) of k > 0 values by a group of BF16 weights
 // to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileBF16AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
+
+// tileBF16x2AVX2 writes the products of n rows (1 to 3) of k > 0 values by 2 adjacent groups of BF16 weights
+// to 32 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileBF16x2AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
+
+// tileBF16x4AVX2 writes the products of n rows (1 to 1) of k > 0 values by 4 adjacent groups of BF16 weights
+// to 64 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileBF16x4AVX2(dst *float32, stride int, w *byte, k int, x *float32, n int)
 
 // tileQ8_0AVX2 writes the products of n rows (1 to 6) of nb > 0 blocks by a packed group of Q8_0
 // weights to 16 elements of each of n rows of dst, stride elements apart.

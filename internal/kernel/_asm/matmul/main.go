@@ -39,12 +39,11 @@ func main() {
 }
 
 func narrowTiles() {
-	floatTile("F32", 4, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) })
-	floatTile("F16", 2, func(m Mem, v reg.VecVirtual) { VCVTPH2PS(m, v) })
-	floatTile("BF16", 2, func(m Mem, v reg.VecVirtual) {
-		VPMOVZXWD(m, v)
-		VPSLLD(U8(16), v, v)
-	})
+	for _, t := range floatTypes {
+		floatTile(t, 1, maxRows)
+		floatTile(t, 2, 3)
+		floatTile(t, 4, 1)
+	}
 	signedTile(typeQ8_0)
 	signedTile(typeIQ4NL)
 	iq4XSTile()
@@ -121,48 +120,6 @@ func function(name, signature string, doc ...string) {
 	TEXT(name, NOSPLIT, signature)
 	Pragma("noescape")
 	Doc(doc...)
-}
-
-// floatTile emits the product of n rows by a group of float weights, [k][16 outputs].
-func floatTile(name string, elem int, load func(Mem, reg.VecVirtual)) {
-	fn := "tile" + name + "AVX2"
-	function(fn, "func(dst *float32, stride int, w *byte, k int, x *float32, n int)",
-		fn+" writes the products of n rows (1 to 6) of k > 0 values by a group of "+name+" weights",
-		"to 16 elements of each of n rows of dst, stride elements apart.")
-	perRows(maxRows, func(n int) {
-		w, k := Load(Param("w"), GP64()), Load(Param("k"), GP64())
-		x := rows("x", strideOf("k", 2), n)
-		acc := accumulators(n)
-		for _, a := range acc {
-			for _, v := range a {
-				VXORPS(v, v, v)
-			}
-		}
-		loop := fmt.Sprintf("loop%d", n)
-		Label(loop)
-		PREFETCHT0(Mem{Base: w, Disp: 64 * ahead})
-		wv := vectorPair()
-		for v := range wv {
-			load(Mem{Base: w, Disp: 8 * elem * v}, wv[v])
-		}
-		for r := range acc {
-			xv := YMM()
-			VBROADCASTSS(x.at(r, 0), xv)
-			for v := range wv {
-				VFMADD231PS(xv, wv[v], acc[r][v])
-			}
-		}
-		ADDQ(U8(8*vectors*elem), w)
-		x.advance(4)
-		DECQ(k)
-		JNZ(LabelRef(loop))
-		dst := rows("dst", strideOf("stride", 2), n)
-		for r := range acc {
-			for v := range acc[r] {
-				VMOVUPS(acc[r][v], dst.at(r, 32*v))
-			}
-		}
-	})
 }
 
 func accumulators(n int) [][vectors]reg.VecVirtual {

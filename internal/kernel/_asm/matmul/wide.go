@@ -14,12 +14,11 @@ import (
 const wideRows = 12 // rows of the largest tile of floats and Q8_0
 
 func wideTiles() {
-	wideFloatTile("F32", 4, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) })
-	wideFloatTile("F16", 2, func(m Mem, v reg.VecVirtual) { VCVTPH2PS(m, v) })
-	wideFloatTile("BF16", 2, func(m Mem, v reg.VecVirtual) {
-		VPMOVZXWD(m, v)
-		VPSLLD(U8(16), v, v)
-	})
+	for _, t := range floatTypes {
+		wideFloatTile(t)
+		wideGroupsTile(t, 2, wideRows)
+		wideGroupsTile(t, 4, 3)
+	}
 	wideQ8Tile()
 	wideQ4Tile()
 	wideQ4KTile()
@@ -58,61 +57,6 @@ func storeRows[R reg.Register](v []R) {
 			ADDQ(stride, dst)
 		}
 	}
-}
-
-// wideFloatTile emits the product of n rows by a group of float weights, [k][16 outputs].
-//
-// Each row has a pointer of its own: an operand with an index would be two operations to the front end.
-func wideFloatTile(name string, elem int, load func(Mem, reg.VecVirtual)) {
-	const unroll = 4
-	fn := "tile" + name + "AVX512"
-	function(fn, "func(dst *float32, stride int, w *byte, k int, x *float32, n int)",
-		fn+" writes the products of n rows (1 to 12) of k > 0 values by a group of "+name+" weights",
-		"to 16 elements of each of n rows of dst, stride elements apart.")
-	perRows(wideRows, func(n int) {
-		x := make([]reg.GPVirtual, n)
-		x[0] = GP64()
-		Load(Param("x"), x[0])
-		stride := strideOf("k", 2)
-		for r := 1; r < n; r++ {
-			x[r] = GP64()
-			LEAQ(Mem{Base: x[r-1], Index: stride, Scale: 1}, x[r])
-		}
-		w, k := Load(Param("w"), GP64()), Load(Param("k"), GP64())
-		acc := registers(n)
-		zero(acc...)
-		inputs := func(many int) {
-			for i := range many {
-				if i*16*elem%64 == 0 {
-					PREFETCHT0(Mem{Base: w, Disp: 64*ahead + 16*elem*i})
-				}
-				wv := ZMM()
-				load(Mem{Base: w, Disp: 16 * elem * i}, wv)
-				for r := range acc {
-					VFMADD231PS_BCST(Mem{Base: x[r], Disp: 4 * i}, wv, acc[r])
-				}
-			}
-			ADDQ(U32(16*elem*many), w)
-			for r := range x {
-				ADDQ(U8(4*many), x[r])
-			}
-		}
-		many, one, done := fmt.Sprintf("many%d", n), fmt.Sprintf("one%d", n), fmt.Sprintf("done%d", n)
-		SUBQ(U8(unroll), k)
-		JL(LabelRef(one))
-		Label(many)
-		inputs(unroll)
-		SUBQ(U8(unroll), k)
-		JGE(LabelRef(many))
-		Label(one)
-		CMPQ(k, I8(-unroll))
-		JE(LabelRef(done))
-		inputs(1)
-		DECQ(k)
-		JMP(LabelRef(one))
-		Label(done)
-		storeRows(acc)
-	})
 }
 
 // wideQ8Tile emits the product of n rows by a group of Q8_0 weights. As in [signedTile] a weight's sign moves
