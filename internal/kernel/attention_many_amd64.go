@@ -10,7 +10,8 @@ const manyRows = 16
 const (
 	manySteps  = 64
 	manyGroups = 4
-	manyTurn   = 128 // bytes that are prefetched for a tile and four steps
+	manyTurn   = 4   // steps of a turn of a tile's loop
+	manyLines  = 128 // bytes that a turn can prefetch
 )
 
 // A product is what a tile multiplies: rows of a, by elements of width bytes, group by group of 16 side by side and step
@@ -37,7 +38,8 @@ func (p *product) many(steps, groups int, fresh bool, next []byte) {
 	for g := 0; g < groups; g += manyGroups {
 		for k := 0; k < steps; k += manySteps {
 			ks, gs := min(manySteps, steps-k), min(manyGroups, groups-g)
-			pace := manyPace((fives+fours+sixes)*ks/4*manyTurn, share)
+			// A product of fewer groups than a tile has is one tile or two: never too few turns.
+			pace := min(manyLines, share/max(1, (fives+fours+sixes)*(ks/manyTurn))+1)
 			dst, a, b, ahead := &p.dst[16*g], &p.a[k], &p.b[k*p.bStep+g*p.bGroup], first(next, p.b)
 			fresh := fresh && k == 0
 			if AVX512 {
@@ -54,13 +56,4 @@ func (p *product) many(steps, groups int, fresh bool, next []byte) {
 func manyTiles(n int) (fives, fours, sixes int) {
 	cut := [6][2]int{{0, 0}, {1, 2}, {0, 2}, {1, 1}, {0, 1}, {1, 0}}[n%6]
 	return cut[0], cut[1], (n - 5*cut[0] - 4*cut[1]) / 6
-}
-
-// manyPace returns how far to shift the bytes that could be prefetched, so that they are at most a share.
-func manyPace(bytes, share int) int {
-	pace := 0
-	for pace < 62 && bytes>>pace > share {
-		pace++
-	}
-	return pace
 }

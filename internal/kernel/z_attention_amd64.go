@@ -31,8 +31,8 @@ func attendI8AVX2(rows int, dst *float32, dstStride int, a *float32, aStride int
 // attendManyAVX2 adds the products of many rows of a by b to dst, as attendF32AVX2 does, in tiles of 5, 4 and 6 rows, as many as
 // fives, fours and sixes say, in this order. Elements of b are floats of 4 bytes or of 2, or integers of 1, as width says; of the
 // short ones there are at most 64 steps and 4 groups. Where fresh is set, dst is taken as zeros. Where scales is not nil, the
-// elements of a take a factor each first, an F16 for each step; up to 30 bytes behind the last one are read. Meanwhile bytes are
-// prefetched from ahead on: 128 for each tile of up to 1 groups and four of its steps, shifted right by pace.
+// elements of a take a factor each first, an F16 for each step; up to 30 bytes behind the last one are read. Meanwhile pace bytes,
+// up to 128, are prefetched from ahead on for each tile of up to 1 groups and four of its steps.
 //
 //go:noescape
 func attendManyAVX2(dst *float32, dstStride int, a *float32, aStride int, fives int, fours int, sixes int, b *byte, bStep int, bGroup int, width int, steps int, groups int, fresh bool, scales *byte, ahead *byte, pace int)
@@ -88,8 +88,8 @@ func attendI8AVX512(rows int, dst *float32, dstStride int, a *float32, aStride i
 // attendManyAVX512 adds the products of many rows of a by b to dst, as attendF32AVX512 does, in tiles of 5, 4 and 6 rows, as many as
 // fives, fours and sixes say, in this order. Elements of b are floats of 4 bytes or of 2, or integers of 1, as width says; of the
 // short ones there are at most 64 steps and 4 groups. Where fresh is set, dst is taken as zeros. Where scales is not nil, the
-// elements of a take a factor each first, an F16 for each step; up to 30 bytes behind the last one are read. Meanwhile bytes are
-// prefetched from ahead on: 128 for each tile of up to 4 groups and four of its steps, shifted right by pace.
+// elements of a take a factor each first, an F16 for each step; up to 30 bytes behind the last one are read. Meanwhile pace bytes,
+// up to 128, are prefetched from ahead on for each tile of up to 4 groups and four of its steps.
 //
 //go:noescape
 func attendManyAVX512(dst *float32, dstStride int, a *float32, aStride int, fives int, fours int, sixes int, b *byte, bStep int, bGroup int, width int, steps int, groups int, fresh bool, scales *byte, ahead *byte, pace int)

@@ -34,8 +34,8 @@ func manyRows(s set) {
 	Doc(fmt.Sprintf("%s adds the products of many rows of a by b to dst, as attendF32%s does, in tiles of 5, 4 and 6 rows, as many as", name, s.name),
 		"fives, fours and sixes say, in this order. Elements of b are floats of 4 bytes or of 2, or integers of 1, as width says; of the",
 		fmt.Sprintf("short ones there are at most %d steps and %d groups. Where fresh is set, dst is taken as zeros. Where scales is not nil, the", chunk, roomGroups),
-		"elements of a take a factor each first, an F16 for each step; up to 30 bytes behind the last one are read. Meanwhile bytes are",
-		fmt.Sprintf("prefetched from ahead on: 128 for each tile of up to %d groups and four of its steps, shifted right by pace.", s.many))
+		"elements of a take a factor each first, an F16 for each step; up to 30 bytes behind the last one are read. Meanwhile pace bytes,",
+		fmt.Sprintf("up to 128, are prefetched from ahead on for each tile of up to %d groups and four of its steps.", s.many))
 	Pragma("noescape")
 	word := func() Mem { return AllocLocal(8) }
 	m := many{s, AllocLocal(roomGroups*roomGroup + cacheLine), AllocLocal(6*scaledRow + cacheLine), word(), word(), word(), word(), word(), word(), word()}
@@ -188,10 +188,7 @@ func (m many) tile(n, g int, label string, dst, ahead reg.GPVirtual) {
 	MOVQ(m.bStep, bStep)
 	MOVQ(m.bGroup, bGroup)
 	MOVQ(m.at, p)
-	a, groups, paced := rows(a0, stride, n), rows(p, bGroup, g), GP64()
-	Load(Param("pace"), reg.RCX)
-	MOVQ(U32(2*cacheLine), paced)
-	SHRQ(reg.CL, paced)
+	a, groups, pace := rows(a0, stride, n), rows(p, bGroup, g), Int("pace")
 	step := func(i int) {
 		if i < 2 {
 			PREFETCHT0(Mem{Base: ahead, Disp: cacheLine * i})
@@ -216,7 +213,7 @@ func (m many) tile(n, g int, label string, dst, ahead reg.GPVirtual) {
 	unrolled(Int("steps"), label, turn, step, func(k int) {
 		a.advance(U8(4 * k))
 		if k == turn {
-			ADDQ(paced, ahead)
+			ADDQ(pace, ahead)
 		}
 	})
 	m.storeTile(acc, dst)
