@@ -148,7 +148,7 @@ func (r *trial) String() string {
 // trials is the number of random grammars of a test.
 func trials(n uint64) uint64 {
 	if os.Getenv("GROVE_LONG") != "" {
-		return 5 * n
+		return 3 * n
 	}
 	return n
 }
