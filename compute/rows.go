@@ -60,6 +60,9 @@ type rowTask struct {
 // inlineWork is the number of values below which a second core costs more than it saves.
 const inlineWork = 16 << 10
 
+// leastRows is the least number of values of an item, so that many threads do not claim items that are shorter than the claim.
+const leastRows = inlineWork / 8
+
 // runRows runs x.rowTask for n rows of about work values each.
 func (x *Exec) runRows(n, work int) {
 	if n == 0 {
@@ -72,7 +75,7 @@ func (x *Exec) runRows(n, work int) {
 		t.Do(0, 0)
 		return
 	}
-	t.chunk = max(1, n/(threads*4))
+	t.chunk = max(1, n/(threads*itemsPerThread), leastRows/work)
 	x.pool.Run((n+t.chunk-1)/t.chunk, t)
 }
 

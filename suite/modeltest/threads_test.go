@@ -13,7 +13,7 @@ import (
 func TestManyThreads(t *testing.T) {
 	specs := []Spec{
 		{Arch: "llama", Type: tensor.Q4_K, Width: 256, FFN: 768, Heads: 8, KVHeads: 2, Size: 64},
-		{Arch: "gpt-oss", Type: tensor.Q8_0, Width: 64, Size: 64}, // with sinks
+		{Arch: "gpt-oss", Type: tensor.Q8_0, Width: 64, Heads: 6, KVHeads: 2, Size: 64}, // with sinks
 		{Arch: "qwen3moe", Type: tensor.Q8_0, Width: 128, FFN: 96, Experts: 12, Used: 4},
 	}
 	for _, spec := range specs {
