@@ -4,29 +4,24 @@ import (
 	"fmt"
 
 	"grove/internal/kernel"
-	"grove/weights/tensor"
 )
 
-// wide is a number of queries: more than a tile has, and enough for Q8_0 to turn its values into floats once for all.
-const wide = 17
+// wide is a number of queries that makes tiles of many rows, of every size.
+const wide = 19
 
 // headOf returns the values of a head: two vectors of 16, or two blocks.
 func headOf(f *kernel.CacheFormat) int { return max(32, 2*f.Multiple) }
 
 // queries are the numbers of queries that make different tiles.
-var queries = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
+var queries = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, wide}
 
 // attention returns the checks of a type of cache.
 func attention(f *kernel.CacheFormat) []check {
-	weighed := queries
-	if f.Type == tensor.Q8_0 {
-		weighed = append(queries[:len(queries):len(queries)], wide)
-	}
 	name := func(what string) string { return fmt.Sprintf("%s of a %v cache", what, f.Type) }
 	return []check{
 		single(name("Put"), func(d *data, dst []float32) []float32 { return put(f, d, dst) }),
 		{name("Scores"), "query", queries, func(d *data) run { return scores(f, d) }},
-		{name("Weigh"), "query", weighed, func(d *data) run { return weigh(f, d) }},
+		{name("Weigh"), "query", queries, func(d *data) run { return weigh(f, d) }},
 	}
 }
 
