@@ -128,9 +128,10 @@ func TestPoolsShareProcessors(t *testing.T) {
 // TestBusyNeighbour: a process that keeps all processors busy delays Runs, and does not stop them.
 func TestBusyNeighbour(t *testing.T) {
 	if os.Getenv("GROVE_TEST_SPIN") != "" {
+		var end atomic.Bool
 		for range runtime.NumCPU() {
 			go func() {
-				for {
+				for !end.Load() {
 				}
 			}()
 		}
