@@ -59,7 +59,7 @@ func (s *Scratch) Room(n int) []byte {
 }
 
 // maxTileRows is the rows that a tile may have.
-const maxTileRows = 12
+const maxTileRows = 16
 
 // formats are the formats in the order of [tensor.Types].
 var formats = func() (all []*Format) {

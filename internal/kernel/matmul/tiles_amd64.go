@@ -11,10 +11,12 @@ import (
 //go:generate go -C ../_asm run ./matmul -set avx512 -out ../matmul/z_tiles_avx512_amd64.s -stubs ../matmul/z_tiles_avx512_amd64.go -pkg matmul
 //go:generate go -C ../_asm run ./matmul -set avx-vnni -out ../matmul/z_tiles_vnni256_amd64.s -stubs ../matmul/z_tiles_vnni256_amd64.go -pkg matmul
 //go:generate go -C ../_asm run ./matmul -set avx512-vnni -out ../matmul/z_tiles_vnni512_amd64.s -stubs ../matmul/z_tiles_vnni512_amd64.go -pkg matmul
+//go:generate go -C ../_asm run ./matmul -set avx512-amx -out ../matmul/z_tiles_amx_amd64.s -stubs ../matmul/z_tiles_amx_amd64.go -pkg matmul
 
 // tileSets are in the order of preference. Where the first set that is on has no tile for a type or for so few rows, the
 // next one that is on serves, and last the portable product.
 var tileSets = [...]tileSet{
+	{"avx512-amx", &kernel.AMX, tilesAMX},
 	{"avx512-vnni", &kernel.VNNI512, tilesVNNI512},
 	{"avx512", &kernel.AVX512, tilesAVX512},
 	{"avx-vnni", &kernel.VNNI256, tilesVNNI256},
@@ -86,3 +88,6 @@ var tilesVNNI512 = []tile{
 	tensor.IQ4_NL: {rows: 12, summed: tileIQ4_NLVNNI512},
 	tensor.MXFP4:  {rows: 12, summed: tileMXFP4VNNI512},
 }
+
+// tilesAMX multiply matrices of bytes: up to 12 rows a tile of dot products does as well.
+var tilesAMX = []tile{tensor.Q8_0: {rows: 16, fewest: 13, signed: tileQ8_0AMX}}

@@ -80,6 +80,9 @@ func (p *Product) SetRows(n int) {
 	}
 	p.rows.Quantize()
 	p.dst = make([]float32, n*Outputs)
+	for i := range p.dst { // the system gives memory when it is written first
+		p.dst[i] = 1
+	}
 }
 
 // Run multiplies the rows several times on the threads of a pool and returns the seconds of one product.

@@ -10,7 +10,7 @@ import (
 
 // Sizes of the checks. They meet every tile and the rest behind its last one, at the least cost of the portable kernels.
 const (
-	mostRows = 13 // of a product: larger numbers are cut into tiles of these
+	mostRows = 16 // of a product: larger numbers are cut into tiles of these
 	outputs  = matmul.Lanes
 	floatK   = 21 // inputs of a product over floats
 	blocksK  = 3  // blocks of 32 inputs, an odd number

@@ -20,10 +20,10 @@ const (
 )
 
 // sets emit the tiles of an instruction set: those of AVX2 for all types of weights, the others for some.
-var sets = map[string]func(){"avx2": narrowTiles, "avx512": wideTiles, "avx-vnni": dotTiles, "avx512-vnni": wideDotTiles}
+var sets = map[string]func(){"avx2": narrowTiles, "avx512": wideTiles, "avx-vnni": dotTiles, "avx512-vnni": wideDotTiles, "avx512-amx": matrixTiles}
 
 func main() {
-	name := flag.String("set", "", "the instruction set: avx2, avx512, avx-vnni or avx512-vnni")
+	name := flag.String("set", "", "the instruction set: avx2, avx512, avx-vnni, avx512-vnni or avx512-amx")
 	flag.Parse()
 	emit, ok := sets[*name]
 	if !ok {

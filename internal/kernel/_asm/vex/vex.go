@@ -1,5 +1,5 @@
-// Package vex writes VPDPBUSD of 256 bits in its VEX form, which CPUs with AVX-VNNI have and Go's assembler and
-// avo do not know: they write the EVEX form, which needs AVX-512.
+// Package vex writes instructions in their VEX form that Go's assembler and avo do not know: VPDPBUSD of 256 bits, which
+// CPUs with AVX-VNNI have (both write the EVEX form, which needs AVX-512), and those of AMX.
 package vex
 
 import (
@@ -32,7 +32,7 @@ func rewrite(f *ir.Function) error {
 		for _, op := range i.Operands {
 			text = append(text, op.Asm())
 		}
-		i.Opcode = directives(code) + " // VEX " + i.Opcode + " " + strings.Join(text, ", ")
+		i.Opcode = Directives(code) + " // VEX " + i.Opcode + " " + strings.Join(text, ", ")
 		i.Operands, i.ISA = nil, nil
 		found = true
 	}
@@ -84,16 +84,19 @@ func Dot(ops []operand.Op) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	tail[0] |= sum & 7 << 3
 	const (
-		map0F38  = 2
 		length   = 1 << 2 // 256 bits
 		prefix66 = 1
 	)
-	return append([]byte{
-		0xc4, (^sum>>3&1)<<7 | (^x&1)<<6 | (^b&1)<<5 | map0F38,
-		^unsigned&15<<3 | length | prefix66, 0x50,
-	}, tail...), nil
+	return encode(length|prefix66, 0x50, sum, unsigned, x, b, tail), nil
+}
+
+// encode returns an instruction of the map 0F38: its prefix and length, its opcode, the numbers of its first and second
+// register, the fourth bits of the index and of the base, and the bytes of the last operand, the middle of the first one unset.
+func encode(prefix, opcode, first, second, x, b byte, tail []byte) []byte {
+	const map0F38 = 2
+	tail[0] |= first & 7 << 3
+	return append([]byte{0xc4, (^first>>3&1)<<7 | (^x&1)<<6 | (^b&1)<<5 | map0F38, ^second&15<<3 | prefix, opcode}, tail...)
 }
 
 // index returns the number of a 256-bit register.
@@ -150,8 +153,8 @@ func address(m operand.Mem) (code []byte, x, b byte, err error) {
 	return code, x, n >> 3, nil
 }
 
-// directives returns the assembler's words for bytes.
-func directives(code []byte) string {
+// Directives returns the assembler's words for bytes.
+func Directives(code []byte) string {
 	var text []string
 	for ; len(code) >= 4; code = code[4:] {
 		text = append(text, fmt.Sprintf("LONG $0x%02x%02x%02x%02x", code[3], code[2], code[1], code[0]))

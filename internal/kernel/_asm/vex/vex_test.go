@@ -73,10 +73,6 @@ func dotCases() (all []dotCase) {
 
 // TestDot compares the encodings with what a disassembler reads in them.
 func TestDot(t *testing.T) {
-	objdump, err := exec.LookPath("objdump")
-	if err != nil {
-		t.Skip("objdump is not installed")
-	}
 	all := dotCases()
 	var code []byte
 	for _, c := range all {
@@ -86,18 +82,7 @@ func TestDot(t *testing.T) {
 		}
 		code = append(code, b...)
 	}
-	name := filepath.Join(t.TempDir(), "code")
-	if err := os.WriteFile(name, code, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(objdump, "-D", "-b", "binary", "-m", "i386:x86-64", "--no-show-raw-insn", name).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, m := range regexp.MustCompile(`(?m)^ +[0-9a-f]+:\t(.*)$`).FindAllStringSubmatch(string(out), -1) {
-		got = append(got, strings.Join(strings.Fields(strings.TrimPrefix(m[1], "{vex} ")), " "))
-	}
+	got := disassemble(t, code)
 	if len(got) != len(all) {
 		t.Fatalf("%d instructions, want %d", len(got), len(all))
 	}
@@ -106,6 +91,26 @@ func TestDot(t *testing.T) {
 			t.Errorf("instruction %d is %q, want %q", i, got[i], c.text)
 		}
 	}
+}
+
+// disassemble returns the instructions that binutils reads in code. It skips the test where they are not installed.
+func disassemble(t *testing.T, code []byte) (got []string) {
+	objdump, err := exec.LookPath("objdump")
+	if err != nil {
+		t.Skip("objdump is not installed")
+	}
+	name := filepath.Join(t.TempDir(), "code")
+	if err := os.WriteFile(name, code, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(objdump, "-D", "-b", "binary", "-m", "i386:x86-64", "--no-show-raw-insn", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^ +[0-9a-f]+:\t(.*)$`).FindAllStringSubmatch(string(out), -1) {
+		got = append(got, strings.Join(strings.Fields(strings.TrimPrefix(m[1], "{vex} ")), " "))
+	}
+	return got
 }
 
 // TestDotRefuses: what the VEX form lacks.
