@@ -50,14 +50,14 @@ func scores(f *kernel.CacheFormat, d *data) run {
 		q := kernel.Queries{N: n, Size: head, F: d.floats, Q: d.q, D: d.d, Bias: d.bias}
 		s := grow(dst, n*kernel.PageSlots)
 		f.Scores(s[len(dst):], &q, 0, n, keys, 48, kernel.PageSlots, head, values)
-		f.Scores(s[len(dst):], &q, 0, n, keys, 13, 18, head, nil)
+		f.Scores(s[len(dst):], &q, 0, n, keys, 15, 17, head, nil)
 		return s
 	}
 }
 
 // weigh adds the values of some slots, weighted for each query.
 func weigh(f *kernel.CacheFormat, d *data) run {
-	const lo, hi, at = 8, 21, 3
+	const lo, hi, at = 8, 17, 3
 	head := headOf(f)
 	keys, values := d.page(f, head)
 	return func(n int, dst []float32) []float32 {
