@@ -184,6 +184,7 @@ func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
 		return v, false
 	}
 	l.taken[name] = true
+	v.Shape = shape
 	v, err := l.file.Load(v)
 	if err != nil {
 		l.wrap(err)
@@ -192,7 +193,11 @@ func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
 	return v, true
 }
 
+// equal reports whether a is the shape b, or b without the leading dimensions of 1, which files may lack.
 func equal(a, b []int) bool {
+	for len(b) > len(a) && b[0] == 1 {
+		b = b[1:]
+	}
 	if len(a) != len(b) {
 		return false
 	}

@@ -1,0 +1,109 @@
+package modeltest
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"grove/text/token"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// archsDir has random models of many architectures with the logits of llama.cpp. They are not part of this repository.
+const archsDir = "../../../shared/golden/archs"
+
+// archs are the models of archsDir that grove opens, with the largest difference of their logits in parts of the logits'
+// root mean square: that program looks GELU up in a table of half floats.
+var archs = map[string]float64{
+	"exaone-dense": exactArch,
+}
+
+const (
+	exactArch = 1e-5
+	geluArch  = 1e-3
+)
+
+// TestArchs compares the logits of models with those of llama.cpp, and checks the bits of each with one cache, by turns.
+func TestArchs(t *testing.T) {
+	if _, err := os.Stat(archsDir); err != nil {
+		if _, err := os.Stat(filepath.Dir(filepath.Dir(archsDir))); err == nil && os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing", archsDir)
+		}
+		t.Skipf("%s is not here", archsDir)
+	}
+	for name, tolerance := range archs {
+		t.Run(name, func(t *testing.T) {
+			file, err := gguf.Open(filepath.Join(archsDir, name+".gguf"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { file.Close() })
+			r := New(t, file, Config{CacheType: tensor.F32, Context: 256})
+			ids, want := archLogits(t, name, r.Model.Info().Vocabulary)
+			got := r.Reference(ids)
+			var worst, square float64
+			n := 0
+			for i, row := range want {
+				for v, x := range row {
+					worst, square = max(worst, math.Abs(x-float64(got[i][v]))), square+x*x
+					n++
+				}
+			}
+			rms := math.Sqrt(square / float64(n))
+			t.Logf("largest difference %.2g of %.3g", worst, rms)
+			if !(worst <= tolerance*rms) {
+				t.Fatalf("logits differ by %g; their root mean square is %g", worst, rms)
+			}
+			archBits(t, r, file)
+		})
+	}
+}
+
+// archLogits reads the ids of a model of archsDir and the logits behind each of them.
+func archLogits(t *testing.T, name string, vocabulary int) (ids []token.ID, logits [][]float64) {
+	text, err := os.ReadFile(filepath.Join(archsDir, name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fed struct{ Tokens []token.ID }
+	if err := json.Unmarshal(text, &fed); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(archsDir, name+".f32"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(fed.Tokens) == 0 || len(data) != len(fed.Tokens)*vocabulary*4 {
+		t.Fatalf("%d ids and %d bytes of logits do not fit a vocabulary of %d", len(fed.Tokens), len(data), vocabulary)
+	}
+	for range fed.Tokens {
+		row := make([]float64, vocabulary)
+		for v := range row {
+			row[v] = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*v:])))
+		}
+		logits, data = append(logits, row), data[4*vocabulary:]
+	}
+	return fed.Tokens, logits
+}
+
+// archBits checks the equalities of bits.
+func archBits(t *testing.T, r *Runner, file *gguf.File) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	text := randomIDs(rng, textLength, r.Model.Info().Vocabulary)
+	plain := r.Plain(text)
+	alone := New(t, file, Config{CacheType: tensor.F32, Threads: 1, Context: 256})
+	if err := Equal("1 and 2 threads", alone.Plain(text), plain); err != nil {
+		t.Error(err)
+	}
+	for _, c := range checks {
+		if err := c.run(r, rng, text, plain); err != nil {
+			t.Error(fmt.Errorf("%s: %w", c.name, err))
+		}
+	}
+}
