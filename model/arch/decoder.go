@@ -24,13 +24,17 @@ type decoderLayer struct {
 	experts  model.Experts // of a mixture; otherwise Choice.Used is 0
 }
 
-// openDecoder loads the head and the norms. layer loads the blocks of one layer.
+// openDecoder loads the head and the norms. layer loads the blocks of one layer, and its second norm where that has
+// another name.
 func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) decoderLayer) model.Model {
 	m := &decoder{info: l.Info(), hparams: s, head: l.Head(s)}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		attnNorm := l.Vector(fmt.Sprintf("blk.%d.attn_norm.weight", i), s.Width)
 		one := layer(i)
-		one.attnNorm, one.ffnNorm = attnNorm, l.Vector(fmt.Sprintf("blk.%d.ffn_norm.weight", i), s.Width)
+		one.attnNorm = attnNorm
+		if one.ffnNorm.Len() == 0 {
+			one.ffnNorm = l.Vector(fmt.Sprintf("blk.%d.ffn_norm.weight", i), s.Width)
+		}
 		m.layers = append(m.layers, one)
 	}
 	return m

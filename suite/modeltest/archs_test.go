@@ -21,7 +21,10 @@ const archsDir = "../../../shared/golden/archs"
 // archs are the models of archsDir that grove opens, with the largest difference of their logits in parts of the logits'
 // root mean square: that program looks GELU up in a table of half floats.
 var archs = map[string]float64{
-	"exaone-dense": exactArch,
+	"exaone-dense":    exactArch,
+	"internlm2-dense": exactArch,
+	"seed_oss-dense":  exactArch,
+	"smollm3-dense":   exactArch,
 }
 
 const (
