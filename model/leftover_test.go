@@ -60,6 +60,9 @@ func TestLeftOver(t *testing.T) {
 		})
 	}
 	for _, arch := range model.Names() {
+		if _, err := open(t, modeltest.Spec{Arch: arch}, func(*parts) {}); err != nil {
+			continue // package synthetic does not know its tensors
+		}
 		if _, err := open(t, modeltest.Spec{Arch: arch}, setTensor("extra.weight", tensor.F32, 8)); err == nil || !strings.Contains(err.Error(), "model: extra.weight: ") {
 			t.Errorf("%s: %v", arch, err)
 		}
