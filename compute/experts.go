@@ -42,7 +42,9 @@ func (x *Exec) Route(logits Buf, c *Router) *Routing {
 		r.choose(c, i, logits.row(i))
 	}
 	r.sortPairs(n, experts)
-	x.touched += len(r.busy)
+	if experts > 1 { // one expert is no choice: every step reads it
+		x.touched += len(r.busy)
+	}
 	return r
 }
 

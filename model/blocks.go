@@ -171,6 +171,19 @@ func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 	return e
 }
 
+// SharedExpert loads the shared expert of a layer, of ffn inner values, which each row weighs by the sigmoid of a
+// product: a mixture of one expert.
+func (l *Loader) SharedExpert(s Hyperparameters, layer, ffn int) Experts {
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s_shexp", layer, t) }
+	stack := func(t string, out, in int) compute.Projection {
+		return compute.Projection{Matrix: l.Stack(name(t)+".weight", 1, out, in)}
+	}
+	return Experts{
+		Router: l.Projection(name("ffn_gate_inp"), 1, s.Width), Choice: compute.Router{Used: 1, Sigmoid: true},
+		Gate: stack("ffn_gate", ffn, s.Width), Up: stack("ffn_up", ffn, s.Width), Down: stack("ffn_down", s.Width, ffn),
+	}
+}
+
 // Router reads the file's settings of how experts are chosen and weighed.
 func (l *Loader) Router(s Hyperparameters) compute.Router {
 	const unset, softmax, sigmoid = 0, 1, 2

@@ -20,8 +20,9 @@ type decoderLayer struct {
 	attnNorm compute.Vector
 	attn     model.Attention
 	ffnNorm  compute.Vector
-	mlp      model.MLP     // without experts
+	mlp      model.MLP     // without experts; of a mixture: the shared experts, if any
 	experts  model.Experts // of a mixture; otherwise Choice.Used is 0
+	shared   model.Experts // one expert that every row runs and weighs; otherwise Choice.Used is 0
 }
 
 // openDecoder loads the head and the norms. layer loads the blocks of one layer, and its second norm where that has
@@ -56,7 +57,11 @@ func (m *decoder) Forward(x *compute.Exec) {
 		h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
 		if l.experts.Choice.Used > 0 {
 			stream = x.Add(stream, l.experts.Silu(x, h))
-		} else {
+		}
+		if l.shared.Choice.Used > 0 {
+			stream = x.Add(stream, l.shared.Silu(x, h))
+		}
+		if l.mlp.GateUp != nil {
 			stream = x.Add(stream, l.mlp.Silu(x, h))
 		}
 		x.Leave(stream)

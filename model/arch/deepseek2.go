@@ -36,15 +36,7 @@ func openDeepSeek2(l *model.Loader) model.Model {
 	if config.Scaling == compute.RopeYaRN && l.OK() {
 		temperature = compute.YaRNTemperature(config.Factor, l.RangeOr("rope.scaling.yarn_log_multiplier", 0, 0, 10))
 	}
-	dense := s.Layers
-	ffn, shared := 0, 0
-	var router compute.Router
-	if s.Experts > 0 {
-		dense = l.CountOr("leading_dense_block_count", 0, 0, s.Layers)
-		ffn = l.Count("expert_feed_forward_length", 1, 1<<18)
-		shared = l.CountOr("expert_shared_count", 0, 0, 1<<8)
-		router = l.Router(s.Hyperparameters)
-	}
+	mix := loadMixture(l, s.Hyperparameters)
 	m := &deepseek2{info: l.Info(), hparams: s.Hyperparameters, head: l.Head(s.Hyperparameters)}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
@@ -52,17 +44,7 @@ func openDeepSeek2(l *model.Loader) model.Model {
 			attnNorm: l.Vector(name("attn_norm.weight"), s.Width), attn: l.LatentAttention(s, i, rope, temperature),
 			ffnNorm: l.Vector(name("ffn_norm.weight"), s.Width),
 		}
-		switch {
-		case i < dense:
-			layer.mlp = l.MLP(s.Hyperparameters, i)
-		default:
-			layer.experts = l.Experts(s.Hyperparameters, i, ffn)
-			layer.experts.Choice = router
-			layer.experts.Choice.Bias = l.VectorIf(name("exp_probs_b.bias"), s.Experts)
-			if shared > 0 {
-				layer.mlp = l.SharedMLP(s.Hyperparameters, i, shared*ffn)
-			}
-		}
+		layer.mlp, layer.experts = mix.blocks(l, i)
 		m.layers = append(m.layers, layer)
 	}
 	return m

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"grove/text/token"
@@ -21,10 +22,21 @@ const archsDir = "../../../shared/golden/archs"
 // archs are the models of archsDir that grove opens, with the largest difference of their logits in parts of the logits'
 // root mean square: that program looks GELU up in a table of half floats.
 var archs = map[string]float64{
+	"bailingmoe-moe":  exactArch,
+	"bailingmoe2-moe": exactArch,
+	"deepseek-moe":    exactArch,
+	"dots1-moe":       exactArch,
 	"exaone-dense":    exactArch,
 	"internlm2-dense": exactArch,
+	"olmoe-moe":       exactArch,
+	"qwen2moe-moe":    exactArch,
 	"seed_oss-dense":  exactArch,
 	"smollm3-dense":   exactArch,
+}
+
+// unread are the ends of the names of tensors that llama.cpp loads and leaves out of its sums. They are 0 here.
+var unread = map[string]string{
+	"olmoe-moe": ".bias",
 }
 
 const (
@@ -47,6 +59,11 @@ func TestArchs(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { file.Close() })
+			for i := range file.Tensors {
+				if v := &file.Tensors[i]; unread[name] != "" && strings.HasSuffix(v.Name, unread[name]) {
+					v.Data = make([]byte, v.Bytes())
+				}
+			}
 			r := New(t, file, Config{CacheType: tensor.F32, Context: 256})
 			ids, want := archLogits(t, name, r.Model.Info().Vocabulary)
 			got := r.Reference(ids)
