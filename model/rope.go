@@ -1,6 +1,10 @@
 package model
 
-import "grove/compute"
+import (
+	"slices"
+
+	"grove/compute"
+)
 
 // Rope reads the rotary settings and the factors of tensor rope_freqs, and prepares the rotation. neox chooses the
 // pairs of [compute.RopeConfig].
@@ -34,6 +38,28 @@ func (l *Loader) RopeConfig(s Hyperparameters, neox bool) compute.RopeConfig {
 		c.Factors = l.Vector("rope_freqs.weight", c.Dims/2).Floats()
 	}
 	return c
+}
+
+// Sections reports whether the file gives sections of pairs (M-RoPE, Qwen2-VL 2024), of which each rotates by a position of
+// its own in an image. A text has one position, so its heads rotate by halves.
+func (l *Loader) Sections(s Hyperparameters) bool {
+	v, ok := l.file.Lookup(l.key("rope.dimension_sections"))
+	if !ok {
+		return false
+	}
+	n, _ := v.Any().([]int32)
+	if len(n) != 4 || slices.Min(n) < 0 || slices.Max(n) > maxHeads {
+		l.fail("%s is %v; it must be 4 numbers from 0 to %d", l.key("rope.dimension_sections"), v.Any(), maxHeads)
+		return false
+	}
+	pairs := l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)) / 2
+	if n[0] == 0 || n[1] == 0 {
+		return false
+	}
+	if int(n[0]+n[1]+n[2]) < pairs {
+		l.fail("%s is %v; the first three must hold the %d pairs of a head", l.key("rope.dimension_sections"), n, pairs)
+	}
+	return true
 }
 
 // Names of the two sets of factors of a long rope.

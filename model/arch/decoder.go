@@ -8,7 +8,7 @@ import (
 )
 
 // decoder is Llama's layer, which most models share (Touvron et al. 2023): it norms the stream, attends and adds;
-// norms it again, runs a gated feed-forward block with SiLU, and adds.
+// norms it again, runs a gated feed-forward block with SiLU, and adds. Some norm what a block gives before they add it.
 type decoder struct {
 	info    *model.Info
 	hparams model.Hyperparameters
@@ -19,10 +19,12 @@ type decoder struct {
 type decoderLayer struct {
 	attnNorm compute.Vector
 	attn     model.Attention
+	postAttn compute.Vector // norm of what attention gives; empty: none
 	ffnNorm  compute.Vector
-	mlp      model.MLP     // without experts; of a mixture: the shared experts, if any
-	experts  model.Experts // of a mixture; otherwise Choice.Used is 0
-	shared   model.Experts // one expert that every row runs and weighs; otherwise Choice.Used is 0
+	mlp      model.MLP      // without experts; of a mixture: the shared experts, if any
+	experts  model.Experts  // of a mixture; otherwise Choice.Used is 0
+	shared   model.Experts  // one expert that every row runs and weighs; otherwise Choice.Used is 0
+	postFFN  compute.Vector // norm of what mlp gives; empty: none
 }
 
 // openDecoder loads the head and the norms. layer loads the blocks of one layer, and its second norm where that has
@@ -53,7 +55,7 @@ func (m *decoder) Forward(x *compute.Exec) {
 		if !ok {
 			continue
 		}
-		stream = x.Add(stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)))
+		stream = x.Add(stream, m.post(x, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)), l.postAttn))
 		h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
 		if l.experts.Choice.Used > 0 {
 			stream = x.Add(stream, l.experts.Silu(x, h))
@@ -62,9 +64,17 @@ func (m *decoder) Forward(x *compute.Exec) {
 			stream = x.Add(stream, l.shared.Silu(x, h))
 		}
 		if l.mlp.GateUp != nil {
-			stream = x.Add(stream, l.mlp.Silu(x, h))
+			stream = x.Add(stream, m.post(x, l.mlp.Silu(x, h), l.postFFN))
 		}
 		x.Leave(stream)
 	}
 	x.Output(m.head.Norm, m.hparams.Eps, m.head.Output)
+}
+
+// post norms what a block gives, where the layer has a norm for it.
+func (m *decoder) post(x *compute.Exec, b compute.Buf, w compute.Vector) compute.Buf {
+	if w.Len() == 0 {
+		return b
+	}
+	return x.RMSNorm(b, w, m.hparams.Eps)
 }

@@ -27,6 +27,8 @@ var archs = map[string]float64{
 	"deepseek-moe":    exactArch,
 	"dots1-moe":       exactArch,
 	"exaone-dense":    exactArch,
+	"glm4-dense":      exactArch,
+	"glm4moe-moe":     exactArch,
 	"internlm2-dense": exactArch,
 	"olmoe-moe":       exactArch,
 	"qwen2moe-moe":    exactArch,
