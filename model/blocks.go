@@ -150,10 +150,11 @@ type Experts struct {
 	Router         compute.Projection
 	Choice         compute.Router
 	Gate, Up, Down compute.Projection
+	joined         bool // Gate is both the gate and the matrix that it gates; Up is empty
 }
 
-// Experts loads the mixture of a layer, whose experts have ffn inner values. The weights of the chosen experts sum
-// to 1.
+// Experts loads the mixture of a layer, whose experts have ffn inner values, with the gate and the matrix that it gates
+// in two tensors or in one. The weights of the chosen experts sum to 1.
 func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	stack := func(t string, out, in int) compute.Projection {
@@ -162,11 +163,16 @@ func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 	e := Experts{
 		Router: l.Projection(name("ffn_gate_inp"), s.Experts, s.Width),
 		Choice: compute.Router{Used: s.Used, Norm: true},
-		Gate:   stack("ffn_gate_exps", ffn, s.Width),
-		Up:     stack("ffn_up_exps", ffn, s.Width),
 		Down:   stack("ffn_down_exps", s.Width, ffn),
+		joined: l.Has(name("ffn_gate_up_exps.weight")),
 	}
 	l.info.Experts, l.info.Used = s.Experts, s.Used
+	if e.joined {
+		e.Gate = stack("ffn_gate_up_exps", 2*ffn, s.Width)
+		l.info.ExpertBytes = e.Gate.Matrix.Bytes() + e.Down.Matrix.Bytes()
+		return e
+	}
+	e.Gate, e.Up = stack("ffn_gate_exps", ffn, s.Width), stack("ffn_up_exps", ffn, s.Width)
 	l.info.ExpertBytes = e.Gate.Matrix.Bytes() + e.Up.Matrix.Bytes() + e.Down.Matrix.Bytes()
 	return e
 }
@@ -220,8 +226,16 @@ func (e *Experts) Clamped(x *compute.Exec, h compute.Buf) compute.Buf {
 func (e *Experts) mix(x *compute.Exec, h compute.Buf, gate func(x *compute.Exec, gate, up compute.Buf) compute.Buf) compute.Buf {
 	r := x.Route(x.Linear(e.Router, h), &e.Choice)
 	in := x.Experts(h, r)
-	mid := gate(x, x.LinearExperts(e.Gate, in, r), x.LinearExperts(e.Up, in, r))
-	return x.MixExperts(x.LinearExperts(e.Down, mid, r), r)
+	g := x.LinearExperts(e.Gate, in, r)
+	var u compute.Buf
+	if e.joined {
+		both, ffn := g, e.Gate.Matrix.Out()/2
+		g = x.CopyHeads(x.Buffer(both, ffn), 0, both, 0, ffn, 1)
+		u = x.CopyHeads(x.Buffer(both, ffn), 0, both, ffn, ffn, 1)
+	} else {
+		u = x.LinearExperts(e.Up, in, r)
+	}
+	return x.MixExperts(x.LinearExperts(e.Down, gate(x, g, u), r), r)
 }
 
 // Head is the embedding table, the final norm and the output matrix of a decoder.

@@ -25,6 +25,7 @@ var archs = map[string]float64{
 	"bailingmoe-moe":  exactArch,
 	"bailingmoe2-moe": exactArch,
 	"deepseek-moe":    exactArch,
+	"deepseek2-moe":   exactArch,
 	"dots1-moe":       exactArch,
 	"exaone-dense":    exactArch,
 	"glm4-dense":      exactArch,
