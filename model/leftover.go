@@ -13,7 +13,8 @@ import (
 var skipped = map[string][]string{
 	"llama":     {"blk.N.attn_rot_embd."}, // the angles of the rotation, in old files; they follow from the hyperparameters
 	"deepseek2": {"blk.N.attn_rot_embd."},
-	"gemma3":    {"v.", "mm."}, // what sees images, in ollama's files; prompts are text
+	"gemma3":    {"v.", "mm."},   // what sees images, in ollama's files; prompts are text
+	"qwen3vl":   {"cls.output."}, // the head of a reranker; files that rank by it have a pooling, which is refused
 }
 
 // leftOver refuses a tensor that the architecture did not take: without it the model would be another one.

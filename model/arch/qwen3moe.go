@@ -8,7 +8,7 @@ func init() { model.Register("qwen3moe", openQwen3MoE) }
 func openQwen3MoE(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	if s.Experts == 0 {
-		l.Fail("qwen3moe.expert_count is 0 or missing")
+		l.Fail("%s.expert_count is 0 or missing", l.Info().Arch)
 	}
 	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
 	rope := l.Rope(s, true)

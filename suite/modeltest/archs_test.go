@@ -33,6 +33,8 @@ var archs = map[string]float64{
 	"internlm2-dense": exactArch,
 	"olmoe-moe":       exactArch,
 	"qwen2moe-moe":    exactArch,
+	"qwen3vl-dense":   exactArch,
+	"qwen3vlmoe-moe":  exactArch,
 	"seed_oss-dense":  exactArch,
 	"smollm3-dense":   exactArch,
 }
