@@ -13,6 +13,7 @@ type Attention struct {
 	QKV          []compute.Projection // queries, keys, values
 	Out          compute.Projection
 	QNorm, KNorm compute.Vector // of one head, or of all heads as one vector; empty: none
+	NormTurned   bool           // the norms come after the rotation
 	Rope         *compute.Rope  // nil: none
 	Scale        float32        // of the products of queries and keys
 	Softcap      float32        // of the scaled products; 0: none
@@ -50,17 +51,25 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	s := &a.hparams
 	qkv := x.Linears(a.QKV, h)
 	q, k, v := qkv[0], qkv[1], qkv[2]
-	if n := a.QNorm.Len(); n > 0 {
-		q = x.NormHeads(q, s.Heads*s.Size/n, a.QNorm, s.Eps)
-	}
-	if n := a.KNorm.Len(); n > 0 {
-		k = x.NormHeads(k, s.KVHeads*s.Size/n, a.KNorm, s.Eps)
+	if !a.NormTurned {
+		q, k = a.norm(x, q, s.Heads, a.QNorm), a.norm(x, k, s.KVHeads, a.KNorm)
 	}
 	if a.Rope != nil {
 		q, k = x.Rope(q, s.Heads, a.Rope), x.Rope(k, s.KVHeads, a.Rope)
 	}
+	if a.NormTurned {
+		q, k = a.norm(x, q, s.Heads, a.QNorm), a.norm(x, k, s.KVHeads, a.KNorm)
+	}
 	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.Scale, Softcap: a.Softcap, Sinks: a.Sinks}, q, k, v)
 	return x.Linear(a.Out, o)
+}
+
+// norm norms queries or keys, where there is a norm for them.
+func (a *Attention) norm(x *compute.Exec, h compute.Buf, heads int, w compute.Vector) compute.Buf {
+	if w.Len() == 0 {
+		return h
+	}
+	return x.NormHeads(h, heads*a.hparams.Size/w.Len(), w, a.hparams.Eps)
 }
 
 // LayerNorm is a norm that centres a row, with a weight and a bias.

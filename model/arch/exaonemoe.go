@@ -1,0 +1,50 @@
+package arch
+
+import (
+	"fmt"
+
+	"grove/model"
+)
+
+func init() { model.Register("exaone-moe", openExaoneMoE) }
+
+// Settings of K-EXAONE that files may lack.
+const (
+	exaoneMoEWindow = 128
+	exaoneMoEPeriod = 4 // layers from one without a window to the next
+)
+
+// openExaoneMoE opens K-EXAONE (LG AI Research 2025): queries and keys are normed head by head. Layers with a sliding
+// window rotate by halves; the others, which see the whole text, do not rotate. Behind the leading layers come
+// mixtures of experts, chosen by sigmoids with a bias, and shared experts, as in DeepSeek-V3.
+func openExaoneMoE(l *model.Loader) model.Model {
+	s := l.Hyperparameters()
+	if s.Experts == 0 {
+		l.Fail("exaone-moe.expert_count is 0 or missing")
+	}
+	l.Refuse("nextn_predict_layers")
+	windowed := l.Windows(l.CountOr("attention.sliding_window", exaoneMoEWindow, 1, 1<<24), exaoneMoEPeriod)
+	dense := l.CountOr("leading_dense_block_count", 0, 0, s.Layers)
+	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
+	shared := l.CountOr("expert_shared_feed_forward_length", ffn*l.CountOr("expert_shared_count", 1, 0, 1<<8), 0, 1<<18)
+	router := l.Router(s)
+	rope := l.Rope(s, true)
+	return openDecoder(l, s, func(i int) decoderLayer {
+		layer := decoderLayer{attn: l.Attention(s, i, rope)}
+		l.HeadNorms(&layer.attn)
+		if !windowed[i] {
+			layer.attn.Rope = nil
+		}
+		if i < dense {
+			layer.mlp = l.MLP(s, i)
+			return layer
+		}
+		layer.experts = l.Experts(s, i, ffn)
+		layer.experts.Choice = router
+		layer.experts.Choice.Bias = l.Vector(fmt.Sprintf("blk.%d.exp_probs_b.bias", i), s.Experts)
+		if shared > 0 {
+			layer.mlp = l.SharedMLP(s, i, shared)
+		}
+		return layer
+	})
+}
