@@ -21,6 +21,13 @@ const (
 	minusBits = 1 << 31
 )
 
+// Cache lines that prefetches run ahead of the weights. A line comes from memory to the second-level cache first, and from
+// there to the first, so that it holds one of the few line buffers of the first for a short time.
+const (
+	farAhead  = 64
+	nearAhead = 16
+)
+
 // The frame of every tile begins with values of [row][16 blocks].
 const (
 	dotValues = 4 * 16
@@ -58,9 +65,15 @@ func (t *dotTile) dots(quad int, u reg.VecVirtual) {
 // prefetch emits the prefetch of up to n more of the lines of a block.
 func (t *dotTile) prefetch(n int) {
 	for ; n > 0 && t.next < t.lines; n-- {
-		PREFETCHT0(Mem{Base: t.w, Disp: 64 * (ahead + t.next)})
+		t.prefetchLine(t.next)
 		t.next++
 	}
+}
+
+// prefetchLine emits the prefetch of what follows a line of weights.
+func (t *dotTile) prefetchLine(line int) {
+	PREFETCHT1(Mem{Base: t.w, Disp: 64 * (farAhead + line)})
+	PREFETCHT0(Mem{Base: t.w, Disp: 64 * (nearAhead + line)})
 }
 
 // dotFunction emits the tile function of a type with a frame of so many bytes.

@@ -41,7 +41,7 @@ func (k dotSuper) tile() {
 		outer, inner := fmt.Sprintf("super%d", t.n), fmt.Sprintf("sub%d", t.n)
 		Label(outer)
 		for i := range (k.head + 63) / 64 {
-			PREFETCHT0(Mem{Base: t.w, Disp: 64 * (ahead + i)})
+			t.prefetchLine(i)
 		}
 		for i := range k.halves {
 			y := ZMM()
