@@ -94,7 +94,10 @@ func (x *Exec) reportStates(a Buf) {
 // Logits ends a step: a is the states of the rows of [Exec.Outputs], which it multiplies by the head for those
 // that want logits. Where softcap is above 0 a logit l becomes softcap * tanh(l / softcap). A logit or state that
 // is not finite fails the step with [ErrNotFinite].
-func (x *Exec) Logits(a Buf, head Projection, softcap float32) {
+func (x *Exec) Logits(a Buf, head Projection, softcap float32) { x.ScaledLogits(a, head, 1, softcap) }
+
+// ScaledLogits is [Exec.Logits] whose products with the head are multiplied by scale, before the soft cap.
+func (x *Exec) ScaledLogits(a Buf, head Projection, scale, softcap float32) {
 	x.reportStates(a)
 	if x.heads == 0 || x.err != nil {
 		return
@@ -110,6 +113,9 @@ func (x *Exec) Logits(a Buf, head Projection, softcap float32) {
 	x.linearTask.run()
 	for o, i := range x.outputs[:x.heads] {
 		leaveOut(logits.row(o), rows[i].Want.Subset, 0)
+		if scale != 1 {
+			kernel.Scale(logits.row(o), scale)
+		}
 		if !x.report(&x.results[i], rows[i].Want, logits.row(o), softcap) {
 			x.fail(fmt.Errorf("compute: the logits at index %d: %w", rows[i].Index, ErrNotFinite))
 			return

@@ -17,6 +17,8 @@ const (
 	inputRows
 	normRows
 	centerRows
+	centerHeads
+	limitRows
 	addRows
 	siluRows
 	clampedRows
@@ -107,6 +109,13 @@ func (t *rowTask) one(worker, i int) {
 		}
 	case centerRows:
 		kernel.LayerNorm(t.dst.row(i), t.a.row(i), t.weight, t.bias, t.eps)
+	case centerHeads:
+		row, size := t.a.row(i), t.a.width/t.heads
+		for h := 0; h < len(row); h += size {
+			kernel.LayerNorm(row[h:h+size], row[h:h+size], t.weight[h:h+size], nil, t.eps)
+		}
+	case limitRows:
+		t.limit(i)
 	case addRows:
 		kernel.Add(t.dst.row(i), t.a.row(i))
 	case siluRows:
@@ -201,6 +210,13 @@ func (x *Exec) NormHeads(a Buf, heads int, w Vector, eps float32) Buf {
 	return x.changed(a)
 }
 
+// CenterHeads applies [Exec.LayerNorm] in place to each head of a row by itself; w has the weights of all heads.
+func (x *Exec) CenterHeads(a Buf, heads int, w Vector, eps float32) Buf {
+	x.rowTask = rowTask{kind: centerHeads, x: x, a: a, heads: heads, weight: w.f, eps: eps}
+	x.runRows(a.rows, a.width*2)
+	return x.changed(a)
+}
+
 func (x *Exec) norm(dst, a Buf, heads int, w Vector, eps float32) {
 	x.rowTask = rowTask{kind: normRows, x: x, dst: dst, a: a, heads: heads, weight: w.f, eps: eps}
 	x.runRows(a.rows, a.width)
@@ -234,6 +250,26 @@ func (t *rowTask) clamp(i int) {
 		}
 	}
 	kernel.ClampedSwiGLU(t.dst.row(i), gate, up)
+}
+
+// Limit brings the values of a within ±limit, in place. An infinity, which the limit would hide, fails the step.
+func (x *Exec) Limit(a Buf, limit float32) Buf {
+	x.rowTask = rowTask{kind: limitRows, x: x, a: a, scale: limit}
+	x.runRows(a.rows, a.width)
+	if x.rowTask.problem.Load() != 0 {
+		x.fail(fmt.Errorf("compute: a limited projection: %w", ErrNotFinite))
+	}
+	return x.changed(a)
+}
+
+func (t *rowTask) limit(i int) {
+	row := t.a.row(i)
+	if _, finite := kernel.MaxAbsFinite(row); !finite {
+		t.problem.Store(int32(kernel.PutNotFinite))
+	}
+	for j, v := range row {
+		row[j] = max(-t.scale, min(v, t.scale))
+	}
 }
 
 // Gelu returns gelu(a), with the tanh approximation, in place.

@@ -195,5 +195,14 @@ func (w *Weights) Vector(v tensor.View) (Vector, error) {
 	return Vector{f: f}, nil
 }
 
+// Ones returns n weights of 1, for norms that have none.
+func Ones(n int) Vector {
+	v := Vector{f: make([]float32, n)}
+	for i := range v.f {
+		v.f[i] = 1
+	}
+	return v
+}
+
 // Floats returns a copy of the weights, for settings that a model file stores as a tensor.
 func (v Vector) Floats() []float32 { return append([]float32(nil), v.f...) }

@@ -13,7 +13,9 @@ type Attention struct {
 	QKV          []compute.Projection // queries, keys, values
 	Out          compute.Projection
 	QNorm, KNorm compute.Vector // of one head, or of all heads as one vector; empty: none
+	Centered     bool           // these norms are LayerNorm of each head, with weights for all heads
 	NormTurned   bool           // the norms come after the rotation
+	Limit        float32        // of queries, keys and values; 0: none
 	Rope         *compute.Rope  // nil: none
 	Scale        float32        // of the products of queries and keys
 	Softcap      float32        // of the scaled products; 0: none
@@ -40,6 +42,14 @@ func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Att
 	return a
 }
 
+// CenterHeads loads the norms of queries and keys, LayerNorm of each head with its own weights, where the file has them.
+func (l *Loader) CenterHeads(a *Attention) {
+	s := &a.hparams
+	a.Centered = true
+	a.QNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.layer), s.Heads, s.Size)
+	a.KNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.layer), s.KVHeads, s.Size)
+}
+
 // HeadNorms loads the norms of queries and keys, head by head.
 func (l *Loader) HeadNorms(a *Attention) {
 	a.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.layer), a.hparams.Size)
@@ -51,6 +61,9 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	s := &a.hparams
 	qkv := x.Linears(a.QKV, h)
 	q, k, v := qkv[0], qkv[1], qkv[2]
+	if a.Limit > 0 {
+		q, k, v = x.Limit(q, a.Limit), x.Limit(k, a.Limit), x.Limit(v, a.Limit)
+	}
 	if !a.NormTurned {
 		q, k = a.norm(x, q, s.Heads, a.QNorm), a.norm(x, k, s.KVHeads, a.KNorm)
 	}
@@ -66,10 +79,14 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 
 // norm norms queries or keys, where there is a norm for them.
 func (a *Attention) norm(x *compute.Exec, h compute.Buf, heads int, w compute.Vector) compute.Buf {
-	if w.Len() == 0 {
+	switch n := w.Len(); {
+	case n == 0:
 		return h
+	case a.Centered:
+		return x.CenterHeads(h, heads, w, a.hparams.Eps)
+	default:
+		return x.NormHeads(h, heads*a.hparams.Size/n, w, a.hparams.Eps)
 	}
-	return x.NormHeads(h, heads*a.hparams.Size/w.Len(), w, a.hparams.Eps)
 }
 
 // LayerNorm is a norm that centres a row, with a weight and a bias.
@@ -253,17 +270,23 @@ type Head struct {
 	Norm          compute.Vector
 }
 
-// Head loads the embedding table, the final norm and the output matrix. A file without an output matrix ties it
-// to the table, which is then stored once.
+// Head loads the embedding table, the final norm and the output matrix.
 func (l *Loader) Head(s Hyperparameters) Head {
+	embed, output := l.Tables(s)
+	return Head{Embed: embed, Output: output, Norm: l.Vector("output_norm.weight", s.Width)}
+}
+
+// Tables loads the embedding table and the output matrix. A file without an output matrix ties it to the table, which
+// is then stored once.
+func (l *Loader) Tables(s Hyperparameters) (embed, output *compute.Matrix) {
 	if p := l.CountOr("pooling_type", 0, 0, 1<<8); p != 0 {
 		l.fail("%s is %d; the model gives embeddings and has no head to generate with", l.key("pooling_type"), p)
 	}
-	h := Head{Embed: l.Matrix("token_embd.weight", l.info.Vocabulary, s.Width), Norm: l.Vector("output_norm.weight", s.Width)}
-	h.Output = h.Embed
-	if l.Has("output.weight") {
-		h.Output = l.Matrix("output.weight", l.info.Vocabulary, s.Width)
-		l.info.TableBytes, l.info.TableParams = h.Embed.Bytes(), h.Embed.Out()*h.Embed.In()
+	embed = l.Matrix("token_embd.weight", l.info.Vocabulary, s.Width)
+	if !l.Has("output.weight") {
+		return embed, embed
 	}
-	return h
+	output = l.Matrix("output.weight", l.info.Vocabulary, s.Width)
+	l.info.TableBytes, l.info.TableParams = embed.Bytes(), embed.Out()*embed.In()
+	return embed, output
 }
