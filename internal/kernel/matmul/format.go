@@ -42,20 +42,29 @@ const lanes = Lanes
 
 // Scratch is working memory of a thread for the methods of any format. The zero value is ready.
 type Scratch struct {
+	// Expand makes products of few rows expand weights where those of many do and a tile has as few: for checks.
+	Expand bool
+
 	block  [tensor.MaxBlock]byte         // a block of a file
 	blocks [lanes * tensor.MaxBlock]byte // blocks of a group in the order of the kernels
 	term   tensor.Term
 	lanes  [lanes]float32
 	group  [maxTileRows * lanes]float32 // products of a tile with a group that is not full
 	room   []byte
+	wide   []byte // expanded blocks of some groups
 }
 
 // Room returns n bytes for the caller's own use, which hold anything. They are valid until the next call.
-func (s *Scratch) Room(n int) []byte {
-	if cap(s.room) < n {
-		s.room = make([]byte, n)
+func (s *Scratch) Room(n int) []byte { return grown(&s.room, n) }
+
+// expanded is Room for the tiles.
+func (s *Scratch) expanded(n int) []byte { return grown(&s.wide, n) }
+
+func grown(b *[]byte, n int) []byte {
+	if cap(*b) < n {
+		*b = make([]byte, n)
 	}
-	return s.room[:n]
+	return (*b)[:n]
 }
 
 // maxTileRows is the rows that a tile may have.

@@ -67,6 +67,25 @@ func TestMatMulEqualsFileOrder(t *testing.T) {
 	})
 }
 
+// TestMatMulManyRows meets the largest tiles with more blocks than any of them works on at once, and rows that are many
+// enough to expand weights.
+func TestMatMulManyRows(t *testing.T) {
+	eachImpl(t, func(t *testing.T) {
+		rnd := newRand(31)
+		for _, f := range quantised() {
+			for i, n := range []int{13, 14, 15, 16, 48, 53, 64, 65, 71, 79} {
+				for _, blocks := range []int{4, 5, 16, 17, 35} {
+					out, k, wild := 16+5*(i%3), max(blocks*kernel.QBlock/f.BlockK, 1)*f.BlockK, i%2 == 0
+					src, x := weights(rnd, f.Type, out, k, wild), activations(rnd, n, k, wild)
+					if d := diffBits(fileProduct(f, src, out, k, x), product(t, f, pack(f, src, out, k), out, k, x)); d != "" {
+						t.Fatalf("%v [%d, %d], %d rows, wild %v: %s", f.Type, out, k, n, wild, d)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestMatMulExtremes meets the largest sums of each type, of both signs, at every place where an
 // instruction could saturate or overflow, and scales that are large, tiny, negative and not finite.
 func TestMatMulExtremes(t *testing.T) {
@@ -97,9 +116,11 @@ func TestMatMulExtremes(t *testing.T) {
 						}
 					}
 					x := extremeRows(k)
-					got := product(t, f, pack(f, src, out, k), out, k, x)
-					if diff := diffBits(fileProduct(f, src, out, k, x), got); diff != "" {
-						t.Fatalf("%v of %04x, scales %04x: %s", f.Type, fill, scales[i], diff)
+					w, want := pack(f, src, out, k), fileProduct(f, src, out, k, x)
+					for _, times := range []int{1, 4} { // few rows, and so many that weights are expanded
+						if diff := diffBits(slices.Repeat(want, times), product(t, f, w, out, k, repeated(x, times))); diff != "" {
+							t.Fatalf("%v of %04x, scales %04x, %d rows: %s", f.Type, fill, scales[i], times*x.N, diff)
+						}
 					}
 				}
 			}
@@ -127,6 +148,11 @@ func extremeRows(k int) *kernel.Rows {
 		}
 	}
 	return x
+}
+
+// repeated returns the rows of x, which have no floats, so many times.
+func repeated(x *kernel.Rows, times int) *kernel.Rows {
+	return &kernel.Rows{N: times * x.N, K: x.K, Q: slices.Repeat(x.Q, times), D: slices.Repeat(x.D, times), Sum: slices.Repeat(x.Sum, times)}
 }
 
 // TestMatMulWhileCollecting: the collector scans and moves stacks while tiles with frames run.

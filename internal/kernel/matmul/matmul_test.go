@@ -140,9 +140,9 @@ func diffBits(want, got []float32) string {
 }
 
 // sweep calls f with every k up to 257 that the format takes (at most 9 blocks), every number of
-// outputs up to 40, and 1 to 12 and 33 rows, though not with every combination of them.
+// outputs up to 40, and 1 to 12, 33, 53 and 67 rows, though not with every combination of them.
 func sweep(f *Format, do func(out, k, n int)) {
-	rowCounts := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 33}
+	rowCounts := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 33, 53, 67}
 	kMax := 257
 	if f.Quantized {
 		kMax = 9 * f.BlockK
@@ -419,12 +419,12 @@ func TestNothingToDo(t *testing.T) {
 func TestMatMulAllocatesNothing(t *testing.T) {
 	eachImpl(t, func(t *testing.T) {
 		for _, f := range formats {
-			const out = 19
+			const out, rows = 19, 64
 			k := f.BlockK * 2
 			w := pack(f, weights(newRand(1), f.Type, out, k, false), out, k)
-			x := activations(newRand(2), 7, kernel.QBlock*k, false)
+			x := activations(newRand(2), rows, kernel.QBlock*k, false)
 			x.K = k
-			dst := make([]float32, 7*out)
+			dst := make([]float32, rows*out)
 			row := make([]float32, k)
 			src, s := weights(newRand(1), f.Type, out, k, false), new(Scratch)
 			if n := testing.AllocsPerRun(10, func() {

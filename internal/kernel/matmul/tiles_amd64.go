@@ -89,5 +89,30 @@ var tilesVNNI512 = []tile{
 	tensor.MXFP4:  {rows: 12, summed: tileMXFP4VNNI512},
 }
 
-// tilesAMX multiply matrices of bytes: up to 12 rows a tile of dot products does as well.
-var tilesAMX = []tile{tensor.Q8_0: {rows: 16, fewest: 13, signed: tileQ8_0AMX}}
+// tilesAMX multiply matrices of bytes: up to 12 rows a tile of dot products does as well. Weights that are not bytes are
+// expanded to bytes for many rows.
+var tilesAMX = []tile{
+	tensor.Q8_0:   {rows: 16, fewest: 13, signed: tileQ8_0AMX},
+	tensor.Q4_0:   {rows: 16, fewest: 13, expansion: toBytes(expandQ4_0AMX), signed: tileBytesAMX},
+	tensor.Q5_0:   {rows: 16, fewest: 13, expansion: toBytes(expandQ5_0AMX), signed: tileBytesAMX},
+	tensor.Q4_K:   {rows: 16, fewest: 13, expansion: toScaled(expandQ4_KAMX), summed: tileScaledAMX},
+	tensor.Q5_K:   {rows: 16, fewest: 13, expansion: toScaled(expandQ5_KAMX), summed: tileScaledAMX},
+	tensor.IQ4_NL: {rows: 16, fewest: 13, expansion: toBytes(expandIQ4_NLAMX), signed: tileBytesAMX},
+	tensor.MXFP4:  {rows: 16, fewest: 13, expansion: toBytes(expandMXFP4AMX), signed: tileBytesAMX},
+}
+
+// What expanded blocks of 32 inputs hold before their bytes: a scale as a float for each output; or a sub-block's integer and
+// minimum, d and dmin.
+const (
+	bytesHead  = 4 * lanes
+	scaledHead = 4 * bytesHead
+)
+
+// The least rows make up for the expansion.
+func toBytes(expand func(to, w *byte, nb int)) expansion {
+	return expansion{least: 48, bytes: bytesHead + kernel.QBlock*lanes, expand: expand}
+}
+
+func toScaled(expand func(to, w *byte, nb int)) expansion {
+	return expansion{least: 64, bytes: scaledHead + kernel.QBlock*lanes, expand: expand}
+}

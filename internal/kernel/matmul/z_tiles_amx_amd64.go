@@ -4,8 +4,50 @@
 
 package matmul
 
-// tileQ8_0AMX writes the products of n rows (13 to 16) of nb > 0 blocks by a packed group of Q8_0
+// tileQ8_0AMX writes the products of n rows (13 to 16) of nb > 0 blocks by a group of packed
 // weights to 16 elements of each of n rows of dst, stride elements apart.
 //
 //go:noescape
 func tileQ8_0AMX(dst *float32, stride int, w *byte, nb int, q *int8, d *float32, n int)
+
+// tileBytesAMX writes the products of n rows (13 to 16) of nb > 0 blocks by a group of expanded
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileBytesAMX(dst *float32, stride int, w *byte, nb int, q *int8, d *float32, n int)
+
+// tileScaledAMX writes the products of n rows (13 to 16) of nb > 0 blocks by a group of expanded
+// weights to 16 elements of each of n rows of dst, stride elements apart.
+//
+//go:noescape
+func tileScaledAMX(dst *float32, stride int, w *byte, nb int, q *int8, d *float32, sum *int32, n int)
+
+// expandQ4_0AMX expands nb > 0 blocks of a packed group of Q4_0.
+//
+//go:noescape
+func expandQ4_0AMX(to *byte, w *byte, nb int)
+
+// expandQ5_0AMX expands nb > 0 blocks of a packed group of Q5_0.
+//
+//go:noescape
+func expandQ5_0AMX(to *byte, w *byte, nb int)
+
+// expandIQ4_NLAMX expands nb > 0 blocks of a packed group of IQ4_NL.
+//
+//go:noescape
+func expandIQ4_NLAMX(to *byte, w *byte, nb int)
+
+// expandMXFP4AMX expands nb > 0 blocks of a packed group of MXFP4.
+//
+//go:noescape
+func expandMXFP4AMX(to *byte, w *byte, nb int)
+
+// expandQ4_KAMX expands nb > 0 blocks of a packed group of Q4_K.
+//
+//go:noescape
+func expandQ4_KAMX(to *byte, w *byte, nb int)
+
+// expandQ5_KAMX expands nb > 0 blocks of a packed group of Q5_K.
+//
+//go:noescape
+func expandQ5_KAMX(to *byte, w *byte, nb int)

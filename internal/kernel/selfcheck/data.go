@@ -33,6 +33,7 @@ type data struct {
 
 func newData() *data {
 	d := &data{random: make([]byte, 32<<10), floats: make([]float32, mostRows*mostK), room: make([]byte, 64<<10)}
+	d.scratch.Expand = true             // the rows are too few to meet those tiles otherwise
 	state := uint64(0x9e3779b97f4a7c15) // xorshift64*
 	next := func() uint64 {
 		state ^= state >> 12

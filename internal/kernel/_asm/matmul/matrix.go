@@ -25,9 +25,10 @@ const (
 
 // The frame of a tile.
 const (
-	ringDW      = ringBytes          // [2*lead][16] scales of the weights
-	matrixD     = ringDW + 2*lead*64 // [row][16 blocks] scales of the activations
-	matrixFrame = matrixD + matrixRows*64
+	ringDW      = ringBytes               // [2*lead][16] scales of packed weights
+	matrixD     = ringDW + 2*lead*64      // [row][16 blocks] scales of the activations
+	matrixSum   = matrixD + matrixRows*64 // and their sums as floats
+	matrixFrame = matrixSum + matrixRows*64
 )
 
 // The registers of a tile that its instructions of matrices name.
@@ -40,12 +41,42 @@ var (
 	matrixRoom   = reg.R10 // the frame, at a multiple of 64 bytes
 )
 
-// matrixTiles emits the tiles of Q8_0. Weights that had to be unpacked for one block after another would go through memory:
-// those of 4 bits lose more by that than they gain.
+// A matrixType is what a tile multiplies by: 8 quads of 16 outputs of signed bytes, with scales before them.
+type matrixType struct {
+	name   string
+	head   int  // bytes of the scales: half floats, or floats of an expanded block
+	minima bool // the scales are of a sub-block: integers, minima, d and dmin
+}
+
+var matrixTypes = []matrixType{
+	{name: "Q8_0", head: scaleBytes},
+	{name: "Bytes", head: expandedHead},
+	{name: "Scaled", head: expandedSuperHead, minima: true},
+}
+
+// matrixTiles emits the tiles and what expands blocks for them.
 func matrixTiles() {
-	TEXT("tileQ8_0AMX", 0, "func(dst *float32, stride int, w *byte, nb int, q *int8, d *float32, n int)")
+	for _, k := range matrixTypes {
+		k.tile()
+	}
+	expansions()
+}
+
+func (k matrixType) size() int    { return k.head + 8*wide }
+func (k matrixType) packed() bool { return k.head == scaleBytes }
+
+func (k matrixType) tile() {
+	params, weights := "q *int8, d *float32", "expanded"
+	if k.minima {
+		params += ", sum *int32"
+	}
+	if k.packed() {
+		weights = "packed"
+	}
+	fn := "tile" + k.name + "AMX"
+	TEXT(fn, 0, "func(dst *float32, stride int, w *byte, nb int, "+params+", n int)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("tileQ8_0AMX writes the products of n rows (%d to %d) of nb > 0 blocks by a packed group of Q8_0", matrixFewest, matrixRows),
+	Doc(fmt.Sprintf("%s writes the products of n rows (%d to %d) of nb > 0 blocks by a group of %s", fn, matrixFewest, matrixRows, weights),
 		"weights to 16 elements of each of n rows of dst, stride elements apart.")
 	room := AllocLocal(matrixFrame + 56)
 	n := Load(Param("n"), GP64())
@@ -59,15 +90,15 @@ func matrixTiles() {
 		ANDQ(I8(-64), matrixRoom)
 		prefetchRows(r)
 		tileConfigure(r)
-		matrixTile(r)
+		k.loop(r)
 		tileRelease()
 		VZEROUPPER()
 		RET()
 	}
 }
 
-// matrixTile emits the loop over blocks: the multiplication of a later block, then the chains of this one.
-func matrixTile(n int) {
+// loop emits the loop over blocks: the multiplication of a later block, then the chains of this one.
+func (k matrixType) loop(n int) {
 	Load(Param("q"), matrixX)
 	Load(Param("w"), matrixW)
 	Load(Param("nb"), matrixStride)
@@ -77,14 +108,19 @@ func matrixTile(n int) {
 	SHLQ(U8(5), matrixStride)
 	MOVQ(U32(64), matrixLine)
 	XORQ(off, off)
-	d := Load(Param("d"), GP64())
+	done := GP64() // bytes of a row's scales that are in the frame
+	XORQ(done, done)
+	w := GP64() // expanded weights of the block to use
+	if !k.packed() {
+		MOVQ(matrixW, w)
+	}
 	chain := registers(n)
 	zero(chain...)
 	label := func(name string) string { return fmt.Sprintf("%s%d", name, n) }
 	multiply := func(none string) {
 		TESTQ(next, next)
 		JZ(LabelRef(none))
-		matrixMultiply(off)
+		k.multiply(off)
 		DECQ(next)
 		Label(none)
 	}
@@ -100,11 +136,14 @@ func matrixTile(n int) {
 	JNE(LabelRef(label("first")))
 
 	Label(label("scales"))
-	matrixScales(n, d, left)
+	k.values(n, done, left)
 	MOVQ(matrixRoom, at)
 	Label(label("block"))
 	multiply(label("last"))
-	matrixChains(at, off, chain)
+	k.chains(at, off, w, chain)
+	if !k.packed() {
+		ADDQ(U32(k.size()), w)
+	}
 	advance()
 	ADDQ(U8(4), at)
 	DECQ(left)
@@ -118,30 +157,33 @@ func matrixTile(n int) {
 	storeRows(chain)
 }
 
-// matrixMultiply emits the sums of the next block and the scales of its weights, at off in the ring.
-func matrixMultiply(off reg.Register) {
-	dw, at := ZMM(), GP64()
-	VCVTPH2PS(Mem{Base: matrixW}, dw)
-	MOVQ(off, at)
-	SHRQ(U8(4), at) // sums of 16 rows to scales of one
-	VMOVUPS(dw, Mem{Base: matrixRoom, Index: at, Scale: 1, Disp: ringDW})
-	for i := range (scaleBytes + 8*wide + 63) / 64 {
-		PREFETCHT0(Mem{Base: matrixW, Disp: 64 * (ahead + i)})
+// multiply emits the sums of the next block, at off in the ring, and the scales of packed weights.
+func (k matrixType) multiply(off reg.Register) {
+	if k.packed() {
+		dw, at := ZMM(), GP64()
+		VCVTPH2PS(Mem{Base: matrixW}, dw)
+		MOVQ(off, at)
+		SHRQ(U8(4), at) // sums of 16 rows to scales of one
+		VMOVUPS(dw, Mem{Base: matrixRoom, Index: at, Scale: 1, Disp: ringDW})
+		for i := range (k.size() + 63) / 64 {
+			PREFETCHT0(Mem{Base: matrixW, Disp: 64 * (ahead + i)})
+		}
 	}
 	LEAQ(Mem{Base: matrixRoom, Index: off, Scale: 1}, matrixSums)
 	tileZero(tileSums)
 	tileLoad(tileX, matrixX, matrixStride, 0)
-	tileLoad(tileW, matrixW, matrixLine, scaleBytes)
+	tileLoad(tileW, matrixW, matrixLine, k.head)
 	tileDot(tileSums, tileX, tileW)
 	tileStore(tileSums, matrixSums, matrixLine)
 	ADDQ(U8(32), matrixX)
-	ADDQ(U32(scaleBytes+8*wide), matrixW)
+	ADDQ(U32(k.size()), matrixW)
 }
 
-// matrixScales emits the copy of the scales of the activations of 16 blocks, or of those that are left, to the frame.
-func matrixScales(n int, d, left reg.Register) {
+// values emits the copy of the scales of the activations of 16 blocks, or of those that are left, to the frame, and of their
+// sums where there are minima.
+func (k matrixType) values(n int, done, left reg.Register) {
 	const all = 0xffff
-	mask, blocks, row, stride := K(), GP64(), GP64(), strideOf("nb", 2)
+	mask, blocks, stride := K(), GP64(), strideOf("nb", 2)
 	MOVQ(U32(16), blocks)
 	CMPQ(left, blocks)
 	CMOVQLT(left, blocks)
@@ -149,32 +191,68 @@ func matrixScales(n int, d, left reg.Register) {
 	MOVQ(U32(all), bits)
 	BZHIQ(blocks, bits, bits)
 	KMOVW(bits.As32(), mask)
-	MOVQ(d, row)
-	for r := range n {
-		y := ZMM()
-		VMOVUPS_Z(Mem{Base: row}, mask, y)
-		VMOVUPS(y, Mem{Base: matrixRoom, Disp: matrixD + 64*r})
-		if r < n-1 {
-			ADDQ(stride, row)
+	rows := func(param string, copy func(from Mem, r int)) {
+		row := Load(Param(param), GP64())
+		ADDQ(done, row)
+		for r := range n {
+			copy(Mem{Base: row}, r)
+			if r < n-1 {
+				ADDQ(stride, row)
+			}
 		}
 	}
-	ADDQ(U8(64), d)
+	rows("d", func(from Mem, r int) {
+		y := ZMM()
+		VMOVUPS_Z(from, mask, y)
+		VMOVUPS(y, Mem{Base: matrixRoom, Disp: matrixD + 64*r})
+	})
+	if k.minima {
+		rows("sum", func(from Mem, r int) {
+			y := ZMM()
+			VCVTDQ2PS_Z(from, mask, y)
+			VMOVUPS(y, Mem{Base: matrixRoom, Disp: matrixSum + 64*r})
+		})
+	}
+	ADDQ(U8(64), done)
 }
 
-// matrixChains emits the steps of the chains for the block whose sums lie half a ring from off.
-func matrixChains(at, off reg.Register, chain []reg.VecVirtual) {
-	sums, scales, dw := GP64(), GP64(), ZMM()
+// chains emits the steps of the chains for the block whose sums lie half a ring from off, and whose expanded weights lie at w.
+func (k matrixType) chains(at, off, w reg.Register, chain []reg.VecVirtual) {
+	sums := GP64()
 	MOVQ(off, sums)
 	XORQ(U32(lead*sumBytes), sums)
-	MOVQ(sums, scales)
-	SHRQ(U8(4), scales)
+	d := ZMM()
+	var integers, minima, dmin reg.VecVirtual
+	switch {
+	case k.packed():
+		scales := GP64()
+		MOVQ(sums, scales)
+		SHRQ(U8(4), scales)
+		VMOVUPS(Mem{Base: matrixRoom, Index: scales, Scale: 1, Disp: ringDW}, d)
+	case k.minima:
+		integers, minima, dmin = ZMM(), ZMM(), ZMM()
+		for i, y := range [...]reg.VecVirtual{integers, minima, d, dmin} {
+			VMOVUPS(Mem{Base: w, Disp: wide * i}, y)
+		}
+	default:
+		VMOVUPS(Mem{Base: w}, d)
+	}
 	ADDQ(matrixRoom, sums)
-	VMOVUPS(Mem{Base: matrixRoom, Index: scales, Scale: 1, Disp: ringDW}, dw)
 	for r := range chain {
 		sum, scale := ZMM(), ZMM()
+		dx := Mem{Base: at, Disp: matrixD + 64*r}
 		VCVTDQ2PS(Mem{Base: sums, Disp: 64 * r}, sum)
-		VMULPS_BCST(Mem{Base: at, Disp: matrixD + 64*r}, dw, scale)
+		VMULPS_BCST(dx, d, scale)
+		if k.minima {
+			VMULPS(integers, sum, sum) // exact: 32 * 31 * 127 times 63 is less than 2^24
+		}
 		VFMADD231PS(sum, scale, chain[r])
+		if k.minima {
+			low, lowScale := ZMM(), ZMM()
+			VMULPS_BCST(Mem{Base: at, Disp: matrixSum + 64*r}, minima, low)
+			VMULPS_BCST(dx, dmin, lowScale)
+			VFNMADD231PS(low, lowScale, chain[r])
+		}
 	}
 }
 

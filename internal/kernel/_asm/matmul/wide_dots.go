@@ -46,9 +46,10 @@ type dotTile struct {
 	at          reg.Register // in the frame, a value further for each block
 	chain       []reg.VecVirtual
 	acc         []reg.VecVirtual
-	blocks      reg.Register // mask of the blocks that values are prepared for
-	scales      reg.Register // where the frame holds the scales of a sub-block
-	next, lines int          // of the cache lines of a block that are prefetched
+	blocks      reg.Register                     // mask of the blocks that values are prepared for
+	scales      reg.Register                     // where the frame holds the scales of a sub-block
+	next, lines int                              // of the cache lines of a block that are prefetched
+	use         func(quad int, u reg.VecVirtual) // of an expansion: takes the weights, for there are no rows
 }
 
 // value returns a value of a row and the block.
@@ -58,6 +59,9 @@ func (t *dotTile) value(what, r int) Mem { return Mem{Base: t.at, Disp: what + d
 func (t *dotTile) dots(quad int, u reg.VecVirtual) {
 	for r, acc := range t.acc {
 		VPDPBUSD_BCST(t.x.at(r, 4*quad), u, acc)
+	}
+	if t.use != nil {
+		t.use(quad, u)
 	}
 	t.prefetch(1)
 }
@@ -254,14 +258,20 @@ func (k dotType) tile() {
 	})
 }
 
-// finish emits the steps of the chains for the sums of a block.
-func (k dotType) finish(t *dotTile) {
+// scales emits the scales of a block.
+func (k dotType) scales(t *dotTile) reg.VecVirtual {
 	dw := ZMM()
 	if k.head < scaleBytes {
 		dotExponents(t, dw)
 	} else {
 		VCVTPH2PS(Mem{Base: t.w}, dw)
 	}
+	return dw
+}
+
+// finish emits the steps of the chains for the sums of a block.
+func (k dotType) finish(t *dotTile) {
+	dw := k.scales(t)
 	for r, acc := range t.acc {
 		scale := ZMM()
 		VMULPS_BCST(t.value(dotScales, r), dw, scale)

@@ -164,8 +164,20 @@ func nibbleDots(name string, bits int, weights func() dotWeights) dotSuper {
 	}
 }
 
-// q4KScales emits the scales and minima of a super-block, coded as [superTile.q4KScales] says.
+// q4KScales emits the scales and minima of a super-block as floats.
 func (t *dotTile) q4KScales(at func(sub, vector int) Mem) {
+	t.q4KIntegers(func(sub, i int, y reg.VecVirtual) {
+		if i == 0 {
+			storeScaled(y, at(sub, 0), at(sub, 1))
+			return
+		}
+		VCVTDQ2PS(y, y)
+		VMOVAPS(y, at(sub, 2))
+	})
+}
+
+// q4KIntegers emits the scales (i 0) and minima (i 1) of a super-block, coded as [superTile.q4KScales] says.
+func (t *dotTile) q4KIntegers(each func(sub, i int, y reg.VecVirtual)) {
 	var coded [3]reg.VecVirtual
 	for i := range coded {
 		coded[i] = ZMM()
@@ -183,12 +195,7 @@ func (t *dotTile) q4KScales(at func(sub, vector int) Mem) {
 			y := ZMM()
 			VPSRLD(U8(8*(sub%4)), []reg.VecVirtual{low, high}[sub/4], y)
 			VPANDD_BCST(constant("lowest", 0xff), y, y)
-			if i == 0 {
-				storeScaled(y, at(sub, 0), at(sub, 1))
-				continue
-			}
-			VCVTDQ2PS(y, y)
-			VMOVAPS(y, at(sub, 2))
+			each(sub, i, y)
 		}
 	}
 }
