@@ -2,6 +2,7 @@ package compute
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"grove/forest"
@@ -20,9 +21,12 @@ const (
 	centerHeads
 	limitRows
 	addRows
+	addScaledRows
 	siluRows
 	clampedRows
 	plainGeluRows
+	reluSquaredRows
+	xieluRows
 	ropeRows
 	ropeAngles
 	quantizeRows
@@ -49,6 +53,7 @@ type rowTask struct {
 	eps       float32
 	scale     float32
 	heads     int // vectors of a row, each treated by itself
+	xielu     kernel.XIELU
 	table     *Matrix
 	rope      *ropeTable
 	routing   *Routing
@@ -118,12 +123,18 @@ func (t *rowTask) one(worker, i int) {
 		t.limit(i)
 	case addRows:
 		kernel.Add(t.dst.row(i), t.a.row(i))
+	case addScaledRows:
+		kernel.AddScaled(t.dst.row(i), t.scale, t.a.row(i))
 	case siluRows:
 		kernel.SiluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case clampedRows:
 		t.clamp(i)
 	case plainGeluRows:
 		kernel.Gelu(t.dst.row(i), t.a.row(i))
+	case reluSquaredRows:
+		kernel.ReluSquared(t.dst.row(i), t.a.row(i))
+	case xieluRows:
+		t.xielu.Forward(t.dst.row(i), t.a.row(i))
 	case ropeRows:
 		t.rotate(i)
 	case ropeAngles:
@@ -229,6 +240,16 @@ func (x *Exec) Add(dst, a Buf) Buf {
 	return x.changed(dst)
 }
 
+// AddScaled adds scale times a to dst.
+func (x *Exec) AddScaled(dst Buf, scale float32, a Buf) Buf {
+	if scale == 1 {
+		return x.Add(dst, a)
+	}
+	x.rowTask = rowTask{kind: addScaledRows, x: x, dst: dst, a: a, scale: scale}
+	x.runRows(a.rows, a.width)
+	return x.changed(dst)
+}
+
 // SiluMul returns silu(gate) * up.
 func (x *Exec) SiluMul(gate, up Buf) Buf { return x.gated(siluRows, gate, up) }
 
@@ -274,6 +295,28 @@ func (t *rowTask) limit(i int) {
 
 // Gelu returns gelu(a), with the tanh approximation, in place.
 func (x *Exec) Gelu(a Buf) Buf { return x.gated(plainGeluRows, a, Buf{}) }
+
+// ReluSquared returns max(a, 0) squared, in place.
+func (x *Exec) ReluSquared(a Buf) Buf { return x.gated(reluSquaredRows, a, Buf{}) }
+
+// XIELU is the settings of the activation of this name in one layer.
+type XIELU struct{ k kernel.XIELU }
+
+// NewXIELU prepares the activation (Huang and Schlag 2024, section 3). The settings are those that were trained: the
+// softplus of alphaP multiplies squares, that of alphaN and beta together exponentials. eps is the largest exponent.
+func NewXIELU(alphaP, alphaN, beta, eps float32) XIELU {
+	softplus := func(a float32) float64 {
+		return max(float64(a), 0) + kernel.Log64(1+kernel.Exp64(-math.Abs(float64(a))))
+	}
+	return XIELU{kernel.XIELU{P: float32(softplus(alphaP)), N: float32(float64(beta) + softplus(alphaN)), Beta: beta, Eps: eps}}
+}
+
+// XIELU returns the activation of a, in place.
+func (x *Exec) XIELU(a Buf, s XIELU) Buf {
+	x.rowTask = rowTask{kind: xieluRows, x: x, dst: a, a: a, xielu: s.k}
+	x.runRows(a.rows, a.width*4)
+	return x.changed(a)
+}
 
 func (x *Exec) gated(kind rowKind, gate, up Buf) Buf {
 	x.rowTask = rowTask{kind: kind, x: x, dst: gate, a: gate, b: up}

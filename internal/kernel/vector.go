@@ -178,6 +178,41 @@ func geluGo(dst, x []float32) {
 	}
 }
 
+// ReluSquared writes the square of max(x, 0) to dst, which may be x and has equal length. A NaN passes, and an infinity
+// below zero becomes NaN.
+//
+// The order: m = x, times 0 where x is not above 0; dst = m*m, every operation rounded.
+func ReluSquared(dst, x []float32) {
+	sameLen(len(dst), x)
+	for i, v := range x {
+		if v <= 0 {
+			v *= 0
+		}
+		dst[i] = float32(v * v)
+	}
+}
+
+// XIELU is the settings of [XIELU.Forward], as they enter the formula.
+type XIELU struct{ P, N, Beta, Eps float32 }
+
+// Forward writes xIELU (Huang and Schlag 2024) to dst, which may be x and has equal length: P x*x + Beta x where x is
+// above 0, else N (e**x - 1 - x) + Beta x, whose exponent is at most Eps. A NaN passes, and an infinity gives no finite
+// value.
+//
+// The order: FMA32(P*x, x, Beta*x), or with e = Exp32(min(x, Eps)) - 1, FMA32(N, e-x, Beta*x).
+func (a XIELU) Forward(dst, x []float32) {
+	sameLen(len(dst), x)
+	for i, v := range x {
+		linear := float32(a.Beta * v)
+		if v > 0 {
+			dst[i] = FMA32(float32(a.P*v), v, linear)
+			continue
+		}
+		e := Exp32(min(v, a.Eps)) - 1
+		dst[i] = FMA32(a.N, e-v, linear)
+	}
+}
+
 // Softcap bounds the values of x smoothly to ±limit, which is positive: limit * tanh32(x/limit).
 func Softcap(x []float32, limit float32) { softcap(x, limit) }
 

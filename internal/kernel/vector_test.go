@@ -130,6 +130,10 @@ func TestVectorBits(t *testing.T) {
 		{"GeluMul in place", none(func(v [][]float32) { GeluMul(v[1], v[0], v[1]) })},
 		{"Gelu", none(func(v [][]float32) { Gelu(v[0], v[1]) })},
 		{"Gelu in place", none(func(v [][]float32) { Gelu(v[1], v[1]) })},
+		{"ReluSquared", none(func(v [][]float32) { ReluSquared(v[0], v[1]) })},
+		{"ReluSquared in place", none(func(v [][]float32) { ReluSquared(v[1], v[1]) })},
+		{"XIELU", none(func(v [][]float32) { XIELU{1.3, 1.1, 0.5, -1e-6}.Forward(v[0], v[1]) })},
+		{"XIELU in place", none(func(v [][]float32) { XIELU{1.3, 1.1, 0.5, -1e-6}.Forward(v[1], v[1]) })},
 		{"Softcap", none(func(v [][]float32) { Softcap(v[0], 30) })},
 		{"Finish", none(func(v [][]float32) { Finish(v[0], v[1], 3) })},
 		{"MaxAbsFinite", func(v [][]float32) []float32 {
@@ -228,6 +232,20 @@ func TestVectorValues(t *testing.T) {
 		g := float64(v)
 		near("Gelu", dst[i], g/2*(1+math.Tanh(math.Sqrt(2/math.Pi)*(g+0.044715*g*g*g))), 1e-6)
 	}
+	ReluSquared(dst, x)
+	for i, v := range x {
+		want := math.Pow(math.Max(0, float64(v)), 2)
+		near("ReluSquared", dst[i], want, 1e-7*want)
+	}
+	XIELU{1.3, 1.1, 0.5, -1e-6}.Forward(dst, x)
+	for i, v := range x {
+		g := float64(v)
+		want := 1.3*g*g + 0.5*g
+		if g <= 0 {
+			want = 1.1*(math.Expm1(g)-g) + 0.5*g
+		}
+		near("XIELU", dst[i], want, 2e-7*(1+math.Abs(g)+math.Abs(want)))
+	}
 	copy(dst, x)
 	Softcap(dst, 3)
 	for i, v := range x {
@@ -244,6 +262,19 @@ func TestVectorValues(t *testing.T) {
 		z := math.Sqrt(2/math.Pi) * (g + 0.044715*g*g*g)
 		want := g / (1 + math.Exp(-2*z)) * float64(w[i]) // g/2 (1 + tanh z), without cancellation
 		near("GeluMul", dst[i], want, 3e-7*(1+math.Abs(z))*math.Abs(want)+1e-37)
+	}
+}
+
+// TestActivationInfinities checks that an infinity, which max(x, 0) would hide, leaves an activation as no finite value.
+func TestActivationInfinities(t *testing.T) {
+	for name, f := range map[string]func(dst, x []float32){"ReluSquared": ReluSquared, "XIELU": XIELU{1.3, 1.1, 0.5, -1e-6}.Forward} {
+		x := []float32{inf, negInf, float32(math.NaN())}
+		f(x, x)
+		for i, v := range x {
+			if _, finite := MaxAbsFinite(x[i : i+1]); finite {
+				t.Errorf("%s: value %d is %v", name, i, v)
+			}
+		}
 	}
 }
 
@@ -301,6 +332,8 @@ func TestVectorPanics(t *testing.T) {
 		"RMSNorm":       func() { RMSNorm(a, b, a, 0) },
 		"LayerNorm":     func() { LayerNorm(a, a, a, b, 0) },
 		"Gelu":          func() { Gelu(a, b) },
+		"ReluSquared":   func() { ReluSquared(a, b) },
+		"XIELU":         func() { XIELU{}.Forward(a, b) },
 		"Add":           func() { Add(a, b) },
 		"AddScaled":     func() { AddScaled(b, 1, a) },
 		"SiluMul":       func() { SiluMul(a, a, b) },
