@@ -168,7 +168,12 @@ func (l *Loader) PlainMLP(s Hyperparameters, layer int) PlainMLP {
 
 // Gelu returns the block's addition with GELU between its matrices.
 func (m *PlainMLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
-	return x.Linear(m.Down, x.Gelu(x.Linear(m.Up, h)))
+	return m.Forward(x, h, (*compute.Exec).Gelu)
+}
+
+// Forward returns the block's addition with an activation between its matrices.
+func (m *PlainMLP) Forward(x *compute.Exec, h compute.Buf, activate func(x *compute.Exec, a compute.Buf) compute.Buf) compute.Buf {
+	return x.Linear(m.Down, activate(x, x.Linear(m.Up, h)))
 }
 
 // Experts is a mixture of gated feed-forward blocks, of which a router chooses some for each row.

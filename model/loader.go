@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"grove/compute"
 	"grove/internal/par"
@@ -142,6 +143,31 @@ func (l *Loader) TextOr(name, other string) string {
 		return other
 	}
 	return v
+}
+
+// LayerFloats returns the finite values of a key without the architecture's name, one for each layer, or one for all.
+func (l *Loader) LayerFloats(key string) []float32 {
+	n := len(l.info.Layers)
+	values, ok, err := l.file.Floats(key)
+	if v, found := l.file.Lookup(key); found && v.Kind() != gguf.Array {
+		var one float64
+		one, ok, err = l.file.Float(key)
+		values = slices.Repeat([]float32{float32(one)}, n)
+	}
+	switch {
+	case err != nil:
+		l.wrap(err)
+	case !ok:
+		l.fail("%s is missing", key)
+	case len(values) < n:
+		l.fail("%s has %d values; there are %d layers", key, len(values), n)
+	}
+	for i, v := range values {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			l.fail("value %d of %s is %v; it must be finite", i, key, v)
+		}
+	}
+	return values
 }
 
 // Has reports whether the file holds a tensor.

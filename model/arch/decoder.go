@@ -14,7 +14,11 @@ type decoder struct {
 	hparams model.Hyperparameters
 	head    model.Head
 	layers  []decoderLayer
+	scales  scales
 }
+
+// scales are factors of embeddings, of what a block adds to the stream, and of logits.
+type scales struct{ embed, block, logits float32 }
 
 type decoderLayer struct {
 	attnNorm compute.Vector
@@ -22,6 +26,8 @@ type decoderLayer struct {
 	postAttn compute.Vector // norm of what attention gives; empty: none
 	ffnNorm  compute.Vector
 	mlp      model.MLP      // without experts; of a mixture: the shared experts, if any
+	plain    model.PlainMLP // instead of mlp, where there is an activation
+	activate func(x *compute.Exec, a compute.Buf) compute.Buf
 	experts  model.Experts  // of a mixture; otherwise Choice.Used is 0
 	shared   model.Experts  // one expert that every row runs and weighs; otherwise Choice.Used is 0
 	postFFN  compute.Vector // norm of what mlp gives; empty: none
@@ -29,8 +35,8 @@ type decoderLayer struct {
 
 // openDecoder loads the head and the norms. layer loads the blocks of one layer, and its second norm where that has
 // another name.
-func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) decoderLayer) model.Model {
-	m := &decoder{info: l.Info(), hparams: s, head: l.Head(s)}
+func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) decoderLayer) *decoder {
+	m := &decoder{info: l.Info(), hparams: s, head: l.Head(s), scales: scales{1, 1, 1}}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		attnNorm := l.Vector(fmt.Sprintf("blk.%d.attn_norm.weight", i), s.Width)
 		one := layer(i)
@@ -48,33 +54,38 @@ func (m *decoder) Info() *model.Info { return m.info }
 
 // Forward implements [model.Model].
 func (m *decoder) Forward(x *compute.Exec) {
-	x.Embed(m.head.Embed, 1)
+	x.Embed(m.head.Embed, m.scales.embed)
 	for i := range m.layers {
 		l := &m.layers[i]
 		stream, ok := x.Enter(i)
 		if !ok {
 			continue
 		}
-		stream = x.Add(stream, m.post(x, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)), l.postAttn))
+		stream = m.add(x, stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)), l.postAttn)
 		h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
 		if l.experts.Choice.Used > 0 {
-			stream = x.Add(stream, l.experts.Silu(x, h))
+			stream = m.add(x, stream, l.experts.Silu(x, h), compute.Vector{})
 		}
 		if l.shared.Choice.Used > 0 {
-			stream = x.Add(stream, l.shared.Silu(x, h))
+			stream = m.add(x, stream, l.shared.Silu(x, h), compute.Vector{})
 		}
 		if l.mlp.GateUp != nil {
-			stream = x.Add(stream, m.post(x, l.mlp.Silu(x, h), l.postFFN))
+			stream = m.add(x, stream, l.mlp.Silu(x, h), l.postFFN)
+		}
+		if l.activate != nil {
+			stream = m.add(x, stream, l.plain.Forward(x, h, l.activate), l.postFFN)
 		}
 		x.Leave(stream)
 	}
-	x.Output(m.head.Norm, m.hparams.Eps, m.head.Output)
+	if h, ok := x.Outputs(); ok {
+		x.ScaledLogits(x.RMSNorm(h, m.head.Norm, m.hparams.Eps), compute.Projection{Matrix: m.head.Output}, m.scales.logits, 0)
+	}
 }
 
-// post norms what a block gives, where the layer has a norm for it.
-func (m *decoder) post(x *compute.Exec, b compute.Buf, w compute.Vector) compute.Buf {
-	if w.Len() == 0 {
-		return b
+// add adds what a block gives to the stream, behind its norm, if any.
+func (m *decoder) add(x *compute.Exec, stream, b compute.Buf, norm compute.Vector) compute.Buf {
+	if norm.Len() > 0 {
+		b = x.RMSNorm(b, norm, m.hparams.Eps)
 	}
-	return x.RMSNorm(b, w, m.hparams.Eps)
+	return x.AddScaled(stream, m.scales.block, b)
 }

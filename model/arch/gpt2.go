@@ -17,6 +17,7 @@ type gpt2 struct {
 	positions *compute.Matrix // nil: none, as heads rotate
 	layers    []gpt2Layer
 	norm      model.LayerNorm // final
+	activate  func(x *compute.Exec, a compute.Buf) compute.Buf
 }
 
 type gpt2Layer struct {
@@ -40,7 +41,7 @@ func openGPT2(l *model.Loader) model.Model {
 // loadGPT2 loads everything but the table of positions; a nil rope is none.
 func loadGPT2(l *model.Loader, s model.Hyperparameters, rope *compute.Rope) *gpt2 {
 	eps := float32(l.RangeOr("attention.layer_norm_epsilon", 1e-5, 0, 1))
-	m := &gpt2{info: l.Info(), head: l.Head(s), norm: l.LayerNorm("output_norm", s.Width, eps)}
+	m := &gpt2{info: l.Info(), head: l.Head(s), norm: l.LayerNorm("output_norm", s.Width, eps), activate: (*compute.Exec).Gelu}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		m.layers = append(m.layers, gpt2Layer{
 			attnNorm: l.LayerNorm(fmt.Sprintf("blk.%d.attn_norm", i), s.Width, eps),
@@ -68,7 +69,7 @@ func (m *gpt2) Forward(x *compute.Exec) {
 			continue
 		}
 		stream = x.Add(stream, l.attn.Forward(x, l.attnNorm.Forward(x, stream)))
-		stream = x.Add(stream, l.mlp.Gelu(x, l.ffnNorm.Forward(x, stream)))
+		stream = x.Add(stream, l.mlp.Forward(x, l.ffnNorm.Forward(x, stream), m.activate))
 		x.Leave(stream)
 	}
 	if h, ok := x.Outputs(); ok {

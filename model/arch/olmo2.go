@@ -31,24 +31,32 @@ const olmo2Period = 4
 func openOlmo2(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	windowed := l.Windows(l.CountOr("attention.sliding_window", 0, 0, 1<<24), olmo2Period)
-	m := &olmo2{info: l.Info(), hparams: s, head: l.Head(s)}
 	global := l.Rope(s, true)
 	local := l.NewRope(compute.RopeConfig{
 		Dims: s.Size, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", l.FloatOr("rope.freq_base", 10000)),
 	})
-	for i := 0; i < s.Layers && l.OK(); i++ {
+	return loadOlmo2(l, s, func(i int) model.Attention {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s.weight", i, t) }
 		rope := global
 		if windowed[i] {
 			rope = local
 		}
-		layer := olmo2Layer{
-			attn: l.Attention(s, i, rope), mlp: l.MLP(s, i),
-			postAttn: l.Vector(name("post_attention_norm"), s.Width), postFFN: l.Vector(name("post_ffw_norm"), s.Width),
-		}
-		layer.attn.QNorm = l.Vector(name("attn_q_norm"), s.Heads*s.Size)
-		layer.attn.KNorm = l.Vector(name("attn_k_norm"), s.KVHeads*s.Size)
-		m.layers = append(m.layers, layer)
+		a := l.Attention(s, i, rope)
+		a.QNorm = l.Vector(name("attn_q_norm"), s.Heads*s.Size)
+		a.KNorm = l.Vector(name("attn_k_norm"), s.KVHeads*s.Size)
+		return a
+	})
+}
+
+// loadOlmo2 loads the head, the norms and the feed-forward blocks. attention loads the attention of one layer.
+func loadOlmo2(l *model.Loader, s model.Hyperparameters, attention func(i int) model.Attention) *olmo2 {
+	m := &olmo2{info: l.Info(), hparams: s, head: l.Head(s)}
+	for i := 0; i < s.Layers && l.OK(); i++ {
+		m.layers = append(m.layers, olmo2Layer{
+			attn: attention(i), mlp: l.MLP(s, i),
+			postAttn: l.Vector(fmt.Sprintf("blk.%d.post_attention_norm.weight", i), s.Width),
+			postFFN:  l.Vector(fmt.Sprintf("blk.%d.post_ffw_norm.weight", i), s.Width),
+		})
 	}
 	return m
 }
