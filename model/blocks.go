@@ -284,7 +284,7 @@ func (l *Loader) Head(s Hyperparameters) Head {
 // Tables loads the embedding table and the output matrix. A file without an output matrix ties it to the table, which
 // is then stored once.
 func (l *Loader) Tables(s Hyperparameters) (embed, output *compute.Matrix) {
-	if p := l.CountOr("pooling_type", 0, 0, 1<<8); p != 0 {
+	if p := l.info.Pooling; p > PoolNone {
 		l.fail("%s is %d; the model gives embeddings and has no head to generate with", l.key("pooling_type"), p)
 	}
 	embed = l.Matrix("token_embd.weight", l.info.Vocabulary, s.Width)

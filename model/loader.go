@@ -96,6 +96,15 @@ func (l *Loader) count(name string, low, high int) (int, bool) {
 	return n, ok
 }
 
+// pooling reads how the file makes embeddings. Some programs write 2^32-1 where that is not set.
+func (l *Loader) pooling() Pooling {
+	const name = "pooling_type"
+	if n, ok, err := l.file.Uint(l.key(name)); err == nil && ok && int64(n) == math.MaxUint32 {
+		return PoolUnset
+	}
+	return Pooling(l.CountOr(name, int(PoolUnset), int(PoolNone), int(PoolRank)))
+}
+
 // FloatOr returns the hyperparameter arch.name, which must be finite, or other where it is missing.
 func (l *Loader) FloatOr(name string, other float64) float64 {
 	v, ok, err := l.file.Float(l.key(name))

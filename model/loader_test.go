@@ -337,6 +337,29 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
+// TestUnset opens each architecture with ids and a pooling of 2^32-1, which say that the file does not set them.
+func TestUnset(t *testing.T) {
+	const unset = uint32(math.MaxUint32)
+	opened := 0
+	for _, arch := range model.Names() {
+		spec := modeltest.Spec{Arch: arch}
+		if _, err := open(t, spec, func(*parts) {}); err != nil {
+			continue // package synthetic does not know its tensors
+		}
+		opened++
+		m, err := open(t, spec, both(set(arch+".pooling_type", unset), set(arch+".decoder_start_token_id", unset),
+			set("tokenizer.ggml.bos_token_id", unset), set("tokenizer.ggml.padding_token_id", unset)))
+		if err != nil {
+			t.Errorf("%s: %v", arch, err)
+		} else if p := m.Info().Pooling; p != model.PoolUnset {
+			t.Errorf("%s: pooling %v", arch, p)
+		}
+	}
+	if opened == 0 {
+		t.Error("no architecture was opened")
+	}
+}
+
 // TestLongRope opens a model of two sets of rotary factors for contexts about the one that the short ones are
 // for: they differ in what they can hold and in their identity.
 func TestLongRope(t *testing.T) {

@@ -138,7 +138,7 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	l.info.Pooling = Pooling(l.CountOr("pooling_type", int(PoolUnset), int(PoolNone), int(PoolRank)))
+	l.info.Pooling = l.pooling()
 	m := open(l)
 	l.leftOver()
 	if l.err != nil {

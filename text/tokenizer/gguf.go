@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"grove/text/token"
 	"grove/text/tokenizer/pretoken"
@@ -110,9 +111,13 @@ func read[T any](r *reader, value func(key string) (T, bool, error), key string,
 	return v
 }
 
+// id reads the id of a token, which is otherwise where the file has none or 2^32-1, as some programs write for none.
 func (r *reader) id(v *Vocab, key string, otherwise token.ID) token.ID {
 	key = "tokenizer.ggml." + key
 	n := read(r, r.f.Uint, key, int(otherwise))
+	if int64(n) == math.MaxUint32 {
+		return otherwise
+	}
 	if n >= len(v.Tokens) && r.err == nil {
 		r.err = fmt.Errorf("tokenizer: %s is %d, outside the vocabulary of %d", key, n, len(v.Tokens))
 	}

@@ -132,6 +132,7 @@ func spmFile(t testing.TB, more ...gguf.KV) *gguf.File {
 
 // TestFromGGUF: keys that a file lacks have the defaults of its kind.
 func TestFromGGUF(t *testing.T) {
+	const unset = uint32(1<<32 - 1)
 	for _, c := range []struct {
 		name     string
 		f        *gguf.File
@@ -144,7 +145,10 @@ func TestFromGGUF(t *testing.T) {
 		{"llama-bpe", bpeFile(t, kv("pre", "llama-bpe"), kv("bos_token_id", uint32(3))), "<s> ab", 3, token.None},
 		{"llama-bpe without a begin token", bpeFile(t, kv("pre", "llama-bpe")), "ab", token.None, token.None},
 		{"llama-bpe, asked not to add", bpeFile(t, kv("pre", "llama-bpe"), kv("bos_token_id", uint32(3)), kv("add_bos_token", false)), "ab", 3, token.None},
+		{"gpt-2, ids unset", bpeFile(t, kv("pre", "gpt-2"), kv("bos_token_id", uint32(3)), kv("eos_token_id", unset), kv("eot_token_id", unset)),
+			"ab", 3, token.None},
 		{"llama", spmFile(t), "<s> ▁a <unk>", 1, 2},
+		{"llama, ids unset", spmFile(t, kv("bos_token_id", unset), kv("eos_token_id", unset), kv("unknown_token_id", unset)), "<s> ▁a <unk>", 1, 2},
 		{"llama, other ids", spmFile(t, kv("bos_token_id", uint64(2)), kv("unknown_token_id", int32(1)), kv("add_space_prefix", false)),
 			"</s> a <s>", 2, 2},
 	} {
@@ -174,7 +178,7 @@ func TestFromGGUFRefuses(t *testing.T) {
 		{"nothing", file(t), "tokenizer: the file holds no vocabulary (tokenizer.ggml.model)"},
 		{"no tokens", file(t, kv("model", "llama")), "tokenizer: the vocabulary is empty"},
 		{"no merges", file(t, kv("model", "gpt2"), gpt2, kvs("tokens", "a")), "tokenizer: the file holds no merges (tokenizer.ggml.merges)"},
-		{"end", bpeFile(t, gpt2, kv("eos_token_id", uint32(1<<32-1))), "tokenizer: tokenizer.ggml.eos_token_id is 4294967295, outside the vocabulary of 5"},
+		{"end", bpeFile(t, gpt2, kv("eos_token_id", uint32(1<<32-2))), "tokenizer: tokenizer.ggml.eos_token_id is 4294967294, outside the vocabulary of 5"},
 		{"begin", bpeFile(t, gpt2, kv("bos_token_id", uint32(5))), "tokenizer: tokenizer.ggml.bos_token_id is 5, outside the vocabulary of 5"},
 		{"beyond 32 bits", bpeFile(t, gpt2, kv("bos_token_id", uint64(1<<32))), "tokenizer: tokenizer.ggml.bos_token_id is 4294967296, outside the vocabulary of 5"},
 		{"first fault", bpeFile(t, gpt2, kv("bos_token_id", uint32(7)), kv("eos_token_id", uint32(8))), "tokenizer: tokenizer.ggml.bos_token_id is 7, outside the vocabulary of 5"},

@@ -1,6 +1,7 @@
 package find
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -74,9 +75,12 @@ func OfTemplate(template string) []string {
 	return all
 }
 
+// unset is the id or pooling that some programs write for none.
+const unset = math.MaxUint32
+
 // capabilities returns what the header of a model says that it can do.
 func capabilities(f *gguf.File, arch string) (all []string, err error) {
-	if pooling, found, err := f.Uint(arch + ".pooling_type"); err != nil || found && pooling != 0 {
+	if pooling, found, err := f.Uint(arch + ".pooling_type"); err != nil || found && pooling != 0 && int64(pooling) != unset {
 		return []string{"embedding"}, err
 	}
 	all = []string{"completion"}
@@ -88,9 +92,9 @@ func capabilities(f *gguf.File, arch string) (all []string, err error) {
 		all = append(all, OfTemplate(template)...)
 	}
 	for _, key := range []string{"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"} {
-		if _, found, err := f.Uint(key); err != nil {
+		if id, found, err := f.Uint(key); err != nil {
 			return nil, err
-		} else if found {
+		} else if found && int64(id) != unset {
 			return append(all, "insert"), nil
 		}
 	}
