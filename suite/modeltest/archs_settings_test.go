@@ -80,23 +80,24 @@ func TestGraniteScales(t *testing.T) {
 		ends  []string
 	}{
 		"embedding_scale": {4, 4, []string{"token_embd.weight"}},
-		"residual_scale":  {0.25, 0.25, []string{"attn_output.weight", "ffn_down.weight"}},
+		"residual_scale":  {0.25, 0.25, []string{"attn_output.weight", "ffn_down.weight", "ffn_down_exps.weight"}},
 		"attention.scale": {0.5, 4, []string{"attn_q.weight"}}, // instead of 1/sqrt(64)
 		"logit_scale":     {8, 0.125, []string{"output.weight"}},
 	} {
-		t.Run(key, func(t *testing.T) {
-			spec := Spec{Arch: "granite", Size: 64}
-			plain, set, folded := change(t, spec), change(t, spec), change(t, spec)
-			set.set("granite."+key, gguf.Of(float32(c.value)))
-			folded.scale(c.by, c.ends...)
-			got := set.logits(t, settingIDs)
-			if err := Equal("scale and weights", got, folded.logits(t, settingIDs)); err != nil {
-				t.Error(err)
-			}
-			if Equal("scale and none", got, plain.logits(t, settingIDs)) == nil {
-				t.Error("the scale changes nothing")
-			}
-		})
+		for _, spec := range []Spec{{Arch: "granite", Size: 64}, {Arch: "granitemoe", Size: 64, Experts: 4, Used: 2}} {
+			t.Run(spec.Arch+" "+key, func(t *testing.T) {
+				plain, set, folded := change(t, spec), change(t, spec), change(t, spec)
+				set.set(spec.Arch+"."+key, gguf.Of(float32(c.value)))
+				folded.scale(c.by, c.ends...)
+				got := set.logits(t, settingIDs)
+				if err := Equal("scale and weights", got, folded.logits(t, settingIDs)); err != nil {
+					t.Error(err)
+				}
+				if Equal("scale and none", got, plain.logits(t, settingIDs)) == nil {
+					t.Error("the scale changes nothing")
+				}
+			})
+		}
 	}
 }
 

@@ -41,6 +41,8 @@ var archs = map[string]float64{
 	"gptneox-dense":       geluArch,
 	"granite-dense":       exactArch,
 	"granite-moe":         exactArch,
+	"granitemoe-dense":    exactArch,
+	"granitemoe-moe":      exactArch,
 	"hunyuan-dense-dense": exactArch,
 	"hunyuan-moe-moe":     exactArch,
 	"internlm2-dense":     exactArch,
@@ -145,6 +147,9 @@ func archBits(t *testing.T, r *Runner, file *gguf.File) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	text := randomIDs(rng, textLength, r.Model.Info().Vocabulary)
 	plain := r.Plain(text)
+	if info := r.Model.Info(); r.Exec.Touched() > info.Used*len(info.Layers) {
+		t.Errorf("a row touched %d experts, %d of each layer; it chooses %d", r.Exec.Touched(), r.Exec.Touched()/len(info.Layers), info.Used)
+	}
 	alone := New(t, file, Config{CacheType: tensor.F32, Threads: 1, Context: 256})
 	if err := Equal("1 and 2 threads", alone.Plain(text), plain); err != nil {
 		t.Error(err)
