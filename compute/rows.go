@@ -27,6 +27,7 @@ const (
 	plainGeluRows
 	reluSquaredRows
 	xieluRows
+	temperRows
 	ropeRows
 	ropeAngles
 	quantizeRows
@@ -60,7 +61,7 @@ type rowTask struct {
 	rounded   *kernel.Rows
 	layer     int
 
-	to, from, n int          // of copied heads
+	to, from, n int          // of copied heads; n is also the length of temperRows
 	problem     atomic.Int32 // a kernel.PutResult other than PutOK
 }
 
@@ -135,6 +136,8 @@ func (t *rowTask) one(worker, i int) {
 		kernel.ReluSquared(t.dst.row(i), t.a.row(i))
 	case xieluRows:
 		t.xielu.Forward(t.dst.row(i), t.a.row(i))
+	case temperRows:
+		t.temper(i)
 	case ropeRows:
 		t.rotate(i)
 	case ropeAngles:
@@ -248,6 +251,19 @@ func (x *Exec) AddScaled(dst Buf, scale float32, a Buf) Buf {
 	x.rowTask = rowTask{kind: addScaledRows, x: x, dst: dst, a: a, scale: scale}
 	x.runRows(a.rows, a.width)
 	return x.changed(dst)
+}
+
+// Temper multiplies each row by 1 + scale * ln(1 + floor(position / length)), in place: a temperature of attention for
+// queries far from the start (Llama 4, Meta AI 2025).
+func (x *Exec) Temper(a Buf, scale float32, length int) Buf {
+	x.rowTask = rowTask{kind: temperRows, x: x, a: a, scale: scale, n: length}
+	x.runRows(a.rows, a.width)
+	return x.changed(a)
+}
+
+func (t *rowTask) temper(i int) {
+	pos := int(t.x.Step.Rows()[t.x.active[i]].Pos)
+	kernel.Scale(t.a.row(i), 1+float32(float64(t.scale)*kernel.Log64(float64(1+pos/t.n))))
 }
 
 // SiluMul returns silu(gate) * up.

@@ -32,6 +32,7 @@ var archs = map[string]float64{
 	"deepseek-moe":        exactArch,
 	"deepseek2-moe":       exactArch,
 	"dots1-moe":           exactArch,
+	"ernie4_5-moe":        exactArch,
 	"exaone-dense":        exactArch,
 	"exaone-moe-moe":      exactArch,
 	"exaone4-dense":       exactArch,
@@ -47,6 +48,8 @@ var archs = map[string]float64{
 	"hunyuan-moe-moe":     exactArch,
 	"internlm2-dense":     exactArch,
 	"minimax-m2-moe":      exactArch,
+	"mistral3-dense":      exactArch,
+	"mistral3-moe":        exactArch,
 	"nemotron-dense":      exactArch,
 	"olmo-dense":          exactArch,
 	"olmoe-moe":           exactArch,
@@ -62,7 +65,8 @@ var archs = map[string]float64{
 
 // unread are the ends of the names of tensors that llama.cpp loads and leaves out of its sums. They are 0 here.
 var unread = map[string]string{
-	"olmoe-moe": ".bias",
+	"ernie4_5-moe": ".attn_output.bias",
+	"olmoe-moe":    ".bias",
 }
 
 const (
