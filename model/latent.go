@@ -43,15 +43,28 @@ func (l *Loader) LatentHyperparameters() LatentHyperparameters {
 	s.Rank = l.Count("attention.kv_lora_rank", 1, maxWidth)
 	s.QueryRank = l.CountOr("attention.q_lora_rank", 0, 0, maxWidth)
 	s.Turned = l.Count("rope.dimension_count", 2, maxHeads)
-	key := l.CountOr("attention.key_length_mla", s.Size, 1, maxHeads)
-	s.Out = l.CountOr("attention.value_length_mla", s.Value, 1, maxHeads)
-	if s.Plain = key - s.Turned; s.Plain < 1 && l.OK() {
-		l.fail("%s is %d; it must be less than the %d values of a key", l.key("rope.dimension_count"), s.Turned, key)
+	key, out := l.CountOr("attention.key_length_mla", 0, 0, maxHeads), l.CountOr("attention.value_length_mla", 0, 0, maxHeads)
+	if key == 0 {
+		key = s.Size
+	}
+	if s.Out = out; out == 0 {
+		s.Out = s.Value
+	}
+	if s.Plain = key - s.Turned; s.Plain < 0 && l.OK() {
+		l.fail("%s is %d; it must be at most the %d values of a key", l.key("rope.dimension_count"), s.Turned, key)
 	}
 	for i := range l.info.Layers {
-		l.info.Layers[i] = kv.Layer{KVHeads: 1, Size: s.Turned + s.Rank, Value: s.Rank}
+		l.info.Layers[i] = kv.Layer{KVHeads: 1, Size: s.key(), Value: s.Rank}
 	}
 	return s
+}
+
+// key is the size of the key that all heads share. Where whole heads rotate the latent has no part in it.
+func (s *LatentHyperparameters) key() int {
+	if s.Plain == 0 {
+		return s.Turned
+	}
+	return s.Turned + s.Rank
 }
 
 // LatentAttention loads the block of a layer. Its scale is that of keys in the expanded form.
@@ -74,7 +87,9 @@ func (l *Loader) LatentAttention(s LatentHyperparameters, layer int, rope *compu
 	if l.Has(name("attn_kv_b.weight")) && !l.Has(name("attn_k_b.weight")) {
 		a.keyUp, a.valueUp = l.splitLatent(name("attn_kv_b.weight"), s)
 	} else {
-		a.keyUp = l.Stack(name("attn_k_b.weight"), s.Heads, s.Rank, s.Plain)
+		if s.Plain > 0 {
+			a.keyUp = l.Stack(name("attn_k_b.weight"), s.Heads, s.Rank, s.Plain)
+		}
 		a.valueUp = l.Stack(name("attn_v_b.weight"), s.Heads, s.Out, s.Rank)
 	}
 	return a
@@ -113,7 +128,9 @@ func (l *Loader) splitLatent(name string, s LatentHyperparameters) (keyUp, value
 		}
 		values = append(values, rows[s.Plain*row:(s.Plain+s.Out)*row]...)
 	}
-	keyUp = l.store(tensor.View{Name: name, Type: tensor.F32, Shape: []int{s.Heads, s.Rank, s.Plain}, Data: keys})
+	if s.Plain > 0 {
+		keyUp = l.store(tensor.View{Name: name, Type: tensor.F32, Shape: []int{s.Heads, s.Rank, s.Plain}, Data: keys})
+	}
 	valueUp = l.store(tensor.View{Name: name, Type: v.Type, Shape: []int{s.Heads, s.Out, s.Rank}, Data: values})
 	return keyUp, valueUp
 }
@@ -129,11 +146,13 @@ func (a *LatentAttention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	down := x.Linears(a.down, h)
 	latent, turned := x.RMSNorm(down[0], a.norm, s.Eps), down[1]
 
-	size := s.Turned + s.Rank
+	size := s.key()
 	q := x.CopyHeads(x.Buffer(h, s.Heads*size), 0, plain, s.Plain, s.Turned, s.Heads)
-	q = x.LinearHeads(q, s.Turned, plain, a.keyUp)
 	k := x.CopyHeads(x.Buffer(h, size), 0, turned, 0, s.Turned, 1)
-	k = x.CopyHeads(k, s.Turned, latent, 0, s.Rank, 1)
+	if s.Plain > 0 {
+		q = x.LinearHeads(q, s.Turned, plain, a.keyUp)
+		k = x.CopyHeads(k, s.Turned, latent, 0, s.Rank, 1)
+	}
 	q, k = x.Rope(q, s.Heads, a.rope), x.Rope(k, 1, a.rope)
 
 	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.scale}, q, k, latent)

@@ -72,14 +72,16 @@ const (
 // is opened for: a text that went from one set to the other would need its keys rotated again. With the short
 // factors the context is at most the one that they were made for.
 func (l *Loader) longRope(c *compute.RopeConfig) {
-	if t := l.TextOr("rope.scaling.type", string(compute.RopeLong)); t != string(compute.RopeLong) {
+	if t := l.TextOr("rope.scaling.type", string(compute.RopeLong)); t != string(compute.RopeLong) && (t != string(compute.RopeLinear) || c.Factor != 1) {
 		l.fail("%s is %q and the file has tensor %q; the type must be longrope", l.key("rope.scaling.type"), t, longFactors)
 	}
 	l.Need(longFactors, shortFactors)
-	c.Context = l.Count("rope.scaling.original_context_length", 1, maxContext)
-	c.Scaling, c.Factor = compute.RopeLong, float64(l.info.Context)/float64(c.Context)
-	c.AttentionFactor = l.FloatOr("rope.scaling.attn_factor", 0)
 	long, short := l.Vector(longFactors, c.Dims/2).Floats(), l.Vector(shortFactors, c.Dims/2).Floats()
+	if !slices.Equal(long, short) { // equal sets are no choice, and files of MiniCPM 3 lack the context
+		c.Context = l.Count("rope.scaling.original_context_length", 1, maxContext)
+	}
+	c.Scaling, c.Factor = compute.RopeLong, float64(l.info.Context)/float64(max(1, c.Context))
+	c.AttentionFactor = l.FloatOr("rope.scaling.attn_factor", 0)
 	if l.context > c.Context {
 		c.Factors = long
 		l.rotary = longFactors

@@ -16,6 +16,7 @@ type deepseek2 struct {
 	hparams model.Hyperparameters
 	head    model.Head
 	layers  []deepseek2Layer
+	scales  scales
 }
 
 type deepseek2Layer struct {
@@ -36,8 +37,12 @@ func openDeepSeek2(l *model.Loader) model.Model {
 	if config.Scaling == compute.RopeYaRN && l.OK() {
 		temperature = compute.YaRNTemperature(config.Factor, l.RangeOr("rope.scaling.yarn_log_multiplier", 0, 0, 10))
 	}
-	mix := loadMixture(l, s.Hyperparameters)
-	m := &deepseek2{info: l.Info(), hparams: s.Hyperparameters, head: l.Head(s.Hyperparameters)}
+	return loadDeepSeek2(l, s, rope, temperature, loadMixture(l, s.Hyperparameters))
+}
+
+// loadDeepSeek2 loads the head and the layers.
+func loadDeepSeek2(l *model.Loader, s model.LatentHyperparameters, rope *compute.Rope, temperature float64, mix mixture) *deepseek2 {
+	m := &deepseek2{info: l.Info(), hparams: s.Hyperparameters, head: l.Head(s.Hyperparameters), scales: scales{1, 1, 1}}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
 		layer := deepseek2Layer{
@@ -56,22 +61,24 @@ func (m *deepseek2) Info() *model.Info { return m.info }
 // Forward implements [model.Model].
 func (m *deepseek2) Forward(x *compute.Exec) {
 	eps := m.hparams.Eps
-	x.Embed(m.head.Embed, 1)
+	x.Embed(m.head.Embed, m.scales.embed)
 	for i := range m.layers {
 		l := &m.layers[i]
 		stream, ok := x.Enter(i)
 		if !ok {
 			continue
 		}
-		stream = x.Add(stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, eps)))
+		stream = x.AddScaled(stream, m.scales.block, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, eps)))
 		h := x.RMSNorm(stream, l.ffnNorm, eps)
 		if l.experts.Choice.Used > 0 {
-			stream = x.Add(stream, l.experts.Silu(x, h))
+			stream = x.AddScaled(stream, m.scales.block, l.experts.Silu(x, h))
 		}
 		if l.mlp.GateUp != nil {
-			stream = x.Add(stream, l.mlp.Silu(x, h))
+			stream = x.AddScaled(stream, m.scales.block, l.mlp.Silu(x, h))
 		}
 		x.Leave(stream)
 	}
-	x.Output(m.head.Norm, eps, m.head.Output)
+	if h, ok := x.Outputs(); ok {
+		x.ScaledLogits(x.RMSNorm(h, m.head.Norm, eps), compute.Projection{Matrix: m.head.Output}, m.scales.logits, 0)
+	}
 }

@@ -1,0 +1,49 @@
+package arch
+
+import (
+	"math"
+
+	"grove/model"
+)
+
+func init() {
+	model.Register("minicpm", openMiniCPM)
+	model.Register("minicpm3", openMiniCPM3)
+}
+
+// miniCPMScales are the scales of MiniCPM (Hu et al. 2024, section 3), which old files lack.
+func miniCPMScales(s model.Hyperparameters) scales {
+	return scales{embed: 12, block: float32(1.4 / math.Sqrt(float64(max(1, s.Layers)))), logits: 256 / float32(max(1, s.Width))}
+}
+
+// openMiniCPM opens MiniCPM 1 and 4 (Hu et al. 2024; MiniCPM team 2025), dense or a mixture of experts: Llama's layers with
+// scales of embeddings, of what a block adds and of logits.
+func openMiniCPM(l *model.Loader) model.Model {
+	s := l.Hyperparameters()
+	rope := l.Rope(s, false)
+	m := openDecoder(l, s, func(i int) decoderLayer {
+		layer := decoderLayer{attn: l.Attention(s, i, rope)}
+		if s.Experts > 0 {
+			layer.experts = l.Experts(s, i, s.FFN)
+		} else {
+			layer.mlp = l.MLP(s, i)
+		}
+		return layer
+	})
+	m.scales = miniCPMScales(s)
+	m.scales.embed = scaleOr(l, "embedding_scale", float64(m.scales.embed))
+	m.scales.block = scaleOr(l, "residual_scale", float64(m.scales.block))
+	m.scales.logits = 1 / scaleOr(l, "logit_scale", 1/float64(m.scales.logits))
+	return m
+}
+
+// openMiniCPM3 opens MiniCPM 3 (OpenBMB 2024): the layers of DeepSeek-V2 without experts, with the scales of MiniCPM. Heads
+// rotate by halves.
+func openMiniCPM3(l *model.Loader) model.Model {
+	s := l.LatentHyperparameters()
+	config := l.RopeConfig(s.Hyperparameters, true)
+	config.Dims = s.Turned
+	m := loadDeepSeek2(l, s, l.NewRope(config), 1, mixture{hparams: s.Hyperparameters, dense: s.Layers})
+	m.scales = miniCPMScales(s.Hyperparameters)
+	return m
+}
