@@ -77,6 +77,15 @@ func (x *Exec) Experts(a Buf, r *Routing) Buf {
 	return dst
 }
 
+// WeighExperts multiplies each pair of a by the weight of its expert, in place. [Exec.MixExperts] then weighs by 1.
+func (x *Exec) WeighExperts(a Buf, r *Routing) Buf {
+	for i, p := range r.pair[:a.rows] {
+		kernel.Scale(a.row(int(p)), r.weights[i])
+		r.weights[i] = 1
+	}
+	return x.changed(a)
+}
+
 // LinearExperts returns the product of each pair with its expert's matrix, plus the expert's bias where there
 // is one (N1). p.Bias is empty or [experts, outputs].
 func (x *Exec) LinearExperts(p Projection, a Buf, r *Routing) Buf {

@@ -112,3 +112,22 @@ func TestRouteNotFinite(t *testing.T) {
 		}
 	}
 }
+
+// TestWeighExperts: pairs are weighed by their experts, once.
+func TestWeighExperts(t *testing.T) {
+	x, r := route(2, []float32{1, 3, 2, -1}, []float32{4, 0, 0, 5}, []float32{0, 1, 2, 3})
+	weights := append([]float32(nil), r.weights...)
+	a := Buf{f: make([]float32, 6*2), rows: 6, width: 2}
+	for i := range a.f {
+		a.f[i] = float32(i%2) + 1
+	}
+	x.WeighExperts(a, r)
+	for i, w := range weights {
+		if d := cmp.Diff([]float32{w, 2 * w}, a.row(int(r.pair[i]))); d != "" {
+			t.Errorf("rank %d of row %d (-want +got):\n%s", i%2, i/2, d)
+		}
+		if r.weights[i] != 1 {
+			t.Errorf("rank %d of row %d still weighs %v", i%2, i/2, r.weights[i])
+		}
+	}
+}

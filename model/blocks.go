@@ -186,6 +186,7 @@ type Experts struct {
 	Router         compute.Projection
 	Choice         compute.Router
 	Gate, Up, Down compute.Projection
+	WeighInputs    bool // the weight of an expert multiplies what it reads instead of what it gives
 	joined         bool // Gate is both the gate and the matrix that it gates; Up is empty
 }
 
@@ -262,6 +263,9 @@ func (e *Experts) Clamped(x *compute.Exec, h compute.Buf) compute.Buf {
 func (e *Experts) mix(x *compute.Exec, h compute.Buf, gate func(x *compute.Exec, gate, up compute.Buf) compute.Buf) compute.Buf {
 	r := x.Route(x.Linear(e.Router, h), &e.Choice)
 	in := x.Experts(h, r)
+	if e.WeighInputs {
+		in = x.WeighExperts(in, r)
+	}
 	g := x.LinearExperts(e.Gate, in, r)
 	var u compute.Buf
 	if e.joined {
