@@ -86,7 +86,7 @@ var crafts = map[string]struct {
 		tokens[300] = "other"
 		f.set("tokenizer.ggml.tokens", gguf.ArrayOf(tokens))
 	}},
-	"eos-huge":       {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.eos_token_id", gguf.Of(uint32(math.MaxUint32))) }},
+	"eos-huge":       {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.eos_token_id", gguf.Of(uint32(math.MaxUint32-1))) }},
 	"rope-nan":       {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(nan)) }},
 	"rope-inf":       {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(float32(math.Inf(1)))) }},
 	"rope-0":         {"llama-gqa", func(f *crafted) { f.set("llama.rope.freq_base", gguf.Of(float32(0))) }},
