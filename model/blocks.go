@@ -18,7 +18,7 @@ type Attention struct {
 	Limit        float32        // of queries, keys and values; 0: none
 	Rope         *compute.Rope  // nil: none
 	Temperature  float32        // of queries, by each TemperLength positions; 0: none
-	TemperLength int            //
+	TemperLength int
 	Scale        float32        // of the products of queries and keys
 	Softcap      float32        // of the scaled products; 0: none
 	Sinks        compute.Vector // a logit for each head; empty: none
