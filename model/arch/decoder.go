@@ -49,6 +49,15 @@ func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) dec
 	return m
 }
 
+// feedForward loads the block of layer i: a mixture where the model has experts, each as wide as a plain block.
+func (d *decoderLayer) feedForward(l *model.Loader, s model.Hyperparameters, i int) {
+	if s.Experts > 0 {
+		d.experts = l.Experts(s, i, s.FFN)
+	} else {
+		d.mlp = l.MLP(s, i)
+	}
+}
+
 // Info implements [model.Model].
 func (m *decoder) Info() *model.Info { return m.info }
 

@@ -19,15 +19,13 @@ const (
 // mixtures of experts, chosen by sigmoids with a bias, and shared experts, as in DeepSeek-V3.
 func openExaoneMoE(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
-	if s.Experts == 0 {
-		l.Fail("exaone-moe.expert_count is 0 or missing")
-	}
+	needExperts(l, s)
 	windowed := l.Windows(l.CountOr("attention.sliding_window", exaoneMoEWindow, 1, 1<<24), exaoneMoEPeriod)
 	l.DropPredictors(&s)
 	dense := l.CountOr("leading_dense_block_count", 0, 0, s.Layers)
 	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
 	shared := l.CountOr("expert_shared_feed_forward_length", ffn*l.CountOr("expert_shared_count", 1, 0, 1<<8), 0, 1<<18)
-	router := l.Router(s)
+	mix := mixture{hparams: s, dense: dense, ffn: ffn, shared: shared, router: l.Router(s)}
 	rope := l.Rope(s, true)
 	return openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope)}
@@ -35,16 +33,10 @@ func openExaoneMoE(l *model.Loader) model.Model {
 		if !windowed[i] {
 			layer.attn.Rope = nil
 		}
-		if i < dense {
-			layer.mlp = l.MLP(s, i)
-			return layer
+		if i >= dense {
+			l.Need(fmt.Sprintf("blk.%d.exp_probs_b.bias", i))
 		}
-		layer.experts = l.Experts(s, i, ffn)
-		layer.experts.Choice = router
-		layer.experts.Choice.Bias = l.Vector(fmt.Sprintf("blk.%d.exp_probs_b.bias", i), s.Experts)
-		if shared > 0 {
-			layer.mlp = l.SharedMLP(s, i, shared)
-		}
+		layer.mlp, layer.experts = mix.blocks(l, i)
 		return layer
 	})
 }

@@ -30,9 +30,7 @@ const gptOSSPeriod = 2
 
 func openGPTOSS(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
-	if s.Experts == 0 {
-		l.Fail("gpt-oss.expert_count is 0 or missing")
-	}
+	needExperts(l, s)
 	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
 	l.Windows(l.Count("attention.sliding_window", 1, 1<<24), gptOSSPeriod)
 	config := l.RopeConfig(s, true)

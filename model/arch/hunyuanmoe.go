@@ -8,9 +8,7 @@ func init() { model.Register("hunyuan-moe", openHunyuanMoE) }
 // halves, and every layer has a mixture of experts and one that all rows run. The weights of the chosen sum to 1.
 func openHunyuanMoE(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
-	if s.Experts == 0 {
-		l.Fail("hunyuan-moe.expert_count is 0 or missing")
-	}
+	needExperts(l, s)
 	shared := l.CountOr("expert_shared_feed_forward_length", 0, 0, 1<<18)
 	if shared == 0 {
 		shared = s.FFN

@@ -12,11 +12,7 @@ func openLlama(l *model.Loader) model.Model {
 	rope := l.Rope(s, false)
 	return openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope)}
-		if s.Experts > 0 {
-			layer.experts = l.Experts(s, i, s.FFN)
-		} else {
-			layer.mlp = l.MLP(s, i)
-		}
+		layer.feedForward(l, s, i)
 		return layer
 	})
 }

@@ -15,9 +15,7 @@ func init() { model.Register("minimax-m2", openMiniMaxM2) }
 func openMiniMaxM2(l *model.Loader) model.Model {
 	const softmax, sigmoid = 1, 2
 	s := l.Hyperparameters()
-	if s.Experts == 0 {
-		l.Fail("minimax-m2.expert_count is 0 or missing")
-	}
+	needExperts(l, s)
 	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
 	router := compute.Router{Used: s.Used, Norm: true, Sigmoid: l.CountOr("expert_gating_func", sigmoid, softmax, sigmoid) == sigmoid}
 	rope := l.Rope(s, true)

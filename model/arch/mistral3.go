@@ -22,11 +22,7 @@ func openMistral3(l *model.Loader) model.Model {
 	return openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope)}
 		layer.attn.Temperature, layer.attn.TemperLength = temperature, config.Context
-		if s.Experts > 0 {
-			layer.experts = l.Experts(s, i, s.FFN)
-		} else {
-			layer.mlp = l.MLP(s, i)
-		}
+		layer.feedForward(l, s, i)
 		return layer
 	})
 }

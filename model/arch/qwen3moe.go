@@ -7,9 +7,7 @@ func init() { model.Register("qwen3moe", openQwen3MoE) }
 // openQwen3MoE opens Qwen 3 with a mixture of experts in every layer (Qwen team 2025).
 func openQwen3MoE(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
-	if s.Experts == 0 {
-		l.Fail("%s.expert_count is 0 or missing", l.Info().Arch)
-	}
+	needExperts(l, s)
 	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
 	rope := l.Rope(s, true)
 	return openDecoder(l, s, func(i int) decoderLayer {
