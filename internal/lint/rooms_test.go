@@ -77,7 +77,7 @@ var rooms = []string{
 	"weights/gguf",
 	"weights/safetensors",
 	"internal/kernel/measure internal/kernel/selfcheck",
-	"internal/kernel/matmul",
+	"internal/kernel/matmul internal/kernel/scan",
 	"internal/kernel",
 	"weights/tensor",
 	"internal/cachefile",
@@ -134,7 +134,7 @@ func within(dir, patterns string) bool {
 }
 
 // numeric are the rooms whose bits are promised (N7).
-var numeric = []string{"compute", "kv", "model", "model/arch", "sample", "internal/kernel", "internal/kernel/matmul"}
+var numeric = []string{"compute", "kv", "model", "model/arch", "sample", "internal/kernel", "internal/kernel/matmul", "internal/kernel/scan"}
 
 // roomOf returns the line of a package directory in rooms and the entry that matches it.
 func roomOf(dir string) (rank int, room string, ok bool) {
