@@ -37,6 +37,13 @@ const (
 	copyHeads
 	gatherHeads
 	scatterHeads
+	mulRows
+	mulVectorRows
+	addVectorRows
+	plainSiluRows
+	sigmoidRows
+	softplusRows
+	unitHeads
 )
 
 // rowTask is an operation that treats rows one by one. The Exec has one value for all operations, so that
@@ -156,6 +163,8 @@ func (t *rowTask) one(worker, i int) {
 		t.gatherHead(i)
 	case scatterHeads:
 		t.scatterHead(i)
+	default:
+		t.element(i)
 	}
 }
 
@@ -281,11 +290,8 @@ func (x *Exec) ClampedSwiGLU(gate, up Buf) Buf {
 
 func (t *rowTask) clamp(i int) {
 	gate, up := t.a.row(i), t.b.row(i)
-	for _, v := range [][]float32{gate, up} {
-		if _, finite := kernel.MaxAbsFinite(v); !finite {
-			t.problem.Store(int32(kernel.PutNotFinite))
-		}
-	}
+	t.finite(gate)
+	t.finite(up)
 	kernel.ClampedSwiGLU(t.dst.row(i), gate, up)
 }
 
@@ -301,9 +307,7 @@ func (x *Exec) Limit(a Buf, limit float32) Buf {
 
 func (t *rowTask) limit(i int) {
 	row := t.a.row(i)
-	if _, finite := kernel.MaxAbsFinite(row); !finite {
-		t.problem.Store(int32(kernel.PutNotFinite))
-	}
+	t.finite(row)
 	for j, v := range row {
 		row[j] = max(-t.scale, min(v, t.scale))
 	}

@@ -84,14 +84,22 @@ func geluMul(dst, gate, up []float32) { gated(geluMulAVX2, geluMulGo, dst, gate,
 
 func clampedSwiGLU(dst, gate, up []float32) { gated(clampedSwiGLUAVX2, clampedSwiGLUGo, dst, gate, up) }
 
-func gelu(dst, x []float32) {
+func activation(avx2, portable func(dst, x []float32), dst, x []float32) {
 	n := 0
 	if AVX2 {
 		n = len(x) &^ 7
-		geluAVX2(dst, x)
+		avx2(dst, x)
 	}
-	geluGo(dst[n:], x[n:])
+	portable(dst[n:], x[n:])
 }
+
+func gelu(dst, x []float32) { activation(geluAVX2, geluGo, dst, x) }
+
+func silu(dst, x []float32) { activation(siluAVX2, siluGo, dst, x) }
+
+func sigmoid(dst, x []float32) { activation(sigmoidAVX2, sigmoidGo, dst, x) }
+
+func softplus(dst, x []float32) { activation(softplusAVX2, softplusGo, dst, x) }
 
 func softcap(x []float32, limit float32) {
 	n := 0

@@ -82,6 +82,12 @@ func geluMul(dst, gate, up []float32) { gated(geluMulNEON, geluMulGo, dst, gate,
 
 func clampedSwiGLU(dst, gate, up []float32) { gated(clampedSwiGLUNEON, clampedSwiGLUGo, dst, gate, up) }
 
+func silu(dst, x []float32) { siluGo(dst, x) }
+
+func sigmoid(dst, x []float32) { sigmoidGo(dst, x) }
+
+func softplus(dst, x []float32) { softplusGo(dst, x) }
+
 func gelu(dst, x []float32) {
 	n := 0
 	if NEON {

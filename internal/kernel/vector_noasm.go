@@ -24,6 +24,12 @@ func geluMul(dst, gate, up []float32) { geluMulGo(dst, gate, up) }
 
 func gelu(dst, x []float32) { geluGo(dst, x) }
 
+func silu(dst, x []float32) { siluGo(dst, x) }
+
+func sigmoid(dst, x []float32) { sigmoidGo(dst, x) }
+
+func softplus(dst, x []float32) { softplusGo(dst, x) }
+
 func softcap(x []float32, limit float32) { softcapGo(x, limit) }
 
 func rope(x []float32, heads, size int, cos, sin []float32, neox bool) {

@@ -134,6 +134,13 @@ func TestVectorBits(t *testing.T) {
 		{"ReluSquared in place", none(func(v [][]float32) { ReluSquared(v[1], v[1]) })},
 		{"XIELU", none(func(v [][]float32) { XIELU{1.3, 1.1, 0.5, -1e-6}.Forward(v[0], v[1]) })},
 		{"XIELU in place", none(func(v [][]float32) { XIELU{1.3, 1.1, 0.5, -1e-6}.Forward(v[1], v[1]) })},
+		{"Mul", none(func(v [][]float32) { Mul(v[0], v[1]) })},
+		{"Silu", none(func(v [][]float32) { Silu(v[0], v[1]) })},
+		{"Silu in place", none(func(v [][]float32) { Silu(v[1], v[1]) })},
+		{"Sigmoid", none(func(v [][]float32) { Sigmoid(v[0], v[1]) })},
+		{"Softplus", none(func(v [][]float32) { Softplus(v[0], v[1]) })},
+		{"Softplus in place", none(func(v [][]float32) { Softplus(v[1], v[1]) })},
+		{"UnitNorm", none(func(v [][]float32) { UnitNorm(v[0], v[1], 1e-6) })},
 		{"Softcap", none(func(v [][]float32) { Softcap(v[0], 30) })},
 		{"Finish", none(func(v [][]float32) { Finish(v[0], v[1], 3) })},
 		{"MaxAbsFinite", func(v [][]float32) []float32 {

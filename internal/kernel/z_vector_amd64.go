@@ -63,6 +63,21 @@ func geluMulAVX2(dst []float32, gate []float32, up []float32)
 //go:noescape
 func geluAVX2(dst []float32, x []float32)
 
+// siluAVX2 is siluGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func siluAVX2(dst []float32, x []float32)
+
+// sigmoidAVX2 is sigmoidGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func sigmoidAVX2(dst []float32, x []float32)
+
+// softplusAVX2 is softplusGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func softplusAVX2(dst []float32, x []float32)
+
 // softcapAVX2 is softcapGo, for the elements up to the last multiple of 8 of x.
 //
 //go:noescape

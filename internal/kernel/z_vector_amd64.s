@@ -604,6 +604,266 @@ done:
 	VZEROUPPER
 	RET
 
+// func siluAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·siluAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ x_len+32(FP), DX
+	XORQ BX, BX
+	SHRQ $0x03, DX
+	JZ   done
+
+loop:
+	VMOVUPS      (CX)(BX*1), Y0
+	VXORPS       all8_80000000<>+0(SB), Y0, Y1
+	VMOVUPS      all8_c2af0000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y2
+	VFMADD213PS  all8_4b400000<>+0(SB), Y1, Y2
+	VSUBPS       all8_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VPADDD       all8_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VMULPS       Y2, Y3, Y1
+	VADDPS       all8_3f800000<>+0(SB), Y1, Y1
+	VDIVPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)(BX*1)
+	ADDQ         $0x20, BX
+	DECQ         DX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func sigmoidAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ x_len+32(FP), DX
+	XORQ BX, BX
+	SHRQ $0x03, DX
+	JZ   done
+
+loop:
+	VMOVUPS      (CX)(BX*1), Y0
+	VXORPS       all8_80000000<>+0(SB), Y0, Y0
+	VMOVUPS      all8_c2af0000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y1
+	VMINPS       Y0, Y1, Y0
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y1
+	VFMADD213PS  all8_4b400000<>+0(SB), Y0, Y1
+	VSUBPS       all8_4b400000<>+0(SB), Y1, Y2
+	VFNMADD231PS all8_3f317200<>+0(SB), Y2, Y0
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y2, Y0
+	VPSLLD       $0x17, Y1, Y1
+	VPADDD       all8_3f000000<>+0(SB), Y1, Y1
+	VMOVUPS      all8_3b352794<>+0(SB), Y2
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y0, Y2
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y0, Y2
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y0, Y2
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y0, Y2
+	VFMADD213PS  all8_40000000<>+0(SB), Y0, Y2
+	VFMADD213PS  all8_40000000<>+0(SB), Y0, Y2
+	VMULPS       Y1, Y2, Y0
+	VADDPS       all8_3f800000<>+0(SB), Y0, Y0
+	VMOVUPS      all8_3f800000<>+0(SB), Y1
+	VDIVPS       Y0, Y1, Y0
+	VMOVUPS      Y0, (AX)(BX*1)
+	ADDQ         $0x20, BX
+	DECQ         DX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func softplusAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·softplusAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ x_len+32(FP), DX
+	XORQ BX, BX
+	SHRQ $0x03, DX
+	JZ   done
+
+loop:
+	VMOVUPS      (CX)(BX*1), Y0
+	VORPS        all8_80000000<>+0(SB), Y0, Y1
+	VMOVUPS      all8_c2af0000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y2
+	VFMADD213PS  all8_4b400000<>+0(SB), Y1, Y2
+	VSUBPS       all8_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y1
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VPADDD       all8_3f000000<>+0(SB), Y2, Y2
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y1, Y3
+	VMULPS       Y2, Y3, Y1
+	VADDPS       all8_3f800000<>+0(SB), Y1, Y2
+	VPSUBD       all8_3f3504f3<>+0(SB), Y2, Y4
+	VPSRAD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y4, Y5
+	VPSUBD       Y5, Y2, Y5
+	VSUBPS       all8_3f800000<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y4, Y4
+	VXORPS       Y3, Y3, Y3
+	VCMPPS       $0x00, Y3, Y4, Y2
+	VBLENDVPS    Y2, Y1, Y5, Y5
+	VMOVUPS      all8_bd9c64ba<>+0(SB), Y1
+	VFMADD213PS  all8_3e02af57<>+0(SB), Y5, Y1
+	VFMADD213PS  all8_be06c123<>+0(SB), Y5, Y1
+	VFMADD213PS  all8_3e116c98<>+0(SB), Y5, Y1
+	VFMADD213PS  all8_be2a3945<>+0(SB), Y5, Y1
+	VFMADD213PS  all8_3e4cd00e<>+0(SB), Y5, Y1
+	VFMADD213PS  all8_be800113<>+0(SB), Y5, Y1
+	VFMADD213PS  all8_3eaaaaaa<>+0(SB), Y5, Y1
+	VFMADD213PS  all8_bf000000<>+0(SB), Y5, Y1
+	VMULPS       Y5, Y5, Y2
+	VFMADD213PS  Y5, Y2, Y1
+	VFMADD231PS  all8_3f317218<>+0(SB), Y4, Y1
+	VMAXPS       Y0, Y3, Y0
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)(BX*1)
+	ADDQ         $0x20, BX
+	DECQ         DX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+DATA all8_3f3504f3<>+0(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+4(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+8(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+12(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+16(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+20(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+24(SB)/4, $0x3f3504f3
+DATA all8_3f3504f3<>+28(SB)/4, $0x3f3504f3
+GLOBL all8_3f3504f3<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bd9c64ba<>+0(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+4(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+8(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+12(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+16(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+20(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+24(SB)/4, $0xbd9c64ba
+DATA all8_bd9c64ba<>+28(SB)/4, $0xbd9c64ba
+GLOBL all8_bd9c64ba<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3e02af57<>+0(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+4(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+8(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+12(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+16(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+20(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+24(SB)/4, $0x3e02af57
+DATA all8_3e02af57<>+28(SB)/4, $0x3e02af57
+GLOBL all8_3e02af57<>(SB), RODATA|NOPTR, $32
+
+DATA all8_be06c123<>+0(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+4(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+8(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+12(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+16(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+20(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+24(SB)/4, $0xbe06c123
+DATA all8_be06c123<>+28(SB)/4, $0xbe06c123
+GLOBL all8_be06c123<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3e116c98<>+0(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+4(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+8(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+12(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+16(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+20(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+24(SB)/4, $0x3e116c98
+DATA all8_3e116c98<>+28(SB)/4, $0x3e116c98
+GLOBL all8_3e116c98<>(SB), RODATA|NOPTR, $32
+
+DATA all8_be2a3945<>+0(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+4(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+8(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+12(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+16(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+20(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+24(SB)/4, $0xbe2a3945
+DATA all8_be2a3945<>+28(SB)/4, $0xbe2a3945
+GLOBL all8_be2a3945<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3e4cd00e<>+0(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+4(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+8(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+12(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+16(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+20(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+24(SB)/4, $0x3e4cd00e
+DATA all8_3e4cd00e<>+28(SB)/4, $0x3e4cd00e
+GLOBL all8_3e4cd00e<>(SB), RODATA|NOPTR, $32
+
+DATA all8_be800113<>+0(SB)/4, $0xbe800113
+DATA all8_be800113<>+4(SB)/4, $0xbe800113
+DATA all8_be800113<>+8(SB)/4, $0xbe800113
+DATA all8_be800113<>+12(SB)/4, $0xbe800113
+DATA all8_be800113<>+16(SB)/4, $0xbe800113
+DATA all8_be800113<>+20(SB)/4, $0xbe800113
+DATA all8_be800113<>+24(SB)/4, $0xbe800113
+DATA all8_be800113<>+28(SB)/4, $0xbe800113
+GLOBL all8_be800113<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3eaaaaaa<>+0(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+4(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+8(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+12(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+16(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+20(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+24(SB)/4, $0x3eaaaaaa
+DATA all8_3eaaaaaa<>+28(SB)/4, $0x3eaaaaaa
+GLOBL all8_3eaaaaaa<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bf000000<>+0(SB)/4, $0xbf000000
+DATA all8_bf000000<>+4(SB)/4, $0xbf000000
+DATA all8_bf000000<>+8(SB)/4, $0xbf000000
+DATA all8_bf000000<>+12(SB)/4, $0xbf000000
+DATA all8_bf000000<>+16(SB)/4, $0xbf000000
+DATA all8_bf000000<>+20(SB)/4, $0xbf000000
+DATA all8_bf000000<>+24(SB)/4, $0xbf000000
+DATA all8_bf000000<>+28(SB)/4, $0xbf000000
+GLOBL all8_bf000000<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3f317218<>+0(SB)/4, $0x3f317218
+DATA all8_3f317218<>+4(SB)/4, $0x3f317218
+DATA all8_3f317218<>+8(SB)/4, $0x3f317218
+DATA all8_3f317218<>+12(SB)/4, $0x3f317218
+DATA all8_3f317218<>+16(SB)/4, $0x3f317218
+DATA all8_3f317218<>+20(SB)/4, $0x3f317218
+DATA all8_3f317218<>+24(SB)/4, $0x3f317218
+DATA all8_3f317218<>+28(SB)/4, $0x3f317218
+GLOBL all8_3f317218<>(SB), RODATA|NOPTR, $32
+
 // func softcapAVX2(x []float32, limit float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·softcapAVX2(SB), NOSPLIT, $0-28

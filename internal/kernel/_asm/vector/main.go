@@ -22,6 +22,9 @@ func main() {
 	clampedSwiGLU()
 	gated("geluMulAVX2", geluArg)
 	gelu()
+	silu()
+	sigmoid()
+	softplus()
 	softcap()
 	ropeNeox()
 	ropePairs()
@@ -176,6 +179,56 @@ func gelu() {
 		VADDPS(Float(1), e, e)
 		VDIVPS(e, g, g)
 		VMOVUPS(g, At(dst, i))
+	})
+	End()
+}
+
+func silu() {
+	Func("siluAVX2", "func(dst, x []float32)", "siluAVX2 is siluGo, for the elements up to the last multiple of 8 of x.")
+	logistic(func(g reg.VecVirtual) reg.VecVirtual { return g })
+}
+
+func sigmoid() {
+	Func("sigmoidAVX2", "func(dst, x []float32)", "sigmoidAVX2 is sigmoidGo, for the elements up to the last multiple of 8 of x.")
+	logistic(func(g reg.VecVirtual) reg.VecVirtual {
+		one := YMM()
+		VMOVUPS(Float(1), one)
+		return one
+	})
+}
+
+// logistic emits a loop that divides what dividend returns by 1 + Exp32(-x).
+func logistic(dividend func(g reg.VecVirtual) reg.VecVirtual) {
+	dst, x := Base("dst"), Base("x")
+	Each("x", func(i reg.GPVirtual) {
+		g, e := YMM(), YMM()
+		VMOVUPS(At(x, i), g)
+		VXORPS(Bits(1<<31), g, e)
+		Exp(Vecs{e}, false)
+		VADDPS(Float(1), e, e)
+		VDIVPS(e, dividend(g), g)
+		VMOVUPS(g, At(dst, i))
+	})
+	End()
+}
+
+func softplus() {
+	Func("softplusAVX2", "func(dst, x []float32)", "softplusAVX2 is softplusGo, for the elements up to the last multiple of 8 of x.")
+	dst, x := Base("dst"), Base("x")
+	Each("x", func(i reg.GPVirtual) {
+		v, a, s, zero := YMM(), YMM(), YMM(), YMM()
+		VMOVUPS(At(x, i), v)
+		VORPS(Bits(1<<31), v, a)
+		Exp(Vecs{a}, true)
+		VADDPS(Float(1), a, s)
+		k, f := LogParts(s)
+		VXORPS(zero, zero, zero)
+		VCMPPS(Equal, zero, k, s)
+		VBLENDVPS(s, a, f, f)
+		l := Log1p(k, f)
+		VMAXPS(v, zero, v) // v where it is NaN
+		VADDPS(l, v, v)
+		VMOVUPS(v, At(dst, i))
 	})
 	End()
 }

@@ -1,0 +1,72 @@
+package compute
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"grove/forest"
+	"grove/internal/par"
+	"grove/kv"
+)
+
+// TestElements runs the operations on values, rows together and alone, with one thread and with two: their bits are equal, the
+// values are those of float64, and a step allocates nothing.
+func TestElements(t *testing.T) {
+	const width = 700
+	w := Vector{make([]float32, width)}
+	for i := range w.f {
+		w.f[i] = 0.75
+	}
+	for name, c := range map[string]struct {
+		run  func(x *Exec, a Buf) Buf
+		want func(v float64) float64
+	}{
+		"Mul":                  {func(x *Exec, a Buf) Buf { return x.Mul(a, x.Part(a, 0, width)) }, func(v float64) float64 { return v * v }},
+		"MulVector":            {func(x *Exec, a Buf) Buf { return x.MulVector(a, w) }, func(v float64) float64 { return 0.75 * v }},
+		"AddVector":            {func(x *Exec, a Buf) Buf { return x.AddVector(a, w) }, func(v float64) float64 { return v + 0.75 }},
+		"Silu":                 {(*Exec).Silu, func(v float64) float64 { return v / (1 + math.Exp(-v)) }},
+		"Sigmoid":              {(*Exec).Sigmoid, func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }},
+		"Softplus":             {func(x *Exec, a Buf) Buf { return x.Softplus(a, Vector{}) }, func(v float64) float64 { return math.Log1p(math.Exp(v)) }},
+		"Softplus with a bias": {func(x *Exec, a Buf) Buf { return x.Softplus(a, w) }, func(v float64) float64 { return math.Log1p(math.Exp(v + 0.75)) }},
+		"UnitHeads":            {func(x *Exec, a Buf) Buf { return x.UnitHeads(a, width, 2) }, func(v float64) float64 { return v / max(math.Abs(v), 2) }},
+		"Join": {func(x *Exec, a Buf) Buf {
+			return x.Join(x.Part(a, 0, 1), x.Part(a, 1, 399), x.Part(a, 400, 300))
+		}, func(v float64) float64 { return v }},
+	} {
+		t.Run(name, func(t *testing.T) { testRows(t, c.run, c.want) })
+	}
+}
+
+// TestGatesRefuse: an infinity that a gate would hide fails the step.
+func TestGatesRefuse(t *testing.T) {
+	pool := par.New(1)
+	defer pool.Close()
+	cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, Size: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, s := NewExec(cache, pool, 4, 1), cache.NewSeq("")
+	for name, gate := range map[string]func(a Buf) Buf{
+		"Sigmoid":  x.Sigmoid,
+		"Softplus": func(a Buf) Buf { return x.Softplus(a, Vector{}) },
+		"Silu":     x.Silu,
+	} {
+		if _, err := x.Step.Add(forest.Row{Seq: s, Parent: forest.Trunk}); err != nil {
+			t.Fatal(err)
+		}
+		err := x.Run(context.Background(), func(x *Exec) {
+			x.Enter(0)
+			a := x.alloc(1, 4)
+			copy(a.f, []float32{1, 2, float32(math.Inf(-1)), 4})
+			if a = gate(a); name == "Silu" && a.f[2] == a.f[2] {
+				t.Errorf("Silu of an infinity is %v, want NaN", a.f[2])
+			}
+		})
+		x.Step.Abort()
+		if hides := name != "Silu"; errors.Is(err, ErrNotFinite) != hides {
+			t.Errorf("%s of an infinity: %v", name, err)
+		}
+	}
+}
