@@ -403,17 +403,30 @@ type Hyperparameters struct {
 // keep every token.
 func (l *Loader) Hyperparameters() Hyperparameters {
 	s := Hyperparameters{
-		Layers: l.Count("block_count", 1, 128),
+		Layers: l.Count("block_count", 1, maxLayers),
 		Width:  l.Count("embedding_length", 1, maxWidth),
 		FFN:    l.Count("feed_forward_length", 1, maxFFN),
 		Heads:  l.Count("attention.head_count", 1, maxHeads),
-		Eps:    float32(l.RangeOr("attention.layer_norm_rms_epsilon", 1e-5, 0, 1)),
 	}
 	s.KVHeads = l.CountOr("attention.head_count_kv", s.Heads, 1, maxHeads)
-	if s.KVHeads > 0 && (s.KVHeads > s.Heads || s.Heads%s.KVHeads != 0) {
-		l.fail("%s is %d; it must divide head_count (%d)", l.key("attention.head_count_kv"), s.KVHeads, s.Heads)
-		return s
+	l.checkHeads(s.Heads, s.KVHeads)
+	l.shared(&s)
+	return s
+}
+
+// checkHeads checks that the heads of keys divide the heads, of which a layer without attention has none.
+func (l *Loader) checkHeads(heads, kvHeads int) {
+	if kvHeads > 0 && (kvHeads > heads || heads%kvHeads != 0) {
+		l.fail("%s is %d; it must divide head_count (%d)", l.key("attention.head_count_kv"), kvHeads, heads)
 	}
+}
+
+// shared reads the hyperparameters that do not differ by layer, and fills the model's description. The number of heads is
+// that of the widest layer.
+func (l *Loader) shared(s *Hyperparameters) {
+	s.Layers = l.Count("block_count", 1, maxLayers)
+	s.Width = l.Count("embedding_length", 1, maxWidth)
+	s.Eps = float32(l.RangeOr("attention.layer_norm_rms_epsilon", 1e-5, 0, 1))
 	s.Size = l.CountOr("attention.key_length", s.Width/max(1, s.Heads), 1, maxHeads)
 	s.Value = l.CountOr("attention.value_length", s.Size, 1, maxHeads)
 	s.Experts = l.CountOr("expert_count", 0, 0, maxExperts)
@@ -430,7 +443,6 @@ func (l *Loader) Hyperparameters() Hyperparameters {
 		i.Layers = append(i.Layers, kv.Layer{KVHeads: s.KVHeads, Size: s.Size, Value: s.Value})
 	}
 	i.Vocabulary = l.vocabulary()
-	return s
 }
 
 // vocabulary is the number of rows of the embedding table, which must fit the token list.

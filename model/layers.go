@@ -1,0 +1,87 @@
+package model
+
+import (
+	"slices"
+
+	"grove/kv"
+	"grove/weights/gguf"
+)
+
+// maxLayers is the largest number of layers of a model.
+const maxLayers = 128
+
+// LayerCounts returns the hyperparameter arch.name of each of block_count layers, from low to high. The file gives one
+// number for all layers, or an array of one for each. A missing one is an error.
+func (l *Loader) LayerCounts(name string, low, high int) []int {
+	counts, ok := l.layerCounts(name, low, high)
+	if !ok {
+		l.fail("%s is missing", l.key(name))
+	}
+	return counts
+}
+
+// LayerCountsOr returns what [Loader.LayerCounts] does, or other for every layer where the hyperparameter is missing.
+func (l *Loader) LayerCountsOr(name string, other, low, high int) []int {
+	counts, ok := l.layerCounts(name, low, high)
+	if !ok {
+		return slices.Repeat([]int{other}, len(counts))
+	}
+	return counts
+}
+
+// layerCounts returns a value for each layer, whether or not the file has the key.
+func (l *Loader) layerCounts(name string, low, high int) ([]int, bool) {
+	layers := l.Count("block_count", 1, maxLayers)
+	v, found := l.file.Lookup(l.key(name))
+	if !found || v.Kind() != gguf.Array {
+		n, ok := l.count(name, low, high)
+		return slices.Repeat([]int{n}, layers), ok
+	}
+	none := slices.Repeat([]int{low}, layers)
+	if v.Len() != layers {
+		l.fail("%s has %d values; there are %d layers", l.key(name), v.Len(), layers)
+		return none, true
+	}
+	counts, _, err := l.file.Ints(l.key(name))
+	if err != nil {
+		l.wrap(err)
+		return none, true
+	}
+	for i, n := range counts {
+		if n < low || n > high {
+			l.fail("value %d of %s is %d; it must be %d to %d", i, l.key(name), n, low, high)
+			return none, true
+		}
+	}
+	return counts, true
+}
+
+// LayerHyperparameters is [Loader.Hyperparameters] for models whose layers differ: the number of heads, of heads of keys,
+// and of inner values of the feed-forward block may be given for each layer. layers has the hyperparameters of each; s has
+// the largest. A layer without heads of keys has no attention (Heads and KVHeads are 0, and nothing is kept); one whose FFN is 0 has no
+// feed-forward block. What a layer without attention has instead is for the architecture to say.
+func (l *Loader) LayerHyperparameters() (s Hyperparameters, layers []Hyperparameters) {
+	heads := l.LayerCountsOr("attention.head_count", 0, 0, maxHeads)
+	kvHeads := slices.Clone(heads)
+	if _, ok := l.file.Lookup(l.key("attention.head_count_kv")); ok {
+		kvHeads = l.LayerCounts("attention.head_count_kv", 0, maxHeads)
+	}
+	ffn := l.LayerCountsOr("feed_forward_length", 0, 0, maxFFN)
+	for i := range heads {
+		if heads[i] == 0 || kvHeads[i] == 0 {
+			heads[i], kvHeads[i] = 0, 0
+		}
+		l.checkHeads(heads[i], kvHeads[i])
+	}
+	s = Hyperparameters{Heads: slices.Max(heads), KVHeads: slices.Max(kvHeads), FFN: slices.Max(ffn)}
+	l.shared(&s)
+	for i := range s.Layers {
+		one := s
+		one.Heads, one.KVHeads, one.FFN = heads[i], kvHeads[i], ffn[i]
+		layers = append(layers, one)
+		if l.info.Layers[i].KVHeads = one.KVHeads; one.KVHeads == 0 {
+			l.info.Layers[i] = kv.Layer{}
+		}
+	}
+	return s, layers
+}
