@@ -18,7 +18,7 @@ import (
 	"grove/method"
 	_ "grove/method/all" // links the methods
 	"grove/model"
-	_ "grove/model/arch" // links the architectures
+	_ "grove/model/all" // links the architectures
 	"grove/sample"
 	"grove/sample/advice"
 	_ "grove/search/all" // links the searches

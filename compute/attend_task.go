@@ -249,7 +249,7 @@ func (t *attendTask) Bytes(i int) int {
 // sink makes a block of the heads' attention sinks, scores without values, for the queries from place first on. It is merged last.
 func (t *attendTask) sink(block kernel.Attended, head, first int) {
 	for j := range block.Sum {
-		block.Max[j], block.Sum[j] = t.c.Sinks.f[head*t.group+(first+j)%t.group], 1
+		block.Max[j], block.Sum[j] = t.c.Sinks.F[head*t.group+(first+j)%t.group], 1
 	}
 	clear(block.Out)
 }
@@ -276,7 +276,7 @@ func (t *attendTask) merge(state, block kernel.Attended) {
 // finish merges the sinks, divides by the sums and writes the results, of the places [first, end).
 func (t *attendTask) finish(w *attendWorker, tl tile, head, first, end int) {
 	size := t.size.Value
-	if t.c.Sinks.f != nil {
+	if t.c.Sinks.F != nil {
 		sinks := part(&w.block, first, end-first, size)
 		t.sink(sinks, head, first)
 		part(&w.state, first, end-first, size).Merge(sinks)

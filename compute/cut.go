@@ -45,14 +45,14 @@ type groupWork struct{ read, row int }
 // of returns the time of a group for some rows.
 func (w groupWork) of(rows int) int { return max(1, w.read+rows*w.row/16) }
 
-// work returns the work of a group of the matrix. The time of a row is in sixteenths.
-func (m *Matrix) work() groupWork {
+// workOf returns the work of a group of the matrix. The time of a row is in sixteenths.
+func workOf(m *Matrix) groupWork {
 	const bytesPerNano, multiplyAddsPerNano = 8, 64
-	read := m.groupBytes()
-	if m.row == 0 { // otherwise it is packed first, some byte a nanosecond
+	read := m.GroupBytes()
+	if m.Packed() { // otherwise it is packed first, some byte a nanosecond
 		read /= bytesPerNano
 	}
-	return groupWork{read: read, row: 16 * m.k * m.format.Group / multiplyAddsPerNano}
+	return groupWork{read: read, row: 16 * m.In() * m.Format.Group / multiplyAddsPerNano}
 }
 
 // cutOf cuts the groups of a product, of equal work. Items are as long as they can be, for the weights stream from

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"grove/compute/weight"
 
 	"grove/internal/kernel"
 	"grove/internal/kernel/matmul"
@@ -49,7 +50,7 @@ type job struct {
 
 func (h hyperparameters) matrix(experts, out, k int) *Matrix {
 	f := formatOf(h.typ)
-	return &Matrix{format: f, out: out, k: k, experts: experts, stride: f.PackedSize(out, k)}
+	return weight.Shape(f, experts, out, k)
 }
 
 // atom returns the time of the least item of units of a cost.
@@ -64,12 +65,12 @@ func (h hyperparameters) linear(x *Exec, name string, rows, k int, outs ...int) 
 	}
 	t.plan()
 	one := h.matrix(1, 16, k)
-	j := job{name: name, atom: atom(one.work().of(min(rows, max(leastBand, rows/maxBands))))}
+	j := job{name: name, atom: atom(workOf(one).of(min(rows, max(leastBand, rows/maxBands))))}
 	for i := range t.cut.items() {
 		first, end := t.cut.band(i%t.cut.bands, rows)
 		from := i / t.cut.bands * t.cut.chunk
 		groups := min(from+t.cut.chunk, t.groups) - from
-		j.times = append(j.times, groups*one.work().of(end-first))
+		j.times = append(j.times, groups*workOf(one).of(end-first))
 		j.bytes = append(j.bytes, t.Bytes(i))
 	}
 	return j
@@ -91,11 +92,11 @@ func (h hyperparameters) mixture(x *Exec, name string, rows, out, k int) job {
 	t.cut(x.pool.Threads())
 	j := job{name: name}
 	for i, e := range r.busy {
-		cost := t.m.work().of(int(r.start[e+1] - r.start[e]))
+		cost := workOf(t.m).of(int(r.start[e+1] - r.start[e]))
 		j.atom = max(j.atom, atom(cost))
 		for item := r.items[i]; item < r.items[i+1]; item++ {
 			first := int(item-r.items[i]) * int(r.chunk[i])
-			groups := min(first+int(r.chunk[i]), t.m.groups()) - first
+			groups := min(first+int(r.chunk[i]), t.m.Groups()) - first
 			j.times = append(j.times, groups*cost)
 			j.bytes = append(j.bytes, t.Bytes(int(item)))
 		}
@@ -244,7 +245,7 @@ func TestCutsKeepBits(t *testing.T) {
 		return v
 	}
 	views := []tensor.View{view(tensor.Q8_0, outs, k), view(tensor.Q4_K, 16*9, k), view(tensor.F16, 7, k)}
-	stack, bias := view(tensor.Q4_K, 6, outs, k), Vector{f: floats(outs)}
+	stack, bias := view(tensor.Q4_K, 6, outs, k), Vector{F: floats(outs)}
 	subset := []int32{0, 1, 2, 5, 7, 8, 20, 21, 22, 23, 24, 25, 39, 40}
 	banded := false
 	for _, rows := range []int{1, 9, 300} {
@@ -254,7 +255,7 @@ func TestCutsKeepBits(t *testing.T) {
 			for _, keep := range []bool{false, true} {
 				pool := par.New(threads)
 				x := &Exec{pool: pool, scratch: make([]matmul.Scratch, threads), bands: make([]kernel.Rows, threads)}
-				w := NewWeights(pool, nil)
+				w := weight.New(pool, nil)
 				w.Keep = keep
 				matrix := func(v tensor.View) *Matrix {
 					m, err := w.Matrix(v)

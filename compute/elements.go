@@ -53,7 +53,7 @@ func (x *Exec) UnitHeads(a Buf, heads int, eps float32) Buf {
 
 // element runs an operation of one buffer, in place.
 func (x *Exec) element(kind rowKind, a Buf, heads int, w Vector, eps float32) Buf {
-	x.rowTask = rowTask{kind: kind, x: x, dst: a, heads: heads, weight: w.f, eps: eps}
+	x.rowTask = rowTask{kind: kind, x: x, dst: a, heads: heads, weight: w.F, eps: eps}
 	x.runRows(a.rows, a.width*2)
 	if x.rowTask.problem.Load() != 0 {
 		x.fail(fmt.Errorf("compute: a gate: %w", ErrNotFinite))

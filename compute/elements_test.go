@@ -15,9 +15,9 @@ import (
 // values are those of float64, and a step allocates nothing.
 func TestElements(t *testing.T) {
 	const width = 700
-	w := Vector{make([]float32, width)}
-	for i := range w.f {
-		w.f[i] = 0.75
+	w := Vector{F: make([]float32, width)}
+	for i := range w.F {
+		w.F[i] = 0.75
 	}
 	for name, c := range map[string]struct {
 		run  func(x *Exec, a Buf) Buf

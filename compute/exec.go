@@ -224,7 +224,7 @@ func (x *Exec) Embed(table *Matrix, scale float32) {
 	rows := x.Step.Rows()
 	mixed := false
 	for i := range rows {
-		if err := x.check(&rows[i], table.out); err != nil {
+		if err := x.check(&rows[i], table.Out()); err != nil {
 			x.fail(err)
 			return
 		}
@@ -242,8 +242,8 @@ func (x *Exec) Embed(table *Matrix, scale float32) {
 func (x *Exec) Positions(table *Matrix) {
 	rows := x.Step.Rows()
 	for i := range rows {
-		if p := rows[i].Pos; rows[i].Resume == forest.Trunk && int(p) >= table.out {
-			x.fail(fmt.Errorf("compute: the row at index %d has position %d; the model has positions 0 to %d", rows[i].Index, p, table.out-1))
+		if p := rows[i].Pos; rows[i].Resume == forest.Trunk && int(p) >= table.Out() {
+			x.fail(fmt.Errorf("compute: the row at index %d has position %d; the model has positions 0 to %d", rows[i].Index, p, table.Out()-1))
 		}
 	}
 	if x.err != nil {
@@ -259,7 +259,7 @@ func (x *Exec) NormInputs(add, w, b Vector, eps float32) {
 	if x.err != nil {
 		return
 	}
-	x.rowTask = rowTask{kind: inputRows, x: x, add: add.f, weight: w.f, bias: b.f, eps: eps}
+	x.rowTask = rowTask{kind: inputRows, x: x, add: add.F, weight: w.F, bias: b.F, eps: eps}
 	x.runRows(len(x.Step.Rows()), x.width*2)
 }
 

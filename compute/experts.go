@@ -90,13 +90,13 @@ func (x *Exec) WeighExperts(a Buf, r *Routing) Buf {
 // is one (N1). p.Bias is empty or [experts, outputs].
 func (x *Exec) LinearExperts(p Projection, a Buf, r *Routing) Buf {
 	m := p.Matrix
-	if a.width != m.k {
+	if a.width != m.In() {
 		panic("compute: a product of rows and a matrix of different widths")
 	}
-	dst := x.alloc(a.rows, m.out)
+	dst := x.alloc(a.rows, m.Out())
 	t := &x.expertTask
-	*t = expertTask{x: x, m: m, bias: p.Bias.f, dst: dst, r: r}
-	if m.format.Quantized {
+	*t = expertTask{x: x, m: m, bias: p.Bias.F, dst: dst, r: r}
+	if m.Format.Quantized {
 		t.rows = *x.quantize(a)
 	} else {
 		t.rows = kernel.Rows{N: a.rows, K: a.width, F: a.f}
@@ -119,7 +119,7 @@ type expertTask struct {
 // cut cuts the groups of all busy experts as those of one product with their mean number of rows, in items of half the length, for
 // they are less equal. An expert of more rows has fewer groups to an item.
 func (t *expertTask) cut(threads int) {
-	r, groups, work := t.r, t.m.groups(), t.m.work()
+	r, groups, work := t.r, t.m.Groups(), workOf(t.m)
 	busy := max(1, len(r.busy))
 	mean := max(1, t.dst.rows/busy)
 	c := cutOf(busy*groups, mean, threads, work)
@@ -140,13 +140,13 @@ func (t *expertTask) stretch(item int) (expert, first, end int) {
 	i := sort.Search(len(r.busy)-1, func(i int) bool { return int(r.items[i+1]) > item })
 	chunk := int(r.chunk[i])
 	first = (item - int(r.items[i])) * chunk
-	return int(r.busy[i]), first, min(first+chunk, t.m.groups())
+	return int(r.busy[i]), first, min(first+chunk, t.m.Groups())
 }
 
 // Bytes implements [par.Reader].
 func (t *expertTask) Bytes(item int) int {
 	_, first, end := t.stretch(item)
-	return (end - first) * t.m.groupBytes()
+	return (end - first) * t.m.GroupBytes()
 }
 
 // Do implements [par.Task].
@@ -154,13 +154,13 @@ func (t *expertTask) Do(worker, item int) {
 	m := t.m
 	e, first, end := t.stretch(item)
 	lo, hi := int(t.r.start[e]), int(t.r.start[e+1])
-	m.multiply(t.dst.f[lo*m.out:], t.dst.width, e, first, end, bandOf(&t.x.bands[worker], &t.rows, lo, hi), &t.x.scratch[worker])
+	m.Multiply(t.dst.f[lo*m.Out():], t.dst.width, e, first, end, bandOf(&t.x.bands[worker], &t.rows, lo, hi), &t.x.scratch[worker])
 	if t.bias == nil {
 		return
 	}
-	from, to := first*m.format.Group, min(end*m.format.Group, m.out)
+	from, to := first*m.Format.Group, min(end*m.Format.Group, m.Out())
 	for p := lo; p < hi; p++ {
-		kernel.Add(t.dst.row(p)[from:to], t.bias[e*m.out+from:e*m.out+to])
+		kernel.Add(t.dst.row(p)[from:to], t.bias[e*m.Out()+from:e*m.Out()+to])
 	}
 }
 

@@ -18,11 +18,11 @@ const (
 func (x *Exec) FeedForward(gateUp []Projection, down Projection, gate Gate, a Buf) Buf {
 	t := &x.linearTask
 	t.begin(x, a)
-	g, u := x.alloc(a.rows, gateUp[0].Matrix.out), x.alloc(a.rows, gateUp[1].Matrix.out)
+	g, u := x.alloc(a.rows, gateUp[0].Matrix.Out()), x.alloc(a.rows, gateUp[1].Matrix.Out())
 	t.add(gateUp[0], g, nil)
 	t.add(gateUp[1], u, nil)
 	t.gate = gate
-	if down.Matrix.format.Quantized {
+	if down.Matrix.Format.Quantized {
 		t.rounded = x.otherRows(g)
 	}
 	t.run()
@@ -47,7 +47,7 @@ func (t *linearTask) gated(worker int, rows *kernel.Rows, row, first, end int) {
 	first, end = t.unitsOf(first, end)
 	t.multiply(g, worker, rows, row, first, end)
 	t.multiply(u, worker, rows, row, first, end)
-	lo, hi := first*g.Matrix.format.Group, min(end*g.Matrix.format.Group, g.Matrix.out)
+	lo, hi := first*g.Matrix.Format.Group, min(end*g.Matrix.Format.Group, g.Matrix.Out())
 	for r := row; r < row+rows.N; r++ {
 		gate, up := g.dst.row(r)[lo:hi], u.dst.row(r)[lo:hi]
 		if t.gate == SiluGate {

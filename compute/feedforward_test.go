@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"grove/compute/weight"
 	"grove/internal/kernel"
 	"grove/internal/kernel/matmul"
 	"grove/internal/par"
@@ -28,11 +29,11 @@ func randomProjection(t *testing.T, pool *par.Pool, r *rand.Rand, typ tensor.Typ
 	if err := tensor.Pack(typ, data, values(out*in)); err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewWeights(pool, nil).Matrix(tensor.View{Name: "m", Type: typ, Shape: []int{out, in}, Data: data})
+	m, err := weight.New(pool, nil).Matrix(tensor.View{Name: "m", Type: typ, Shape: []int{out, in}, Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Projection{Matrix: m, Bias: Vector{f: values(out)}}
+	return Projection{Matrix: m, Bias: Vector{F: values(out)}}
 }
 
 // TestFeedForward compares the block with its products and gates one after another, for outputs that are no multiple of a

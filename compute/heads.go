@@ -23,10 +23,10 @@ func (t *rowTask) copyHead(i int) {
 // the products to each head of dst from place to on (N1). The rows of a head are gathered into one product, as the
 // rows of an expert are.
 func (x *Exec) LinearHeads(dst Buf, to int, src Buf, m *Matrix) Buf {
-	heads, rows := m.experts, src.rows
-	in := x.alloc(heads*rows, m.k)
+	heads, rows := m.Experts(), src.rows
+	in := x.alloc(heads*rows, m.In())
 	x.rowTask = rowTask{kind: gatherHeads, x: x, dst: in, a: src, heads: heads}
-	x.runRows(rows, heads*m.k)
+	x.runRows(rows, heads*m.In())
 	r := &x.everyHead
 	r.start, r.busy = grow(r.start, heads+1), grow(r.busy, heads)
 	for h := range heads {
@@ -35,7 +35,7 @@ func (x *Exec) LinearHeads(dst Buf, to int, src Buf, m *Matrix) Buf {
 	r.start[heads] = int32(heads * rows)
 	out := x.LinearExperts(Projection{Matrix: m}, x.changed(in), r)
 	x.rowTask = rowTask{kind: scatterHeads, x: x, dst: dst, a: out, heads: heads, to: to}
-	x.runRows(rows, heads*m.out)
+	x.runRows(rows, heads*m.Out())
 	return x.changed(dst)
 }
 

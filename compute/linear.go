@@ -1,6 +1,15 @@
 package compute
 
-import "grove/internal/kernel"
+import (
+	"grove/compute/weight"
+	"grove/internal/kernel"
+)
+
+// Matrix is a weight matrix, or a stack of them.
+type Matrix = weight.Matrix
+
+// Vector is a row of weights in float32.
+type Vector = weight.Vector
 
 // Projection is a matrix product that a layer does: the matrix, and a bias where it has one.
 type Projection struct {
@@ -13,7 +22,7 @@ const maxProjections = 3
 
 // Linear returns the products of each row with the matrix, plus the bias where there is one (N1).
 func (x *Exec) Linear(p Projection, a Buf) Buf {
-	dst := x.alloc(a.rows, p.Matrix.out)
+	dst := x.alloc(a.rows, p.Matrix.Out())
 	x.multiply(p, a, dst)
 	return dst
 }
@@ -30,7 +39,7 @@ func (x *Exec) Linears(ps []Projection, a Buf) []Buf {
 	x.linearTask.begin(x, a)
 	x.products = x.products[:0]
 	for _, p := range ps {
-		dst := x.alloc(a.rows, p.Matrix.out)
+		dst := x.alloc(a.rows, p.Matrix.Out())
 		x.products = append(x.products, dst)
 		x.linearTask.add(p, dst, nil)
 	}
@@ -70,13 +79,13 @@ func (t *linearTask) begin(x *Exec, a Buf) {
 // add adds a product, of which the groups of a subset are computed; nil: all.
 func (t *linearTask) add(p Projection, dst Buf, subset []int32) {
 	m := p.Matrix
-	if t.a.width != m.k {
+	if t.a.width != m.In() {
 		panic("compute: a product of rows and a matrix of different widths")
 	}
-	if m.format.Quantized {
+	if m.Format.Quantized {
 		t.rows = *t.x.quantize(t.a)
 	}
-	part := linearPart{Projection: p, dst: dst, subset: subset, groups: m.groups()}
+	part := linearPart{Projection: p, dst: dst, subset: subset, groups: m.Groups()}
 	if subset != nil {
 		part.groups = len(subset)
 	}
@@ -95,7 +104,7 @@ func (t *linearTask) plan() {
 	var work groupWork // the mean
 	for i := range t.n {
 		p := &t.parts[i]
-		w := p.Matrix.work()
+		w := workOf(p.Matrix)
 		work.read += w.read * p.groups
 		work.row = w.row
 	}
@@ -155,13 +164,13 @@ func (t *linearTask) part(p *linearPart, worker int, rows *kernel.Rows, row, fir
 // multiply computes the groups [first, end) of outputs of a product, for the rows from row on.
 func (t *linearTask) multiply(p *linearPart, worker int, rows *kernel.Rows, row, first, end int) {
 	m := p.Matrix
-	m.multiply(p.dst.f[row*p.dst.width:], p.dst.width, 0, first, end, rows, &t.x.scratch[worker])
-	if p.Bias.f == nil {
+	m.Multiply(p.dst.f[row*p.dst.width:], p.dst.width, 0, first, end, rows, &t.x.scratch[worker])
+	if p.Bias.F == nil {
 		return
 	}
-	lo, hi := first*m.format.Group, min(end*m.format.Group, m.out)
+	lo, hi := first*m.Format.Group, min(end*m.Format.Group, m.Out())
 	for r := row; r < row+rows.N; r++ {
-		kernel.Add(p.dst.row(r)[lo:hi], p.Bias.f[lo:hi])
+		kernel.Add(p.dst.row(r)[lo:hi], p.Bias.F[lo:hi])
 	}
 }
 
@@ -170,12 +179,12 @@ func (t *linearTask) Bytes(item int) (n int) {
 	from, to := t.stretch(item)
 	if t.gate != noGate {
 		from, to = t.unitsOf(from, to)
-		return (to - from) * (t.parts[0].Matrix.groupBytes() + t.parts[1].Matrix.groupBytes())
+		return (to - from) * (t.parts[0].Matrix.GroupBytes() + t.parts[1].Matrix.GroupBytes())
 	}
 	for i := 0; from < to; i++ {
 		p := &t.parts[i]
 		if end := min(to, p.groups); from < end {
-			n += (end - from) * p.Matrix.groupBytes()
+			n += (end - from) * p.Matrix.GroupBytes()
 			from = end
 		}
 		from, to = from-p.groups, to-p.groups

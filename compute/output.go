@@ -105,11 +105,11 @@ func (x *Exec) ScaledLogits(a Buf, head Projection, scale, softcap float32) {
 	if a.rows > x.heads {
 		a = x.changed(Buf{f: a.f[:x.heads*a.width], rows: x.heads, width: a.width})
 	}
-	x.logits = grow(x.logits, a.rows*head.Matrix.out)
-	logits := x.changed(Buf{f: x.logits, rows: a.rows, width: head.Matrix.out})
+	x.logits = grow(x.logits, a.rows*head.Matrix.Out())
+	logits := x.changed(Buf{f: x.logits, rows: a.rows, width: head.Matrix.Out()})
 	rows := x.Step.Rows()
 	x.linearTask.begin(x, a)
-	x.linearTask.add(head, logits, x.subset.union(rows, x.outputs[:x.heads], head.Matrix.groups()))
+	x.linearTask.add(head, logits, x.subset.union(rows, x.outputs[:x.heads], head.Matrix.Groups()))
 	x.linearTask.run()
 	for o, i := range x.outputs[:x.heads] {
 		leaveOut(logits.row(o), rows[i].Want.Subset, 0)

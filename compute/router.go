@@ -42,7 +42,7 @@ func (c *Router) rank(order, logits []float32) {
 		for e, l := range logits {
 			order[e] = sigmoid(l)
 		}
-	case c.Bias.f != nil:
+	case c.Bias.F != nil:
 		high := largest(logits)
 		sum := sumExp(logits, high)
 		for e, l := range logits {
@@ -51,8 +51,8 @@ func (c *Router) rank(order, logits []float32) {
 	default:
 		copy(order, logits)
 	}
-	if c.Bias.f != nil {
-		kernel.Add(order, c.Bias.f)
+	if c.Bias.F != nil {
+		kernel.Add(order, c.Bias.F)
 	}
 }
 

@@ -16,7 +16,7 @@ func TestRouter(t *testing.T) {
 		all += math.Exp(float64(l))
 	}
 	soft := func(e int) float64 { return math.Exp(float64(logits[e])) / all }
-	bias := Vector{f: []float32{0, 9, 0, 0, 0, 0, 0, -9}}
+	bias := Vector{F: []float32{0, 9, 0, 0, 0, 0, 0, -9}}
 	tests := []struct {
 		name   string
 		router Router

@@ -183,12 +183,12 @@ func (t *rowTask) embed(worker, i int) {
 		clear(dst)
 		for _, w := range r.Mix {
 			one := t.a.row(i)
-			m.embedding(one, int(w.ID), &x.scratch[worker])
+			m.Embedding(one, int(w.ID), &x.scratch[worker])
 			kernel.AddScaled(dst, w.Weight, one)
 		}
 		kernel.Scale(dst, t.scale)
 	default:
-		m.embedding(dst, int(r.ID), &x.scratch[worker])
+		m.Embedding(dst, int(r.ID), &x.scratch[worker])
 		if t.scale != 1 {
 			kernel.Scale(dst, t.scale)
 		}
@@ -200,7 +200,7 @@ func (t *rowTask) addPosition(worker, i int) {
 	r := &t.x.Step.Rows()[i]
 	if r.Resume == forest.Trunk {
 		one := t.a.row(i)
-		t.table.embedding(one, int(r.Pos), &t.x.scratch[worker])
+		t.table.Embedding(one, int(r.Pos), &t.x.scratch[worker])
 		kernel.Add(t.x.streamRow(int32(i)), one)
 	}
 }
@@ -215,14 +215,14 @@ func (x *Exec) RMSNorm(a Buf, w Vector, eps float32) Buf {
 // LayerNorm returns (x_i - mean(x)) / sqrt(variance(x) + eps) * w_i + b_i for each row; an empty b is none.
 func (x *Exec) LayerNorm(a Buf, w, b Vector, eps float32) Buf {
 	dst := x.alloc(a.rows, a.width)
-	x.rowTask = rowTask{kind: centerRows, x: x, dst: dst, a: a, weight: w.f, bias: b.f, eps: eps}
+	x.rowTask = rowTask{kind: centerRows, x: x, dst: dst, a: a, weight: w.F, bias: b.F, eps: eps}
 	x.runRows(a.rows, a.width*2)
 	return dst
 }
 
 // NormStream applies [Exec.LayerNorm] in place, for a model that norms the stream after its additions.
 func (x *Exec) NormStream(a Buf, w, b Vector, eps float32) Buf {
-	x.rowTask = rowTask{kind: centerRows, x: x, dst: a, a: a, weight: w.f, bias: b.f, eps: eps}
+	x.rowTask = rowTask{kind: centerRows, x: x, dst: a, a: a, weight: w.F, bias: b.F, eps: eps}
 	x.runRows(a.rows, a.width*2)
 	return x.changed(a)
 }
@@ -235,13 +235,13 @@ func (x *Exec) NormHeads(a Buf, heads int, w Vector, eps float32) Buf {
 
 // CenterHeads applies [Exec.LayerNorm] in place to each head of a row by itself; w has the weights of all heads.
 func (x *Exec) CenterHeads(a Buf, heads int, w Vector, eps float32) Buf {
-	x.rowTask = rowTask{kind: centerHeads, x: x, a: a, heads: heads, weight: w.f, eps: eps}
+	x.rowTask = rowTask{kind: centerHeads, x: x, a: a, heads: heads, weight: w.F, eps: eps}
 	x.runRows(a.rows, a.width*2)
 	return x.changed(a)
 }
 
 func (x *Exec) norm(dst, a Buf, heads int, w Vector, eps float32) {
-	x.rowTask = rowTask{kind: normRows, x: x, dst: dst, a: a, heads: heads, weight: w.f, eps: eps}
+	x.rowTask = rowTask{kind: normRows, x: x, dst: dst, a: a, heads: heads, weight: w.F, eps: eps}
 	x.runRows(a.rows, a.width)
 }
 

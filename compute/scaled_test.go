@@ -47,7 +47,7 @@ func TestCenterHeads(t *testing.T) {
 			x.Enter(0)
 			a := x.alloc(rows, heads*size)
 			copy(a.f, in)
-			got := x.CenterHeads(a, heads, Vector{f: w}, 1e-5).f
+			got := x.CenterHeads(a, heads, Vector{F: w}, 1e-5).f
 			one := make([]float32, size)
 			for at := 0; at < len(in); at += size {
 				h := at % (heads * size)

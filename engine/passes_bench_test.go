@@ -12,7 +12,7 @@ import (
 	"grove/method"
 	_ "grove/method/all"
 	"grove/model"
-	_ "grove/model/arch"
+	_ "grove/model/all"
 	"grove/sample"
 	"grove/weights/gguf"
 )

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"grove/compute"
+	"grove/compute/weight"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/weights/gguf"
@@ -26,7 +27,7 @@ const (
 // after it, so that an architecture needs no error checks.
 type Loader struct {
 	file     *gguf.File
-	weights  *compute.Weights
+	weights  *weight.Store
 	info     *Info
 	taken    map[string]bool     // the tensors that the architecture asked for
 	byType   map[tensor.Type]int // weights of each type
@@ -39,7 +40,7 @@ type Loader struct {
 }
 
 func newLoader(f *gguf.File, pool *par.Pool) *Loader {
-	l := &Loader{file: f, weights: compute.NewWeights(pool, f.Release), info: &Info{}, taken: map[string]bool{}, byType: map[tensor.Type]int{}}
+	l := &Loader{file: f, weights: weight.New(pool, f.Release), info: &Info{}, taken: map[string]bool{}, byType: map[tensor.Type]int{}}
 	l.info.Arch = l.text("general.architecture", true)
 	l.info.Name = l.text("general.name", false)
 	return l

@@ -175,7 +175,7 @@ func TestRefusals(t *testing.T) {
 		{"fused projections for other heads", phi3, set("phi3.attention.head_count_kv", uint32(4)),
 			`model: tensor "blk.0.attn_qkv.weight" has shape [256 64]; the hyperparameters require [384 64]`},
 		{"fused projections of a type without a kernel", phi3, setTensor("blk.0.attn_qkv.weight", tensor.I32, 256, 64),
-			`compute: blk.0.attn_qkv.weight: type I32 has no kernel; use a file of another type, such as Q8_0`},
+			`weight: blk.0.attn_qkv.weight: type I32 has no kernel; use a file of another type, such as Q8_0`},
 		{"fused gate, half of it missing", phi3, setTensor("blk.1.ffn_up.weight", tensor.F32, 64, 64),
 			`model: tensor "blk.1.ffn_up.weight" has shape [64 64]; the hyperparameters require [128 64]`},
 		{"fused bias of another length", gpt2, setTensor("blk.0.attn_qkv.bias", tensor.F32, 255),
@@ -265,11 +265,11 @@ func TestRefusals(t *testing.T) {
 		{"a bias of another length", llama, setTensor("blk.0.attn_k.bias", tensor.F32, 32),
 			`model: tensor "blk.0.attn_k.bias" has shape [32]; the hyperparameters require [64]`},
 		{"type without a kernel", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_up.weight", tensor.Q8_K, 256, 256),
-			`compute: blk.0.ffn_up.weight: type Q8_K has no kernel; use a file of another type, such as Q8_0`},
+			`weight: blk.0.ffn_up.weight: type Q8_K has no kernel; use a file of another type, such as Q8_0`},
 		{"integers as weights", llama, setTensor("blk.0.ffn_up.weight", tensor.I32, 64, 64),
-			`compute: blk.0.ffn_up.weight: type I32 has no kernel; use a file of another type, such as Q8_0`},
+			`weight: blk.0.ffn_up.weight: type I32 has no kernel; use a file of another type, such as Q8_0`},
 		{"type of a norm", modeltest.Spec{Width: 256, FFN: 256}, setTensor("blk.0.ffn_norm.weight", tensor.Q8_K, 256),
-			`compute: blk.0.ffn_norm.weight: type Q8_K has no codec; use a file of another type, such as Q8_0`},
+			`weight: blk.0.ffn_norm.weight: type Q8_K has no codec; use a file of another type, such as Q8_0`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -114,7 +114,7 @@ func Names() []string {
 
 // Options describes how a model is opened.
 type Options struct {
-	NoRepack bool // leave weights as the file has them; see [compute.Weights]
+	NoRepack bool // leave weights as the file has them; see [weight.Store]
 	Context  int  // the longest text, in tokens: chooses the rotation of models with one for long texts
 
 	// Progress, where it is not nil, is told the bytes of weights that are loaded, of all of the file's. At the end both are

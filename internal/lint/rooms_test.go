@@ -44,11 +44,13 @@ var rooms = []string{
 	"method",
 	"verify",
 	"suite/modeltest",
-	"model/arch",
+	"model/all",
+	"model/arch model/hybrid model/encoder model/seq2seq",
 	"model",
 	"model/synthetic",
 	"internal/oracle",
 	"compute",
+	"compute/weight",
 	"kv",
 	"sample/constrain",
 	"sample/constrain/nest",
@@ -104,7 +106,8 @@ var doors = []struct {
 	{"...", "method/logits/...", []string{"method/all"}, "methods are reached through their registry"},
 	{"...", "method/model/...", []string{"method/all"}, "methods are reached through their registry"},
 	{"...", "method/self/...", []string{"method/all"}, "methods are reached through their registry"},
-	{"...", "model/arch", []string{".", "suite/modeltest"}, "architectures are reached through their registry"},
+	{"...", "model/arch model/hybrid model/encoder model/seq2seq", []string{"model/all"}, "architectures are reached through their registry"},
+	{"...", "model/all", []string{".", "suite/modeltest"}, "the front door links the architectures"},
 	{"server/...", "compute", nil, "the server uses the front door"},
 	{"server/...", "engine/...", nil, "the server uses the front door"},
 	{"server/...", "internal/kernel/...", nil, "the server uses the front door"},
@@ -134,7 +137,7 @@ func within(dir, patterns string) bool {
 }
 
 // numeric are the rooms whose bits are promised (N7).
-var numeric = []string{"compute", "kv", "model", "model/arch", "sample", "internal/kernel", "internal/kernel/matmul", "internal/kernel/scan"}
+var numeric = []string{"compute", "compute/weight", "kv", "model", "model/arch", "model/hybrid", "model/encoder", "model/seq2seq", "sample", "internal/kernel", "internal/kernel/matmul", "internal/kernel/scan"}
 
 // roomOf returns the line of a package directory in rooms and the entry that matches it.
 func roomOf(dir string) (rank int, room string, ok bool) {

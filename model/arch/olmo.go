@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"grove/compute"
+	"grove/compute/weight"
 	"grove/model"
 )
 
@@ -12,7 +12,7 @@ func init() { model.Register("olmo", openOlmo) }
 func openOlmo(l *model.Loader) model.Model {
 	s := centeredHyperparameters(l)
 	rope, limit := l.Rope(s, false), float32(l.RangeOr("attention.clamp_kqv", 0, 0, 1e6))
-	norm := model.LayerNorm{Weight: compute.Ones(s.Width), Eps: s.Eps}
+	norm := model.LayerNorm{Weight: weight.Ones(s.Width), Eps: s.Eps}
 	return openCentered(l, s, norm, func(i int) centeredLayer {
 		mlp := l.MLP(s, i)
 		layer := centeredLayer{attnNorm: norm, attn: l.Attention(s, i, rope), ffnNorm: &norm, ffn: mlp.Silu}

@@ -11,7 +11,7 @@ import (
 	"grove/internal/par"
 	"grove/kv"
 	"grove/model"
-	_ "grove/model/arch" // the architectures under test
+	_ "grove/model/all" // the architectures under test
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )

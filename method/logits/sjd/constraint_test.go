@@ -10,7 +10,7 @@ import (
 	"grove/internal/par"
 	"grove/method"
 	"grove/model"
-	_ "grove/model/arch" // links the architecture
+	_ "grove/model/all" // links the architecture
 	"grove/sample"
 	"grove/text/token"
 	"grove/weights/gguf"

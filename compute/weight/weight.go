@@ -1,4 +1,5 @@
-package compute
+// Package weight stores the weights of a model as the kernels read them: packed, or as the file has them.
+package weight
 
 import (
 	"encoding/binary"
@@ -12,9 +13,9 @@ import (
 	"grove/weights/tensor"
 )
 
-// Weights owns the storage of a model's weights: it packs matrices for the kernels and gives the
+// Store owns the storage of a model's weights: it packs matrices for the kernels and gives the
 // mapped pages back that it has copied. It is used while a model is opened, by one goroutine.
-type Weights struct {
+type Store struct {
 	// Keep leaves matrices as the file has them: they are packed group by group whenever they are
 	// multiplied, which gives the same bits, takes longer, and no memory beyond the mapping.
 	Keep bool
@@ -26,19 +27,21 @@ type Weights struct {
 	room    []byte // for the next matrices
 }
 
-// NewWeights makes an empty store. release, where it is not nil, is told of file bytes that are no
+// New makes an empty store. release, where it is not nil, is told of file bytes that are no
 // longer read.
-func NewWeights(pool *par.Pool, release func([]byte)) *Weights {
-	return &Weights{pool: pool, release: release}
+func New(pool *par.Pool, release func([]byte)) *Store {
+	return &Store{pool: pool, release: release}
 }
 
 // Bytes returns the memory that the weights take, mapped or copied.
-func (w *Weights) Bytes() int { return w.bytes }
+func (w *Store) Bytes() int { return w.bytes }
 
 // Matrix is a weight matrix, or a stack of them with one for each expert, as the kernels read it. It
 // is read-only and safe for concurrent use.
 type Matrix struct {
-	format  *matmul.Format
+	// Format is the type of the weights.
+	Format *matmul.Format
+
 	data    []byte
 	out, k  int
 	experts int
@@ -49,33 +52,39 @@ type Matrix struct {
 // Out returns the number of outputs.
 func (m *Matrix) Out() int { return m.out }
 
+// Packed reports whether the matrix is packed for the kernels; otherwise it is whenever it is multiplied.
+func (m *Matrix) Packed() bool { return m.row == 0 }
+
+// Experts returns the number of matrices of the stack.
+func (m *Matrix) Experts() int { return m.experts }
+
 // In returns the number of inputs.
 func (m *Matrix) In() int { return m.k }
 
-// multiply computes the groups [first, end) of outputs of one expert for all rows. s is the scratch of the
+// Multiply computes the groups [first, end) of outputs of one expert for all rows. s is the scratch of the
 // calling thread.
-func (m *Matrix) multiply(dst []float32, stride, expert, first, end int, rows *kernel.Rows, s *matmul.Scratch) {
+func (m *Matrix) Multiply(dst []float32, stride, expert, first, end int, rows *kernel.Rows, s *matmul.Scratch) {
 	data := m.data[expert*m.stride : (expert+1)*m.stride]
 	if m.row == 0 {
-		m.format.MatMul(dst, stride, data, m.out, m.k, first, end, rows, s)
+		m.Format.MatMul(dst, stride, data, m.out, m.k, first, end, rows, s)
 		return
 	}
-	packed := s.Room(m.format.PackedSize(m.format.Group, m.k))
+	packed := s.Room(m.Format.PackedSize(m.Format.Group, m.k))
 	for g := first; g < end; g++ {
-		o := g * m.format.Group
-		n := min(m.format.Group, m.out-o)
-		m.format.Pack(packed, data[o*m.row:(o+n)*m.row], n, m.k, 0, 1, s)
-		m.format.MatMul(dst[o:], stride, packed, n, m.k, 0, 1, rows, s)
+		o := g * m.Format.Group
+		n := min(m.Format.Group, m.out-o)
+		m.Format.Pack(packed, data[o*m.row:(o+n)*m.row], n, m.k, 0, 1, s)
+		m.Format.MatMul(dst[o:], stride, packed, n, m.k, 0, 1, rows, s)
 	}
 }
 
-// embedding writes the weights of one output to dst. s is the scratch of the calling thread.
-func (m *Matrix) embedding(dst []float32, o int, s *matmul.Scratch) {
+// Embedding writes the weights of one output to dst. s is the scratch of the calling thread.
+func (m *Matrix) Embedding(dst []float32, o int, s *matmul.Scratch) {
 	if m.row == 0 {
-		m.format.Row(dst, m.data, m.out, m.k, o, s)
+		m.Format.Row(dst, m.data, m.out, m.k, o, s)
 		return
 	}
-	if err := tensor.Unpack(m.format.Type, dst, m.data[o*m.row:(o+1)*m.row]); err != nil {
+	if err := tensor.Unpack(m.Format.Type, dst, m.data[o*m.row:(o+1)*m.row]); err != nil {
 		panic(err) // a type with a kernel can be unpacked
 	}
 }
@@ -84,37 +93,44 @@ func (m *Matrix) embedding(dst []float32, o int, s *matmul.Scratch) {
 func (m *Matrix) Bytes() int { return m.stride }
 
 // Vector is a row of weights in float32: a norm's scale, a bias. It is read-only.
-type Vector struct{ f []float32 }
+type Vector struct {
+	F []float32 // empty: there is none
+}
 
 // Len returns the number of weights.
-func (v Vector) Len() int { return len(v.f) }
+func (v Vector) Len() int { return len(v.F) }
 
 // Part returns n weights from place first on, and of no weights none.
 func (v Vector) Part(first, n int) Vector {
-	if v.f == nil {
+	if v.F == nil {
 		return v
 	}
-	return Vector{f: v.f[first : first+n]}
+	return Vector{F: v.F[first : first+n]}
+}
+
+// Shape returns a packed matrix without weights, for predictions of what products of its shape cost.
+func Shape(format *matmul.Format, experts, out, k int) *Matrix {
+	return &Matrix{Format: format, out: out, k: k, experts: experts, stride: format.PackedSize(out, k)}
 }
 
 // Matrix stores the view [outputs, inputs] or [experts, outputs, inputs]. With Keep it is read where it is,
 // so that the view's bytes must outlive the model. It returns an error that names the tensor where its
 // type has no kernel.
-func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
+func (w *Store) Matrix(v tensor.View) (*Matrix, error) {
 	if len(v.Shape) != 2 && len(v.Shape) != 3 {
-		return nil, fmt.Errorf("compute: %s: %d dimensions; a matrix has 2, a stack of experts 3", tensor.Label(v.Name), len(v.Shape))
+		return nil, fmt.Errorf("weight: %s: %d dimensions; a matrix has 2, a stack of experts 3", tensor.Label(v.Name), len(v.Shape))
 	}
 	format, ok := matmul.FormatOf(v.Type)
 	if !ok {
-		return nil, fmt.Errorf("compute: %s: type %v has no kernel; use a file of another type, such as Q8_0", tensor.Label(v.Name), v.Type)
+		return nil, fmt.Errorf("weight: %s: type %v has no kernel; use a file of another type, such as Q8_0", tensor.Label(v.Name), v.Type)
 	}
-	m := &Matrix{format: format, experts: 1, out: v.Shape[len(v.Shape)-2], k: v.Shape[len(v.Shape)-1]}
+	m := &Matrix{Format: format, experts: 1, out: v.Shape[len(v.Shape)-2], k: v.Shape[len(v.Shape)-1]}
 	if len(v.Shape) == 3 {
 		m.experts = v.Shape[0]
 	}
 	row, ok := v.Type.RowBytes(m.k)
 	if !ok || m.k%format.BlockK != 0 || len(v.Data) != row*m.out*m.experts {
-		return nil, fmt.Errorf("compute: %s: %d bytes do not hold shape %v in type %v", tensor.Label(v.Name), len(v.Data), v.Shape, v.Type)
+		return nil, fmt.Errorf("weight: %s: %d bytes do not hold shape %v in type %v", tensor.Label(v.Name), len(v.Data), v.Shape, v.Type)
 	}
 	if w.Keep {
 		m.data, m.stride, m.row = v.Data, row*m.out, row
@@ -126,7 +142,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 	if w.pack.scratch == nil {
 		w.pack.scratch = make([]matmul.Scratch, w.pool.Threads())
 	}
-	w.pack = packTask{m: m, src: v.Data, groups: m.groups(), expertBytes: row * m.out, scratch: w.pack.scratch}
+	w.pack = packTask{m: m, src: v.Data, groups: m.Groups(), expertBytes: row * m.out, scratch: w.pack.scratch}
 	w.pool.Run(m.experts*w.pack.groups, &w.pack)
 	w.bytes += len(m.data)
 	if w.release != nil {
@@ -137,7 +153,7 @@ func (w *Weights) Matrix(v tensor.View) (*Matrix, error) {
 
 // take returns n bytes of zeros. Matrices share allocations that grow with the model, so that large pages hold all but
 // their ends.
-func (w *Weights) take(n int) []byte {
+func (w *Store) take(n int) []byte {
 	const (
 		page    = 4096
 		maxRoom = 32 << 20
@@ -169,19 +185,19 @@ type packTask struct {
 func (t *packTask) Do(worker, item int) {
 	e, g := item/t.groups, item%t.groups
 	m := t.m
-	m.format.Pack(m.data[e*m.stride:(e+1)*m.stride], t.src[e*t.expertBytes:(e+1)*t.expertBytes], m.out, m.k, g, g+1, &t.scratch[worker])
+	m.Format.Pack(m.data[e*m.stride:(e+1)*m.stride], t.src[e*t.expertBytes:(e+1)*t.expertBytes], m.out, m.k, g, g+1, &t.scratch[worker])
 }
 
-// groups returns the number of groups of outputs of one expert.
-func (m *Matrix) groups() int { return m.format.Groups(m.out) }
+// Groups returns the number of groups of outputs of one expert.
+func (m *Matrix) Groups() int { return m.Format.Groups(m.out) }
 
-// groupBytes returns the bytes of a group of outputs of one expert, of a matrix that is not empty.
-func (m *Matrix) groupBytes() int { return m.stride / max(1, m.groups()) }
+// GroupBytes returns the bytes of a group of outputs of one expert, of a matrix that is not empty.
+func (m *Matrix) GroupBytes() int { return m.stride / max(1, m.Groups()) }
 
 // Vector stores a view of one dimension as float32.
-func (w *Weights) Vector(v tensor.View) (Vector, error) {
+func (w *Store) Vector(v tensor.View) (Vector, error) {
 	if len(v.Shape) != 1 {
-		return Vector{}, fmt.Errorf("compute: %s: %d dimensions; a vector has 1", tensor.Label(v.Name), len(v.Shape))
+		return Vector{}, fmt.Errorf("weight: %s: %d dimensions; a vector has 1", tensor.Label(v.Name), len(v.Shape))
 	}
 	f := make([]float32, v.Shape[0])
 	if v.Type == tensor.F32 && len(v.Data) == 4*len(f) {
@@ -189,20 +205,20 @@ func (w *Weights) Vector(v tensor.View) (Vector, error) {
 			f[i] = math.Float32frombits(binary.LittleEndian.Uint32(v.Data[4*i:]))
 		}
 	} else if err := tensor.Unpack(v.Type, f, v.Data); err != nil {
-		return Vector{}, fmt.Errorf("compute: %s: %w", tensor.Label(v.Name), err)
+		return Vector{}, fmt.Errorf("weight: %s: %w", tensor.Label(v.Name), err)
 	}
 	w.bytes += 4 * len(f)
-	return Vector{f: f}, nil
+	return Vector{F: f}, nil
 }
 
 // Ones returns n weights of 1, for norms that have none.
 func Ones(n int) Vector {
-	v := Vector{f: make([]float32, n)}
-	for i := range v.f {
-		v.f[i] = 1
+	v := Vector{F: make([]float32, n)}
+	for i := range v.F {
+		v.F[i] = 1
 	}
 	return v
 }
 
 // Floats returns a copy of the weights, for settings that a model file stores as a tensor.
-func (v Vector) Floats() []float32 { return append([]float32(nil), v.f...) }
+func (v Vector) Floats() []float32 { return append([]float32(nil), v.F...) }

@@ -1,11 +1,11 @@
-package compute
+package weight
 
 import "testing"
 
 // TestTake: matrices share allocations but no byte, and the memory stays near what was asked.
 func TestTake(t *testing.T) {
 	const mib = 1 << 20
-	w := NewWeights(nil, nil)
+	w := New(nil, nil)
 	var taken [][]byte
 	for _, n := range []int{1, 0, 3 * mib, 100, 40*mib + 1, 5000, 7 * mib, 2 * mib, mib, 31 * mib, 1, 9 * mib} {
 		b := w.take(n)

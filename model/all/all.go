@@ -1,0 +1,6 @@
+// Package all links the architectures. It is the list of the packages that have any.
+package all
+
+import (
+	_ "grove/model/arch" // decoders
+)
