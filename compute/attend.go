@@ -14,6 +14,10 @@ type Attention struct {
 	Scale   float32 // on the products of queries and keys
 	Softcap float32 // 0: none
 	Sinks   Vector  // a logit for each head, which takes a share of the softmax and has no value; empty: none
+
+	// Biases of the scaled products; none go with a soft cap. Distances are of indices: rotation and Shift have no part in them.
+	Slopes   Vector    // ALiBi (Press et al. 2022): of each head, what a distance of 1 takes off; empty: none
+	Relative *Relative // T5's; nil: none
 }
 
 // Attend writes the rows' keys and values (N4), attends from each row to all that it sees in the layer, and
@@ -26,6 +30,9 @@ func (x *Exec) Attend(c Attention, q, k, v Buf) Buf {
 		if _, finite := kernel.MaxAbsFinite(q.f); !finite {
 			x.fail(fmt.Errorf("compute: layer %d: %w", c.Layer, ErrNotFinite)) // the cap would hide it
 		}
+	}
+	if err := c.checkBias(); err != nil {
+		x.fail(err)
 	}
 	if x.err != nil {
 		return dst

@@ -19,7 +19,7 @@ func (t *attendTask) block(w *attendWorker, tl tile, head, block int, dst kernel
 			for n < len(parts) && p.blocks.Same(&parts[n].blocks, block) && parts[n].blocks.Reads(head, block) && t.whole(&parts[n], block) {
 				n++
 			}
-			t.page(w, &p.blocks, p.first-tl.first, parts[n-1].end-tl.first, head, block, dst)
+			t.page(w, tl.first, p, parts[n-1].end-tl.first, head, block, dst)
 		default:
 			for a := p.first; a < p.end; {
 				end := t.together(p, a, block)
@@ -36,10 +36,10 @@ func (t *attendTask) block(w *attendWorker, tl tile, head, block int, dst kernel
 	}
 }
 
-// page computes a block that is a page of the trunk for rows that see all of it, those at the places [first, end) of a
-// tile.
-func (t *attendTask) page(w *attendWorker, blocks *kv.Blocks, first, end, head, block int, dst kernel.Attended) {
-	f, from, to := t.x.Cache.Format, first*t.group, end*t.group
+// page computes a block that is a page of the trunk for rows that see all of it: those of a tile, which begins at the active row
+// start, from the first of a part up to the place end.
+func (t *attendTask) page(w *attendWorker, start int, p *tilePart, end, head, block int, dst kernel.Attended) {
+	f, from, to, blocks := t.x.Cache.Format, (p.first-start)*t.group, end*t.group, &p.blocks
 	keys, values := blocks.Page(head, block)
 	next, _ := blocks.Page(head, block+1)
 	f.Scores(w.scores, &w.queries, from, to, keys, 0, kv.PageTokens, t.size.Key, values)
@@ -47,7 +47,7 @@ func (t *attendTask) page(w *attendWorker, blocks *kv.Blocks, first, end, head, 
 	if t.x.quantizedKeys {
 		soon = nil // short keys: Weigh is in time
 	}
-	t.softmax(w, dst, from, to, soon)
+	t.softmax(w, dst, from, to, p.first, head, block, soon)
 	f.Weigh(dst.Out[from*t.size.Value:to*t.size.Value], w.scores[from*kv.PageTokens:], to-from, values, 0, kv.PageTokens, 0, t.size.Value, next)
 }
 
@@ -141,7 +141,7 @@ func (t *attendTask) rowsBlock(w *attendWorker, blocks *kv.Blocks, a, end, place
 			scores = scores[kv.PageTokens:]
 		}
 	}
-	t.softmax(w, dst, s.place*t.group, s.end*t.group, nil)
+	t.softmax(w, dst, s.place*t.group, s.end*t.group, a, head, block, nil)
 	low, last = min(low, high), max(low, last)
 	t.weighEach(w, s, a, end, dst, first, low)
 	t.weigh(w, s, dst, low, last)
@@ -226,9 +226,15 @@ func (t *attendTask) scoreSlots(w *attendWorker, s stretch, keys []byte, slot, a
 	}
 }
 
-// softmax turns the scores of the queries from first to end into weights, and clears their values.
-func (t *attendTask) softmax(w *attendWorker, dst kernel.Attended, first, end int, next []byte) {
-	kernel.SoftmaxBlocks(w.scores[first*kv.PageTokens:end*kv.PageTokens], t.c.Scale, t.c.Softcap, dst.Max[first:end], dst.Sum[first:end], next)
+// softmax turns the scores of the queries from first to end in a block, those of an active row and the rows behind it, into
+// weights, and clears their values.
+func (t *attendTask) softmax(w *attendWorker, dst kernel.Attended, first, end, row, head, block int, next []byte) {
+	scale := t.c.Scale
+	if t.c.biased() {
+		t.bias(w, first, end, row, head, block)
+		scale = 1
+	}
+	kernel.SoftmaxBlocks(w.scores[first*kv.PageTokens:end*kv.PageTokens], scale, t.c.Softcap, dst.Max[first:end], dst.Sum[first:end], next)
 	clear(dst.Out[first*t.size.Value : end*t.size.Value])
 }
 

@@ -44,9 +44,11 @@ type attendTask struct {
 	q, dst  Buf
 	rounded kernel.Rows // 8-bit queries, where the cache has 8-bit keys
 	rows    int         // of a tile, at most
-	tiles   []tile
-	parts   []tilePart
-	workers []attendWorker
+
+	distances []float32 // between indices, for ALiBi
+	tiles     []tile
+	parts     []tilePart
+	workers   []attendWorker
 
 	uncut    int             // items that are not cut; the others follow
 	segments int             // of an item that is cut
@@ -147,6 +149,7 @@ func (t *attendTask) begin(c Attention, q, dst Buf) {
 	if x.quantizedKeys {
 		t.rounded = *x.quantize(q)
 	}
+	t.beginBias()
 	t.tiles, t.parts = t.tiles[:0], t.parts[:0]
 	for a := range x.active {
 		t.place(a)

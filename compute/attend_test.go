@@ -25,12 +25,13 @@ func TestTilesKeepBits(t *testing.T) {
 				}
 				config := kv.Config{Type: typ, Context: 512, Tokens: 512, Seqs: 1, Scratch: 256, Layers: []kv.Layer{layer}}
 				name := fmt.Sprintf("%v, depth %d, window %d", typ, depth, window)
-				want := attended(t, config, 1, depth, heads, 1, rows)
-				for _, c := range [][2]int{{1, rows}, {16, rows}, {1, 7}} {
-					got := attended(t, config, c[0], depth, heads, c[1], rows)
+				c := Attention{Heads: heads, Scale: 0.3}
+				want := attended(t, config, 1, depth, c, 1, rows)
+				for _, at := range [][2]int{{1, rows}, {16, rows}, {1, 7}} {
+					got := attended(t, config, at[0], depth, c, at[1], rows)
 					for i, v := range want {
 						if math.Float32bits(v) != math.Float32bits(got[i]) {
-							t.Fatalf("%s: %d rows a step on %d threads: value %d of row %d is %v and %v", name, c[1], c[0], i%(heads*size), i/(heads*size), got[i], v)
+							t.Fatalf("%s: %d rows a step on %d threads: value %d of row %d is %v and %v", name, at[1], at[0], i%(heads*size), i/(heads*size), got[i], v)
 						}
 					}
 				}
@@ -40,7 +41,7 @@ func TestTilesKeepBits(t *testing.T) {
 }
 
 // attended returns the attention of n rows behind a trunk, some at once.
-func attended(t *testing.T, config kv.Config, threads, depth, heads, atOnce, n int) []float32 {
+func attended(t *testing.T, config kv.Config, threads, depth int, c Attention, atOnce, n int) []float32 {
 	t.Helper()
 	cache, err := kv.New(config)
 	if err != nil {
@@ -60,13 +61,13 @@ func attended(t *testing.T, config kv.Config, threads, depth, heads, atOnce, n i
 		}
 		err := x.Run(context.Background(), func(x *Exec) {
 			x.Enter(0)
-			q, k, v := x.alloc(n, heads*size), x.alloc(n, kvHeads*size), x.alloc(n, kvHeads*size)
+			q, k, v := x.alloc(n, c.Heads*size), x.alloc(n, kvHeads*size), x.alloc(n, kvHeads*size)
 			for i, b := range []Buf{q, k, v} {
 				for j := range b.f {
 					b.f[j] = float32(math.Sin(float64((first*b.width+j)*(3+i)))) * 2
 				}
 			}
-			out = append(out, x.Attend(Attention{Layer: 0, Heads: heads, Scale: 0.3}, q, k, v).f...)
+			out = append(out, x.Attend(c, q, k, v).f...)
 		})
 		if err != nil {
 			t.Fatal(err)
