@@ -125,7 +125,7 @@ func (m *Model) machine(o ScalingOptions) *schedule.Machine {
 	rate := 0.0 // of one thread
 	for n := 1; n <= min(2, par.Threads()); n++ {
 		pool := par.New(n)
-		l := newLimits(pool, max(info.Bytes-info.TableBytes, kernelBytes), info.Type)
+		l := newLimits(pool, max(info.Bytes-info.IdleBytes, kernelBytes), info.Type)
 		for range o.Repeat + 1 {
 			l.turn()
 		}

@@ -54,7 +54,7 @@ func (m *Model) Speed(ctx context.Context, o SpeedOptions, progress Progress) (*
 	}
 	tests := m.speedTests(o)
 	info := m.model.Info()
-	limits := newLimits(m.pool, info.Bytes-info.TableBytes, info.Type)
+	limits := newLimits(m.pool, info.Bytes-info.IdleBytes, info.Type)
 	for turn := range o.Repeat + 1 { // the first warms up and does not count
 		limits.turn()
 		for i := range tests {
@@ -114,8 +114,8 @@ func (m *Model) shares(r *SpeedReport) {
 	if info.Experts > 0 {
 		idle = (info.Experts - info.Used) * info.ExpertBytes * len(info.Layers)
 	}
-	read := float64(info.Bytes - info.TableBytes - idle)
-	work := float64(info.Params-info.TableParams) * read / float64(info.Bytes-info.TableBytes)
+	read := float64(info.Bytes - info.IdleBytes - idle)
+	work := float64(info.Params-info.IdleParams) * read / float64(info.Bytes-info.IdleBytes)
 	if one, ok := r.find(1); ok {
 		r.ReadShare = read / one.Seconds / r.Bandwidth
 	}

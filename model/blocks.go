@@ -24,7 +24,8 @@ type Attention struct {
 	Sinks        compute.Vector // a logit for each head; empty: none
 
 	hparams Hyperparameters
-	layer   int
+	number  int // of the layer in the file
+	layer   int // of the cache
 }
 
 // Attention loads the attention block of a layer by the tensor names of GGUF: queries, keys and values in three
@@ -32,7 +33,7 @@ type Attention struct {
 func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	q, k, v := s.Heads*s.Size, s.KVHeads*s.Size, s.KVHeads*s.Value
-	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), hparams: s, layer: layer}
+	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), hparams: s, number: layer, layer: l.place(layer)}
 	if l.Has(name("attn_qkv.weight")) {
 		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, v)
 	} else {
@@ -48,14 +49,14 @@ func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Att
 func (l *Loader) CenterHeads(a *Attention) {
 	s := &a.hparams
 	a.Centered = true
-	a.QNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.layer), s.Heads, s.Size)
-	a.KNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.layer), s.KVHeads, s.Size)
+	a.QNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.number), s.Heads, s.Size)
+	a.KNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.number), s.KVHeads, s.Size)
 }
 
 // HeadNorms loads the norms of queries and keys, head by head.
 func (l *Loader) HeadNorms(a *Attention) {
-	a.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.layer), a.hparams.Size)
-	a.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.layer), a.hparams.Size)
+	a.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.number), a.hparams.Size)
+	a.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.number), a.hparams.Size)
 }
 
 // Forward returns the block's addition to the stream; h is the stream, normed if the model does.
@@ -301,6 +302,6 @@ func (l *Loader) Tables(s Hyperparameters) (embed, output *compute.Matrix) {
 		return embed, embed
 	}
 	output = l.Matrix("output.weight", l.info.Vocabulary, s.Width)
-	l.info.TableBytes, l.info.TableParams = embed.Bytes(), embed.Out()*embed.In()
+	l.idle(embed.Bytes(), embed.Out()*embed.In())
 	return embed, output
 }

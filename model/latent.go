@@ -72,7 +72,7 @@ func (l *Loader) LatentAttention(s LatentHyperparameters, layer int, rope *compu
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	key := s.Plain + s.Turned
 	a := LatentAttention{
-		hparams: s, layer: layer, rope: rope, scale: float32(temperature * temperature / math.Sqrt(float64(key))),
+		hparams: s, layer: l.place(layer), rope: rope, scale: float32(temperature * temperature / math.Sqrt(float64(key))),
 		down: l.Projections(name("attn_kv_a_mqa"), s.Width, s.Rank, s.Turned),
 		norm: l.Vector(name("attn_kv_a_norm.weight"), s.Rank),
 		out:  l.Projection(name("attn_output"), s.Width, s.Heads*s.Out),

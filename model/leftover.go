@@ -32,22 +32,6 @@ func (l *Loader) leftOver() {
 	}
 }
 
-// DropPredictors leaves out the last layers of the file that nextn_predict_layers counts: they predict further tokens
-// (DeepSeek-V3 2024, section 2.2), and the others give the same logits without them.
-func (l *Loader) DropPredictors(s *Hyperparameters) {
-	n := l.CountOr("nextn_predict_layers", 0, 0, max(0, s.Layers-1))
-	if l.err != nil {
-		return
-	}
-	for _, t := range l.file.Tensors {
-		if at, _, ok := ofBlock(t.Name); ok && at >= s.Layers-n && at < s.Layers {
-			l.taken[t.Name] = true
-		}
-	}
-	s.Layers -= n
-	l.info.Layers = l.info.Layers[:s.Layers]
-}
-
 func (l *Loader) skips(name string) bool {
 	if n, rest, ok := ofBlock(name); ok && n < len(l.info.Layers) {
 		name = "blk.N." + rest

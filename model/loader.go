@@ -31,6 +31,7 @@ type Loader struct {
 	info     *Info
 	taken    map[string]bool     // the tensors that the architecture asked for
 	byType   map[tensor.Type]int // weights of each type
+	further  []kv.Layer          // what the layers of predictors keep
 	context  int                 // the context that the model is opened for
 	rotary   string              // the rotary settings that the context chose, where there is a choice
 	done     int64               // bytes of weights that were loaded

@@ -235,7 +235,7 @@ func TestRefusals(t *testing.T) {
 			"model: 2 experts of a row from 2 of 4 groups; 6 experts must divide into the groups, and the used groups must hold the row's experts"},
 		{"more experts than open groups have", deepseek, both(set("deepseek2.expert_group_count", uint32(6)), set("deepseek2.expert_group_used_count", uint32(1))),
 			"model: 2 experts of a row from 1 of 6 groups; 6 experts must divide into the groups, and the used groups must hold the row's experts"},
-		{"predicted layers", deepseek, set("deepseek2.nextn_predict_layers", uint32(1)), "model: deepseek2.nextn_predict_layers is 1; only 0 is supported"},
+		{"predicted layers", deepseek, set("deepseek2.nextn_predict_layers", uint32(1)), `model: tensor "blk.2.nextn.enorm.weight" is missing`},
 		{"attention's temperature by position", deepseek, set("deepseek2.attention.temperature_scale", float32(0.1)),
 			"model: deepseek2.attention.temperature_scale is 0.1; only 0 is supported"},
 		{"weights of experts negative", deepseek, set("deepseek2.expert_weights_scale", float32(-1)), "model: deepseek2.expert_weights_scale is -1; it must be 0 to 10000"},

@@ -39,11 +39,13 @@ type Info struct {
 	// embeddings and has no head.
 	Encoder bool
 	Pooling Pooling // how a text's embedding is made of its tokens' states, as the file says
+	// Predictors are the modules of the file that predict further tokens, in the order in which they follow each other.
+	Predictors []Predictor
 
 	Params      int         // weights of all matrices
 	Type        tensor.Type // of most weights
-	TableBytes  int         // of these, the bytes of an embedding table that is looked up and not multiplied
-	TableParams int         // of Params, the weights of that table
+	IdleBytes   int         // of Bytes, those that no step multiplies: a table that is looked up, and predictors
+	IdleParams  int         // of Params, the weights of these
 	Experts     int         // of a layer; 0: none
 	Used        int         // of these, for each row
 	ExpertBytes int         // of one expert of one layer

@@ -37,16 +37,31 @@ type decoderLayer struct {
 // another name.
 func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) decoderLayer) *decoder {
 	m := &decoder{info: l.Info(), hparams: s, head: l.Head(s), scales: scales{1, 1, 1}}
-	for i := 0; i < s.Layers && l.OK(); i++ {
+	whole := func(i int) decoderLayer {
 		attnNorm := l.Vector(fmt.Sprintf("blk.%d.attn_norm.weight", i), s.Width)
 		one := layer(i)
 		one.attnNorm = attnNorm
 		if one.ffnNorm.Len() == 0 {
 			one.ffnNorm = l.Vector(fmt.Sprintf("blk.%d.ffn_norm.weight", i), s.Width)
 		}
-		m.layers = append(m.layers, one)
+		return one
 	}
+	for i := 0; i < s.Layers && l.OK(); i++ {
+		m.layers = append(m.layers, whole(i))
+	}
+	l.Predictors(s, func(i int) model.Block { return &decoderBlock{m, whole(i)} })
 	return m
+}
+
+// decoderBlock is the layer of a predictor.
+type decoderBlock struct {
+	m     *decoder
+	layer decoderLayer
+}
+
+// Forward implements [model.Block].
+func (b *decoderBlock) Forward(x *compute.Exec, stream compute.Buf) compute.Buf {
+	return b.m.run(x, &b.layer, stream)
 }
 
 // feedForward loads the block of layer i: a mixture where the model has experts, each as wide as a plain block.
@@ -65,30 +80,32 @@ func (m *decoder) Info() *model.Info { return m.info }
 func (m *decoder) Forward(x *compute.Exec) {
 	x.Embed(m.head.Embed, m.scales.embed)
 	for i := range m.layers {
-		l := &m.layers[i]
-		stream, ok := x.Enter(i)
-		if !ok {
-			continue
+		if stream, ok := x.Enter(i); ok {
+			x.Leave(m.run(x, &m.layers[i], stream))
 		}
-		stream = m.add(x, stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)), l.postAttn)
-		h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
-		if l.experts.Choice.Used > 0 {
-			stream = m.add(x, stream, l.experts.Silu(x, h), compute.Vector{})
-		}
-		if l.shared.Choice.Used > 0 {
-			stream = m.add(x, stream, l.shared.Silu(x, h), compute.Vector{})
-		}
-		if l.mlp.GateUp != nil {
-			stream = m.add(x, stream, l.mlp.Silu(x, h), l.postFFN)
-		}
-		if l.activate != nil {
-			stream = m.add(x, stream, l.plain.Forward(x, h, l.activate), l.postFFN)
-		}
-		x.Leave(stream)
 	}
 	if h, ok := x.Outputs(); ok {
 		x.ScaledLogits(x.RMSNorm(h, m.head.Norm, m.hparams.Eps), compute.Projection{Matrix: m.head.Output}, m.scales.logits, 0)
 	}
+}
+
+// run returns the stream behind a layer.
+func (m *decoder) run(x *compute.Exec, l *decoderLayer, stream compute.Buf) compute.Buf {
+	stream = m.add(x, stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)), l.postAttn)
+	h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
+	if l.experts.Choice.Used > 0 {
+		stream = m.add(x, stream, l.experts.Silu(x, h), compute.Vector{})
+	}
+	if l.shared.Choice.Used > 0 {
+		stream = m.add(x, stream, l.shared.Silu(x, h), compute.Vector{})
+	}
+	if l.mlp.GateUp != nil {
+		stream = m.add(x, stream, l.mlp.Silu(x, h), l.postFFN)
+	}
+	if l.activate != nil {
+		stream = m.add(x, stream, l.plain.Forward(x, h, l.activate), l.postFFN)
+	}
+	return stream
 }
 
 // add adds what a block gives to the stream, behind its norm, if any.

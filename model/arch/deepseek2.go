@@ -29,7 +29,8 @@ type deepseek2Layer struct {
 
 func openDeepSeek2(l *model.Loader) model.Model {
 	s := l.LatentHyperparameters()
-	l.Refuse("attention.temperature_scale", "nextn_predict_layers")
+	l.Refuse("attention.temperature_scale")
+	l.SplitPredictors(&s.Hyperparameters)
 	config := l.RopeConfig(s.Hyperparameters, false)
 	config.Dims, config.NoTemperature = s.Turned, true
 	rope := l.NewRope(config)
@@ -43,16 +44,31 @@ func openDeepSeek2(l *model.Loader) model.Model {
 // loadDeepSeek2 loads the head and the layers.
 func loadDeepSeek2(l *model.Loader, s model.LatentHyperparameters, rope *compute.Rope, temperature float64, mix mixture) *deepseek2 {
 	m := &deepseek2{info: l.Info(), hparams: s.Hyperparameters, head: l.Head(s.Hyperparameters), scales: scales{1, 1, 1}}
-	for i := 0; i < s.Layers && l.OK(); i++ {
+	layer := func(i int) deepseek2Layer {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
-		layer := deepseek2Layer{
+		one := deepseek2Layer{
 			attnNorm: l.Vector(name("attn_norm.weight"), s.Width), attn: l.LatentAttention(s, i, rope, temperature),
 			ffnNorm: l.Vector(name("ffn_norm.weight"), s.Width),
 		}
-		layer.mlp, layer.experts = mix.blocks(l, i)
-		m.layers = append(m.layers, layer)
+		one.mlp, one.experts = mix.blocks(l, i)
+		return one
 	}
+	for i := 0; i < s.Layers && l.OK(); i++ {
+		m.layers = append(m.layers, layer(i))
+	}
+	l.Predictors(s.Hyperparameters, func(i int) model.Block { return &deepseek2Block{m, layer(i)} })
 	return m
+}
+
+// deepseek2Block is the layer of a predictor.
+type deepseek2Block struct {
+	m     *deepseek2
+	layer deepseek2Layer
+}
+
+// Forward implements [model.Block].
+func (b *deepseek2Block) Forward(x *compute.Exec, stream compute.Buf) compute.Buf {
+	return b.m.run(x, &b.layer, stream)
 }
 
 // Info implements [model.Model].
@@ -60,25 +76,26 @@ func (m *deepseek2) Info() *model.Info { return m.info }
 
 // Forward implements [model.Model].
 func (m *deepseek2) Forward(x *compute.Exec) {
-	eps := m.hparams.Eps
 	x.Embed(m.head.Embed, m.scales.embed)
 	for i := range m.layers {
-		l := &m.layers[i]
-		stream, ok := x.Enter(i)
-		if !ok {
-			continue
+		if stream, ok := x.Enter(i); ok {
+			x.Leave(m.run(x, &m.layers[i], stream))
 		}
-		stream = x.AddScaled(stream, m.scales.block, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, eps)))
-		h := x.RMSNorm(stream, l.ffnNorm, eps)
-		if l.experts.Choice.Used > 0 {
-			stream = x.AddScaled(stream, m.scales.block, l.experts.Silu(x, h))
-		}
-		if l.mlp.GateUp != nil {
-			stream = x.AddScaled(stream, m.scales.block, l.mlp.Silu(x, h))
-		}
-		x.Leave(stream)
 	}
 	if h, ok := x.Outputs(); ok {
-		x.ScaledLogits(x.RMSNorm(h, m.head.Norm, eps), compute.Projection{Matrix: m.head.Output}, m.scales.logits, 0)
+		x.ScaledLogits(x.RMSNorm(h, m.head.Norm, m.hparams.Eps), compute.Projection{Matrix: m.head.Output}, m.scales.logits, 0)
 	}
+}
+
+// run returns the stream behind a layer.
+func (m *deepseek2) run(x *compute.Exec, l *deepseek2Layer, stream compute.Buf) compute.Buf {
+	stream = x.AddScaled(stream, m.scales.block, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)))
+	h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
+	if l.experts.Choice.Used > 0 {
+		stream = x.AddScaled(stream, m.scales.block, l.experts.Silu(x, h))
+	}
+	if l.mlp.GateUp != nil {
+		stream = x.AddScaled(stream, m.scales.block, l.mlp.Silu(x, h))
+	}
+	return stream
 }

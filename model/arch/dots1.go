@@ -12,7 +12,7 @@ func openDots1(l *model.Loader) model.Model { return openNormedMixture(l) }
 func openNormedMixture(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	needExperts(l, s)
-	l.Refuse("nextn_predict_layers")
+	l.SplitPredictors(&s)
 	mix := loadMixture(l, s)
 	rope := l.Rope(s, true)
 	return openDecoder(l, s, func(i int) decoderLayer {

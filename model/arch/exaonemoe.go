@@ -21,7 +21,7 @@ func openExaoneMoE(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	needExperts(l, s)
 	windowed := l.Windows(l.CountOr("attention.sliding_window", exaoneMoEWindow, 1, 1<<24), exaoneMoEPeriod)
-	l.DropPredictors(&s)
+	l.SplitPredictors(&s)
 	dense := l.CountOr("leading_dense_block_count", 0, 0, s.Layers)
 	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
 	shared := l.CountOr("expert_shared_feed_forward_length", ffn*l.CountOr("expert_shared_count", 1, 0, 1<<8), 0, 1<<18)

@@ -13,7 +13,7 @@ func init() { model.Register("glm4", openGLM4) }
 // halves in models that also see images.
 func openGLM4(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
-	l.DropPredictors(&s)
+	l.SplitPredictors(&s)
 	rope := l.Rope(s, l.Sections(s))
 	return openDecoder(l, s, func(i int) decoderLayer {
 		return decoderLayer{

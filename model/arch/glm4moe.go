@@ -13,7 +13,7 @@ func init() { model.Register("glm4moe", openGLM4MoE) }
 func openGLM4MoE(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	needExperts(l, s)
-	l.DropPredictors(&s)
+	l.SplitPredictors(&s)
 	l.Sections(s)
 	mix := loadMixture(l, s)
 	mix.router.Sigmoid = mix.router.Sigmoid || l.CountOr("expert_gating_func", 0, 0, 1<<16) == 0

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"fmt"
+	"math"
 
 	"grove/compute"
 	"grove/model"
@@ -19,7 +20,7 @@ type mixture struct {
 
 // loadMixture reads the settings. A file without experts has a plain block in every layer.
 func loadMixture(l *model.Loader, s model.Hyperparameters) mixture {
-	m := mixture{hparams: s, dense: s.Layers}
+	m := mixture{hparams: s, dense: math.MaxInt}
 	if s.Experts > 0 {
 		m.dense = l.CountOr("leading_dense_block_count", 0, 0, s.Layers)
 		m.ffn = l.Count("expert_feed_forward_length", 1, 1<<18)

@@ -150,35 +150,6 @@ func archLogits(t *testing.T, name string, vocabulary int) (ids []token.ID, logi
 	return fed.Tokens, logits
 }
 
-// TestPredictors: a layer that predicts further tokens is left out, so that the logits are those of the layers before it.
-func TestPredictors(t *testing.T) {
-	const name = "glm4moe-moe"
-	open := func(change map[string]uint32) *Runner {
-		file, err := gguf.Open(filepath.Join(archsDir, name+".gguf"))
-		if err != nil {
-			t.Skipf("%s is not here", archsDir)
-		}
-		t.Cleanup(func() { file.Close() })
-		for i := range file.Metadata {
-			if v, ok := change[file.Metadata[i].Key]; ok {
-				file.Metadata[i].Value = gguf.Of(v)
-			}
-		}
-		return New(t, file, Config{CacheType: tensor.F32, Context: 256})
-	}
-	whole, without := open(nil), open(map[string]uint32{"glm4moe.nextn_predict_layers": 1})
-	if n := len(without.Model.Info().Layers); n != 2 {
-		t.Fatalf("%d layers run, want 2", n)
-	}
-	ids, _ := archLogits(t, name, whole.Model.Info().Vocabulary)
-	if err := Equal("a model of two layers", without.Plain(ids), without.Reference(ids)); err != nil {
-		t.Error(err)
-	}
-	if err := Equal("a layer less", without.Plain(ids), whole.Plain(ids)); err == nil {
-		t.Error("the logits without the last layer are those with it")
-	}
-}
-
 // archBits checks the equalities of bits.
 func archBits(t *testing.T, r *Runner, file *gguf.File) {
 	rng := rand.New(rand.NewPCG(7, 8))

@@ -32,6 +32,9 @@ func Inspect(w io.Writer, f *File, full bool) error {
 		fmt.Fprintf(out, " in %d parts", n)
 	}
 	out.WriteString("\n")
+	if n, bytes := predictors(f); n > 0 {
+		fmt.Fprintf(out, "modules that predict further tokens: %d (the last layers), %d bytes; grove loads them and drafts with none yet\n", n, bytes)
+	}
 
 	table(out, []string{"key", "type", "value"}, len(f.Metadata), func(i int) []string {
 		kv := f.Metadata[i]
@@ -53,6 +56,26 @@ func Inspect(w io.Writer, f *File, full bool) error {
 		return fmt.Errorf("gguf: %w", err)
 	}
 	return nil
+}
+
+// predictors counts the last layers of a model that predict further tokens, and the bytes of their tensors. Files whose writers
+// left them out have none.
+func predictors(f *File) (n, bytes int) {
+	arch, _, _ := f.String("general.architecture")
+	layers, ok1, err1 := f.Uint(arch + ".block_count")
+	count, ok2, err2 := f.Uint(arch + ".nextn_predict_layers")
+	if !ok1 || !ok2 || err1 != nil || err2 != nil || count >= layers {
+		return 0, 0
+	}
+	own := map[int]bool{}
+	for _, t := range f.Tensors {
+		number, _, _ := strings.Cut(strings.TrimPrefix(t.Name, "blk."), ".")
+		if at, err := strconv.Atoi(number); err == nil && strings.HasPrefix(t.Name, "blk.") && at >= layers-count && at < layers {
+			own[at] = true
+			bytes += t.Bytes()
+		}
+	}
+	return len(own), bytes
 }
 
 // table prints n rows under a head, nothing for no rows, in columns of at most columnWidth: a longer

@@ -47,12 +47,22 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	predicting, err := New("", []KV{
+		{"general.architecture", Of("glm4moe")}, {"glm4moe.block_count", Of(uint32(4))}, {"glm4moe.nextn_predict_layers", Of(uint32(2))},
+	}, []tensor.View{ // those of layer 3 are in another file
+		{Name: "blk.1.attn_norm.weight", Type: tensor.F32, Shape: []int{3}, Data: pattern(12)},
+		{Name: "blk.2.attn_norm.weight", Type: tensor.F32, Shape: []int{3}, Data: pattern(12)},
+		{Name: "blk.2.nextn.enorm.weight", Type: tensor.F32, Shape: []int{3}, Data: pattern(12)},
+	}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		f    *File
 		full bool
 	}{
-		{"short", whole, false}, {"full", whole, true}, {"split", split, false}, {"bare", bare, false},
+		{"short", whole, false}, {"full", whole, true}, {"split", split, false}, {"bare", bare, false}, {"predictors", predicting, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got bytes.Buffer

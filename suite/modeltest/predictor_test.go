@@ -1,0 +1,174 @@
+package modeltest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"grove/compute"
+	"grove/forest"
+	"grove/internal/par"
+	"grove/kv"
+	"grove/model"
+	"grove/text/token"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// predicting are models whose last layer becomes the layer of a predictor.
+var predicting = map[string]Spec{
+	"deepseek2":       {Arch: "deepseek2", Size: 48, Latent: latentSpec.Latent, Experts: 8, Used: 3},
+	"bailingmoe2-moe": {},
+	"dots1-moe":       {},
+	"exaone-moe-moe":  {},
+	"glm4moe-moe":     {},
+}
+
+// TestPredictors makes the last layer of a model that of a predictor. The model has the logits of a model without that layer,
+// and the predictor's layer gives the stream that it gives as the model's own, bit by bit.
+func TestPredictors(t *testing.T) {
+	for name, spec := range predicting {
+		t.Run(name, func(t *testing.T) {
+			var file *gguf.File
+			if spec.Arch != "" {
+				file = spec.File(t)
+			} else {
+				var err error
+				if file, err = gguf.Open(filepath.Join(archsDir, name+".gguf")); err != nil {
+					t.Skipf("%s is not here", archsDir)
+				}
+				defer file.Close()
+			}
+			config := Config{CacheType: tensor.F32, Context: 128}
+			whole, trunk := New(t, file, config), New(t, withPredictor(t, file), config)
+			last := len(whole.Model.Info().Layers) - 1
+			if n := len(trunk.Model.Info().Layers); n != last {
+				t.Fatalf("%d layers run, want %d", n, last)
+			}
+			predictors := trunk.Model.Info().Predictors
+			if len(predictors) != 1 || predictors[0].Layer != last || predictors[0].Norm.Len() == 0 || predictors[0].Head != nil || predictors[0].Bytes == 0 {
+				t.Fatalf("predictors are %+v", predictors)
+			}
+			if added := trunk.Model.Info().Bytes - whole.Model.Info().Bytes; added <= 0 || added >= predictors[0].Bytes {
+				t.Errorf("the model takes %d bytes more, the predictor %d", added, predictors[0].Bytes)
+			}
+			ids := randomIDs(rand.New(rand.NewPCG(1, 2)), 40, trunk.Model.Info().Vocabulary)
+			want := whole.hidden(ids, nil, last)
+			streams := trunk.hidden(ids, nil, last-1)
+			if err := Equal("the stream before the last layer", streams, whole.hidden(ids, nil, last-1)); err != nil {
+				t.Fatal(err)
+			}
+			pool := par.New(2)
+			defer pool.Close()
+			alone := NewFor(t, &predictorModel{trunk.Model.Info(), predictors[0]}, pool, config)
+			if err := Equal("the predictor's layer", alone.hidden(ids, streams, 0), want); err != nil {
+				t.Error(err)
+			}
+			if err := Equal("a layer less", trunk.Plain(ids[:8]), whole.Plain(ids[:8])); err == nil {
+				t.Error("the logits without the last layer are those with it")
+			}
+		})
+	}
+}
+
+// TestNoPredictor opens a file that counts a predictor and was written without it.
+func TestNoPredictor(t *testing.T) {
+	metadata, tensors := Spec{Arch: "deepseek2", Layers: 2}.Parts(t)
+	for i, kv := range metadata {
+		if kv.Key == "deepseek2.block_count" {
+			metadata[i].Value = gguf.Of(uint32(3))
+		}
+	}
+	metadata = append(metadata, gguf.KV{Key: "deepseek2.nextn_predict_layers", Value: gguf.Of(uint32(1))})
+	info := New(t, written(t, metadata, tensors), Config{CacheType: tensor.F32, Context: 64}).Model.Info()
+	if len(info.Layers) != 2 || len(info.Predictors) != 0 {
+		t.Errorf("%d layers and %d predictors, want 2 and none", len(info.Layers), len(info.Predictors))
+	}
+}
+
+// withPredictor returns the model of a file whose last layer is a predictor's, with the other tensors of one.
+func withPredictor(t *testing.T, file *gguf.File) *gguf.File {
+	arch, _, _ := file.String("general.architecture")
+	layers, _, _ := file.Uint(arch + ".block_count")
+	width, _, _ := file.Uint(arch + ".embedding_length")
+	var metadata []gguf.KV
+	for _, kv := range file.Metadata {
+		if !strings.HasSuffix(kv.Key, ".nextn_predict_layers") {
+			metadata = append(metadata, kv)
+		}
+	}
+	metadata = append(metadata, gguf.KV{Key: arch + ".nextn_predict_layers", Value: gguf.Of(uint32(1))})
+	table, _ := file.Tensor("token_embd.weight")
+	tensors := append([]tensor.View(nil), file.Tensors...)
+	rng := rand.New(rand.NewPCG(9, 9))
+	for name, shape := range map[string][]int{
+		"enorm": {width}, "hnorm": {width}, "shared_head_norm": {width}, "eh_proj": {width, 2 * width}, "embed_tokens": {table.Shape[0], width},
+	} {
+		v := tensor.View{Name: "blk." + string('0'+rune(layers-1)) + ".nextn." + name + ".weight", Type: tensor.F32, Shape: shape}
+		for range v.Elems() {
+			v.Data = binary.LittleEndian.AppendUint32(v.Data, math.Float32bits(float32(rng.NormFloat64())))
+		}
+		tensors = append(tensors, v)
+	}
+	return written(t, metadata, tensors)
+}
+
+// written returns the file of metadata and tensors.
+func written(t *testing.T, metadata []gguf.KV, tensors []tensor.View) *gguf.File {
+	var b bytes.Buffer
+	if err := gguf.Write(&b, metadata, tensors); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Parse(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// hidden runs a text in steps of 16 rows, with vectors instead of ids where there are some, and returns the streams behind
+// a layer.
+func (r *Runner) hidden(ids []token.ID, vectors []Bits, layer int) (out []Bits) {
+	r.tb.Helper()
+	s := r.Cache.NewSeq("")
+	defer r.Close(s)
+	for first := 0; first < len(ids); first += 16 {
+		node, n := forest.Trunk, min(16, len(ids)-first)
+		for i := first; i < first+n; i++ {
+			row := forest.Row{Seq: s, Parent: node, ID: ids[i], Want: forest.Want{Hidden: forest.LayerRange(layer, layer+1)}}
+			if vectors != nil {
+				row.Vector = vectors[i]
+			}
+			node = r.Add(row)
+		}
+		r.Forward()
+		for i := range n {
+			out = append(out, append(Bits(nil), r.Exec.Result(i).Hidden[0]...))
+		}
+		r.Commit(s, node)
+	}
+	return out
+}
+
+// predictorModel is the layer of a predictor as a model of its own.
+type predictorModel struct {
+	info *model.Info
+	p    model.Predictor
+}
+
+func (m *predictorModel) Info() *model.Info {
+	info := *m.info
+	info.Layers = []kv.Layer{m.p.Keeps}
+	return &info
+}
+
+func (m *predictorModel) Forward(x *compute.Exec) {
+	x.Embed(m.p.Embed, 1)
+	if stream, ok := x.Enter(0); ok {
+		x.Leave(m.p.Block.Forward(x, stream))
+	}
+}
