@@ -50,8 +50,8 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	copy(f.logits, s.logits)
 	err := s.forkTrunk(f)
 	if err == nil && s.drafts != nil {
-		if err = f.Speculate(s.drafts.all, s.drafts.history.Prediction); err == nil {
-			err = f.Accept(s.drafts.rule)
+		if err = f.Speculate(s.drafts.Set(), s.drafts.History.Prediction); err == nil {
+			err = f.Accept(s.drafts.Rule)
 		}
 	}
 	if err != nil {
@@ -104,7 +104,8 @@ func (s *Sequence) SetSampleIndex(i int) {
 	s.answer.SampleIndex = i
 	s.chain.SetSampleIndex(i)
 	if s.drafts != nil {
-		s.drafts.history.Noise.SampleIndex, s.drafts.begun = i, false
+		s.drafts.History.Noise.SampleIndex = i
+		s.drafts.Restart()
 	}
 }
 
@@ -134,7 +135,7 @@ func (s *Sequence) Truncate(n int) error {
 	s.chain.Begin(s.text[:s.prompt])
 	s.chain.Append(s.text[s.prompt:], false)
 	if s.drafts != nil {
-		s.drafts.begun = false
+		s.drafts.Restart()
 	}
 	return nil
 }

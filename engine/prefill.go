@@ -60,7 +60,7 @@ func (s *Sequence) placeText(st *step, rows int) (err error) {
 	at := s.length()
 	want := forest.Want{}
 	if s.drafts != nil {
-		want = s.drafts.wants.Prompt
+		want = s.drafts.Wants.Prompt
 	}
 	s.round.root, err = st.path(rows, func(i int) forest.Row {
 		r := forest.Row{ID: s.text[at+i], Want: want}
@@ -77,7 +77,7 @@ func (s *Sequence) takeText(st *step) (done bool, err error) {
 		copy(s.logits, st.result(rows-1).Logits)
 	}
 	if s.drafts != nil {
-		s.drafts.keepPrompt(st, rows)
+		s.keepPrompt(st, rows)
 	}
 	if err := s.e.cache.Commit(s.seq, s.round.root); err != nil {
 		return true, err

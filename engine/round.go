@@ -58,7 +58,7 @@ func (r *round) forget() {
 // forced returns the tokens that must follow the text, which are drafts for free; none where the rule takes draws alone.
 func (r *round) forced() []token.ID {
 	r.must = r.must[:0]
-	if !r.s.drafts.rule.Needs.Distributions {
+	if !r.s.drafts.Rule.Needs.Distributions {
 		r.must = r.s.chain.Forced(r.must, 0)
 	}
 	return r.must
@@ -70,7 +70,7 @@ func (r *round) state(node int) sample.State {
 		r.states = append(r.states, unknown)
 	}
 	if r.states[node+1] == unknown {
-		n := &r.s.drafts.tree.Nodes()[node]
+		n := &r.s.drafts.Tree.Nodes()[node]
 		state := r.s.chain.Next(r.state(int(n.Parent)), n.ID)
 		r.states[node+1] = state
 	}
@@ -83,7 +83,7 @@ func (r *round) prepare() {
 		return
 	}
 	r.ready = append(r.ready[:0], 0)
-	for _, n := range r.s.drafts.plan.Chosen() {
+	for _, n := range r.s.drafts.Plan.Chosen() {
 		r.ready = append(r.ready, r.state(int(n)))
 	}
 	r.s.chain.Prepare(r.ready...)
@@ -99,7 +99,7 @@ func (r *round) need() (need, error) {
 	if err != nil {
 		return n, err
 	}
-	p := &r.s.drafts.plan
+	p := &r.s.drafts.Plan
 	n.ahead += min(len(p.Order()), plan.MaxDraft)
 	n.near = min(n.ahead, n.near+min(len(p.Order()), plan.MaxDraft))
 	if n.prompt > 1 { // its pages were taken: the text is computed anew up to its last token
@@ -111,7 +111,7 @@ func (r *round) need() (need, error) {
 }
 
 func (r *round) simpler() bool {
-	p := &r.s.drafts.plan
+	p := &r.s.drafts.Plan
 	return p.Limit(0) > 0
 }
 
@@ -122,29 +122,29 @@ func (r *round) place(st *step) error {
 	if s.length() < len(s.text)-1 {
 		return s.placeText(st, st.current.rows)
 	}
-	want := sp.wants.Rows
+	want := sp.Wants.Rows
 	want.Logits = true
-	root, err := st.add(row(s.text[len(s.text)-1], forest.Trunk, sp.tree.Root(), want))
+	root, err := st.add(row(s.text[len(s.text)-1], forest.Trunk, sp.Tree.Root(), want))
 	if err != nil {
 		return err
 	}
 	r.root = root
-	drafts := sp.tree.Nodes()
+	drafts := sp.Tree.Nodes()
 	for i := range drafts {
-		sp.nodes[i], sp.rows[i] = forest.Trunk, 0
+		sp.Nodes[i], sp.Rows[i] = forest.Trunk, 0
 	}
 	next := int32(1)
-	for _, c := range sp.plan.Chosen() {
+	for _, c := range sp.Plan.Chosen() {
 		parent := root
 		if p := drafts[c].Parent; p != method.Root {
-			parent = sp.nodes[p]
+			parent = sp.Nodes[p]
 		}
 		if parent == forest.Trunk {
 			continue // its parent was left out
 		}
 		node, err := st.add(row(drafts[c].ID, parent, drafts[c].Live, want))
 		if err == nil {
-			sp.nodes[c], sp.rows[c] = node, next
+			sp.Nodes[c], sp.Rows[c] = node, next
 			next++
 		}
 	}
@@ -170,8 +170,8 @@ func (r *round) take(st *step) (done bool, err error) {
 	s.chain.Wait()
 	r.st = st
 	r.start()
-	sp.outcome.Accepted, sp.outcome.Next = sp.outcome.Accepted[:0], token.None
-	err = sp.acceptor.Accept(r, &sp.outcome)
+	sp.Outcome.Accepted, sp.Outcome.Next = sp.Outcome.Accepted[:0], token.None
+	err = sp.Acceptor.Accept(r, &sp.Outcome)
 	if more := r.accept(); err == nil {
 		err = more
 	}
@@ -193,14 +193,14 @@ func (r *round) accept() error {
 	r.path, r.drawn, r.taken = append(r.path[:0], r.root), r.drawn[:0], 0
 	r.after = append(r.after[:0], 0)
 	at := method.Root
-	for _, node := range sp.outcome.Accepted {
-		if err := r.push(at, sp.tree.Nodes()[node].ID); err != nil {
+	for _, node := range sp.Outcome.Accepted {
+		if err := r.push(at, sp.Tree.Nodes()[node].ID); err != nil {
 			return err
 		}
-		r.path, r.after = append(r.path, sp.nodes[node]), append(r.after, r.state(node))
+		r.path, r.after = append(r.path, sp.Nodes[node]), append(r.after, r.state(node))
 		at = node
 	}
-	id := sp.outcome.Next
+	id := sp.Outcome.Next
 	if id == token.None {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (r *round) push(node int, id token.ID) error {
 		return err
 	}
 	r.drawn = append(r.drawn, d)
-	r.s.drafts.tree.Learn(node, id)
+	r.s.drafts.Tree.Learn(node, id)
 	return nil
 }
 
@@ -237,7 +237,7 @@ func (r *round) logits(node int) []float32 {
 	if node == method.Root {
 		return r.st.result(0).Logits
 	}
-	return r.st.result(int(r.s.drafts.rows[node])).Logits
+	return r.st.result(int(r.s.drafts.Rows[node])).Logits
 }
 
 // index returns the place in the text of the token behind a node.
@@ -245,14 +245,14 @@ func (r *round) index(node int) int {
 	if node == method.Root {
 		return len(r.s.text)
 	}
-	return len(r.s.text) + int(r.s.drafts.tree.Nodes()[node].Depth)
+	return len(r.s.text) + int(r.s.drafts.Tree.Nodes()[node].Depth)
 }
 
 // Children implements [verify.View]. Of draws without replacement it leaves out those from the first one on that was
 // not run: it has no row because there are too many drafts before it, whatever they are, so that the text keeps its
 // distribution.
 func (r *round) Children(dst []int, node int) []int {
-	tree, n := r.s.drafts.tree, len(dst)
+	tree, n := r.s.drafts.Tree, len(dst)
 	dst = tree.Children(dst, node)
 	if len(tree.Drafts(node).IDs) == 0 {
 		return dst
@@ -266,16 +266,16 @@ func (r *round) Children(dst []int, node int) []int {
 }
 
 // Ran implements [verify.View].
-func (r *round) Ran(node int) bool { return r.s.drafts.rows[node] > 0 }
+func (r *round) Ran(node int) bool { return r.s.drafts.Rows[node] > 0 }
 
 // Token implements [verify.View].
-func (r *round) Token(node int) token.ID { return r.s.drafts.tree.Nodes()[node].ID }
+func (r *round) Token(node int) token.ID { return r.s.drafts.Tree.Nodes()[node].ID }
 
 // Samples implements [verify.View].
-func (r *round) Samples(node int) uint64 { return r.s.drafts.tree.Samples(node) }
+func (r *round) Samples(node int) uint64 { return r.s.drafts.Tree.Samples(node) }
 
 // Drafts implements [verify.View].
-func (r *round) Drafts(node int) verify.Distribution { return r.s.drafts.tree.Drafts(node) }
+func (r *round) Drafts(node int) verify.Distribution { return r.s.drafts.Tree.Drafts(node) }
 
 // Draw implements [verify.View].
 func (r *round) Draw(node int) (token.ID, error) {

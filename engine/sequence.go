@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/engine/drafting"
 	"grove/internal/guard"
 	"grove/sample"
 	"grove/text/token"
@@ -27,9 +28,9 @@ type Sequence struct {
 	prefill  prefill
 	round    round
 	grow     grow
-	drafts   *drafts // nil: one token a step
-	family   *family // the sequences that it was forked from or that were forked from it
-	restored bool    // pages of its trunk were read from a file
+	drafts   *drafting.Text // nil: one token a step
+	family   *family        // the sequences that it was forked from or that were forked from it
+	restored bool           // pages of its trunk were read from a file
 	closed   bool
 }
 
@@ -92,7 +93,7 @@ func (s *Sequence) Close() (err error) {
 	s.closed = true
 	s.family.leave(s)
 	if s.drafts != nil {
-		err = s.drafts.close()
+		err = s.drafts.Close()
 		s.drafts = nil
 	}
 	return errors.Join(err, s.close())
@@ -223,7 +224,7 @@ func (s *Sequence) settle() error {
 		s.drop() // drafts behind it
 	}
 	if s.lost && s.drafts != nil {
-		s.drafts.tree.Lost()
+		s.drafts.Tree.Lost()
 	}
 	r.path, r.drawn, r.taken, s.lost = r.path[:0], r.drawn[:0], 0, false
 	return nil

@@ -44,7 +44,7 @@ var quotes = []quote{
 	{"DESIGN.md", `callers, to (\d+) ms`, "engine/plan.stepLimit", ms},
 	{"DESIGN.md", `At most (\d+) rows hang`, "method.MaxLive", one},
 	{"DESIGN.md", `runs at most (\d+) drafts`, "engine/plan.MaxDraft", one},
-	{"DESIGN.md", `a tree of at most (\d+)`, "engine.maxDrafts", one},
+	{"DESIGN.md", `a tree of at most (\d+)`, "engine/drafting.maxDrafts", one},
 	{"DESIGN.md", `again after (\d+) rounds`, "engine/plan.leastWait", one},
 	{"DESIGN.md", `twice as many, (\d+) at most`, "engine/plan.mostWait", one},
 	{"DESIGN.md", `When (\d+) sequences have got slots`, "engine.mostPassed", one},

@@ -34,6 +34,7 @@ var rooms = []string{
 	"search",
 	"suite/methodtest",
 	"engine",
+	"engine/drafting",
 	"engine/learned",
 	"engine/plan engine/queue engine/session",
 	"diffuse",

@@ -1,4 +1,4 @@
-package engine
+package drafting
 
 import (
 	"context"
@@ -15,65 +15,65 @@ import (
 // Replay follows an answer on record as if the model had given it, drafting as a sequence would, and returns what
 // drafting did: Stepping is the time that the steps would have taken by the cost c, and plain the time of plain
 // decoding. Only methods that draft from the text alone can be replayed: others need the model.
-func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, output, prediction []token.ID) (st SpecStats, plain time.Duration, err error) {
-	for _, i := range d.infos {
+func (d *Set) Replay(ctx context.Context, c *plan.Cost, experts plan.Mixture, vocabulary int, prompt, output, prediction []token.ID) (st plan.Stats, plain time.Duration, err error) {
+	for _, i := range d.Infos {
 		if !i.Replays {
 			return st, 0, fmt.Errorf("engine: method %s drafts from %s and cannot be replayed without the model", i.Name, i.Kind)
 		}
 	}
-	sp, err := d.open(e, nil, Terms{})
+	x, err := d.Open(nil, "", false, vocabulary, experts)
 	if err != nil {
 		return st, 0, err
 	}
-	defer sp.close()
-	sp.history.Prediction = prediction
+	defer x.Close()
+	x.History.Prediction = prediction
 	text := append(append([]token.ID{}, prompt...), output...)
 	for at := len(prompt); at < len(text); {
 		start := time.Now()
-		if err := sp.tell(text[:at], len(prompt)); err != nil {
+		if err := x.Tell(text[:at], len(prompt)); err != nil {
 			return st, 0, err
 		}
-		sp.plan.Begin(c, at)
-		if err := sp.draft(ctx, len(text)-at-1, nil); err != nil {
+		x.Plan.Begin(c, at)
+		if err := x.Draft(ctx, len(text)-at-1, nil); err != nil {
 			return st, 0, err
 		}
 		drafting := time.Since(start)
-		n, err := sp.verify(text[at:])
+		n, err := x.verify(text[at:])
 		if err != nil {
 			return st, 0, err
 		}
-		step := seconds(sp.plan.StepSeconds(len(sp.plan.Chosen()) + 1))
+		step := seconds(x.Plan.StepSeconds(len(x.Plan.Chosen()) + 1))
 		for i := range n {
 			plain += seconds(c.Seconds(plan.StepSize{Rows: 1, Depth: at + i, Logits: 1}))
 		}
-		sp.account(n, drafting, step)
+		x.Account(n, drafting, step)
 		at += n
 	}
-	return sp.stats, plain, nil
+	return x.Stats, plain, nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // verify verifies the round's drafts against what follows on record, and returns how many tokens the round gives.
-func (sp *drafts) verify(next []token.ID) (n int, err error) {
-	for i := range sp.tree.Nodes() {
-		sp.nodes[i], sp.rows[i] = forest.Trunk, 0
+func (x *Text) verify(next []token.ID) (n int, err error) {
+	for i := range x.Tree.Nodes() {
+		x.Nodes[i], x.Rows[i] = forest.Trunk, 0
 	}
-	for i, c := range sp.plan.Chosen() {
-		sp.nodes[c], sp.rows[c] = forest.Node(i+1), int32(i+1)
+	for i, c := range x.Plan.Chosen() {
+		x.Nodes[c], x.Rows[c] = forest.Node(i+1), int32(i+1)
 	}
-	sp.outcome.Accepted = sp.outcome.Accepted[:0]
-	r := &record{sp: sp, next: next}
-	if err := sp.acceptor.Accept(r, &sp.outcome); err != nil {
+	x.Outcome.Accepted = x.Outcome.Accepted[:0]
+	r := &record{x: x, next: next}
+	if err := x.Acceptor.Accept(r, &x.Outcome); err != nil {
 		return 0, err
 	}
 	at := method.Root
-	for i, node := range sp.outcome.Accepted {
-		sp.tree.Learn(at, next[i])
+	for i, node := range x.Outcome.Accepted {
+		x.Tree.Learn(at, next[i])
 		at = node
 	}
-	if n = len(sp.outcome.Accepted); n < len(next) {
-		sp.tree.Learn(at, next[n])
+	if n = len(x.Outcome.Accepted); n < len(next) {
+		x.Tree.Learn(at, next[n])
 		n++
 	}
 	return n, nil
@@ -81,25 +81,25 @@ func (sp *drafts) verify(next []token.ID) (n int, err error) {
 
 // record is a round of an answer on record as a rule sees it: what plain decoding draws is what the record has.
 type record struct {
-	round
-	sp   *drafts
-	next []token.ID
+	verify.View // what rules of methods that replay do not ask
+	x           *Text
+	next        []token.ID
 }
 
 // Children implements [verify.View].
-func (r *record) Children(dst []int, node int) []int { return r.sp.tree.Children(dst, node) }
+func (r *record) Children(dst []int, node int) []int { return r.x.Tree.Children(dst, node) }
 
 // Ran implements [verify.View].
-func (r *record) Ran(node int) bool { return r.sp.rows[node] > 0 }
+func (r *record) Ran(node int) bool { return r.x.Rows[node] > 0 }
 
 // Token implements [verify.View].
-func (r *record) Token(node int) token.ID { return r.sp.tree.Nodes()[node].ID }
+func (r *record) Token(node int) token.ID { return r.x.Tree.Nodes()[node].ID }
 
 // Draw implements [verify.View]. Behind the end of the record nothing is drawn that is a draft.
 func (r *record) Draw(node int) (token.ID, error) {
 	depth := 0
 	if node != method.Root {
-		depth = int(r.sp.tree.Nodes()[node].Depth)
+		depth = int(r.x.Tree.Nodes()[node].Depth)
 	}
 	if depth >= len(r.next) {
 		return token.None, nil

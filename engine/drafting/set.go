@@ -1,0 +1,114 @@
+// Package drafting lets methods draft for the texts of an engine: it asks them for trees, chooses what runs, and keeps what they
+// learn and what became of their drafts. It runs no rows.
+package drafting
+
+import (
+	"errors"
+	"fmt"
+
+	"grove/engine/learned"
+	"grove/engine/plan"
+	"grove/forest"
+	"grove/method"
+	"grove/verify"
+)
+
+// maxDrafts bounds the drafts of a round, of which the planner runs the best.
+const maxDrafts = 128
+
+// Set is a set of methods opened for an engine, with what they have learned. It is safe for concurrent
+// use.
+type Set struct {
+	*learned.Store
+	Infos []method.Info // read only
+	rule  verify.Rule
+	eager bool
+}
+
+// New opens methods for the texts of one model, with what env offers. path names the file that keeps what they learn; "": none.
+// Errors: methods with different rules; a rule whose needs the methods' drafts do not bring; [method.ErrNeeds].
+func New(infos []method.Info, env method.Env, path string) (*Set, error) {
+	d := &Set{rule: verify.Match}
+	for _, i := range infos {
+		if i.Rule.New == nil {
+			i.Rule = verify.Match
+		}
+		if i.Rule.Name != verify.Match.Name && len(infos) > 1 {
+			return nil, fmt.Errorf("engine: method %s verifies its drafts by the rule %s: it cannot work beside methods with other rules", i.Name, i.Rule.Name)
+		}
+		d.rule = i.Rule
+		if i.Meets != nil {
+			if err := i.Meets(env); err != nil {
+				return nil, fmt.Errorf("engine: method %s needs %s: %w", i.Name, i.Needs, err)
+			}
+		}
+		d.Infos = append(d.Infos, i)
+	}
+	var err error
+	if d.Store, err = learned.New(d.Infos, env, path); err != nil {
+		return nil, err
+	}
+	return d, d.CheckRule(d.rule)
+}
+
+// CheckRule returns an error where a rule needs what the drafts of the methods do not bring.
+func (d *Set) CheckRule(r verify.Rule) error {
+	for _, i := range d.Infos {
+		for _, n := range []struct {
+			what          string
+			needs, brings bool
+		}{
+			{"the distributions that drafts were drawn from", r.Needs.Distributions, i.Brings.Distributions},
+			{"the draws that drafts stand for", r.Needs.Samples, i.Brings.Samples},
+			{"drafts in a chain", r.Needs.Chain, i.Brings.Chain},
+		} {
+			if n.needs && !n.brings {
+				return fmt.Errorf("engine: rule %s needs %s; method %s does not bring them", r.Name, n.what, i.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Eager makes sequences run every draft, whether it pays or not: what a proof of a method needs. It is called before
+// the first sequence drafts.
+func (d *Set) Eager() { d.eager = true }
+
+// Open opens the methods' drafters for a text of a salt, whose own trunk is given; nil: the answer is on record.
+func (d *Set) Open(own method.Trunk, salt string, private bool, vocabulary int, experts plan.Mixture) (*Text, error) {
+	texts, err := d.Of(salt, private)
+	if err != nil {
+		return nil, err
+	}
+	x := &Text{set: d, texts: texts, Tree: method.NewTree(maxDrafts, vocabulary), rates: method.NewRates(len(d.Infos) + 1)}
+	x.Follow(d.rule)
+	x.Nodes, x.Rows = make([]forest.Node, maxDrafts), make([]int32, maxDrafts)
+	for _, m := range texts.Methods {
+		drafter, err := m.NewDrafter(own)
+		if err != nil {
+			return nil, errors.Join(err, x.Close())
+		}
+		x.drafters = append(x.drafters, drafter)
+		if w, ok := drafter.(method.Wanter); ok {
+			x.Wants = unite(x.Wants, w.Wants())
+			x.Watched = true
+		}
+	}
+	x.turns = texts.Begin(x.rates)
+	for i := range x.turns {
+		x.turns[i].Begin()
+	}
+	x.Plan.Eager = d.eager
+	x.Plan.Experts = experts
+	return x, nil
+}
+
+// unite returns what two drafters want.
+func unite(a, b method.Wants) method.Wants {
+	both := func(a, b forest.Want) forest.Want {
+		return forest.Want{
+			Logits: a.Logits || b.Logits, Top: max(a.Top, b.Top), State: a.State || b.State, Hidden: a.Hidden.Union(b.Hidden),
+		}
+	}
+	return method.Wants{Rows: both(a.Rows, b.Rows), Prompt: both(a.Prompt, b.Prompt), Probs: a.Probs || b.Probs}
+}

@@ -1,0 +1,184 @@
+package drafting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"grove/compute"
+	"grove/engine/learned"
+	"grove/engine/plan"
+	"grove/forest"
+	"grove/kv"
+	"grove/method"
+	"grove/text/token"
+	"grove/verify"
+)
+
+// Text is a text's part in drafting: its drafters, the tree of the round, and the figures. It is for one goroutine.
+type Text struct {
+	Wants    method.Wants // of all drafters together
+	Watched  bool         // a drafter wants something
+	Rule     verify.Rule
+	Acceptor verify.Acceptor
+	Tree     *method.Tree
+	Plan     plan.Planner
+	Stats    plan.Stats
+	History  method.History
+
+	// By place in the tree: the node of a draft that runs, and the number of its row; [forest.Trunk] and 0: it does not run.
+	Nodes   []forest.Node
+	Rows    []int32
+	Outcome verify.Outcome
+
+	set      *Set
+	texts    *learned.Texts // those that it learns with
+	drafters []method.Drafter
+	turns    []plan.Turn
+	rates    *method.Rates
+
+	begun  bool
+	told   int                // tokens of the text that drafters know
+	before token.ID           // the token before that of the round's first row
+	kept   []method.RowResult // of the last round, or of a prompt, for the drafters
+	store  compute.Kept
+	probs  []float32
+}
+
+// Set returns the methods that draft.
+func (x *Text) Set() *Set { return x.set }
+
+// Restart makes the drafters begin anew with the text as it is.
+func (x *Text) Restart() { x.begun = false }
+
+// Follow sets the rule that the drafts are verified by.
+func (x *Text) Follow(r verify.Rule) {
+	x.Rule, x.Acceptor = r, r.New()
+}
+
+// Close closes the drafters, and hands over what the text has learned.
+func (x *Text) Close() (err error) {
+	for _, d := range x.drafters {
+		if c, ok := d.(method.Closer); ok {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	x.texts.End(x.rates, x.turns, x.Stats.Rounds > 0)
+	return err
+}
+
+// Tell gives the drafters what is new: the text's tokens, and what the last round's rows gave.
+func (x *Text) Tell(text []token.ID, prompt int) error {
+	if !x.begun {
+		x.History.Begin(text[:prompt], prompt)
+		for i, d := range x.drafters {
+			if err := d.Begin(&x.History); err != nil {
+				return x.fault(i, err)
+			}
+		}
+		x.begun, x.told = true, prompt
+	}
+	x.History.Extend(text)
+	if x.told < len(text) || len(x.kept) > 0 {
+		run := method.Run{IDs: text[x.told:], Before: x.before, Rows: x.kept}
+		for _, d := range x.drafters {
+			d.Committed(run)
+		}
+	}
+	x.told, x.kept = len(text), x.kept[:0]
+	return nil
+}
+
+func (x *Text) fault(drafter int, err error) error {
+	return fmt.Errorf("engine: method %s: %w", x.set.Infos[drafter].Name, err)
+}
+
+// forcedClass is the class of forced drafts; their source is behind those of the drafters.
+const forcedClass = 0
+
+// Draft fills the tree with what may follow, room tokens at most, and lets the planner choose. forced is what must follow.
+func (x *Text) Draft(ctx context.Context, room int, forced []token.ID) error {
+	x.Tree.Floor, x.Tree.Throughput = x.Plan.Least(), x.Plan.Throughput.Rate()
+	if x.Plan.Eager {
+		x.Tree.Throughput = 0 // time is worth nothing
+	}
+	x.Tree.Reset(min(room, maxDrafts), x.rates)
+	x.Tree.Turn(len(x.drafters))
+	for i, at := 0, method.Root; i < len(forced); i++ {
+		if at = x.Tree.Add(at, forced[i], forcedClass, 1); at == method.Root {
+			break
+		}
+	}
+	for i := range x.drafters {
+		if !x.set.Infos[i].Passes {
+			if err := x.ask(ctx, i); err != nil {
+				return err
+			}
+		}
+	}
+	gain := x.Plan.Choose(x.Tree)
+	for i := range x.drafters {
+		if !x.set.Infos[i].Passes || !x.Plan.Eager && !x.turns[i].Due(gain) {
+			continue
+		}
+		start, throughput := time.Now(), x.Plan.Throughput.Rate()
+		if err := x.ask(ctx, i); err != nil {
+			return err
+		}
+		seconds, before := time.Since(start).Seconds(), gain
+		gain = x.Plan.Choose(x.Tree)
+		x.turns[i].Judge(gain - before - throughput*seconds)
+	}
+	return nil
+}
+
+// ask lets a drafter add to the tree. Where it runs out of room or pages, what it has drafted stands.
+func (x *Text) ask(ctx context.Context, i int) error {
+	x.Tree.Turn(i)
+	err := x.drafters[i].Draft(ctx, x.Tree)
+	if err == nil || errors.Is(err, method.ErrLost) || errors.Is(err, forest.ErrScratch) || errors.Is(err, kv.ErrFull) {
+		return nil
+	}
+	return x.fault(i, err)
+}
+
+// Account keeps the figures of a round that gave so many tokens.
+func (x *Text) Account(tokens int, drafting, stepping time.Duration) {
+	x.Plan.Throughput.Add(tokens, (drafting + stepping).Seconds())
+	x.Stats.Count(&x.Plan, tokens, x.Outcome.Accepted, func(place int32) bool { return x.Rows[place] > 0 }, drafting, stepping)
+}
+
+// WorkAhead lets the drafters that can work while the step runs, and returns a function that waits for them.
+func (x *Text) WorkAhead(ctx context.Context) (wait func()) {
+	return method.WorkAhead(ctx, x.drafters, x.set.Infos)
+}
+
+// Clear drops what was kept and no drafter was told of; before is the token before that of the next round's first row.
+func (x *Text) Clear(before token.ID) { x.kept, x.before = x.kept[:0], before }
+
+// Keep copies what a row gave, for the drafters. The result is the caller's to fill until the next call.
+func (x *Text) Keep(result *compute.Result, r method.RowResult) *method.RowResult {
+	if len(x.kept) == 0 {
+		x.store.Reset()
+	}
+	own := *result
+	if !x.Wants.Rows.Logits && !x.Wants.Prompt.Logits {
+		own.Logits = nil // the rule's
+	}
+	r.Result = x.store.Keep(&own)
+	x.kept = append(x.kept, r)
+	return &x.kept[len(x.kept)-1]
+}
+
+// KeepProbs copies the processed distribution behind a row that was kept.
+func (x *Text) KeepProbs(r *method.RowResult, p []float64) {
+	x.probs = x.probs[:0]
+	for _, v := range p {
+		x.probs = append(x.probs, float32(v))
+	}
+	r.Probs = x.store.Copy(x.probs)
+}
+
+// Kept returns the rows that were kept and that no drafter has been told of.
+func (x *Text) Kept() []method.RowResult { return x.kept }
