@@ -20,6 +20,7 @@ func TestActivations(t *testing.T) {
 		want func(v float64) float64
 	}{
 		"ReluSquared": {(*Exec).ReluSquared, func(v float64) float64 { return max(0, v) * max(0, v) }},
+		"GeluErf":     {(*Exec).GeluErf, func(v float64) float64 { return v / 2 * math.Erfc(-v/math.Sqrt2) }},
 		"XIELU": {func(x *Exec, a Buf) Buf { return x.XIELU(a, xielu) }, func(v float64) float64 {
 			if v > 0 {
 				return softplus(0.8)*v*v + 0.5*v

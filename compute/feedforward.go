@@ -5,11 +5,12 @@ import "grove/internal/kernel"
 // A Gate is the activation of a gated feed-forward block.
 type Gate int
 
-// The gates. GeluGate is the approximation by tanh.
+// The gates. GeluGate is the approximation by tanh, GeluErfGate GELU itself.
 const (
 	noGate Gate = iota
 	SiluGate
 	GeluGate
+	GeluErfGate
 )
 
 // FeedForward returns the products of each row with down, of gate(g) * u, where g and u are its products with the two
@@ -50,10 +51,13 @@ func (t *linearTask) gated(worker int, rows *kernel.Rows, row, first, end int) {
 	lo, hi := first*g.Matrix.Format.Group, min(end*g.Matrix.Format.Group, g.Matrix.Out())
 	for r := row; r < row+rows.N; r++ {
 		gate, up := g.dst.row(r)[lo:hi], u.dst.row(r)[lo:hi]
-		if t.gate == SiluGate {
+		switch t.gate {
+		case SiluGate:
 			kernel.SiluMul(gate, gate, up)
-		} else {
+		case GeluGate:
 			kernel.GeluMul(gate, gate, up)
+		case GeluErfGate:
+			kernel.GeluErfMul(gate, gate, up)
 		}
 		if t.rounded != nil {
 			round(t.rounded, r, lo, hi)

@@ -40,7 +40,7 @@ func randomProjection(t *testing.T, pool *par.Pool, r *rand.Rand, typ tensor.Typ
 // group or of a block of rounded activations, and for rows that are cut into bands.
 func TestFeedForward(t *testing.T) {
 	const width = 64
-	gates := map[Gate]func(dst, gate, up []float32){SiluGate: kernel.SiluMul, GeluGate: kernel.GeluMul}
+	gates := map[Gate]func(dst, gate, up []float32){SiluGate: kernel.SiluMul, GeluGate: kernel.GeluMul, GeluErfGate: kernel.GeluErfMul}
 	defer kernel.Use(kernel.Implementation())
 	for _, impl := range kernel.Implementations() {
 		kernel.Use(impl)

@@ -25,6 +25,7 @@ const (
 	siluRows
 	clampedRows
 	plainGeluRows
+	geluErfRows
 	reluSquaredRows
 	xieluRows
 	temperRows
@@ -139,6 +140,8 @@ func (t *rowTask) one(worker, i int) {
 		t.clamp(i)
 	case plainGeluRows:
 		kernel.Gelu(t.dst.row(i), t.a.row(i))
+	case geluErfRows:
+		kernel.GeluErf(t.dst.row(i), t.a.row(i))
 	case reluSquaredRows:
 		kernel.ReluSquared(t.dst.row(i), t.a.row(i))
 	case xieluRows:
@@ -315,6 +318,9 @@ func (t *rowTask) limit(i int) {
 
 // Gelu returns gelu(a), with the tanh approximation, in place.
 func (x *Exec) Gelu(a Buf) Buf { return x.gated(plainGeluRows, a, Buf{}) }
+
+// GeluErf returns gelu(a) by the normal distribution itself, in place.
+func (x *Exec) GeluErf(a Buf) Buf { return x.gated(geluErfRows, a, Buf{}) }
 
 // ReluSquared returns max(a, 0) squared, in place.
 func (x *Exec) ReluSquared(a Buf) Buf { return x.gated(reluSquaredRows, a, Buf{}) }

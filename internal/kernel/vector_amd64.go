@@ -95,6 +95,10 @@ func activation(avx2, portable func(dst, x []float32), dst, x []float32) {
 
 func gelu(dst, x []float32) { activation(geluAVX2, geluGo, dst, x) }
 
+func geluErf(dst, x []float32) { activation(geluErfAVX2, geluErfGo, dst, x) }
+
+func geluErfMul(dst, gate, up []float32) { gated(geluErfMulAVX2, geluErfMulGo, dst, gate, up) }
+
 func silu(dst, x []float32) { activation(siluAVX2, siluGo, dst, x) }
 
 func sigmoid(dst, x []float32) { activation(sigmoidAVX2, sigmoidGo, dst, x) }

@@ -82,6 +82,10 @@ func geluMul(dst, gate, up []float32) { gated(geluMulNEON, geluMulGo, dst, gate,
 
 func clampedSwiGLU(dst, gate, up []float32) { gated(clampedSwiGLUNEON, clampedSwiGLUGo, dst, gate, up) }
 
+func geluErf(dst, x []float32) { geluErfGo(dst, x) }
+
+func geluErfMul(dst, gate, up []float32) { geluErfMulGo(dst, gate, up) }
+
 func silu(dst, x []float32) { siluGo(dst, x) }
 
 func sigmoid(dst, x []float32) { sigmoidGo(dst, x) }

@@ -24,6 +24,10 @@ func geluMul(dst, gate, up []float32) { geluMulGo(dst, gate, up) }
 
 func gelu(dst, x []float32) { geluGo(dst, x) }
 
+func geluErf(dst, x []float32) { geluErfGo(dst, x) }
+
+func geluErfMul(dst, gate, up []float32) { geluErfMulGo(dst, gate, up) }
+
 func silu(dst, x []float32) { siluGo(dst, x) }
 
 func sigmoid(dst, x []float32) { sigmoidGo(dst, x) }

@@ -63,6 +63,17 @@ func geluMulAVX2(dst []float32, gate []float32, up []float32)
 //go:noescape
 func geluAVX2(dst []float32, x []float32)
 
+// geluErfMulAVX2 is its portable twin, for the elements up to the
+// last multiple of 8 of gate.
+//
+//go:noescape
+func geluErfMulAVX2(dst []float32, gate []float32, up []float32)
+
+// geluErfAVX2 is geluErfGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func geluErfAVX2(dst []float32, x []float32)
+
 // siluAVX2 is siluGo, for the elements up to the last multiple of 8 of x.
 //
 //go:noescape

@@ -604,6 +604,288 @@ done:
 	VZEROUPPER
 	RET
 
+// func geluErfMulAVX2(dst []float32, gate []float32, up []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluErfMulAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ gate_base+24(FP), CX
+	MOVQ up_base+48(FP), DX
+	MOVQ gate_len+32(FP), BX
+	XORQ SI, SI
+	SHRQ $0x03, BX
+	JZ   done
+
+loop:
+	VMOVUPS      (CX)(SI*1), Y0
+	VMULPS       Y0, Y0, Y1
+	VMINPS       all8_42000000<>+0(SB), Y1, Y1
+	VMOVUPS      all8_3d800000<>+0(SB), Y2
+	VFMADD213PS  all8_bf800000<>+0(SB), Y2, Y1
+	VMOVUPS      all8_3a8e3b1b<>+0(SB), Y2
+	VFMADD213PS  all8_bab6aebe<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bb1919e2<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_3b981366<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bb2fb424<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_3b2ffcaf<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bb79505a<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_38ac761c<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_3c3f95e8<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bd29c3dc<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_3e0c499b<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bf515f41<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_c025c2d9<>+0(SB), Y1, Y2
+	VMULPS       Y2, Y0, Y2
+	VMOVUPS      all8_c2af0000<>+0(SB), Y1
+	VMAXPS       Y2, Y1, Y2
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y1
+	VMINPS       Y2, Y1, Y2
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y1
+	VFMADD213PS  all8_4b400000<>+0(SB), Y2, Y1
+	VSUBPS       all8_4b400000<>+0(SB), Y1, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y2
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VPADDD       all8_3f000000<>+0(SB), Y1, Y1
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y2, Y3
+	VMULPS       Y1, Y3, Y2
+	VADDPS       all8_3f800000<>+0(SB), Y2, Y2
+	VDIVPS       Y2, Y0, Y0
+	VMULPS       (DX)(SI*1), Y0, Y0
+	VMOVUPS      Y0, (AX)(SI*1)
+	ADDQ         $0x20, SI
+	DECQ         BX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
+DATA all8_42000000<>+0(SB)/4, $0x42000000
+DATA all8_42000000<>+4(SB)/4, $0x42000000
+DATA all8_42000000<>+8(SB)/4, $0x42000000
+DATA all8_42000000<>+12(SB)/4, $0x42000000
+DATA all8_42000000<>+16(SB)/4, $0x42000000
+DATA all8_42000000<>+20(SB)/4, $0x42000000
+DATA all8_42000000<>+24(SB)/4, $0x42000000
+DATA all8_42000000<>+28(SB)/4, $0x42000000
+GLOBL all8_42000000<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3d800000<>+0(SB)/4, $0x3d800000
+DATA all8_3d800000<>+4(SB)/4, $0x3d800000
+DATA all8_3d800000<>+8(SB)/4, $0x3d800000
+DATA all8_3d800000<>+12(SB)/4, $0x3d800000
+DATA all8_3d800000<>+16(SB)/4, $0x3d800000
+DATA all8_3d800000<>+20(SB)/4, $0x3d800000
+DATA all8_3d800000<>+24(SB)/4, $0x3d800000
+DATA all8_3d800000<>+28(SB)/4, $0x3d800000
+GLOBL all8_3d800000<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bf800000<>+0(SB)/4, $0xbf800000
+DATA all8_bf800000<>+4(SB)/4, $0xbf800000
+DATA all8_bf800000<>+8(SB)/4, $0xbf800000
+DATA all8_bf800000<>+12(SB)/4, $0xbf800000
+DATA all8_bf800000<>+16(SB)/4, $0xbf800000
+DATA all8_bf800000<>+20(SB)/4, $0xbf800000
+DATA all8_bf800000<>+24(SB)/4, $0xbf800000
+DATA all8_bf800000<>+28(SB)/4, $0xbf800000
+GLOBL all8_bf800000<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3a8e3b1b<>+0(SB)/4, $0x3a8e3b1b
+DATA all8_3a8e3b1b<>+4(SB)/4, $0x3a8e3b1b
+DATA all8_3a8e3b1b<>+8(SB)/4, $0x3a8e3b1b
+DATA all8_3a8e3b1b<>+12(SB)/4, $0x3a8e3b1b
+DATA all8_3a8e3b1b<>+16(SB)/4, $0x3a8e3b1b
+DATA all8_3a8e3b1b<>+20(SB)/4, $0x3a8e3b1b
+DATA all8_3a8e3b1b<>+24(SB)/4, $0x3a8e3b1b
+DATA all8_3a8e3b1b<>+28(SB)/4, $0x3a8e3b1b
+GLOBL all8_3a8e3b1b<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bab6aebe<>+0(SB)/4, $0xbab6aebe
+DATA all8_bab6aebe<>+4(SB)/4, $0xbab6aebe
+DATA all8_bab6aebe<>+8(SB)/4, $0xbab6aebe
+DATA all8_bab6aebe<>+12(SB)/4, $0xbab6aebe
+DATA all8_bab6aebe<>+16(SB)/4, $0xbab6aebe
+DATA all8_bab6aebe<>+20(SB)/4, $0xbab6aebe
+DATA all8_bab6aebe<>+24(SB)/4, $0xbab6aebe
+DATA all8_bab6aebe<>+28(SB)/4, $0xbab6aebe
+GLOBL all8_bab6aebe<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bb1919e2<>+0(SB)/4, $0xbb1919e2
+DATA all8_bb1919e2<>+4(SB)/4, $0xbb1919e2
+DATA all8_bb1919e2<>+8(SB)/4, $0xbb1919e2
+DATA all8_bb1919e2<>+12(SB)/4, $0xbb1919e2
+DATA all8_bb1919e2<>+16(SB)/4, $0xbb1919e2
+DATA all8_bb1919e2<>+20(SB)/4, $0xbb1919e2
+DATA all8_bb1919e2<>+24(SB)/4, $0xbb1919e2
+DATA all8_bb1919e2<>+28(SB)/4, $0xbb1919e2
+GLOBL all8_bb1919e2<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3b981366<>+0(SB)/4, $0x3b981366
+DATA all8_3b981366<>+4(SB)/4, $0x3b981366
+DATA all8_3b981366<>+8(SB)/4, $0x3b981366
+DATA all8_3b981366<>+12(SB)/4, $0x3b981366
+DATA all8_3b981366<>+16(SB)/4, $0x3b981366
+DATA all8_3b981366<>+20(SB)/4, $0x3b981366
+DATA all8_3b981366<>+24(SB)/4, $0x3b981366
+DATA all8_3b981366<>+28(SB)/4, $0x3b981366
+GLOBL all8_3b981366<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bb2fb424<>+0(SB)/4, $0xbb2fb424
+DATA all8_bb2fb424<>+4(SB)/4, $0xbb2fb424
+DATA all8_bb2fb424<>+8(SB)/4, $0xbb2fb424
+DATA all8_bb2fb424<>+12(SB)/4, $0xbb2fb424
+DATA all8_bb2fb424<>+16(SB)/4, $0xbb2fb424
+DATA all8_bb2fb424<>+20(SB)/4, $0xbb2fb424
+DATA all8_bb2fb424<>+24(SB)/4, $0xbb2fb424
+DATA all8_bb2fb424<>+28(SB)/4, $0xbb2fb424
+GLOBL all8_bb2fb424<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3b2ffcaf<>+0(SB)/4, $0x3b2ffcaf
+DATA all8_3b2ffcaf<>+4(SB)/4, $0x3b2ffcaf
+DATA all8_3b2ffcaf<>+8(SB)/4, $0x3b2ffcaf
+DATA all8_3b2ffcaf<>+12(SB)/4, $0x3b2ffcaf
+DATA all8_3b2ffcaf<>+16(SB)/4, $0x3b2ffcaf
+DATA all8_3b2ffcaf<>+20(SB)/4, $0x3b2ffcaf
+DATA all8_3b2ffcaf<>+24(SB)/4, $0x3b2ffcaf
+DATA all8_3b2ffcaf<>+28(SB)/4, $0x3b2ffcaf
+GLOBL all8_3b2ffcaf<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bb79505a<>+0(SB)/4, $0xbb79505a
+DATA all8_bb79505a<>+4(SB)/4, $0xbb79505a
+DATA all8_bb79505a<>+8(SB)/4, $0xbb79505a
+DATA all8_bb79505a<>+12(SB)/4, $0xbb79505a
+DATA all8_bb79505a<>+16(SB)/4, $0xbb79505a
+DATA all8_bb79505a<>+20(SB)/4, $0xbb79505a
+DATA all8_bb79505a<>+24(SB)/4, $0xbb79505a
+DATA all8_bb79505a<>+28(SB)/4, $0xbb79505a
+GLOBL all8_bb79505a<>(SB), RODATA|NOPTR, $32
+
+DATA all8_38ac761c<>+0(SB)/4, $0x38ac761c
+DATA all8_38ac761c<>+4(SB)/4, $0x38ac761c
+DATA all8_38ac761c<>+8(SB)/4, $0x38ac761c
+DATA all8_38ac761c<>+12(SB)/4, $0x38ac761c
+DATA all8_38ac761c<>+16(SB)/4, $0x38ac761c
+DATA all8_38ac761c<>+20(SB)/4, $0x38ac761c
+DATA all8_38ac761c<>+24(SB)/4, $0x38ac761c
+DATA all8_38ac761c<>+28(SB)/4, $0x38ac761c
+GLOBL all8_38ac761c<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3c3f95e8<>+0(SB)/4, $0x3c3f95e8
+DATA all8_3c3f95e8<>+4(SB)/4, $0x3c3f95e8
+DATA all8_3c3f95e8<>+8(SB)/4, $0x3c3f95e8
+DATA all8_3c3f95e8<>+12(SB)/4, $0x3c3f95e8
+DATA all8_3c3f95e8<>+16(SB)/4, $0x3c3f95e8
+DATA all8_3c3f95e8<>+20(SB)/4, $0x3c3f95e8
+DATA all8_3c3f95e8<>+24(SB)/4, $0x3c3f95e8
+DATA all8_3c3f95e8<>+28(SB)/4, $0x3c3f95e8
+GLOBL all8_3c3f95e8<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bd29c3dc<>+0(SB)/4, $0xbd29c3dc
+DATA all8_bd29c3dc<>+4(SB)/4, $0xbd29c3dc
+DATA all8_bd29c3dc<>+8(SB)/4, $0xbd29c3dc
+DATA all8_bd29c3dc<>+12(SB)/4, $0xbd29c3dc
+DATA all8_bd29c3dc<>+16(SB)/4, $0xbd29c3dc
+DATA all8_bd29c3dc<>+20(SB)/4, $0xbd29c3dc
+DATA all8_bd29c3dc<>+24(SB)/4, $0xbd29c3dc
+DATA all8_bd29c3dc<>+28(SB)/4, $0xbd29c3dc
+GLOBL all8_bd29c3dc<>(SB), RODATA|NOPTR, $32
+
+DATA all8_3e0c499b<>+0(SB)/4, $0x3e0c499b
+DATA all8_3e0c499b<>+4(SB)/4, $0x3e0c499b
+DATA all8_3e0c499b<>+8(SB)/4, $0x3e0c499b
+DATA all8_3e0c499b<>+12(SB)/4, $0x3e0c499b
+DATA all8_3e0c499b<>+16(SB)/4, $0x3e0c499b
+DATA all8_3e0c499b<>+20(SB)/4, $0x3e0c499b
+DATA all8_3e0c499b<>+24(SB)/4, $0x3e0c499b
+DATA all8_3e0c499b<>+28(SB)/4, $0x3e0c499b
+GLOBL all8_3e0c499b<>(SB), RODATA|NOPTR, $32
+
+DATA all8_bf515f41<>+0(SB)/4, $0xbf515f41
+DATA all8_bf515f41<>+4(SB)/4, $0xbf515f41
+DATA all8_bf515f41<>+8(SB)/4, $0xbf515f41
+DATA all8_bf515f41<>+12(SB)/4, $0xbf515f41
+DATA all8_bf515f41<>+16(SB)/4, $0xbf515f41
+DATA all8_bf515f41<>+20(SB)/4, $0xbf515f41
+DATA all8_bf515f41<>+24(SB)/4, $0xbf515f41
+DATA all8_bf515f41<>+28(SB)/4, $0xbf515f41
+GLOBL all8_bf515f41<>(SB), RODATA|NOPTR, $32
+
+DATA all8_c025c2d9<>+0(SB)/4, $0xc025c2d9
+DATA all8_c025c2d9<>+4(SB)/4, $0xc025c2d9
+DATA all8_c025c2d9<>+8(SB)/4, $0xc025c2d9
+DATA all8_c025c2d9<>+12(SB)/4, $0xc025c2d9
+DATA all8_c025c2d9<>+16(SB)/4, $0xc025c2d9
+DATA all8_c025c2d9<>+20(SB)/4, $0xc025c2d9
+DATA all8_c025c2d9<>+24(SB)/4, $0xc025c2d9
+DATA all8_c025c2d9<>+28(SB)/4, $0xc025c2d9
+GLOBL all8_c025c2d9<>(SB), RODATA|NOPTR, $32
+
+// func geluErfAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluErfAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ x_len+32(FP), DX
+	XORQ BX, BX
+	SHRQ $0x03, DX
+	JZ   done
+
+loop:
+	VMOVUPS      (CX)(BX*1), Y0
+	VMULPS       Y0, Y0, Y1
+	VMINPS       all8_42000000<>+0(SB), Y1, Y1
+	VMOVUPS      all8_3d800000<>+0(SB), Y2
+	VFMADD213PS  all8_bf800000<>+0(SB), Y2, Y1
+	VMOVUPS      all8_3a8e3b1b<>+0(SB), Y2
+	VFMADD213PS  all8_bab6aebe<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bb1919e2<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_3b981366<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bb2fb424<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_3b2ffcaf<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bb79505a<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_38ac761c<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_3c3f95e8<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bd29c3dc<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_3e0c499b<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_bf515f41<>+0(SB), Y1, Y2
+	VFMADD213PS  all8_c025c2d9<>+0(SB), Y1, Y2
+	VMULPS       Y2, Y0, Y2
+	VMOVUPS      all8_c2af0000<>+0(SB), Y1
+	VMAXPS       Y2, Y1, Y2
+	VMOVUPS      all8_42b1cccd<>+0(SB), Y1
+	VMINPS       Y2, Y1, Y2
+	VMOVUPS      all8_3fb8aa3b<>+0(SB), Y1
+	VFMADD213PS  all8_4b400000<>+0(SB), Y2, Y1
+	VSUBPS       all8_4b400000<>+0(SB), Y1, Y3
+	VFNMADD231PS all8_3f317200<>+0(SB), Y3, Y2
+	VFNMADD231PS all8_35bfbe8e<>+0(SB), Y3, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VPADDD       all8_3f000000<>+0(SB), Y1, Y1
+	VMOVUPS      all8_3b352794<>+0(SB), Y3
+	VFMADD213PS  all8_3c891cc0<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_3daaac57<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_3eaaaa49<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_3f7ffffe<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y2, Y3
+	VFMADD213PS  all8_40000000<>+0(SB), Y2, Y3
+	VMULPS       Y1, Y3, Y2
+	VADDPS       all8_3f800000<>+0(SB), Y2, Y2
+	VDIVPS       Y2, Y0, Y0
+	VMOVUPS      Y0, (AX)(BX*1)
+	ADDQ         $0x20, BX
+	DECQ         DX
+	JNZ          loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func siluAVX2(dst []float32, x []float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·siluAVX2(SB), NOSPLIT, $0-48

@@ -42,6 +42,8 @@ func vectors() []check {
 		inPlace("GeluMul", func(x, y []float32) { kernel.GeluMul(x, x, y) }),
 		inPlace("ClampedSwiGLU", func(x, y []float32) { kernel.ClampedSwiGLU(x, x, y) }),
 		inPlace("Gelu", func(x, _ []float32) { kernel.Gelu(x, x) }),
+		inPlace("GeluErf", func(x, _ []float32) { kernel.GeluErf(x, x) }),
+		inPlace("GeluErfMul", func(x, y []float32) { kernel.GeluErfMul(x, x, y) }),
 		inPlace("Mul", func(x, y []float32) { kernel.Mul(x, y) }),
 		inPlace("Silu", func(x, _ []float32) { kernel.Silu(x, x) }),
 		inPlace("Sigmoid", func(x, _ []float32) { kernel.Sigmoid(x, x) }),

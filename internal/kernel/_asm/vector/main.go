@@ -22,6 +22,8 @@ func main() {
 	clampedSwiGLU()
 	gated("geluMulAVX2", geluArg)
 	gelu()
+	gated("geluErfMulAVX2", erfArg)
+	geluErf()
 	silu()
 	sigmoid()
 	softplus()
@@ -170,11 +172,43 @@ func geluArg(g reg.VecVirtual) reg.VecVirtual {
 
 func gelu() {
 	Func("geluAVX2", "func(dst, x []float32)", "geluAVX2 is geluGo, for the elements up to the last multiple of 8 of x.")
+	normal(geluArg)
+}
+
+// erfPoly is its twin.
+var erfPoly = []float64{
+	0x1.1c7636p-10, -0x1.6d5d7cp-10, -0x1.3233c4p-9, 0x1.3026ccp-8, -0x1.5f6848p-9,
+	0x1.5ff95ep-9, -0x1.f2a0b4p-9, 0x1.58ec38p-14, 0x1.7f2bdp-7, -0x1.5387b8p-5,
+	0x1.189336p-3, -0x1.a2be82p-1, -0x1.4b85b2p+1,
+}
+
+// erfArg is its twin. VMINPS gives its second operand where the square is NaN; the product with g is then NaN.
+func erfArg(g reg.VecVirtual) reg.VecVirtual {
+	u, p, k := YMM(), YMM(), YMM()
+	VMULPS(g, g, u)
+	VMINPS(Float(32), u, u)
+	VMOVUPS(Float(1.0/16), k)
+	VFMADD213PS(Float(-1), k, u)
+	VMOVUPS(Float(erfPoly[0]), p)
+	for _, c := range erfPoly[1:] {
+		VFMADD213PS(Float(c), u, p)
+	}
+	VMULPS(p, g, p)
+	return p
+}
+
+func geluErf() {
+	Func("geluErfAVX2", "func(dst, x []float32)", "geluErfAVX2 is geluErfGo, for the elements up to the last multiple of 8 of x.")
+	normal(erfArg)
+}
+
+// normal emits a loop that divides x by 1 + Exp32(v), where v is a function of x.
+func normal(arg func(g reg.VecVirtual) reg.VecVirtual) {
 	dst, x := Base("dst"), Base("x")
 	Each("x", func(i reg.GPVirtual) {
 		g := YMM()
 		VMOVUPS(At(x, i), g)
-		e := geluArg(g)
+		e := arg(g)
 		Exp(Vecs{e}, false)
 		VADDPS(Float(1), e, e)
 		VDIVPS(e, g, g)
