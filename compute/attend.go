@@ -25,6 +25,13 @@ type Attention struct {
 // the step with [ErrCacheRange], others that are not finite with [ErrNotFinite].
 func (x *Exec) Attend(c Attention, q, k, v Buf) Buf {
 	x.store(c.Layer, k, v)
+	return x.AttendShared(c, q)
+}
+
+// AttendShared is [Exec.Attend] without keys and values of its own: the rows see those of the earlier layer that the layer
+// shares ([kv.Share]), among them their own. A row that skipped the earlier layer, as its ancestors may have, sees none there; where it
+// sees nothing at all its values are 0.
+func (x *Exec) AttendShared(c Attention, q Buf) Buf {
 	dst := x.alloc(q.rows, c.Heads*x.Cache.Config().Layers[c.Layer].HeadSize().Value)
 	if c.Softcap > 0 {
 		if _, finite := kernel.MaxAbsFinite(q.f); !finite {
@@ -37,7 +44,7 @@ func (x *Exec) Attend(c Attention, q, k, v Buf) Buf {
 	if x.err != nil {
 		return dst
 	}
-	x.visible(c.Layer)
+	x.visible(x.Cache.Source(c.Layer))
 	x.attendTask.run(c, q, dst)
 	return dst
 }

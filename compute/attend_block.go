@@ -58,7 +58,7 @@ func (t *attendTask) whole(p *tilePart, block int) bool {
 	if (block+1)*kv.PageTokens > p.blocks.Len() {
 		return false
 	}
-	if t.layer.Keeps.Kind == kv.Windowed {
+	if t.layer.Keeps.Passes() {
 		for a := p.first; a < p.end; a++ {
 			if low, _ := t.span(t.row(a), t.x.runsOf(t.x.active[a])); low > block*kv.PageTokens {
 				return false

@@ -129,7 +129,7 @@ func (t *attendTask) blockCost() int {
 func (t *attendTask) begin(c Attention, q, dst Buf) {
 	x := t.x
 	t.c, t.q, t.dst, t.merging = c, q, dst, false
-	t.layer = x.Cache.Config().Layers[c.Layer]
+	t.layer = x.Cache.Config().Layers[x.Cache.Source(c.Layer)]
 	t.size, t.group = t.layer.HeadSize(), c.Heads/t.layer.KVHeads
 	t.rows = tileRows
 	if long := max(tileRows, min(manyTileRows, manyQueries/t.group)); len(x.active)*t.layer.KVHeads >= long*itemsOfThread*x.pool.Threads() {
@@ -186,8 +186,11 @@ func (tl *tile) add(a, first, end int) {
 
 // span returns the indices [low, high) that a row sees at most, without regard to the tree.
 func (t *attendTask) span(row *forest.Placed, runs []forest.Run) (low, high int) {
-	last := runs[len(runs)-1]
-	return t.layer.Keeps.Span(int(row.Index), int(last.Index+last.N))
+	end := int(row.Index) + 1
+	if n := len(runs); n > 0 {
+		end = max(end, int(runs[n-1].Index+runs[n-1].N)) // rows of a block lie ahead
+	}
+	return t.layer.Keeps.Span(int(row.Index), end)
 }
 
 // Do implements [par.Task].
@@ -286,7 +289,12 @@ func (t *attendTask) finish(w *attendWorker, tl tile, head, first, end int) {
 	}
 	for s := first; s < end; s++ {
 		at := (head*t.group + s%t.group) * size
-		kernel.Finish(t.dst.row(tl.first + s/t.group)[at:at+size], w.state.Out[s*size:(s+1)*size], w.state.Sum[s])
+		to := t.dst.row(tl.first + s/t.group)[at : at+size]
+		if w.state.Sum[s] == 0 {
+			clear(to) // a row that sees nothing: it skipped the layer whose keys it reads
+			continue
+		}
+		kernel.Finish(to, w.state.Out[s*size:(s+1)*size], w.state.Sum[s])
 	}
 }
 

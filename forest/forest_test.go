@@ -437,7 +437,7 @@ func (w *walk) checkVisible(t *rapid.T) {
 				}
 			}
 			for _, o := range w.rows[i+1:] {
-				if r.row.Block > 0 && o.seq == r.seq && o.row.Block == r.row.Block {
+				if r.row.Block > 0 && o.seq == r.seq && o.row.Block == r.row.Block && o.node.ran[l] {
 					want = append(want, seen{slotOf(o.node), int32(o.node.index)})
 				}
 			}

@@ -8,7 +8,7 @@ type Run struct {
 
 // Visible appends to dst the live nodes that row i of the step sees in a layer, as runs in index order:
 // its ancestors behind the trunk's end, the row itself, and the later rows of its block. Nodes without keys
-// in the layer are left out. The trunk is visible too, and is not listed. Visible allocates only where dst is
+// in the layer are left out, row i too, which asks for an earlier layer than it runs where it reads that layer's keys. The trunk is visible too, and is not listed. Visible allocates only where dst is
 // too short.
 func (s *Step) Visible(dst []Run, i, layer int) []Run {
 	f := s.forest
@@ -24,7 +24,7 @@ func (s *Step) Visible(dst []Run, i, layer int) []Run {
 		return dst
 	}
 	for j := i + 1; j < len(s.rows); j++ {
-		if o := &s.rows[j]; o.Seq == r.Seq && o.Block == r.Block {
+		if o := &s.rows[j]; o.Seq == r.Seq && o.Block == r.Block && f.nodes[o.Slot].layers.Has(layer) {
 			dst = appendRun(dst, start, o.Slot, o.Index)
 		}
 	}

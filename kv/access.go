@@ -21,6 +21,14 @@ func (k *Cache) layerScratch(layer, page int) []byte {
 	return k.scratch[at : at+pl.bytes]
 }
 
+// Source returns the layer whose keys and values a layer reads: itself, or of a shared layer the earlier one.
+func (k *Cache) Source(layer int) int {
+	if keeps := k.config.Layers[layer].Keeps; keeps.Kind == Shared {
+		return keeps.From
+	}
+	return layer
+}
+
 // Compare orders sequences by their pages: sequences that share a prefix are neighbours.
 func (k *Cache) Compare(a, b forest.Seq) int {
 	return slices.Compare(k.seqs[a].tables[0], k.seqs[b].tables[0])
@@ -32,7 +40,7 @@ func (k *Cache) Scratch(layer, page, head int) (keys, values []byte) {
 	return k.head(layer, k.layerScratch(layer, page), head)
 }
 
-// Put rounds and writes the key and the value of one head of a live row (N4). It may run for different rows and
+// Put rounds and writes the key and the value of one head of a live row (N4), in a layer that is not shared. It may run for different rows and
 // heads at a time.
 func (k *Cache) Put(layer int, slot int32, head int, key, value []float32) kernel.PutResult {
 	keys, values := k.Scratch(layer, int(slot)/PageTokens, head)

@@ -13,14 +13,19 @@ func TestKinds(t *testing.T) {
 		keeps Keep
 		want  string
 	}{
-		{Keep{Kind: Shared}, "kv: layer 1: kind shared is not supported: a layer cannot read another layer's pages; full and window are"},
+		{Share(1), "kv: layer 1: kind shared with the keys of layer 1; it must be an earlier layer"},
+		{Share(-1), "kv: layer 1: kind shared with the keys of layer -1; it must be an earlier layer"},
+		{Share(2), "kv: layer 1: kind shared with the keys of layer 2; it must be an earlier layer"},
+		{Keep{Kind: Shared, Window: 5}, "kv: layer 1: kind shared with a window of 5 tokens; only kinds window and chunk have one"},
+		{Keep{From: 1}, "kv: layer 1: kind full with the keys of layer 1; only kind shared reads another layer"},
+		{Chunk(0), "kv: layer 1: a chunk of 0 tokens; it must be 1 or more"},
 		{Keep{Kind: Recurrent},
-			"kv: layer 1: kind recurrent is not supported: a state for each live row, and snapshots of it, have no storage; full and window are"},
-		{Keep{Kind: Cross}, "kv: layer 1: kind cross is not supported: pages of another text have no storage; full and window are"},
-		{Keep{Kind: 9}, "kv: layer 1: kind 9 is not known; 0 to 4 are"},
-		{Keep{Kind: -1}, "kv: layer 1: kind -1 is not known; 0 to 4 are"},
+			"kv: layer 1: kind recurrent is not supported: a state for each live row, and snapshots of it, have no storage; full, window, chunk and shared are"},
+		{Keep{Kind: Cross}, "kv: layer 1: kind cross is not supported: pages of another text have no storage; full, window, chunk and shared are"},
+		{Keep{Kind: 9}, "kv: layer 1: kind 9 is not known; 0 to 5 are"},
+		{Keep{Kind: -1}, "kv: layer 1: kind -1 is not known; 0 to 5 are"},
 		{Window(0), "kv: layer 1: a window of 0 tokens; it must be 1 or more"},
-		{Keep{Window: 5}, "kv: layer 1: kind full with a window of 5 tokens; only kind window has one"},
+		{Keep{Window: 5}, "kv: layer 1: kind full with a window of 5 tokens; only kinds window and chunk have one"},
 	} {
 		c := small
 		c.Layers = []Layer{{KVHeads: 1, Size: headSize}, {KVHeads: 1, Size: headSize, Keeps: tt.keeps}}
@@ -30,14 +35,36 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestShared expects a layer to share the keys of a layer with storage and its own shape.
+func TestShared(t *testing.T) {
+	for _, tt := range []struct {
+		layers []Layer
+		want   string
+	}{
+		{[]Layer{{KVHeads: 1, Size: 4}, {KVHeads: 1, Size: 4, Keeps: Share(0)}, {KVHeads: 1, Size: 4, Keeps: Share(1)}},
+			"kv: layer 2: kind shared with the keys of layer 1, which has none of its own; it must be a layer with storage"},
+		{[]Layer{{KVHeads: 1, Size: 4}, {KVHeads: 2, Size: 4, Keeps: Share(0)}},
+			"kv: layer 1: 2 heads of {4 4}, and layer 0, whose keys it shares, has 1 heads of {4 4}; the two must be equal"},
+		{[]Layer{{KVHeads: 1, Size: 4}, {KVHeads: 1, Size: 4, Value: 8, Keeps: Share(0)}},
+			"kv: layer 1: 1 heads of {4 8}, and layer 0, whose keys it shares, has 1 heads of {4 4}; the two must be equal"},
+	} {
+		c := small
+		c.Layers = tt.layers
+		if _, err := New(c); err == nil || err.Error() != tt.want {
+			t.Errorf("New: %v; want %s", err, tt.want)
+		}
+	}
+}
+
 // TestSpan holds what a layer reads to its definition, token by token.
 func TestSpan(t *testing.T) {
-	for _, keeps := range []Keep{{}, Window(1), Window(5), Window(64)} {
+	for _, keeps := range []Keep{{}, Window(1), Window(5), Window(64), Chunk(1), Chunk(7), Chunk(64)} {
 		for index := range 80 {
 			for _, end := range []int{index + 1, index + 4, index + 90} { // others of a block lie ahead
 				low, high := keeps.Span(index, end)
 				for i := range end {
-					sees := keeps.Kind == Full || index-i < keeps.Window && i-index < keeps.Window
+					sees := keeps.Kind == Full || keeps.Kind == Windowed && index-i < keeps.Window && i-index < keeps.Window ||
+						keeps.Kind == Chunked && i/keeps.Window == index/keeps.Window
 					if got := i >= low && i < high; got != sees {
 						t.Fatalf("%+v: a row at %d reads %d of %d: %v, want %v", keeps, index, i, end, got, sees)
 					}

@@ -26,7 +26,7 @@ var ErrSeqs = errors.New("no sequence is free")
 // ErrMemory reports a cache that would be larger than its limit.
 var ErrMemory = errors.New("not enough memory")
 
-// ErrPassed reports keys behind a sliding window that are no longer stored.
+// ErrPassed reports keys behind a sliding window, or of an earlier chunk, that are no longer stored.
 var ErrPassed = errors.New("keys behind the sliding window are gone")
 
 // Config describes a cache.
@@ -50,7 +50,7 @@ type group struct {
 	pool  *pool
 }
 
-// place locates a layer's keys and values.
+// place locates a layer's keys and values. That of a shared layer is the place of the layer that it reads.
 type place struct {
 	group     int
 	inPage    int // offset of the layer in a page of its group
@@ -74,7 +74,7 @@ type Cache struct {
 
 // trunk is the page tables, entries and hashes of a sequence.
 type trunk struct {
-	tables  [][]int32 // by group, then by page; noPage where a window has passed
+	tables  [][]int32 // by group, then by page; noPage where a window or a chunk has passed
 	entries []forest.Entry
 	hashes  []digest // of the sealed pages
 	private int      // the first page that is not shared: a row saw more or less than its ancestors; noPage: none
@@ -96,7 +96,7 @@ func New(c Config) (*Cache, error) {
 	k := &Cache{Format: format, config: c, places: make([]place, len(c.Layers))}
 	sizes := []int{}
 	for l, layer := range c.Layers {
-		if err := layer.Keeps.check(l); err != nil {
+		if err := layer.Keeps.check(l, c.Layers); err != nil {
 			return nil, err
 		}
 		size := layer.HeadSize()
@@ -105,6 +105,10 @@ func New(c Config) (*Cache, error) {
 				return nil, fmt.Errorf("kv: cache type %v needs heads of a multiple of %d values; layer %d has %d (use --cache-type f16 or f32)",
 					c.Type, format.Multiple, l, n)
 			}
+		}
+		if layer.Keeps.Kind == Shared {
+			k.places[l] = k.places[layer.Keeps.From]
+			continue
 		}
 		g := k.groupOf(layer.Keeps)
 		if g == len(sizes) {
@@ -163,12 +167,12 @@ func (k *Cache) groupOf(keeps Keep) int {
 	return len(k.groups) - 1
 }
 
-// groupPages returns the number of a group's pages. A window group has twice the pages that its sequences
+// groupPages returns the number of a group's pages. A group of a window or of chunks has twice the pages that its sequences
 // see, and those that one step commits: the last pages of closed sequences can then be found again.
 func (k *Cache) groupPages(g int) int {
 	all := pagesOf(k.config.Tokens) + k.config.Seqs // a partial page for each sequence
 	keeps := k.groups[g].keeps
-	if keeps.Kind != Windowed {
+	if !keeps.Passes() {
 		return all
 	}
 	return min(all, 2*k.config.Seqs*(pagesOf(keeps.Window)+1)+pagesOf(k.config.Scratch)+1)

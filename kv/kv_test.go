@@ -20,12 +20,22 @@ import (
 const (
 	headSize = 4
 	window   = 70
+	chunk    = 90
 )
 
 // small is a cache of one layer that sees everything and one with a window: 7 pages in each group.
 var small = Config{
 	Layers: []Layer{{KVHeads: 1, Size: headSize}, {KVHeads: 2, Size: headSize, Keeps: Window(window)}},
 	Type:   tensor.F32, Context: 300, Tokens: 4 * PageTokens, Seqs: 3, Scratch: 128, Identity: named("test"),
+}
+
+// mixed is small with a layer of chunks and layers that read the keys of others.
+var mixed = Config{
+	Layers: []Layer{
+		{KVHeads: 1, Size: headSize}, {KVHeads: 2, Size: headSize, Keeps: Window(window)}, {KVHeads: 1, Size: headSize, Keeps: Chunk(chunk)},
+		{KVHeads: 2, Size: headSize, Keeps: Share(1)}, {KVHeads: 1, Size: headSize, Keeps: Share(2)}, {KVHeads: 1, Size: headSize, Keeps: Chunk(chunk)},
+	},
+	Type: tensor.F32, Context: 300, Tokens: 4 * PageTokens, Seqs: 3, Scratch: 128, Identity: named("test"),
 }
 
 // book is a cache and the expected tokens of each of its sequences. The keys of a token are
@@ -130,6 +140,9 @@ func (b *book) grow(x *text, ids []token.ID, block bool) (forest.Node, []uint64)
 		slot := b.step.Rows()[i].Slot
 		for l, layer := range b.k.config.Layers {
 			for h := range layer.KVHeads {
+				if layer.Keeps.Kind == Shared {
+					continue
+				}
 				key, value := vectors(content[i], l, h)
 				b.k.Put(l, slot, h, key[:], value[:])
 			}
@@ -244,16 +257,23 @@ func (b *book) checkText(x *text) {
 	kb := f.KeyBytes(headSize)
 	stride := kb + f.ValueBytes(headSize)
 	for l, layer := range b.k.config.Layers {
-		first := 0
-		if layer.Keeps.Window > 0 {
-			first = max(0, n-layer.Keeps.Window+1) // what a row at index n sees
+		source := l
+		if layer.Keeps.Kind == Shared {
+			source = layer.Keeps.From
+		}
+		first := 0 // of what a row at index n sees
+		switch keeps := b.k.config.Layers[source].Keeps; keeps.Kind {
+		case Windowed:
+			first = max(0, n-keeps.Window+1)
+		case Chunked:
+			first = n / keeps.Window * keeps.Window
 		}
 		for i := first; i < n; i++ {
 			page := b.k.layerPage(&b.k.seqs[x.seq], l, i/PageTokens)
 			for h := range layer.KVHeads {
 				var key, value [headSize]float32
 				f.Get(page[h*stride:][:kb], page[h*stride+kb:][:stride-kb], i%PageTokens, kernel.HeadSize{Key: headSize, Value: headSize}, key[:], value[:])
-				if k, v := vectors(x.content[i], l, h); k != key || v != value {
+				if k, v := vectors(x.content[i], source, h); k != key || v != value {
 					b.t.Fatalf("sequence %d, layer %d, head %d, token %d of %d: key %v and value %v, want %v and %v",
 						x.seq, l, h, i, n, key, value, k, v)
 				}
@@ -354,9 +374,14 @@ func story(n, from, to int) (ids []token.ID) {
 }
 
 // TestAgainstModel walks over the verbs at random in a cache that is too small for all texts.
-func TestAgainstModel(t *testing.T) {
+func TestAgainstModel(t *testing.T) { againstModel(t, small) }
+
+// TestKindsAgainstModel does so with chunks and shared layers.
+func TestKindsAgainstModel(t *testing.T) { againstModel(t, mixed) }
+
+func againstModel(t *testing.T, c Config) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newBook(t, small)
+		b := newBook(t, c)
 		b.t = failer{t, rt}
 		pick := func(t *rapid.T) *text {
 			if len(b.texts) == 0 {
@@ -712,6 +737,77 @@ func TestWindow(t *testing.T) {
 	if err := b.truncate(x, 0); err != nil {
 		t.Errorf("Truncate to nothing: %v", err)
 	}
+	b.finish()
+}
+
+// TestChunk follows a sequence past its chunks and back, and a layer that reads the keys of another beside it.
+func TestChunk(t *testing.T) {
+	c := mixed
+	c.Layers = []Layer{{KVHeads: 1, Size: headSize, Keeps: Chunk(chunk)}, {KVHeads: 1, Size: headSize, Keeps: Share(0)}}
+	b := newBook(t, c)
+	x := b.open("")
+	passed := func() (n int) {
+		for _, id := range b.k.seqs[x.seq].tables[0] {
+			if id == noPage {
+				n++
+			}
+		}
+		return n
+	}
+	for n, want := range map[int]int{74: 0, 89: 0, 90: 1, 128: 1, 179: 1, 180: 2, 269: 2, 270: 4, 280: 4} { // chunks begin at 90, 180 and 270
+		b.must(x, story(0, 0, n))
+		b.check()
+		if got := passed(); got != want {
+			t.Errorf("%d tokens: %d pages are passed, want %d", n, got, want)
+		}
+		if err := b.truncate(x, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.must(x, story(0, 0, 280))
+	if one, all := b.k.Bytes(), newBook(t, Config{Layers: c.Layers[:1], Type: c.Type, Context: c.Context, Tokens: c.Tokens, Seqs: c.Seqs, Scratch: c.Scratch}).k.Bytes(); one != all {
+		t.Errorf("a cache with a shared layer has %d bytes, without it %d", one, all)
+	}
+
+	// The pages that were passed are idle, and come back.
+	if err := b.truncate(x, 100); err != nil || passed() != 1 {
+		t.Errorf("Truncate: %v, %d pages are passed", err, passed())
+	}
+	b.check()
+	b.must(x, story(0, 100, 280))
+
+	// Others find the beginning, and a file holds the chunk that its text ends in.
+	y := b.open("")
+	if n := b.reuse(y, story(0, 0, 200)); n != 192 {
+		t.Errorf("%d tokens are found, want 192", n)
+	}
+	b.check()
+	b.must(y, story(0, 192, 210))
+	b.check()
+	file := b.saved(y)
+	z := b.open("")
+	_, err := load(b.k, z.seq, bytes.NewReader(file), len(file), "", story(0, 0, 211))
+	n := b.k.Forest.Len(z.seq)
+	if z.ids, z.content = story(0, 0, n), slices.Clone(y.content[:n]); err != nil || n != 192 {
+		t.Errorf("a session gives %d tokens: %v", n, err)
+	}
+	b.check()
+	for _, one := range []*text{y, z} {
+		b.close(one)
+	}
+
+	// Others take the pages of earlier chunks.
+	for n := range 3 {
+		b.must(b.open(""), story(1, 1000*n, 1000*n+80))
+	}
+	if err := b.truncate(x, 100); !errors.Is(err, ErrPassed) {
+		t.Errorf("Truncate: %v; want %v", err, ErrPassed)
+	}
+	b.check()
+	if err := b.truncate(x, 271); err != nil {
+		t.Errorf("Truncate within the chunk: %v", err)
+	}
+	b.check()
 	b.finish()
 }
 

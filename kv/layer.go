@@ -16,14 +16,16 @@ const (
 	Shared                // nothing of its own: it reads the keys and values of an earlier layer
 	Recurrent             // one state, which each token replaces
 	Cross                 // the keys and values of another text, read only
+	Chunked               // those of the stretch of tokens that the last one lies in
 )
 
 var kinds = [...]struct{ name, missing string }{
 	Full:      {name: "full"},
 	Windowed:  {name: "window"},
-	Shared:    {"shared", "a layer cannot read another layer's pages"},
+	Shared:    {name: "shared"},
 	Recurrent: {"recurrent", "a state for each live row, and snapshots of it, have no storage"},
 	Cross:     {"cross", "pages of another text have no storage"},
+	Chunked:   {name: "chunk"},
 }
 
 // String returns the name of the kind.
@@ -37,32 +39,69 @@ func (k Kind) String() string {
 // Keep says what a layer keeps; the zero value is every token.
 type Keep struct {
 	Kind   Kind
-	Window int // of kind [Windowed]: the number of tokens that a row sees, its own among them
+	Window int // of kind [Windowed]: the number of tokens that a row sees, its own among them; of kind [Chunked]: of a chunk
+	From   int // of kind [Shared]: the layer whose keys and values it reads
 }
 
 // Window returns what a layer with a sliding window of n tokens keeps.
-func Window(n int) Keep { return Keep{Windowed, n} }
+func Window(n int) Keep { return Keep{Kind: Windowed, Window: n} }
+
+// Chunk returns what a layer keeps whose rows see the tokens of their own chunk alone; chunks of n tokens follow each
+// other from index 0 on (Llama 4, Meta AI 2025).
+func Chunk(n int) Keep { return Keep{Kind: Chunked, Window: n} }
+
+// Share returns what a layer keeps that reads the keys and values of an earlier layer, and sees what that layer sees.
+func Share(from int) Keep { return Keep{Kind: Shared, From: from} }
 
 // Span returns the indices [low, high) that a row at an index reads at most, of those below end. In a window, a row of
-// a block sees as far ahead as behind.
+// a block sees as far ahead as behind; in a chunk, to the chunk's end. A shared layer has the span of the layer that it
+// reads: see [Cache.Source].
 func (k Keep) Span(index, end int) (low, high int) {
-	if k.Kind == Windowed {
+	switch k.Kind {
+	case Windowed:
 		return max(0, index-k.Window+1), min(end, index+k.Window)
+	case Chunked:
+		low = index - index%k.Window
+		return low, min(end, low+k.Window)
 	}
 	return 0, end
 }
 
-// check returns an error where nothing here stores what a layer keeps.
-func (k Keep) check(layer int) error {
+// Passes reports whether later rows do not see all earlier tokens, so that pages are given back.
+func (k Keep) Passes() bool { return k.Kind == Windowed || k.Kind == Chunked }
+
+// check returns an error where nothing here stores what layer number layer keeps.
+func (k Keep) check(layer int, layers []Layer) error {
 	switch {
 	case k.Kind < 0 || int(k.Kind) >= len(kinds):
 		return fmt.Errorf("kv: layer %d: kind %d is not known; %d to %d are", layer, k.Kind, Full, len(kinds)-1)
 	case kinds[k.Kind].missing != "":
-		return fmt.Errorf("kv: layer %d: kind %v is not supported: %s; full and window are", layer, k.Kind, kinds[k.Kind].missing)
-	case k.Kind == Windowed && k.Window < 1:
-		return fmt.Errorf("kv: layer %d: a window of %d tokens; it must be 1 or more", layer, k.Window)
-	case k.Kind != Windowed && k.Window != 0:
-		return fmt.Errorf("kv: layer %d: kind %v with a window of %d tokens; only kind window has one", layer, k.Kind, k.Window)
+		return fmt.Errorf("kv: layer %d: kind %v is not supported: %s; full, window, chunk and shared are", layer, k.Kind, kinds[k.Kind].missing)
+	case k.Passes() && k.Window < 1:
+		return fmt.Errorf("kv: layer %d: a %v of %d tokens; it must be 1 or more", layer, k.Kind, k.Window)
+	case !k.Passes() && k.Window != 0:
+		return fmt.Errorf("kv: layer %d: kind %v with a window of %d tokens; only kinds window and chunk have one", layer, k.Kind, k.Window)
+	case k.Kind != Shared && k.From != 0:
+		return fmt.Errorf("kv: layer %d: kind %v with the keys of layer %d; only kind shared reads another layer", layer, k.Kind, k.From)
+	case k.Kind == Shared:
+		return checkShared(layer, layers)
+	}
+	return nil
+}
+
+// checkShared returns an error where a layer cannot read the keys of the layer that it names.
+func checkShared(layer int, layers []Layer) error {
+	from := layers[layer].Keeps.From
+	if from < 0 || from >= layer {
+		return fmt.Errorf("kv: layer %d: kind shared with the keys of layer %d; it must be an earlier layer", layer, from)
+	}
+	of, to := &layers[from], &layers[layer]
+	if of.Keeps.Kind == Shared {
+		return fmt.Errorf("kv: layer %d: kind shared with the keys of layer %d, which has none of its own; it must be a layer with storage", layer, from)
+	}
+	if of.KVHeads != to.KVHeads || of.HeadSize() != to.HeadSize() {
+		return fmt.Errorf("kv: layer %d: %d heads of %v, and layer %d, whose keys it shares, has %d heads of %v; the two must be equal",
+			layer, to.KVHeads, to.HeadSize(), from, of.KVHeads, of.HeadSize())
 	}
 	return nil
 }

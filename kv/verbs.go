@@ -75,7 +75,7 @@ func (k *Cache) reserve(t *trunk, n, near int) error {
 }
 
 func (k *Cache) ahead(g, n, near int) int {
-	if k.groups[g].keeps.Kind == Windowed {
+	if k.groups[g].keeps.Passes() {
 		return near
 	}
 	return n
@@ -84,6 +84,9 @@ func (k *Cache) ahead(g, n, near int) int {
 // copySlot copies a slot of scratch to index at of the trunk, in every layer.
 func (k *Cache) copySlot(t *trunk, at int, slot int32) {
 	for l := range k.places {
+		if k.Source(l) != l {
+			continue
+		}
 		from := k.layerScratch(l, int(slot)/PageTokens)
 		to := k.layerPage(t, l, at/PageTokens)
 		layer := &k.config.Layers[l]
