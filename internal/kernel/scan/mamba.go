@@ -1,0 +1,119 @@
+package scan
+
+import "grove/internal/kernel"
+
+// Mamba2 is the selective scan with one decay for a head (Dao and Gu 2024): a head's state h, [N, HeadSize], decays by exp(dt*A), takes
+// dt*x at the row's B and is read by its C. A part is a head's columns, 64 at most.
+//
+// An input is [x Heads*HeadSize | B Groups*N | C Groups*N | dt Heads, which is positive]. Head h has B and C of group h*Groups/Heads.
+//
+// The order: a = Exp32(float32(dt*A)); u = float32(x*dt); h = FMA32(B, u, float32(a*h)); y = sum of FMA32(h, C, y) over N ascending from +0,
+// then y = FMA32(D, x, y).
+type Mamba2 struct {
+	Heads, HeadSize, N, Groups int
+	A, D                       []float32 // [Heads]; D may be none
+}
+
+// Parts implements [Op].
+func (m *Mamba2) Parts() int { return m.Heads * (m.HeadSize / columns(m.HeadSize)) }
+
+// Size implements [Op].
+func (m *Mamba2) Size() int { return m.N * columns(m.HeadSize) }
+
+// Record implements [Op].
+func (m *Mamba2) Record() int { return m.Heads*(m.HeadSize+1) + 2*m.Groups*m.N }
+
+// Out implements [Op].
+func (m *Mamba2) Out() int { return m.Heads * m.HeadSize }
+
+// Advance implements [Op].
+func (m *Mamba2) Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int) {
+	const most = 32 // rows whose decays are computed together
+	var decays [most]float32
+	var room, spare [maxColumns]float32
+	w := columns(m.HeadSize)
+	head := part / (m.HeadSize / w)
+	inner, group := m.Heads*m.HeadSize, head*m.Groups/m.Heads
+	for first := 0; first < n; first += most {
+		a := decays[:min(most, n-first)]
+		for i := range a {
+			a[i] = float32(in[(first+i)*inStride+inner+2*m.Groups*m.N+head] * m.A[head])
+		}
+		exp(a, a)
+		for i := range a {
+			row := in[(first+i)*inStride:]
+			x, u := row[part*w:][:w], room[:w]
+			b, c := row[inner+group*m.N:][:m.N], row[inner+(m.Groups+group)*m.N:][:m.N]
+			copy(u, x)
+			kernel.Scale(u, row[inner+2*m.Groups*m.N+head])
+			y := spare[:w]
+			if out != nil {
+				y = out[(first+i)*outStride+part*w:][:w]
+			}
+			write(y, u, state, b, c, decay{a[i : i+1], 0}, nil)
+			if len(m.D) > 0 && out != nil {
+				kernel.AddScaled(y, m.D[head], x)
+			}
+		}
+	}
+}
+
+// Mamba1 is the selective scan with a decay for each channel and element (Gu and Dao 2023): channel c has a state h of N values, which decays by
+// exp(dt_c*A_c), takes dt_c*x_c at the row's B and is read by its C. A part is 64 channels, the last part the rest; its state is [N, channels].
+//
+// An input is [x Inner | dt Inner, which is positive | B N | C N].
+//
+// The order: a = Exp32(float32(dt*A)); u = float32(dt*x); h = FMA32(B, u, float32(a*h)); y = sum of FMA32(h, C, y) over N ascending from +0,
+// then y = FMA32(D, x, y).
+type Mamba1 struct {
+	Inner, N int
+	A        []float32 // [N, Inner]
+	D        []float32 // [Inner]
+}
+
+// channelGroup is the channels of a part of Mamba 1.
+const channelGroup = 64
+
+// Parts implements [Op].
+func (m *Mamba1) Parts() int { return (m.Inner + channelGroup - 1) / channelGroup }
+
+// Size implements [Op].
+func (m *Mamba1) Size() int { return m.N * min(channelGroup, m.Inner) }
+
+// Record implements [Op].
+func (m *Mamba1) Record() int { return 2*m.Inner + 2*m.N }
+
+// Out implements [Op].
+func (m *Mamba1) Out() int { return m.Inner }
+
+// Advance implements [Op].
+func (m *Mamba1) Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int) {
+	var spare [channelGroup]float32
+	lo := part * channelGroup
+	w := min(channelGroup, m.Inner-lo)
+	for i := range n {
+		row := in[i*inStride:]
+		y := spare[:w]
+		if out != nil {
+			y = out[i*outStride+lo:][:w]
+		}
+		m.channels(y, state, row[lo:][:w], row[m.Inner+lo:][:w], row[2*m.Inner:][:m.N], row[2*m.Inner+m.N:][:m.N], lo)
+	}
+}
+
+// channels advances the states h of the channels from lo on by one row.
+func (m *Mamba1) channels(y, h, x, dt, b, c []float32, lo int) {
+	done := m.channelsVector(y, h, x, dt, b, c, lo)
+	w := len(y)
+	for j := done; j < w; j++ {
+		u := float32(dt[j] * x[j])
+		var sum float32
+		for n := range m.N {
+			a := kernel.Exp32(float32(dt[j] * m.A[n*m.Inner+lo+j]))
+			v := kernel.FMA32(b[n], u, float32(a*h[n*w+j]))
+			h[n*w+j] = v
+			sum = kernel.FMA32(v, c[n], sum)
+		}
+		y[j] = kernel.FMA32(m.D[lo+j], x[j], sum)
+	}
+}
