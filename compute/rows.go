@@ -69,7 +69,7 @@ type rowTask struct {
 	rounded   *kernel.Rows
 	layer     int
 
-	to, from, n int          // of copied heads; n is also the length of temperRows
+	to, from, n int          // of copied heads; n is also the length of temperRows, and from its first position
 	problem     atomic.Int32 // a kernel.PutResult other than PutOK
 }
 
@@ -265,17 +265,17 @@ func (x *Exec) AddScaled(dst Buf, scale float32, a Buf) Buf {
 	return x.changed(dst)
 }
 
-// Temper multiplies each row by 1 + scale * ln(1 + floor(position / length)), in place: a temperature of attention for
-// queries far from the start (Llama 4, Meta AI 2025).
-func (x *Exec) Temper(a Buf, scale float32, length int) Buf {
-	x.rowTask = rowTask{kind: temperRows, x: x, a: a, scale: scale, n: length}
+// Temper multiplies each row by 1 + scale * ln(1 + floor((position + first) / length)), in place: a temperature of attention for
+// queries far from the start. Llama 4 (Meta AI 2025) counts positions from 1, Ministral 3 from 0.
+func (x *Exec) Temper(a Buf, scale float32, length, first int) Buf {
+	x.rowTask = rowTask{kind: temperRows, x: x, a: a, scale: scale, n: length, from: first}
 	x.runRows(a.rows, a.width)
 	return x.changed(a)
 }
 
 func (t *rowTask) temper(i int) {
 	pos := int(t.x.Step.Rows()[t.x.active[i]].Pos)
-	kernel.Scale(t.a.row(i), 1+float32(float64(t.scale)*kernel.Log64(float64(1+pos/t.n))))
+	kernel.Scale(t.a.row(i), 1+float32(float64(t.scale)*kernel.Log64(float64(1+(pos+t.from)/t.n))))
 }
 
 // SiluMul returns silu(gate) * up.

@@ -19,6 +19,7 @@ type Attention struct {
 	Rope         *compute.Rope  // nil: none
 	Temperature  float32        // of queries, by each TemperLength positions; 0: none
 	TemperLength int
+	TemperFirst  int            // what positions count from, for the temperature
 	Scale        float32        // of the products of queries and keys
 	Softcap      float32        // of the scaled products; 0: none
 	Sinks        compute.Vector // a logit for each head; empty: none
@@ -77,7 +78,7 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 		q, k = a.norm(x, q, s.Heads, a.QNorm), a.norm(x, k, s.KVHeads, a.KNorm)
 	}
 	if a.Temperature > 0 {
-		q = x.Temper(q, a.Temperature, a.TemperLength)
+		q = x.Temper(q, a.Temperature, a.TemperLength, a.TemperFirst)
 	}
 	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.Scale, Softcap: a.Softcap, Sinks: a.Sinks}, q, k, v)
 	return x.Linear(a.Out, o)

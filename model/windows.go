@@ -10,16 +10,23 @@ import (
 // attention.sliding_window_pattern replaces period, by a number or by a bool for each layer. A window that is not
 // smaller than the context is not set.
 func (l *Loader) Windows(window, period int) (windowed []bool) {
-	windowed = l.pattern(period)
-	if window == 0 {
-		clear(windowed)
+	return l.keep(kv.Window(window), period)
+}
+
+// Chunks gives layers chunks of n tokens, beyond which they do not see, as [Loader.Windows] gives them a window.
+func (l *Loader) Chunks(n, period int) (chunked []bool) { return l.keep(kv.Chunk(n), period) }
+
+func (l *Loader) keep(keeps kv.Keep, period int) []bool {
+	has := l.pattern(period)
+	if keeps.Window == 0 {
+		clear(has)
 	}
-	for i, is := range windowed {
-		if is && window < l.info.Context {
-			l.info.Layers[i].Keeps = kv.Window(window)
+	for i, is := range has {
+		if is && keeps.Window < l.info.Context {
+			l.info.Layers[i].Keeps = keeps
 		}
 	}
-	return windowed
+	return has
 }
 
 func (l *Loader) pattern(period int) []bool {

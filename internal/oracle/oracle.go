@@ -26,6 +26,7 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"gemma":     (*Model).decoder,
 	"gemma2":    (*Model).decoder,
 	"gpt-oss":   (*Model).gptOSS,
+	"llama4":    (*Model).llama4,
 	"olmo2":     (*Model).decoder,
 	"phi3":      (*Model).decoder,
 	"qwen2":     (*Model).decoder,

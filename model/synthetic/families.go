@@ -19,6 +19,7 @@ var families = map[string]func(b *builder){
 	"deepseek2":  (*builder).deepseek2,
 	"gpt-oss":    (*builder).gptOSS,
 	"gpt2":       (*builder).gpt2,
+	"llama4":     (*builder).llama4,
 	"starcoder2": (*builder).starCoder2,
 }
 
@@ -90,6 +91,28 @@ func (b *builder) gptOSS() {
 		b.bias(name("ffn_down_exps.bias"), s.Experts, s.Width)
 	}
 	b.yarn()
+}
+
+// llama4 adds layers of which every other one is a mixture, with a temperature that short texts see.
+func (b *builder) llama4() {
+	s := b.spec
+	b.ends()
+	for l := range s.Layers {
+		name := layerOf(l)
+		b.vector(name("attn_norm.weight"), s.Width)
+		b.attention(name, traits{})
+		b.vector(name("ffn_norm.weight"), s.Width)
+		if (l+1)%2 != 0 {
+			b.gated(name, "", s.FFN)
+			continue
+		}
+		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
+		b.experts(name, s.FFN)
+		b.gated(name, "_shexp", s.FFN)
+	}
+	b.set("interleave_moe_layer_step", uint32(2))
+	b.set("attention.temperature_scale", float32(0.5))
+	b.set("attention.temperature_length", uint32(16))
 }
 
 func (b *builder) deepseek2() {

@@ -24,7 +24,7 @@ type Spec struct {
 	KVHeads, Size int
 	Value         int // of a head's values; 0: Size
 	Context       int
-	Window        int // gemma2, gemma3, gpt-oss; olmo2, phi3, starcoder2: 0 is none
+	Window        int // gemma2, gemma3, gpt-oss; olmo2, phi3, starcoder2: 0 is none; llama4: the size of chunks
 	LongRope      int // phi3: the context of the short factors of its rotation; 0: none
 	Experts, Used int // qwen3moe, or llama as Mixtral
 	Tied          bool
@@ -53,6 +53,8 @@ func (s Spec) WithDefaults() Spec {
 	switch s.Arch {
 	case "gemma2", "gemma3", "gpt-oss":
 		or(&s.Window, 80)
+	case "llama4":
+		or(&s.Window, 50)
 	case "bert":
 		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
 	case "deepseek2":
@@ -65,7 +67,7 @@ func (s Spec) WithDefaults() Spec {
 		or(&s.Value, 32)
 	}
 	or(&s.Value, s.Size)
-	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.Arch == "deepseek2" {
+	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.Arch == "deepseek2" || s.Arch == "llama4" {
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
 	}
@@ -109,7 +111,10 @@ func (s Spec) metadata() []gguf.KV {
 	count("attention.key_length", key)
 	count("attention.value_length", value)
 	count("rope.dimension_count", rotated)
-	if s.Window > 0 {
+	switch {
+	case s.Arch == "llama4" && s.Window > 0:
+		count("attention.chunk_size", s.Window)
+	case s.Window > 0:
 		count("attention.sliding_window", s.Window)
 	}
 	if s.Experts > 0 {

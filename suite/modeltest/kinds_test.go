@@ -243,6 +243,12 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestChunkBits checks the bits of Llama 4 with chunks that end within a page and within the checks' texts.
+func TestChunkBits(t *testing.T) {
+	file := Spec{Arch: "llama4", Type: tensor.Q8_0, Layers: 5}.File(t)
+	archBits(t, New(t, file, Config{CacheType: tensor.F32, Threads: 2, Context: 256}), file)
+}
+
 // TestSharedSkip: rows that skip the layer whose keys a later layer reads are not seen there, not even by themselves;
 // rows that stop between the two are seen once they resume.
 func TestSharedSkip(t *testing.T) {
