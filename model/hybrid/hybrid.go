@@ -1,0 +1,79 @@
+// Package hybrid has decoders with recurrent layers, one file each: layers that advance a state row by row, beside layers
+// that attend or instead of them.
+package hybrid
+
+import (
+	"fmt"
+
+	"grove/compute"
+	"grove/model"
+)
+
+// block is a part of a layer: attention, a recurrence, a feed-forward block.
+type block interface {
+	// Forward returns the block's addition to the stream; h is the stream, normed, and stays as it is.
+	Forward(x *compute.Exec, h compute.Buf) compute.Buf
+}
+
+// sublayer norms the stream and adds to it what its blocks give, all of which read the same normed rows.
+type sublayer struct {
+	norm   compute.Vector
+	blocks []block
+}
+
+// decoder is a stack of layers, each of one sublayer or of two: what mixes rows, and what feeds forward.
+type decoder struct {
+	info   *model.Info
+	eps    float32
+	head   model.Head
+	layers [][]sublayer
+	scales scales
+}
+
+// scales are factors of embeddings, of what a sublayer adds to the stream, and of logits.
+type scales struct{ embed, block, logits float32 }
+
+// openDecoder loads the embedding table, the final norm and the head. layer loads the sublayers of one layer.
+func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) []sublayer) *decoder {
+	m := &decoder{info: l.Info(), eps: s.Eps, head: l.Head(s), scales: scales{1, 1, 1}}
+	for i := 0; i < s.Layers && l.OK(); i++ {
+		m.layers = append(m.layers, layer(i))
+	}
+	return m
+}
+
+// sub loads the norm of a sublayer, blk.I.NAME.weight.
+func sub(l *model.Loader, s model.Hyperparameters, i int, norm string, blocks ...block) sublayer {
+	return sublayer{norm: l.Vector(fmt.Sprintf("blk.%d.%s.weight", i, norm), s.Width), blocks: blocks}
+}
+
+// Info implements [model.Model].
+func (m *decoder) Info() *model.Info { return m.info }
+
+// Forward implements [model.Model].
+func (m *decoder) Forward(x *compute.Exec) {
+	x.Embed(m.head.Embed, m.scales.embed)
+	for i, subs := range m.layers {
+		stream, ok := x.Enter(i)
+		if !ok {
+			continue
+		}
+		for j := range subs {
+			stream = x.AddScaled(stream, m.scales.block, subs[j].forward(x, stream, m.eps))
+		}
+		x.Leave(stream)
+	}
+	if h, ok := x.Outputs(); ok {
+		x.ScaledLogits(x.RMSNorm(h, m.head.Norm, m.eps), compute.Projection{Matrix: m.head.Output}, m.scales.logits, 0)
+	}
+}
+
+// forward returns the sum of what the blocks give.
+func (s *sublayer) forward(x *compute.Exec, stream compute.Buf, eps float32) compute.Buf {
+	h := x.RMSNorm(stream, s.norm, eps)
+	sum := s.blocks[0].Forward(x, h)
+	for _, b := range s.blocks[1:] {
+		sum = x.Add(sum, b.Forward(x, h))
+	}
+	return sum
+}
