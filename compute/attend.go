@@ -1,8 +1,11 @@
 package compute
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
+	"grove/compute/weight"
 	"grove/forest"
 	"grove/internal/kernel"
 )
@@ -16,8 +19,8 @@ type Attention struct {
 	Sinks   Vector  // a logit for each head, which takes a share of the softmax and has no value; empty: none
 
 	// Biases of the scaled products; none go with a soft cap. Distances are of indices: rotation and Shift have no part in them.
-	Slopes   Vector    // ALiBi (Press et al. 2022): of each head, what a distance of 1 takes off; empty: none
-	Relative *Relative // T5's; nil: none
+	Slopes   Vector           // ALiBi (Press et al. 2022): of each head, what a distance of 1 takes off; empty: none
+	Relative *weight.Relative // T5's; nil: none
 }
 
 // Attend writes the rows' keys and values (N4), attends from each row to all that it sees in the layer, and
@@ -49,10 +52,68 @@ func (x *Exec) AttendShared(c Attention, q Buf) Buf {
 	return dst
 }
 
+// AttendSource attends from each row to all of its sequence's source in a layer with cross attention and returns the
+// weighted values, [rows, Heads x values of a head] (N2). Rows without a source fail the step, and so does a bias by distance.
+func (x *Exec) AttendSource(c Attention, q Buf) Buf {
+	dst := x.alloc(q.rows, c.Heads*x.Cache.Config().Layers[c.Layer].Cross.HeadSize().Value)
+	if c.biased() {
+		x.fail(errors.New("compute: cross attention with biases by distance; the places of two texts have none"))
+	}
+	if _, finite := kernel.MaxAbsFinite(q.f); c.Softcap > 0 && !finite {
+		x.fail(fmt.Errorf("compute: layer %d: %w", c.Layer, ErrNotFinite)) // the cap would hide it
+	}
+	rows := x.Step.Rows()
+	for _, i := range x.active {
+		if x.Cache.SourceLen(rows[i].Seq) == 0 {
+			x.fail(fmt.Errorf("compute: the row at index %d reads a source and its sequence has none", rows[i].Index))
+		}
+	}
+	if x.err == nil {
+		x.attendTask.cross = true
+		x.attendTask.run(c, q, dst)
+		x.attendTask.cross = false
+	}
+	return dst
+}
+
+// ReadSource writes the keys and values of a sequence's source, as [kv.Cache.SetSource] asks: states, width values of
+// each token, are those that the encoder gives. It calls read for every layer, which computes the keys and values of some tokens
+// from their states and calls [Exec.PutSource]. No step may be under way. It returns the first error, and ctx's.
+func (x *Exec) ReadSource(ctx context.Context, s forest.Seq, states []float32, width int, read func(x *Exec, layer int, states Buf)) error {
+	x.ctx, x.err, x.source, x.sourceAt = ctx, nil, s, 0
+	x.quantizedID = 0
+	for most := len(x.results); len(states) > 0; {
+		rows := min(most, len(states)/width)
+		b := x.changed(Buf{f: states[:rows*width], rows: rows, width: width})
+		for l := range x.Cache.Config().Layers {
+			if x.err == nil && ctx.Err() != nil {
+				x.fail(ctx.Err())
+			}
+			if x.err != nil {
+				return x.err
+			}
+			x.used = 0
+			read(x, l, b)
+		}
+		x.sourceAt += rows
+		states = states[rows*width:]
+	}
+	return x.err
+}
+
+// PutSource rounds and writes the keys and values of the tokens of a source that [Exec.ReadSource] is at.
+func (x *Exec) PutSource(layer int, k, v Buf) {
+	x.storeAs(storeSource, layer, x.Cache.Config().Layers[layer].Cross.KVHeads, k, v)
+}
+
 // store rounds and writes the keys and values of the active rows.
 func (x *Exec) store(layer int, k, v Buf) {
+	x.storeAs(storeRows, layer, x.Cache.Config().Layers[layer].KVHeads, k, v)
+}
+
+func (x *Exec) storeAs(kind rowKind, layer, heads int, k, v Buf) {
 	t := &x.rowTask
-	*t = rowTask{kind: storeRows, x: x, a: k, b: v, layer: layer, heads: x.Cache.Config().Layers[layer].KVHeads}
+	*t = rowTask{kind: kind, x: x, a: k, b: v, layer: layer, heads: heads}
 	x.runRows(k.rows, k.width*8)
 	switch kernel.PutResult(t.problem.Load()) {
 	case kernel.PutRange:
@@ -63,14 +124,21 @@ func (x *Exec) store(layer int, k, v Buf) {
 }
 
 func (t *rowTask) store(i int) {
-	slot := t.x.Step.Rows()[t.x.active[i]].Slot
 	k, v := t.a.row(i), t.b.row(i)
 	nk, nv := len(k)/t.heads, len(v)/t.heads
 	for h := range t.heads {
-		if r := t.x.Cache.Put(t.layer, slot, h, k[h*nk:(h+1)*nk], v[h*nv:(h+1)*nv]); r != kernel.PutOK {
+		if r := t.put(i, h, k[h*nk:(h+1)*nk], v[h*nv:(h+1)*nv]); r != kernel.PutOK {
 			t.problem.Store(int32(r))
 		}
 	}
+}
+
+func (t *rowTask) put(i, head int, k, v []float32) kernel.PutResult {
+	x := t.x
+	if t.kind == storeSource {
+		return x.Cache.PutSource(x.source, t.layer, x.sourceAt+i, head, k, v)
+	}
+	return x.Cache.Put(t.layer, x.Step.Rows()[x.active[i]].Slot, head, k, v)
 }
 
 // visible lists the runs of scratch that each row of the step sees in a layer, once for all layers of a plain

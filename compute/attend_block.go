@@ -60,7 +60,7 @@ func (t *attendTask) whole(p *tilePart, block int) bool {
 	}
 	if t.layer.Keeps.Passes() {
 		for a := p.first; a < p.end; a++ {
-			if low, _ := t.span(t.row(a), t.x.runsOf(t.x.active[a])); low > block*kv.PageTokens {
+			if low, _ := t.span(a); low > block*kv.PageTokens {
 				return false
 			}
 		}
@@ -70,7 +70,7 @@ func (t *attendTask) whole(p *tilePart, block int) bool {
 
 // bounds returns the indices [low, high) of a block that an active row sees at most.
 func (t *attendTask) bounds(a, block int) (low, high int) {
-	low, high = t.span(t.row(a), t.x.runsOf(t.x.active[a]))
+	low, high = t.span(a)
 	start := block * kv.PageTokens
 	return max(low, start), min(high, start+kv.PageTokens)
 }
@@ -81,7 +81,7 @@ func (t *attendTask) sees(blocks *kv.Blocks, a, block int) bool {
 	if min(high, blocks.Len()) > low {
 		return true
 	}
-	for _, r := range t.x.runsOf(t.x.active[a]) {
+	for _, r := range t.runsOf(a) {
 		if _, n := clip(r, low, high); n > 0 {
 			return true
 		}
@@ -93,9 +93,9 @@ func (t *attendTask) sees(blocks *kv.Blocks, a, block int) bool {
 // something of it, and all that the one before it sees. It returns a where that row sees nothing.
 func (t *attendTask) together(p *tilePart, a, block int) int {
 	const rows, queries = 8, 32 // the rows at least, the queries at most: rows meet only what all of them see
-	end, x := a, t.x
+	end := a
 	for limit := min(p.end, a+max(rows, queries/t.group)); end < limit && t.sees(&p.blocks, end, block); end++ {
-		if end > a && !extends(x.runsOf(x.active[end]), x.runsOf(x.active[end-1])) {
+		if end > a && !extends(t.runsOf(end), t.runsOf(end-1)) {
 			break
 		}
 	}
@@ -120,7 +120,7 @@ func extends(runs, others []forest.Run) bool {
 // then the runs in scratch, in index order. The last row sees what the others see, up to the end of each.
 func (t *attendTask) rowsBlock(w *attendWorker, blocks *kv.Blocks, a, end, place, head, block int, dst kernel.Attended) {
 	start := block * kv.PageTokens
-	s := stretch{place: place, end: place + end - a, blocks: blocks, runs: t.x.runsOf(t.x.active[end-1]), head: head, block: block}
+	s := stretch{place: place, end: place + end - a, blocks: blocks, runs: t.runsOf(end - 1), head: head, block: block}
 	scores := w.scores[s.place*t.group*kv.PageTokens : s.end*t.group*kv.PageTokens]
 	first, high := t.bounds(a, block) // all indices that any row sees
 	low, last := first, high          // those that all rows see

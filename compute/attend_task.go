@@ -38,6 +38,7 @@ type tilePart struct {
 type attendTask struct {
 	x       *Exec
 	c       Attention
+	cross   bool // it reads sources
 	layer   kv.Layer
 	size    kernel.HeadSize
 	group   int // query heads of a KV head
@@ -130,6 +131,10 @@ func (t *attendTask) begin(c Attention, q, dst Buf) {
 	x := t.x
 	t.c, t.q, t.dst, t.merging = c, q, dst, false
 	t.layer = x.Cache.Config().Layers[x.Cache.Source(c.Layer)]
+	if t.cross {
+		h := x.Cache.Config().Layers[c.Layer].Cross
+		t.layer = kv.Layer{KVHeads: h.KVHeads, Size: h.Size, Value: h.Value}
+	}
 	t.size, t.group = t.layer.HeadSize(), c.Heads/t.layer.KVHeads
 	t.rows = tileRows
 	if long := max(tileRows, min(manyTileRows, manyQueries/t.group)); len(x.active)*t.layer.KVHeads >= long*itemsOfThread*x.pool.Threads() {
@@ -159,7 +164,7 @@ func (t *attendTask) begin(c Attention, q, dst Buf) {
 // place makes an active row part of the last tile, or of a new one.
 func (t *attendTask) place(a int) {
 	row := t.row(a)
-	low, high := t.span(row, t.x.runsOf(t.x.active[a]))
+	low, high := t.span(a)
 	first, end := low/kv.PageTokens, (high+kv.PageTokens-1)/kv.PageTokens
 	if n := len(t.tiles); n > 0 && t.tiles[n-1].end-t.tiles[n-1].first < t.rows {
 		last, part := &t.tiles[n-1], &t.parts[len(t.parts)-1]
@@ -168,7 +173,7 @@ func (t *attendTask) place(a int) {
 			part.end = a + 1
 			return
 		}
-		if blocks := t.x.Cache.Blocks(row.Seq, t.c.Layer); first == last.firstBlock && part.blocks.Same(&blocks, first) {
+		if blocks := t.blocksOf(row.Seq); first == last.firstBlock && part.blocks.Same(&blocks, first) {
 			last.add(a, first, end)
 			t.parts = append(t.parts, tilePart{row.Seq, a, a + 1, blocks})
 			last.endPart++
@@ -176,7 +181,23 @@ func (t *attendTask) place(a int) {
 		}
 	}
 	t.tiles = append(t.tiles, tile{a, a + 1, first, end, len(t.parts), len(t.parts) + 1})
-	t.parts = append(t.parts, tilePart{row.Seq, a, a + 1, t.x.Cache.Blocks(row.Seq, t.c.Layer)})
+	t.parts = append(t.parts, tilePart{row.Seq, a, a + 1, t.blocksOf(row.Seq)})
+}
+
+// blocksOf returns what the rows of a sequence read of its trunk, or of its source.
+func (t *attendTask) blocksOf(s forest.Seq) kv.Blocks {
+	if t.cross {
+		return t.x.Cache.SourceBlocks(s, t.c.Layer)
+	}
+	return t.x.Cache.Blocks(s, t.c.Layer)
+}
+
+// runsOf returns the runs of scratch that an active row sees; none of a source.
+func (t *attendTask) runsOf(a int) []forest.Run {
+	if t.cross {
+		return nil
+	}
+	return t.x.runsOf(t.x.active[a])
 }
 
 // add makes the active row a, which sees some blocks, the last of the tile.
@@ -184,11 +205,15 @@ func (tl *tile) add(a, first, end int) {
 	tl.end, tl.firstBlock, tl.endBlock = a+1, min(tl.firstBlock, first), max(tl.endBlock, end)
 }
 
-// span returns the indices [low, high) that a row sees at most, without regard to the tree.
-func (t *attendTask) span(row *forest.Placed, runs []forest.Run) (low, high int) {
+// span returns the indices [low, high) that an active row sees at most, without regard to the tree.
+func (t *attendTask) span(a int) (low, high int) {
+	row := t.row(a)
+	if t.cross {
+		return 0, t.x.Cache.SourceLen(row.Seq)
+	}
 	end := int(row.Index) + 1
-	if n := len(runs); n > 0 {
-		end = max(end, int(runs[n-1].Index+runs[n-1].N)) // rows of a block lie ahead
+	if runs := t.runsOf(a); len(runs) > 0 {
+		end = max(end, int(runs[len(runs)-1].Index+runs[len(runs)-1].N)) // rows of a block lie ahead
 	}
 	return t.layer.Keeps.Span(int(row.Index), end)
 }

@@ -33,39 +33,6 @@ func bucketOf(relative, buckets, reach int, both bool) int {
 	return at + min(far, buckets-1)
 }
 
-// TestRelativeBuckets compares with the published function, for several numbers of buckets.
-func TestRelativeBuckets(t *testing.T) {
-	const heads = 3
-	for _, c := range []struct {
-		buckets, reach int
-		both           bool
-	}{{32, 128, true}, {32, 128, false}, {8, 20, true}, {7, 100, false}, {2, 3, false}, {64, 1000, true}} {
-		table := Vector{F: make([]float32, c.buckets*heads)}
-		for i := range table.F {
-			table.F[i] = float32(i)
-		}
-		r, err := NewRelative(table, heads, c.reach, c.both)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for d := -2000; d < 2000; d += 1 + max(d, -d)/300 {
-			for i, v := range r.of(1, d) {
-				if want := float32(bucketOf(d+i, c.buckets, c.reach, c.both)*heads + 1); v != want {
-					t.Fatalf("%+v: distance %d has the value %v, want %v", c, d+i, v, want)
-				}
-			}
-		}
-	}
-	for _, c := range []struct {
-		values, heads, reach int
-		both                 bool
-	}{{32, 3, 128, false}, {9, 3, 128, true}, {3, 3, 128, false}, {32, 1, 16, false}, {32, 1, 1 << 20, false}, {32, 0, 128, false}} {
-		if r, err := NewRelative(Vector{F: make([]float32, c.values)}, c.heads, c.reach, c.both); err == nil {
-			t.Errorf("%+v: made %+v", c, r)
-		}
-	}
-}
-
 // biases are attentions with biases, and these as functions of head and distance.
 func biases(t *testing.T, heads int, both bool) map[string]struct {
 	c    Attention
@@ -79,7 +46,7 @@ func biases(t *testing.T, heads int, both bool) map[string]struct {
 	for i := range slopes.F {
 		slopes.F[i] = float32(math.Exp2(-float64(i + 1)))
 	}
-	r, err := NewRelative(table, heads, reach, both)
+	r, err := weight.NewRelative(table, heads, reach, both)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +184,7 @@ func TestBiasesOfBlocks(t *testing.T) {
 func TestBiasesRefused(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
-	relative, err := NewRelative(Vector{F: make([]float32, 32)}, 1, 128, false)
+	relative, err := weight.NewRelative(Vector{F: make([]float32, 32)}, 1, 128, false)
 	if err != nil {
 		t.Fatal(err)
 	}

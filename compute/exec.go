@@ -69,6 +69,9 @@ type Exec struct {
 	visibleLayer int          // the layer of runs, which serves all layers in a plain step; -1: none
 	ropes        []ropeTable
 
+	source   forest.Seq // whose source is read
+	sourceAt int        // the first of its tokens that are read
+
 	rowTask    rowTask
 	products   []Buf // what Linears returns
 	linearTask linearTask

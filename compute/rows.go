@@ -33,6 +33,7 @@ const (
 	ropeAngles
 	quantizeRows
 	storeRows
+	storeSource
 	gatherRows
 	sumExperts
 	copyHeads
@@ -154,7 +155,7 @@ func (t *rowTask) one(worker, i int) {
 		t.rope.fill(i, t.x.Step.Rows()[i].Pos)
 	case quantizeRows:
 		round(t.rounded, i, 0, t.rounded.K)
-	case storeRows:
+	case storeRows, storeSource:
 		t.store(i)
 	case gatherRows:
 		copy(t.dst.row(i), t.a.row(int(t.routing.source[i])))

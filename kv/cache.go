@@ -70,6 +70,7 @@ type Cache struct {
 	scratch      []byte
 	scratchBytes int // of one scratch page
 	seqs         []trunk
+	sources      sources
 }
 
 // trunk is the page tables, entries and hashes of a sequence.
@@ -81,6 +82,7 @@ type trunk struct {
 	salt    digest   // with which the names of pages begin
 	own     digest   // the same without a session's file
 	lists   [][]list // by layer and head, what [Cache.Select] chose; nil: nothing
+	source  source
 }
 
 // New makes an empty cache. It returns an error that names the layer or setting that cannot be stored, and
@@ -119,15 +121,22 @@ func New(c Config) (*Cache, error) {
 		sizes[g] += n
 		k.scratchBytes += n
 	}
-	if err := k.checkMemory(sizes); err != nil {
+	sources, sourceBytes, err := newSources(c.Layers, format)
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	k.sources = sources
+	if err := k.checkMemory(sizes, sourceBytes); err != nil {
+		return nil, err
+	}
 	if k.Forest, err = forest.New(len(c.Layers), c.Context, c.Scratch); err != nil {
 		return nil, err
 	}
 	for g := range k.groups {
 		k.groups[g].pool = newPool(k.groupPages(g), sizes[g])
+	}
+	if sourceBytes > 0 {
+		k.sources.pool = newPool(c.sourcePages(), sourceBytes)
 	}
 	k.scratch = make([]byte, k.Forest.Slots()/PageTokens*k.scratchBytes)
 	return k, nil
@@ -135,8 +144,8 @@ func New(c Config) (*Cache, error) {
 
 // checkMemory refuses a cache beyond its limit before anything is allocated. It counts in floats, which
 // do not overflow.
-func (k *Cache) checkMemory(sizes []int) error {
-	need := float64(pagesOf(k.config.Scratch)) * float64(k.scratchBytes)
+func (k *Cache) checkMemory(sizes []int, source int) error {
+	need := float64(pagesOf(k.config.Scratch))*float64(k.scratchBytes) + float64(k.config.sourcePages())*float64(source)
 	for g, size := range sizes {
 		need += float64(k.groupPages(g)) * float64(size)
 	}
@@ -185,6 +194,9 @@ func (k *Cache) Bytes() int {
 	n := len(k.scratch)
 	for _, g := range k.groups {
 		n += len(g.pool.memory)
+	}
+	if k.Crosses() {
+		n += len(k.sources.pool.memory)
 	}
 	return n
 }
@@ -248,6 +260,7 @@ func (k *Cache) CloseSeq(s forest.Seq) error {
 	}
 	t := &k.seqs[s]
 	k.dropPages(t, 0)
+	k.dropSource(t)
 	t.entries, t.hashes = t.entries[:0], t.hashes[:0]
 	return nil
 }

@@ -28,6 +28,7 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	to.entries = append(to.entries[:0], from.entries...)
 	to.hashes = append(to.hashes[:0], from.hashes...)
 	to.copyLists(from)
+	k.forkSource(to, from)
 	for g := range k.groups {
 		for _, id := range from.tables[g][:pagesOf(len(from.entries))] {
 			if id != noPage {

@@ -18,6 +18,9 @@ import (
 // ErrFile reports a file without pages for this cache: it is damaged, or of another model, cache type or salt.
 var ErrFile = errors.New("not a session of this model, cache type and salt, or damaged")
 
+// errCrosses refuses files of pages that depend on a source, which they do not hold.
+var errCrosses = errors.New("kv: the model reads a source besides its text, and files of pages have no room for one")
+
 // fileMagic begins a file of pages; the digit is its version.
 const fileMagic = "grovekv2"
 
@@ -36,6 +39,9 @@ type Held struct {
 func (k *Cache) Hold(s forest.Seq, text []token.ID) (*Held, error) {
 	if _, err := k.Forest.Index(s, forest.Trunk); err != nil {
 		return nil, err
+	}
+	if k.Crosses() {
+		return nil, errCrosses
 	}
 	t := &k.seqs[s]
 	n := len(t.hashes)
@@ -125,6 +131,9 @@ type Reader struct {
 // NewReader reads the text of a file of size bytes. It returns [ErrFile] where the file is not of the cache's model, cache type and
 // the salt, has ids that are not below a vocabulary, or another size than it should. It may run while the cache is in use.
 func (k *Cache) NewReader(r io.Reader, size int64, salt string, vocabulary int) (*Reader, error) {
+	if k.Crosses() {
+		return nil, errCrosses
+	}
 	in := &Reader{k: k, r: bufio.NewReader(r), sum: sha256.New()}
 	origin, err := k.origin(k.saltOf(salt))
 	if err != nil {

@@ -15,7 +15,6 @@ const (
 	Windowed              // those of the last tokens alone
 	Shared                // nothing of its own: it reads the keys and values of an earlier layer
 	Recurrent             // one state, which each token replaces
-	Cross                 // the keys and values of another text, read only
 	Chunked               // those of the stretch of tokens that the last one lies in
 )
 
@@ -24,7 +23,6 @@ var kinds = [...]struct{ name, missing string }{
 	Windowed:  {name: "window"},
 	Shared:    {name: "shared"},
 	Recurrent: {"recurrent", "a state for each live row, and snapshots of it, have no storage"},
-	Cross:     {"cross", "pages of another text have no storage"},
 	Chunked:   {name: "chunk"},
 }
 
@@ -112,6 +110,7 @@ type Layer struct {
 	Size    int // values of a head's keys
 	Value   int // values of a head's values; 0: as many
 	Keeps   Keep
+	Cross   Heads // what the layer reads of the sequence's source besides; see [Cache.SetSource]
 }
 
 // HeadSize returns the values of one head.

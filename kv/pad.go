@@ -7,7 +7,7 @@ import (
 )
 
 // Pad gives an empty sequence a trunk of n tokens whose keys and values are small constants, to time steps at
-// a depth. Its pages are never shared. Errors: [ErrFull], [forest.ErrSeq], [forest.ErrContext], and a sequence
+// a depth. Where layers read a source, it gives the sequence one of as many tokens. Its pages are never shared. Errors: [ErrFull], [forest.ErrSeq], [forest.ErrContext], and a sequence
 // that is not empty. Nothing has changed then.
 func (k *Cache) Pad(s forest.Seq, n int) error {
 	if have := k.Forest.Len(s); have != 0 {
@@ -17,6 +17,9 @@ func (k *Cache) Pad(s forest.Seq, n int) error {
 		if need := pagesOf(n) - k.firstSeen(g, n); need > k.groups[g].pool.available() {
 			return fmt.Errorf("kv: %d pages of %d tokens: %w", need, PageTokens, ErrFull)
 		}
+	}
+	if err := k.padSource(s, n); err != nil {
+		return err
 	}
 	if err := k.Forest.Extend(s, n); err != nil {
 		return err
@@ -29,10 +32,7 @@ func (k *Cache) Pad(s forest.Seq, n int) error {
 			id := int32(noPage)
 			if p >= k.firstSeen(g, n) {
 				id, _ = pool.take()
-				page := pool.bytes(id)
-				for i := range page {
-					page[i] = padByte
-				}
+				fill(pool.bytes(id))
 			}
 			t.tables[g] = append(t.tables[g], id)
 		}
@@ -40,6 +40,12 @@ func (k *Cache) Pad(s forest.Seq, n int) error {
 	t.entries = append(t.entries, make([]forest.Entry, n)...)
 	t.hashes = append(t.hashes, make([]digest, n/PageTokens)...)
 	return nil
+}
+
+func fill(page []byte) {
+	for i := range page {
+		page[i] = padByte
+	}
 }
 
 // padByte, repeated, is a small positive number of every cache type.
