@@ -41,27 +41,26 @@ func (c *Conv) Advance(part int, state, in []float32, inStride, n int, out []flo
 		return in[i*inStride+lo:][:width]
 	}
 	if out != nil {
-		var taps [maxTaps]*float32
+		var taps [maxTaps][]float32
 		for i := range n {
 			dst := out[i*outStride+lo:][:width]
 			done := 0
 			if c.Taps <= maxTaps {
 				for j := range c.Taps {
-					taps[j] = &row(i - keep + j)[0]
+					taps[j] = row(i - keep + j)
 				}
 				done = c.taps(dst, lo, &taps)
 			}
-			if done < width {
-				clear(dst[done:])
-				if len(c.Bias) > 0 {
-					copy(dst[done:], c.Bias[lo+done:])
-				}
-				for j := range c.Taps {
-					mulAdd(dst[done:], row(i - keep + j)[done:], c.Weight[j*c.Channels+lo+done:])
-				}
+			rest := dst[done:]
+			clear(rest)
+			if len(c.Bias) > 0 {
+				copy(rest, c.Bias[lo+done:])
+			}
+			for j := range c.Taps {
+				mulAdd(rest, row(i - keep + j)[done:], c.Weight[j*c.Channels+lo+done:])
 			}
 			if c.Silu {
-				kernel.Silu(dst, dst)
+				kernel.Silu(rest, rest)
 			}
 		}
 	}

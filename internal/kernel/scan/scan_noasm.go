@@ -1,8 +1,10 @@
+//go:build !amd64 || purego
+
 package scan
 
 // The portable code takes all columns.
 
-func (c *Conv) taps(dst []float32, lo int, rows *[maxTaps]*float32) int { return 0 }
+func (c *Conv) taps(dst []float32, lo int, rows *[maxTaps][]float32) int { return 0 }
 
 func readVector(u, s []float32, l *lookup) int { return 0 }
 

@@ -20,6 +20,7 @@ func checks() []check {
 		all = append(all, attention(f)...)
 	}
 	all = append(all, merging()...)
+	all = append(all, recurrences()...)
 	return append(all, sampling()...)
 }
 

@@ -170,6 +170,35 @@ func TestEveryKernel(t *testing.T) {
 	}
 }
 
+// TestEveryRecurrence: every type of package scan that has a method Advance is advanced by a check.
+func TestEveryRecurrence(t *testing.T) {
+	used := map[string]bool{}
+	for _, f := range sources(t, ".") {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, is := n.(*ast.SelectorExpr); is {
+				used[s.Sel.Name] = true
+			}
+			return true
+		})
+	}
+	found := 0
+	for _, f := range sources(t, "../scan") {
+		for _, decl := range f.Decls {
+			d, is := decl.(*ast.FuncDecl)
+			if !is || d.Name.Name != "Advance" || d.Recv == nil {
+				continue
+			}
+			found++
+			if name := d.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name; !used[name] {
+				t.Errorf("no check advances %s of package scan", name)
+			}
+		}
+	}
+	if found < 4 {
+		t.Errorf("%d recurrences found, want 4 or more", found)
+	}
+}
+
 // sources parses the Go files of a directory that are no tests.
 func sources(t *testing.T, dir string) (files []*ast.File) {
 	entries, err := fs.Glob(os.DirFS(dir), "*.go")
