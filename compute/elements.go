@@ -30,6 +30,12 @@ func (x *Exec) Part(a Buf, first, n int) Buf {
 // Mul multiplies a by b, in place of a.
 func (x *Exec) Mul(a, b Buf) Buf { return x.gated(mulRows, a, b) }
 
+// MulHeads multiplies each head of a row by its value of b, which has one for each, in place of a.
+func (x *Exec) MulHeads(a, b Buf) Buf { return x.gated(mulHeadsRows, a, b) }
+
+// Scale multiplies a by s, in place.
+func (x *Exec) Scale(a Buf, s float32) Buf { return x.element(scaleRows, a, 1, Vector{}, s) }
+
 // MulVector multiplies each row by w, in place.
 func (x *Exec) MulVector(a Buf, w Vector) Buf { return x.element(mulVectorRows, a, 1, w, 0) }
 
@@ -66,6 +72,14 @@ func (t *rowTask) element(i int) {
 	switch t.kind {
 	case mulRows:
 		kernel.Mul(row, t.b.row(i))
+	case mulHeadsRows:
+		factors := t.b.row(i)
+		n := len(row) / len(factors)
+		for h, f := range factors {
+			kernel.Scale(row[h*n:(h+1)*n], f)
+		}
+	case scaleRows:
+		kernel.Scale(row, t.eps)
 	case mulVectorRows:
 		kernel.Mul(row, t.weight)
 	case addVectorRows:

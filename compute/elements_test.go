@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"grove/forest"
@@ -24,6 +25,8 @@ func TestElements(t *testing.T) {
 		want func(v float64) float64
 	}{
 		"Mul":                  {func(x *Exec, a Buf) Buf { return x.Mul(a, x.Part(a, 0, width)) }, func(v float64) float64 { return v * v }},
+		"MulHeads":             {func(x *Exec, a Buf) Buf { return x.MulHeads(a, x.Part(a, 0, width)) }, func(v float64) float64 { return v * v }},
+		"Scale":                {func(x *Exec, a Buf) Buf { return x.Scale(a, 0.75) }, func(v float64) float64 { return 0.75 * v }},
 		"MulVector":            {func(x *Exec, a Buf) Buf { return x.MulVector(a, w) }, func(v float64) float64 { return 0.75 * v }},
 		"AddVector":            {func(x *Exec, a Buf) Buf { return x.AddVector(a, w) }, func(v float64) float64 { return v + 0.75 }},
 		"Silu":                 {(*Exec).Silu, func(v float64) float64 { return v / (1 + math.Exp(-v)) }},
@@ -36,6 +39,24 @@ func TestElements(t *testing.T) {
 		}, func(v float64) float64 { return v }},
 	} {
 		t.Run(name, func(t *testing.T) { testRows(t, c.run, c.want) })
+	}
+}
+
+// TestMulHeads multiplies heads of several values, each by its own factor.
+func TestMulHeads(t *testing.T) {
+	pool := par.New(1)
+	defer pool.Close()
+	cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, Size: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := NewExec(cache, pool, 4, 1)
+	a, b := x.alloc(2, 6), x.alloc(2, 3)
+	copy(a.f, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+	copy(b.f, []float32{1, 10, 100, 2, 20, 200})
+	want := []float32{1, 2, 30, 40, 500, 600, 14, 16, 180, 200, 2200, 2400}
+	if got := x.MulHeads(a, b).f; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

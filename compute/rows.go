@@ -40,6 +40,8 @@ const (
 	gatherHeads
 	scatterHeads
 	mulRows
+	mulHeadsRows
+	scaleRows
 	mulVectorRows
 	addVectorRows
 	plainSiluRows
