@@ -18,7 +18,7 @@ type Projection struct {
 }
 
 // maxProjections is how many matrices one pass of the threads can multiply.
-const maxProjections = 3
+const maxProjections = 6
 
 // Linear returns the products of each row with the matrix, plus the bias where there is one (N1).
 func (x *Exec) Linear(p Projection, a Buf) Buf {
@@ -33,7 +33,7 @@ func (x *Exec) multiply(p Projection, a, dst Buf) {
 	x.linearTask.run()
 }
 
-// Linears returns the products of each row with at most three matrices, in one pass of the threads. The
+// Linears returns the products of each row with at most six matrices, in one pass of the threads. The
 // slice is valid until the next call.
 func (x *Exec) Linears(ps []Projection, a Buf) []Buf {
 	x.linearTask.begin(x, a)

@@ -10,7 +10,7 @@ import (
 // Attention is the attention block of a layer: projections, optional norms of queries and keys, and rotation.
 // An architecture changes its fields between loading and the first step.
 type Attention struct {
-	QKV          []compute.Projection // queries, keys, values
+	QKV          []compute.Projection // queries, keys, values; and a gate, whose sigmoid multiplies what the heads give: by value, or by head
 	Out          compute.Projection
 	QNorm, KNorm compute.Vector // of one head, or of all heads as one vector; empty: none
 	Centered     bool           // these norms are LayerNorm of each head, with weights for all heads
@@ -23,6 +23,7 @@ type Attention struct {
 	Scale        float32        // of the products of queries and keys
 	Softcap      float32        // of the scaled products; 0: none
 	Sinks        compute.Vector // a logit for each head; empty: none
+	Gain         float32        // multiplies what the block gives; 0: 1
 
 	hparams Hyperparameters
 	number  int // of the layer in the file
@@ -46,6 +47,26 @@ func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Att
 	return a
 }
 
+// GatedAttention loads the attention block of Qwen 3 Next (Qwen team 2025): the tensor of queries has those of each head and
+// then its gate, and queries and keys are normed head by head.
+func (l *Loader) GatedAttention(s Hyperparameters, layer int, rope *compute.Rope) Attention {
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), hparams: s, number: layer, layer: l.place(layer)}
+	queries, gates, k, v := make([]Rows, s.Heads), make([]Rows, s.Heads), s.KVHeads*s.Size, s.KVHeads*s.Value
+	for h := range queries {
+		queries[h], gates[h] = Rows{2 * h * s.Size, s.Size}, Rows{(2*h + 1) * s.Size, s.Size}
+	}
+	if q := 2 * s.Heads * s.Size; l.Has(name("attn_qkv.weight")) {
+		a.QKV = l.Gather(name("attn_qkv"), q+k+v, s.Width, queries, []Rows{{q, k}}, []Rows{{q + k, v}}, gates)
+	} else {
+		both := l.Gather(name("attn_q"), q, s.Width, queries, gates)
+		a.QKV = []compute.Projection{both[0], l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), v, s.Width), both[1]}
+	}
+	a.Out = l.Projection(name("attn_output"), s.Width, s.Heads*s.Value)
+	l.HeadNorms(&a)
+	return a
+}
+
 // CenterHeads loads the norms of queries and keys, LayerNorm of each head with its own weights, where the file has them.
 func (l *Loader) CenterHeads(a *Attention) {
 	s := &a.hparams
@@ -65,6 +86,11 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	s := &a.hparams
 	qkv := x.Linears(a.QKV, h)
 	q, k, v := qkv[0], qkv[1], qkv[2]
+	var gate compute.Buf
+	gated := len(qkv) > 3
+	if gated {
+		gate = x.Sigmoid(qkv[3])
+	}
 	if a.Limit > 0 {
 		q, k, v = x.Limit(q, a.Limit), x.Limit(k, a.Limit), x.Limit(v, a.Limit)
 	}
@@ -81,7 +107,17 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 		q = x.Temper(q, a.Temperature, a.TemperLength, a.TemperFirst)
 	}
 	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.Scale, Softcap: a.Softcap, Sinks: a.Sinks}, q, k, v)
-	return x.Linear(a.Out, o)
+	switch {
+	case !gated:
+	case a.QKV[3].Matrix.Out() == s.Heads:
+		o = x.MulHeads(o, gate)
+	default:
+		o = x.Mul(o, gate)
+	}
+	if o = x.Linear(a.Out, o); a.Gain != 0 {
+		o = x.Scale(o, a.Gain)
+	}
+	return o
 }
 
 // norm norms queries or keys, where there is a norm for them.
@@ -121,6 +157,7 @@ func (n *LayerNorm) Stream(x *compute.Exec, stream compute.Buf) compute.Buf {
 type MLP struct {
 	GateUp []compute.Projection
 	Down   compute.Projection
+	Clamp  float32 // SiLU of the gate is at most this, and the other factor within it; 0: none
 }
 
 // MLP loads the block of a layer.
@@ -152,6 +189,10 @@ func (l *Loader) FusedMLP(s Hyperparameters, layer int) MLP {
 
 // Silu returns the block's addition with SiLU as the gate.
 func (m *MLP) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
+	if m.Clamp > 0 {
+		p := x.Linears(m.GateUp, h)
+		return x.Linear(m.Down, siluClamped(x, p[0], p[1], m.Clamp))
+	}
 	return x.FeedForward(m.GateUp, m.Down, compute.SiluGate, h)
 }
 
@@ -188,8 +229,9 @@ type Experts struct {
 	Router         compute.Projection
 	Choice         compute.Router
 	Gate, Up, Down compute.Projection
-	WeighInputs    bool // the weight of an expert multiplies what it reads instead of what it gives
-	joined         bool // Gate is both the gate and the matrix that it gates; Up is empty
+	Clamp          float32 // as that of [MLP]
+	WeighInputs    bool    // the weight of an expert multiplies what it reads instead of what it gives
+	joined         bool    // Gate is both the gate and the matrix that it gates; Up is empty
 }
 
 // Experts loads the mixture of a layer, whose experts have ffn inner values, with the gate and the matrix that it gates
@@ -257,6 +299,12 @@ func (e *Experts) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
 	return e.mix(x, h, (*compute.Exec).SiluMul)
 }
 
+// siluClamped returns min(silu(gate), limit) times up, which is brought within ±limit (Step 3.5, StepFun 2026). SiLU is never below
+// -0.28, so that limits above that bound it from above alone.
+func siluClamped(x *compute.Exec, gate, up compute.Buf, limit float32) compute.Buf {
+	return x.Mul(x.Limit(x.Silu(gate), limit), x.Limit(up, limit))
+}
+
 // Clamped returns the mixture's addition to the stream with the gate of gpt-oss.
 func (e *Experts) Clamped(x *compute.Exec, h compute.Buf) compute.Buf {
 	return e.mix(x, h, (*compute.Exec).ClampedSwiGLU)
@@ -277,7 +325,12 @@ func (e *Experts) mix(x *compute.Exec, h compute.Buf, gate func(x *compute.Exec,
 	} else {
 		u = x.LinearExperts(e.Up, in, r)
 	}
-	return x.MixExperts(x.LinearExperts(e.Down, gate(x, g, u), r), r)
+	if e.Clamp > 0 {
+		g = siluClamped(x, g, u, e.Clamp)
+	} else {
+		g = gate(x, g, u)
+	}
+	return x.MixExperts(x.LinearExperts(e.Down, g, r), r)
 }
 
 // Head is the embedding table, the final norm and the output matrix of a decoder.

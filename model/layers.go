@@ -85,3 +85,16 @@ func (l *Loader) LayerHyperparameters() (s Hyperparameters, layers []Hyperparame
 	}
 	return s, layers
 }
+
+// LayerFloatsOr returns the hyperparameter arch.name of each layer, a finite number for each or one for all, or other for every
+// layer where it is missing.
+func (l *Loader) LayerFloatsOr(name string, other float32) []float32 {
+	if _, ok := l.file.Lookup(l.key(name)); !ok || !l.OK() {
+		return slices.Repeat([]float32{other}, len(l.info.Layers))
+	}
+	values := slices.Clone(l.LayerFloats(l.key(name)))
+	if !l.OK() {
+		return make([]float32, len(l.info.Layers))
+	}
+	return values
+}

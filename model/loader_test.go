@@ -196,9 +196,9 @@ func TestRefusals(t *testing.T) {
 			"model: gemma2.attn_logit_softcapping is -1; it must be 0 to 1e+06"},
 		{"soft cap of logits infinite", gemma2, set("gemma2.final_logit_softcapping", inf), "model: gemma2.final_logit_softcapping is +Inf; it must be finite"},
 		{"windows for other layers", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]bool{true, false})),
-			"model: gemma2.attention.sliding_window_pattern is [2]bool; it must be a number, or a bool for each of 3 layers"},
-		{"windows by numbers", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]uint32{1, 0, 1})),
-			"model: gemma2.attention.sliding_window_pattern is [3]uint32; it must be a number, or a bool for each of 3 layers"},
+			"model: gemma2.attention.sliding_window_pattern is [2]bool; it must be a number, or a bool or 0 or 1 for each of 3 layers"},
+		{"windows by numbers", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]uint32{1, 0, 2})),
+			"model: gemma2.attention.sliding_window_pattern is [3]uint32; it must be a number, or a bool or 0 or 1 for each of 3 layers"},
 		{"a model of embeddings", modeltest.Spec{Arch: "qwen3"}, set("qwen3.pooling_type", uint32(3)),
 			"model: qwen3.pooling_type is 3; the model gives embeddings and has no head to generate with"},
 

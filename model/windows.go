@@ -1,13 +1,15 @@
 package model
 
 import (
+	"slices"
+
 	"grove/kv"
 	"grove/weights/gguf"
 )
 
 // Windows gives layers a sliding window, and reports for each layer whether it has one: all layers but the last
 // of every period, all where period is 0, none where window is 0. The hyperparameter
-// attention.sliding_window_pattern replaces period, by a number or by a bool for each layer. A window that is not
+// attention.sliding_window_pattern replaces period, by a number or by a bool, or 0 or 1, for each layer. A window that is not
 // smaller than the context is not set.
 func (l *Loader) Windows(window, period int) (windowed []bool) {
 	return l.keep(kv.Window(window), period)
@@ -33,11 +35,10 @@ func (l *Loader) pattern(period int) []bool {
 	const name = "attention.sliding_window_pattern"
 	layers := len(l.info.Layers)
 	if v, ok := l.file.Lookup(l.key(name)); ok && v.Kind() == gguf.Array {
-		pattern, ok := v.Any().([]bool)
-		if ok && len(pattern) == layers {
+		if pattern, ok := bools(v); ok && len(pattern) == layers {
 			return pattern
 		}
-		l.fail("%s is %s; it must be a number, or a bool for each of %d layers", l.key(name), v.Type(), layers)
+		l.fail("%s is %s; it must be a number, or a bool or 0 or 1 for each of %d layers", l.key(name), v.Type(), layers)
 	}
 	period = l.CountOr(name, period, 0, maxContext)
 	pattern := make([]bool, layers)
@@ -45,4 +46,42 @@ func (l *Loader) pattern(period int) []bool {
 		pattern[i] = period == 0 || i%period != period-1
 	}
 	return pattern
+}
+
+// bools returns an array of bools, or of numbers that are 0 or 1.
+func bools(v gguf.Value) ([]bool, bool) {
+	switch x := v.Any().(type) {
+	case []bool:
+		return slices.Clone(x), true
+	case []int32:
+		return zeroOrOne(x)
+	case []uint32:
+		return zeroOrOne(x)
+	}
+	return nil, false
+}
+
+func zeroOrOne[T int32 | uint32](x []T) ([]bool, bool) {
+	out := make([]bool, len(x))
+	for i, v := range x {
+		if v > 1 || v < 0 {
+			return nil, false
+		}
+		out[i] = v == 1
+	}
+	return out, true
+}
+
+// LayerBools returns the hyperparameter arch.name, a bool or 0 or 1 for each layer, and whether the file has it.
+func (l *Loader) LayerBools(name string) ([]bool, bool) {
+	v, ok := l.file.Lookup(l.key(name))
+	if !ok {
+		return nil, false
+	}
+	values, ok := bools(v)
+	if !ok || len(values) != len(l.info.Layers) {
+		l.fail("%s is %s; it must be a bool or 0 or 1 for each of %d layers", l.key(name), v.Type(), len(l.info.Layers))
+		return make([]bool, len(l.info.Layers)), true
+	}
+	return values, true
 }

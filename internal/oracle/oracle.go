@@ -27,10 +27,12 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"gemma2":    (*Model).decoder,
 	"gpt-oss":   (*Model).gptOSS,
 	"llama4":    (*Model).llama4,
+	"mimo2":     (*Model).windowedMixture,
 	"olmo2":     (*Model).decoder,
 	"phi3":      (*Model).decoder,
 	"qwen2":     (*Model).decoder,
 	"qwen3":     (*Model).decoder,
+	"step35":    (*Model).windowedMixture,
 }
 
 // New makes the oracle of a file. It returns an error for an architecture that has no entry.
@@ -101,6 +103,21 @@ func (m *Model) count(name string) int {
 		panic(fmt.Sprintf("oracle: %s.%s: %v", m.arch, name, err))
 	}
 	return n
+}
+
+// counts returns an array of whole numbers, one for each layer.
+func (m *Model) counts(name string) []int {
+	n, ok, err := m.file.Ints(m.arch + "." + name)
+	if err != nil || !ok {
+		panic(fmt.Sprintf("oracle: %s.%s: %v", m.arch, name, err))
+	}
+	return n
+}
+
+// bools returns an array of bools, one for each layer.
+func (m *Model) bools(name string) []bool {
+	v, _ := m.file.Lookup(m.arch + "." + name)
+	return v.Any().([]bool)
 }
 
 func (m *Model) countOr(name string, other int) int {

@@ -20,7 +20,9 @@ var families = map[string]func(b *builder){
 	"gpt-oss":    (*builder).gptOSS,
 	"gpt2":       (*builder).gpt2,
 	"llama4":     (*builder).llama4,
+	"mimo2":      (*builder).windowedMixture,
 	"starcoder2": (*builder).starCoder2,
+	"step35":     (*builder).windowedMixture,
 }
 
 // linear adds a matrix and its bias.

@@ -24,7 +24,7 @@ type Spec struct {
 	KVHeads, Size int
 	Value         int // of a head's values; 0: Size
 	Context       int
-	Window        int // gemma2, gemma3, gpt-oss; olmo2, phi3, starcoder2: 0 is none; llama4: the size of chunks
+	Window        int // gemma2, gemma3, gpt-oss, mimo2, step35; olmo2, phi3, starcoder2: 0 is none; llama4: the size of chunks
 	LongRope      int // phi3: the context of the short factors of its rotation; 0: none
 	Experts, Used int // qwen3moe, or llama as Mixtral
 	Tied          bool
@@ -55,6 +55,10 @@ func (s Spec) WithDefaults() Spec {
 		or(&s.Window, 80)
 	case "llama4":
 		or(&s.Window, 50)
+	case "mimo2", "step35":
+		or(&s.Window, 40)
+		or(&s.Experts, 6)
+		or(&s.Used, 2)
 	case "bert":
 		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
 	case "deepseek2":
@@ -80,7 +84,10 @@ func (s Spec) Parts() ([]gguf.KV, []tensor.View, error) {
 	s = s.WithDefaults()
 	b := builder{spec: s, rng: rand.New(rand.NewPCG(s.Seed, 1))}
 	tensors := b.tensors()
-	metadata := append(s.metadata(), b.metadata...)
+	own := func(kv gguf.KV) bool { // an architecture may have it by layer
+		return slices.ContainsFunc(b.metadata, func(other gguf.KV) bool { return other.Key == kv.Key })
+	}
+	metadata := append(slices.DeleteFunc(s.metadata(), own), b.metadata...)
 	if s.Vocabulary {
 		metadata = append(metadata, vocabulary(s.Vocab)...)
 	}
@@ -146,6 +153,12 @@ func (b *builder) set(key string, value any) {
 		kv.Value = gguf.Of(v)
 	case string:
 		kv.Value = gguf.Of(v)
+	case []uint32:
+		kv.Value = gguf.ArrayOf(v)
+	case []float32:
+		kv.Value = gguf.ArrayOf(v)
+	case []bool:
+		kv.Value = gguf.ArrayOf(v)
 	}
 	b.metadata = append(b.metadata, kv)
 }

@@ -19,6 +19,8 @@ var oracleSpecs = map[string]Spec{
 	"bert":                {Arch: "bert", Context: 96},
 	"gpt-oss":             {Arch: "gpt-oss", Window: 20},
 	"llama4":              {Arch: "llama4", Window: 50, Layers: 8},
+	"mimo2":               {Arch: "mimo2", Layers: 4, Window: 20, Value: 24},
+	"step35":              {Arch: "step35", Layers: 4, Window: 20},
 	"deepseek2, lite":     {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Dense: 1, Shared: 2}},
 	"deepseek2, old lite": {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Fused: true, Dense: 1, Shared: 2}},
 	"deepseek2, V2": {Arch: "deepseek2", Size: 48, Value: 24, Experts: 12, Used: 4,
