@@ -4,17 +4,18 @@ import (
 	"slices"
 
 	"grove/compute"
+	"grove/compute/rotary"
 )
 
 // Rope reads the rotary settings and the factors of tensor rope_freqs, and prepares the rotation. neox chooses the
-// pairs of [compute.RopeConfig].
+// pairs of [rotary.Config].
 func (l *Loader) Rope(s Hyperparameters, neox bool) *compute.Rope {
 	return l.NewRope(l.RopeConfig(s, neox))
 }
 
 // RopeConfig reads the rotary settings that [Loader.Rope] prepares, for architectures that change some.
-func (l *Loader) RopeConfig(s Hyperparameters, neox bool) compute.RopeConfig {
-	c := compute.RopeConfig{
+func (l *Loader) RopeConfig(s Hyperparameters, neox bool) rotary.Config {
+	c := rotary.Config{
 		Dims: l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)),
 		Base: l.FloatOr("rope.freq_base", 10000),
 		NeoX: neox,
@@ -27,9 +28,9 @@ func (l *Loader) RopeConfig(s Hyperparameters, neox bool) compute.RopeConfig {
 	switch scaling := l.TextOr("rope.scaling.type", ""); {
 	case scaling == "none":
 	case scaling == "" && c.Factor != 1:
-		c.Scaling = compute.RopeLinear
+		c.Scaling = rotary.Linear
 	default:
-		c.Scaling = compute.RopeScaling(scaling)
+		c.Scaling = rotary.Scaling(scaling)
 	}
 	switch {
 	case l.Has(longFactors) || l.Has(shortFactors):
@@ -71,8 +72,8 @@ const (
 // longRope chooses between the two sets of factors (LongRoPE, Ding et al. 2024), once, by the context that the model
 // is opened for: a text that went from one set to the other would need its keys rotated again. With the short
 // factors the context is at most the one that they were made for.
-func (l *Loader) longRope(c *compute.RopeConfig) {
-	if t := l.TextOr("rope.scaling.type", string(compute.RopeLong)); t != string(compute.RopeLong) && (t != string(compute.RopeLinear) || c.Factor != 1) {
+func (l *Loader) longRope(c *rotary.Config) {
+	if t := l.TextOr("rope.scaling.type", string(rotary.Long)); t != string(rotary.Long) && (t != string(rotary.Linear) || c.Factor != 1) {
 		l.fail("%s is %q and the file has tensor %q; the type must be longrope", l.key("rope.scaling.type"), t, longFactors)
 	}
 	l.Need(longFactors, shortFactors)
@@ -80,7 +81,7 @@ func (l *Loader) longRope(c *compute.RopeConfig) {
 	if !slices.Equal(long, short) { // equal sets are no choice, and files of MiniCPM 3 lack the context
 		c.Context = l.Count("rope.scaling.original_context_length", 1, maxContext)
 	}
-	c.Scaling, c.Factor = compute.RopeLong, float64(l.info.Context)/float64(max(1, c.Context))
+	c.Scaling, c.Factor = rotary.Long, float64(l.info.Context)/float64(max(1, c.Context))
 	c.AttentionFactor = l.FloatOr("rope.scaling.attn_factor", 0)
 	if l.context > c.Context {
 		c.Factors = long
@@ -92,11 +93,11 @@ func (l *Loader) longRope(c *compute.RopeConfig) {
 }
 
 // NewRope prepares a rotation.
-func (l *Loader) NewRope(c compute.RopeConfig) *compute.Rope {
+func (l *Loader) NewRope(c rotary.Config) *compute.Rope {
 	if l.err != nil {
 		return nil
 	}
-	r, err := compute.NewRope(c)
+	r, err := rotary.New(c)
 	if err != nil {
 		l.fail("%v", err)
 	}

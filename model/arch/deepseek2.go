@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/compute/rotary"
 	"grove/model"
 )
 
@@ -35,8 +36,8 @@ func openDeepSeek2(l *model.Loader) model.Model {
 	config.Dims, config.NoTemperature = s.Turned, true
 	rope := l.NewRope(config)
 	temperature := 1.0 // part of the scale of attention, by DeepSeek's own multiplier
-	if config.Scaling == compute.RopeYaRN && l.OK() {
-		temperature = compute.YaRNTemperature(config.Factor, l.RangeOr("rope.scaling.yarn_log_multiplier", 0, 0, 10))
+	if config.Scaling == rotary.YaRN && l.OK() {
+		temperature = rotary.Temperature(config.Factor, l.RangeOr("rope.scaling.yarn_log_multiplier", 0, 0, 10))
 	}
 	return loadDeepSeek2(l, s, rope, temperature, loadMixture(l, s.Hyperparameters))
 }

@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"grove/compute"
+	"grove/compute/rotary"
 	"grove/model"
 )
 
@@ -14,7 +14,7 @@ func openMistral3(l *model.Loader) model.Model {
 	l.Refuse("attention.scale")
 	config := l.RopeConfig(s, false)
 	config.NoTemperature = true
-	if m := l.FloatOr("rope.scaling.yarn_log_multiplier", 1); config.Scaling == compute.RopeYaRN && m != 0 && m != 1 {
+	if m := l.FloatOr("rope.scaling.yarn_log_multiplier", 1); config.Scaling == rotary.YaRN && m != 0 && m != 1 {
 		l.Fail("mistral3.rope.scaling.yarn_log_multiplier is %v; only 0 and 1 are supported", m)
 	}
 	rope := l.NewRope(config)

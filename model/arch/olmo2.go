@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/compute/rotary"
 	"grove/model"
 )
 
@@ -32,7 +33,7 @@ func openOlmo2(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	windowed := l.Windows(l.CountOr("attention.sliding_window", 0, 0, 1<<24), olmo2Period)
 	global := l.Rope(s, true)
-	local := l.NewRope(compute.RopeConfig{
+	local := l.NewRope(rotary.Config{
 		Dims: s.Size, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", l.FloatOr("rope.freq_base", 10000)),
 	})
 	return loadOlmo2(l, s, func(i int) model.Attention {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"grove/compute"
+	"grove/compute/rotary"
 	"grove/forest"
 	"grove/internal/kernel"
 	"grove/sample"
@@ -139,18 +140,18 @@ func frozenKernels() []frozen {
 // frozenRopes are the rotations, those that no random model has among them.
 func frozenRopes() (all []frozen) {
 	factors := []float32{1, 1.5, 2, 3, 5, 8, 13, 21, 1, 1, 1, 1, 40, 40, 40, 40}
-	for name, c := range map[string]compute.RopeConfig{
+	for name, c := range map[string]rotary.Config{
 		"plain":    {},
 		"neox":     {NeoX: true},
 		"factors":  {Factors: factors},
-		"linear":   {Scaling: compute.RopeLinear, Factor: 4},
-		"yarn":     {Scaling: compute.RopeYaRN, Factor: 4, Context: 128, NeoX: true},
-		"llama3":   {Scaling: compute.RopeLlama3, Factor: 8, Context: 128, LowFreqFactor: 1, HighFreqFactor: 4},
-		"longrope": {Scaling: compute.RopeLong, Factor: 4, Context: 128, Factors: factors},
+		"linear":   {Scaling: rotary.Linear, Factor: 4},
+		"yarn":     {Scaling: rotary.YaRN, Factor: 4, Context: 128, NeoX: true},
+		"llama3":   {Scaling: rotary.Llama3, Factor: 8, Context: 128, LowFreqFactor: 1, HighFreqFactor: 4},
+		"longrope": {Scaling: rotary.Long, Factor: 4, Context: 128, Factors: factors},
 	} {
 		all = append(all, frozen{name: "rope-" + name, compute: func(t *testing.T, _, out *digest) {
 			c.Dims, c.Base = 32, 10000
-			rope, err := compute.NewRope(c)
+			rope, err := rotary.New(c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package compute
+package rotary
 
 import (
 	"math"
@@ -9,22 +9,22 @@ import (
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
 
-func checkRope(t *testing.T, c RopeConfig, freq func(i int) float64, scale float64) {
+func checkRope(t *testing.T, c Config, freq func(i int) float64, scale float64) {
 	t.Helper()
-	r, err := NewRope(c)
+	r, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.freq) != c.Dims/2 {
-		t.Fatalf("%d frequencies for %d dimensions", len(r.freq), c.Dims)
+	if len(r.Freq) != c.Dims/2 {
+		t.Fatalf("%d frequencies for %d dimensions", len(r.Freq), c.Dims)
 	}
-	for i, got := range r.freq {
+	for i, got := range r.Freq {
 		if want := freq(i); !near(got, want) {
 			t.Errorf("pair %d turns by %v a position; want %v", i, got, want)
 		}
 	}
-	if !near(r.scale, scale) {
-		t.Errorf("the factor on cosine and sine is %v; want %v", r.scale, scale)
+	if !near(r.Scale, scale) {
+		t.Errorf("the factor on cosine and sine is %v; want %v", r.Scale, scale)
 	}
 }
 
@@ -34,9 +34,9 @@ func TestRopePlainAndLinear(t *testing.T) {
 	}
 	for _, base := range []float64{10000, 500000, 1e6} {
 		for _, dims := range []int{2, 32, 64, 128} {
-			c := RopeConfig{Dims: dims, Base: base}
+			c := Config{Dims: dims, Base: base}
 			checkRope(t, c, plain(base, dims), 1)
-			c.Scaling, c.Factor = RopeLinear, 8
+			c.Scaling, c.Factor = Linear, 8
 			checkRope(t, c, func(i int) float64 { return plain(base, dims)(i) / 8 }, 1)
 			c.Factors = make([]float32, dims/2)
 			for i := range c.Factors {
@@ -49,7 +49,7 @@ func TestRopePlainAndLinear(t *testing.T) {
 
 // yarnPaper is equations 17 to 24 of Peng et al. 2023, with the borders of their code: the pairs that
 // turn beta times within the trained context, rounded outwards.
-func yarnPaper(c RopeConfig, fast, slow float64) func(i int) float64 {
+func yarnPaper(c Config, fast, slow float64) func(i int) float64 {
 	dims, base, length := float64(c.Dims), c.Base, float64(c.Context)
 	border := func(turns float64) float64 {
 		return dims * math.Log(length/(2*math.Pi*turns)) / (2 * math.Log(base))
@@ -64,22 +64,22 @@ func yarnPaper(c RopeConfig, fast, slow float64) func(i int) float64 {
 }
 
 func TestRopeYaRN(t *testing.T) {
-	c := RopeConfig{Dims: 64, Base: 10000, Scaling: RopeYaRN, Factor: 4, Context: 4096}
+	c := Config{Dims: 64, Base: 10000, Scaling: YaRN, Factor: 4, Context: 4096}
 	checkRope(t, c, yarnPaper(c, 32, 1), 0.1*math.Log(4)+1)
 
 	// By hand for this one: the borders are 64 ln(4096/(64 pi)) / (2 ln 10000) = 10.46 and
 	// 64 ln(4096/(2 pi)) / (2 ln 10000) = 22.51, so pairs to 10 stay and pairs from 23 on are quartered.
-	r, _ := NewRope(c)
+	r, _ := New(c)
 	for i, want := range map[int]float64{
 		0: 1, 10: math.Pow(10, -1.25), 23: math.Pow(10, -2.875) / 4, 31: math.Pow(10, -3.875) / 4,
 		17: math.Pow(10, -2.125) * (6.0/13 + 7.0/13/4),
 	} {
-		if !near(r.freq[i], want) {
-			t.Errorf("pair %d turns by %v; want %v", i, r.freq[i], want)
+		if !near(r.Freq[i], want) {
+			t.Errorf("pair %d turns by %v; want %v", i, r.Freq[i], want)
 		}
 	}
 
-	c = RopeConfig{Dims: 128, Base: 1e6, Scaling: RopeYaRN, Factor: 2.5, Context: 32768, BetaFast: 24, BetaSlow: 2, AttentionFactor: 0.75}
+	c = Config{Dims: 128, Base: 1e6, Scaling: YaRN, Factor: 2.5, Context: 32768, BetaFast: 24, BetaSlow: 2, AttentionFactor: 0.75}
 	checkRope(t, c, yarnPaper(c, 24, 2), 0.75*(0.1*math.Log(2.5)+1))
 
 	c.Factor, c.AttentionFactor = 1, 0
@@ -100,7 +100,7 @@ func llama31(freq, factor, low, high, context float64) float64 {
 }
 
 func TestRopeLlama3(t *testing.T) {
-	c := RopeConfig{Dims: 128, Base: 500000, Scaling: RopeLlama3, Factor: 8, Context: 8192, LowFreqFactor: 1, HighFreqFactor: 4}
+	c := Config{Dims: 128, Base: 500000, Scaling: Llama3, Factor: 8, Context: 8192, LowFreqFactor: 1, HighFreqFactor: 4}
 	kept, mixed, stretched := 0, 0, 0
 	checkRope(t, c, func(i int) float64 {
 		f := math.Pow(500000, -2*float64(i)/128)
@@ -122,7 +122,7 @@ func TestRopeLlama3(t *testing.T) {
 
 // TestRopeLong: frequencies by their factors, and the temperature of LongRoPE's paper or the file's.
 func TestRopeLong(t *testing.T) {
-	c := RopeConfig{Dims: 64, Base: 10000, Scaling: RopeLong, Factor: 32, Context: 4096, Factors: ones(32)}
+	c := Config{Dims: 64, Base: 10000, Scaling: Long, Factor: 32, Context: 4096, Factors: ones(32)}
 	for i := range c.Factors {
 		c.Factors[i] += float32(i) / 2
 	}
@@ -136,63 +136,63 @@ func TestRopeLong(t *testing.T) {
 
 func TestRopeRefusals(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	good := RopeConfig{Dims: 64, Base: 10000, Factor: 4, Context: 4096, LowFreqFactor: 1, HighFreqFactor: 4}
+	good := Config{Dims: 64, Base: 10000, Factor: 4, Context: 4096, LowFreqFactor: 1, HighFreqFactor: 4}
 	tests := []struct {
 		name   string
-		change func(c *RopeConfig)
+		change func(c *Config)
 		want   string
 	}{
-		{"no dimensions", func(c *RopeConfig) { c.Dims = 0 }, "rope dimension count 0 is not a positive even number"},
-		{"negative dimensions", func(c *RopeConfig) { c.Dims = -2 }, "rope dimension count -2 is not a positive even number"},
-		{"odd dimensions", func(c *RopeConfig) { c.Dims = 33 }, "rope dimension count 33 is not a positive even number"},
-		{"base 0", func(c *RopeConfig) { c.Base = 0 }, "rope base 0 is not a positive number"},
-		{"base negative", func(c *RopeConfig) { c.Base = -1 }, "rope base -1 is not a positive number"},
-		{"base NaN", func(c *RopeConfig) { c.Base = nan }, "rope base NaN is not a positive number"},
-		{"base infinite", func(c *RopeConfig) { c.Base = inf }, "rope base +Inf is not a positive number"},
-		{"too few factors", func(c *RopeConfig) { c.Factors = make([]float32, 31) }, "31 rope factors for 32 pairs"},
-		{"factor of a pair 0", func(c *RopeConfig) { c.Factors = make([]float32, 32) }, "rope factor 0 is 0, not a positive number"},
-		{"factor of a pair NaN", func(c *RopeConfig) {
+		{"no dimensions", func(c *Config) { c.Dims = 0 }, "rope dimension count 0 is not a positive even number"},
+		{"negative dimensions", func(c *Config) { c.Dims = -2 }, "rope dimension count -2 is not a positive even number"},
+		{"odd dimensions", func(c *Config) { c.Dims = 33 }, "rope dimension count 33 is not a positive even number"},
+		{"base 0", func(c *Config) { c.Base = 0 }, "rope base 0 is not a positive number"},
+		{"base negative", func(c *Config) { c.Base = -1 }, "rope base -1 is not a positive number"},
+		{"base NaN", func(c *Config) { c.Base = nan }, "rope base NaN is not a positive number"},
+		{"base infinite", func(c *Config) { c.Base = inf }, "rope base +Inf is not a positive number"},
+		{"too few factors", func(c *Config) { c.Factors = make([]float32, 31) }, "31 rope factors for 32 pairs"},
+		{"factor of a pair 0", func(c *Config) { c.Factors = make([]float32, 32) }, "rope factor 0 is 0, not a positive number"},
+		{"factor of a pair NaN", func(c *Config) {
 			c.Factors = ones(32)
 			c.Factors[3] = float32(nan)
 		}, "rope factor 3 is NaN, not a positive number"},
-		{"factor of a pair infinite", func(c *RopeConfig) {
+		{"factor of a pair infinite", func(c *Config) {
 			c.Factors = ones(32)
 			c.Factors[31] = float32(inf)
 		}, "rope factor 31 is +Inf, not a positive number"},
-		{"linear by 0", func(c *RopeConfig) { c.Scaling, c.Factor = RopeLinear, 0 }, "rope scaling factor 0 is not a positive number"},
-		{"linear by NaN", func(c *RopeConfig) { c.Scaling, c.Factor = RopeLinear, nan }, "rope scaling factor NaN is not a positive number"},
-		{"yarn by infinity", func(c *RopeConfig) { c.Scaling, c.Factor = RopeYaRN, inf }, "rope scaling factor +Inf is not a positive number"},
-		{"yarn without context", func(c *RopeConfig) { c.Scaling, c.Context = RopeYaRN, 0 }, "yarn rope scaling needs the original context length"},
-		{"yarn, base 1", func(c *RopeConfig) { c.Scaling, c.Base = RopeYaRN, 1 },
+		{"linear by 0", func(c *Config) { c.Scaling, c.Factor = Linear, 0 }, "rope scaling factor 0 is not a positive number"},
+		{"linear by NaN", func(c *Config) { c.Scaling, c.Factor = Linear, nan }, "rope scaling factor NaN is not a positive number"},
+		{"yarn by infinity", func(c *Config) { c.Scaling, c.Factor = YaRN, inf }, "rope scaling factor +Inf is not a positive number"},
+		{"yarn without context", func(c *Config) { c.Scaling, c.Context = YaRN, 0 }, "yarn rope scaling needs the original context length"},
+		{"yarn, base 1", func(c *Config) { c.Scaling, c.Base = YaRN, 1 },
 			"yarn rope scaling needs a base above 1, not 1"},
-		{"yarn, beta negative", func(c *RopeConfig) { c.Scaling, c.BetaFast = RopeYaRN, -1 },
+		{"yarn, beta negative", func(c *Config) { c.Scaling, c.BetaFast = YaRN, -1 },
 			"yarn rope scaling needs 0 < slow <= fast betas and a positive attention factor, not 1, -1 and 1"},
-		{"yarn, betas reversed", func(c *RopeConfig) { c.Scaling, c.BetaFast, c.BetaSlow = RopeYaRN, 1, 32 },
+		{"yarn, betas reversed", func(c *Config) { c.Scaling, c.BetaFast, c.BetaSlow = YaRN, 1, 32 },
 			"yarn rope scaling needs 0 < slow <= fast betas and a positive attention factor, not 32, 1 and 1"},
-		{"yarn, attention factor NaN", func(c *RopeConfig) { c.Scaling, c.AttentionFactor = RopeYaRN, nan },
+		{"yarn, attention factor NaN", func(c *Config) { c.Scaling, c.AttentionFactor = YaRN, nan },
 			"yarn rope scaling needs 0 < slow <= fast betas and a positive attention factor, not 1, 32 and NaN"},
-		{"llama3 without context", func(c *RopeConfig) { c.Scaling, c.Context = RopeLlama3, 0 },
+		{"llama3 without context", func(c *Config) { c.Scaling, c.Context = Llama3, 0 },
 			"llama3 rope scaling needs the original context length and 0 < low < high frequency factors, not 0, 1, 4"},
-		{"llama3, equal factors", func(c *RopeConfig) { c.Scaling, c.LowFreqFactor = RopeLlama3, 4 },
+		{"llama3, equal factors", func(c *Config) { c.Scaling, c.LowFreqFactor = Llama3, 4 },
 			"llama3 rope scaling needs the original context length and 0 < low < high frequency factors, not 4096, 4, 4"},
-		{"llama3, low 0", func(c *RopeConfig) { c.Scaling, c.LowFreqFactor = RopeLlama3, 0 },
+		{"llama3, low 0", func(c *Config) { c.Scaling, c.LowFreqFactor = Llama3, 0 },
 			"llama3 rope scaling needs the original context length and 0 < low < high frequency factors, not 4096, 0, 4"},
-		{"llama3, high NaN", func(c *RopeConfig) { c.Scaling, c.HighFreqFactor = RopeLlama3, nan },
+		{"llama3, high NaN", func(c *Config) { c.Scaling, c.HighFreqFactor = Llama3, nan },
 			"llama3 rope scaling needs the original context length and 0 < low < high frequency factors, not 4096, 1, NaN"},
-		{"unknown", func(c *RopeConfig) { c.Scaling = "ntk" }, `rope scaling "ntk" is not supported; linear, yarn, llama3 and longrope are`},
-		{"longrope without context", func(c *RopeConfig) { c.Scaling, c.Context, c.Factors = RopeLong, 0, ones(32) },
+		{"unknown", func(c *Config) { c.Scaling = "ntk" }, `rope scaling "ntk" is not supported; linear, yarn, llama3 and longrope are`},
+		{"longrope without context", func(c *Config) { c.Scaling, c.Context, c.Factors = Long, 0, ones(32) },
 			"longrope scaling needs the original context length, factors and no negative attention factor, not 0, 32 and 0"},
-		{"longrope without factors", func(c *RopeConfig) { c.Scaling = RopeLong },
+		{"longrope without factors", func(c *Config) { c.Scaling = Long },
 			"longrope scaling needs the original context length, factors and no negative attention factor, not 4096, 0 and 0"},
-		{"longrope, attention factor NaN", func(c *RopeConfig) { c.Scaling, c.Factors, c.AttentionFactor = RopeLong, ones(32), nan },
+		{"longrope, attention factor NaN", func(c *Config) { c.Scaling, c.Factors, c.AttentionFactor = Long, ones(32), nan },
 			"longrope scaling needs the original context length, factors and no negative attention factor, not 4096, 32 and NaN"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := good
 			tt.change(&c)
-			if _, err := NewRope(c); err == nil || err.Error() != tt.want {
-				t.Errorf("NewRope: %v; want %s", err, tt.want)
+			if _, err := New(c); err == nil || err.Error() != tt.want {
+				t.Errorf("New: %v; want %s", err, tt.want)
 			}
 		})
 	}
