@@ -30,7 +30,7 @@ func (m *Mamba2) Out() int { return m.Heads * m.HeadSize }
 func (m *Mamba2) Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int) {
 	const most = 32 // rows whose decays are computed together
 	var decays [most]float32
-	var room, spare [maxColumns]float32
+	var room, spare [2][maxColumns]float32
 	w := columns(m.HeadSize)
 	head := part / (m.HeadSize / w)
 	inner, group := m.Heads*m.HeadSize, head*m.Groups/m.Heads
@@ -40,19 +40,24 @@ func (m *Mamba2) Advance(part int, state, in []float32, inStride, n int, out []f
 			a[i] = float32(in[(first+i)*inStride+inner+2*m.Groups*m.N+head] * m.A[head])
 		}
 		exp(a, a)
-		for i := range a {
-			row := in[(first+i)*inStride:]
-			x, u := row[part*w:][:w], room[:w]
-			b, c := row[inner+group*m.N:][:m.N], row[inner+(m.Groups+group)*m.N:][:m.N]
-			copy(u, x)
-			kernel.Scale(u, row[inner+2*m.Groups*m.N+head])
-			y := spare[:w]
-			if out != nil {
-				y = out[(first+i)*outStride+part*w:][:w]
+		var two [2]written
+		for i := 0; i < len(a); i += 2 {
+			pair := min(2, len(a)-i)
+			for r := range pair {
+				row := in[(first+i+r)*inStride:]
+				u, o := room[r][:w], spare[r][:w]
+				if out != nil {
+					o = out[(first+i+r)*outStride+part*w:][:w]
+				}
+				copy(u, row[part*w:])
+				kernel.Scale(u, row[inner+2*m.Groups*m.N+head])
+				two[r] = written{o, u, row[inner+group*m.N:][:m.N], row[inner+(m.Groups+group)*m.N:][:m.N]}
 			}
-			write(y, u, state, b, c, decay{a[i : i+1], 0}, nil)
-			if len(m.D) > 0 && out != nil {
-				kernel.AddScaled(y, m.D[head], x)
+			writeRows(two[:pair], state, a[i:])
+			for r := range pair {
+				if len(m.D) > 0 && out != nil {
+					kernel.AddScaled(two[r].o, m.D[head], in[(first+i+r)*inStride+part*w:][:w])
+				}
 			}
 		}
 	}

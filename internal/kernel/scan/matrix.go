@@ -51,9 +51,13 @@ func delta(p float32, j int, l *lookup) float32 {
 // write advances the state s by the key k and the values u: s = FMA32(k, u, float32(a*s)); and writes the sums over the rows of
 // FMA32(s, q, o) to o. Where l is not nil, u becomes what l reads afterwards.
 func write(o, u, s, k, q []float32, a decay, l *lookup) {
-	done := writeVector(o, u, s, k, q, a, l)
+	writeFrom(0, o, u, s, k, q, a, l)
+}
+
+// writeFrom is write for the columns from first on.
+func writeFrom(first int, o, u, s, k, q []float32, a decay, l *lookup) {
 	w := len(u)
-	for j := done; j < w; j++ {
+	for j := writeVector(first, o, u, s, k, q, a, l); j < w; j++ {
 		var sum, p float32
 		for i, k := range k {
 			v := kernel.FMA32(k, u[j], float32(a.f[i*a.step]*s[i*w+j]))
@@ -66,6 +70,22 @@ func write(o, u, s, k, q []float32, a decay, l *lookup) {
 		o[j] = sum
 		if l != nil {
 			u[j] = delta(p, j, l)
+		}
+	}
+}
+
+// written is a row that advances a state, as write has it.
+type written struct{ o, u, k, q []float32 }
+
+// writeRows advances the state s by a row or two, row i with the decay a[i].
+func writeRows(rows []written, s, a []float32) {
+	done := 0
+	if len(rows) == 2 {
+		done = writeTwoVector(&rows[0], &rows[1], s, a)
+	}
+	if w := len(rows[0].u); done < w {
+		for i, r := range rows {
+			writeFrom(done, r.o, r.u, s, r.k, r.q, decay{a[i:], 0}, nil)
 		}
 	}
 }

@@ -53,12 +53,12 @@ func readVector(u, s []float32, l *lookup) (done int) {
 	}
 }
 
-func writeVector(o, u, s, k, q []float32, a decay, l *lookup) (done int) {
+func writeVector(done int, o, u, s, k, q []float32, a decay, l *lookup) int {
 	if len(k) == 0 {
-		return 0
+		return done
 	}
 	if l != nil {
-		return writeReadVector(o, u, s, k, q, a, l)
+		return writeReadVector(done, o, u, s, k, q, a, l)
 	}
 	stride, rows, step := len(u), len(k), a.step
 	key, query, f := &k[0], &q[0], &a.f[0]
@@ -82,7 +82,7 @@ func writeVector(o, u, s, k, q []float32, a decay, l *lookup) (done int) {
 	}
 }
 
-func writeReadVector(o, u, s, k, q []float32, a decay, l *lookup) (done int) {
+func writeReadVector(done int, o, u, s, k, q []float32, a decay, l *lookup) int {
 	stride, rows, step := len(u), len(k), a.step
 	key, query, f, next, c, beta := &k[0], &q[0], &a.f[0], &l.k[0], l.c, l.beta
 	_, _, _, _ = s[rows*stride-1], o[stride-1], q[rows-1], a.f[(rows-1)*step]
@@ -102,6 +102,33 @@ func writeReadVector(o, u, s, k, q []float32, a decay, l *lookup) (done int) {
 			writeRead1AVX512(o, u, s, stride, key, query, f, step, rows, next, v, c, beta)
 		default:
 			writeRead4AVX512(o, u, s, stride, key, query, f, step, rows, next, v, c, beta)
+		}
+	}
+}
+
+func writeTwoVector(r0, r1 *written, s, a []float32) (done int) {
+	stride, rows := len(r0.u), len(r0.k)
+	if rows == 0 {
+		return 0
+	}
+	k0, k1, q0, q1, f := &r0.k[0], &r1.k[0], &r0.q[0], &r1.q[0], &a[0]
+	_, _, _, _ = s[rows*stride-1], r1.k[rows-1], r0.q[rows-1], r1.q[rows-1]
+	_, _, _, _ = r0.o[stride-1], r1.o[stride-1], r1.u[stride-1], a[1]
+	for {
+		n := block(stride-done, 4)
+		if n == 0 {
+			return done
+		}
+		o0, o1, u0, u1, s := &r0.o[done], &r1.o[done], &r0.u[done], &r1.u[done], &s[done]
+		switch done += n; {
+		case !kernel.AVX512 && n == 8:
+			writeTwo1AVX2(o0, o1, u0, u1, s, stride, k0, k1, q0, q1, f, rows)
+		case !kernel.AVX512:
+			writeTwo4AVX2(o0, o1, u0, u1, s, stride, k0, k1, q0, q1, f, rows)
+		case n == 16:
+			writeTwo1AVX512(o0, o1, u0, u1, s, stride, k0, k1, q0, q1, f, rows)
+		default:
+			writeTwo4AVX512(o0, o1, u0, u1, s, stride, k0, k1, q0, q1, f, rows)
 		}
 	}
 }

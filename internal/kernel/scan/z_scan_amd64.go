@@ -19,6 +19,11 @@ func write4AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *f
 //go:noescape
 func writeRead4AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 
+// writeTwo4AVX2 is write for two rows, whose decays are at a, for 32 columns of a state with n > 0 rows.
+//
+//go:noescape
+func writeTwo4AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+
 // taps4AVX2 is the convolution of blocks > 0 times 32 columns with taps > 0 rows; a nil bias is none.
 //
 //go:noescape
@@ -43,6 +48,11 @@ func write1AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *f
 //
 //go:noescape
 func writeRead1AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+
+// writeTwo1AVX2 is write for two rows, whose decays are at a, for 8 columns of a state with n > 0 rows.
+//
+//go:noescape
+func writeTwo1AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 
 // taps1AVX2 is the convolution of blocks > 0 times 8 columns with taps > 0 rows; a nil bias is none.
 //
@@ -79,6 +89,11 @@ func write4AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q 
 //go:noescape
 func writeRead4AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 
+// writeTwo4AVX512 is write for two rows, whose decays are at a, for 64 columns of a state with n > 0 rows.
+//
+//go:noescape
+func writeTwo4AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+
 // taps4AVX512 is the convolution of blocks > 0 times 64 columns with taps > 0 rows; a nil bias is none.
 //
 //go:noescape
@@ -103,6 +118,11 @@ func write1AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q 
 //
 //go:noescape
 func writeRead1AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+
+// writeTwo1AVX512 is write for two rows, whose decays are at a, for 16 columns of a state with n > 0 rows.
+//
+//go:noescape
+func writeTwo1AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 
 // taps1AVX512 is the convolution of blocks > 0 times 16 columns with taps > 0 rows; a nil bias is none.
 //

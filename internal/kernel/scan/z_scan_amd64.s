@@ -193,6 +193,86 @@ row:
 	VZEROUPPER
 	RET
 
+// func writeTwo4AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·writeTwo4AVX2(SB), NOSPLIT, $0-96
+	MOVQ   s+32(FP), AX
+	MOVQ   a+80(FP), CX
+	MOVQ   k0+48(FP), DX
+	MOVQ   k1+56(FP), BX
+	MOVQ   q0+64(FP), SI
+	MOVQ   q1+72(FP), DI
+	MOVQ   u0+16(FP), R8
+	MOVQ   u1+24(FP), R9
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	VXORPS X6, X6, X6
+	VXORPS X7, X7, X7
+	VXORPS X8, X8, X8
+	VXORPS X9, X9, X9
+	VXORPS X10, X10, X10
+	VXORPS X11, X11, X11
+	MOVQ   stride+40(FP), R10
+	MOVQ   n+88(FP), R11
+	SHLQ   $0x02, R10
+	XORQ   R12, R12
+
+row:
+	VMOVUPS      (AX), Y0
+	VMOVUPS      32(AX), Y1
+	VMOVUPS      64(AX), Y2
+	VMOVUPS      96(AX), Y3
+	VBROADCASTSS (CX), Y12
+	VMULPS       Y0, Y12, Y0
+	VMULPS       Y1, Y12, Y1
+	VMULPS       Y2, Y12, Y2
+	VMULPS       Y3, Y12, Y3
+	VBROADCASTSS (DX)(R12*4), Y12
+	VFMADD231PS  (R8), Y12, Y0
+	VFMADD231PS  32(R8), Y12, Y1
+	VFMADD231PS  64(R8), Y12, Y2
+	VFMADD231PS  96(R8), Y12, Y3
+	VBROADCASTSS (SI)(R12*4), Y12
+	VFMADD231PS  Y0, Y12, Y4
+	VFMADD231PS  Y1, Y12, Y5
+	VFMADD231PS  Y2, Y12, Y6
+	VFMADD231PS  Y3, Y12, Y7
+	VBROADCASTSS 4(CX), Y12
+	VMULPS       Y0, Y12, Y0
+	VMULPS       Y1, Y12, Y1
+	VMULPS       Y2, Y12, Y2
+	VMULPS       Y3, Y12, Y3
+	VBROADCASTSS (BX)(R12*4), Y12
+	VFMADD231PS  (R9), Y12, Y0
+	VFMADD231PS  32(R9), Y12, Y1
+	VFMADD231PS  64(R9), Y12, Y2
+	VFMADD231PS  96(R9), Y12, Y3
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	VMOVUPS      Y2, 64(AX)
+	VMOVUPS      Y3, 96(AX)
+	VBROADCASTSS (DI)(R12*4), Y12
+	VFMADD231PS  Y0, Y12, Y8
+	VFMADD231PS  Y1, Y12, Y9
+	VFMADD231PS  Y2, Y12, Y10
+	VFMADD231PS  Y3, Y12, Y11
+	ADDQ         R10, AX
+	INCQ         R12
+	CMPQ         R12, R11
+	JLT          row
+	MOVQ         o0+0(FP), AX
+	MOVQ         o1+8(FP), CX
+	VMOVUPS      Y4, (AX)
+	VMOVUPS      Y5, 32(AX)
+	VMOVUPS      Y6, 64(AX)
+	VMOVUPS      Y7, 96(AX)
+	VMOVUPS      Y8, (CX)
+	VMOVUPS      Y9, 32(CX)
+	VMOVUPS      Y10, 64(CX)
+	VMOVUPS      Y11, 96(CX)
+	VZEROUPPER
+	RET
+
 // func taps4AVX2(dst *float32, rows *[8]*float32, taps int, w *float32, stride int, bias *float32, blocks int)
 // Requires: AVX, FMA3
 TEXT ·taps4AVX2(SB), NOSPLIT, $0-56
@@ -644,6 +724,50 @@ row:
 	VZEROUPPER
 	RET
 
+// func writeTwo1AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·writeTwo1AVX2(SB), NOSPLIT, $0-96
+	MOVQ   s+32(FP), AX
+	MOVQ   a+80(FP), CX
+	MOVQ   k0+48(FP), DX
+	MOVQ   k1+56(FP), BX
+	MOVQ   q0+64(FP), SI
+	MOVQ   q1+72(FP), DI
+	MOVQ   u0+16(FP), R8
+	MOVQ   u1+24(FP), R9
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
+	MOVQ   stride+40(FP), R10
+	MOVQ   n+88(FP), R11
+	SHLQ   $0x02, R10
+	XORQ   R12, R12
+
+row:
+	VMOVUPS      (AX), Y0
+	VBROADCASTSS (CX), Y3
+	VMULPS       Y0, Y3, Y0
+	VBROADCASTSS (DX)(R12*4), Y3
+	VFMADD231PS  (R8), Y3, Y0
+	VBROADCASTSS (SI)(R12*4), Y3
+	VFMADD231PS  Y0, Y3, Y1
+	VBROADCASTSS 4(CX), Y3
+	VMULPS       Y0, Y3, Y0
+	VBROADCASTSS (BX)(R12*4), Y3
+	VFMADD231PS  (R9), Y3, Y0
+	VMOVUPS      Y0, (AX)
+	VBROADCASTSS (DI)(R12*4), Y3
+	VFMADD231PS  Y0, Y3, Y2
+	ADDQ         R10, AX
+	INCQ         R12
+	CMPQ         R12, R11
+	JLT          row
+	MOVQ         o0+0(FP), AX
+	MOVQ         o1+8(FP), CX
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y2, (CX)
+	VZEROUPPER
+	RET
+
 // func taps1AVX2(dst *float32, rows *[8]*float32, taps int, w *float32, stride int, bias *float32, blocks int)
 // Requires: AVX, FMA3
 TEXT ·taps1AVX2(SB), NOSPLIT, $0-56
@@ -1084,6 +1208,86 @@ row:
 	VMOVUPS      Z1, 64(AX)
 	VMOVUPS      Z2, 128(AX)
 	VMOVUPS      Z3, 192(AX)
+	VZEROUPPER
+	RET
+
+// func writeTwo4AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·writeTwo4AVX512(SB), NOSPLIT, $0-96
+	MOVQ   s+32(FP), AX
+	MOVQ   a+80(FP), CX
+	MOVQ   k0+48(FP), DX
+	MOVQ   k1+56(FP), BX
+	MOVQ   q0+64(FP), SI
+	MOVQ   q1+72(FP), DI
+	MOVQ   u0+16(FP), R8
+	MOVQ   u1+24(FP), R9
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	VXORPS X6, X6, X6
+	VXORPS X7, X7, X7
+	VXORPS X8, X8, X8
+	VXORPS X9, X9, X9
+	VXORPS X10, X10, X10
+	VXORPS X11, X11, X11
+	MOVQ   stride+40(FP), R10
+	MOVQ   n+88(FP), R11
+	SHLQ   $0x02, R10
+	XORQ   R12, R12
+
+row:
+	VMOVUPS      (AX), Z0
+	VMOVUPS      64(AX), Z1
+	VMOVUPS      128(AX), Z2
+	VMOVUPS      192(AX), Z3
+	VBROADCASTSS (CX), Z12
+	VMULPS       Z0, Z12, Z0
+	VMULPS       Z1, Z12, Z1
+	VMULPS       Z2, Z12, Z2
+	VMULPS       Z3, Z12, Z3
+	VBROADCASTSS (DX)(R12*4), Z12
+	VFMADD231PS  (R8), Z12, Z0
+	VFMADD231PS  64(R8), Z12, Z1
+	VFMADD231PS  128(R8), Z12, Z2
+	VFMADD231PS  192(R8), Z12, Z3
+	VBROADCASTSS (SI)(R12*4), Z12
+	VFMADD231PS  Z0, Z12, Z4
+	VFMADD231PS  Z1, Z12, Z5
+	VFMADD231PS  Z2, Z12, Z6
+	VFMADD231PS  Z3, Z12, Z7
+	VBROADCASTSS 4(CX), Z12
+	VMULPS       Z0, Z12, Z0
+	VMULPS       Z1, Z12, Z1
+	VMULPS       Z2, Z12, Z2
+	VMULPS       Z3, Z12, Z3
+	VBROADCASTSS (BX)(R12*4), Z12
+	VFMADD231PS  (R9), Z12, Z0
+	VFMADD231PS  64(R9), Z12, Z1
+	VFMADD231PS  128(R9), Z12, Z2
+	VFMADD231PS  192(R9), Z12, Z3
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VBROADCASTSS (DI)(R12*4), Z12
+	VFMADD231PS  Z0, Z12, Z8
+	VFMADD231PS  Z1, Z12, Z9
+	VFMADD231PS  Z2, Z12, Z10
+	VFMADD231PS  Z3, Z12, Z11
+	ADDQ         R10, AX
+	INCQ         R12
+	CMPQ         R12, R11
+	JLT          row
+	MOVQ         o0+0(FP), AX
+	MOVQ         o1+8(FP), CX
+	VMOVUPS      Z4, (AX)
+	VMOVUPS      Z5, 64(AX)
+	VMOVUPS      Z6, 128(AX)
+	VMOVUPS      Z7, 192(AX)
+	VMOVUPS      Z8, (CX)
+	VMOVUPS      Z9, 64(CX)
+	VMOVUPS      Z10, 128(CX)
+	VMOVUPS      Z11, 192(CX)
 	VZEROUPPER
 	RET
 
@@ -1657,6 +1861,50 @@ row:
 	VSUBPS       Z0, Z1, Z0
 	VMULPS       Z0, Z2, Z0
 	VMOVUPS      Z0, (AX)
+	VZEROUPPER
+	RET
+
+// func writeTwo1AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·writeTwo1AVX512(SB), NOSPLIT, $0-96
+	MOVQ   s+32(FP), AX
+	MOVQ   a+80(FP), CX
+	MOVQ   k0+48(FP), DX
+	MOVQ   k1+56(FP), BX
+	MOVQ   q0+64(FP), SI
+	MOVQ   q1+72(FP), DI
+	MOVQ   u0+16(FP), R8
+	MOVQ   u1+24(FP), R9
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
+	MOVQ   stride+40(FP), R10
+	MOVQ   n+88(FP), R11
+	SHLQ   $0x02, R10
+	XORQ   R12, R12
+
+row:
+	VMOVUPS      (AX), Z0
+	VBROADCASTSS (CX), Z3
+	VMULPS       Z0, Z3, Z0
+	VBROADCASTSS (DX)(R12*4), Z3
+	VFMADD231PS  (R8), Z3, Z0
+	VBROADCASTSS (SI)(R12*4), Z3
+	VFMADD231PS  Z0, Z3, Z1
+	VBROADCASTSS 4(CX), Z3
+	VMULPS       Z0, Z3, Z0
+	VBROADCASTSS (BX)(R12*4), Z3
+	VFMADD231PS  (R9), Z3, Z0
+	VMOVUPS      Z0, (AX)
+	VBROADCASTSS (DI)(R12*4), Z3
+	VFMADD231PS  Z0, Z3, Z2
+	ADDQ         R10, AX
+	INCQ         R12
+	CMPQ         R12, R11
+	JLT          row
+	MOVQ         o0+0(FP), AX
+	MOVQ         o1+8(FP), CX
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, (CX)
 	VZEROUPPER
 	RET
 

@@ -20,6 +20,7 @@ func main() {
 			read(s, registers)
 			write(s, registers, false)
 			write(s, registers, true)
+			writeTwo(s, registers)
 			convolution(s, registers, false)
 			convolution(s, registers, true)
 		}
@@ -145,6 +146,35 @@ func write(set set, n int, reads bool) {
 	sum.Each(func(j int) { VMOVUPS(sum[j], at(o, j)) })
 	if reads {
 		found(p)
+	}
+	End()
+}
+
+// writeTwo emits two rows of write with a decay each: the state is loaded and stored once.
+func writeTwo(set set, n int) {
+	name, columns := set.named("writeTwo", n)
+	Func(name, "func(o0, o1, u0, u1, s *float32, stride int, k0, k1, q0, q1, a *float32, n int)",
+		name+" is write for two rows, whose decays are at a, for "+columns+" of a state with n > 0 rows.")
+	s, a := Int("s"), Int("a")
+	keys, queries, values := [2]reg.GPVirtual{Int("k0"), Int("k1")}, [2]reg.GPVirtual{Int("q0"), Int("q1")}, [2]reg.GPVirtual{Int("u0"), Int("u1")}
+	v, sums := some(n), [2]Vecs{cleared(n), cleared(n)}
+	rows(s, func(i reg.GPVirtual) {
+		v.Each(func(j int) { VMOVUPS(at(s, j), v[j]) })
+		for r := range 2 {
+			factor := Vector()
+			VBROADCASTSS(Mem{Base: a, Disp: 4 * r}, factor)
+			v.Each(func(j int) { VMULPS(v[j], factor, v[j]) })
+			key := element(keys[r], i)
+			v.Each(func(j int) { VFMADD231PS(at(values[r], j), key, v[j]) })
+			if r == 1 {
+				v.Each(func(j int) { VMOVUPS(v[j], at(s, j)) })
+			}
+			query := element(queries[r], i)
+			v.Each(func(j int) { VFMADD231PS(v[j], query, sums[r][j]) })
+		}
+	})
+	for r, o := range []reg.GPVirtual{Int("o0"), Int("o1")} {
+		sums[r].Each(func(j int) { VMOVUPS(sums[r][j], at(o, j)) })
 	}
 	End()
 }
