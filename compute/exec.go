@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/compute/walk"
 	"grove/forest"
 	"grove/internal/kernel"
 	"grove/internal/kernel/matmul"
@@ -81,6 +82,9 @@ type Exec struct {
 	bands      []kernel.Rows // by worker: the rows of its item
 	touched    int           // experts that the rows of the step used, summed over layers
 	attendTask attendTask
+	walk       walk.Plan // of recurrences
+	walked     bool      // it serves all layers that every row runs
+	recurTask  recurTask
 
 	outputs   []int32 // rows of the step that want logits or their state
 	heads     int     // of these, the first so many need the head
@@ -104,6 +108,7 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 	x.scratch = make([]matmul.Scratch, pool.Threads())
 	x.bands = make([]kernel.Rows, pool.Threads())
 	x.attendTask.init(x)
+	x.recurTask.x, x.recurTask.scratch = x, make([][]float32, pool.Threads())
 	return x
 }
 
@@ -115,8 +120,12 @@ func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
 		x.Step.Abort()
 		return err
 	}
+	if err := x.Cache.Advance(x.Step); err != nil {
+		x.Step.Abort()
+		return err
+	}
 	x.ctx, x.err = ctx, nil
-	x.whole = false
+	x.whole, x.walked = false, false
 	x.active = x.active[:0]
 	x.quantizedID, x.used, x.touched = 0, 0, 0
 	for i := range x.ropes {
@@ -125,6 +134,7 @@ func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
 	x.captureInit()
 	x.visibleLayer = -1
 	forward(x)
+	x.Cache.Advanced(x.err == nil)
 	if x.err != nil {
 		x.Step.Abort()
 		return x.err

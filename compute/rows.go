@@ -34,6 +34,7 @@ const (
 	quantizeRows
 	storeRows
 	storeSource
+	recordRows
 	gatherRows
 	sumExperts
 	copyHeads
@@ -159,6 +160,8 @@ func (t *rowTask) one(worker, i int) {
 		round(t.rounded, i, 0, t.rounded.K)
 	case storeRows, storeSource:
 		t.store(i)
+	case recordRows:
+		t.keepRecord(i)
 	case gatherRows:
 		copy(t.dst.row(i), t.a.row(int(t.routing.source[i])))
 	case sumExperts:

@@ -113,7 +113,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	c.Chunk = max(min(c.Chunk, c.Context), c.Seqs)
 	cache, err := kv.New(kv.Config{
 		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
-		Seqs: c.Seqs, Scratch: c.Chunk + live, Identity: info.Identity, Limit: c.Memory,
+		Seqs: c.Seqs, Scratch: c.Chunk + live, Records: 2*live + c.Seqs, Identity: info.Identity, Limit: c.Memory,
 	})
 	if err != nil {
 		return nil, err

@@ -126,8 +126,8 @@ func (s *Sequence) Truncate(n int) error {
 		return err
 	}
 	last := max(0, n-1) // the last token is computed again, for its logits
-	if s.seq >= 0 && s.length() > last && e.cache.Truncate(s.seq, last) != nil {
-		if err := e.cache.Truncate(s.seq, 0); err != nil { // a window has passed it: the text is computed anew
+	if s.seq >= 0 && s.length() > last {
+		if _, err := e.cache.Rewind(s.seq, last); err != nil { // what a window or a state has passed is computed anew
 			return err
 		}
 	}

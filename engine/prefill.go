@@ -63,7 +63,7 @@ func (s *Sequence) placeText(st *step, rows int) (err error) {
 		want = s.drafts.Wants.Prompt
 	}
 	s.round.root, err = st.path(rows, func(i int) forest.Row {
-		r := forest.Row{ID: s.text[at+i], Want: want}
+		r := forest.Row{ID: s.text[at+i], Want: want, Passing: i < rows-1}
 		r.Want.Logits = r.Want.Logits || at+i == len(s.text)-1
 		return r
 	})

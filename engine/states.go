@@ -104,7 +104,7 @@ func (j *states) place(st *step) (err error) {
 		if at+i < j.first {
 			r = forest.Row{}
 		}
-		r.ID = j.ids[at+i]
+		r.ID, r.Passing = j.ids[at+i], i < j.rows-1
 		return r
 	})
 	return err

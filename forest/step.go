@@ -54,6 +54,11 @@ type Row struct {
 	Resume  Node   // runs further layers of this node, which has reached layer From; Parent, input, Shift and Block are the node's
 	Want    Want
 	Adapter int // 0: none; others are refused
+
+	// Passing says that no later step has a child of the row, resumes it, or commits a path that ends with it, so that its
+	// input to recurrent layers is not kept. Children in its own step may follow it, and a path through it may be committed
+	// where its rows are all of the sequence's in the step: the rows of a prompt but the last.
+	Passing bool
 }
 
 // Placed is a row of a step with its node, slot and index.

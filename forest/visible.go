@@ -41,3 +41,23 @@ func appendRun(dst []Run, start int, slot, index int32) []Run {
 	}
 	return append(dst, Run{Slot: slot, Index: index, N: 1})
 }
+
+// At returns the live node in a slot, and [Trunk] where there is none.
+func (f *Forest) At(slot int32) Node {
+	if nd := &f.nodes[slot]; nd.live {
+		return makeNode(slot, nd.generation)
+	}
+	return Trunk
+}
+
+// SlotOf returns the slot of a live node.
+func SlotOf(n Node) int32 { return int32(uint32(n)) - 1 }
+
+// NoSlot stands for the end of a trunk, which has no slot.
+const NoSlot = noParent
+
+// Up returns the slot of the parent of the live node in a slot; [NoSlot]: it is the trunk's end.
+func (f *Forest) Up(slot int32) int32 { return f.nodes[slot].parent }
+
+// Ran reports whether the live node in a slot has run a layer, in this step or an earlier one.
+func (f *Forest) Ran(slot int32, layer int) bool { return f.nodes[slot].layers.Has(layer) }

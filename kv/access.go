@@ -31,6 +31,9 @@ func (k *Cache) Source(layer int) int {
 
 // Compare orders sequences by their pages: sequences that share a prefix are neighbours.
 func (k *Cache) Compare(a, b forest.Seq) int {
+	if len(k.groups) == 0 {
+		return 0
+	}
 	return slices.Compare(k.seqs[a].tables[0], k.seqs[b].tables[0])
 }
 

@@ -19,10 +19,8 @@ func TestKinds(t *testing.T) {
 		{Keep{Kind: Shared, Window: 5}, "kv: layer 1: kind shared with a window of 5 tokens; only kinds window and chunk have one"},
 		{Keep{From: 1}, "kv: layer 1: kind full with the keys of layer 1; only kind shared reads another layer"},
 		{Chunk(0), "kv: layer 1: a chunk of 0 tokens; it must be 1 or more"},
-		{Keep{Kind: Recurrent},
-			"kv: layer 1: kind recurrent is not supported: a state for each live row, and snapshots of it, have no storage; full, window, chunk and shared are"},
-		{Keep{Kind: 9}, "kv: layer 1: kind 9 is not known; 0 to 4 are"},
-		{Keep{Kind: -1}, "kv: layer 1: kind -1 is not known; 0 to 4 are"},
+		{Keep{Kind: 9}, "kv: layer 1: kind 9 is not known; 0 to 3 are"},
+		{Keep{Kind: -1}, "kv: layer 1: kind -1 is not known; 0 to 3 are"},
 		{Window(0), "kv: layer 1: a window of 0 tokens; it must be 1 or more"},
 		{Keep{Window: 5}, "kv: layer 1: kind full with a window of 5 tokens; only kinds window and chunk have one"},
 	} {

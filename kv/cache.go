@@ -26,8 +26,9 @@ var ErrSeqs = errors.New("no sequence is free")
 // ErrMemory reports a cache that would be larger than its limit.
 var ErrMemory = errors.New("not enough memory")
 
-// ErrPassed reports keys behind a sliding window, or of an earlier chunk, that are no longer stored.
-var ErrPassed = errors.New("keys behind the sliding window are gone")
+// ErrPassed reports keys behind a sliding window, keys of an earlier chunk, or a state of recurrent layers, that are no
+// longer stored.
+var ErrPassed = errors.New("keys behind the sliding window, or the state of recurrent layers, are gone")
 
 // Config describes a cache.
 type Config struct {
@@ -37,6 +38,7 @@ type Config struct {
 	Tokens  int         // tokens of all trunks together; rounded up to pages
 	Seqs    int         // open sequences at a time: the size of window groups, and a limit of [Cache.Fork]
 	Scratch int         // live rows; rounded up to pages
+	Records int         // rows whose inputs to recurrent layers are kept, live ones and those committed since; 0: Scratch
 	Limit   uint64      // of the cache's bytes; 0: none
 
 	// Identity names all that decides the bytes: weights, rotary settings, numerics version. Only files of pages need it,
@@ -52,11 +54,14 @@ type group struct {
 
 // place locates a layer's keys and values. That of a shared layer is the place of the layer that it reads.
 type place struct {
-	group     int
+	group     int // noGroup: it keeps none
 	inPage    int // offset of the layer in a page of its group
 	inScratch int // offset of the layer in a page of scratch
 	bytes     int
 }
+
+// noGroup is the group of a layer without attention.
+const noGroup = -1
 
 // Cache is a forest with its keys and values. It is not safe for concurrent use, except that
 // [Cache.Put] may run for different rows and heads at a time.
@@ -71,10 +76,12 @@ type Cache struct {
 	scratchBytes int // of one scratch page
 	seqs         []trunk
 	sources      sources
+	states       *states // nil: no layer is recurrent
 }
 
 // trunk is the page tables, entries and hashes of a sequence.
 type trunk struct {
+	seq     forest.Seq
 	tables  [][]int32 // by group, then by page; noPage where a window or a chunk has passed
 	entries []forest.Entry
 	hashes  []digest // of the sealed pages
@@ -83,6 +90,7 @@ type trunk struct {
 	own     digest   // the same without a session's file
 	lists   [][]list // by layer and head, what [Cache.Select] chose; nil: nothing
 	source  source
+	state   Recurrence
 }
 
 // New makes an empty cache. It returns an error that names the layer or setting that cannot be stored, and
@@ -95,11 +103,18 @@ func New(c Config) (*Cache, error) {
 	if c.Context < 1 || c.Tokens < 1 || c.Seqs < 1 || c.Scratch < 1 {
 		return nil, fmt.Errorf("kv: a cache for %d indices, %d tokens, %d sequences and %d rows; each must be 1 or more", c.Context, c.Tokens, c.Seqs, c.Scratch)
 	}
+	if c.Records == 0 {
+		c.Records = c.Scratch
+	}
 	k := &Cache{Format: format, config: c, places: make([]place, len(c.Layers))}
 	sizes := []int{}
 	for l, layer := range c.Layers {
 		if err := layer.Keeps.check(l, c.Layers); err != nil {
 			return nil, err
+		}
+		if layer.KVHeads == 0 {
+			k.places[l] = place{group: noGroup}
+			continue
 		}
 		size := layer.HeadSize()
 		for _, n := range []int{size.Key, size.Value} {
@@ -139,13 +154,25 @@ func New(c Config) (*Cache, error) {
 		k.sources.pool = newPool(c.sourcePages(), sourceBytes)
 	}
 	k.scratch = make([]byte, k.Forest.Slots()/PageTokens*k.scratchBytes)
+	if k.states != nil {
+		k.states.allocate(&k.config, k.Forest.Slots())
+	}
 	return k, nil
 }
 
 // checkMemory refuses a cache beyond its limit before anything is allocated. It counts in floats, which
 // do not overflow.
 func (k *Cache) checkMemory(sizes []int, source int) error {
-	need := float64(pagesOf(k.config.Scratch))*float64(k.scratchBytes) + float64(k.config.sourcePages())*float64(source)
+	states, need, err := layout(&k.config)
+	if err != nil {
+		return err
+	}
+	if allowed := k.allowed(); need > allowed {
+		return fmt.Errorf("kv: the states of recurrent layers take %.0f bytes, those of %d sequences and the inputs of %d rows, and %.0f bytes may be used: %w; fewer sequences take less",
+			need, k.config.Seqs, k.config.Records, allowed, ErrMemory)
+	}
+	k.states = states
+	need += float64(pagesOf(k.config.Scratch))*float64(k.scratchBytes) + float64(k.config.sourcePages())*float64(source)
 	for g, size := range sizes {
 		need += float64(k.groupPages(g)) * float64(size)
 	}
@@ -198,10 +225,13 @@ func (k *Cache) Bytes() int {
 	if k.Crosses() {
 		n += len(k.sources.pool.memory)
 	}
+	if st := k.states; st != nil {
+		n += len(st.pool.memory) + 4*len(st.records)
+	}
 	return n
 }
 
-// Usage counts the pages of a cache, all groups together.
+// Usage counts the pages of a cache, all groups together; the state of recurrent layers behind a row is one, too.
 type Usage struct {
 	Used  int // by sequences
 	Idle  int // by none, but findable by hash until their memory is needed
@@ -210,15 +240,21 @@ type Usage struct {
 
 // Usage returns the number of pages by their use.
 func (k *Cache) Usage() (u Usage) {
+	add := func(p *pool) {
+		u.Total += len(p.pages)
+		u.Idle += p.idle
+		u.Used += len(p.pages) - p.available()
+	}
 	for _, g := range k.groups {
-		u.Total += len(g.pool.pages)
-		u.Idle += g.pool.idle
-		u.Used += len(g.pool.pages) - g.pool.available()
+		add(g.pool)
+	}
+	if k.states != nil {
+		add(k.states.pool)
 	}
 	return u
 }
 
-// Held returns the number of pages that a sequence uses, with its reserved and its shared ones.
+// Held returns the number of pages and states that a sequence uses, with its reserved and its shared ones.
 func (k *Cache) Held(s forest.Seq) (n int) {
 	for _, table := range k.seqs[s].tables {
 		for _, id := range table {
@@ -226,6 +262,15 @@ func (k *Cache) Held(s forest.Seq) (n int) {
 				n++
 			}
 		}
+	}
+	if k.states != nil {
+		r := &k.seqs[s].state
+		for _, id := range [...]int32{r.Base, r.AheadState, r.loaded} {
+			if id != noPage {
+				n++
+			}
+		}
+		n += len(r.pending)
 	}
 	return n
 }
@@ -243,7 +288,8 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 	t := &k.seqs[s]
 	t.salt = k.saltOf(salt)
 	t.own = t.salt
-	t.private, t.lists = noPage, nil
+	t.private, t.lists, t.seq = noPage, nil, s
+	t.state.begin()
 	return s
 }
 
@@ -261,6 +307,7 @@ func (k *Cache) CloseSeq(s forest.Seq) error {
 	t := &k.seqs[s]
 	k.dropPages(t, 0)
 	k.dropSource(t)
+	k.clearStates(t)
 	t.entries, t.hashes = t.entries[:0], t.hashes[:0]
 	return nil
 }

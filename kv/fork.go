@@ -19,6 +19,13 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	if err == nil {
 		err = k.canFork(k.Forest.Len(s), len(path))
 	}
+	first := 0
+	if err == nil {
+		first, err = k.canFollow(&k.seqs[s], path)
+	}
+	if err == nil {
+		err = k.canForkState(&k.seqs[s], path, first)
+	}
 	if err != nil {
 		return -1, err
 	}
@@ -47,6 +54,7 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	if err != nil {
 		panic(err) // canFork has made sure of the pages
 	}
+	k.forkState(to, from, path, first)
 	return c, nil
 }
 

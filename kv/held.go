@@ -32,6 +32,7 @@ type Held struct {
 	salt  digest
 	pages int
 	ids   [][]int32 // by group, from the first page on that the window still sees
+	state int32     // of recurrent layers behind the pages; noPage: there is none
 }
 
 // Hold holds the sealed pages of a sequence's trunk, as many as another sequence can continue. The trunk's tokens must
@@ -56,7 +57,10 @@ func (k *Cache) Hold(s forest.Seq, text []token.ID) (*Held, error) {
 	for n > 0 && !k.stored(t, 0, n) { // pages behind a window may be gone
 		n--
 	}
-	h := &Held{k: k, text: slices.Clone(text), salt: t.own, pages: n}
+	h := &Held{k: k, text: slices.Clone(text), salt: t.own, pages: n, state: noPage}
+	if k.states != nil && n > 0 {
+		h.state, _ = k.states.pool.share(t.hashes[n-1])
+	}
 	for g := range k.groups {
 		var ids []int32
 		for p := k.firstSeen(g, n*PageTokens); p < n; p++ {
@@ -76,6 +80,9 @@ func (h *Held) Release() {
 		}
 	}
 	h.ids = nil
+	if h.state != noPage {
+		h.k.states.drop(&h.state)
+	}
 }
 
 // Write writes the text, its pages, and a digest of both. It may run while the cache is in use.
@@ -98,6 +105,9 @@ func (h *Held) Write(w io.Writer) error {
 		for _, id := range ids {
 			b.Write(h.k.groups[g].pool.bytes(id))
 		}
+	}
+	if h.state != noPage {
+		b.Write(h.k.states.pool.bytes(h.state))
 	}
 	if err := b.Flush(); err != nil { // the first error of all writes
 		return err
@@ -126,6 +136,8 @@ type Reader struct {
 	n    int       // of these, the pages to take
 	ids  [][]int32 // by group, the pages that were taken; noPage: it is not seen
 	name digest    // with which the names of the pages begin
+
+	state int32 // that was taken; NoState: none
 }
 
 // NewReader reads the text of a file of size bytes. It returns [ErrFile] where the file is not of the cache's model, cache type and
@@ -134,7 +146,7 @@ func (k *Cache) NewReader(r io.Reader, size int64, salt string, vocabulary int) 
 	if k.Crosses() {
 		return nil, errCrosses
 	}
-	in := &Reader{k: k, r: bufio.NewReader(r), sum: sha256.New()}
+	in := &Reader{k: k, r: bufio.NewReader(r), sum: sha256.New(), state: NoState}
 	origin, err := k.origin(k.saltOf(salt))
 	if err != nil {
 		return nil, err
@@ -162,6 +174,12 @@ func (k *Cache) NewReader(r io.Reader, size int64, salt string, vocabulary int) 
 	for g := range k.groups {
 		want += int64(in.has-k.firstSeen(g, in.has*PageTokens)) * int64(k.groups[g].pool.pageBytes)
 	}
+	if k.states != nil && in.has > 0 {
+		if in.has*PageTokens%k.states.cadence != 0 {
+			return nil, in.broken(fmt.Sprintf("the file has %d pages, and the states of recurrent layers are behind each %d tokens", in.has, k.states.cadence))
+		}
+		want += int64(k.states.pool.pageBytes)
+	}
 	if size != want {
 		return nil, in.broken(fmt.Sprintf("the file has %d bytes and should have %d", size, want))
 	}
@@ -176,6 +194,9 @@ func (in *Reader) Use(ids []token.ID) int {
 		same++
 	}
 	in.n = min(in.has, same/PageTokens)
+	if in.k.states != nil && in.n < in.has {
+		in.n = 0 // the only state is behind all pages
+	}
 	for g := range in.k.groups {
 		if in.k.firstSeen(g, in.n*PageTokens) < in.k.firstSeen(g, in.has*PageTokens) {
 			in.n = 0 // a window has passed what a row behind them sees
@@ -217,6 +238,14 @@ func (in *Reader) Take(s forest.Seq) error {
 		}
 	}
 	t := &in.k.seqs[s]
+	if st := in.k.states; st != nil && in.n > 0 {
+		id, err := st.take()
+		if err != nil {
+			return err
+		}
+		st.drop(&t.state.loaded)
+		t.state.loaded, in.state = id, id
+	}
 	in.k.dropPages(t, 0)
 	in.ids = in.ids[:0]
 	for g := range in.k.groups {
@@ -247,6 +276,15 @@ func (in *Reader) Fill() error {
 			}
 		}
 	}
+	if st := in.k.states; st != nil && in.has > 0 {
+		page := make([]byte, st.pool.pageBytes) // for a state that is not used
+		if in.state != NoState {
+			page = st.pool.bytes(in.state)
+		}
+		if err := in.full(page); err != nil {
+			return err
+		}
+	}
 	want := in.sum.Sum(nil)
 	got := make([]byte, len(want)+1)
 	if n, err := io.ReadFull(in.r, got); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
@@ -267,6 +305,12 @@ func (in *Reader) Adopt(s forest.Seq) error {
 		if len(t.entries)%PageTokens == 0 {
 			in.k.seal(t)
 		}
+	}
+	if st := in.k.states; st != nil && in.n > 0 {
+		id := t.state.loaded
+		t.state.loaded = NoState
+		st.setBase(&t.state, id, len(t.entries))
+		in.k.nameBase(t)
 	}
 	return in.k.Forest.Extend(s, len(t.entries))
 }

@@ -9,29 +9,22 @@ import (
 // Kind names what a layer keeps of a text.
 type Kind int
 
-// The kinds of layers. [New] refuses those that have no storage here, by name.
+// The kinds of layers.
 const (
-	Full      Kind = iota // the keys and values of every token
-	Windowed              // those of the last tokens alone
-	Shared                // nothing of its own: it reads the keys and values of an earlier layer
-	Recurrent             // one state, which each token replaces
-	Chunked               // those of the stretch of tokens that the last one lies in
+	Full     Kind = iota // the keys and values of every token
+	Windowed             // those of the last tokens alone
+	Shared               // nothing of its own: it reads the keys and values of an earlier layer
+	Chunked              // those of the stretch of tokens that the last one lies in
 )
 
-var kinds = [...]struct{ name, missing string }{
-	Full:      {name: "full"},
-	Windowed:  {name: "window"},
-	Shared:    {name: "shared"},
-	Recurrent: {"recurrent", "a state for each live row, and snapshots of it, have no storage"},
-	Chunked:   {name: "chunk"},
-}
+var kinds = [...]string{Full: "full", Windowed: "window", Shared: "shared", Chunked: "chunk"}
 
 // String returns the name of the kind.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kinds) {
 		return fmt.Sprintf("%d", int(k))
 	}
-	return kinds[k].name
+	return kinds[k]
 }
 
 // Keep says what a layer keeps; the zero value is every token.
@@ -73,8 +66,6 @@ func (k Keep) check(layer int, layers []Layer) error {
 	switch {
 	case k.Kind < 0 || int(k.Kind) >= len(kinds):
 		return fmt.Errorf("kv: layer %d: kind %d is not known; %d to %d are", layer, k.Kind, Full, len(kinds)-1)
-	case kinds[k.Kind].missing != "":
-		return fmt.Errorf("kv: layer %d: kind %v is not supported: %s; full, window, chunk and shared are", layer, k.Kind, kinds[k.Kind].missing)
 	case k.Passes() && k.Window < 1:
 		return fmt.Errorf("kv: layer %d: a %v of %d tokens; it must be 1 or more", layer, k.Kind, k.Window)
 	case !k.Passes() && k.Window != 0:
@@ -104,13 +95,14 @@ func checkShared(layer int, layers []Layer) error {
 	return nil
 }
 
-// Layer describes what one layer of the model stores.
+// Layer describes what one layer of the model stores: keys and values, states, both or neither.
 type Layer struct {
-	KVHeads int
+	KVHeads int // 0: it has no attention
 	Size    int // values of a head's keys
 	Value   int // values of a head's values; 0: as many
 	Keeps   Keep
-	Cross   Heads // what the layer reads of the sequence's source besides; see [Cache.SetSource]
+	Cross   Heads   // what the layer reads of the sequence's source besides; see [Cache.SetSource]
+	States  []State // its recurrences
 }
 
 // HeadSize returns the values of one head.

@@ -21,11 +21,21 @@ func (k *Cache) Pad(s forest.Seq, n int) error {
 	if err := k.padSource(s, n); err != nil {
 		return err
 	}
-	if err := k.Forest.Extend(s, n); err != nil {
+	state, err := k.padState(n)
+	if err == nil {
+		err = k.Forest.Extend(s, n)
+	}
+	if err != nil {
+		if state != NoState {
+			k.states.drop(&state)
+		}
 		return err
 	}
 	t := &k.seqs[s]
 	t.private = 0
+	if state != NoState {
+		k.states.setBase(&t.state, state, n)
+	}
 	for g := range k.groups {
 		pool := k.groups[g].pool
 		for p := range pagesOf(n) {
@@ -46,6 +56,17 @@ func fill(page []byte) {
 	for i := range page {
 		page[i] = padByte
 	}
+}
+
+// padState returns a state behind n rows of the same constants; NoState where there is none.
+func (k *Cache) padState(n int) (id int32, err error) {
+	if k.states == nil || n == 0 {
+		return NoState, nil
+	}
+	if id, err = k.states.take(); err == nil {
+		fill(k.states.pool.bytes(id))
+	}
+	return id, err
 }
 
 // padByte, repeated, is a small positive number of every cache type.

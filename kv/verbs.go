@@ -3,6 +3,7 @@ package kv
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"grove/forest"
@@ -17,10 +18,18 @@ func (k *Cache) Commit(s forest.Seq, n forest.Node) error {
 	if err != nil || len(path) == 0 {
 		return err
 	}
-	if err := k.append(s, path); err != nil {
+	t := &k.seqs[s]
+	first, err := k.canFollow(t, path)
+	if err == nil {
+		err = k.append(s, path)
+	}
+	if err != nil {
 		return err
 	}
-	return k.Forest.Commit(s, n)
+	k.follow(t, path, first)
+	err = k.Forest.Commit(s, n)
+	k.dropDead(&t.state)
+	return err
 }
 
 // append copies the rows of a path behind the trunk of s. The caller then extends the trunk of the forest.
@@ -84,7 +93,7 @@ func (k *Cache) ahead(g, n, near int) int {
 // copySlot copies a slot of scratch to index at of the trunk, in every layer.
 func (k *Cache) copySlot(t *trunk, at int, slot int32) {
 	for l := range k.places {
-		if k.Source(l) != l {
+		if k.places[l].group == noGroup || k.Source(l) != l {
 			continue
 		}
 		from := k.layerScratch(l, int(slot)/PageTokens)
@@ -147,10 +156,17 @@ func (k *Cache) passWindows(t *trunk) {
 
 // Drop ends a live node and its descendants; [forest.Trunk] ends all live nodes of the sequence. Errors:
 // [forest.ErrSeq], [forest.ErrNode].
-func (k *Cache) Drop(s forest.Seq, n forest.Node) error { return k.Forest.Drop(s, n) }
+func (k *Cache) Drop(s forest.Seq, n forest.Node) error {
+	err := k.Forest.Drop(s, n)
+	if err == nil {
+		k.dropDead(&k.seqs[s].state)
+	}
+	return err
+}
 
 // Truncate drops every live node and cuts the trunk to n tokens. Errors: [forest.ErrSeq]; n outside 0 to the
-// trunk's length; [ErrPassed] where a row at index n sees keys behind a sliding window that are no longer stored;
+// trunk's length; [ErrPassed] where a row at index n sees keys behind a sliding window that are no longer stored, or goes on
+// from a state of recurrent layers that is not (those at multiples of [Cache.Cadence] usually are);
 // [ErrFull] where the last page is shared and no page is free for a copy. Nothing has changed then. The caller
 // may truncate to a shorter prefix; 0 always succeeds.
 func (k *Cache) Truncate(s forest.Seq, n int) error {
@@ -161,12 +177,11 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 	t := &k.seqs[s]
 	if n == length {
 		k.dropPages(t, pagesOf(n))
+		k.truncateStates(t, n)
 		return k.Forest.Truncate(s, n)
 	}
-	for g := range k.groups {
-		if err := k.canTruncate(t, g, n); err != nil {
-			return err
-		}
+	if err := k.truncatable(t, n); err != nil {
+		return err
 	}
 	for g := range k.groups {
 		for p := k.firstSeen(g, n); p < pagesOf(n) && t.tables[g][p] == noPage; p++ {
@@ -177,6 +192,7 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 	if err := k.ownLast(t, n); err != nil {
 		panic(err) // canTruncate has made sure of the page
 	}
+	k.truncateStates(t, n)
 	t.entries = t.entries[:n]
 	t.hashes = t.hashes[:n/PageTokens]
 	if t.private >= pagesOf(n) {
@@ -184,6 +200,28 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 	}
 	t.cutLists(n / PageTokens)
 	return k.Forest.Truncate(s, n)
+}
+
+// Rewind is [Cache.Truncate] to n tokens, or where that is refused to the last border of pages before them to which it is not. It
+// returns the length. Errors: those of Truncate but [ErrPassed] and [ErrFull].
+func (k *Cache) Rewind(s forest.Seq, n int) (int, error) {
+	for {
+		err := k.Truncate(s, n)
+		if err == nil || n <= 0 || !errors.Is(err, ErrPassed) && !errors.Is(err, ErrFull) {
+			return n, err
+		}
+		n = (n - 1) / PageTokens * PageTokens
+	}
+}
+
+// truncatable returns the error of truncating a trunk to n tokens, fewer than it has.
+func (k *Cache) truncatable(t *trunk, n int) error {
+	for g := range k.groups {
+		if err := k.canTruncate(t, g, n); err != nil {
+			return err
+		}
+	}
+	return k.canTruncateStates(t, n)
 }
 
 // canTruncate returns an error where a group lacks a page that a trunk of n tokens needs: those behind a window
@@ -259,6 +297,7 @@ func (k *Cache) Reuse(s forest.Seq, ids []token.ID) (int, error) {
 	if pages == have {
 		return length, nil
 	}
+	k.shareState(t, pages*PageTokens)
 	k.dropPages(t, have) // reserved ones
 	for g := range k.groups {
 		first := k.firstSeen(g, pages*PageTokens)
@@ -296,8 +335,11 @@ func (k *Cache) name(t *trunk, ids []token.ID) int {
 	return len(t.hashes)
 }
 
-// known reports whether any group holds a page.
+// known reports whether any group holds a page, or none can say.
 func (k *Cache) known(h digest) bool {
+	if len(k.groups) == 0 {
+		return true // states have few of the names
+	}
 	for g := range k.groups {
 		if _, ok := k.groups[g].pool.byHash[h]; ok {
 			return true
@@ -316,5 +358,5 @@ func (k *Cache) stored(t *trunk, have, n int) bool {
 			}
 		}
 	}
-	return true
+	return k.storesState(t, n*PageTokens)
 }

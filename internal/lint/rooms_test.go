@@ -51,6 +51,7 @@ var rooms = []string{
 	"model/synthetic",
 	"internal/oracle",
 	"compute",
+	"compute/walk",
 	"compute/weight",
 	"compute/rotary",
 	"kv",
