@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/compute/lowrank"
 	"grove/compute/walk"
 	"grove/forest"
 	"grove/internal/kernel"
@@ -35,6 +36,8 @@ type Buf struct {
 	rows, width int
 	id          int // names the content, for the cached quantisation
 }
+
+func (b Buf) plain() lowrank.Rows { return lowrank.Rows{F: b.f, Width: b.width, ID: b.id} }
 
 func (b Buf) row(i int) []float32 { return b.f[i*b.width : (i+1)*b.width : (i+1)*b.width] }
 
@@ -78,7 +81,8 @@ type Exec struct {
 	linearTask linearTask
 	expertTask expertTask
 	routing    Routing
-	everyHead  Routing       // the heads of LinearHeads, as experts of every row
+	everyHead  Routing // the heads of LinearHeads, as experts of every row
+	adapt      lowrank.Additions
 	bands      []kernel.Rows // by worker: the rows of its item
 	touched    int           // experts that the rows of the step used, summed over layers
 	attendTask attendTask
@@ -133,6 +137,7 @@ func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
 	}
 	x.captureInit()
 	x.visibleLayer = -1
+	x.adapt.Begin(x.Step.Rows(), x.scratch)
 	forward(x)
 	x.Cache.Advanced(x.err == nil)
 	if x.err != nil {
@@ -142,6 +147,13 @@ func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
 	x.capture(x.Cache.Forest.Layers() - 1)
 	x.keepStopped()
 	return nil
+}
+
+// SetAdapters makes n, which is 1 or more, the number of a set of adapters, by which [forest.Row.Adapter] names it. name is a digest
+// of all that decides what the set adds: pages of the cache are named by it. It must not be called while a step runs.
+func (x *Exec) SetAdapters(n int, name [32]byte, set []lowrank.Adapted) {
+	x.adapt.Set(n, set)
+	x.Cache.Forest.Adapt(n, name)
 }
 
 // Touched returns the number of experts that the rows of the last step used, summed over layers.
@@ -194,6 +206,7 @@ func (x *Exec) Enter(layer int) (Buf, bool) {
 		}
 	}
 	x.whole = len(x.active) == len(rows)
+	x.adapt.Group(rows, x.active)
 	if x.whole {
 		return x.changed(Buf{f: x.stream[:len(rows)*x.width], rows: len(rows), width: x.width}), true
 	}

@@ -103,6 +103,9 @@ func (x *Exec) LinearExperts(p Projection, a Buf, r *Routing) Buf {
 	}
 	t.cut(x.pool.Threads())
 	x.pool.Run(int(r.items[len(r.busy)]), t)
+	if x.adapt.Touch(m) {
+		x.adapt.Experts(m, a.plain(), dst.plain(), r.source[:a.rows], r.busy, r.start, x.pool)
+	}
 	return dst
 }
 

@@ -57,6 +57,7 @@ type linearTask struct {
 	n      int // parts
 	groups int // of all parts, or units
 	cut    cut
+	low    int // the first items are products with the A of adapters
 
 	gate    Gate         // of the outputs of the first part, times those of the second; an item is units of both
 	rounded *kernel.Rows // of what the gate gives; nil: none
@@ -94,9 +95,21 @@ func (t *linearTask) add(p Projection, dst Buf, subset []int32) {
 	t.groups += part.groups
 }
 
+// run runs the products, and those with the factors of adapters: with A beside them, with B behind them.
 func (t *linearTask) run() {
 	t.plan()
-	t.x.pool.Run(t.cut.items(), t)
+	adapt := &t.x.adapt
+	if t.low = 0; !adapt.On {
+		t.x.pool.Run(t.cut.items(), t)
+		return
+	}
+	adapt.Clear()
+	for i := range t.n {
+		adapt.Add(t.parts[i].Matrix, t.a.plain(), t.parts[i].dst.plain(), t.a.rows)
+	}
+	t.low = adapt.Lows()
+	t.x.pool.Run(t.low+t.cut.items(), t)
+	adapt.Raise(t.x.pool)
 }
 
 // plan cuts the products into items.
@@ -124,6 +137,11 @@ func (t *linearTask) stretch(item int) (from, to int) {
 
 // Do implements [par.Task].
 func (t *linearTask) Do(worker, item int) {
+	if item < t.low {
+		t.x.adapt.Lower(worker, item)
+		return
+	}
+	item -= t.low
 	rows, row := &t.rows, 0
 	if t.cut.bands > 1 {
 		first, end := t.cut.band(item%t.cut.bands, t.a.rows)
@@ -176,6 +194,10 @@ func (t *linearTask) multiply(p *linearPart, worker int, rows *kernel.Rows, row,
 
 // Bytes implements [par.Reader].
 func (t *linearTask) Bytes(item int) (n int) {
+	if item < t.low {
+		return 0
+	}
+	item -= t.low
 	from, to := t.stretch(item)
 	if t.gate != noGate {
 		from, to = t.unitsOf(from, to)

@@ -56,6 +56,7 @@ func (x *Exec) Outputs() (Buf, bool) {
 		return Buf{}, false
 	}
 	x.used = 0
+	x.adapt.Group(rows, x.outputs)
 	a := x.alloc(len(x.outputs), x.width)
 	for o, i := range x.outputs {
 		copy(a.row(o), x.streamRow(i))

@@ -23,6 +23,7 @@ const (
 	addRows
 	addScaledRows
 	siluRows
+	geluRows
 	clampedRows
 	plainGeluRows
 	geluErfRows
@@ -140,6 +141,8 @@ func (t *rowTask) one(worker, i int) {
 		kernel.AddScaled(t.dst.row(i), t.scale, t.a.row(i))
 	case siluRows:
 		kernel.SiluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
+	case geluRows:
+		kernel.GeluMul(t.dst.row(i), t.a.row(i), t.b.row(i))
 	case clampedRows:
 		t.clamp(i)
 	case plainGeluRows:
@@ -193,11 +196,13 @@ func (t *rowTask) embed(worker, i int) {
 		for _, w := range r.Mix {
 			one := t.a.row(i)
 			m.Embedding(one, int(w.ID), &x.scratch[worker])
+			x.adapt.Embed(worker, one, m, int(w.ID), r.Adapter)
 			kernel.AddScaled(dst, w.Weight, one)
 		}
 		kernel.Scale(dst, t.scale)
 	default:
 		m.Embedding(dst, int(r.ID), &x.scratch[worker])
+		x.adapt.Embed(worker, dst, m, int(r.ID), r.Adapter)
 		if t.scale != 1 {
 			kernel.Scale(dst, t.scale)
 		}

@@ -13,6 +13,7 @@
 package forest
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -50,6 +51,7 @@ type node struct {
 	reached    int32
 	layers     Layers // the layers that it ran, which hold its keys
 	shift      int32
+	adapter    int32
 	entry      Entry
 }
 
@@ -69,7 +71,9 @@ type Forest struct {
 	free    []uint64 // a bit a slot, a word a page: 1 is free
 	seqs    []sequence
 	marks   []uint8 // scratch of the verbs, by slot
-	path    []int32
+
+	adapters [][sha256.Size]byte // names of sets of adapters, by number less one
+	path     []int32
 }
 
 // Errors that callers tell apart.

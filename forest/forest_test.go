@@ -564,7 +564,7 @@ func TestAddRefusals(t *testing.T) {
 	}{
 		{"sequence that is not open", func(r *refusal) Row { return Row{Seq: 2} }, ErrSeq, "forest: sequence 2: sequence is not open"},
 		{"negative sequence", func(r *refusal) Row { return Row{Seq: -1} }, ErrSeq, "forest: sequence -1: sequence is not open"},
-		{"adapter", func(r *refusal) Row { return Row{Adapter: 3} }, nil, "forest: adapter 3 is not supported; 0 (none) is"},
+		{"adapter", func(r *refusal) Row { return Row{Adapter: 3} }, nil, "forest: set of adapters 3 is not known; 0 (none) to 0 are"},
 		{"layers past the last", func(r *refusal) Row { return Row{To: 5} }, nil, "forest: a row on layers 0 to 5; a range within 0 to 4 must not be empty"},
 		{"negative end", func(r *refusal) Row { return Row{To: -1} }, nil, "forest: a row on layers 0 to -1; a range within 0 to 4 must not be empty"},
 		{"negative layer", func(r *refusal) Row { return Row{From: -1} }, nil, "forest: a row on layers -1 to 4; a range within 0 to 4 must not be empty"},

@@ -51,9 +51,9 @@ type Row struct {
 	From    int    // first layer to run; above 0 only with Resume
 	To      int    // first layer not to run; 0 is all
 	Skip    Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
-	Resume  Node   // runs further layers of this node, which has reached layer From; Parent, input, Shift and Block are the node's
+	Resume  Node   // runs further layers of this node, which has reached layer From; Parent, input, Shift, Block and Adapter are the node's
 	Want    Want
-	Adapter int // 0: none; others are refused
+	Adapter int // the number of a set of adapters, see [Forest.Adapt]; 0: none
 
 	// Passing says that no later step has a child of the row, resumes it, or commits a path that ends with it, so that its
 	// input to recurrent layers is not kept. Children in its own step may follow it, and a path through it may be committed
@@ -143,8 +143,8 @@ func (s *Step) Add(r Row) (Node, error) {
 	if len(s.rows) == cap(s.rows) {
 		return Trunk, fmt.Errorf("forest: a step of more than %d rows: %w", cap(s.rows), ErrScratch)
 	}
-	if r.Adapter != 0 {
-		return Trunk, fmt.Errorf("forest: adapter %d is not supported; 0 (none) is", r.Adapter)
+	if r.Adapter < 0 || r.Adapter > len(f.adapters) {
+		return Trunk, fmt.Errorf("forest: set of adapters %d is not known; 0 (none) to %d are", r.Adapter, len(f.adapters))
 	}
 	if r.To == 0 {
 		r.To = f.nLayers
@@ -189,7 +189,8 @@ func (s *Step) grow(r Row) (Node, error) {
 	if err := s.checkBlock(r); err != nil {
 		return Trunk, err
 	}
-	nd.entry = r.entry()
+	nd.entry = f.adapted(r.entry(), r.Adapter)
+	nd.adapter = int32(r.Adapter)
 	slot, ok := f.take(nd.parent, nd.index)
 	if !ok {
 		return Trunk, fmt.Errorf("forest: %d live rows: %w", len(f.nodes), ErrScratch)
@@ -253,7 +254,7 @@ func (s *Step) resume(r Row) (Node, error) {
 	nd.layers = nd.layers.Union(LayerRange(r.From, r.To).Minus(r.Skip))
 	nd.reached = int32(r.To)
 	nd.plain = plain && nd.layers.Len() == r.To
-	r.Shift, r.Block = int(nd.shift), 0
+	r.Shift, r.Block, r.Adapter = int(nd.shift), 0, int(nd.adapter)
 	s.place(r, slot, *nd)
 	s.rows[len(s.rows)-1].before = before
 	return r.Resume, nil
@@ -289,10 +290,37 @@ func (r *Row) entry() Entry {
 	for _, m := range r.Mix {
 		write(uint32(m.ID), math.Float32bits(m.Weight))
 	}
-	sum := h.Sum(nil)
-	// The top bit of B marks a digest: an id's entry has B zero.
-	return Entry{A: binary.LittleEndian.Uint64(sum), B: binary.LittleEndian.Uint64(sum[8:]) | 1<<63}
+	return digestEntry([sha256.Size]byte(h.Sum(nil)))
 }
 
-// IDEntry returns the entry of a row with the id as input and no shift.
+// digestEntry makes an entry of a digest. The top bit of B marks it: an id's entry has B zero.
+func digestEntry(sum [sha256.Size]byte) Entry {
+	return Entry{A: binary.LittleEndian.Uint64(sum[:]), B: binary.LittleEndian.Uint64(sum[8:]) | 1<<63}
+}
+
+// IDEntry returns the entry of a row with the id as input, no shift and no adapter.
 func IDEntry(id token.ID) Entry { return (&Row{ID: id}).entry() }
+
+// Adapt gives a set of adapters, by its number from 1, a name: a digest of all that decides what it changes. Entries of rows with
+// the set are made of the name, so that no other row shares their keys.
+func (f *Forest) Adapt(n int, name [sha256.Size]byte) {
+	for len(f.adapters) < n {
+		f.adapters = append(f.adapters, [sha256.Size]byte{})
+	}
+	f.adapters[n-1] = name
+}
+
+// AdaptedEntry is [IDEntry] of a row with a set of adapters; 0: none.
+func (f *Forest) AdaptedEntry(id token.ID, adapter int) Entry { return f.adapted(IDEntry(id), adapter) }
+
+// adapted returns the entry of a row with a set of adapters, of the entry that it has without.
+func (f *Forest) adapted(e Entry, adapter int) Entry {
+	if adapter == 0 {
+		return e
+	}
+	var b [sha256.Size + 16]byte
+	copy(b[:], f.adapters[adapter-1][:])
+	binary.LittleEndian.PutUint64(b[sha256.Size:], e.A)
+	binary.LittleEndian.PutUint64(b[sha256.Size+8:], e.B)
+	return digestEntry(sha256.Sum256(b[:]))
+}

@@ -239,7 +239,9 @@ type Experts struct {
 func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	stack := func(t string, out, in int) compute.Projection {
-		return compute.Projection{Matrix: l.Stack(name(t+".weight"), s.Experts, out, in), Bias: l.StackBiasIf(name(t+".bias"), s.Experts, out)}
+		p := compute.Projection{Matrix: l.Stack(name(t+".weight"), s.Experts, out, in), Bias: l.StackBiasIf(name(t+".bias"), s.Experts, out)}
+		l.adapts(name(t+".weight"), p.Matrix)
+		return p
 	}
 	e := Experts{
 		Router: l.Projection(name("ffn_gate_inp"), s.Experts, s.Width),
@@ -263,7 +265,9 @@ func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 func (l *Loader) SharedExpert(s Hyperparameters, layer, ffn int) Experts {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s_shexp", layer, t) }
 	stack := func(t string, out, in int) compute.Projection {
-		return compute.Projection{Matrix: l.Stack(name(t)+".weight", 1, out, in)}
+		p := compute.Projection{Matrix: l.Stack(name(t)+".weight", 1, out, in)}
+		l.adapts(name(t)+".weight", p.Matrix)
+		return p
 	}
 	return Experts{
 		Router: l.Projection(name("ffn_gate_inp"), 1, s.Width), Choice: compute.Router{Used: 1, Sigmoid: true},
@@ -352,10 +356,12 @@ func (l *Loader) Tables(s Hyperparameters) (embed, output *compute.Matrix) {
 		l.fail("%s is %d; the model gives embeddings and has no head to generate with", l.key("pooling_type"), p)
 	}
 	embed = l.Matrix("token_embd.weight", l.info.Vocabulary, s.Width)
+	l.looksUp("token_embd.weight", embed)
 	if !l.Has("output.weight") {
 		return embed, embed
 	}
 	output = l.Matrix("output.weight", l.info.Vocabulary, s.Width)
+	l.adapts("output.weight", output)
 	l.idle(embed.Bytes(), embed.Out()*embed.In())
 	return embed, output
 }

@@ -285,7 +285,9 @@ func (l *Loader) loaded(n int64) {
 
 // Projection loads the matrix name.weight of shape [out, in], and name.bias where the file has it.
 func (l *Loader) Projection(name string, out, in int) compute.Projection {
-	return compute.Projection{Matrix: l.Matrix(name+".weight", out, in), Bias: l.VectorIf(name+".bias", out)}
+	p := compute.Projection{Matrix: l.Matrix(name+".weight", out, in), Bias: l.VectorIf(name+".bias", out)}
+	l.adapts(name+".weight", p.Matrix)
+	return p
 }
 
 // Projections loads several projections from one tensor: the first outs[0] rows are one matrix, the next outs[1]
@@ -311,6 +313,11 @@ func (l *Loader) Projections(name string, in int, outs ...int) []compute.Project
 		ps = append(ps, compute.Projection{Matrix: l.store(part), Bias: bias.Part(first, n)})
 		first += n
 	}
+	parts := make([]*compute.Matrix, len(ps))
+	for i := range ps {
+		parts[i] = ps[i].Matrix
+	}
+	l.adapts(name+".weight", parts...)
 	return ps
 }
 

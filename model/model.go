@@ -49,6 +49,8 @@ type Info struct {
 	Experts     int         // of a layer; 0: none
 	Used        int         // of these, for each row
 	ExpertBytes int         // of one expert of one layer
+
+	adaptable map[string]adaptable // tensors that adapters can add to
 }
 
 // Pooling is a way to make one vector of the states of a text's tokens. The values are those of GGUF.

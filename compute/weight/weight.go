@@ -25,6 +25,7 @@ type Store struct {
 	pack    packTask
 	bytes   int
 	room    []byte // for the next matrices
+	numbers int    // that [Store.Adaptable] gave
 }
 
 // New makes an empty store. release, where it is not nil, is told of file bytes that are no
@@ -47,6 +48,8 @@ type Matrix struct {
 	experts int
 	stride  int // bytes of one expert
 	row     int // bytes of an output where data is the file's, 0 where it is packed
+
+	number, lookup int // by which adapters know it; 0: they cannot add to it
 }
 
 // Out returns the number of outputs.

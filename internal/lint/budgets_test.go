@@ -22,6 +22,7 @@ var budgets = []budget{
 	{"constraints", "sample/constrain/... distill", 22000, 0},
 	{"arithmetic", "compute/... internal/kernel/... model", 12000, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
+	{"adapters", "weights/lora", 1200, 0},
 	{"weights", "weights/gguf weights/hf weights/quantize weights/safetensors weights/tensor", 7000, 0},
 	{"models by name", "weights/find weights/pull/...", 4000, 0},
 	{"tokenizers", "text/token text/tokenizer/...", 4500, 0},

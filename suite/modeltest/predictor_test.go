@@ -118,7 +118,7 @@ func withPredictor(t *testing.T, file *gguf.File) *gguf.File {
 }
 
 // written returns the file of metadata and tensors.
-func written(t *testing.T, metadata []gguf.KV, tensors []tensor.View) *gguf.File {
+func written(t testing.TB, metadata []gguf.KV, tensors []tensor.View) *gguf.File {
 	var b bytes.Buffer
 	if err := gguf.Write(&b, metadata, tensors); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func (b *builder) layers(n int, root string, layer func(to, from func(string) st
 // is left out where it is the table.
 func (b *builder) ends(prefix string, width int, tied bool, norm func()) {
 	const table, head = "embed_tokens.weight", "lm_head.weight"
-	t, _ := b.weights.Tensor(prefix + table)
+	t, _ := b.tensor(prefix + table)
 	if len(t.Shape) == 2 {
 		b.vocab = t.Shape[0]
 	}
@@ -271,6 +271,9 @@ func starcoder2(b *builder) {
 	})
 }
 
+// gpt2Table is the embedding table in folders of the class with a head.
+const gpt2Table = "transformer.wte.weight"
+
 func gpt2(b *builder) {
 	c := b.config
 	c.only("activation_function", "gelu_new")
@@ -287,13 +290,13 @@ func gpt2(b *builder) {
 	b.describe("gpt2", s)
 	b.setFloat(".attention.layer_norm_epsilon", c.floatOr("layer_norm_epsilon", 1e-5, 0, 1))
 	root := ""
-	if b.has("transformer.wte.weight") {
+	if b.has(gpt2Table) {
 		root = "transformer."
 	}
 	b.ignored = func(name string) bool { // the mask that older folders keep
 		return strings.HasSuffix(name, ".attn.bias") || strings.HasSuffix(name, ".attn.masked_bias")
 	}
-	if t, _ := b.weights.Tensor(root + "wte.weight"); len(t.Shape) == 2 {
+	if t, _ := b.tensor(root + "wte.weight"); len(t.Shape) == 2 {
 		b.vocab = t.Shape[0]
 	}
 	b.copy("token_embd.weight", root+"wte.weight", b.vocab, s.width)

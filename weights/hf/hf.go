@@ -161,6 +161,7 @@ type builder struct {
 	used     map[string]bool          // tensors of the folder that are presented
 	ignored  func(name string) bool   // tensors of the folder that are left out
 	vocab    int                      // rows of the embedding table
+	sources  *[]Source                // of [Sources]: there is no folder, and whatever is asked for is there; nil: there is one
 	err      error
 }
 

@@ -38,7 +38,10 @@ func (b *builder) raw(name string, shape ...int) (safetensors.Tensor, bool) {
 	if !b.ok() {
 		return safetensors.Tensor{}, false
 	}
-	t, ok := b.weights.Tensor(name)
+	t, ok := b.tensor(name)
+	if b.sources != nil {
+		return safetensors.Tensor{Name: name, Type: "F32", Shape: shape}, true
+	}
 	switch {
 	case !ok:
 		b.fail("%s: the tensor is missing", tensor.Label(name))
@@ -51,8 +54,16 @@ func (b *builder) raw(name string, shape ...int) (safetensors.Tensor, bool) {
 }
 
 func (b *builder) has(name string) bool {
-	_, ok := b.weights.Tensor(name)
+	_, ok := b.tensor(name)
 	return ok
+}
+
+// tensor returns a tensor of the folder, if it is there.
+func (b *builder) tensor(name string) (safetensors.Tensor, bool) {
+	if b.sources != nil {
+		return safetensors.Tensor{}, name == gpt2Table // the classes for text have this prefix
+	}
+	return b.weights.Tensor(name)
 }
 
 // add adds a tensor whose bytes fill makes in dst, which is zero.
@@ -72,6 +83,7 @@ func (b *builder) copy(to, from string, shape ...int) {
 	if !ok {
 		return
 	}
+	b.note(Source{To: to, From: from})
 	if typ := typeOf(to, t); typ != floatTypes[t.Type] {
 		b.add(to, typ, shape, func(dst []byte) { toF32(dst, t, 0) })
 		return
@@ -135,6 +147,7 @@ func (b *builder) permuted(to, from string, heads, size int, shape ...int) {
 		b.fail("%s: heads have %d values; the number must be even", tensor.Label(from), size)
 		return
 	}
+	b.note(Source{To: to, From: from, Heads: heads})
 	typ := typeOf(to, t)
 	b.add(to, typ, shape, func(dst []byte) {
 		rows := t.Data
@@ -145,8 +158,7 @@ func (b *builder) permuted(to, from string, heads, size int, shape ...int) {
 		row := len(dst) / shape[0]
 		for h := range heads {
 			for i := range size {
-				from := h*size + i%2*size/2 + i/2
-				copy(dst[(h*size+i)*row:][:row], rows[from*row:])
+				copy(dst[(h*size+i)*row:][:row], rows[TurnRow(h*size+i, size)*row:])
 			}
 		}
 	})
@@ -158,6 +170,7 @@ func (b *builder) transposed(to, from string, out, in int) {
 	if !ok {
 		return
 	}
+	b.note(Source{To: to, From: from, Transposed: true})
 	b.add(to, floatTypes[t.Type], []int{out, in}, func(dst []byte) {
 		size := len(dst) / (out * in)
 		for o := range out {
@@ -181,6 +194,7 @@ func (b *builder) stacked(to string, from func(expert int) string, n, out, in in
 			return
 		}
 		experts = append(experts, t)
+		b.note(Source{To: to, From: from(e), Expert: e, Stack: true})
 	}
 	b.add(to, floatTypes[experts[0].Type], []int{n, out, in}, func(dst []byte) {
 		for _, t := range experts {

@@ -1,0 +1,287 @@
+// Package lowrank adds what the adapters of a step's rows give to products with matrices (Hu et al. 2021, LoRA, section 4.1).
+//
+// The order of arithmetic: u = Ax and v = Bu by N1, in the types of A and B, which are floats; then, for each adapter of the row's
+// set in turn, y = FMA32(scale, v, y) behind the bias. A multiplies the activations as they are, also where the matrix multiplies
+// rounded ones. scale is the pair's times the set's, rounded.
+package lowrank
+
+import (
+	"sort"
+
+	"grove/compute/weight"
+	"grove/forest"
+	"grove/internal/kernel"
+	"grove/internal/kernel/matmul"
+	"grove/internal/par"
+)
+
+// Adapted is an adapter with the scale that a set of adapters gives it.
+type Adapted struct {
+	Adapter *weight.Adapter
+	Scale   float32
+}
+
+// Rows is a buffer of width values for each row.
+type Rows struct {
+	F     []float32
+	Width int
+	ID    int // names the content
+}
+
+func (r *Rows) row(i int) []float32 { return r.F[i*r.Width : (i+1)*r.Width] }
+
+const (
+	// cellRows is the most rows of a cell: their products with B are in a cache when they are added.
+	cellRows = 32
+	// itemGroups is the most groups of outputs of an item of products with B.
+	itemGroups = 64
+	// lookBack bounds how far [Additions.same] looks.
+	lookBack = 96
+)
+
+// Additions is what the adapters of a step's rows add. Rows of a buffer that follow each other and have the same set share products.
+// Where no row of the step has a set, nothing is done. It is for one step at a time; only Lower may run for different items at a time.
+type Additions struct {
+	On bool // a row of the step has a set
+
+	sets    [][]Adapted // by number, less one
+	scratch []matmul.Scratch
+	of      []int32 // the set of each row of the present buffers
+	pairs   []int32 // the same of pairs of a row and an expert
+	rows    []kernel.Rows
+	up      [][]float32 // by worker
+
+	cells []cell
+	lows  []low
+	items int       // of the products with B
+	low   []float32 // results of the products with A
+	raise bool      // the threads do the products with B
+}
+
+// cell is some rows of the results of a product, all with the same set.
+type cell struct {
+	dst         Rows
+	first, end  int // rows
+	expert      int
+	lows, limit int // its products with A
+	item        int // the first of its items
+}
+
+// low is the product of a cell's rows with the A of one adapter.
+type low struct {
+	pair   *weight.Pair
+	scale  float32
+	in     Rows
+	cell   int
+	at     int  // of its results
+	shared bool // an earlier product has the same results
+}
+
+// Set makes n, which is 1 or more, the number of a set of adapters.
+func (t *Additions) Set(n int, set []Adapted) {
+	for len(t.sets) < n {
+		t.sets = append(t.sets, nil)
+	}
+	t.sets[n-1] = set
+}
+
+// Begin looks for adapters among the rows of a step. scratch is that of each worker.
+func (t *Additions) Begin(rows []forest.Placed, scratch []matmul.Scratch) {
+	t.On = false
+	for i := range rows {
+		t.On = t.On || rows[i].Adapter != 0
+	}
+	t.scratch = scratch
+	for t.On && len(t.up) < len(scratch) {
+		t.up, t.rows = append(t.up, nil), append(t.rows, kernel.Rows{})
+	}
+}
+
+// Group notes the sets of those rows of the step that the next buffers hold.
+func (t *Additions) Group(rows []forest.Placed, active []int32) {
+	if !t.On {
+		return
+	}
+	t.of = grown(t.of, len(active))
+	for i, r := range active {
+		t.of[i] = int32(rows[r].Adapter)
+	}
+}
+
+// Touch reports whether an adapter of a row of the present buffers adds to the products of a matrix.
+func (t *Additions) Touch(m *weight.Matrix) bool {
+	if !t.On || m.Number() == 0 {
+		return false
+	}
+	last := int32(0)
+	for _, n := range t.of {
+		if n != last && n != 0 {
+			for _, a := range t.sets[n-1] {
+				if a.Adapter.Pair(m.Number()) != nil {
+					return true
+				}
+			}
+		}
+		last = n
+	}
+	return false
+}
+
+// Clear forgets the products that were added.
+func (t *Additions) Clear() { t.cells, t.lows, t.items, t.low = t.cells[:0], t.lows[:0], 0, t.low[:0] }
+
+// Add adds the products of the first n rows of in with a matrix.
+func (t *Additions) Add(m *weight.Matrix, in, dst Rows, n int) {
+	if m.Number() != 0 {
+		t.add(m, in, dst, 0, 0, n, t.of)
+	}
+}
+
+// Experts computes and adds those of pairs of a row and an expert: source has the row of each pair, and the pairs of each busy expert
+// lie between two values of start.
+func (t *Additions) Experts(m *weight.Matrix, in, dst Rows, source, busy, start []int32, pool *par.Pool) {
+	t.Clear()
+	t.pairs = grown(t.pairs, len(source))
+	for p, r := range source {
+		t.pairs[p] = t.of[r]
+	}
+	for _, e := range busy {
+		t.add(m, in, dst, int(e), int(start[e]), int(start[e+1]), t.pairs)
+	}
+	pool.Run(len(t.lows), t)
+	t.Raise(pool)
+}
+
+// add adds cells for the rows [first, end), which are an expert's. of has the set of each row.
+func (t *Additions) add(m *weight.Matrix, in, dst Rows, expert, first, end int, of []int32) {
+	for first < end {
+		n := of[first]
+		next := first + 1
+		for next < end && next-first < cellRows && of[next] == n {
+			next++
+		}
+		if n != 0 {
+			t.addCell(m, in, cell{dst: dst, first: first, end: next, expert: expert, item: t.items}, t.sets[n-1])
+		}
+		first = next
+	}
+}
+
+// addCell adds a cell with what a set adds to a matrix, if it does.
+func (t *Additions) addCell(m *weight.Matrix, in Rows, c cell, set []Adapted) {
+	c.lows = len(t.lows)
+	for _, s := range set {
+		pair := s.Adapter.Pair(m.Number())
+		if pair == nil {
+			continue
+		}
+		p := low{pair: pair, scale: float32(pair.Scale * s.Scale), in: in, cell: len(t.cells)}
+		p.at, p.shared = t.same(&p, &c)
+		if !p.shared {
+			p.at = len(t.low)
+			t.low = longer(t.low, (c.end-c.first)*pair.A.Out())
+		}
+		t.lows = append(t.lows, p)
+	}
+	if c.limit = len(t.lows); c.limit > c.lows {
+		t.items += (m.Groups() + itemGroups - 1) / itemGroups
+		t.cells = append(t.cells, c)
+	}
+}
+
+// same finds an earlier product of the same rows with the same A: the parts of a fused matrix share it.
+func (t *Additions) same(p *low, c *cell) (at int, ok bool) {
+	for i := len(t.lows) - 1; i >= 0 && len(t.lows)-i <= lookBack; i-- {
+		o := &t.lows[i]
+		if o.cell < len(t.cells) && o.pair.A == p.pair.A && o.in.ID == p.in.ID && t.cells[o.cell].first == c.first && t.cells[o.cell].expert == c.expert {
+			return o.at, true
+		}
+	}
+	return 0, false
+}
+
+// Lows returns the number of products with A, which [Additions.Lower] computes.
+func (t *Additions) Lows() int { return len(t.lows) }
+
+// Do implements [par.Task]: an item is a product with A, or some outputs of a cell's products with B.
+func (t *Additions) Do(worker, item int) {
+	if t.raise {
+		t.raiseCell(worker, item)
+	} else {
+		t.Lower(worker, item)
+	}
+}
+
+// Lower multiplies a cell's rows by an A.
+func (t *Additions) Lower(worker, item int) {
+	p := &t.lows[item]
+	if p.shared {
+		return
+	}
+	c, m, rows := &t.cells[p.cell], p.pair.A, &t.rows[worker]
+	*rows = kernel.Rows{N: c.end - c.first, K: m.In(), F: p.in.F[c.first*p.in.Width : c.end*p.in.Width]}
+	m.Multiply(t.low[p.at:p.at+rows.N*m.Out()], m.Out(), c.expert, 0, m.Groups(), rows, &t.scratch[worker])
+}
+
+// Raise runs the products with B, behind those with A, and adds them.
+func (t *Additions) Raise(pool *par.Pool) {
+	if t.items > 0 {
+		t.raise = true
+		pool.Run(t.items, t)
+		t.raise = false
+	}
+}
+
+// raiseCell multiplies some outputs of a cell by its Bs, in the order of the set, and adds the products.
+func (t *Additions) raiseCell(worker, item int) {
+	c := &t.cells[sort.Search(len(t.cells), func(i int) bool { return t.cells[i].item > item })-1]
+	n, first := c.end-c.first, (item-c.item)*itemGroups
+	for i := c.lows; i < c.limit; i++ {
+		p := &t.lows[i]
+		m := p.pair.B
+		end := min(first+itemGroups, m.Groups())
+		lo, hi := first*m.Format.Group, min(end*m.Format.Group, m.Out())
+		up, rows := grown(t.up[worker], n*(hi-lo)), &t.rows[worker]
+		t.up[worker] = up
+		*rows = kernel.Rows{N: n, K: m.In(), F: t.low[p.at : p.at+n*m.In()]}
+		m.MultiplyPart(up, c.expert, first, end, rows, &t.scratch[worker])
+		for r := range n {
+			kernel.AddScaled(c.dst.row(c.first + r)[lo:hi], p.scale, up[r*(hi-lo):(r+1)*(hi-lo)])
+		}
+	}
+}
+
+// Embed adds what a set adds to the embedding of an id.
+func (t *Additions) Embed(worker int, dst []float32, table *weight.Matrix, id, set int) {
+	if set == 0 || table.Lookup() == 0 {
+		return
+	}
+	for _, a := range t.sets[set-1] {
+		p := a.Adapter.Pair(table.Lookup())
+		if p == nil {
+			continue
+		}
+		rank, width := p.A.In(), p.B.Out()
+		up, rows := grown(t.up[worker], rank+width), &t.rows[worker]
+		t.up[worker] = up
+		p.A.Embedding(up[:rank], id, &t.scratch[worker])
+		*rows = kernel.Rows{N: 1, K: rank, F: up[:rank]}
+		p.B.Multiply(up[rank:], width, 0, 0, p.B.Groups(), rows, &t.scratch[worker])
+		kernel.AddScaled(dst, float32(p.Scale*a.Scale), up[rank:])
+	}
+}
+
+// longer makes s longer by n values.
+func longer(s []float32, n int) []float32 {
+	if len(s)+n > cap(s) {
+		s = append(make([]float32, 0, 2*(len(s)+n)), s...)
+	}
+	return s[:len(s)+n]
+}
+
+func grown[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,91 @@
+package hf
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"grove/weights/gguf"
+)
+
+// Source says where folders of a family keep what is a matrix of GGUF, or one expert of a stack of them.
+type Source struct {
+	To, From   string // the tensors' names in GGUF and in the folder, with .weight
+	Expert     int    // the place in the stack
+	Stack      bool   // To is a stack
+	Heads      int    // above 0: the rows of each of so many heads have another order, see [TurnRow]
+	Transposed bool   // the folder has it as [in, out]
+}
+
+// TurnRow returns the row of a folder that is row i of GGUF, where heads of size rows have another order ([Source].Heads).
+func TurnRow(i, size int) int {
+	h, j := i/size, i%size
+	return h*size + j%2*size/2 + j/2
+}
+
+// byArch are the families whose folders differ from GGUF by names and orders of rows alone, by general.architecture.
+var byArch = map[string]func(*builder){
+	"llama": llama, "qwen2": qwen2, "qwen3": qwen3, "qwen3moe": qwen3moe, "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3,
+	"phi3": phi3, "olmo2": olmo2, "starcoder2": starcoder2, "gpt2": gpt2,
+}
+
+// Sources returns where a folder would keep the matrices of a model. The names are those of the family's class for text.
+// An architecture without a family is refused by name.
+func Sources(base *gguf.File) ([]Source, error) {
+	arch, _, err := base.String("general.architecture")
+	if err != nil {
+		return nil, err
+	}
+	family, ok := byArch[arch]
+	if !ok {
+		return nil, fmt.Errorf("hf: the names that folders of architecture %q use are not known; they are for %s", arch, strings.Join(slices.Sorted(maps.Keys(byArch)), ", "))
+	}
+	count := func(key string) int { n, _, _ := base.Uint(arch + "." + key); return n }
+	if arch == "llama" && count("expert_count") > 0 {
+		family = mixtral
+	}
+	if n := count("expert_count") * count("block_count"); n > maxSources {
+		return nil, fmt.Errorf("hf: architecture %q has %d experts in all layers; at most %d are supported", arch, n, maxSources)
+	}
+	b := &builder{dir: arch, used: map[string]bool{}, sources: &[]Source{}}
+	b.config = &config{path: arch + ": ", values: map[string]json.RawMessage{}, err: new(error)}
+	setting := func(value any, keys ...string) {
+		text, _ := json.Marshal(value) // numbers and truth values have no error
+		for _, k := range keys {
+			b.config.values[k] = text
+		}
+	}
+	setting(count("block_count"), "num_hidden_layers", "n_layer")
+	setting(count("embedding_length"), "hidden_size", "n_embd")
+	setting(count("feed_forward_length"), "intermediate_size", "n_inner")
+	setting(count("attention.head_count"), "num_attention_heads", "n_head")
+	if n := count("attention.head_count_kv"); n > 0 {
+		setting(n, "num_key_value_heads")
+	}
+	if n := count("attention.key_length"); n > 0 {
+		setting(n, "head_dim")
+	}
+	setting(max(1, count("context_length")), "max_position_embeddings", "n_positions")
+	setting(max(1, count("expert_count")), "num_experts", "num_local_experts")
+	setting(max(1, count("expert_used_count")), "num_experts_per_tok")
+	setting(max(1, count("expert_feed_forward_length")), "moe_intermediate_size")
+	setting(max(1, count("attention.sliding_window")), "sliding_window")
+	setting(true, "norm_topk_prob")
+	setting(false, "use_sliding_window")
+	_, untied := base.Tensor("output.weight")
+	setting(!untied, "tie_word_embeddings")
+	family(b)
+	return *b.sources, b.firstError()
+}
+
+// maxSources bounds the experts of all layers.
+const maxSources = 1 << 17
+
+// note keeps where a matrix comes from, for [Sources].
+func (b *builder) note(s Source) {
+	if b.sources != nil && strings.HasSuffix(s.To, ".weight") {
+		*b.sources = append(*b.sources, s)
+	}
+}
