@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"grove/compute/lowrank"
+	"grove/compute/vocab"
 	"grove/compute/walk"
 	"grove/forest"
 	"grove/internal/kernel"
@@ -90,9 +91,9 @@ type Exec struct {
 	walked     bool      // it serves all layers that every row runs
 	recurTask  recurTask
 
-	outputs   []int32 // rows of the step that want logits or their state
-	heads     int     // of these, the first so many need the head
-	subset    subset  // of the vocabulary that these rows want
+	outputs   []int32      // rows of the step that want logits or their state
+	heads     int          // of these, the first so many need the head
+	subset    vocab.Subset // of the vocabulary that these rows want
 	results   []Result
 	logits    []float32
 	states    []float32
@@ -291,7 +292,7 @@ func (x *Exec) NormInputs(add, w, b Vector, eps float32) {
 
 // check returns an error where a row's input or an output that it wants is not possible.
 func (x *Exec) check(r *forest.Placed, vocabulary int) error {
-	if err := checkSubset(r, vocabulary); err != nil {
+	if err := vocab.Check(r, vocabulary); err != nil {
 		return err
 	}
 	if r.Want.Hidden.Minus(forest.LayerRange(r.From, r.To)).Len() > 0 {

@@ -4,10 +4,17 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/compute/vocab"
 	"grove/forest"
 	"grove/internal/kernel"
 	"grove/text/token"
 )
+
+// SubsetGroup is the number of tokens of the vocabulary that the head computes together, the unit of [forest.Want.Subset].
+const SubsetGroup = vocab.Group
+
+// Masked is the logit of a token outside a row's subset: so low that it is never drawn, and finite, as logits are.
+const Masked = vocab.Masked
 
 // TopEntry is one of the largest logits of a row.
 type TopEntry struct {
@@ -110,10 +117,10 @@ func (x *Exec) ScaledLogits(a Buf, head Projection, scale, softcap float32) {
 	logits := x.changed(Buf{f: x.logits, rows: a.rows, width: head.Matrix.Out()})
 	rows := x.Step.Rows()
 	x.linearTask.begin(x, a)
-	x.linearTask.add(head, logits, x.subset.union(rows, x.outputs[:x.heads], head.Matrix.Groups()))
+	x.linearTask.add(head, logits, x.subset.Union(rows, x.outputs[:x.heads], head.Matrix.Groups()))
 	x.linearTask.run()
 	for o, i := range x.outputs[:x.heads] {
-		leaveOut(logits.row(o), rows[i].Want.Subset, 0)
+		vocab.LeaveOut(logits.row(o), rows[i].Want.Subset, 0)
 		if scale != 1 {
 			kernel.Scale(logits.row(o), scale)
 		}
@@ -132,7 +139,7 @@ func (x *Exec) report(r *Result, want forest.Want, logits []float32, softcap flo
 	if softcap > 0 {
 		kernel.Softcap(logits, softcap)
 	}
-	leaveOut(logits, want.Subset, Masked)
+	vocab.LeaveOut(logits, want.Subset, Masked)
 	if want.Logits {
 		r.Logits = logits
 	}

@@ -1,35 +1,37 @@
-package compute
+// Package vocab picks the parts of the vocabulary that the head computes.
+package vocab
 
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"grove/forest"
 	"grove/internal/kernel/matmul"
 )
 
-// SubsetGroup is the number of tokens of the vocabulary that the head computes together, the unit of
+// Group is the number of tokens of the vocabulary that the head computes together, the unit of
 // [forest.Want.Subset].
-const SubsetGroup = matmul.Lanes
+const Group = matmul.Lanes
 
 // Masked is the logit of a token outside a row's subset: so low that it is never drawn, and finite, as logits are.
 const Masked = -1e9
 
-// subset is the groups of tokens that the head computes in a step: those that any row wants.
-type subset struct {
+// Subset is the groups of tokens that the head computes in a step: those that any row wants.
+type Subset struct {
 	bits   []uint64 // a bit a group
 	groups []int32
 }
 
-// union returns the groups that the output rows want, ascending, and nil where one of them wants all. n is the
+// Union returns the groups that the output rows want, ascending, and nil where one of them wants all. n is the
 // number of groups of the head. The slice is valid until the next call.
-func (s *subset) union(rows []forest.Placed, outputs []int32, n int) []int32 {
+func (s *Subset) Union(rows []forest.Placed, outputs []int32, n int) []int32 {
 	for _, i := range outputs {
 		if rows[i].Want.Subset == nil {
 			return nil
 		}
 	}
-	s.bits, s.groups = grow(s.bits, (n+63)/64), grow(s.groups, n)[:0]
+	s.bits, s.groups = slices.Grow(s.bits[:0], (n+63)/64)[:(n+63)/64], slices.Grow(s.groups[:0], n)
 	clear(s.bits)
 	for _, i := range outputs {
 		for _, g := range rows[i].Want.Subset {
@@ -44,9 +46,9 @@ func (s *subset) union(rows []forest.Placed, outputs []int32, n int) []int32 {
 	return s.groups
 }
 
-// checkSubset returns an error where the groups that a row wants do not ascend within the vocabulary.
-func checkSubset(r *forest.Placed, vocabulary int) error {
-	end := int32((vocabulary + SubsetGroup - 1) / SubsetGroup)
+// Check returns an error where the groups that a row wants do not ascend within the vocabulary.
+func Check(r *forest.Placed, vocabulary int) error {
+	end := int32((vocabulary + Group - 1) / Group)
 	last := int32(-1)
 	for _, g := range r.Want.Subset {
 		if g <= last || g >= end {
@@ -58,8 +60,8 @@ func checkSubset(r *forest.Placed, vocabulary int) error {
 	return nil
 }
 
-// leaveOut sets the logits outside a subset; nil is the whole vocabulary.
-func leaveOut(logits []float32, subset []int32, to float32) {
+// LeaveOut sets the logits outside a subset; nil is the whole vocabulary.
+func LeaveOut(logits []float32, subset []int32, to float32) {
 	if subset == nil {
 		return
 	}
@@ -70,8 +72,8 @@ func leaveOut(logits []float32, subset []int32, to float32) {
 	}
 	from := 0
 	for _, g := range subset {
-		set(from, int(g)*SubsetGroup)
-		from = (int(g) + 1) * SubsetGroup
+		set(from, int(g)*Group)
+		from = (int(g) + 1) * Group
 	}
 	set(from, len(logits))
 }
