@@ -87,9 +87,8 @@ type Exec struct {
 	bands      []kernel.Rows // by worker: the rows of its item
 	touched    int           // experts that the rows of the step used, summed over layers
 	attendTask attendTask
-	walk       walk.Plan // of recurrences
-	walked     bool      // it serves all layers that every row runs
-	recurTask  recurTask
+	walk       walk.Task // of recurrences
+	walked     bool      // its plan serves all layers that every row runs
 
 	outputs   []int32      // rows of the step that want logits or their state
 	heads     int          // of these, the first so many need the head
@@ -113,7 +112,7 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 	x.scratch = make([]matmul.Scratch, pool.Threads())
 	x.bands = make([]kernel.Rows, pool.Threads())
 	x.attendTask.init(x)
-	x.recurTask.x, x.recurTask.scratch = x, make([][]float32, pool.Threads())
+	x.walk = walk.NewTask(pool.Threads())
 	return x
 }
 

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -40,10 +41,16 @@ const toyWidth = 12
 // toyLayers are recurrences of several shapes, a layer with two, and one with none.
 var toyLayers = [][]*leaky{{{3, 4}}, {{12, 1}, {2, 6}}, {}, {{1, 12}}}
 
+// toyKeys are the layers that keep keys, too, which nothing reads.
+var toyKeys = map[int]kv.Keep{2: kv.Window(70), 3: {}}
+
 func toyConfig(c kv.Config) kv.Config {
 	c.Type = tensor.F32
-	for _, ops := range toyLayers {
+	for l, ops := range toyLayers {
 		layer := kv.Layer{}
+		if keeps, ok := toyKeys[l]; ok {
+			layer = kv.Layer{KVHeads: 1, Size: 4, Keeps: keeps}
+		}
 		for _, o := range ops {
 			layer.States = append(layer.States, kv.State{Parts: o.parts, Size: o.size, Record: o.Record()})
 		}
@@ -73,6 +80,11 @@ func toyForward(x *Exec) {
 		b, ok := x.Enter(l)
 		if !ok {
 			continue
+		}
+		if _, keys := toyKeys[l]; keys {
+			for a, i := range x.active {
+				x.Cache.Put(l, rows[i].Slot, 0, b.row(a)[:4], b.row(a)[4:8])
+			}
 		}
 		for s, o := range ops {
 			b = x.Add(b, x.Recur(l, s, o, b))
@@ -120,6 +132,8 @@ type toy struct {
 	rng   *rand.Rand
 	texts map[forest.Seq]*toyText
 	all   forest.Layers
+
+	reused, restored int // tokens
 }
 
 type toyText struct {
@@ -228,7 +242,14 @@ func (y *toy) prompt(s forest.Seq, n int) {
 	} else if err != nil {
 		y.t.Fatal(err)
 	}
-	if err := y.commit(s, end); err != nil {
+	var err error
+	if y.rng.IntN(6) > 0 {
+		err = y.commit(s, end)
+	} else { // it is not wanted after all
+		y.texts[s].live = map[forest.Node]*toyNode{}
+		err = y.x.Cache.Drop(s, forest.Trunk)
+	}
+	if err != nil {
 		y.t.Fatal(err)
 	}
 }
@@ -259,8 +280,9 @@ func (y *toy) commit(s forest.Seq, n forest.Node) error {
 // TestRecurHistories runs random histories of all verbs over trees of rows, some of which skip layers or stop early and go on
 // later, and expects every row's bits to be those of its path alone (N8).
 func TestRecurHistories(t *testing.T) {
-	for seed := range uint64(60) {
-		y := newToy(t, seed, 1+int(seed%2)*2, kv.Config{Context: 400, Tokens: 1600, Seqs: 4, Scratch: 64, Records: 70 + int(seed%3)*30})
+	reused, restored := 0, 0
+	for seed := range uint64(150) {
+		y := newToy(t, seed, 1+int(seed%2)*2, kv.Config{Context: 400, Tokens: 1600, Seqs: 4, Scratch: 64, Records: 40 + int(seed%3)*45})
 		for range 60 {
 			y.act()
 		}
@@ -274,7 +296,7 @@ func TestRecurHistories(t *testing.T) {
 		}
 		y.texts = map[forest.Seq]*toyText{}
 		s := y.open()
-		for range 64 { // and as few records
+		for range min(64, y.x.Cache.Config().Records) { // and as few records
 			if _, err := y.add(s, forest.Row{}); err != nil {
 				t.Fatal(err)
 			}
@@ -282,7 +304,12 @@ func TestRecurHistories(t *testing.T) {
 		if err := y.run(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
+		reused, restored = reused+y.reused, restored+y.restored
 	}
+	if reused == 0 || restored == 0 {
+		t.Errorf("%d tokens were found by name and %d read from files", reused, restored)
+	}
+	t.Logf("%d tokens were found by name and %d read from files", reused, restored)
 }
 
 // any returns an open sequence.
@@ -309,7 +336,11 @@ func (y *toy) act() {
 	case p < 35:
 		y.step()
 	case p < 45:
-		if rows := 1 + y.rng.IntN(64); len(text.live) == 0 && len(text.trunk) < 300 && k.Forest.AllLive()+rows <= 64 {
+		if err := k.Drop(s, forest.Trunk); err != nil {
+			y.t.Fatal(err)
+		}
+		text.live = map[forest.Node]*toyNode{}
+		if rows := min(1+y.rng.IntN(64), 64-k.Forest.AllLive()); rows > 0 && len(text.trunk) < 300 {
 			y.prompt(s, rows)
 		}
 	case p < 75:
@@ -331,12 +362,14 @@ func (y *toy) act() {
 			y.t.Fatal(err)
 		}
 		delete(y.texts, s)
-	case p < 98:
+	case p < 96:
 		if len(y.texts) < 4 {
 			y.open()
 		}
-	default:
+	case p < 98:
 		y.reuse(s, text)
+	default:
+		y.session(s, text)
 	}
 }
 
@@ -375,8 +408,9 @@ func (y *toy) truncate(s forest.Seq, text *toyText) {
 	n := y.rng.IntN(len(text.trunk) + 1)
 	err := y.x.Cache.Truncate(s, n)
 	if errors.Is(err, kv.ErrPassed) {
-		if n, err = y.x.Cache.Rewind(s, n); n%y.x.Cache.Cadence() != 0 {
-			y.t.Fatalf("rewound to %d", n)
+		most := n
+		if n, err = y.x.Cache.Rewind(s, n); n > most || n%kv.PageTokens != 0 {
+			y.t.Fatalf("rewound from %d to %d", most, n)
 		}
 	}
 	if err != nil {
@@ -385,21 +419,69 @@ func (y *toy) truncate(s forest.Seq, text *toyText) {
 	text.trunk, text.live = text.trunk[:n:n], map[forest.Node]*toyNode{}
 }
 
+// ids returns the tokens of the trunk.
+func (x *toyText) ids() (ids []token.ID) {
+	for _, r := range x.trunk {
+		ids = append(ids, r.id)
+	}
+	return ids
+}
+
+// session writes a text to a file and goes on from what another sequence reads of it.
+func (y *toy) session(s forest.Seq, text *toyText) {
+	k := y.x.Cache
+	if len(y.texts) == 4 || len(text.trunk) < 70 {
+		return
+	}
+	held, err := k.Hold(s, text.ids())
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	var file bytes.Buffer
+	err = held.Write(&file)
+	held.Release()
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	in, err := k.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), "", 9)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	n := in.Use(text.ids())
+	c := y.open()
+	if err := in.Take(c); errors.Is(err, kv.ErrFull) {
+		return
+	} else if err != nil {
+		y.t.Fatal(err)
+	}
+	if err := in.Fill(); err != nil {
+		y.t.Fatal(err)
+	}
+	if y.rng.IntN(4) == 0 { // what was read is not used
+		if err := k.Truncate(c, 0); err != nil {
+			y.t.Fatal(err)
+		}
+		return
+	}
+	if err := in.Adopt(c); err != nil {
+		y.t.Fatal(err)
+	}
+	y.texts[c].trunk = text.trunk[:n:n]
+	y.restored += n
+}
+
 // reuse computes the text again from what is found by name.
 func (y *toy) reuse(s forest.Seq, text *toyText) {
 	k := y.x.Cache
 	if err := k.Truncate(s, 0); err != nil {
 		y.t.Fatal(err)
 	}
-	ids := []token.ID{}
-	for _, r := range text.trunk {
-		ids = append(ids, r.id)
-	}
-	n, err := k.Reuse(s, ids)
+	n, err := k.Reuse(s, text.ids())
 	if err != nil || n%k.Cadence() != 0 {
 		y.t.Fatalf("%d tokens are found: %v", n, err)
 	}
 	text.trunk, text.live = text.trunk[:n:n], map[forest.Node]*toyNode{}
+	y.reused += n
 }
 
 // step runs a step of random rows of several sequences, or one that fails.
@@ -567,5 +649,55 @@ func TestRecurAllocs(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(50, round); n > 1 { // a text grows
 		t.Errorf("%g allocations a round", n)
+	}
+}
+
+// TestRecurThreads expects the same bits of any number of threads, where the parts of states are shared out.
+func TestRecurThreads(t *testing.T) {
+	const width, rows = 1024, 40
+	run := func(threads int) []float32 {
+		op := &leaky{32, width / 32}
+		k, err := kv.New(kv.Config{
+			Layers: []kv.Layer{{States: []kv.State{{Parts: op.parts, Size: op.size, Record: width}}}},
+			Type:   tensor.F32, Context: 100, Tokens: 100, Seqs: 3, Scratch: 128,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := par.New(threads)
+		defer pool.Close()
+		x := NewExec(k, pool, width, 128)
+		rng := rand.New(rand.NewPCG(7, 7))
+		for range 3 {
+			s := k.NewSeq("")
+			nodes := []forest.Node{forest.Trunk}
+			for range rows {
+				n, err := x.Step.Add(forest.Row{Seq: s, Parent: nodes[rng.IntN(len(nodes))]})
+				if err != nil {
+					t.Fatal(err)
+				}
+				nodes = append(nodes, n)
+			}
+		}
+		var got []float32
+		err = x.Run(context.Background(), func(x *Exec) {
+			for i := range x.stream[:3*rows*width] {
+				x.stream[i] = float32(i%257) / 64
+			}
+			b, _ := x.Enter(0)
+			got = slices.Clone(x.Recur(0, 0, op, b).f)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	want := run(1)
+	for _, threads := range []int{2, 3, 16} {
+		for i, v := range run(threads) {
+			if v != want[i] {
+				t.Fatalf("%d threads: value %d is %g, want %g", threads, i, v, want[i])
+			}
+		}
 	}
 }

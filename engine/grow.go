@@ -138,7 +138,8 @@ func (b *branch) Commit(n forest.Node) error {
 func (b *branch) Truncate(n int) error {
 	b.e.mu.Lock()
 	defer b.e.mu.Unlock()
-	return b.e.cache.Truncate(b.seq, n)
+	_, err := b.e.cache.Rewind(b.seq, n)
+	return err
 }
 
 // Close implements [method.Branch].

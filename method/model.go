@@ -56,7 +56,8 @@ type Branch interface {
 	Trunk
 	// Commit makes a node the trunk's end; what else hangs from the trunk is dropped.
 	Commit(n forest.Node) error
-	// Truncate cuts the trunk.
+	// Truncate cuts the trunk to n tokens, or to fewer where the cache no longer has what rows behind them read: Len says to
+	// how many.
 	Truncate(n int) error
 	// Close gives its slot back.
 	Close() error

@@ -133,14 +133,11 @@ func (b *Branch) Cut(n int) error {
 	return b.rewind(n)
 }
 
-// rewind cuts the trunk, to nothing where the cache does not hold the place any more.
+// rewind cuts the trunk, further where the cache does not hold the place any more.
 func (b *Branch) rewind(n int) error {
-	if b.branch.Truncate(n) == nil {
-		b.known = n
-		return nil
-	}
-	b.known = 0
-	return b.branch.Truncate(0)
+	err := b.branch.Truncate(n)
+	b.known = b.branch.Len()
+	return err
 }
 
 // catchUp runs and commits the tokens that the trunk does not hold. The last one's logits are then those of place 0.
@@ -149,7 +146,7 @@ func (b *Branch) catchUp(ctx context.Context) error {
 		b.rows = b.rows[:0]
 		n := min(len(b.text)-b.known, b.Size.Rows)
 		for i, id := range b.text[b.known : b.known+n] {
-			row := method.Row{Row: forest.Row{ID: id}, After: i}
+			row := method.Row{Row: forest.Row{ID: id, Passing: i < n-1}, After: i}
 			if b.known+i == len(b.text)-1 {
 				row.Want = b.Like.Want
 				row.Want.Logits = true
