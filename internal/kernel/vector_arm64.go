@@ -86,20 +86,22 @@ func geluErf(dst, x []float32) { geluErfGo(dst, x) }
 
 func geluErfMul(dst, gate, up []float32) { geluErfMulGo(dst, gate, up) }
 
-func silu(dst, x []float32) { siluGo(dst, x) }
-
-func sigmoid(dst, x []float32) { sigmoidGo(dst, x) }
-
-func softplus(dst, x []float32) { softplusGo(dst, x) }
-
-func gelu(dst, x []float32) {
+func activation(neon, portable func(dst, x []float32), dst, x []float32) {
 	n := 0
 	if NEON {
 		n = len(x) &^ 7
-		geluNEON(dst, x)
+		neon(dst, x)
 	}
-	geluGo(dst[n:], x[n:])
+	portable(dst[n:], x[n:])
 }
+
+func silu(dst, x []float32) { activation(siluNEON, siluGo, dst, x) }
+
+func sigmoid(dst, x []float32) { activation(sigmoidNEON, sigmoidGo, dst, x) }
+
+func softplus(dst, x []float32) { activation(softplusNEON, softplusGo, dst, x) }
+
+func gelu(dst, x []float32) { activation(geluNEON, geluGo, dst, x) }
 
 func softcap(x []float32, limit float32) {
 	n := 0

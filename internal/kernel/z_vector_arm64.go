@@ -59,6 +59,21 @@ func geluMulNEON(dst, gate, up []float32)
 //go:noescape
 func geluNEON(dst, x []float32)
 
+// siluNEON is siluGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func siluNEON(dst, x []float32)
+
+// sigmoidNEON is sigmoidGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func sigmoidNEON(dst, x []float32)
+
+// softplusNEON is softplusGo, for the elements up to the last multiple of 8 of x.
+//
+//go:noescape
+func softplusNEON(dst, x []float32)
+
 // softcapNEON is softcapGo, for the elements up to the last multiple of 8 of x.
 //
 //go:noescape

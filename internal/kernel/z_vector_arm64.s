@@ -629,6 +629,363 @@ loop:
 done:
 	RET
 
+// func siluNEON(dst, x []float32)
+TEXT ·siluNEON(SB), NOSPLIT, $0-48
+	MOVD   $0xc2af0000, R0
+	WORD $0x4e040c00 // dup v0.4s, w0
+	MOVD   $0x42b1cccd, R0
+	WORD $0x4e040c01 // dup v1.4s, w0
+	MOVD   $0x3fb8aa3b, R0
+	WORD $0x4e040c02 // dup v2.4s, w0
+	MOVD   $0x4b400000, R0
+	WORD $0x4e040c03 // dup v3.4s, w0
+	MOVD   $0x3f317200, R0
+	WORD $0x4e040c04 // dup v4.4s, w0
+	MOVD   $0x35bfbe8e, R0
+	WORD $0x4e040c05 // dup v5.4s, w0
+	MOVD   $0x3b352794, R0
+	WORD $0x4e040c06 // dup v6.4s, w0
+	MOVD   $0x3c891cc0, R0
+	WORD $0x4e040c07 // dup v7.4s, w0
+	MOVD   $0x3daaac57, R0
+	WORD $0x4e040c08 // dup v8.4s, w0
+	MOVD   $0x3eaaaa49, R0
+	WORD $0x4e040c09 // dup v9.4s, w0
+	MOVD   $0x3f7ffffe, R0
+	WORD $0x4e040c0a // dup v10.4s, w0
+	WORD $0x4f00f40b // fmov v11.4s, #2.000000000000000000e+00
+	WORD $0x4f03f40c // fmov v12.4s, #5.000000000000000000e-01
+	WORD $0x4f03f60d // fmov v13.4s, #1.000000000000000000e+00
+	MOVD   dst_base+0(FP), R0
+	MOVD   x_base+24(FP), R1
+	MOVD   x_len+32(FP), R2
+	LSR    $3, R2
+	CBZ    R2, done
+loop:
+	WORD $0xad403c2e // ldp q14, q15, [x1]
+	WORD $0x6ea0f9d0 // fneg v16.4s, v14.4s
+	WORD $0x6ea0f9f1 // fneg v17.4s, v15.4s
+	WORD $0x4e20f610 // fmax v16.4s, v16.4s, v0.4s
+	WORD $0x4e20f631 // fmax v17.4s, v17.4s, v0.4s
+	WORD $0x4ea1f610 // fmin v16.4s, v16.4s, v1.4s
+	WORD $0x4ea1f631 // fmin v17.4s, v17.4s, v1.4s
+	WORD $0x4ea31c72 // orr v18.16b, v3.16b, v3.16b
+	WORD $0x4ea31c73 // orr v19.16b, v3.16b, v3.16b
+	WORD $0x4e22ce12 // fmla v18.4s, v16.4s, v2.4s
+	WORD $0x4e22ce33 // fmla v19.4s, v17.4s, v2.4s
+	WORD $0x4ea3d654 // fsub v20.4s, v18.4s, v3.4s
+	WORD $0x4ea3d675 // fsub v21.4s, v19.4s, v3.4s
+	WORD $0x4ea4ce90 // fmls v16.4s, v20.4s, v4.4s
+	WORD $0x4ea4ceb1 // fmls v17.4s, v21.4s, v4.4s
+	WORD $0x4ea5ce90 // fmls v16.4s, v20.4s, v5.4s
+	WORD $0x4ea5ceb1 // fmls v17.4s, v21.4s, v5.4s
+	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
+	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
+	WORD $0x4eac8652 // add v18.4s, v18.4s, v12.4s
+	WORD $0x4eac8673 // add v19.4s, v19.4s, v12.4s
+	WORD $0x4ea71cf4 // orr v20.16b, v7.16b, v7.16b
+	WORD $0x4e30ccd4 // fmla v20.4s, v6.4s, v16.4s
+	WORD $0x4ea71cf5 // orr v21.16b, v7.16b, v7.16b
+	WORD $0x4e31ccd5 // fmla v21.4s, v6.4s, v17.4s
+	WORD $0x4ea81d16 // orr v22.16b, v8.16b, v8.16b
+	WORD $0x4e30ce96 // fmla v22.4s, v20.4s, v16.4s
+	WORD $0x4ea81d14 // orr v20.16b, v8.16b, v8.16b
+	WORD $0x4e31ceb4 // fmla v20.4s, v21.4s, v17.4s
+	WORD $0x4ea91d35 // orr v21.16b, v9.16b, v9.16b
+	WORD $0x4e30ced5 // fmla v21.4s, v22.4s, v16.4s
+	WORD $0x4ea91d36 // orr v22.16b, v9.16b, v9.16b
+	WORD $0x4e31ce96 // fmla v22.4s, v20.4s, v17.4s
+	WORD $0x4eaa1d54 // orr v20.16b, v10.16b, v10.16b
+	WORD $0x4e30ceb4 // fmla v20.4s, v21.4s, v16.4s
+	WORD $0x4eaa1d55 // orr v21.16b, v10.16b, v10.16b
+	WORD $0x4e31ced5 // fmla v21.4s, v22.4s, v17.4s
+	WORD $0x4eab1d76 // orr v22.16b, v11.16b, v11.16b
+	WORD $0x4e30ce96 // fmla v22.4s, v20.4s, v16.4s
+	WORD $0x4eab1d74 // orr v20.16b, v11.16b, v11.16b
+	WORD $0x4e31ceb4 // fmla v20.4s, v21.4s, v17.4s
+	WORD $0x4eab1d75 // orr v21.16b, v11.16b, v11.16b
+	WORD $0x4e30ced5 // fmla v21.4s, v22.4s, v16.4s
+	WORD $0x4eab1d76 // orr v22.16b, v11.16b, v11.16b
+	WORD $0x4e31ce96 // fmla v22.4s, v20.4s, v17.4s
+	WORD $0x6e32deb0 // fmul v16.4s, v21.4s, v18.4s
+	WORD $0x6e33ded1 // fmul v17.4s, v22.4s, v19.4s
+	WORD $0x4e2dd610 // fadd v16.4s, v16.4s, v13.4s
+	WORD $0x4e2dd631 // fadd v17.4s, v17.4s, v13.4s
+	WORD $0x6e30fdce // fdiv v14.4s, v14.4s, v16.4s
+	WORD $0x6e31fdef // fdiv v15.4s, v15.4s, v17.4s
+	WORD $0xad003c0e // stp q14, q15, [x0]
+	ADD    $32, R0
+	ADD    $32, R1
+	SUBS   $1, R2, R2
+	BNE    loop
+done:
+	RET
+
+// func sigmoidNEON(dst, x []float32)
+TEXT ·sigmoidNEON(SB), NOSPLIT, $0-48
+	MOVD   $0xc2af0000, R0
+	WORD $0x4e040c00 // dup v0.4s, w0
+	MOVD   $0x42b1cccd, R0
+	WORD $0x4e040c01 // dup v1.4s, w0
+	MOVD   $0x3fb8aa3b, R0
+	WORD $0x4e040c02 // dup v2.4s, w0
+	MOVD   $0x4b400000, R0
+	WORD $0x4e040c03 // dup v3.4s, w0
+	MOVD   $0x3f317200, R0
+	WORD $0x4e040c04 // dup v4.4s, w0
+	MOVD   $0x35bfbe8e, R0
+	WORD $0x4e040c05 // dup v5.4s, w0
+	MOVD   $0x3b352794, R0
+	WORD $0x4e040c06 // dup v6.4s, w0
+	MOVD   $0x3c891cc0, R0
+	WORD $0x4e040c07 // dup v7.4s, w0
+	MOVD   $0x3daaac57, R0
+	WORD $0x4e040c08 // dup v8.4s, w0
+	MOVD   $0x3eaaaa49, R0
+	WORD $0x4e040c09 // dup v9.4s, w0
+	MOVD   $0x3f7ffffe, R0
+	WORD $0x4e040c0a // dup v10.4s, w0
+	WORD $0x4f00f40b // fmov v11.4s, #2.000000000000000000e+00
+	WORD $0x4f03f40c // fmov v12.4s, #5.000000000000000000e-01
+	WORD $0x4f03f60d // fmov v13.4s, #1.000000000000000000e+00
+	MOVD   dst_base+0(FP), R0
+	MOVD   x_base+24(FP), R1
+	MOVD   x_len+32(FP), R2
+	LSR    $3, R2
+	CBZ    R2, done
+loop:
+	WORD $0xad404430 // ldp q16, q17, [x1]
+	WORD $0x6ea0fa10 // fneg v16.4s, v16.4s
+	WORD $0x6ea0fa31 // fneg v17.4s, v17.4s
+	WORD $0x4ead1dae // orr v14.16b, v13.16b, v13.16b
+	WORD $0x4ead1daf // orr v15.16b, v13.16b, v13.16b
+	WORD $0x4e20f610 // fmax v16.4s, v16.4s, v0.4s
+	WORD $0x4e20f631 // fmax v17.4s, v17.4s, v0.4s
+	WORD $0x4ea1f610 // fmin v16.4s, v16.4s, v1.4s
+	WORD $0x4ea1f631 // fmin v17.4s, v17.4s, v1.4s
+	WORD $0x4ea31c72 // orr v18.16b, v3.16b, v3.16b
+	WORD $0x4ea31c73 // orr v19.16b, v3.16b, v3.16b
+	WORD $0x4e22ce12 // fmla v18.4s, v16.4s, v2.4s
+	WORD $0x4e22ce33 // fmla v19.4s, v17.4s, v2.4s
+	WORD $0x4ea3d654 // fsub v20.4s, v18.4s, v3.4s
+	WORD $0x4ea3d675 // fsub v21.4s, v19.4s, v3.4s
+	WORD $0x4ea4ce90 // fmls v16.4s, v20.4s, v4.4s
+	WORD $0x4ea4ceb1 // fmls v17.4s, v21.4s, v4.4s
+	WORD $0x4ea5ce90 // fmls v16.4s, v20.4s, v5.4s
+	WORD $0x4ea5ceb1 // fmls v17.4s, v21.4s, v5.4s
+	WORD $0x4f375652 // shl v18.4s, v18.4s, #23
+	WORD $0x4f375673 // shl v19.4s, v19.4s, #23
+	WORD $0x4eac8652 // add v18.4s, v18.4s, v12.4s
+	WORD $0x4eac8673 // add v19.4s, v19.4s, v12.4s
+	WORD $0x4ea71cf4 // orr v20.16b, v7.16b, v7.16b
+	WORD $0x4e30ccd4 // fmla v20.4s, v6.4s, v16.4s
+	WORD $0x4ea71cf5 // orr v21.16b, v7.16b, v7.16b
+	WORD $0x4e31ccd5 // fmla v21.4s, v6.4s, v17.4s
+	WORD $0x4ea81d16 // orr v22.16b, v8.16b, v8.16b
+	WORD $0x4e30ce96 // fmla v22.4s, v20.4s, v16.4s
+	WORD $0x4ea81d14 // orr v20.16b, v8.16b, v8.16b
+	WORD $0x4e31ceb4 // fmla v20.4s, v21.4s, v17.4s
+	WORD $0x4ea91d35 // orr v21.16b, v9.16b, v9.16b
+	WORD $0x4e30ced5 // fmla v21.4s, v22.4s, v16.4s
+	WORD $0x4ea91d36 // orr v22.16b, v9.16b, v9.16b
+	WORD $0x4e31ce96 // fmla v22.4s, v20.4s, v17.4s
+	WORD $0x4eaa1d54 // orr v20.16b, v10.16b, v10.16b
+	WORD $0x4e30ceb4 // fmla v20.4s, v21.4s, v16.4s
+	WORD $0x4eaa1d55 // orr v21.16b, v10.16b, v10.16b
+	WORD $0x4e31ced5 // fmla v21.4s, v22.4s, v17.4s
+	WORD $0x4eab1d76 // orr v22.16b, v11.16b, v11.16b
+	WORD $0x4e30ce96 // fmla v22.4s, v20.4s, v16.4s
+	WORD $0x4eab1d74 // orr v20.16b, v11.16b, v11.16b
+	WORD $0x4e31ceb4 // fmla v20.4s, v21.4s, v17.4s
+	WORD $0x4eab1d75 // orr v21.16b, v11.16b, v11.16b
+	WORD $0x4e30ced5 // fmla v21.4s, v22.4s, v16.4s
+	WORD $0x4eab1d76 // orr v22.16b, v11.16b, v11.16b
+	WORD $0x4e31ce96 // fmla v22.4s, v20.4s, v17.4s
+	WORD $0x6e32deb0 // fmul v16.4s, v21.4s, v18.4s
+	WORD $0x6e33ded1 // fmul v17.4s, v22.4s, v19.4s
+	WORD $0x4e2dd610 // fadd v16.4s, v16.4s, v13.4s
+	WORD $0x4e2dd631 // fadd v17.4s, v17.4s, v13.4s
+	WORD $0x6e30fdce // fdiv v14.4s, v14.4s, v16.4s
+	WORD $0x6e31fdef // fdiv v15.4s, v15.4s, v17.4s
+	WORD $0xad003c0e // stp q14, q15, [x0]
+	ADD    $32, R0
+	ADD    $32, R1
+	SUBS   $1, R2, R2
+	BNE    loop
+done:
+	RET
+
+// func softplusNEON(dst, x []float32)
+TEXT ·softplusNEON(SB), NOSPLIT, $0-48
+	MOVD   $0xc2af0000, R0
+	WORD $0x4e040c00 // dup v0.4s, w0
+	MOVD   $0x3fb8aa3b, R0
+	WORD $0x4e040c01 // dup v1.4s, w0
+	MOVD   $0x4b400000, R0
+	WORD $0x4e040c02 // dup v2.4s, w0
+	MOVD   $0x3f317200, R0
+	WORD $0x4e040c03 // dup v3.4s, w0
+	MOVD   $0x35bfbe8e, R0
+	WORD $0x4e040c04 // dup v4.4s, w0
+	MOVD   $0x3b352794, R0
+	WORD $0x4e040c05 // dup v5.4s, w0
+	MOVD   $0x3c891cc0, R0
+	WORD $0x4e040c06 // dup v6.4s, w0
+	MOVD   $0x3daaac57, R0
+	WORD $0x4e040c07 // dup v7.4s, w0
+	MOVD   $0x3eaaaa49, R0
+	WORD $0x4e040c08 // dup v8.4s, w0
+	MOVD   $0x3f7ffffe, R0
+	WORD $0x4e040c09 // dup v9.4s, w0
+	WORD $0x4f00f40a // fmov v10.4s, #2.000000000000000000e+00
+	WORD $0x4f03f40b // fmov v11.4s, #5.000000000000000000e-01
+	MOVD   $0x3f317218, R0
+	WORD $0x4e040c0c // dup v12.4s, w0
+	WORD $0x4f03f60d // fmov v13.4s, #1.000000000000000000e+00
+	MOVD   $0xbd9c64ba, R0
+	WORD $0x4e040c0e // dup v14.4s, w0
+	MOVD   $0x3e02af57, R0
+	WORD $0x4e040c0f // dup v15.4s, w0
+	MOVD   $0xbe06c123, R0
+	WORD $0x4e040c10 // dup v16.4s, w0
+	MOVD   $0x3e116c98, R0
+	WORD $0x4e040c11 // dup v17.4s, w0
+	MOVD   $0xbe2a3945, R0
+	WORD $0x4e040c12 // dup v18.4s, w0
+	MOVD   $0x3e4cd00e, R0
+	WORD $0x4e040c13 // dup v19.4s, w0
+	MOVD   $0xbe800113, R0
+	WORD $0x4e040c14 // dup v20.4s, w0
+	MOVD   $0x3eaaaaaa, R0
+	WORD $0x4e040c15 // dup v21.4s, w0
+	WORD $0x4f07f416 // fmov v22.4s, #-5.000000000000000000e-01
+	MOVD   $0x3f3504f3, R0
+	WORD $0x4e040c17 // dup v23.4s, w0
+	MOVD   dst_base+0(FP), R0
+	MOVD   x_base+24(FP), R1
+	MOVD   x_len+32(FP), R2
+	LSR    $3, R2
+	CBZ    R2, done
+loop:
+	WORD $0x3dc00038 // ldr q24, [x1]
+	WORD $0x4ea0fb19 // fabs v25.4s, v24.4s
+	WORD $0x6ea0fb39 // fneg v25.4s, v25.4s
+	WORD $0x4e20f739 // fmax v25.4s, v25.4s, v0.4s
+	WORD $0x4ea21c5b // orr v27.16b, v2.16b, v2.16b
+	WORD $0x4e21cf3b // fmla v27.4s, v25.4s, v1.4s
+	WORD $0x4ea2d77c // fsub v28.4s, v27.4s, v2.4s
+	WORD $0x4ea3cf99 // fmls v25.4s, v28.4s, v3.4s
+	WORD $0x4ea4cf99 // fmls v25.4s, v28.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x4eab877b // add v27.4s, v27.4s, v11.4s
+	WORD $0x4ea61cdc // orr v28.16b, v6.16b, v6.16b
+	WORD $0x4e39ccbc // fmla v28.4s, v5.4s, v25.4s
+	WORD $0x4ea71cfd // orr v29.16b, v7.16b, v7.16b
+	WORD $0x4e39cf9d // fmla v29.4s, v28.4s, v25.4s
+	WORD $0x4ea81d1c // orr v28.16b, v8.16b, v8.16b
+	WORD $0x4e39cfbc // fmla v28.4s, v29.4s, v25.4s
+	WORD $0x4ea91d3d // orr v29.16b, v9.16b, v9.16b
+	WORD $0x4e39cf9d // fmla v29.4s, v28.4s, v25.4s
+	WORD $0x4eaa1d5c // orr v28.16b, v10.16b, v10.16b
+	WORD $0x4e39cfbc // fmla v28.4s, v29.4s, v25.4s
+	WORD $0x4eaa1d5d // orr v29.16b, v10.16b, v10.16b
+	WORD $0x4e39cf9d // fmla v29.4s, v28.4s, v25.4s
+	WORD $0x6e3bdfb9 // fmul v25.4s, v29.4s, v27.4s
+	WORD $0x4e2dd73a // fadd v26.4s, v25.4s, v13.4s
+	WORD $0x6eb7875b // sub v27.4s, v26.4s, v23.4s
+	WORD $0x4f29077b // sshr v27.4s, v27.4s, #23
+	WORD $0x4f37577c // shl v28.4s, v27.4s, #23
+	WORD $0x6ebc875a // sub v26.4s, v26.4s, v28.4s
+	WORD $0x4eadd75a // fsub v26.4s, v26.4s, v13.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4ea0db7c // fcmeq v28.4s, v27.4s, #0.0
+	WORD $0x6ebc1f3a // bit v26.16b, v25.16b, v28.16b
+	WORD $0x4eaf1dfc // orr v28.16b, v15.16b, v15.16b
+	WORD $0x4e3acddc // fmla v28.4s, v14.4s, v26.4s
+	WORD $0x4eb01e1d // orr v29.16b, v16.16b, v16.16b
+	WORD $0x4e3acf9d // fmla v29.4s, v28.4s, v26.4s
+	WORD $0x4eb11e3c // orr v28.16b, v17.16b, v17.16b
+	WORD $0x4e3acfbc // fmla v28.4s, v29.4s, v26.4s
+	WORD $0x4eb21e5d // orr v29.16b, v18.16b, v18.16b
+	WORD $0x4e3acf9d // fmla v29.4s, v28.4s, v26.4s
+	WORD $0x4eb31e7c // orr v28.16b, v19.16b, v19.16b
+	WORD $0x4e3acfbc // fmla v28.4s, v29.4s, v26.4s
+	WORD $0x4eb41e9d // orr v29.16b, v20.16b, v20.16b
+	WORD $0x4e3acf9d // fmla v29.4s, v28.4s, v26.4s
+	WORD $0x4eb51ebc // orr v28.16b, v21.16b, v21.16b
+	WORD $0x4e3acfbc // fmla v28.4s, v29.4s, v26.4s
+	WORD $0x4eb61edd // orr v29.16b, v22.16b, v22.16b
+	WORD $0x4e3acf9d // fmla v29.4s, v28.4s, v26.4s
+	WORD $0x6e3adf5c // fmul v28.4s, v26.4s, v26.4s
+	WORD $0x4e3dcf9a // fmla v26.4s, v28.4s, v29.4s
+	WORD $0x4e2ccf7a // fmla v26.4s, v27.4s, v12.4s
+	WORD $0x4f000419 // movi v25.4s, #0x0
+	WORD $0x4e39f718 // fmax v24.4s, v24.4s, v25.4s
+	WORD $0x4e3ad718 // fadd v24.4s, v24.4s, v26.4s
+	WORD $0x3d800018 // str q24, [x0]
+	WORD $0x3dc00438 // ldr q24, [x1, #16]
+	WORD $0x4ea0fb19 // fabs v25.4s, v24.4s
+	WORD $0x6ea0fb39 // fneg v25.4s, v25.4s
+	WORD $0x4e20f739 // fmax v25.4s, v25.4s, v0.4s
+	WORD $0x4ea21c5b // orr v27.16b, v2.16b, v2.16b
+	WORD $0x4e21cf3b // fmla v27.4s, v25.4s, v1.4s
+	WORD $0x4ea2d77c // fsub v28.4s, v27.4s, v2.4s
+	WORD $0x4ea3cf99 // fmls v25.4s, v28.4s, v3.4s
+	WORD $0x4ea4cf99 // fmls v25.4s, v28.4s, v4.4s
+	WORD $0x4f37577b // shl v27.4s, v27.4s, #23
+	WORD $0x4eab877b // add v27.4s, v27.4s, v11.4s
+	WORD $0x4ea61cdc // orr v28.16b, v6.16b, v6.16b
+	WORD $0x4e39ccbc // fmla v28.4s, v5.4s, v25.4s
+	WORD $0x4ea71cfd // orr v29.16b, v7.16b, v7.16b
+	WORD $0x4e39cf9d // fmla v29.4s, v28.4s, v25.4s
+	WORD $0x4ea81d1c // orr v28.16b, v8.16b, v8.16b
+	WORD $0x4e39cfbc // fmla v28.4s, v29.4s, v25.4s
+	WORD $0x4ea91d3d // orr v29.16b, v9.16b, v9.16b
+	WORD $0x4e39cf9d // fmla v29.4s, v28.4s, v25.4s
+	WORD $0x4eaa1d5c // orr v28.16b, v10.16b, v10.16b
+	WORD $0x4e39cfbc // fmla v28.4s, v29.4s, v25.4s
+	WORD $0x4eaa1d5d // orr v29.16b, v10.16b, v10.16b
+	WORD $0x4e39cf9d // fmla v29.4s, v28.4s, v25.4s
+	WORD $0x6e3bdfb9 // fmul v25.4s, v29.4s, v27.4s
+	WORD $0x4e2dd73a // fadd v26.4s, v25.4s, v13.4s
+	WORD $0x6eb7875b // sub v27.4s, v26.4s, v23.4s
+	WORD $0x4f29077b // sshr v27.4s, v27.4s, #23
+	WORD $0x4f37577c // shl v28.4s, v27.4s, #23
+	WORD $0x6ebc875a // sub v26.4s, v26.4s, v28.4s
+	WORD $0x4eadd75a // fsub v26.4s, v26.4s, v13.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4ea0db7c // fcmeq v28.4s, v27.4s, #0.0
+	WORD $0x6ebc1f3a // bit v26.16b, v25.16b, v28.16b
+	WORD $0x4eaf1dfc // orr v28.16b, v15.16b, v15.16b
+	WORD $0x4e3acddc // fmla v28.4s, v14.4s, v26.4s
+	WORD $0x4eb01e1d // orr v29.16b, v16.16b, v16.16b
+	WORD $0x4e3acf9d // fmla v29.4s, v28.4s, v26.4s
+	WORD $0x4eb11e3c // orr v28.16b, v17.16b, v17.16b
+	WORD $0x4e3acfbc // fmla v28.4s, v29.4s, v26.4s
+	WORD $0x4eb21e5d // orr v29.16b, v18.16b, v18.16b
+	WORD $0x4e3acf9d // fmla v29.4s, v28.4s, v26.4s
+	WORD $0x4eb31e7c // orr v28.16b, v19.16b, v19.16b
+	WORD $0x4e3acfbc // fmla v28.4s, v29.4s, v26.4s
+	WORD $0x4eb41e9d // orr v29.16b, v20.16b, v20.16b
+	WORD $0x4e3acf9d // fmla v29.4s, v28.4s, v26.4s
+	WORD $0x4eb51ebc // orr v28.16b, v21.16b, v21.16b
+	WORD $0x4e3acfbc // fmla v28.4s, v29.4s, v26.4s
+	WORD $0x4eb61edd // orr v29.16b, v22.16b, v22.16b
+	WORD $0x4e3acf9d // fmla v29.4s, v28.4s, v26.4s
+	WORD $0x6e3adf5c // fmul v28.4s, v26.4s, v26.4s
+	WORD $0x4e3dcf9a // fmla v26.4s, v28.4s, v29.4s
+	WORD $0x4e2ccf7a // fmla v26.4s, v27.4s, v12.4s
+	WORD $0x4f000419 // movi v25.4s, #0x0
+	WORD $0x4e39f718 // fmax v24.4s, v24.4s, v25.4s
+	WORD $0x4e3ad718 // fadd v24.4s, v24.4s, v26.4s
+	WORD $0x3d800418 // str q24, [x0, #16]
+	ADD    $32, R0
+	ADD    $32, R1
+	SUBS   $1, R2, R2
+	BNE    loop
+done:
+	RET
+
 // func softcapNEON(x []float32, limit float32)
 TEXT ·softcapNEON(SB), NOSPLIT, $0-28
 	MOVD   $0x3fb8aa3b, R0

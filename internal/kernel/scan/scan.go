@@ -3,6 +3,8 @@
 // channels), so threads take parts and no sum crosses threads (N3).
 package scan
 
+//go:generate go -C ../_asm run ./scanarm -out ../scan/z_scan_arm64.s -stubs ../scan/z_scan_arm64.go -pkg scan
+
 // Op is a recurrence. Its methods may run on several threads at a time, on different states or parts: it keeps nothing
 // between calls.
 type Op interface {

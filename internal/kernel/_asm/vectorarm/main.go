@@ -14,6 +14,9 @@ func main() {
 	clampedSwiGLU()
 	gated("geluMulNEON", loadGelu, geluArg)
 	gelu()
+	silu()
+	sigmoid()
+	softplus()
 	softcap()
 	ropeNeox()
 	ropePairs()
@@ -190,6 +193,61 @@ func gelu() {
 		geluArg(e, g)
 		logistic(g, e)
 		Store(g, dst, 0)
+	}, dst, x)
+	Return()
+}
+
+func silu() {
+	Func("siluNEON", "func(dst, x []float32)", "siluNEON is siluGo, for the elements up to the last multiple of 8 of x.")
+	loadLogistic()
+	dst, x, g, e := Arg("dst_base"), Arg("x_base"), Vecs(2), Vecs(2)
+	Each("x", func() {
+		Load(g, x, 0)
+		both(func(i int) { FNEG(S4, e[i], g[i]) })
+		logistic(g, e)
+		Store(g, dst, 0)
+	}, dst, x)
+	Return()
+}
+
+func sigmoid() {
+	Func("sigmoidNEON", "func(dst, x []float32)", "sigmoidNEON is sigmoidGo, for the elements up to the last multiple of 8 of x.")
+	loadLogistic()
+	dst, x, one, e := Arg("dst_base"), Arg("x_base"), Vecs(2), Vecs(2)
+	Each("x", func() {
+		Load(e, x, 0)
+		both(func(i int) { FNEG(S4, e[i], e[i]) })
+		both(func(i int) { MOV(one[i], Float(1)) })
+		logistic(one, e)
+		Store(one, dst, 0)
+	}, dst, x)
+	Return()
+}
+
+// softplus emits one register after the other, as there are many constants. FMAX keeps a NaN.
+func softplus() {
+	Func("softplusNEON", "func(dst, x []float32)", "softplusNEON is softplusGo, for the elements up to the last multiple of 8 of x.")
+	LoadExp(true)
+	LoadLog()
+	dst, x, v, a, s := Arg("dst_base"), Arg("x_base"), Vec(), Vec(), Vec()
+	Each("x", func() {
+		for i := range 2 {
+			LDRQ(v, x, 16*i)
+			FABS(S4, a, v)
+			FNEG(S4, a, a)
+			Exp([]V{a}, true)
+			FADD(S4, s, a, Float(1))
+			k, f := LogParts(s)
+			small := Vec()
+			FCMEQ0(S4, small, k)
+			BIT(B16, f, a, small)
+			Free(small)
+			l := Log1p(k, f)
+			ZERO(a)
+			FMAX(S4, v, v, a)
+			FADD(S4, v, v, l)
+			STRQ(v, dst, 16*i)
+		}
 	}, dst, x)
 	Return()
 }
