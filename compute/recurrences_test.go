@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"grove/internal/kernel/scan"
+	"grove/kv"
 )
 
 // TestRecurrences: weights are read as files have them, channel by channel.
@@ -15,6 +16,9 @@ func TestRecurrences(t *testing.T) {
 			op.Advance(part, make([]float32, op.Size()), in, op.Record(), rows, out, op.Out())
 		}
 		return out
+	}
+	if got, want := NewDelta(4, 2, 16, 128, false, false).Keeps(), (kv.State{Parts: 8, Size: 16 * 64, Record: 2*2*16 + 4*128 + 4 + 4}); got != want {
+		t.Errorf("a delta net keeps %+v, want %+v", got, want)
 	}
 	for _, c := range []struct {
 		name      string
