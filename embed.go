@@ -54,7 +54,7 @@ func (m *Model) pooling(o EmbedOptions) (model.Pooling, error) {
 	}
 	switch {
 	case p == model.PoolRank:
-		return p, &OptionError{errors.New("grove: the model ranks texts against each other, which is not supported; a pooling of mean, cls or last gives embeddings")}
+		return p, &OptionError{errors.New("grove: the model ranks texts by a query; a pooling of mean, cls or last gives embeddings")}
 	case p != model.PoolUnset:
 		return p, nil
 	case i.Encoder:
@@ -86,7 +86,7 @@ func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, ma
 	if len(ids) == 0 {
 		return nil, errors.New("grove: the text is empty, and the model has no token that begins one")
 	}
-	states := model.Pool{Kind: p, Tokens: len(ids), Progress: o.Progress}
+	states := model.Pool{Kind: p, Tokens: len(ids), Dense: m.model.Info().Dense, Progress: o.Progress}
 	if err := m.engine.States(ctx, ids, states.Add); err != nil {
 		return nil, m.busy(err)
 	}

@@ -45,7 +45,7 @@ func randomModel(t *testing.T, s synthetic.Spec, o grove.Options, change func(kv
 func pooling(p uint32) func([]gguf.KV) []gguf.KV {
 	return func(kv []gguf.KV) []gguf.KV {
 		for i := range kv {
-			if kv[i].Key == "bert.pooling_type" {
+			if strings.HasSuffix(kv[i].Key, ".pooling_type") {
 				kv[i].Value = gguf.Of(p)
 			}
 		}
@@ -129,7 +129,7 @@ func TestEmbedGenerator(t *testing.T) {
 func TestEmbedErrors(t *testing.T) {
 	ctx := context.Background()
 	bert, _ := randomModel(t, synthetic.Spec{Arch: "bert"}, grove.Options{}, nil)
-	rank, _ := randomModel(t, synthetic.Spec{Arch: "bert"}, grove.Options{}, pooling(4))
+	rank, _ := randomModel(t, synthetic.Spec{Arch: "neo-bert"}, grove.Options{}, pooling(4))
 	var option *grove.OptionError
 	if _, err := bert.Embed(ctx, "x", grove.EmbedOptions{Pooling: "none"}); !errors.As(err, &option) {
 		t.Errorf("one vector with a pooling of none: %v", err)

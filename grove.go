@@ -370,7 +370,7 @@ func (m *Model) Info() Info {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
 	}
 	return Info{
-		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Encoder: i.Encoder,
+		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Encoder: i.Embeds(),
 		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Sampling: m.advice,
 	}
 }

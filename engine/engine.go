@@ -39,7 +39,7 @@ var errClosed = fmt.Errorf("engine: the sequence %w", ErrClosed)
 var ErrPanic = guard.ErrPanic
 
 // ErrEncoder reports that a text was asked of a model that gives none.
-var ErrEncoder = errors.New("is an encoder and generates no text")
+var ErrEncoder = errors.New("generates no text")
 
 // Config says what an engine has room for.
 type Config struct {
@@ -149,8 +149,11 @@ func (e *Engine) CacheBytes() int { return e.cache.Bytes() }
 
 // Generates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
 func (e *Engine) Generates() error {
-	if info := e.model.Info(); info.Encoder {
-		return fmt.Errorf("engine: %s %w: it gives embeddings", info.Arch, ErrEncoder)
+	switch info := e.model.Info(); {
+	case info.Encoder:
+		return fmt.Errorf("engine: %s is an encoder and %w: it gives embeddings", info.Arch, ErrEncoder)
+	case info.Embeds():
+		return fmt.Errorf("engine: the file asks for a pooling of %q of %s, and so %w: it gives embeddings, or ranks texts", info.Pooling, info.Arch, ErrEncoder)
 	}
 	return nil
 }

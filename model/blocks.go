@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"grove/compute"
 )
@@ -350,10 +351,15 @@ func (l *Loader) Head(s Hyperparameters) Head {
 }
 
 // Tables loads the embedding table and the output matrix. A file without an output matrix ties it to the table, which
-// is then stored once.
+// is then stored once. Where the file says that tokens see each other, the model is an encoder; a Qwen 3 may have the head of a reranker,
+// which reads the last state and gives probabilities.
 func (l *Loader) Tables(s Hyperparameters) (embed, output *compute.Matrix) {
-	if p := l.info.Pooling; p > PoolNone {
-		l.fail("%s is %d; the model gives embeddings and has no head to generate with", l.key("pooling_type"), p)
+	l.info.Encoder = !l.BoolOr("attention.causal", true)
+	if strings.HasPrefix(l.info.Arch, "qwen3") || l.info.Pooling == PoolRank {
+		l.Rank(PoolLast, Linear)
+	}
+	if r := l.info.Rank; r != nil {
+		r.Softmax = true
 	}
 	embed = l.Matrix("token_embd.weight", l.info.Vocabulary, s.Width)
 	l.looksUp("token_embd.weight", embed)

@@ -14,7 +14,6 @@ var skipped = map[string][]string{
 	"llama":     {"blk.N.attn_rot_embd."}, // the angles of the rotation, in old files; they follow from the hyperparameters
 	"deepseek2": {"blk.N.attn_rot_embd."},
 	"gemma3":    {"v.", "mm."},                                        // what sees images, in ollama's files; prompts are text
-	"qwen3vl":   {"cls.output."},                                      // the head of a reranker; files that rank by it have a pooling, which is refused
 	"apertus":   {"blk.N.attn_q_norm.bias", "blk.N.attn_k_norm.bias"}, // its norms have none; another program leaves room for them
 }
 

@@ -35,7 +35,7 @@ func TestLeftOver(t *testing.T) {
 		{gemma3, "blk.0.v.weight", other},
 		{gemma3, "cls.weight", other},
 		{gpt2, "rope_freqs.weight", other},
-		{bert, "cls.output.weight", other},
+		{bert, "output.weight", other},
 		{phi3, "rope_freqs.weight", other},
 		{qwen, "blk.0.ffn_up_shexp.weight", other},
 		{gptOSS, "blk.0.attn_q_norm.weight", other},

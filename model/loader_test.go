@@ -96,6 +96,7 @@ var (
 	gptOSS   = modeltest.Spec{Arch: "gpt-oss"}
 	deepseek = modeltest.Spec{Arch: "deepseek2", Latent: synthetic.Latent{Dense: 1, Shared: 1}}
 	bert     = modeltest.Spec{Arch: "bert", Context: 128}
+	modern   = modeltest.Spec{Arch: "modern-bert"}
 )
 
 // TestRefusals spoils one thing of a file and expects the message that names it.
@@ -199,8 +200,8 @@ func TestRefusals(t *testing.T) {
 			"model: gemma2.attention.sliding_window_pattern is [2]bool; it must be a number, or a bool or 0 or 1 for each of 3 layers"},
 		{"windows by numbers", gemma2, setValue("gemma2.attention.sliding_window_pattern", gguf.ArrayOf([]uint32{1, 0, 2})),
 			"model: gemma2.attention.sliding_window_pattern is [3]uint32; it must be a number, or a bool or 0 or 1 for each of 3 layers"},
-		{"a model of embeddings", modeltest.Spec{Arch: "qwen3"}, set("qwen3.pooling_type", uint32(3)),
-			"model: qwen3.pooling_type is 3; the model gives embeddings and has no head to generate with"},
+		{"a reranker without a head", modeltest.Spec{Arch: "qwen3"}, set("qwen3.pooling_type", uint32(4)),
+			`model: qwen3.pooling_type is 4 (rank), and the file has neither tensor "cls.weight" nor "cls.output.weight"`},
 
 		{"more experts used than there are", qwen, set("qwen3moe.expert_used_count", uint32(7)),
 			"model: qwen3moe.expert_used_count is 7; it must be at most expert_count (6)"},
@@ -252,6 +253,27 @@ func TestRefusals(t *testing.T) {
 		{"no bias of queries", bert, withoutTensor("blk.0.attn_q.bias"), `model: tensor "blk.0.attn_q.bias" is missing`},
 		{"a pooling of its own", bert, set("bert.pooling_type", uint32(9)), "model: bert.pooling_type is 9; it must be 0 to 4"},
 		{"two ways to norm", bert, set("bert.attention.layer_norm_epsilon", float32(2)), "model: bert.attention.layer_norm_epsilon is 2; it must be 0 to 1"},
+
+		{"an activation that is not known", modern, set("modern-bert.hidden_activation", "relu"),
+			`model: modern-bert.hidden_activation is "relu"; gelu, gelu_pytorch_tanh, gelu_new, silu and swish are supported`},
+		{"windows for other encoder layers", modern, setValue("modern-bert.attention.sliding_window_pattern", gguf.ArrayOf([]bool{true})),
+			"model: modern-bert.attention.sliding_window_pattern is [1]bool; it must be a number, or a bool or 0 or 1 for each of 3 layers"},
+		{"a head of labels that it lacks", modern, setValue("modern-bert.classifier.output_labels", gguf.ArrayOf([]string{"a", "b"})),
+			`model: tensor "cls.output.weight" has shape [1 64]; the hyperparameters require [2 64]`},
+		{"a head that pools by something else", modern, set("modern-bert.classifier_pooling", "most"),
+			`model: modern-bert.classifier_pooling is "most"; mean, cls and last are supported`},
+		{"a reranker without its head", bert, set("bert.pooling_type", uint32(4)),
+			`model: bert.pooling_type is 4 (rank), and the file has neither tensor "cls.weight" nor "cls.output.weight"`},
+		{"a projection of another size", modeltest.Spec{Arch: "gemma-embedding"}, set("gemma-embedding.dense_2_feat_out", uint32(64)),
+			"model: gemma-embedding.dense_2_feat_out is 64; the tensor has 128"},
+		{"projections that do not follow", modeltest.Spec{Arch: "gemma-embedding"}, setTensor("dense_3.weight", tensor.F32, 64, 64),
+			`model: tensor "dense_3.weight" has shape [64 64]; the hyperparameters require [64 128]`},
+		{"mixtures without experts", modeltest.Spec{Arch: "nomic-bert-moe"}, without("nomic-bert-moe.expert_count"),
+			"model: nomic-bert-moe.expert_count is missing; layer 1 is a mixture"},
+		{"an inner width of another size", modeltest.Spec{Arch: "jina-bert-v2"}, setTensor("blk.0.ffn_up.weight", tensor.F32, 96, 64),
+			`model: tensor "blk.0.ffn_up.weight" has shape [96 64]; the hyperparameters require [64 64]`},
+		{"biases by distance without bound", modeltest.Spec{Arch: "jina-bert-v2"}, set("jina-bert-v2.attention.max_alibi_bias", inf),
+			"model: jina-bert-v2.attention.max_alibi_bias is +Inf; it must be finite"},
 
 		{"no embeddings", llama, withoutTensor("token_embd.weight"), `model: tensor "token_embd.weight" is missing or not a matrix`},
 		{"embeddings that are no matrix", llama, setTensor("token_embd.weight", tensor.F32, 48*64),

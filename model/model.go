@@ -36,9 +36,12 @@ type Info struct {
 	// returns an error where the file has shrunk.
 	Check func() error
 	// Encoder reports that the tokens of a text see each other, all in one step, and that the model gives
-	// embeddings and has no head.
+	// embeddings and generates no text.
 	Encoder bool
 	Pooling Pooling // how a text's embedding is made of its tokens' states, as the file says
+	Dense   []Dense // layers behind the pooling
+	Output  int     // values of an embedding; 0: Width
+	Rank    *Rank   // the head of a reranker; nil: none
 	// Predictors are the modules of the file that predict further tokens, in the order in which they follow each other.
 	Predictors []Predictor
 
@@ -53,6 +56,10 @@ type Info struct {
 	adaptable map[string]adaptable // tensors that adapters can add to
 }
 
+// Embeds reports that the model gives embeddings or ranks texts, and generates none: it is an encoder, or its file says how a text's states
+// become one vector.
+func (i *Info) Embeds() bool { return i.Encoder || i.Pooling > PoolNone }
+
 // Pooling is a way to make one vector of the states of a text's tokens. The values are those of GGUF.
 type Pooling int
 
@@ -63,7 +70,7 @@ const (
 	PoolMean
 	PoolFirst
 	PoolLast
-	PoolRank // a reranker's score; not supported
+	PoolRank // a reranker's score, by [Info].Rank
 )
 
 var poolings = []string{"none", "mean", "cls", "last", "rank"}

@@ -6,6 +6,7 @@ import "math"
 type Pool struct {
 	Kind     Pooling
 	Tokens   int                 // of the text
+	Dense    []Dense             // layers behind the pooling
 	Progress func(done, all int) // is told how many tokens have come; nil: nobody is
 
 	seen int
@@ -41,7 +42,11 @@ func (p *Pool) Vectors(unit bool) [][]float32 {
 		}
 		p.rows = [][]float32{mean}
 	}
-	for _, row := range p.rows {
+	for i, row := range p.rows {
+		for k := range p.Dense {
+			row = p.Dense[k].Forward(row)
+		}
+		p.rows[i] = row
 		if unit {
 			scale(row)
 		}

@@ -19,7 +19,7 @@ func (l *Loader) Windows(window, period int) (windowed []bool) {
 func (l *Loader) Chunks(n, period int) (chunked []bool) { return l.keep(kv.Chunk(n), period) }
 
 func (l *Loader) keep(keeps kv.Keep, period int) []bool {
-	has := l.pattern(period)
+	has := l.pattern(period, false)
 	if keeps.Window == 0 {
 		clear(has)
 	}
@@ -31,7 +31,25 @@ func (l *Loader) keep(keeps kv.Keep, period int) []bool {
 	return has
 }
 
-func (l *Loader) pattern(period int) []bool {
+// CenteredWindows gives the layers of an encoder a window of attention.sliding_window tokens, half of them on each side, and reports for each
+// layer whether it has one: all layers but the last of every period, or but the first where firstFull is set; none where the file has
+// no window. The hyperparameter attention.sliding_window_pattern replaces period as in [Loader.Windows].
+func (l *Loader) CenteredWindows(period int, firstFull bool) (windowed []bool) {
+	window := l.CountOr("attention.sliding_window", 0, 0, maxContext)
+	windowed = l.pattern(period, firstFull)
+	if window == 0 {
+		clear(windowed)
+	}
+	for i, is := range windowed {
+		if reach := window/2 + 1; is && reach < l.info.Context {
+			l.info.Layers[i].Keeps = kv.Window(reach)
+		}
+	}
+	return windowed
+}
+
+// pattern reports for each layer whether it is not the full one of its period, which is the last or the first.
+func (l *Loader) pattern(period int, firstFull bool) []bool {
 	const name = "attention.sliding_window_pattern"
 	layers := len(l.info.Layers)
 	if v, ok := l.file.Lookup(l.key(name)); ok && v.Kind() == gguf.Array {
@@ -41,9 +59,12 @@ func (l *Loader) pattern(period int) []bool {
 		l.fail("%s is %s; it must be a number, or a bool or 0 or 1 for each of %d layers", l.key(name), v.Type(), layers)
 	}
 	period = l.CountOr(name, period, 0, maxContext)
-	pattern := make([]bool, layers)
+	pattern, full := make([]bool, layers), period-1
+	if firstFull {
+		full = 0
+	}
 	for i := range pattern {
-		pattern[i] = period == 0 || i%period != period-1
+		pattern[i] = period == 0 || i%period != full
 	}
 	return pattern
 }

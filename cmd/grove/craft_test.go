@@ -68,7 +68,7 @@ var crafts = map[string]struct {
 	"pre-tokenizer": {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.pre", gguf.Of("klingon")) }},
 
 	"encoder":        {"bert", func(f *crafted) {}},
-	"encoder-rank":   {"bert", func(f *crafted) { f.set("bert.pooling_type", gguf.Of(uint32(4))) }},
+	"encoder-rank":   {"neo-bert", func(f *crafted) { f.set("neo-bert.pooling_type", gguf.Of(uint32(4))) }},
 	"encoder-causal": {"bert", func(f *crafted) { f.set("bert.attention.causal", gguf.Of(true)) }},
 	"encoder-nan":    {"bert", func(f *crafted) { f.edit("blk.2.layer_output_norm.bias", func(x []float32) { x[7] = nan }) }},
 
@@ -104,7 +104,8 @@ const talk = `{% for m in messages %}
 
 // randoms are models of random weights that crafts can start from.
 var randoms = map[string]synthetic.Spec{
-	"bert": {Arch: "bert", Context: 128, Vocab: 300, Vocabulary: true},
+	"bert":     {Arch: "bert", Context: 128, Vocab: 300, Vocabulary: true},
+	"neo-bert": {Arch: "neo-bert", Context: 128, Vocab: 300, Vocabulary: true},
 }
 
 var nan = float32(math.NaN())

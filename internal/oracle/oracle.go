@@ -33,6 +33,15 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"qwen2":     (*Model).decoder,
 	"qwen3":     (*Model).decoder,
 	"step35":    (*Model).windowedMixture,
+
+	"eurobert":        (*Model).normedBefore,
+	"gemma-embedding": (*Model).normedBefore,
+	"jina-bert-v2":    (*Model).normedBehind,
+	"jina-bert-v3":    (*Model).normedBehind,
+	"modern-bert":     (*Model).normedBefore,
+	"neo-bert":        (*Model).normedBefore,
+	"nomic-bert":      (*Model).normedBehind,
+	"nomic-bert-moe":  (*Model).normedBehind,
 }
 
 // New makes the oracle of a file. It returns an error for an architecture that has no entry.

@@ -2,5 +2,6 @@
 package all
 
 import (
-	_ "grove/model/arch" // decoders
+	_ "grove/model/arch"    // decoders
+	_ "grove/model/encoder" // encoders
 )

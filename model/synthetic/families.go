@@ -23,6 +23,15 @@ var families = map[string]func(b *builder){
 	"mimo2":      (*builder).windowedMixture,
 	"starcoder2": (*builder).starCoder2,
 	"step35":     (*builder).windowedMixture,
+
+	"eurobert":        (*builder).euroBERT,
+	"gemma-embedding": (*builder).gemmaEmbedding,
+	"jina-bert-v2":    (*builder).jinaBERTv2,
+	"jina-bert-v3":    (*builder).jinaBERTv3,
+	"modern-bert":     (*builder).modernBERT,
+	"neo-bert":        (*builder).neoBERT,
+	"nomic-bert":      (*builder).nomicBERT,
+	"nomic-bert-moe":  (*builder).nomicBERTMoE,
 }
 
 // linear adds a matrix and its bias.

@@ -59,7 +59,12 @@ func (s Spec) WithDefaults() Spec {
 		or(&s.Window, 40)
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
-	case "bert":
+	case "gemma-embedding":
+		or(&s.Window, 20)
+	case "modern-bert":
+		or(&s.Window, 20)
+		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
+	case "bert", "jina-bert-v2", "jina-bert-v3", "neo-bert", "nomic-bert", "nomic-bert-moe":
 		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
 	case "deepseek2":
 		s.KVHeads = 1
@@ -71,7 +76,7 @@ func (s Spec) WithDefaults() Spec {
 		or(&s.Value, 32)
 	}
 	or(&s.Value, s.Size)
-	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.Arch == "deepseek2" || s.Arch == "llama4" {
+	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.Arch == "deepseek2" || s.Arch == "llama4" || s.Arch == "nomic-bert-moe" {
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
 	}

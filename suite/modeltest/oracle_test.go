@@ -23,6 +23,16 @@ var oracleSpecs = map[string]Spec{
 	"step35":              {Arch: "step35", Layers: 4, Window: 20},
 	"deepseek2, lite":     {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Dense: 1, Shared: 2}},
 	"deepseek2, old lite": {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Fused: true, Dense: 1, Shared: 2}},
+
+	"eurobert":              {Arch: "eurobert"},
+	"gemma-embedding":       {Arch: "gemma-embedding", Layers: 7},
+	"jina-bert-v2":          {Arch: "jina-bert-v2"},
+	"jina-bert-v2, 6 heads": {Arch: "jina-bert-v2", Width: 96, Heads: 6},
+	"jina-bert-v3":          {Arch: "jina-bert-v3"},
+	"modern-bert":           {Arch: "modern-bert", Layers: 5},
+	"neo-bert":              {Arch: "neo-bert"},
+	"nomic-bert":            {Arch: "nomic-bert"},
+	"nomic-bert-moe":        {Arch: "nomic-bert-moe", Layers: 4},
 	"deepseek2, V2": {Arch: "deepseek2", Size: 48, Value: 24, Experts: 12, Used: 4,
 		Latent: synthetic.Latent{QRank: 32, Shared: 1, Groups: 4, GroupsUsed: 2}},
 	"deepseek2, V3": {Arch: "deepseek2", Size: 48, Experts: 12, Used: 4,
@@ -101,38 +111,47 @@ func TestEncoder(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%v-cache-%v", wt, cache), func(t *testing.T) {
-				file := Spec{Arch: "bert", Type: wt, Heads: 2, Context: 256}.File(t)
-				kinds := kernel.Implementations()
-				defer kernel.Use(kinds[0])
-				rng := rand.New(rand.NewPCG(5, 6))
-				texts := [][]token.ID{randomIDs(rng, 150, 48), randomIDs(rng, 64, 48), randomIDs(rng, 7, 48)}
-				var want [][]Bits
-				for _, kind := range kinds {
-					kernel.Use(kind)
-					r := New(t, file, Config{CacheType: cache, Threads: 2, Context: 256})
-					for i, ids := range texts {
-						got := r.Encode(ids)
-						if kind == kinds[0] {
-							want = append(want, got)
-						}
-						if err := Equal(fmt.Sprintf("%s, text %d", kind, i), got, want[i]); err != nil {
-							t.Error(err)
-						}
-					}
-				}
-				kernel.Use(kinds[0])
-				alone := New(t, file, Config{CacheType: cache, Threads: 1, Context: 256})
-				if err := Equal("1 and 2 threads", alone.Encode(texts[0]), want[0]); err != nil {
-					t.Error(err)
-				}
-				inPlace := New(t, file, Config{CacheType: cache, Threads: 2, Context: 256, NoRepack: true})
-				if err := Equal("packed weights and the file's own", inPlace.Encode(texts[0]), want[0]); err != nil {
-					t.Error(err)
-				}
-				checkBlocks(t, inPlace, texts, want)
+				checkEncoder(t, Spec{Arch: "bert", Type: wt, Heads: 2, Context: 256}, cache)
 			})
 		}
 	}
+	for _, arch := range []string{"eurobert", "gemma-embedding", "jina-bert-v2", "jina-bert-v3", "modern-bert", "neo-bert", "nomic-bert", "nomic-bert-moe"} {
+		t.Run(arch, func(t *testing.T) {
+			checkEncoder(t, Spec{Arch: arch, Type: tensor.Q8_0, Context: 256, Layers: 6}, tensor.F32)
+		})
+	}
+}
+
+func checkEncoder(t *testing.T, spec Spec, cache tensor.Type) {
+	file := spec.File(t)
+	kinds := kernel.Implementations()
+	defer kernel.Use(kinds[0])
+	rng := rand.New(rand.NewPCG(5, 6))
+	texts := [][]token.ID{randomIDs(rng, 150, 48), randomIDs(rng, 64, 48), randomIDs(rng, 7, 48)}
+	var want [][]Bits
+	for _, kind := range kinds {
+		kernel.Use(kind)
+		r := New(t, file, Config{CacheType: cache, Threads: 2, Context: 256})
+		for i, ids := range texts {
+			got := r.Encode(ids)
+			if kind == kinds[0] {
+				want = append(want, got)
+			}
+			if err := Equal(fmt.Sprintf("%s, text %d", kind, i), got, want[i]); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	kernel.Use(kinds[0])
+	alone := New(t, file, Config{CacheType: cache, Threads: 1, Context: 256})
+	if err := Equal("1 and 2 threads", alone.Encode(texts[0]), want[0]); err != nil {
+		t.Error(err)
+	}
+	inPlace := New(t, file, Config{CacheType: cache, Threads: 2, Context: 256, NoRepack: true})
+	if err := Equal("packed weights and the file's own", inPlace.Encode(texts[0]), want[0]); err != nil {
+		t.Error(err)
+	}
+	checkBlocks(t, inPlace, texts, want)
 }
 
 // checkBlocks runs all texts in one step, each a block, and then a text with another last token.
