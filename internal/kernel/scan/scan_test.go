@@ -39,12 +39,14 @@ type sample struct {
 
 const sampleRows = 11
 
-// samples returns recurrences of usual and of ragged sizes.
+// samples returns recurrences of usual, of ragged and of random sizes.
 func samples(rnd *rand.Rand) (all []sample) {
+	upTo := func(n int) int { return 1 + rnd.IntN(n) }
+	odd := func() bool { return rnd.IntN(2) == 1 }
 	for _, c := range []struct {
 		channels, taps int
 		bias, silu     bool
-	}{{1, 2, false, false}, {7, 4, true, true}, {96, 3, false, false}, {1100, 4, true, true}, {600, 4, false, true}, {40, 9, true, true}, {33, 1, true, false}} {
+	}{{upTo(700), upTo(9), odd(), odd()}, {upTo(100), upTo(9), odd(), odd()}, {1, 2, false, false}, {7, 4, true, true}, {96, 3, false, false}, {1100, 4, true, true}, {600, 4, false, true}, {40, 9, true, true}, {33, 1, true, false}} {
 		op := &Conv{Channels: c.channels, Taps: c.taps, Weight: values(rnd, c.taps*c.channels, 0.7), Silu: c.silu}
 		if c.bias {
 			op.Bias = values(rnd, c.channels, 1)
@@ -52,7 +54,7 @@ func samples(rnd *rand.Rand) (all []sample) {
 		in := values(rnd, sampleRows*op.Record(), 1)
 		all = append(all, sample{fmt.Sprintf("Conv %d taps, %d channels", c.taps, c.channels), op, in, convWant(op, in)})
 	}
-	for _, c := range []struct{ inner, n int }{{1, 1}, {5, 16}, {64, 16}, {150, 16}, {88, 3}} {
+	for _, c := range []struct{ inner, n int }{{upTo(200), upTo(20)}, {1, 1}, {5, 16}, {64, 16}, {150, 16}, {88, 3}} {
 		op := &Mamba1{Inner: c.inner, N: c.n, A: between(rnd, c.inner*c.n, -16, -0.5), D: values(rnd, c.inner, 1)}
 		in := values(rnd, sampleRows*op.Record(), 1)
 		for i := range sampleRows {
@@ -60,7 +62,7 @@ func samples(rnd *rand.Rand) (all []sample) {
 		}
 		all = append(all, sample{fmt.Sprintf("Mamba1 %d channels, N %d", c.inner, c.n), op, in, mamba1Want(op, in)})
 	}
-	for _, c := range []struct{ heads, size, n, groups int }{{1, 1, 1, 1}, {4, 64, 128, 1}, {3, 128, 16, 3}, {6, 24, 9, 2}, {2, 100, 7, 1}} {
+	for _, c := range []struct{ heads, size, n, groups int }{{2, upTo(200), upTo(40), 2}, {3, upTo(64), upTo(40), 1}, {1, 1, 1, 1}, {4, 64, 128, 1}, {3, 128, 16, 3}, {6, 24, 9, 2}, {2, 100, 7, 1}} {
 		op := &Mamba2{Heads: c.heads, HeadSize: c.size, N: c.n, Groups: c.groups, A: between(rnd, c.heads, -8, -0.1), D: values(rnd, c.heads, 1)}
 		in := values(rnd, sampleRows*op.Record(), 0.5)
 		for i := range sampleRows {
@@ -70,7 +72,7 @@ func samples(rnd *rand.Rand) (all []sample) {
 		all = append(all, sample{fmt.Sprintf("Mamba2 %d heads of %d, N %d", c.heads, c.size, c.n), op, in, mamba2Want(op, in)})
 	}
 	for _, c := range []Delta{
-		{1, 1, 1, 1, false, false}, {4, 2, 128, 128, false, false}, {4, 2, 64, 64, false, true}, {3, 3, 16, 48, true, false},
+		{6, 3, upTo(140), upTo(200), odd(), odd()}, {2, 1, upTo(70), upTo(64), odd(), odd()}, {1, 1, 1, 1, false, false}, {4, 2, 128, 128, false, false}, {4, 2, 64, 64, false, true}, {3, 3, 16, 48, true, false},
 		{2, 1, 128, 64, true, false}, {2, 2, 20, 37, false, false}, {2, 2, 300, 8, true, false}, {2, 2, 9, 80, true, true},
 	} {
 		op := &c
