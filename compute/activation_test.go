@@ -19,6 +19,7 @@ func TestActivations(t *testing.T) {
 		run  func(x *Exec, a Buf) Buf
 		want func(v float64) float64
 	}{
+		"Relu":        {(*Exec).Relu, func(v float64) float64 { return max(0, v) }},
 		"ReluSquared": {(*Exec).ReluSquared, func(v float64) float64 { return max(0, v) * max(0, v) }},
 		"GeluErf":     {(*Exec).GeluErf, func(v float64) float64 { return v / 2 * math.Erfc(-v/math.Sqrt2) }},
 		"XIELU": {func(x *Exec, a Buf) Buf { return x.XIELU(a, xielu) }, func(v float64) float64 {

@@ -27,6 +27,7 @@ const (
 	clampedRows
 	plainGeluRows
 	geluErfRows
+	reluRows
 	reluSquaredRows
 	xieluRows
 	temperRows
@@ -149,6 +150,8 @@ func (t *rowTask) one(worker, i int) {
 		kernel.Gelu(t.dst.row(i), t.a.row(i))
 	case geluErfRows:
 		kernel.GeluErf(t.dst.row(i), t.a.row(i))
+	case reluRows:
+		kernel.Relu(t.dst.row(i), t.a.row(i))
 	case reluSquaredRows:
 		kernel.ReluSquared(t.dst.row(i), t.a.row(i))
 	case xieluRows:
@@ -332,6 +335,9 @@ func (x *Exec) Gelu(a Buf) Buf { return x.gated(plainGeluRows, a, Buf{}) }
 
 // GeluErf returns gelu(a) by the normal distribution itself, in place.
 func (x *Exec) GeluErf(a Buf) Buf { return x.gated(geluErfRows, a, Buf{}) }
+
+// Relu returns max(a, 0), in place.
+func (x *Exec) Relu(a Buf) Buf { return x.gated(reluRows, a, Buf{}) }
 
 // ReluSquared returns max(a, 0) squared, in place.
 func (x *Exec) ReluSquared(a Buf) Buf { return x.gated(reluSquaredRows, a, Buf{}) }

@@ -14,6 +14,7 @@ var skipped = map[string][]string{
 	"llama":     {"blk.N.attn_rot_embd."}, // the angles of the rotation, in old files; they follow from the hyperparameters
 	"deepseek2": {"blk.N.attn_rot_embd."},
 	"gemma3":    {"v.", "mm."},                                        // what sees images, in ollama's files; prompts are text
+	"t5":        {"dec.blk.0.cross_attn_rel_b."},                      // of old checkpoints: T5's cross attention has no biases
 	"apertus":   {"blk.N.attn_q_norm.bias", "blk.N.attn_k_norm.bias"}, // its norms have none; another program leaves room for them
 }
 

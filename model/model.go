@@ -11,6 +11,7 @@ import (
 	"grove/compute"
 	"grove/internal/par"
 	"grove/kv"
+	"grove/text/token"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -38,6 +39,7 @@ type Info struct {
 	// Encoder reports that the tokens of a text see each other, all in one step, and that the model gives
 	// embeddings and generates no text.
 	Encoder bool
+	Source  *Source // of an encoder-decoder; nil: the model reads its own text alone
 	Pooling Pooling // how a text's embedding is made of its tokens' states, as the file says
 	Dense   []Dense // layers behind the pooling
 	Output  int     // values of an embedding; 0: Width
@@ -59,6 +61,15 @@ type Info struct {
 // Embeds reports that the model gives embeddings or ranks texts, and generates none: it is an encoder, or its file says how a text's states
 // become one vector.
 func (i *Info) Embeds() bool { return i.Encoder || i.Pooling > PoolNone }
+
+// Source is how an encoder-decoder reads its source, the text whose states its rows see beside their own text.
+type Source struct {
+	Encoder Model    // gives the states of a source; it has the decoder's vocabulary
+	Start   token.ID // with which the decoder's text begins
+	// Read computes the keys and values of tokens of the source in a layer from their states, inside
+	// [compute.Exec.ReadSource].
+	Read func(x *compute.Exec, layer int, states compute.Buf)
+}
 
 // Pooling is a way to make one vector of the states of a text's tokens. The values are those of GGUF.
 type Pooling int
@@ -163,6 +174,10 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	l.loaded(l.all) // with what the architecture does not use
 	if o.NoRepack {
 		l.info.Check = f.Check
+	}
+	if s := l.info.Source; s != nil {
+		e := s.Encoder.Info()
+		e.Identity, e.Sample, e.Check = l.info.Identity, l.info.Sample+"encoder", l.info.Check
 	}
 	return m, nil
 }

@@ -178,6 +178,19 @@ func geluGo(dst, x []float32) {
 	}
 }
 
+// Relu writes max(x, 0) to dst, which may be x and has equal length. A NaN passes, and an infinity below zero becomes NaN.
+//
+// The order: x, times 0 and plus 0 where x is not above 0.
+func Relu(dst, x []float32) {
+	sameLen(len(dst), x)
+	for i, v := range x {
+		if !(v > 0) {
+			v = float32(v*0) + 0
+		}
+		dst[i] = v
+	}
+}
+
 // ReluSquared writes the square of max(x, 0) to dst, which may be x and has equal length. A NaN passes, and an infinity
 // below zero becomes NaN.
 //

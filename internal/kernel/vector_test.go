@@ -130,6 +130,7 @@ func TestVectorBits(t *testing.T) {
 		{"GeluMul in place", none(func(v [][]float32) { GeluMul(v[1], v[0], v[1]) })},
 		{"Gelu", none(func(v [][]float32) { Gelu(v[0], v[1]) })},
 		{"Gelu in place", none(func(v [][]float32) { Gelu(v[1], v[1]) })},
+		{"Relu", none(func(v [][]float32) { Relu(v[0], v[1]) })},
 		{"ReluSquared", none(func(v [][]float32) { ReluSquared(v[0], v[1]) })},
 		{"ReluSquared in place", none(func(v [][]float32) { ReluSquared(v[1], v[1]) })},
 		{"XIELU", none(func(v [][]float32) { XIELU{1.3, 1.1, 0.5, -1e-6}.Forward(v[0], v[1]) })},
@@ -243,6 +244,10 @@ func TestVectorValues(t *testing.T) {
 		g := float64(v)
 		near("Gelu", dst[i], g/2*(1+math.Tanh(math.Sqrt(2/math.Pi)*(g+0.044715*g*g*g))), 1e-6)
 	}
+	Relu(dst, x)
+	for i, v := range x {
+		near("Relu", dst[i], math.Max(0, float64(v)), 0)
+	}
 	ReluSquared(dst, x)
 	for i, v := range x {
 		want := math.Pow(math.Max(0, float64(v)), 2)
@@ -278,7 +283,7 @@ func TestVectorValues(t *testing.T) {
 
 // TestActivationInfinities checks that an infinity, which max(x, 0) would hide, leaves an activation as no finite value.
 func TestActivationInfinities(t *testing.T) {
-	for name, f := range map[string]func(dst, x []float32){"ReluSquared": ReluSquared, "XIELU": XIELU{1.3, 1.1, 0.5, -1e-6}.Forward} {
+	for name, f := range map[string]func(dst, x []float32){"Relu": Relu, "ReluSquared": ReluSquared, "XIELU": XIELU{1.3, 1.1, 0.5, -1e-6}.Forward} {
 		x := []float32{inf, negInf, float32(math.NaN())}
 		f(x, x)
 		for i, v := range x {

@@ -12,7 +12,8 @@ import (
 
 // Model is a model file whose weights are converted to float64 when they are used.
 type Model struct {
-	Long bool // rotates by the long ones of two sets of factors
+	Long   bool  // rotates by the long ones of two sets of factors
+	Source []int // what an encoder-decoder has read
 
 	file *gguf.File
 	arch string
@@ -42,6 +43,7 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"neo-bert":        (*Model).normedBefore,
 	"nomic-bert":      (*Model).normedBehind,
 	"nomic-bert-moe":  (*Model).normedBehind,
+	"t5":              (*Model).t5,
 }
 
 // New makes the oracle of a file. It returns an error for an architecture that has no entry.

@@ -4,4 +4,5 @@ package all
 import (
 	_ "grove/model/arch"    // decoders
 	_ "grove/model/encoder" // encoders
+	_ "grove/model/seq2seq" // encoder-decoders
 )

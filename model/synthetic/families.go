@@ -32,6 +32,7 @@ var families = map[string]func(b *builder){
 	"neo-bert":        (*builder).neoBERT,
 	"nomic-bert":      (*builder).nomicBERT,
 	"nomic-bert-moe":  (*builder).nomicBERTMoE,
+	"t5":              (*builder).t5,
 }
 
 // linear adds a matrix and its bias.

@@ -60,7 +60,7 @@ func (r *Runner) bits(i int) Bits { return append(Bits(nil), r.Exec.Result(i).Lo
 // of all other ways. The sequence is closed.
 func (r *Runner) Plain(ids []token.ID) []Bits {
 	r.tb.Helper()
-	s := r.Cache.NewSeq("")
+	s := r.NewSeq("")
 	defer r.Close(s)
 	return r.Prefill(s, ids, 1)
 }
@@ -68,7 +68,7 @@ func (r *Runner) Plain(ids []token.ID) []Bits {
 // Reference returns the bits of Plain from one step, which is faster. Another check proves that they are equal.
 func (r *Runner) Reference(ids []token.ID) []Bits {
 	r.tb.Helper()
-	s := r.Cache.NewSeq("")
+	s := r.NewSeq("")
 	defer r.Close(s)
 	return r.Prefill(s, ids, len(ids))
 }

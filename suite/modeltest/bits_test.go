@@ -80,7 +80,7 @@ func subjects() []subject {
 // others are the architectures that have one weight type each, by turns.
 var others = []Spec{
 	{Arch: "gemma"}, {Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2", Layers: 5, Window: 70}, {Arch: "phi3", LongRope: 64, Window: 90},
-	{Arch: "qwen2"}, {Arch: "qwen3"}, {Arch: "starcoder2"},
+	{Arch: "qwen2"}, {Arch: "qwen3"}, {Arch: "starcoder2"}, {Arch: "t5", KVHeads: 4},
 }
 
 func otherType(i int) tensor.Type { return []tensor.Type{tensor.Q8_0, tensor.F16}[i%2] }
@@ -184,7 +184,7 @@ func TestBits(t *testing.T) {
 
 func checkChunks(r *Runner, _ *rand.Rand, text []token.ID, plain []Bits) error {
 	for _, chunk := range []int{7, 64, len(text)} {
-		s := r.Cache.NewSeq(fmt.Sprint("chunks", chunk))
+		s := r.NewSeq(fmt.Sprint("chunks", chunk))
 		err := Equal(fmt.Sprintf("chunks of %d", chunk), r.Prefill(s, text, chunk), plain)
 		r.Close(s)
 		if err != nil {
@@ -202,7 +202,7 @@ func checkTree(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 		if length == 130 {
 			tree = randomTree(rng, 64, r.Model.Info().Vocabulary)
 		}
-		s := r.Cache.NewSeq("")
+		s := r.NewSeq("")
 		if length > 0 {
 			r.Prefill(s, text[:length], 64)
 		}
@@ -232,7 +232,7 @@ func checkBatch(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	var seqs []forest.Seq
 	got := make([][]Bits, len(texts))
 	for range texts {
-		seqs = append(seqs, r.Cache.NewSeq("batch"))
+		seqs = append(seqs, r.NewSeq("batch"))
 	}
 	for at := 0; at < 90; at += 11 {
 		last := make([]forest.Node, len(texts))
@@ -264,10 +264,10 @@ func checkBatch(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 
 // checkPrefix continues a prefix that was found in the cache, also past a sliding window.
 func checkPrefix(r *Runner, _ *rand.Rand, text []token.ID, plain []Bits) error {
-	s := r.Cache.NewSeq("prefix")
+	s := r.NewSeq("prefix")
 	r.Prefill(s, text, 50)
 	r.Close(s)
-	s = r.Cache.NewSeq("prefix")
+	s = r.NewSeq("prefix")
 	defer r.Close(s)
 	n, err := r.Cache.Reuse(s, text)
 	if err != nil {
@@ -289,7 +289,7 @@ func checkShared(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	}
 	seqs := make([]forest.Seq, len(texts))
 	for i, ids := range texts {
-		seqs[i] = r.Cache.NewSeq("shared")
+		seqs[i] = r.NewSeq("shared")
 		n, err := r.Cache.Reuse(seqs[i], ids)
 		if err != nil {
 			return err
@@ -350,7 +350,7 @@ func checkResume(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 		var seqs []forest.Seq
 		nodes := make([][]forest.Node, len(trees))
 		for i := range trees {
-			seqs = append(seqs, r.Cache.NewSeq(""))
+			seqs = append(seqs, r.NewSeq(""))
 			r.Prefill(seqs[i], text[:lengths[i]], 64)
 			nodes[i] = make([]forest.Node, len(trees[i].IDs))
 		}
@@ -387,7 +387,7 @@ func checkResume(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 // never written, whatever the slots held before. Later rows of all layers are as in plain decoding.
 func checkSkip(r *Runner, rng *rand.Rand, text []token.ID, plain []Bits) error {
 	vocab := r.Model.Info().Vocabulary
-	s := r.Cache.NewSeq("")
+	s := r.NewSeq("")
 	defer r.Close(s)
 	r.Prefill(s, text[:70], 64)
 	draft := Chain(randomIDs(rng, 6, vocab))

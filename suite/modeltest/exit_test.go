@@ -106,7 +106,7 @@ func checkExit(r, short *Runner, stop int, tree Tree, text []token.ID) error {
 		}
 		return out
 	}
-	cutSeq, s, other := short.Cache.NewSeq(""), r.Cache.NewSeq(""), r.Cache.NewSeq("")
+	cutSeq, s, other := short.NewSeq(""), r.NewSeq(""), r.NewSeq("")
 	defer r.Close(s)
 	defer r.Close(other)
 	short.Prefill(cutSeq, text, 64)

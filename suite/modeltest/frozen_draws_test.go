@@ -156,7 +156,7 @@ func frozenRopes() (all []frozen) {
 				t.Fatal(err)
 			}
 			r := New(t, Spec{}.File(t), Config{})
-			s := r.Cache.NewSeq("")
+			s := r.NewSeq("")
 			for i := range 80 {
 				r.Add(forest.Row{Seq: s, Vector: grid(uint64(i), r.Model.Info().Width, 1), Shift: i * i * i, Want: forest.Want{State: true}})
 			}

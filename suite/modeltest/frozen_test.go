@@ -108,7 +108,7 @@ func freezeModel(t *testing.T, f *gguf.File, cache tensor.Type, text []token.ID,
 		in.Write(v.Data)
 	}
 	r := New(t, f, Config{CacheType: cache, Threads: 2})
-	s := r.Cache.NewSeq("")
+	s := r.NewSeq("")
 	defer r.Close(s)
 	nodes, logits := r.Grow(s, Chain(text))
 	for _, row := range logits {

@@ -51,7 +51,7 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := readGolden(t, name)
 			r := Open(t, filepath.Join("testdata", name+".gguf"), Config{CacheType: tensor.F32})
-			s := r.Cache.NewSeq("")
+			s := r.NewSeq("")
 			parent := forest.Trunk
 			for _, id := range g.Tokens {
 				parent = r.Add(forest.Row{Seq: s, Parent: parent, ID: id, Want: forest.Want{Logits: true}})

@@ -262,7 +262,7 @@ func TestSharedSkip(t *testing.T) {
 		skips := func(row, layer int) bool {
 			return row >= length && (layer == 0 && row%3 == length%3 || layer == 2 && row%2 == length%2)
 		}
-		s := r.Cache.NewSeq("")
+		s := r.NewSeq("")
 		r.Prefill(s, text[:length], 64)
 		row := func(i int) (out forest.Row) {
 			out = forest.Row{Seq: s, ID: text[i], Want: logits}

@@ -4,6 +4,7 @@ package modeltest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"grove/compute"
@@ -12,6 +13,7 @@ import (
 	"grove/kv"
 	"grove/model"
 	_ "grove/model/all" // the architectures under test
+	"grove/text/token"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -38,7 +40,9 @@ type Runner struct {
 	Cache *kv.Cache
 	Exec  *compute.Exec
 
-	tb testing.TB
+	tb      testing.TB
+	encoder *Runner    // of an encoder-decoder
+	source  []token.ID // of its sequences
 }
 
 // Open opens a model file.
@@ -83,10 +87,61 @@ func NewFor(tb testing.TB, m model.Model, pool *par.Pool, c Config) *Runner {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Runner{
+	r := &Runner{
 		Model: m, Cache: cache, tb: tb,
 		Exec: compute.NewExec(cache, pool, m.Info().Width, c.Scratch),
 	}
+	if s := m.Info().Source; s != nil {
+		r.encoder = NewFor(tb, s.Encoder, pool, Config{Context: c.Context, Scratch: c.Context})
+		for i := range sourceLength {
+			r.source = append(r.source, token.ID(i*29%m.Info().Vocabulary))
+		}
+	}
+	return r
+}
+
+// sourceLength is the tokens of the source that sequences have where a test gives no other: more than a page.
+const sourceLength = 77
+
+// NewSeq opens a sequence; that of an encoder-decoder has read the runner's source.
+func (r *Runner) NewSeq(salt string) forest.Seq {
+	r.tb.Helper()
+	s := r.Cache.NewSeq(salt)
+	if r.encoder == nil {
+		return s
+	}
+	stored, err := r.Cache.SetSource(s, fmt.Sprint(r.source), len(r.source))
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	if !stored {
+		var states []float32
+		for _, row := range r.encoder.Encode(r.source) {
+			states = append(states, row...)
+		}
+		if err := r.Exec.ReadSource(context.Background(), s, states, r.encoder.Model.Info().Width, r.Model.Info().Source.Read); err != nil {
+			r.tb.Fatal(err)
+		}
+		r.Cache.SealSource(s)
+	}
+	return s
+}
+
+// Encode runs a text as one block and returns every token's state. The rows are dropped.
+func (r *Runner) Encode(ids []token.ID) []Bits {
+	r.tb.Helper()
+	s := r.Cache.NewSeq("")
+	defer r.Close(s)
+	parent := forest.Trunk
+	for _, id := range ids {
+		parent = r.Add(forest.Row{Seq: s, Parent: parent, ID: id, Block: 1, Want: forest.Want{State: true}})
+	}
+	r.Forward()
+	out := make([]Bits, len(ids))
+	for i := range out {
+		out[i] = append(Bits(nil), r.Exec.Result(i).State...)
+	}
+	return out
 }
 
 // Add adds a row to the next step.

@@ -21,6 +21,8 @@ var oracleSpecs = map[string]Spec{
 	"llama4":              {Arch: "llama4", Window: 50, Layers: 8},
 	"mimo2":               {Arch: "mimo2", Layers: 4, Window: 20, Value: 24},
 	"step35":              {Arch: "step35", Layers: 4, Window: 20},
+	"t5":                  {Arch: "t5", KVHeads: 4},
+	"t5, 1.0":             {Arch: "t5", KVHeads: 4, Tied: true},
 	"deepseek2, lite":     {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Dense: 1, Shared: 2}},
 	"deepseek2, old lite": {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Fused: true, Dense: 1, Shared: 2}},
 
@@ -55,6 +57,9 @@ func TestOracle(t *testing.T) {
 			for _, id := range ids {
 				plain = append(plain, int(id))
 			}
+			for _, id := range r.source {
+				o.Source = append(o.Source, int(id))
+			}
 			want := o.Forward(plain)
 			var got []Bits
 			if r.Model.Info().Encoder {
@@ -74,16 +79,6 @@ func TestOracle(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Encode runs a text as one block and returns every token's state. The rows are dropped.
-func (r *Runner) Encode(ids []token.ID) []Bits {
-	r.tb.Helper()
-	s := r.Cache.NewSeq("")
-	defer r.Close(s)
-	r.addBlock(s, 1, ids)
-	r.Forward()
-	return r.states(len(ids))
 }
 
 func (r *Runner) addBlock(s forest.Seq, block int, ids []token.ID) {
@@ -159,7 +154,7 @@ func checkBlocks(t *testing.T, r *Runner, texts [][]token.ID, want [][]Bits) {
 	var all []Bits
 	var seqs []forest.Seq
 	for _, ids := range texts {
-		s := r.Cache.NewSeq("")
+		s := r.NewSeq("")
 		r.addBlock(s, 1, ids)
 		seqs = append(seqs, s)
 	}
@@ -180,7 +175,7 @@ func checkBlocks(t *testing.T, r *Runner, texts [][]token.ID, want [][]Bits) {
 			t.Errorf("the state of token %d does not depend on the last token", i)
 		}
 	}
-	s := r.Cache.NewSeq("")
+	s := r.NewSeq("")
 	defer r.Close(s)
 	r.addBlock(s, 0, texts[1])
 	r.Forward()

@@ -134,7 +134,7 @@ func written(t testing.TB, metadata []gguf.KV, tensors []tensor.View) *gguf.File
 // a layer.
 func (r *Runner) hidden(ids []token.ID, vectors []Bits, layer int) (out []Bits) {
 	r.tb.Helper()
-	s := r.Cache.NewSeq("")
+	s := r.NewSeq("")
 	defer r.Close(s)
 	for first := 0; first < len(ids); first += 16 {
 		node, n := forest.Trunk, min(16, len(ids)-first)

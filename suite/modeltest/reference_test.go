@@ -171,7 +171,7 @@ func TestRowKinds(t *testing.T) {
 	r := New(t, file, Config{})
 	rng := rand.New(rand.NewPCG(1, 2))
 	trunk := randomIDs(rng, 5, 48)
-	s := r.Cache.NewSeq("")
+	s := r.NewSeq("")
 	r.Prefill(s, trunk, 5)
 	var rows []refRow
 	for i, id := range trunk {
@@ -236,7 +236,7 @@ func TestTop(t *testing.T) {
 }
 
 func checkTop(t *testing.T, r *Runner) {
-	s := r.Cache.NewSeq("")
+	s := r.NewSeq("")
 	r.Add(forest.Row{Seq: s, ID: 5, Want: forest.Want{Logits: true, Top: 10}})
 	r.Forward()
 	got := r.Exec.Result(0)

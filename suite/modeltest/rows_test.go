@@ -29,7 +29,7 @@ func checkHidden(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	vocab := r.Model.Info().Vocabulary
 	want := forest.Want{Logits: true, Hidden: r.twoLayers()}
 	tree := randomTree(rng, 9, vocab)
-	s, other := r.Cache.NewSeq(""), r.Cache.NewSeq("")
+	s, other := r.NewSeq(""), r.NewSeq("")
 	defer r.Close(s)
 	defer r.Close(other)
 	r.Prefill(s, text[:62], 64)
@@ -71,7 +71,7 @@ func checkVectors(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 			vectors[i] = append(vectors[i], float32(rng.NormFloat64())/8)
 		}
 	}
-	s := r.Cache.NewSeq("")
+	s := r.NewSeq("")
 	defer r.Close(s)
 	r.Prefill(s, text[:length], 64)
 	hang := func(parent forest.Node) (first forest.Node) {
@@ -136,12 +136,12 @@ func checkCanvas(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	}
 	texts := [][]token.ID{text[:5], text[3:67], text[20:120], text[:134]} // the last tokens of each are decoded
 	run := func(texts [][]token.ID) (block []Bits, others [][]Bits) {
-		s := r.Cache.NewSeq("canvas")
+		s := r.NewSeq("canvas")
 		defer r.Close(s)
 		r.Prefill(s, text[:start], 64)
 		var seqs []forest.Seq
 		for _, ids := range texts {
-			seqs = append(seqs, r.Cache.NewSeq("canvas"))
+			seqs = append(seqs, r.NewSeq("canvas"))
 			r.Prefill(seqs[len(seqs)-1], ids[:len(ids)-passes], 64)
 		}
 		others = make([][]Bits, len(texts))

@@ -33,7 +33,7 @@ func TestSelect(t *testing.T) {
 	})
 	for _, threads := range []int{1, 2} {
 		r := New(t, file, Config{Threads: threads})
-		s := r.Cache.NewSeq("")
+		s := r.NewSeq("")
 		r.Prefill(s, text, 64)
 		other, err := r.Cache.Fork(s, forest.Trunk)
 		r.check(err)

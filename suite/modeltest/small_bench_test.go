@@ -27,7 +27,7 @@ func BenchmarkSmall(b *testing.B) {
 						file = smallFile(b, name)
 					}
 					r := New(b, file, Config{CacheType: tensor.F16, Threads: threads, Seqs: 1, Context: 256})
-					s := r.Cache.NewSeq("")
+					s := r.NewSeq("")
 					r.Prefill(s, make([]token.ID, kv.PageTokens), kv.PageTokens)
 					var times []time.Duration
 					step := func() {

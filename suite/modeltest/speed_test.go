@@ -32,7 +32,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, t := range []tensor.Type{tensor.Q8_0, tensor.F16} {
 		b.Run("type="+t.String(), func(b *testing.B) {
 			r := New(b, half(b, t).File(b), Config{CacheType: tensor.F16, Threads: par.Threads(), Seqs: 1, Context: 4096})
-			s := r.Cache.NewSeq("")
+			s := r.NewSeq("")
 			step := func() {
 				n := r.Add(forest.Row{Seq: s, ID: 7, Want: logits})
 				r.Forward()
@@ -103,7 +103,7 @@ func BenchmarkStep(b *testing.B) {
 					file = half(b, t).File(b)
 				}
 				r := New(b, file, Config{CacheType: tensor.F16, Threads: par.Threads(), Seqs: 1, Context: 4096, Scratch: 512})
-				s := r.Cache.NewSeq("")
+				s := r.NewSeq("")
 				step := func() {
 					var parent forest.Node
 					for i := range rows {
@@ -131,7 +131,7 @@ func BenchmarkTrim(b *testing.B) {
 			spec := half(b, tensor.Q8_0)
 			spec.Vocab, spec.Tied = vocabulary, true
 			r := New(b, spec.File(b), Config{CacheType: tensor.F16, Threads: par.Threads(), Seqs: 1, Context: 4096})
-			s := r.Cache.NewSeq("")
+			s := r.NewSeq("")
 			var subset []int32 // scattered, as frequent tokens are
 			for g := range vocabulary / compute.SubsetGroup {
 				if g%4 == 0 {

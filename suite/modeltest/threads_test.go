@@ -24,7 +24,7 @@ func TestManyThreads(t *testing.T) {
 				r := New(t, file, Config{CacheType: tensor.F16, Threads: threads, Context: 512})
 				text := randomIDs(rand.New(rand.NewPCG(5, 6)), 500, r.Model.Info().Vocabulary)
 				got := append(r.Plain(text[:150]), r.Reference(text[:300])...)
-				got = append(got, r.Prefill(r.Cache.NewSeq(""), text, 8)...)
+				got = append(got, r.Prefill(r.NewSeq(""), text, 8)...)
 				if want == nil {
 					want = got
 				}

@@ -66,7 +66,7 @@ func (h *history) check(err error) {
 
 func (h *history) move() {
 	if len(h.seqs) == 0 {
-		h.seqs = append(h.seqs, &naive{seq: h.r.Cache.NewSeq("verbs")})
+		h.seqs = append(h.seqs, &naive{seq: h.r.NewSeq("verbs")})
 	}
 	i := h.intN("sequence", len(h.seqs))
 	n := h.seqs[i]

@@ -154,7 +154,7 @@ func TestEveryKernel(t *testing.T) {
 		"Implementations": "chooses", "Implementation": "chooses", "Use": "chooses",
 		"Peak": "is measured alone", "StreamRead": "is measured alone",
 		"FMA32": "portable alone", "Exp32": "portable alone", "Log32": "portable alone", "Exp64": "portable alone", "Log64": "portable alone", "Pow64": "portable alone",
-		"MakeKey": "portable alone", "ReluSquared": "portable alone", "Forward": "portable alone", "SinCos64": "portable alone", "Noise": "portable alone", "Uniform": "portable alone",
+		"MakeKey": "portable alone", "Relu": "portable alone", "ReluSquared": "portable alone", "Forward": "portable alone", "SinCos64": "portable alone", "Noise": "portable alone", "Uniform": "portable alone",
 		"CacheFormatOf": "looks up", "KeyBytes": "looks up", "ValueBytes": "looks up", "Clear": "portable alone",
 	}
 	called, kernels := calls(t, "."), functions(t, "..")
