@@ -92,7 +92,7 @@ func (s *Sequence) SpecStats() SpecStats {
 func (s *Sequence) draft(ctx context.Context) error {
 	sp, e := s.drafts, s.e
 	start := time.Now()
-	if err := sp.Tell(s.text, s.prompt); err != nil {
+	if err := sp.Tell(s.seen()); err != nil {
 		return err
 	}
 	e.costs.With(func(c *plan.Cost) { sp.Plan.Begin(c, len(s.text)) })

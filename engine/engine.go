@@ -65,6 +65,8 @@ const (
 // of the jobs of all callers that wait.
 type Engine struct {
 	model   model.Model
+	encoder *Engine // of an encoder-decoder; nil: none
+	pool    *par.Pool
 	moe     plan.Mixture
 	vocab   int
 	chunk   int // rows of a step
@@ -119,11 +121,14 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		model: m, moe: plan.Mixture{Layers: len(info.Layers), Experts: info.Experts, Used: info.Used}, vocab: info.Vocabulary,
+		model: m, pool: pool, moe: plan.Mixture{Layers: len(info.Layers), Experts: info.Experts, Used: info.Used}, vocab: info.Vocabulary,
 		chunk: c.Chunk, threads: pool.Threads(), seqs: c.Seqs, most: c.Seqs + c.Queue,
 		cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
 	}
 	e.step.e, e.step.ctx.Context = e, context.Background()
+	if err := e.openEncoder(c); err != nil {
+		return nil, err
+	}
 	if path, err := e.CostPath(); err == nil {
 		e.costs.Load(path)
 	}
@@ -133,7 +138,12 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 // Close ends all calls with [ErrClosed], within a layer's time, and returns when no step runs and none will: then the
 // model and the pool may be closed. Later calls of the engine and of its sequences give ErrClosed, but for
 // [Sequence.Close]; a second Close does nothing. It must not be called by a stage, a method or a rule.
-func (e *Engine) Close() { e.queue.Close(fmt.Errorf("engine: the model %w", ErrClosed)) }
+func (e *Engine) Close() {
+	e.queue.Close(fmt.Errorf("engine: the model %w", ErrClosed))
+	if e.encoder != nil {
+		e.encoder.Close()
+	}
+}
 
 // Closed returns an [ErrClosed] once Close was called.
 func (e *Engine) Closed() error { return e.queue.Closed() }
@@ -145,7 +155,13 @@ func (e *Engine) Context() int { return e.cache.Config().Context }
 func (e *Engine) Slots() (seqs, queue int) { return e.seqs, e.most - e.seqs }
 
 // CacheBytes returns the memory that the cache can come to use.
-func (e *Engine) CacheBytes() int { return e.cache.Bytes() }
+func (e *Engine) CacheBytes() int {
+	n := e.cache.Bytes()
+	if e.encoder != nil {
+		n += e.encoder.CacheBytes()
+	}
+	return n
+}
 
 // Generates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
 func (e *Engine) Generates() error {

@@ -46,6 +46,9 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	f.family.mu.Lock()
 	f.family.members = append(f.family.members, f)
 	f.family.mu.Unlock()
+	if src := s.source; src != nil {
+		f.source = &source{ids: src.ids, name: src.name, states: src.states}
+	}
 	f.terms, f.text, f.prompt, f.known, f.begun = s.terms, slices.Clone(s.text), s.prompt, s.known, s.begun
 	copy(f.logits, s.logits)
 	err := s.forkTrunk(f)
@@ -163,6 +166,9 @@ func (s *Sequence) Likeliest(ctx context.Context, n int) ([]sample.Token, error)
 // Follow appends a token that was drawn elsewhere to the text; a later call computes it. Errors: those of
 // [Sequence.Append] but for the model's.
 func (s *Sequence) Follow(id token.ID) error {
+	if s.e.encoder != nil && s.source == nil {
+		return s.e.reads("a token cannot follow before it is appended")
+	}
 	if err := s.extend([]token.ID{id}); err != nil {
 		return err
 	}

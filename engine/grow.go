@@ -26,7 +26,9 @@ func (g *grow) run(ctx context.Context, rows []method.Row) ([]method.Result, err
 	}
 	g.rows = rows
 	err := g.t.do(ctx, g)
-	g.rows = nil
+	if g.rows = nil; err == errUnread {
+		err = fmt.Errorf("engine: %w", method.ErrLost)
+	}
 	return g.results, err
 }
 
@@ -86,6 +88,9 @@ func (g grown) Size() method.Size {
 
 // Open implements [method.Model].
 func (g grown) Open() (method.Branch, error) {
+	if err := g.e.reads("a draft's text has none"); err != nil {
+		return nil, err
+	}
 	b := &branch{}
 	b.grow.t, b.bursts = &b.trunk, true
 	if err := g.e.openNow(&b.trunk); err != nil {

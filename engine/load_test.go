@@ -138,6 +138,9 @@ func (b *bed) orders(t testing.TB, r *rand.Rand, n int, cache tensor.Type) []*or
 			t.Fatal(err)
 		}
 		o.whole = slices.Clone(o.prompt)
+		if s := b.m.Info().Source; s != nil {
+			o.whole = append(o.whole, s.Start) // as drafters read it
+		}
 		for i, c := range o.want {
 			if o.more != nil && i == o.after {
 				o.whole = append(o.whole, o.more...)

@@ -84,7 +84,7 @@ func (s *Sequence) takeText(st *step) (done bool, err error) {
 	}
 	s.known = max(s.known, at+rows)
 	s.begun = s.begun || done
-	if s.watch != nil {
+	if s.watch != nil && s.source == nil {
 		s.watch(at+rows, len(s.text))
 	}
 	return done, nil

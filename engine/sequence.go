@@ -19,7 +19,8 @@ type Sequence struct {
 	answer Answer
 	chain  *sample.Chain
 	text   []token.ID
-	prompt int // tokens of the text when the last were appended
+	all    []token.ID // the source and the text, for drafters
+	prompt int        // tokens of the text when the last were appended
 	watch  func(done, all int)
 	known  int // tokens of the text that were computed; the cache may hold fewer, once pages were taken
 	reused int
@@ -103,9 +104,15 @@ func (s *Sequence) Close() (err error) {
 func (s *Sequence) Len() int { return len(s.text) }
 
 // Reused returns how many of the first prompt's tokens were found in the cache.
-func (s *Sequence) Reused() int { return s.reused }
+func (s *Sequence) Reused() int {
+	if s.source != nil && s.source.found {
+		return s.reused + len(s.source.ids)
+	}
+	return s.reused
+}
 
-// Append adds tokens to the text, as a further prompt, and computes them. Errors: a token that is none, [ErrContext]
+// Append adds tokens to the text, as a further prompt, and computes them. The first ones of an encoder-decoder are its source: the
+// text begins with the model's own token, and Len counts that. Errors: a token that is none, [ErrContext]
 // with both numbers, and [ErrClosed], and then the text is as before; [ErrCancelled]; ctx's error or the model's, and
 // then a later Append or Next goes on with the tokens that are not computed yet.
 func (s *Sequence) Append(ctx context.Context, ids []token.ID) error {
@@ -117,16 +124,24 @@ func (s *Sequence) extend(ids []token.ID) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if n := len(s.text) + len(ids); n > s.e.Context() {
-		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", n, ErrContext, s.e.Context())
-	}
-	for i, id := range ids {
-		if id < 0 || int(id) >= s.e.vocab {
-			return fmt.Errorf("engine: token id %d at index %d is out of range: the vocabulary has %d", id, len(s.text)+i, s.e.vocab)
-		}
+	if err := s.e.fits(ids, len(s.text)); err != nil {
+		return err
 	}
 	s.round.forget()
 	s.text = append(s.text, ids...)
+	return nil
+}
+
+// fits returns an error where tokens do not fit behind a text of n tokens, or one is none.
+func (e *Engine) fits(ids []token.ID, n int) error {
+	if n += len(ids); n > e.Context() {
+		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", n, ErrContext, e.Context())
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= e.vocab {
+			return fmt.Errorf("engine: token id %d at index %d is out of range: the vocabulary has %d", id, n-len(ids)+i, e.vocab)
+		}
+	}
 	return nil
 }
 

@@ -37,6 +37,9 @@ func (s *Sequence) Save(path string) error {
 		return err
 	}
 	e := s.e
+	if err := e.reads("a session's file has no room for a source"); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrSession)
+	}
 	if _, err := e.model.Info().Identity(); err != nil { // it may take long: not while pages are held
 		return fmt.Errorf("engine: %w: %w", ErrSession, err)
 	}
@@ -73,6 +76,9 @@ func (s *Sequence) Save(path string) error {
 func (s *Sequence) AppendSaved(ctx context.Context, ids []token.ID, path string) error {
 	if n := len(s.text); n > 0 && path != "" {
 		return fmt.Errorf("engine: a session behind a text of %d tokens; it must be empty", n)
+	}
+	if s.e.encoder != nil && s.source == nil {
+		return s.readSource(ctx, ids, path)
 	}
 	if err := s.extend(ids); err != nil {
 		return err

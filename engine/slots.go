@@ -54,6 +54,7 @@ type trunk struct {
 	seq     forest.Seq // -1: it has no slot
 	terms   Terms
 	arrival uint64
+	source  *source // of an encoder-decoder's text; nil: none
 
 	pinned bool    // its pages are never taken
 	bursts bool    // its caller is a drafter, who calls several times in short order

@@ -30,9 +30,12 @@ type states struct {
 
 // States computes a text of its own and calls write with the state behind each token, in order: the stream
 // behind the final norm. A row is valid during the call. All tokens of an encoder's text see each other; those
-// of any other model see what is before them. Errors: [ErrContext] with both numbers, [ErrBusy], ctx's, the
+// of any other model see what is before them. An encoder-decoder gives its encoder's states. Errors: [ErrContext] with both numbers, [ErrBusy], ctx's, the
 // model's, write's.
 func (e *Engine) States(ctx context.Context, ids []token.ID, write func(row []float32) error) error {
+	if e.encoder != nil {
+		return e.encoder.States(ctx, ids, write)
+	}
 	j := &states{ids: ids, row: forest.Row{Want: forest.Want{State: true}}, most: e.chunk}
 	j.values = func(r *compute.Result) []float32 { return r.State }
 	if e.model.Info().Encoder {
@@ -45,7 +48,7 @@ func (e *Engine) States(ctx context.Context, ids []token.ID, write func(row []fl
 // on, in order; a row is valid during the call. The cache is not searched for a prefix, whose rows would give none. Errors:
 // [ErrContext] with both numbers, [ErrBusy], ctx's, the model's, write's.
 func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write func(row []float32) error) error {
-	if err := e.Generates(); err != nil {
+	if err := errors.Join(e.Generates(), e.reads("a text alone has no logits")); err != nil {
 		return err
 	}
 	j := &states{ids: ids, first: first, row: forest.Row{Want: forest.Want{Logits: true}}, most: min(e.chunk, logitsRows)}

@@ -139,8 +139,11 @@ func (e *Engine) fit(t *trunk) (bool, error) {
 	if e.admit(t) != nil {
 		return false, nil
 	}
-	var err error
-	if t.need, err = t.job.need(); err != nil {
+	err := e.feed(t)
+	if err == nil {
+		t.need, err = t.job.need()
+	}
+	if err != nil {
 		return false, err
 	}
 	take := t.need.take

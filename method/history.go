@@ -7,6 +7,9 @@ import "grove/text/token"
 type History struct {
 	// Prediction is what the user expects of the answer; nil: nothing.
 	Prediction []token.ID
+	// Source is how many of the text's first tokens are the source of an encoder-decoder: the answer's own text, whose indices
+	// [Noise] counts, begins behind them.
+	Source int
 	// Noise is the random numbers of the text's draws.
 	Noise Noise
 

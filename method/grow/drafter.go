@@ -46,7 +46,7 @@ func (d *Drafter) Committed(r method.Run) { d.branch.Committed(r.IDs, false) }
 
 // Draft implements [method.Drafter].
 func (d *Drafter) Draft(ctx context.Context, t *method.Tree) error {
-	return d.grower.Grow(ctx, t, len(d.history.IDs()))
+	return d.grower.Grow(ctx, t, len(d.history.IDs())-d.history.Source)
 }
 
 // Branch returns the sequence of the draft model.

@@ -3,6 +3,8 @@
 package seq2seq
 
 import (
+	"math"
+
 	"grove/compute"
 	"grove/kv"
 	"grove/model"
@@ -51,9 +53,18 @@ func layers(s model.Hyperparameters, cross kv.Heads) []kv.Layer {
 	return all
 }
 
-// start returns the token with which the decoder's text begins: that of the file, or else another.
+// start returns the token with which the decoder's text begins: that of the file, or else another. Some programs write 2^32-1
+// where it is not set.
 func start(l *model.Loader, other token.ID) token.ID {
-	return token.ID(l.CountOr("decoder_start_token_id", int(other), 0, max(0, l.Info().Vocabulary-1)))
+	const name, unset = "decoder_start_token_id", math.MaxUint32
+	n := l.CountOr(name, int(other), 0, unset)
+	if n == unset {
+		n = int(other)
+	}
+	if v := l.Info().Vocabulary; l.OK() && n >= v {
+		l.Fail("%s.%s is %d; the vocabulary has %d tokens", l.Info().Arch, name, n, v)
+	}
+	return token.ID(n)
 }
 
 // needEncoder refuses a file of a decoder alone.

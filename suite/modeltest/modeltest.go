@@ -103,6 +103,9 @@ func NewFor(tb testing.TB, m model.Model, pool *par.Pool, c Config) *Runner {
 // sourceLength is the tokens of the source that sequences have where a test gives no other: more than a page.
 const sourceLength = 77
 
+// Read makes ids the source of the sequences that are opened from now on.
+func (r *Runner) Read(ids []token.ID) { r.source = ids }
+
 // NewSeq opens a sequence; that of an encoder-decoder has read the runner's source.
 func (r *Runner) NewSeq(salt string) forest.Seq {
 	r.tb.Helper()
