@@ -36,7 +36,8 @@ type lab struct {
 	draws         int // texts that a distribution is compared with
 }
 
-func newLab(tb testing.TB) *lab {
+// newLab makes a lab of attention alone, or of models with recurrent layers.
+func newLab(tb testing.TB, recurrent ...modeltest.Recurrent) *lab {
 	tb.Helper()
 	l := &lab{tb: tb, pool: par.New(2), draws: few}
 	if os.Getenv("GROVE_LONG") != "" {
@@ -44,17 +45,16 @@ func newLab(tb testing.TB) *lab {
 	}
 	tb.Cleanup(l.pool.Close)
 	l.target, l.other = l.model(1), l.model(2)
+	for _, c := range recurrent {
+		l.target, l.other = l.recurrent(c, 1), l.recurrent(c, 2)
+	}
 	return l
 }
 
-// model makes a model whose layers are random by a seed, and whose embedding and head prefer the next token of a
-// period.
-func (l *lab) model(seed uint64) model.Model {
-	l.tb.Helper()
-	const width = 64
-	metadata, tensors := modeltest.Spec{Seed: seed, Vocab: vocabulary, Width: width, Layers: 4, Context: length}.Parts(l.tb)
+// periodic returns an embedding and a head that prefer the next token of a period.
+func periodic(width int) (in, out []float32) {
 	rng := rand.New(rand.NewPCG(9, 9))
-	in, out := make([]float32, vocabulary*width), make([]float32, vocabulary*width)
+	in, out = make([]float32, vocabulary*width), make([]float32, vocabulary*width)
 	for id := range token.ID(vocabulary) {
 		row, norm := in[int(id)*width:][:width], 0.0
 		for i := range row {
@@ -65,6 +65,27 @@ func (l *lab) model(seed uint64) model.Model {
 			out[int(next(id))*width+i] = 0.8 * v / float32(math.Sqrt(norm))
 		}
 	}
+	return in, out
+}
+
+// recurrent is model for one with recurrent layers.
+func (l *lab) recurrent(c modeltest.Recurrent, seed uint64) model.Model {
+	l.tb.Helper()
+	c.Seed, c.Vocab, c.Context = seed, vocabulary, length
+	c.Embed, c.Head = periodic(modeltest.RecurrentWidth)
+	for i := range c.Embed { // the layers add more than those of attention do
+		c.Embed[i], c.Head[i] = 2*c.Embed[i], 1.4*c.Head[i]
+	}
+	return c.Open(l.tb, l.pool)
+}
+
+// model makes a model whose layers are random by a seed, and whose embedding and head prefer the next token of a
+// period.
+func (l *lab) model(seed uint64) model.Model {
+	l.tb.Helper()
+	const width = 64
+	metadata, tensors := modeltest.Spec{Seed: seed, Vocab: vocabulary, Width: width, Layers: 4, Context: length}.Parts(l.tb)
+	in, out := periodic(width)
 	for name, values := range map[string][]float32{"token_embd.weight": in, "output.weight": out} {
 		t := tensors[slices.IndexFunc(tensors, func(t tensor.View) bool { return t.Name == name })]
 		if err := tensor.Pack(tensor.F32, t.Data, values); err != nil {

@@ -18,8 +18,9 @@ import (
 )
 
 // Suite runs every check on a method.
-func Suite(t *testing.T, info method.Info) {
-	l := newLab(t)
+func Suite(t *testing.T, info method.Info) { suite(t, newLab(t), info) }
+
+func suite(t *testing.T, l *lab, info method.Info) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
 			if err := c.run(&subject{lab: l, info: info, ctx: t.Context()}); err != nil {

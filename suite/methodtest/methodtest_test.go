@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"grove/method"
+	"grove/suite/modeltest"
 	"grove/text/token"
 	"grove/verify"
 )
@@ -28,6 +29,15 @@ func TestMain(m *testing.M) {
 func TestMethods(t *testing.T) {
 	for _, info := range method.All() {
 		t.Run(info.Name, func(t *testing.T) { Suite(t, info) })
+	}
+}
+
+// TestRecurrentMethods runs the suite of every exact method on models with recurrent layers, each third one without attention.
+func TestRecurrentMethods(t *testing.T) {
+	for n, info := range method.All() {
+		if info.Grade == method.Exact {
+			t.Run(info.Name, func(t *testing.T) { suite(t, newLab(t, modeltest.Recurrent{Attention: n%3 > 0}), info) })
+		}
 	}
 }
 

@@ -298,8 +298,12 @@ func checkShared(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 			return err
 		}
 		r.Prefill(seqs[i], ids[n:], 64)
-		first, own := r.Cache.Blocks(seqs[0], 0), r.Cache.Blocks(seqs[i], 0)
-		if i > 0 && i != 3 && !first.Same(&own, 0) && r.Model.Info().Layers[0].Keeps.Window == 0 {
+		layers := r.Model.Info().Layers
+		layer := slices.IndexFunc(layers, func(l kv.Layer) bool { return l.KVHeads > 0 && l.Keeps.Window == 0 })
+		if layer < 0 || i == 0 || i == 3 {
+			continue
+		}
+		if first, own := r.Cache.Blocks(seqs[0], layer), r.Cache.Blocks(seqs[i], layer); !first.Same(&own, 0) {
 			return fmt.Errorf("sequence %d has a first page of its own", i)
 		}
 	}

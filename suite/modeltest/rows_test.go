@@ -1,9 +1,11 @@
 package modeltest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"grove/forest"
 	"grove/text/token"
@@ -125,11 +127,25 @@ func checkVectors(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	return nil
 }
 
+// refusesBlocks expects rows that see each other to be refused by a model with recurrent layers, and to leave no trace.
+func refusesBlocks(r *Runner) error {
+	s := r.Cache.NewSeq("canvas")
+	defer r.Close(s)
+	r.Add(forest.Row{Seq: s, Block: 1})
+	if err := r.Exec.Run(context.Background(), r.Model.Forward); err == nil || !strings.Contains(err.Error(), "a recurrent layer reads rows in order alone") {
+		return fmt.Errorf("a block of a recurrent model: %v", err)
+	}
+	return nil
+}
+
 // checkCanvas runs eight rows that see each other four times, with other tokens each time, and commits the last, while
 // four sequences decode a token in each of these steps: all are as they are alone.
 func checkCanvas(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	const rows, passes, start = 8, 4, 61
 	vocab := r.Model.Info().Vocabulary
+	if r.Cache.Recurrent() {
+		return refusesBlocks(r)
+	}
 	canvas := make([][]token.ID, passes)
 	for p := range canvas {
 		canvas[p] = randomIDs(rng, rows, vocab)
