@@ -369,11 +369,16 @@ func (l *Loader) StackBiasIf(name string, experts, n int) compute.Vector {
 	if !l.Has(name) {
 		return compute.Vector{}
 	}
-	v, ok := l.view(name, experts, n)
+	return l.Table(name, experts, n)
+}
+
+// Table loads a tensor of shape [rows, n] as one vector, row behind row.
+func (l *Loader) Table(name string, rows, n int) compute.Vector {
+	v, ok := l.view(name, rows, n)
 	if !ok {
 		return compute.Vector{}
 	}
-	v.Shape = []int{experts * n}
+	v.Shape = []int{rows * n}
 	return l.vector(v)
 }
 

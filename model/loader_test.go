@@ -109,8 +109,8 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		{"no architecture", llama, without("general.architecture"), "model: general.architecture is missing"},
-		{"unknown architecture", llama, set("general.architecture", "mamba"),
-			`model: architecture "mamba" is not supported; supported: ` + strings.Join(model.Names(), ", ")},
+		{"unknown architecture", llama, set("general.architecture", "rwkv7"),
+			`model: architecture "rwkv7" is not supported; supported: ` + strings.Join(model.Names(), ", ")},
 		{"architecture of another kind", llama, set("general.architecture", uint32(7)), `key "general.architecture": want a string, found uint32`},
 
 		{"no layers", llama, set("llama.block_count", uint32(0)), "model: llama.block_count is 0; it must be 1 to 128"},

@@ -4,5 +4,6 @@ package all
 import (
 	_ "grove/model/arch"    // decoders
 	_ "grove/model/encoder" // encoders
+	_ "grove/model/hybrid"  // decoders with recurrent layers
 	_ "grove/model/seq2seq" // encoder-decoders
 )

@@ -30,6 +30,7 @@ type Spec struct {
 	Tied          bool
 	Vocabulary    bool   // a tokenizer too: the bytes, and names for the rest
 	Latent        Latent // deepseek2
+	Scan          Scan   // hybrid models
 }
 
 // WithDefaults returns the specification with every zero field replaced.
@@ -76,6 +77,7 @@ func (s Spec) WithDefaults() Spec {
 		or(&s.Value, 32)
 	}
 	or(&s.Value, s.Size)
+	s.scanDefaults()
 	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.Arch == "deepseek2" || s.Arch == "llama4" || s.Arch == "nomic-bert-moe" {
 		or(&s.Experts, 6)
 		or(&s.Used, 2)

@@ -39,6 +39,17 @@ var oracleSpecs = map[string]Spec{
 		Latent: synthetic.Latent{QRank: 32, Shared: 1, Groups: 4, GroupsUsed: 2}},
 	"deepseek2, V3": {Arch: "deepseek2", Size: 48, Experts: 12, Used: 4,
 		Latent: synthetic.Latent{QRank: 32, Dense: 1, Shared: 1, Sigmoid: true, Norm: true, Groups: 4, GroupsUsed: 2}},
+	"mamba":                  {Arch: "mamba"},
+	"mamba, Falcon":          {Arch: "mamba", Scan: synthetic.Scan{Normed: true}},
+	"mamba2":                 {Arch: "mamba2"},
+	"jamba":                  {Arch: "jamba", Layers: 6},
+	"jamba, experts":         {Arch: "jamba", Experts: 6, Used: 2},
+	"falcon-h1":              {Arch: "falcon-h1"},
+	"granitehybrid":          {Arch: "granitehybrid"},
+	"granitehybrid, experts": {Arch: "granitehybrid", Experts: 6, Used: 2},
+	"nemotron_h":             {Arch: "nemotron_h"},
+	"nemotron_h_moe":         {Arch: "nemotron_h_moe"},
+	"nemotron_h_moe, narrow": {Arch: "nemotron_h_moe", Scan: synthetic.Scan{Narrow: 32}},
 }
 
 // TestOracle compares the architectures without golden files with the oracle, within 1e-4 of the largest value, over

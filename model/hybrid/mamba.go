@@ -1,0 +1,29 @@
+package hybrid
+
+import (
+	"grove/kv"
+	"grove/model"
+)
+
+func init() { model.Register("mamba", openMamba) }
+
+// openMamba opens Mamba (Gu and Dao 2023) and Falcon Mamba (TII 2024), which norms the inputs of the steps, B and C: every
+// layer is a recurrence, and none attends.
+func openMamba(l *model.Loader) model.Model {
+	s := withoutAttention(l)
+	h := loadSSM(l, s)
+	normed := l.BoolOr("ssm.dt_b_c_rms", false)
+	return openDecoder(l, s, func(i int) []sublayer {
+		return []sublayer{sub(l, s, i, "attn_norm", h.loadMamba1(l, i, normed))}
+	})
+}
+
+// withoutAttention reads the hyperparameters of a model whose layers do not attend. A file may give heads, which say
+// nothing.
+func withoutAttention(l *model.Loader) model.Hyperparameters {
+	s, _ := l.LayerHyperparameters()
+	for i := range l.Info().Layers {
+		l.Info().Layers[i] = kv.Layer{}
+	}
+	return s
+}
