@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +37,11 @@ func From(f *gguf.File) (*Folder, error) {
 	m := source{f: f}
 	m.arch = m.text("general.architecture")
 	class, ok := classes[m.arch]
-	if !ok {
+	other, known := families[m.arch]
+	if known {
+		class = other.class
+	}
+	if !ok && !known {
 		return nil, fmt.Errorf("hftest: architecture %q is not known", m.arch)
 	}
 	if m.count("expert_count") > 0 && m.arch == "llama" {
@@ -50,6 +53,9 @@ func From(f *gguf.File) (*Folder, error) {
 		if err := m.tensor(out.Tensors, t); err != nil {
 			return nil, err
 		}
+	}
+	if m.arch == "apertus" {
+		m.numbers(out.Tensors)
 	}
 	return out, nil
 }
@@ -73,7 +79,7 @@ func (m source) config(class string) map[string]any {
 		"max_position_embeddings": m.count("context_length"), "hidden_size": m.count("embedding_length"),
 		"num_hidden_layers": m.count("block_count"), "intermediate_size": m.count("feed_forward_length"),
 		"num_attention_heads": m.count("attention.head_count"), "num_key_value_heads": m.count("attention.head_count_kv"),
-		"head_dim": m.count("attention.key_length"), "rope_theta": m.float("rope.freq_base"), "rope_scaling": nil,
+		"head_dim": m.size(), "rope_theta": m.float("rope.freq_base"), "rope_scaling": nil,
 		"rms_norm_eps": m.float("attention.layer_norm_rms_epsilon"),
 	}
 	if c["rope_theta"] == 0.0 {
@@ -84,6 +90,9 @@ func (m source) config(class string) map[string]any {
 	}
 	if n := m.count("attention.sliding_window"); n > 0 {
 		c["sliding_window"] = n
+	}
+	if config := families[m.arch].config; config != nil {
+		config(m, c)
 	}
 	switch m.arch {
 	case "qwen3moe":
@@ -154,12 +163,16 @@ var gpt2Ends = map[string]string{
 func (m source) tensor(out map[string]tensor.View, t tensor.View) error {
 	t.Data = slices.Clone(t.Data)
 	if strings.HasPrefix(m.arch, "gemma") && strings.HasSuffix(t.Name, "_norm.weight") {
-		for i := 0; i < len(t.Data); i += 4 {
-			x := math.Float32frombits(binary.LittleEndian.Uint32(t.Data[i:]))
-			binary.LittleEndian.PutUint32(t.Data[i:], math.Float32bits(x-1))
-		}
+		subtractOne(t.Data)
 	}
+	other := families[m.arch]
 	root, table := "model.layers.", ends
+	if other.root != "" {
+		root = other.root
+	}
+	if other.ends != nil {
+		table = other.ends
+	}
 	if m.arch == "gpt2" {
 		root, table = "h.", gpt2Ends
 	}
@@ -169,11 +182,20 @@ func (m source) tensor(out map[string]tensor.View, t tensor.View) error {
 		if !ok {
 			return fmt.Errorf("hftest: tensor %q is not known", t.Name)
 		}
+		if m.arch == "nemotron" && t.Name == "output_norm.weight" {
+			subtractOne(t.Data)
+		}
 		out[name] = t
 		return nil
 	}
 	part, kind, _ := strings.Cut(strings.TrimPrefix(t.Name, fmt.Sprintf("blk.%d.", layer)), ".")
+	if other.split != nil && other.split(m, out, layer, part, kind, t) {
+		return nil
+	}
 	name, ok := special[m.arch][part]
+	if !ok {
+		name, ok = other.names[part]
+	}
 	if !ok {
 		name, ok = names[part]
 	}
@@ -187,8 +209,8 @@ func (m source) tensor(out map[string]tensor.View, t tensor.View) error {
 		return nil
 	case m.arch == "gpt2" && len(t.Shape) == 2:
 		t = transpose(t)
-	case m.arch == "llama" && (part == "attn_q" || part == "attn_k"):
-		turnBack(&t, m.count("attention.key_length"))
+	case (m.arch == "llama" || other.turn) && (part == "attn_q" || part == "attn_k"):
+		turnBack(&t, m.size())
 	}
 	out[name] = t
 	return nil

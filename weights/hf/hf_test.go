@@ -121,6 +121,87 @@ func compareTensors(t *testing.T, want, got *gguf.File) {
 	}
 }
 
+// archs are random models of the families whose weights no other test has, with the ends of the names of tensors that no folder has.
+var archs = map[string]string{
+	"apertus-dense": "_norm.bias rope_freqs.weight", "arcee-dense": "rope_freqs.weight", "cohere2-dense": "", "command-r-dense": "",
+	"ernie4_5-moe": "", "exaone4-dense": "rope_freqs.weight", "glm4-dense": "", "gptneox-dense": "", "granite-dense": "rope_freqs.weight",
+	"granitemoe-moe": "rope_freqs.weight", "hunyuan-dense-dense": "", "internlm2-dense": "",
+	"minicpm-dense": "rope_freqs.weight ffn_gate.bias ffn_up.bias ffn_down.bias", "nemotron-dense": "", "olmo-dense": "", "olmoe-moe": "",
+	"phi2-dense": "", "qwen2moe-moe": "", "seed_oss-dense": "", "smollm3-dense": "", "stablelm-dense": "",
+}
+
+// TestArchs takes random models apart that are not part of this repository. The metadata of these files is that of all
+// architectures: what the folder gives must be in it, unless the file leaves it out.
+func TestArchs(t *testing.T) {
+	const dir = "../../../shared/golden/archs"
+	if _, err := os.Stat(dir); err != nil {
+		if _, err := os.Stat("../../../shared"); err == nil && os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing", dir)
+		}
+		t.Skipf("%s is not here", dir)
+	}
+	for name, lacks := range archs {
+		t.Run(name, func(t *testing.T) {
+			f, err := gguf.Open(filepath.Join(dir, name+".gguf"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { f.Close() })
+			var names []string
+			for _, v := range f.Tensors {
+				for end := range strings.FieldsSeq(lacks) {
+					if strings.HasSuffix(v.Name, end) {
+						names = append(names, v.Name)
+					}
+				}
+			}
+			want := without(t, f, names...)
+			if name == "gptneox-dense" {
+				spread(want, 4, 2)
+			}
+			got := open(t, folder(t, want, func(f *hftest.Folder) {
+				f.Tokenizer["post_processor"] = nil
+			}))
+			compareTensors(t, want, got)
+			for _, kv := range got.Metadata {
+				w, ok := want.Lookup(kv.Key)
+				if ok && strings.HasPrefix(kv.Key, "xielu.") { // a number for all layers, or one for each
+					n, _, _ := want.Float(kv.Key)
+					all, _, _ := got.Floats(kv.Key)
+					ok = len(all) != 3 || slices.ContainsFunc(all, func(x float32) bool { return float64(x) != n })
+				}
+				if ok = ok && fmt.Sprint(w.Any()) != "0"; ok && !strings.HasPrefix(kv.Key, "tokenizer.") && !strings.HasPrefix(kv.Key, "general.") && fmt.Sprint(w.Any()) != fmt.Sprint(kv.Value.Any()) {
+					t.Errorf("key %s is %v, want %v", kv.Key, kv.Value.Any(), w.Any())
+				}
+			}
+		})
+	}
+}
+
+// spread gives every head of a model whose queries, keys and values are one tensor keys and values of its own.
+func spread(f *gguf.File, heads, kv int) {
+	for i := range f.Metadata {
+		if strings.HasSuffix(f.Metadata[i].Key, ".attention.head_count_kv") {
+			f.Metadata[i].Value = gguf.Of(uint32(heads))
+		}
+	}
+	for i := range f.Tensors {
+		v := &f.Tensors[i]
+		if !strings.Contains(v.Name, "attn_qkv") {
+			continue
+		}
+		head := len(v.Data) / (heads + 2*kv)
+		data := slices.Clone(v.Data[:heads*head])
+		for which := range 2 {
+			for h := range heads {
+				data = append(data, v.Data[(heads+which*kv+h*kv/heads)*head:][:head]...)
+			}
+		}
+		v.Data = data
+		v.Shape = append([]int{v.Shape[0] / (heads + 2*kv) * 3 * heads}, v.Shape[1:]...)
+	}
+}
+
 // same compares bytes; norms, which some folders keep less one, may differ by the rounding of that.
 func same(a, b tensor.View) bool {
 	if bytes.Equal(a.Data, b.Data) || !strings.HasSuffix(a.Name, "_norm.weight") {

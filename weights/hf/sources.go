@@ -29,6 +29,9 @@ func TurnRow(i, size int) int {
 var byArch = map[string]func(*builder){
 	"llama": llama, "qwen2": qwen2, "qwen3": qwen3, "qwen3moe": qwen3moe, "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3,
 	"phi3": phi3, "olmo2": olmo2, "starcoder2": starcoder2, "gpt2": gpt2,
+	"apertus": apertus, "arcee": arcee, "command-r": commandR, "cohere2": cohere2, "ernie4_5": ernie, "exaone4": exaone4, "glm4": glm4,
+	"granite": granite, "hunyuan-dense": hunyuan, "minicpm": miniCPM, "nemotron": nemotron, "olmo": olmo, "olmoe": olmoe, "phi2": phi,
+	"qwen2moe": qwen2moe, "seed_oss": seedOSS, "smollm3": smollm3, "stablelm": stableLM,
 }
 
 // Sources returns where a folder would keep the matrices of a model. The names are those of the family's class for text.

@@ -2,6 +2,7 @@ package hf
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -209,6 +210,66 @@ func floatType(experts []safetensors.Tensor, t safetensors.Tensor) safetensors.D
 		return experts[0].Type
 	}
 	return t.Type
+}
+
+// gathered adds a matrix, or a vector of a name that does not end in .weight, whose row i is row source(i) of a tensor of the
+// folder with rows rows.
+func (b *builder) gathered(to, from string, rows, in, out int, source func(i int) int) {
+	folder, shape := []int{rows, in}, []int{out, in}
+	if strings.HasSuffix(to, ".bias") {
+		folder, shape = folder[:1], shape[:1]
+	}
+	b.gatheredAs(to, from, folder, shape, source)
+}
+
+// gatheredAs is gathered for any shapes of which the last dimension, but of vectors, is that of a row.
+func (b *builder) gatheredAs(to, from string, folder, shape []int, source func(i int) int) {
+	t, ok := b.find(from, folder...)
+	if !ok {
+		return
+	}
+	typ := typeOf(to, t)
+	b.add(to, typ, shape, func(dst []byte) {
+		data := t.Data
+		if typ != floatTypes[t.Type] {
+			data = make([]byte, 4*shapeElems(folder))
+			toF32(data, t, 0)
+		}
+		rows := shapeElems(shape)
+		if len(shape) > 1 {
+			rows /= shape[len(shape)-1]
+		}
+		row := len(dst) / rows
+		for i := range rows {
+			copy(dst[i*row:][:row], data[source(i)*row:])
+		}
+	})
+}
+
+// shapeElems returns the number of values of a shape.
+func shapeElems(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// stackedNorms adds the norms of heads, which the folder has apart, as [heads, size].
+func (b *builder) stackedNorms(to, root string, heads, size int) {
+	var parts []safetensors.Tensor
+	for h := range heads {
+		t, ok := b.find(fmt.Sprintf("%s.%d.weight", root, h), size)
+		if !ok {
+			return
+		}
+		parts = append(parts, t)
+	}
+	b.add(to, tensor.F32, []int{heads, size}, func(dst []byte) {
+		for h, t := range parts {
+			toF32(dst[4*h*size:][:4*size], t, 0)
+		}
+	})
 }
 
 // everySecond adds the rows first, first+2, … of a tensor [experts, 2*out] of biases.
