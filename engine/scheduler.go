@@ -107,14 +107,14 @@ func (e *Engine) byClock(a, b *trunk) int {
 	return e.cache.Compare(a.seq, b.seq)
 }
 
-// awaits reports whether a trunk that reads is about to compute a page that another one of the step computes: it
-// takes that over later.
+// awaits reports whether a trunk that reads is about to compute a page, or with recurrent layers the pages up to a snapshot, that
+// another one of the step computes: it takes them over later.
 func (e *Engine) awaits(t *trunk) bool {
-	at := t.length()
-	if at%forest.SlotsPerPage != 0 || len(t.need.text) <= at+forest.SlotsPerPage {
+	at, page := t.length(), max(forest.SlotsPerPage, e.cache.Cadence())
+	end := at + page
+	if at%page != 0 || len(t.need.text) <= end {
 		return false
 	}
-	end := at + forest.SlotsPerPage
 	for _, o := range e.step.parts {
 		if o == t {
 			return false // those behind it have no rows yet

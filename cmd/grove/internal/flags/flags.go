@@ -45,7 +45,7 @@ type Context struct {
 
 // Cache is --cache-type. The variable cache is its default.
 type Cache struct {
-	Type CacheName `name:"cache-type" placeholder:"TYPE" default:"${cache=f16}" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0. Default: ${default}."`
+	Type CacheName `name:"cache-type" placeholder:"TYPE" default:"${cache=f16}" var:"GROVE_CACHE_TYPE" help:"Type of cached keys and values: f32, f16 or q8_0; states of recurrent layers are always f32. Default: ${default}."`
 }
 
 // Repack is --no-repack.
