@@ -39,7 +39,13 @@ type LatentHyperparameters struct {
 // LatentHyperparameters reads and checks the hyperparameters of latent attention, and sets in the model's description
 // what the layers keep: one key and one value of all heads.
 func (l *Loader) LatentHyperparameters() LatentHyperparameters {
-	s := LatentHyperparameters{Hyperparameters: l.Hyperparameters()}
+	return l.LatentOf(l.Hyperparameters())
+}
+
+// LatentOf is [Loader.LatentHyperparameters] of shared hyperparameters that were read. Layers without heads of keys stay as they
+// are.
+func (l *Loader) LatentOf(shared Hyperparameters) LatentHyperparameters {
+	s := LatentHyperparameters{Hyperparameters: shared}
 	s.Rank = l.Count("attention.kv_lora_rank", 1, maxWidth)
 	s.QueryRank = l.CountOr("attention.q_lora_rank", 0, 0, maxWidth)
 	s.Turned = l.Count("rope.dimension_count", 2, maxHeads)
@@ -54,7 +60,9 @@ func (l *Loader) LatentHyperparameters() LatentHyperparameters {
 		l.fail("%s is %d; it must be at most the %d values of a key", l.key("rope.dimension_count"), s.Turned, key)
 	}
 	for i := range l.info.Layers {
-		l.info.Layers[i] = kv.Layer{KVHeads: 1, Size: s.key(), Value: s.Rank}
+		if l.info.Layers[i].KVHeads > 0 {
+			l.info.Layers[i] = kv.Layer{KVHeads: 1, Size: s.key(), Value: s.Rank}
+		}
 	}
 	return s
 }
@@ -67,7 +75,7 @@ func (s *LatentHyperparameters) key() int {
 	return s.Turned + s.Rank
 }
 
-// LatentAttention loads the block of a layer. Its scale is that of keys in the expanded form.
+// LatentAttention loads the block of a layer, which does not rotate where rope is nil. Its scale is that of keys in the expanded form.
 func (l *Loader) LatentAttention(s LatentHyperparameters, layer int, rope *compute.Rope, temperature float64) LatentAttention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	key := s.Plain + s.Turned
@@ -153,7 +161,9 @@ func (a *LatentAttention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 		q = x.LinearHeads(q, s.Turned, plain, a.keyUp)
 		k = x.CopyHeads(k, s.Turned, latent, 0, s.Rank, 1)
 	}
-	q, k = x.Rope(q, s.Heads, a.rope), x.Rope(k, 1, a.rope)
+	if a.rope != nil {
+		q, k = x.Rope(q, s.Heads, a.rope), x.Rope(k, 1, a.rope)
+	}
 
 	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.scale}, q, k, latent)
 	return x.Linear(a.out, x.LinearHeads(x.Buffer(h, s.Heads*s.Out), 0, o, a.valueUp))

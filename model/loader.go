@@ -231,20 +231,19 @@ func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
 	return v, true
 }
 
-// equal reports whether a is the shape b, or b without the leading dimensions of 1, which files may lack.
+// equal reports whether a is the shape b, but for dimensions of 1 before the last, which files may lack or have besides.
 func equal(a, b []int) bool {
-	for len(b) > len(a) && b[0] == 1 {
-		b = b[1:]
-	}
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
+	return len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] && slices.Equal(wide(a), wide(b))
+}
+
+// wide returns the dimensions of a shape that are not 1.
+func wide(shape []int) (out []int) {
+	for _, n := range shape {
+		if n != 1 {
+			out = append(out, n)
 		}
 	}
-	return true
+	return out
 }
 
 // Matrix loads a tensor of shape [out, in].

@@ -49,6 +49,11 @@ func (l *Loader) Sections(s Hyperparameters) bool {
 		return false
 	}
 	n, _ := v.Any().([]int32)
+	if unsigned, ok := v.Any().([]uint32); ok {
+		for _, x := range unsigned {
+			n = append(n, int32(min(x, maxHeads+1)))
+		}
+	}
 	if len(n) != 4 || slices.Min(n) < 0 || slices.Max(n) > maxHeads {
 		l.fail("%s is %v; it must be 4 numbers from 0 to %d", l.key("rope.dimension_sections"), v.Any(), maxHeads)
 		return false

@@ -35,7 +35,13 @@ type scales struct{ embed, block, logits float32 }
 
 // openDecoder loads the embedding table, the final norm and the head. layer loads the sublayers of one layer.
 func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) []sublayer) *decoder {
-	m := &decoder{info: l.Info(), eps: s.Eps, head: l.Head(s), scales: scales{1, 1, 1}}
+	return openDecoderNormed(l, s, "output_norm.weight", layer)
+}
+
+// openDecoderNormed is openDecoder of a file whose final norm has another name.
+func openDecoderNormed(l *model.Loader, s model.Hyperparameters, norm string, layer func(i int) []sublayer) *decoder {
+	embed, output := l.Tables(s)
+	m := &decoder{info: l.Info(), eps: s.Eps, head: model.Head{Embed: embed, Output: output, Norm: l.Vector(norm, s.Width)}, scales: scales{1, 1, 1}}
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		m.layers = append(m.layers, layer(i))
 	}
@@ -54,18 +60,32 @@ func (m *decoder) Info() *model.Info { return m.info }
 func (m *decoder) Forward(x *compute.Exec) {
 	x.Embed(m.head.Embed, m.scales.embed)
 	for i, subs := range m.layers {
-		stream, ok := x.Enter(i)
-		if !ok {
-			continue
+		if stream, ok := x.Enter(i); ok {
+			x.Leave(m.run(x, subs, stream))
 		}
-		for j := range subs {
-			stream = x.AddScaled(stream, m.scales.block, subs[j].forward(x, stream, m.eps))
-		}
-		x.Leave(stream)
 	}
 	if h, ok := x.Outputs(); ok {
 		x.ScaledLogits(x.RMSNorm(h, m.head.Norm, m.eps), compute.Projection{Matrix: m.head.Output}, m.scales.logits, 0)
 	}
+}
+
+// run returns the stream behind a layer.
+func (m *decoder) run(x *compute.Exec, layer []sublayer, stream compute.Buf) compute.Buf {
+	for i := range layer {
+		stream = x.AddScaled(stream, m.scales.block, layer[i].forward(x, stream, m.eps))
+	}
+	return stream
+}
+
+// layerBlock is the layer of a predictor.
+type layerBlock struct {
+	m     *decoder
+	layer []sublayer
+}
+
+// Forward implements [model.Block].
+func (b *layerBlock) Forward(x *compute.Exec, stream compute.Buf) compute.Buf {
+	return b.m.run(x, b.layer, stream)
 }
 
 // forward returns the sum of what the blocks give.

@@ -65,6 +65,9 @@ func (s Spec) WithDefaults() Spec {
 	case "modern-bert":
 		or(&s.Window, 20)
 		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
+	case "kimi-linear", "qwen35moe", "qwen3next":
+		or(&s.Experts, 6)
+		or(&s.Used, 2)
 	case "bert", "jina-bert-v2", "jina-bert-v3", "neo-bert", "nomic-bert", "nomic-bert-moe":
 		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
 	case "deepseek2":

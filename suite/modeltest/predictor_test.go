@@ -26,6 +26,10 @@ var predicting = map[string]Spec{
 	"dots1-moe":       {},
 	"exaone-moe-moe":  {},
 	"glm4moe-moe":     {},
+	"mimo2":           {Arch: "mimo2", Layers: 4, Value: 24},
+	"qwen35":          {Arch: "qwen35"},
+	"qwen35moe":       {Arch: "qwen35moe", Experts: 6, Used: 2},
+	"step35":          {Arch: "step35", Layers: 4},
 }
 
 // TestPredictors makes the last layer of a model that of a predictor. The model has the logits of a model without that layer,

@@ -1,0 +1,148 @@
+package synthetic
+
+import "grove/weights/tensor"
+
+func init() {
+	for _, arch := range []string{"qwen3next", "qwen35", "qwen35moe"} {
+		families[arch] = (*builder).qwenDelta
+	}
+	families["kimi-linear"] = (*builder).kimiLinear
+}
+
+// Sizes of delta nets: each head of keys serves two of values.
+const (
+	deltaHeads, deltaKeys, deltaSize, deltaTaps = 4, 2, 32, 4
+	deltaPeriod                                 = 3 // layers from one that attends to the next
+)
+
+// qwenDelta adds Qwen 3 Next and 3.5.
+func (b *builder) qwenDelta() {
+	s := b.spec
+	b.ends()
+	inner := deltaHeads * deltaSize
+	channels := inner + 2*deltaKeys*deltaSize
+	for l := range s.Layers {
+		name := layerOf(l)
+		b.vector(name("attn_norm.weight"), s.Width)
+		b.vector(name("post_attention_norm.weight"), s.Width)
+		b.qwenFeed(name)
+		if (l+1)%deltaPeriod == 0 {
+			b.gatedAttention(name)
+			continue
+		}
+		b.matrix(name("attn_qkv.weight"), channels, s.Width)
+		b.matrix(name("attn_gate.weight"), inner, s.Width)
+		if s.Arch == "qwen3next" {
+			b.matrix(name("ssm_ba.weight"), 2*deltaHeads, s.Width)
+		} else {
+			b.matrix(name("ssm_beta.weight"), deltaHeads, s.Width)
+			b.matrix(name("ssm_alpha.weight"), deltaHeads, s.Width)
+		}
+		b.spread(name("ssm_conv1d.weight"), 0.5, channels, deltaTaps)
+		b.decays(name, deltaHeads, deltaHeads)
+		b.vector(name("ssm_norm.weight"), deltaSize)
+		b.matrix(name("ssm_out.weight"), s.Width, inner)
+	}
+	for key, n := range map[string]int{
+		"inner_size": inner, "state_size": deltaSize, "conv_kernel": deltaTaps, "time_step_rank": deltaHeads, "group_count": deltaKeys,
+	} {
+		b.set("ssm."+key, uint32(n))
+	}
+	b.set("full_attention_interval", uint32(deltaPeriod))
+	b.set("rope.dimension_count", uint32(s.Size/2))
+	if s.Experts > 0 {
+		b.set("expert_shared_feed_forward_length", uint32(s.FFN))
+	}
+}
+
+// decays adds the rates of heads, which are negative, and what joins the steps.
+func (b *builder) decays(name func(string) string, steps int, rates ...int) {
+	v := make([]float32, rates[0])
+	for i := range v {
+		v[i] = -0.1 - 0.4*b.rng.Float32()
+	}
+	b.add(name("ssm_a"), tensor.F32, v, rates...)
+	b.bias(name("ssm_dt.bias"), steps)
+}
+
+func (b *builder) qwenFeed(name func(string) string) {
+	s := b.spec
+	if s.Experts == 0 {
+		b.gated(name, "", s.FFN)
+		return
+	}
+	b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
+	b.experts(name, s.FFN)
+	b.floats(name("ffn_gate_inp_shexp.weight"), tensor.F32, s.Width)
+	b.gated(name, "_shexp", s.FFN)
+}
+
+// gatedAttention adds attention whose queries are followed by gates.
+func (b *builder) gatedAttention(name func(string) string) {
+	s := b.spec
+	b.matrix(name("attn_q.weight"), 2*s.Heads*s.Size, s.Width)
+	b.matrix(name("attn_k.weight"), s.KVHeads*s.Size, s.Width)
+	b.matrix(name("attn_v.weight"), s.KVHeads*s.Size, s.Width)
+	b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.Size)
+	b.vector(name("attn_q_norm.weight"), s.Size)
+	b.vector(name("attn_k_norm.weight"), s.Size)
+}
+
+// kimiLinear adds Kimi Linear: every third layer attends.
+func (b *builder) kimiLinear() {
+	s, a := b.spec, &b.spec.Latent
+	*a = Latent{Rank: 32, Rope: 16}
+	b.ends()
+	heads, kvHeads := make([]uint32, s.Layers), make([]uint32, s.Layers)
+	for l := range s.Layers {
+		name := layerOf(l)
+		heads[l] = uint32(s.Heads)
+		b.vector(name("attn_norm.weight"), s.Width)
+		b.vector(name("ffn_norm.weight"), s.Width)
+		if (l+1)%deltaPeriod == 0 {
+			kvHeads[l] = uint32(s.Heads)
+			b.latentAttention(name)
+		} else {
+			b.kimiDelta(name)
+		}
+		if l == 0 {
+			b.gated(name, "", s.FFN)
+			continue
+		}
+		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
+		b.bias(name("exp_probs_b.bias"), s.Experts)
+		b.experts(name, s.FFN)
+		b.gated(name, "_shexp", s.FFN)
+	}
+	b.set("attention.head_count", heads)
+	b.set("attention.head_count_kv", kvHeads)
+	b.set("attention.key_length", uint32(a.Rank+a.Rope))
+	b.set("attention.value_length", uint32(a.Rank))
+	b.set("attention.kv_lora_rank", uint32(a.Rank))
+	b.set("attention.key_length_mla", uint32(s.Size))
+	b.set("attention.value_length_mla", uint32(s.Value))
+	b.set("rope.dimension_count", uint32(a.Rope))
+	b.set("kda.head_dim", uint32(deltaSize))
+	b.set("ssm.conv_kernel", uint32(deltaTaps))
+	b.set("leading_dense_block_count", uint32(1))
+	b.set("expert_shared_count", uint32(1))
+	b.set("expert_weights_scale", float32(1.5))
+	b.set("expert_gating_func", uint32(2))
+}
+
+func (b *builder) kimiDelta(name func(string) string) {
+	s := b.spec
+	inner := s.Heads * deltaSize
+	for _, t := range []string{"q", "k", "v"} {
+		b.matrix(name("attn_"+t+".weight"), inner, s.Width)
+		b.spread(name("ssm_conv1d_"+t+".weight"), 0.5, inner, 1, deltaTaps)
+	}
+	for _, t := range []string{"f", "g"} {
+		b.matrix(name("ssm_"+t+"_a.weight"), deltaSize, s.Width)
+		b.matrix(name("ssm_"+t+"_b.weight"), inner, deltaSize)
+	}
+	b.matrix(name("ssm_beta.weight"), s.Heads, s.Width)
+	b.decays(name, inner, s.Heads, 1)
+	b.vector(name("ssm_norm.weight"), deltaSize)
+	b.matrix(name("attn_output.weight"), s.Width, inner)
+}
