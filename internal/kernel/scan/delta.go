@@ -40,8 +40,10 @@ func (d *Delta) decays() int {
 	return d.Heads
 }
 
-// maxFactors is the largest key whose decays lie on the stack.
-const maxFactors = 256
+const (
+	maxFactors = 256 // the largest key whose decays lie on the stack
+	deltaRows  = 32  // rows whose decays are computed together, where a head has one
+)
 
 // deltaRow is what a part reads of a row.
 type deltaRow struct {
@@ -50,32 +52,47 @@ type deltaRow struct {
 	at    lookup
 }
 
-// row returns what the part reads of the row x. Its decays lie in room.
-func (d *Delta) row(part int, x []float32, room *[2][maxFactors]float32) (r deltaRow) {
+// row returns what the part reads of the row x, but its decay.
+func (d *Delta) row(part int, x []float32) (r deltaRow) {
 	w := columns(d.ValueSize)
-	blocks, size := d.ValueSize/w, d.KeySize
-	head, at := part/blocks, part%blocks*w
+	head := part / (d.ValueSize / w)
 	key := head * d.KeyHeads / d.Heads
 	if d.Tiled {
 		key = head % d.KeyHeads
 	}
-	keys, values := d.KeyHeads*size, d.Heads*d.ValueSize
+	keys, size := d.KeyHeads*d.KeySize, d.KeySize
 	r.q, r.k = x[key*size:][:size], x[keys+key*size:][:size]
-	r.at.v = x[2*keys+head*d.ValueSize+at:][:w]
-	g := x[2*keys+values:]
-	r.at.beta = g[d.decays()+head]
-	if !d.PerChannel {
-		f := room[0][:1]
-		exp(f, g[head:head+1])
-		r.decay, r.at.c, r.at.k = decay{f, 0}, f[0], r.k
-		return r
+	r.at.v = x[2*keys+part*w:][:w]
+	r.at.beta = x[d.Record()-d.Heads+head]
+	return r
+}
+
+// shared returns what the part reads of row i, with a decay for all rows of the state. Those of some rows lie in factors: of the row before too.
+func (d *Delta) shared(part int, in []float32, inStride, i, n int, factors *[2 * deltaRows]float32) deltaRow {
+	r := d.row(part, in[i*inStride:])
+	at := i % (2 * deltaRows)
+	if i%deltaRows == 0 {
+		some := factors[at:][:min(deltaRows, n-i)]
+		g := d.Record() - 2*d.Heads + part/(d.ValueSize/columns(d.ValueSize))
+		for j := range some {
+			some[j] = in[(i+j)*inStride+g]
+		}
+		exp(some, some)
 	}
-	f, k := room[0][:], room[1][:]
+	r.decay, r.at.c, r.at.k = decay{factors[at : at+1], 0}, factors[at], r.k
+	return r
+}
+
+// apart returns what the part reads of the row x, with a decay for each row of the state, which lie in room.
+func (d *Delta) apart(part int, x []float32, room *[2][maxFactors]float32) deltaRow {
+	r := d.row(part, x)
+	f, k, size := room[0][:], room[1][:], d.KeySize
 	if size > maxFactors {
 		f, k = make([]float32, size), make([]float32, size)
 	}
 	f, k = f[:size], k[:size]
-	exp(f, g[head*size:][:size])
+	head := part / (d.ValueSize / columns(d.ValueSize))
+	exp(f, x[d.Record()-d.Heads-(d.Heads-head)*size:][:size])
 	copy(k, r.k)
 	kernel.Mul(k, f)
 	r.decay, r.at.c, r.at.k = decay{f, 1}, 1, k
@@ -84,22 +101,42 @@ func (d *Delta) row(part int, x []float32, room *[2][maxFactors]float32) (r delt
 
 // Advance implements [Op].
 func (d *Delta) Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int) {
+	if !d.PerChannel {
+		d.advance(part, state, in, inStride, n, out, outStride, nil)
+		return
+	}
 	var rooms [2][2][maxFactors]float32
+	d.advance(part, state, in, inStride, n, out, outStride, &rooms)
+}
+
+// advance is Advance. The rooms of two rows are for decays of channels.
+func (d *Delta) advance(part int, state, in []float32, inStride, n int, out []float32, outStride int, rooms *[2][2][maxFactors]float32) {
+	var factors [2 * deltaRows]float32
 	var room, spare [maxColumns]float32
+	var now, next deltaRow
 	w := columns(d.ValueSize)
 	u := room[:w]
-	now := d.row(part, in, &rooms[0])
-	read(u, state, &now.at)
-	for i := range n {
+	for i := range n + 1 {
+		switch {
+		case i == n:
+		case d.PerChannel:
+			next = d.apart(part, in[i*inStride:], &rooms[i%2])
+		default:
+			next = d.shared(part, in, inStride, i, n, &factors)
+		}
+		if i == 0 {
+			read(u, state, &next.at)
+			now = next
+			continue
+		}
 		o := spare[:w]
 		if out != nil {
-			o = out[i*outStride+part*w:][:w]
+			o = out[(i-1)*outStride+part*w:][:w]
 		}
-		if i == n-1 {
+		if i == n {
 			write(o, u, state, now.k, now.q, now.decay, nil)
 			return
 		}
-		next := d.row(part, in[(i+1)*inStride:], &rooms[(i+1)%2])
 		write(o, u, state, now.k, now.q, now.decay, &next.at)
 		now = next
 	}
