@@ -22,13 +22,14 @@ import (
 	"grove/server/llamacpp"
 	"grove/server/ollama"
 	"grove/server/openai"
+	"grove/server/rerank"
 	"grove/server/wire"
 )
 
 // bodies are routes that read a body, by their path.
 func bodies(t *testing.T) map[string]any {
 	all := map[string]any{}
-	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes()) {
+	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes()) {
 		method, path, _ := strings.Cut(r.Patterns[0], " ")
 		none := strings.HasPrefix(path, "/slots/") || strings.HasPrefix(path, "/api/") && slices.Contains([]string{"create", "copy", "push", "blobs"}, strings.Split(path, "/")[2])
 		switch {

@@ -106,7 +106,7 @@ func (s *structs) note(n ast.Node) {
 // is decoded and then forgotten would be ignored in silence.
 func TestFieldsAreRead(t *testing.T) {
 	packages, reads, all := map[string]*structs{}, map[string]map[string]bool{}, map[string]bool{}
-	for _, name := range []string{"wire", "structured", "driver", "openai", "llamacpp", "anthropic", "ollama"} {
+	for _, name := range []string{"wire", "structured", "driver", "openai", "llamacpp", "anthropic", "ollama", "rerank"} {
 		packages[name] = structsOf(t, name)
 		reads[name] = packages[name].reads
 		maps.Copy(all, reads[name])

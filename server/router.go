@@ -15,13 +15,14 @@ import (
 	"grove/server/ollama"
 	"grove/server/openai"
 	"grove/server/page"
+	"grove/server/rerank"
 	"grove/server/wire"
 )
 
 // route lists the routes.
 func (s *Server) route() {
 	s.routes = http.NewServeMux()
-	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), s.ownRoutes()) {
+	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes(), s.ownRoutes()) {
 		for _, p := range r.Patterns {
 			s.routes.HandleFunc(p, s.handler(r))
 			if _, path, _ := strings.Cut(p, " "); !strings.Contains(path, "{") {

@@ -68,6 +68,7 @@ var crafts = map[string]struct {
 	"pre-tokenizer": {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.pre", gguf.Of("klingon")) }},
 
 	"encoder":        {"bert", func(f *crafted) {}},
+	"ranker":         {"neo-bert", func(f *crafted) {}},
 	"encoder-rank":   {"neo-bert", func(f *crafted) { f.set("neo-bert.pooling_type", gguf.Of(uint32(4))) }},
 	"encoder-causal": {"bert", func(f *crafted) { f.set("bert.attention.causal", gguf.Of(true)) }},
 	"encoder-nan":    {"bert", func(f *crafted) { f.edit("blk.2.layer_output_norm.bias", func(x []float32) { x[7] = nan }) }},

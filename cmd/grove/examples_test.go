@@ -97,7 +97,7 @@ func standIns(t *testing.T, dir string) {
 	t.Helper()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for name, content := range map[string]string{
-		"prompt.txt": "func main() {", "questions.txt": "hello\n", "text.txt": "some text", "answer.txt": "yes\n", "person.json": `{"properties":{"age":{"maximum":120,"type":"integer"}},"required":["age"],"additionalProperties":false}`,
+		"prompt.txt": "func main() {", "questions.txt": "hello\n", "text.txt": "some text", "documents.txt": "some text\n", "answer.txt": "yes\n", "person.json": `{"properties":{"age":{"maximum":120,"type":"integer"}},"required":["age"],"additionalProperties":false}`,
 		"person.txt":    "{\"age\": 40}\n",
 		"wiki.test.raw": strings.Repeat("func add(a, b int) int {\n\treturn a + b\n}\n\n", 60),
 		"tasks.jsonl":   `{"prompt":"func main() {","prediction":"}"}` + "\n", "prompts.jsonl": `{"prompt":"func main() {"}` + "\n",
@@ -111,7 +111,7 @@ func standIns(t *testing.T, dir string) {
 	}
 	for name, craft := range map[string]string{
 		"model.gguf": "talker", "Qwen3-0.6B.gguf": "talker", "model-f16.gguf": "talker", "model-q4.gguf": "talker", "model-f32.gguf": "good", "qwen3.gguf": "good",
-		"starcoder2.gguf": "good", "bert.gguf": "encoder",
+		"starcoder2.gguf": "good", "bert.gguf": "encoder", "reranker.gguf": "ranker",
 	} {
 		if err := craftFile(craft, path(name)); err != nil {
 			t.Fatal(err)

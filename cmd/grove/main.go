@@ -43,6 +43,7 @@ type commands struct {
 	Convert    convertCommand     `cmd:"" help:"Write a Hugging Face folder as one GGUF file."`
 	Quantize   quantizeCommand    `cmd:"" help:"Write a model with its weights in smaller types."`
 	Logits     logitsCommand      `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
+	Rerank     rerankCommand      `cmd:"" help:"Rank documents by a query."`
 	Embed      embedCommand       `cmd:"" help:"Turn a text into a vector (an embedding)."`
 	Perplexity perplexityCommand  `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
 	HMM        hmmCommand         `cmd:"" name:"hmm" help:"Distil a hidden Markov model of a model's texts, with which constraints look ahead."`

@@ -34,7 +34,7 @@ var budgets = []budget{
 	{"bodies", "server/wire", 2000, 0},
 	{"forms of answers", "server/structured", 1500, 0},
 	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6000, 0},
-	{"other APIs", "server/ollama server/anthropic", 3000, 0},
+	{"other APIs", "server/ollama server/anthropic server/rerank", 3000, 0},
 	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary", 4600, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},

@@ -82,6 +82,7 @@ func (r *reader) flags(v *Vocab) {
 	}
 	v.AddBOS = read(r, r.f.Bool, "tokenizer.ggml.add_bos_token", addBOS && v.BOS != token.None)
 	v.AddEOS = read(r, r.f.Bool, "tokenizer.ggml.add_eos_token", v.Model == "t5" && v.EOS != token.None)
+	v.AddSEP = read(r, r.f.Bool, "tokenizer.ggml.add_sep_token", v.Model == "t5" && v.SEP != token.None) && v.Model != "bert"
 	if v.Model == "bert" {
 		v.AddBOS, v.AddEOS = v.BOS != token.None, v.SEP != token.None
 	}

@@ -78,6 +78,9 @@ func (t *Tokenizer) surround(v Vocab) {
 	} else if v.AddEOS {
 		t.end = []token.ID{v.EOS}
 	}
+	if v.AddSEP && v.Model != "bert" {
+		t.between = []token.ID{v.SEP}
+	}
 }
 
 // models are the kinds of tokenizers, as tokenizer.ggml.model names them.
@@ -127,6 +130,9 @@ func checkIDs(v Vocab) error {
 	}
 	if v.AddBOS && v.BOS == token.None {
 		return fmt.Errorf("tokenizer: a begin token is to be added, and the vocabulary names none")
+	}
+	if v.AddSEP && v.SEP == token.None {
+		return fmt.Errorf("tokenizer: a separator is to be added, and the vocabulary names none")
 	}
 	if v.AddEOS && v.Model == "bert" {
 		if v.SEP == token.None {

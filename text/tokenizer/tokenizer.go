@@ -44,10 +44,11 @@ type Vocab struct {
 	Merges []string  // the merge order of "gpt2", and of "llama" instead of scores: two pieces and a space between
 
 	BOS, EOS, EOT, EOM, UNK token.ID
-	SEP                     token.ID // ends a text of "bert"
+	SEP                     token.ID // ends a text of "bert", separates texts of others
 	FIM                     FIM
 
 	AddBOS, AddEOS bool // whether [Options.Special] adds them; EOS is SEP for "bert"
+	AddSEP         bool // SEP separates two texts, behind the end of the first; not for "bert"
 	AddSpacePrefix bool // a space goes before text at the start and after a special token
 
 	MergeSpaces  bool   // "t5": white space becomes one space before each word
@@ -87,6 +88,7 @@ type Tokenizer struct {
 
 	bos, eos, unk token.ID
 	begin, end    []token.ID // what goes around a text with Options.Special
+	between       []token.ID // what separates two texts, besides the end of the first
 	eog           []token.ID
 	fim           FIM
 	strip         strip // the space that was put before text

@@ -75,10 +75,20 @@ func (s *Subject) AfterApply(line *kong.Context) error {
 // Resolve finds out which argument is the model, and returns the text, nil for none. It reports a model that an argument names
 // on standard error.
 func (s *Subject) Resolve() (text *string, err error) {
+	words, err := s.Texts()
+	if err != nil || len(words) == 0 {
+		return nil, err
+	}
+	joined := strings.Join(words, " ")
+	return &joined, nil
+}
+
+// Texts is [Subject.Resolve] for arguments that are texts by themselves.
+func (s *Subject) Texts() (words []string, err error) {
 	if s.First == nil {
 		return nil, nil
 	}
-	words := append([]string{*s.First}, s.Words...)
+	words = append([]string{*s.First}, s.Words...)
 	if !s.isLine && !s.Only {
 		path, found := lookup(words[0])
 		if !found && LooksLikeModel(words[0]) {
@@ -92,11 +102,7 @@ func (s *Subject) Resolve() (text *string, err error) {
 			s.Path, words = path, words[1:]
 		}
 	}
-	if len(words) == 0 {
-		return nil, nil
-	}
-	joined := strings.Join(words, " ")
-	return &joined, nil
+	return words, nil
 }
 
 // missing returns the path of a model that was found at second sight, or the error for a name of none.
