@@ -36,18 +36,21 @@ type lab struct {
 	draws         int // texts that a distribution is compared with
 }
 
-// newLab makes a lab of attention alone, or of models with recurrent layers.
-func newLab(tb testing.TB, recurrent ...modeltest.Recurrent) *lab {
+// newLab makes a lab of models of attention alone.
+func newLab(tb testing.TB) *lab {
+	tb.Helper()
+	return labOf(tb, func(l *lab, seed uint64) model.Model { return l.model(modeltest.Spec{Seed: seed}) })
+}
+
+// labOf makes a lab of models by a seed.
+func labOf(tb testing.TB, open func(l *lab, seed uint64) model.Model) *lab {
 	tb.Helper()
 	l := &lab{tb: tb, pool: par.New(2), draws: few}
 	if os.Getenv("GROVE_LONG") != "" {
 		l.draws = 10_000
 	}
 	tb.Cleanup(l.pool.Close)
-	l.target, l.other = l.model(1), l.model(2)
-	for _, c := range recurrent {
-		l.target, l.other = l.recurrent(c, 1), l.recurrent(c, 2)
-	}
+	l.target, l.other = open(l, 1), open(l, 2)
 	return l
 }
 
@@ -68,10 +71,10 @@ func periodic(width int) (in, out []float32) {
 	return in, out
 }
 
-// recurrent is model for one with recurrent layers.
-func (l *lab) recurrent(c modeltest.Recurrent, seed uint64) model.Model {
+// recurrent is model for one with every recurrence.
+func (l *lab) recurrent(c modeltest.Recurrent) model.Model {
 	l.tb.Helper()
-	c.Seed, c.Vocab, c.Context = seed, vocabulary, length
+	c.Vocab, c.Context = vocabulary, length
 	c.Embed, c.Head = periodic(modeltest.RecurrentWidth)
 	for i := range c.Embed { // the layers add more than those of attention do
 		c.Embed[i], c.Head[i] = 2*c.Embed[i], 1.4*c.Head[i]
@@ -81,10 +84,11 @@ func (l *lab) recurrent(c modeltest.Recurrent, seed uint64) model.Model {
 
 // model makes a model whose layers are random by a seed, and whose embedding and head prefer the next token of a
 // period.
-func (l *lab) model(seed uint64) model.Model {
+func (l *lab) model(s modeltest.Spec) model.Model {
 	l.tb.Helper()
 	const width = 64
-	metadata, tensors := modeltest.Spec{Seed: seed, Vocab: vocabulary, Width: width, Layers: 4, Context: length}.Parts(l.tb)
+	s.Vocab, s.Width, s.Layers, s.Context = vocabulary, width, 4, length
+	metadata, tensors := s.Parts(l.tb)
 	in, out := periodic(width)
 	for name, values := range map[string][]float32{"token_embd.weight": in, "output.weight": out} {
 		t := tensors[slices.IndexFunc(tensors, func(t tensor.View) bool { return t.Name == name })]

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"grove/method"
+	"grove/model"
 	"grove/suite/modeltest"
 	"grove/text/token"
 	"grove/verify"
@@ -32,11 +33,28 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestRecurrentMethods runs the suite of every exact method on models with recurrent layers, each third one without attention.
+// recurrent are models with recurrent layers.
+var recurrent = []struct {
+	name string
+	open func(l *lab, seed uint64) model.Model
+}{
+	{"every", func(l *lab, seed uint64) model.Model {
+		return l.recurrent(modeltest.Recurrent{Seed: seed, Attention: true})
+	}},
+	{"mamba2", func(l *lab, seed uint64) model.Model { return l.model(modeltest.Spec{Arch: "mamba2", Seed: seed}) }},
+	{"granitehybrid", func(l *lab, seed uint64) model.Model {
+		return l.model(modeltest.Spec{Arch: "granitehybrid", Seed: seed})
+	}},
+	{"alone", func(l *lab, seed uint64) model.Model { return l.recurrent(modeltest.Recurrent{Seed: seed}) }},
+}
+
+// TestRecurrentMethods runs the suite of every exact method on a model with recurrent layers, by turns; the long run on each of them.
 func TestRecurrentMethods(t *testing.T) {
 	for n, info := range method.All() {
-		if info.Grade == method.Exact {
-			t.Run(info.Name, func(t *testing.T) { suite(t, newLab(t, modeltest.Recurrent{Attention: n%3 > 0}), info) })
+		for m, r := range recurrent {
+			if info.Grade == method.Exact && (m == n%len(recurrent) || os.Getenv("GROVE_LONG") != "") {
+				t.Run(info.Name+"/"+r.name, func(t *testing.T) { suite(t, labOf(t, r.open), info) })
+			}
 		}
 	}
 }

@@ -74,6 +74,13 @@ var archs = map[string]float64{
 	"t5-dense":            sharpArch,
 
 	// with recurrent layers
+	"falcon-h1-dense":      exactArch,
+	"granitehybrid-dense":  exactArch,
+	"jamba-dense":          scanArch,
+	"mamba-dense":          scanArch,
+	"mamba2-dense":         exactArch,
+	"nemotron_h-dense":     exactArch,
+	"nemotron_h_moe-dense": exactArch,
 }
 
 // unread are the ends of the names of tensors that llama.cpp loads and leaves out of its sums, with the values that leave them
