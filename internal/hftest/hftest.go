@@ -148,6 +148,12 @@ var gemmaNorms = map[string]string{
 	"post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
 }
 
+// biases are the numbers that join the choice of experts.
+var biases = map[string]string{
+	"glm4moe": "mlp.gate.e_score_correction_bias", "dots1": "mlp.gate.e_score_correction_bias", "deepseek2": "mlp.gate.e_score_correction_bias",
+	"bailingmoe2": "mlp.gate.expert_bias", "minimax-m2": "block_sparse_moe.e_score_correction_bias",
+}
+
 // ends are the tensors outside the layers.
 var ends = map[string]string{
 	"token_embd.weight": "model.embed_tokens.weight", "output.weight": "lm_head.weight",
@@ -199,10 +205,13 @@ func (m source) tensor(out map[string]tensor.View, t tensor.View) error {
 	if !ok {
 		name, ok = names[part]
 	}
-	if !ok {
+	if !ok && part != "exp_probs_b" {
 		return fmt.Errorf("hftest: tensor %q is not known", t.Name)
 	}
 	name = fmt.Sprintf("%s%d.%s.%s", root, layer, name, kind)
+	if bias, ok := biases[m.arch]; ok && part == "exp_probs_b" {
+		name = fmt.Sprintf("%s%d.%s", root, layer, bias)
+	}
 	switch {
 	case len(t.Shape) == 3:
 		m.unstack(out, name, t)

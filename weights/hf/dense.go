@@ -3,6 +3,7 @@ package hf
 import (
 	"encoding/binary"
 	"math"
+	"strings"
 
 	"grove/weights/gguf"
 	"grove/weights/tensor"
@@ -327,4 +328,102 @@ func (b *builder) vocabOf(table string) {
 	if t, _ := b.tensor(table); len(t.Shape) == 2 {
 		b.vocab = t.Shape[0]
 	}
+}
+
+// exaone reads EXAONE 3, which has GPT-2's names for Llama's layers.
+func exaone(b *builder) {
+	c := b.config
+	c.only("activation_function", "silu")
+	for from, to := range map[string]string{"num_layers": "num_hidden_layers", "layer_norm_epsilon": "rms_norm_eps"} {
+		if c.has(from) {
+			c.values[to] = c.values[from]
+		}
+	}
+	s := b.decoder("exaone")
+	b.rmsEps(1e-5)
+	b.vocabOf("transformer.wte.weight")
+	b.copy("token_embd.weight", "transformer.wte.weight", b.vocab, s.width)
+	b.norm("output_norm.weight", "transformer.ln_f.weight", s.width, 0)
+	b.head("lm_head.weight", s.width, false)
+	b.rope(s.size)
+	b.layers(s.layers, "transformer.h.", func(to, from func(string) string) {
+		b.norm(to("attn_norm.weight"), from("ln_1.weight"), s.width, 0)
+		b.norm(to("ffn_norm.weight"), from("ln_2.weight"), s.width, 0)
+		b.both(to("attn_q"), from("attn.attention.q_proj"), s.heads*s.size, s.width)
+		b.both(to("attn_k"), from("attn.attention.k_proj"), s.kvHeads*s.size, s.width)
+		b.both(to("attn_v"), from("attn.attention.v_proj"), s.kvHeads*s.size, s.width)
+		b.both(to("attn_output"), from("attn.attention.out_proj"), s.width, s.heads*s.size)
+		b.copy(to("ffn_gate.weight"), from("mlp.c_fc_0.weight"), s.ffn, s.width)
+		b.copy(to("ffn_up.weight"), from("mlp.c_fc_1.weight"), s.ffn, s.width)
+		b.copy(to("ffn_down.weight"), from("mlp.c_proj.weight"), s.width, s.ffn)
+	})
+}
+
+// textPart returns what the names of the text part begin with in a folder that reads images too, whose other tensors are ignored.
+func (b *builder) textPart() string {
+	for _, p := range []string{"language_model.model.", "model.language_model."} {
+		if b.has(p + "embed_tokens.weight") {
+			b.ignored = func(name string) bool {
+				for _, part := range []string{"vision_tower.", "multi_modal_projector.", "visual."} {
+					if strings.HasPrefix(strings.TrimPrefix(name, "model."), part) {
+						return true
+					}
+				}
+				return false
+			}
+			return p
+		}
+	}
+	return "model."
+}
+
+// ministral reads Ministral 3, and Mistral Small 3 with images, whose queries have no temperature.
+func ministral(b *builder) {
+	c := b.config
+	c.only("hidden_act", "silu")
+	s := b.decoder("mistral3")
+	b.rmsEps(1e-5)
+	rope, _ := b.ropeConfig()
+	if rope.has("llama_4_scaling_beta") {
+		b.setFloat(".attention.temperature_scale", rope.floatOr("llama_4_scaling_beta", 0, 0, 10))
+	}
+	for _, key := range []string{"mscale", "mscale_all_dim"} { // 1: no temperature of attention
+		if v := rope.floatOr(key, 1, 0, 10); v != 1 {
+			rope.fail("%s is %v; it must be 1", key, v)
+		}
+		delete(rope.values, key)
+	}
+	b.ropeOf(rope, s.size)
+	prefix := b.textPart()
+	b.ends(prefix, s.width, false, func() { b.norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
+	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
+		b.norms(s.width, to, from)
+		b.turnedAttention(s, to, from)
+		b.gatedIf(s, to, from)
+	})
+}
+
+// qwen3vl reads the text part of Qwen 3-VL.
+func qwen3vl(b *builder) {
+	c := b.config
+	c.only("hidden_act", "silu")
+	s := b.decoder("qwen3vl")
+	b.rmsEps(1e-6)
+	rope, _ := b.ropeConfig()
+	var sections []int32
+	if rope.value("mrope_section", &sections, "an array of numbers") {
+		for len(sections) < 4 {
+			sections = append(sections, 0)
+		}
+		b.setValue(".rope.dimension_sections", gguf.ArrayOf(sections))
+	}
+	b.ropeOf(rope, s.size)
+	prefix := b.textPart()
+	b.ends(prefix, s.width, true, func() { b.norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
+	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
+		b.norms(s.width, to, from)
+		b.attention(s, to, from)
+		b.headNorms(s.size, s.size, to, from, 0)
+		b.gated(s, to, from)
+	})
 }

@@ -232,6 +232,9 @@ func (b *builder) phi3Rope(s shape) {
 func olmo2(b *builder) {
 	b.config.only("hidden_act", "silu")
 	s := b.decoder("olmo2")
+	if b.window() > 0 { // of OLMo 3
+		b.windows(s, func(layer int) bool { return layer%4 == 3 })
+	}
 	b.rmsEps(1e-5)
 	b.rope(s.size)
 	b.rmsEnds(s.width, false)

@@ -35,11 +35,19 @@ func nameOf(dir string) string {
 type shape struct {
 	layers, width, ffn   int
 	heads, kvHeads, size int
+	value                int // of a head's values; 0: size
 	context              int
 }
 
 // decoder reads the shared settings and adds them.
 func (b *builder) decoder(arch string) shape {
+	s := b.shape()
+	b.describe(arch, s)
+	return s
+}
+
+// shape reads the shared settings.
+func (b *builder) shape() shape {
 	c := b.config
 	s := shape{
 		layers:  c.count("num_hidden_layers", 1, maxLayers),
@@ -50,7 +58,6 @@ func (b *builder) decoder(arch string) shape {
 	}
 	s.kvHeads = c.countOr("num_key_value_heads", s.heads, 1, maxHeads)
 	s.size = c.countOr("head_dim", s.width/s.heads, 1, maxHeads)
-	b.describe(arch, s)
 	return s
 }
 
@@ -68,7 +75,10 @@ func (b *builder) describe(arch string, s shape) {
 	b.setCount(".attention.head_count", s.heads)
 	b.setCount(".attention.head_count_kv", s.kvHeads)
 	b.setCount(".attention.key_length", s.size)
-	b.setCount(".attention.value_length", s.size)
+	if s.value == 0 {
+		s.value = s.size
+	}
+	b.setCount(".attention.value_length", s.value)
 }
 
 // rmsEps adds the epsilon of RMSNorm.
@@ -107,7 +117,13 @@ func (b *builder) ropeConfig() (*config, float64) {
 // rope adds the rotary settings, of dims values a head. All rules for longer contexts that GGUF can tell
 // of are known here, but for the one of phi3.
 func (b *builder) rope(dims int) {
-	c, theta := b.ropeConfig()
+	c, _ := b.ropeConfig()
+	b.ropeOf(c, dims)
+}
+
+// ropeOf is rope by settings that the caller may have changed.
+func (b *builder) ropeOf(c *config, dims int) {
+	_, theta := b.ropeConfig()
 	b.setCount(".rope.dimension_count", dims)
 	b.setFloat(".rope.freq_base", theta)
 	kind := c.textOr(c.first("rope_type", "type"), "default")

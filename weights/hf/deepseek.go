@@ -1,0 +1,387 @@
+package hf
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Families with DeepSeek's mixtures: leading layers with a plain block, then routed and shared experts.
+
+// routed is the settings of such a mixture.
+type routed struct {
+	experts, ffn, shared int // shared is the inner values of all shared experts
+	dense                int // leading layers without experts
+}
+
+// routedKeys are the names that families give the settings.
+type routedKeys struct{ experts, shared string }
+
+// routed reads and adds the settings. Experts are chosen by sigmoids unless the folder says softmax.
+func (b *builder) routed(k routedKeys, s shape) routed {
+	c := b.config
+	if !c.has(k.experts) {
+		return routed{dense: s.layers}
+	}
+	m := routed{
+		experts: b.experts(k.experts), ffn: c.count("moe_intermediate_size", 1, maxWidth),
+		dense: c.countOr("first_k_dense_replace", 0, 0, s.layers),
+	}
+	n := c.countOr(k.shared, 0, 0, 1<<8)
+	m.shared = n * m.ffn
+	b.setCount(".expert_feed_forward_length", m.ffn)
+	b.setCount(".expert_shared_count", n)
+	b.setCount(".leading_dense_block_count", m.dense)
+	b.setFloat(".expert_weights_scale", c.floatOr("routed_scaling_factor", 1, 0, 1e4))
+	set(b, ".expert_weights_norm", c.boolOr("norm_topk_prob", false))
+	return m
+}
+
+// gating adds how experts are chosen: by sigmoids, or by softmax.
+func (b *builder) gating(other string) {
+	const softmax, sigmoid = 1, 2
+	c := b.config
+	key := c.first("scoring_func", "score_function")
+	c.only(key, "softmax", "sigmoid")
+	kind := softmax
+	if c.textOr(key, other) == "sigmoid" {
+		kind = sigmoid
+	}
+	b.setCount(".expert_gating_func", kind)
+	if n := c.countOr("n_group", 1, 1, maxExperts); n > 1 {
+		b.setCount(".expert_group_count", n)
+		b.setCount(".expert_group_used_count", c.count("topk_group", 1, n))
+	}
+}
+
+// routedBlock adds the feed-forward blocks of a layer. bias names the numbers that join the choice, if the folder has them.
+func (b *builder) routedBlock(s shape, m routed, layer int, to, from func(string) string, bias string) {
+	if layer < m.dense {
+		b.gated(s, to, from)
+		return
+	}
+	b.mixture(s, m.experts, m.ffn, to, from("mlp.gate.weight"), expertOf(from), "gate_proj", "up_proj", "down_proj")
+	if b.has(from(bias)) {
+		b.norm(to("exp_probs_b.bias"), from(bias), m.experts, 0)
+	}
+	if m.shared > 0 {
+		b.sharedExpert(s, m.shared, to, from("mlp.shared_experts."))
+	}
+}
+
+const correction = "mlp.gate.e_score_correction_bias"
+
+// numbered is layers with their numbers.
+func (b *builder) numbered(n int, root string, layer func(i int, to, from func(string) string)) {
+	i := 0
+	b.layers(n, root, func(to, from func(string) string) {
+		layer(i, to, from)
+		i++
+	})
+}
+
+// glm4moe keeps the layers that predict further tokens: they stand behind the model's own.
+func glm4moe(b *builder) {
+	c := b.config
+	c.only("hidden_act", "silu")
+	s := b.shape()
+	m, more := 0, c.countOr("num_nextn_predict_layers", 0, 0, 8)
+	m, s.layers = s.layers, s.layers+more
+	b.describe("glm4moe", s)
+	b.rmsEps(1e-5)
+	mix := b.routed(routedKeys{"n_routed_experts", "n_shared_experts"}, s)
+	b.gating("sigmoid")
+	b.rmsEnds(s.width, false)
+	b.rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
+	if more > 0 {
+		b.setCount(".nextn_predict_layers", more)
+	}
+	b.numbered(s.layers, layerRoot, func(i int, to, from func(string) string) {
+		b.norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
+		b.norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
+		b.attention(s, to, from)
+		if c.boolOr("use_qk_norm", false) {
+			b.headNorms(s.size, s.size, to, from, 0)
+		}
+		b.routedBlock(s, mix, i, to, from, correction)
+		if i >= m {
+			b.predictor(s, to, from)
+		}
+	})
+}
+
+// predictor adds what a layer that predicts further tokens has besides its blocks.
+func (b *builder) predictor(s shape, to, from func(string) string) {
+	b.copy(to("nextn.eh_proj.weight"), from("eh_proj.weight"), s.width, 2*s.width)
+	b.norm(to("nextn.enorm.weight"), from("enorm.weight"), s.width, 0)
+	b.norm(to("nextn.hnorm.weight"), from("hnorm.weight"), s.width, 0)
+	b.norm(to("nextn.shared_head_norm.weight"), from("shared_head.norm.weight"), s.width, 0)
+	b.copyIf(to("nextn.embed_tokens.weight"), from("embed_tokens.weight"), b.vocab, s.width)
+	b.copyIf(to("nextn.shared_head_head.weight"), from("shared_head.head.weight"), b.vocab, s.width)
+}
+
+func deepSeek(b *builder) {
+	b.config.only("hidden_act", "silu")
+	s := b.decoder("deepseek")
+	b.rmsEps(1e-6)
+	mix := b.routed(routedKeys{"n_routed_experts", "n_shared_experts"}, s)
+	b.gating("softmax")
+	b.rmsEnds(s.width, false)
+	b.ropeWithin(s.size)
+	b.numbered(s.layers, layerRoot, func(i int, to, from func(string) string) {
+		b.norms(s.width, to, from)
+		b.turnedAttention(s, to, from)
+		b.routedBlock(s, mix, i, to, from, correction)
+	})
+}
+
+func dots1(b *builder) {
+	c := b.config
+	c.only("hidden_act", "silu")
+	if b.window() > 0 && c.boolOr("use_sliding_window", true) {
+		c.fail("sliding_window is not supported")
+	}
+	s := b.decoder("dots1")
+	b.rmsEps(1e-6)
+	mix := b.routed(routedKeys{"n_routed_experts", "n_shared_experts"}, s)
+	b.gating("sigmoid")
+	b.rmsEnds(s.width, false)
+	b.rope(s.size)
+	b.numbered(s.layers, layerRoot, func(i int, to, from func(string) string) {
+		b.norms(s.width, to, from)
+		b.attention(s, to, from)
+		b.headNorms(s.size, s.size, to, from, 0)
+		b.routedBlock(s, mix, i, to, from, correction)
+	})
+}
+
+// latent is the settings of multi-head latent attention.
+type latent struct{ rank, query, plain, turned, value int }
+
+// deepSeek2 presents latent attention in its absorbed form: one key of all heads, and the matrices that expand the latent.
+func deepSeek2(b *builder) {
+	c := b.config
+	c.only("hidden_act", "silu")
+	c.only("topk_method", "greedy", "group_limited_greedy", "noaux_tc")
+	s := b.shape()
+	a := latent{
+		rank: c.count("kv_lora_rank", 1, maxWidth), query: c.countOr("q_lora_rank", 0, 0, maxWidth),
+		plain: c.count("qk_nope_head_dim", 1, maxHeads), turned: c.count("qk_rope_head_dim", 2, maxHeads), value: c.count("v_head_dim", 1, maxHeads),
+	}
+	s.kvHeads, s.size, s.value = 1, a.rank+a.turned, a.rank
+	b.describe("deepseek2", s)
+	b.rmsEps(1e-6)
+	b.setCount(".attention.kv_lora_rank", a.rank)
+	if a.query > 0 {
+		b.setCount(".attention.q_lora_rank", a.query)
+	}
+	b.setCount(".attention.key_length_mla", a.plain+a.turned)
+	b.setCount(".attention.value_length_mla", a.value)
+	mix := b.routed(routedKeys{"n_routed_experts", "n_shared_experts"}, s)
+	b.gating("softmax")
+	b.rmsEnds(s.width, false)
+	b.latentRope(a.turned)
+	predicted := func(name string) bool { // layers behind the last, which folders of GGUF lack too
+		var layer int
+		n, _ := fmt.Sscanf(name, layerRoot+"%d.", &layer)
+		return n == 1 && layer >= s.layers
+	}
+	b.ignored = predicted
+	b.numbered(s.layers, layerRoot, func(i int, to, from func(string) string) {
+		b.norms(s.width, to, from)
+		b.latentAttention(s, a, to, from)
+		b.routedBlock(s, mix, i, to, from, correction)
+	})
+}
+
+// latentRope adds the rotation, with YaRN's multiplier of DeepSeek, which joins the scale of attention.
+func (b *builder) latentRope(dims int) {
+	c, _ := b.ropeConfig()
+	if !c.has("mscale_all_dim") {
+		b.rope(dims)
+		return
+	}
+	all := c.floatOr("mscale_all_dim", 0, 0, 10)
+	if m := c.floatOr("mscale", all, 0, 10); m != all {
+		c.fail("mscale is %v and mscale_all_dim %v; the two must be equal", m, all)
+	}
+	delete(c.values, "mscale")
+	delete(c.values, "mscale_all_dim")
+	b.ropeOf(c, dims)
+	b.setFloat(".rope.scaling.yarn_log_multiplier", 0.1*all)
+}
+
+// latentAttention adds the block of a layer.
+func (b *builder) latentAttention(s shape, a latent, to, from func(string) string) {
+	key := s.heads * (a.plain + a.turned)
+	if a.query > 0 {
+		b.both(to("attn_q_a"), from("self_attn.q_a_proj"), a.query, s.width)
+		b.norm(to("attn_q_a_norm.weight"), from("self_attn.q_a_layernorm.weight"), a.query, 0)
+		b.copy(to("attn_q_b.weight"), from("self_attn.q_b_proj.weight"), key, a.query)
+	} else {
+		b.copy(to("attn_q.weight"), from("self_attn.q_proj.weight"), key, s.width)
+	}
+	b.both(to("attn_kv_a_mqa"), from("self_attn.kv_a_proj_with_mqa"), a.rank+a.turned, s.width)
+	b.norm(to("attn_kv_a_norm.weight"), from("self_attn.kv_a_layernorm.weight"), a.rank, 0)
+	b.both(to("attn_output"), from("self_attn.o_proj"), s.width, s.heads*a.value)
+	up, rows := from("self_attn.kv_b_proj.weight"), a.plain+a.value
+	t, ok := b.find(up, s.heads*rows, a.rank)
+	if !ok {
+		return
+	}
+	typ := floatTypes[t.Type]
+	b.add(to("attn_k_b.weight"), typ, []int{s.heads, a.rank, a.plain}, func(dst []byte) { // transposed, head by head
+		size := len(dst) / (s.heads * a.rank * a.plain)
+		for h := range s.heads {
+			for r := range a.rank {
+				for p := range a.plain {
+					copy(dst[((h*a.rank+r)*a.plain+p)*size:][:size], t.Data[((h*rows+p)*a.rank+r)*size:])
+				}
+			}
+		}
+	})
+	b.gatheredAs(to("attn_v_b.weight"), up, []int{s.heads * rows, a.rank}, []int{s.heads, a.value, a.rank}, func(i int) int {
+		return i/a.value*rows + a.plain + i%a.value
+	})
+}
+
+// bailing reads Ling 1: queries, keys and values are one matrix, one after the other.
+func bailing(b *builder) {
+	c := b.config
+	c.only("hidden_act", "silu")
+	if c.boolOr("norm_head", false) {
+		c.fail("norm_head is not supported")
+	}
+	s := b.decoder("bailingmoe")
+	b.rmsEps(1e-6)
+	mix := b.routed(routedKeys{"num_experts", "num_shared_experts"}, s)
+	if mix.dense != 0 {
+		c.fail("first_k_dense_replace is %d; it must be 0", mix.dense)
+	}
+	b.gating("softmax")
+	b.bailingEnds(s)
+	b.ropeWithin(s.size)
+	rows := (s.heads + 2*s.kvHeads) * s.size
+	b.numbered(s.layers, layerRoot, func(i int, to, from func(string) string) {
+		b.norms(s.width, to, from)
+		first := 0
+		for _, part := range []struct {
+			to    string
+			heads int
+			turn  bool
+		}{{"attn_q", s.heads, true}, {"attn_k", s.kvHeads, true}, {"attn_v", s.kvHeads, false}} {
+			at := first
+			for _, kind := range []string{".weight", ".bias"} {
+				if name := from("attention.query_key_value" + kind); kind == ".weight" || b.has(name) {
+					b.gathered(to(part.to+kind), name, rows, s.width, part.heads*s.size, func(i int) int {
+						if part.turn {
+							i = TurnRow(i, s.size)
+						}
+						return at + i
+					})
+				}
+			}
+			first += part.heads * s.size
+		}
+		b.both(to("attn_output"), from("attention.dense"), s.width, s.heads*s.size)
+		b.routedBlock(s, mix, i, to, from, correction)
+	})
+}
+
+// bailingEnds adds what is outside the layers of Ling.
+func (b *builder) bailingEnds(s shape) {
+	b.vocabOf("model.word_embeddings.weight")
+	b.copy("token_embd.weight", "model.word_embeddings.weight", b.vocab, s.width)
+	b.norm("output_norm.weight", "model.norm.weight", s.width, 0)
+	b.head("lm_head.weight", s.width, false)
+}
+
+// bailing2 reads Ling 2.
+func bailing2(b *builder) {
+	c := b.config
+	c.only("hidden_act", "silu")
+	if n := c.countOr("num_nextn_predict_layers", 0, 0, 8); n > 0 {
+		c.fail("num_nextn_predict_layers is %d; only 0 is supported", n)
+	}
+	s := b.decoder("bailingmoe2")
+	b.rmsEps(1e-6)
+	mix := b.routed(routedKeys{"num_experts", "num_shared_experts"}, s)
+	b.gating("sigmoid")
+	b.bailingEnds(s)
+	b.rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
+	b.numbered(s.layers, layerRoot, func(i int, to, from func(string) string) {
+		b.norms(s.width, to, from)
+		b.both(to("attn_qkv"), from("attention.query_key_value"), (s.heads+2*s.kvHeads)*s.size, s.width)
+		b.both(to("attn_output"), from("attention.dense"), s.width, s.heads*s.size)
+		b.norm(to("attn_q_norm.weight"), from("attention.query_layernorm.weight"), s.size, 0)
+		b.norm(to("attn_k_norm.weight"), from("attention.key_layernorm.weight"), s.size, 0)
+		b.routedBlock(s, mix, i, to, from, "mlp.gate.expert_bias")
+	})
+}
+
+// hunyuanMoE has lists of one number for each layer, which must be equal.
+func hunyuanMoE(b *builder) {
+	c := b.config
+	c.only("hidden_act", "silu")
+	for _, key := range []string{"moe_topk", "moe_intermediate_size", "num_shared_expert"} {
+		var all []int
+		if text := strings.TrimSpace(string(c.values[key])); strings.HasPrefix(text, "[") && c.value(key, &all, "an array of numbers") {
+			for _, n := range all {
+				if n != all[0] {
+					c.fail("%s differs between layers; one number for all is supported", key)
+				}
+			}
+			if len(all) > 0 {
+				c.values[key] = fmt.Appendf(nil, "%d", all[0])
+			}
+		}
+	}
+	s := b.decoder("hunyuan-moe")
+	b.rmsEps(1e-5)
+	experts := c.count("num_experts", 1, maxExperts)
+	b.setCount(".expert_count", experts)
+	b.setCount(".expert_used_count", c.count("moe_topk", 1, experts))
+	shared := c.countOr("num_shared_expert", 1, 1, 1<<8) * s.ffn
+	b.setCount(".expert_shared_feed_forward_length", shared)
+	if n := c.countOr("moe_intermediate_size", s.ffn, 1, maxWidth); n != s.ffn {
+		c.fail("moe_intermediate_size is %d and intermediate_size %d; the two must be equal", n, s.ffn)
+	}
+	b.rmsEnds(s.width, true)
+	b.alphaRope(s)
+	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
+		b.norms(s.width, to, from)
+		b.attention(s, to, from)
+		b.norm(to("attn_q_norm.weight"), from("self_attn.query_layernorm.weight"), s.size, 0)
+		b.norm(to("attn_k_norm.weight"), from("self_attn.key_layernorm.weight"), s.size, 0)
+		b.mixture(s, experts, s.ffn, to, from("mlp.gate.wg.weight"), expertOf(from), "gate_proj", "up_proj", "down_proj")
+		b.sharedExpert(s, shared, to, from("mlp.shared_mlp."))
+	})
+}
+
+// miniMax reads MiniMax-M2, whose intermediate_size is that of an expert.
+func miniMax(b *builder) {
+	c := b.config
+	c.only("hidden_act", "silu")
+	var kinds []int
+	c.value("attn_type_list", &kinds, "an array of kinds")
+	for i, kind := range kinds {
+		if kind != 1 {
+			c.fail("attn_type_list has %d for layer %d; it must be 1", kind, i)
+		}
+	}
+	s := b.decoder("minimax-m2")
+	b.rmsEps(1e-6)
+	experts := b.experts("num_local_experts")
+	b.setCount(".expert_feed_forward_length", s.ffn)
+	b.gating("sigmoid")
+	b.rmsEnds(s.width, false)
+	b.rope(c.countOr("rotary_dim", s.size, 2, s.size))
+	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
+		b.norms(s.width, to, from)
+		b.attention(s, to, from)
+		b.headNorms(s.heads*s.size, s.kvHeads*s.size, to, from, 0)
+		b.mixture(s, experts, s.ffn, to, from("block_sparse_moe.gate.weight"), func(e int, part string) string {
+			return from(fmt.Sprintf("block_sparse_moe.experts.%d.%s.weight", e, part))
+		}, "w1", "w3", "w2")
+		b.norm(to("exp_probs_b.bias"), from("block_sparse_moe.e_score_correction_bias"), experts, 0)
+	})
+}
