@@ -89,6 +89,9 @@ func (t *rowTask) element(i int) {
 	case sigmoidRows:
 		t.finite(row)
 		kernel.Sigmoid(row, row)
+	case tanhRows:
+		t.finite(row)
+		kernel.Softcap(row, 1)
 	case softplusRows:
 		if t.weight != nil {
 			kernel.Add(row, t.weight)

@@ -24,16 +24,23 @@ func TestElements(t *testing.T) {
 		run  func(x *Exec, a Buf) Buf
 		want func(v float64) float64
 	}{
-		"Mul":                  {func(x *Exec, a Buf) Buf { return x.Mul(a, x.Part(a, 0, width)) }, func(v float64) float64 { return v * v }},
-		"MulHeads":             {func(x *Exec, a Buf) Buf { return x.MulHeads(a, x.Part(a, 0, width)) }, func(v float64) float64 { return v * v }},
-		"Scale":                {func(x *Exec, a Buf) Buf { return x.Scale(a, 0.75) }, func(v float64) float64 { return 0.75 * v }},
-		"MulVector":            {func(x *Exec, a Buf) Buf { return x.MulVector(a, w) }, func(v float64) float64 { return 0.75 * v }},
-		"AddVector":            {func(x *Exec, a Buf) Buf { return x.AddVector(a, w) }, func(v float64) float64 { return v + 0.75 }},
-		"Silu":                 {(*Exec).Silu, func(v float64) float64 { return v / (1 + math.Exp(-v)) }},
-		"Sigmoid":              {(*Exec).Sigmoid, func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }},
-		"Softplus":             {func(x *Exec, a Buf) Buf { return x.Softplus(a, Vector{}) }, func(v float64) float64 { return math.Log1p(math.Exp(v)) }},
-		"Softplus with a bias": {func(x *Exec, a Buf) Buf { return x.Softplus(a, w) }, func(v float64) float64 { return math.Log1p(math.Exp(v + 0.75)) }},
-		"UnitHeads":            {func(x *Exec, a Buf) Buf { return x.UnitHeads(a, width, 2) }, func(v float64) float64 { return v / max(math.Abs(v), 2) }},
+		"Mul":       {func(x *Exec, a Buf) Buf { return x.Mul(a, x.Part(a, 0, width)) }, func(v float64) float64 { return v * v }},
+		"MulHeads":  {func(x *Exec, a Buf) Buf { return x.MulHeads(a, x.Part(a, 0, width)) }, func(v float64) float64 { return v * v }},
+		"Scale":     {func(x *Exec, a Buf) Buf { return x.Scale(a, 0.75) }, func(v float64) float64 { return 0.75 * v }},
+		"MulVector": {func(x *Exec, a Buf) Buf { return x.MulVector(a, w) }, func(v float64) float64 { return 0.75 * v }},
+		"AddVector": {func(x *Exec, a Buf) Buf { return x.AddVector(a, w) }, func(v float64) float64 { return v + 0.75 }},
+		"Tanh":      {(*Exec).Tanh, math.Tanh},
+		"GeluMul": {func(x *Exec, a Buf) Buf { return x.GeluMul(a, x.Part(a, 0, width)) }, func(v float64) float64 {
+			return v * v / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(v+0.044715*v*v*v)))
+		}},
+		"AddMixed of one stream": {func(x *Exec, a Buf) Buf { return x.AddMixed(a, x.Part(a, 3, 1), 1) }, nil},
+		"MatchLength":            {func(x *Exec, a Buf) Buf { return x.MatchLength(x.Scale(x.Part(a, 0, width), 3), 1, a, 1e-5) }, func(v float64) float64 { return v }},
+		"GaussTopK":              {func(x *Exec, a Buf) Buf { return x.GaussTopK(a, 0.5) }, nil},
+		"Silu":                   {(*Exec).Silu, func(v float64) float64 { return v / (1 + math.Exp(-v)) }},
+		"Sigmoid":                {(*Exec).Sigmoid, func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }},
+		"Softplus":               {func(x *Exec, a Buf) Buf { return x.Softplus(a, Vector{}) }, func(v float64) float64 { return math.Log1p(math.Exp(v)) }},
+		"Softplus with a bias":   {func(x *Exec, a Buf) Buf { return x.Softplus(a, w) }, func(v float64) float64 { return math.Log1p(math.Exp(v + 0.75)) }},
+		"UnitHeads":              {func(x *Exec, a Buf) Buf { return x.UnitHeads(a, width, 2) }, func(v float64) float64 { return v / max(math.Abs(v), 2) }},
 		"Join": {func(x *Exec, a Buf) Buf {
 			return x.Join(x.Part(a, 0, 1), x.Part(a, 1, 399), x.Part(a, 400, 300))
 		}, func(v float64) float64 { return v }},
@@ -71,6 +78,7 @@ func TestGatesRefuse(t *testing.T) {
 	x, s := NewExec(cache, pool, 4, 1), cache.NewSeq("")
 	for name, gate := range map[string]func(a Buf) Buf{
 		"Sigmoid":  x.Sigmoid,
+		"Tanh":     x.Tanh,
 		"Softplus": func(a Buf) Buf { return x.Softplus(a, Vector{}) },
 		"Silu":     x.Silu,
 	} {

@@ -58,6 +58,10 @@ type Exec struct {
 	whole  bool      // active is every row
 	hidden []float32 // by slot: the stream of rows that stopped early
 
+	carry       int       // values that a row carries beside its stream
+	carried     []float32 // by row of the step
+	keptCarried []float32 // by slot, of rows that stopped early
+
 	scratch []matmul.Scratch // by worker
 
 	arena  [][]float32 // buffers of a layer, in order of use
@@ -196,7 +200,6 @@ func (x *Exec) Enter(layer int) (Buf, bool) {
 	if x.err != nil {
 		return Buf{}, false
 	}
-	x.used = 0
 	x.capture(layer - 1)
 	rows := x.Step.Rows()
 	x.active = x.active[:0]
@@ -205,6 +208,13 @@ func (x *Exec) Enter(layer int) (Buf, bool) {
 			x.active = append(x.active, int32(i))
 		}
 	}
+	return x.gather()
+}
+
+// gather returns the stream of the active rows, and false where there are none.
+func (x *Exec) gather() (Buf, bool) {
+	rows := x.Step.Rows()
+	x.used = 0
 	x.whole = len(x.active) == len(rows)
 	x.adapt.Group(rows, x.active)
 	if x.whole {
@@ -241,6 +251,7 @@ func (x *Exec) keepStopped() {
 			x.hidden = make([]float32, x.Cache.Forest.Slots()*x.width)
 		}
 		copy(x.hidden[int(rows[i].Slot)*x.width:], x.streamRow(int32(i)))
+		x.keepCarried(int32(i))
 	}
 }
 

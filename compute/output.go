@@ -64,6 +64,7 @@ func (x *Exec) Outputs() (Buf, bool) {
 	}
 	x.used = 0
 	x.adapt.Group(rows, x.outputs)
+	x.active = append(x.active[:0], x.outputs...)
 	a := x.alloc(len(x.outputs), x.width)
 	for o, i := range x.outputs {
 		copy(a.row(o), x.streamRow(i))

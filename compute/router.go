@@ -9,6 +9,7 @@ type Router struct {
 	Norm               bool    // weights are shares among the chosen; otherwise affinities
 	Scale              float32 // multiplies the weights; 0: 1
 	Bias               Vector  // one value for each expert, joins its affinity for the choice only
+	Weights            Vector  // one value for each expert, multiplies its weight at last
 	Groups, GroupsUsed int     // only experts of the GroupsUsed best of so many equal groups are chosen; 0: all
 }
 
@@ -86,6 +87,9 @@ func (c *Router) weigh(weights []float32, chosen []int32, logits []float32) {
 		weights[rank] /= sum
 		if c.Scale != 0 {
 			weights[rank] *= c.Scale
+		}
+		if c.Weights.F != nil {
+			weights[rank] *= c.Weights.F[chosen[rank]]
 		}
 	}
 }

@@ -51,6 +51,13 @@ const (
 	sigmoidRows
 	softplusRows
 	unitHeads
+	tanhRows
+	lookupRows
+	carriedRows
+	setCarriedRows
+	addMixed
+	matchLength
+	gaussTopK
 )
 
 // rowTask is an operation that treats rows one by one. The Exec has one value for all operations, so that
@@ -178,6 +185,8 @@ func (t *rowTask) one(worker, i int) {
 		t.gatherHead(i)
 	case scatterHeads:
 		t.scatterHead(i)
+	case lookupRows, carriedRows, setCarriedRows, addMixed, matchLength, gaussTopK:
+		t.stream(worker, i)
 	default:
 		t.element(i)
 	}
@@ -188,27 +197,13 @@ func (t *rowTask) embed(worker, i int) {
 	x := t.x
 	r := &x.Step.Rows()[i]
 	dst := x.streamRow(int32(i))
-	m := t.table
 	switch {
 	case r.Resume != forest.Trunk:
 		copy(dst, x.hidden[int(r.Slot)*x.width:])
 	case r.Vector != nil:
 		copy(dst, r.Vector)
-	case r.Mix != nil:
-		clear(dst)
-		for _, w := range r.Mix {
-			one := t.a.row(i)
-			m.Embedding(one, int(w.ID), &x.scratch[worker])
-			x.adapt.Embed(worker, one, m, int(w.ID), r.Adapter)
-			kernel.AddScaled(dst, w.Weight, one)
-		}
-		kernel.Scale(dst, t.scale)
 	default:
-		m.Embedding(dst, int(r.ID), &x.scratch[worker])
-		x.adapt.Embed(worker, dst, m, int(r.ID), r.Adapter)
-		if t.scale != 1 {
-			kernel.Scale(dst, t.scale)
-		}
+		t.lookUp(dst, worker, i, r)
 	}
 }
 

@@ -301,7 +301,7 @@ func (l *Loader) Router(s Hyperparameters) compute.Router {
 
 // Silu returns the mixture's addition to the stream with SiLU as the gate.
 func (e *Experts) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
-	return e.mix(x, h, (*compute.Exec).SiluMul)
+	return e.mix(x, h, h, (*compute.Exec).SiluMul)
 }
 
 // siluClamped returns min(silu(gate), limit) times up, which is brought within ±limit (Step 3.5, StepFun 2026). SiLU is never below
@@ -312,11 +312,16 @@ func siluClamped(x *compute.Exec, gate, up compute.Buf, limit float32) compute.B
 
 // Clamped returns the mixture's addition to the stream with the gate of gpt-oss.
 func (e *Experts) Clamped(x *compute.Exec, h compute.Buf) compute.Buf {
-	return e.mix(x, h, (*compute.Exec).ClampedSwiGLU)
+	return e.mix(x, h, h, (*compute.Exec).ClampedSwiGLU)
 }
 
-func (e *Experts) mix(x *compute.Exec, h compute.Buf, gate func(x *compute.Exec, gate, up compute.Buf) compute.Buf) compute.Buf {
-	r := x.Route(x.Linear(e.Router, h), &e.Choice)
+// Gelu returns the mixture's addition with GELU as the gate, for experts that read h and a router that reads route.
+func (e *Experts) Gelu(x *compute.Exec, h, route compute.Buf) compute.Buf {
+	return e.mix(x, h, route, (*compute.Exec).GeluMul)
+}
+
+func (e *Experts) mix(x *compute.Exec, h, route compute.Buf, gate func(x *compute.Exec, gate, up compute.Buf) compute.Buf) compute.Buf {
+	r := x.Route(x.Linear(e.Router, route), &e.Choice)
 	in := x.Experts(h, r)
 	if e.WeighInputs {
 		in = x.WeighExperts(in, r)
@@ -348,6 +353,13 @@ type Head struct {
 func (l *Loader) Head(s Hyperparameters) Head {
 	embed, output := l.Tables(s)
 	return Head{Embed: embed, Output: output, Norm: l.Vector("output_norm.weight", s.Width)}
+}
+
+// LookupTable loads a table of rows that are looked up and not multiplied.
+func (l *Loader) LookupTable(name string, rows, width int) *compute.Matrix {
+	m := l.Matrix(name, rows, width)
+	l.idle(m.Bytes(), m.Out()*m.In())
+	return m
 }
 
 // Tables loads the embedding table and the output matrix. A file without an output matrix ties it to the table, which

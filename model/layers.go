@@ -56,6 +56,33 @@ func (l *Loader) layerCounts(name string, low, high int) ([]int, bool) {
 	return counts, true
 }
 
+// QuantilesIf returns the hyperparameter arch.name, an array of a value for each layer: quantiles of the normal distribution, of which those of
+// shares up to a half, minus infinity among them, are 0. It is nil where the hyperparameter is missing.
+func (l *Loader) QuantilesIf(name string) []float32 {
+	values, ok, err := l.file.Floats(l.key(name))
+	switch {
+	case err != nil:
+		l.wrap(err)
+		return nil
+	case !ok:
+		return nil
+	case len(values) != len(l.info.Layers):
+		l.fail("%s has %d values; there are %d layers", l.key(name), len(values), len(l.info.Layers))
+		return nil
+	}
+	out := make([]float32, len(values))
+	for i, v := range values {
+		if v != v || v > maxQuantile {
+			l.fail("value %d of %s is %v; it must be at most %v", i, l.key(name), v, maxQuantile)
+		}
+		out[i] = max(v, 0)
+	}
+	return out
+}
+
+// maxQuantile is the number of standard deviations beyond which a float32 has no normal values.
+const maxQuantile = 14
+
 // LayerHyperparameters is [Loader.Hyperparameters] for models whose layers differ: the number of heads, of heads of keys,
 // and of inner values of the feed-forward block may be given for each layer. layers has the hyperparameters of each; s has
 // the largest. A layer without heads of keys has no attention (Heads and KVHeads are 0, and nothing is kept); one whose FFN is 0 has no

@@ -1,7 +1,9 @@
 package model_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -44,6 +46,9 @@ func TestLeftOver(t *testing.T) {
 		{llama, "blk.0.attn_rot_embd.weight", ""},
 		{gemma3, "v.blk.0.attn_q.weight", ""},
 		{gemma3, "mm.input_projection.weight", ""},
+		{gemma4, "a.blk.0.attn_q.weight", ""},
+		{gemma4, "blk.7.attn_k.weight", ""}, // of a layer that reads the keys of another
+		{gemma4, "blk.0.attn_k.bias2", other},
 	} {
 		t.Run(archOf(c.spec)+" "+c.tensor, func(t *testing.T) {
 			m, err := open(t, c.spec, setTensor(c.tensor, tensor.F32, 8))
@@ -70,3 +75,26 @@ func TestLeftOver(t *testing.T) {
 }
 
 func archOf(s modeltest.Spec) string { return synthetic.Spec(s).WithDefaults().Arch }
+
+// TestUnitScales: a scale of a product is left out where it is 1, and refused where it is not.
+func TestUnitScales(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		one  float32
+		want string
+	}{
+		{"blk.0.attn_q.scale", 1, ""},
+		{"blk.0.ffn_up.input_scale", 1, ""},
+		{"blk.0.attn_q.scale", 2, "model: blk.0.attn_q.scale: "},
+		{"blk.0.attn_q.bias_scale", 1, "model: blk.0.attn_q.bias_scale: "},
+	} {
+		_, err := open(t, gemma4, func(p *parts) {
+			v := tensor.View{Name: c.name, Type: tensor.F32, Shape: []int{1}, Data: make([]byte, 4)}
+			binary.LittleEndian.PutUint32(v.Data, math.Float32bits(c.one))
+			p.tensors = append(p.tensors, v)
+		})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s of %v: %v", c.name, c.one, err)
+		}
+	}
+}

@@ -90,6 +90,9 @@ var (
 	llama    = modeltest.Spec{}
 	gemma3   = modeltest.Spec{Arch: "gemma3"}
 	gemma2   = modeltest.Spec{Arch: "gemma2"}
+	gemma3n  = modeltest.Spec{Arch: "gemma3n"}
+	gemma4   = modeltest.Spec{Arch: "gemma4"}
+	llama4   = modeltest.Spec{Arch: "llama4"}
 	gpt2     = modeltest.Spec{Arch: "gpt2"}
 	phi3     = modeltest.Spec{Arch: "phi3", LongRope: 1024}
 	qwen     = modeltest.Spec{Arch: "qwen3moe"}
@@ -137,6 +140,23 @@ func TestRefusals(t *testing.T) {
 		{"heads a key for each layer", llama, setValue("llama.attention.head_count", gguf.ArrayOf([]uint32{4, 4, 4})),
 			`key "llama.attention.head_count": want an integer, found [3]uint32`},
 
+		{"chunks of no token", llama4, set("llama4.attention.chunk_size", uint32(0)), "model: llama4.attention.chunk_size is 0; it must be 1 to 16777216"},
+		{"a window that is no chunk", llama4, set("llama4.attention.sliding_window", uint32(7)),
+			"model: llama4.attention.sliding_window is 7; it must be 0 or the size of chunks (50)"},
+		{"all layers shared", gemma4, set("gemma4.attention.shared_kv_layers", uint32(8)), "model: gemma4.attention.shared_kv_layers is 8; it must be 0 to 7"},
+		{"no layer whose keys could be read", gemma4, set("gemma4.attention.shared_kv_layers", uint32(6)),
+			"model: gemma4.attention.shared_kv_layers is 6; layer 3 has no layer of its kind before layer 2, whose keys it could read"},
+		{"a shared layer with more heads", gemma4, setValue("gemma4.attention.head_count_kv", gguf.ArrayOf([]uint32{2, 2, 2, 1, 2, 4, 2, 1})),
+			"model: layer 5 has 4 heads of 32 values, and layer 4, whose keys it reads, 2 of 32; the two must be equal"},
+		{"keys and values of two sizes", gemma4, set("gemma4.attention.value_length_swa", uint32(16)),
+			"model: gemma4 has heads of 64 and 32 values for keys and of 64 and 16 for values; the two must be equal"},
+		{"inputs beyond measure", gemma4, set("gemma4.embedding_length_per_layer_input", uint32(4097)),
+			"model: gemma4.embedding_length_per_layer_input is 4097; it must be 0 to 4096"},
+		{"two streams", gemma3n, set("gemma3n.altup.num_inputs", uint32(2)), "model: gemma3n has 2 streams of which number 0 is active; only 4 and 0 are supported"},
+		{"a quantile that is NaN", gemma3n, setValue("gemma3n.activation_sparsity_scale", gguf.ArrayOf([]float32{nan, 0, 0, 0, 0, 0, 0, 0})),
+			"model: value 0 of gemma3n.activation_sparsity_scale is NaN; it must be at most 14"},
+		{"too few quantiles", gemma3n, setValue("gemma3n.activation_sparsity_scale", gguf.ArrayOf([]float32{1})),
+			"model: gemma3n.activation_sparsity_scale has 1 values; there are 8 layers"},
 		{"context 0", llama, set("llama.context_length", uint32(0)), "model: llama.context_length is 0; it must be 1 to 16777216"},
 		{"context 2^31", llama, set("llama.context_length", uint32(1<<31)), "model: llama.context_length is 2147483648; it must be 1 to 16777216"},
 		{"context 2^63", llama, set("llama.context_length", uint64(1<<63)), `key "llama.context_length": 9223372036854775808 is out of range`},

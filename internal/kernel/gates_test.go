@@ -51,3 +51,26 @@ func TestUnitNorm(t *testing.T) {
 		t.Errorf("a vector of zeros gives %v", dst)
 	}
 }
+
+// TestGaussTopK: what lies above the border is kept less the border, and the rest is 0; lengths are roots of means.
+func TestGaussTopK(t *testing.T) {
+	x := []float32{1, -2, 4, 0, 7, 2, 3, 1}
+	mean, square := 2.0, 0.0
+	for _, v := range x {
+		square += (float64(v) - mean) * (float64(v) - mean)
+	}
+	border := mean + 0.5*math.Sqrt(square/7)
+	dst := make([]float32, len(x))
+	GaussTopK(dst, x, 0.5)
+	for i, v := range x {
+		if want := max(0, float64(v)-border); math.Abs(float64(dst[i])-want) > 1e-6 {
+			t.Errorf("of %v %v is kept, want %v", v, dst[i], want)
+		}
+	}
+	if got := RootMeanSquare([]float32{3, 4, 0, 0}, 1e-5); got != 2.5 {
+		t.Errorf("the root mean square is %v, want 2.5", got)
+	}
+	if got := RootMeanSquare([]float32{0, 0}, 0.25); got != 0.5 {
+		t.Errorf("the root of eps is %v, want 0.5", got)
+	}
+}

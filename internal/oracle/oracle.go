@@ -14,6 +14,7 @@ import (
 type Model struct {
 	Long   bool  // rotates by the long ones of two sets of factors
 	Source []int // what an encoder-decoder has read
+	Half   bool  // looks GELU up in a table of half floats, as llama.cpp does; of gemma3n and gemma4
 
 	file *gguf.File
 	arch string
@@ -26,6 +27,8 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"deepseek2": (*Model).deepseek2,
 	"gemma":     (*Model).decoder,
 	"gemma2":    (*Model).decoder,
+	"gemma3n":   (*Model).gemma3n,
+	"gemma4":    (*Model).gemma4,
 	"gpt-oss":   (*Model).gptOSS,
 	"llama4":    (*Model).llama4,
 	"mimo2":     (*Model).windowedMixture,
@@ -136,6 +139,55 @@ func (m *Model) countOr(name string, other int) int {
 		return m.count(name)
 	}
 	return other
+}
+
+// array returns an array of bools or numbers.
+func (m *Model) array(name string) ([]int, bool) {
+	v, ok := m.file.Lookup(m.arch + "." + name)
+	if !ok {
+		return nil, false
+	}
+	var out []int
+	switch x := v.Any().(type) {
+	case []bool:
+		for _, b := range x {
+			out = append(out, map[bool]int{true: 1}[b])
+		}
+	case []uint32:
+		for _, n := range x {
+			out = append(out, int(n))
+		}
+	case []int32:
+		for _, n := range x {
+			out = append(out, int(n))
+		}
+	}
+	return out, out != nil
+}
+
+// countOf returns a number that may be given for each layer.
+func (m *Model) countOf(name string, l int) int {
+	if all, ok := m.array(name); ok {
+		return all[l]
+	}
+	return m.count(name)
+}
+
+// periodOr returns the period of windows, where the file has one instead of an array.
+func (m *Model) periodOr(other int) int {
+	if _, ok := m.array("attention.sliding_window_pattern"); ok {
+		return other
+	}
+	return m.countOr("attention.sliding_window_pattern", other)
+}
+
+func (m *Model) floats(name string) ([]float64, bool) {
+	values, ok, err := m.file.Floats(m.arch + "." + name)
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v)
+	}
+	return out, ok && err == nil
 }
 
 func (m *Model) floatOr(name string, other float64) float64 {

@@ -17,6 +17,8 @@ type Latent struct {
 var families = map[string]func(b *builder){
 	"bert":       (*builder).bert,
 	"deepseek2":  (*builder).deepseek2,
+	"gemma3n":    (*builder).gemma3n,
+	"gemma4":     (*builder).gemma4,
 	"gpt-oss":    (*builder).gptOSS,
 	"gpt2":       (*builder).gpt2,
 	"llama4":     (*builder).llama4,

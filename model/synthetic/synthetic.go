@@ -43,6 +43,10 @@ func (s Spec) WithDefaults() Spec {
 	if s.Arch == "" {
 		s.Arch = "llama"
 	}
+	if s.Arch == "gemma3n" || s.Arch == "gemma4" {
+		or(&s.Layers, 8)
+		or(&s.Window, 50)
+	}
 	or(&s.Layers, 3)
 	or(&s.Width, 64)
 	or(&s.FFN, 64)
@@ -115,10 +119,15 @@ func (s Spec) metadata() []gguf.KV {
 	count("context_length", s.Context)
 	count("embedding_length", s.Width)
 	count("block_count", s.Layers)
-	count("feed_forward_length", s.FFN)
 	count("attention.head_count", s.Heads)
-	count("attention.head_count_kv", s.KVHeads)
+	if s.Arch != "gemma4" { // it has one of each layer
+		count("feed_forward_length", s.FFN)
+		count("attention.head_count_kv", s.KVHeads)
+	}
 	key, value, rotated := s.Size, s.Value, s.rotated()
+	if s.Arch == "gemma4" { // of layers without a window
+		key, value, rotated = 2*s.Size, 2*s.Size, 2*s.Size
+	}
 	if l := s.Latent; s.Arch == "deepseek2" {
 		rotated = l.Rope
 		if !l.Fused {

@@ -243,10 +243,38 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestChunkBits checks the bits of Llama 4 with chunks that end within a page and within the checks' texts.
-func TestChunkBits(t *testing.T) {
-	file := Spec{Arch: "llama4", Type: tensor.Q8_0, Layers: 5}.File(t)
-	archBits(t, New(t, file, Config{CacheType: tensor.F32, Threads: 2, Context: 256}), file)
+// TestFamilyBits checks the bits of models with chunks that end within a page, and of those whose rows carry more than a stream.
+func TestFamilyBits(t *testing.T) {
+	for _, spec := range []Spec{
+		{Arch: "llama4", Type: tensor.Q8_0, Layers: 5}, {Arch: "gemma3n", Type: tensor.F16}, {Arch: "gemma4", Type: tensor.BF16, Experts: 6, Used: 2},
+	} {
+		t.Run(spec.Arch, func(t *testing.T) {
+			file := spec.File(t)
+			r := New(t, file, Config{CacheType: tensor.F32, Threads: 2, Context: 256})
+			archBits(t, r, file)
+			checkMixtures(t, r)
+		})
+	}
+}
+
+// checkMixtures: a mixture of one id has the bits of the id, and one of two others.
+func checkMixtures(t *testing.T, r *Runner) {
+	s := r.Cache.NewSeq("")
+	defer r.Close(s)
+	row := func(row forest.Row) Bits {
+		row.Seq, row.Want = s, logits
+		r.Add(row)
+		r.Forward()
+		defer r.Drop(s, forest.Trunk)
+		return r.bits(0)
+	}
+	id := row(forest.Row{ID: 7})
+	if err := row(forest.Row{Mix: []forest.Weighted{{ID: 7, Weight: 1}}}).Diff(id); err != nil {
+		t.Errorf("a mixture of one id and the id: %v", err)
+	}
+	if row(forest.Row{Mix: []forest.Weighted{{ID: 7, Weight: 0.5}, {ID: 8, Weight: 0.5}}}).Diff(id) == nil {
+		t.Error("a mixture of two ids has the logits of one")
+	}
 }
 
 // TestSharedSkip: rows that skip the layer whose keys a later layer reads are not seen there, not even by themselves;

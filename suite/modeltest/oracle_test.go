@@ -17,6 +17,9 @@ import (
 // oracleSpecs are the models that tests compare with the oracle.
 var oracleSpecs = map[string]Spec{
 	"bert":                {Arch: "bert", Context: 96},
+	"gemma3n":             {Arch: "gemma3n"},
+	"gemma4":              {Arch: "gemma4"},
+	"gemma4, mixture":     {Arch: "gemma4", Experts: 6, Used: 2},
 	"gpt-oss":             {Arch: "gpt-oss", Window: 20},
 	"llama4":              {Arch: "llama4", Window: 50, Layers: 8},
 	"mimo2":               {Arch: "mimo2", Layers: 4, Window: 20, Value: 24},

@@ -49,6 +49,15 @@ func vectors() []check {
 		inPlace("Silu", func(x, _ []float32) { kernel.Silu(x, x) }),
 		inPlace("Sigmoid", func(x, _ []float32) { kernel.Sigmoid(x, x) }),
 		inPlace("Softplus", func(x, _ []float32) { kernel.Softplus(x, x) }),
+		single("GaussTopK", func(d *data, dst []float32) []float32 {
+			return into(dst, func(y []float32) { kernel.GaussTopK(y, d.floats[:vector], -0.5) })
+		}),
+		single("RootMeanSquare", func(d *data, dst []float32) []float32 {
+			return into(dst, func(y []float32) {
+				copy(y, d.floats[:vector])
+				kernel.Scale(y, 1/kernel.RootMeanSquare(d.floats[:vector], 1e-6))
+			})
+		}),
 		inPlace("UnitNorm", func(x, y []float32) { kernel.UnitNorm(x, y, 1e-6) }),
 		inPlace("Softcap", func(x, _ []float32) { kernel.Softcap(x, 30) }),
 		inPlace("Finish", func(x, y []float32) { kernel.Finish(x, x, y[0]) }),
