@@ -3,6 +3,7 @@ package compute
 import (
 	"math"
 
+	"grove/compute/cut"
 	"grove/forest"
 	"grove/internal/kernel"
 	"grove/kv"
@@ -111,9 +112,9 @@ func (t *attendTask) run(c Attention, q, dst Buf) {
 // cut decides which items are cut, and makes room for their results.
 func (t *attendTask) cut(items int) {
 	threads := t.x.pool.Threads()
-	t.uncut, t.segments = cutAttention(items, t.blocks, threads, t.blockCost())
+	t.uncut, t.segments = cut.Attention(items, t.blocks, threads, t.blockCost())
 	if t.uncut < items {
-		t.splits = splitMerge(items-t.uncut, t.places, threads, t.blocks*t.size.Value/valuesPerNano)
+		t.splits = cut.Merge(items-t.uncut, t.places, threads, t.blocks*t.size.Value/cut.ValuesPerNano)
 	}
 	t.partial = growAttended(t.partial, (items-t.uncut)*t.blocks*t.places, t.size.Value)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"grove/compute/cut"
 	"grove/compute/weight"
 
 	"grove/internal/kernel"
@@ -54,7 +55,7 @@ func (h hyperparameters) matrix(experts, out, k int) *Matrix {
 }
 
 // atom returns the time of the least item of units of a cost.
-func atom(cost int) int { return (leastItem + cost - 1) / cost * cost }
+func atom(cost int) int { return (cut.LeastItem + cost - 1) / cost * cost }
 
 // linear returns the items of the product of some rows with some matrices.
 func (h hyperparameters) linear(x *Exec, name string, rows, k int, outs ...int) job {
@@ -65,12 +66,12 @@ func (h hyperparameters) linear(x *Exec, name string, rows, k int, outs ...int) 
 	}
 	t.plan()
 	one := h.matrix(1, 16, k)
-	j := job{name: name, atom: atom(workOf(one).of(min(rows, max(leastBand, rows/maxBands))))}
-	for i := range t.cut.items() {
-		first, end := t.cut.band(i%t.cut.bands, rows)
-		from := i / t.cut.bands * t.cut.chunk
-		groups := min(from+t.cut.chunk, t.groups) - from
-		j.times = append(j.times, groups*workOf(one).of(end-first))
+	j := job{name: name, atom: atom(cut.WorkOf(one).Of(min(rows, max(cut.LeastBand, rows/cut.MaxBands))))}
+	for i := range t.cut.Items() {
+		first, end := t.cut.Band(i%t.cut.Bands, rows)
+		from := i / t.cut.Bands * t.cut.Chunk
+		groups := min(from+t.cut.Chunk, t.groups) - from
+		j.times = append(j.times, groups*cut.WorkOf(one).Of(end-first))
 		j.bytes = append(j.bytes, t.Bytes(i))
 	}
 	return j
@@ -92,7 +93,7 @@ func (h hyperparameters) mixture(x *Exec, name string, rows, out, k int) job {
 	t.cut(x.pool.Threads())
 	j := job{name: name}
 	for i, e := range r.busy {
-		cost := workOf(t.m).of(int(r.start[e+1] - r.start[e]))
+		cost := cut.WorkOf(t.m).Of(int(r.start[e+1] - r.start[e]))
 		j.atom = max(j.atom, atom(cost))
 		for item := r.items[i]; item < r.items[i+1]; item++ {
 			first := int(item-r.items[i]) * int(r.chunk[i])
@@ -112,7 +113,7 @@ func (h hyperparameters) attention(x *Exec, name string, rows, depth int) job {
 		places: min(rows, tileRows) * h.heads / h.kvHeads,
 	}
 	items := tiles * h.kvHeads
-	t.uncut, t.segments = cutAttention(items, t.blocks, x.pool.Threads(), t.blockCost())
+	t.uncut, t.segments = cut.Attention(items, t.blocks, x.pool.Threads(), t.blockCost())
 	j := job{name: name, atom: atom(t.blockCost())}
 	for i := range t.uncut + (items-t.uncut)*t.segments {
 		blocks := t.blocks
@@ -215,8 +216,8 @@ func (j job) check(t *testing.T, model string, rows, threads int) {
 	if mean := time / threads; slowest > max(mean*9/8, mean+j.atom) {
 		t.Errorf("%s, %d rows, %d threads: %s: %d items: the slowest thread has %d ns, the mean is %d ns", model, rows, threads, j.name, len(j.times), slowest, mean)
 	}
-	if mean := time / len(j.times); mean < leastItem && len(j.times) > 1 {
-		t.Errorf("%s, %d rows, %d threads: %s: %d items of %d ns; the least is %d ns", model, rows, threads, j.name, len(j.times), mean, leastItem)
+	if mean := time / len(j.times); mean < cut.LeastItem && len(j.times) > 1 {
+		t.Errorf("%s, %d rows, %d threads: %s: %d items of %d ns; the least is %d ns", model, rows, threads, j.name, len(j.times), mean, cut.LeastItem)
 	}
 }
 
@@ -269,7 +270,7 @@ func TestCutsKeepBits(t *testing.T) {
 				for _, b := range x.Linears([]Projection{{matrix(views[0]), bias}, {Matrix: matrix(views[1])}, {Matrix: matrix(views[2])}}, a) {
 					got = append(got, b.f)
 				}
-				banded = banded || x.linearTask.cut.bands > 1
+				banded = banded || x.linearTask.cut.Bands > 1
 				some := x.alloc(rows, outs)
 				clear(some.f)
 				x.linearTask.begin(x, a)
@@ -312,7 +313,7 @@ func TestSplitMerge(t *testing.T) {
 		{64, 32, 32, 1000, 1}, // enough for all threads
 		{2, 28, 2, 9000, 1},
 	} {
-		if got := splitMerge(tt.items, tt.places, tt.threads, tt.cost); got != tt.want {
+		if got := cut.Merge(tt.items, tt.places, tt.threads, tt.cost); got != tt.want {
 			t.Errorf("%d items of %d places of %d ns, %d threads: %d parts, want %d", tt.items, tt.places, tt.cost, tt.threads, got, tt.want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 
+	"grove/compute/cut"
 	"grove/internal/kernel"
 )
 
@@ -122,16 +123,16 @@ type expertTask struct {
 // cut cuts the groups of all busy experts as those of one product with their mean number of rows, in items of half the length, for
 // they are less equal. An expert of more rows has fewer groups to an item.
 func (t *expertTask) cut(threads int) {
-	r, groups, work := t.r, t.m.Groups(), workOf(t.m)
+	r, groups, work := t.r, t.m.Groups(), cut.WorkOf(t.m)
 	busy := max(1, len(r.busy))
 	mean := max(1, t.dst.rows/busy)
-	c := cutOf(busy*groups, mean, threads, work)
-	time := c.chunk * work.of(mean) / c.bands / 2
+	c := cut.Of(busy*groups, mean, threads, work)
+	time := c.Chunk * work.Of(mean) / c.Bands / 2
 	r.chunk, r.items = grow(r.chunk, busy), grow(r.items, busy+1)
 	r.items[0] = 0
 	for i, e := range r.busy {
-		cost := work.of(int(r.start[e+1] - r.start[e]))
-		chunk := min(max(time/cost, (leastItem+cost-1)/cost), groups)
+		cost := work.Of(int(r.start[e+1] - r.start[e]))
+		chunk := min(max(time/cost, (cut.LeastItem+cost-1)/cost), groups)
 		chunk = evenChunk(groups, chunk)
 		r.chunk[i], r.items[i+1] = int32(chunk), r.items[i]+int32((groups+chunk-1)/chunk)
 	}

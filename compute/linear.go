@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"grove/compute/cut"
 	"grove/compute/weight"
 	"grove/internal/kernel"
 )
@@ -56,7 +57,7 @@ type linearTask struct {
 	parts  [maxProjections]linearPart
 	n      int // parts
 	groups int // of all parts, or units
-	cut    cut
+	cut    cut.Cut
 	low    int // the first items are products with the A of adapters
 
 	gate    Gate         // of the outputs of the first part, times those of the second; an item is units of both
@@ -100,7 +101,7 @@ func (t *linearTask) run() {
 	t.plan()
 	adapt := &t.x.adapt
 	if t.low = 0; !adapt.On {
-		t.x.pool.Run(t.cut.items(), t)
+		t.x.pool.Run(t.cut.Items(), t)
 		return
 	}
 	adapt.Clear()
@@ -108,31 +109,31 @@ func (t *linearTask) run() {
 		adapt.Add(t.parts[i].Matrix, t.a.plain(), t.parts[i].dst.plain(), t.a.rows)
 	}
 	t.low = adapt.Lows()
-	t.x.pool.Run(t.low+t.cut.items(), t)
+	t.x.pool.Run(t.low+t.cut.Items(), t)
 	adapt.Raise(t.x.pool)
 }
 
 // plan cuts the products into items.
 func (t *linearTask) plan() {
-	var work groupWork // the mean
+	var work cut.Work // the mean
 	for i := range t.n {
 		p := &t.parts[i]
-		w := workOf(p.Matrix)
-		work.read += w.read * p.groups
-		work.row = w.row
+		w := cut.WorkOf(p.Matrix)
+		work.Read += w.Read * p.groups
+		work.Row = w.Row
 	}
-	work.read /= max(1, t.groups)
+	work.Read /= max(1, t.groups)
 	if t.gate != noGate {
 		t.groups = (t.parts[0].groups + unitGroups - 1) / unitGroups
-		work.read, work.row = work.read*2*unitGroups, work.row*2*unitGroups
+		work.Read, work.Row = work.Read*2*unitGroups, work.Row*2*unitGroups
 	}
-	t.cut = cutOf(t.groups, t.a.rows, t.x.pool.Threads(), work)
+	t.cut = cut.Of(t.groups, t.a.rows, t.x.pool.Threads(), work)
 }
 
 // stretch returns the groups [from, to) of the line that an item computes, or the units.
 func (t *linearTask) stretch(item int) (from, to int) {
-	from = item / t.cut.bands * t.cut.chunk
-	return from, min(from+t.cut.chunk, t.groups)
+	from = item / t.cut.Bands * t.cut.Chunk
+	return from, min(from+t.cut.Chunk, t.groups)
 }
 
 // Do implements [par.Task].
@@ -143,8 +144,8 @@ func (t *linearTask) Do(worker, item int) {
 	}
 	item -= t.low
 	rows, row := &t.rows, 0
-	if t.cut.bands > 1 {
-		first, end := t.cut.band(item%t.cut.bands, t.a.rows)
+	if t.cut.Bands > 1 {
+		first, end := t.cut.Band(item%t.cut.Bands, t.a.rows)
 		rows, row = bandOf(&t.x.bands[worker], &t.rows, first, end), first
 	}
 	from, to := t.stretch(item)

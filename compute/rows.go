@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"grove/compute/cut"
 	"grove/forest"
 	"grove/internal/kernel"
 )
@@ -104,7 +105,7 @@ func (x *Exec) runRows(n, work int) {
 		t.Do(0, 0)
 		return
 	}
-	t.chunk = max(1, n/(threads*itemsPerThread), leastRows/work)
+	t.chunk = max(1, n/(threads*cut.ItemsPerThread), leastRows/work)
 	x.pool.Run((n+t.chunk-1)/t.chunk, t)
 }
 
