@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"grove/adapters"
 	"grove/engine"
 	"grove/sample"
 	"grove/search"
@@ -79,20 +80,16 @@ type Request struct {
 	// last, and its prompt gets twice the rows for each four steps of priority. One that is passed over for long has its
 	// turn, so that none starves. It changes no answer.
 	Priority int
-}
+	// Adapters are the open adapters that work on the text, which add in this order, with scales besides the files' own; nil: all, with
+	// those that [Model.Adapters] has; empty: none. Texts share what is computed only where they have the same. Drafts of a
+	// second model come without them.
+	Adapters []AdapterScale
 
-func (r *Request) terms() engine.Terms {
-	return engine.Terms{Priority: r.Priority, Salt: r.CacheSalt, Private: r.Private}
+	set *adapters.Set // that Adapters stands for
 }
 
 // File is a file beside the one that is filled in.
 type File = tokenizer.File
-
-// The range of [Request.Priority].
-const (
-	LeastPriority = engine.LeastPriority
-	MostPriority  = engine.MostPriority
-)
 
 // Token is one token of an answer. Text is the text that is certain with it: empty while the bytes of a character are
 // incomplete or could begin a stop string, and later the delayed text as well.
@@ -235,6 +232,10 @@ func (m *Model) check(r *Request) error {
 	}
 	if err := r.Sampling.Validate(); err != nil {
 		return &OptionError{err}
+	}
+	var err error
+	if r.set, err = m.adapters.Set(r.Adapters); err != nil {
+		return adapterError(err)
 	}
 	n := m.model.Info().Vocabulary
 	for _, ids := range [][]token.ID{r.PromptIDs, r.StopTokens} {

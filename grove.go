@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"grove/adapters"
 	"grove/engine"
 	"grove/forest"
 	"grove/gopher"
@@ -32,17 +33,18 @@ import (
 
 // Options says how a model is opened. The zero value is the usual case.
 type Options struct {
-	Context   int    // tokens of a text, prompt included; 0: the model's own, 4096 at most
-	CacheType string // f32, f16 or q8_0; "": f16, of an encoder f32
-	Threads   int    // threads; 0: one for each core that the process may use
-	Parallel  int    // texts that are computed at a time; 0: 4
-	Chunk     int    // tokens of a prefill step; 0: 512
-	NoRepack  bool   // read weights from the file, without a packed copy in memory: slower, the same bits
-	Eager     bool   // run every draft of a method, whether it pays or not: slower, the same answers
-	Queue     int    // texts that may wait for one of the Parallel texts to end, and more are refused with [ErrBusy]; 0: [Unbounded]; [NoQueue]: none
-	Memory    uint64 // bytes that weights and cache may take together; 0: the machine's
-	Forget    bool   // do not read or write what drafting learns between runs: it changes the speed alone
-	Draft     string // a smaller model to draft with, named as for [Open]; best with the same vocabulary; "": none
+	Context   int           // tokens of a text, prompt included; 0: the model's own, 4096 at most
+	CacheType string        // f32, f16 or q8_0; "": f16, of an encoder f32
+	Threads   int           // threads; 0: one for each core that the process may use
+	Parallel  int           // texts that are computed at a time; 0: 4
+	Chunk     int           // tokens of a prefill step; 0: 512
+	NoRepack  bool          // read weights from the file, without a packed copy in memory: slower, the same bits
+	Eager     bool          // run every draft of a method, whether it pays or not: slower, the same answers
+	Queue     int           // texts that may wait for one of the Parallel texts to end, and more are refused with [ErrBusy]; 0: [Unbounded]; [NoQueue]: none
+	Memory    uint64        // bytes that weights and cache may take together; 0: the machine's
+	Forget    bool          // do not read or write what drafting learns between runs: it changes the speed alone
+	Adapters  []AdapterFile // to open with the model, in this order
+	Draft     string        // a smaller model to draft with, named as for [Open]; best with the same vocabulary; "": none
 
 	Log *slog.Logger // is told of kernels that this machine does not run correctly, which are then not used; nil: the default logger
 
@@ -87,6 +89,7 @@ type Model struct {
 	draftVocab int
 
 	constraints constraints
+	adapters    adapters.Registry
 
 	closing sync.Once
 	closed  error // of [Model.Close]
@@ -236,6 +239,16 @@ func (m *Model) load(o Options) error {
 		return &OptionError{err}
 	}
 	m.methods.eager, m.methods.forget = o.Eager, o.Forget
+	m.adapters.Base = adapters.Base{File: m.file, Info: m.model.Info(), Pool: m.pool}
+	m.adapters.Room = func(n int) error {
+		_, err := room(o.Memory, m.model.Info().Bytes+m.engine.CacheBytes()+n)
+		return err
+	}
+	for _, a := range o.Adapters {
+		if _, err := m.LoadAdapter(a); err != nil {
+			return err
+		}
+	}
 	if m.draftVocab = o.DraftVocab; o.Draft != "" {
 		if err := m.openDraft(o); err != nil {
 			return err
@@ -333,10 +346,13 @@ func (m *Model) close() (err error) {
 	return errors.Join(err, m.file.Close())
 }
 
-// Files returns the files, and folders of files, that the model and its draft model were opened from: no result is to be
+// Files returns the files, and folders of files, that the model, its adapters and its draft model were opened from: no result is to be
 // written there.
 func (m *Model) Files() []string {
 	all := m.file.Paths()
+	for _, a := range m.Adapters() {
+		all = append(all, a.Path)
+	}
 	if m.draft != nil {
 		all = append(all, m.draft.Files()...)
 	}

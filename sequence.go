@@ -15,6 +15,17 @@ import (
 // that are not wanted any longer. It is for one goroutine; several sequences share the model's steps.
 type Sequence = engine.Sequence
 
+// The range of [Request.Priority].
+const (
+	LeastPriority = engine.LeastPriority
+	MostPriority  = engine.MostPriority
+)
+
+// terms returns what the request's sequence asks of the scheduler.
+func (r *Request) terms() engine.Terms {
+	return engine.Terms{Priority: r.Priority, Salt: r.CacheSalt, Private: r.Private, Adapters: r.set}
+}
+
 // Drawn is a token of a [Sequence].
 type Drawn = engine.Drawn
 
@@ -53,7 +64,7 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 	if err != nil {
 		return nil, m.busy(err)
 	}
-	err = s.Schedule(r.terms())
+	err = s.Schedule(g.req.terms())
 	if err == nil {
 		err = g.speculate(s, draft)
 	}

@@ -254,7 +254,7 @@ func (m *Model) openDraft(o Options) error {
 		return inFile(path, err)
 	}
 	d := &Model{file: f, pool: m.pool}
-	o.Draft, o.DraftVocab, o.Context = "", 0, 0
+	o.Draft, o.DraftVocab, o.Context, o.Adapters = "", 0, 0, nil
 	if o.Memory > 0 {
 		used := uint64(m.model.Info().Bytes + m.engine.CacheBytes())
 		o.Memory = max(1, o.Memory-used) // the cache was made to fit

@@ -50,7 +50,7 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	if s.e.Cost() == nil {
 		return nil // steps of this model fail
 	}
-	sp, err := d.Open(own{s}, s.terms.Salt, s.terms.Private, s.e.vocab, s.e.moe)
+	sp, err := d.Open(own{s}, s.terms.salt(), s.terms.Private, s.e.vocab, s.e.moe)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
+	"grove/adapters"
 	"grove/compute"
 	"grove/engine/plan"
 	"grove/engine/queue"
@@ -80,8 +82,10 @@ type Engine struct {
 	mu       sync.Mutex // held while a step is made; guards the fields below, and the trunks
 	cache    *kv.Cache
 	exec     *compute.Exec
-	admitted []*trunk // those that have a slot
-	passed   int      // trunks that got slots before older ones, since one was owed its turn
+	admitted []*trunk                     // those that have a slot
+	adapters []adapted                    // by number less one
+	own      atomic.Pointer[adapters.Set] // of texts that are no sequences
+	passed   int                          // trunks that got slots before older ones, since one was owed its turn
 	step     step
 }
 

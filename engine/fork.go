@@ -49,6 +49,7 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	if src := s.source; src != nil {
 		f.source = &source{ids: src.ids, name: src.name, states: src.states}
 	}
+	f.active = true
 	f.terms, f.text, f.prompt, f.known, f.begun = s.terms, slices.Clone(s.text), s.prompt, s.known, s.begun
 	copy(f.logits, s.logits)
 	err := s.forkTrunk(f)

@@ -119,7 +119,7 @@ func (e *Engine) awaits(t *trunk) bool {
 		if o == t {
 			return false // those behind it have no rows yet
 		}
-		if o.rows > 0 && o.terms.Salt == t.terms.Salt && o.sourceName() == t.sourceName() && o.need.prompt > 0 && o.length() < end &&
+		if o.rows > 0 && o.terms.Salt == t.terms.Salt && o.sourceName() == t.sourceName() && o.terms.adapted() == t.terms.adapted() && o.need.prompt > 0 && o.length() < end &&
 			len(o.need.text) >= end && slices.Equal(o.need.text[:end], t.need.text[:end]) {
 			return true
 		}

@@ -33,6 +33,7 @@ type Sequence struct {
 	family   *family        // the sequences that it was forked from or that were forked from it
 	restored bool           // pages of its trunk were read from a file
 	closed   bool
+	active   bool // the place from which its adapters work is known
 }
 
 // NewSequence opens a sequence that draws its tokens as the answer says. Errors: [ErrEncoder], [ErrBusy], those
@@ -128,6 +129,10 @@ func (s *Sequence) extend(ids []token.ID) error {
 		return err
 	}
 	s.round.forget()
+	if !s.active {
+		s.active = true
+		s.terms.activate(ids)
+	}
 	s.text = append(s.text, ids...)
 	return nil
 }

@@ -100,7 +100,7 @@ func (s *Sequence) Restored() bool { return s.restored }
 // restore makes what a file holds of the text the trunk, which is empty on error.
 func (s *Sequence) restore(ctx context.Context, path string) error {
 	e := s.e
-	f, err := session.Open(ctx, path, e.cache, s.terms.Salt, e.vocab)
+	f, err := session.Open(ctx, path, e.cache, s.terms.Salt, s.terms.adapted(), e.vocab)
 	if f == nil || err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"grove/adapters"
 	"grove/engine/queue"
 	"grove/forest"
 	"grove/kv"
@@ -30,6 +31,10 @@ type Terms struct {
 	Salt string
 	// Private keeps a sequence apart from all others, whatever its salt.
 	Private bool
+	// Adapters add to the products of the sequence's rows. Sequences share pages only where each row has the same adapters; nil: none.
+	Adapters *adapters.Set
+
+	adaptFrom int // the index from which the adapters work
 }
 
 // The range of [Terms.Priority].
@@ -55,6 +60,7 @@ type trunk struct {
 	terms   Terms
 	arrival uint64
 	source  *source // of an encoder-decoder's text; nil: none
+	adapter int     // the number of its set of adapters while it has a slot; 0: none
 
 	pinned bool    // its pages are never taken
 	bursts bool    // its caller is a drafter, who calls several times in short order
@@ -148,6 +154,7 @@ func (e *Engine) release(t *trunk) error {
 		return err
 	}
 	t.seq = -1
+	e.unhold(t)
 	e.noteSlots()
 	return nil
 }
@@ -187,6 +194,7 @@ func (e *Engine) admit(t *trunk) error {
 // take gives a trunk a sequence of the cache.
 func (e *Engine) take(t *trunk, seq forest.Seq) {
 	t.seq = seq
+	e.hold(t)
 	if t.away {
 		t.away = false
 		e.load.note(func(l *Load) { l.Open++ })

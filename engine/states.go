@@ -64,6 +64,8 @@ func (e *Engine) rows(ctx context.Context, j *states, write func(row []float32) 
 	if err := e.open(&j.trunk, e.most); err != nil {
 		return err
 	}
+	j.terms.Adapters = e.own.Load()
+	j.terms.activate(j.ids)
 	j.pinned, j.terms.Salt = true, rand.Text() // the text may have had a salt: no other finds its pages
 	defer func() { err = errors.Join(err, j.close()) }()
 	for at := 0; at < len(j.ids); {

@@ -251,6 +251,7 @@ func (e *Engine) deliver(st *step, t *trunk) {
 func (st *step) add(r forest.Row) (forest.Node, error) {
 	e, t := st.e, st.current
 	r.Seq = t.seq
+	e.adapt(t, &r)
 	n, err := e.exec.Step.Add(r)
 	if err != nil {
 		return n, err

@@ -31,7 +31,7 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	}
 	c := k.NewSeq("")
 	from, to := &k.seqs[s], &k.seqs[c]
-	to.salt, to.own, to.private = from.salt, from.own, from.private
+	to.salt, to.own, to.private, to.adapter, to.adapted = from.salt, from.own, from.private, from.adapter, from.adapted
 	to.entries = append(to.entries[:0], from.entries...)
 	to.hashes = append(to.hashes[:0], from.hashes...)
 	to.copyLists(from)

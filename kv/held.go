@@ -50,7 +50,7 @@ func (k *Cache) Hold(s forest.Seq, text []token.ID) (*Held, error) {
 		n = min(n, t.private)
 	}
 	for i := range n * PageTokens {
-		if i >= len(text) || t.entries[i] != forest.IDEntry(text[i]) {
+		if i >= len(text) || t.entries[i] != k.entry(t, i, text[i]) {
 			return nil, fmt.Errorf("kv: token %d of the trunk differs from the text's", i)
 		}
 	}
@@ -140,14 +140,19 @@ type Reader struct {
 	state int32 // that was taken; NoState: none
 }
 
-// NewReader reads the text of a file of size bytes. It returns [ErrFile] where the file is not of the cache's model, cache type and
-// the salt, has ids that are not below a vocabulary, or another size than it should. It may run while the cache is in use.
+// NewReader reads the text of a file of size bytes. It returns [ErrFile] where the file is not of the cache's model, cache type
+// and salt, has ids that are not below a vocabulary, or another size than it should. It may run while the cache is in use.
 func (k *Cache) NewReader(r io.Reader, size int64, salt string, vocabulary int) (*Reader, error) {
+	return k.NewAdaptedReader(r, size, salt, Adapted{}, vocabulary)
+}
+
+// NewAdaptedReader is [Cache.NewReader] for the file of a sequence with adapters.
+func (k *Cache) NewAdaptedReader(r io.Reader, size int64, salt string, adapted Adapted, vocabulary int) (*Reader, error) {
 	if k.Crosses() {
 		return nil, errCrosses
 	}
 	in := &Reader{k: k, r: bufio.NewReader(r), sum: sha256.New(), state: NoState}
-	origin, err := k.origin(k.saltOf(salt))
+	origin, err := k.origin(adapted.own(k.saltOf(salt)))
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +306,7 @@ func (in *Reader) Adopt(s forest.Seq) error {
 	t := &in.k.seqs[s]
 	t.salt = in.name
 	for _, id := range in.text[:in.n*PageTokens] {
-		t.entries = append(t.entries, forest.IDEntry(id))
+		t.entries = append(t.entries, in.k.entry(t, len(t.entries), id))
 		if len(t.entries)%PageTokens == 0 {
 			in.k.seal(t)
 		}

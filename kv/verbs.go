@@ -323,7 +323,7 @@ func (k *Cache) name(t *trunk, ids []token.ID) int {
 	for (len(t.hashes)+1)*PageTokens < len(ids) && (len(t.hashes)+1)*PageTokens <= k.config.Context {
 		first := len(t.entries)
 		for _, id := range ids[first : first+PageTokens] {
-			t.entries = append(t.entries, forest.IDEntry(id))
+			t.entries = append(t.entries, k.entry(t, len(t.entries), id))
 		}
 		prev = chain(prev, t.entries[first:])
 		if have > 0 && !k.known(prev) {

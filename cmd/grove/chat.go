@@ -55,7 +55,10 @@ func (c *chatCommand) hold(question *string) (err error) {
 	if err != nil {
 		return err
 	}
-	o := c.Options()
+	o, err := c.Options()
+	if err != nil {
+		return err
+	}
 	o.ChatTemplate, o.Reasoning = c.Template, grove.Reasoning(c.Reasoning.How)
 	m, err := openModel(c.Model, o)
 	if err != nil {

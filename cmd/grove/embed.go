@@ -32,6 +32,7 @@ type embedCommand struct {
 	flags.Context
 	flags.Threads
 	flags.Repack
+	flags.Adapters
 	flags.JSON
 
 	Pooling poolingName `var:"GROVE_POOLING" placeholder:"HOW" help:"How the vectors of the tokens become one: mean, cls (the first), last, or none (one line for each token). Default: the pooling in the model's file, else mean for an encoder and last for any other model."`
@@ -52,7 +53,11 @@ func (c *embedCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := c.Open(grove.Options{Context: int(c.Context.N), Threads: int(c.Threads.N), NoRepack: c.Repack.Off, Parallel: 1})
+	adapters, err := c.Adapters.Files(false)
+	if err != nil {
+		return err
+	}
+	m, err := c.Open(grove.Options{Adapters: adapters, Context: int(c.Context.N), Threads: int(c.Threads.N), NoRepack: c.Repack.Off, Parallel: 1})
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,10 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	o := c.Options()
+	o, err := c.Options()
+	if err != nil {
+		return err
+	}
 	if o.Parallel, err = grove.SearchSamples(c.Search); err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type serveCommand struct {
 	flags.Cache
 	flags.Repack
 	flags.Draft
+	flags.Adapters
 	flags.Reasoning
 	flags.Address
 	callers
@@ -50,6 +51,7 @@ type serveCommand struct {
 	Parallel    flags.Count   `placeholder:"N" default:"4" var:"GROVE_PARALLEL" help:"Texts of a model that are computed at a time. Default: ${default}."`
 	MemoryLimit flags.Bytes   `placeholder:"BYTES" var:"GROVE_MEMORY_LIMIT" help:"Memory for weights, caches and requests, such as 6GiB; without it, the memory of the machine."`
 	Queue       flags.Count   `placeholder:"N" default:"256" var:"GROVE_QUEUE" help:"Requests to a model that may queue; further ones get 429. Default: ${default}."`
+	LoraIdle    bool          `name:"lora-init-without-apply" var:"GROVE_LORA_INIT_WITHOUT_APPLY" help:"Open the adapters of --lora with scale 0: they work for requests that ask for them."`
 	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers have to end when the server stops. Default: ${default}."`
 	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
 	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Directory of session files, which requests name in the field session. Without it, requests may not name any."`
@@ -198,6 +200,12 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 		}
 		all = append(all, namedModel{name: name, path: path})
 	}
+	if len(c.Lora) > 0 && (len(all) > 1 || c.All) {
+		return nil, &grove.OptionError{Err: errors.New("grove: --lora: several models are served; adapters need exactly one")}
+	}
+	if _, err := c.Adapters.Files(false); err != nil {
+		return nil, err
+	}
 	if c.Draft.Path != "" && (len(all) > 1 || c.All) {
 		return nil, &grove.OptionError{Err: errors.New("grove: --draft: several models are served; a draft model needs exactly one")}
 	}
@@ -287,8 +295,13 @@ func (c *serveCommand) source(n namedModel) server.Source {
 // open opens a model in memory bytes for weights and cache; 0: as many as the machine has. It logs recommendations of the
 // model that are not used.
 func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
+	adapters, err := c.Adapters.Files(c.LoraIdle)
+	if err != nil {
+		return nil, err
+	}
 	m, err := flags.Model{Path: n.path}.Open(grove.Options{
-		Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
+		Adapters: adapters,
+		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
 		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
 		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget, Log: c.logger(os.Stderr),
 	})

@@ -25,6 +25,7 @@ type verifyCommand struct {
 	flags.Cache
 	flags.Repack
 	flags.Draft
+	flags.Adapters
 	flags.Methods   `set:"methods=all"`
 	flags.MaxTokens `set:"tokens=64"`
 	flags.JSON
@@ -63,9 +64,14 @@ func (c *verifyCommand) Run() error {
 	}
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
+	adapters, err := c.Adapters.Files(false)
+	if err != nil {
+		return err
+	}
 	ok, err := bench.Prove(ctx, func(o grove.Options) (*grove.Model, error) {
 		o.Draft, o.DraftVocab = c.Draft.Path, int(c.Draft.Vocab)
 		o.Context, o.Threads, o.CacheType, o.NoRepack = int(c.Context.N), int(c.Threads.N), string(c.Cache.Type), c.Repack.Off
+		o.Adapters = adapters
 		return c.Open(o)
 	}, c.options(prompts), c.report)
 	if err != nil {

@@ -33,8 +33,8 @@ type File struct {
 }
 
 // Open opens a session that is a regular file and reads its text, until ctx ends. It returns nil where there is no file. The other
-// arguments are those of [kv.Cache.NewReader]. Errors: [kv.ErrFile], [ErrSession], ctx's.
-func Open(ctx context.Context, path string, cache *kv.Cache, salt string, vocabulary int) (*File, error) {
+// arguments are those of [kv.Cache.NewAdaptedReader]. Errors: [kv.ErrFile], [ErrSession], ctx's.
+func Open(ctx context.Context, path string, cache *kv.Cache, salt string, adapted kv.Adapted, vocabulary int) (*File, error) {
 	file, err := regular.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -45,7 +45,7 @@ func Open(ctx context.Context, path string, cache *kv.Cache, salt string, vocabu
 	}
 	info, err := file.Stat()
 	if err == nil {
-		f.Reader, err = cache.NewReader(f, info.Size(), salt, vocabulary)
+		f.Reader, err = cache.NewAdaptedReader(f, info.Size(), salt, adapted, vocabulary)
 	}
 	if err != nil {
 		return nil, errors.Join(f.fault(err), file.Close())

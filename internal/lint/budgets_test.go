@@ -22,7 +22,7 @@ var budgets = []budget{
 	{"constraints", "sample/constrain/... distill", 22000, 0},
 	{"arithmetic", "compute/... internal/kernel/... model", 12000, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
-	{"adapters", "weights/lora", 1200, 0},
+	{"adapters", "adapters weights/lora", 2000, 0},
 	{"weights", "weights/gguf weights/quantize weights/safetensors weights/tensor", 5500, 0},
 	{"folders of Hugging Face", "weights/hf", 3000, 0},
 	{"models by name", "weights/find weights/pull/...", 4000, 0},

@@ -37,6 +37,7 @@ var rooms = []string{
 	"engine/drafting",
 	"engine/learned",
 	"engine/plan engine/queue engine/session",
+	"adapters",
 	"diffuse",
 	"method/all",
 	"method/text/* method/logits/* method/model/* method/self/* method/heads/*",

@@ -35,39 +35,9 @@ var adapterSpecs = map[string]Spec{
 // randomAdapter makes an adapter with a pair for every tensor of a model that can have one.
 func randomAdapter(t testing.TB, f *gguf.File, info *model.Info, seed uint64, rank int, typ tensor.Type) *lora.Adapter {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 1))
-	arch, _, _ := f.String("general.architecture")
-	metadata := []gguf.KV{
-		{Key: "general.architecture", Value: gguf.Of(arch)}, {Key: "general.type", Value: gguf.Of("adapter")},
-		{Key: "adapter.type", Value: gguf.Of("lora")}, {Key: "adapter.lora.alpha", Value: gguf.Of(float32(2 * rank))},
-	}
-	var tensors []tensor.View
-	add := func(name string, spread float64, shape ...int) {
-		v := tensor.View{Name: name, Type: typ, Shape: shape}
-		values := make([]float32, v.Elems())
-		for i := range values {
-			values[i] = float32(rng.NormFloat64() * spread)
-		}
-		v.Data = make([]byte, v.Bytes())
-		if err := tensor.Pack(typ, v.Data, values); err != nil {
-			t.Fatal(err)
-		}
-		tensors = append(tensors, v)
-	}
-	for _, v := range f.Tensors {
-		if !info.Adapts(v.Name) {
-			continue
-		}
-		n := len(v.Shape)
-		a, b := []int{rank, v.Shape[n-1]}, []int{v.Shape[n-2], rank}
-		if v.Name == "token_embd.weight" {
-			a, b = []int{v.Shape[0], rank}, []int{v.Shape[1], rank}
-		}
-		if n == 3 {
-			a, b = append([]int{v.Shape[0]}, a...), append([]int{v.Shape[0]}, b...)
-		}
-		add(v.Name+".lora_a", 0.3/math.Sqrt(float64(v.Shape[n-1])), a...)
-		add(v.Name+".lora_b", 0.3, b...)
+	metadata, tensors, err := synthetic.Adapter(f, seed, rank, typ, info.Adapts, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
 	a, err := lora.FromGGUF(written(t, metadata, tensors))
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 type methodsCommand struct {
 	flags.Named
 	flags.Draft
+	flags.Adapters
 	flags.Methods   `set:"methods=auto"`
 	flags.MaxTokens `set:"tokens=128"`
 	flags.Temperature
@@ -42,8 +43,13 @@ func (c *methodsCommand) Run() (err error) {
 	if err := terminal.CheckOptional(c.Save.File, c.Workload); err != nil {
 		return err
 	}
+	adapters, err := c.Adapters.Files(false)
+	if err != nil {
+		return err
+	}
 	m, err := c.Open(grove.Options{
-		Context: int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: 1, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), Forget: true,
+		Adapters: adapters,
+		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: 1, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), Forget: true,
 	})
 	if err != nil {
 		return err

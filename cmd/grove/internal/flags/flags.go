@@ -141,14 +141,16 @@ type Request struct {
 	Repack
 	Drafting
 	Draft
+	Adapters
 }
 
 // Options returns how the model is opened, for one text at a time.
-func (f *Request) Options() grove.Options {
+func (f *Request) Options() (grove.Options, error) {
+	adapters, err := f.Adapters.Files(false)
 	return grove.Options{
 		Context: int(f.Context.N), CacheType: string(f.Cache.Type), Threads: int(f.Threads.N), Parallel: 1,
-		NoRepack: f.Repack.Off, Draft: f.Draft.Path, DraftVocab: int(f.Draft.Vocab),
-	}
+		NoRepack: f.Repack.Off, Draft: f.Draft.Path, DraftVocab: int(f.Draft.Vocab), Adapters: adapters,
+	}, err
 }
 
 // RequestOf returns the request that the flags describe for an open model, without a prompt. What no flag says is as the
