@@ -9,6 +9,7 @@ import (
 
 	"grove/internal/near"
 	"grove/server/access"
+	"grove/server/adapters"
 	"grove/server/anthropic"
 	"grove/server/driver"
 	"grove/server/llamacpp"
@@ -22,7 +23,7 @@ import (
 // route lists the routes.
 func (s *Server) route() {
 	s.routes = http.NewServeMux()
-	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes(), s.ownRoutes()) {
+	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes(), adapters.Routes(s.config.AdapterDir), s.ownRoutes()) {
 		for _, p := range r.Patterns {
 			s.routes.HandleFunc(p, s.handler(r))
 			if _, path, _ := strings.Cut(p, " "); !strings.Contains(path, "{") {

@@ -25,11 +25,12 @@ import (
 // Config says how models are served. The zero value is the usual case.
 type Config struct {
 	serving.Config
-	Access *access.Gate // who may call; nil: this machine alone, without keys
-	Body   int64        // bytes of a request at most; 0: 16 MiB
-	Fields wire.Mode    // what becomes of fields that a route does not read
-	Pull   bool         // clients may pull models, and delete those of the catalog
-	Store  *find.Store  // into which models are pulled; nil: that of the environment
+	Access     *access.Gate // who may call; nil: this machine alone, without keys
+	Body       int64        // bytes of a request at most; 0: 16 MiB
+	Fields     wire.Mode    // what becomes of fields that a route does not read
+	AdapterDir string       // of the adapters that clients may open; "": none
+	Pull       bool         // clients may pull models, and delete those of the catalog
+	Store      *find.Store  // into which models are pulled; nil: that of the environment
 
 	// Patience is how long a client may take to read a piece of a stream, a third of it how long for the header of a request, and
 	// twice how long for a whole request; 0: 30 s.

@@ -51,6 +51,7 @@ type serveCommand struct {
 	Parallel    flags.Count   `placeholder:"N" default:"4" var:"GROVE_PARALLEL" help:"Texts of a model that are computed at a time. Default: ${default}."`
 	MemoryLimit flags.Bytes   `placeholder:"BYTES" var:"GROVE_MEMORY_LIMIT" help:"Memory for weights, caches and requests, such as 6GiB; without it, the memory of the machine."`
 	Queue       flags.Count   `placeholder:"N" default:"256" var:"GROVE_QUEUE" help:"Requests to a model that may queue; further ones get 429. Default: ${default}."`
+	LoraDir     string        `name:"lora-dir" placeholder:"DIR" var:"GROVE_LORA_DIR" help:"Let clients open and close adapters, those of DIR. Without it, they may not."`
 	LoraIdle    bool          `name:"lora-init-without-apply" var:"GROVE_LORA_INIT_WITHOUT_APPLY" help:"Open the adapters of --lora with scale 0: they work for requests that ask for them."`
 	Drain       time.Duration `placeholder:"TIME" default:"30s" var:"GROVE_DRAIN" help:"Time that answers have to end when the server stops. Default: ${default}."`
 	Metrics     []string      `enum:"grove,llamacpp,vllm" default:"grove" var:"GROVE_METRICS" help:"Names of the metrics: grove, llamacpp or vllm, or several with commas between. Default: ${default}."`
@@ -105,7 +106,7 @@ func (c *serveCommand) Run() error {
 		return err
 	}
 	c.limitMemory()
-	config := server.Config{Pull: c.AllowPull, Access: gate, Fields: fields, Connections: int(c.MaxConnections), Config: serving.Config{
+	config := server.Config{Pull: c.AllowPull, AdapterDir: c.LoraDir, Access: gate, Fields: fields, Connections: int(c.MaxConnections), Config: serving.Config{
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
 		Sessions: access.Sessions{Dir: c.SessionDir, Most: int(c.MaxSessions), Bytes: int64(min(c.MaxBytes, math.MaxInt64))},
 		Log:      c.logger(os.Stderr),

@@ -62,8 +62,9 @@ type Generation struct {
 	Likely  string            // the route's name of the field that asks for log-probabilities
 	Stored  bool              // the answer is kept with its log-probabilities, also where it streams
 
-	kept   int // bytes of log-probabilities
-	fields *Fields
+	kept    int                  // bytes of log-probabilities
+	adapter []grove.AdapterScale // that the request names as its model; nil: none
+	fields  *Fields
 }
 
 // Answers handles a route that generates, whose body is a B. Streams are server-sent events.
@@ -91,11 +92,12 @@ func answers[B any, P interface {
 		return err
 	}
 	f := q.Common()
-	h, err := x.Model(f.Model)
+	model, adapter := x.Server.Pool.Adapter(f.Model)
+	h, err := x.Model(model)
 	if err != nil {
 		return err
 	}
-	g := &Generation{Request: x, fields: f, Host: h, Created: time.Now().Unix()}
+	g := &Generation{Request: x, fields: f, Host: h, Created: time.Now().Unix(), adapter: adapter}
 	g.RequestID, g.N, g.Session, g.Timed = x.ID, 1, f.Session, f.TimingsPerTok && f.Stream
 	if f.Timeout != nil {
 		g.Timeout = time.Duration(*f.Timeout * float64(time.Second))
@@ -131,6 +133,12 @@ func answers[B any, P interface {
 func (g *Generation) Base(d wire.Defaults) (r grove.Request, err error) {
 	if r, err = g.fields.Request(g.Host.Model, d); err != nil {
 		return r, err
+	}
+	switch {
+	case g.adapter != nil && r.Adapters != nil:
+		return r, wire.Refuse("lora", "lora: the model %q is an adapter already; name its base to choose adapters", wire.Clip(g.fields.Model))
+	case g.adapter != nil:
+		r.Adapters = g.adapter
 	}
 	return r, g.fields.Prediction.Apply(&r)
 }

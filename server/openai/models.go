@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"path/filepath"
+
 	"grove/server/driver"
 	"grove/server/serving"
 )
@@ -19,6 +21,9 @@ type modelBody struct {
 	Requests     requests `json:"requests"`
 	Capabilities []string `json:"capabilities"`
 	Sleeping     bool     `json:"is_sleeping"` // it is not open, and the next request opens it
+
+	Root   string `json:"root,omitempty"`   // of an adapter: its file's name
+	Parent string `json:"parent,omitempty"` // of an adapter: its base
 }
 
 // requests counts the texts of a model.
@@ -53,12 +58,25 @@ func describe(s *driver.Server, m serving.State) modelBody {
 	return b
 }
 
+// adapters describes the adapters of a model that is open, which are models that requests name.
+func adapters(s *driver.Server, m serving.State) (all []modelBody) {
+	if m.Host == nil {
+		return nil
+	}
+	for _, a := range m.Host.Model.Adapters() {
+		b := describe(s, m)
+		b.ID, b.Root, b.Parent, b.Memory = a.Name, filepath.Base(a.Path), m.Name, &a.Bytes
+		all = append(all, b)
+	}
+	return all
+}
+
 // models handles GET /v1/models.
 func models(x *driver.Request) error {
 	data, models := []modelBody{}, []entry{}
 	for _, m := range x.Server.Pool.States() {
 		b := describe(x.Server, m)
-		data = append(data, b)
+		data = append(append(data, b), adapters(x.Server, m)...)
 		models = append(models, entry{
 			Name: m.Name, Model: m.Name, Type: "model", Tags: []string{}, Capabilities: b.Capabilities, Details: map[string]string{"format": "gguf"},
 		})
@@ -68,9 +86,16 @@ func models(x *driver.Request) error {
 
 // oneModel handles GET /v1/models/{name}.
 func oneModel(x *driver.Request) error {
-	m, err := x.Server.Pool.State(x.R.PathValue("name"))
+	name := x.R.PathValue("name")
+	model, _ := x.Server.Pool.Adapter(name)
+	m, err := x.Server.Pool.State(model)
 	if err != nil {
 		return err
+	}
+	for _, a := range adapters(x.Server, m) {
+		if model != name && a.ID == name {
+			return x.Reply(a)
+		}
 	}
 	return x.Reply(describe(x.Server, m))
 }

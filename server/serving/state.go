@@ -1,9 +1,11 @@
 package serving
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"grove"
 	"grove/server/wire"
 )
 
@@ -28,6 +30,22 @@ func (p *Pool) States() []State {
 		}
 	}
 	return all
+}
+
+// Adapter returns the base of an adapter that requests name as their model, and what they ask for by that. Any other name is
+// returned as it is. Adapters of models that are not open have no name.
+func (p *Pool) Adapter(name string) (model string, adapter []grove.AdapterScale) {
+	if e, _ := p.known(name); e != nil {
+		return name, nil
+	}
+	for _, s := range p.Open() {
+		for _, a := range s.Host.Model.Adapters() {
+			if a.Name == name {
+				return s.Name, []grove.AdapterScale{{ID: a.ID, Scale: cmp.Or(a.Scale, 1)}}
+			}
+		}
+	}
+	return name, nil
 }
 
 // Open returns the models that are open. It does not read the catalog.

@@ -38,16 +38,20 @@ type Decoder struct {
 // Decode reads a body with the usual [Decoder].
 func Decode(body []byte, into any) error { return Decoder{}.Decode(body, into) }
 
-// Decode reads the body of a request into a struct by the tags of its fields: json has the name, the others the bounds (see [Bounds]). A
+// Decode reads the body of a request into a struct, or a list of structs, by the tags of its fields: json has the name, the others the bounds (see [Bounds]). A
 // field that is null counts as absent, and a whole number may be written as 16.0 or 1e2. Decoding ends at the first fault, so that a body
 // makes no more memory than its bounds allow. Fields of type [json.RawMessage] keep parts of the body, which must not change after. The
 // error is an [*Error] that names the field.
 func (d Decoder) Decode(body []byte, into any) error {
 	r := &Reader{rules: d, body: body, tokens: jsontext.NewDecoder(bytes.NewBuffer(body)), counts: map[*field]int{}}
-	if kind := r.tokens.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
-		return Refuse("", "the body is not a JSON object")
+	v, begin, form := reflect.ValueOf(into).Elem(), jsontext.KindBeginObject, "object"
+	if v.Kind() == reflect.Slice {
+		begin, form = jsontext.KindBeginArray, "array"
 	}
-	if err := r.value(reflect.ValueOf(into).Elem(), new(field)); err != nil {
+	if kind := r.tokens.PeekKind(); kind != begin && kind != jsontext.KindInvalid {
+		return Refuse("", "the body is not a JSON %s", form)
+	}
+	if err := r.value(v, new(field)); err != nil {
 		return err
 	}
 	if _, err := r.tokens.ReadToken(); !errors.Is(err, io.EOF) {

@@ -29,25 +29,44 @@ type Sampling struct {
 	MinP        *float32 `json:"min_p" range:"0 1"`
 	Seed        *seed    `json:"seed"`
 
-	Presence      *float32 `json:"presence_penalty" range:"-2 2"`
-	Frequency     *float32 `json:"frequency_penalty" range:"-2 2"`
-	Repeat        *float32 `json:"repeat_penalty" range:"0.01 100"`
-	Repetition    *float32 `json:"repetition_penalty" range:"0.01 100"` // the same, as vLLM has it
-	RepeatLast    *int     `json:"repeat_last_n" range:"-1 * the context"`
-	LogitBias     biases   `json:"logit_bias" most:"10000" bytes:"1024"`
-	IgnoreEOS     bool     `json:"ignore_eos"`
-	MinTokens     int      `json:"min_tokens" range:"0 *"`
-	Stop          Stops    `json:"stop" most:"64" bytes:"4096"`
-	StopTokens    []int64  `json:"stop_token_ids" most:"4096"`
-	CacheSalt     string   `json:"cache_salt" bytes:"1024"`
-	CachePrompt   *bool    `json:"cache_prompt"` // false: the cache is not used
-	PostSampling  bool     `json:"post_sampling_probs"`
-	Method        string   `json:"method" bytes:"1024"` // of drafting
-	TimingsPerTok bool     `json:"timings_per_token"`
-	Priority      int      `json:"priority" range:"-10 10"`           // the lower, the earlier, as vLLM has it
-	Timeout       *float64 `json:"timeout" range:"0.000000001 86400"` // seconds
-	Slot          *int     `json:"id_slot" range:"-1 * any"`          // checked and without effect: all slots share the cache
-	Session       string   `json:"session" bytes:"100"`               // name of the file that keeps keys and values; "": none
+	Presence      *float32  `json:"presence_penalty" range:"-2 2"`
+	Frequency     *float32  `json:"frequency_penalty" range:"-2 2"`
+	Repeat        *float32  `json:"repeat_penalty" range:"0.01 100"`
+	Repetition    *float32  `json:"repetition_penalty" range:"0.01 100"` // the same, as vLLM has it
+	RepeatLast    *int      `json:"repeat_last_n" range:"-1 * the context"`
+	LogitBias     biases    `json:"logit_bias" most:"10000" bytes:"1024"`
+	IgnoreEOS     bool      `json:"ignore_eos"`
+	MinTokens     int       `json:"min_tokens" range:"0 *"`
+	Stop          Stops     `json:"stop" most:"64" bytes:"4096"`
+	StopTokens    []int64   `json:"stop_token_ids" most:"4096"`
+	CacheSalt     string    `json:"cache_salt" bytes:"1024"`
+	CachePrompt   *bool     `json:"cache_prompt"` // false: the cache is not used
+	PostSampling  bool      `json:"post_sampling_probs"`
+	Method        string    `json:"method" bytes:"1024"` // of drafting
+	TimingsPerTok bool      `json:"timings_per_token"`
+	Priority      int       `json:"priority" range:"-10 10"`           // the lower, the earlier, as vLLM has it
+	Timeout       *float64  `json:"timeout" range:"0.000000001 86400"` // seconds
+	Slot          *int      `json:"id_slot" range:"-1 * any"`          // checked and without effect: all slots share the cache
+	Session       string    `json:"session" bytes:"100"`               // name of the file that keeps keys and values; "": none
+	Lora          []Adapter `json:"lora" most:"256"`                   // the adapters of the text; absent: those of the server
+}
+
+// Adapter is an adapter that a request asks for, by llama.cpp's number, and its scale.
+type Adapter struct {
+	ID    int     `json:"id" range:"0 *"`
+	Scale float64 `json:"scale" range:"-1000000 1000000"`
+}
+
+// Adapters returns a list of adapters as the library has it. nil stays nil: the request asks for none by itself.
+func Adapters(list []Adapter) []grove.AdapterScale {
+	if list == nil {
+		return nil
+	}
+	all := make([]grove.AdapterScale, len(list))
+	for i, a := range list {
+		all[i] = grove.AdapterScale{ID: a.ID, Scale: a.Scale}
+	}
+	return all
 }
 
 // Defaults are an API's values of absent fields. What a model's file recommends takes their place, as in vLLM and llama.cpp.
@@ -107,7 +126,7 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	r.Private = f.CachePrompt != nil && !*f.CachePrompt
 	r.Priority = -f.Priority
 	r.Stop, r.IgnoreEnd, r.CacheSalt, r.PostSampling, r.Method = f.Stop, f.IgnoreEOS, f.CacheSalt, f.PostSampling, f.Method
-	r.Accept, r.Search = f.Accept, f.Search
+	r.Accept, r.Search, r.Adapters = f.Accept, f.Search, Adapters(f.Lora)
 	return r, f.checkNames()
 }
 

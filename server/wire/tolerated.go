@@ -68,8 +68,8 @@ var tolerated = []Toleration{
 	{"conversation", "", "nothing but responses is stored"},
 	{"prompt", "", "there are no stored prompts"},
 	{"kv_transfer_params vllm_xargs", "{}", "it is not supported"},
-	{"lora", "[]", "adapters are not supported"},
-	{"lora_path lora_request", "", "adapters are not supported"},
+	{"lora", "[]", "adapters are of routes that generate"},
+	{"lora_path lora_request", "", "use model or lora"},
 
 	{"format", "", "use response_format"},
 
