@@ -21,7 +21,9 @@ import (
 
 	"grove/gopher"
 	"grove/internal/hftest"
+	"grove/model/synthetic"
 	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 const manual = "../../docs/cli.md"
@@ -116,6 +118,18 @@ func standIns(t *testing.T, dir string) {
 		if err := craftFile(craft, path(name)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	base, err := gguf.Open(path("model.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	metadata, tensors, err := synthetic.Adapter(base, 1, 4, tensor.F16, func(name string) bool { return strings.Contains(name, "attn_") && strings.HasPrefix(name, "blk.") }, nil)
+	if err == nil {
+		err = gguf.WriteFile(path("style.gguf"), metadata, tensors)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	f, err := gguf.Open(goldens + "/llama-tied.gguf")
 	if err != nil {

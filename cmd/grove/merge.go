@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+
+	"grove"
+	"grove/cmd/grove/internal/exit"
+	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/terminal"
+	"grove/internal/par"
+	"grove/weights/gguf"
+	"grove/weights/lora"
+	"grove/weights/quantize"
+)
+
+// mergeCommand writes a model with what adapters add to it.
+type mergeCommand struct {
+	flags.Threads
+
+	Base     string   `arg:"" complete:"MODEL" help:"Model, as -m of other commands takes it."`
+	Adapters []string `arg:"" name:"adapter" placeholder:"ADAPTER[=SCALE]" help:"LoRA adapter of the model, a GGUF file or a folder of PEFT, and how much of it; without SCALE, 1."`
+	Out      string   `short:"o" required:"" placeholder:"FILE" help:"GGUF file to write. Its tensors have the types that they have in the model: quantized ones are quantized again."`
+}
+
+// Run implements the command.
+func (c *mergeCommand) Run() error {
+	files, err := flags.Adapters{Lora: c.Adapters}.Files(false)
+	if err != nil {
+		return err
+	}
+	base, err := flags.Model{Path: c.Base}.File()
+	if err != nil {
+		return err
+	}
+	paths := base.Paths()
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	if err := terminal.CheckFile(c.Out, paths...); err != nil {
+		return errors.Join(err, base.Close())
+	}
+	pool := par.New(min(par.Threads(), maxThreads))
+	defer pool.Close()
+	f, err := merge(base, files, pool)
+	if err != nil {
+		return exit.File(errors.Join(err, base.Close()))
+	}
+	return rewrite(f, c.Out, quantize.Keep, true, c.Threads.N)
+}
+
+// merge presents a model with adapters merged into it.
+func merge(base *gguf.File, files []grove.AdapterFile, pool *par.Pool) (f *gguf.File, err error) {
+	var all []*lora.Adapter
+	var scales []float64
+	for _, file := range files {
+		var a *lora.Adapter
+		if a, err = lora.Open(file.Path, base); err != nil {
+			break
+		}
+		all, scales = append(all, a), append(scales, file.Scale)
+	}
+	if err == nil {
+		if f, err = lora.Merge(base, all, scales, pool); err == nil {
+			return f, nil
+		}
+	}
+	for _, a := range all {
+		err = errors.Join(err, a.Close())
+	}
+	return nil, err
+}
