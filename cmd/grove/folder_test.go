@@ -19,7 +19,7 @@ var folders = map[string]func(f *hftest.Folder, dir string) error{
 	"":        func(f *hftest.Folder, dir string) error { return f.Write(dir) },
 	"sharded": func(f *hftest.Folder, dir string) error { f.Shards = 3; return f.Write(dir) },
 	"family": func(f *hftest.Folder, dir string) error {
-		f.Config["architectures"] = []string{"Mamba2ForCausalLM"}
+		f.Config["architectures"] = []string{"RwkvForCausalLM"}
 		return f.Write(dir)
 	},
 	"heads-0": func(f *hftest.Folder, dir string) error { f.Config["num_attention_heads"] = 0; return f.Write(dir) },

@@ -67,10 +67,34 @@ func readConfig(path string) (*config, error) {
 		return nil, err
 	}
 	c := &config{path: path + ": ", sum: sha256.Sum256(text), err: new(error)}
-	if err := json.Unmarshal(text, &c.values); err != nil {
+	if err := json.Unmarshal(finite(text), &c.values); err != nil {
 		return nil, fmt.Errorf("hf: %s: %w", path, explained(err))
 	}
 	return c, nil
+}
+
+// finite replaces what Python writes for numbers that JSON does not have: Infinity by the largest number, NaN by null.
+func finite(text []byte) []byte {
+	var out []byte
+	inside, done := false, 0
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\':
+			i++
+		case text[i] == '"':
+			inside = !inside
+		case inside:
+		case bytes.HasPrefix(text[i:], []byte("Infinity")):
+			out = strconv.AppendFloat(append(out, text[done:i]...), math.MaxFloat64, 'g', -1, 64)
+			done = i + len("Infinity")
+			i = done - 1
+		case bytes.HasPrefix(text[i:], []byte("NaN")):
+			out = append(append(out, text[done:i]...), "null"...)
+			done = i + len("NaN")
+			i = done - 1
+		}
+	}
+	return append(out, text[done:]...)
 }
 
 func (c *config) fail(format string, args ...any) {
