@@ -6,45 +6,46 @@ import (
 	"strings"
 
 	"grove/weights/gguf"
+	"grove/weights/hf/folder"
 	"grove/weights/tensor"
 )
 
 // turnedPart returns how many values of a head rotate, where that is a part of them.
 func (b *builder) turnedPart(s shape, key string, other float64) int {
 	c, _ := b.ropeConfig()
-	part := b.config.floatOr(key, other, 0.01, 1)
-	return int(c.floatOr(key, part, 0.01, 1) * float64(s.size))
+	part := b.Config.FloatOr(key, other, 0.01, 1)
+	return int(c.FloatOr(key, part, 0.01, 1) * float64(s.size))
 }
 
 // gatedIf adds a gated feed-forward block with the biases that there are.
 func (b *builder) gatedIf(s shape, to, from func(string) string) {
-	b.both(to("ffn_gate"), from("mlp.gate_proj"), s.ffn, s.width)
-	b.both(to("ffn_up"), from("mlp.up_proj"), s.ffn, s.width)
-	b.both(to("ffn_down"), from("mlp.down_proj"), s.width, s.ffn)
+	b.Both(to("ffn_gate"), from("mlp.gate_proj"), s.ffn, s.width)
+	b.Both(to("ffn_up"), from("mlp.up_proj"), s.ffn, s.width)
+	b.Both(to("ffn_down"), from("mlp.down_proj"), s.width, s.ffn)
 }
 
 // plain adds a feed-forward block without a gate, with the biases that there are.
 func (b *builder) plain(s shape, to, from func(string) string) {
-	b.both(to("ffn_up"), from("mlp.up_proj"), s.ffn, s.width)
-	b.both(to("ffn_down"), from("mlp.down_proj"), s.width, s.ffn)
+	b.Both(to("ffn_up"), from("mlp.up_proj"), s.ffn, s.width)
+	b.Both(to("ffn_down"), from("mlp.down_proj"), s.width, s.ffn)
 }
 
 // smollm3 is Llama without rotation in every fourth layer, which GGUF does not tell.
 func smollm3(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	var turns []int
-	c.value("no_rope_layers", &turns, "an array of 0 and 1")
+	c.Value("no_rope_layers", &turns, "an array of 0 and 1")
 	for i, is := range turns {
 		if is != 0 == ((i+1)%4 == 0) {
-			c.fail("no_rope_layers: layer %d has %d; every fourth layer must have 0, the others 1", i, is)
+			c.Fail("no_rope_layers: layer %d has %d; every fourth layer must have 0, the others 1", i, is)
 		}
 	}
-	if turns == nil && c.countOr("no_rope_layer_interval", 4, 1, maxLayers) != 4 {
-		c.fail("no_rope_layer_interval must be 4")
+	if turns == nil && c.CountOr("no_rope_layer_interval", 4, 1, maxLayers) != 4 {
+		c.Fail("no_rope_layer_interval must be 4")
 	}
-	if c.boolOr("use_sliding_window", false) {
-		c.fail("use_sliding_window is not supported")
+	if c.BoolOr("use_sliding_window", false) {
+		c.Fail("use_sliding_window is not supported")
 	}
 	s := b.decoder("smollm3")
 	b.rmsEps(1e-6)
@@ -58,7 +59,7 @@ func smollm3(b *builder) {
 }
 
 func arcee(b *builder) {
-	b.config.only("hidden_act", "relu2")
+	b.Config.Only("hidden_act", "relu2")
 	s := b.decoder("arcee")
 	b.rmsEps(1e-5)
 	b.rmsEnds(s.width, false)
@@ -76,14 +77,14 @@ func (b *builder) graniteScales() {
 		{"attention_multiplier", ".attention.scale"}, {"embedding_multiplier", ".embedding_scale"},
 		{"residual_multiplier", ".residual_scale"}, {"logits_scaling", ".logit_scale"},
 	} {
-		if b.config.has(scale[0]) {
-			b.setFloat(scale[1], b.config.floatOr(scale[0], 1, 1e-6, 1e6))
+		if b.Config.Has(scale[0]) {
+			b.SetFloat(scale[1], b.Config.FloatOr(scale[0], 1, 1e-6, 1e6))
 		}
 	}
 }
 
 func granite(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("granite")
 	b.rmsEps(1e-6)
 	b.graniteScales()
@@ -97,14 +98,14 @@ func granite(b *builder) {
 }
 
 func seedOSS(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("seed_oss")
 	b.rmsEps(1e-6)
 	b.rmsEnds(s.width, false)
 	b.rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
-		b.norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
+		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
 		b.attention(s, to, from)
 		b.gated(s, to, from)
 	})
@@ -112,15 +113,15 @@ func seedOSS(b *builder) {
 
 // apertus reads the numbers of its activation, which GGUF has among the hyperparameters.
 func apertus(b *builder) {
-	b.config.only("hidden_act", "xielu")
+	b.Config.Only("hidden_act", "xielu")
 	s := b.decoder("apertus")
 	b.rmsEps(1e-5)
 	b.rmsEnds(s.width, false)
 	b.rope(s.size)
 	numbers := map[string][]float32{}
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norm(to("attn_norm.weight"), from("attention_layernorm.weight"), s.width, 0)
-		b.norm(to("ffn_norm.weight"), from("feedforward_layernorm.weight"), s.width, 0)
+		b.Norm(to("attn_norm.weight"), from("attention_layernorm.weight"), s.width, 0)
+		b.Norm(to("ffn_norm.weight"), from("feedforward_layernorm.weight"), s.width, 0)
 		b.attention(s, to, from)
 		b.headNorms(s.size, s.size, to, from, 0)
 		b.plain(s, to, from)
@@ -129,35 +130,35 @@ func apertus(b *builder) {
 		}
 	})
 	for _, name := range []string{"alpha_n", "alpha_p", "beta", "eps"} {
-		b.setValue("xielu."+name, gguf.ArrayOf(numbers[name]))
+		b.SetValue("xielu."+name, gguf.ArrayOf(numbers[name]))
 	}
 }
 
 // number returns the one value of a tensor; one that is missing is other, and an error where other is 0.
 func (b *builder) number(name string, other float32) float32 {
-	if !b.has(name) && other != 0 || !b.ok() {
+	if !b.Has(name) && other != 0 || !b.OK() {
 		return other
 	}
-	t, _ := b.tensor(name)
-	if t, ok := b.find(name, t.Shape...); ok && len(t.Data) > 0 {
+	t, _ := b.Tensor(name)
+	if t, ok := b.Find(name, t.Shape...); ok && len(t.Data) > 0 {
 		var one [4]byte
-		if n := shapeElems(t.Shape); n != 1 {
-			b.fail("%s: %d values; it must have 1", tensor.Label(name), n)
+		if n := folder.ShapeElems(t.Shape); n != 1 {
+			b.Fail("%s: %d values; it must have 1", tensor.Label(name), n)
 			return other
 		}
-		toF32(one[:], t, 0)
+		folder.ToF32(one[:], t, 0)
 		return math.Float32frombits(binary.LittleEndian.Uint32(one[:]))
 	}
 	return other
 }
 
 func olmo(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("olmo")
-	b.setFloat(".attention.layer_norm_epsilon", 1e-5)
-	if c.has("clip_qkv") {
-		b.setFloat(".attention.clamp_kqv", c.floatOr("clip_qkv", 0, 1e-6, 1e6))
+	b.SetFloat(".attention.layer_norm_epsilon", 1e-5)
+	if c.Has("clip_qkv") {
+		b.SetFloat(".attention.clamp_kqv", c.FloatOr("clip_qkv", 0, 1e-6, 1e6))
 	}
 	b.ends("model.", s.width, false, func() {}) // norms have no weights
 	b.rope(s.size)
@@ -169,14 +170,14 @@ func olmo(b *builder) {
 
 // exaone4 has windows in three of four layers of its largest model alone, which GGUF tells by the number of layers.
 func exaone4(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("exaone4")
 	const windowed = 64
 	switch n := b.window(); {
-	case b.sources != nil:
+	case b.Sources != nil:
 	case n == 0 && s.layers == windowed, n > 0 && s.layers != windowed:
-		c.fail("sliding_window is %d with %d layers; a model of %d layers has windows, and no other", n, s.layers, windowed)
+		c.Fail("sliding_window is %d with %d layers; a model of %d layers has windows, and no other", n, s.layers, windowed)
 	case n > 0:
 		b.windows(s, func(layer int) bool { return layer%4 == 3 })
 	}
@@ -186,15 +187,15 @@ func exaone4(b *builder) {
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.attention(s, to, from)
 		b.headNorms(s.size, s.size, to, from, 0)
-		b.norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
-		b.norm(to("post_ffw_norm.weight"), from("post_feedforward_layernorm.weight"), s.width, 0)
+		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
+		b.Norm(to("post_ffw_norm.weight"), from("post_feedforward_layernorm.weight"), s.width, 0)
 		b.gated(s, to, from)
 	})
 }
 
 // ernie keeps the order of rows: its heads rotate by adjacent pairs as they are published.
 func ernie(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("ernie4_5")
 	b.rmsEps(1e-5)
 	b.rmsEnds(s.width, true)
@@ -207,7 +208,7 @@ func ernie(b *builder) {
 }
 
 func hunyuan(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("hunyuan-dense")
 	b.rmsEps(1e-5)
 	b.rmsEnds(s.width, true)
@@ -215,8 +216,8 @@ func hunyuan(b *builder) {
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.attention(s, to, from)
-		b.norm(to("attn_q_norm.weight"), from("self_attn.query_layernorm.weight"), s.size, 0)
-		b.norm(to("attn_k_norm.weight"), from("self_attn.key_layernorm.weight"), s.size, 0)
+		b.Norm(to("attn_q_norm.weight"), from("self_attn.query_layernorm.weight"), s.size, 0)
+		b.Norm(to("attn_k_norm.weight"), from("self_attn.key_layernorm.weight"), s.size, 0)
 		b.gated(s, to, from)
 	})
 }
@@ -224,44 +225,44 @@ func hunyuan(b *builder) {
 // alphaRope adds the rotation of Hunyuan, whose base grows by a factor alpha for long texts.
 func (b *builder) alphaRope(s shape) {
 	c, theta := b.ropeConfig()
-	if kind := c.textOr(c.first("rope_type", "type"), "default"); kind != "dynamic" || !c.has("alpha") {
+	if kind := c.TextOr(c.First("rope_type", "type"), "default"); kind != "dynamic" || !c.Has("alpha") {
 		b.rope(s.size)
 		return
 	}
 	if s.size <= 2 {
-		b.fail("head_dim is %d; a rotation with alpha needs more than 2", s.size)
+		b.Fail("head_dim is %d; a rotation with alpha needs more than 2", s.size)
 		return
 	}
-	b.setCount(".rope.dimension_count", s.size)
-	alpha := c.floatOr("alpha", 1, 1, 1e6)
-	b.setFloat(".rope.freq_base", theta*math.Pow(alpha, float64(s.size)/float64(s.size-2)))
+	b.SetCount(".rope.dimension_count", s.size)
+	alpha := c.FloatOr("alpha", 1, 1, 1e6)
+	b.SetFloat(".rope.freq_base", theta*math.Pow(alpha, float64(s.size)/float64(s.size-2)))
 }
 
 func glm4(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("glm4")
 	b.rmsEps(1e-5)
 	b.rmsEnds(s.width, false)
 	b.rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
-		b.norm(to("post_attention_norm.weight"), from("post_self_attn_layernorm.weight"), s.width, 0)
-		b.norm(to("post_ffw_norm.weight"), from("post_mlp_layernorm.weight"), s.width, 0)
+		b.Norm(to("post_attention_norm.weight"), from("post_self_attn_layernorm.weight"), s.width, 0)
+		b.Norm(to("post_ffw_norm.weight"), from("post_mlp_layernorm.weight"), s.width, 0)
 		b.attention(s, to, from)
-		b.copy(to("ffn_up.weight"), from("mlp.gate_up_proj.weight"), 2*s.ffn, s.width) // the gate is its first half
-		b.copy(to("ffn_down.weight"), from("mlp.down_proj.weight"), s.width, s.ffn)
+		b.Copy(to("ffn_up.weight"), from("mlp.gate_up_proj.weight"), 2*s.ffn, s.width) // the gate is its first half
+		b.Copy(to("ffn_down.weight"), from("mlp.down_proj.weight"), s.width, s.ffn)
 	})
 }
 
 // miniCPM adds the scales that the class computes of its settings.
 func miniCPM(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("minicpm")
 	b.rmsEps(1e-5)
-	b.setFloat(".embedding_scale", c.floatOr("scale_emb", 12, 1e-6, 1e6))
-	b.setFloat(".residual_scale", c.floatOr("scale_depth", 1.4, 1e-6, 1e6)/math.Sqrt(float64(s.layers)))
-	b.setFloat(".logit_scale", float64(s.width)/float64(c.countOr("dim_model_base", 256, 1, maxWidth)))
+	b.SetFloat(".embedding_scale", c.FloatOr("scale_emb", 12, 1e-6, 1e6))
+	b.SetFloat(".residual_scale", c.FloatOr("scale_depth", 1.4, 1e-6, 1e6)/math.Sqrt(float64(s.layers)))
+	b.SetFloat(".logit_scale", float64(s.width)/float64(c.CountOr("dim_model_base", 256, 1, maxWidth)))
 	b.rmsEnds(s.width, false)
 	b.rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
@@ -273,97 +274,97 @@ func miniCPM(b *builder) {
 
 // internLM2 has queries, keys and values in one matrix, by heads of keys: their queries, the key, the value.
 func internLM2(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("internlm2")
 	b.rmsEps(1e-6)
 	b.vocabOf("model.tok_embeddings.weight")
-	b.copy("token_embd.weight", "model.tok_embeddings.weight", b.vocab, s.width)
-	b.norm("output_norm.weight", "model.norm.weight", s.width, 0)
+	b.Copy("token_embd.weight", "model.tok_embeddings.weight", b.Vocab, s.width)
+	b.Norm("output_norm.weight", "model.norm.weight", s.width, 0)
 	b.head("output.weight", s.width, false)
 	b.ropeWithin(s.size)
 	group := s.heads / max(1, s.kvHeads)
 	fused := func(head, row int) int { return head*s.size + row }
 	turn := func(i int) (head, row int) { return i / s.size, TurnRow(i%s.size, s.size) }
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norm(to("attn_norm.weight"), from("attention_norm.weight"), s.width, 0)
-		b.norm(to("ffn_norm.weight"), from("ffn_norm.weight"), s.width, 0)
+		b.Norm(to("attn_norm.weight"), from("attention_norm.weight"), s.width, 0)
+		b.Norm(to("ffn_norm.weight"), from("ffn_norm.weight"), s.width, 0)
 		for _, kind := range []string{".weight", ".bias"} {
 			wqkv, rows := from("attention.wqkv"+kind), (s.heads+2*s.kvHeads)*s.size
-			if kind == ".bias" && !b.has(wqkv) {
+			if kind == ".bias" && !b.Has(wqkv) {
 				continue
 			}
-			b.gathered(to("attn_q"+kind), wqkv, rows, s.width, s.heads*s.size, func(i int) int {
+			b.Gathered(to("attn_q"+kind), wqkv, rows, s.width, s.heads*s.size, func(i int) int {
 				h, row := turn(i)
 				return fused(h/group*(group+2)+h%group, row)
 			})
-			b.gathered(to("attn_k"+kind), wqkv, rows, s.width, s.kvHeads*s.size, func(i int) int {
+			b.Gathered(to("attn_k"+kind), wqkv, rows, s.width, s.kvHeads*s.size, func(i int) int {
 				h, row := turn(i)
 				return fused(h*(group+2)+group, row)
 			})
-			b.gathered(to("attn_v"+kind), wqkv, rows, s.width, s.kvHeads*s.size, func(i int) int {
+			b.Gathered(to("attn_v"+kind), wqkv, rows, s.width, s.kvHeads*s.size, func(i int) int {
 				return fused(i/s.size*(group+2)+group+1, i%s.size)
 			})
 		}
-		b.both(to("attn_output"), from("attention.wo"), s.width, s.heads*s.size)
-		b.copy(to("ffn_gate.weight"), from("feed_forward.w1.weight"), s.ffn, s.width)
-		b.copy(to("ffn_up.weight"), from("feed_forward.w3.weight"), s.ffn, s.width)
-		b.copy(to("ffn_down.weight"), from("feed_forward.w2.weight"), s.width, s.ffn)
+		b.Both(to("attn_output"), from("attention.wo"), s.width, s.heads*s.size)
+		b.Copy(to("ffn_gate.weight"), from("feed_forward.w1.weight"), s.ffn, s.width)
+		b.Copy(to("ffn_up.weight"), from("feed_forward.w3.weight"), s.ffn, s.width)
+		b.Copy(to("ffn_down.weight"), from("feed_forward.w2.weight"), s.width, s.ffn)
 	})
 }
 
 // ropeWithin is rope for a family whose rule dynamic changes the base for texts beyond the context alone, which grove refuses.
 func (b *builder) ropeWithin(dims int) {
 	c, theta := b.ropeConfig()
-	if c.textOr(c.first("rope_type", "type"), "default") != "dynamic" {
+	if c.TextOr(c.First("rope_type", "type"), "default") != "dynamic" {
 		b.rope(dims)
 		return
 	}
-	b.setCount(".rope.dimension_count", dims)
-	b.setFloat(".rope.freq_base", theta)
+	b.SetCount(".rope.dimension_count", dims)
+	b.SetFloat(".rope.freq_base", theta)
 }
 
 // vocabOf takes the vocabulary's size from its table.
 func (b *builder) vocabOf(table string) {
-	if t, _ := b.tensor(table); len(t.Shape) == 2 {
-		b.vocab = t.Shape[0]
+	if t, _ := b.Tensor(table); len(t.Shape) == 2 {
+		b.Vocab = t.Shape[0]
 	}
 }
 
 // exaone reads EXAONE 3, which has GPT-2's names for Llama's layers.
 func exaone(b *builder) {
-	c := b.config
-	c.only("activation_function", "silu")
+	c := b.Config
+	c.Only("activation_function", "silu")
 	for from, to := range map[string]string{"num_layers": "num_hidden_layers", "layer_norm_epsilon": "rms_norm_eps"} {
-		if c.has(from) {
-			c.values[to] = c.values[from]
+		if c.Has(from) {
+			c.Values[to] = c.Values[from]
 		}
 	}
 	s := b.decoder("exaone")
 	b.rmsEps(1e-5)
 	b.vocabOf("transformer.wte.weight")
-	b.copy("token_embd.weight", "transformer.wte.weight", b.vocab, s.width)
-	b.norm("output_norm.weight", "transformer.ln_f.weight", s.width, 0)
+	b.Copy("token_embd.weight", "transformer.wte.weight", b.Vocab, s.width)
+	b.Norm("output_norm.weight", "transformer.ln_f.weight", s.width, 0)
 	b.head("lm_head.weight", s.width, false)
 	b.rope(s.size)
 	b.layers(s.layers, "transformer.h.", func(to, from func(string) string) {
-		b.norm(to("attn_norm.weight"), from("ln_1.weight"), s.width, 0)
-		b.norm(to("ffn_norm.weight"), from("ln_2.weight"), s.width, 0)
-		b.both(to("attn_q"), from("attn.attention.q_proj"), s.heads*s.size, s.width)
-		b.both(to("attn_k"), from("attn.attention.k_proj"), s.kvHeads*s.size, s.width)
-		b.both(to("attn_v"), from("attn.attention.v_proj"), s.kvHeads*s.size, s.width)
-		b.both(to("attn_output"), from("attn.attention.out_proj"), s.width, s.heads*s.size)
-		b.copy(to("ffn_gate.weight"), from("mlp.c_fc_0.weight"), s.ffn, s.width)
-		b.copy(to("ffn_up.weight"), from("mlp.c_fc_1.weight"), s.ffn, s.width)
-		b.copy(to("ffn_down.weight"), from("mlp.c_proj.weight"), s.width, s.ffn)
+		b.Norm(to("attn_norm.weight"), from("ln_1.weight"), s.width, 0)
+		b.Norm(to("ffn_norm.weight"), from("ln_2.weight"), s.width, 0)
+		b.Both(to("attn_q"), from("attn.attention.q_proj"), s.heads*s.size, s.width)
+		b.Both(to("attn_k"), from("attn.attention.k_proj"), s.kvHeads*s.size, s.width)
+		b.Both(to("attn_v"), from("attn.attention.v_proj"), s.kvHeads*s.size, s.width)
+		b.Both(to("attn_output"), from("attn.attention.out_proj"), s.width, s.heads*s.size)
+		b.Copy(to("ffn_gate.weight"), from("mlp.c_fc_0.weight"), s.ffn, s.width)
+		b.Copy(to("ffn_up.weight"), from("mlp.c_fc_1.weight"), s.ffn, s.width)
+		b.Copy(to("ffn_down.weight"), from("mlp.c_proj.weight"), s.width, s.ffn)
 	})
 }
 
 // textPart returns what the names of the text part begin with in a folder that reads images too, whose other tensors are ignored.
 func (b *builder) textPart() string {
 	for _, p := range []string{"language_model.model.", "model.language_model."} {
-		if b.has(p + "embed_tokens.weight") {
-			b.ignored = func(name string) bool {
+		if b.Has(p + "embed_tokens.weight") {
+			b.Ignored = func(name string) bool {
 				for _, part := range []string{"vision_tower.", "multi_modal_projector.", "visual."} {
 					if strings.HasPrefix(strings.TrimPrefix(name, "model."), part) {
 						return true
@@ -379,23 +380,23 @@ func (b *builder) textPart() string {
 
 // ministral reads Ministral 3, and Mistral Small 3 with images, whose queries have no temperature.
 func ministral(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("mistral3")
 	b.rmsEps(1e-5)
 	rope, _ := b.ropeConfig()
-	if rope.has("llama_4_scaling_beta") {
-		b.setFloat(".attention.temperature_scale", rope.floatOr("llama_4_scaling_beta", 0, 0, 10))
+	if rope.Has("llama_4_scaling_beta") {
+		b.SetFloat(".attention.temperature_scale", rope.FloatOr("llama_4_scaling_beta", 0, 0, 10))
 	}
 	for _, key := range []string{"mscale", "mscale_all_dim"} { // 1: no temperature of attention
-		if v := rope.floatOr(key, 1, 0, 10); v != 1 {
-			rope.fail("%s is %v; it must be 1", key, v)
+		if v := rope.FloatOr(key, 1, 0, 10); v != 1 {
+			rope.Fail("%s is %v; it must be 1", key, v)
 		}
-		delete(rope.values, key)
+		delete(rope.Values, key)
 	}
 	b.ropeOf(rope, s.size)
 	prefix := b.textPart()
-	b.ends(prefix, s.width, false, func() { b.norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
+	b.ends(prefix, s.width, false, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
 	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -405,21 +406,21 @@ func ministral(b *builder) {
 
 // qwen3vl reads the text part of Qwen 3-VL.
 func qwen3vl(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("qwen3vl")
 	b.rmsEps(1e-6)
 	rope, _ := b.ropeConfig()
 	var sections []int32
-	if rope.value("mrope_section", &sections, "an array of numbers") {
+	if rope.Value("mrope_section", &sections, "an array of numbers") {
 		for len(sections) < 4 {
 			sections = append(sections, 0)
 		}
-		b.setValue(".rope.dimension_sections", gguf.ArrayOf(sections))
+		b.SetValue(".rope.dimension_sections", gguf.ArrayOf(sections))
 	}
 	b.ropeOf(rope, s.size)
 	prefix := b.textPart()
-	b.ends(prefix, s.width, true, func() { b.norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
+	b.ends(prefix, s.width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
 	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.attention(s, to, from)

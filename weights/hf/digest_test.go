@@ -29,7 +29,7 @@ func TestDigest(t *testing.T) {
 	for _, name := range []string{"llama-tied", "mixtral", "phi3"} {
 		t.Run(name, func(t *testing.T) {
 			model := golden(t, name)
-			dir := folder(t, model, func(f *hftest.Folder) { f.Shards = 2 })
+			dir := folderOf(t, model, func(f *hftest.Folder) { f.Shards = 2 })
 			plain := digest(dir)
 			shards, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
 			if err != nil || len(shards) != 2 {
@@ -66,7 +66,7 @@ func TestDigest(t *testing.T) {
 			if digest(dir) != plain {
 				t.Error("the same bytes have two digests")
 			}
-			other := folder(t, model, func(f *hftest.Folder) { f.Config["bos_token_id"] = 2 })
+			other := folderOf(t, model, func(f *hftest.Folder) { f.Config["bos_token_id"] = 2 })
 			if digest(other) != plain {
 				t.Error("shards or the ids of tokens change the digest")
 			}
@@ -75,7 +75,7 @@ func TestDigest(t *testing.T) {
 	t.Run("factors of the rotation", func(t *testing.T) {
 		var sums [][sha256.Size]byte
 		for _, factor := range []float64{1, 1.5} {
-			sums = append(sums, digest(folder(t, golden(t, "phi3"), func(f *hftest.Folder) {
+			sums = append(sums, digest(folderOf(t, golden(t, "phi3"), func(f *hftest.Folder) {
 				factors := slices.Repeat([]float64{factor}, 8)
 				f.Config["original_max_position_embeddings"] = f.Config["max_position_embeddings"]
 				f.Config["rope_scaling"] = map[string]any{"type": "longrope", "long_factor": factors, "short_factor": factors}
@@ -89,7 +89,7 @@ func TestDigest(t *testing.T) {
 
 // TestStamp expects the settings to be a part of what tells the versions of a folder apart: tensors are made of them.
 func TestStamp(t *testing.T) {
-	dir := folder(t, golden(t, "llama-tied"), func(*hftest.Folder) {})
+	dir := folderOf(t, golden(t, "llama-tied"), func(*hftest.Folder) {})
 	weights, err := safetensors.Open(filepath.Join(dir, "model.safetensors"))
 	if err != nil {
 		t.Fatal(err)

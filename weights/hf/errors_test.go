@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"grove/internal/hftest"
+	"grove/weights/hf/folder"
 	"grove/weights/tensor"
 )
 
@@ -98,7 +99,7 @@ func TestRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := folder(t, golden(t, tt.model), tt.change)
+			dir := folderOf(t, golden(t, tt.model), tt.change)
 			f, err := Open(dir)
 			if f != nil || err == nil {
 				t.Fatalf("the folder was opened, error %v; want %s", err, tt.want)
@@ -125,7 +126,7 @@ func TestFiles(t *testing.T) {
 		{"config broken", "config.json", `{"a" 1}`, "hf: DIR/config.json: invalid character '1' after object key: the file is broken at byte 6; download it again"},
 		{"config cut off", "config.json", `{"a":`, "hf: DIR/config.json: unexpected end of JSON input: the file is cut off at 5 bytes; download it again"},
 		{"config deep", "config.json", `{"a":` + strings.Repeat("[", 1<<20), "hf: DIR/config.json: invalid character '[' exceeded max depth: the file is broken at byte 10005; download it again"},
-		{"config too long", "config.json", strings.Repeat(" ", maxJSON+1), "hf: read DIR/config.json: the file has more than 67108864 bytes"},
+		{"config too long", "config.json", strings.Repeat(" ", folder.MaxJSON+1), "hf: read DIR/config.json: the file has more than 67108864 bytes"},
 		{"no weights", "model.safetensors", "", "safetensors: open DIR/model.safetensors: no such file or directory"},
 		{"broken weights", "model.safetensors", "x", "safetensors: DIR/model.safetensors: 1 bytes are too few for the header's length; the file is cut off: download it again (at byte 0)"},
 		{"broken index", "model.safetensors.index.json", "{}", "safetensors: DIR/model.safetensors.index.json: weight_map is missing or empty (at byte 2)"},
@@ -144,7 +145,7 @@ func TestFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := folder(t, golden(t, "llama-tied"), func(*hftest.Folder) {})
+			dir := folderOf(t, golden(t, "llama-tied"), func(*hftest.Folder) {})
 			path := filepath.Join(dir, tt.file)
 			if tt.content == "" {
 				if err := os.Remove(path); err != nil {
@@ -163,7 +164,7 @@ func TestFiles(t *testing.T) {
 		})
 	}
 	t.Run("older weights", func(t *testing.T) {
-		dir := folder(t, golden(t, "llama-tied"), func(*hftest.Folder) {})
+		dir := folderOf(t, golden(t, "llama-tied"), func(*hftest.Folder) {})
 		if err := os.Rename(filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "pytorch_model.bin")); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +205,7 @@ func FuzzConfig(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if err := os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, folder.ConfigName), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if m, err := Open(dir); err == nil {

@@ -2,6 +2,7 @@ package hf
 
 import (
 	"fmt"
+	"grove/weights/hf/folder"
 	"math"
 	"strings"
 )
@@ -9,7 +10,7 @@ import (
 // layers calls layer for each layer, with functions that complete the names of its tensors: as GGUF and
 // as the folder has them below root.
 func (b *builder) layers(n int, root string, layer func(to, from func(string) string)) {
-	for i := 0; i < n && b.ok(); i++ {
+	for i := 0; i < n && b.OK(); i++ {
 		layer(
 			func(name string) string { return fmt.Sprintf("blk.%d.%s", i, name) },
 			func(name string) string { return fmt.Sprintf("%s%d.%s", root, i, name) },
@@ -21,56 +22,56 @@ func (b *builder) layers(n int, root string, layer func(to, from func(string) st
 // is left out where it is the table.
 func (b *builder) ends(prefix string, width int, tied bool, norm func()) {
 	const table, head = "embed_tokens.weight", "lm_head.weight"
-	t, _ := b.tensor(prefix + table)
+	t, _ := b.Tensor(prefix + table)
 	if len(t.Shape) == 2 {
-		b.vocab = t.Shape[0]
+		b.Vocab = t.Shape[0]
 	}
-	b.copy("token_embd.weight", prefix+table, b.vocab, width)
+	b.Copy("token_embd.weight", prefix+table, b.Vocab, width)
 	norm()
 	b.head(head, width, tied)
 }
 
 func (b *builder) head(name string, width int, tied bool) {
-	switch tied = b.config.boolOr("tie_word_embeddings", tied); {
+	switch tied = b.Config.BoolOr("tie_word_embeddings", tied); {
 	case !tied:
-		b.copy("output.weight", name, b.vocab, width)
-	case b.has(name):
-		b.find(name, b.vocab, width)
+		b.Copy("output.weight", name, b.Vocab, width)
+	case b.Has(name):
+		b.Find(name, b.Vocab, width)
 	}
 }
 
 // rmsEnds is ends for a family with RMSNorm whose tensors are below model.
 func (b *builder) rmsEnds(width int, tied bool) {
-	b.ends("model.", width, tied, func() { b.norm("output_norm.weight", "model.norm.weight", width, 0) })
+	b.ends("model.", width, tied, func() { b.Norm("output_norm.weight", "model.norm.weight", width, 0) })
 }
 
 const layerRoot = "model.layers."
 
 // attention adds the projections of a family whose heads rotate by halves, as in GGUF.
 func (b *builder) attention(s shape, to, from func(string) string) {
-	b.both(to("attn_q"), from("self_attn.q_proj"), s.heads*s.size, s.width)
-	b.both(to("attn_k"), from("self_attn.k_proj"), s.kvHeads*s.size, s.width)
-	b.both(to("attn_v"), from("self_attn.v_proj"), s.kvHeads*s.size, s.width)
-	b.both(to("attn_output"), from("self_attn.o_proj"), s.width, s.heads*s.size)
+	b.Both(to("attn_q"), from("self_attn.q_proj"), s.heads*s.size, s.width)
+	b.Both(to("attn_k"), from("self_attn.k_proj"), s.kvHeads*s.size, s.width)
+	b.Both(to("attn_v"), from("self_attn.v_proj"), s.kvHeads*s.size, s.width)
+	b.Both(to("attn_output"), from("self_attn.o_proj"), s.width, s.heads*s.size)
 }
 
 // headNorms adds the norms of queries and keys.
 func (b *builder) headNorms(q, k int, to, from func(string) string, add float32) {
-	b.norm(to("attn_q_norm.weight"), from("self_attn.q_norm.weight"), q, add)
-	b.norm(to("attn_k_norm.weight"), from("self_attn.k_norm.weight"), k, add)
+	b.Norm(to("attn_q_norm.weight"), from("self_attn.q_norm.weight"), q, add)
+	b.Norm(to("attn_k_norm.weight"), from("self_attn.k_norm.weight"), k, add)
 }
 
 // norms adds the norms before the two blocks of a layer.
 func (b *builder) norms(width int, to, from func(string) string) {
-	b.norm(to("attn_norm.weight"), from("input_layernorm.weight"), width, 0)
-	b.norm(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), width, 0)
+	b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), width, 0)
+	b.Norm(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), width, 0)
 }
 
 // gated adds a gated feed-forward block.
 func (b *builder) gated(s shape, to, from func(string) string) {
-	b.copy(to("ffn_gate.weight"), from("mlp.gate_proj.weight"), s.ffn, s.width)
-	b.copy(to("ffn_up.weight"), from("mlp.up_proj.weight"), s.ffn, s.width)
-	b.copy(to("ffn_down.weight"), from("mlp.down_proj.weight"), s.width, s.ffn)
+	b.Copy(to("ffn_gate.weight"), from("mlp.gate_proj.weight"), s.ffn, s.width)
+	b.Copy(to("ffn_up.weight"), from("mlp.up_proj.weight"), s.ffn, s.width)
+	b.Copy(to("ffn_down.weight"), from("mlp.down_proj.weight"), s.width, s.ffn)
 }
 
 // mixture adds a mixture of gated blocks; name gives the tensor of an expert.
@@ -78,22 +79,22 @@ func (b *builder) mixture(s shape, experts, ffn int, to func(string) string, rou
 	part := func(which string) func(int) string {
 		return func(e int) string { return name(e, which) }
 	}
-	b.copy(to("ffn_gate_inp.weight"), router, experts, s.width)
-	b.stacked(to("ffn_gate_exps.weight"), part(gate), experts, ffn, s.width)
-	b.stacked(to("ffn_up_exps.weight"), part(up), experts, ffn, s.width)
-	b.stacked(to("ffn_down_exps.weight"), part(down), experts, s.width, ffn)
+	b.Copy(to("ffn_gate_inp.weight"), router, experts, s.width)
+	b.Stacked(to("ffn_gate_exps.weight"), part(gate), experts, ffn, s.width)
+	b.Stacked(to("ffn_up_exps.weight"), part(up), experts, ffn, s.width)
+	b.Stacked(to("ffn_down_exps.weight"), part(down), experts, s.width, ffn)
 }
 
 // turnedAttention adds the projections of llama, whose queries and keys change their order.
 func (b *builder) turnedAttention(s shape, to, from func(string) string) {
-	b.turned(to("attn_q"), from("self_attn.q_proj"), s.heads, s.size, s.width)
-	b.turned(to("attn_k"), from("self_attn.k_proj"), s.kvHeads, s.size, s.width)
-	b.both(to("attn_v"), from("self_attn.v_proj"), s.kvHeads*s.size, s.width)
-	b.both(to("attn_output"), from("self_attn.o_proj"), s.width, s.heads*s.size)
+	b.Turned(to("attn_q"), from("self_attn.q_proj"), s.heads, s.size, s.width)
+	b.Turned(to("attn_k"), from("self_attn.k_proj"), s.kvHeads, s.size, s.width)
+	b.Both(to("attn_v"), from("self_attn.v_proj"), s.kvHeads*s.size, s.width)
+	b.Both(to("attn_output"), from("self_attn.o_proj"), s.width, s.heads*s.size)
 }
 
 func llama(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	b.withinWindow()
 	s := b.decoder("llama")
 	b.rmsEps(1e-6)
@@ -107,7 +108,7 @@ func llama(b *builder) {
 }
 
 func mixtral(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	b.withinWindow()
 	s := b.decoder("llama")
 	b.rmsEps(1e-5)
@@ -124,7 +125,7 @@ func mixtral(b *builder) {
 }
 
 func qwen2(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	s := b.qwen("qwen2")
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
@@ -135,8 +136,8 @@ func qwen2(b *builder) {
 
 // qwen adds what the families of Qwen share.
 func (b *builder) qwen(arch string) shape {
-	if b.config.boolOr("use_sliding_window", false) {
-		b.config.fail("use_sliding_window is not supported")
+	if b.Config.BoolOr("use_sliding_window", false) {
+		b.Config.Fail("use_sliding_window is not supported")
 	}
 	s := b.decoder(arch)
 	b.rmsEps(1e-6)
@@ -146,7 +147,7 @@ func (b *builder) qwen(arch string) shape {
 }
 
 func qwen3(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	s := b.qwen("qwen3")
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
@@ -157,19 +158,19 @@ func qwen3(b *builder) {
 }
 
 func qwen3moe(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	var dense []int
-	if c.value("mlp_only_layers", &dense, "an array of layers"); len(dense) > 0 || c.countOr("decoder_sparse_step", 1, 0, maxLayers) != 1 {
-		c.fail("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
+	if c.Value("mlp_only_layers", &dense, "an array of layers"); len(dense) > 0 || c.CountOr("decoder_sparse_step", 1, 0, maxLayers) != 1 {
+		c.Fail("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
 	}
-	if !c.boolOr("norm_topk_prob", false) {
-		c.fail("norm_topk_prob must be true")
+	if !c.BoolOr("norm_topk_prob", false) {
+		c.Fail("norm_topk_prob must be true")
 	}
 	s := b.qwen("qwen3moe")
-	experts := b.experts(c.first("num_experts", "num_local_experts"))
-	ffn := c.count("moe_intermediate_size", 1, maxWidth)
-	b.setCount(".expert_feed_forward_length", ffn)
+	experts := b.experts(c.First("num_experts", "num_local_experts"))
+	ffn := c.Count("moe_intermediate_size", 1, maxWidth)
+	b.SetCount(".expert_feed_forward_length", ffn)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.attention(s, to, from)
@@ -181,19 +182,19 @@ func qwen3moe(b *builder) {
 }
 
 func phi3(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("phi3")
 	b.rmsEps(1e-5)
 	b.phi3Rope(s)
-	b.setCount(".attention.sliding_window", b.window())
+	b.SetCount(".attention.sliding_window", b.window())
 	b.rmsEnds(s.width, false)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
-		b.copy(to("attn_qkv.weight"), from("self_attn.qkv_proj.weight"), (s.heads+2*s.kvHeads)*s.size, s.width)
-		b.copy(to("attn_output.weight"), from("self_attn.o_proj.weight"), s.width, s.heads*s.size)
-		b.copy(to("ffn_up.weight"), from("mlp.gate_up_proj.weight"), 2*s.ffn, s.width) // the gate is its first half
-		b.copy(to("ffn_down.weight"), from("mlp.down_proj.weight"), s.width, s.ffn)
+		b.Copy(to("attn_qkv.weight"), from("self_attn.qkv_proj.weight"), (s.heads+2*s.kvHeads)*s.size, s.width)
+		b.Copy(to("attn_output.weight"), from("self_attn.o_proj.weight"), s.width, s.heads*s.size)
+		b.Copy(to("ffn_up.weight"), from("mlp.gate_up_proj.weight"), 2*s.ffn, s.width) // the gate is its first half
+		b.Copy(to("ffn_down.weight"), from("mlp.down_proj.weight"), s.width, s.ffn)
 	})
 }
 
@@ -201,36 +202,36 @@ func phi3(b *builder) {
 // texts and one for long ones in the variants of longer contexts.
 func (b *builder) phi3Rope(s shape) {
 	c, theta := b.ropeConfig()
-	part := b.config.floatOr("partial_rotary_factor", 1, 0.01, 1)
-	dims := int(c.floatOr("partial_rotary_factor", part, 0.01, 1) * float64(s.size))
-	original := b.config.countOr("original_max_position_embeddings", s.context, 1, maxContext)
-	original = c.countOr("original_max_position_embeddings", original, 1, maxContext)
-	b.setCount(".rope.dimension_count", dims)
-	b.setFloat(".rope.freq_base", theta)
-	b.setCount(".rope.scaling.original_context_length", original)
-	kind := c.textOr(c.first("rope_type", "type"), "default")
+	part := b.Config.FloatOr("partial_rotary_factor", 1, 0.01, 1)
+	dims := int(c.FloatOr("partial_rotary_factor", part, 0.01, 1) * float64(s.size))
+	original := b.Config.CountOr("original_max_position_embeddings", s.context, 1, maxContext)
+	original = c.CountOr("original_max_position_embeddings", original, 1, maxContext)
+	b.SetCount(".rope.dimension_count", dims)
+	b.SetFloat(".rope.freq_base", theta)
+	b.SetCount(".rope.scaling.original_context_length", original)
+	kind := c.TextOr(c.First("rope_type", "type"), "default")
 	switch kind {
 	case "default":
 		return
 	case "longrope", "su":
 	default:
-		c.fail("type is %.40q; it must be default, longrope or su", kind)
+		c.Fail("type is %.40q; it must be default, longrope or su", kind)
 		return
 	}
 	attention := 1.0
 	if scale := float64(s.context) / float64(original); scale > 1 && original > 1 {
 		attention = math.Sqrt(1 + math.Log(scale)/math.Log(float64(original)))
 	}
-	b.setFloat(".rope.scaling.attn_factor", c.floatOr("attention_factor", attention, 1e-3, 1e3))
-	long, short := c.floats("long_factor", dims/2), c.floats("short_factor", dims/2)
-	if b.ok() {
+	b.SetFloat(".rope.scaling.attn_factor", c.FloatOr("attention_factor", attention, 1e-3, 1e3))
+	long, short := c.Floats("long_factor", dims/2), c.Floats("short_factor", dims/2)
+	if b.OK() {
 		b.addFloats("rope_factors_long.weight", long)
 		b.addFloats("rope_factors_short.weight", short)
 	}
 }
 
 func olmo2(b *builder) {
-	b.config.only("hidden_act", "silu")
+	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("olmo2")
 	if b.window() > 0 { // of OLMo 3
 		b.windows(s, func(layer int) bool { return layer%4 == 3 })
@@ -241,77 +242,74 @@ func olmo2(b *builder) {
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.attention(s, to, from)
 		b.headNorms(s.heads*s.size, s.kvHeads*s.size, to, from, 0)
-		b.norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
-		b.norm(to("post_ffw_norm.weight"), from("post_feedforward_layernorm.weight"), s.width, 0)
+		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
+		b.Norm(to("post_ffw_norm.weight"), from("post_feedforward_layernorm.weight"), s.width, 0)
 		b.gated(s, to, from)
 	})
 }
 
 // layerNorm adds the weight and the bias of a LayerNorm.
 func (b *builder) layerNorm(to, from string, n int) {
-	b.norm(to+".weight", from+".weight", n, 0)
-	b.norm(to+".bias", from+".bias", n, 0)
+	b.Norm(to+".weight", from+".weight", n, 0)
+	b.Norm(to+".bias", from+".bias", n, 0)
 }
 
 func starcoder2(b *builder) {
-	c := b.config
-	c.only("hidden_act", "gelu_pytorch_tanh")
-	c.only("norm_type", "layer_norm")
-	c.only("mlp_type", "default")
+	c := b.Config
+	c.Only("hidden_act", "gelu_pytorch_tanh")
+	c.Only("norm_type", "layer_norm")
+	c.Only("mlp_type", "default")
 	s := b.decoder("starcoder2")
 	if n := b.window(); n > 0 {
-		b.setCount(".attention.sliding_window", n)
+		b.SetCount(".attention.sliding_window", n)
 	}
-	b.setFloat(".attention.layer_norm_epsilon", c.floatOr("norm_epsilon", 1e-5, 0, 1))
+	b.SetFloat(".attention.layer_norm_epsilon", c.FloatOr("norm_epsilon", 1e-5, 0, 1))
 	b.rope(s.size)
 	b.ends("model.", s.width, true, func() { b.layerNorm("output_norm", "model.norm", s.width) })
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.layerNorm(to("attn_norm"), from("input_layernorm"), s.width)
 		b.layerNorm(to("ffn_norm"), from("post_attention_layernorm"), s.width)
 		b.attention(s, to, from)
-		b.both(to("ffn_up"), from("mlp.c_fc"), s.ffn, s.width)
-		b.both(to("ffn_down"), from("mlp.c_proj"), s.width, s.ffn)
+		b.Both(to("ffn_up"), from("mlp.c_fc"), s.ffn, s.width)
+		b.Both(to("ffn_down"), from("mlp.c_proj"), s.width, s.ffn)
 	})
 }
 
-// gpt2Table is the embedding table in folders of the class with a head.
-const gpt2Table = "transformer.wte.weight"
-
 func gpt2(b *builder) {
-	c := b.config
-	c.only("activation_function", "gelu_new")
+	c := b.Config
+	c.Only("activation_function", "gelu_new")
 	for key, want := range map[string]bool{"scale_attn_weights": true, "scale_attn_by_inverse_layer_idx": false} {
-		if c.boolOr(key, want) != want {
-			c.fail("%s must be %v", key, want)
+		if c.BoolOr(key, want) != want {
+			c.Fail("%s must be %v", key, want)
 		}
 	}
 	s := shape{
-		layers: c.count("n_layer", 1, maxLayers), width: c.count("n_embd", 1, maxWidth),
-		heads: c.count("n_head", 1, maxHeads), context: c.count(c.first("n_positions", "n_ctx"), 1, maxContext),
+		layers: c.Count("n_layer", 1, maxLayers), width: c.Count("n_embd", 1, maxWidth),
+		heads: c.Count("n_head", 1, maxHeads), context: c.Count(c.First("n_positions", "n_ctx"), 1, maxContext),
 	}
-	s.ffn, s.kvHeads, s.size = c.countOr("n_inner", 4*s.width, 1, maxWidth), s.heads, s.width/s.heads
+	s.ffn, s.kvHeads, s.size = c.CountOr("n_inner", 4*s.width, 1, maxWidth), s.heads, s.width/s.heads
 	b.describe("gpt2", s)
-	b.setFloat(".attention.layer_norm_epsilon", c.floatOr("layer_norm_epsilon", 1e-5, 0, 1))
+	b.SetFloat(".attention.layer_norm_epsilon", c.FloatOr("layer_norm_epsilon", 1e-5, 0, 1))
 	root := ""
-	if b.has(gpt2Table) {
+	if b.Has(folder.GPT2Table) {
 		root = "transformer."
 	}
-	b.ignored = func(name string) bool { // the mask that older folders keep
+	b.Ignored = func(name string) bool { // the mask that older folders keep
 		return strings.HasSuffix(name, ".attn.bias") || strings.HasSuffix(name, ".attn.masked_bias")
 	}
-	if t, _ := b.tensor(root + "wte.weight"); len(t.Shape) == 2 {
-		b.vocab = t.Shape[0]
+	if t, _ := b.Tensor(root + "wte.weight"); len(t.Shape) == 2 {
+		b.Vocab = t.Shape[0]
 	}
-	b.copy("token_embd.weight", root+"wte.weight", b.vocab, s.width)
-	b.copy("position_embd.weight", root+"wpe.weight", s.context, s.width)
+	b.Copy("token_embd.weight", root+"wte.weight", b.Vocab, s.width)
+	b.Copy("position_embd.weight", root+"wpe.weight", s.context, s.width)
 	b.layerNorm("output_norm", root+"ln_f", s.width)
 	b.head("lm_head.weight", s.width, true)
 	b.layers(s.layers, root+"h.", func(to, from func(string) string) {
 		b.layerNorm(to("attn_norm"), from("ln_1"), s.width)
 		b.layerNorm(to("ffn_norm"), from("ln_2"), s.width)
 		linear := func(name, source string, out, in int) {
-			b.transposed(to(name+".weight"), from(source+".weight"), out, in)
-			b.copy(to(name+".bias"), from(source+".bias"), out)
+			b.Transposed(to(name+".weight"), from(source+".weight"), out, in)
+			b.Copy(to(name+".bias"), from(source+".bias"), out)
 		}
 		linear("attn_qkv", "attn.c_attn", 3*s.width, s.width)
 		linear("attn_output", "attn.c_proj", s.width, s.width)
@@ -322,27 +320,27 @@ func gpt2(b *builder) {
 
 // gptOSS takes the experts in MXFP4, as they are published: rows of gate and up take turns.
 func gptOSS(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("gpt-oss")
 	b.rmsEps(1e-5)
 	b.rope(s.size)
 	b.windows(s, func(layer int) bool { return layer%2 == 1 })
 	experts := b.experts("num_local_experts")
-	b.setCount(".expert_feed_forward_length", s.ffn)
+	b.SetCount(".expert_feed_forward_length", s.ffn)
 	b.rmsEnds(s.width, false)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
-		b.norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
+		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
 		b.attention(s, to, from)
-		b.norm(to("attn_sinks.weight"), from("self_attn.sinks"), s.heads, 0)
-		b.both(to("ffn_gate_inp"), from("mlp.router"), experts, s.width)
+		b.Norm(to("attn_sinks.weight"), from("self_attn.sinks"), s.heads, 0)
+		b.Both(to("ffn_gate_inp"), from("mlp.router"), experts, s.width)
 		gateUp, down := from("mlp.experts.gate_up_proj"), from("mlp.experts.down_proj")
 		for first, name := range []string{"ffn_gate_exps", "ffn_up_exps"} {
-			b.mxfp4(to(name+".weight"), gateUp, first, 2, experts, 2*s.ffn, s.width)
-			b.everySecond(to(name+".bias"), gateUp+"_bias", first, experts, s.ffn)
+			b.MXFP4(to(name+".weight"), gateUp, first, 2, experts, 2*s.ffn, s.width)
+			b.EverySecond(to(name+".bias"), gateUp+"_bias", first, experts, s.ffn)
 		}
-		b.mxfp4(to("ffn_down_exps.weight"), down, 0, 1, experts, s.width, s.ffn)
-		b.copy(to("ffn_down_exps.bias"), down+"_bias", experts, s.width)
+		b.MXFP4(to("ffn_down_exps.weight"), down, 0, 1, experts, s.width, s.ffn)
+		b.Copy(to("ffn_down_exps.bias"), down+"_bias", experts, s.width)
 	})
 }

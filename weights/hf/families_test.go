@@ -165,7 +165,7 @@ func TestGPTOSS(t *testing.T) {
 // TestLongRope expects the two lists of factors of Phi 3's long variants.
 func TestLongRope(t *testing.T) {
 	long, short := []float32{1, 1.5, 2, 4, 8, 16}, []float32{1, 1, 1, 1.25, 1.5, 1.75}
-	dir := folder(t, golden(t, "phi3"), func(f *hftest.Folder) {
+	dir := folderOf(t, golden(t, "phi3"), func(f *hftest.Folder) {
 		f.Config["original_max_position_embeddings"] = 128
 		f.Config["partial_rotary_factor"] = 0.75
 		f.Config["rope_scaling"] = map[string]any{"type": "longrope", "long_factor": long, "short_factor": short}
@@ -189,7 +189,7 @@ func TestLongRope(t *testing.T) {
 // TestSight takes the text part of a model that sees, and leaves the rest.
 func TestSight(t *testing.T) {
 	want := golden(t, "gemma3")
-	dir := folder(t, want, func(f *hftest.Folder) {
+	dir := folderOf(t, want, func(f *hftest.Folder) {
 		text := f.Config
 		delete(text, "architectures")
 		f.Config = map[string]any{"architectures": []string{"Gemma3ForConditionalGeneration"}, "text_config": text, "vision_config": map[string]any{}}
@@ -205,7 +205,7 @@ func TestSight(t *testing.T) {
 // TestSettings covers what settings may leave out, or say in other ways.
 func TestSettings(t *testing.T) {
 	llama := func(change func(*hftest.Folder)) func(*testing.T) *gguf.File {
-		return func(t *testing.T) *gguf.File { return open(t, folder(t, golden(t, "llama-tied"), change)) }
+		return func(t *testing.T) *gguf.File { return open(t, folderOf(t, golden(t, "llama-tied"), change)) }
 	}
 	tests := []struct {
 		name string
@@ -235,7 +235,7 @@ func TestSettings(t *testing.T) {
 		}), "tokenizer.ggml.eos_token_id", uint32(7)},
 		{"two ends", llama(func(f *hftest.Folder) { f.Config["eos_token_id"] = []int{318, 9} }), "tokenizer.ggml.eot_token_id", uint32(9)},
 		{"padded vocabulary", func(t *testing.T) *gguf.File {
-			return open(t, folder(t, golden(t, "llama-tied"), func(f *hftest.Folder) {
+			return open(t, folderOf(t, golden(t, "llama-tied"), func(f *hftest.Folder) {
 				v := f.Tensors["model.embed_tokens.weight"]
 				v.Shape, v.Data = []int{330, 64}, append(v.Data, make([]byte, 10*64*4)...)
 				f.Tensors["model.embed_tokens.weight"] = v

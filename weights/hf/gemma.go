@@ -10,12 +10,12 @@ const gemmaNorm = 1
 
 // gemmaEnds is rmsEnds for Gemma, whose head is always the embedding table.
 func (b *builder) gemmaEnds(prefix string, width int) {
-	b.ends(prefix, width, true, func() { b.norm("output_norm.weight", prefix+"norm.weight", width, gemmaNorm) })
+	b.ends(prefix, width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", width, gemmaNorm) })
 }
 
 func (b *builder) gemmaActs() {
-	b.config.only("hidden_act", "gelu", "gelu_pytorch_tanh") // the older name means the same in Gemma
-	b.config.only("hidden_activation", "gelu_pytorch_tanh")
+	b.Config.Only("hidden_act", "gelu", "gelu_pytorch_tanh") // the older name means the same in Gemma
+	b.Config.Only("hidden_activation", "gelu_pytorch_tanh")
 }
 
 func gemma(b *builder) {
@@ -25,8 +25,8 @@ func gemma(b *builder) {
 	b.rope(s.size)
 	b.gemmaEnds("model.", s.width)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, gemmaNorm)
-		b.norm(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), s.width, gemmaNorm)
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, gemmaNorm)
+		b.Norm(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), s.width, gemmaNorm)
 		b.attention(s, to, from)
 		b.gated(s, to, from)
 	})
@@ -39,8 +39,8 @@ func (b *builder) gemmaScale(s shape, largest int) {
 	if s.layers == largest {
 		want = s.width / s.heads
 	}
-	if n := b.config.countOr("query_pre_attn_scalar", want, 1, maxWidth); n != want {
-		b.config.fail("query_pre_attn_scalar %d is not supported; a model of this shape has %d", n, want)
+	if n := b.Config.CountOr("query_pre_attn_scalar", want, 1, maxWidth); n != want {
+		b.Config.Fail("query_pre_attn_scalar %d is not supported; a model of this shape has %d", n, want)
 	}
 }
 
@@ -50,20 +50,20 @@ func (b *builder) gemmaNorms(width int, to, from func(string) string) {
 		{"attn_norm", "input_layernorm"}, {"post_attention_norm", "post_attention_layernorm"},
 		{"ffn_norm", "pre_feedforward_layernorm"}, {"post_ffw_norm", "post_feedforward_layernorm"},
 	} {
-		b.norm(to(n[0]+".weight"), from(n[1]+".weight"), width, gemmaNorm)
+		b.Norm(to(n[0]+".weight"), from(n[1]+".weight"), width, gemmaNorm)
 	}
 }
 
 // windows adds the sliding window and refuses layers that have it against the rule: full reports the layers
 // without a window.
 func (b *builder) windows(s shape, full func(layer int) bool) {
-	b.setCount(".attention.sliding_window", b.config.count("sliding_window", 1, maxContext))
+	b.SetCount(".attention.sliding_window", b.Config.Count("sliding_window", 1, maxContext))
 	var kinds []string
-	if !b.config.value("layer_types", &kinds, "an array of kinds") {
+	if !b.Config.Value("layer_types", &kinds, "an array of kinds") {
 		return
 	}
 	if len(kinds) != s.layers {
-		b.config.fail("layer_types has %d entries, there are %d layers", len(kinds), s.layers)
+		b.Config.Fail("layer_types has %d entries, there are %d layers", len(kinds), s.layers)
 		return
 	}
 	for i, kind := range kinds {
@@ -72,7 +72,7 @@ func (b *builder) windows(s shape, full func(layer int) bool) {
 			want = "full_attention"
 		}
 		if kind != want {
-			b.config.fail("layer_types has %.40q for layer %d; this family has %q there", kind, i, want)
+			b.Config.Fail("layer_types has %.40q for layer %d; this family has %q there", kind, i, want)
 			return
 		}
 	}
@@ -85,8 +85,8 @@ func gemma2(b *builder) {
 	b.rope(s.size)
 	b.gemmaScale(s, 46)
 	b.windows(s, func(layer int) bool { return layer%2 == 1 })
-	b.setFloat(".attn_logit_softcapping", b.config.floatOr("attn_logit_softcapping", 50, 1e-3, 1e6))
-	b.setFloat(".final_logit_softcapping", b.config.floatOr("final_logit_softcapping", 30, 1e-3, 1e6))
+	b.SetFloat(".attn_logit_softcapping", b.Config.FloatOr("attn_logit_softcapping", 50, 1e-3, 1e6))
+	b.SetFloat(".final_logit_softcapping", b.Config.FloatOr("final_logit_softcapping", 30, 1e-3, 1e6))
 	b.gemmaEnds("model.", s.width)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.gemmaNorms(s.width, to, from)
@@ -99,32 +99,32 @@ func gemma2(b *builder) {
 // of the smallest model of the family.
 func gemma3(b *builder) {
 	b.gemmaActs()
-	c := b.config
+	c := b.Config
 	s := shape{
-		layers: c.count("num_hidden_layers", 1, maxLayers), width: c.count("hidden_size", 1, maxWidth),
-		ffn:   c.count("intermediate_size", 1, maxWidth),
-		heads: c.countOr("num_attention_heads", 8, 1, maxHeads), kvHeads: c.countOr("num_key_value_heads", 4, 1, maxHeads),
-		size: c.countOr("head_dim", 256, 1, maxHeads), context: c.countOr("max_position_embeddings", 131072, 1, maxContext),
+		layers: c.Count("num_hidden_layers", 1, maxLayers), width: c.Count("hidden_size", 1, maxWidth),
+		ffn:   c.Count("intermediate_size", 1, maxWidth),
+		heads: c.CountOr("num_attention_heads", 8, 1, maxHeads), kvHeads: c.CountOr("num_key_value_heads", 4, 1, maxHeads),
+		size: c.CountOr("head_dim", 256, 1, maxHeads), context: c.CountOr("max_position_embeddings", 131072, 1, maxContext),
 	}
 	b.describe("gemma3", s)
 	b.rmsEps(1e-6)
 	b.gemma3Rope(s)
 	b.gemmaScale(s, 62)
 	const period = 6
-	if n := c.countOr("sliding_window_pattern", period, 1, maxLayers); n != period {
-		c.fail("sliding_window_pattern is %d; it must be %d", n, period)
+	if n := c.CountOr("sliding_window_pattern", period, 1, maxLayers); n != period {
+		c.Fail("sliding_window_pattern is %d; it must be %d", n, period)
 	}
 	b.windows(s, func(layer int) bool { return layer%period == period-1 })
 	for _, key := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
-		if c.has(key) {
-			c.fail("%s is not supported", key)
+		if c.Has(key) {
+			c.Fail("%s is not supported", key)
 		}
 	}
 	prefix := "model."
 	for _, p := range []string{"language_model.model.", "model.language_model."} {
-		if b.has(p + "embed_tokens.weight") {
+		if b.Has(p + "embed_tokens.weight") {
 			prefix = p
-			b.ignored = func(name string) bool { // the parts that read images
+			b.Ignored = func(name string) bool { // the parts that read images
 				name = strings.TrimPrefix(name, "model.")
 				return strings.HasPrefix(name, "vision_tower.") || strings.HasPrefix(name, "multi_modal_projector.")
 			}
@@ -142,17 +142,17 @@ func gemma3(b *builder) {
 // gemma3Rope adds two rotations: one for the layers without a window, scaled linearly in the larger
 // models, one for those with a window.
 func (b *builder) gemma3Rope(s shape) {
-	c := b.config
-	if p := c.sub("rope_parameters"); p.has("full_attention") { // newer folders
-		c.values["rope_scaling"] = p.values["full_attention"]
-		local := p.sub("sliding_attention")
-		c.values["rope_theta"] = p.sub("full_attention").values["rope_theta"]
-		c.values["rope_local_base_freq"] = local.values["rope_theta"]
-		delete(c.values, "rope_parameters")
+	c := b.Config
+	if p := c.Sub("rope_parameters"); p.Has("full_attention") { // newer folders
+		c.Values["rope_scaling"] = p.Values["full_attention"]
+		local := p.Sub("sliding_attention")
+		c.Values["rope_theta"] = p.Sub("full_attention").Values["rope_theta"]
+		c.Values["rope_local_base_freq"] = local.Values["rope_theta"]
+		delete(c.Values, "rope_parameters")
 	}
-	if !c.has("rope_theta") {
-		c.values["rope_theta"] = []byte("1000000")
+	if !c.Has("rope_theta") {
+		c.Values["rope_theta"] = []byte("1000000")
 	}
 	b.rope(s.size)
-	b.setFloat(".rope.freq_base_swa", c.floatOr("rope_local_base_freq", 10000, 1, math.MaxFloat32))
+	b.SetFloat(".rope.freq_base_swa", c.FloatOr("rope_local_base_freq", 10000, 1, math.MaxFloat32))
 }

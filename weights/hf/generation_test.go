@@ -10,6 +10,7 @@ import (
 
 	"grove/internal/hftest"
 	"grove/weights/gguf"
+	"grove/weights/hf/folder"
 )
 
 // TestSampling: what generation_config.json recommends has the keys of llama.cpp.
@@ -30,9 +31,9 @@ func TestSampling(t *testing.T) {
 		{"out of range", `{"temperature":-1,"top_k":-5,"top_p":7}`, keys{"temp": float32(-1), "top_k": int32(-5), "top_p": float32(7)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := folder(t, golden(t, "llama-tied"), func(*hftest.Folder) {})
+			dir := folderOf(t, golden(t, "llama-tied"), func(*hftest.Folder) {})
 			if c.text != "" {
-				if err := os.WriteFile(filepath.Join(dir, generationName), []byte(c.text), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, folder.GenerationName), []byte(c.text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -66,20 +67,20 @@ func FuzzGeneration(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer golden.Close()
-	folder, err := hftest.From(golden)
+	model, err := hftest.From(golden)
 	if err == nil {
-		err = folder.Write(dir)
+		err = model.Write(dir)
 	}
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if err := os.WriteFile(filepath.Join(dir, generationName), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, folder.GenerationName), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		m, err := Open(dir)
 		if err != nil {
-			if !strings.Contains(err.Error(), generationName) {
+			if !strings.Contains(err.Error(), folder.GenerationName) {
 				t.Errorf("%q: the error names no file: %v", text, err)
 			}
 			return

@@ -36,8 +36,8 @@ func golden(t *testing.T, name string) *gguf.File {
 	return f
 }
 
-// folder writes a model's folder, changed by change.
-func folder(t *testing.T, f *gguf.File, change func(*hftest.Folder)) string {
+// folderOf writes a model's folder, changed by change.
+func folderOf(t *testing.T, f *gguf.File, change func(*hftest.Folder)) string {
 	t.Helper()
 	h, err := hftest.From(f)
 	if err != nil {
@@ -93,7 +93,7 @@ func TestFamilies(t *testing.T) {
 		for _, shards := range []int{0, 3} {
 			t.Run(fmt.Sprintf("%s/%d", name, shards), func(t *testing.T) {
 				want := without(t, golden(t, name), "rope_freqs.weight") // which no folder can spell
-				got := open(t, folder(t, want, func(f *hftest.Folder) { f.Shards = shards }))
+				got := open(t, folderOf(t, want, func(f *hftest.Folder) { f.Shards = shards }))
 				compareTensors(t, want, got)
 				compareMetadata(t, want, got)
 			})
@@ -164,7 +164,7 @@ func TestArchs(t *testing.T) {
 			case "deepseek2-moe":
 				apart(want)
 			}
-			got := open(t, folder(t, want, func(f *hftest.Folder) {
+			got := open(t, folderOf(t, want, func(f *hftest.Folder) {
 				f.Tokenizer["post_processor"] = nil
 			}))
 			compareTensors(t, want, got)
@@ -273,7 +273,7 @@ func TestTypes(t *testing.T) {
 		v.Type, v.Data = tensor.BF16, data
 		return v
 	}
-	got := open(t, folder(t, want, func(f *hftest.Folder) {
+	got := open(t, folderOf(t, want, func(f *hftest.Folder) {
 		for name, v := range f.Tensors {
 			f.Tensors[name] = half(v)
 		}
@@ -311,7 +311,7 @@ func truncated(b []byte) []byte {
 
 // TestLlama3 holds the factors of Llama 3.1's rotation to its formula, worked out apart.
 func TestLlama3(t *testing.T) {
-	f := open(t, folder(t, without(t, golden(t, "llama-gqa"), "rope_freqs.weight"), func(f *hftest.Folder) {
+	f := open(t, folderOf(t, without(t, golden(t, "llama-gqa"), "rope_freqs.weight"), func(f *hftest.Folder) {
 		f.Config["rope_scaling"] = map[string]any{
 			"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
 		}

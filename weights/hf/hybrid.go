@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"grove/weights/gguf"
+	"grove/weights/hf/folder"
 )
 
 func init() {
@@ -27,24 +28,24 @@ const unbounded = 1 << 20
 // backboneEnds adds the embedding table, the final norm and the head of models whose tensors are below backbone.
 func (b *builder) backboneEnds(width int, tied bool) {
 	const table = "backbone.embeddings.weight"
-	if t, _ := b.weights.Tensor(table); len(t.Shape) == 2 {
-		b.vocab = t.Shape[0]
+	if t, _ := b.Weights.Tensor(table); len(t.Shape) == 2 {
+		b.Vocab = t.Shape[0]
 	}
-	b.copy("token_embd.weight", table, b.vocab, width)
-	b.norm("output_norm.weight", "backbone.norm_f.weight", width, 0)
+	b.Copy("token_embd.weight", table, b.Vocab, width)
+	b.Norm("output_norm.weight", "backbone.norm_f.weight", width, 0)
 	b.head("lm_head.weight", width, tied)
 }
 
 // epsilon adds the epsilon of RMSNorm, under the name that a family gives it.
 func (b *builder) epsilon(key string, other float64) {
-	b.setFloat(".attention.layer_norm_rms_epsilon", b.config.floatOr(key, other, 0, 1))
+	b.SetFloat(".attention.layer_norm_rms_epsilon", b.Config.FloatOr(key, other, 0, 1))
 }
 
 // withoutHeads describes a model that does not attend.
 func (b *builder) withoutHeads(arch string) shape {
-	s := shape{layers: b.config.count("num_hidden_layers", 1, maxLayers), width: b.config.count("hidden_size", 1, maxWidth), context: unbounded}
+	s := shape{layers: b.Config.Count("num_hidden_layers", 1, maxLayers), width: b.Config.Count("hidden_size", 1, maxWidth), context: unbounded}
 	b.describe(arch, s)
-	b.metadata = slices.DeleteFunc(b.metadata, func(kv gguf.KV) bool { // no head has a size
+	b.Metadata = slices.DeleteFunc(b.Metadata, func(kv gguf.KV) bool { // no head has a size
 		return strings.HasSuffix(kv.Key, ".attention.key_length") || strings.HasSuffix(kv.Key, ".attention.value_length")
 	})
 	b.epsilon("layer_norm_epsilon", 1e-5)
@@ -52,86 +53,86 @@ func (b *builder) withoutHeads(arch string) shape {
 }
 
 func mamba(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.withoutHeads("mamba")
-	r := recurrence{
-		inner: c.countOr("expand", 2, 1, maxWidth) * s.width, taps: c.countOr("conv_kernel", 4, 2, maxTaps),
-		state: c.countOr("state_size", 16, 1, maxState), rank: b.rank("time_step_rank", s.width),
+	r := folder.Recurrence{
+		Inner: c.CountOr("expand", 2, 1, maxWidth) * s.width, Taps: c.CountOr("conv_kernel", 4, 2, 1<<6),
+		State: c.CountOr("state_size", 16, 1, 1<<12), Rank: b.rank("time_step_rank", s.width),
 	}
-	r.inner = c.countOr("intermediate_size", r.inner, 1, maxWidth)
-	r.describe(b)
-	set(b, ".ssm.dt_b_c_rms", false)
+	r.Inner = c.CountOr("intermediate_size", r.Inner, 1, maxWidth)
+	r.Describe(b.Builder)
+	folder.Set(b.Builder, ".ssm.dt_b_c_rms", false)
 	b.backboneEnds(s.width, true)
 	b.layers(s.layers, "backbone.layers.", func(to, from func(string) string) {
-		b.norm(to("attn_norm.weight"), from("norm.weight"), s.width, 0)
-		b.mamba1(r, s.width, to, from("mixer."))
+		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.width, 0)
+		b.Mamba1(r, s.width, to, from("mixer."))
 	})
 }
 
 // rank returns the rank of the matrix that makes Mamba's steps, by default a sixteenth of the width.
 func (b *builder) rank(key string, width int) int {
-	if b.config.word(key) == "auto" {
+	if b.Config.Word(key) == "auto" {
 		return (width + 15) / 16
 	}
-	return b.config.countOr(key, (width+15)/16, 1, maxHeads)
+	return b.Config.CountOr(key, (width+15)/16, 1, maxHeads)
 }
 
 func mamba2(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.withoutHeads("mamba2")
-	if !c.boolOr("rms_norm", true) {
-		c.fail("rms_norm must be true")
+	if !c.BoolOr("rms_norm", true) {
+		c.Fail("rms_norm must be true")
 	}
-	r := b.mamba2Settings(c.countOr("expand", 2, 1, maxWidth)*s.width,
+	r := b.Mamba2Settings(c.CountOr("expand", 2, 1, maxWidth)*s.width,
 		map[string]string{"taps": "conv_kernel", "state": "state_size", "heads": "num_heads", "groups": "n_groups", "size": "head_dim"})
-	r.describe(b)
+	r.Describe(b.Builder)
 	b.backboneEnds(s.width, false)
 	b.layers(s.layers, "backbone.layers.", func(to, from func(string) string) {
-		b.norm(to("attn_norm.weight"), from("norm.weight"), s.width, 0)
-		b.mamba2(r, s.width, to, from("mixer."), nil, 1)
+		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.width, 0)
+		b.Mamba2(r, s.width, to, from("mixer."), nil, 1)
 	})
 }
 
 // jamba has layers that attend and layers with a mixture, each by a period and an offset.
 func jamba(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("jamba")
 	b.rmsEps(1e-6)
-	r := recurrence{
-		inner: c.countOr("mamba_expand", 2, 1, maxWidth) * s.width, taps: c.countOr("mamba_d_conv", 4, 2, maxTaps),
-		state: c.countOr("mamba_d_state", 16, 1, maxState), rank: b.rank("mamba_dt_rank", s.width),
+	r := folder.Recurrence{
+		Inner: c.CountOr("mamba_expand", 2, 1, maxWidth) * s.width, Taps: c.CountOr("mamba_d_conv", 4, 2, 1<<6),
+		State: c.CountOr("mamba_d_state", 16, 1, 1<<12), Rank: b.rank("mamba_dt_rank", s.width),
 	}
-	r.describe(b)
-	if c.has("sliding_window") {
-		c.fail("sliding_window is not supported")
+	r.Describe(b.Builder)
+	if c.Has("sliding_window") {
+		c.Fail("sliding_window is not supported")
 	}
 	attends := b.periodic("attn_layer", 8, 4)
 	routes := b.periodic("expert_layer", 2, 1)
-	experts := c.countOr("num_experts", 16, 1, maxExperts)
+	experts := c.CountOr("num_experts", 16, 1, maxExperts)
 	if experts > 1 {
-		b.setCount(".expert_count", experts)
-		b.setCount(".expert_used_count", c.countOr("num_experts_per_tok", 2, 1, experts))
+		b.SetCount(".expert_count", experts)
+		b.SetCount(".expert_used_count", c.CountOr("num_experts_per_tok", 2, 1, experts))
 	}
 	kvHeads := make([]int, s.layers)
-	b.ends("model.", s.width, false, func() { b.norm("output_norm.weight", "model.final_layernorm.weight", s.width, 0) })
+	b.ends("model.", s.width, false, func() { b.Norm("output_norm.weight", "model.final_layernorm.weight", s.width, 0) })
 	layer := -1
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		layer++
-		b.norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
-		b.norm(to("ffn_norm.weight"), from("pre_ff_layernorm.weight"), s.width, 0)
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
+		b.Norm(to("ffn_norm.weight"), from("pre_ff_layernorm.weight"), s.width, 0)
 		if attends(layer) {
 			kvHeads[layer] = s.kvHeads
 			b.attention(s, to, from)
 		} else {
-			b.mamba1(r, s.width, to, from("mamba."))
+			b.Mamba1(r, s.width, to, from("mamba."))
 			for _, n := range []struct {
 				name string
 				n    int
-			}{{"dt", r.rank}, {"b", r.state}, {"c", r.state}} {
-				b.norm(to("ssm_"+n.name+"_norm.weight"), from("mamba."+n.name+"_layernorm.weight"), n.n, 0)
+			}{{"dt", r.Rank}, {"b", r.State}, {"c", r.State}} {
+				b.Norm(to("ssm_"+n.name+"_norm.weight"), from("mamba."+n.name+"_layernorm.weight"), n.n, 0)
 			}
 		}
 		if experts > 1 && routes(layer) {
@@ -142,87 +143,87 @@ func jamba(b *builder) {
 		}
 		b.feedForward(s, s.ffn, to, from)
 	})
-	b.setLayers(".attention.head_count_kv", kvHeads)
+	b.SetLayers(".attention.head_count_kv", kvHeads)
 }
 
 // periodic returns which layers a setting of a period and an offset names.
 func (b *builder) periodic(key string, period, offset int) func(layer int) bool {
-	period, offset = b.config.countOr(key+"_period", period, 1, maxLayers), b.config.countOr(key+"_offset", offset, 0, maxLayers)
+	period, offset = b.Config.CountOr(key+"_period", period, 1, maxLayers), b.Config.CountOr(key+"_offset", offset, 0, maxLayers)
 	return func(layer int) bool { return layer%period == offset }
 }
 
 // feedForward adds a gated block of the name that hybrid families give it.
 func (b *builder) feedForward(s shape, ffn int, to, from func(string) string) {
-	b.copy(to("ffn_gate.weight"), from("feed_forward.gate_proj.weight"), ffn, s.width)
-	b.copy(to("ffn_up.weight"), from("feed_forward.up_proj.weight"), ffn, s.width)
-	b.copy(to("ffn_down.weight"), from("feed_forward.down_proj.weight"), s.width, ffn)
+	b.Copy(to("ffn_gate.weight"), from("feed_forward.gate_proj.weight"), ffn, s.width)
+	b.Copy(to("ffn_up.weight"), from("feed_forward.up_proj.weight"), ffn, s.width)
+	b.Copy(to("ffn_down.weight"), from("feed_forward.down_proj.weight"), s.width, ffn)
 }
 
 // falconH1 multiplies products by numbers of config.json, which GGUF has in the weights. Products are rounded to the folder's
 // type.
 func falconH1(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	s := b.decoder("falcon-h1")
 	b.rmsEps(1e-5)
 	b.rope(s.size)
-	inner := c.countOr("mamba_d_ssm", c.countOr("mamba_expand", 2, 1, maxWidth)*s.width, 1, maxWidth)
-	r := b.mamba2Settings(inner, map[string]string{"taps": "mamba_d_conv", "state": "mamba_d_state", "heads": "mamba_n_heads", "groups": "mamba_n_groups", "size": "mamba_d_head"})
-	r.describe(b)
-	if c.boolOr("mamba_rms_norm", false) && c.boolOr("mamba_norm_before_gate", true) {
-		c.fail("mamba_norm_before_gate is true; a norm before the gate is not supported")
+	inner := c.CountOr("mamba_d_ssm", c.CountOr("mamba_expand", 2, 1, maxWidth)*s.width, 1, maxWidth)
+	r := b.Mamba2Settings(inner, map[string]string{"taps": "mamba_d_conv", "state": "mamba_d_state", "heads": "mamba_n_heads", "groups": "mamba_n_groups", "size": "mamba_d_head"})
+	r.Describe(b.Builder)
+	if c.BoolOr("mamba_rms_norm", false) && c.BoolOr("mamba_norm_before_gate", true) {
+		c.Fail("mamba_norm_before_gate is true; a norm before the gate is not supported")
 	}
-	one := func(key string) float32 { return float32(c.floatOr(key, 1, 0, 1e4)) }
+	one := func(key string) float32 { return float32(c.FloatOr(key, 1, 0, 1e4)) }
 	in, out, key := one("attention_in_multiplier"), one("attention_out_multiplier"), one("key_multiplier")
 	mlp := []float32{1, 1}
-	if c.has("mlp_multipliers") {
-		mlp = c.floats("mlp_multipliers", 2)
+	if c.Has("mlp_multipliers") {
+		mlp = c.Floats("mlp_multipliers", 2)
 	}
 	b.falconEnds(s, one("embedding_multiplier"), one("lm_head_multiplier"))
 	ssm := b.falconRows(r)
 	ssmOut := one("ssm_out_multiplier")
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
-		b.norm(to("ffn_norm"), from("pre_ff_layernorm.weight"), s.width, 0)
-		b.scaledBoth(to("attn_q"), from("self_attn.q_proj"), in, 1, s.heads*s.size, s.width)
-		b.scaledBoth(to("attn_k"), from("self_attn.k_proj"), in*key, key, s.kvHeads*s.size, s.width)
-		b.scaledBoth(to("attn_v"), from("self_attn.v_proj"), in, 1, s.kvHeads*s.size, s.width)
-		b.scaledBoth(to("attn_output"), from("self_attn.o_proj"), out, out, s.width, s.heads*s.size)
-		b.mamba2(r, s.width, to, from("mamba."), ssm, ssmOut)
-		b.scaledBoth(to("ffn_gate"), from("feed_forward.gate_proj"), mlp[0], mlp[0], s.ffn, s.width)
-		b.both(to("ffn_up"), from("feed_forward.up_proj"), s.ffn, s.width)
-		b.scaledBoth(to("ffn_down"), from("feed_forward.down_proj"), mlp[1], mlp[1], s.width, s.ffn)
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
+		b.Norm(to("ffn_norm"), from("pre_ff_layernorm.weight"), s.width, 0)
+		b.ScaledBoth(to("attn_q"), from("self_attn.q_proj"), in, 1, s.heads*s.size, s.width)
+		b.ScaledBoth(to("attn_k"), from("self_attn.k_proj"), in*key, key, s.kvHeads*s.size, s.width)
+		b.ScaledBoth(to("attn_v"), from("self_attn.v_proj"), in, 1, s.kvHeads*s.size, s.width)
+		b.ScaledBoth(to("attn_output"), from("self_attn.o_proj"), out, out, s.width, s.heads*s.size)
+		b.Mamba2(r, s.width, to, from("mamba."), ssm, ssmOut)
+		b.ScaledBoth(to("ffn_gate"), from("feed_forward.gate_proj"), mlp[0], mlp[0], s.ffn, s.width)
+		b.Both(to("ffn_up"), from("feed_forward.up_proj"), s.ffn, s.width)
+		b.ScaledBoth(to("ffn_down"), from("feed_forward.down_proj"), mlp[1], mlp[1], s.width, s.ffn)
 	})
 }
 
 // falconEnds adds the embedding table and the head, each times its number; a head that is the table is made of it.
 func (b *builder) falconEnds(s shape, embed, head float32) {
 	const table = "model.embed_tokens.weight"
-	if t, _ := b.weights.Tensor(table); len(t.Shape) == 2 {
-		b.vocab = t.Shape[0]
+	if t, _ := b.Weights.Tensor(table); len(t.Shape) == 2 {
+		b.Vocab = t.Shape[0]
 	}
-	b.scaled("token_embd.weight", table, func(int) float32 { return embed }, b.vocab, s.width)
-	b.norm("output_norm.weight", "model.final_layernorm.weight", s.width, 0)
+	b.Scaled("token_embd.weight", table, func(int) float32 { return embed }, b.Vocab, s.width)
+	b.Norm("output_norm.weight", "model.final_layernorm.weight", s.width, 0)
 	name := "lm_head.weight"
-	if b.config.boolOr("tie_word_embeddings", false) {
-		if b.has(name) {
-			b.find(name, b.vocab, s.width)
+	if b.Config.BoolOr("tie_word_embeddings", false) {
+		if b.Has(name) {
+			b.Find(name, b.Vocab, s.width)
 		}
 		name = table
 	}
-	b.scaled("output.weight", name, func(int) float32 { return head }, b.vocab, s.width)
+	b.Scaled("output.weight", name, func(int) float32 { return head }, b.Vocab, s.width)
 }
 
 // falconRows returns the numbers by which the rows of the recurrence's first matrix are multiplied: those of z, x, B, C and
 // the steps.
-func (b *builder) falconRows(r recurrence) func(row int) float32 {
-	c := b.config
+func (b *builder) falconRows(r folder.Recurrence) func(row int) float32 {
+	c := b.Config
 	parts := []float32{1, 1, 1, 1, 1}
-	if c.has("ssm_multipliers") {
-		parts = c.floats("ssm_multipliers", 5)
+	if c.Has("ssm_multipliers") {
+		parts = c.Floats("ssm_multipliers", 5)
 	}
-	all := float32(c.floatOr("ssm_in_multiplier", 1, 0, 1e4))
-	ends := []int{r.inner, 2 * r.inner, 2*r.inner + r.groups*r.state, 2*r.inner + 2*r.groups*r.state}
+	all := float32(c.FloatOr("ssm_in_multiplier", 1, 0, 1e4))
+	ends := []int{r.Inner, 2 * r.Inner, 2*r.Inner + r.Groups*r.State, 2*r.Inner + 2*r.Groups*r.State}
 	return func(row int) float32 {
 		i := 0
 		for i < len(ends) && row >= ends[i] {
@@ -234,11 +235,11 @@ func (b *builder) falconRows(r recurrence) func(row int) float32 {
 
 // graniteHybrid adds Granite 4. Where all layers attend, files say so by the name of the architecture before it.
 func graniteHybrid(b *builder) {
-	c := b.config
-	c.only("hidden_act", "silu")
+	c := b.Config
+	c.Only("hidden_act", "silu")
 	var kinds []string
-	c.value("layer_types", &kinds, "an array of kinds")
-	experts := c.countOr("num_local_experts", 0, 0, maxExperts)
+	c.Value("layer_types", &kinds, "an array of kinds")
+	experts := c.CountOr("num_local_experts", 0, 0, maxExperts)
 	arch := "granitehybrid"
 	if !slices.Contains(kinds, "mamba") {
 		if arch = "granite"; experts > 0 {
@@ -247,18 +248,18 @@ func graniteHybrid(b *builder) {
 	}
 	s := b.graniteShape(arch, experts)
 	if len(kinds) != s.layers {
-		c.fail("layer_types has %d entries, there are %d layers", len(kinds), s.layers)
+		c.Fail("layer_types has %d entries, there are %d layers", len(kinds), s.layers)
 		return
 	}
-	var r recurrence
+	var r folder.Recurrence
 	if arch == "granitehybrid" {
-		r = b.mamba2Settings(c.countOr("mamba_expand", 2, 1, maxWidth)*s.width,
+		r = b.Mamba2Settings(c.CountOr("mamba_expand", 2, 1, maxWidth)*s.width,
 			map[string]string{"taps": "mamba_d_conv", "state": "mamba_d_state", "heads": "mamba_n_heads", "groups": "mamba_n_groups", "size": "mamba_d_head"})
-		r.describe(b)
+		r.Describe(b.Builder)
 	}
-	c.only("position_embedding_type", "nope", "rope")
+	c.Only("position_embedding_type", "nope", "rope")
 	b.rope(s.size)
-	set(b, ".rope.scaling.finetuned", c.textOr("position_embedding_type", "nope") == "rope")
+	folder.Set(b.Builder, ".rope.scaling.finetuned", c.TextOr("position_embedding_type", "nope") == "rope")
 	b.rmsEnds(s.width, false)
 	kvHeads := make([]int, s.layers)
 	layer := -1
@@ -270,32 +271,32 @@ func graniteHybrid(b *builder) {
 			kvHeads[layer] = s.kvHeads
 			b.turnedAttention(s, to, from)
 		case "mamba":
-			b.mamba2(r, s.width, to, from("mamba."), nil, 1)
+			b.Mamba2(r, s.width, to, from("mamba."), nil, 1)
 		default:
-			c.fail("layer_types has %.40q for layer %d; it must be mamba or attention", kinds[layer], layer)
+			c.Fail("layer_types has %.40q for layer %d; it must be mamba or attention", kinds[layer], layer)
 		}
 		b.graniteFeed(s, experts, to, from)
 	})
 	if arch == "granitehybrid" {
-		b.setLayers(".attention.head_count_kv", kvHeads)
+		b.SetLayers(".attention.head_count_kv", kvHeads)
 	}
 }
 
 // graniteShape reads the shared settings and the four scales. Without experts the shared block is the only one.
 func (b *builder) graniteShape(arch string, experts int) shape {
-	c := b.config
-	shared := c.countOr("shared_intermediate_size", 0, 0, maxWidth)
+	c := b.Config
+	shared := c.CountOr("shared_intermediate_size", 0, 0, maxWidth)
 	if experts == 0 {
-		c.values["intermediate_size"] = c.values["shared_intermediate_size"]
+		c.Values["intermediate_size"] = c.Values["shared_intermediate_size"]
 	}
 	s := b.decoder(arch)
 	b.rmsEps(1e-6)
 	if experts > 0 {
 		b.experts("num_local_experts")
-		b.setCount(".expert_shared_feed_forward_length", shared)
+		b.SetCount(".expert_shared_feed_forward_length", shared)
 	}
 	for key, to := range map[string]string{"embedding_multiplier": ".embedding_scale", "residual_multiplier": ".residual_scale", "attention_multiplier": ".attention.scale", "logits_scaling": ".logit_scale"} {
-		b.setFloat(to, c.floatOr(key, 1, 1e-6, 1e4))
+		b.SetFloat(to, c.FloatOr(key, 1, 1e-6, 1e4))
 	}
 	return s
 }
@@ -304,83 +305,83 @@ func (b *builder) graniteShape(arch string, experts int) shape {
 func (b *builder) graniteFeed(s shape, experts int, to, from func(string) string) {
 	suffix, shared := "", s.ffn
 	if experts > 0 {
-		b.copy(to("ffn_gate_inp.weight"), from("block_sparse_moe.router.layer.weight"), experts, s.width)
-		b.halves(to("ffn_gate_exps.weight"), to("ffn_up_exps.weight"), from("block_sparse_moe.input_linear.weight"), experts, s.ffn, s.width)
-		b.copy(to("ffn_down_exps.weight"), from("block_sparse_moe.output_linear.weight"), experts, s.width, s.ffn)
-		suffix, shared = "_shexp", b.config.countOr("shared_intermediate_size", 0, 0, maxWidth)
+		b.Copy(to("ffn_gate_inp.weight"), from("block_sparse_moe.router.layer.weight"), experts, s.width)
+		b.Halves(to("ffn_gate_exps.weight"), to("ffn_up_exps.weight"), from("block_sparse_moe.input_linear.weight"), experts, s.ffn, s.width)
+		b.Copy(to("ffn_down_exps.weight"), from("block_sparse_moe.output_linear.weight"), experts, s.width, s.ffn)
+		suffix, shared = "_shexp", b.Config.CountOr("shared_intermediate_size", 0, 0, maxWidth)
 	}
 	if shared == 0 {
 		return
 	}
-	b.halves(to("ffn_gate"+suffix+".weight"), to("ffn_up"+suffix+".weight"), from("shared_mlp.input_linear.weight"), 0, shared, s.width)
-	b.copy(to("ffn_down"+suffix+".weight"), from("shared_mlp.output_linear.weight"), s.width, shared)
+	b.Halves(to("ffn_gate"+suffix+".weight"), to("ffn_up"+suffix+".weight"), from("shared_mlp.input_linear.weight"), 0, shared, s.width)
+	b.Copy(to("ffn_down"+suffix+".weight"), from("shared_mlp.output_linear.weight"), s.width, shared)
 }
 
 // nemotronH has a block in each layer, of which a text or a list tells the kinds.
 func nemotronH(b *builder) {
-	c := b.config
+	c := b.Config
 	kinds, experts, arch := b.nemotronKinds(), 0, "nemotron_h"
 	if bytes.ContainsRune(kinds, 'E') { // folders without a mixture may count experts too
-		experts, arch = c.count("n_routed_experts", 1, maxExperts), "nemotron_h_moe"
-		c.values["intermediate_size"] = c.values["moe_intermediate_size"]
+		experts, arch = c.Count("n_routed_experts", 1, maxExperts), "nemotron_h_moe"
+		c.Values["intermediate_size"] = c.Values["moe_intermediate_size"]
 	}
-	c.only("mlp_hidden_act", "relu2")
-	c.only("mamba_hidden_act", "silu")
-	if c.has("attention_head_dim") && !c.has("head_dim") {
-		c.values["head_dim"] = c.values["attention_head_dim"]
+	c.Only("mlp_hidden_act", "relu2")
+	c.Only("mamba_hidden_act", "silu")
+	if c.Has("attention_head_dim") && !c.Has("head_dim") {
+		c.Values["head_dim"] = c.Values["attention_head_dim"]
 	}
 	s := b.decoder(arch)
-	b.epsilon(c.first("layer_norm_epsilon", "norm_eps", "rms_norm_eps"), 1e-5)
-	heads := c.count("mamba_num_heads", 1, maxHeads)
-	r := b.mamba2Settings(heads*c.count("mamba_head_dim", 1, maxHeads), map[string]string{"taps": "conv_kernel", "state": "ssm_state_size", "heads": "mamba_num_heads", "groups": "n_groups", "size": "mamba_head_dim"})
-	r.describe(b)
+	b.epsilon(c.First("layer_norm_epsilon", "norm_eps", "rms_norm_eps"), 1e-5)
+	heads := c.Count("mamba_num_heads", 1, maxHeads)
+	r := b.Mamba2Settings(heads*c.Count("mamba_head_dim", 1, maxHeads), map[string]string{"taps": "conv_kernel", "state": "ssm_state_size", "heads": "mamba_num_heads", "groups": "n_groups", "size": "mamba_head_dim"})
+	r.Describe(b.Builder)
 	if len(kinds) != s.layers {
-		c.fail("hybrid_override_pattern has %d letters, there are %d layers", len(kinds), s.layers)
+		c.Fail("hybrid_override_pattern has %d letters, there are %d layers", len(kinds), s.layers)
 	}
 	mix := b.nemotronMixture(experts)
-	b.ignored = func(name string) bool { return strings.HasPrefix(name, "mtp.") } // predict further tokens
+	b.Ignored = func(name string) bool { return strings.HasPrefix(name, "mtp.") } // predict further tokens
 	b.backboneEnds(s.width, false)
 	kvHeads, ffn := make([]int, s.layers), make([]int, s.layers)
 	layer := -1
 	b.layers(s.layers, "backbone.layers.", func(to, from func(string) string) {
 		layer++
-		b.norm(to("attn_norm.weight"), from("norm.weight"), s.width, 0)
+		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.width, 0)
 		switch kinds[layer] {
 		case 'M':
-			b.mamba2(r, s.width, to, from("mixer."), nil, 1)
+			b.Mamba2(r, s.width, to, from("mixer."), nil, 1)
 		case '*':
 			kvHeads[layer] = s.kvHeads
 			b.attention(s, to, func(name string) string { return from("mixer." + strings.TrimPrefix(name, "self_attn.")) })
 		case '-':
 			ffn[layer] = s.ffn
-			b.both(to("ffn_up"), from("mixer.up_proj"), s.ffn, s.width)
-			b.both(to("ffn_down"), from("mixer.down_proj"), s.width, s.ffn)
+			b.Both(to("ffn_up"), from("mixer.up_proj"), s.ffn, s.width)
+			b.Both(to("ffn_down"), from("mixer.down_proj"), s.width, s.ffn)
 		case 'E':
 			ffn[layer] = s.ffn
 			mix.layer(b, s, to, from)
 		}
 	})
-	b.setLayers(".attention.head_count_kv", kvHeads)
-	b.setLayers(".feed_forward_length", ffn)
+	b.SetLayers(".attention.head_count_kv", kvHeads)
+	b.SetLayers(".feed_forward_length", ffn)
 }
 
 // nemotronKinds returns a letter for each layer: M, a recurrence; *, attention; -, a feed-forward block; E, a mixture.
 func (b *builder) nemotronKinds() []byte {
-	c := b.config
-	kinds := []byte(c.textOr("hybrid_override_pattern", ""))
+	c := b.Config
+	kinds := []byte(c.TextOr("hybrid_override_pattern", ""))
 	var names []string
-	if len(kinds) == 0 && c.value("layers_block_type", &names, "an array of kinds") {
+	if len(kinds) == 0 && c.Value("layers_block_type", &names, "an array of kinds") {
 		for _, name := range names {
 			kind, ok := map[string]byte{"mamba": 'M', "attention": '*', "mlp": '-', "moe": 'E'}[name]
 			if !ok {
-				c.fail("layers_block_type has %.40q; it must be mamba, attention, mlp or moe", name)
+				c.Fail("layers_block_type has %.40q; it must be mamba, attention, mlp or moe", name)
 			}
 			kinds = append(kinds, kind)
 		}
 	}
 	for i, k := range kinds {
 		if !strings.ContainsRune("M*-E", rune(k)) {
-			c.fail("hybrid_override_pattern has %q for layer %d; it must be M, *, - or E", k, i)
+			c.Fail("hybrid_override_pattern has %q for layer %d; it must be M, *, - or E", k, i)
 		}
 	}
 	return kinds
@@ -390,28 +391,28 @@ func (b *builder) nemotronKinds() []byte {
 type nemotronMixture struct{ experts, ffn, shared, latent int }
 
 func (b *builder) nemotronMixture(experts int) nemotronMixture {
-	c, m := b.config, nemotronMixture{experts: experts}
+	c, m := b.Config, nemotronMixture{experts: experts}
 	if experts == 0 {
 		return m
 	}
 	b.experts("n_routed_experts")
-	m.ffn, m.shared = c.count("moe_intermediate_size", 1, maxWidth), c.count("moe_shared_expert_intermediate_size", 1, maxWidth)
-	m.latent = c.countOr("moe_latent_size", 0, 0, maxWidth)
-	b.setCount(".expert_feed_forward_length", m.ffn)
-	b.setCount(".expert_shared_feed_forward_length", m.shared)
-	if n := c.countOr("n_shared_experts", 1, 0, maxExperts); n != 1 {
-		c.fail("n_shared_experts is %d; only 1 is supported", n)
+	m.ffn, m.shared = c.Count("moe_intermediate_size", 1, maxWidth), c.Count("moe_shared_expert_intermediate_size", 1, maxWidth)
+	m.latent = c.CountOr("moe_latent_size", 0, 0, maxWidth)
+	b.SetCount(".expert_feed_forward_length", m.ffn)
+	b.SetCount(".expert_shared_feed_forward_length", m.shared)
+	if n := c.CountOr("n_shared_experts", 1, 0, maxExperts); n != 1 {
+		c.Fail("n_shared_experts is %d; only 1 is supported", n)
 	}
 	if m.latent > 0 {
-		b.setCount(".moe_latent_size", m.latent)
+		b.SetCount(".moe_latent_size", m.latent)
 	}
-	set(b, ".expert_weights_norm", c.boolOr("norm_topk_prob", true))
-	b.setFloat(".expert_weights_scale", c.floatOr("routed_scaling_factor", 1, 0, 1e4))
+	folder.Set(b.Builder, ".expert_weights_norm", c.BoolOr("norm_topk_prob", true))
+	b.SetFloat(".expert_weights_scale", c.FloatOr("routed_scaling_factor", 1, 0, 1e4))
 	const sigmoid = 2
-	b.setCount(".expert_gating_func", sigmoid)
-	if groups := c.countOr("n_group", 1, 1, experts); groups > 1 {
-		b.setCount(".expert_group_count", groups)
-		b.setCount(".expert_group_used_count", c.count("topk_group", 1, groups))
+	b.SetCount(".expert_gating_func", sigmoid)
+	if groups := c.CountOr("n_group", 1, 1, experts); groups > 1 {
+		b.SetCount(".expert_group_count", groups)
+		b.SetCount(".expert_group_used_count", c.Count("topk_group", 1, groups))
 	}
 	return m
 }
@@ -421,16 +422,16 @@ func (m nemotronMixture) layer(b *builder, s shape, to, from func(string) string
 	width := s.width
 	if m.latent > 0 {
 		width = m.latent
-		b.copy(to("ffn_latent_down.weight"), from("mixer.fc1_latent_proj.weight"), width, s.width)
-		b.copy(to("ffn_latent_up.weight"), from("mixer.fc2_latent_proj.weight"), s.width, width)
+		b.Copy(to("ffn_latent_down.weight"), from("mixer.fc1_latent_proj.weight"), width, s.width)
+		b.Copy(to("ffn_latent_up.weight"), from("mixer.fc2_latent_proj.weight"), s.width, width)
 	}
-	b.copy(to("ffn_gate_inp.weight"), from("mixer.gate.weight"), m.experts, s.width)
-	b.norm(to("exp_probs_b.bias"), from("mixer.gate.e_score_correction_bias"), m.experts, 0)
+	b.Copy(to("ffn_gate_inp.weight"), from("mixer.gate.weight"), m.experts, s.width)
+	b.Norm(to("exp_probs_b.bias"), from("mixer.gate.e_score_correction_bias"), m.experts, 0)
 	expert := func(part string) func(int) string {
 		return func(e int) string { return from(fmt.Sprintf("mixer.experts.%d.%s.weight", e, part)) }
 	}
-	b.stacked(to("ffn_up_exps.weight"), expert("up_proj"), m.experts, m.ffn, width)
-	b.stacked(to("ffn_down_exps.weight"), expert("down_proj"), m.experts, width, m.ffn)
-	b.copy(to("ffn_up_shexp.weight"), from("mixer.shared_experts.up_proj.weight"), m.shared, s.width)
-	b.copy(to("ffn_down_shexp.weight"), from("mixer.shared_experts.down_proj.weight"), s.width, m.shared)
+	b.Stacked(to("ffn_up_exps.weight"), expert("up_proj"), m.experts, m.ffn, width)
+	b.Stacked(to("ffn_down_exps.weight"), expert("down_proj"), m.experts, width, m.ffn)
+	b.Copy(to("ffn_up_shexp.weight"), from("mixer.shared_experts.up_proj.weight"), m.shared, s.width)
+	b.Copy(to("ffn_down_shexp.weight"), from("mixer.shared_experts.down_proj.weight"), s.width, m.shared)
 }

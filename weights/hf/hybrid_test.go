@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"grove/internal/hftest"
+	"grove/weights/hf/folder"
 	"grove/weights/tensor"
 )
 
@@ -213,7 +214,7 @@ func TestHybridRefusals(t *testing.T) {
 // TestInfinity reads what Python writes for numbers that JSON does not have.
 func TestInfinity(t *testing.T) {
 	dir := write(t, recurrent(t, "Mamba2ForCausalLM"))
-	path := filepath.Join(dir, configName)
+	path := filepath.Join(dir, folder.ConfigName)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -223,14 +224,4 @@ func TestInfinity(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, dir)
-}
-
-// TestDecay compares the exponential with that of package math.
-func TestDecay(t *testing.T) {
-	for x := float32(-80); x < 80; x += 0.0137 {
-		want := -math.Exp(float64(x))
-		if got := float64(decay(0, x)); math.Abs(got-want) > 6.1e-8*math.Abs(want) {
-			t.Fatalf("decay(%v) is %v, want %v", x, got, want)
-		}
-	}
 }

@@ -32,7 +32,7 @@ func TestPipes(t *testing.T) {
 		{"model-00002-of-00002.safetensors", sharded},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			dir := folder(t, golden(t, "llama-tied"), c.change)
+			dir := folderOf(t, golden(t, "llama-tied"), c.change)
 			path := filepath.Join(dir, c.file)
 			if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 				t.Fatal(err)

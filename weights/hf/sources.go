@@ -8,22 +8,14 @@ import (
 	"strings"
 
 	"grove/weights/gguf"
+	"grove/weights/hf/folder"
 )
 
-// Source says where folders of a family keep what is a matrix of GGUF, or one expert of a stack of them.
-type Source struct {
-	To, From   string // the tensors' names in GGUF and in the folder, with .weight
-	Expert     int    // the place in the stack
-	Stack      bool   // To is a stack
-	Heads      int    // above 0: the rows of each of so many heads have another order, see [TurnRow]
-	Transposed bool   // the folder has it as [in, out]
-}
+// Source says where folders of a family keep what is a matrix of GGUF.
+type Source = folder.Source
 
-// TurnRow returns the row of a folder that is row i of GGUF, where heads of size rows have another order ([Source].Heads).
-func TurnRow(i, size int) int {
-	h, j := i/size, i%size
-	return h*size + j%2*size/2 + j/2
-}
+// TurnRow returns the row of a folder that is row i of GGUF; see [folder.TurnRow].
+func TurnRow(i, size int) int { return folder.TurnRow(i, size) }
 
 // byArch are the families whose folders differ from GGUF by names and orders of rows alone, by general.architecture.
 var byArch = map[string]func(*builder){
@@ -52,12 +44,13 @@ func Sources(base *gguf.File) ([]Source, error) {
 	if n := count("expert_count") * count("block_count"); n > maxSources {
 		return nil, fmt.Errorf("hf: architecture %q has %d experts in all layers; at most %d are supported", arch, n, maxSources)
 	}
-	b := &builder{dir: arch, used: map[string]bool{}, sources: &[]Source{}}
-	b.config = &config{path: arch + ": ", values: map[string]json.RawMessage{}, err: new(error)}
+	b := &builder{folder.New(arch)}
+	b.Sources = &[]Source{}
+	b.Config = &folder.Config{Path: arch + ": ", Values: map[string]json.RawMessage{}, Err: new(error)}
 	setting := func(value any, keys ...string) {
 		text, _ := json.Marshal(value) // numbers and truth values have no error
 		for _, k := range keys {
-			b.config.values[k] = text
+			b.Config.Values[k] = text
 		}
 	}
 	setting(count("block_count"), "num_hidden_layers", "n_layer")
@@ -80,15 +73,8 @@ func Sources(base *gguf.File) ([]Source, error) {
 	_, untied := base.Tensor("output.weight")
 	setting(!untied, "tie_word_embeddings")
 	family(b)
-	return *b.sources, b.firstError()
+	return *b.Sources, b.FirstError()
 }
 
 // maxSources bounds the experts of all layers.
 const maxSources = 1 << 17
-
-// note keeps where a matrix comes from, for [Sources].
-func (b *builder) note(s Source) {
-	if b.sources != nil && strings.HasSuffix(s.To, ".weight") {
-		*b.sources = append(*b.sources, s)
-	}
-}
