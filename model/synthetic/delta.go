@@ -9,46 +9,46 @@ func init() {
 	families["kimi-linear"] = (*builder).kimiLinear
 }
 
-// Sizes of delta nets: each head of keys serves two of values.
+// Sizes of Kimi's delta nets.
 const (
-	deltaHeads, deltaKeys, deltaSize, deltaTaps = 4, 2, 32, 4
-	deltaPeriod                                 = 3 // layers from one that attends to the next
+	deltaSize, deltaTaps = 32, 4
+	deltaPeriod          = 3 // layers from one that attends to the next
 )
 
-// qwenDelta adds Qwen 3 Next and 3.5.
+// qwenDelta adds Qwen 3 Next and 3.5: Scan.Rank heads of values, which Scan.Groups heads of keys serve, of Scan.State values each.
 func (b *builder) qwenDelta() {
-	s := b.spec
+	s, c := b.spec, b.spec.Scan
 	b.ends()
-	inner := deltaHeads * deltaSize
-	channels := inner + 2*deltaKeys*deltaSize
+	inner := c.Rank * c.State
+	channels := inner + 2*c.Groups*c.State
 	for l := range s.Layers {
 		name := layerOf(l)
 		b.vector(name("attn_norm.weight"), s.Width)
 		b.vector(name("post_attention_norm.weight"), s.Width)
 		b.qwenFeed(name)
-		if (l+1)%deltaPeriod == 0 {
+		if (l+1)%c.Period == 0 {
 			b.gatedAttention(name)
 			continue
 		}
 		b.matrix(name("attn_qkv.weight"), channels, s.Width)
 		b.matrix(name("attn_gate.weight"), inner, s.Width)
 		if s.Arch == "qwen3next" {
-			b.matrix(name("ssm_ba.weight"), 2*deltaHeads, s.Width)
+			b.matrix(name("ssm_ba.weight"), 2*c.Rank, s.Width)
 		} else {
-			b.matrix(name("ssm_beta.weight"), deltaHeads, s.Width)
-			b.matrix(name("ssm_alpha.weight"), deltaHeads, s.Width)
+			b.matrix(name("ssm_beta.weight"), c.Rank, s.Width)
+			b.matrix(name("ssm_alpha.weight"), c.Rank, s.Width)
 		}
-		b.spread(name("ssm_conv1d.weight"), 0.5, channels, deltaTaps)
-		b.decays(name, deltaHeads, deltaHeads)
-		b.vector(name("ssm_norm.weight"), deltaSize)
+		b.spread(name("ssm_conv1d.weight"), 0.5, channels, c.Taps)
+		b.decays(name, c.Rank, c.Rank)
+		b.vector(name("ssm_norm.weight"), c.State)
 		b.matrix(name("ssm_out.weight"), s.Width, inner)
 	}
 	for key, n := range map[string]int{
-		"inner_size": inner, "state_size": deltaSize, "conv_kernel": deltaTaps, "time_step_rank": deltaHeads, "group_count": deltaKeys,
+		"inner_size": inner, "state_size": c.State, "conv_kernel": c.Taps, "time_step_rank": c.Rank, "group_count": c.Groups,
 	} {
 		b.set("ssm."+key, uint32(n))
 	}
-	b.set("full_attention_interval", uint32(deltaPeriod))
+	b.set("full_attention_interval", uint32(c.Period))
 	b.set("rope.dimension_count", uint32(s.Size/2))
 	if s.Experts > 0 {
 		b.set("expert_shared_feed_forward_length", uint32(s.FFN))

@@ -2,6 +2,7 @@ package synthetic
 
 import (
 	"math"
+	"strings"
 
 	"grove/weights/tensor"
 )
@@ -9,9 +10,10 @@ import (
 // Scan describes the recurrences of a hybrid model. The zero value of a field is a small default.
 type Scan struct {
 	Inner, State, Taps int  // channels, values of a channel's state, taps of the convolution
-	Rank               int  // of the matrix that makes the steps; Mamba 2: heads
-	Groups             int  // Mamba 2
+	Rank               int  // of the matrix that makes the steps; Mamba 2, delta nets: heads of values
+	Groups             int  // Mamba 2; delta nets: heads of keys
 	Normed             bool // mamba: B, C and what the steps are made of are normed, as in Falcon Mamba
+	Period             int  // delta nets: the layers from one that attends to the next
 	Narrow             int  // nemotron_h_moe: values of the row that experts read; 0: the stream's
 }
 
@@ -41,7 +43,11 @@ func (s *Spec) scanDefaults() {
 		}
 	}
 	or(&s.Scan.Inner, 2*s.Width)
+	if strings.HasPrefix(s.Arch, "qwen3") {
+		or(&s.Scan.State, 32)
+	}
 	or(&s.Scan.State, 16)
+	or(&s.Scan.Period, 3)
 	or(&s.Scan.Taps, 4)
 	or(&s.Scan.Rank, 4)
 	or(&s.Scan.Groups, 2)

@@ -302,6 +302,14 @@ func vocabulary(n int) []gguf.KV {
 // named are the specifications with a name.
 var named = map[string]Spec{
 	"0.5b": {Layers: 24, Width: 1280, FFN: 3584, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000, Context: 32768},
+	"0.5b-delta": {
+		Arch: "qwen35", Layers: 24, Width: 1024, FFN: 2560, Heads: 8, KVHeads: 2, Size: 256, Vocab: 32000, Context: 32768,
+		Scan: Scan{State: 128, Rank: 16, Groups: 16, Period: 4},
+	},
+	"0.5b-mamba2": {
+		Arch: "granitehybrid", Layers: 24, Width: 1280, FFN: 2048, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000, Context: 32768,
+		Scan: Scan{Inner: 2560, State: 128, Rank: 40, Groups: 1},
+	},
 	"1b":   {Layers: 16, Width: 2048, FFN: 8192, Heads: 32, KVHeads: 8, Size: 64, Vocab: 128256, Context: 32768, Tied: true},
 	"tiny": {Layers: 4, Width: 256, FFN: 768, Heads: 8, KVHeads: 4, Size: 32, Vocab: 4096, Context: 4096},
 }
