@@ -45,6 +45,7 @@ var recurrent = []struct {
 	{"granitehybrid", func(l *lab, seed uint64) model.Model {
 		return l.model(modeltest.Spec{Arch: "granitehybrid", Seed: seed})
 	}},
+	{"qwen35", func(l *lab, seed uint64) model.Model { return l.model(modeltest.Spec{Arch: "qwen35", Seed: seed}) }},
 	{"alone", func(l *lab, seed uint64) model.Model { return l.recurrent(modeltest.Recurrent{Seed: seed}) }},
 }
 

@@ -1,10 +1,13 @@
 package modeltest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"grove/forest"
 	"grove/internal/par"
+	"grove/model/synthetic"
 	"grove/weights/tensor"
 
 	"pgregory.net/rapid"
@@ -48,4 +51,46 @@ func TestRecurrentVerbs(t *testing.T) {
 			h.probe(i)
 		}
 	})
+}
+
+// BenchmarkTrees measures steps of a row, and of trees of 8 and 32 rows behind a text, from whose last tree a path of some rows was
+// accepted, with what is stored of states: one, and the records of the tree's rows.
+func BenchmarkTrees(b *testing.B) {
+	base := Spec{Type: tensor.Q4_K, Layers: 24, Width: 1024, FFN: 2816, Heads: 16, Vocab: 4096, Context: 2048}
+	for _, arch := range []string{"llama", "mamba2", "granitehybrid"} {
+		s := base
+		s.Arch = arch
+		s.Scan = synthetic.Scan{State: 128, Rank: 32, Groups: 1}
+		file := s.File(b)
+		for _, rows := range []int{1, 8, 32} {
+			b.Run(fmt.Sprintf("%s/rows=%d", arch, rows), func(b *testing.B) {
+				r := New(b, file, Config{CacheType: tensor.F16, Threads: 2, Seqs: 1, Context: 2048, Scratch: 64})
+				rng := rand.New(rand.NewPCG(1, 2))
+				seq := r.Cache.NewSeq("")
+				r.Prefill(seq, randomIDs(rng, 60, s.Vocab), 60)
+				for b.Loop() {
+					tree := randomTree(rng, rows, s.Vocab)
+					tree.Parent[0] = -1
+					for i := range tree.Parent[1:] {
+						tree.Parent[i+1] = max(0, tree.Parent[i+1])
+					}
+					nodes := make([]forest.Node, rows)
+					for i, id := range tree.IDs {
+						nodes[i] = r.Add(forest.Row{Seq: seq, Parent: parentOf(tree, nodes, i), ID: id, Want: forest.Want{Top: 1}})
+					}
+					r.Forward()
+					r.Commit(seq, nodes[rows/4])
+					r.Drop(seq, forest.Trunk)
+					if r.Cache.Forest.Len(seq) > 1000 {
+						if _, err := r.Cache.Rewind(seq, 0); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				state, record := r.Cache.StateBytes()
+				b.ReportMetric(float64(state)/1e6, "MB/state")
+				b.ReportMetric(float64(rows*record)/1e6, "MB/records")
+			})
+		}
+	}
 }
