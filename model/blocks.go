@@ -26,6 +26,10 @@ type Attention struct {
 	Sinks        compute.Vector // a logit for each head; empty: none
 	Gain         float32        // multiplies what the block gives; 0: 1
 
+	// Where QueryNorm is not empty, the first of QKV gives a shorter row, of which this norm and QueryUp make the queries.
+	QueryNorm compute.Vector
+	QueryUp   compute.Projection
+
 	hparams Hyperparameters
 	number  int // of the layer in the file
 	layer   int // of the cache
@@ -46,6 +50,20 @@ func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Att
 	}
 	a.Out = l.Projection(name("attn_output"), s.Width, s.Heads*s.Value)
 	return a
+}
+
+// FactoredAttention loads the block of a layer of Step-3 (multi-matrix factorization attention; Hu et al. 2024, section 3): a
+// short row that all heads share makes, behind a norm, the queries of each.
+func (l *Loader) FactoredAttention(s Hyperparameters, layer, rank int, rope *compute.Rope) Attention {
+	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	return Attention{
+		Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), hparams: s, number: layer, layer: l.place(layer),
+		QKV: []compute.Projection{
+			l.Projection(name("attn_q_a"), rank, s.Width), l.Projection(name("attn_k"), s.KVHeads*s.Size, s.Width), l.Projection(name("attn_v"), s.KVHeads*s.Value, s.Width),
+		},
+		QueryNorm: l.Vector(name("attn_q_a_norm.weight"), rank), QueryUp: l.Projection(name("attn_q_b"), s.Heads*s.Size, rank),
+		Out: l.Projection(name("attn_output"), s.Width, s.Heads*s.Value),
+	}
 }
 
 // GatedAttention loads the attention block of Qwen 3 Next (Qwen team 2025): the tensor of queries has those of each head and
@@ -87,6 +105,9 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	s := &a.hparams
 	qkv := x.Linears(a.QKV, h)
 	q, k, v := qkv[0], qkv[1], qkv[2]
+	if a.QueryNorm.Len() > 0 {
+		q = x.Linear(a.QueryUp, x.RMSNorm(q, a.QueryNorm, s.Eps))
+	}
 	var gate compute.Buf
 	gated := len(qkv) > 3
 	if gated {

@@ -36,6 +36,7 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"phi3":      (*Model).decoder,
 	"qwen2":     (*Model).decoder,
 	"qwen3":     (*Model).decoder,
+	"step3":     (*Model).step3,
 	"step35":    (*Model).windowedMixture,
 
 	"eurobert":        (*Model).normedBefore,

@@ -24,6 +24,7 @@ var families = map[string]func(b *builder){
 	"llama4":     (*builder).llama4,
 	"mimo2":      (*builder).windowedMixture,
 	"starcoder2": (*builder).starCoder2,
+	"step3":      (*builder).step3,
 	"step35":     (*builder).windowedMixture,
 
 	"eurobert":        (*builder).euroBERT,

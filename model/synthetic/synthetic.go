@@ -69,6 +69,10 @@ func (s Spec) WithDefaults() Spec {
 	case "modern-bert":
 		or(&s.Window, 20)
 		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
+	case "step3":
+		s.KVHeads = 1
+		or(&s.Experts, 6)
+		or(&s.Used, 2)
 	case "kimi-linear", "qwen35moe", "qwen3next":
 		or(&s.Experts, 6)
 		or(&s.Used, 2)

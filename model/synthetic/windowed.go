@@ -70,3 +70,31 @@ func (b *builder) windowedLayer(name func(string) string, heads, kvHeads int, mi
 		b.gated(name, "_shexp", s.FFN)
 	}
 }
+
+// step3 adds Step-3: one head of keys, queries made of a short row, and mixtures behind a leading plain block, with a plain block at the
+// end.
+func (b *builder) step3() {
+	s := b.spec
+	const rank = 32
+	b.ends()
+	for l := range s.Layers {
+		name := layerOf(l)
+		b.vector(name("attn_norm.weight"), s.Width)
+		b.vector(name("ffn_norm.weight"), s.Width)
+		b.matrix(name("attn_q_a.weight"), rank, s.Width)
+		b.vector(name("attn_q_a_norm.weight"), rank)
+		b.matrix(name("attn_q_b.weight"), s.Heads*s.Size, rank)
+		b.matrix(name("attn_k.weight"), s.KVHeads*s.Size, s.Width)
+		b.matrix(name("attn_v.weight"), s.KVHeads*s.Size, s.Width)
+		b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.Size)
+		if l == 0 || l == s.Layers-1 {
+			b.gated(name, "", s.FFN)
+			continue
+		}
+		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
+		b.experts(name, s.FFN)
+		b.gated(name, "_shexp", s.FFN)
+	}
+	b.set("attention.q_lora_rank", uint32(rank))
+	b.set("expert_shared_feed_forward_length", uint32(s.FFN))
+}

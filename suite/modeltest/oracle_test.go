@@ -27,6 +27,7 @@ var oracleSpecs = map[string]Spec{
 	"qwen35":              {Arch: "qwen35"},
 	"qwen35moe":           {Arch: "qwen35moe", Experts: 6, Used: 2},
 	"qwen3next":           {Arch: "qwen3next", Experts: 6, Used: 2},
+	"step3":               {Arch: "step3", Layers: 4},
 	"step35":              {Arch: "step35", Layers: 4, Window: 20},
 	"t5":                  {Arch: "t5", KVHeads: 4},
 	"t5, 1.0":             {Arch: "t5", KVHeads: 4, Tied: true},
