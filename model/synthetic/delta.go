@@ -7,6 +7,7 @@ func init() {
 		families[arch] = (*builder).qwenDelta
 	}
 	families["kimi-linear"] = (*builder).kimiLinear
+	families["lfm2"], families["lfm2moe"] = (*builder).lfm2, (*builder).lfm2
 }
 
 // Sizes of Kimi's delta nets.
@@ -145,4 +146,39 @@ func (b *builder) kimiDelta(name func(string) string) {
 	b.decays(name, inner, s.Heads, 1)
 	b.vector(name("ssm_norm.weight"), deltaSize)
 	b.matrix(name("attn_output.weight"), s.Width, inner)
+}
+
+// lfm2 adds LFM2: every third layer attends, the others are short convolutions.
+func (b *builder) lfm2() {
+	s := b.spec
+	b.matrix("token_embd.weight", s.Vocab, s.Width)
+	b.vector("token_embd_norm.weight", s.Width)
+	b.matrix("output.weight", s.Vocab, s.Width)
+	kvHeads := make([]uint32, s.Layers)
+	for l := range s.Layers {
+		name := layerOf(l)
+		b.vector(name("attn_norm.weight"), s.Width)
+		b.vector(name("ffn_norm.weight"), s.Width)
+		if (l+1)%deltaPeriod == 0 {
+			kvHeads[l] = uint32(s.KVHeads)
+			b.attention(name, traits{headNorms: true})
+		} else {
+			b.matrix(name("shortconv.in_proj.weight"), 3*s.Width, s.Width)
+			b.spread(name("shortconv.conv.weight"), 0.5, s.Width, 3)
+			b.matrix(name("shortconv.out_proj.weight"), s.Width, s.Width)
+		}
+		if s.Experts == 0 || l == 0 {
+			b.gated(name, "", s.FFN)
+			continue
+		}
+		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
+		b.bias(name("exp_probs_b.bias"), s.Experts)
+		b.experts(name, s.FFN)
+	}
+	b.set("attention.head_count_kv", kvHeads)
+	b.set("shortconv.l_cache", uint32(3))
+	if s.Experts > 0 {
+		b.set("leading_dense_block_count", uint32(1))
+		b.set("expert_gating_func", uint32(2))
+	}
 }

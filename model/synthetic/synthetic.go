@@ -73,7 +73,7 @@ func (s Spec) WithDefaults() Spec {
 		s.KVHeads = 1
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
-	case "kimi-linear", "qwen35moe", "qwen3next":
+	case "kimi-linear", "lfm2moe", "qwen35moe", "qwen3next":
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
 	case "bert", "jina-bert-v2", "jina-bert-v3", "neo-bert", "nomic-bert", "nomic-bert-moe":

@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"grove/weights/gguf"
 	"grove/weights/hf/folder"
 	"grove/weights/tensor"
 )
@@ -80,6 +82,12 @@ func (b *builder) describe(arch string, s shape) {
 		s.value = s.size
 	}
 	b.SetCount(".attention.value_length", s.value)
+}
+
+// setCountOnce replaces a number that was added.
+func (b *builder) setCountOnce(key string, n int) {
+	b.Metadata = slices.DeleteFunc(b.Metadata, func(kv gguf.KV) bool { return kv.Key == b.Arch+key })
+	b.SetCount(key, n)
 }
 
 // rmsEps adds the epsilon of RMSNorm.

@@ -155,8 +155,8 @@ func (b *Builder) ScaledBoth(to, from string, w, bias float32, out, in int) {
 	}
 }
 
-// decay is what a folder has as the logarithm of a rate: -exp(x), rounded once, with the same bits on every machine.
-func decay(_ int, x float32) float32 {
+// Decay is what a folder has as the logarithm of a rate: -exp(x), rounded once, with the same bits on every machine.
+func Decay(_ int, x float32) float32 {
 	const ln2high, ln2low = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 	if !(x > -80 && x < 80) {
 		return -float32(math.Exp(float64(x))) // 0, an infinity or NaN, or what a recurrence cannot tell from these
@@ -177,7 +177,7 @@ func (b *Builder) Mamba1(r Recurrence, width int, to func(string) string, root s
 	b.Copy(to("ssm_x.weight"), root+"x_proj.weight", r.Rank+2*r.State, r.Inner)
 	b.Values(to("ssm_dt.weight"), root+"dt_proj.weight", []int{r.Inner, r.Rank}, []int{r.Inner, r.Rank}, nil)
 	b.Copy(to("ssm_dt.bias"), root+"dt_proj.bias", r.Inner)
-	b.Values(to("ssm_a"), root+"A_log", []int{r.Inner, r.State}, []int{r.Inner, r.State}, decay)
+	b.Values(to("ssm_a"), root+"A_log", []int{r.Inner, r.State}, []int{r.Inner, r.State}, Decay)
 	b.Copy(to("ssm_d"), root+"D", r.Inner)
 	b.Both(to("ssm_out"), root+"out_proj", width, r.Inner)
 }
@@ -200,7 +200,7 @@ func (b *Builder) Mamba2(r Recurrence, width int, to func(string) string, root s
 	}
 	b.Conv1d(r, conv, to, root)
 	b.Copy(to("ssm_dt.bias"), root+"dt_bias", r.Rank)
-	b.Values(to("ssm_a"), root+"A_log", []int{r.Rank}, []int{r.Rank, 1}, decay)
+	b.Values(to("ssm_a"), root+"A_log", []int{r.Rank}, []int{r.Rank, 1}, Decay)
 	b.Values(to("ssm_d"), root+"D", []int{r.Rank}, []int{r.Rank, 1}, nil)
 	if b.Has(root + "norm.weight") {
 		b.Values(to("ssm_norm.weight"), root+"norm.weight", []int{r.Inner}, []int{r.Groups, r.Inner / r.Groups}, nil)

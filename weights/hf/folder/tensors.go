@@ -18,7 +18,7 @@ var FloatTypes = map[safetensors.DType]tensor.Type{"F32": tensor.F32, "F16": ten
 // llama.cpp wants it, for vectors, norms, biases, routers and learned positions.
 func TypeOf(to string, t safetensors.Tensor) tensor.Type {
 	if len(t.Shape) < 2 || !strings.HasSuffix(to, ".weight") || strings.HasSuffix(to, "_norm.weight") ||
-		strings.HasSuffix(to, "ffn_gate_inp.weight") || to == "position_embd.weight" {
+		strings.HasSuffix(to, "ffn_gate_inp.weight") || strings.HasSuffix(to, "conv1d.weight") || to == "position_embd.weight" {
 		return tensor.F32
 	}
 	return FloatTypes[t.Type]

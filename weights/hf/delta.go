@@ -1,0 +1,187 @@
+package hf
+
+import (
+	"fmt"
+	"strings"
+
+	"grove/weights/gguf"
+	"grove/weights/hf/folder"
+)
+
+func init() {
+	for class, family := range map[string]func(*builder){
+		"KimiLinearForCausalLM": kimiLinear, "Lfm2ForCausalLM": lfm2, "Lfm2MoeForCausalLM": lfm2moe, "Step3TextForCausalLM": step3, "Qwen3NextForCausalLM": qwen3Next,
+		"Qwen3_5ForCausalLM": qwen35, "Qwen3_5ForConditionalGeneration": qwen35, "Qwen3_5MoeForCausalLM": qwen35moe, "Qwen3_5MoeForConditionalGeneration": qwen35moe,
+	} {
+		families[class] = family
+	}
+}
+
+func qwen3Next(b *builder) { b.qwenDelta("qwen3next", false, folder.Delta.Next) }
+
+func qwen35(b *builder) { b.qwenDelta("qwen35", true, folder.Delta.Next35) }
+
+func qwen35moe(b *builder) { b.qwenDelta("qwen35moe", true, folder.Delta.Next35) }
+
+// qwenDelta adds Qwen 3 Next and 3.5, whose folders have the weights of norms as distances from 1, but for that behind a delta net. What
+// sees images is left out.
+func (b *builder) qwenDelta(arch string, tiled bool, first func(d folder.Delta, b *folder.Builder, to, from func(string) string)) {
+	c := b.Config
+	c.Only("hidden_act", "silu")
+	if !c.BoolOr("attn_output_gate", true) {
+		c.Fail("attn_output_gate must be true")
+	}
+	if !c.Has("intermediate_size") && c.Has("moe_intermediate_size") {
+		c.Values["intermediate_size"] = c.Values["moe_intermediate_size"]
+	}
+	s := b.decoder(arch)
+	b.rmsEps(1e-6)
+	d := b.DeltaNet(s.width, tiled)
+	rotary, _ := b.ropeConfig()
+	dims := int(rotary.FloatOr("partial_rotary_factor", c.FloatOr("partial_rotary_factor", 0.25, 0.01, 1), 0.01, 1) * float64(s.size))
+	b.rope(dims)
+	root := "model."
+	if b.Has("model.language_model.embed_tokens.weight") {
+		root = "model.language_model."
+	}
+	b.Ignored = func(name string) bool { return strings.HasPrefix(name, "model.visual.") }
+	if tiled {
+		b.sections(rotary, dims)
+	}
+	mix := b.qwenMixture(arch)
+	attends := b.attendingLayers(s.layers)
+	further := b.qwenPredictors()
+	b.setCountOnce(".block_count", s.layers+further)
+	b.ends(root, s.width, false, func() { b.Norm("output_norm.weight", root+"norm.weight", s.width, 1) })
+	l := 0
+	b.layers(s.layers, root+"layers.", func(to, from func(string) string) {
+		if attends[l] {
+			b.qwenAttention(s, to, from)
+		} else {
+			first(d, b.Builder, to, from)
+			d.Layer(b.Builder, to, from)
+		}
+		mix.layer(b, s, to, from)
+		l++
+	})
+	if further > 0 {
+		b.qwenPredictor(s, mix)
+	}
+}
+
+// sections adds how heads share their pairs among time, height and width, which makes no difference to text.
+func (b *builder) sections(rotary *folder.Config, dims int) {
+	sections := []int32{11, 11, 10}
+	rotary.Value("mrope_section", &sections, "an array of numbers")
+	if len(sections) != 3 {
+		rotary.Fail("mrope_section has %d numbers; it must have 3", len(sections))
+		return
+	}
+	if sum := int(sections[0]) + int(sections[1]) + int(sections[2]); sum < dims/2 {
+		rotary.Fail("mrope_section holds %d pairs; a head has %d", sum, dims/2)
+	}
+	b.SetValue(".rope.dimension_sections", gguf.ArrayOf(append(sections, 0)))
+}
+
+// attendingLayers reads which layers attend and adds them.
+func (b *builder) attendingLayers(layers int) []bool {
+	c := b.Config
+	period := c.CountOr("full_attention_interval", 4, 1, maxLayers)
+	var kinds []string
+	attends := make([]bool, layers)
+	if c.Value("layer_types", &kinds, "an array of kinds") && len(kinds) != layers {
+		c.Fail("layer_types has %d entries, there are %d layers", len(kinds), layers)
+		return attends
+	}
+	for i := range attends {
+		attends[i] = (i+1)%period == 0
+		if kinds == nil {
+			continue
+		}
+		switch kinds[i] {
+		case "full_attention", "linear_attention":
+		default:
+			c.Fail("layer_types has %.40q for layer %d; it must be full_attention or linear_attention", kinds[i], i)
+		}
+		if (kinds[i] == "full_attention") != attends[i] {
+			c.Fail("layer_types has %.40q for layer %d; by full_attention_interval (%d) it is another", kinds[i], i, period)
+		}
+	}
+	b.SetCount(".full_attention_interval", period)
+	return attends
+}
+
+// qwenAttention adds attention whose queries are followed by gates.
+func (b *builder) qwenAttention(s shape, to, from func(string) string) {
+	b.Both(to("attn_q"), from("self_attn.q_proj"), 2*s.heads*s.size, s.width)
+	b.Both(to("attn_k"), from("self_attn.k_proj"), s.kvHeads*s.size, s.width)
+	b.Both(to("attn_v"), from("self_attn.v_proj"), s.kvHeads*s.size, s.width)
+	b.Both(to("attn_output"), from("self_attn.o_proj"), s.width, s.heads*s.size)
+	b.headNorms(s.size, s.size, to, from, 1)
+}
+
+// qwenMix is the settings of Qwen's mixtures.
+type qwenMix struct{ experts, ffn, shared int }
+
+func (b *builder) qwenMixture(arch string) (m qwenMix) {
+	c := b.Config
+	if arch == "qwen35" {
+		return m
+	}
+	var dense []int
+	if c.Value("mlp_only_layers", &dense, "an array of layers"); len(dense) > 0 || c.CountOr("decoder_sparse_step", 1, 0, maxLayers) != 1 {
+		c.Fail("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
+	}
+	if !c.BoolOr("norm_topk_prob", true) {
+		c.Fail("norm_topk_prob must be true")
+	}
+	m.experts = b.experts("num_experts")
+	m.ffn, m.shared = c.Count("moe_intermediate_size", 1, maxWidth), c.Count("shared_expert_intermediate_size", 1, maxWidth)
+	b.SetCount(".expert_feed_forward_length", m.ffn)
+	b.SetCount(".expert_shared_feed_forward_length", m.shared)
+	return m
+}
+
+// layer adds the norms and the feed-forward block of a layer. Folders have the experts one by one, or as two tensors.
+func (m qwenMix) layer(b *builder, s shape, to, from func(string) string) {
+	b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 1)
+	b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 1)
+	if m.experts == 0 {
+		b.gated(s, to, from)
+		return
+	}
+	if both := from("mlp.experts.gate_up_proj"); b.Has(both) {
+		b.Copy(to("ffn_gate_inp.weight"), from("mlp.gate.weight"), m.experts, s.width)
+		b.Copy(to("ffn_gate_up_exps.weight"), both, m.experts, 2*m.ffn, s.width)
+		b.Copy(to("ffn_down_exps.weight"), from("mlp.experts.down_proj"), m.experts, s.width, m.ffn)
+	} else {
+		b.mixture(s, m.experts, m.ffn, to, from("mlp.gate.weight"), expertOf(from), "gate_proj", "up_proj", "down_proj")
+	}
+	b.sharedExpert(s, m.shared, to, from("mlp.shared_expert."))
+	b.Values(to("ffn_gate_inp_shexp.weight"), from("mlp.shared_expert_gate.weight"), []int{1, s.width}, []int{s.width}, nil)
+}
+
+// qwenPredictors returns how many layers predict further tokens.
+func (b *builder) qwenPredictors() int {
+	n := b.Config.CountOr("mtp_num_hidden_layers", 1, 0, maxLayers)
+	if n == 0 || !b.Has("mtp.fc.weight") {
+		return 0
+	}
+	if n > 1 {
+		b.Config.Fail("mtp_num_hidden_layers is %d; 1 is supported", n)
+	}
+	b.SetCount(".nextn_predict_layers", 1)
+	return 1
+}
+
+// qwenPredictor adds the layer that predicts a further token, behind the others.
+func (b *builder) qwenPredictor(s shape, mix qwenMix) {
+	to := func(name string) string { return fmt.Sprintf("blk.%d.%s", s.layers, name) }
+	from := func(name string) string { return "mtp.layers.0." + name }
+	b.Copy(to("nextn.eh_proj.weight"), "mtp.fc.weight", s.width, 2*s.width)
+	b.Norm(to("nextn.enorm.weight"), "mtp.pre_fc_norm_embedding.weight", s.width, 1)
+	b.Norm(to("nextn.hnorm.weight"), "mtp.pre_fc_norm_hidden.weight", s.width, 1)
+	b.Norm(to("nextn.shared_head_norm.weight"), "mtp.norm.weight", s.width, 1)
+	b.qwenAttention(s, to, from)
+	mix.layer(b, s, to, from)
+}
