@@ -64,7 +64,7 @@ var forms = []form{
 				want("</tool_call>"), call(typed))))}, // GLM
 	{begin: "<seed:tool_call>", prog: seq(loop("<function=", coder), opt("</seed:tool_call>"))},
 	{begin: "<function=", prog: coder}, // Functionary 3.1
-	{begin: "<tool_calls>", prog: seq(repeat(peek("{["), object("{["), call(objects)), opt("</tool_calls>"))}, // MiniMax M1, Hunyuan
+	{begin: "<tool_calls>", prog: seq(repeat(peek("{["), object("{["), call(objects)), opt("</tool_calls>"))}, // MiniMax M1, Hunyuan, Jamba
 	{begin: "<minimax:tool_call>", prog: seq(loop(`<invoke name="`, word(fieldName), want(`">`),
 		loop(`<parameter name="`, find(fieldKey, `">`), find(fieldValue, "</parameter>")), want("</invoke>"), call(typed)), opt("</minimax:tool_call>"))},
 	{begin: "<｜DSML｜function_calls>", signs: []string{"｜DSML｜"}, prog: seq(loop(`<｜DSML｜invoke name="`, word(fieldName), want(`">`), // DeepSeek V3.2

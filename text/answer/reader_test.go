@@ -101,6 +101,7 @@ func TestForms(t *testing.T) {
 		{"Kimi", "<|tool_calls_section_begin|>", "", `Now.<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>{"at": "x"}<|tool_call_end|><|tool_call_begin|>functions.db.list:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>`,
 			`Now.«look{"at":"x"}»«db.list{}»`},
 		{"MiniMax M1", "<tool_calls>", "", "<tool_calls>\n{\"name\": \"look\", \"arguments\": {\"at\": \"x\"}}\n{\"name\": \"add\"}\n</tool_calls>", `«look{"at":"x"}»«add{}»`},
+		{"Jamba", "<tool_calls>", "", "I look.<tool_calls>[\n{\"name\": \"look\", \"arguments\": {\"at\": \"x\"}},\n{\"name\": \"add\", \"arguments\": {}}\n]</tool_calls>", `I look.«look{"at":"x"}»«add{}»`},
 		{"MiniMax M2", "<minimax:tool_call>", "", "<minimax:tool_call>\n<invoke name=\"look\">\n<parameter name=\"at\">a</b>\n</parameter>\n<parameter name=\"n\">2</parameter>\n</invoke>\n<invoke name=\"add\">\n</invoke>\n</minimax:tool_call>",
 			"«look{\"at\":\"a</b>\\n\",\"n\":2}»«add{}»"},
 		{"Mistral", "[TOOL_CALLS]", "", `[TOOL_CALLS] [{"name":"add","arguments":{"a":1}},{"name":"look","arguments":"{\"a\":2}","id":"abcdefghi"}]`, `«add{"a":1}»«look{"a":2}»`},
