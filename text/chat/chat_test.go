@@ -140,6 +140,10 @@ func TestTools(t *testing.T) {
 		{"llama-3.1-style", true, `{"name": "[weather]", "parameters": {"[city]": "[Rome]"}}`},
 		{"deepseek-r1-style", false, "function<｜tool▁sep｜>[weather]\n```json\n[{\"city\": \"Rome\"}]\n```"},
 		{"deepseek-v3.1-style", false, "<｜tool▁call▁begin｜>[weather]<｜tool▁sep｜>[{\"city\": \"Rome\"}]"},
+		{"granite-4-style", true, `<tool_call>` + "\n" + `{"name": "[weather]", "arguments": {"[city]": "[Rome]"}}`},
+		{"falcon-h1-style", true, `<tool_call>` + "\n" + `{"name": "[weather]", "arguments": {"[city]": "[Rome]"}}`},
+		{"jamba-style", true, "<tool_calls>[\n" + `{"name": "[weather]", "arguments": {"[city]": "[Rome]"}}` + "\n]</tool_calls>"},
+		{"nemotron-h-style", true, `<TOOLCALL>[{"name": "[weather]", "arguments": {"[city]": "[Rome]"}}]</TOOLCALL>`},
 		{"gpt-oss-style", true, "<|channel|>commentary json<|message|>{\"[city]\": \"[Rome]\"}<|call|>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -145,8 +145,8 @@ func allTemplates(t *testing.T) map[string]*chat.Template {
 			}
 		}
 	}
-	if len(all) != 66 {
-		t.Errorf("%d templates, want 66", len(all))
+	if len(all) != 70 {
+		t.Errorf("%d templates, want 70", len(all))
 	}
 	return all
 }
