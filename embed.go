@@ -3,7 +3,9 @@ package grove
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"grove/engine/reading"
 	"grove/model"
 	"grove/text/token"
 )
@@ -15,6 +17,21 @@ type EmbedOptions struct {
 	// the only token that sees the whole text.
 	Pooling string
 	Raw     bool // keep the length that the model gives; otherwise vectors have length 1
+
+	// Dimensions is the number of values that a vector has, the first ones of the model's: for models that were trained for it (Matryoshka,
+	// Kusupati et al. 2022). They are scaled to length 1 behind the cut. 0: all.
+	Dimensions int
+
+	// Layers are the layers whose streams are read, as they are, instead of the state behind the final norm; -1 is the last one. Of several, a token has
+	// the mean. Projections behind the pooling are left out.
+	Layers []int
+	// Exit, above 0, reads the state that the model has without the layers behind the first Exit ones, behind the final norm. The text must fit into one step.
+	Exit int
+	// Tokens are the tokens that count for the pooling; -1 is the last one. nil: all.
+	Tokens []int
+	// Mask is causal (a token sees those before it) or full (all tokens see each other, as in LLM2Vec, BehnamGhader et al. 2024). "" is full for an encoder, and
+	// causal for any other model. With full, the text must fit into one step; a recurrent model has no such mask.
+	Mask string
 
 	// Progress, where it is not nil, is told how many tokens are computed, of all, by a goroutine that computes. It must not wait.
 	Progress func(done, all int)
@@ -86,8 +103,13 @@ func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, ma
 	if len(ids) == 0 {
 		return nil, errors.New("grove: the text is empty, and the model has no token that begins one")
 	}
-	states := model.Pool{Kind: p, Tokens: len(ids), Dense: m.model.Info().Dense, Progress: o.Progress}
-	if err := m.engine.States(ctx, ids, states.Add); err != nil {
+	read := reading.Options{Layers: o.Layers, Tokens: o.Tokens, Exit: o.Exit, Dimensions: o.Dimensions, Mask: o.Mask}
+	r, states, err := reading.Of(read, m.model.Info(), len(ids))
+	if err != nil {
+		return nil, &OptionError{fmt.Errorf("grove: %w", err)}
+	}
+	states.Kind, states.Progress = p, o.Progress
+	if err := m.engine.States(ctx, ids, r, states.Add); err != nil {
 		return nil, m.busy(err)
 	}
 	return states.Vectors(!o.Raw), nil

@@ -365,7 +365,8 @@ type Info struct {
 	Context     int // tokens of a text
 	Trained     int // the longest text that the model was trained for, the bound of Context
 	Vocabulary  int
-	Width       int  // of embeddings
+	Width       int // of states
+	Layers      int
 	Encoder     bool // it gives embeddings and generates no text
 	Threads     int
 	Parallel    int // texts that are computed at a time
@@ -386,7 +387,7 @@ func (m *Model) Info() Info {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
 	}
 	return Info{
-		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Encoder: i.Embeds(),
+		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(),
 		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Sampling: m.advice,
 	}
 }

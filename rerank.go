@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"grove/engine/reading"
 	"grove/model"
 	"grove/text/token"
 )
@@ -81,7 +82,7 @@ func (m *Model) ScoreIDs(ctx context.Context, ids []token.ID) (float32, error) {
 	}
 	rank := m.model.Info().Rank
 	states := model.Pool{Kind: rank.Pooling, Tokens: len(ids)}
-	if err := m.engine.States(ctx, ids, states.Add); err != nil {
+	if err := m.engine.States(ctx, ids, reading.Reading{}, states.Add); err != nil {
 		return 0, m.busy(err)
 	}
 	return rank.Values(states.Vectors(false)[0])[0], nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"grove/engine"
+	"grove/engine/reading"
 	"grove/method"
 )
 
@@ -41,7 +42,7 @@ func TestClose(t *testing.T) {
 	_, open := e.NewSequence(engine.Answer{})
 	_, canvas := ready.Canvas(t.Context())
 	_, _, probe := e.Probe(t.Context(), engine.Probe{Rows: 1}, 1)
-	states := e.States(t.Context(), text(3), func([]float32) error { return nil })
+	states := e.States(t.Context(), text(3), reading.Reading{}, func([]float32) error { return nil })
 	for i, err := range []error{
 		next, fork, logits, open, canvas, probe, states, ready.Append(t.Context(), nil), ready.Truncate(1), ready.Follow(1), ready.Save(t.TempDir() + "/s"),
 	} {

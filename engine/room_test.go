@@ -14,6 +14,7 @@ import (
 
 	"grove/engine"
 	"grove/engine/plan"
+	"grove/engine/reading"
 	"grove/forest"
 	"grove/sample"
 	"grove/suite/modeltest"
@@ -77,7 +78,7 @@ func (c *crowd) fill(rounds int) {
 	}{
 		{"plain", c.plain}, {"plain", c.plain}, {"session", c.session}, {"session", c.session}, {"session", c.session},
 		{"states", func(ctx context.Context, r *rand.Rand) error {
-			return c.e.States(ctx, text(1+r.IntN(300)), func([]float32) error { return nil })
+			return c.e.States(ctx, text(1+r.IntN(300)), reading.Reading{}, func([]float32) error { return nil })
 		}},
 		{"canvas", func(ctx context.Context, _ *rand.Rand) error { return c.canvas(ctx) }},
 		{"canvas", func(ctx context.Context, _ *rand.Rand) error { return c.canvas(ctx) }},
@@ -246,7 +247,7 @@ func TestStatesWindow(t *testing.T) {
 			got = append(got, row...)
 			return nil
 		}
-		if err := errors.Join(e.States(t.Context(), text(1200), keep), e.Logits(t.Context(), text(1200), 1190, keep)); err != nil {
+		if err := errors.Join(e.States(t.Context(), text(1200), reading.Reading{}, keep), e.Logits(t.Context(), text(1200), 1190, keep)); err != nil {
 			t.Errorf("steps of %d rows: %v", chunk, err)
 		}
 		if want == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/engine/reading"
 	"grove/internal/mmap"
 	"grove/kv"
 	"grove/text/token"
@@ -86,7 +87,7 @@ func (s *Sequence) do(ctx context.Context, j job) error {
 		}
 		src := s.source
 		src.states = make([]float32, 0, len(src.ids)*s.e.encoder.model.Info().Width)
-		err = s.e.encoder.States(ctx, src.ids, func(row []float32) error {
+		err = s.e.encoder.States(ctx, src.ids, reading.Reading{}, func(row []float32) error {
 			src.states = append(src.states, row...)
 			return nil
 		})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"grove/engine"
+	"grove/engine/reading"
 	"grove/kv"
 	"grove/method"
 	"grove/sample"
@@ -95,7 +96,7 @@ func TestSourceStates(t *testing.T) {
 	source := text(90)
 	want := modeltest.NewFor(t, b.m.Info().Source.Encoder, b.pool, modeltest.Config{Context: 300}).Encode(source)
 	i := 0
-	err := b.engine(t, engine.Config{}).States(t.Context(), source, func(row []float32) error {
+	err := b.engine(t, engine.Config{}).States(t.Context(), source, reading.Reading{}, func(row []float32) error {
 		if !slices.Equal(row, want[i]) {
 			t.Errorf("state %d is %v, want %v", i, row, want[i])
 		}

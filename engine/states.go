@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/engine/reading"
 	"grove/forest"
 	"grove/text/token"
 )
@@ -22,24 +23,35 @@ type states struct {
 	first  int        // row that gives something
 	row    forest.Row // what these rows are
 	most   int        // of them in a step
-	whole  bool       // all rows are run in one step: they see each other
+	whole  bool       // all rows are run in one step
 	end    forest.Node
-	values func(*compute.Result) []float32
-	out    []float32 // of the last step's rows
+	values func(dst []float32, r *compute.Result) []float32 // appends what a row gave
+	out    []float32                                        // of the last step's rows
 }
 
-// States computes a text of its own and calls write with the state behind each token, in order: the stream
-// behind the final norm. A row is valid during the call. All tokens of an encoder's text see each other; those
-// of any other model see what is before them. An encoder-decoder gives its encoder's states. Errors: [ErrContext] with both numbers, [ErrBusy], ctx's, the
+// States computes a text of its own and calls write with what is read of each token, in order. A row is valid during the call. Tokens see what the mask
+// says. An encoder-decoder gives its encoder's states. Errors: a reading that the model does not have; [ErrContext] with both numbers, [ErrBusy], ctx's, the
 // model's, write's.
-func (e *Engine) States(ctx context.Context, ids []token.ID, write func(row []float32) error) error {
+func (e *Engine) States(ctx context.Context, ids []token.ID, r reading.Reading, write func(row []float32) error) error {
 	if e.encoder != nil {
-		return e.encoder.States(ctx, ids, write)
+		return e.encoder.States(ctx, ids, r, write)
 	}
-	j := &states{ids: ids, row: forest.Row{Want: forest.Want{State: true}}, most: e.chunk}
-	j.values = func(r *compute.Result) []float32 { return r.State }
-	if e.model.Info().Encoder {
-		j.row.Block, j.whole = 1, true
+	if err := r.Fit(e.model.Info()); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	if n := len(ids); r.Whole() && n > e.chunk && n <= e.Context() {
+		return fmt.Errorf("engine: %d tokens are read in one step, which has %d at most: %w", n, e.chunk, ErrContext)
+	}
+	j := &states{ids: ids, row: forest.Row{To: r.Exit, Want: forest.Want{State: r.Layers == nil}}, most: e.chunk, whole: r.Whole()}
+	for _, l := range r.Layers {
+		j.row.Want.Hidden = j.row.Want.Hidden.With(l)
+	}
+	j.row.Block = r.Block()
+	j.values = func(dst []float32, r *compute.Result) []float32 {
+		for _, h := range r.Hidden {
+			dst = append(dst, h...)
+		}
+		return append(dst, r.State...)
 	}
 	return e.rows(ctx, j, write)
 }
@@ -52,7 +64,7 @@ func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write fu
 		return err
 	}
 	j := &states{ids: ids, first: first, row: forest.Row{Want: forest.Want{Logits: true}}, most: min(e.chunk, logitsRows)}
-	j.values = func(r *compute.Result) []float32 { return r.Logits }
+	j.values = func(dst []float32, r *compute.Result) []float32 { return append(dst, r.Logits...) }
 	return e.rows(ctx, j, write)
 }
 
@@ -118,7 +130,10 @@ func (j *states) place(st *step) (err error) {
 func (j *states) take(st *step) (done bool, err error) {
 	j.out = j.out[:0]
 	for i := range j.rows {
-		j.out = append(j.out, j.values(st.result(i))...)
+		j.out = j.values(j.out, st.result(i))
+	}
+	if j.row.To > 0 {
+		return true, nil // rows that stopped early are no text; they go with the sequence
 	}
 	return true, j.e.cache.Commit(j.seq, j.end)
 }

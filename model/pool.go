@@ -1,23 +1,45 @@
 package model
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"slices"
+)
 
-// Pool makes the embedding of a text of the states of its tokens, which it is given in order. It is for one goroutine.
+// Pool makes the embedding of a text of what was read of its tokens, which it is given in order. It is for one goroutine.
 type Pool struct {
-	Kind     Pooling
-	Tokens   int                 // of the text
-	Dense    []Dense             // layers behind the pooling
-	Progress func(done, all int) // is told how many tokens have come; nil: nobody is
+	Kind       Pooling
+	Tokens     int                 // of the text
+	Chosen     []int               // the tokens that count, ascending; nil: all
+	Layers     int                 // vectors of each token, side by side, of which it has the mean; 0: one
+	Dense      []Dense             // layers behind the pooling
+	Dimensions int                 // values of a vector that are kept, the first ones (Matryoshka, Kusupati et al. 2022); 0: all
+	Progress   func(done, all int) // is told how many tokens have come; nil: nobody is
 
-	seen int
-	rows [][]float32
-	sum  []float64
+	seen, taken int
+	rows        [][]float32
+	sum         []float64
 }
 
-// Add takes the state of the next token. It returns no error.
+// count returns the number of tokens that count.
+func (p *Pool) count() int {
+	if p.Chosen != nil {
+		return len(p.Chosen)
+	}
+	return p.Tokens
+}
+
+// Add takes what was read of the next token. It returns no error.
 func (p *Pool) Add(row []float32) error {
 	if p.seen++; p.Progress != nil {
 		p.Progress(p.seen, p.Tokens)
+	}
+	if p.Chosen != nil && (p.taken == len(p.Chosen) || p.Chosen[p.taken] != p.seen-1) {
+		return nil
+	}
+	p.taken++
+	if p.Layers > 1 {
+		row = p.mean(row)
 	}
 	switch {
 	case p.Kind == PoolMean:
@@ -27,10 +49,24 @@ func (p *Pool) Add(row []float32) error {
 		for i, v := range row {
 			p.sum[i] += float64(v)
 		}
-	case p.Kind == PoolNone, p.Kind == PoolFirst && p.seen == 1, p.Kind == PoolLast && p.seen == p.Tokens:
+	case p.Kind == PoolNone, p.Kind == PoolFirst && p.taken == 1, p.Kind == PoolLast && p.taken == p.count():
 		p.rows = append(p.rows, append([]float32(nil), row...))
 	}
 	return nil
+}
+
+// mean returns the mean of a token's vectors, summed in their order.
+func (p *Pool) mean(row []float32) []float32 {
+	width := len(row) / p.Layers
+	out := make([]float32, width)
+	for i := range out {
+		sum := 0.0
+		for at := i; at < len(row); at += width {
+			sum += float64(row[at])
+		}
+		out[i] = float32(sum / float64(p.Layers))
+	}
+	return out
 }
 
 // Vectors returns the embedding: one vector, or with [PoolNone] one of each token. With unit, vectors that are not zero have length 1.
@@ -38,13 +74,16 @@ func (p *Pool) Vectors(unit bool) [][]float32 {
 	if p.Kind == PoolMean {
 		mean := make([]float32, len(p.sum))
 		for i, v := range p.sum {
-			mean[i] = float32(v / float64(p.Tokens))
+			mean[i] = float32(v / float64(p.count()))
 		}
 		p.rows = [][]float32{mean}
 	}
 	for i, row := range p.rows {
 		for k := range p.Dense {
 			row = p.Dense[k].Forward(row)
+		}
+		if p.Dimensions > 0 {
+			row = row[:p.Dimensions]
 		}
 		p.rows[i] = row
 		if unit {
@@ -67,4 +106,23 @@ func scale(row []float32) {
 	for i, v := range row {
 		row[i] = float32(float64(v) / length)
 	}
+}
+
+// Places returns the numbers of n things that places name, ascending and without repetition; -1 is the last one, -2 the one before. An error names the thing. No
+// places are an error.
+func Places(thing string, places []int, n int) ([]int, error) {
+	all := make([]int, len(places))
+	for i, p := range places {
+		if all[i] = p; p < 0 {
+			all[i] = n + p
+		}
+		if all[i] < 0 || all[i] >= n {
+			return nil, fmt.Errorf("%s %d: there are %d, from 0", thing, p, n)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no %s is chosen", thing)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }

@@ -90,3 +90,38 @@ func TestRerank(t *testing.T) {
 		t.Error(want)
 	}
 }
+
+// TestReadings compares the fields that say which states are read with the library.
+func TestReadings(t *testing.T) {
+	file := ranker(t)
+	m, err := grove.OpenBytes(file, grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s := serveModels(t, server.Config{}, source("ranker", file, options))
+	for fields, o := range map[string]grove.EmbedOptions{
+		`"dimensions":8`:                                 {Dimensions: 8},
+		`"layers":[0,-1],"pooling":"mean"`:               {Layers: []int{0, -1}, Pooling: "mean"},
+		`"exit":2,"mask":"causal"`:                       {Exit: 2, Mask: "causal"},
+		`"tokens":[1,-1],"pooling":"mean"`:               {Tokens: []int{1, -1}, Pooling: "mean"},
+		`"embd_normalize":-1,"layers":[1],"tokens":[-2]`: {Raw: true, Layers: []int{1}, Tokens: []int{-2}},
+	} {
+		want, err := m.Embed(context.Background(), "some text", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := s.post(t, "/v1/embeddings", `{"input":"some text",`+fields+`}`).at("data/0/embedding").([]any)
+		if !slices.EqualFunc(got, want, func(a any, b float32) bool { return float32(a.(float64)) == b }) {
+			t.Errorf("%s: %v, want %v", fields, got, want)
+		}
+	}
+	for fields, message := range map[string]string{
+		`"layers":[3]`: "layer 3: there are 3, from 0", `"mask":"most"`: `mask \"most\" is not known`, `"exit":4`: "it must be 1 to 3", `"dimensions":65`: "vectors of the model have 1 to 64",
+		`"layers":[1.5]`: "layers",
+	} {
+		if status, text, _ := s.do(t, "POST", "/v1/embeddings", `{"input":"x",`+fields+`}`); status != 400 || !strings.Contains(text, message) {
+			t.Errorf("%s: %d %s", fields, status, text)
+		}
+	}
+}

@@ -141,7 +141,7 @@ func TestManyTexts(t *testing.T) {
 	}
 	for _, tt := range []struct{ body, param, wants string }{
 		{`{"input":["a",` + texts + `]}`, "input", "more than 2048 prompts"},
-		{`{"input":"a","dimensions":255}`, "dimensions", "256"},
+		{`{"input":"a","dimensions":257}`, "", "256"},
 		{`{"input":"a","dimensions":"256"}`, "dimensions", "string"},
 		{`{"input":"a","encoding_format":"int8"}`, "encoding_format", "int8"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"grove"
+	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
@@ -35,8 +36,13 @@ type embedCommand struct {
 	flags.Adapters
 	flags.JSON
 
-	Pooling poolingName `var:"GROVE_POOLING" placeholder:"HOW" help:"How the vectors of the tokens become one: mean, cls (the first), last, or none (one line for each token). Default: the pooling in the model's file, else mean for an encoder and last for any other model."`
-	Raw     bool        `var:"GROVE_RAW" help:"Write vectors as the model gives them, not scaled to length 1."`
+	Pooling    poolingName  `var:"GROVE_POOLING" placeholder:"HOW" help:"How the vectors of the tokens become one: mean, cls (the first), last, or none (one line for each token). Default: the pooling in the model's file, else mean for an encoder and last for any other model."`
+	Layers     flags.Places `name:"layer" placeholder:"LIST" help:"Layers whose streams are read, from 0, instead of the state behind the final norm: numbers and ranges, -1 or last is the last one; of several, the mean. Example: 4..7,last."`
+	Tokens     flags.Places `placeholder:"LIST" help:"Tokens that count for the pooling, from 0, as for --layer."`
+	Exit       int          `placeholder:"N" help:"Read the state that the model has without the layers behind the first N."`
+	Mask       string       `placeholder:"MASK" help:"What tokens see: causal (those before them), full (each other). Default: full for an encoder, causal for any other model."`
+	Dimensions int          `var:"GROVE_DIMENSIONS" placeholder:"N" help:"Values of a vector, the first ones of the model's, for models that were trained for it. Default: all."`
+	Raw        bool         `var:"GROVE_RAW" help:"Write vectors as the model gives them, not scaled to length 1."`
 }
 
 // embedded is the object that --json writes.
@@ -62,12 +68,18 @@ func (c *embedCommand) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	o := grove.EmbedOptions{Pooling: string(c.Pooling), Raw: c.Raw}
-	pooling, err := m.Pooling(o)
+	ids, err := m.Tokenize(text, true, false)
 	if err != nil {
 		return err
 	}
-	ids, err := m.Tokenize(text, true, false)
+	o := grove.EmbedOptions{Pooling: string(c.Pooling), Raw: c.Raw, Exit: c.Exit, Mask: c.Mask, Dimensions: c.Dimensions}
+	if o.Layers, err = c.Layers.Of(m.Info().Layers); err != nil {
+		return exit.With(exit.CodeUsage, fmt.Errorf("--layer: %w", err))
+	}
+	if o.Tokens, err = c.Tokens.Of(len(ids)); err != nil {
+		return exit.With(exit.CodeUsage, fmt.Errorf("--tokens: %w", err))
+	}
+	pooling, err := m.Pooling(o)
 	if err != nil {
 		return err
 	}
@@ -76,7 +88,7 @@ func (c *embedCommand) Run() (err error) {
 	bar := terminal.Tokens("reading")
 	defer bar.End()
 	o.Progress = bar.Show
-	rows, err := m.EmbedTokens(ctx, text, o)
+	rows, err := m.EmbedIDs(ctx, ids, o, true)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -18,7 +18,7 @@ type budget struct {
 
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
-	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 14000, 0},
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 14500, 0},
 	{"constraints", "sample/constrain/... distill", 22000, 0},
 	{"arithmetic", "compute/... internal/kernel/... model", 12000, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
@@ -35,7 +35,7 @@ var budgets = []budget{
 	{"forms of answers", "server/structured", 1500, 0},
 	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6100, 0},
 	{"other APIs", "server/ollama server/anthropic server/rerank", 3000, 0},
-	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary", 4800, 0},
+	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary", 5000, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
 	{"Markdown at a terminal", "cmd/grove/internal/markdown", 1000, 0},

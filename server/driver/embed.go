@@ -72,10 +72,24 @@ func ofInput(err error) error {
 	return err
 }
 
-// EmbedOptions returns the options that the fields pooling and embd_normalize ask for; nil: the field is absent.
-func EmbedOptions(pooling string, normalize *int) (grove.EmbedOptions, error) {
-	if normalize != nil && *normalize != 2 && *normalize != -1 {
-		return grove.EmbedOptions{}, wire.Unsupported("embd_normalize", "2 and -1 are supported")
+// Readings are the fields that say which states of texts are read, and how they become vectors.
+type Readings struct {
+	Pooling    string `json:"pooling" bytes:"256"`
+	Normalize  *int   `json:"embd_normalize" range:"-1 *"`
+	Dimensions *int   `json:"dimensions" range:"1 *"`
+	Layers     []int  `json:"layers" most:"128"`
+	Tokens     []int  `json:"tokens" most:"65536"`
+	Exit       *int   `json:"exit" range:"1 *"`
+	Mask       string `json:"mask" bytes:"256"`
+}
+
+// Options returns the options that the fields ask for.
+func (q *Readings) Options() (o grove.EmbedOptions, err error) {
+	if n := q.Normalize; n != nil && *n != 2 && *n != -1 {
+		return o, wire.Unsupported("embd_normalize", "2 and -1 are supported")
 	}
-	return grove.EmbedOptions{Pooling: pooling, Raw: normalize != nil && *normalize == -1}, nil
+	o = grove.EmbedOptions{Pooling: q.Pooling, Raw: q.Normalize != nil && *q.Normalize == -1, Layers: q.Layers, Tokens: q.Tokens, Mask: q.Mask}
+	wire.Set(&o.Dimensions, q.Dimensions)
+	wire.Set(&o.Exit, q.Exit)
+	return o, nil
 }

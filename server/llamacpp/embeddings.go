@@ -7,12 +7,11 @@ import (
 
 // embeddingRequest is the body of /embedding.
 type embeddingRequest struct {
-	Model     string       `json:"model" bytes:"1024"`
-	Content   wire.Prompts `json:"content" most:"2048"`
-	Input     wire.Prompts `json:"input" most:"2048"` // OpenAI's name of content
-	Encoding  string       `json:"encoding_format" bytes:"256"`
-	Pooling   string       `json:"pooling" bytes:"256"`
-	Normalize *int         `json:"embd_normalize" range:"-1 *"`
+	driver.Readings
+	Model    string       `json:"model" bytes:"1024"`
+	Content  wire.Prompts `json:"content" most:"2048"`
+	Input    wire.Prompts `json:"input" most:"2048"` // OpenAI's name of content
+	Encoding string       `json:"encoding_format" bytes:"256"`
 }
 
 // embeddings handles POST /embedding, whose answers hold all vectors of a text.
@@ -34,7 +33,7 @@ func embeddings(x *driver.Request) error {
 	if !q.Content.Given {
 		q.Content = q.Input
 	}
-	o, err := driver.EmbedOptions(q.Pooling, q.Normalize)
+	o, err := q.Options()
 	if err != nil {
 		return err
 	}

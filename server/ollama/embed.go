@@ -2,7 +2,6 @@ package ollama
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"grove"
@@ -30,11 +29,9 @@ func embed(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	if q.Dimensions != nil && *q.Dimensions != 0 && *q.Dimensions != h.Info.Width {
-		return wire.Unsupported("dimensions", fmt.Sprintf("vectors are as wide as the model, %d", h.Info.Width))
-	}
-	opened := time.Now()
-	e, err := x.Embed(h, q.Input.List, grove.EmbedOptions{}, false)
+	opened, o := time.Now(), grove.EmbedOptions{}
+	wire.Set(&o.Dimensions, q.Dimensions)
+	e, err := x.Embed(h, q.Input.List, o, false)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"grove"
@@ -13,13 +12,11 @@ import (
 
 // embeddingRequest is the body of /v1/embeddings.
 type embeddingRequest struct {
-	Model      string       `json:"model" bytes:"1024"`
-	Input      wire.Prompts `json:"input" most:"2048"`
-	Content    wire.Prompts `json:"content" most:"2048"` // llama.cpp's name of input
-	Encoding   string       `json:"encoding_format" bytes:"256"`
-	Dimensions *int         `json:"dimensions" range:"1 *"`
-	Pooling    string       `json:"pooling" bytes:"256"`
-	Normalize  *int         `json:"embd_normalize" range:"-1 *"`
+	driver.Readings
+	Model    string       `json:"model" bytes:"1024"`
+	Input    wire.Prompts `json:"input" most:"2048"`
+	Content  wire.Prompts `json:"content" most:"2048"` // llama.cpp's name of input
+	Encoding string       `json:"encoding_format" bytes:"256"`
 }
 
 // embeddings handles POST /v1/embeddings.
@@ -32,7 +29,7 @@ func embeddings(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := q.check(h.Info.Width)
+	o, err := q.check()
 	if err != nil {
 		return err
 	}
@@ -58,8 +55,8 @@ func (embeddingRequest) Tolerated() []wire.Toleration {
 	return []wire.Toleration{{Names: "add_special_tokens", Values: "true", Reason: "a text has the model's special tokens; give token ids for other ones"}}
 }
 
-// check checks the fields. The vectors of the model have the given width.
-func (q *embeddingRequest) check(width int) (o grove.EmbedOptions, err error) {
+// check checks the fields.
+func (q *embeddingRequest) check() (o grove.EmbedOptions, err error) {
 	both := q.Input.Given && q.Content.Given
 	if !q.Input.Given {
 		q.Input = q.Content
@@ -69,10 +66,8 @@ func (q *embeddingRequest) check(width int) (o grove.EmbedOptions, err error) {
 		return o, wire.Refuse("content", "input is another name of the field; leave one of them out")
 	case q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64":
 		return o, wire.Refuse("encoding_format", "encoding_format %q is not known; float and base64 are", wire.Clip(q.Encoding))
-	case q.Dimensions != nil && *q.Dimensions != width:
-		return o, wire.Unsupported("dimensions", fmt.Sprintf("vectors are as wide as the model, %d", width))
 	}
-	return driver.EmbedOptions(q.Pooling, q.Normalize)
+	return q.Options()
 }
 
 // packed returns a vector as base64 of little-endian float32.
