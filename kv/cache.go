@@ -2,6 +2,9 @@
 // sequences share by a hash of all entries from the first to the page's last. Live rows lie in scratch until
 // they are committed or dropped. Pages and scratch have the same layout, so attention reads both alike (N2). A
 // row's bytes are final when it is written (N4): committing copies them.
+//
+// Of recurrent layers it stores a state for each sequence, snapshots of states at the borders of some pages, and the inputs of
+// live rows ([State], N8).
 package kv
 
 import (
