@@ -16,14 +16,17 @@ import (
 // mergeCommand writes a model with what adapters add to it.
 type mergeCommand struct {
 	flags.Threads
+	flags.Out
 
 	Base     string   `arg:"" complete:"MODEL" help:"Model, as -m of other commands takes it."`
 	Adapters []string `arg:"" name:"adapter" placeholder:"ADAPTER[=SCALE]" help:"LoRA adapter of the model, a GGUF file or a folder of PEFT, and how much of it; without SCALE, 1."`
-	Out      string   `short:"o" required:"" placeholder:"FILE" help:"GGUF file to write. Its tensors have the types that they have in the model: quantized ones are quantized again."`
 }
 
 // Run implements the command.
 func (c *mergeCommand) Run() error {
+	if c.Out.File == "" {
+		return exit.With(exit.CodeUsage, errors.New("--out is missing: a model is not written to standard output"))
+	}
 	files, err := flags.Adapters{Lora: c.Adapters}.Files(false)
 	if err != nil {
 		return err
@@ -36,7 +39,7 @@ func (c *mergeCommand) Run() error {
 	for _, f := range files {
 		paths = append(paths, f.Path)
 	}
-	if err := terminal.CheckFile(c.Out, paths...); err != nil {
+	if err := terminal.CheckFile(c.Out.File, paths...); err != nil {
 		return errors.Join(err, base.Close())
 	}
 	pool := par.New(min(par.Threads(), maxThreads))
@@ -45,7 +48,7 @@ func (c *mergeCommand) Run() error {
 	if err != nil {
 		return exit.File(errors.Join(err, base.Close()))
 	}
-	return rewrite(f, c.Out, quantize.Keep, true, c.Threads.N)
+	return rewrite(f, c.Out.File, quantize.Keep, true, c.Threads.N)
 }
 
 // merge presents a model with adapters merged into it.

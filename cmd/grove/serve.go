@@ -98,7 +98,7 @@ func (c *serveCommand) Run() error {
 			return &grove.OptionError{Err: errors.New("grove: " + name + ": 0; it must be 1 or more")}
 		}
 	}
-	if err := c.checkSessions(); err != nil {
+	if err := c.checkDirs(); err != nil {
 		return err
 	}
 	fields, err := c.fields()
@@ -263,17 +263,19 @@ func (c *serveCommand) fields() (wire.Mode, error) {
 	return wire.Usual, nil
 }
 
-// checkSessions refuses a directory of sessions that does not exist.
-func (c *serveCommand) checkSessions() error {
+// checkDirs refuses a directory of sessions or of adapters that does not exist.
+func (c *serveCommand) checkDirs() error {
+	for flag, dir := range map[string]string{"--session-dir": c.SessionDir, "--lora-dir": c.LoraDir} {
+		info, err := os.Stat(dir)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a directory", dir)
+		}
+		if err != nil && dir != "" {
+			return &grove.OptionError{Err: fmt.Errorf("grove: %s: %w", flag, err)}
+		}
+	}
 	if c.SessionDir == "" {
 		return nil
-	}
-	info, err := os.Stat(c.SessionDir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", c.SessionDir)
-	}
-	if err != nil {
-		return &grove.OptionError{Err: fmt.Errorf("grove: --session-dir: %w", err)}
 	}
 	return terminal.CheckFile(filepath.Join(c.SessionDir, "session"))
 }
