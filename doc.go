@@ -37,6 +37,11 @@
 // [Model.Logprobs] return a row for each token of a text. [Model.Tokenize] and [Model.Detokenize] convert between
 // text and ids.
 //
+// # Adapters
+//
+// [Options.Adapters] and [Model.LoadAdapter] open LoRA adapters, and [Request.Adapters] says which work on a text, with their scales
+// (docs/adapters.md). Texts with different adapters share steps, and the answer of each is that which it has alone.
+//
 // # Sessions
 //
 // [Request.Session] names a file that keeps the computed keys and values of a text. A later prompt with the same
