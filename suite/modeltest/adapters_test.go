@@ -32,10 +32,10 @@ var adapterSpecs = map[string]Spec{
 	"deepseek2":  {Arch: "deepseek2", Size: 48, Layers: 2, Latent: synthetic.Latent{QRank: 32, Dense: 1, Shared: 1}},
 }
 
-// randomAdapter makes an adapter with a pair for every tensor of a model that can have one.
-func randomAdapter(t testing.TB, f *gguf.File, info *model.Info, seed uint64, rank int, typ tensor.Type) *lora.Adapter {
+// randomAdapter makes an adapter with a pair for every tensor of a model that a function picks.
+func randomAdapter(t testing.TB, f *gguf.File, seed uint64, rank int, typ tensor.Type, picks func(name string) bool) *lora.Adapter {
 	t.Helper()
-	metadata, tensors, err := synthetic.Adapter(f, seed, rank, typ, info.Adapts, nil)
+	metadata, tensors, err := synthetic.Adapter(f, seed, rank, typ, picks, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestAdaptersMerged(t *testing.T) {
 			f := spec.File(t)
 			r := New(t, f, Config{Threads: 2, Context: 128})
 			all := []*lora.Adapter{
-				randomAdapter(t, f, r.Model.Info(), 1, 4, tensor.F32), randomAdapter(t, f, r.Model.Info(), 2, 20, tensor.F16),
+				randomAdapter(t, f, 1, 4, tensor.F32, r.Model.Info().Adapts), randomAdapter(t, f, 2, 20, tensor.F16, r.Model.Info().Adapts),
 			}
 			set := r.adapt(t, 2, all...)
 			set[0].Scale, set[1].Scale = 0.5, -0.75
@@ -193,7 +193,7 @@ func checkAdapters(t *testing.T, spec Spec, typ tensor.Type) {
 		c.Context = 128
 		r := New(t, f, c)
 		info := r.Model.Info()
-		a := r.adapt(t, c.Threads, randomAdapter(t, f, info, 1, 4, tensor.F32), randomAdapter(t, f, info, 2, 20, tensor.F16))
+		a := r.adapt(t, c.Threads, randomAdapter(t, f, 1, 4, tensor.F32, info.Adapts), randomAdapter(t, f, 2, 20, tensor.F16, info.Adapts))
 		r.Exec.SetAdapters(1, [32]byte{1}, a[:1])
 		r.Exec.SetAdapters(2, [32]byte{2}, a[1:])
 		r.Exec.SetAdapters(3, [32]byte{3}, []lowrank.Adapted{{Adapter: a[1].Adapter, Scale: 0.3}, a[0]})
@@ -263,7 +263,7 @@ func TestAdaptersSteadyState(t *testing.T) {
 			spec.Type = tensor.Q8_0
 			f := spec.File(t)
 			r := New(t, f, Config{Threads: 2, Context: 128})
-			r.Exec.SetAdapters(1, [32]byte{1}, r.adapt(t, 2, randomAdapter(t, f, r.Model.Info(), 1, 16, tensor.F16)))
+			r.Exec.SetAdapters(1, [32]byte{1}, r.adapt(t, 2, randomAdapter(t, f, 1, 16, tensor.F16, r.Model.Info().Adapts)))
 			s := r.Cache.NewSeq("")
 			step := func() {
 				end := forest.Trunk
