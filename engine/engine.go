@@ -125,7 +125,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		model: m, pool: pool, moe: plan.Mixture{Layers: len(info.Layers), Experts: info.Experts, Used: info.Used}, vocab: info.Vocabulary,
+		model: m, pool: pool, moe: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, Used: info.Used}, vocab: info.Vocabulary,
 		chunk: c.Chunk, threads: pool.Threads(), seqs: c.Seqs, most: c.Seqs + c.Queue,
 		cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
 	}

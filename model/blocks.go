@@ -271,15 +271,23 @@ func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 		Down:   stack("ffn_down_exps", s.Width, ffn),
 		joined: l.Has(name("ffn_gate_up_exps.weight")),
 	}
-	l.info.Experts, l.info.Used = s.Experts, s.Used
 	if e.joined {
 		e.Gate = stack("ffn_gate_up_exps", 2*ffn, s.Width)
-		l.info.ExpertBytes = e.Gate.Matrix.Bytes() + e.Down.Matrix.Bytes()
+		l.NoteMixture(s, layer, e.Gate.Matrix.Bytes()+e.Down.Matrix.Bytes())
 		return e
 	}
 	e.Gate, e.Up = stack("ffn_gate_exps", ffn, s.Width), stack("ffn_up_exps", ffn, s.Width)
-	l.info.ExpertBytes = e.Gate.Matrix.Bytes() + e.Up.Matrix.Bytes() + e.Down.Matrix.Bytes()
+	l.NoteMixture(s, layer, e.Gate.Matrix.Bytes()+e.Up.Matrix.Bytes()+e.Down.Matrix.Bytes())
 	return e
+}
+
+// NoteMixture notes the mixture of a layer, whose experts take so many bytes each, in the model's description. Those of
+// predictors are no part of a step.
+func (l *Loader) NoteMixture(s Hyperparameters, layer, bytes int) {
+	i := l.info
+	if i.Experts, i.Used, i.ExpertBytes = s.Experts, s.Used, bytes; layer < len(i.Layers) {
+		i.Mixtures++
+	}
 }
 
 // SharedExpert loads the shared expert of a layer, of ffn inner values, which each row weighs by the sigmoid of a

@@ -63,3 +63,24 @@ func TestHybridRefusals(t *testing.T) {
 		})
 	}
 }
+
+// TestMixtures counts the layers with experts, which the costs of steps are made of.
+func TestMixtures(t *testing.T) {
+	for _, c := range []struct {
+		spec modeltest.Spec
+		want int
+	}{
+		{modeltest.Spec{Arch: "jamba", Layers: 6, Experts: 4, Used: 2}, 3},
+		{modeltest.Spec{Arch: "nemotron_h_moe", Layers: 6}, 2},
+		{modeltest.Spec{Arch: "qwen3moe"}, 3},
+		{modeltest.Spec{Arch: "granitehybrid"}, 0},
+	} {
+		m, err := open(t, c.spec, func(*parts) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info := m.Info(); info.Mixtures != c.want {
+			t.Errorf("%s: %d layers with experts, want %d", c.spec.Arch, info.Mixtures, c.want)
+		}
+	}
+}

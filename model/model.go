@@ -54,6 +54,7 @@ type Info struct {
 	Experts     int         // of a layer; 0: none
 	Used        int         // of these, for each row
 	ExpertBytes int         // of one expert of one layer
+	Mixtures    int         // layers with experts
 
 	adaptable map[string]adaptable // tensors that adapters can add to
 }

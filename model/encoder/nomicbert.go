@@ -72,8 +72,7 @@ func loadMixture(l *model.Loader, s model.Hyperparameters, i int) *mixture {
 		up:   compute.Projection{Matrix: l.Stack(name("ffn_up_exps.weight"), s.Experts, s.FFN, s.Width)},
 		down: compute.Projection{Matrix: l.Stack(name("ffn_down_exps.weight"), s.Experts, s.Width, s.FFN)},
 	}
-	info := l.Info()
-	info.Experts, info.Used, info.ExpertBytes = s.Experts, s.Used, m.up.Matrix.Bytes()+m.down.Matrix.Bytes()
+	l.NoteMixture(s, i, m.up.Matrix.Bytes()+m.down.Matrix.Bytes())
 	return m
 }
 

@@ -56,8 +56,7 @@ func (m plainMixture) layer(l *model.Loader, i int) *plainMixture {
 	m.up = compute.Projection{Matrix: l.Stack(name("ffn_up_exps.weight"), s.Experts, m.ffn[i], width)}
 	m.down = compute.Projection{Matrix: l.Stack(name("ffn_down_exps.weight"), s.Experts, width, m.ffn[i])}
 	m.common.Up, m.common.Down = l.Projection(name("ffn_up_shexp"), m.shared, s.Width), l.Projection(name("ffn_down_shexp"), s.Width, m.shared)
-	info := l.Info()
-	info.Experts, info.Used, info.ExpertBytes = s.Experts, s.Used, m.up.Matrix.Bytes()+m.down.Matrix.Bytes()
+	l.NoteMixture(s, i, m.up.Matrix.Bytes()+m.down.Matrix.Bytes())
 	return &m
 }
 
