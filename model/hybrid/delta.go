@@ -3,6 +3,7 @@ package hybrid
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"grove/compute"
 	"grove/model"
@@ -50,6 +51,7 @@ type gatedDelta struct {
 	conv      *compute.Conv
 	dtBias, a compute.Vector
 	delta     *compute.Delta
+	unit      compute.Vector // of queries, the factor for their length; of keys 1
 	norm      compute.Vector
 	out       compute.Projection
 }
@@ -64,6 +66,7 @@ func (d deltaNet) load(l *model.Loader, layer int, in []compute.Projection) *gat
 	w := l.Table(name("ssm_conv1d.weight"), d.channels(), d.taps)
 	if l.OK() {
 		m.conv = compute.NewConv(w, compute.Vector{}, d.channels(), d.taps, true)
+		m.unit.F = slices.Concat(slices.Repeat([]float32{unitScale(d.size)}, d.keys*d.size), slices.Repeat([]float32{1}, d.keys*d.size))
 		m.delta = compute.NewDelta(d.heads, d.keys, d.size, d.size, false, d.tiled)
 		keeps(l, layer, m.conv.Keeps(), m.delta.Keeps())
 	}
@@ -75,12 +78,11 @@ func (m *gatedDelta) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	p := x.Linears(m.in, h)
 	qkv, z, beta, alpha := p[0], p[1], p[2], p[3]
 	qkv = x.Recur(m.layer, 0, m.conv, qkv)
-	n := m.keys * m.size
-	q, k, v := x.Part(qkv, 0, n), x.Part(qkv, n, n), x.Part(qkv, 2*n, m.heads*m.size)
-	q, k = x.UnitHeads(q, m.keys, m.eps), x.UnitHeads(k, m.keys, m.eps)
-	q = x.Scale(q, unitScale(m.size))
+	n := 2 * m.keys * m.size
+	qk, v := x.Part(qkv, 0, n), x.Part(qkv, n, m.heads*m.size)
+	qk = x.MulVector(x.UnitHeads(qk, 2*m.keys, m.eps), m.unit)
 	g := x.MulVector(x.Softplus(alpha, m.dtBias), m.a)
-	o := x.Recur(m.layer, 1, m.delta, x.Join(q, k, v, g, x.Sigmoid(beta)))
+	o := x.Recur(m.layer, 1, m.delta, x.Join(qk, v, g, x.Sigmoid(beta)))
 	return x.Linear(m.out, x.SiluMul(z, x.NormHeads(o, m.heads, m.norm, m.eps)))
 }
 
