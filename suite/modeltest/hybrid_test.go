@@ -7,6 +7,7 @@ import (
 
 	"grove/internal/hftest"
 	"grove/internal/oracle"
+	"grove/model/synthetic"
 	"grove/weights/gguf"
 	"grove/weights/hf"
 	"grove/weights/tensor"
@@ -64,6 +65,20 @@ func TestHybridFolders(t *testing.T) {
 			if !(worst <= 1e-4*scale) {
 				t.Errorf("values differ by %g; the largest is %g", worst, scale)
 			}
+		})
+	}
+}
+
+// TestHybridBits checks the equalities of bits with weights of other types than those of archs, and with mixtures.
+func TestHybridBits(t *testing.T) {
+	for _, s := range []Spec{
+		{Arch: "jamba", Type: tensor.Q8_0, Experts: 6, Used: 2}, {Arch: "granitehybrid", Type: tensor.Q4_0, Experts: 6, Used: 2},
+		{Arch: "nemotron_h_moe", Type: tensor.Q8_0, Layers: 6, Scan: synthetic.Scan{Narrow: 32}},
+		{Arch: "falcon-h1", Type: tensor.F16}, {Arch: "mamba2", Type: tensor.BF16},
+	} {
+		t.Run(s.Arch, func(t *testing.T) {
+			file := s.File(t)
+			archBits(t, New(t, file, Config{CacheType: tensor.F32, Threads: 2, Context: 256}), file)
 		})
 	}
 }
