@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"grove/weights/gguf"
+	"grove/weights/hf/encoders"
 	"grove/weights/hf/folder"
 	"grove/weights/safetensors"
 )
@@ -151,9 +152,12 @@ func (b *builder) family() (func(*builder), error) {
 		return nil, *b.Config.Err
 	}
 	family, ok := families[classes[0]]
+	if encoder := encoders.Families[classes[0]]; encoder != nil {
+		family, ok = func(b *builder) { encoder(b.Builder) }, true
+	}
 	if !ok {
 		return nil, fmt.Errorf("hf: %s: class %.80q is not supported; the classes are %s",
-			filepath.Join(b.Dir, folder.ConfigName), classes[0], strings.Join(slices.Sorted(maps.Keys(families)), ", "))
+			filepath.Join(b.Dir, folder.ConfigName), classes[0], strings.Join(slices.Sorted(maps.Keys(families)), ", ")+", "+strings.Join(slices.Sorted(maps.Keys(encoders.Families)), ", "))
 	}
 	if b.Config.Has("text_config") { // the text part of a model that reads images too
 		b.Config = b.Config.Sub("text_config")

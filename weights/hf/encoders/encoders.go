@@ -1,0 +1,255 @@
+// Package encoders says what the folders of encoders have: BERT, RoBERTa, XLM-RoBERTa, ModernBERT and EuroBERT, and the heads of those that rank.
+package encoders
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"grove/weights/hf/folder"
+	"grove/weights/tensor"
+)
+
+// Families are the classes of config.json.
+var Families = map[string]func(b *folder.Builder){
+	"BertModel": bert, "BertForMaskedLM": bert, "BertForSequenceClassification": bert, "CamembertModel": roberta, "RobertaModel": roberta,
+	"RobertaForSequenceClassification": roberta, "XLMRobertaModel": roberta, "XLMRobertaForSequenceClassification": roberta, "ModernBertModel": modernBERT,
+	"ModernBertForMaskedLM": modernBERT, "ModernBertForSequenceClassification": modernBERT, "EuroBertModel": euroBERT,
+}
+
+// Limits of settings, as package hf has them.
+const (
+	maxContext = 1 << 24
+	maxLayers  = 128
+	maxWidth   = 1 << 16
+	maxHeads   = 1 << 12
+)
+
+// builder adds what encoders share.
+type builder struct{ *folder.Builder }
+
+// shape is the settings that all have.
+type shape struct{ layers, width, ffn, heads, kvHeads, size, context int }
+
+// describe reads the shared settings, and adds them and which model this is.
+func (b *builder) describe(arch string) shape {
+	c := b.Config
+	s := shape{
+		layers: c.Count("num_hidden_layers", 1, maxLayers), width: c.Count("hidden_size", 1, maxWidth), ffn: c.Count("intermediate_size", 1, maxWidth),
+		heads: c.Count("num_attention_heads", 1, maxHeads), context: c.Count("max_position_embeddings", 1, maxContext),
+	}
+	s.kvHeads = c.CountOr("num_key_value_heads", s.heads, 1, maxHeads)
+	s.size = c.CountOr("head_dim", max(1, s.width/max(1, s.heads)), 1, maxHeads)
+	b.Arch, b.Vocab = arch, c.Count("vocab_size", 1, 1<<24)
+	folder.Set(b.Builder, "general.architecture", arch)
+	folder.Set(b.Builder, "general.type", "model")
+	folder.Set(b.Builder, "general.name", filepath.Base(b.Dir))
+	for _, count := range []struct {
+		key string
+		n   int
+	}{
+		{".context_length", s.context}, {".embedding_length", s.width}, {".block_count", s.layers}, {".feed_forward_length", s.ffn}, {".attention.head_count", s.heads},
+		{".attention.head_count_kv", s.kvHeads}, {".attention.key_length", s.size}, {".attention.value_length", s.size},
+	} {
+		b.SetCount(count.key, count.n)
+	}
+	return s
+}
+
+// layers calls layer for each layer, with functions that complete the names of its tensors: as GGUF and as the folder has them.
+func (b *builder) layers(n int, root string, layer func(i int, to, from func(string) string)) {
+	for i := 0; i < n && b.OK(); i++ {
+		layer(i, func(name string) string { return fmt.Sprintf("blk.%d.%s", i, name) }, func(name string) string { return fmt.Sprintf("%s%d.%s", root, i, name) })
+	}
+}
+
+// encodes adds what all encoders say: that tokens see each other, and how the folder of sentence-transformers pools. A head that ranks counts before that.
+func (b *builder) encodes(ranks bool) {
+	folder.Set(b.Builder, ".attention.causal", false)
+	if ranks {
+		b.SetCount(".pooling_type", 4)
+		return
+	}
+	c := b.OptionalConfig(filepath.Join(b.Dir, "1_Pooling", folder.ConfigName))
+	var on []string
+	for key := range c.Values {
+		if strings.HasPrefix(key, "pooling_mode_") && c.BoolOr(key, false) {
+			on = append(on, key)
+		}
+	}
+	kinds := map[string]int{"pooling_mode_mean_tokens": 1, "pooling_mode_cls_token": 2, "pooling_mode_lasttoken": 3}
+	switch {
+	case len(on) == 1 && kinds[on[0]] > 0:
+		b.SetCount(".pooling_type", kinds[on[0]])
+	case len(on) > 0:
+		slices.Sort(on)
+		c.Fail("%s is not supported; one of mean_tokens, cls_token and lasttoken is", strings.Join(on, " with "))
+	}
+}
+
+// below returns the prefix below which the folder has a tensor: the first of several, "" where it has it below none.
+func (b *builder) below(name string, prefixes ...string) string {
+	for _, p := range prefixes {
+		if b.Has(p + name) {
+			return p
+		}
+	}
+	return ""
+}
+
+// centered adds a LayerNorm.
+func (b *builder) centered(to, from string, n int) {
+	b.Norm(to+".weight", from+".weight", n, 0)
+	b.Norm(to+".bias", from+".bias", n, 0)
+}
+
+// classifier adds the head of a class that ranks: a layer, where it has one, and the values.
+func (b *builder) classifier(dense, out string, width int) {
+	if dense != "" {
+		b.Both("cls", dense, width, width)
+	}
+	rows := 1
+	if t, ok := b.Tensor(out + ".weight"); ok && len(t.Shape) == 2 {
+		rows = t.Shape[0]
+	}
+	b.Both("cls.output", out, rows, width)
+}
+
+// leaveOut leaves out tensors whose names begin so.
+func (b *builder) leaveOut(prefixes ...string) {
+	b.Ignored = func(name string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	}
+}
+
+func bert(b *folder.Builder) { (&builder{b}).bertLayers("bert.", 0) }
+
+// roberta has positions from the id of the padding on, which no text has.
+func roberta(f *folder.Builder) {
+	b := &builder{f}
+	c := b.Config
+	b.bertLayers("roberta.", 1+c.CountOr("pad_token_id", 1, 0, maxContext-2))
+	folder.Set(b.Builder, "tokenizer.ggml.add_sep_token", true)
+	b.SetCount("tokenizer.ggml.seperator_token_id", c.CountOr("eos_token_id", 2, 0, 1<<24))
+}
+
+func (b *builder) bertLayers(prefix string, offset int) {
+	c := b.Config
+	c.Only("hidden_act", "gelu", "gelu_new", "gelu_pytorch_tanh")
+	c.Only("position_embedding_type", "absolute")
+	positions := c.Count("max_position_embeddings", offset+1, maxContext)
+	c.Values["max_position_embeddings"] = fmt.Append(nil, positions-offset)
+	const table = "embeddings.word_embeddings.weight"
+	p := b.below(table, prefix)
+	s := b.describe("bert")
+	b.SetFloat(".attention.layer_norm_epsilon", c.FloatOr("layer_norm_eps", 1e-12, 0, 1))
+	b.Copy("token_embd.weight", p+table, b.Vocab, s.width)
+	b.CopyIf("token_types.weight", p+"embeddings.token_type_embeddings.weight", c.CountOr("type_vocab_size", 2, 1, 1<<10), s.width)
+	if t, ok := b.Find(p+"embeddings.position_embeddings.weight", positions, s.width); ok {
+		skip := len(t.Data) / positions * offset
+		t.Data = t.Data[skip:]
+		b.Add("position_embd.weight", tensor.F32, []int{s.context, s.width}, func(dst []byte) { folder.ToF32(dst, t, 0) })
+	}
+	b.centered("token_embd_norm", p+"embeddings.LayerNorm", s.width)
+	b.layers(s.layers, p+"encoder.layer.", func(i int, to, from func(string) string) {
+		for _, n := range [][2]string{{"attn_q", "attention.self.query"}, {"attn_k", "attention.self.key"}, {"attn_v", "attention.self.value"}, {"attn_output", "attention.output.dense"}} {
+			b.Both(to(n[0]), from(n[1]), s.width, s.width)
+		}
+		b.centered(to("attn_output_norm"), from("attention.output.LayerNorm"), s.width)
+		b.Both(to("ffn_up"), from("intermediate.dense"), s.ffn, s.width)
+		b.Both(to("ffn_down"), from("output.dense"), s.width, s.ffn)
+		b.centered(to("layer_output_norm"), from("output.LayerNorm"), s.width)
+	})
+	ranks := true
+	switch {
+	case b.Has("classifier.out_proj.weight"):
+		b.classifier("classifier.dense", "classifier.out_proj", s.width)
+	case b.Has("classifier.weight"):
+		b.classifier(p+"pooler.dense", "classifier", s.width)
+	default:
+		ranks = false
+	}
+	b.leaveOut("cls.", "lm_head.", p+"pooler.", p+"embeddings.position_ids")
+	b.encodes(ranks)
+}
+
+func modernBERT(f *folder.Builder) {
+	b := &builder{f}
+	c := b.Config
+	for _, key := range []string{"norm_bias", "attention_bias", "mlp_bias", "classifier_bias"} {
+		if c.BoolOr(key, false) {
+			c.Fail("%s is true; only false is supported", key)
+		}
+	}
+	c.Only("classifier_activation", "gelu")
+	const table = "embeddings.tok_embeddings.weight"
+	p := b.below(table, "model.")
+	s := b.describe("modern-bert")
+	b.SetFloat(".attention.layer_norm_epsilon", c.FloatOr("norm_eps", 1e-5, 0, 1))
+	folder.Set(b.Builder, ".hidden_activation", c.TextOr("hidden_activation", "gelu"))
+	b.SetCount(".attention.sliding_window", c.CountOr("local_attention", 128, 0, maxContext))
+	b.SetCount(".attention.sliding_window_pattern", c.CountOr("global_attn_every_n_layers", 3, 1, maxLayers))
+	b.SetCount(".rope.dimension_count", s.size)
+	for _, base := range []struct {
+		to, from, kind string
+		other          float64
+	}{{".rope.freq_base", "global_rope_theta", "full_attention", 160000}, {".rope.freq_base_swa", "local_rope_theta", "sliding_attention", 10000}} {
+		theta := c.Sub("rope_parameters").Sub(base.kind).FloatOr("rope_theta", c.FloatOr(base.from, base.other, 1, 1e12), 1, 1e12)
+		b.SetFloat(base.to, theta)
+	}
+	b.Copy("token_embd.weight", p+table, b.Vocab, s.width)
+	b.Norm("token_embd_norm.weight", p+"embeddings.norm.weight", s.width, 0)
+	b.Norm("output_norm.weight", p+"final_norm.weight", s.width, 0)
+	b.layers(s.layers, p+"layers.", func(i int, to, from func(string) string) {
+		if i > 0 {
+			b.Norm(to("attn_norm.weight"), from("attn_norm.weight"), s.width, 0)
+		}
+		b.Norm(to("ffn_norm.weight"), from("mlp_norm.weight"), s.width, 0)
+		b.Copy(to("attn_qkv.weight"), from("attn.Wqkv.weight"), 3*s.width, s.width)
+		b.Copy(to("attn_output.weight"), from("attn.Wo.weight"), s.width, s.width)
+		b.Copy(to("ffn_up.weight"), from("mlp.Wi.weight"), 2*s.ffn, s.width)
+		b.Copy(to("ffn_down.weight"), from("mlp.Wo.weight"), s.width, s.ffn)
+	})
+	ranks := b.Has("classifier.weight")
+	if ranks {
+		folder.Set(b.Builder, ".classifier_pooling", c.TextOr("classifier_pooling", "cls"))
+		b.Norm("cls.norm.weight", "head.norm.weight", s.width, 0)
+		b.classifier("head.dense", "classifier", s.width)
+	}
+	b.leaveOut("head.", "decoder.")
+	b.encodes(ranks)
+}
+
+func euroBERT(f *folder.Builder) {
+	b := &builder{f}
+	c := b.Config
+	b.Config.Only("hidden_act", "silu")
+	p := b.below("embed_tokens.weight", "model.")
+	s := b.describe("eurobert")
+	b.SetFloat(".attention.layer_norm_rms_epsilon", c.FloatOr("rms_norm_eps", 1e-5, 0, 1))
+	rope := c.Sub(c.First("rope_parameters", "rope_scaling"))
+	if kind := rope.TextOr(rope.First("rope_type", "type"), "default"); kind != "default" {
+		rope.Fail("type is %.40q; it must be default", kind)
+	}
+	b.SetCount(".rope.dimension_count", s.size)
+	b.SetFloat(".rope.freq_base", rope.FloatOr("rope_theta", c.FloatOr("rope_theta", 250000, 1, 1e12), 1, 1e12))
+	b.Copy("token_embd.weight", p+"embed_tokens.weight", b.Vocab, s.width)
+	b.Norm("output_norm.weight", p+"norm.weight", s.width, 0)
+	b.layers(s.layers, p+"layers.", func(_ int, to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
+		b.Norm(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
+		for _, n := range []struct {
+			to, from string
+			out, in  int
+		}{
+			{"attn_q", "self_attn.q_proj", s.heads * s.size, s.width}, {"attn_k", "self_attn.k_proj", s.kvHeads * s.size, s.width},
+			{"attn_v", "self_attn.v_proj", s.kvHeads * s.size, s.width}, {"attn_output", "self_attn.o_proj", s.width, s.heads * s.size},
+			{"ffn_gate", "mlp.gate_proj", s.ffn, s.width}, {"ffn_up", "mlp.up_proj", s.ffn, s.width}, {"ffn_down", "mlp.down_proj", s.width, s.ffn},
+		} {
+			b.Copy(to(n.to+".weight"), from(n.from+".weight"), n.out, n.in)
+		}
+	})
+	b.leaveOut("lm_head.")
+	b.encodes(false)
+}
