@@ -17,13 +17,6 @@ const (
 // matrices of gateUp, of as many outputs each (N1, N4). The thread that has computed some outputs of both gates them, and
 // rounds them for the next product: they are in its cache.
 func (x *Exec) FeedForward(gateUp []Projection, down Projection, gate Gate, a Buf) Buf {
-	if x.adapt.Touch(gateUp[0].Matrix) || x.adapt.Touch(gateUp[1].Matrix) {
-		gu := x.Linears(gateUp, a) // the same arithmetic, with room for what adapters add before the gate
-		if gate == SiluGate {
-			return x.Linear(down, x.SiluMul(gu[0], gu[1]))
-		}
-		return x.Linear(down, x.gated(geluRows, gu[0], gu[1]))
-	}
 	t := &x.linearTask
 	t.begin(x, a)
 	g, u := x.alloc(a.rows, gateUp[0].Matrix.Out()), x.alloc(a.rows, gateUp[1].Matrix.Out())

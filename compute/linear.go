@@ -2,6 +2,7 @@ package compute
 
 import (
 	"grove/compute/cut"
+	"grove/compute/lowrank"
 	"grove/compute/weight"
 	"grove/internal/kernel"
 )
@@ -58,7 +59,6 @@ type linearTask struct {
 	n      int // parts
 	groups int // of all parts, or units
 	cut    cut.Cut
-	low    int // the first items are products with the A of adapters
 
 	gate    Gate         // of the outputs of the first part, times those of the second; an item is units of both
 	rounded *kernel.Rows // of what the gate gives; nil: none
@@ -67,9 +67,10 @@ type linearTask struct {
 // linearPart is one product of a linearTask.
 type linearPart struct {
 	Projection
-	dst    Buf
-	subset []int32 // the groups of outputs that are wanted, ascending; nil: all
-	groups int     // that are wanted
+	dst     Buf
+	subset  []int32       // the groups of outputs that are wanted, ascending; nil: all
+	groups  int           // that are wanted
+	adapted lowrank.Cells // of adapters
 }
 
 func (t *linearTask) begin(x *Exec, a Buf) {
@@ -96,21 +97,18 @@ func (t *linearTask) add(p Projection, dst Buf, subset []int32) {
 	t.groups += part.groups
 }
 
-// run runs the products, and those with the factors of adapters: with A beside them, with B behind them.
+// run runs the products. Those with the A of adapters come before: an item adds what B makes of them.
 func (t *linearTask) run() {
 	t.plan()
-	adapt := &t.x.adapt
-	if t.low = 0; !adapt.On {
-		t.x.pool.Run(t.cut.Items(), t)
-		return
+	if adapt := &t.x.adapt; adapt.On {
+		adapt.Clear()
+		for i := range t.n {
+			p := &t.parts[i]
+			p.adapted = adapt.Add(p.Matrix, t.a.plain(), p.dst.plain(), t.a.rows)
+		}
+		adapt.Lower(t.x.pool)
 	}
-	adapt.Clear()
-	for i := range t.n {
-		adapt.Add(t.parts[i].Matrix, t.a.plain(), t.parts[i].dst.plain(), t.a.rows)
-	}
-	t.low = adapt.Lows()
-	t.x.pool.Run(t.low+t.cut.Items(), t)
-	adapt.Raise(t.x.pool)
+	t.x.pool.Run(t.cut.Items(), t)
 }
 
 // plan cuts the products into items.
@@ -138,11 +136,6 @@ func (t *linearTask) stretch(item int) (from, to int) {
 
 // Do implements [par.Task].
 func (t *linearTask) Do(worker, item int) {
-	if item < t.low {
-		t.x.adapt.Lower(worker, item)
-		return
-	}
-	item -= t.low
 	rows, row := &t.rows, 0
 	if t.cut.Bands > 1 {
 		first, end := t.cut.Band(item%t.cut.Bands, t.a.rows)
@@ -184,21 +177,19 @@ func (t *linearTask) part(p *linearPart, worker int, rows *kernel.Rows, row, fir
 func (t *linearTask) multiply(p *linearPart, worker int, rows *kernel.Rows, row, first, end int) {
 	m := p.Matrix
 	m.Multiply(p.dst.f[row*p.dst.width:], p.dst.width, 0, first, end, rows, &t.x.scratch[worker])
-	if p.Bias.F == nil {
-		return
+	if p.Bias.F != nil {
+		lo, hi := first*m.Format.Group, min(end*m.Format.Group, m.Out())
+		for r := row; r < row+rows.N; r++ {
+			kernel.Add(p.dst.row(r)[lo:hi], p.Bias.F[lo:hi])
+		}
 	}
-	lo, hi := first*m.Format.Group, min(end*m.Format.Group, m.Out())
-	for r := row; r < row+rows.N; r++ {
-		kernel.Add(p.dst.row(r)[lo:hi], p.Bias.F[lo:hi])
+	if p.adapted.N > 0 {
+		t.x.adapt.Raise(worker, p.adapted, row, row+rows.N, first, end)
 	}
 }
 
 // Bytes implements [par.Reader].
 func (t *linearTask) Bytes(item int) (n int) {
-	if item < t.low {
-		return 0
-	}
-	item -= t.low
 	from, to := t.stretch(item)
 	if t.gate != noGate {
 		from, to = t.unitsOf(from, to)

@@ -40,7 +40,7 @@ const (
 )
 
 // Additions is what the adapters of a step's rows add. Rows of a buffer that follow each other and have the same set share products.
-// Where no row of the step has a set, nothing is done. It is for one step at a time; only Lower may run for different items at a time.
+// Where no row of the step has a set, nothing is done. It is for one step at a time.
 type Additions struct {
 	On bool // a row of the step has a set
 
@@ -53,10 +53,13 @@ type Additions struct {
 
 	cells []cell
 	lows  []low
-	items int       // of the products with B
+	items int       // of the products with B of pairs of a row and an expert
 	low   []float32 // results of the products with A
 	raise bool      // the threads do the products with B
 }
+
+// Cells are the cells of one product.
+type Cells struct{ First, N int }
 
 // cell is some rows of the results of a product, all with the same set.
 type cell struct {
@@ -130,11 +133,13 @@ func (t *Additions) Touch(m *weight.Matrix) bool {
 // Clear forgets the products that were added.
 func (t *Additions) Clear() { t.cells, t.lows, t.items, t.low = t.cells[:0], t.lows[:0], 0, t.low[:0] }
 
-// Add adds the products of the first n rows of in with a matrix.
-func (t *Additions) Add(m *weight.Matrix, in, dst Rows, n int) {
+// Add adds the products of the first n rows of in with a matrix, and returns their cells.
+func (t *Additions) Add(m *weight.Matrix, in, dst Rows, n int) Cells {
+	first := len(t.cells)
 	if m.Number() != 0 {
 		t.add(m, in, dst, 0, 0, n, t.of)
 	}
+	return Cells{first, len(t.cells) - first}
 }
 
 // Experts computes and adds those of pairs of a row and an expert: source has the row of each pair, and the pairs of each busy expert
@@ -148,8 +153,12 @@ func (t *Additions) Experts(m *weight.Matrix, in, dst Rows, source, busy, start 
 	for _, e := range busy {
 		t.add(m, in, dst, int(e), int(start[e]), int(start[e+1]), t.pairs)
 	}
-	pool.Run(len(t.lows), t)
-	t.Raise(pool)
+	t.Lower(pool)
+	if t.items > 0 {
+		t.raise = true
+		pool.Run(t.items, t)
+		t.raise = false
+	}
 }
 
 // add adds cells for the rows [first, end), which are an expert's. of has the set of each row.
@@ -200,20 +209,26 @@ func (t *Additions) same(p *low, c *cell) (at int, ok bool) {
 	return 0, false
 }
 
-// Lows returns the number of products with A, which [Additions.Lower] computes.
-func (t *Additions) Lows() int { return len(t.lows) }
-
 // Do implements [par.Task]: an item is a product with A, or some outputs of a cell's products with B.
 func (t *Additions) Do(worker, item int) {
-	if t.raise {
-		t.raiseCell(worker, item)
-	} else {
-		t.Lower(worker, item)
+	if !t.raise {
+		t.lower(worker, item)
+		return
+	}
+	c := &t.cells[sort.Search(len(t.cells), func(i int) bool { return t.cells[i].item > item })-1]
+	first := (item - c.item) * itemGroups
+	t.raiseRows(worker, c, c.first, c.end, first, min(first+itemGroups, t.lows[c.lows].pair.B.Groups()))
+}
+
+// Lower runs the products with A.
+func (t *Additions) Lower(pool *par.Pool) {
+	if len(t.lows) > 0 {
+		pool.Run(len(t.lows), t)
 	}
 }
 
-// Lower multiplies a cell's rows by an A.
-func (t *Additions) Lower(worker, item int) {
+// lower multiplies a cell's rows by an A.
+func (t *Additions) lower(worker, item int) {
 	p := &t.lows[item]
 	if p.shared {
 		return
@@ -223,30 +238,29 @@ func (t *Additions) Lower(worker, item int) {
 	m.Multiply(t.low[p.at:p.at+rows.N*m.Out()], m.Out(), c.expert, 0, m.Groups(), rows, &t.scratch[worker])
 }
 
-// Raise runs the products with B, behind those with A, and adds them.
-func (t *Additions) Raise(pool *par.Pool) {
-	if t.items > 0 {
-		t.raise = true
-		pool.Run(t.items, t)
-		t.raise = false
+// Raise adds to the groups [first, end) of the rows [row, limit) of a product what B makes of their products with A. Different groups or
+// rows may be raised at a time, by different workers.
+func (t *Additions) Raise(worker int, of Cells, row, limit, first, end int) {
+	for i := of.First; i < of.First+of.N; i++ {
+		if c := &t.cells[i]; c.first < limit && c.end > row {
+			t.raiseRows(worker, c, max(c.first, row), min(c.end, limit), first, end)
+		}
 	}
 }
 
-// raiseCell multiplies some outputs of a cell by its Bs, in the order of the set, and adds the products.
-func (t *Additions) raiseCell(worker, item int) {
-	c := &t.cells[sort.Search(len(t.cells), func(i int) bool { return t.cells[i].item > item })-1]
-	n, first := c.end-c.first, (item-c.item)*itemGroups
+// raiseRows multiplies some rows of a cell by some outputs of its Bs, in the order of the set, and adds the products.
+func (t *Additions) raiseRows(worker int, c *cell, row, limit, first, end int) {
 	for i := c.lows; i < c.limit; i++ {
 		p := &t.lows[i]
-		m := p.pair.B
-		end := min(first+itemGroups, m.Groups())
+		m, n := p.pair.B, limit-row
 		lo, hi := first*m.Format.Group, min(end*m.Format.Group, m.Out())
 		up, rows := grown(t.up[worker], n*(hi-lo)), &t.rows[worker]
 		t.up[worker] = up
-		*rows = kernel.Rows{N: n, K: m.In(), F: t.low[p.at : p.at+n*m.In()]}
+		at := p.at + (row-c.first)*m.In()
+		*rows = kernel.Rows{N: n, K: m.In(), F: t.low[at : at+n*m.In()]}
 		m.MultiplyPart(up, c.expert, first, end, rows, &t.scratch[worker])
 		for r := range n {
-			kernel.AddScaled(c.dst.row(c.first + r)[lo:hi], p.scale, up[r*(hi-lo):(r+1)*(hi-lo)])
+			kernel.AddScaled(c.dst.row(row + r)[lo:hi], p.scale, up[r*(hi-lo):(r+1)*(hi-lo)])
 		}
 	}
 }
