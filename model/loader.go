@@ -418,8 +418,11 @@ func (l *Loader) Hyperparameters() Hyperparameters {
 	s := Hyperparameters{
 		Layers: l.Count("block_count", 1, maxLayers),
 		Width:  l.Count("embedding_length", 1, maxWidth),
-		FFN:    l.Count("feed_forward_length", 1, maxFFN),
 		Heads:  l.Count("attention.head_count", 1, maxHeads),
+	}
+	s.FFN = l.CountOr("feed_forward_length", 0, 1, maxFFN)
+	if s.FFN == 0 && l.CountOr("expert_count", 0, 0, maxExperts) == 0 { // a model of experts alone has no plain block
+		l.fail("%s is missing", l.key("feed_forward_length"))
 	}
 	s.KVHeads = l.CountOr("attention.head_count_kv", s.Heads, 1, maxHeads)
 	l.checkHeads(s.Heads, s.KVHeads)

@@ -68,6 +68,20 @@ func TestQwen35Layers(t *testing.T) {
 	}
 }
 
+// TestExpertsAlone leaves the inner values of plain blocks out of a file that has none, as those of Qwen 3.5's mixtures.
+func TestExpertsAlone(t *testing.T) {
+	metadata, tensors := Spec{Arch: "qwen35moe"}.Parts(t)
+	alone := slices.DeleteFunc(slices.Clone(metadata), func(kv gguf.KV) bool { return kv.Key == "qwen35moe.feed_forward_length" })
+	if len(alone) != len(metadata)-1 {
+		t.Fatal("the key is not there")
+	}
+	config := Config{CacheType: tensor.F32, Context: 64}
+	got := New(t, written(t, alone, tensors), config).Reference(settingIDs)
+	if err := Equal("with the key and without", got, New(t, written(t, metadata, tensors), config).Reference(settingIDs)); err != nil {
+		t.Error(err)
+	}
+}
+
 func find(tensors []tensor.View, name string) *tensor.View {
 	for i := range tensors {
 		if tensors[i].Name == name {
