@@ -59,6 +59,11 @@ func (c *changed) ones(name string, n int) {
 }
 
 func (c *changed) logits(t *testing.T, ids []token.ID) []Bits {
+	return New(t, c.file(t), Config{CacheType: tensor.F32, Context: 64}).Reference(ids)
+}
+
+// file returns the model as a file.
+func (c *changed) file(t *testing.T) *gguf.File {
 	var b bytes.Buffer
 	if err := gguf.Write(&b, c.metadata, c.tensors); err != nil {
 		t.Fatal(err)
@@ -67,7 +72,7 @@ func (c *changed) logits(t *testing.T, ids []token.ID) []Bits {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(t, f, Config{CacheType: tensor.F32, Context: 64}).Reference(ids)
+	return f
 }
 
 var settingIDs = []token.ID{3, 1, 4, 15, 9, 2, 6, 5}

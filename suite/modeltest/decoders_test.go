@@ -10,26 +10,29 @@ import (
 	"grove/weights/tensor"
 )
 
-// TestDecoders compares decoders with the oracle where no golden does: texts longer than the window, both sets of
+// decoders are the decoders that tests compare with the oracle where no golden does: texts longer than the window, both sets of
 // factors of LongRoPE, heads that rotate in part, OLMo 3's two rotations, and Gemma 1.
+var decoders = []struct {
+	name    string
+	spec    Spec
+	context int
+	long    bool
+}{
+	{"gemma", Spec{Arch: "gemma", Tied: true}, 0, false},
+	{"gemma2, window", Spec{Arch: "gemma2", Layers: 4, Window: 30}, 0, false},
+	{"olmo2", Spec{Arch: "olmo2"}, 0, false},
+	{"olmo3", Spec{Arch: "olmo2", Layers: 5, Window: 30}, 0, false},
+	{"olmo3, window never filled", Spec{Arch: "olmo2", Layers: 5, Window: 5000}, 0, false},
+	{"phi3, window", Spec{Arch: "phi3", Window: 30}, 0, false},
+	{"phi3, short factors", Spec{Arch: "phi3", LongRope: 100}, 100, false},
+	{"phi3, long factors", Spec{Arch: "phi3", LongRope: 100}, 101, true},
+	{"qwen2", Spec{Arch: "qwen2"}, 0, false},
+	{"qwen3", Spec{Arch: "qwen3"}, 0, false},
+}
+
+// TestDecoders compares decoders with the oracle.
 func TestDecoders(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		spec    Spec
-		context int
-		long    bool
-	}{
-		{"gemma", Spec{Arch: "gemma", Tied: true}, 0, false},
-		{"gemma2, window", Spec{Arch: "gemma2", Layers: 4, Window: 30}, 0, false},
-		{"olmo2", Spec{Arch: "olmo2"}, 0, false},
-		{"olmo3", Spec{Arch: "olmo2", Layers: 5, Window: 30}, 0, false},
-		{"olmo3, window never filled", Spec{Arch: "olmo2", Layers: 5, Window: 5000}, 0, false},
-		{"phi3, window", Spec{Arch: "phi3", Window: 30}, 0, false},
-		{"phi3, short factors", Spec{Arch: "phi3", LongRope: 100}, 100, false},
-		{"phi3, long factors", Spec{Arch: "phi3", LongRope: 100}, 101, true},
-		{"qwen2", Spec{Arch: "qwen2"}, 0, false},
-		{"qwen3", Spec{Arch: "qwen3"}, 0, false},
-	} {
+	for _, tt := range decoders {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.spec.Type = tensor.F32
 			file := tt.spec.File(t)
