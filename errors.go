@@ -32,6 +32,9 @@ var (
 	// ErrEncoder reports that a text was asked of a model that gives embeddings alone.
 	ErrEncoder = engine.ErrEncoder
 
+	// ErrSource reports what an encoder-decoder does not do: conversations, sessions, logits of a text alone, drafts for another model.
+	ErrSource = engine.ErrSource
+
 	// ErrSession reports that the file of [Request.Session] cannot be read or written.
 	ErrSession = engine.ErrSession
 

@@ -272,7 +272,7 @@ func room(limit uint64, n int) (uint64, error) {
 // stored returns the bytes of the layers in the file: the weights take as many or more.
 func (m *Model) stored() (n int) {
 	for _, t := range m.file.Tensors {
-		if strings.HasPrefix(t.Name, "blk.") {
+		if strings.HasPrefix(t.Name, "blk.") || strings.Contains(t.Name, ".blk.") {
 			n += len(t.Data)
 		}
 	}
@@ -368,6 +368,7 @@ type Info struct {
 	Width       int // of states
 	Layers      int
 	Encoder     bool // it gives embeddings and generates no text
+	Source      bool // it is an encoder-decoder: the prompt is the source that its encoder reads
 	Threads     int
 	Parallel    int // texts that are computed at a time
 	Queue       int // texts that may wait besides; [Unbounded]: any number
@@ -387,7 +388,7 @@ func (m *Model) Info() Info {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
 	}
 	return Info{
-		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(),
+		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), Source: i.Source != nil,
 		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Sampling: m.advice,
 	}
 }
@@ -420,6 +421,14 @@ func (m *Model) generates() error {
 	}
 	if err := m.engine.Generates(); err != nil {
 		return &OptionError{err}
+	}
+	return nil
+}
+
+// readsSource returns an [*OptionError] with the reason where the model is an encoder-decoder.
+func (m *Model) readsSource(why string) error {
+	if i := m.model.Info(); i.Source != nil {
+		return &OptionError{fmt.Errorf("grove: %s %w; %s", i.Arch, ErrSource, why)}
 	}
 	return nil
 }

@@ -75,7 +75,11 @@ func (s *Sequence) readSource(ctx context.Context, ids []token.ID, session strin
 	start := []token.ID{e.model.Info().Source.Start}
 	s.text, s.prompt = append(s.text, start...), 1
 	s.chain.Append(start, true)
-	return s.flush(ctx)
+	err := s.flush(ctx)
+	if err == nil && s.watch != nil {
+		s.watch(len(ids), len(ids))
+	}
+	return err
 }
 
 // do does a job of the sequence. Where that needs the states of the source, the encoder computes them first.

@@ -103,6 +103,9 @@ func (c *chatCommand) newChat(m *grove.Model, constraint *grove.Constraint) (*co
 
 // template returns the template of the conversation. It reports a template that the vocabulary suggests.
 func (c *chatCommand) template(m *grove.Model) (*chat.Template, error) {
+	if _, err := m.ApplyTemplate(nil, grove.ChatOptions{}); errors.Is(err, grove.ErrSource) {
+		return nil, err
+	}
 	t, err := m.Templates().For(chat.Options{})
 	if errors.Is(err, chat.ErrNone) && c.Model.Path == "" {
 		return nil, exit.File(errors.New("grove: the model inside this program writes Go and holds no conversations; name one: grove chat MODEL ('grove list' shows those here, 'grove pull' fetches one)"))

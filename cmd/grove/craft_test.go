@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -73,6 +74,13 @@ var crafts = map[string]struct {
 	"encoder-causal": {"bert", func(f *crafted) { f.set("bert.attention.causal", gguf.Of(true)) }},
 	"encoder-nan":    {"bert", func(f *crafted) { f.edit("blk.2.layer_output_norm.bias", func(x []float32) { x[7] = nan }) }},
 
+	"t5":         {"t5", func(f *crafted) {}},
+	"t5-encoder": {"t5encoder", func(f *crafted) {}},
+	"t5-decoder": {"t5", func(f *crafted) {
+		f.tensors = slices.DeleteFunc(f.tensors, func(t tensor.View) bool { return strings.HasPrefix(t.Name, "enc.") })
+	}},
+	"t5-start": {"t5", func(f *crafted) { f.set("t5.decoder_start_token_id", gguf.Of(uint32(300))) }},
+
 	"heads-0":       {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count", gguf.Of(uint32(0))) }},
 	"kv-heads-0":    {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(0))) }},
 	"kv-heads-8":    {"llama-gqa", func(f *crafted) { f.set("llama.attention.head_count_kv", gguf.Of(uint32(8))) }},
@@ -105,8 +113,10 @@ const talk = `{% for m in messages %}
 
 // randoms are models of random weights that crafts can start from.
 var randoms = map[string]synthetic.Spec{
-	"bert":     {Arch: "bert", Context: 128, Vocab: 300, Vocabulary: true},
-	"neo-bert": {Arch: "neo-bert", Context: 128, Vocab: 300, Vocabulary: true},
+	"bert":      {Arch: "bert", Context: 128, Vocab: 300, Vocabulary: true},
+	"neo-bert":  {Arch: "neo-bert", Context: 128, Vocab: 300, Vocabulary: true},
+	"t5":        {Arch: "t5", KVHeads: 4, Context: 300, Vocab: 300, Vocabulary: true},
+	"t5encoder": {Arch: "t5encoder", KVHeads: 4, Context: 300, Vocab: 300, Vocabulary: true},
 }
 
 var nan = float32(math.NaN())

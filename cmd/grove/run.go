@@ -113,7 +113,7 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	a := answer{Model: m.Info().Name, Prompt: prompt, Suffix: c.Suffix, Tokens: []answerToken{}}
+	a := answer{Model: m.Info().Name, Prompt: prompt, Suffix: c.Suffix, Tokens: []answerToken{}, source: m.Info().Source}
 	err = c.generate(g, &a, bar)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -187,7 +187,7 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 }
 
 // generate computes the answer into a and, unless JSON is asked for, writes it to standard output token by token. The prompt is
-// written when it has been read, behind the bar that shows how far that is.
+// written when it has been read, behind the bar that shows how far that is; a source is not, as the answer is no part of its text.
 func (c *runCommand) generate(g *grove.Generation, a *answer, bar *terminal.Progress) (err error) {
 	live := terminal.NewWrapper(terminal.Stdout)
 	if c.JSON.On {
@@ -195,6 +195,9 @@ func (c *runCommand) generate(g *grove.Generation, a *answer, bar *terminal.Prog
 	}
 	prompt := sync.OnceValue(func() error {
 		bar.End()
+		if a.source {
+			return nil
+		}
 		return live.Text(a.Prompt)
 	})
 	for t, e := range g.Tokens() {
@@ -225,6 +228,8 @@ type answer struct {
 	Text   string          `json:"text"`
 	Tokens []answerToken   `json:"tokens"`
 	Stats  summary.Summary `json:"stats"`
+
+	source bool // the prompt is one
 }
 
 type answerToken struct {

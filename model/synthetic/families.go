@@ -36,6 +36,7 @@ var families = map[string]func(b *builder){
 	"nomic-bert":      (*builder).nomicBERT,
 	"nomic-bert-moe":  (*builder).nomicBERTMoE,
 	"t5":              (*builder).t5,
+	"t5encoder":       (*builder).t5,
 }
 
 // linear adds a matrix and its bias.

@@ -7,12 +7,15 @@ import (
 )
 
 // t5 adds an encoder and a decoder of equal layers with biases by relative position. With Tied, the head is the table and
-// the feed-forward blocks have no gate, as in T5 1.0.
+// the feed-forward blocks have no gate, as in T5 1.0. A t5encoder has no decoder.
 func (b *builder) t5() {
 	s := b.spec
 	const buckets = 8
 	b.matrix("token_embd.weight", s.Vocab, s.Width)
-	if !s.Tied {
+	parts := []string{"enc", "dec"}
+	if s.Arch == "t5encoder" {
+		parts = parts[:1]
+	} else if !s.Tied {
 		b.matrix("output.weight", s.Vocab, s.Width)
 	}
 	block := func(name string) {
@@ -23,7 +26,7 @@ func (b *builder) t5() {
 		b.matrix(name+"_v.weight", kv, s.Width)
 		b.matrix(name+"_o.weight", s.Width, q)
 	}
-	for _, part := range []string{"enc", "dec"} {
+	for _, part := range parts {
 		b.vector(part+".output_norm.weight", s.Width)
 		for l := range s.Layers {
 			name := fmt.Sprintf("%s.blk.%d.", part, l)

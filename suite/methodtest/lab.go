@@ -132,7 +132,13 @@ func (l *lab) prompt() []token.ID {
 }
 
 // after is what the models expect behind the prompt.
-func (l *lab) after() token.ID { p := l.prompt(); return next(p[len(p)-1]) }
+func (l *lab) after() token.ID {
+	if s := l.target.Info().Source; s != nil {
+		return next(s.Start) // the prompt is the source
+	}
+	p := l.prompt()
+	return next(p[len(p)-1])
+}
 
 // engine makes an engine for the target.
 func (l *lab) engine(c engine.Config) *engine.Engine {

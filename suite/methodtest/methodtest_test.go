@@ -60,6 +60,17 @@ func TestRecurrentMethods(t *testing.T) {
 	}
 }
 
+// TestSources runs the suite on an encoder-decoder, with the exact methods that need no second model.
+func TestSources(t *testing.T) {
+	for _, info := range method.All() {
+		if info.Grade == method.Exact && info.Kind != method.KindModel {
+			l := newLab(t)
+			l.target = l.model(modeltest.Spec{Arch: "t5", KVHeads: 4, Seed: 9})
+			t.Run(info.Name, func(t *testing.T) { suite(t, l, info) })
+		}
+	}
+}
+
 // faulty is a method with a fault, around the drafters of a sound one.
 type faulty struct {
 	method.Method
