@@ -48,6 +48,7 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"nomic-bert":      (*Model).normedBehind,
 	"nomic-bert-moe":  (*Model).normedBehind,
 	"t5":              (*Model).t5,
+	"t5gemma":         (*Model).t5Gemma,
 }
 
 // New makes the oracle of a file. It returns an error for an architecture that has no entry.

@@ -37,6 +37,7 @@ var families = map[string]func(b *builder){
 	"nomic-bert-moe":  (*builder).nomicBERTMoE,
 	"t5":              (*builder).t5,
 	"t5encoder":       (*builder).t5,
+	"t5gemma":         (*builder).t5Gemma,
 }
 
 // linear adds a matrix and its bias.

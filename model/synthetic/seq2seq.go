@@ -50,6 +50,46 @@ func (b *builder) t5() {
 	b.set("decoder_start_token_id", uint32(0))
 }
 
+// t5Gemma adds an encoder and a decoder of Gemma 2's layers, of two widths.
+func (b *builder) t5Gemma() {
+	s := b.spec
+	part := func(name string, layers, width int) {
+		attention := func(name string, from int) {
+			b.vector(name+"_norm.weight", width)
+			b.matrix(name+"_q.weight", s.Heads*s.Size, width)
+			b.matrix(name+"_k.weight", s.KVHeads*s.Size, from)
+			b.matrix(name+"_v.weight", s.KVHeads*s.Size, from)
+			b.matrix(name+"_o.weight", width, s.Heads*s.Size)
+		}
+		b.vector(name+".output_norm.weight", width)
+		for l := range layers {
+			at := fmt.Sprintf("%s.blk.%d.", name, l)
+			attention(at+"attn", width)
+			b.vector(at+"post_attn_norm.weight", width)
+			if name == "dec" {
+				attention(at+"cross_attn", 2*s.Width)
+				b.vector(at+"post_cross_attn_norm.weight", width)
+			}
+			b.vector(at+"ffn_norm.weight", width)
+			b.vector(at+"post_ffw_norm.weight", width)
+			b.matrix(at+"ffn_gate.weight", s.FFN, width)
+			b.matrix(at+"ffn_up.weight", s.FFN, width)
+			b.matrix(at+"ffn_down.weight", width, s.FFN)
+		}
+	}
+	b.matrix("token_embd.weight", s.Vocab, s.Width)
+	b.matrix("enc.token_embd.weight", s.Vocab, 2*s.Width)
+	part("enc", s.Layers+1, 2*s.Width)
+	part("dec", s.Layers, s.Width)
+	b.set("encoder.block_count", uint32(s.Layers+1))
+	b.set("encoder.embedding_length", uint32(2*s.Width))
+	b.set("encoder.attention.sliding_window", uint32(20))
+	b.set("attention.scale", float32(0.2))
+	b.set("attn_logit_softcapping", float32(3)) // low, so that they change results
+	b.set("final_logit_softcapping", float32(5))
+	b.set("decoder_start_token_id", uint32(2))
+}
+
 // shrinkQueries makes the queries of attention without a scale as small as a scale would.
 func (b *builder) shrinkQueries() {
 	for _, t := range b.out {

@@ -84,7 +84,7 @@ var others = []Spec{
 }
 
 // sourced are the encoder-decoders, whose bits no file has.
-var sourced = []Spec{{Arch: "t5", KVHeads: 4}}
+var sourced = []Spec{{Arch: "t5", KVHeads: 4}, {Arch: "t5gemma", Window: 70}}
 
 func otherType(i int) tensor.Type { return []tensor.Type{tensor.Q8_0, tensor.F16}[i%2] }
 
