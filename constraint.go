@@ -83,8 +83,8 @@ func (g *Generation) constrain() error {
 		return err
 	}
 	if r.Heal {
-		if r.PromptIDs != nil || r.Suffix != nil {
-			return &OptionError{errors.New("grove: Request.Heal: the prompt is tokens, or has a suffix; only the end of a text is healed")}
+		if r.PromptIDs != nil || r.Suffix != nil || g.model.model.Info().Source != nil {
+			return &OptionError{errors.New("grove: Request.Heal: the prompt is tokens or a source, or has a suffix; only the end of a text is healed")}
 		}
 		if r.Constraint != nil && r.Constraint.Ahead != nil {
 			return &OptionError{errors.New("grove: Request.Heal: the constraint looks ahead, and its hidden Markov model knows no text that begins inside a prompt")}

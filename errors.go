@@ -31,7 +31,6 @@ var (
 
 	// ErrEncoder reports that a text was asked of a model that gives embeddings alone.
 	ErrEncoder = engine.ErrEncoder
-
 	// ErrSource reports what an encoder-decoder does not do: conversations, sessions, logits of a text alone, drafts for another model.
 	ErrSource = engine.ErrSource
 

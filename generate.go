@@ -221,9 +221,6 @@ func (m *Model) check(r *Request) error {
 	if r.Priority < LeastPriority || r.Priority > MostPriority {
 		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, LeastPriority, MostPriority)
 	}
-	if err := m.readsSource("a session, or the healed end of a prompt, is of a text that goes on"); err != nil && (r.Session != "" || r.Heal) {
-		return err
-	}
 	if r.Private && r.Session != "" {
 		return &OptionError{errors.New("grove: Request.Session: the request is Private: nothing of it is kept")}
 	}

@@ -301,8 +301,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// crowds reports whether a packed copy of the weights would not leave room in the machine's memory; the
-// file's own pages can be dropped and read again.
+// crowds reports whether a packed copy of the weights would not leave room in the machine's memory; the file's own pages can be dropped and read again.
 func (m *Model) crowds() bool {
 	memory := float64(machine.Memory())
 	return memory > 0 && float64(m.file.Size()) > 0.9*memory
@@ -346,8 +345,7 @@ func (m *Model) close() (err error) {
 	return errors.Join(err, m.file.Close())
 }
 
-// Files returns the files, and folders of files, that the model, its adapters and its draft model were opened from: no result is to be
-// written there.
+// Files returns the files, and folders of files, that the model, its adapters and its draft model were opened from: no result is to be written there.
 func (m *Model) Files() []string {
 	all := m.file.Paths()
 	for _, a := range m.Adapters() {
@@ -425,16 +423,7 @@ func (m *Model) generates() error {
 	return nil
 }
 
-// readsSource returns an [*OptionError] with the reason where the model is an encoder-decoder.
-func (m *Model) readsSource(why string) error {
-	if i := m.model.Info(); i.Source != nil {
-		return &OptionError{fmt.Errorf("grove: %s %w; %s", i.Arch, ErrSource, why)}
-	}
-	return nil
-}
-
-// Piece returns the bytes that a token stands for by itself, which need not be whole characters; an id out of range
-// is an error.
+// Piece returns the bytes that a token stands for by itself, which need not be whole characters; an id out of range is an error.
 func (m *Model) Piece(id token.ID) ([]byte, error) { return m.tokenizer.AppendPiece(nil, id, true) }
 
 // Detokenize returns the text of ids; an id out of range is an error.

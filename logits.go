@@ -16,9 +16,6 @@ func (m *Model) Logits(ctx context.Context, ids []token.ID, write func(row []flo
 	if err := m.generates(); err != nil {
 		return err
 	}
-	if err := m.readsSource("a text alone has no logits"); err != nil {
-		return err
-	}
 	n := m.model.Info().Vocabulary
 	for i, id := range ids {
 		if id < 0 || int(id) >= n {

@@ -38,8 +38,8 @@ func (r Reasoning) Check() error {
 // same) and datetime can be set in [chat.Options.Vars], so that the prompt does not depend on the day. A template that shows no tools
 // gets a text that lists them and asks for calls in the form of Hermes. Reasoning of turns before the last question is left out.
 func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, error) {
-	if err := m.readsSource("it answers a text and holds no conversation"); err != nil {
-		return ChatPrompt{}, err
+	if err := m.engine.Reads("it answers a text and holds no conversation"); err != nil {
+		return ChatPrompt{}, &OptionError{err}
 	}
 	t := o.Template
 	if t == nil {

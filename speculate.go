@@ -264,7 +264,7 @@ func (m *Model) openDraft(o Options) error {
 		return inFile(path, err)
 	}
 	m.draft = d
-	if err = errors.Join(d.engine.Generates(), d.readsSource("a draft's text has none")); err == nil {
+	if err = errors.Join(d.engine.Generates(), d.engine.Reads("a draft's text has none")); err == nil {
 		m.words, err = method.NewVocabMap(m.tokenizer, d.tokenizer)
 	}
 	if err != nil {

@@ -168,7 +168,7 @@ func (s *Sequence) Likeliest(ctx context.Context, n int) ([]sample.Token, error)
 // [Sequence.Append] but for the model's.
 func (s *Sequence) Follow(id token.ID) error {
 	if s.e.encoder != nil && s.source == nil {
-		return s.e.reads("a token cannot follow before it is appended")
+		return s.e.Reads("a token cannot follow before it is appended")
 	}
 	if err := s.extend([]token.ID{id}); err != nil {
 		return err

@@ -88,7 +88,7 @@ func (g grown) Size() method.Size {
 
 // Open implements [method.Model].
 func (g grown) Open() (method.Branch, error) {
-	if err := g.e.reads("a draft's text has none"); err != nil {
+	if err := g.e.Reads("a draft's text has none"); err != nil {
 		return nil, err
 	}
 	b := &branch{}

@@ -37,7 +37,7 @@ func (s *Sequence) Save(path string) error {
 		return err
 	}
 	e := s.e
-	if err := e.reads("a session's file has no room for a source"); err != nil {
+	if err := e.Reads("a session's file has no room for a source"); err != nil {
 		return fmt.Errorf("%w: %w", err, ErrSession)
 	}
 	if _, err := e.model.Info().Identity(); err != nil { // it may take long: not while pages are held

@@ -72,9 +72,8 @@ func (s *Sequence) readSource(ctx context.Context, ids []token.ID, session strin
 		name = binary.LittleEndian.AppendUint32(name, uint32(id))
 	}
 	src.name, s.source = string(name), src
-	start := []token.ID{e.model.Info().Source.Start}
-	s.text, s.prompt = append(s.text, start...), 1
-	s.chain.Append(start, true)
+	s.text, s.prompt = append(s.text, e.model.Info().Source.Start), 1
+	s.chain.Append(s.text, true)
 	err := s.flush(ctx)
 	if err == nil && s.watch != nil {
 		s.watch(len(ids), len(ids))
@@ -160,8 +159,8 @@ func (s *Sequence) seen() (text []token.ID, prompt int) {
 	return s.all, n + s.prompt
 }
 
-// reads returns an [ErrSource] with what cannot be done where the model reads a source.
-func (e *Engine) reads(what string) error {
+// Reads returns an [ErrSource] with what cannot be done where the model reads a source.
+func (e *Engine) Reads(what string) error {
 	if e.encoder == nil {
 		return nil
 	}
