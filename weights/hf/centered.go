@@ -1,8 +1,9 @@
 package hf
 
 import (
-	"grove/weights/hf/folder"
 	"strings"
+
+	"grove/weights/hf/folder"
 )
 
 // Families whose norms are LayerNorm.
@@ -23,7 +24,7 @@ func (b *builder) command(arch string) shape {
 	b.centeredEps("layer_norm_eps", 1e-5)
 	b.SetFloat(".logit_scale", c.FloatOr("logit_scale", 1.0/16, 1e-4, 1e4))
 	b.ends("model.", s.width, true, func() { b.Norm("output_norm.weight", "model.norm.weight", s.width, 0) })
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
 		b.attention(s, to, from)
@@ -57,7 +58,7 @@ func nemotron(b *builder) {
 		b.Norm(to+".bias", from+".bias", s.width, 0)
 	}
 	b.ends("model.", s.width, false, func() { norm("output_norm", "model.norm") })
-	b.rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
+	b.Rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		norm(to("attn_norm"), from("input_layernorm"))
 		norm(to("ffn_norm"), from("post_attention_layernorm"))
@@ -75,7 +76,7 @@ func stableLM(b *builder) {
 	parallel := c.BoolOr("use_parallel_residual", false)
 	folder.Set(b.Builder, ".use_parallel_residual", parallel)
 	b.ends("model.", s.width, false, func() { b.layerNorm("output_norm", "model.norm", s.width) })
-	b.rope(b.turnedPart(s, "partial_rotary_factor", 0.25))
+	b.Rope(b.turnedPart(s, "partial_rotary_factor", 0.25))
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.layerNorm(to("attn_norm"), from("input_layernorm"), s.width)
 		if !parallel {
@@ -101,7 +102,7 @@ func phi(b *builder) {
 	b.centeredEps("layer_norm_eps", 1e-5)
 	b.ends("model.", s.width, false, func() { b.layerNorm("output_norm", "model.final_layernorm", s.width) })
 	b.Copy("output.bias", "lm_head.bias", b.Vocab)
-	b.rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
+	b.Rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.layerNorm(to("attn_norm"), from("input_layernorm"), s.width)
 		b.Both(to("attn_q"), from("self_attn.q_proj"), s.heads*s.size, s.width)
@@ -130,7 +131,7 @@ func gptNeoX(b *builder) {
 	if c.Has("rotary_emb_base") {
 		c.Values["rope_theta"] = c.Values["rotary_emb_base"]
 	}
-	b.rope(b.turnedPart(s, c.First("rotary_pct", "partial_rotary_factor"), 0.25))
+	b.Rope(b.turnedPart(s, c.First("rotary_pct", "partial_rotary_factor"), 0.25))
 	part := func(i int) int { // of queries, then keys, then values
 		kind, at := i/(s.heads*s.size), i%(s.heads*s.size)
 		return (at/s.size*3+kind)*s.size + at%s.size

@@ -2,8 +2,9 @@ package hf
 
 import (
 	"fmt"
-	"grove/weights/hf/folder"
 	"strings"
+
+	"grove/weights/hf/folder"
 )
 
 // Families with DeepSeek's mixtures: leading layers with a plain block, then routed and shared experts.
@@ -24,7 +25,7 @@ func (b *builder) routed(k routedKeys, s shape) routed {
 		return routed{dense: s.layers}
 	}
 	m := routed{
-		experts: b.experts(k.experts), ffn: c.Count("moe_intermediate_size", 1, maxWidth),
+		experts: b.Experts(k.experts), ffn: c.Count("moe_intermediate_size", 1, maxWidth),
 		dense: c.CountOr("first_k_dense_replace", 0, 0, s.layers),
 	}
 	n := c.CountOr(k.shared, 0, 0, 1<<8)
@@ -88,11 +89,11 @@ func glm4moe(b *builder) {
 	m, more := 0, c.CountOr("num_nextn_predict_layers", 0, 0, 8)
 	m, s.layers = s.layers, s.layers+more
 	b.describe("glm4moe", s)
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	mix := b.routed(routedKeys{"n_routed_experts", "n_shared_experts"}, s)
 	b.gating("sigmoid")
 	b.rmsEnds(s.width, false)
-	b.rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
+	b.Rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
 	if more > 0 {
 		b.SetCount(".nextn_predict_layers", more)
 	}
@@ -123,7 +124,7 @@ func (b *builder) predictor(s shape, to, from func(string) string) {
 func deepSeek(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("deepseek")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	mix := b.routed(routedKeys{"n_routed_experts", "n_shared_experts"}, s)
 	b.gating("softmax")
 	b.rmsEnds(s.width, false)
@@ -138,15 +139,15 @@ func deepSeek(b *builder) {
 func dots1(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	if b.window() > 0 && c.BoolOr("use_sliding_window", true) {
+	if b.Window() > 0 && c.BoolOr("use_sliding_window", true) {
 		c.Fail("sliding_window is not supported")
 	}
 	s := b.decoder("dots1")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	mix := b.routed(routedKeys{"n_routed_experts", "n_shared_experts"}, s)
 	b.gating("sigmoid")
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.numbered(s.layers, layerRoot, func(i int, to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.attention(s, to, from)
@@ -170,7 +171,7 @@ func deepSeek2(b *builder) {
 	}
 	s.kvHeads, s.size, s.value = 1, a.rank+a.turned, a.rank
 	b.describe("deepseek2", s)
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	b.SetCount(".attention.kv_lora_rank", a.rank)
 	if a.query > 0 {
 		b.SetCount(".attention.q_lora_rank", a.query)
@@ -196,9 +197,9 @@ func deepSeek2(b *builder) {
 
 // latentRope adds the rotation, with YaRN's multiplier of DeepSeek, which joins the scale of attention.
 func (b *builder) latentRope(dims int) {
-	c, _ := b.ropeConfig()
+	c, _ := b.RopeConfig()
 	if !c.Has("mscale_all_dim") {
-		b.rope(dims)
+		b.Rope(dims)
 		return
 	}
 	all := c.FloatOr("mscale_all_dim", 0, 0, 10)
@@ -207,7 +208,7 @@ func (b *builder) latentRope(dims int) {
 	}
 	delete(c.Values, "mscale")
 	delete(c.Values, "mscale_all_dim")
-	b.ropeOf(c, dims)
+	b.RopeOf(c, dims)
 	b.SetFloat(".rope.scaling.yarn_log_multiplier", 0.1*all)
 }
 
@@ -253,7 +254,7 @@ func bailing(b *builder) {
 		c.Fail("norm_head is not supported")
 	}
 	s := b.decoder("bailingmoe")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	mix := b.routed(routedKeys{"num_experts", "num_shared_experts"}, s)
 	if mix.dense != 0 {
 		c.Fail("first_k_dense_replace is %d; it must be 0", mix.dense)
@@ -304,11 +305,11 @@ func bailing2(b *builder) {
 		c.Fail("num_nextn_predict_layers is %d; only 0 is supported", n)
 	}
 	s := b.decoder("bailingmoe2")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	mix := b.routed(routedKeys{"num_experts", "num_shared_experts"}, s)
 	b.gating("sigmoid")
 	b.bailingEnds(s)
-	b.rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
+	b.Rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
 	b.numbered(s.layers, layerRoot, func(i int, to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.Both(to("attn_qkv"), from("attention.query_key_value"), (s.heads+2*s.kvHeads)*s.size, s.width)
@@ -337,7 +338,7 @@ func hunyuanMoE(b *builder) {
 		}
 	}
 	s := b.decoder("hunyuan-moe")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	experts := c.Count("num_experts", 1, maxExperts)
 	b.SetCount(".expert_count", experts)
 	b.SetCount(".expert_used_count", c.Count("moe_topk", 1, experts))
@@ -370,12 +371,12 @@ func miniMax(b *builder) {
 		}
 	}
 	s := b.decoder("minimax-m2")
-	b.rmsEps(1e-6)
-	experts := b.experts("num_local_experts")
+	b.RMSEps(1e-6)
+	experts := b.Experts("num_local_experts")
 	b.SetCount(".expert_feed_forward_length", s.ffn)
 	b.gating("sigmoid")
 	b.rmsEnds(s.width, false)
-	b.rope(c.CountOr("rotary_dim", s.size, 2, s.size))
+	b.Rope(c.CountOr("rotary_dim", s.size, 2, s.size))
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.attention(s, to, from)

@@ -35,11 +35,11 @@ func (b *builder) qwenDelta(arch string, tiled bool, first func(d folder.Delta, 
 		c.Values["intermediate_size"] = c.Values["moe_intermediate_size"]
 	}
 	s := b.decoder(arch)
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	d := b.DeltaNet(s.width, tiled)
-	rotary, _ := b.ropeConfig()
+	rotary, _ := b.RopeConfig()
 	dims := int(rotary.FloatOr("partial_rotary_factor", c.FloatOr("partial_rotary_factor", 0.25, 0.01, 1), 0.01, 1) * float64(s.size))
-	b.rope(dims)
+	b.Rope(dims)
 	root := "model."
 	if b.Has("model.language_model.embed_tokens.weight") {
 		root = "model.language_model."
@@ -51,7 +51,7 @@ func (b *builder) qwenDelta(arch string, tiled bool, first func(d folder.Delta, 
 	mix := b.qwenMixture(arch)
 	attends := b.attendingLayers(s.layers)
 	further := b.qwenPredictors()
-	b.setCountOnce(".block_count", s.layers+further)
+	b.SetCountOnce(".block_count", s.layers+further)
 	b.ends(root, s.width, false, func() { b.Norm("output_norm.weight", root+"norm.weight", s.width, 1) })
 	l := 0
 	b.layers(s.layers, root+"layers.", func(to, from func(string) string) {
@@ -135,7 +135,7 @@ func (b *builder) qwenMixture(arch string) (m qwenMix) {
 	if !c.BoolOr("norm_topk_prob", true) {
 		c.Fail("norm_topk_prob must be true")
 	}
-	m.experts = b.experts("num_experts")
+	m.experts = b.Experts("num_experts")
 	m.ffn, m.shared = c.Count("moe_intermediate_size", 1, maxWidth), c.Count("shared_expert_intermediate_size", 1, maxWidth)
 	b.SetCount(".expert_feed_forward_length", m.ffn)
 	b.SetCount(".expert_shared_feed_forward_length", m.shared)

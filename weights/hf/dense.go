@@ -12,7 +12,7 @@ import (
 
 // turnedPart returns how many values of a head rotate, where that is a part of them.
 func (b *builder) turnedPart(s shape, key string, other float64) int {
-	c, _ := b.ropeConfig()
+	c, _ := b.RopeConfig()
 	part := b.Config.FloatOr(key, other, 0.01, 1)
 	return int(c.FloatOr(key, part, 0.01, 1) * float64(s.size))
 }
@@ -48,9 +48,9 @@ func smollm3(b *builder) {
 		c.Fail("use_sliding_window is not supported")
 	}
 	s := b.decoder("smollm3")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	b.rmsEnds(s.width, true)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -61,9 +61,9 @@ func smollm3(b *builder) {
 func arcee(b *builder) {
 	b.Config.Only("hidden_act", "relu2")
 	s := b.decoder("arcee")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -86,10 +86,10 @@ func (b *builder) graniteScales() {
 func granite(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("granite")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	b.graniteScales()
 	b.rmsEnds(s.width, true)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -100,9 +100,9 @@ func granite(b *builder) {
 func seedOSS(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("seed_oss")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
 		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
@@ -115,9 +115,9 @@ func seedOSS(b *builder) {
 func apertus(b *builder) {
 	b.Config.Only("hidden_act", "xielu")
 	s := b.decoder("apertus")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	numbers := map[string][]float32{}
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("attention_layernorm.weight"), s.width, 0)
@@ -161,7 +161,7 @@ func olmo(b *builder) {
 		b.SetFloat(".attention.clamp_kqv", c.FloatOr("clip_qkv", 0, 1e-6, 1e6))
 	}
 	b.ends("model.", s.width, false, func() {}) // norms have no weights
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.turnedAttention(s, to, from)
 		b.gated(s, to, from)
@@ -174,16 +174,16 @@ func exaone4(b *builder) {
 	c.Only("hidden_act", "silu")
 	s := b.decoder("exaone4")
 	const windowed = 64
-	switch n := b.window(); {
+	switch n := b.Window(); {
 	case b.Sources != nil:
 	case n == 0 && s.layers == windowed, n > 0 && s.layers != windowed:
 		c.Fail("sliding_window is %d with %d layers; a model of %d layers has windows, and no other", n, s.layers, windowed)
 	case n > 0:
 		b.windows(s, func(layer int) bool { return layer%4 == 3 })
 	}
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.attention(s, to, from)
 		b.headNorms(s.size, s.size, to, from, 0)
@@ -197,9 +197,9 @@ func exaone4(b *builder) {
 func ernie(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("ernie4_5")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	b.rmsEnds(s.width, true)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.attention(s, to, from)
@@ -210,7 +210,7 @@ func ernie(b *builder) {
 func hunyuan(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("hunyuan-dense")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	b.rmsEnds(s.width, true)
 	b.alphaRope(s)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
@@ -224,9 +224,9 @@ func hunyuan(b *builder) {
 
 // alphaRope adds the rotation of Hunyuan, whose base grows by a factor alpha for long texts.
 func (b *builder) alphaRope(s shape) {
-	c, theta := b.ropeConfig()
+	c, theta := b.RopeConfig()
 	if kind := c.TextOr(c.First("rope_type", "type"), "default"); kind != "dynamic" || !c.Has("alpha") {
-		b.rope(s.size)
+		b.Rope(s.size)
 		return
 	}
 	if s.size <= 2 {
@@ -241,9 +241,9 @@ func (b *builder) alphaRope(s shape) {
 func glm4(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("glm4")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	b.rmsEnds(s.width, false)
-	b.rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
+	b.Rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.Norm(to("post_attention_norm.weight"), from("post_self_attn_layernorm.weight"), s.width, 0)
@@ -259,12 +259,12 @@ func miniCPM(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	s := b.decoder("minicpm")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	b.SetFloat(".embedding_scale", c.FloatOr("scale_emb", 12, 1e-6, 1e6))
 	b.SetFloat(".residual_scale", c.FloatOr("scale_depth", 1.4, 1e-6, 1e6)/math.Sqrt(float64(s.layers)))
 	b.SetFloat(".logit_scale", float64(s.width)/float64(c.CountOr("dim_model_base", 256, 1, maxWidth)))
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -277,7 +277,7 @@ func internLM2(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	s := b.decoder("internlm2")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	b.vocabOf("model.tok_embeddings.weight")
 	b.Copy("token_embd.weight", "model.tok_embeddings.weight", b.Vocab, s.width)
 	b.Norm("output_norm.weight", "model.norm.weight", s.width, 0)
@@ -315,9 +315,9 @@ func internLM2(b *builder) {
 
 // ropeWithin is rope for a family whose rule dynamic changes the base for texts beyond the context alone, which grove refuses.
 func (b *builder) ropeWithin(dims int) {
-	c, theta := b.ropeConfig()
+	c, theta := b.RopeConfig()
 	if c.TextOr(c.First("rope_type", "type"), "default") != "dynamic" {
-		b.rope(dims)
+		b.Rope(dims)
 		return
 	}
 	b.SetCount(".rope.dimension_count", dims)
@@ -341,12 +341,12 @@ func exaone(b *builder) {
 		}
 	}
 	s := b.decoder("exaone")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	b.vocabOf("transformer.wte.weight")
 	b.Copy("token_embd.weight", "transformer.wte.weight", b.Vocab, s.width)
 	b.Norm("output_norm.weight", "transformer.ln_f.weight", s.width, 0)
 	b.head("lm_head.weight", s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, "transformer.h.", func(to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("ln_1.weight"), s.width, 0)
 		b.Norm(to("ffn_norm.weight"), from("ln_2.weight"), s.width, 0)
@@ -383,8 +383,8 @@ func ministral(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	s := b.decoder("mistral3")
-	b.rmsEps(1e-5)
-	rope, _ := b.ropeConfig()
+	b.RMSEps(1e-5)
+	rope, _ := b.RopeConfig()
 	if rope.Has("llama_4_scaling_beta") {
 		b.SetFloat(".attention.temperature_scale", rope.FloatOr("llama_4_scaling_beta", 0, 0, 10))
 	}
@@ -394,7 +394,7 @@ func ministral(b *builder) {
 		}
 		delete(rope.Values, key)
 	}
-	b.ropeOf(rope, s.size)
+	b.RopeOf(rope, s.size)
 	prefix := b.textPart()
 	b.ends(prefix, s.width, false, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
 	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
@@ -409,8 +409,8 @@ func qwen3vl(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	s := b.decoder("qwen3vl")
-	b.rmsEps(1e-6)
-	rope, _ := b.ropeConfig()
+	b.RMSEps(1e-6)
+	rope, _ := b.RopeConfig()
 	var sections []int32
 	if rope.Value("mrope_section", &sections, "an array of numbers") {
 		for len(sections) < 4 {
@@ -418,7 +418,7 @@ func qwen3vl(b *builder) {
 		}
 		b.SetValue(".rope.dimension_sections", gguf.ArrayOf(sections))
 	}
-	b.ropeOf(rope, s.size)
+	b.RopeOf(rope, s.size)
 	prefix := b.textPart()
 	b.ends(prefix, s.width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
 	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {

@@ -2,9 +2,10 @@ package hf
 
 import (
 	"fmt"
-	"grove/weights/hf/folder"
 	"math"
 	"strings"
+
+	"grove/weights/hf/folder"
 )
 
 // layers calls layer for each layer, with functions that complete the names of its tensors: as GGUF and
@@ -95,11 +96,11 @@ func (b *builder) turnedAttention(s shape, to, from func(string) string) {
 
 func llama(b *builder) {
 	b.Config.Only("hidden_act", "silu")
-	b.withinWindow()
+	b.WithinWindow()
 	s := b.decoder("llama")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -109,12 +110,12 @@ func llama(b *builder) {
 
 func mixtral(b *builder) {
 	b.Config.Only("hidden_act", "silu")
-	b.withinWindow()
+	b.WithinWindow()
 	s := b.decoder("llama")
-	b.rmsEps(1e-5)
-	experts := b.experts("num_local_experts")
+	b.RMSEps(1e-5)
+	experts := b.Experts("num_local_experts")
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -140,9 +141,9 @@ func (b *builder) qwen(arch string) shape {
 		b.Config.Fail("use_sliding_window is not supported")
 	}
 	s := b.decoder(arch)
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	return s
 }
 
@@ -168,7 +169,7 @@ func qwen3moe(b *builder) {
 		c.Fail("norm_topk_prob must be true")
 	}
 	s := b.qwen("qwen3moe")
-	experts := b.experts(c.First("num_experts", "num_local_experts"))
+	experts := b.Experts(c.First("num_experts", "num_local_experts"))
 	ffn := c.Count("moe_intermediate_size", 1, maxWidth)
 	b.SetCount(".expert_feed_forward_length", ffn)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
@@ -185,9 +186,9 @@ func phi3(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	s := b.decoder("phi3")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	b.phi3Rope(s)
-	b.SetCount(".attention.sliding_window", b.window())
+	b.SetCount(".attention.sliding_window", b.Window())
 	b.rmsEnds(s.width, false)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
@@ -201,7 +202,7 @@ func phi3(b *builder) {
 // phi3Rope adds the rotation of Phi 3: of a part of the values of a head, with a list of factors for short
 // texts and one for long ones in the variants of longer contexts.
 func (b *builder) phi3Rope(s shape) {
-	c, theta := b.ropeConfig()
+	c, theta := b.RopeConfig()
 	part := b.Config.FloatOr("partial_rotary_factor", 1, 0.01, 1)
 	dims := int(c.FloatOr("partial_rotary_factor", part, 0.01, 1) * float64(s.size))
 	original := b.Config.CountOr("original_max_position_embeddings", s.context, 1, maxContext)
@@ -225,19 +226,19 @@ func (b *builder) phi3Rope(s shape) {
 	b.SetFloat(".rope.scaling.attn_factor", c.FloatOr("attention_factor", attention, 1e-3, 1e3))
 	long, short := c.Floats("long_factor", dims/2), c.Floats("short_factor", dims/2)
 	if b.OK() {
-		b.addFloats("rope_factors_long.weight", long)
-		b.addFloats("rope_factors_short.weight", short)
+		b.AddFloats("rope_factors_long.weight", long)
+		b.AddFloats("rope_factors_short.weight", short)
 	}
 }
 
 func olmo2(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("olmo2")
-	if b.window() > 0 { // of OLMo 3
+	if b.Window() > 0 { // of OLMo 3
 		b.windows(s, func(layer int) bool { return layer%4 == 3 })
 	}
-	b.rmsEps(1e-5)
-	b.rope(s.size)
+	b.RMSEps(1e-5)
+	b.Rope(s.size)
 	b.rmsEnds(s.width, false)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.attention(s, to, from)
@@ -260,11 +261,11 @@ func starcoder2(b *builder) {
 	c.Only("norm_type", "layer_norm")
 	c.Only("mlp_type", "default")
 	s := b.decoder("starcoder2")
-	if n := b.window(); n > 0 {
+	if n := b.Window(); n > 0 {
 		b.SetCount(".attention.sliding_window", n)
 	}
 	b.SetFloat(".attention.layer_norm_epsilon", c.FloatOr("norm_epsilon", 1e-5, 0, 1))
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.ends("model.", s.width, true, func() { b.layerNorm("output_norm", "model.norm", s.width) })
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.layerNorm(to("attn_norm"), from("input_layernorm"), s.width)
@@ -323,10 +324,10 @@ func gptOSS(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	s := b.decoder("gpt-oss")
-	b.rmsEps(1e-5)
-	b.rope(s.size)
+	b.RMSEps(1e-5)
+	b.Rope(s.size)
 	b.windows(s, func(layer int) bool { return layer%2 == 1 })
-	experts := b.experts("num_local_experts")
+	experts := b.Experts("num_local_experts")
 	b.SetCount(".expert_feed_forward_length", s.ffn)
 	b.rmsEnds(s.width, false)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {

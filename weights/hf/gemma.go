@@ -1,7 +1,6 @@
 package hf
 
 import (
-	"math"
 	"strings"
 )
 
@@ -21,8 +20,8 @@ func (b *builder) gemmaActs() {
 func gemma(b *builder) {
 	b.gemmaActs()
 	s := b.decoder("gemma")
-	b.rmsEps(1e-6)
-	b.rope(s.size)
+	b.RMSEps(1e-6)
+	b.Rope(s.size)
 	b.gemmaEnds("model.", s.width)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, gemmaNorm)
@@ -81,8 +80,8 @@ func (b *builder) windows(s shape, full func(layer int) bool) {
 func gemma2(b *builder) {
 	b.gemmaActs()
 	s := b.decoder("gemma2")
-	b.rmsEps(1e-6)
-	b.rope(s.size)
+	b.RMSEps(1e-6)
+	b.Rope(s.size)
 	b.gemmaScale(s, 46)
 	b.windows(s, func(layer int) bool { return layer%2 == 1 })
 	b.SetFloat(".attn_logit_softcapping", b.Config.FloatOr("attn_logit_softcapping", 50, 1e-3, 1e6))
@@ -107,8 +106,8 @@ func gemma3(b *builder) {
 		size: c.CountOr("head_dim", 256, 1, maxHeads), context: c.CountOr("max_position_embeddings", 131072, 1, maxContext),
 	}
 	b.describe("gemma3", s)
-	b.rmsEps(1e-6)
-	b.gemma3Rope(s)
+	b.RMSEps(1e-6)
+	b.Gemma3Rope(s.size)
 	b.gemmaScale(s, 62)
 	const period = 6
 	if n := c.CountOr("sliding_window_pattern", period, 1, maxLayers); n != period {
@@ -137,22 +136,4 @@ func gemma3(b *builder) {
 		b.headNorms(s.size, s.size, to, from, gemmaNorm)
 		b.gated(s, to, from)
 	})
-}
-
-// gemma3Rope adds two rotations: one for the layers without a window, scaled linearly in the larger
-// models, one for those with a window.
-func (b *builder) gemma3Rope(s shape) {
-	c := b.Config
-	if p := c.Sub("rope_parameters"); p.Has("full_attention") { // newer folders
-		c.Values["rope_scaling"] = p.Values["full_attention"]
-		local := p.Sub("sliding_attention")
-		c.Values["rope_theta"] = p.Sub("full_attention").Values["rope_theta"]
-		c.Values["rope_local_base_freq"] = local.Values["rope_theta"]
-		delete(c.Values, "rope_parameters")
-	}
-	if !c.Has("rope_theta") {
-		c.Values["rope_theta"] = []byte("1000000")
-	}
-	b.rope(s.size)
-	b.SetFloat(".rope.freq_base_swa", c.FloatOr("rope_local_base_freq", 10000, 1, math.MaxFloat32))
 }

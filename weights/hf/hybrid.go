@@ -100,7 +100,7 @@ func jamba(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	s := b.decoder("jamba")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	r := folder.Recurrence{
 		Inner: c.CountOr("mamba_expand", 2, 1, maxWidth) * s.width, Taps: c.CountOr("mamba_d_conv", 4, 2, 1<<6),
 		State: c.CountOr("mamba_d_state", 16, 1, 1<<12), Rank: b.rank("mamba_dt_rank", s.width),
@@ -165,8 +165,8 @@ func falconH1(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	s := b.decoder("falcon-h1")
-	b.rmsEps(1e-5)
-	b.rope(s.size)
+	b.RMSEps(1e-5)
+	b.Rope(s.size)
 	inner := c.CountOr("mamba_d_ssm", c.CountOr("mamba_expand", 2, 1, maxWidth)*s.width, 1, maxWidth)
 	r := b.Mamba2Settings(inner, map[string]string{"taps": "mamba_d_conv", "state": "mamba_d_state", "heads": "mamba_n_heads", "groups": "mamba_n_groups", "size": "mamba_d_head"})
 	r.Describe(b.Builder)
@@ -258,7 +258,7 @@ func graniteHybrid(b *builder) {
 		r.Describe(b.Builder)
 	}
 	c.Only("position_embedding_type", "nope", "rope")
-	b.rope(s.size)
+	b.Rope(s.size)
 	folder.Set(b.Builder, ".rope.scaling.finetuned", c.TextOr("position_embedding_type", "nope") == "rope")
 	b.rmsEnds(s.width, false)
 	kvHeads := make([]int, s.layers)
@@ -290,9 +290,9 @@ func (b *builder) graniteShape(arch string, experts int) shape {
 		c.Values["intermediate_size"] = c.Values["shared_intermediate_size"]
 	}
 	s := b.decoder(arch)
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	if experts > 0 {
-		b.experts("num_local_experts")
+		b.Experts("num_local_experts")
 		b.SetCount(".expert_shared_feed_forward_length", shared)
 	}
 	for key, to := range map[string]string{"embedding_multiplier": ".embedding_scale", "residual_multiplier": ".residual_scale", "attention_multiplier": ".attention.scale", "logits_scaling": ".logit_scale"} {
@@ -395,7 +395,7 @@ func (b *builder) nemotronMixture(experts int) nemotronMixture {
 	if experts == 0 {
 		return m
 	}
-	b.experts("n_routed_experts")
+	b.Experts("n_routed_experts")
 	m.ffn, m.shared = c.Count("moe_intermediate_size", 1, maxWidth), c.Count("moe_shared_expert_intermediate_size", 1, maxWidth)
 	m.latent = c.CountOr("moe_latent_size", 0, 0, maxWidth)
 	b.SetCount(".expert_feed_forward_length", m.ffn)

@@ -15,7 +15,7 @@ func kimiLinear(b *builder) {
 		c.Values["max_position_embeddings"] = c.Values["model_max_length"]
 	}
 	s := b.decoder("kimi-linear")
-	b.rmsEps(1e-5)
+	b.RMSEps(1e-5)
 	k := b.kimiSettings(s)
 	b.rmsEnds(s.width, false)
 	heads, kvHeads, l := make([]int, s.layers), make([]int, s.layers), 0
@@ -95,8 +95,8 @@ func (b *builder) kimiSettings(s shape) kimi {
 	b.SetCount(".ssm.conv_kernel", k.taps)
 	b.SetCount(".attention.kv_lora_rank", k.rank)
 	b.SetCount(".rope.dimension_count", k.turned)
-	b.setCountOnce(".attention.key_length", k.rank+k.turned)
-	b.setCountOnce(".attention.value_length", k.rank)
+	b.SetCountOnce(".attention.key_length", k.rank+k.turned)
+	b.SetCountOnce(".attention.value_length", k.rank)
 	b.SetCount(".attention.key_length_mla", k.plain+k.turned)
 	b.SetCount(".attention.value_length_mla", k.value)
 	return k

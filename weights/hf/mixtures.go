@@ -2,6 +2,7 @@ package hf
 
 import (
 	"fmt"
+
 	"grove/weights/hf/folder"
 )
 
@@ -14,7 +15,7 @@ func qwen2moe(b *builder) {
 		c.Fail("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
 	}
 	s := b.qwen("qwen2moe")
-	experts := b.experts("num_experts")
+	experts := b.Experts("num_experts")
 	folder.Set(b.Builder, ".expert_weights_norm", c.BoolOr("norm_topk_prob", false))
 	ffn, shared := c.Count("moe_intermediate_size", 1, maxWidth), c.Count("shared_expert_intermediate_size", 1, maxWidth)
 	b.SetCount(".expert_feed_forward_length", ffn)
@@ -47,11 +48,11 @@ func olmoe(b *builder) {
 		c.Fail("clip_qkv is not supported")
 	}
 	s := b.decoder("olmoe")
-	b.rmsEps(1e-5)
-	experts := b.experts("num_experts")
+	b.RMSEps(1e-5)
+	experts := b.Experts("num_experts")
 	folder.Set(b.Builder, ".expert_weights_norm", c.BoolOr("norm_topk_prob", false))
 	b.rmsEnds(s.width, false)
-	b.rope(s.size)
+	b.Rope(s.size)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.attention(s, to, from)
@@ -64,15 +65,15 @@ func olmoe(b *builder) {
 func graniteMoE(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.decoder("granitemoe")
-	b.rmsEps(1e-6)
+	b.RMSEps(1e-6)
 	b.graniteScales()
-	experts := b.experts("num_local_experts")
+	experts := b.Experts("num_local_experts")
 	shared := b.Config.CountOr("shared_intermediate_size", 0, 0, maxWidth)
 	if shared > 0 {
 		b.SetCount(".expert_shared_feed_forward_length", shared)
 	}
 	b.rmsEnds(s.width, true)
-	b.rope(s.size)
+	b.Rope(s.size)
 	half := func(to, from string, n, ffn, which int) { // of [n, 2*ffn, width]
 		folder, shape := []int{n, 2 * ffn, s.width}, []int{n, ffn, s.width}
 		if n == 0 {

@@ -25,10 +25,10 @@ func (b *builder) lfm2(arch string) {
 	s := b.decoder(arch)
 	if arch == "lfm2" {
 		s.ffn = b.lfm2Inner(s.ffn)
-		b.setCountOnce(".feed_forward_length", s.ffn)
+		b.SetCountOnce(".feed_forward_length", s.ffn)
 	}
 	b.SetFloat(".attention.layer_norm_rms_epsilon", c.FloatOr(c.First("norm_eps", "block_norm_eps"), 1e-5, 0, 1))
-	b.rope(s.size)
+	b.Rope(s.size)
 	taps := c.CountOr("conv_L_cache", 3, 2, 64)
 	b.SetCount(".shortconv.l_cache", taps)
 	attends := b.lfm2Layers(s.layers)
@@ -121,7 +121,7 @@ func (b *builder) lfm2Mixture(s shape) (dense, experts, ffn int) {
 		c.Fail("norm_topk_prob must be true")
 	}
 	dense, ffn = c.CountOr("num_dense_layers", 0, 0, s.layers), c.Count("moe_intermediate_size", 1, maxWidth)
-	experts = b.experts("num_experts")
+	experts = b.Experts("num_experts")
 	b.SetCount(".leading_dense_block_count", dense)
 	b.SetCount(".expert_feed_forward_length", ffn)
 	b.SetFloat(".expert_weights_scale", c.FloatOr("routed_scaling_factor", 1, 0, 1e4))

@@ -19,11 +19,11 @@ func step3(b *builder) {
 		}
 	}
 	s := b.decoder("step3")
-	b.rmsEps(1e-5)
-	b.rope(s.size)
+	b.RMSEps(1e-5)
+	b.Rope(s.size)
 	rank := c.Count("share_q_dim", 1, maxWidth)
 	b.SetCount(".attention.q_lora_rank", rank)
-	experts := b.experts("moe_num_experts")
+	experts := b.Experts("moe_num_experts")
 	ffn, shared := c.Count("moe_intermediate_size", 1, maxWidth), c.Count("share_expert_dim", 1, maxWidth)
 	b.SetCount(".expert_feed_forward_length", ffn)
 	b.SetCount(".expert_shared_feed_forward_length", shared)

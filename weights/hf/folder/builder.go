@@ -5,12 +5,13 @@ package folder
 import (
 	"errors"
 	"fmt"
-	"grove/weights/gguf"
-	"grove/weights/safetensors"
-	"grove/weights/tensor"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"grove/weights/gguf"
+	"grove/weights/safetensors"
+	"grove/weights/tensor"
 )
 
 // OpenWeights opens the tensors of a folder.

@@ -18,10 +18,12 @@ type Recurrence struct {
 
 // Limits on recurrences.
 const (
-	maxTaps  = 1 << 6
-	maxState = 1 << 12
-	maxHeads = 1 << 12
-	maxWidth = 1 << 20
+	maxTaps    = 1 << 6
+	maxState   = 1 << 12
+	maxHeads   = 1 << 12
+	maxWidth   = 1 << 20
+	maxContext = 1 << 24
+	maxExperts = 1 << 12
 )
 
 // Describe adds the settings of the blocks.
