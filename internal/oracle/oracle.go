@@ -24,6 +24,7 @@ type Model struct {
 // model is an encoder.
 var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"bert":      (*Model).bert,
+	"codegen2":  (*Model).codeGen2,
 	"deepseek2": (*Model).deepseek2,
 	"gemma":     (*Model).decoder,
 	"gemma2":    (*Model).decoder,

@@ -16,6 +16,7 @@ type Latent struct {
 // families are the architectures with more differences from Llama than [traits] list.
 var families = map[string]func(b *builder){
 	"bert":       (*builder).bert,
+	"codegen2":   (*builder).codeGen2,
 	"deepseek2":  (*builder).deepseek2,
 	"gemma3n":    (*builder).gemma3n,
 	"gemma4":     (*builder).gemma4,

@@ -109,3 +109,19 @@ func (b *builder) shrinkQueries() {
 		}
 	}
 }
+
+// codeGen2 adds a decoder with GPT-J's layers.
+func (b *builder) codeGen2() {
+	s := b.spec
+	b.matrix("token_embd.weight", s.Vocab, s.Width)
+	b.layerNorm("output_norm")
+	b.linear("output", s.Vocab, s.Width)
+	for l := range s.Layers {
+		name := layerOf(l)
+		b.layerNorm(name("attn_norm"))
+		b.attention(name, traits{})
+		b.linear(name("ffn_up"), s.FFN, s.Width)
+		b.linear(name("ffn_down"), s.Width, s.FFN)
+	}
+	b.set("attention.layer_norm_epsilon", float32(1e-5))
+}

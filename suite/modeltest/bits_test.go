@@ -83,8 +83,8 @@ var others = []Spec{
 	{Arch: "qwen2"}, {Arch: "qwen3"}, {Arch: "starcoder2"},
 }
 
-// sourced are the encoder-decoders, whose bits no file has.
-var sourced = []Spec{{Arch: "t5", KVHeads: 4}, {Arch: "t5gemma", Window: 70}}
+// sourced are the encoder-decoders and CodeGen 2, whose bits no file has.
+var sourced = []Spec{{Arch: "t5", KVHeads: 4}, {Arch: "t5gemma", Window: 70}, {Arch: "codegen2"}}
 
 func otherType(i int) tensor.Type { return []tensor.Type{tensor.Q8_0, tensor.F16}[i%2] }
 

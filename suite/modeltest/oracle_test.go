@@ -31,6 +31,7 @@ var oracleSpecs = map[string]Spec{
 	"step35":              {Arch: "step35", Layers: 4, Window: 20},
 	"t5":                  {Arch: "t5", KVHeads: 4},
 	"t5gemma":             {Arch: "t5gemma", Window: 30},
+	"codegen2":            {Arch: "codegen2"},
 	"t5, 1.0":             {Arch: "t5", KVHeads: 4, Tied: true},
 	"deepseek2, lite":     {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Dense: 1, Shared: 2}},
 	"deepseek2, old lite": {Arch: "deepseek2", Size: 48, Latent: synthetic.Latent{Fused: true, Dense: 1, Shared: 2}},
