@@ -118,7 +118,7 @@ func (l *Loader) Rank(pooling Pooling, activation Activation) {
 		r.Head, width = append(r.Head, d), d.Out
 	}
 	if d, ok := l.dense("cls.output", width, len(r.Labels), maxLabels); ok {
-		r.Head, width = append(r.Head, d), d.Out
+		r.Head = append(r.Head, d)
 	}
 	switch {
 	case len(r.Head) > 0:

@@ -22,6 +22,7 @@ var ownMeaning = map[string]string{
 	"-p":              "run takes a prompt, as llama.cpp does; bench speed takes numbers of rows, as llama-bench does",
 	"--chat-template": "serve takes one for each of several models",
 	"--api-key":       "serve checks several keys; commands that talk to a server send one",
+	"--tokens":        "logits computes ids, exactly these; embed takes places in a text",
 	"--shape":         "bench make needs one; bench scaling takes one instead of a model",
 	"--type":          "convert takes a mix of types; bench make and bench scaling take one type for every matrix",
 }
