@@ -77,7 +77,7 @@ var rooms = []string{
 	"internal/hftest",
 	"weights/lora",
 	"weights/hf weights/quantize",
-	"weights/hf/encoders",
+	"weights/hf/encoders weights/hf/seq2seq",
 	"weights/hf/folder",
 	"text/calls",
 	"text/answer text/stream",

@@ -75,12 +75,12 @@ func stableLM(b *builder) {
 	b.centeredEps("layer_norm_eps", 1e-5)
 	parallel := c.BoolOr("use_parallel_residual", false)
 	folder.Set(b.Builder, ".use_parallel_residual", parallel)
-	b.ends("model.", s.width, false, func() { b.layerNorm("output_norm", "model.norm", s.width) })
+	b.ends("model.", s.width, false, func() { b.LayerNorm("output_norm", "model.norm", s.width) })
 	b.Rope(b.turnedPart(s, "partial_rotary_factor", 0.25))
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.layerNorm(to("attn_norm"), from("input_layernorm"), s.width)
+		b.LayerNorm(to("attn_norm"), from("input_layernorm"), s.width)
 		if !parallel {
-			b.layerNorm(to("ffn_norm"), from("post_attention_layernorm"), s.width)
+			b.LayerNorm(to("ffn_norm"), from("post_attention_layernorm"), s.width)
 		}
 		b.attention(s, to, from)
 		if c.BoolOr("qk_layernorm", false) {
@@ -100,11 +100,11 @@ func phi(b *builder) {
 	}
 	s := b.decoder("phi2")
 	b.centeredEps("layer_norm_eps", 1e-5)
-	b.ends("model.", s.width, false, func() { b.layerNorm("output_norm", "model.final_layernorm", s.width) })
+	b.ends("model.", s.width, false, func() { b.LayerNorm("output_norm", "model.final_layernorm", s.width) })
 	b.Copy("output.bias", "lm_head.bias", b.Vocab)
 	b.Rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.layerNorm(to("attn_norm"), from("input_layernorm"), s.width)
+		b.LayerNorm(to("attn_norm"), from("input_layernorm"), s.width)
 		b.Both(to("attn_q"), from("self_attn.q_proj"), s.heads*s.size, s.width)
 		b.Both(to("attn_k"), from("self_attn.k_proj"), s.kvHeads*s.size, s.width)
 		b.Both(to("attn_v"), from("self_attn.v_proj"), s.kvHeads*s.size, s.width)
@@ -124,10 +124,10 @@ func gptNeoX(b *builder) {
 	b.Ignored = func(name string) bool { // the mask that older folders keep
 		return strings.HasSuffix(name, ".attention.bias") || strings.HasSuffix(name, ".attention.masked_bias")
 	}
-	b.vocabOf("gpt_neox.embed_in.weight")
+	b.VocabOf("gpt_neox.embed_in.weight")
 	b.Copy("token_embd.weight", "gpt_neox.embed_in.weight", b.Vocab, s.width)
-	b.layerNorm("output_norm", "gpt_neox.final_layer_norm", s.width)
-	b.head("embed_out.weight", s.width, false)
+	b.LayerNorm("output_norm", "gpt_neox.final_layer_norm", s.width)
+	b.Head("embed_out.weight", s.width, false)
 	if c.Has("rotary_emb_base") {
 		c.Values["rope_theta"] = c.Values["rotary_emb_base"]
 	}
@@ -138,8 +138,8 @@ func gptNeoX(b *builder) {
 	}
 	rows := 3 * s.heads * s.size
 	b.layers(s.layers, "gpt_neox.layers.", func(to, from func(string) string) {
-		b.layerNorm(to("attn_norm"), from("input_layernorm"), s.width)
-		b.layerNorm(to("ffn_norm"), from("post_attention_layernorm"), s.width)
+		b.LayerNorm(to("attn_norm"), from("input_layernorm"), s.width)
+		b.LayerNorm(to("ffn_norm"), from("post_attention_layernorm"), s.width)
 		b.Gathered(to("attn_qkv.weight"), from("attention.query_key_value.weight"), rows, s.width, rows, part)
 		b.Gathered(to("attn_qkv.bias"), from("attention.query_key_value.bias"), rows, s.width, rows, part)
 		b.Both(to("attn_output"), from("attention.dense"), s.width, s.heads*s.size)

@@ -291,10 +291,10 @@ func bailing(b *builder) {
 
 // bailingEnds adds what is outside the layers of Ling.
 func (b *builder) bailingEnds(s shape) {
-	b.vocabOf("model.word_embeddings.weight")
+	b.VocabOf("model.word_embeddings.weight")
 	b.Copy("token_embd.weight", "model.word_embeddings.weight", b.Vocab, s.width)
 	b.Norm("output_norm.weight", "model.norm.weight", s.width, 0)
-	b.head("lm_head.weight", s.width, false)
+	b.Head("lm_head.weight", s.width, false)
 }
 
 // bailing2 reads Ling 2.

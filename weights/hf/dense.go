@@ -278,10 +278,10 @@ func internLM2(b *builder) {
 	c.Only("hidden_act", "silu")
 	s := b.decoder("internlm2")
 	b.RMSEps(1e-6)
-	b.vocabOf("model.tok_embeddings.weight")
+	b.VocabOf("model.tok_embeddings.weight")
 	b.Copy("token_embd.weight", "model.tok_embeddings.weight", b.Vocab, s.width)
 	b.Norm("output_norm.weight", "model.norm.weight", s.width, 0)
-	b.head("output.weight", s.width, false)
+	b.Head("output.weight", s.width, false)
 	b.ropeWithin(s.size)
 	group := s.heads / max(1, s.kvHeads)
 	fused := func(head, row int) int { return head*s.size + row }
@@ -324,13 +324,6 @@ func (b *builder) ropeWithin(dims int) {
 	b.SetFloat(".rope.freq_base", theta)
 }
 
-// vocabOf takes the vocabulary's size from its table.
-func (b *builder) vocabOf(table string) {
-	if t, _ := b.Tensor(table); len(t.Shape) == 2 {
-		b.Vocab = t.Shape[0]
-	}
-}
-
 // exaone reads EXAONE 3, which has GPT-2's names for Llama's layers.
 func exaone(b *builder) {
 	c := b.Config
@@ -342,10 +335,10 @@ func exaone(b *builder) {
 	}
 	s := b.decoder("exaone")
 	b.RMSEps(1e-5)
-	b.vocabOf("transformer.wte.weight")
+	b.VocabOf("transformer.wte.weight")
 	b.Copy("token_embd.weight", "transformer.wte.weight", b.Vocab, s.width)
 	b.Norm("output_norm.weight", "transformer.ln_f.weight", s.width, 0)
-	b.head("lm_head.weight", s.width, false)
+	b.Head("lm_head.weight", s.width, false)
 	b.Rope(s.size)
 	b.layers(s.layers, "transformer.h.", func(to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("ln_1.weight"), s.width, 0)

@@ -23,22 +23,10 @@ func (b *builder) layers(n int, root string, layer func(to, from func(string) st
 // is left out where it is the table.
 func (b *builder) ends(prefix string, width int, tied bool, norm func()) {
 	const table, head = "embed_tokens.weight", "lm_head.weight"
-	t, _ := b.Tensor(prefix + table)
-	if len(t.Shape) == 2 {
-		b.Vocab = t.Shape[0]
-	}
+	b.VocabOf(prefix + table)
 	b.Copy("token_embd.weight", prefix+table, b.Vocab, width)
 	norm()
-	b.head(head, width, tied)
-}
-
-func (b *builder) head(name string, width int, tied bool) {
-	switch tied = b.Config.BoolOr("tie_word_embeddings", tied); {
-	case !tied:
-		b.Copy("output.weight", name, b.Vocab, width)
-	case b.Has(name):
-		b.Find(name, b.Vocab, width)
-	}
+	b.Head(head, width, tied)
 }
 
 // rmsEnds is ends for a family with RMSNorm whose tensors are below model.
@@ -249,12 +237,6 @@ func olmo2(b *builder) {
 	})
 }
 
-// layerNorm adds the weight and the bias of a LayerNorm.
-func (b *builder) layerNorm(to, from string, n int) {
-	b.Norm(to+".weight", from+".weight", n, 0)
-	b.Norm(to+".bias", from+".bias", n, 0)
-}
-
 func starcoder2(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "gelu_pytorch_tanh")
@@ -266,10 +248,10 @@ func starcoder2(b *builder) {
 	}
 	b.SetFloat(".attention.layer_norm_epsilon", c.FloatOr("norm_epsilon", 1e-5, 0, 1))
 	b.Rope(s.size)
-	b.ends("model.", s.width, true, func() { b.layerNorm("output_norm", "model.norm", s.width) })
+	b.ends("model.", s.width, true, func() { b.LayerNorm("output_norm", "model.norm", s.width) })
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.layerNorm(to("attn_norm"), from("input_layernorm"), s.width)
-		b.layerNorm(to("ffn_norm"), from("post_attention_layernorm"), s.width)
+		b.LayerNorm(to("attn_norm"), from("input_layernorm"), s.width)
+		b.LayerNorm(to("ffn_norm"), from("post_attention_layernorm"), s.width)
 		b.attention(s, to, from)
 		b.Both(to("ffn_up"), from("mlp.c_fc"), s.ffn, s.width)
 		b.Both(to("ffn_down"), from("mlp.c_proj"), s.width, s.ffn)
@@ -303,11 +285,11 @@ func gpt2(b *builder) {
 	}
 	b.Copy("token_embd.weight", root+"wte.weight", b.Vocab, s.width)
 	b.Copy("position_embd.weight", root+"wpe.weight", s.context, s.width)
-	b.layerNorm("output_norm", root+"ln_f", s.width)
-	b.head("lm_head.weight", s.width, true)
+	b.LayerNorm("output_norm", root+"ln_f", s.width)
+	b.Head("lm_head.weight", s.width, true)
 	b.layers(s.layers, root+"h.", func(to, from func(string) string) {
-		b.layerNorm(to("attn_norm"), from("ln_1"), s.width)
-		b.layerNorm(to("ffn_norm"), from("ln_2"), s.width)
+		b.LayerNorm(to("attn_norm"), from("ln_1"), s.width)
+		b.LayerNorm(to("ffn_norm"), from("ln_2"), s.width)
 		linear := func(name, source string, out, in int) {
 			b.Transposed(to(name+".weight"), from(source+".weight"), out, in)
 			b.Copy(to(name+".bias"), from(source+".bias"), out)

@@ -12,13 +12,8 @@ func (b *builder) gemmaEnds(prefix string, width int) {
 	b.ends(prefix, width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", width, gemmaNorm) })
 }
 
-func (b *builder) gemmaActs() {
-	b.Config.Only("hidden_act", "gelu", "gelu_pytorch_tanh") // the older name means the same in Gemma
-	b.Config.Only("hidden_activation", "gelu_pytorch_tanh")
-}
-
 func gemma(b *builder) {
-	b.gemmaActs()
+	b.GemmaActs()
 	s := b.decoder("gemma")
 	b.RMSEps(1e-6)
 	b.Rope(s.size)
@@ -53,32 +48,11 @@ func (b *builder) gemmaNorms(width int, to, from func(string) string) {
 	}
 }
 
-// windows adds the sliding window and refuses layers that have it against the rule: full reports the layers
-// without a window.
-func (b *builder) windows(s shape, full func(layer int) bool) {
-	b.SetCount(".attention.sliding_window", b.Config.Count("sliding_window", 1, maxContext))
-	var kinds []string
-	if !b.Config.Value("layer_types", &kinds, "an array of kinds") {
-		return
-	}
-	if len(kinds) != s.layers {
-		b.Config.Fail("layer_types has %d entries, there are %d layers", len(kinds), s.layers)
-		return
-	}
-	for i, kind := range kinds {
-		want := "sliding_attention"
-		if full(i) {
-			want = "full_attention"
-		}
-		if kind != want {
-			b.Config.Fail("layer_types has %.40q for layer %d; this family has %q there", kind, i, want)
-			return
-		}
-	}
-}
+// windows adds the sliding window; see [folder.Builder.Windows].
+func (b *builder) windows(s shape, full func(layer int) bool) { b.Windows(s.layers, full) }
 
 func gemma2(b *builder) {
-	b.gemmaActs()
+	b.GemmaActs()
 	s := b.decoder("gemma2")
 	b.RMSEps(1e-6)
 	b.Rope(s.size)
@@ -97,7 +71,7 @@ func gemma2(b *builder) {
 // gemma3 takes the text part of models that read images too. Their folders leave out settings that have the values
 // of the smallest model of the family.
 func gemma3(b *builder) {
-	b.gemmaActs()
+	b.GemmaActs()
 	c := b.Config
 	s := shape{
 		layers: c.Count("num_hidden_layers", 1, maxLayers), width: c.Count("hidden_size", 1, maxWidth),

@@ -10,7 +10,7 @@ import (
 
 // gemma4 takes the text part.
 func gemma4(b *builder) {
-	b.gemmaActs()
+	b.GemmaActs()
 	c := b.Config
 	s := b.shape()
 	full := c.CountOr("global_head_dim", s.size, 1, maxHeads)
@@ -70,7 +70,7 @@ func gemma4(b *builder) {
 
 // gemma3n takes the text part.
 func gemma3n(b *builder) {
-	b.gemmaActs()
+	b.GemmaActs()
 	c := b.Config
 	inner := b.Inner(c.Count("num_hidden_layers", 1, maxLayers))
 	c.Values["intermediate_size"] = []byte(strconv.Itoa(inner[0]))

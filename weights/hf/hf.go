@@ -18,6 +18,7 @@ import (
 	"grove/weights/gguf"
 	"grove/weights/hf/encoders"
 	"grove/weights/hf/folder"
+	"grove/weights/hf/seq2seq"
 	"grove/weights/safetensors"
 )
 
@@ -158,12 +159,15 @@ func (b *builder) family() (func(*builder), error) {
 		return nil, *b.Config.Err
 	}
 	family, ok := families[classes[0]]
-	if encoder := encoders.Families[classes[0]]; encoder != nil {
-		family, ok = func(b *builder) { encoder(b.Builder) }, true
+	names := slices.Sorted(maps.Keys(families))
+	for _, more := range []map[string]func(*folder.Builder){encoders.Families, seq2seq.Families} {
+		if other := more[classes[0]]; other != nil {
+			family, ok = func(b *builder) { other(b.Builder) }, true
+		}
+		names = append(names, slices.Sorted(maps.Keys(more))...)
 	}
 	if !ok {
-		return nil, fmt.Errorf("hf: %s: class %.80q is not supported; the classes are %s",
-			filepath.Join(b.Dir, folder.ConfigName), classes[0], strings.Join(slices.Sorted(maps.Keys(families)), ", ")+", "+strings.Join(slices.Sorted(maps.Keys(encoders.Families)), ", "))
+		return nil, fmt.Errorf("hf: %s: class %.80q is not supported; the classes are %s", filepath.Join(b.Dir, folder.ConfigName), classes[0], strings.Join(names, ", "))
 	}
 	if b.Config.Has("text_config") { // the text part of a model that reads images too
 		b.Config = b.Config.Sub("text_config")

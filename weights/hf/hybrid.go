@@ -33,7 +33,7 @@ func (b *builder) backboneEnds(width int, tied bool) {
 	}
 	b.Copy("token_embd.weight", table, b.Vocab, width)
 	b.Norm("output_norm.weight", "backbone.norm_f.weight", width, 0)
-	b.head("lm_head.weight", width, tied)
+	b.Head("lm_head.weight", width, tied)
 }
 
 // epsilon adds the epsilon of RMSNorm, under the name that a family gives it.

@@ -23,7 +23,7 @@ func llama4(b *builder) {
 	}
 	b.Copy("token_embd.weight", prefix+"embed_tokens.weight", b.Vocab, s.width)
 	b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0)
-	b.head(head, s.width, false)
+	b.Head(head, s.width, false)
 	i := 0
 	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
 		b.norms(s.width, to, from)

@@ -1,9 +1,5 @@
 package hf
 
-import (
-	"grove/weights/hf/folder"
-)
-
 // Limits on settings: generous for any model, small enough that products of them stay in range.
 const (
 	maxLayers  = 1 << 10
@@ -45,11 +41,7 @@ func (b *builder) shape() shape {
 
 // describe adds which model this is, and the shared settings.
 func (b *builder) describe(arch string, s shape) {
-	b.Arch = arch
-	folder.Set(b.Builder, "general.architecture", arch)
-	folder.Set(b.Builder, "general.type", "model")
-	folder.Set(b.Builder, "general.name", folder.NameOf(b.Dir))
-	folder.Set(b.Builder, "general.quantization_version", uint32(2)) // of the block formats
+	b.Describe(arch)
 	b.SetCount(".context_length", s.context)
 	b.SetCount(".embedding_length", s.width)
 	b.SetCount(".block_count", s.layers)

@@ -98,12 +98,6 @@ func (b *builder) below(name string, prefixes ...string) string {
 	return ""
 }
 
-// centered adds a LayerNorm.
-func (b *builder) centered(to, from string, n int) {
-	b.Norm(to+".weight", from+".weight", n, 0)
-	b.Norm(to+".bias", from+".bias", n, 0)
-}
-
 // classifier adds the head of a class that ranks: a layer, where it has one, and the values.
 func (b *builder) classifier(dense, out string, width int) {
 	if dense != "" {
@@ -151,15 +145,15 @@ func (b *builder) bertLayers(prefix string, offset int) {
 		t.Data = t.Data[skip:]
 		b.Add("position_embd.weight", tensor.F32, []int{s.context, s.width}, func(dst []byte) { folder.ToF32(dst, t, 0) })
 	}
-	b.centered("token_embd_norm", p+"embeddings.LayerNorm", s.width)
+	b.LayerNorm("token_embd_norm", p+"embeddings.LayerNorm", s.width)
 	b.layers(s.layers, p+"encoder.layer.", func(i int, to, from func(string) string) {
 		for _, n := range [][2]string{{"attn_q", "attention.self.query"}, {"attn_k", "attention.self.key"}, {"attn_v", "attention.self.value"}, {"attn_output", "attention.output.dense"}} {
 			b.Both(to(n[0]), from(n[1]), s.width, s.width)
 		}
-		b.centered(to("attn_output_norm"), from("attention.output.LayerNorm"), s.width)
+		b.LayerNorm(to("attn_output_norm"), from("attention.output.LayerNorm"), s.width)
 		b.Both(to("ffn_up"), from("intermediate.dense"), s.ffn, s.width)
 		b.Both(to("ffn_down"), from("output.dense"), s.width, s.ffn)
-		b.centered(to("layer_output_norm"), from("output.LayerNorm"), s.width)
+		b.LayerNorm(to("layer_output_norm"), from("output.LayerNorm"), s.width)
 	})
 	ranks := true
 	switch {

@@ -71,3 +71,41 @@ func (b *Builder) Gemma3Rope(size int) {
 	b.Rope(size)
 	b.SetFloat(".rope.freq_base_swa", c.FloatOr("rope_local_base_freq", 10000, 1, math.MaxFloat32))
 }
+
+// Describe adds which model this is.
+func (b *Builder) Describe(arch string) {
+	b.Arch = arch
+	Set(b, "general.architecture", arch)
+	Set(b, "general.type", "model")
+	Set(b, "general.name", NameOf(b.Dir))
+	Set(b, "general.quantization_version", uint32(2)) // of the block formats
+}
+
+// GemmaActs refuses activations that Gemma does not have.
+func (b *Builder) GemmaActs() {
+	b.Config.Only("hidden_act", "gelu", "gelu_pytorch_tanh") // the older name means the same in Gemma
+	b.Config.Only("hidden_activation", "gelu_pytorch_tanh")
+}
+
+// Windows adds the sliding window and refuses layers that have it against the rule: full reports the layers without a window.
+func (b *Builder) Windows(layers int, full func(layer int) bool) {
+	b.SetCount(".attention.sliding_window", b.Config.Count("sliding_window", 1, maxContext))
+	var kinds []string
+	if !b.Config.Value("layer_types", &kinds, "an array of kinds") {
+		return
+	}
+	if len(kinds) != layers {
+		b.Config.Fail("layer_types has %d entries, there are %d layers", len(kinds), layers)
+		return
+	}
+	for i, kind := range kinds {
+		want := "sliding_attention"
+		if full(i) {
+			want = "full_attention"
+		}
+		if kind != want {
+			b.Config.Fail("layer_types has %.40q for layer %d; this family has %q there", kind, i, want)
+			return
+		}
+	}
+}

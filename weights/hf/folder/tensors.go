@@ -114,6 +114,29 @@ func (b *Builder) Norm(to, from string, n int, add float32) {
 	}
 }
 
+// LayerNorm adds the weight and the bias of a LayerNorm of n values.
+func (b *Builder) LayerNorm(to, from string, n int) {
+	b.Norm(to+".weight", from+".weight", n, 0)
+	b.Norm(to+".bias", from+".bias", n, 0)
+}
+
+// VocabOf takes the vocabulary's size from its table.
+func (b *Builder) VocabOf(table string) {
+	if t, _ := b.Tensor(table); len(t.Shape) == 2 {
+		b.Vocab = t.Shape[0]
+	}
+}
+
+// Head adds the output head, unless it is the table; tied is what folders mean that do not say.
+func (b *Builder) Head(name string, width int, tied bool) {
+	switch tied = b.Config.BoolOr("tie_word_embeddings", tied); {
+	case !tied:
+		b.Copy("output.weight", name, b.Vocab, width)
+	case b.Has(name):
+		b.Find(name, b.Vocab, width)
+	}
+}
+
 // ToF32 writes a tensor's values plus add.
 func ToF32(dst []byte, t safetensors.Tensor, add float32) {
 	elems := len(dst) / 4
