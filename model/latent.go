@@ -34,6 +34,9 @@ type LatentHyperparameters struct {
 	Hyperparameters
 	Rank, QueryRank    int // values of the latents; 0: queries have none
 	Plain, Turned, Out int // values of a head's key that do not rotate, that do; of its value
+
+	Temperature  float32 // of queries, by each TemperLength positions, which an architecture may set; 0: none
+	TemperLength int
 }
 
 // LatentHyperparameters reads and checks the hyperparameters of latent attention, and sets in the model's description
@@ -163,6 +166,9 @@ func (a *LatentAttention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	}
 	if a.rope != nil {
 		q, k = x.Rope(q, s.Heads, a.rope), x.Rope(k, 1, a.rope)
+	}
+	if s.Temperature > 0 {
+		q = x.Temper(q, s.Temperature, s.TemperLength, 0)
 	}
 
 	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.scale}, q, k, latent)

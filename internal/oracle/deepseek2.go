@@ -2,7 +2,8 @@ package oracle
 
 import "math"
 
-// deepseek2 is DeepSeek-V2 (2024) and V3: multi-head latent attention, computed in its plain form with keys and
+// deepseek2 is DeepSeek-V2 (2024) and V3, and Mistral Small 4 (2026), whose queries have a temperature that grows by the chunk of
+// positions: multi-head latent attention, computed in its plain form with keys and
 // values of every head made from the latent, and experts beside shared ones.
 func (m *Model) deepseek2(ids []int) [][]float64 {
 	eps := m.floatOr("attention.layer_norm_rms_epsilon", 1e-6)
@@ -16,6 +17,9 @@ func (m *Model) deepseek2(ids []int) [][]float64 {
 		for i := range x {
 			h := rmsNorm(x[i], m.tensor("blk.%d.attn_norm.weight", l), eps)
 			q[i] = a.queries(m, l, h, i, eps)
+			if scale := m.floatOr("attention.temperature_scale", 0); scale > 0 {
+				q[i] = times(1+scale*math.Log(1+math.Floor(float64(i)/float64(m.count("attention.temperature_length")))), q[i])
+			}
 			k[i], v[i] = a.keysValues(m, l, h, i, eps)
 		}
 		for i := range x {
@@ -104,7 +108,13 @@ func (m *Model) swiglu(l int, suffix string, expert, ffn int, h []float64) []flo
 	of := func(name string, out int) weights {
 		return m.tensor("blk.%d.%s%s.weight", l, name, suffix).rows(expert*out, out)
 	}
-	gate, up := of("ffn_gate", ffn).mul(h), of("ffn_up", ffn).mul(h)
+	var gate, up []float64
+	if m.has("blk.%d.ffn_gate_up%s.weight", l, suffix) { // the rows of the one, then those of the other
+		both := of("ffn_gate_up", 2*ffn).mul(h)
+		gate, up = both[:ffn], both[ffn:]
+	} else {
+		gate, up = of("ffn_gate", ffn).mul(h), of("ffn_up", ffn).mul(h)
+	}
 	for i, g := range gate {
 		gate[i] = g * sigmoid(g) * up[i]
 	}

@@ -33,6 +33,7 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"gpt-oss":   (*Model).gptOSS,
 	"llama4":    (*Model).llama4,
 	"mimo2":     (*Model).windowedMixture,
+	"mistral4":  (*Model).deepseek2,
 	"olmo2":     (*Model).decoder,
 	"phi3":      (*Model).decoder,
 	"qwen2":     (*Model).decoder,

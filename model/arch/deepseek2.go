@@ -8,10 +8,13 @@ import (
 	"grove/model"
 )
 
-func init() { model.Register("deepseek2", openDeepSeek2) }
+func init() {
+	model.Register("deepseek2", openDeepSeek2)
+	model.Register("mistral4", openMistral4)
+}
 
-// deepseek2 is DeepSeek-V2 (DeepSeek-AI 2024) and V3: latent attention, leading layers with a plain feed-forward
-// block, and then layers with routed and shared experts.
+// deepseek2 is DeepSeek-V2 (DeepSeek-AI 2024) and V3, and Mistral's mixtures since Large 3 (Mistral AI 2025): latent attention,
+// leading layers with a plain feed-forward block, and then layers with routed and shared experts.
 type deepseek2 struct {
 	info    *model.Info
 	hparams model.Hyperparameters
@@ -30,7 +33,6 @@ type deepseek2Layer struct {
 
 func openDeepSeek2(l *model.Loader) model.Model {
 	s := l.LatentHyperparameters()
-	l.Refuse("attention.temperature_scale")
 	l.SplitPredictors(&s.Hyperparameters)
 	config := l.RopeConfig(s.Hyperparameters, false)
 	config.Dims, config.NoTemperature = s.Turned, true
@@ -39,7 +41,30 @@ func openDeepSeek2(l *model.Loader) model.Model {
 	if config.Scaling == rotary.YaRN && l.OK() {
 		temperature = rotary.Temperature(config.Factor, l.RangeOr("rope.scaling.yarn_log_multiplier", 0, 0, 10))
 	}
+	s.Temperature, s.TemperLength = temper(l, config.Context)
 	return loadDeepSeek2(l, s, rope, temperature, loadMixture(l, s.Hyperparameters))
+}
+
+// openMistral4 opens Mistral Small 4 (Mistral AI 2026). The model chooses groups of experts by another rule than DeepSeek-V2, and
+// has one.
+func openMistral4(l *model.Loader) model.Model {
+	if n := l.CountOr("expert_group_count", 0, 0, 1<<16); n > 1 {
+		l.Fail("mistral4.expert_group_count is %d; only 1 is supported", n)
+	}
+	return openDeepSeek2(l)
+}
+
+// temper reads the temperature of queries, which grows with each temperature_length positions; context is the length of files that
+// have none.
+func temper(l *model.Loader, context int) (scale float32, length int) {
+	scale, length = float32(l.RangeOr("attention.temperature_scale", 0, 0, 10)), l.CountOr("attention.temperature_length", 0, 0, 1<<30)
+	if length == 0 {
+		length = context
+	}
+	if scale > 0 && length < 1 {
+		l.Fail("%s.attention.temperature_length is 0 or missing", l.Info().Arch)
+	}
+	return scale, length
 }
 
 // loadDeepSeek2 loads the head and the layers.

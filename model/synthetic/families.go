@@ -2,7 +2,7 @@ package synthetic
 
 import "grove/weights/tensor"
 
-// Latent is the settings of deepseek2 models: latent attention, whose keys have Spec.Size values, and the mixture.
+// Latent is the settings of deepseek2 and mistral4 models: latent attention, whose keys have Spec.Size values, and the mixture.
 type Latent struct {
 	Rank, QRank int  // of keys and values; of queries, 0: none
 	Rope, Value int  // rotated values of a key, values of a value
@@ -24,6 +24,7 @@ var families = map[string]func(b *builder){
 	"gpt2":       (*builder).gpt2,
 	"llama4":     (*builder).llama4,
 	"mimo2":      (*builder).windowedMixture,
+	"mistral4":   (*builder).mistral4,
 	"starcoder2": (*builder).starCoder2,
 	"step3":      (*builder).step3,
 	"step35":     (*builder).windowedMixture,
@@ -149,7 +150,12 @@ func (b *builder) deepseek2() {
 		if a.Sigmoid {
 			b.bias(name("exp_probs_b.bias"), s.Experts)
 		}
-		b.experts(name, s.FFN)
+		if s.Arch == "mistral4" {
+			b.matrix(name("ffn_gate_up_exps.weight"), s.Experts, 2*s.FFN, s.Width)
+			b.matrix(name("ffn_down_exps.weight"), s.Experts, s.Width, s.FFN)
+		} else {
+			b.experts(name, s.FFN)
+		}
 		if a.Shared > 0 {
 			b.gated(name, "_shexp", a.Shared*s.FFN)
 		}
@@ -177,6 +183,13 @@ func (b *builder) deepseek2() {
 	}
 	b.yarn()
 	b.set("rope.scaling.yarn_log_multiplier", float32(0.0707))
+}
+
+// mistral4 adds the layers of deepseek2, with a temperature that short texts see.
+func (b *builder) mistral4() {
+	b.deepseek2()
+	b.set("attention.temperature_scale", float32(0.5))
+	b.set("attention.temperature_length", uint32(16))
 }
 
 func (b *builder) latentAttention(name func(string) string) {

@@ -29,7 +29,7 @@ type Spec struct {
 	Experts, Used int // qwen3moe, or llama as Mixtral
 	Tied          bool
 	Vocabulary    bool   // a tokenizer too: the bytes, and names for the rest
-	Latent        Latent // deepseek2
+	Latent        Latent // deepseek2, mistral4
 	Scan          Scan   // hybrid models
 }
 
@@ -78,7 +78,7 @@ func (s Spec) WithDefaults() Spec {
 		or(&s.Used, 2)
 	case "bert", "jina-bert-v2", "jina-bert-v3", "neo-bert", "nomic-bert", "nomic-bert-moe":
 		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
-	case "deepseek2":
+	case "deepseek2", "mistral4":
 		s.KVHeads = 1
 		if s.Latent.Fused {
 			s.KVHeads = s.Heads
@@ -89,12 +89,15 @@ func (s Spec) WithDefaults() Spec {
 	}
 	or(&s.Value, s.Size)
 	s.scanDefaults()
-	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.Arch == "deepseek2" || s.Arch == "llama4" || s.Arch == "nomic-bert-moe" {
+	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.latent() || s.Arch == "llama4" || s.Arch == "nomic-bert-moe" {
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
 	}
 	return s
 }
+
+// latent reports whether the architecture has latent attention with [Latent]'s settings.
+func (s Spec) latent() bool { return s.Arch == "deepseek2" || s.Arch == "mistral4" }
 
 // Parts makes the model's metadata and tensors. It returns an error where rows of a tensor are not whole blocks of
 // the type, or the type cannot be written.
@@ -132,7 +135,7 @@ func (s Spec) metadata() []gguf.KV {
 	if s.Arch == "gemma4" { // of layers without a window
 		key, value, rotated = 2*s.Size, 2*s.Size, 2*s.Size
 	}
-	if l := s.Latent; s.Arch == "deepseek2" {
+	if l := s.Latent; s.latent() {
 		rotated = l.Rope
 		if !l.Fused {
 			key, value = l.Rank+l.Rope, l.Rank

@@ -49,6 +49,8 @@ var oracleSpecs = map[string]Spec{
 		Latent: synthetic.Latent{QRank: 32, Shared: 1, Groups: 4, GroupsUsed: 2}},
 	"deepseek2, V3": {Arch: "deepseek2", Size: 48, Experts: 12, Used: 4,
 		Latent: synthetic.Latent{QRank: 32, Dense: 1, Shared: 1, Sigmoid: true, Norm: true, Groups: 4, GroupsUsed: 2}},
+	"mistral4": {Arch: "mistral4", Size: 48, Value: 24, Experts: 12, Used: 4,
+		Latent: synthetic.Latent{QRank: 32, Shared: 1, Norm: true}},
 	"mamba":                  {Arch: "mamba"},
 	"mamba, Falcon":          {Arch: "mamba", Scan: synthetic.Scan{Normed: true}},
 	"mamba2":                 {Arch: "mamba2"},
