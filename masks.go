@@ -2,74 +2,22 @@ package grove
 
 import (
 	"fmt"
-	"time"
 
-	"grove/sample"
 	"grove/sample/constrain"
-	"grove/sample/constrain/grammar"
-	"grove/sample/constrain/schema"
-	"grove/text/token"
 	"grove/text/tokenizer"
 )
 
-// MaskMeter measures constraints with one vocabulary, without a model. It is not safe for concurrent use.
-type MaskMeter struct {
-	tokenizer  *tokenizer.Tokenizer
-	vocabulary *constrain.Vocabulary
-}
+// MaskMeter measures constraints with one vocabulary, without a model; see [constrain.Meter].
+type MaskMeter = constrain.Meter
+
+// MaskFigures are what a constraint costs, and what it says of texts.
+type MaskFigures = constrain.Figures
 
 // NewMaskMeter returns a meter for models with a tokenizer.
 func NewMaskMeter(t *tokenizer.Tokenizer) (*MaskMeter, error) {
-	v, err := constrain.NewVocabulary(t, t.Size(), sample.Thinking{})
+	m, err := constrain.NewMeter(t)
 	if err != nil {
 		return nil, fmt.Errorf("grove: %w", err)
 	}
-	return &MaskMeter{t, v}, nil
-}
-
-// MaskFigures are what a constraint costs, and what it says of texts.
-type MaskFigures struct {
-	Compile time.Duration // until the grammar is compiled
-	First   time.Duration // until the first mask is there, Compile included
-	Steps   []time.Duration
-	Read    []bool // of each text: all its tokens are legal
-	Legal   []bool // of each text: and it may end there
-}
-
-// Measure compiles a constraint, and reads the tokens of texts under it, a mask before each. Of a schema, Schema and FreeOrder count, and
-// integers may also be written with a fraction of zeros or an exponent. Errors are those of the constraint, and of its budgets; the figures
-// hold what was measured before.
-func (m *MaskMeter) Measure(c Constraint, texts []string) (f MaskFigures, err error) {
-	if text := c.Schema; text != nil {
-		var o schema.Options
-		if c.FreeOrder {
-			o.Order = schema.Free
-		}
-		c = Constraint{Source: func() (grammar.Source, error) { return schema.Compile(text, o) }}
-	}
-	start := time.Now()
-	made, err := constrain.Compile(c, m.vocabulary, constrain.Limits{})
-	f.Compile = time.Since(start)
-	if err != nil {
-		return f, err
-	}
-	_, err = made.Read(nil)
-	f.First = time.Since(start)
-	if err != nil {
-		return f, err
-	}
-	var ids []token.ID
-	for _, text := range texts {
-		if ids, err = m.tokenizer.Encode(ids[:0], text, tokenizer.Options{Plain: true, Inside: true}); err != nil {
-			return f, fmt.Errorf("grove: %w", err)
-		}
-		r, err := made.Read(ids)
-		f.Steps = append(f.Steps, r.Steps...)
-		f.Read = append(f.Read, r.Tokens == len(ids))
-		f.Legal = append(f.Legal, r.Ends)
-		if err != nil {
-			return f, err
-		}
-	}
-	return f, nil
+	return m, nil
 }
