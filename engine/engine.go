@@ -16,6 +16,7 @@ import (
 
 	"grove/adapters"
 	"grove/compute"
+	"grove/engine/load"
 	"grove/engine/plan"
 	"grove/engine/queue"
 	"grove/internal/guard"
@@ -76,7 +77,7 @@ type Engine struct {
 	seqs    int // slots
 	most    int // sequences that may be open
 	queue   queue.Queue[*trunk]
-	load    load
+	load    load.Figures
 	costs   plan.Known
 
 	mu       sync.Mutex // held while a step is made; guards the fields below, and the trunks

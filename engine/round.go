@@ -229,7 +229,7 @@ func (r *round) drawnAt(node int, id token.ID) (Drawn, error) {
 			return d.drawn, nil
 		}
 	}
-	return r.s.describe(r.state(node), r.logits(node), r.index(node), id)
+	return r.s.answer.Describe(r.s.chain, r.state(node), r.logits(node), r.index(node), id)
 }
 
 // logits returns the logits behind a node that was run.
@@ -279,7 +279,7 @@ func (r *round) Drafts(node int) verify.Distribution { return r.s.drafts.Tree.Dr
 
 // Draw implements [verify.View].
 func (r *round) Draw(node int) (token.ID, error) {
-	d, err := r.s.draw(r.state(node), r.logits(node), r.index(node))
+	d, err := r.s.answer.Draw(r.s.chain, r.state(node), r.logits(node), r.index(node))
 	if err != nil {
 		return token.None, err
 	}

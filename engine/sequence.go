@@ -42,7 +42,7 @@ func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 	if err := e.Generates(); err != nil {
 		return nil, err
 	}
-	chain, err := sample.NewChain(a.settings(), e.vocab)
+	chain, err := sample.NewChain(a.Settings(), e.vocab)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 	if err := s.flush(ctx); err != nil {
 		return Drawn{}, err
 	}
-	if d, err = s.draw(0, s.logits, len(s.text)); err != nil {
+	if d, err = s.answer.Draw(s.chain, 0, s.logits, len(s.text)); err != nil {
 		return d, err
 	}
 	s.chain.Keep(s.chain.Next(0, d.ID))

@@ -105,11 +105,11 @@ func (e *Engine) open(t *trunk, most int) error {
 
 // count counts a trunk that is opened, where fewer than most are.
 func (e *Engine) count(t *trunk, most int) (fits bool) {
-	e.load.note(func(l *Load) {
+	e.load.Note(func(l *Load) {
 		if fits = l.Open < most; fits {
 			l.Open++
-			l.opened++
-			t.arrival = l.opened
+			l.Opened++
+			t.arrival = l.Opened
 		}
 	})
 	return fits
@@ -141,7 +141,7 @@ func (t *trunk) close() error {
 		}
 	}
 	if !t.away {
-		e.load.note(func(l *Load) { l.Open-- })
+		e.load.Note(func(l *Load) { l.Open-- })
 	}
 	e.queue.Forget(t)
 	return nil
@@ -168,7 +168,7 @@ func (e *Engine) vacate() bool {
 	}
 	o := e.admitted[i]
 	o.lost, o.owed, o.away = true, false, true
-	e.load.note(func(l *Load) { l.Preempted, l.Open = l.Preempted+1, l.Open-1 })
+	e.load.Note(func(l *Load) { l.Preempted, l.Open = l.Preempted+1, l.Open-1 })
 	return e.release(o) == nil
 }
 
@@ -197,14 +197,14 @@ func (e *Engine) take(t *trunk, seq forest.Seq) {
 	e.hold(t)
 	if t.away {
 		t.away = false
-		e.load.note(func(l *Load) { l.Open++ })
+		e.load.Note(func(l *Load) { l.Open++ })
 	}
 	e.admitted = append(e.admitted, t)
 	e.noteSlots()
 }
 
 func (e *Engine) noteSlots() {
-	e.load.note(func(l *Load) { l.Admitted, l.Pages = len(e.admitted), e.cache.Usage() })
+	e.load.Note(func(l *Load) { l.Admitted, l.Pages = len(e.admitted), e.cache.Usage() })
 }
 
 // length returns the number of tokens of the trunk in the cache.
@@ -255,7 +255,7 @@ func (e *Engine) reserve(t *trunk, take func() error) error {
 			return err
 		}
 		last.lost = true
-		e.load.note(func(l *Load) { l.Preempted++ })
+		e.load.Note(func(l *Load) { l.Preempted++ })
 	}
 }
 

@@ -169,13 +169,13 @@ func (e *Engine) perform(st *step, parts []*trunk) {
 		}
 		if !parts[0].need.alone { // a probe is nobody's work
 			rows, pages := len(e.exec.Step.Rows()), e.cache.Usage()
-			e.load.note(func(l *Load) { l.Steps, l.Rows, l.Pages = l.Steps+1, l.Rows+rows, pages })
+			e.load.Note(func(l *Load) { l.Steps, l.Rows, l.Pages = l.Steps+1, l.Rows+rows, pages })
 		}
 		e.exec.Step.Reset()
 		return
 	}
 	if len(parts) > 1 {
-		e.load.note(func(l *Load) { l.Failed++ })
+		e.load.Note(func(l *Load) { l.Failed++ })
 	}
 	for i, t := range parts {
 		switch {

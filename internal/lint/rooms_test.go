@@ -36,7 +36,7 @@ var rooms = []string{
 	"engine",
 	"engine/drafting",
 	"engine/learned",
-	"engine/plan engine/queue engine/reading engine/session",
+	"engine/answer engine/load engine/plan engine/queue engine/reading engine/session",
 	"adapters",
 	"diffuse",
 	"method/all",

@@ -1,0 +1,63 @@
+// Package answer says how the tokens of an answer are drawn, and what is reported of them.
+package answer
+
+import (
+	"grove/sample"
+	"grove/text/token"
+)
+
+// Answer says how a sequence's tokens are drawn and what is reported of them. The zero value takes the likeliest
+// token each time.
+type Answer struct {
+	Sampling    sample.Params
+	Penalties   sample.Penalties
+	Thinking    sample.Thinking
+	SampleIndex int            // the number of the answer in its request
+	Stages      []sample.Stage // of the request's own, behind the penalties and before truncation
+
+	// Top is how many of the likeliest tokens are reported beside each that is drawn.
+	// PostSampling reports the probabilities of the draw instead of the model's own.
+	Top          int
+	PostSampling bool
+}
+
+// Drawn is a token that was drawn, with how likely it was, and the likeliest ones at its place, as many as the
+// [Answer] asks for.
+type Drawn struct {
+	sample.Token
+	Top []sample.Token
+}
+
+// Settings returns what the chain of stages is made of.
+func (a *Answer) Settings() sample.Settings {
+	return sample.Settings{
+		Params: a.Sampling, Penalties: a.Penalties, Thinking: a.Thinking, SampleIndex: a.SampleIndex, Stages: a.Stages,
+	}
+}
+
+// Draw draws the token of an index, behind a state of the text, from the model's logits. Errors: those of [sample.Chain.Draw].
+func (a *Answer) Draw(c *sample.Chain, state sample.State, logits []float32, index int) (Drawn, error) {
+	t, err := c.Draw(state, logits, index)
+	if err != nil {
+		return Drawn{}, err
+	}
+	d := Drawn{Token: t}
+	return d, a.report(c, &d, state, logits, index)
+}
+
+// Describe returns a token that a rule has chosen as Draw does one that is drawn.
+func (a *Answer) Describe(c *sample.Chain, state sample.State, logits []float32, index int, id token.ID) (Drawn, error) {
+	d := Drawn{Token: sample.Token{ID: id, Logprob: c.Logprob(logits, id)}}
+	return d, a.report(c, &d, state, logits, index)
+}
+
+// report adds to a token what the answer asks to be told.
+func (a *Answer) report(c *sample.Chain, d *Drawn, state sample.State, logits []float32, index int) (err error) {
+	switch {
+	case a.PostSampling:
+		d.Top, d.Logprob, err = c.TopDrawn(state, logits, index, a.Top, d.ID)
+	case a.Top > 0:
+		d.Top, err = c.Top(logits, a.Top)
+	}
+	return err
+}
