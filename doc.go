@@ -72,7 +72,7 @@
 //
 // # Errors
 //
-// Errors have kinds, for errors.Is: [ErrBusy], [ErrContext], [ErrClosed], [ErrCancelled], [ErrPanic], [ErrEncoder], [ErrSource],
+// Errors have kinds, for errors.Is: [ErrBusy], [ErrContext], [ErrClosed], [ErrCancelled], [ErrPanic], [ErrEncoder], [ErrSource], [ErrPrefix],
 // [ErrSession], [ErrSessionFile], [ErrCost], [ErrCacheFull], [ErrMemory], [ErrCacheRange], [ErrNotFinite], [ErrAllMasked],
 // [ErrConstraint]. [OptionError] reports options and requests that cannot be honoured, and [PromptError] a prompt that exceeds the
 // context; both are types, for errors.As. A cancelled context ends a computation within the time of a layer.

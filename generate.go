@@ -47,7 +47,8 @@ type Request struct {
 	// Heal takes back up to four tokens at the end of Prompt where a longer token could stand in their place, and lets the
 	// answer begin with their text, which is not reported again. A prompt that ends in the middle of a word, or with a blank, is then continued
 	// as a text is. Beside Constraint.Ahead it is an [*OptionError].
-	Heal bool
+	Heal   bool
+	Prefix bool // the prompt's tokens see each other, as a prefix LM has it; it must fit in a step ([Options.Chunk])
 
 	// Top is the number of likeliest tokens that are reported beside each token of the answer. With PostSampling, they and
 	// [Token.Logprob] have the probabilities of the draw, after penalties, temperature and truncation.
@@ -172,7 +173,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := m.generates(); err != nil {
 		return nil, err
 	}
-	if err := m.check(&r); err != nil {
+	if err := errors.Join(m.check(&r), r.goesOn()); err != nil {
 		return nil, err
 	}
 	ids, err := m.encode(ctx, r)
@@ -265,7 +266,7 @@ func (m *Model) check(r *Request) error {
 func (g *Generation) answer() engine.Answer {
 	r := &g.req
 	return engine.Answer{
-		Sampling: r.Sampling, Penalties: r.Penalties, Thinking: g.thinking, SampleIndex: r.SampleIndex, Top: r.Top, PostSampling: r.PostSampling,
+		Sampling: r.Sampling, Penalties: r.Penalties, Thinking: g.thinking, SampleIndex: r.SampleIndex, Prefix: r.Prefix, Top: r.Top, PostSampling: r.PostSampling,
 		Stages: g.stages,
 	}
 }

@@ -423,6 +423,14 @@ func (m *Model) generates() error {
 	return nil
 }
 
+// goesOn returns an [*OptionError] where a request is for a text that goes on, and its prompt is a prefix.
+func (r *Request) goesOn() error {
+	if r.Prefix && (r.Session != "" || r.Heal) {
+		return &OptionError{errors.New("grove: Request.Prefix: a session, or the healed end of a prompt, is of a text whose tokens see what is before them")}
+	}
+	return nil
+}
+
 // Piece returns the bytes that a token stands for by itself, which need not be whole characters; an id out of range is an error.
 func (m *Model) Piece(id token.ID) ([]byte, error) { return m.tokenizer.AppendPiece(nil, id, true) }
 

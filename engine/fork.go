@@ -50,6 +50,7 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 		f.source = &source{ids: src.ids, name: src.name, states: src.states}
 	}
 	f.active = true
+	f.prefix = s.prefix
 	f.terms, f.text, f.prompt, f.known, f.begun = s.terms, slices.Clone(s.text), s.prompt, s.known, s.begun
 	copy(f.logits, s.logits)
 	err := s.forkTrunk(f)
@@ -129,7 +130,7 @@ func (s *Sequence) Truncate(n int) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	last := max(0, n-1) // the last token is computed again, for its logits
+	last := s.cutPrefix(n)
 	if s.seq >= 0 && s.length() > last {
 		if _, err := e.cache.Rewind(s.seq, last); err != nil { // what a window or a state has passed is computed anew
 			return err

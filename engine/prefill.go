@@ -35,6 +35,9 @@ func (*prefill) simpler() bool { return false }
 
 // reuse takes over the pages that the cache has of the text and returns what is left to compute as rows of a prompt.
 func (s *Sequence) reuse() (need, error) {
+	if n, lacks := s.lacks(); lacks {
+		return n, nil
+	}
 	at := s.length()
 	length := at
 	if at < len(s.text)-1 { // the last token is computed, for what follows it
@@ -65,6 +68,9 @@ func (s *Sequence) placeText(st *step, rows int) (err error) {
 	s.round.root, err = st.path(rows, func(i int) forest.Row {
 		r := forest.Row{ID: s.text[at+i], Want: want, Passing: i < rows-1}
 		r.Want.Logits = r.Want.Logits || at+i == len(s.text)-1
+		if at+i < s.prefix {
+			r.Block = 1
+		}
 		return r
 	})
 	return err

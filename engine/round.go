@@ -99,6 +99,9 @@ func (r *round) need() (need, error) {
 	if err != nil {
 		return n, err
 	}
+	if n.rows > 0 { // its prefix was taken
+		return n, nil
+	}
 	p := &r.s.drafts.Plan
 	n.ahead += min(len(p.Order()), plan.MaxDraft)
 	n.near = min(n.ahead, n.near+min(len(p.Order()), plan.MaxDraft))

@@ -21,6 +21,7 @@ type Sequence struct {
 	text   []token.ID
 	all    []token.ID // the source and the text, for drafters
 	prompt int        // tokens of the text when the last were appended
+	prefix int        // of its first tokens, which see each other
 	watch  func(done, all int)
 	known  int // tokens of the text that were computed; the cache may hold fewer, once pages were taken
 	reused int

@@ -80,6 +80,9 @@ func (s *Sequence) AppendSaved(ctx context.Context, ids []token.ID, path string)
 	if s.e.encoder != nil && s.source == nil {
 		return s.readSource(ctx, ids, path)
 	}
+	if err := s.beginPrefix(len(ids), path); err != nil {
+		return err
+	}
 	if err := s.extend(ids); err != nil {
 		return err
 	}

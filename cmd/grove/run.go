@@ -36,6 +36,8 @@ type runCommand struct {
 
 	Heal bool `var:"GROVE_HEAL" help:"Let the end of the prompt, such as half a word or a blank, go on as a text does: up to four tokens are taken back, and the answer begins with their text."`
 
+	PrefixLM bool `name:"prefix-lm" var:"GROVE_PREFIX_LM" help:"Let the tokens of the prompt see each other, for models that were trained as prefix LMs. The prompt must fit in a step."`
+
 	Suffix  *string `placeholder:"TEXT" var:"GROVE_SUFFIX" help:"Text after the gap: the model fills the gap between the prompt and TEXT. The vocabulary must have tokens for that."`
 	Predict string  `placeholder:"TEXT" var:"GROVE_PREDICT" help:"Text that the answer is likely to contain, such as a text to edit. It changes the speed alone."`
 	Session string  `placeholder:"FILE" var:"GROVE_SESSION" help:"File of computed keys and values, for a later prompt with the same beginning. It changes the speed alone."`
@@ -104,7 +106,7 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	r.Constraint, r.Heal = constraint, c.Heal
+	r.Constraint, r.Heal, r.Prefix = constraint, c.Heal, c.PrefixLM
 	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session, r.Search = prompt, c.Suffix, c.Limit(), c.Predict, c.Session, c.Search
 	bar := terminal.Tokens("reading")
 	defer bar.End()

@@ -12,6 +12,7 @@ type Answer struct {
 	Sampling    sample.Params
 	Penalties   sample.Penalties
 	Thinking    sample.Thinking
+	Prefix      bool           // the tokens of the first prompt see each other, as a prefix LM has it
 	SampleIndex int            // the number of the answer in its request
 	Stages      []sample.Stage // of the request's own, behind the penalties and before truncation
 

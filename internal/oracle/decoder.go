@@ -88,7 +88,11 @@ func (m *Model) windowed(l int, x [][]float64, eps float64) [][]float64 {
 		var all []float64
 		for h := range heads {
 			at := h / (heads / kvHeads) * size
-			scores := make([]float64, i+1-first)
+			last := i
+			if i < m.Prefix {
+				last = m.Prefix - 1
+			}
+			scores := make([]float64, last+1-first)
 			for j := range scores {
 				scores[j] = dot(q[i][h*size:(h+1)*size], k[first+j][at:at+size]) / math.Sqrt(float64(size))
 				if limit > 0 {

@@ -14,6 +14,7 @@ import (
 type Model struct {
 	Long   bool  // rotates by the long ones of two sets of factors
 	Source []int // what an encoder-decoder has read
+	Prefix int   // tokens at the beginning of a decoder's text that see each other
 	Half   bool  // looks GELU up in a table of half floats, as llama.cpp does; of gemma3n and gemma4
 
 	file *gguf.File
