@@ -61,7 +61,7 @@ func (b *builder) routedBlock(s shape, m routed, layer int, to, from func(string
 		b.gated(s, to, from)
 		return
 	}
-	b.mixture(s, m.experts, m.ffn, to, from("mlp.gate.weight"), expertOf(from), "gate_proj", "up_proj", "down_proj")
+	b.eitherMixture(s, m.experts, m.ffn, to, from)
 	if b.Has(from(bias)) {
 		b.Norm(to("exp_probs_b.bias"), from(bias), m.experts, 0)
 	}
@@ -159,8 +159,41 @@ func dots1(b *builder) {
 // latent is the settings of multi-head latent attention.
 type latent struct{ rank, query, plain, turned, value int }
 
-// deepSeek2 presents latent attention in its absorbed form: one key of all heads, and the matrices that expand the latent.
 func deepSeek2(b *builder) {
+	s := b.latentModel("deepseek2", "model.")
+	b.Ignored = func(name string) bool { // layers behind the last, which folders of GGUF lack too
+		var layer int
+		n, _ := fmt.Sscanf(name, layerRoot+"%d.", &layer)
+		return n == 1 && layer >= s.layers
+	}
+}
+
+// mistral4 reads the text part of Mistral Small 4: DeepSeek's layers, with a temperature of queries.
+func mistral4(b *builder) {
+	c := b.Config
+	if !c.BoolOr("rope_interleave", true) {
+		c.Fail("rope_interleave is false; it must be true")
+	}
+	if n := c.CountOr("n_group", 1, 1, maxExperts); n > 1 {
+		c.Fail("n_group is %d; it must be 1", n)
+	}
+	if !c.Has("norm_topk_prob") {
+		c.Values["norm_topk_prob"] = []byte("true")
+	}
+	rope, _ := b.RopeConfig()
+	for _, key := range []string{"llama_4_scaling_beta", "mscale", "mscale_all_dim"} {
+		if rope.FloatOr(key, 0, 0, 10) == 0 { // another temperature would be in its place
+			rope.Fail("%s is 0 or missing", key)
+		}
+	}
+	b.latentModel("mistral4", b.textPart())
+	b.SetFloat(".attention.temperature_scale", rope.FloatOr("llama_4_scaling_beta", 0, 0, 10))
+	b.SetCount(".attention.temperature_length", rope.Count("original_max_position_embeddings", 1, maxContext))
+}
+
+// latentModel presents latent attention in its absorbed form: one key of all heads, and the matrices that expand the latent. Names
+// begin with prefix.
+func (b *builder) latentModel(arch, prefix string) shape {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	c.Only("topk_method", "greedy", "group_limited_greedy", "noaux_tc")
@@ -170,7 +203,7 @@ func deepSeek2(b *builder) {
 		plain: c.Count("qk_nope_head_dim", 1, maxHeads), turned: c.Count("qk_rope_head_dim", 2, maxHeads), value: c.Count("v_head_dim", 1, maxHeads),
 	}
 	s.kvHeads, s.size, s.value = 1, a.rank+a.turned, a.rank
-	b.describe("deepseek2", s)
+	b.describe(arch, s)
 	b.RMSEps(1e-6)
 	b.SetCount(".attention.kv_lora_rank", a.rank)
 	if a.query > 0 {
@@ -180,19 +213,14 @@ func deepSeek2(b *builder) {
 	b.SetCount(".attention.value_length_mla", a.value)
 	mix := b.routed(routedKeys{"n_routed_experts", "n_shared_experts"}, s)
 	b.gating("softmax")
-	b.rmsEnds(s.width, false)
+	b.ends(prefix, s.width, false, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
 	b.latentRope(a.turned)
-	predicted := func(name string) bool { // layers behind the last, which folders of GGUF lack too
-		var layer int
-		n, _ := fmt.Sscanf(name, layerRoot+"%d.", &layer)
-		return n == 1 && layer >= s.layers
-	}
-	b.Ignored = predicted
-	b.numbered(s.layers, layerRoot, func(i int, to, from func(string) string) {
+	b.numbered(s.layers, prefix+"layers.", func(i int, to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.latentAttention(s, a, to, from)
 		b.routedBlock(s, mix, i, to, from, correction)
 	})
+	return s
 }
 
 // latentRope adds the rotation, with YaRN's multiplier of DeepSeek, which joins the scale of attention.

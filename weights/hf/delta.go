@@ -142,7 +142,7 @@ func (b *builder) qwenMixture(arch string) (m qwenMix) {
 	return m
 }
 
-// layer adds the norms and the feed-forward block of a layer. Folders have the experts one by one, or as two tensors.
+// layer adds the norms and the feed-forward block of a layer.
 func (m qwenMix) layer(b *builder, s shape, to, from func(string) string) {
 	b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 1)
 	b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 1)
@@ -150,13 +150,7 @@ func (m qwenMix) layer(b *builder, s shape, to, from func(string) string) {
 		b.gated(s, to, from)
 		return
 	}
-	if both := from("mlp.experts.gate_up_proj"); b.Has(both) {
-		b.Copy(to("ffn_gate_inp.weight"), from("mlp.gate.weight"), m.experts, s.width)
-		b.Copy(to("ffn_gate_up_exps.weight"), both, m.experts, 2*m.ffn, s.width)
-		b.Copy(to("ffn_down_exps.weight"), from("mlp.experts.down_proj"), m.experts, s.width, m.ffn)
-	} else {
-		b.mixture(s, m.experts, m.ffn, to, from("mlp.gate.weight"), expertOf(from), "gate_proj", "up_proj", "down_proj")
-	}
+	b.eitherMixture(s, m.experts, m.ffn, to, from)
 	b.sharedExpert(s, m.shared, to, from("mlp.shared_expert."))
 	b.Values(to("ffn_gate_inp_shexp.weight"), from("mlp.shared_expert_gate.weight"), []int{1, s.width}, []int{s.width}, nil)
 }

@@ -371,9 +371,13 @@ func (b *builder) textPart() string {
 	return "model."
 }
 
-// ministral reads Ministral 3, and Mistral Small 3 with images, whose queries have no temperature.
+// ministral reads Ministral 3, Mistral Small 3 with images, whose queries have no temperature, and Mistral Small 4.
 func ministral(b *builder) {
 	c := b.Config
+	if c.TextOr("model_type", "") == "mistral4" {
+		mistral4(b)
+		return
+	}
 	c.Only("hidden_act", "silu")
 	s := b.decoder("mistral3")
 	b.RMSEps(1e-5)

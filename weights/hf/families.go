@@ -20,9 +20,12 @@ func (b *builder) layers(n int, root string, layer func(to, from func(string) st
 }
 
 // ends adds the embedding table, the final norm (norm does it) and the output head, below prefix; the head
-// is left out where it is the table.
+// is left out where it is the table. Folders that read images too may have it beside the text part.
 func (b *builder) ends(prefix string, width int, tied bool, norm func()) {
-	const table, head = "embed_tokens.weight", "lm_head.weight"
+	table, head := "embed_tokens.weight", "lm_head.weight"
+	if part, _, _ := strings.Cut(prefix, "."); b.Has(part + "." + head) {
+		head = part + "." + head
+	}
 	b.VocabOf(prefix + table)
 	b.Copy("token_embd.weight", prefix+table, b.Vocab, width)
 	norm()

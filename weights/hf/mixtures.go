@@ -34,6 +34,18 @@ func expertOf(from func(string) string) func(expert int, part string) string {
 	return func(e int, part string) string { return from(fmt.Sprintf("mlp.experts.%d.%s.weight", e, part)) }
 }
 
+// eitherMixture adds a router and its experts, of ffn inner values, which folders have one by one, or as two tensors.
+func (b *builder) eitherMixture(s shape, experts, ffn int, to, from func(string) string) {
+	both := from("mlp.experts.gate_up_proj")
+	if !b.Has(both) {
+		b.mixture(s, experts, ffn, to, from("mlp.gate.weight"), expertOf(from), "gate_proj", "up_proj", "down_proj")
+		return
+	}
+	b.Copy(to("ffn_gate_inp.weight"), from("mlp.gate.weight"), experts, s.width)
+	b.Copy(to("ffn_gate_up_exps.weight"), both, experts, 2*ffn, s.width)
+	b.Copy(to("ffn_down_exps.weight"), from("mlp.experts.down_proj"), experts, s.width, ffn)
+}
+
 // sharedExpert adds the block of ffn inner values that all rows run, whose tensors are below root.
 func (b *builder) sharedExpert(s shape, ffn int, to func(string) string, root string) {
 	b.Copy(to("ffn_gate_shexp.weight"), root+"gate_proj.weight", ffn, s.width)
