@@ -34,7 +34,7 @@ var (
 	// ErrSource reports what an encoder-decoder does not do: conversations, sessions, logits of a text alone, drafts for another model.
 	ErrSource = engine.ErrSource
 
-	// ErrPrefix reports a prompt of [Request.Prefix] whose tokens cannot see each other.
+	// ErrPrefix reports a prompt of [Request.Prefix] whose tokens cannot see each other; it is inside an [*OptionError].
 	ErrPrefix = engine.ErrPrefix
 
 	// ErrSession reports that the file of [Request.Session] cannot be read or written.

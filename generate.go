@@ -173,7 +173,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := m.generates(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(m.check(&r), r.goesOn()); err != nil {
+	if err := m.check(&r); err != nil {
 		return nil, err
 	}
 	ids, err := m.encode(ctx, r)
@@ -201,7 +201,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if g.prediction, err = m.predict(ctx, r.Prediction); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(g.constrain(), g.openSearch()); err != nil {
+	if err := errors.Join(m.prefixed(&r, len(ids)), g.constrain(), g.openSearch()); err != nil {
 		return nil, err
 	}
 	g.stats.PromptTokens = len(g.prompt)

@@ -423,10 +423,16 @@ func (m *Model) generates() error {
 	return nil
 }
 
-// goesOn returns an [*OptionError] where a request is for a text that goes on, and its prompt is a prefix.
-func (r *Request) goesOn() error {
-	if r.Prefix && (r.Session != "" || r.Heal) {
+// prefixed returns an [*OptionError] where a prompt of n tokens is to be a prefix and cannot, for the request or the model.
+func (m *Model) prefixed(r *Request, n int) error {
+	if !r.Prefix {
+		return nil
+	}
+	if r.Session != "" || r.Heal {
 		return &OptionError{errors.New("grove: Request.Prefix: a session, or the healed end of a prompt, is of a text whose tokens see what is before them")}
+	}
+	if err := m.engine.TakesPrefix(n); err != nil {
+		return &OptionError{err}
 	}
 	return nil
 }

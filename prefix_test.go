@@ -21,6 +21,10 @@ func TestPrefixRequest(t *testing.T) {
 	if first == causal || answer(true) != first {
 		t.Errorf("answers %q with a prefix, %q without", first, causal)
 	}
+	small, _ := randomModel(t, synthetic.Spec{}, grove.Options{Chunk: 4}, nil)
+	if _, err := small.Generate(t.Context(), grove.Request{Prompt: "a prompt of some bytes", Prefix: true}); !errors.Is(err, grove.ErrPrefix) {
+		t.Errorf("more tokens than a step has rows: %v", err)
+	}
 	option := new(grove.OptionError)
 	for _, r := range []grove.Request{{Prompt: "a", Prefix: true, Heal: true}, {Prompt: "a", Prefix: true, Session: "s"}} {
 		if _, err := m.Generate(t.Context(), r); !errors.As(err, &option) {

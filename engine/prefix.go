@@ -9,6 +9,14 @@ import (
 // ErrPrefix reports a prompt whose tokens cannot see each other.
 var ErrPrefix = reading.ErrPrefix
 
+// TakesPrefix returns an [ErrPrefix] where a text cannot begin with n tokens that see each other.
+func (e *Engine) TakesPrefix(n int) error {
+	if err := reading.Prefix(e.model.Info(), n, e.chunk); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	return nil
+}
+
 // beginPrefix makes the first tokens of a text see each other, if the answer asks for that.
 func (s *Sequence) beginPrefix(n int, session string) error {
 	if !s.answer.Prefix || len(s.text) > 0 {
@@ -17,8 +25,8 @@ func (s *Sequence) beginPrefix(n int, session string) error {
 	if session != "" {
 		return fmt.Errorf("engine: %w: %w, of a text whose keys are in a file", ErrSession, ErrPrefix)
 	}
-	if err := reading.Prefix(s.e.model.Info(), n, s.e.chunk); err != nil {
-		return fmt.Errorf("engine: %w", err)
+	if err := s.e.TakesPrefix(n); err != nil {
+		return err
 	}
 	s.prefix = n
 	return nil

@@ -61,7 +61,7 @@ func (s *Sequence) readSource(ctx context.Context, ids []token.ID, session strin
 		return fmt.Errorf("engine: %w: %s %w, and a session's file has no room for one", ErrSession, e.model.Info().Arch, ErrSource)
 	}
 	if s.answer.Prefix {
-		return fmt.Errorf("engine: %w", reading.Prefix(e.model.Info(), len(ids), e.chunk))
+		return e.TakesPrefix(len(ids))
 	}
 	if len(ids) == 0 {
 		return fmt.Errorf("engine: a source without tokens; %s reads one token or more", e.model.Info().Arch)
