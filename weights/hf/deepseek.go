@@ -186,7 +186,7 @@ func mistral4(b *builder) {
 			rope.Fail("%s is 0 or missing", key)
 		}
 	}
-	b.latentModel("mistral4", b.textPart())
+	b.latentModel("mistral4", b.TextPrefix("vision_tower.", "multi_modal_projector.", "visual."))
 	b.SetFloat(".attention.temperature_scale", rope.FloatOr("llama_4_scaling_beta", 0, 0, 10))
 	b.SetCount(".attention.temperature_length", rope.Count("original_max_position_embeddings", 1, maxContext))
 }

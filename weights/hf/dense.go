@@ -3,7 +3,6 @@ package hf
 import (
 	"encoding/binary"
 	"math"
-	"strings"
 
 	"grove/weights/gguf"
 	"grove/weights/hf/folder"
@@ -47,10 +46,7 @@ func smollm3(b *builder) {
 	if c.BoolOr("use_sliding_window", false) {
 		c.Fail("use_sliding_window is not supported")
 	}
-	s := b.decoder("smollm3")
-	b.RMSEps(1e-6)
-	b.rmsEnds(s.width, true)
-	b.Rope(s.size)
+	s := b.rmsDecoder("smollm3", 1e-6, true)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -60,10 +56,7 @@ func smollm3(b *builder) {
 
 func arcee(b *builder) {
 	b.Config.Only("hidden_act", "relu2")
-	s := b.decoder("arcee")
-	b.RMSEps(1e-5)
-	b.rmsEnds(s.width, false)
-	b.Rope(s.size)
+	s := b.rmsDecoder("arcee", 1e-5, false)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -99,10 +92,7 @@ func granite(b *builder) {
 
 func seedOSS(b *builder) {
 	b.Config.Only("hidden_act", "silu")
-	s := b.decoder("seed_oss")
-	b.RMSEps(1e-6)
-	b.rmsEnds(s.width, false)
-	b.Rope(s.size)
+	s := b.rmsDecoder("seed_oss", 1e-6, false)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
 		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
@@ -114,10 +104,7 @@ func seedOSS(b *builder) {
 // apertus reads the numbers of its activation, which GGUF has among the hyperparameters.
 func apertus(b *builder) {
 	b.Config.Only("hidden_act", "xielu")
-	s := b.decoder("apertus")
-	b.RMSEps(1e-5)
-	b.rmsEnds(s.width, false)
-	b.Rope(s.size)
+	s := b.rmsDecoder("apertus", 1e-5, false)
 	numbers := map[string][]float32{}
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("attention_layernorm.weight"), s.width, 0)
@@ -196,10 +183,7 @@ func exaone4(b *builder) {
 // ernie keeps the order of rows: its heads rotate by adjacent pairs as they are published.
 func ernie(b *builder) {
 	b.Config.Only("hidden_act", "silu")
-	s := b.decoder("ernie4_5")
-	b.RMSEps(1e-5)
-	b.rmsEnds(s.width, true)
-	b.Rope(s.size)
+	s := b.rmsDecoder("ernie4_5", 1e-5, true)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.attention(s, to, from)
@@ -353,24 +337,6 @@ func exaone(b *builder) {
 	})
 }
 
-// textPart returns what the names of the text part begin with in a folder that reads images too, whose other tensors are ignored.
-func (b *builder) textPart() string {
-	for _, p := range []string{"language_model.model.", "model.language_model."} {
-		if b.Has(p + "embed_tokens.weight") {
-			b.Ignored = func(name string) bool {
-				for _, part := range []string{"vision_tower.", "multi_modal_projector.", "visual."} {
-					if strings.HasPrefix(strings.TrimPrefix(name, "model."), part) {
-						return true
-					}
-				}
-				return false
-			}
-			return p
-		}
-	}
-	return "model."
-}
-
 // ministral reads Ministral 3, Mistral Small 3 with images, whose queries have no temperature, and Mistral Small 4.
 func ministral(b *builder) {
 	c := b.Config
@@ -392,7 +358,7 @@ func ministral(b *builder) {
 		delete(rope.Values, key)
 	}
 	b.RopeOf(rope, s.size)
-	prefix := b.textPart()
+	prefix := b.TextPrefix("vision_tower.", "multi_modal_projector.", "visual.")
 	b.ends(prefix, s.width, false, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
 	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
 		b.norms(s.width, to, from)
@@ -416,7 +382,7 @@ func qwen3vl(b *builder) {
 		b.SetValue(".rope.dimension_sections", gguf.ArrayOf(sections))
 	}
 	b.RopeOf(rope, s.size)
-	prefix := b.textPart()
+	prefix := b.TextPrefix("vision_tower.", "multi_modal_projector.", "visual.")
 	b.ends(prefix, s.width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
 	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
 		b.norms(s.width, to, from)

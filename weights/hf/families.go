@@ -37,6 +37,16 @@ func (b *builder) rmsEnds(width int, tied bool) {
 	b.ends("model.", width, tied, func() { b.Norm("output_norm.weight", "model.norm.weight", width, 0) })
 }
 
+// rmsDecoder is decoder for a family with RMSNorm, whose epsilon is other where the folder does not say, with rmsEnds and the
+// rotation of whole heads.
+func (b *builder) rmsDecoder(arch string, other float64, tied bool) shape {
+	s := b.decoder(arch)
+	b.RMSEps(other)
+	b.rmsEnds(s.width, tied)
+	b.Rope(s.size)
+	return s
+}
+
 const layerRoot = "model.layers."
 
 // attention adds the projections of a family whose heads rotate by halves, as in GGUF.
@@ -88,10 +98,7 @@ func (b *builder) turnedAttention(s shape, to, from func(string) string) {
 func llama(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	b.WithinWindow()
-	s := b.decoder("llama")
-	b.RMSEps(1e-6)
-	b.rmsEnds(s.width, false)
-	b.Rope(s.size)
+	s := b.rmsDecoder("llama", 1e-6, false)
 	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
 		b.norms(s.width, to, from)
 		b.turnedAttention(s, to, from)
@@ -131,10 +138,7 @@ func (b *builder) qwen(arch string) shape {
 	if b.Config.BoolOr("use_sliding_window", false) {
 		b.Config.Fail("use_sliding_window is not supported")
 	}
-	s := b.decoder(arch)
-	b.RMSEps(1e-6)
-	b.rmsEnds(s.width, false)
-	b.Rope(s.size)
+	s := b.rmsDecoder(arch, 1e-6, false)
 	return s
 }
 

@@ -1,9 +1,5 @@
 package hf
 
-import (
-	"strings"
-)
-
 // Gemma's norms multiply by one more than their weights; GGUF has the sum.
 const gemmaNorm = 1
 
@@ -93,16 +89,7 @@ func gemma3(b *builder) {
 			c.Fail("%s is not supported", key)
 		}
 	}
-	prefix := "model."
-	for _, p := range []string{"language_model.model.", "model.language_model."} {
-		if b.Has(p + "embed_tokens.weight") {
-			prefix = p
-			b.Ignored = func(name string) bool { // the parts that read images
-				name = strings.TrimPrefix(name, "model.")
-				return strings.HasPrefix(name, "vision_tower.") || strings.HasPrefix(name, "multi_modal_projector.")
-			}
-		}
-	}
+	prefix := b.TextPrefix("vision_tower.", "multi_modal_projector.")
 	b.gemmaEnds(prefix, s.width)
 	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
 		b.gemmaNorms(s.width, to, from)

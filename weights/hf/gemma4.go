@@ -8,6 +8,9 @@ import (
 	"grove/weights/hf/folder"
 )
 
+// senses are the parts of Gemma 3n and 4 and of Llama 4 that see and hear.
+var senses = []string{"vision_tower.", "audio_tower.", "multi_modal_projector.", "embed_vision.", "embed_audio.", "vision_model."}
+
 // gemma4 takes the text part.
 func gemma4(b *builder) {
 	b.GemmaActs()
@@ -48,7 +51,7 @@ func gemma4(b *builder) {
 		b.SetCount(".expert_used_count", c.Count("top_k_experts", 1, experts))
 		b.SetCount(".expert_feed_forward_length", ffn)
 	}
-	prefix := b.TextPrefix()
+	prefix := b.TextPrefix(senses...)
 	b.ends(prefix, s.width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
 	if inputs > 0 {
 		b.LayerInputs(prefix, s.layers, s.width, inputs)
@@ -103,7 +106,7 @@ func gemma3n(b *builder) {
 	b.SetValue(".activation_sparsity_scale", gguf.ArrayOf(quantiles))
 	inputs := c.CountOr("hidden_size_per_layer_input", 256, 1, maxWidth)
 	b.SetCount(".embedding_length_per_layer_input", inputs)
-	prefix := b.TextPrefix()
+	prefix := b.TextPrefix(senses...)
 	b.ends(prefix, s.width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
 	b.LayerInputs(prefix, s.layers, s.width, inputs)
 	for to, from := range map[string]string{"altup_proj.weight": "altup_projections.", "altup_unembd_proj.weight": "altup_unembed_projections."} {

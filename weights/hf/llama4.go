@@ -14,7 +14,7 @@ func llama4(b *builder) {
 	b.SetCount(".interleave_moe_layer_step", step)
 	b.Llama4Attention(s.layers, experts)
 	b.Rope(s.size)
-	prefix, head := b.TextPrefix(), "lm_head.weight"
+	prefix, head := b.TextPrefix(senses...), "lm_head.weight"
 	if b.Has("language_model." + head) {
 		head = "language_model." + head
 	}

@@ -15,18 +15,14 @@ const (
 	llama4Wide   = 128 // experts of the model that does not norm queries and keys
 )
 
-// TextPrefix returns what the names of the text part's tensors begin with, and leaves the parts out that see and hear.
-func (b *Builder) TextPrefix() string {
+// TextPrefix returns what the names of the text part's tensors begin with, and leaves other parts of a model that sees or hears out, by what
+// their names begin with.
+func (b *Builder) TextPrefix(others ...string) string {
 	for _, p := range []string{"language_model.model.", "model.language_model."} {
 		if b.Has(p + "embed_tokens.weight") {
 			b.Ignored = func(name string) bool {
 				name = strings.TrimPrefix(name, "model.")
-				for _, part := range []string{"vision_tower.", "audio_tower.", "multi_modal_projector.", "embed_vision.", "embed_audio.", "vision_model."} {
-					if strings.HasPrefix(name, part) {
-						return true
-					}
-				}
-				return false
+				return slices.ContainsFunc(others, func(part string) bool { return strings.HasPrefix(name, part) })
 			}
 			return p
 		}
