@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -352,15 +351,6 @@ func (l *Loader) VectorIf(name string, n int) compute.Vector {
 		return compute.Vector{}
 	}
 	return l.Vector(name, n)
-}
-
-// Ones returns n ones, the weights of a norm that has none.
-func (l *Loader) Ones(n int) compute.Vector {
-	v := tensor.View{Name: "ones", Type: tensor.F32, Shape: []int{n}, Data: make([]byte, 4*n)}
-	for i := range n {
-		binary.LittleEndian.PutUint32(v.Data[4*i:], math.Float32bits(1))
-	}
-	return l.vector(v)
 }
 
 // StackBiasIf loads a tensor of shape [experts, n] as one vector; it is empty where the file has none.

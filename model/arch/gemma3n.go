@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"grove/compute"
+	"grove/compute/weight"
 	"grove/model"
 )
 
@@ -121,7 +122,7 @@ func loadGemma3nLayer(l *model.Loader, s model.Hyperparameters, i int, shared *u
 		altup: altUp{
 			norm: norm("altup_router_norm"), router: matrix("altup_router", n, s.Width),
 			predict: matrix("altup_predict_coef", n*n, n), correct: matrix("altup_correct_coef", n, n),
-			scale: norm("altup_correct_scale"), ones: l.Ones(n), width: s.Width, eps: s.Eps,
+			scale: norm("altup_correct_scale"), ones: weight.Ones(n), width: s.Width, eps: s.Eps,
 		},
 		gate: loadInputGate(l, s, inputs, i),
 	}

@@ -6,6 +6,7 @@ import (
 
 	"grove/compute"
 	"grove/compute/rotary"
+	"grove/compute/weight"
 	"grove/kv"
 	"grove/model"
 )
@@ -73,7 +74,7 @@ func (u *unitLayers) attention(l *model.Loader, s model.Hyperparameters, i int) 
 	if l.Has(name("attn_v.weight")) {
 		a.qkv = append(a.qkv, l.Projection(name("attn_v"), s.KVHeads*s.Size, s.Width))
 	}
-	a.kNorm, a.unit = l.Vector(name("attn_k_norm.weight"), s.Size), l.Ones(s.Size)
+	a.kNorm, a.unit = l.Vector(name("attn_k_norm.weight"), s.Size), weight.Ones(s.Size)
 	return a
 }
 

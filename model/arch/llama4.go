@@ -2,6 +2,7 @@ package arch
 
 import (
 	"grove/compute"
+	"grove/compute/weight"
 	"grove/model"
 )
 
@@ -31,7 +32,7 @@ func openLlama4(l *model.Loader) model.Model {
 	if s.Experts > 0 {
 		ffn, step = l.Count("expert_feed_forward_length", 1, 1<<18), l.Count("interleave_moe_layer_step", 1, 128)
 	}
-	rope, ones := l.Rope(s, false), l.Ones(s.Size)
+	rope, ones := l.Rope(s, false), weight.Ones(s.Size)
 	return openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope)}
 		switch {

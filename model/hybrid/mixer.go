@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/compute/weight"
 	"grove/kv"
 	"grove/model"
 )
@@ -108,7 +109,7 @@ func (h ssm) loadMamba1(l *model.Loader, layer int, normed bool) *mamba1 {
 // normOrOnes loads the weights of a norm, or ones.
 func normOrOnes(l *model.Loader, name string, n int) compute.Vector {
 	if !l.Has(name) {
-		return l.Ones(n)
+		return weight.Ones(n)
 	}
 	return l.Vector(name, n)
 }
@@ -149,7 +150,7 @@ func (h ssm) loadMamba2(l *model.Loader, layer int) *mamba2 {
 	m.conv, m.dtBias = h.loadConv(l, layer, h.conv()), l.Vector(name("ssm_dt.bias"), h.rank)
 	a, d := l.Table(name("ssm_a"), h.rank, 1), l.Table(name("ssm_d"), h.rank, 1)
 	if norm := name("ssm_norm.weight"); l.Has(norm) {
-		m.norm, m.ones = l.Table(norm, h.groups, h.inner/h.groups), l.Ones(h.inner/h.groups)
+		m.norm, m.ones = l.Table(norm, h.groups, h.inner/h.groups), weight.Ones(h.inner/h.groups)
 	}
 	m.out = l.Projection(name("ssm_out"), h.width, h.inner)
 	if l.OK() {
