@@ -19,6 +19,8 @@ import (
 
 	"grove"
 	"grove/cmd/grove/internal/exit"
+	"grove/model"
+	"grove/weights/hf"
 )
 
 func TestMain(m *testing.M) {
@@ -40,7 +42,8 @@ func (o outside) Run() int {
 	return o.m.Run()
 }
 
-// TestScripts runs testdata/script. $GOLDEN is the folder goldens, $METHODS the names of the methods.
+// TestScripts runs testdata/script. $GOLDEN is the folder goldens, $METHODS the names of the methods, $ARCHITECTURES those of the
+// architectures, $CLASSES those of the classes of folders.
 func TestScripts(t *testing.T) {
 	golden, err := filepath.Abs(goldens)
 	if err != nil {
@@ -59,6 +62,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOLDEN", golden)
 			env.Setenv("METHODS", strings.Join(names, ", "))
+			env.Setenv("ARCHITECTURES", strings.Join(model.Names(), ", "))
+			env.Setenv("CLASSES", strings.Join(hf.Classes(), ", "))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return nil
 		},

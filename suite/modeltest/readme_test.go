@@ -9,44 +9,78 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"grove/model"
 	"grove/weights/gguf"
+	"grove/weights/hf"
 )
 
-// TestReadme holds README's table of architectures to what the tests compare: each row has the architectures of one kind of proof,
-// and each architecture is in one row at least.
+// TestReadme holds the lists of the documents to the program: README's table of architectures to what the tests compare, where each row has
+// those of one kind of proof and each architecture is in one row at least, and the classes of docs/cli.md to those that open. With
+// GROVE_UPDATE=1 it writes them.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var proved []string
-	for begin, archs := range map[string][]string{
+	rows := map[string][]string{
 		"logits of llama.cpp":  ofPeer(),
 		"logits in float64":    ofGoldens(t),
 		"our own reading":      ofOracle(),
 		"another architecture": slices.Collect(maps.Keys(twins)),
-	} {
-		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(begin) + `[^|]*\|([^|]*)\|$`).FindSubmatch(text)
-		if row == nil {
-			t.Errorf("README has no row that begins with %q", begin)
-			continue
-		}
-		var named []string
-		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllSubmatch(row[1], -1) {
-			named = append(named, string(name[1]))
-		}
-		slices.Sort(archs)
-		if archs = slices.Compact(archs); !slices.Equal(named, archs) {
-			t.Errorf("README: row %q has\n%s, want\n%s", begin, strings.Join(named, " "), "`"+strings.Join(archs, "`, `")+"`")
-		}
-		proved = append(proved, archs...)
 	}
 	for _, name := range model.Names() {
-		if !slices.Contains(proved, name) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(rows)), func(row []string) bool { return slices.Contains(row, name) }) {
 			t.Errorf("architecture %s is compared with nothing", name)
 		}
 	}
+	hold(t, "../../README.md", func(text string) string {
+		for begin, archs := range rows {
+			slices.Sort(archs)
+			text = replace(t, text, `(?m)^(\| `+regexp.QuoteMeta(begin)+`[^|]*\| )[^|]*( \|)$`, "`"+strings.Join(slices.Compact(archs), "`, `")+"`")
+		}
+		return text
+	})
+	hold(t, "../../docs/cli.md", func(text string) string {
+		var list strings.Builder
+		for i, line := 0, 0; i < len(hf.Classes()); i++ {
+			name := hf.Classes()[i]
+			if line += len(name) + 2; line > 150 {
+				list.WriteByte('\n')
+				line = len(name) + 2
+			} else if i > 0 {
+				list.WriteByte(' ')
+			}
+			list.WriteString(name + ",")
+		}
+		return replace(t, text, `(?s)(<!-- classes -->\n\n).*?(\n\n<!-- end -->)`, strings.TrimSuffix(list.String(), ","))
+	})
+}
+
+// hold compares a document with what it should be, or writes that.
+func hold(t *testing.T, path string, change func(text string) string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := change(string(text))
+	switch {
+	case want == string(text):
+	case os.Getenv("GROVE_UPDATE") == "1":
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s is stale: run GROVE_UPDATE=1 go test -run TestReadme ./suite/modeltest\n%s", path, cmp.Diff(strings.Split(want, "\n"), strings.Split(string(text), "\n")))
+	}
+}
+
+// replace puts a list between what the two groups of an expression match, which must match once.
+func replace(t *testing.T, text, expr, list string) string {
+	t.Helper()
+	re := regexp.MustCompile(expr)
+	if n := len(re.FindAllStringIndex(text, -1)); n != 1 {
+		t.Fatalf("%s matches at %d places", expr, n)
+	}
+	return re.ReplaceAllString(text, "${1}"+list+"${2}")
 }
 
 // ofPeer returns the architectures of archs.

@@ -83,6 +83,19 @@ var families = map[string]func(*builder){
 	"Qwen3VLForConditionalGeneration":  qwen3vl,
 }
 
+// others are the families of packages of their own.
+var others = []map[string]func(*folder.Builder){encoders.Families, seq2seq.Families}
+
+// Classes returns the names of the classes that are supported, sorted.
+func Classes() []string {
+	names := slices.Collect(maps.Keys(families))
+	for _, more := range others {
+		names = slices.AppendSeq(names, maps.Keys(more))
+	}
+	slices.Sort(names)
+	return names
+}
+
 // builder is a folder whose family is presented.
 type builder struct{ *folder.Builder }
 
@@ -159,15 +172,13 @@ func (b *builder) family() (func(*builder), error) {
 		return nil, *b.Config.Err
 	}
 	family, ok := families[classes[0]]
-	names := slices.Sorted(maps.Keys(families))
-	for _, more := range []map[string]func(*folder.Builder){encoders.Families, seq2seq.Families} {
+	for _, more := range others {
 		if other := more[classes[0]]; other != nil {
 			family, ok = func(b *builder) { other(b.Builder) }, true
 		}
-		names = append(names, slices.Sorted(maps.Keys(more))...)
 	}
 	if !ok {
-		return nil, fmt.Errorf("hf: %s: class %.80q is not supported; the classes are %s", filepath.Join(b.Dir, folder.ConfigName), classes[0], strings.Join(names, ", "))
+		return nil, fmt.Errorf("hf: %s: class %.80q is not supported; the classes are %s", filepath.Join(b.Dir, folder.ConfigName), classes[0], strings.Join(Classes(), ", "))
 	}
 	if b.Config.Has("text_config") { // the text part of a model that reads images too
 		b.Config = b.Config.Sub("text_config")
