@@ -89,7 +89,7 @@
 //
 //	forest/step.go       what a row is, and what may be asked of it
 //	model/arch/llama.go  an architecture
-//	engine/step.go       how a step is made of many jobs
+//	engine/step          how a step is made of many jobs
 //	method/method.go     what a drafting method implements
 //	verify/verify.go     what an acceptance rule sees and decides
 //

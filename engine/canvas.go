@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/engine/step"
 	"grove/forest"
 	"grove/method"
 	"grove/text/token"
@@ -27,11 +28,11 @@ func (s *Sequence) Canvas(ctx context.Context) (*Canvas, error) {
 		return nil, err
 	}
 	s.round.forget()
-	err := s.do(ctx, &claim{s, func() (need, error) {
-		if s.lost {
+	err := s.do(ctx, &claim{s, func() (step.Need, error) {
+		if s.trunk.Lost {
 			s.known = 0
 		}
-		return need{ahead: s.e.Context()}, nil
+		return step.Need{Ahead: s.e.Context()}, nil
 	}})
 	if err == nil {
 		err = s.flush(ctx)
@@ -82,9 +83,9 @@ func (c *Canvas) Commit(ids []token.ID) error {
 	if c.last == forest.Trunk || len(ids) != len(c.rows) || len(c.gave) == 0 {
 		return fmt.Errorf("engine: committing %d tokens of a canvas of %d rows; its last row must have been run, and want its logits", len(ids), len(c.rows))
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.cache.Commit(s.seq, c.last); err != nil {
+	e.steps.Lock()
+	defer e.steps.Unlock()
+	if err := e.steps.Cache.Commit(s.trunk.Seq, c.last); err != nil {
 		return err
 	}
 	c.last = forest.Trunk

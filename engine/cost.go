@@ -32,12 +32,12 @@ func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
 }
 
 // Cost returns what is known of the cost of steps as it stands, nil where nothing is. The caller owns it.
-func (e *Engine) Cost() *Cost { return e.costs.Get() }
+func (e *Engine) Cost() *Cost { return e.steps.Costs.Get() }
 
 // CostPath names the file in the user's cache directory that keeps the cost of this engine's steps: by
 // the model's form and a sample of its weights, the processor, the threads, the kernels and the cache type.
 func (e *Engine) CostPath() (string, error) {
-	return cachefile.Path("cost", e.model.Info().Sample, machine.CPU(), e.threads, kernel.Implementation(), compute.NumericsVersion, e.cache.Config().Type)
+	return cachefile.Path("cost", e.steps.Model.Info().Sample, machine.CPU(), e.pool.Threads(), kernel.Implementation(), compute.NumericsVersion, e.steps.Cache.Config().Type)
 }
 
 // SaveCost writes the cost as it stands now, corrections and all, to [Engine.CostPath].
@@ -45,7 +45,7 @@ func (e *Engine) SaveCost() (path string, err error) {
 	if path, err = e.CostPath(); err != nil {
 		return "", err
 	}
-	return path, e.costs.Save(path)
+	return path, e.steps.Costs.Save(path)
 }
 
 // ensureCost measures roughly where nothing is known. A model that fails here fails again where it is used, with a
@@ -62,8 +62,8 @@ func (e *Engine) ensureCost(ctx context.Context) error {
 }
 
 func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) {
-	info := e.model.Info()
-	z := plan.Sizes{Layers: e.cache.Forest.Layers(), Rows: min(e.Context(), e.chunk), Context: e.Context()}
+	info := e.steps.Model.Info()
+	z := plan.Sizes{Layers: e.steps.Cache.Forest.Layers(), Rows: min(e.Context(), e.steps.Chunk), Context: e.Context()}
 	// An expert is read at the rate of a step of one row, which is the rate of memory.
 	read := info.Bytes - info.IdleBytes - info.ExpertBytes*(info.Experts-info.Used)*info.Mixtures
 	z.Expert = float64(info.ExpertBytes) / float64(max(1, read))
@@ -77,6 +77,6 @@ func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) 
 	if err != nil {
 		return nil, err
 	}
-	e.costs.Set(c)
+	e.steps.Costs.Set(c)
 	return c, nil
 }

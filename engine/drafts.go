@@ -8,6 +8,7 @@ import (
 	"grove/compute"
 	"grove/engine/drafting"
 	"grove/engine/plan"
+	"grove/engine/step"
 	"grove/internal/cachefile"
 	"grove/method"
 	"grove/text/token"
@@ -23,7 +24,7 @@ type SpecStats = plan.Stats
 // LearnedPath names the file in the user's cache directory that keeps what methods have learned of this engine's model:
 // by its form and a sample of its weights.
 func (e *Engine) LearnedPath() (string, error) {
-	return cachefile.Path("drafting", e.model.Info().Sample, compute.NumericsVersion)
+	return cachefile.Path("drafting", e.steps.Model.Info().Sample, compute.NumericsVersion)
 }
 
 // OpenDrafting opens methods for sequences of the engine, with what env offers besides it. Where the cost of steps is
@@ -41,7 +42,7 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env meth
 
 // Replay follows an answer on record as if the model had given it; see [drafting.Set.Replay].
 func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, output, prediction []token.ID) (st SpecStats, plain time.Duration, err error) {
-	return d.Replay(ctx, c, e.moe, e.vocab, prompt, output, prediction)
+	return d.Replay(ctx, c, e.steps.Experts, e.vocab, prompt, output, prediction)
 }
 
 // Speculate makes the sequence draft by d from now on. It is called behind Schedule and before the first Next. prediction is what the
@@ -50,7 +51,7 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	if s.e.Cost() == nil {
 		return nil // steps of this model fail
 	}
-	sp, err := d.Open(own{s}, s.terms.salt(), s.terms.Private, s.e.vocab, s.e.moe)
+	sp, err := d.Open(own{s}, s.trunk.Terms.LearnsWith(), s.trunk.Terms.Private, s.e.vocab, s.e.steps.Experts)
 	if err != nil {
 		return err
 	}
@@ -95,11 +96,11 @@ func (s *Sequence) draft(ctx context.Context) error {
 	if err := sp.Tell(s.seen()); err != nil {
 		return err
 	}
-	e.costs.With(func(c *plan.Cost) { sp.Plan.Begin(c, len(s.text)) })
+	e.steps.Costs.With(func(c *plan.Cost) { sp.Plan.Begin(c, len(s.text)) })
 	s.round.start()
-	s.caller.Busy.Store(true)
+	s.trunk.Caller().Busy.Store(true)
 	err := sp.Draft(ctx, e.Context()-1-len(s.text), s.round.forced())
-	s.caller.Busy.Store(false)
+	s.trunk.Caller().Busy.Store(false)
 	if err != nil {
 		return errors.Join(err, own{s}.Drop())
 	}
@@ -117,19 +118,19 @@ func (s *Sequence) draft(ctx context.Context) error {
 }
 
 // keepPrompt keeps what the rows of a prompt gave, where a drafter wants it.
-func (s *Sequence) keepPrompt(st *step, rows int) {
+func (s *Sequence) keepPrompt(st *step.Step, rows int) {
 	sp := s.drafts
 	w := sp.Wants.Prompt
 	if w.Top == 0 && !w.State && !w.Logits && w.Hidden.Len() == 0 {
 		return
 	}
 	for i := range rows {
-		sp.Keep(st.result(i), method.RowResult{ID: st.placed(i).ID, Parent: int32(len(sp.Kept())) - 1, Node: method.Root, Accepted: true})
+		sp.Keep(st.Result(i), method.RowResult{ID: st.Placed(i).ID, Parent: int32(len(sp.Kept())) - 1, Node: method.Root, Accepted: true})
 	}
 }
 
 // keepRound keeps what the rows of a round gave, and the processed distributions behind them, where a drafter wants it.
-func (s *Sequence) keepRound(st *step) {
+func (s *Sequence) keepRound(st *step.Step) {
 	sp := s.drafts
 	if !sp.Watched {
 		return
@@ -157,8 +158,8 @@ func (s *Sequence) keepRound(st *step) {
 	}
 }
 
-func (s *Sequence) keepRow(st *step, row, node int, r method.RowResult) {
-	kept := s.drafts.Keep(st.result(row), r)
+func (s *Sequence) keepRow(st *step.Step, row, node int, r method.RowResult) {
+	kept := s.drafts.Keep(st.Result(row), r)
 	if !s.drafts.Wants.Probs {
 		return
 	}

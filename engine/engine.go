@@ -3,22 +3,18 @@
 //
 // All work that runs rows is a job: a prompt (prefill.go), a round of drafts (round.go), rows for a drafter
 // (grow.go), a text's states or logits (states.go), a canvas (canvas.go), a probe (probe.go). Callers queue (package
-// queue); one of them leads and makes a step of what all want (step.go), after the scheduler has shared out its rows
-// (scheduler.go) and each has a slot and pages (slots.go).
+// queue); one of them leads and makes a step of what all want (package step).
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"grove/adapters"
 	"grove/compute"
-	"grove/engine/load"
 	"grove/engine/plan"
-	"grove/engine/queue"
+	"grove/engine/step"
 	"grove/internal/guard"
 	"grove/internal/par"
 	"grove/kv"
@@ -31,7 +27,16 @@ import (
 var ErrContext = errors.New("the context is full")
 
 // ErrBusy reports that no slot is free: as many sequences are open as the engine was made for, and as may wait.
-var ErrBusy = method.ErrBusy
+var ErrBusy = step.ErrBusy
+
+// Terms are what a sequence may ask of the scheduler.
+type Terms = step.Terms
+
+// The range of [Terms.Priority].
+const (
+	LeastPriority = step.LeastPriority
+	MostPriority  = step.MostPriority
+)
 
 // ErrClosed reports a sequence or an engine that was closed.
 var ErrClosed = errors.New("is closed")
@@ -67,27 +72,11 @@ const (
 // Engine owns a model's cache and executor. It is safe for concurrent use: steps are made one after another, each
 // of the jobs of all callers that wait.
 type Engine struct {
-	model   model.Model
+	steps   step.Maker
 	encoder *Engine // of an encoder-decoder; nil: none
 	pool    *par.Pool
-	moe     plan.Mixture
 	vocab   int
-	chunk   int // rows of a step
-	threads int
-	seqs    int // slots
-	most    int // sequences that may be open
-	queue   queue.Queue[*trunk]
-	load    load.Figures
-	costs   plan.Known
-
-	mu       sync.Mutex // held while a step is made; guards the fields below, and the trunks
-	cache    *kv.Cache
-	exec     *compute.Exec
-	admitted []*trunk                     // those that have a slot
-	adapters []adapted                    // by number less one
-	own      atomic.Pointer[adapters.Set] // of texts that are no sequences
-	passed   int                          // trunks that got slots before older ones, since one was owed its turn
-	step     step
+	own     atomic.Pointer[adapters.Set] // of texts that are no sequences
 }
 
 // New makes an engine for an open model. Prompt and draft rows run on the pool's threads.
@@ -125,17 +114,17 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{
-		model: m, pool: pool, moe: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, Used: info.Used}, vocab: info.Vocabulary,
-		chunk: c.Chunk, threads: pool.Threads(), seqs: c.Seqs, most: c.Seqs + c.Queue,
-		cache: cache, exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
-	}
-	e.step.e, e.step.ctx.Context = e, context.Background()
+	e := &Engine{pool: pool, vocab: info.Vocabulary}
+	e.steps.Init(step.Config{
+		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
+		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, Used: info.Used},
+		Chunk:   c.Chunk, Seqs: c.Seqs, Most: c.Seqs + c.Queue,
+	})
 	if err := e.openEncoder(c); err != nil {
 		return nil, err
 	}
 	if path, err := e.CostPath(); err == nil {
-		e.costs.Load(path)
+		e.steps.Costs.Load(path)
 	}
 	return e, nil
 }
@@ -144,24 +133,24 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 // model and the pool may be closed. Later calls of the engine and of its sequences give ErrClosed, but for
 // [Sequence.Close]; a second Close does nothing. It must not be called by a stage, a method or a rule.
 func (e *Engine) Close() {
-	e.queue.Close(fmt.Errorf("engine: the model %w", ErrClosed))
+	e.steps.Close(fmt.Errorf("engine: the model %w", ErrClosed))
 	if e.encoder != nil {
 		e.encoder.Close()
 	}
 }
 
 // Closed returns an [ErrClosed] once Close was called.
-func (e *Engine) Closed() error { return e.queue.Closed() }
+func (e *Engine) Closed() error { return e.steps.Closed() }
 
 // Context returns the number of tokens that a sequence may have.
-func (e *Engine) Context() int { return e.cache.Config().Context }
+func (e *Engine) Context() int { return e.steps.Cache.Config().Context }
 
 // Slots returns how many sequences may have rows in steps at a time, and how many may wait besides.
-func (e *Engine) Slots() (seqs, queue int) { return e.seqs, e.most - e.seqs }
+func (e *Engine) Slots() (seqs, queue int) { return e.steps.Seqs, e.steps.Most - e.steps.Seqs }
 
 // CacheBytes returns the memory that the cache can come to use.
 func (e *Engine) CacheBytes() int {
-	n := e.cache.Bytes()
+	n := e.steps.Cache.Bytes()
 	if e.encoder != nil {
 		n += e.encoder.CacheBytes()
 	}
@@ -170,7 +159,7 @@ func (e *Engine) CacheBytes() int {
 
 // Generates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
 func (e *Engine) Generates() error {
-	switch info := e.model.Info(); {
+	switch info := e.steps.Model.Info(); {
 	case info.Encoder:
 		return fmt.Errorf("engine: %s is an encoder and %w: it gives embeddings", info.Arch, ErrEncoder)
 	case info.Embeds():
@@ -178,6 +167,3 @@ func (e *Engine) Generates() error {
 	}
 	return nil
 }
-
-// run passes the step's rows through the model. On error nothing of the step is left.
-func (e *Engine) run() error { return e.exec.Run(&e.step.ctx, e.model.Forward) }

@@ -3,19 +3,19 @@ package engine
 import "grove/kv"
 
 // SetCost replaces what the engine knows of its steps.
-func (e *Engine) SetCost(c *Cost) { e.costs.Set(c) }
+func (e *Engine) SetCost(c *Cost) { e.steps.Costs.Set(c) }
 
 // Held returns the cache's pages in use and live rows, and the open sequences.
 func (e *Engine) Held() (u kv.Usage, live, open int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.cache.Usage(), e.cache.Forest.AllLive(), len(e.admitted)
+	e.steps.Lock()
+	defer e.steps.Unlock()
+	return e.steps.Cache.Usage(), e.steps.Cache.Forest.AllLive(), e.steps.Admitted()
 }
 
 // Aligned returns what the cache holds of a sequence: the trunk's tokens, and the tokens taken of the last round, of
 // which the trunk will be made.
 func (s *Sequence) Aligned() (trunk, taken, live int) {
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	return s.e.cache.Forest.Len(s.seq), s.round.taken, s.e.cache.Forest.Live(s.seq)
+	s.e.steps.Lock()
+	defer s.e.steps.Unlock()
+	return s.e.steps.Cache.Forest.Len(s.trunk.Seq), s.round.taken, s.e.steps.Cache.Forest.Live(s.trunk.Seq)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"grove/engine/queue"
+	"grove/engine/step"
 	"grove/forest"
 	"grove/kv"
 	"grove/sample"
@@ -15,7 +15,7 @@ import (
 )
 
 // ErrCancelled reports a sequence that another one of its family has cancelled.
-var ErrCancelled = queue.ErrCancelled
+var ErrCancelled = step.ErrCancelled
 
 // family is the sequences that come from one by forks.
 type family struct {
@@ -40,18 +40,18 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	f := s.e.newSequence(s.answer, s.chain.Fork())
 	f.SetSampleIndex(sampleIndex)
 	f.family = s.family
-	if err := s.e.open(&f.trunk, s.e.most); err != nil {
+	if err := s.e.steps.Open(&f.trunk, s.e.steps.Most); err != nil {
 		return nil, err
 	}
 	f.family.mu.Lock()
 	f.family.members = append(f.family.members, f)
 	f.family.mu.Unlock()
-	if src := s.source; src != nil {
-		f.source = &source{ids: src.ids, name: src.name, states: src.states}
+	if src := s.trunk.Source; src != nil {
+		f.trunk.Source = &step.Source{IDs: src.IDs, Name: src.Name, States: src.States}
 	}
 	f.active = true
 	f.prefix = s.prefix
-	f.terms, f.text, f.prompt, f.known, f.begun = s.terms, slices.Clone(s.text), s.prompt, s.known, s.begun
+	f.trunk.Terms, f.text, f.prompt, f.known, f.trunk.Begun = s.trunk.Terms, slices.Clone(s.text), s.prompt, s.known, s.trunk.Begun
 	copy(f.logits, s.logits)
 	err := s.forkTrunk(f)
 	if err == nil && s.drafts != nil {
@@ -69,25 +69,25 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 // that anew.
 func (s *Sequence) forkTrunk(f *Sequence) error {
 	e := s.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.steps.Lock()
+	defer e.steps.Unlock()
 	if err := s.settle(); err != nil {
 		return err
 	}
-	if len(e.admitted) == e.seqs {
-		return fmt.Errorf("engine: a fork: all %d slots are taken: %w", e.seqs, ErrBusy)
+	if e.steps.Admitted() == e.steps.Seqs {
+		return fmt.Errorf("engine: a fork: all %d slots are taken: %w", e.steps.Seqs, ErrBusy)
 	}
-	if s.seq < 0 {
+	if s.trunk.Seq < 0 {
 		return nil
 	}
-	seq, err := e.cache.Fork(s.seq, forest.Trunk)
+	seq, err := e.steps.Cache.Fork(s.trunk.Seq, forest.Trunk)
 	switch {
 	case errors.Is(err, kv.ErrFull):
-		return e.admit(&f.trunk)
+		return e.steps.Admit(&f.trunk)
 	case err != nil:
 		return err
 	}
-	e.take(&f.trunk, seq)
+	e.steps.Take(&f.trunk, seq)
 	return nil
 }
 
@@ -98,7 +98,7 @@ func (s *Sequence) CancelSiblings() {
 	defer s.family.mu.Unlock()
 	for _, o := range s.family.members {
 		if o != s {
-			o.e.queue.Cancel(&o.trunk)
+			o.e.steps.Cancel(&o.trunk)
 		}
 	}
 }
@@ -125,14 +125,14 @@ func (s *Sequence) Truncate(n int) error {
 	}
 	s.round.forget()
 	e := s.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.steps.Lock()
+	defer e.steps.Unlock()
 	if err := s.settle(); err != nil {
 		return err
 	}
 	last := s.cutPrefix(n)
-	if s.seq >= 0 && s.length() > last {
-		if _, err := e.cache.Rewind(s.seq, last); err != nil { // what a window or a state has passed is computed anew
+	if s.trunk.Seq >= 0 && s.trunk.Len() > last {
+		if _, err := e.steps.Cache.Rewind(s.trunk.Seq, last); err != nil { // what a window or a state has passed is computed anew
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (s *Sequence) Likeliest(ctx context.Context, n int) ([]sample.Token, error)
 // Follow appends a token that was drawn elsewhere to the text; a later call computes it. Errors: those of
 // [Sequence.Append] but for the model's.
 func (s *Sequence) Follow(id token.ID) error {
-	if s.e.encoder != nil && s.source == nil {
+	if s.e.encoder != nil && s.trunk.Source == nil {
 		return s.e.Reads("a token cannot follow before it is appended")
 	}
 	if err := s.extend([]token.ID{id}); err != nil {

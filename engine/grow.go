@@ -5,13 +5,15 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/engine/step"
 	"grove/forest"
 	"grove/method"
 )
 
 // grow is the job that runs rows for a drafter, on a sequence of its own or on the text's own trunk. The rows live on.
 type grow struct {
-	t       *trunk
+	t       *step.Trunk
+	most    int       // rows of a step
 	s       *Sequence // whose own trunk it is; nil: a branch
 	behind  int       // tokens of the text that the own trunk lacks
 	rows    []method.Row
@@ -21,57 +23,62 @@ type grow struct {
 
 // run runs rows and returns what they gave, until the next call.
 func (g *grow) run(ctx context.Context, rows []method.Row) ([]method.Result, error) {
-	if most := g.t.e.chunk; len(rows) > most {
-		return nil, fmt.Errorf("engine: growing %d rows: a step has %d at most", len(rows), most)
+	if len(rows) > g.most {
+		return nil, fmt.Errorf("engine: growing %d rows: a step has %d at most", len(rows), g.most)
 	}
 	g.rows = rows
-	err := g.t.do(ctx, g)
-	if g.rows = nil; err == errUnread {
+	err := g.t.Do(ctx, g)
+	if g.rows = nil; err == step.ErrUnread {
 		err = fmt.Errorf("engine: %w", method.ErrLost)
 	}
 	return g.results, err
 }
 
-func (g *grow) begin() error {
+// Begin implements [step.Job].
+func (g *grow) Begin() error {
 	if g.s != nil {
 		return g.s.settle()
 	}
 	return nil
 }
 
-func (g *grow) need() (need, error) {
-	n := g.t.length()
+// Need implements [step.Job].
+func (g *grow) Need() (step.Need, error) {
+	n := g.t.Len()
 	if g.s != nil && n != len(g.s.text)-g.behind {
-		return need{}, fmt.Errorf("engine: %w", method.ErrLost)
+		return step.Need{}, fmt.Errorf("engine: %w", method.ErrLost)
 	}
 	if g.s != nil && g.behind == 0 {
 		n += len(g.rows) // a canvas is committed without waiting
 	}
-	return need{rows: len(g.rows), ahead: n, near: n}, nil
+	return step.Need{Rows: len(g.rows), Ahead: n, Near: n}, nil
 }
 
-func (g *grow) place(st *step) error {
+// Place implements [step.Job].
+func (g *grow) Place(st *step.Step) error {
 	for _, r := range g.rows {
 		if r.After > 0 {
-			r.Parent = st.placed(r.After - 1).Node
+			r.Parent = st.Placed(r.After - 1).Node
 		}
-		if _, err := st.add(r.Row); err != nil {
+		if _, err := st.Add(r.Row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *grow) take(st *step) (done bool, err error) {
+// Take implements [step.Job].
+func (g *grow) Take(st *step.Step) (done bool, err error) {
 	g.results = g.results[:0]
 	g.store.Reset()
 	for i := range g.rows {
-		g.results = append(g.results, method.Result{Node: st.placed(i).Node, Result: g.store.Keep(st.result(i))})
+		g.results = append(g.results, method.Result{Node: st.Placed(i).Node, Result: g.store.Keep(st.Result(i))})
 	}
 	return true, nil
 }
 
-func (*grow) simpler() bool { return false }
+// Simpler implements [step.Job].
+func (*grow) Simpler() bool { return false }
 
 // Model returns the engine as a model for methods: the second model of another engine's, or the target of its own.
 func (e *Engine) Model() method.Model { return grown{e} }
@@ -82,7 +89,7 @@ type grown struct{ e *Engine }
 func (g grown) Size() method.Size {
 	e := g.e
 	return method.Size{
-		Vocabulary: e.vocab, Layers: e.cache.Forest.Layers(), Width: e.model.Info().Width, Context: e.Context(), Rows: e.chunk,
+		Vocabulary: e.vocab, Layers: e.steps.Cache.Forest.Layers(), Width: e.steps.Model.Info().Width, Context: e.Context(), Rows: e.steps.Chunk,
 	}
 }
 
@@ -91,9 +98,9 @@ func (g grown) Open() (method.Branch, error) {
 	if err := g.e.Reads("a draft's text has none"); err != nil {
 		return nil, err
 	}
-	b := &branch{}
-	b.grow.t, b.bursts = &b.trunk, true
-	if err := g.e.openNow(&b.trunk); err != nil {
+	b := &branch{e: g.e}
+	b.grow.t, b.grow.most = &b.trunk, g.e.steps.Chunk
+	if err := g.e.steps.OpenNow(&b.trunk); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -101,15 +108,16 @@ func (g grown) Open() (method.Branch, error) {
 
 // branch is a sequence that a drafter owns.
 type branch struct {
-	trunk
-	grow grow
+	e     *Engine
+	trunk step.Trunk
+	grow  grow
 }
 
 // Len implements [method.Trunk].
 func (b *branch) Len() int {
-	b.e.mu.Lock()
-	defer b.e.mu.Unlock()
-	return b.length()
+	b.e.steps.Lock()
+	defer b.e.steps.Unlock()
+	return b.trunk.Len()
 }
 
 // Grow implements [method.Trunk].
@@ -119,36 +127,36 @@ func (b *branch) Grow(ctx context.Context, rows []method.Row) ([]method.Result, 
 
 // Drop implements [method.Trunk].
 func (b *branch) Drop() error {
-	b.e.mu.Lock()
-	defer b.e.mu.Unlock()
-	return b.e.cache.Drop(b.seq, forest.Trunk)
+	b.e.steps.Lock()
+	defer b.e.steps.Unlock()
+	return b.e.steps.Cache.Drop(b.trunk.Seq, forest.Trunk)
 }
 
 // Commit implements [method.Branch].
 func (b *branch) Commit(n forest.Node) error {
-	b.e.mu.Lock()
-	defer b.e.mu.Unlock()
-	path, err := b.e.cache.Forest.Path(b.seq, n)
+	b.e.steps.Lock()
+	defer b.e.steps.Unlock()
+	path, err := b.e.steps.Cache.Forest.Path(b.trunk.Seq, n)
 	if err != nil {
 		return err
 	}
-	length := b.length() + len(path)
-	if err := b.e.reserve(&b.trunk, func() error { return b.e.cache.Reserve(b.seq, length, length) }); err != nil {
+	length := b.trunk.Len() + len(path)
+	if err := b.e.steps.Reserve(&b.trunk, func() error { return b.e.steps.Cache.Reserve(b.trunk.Seq, length, length) }); err != nil {
 		return err
 	}
-	return b.e.cache.Commit(b.seq, n)
+	return b.e.steps.Cache.Commit(b.trunk.Seq, n)
 }
 
 // Truncate implements [method.Branch].
 func (b *branch) Truncate(n int) error {
-	b.e.mu.Lock()
-	defer b.e.mu.Unlock()
-	_, err := b.e.cache.Rewind(b.seq, n)
+	b.e.steps.Lock()
+	defer b.e.steps.Unlock()
+	_, err := b.e.steps.Cache.Rewind(b.trunk.Seq, n)
 	return err
 }
 
 // Close implements [method.Branch].
-func (b *branch) Close() error { return b.close() }
+func (b *branch) Close() error { return b.trunk.Close() }
 
 // own is the text's own trunk as a drafter sees it.
 type own struct{ s *Sequence }
@@ -158,7 +166,7 @@ func (o own) Len() int { return len(o.s.text) - 1 }
 
 // Grow implements [method.Trunk].
 func (o own) Grow(ctx context.Context, rows []method.Row) ([]method.Result, error) {
-	if !o.s.caller.Busy.Load() {
+	if !o.s.trunk.Caller().Busy.Load() {
 		return nil, fmt.Errorf("engine: a drafter grows rows on the text's own trunk while it does not draft")
 	}
 	return o.s.grow.run(ctx, rows)
@@ -166,10 +174,10 @@ func (o own) Grow(ctx context.Context, rows []method.Row) ([]method.Result, erro
 
 // Drop implements [method.Trunk].
 func (o own) Drop() error {
-	o.s.e.mu.Lock()
-	defer o.s.e.mu.Unlock()
-	if o.s.seq < 0 {
+	o.s.e.steps.Lock()
+	defer o.s.e.steps.Unlock()
+	if o.s.trunk.Seq < 0 {
 		return nil
 	}
-	return o.s.e.cache.Drop(o.s.seq, forest.Trunk)
+	return o.s.e.steps.Cache.Drop(o.s.trunk.Seq, forest.Trunk)
 }

@@ -7,8 +7,8 @@ type Load = load.Load
 
 // Load returns what the engine does. It does not wait for a step.
 func (e *Engine) Load() Load {
-	waiting := e.queue.Waiting()
-	now := e.load.Now()
+	waiting := e.steps.Waiting()
+	now := e.steps.Load.Now()
 	now.Waiting = waiting
 	return now
 }

@@ -1,71 +1,79 @@
 package engine
 
-import "grove/forest"
+import (
+	"grove/engine/step"
+	"grove/forest"
+)
 
 // prefill is the job that computes what is not computed of a sequence's text, commits it, and leaves the logits
 // behind the last token. Pages that the cache has by name are taken over. It may take several steps.
 type prefill struct{ s *Sequence }
 
-func (p *prefill) begin() error {
+// Begin implements [step.Job].
+func (p *prefill) Begin() error {
 	if err := p.s.settle(); err != nil {
 		return err
 	}
-	if p.s.seq >= 0 {
-		p.s.drop() // what drafters or a canvas left behind the text's old end
+	if p.s.trunk.Seq >= 0 {
+		p.s.trunk.Drop() // what drafters or a canvas left behind the text's old end
 	}
 	return nil
 }
 
-func (p *prefill) need() (need, error) {
+// Need implements [step.Job].
+func (p *prefill) Need() (step.Need, error) {
 	n, err := p.s.reuse()
 	if err != nil {
-		return need{}, err
+		return step.Need{}, err
 	}
-	if n.prompt == 1 {
-		n.rows, n.prompt, n.decodes = 1, 0, true
+	if n.Prompt == 1 {
+		n.Rows, n.Prompt, n.Decodes = 1, 0, true
 	}
 	return n, nil
 }
 
-func (p *prefill) place(st *step) error { return p.s.placeText(st, st.current.rows) }
+// Place implements [step.Job].
+func (p *prefill) Place(st *step.Step) error { return p.s.placeText(st, st.Rows()) }
 
-func (p *prefill) take(st *step) (done bool, err error) { return p.s.takeText(st) }
+// Take implements [step.Job].
+func (p *prefill) Take(st *step.Step) (done bool, err error) { return p.s.takeText(st) }
 
-func (*prefill) simpler() bool { return false }
+// Simpler implements [step.Job].
+func (*prefill) Simpler() bool { return false }
 
 // reuse takes over the pages that the cache has of the text and returns what is left to compute as rows of a prompt.
-func (s *Sequence) reuse() (need, error) {
+func (s *Sequence) reuse() (step.Need, error) {
 	if n, lacks := s.lacks(); lacks {
 		return n, nil
 	}
-	at := s.length()
+	at := s.trunk.Len()
 	length := at
 	if at < len(s.text)-1 { // the last token is computed, for what follows it
 		var err error
-		if length, err = s.e.cache.Reuse(s.seq, s.text); err != nil {
-			return need{}, err
+		if length, err = s.e.steps.Cache.Reuse(s.trunk.Seq, s.text); err != nil {
+			return step.Need{}, err
 		}
 	}
-	if !s.begun {
+	if !s.trunk.Begun {
 		s.reused += max(0, length-max(at, s.known))
 	}
 	s.known = max(s.known, length)
 	n, ahead := len(s.text), len(s.text)
-	if s.pinned {
+	if s.trunk.Pinned {
 		ahead = s.e.Context() // of those that keep their pages, none waits for another
 	}
-	return need{prompt: n - length, text: s.text, ahead: ahead, near: min(n, length+s.e.chunk)}, nil
+	return step.Need{Prompt: n - length, Text: s.text, Ahead: ahead, Near: min(n, length+s.e.steps.Chunk)}, nil
 }
 
 // placeText adds rows of the text behind the trunk. The last token's row gives logits, and all what drafters want of
 // a prompt.
-func (s *Sequence) placeText(st *step, rows int) (err error) {
-	at := s.length()
+func (s *Sequence) placeText(st *step.Step, rows int) (err error) {
+	at := s.trunk.Len()
 	want := forest.Want{}
 	if s.drafts != nil {
 		want = s.drafts.Wants.Prompt
 	}
-	s.round.root, err = st.path(rows, func(i int) forest.Row {
+	s.round.root, err = st.Path(rows, func(i int) forest.Row {
 		r := forest.Row{ID: s.text[at+i], Want: want, Passing: i < rows-1}
 		r.Want.Logits = r.Want.Logits || at+i == len(s.text)-1
 		if at+i < s.prefix {
@@ -77,20 +85,20 @@ func (s *Sequence) placeText(st *step, rows int) (err error) {
 }
 
 // takeText commits the rows that placeText added, and reports whether they were the last of the text.
-func (s *Sequence) takeText(st *step) (done bool, err error) {
-	at, rows := s.length(), s.rows
+func (s *Sequence) takeText(st *step.Step) (done bool, err error) {
+	at, rows := s.trunk.Len(), s.trunk.Rows
 	if done = at+rows == len(s.text); done {
-		copy(s.logits, st.result(rows-1).Logits)
+		copy(s.logits, st.Result(rows-1).Logits)
 	}
 	if s.drafts != nil {
 		s.keepPrompt(st, rows)
 	}
-	if err := s.e.cache.Commit(s.seq, s.round.root); err != nil {
+	if err := s.e.steps.Cache.Commit(s.trunk.Seq, s.round.root); err != nil {
 		return true, err
 	}
 	s.known = max(s.known, at+rows)
-	s.begun = s.begun || done
-	if s.watch != nil && s.source == nil {
+	s.trunk.Begun = s.trunk.Begun || done
+	if s.watch != nil && s.trunk.Source == nil {
 		s.watch(at+rows, len(s.text))
 	}
 	return done, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"grove/engine/reading"
+	"grove/engine/step"
 )
 
 // ErrPrefix reports a prompt whose tokens cannot see each other.
@@ -11,7 +12,7 @@ var ErrPrefix = reading.ErrPrefix
 
 // TakesPrefix returns an [ErrPrefix] where a text cannot begin with n tokens that see each other.
 func (e *Engine) TakesPrefix(n int) error {
-	if err := reading.Prefix(e.model.Info(), n, e.chunk); err != nil {
+	if err := reading.Prefix(e.steps.Model.Info(), n, e.steps.Chunk); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
 	return nil
@@ -34,15 +35,15 @@ func (s *Sequence) beginPrefix(n int, session string) error {
 
 // lacks returns what a sequence needs where its prefix is not computed: all of it, in one step. No pages are searched for it, as
 // its keys are not those of a text whose tokens see what is before them.
-func (s *Sequence) lacks() (n need, lacks bool) {
-	if s.prefix == 0 || s.length() >= s.prefix {
-		return need{}, false
+func (s *Sequence) lacks() (n step.Need, lacks bool) {
+	if s.prefix == 0 || s.trunk.Len() >= s.prefix {
+		return step.Need{}, false
 	}
 	ahead := len(s.text)
-	if s.pinned {
+	if s.trunk.Pinned {
 		ahead = s.e.Context()
 	}
-	return need{rows: s.prefix, ahead: ahead, near: max(s.prefix, min(len(s.text), s.e.chunk))}, true
+	return step.Need{Rows: s.prefix, Ahead: ahead, Near: max(s.prefix, min(len(s.text), s.e.steps.Chunk))}, true
 }
 
 // cutPrefix sees to a text that is cut to n tokens: where the cut, or the token that is computed again, lies in the prefix, nothing of it

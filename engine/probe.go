@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 
+	"grove/engine/step"
 	"grove/forest"
 	"grove/text/token"
 )
 
 // probe is the job that runs a step for its time alone.
 type probe struct {
-	trunk
+	e       *Engine
+	trunk   step.Trunk
 	what    Probe
 	seconds float64
 	touched int
@@ -23,16 +25,16 @@ func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float
 	if err := e.Generates(); err != nil {
 		return nil, 0, err
 	}
-	j := &probe{what: p}
-	j.terms.Salt = "probe"
-	if err := e.open(&j.trunk, e.most+1); err != nil { // it is needed before the first sequence can draft
+	j := &probe{e: e, what: p}
+	j.trunk.Terms.Salt = "probe"
+	if err := e.steps.Open(&j.trunk, e.steps.Most+1); err != nil { // it is needed before the first sequence can draft
 		return nil, 0, err
 	}
-	j.pinned = true
-	defer func() { err = errors.Join(err, j.close()) }()
+	j.trunk.Pinned = true
+	defer func() { err = errors.Join(err, j.trunk.Close()) }()
 	seconds = make([]float64, 0, times)
 	for range times {
-		if err := j.do(ctx, j); err != nil {
+		if err := j.trunk.Do(ctx, j); err != nil {
 			return nil, 0, err
 		}
 		seconds = append(seconds, j.seconds)
@@ -40,31 +42,36 @@ func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float
 	return seconds, j.touched, nil
 }
 
-func (*probe) begin() error { return nil }
+// Begin implements [step.Job].
+func (*probe) Begin() error { return nil }
 
-func (j *probe) need() (need, error) {
-	n := need{rows: j.what.Rows, alone: true}
-	if j.length() == 0 {
-		n.take = func() error { return j.e.cache.Pad(j.seq, j.what.Depth) }
+// Need implements [step.Job].
+func (j *probe) Need() (step.Need, error) {
+	n := step.Need{Rows: j.what.Rows, Alone: true}
+	if j.trunk.Len() == 0 {
+		n.Take = func() error { return j.e.steps.Cache.Pad(j.trunk.Seq, j.what.Depth) }
 	}
 	return n, nil
 }
 
-func (j *probe) place(st *step) error {
+// Place implements [step.Job].
+func (j *probe) Place(st *step.Step) error {
 	p := j.what
-	all := j.e.cache.Forest.Layers()
+	all := j.e.steps.Cache.Forest.Layers()
 	skip := forest.LayerRange(0, all).Minus(forest.LayerRange(p.First, p.First+p.Layers))
-	_, err := st.path(p.Rows, func(i int) forest.Row {
+	_, err := st.Path(p.Rows, func(i int) forest.Row {
 		return forest.Row{ID: token.ID(i * 7919 % j.e.vocab), Skip: skip, Want: forest.Want{Logits: i >= p.Rows-p.Logits}, Passing: true}
 	})
-	st.partial = true // its keys have no meaning: it corrects nothing
+	st.Partial() // its keys have no meaning: it corrects nothing
 	return err
 }
 
-func (j *probe) take(st *step) (done bool, err error) {
-	j.seconds, j.touched = st.seconds, j.e.exec.Touched()
-	j.drop()
+// Take implements [step.Job].
+func (j *probe) Take(st *step.Step) (done bool, err error) {
+	j.seconds, j.touched = st.Seconds(), j.e.steps.Exec.Touched()
+	j.trunk.Drop()
 	return true, nil
 }
 
-func (*probe) simpler() bool { return false }
+// Simpler implements [step.Job].
+func (*probe) Simpler() bool { return false }

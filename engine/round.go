@@ -2,6 +2,7 @@ package engine
 
 import (
 	"grove/engine/plan"
+	"grove/engine/step"
 	"grove/forest"
 	"grove/method"
 	"grove/sample"
@@ -13,7 +14,7 @@ import (
 // them into text. It is the [verify.View] that the rule sees, and knows the state of the stages behind each node.
 type round struct {
 	s     *Sequence
-	st    *step         // while the rule runs
+	st    *step.Step    // while the rule runs
 	root  forest.Node   // of the last token's row
 	path  []forest.Node // the root and the drafts that were accepted, live until they are settled
 	drawn []Drawn       // tokens that the last round gave
@@ -92,42 +93,45 @@ func (r *round) prepare() {
 // Allows implements [method.Legal].
 func (r *round) Allows(node int, id token.ID) bool { return r.s.chain.Allows(r.state(node), id) }
 
-func (r *round) begin() error { return r.s.settle() }
+// Begin implements [step.Job].
+func (r *round) Begin() error { return r.s.settle() }
 
-func (r *round) need() (need, error) {
+// Need implements [step.Job].
+func (r *round) Need() (step.Need, error) {
 	n, err := r.s.reuse()
 	if err != nil {
 		return n, err
 	}
-	if n.rows > 0 { // its prefix was taken
+	if n.Rows > 0 { // its prefix was taken
 		return n, nil
 	}
 	p := &r.s.drafts.Plan
-	n.ahead += min(len(p.Order()), plan.MaxDraft)
-	n.near = min(n.ahead, n.near+min(len(p.Order()), plan.MaxDraft))
-	if n.prompt > 1 { // its pages were taken: the text is computed anew up to its last token
-		n.prompt--
+	n.Ahead += min(len(p.Order()), plan.MaxDraft)
+	n.Near = min(n.Ahead, n.Near+min(len(p.Order()), plan.MaxDraft))
+	if n.Prompt > 1 { // its pages were taken: the text is computed anew up to its last token
+		n.Prompt--
 		return n, nil
 	}
-	n.rows, n.prompt, n.decodes, n.drafts = 1, 0, true, p
+	n.Rows, n.Prompt, n.Decodes, n.Drafts = 1, 0, true, p
 	return n, nil
 }
 
-func (r *round) simpler() bool {
+// Simpler implements [step.Job].
+func (r *round) Simpler() bool {
 	p := &r.s.drafts.Plan
 	return p.Limit(0) > 0
 }
 
 // place adds the rows of the round. Drafts for which there is no room are left out; rows that drafters have run are
 // taken further.
-func (r *round) place(st *step) error {
+func (r *round) Place(st *step.Step) error {
 	s, sp := r.s, r.s.drafts
-	if s.length() < len(s.text)-1 {
-		return s.placeText(st, st.current.rows)
+	if s.trunk.Len() < len(s.text)-1 {
+		return s.placeText(st, st.Rows())
 	}
 	want := sp.Wants.Rows
 	want.Logits = true
-	root, err := st.add(row(s.text[len(s.text)-1], forest.Trunk, sp.Tree.Root(), want))
+	root, err := st.Add(row(s.text[len(s.text)-1], forest.Trunk, sp.Tree.Root(), want))
 	if err != nil {
 		return err
 	}
@@ -145,7 +149,7 @@ func (r *round) place(st *step) error {
 		if parent == forest.Trunk {
 			continue // its parent was left out
 		}
-		node, err := st.add(row(drafts[c].ID, parent, drafts[c].Live, want))
+		node, err := st.Add(row(drafts[c].ID, parent, drafts[c].Live, want))
 		if err == nil {
 			sp.Nodes[c], sp.Rows[c] = node, next
 			next++
@@ -164,9 +168,9 @@ func row(id token.ID, parent forest.Node, live method.Live, want forest.Want) fo
 
 // take lets the rule turn the rows' results into tokens, left to be taken one by one, and keeps the nodes that were
 // accepted.
-func (r *round) take(st *step) (done bool, err error) {
+func (r *round) Take(st *step.Step) (done bool, err error) {
 	s, sp := r.s, r.s.drafts
-	if s.length() < len(s.text)-1 {
+	if s.trunk.Len() < len(s.text)-1 {
 		_, err := s.takeText(st)
 		return false, err
 	}
@@ -238,9 +242,9 @@ func (r *round) drawnAt(node int, id token.ID) (Drawn, error) {
 // logits returns the logits behind a node that was run.
 func (r *round) logits(node int) []float32 {
 	if node == method.Root {
-		return r.st.result(0).Logits
+		return r.st.Result(0).Logits
 	}
-	return r.st.result(int(r.s.drafts.Rows[node])).Logits
+	return r.st.Result(int(r.s.drafts.Rows[node])).Logits
 }
 
 // index returns the place in the text of the token behind a node.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"grove/engine/drafting"
+	"grove/engine/step"
 	"grove/internal/guard"
 	"grove/sample"
 	"grove/text/token"
@@ -15,7 +16,8 @@ import (
 // Sequence is one text on its way: a trunk of committed tokens, the state of its stages, and the logits behind its
 // end. It is for one goroutine; several sequences of an engine may be used at a time.
 type Sequence struct {
-	trunk
+	e      *Engine
+	trunk  step.Trunk
 	answer Answer
 	chain  *sample.Chain
 	text   []token.ID
@@ -48,7 +50,7 @@ func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 		return nil, err
 	}
 	s := e.newSequence(a, chain)
-	if err := e.open(&s.trunk, e.most); err != nil {
+	if err := e.steps.Open(&s.trunk, e.steps.Most); err != nil {
 		return nil, err
 	}
 	chain.Begin(nil)
@@ -56,9 +58,9 @@ func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 }
 
 func (e *Engine) newSequence(a Answer, chain *sample.Chain) *Sequence {
-	s := &Sequence{answer: a, chain: chain, logits: make([]float32, e.vocab)}
+	s := &Sequence{e: e, answer: a, chain: chain, logits: make([]float32, e.vocab)}
 	s.prefill.s, s.round.s, s.grow.s = s, s, s
-	s.grow.t, s.grow.behind = &s.trunk, 1
+	s.grow.t, s.grow.behind, s.grow.most = &s.trunk, 1, e.steps.Chunk
 	s.family = &family{members: []*Sequence{s}}
 	return s
 }
@@ -72,7 +74,7 @@ func (s *Sequence) Schedule(t Terms) error {
 	if t.Private {
 		t.Salt = rand.Text()
 	}
-	s.terms = t
+	s.trunk.Terms = t
 	return nil
 }
 
@@ -99,7 +101,7 @@ func (s *Sequence) Close() (err error) {
 		err = s.drafts.Close()
 		s.drafts = nil
 	}
-	return errors.Join(err, s.close())
+	return errors.Join(err, s.trunk.Close())
 }
 
 // Len returns the number of tokens of the text.
@@ -107,8 +109,8 @@ func (s *Sequence) Len() int { return len(s.text) }
 
 // Reused returns how many of the first prompt's tokens were found in the cache.
 func (s *Sequence) Reused() int {
-	if s.source != nil && s.source.found {
-		return s.reused + len(s.source.ids)
+	if s.trunk.Source != nil && s.trunk.Source.Found {
+		return s.reused + len(s.trunk.Source.IDs)
 	}
 	return s.reused
 }
@@ -132,7 +134,7 @@ func (s *Sequence) extend(ids []token.ID) error {
 	s.round.forget()
 	if !s.active {
 		s.active = true
-		s.terms.activate(ids)
+		s.trunk.Terms.Activate(ids)
 	}
 	s.text = append(s.text, ids...)
 	return nil
@@ -168,14 +170,14 @@ func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 	defer func() { // of a stage or a method, on the caller's own goroutine
 		if p := recover(); p != nil {
 			d, err = Drawn{}, guard.New(p)
-			s.caller.Busy.Store(false)
+			s.trunk.Caller().Busy.Store(false)
 		}
 	}()
 	if err := s.usable(); err != nil {
 		return Drawn{}, err
 	}
 	switch {
-	case s.caller.Cancelled():
+	case s.trunk.Caller().Cancelled():
 		return Drawn{}, fmt.Errorf("engine: %w", ErrCancelled)
 	case len(s.text) == 0:
 		return Drawn{}, errors.New("engine: drawing a token of an empty text")
@@ -185,7 +187,7 @@ func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 		return s.next(), nil
 	}
 	s.round.keep()
-	if s.drafts != nil && s.begun && s.known == len(s.text)-1 {
+	if s.drafts != nil && s.trunk.Begun && s.known == len(s.text)-1 {
 		if err := s.draft(ctx); err != nil {
 			return Drawn{}, err
 		}
@@ -235,18 +237,18 @@ func (s *Sequence) add(id token.ID) {
 }
 
 // settle commits what the last round accepted, as far as its tokens were taken: the last of these is
-// to be computed again, and tokens that were drawn and not taken are forgotten. The caller holds the engine's lock.
+// to be computed again, and tokens that were drawn and not taken are forgotten. The caller holds the maker's lock.
 func (s *Sequence) settle() error {
 	r := &s.round
-	if r.taken > 0 && !s.lost {
-		if err := s.e.cache.Commit(s.seq, r.path[r.taken-1]); err != nil {
+	if r.taken > 0 && !s.trunk.Lost {
+		if err := s.e.steps.Cache.Commit(s.trunk.Seq, r.path[r.taken-1]); err != nil {
 			return err
 		}
-		s.drop() // drafts behind it
+		s.trunk.Drop() // drafts behind it
 	}
-	if s.lost && s.drafts != nil {
+	if s.trunk.Lost && s.drafts != nil {
 		s.drafts.Tree.Lost()
 	}
-	r.path, r.drawn, r.taken, s.lost = r.path[:0], r.drawn[:0], 0, false
+	r.path, r.drawn, r.taken, s.trunk.Lost = r.path[:0], r.drawn[:0], 0, false
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"grove/engine/session"
+	"grove/engine/step"
 	"grove/text/token"
 )
 
@@ -15,19 +16,28 @@ var ErrSession = session.ErrSession
 // claim is the job of a sequence that wants a slot and pages, which it keeps from then on, and no rows.
 type claim struct {
 	s     *Sequence
-	wants func() (need, error)
+	wants func() (step.Need, error)
 }
 
-func (*claim) begin() error               { return nil }
-func (j *claim) need() (need, error)      { return j.wants() }
-func (*claim) place(*step) error          { return nil }
-func (j *claim) take(*step) (bool, error) { j.s.pinned = true; return true, nil }
-func (*claim) simpler() bool              { return false }
+// Begin implements [step.Job].
+func (*claim) Begin() error { return nil }
 
-// unpin lets others take the sequence's slot and pages again. The caller holds the engine's lock.
+// Need implements [step.Job].
+func (j *claim) Need() (step.Need, error) { return j.wants() }
+
+// Place implements [step.Job].
+func (*claim) Place(*step.Step) error { return nil }
+
+// Take implements [step.Job].
+func (j *claim) Take(*step.Step) (bool, error) { j.s.trunk.Pinned = true; return true, nil }
+
+// Simpler implements [step.Job].
+func (*claim) Simpler() bool { return false }
+
+// unpin lets others take the sequence's slot and pages again. The caller holds the maker's lock.
 func (s *Sequence) unpin(pinned bool) {
-	s.pinned = pinned
-	s.e.queue.Happened()
+	s.trunk.Pinned = pinned
+	s.e.steps.Happened()
 }
 
 // Save writes the text, and what the cache holds of it in full pages, to a file: all of it or nothing. Steps go on
@@ -40,31 +50,31 @@ func (s *Sequence) Save(path string) error {
 	if err := e.Reads("a session's file has no room for a source"); err != nil {
 		return fmt.Errorf("%w: %w", err, ErrSession)
 	}
-	if _, err := e.model.Info().Identity(); err != nil { // it may take long: not while pages are held
+	if _, err := e.steps.Model.Info().Identity(); err != nil { // it may take long: not while pages are held
 		return fmt.Errorf("engine: %w: %w", ErrSession, err)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	defer s.unpin(s.pinned)
-	if s.seq < 0 || s.lost { // it takes over what the cache still has
-		e.mu.Unlock()
-		err := s.do(context.Background(), &claim{s, func() (need, error) {
-			_, err := e.cache.Reuse(s.seq, s.text)
-			return need{}, err
+	e.steps.Lock()
+	defer e.steps.Unlock()
+	defer s.unpin(s.trunk.Pinned)
+	if s.trunk.Seq < 0 || s.trunk.Lost { // it takes over what the cache still has
+		e.steps.Unlock()
+		err := s.do(context.Background(), &claim{s, func() (step.Need, error) {
+			_, err := e.steps.Cache.Reuse(s.trunk.Seq, s.text)
+			return step.Need{}, err
 		}})
-		e.mu.Lock()
+		e.steps.Lock()
 		if err != nil {
 			return err
 		}
 	}
-	held, err := e.cache.Hold(s.seq, s.text)
+	held, err := e.steps.Cache.Hold(s.trunk.Seq, s.text)
 	if err != nil {
 		return err
 	}
-	s.pinned = true
-	e.mu.Unlock()
+	s.trunk.Pinned = true
+	e.steps.Unlock()
 	err = session.Write(path, held)
-	e.mu.Lock()
+	e.steps.Lock()
 	held.Release()
 	return err
 }
@@ -77,7 +87,7 @@ func (s *Sequence) AppendSaved(ctx context.Context, ids []token.ID, path string)
 	if n := len(s.text); n > 0 && path != "" {
 		return fmt.Errorf("engine: a session behind a text of %d tokens; it must be empty", n)
 	}
-	if s.e.encoder != nil && s.source == nil {
+	if s.e.encoder != nil && s.trunk.Source == nil {
 		return s.readSource(ctx, ids, path)
 	}
 	if err := s.beginPrefix(len(ids), path); err != nil {
@@ -103,7 +113,7 @@ func (s *Sequence) Restored() bool { return s.restored }
 // restore makes what a file holds of the text the trunk, which is empty on error.
 func (s *Sequence) restore(ctx context.Context, path string) error {
 	e := s.e
-	f, err := session.Open(ctx, path, e.cache, s.terms.Salt, s.terms.adapted(), e.vocab)
+	f, err := session.Open(ctx, path, e.steps.Cache, s.trunk.Terms.Salt, s.trunk.Terms.Adapted(), e.vocab)
 	if f == nil || err != nil {
 		return err
 	}
@@ -112,12 +122,12 @@ func (s *Sequence) restore(ctx context.Context, path string) error {
 	if n == 0 {
 		return nil
 	}
-	err = s.do(ctx, &claim{s, func() (need, error) {
-		have, err := e.cache.Reuse(s.seq, s.text)
+	err = s.do(ctx, &claim{s, func() (step.Need, error) {
+		have, err := e.steps.Cache.Reuse(s.trunk.Seq, s.text)
 		if s.restored = have < n; !s.restored || err != nil { // what was computed here comes first
-			return need{}, err
+			return step.Need{}, err
 		}
-		return need{take: func() error { return f.Take(s.seq) }}, e.cache.Truncate(s.seq, 0)
+		return step.Need{Take: func() error { return f.Take(s.trunk.Seq) }}, e.steps.Cache.Truncate(s.trunk.Seq, 0)
 	}})
 	if err != nil {
 		return err
@@ -125,15 +135,15 @@ func (s *Sequence) restore(ctx context.Context, path string) error {
 	if s.restored {
 		err = f.Fill()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.steps.Lock()
+	defer e.steps.Unlock()
 	defer s.unpin(false)
 	if s.restored && err == nil {
-		err = f.Adopt(s.seq)
+		err = f.Adopt(s.trunk.Seq)
 	}
 	if err != nil {
-		return errors.Join(err, e.cache.Truncate(s.seq, 0))
+		return errors.Join(err, e.steps.Cache.Truncate(s.trunk.Seq, 0))
 	}
-	s.known, s.reused = s.length(), s.length()
+	s.known, s.reused = s.trunk.Len(), s.trunk.Len()
 	return nil
 }

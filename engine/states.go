@@ -8,6 +8,7 @@ import (
 
 	"grove/compute"
 	"grove/engine/reading"
+	"grove/engine/step"
 	"grove/forest"
 	"grove/text/token"
 )
@@ -18,7 +19,8 @@ const logitsRows = 16
 // states is the job that computes a text of its own, of which every row from the first wanted one on gives something:
 // states or logits. It may take several steps; each copies what its rows gave, so that no step waits for a reader.
 type states struct {
-	trunk
+	e      *Engine
+	trunk  step.Trunk
 	ids    []token.ID
 	first  int        // row that gives something
 	row    forest.Row // what these rows are
@@ -36,13 +38,13 @@ func (e *Engine) States(ctx context.Context, ids []token.ID, r reading.Reading, 
 	if e.encoder != nil {
 		return e.encoder.States(ctx, ids, r, write)
 	}
-	if err := r.Fit(e.model.Info()); err != nil {
+	if err := r.Fit(e.steps.Model.Info()); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
-	if n := len(ids); r.Whole() && n > e.chunk && n <= e.Context() {
-		return fmt.Errorf("engine: %d tokens are read in one step, which has %d at most: %w", n, e.chunk, ErrContext)
+	if n := len(ids); r.Whole() && n > e.steps.Chunk && n <= e.Context() {
+		return fmt.Errorf("engine: %d tokens are read in one step, which has %d at most: %w", n, e.steps.Chunk, ErrContext)
 	}
-	j := &states{ids: ids, row: forest.Row{To: r.Exit, Want: forest.Want{State: r.Layers == nil}}, most: e.chunk, whole: r.Whole()}
+	j := &states{e: e, ids: ids, row: forest.Row{To: r.Exit, Want: forest.Want{State: r.Layers == nil}}, most: e.steps.Chunk, whole: r.Whole()}
 	for _, l := range r.Layers {
 		j.row.Want.Hidden = j.row.Want.Hidden.With(l)
 	}
@@ -63,7 +65,7 @@ func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write fu
 	if err := errors.Join(e.Generates(), e.Reads("a text alone has no logits")); err != nil {
 		return err
 	}
-	j := &states{ids: ids, first: first, row: forest.Row{Want: forest.Want{Logits: true}}, most: min(e.chunk, logitsRows)}
+	j := &states{e: e, ids: ids, first: first, row: forest.Row{Want: forest.Want{Logits: true}}, most: min(e.steps.Chunk, logitsRows)}
 	j.values = func(dst []float32, r *compute.Result) []float32 { return append(dst, r.Logits...) }
 	return e.rows(ctx, j, write)
 }
@@ -73,18 +75,18 @@ func (e *Engine) rows(ctx context.Context, j *states, write func(row []float32) 
 	if len(j.ids) > e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", len(j.ids), ErrContext, e.Context())
 	}
-	if err := e.open(&j.trunk, e.most); err != nil {
+	if err := e.steps.Open(&j.trunk, e.steps.Most); err != nil {
 		return err
 	}
-	j.terms.Adapters = e.own.Load()
-	j.terms.activate(j.ids)
-	j.pinned, j.terms.Salt = true, rand.Text() // the text may have had a salt: no other finds its pages
-	defer func() { err = errors.Join(err, j.close()) }()
+	j.trunk.Terms.Adapters = e.own.Load()
+	j.trunk.Terms.Activate(j.ids)
+	j.trunk.Pinned, j.trunk.Terms.Salt = true, rand.Text() // the text may have had a salt: no other finds its pages
+	defer func() { err = errors.Join(err, j.trunk.Close()) }()
 	for at := 0; at < len(j.ids); {
-		if err := j.do(ctx, j); err != nil {
+		if err := j.trunk.Do(ctx, j); err != nil {
 			return err
 		}
-		n := j.rows
+		n := j.trunk.Rows
 		if given := at + n - max(at, j.first); given > 0 {
 			width := len(j.out) / given
 			for row := j.out; len(row) > 0; row = row[width:] {
@@ -98,44 +100,49 @@ func (e *Engine) rows(ctx context.Context, j *states, write func(row []float32) 
 	return nil
 }
 
-func (*states) begin() error { return nil }
+// Begin implements [step.Job].
+func (*states) Begin() error { return nil }
 
-func (j *states) need() (need, error) {
-	at := j.length()
-	n := need{prompt: len(j.ids) - at, ahead: len(j.ids), near: min(len(j.ids), at+j.e.chunk)}
+// Need implements [step.Job].
+func (j *states) Need() (step.Need, error) {
+	at := j.trunk.Len()
+	n := step.Need{Prompt: len(j.ids) - at, Ahead: len(j.ids), Near: min(len(j.ids), at+j.e.steps.Chunk)}
 	switch {
 	case j.whole:
-		n.rows, n.prompt = n.prompt, 0
+		n.Rows, n.Prompt = n.Prompt, 0
 	case at < j.first:
-		n.prompt = min(n.prompt, j.first-at)
+		n.Prompt = min(n.Prompt, j.first-at)
 	default:
-		n.prompt = min(n.prompt, j.most)
+		n.Prompt = min(n.Prompt, j.most)
 	}
 	return n, nil
 }
 
-func (j *states) place(st *step) (err error) {
-	at := j.length()
-	j.end, err = st.path(st.current.rows, func(i int) forest.Row {
+// Place implements [step.Job].
+func (j *states) Place(st *step.Step) (err error) {
+	at := j.trunk.Len()
+	j.end, err = st.Path(st.Rows(), func(i int) forest.Row {
 		r := j.row
 		if at+i < j.first {
 			r = forest.Row{}
 		}
-		r.ID, r.Passing = j.ids[at+i], i < j.rows-1
+		r.ID, r.Passing = j.ids[at+i], i < j.trunk.Rows-1
 		return r
 	})
 	return err
 }
 
-func (j *states) take(st *step) (done bool, err error) {
+// Take implements [step.Job].
+func (j *states) Take(st *step.Step) (done bool, err error) {
 	j.out = j.out[:0]
-	for i := range j.rows {
-		j.out = j.values(j.out, st.result(i))
+	for i := range j.trunk.Rows {
+		j.out = j.values(j.out, st.Result(i))
 	}
 	if j.row.To > 0 {
 		return true, nil // rows that stopped early are no text; they go with the sequence
 	}
-	return true, j.e.cache.Commit(j.seq, j.end)
+	return true, j.e.steps.Cache.Commit(j.trunk.Seq, j.end)
 }
 
-func (*states) simpler() bool { return false }
+// Simpler implements [step.Job].
+func (*states) Simpler() bool { return false }

@@ -36,6 +36,7 @@ var rooms = []string{
 	"engine",
 	"engine/drafting",
 	"engine/learned",
+	"engine/step",
 	"engine/answer engine/load engine/plan engine/queue engine/reading engine/session",
 	"adapters",
 	"diffuse",

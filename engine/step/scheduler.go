@@ -1,4 +1,4 @@
-package engine
+package step
 
 import (
 	"cmp"
@@ -19,81 +19,81 @@ const (
 
 // schedule decides how many rows each part of the step gets: first those that a job must have, then the drafts that
 // pay, then what is left goes to prompts.
-func (e *Engine) schedule(st *step) {
-	if i := slices.IndexFunc(st.parts, func(t *trunk) bool { return t.need.alone }); i >= 0 {
+func (m *Maker) schedule(st *Step) {
+	if i := slices.IndexFunc(st.parts, func(t *Trunk) bool { return t.need.Alone }); i >= 0 {
 		st.parts = append(st.parts[:0], st.parts[i])
 		return
 	}
-	tokens, fixed := e.scheduleFixed(st)
-	e.share(st, tokens, fixed)
+	tokens, fixed := m.scheduleFixed(st)
+	m.share(st, tokens, fixed)
 	size := plan.StepSize{}
 	readers := 0
 	for _, t := range st.parts {
-		if t.need.drafts != nil {
-			t.rows += len(t.need.drafts.Chosen())
+		if t.need.Drafts != nil {
+			t.Rows += len(t.need.Drafts.Chosen())
 		}
-		if t.rows == 0 {
+		if t.Rows == 0 {
 			readers++
 			continue
 		}
-		size.Add(t.rows, t.length())
-		size.Logits += t.rows
+		size.Add(t.Rows, t.Len())
+		size.Logits += t.Rows
 	}
-	e.schedulePrompts(st, size, tokens, st.parts[len(st.parts)-readers:])
-	st.parts = slices.DeleteFunc(st.parts, func(t *trunk) bool { return t.rows == 0 })
+	m.schedulePrompts(st, size, tokens, st.parts[len(st.parts)-readers:])
+	st.parts = slices.DeleteFunc(st.parts, func(t *Trunk) bool { return t.Rows == 0 })
 }
 
 // scheduleFixed gives jobs the rows that they must have, as far as the step has room, and puts the parts in order. It
 // returns how many of these rows give a token, and how many there are.
-func (e *Engine) scheduleFixed(st *step) (tokens, rows int) {
+func (m *Maker) scheduleFixed(st *Step) (tokens, rows int) {
 	st.rounds = st.rounds[:0]
 	waits := false
 	for _, t := range st.parts {
-		t.rows = t.need.rows
-		if rows+t.rows > e.chunk {
-			t.rows, t.need, t.waits, waits = 0, need{}, true, true // for the next step
+		t.Rows = t.need.Rows
+		if rows+t.Rows > m.Chunk {
+			t.Rows, t.need, t.waits, waits = 0, Need{}, true, true // for the next step
 			continue
 		}
-		rows += t.rows
-		if t.need.decodes {
+		rows += t.Rows
+		if t.need.Decodes {
 			tokens++
 		}
-		if t.need.drafts != nil {
+		if t.need.Drafts != nil {
 			st.rounds = append(st.rounds, t)
 		}
-		if t.need.prompt > 0 && !t.timed { // it begins to read
+		if t.need.Prompt > 0 && !t.timed { // it begins to read
 			t.timed, t.clock = true, max(t.clock, st.clock)
 		}
 	}
 	if waits {
-		st.parts = slices.DeleteFunc(st.parts, func(t *trunk) bool { return t.rows == 0 && t.need.prompt == 0 })
+		st.parts = slices.DeleteFunc(st.parts, func(t *Trunk) bool { return t.Rows == 0 && t.need.Prompt == 0 })
 	}
-	slices.SortStableFunc(st.parts, e.byClock)
+	slices.SortStableFunc(st.parts, m.byClock)
 	return tokens, rows
 }
 
 // schedulePrompts gives the trunks that read prompts their rows, the first by its clock first.
-func (e *Engine) schedulePrompts(st *step, size plan.StepSize, tokens int, readers []*trunk) {
-	left := e.prefillRows(size, tokens, readers)
+func (m *Maker) schedulePrompts(st *Step, size plan.StepSize, tokens int, readers []*Trunk) {
+	left := m.prefillRows(size, tokens, readers)
 	first := true
 	for _, t := range readers {
-		if e.awaits(t) {
+		if m.awaits(t) {
 			continue
 		}
-		t.rows = min(t.need.prompt, left)
-		left -= t.rows
+		t.Rows = min(t.need.Prompt, left)
+		left -= t.Rows
 		if first {
 			st.clock, first = t.clock, false
 		}
-		t.clock += float64(t.rows) * math.Exp2(-float64(t.priority())/prioritySteps)
+		t.clock += float64(t.Rows) * math.Exp2(-float64(t.priority())/prioritySteps)
 	}
 }
 
 // byClock puts trunks with rows that they must have first, side by side where they share pages, as attention reads
 // these once for neighbours, and then those that read prompts by their clocks: each gets rows in proportion to its
 // weight, and a new one is not behind those that have got many.
-func (e *Engine) byClock(a, b *trunk) int {
-	readsA, readsB := a.need.prompt > 0, b.need.prompt > 0
+func (m *Maker) byClock(a, b *Trunk) int {
+	readsA, readsB := a.need.Prompt > 0, b.need.Prompt > 0
 	switch {
 	case readsA && readsB && a.clock != b.clock:
 		return cmp.Compare(a.clock, b.clock)
@@ -104,23 +104,23 @@ func (e *Engine) byClock(a, b *trunk) int {
 	case readsB:
 		return -1
 	}
-	return e.cache.Compare(a.seq, b.seq)
+	return m.Cache.Compare(a.Seq, b.Seq)
 }
 
 // awaits reports whether a trunk that reads is about to compute a page, or with recurrent layers the pages up to a snapshot, that
 // another one of the step computes: it takes them over later.
-func (e *Engine) awaits(t *trunk) bool {
-	at, page := t.length(), max(forest.SlotsPerPage, e.cache.Cadence())
+func (m *Maker) awaits(t *Trunk) bool {
+	at, page := t.Len(), max(forest.SlotsPerPage, m.Cache.Cadence())
 	end := at + page
-	if at%page != 0 || len(t.need.text) <= end {
+	if at%page != 0 || len(t.need.Text) <= end {
 		return false
 	}
-	for _, o := range e.step.parts {
+	for _, o := range m.step.parts {
 		if o == t {
 			return false // those behind it have no rows yet
 		}
-		if o.rows > 0 && o.terms.Salt == t.terms.Salt && o.sourceName() == t.sourceName() && o.terms.adapted() == t.terms.adapted() && o.need.prompt > 0 && o.length() < end &&
-			len(o.need.text) >= end && slices.Equal(o.need.text[:end], t.need.text[:end]) {
+		if o.Rows > 0 && o.Terms.Salt == t.Terms.Salt && o.sourceName() == t.sourceName() && o.Terms.Adapted() == t.Terms.Adapted() && o.need.Prompt > 0 && o.Len() < end &&
+			len(o.need.Text) >= end && slices.Equal(o.need.Text[:end], t.need.Text[:end]) {
 			return true
 		}
 	}
@@ -128,21 +128,21 @@ func (e *Engine) awaits(t *trunk) bool {
 }
 
 // prefillRows returns how many rows of prompts a step may have besides what it has, if the readers take them in turn.
-func (e *Engine) prefillRows(s plan.StepSize, decoding int, readers []*trunk) int {
-	room := max(0, e.chunk-s.Rows)
-	beside := decoding > 0 || e.queue.Active(e.admitted, e.step.called, activeTime, func(t *trunk) bool { return t.begun })
-	if !beside && len(e.step.called) == 1 {
+func (m *Maker) prefillRows(s plan.StepSize, decoding int, readers []*Trunk) int {
+	room := max(0, m.Chunk-s.Rows)
+	beside := decoding > 0 || m.queue.Active(m.admitted, m.step.called, activeTime, func(t *Trunk) bool { return t.Begun })
+	if !beside && len(m.step.called) == 1 {
 		return room
 	}
 	rows := blindShared
 	if beside {
 		rows = blindBeside
 	}
-	e.costs.With(func(c *plan.Cost) {
+	m.Costs.With(func(c *plan.Cost) {
 		if c == nil {
 			return
 		}
-		seconds := func(more int) float64 { return c.Seconds(e.touching(withPrompts(s, readers, more))) }
+		seconds := func(more int) float64 { return c.Seconds(m.touching(withPrompts(s, readers, more))) }
 		rows = max(1, plan.Within(plan.Limit(seconds(0), beside), room, seconds)) // prompts go on, if slowly
 	})
 	return min(room, rows)
@@ -150,10 +150,10 @@ func (e *Engine) prefillRows(s plan.StepSize, decoding int, readers []*trunk) in
 
 // withPrompts returns the size of a step with more rows, which the readers take in turn: deep in a prompt a row costs
 // several times what it costs at the beginning.
-func withPrompts(s plan.StepSize, readers []*trunk, more int) plan.StepSize {
+func withPrompts(s plan.StepSize, readers []*Trunk, more int) plan.StepSize {
 	for _, t := range readers {
-		n := min(more, t.need.prompt)
-		s.Add(n, t.length())
+		n := min(more, t.need.Prompt)
+		s.Add(n, t.Len())
 		more -= n
 	}
 	s.Mean()
@@ -162,37 +162,37 @@ func withPrompts(s plan.StepSize, readers []*trunk, more int) plan.StepSize {
 }
 
 // touching adds the experts that a step's rows are likely to touch.
-func (e *Engine) touching(s plan.StepSize) plan.StepSize {
-	s.Experts = e.moe.Touched(s.Rows)
+func (m *Maker) touching(s plan.StepSize) plan.StepSize {
+	s.Experts = m.Experts.Touched(s.Rows)
 	return s
 }
 
 // share lets the drafts of all rounds of a step compete for its rows, the likeliest first, for as long as a further
 // row promises more tokens a second. By itself a round runs what it
 // chose; a tree whose drafts were drawn, or are all wanted, is run as it is, as far as there are rows.
-func (e *Engine) share(st *step, tokens, fixed int) {
+func (m *Maker) share(st *Step, tokens, fixed int) {
 	if len(st.rounds) == 0 || len(st.parts) == 1 {
 		return
 	}
-	rows := e.chunk - fixed
-	if slices.ContainsFunc(st.parts, func(t *trunk) bool { return t.need.prompt > 0 }) {
-		rows -= max(1, e.chunk/4) // for prompts
+	rows := m.Chunk - fixed
+	if slices.ContainsFunc(st.parts, func(t *Trunk) bool { return t.need.Prompt > 0 }) {
+		rows -= max(1, m.Chunk/4) // for prompts
 	}
 	s := plan.StepSize{Rows: fixed}
 	for _, t := range st.rounds {
-		s.Depth += t.length() / len(st.rounds)
+		s.Depth += t.Len() / len(st.rounds)
 	}
-	e.costs.With(func(c *plan.Cost) { // it is known where sequences draft
+	m.Costs.With(func(c *plan.Cost) { // it is known where sequences draft
 		seconds := func(more int) float64 {
 			s := s
 			s.Rows += more
 			s.Logits = s.Rows
-			return c.Seconds(e.touching(s))
+			return c.Seconds(m.touching(s))
 		}
 		rows = plan.Within(plan.Limit(seconds(0), false), rows, seconds)
 		st.plans = st.plans[:0]
 		for _, t := range st.rounds {
-			if p := t.need.drafts; p.Whole() {
+			if p := t.need.Drafts; p.Whole() {
 				p.Limit(rows)
 				s.Rows += len(p.Chosen())
 				rows -= len(p.Chosen())

@@ -1,0 +1,84 @@
+// Package step makes steps: each is one forward pass over the rows of all jobs whose callers wait. It has the trunks, with
+// their slots and pages, and the scheduler, which shares out the rows of a step.
+package step
+
+import (
+	"context"
+	"sync"
+
+	"grove/compute"
+	"grove/engine/load"
+	"grove/engine/plan"
+	"grove/engine/queue"
+	"grove/kv"
+	"grove/method"
+	"grove/model"
+)
+
+// ErrBusy reports that no slot is free: as many sequences are open as there is room for, and as may wait.
+var ErrBusy = method.ErrBusy
+
+// ErrCancelled reports a trunk that was cancelled.
+var ErrCancelled = queue.ErrCancelled
+
+// Load is what a maker does at a moment.
+type Load = load.Load
+
+// Config is what a maker makes steps of.
+type Config struct {
+	Model   model.Model
+	Cache   *kv.Cache
+	Exec    *compute.Exec
+	Experts plan.Mixture
+	Chunk   int // rows of a step
+	Seqs    int // slots
+	Most    int // sequences that may be open
+}
+
+// Maker makes the steps of a model, one after another, each of the jobs of all callers that wait. It is safe for concurrent use;
+// its lock is held while a step is made, and guards Cache, Exec and the trunks.
+type Maker struct {
+	Config
+	Load  load.Figures // has a lock of its own
+	Costs plan.Known   // has a lock of its own
+
+	queue    queue.Queue[*Trunk]
+	mu       sync.Mutex
+	admitted []*Trunk  // those that have a slot
+	adapters []adapted // by number less one
+	passed   int       // trunks that got slots before older ones, since one was owed its turn
+	step     Step
+}
+
+// Init makes a maker ready, which may then not be copied.
+func (m *Maker) Init(c Config) {
+	m.Config = c
+	m.step.maker, m.step.ctx.Context = m, context.Background()
+}
+
+// Lock waits until no step is made, and keeps it so until Unlock.
+func (m *Maker) Lock() { m.mu.Lock() }
+
+// Unlock ends what Lock began.
+func (m *Maker) Unlock() { m.mu.Unlock() }
+
+// Close ends all calls with err, within a layer's time, and returns when no step runs and none will.
+func (m *Maker) Close(err error) { m.queue.Close(err) }
+
+// Closed returns the error of Close once that was called.
+func (m *Maker) Closed() error { return m.queue.Closed() }
+
+// Cancel ends the running call of a trunk within a step, and refuses all later ones, with [ErrCancelled].
+func (m *Maker) Cancel(t *Trunk) { m.queue.Cancel(t) }
+
+// Happened tells that trunks that wait may have room now.
+func (m *Maker) Happened() { m.queue.Happened() }
+
+// Waiting returns how many callers wait.
+func (m *Maker) Waiting() int { return m.queue.Waiting() }
+
+// Admitted returns how many trunks have a slot. The caller holds the lock.
+func (m *Maker) Admitted() int { return len(m.admitted) }
+
+// run passes the step's rows through the model. On error nothing of the step is left.
+func (m *Maker) run() error { return m.Exec.Run(&m.step.ctx, m.Model.Forward) }
