@@ -11,6 +11,7 @@ import (
 
 	"grove/adapters"
 	"grove/engine"
+	"grove/method"
 	"grove/sample"
 	"grove/search"
 	"grove/text/answer"
@@ -479,7 +480,7 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	if err := s.Speculate(draft, g.prediction); err != nil {
 		return err
 	}
-	rule, err := findRule(g.req.Accept)
+	rule, err := method.FindRule(g.req.Accept)
 	if err = errors.Join(err, s.Accept(rule)); err != nil {
 		return &OptionError{err}
 	}

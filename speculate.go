@@ -17,8 +17,8 @@ import (
 
 // The names of [Request.Method] that stand for no method of their own.
 const (
-	MethodAuto = "auto" // every exact method that the model allows, each used where it pays
-	MethodOff  = "off"  // plain decoding
+	MethodAuto = method.Auto // every exact method that the model allows, each used where it pays
+	MethodOff  = method.Off  // plain decoding
 )
 
 // Grade says what an answer has in common with that of plain decoding: [Exact], the same distribution, or [Lossy].
@@ -36,8 +36,8 @@ type MethodInfo struct {
 
 // The values of [Request.Accept].
 const (
-	AcceptExact   = "exact"   // by the method's own rule: its grade holds
-	AcceptTypical = "typical" // drafts that are likely enough, too: another text above temperature 0
+	AcceptExact   = method.OwnRule // by the method's own rule: its grade holds
+	AcceptTypical = "typical"      // drafts that are likely enough, too: another text above temperature 0
 )
 
 const (
@@ -83,16 +83,10 @@ func (m *Model) Methods() []ModelMethod {
 }
 
 // MethodGrade returns the lowest grade of a list of methods as [Request] takes it, and "" where a name is not known.
-func MethodGrade(list string) method.Grade {
-	infos, _, err := parseMethods(list)
+func MethodGrade(list string) Grade {
+	grade, err := method.GradeOf(list, "")
 	if err != nil {
 		return ""
-	}
-	grade := method.Exact
-	for _, i := range infos {
-		if i.Grade == method.Lossy || i.Grade == method.SameDistribution && grade == method.Exact {
-			grade = i.Grade
-		}
 	}
 	return grade
 }
@@ -100,45 +94,21 @@ func MethodGrade(list string) method.Grade {
 // Rules returns the rules by which drafts become text.
 func Rules() []verify.Rule { return verify.Rules() }
 
-// findRule returns the rule of a value of [Request.Accept]; the zero value: the methods' own.
-func findRule(accept string) (verify.Rule, error) {
-	if accept == "" || accept == AcceptExact {
-		return verify.Rule{}, nil
-	}
-	return verify.Find(accept)
-}
-
-// gradeOf returns the grade of what a request asks for, or an error where that makes no sense.
-func gradeOf(methods, accept string) (method.Grade, error) {
-	infos, _, err := parseMethods(methods)
-	if err != nil {
-		return "", err
-	}
-	rule, err := findRule(accept)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("grove: %w; %s keeps the methods' own", err, AcceptExact)
-	case rule.New != nil && len(infos) == 0:
-		return "", fmt.Errorf("grove: %s acceptance is a rule for drafts, and drafting is off", rule.Name)
-	case rule.New != nil:
-		return rule.Grade, nil
-	}
-	return MethodGrade(methods), nil
-}
-
 // CheckMethods returns an error where a list of methods, or a rule of acceptance, is none that a [Request] takes.
 func CheckMethods(list, accept string) error {
-	_, err := gradeOf(list, accept)
-	return err
+	if _, err := method.GradeOf(list, accept); err != nil {
+		return fmt.Errorf("grove: %w", err)
+	}
+	return nil
 }
 
 // grade returns the grade of what a request asks this model for, or an [*OptionError] where it cannot be had.
 func (m *Model) grade(methods, accept string) (method.Grade, error) {
-	grade, err := gradeOf(methods, accept)
+	grade, err := method.GradeOf(methods, accept)
 	if err != nil {
-		return "", &OptionError{err}
+		return "", &OptionError{fmt.Errorf("grove: %w", err)}
 	}
-	infos, auto, _ := parseMethods(methods)
+	infos, auto, _ := method.Parse(methods)
 	for _, i := range infos {
 		if i.Rule.Name != verify.Match.Name && len(infos) > 1 {
 			return "", &OptionError{fmt.Errorf("grove: method %s verifies its drafts by the rule %s: it cannot work beside methods with other rules", i.Name, i.Rule.Name)}
@@ -161,35 +131,6 @@ type draftings struct {
 	open map[string]*engine.Drafting
 }
 
-// parseMethods returns the methods that a list of names stands for, none for plain decoding; auto tells that
-// methods whose needs are not met may be left out.
-func parseMethods(list string) (infos []method.Info, auto bool, err error) {
-	switch list {
-	case "", MethodAuto:
-		for _, i := range method.All() {
-			if i.Auto {
-				infos = append(infos, i)
-			}
-		}
-		return infos, true, nil
-	case MethodOff:
-		return nil, false, nil
-	}
-	for name := range strings.SplitSeq(list, ",") {
-		i, err := method.Find(strings.TrimSpace(name))
-		if err != nil {
-			return nil, false, err
-		}
-		for _, has := range infos {
-			if has.Name == i.Name {
-				return nil, false, fmt.Errorf("grove: method %s is named twice", i.Name)
-			}
-		}
-		infos = append(infos, i)
-	}
-	return infos, false, nil
-}
-
 // env returns what the model offers methods.
 func (m *Model) env() method.Env {
 	env := method.Env{Vocabulary: m.Vocabulary(), Target: m.engine.Model(), Words: m.words, DraftVocab: m.draftVocab}
@@ -201,7 +142,7 @@ func (m *Model) env() method.Env {
 
 // drafting returns the methods that a list stands for, opened; nil for plain decoding.
 func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, error) {
-	infos, auto, err := parseMethods(list)
+	infos, auto, err := method.Parse(list)
 	if err != nil || len(infos) == 0 {
 		return nil, err
 	}
@@ -285,7 +226,7 @@ func (m *Model) name() string {
 // alone would have done, and how long plain decoding would have taken, at the cost c of some model's steps; see
 // [engine.Engine.Replay]. Of [MethodAuto], those are replayed that draft from text.
 func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction string, c *Cost) (SpecStats, time.Duration, error) {
-	infos, auto, err := parseMethods(list)
+	infos, auto, err := method.Parse(list)
 	if err != nil {
 		return SpecStats{}, 0, err
 	}

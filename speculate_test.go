@@ -64,8 +64,8 @@ func TestMethodErrors(t *testing.T) {
 	slices.Sort(names)
 	unknown := " is not known; auto, off and these are: " + strings.Join(names, ", ")
 	for _, c := range []struct{ method, accept, want string }{
-		{"smart", "", `method: "smart"` + unknown},
-		{"sam,off", "", `method: "off"` + unknown},
+		{"smart", "", `grove: method: "smart"` + unknown},
+		{"sam,off", "", `grove: method: "off"` + unknown},
 		{"sam,sam", "", "grove: method sam is named twice"},
 		{"draft", "", "grove: method draft needs a draft model: none is given"},
 		{"sam,draft-rsd", "", "grove: method draft-rsd verifies its drafts by the rule reject: it cannot work beside methods with other rules"},

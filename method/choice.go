@@ -1,0 +1,81 @@
+package method
+
+import (
+	"fmt"
+	"strings"
+
+	"grove/verify"
+)
+
+// What a user may write in place of a list of methods, and of a rule.
+const (
+	Auto    = "auto"  // every method that automatic mode uses
+	Off     = "off"   // plain decoding
+	OwnRule = "exact" // the method's own rule, so that its grade holds
+)
+
+// Parse returns the methods that a list of names stands for, separated by commas; none for [Off]. The empty list is [Auto]: auto tells
+// that methods whose needs are not met may be left out. Errors: a name that is not known or stands twice.
+func Parse(list string) (infos []Info, auto bool, err error) {
+	switch list {
+	case "", Auto:
+		for _, i := range All() {
+			if i.Auto {
+				infos = append(infos, i)
+			}
+		}
+		return infos, true, nil
+	case Off:
+		return nil, false, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i, err := Find(strings.TrimSpace(name))
+		if err != nil {
+			return nil, false, err
+		}
+		for _, has := range infos {
+			if has.Name == i.Name {
+				return nil, false, fmt.Errorf("method %s is named twice", i.Name)
+			}
+		}
+		infos = append(infos, i)
+	}
+	return infos, false, nil
+}
+
+// FindRule returns the rule of a name; the zero value for "" and [OwnRule].
+func FindRule(name string) (verify.Rule, error) {
+	if name == "" || name == OwnRule {
+		return verify.Rule{}, nil
+	}
+	r, err := verify.Find(name)
+	if err != nil {
+		return r, fmt.Errorf("%w; %s keeps the methods' own", err, OwnRule)
+	}
+	return r, nil
+}
+
+// GradeOf returns the grade of a text that is drafted by a list of methods and verified by a rule: that of the rule, or the lowest of the
+// methods'. Errors: those of [Parse] and [FindRule], a rule where nothing drafts.
+func GradeOf(list, rule string) (Grade, error) {
+	infos, _, err := Parse(list)
+	if err != nil {
+		return "", err
+	}
+	r, err := FindRule(rule)
+	switch {
+	case err != nil:
+		return "", err
+	case r.New != nil && len(infos) == 0:
+		return "", fmt.Errorf("%s acceptance is a rule for drafts, and drafting is off", r.Name)
+	case r.New != nil:
+		return r.Grade, nil
+	}
+	grade := Exact
+	for _, i := range infos {
+		if i.Grade == Lossy || i.Grade == SameDistribution && grade == Exact {
+			grade = i.Grade
+		}
+	}
+	return grade, nil
+}
