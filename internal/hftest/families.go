@@ -229,12 +229,13 @@ func splitSharedGate(m source, out map[string]tensor.View, layer int, part, kind
 // lessOne takes 1 from the weights of norms.
 func lessOne(m source, out map[string]tensor.View, layer int, part, kind string, t tensor.View) bool {
 	if strings.HasSuffix(part, "_norm") && kind == "weight" {
-		subtractOne(t.Data)
+		SubtractOne(t.Data)
 	}
 	return false
 }
 
-func subtractOne(data []byte) {
+// SubtractOne takes 1 from each of the values of float32.
+func SubtractOne(data []byte) {
 	for i := 0; i < len(data); i += 4 {
 		x := math.Float32frombits(binary.LittleEndian.Uint32(data[i:]))
 		binary.LittleEndian.PutUint32(data[i:], math.Float32bits(x-1))

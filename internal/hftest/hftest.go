@@ -169,7 +169,7 @@ var gpt2Ends = map[string]string{
 func (m source) tensor(out map[string]tensor.View, t tensor.View) error {
 	t.Data = slices.Clone(t.Data)
 	if strings.HasPrefix(m.arch, "gemma") && strings.HasSuffix(t.Name, "_norm.weight") {
-		subtractOne(t.Data)
+		SubtractOne(t.Data)
 	}
 	other := families[m.arch]
 	root, table := "model.layers.", ends
@@ -189,7 +189,7 @@ func (m source) tensor(out map[string]tensor.View, t tensor.View) error {
 			return fmt.Errorf("hftest: tensor %q is not known", t.Name)
 		}
 		if m.arch == "nemotron" && t.Name == "output_norm.weight" {
-			subtractOne(t.Data)
+			SubtractOne(t.Data)
 		}
 		out[name] = t
 		return nil

@@ -133,6 +133,9 @@ func (m *Model) plainExperts(l int, x []float64) []float64 {
 		}
 		out = plus(out, times(p[e], m.tensor("blk.%d.ffn_down_exps.weight", l).rows(e*len(x), len(x)).mul(mid)))
 	}
+	if m.has("blk.%d.ffn_exps.bias", l) {
+		out = plus(out, m.tensor("blk.%d.ffn_exps.bias", l).row(0))
+	}
 	return out
 }
 

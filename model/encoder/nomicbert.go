@@ -63,6 +63,7 @@ type mixture struct {
 	router   compute.Projection
 	choice   compute.Router
 	up, down compute.Projection
+	bias     compute.Vector // added behind the mixture; empty in files of llama.cpp, which leaves it out
 }
 
 func loadMixture(l *model.Loader, s model.Hyperparameters, i int) *mixture {
@@ -71,6 +72,7 @@ func loadMixture(l *model.Loader, s model.Hyperparameters, i int) *mixture {
 		router: l.Projection(name("ffn_gate_inp"), s.Experts, s.Width), choice: l.Router(s),
 		up:   compute.Projection{Matrix: l.Stack(name("ffn_up_exps.weight"), s.Experts, s.FFN, s.Width)},
 		down: compute.Projection{Matrix: l.Stack(name("ffn_down_exps.weight"), s.Experts, s.Width, s.FFN)},
+		bias: l.VectorIf(name("ffn_exps.bias"), s.Width), // a name of grove's own
 	}
 	l.NoteMixture(s, i, m.up.Matrix.Bytes()+m.down.Matrix.Bytes())
 	return m
@@ -79,5 +81,9 @@ func loadMixture(l *model.Loader, s model.Hyperparameters, i int) *mixture {
 func (m *mixture) forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	r := x.Route(x.Linear(m.router, h), &m.choice)
 	mid := x.GeluErf(x.LinearExperts(m.up, x.Experts(h, r), r))
-	return x.MixExperts(x.LinearExperts(m.down, mid, r), r)
+	out := x.MixExperts(x.LinearExperts(m.down, mid, r), r)
+	if m.bias.Len() > 0 {
+		out = x.AddVector(out, m.bias)
+	}
+	return out
 }

@@ -61,6 +61,9 @@ func (b *builder) nomicBERTMoE() {
 		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
 		b.matrix(name("ffn_up_exps.weight"), s.Experts, s.FFN, s.Width)
 		b.matrix(name("ffn_down_exps.weight"), s.Experts, s.Width, s.FFN)
+		if s.ExpertsBias {
+			b.bias(name("ffn_exps.bias"), s.Width)
+		}
 	})
 	b.set("moe_every_n_layers", uint32(2))
 }

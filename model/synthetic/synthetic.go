@@ -24,9 +24,10 @@ type Spec struct {
 	KVHeads, Size int
 	Value         int // of a head's values; 0: Size
 	Context       int
-	Window        int // gemma2, gemma3, gpt-oss, mimo2, step35; olmo2, phi3, starcoder2: 0 is none; llama4: the size of chunks
-	LongRope      int // phi3: the context of the short factors of its rotation; 0: none
-	Experts, Used int // qwen3moe, or llama as Mixtral
+	Window        int  // gemma2, gemma3, gpt-oss, mimo2, step35; olmo2, phi3, starcoder2: 0 is none; llama4: the size of chunks
+	LongRope      int  // phi3: the context of the short factors of its rotation; 0: none
+	Experts, Used int  // qwen3moe, or llama as Mixtral
+	ExpertsBias   bool // nomic-bert-moe: a bias behind each mixture
 	Tied          bool
 	Vocabulary    bool   // a tokenizer too: the bytes, and names for the rest
 	Latent        Latent // deepseek2, mistral4

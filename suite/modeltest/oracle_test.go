@@ -45,6 +45,7 @@ var oracleSpecs = map[string]Spec{
 	"neo-bert":              {Arch: "neo-bert"},
 	"nomic-bert":            {Arch: "nomic-bert"},
 	"nomic-bert-moe":        {Arch: "nomic-bert-moe", Layers: 4},
+	"nomic-bert-moe, bias":  {Arch: "nomic-bert-moe", Layers: 4, ExpertsBias: true},
 	"deepseek2, V2": {Arch: "deepseek2", Size: 48, Value: 24, Experts: 12, Used: 4,
 		Latent: synthetic.Latent{QRank: 32, Shared: 1, Groups: 4, GroupsUsed: 2}},
 	"deepseek2, V3": {Arch: "deepseek2", Size: 48, Experts: 12, Used: 4,

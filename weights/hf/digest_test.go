@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"grove/internal/hftest"
+	"grove/weights/hf/folder"
 	"grove/weights/safetensors"
 )
 
@@ -95,9 +96,19 @@ func TestStamp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer weights.Close()
-	a, _, err1 := source{weights, sha256.Sum256([]byte("a"))}.Stamp()
-	b, changed, err2 := source{weights, sha256.Sum256([]byte("b"))}.Stamp()
-	if a == b || changed.IsZero() || err1 != nil || err2 != nil {
-		t.Errorf("got %q and %q, %v, %v, %v", a, b, changed, err1, err2)
+	stamp := func(settings string, parts ...string) string {
+		b := folder.New(dir)
+		b.Weights, b.Config = weights, &folder.Config{Sum: sha256.Sum256([]byte(settings)), Err: new(error)}
+		for _, p := range parts {
+			b.Part(p, "part/")
+		}
+		text, changed, err := b.Storage().Stamp()
+		if changed.IsZero() || err != nil || b.Err != nil {
+			t.Errorf("settings %s: %v, %v, %v", settings, changed, err, b.Err)
+		}
+		return text
+	}
+	if a, b, c := stamp("a"), stamp("b"), stamp("a", "."); a == b || a == c || a != stamp("a") {
+		t.Errorf("got %q, %q and %q", a, b, c)
 	}
 }

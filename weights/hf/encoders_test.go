@@ -18,8 +18,14 @@ import (
 // encoder makes a folder of a class with the tensors of a random model, whose names are replaced by pairs.
 func encoder(t *testing.T, class, arch string, config map[string]any, names ...string) (*hftest.Folder, *gguf.File) {
 	t.Helper()
+	return encoderOf(t, class, synthetic.Spec{Arch: arch}, config, names...)
+}
+
+func encoderOf(t *testing.T, class string, spec synthetic.Spec, config map[string]any, names ...string) (*hftest.Folder, *gguf.File) {
+	t.Helper()
 	f := bare(t, class)
-	metadata, tensors, err := synthetic.Spec{Arch: arch, Vocab: 320, Context: 64, Heads: 4, KVHeads: 4, Size: 16}.Parts()
+	spec.Vocab, spec.Context, spec.Heads, spec.KVHeads, spec.Size = 320, 64, 4, 4, 16
+	metadata, tensors, err := spec.Parts()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,20 +6,17 @@
 package hf
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"grove/weights/gguf"
 	"grove/weights/hf/encoders"
 	"grove/weights/hf/folder"
 	"grove/weights/hf/seq2seq"
-	"grove/weights/safetensors"
 )
 
 // families are the models that can be presented, by the name that config.json gives their class.
@@ -136,22 +133,10 @@ func Open(dir string) (*gguf.File, error) {
 	b.Vocabulary()
 	b.Sampling()
 	if err := b.FirstError(); err != nil {
-		b.Weights.Close()
+		b.Storage().Close()
 		return nil, err
 	}
-	return gguf.New(dir, b.Metadata, b.Tensors, source{b.Weights, b.Config.Sum}, b.Load)
-}
-
-// source is the weights, whose bytes config.json decides too where they are made.
-type source struct {
-	*safetensors.File
-	config [sha256.Size]byte
-}
-
-// Stamp implements [gguf.Storage].
-func (s source) Stamp() (stamp string, changed time.Time, err error) {
-	stamp, changed, err = s.File.Stamp()
-	return fmt.Sprintf("%x\n%s", s.config, stamp), changed, err
+	return gguf.New(dir, b.Metadata, b.Tensors, b.Storage(), b.Load)
 }
 
 // family reads config.json and returns the function of its family.

@@ -1,9 +1,9 @@
-// Package encoders says what the folders of encoders have: BERT, RoBERTa, XLM-RoBERTa, ModernBERT and EuroBERT, and the heads of those that rank.
+// Package encoders says what the folders of encoders have: BERT and the models of its line, EmbeddingGemma, the heads of those that rank, and the
+// modules of sentence-transformers behind them.
 package encoders
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,7 +15,8 @@ import (
 var Families = map[string]func(b *folder.Builder){
 	"BertModel": bert, "BertForMaskedLM": bert, "BertForSequenceClassification": bert, "CamembertModel": roberta, "RobertaModel": roberta,
 	"RobertaForSequenceClassification": roberta, "XLMRobertaModel": roberta, "XLMRobertaForSequenceClassification": roberta, "ModernBertModel": modernBERT,
-	"ModernBertForMaskedLM": modernBERT, "ModernBertForSequenceClassification": modernBERT, "EuroBertModel": euroBERT,
+	"ModernBertForMaskedLM": modernBERT, "ModernBertForSequenceClassification": modernBERT, "EuroBertModel": euroBERT, "Gemma3TextModel": gemmaEmbedding,
+	"NomicBertModel": nomicBERT,
 }
 
 // Limits of settings, as package hf has them.
@@ -41,10 +42,8 @@ func (b *builder) describe(arch string) shape {
 	}
 	s.kvHeads = c.CountOr("num_key_value_heads", s.heads, 1, maxHeads)
 	s.size = c.CountOr("head_dim", max(1, s.width/max(1, s.heads)), 1, maxHeads)
-	b.Arch, b.Vocab = arch, c.Count("vocab_size", 1, 1<<24)
-	folder.Set(b.Builder, "general.architecture", arch)
-	folder.Set(b.Builder, "general.type", "model")
-	folder.Set(b.Builder, "general.name", filepath.Base(b.Dir))
+	b.Vocab = c.Count("vocab_size", 1, 1<<24)
+	b.Describe(arch)
 	for _, count := range []struct {
 		key string
 		n   int
@@ -61,30 +60,6 @@ func (b *builder) describe(arch string) shape {
 func (b *builder) layers(n int, root string, layer func(i int, to, from func(string) string)) {
 	for i := 0; i < n && b.OK(); i++ {
 		layer(i, func(name string) string { return fmt.Sprintf("blk.%d.%s", i, name) }, func(name string) string { return fmt.Sprintf("%s%d.%s", root, i, name) })
-	}
-}
-
-// encodes adds what all encoders say: that tokens see each other, and how the folder of sentence-transformers pools. A head that ranks counts before that.
-func (b *builder) encodes(ranks bool) {
-	folder.Set(b.Builder, ".attention.causal", false)
-	if ranks {
-		b.SetCount(".pooling_type", 4)
-		return
-	}
-	c := b.OptionalConfig(filepath.Join(b.Dir, "1_Pooling", folder.ConfigName))
-	var on []string
-	for key := range c.Values {
-		if strings.HasPrefix(key, "pooling_mode_") && c.BoolOr(key, false) {
-			on = append(on, key)
-		}
-	}
-	kinds := map[string]int{"pooling_mode_mean_tokens": 1, "pooling_mode_cls_token": 2, "pooling_mode_lasttoken": 3}
-	switch {
-	case len(on) == 1 && kinds[on[0]] > 0:
-		b.SetCount(".pooling_type", kinds[on[0]])
-	case len(on) > 0:
-		slices.Sort(on)
-		c.Fail("%s is not supported; one of mean_tokens, cls_token and lasttoken is", strings.Join(on, " with "))
 	}
 }
 
@@ -233,16 +208,7 @@ func euroBERT(f *folder.Builder) {
 	b.layers(s.layers, p+"layers.", func(_ int, to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
 		b.Norm(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
-		for _, n := range []struct {
-			to, from string
-			out, in  int
-		}{
-			{"attn_q", "self_attn.q_proj", s.heads * s.size, s.width}, {"attn_k", "self_attn.k_proj", s.kvHeads * s.size, s.width},
-			{"attn_v", "self_attn.v_proj", s.kvHeads * s.size, s.width}, {"attn_output", "self_attn.o_proj", s.width, s.heads * s.size},
-			{"ffn_gate", "mlp.gate_proj", s.ffn, s.width}, {"ffn_up", "mlp.up_proj", s.ffn, s.width}, {"ffn_down", "mlp.down_proj", s.width, s.ffn},
-		} {
-			b.Copy(to(n.to+".weight"), from(n.from+".weight"), n.out, n.in)
-		}
+		b.decoderLayer(s, to, from)
 	})
 	b.leaveOut("lm_head.")
 	b.encodes(false)

@@ -52,8 +52,9 @@ type Builder struct {
 	Err      error
 	Sources  *[]Source // nil, or where matrices come from: then no tensor is read
 
-	made []func() ([]byte, error) // for each tensor, nil where it is a view
-	used map[string]bool          // tensors of the folder that are presented
+	made  []func() ([]byte, error) // for each tensor, nil where it is a view
+	parts []part                   // folders inside the model's
+	used  map[string]bool          // tensors of the folder that are presented
 }
 
 // ConfigName is the name of the file of settings.
@@ -105,6 +106,13 @@ func (b *Builder) SetFloat(key string, x float64) { Set(b, key, float32(x)) }
 
 // LeftOver refuses tensors that are not presented: without them the model would be another one.
 func (b *Builder) LeftOver() {
+	for _, p := range b.parts {
+		for _, t := range p.file.Tensors {
+			if !b.used[p.root+t.Name] {
+				b.Fail("%s: a module of this kind has no such tensor", tensor.Label(p.root+t.Name))
+			}
+		}
+	}
 	for _, t := range b.Weights.Tensors {
 		if !b.used[t.Name] && !strings.HasSuffix(t.Name, ".rotary_emb.inv_freq") && (b.Ignored == nil || !b.Ignored(t.Name)) {
 			b.Fail("%s: a model of this family has no such tensor", tensor.Label(t.Name))

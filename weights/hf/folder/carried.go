@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"grove/weights/gguf"
+	"grove/weights/safetensors"
 )
 
 // Settings of Llama 4 that GGUF does not tell of, unless they differ.
@@ -167,10 +168,14 @@ func (b *Builder) Llama4Attention(layers, experts int) {
 
 // TurnedStack adds the columns [first, first+out) of n matrices [in, columns] as a stack of matrices [out, in].
 func (b *Builder) TurnedStack(to, from string, n, in, columns, first, out int) {
-	t, ok := b.Find(from, n, in, columns)
-	if !ok {
-		return
+	if t, ok := b.Find(from, n, in, columns); ok {
+		b.TurnedStackOf(to, t, first, out)
 	}
+}
+
+// TurnedStackOf is [Builder.TurnedStack] for a tensor that was found, of shape [n, in, columns].
+func (b *Builder) TurnedStackOf(to string, t safetensors.Tensor, first, out int) {
+	n, in, columns := t.Shape[0], t.Shape[1], t.Shape[2]
 	b.Add(to, FloatTypes[t.Type], []int{n, out, in}, func(dst []byte) {
 		size := len(dst) / (n * out * in)
 		for e := range n {

@@ -65,7 +65,15 @@ func (b *Builder) Tensor(name string) (safetensors.Tensor, bool) {
 	if b.Sources != nil {
 		return safetensors.Tensor{}, name == GPT2Table // the classes for text have this prefix
 	}
-	return b.Weights.Tensor(name)
+	if t, ok := b.Weights.Tensor(name); ok {
+		return t, ok
+	}
+	for _, p := range b.parts {
+		if own, ok := strings.CutPrefix(name, p.root); ok {
+			return p.file.Tensor(own)
+		}
+	}
+	return safetensors.Tensor{}, false
 }
 
 // Add adds a tensor whose bytes fill makes in dst, which is zero.
