@@ -74,7 +74,7 @@ func forks(s *subject) error {
 		draw(g, move{nil, 11})
 		return all, errors.Join(err, q.Close(), f.Close(), g.Close())
 	}
-	want, err := story(plain)
+	want, err := s.once(fmt.Sprint("forks ", p), func() ([]sample.Token, error) { return story(plain) })
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func interleaved(s *subject) error {
 		var want [2][]sample.Token
 		for i := range stories {
 			var err error
-			if want[i], _, err = s.tell(engine.Config{}, p, plain, stories[i]); err != nil {
+			if want[i], err = s.plainly(engine.Config{}, p, stories[i]); err != nil {
 				return err
 			}
 		}
@@ -178,16 +178,21 @@ func edges(s *subject) error {
 	return nil
 }
 
-// atOnce draws texts from several goroutines by the same drafting.
+// atOnce draws texts from several goroutines by the same drafting, in steps of two threads. The other checks have one: the bits do
+// not depend on their number.
 func atOnce(s *subject) error {
 	const workers = 3
 	p := s.samplings()[len(s.samplings())-1]
-	want, _, err := s.tell(engine.Config{}, p, plain, []move{{s.prompt(), 50}})
+	want, err := s.plainly(engine.Config{}, p, []move{{s.prompt(), 50}})
 	if err != nil {
 		return err
 	}
-	e := s.engine(engine.Config{Seqs: workers})
-	d, err := s.open(e, true)
+	threads := *s.lab
+	threads.pool = s.two
+	many := *s
+	many.lab = &threads
+	e := many.engine(engine.Config{Seqs: workers})
+	d, err := many.open(e, true)
 	if err != nil {
 		return err
 	}

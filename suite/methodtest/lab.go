@@ -12,6 +12,7 @@ import (
 	"grove/internal/par"
 	"grove/method"
 	"grove/model"
+	"grove/sample"
 	"grove/suite/modeltest"
 	"grove/text/token"
 	"grove/weights/gguf"
@@ -31,9 +32,17 @@ const few = 400
 // each token, so that texts repeat and drafts are accepted, and neither is sure of it.
 type lab struct {
 	tb            testing.TB
-	pool          *par.Pool
+	pool          *par.Pool // of one thread: the models are small
+	two           *par.Pool // of two threads
 	target, other model.Model
-	draws         int // texts that a distribution is compared with
+	draws         int                // texts that a distribution is compared with
+	texts         map[string]outcome // of plain decoding
+}
+
+// outcome is how a story ended.
+type outcome struct {
+	tokens []sample.Token
+	err    error
 }
 
 // newLab makes a lab of models of attention alone.
@@ -45,11 +54,12 @@ func newLab(tb testing.TB) *lab {
 // labOf makes a lab of models by a seed.
 func labOf(tb testing.TB, open func(l *lab, seed uint64) model.Model) *lab {
 	tb.Helper()
-	l := &lab{tb: tb, pool: par.New(2), draws: few}
+	l := &lab{tb: tb, pool: par.New(1), two: par.New(2), draws: few, texts: map[string]outcome{}}
 	if os.Getenv("GROVE_LONG") != "" {
 		l.draws = 10_000
 	}
 	tb.Cleanup(l.pool.Close)
+	tb.Cleanup(l.two.Close)
 	l.target, l.other = open(l, 1), open(l, 2)
 	return l
 }

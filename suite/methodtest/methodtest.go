@@ -17,9 +17,7 @@ import (
 	"grove/verify"
 )
 
-// Suite runs every check on a method.
-func Suite(t *testing.T, info method.Info) { suite(t, newLab(t), info) }
-
+// suite runs every check on a method, with the models of a lab that other methods share.
 func suite(t *testing.T, l *lab, info method.Info) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,7 +68,11 @@ func (s *subject) samplings() []sample.Params {
 
 // open opens the method for an engine.
 func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
-	d, err := e.OpenDrafting(s.ctx, []method.Info{s.info}, method.Env{Draft: s.draft()})
+	var env method.Env
+	if s.info.Kind == method.KindModel {
+		env.Draft = s.draft()
+	}
+	d, err := e.OpenDrafting(s.ctx, []method.Info{s.info}, env)
 	if err == nil && eager {
 		d.Eager()
 	}
@@ -145,12 +147,33 @@ const (
 
 // compare tells a story plainly and with drafts, and expects the same.
 func (s *subject) compare(what string, c engine.Config, p sample.Params, how drafts, story []move) error {
-	want, _, wantErr := s.tell(c, p, plain, story)
+	want, wantErr := s.plainly(c, p, story)
 	got, _, err := s.tell(c, p, how, story)
 	if fmt.Sprint(err) != fmt.Sprint(wantErr) {
 		return fmt.Errorf("%s, %+v: error %v, want %v", what, p, err, wantErr)
 	}
 	return differ(fmt.Sprintf("%s, %+v", what, p), got, want)
+}
+
+// plainly tells a story without drafts.
+func (s *subject) plainly(c engine.Config, p sample.Params, story []move) ([]sample.Token, error) {
+	return s.once(fmt.Sprint(c, p, story), func() ([]sample.Token, error) {
+		got, _, err := s.tell(c, p, plain, story)
+		return got, err
+	})
+}
+
+// once returns what plain decoding gives, which is the same for every method: the lab computes it once for each key.
+func (s *subject) once(key string, compute func() ([]sample.Token, error)) ([]sample.Token, error) {
+	if s.held != nil {
+		key = "held " + key
+	}
+	text, ok := s.texts[key]
+	if !ok {
+		text.tokens, text.err = compute()
+		s.texts[key] = text
+	}
+	return text.tokens, text.err
 }
 
 // differ returns the first difference of two texts as an error.

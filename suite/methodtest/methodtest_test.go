@@ -28,8 +28,9 @@ func TestMain(m *testing.M) {
 }
 
 func TestMethods(t *testing.T) {
+	l := newLab(t)
 	for _, info := range method.All() {
-		t.Run(info.Name, func(t *testing.T) { Suite(t, info) })
+		t.Run(info.Name, func(t *testing.T) { suite(t, l, info) })
 	}
 }
 
@@ -51,10 +52,14 @@ var recurrent = []struct {
 
 // TestRecurrentMethods runs the suite of every exact method on a model with recurrent layers, by turns; the long run on each of them.
 func TestRecurrentMethods(t *testing.T) {
+	labs := make([]*lab, len(recurrent))
+	for m, r := range recurrent {
+		labs[m] = labOf(t, r.open)
+	}
 	for n, info := range method.All() {
 		for m, r := range recurrent {
 			if info.Grade == method.Exact && (m == n%len(recurrent) || os.Getenv("GROVE_LONG") != "") {
-				t.Run(info.Name+"/"+r.name, func(t *testing.T) { suite(t, labOf(t, r.open), info) })
+				t.Run(info.Name+"/"+r.name, func(t *testing.T) { suite(t, labs[m], info) })
 			}
 		}
 	}
@@ -62,10 +67,10 @@ func TestRecurrentMethods(t *testing.T) {
 
 // TestSources runs the suite on an encoder-decoder, with the exact methods that need no second model.
 func TestSources(t *testing.T) {
+	l := newLab(t)
+	l.target = l.model(modeltest.Spec{Arch: "t5", KVHeads: 4, Seed: 9})
 	for _, info := range method.All() {
 		if info.Grade == method.Exact && info.Kind != method.KindModel {
-			l := newLab(t)
-			l.target = l.model(modeltest.Spec{Arch: "t5", KVHeads: 4, Seed: 9})
 			t.Run(info.Name, func(t *testing.T) { suite(t, l, info) })
 		}
 	}
