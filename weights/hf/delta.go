@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"grove/weights/gguf"
+	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
 )
 
 func init() {
 	for class, family := range map[string]func(*builder){
-		"KimiLinearForCausalLM": kimiLinear, "Lfm2ForCausalLM": lfm2, "Lfm2MoeForCausalLM": lfm2moe, "Step3TextForCausalLM": step3, "Qwen3NextForCausalLM": qwen3Next,
+		"KimiLinearForCausalLM": kimiLinear, "Lfm2ForCausalLM": lfm2, "Lfm2MoeForCausalLM": lfm2moe, "Qwen3NextForCausalLM": qwen3Next,
 		"Qwen3_5ForCausalLM": qwen35, "Qwen3_5ForConditionalGeneration": qwen35, "Qwen3_5MoeForCausalLM": qwen35moe, "Qwen3_5MoeForConditionalGeneration": qwen35moe,
 	} {
 		families[class] = family
@@ -34,11 +35,11 @@ func (b *builder) qwenDelta(arch string, tiled bool, first func(d folder.Delta, 
 	if !c.Has("intermediate_size") && c.Has("moe_intermediate_size") {
 		c.Values["intermediate_size"] = c.Values["moe_intermediate_size"]
 	}
-	s := b.decoder(arch)
+	s := b.Decoder(arch)
 	b.RMSEps(1e-6)
-	d := b.DeltaNet(s.width, tiled)
+	d := b.DeltaNet(s.Width, tiled)
 	rotary, _ := b.RopeConfig()
-	dims := int(rotary.FloatOr("partial_rotary_factor", c.FloatOr("partial_rotary_factor", 0.25, 0.01, 1), 0.01, 1) * float64(s.size))
+	dims := int(rotary.FloatOr("partial_rotary_factor", c.FloatOr("partial_rotary_factor", 0.25, 0.01, 1), 0.01, 1) * float64(s.Size))
 	b.Rope(dims)
 	root := "model."
 	if b.Has("model.language_model.embed_tokens.weight") {
@@ -49,17 +50,17 @@ func (b *builder) qwenDelta(arch string, tiled bool, first func(d folder.Delta, 
 		b.sections(rotary, dims)
 	}
 	mix := b.qwenMixture(arch)
-	attends := b.attendingLayers(s.layers)
+	attends := b.attendingLayers(s.Layers)
 	further := b.qwenPredictors()
-	b.SetCountOnce(".block_count", s.layers+further)
-	b.ends(root, s.width, false, func() { b.Norm("output_norm.weight", root+"norm.weight", s.width, 1) })
+	b.SetCountOnce(".block_count", s.Layers+further)
+	b.Ends(root, s.Width, false, func() { b.Norm("output_norm.weight", root+"norm.weight", s.Width, 1) })
 	l := 0
-	b.layers(s.layers, root+"layers.", func(to, from func(string) string) {
+	b.Layers(s.Layers, root+"layers.", func(to, from func(string) string) {
 		if attends[l] {
 			b.qwenAttention(s, to, from)
 		} else {
-			first(d, b.Builder, to, from)
-			d.Layer(b.Builder, to, from)
+			first(d, b.Builder.Builder, to, from)
+			d.Layer(b.Builder.Builder, to, from)
 		}
 		mix.layer(b, s, to, from)
 		l++
@@ -86,7 +87,7 @@ func (b *builder) sections(rotary *folder.Config, dims int) {
 // attendingLayers reads which layers attend and adds them.
 func (b *builder) attendingLayers(layers int) []bool {
 	c := b.Config
-	period := c.CountOr("full_attention_interval", 4, 1, maxLayers)
+	period := c.CountOr("full_attention_interval", 4, 1, decoder.MaxLayers)
 	var kinds []string
 	attends := make([]bool, layers)
 	if c.Value("layer_types", &kinds, "an array of kinds") && len(kinds) != layers {
@@ -112,12 +113,12 @@ func (b *builder) attendingLayers(layers int) []bool {
 }
 
 // qwenAttention adds attention whose queries are followed by gates.
-func (b *builder) qwenAttention(s shape, to, from func(string) string) {
-	b.Both(to("attn_q"), from("self_attn.q_proj"), 2*s.heads*s.size, s.width)
-	b.Both(to("attn_k"), from("self_attn.k_proj"), s.kvHeads*s.size, s.width)
-	b.Both(to("attn_v"), from("self_attn.v_proj"), s.kvHeads*s.size, s.width)
-	b.Both(to("attn_output"), from("self_attn.o_proj"), s.width, s.heads*s.size)
-	b.headNorms(s.size, s.size, to, from, 1)
+func (b *builder) qwenAttention(s decoder.Shape, to, from func(string) string) {
+	b.Both(to("attn_q"), from("self_attn.q_proj"), 2*s.Heads*s.Size, s.Width)
+	b.Both(to("attn_k"), from("self_attn.k_proj"), s.KVHeads*s.Size, s.Width)
+	b.Both(to("attn_v"), from("self_attn.v_proj"), s.KVHeads*s.Size, s.Width)
+	b.Both(to("attn_output"), from("self_attn.o_proj"), s.Width, s.Heads*s.Size)
+	b.HeadNorms(s.Size, s.Size, to, from, 1)
 }
 
 // qwenMix is the settings of Qwen's mixtures.
@@ -129,35 +130,35 @@ func (b *builder) qwenMixture(arch string) (m qwenMix) {
 		return m
 	}
 	var dense []int
-	if c.Value("mlp_only_layers", &dense, "an array of layers"); len(dense) > 0 || c.CountOr("decoder_sparse_step", 1, 0, maxLayers) != 1 {
+	if c.Value("mlp_only_layers", &dense, "an array of layers"); len(dense) > 0 || c.CountOr("decoder_sparse_step", 1, 0, decoder.MaxLayers) != 1 {
 		c.Fail("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
 	}
 	if !c.BoolOr("norm_topk_prob", true) {
 		c.Fail("norm_topk_prob must be true")
 	}
 	m.experts = b.Experts("num_experts")
-	m.ffn, m.shared = c.Count("moe_intermediate_size", 1, maxWidth), c.Count("shared_expert_intermediate_size", 1, maxWidth)
+	m.ffn, m.shared = c.Count("moe_intermediate_size", 1, decoder.MaxWidth), c.Count("shared_expert_intermediate_size", 1, decoder.MaxWidth)
 	b.SetCount(".expert_feed_forward_length", m.ffn)
 	b.SetCount(".expert_shared_feed_forward_length", m.shared)
 	return m
 }
 
 // layer adds the norms and the feed-forward block of a layer.
-func (m qwenMix) layer(b *builder, s shape, to, from func(string) string) {
-	b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 1)
-	b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 1)
+func (m qwenMix) layer(b *builder, s decoder.Shape, to, from func(string) string) {
+	b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.Width, 1)
+	b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.Width, 1)
 	if m.experts == 0 {
-		b.gated(s, to, from)
+		b.Gated(s, to, from)
 		return
 	}
-	b.eitherMixture(s, m.experts, m.ffn, to, from)
-	b.sharedExpert(s, m.shared, to, from("mlp.shared_expert."))
-	b.Values(to("ffn_gate_inp_shexp.weight"), from("mlp.shared_expert_gate.weight"), []int{1, s.width}, []int{s.width}, nil)
+	b.EitherMixture(s, m.experts, m.ffn, to, from)
+	b.SharedExpert(s, m.shared, to, from("mlp.shared_expert."))
+	b.Values(to("ffn_gate_inp_shexp.weight"), from("mlp.shared_expert_gate.weight"), []int{1, s.Width}, []int{s.Width}, nil)
 }
 
 // qwenPredictors returns how many layers predict further tokens.
 func (b *builder) qwenPredictors() int {
-	n := b.Config.CountOr("mtp_num_hidden_layers", 1, 0, maxLayers)
+	n := b.Config.CountOr("mtp_num_hidden_layers", 1, 0, decoder.MaxLayers)
 	if n == 0 || !b.Has("mtp.fc.weight") {
 		return 0
 	}
@@ -169,13 +170,13 @@ func (b *builder) qwenPredictors() int {
 }
 
 // qwenPredictor adds the layer that predicts a further token, behind the others.
-func (b *builder) qwenPredictor(s shape, mix qwenMix) {
-	to := func(name string) string { return fmt.Sprintf("blk.%d.%s", s.layers, name) }
+func (b *builder) qwenPredictor(s decoder.Shape, mix qwenMix) {
+	to := func(name string) string { return fmt.Sprintf("blk.%d.%s", s.Layers, name) }
 	from := func(name string) string { return "mtp.layers.0." + name }
-	b.Copy(to("nextn.eh_proj.weight"), "mtp.fc.weight", s.width, 2*s.width)
-	b.Norm(to("nextn.enorm.weight"), "mtp.pre_fc_norm_embedding.weight", s.width, 1)
-	b.Norm(to("nextn.hnorm.weight"), "mtp.pre_fc_norm_hidden.weight", s.width, 1)
-	b.Norm(to("nextn.shared_head_norm.weight"), "mtp.norm.weight", s.width, 1)
+	b.Copy(to("nextn.eh_proj.weight"), "mtp.fc.weight", s.Width, 2*s.Width)
+	b.Norm(to("nextn.enorm.weight"), "mtp.pre_fc_norm_embedding.weight", s.Width, 1)
+	b.Norm(to("nextn.hnorm.weight"), "mtp.pre_fc_norm_hidden.weight", s.Width, 1)
+	b.Norm(to("nextn.shared_head_norm.weight"), "mtp.norm.weight", s.Width, 1)
 	b.qwenAttention(s, to, from)
 	mix.layer(b, s, to, from)
 }

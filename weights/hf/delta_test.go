@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
 	"grove/weights/tensor"
 )
@@ -26,9 +27,9 @@ func TestLFM2Inner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &builder{folder.New("")}
+		b := &builder{&decoder.Builder{Builder: folder.New("")}}
 		b.Config = c
-		if got := b.lfm2Inner(c.Count("block_ff_dim", 1, maxWidth)); got != want || !b.OK() {
+		if got := b.lfm2Inner(c.Count("block_ff_dim", 1, decoder.MaxWidth)); got != want || !b.OK() {
 			t.Errorf("%s: %d inner values, want %d (%v)", settings, got, want, b.FirstError())
 		}
 	}

@@ -5,29 +5,11 @@ import (
 	"math"
 
 	"grove/weights/gguf"
+	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
+	"grove/weights/hf/mixtures"
 	"grove/weights/tensor"
 )
-
-// turnedPart returns how many values of a head rotate, where that is a part of them.
-func (b *builder) turnedPart(s shape, key string, other float64) int {
-	c, _ := b.RopeConfig()
-	part := b.Config.FloatOr(key, other, 0.01, 1)
-	return int(c.FloatOr(key, part, 0.01, 1) * float64(s.size))
-}
-
-// gatedIf adds a gated feed-forward block with the biases that there are.
-func (b *builder) gatedIf(s shape, to, from func(string) string) {
-	b.Both(to("ffn_gate"), from("mlp.gate_proj"), s.ffn, s.width)
-	b.Both(to("ffn_up"), from("mlp.up_proj"), s.ffn, s.width)
-	b.Both(to("ffn_down"), from("mlp.down_proj"), s.width, s.ffn)
-}
-
-// plain adds a feed-forward block without a gate, with the biases that there are.
-func (b *builder) plain(s shape, to, from func(string) string) {
-	b.Both(to("ffn_up"), from("mlp.up_proj"), s.ffn, s.width)
-	b.Both(to("ffn_down"), from("mlp.down_proj"), s.width, s.ffn)
-}
 
 // smollm3 is Llama without rotation in every fourth layer, which GGUF does not tell.
 func smollm3(b *builder) {
@@ -40,27 +22,27 @@ func smollm3(b *builder) {
 			c.Fail("no_rope_layers: layer %d has %d; every fourth layer must have 0, the others 1", i, is)
 		}
 	}
-	if turns == nil && c.CountOr("no_rope_layer_interval", 4, 1, maxLayers) != 4 {
+	if turns == nil && c.CountOr("no_rope_layer_interval", 4, 1, decoder.MaxLayers) != 4 {
 		c.Fail("no_rope_layer_interval must be 4")
 	}
 	if c.BoolOr("use_sliding_window", false) {
 		c.Fail("use_sliding_window is not supported")
 	}
-	s := b.rmsDecoder("smollm3", 1e-6, true)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.turnedAttention(s, to, from)
-		b.gated(s, to, from)
+	s := b.RMSDecoder("smollm3", 1e-6, true)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.TurnedAttention(s, to, from)
+		b.Gated(s, to, from)
 	})
 }
 
 func arcee(b *builder) {
 	b.Config.Only("hidden_act", "relu2")
-	s := b.rmsDecoder("arcee", 1e-5, false)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.turnedAttention(s, to, from)
-		b.plain(s, to, from)
+	s := b.RMSDecoder("arcee", 1e-5, false)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.TurnedAttention(s, to, from)
+		b.Plain(s, to, from)
 	})
 }
 
@@ -78,40 +60,40 @@ func (b *builder) graniteScales() {
 
 func granite(b *builder) {
 	b.Config.Only("hidden_act", "silu")
-	s := b.decoder("granite")
+	s := b.Decoder("granite")
 	b.RMSEps(1e-6)
 	b.graniteScales()
-	b.rmsEnds(s.width, true)
-	b.Rope(s.size)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.turnedAttention(s, to, from)
-		b.gatedIf(s, to, from)
+	b.RMSEnds(s.Width, true)
+	b.Rope(s.Size)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.TurnedAttention(s, to, from)
+		b.GatedIf(s, to, from)
 	})
 }
 
 func seedOSS(b *builder) {
 	b.Config.Only("hidden_act", "silu")
-	s := b.rmsDecoder("seed_oss", 1e-6, false)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
-		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
-		b.attention(s, to, from)
-		b.gated(s, to, from)
+	s := b.RMSDecoder("seed_oss", 1e-6, false)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.Width, 0)
+		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.Width, 0)
+		b.Attention(s, to, from)
+		b.Gated(s, to, from)
 	})
 }
 
 // apertus reads the numbers of its activation, which GGUF has among the hyperparameters.
 func apertus(b *builder) {
 	b.Config.Only("hidden_act", "xielu")
-	s := b.rmsDecoder("apertus", 1e-5, false)
+	s := b.RMSDecoder("apertus", 1e-5, false)
 	numbers := map[string][]float32{}
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.Norm(to("attn_norm.weight"), from("attention_layernorm.weight"), s.width, 0)
-		b.Norm(to("ffn_norm.weight"), from("feedforward_layernorm.weight"), s.width, 0)
-		b.attention(s, to, from)
-		b.headNorms(s.size, s.size, to, from, 0)
-		b.plain(s, to, from)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("attention_layernorm.weight"), s.Width, 0)
+		b.Norm(to("ffn_norm.weight"), from("feedforward_layernorm.weight"), s.Width, 0)
+		b.Attention(s, to, from)
+		b.HeadNorms(s.Size, s.Size, to, from, 0)
+		b.Plain(s, to, from)
 		for name, other := range map[string]float32{"alpha_p": 0, "alpha_n": 0, "beta": 0.5, "eps": -1e-6} { // each has a list of its own
 			numbers[name] = append(numbers[name], b.number(from("mlp.act_fn."+name), other))
 		}
@@ -142,16 +124,16 @@ func (b *builder) number(name string, other float32) float32 {
 func olmo(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	s := b.decoder("olmo")
+	s := b.Decoder("olmo")
 	b.SetFloat(".attention.layer_norm_epsilon", 1e-5)
 	if c.Has("clip_qkv") {
 		b.SetFloat(".attention.clamp_kqv", c.FloatOr("clip_qkv", 0, 1e-6, 1e6))
 	}
-	b.ends("model.", s.width, false, func() {}) // norms have no weights
-	b.Rope(s.size)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.turnedAttention(s, to, from)
-		b.gated(s, to, from)
+	b.Ends("model.", s.Width, false, func() {}) // norms have no weights
+	b.Rope(s.Size)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.TurnedAttention(s, to, from)
+		b.Gated(s, to, from)
 	})
 }
 
@@ -159,82 +141,66 @@ func olmo(b *builder) {
 func exaone4(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	s := b.decoder("exaone4")
+	s := b.Decoder("exaone4")
 	const windowed = 64
 	switch n := b.Window(); {
 	case b.Sources != nil:
-	case n == 0 && s.layers == windowed, n > 0 && s.layers != windowed:
-		c.Fail("sliding_window is %d with %d layers; a model of %d layers has windows, and no other", n, s.layers, windowed)
+	case n == 0 && s.Layers == windowed, n > 0 && s.Layers != windowed:
+		c.Fail("sliding_window is %d with %d layers; a model of %d layers has windows, and no other", n, s.Layers, windowed)
 	case n > 0:
 		b.windows(s, func(layer int) bool { return layer%4 == 3 })
 	}
 	b.RMSEps(1e-5)
-	b.rmsEnds(s.width, false)
-	b.Rope(s.size)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.attention(s, to, from)
-		b.headNorms(s.size, s.size, to, from, 0)
-		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.width, 0)
-		b.Norm(to("post_ffw_norm.weight"), from("post_feedforward_layernorm.weight"), s.width, 0)
-		b.gated(s, to, from)
+	b.RMSEnds(s.Width, false)
+	b.Rope(s.Size)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Attention(s, to, from)
+		b.HeadNorms(s.Size, s.Size, to, from, 0)
+		b.Norm(to("post_attention_norm.weight"), from("post_attention_layernorm.weight"), s.Width, 0)
+		b.Norm(to("post_ffw_norm.weight"), from("post_feedforward_layernorm.weight"), s.Width, 0)
+		b.Gated(s, to, from)
 	})
 }
 
 // ernie keeps the order of rows: its heads rotate by adjacent pairs as they are published.
 func ernie(b *builder) {
 	b.Config.Only("hidden_act", "silu")
-	s := b.rmsDecoder("ernie4_5", 1e-5, true)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.attention(s, to, from)
-		b.gated(s, to, from)
+	s := b.RMSDecoder("ernie4_5", 1e-5, true)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.Attention(s, to, from)
+		b.Gated(s, to, from)
 	})
 }
 
 func hunyuan(b *builder) {
 	b.Config.Only("hidden_act", "silu")
-	s := b.decoder("hunyuan-dense")
+	s := b.Decoder("hunyuan-dense")
 	b.RMSEps(1e-5)
-	b.rmsEnds(s.width, true)
-	b.alphaRope(s)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.attention(s, to, from)
-		b.Norm(to("attn_q_norm.weight"), from("self_attn.query_layernorm.weight"), s.size, 0)
-		b.Norm(to("attn_k_norm.weight"), from("self_attn.key_layernorm.weight"), s.size, 0)
-		b.gated(s, to, from)
+	b.RMSEnds(s.Width, true)
+	b.AlphaRope(s.Size)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.Attention(s, to, from)
+		b.Norm(to("attn_q_norm.weight"), from("self_attn.query_layernorm.weight"), s.Size, 0)
+		b.Norm(to("attn_k_norm.weight"), from("self_attn.key_layernorm.weight"), s.Size, 0)
+		b.Gated(s, to, from)
 	})
-}
-
-// alphaRope adds the rotation of Hunyuan, whose base grows by a factor alpha for long texts.
-func (b *builder) alphaRope(s shape) {
-	c, theta := b.RopeConfig()
-	if kind := c.TextOr(c.First("rope_type", "type"), "default"); kind != "dynamic" || !c.Has("alpha") {
-		b.Rope(s.size)
-		return
-	}
-	if s.size <= 2 {
-		b.Fail("head_dim is %d; a rotation with alpha needs more than 2", s.size)
-		return
-	}
-	b.SetCount(".rope.dimension_count", s.size)
-	alpha := c.FloatOr("alpha", 1, 1, 1e6)
-	b.SetFloat(".rope.freq_base", theta*math.Pow(alpha, float64(s.size)/float64(s.size-2)))
 }
 
 func glm4(b *builder) {
 	b.Config.Only("hidden_act", "silu")
-	s := b.decoder("glm4")
+	s := b.Decoder("glm4")
 	b.RMSEps(1e-5)
-	b.rmsEnds(s.width, false)
-	b.Rope(b.turnedPart(s, "partial_rotary_factor", 0.5))
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.Norm(to("post_attention_norm.weight"), from("post_self_attn_layernorm.weight"), s.width, 0)
-		b.Norm(to("post_ffw_norm.weight"), from("post_mlp_layernorm.weight"), s.width, 0)
-		b.attention(s, to, from)
-		b.Copy(to("ffn_up.weight"), from("mlp.gate_up_proj.weight"), 2*s.ffn, s.width) // the gate is its first half
-		b.Copy(to("ffn_down.weight"), from("mlp.down_proj.weight"), s.width, s.ffn)
+	b.RMSEnds(s.Width, false)
+	b.Rope(b.TurnedPart(s, "partial_rotary_factor", 0.5))
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.Norm(to("post_attention_norm.weight"), from("post_self_attn_layernorm.weight"), s.Width, 0)
+		b.Norm(to("post_ffw_norm.weight"), from("post_mlp_layernorm.weight"), s.Width, 0)
+		b.Attention(s, to, from)
+		b.Copy(to("ffn_up.weight"), from("mlp.gate_up_proj.weight"), 2*s.FFN, s.Width) // the gate is its first half
+		b.Copy(to("ffn_down.weight"), from("mlp.down_proj.weight"), s.Width, s.FFN)
 	})
 }
 
@@ -242,17 +208,17 @@ func glm4(b *builder) {
 func miniCPM(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	s := b.decoder("minicpm")
+	s := b.Decoder("minicpm")
 	b.RMSEps(1e-5)
 	b.SetFloat(".embedding_scale", c.FloatOr("scale_emb", 12, 1e-6, 1e6))
-	b.SetFloat(".residual_scale", c.FloatOr("scale_depth", 1.4, 1e-6, 1e6)/math.Sqrt(float64(s.layers)))
-	b.SetFloat(".logit_scale", float64(s.width)/float64(c.CountOr("dim_model_base", 256, 1, maxWidth)))
-	b.rmsEnds(s.width, false)
-	b.Rope(s.size)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.turnedAttention(s, to, from)
-		b.gated(s, to, from)
+	b.SetFloat(".residual_scale", c.FloatOr("scale_depth", 1.4, 1e-6, 1e6)/math.Sqrt(float64(s.Layers)))
+	b.SetFloat(".logit_scale", float64(s.Width)/float64(c.CountOr("dim_model_base", 256, 1, decoder.MaxWidth)))
+	b.RMSEnds(s.Width, false)
+	b.Rope(s.Size)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.TurnedAttention(s, to, from)
+		b.Gated(s, to, from)
 	})
 }
 
@@ -260,52 +226,41 @@ func miniCPM(b *builder) {
 func internLM2(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	s := b.decoder("internlm2")
+	s := b.Decoder("internlm2")
 	b.RMSEps(1e-6)
 	b.VocabOf("model.tok_embeddings.weight")
-	b.Copy("token_embd.weight", "model.tok_embeddings.weight", b.Vocab, s.width)
-	b.Norm("output_norm.weight", "model.norm.weight", s.width, 0)
-	b.Head("output.weight", s.width, false)
-	b.ropeWithin(s.size)
-	group := s.heads / max(1, s.kvHeads)
-	fused := func(head, row int) int { return head*s.size + row }
-	turn := func(i int) (head, row int) { return i / s.size, TurnRow(i%s.size, s.size) }
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.Norm(to("attn_norm.weight"), from("attention_norm.weight"), s.width, 0)
-		b.Norm(to("ffn_norm.weight"), from("ffn_norm.weight"), s.width, 0)
+	b.Copy("token_embd.weight", "model.tok_embeddings.weight", b.Vocab, s.Width)
+	b.Norm("output_norm.weight", "model.norm.weight", s.Width, 0)
+	b.Head("output.weight", s.Width, false)
+	b.RopeWithin(s.Size)
+	group := s.Heads / max(1, s.KVHeads)
+	fused := func(head, row int) int { return head*s.Size + row }
+	turn := func(i int) (head, row int) { return i / s.Size, TurnRow(i%s.Size, s.Size) }
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("attention_norm.weight"), s.Width, 0)
+		b.Norm(to("ffn_norm.weight"), from("ffn_norm.weight"), s.Width, 0)
 		for _, kind := range []string{".weight", ".bias"} {
-			wqkv, rows := from("attention.wqkv"+kind), (s.heads+2*s.kvHeads)*s.size
+			wqkv, rows := from("attention.wqkv"+kind), (s.Heads+2*s.KVHeads)*s.Size
 			if kind == ".bias" && !b.Has(wqkv) {
 				continue
 			}
-			b.Gathered(to("attn_q"+kind), wqkv, rows, s.width, s.heads*s.size, func(i int) int {
+			b.Gathered(to("attn_q"+kind), wqkv, rows, s.Width, s.Heads*s.Size, func(i int) int {
 				h, row := turn(i)
 				return fused(h/group*(group+2)+h%group, row)
 			})
-			b.Gathered(to("attn_k"+kind), wqkv, rows, s.width, s.kvHeads*s.size, func(i int) int {
+			b.Gathered(to("attn_k"+kind), wqkv, rows, s.Width, s.KVHeads*s.Size, func(i int) int {
 				h, row := turn(i)
 				return fused(h*(group+2)+group, row)
 			})
-			b.Gathered(to("attn_v"+kind), wqkv, rows, s.width, s.kvHeads*s.size, func(i int) int {
-				return fused(i/s.size*(group+2)+group+1, i%s.size)
+			b.Gathered(to("attn_v"+kind), wqkv, rows, s.Width, s.KVHeads*s.Size, func(i int) int {
+				return fused(i/s.Size*(group+2)+group+1, i%s.Size)
 			})
 		}
-		b.Both(to("attn_output"), from("attention.wo"), s.width, s.heads*s.size)
-		b.Copy(to("ffn_gate.weight"), from("feed_forward.w1.weight"), s.ffn, s.width)
-		b.Copy(to("ffn_up.weight"), from("feed_forward.w3.weight"), s.ffn, s.width)
-		b.Copy(to("ffn_down.weight"), from("feed_forward.w2.weight"), s.width, s.ffn)
+		b.Both(to("attn_output"), from("attention.wo"), s.Width, s.Heads*s.Size)
+		b.Copy(to("ffn_gate.weight"), from("feed_forward.w1.weight"), s.FFN, s.Width)
+		b.Copy(to("ffn_up.weight"), from("feed_forward.w3.weight"), s.FFN, s.Width)
+		b.Copy(to("ffn_down.weight"), from("feed_forward.w2.weight"), s.Width, s.FFN)
 	})
-}
-
-// ropeWithin is rope for a family whose rule dynamic changes the base for texts beyond the context alone, which grove refuses.
-func (b *builder) ropeWithin(dims int) {
-	c, theta := b.RopeConfig()
-	if c.TextOr(c.First("rope_type", "type"), "default") != "dynamic" {
-		b.Rope(dims)
-		return
-	}
-	b.SetCount(".rope.dimension_count", dims)
-	b.SetFloat(".rope.freq_base", theta)
 }
 
 // exaone reads EXAONE 3, which has GPT-2's names for Llama's layers.
@@ -317,23 +272,23 @@ func exaone(b *builder) {
 			c.Values[to] = c.Values[from]
 		}
 	}
-	s := b.decoder("exaone")
+	s := b.Decoder("exaone")
 	b.RMSEps(1e-5)
 	b.VocabOf("transformer.wte.weight")
-	b.Copy("token_embd.weight", "transformer.wte.weight", b.Vocab, s.width)
-	b.Norm("output_norm.weight", "transformer.ln_f.weight", s.width, 0)
-	b.Head("lm_head.weight", s.width, false)
-	b.Rope(s.size)
-	b.layers(s.layers, "transformer.h.", func(to, from func(string) string) {
-		b.Norm(to("attn_norm.weight"), from("ln_1.weight"), s.width, 0)
-		b.Norm(to("ffn_norm.weight"), from("ln_2.weight"), s.width, 0)
-		b.Both(to("attn_q"), from("attn.attention.q_proj"), s.heads*s.size, s.width)
-		b.Both(to("attn_k"), from("attn.attention.k_proj"), s.kvHeads*s.size, s.width)
-		b.Both(to("attn_v"), from("attn.attention.v_proj"), s.kvHeads*s.size, s.width)
-		b.Both(to("attn_output"), from("attn.attention.out_proj"), s.width, s.heads*s.size)
-		b.Copy(to("ffn_gate.weight"), from("mlp.c_fc_0.weight"), s.ffn, s.width)
-		b.Copy(to("ffn_up.weight"), from("mlp.c_fc_1.weight"), s.ffn, s.width)
-		b.Copy(to("ffn_down.weight"), from("mlp.c_proj.weight"), s.width, s.ffn)
+	b.Copy("token_embd.weight", "transformer.wte.weight", b.Vocab, s.Width)
+	b.Norm("output_norm.weight", "transformer.ln_f.weight", s.Width, 0)
+	b.Head("lm_head.weight", s.Width, false)
+	b.Rope(s.Size)
+	b.Layers(s.Layers, "transformer.h.", func(to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("ln_1.weight"), s.Width, 0)
+		b.Norm(to("ffn_norm.weight"), from("ln_2.weight"), s.Width, 0)
+		b.Both(to("attn_q"), from("attn.attention.q_proj"), s.Heads*s.Size, s.Width)
+		b.Both(to("attn_k"), from("attn.attention.k_proj"), s.KVHeads*s.Size, s.Width)
+		b.Both(to("attn_v"), from("attn.attention.v_proj"), s.KVHeads*s.Size, s.Width)
+		b.Both(to("attn_output"), from("attn.attention.out_proj"), s.Width, s.Heads*s.Size)
+		b.Copy(to("ffn_gate.weight"), from("mlp.c_fc_0.weight"), s.FFN, s.Width)
+		b.Copy(to("ffn_up.weight"), from("mlp.c_fc_1.weight"), s.FFN, s.Width)
+		b.Copy(to("ffn_down.weight"), from("mlp.c_proj.weight"), s.Width, s.FFN)
 	})
 }
 
@@ -341,11 +296,11 @@ func exaone(b *builder) {
 func ministral(b *builder) {
 	c := b.Config
 	if c.TextOr("model_type", "") == "mistral4" {
-		mistral4(b)
+		mixtures.Mistral4(b.Builder)
 		return
 	}
 	c.Only("hidden_act", "silu")
-	s := b.decoder("mistral3")
+	s := b.Decoder("mistral3")
 	b.RMSEps(1e-5)
 	rope, _ := b.RopeConfig()
 	if rope.Has("llama_4_scaling_beta") {
@@ -357,13 +312,13 @@ func ministral(b *builder) {
 		}
 		delete(rope.Values, key)
 	}
-	b.RopeOf(rope, s.size)
+	b.RopeOf(rope, s.Size)
 	prefix := b.TextPrefix("vision_tower.", "multi_modal_projector.", "visual.")
-	b.ends(prefix, s.width, false, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
-	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.turnedAttention(s, to, from)
-		b.gatedIf(s, to, from)
+	b.Ends(prefix, s.Width, false, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.Width, 0) })
+	b.Layers(s.Layers, prefix+"layers.", func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.TurnedAttention(s, to, from)
+		b.GatedIf(s, to, from)
 	})
 }
 
@@ -371,7 +326,7 @@ func ministral(b *builder) {
 func qwen3vl(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	s := b.decoder("qwen3vl")
+	s := b.Decoder("qwen3vl")
 	b.RMSEps(1e-6)
 	rope, _ := b.RopeConfig()
 	var sections []int32
@@ -381,13 +336,13 @@ func qwen3vl(b *builder) {
 		}
 		b.SetValue(".rope.dimension_sections", gguf.ArrayOf(sections))
 	}
-	b.RopeOf(rope, s.size)
+	b.RopeOf(rope, s.Size)
 	prefix := b.TextPrefix("vision_tower.", "multi_modal_projector.", "visual.")
-	b.ends(prefix, s.width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.width, 0) })
-	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.attention(s, to, from)
-		b.headNorms(s.size, s.size, to, from, 0)
-		b.gated(s, to, from)
+	b.Ends(prefix, s.Width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.Width, 0) })
+	b.Layers(s.Layers, prefix+"layers.", func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.Attention(s, to, from)
+		b.HeadNorms(s.Size, s.Size, to, from, 0)
+		b.Gated(s, to, from)
 	})
 }

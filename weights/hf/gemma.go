@@ -1,35 +1,37 @@
 package hf
 
+import "grove/weights/hf/decoder"
+
 // Gemma's norms multiply by one more than their weights; GGUF has the sum.
 const gemmaNorm = 1
 
-// gemmaEnds is rmsEnds for Gemma, whose head is always the embedding table.
+// gemmaEnds is [decoder.Builder.RMSEnds] for Gemma, whose head is always the embedding table.
 func (b *builder) gemmaEnds(prefix string, width int) {
-	b.ends(prefix, width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", width, gemmaNorm) })
+	b.Ends(prefix, width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", width, gemmaNorm) })
 }
 
 func gemma(b *builder) {
 	b.GemmaActs()
-	s := b.decoder("gemma")
+	s := b.Decoder("gemma")
 	b.RMSEps(1e-6)
-	b.Rope(s.size)
-	b.gemmaEnds("model.", s.width)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, gemmaNorm)
-		b.Norm(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), s.width, gemmaNorm)
-		b.attention(s, to, from)
-		b.gated(s, to, from)
+	b.Rope(s.Size)
+	b.gemmaEnds("model.", s.Width)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.Width, gemmaNorm)
+		b.Norm(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), s.Width, gemmaNorm)
+		b.Attention(s, to, from)
+		b.Gated(s, to, from)
 	})
 }
 
 // gemmaScale refuses a scale of queries other than the one that readers of GGUF derive: from the head
 // size, and in the largest model (known by its layers) from the width of the stream.
-func (b *builder) gemmaScale(s shape, largest int) {
-	want := s.size
-	if s.layers == largest {
-		want = s.width / s.heads
+func (b *builder) gemmaScale(s decoder.Shape, largest int) {
+	want := s.Size
+	if s.Layers == largest {
+		want = s.Width / s.Heads
 	}
-	if n := b.Config.CountOr("query_pre_attn_scalar", want, 1, maxWidth); n != want {
+	if n := b.Config.CountOr("query_pre_attn_scalar", want, 1, decoder.MaxWidth); n != want {
 		b.Config.Fail("query_pre_attn_scalar %d is not supported; a model of this shape has %d", n, want)
 	}
 }
@@ -45,22 +47,22 @@ func (b *builder) gemmaNorms(width int, to, from func(string) string) {
 }
 
 // windows adds the sliding window; see [folder.Builder.Windows].
-func (b *builder) windows(s shape, full func(layer int) bool) { b.Windows(s.layers, full) }
+func (b *builder) windows(s decoder.Shape, full func(layer int) bool) { b.Windows(s.Layers, full) }
 
 func gemma2(b *builder) {
 	b.GemmaActs()
-	s := b.decoder("gemma2")
+	s := b.Decoder("gemma2")
 	b.RMSEps(1e-6)
-	b.Rope(s.size)
+	b.Rope(s.Size)
 	b.gemmaScale(s, 46)
 	b.windows(s, func(layer int) bool { return layer%2 == 1 })
 	b.SetFloat(".attn_logit_softcapping", b.Config.FloatOr("attn_logit_softcapping", 50, 1e-3, 1e6))
 	b.SetFloat(".final_logit_softcapping", b.Config.FloatOr("final_logit_softcapping", 30, 1e-3, 1e6))
-	b.gemmaEnds("model.", s.width)
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.gemmaNorms(s.width, to, from)
-		b.attention(s, to, from)
-		b.gated(s, to, from)
+	b.gemmaEnds("model.", s.Width)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.gemmaNorms(s.Width, to, from)
+		b.Attention(s, to, from)
+		b.Gated(s, to, from)
 	})
 }
 
@@ -69,18 +71,18 @@ func gemma2(b *builder) {
 func gemma3(b *builder) {
 	b.GemmaActs()
 	c := b.Config
-	s := shape{
-		layers: c.Count("num_hidden_layers", 1, maxLayers), width: c.Count("hidden_size", 1, maxWidth),
-		ffn:   c.Count("intermediate_size", 1, maxWidth),
-		heads: c.CountOr("num_attention_heads", 8, 1, maxHeads), kvHeads: c.CountOr("num_key_value_heads", 4, 1, maxHeads),
-		size: c.CountOr("head_dim", 256, 1, maxHeads), context: c.CountOr("max_position_embeddings", 131072, 1, maxContext),
+	s := decoder.Shape{
+		Layers: c.Count("num_hidden_layers", 1, decoder.MaxLayers), Width: c.Count("hidden_size", 1, decoder.MaxWidth),
+		FFN:   c.Count("intermediate_size", 1, decoder.MaxWidth),
+		Heads: c.CountOr("num_attention_heads", 8, 1, decoder.MaxHeads), KVHeads: c.CountOr("num_key_value_heads", 4, 1, decoder.MaxHeads),
+		Size: c.CountOr("head_dim", 256, 1, decoder.MaxHeads), Context: c.CountOr("max_position_embeddings", 131072, 1, decoder.MaxContext),
 	}
-	b.describe("gemma3", s)
+	b.DescribeDecoder("gemma3", s)
 	b.RMSEps(1e-6)
-	b.Gemma3Rope(s.size)
+	b.Gemma3Rope(s.Size)
 	b.gemmaScale(s, 62)
 	const period = 6
-	if n := c.CountOr("sliding_window_pattern", period, 1, maxLayers); n != period {
+	if n := c.CountOr("sliding_window_pattern", period, 1, decoder.MaxLayers); n != period {
 		c.Fail("sliding_window_pattern is %d; it must be %d", n, period)
 	}
 	b.windows(s, func(layer int) bool { return layer%period == period-1 })
@@ -90,11 +92,11 @@ func gemma3(b *builder) {
 		}
 	}
 	prefix := b.TextPrefix("vision_tower.", "multi_modal_projector.")
-	b.gemmaEnds(prefix, s.width)
-	b.layers(s.layers, prefix+"layers.", func(to, from func(string) string) {
-		b.gemmaNorms(s.width, to, from)
-		b.attention(s, to, from)
-		b.headNorms(s.size, s.size, to, from, gemmaNorm)
-		b.gated(s, to, from)
+	b.gemmaEnds(prefix, s.Width)
+	b.Layers(s.Layers, prefix+"layers.", func(to, from func(string) string) {
+		b.gemmaNorms(s.Width, to, from)
+		b.Attention(s, to, from)
+		b.HeadNorms(s.Size, s.Size, to, from, gemmaNorm)
+		b.Gated(s, to, from)
 	})
 }

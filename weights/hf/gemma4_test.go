@@ -11,6 +11,7 @@ import (
 
 	"grove/model/synthetic"
 	"grove/weights/gguf"
+	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
 	"grove/weights/tensor"
 )
@@ -225,7 +226,7 @@ func TestCarriedShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer weights.Close()
-	b := &builder{folder.New(dir)}
+	b := &builder{&decoder.Builder{Builder: folder.New(dir)}}
 	b.Weights, b.Vocab, b.Config = weights, 4, &folder.Config{Err: new(error)}
 	b.LayerInputs("model.", 1, 2, 2)
 	if err := b.FirstError(); err != nil {

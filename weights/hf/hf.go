@@ -14,8 +14,10 @@ import (
 	"strings"
 
 	"grove/weights/gguf"
+	"grove/weights/hf/decoder"
 	"grove/weights/hf/encoders"
 	"grove/weights/hf/folder"
+	"grove/weights/hf/mixtures"
 	"grove/weights/hf/seq2seq"
 )
 
@@ -64,16 +66,7 @@ var families = map[string]func(*builder){
 	"SeedOssForCausalLM":               seedOSS,
 	"SmolLM3ForCausalLM":               smollm3,
 	"StableLmForCausalLM":              stableLM,
-	"BailingMoeForCausalLM":            bailing,
-	"BailingMoeV2ForCausalLM":          bailing2,
-	"DeepseekForCausalLM":              deepSeek,
-	"DeepseekV2ForCausalLM":            deepSeek2,
-	"DeepseekV3ForCausalLM":            deepSeek2,
-	"Dots1ForCausalLM":                 dots1,
 	"ExaoneForCausalLM":                exaone,
-	"Glm4MoeForCausalLM":               glm4moe,
-	"HunYuanMoEV1ForCausalLM":          hunyuanMoE,
-	"MiniMaxM2ForCausalLM":             miniMax,
 	"Ministral3ForCausalLM":            ministral,
 	"Mistral3ForConditionalGeneration": ministral,
 	"Olmo3ForCausalLM":                 olmo2,
@@ -81,7 +74,7 @@ var families = map[string]func(*builder){
 }
 
 // others are the families of packages of their own.
-var others = []map[string]func(*folder.Builder){encoders.Families, seq2seq.Families}
+var others = []map[string]func(*folder.Builder){encoders.Families, mixtures.Families, seq2seq.Families}
 
 // Classes returns the names of the classes that are supported, sorted.
 func Classes() []string {
@@ -94,7 +87,7 @@ func Classes() []string {
 }
 
 // builder is a folder whose family is presented.
-type builder struct{ *folder.Builder }
+type builder struct{ *decoder.Builder }
 
 // Is reports whether path is a folder that [Open] is for.
 func Is(path string) bool {
@@ -120,7 +113,7 @@ func Open(dir string) (*gguf.File, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, fmt.Errorf("hf: %s is a file; a model of Hugging Face is a folder with %s", dir, folder.ConfigName)
 	}
-	b := &builder{folder.New(dir)}
+	b := &builder{&decoder.Builder{Builder: folder.New(dir)}}
 	family, err := b.family()
 	if err != nil {
 		return nil, err
@@ -159,7 +152,7 @@ func (b *builder) family() (func(*builder), error) {
 	family, ok := families[classes[0]]
 	for _, more := range others {
 		if other := more[classes[0]]; other != nil {
-			family, ok = func(b *builder) { other(b.Builder) }, true
+			family, ok = func(b *builder) { other(b.Builder.Builder) }, true
 		}
 	}
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"grove/weights/gguf"
+	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
 )
 
@@ -36,19 +37,14 @@ func (b *builder) backboneEnds(width int, tied bool) {
 	b.Head("lm_head.weight", width, tied)
 }
 
-// epsilon adds the epsilon of RMSNorm, under the name that a family gives it.
-func (b *builder) epsilon(key string, other float64) {
-	b.SetFloat(".attention.layer_norm_rms_epsilon", b.Config.FloatOr(key, other, 0, 1))
-}
-
 // withoutHeads describes a model that does not attend.
-func (b *builder) withoutHeads(arch string) shape {
-	s := shape{layers: b.Config.Count("num_hidden_layers", 1, maxLayers), width: b.Config.Count("hidden_size", 1, maxWidth), context: unbounded}
-	b.describe(arch, s)
+func (b *builder) withoutHeads(arch string) decoder.Shape {
+	s := decoder.Shape{Layers: b.Config.Count("num_hidden_layers", 1, decoder.MaxLayers), Width: b.Config.Count("hidden_size", 1, decoder.MaxWidth), Context: unbounded}
+	b.DescribeDecoder(arch, s)
 	b.Metadata = slices.DeleteFunc(b.Metadata, func(kv gguf.KV) bool { // no head has a size
 		return strings.HasSuffix(kv.Key, ".attention.key_length") || strings.HasSuffix(kv.Key, ".attention.value_length")
 	})
-	b.epsilon("layer_norm_epsilon", 1e-5)
+	b.Epsilon("layer_norm_epsilon", 1e-5)
 	return s
 }
 
@@ -57,16 +53,16 @@ func mamba(b *builder) {
 	c.Only("hidden_act", "silu")
 	s := b.withoutHeads("mamba")
 	r := folder.Recurrence{
-		Inner: c.CountOr("expand", 2, 1, maxWidth) * s.width, Taps: c.CountOr("conv_kernel", 4, 2, 1<<6),
-		State: c.CountOr("state_size", 16, 1, 1<<12), Rank: b.rank("time_step_rank", s.width),
+		Inner: c.CountOr("expand", 2, 1, decoder.MaxWidth) * s.Width, Taps: c.CountOr("conv_kernel", 4, 2, 1<<6),
+		State: c.CountOr("state_size", 16, 1, 1<<12), Rank: b.rank("time_step_rank", s.Width),
 	}
-	r.Inner = c.CountOr("intermediate_size", r.Inner, 1, maxWidth)
-	r.Describe(b.Builder)
-	folder.Set(b.Builder, ".ssm.dt_b_c_rms", false)
-	b.backboneEnds(s.width, true)
-	b.layers(s.layers, "backbone.layers.", func(to, from func(string) string) {
-		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.width, 0)
-		b.Mamba1(r, s.width, to, from("mixer."))
+	r.Inner = c.CountOr("intermediate_size", r.Inner, 1, decoder.MaxWidth)
+	r.Describe(b.Builder.Builder)
+	folder.Set(b.Builder.Builder, ".ssm.dt_b_c_rms", false)
+	b.backboneEnds(s.Width, true)
+	b.Layers(s.Layers, "backbone.layers.", func(to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.Width, 0)
+		b.Mamba1(r, s.Width, to, from("mixer."))
 	})
 }
 
@@ -75,7 +71,7 @@ func (b *builder) rank(key string, width int) int {
 	if b.Config.Word(key) == "auto" {
 		return (width + 15) / 16
 	}
-	return b.Config.CountOr(key, (width+15)/16, 1, maxHeads)
+	return b.Config.CountOr(key, (width+15)/16, 1, decoder.MaxHeads)
 }
 
 func mamba2(b *builder) {
@@ -85,13 +81,13 @@ func mamba2(b *builder) {
 	if !c.BoolOr("rms_norm", true) {
 		c.Fail("rms_norm must be true")
 	}
-	r := b.Mamba2Settings(c.CountOr("expand", 2, 1, maxWidth)*s.width,
+	r := b.Mamba2Settings(c.CountOr("expand", 2, 1, decoder.MaxWidth)*s.Width,
 		map[string]string{"taps": "conv_kernel", "state": "state_size", "heads": "num_heads", "groups": "n_groups", "size": "head_dim"})
-	r.Describe(b.Builder)
-	b.backboneEnds(s.width, false)
-	b.layers(s.layers, "backbone.layers.", func(to, from func(string) string) {
-		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.width, 0)
-		b.Mamba2(r, s.width, to, from("mixer."), nil, 1)
+	r.Describe(b.Builder.Builder)
+	b.backboneEnds(s.Width, false)
+	b.Layers(s.Layers, "backbone.layers.", func(to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.Width, 0)
+		b.Mamba2(r, s.Width, to, from("mixer."), nil, 1)
 	})
 }
 
@@ -99,35 +95,35 @@ func mamba2(b *builder) {
 func jamba(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	s := b.decoder("jamba")
+	s := b.Decoder("jamba")
 	b.RMSEps(1e-6)
 	r := folder.Recurrence{
-		Inner: c.CountOr("mamba_expand", 2, 1, maxWidth) * s.width, Taps: c.CountOr("mamba_d_conv", 4, 2, 1<<6),
-		State: c.CountOr("mamba_d_state", 16, 1, 1<<12), Rank: b.rank("mamba_dt_rank", s.width),
+		Inner: c.CountOr("mamba_expand", 2, 1, decoder.MaxWidth) * s.Width, Taps: c.CountOr("mamba_d_conv", 4, 2, 1<<6),
+		State: c.CountOr("mamba_d_state", 16, 1, 1<<12), Rank: b.rank("mamba_dt_rank", s.Width),
 	}
-	r.Describe(b.Builder)
+	r.Describe(b.Builder.Builder)
 	if c.Has("sliding_window") {
 		c.Fail("sliding_window is not supported")
 	}
 	attends := b.periodic("attn_layer", 8, 4)
 	routes := b.periodic("expert_layer", 2, 1)
-	experts := c.CountOr("num_experts", 16, 1, maxExperts)
+	experts := c.CountOr("num_experts", 16, 1, decoder.MaxExperts)
 	if experts > 1 {
 		b.SetCount(".expert_count", experts)
 		b.SetCount(".expert_used_count", c.CountOr("num_experts_per_tok", 2, 1, experts))
 	}
-	kvHeads := make([]int, s.layers)
-	b.ends("model.", s.width, false, func() { b.Norm("output_norm.weight", "model.final_layernorm.weight", s.width, 0) })
+	kvHeads := make([]int, s.Layers)
+	b.Ends("model.", s.Width, false, func() { b.Norm("output_norm.weight", "model.final_layernorm.weight", s.Width, 0) })
 	layer := -1
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
 		layer++
-		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
-		b.Norm(to("ffn_norm.weight"), from("pre_ff_layernorm.weight"), s.width, 0)
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.Width, 0)
+		b.Norm(to("ffn_norm.weight"), from("pre_ff_layernorm.weight"), s.Width, 0)
 		if attends(layer) {
-			kvHeads[layer] = s.kvHeads
-			b.attention(s, to, from)
+			kvHeads[layer] = s.KVHeads
+			b.Attention(s, to, from)
 		} else {
-			b.Mamba1(r, s.width, to, from("mamba."))
+			b.Mamba1(r, s.Width, to, from("mamba."))
 			for _, n := range []struct {
 				name string
 				n    int
@@ -136,27 +132,27 @@ func jamba(b *builder) {
 			}
 		}
 		if experts > 1 && routes(layer) {
-			b.mixture(s, experts, s.ffn, to, from("feed_forward.router.weight"), func(e int, part string) string {
+			b.Mixture(s, experts, s.FFN, to, from("feed_forward.router.weight"), func(e int, part string) string {
 				return from(fmt.Sprintf("feed_forward.experts.%d.%s.weight", e, part))
 			}, "gate_proj", "up_proj", "down_proj")
 			return
 		}
-		b.feedForward(s, s.ffn, to, from)
+		b.feedForward(s, s.FFN, to, from)
 	})
 	b.SetLayers(".attention.head_count_kv", kvHeads)
 }
 
 // periodic returns which layers a setting of a period and an offset names.
 func (b *builder) periodic(key string, period, offset int) func(layer int) bool {
-	period, offset = b.Config.CountOr(key+"_period", period, 1, maxLayers), b.Config.CountOr(key+"_offset", offset, 0, maxLayers)
+	period, offset = b.Config.CountOr(key+"_period", period, 1, decoder.MaxLayers), b.Config.CountOr(key+"_offset", offset, 0, decoder.MaxLayers)
 	return func(layer int) bool { return layer%period == offset }
 }
 
 // feedForward adds a gated block of the name that hybrid families give it.
-func (b *builder) feedForward(s shape, ffn int, to, from func(string) string) {
-	b.Copy(to("ffn_gate.weight"), from("feed_forward.gate_proj.weight"), ffn, s.width)
-	b.Copy(to("ffn_up.weight"), from("feed_forward.up_proj.weight"), ffn, s.width)
-	b.Copy(to("ffn_down.weight"), from("feed_forward.down_proj.weight"), s.width, ffn)
+func (b *builder) feedForward(s decoder.Shape, ffn int, to, from func(string) string) {
+	b.Copy(to("ffn_gate.weight"), from("feed_forward.gate_proj.weight"), ffn, s.Width)
+	b.Copy(to("ffn_up.weight"), from("feed_forward.up_proj.weight"), ffn, s.Width)
+	b.Copy(to("ffn_down.weight"), from("feed_forward.down_proj.weight"), s.Width, ffn)
 }
 
 // falconH1 multiplies products by numbers of config.json, which GGUF has in the weights. Products are rounded to the folder's
@@ -164,12 +160,12 @@ func (b *builder) feedForward(s shape, ffn int, to, from func(string) string) {
 func falconH1(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	s := b.decoder("falcon-h1")
+	s := b.Decoder("falcon-h1")
 	b.RMSEps(1e-5)
-	b.Rope(s.size)
-	inner := c.CountOr("mamba_d_ssm", c.CountOr("mamba_expand", 2, 1, maxWidth)*s.width, 1, maxWidth)
+	b.Rope(s.Size)
+	inner := c.CountOr("mamba_d_ssm", c.CountOr("mamba_expand", 2, 1, decoder.MaxWidth)*s.Width, 1, decoder.MaxWidth)
 	r := b.Mamba2Settings(inner, map[string]string{"taps": "mamba_d_conv", "state": "mamba_d_state", "heads": "mamba_n_heads", "groups": "mamba_n_groups", "size": "mamba_d_head"})
-	r.Describe(b.Builder)
+	r.Describe(b.Builder.Builder)
 	if c.BoolOr("mamba_rms_norm", false) && c.BoolOr("mamba_norm_before_gate", true) {
 		c.Fail("mamba_norm_before_gate is true; a norm before the gate is not supported")
 	}
@@ -182,36 +178,36 @@ func falconH1(b *builder) {
 	b.falconEnds(s, one("embedding_multiplier"), one("lm_head_multiplier"))
 	ssm := b.falconRows(r)
 	ssmOut := one("ssm_out_multiplier")
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.width, 0)
-		b.Norm(to("ffn_norm"), from("pre_ff_layernorm.weight"), s.width, 0)
-		b.ScaledBoth(to("attn_q"), from("self_attn.q_proj"), in, 1, s.heads*s.size, s.width)
-		b.ScaledBoth(to("attn_k"), from("self_attn.k_proj"), in*key, key, s.kvHeads*s.size, s.width)
-		b.ScaledBoth(to("attn_v"), from("self_attn.v_proj"), in, 1, s.kvHeads*s.size, s.width)
-		b.ScaledBoth(to("attn_output"), from("self_attn.o_proj"), out, out, s.width, s.heads*s.size)
-		b.Mamba2(r, s.width, to, from("mamba."), ssm, ssmOut)
-		b.ScaledBoth(to("ffn_gate"), from("feed_forward.gate_proj"), mlp[0], mlp[0], s.ffn, s.width)
-		b.Both(to("ffn_up"), from("feed_forward.up_proj"), s.ffn, s.width)
-		b.ScaledBoth(to("ffn_down"), from("feed_forward.down_proj"), mlp[1], mlp[1], s.width, s.ffn)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("input_layernorm.weight"), s.Width, 0)
+		b.Norm(to("ffn_norm"), from("pre_ff_layernorm.weight"), s.Width, 0)
+		b.ScaledBoth(to("attn_q"), from("self_attn.q_proj"), in, 1, s.Heads*s.Size, s.Width)
+		b.ScaledBoth(to("attn_k"), from("self_attn.k_proj"), in*key, key, s.KVHeads*s.Size, s.Width)
+		b.ScaledBoth(to("attn_v"), from("self_attn.v_proj"), in, 1, s.KVHeads*s.Size, s.Width)
+		b.ScaledBoth(to("attn_output"), from("self_attn.o_proj"), out, out, s.Width, s.Heads*s.Size)
+		b.Mamba2(r, s.Width, to, from("mamba."), ssm, ssmOut)
+		b.ScaledBoth(to("ffn_gate"), from("feed_forward.gate_proj"), mlp[0], mlp[0], s.FFN, s.Width)
+		b.Both(to("ffn_up"), from("feed_forward.up_proj"), s.FFN, s.Width)
+		b.ScaledBoth(to("ffn_down"), from("feed_forward.down_proj"), mlp[1], mlp[1], s.Width, s.FFN)
 	})
 }
 
 // falconEnds adds the embedding table and the head, each times its number; a head that is the table is made of it.
-func (b *builder) falconEnds(s shape, embed, head float32) {
+func (b *builder) falconEnds(s decoder.Shape, embed, head float32) {
 	const table = "model.embed_tokens.weight"
 	if t, _ := b.Weights.Tensor(table); len(t.Shape) == 2 {
 		b.Vocab = t.Shape[0]
 	}
-	b.Scaled("token_embd.weight", table, func(int) float32 { return embed }, b.Vocab, s.width)
-	b.Norm("output_norm.weight", "model.final_layernorm.weight", s.width, 0)
+	b.Scaled("token_embd.weight", table, func(int) float32 { return embed }, b.Vocab, s.Width)
+	b.Norm("output_norm.weight", "model.final_layernorm.weight", s.Width, 0)
 	name := "lm_head.weight"
 	if b.Config.BoolOr("tie_word_embeddings", false) {
 		if b.Has(name) {
-			b.Find(name, b.Vocab, s.width)
+			b.Find(name, b.Vocab, s.Width)
 		}
 		name = table
 	}
-	b.Scaled("output.weight", name, func(int) float32 { return head }, b.Vocab, s.width)
+	b.Scaled("output.weight", name, func(int) float32 { return head }, b.Vocab, s.Width)
 }
 
 // falconRows returns the numbers by which the rows of the recurrence's first matrix are multiplied: those of z, x, B, C and
@@ -239,7 +235,7 @@ func graniteHybrid(b *builder) {
 	c.Only("hidden_act", "silu")
 	var kinds []string
 	c.Value("layer_types", &kinds, "an array of kinds")
-	experts := c.CountOr("num_local_experts", 0, 0, maxExperts)
+	experts := c.CountOr("num_local_experts", 0, 0, decoder.MaxExperts)
 	arch := "granitehybrid"
 	if !slices.Contains(kinds, "mamba") {
 		if arch = "granite"; experts > 0 {
@@ -247,31 +243,31 @@ func graniteHybrid(b *builder) {
 		}
 	}
 	s := b.graniteShape(arch, experts)
-	if len(kinds) != s.layers {
-		c.Fail("layer_types has %d entries, there are %d layers", len(kinds), s.layers)
+	if len(kinds) != s.Layers {
+		c.Fail("layer_types has %d entries, there are %d layers", len(kinds), s.Layers)
 		return
 	}
 	var r folder.Recurrence
 	if arch == "granitehybrid" {
-		r = b.Mamba2Settings(c.CountOr("mamba_expand", 2, 1, maxWidth)*s.width,
+		r = b.Mamba2Settings(c.CountOr("mamba_expand", 2, 1, decoder.MaxWidth)*s.Width,
 			map[string]string{"taps": "mamba_d_conv", "state": "mamba_d_state", "heads": "mamba_n_heads", "groups": "mamba_n_groups", "size": "mamba_d_head"})
-		r.Describe(b.Builder)
+		r.Describe(b.Builder.Builder)
 	}
 	c.Only("position_embedding_type", "nope", "rope")
-	b.Rope(s.size)
-	folder.Set(b.Builder, ".rope.scaling.finetuned", c.TextOr("position_embedding_type", "nope") == "rope")
-	b.rmsEnds(s.width, false)
-	kvHeads := make([]int, s.layers)
+	b.Rope(s.Size)
+	folder.Set(b.Builder.Builder, ".rope.scaling.finetuned", c.TextOr("position_embedding_type", "nope") == "rope")
+	b.RMSEnds(s.Width, false)
+	kvHeads := make([]int, s.Layers)
 	layer := -1
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
 		layer++
-		b.norms(s.width, to, from)
+		b.Norms(s.Width, to, from)
 		switch kinds[layer] {
 		case "attention":
-			kvHeads[layer] = s.kvHeads
-			b.turnedAttention(s, to, from)
+			kvHeads[layer] = s.KVHeads
+			b.TurnedAttention(s, to, from)
 		case "mamba":
-			b.Mamba2(r, s.width, to, from("mamba."), nil, 1)
+			b.Mamba2(r, s.Width, to, from("mamba."), nil, 1)
 		default:
 			c.Fail("layer_types has %.40q for layer %d; it must be mamba or attention", kinds[layer], layer)
 		}
@@ -283,13 +279,13 @@ func graniteHybrid(b *builder) {
 }
 
 // graniteShape reads the shared settings and the four scales. Without experts the shared block is the only one.
-func (b *builder) graniteShape(arch string, experts int) shape {
+func (b *builder) graniteShape(arch string, experts int) decoder.Shape {
 	c := b.Config
-	shared := c.CountOr("shared_intermediate_size", 0, 0, maxWidth)
+	shared := c.CountOr("shared_intermediate_size", 0, 0, decoder.MaxWidth)
 	if experts == 0 {
 		c.Values["intermediate_size"] = c.Values["shared_intermediate_size"]
 	}
-	s := b.decoder(arch)
+	s := b.Decoder(arch)
 	b.RMSEps(1e-6)
 	if experts > 0 {
 		b.Experts("num_local_experts")
@@ -302,19 +298,19 @@ func (b *builder) graniteShape(arch string, experts int) shape {
 }
 
 // graniteFeed adds the mixture and the shared block, each with the gate and the matrix that it gates in one tensor.
-func (b *builder) graniteFeed(s shape, experts int, to, from func(string) string) {
-	suffix, shared := "", s.ffn
+func (b *builder) graniteFeed(s decoder.Shape, experts int, to, from func(string) string) {
+	suffix, shared := "", s.FFN
 	if experts > 0 {
-		b.Copy(to("ffn_gate_inp.weight"), from("block_sparse_moe.router.layer.weight"), experts, s.width)
-		b.Halves(to("ffn_gate_exps.weight"), to("ffn_up_exps.weight"), from("block_sparse_moe.input_linear.weight"), experts, s.ffn, s.width)
-		b.Copy(to("ffn_down_exps.weight"), from("block_sparse_moe.output_linear.weight"), experts, s.width, s.ffn)
-		suffix, shared = "_shexp", b.Config.CountOr("shared_intermediate_size", 0, 0, maxWidth)
+		b.Copy(to("ffn_gate_inp.weight"), from("block_sparse_moe.router.layer.weight"), experts, s.Width)
+		b.Halves(to("ffn_gate_exps.weight"), to("ffn_up_exps.weight"), from("block_sparse_moe.input_linear.weight"), experts, s.FFN, s.Width)
+		b.Copy(to("ffn_down_exps.weight"), from("block_sparse_moe.output_linear.weight"), experts, s.Width, s.FFN)
+		suffix, shared = "_shexp", b.Config.CountOr("shared_intermediate_size", 0, 0, decoder.MaxWidth)
 	}
 	if shared == 0 {
 		return
 	}
-	b.Halves(to("ffn_gate"+suffix+".weight"), to("ffn_up"+suffix+".weight"), from("shared_mlp.input_linear.weight"), 0, shared, s.width)
-	b.Copy(to("ffn_down"+suffix+".weight"), from("shared_mlp.output_linear.weight"), s.width, shared)
+	b.Halves(to("ffn_gate"+suffix+".weight"), to("ffn_up"+suffix+".weight"), from("shared_mlp.input_linear.weight"), 0, shared, s.Width)
+	b.Copy(to("ffn_down"+suffix+".weight"), from("shared_mlp.output_linear.weight"), s.Width, shared)
 }
 
 // nemotronH has a block in each layer, of which a text or a list tells the kinds.
@@ -322,7 +318,7 @@ func nemotronH(b *builder) {
 	c := b.Config
 	kinds, experts, arch := b.nemotronKinds(), 0, "nemotron_h"
 	if bytes.ContainsRune(kinds, 'E') { // folders without a mixture may count experts too
-		experts, arch = c.Count("n_routed_experts", 1, maxExperts), "nemotron_h_moe"
+		experts, arch = c.Count("n_routed_experts", 1, decoder.MaxExperts), "nemotron_h_moe"
 		c.Values["intermediate_size"] = c.Values["moe_intermediate_size"]
 	}
 	c.Only("mlp_hidden_act", "relu2")
@@ -330,34 +326,34 @@ func nemotronH(b *builder) {
 	if c.Has("attention_head_dim") && !c.Has("head_dim") {
 		c.Values["head_dim"] = c.Values["attention_head_dim"]
 	}
-	s := b.decoder(arch)
-	b.epsilon(c.First("layer_norm_epsilon", "norm_eps", "rms_norm_eps"), 1e-5)
-	heads := c.Count("mamba_num_heads", 1, maxHeads)
-	r := b.Mamba2Settings(heads*c.Count("mamba_head_dim", 1, maxHeads), map[string]string{"taps": "conv_kernel", "state": "ssm_state_size", "heads": "mamba_num_heads", "groups": "n_groups", "size": "mamba_head_dim"})
-	r.Describe(b.Builder)
-	if len(kinds) != s.layers {
-		c.Fail("hybrid_override_pattern has %d letters, there are %d layers", len(kinds), s.layers)
+	s := b.Decoder(arch)
+	b.Epsilon(c.First("layer_norm_epsilon", "norm_eps", "rms_norm_eps"), 1e-5)
+	heads := c.Count("mamba_num_heads", 1, decoder.MaxHeads)
+	r := b.Mamba2Settings(heads*c.Count("mamba_head_dim", 1, decoder.MaxHeads), map[string]string{"taps": "conv_kernel", "state": "ssm_state_size", "heads": "mamba_num_heads", "groups": "n_groups", "size": "mamba_head_dim"})
+	r.Describe(b.Builder.Builder)
+	if len(kinds) != s.Layers {
+		c.Fail("hybrid_override_pattern has %d letters, there are %d layers", len(kinds), s.Layers)
 	}
 	mix := b.nemotronMixture(experts)
 	b.Ignored = func(name string) bool { return strings.HasPrefix(name, "mtp.") } // predict further tokens
-	b.backboneEnds(s.width, false)
-	kvHeads, ffn := make([]int, s.layers), make([]int, s.layers)
+	b.backboneEnds(s.Width, false)
+	kvHeads, ffn := make([]int, s.Layers), make([]int, s.Layers)
 	layer := -1
-	b.layers(s.layers, "backbone.layers.", func(to, from func(string) string) {
+	b.Layers(s.Layers, "backbone.layers.", func(to, from func(string) string) {
 		layer++
-		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.width, 0)
+		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.Width, 0)
 		switch kinds[layer] {
 		case 'M':
-			b.Mamba2(r, s.width, to, from("mixer."), nil, 1)
+			b.Mamba2(r, s.Width, to, from("mixer."), nil, 1)
 		case '*':
-			kvHeads[layer] = s.kvHeads
-			b.attention(s, to, func(name string) string { return from("mixer." + strings.TrimPrefix(name, "self_attn.")) })
+			kvHeads[layer] = s.KVHeads
+			b.Attention(s, to, func(name string) string { return from("mixer." + strings.TrimPrefix(name, "self_attn.")) })
 		case '-':
-			ffn[layer] = s.ffn
-			b.Both(to("ffn_up"), from("mixer.up_proj"), s.ffn, s.width)
-			b.Both(to("ffn_down"), from("mixer.down_proj"), s.width, s.ffn)
+			ffn[layer] = s.FFN
+			b.Both(to("ffn_up"), from("mixer.up_proj"), s.FFN, s.Width)
+			b.Both(to("ffn_down"), from("mixer.down_proj"), s.Width, s.FFN)
 		case 'E':
-			ffn[layer] = s.ffn
+			ffn[layer] = s.FFN
 			mix.layer(b, s, to, from)
 		}
 	})
@@ -396,17 +392,17 @@ func (b *builder) nemotronMixture(experts int) nemotronMixture {
 		return m
 	}
 	b.Experts("n_routed_experts")
-	m.ffn, m.shared = c.Count("moe_intermediate_size", 1, maxWidth), c.Count("moe_shared_expert_intermediate_size", 1, maxWidth)
-	m.latent = c.CountOr("moe_latent_size", 0, 0, maxWidth)
+	m.ffn, m.shared = c.Count("moe_intermediate_size", 1, decoder.MaxWidth), c.Count("moe_shared_expert_intermediate_size", 1, decoder.MaxWidth)
+	m.latent = c.CountOr("moe_latent_size", 0, 0, decoder.MaxWidth)
 	b.SetCount(".expert_feed_forward_length", m.ffn)
 	b.SetCount(".expert_shared_feed_forward_length", m.shared)
-	if n := c.CountOr("n_shared_experts", 1, 0, maxExperts); n != 1 {
+	if n := c.CountOr("n_shared_experts", 1, 0, decoder.MaxExperts); n != 1 {
 		c.Fail("n_shared_experts is %d; only 1 is supported", n)
 	}
 	if m.latent > 0 {
 		b.SetCount(".moe_latent_size", m.latent)
 	}
-	folder.Set(b.Builder, ".expert_weights_norm", c.BoolOr("norm_topk_prob", true))
+	folder.Set(b.Builder.Builder, ".expert_weights_norm", c.BoolOr("norm_topk_prob", true))
 	b.SetFloat(".expert_weights_scale", c.FloatOr("routed_scaling_factor", 1, 0, 1e4))
 	const sigmoid = 2
 	b.SetCount(".expert_gating_func", sigmoid)
@@ -418,20 +414,20 @@ func (b *builder) nemotronMixture(experts int) nemotronMixture {
 }
 
 // layer adds the mixture of a layer.
-func (m nemotronMixture) layer(b *builder, s shape, to, from func(string) string) {
-	width := s.width
+func (m nemotronMixture) layer(b *builder, s decoder.Shape, to, from func(string) string) {
+	width := s.Width
 	if m.latent > 0 {
 		width = m.latent
-		b.Copy(to("ffn_latent_down.weight"), from("mixer.fc1_latent_proj.weight"), width, s.width)
-		b.Copy(to("ffn_latent_up.weight"), from("mixer.fc2_latent_proj.weight"), s.width, width)
+		b.Copy(to("ffn_latent_down.weight"), from("mixer.fc1_latent_proj.weight"), width, s.Width)
+		b.Copy(to("ffn_latent_up.weight"), from("mixer.fc2_latent_proj.weight"), s.Width, width)
 	}
-	b.Copy(to("ffn_gate_inp.weight"), from("mixer.gate.weight"), m.experts, s.width)
+	b.Copy(to("ffn_gate_inp.weight"), from("mixer.gate.weight"), m.experts, s.Width)
 	b.Norm(to("exp_probs_b.bias"), from("mixer.gate.e_score_correction_bias"), m.experts, 0)
 	expert := func(part string) func(int) string {
 		return func(e int) string { return from(fmt.Sprintf("mixer.experts.%d.%s.weight", e, part)) }
 	}
 	b.Stacked(to("ffn_up_exps.weight"), expert("up_proj"), m.experts, m.ffn, width)
 	b.Stacked(to("ffn_down_exps.weight"), expert("down_proj"), m.experts, width, m.ffn)
-	b.Copy(to("ffn_up_shexp.weight"), from("mixer.shared_experts.up_proj.weight"), m.shared, s.width)
-	b.Copy(to("ffn_down_shexp.weight"), from("mixer.shared_experts.down_proj.weight"), s.width, m.shared)
+	b.Copy(to("ffn_up_shexp.weight"), from("mixer.shared_experts.up_proj.weight"), m.shared, s.Width)
+	b.Copy(to("ffn_down_shexp.weight"), from("mixer.shared_experts.down_proj.weight"), s.Width, m.shared)
 }

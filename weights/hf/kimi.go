@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
 )
 
@@ -14,30 +15,30 @@ func kimiLinear(b *builder) {
 	if !c.Has("max_position_embeddings") && c.Has("model_max_length") {
 		c.Values["max_position_embeddings"] = c.Values["model_max_length"]
 	}
-	s := b.decoder("kimi-linear")
+	s := b.Decoder("kimi-linear")
 	b.RMSEps(1e-5)
 	k := b.kimiSettings(s)
-	b.rmsEnds(s.width, false)
-	heads, kvHeads, l := make([]int, s.layers), make([]int, s.layers), 0
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		if heads[l] = s.heads; slices.Contains(k.full, l+1) {
-			kvHeads[l] = s.heads
+	b.RMSEnds(s.Width, false)
+	heads, kvHeads, l := make([]int, s.Layers), make([]int, s.Layers), 0
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		if heads[l] = s.Heads; slices.Contains(k.full, l+1) {
+			kvHeads[l] = s.Heads
 			k.latent(b, s, to, from)
 		} else {
 			k.delta(b, s, to, from)
 		}
 		if l < k.dense {
-			b.gated(s, to, from)
+			b.Gated(s, to, from)
 		} else {
-			b.mixture(s, k.experts, k.ffn, to, from("block_sparse_moe.gate.weight"), func(e int, part string) string {
+			b.Mixture(s, k.experts, k.ffn, to, from("block_sparse_moe.gate.weight"), func(e int, part string) string {
 				return from(fmt.Sprintf("block_sparse_moe.experts.%d.%s.weight", e, part))
 			}, "w1", "w3", "w2")
 			b.Copy(to("exp_probs_b.bias"), from("block_sparse_moe.gate.e_score_correction_bias"), k.experts)
 			for name, part := range map[string]string{"ffn_gate": "gate_proj", "ffn_up": "up_proj"} {
-				b.Copy(to(name+"_shexp.weight"), from("block_sparse_moe.shared_experts."+part+".weight"), k.shared*k.ffn, s.width)
+				b.Copy(to(name+"_shexp.weight"), from("block_sparse_moe.shared_experts."+part+".weight"), k.shared*k.ffn, s.Width)
 			}
-			b.Copy(to("ffn_down_shexp.weight"), from("block_sparse_moe.shared_experts.down_proj.weight"), s.width, k.shared*k.ffn)
+			b.Copy(to("ffn_down_shexp.weight"), from("block_sparse_moe.shared_experts.down_proj.weight"), s.Width, k.shared*k.ffn)
 		}
 		l++
 	})
@@ -55,17 +56,17 @@ type kimi struct {
 }
 
 // kimiSettings reads the settings and adds them.
-func (b *builder) kimiSettings(s shape) kimi {
+func (b *builder) kimiSettings(s decoder.Shape) kimi {
 	c := b.Config
 	linear := c.Sub("linear_attn_config")
 	k := kimi{
-		size: linear.Count("head_dim", 1, maxHeads), taps: linear.CountOr("short_conv_kernel_size", 4, 2, 64),
-		rank: c.Count("kv_lora_rank", 1, maxWidth), plain: c.Count("qk_nope_head_dim", 1, maxHeads), turned: c.Count("qk_rope_head_dim", 1, maxHeads),
-		value: c.Count("v_head_dim", 1, maxHeads), dense: c.CountOr("first_k_dense_replace", 0, 0, s.layers),
-		ffn: c.Count("moe_intermediate_size", 1, maxWidth), shared: c.CountOr("num_shared_experts", 1, 1, 1<<8),
+		size: linear.Count("head_dim", 1, decoder.MaxHeads), taps: linear.CountOr("short_conv_kernel_size", 4, 2, 64),
+		rank: c.Count("kv_lora_rank", 1, decoder.MaxWidth), plain: c.Count("qk_nope_head_dim", 1, decoder.MaxHeads), turned: c.Count("qk_rope_head_dim", 1, decoder.MaxHeads),
+		value: c.Count("v_head_dim", 1, decoder.MaxHeads), dense: c.CountOr("first_k_dense_replace", 0, 0, s.Layers),
+		ffn: c.Count("moe_intermediate_size", 1, decoder.MaxWidth), shared: c.CountOr("num_shared_experts", 1, 1, 1<<8),
 	}
-	if n := linear.CountOr("num_heads", s.heads, 1, maxHeads); n != s.heads {
-		linear.Fail("num_heads is %d; it must be num_attention_heads (%d)", n, s.heads)
+	if n := linear.CountOr("num_heads", s.Heads, 1, decoder.MaxHeads); n != s.Heads {
+		linear.Fail("num_heads is %d; it must be num_attention_heads (%d)", n, s.Heads)
 	}
 	if !linear.Value("full_attn_layers", &k.full, "an array of layers") {
 		linear.Fail("full_attn_layers is missing")
@@ -74,7 +75,7 @@ func (b *builder) kimiSettings(s shape) kimi {
 		c.Fail("mla_use_nope must be true")
 	}
 	for key, want := range map[string]int{"q_lora_rank": 0, "num_nextn_predict_layers": 0, "moe_layer_freq": 1, "num_expert_group": 1, "topk_group": 1} {
-		if n := c.CountOr(key, want, 0, maxWidth); n != want {
+		if n := c.CountOr(key, want, 0, decoder.MaxWidth); n != want {
 			c.Fail("%s is %d; only %d is supported", key, n, want)
 		}
 	}
@@ -82,7 +83,7 @@ func (b *builder) kimiSettings(s shape) kimi {
 	if !c.BoolOr("moe_renormalize", true) {
 		c.Fail("moe_renormalize must be true")
 	}
-	k.experts = c.Count("num_experts", 1, maxExperts)
+	k.experts = c.Count("num_experts", 1, decoder.MaxExperts)
 	b.SetCount(".expert_count", k.experts)
 	b.SetCount(".expert_used_count", c.Count(c.First("num_experts_per_token", "num_experts_per_tok"), 1, k.experts))
 	b.SetCount(".expert_shared_count", k.shared)
@@ -103,28 +104,28 @@ func (b *builder) kimiSettings(s shape) kimi {
 }
 
 // delta adds Kimi delta attention.
-func (k kimi) delta(b *builder, s shape, to, from func(string) string) {
-	inner := s.heads * k.size
+func (k kimi) delta(b *builder, s decoder.Shape, to, from func(string) string) {
+	inner := s.Heads * k.size
 	for _, t := range []string{"q", "k", "v"} {
-		b.Copy(to("attn_"+t+".weight"), from("self_attn."+t+"_proj.weight"), inner, s.width)
+		b.Copy(to("attn_"+t+".weight"), from("self_attn."+t+"_proj.weight"), inner, s.Width)
 		b.Values(to("ssm_conv1d_"+t+".weight"), from("self_attn."+t+"_conv1d.weight"), []int{inner, 1, k.taps}, []int{inner, 1, k.taps}, nil)
 	}
 	for _, t := range []string{"f", "g"} {
-		b.Copy(to("ssm_"+t+"_a.weight"), from("self_attn."+t+"_a_proj.weight"), k.size, s.width)
+		b.Copy(to("ssm_"+t+"_a.weight"), from("self_attn."+t+"_a_proj.weight"), k.size, s.Width)
 		b.Copy(to("ssm_"+t+"_b.weight"), from("self_attn."+t+"_b_proj.weight"), inner, k.size)
 	}
-	b.Copy(to("ssm_beta.weight"), from("self_attn.b_proj.weight"), s.heads, s.width)
-	b.Values(to("ssm_a"), from("self_attn.A_log"), []int{1, 1, s.heads, 1}, []int{s.heads, 1}, folder.Decay)
+	b.Copy(to("ssm_beta.weight"), from("self_attn.b_proj.weight"), s.Heads, s.Width)
+	b.Values(to("ssm_a"), from("self_attn.A_log"), []int{1, 1, s.Heads, 1}, []int{s.Heads, 1}, folder.Decay)
 	b.Copy(to("ssm_dt.bias"), from("self_attn.dt_bias"), inner)
 	b.Norm(to("ssm_norm.weight"), from("self_attn.o_norm.weight"), k.size, 0)
-	b.Copy(to("attn_output.weight"), from("self_attn.o_proj.weight"), s.width, inner)
+	b.Copy(to("attn_output.weight"), from("self_attn.o_proj.weight"), s.Width, inner)
 }
 
 // latent adds latent attention. GGUF may have the matrices of keys and values as one, as the folder does.
-func (k kimi) latent(b *builder, s shape, to, from func(string) string) {
-	b.Copy(to("attn_q.weight"), from("self_attn.q_proj.weight"), s.heads*(k.plain+k.turned), s.width)
-	b.Copy(to("attn_kv_a_mqa.weight"), from("self_attn.kv_a_proj_with_mqa.weight"), k.rank+k.turned, s.width)
+func (k kimi) latent(b *builder, s decoder.Shape, to, from func(string) string) {
+	b.Copy(to("attn_q.weight"), from("self_attn.q_proj.weight"), s.Heads*(k.plain+k.turned), s.Width)
+	b.Copy(to("attn_kv_a_mqa.weight"), from("self_attn.kv_a_proj_with_mqa.weight"), k.rank+k.turned, s.Width)
 	b.Norm(to("attn_kv_a_norm.weight"), from("self_attn.kv_a_layernorm.weight"), k.rank, 0)
-	b.Copy(to("attn_kv_b.weight"), from("self_attn.kv_b_proj.weight"), s.heads*(k.plain+k.value), k.rank)
-	b.Copy(to("attn_output.weight"), from("self_attn.o_proj.weight"), s.width, s.heads*k.value)
+	b.Copy(to("attn_kv_b.weight"), from("self_attn.kv_b_proj.weight"), s.Heads*(k.plain+k.value), k.rank)
+	b.Copy(to("attn_output.weight"), from("self_attn.o_proj.weight"), s.Width, s.Heads*k.value)
 }

@@ -2,6 +2,7 @@ package hf
 
 import (
 	"fmt"
+	"grove/weights/hf/decoder"
 	"math"
 	"slices"
 )
@@ -22,40 +23,40 @@ func (b *builder) lfm2(arch string) {
 	if !c.Has("tie_word_embeddings") && c.Has("tie_embedding") {
 		c.Values["tie_word_embeddings"] = c.Values["tie_embedding"]
 	}
-	s := b.decoder(arch)
+	s := b.Decoder(arch)
 	if arch == "lfm2" {
-		s.ffn = b.lfm2Inner(s.ffn)
-		b.SetCountOnce(".feed_forward_length", s.ffn)
+		s.FFN = b.lfm2Inner(s.FFN)
+		b.SetCountOnce(".feed_forward_length", s.FFN)
 	}
 	b.SetFloat(".attention.layer_norm_rms_epsilon", c.FloatOr(c.First("norm_eps", "block_norm_eps"), 1e-5, 0, 1))
-	b.Rope(s.size)
+	b.Rope(s.Size)
 	taps := c.CountOr("conv_L_cache", 3, 2, 64)
 	b.SetCount(".shortconv.l_cache", taps)
-	attends := b.lfm2Layers(s.layers)
-	dense, experts, ffn := s.layers, 0, 0
+	attends := b.lfm2Layers(s.Layers)
+	dense, experts, ffn := s.Layers, 0, 0
 	if arch == "lfm2moe" {
 		dense, experts, ffn = b.lfm2Mixture(s)
 	}
-	b.ends("model.", s.width, true, func() { b.Norm("token_embd_norm.weight", "model.embedding_norm.weight", s.width, 0) })
-	kvHeads, l := make([]int, s.layers), 0
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.Norm(to("attn_norm.weight"), from("operator_norm.weight"), s.width, 0)
-		b.Norm(to("ffn_norm.weight"), from("ffn_norm.weight"), s.width, 0)
+	b.Ends("model.", s.Width, true, func() { b.Norm("token_embd_norm.weight", "model.embedding_norm.weight", s.Width, 0) })
+	kvHeads, l := make([]int, s.Layers), 0
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norm(to("attn_norm.weight"), from("operator_norm.weight"), s.Width, 0)
+		b.Norm(to("ffn_norm.weight"), from("ffn_norm.weight"), s.Width, 0)
 		if attends[l] {
-			kvHeads[l] = s.kvHeads
+			kvHeads[l] = s.KVHeads
 			b.lfm2Attention(s, to, from)
 		} else {
-			b.Copy(to("shortconv.in_proj.weight"), from("conv.in_proj.weight"), 3*s.width, s.width)
-			b.Values(to("shortconv.conv.weight"), from("conv.conv.weight"), []int{s.width, 1, taps}, []int{s.width, taps}, nil)
-			b.Copy(to("shortconv.out_proj.weight"), from("conv.out_proj.weight"), s.width, s.width)
+			b.Copy(to("shortconv.in_proj.weight"), from("conv.in_proj.weight"), 3*s.Width, s.Width)
+			b.Values(to("shortconv.conv.weight"), from("conv.conv.weight"), []int{s.Width, 1, taps}, []int{s.Width, taps}, nil)
+			b.Copy(to("shortconv.out_proj.weight"), from("conv.out_proj.weight"), s.Width, s.Width)
 		}
 		if l < dense {
 			for name, part := range map[string]string{"ffn_gate": "w1", "ffn_up": "w3"} {
-				b.Copy(to(name+".weight"), from("feed_forward."+part+".weight"), s.ffn, s.width)
+				b.Copy(to(name+".weight"), from("feed_forward."+part+".weight"), s.FFN, s.Width)
 			}
-			b.Copy(to("ffn_down.weight"), from("feed_forward.w2.weight"), s.width, s.ffn)
+			b.Copy(to("ffn_down.weight"), from("feed_forward.w2.weight"), s.Width, s.FFN)
 		} else {
-			b.mixture(s, experts, ffn, to, from("feed_forward.gate.weight"), func(e int, part string) string {
+			b.Mixture(s, experts, ffn, to, from("feed_forward.gate.weight"), func(e int, part string) string {
 				return from(fmt.Sprintf("feed_forward.experts.%d.%s.weight", e, part))
 			}, "w1", "w3", "w2")
 			b.CopyIf(to("exp_probs_b.bias"), from("feed_forward.expert_bias"), experts)
@@ -66,13 +67,13 @@ func (b *builder) lfm2(arch string) {
 }
 
 // lfm2Attention adds the attention of a layer.
-func (b *builder) lfm2Attention(s shape, to, from func(string) string) {
-	b.Copy(to("attn_q.weight"), from("self_attn.q_proj.weight"), s.heads*s.size, s.width)
-	b.Copy(to("attn_k.weight"), from("self_attn.k_proj.weight"), s.kvHeads*s.size, s.width)
-	b.Copy(to("attn_v.weight"), from("self_attn.v_proj.weight"), s.kvHeads*s.size, s.width)
-	b.Copy(to("attn_output.weight"), from("self_attn.out_proj.weight"), s.width, s.heads*s.size)
-	b.Norm(to("attn_q_norm.weight"), from("self_attn.q_layernorm.weight"), s.size, 0)
-	b.Norm(to("attn_k_norm.weight"), from("self_attn.k_layernorm.weight"), s.size, 0)
+func (b *builder) lfm2Attention(s decoder.Shape, to, from func(string) string) {
+	b.Copy(to("attn_q.weight"), from("self_attn.q_proj.weight"), s.Heads*s.Size, s.Width)
+	b.Copy(to("attn_k.weight"), from("self_attn.k_proj.weight"), s.KVHeads*s.Size, s.Width)
+	b.Copy(to("attn_v.weight"), from("self_attn.v_proj.weight"), s.KVHeads*s.Size, s.Width)
+	b.Copy(to("attn_output.weight"), from("self_attn.out_proj.weight"), s.Width, s.Heads*s.Size)
+	b.Norm(to("attn_q_norm.weight"), from("self_attn.q_layernorm.weight"), s.Size, 0)
+	b.Norm(to("attn_k_norm.weight"), from("self_attn.k_layernorm.weight"), s.Size, 0)
 }
 
 // lfm2Inner returns the inner values of a feed-forward block, which the class computes of its settings: two thirds, times a factor, rounded up.
@@ -83,7 +84,7 @@ func (b *builder) lfm2Inner(n int) int {
 	}
 	n = 2 * n / 3
 	n = int(c.FloatOr("block_ffn_dim_multiplier", 1, 1e-3, 1e3) * float64(n))
-	multiple := c.CountOr("block_multiple_of", 256, 1, maxWidth)
+	multiple := c.CountOr("block_multiple_of", 256, 1, decoder.MaxWidth)
 	return int(min(math.MaxInt32, int64(n+multiple-1)/int64(multiple)*int64(multiple)))
 }
 
@@ -115,12 +116,12 @@ func (b *builder) lfm2Layers(layers int) []bool {
 }
 
 // lfm2Mixture reads the settings of a mixture.
-func (b *builder) lfm2Mixture(s shape) (dense, experts, ffn int) {
+func (b *builder) lfm2Mixture(s decoder.Shape) (dense, experts, ffn int) {
 	c := b.Config
 	if !c.BoolOr("norm_topk_prob", true) {
 		c.Fail("norm_topk_prob must be true")
 	}
-	dense, ffn = c.CountOr("num_dense_layers", 0, 0, s.layers), c.Count("moe_intermediate_size", 1, maxWidth)
+	dense, ffn = c.CountOr("num_dense_layers", 0, 0, s.Layers), c.Count("moe_intermediate_size", 1, decoder.MaxWidth)
 	experts = b.Experts("num_experts")
 	b.SetCount(".leading_dense_block_count", dense)
 	b.SetCount(".expert_feed_forward_length", ffn)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"grove/weights/gguf"
+	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
 )
 
@@ -44,7 +45,7 @@ func Sources(base *gguf.File) ([]Source, error) {
 	if n := count("expert_count") * count("block_count"); n > maxSources {
 		return nil, fmt.Errorf("hf: architecture %q has %d experts in all layers; at most %d are supported", arch, n, maxSources)
 	}
-	b := &builder{folder.New(arch)}
+	b := &builder{&decoder.Builder{Builder: folder.New(arch)}}
 	b.Sources = &[]Source{}
 	b.Config = &folder.Config{Path: arch + ": ", Values: map[string]json.RawMessage{}, Err: new(error)}
 	setting := func(value any, keys ...string) {

@@ -100,3 +100,19 @@ func (b *Builder) AddFloats(to string, x []float32) {
 		}
 	})
 }
+
+// AlphaRope adds the rotation of Hunyuan, of heads of size values, whose base grows by a factor alpha for long texts.
+func (b *Builder) AlphaRope(size int) {
+	c, theta := b.RopeConfig()
+	if kind := c.TextOr(c.First("rope_type", "type"), "default"); kind != "dynamic" || !c.Has("alpha") {
+		b.Rope(size)
+		return
+	}
+	if size <= 2 {
+		b.Fail("head_dim is %d; a rotation with alpha needs more than 2", size)
+		return
+	}
+	b.SetCount(".rope.dimension_count", size)
+	alpha := c.FloatOr("alpha", 1, 1, 1e6)
+	b.SetFloat(".rope.freq_base", theta*math.Pow(alpha, float64(size)/float64(size-2)))
+}

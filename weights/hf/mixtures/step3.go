@@ -1,4 +1,4 @@
-package hf
+package mixtures
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
 )
 
@@ -18,35 +19,35 @@ func step3(b *builder) {
 			c.Values[key] = c.Values[other]
 		}
 	}
-	s := b.decoder("step3")
+	s := b.Decoder("step3")
 	b.RMSEps(1e-5)
-	b.Rope(s.size)
-	rank := c.Count("share_q_dim", 1, maxWidth)
+	b.Rope(s.Size)
+	rank := c.Count("share_q_dim", 1, decoder.MaxWidth)
 	b.SetCount(".attention.q_lora_rank", rank)
 	experts := b.Experts("moe_num_experts")
-	ffn, shared := c.Count("moe_intermediate_size", 1, maxWidth), c.Count("share_expert_dim", 1, maxWidth)
+	ffn, shared := c.Count("moe_intermediate_size", 1, decoder.MaxWidth), c.Count("share_expert_dim", 1, decoder.MaxWidth)
 	b.SetCount(".expert_feed_forward_length", ffn)
 	b.SetCount(".expert_shared_feed_forward_length", shared)
-	folder.Set(b.Builder, ".expert_weights_norm", c.BoolOr("norm_expert_weight", false))
+	folder.Set(b.Builder.Builder, ".expert_weights_norm", c.BoolOr("norm_expert_weight", false))
 	routes := b.step3Layers()
-	b.rmsEnds(s.width, false)
+	b.RMSEnds(s.Width, false)
 	l := 0
-	b.layers(s.layers, layerRoot, func(to, from func(string) string) {
-		b.norms(s.width, to, from)
-		b.Copy(to("attn_q_a.weight"), from("self_attn.q_proj.weight"), rank, s.width)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.Norms(s.Width, to, from)
+		b.Copy(to("attn_q_a.weight"), from("self_attn.q_proj.weight"), rank, s.Width)
 		b.Norm(to("attn_q_a_norm.weight"), from("self_attn.inter_norm.weight"), rank, 0)
-		b.Copy(to("attn_q_b.weight"), from("self_attn.wq.weight"), s.heads*s.size, rank)
-		b.Copy(to("attn_k.weight"), from("self_attn.k_proj.weight"), s.kvHeads*s.size, s.width)
-		b.Copy(to("attn_v.weight"), from("self_attn.v_proj.weight"), s.kvHeads*s.size, s.width)
-		b.Copy(to("attn_output.weight"), from("self_attn.o_proj.weight"), s.width, s.heads*s.size)
+		b.Copy(to("attn_q_b.weight"), from("self_attn.wq.weight"), s.Heads*s.Size, rank)
+		b.Copy(to("attn_k.weight"), from("self_attn.k_proj.weight"), s.KVHeads*s.Size, s.Width)
+		b.Copy(to("attn_v.weight"), from("self_attn.v_proj.weight"), s.KVHeads*s.Size, s.Width)
+		b.Copy(to("attn_output.weight"), from("self_attn.o_proj.weight"), s.Width, s.Heads*s.Size)
 		if slices.Contains(routes, l) {
-			b.Copy(to("ffn_gate_inp.weight"), from("moe.gate.weight"), experts, s.width)
-			b.Copy(to("ffn_gate_exps.weight"), from("moe.gate_proj.weight"), experts, ffn, s.width)
-			b.Copy(to("ffn_up_exps.weight"), from("moe.up_proj.weight"), experts, ffn, s.width)
-			b.Copy(to("ffn_down_exps.weight"), from("moe.down_proj.weight"), experts, s.width, ffn)
-			b.sharedExpert(s, shared, to, from("share_expert."))
+			b.Copy(to("ffn_gate_inp.weight"), from("moe.gate.weight"), experts, s.Width)
+			b.Copy(to("ffn_gate_exps.weight"), from("moe.gate_proj.weight"), experts, ffn, s.Width)
+			b.Copy(to("ffn_up_exps.weight"), from("moe.up_proj.weight"), experts, ffn, s.Width)
+			b.Copy(to("ffn_down_exps.weight"), from("moe.down_proj.weight"), experts, s.Width, ffn)
+			b.SharedExpert(s, shared, to, from("share_expert."))
 		} else {
-			b.gated(s, to, from)
+			b.Gated(s, to, from)
 		}
 		l++
 	})

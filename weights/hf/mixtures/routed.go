@@ -1,0 +1,76 @@
+package mixtures
+
+import (
+	"grove/weights/hf/decoder"
+	"grove/weights/hf/folder"
+)
+
+// routed is the settings of such a mixture.
+type routed struct {
+	experts, ffn, shared int // shared is the inner values of all shared experts
+	dense                int // leading layers without experts
+}
+
+// routed reads and adds the settings. Experts are chosen by sigmoids unless the folder says softmax.
+func (b *builder) routed(expertsKey, sharedKey string, s decoder.Shape) routed {
+	c := b.Config
+	if !c.Has(expertsKey) {
+		return routed{dense: s.Layers}
+	}
+	m := routed{
+		experts: b.Experts(expertsKey), ffn: c.Count("moe_intermediate_size", 1, decoder.MaxWidth),
+		dense: c.CountOr("first_k_dense_replace", 0, 0, s.Layers),
+	}
+	n := c.CountOr(sharedKey, 0, 0, 1<<8)
+	m.shared = n * m.ffn
+	b.SetCount(".expert_feed_forward_length", m.ffn)
+	b.SetCount(".expert_shared_count", n)
+	b.SetCount(".leading_dense_block_count", m.dense)
+	b.SetFloat(".expert_weights_scale", c.FloatOr("routed_scaling_factor", 1, 0, 1e4))
+	folder.Set(b.Builder.Builder, ".expert_weights_norm", c.BoolOr("norm_topk_prob", false))
+	return m
+}
+
+// gating adds how experts are chosen: by sigmoids, or by softmax.
+func (b *builder) gating(other string) {
+	const softmax, sigmoid = 1, 2
+	c := b.Config
+	key := c.First("scoring_func", "score_function")
+	c.Only(key, "softmax", "sigmoid")
+	kind := softmax
+	if c.TextOr(key, other) == "sigmoid" {
+		kind = sigmoid
+	}
+	b.SetCount(".expert_gating_func", kind)
+	if n := c.CountOr("n_group", 1, 1, decoder.MaxExperts); n > 1 {
+		b.SetCount(".expert_group_count", n)
+		b.SetCount(".expert_group_used_count", c.Count("topk_group", 1, n))
+	}
+}
+
+// routedBlock adds the feed-forward blocks of a layer. bias names the numbers that join the choice, if the folder has them.
+func (b *builder) routedBlock(s decoder.Shape, m routed, layer int, to, from func(string) string, bias string) {
+	if layer < m.dense {
+		b.Gated(s, to, from)
+		return
+	}
+	b.EitherMixture(s, m.experts, m.ffn, to, from)
+	if b.Has(from(bias)) {
+		b.Norm(to("exp_probs_b.bias"), from(bias), m.experts, 0)
+	}
+	if m.shared > 0 {
+		b.SharedExpert(s, m.shared, to, from("mlp.shared_experts."))
+	}
+}
+
+const correction = "mlp.gate.e_score_correction_bias"
+
+// predictor adds what a layer that predicts further tokens has besides its blocks.
+func (b *builder) predictor(s decoder.Shape, to, from func(string) string) {
+	b.Copy(to("nextn.eh_proj.weight"), from("eh_proj.weight"), s.Width, 2*s.Width)
+	b.Norm(to("nextn.enorm.weight"), from("enorm.weight"), s.Width, 0)
+	b.Norm(to("nextn.hnorm.weight"), from("hnorm.weight"), s.Width, 0)
+	b.Norm(to("nextn.shared_head_norm.weight"), from("shared_head.norm.weight"), s.Width, 0)
+	b.CopyIf(to("nextn.embed_tokens.weight"), from("embed_tokens.weight"), b.Vocab, s.Width)
+	b.CopyIf(to("nextn.shared_head_head.weight"), from("shared_head.head.weight"), b.Vocab, s.Width)
+}
