@@ -24,7 +24,8 @@ func (o *leaky) Size() int   { return o.size }
 func (o *leaky) Record() int { return o.parts * o.size }
 func (o *leaky) Out() int    { return o.parts * o.size }
 
-func (o *leaky) Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int) {
+func (o *leaky) Advance(part int, state, from, in []float32, inStride, n int, out []float32, outStride int) {
+	copy(state, from)
 	for i := range n {
 		row := in[i*inStride:][part*o.size:]
 		for j := range state {
@@ -114,7 +115,7 @@ func toyReference(path []toyRow) []float32 {
 					continue
 				}
 				for p := range o.parts {
-					o.Advance(p, state[p*o.size:(p+1)*o.size], streams[i], toyWidth, 1, out, toyWidth)
+					o.Advance(p, state[p*o.size:(p+1)*o.size], state[p*o.size:(p+1)*o.size], streams[i], toyWidth, 1, out, toyWidth)
 				}
 				for j := range out {
 					streams[i][j] += out[j]

@@ -13,7 +13,7 @@ func TestRecurrences(t *testing.T) {
 	run := func(op scan.Op, rows int, in ...float32) []float32 {
 		out := make([]float32, rows*op.Out())
 		for part := range op.Parts() {
-			op.Advance(part, make([]float32, op.Size()), in, op.Record(), rows, out, op.Out())
+			op.Advance(part, make([]float32, op.Size()), make([]float32, op.Size()), in, op.Record(), rows, out, op.Out())
 		}
 		return out
 	}

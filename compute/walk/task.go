@@ -19,12 +19,19 @@ type Task struct {
 	parts   int // of an item
 	items   int // of a tree
 	records []float32
-	stride  int // of records
-	scratch [][]float32
+	stride  int       // of records
+	zeros   []float32 // a part's state before the first row
+	workers []worker
+}
+
+// worker is a thread's room for the working states of a part.
+type worker struct {
+	values []float32   // by level
+	at     [][]float32 // by level, where its state is; no copy is made until it is advanced
 }
 
 // NewTask makes a task for so many threads.
-func NewTask(threads int) Task { return Task{scratch: make([][]float32, threads)} }
+func NewTask(threads int) Task { return Task{workers: make([]worker, threads)} }
 
 const (
 	// valuesPerNano is about the values of a state that one thread advances by a row, or copies, in a nanosecond.
@@ -45,14 +52,21 @@ func (t *Task) Begin(cache *kv.Cache, layer, state int, op scan.Op, in, out []fl
 	for i := range t.Plan.Trees {
 		rows = max(rows, t.Plan.Trees[i].Rows)
 	}
-	for w := range t.scratch {
-		if n := t.Plan.Levels * t.size; cap(t.scratch[w]) < n {
-			t.scratch[w] = make([]float32, n)
+	if len(t.zeros) < t.size {
+		t.zeros = make([]float32, t.size)
+	}
+	for i := range t.workers {
+		w := &t.workers[i]
+		if n := t.Plan.Levels * t.size; len(w.values) < n {
+			w.values = make([]float32, n)
+		}
+		if len(w.at) < t.Plan.Levels {
+			w.at = make([][]float32, t.Plan.Levels)
 		}
 	}
 	part, all := max(1, (rows+2)*t.size/valuesPerNano), len(t.Plan.Trees)*op.Parts()
-	t.parts = max(1, all/(len(t.scratch)*itemsPerThread), (leastItem+part-1)/part)
-	if t.parts = min(t.parts, op.Parts()); len(t.scratch) == 1 || all*part < 2*leastItem {
+	t.parts = max(1, all/(len(t.workers)*itemsPerThread), (leastItem+part-1)/part)
+	if t.parts = min(t.parts, op.Parts()); len(t.workers) == 1 || all*part < 2*leastItem {
 		t.parts, t.items = op.Parts(), 0
 		return 1
 	}
@@ -74,38 +88,53 @@ func (t *Task) Do(worker, item int) {
 // tree walks an item's parts of a tree, from part first on.
 func (t *Task) tree(tree *Tree, first, worker int) {
 	for part := first; part < min(first+t.parts, t.op.Parts()); part++ {
-		t.walk(tree, part, t.scratch[worker][:cap(t.scratch[worker])])
+		t.walk(tree, part, &t.workers[worker])
 	}
 }
 
-// walk advances a part of the states of a tree.
-func (t *Task) walk(tree *Tree, part int, levels []float32) {
-	n, base := t.size, levels[:t.size]
+// walk advances a part of the states of a tree. A state is read where it is stored and written where it is wanted next, so that
+// none is copied but where two places want the same one.
+func (t *Task) walk(tree *Tree, part int, w *worker) {
+	end := w.values[:t.size] // where level 0 is at last
 	if tree.In != kv.NoState {
-		base = t.stored(tree.In, part)
+		end = t.stored(tree.In, part)
 	}
-	if tree.From == kv.NoState {
-		clear(base)
-	} else {
-		copy(base, t.stored(tree.From, part))
+	w.at[0] = t.zeros[:t.size]
+	if tree.From != kv.NoState {
+		w.at[0] = t.stored(tree.From, part)
 	}
 	record, out := t.op.Record(), t.op.Out()
-	for _, o := range tree.Ops {
-		state := base
-		if o.Level > 0 {
-			state = levels[int(o.Level)*n : (int(o.Level)+1)*n]
-		}
+	for i, o := range tree.Ops {
 		first, rows := int(o.First), int(o.N)
+		to := end
+		switch {
+		case o.Level > 0:
+			to = w.values[int(o.Level)*t.size:][:t.size]
+		case i+1 < len(tree.Ops) && tree.Ops[i+1].Kind == Store:
+			to = t.stored(tree.Ops[i+1].First, part)
+		}
 		switch o.Kind {
 		case Rows:
-			t.op.Advance(part, state, t.in[first*record:], record, rows, t.out[first*out:], out)
+			t.op.Advance(part, to, w.at[o.Level], t.in[first*record:], record, rows, t.out[first*out:], out)
+			w.at[o.Level] = to
 		case Records:
-			t.op.Advance(part, state, t.records[first*t.stride:], t.stride, rows, nil, 0)
-		case Branch:
-			copy(levels[int(o.Level+1)*n:int(o.Level+2)*n], state)
+			t.op.Advance(part, to, w.at[o.Level], t.records[first*t.stride:], t.stride, rows, nil, 0)
+			w.at[o.Level] = to
+		case Branch: // the level is not advanced before the branch is walked
+			w.at[o.Level+1] = w.at[o.Level]
 		case Store:
-			copy(t.stored(o.First, part), base)
+			move(t.stored(o.First, part), w.at[0])
 		}
+	}
+	if tree.In != kv.NoState {
+		move(end, w.at[0])
+	}
+}
+
+// move copies a state, unless it is there.
+func move(to, from []float32) {
+	if &to[0] != &from[0] {
+		copy(to, from)
 	}
 }
 

@@ -16,8 +16,8 @@ type Kind uint8
 const (
 	Rows    Kind = iota // advances level Level by the active rows from First on, N of them, whose outputs are wanted
 	Records             // advances level Level by the records from First on, N of them
-	Branch              // copies level Level to the level above it
-	Store               // copies level 0 to the stored state First
+	Branch              // makes the state of the level above level Level that of level Level
+	Store               // writes the state of level 0 at the stored state First
 )
 
 // Op is one step of a walk.
@@ -31,7 +31,7 @@ type Op struct {
 // Tree is the rows of a step that go on from one stored state.
 type Tree struct {
 	From int32 // the stored state, [kv.NoState] is zeros
-	In   int32 // the stored state whose memory is level 0; NoState: scratch
+	In   int32 // the stored state that the last state of level 0 becomes; NoState: it is not wanted
 	Ops  []Op
 	Rows int // that are advanced, records among them
 

@@ -40,7 +40,7 @@ func BenchmarkAdvance(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {
 						for part, state := range states {
-							s.op.Advance(part, state, in, record, rows, out, s.op.Out())
+							s.op.Advance(part, state, state, in, record, rows, out, s.op.Out())
 						}
 					}
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows*s.heads), "ns/row/head")

@@ -31,12 +31,12 @@ func (c *Conv) Record() int { return c.Channels }
 func (c *Conv) Out() int { return c.Channels }
 
 // Advance implements [Op].
-func (c *Conv) Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int) {
+func (c *Conv) Advance(part int, to, from, in []float32, inStride, n int, out []float32, outStride int) {
 	lo := part * convGroup
 	width, keep := min(convGroup, c.Channels-lo), c.Taps-1
 	row := func(i int) []float32 { // i from -keep on
 		if i < 0 {
-			return state[(keep+i)*width:][:width]
+			return from[(keep+i)*width:][:width]
 		}
 		return in[i*inStride+lo:][:width]
 	}
@@ -65,8 +65,9 @@ func (c *Conv) Advance(part int, state, in []float32, inStride, n int, out []flo
 		}
 	}
 	for i := range keep {
-		copy(state[i*width:][:width], row(n-keep+i))
+		copy(to[i*width:][:width], row(n-keep+i)) // where to is from, each row is read before it is written
 	}
+	clear(to[keep*width:])
 }
 
 // mulAdd adds x*w to dst: dst = FMA32(w, x, dst).

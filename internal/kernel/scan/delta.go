@@ -100,17 +100,17 @@ func (d *Delta) apart(part int, x []float32, room *[2][maxFactors]float32) delta
 }
 
 // Advance implements [Op].
-func (d *Delta) Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int) {
+func (d *Delta) Advance(part int, to, from, in []float32, inStride, n int, out []float32, outStride int) {
 	if !d.PerChannel {
-		d.advance(part, state, in, inStride, n, out, outStride, nil)
+		d.advance(part, to, from, in, inStride, n, out, outStride, nil)
 		return
 	}
 	var rooms [2][2][maxFactors]float32
-	d.advance(part, state, in, inStride, n, out, outStride, &rooms)
+	d.advance(part, to, from, in, inStride, n, out, outStride, &rooms)
 }
 
 // advance is Advance. The rooms of two rows are for decays of channels.
-func (d *Delta) advance(part int, state, in []float32, inStride, n int, out []float32, outStride int, rooms *[2][2][maxFactors]float32) {
+func (d *Delta) advance(part int, to, from, in []float32, inStride, n int, out []float32, outStride int, rooms *[2][2][maxFactors]float32) {
 	var factors [2 * deltaRows]float32
 	var room, spare [maxColumns]float32
 	var now, next deltaRow
@@ -125,7 +125,7 @@ func (d *Delta) advance(part int, state, in []float32, inStride, n int, out []fl
 			next = d.shared(part, in, inStride, i, n, &factors)
 		}
 		if i == 0 {
-			read(u, state, &next.at)
+			read(u, from, &next.at)
 			now = next
 			continue
 		}
@@ -134,10 +134,10 @@ func (d *Delta) advance(part int, state, in []float32, inStride, n int, out []fl
 			o = out[(i-1)*outStride+part*w:][:w]
 		}
 		if i == n {
-			write(o, u, state, now.k, now.q, now.decay, nil)
+			write(o, u, to, from, now.k, now.q, now.decay, nil)
 			return
 		}
-		write(o, u, state, now.k, now.q, now.decay, &next.at)
-		now = next
+		write(o, u, to, from, now.k, now.q, now.decay, &next.at)
+		now, from = next, to
 	}
 }

@@ -27,7 +27,7 @@ func (m *Mamba2) Record() int { return m.Heads*(m.HeadSize+1) + 2*m.Groups*m.N }
 func (m *Mamba2) Out() int { return m.Heads * m.HeadSize }
 
 // Advance implements [Op].
-func (m *Mamba2) Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int) {
+func (m *Mamba2) Advance(part int, to, from, in []float32, inStride, n int, out []float32, outStride int) {
 	const most = 32 // rows whose decays are computed together
 	var decays [most]float32
 	var room, spare [2][maxColumns]float32
@@ -53,7 +53,8 @@ func (m *Mamba2) Advance(part int, state, in []float32, inStride, n int, out []f
 				kernel.Scale(u, row[inner+2*m.Groups*m.N+head])
 				two[r] = written{o, u, row[inner+group*m.N:][:m.N], row[inner+(m.Groups+group)*m.N:][:m.N]}
 			}
-			writeRows(two[:pair], state, a[i:])
+			writeRows(two[:pair], to, from, a[i:])
+			from = to
 			for r := range pair {
 				if len(m.D) > 0 && out != nil {
 					kernel.AddScaled(two[r].o, m.D[head], in[(first+i+r)*inStride+part*w:][:w])
@@ -92,7 +93,7 @@ func (m *Mamba1) Record() int { return 2*m.Inner + 2*m.N }
 func (m *Mamba1) Out() int { return m.Inner }
 
 // Advance implements [Op].
-func (m *Mamba1) Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int) {
+func (m *Mamba1) Advance(part int, to, from, in []float32, inStride, n int, out []float32, outStride int) {
 	var spare [channelGroup]float32
 	lo := part * channelGroup
 	w := min(channelGroup, m.Inner-lo)
@@ -102,13 +103,15 @@ func (m *Mamba1) Advance(part int, state, in []float32, inStride, n int, out []f
 		if out != nil {
 			y = out[i*outStride+lo:][:w]
 		}
-		m.channels(y, state, row[lo:][:w], row[m.Inner+lo:][:w], row[2*m.Inner:][:m.N], row[2*m.Inner+m.N:][:m.N], lo)
+		m.channels(y, to, from, row[lo:][:w], row[m.Inner+lo:][:w], row[2*m.Inner:][:m.N], row[2*m.Inner+m.N:][:m.N], lo)
+		from = to
 	}
+	clear(to[m.N*w:])
 }
 
-// channels advances the states h of the channels from lo on by one row.
-func (m *Mamba1) channels(y, h, x, dt, b, c []float32, lo int) {
-	done := m.channelsVector(y, h, x, dt, b, c, lo)
+// channels advances the states h of the channels from lo on by one row, and writes them at to.
+func (m *Mamba1) channels(y, to, h, x, dt, b, c []float32, lo int) {
+	done := m.channelsVector(y, to, h, x, dt, b, c, lo)
 	w := len(y)
 	for j := done; j < w; j++ {
 		u := float32(dt[j] * x[j])
@@ -116,7 +119,7 @@ func (m *Mamba1) channels(y, h, x, dt, b, c []float32, lo int) {
 		for n := range m.N {
 			a := kernel.Exp32(float32(dt[j] * m.A[n*m.Inner+lo+j]))
 			v := kernel.FMA32(b[n], u, float32(a*h[n*w+j]))
-			h[n*w+j] = v
+			to[n*w+j] = v
 			sum = kernel.FMA32(v, c[n], sum)
 		}
 		y[j] = kernel.FMA32(m.D[lo+j], x[j], sum)

@@ -48,20 +48,20 @@ func delta(p float32, j int, l *lookup) float32 {
 	return float32(l.beta * (l.v[j] - float32(l.c*p)))
 }
 
-// write advances the state s by the key k and the values u: s = FMA32(k, u, float32(a*s)); and writes the sums over the rows of
-// FMA32(s, q, o) to o. Where l is not nil, u becomes what l reads afterwards.
-func write(o, u, s, k, q []float32, a decay, l *lookup) {
-	writeFrom(0, o, u, s, k, q, a, l)
+// write advances the state s by the key k and the values u, at to: v = FMA32(k, u, float32(a*s)); and writes the sums over the rows of
+// FMA32(v, q, o) to o. Where l is not nil, u becomes what l reads of to. s may be to.
+func write(o, u, to, s, k, q []float32, a decay, l *lookup) {
+	writeFrom(0, o, u, to, s, k, q, a, l)
 }
 
 // writeFrom is write for the columns from first on.
-func writeFrom(first int, o, u, s, k, q []float32, a decay, l *lookup) {
+func writeFrom(first int, o, u, to, s, k, q []float32, a decay, l *lookup) {
 	w := len(u)
-	for j := writeVector(first, o, u, s, k, q, a, l); j < w; j++ {
+	for j := writeVector(first, o, u, to, s, k, q, a, l); j < w; j++ {
 		var sum, p float32
 		for i, k := range k {
 			v := kernel.FMA32(k, u[j], float32(a.f[i*a.step]*s[i*w+j]))
-			s[i*w+j] = v
+			to[i*w+j] = v
 			sum = kernel.FMA32(v, q[i], sum)
 			if l != nil {
 				p = kernel.FMA32(v, l.k[i], p)
@@ -77,15 +77,16 @@ func writeFrom(first int, o, u, s, k, q []float32, a decay, l *lookup) {
 // written is a row that advances a state, as write has it.
 type written struct{ o, u, k, q []float32 }
 
-// writeRows advances the state s by a row or two, row i with the decay a[i].
-func writeRows(rows []written, s, a []float32) {
+// writeRows advances the state s by a row or two, row i with the decay a[i], at to, which may be s.
+func writeRows(rows []written, to, s, a []float32) {
 	done := 0
 	if len(rows) == 2 {
-		done = writeTwoVector(&rows[0], &rows[1], s, a)
+		done = writeTwoVector(&rows[0], &rows[1], to, s, a)
 	}
 	if w := len(rows[0].u); done < w {
 		for i, r := range rows {
-			writeFrom(done, r.o, r.u, s, r.k, r.q, decay{a[i:], 0}, nil)
+			writeFrom(done, r.o, r.u, to, s, r.k, r.q, decay{a[i:], 0}, nil)
+			s = to
 		}
 	}
 }

@@ -13,9 +13,10 @@ type Op interface {
 	Record() int // values of an input row
 	Out() int    // values of an output row
 
-	// Advance advances the state of a part, of Size values, by n rows in order: row i has the input in[i*inStride:], of
+	// Advance advances the state of a part, of Size values, by n rows in order: it reads the state before the first row
+	// at from and writes the one behind the last, all of its values, at to, which may be from itself. Row i has the input in[i*inStride:], of
 	// Record values, of which the part reads its own. Its output is written at the part's own places of out[i*outStride:],
 	// of Out values; nil: none is wanted. The bits of the state and of the outputs do not depend on how rows are cut
-	// into calls, nor on whether outputs are wanted. n is 1 or more. The slices do not overlap.
-	Advance(part int, state, in []float32, inStride, n int, out []float32, outStride int)
+	// into calls, on whether to is from, nor on whether outputs are wanted. n is 1 or more. Otherwise the slices do not overlap.
+	Advance(part int, to, from, in []float32, inStride, n int, out []float32, outStride int)
 }

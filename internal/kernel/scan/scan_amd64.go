@@ -37,42 +37,42 @@ func readBlock(wide bool, u, s *float32, stride int, k *float32, n int, v *float
 	}
 }
 
-func writeBlock(wide bool, o, u, s *float32, stride int, k, q, a *float32, step, n int) {
+func writeBlock(wide bool, o, u, to, s *float32, stride int, k, q, a *float32, step, n int) {
 	switch {
 	case kernel.AVX512 && wide:
-		write4AVX512(o, u, s, stride, k, q, a, step, n)
+		write4AVX512(o, u, to, s, stride, k, q, a, step, n)
 	case kernel.AVX512:
-		write1AVX512(o, u, s, stride, k, q, a, step, n)
+		write1AVX512(o, u, to, s, stride, k, q, a, step, n)
 	case wide:
-		write4AVX2(o, u, s, stride, k, q, a, step, n)
+		write4AVX2(o, u, to, s, stride, k, q, a, step, n)
 	default:
-		write1AVX2(o, u, s, stride, k, q, a, step, n)
+		write1AVX2(o, u, to, s, stride, k, q, a, step, n)
 	}
 }
 
-func writeReadBlock(wide bool, o, u, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32) {
+func writeReadBlock(wide bool, o, u, to, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32) {
 	switch {
 	case kernel.AVX512 && wide:
-		writeRead4AVX512(o, u, s, stride, k, q, a, step, n, next, v, c, beta)
+		writeRead4AVX512(o, u, to, s, stride, k, q, a, step, n, next, v, c, beta)
 	case kernel.AVX512:
-		writeRead1AVX512(o, u, s, stride, k, q, a, step, n, next, v, c, beta)
+		writeRead1AVX512(o, u, to, s, stride, k, q, a, step, n, next, v, c, beta)
 	case wide:
-		writeRead4AVX2(o, u, s, stride, k, q, a, step, n, next, v, c, beta)
+		writeRead4AVX2(o, u, to, s, stride, k, q, a, step, n, next, v, c, beta)
 	default:
-		writeRead1AVX2(o, u, s, stride, k, q, a, step, n, next, v, c, beta)
+		writeRead1AVX2(o, u, to, s, stride, k, q, a, step, n, next, v, c, beta)
 	}
 }
 
-func writeTwoBlock(wide bool, o0, o1, u0, u1, s *float32, stride int, k0, k1, q0, q1 *float32, a *[2]float32, n int) {
+func writeTwoBlock(wide bool, o0, o1, u0, u1, to, s *float32, stride int, k0, k1, q0, q1 *float32, a *[2]float32, n int) {
 	switch {
 	case kernel.AVX512 && wide:
-		writeTwo4AVX512(o0, o1, u0, u1, s, stride, k0, k1, q0, q1, &a[0], n)
+		writeTwo4AVX512(o0, o1, u0, u1, to, s, stride, k0, k1, q0, q1, &a[0], n)
 	case kernel.AVX512:
-		writeTwo1AVX512(o0, o1, u0, u1, s, stride, k0, k1, q0, q1, &a[0], n)
+		writeTwo1AVX512(o0, o1, u0, u1, to, s, stride, k0, k1, q0, q1, &a[0], n)
 	case wide:
-		writeTwo4AVX2(o0, o1, u0, u1, s, stride, k0, k1, q0, q1, &a[0], n)
+		writeTwo4AVX2(o0, o1, u0, u1, to, s, stride, k0, k1, q0, q1, &a[0], n)
 	default:
-		writeTwo1AVX2(o0, o1, u0, u1, s, stride, k0, k1, q0, q1, &a[0], n)
+		writeTwo1AVX2(o0, o1, u0, u1, to, s, stride, k0, k1, q0, q1, &a[0], n)
 	}
 }
 
@@ -97,16 +97,16 @@ func tapsBlock(wide, silu bool, dst *float32, rows *[maxTaps]*float32, taps int,
 	}
 }
 
-func selectiveBlock(wide bool, y, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32) {
+func selectiveBlock(wide bool, y, to, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32) {
 	switch {
 	case kernel.AVX512 && wide:
-		selective4AVX512(y, s, stride, x, dt, b, c, a, aStride, n, d)
+		selective4AVX512(y, to, s, stride, x, dt, b, c, a, aStride, n, d)
 	case kernel.AVX512:
-		selective1AVX512(y, s, stride, x, dt, b, c, a, aStride, n, d)
+		selective1AVX512(y, to, s, stride, x, dt, b, c, a, aStride, n, d)
 	case wide:
-		selective2AVX2(y, s, stride, x, dt, b, c, a, aStride, n, d)
+		selective2AVX2(y, to, s, stride, x, dt, b, c, a, aStride, n, d)
 	default:
-		selective1AVX2(y, s, stride, x, dt, b, c, a, aStride, n, d)
+		selective1AVX2(y, to, s, stride, x, dt, b, c, a, aStride, n, d)
 	}
 }
 

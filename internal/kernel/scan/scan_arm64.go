@@ -22,26 +22,26 @@ func readBlock(wide bool, u, s *float32, stride int, k *float32, n int, v *float
 	}
 }
 
-func writeBlock(wide bool, o, u, s *float32, stride int, k, q, a *float32, step, n int) {
+func writeBlock(wide bool, o, u, to, s *float32, stride int, k, q, a *float32, step, n int) {
 	if wide {
-		write4NEON(o, u, s, stride, k, q, a, step, n)
+		write4NEON(o, u, to, s, stride, k, q, a, step, n)
 	} else {
-		write1NEON(o, u, s, stride, k, q, a, step, n)
+		write1NEON(o, u, to, s, stride, k, q, a, step, n)
 	}
 }
 
-func writeReadBlock(wide bool, o, u, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32) {
+func writeReadBlock(wide bool, o, u, to, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32) {
 	if wide {
-		writeRead4NEON(o, u, s, stride, k, q, a, step, n, next, v, c, beta)
+		writeRead4NEON(o, u, to, s, stride, k, q, a, step, n, next, v, c, beta)
 	} else {
-		writeRead1NEON(o, u, s, stride, k, q, a, step, n, next, v, c, beta)
+		writeRead1NEON(o, u, to, s, stride, k, q, a, step, n, next, v, c, beta)
 	}
 }
 
 // writeTwoBlock advances by one row after the other.
-func writeTwoBlock(wide bool, o0, o1, u0, u1, s *float32, stride int, k0, k1, q0, q1 *float32, a *[2]float32, n int) {
-	writeBlock(wide, o0, u0, s, stride, k0, q0, &a[0], 0, n)
-	writeBlock(wide, o1, u1, s, stride, k1, q1, &a[1], 0, n)
+func writeTwoBlock(wide bool, o0, o1, u0, u1, to, s *float32, stride int, k0, k1, q0, q1 *float32, a *[2]float32, n int) {
+	writeBlock(wide, o0, u0, to, s, stride, k0, q0, &a[0], 0, n)
+	writeBlock(wide, o1, u1, to, to, stride, k1, q1, &a[1], 0, n)
 }
 
 func tapsBlock(wide, silu bool, dst *float32, rows *[maxTaps]*float32, taps int, w *float32, stride int, bias *float32, blocks int) {
@@ -57,11 +57,11 @@ func tapsBlock(wide, silu bool, dst *float32, rows *[maxTaps]*float32, taps int,
 	}
 }
 
-func selectiveBlock(wide bool, y, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32) {
+func selectiveBlock(wide bool, y, to, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32) {
 	if wide {
-		selective2NEON(y, s, stride, x, dt, b, c, a, aStride, n, d)
+		selective2NEON(y, to, s, stride, x, dt, b, c, a, aStride, n, d)
 	} else {
-		selective1NEON(y, s, stride, x, dt, b, c, a, aStride, n, d)
+		selective1NEON(y, to, s, stride, x, dt, b, c, a, aStride, n, d)
 	}
 }
 

@@ -34,12 +34,12 @@ func readVector(u, s []float32, l *lookup) (done int) {
 	}
 }
 
-func writeVector(done int, o, u, s, k, q []float32, a decay, l *lookup) int {
+func writeVector(done int, o, u, to, s, k, q []float32, a decay, l *lookup) int {
 	stride, rows := len(u), len(k)
 	if rows == 0 {
 		return done
 	}
-	_, _, _, _ = s[rows*stride-1], o[stride-1], q[rows-1], a.f[(rows-1)*a.step]
+	_, _, _, _, _ = to[rows*stride-1], s[rows*stride-1], o[stride-1], q[rows-1], a.f[(rows-1)*a.step]
 	if l != nil {
 		_, _ = l.k[rows-1], l.v[stride-1]
 	}
@@ -49,27 +49,27 @@ func writeVector(done int, o, u, s, k, q []float32, a decay, l *lookup) int {
 		case n == 0:
 			return done
 		case l == nil:
-			writeBlock(wide, &o[done], &u[done], &s[done], stride, &k[0], &q[0], &a.f[0], a.step, rows)
+			writeBlock(wide, &o[done], &u[done], &to[done], &s[done], stride, &k[0], &q[0], &a.f[0], a.step, rows)
 		default:
-			writeReadBlock(wide, &o[done], &u[done], &s[done], stride, &k[0], &q[0], &a.f[0], a.step, rows, &l.k[0], &l.v[done], l.c, l.beta)
+			writeReadBlock(wide, &o[done], &u[done], &to[done], &s[done], stride, &k[0], &q[0], &a.f[0], a.step, rows, &l.k[0], &l.v[done], l.c, l.beta)
 		}
 		done += n
 	}
 }
 
-func writeTwoVector(r0, r1 *written, s, a []float32) (done int) {
+func writeTwoVector(r0, r1 *written, to, s, a []float32) (done int) {
 	stride, rows := len(r0.u), len(r0.k)
 	if rows == 0 {
 		return 0
 	}
-	_, _, _, _ = s[rows*stride-1], r1.k[rows-1], r0.q[rows-1], r1.q[rows-1]
+	_, _, _, _, _ = to[rows*stride-1], s[rows*stride-1], r1.k[rows-1], r0.q[rows-1], r1.q[rows-1]
 	_, _, _, _ = r0.o[stride-1], r1.o[stride-1], r1.u[stride-1], a[1]
 	for {
 		n, wide := block(stride-done, 4)
 		if n == 0 {
 			return done
 		}
-		writeTwoBlock(wide, &r0.o[done], &r1.o[done], &r0.u[done], &r1.u[done], &s[done], stride, &r0.k[0], &r1.k[0], &r0.q[0], &r1.q[0], (*[2]float32)(a), rows)
+		writeTwoBlock(wide, &r0.o[done], &r1.o[done], &r0.u[done], &r1.u[done], &to[done], &s[done], stride, &r0.k[0], &r1.k[0], &r0.q[0], &r1.q[0], (*[2]float32)(a), rows)
 		done += n
 	}
 }
@@ -97,18 +97,18 @@ func (c *Conv) taps(dst []float32, lo int, rows *[maxTaps][]float32) (done int) 
 	}
 }
 
-func (m *Mamba1) channelsVector(y, h, x, dt, b, c []float32, lo int) (done int) {
+func (m *Mamba1) channelsVector(y, to, h, x, dt, b, c []float32, lo int) (done int) {
 	w := len(y)
 	if m.N == 0 {
 		return 0
 	}
-	_, _, _, _ = h[m.N*w-1], m.A[(m.N-1)*m.Inner+lo+w-1], m.D[lo+w-1], c[m.N-1]
+	_, _, _, _, _ = to[m.N*w-1], h[m.N*w-1], m.A[(m.N-1)*m.Inner+lo+w-1], m.D[lo+w-1], c[m.N-1]
 	for {
 		n, wide := block(w-done, exponentials())
 		if n == 0 {
 			return done
 		}
-		selectiveBlock(wide, &y[done], &h[done], w, &x[done], &dt[done], &b[0], &c[0], &m.A[lo+done], m.Inner, m.N, &m.D[lo+done])
+		selectiveBlock(wide, &y[done], &to[done], &h[done], w, &x[done], &dt[done], &b[0], &c[0], &m.A[lo+done], m.Inner, m.N, &m.D[lo+done])
 		done += n
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"grove/internal/kernel"
@@ -187,8 +188,8 @@ func deltaWant(d *Delta, in []float32) (want []float64) {
 }
 
 // advance runs a sample's rows in calls of the given numbers of rows and returns the outputs and the states. The rows lie apart, with
-// values between them that must stay.
-func advance(t *testing.T, s sample, cuts []int, wanted bool) (out, states []float32) {
+// values between them that must stay. With apart each call writes the state elsewhere, and must leave the one that it reads.
+func advance(t *testing.T, s sample, cuts []int, wanted, apart bool) (out, states []float32) {
 	t.Helper()
 	const gap = 5
 	record, width := s.op.Record(), s.op.Out()
@@ -208,7 +209,15 @@ func advance(t *testing.T, s sample, cuts []int, wanted bool) (out, states []flo
 			if wanted {
 				o = y[row*(width+gap):]
 			}
-			s.op.Advance(part, state[:s.op.Size():s.op.Size()], in[row*(record+gap):], record+gap, n, o, width+gap)
+			from := state
+			if apart {
+				state = slices.Repeat([]float32{-7}, len(from))
+			}
+			before := slices.Clone(from)
+			s.op.Advance(part, state[:s.op.Size():s.op.Size()], from[:s.op.Size():s.op.Size()], in[row*(record+gap):], record+gap, n, o, width+gap)
+			if apart {
+				sameBits(t, s.name+", a state that is read", before, from)
+			}
 			row += n
 		}
 		if state[s.op.Size()] != -7 {
@@ -230,7 +239,7 @@ func advance(t *testing.T, s sample, cuts []int, wanted bool) (out, states []flo
 // TestValues compares with float64.
 func TestValues(t *testing.T) {
 	for _, s := range samples(rand.New(rand.NewPCG(1, 2))) {
-		out, _ := advance(t, s, []int{sampleRows}, true)
+		out, _ := advance(t, s, []int{sampleRows}, true, false)
 		for i, want := range s.want {
 			if !(math.Abs(float64(out[i])-want) <= 2e-6*(1+math.Abs(want))) {
 				t.Fatalf("%s: output %d of row %d is %v, want %v", s.name, i%s.op.Out(), i/s.op.Out(), out[i], want)
@@ -240,7 +249,7 @@ func TestValues(t *testing.T) {
 }
 
 // TestBits: the outputs and states of all implementations are those of the portable one, however the rows are cut into calls, and
-// whether outputs are wanted or not.
+// whether states are advanced in place, and whether outputs are wanted or not.
 func TestBits(t *testing.T) {
 	defer kernel.Use(kernel.Implementation())
 	for seed := range uint64(4) {
@@ -251,16 +260,18 @@ func TestBits(t *testing.T) {
 				}
 			}
 			kernel.Use("portable")
-			want, states := advance(t, s, []int{sampleRows}, true)
+			want, states := advance(t, s, []int{sampleRows}, true, false)
 			for _, name := range kernel.Implementations() {
 				kernel.Use(name)
-				for _, cuts := range [][]int{{sampleRows}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {2, 3, 6}, {7, 1, 3}} {
-					got, after := advance(t, s, cuts, true)
+				for i, cuts := range [][]int{{sampleRows}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {2, 3, 6}, {7, 1, 3}} {
+					got, after := advance(t, s, cuts, true, i%2 == 1)
 					sameBits(t, fmt.Sprintf("%s, %s, outputs of calls %v", s.name, name, cuts), want, got)
 					sameBits(t, fmt.Sprintf("%s, %s, states of calls %v", s.name, name, cuts), states, after)
 				}
-				_, after := advance(t, s, []int{4, 7}, false)
-				sameBits(t, s.name+", "+name+", states without outputs", states, after)
+				for _, apart := range []bool{false, true} {
+					_, after := advance(t, s, []int{4, 7}, false, apart)
+					sameBits(t, s.name+", "+name+", states without outputs", states, after)
+				}
 			}
 		}
 	}
@@ -283,7 +294,7 @@ func TestAllocs(t *testing.T) {
 			continue
 		}
 		state, out := make([]float32, s.op.Size()), make([]float32, sampleRows*s.op.Out())
-		if n := testing.AllocsPerRun(5, func() { s.op.Advance(0, state, s.in, s.op.Record(), sampleRows, out, s.op.Out()) }); n > 0 {
+		if n := testing.AllocsPerRun(5, func() { s.op.Advance(0, state, state, s.in, s.op.Record(), sampleRows, out, s.op.Out()) }); n > 0 {
 			t.Errorf("%s: %v allocations", s.name, n)
 		}
 	}

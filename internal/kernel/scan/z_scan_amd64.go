@@ -9,20 +9,20 @@ package scan
 //go:noescape
 func read4AVX2(u *float32, s *float32, stride int, k *float32, n int, v *float32, c float32, beta float32)
 
-// write4AVX2 is write, for 32 columns of a state with n > 0 rows.
+// write4AVX2 is write, for 32 columns of states with n > 0 rows.
 //
 //go:noescape
-func write4AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
+func write4AVX2(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
 
-// writeRead4AVX2 is write, for 32 columns of a state with n > 0 rows.
+// writeRead4AVX2 is write, for 32 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeRead4AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+func writeRead4AVX2(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 
-// writeTwo4AVX2 is write for two rows, whose decays are at a, for 32 columns of a state with n > 0 rows.
+// writeTwo4AVX2 is write for two rows, whose decays are at a, for 32 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeTwo4AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+func writeTwo4AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, to *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 
 // taps4AVX2 is the convolution of blocks > 0 times 32 columns with taps > 0 rows; a nil bias is none.
 //
@@ -39,20 +39,20 @@ func tapsSilu4AVX2(dst *float32, rows *[8]*float32, taps int, w *float32, stride
 //go:noescape
 func read1AVX2(u *float32, s *float32, stride int, k *float32, n int, v *float32, c float32, beta float32)
 
-// write1AVX2 is write, for 8 columns of a state with n > 0 rows.
+// write1AVX2 is write, for 8 columns of states with n > 0 rows.
 //
 //go:noescape
-func write1AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
+func write1AVX2(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
 
-// writeRead1AVX2 is write, for 8 columns of a state with n > 0 rows.
+// writeRead1AVX2 is write, for 8 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeRead1AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+func writeRead1AVX2(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 
-// writeTwo1AVX2 is write for two rows, whose decays are at a, for 8 columns of a state with n > 0 rows.
+// writeTwo1AVX2 is write for two rows, whose decays are at a, for 8 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeTwo1AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+func writeTwo1AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, to *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 
 // taps1AVX2 is the convolution of blocks > 0 times 8 columns with taps > 0 rows; a nil bias is none.
 //
@@ -64,35 +64,35 @@ func taps1AVX2(dst *float32, rows *[8]*float32, taps int, w *float32, stride int
 //go:noescape
 func tapsSilu1AVX2(dst *float32, rows *[8]*float32, taps int, w *float32, stride int, bias *float32, blocks int)
 
-// selective2AVX2 is Mamba1.channels, for 16 columns of a state with n > 0 rows.
+// selective2AVX2 is Mamba1.channels, for 16 columns of states with n > 0 rows.
 //
 //go:noescape
-func selective2AVX2(y *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
+func selective2AVX2(y *float32, to *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
 
-// selective1AVX2 is Mamba1.channels, for 8 columns of a state with n > 0 rows.
+// selective1AVX2 is Mamba1.channels, for 8 columns of states with n > 0 rows.
 //
 //go:noescape
-func selective1AVX2(y *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
+func selective1AVX2(y *float32, to *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
 
 // read4AVX512 is read, for 64 columns of a state with n > 0 rows.
 //
 //go:noescape
 func read4AVX512(u *float32, s *float32, stride int, k *float32, n int, v *float32, c float32, beta float32)
 
-// write4AVX512 is write, for 64 columns of a state with n > 0 rows.
+// write4AVX512 is write, for 64 columns of states with n > 0 rows.
 //
 //go:noescape
-func write4AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
+func write4AVX512(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
 
-// writeRead4AVX512 is write, for 64 columns of a state with n > 0 rows.
+// writeRead4AVX512 is write, for 64 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeRead4AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+func writeRead4AVX512(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 
-// writeTwo4AVX512 is write for two rows, whose decays are at a, for 64 columns of a state with n > 0 rows.
+// writeTwo4AVX512 is write for two rows, whose decays are at a, for 64 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeTwo4AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+func writeTwo4AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, to *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 
 // taps4AVX512 is the convolution of blocks > 0 times 64 columns with taps > 0 rows; a nil bias is none.
 //
@@ -109,20 +109,20 @@ func tapsSilu4AVX512(dst *float32, rows *[8]*float32, taps int, w *float32, stri
 //go:noescape
 func read1AVX512(u *float32, s *float32, stride int, k *float32, n int, v *float32, c float32, beta float32)
 
-// write1AVX512 is write, for 16 columns of a state with n > 0 rows.
+// write1AVX512 is write, for 16 columns of states with n > 0 rows.
 //
 //go:noescape
-func write1AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
+func write1AVX512(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
 
-// writeRead1AVX512 is write, for 16 columns of a state with n > 0 rows.
+// writeRead1AVX512 is write, for 16 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeRead1AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+func writeRead1AVX512(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 
-// writeTwo1AVX512 is write for two rows, whose decays are at a, for 16 columns of a state with n > 0 rows.
+// writeTwo1AVX512 is write for two rows, whose decays are at a, for 16 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeTwo1AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+func writeTwo1AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, to *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 
 // taps1AVX512 is the convolution of blocks > 0 times 16 columns with taps > 0 rows; a nil bias is none.
 //
@@ -134,15 +134,15 @@ func taps1AVX512(dst *float32, rows *[8]*float32, taps int, w *float32, stride i
 //go:noescape
 func tapsSilu1AVX512(dst *float32, rows *[8]*float32, taps int, w *float32, stride int, bias *float32, blocks int)
 
-// selective4AVX512 is Mamba1.channels, for 64 columns of a state with n > 0 rows.
+// selective4AVX512 is Mamba1.channels, for 64 columns of states with n > 0 rows.
 //
 //go:noescape
-func selective4AVX512(y *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
+func selective4AVX512(y *float32, to *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
 
-// selective1AVX512 is Mamba1.channels, for 16 columns of a state with n > 0 rows.
+// selective1AVX512 is Mamba1.channels, for 16 columns of states with n > 0 rows.
 //
 //go:noescape
-func selective1AVX512(y *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
+func selective1AVX512(y *float32, to *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
 
 // expAVX2 is exp, for the elements up to the last multiple of 8 of x.
 //

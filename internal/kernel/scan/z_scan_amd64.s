@@ -55,49 +55,51 @@ row:
 	VZEROUPPER
 	RET
 
-// func write4AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
+// func write4AVX2(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
 // Requires: AVX, FMA3
-TEXT ·write4AVX2(SB), NOSPLIT, $0-72
-	MOVQ   s+16(FP), AX
-	MOVQ   k+32(FP), CX
-	MOVQ   q+40(FP), DX
-	MOVQ   a+48(FP), BX
-	MOVQ   step+56(FP), SI
-	MOVQ   u+8(FP), DI
-	SHLQ   $0x02, SI
+TEXT ·write4AVX2(SB), NOSPLIT, $0-80
+	MOVQ   to+16(FP), AX
+	MOVQ   s+24(FP), CX
+	MOVQ   k+40(FP), DX
+	MOVQ   q+48(FP), BX
+	MOVQ   a+56(FP), SI
+	MOVQ   step+64(FP), DI
+	MOVQ   u+8(FP), R8
+	SHLQ   $0x02, DI
 	VXORPS X4, X4, X4
 	VXORPS X5, X5, X5
 	VXORPS X6, X6, X6
 	VXORPS X7, X7, X7
-	MOVQ   stride+24(FP), R8
-	MOVQ   n+64(FP), R9
-	SHLQ   $0x02, R8
-	XORQ   R10, R10
+	MOVQ   stride+32(FP), R9
+	MOVQ   n+72(FP), R10
+	SHLQ   $0x02, R9
+	XORQ   R11, R11
 
 row:
-	VBROADCASTSS (BX), Y3
-	ADDQ         SI, BX
-	VMULPS       (AX), Y3, Y0
-	VMULPS       32(AX), Y3, Y1
-	VMULPS       64(AX), Y3, Y2
-	VMULPS       96(AX), Y3, Y3
-	VBROADCASTSS (CX)(R10*4), Y8
-	VFMADD231PS  (DI), Y8, Y0
-	VFMADD231PS  32(DI), Y8, Y1
-	VFMADD231PS  64(DI), Y8, Y2
-	VFMADD231PS  96(DI), Y8, Y3
+	VBROADCASTSS (SI), Y3
+	ADDQ         DI, SI
+	VMULPS       (CX), Y3, Y0
+	VMULPS       32(CX), Y3, Y1
+	VMULPS       64(CX), Y3, Y2
+	VMULPS       96(CX), Y3, Y3
+	VBROADCASTSS (DX)(R11*4), Y8
+	VFMADD231PS  (R8), Y8, Y0
+	VFMADD231PS  32(R8), Y8, Y1
+	VFMADD231PS  64(R8), Y8, Y2
+	VFMADD231PS  96(R8), Y8, Y3
 	VMOVUPS      Y0, (AX)
 	VMOVUPS      Y1, 32(AX)
 	VMOVUPS      Y2, 64(AX)
 	VMOVUPS      Y3, 96(AX)
-	VBROADCASTSS (DX)(R10*4), Y8
+	VBROADCASTSS (BX)(R11*4), Y8
 	VFMADD231PS  Y0, Y8, Y4
 	VFMADD231PS  Y1, Y8, Y5
 	VFMADD231PS  Y2, Y8, Y6
 	VFMADD231PS  Y3, Y8, Y7
-	ADDQ         R8, AX
-	INCQ         R10
-	CMPQ         R10, R9
+	ADDQ         R9, AX
+	ADDQ         R9, CX
+	INCQ         R11
+	CMPQ         R11, R10
 	JLT          row
 	MOVQ         o+0(FP), AX
 	VMOVUPS      Y4, (AX)
@@ -107,17 +109,18 @@ row:
 	VZEROUPPER
 	RET
 
-// func writeRead4AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+// func writeRead4AVX2(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 // Requires: AVX, FMA3
-TEXT ·writeRead4AVX2(SB), NOSPLIT, $0-96
-	MOVQ   s+16(FP), AX
-	MOVQ   k+32(FP), CX
-	MOVQ   q+40(FP), DX
-	MOVQ   a+48(FP), BX
-	MOVQ   step+56(FP), SI
-	MOVQ   u+8(FP), DI
-	SHLQ   $0x02, SI
-	MOVQ   next+72(FP), R8
+TEXT ·writeRead4AVX2(SB), NOSPLIT, $0-104
+	MOVQ   to+16(FP), AX
+	MOVQ   s+24(FP), CX
+	MOVQ   k+40(FP), DX
+	MOVQ   q+48(FP), BX
+	MOVQ   a+56(FP), SI
+	MOVQ   step+64(FP), DI
+	MOVQ   u+8(FP), R8
+	SHLQ   $0x02, DI
+	MOVQ   next+80(FP), R9
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -126,40 +129,41 @@ TEXT ·writeRead4AVX2(SB), NOSPLIT, $0-96
 	VXORPS X9, X9, X9
 	VXORPS X10, X10, X10
 	VXORPS X11, X11, X11
-	MOVQ   stride+24(FP), R9
-	MOVQ   n+64(FP), R10
-	SHLQ   $0x02, R9
-	XORQ   R11, R11
+	MOVQ   stride+32(FP), R10
+	MOVQ   n+72(FP), R11
+	SHLQ   $0x02, R10
+	XORQ   R12, R12
 
 row:
-	VBROADCASTSS (BX), Y7
-	ADDQ         SI, BX
-	VMULPS       (AX), Y7, Y4
-	VMULPS       32(AX), Y7, Y5
-	VMULPS       64(AX), Y7, Y6
-	VMULPS       96(AX), Y7, Y7
-	VBROADCASTSS (CX)(R11*4), Y12
-	VFMADD231PS  (DI), Y12, Y4
-	VFMADD231PS  32(DI), Y12, Y5
-	VFMADD231PS  64(DI), Y12, Y6
-	VFMADD231PS  96(DI), Y12, Y7
+	VBROADCASTSS (SI), Y7
+	ADDQ         DI, SI
+	VMULPS       (CX), Y7, Y4
+	VMULPS       32(CX), Y7, Y5
+	VMULPS       64(CX), Y7, Y6
+	VMULPS       96(CX), Y7, Y7
+	VBROADCASTSS (DX)(R12*4), Y12
+	VFMADD231PS  (R8), Y12, Y4
+	VFMADD231PS  32(R8), Y12, Y5
+	VFMADD231PS  64(R8), Y12, Y6
+	VFMADD231PS  96(R8), Y12, Y7
 	VMOVUPS      Y4, (AX)
 	VMOVUPS      Y5, 32(AX)
 	VMOVUPS      Y6, 64(AX)
 	VMOVUPS      Y7, 96(AX)
-	VBROADCASTSS (DX)(R11*4), Y12
+	VBROADCASTSS (BX)(R12*4), Y12
 	VFMADD231PS  Y4, Y12, Y8
 	VFMADD231PS  Y5, Y12, Y9
 	VFMADD231PS  Y6, Y12, Y10
 	VFMADD231PS  Y7, Y12, Y11
-	VBROADCASTSS (R8)(R11*4), Y12
+	VBROADCASTSS (R9)(R12*4), Y12
 	VFMADD231PS  Y4, Y12, Y0
 	VFMADD231PS  Y5, Y12, Y1
 	VFMADD231PS  Y6, Y12, Y2
 	VFMADD231PS  Y7, Y12, Y3
-	ADDQ         R9, AX
-	INCQ         R11
-	CMPQ         R11, R10
+	ADDQ         R10, AX
+	ADDQ         R10, CX
+	INCQ         R12
+	CMPQ         R12, R11
 	JLT          row
 	MOVQ         o+0(FP), AX
 	VMOVUPS      Y8, (AX)
@@ -167,9 +171,9 @@ row:
 	VMOVUPS      Y10, 64(AX)
 	VMOVUPS      Y11, 96(AX)
 	MOVQ         u+8(FP), AX
-	MOVQ         v+80(FP), CX
-	VBROADCASTSS c+88(FP), Y4
-	VBROADCASTSS beta+92(FP), Y5
+	MOVQ         v+88(FP), CX
+	VBROADCASTSS c+96(FP), Y4
+	VBROADCASTSS beta+100(FP), Y5
 	VMULPS       Y0, Y4, Y0
 	VMULPS       Y1, Y4, Y1
 	VMULPS       Y2, Y4, Y2
@@ -193,17 +197,18 @@ row:
 	VZEROUPPER
 	RET
 
-// func writeTwo4AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+// func writeTwo4AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, to *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 // Requires: AVX, FMA3
-TEXT ·writeTwo4AVX2(SB), NOSPLIT, $0-96
-	MOVQ   s+32(FP), AX
-	MOVQ   a+80(FP), CX
-	MOVQ   k0+48(FP), DX
-	MOVQ   k1+56(FP), BX
-	MOVQ   q0+64(FP), SI
-	MOVQ   q1+72(FP), DI
-	MOVQ   u0+16(FP), R8
-	MOVQ   u1+24(FP), R9
+TEXT ·writeTwo4AVX2(SB), NOSPLIT, $0-104
+	MOVQ   to+32(FP), AX
+	MOVQ   s+40(FP), CX
+	MOVQ   a+88(FP), DX
+	MOVQ   k0+56(FP), BX
+	MOVQ   k1+64(FP), SI
+	MOVQ   q0+72(FP), DI
+	MOVQ   q1+80(FP), R8
+	MOVQ   u0+16(FP), R9
+	MOVQ   u1+24(FP), R10
 	VXORPS X4, X4, X4
 	VXORPS X5, X5, X5
 	VXORPS X6, X6, X6
@@ -212,53 +217,54 @@ TEXT ·writeTwo4AVX2(SB), NOSPLIT, $0-96
 	VXORPS X9, X9, X9
 	VXORPS X10, X10, X10
 	VXORPS X11, X11, X11
-	MOVQ   stride+40(FP), R10
-	MOVQ   n+88(FP), R11
-	SHLQ   $0x02, R10
-	XORQ   R12, R12
+	MOVQ   stride+48(FP), R11
+	MOVQ   n+96(FP), R12
+	SHLQ   $0x02, R11
+	XORQ   R13, R13
 
 row:
-	VMOVUPS      (AX), Y0
-	VMOVUPS      32(AX), Y1
-	VMOVUPS      64(AX), Y2
-	VMOVUPS      96(AX), Y3
-	VBROADCASTSS (CX), Y12
+	VMOVUPS      (CX), Y0
+	VMOVUPS      32(CX), Y1
+	VMOVUPS      64(CX), Y2
+	VMOVUPS      96(CX), Y3
+	VBROADCASTSS (DX), Y12
 	VMULPS       Y0, Y12, Y0
 	VMULPS       Y1, Y12, Y1
 	VMULPS       Y2, Y12, Y2
 	VMULPS       Y3, Y12, Y3
-	VBROADCASTSS (DX)(R12*4), Y12
-	VFMADD231PS  (R8), Y12, Y0
-	VFMADD231PS  32(R8), Y12, Y1
-	VFMADD231PS  64(R8), Y12, Y2
-	VFMADD231PS  96(R8), Y12, Y3
-	VBROADCASTSS (SI)(R12*4), Y12
-	VFMADD231PS  Y0, Y12, Y4
-	VFMADD231PS  Y1, Y12, Y5
-	VFMADD231PS  Y2, Y12, Y6
-	VFMADD231PS  Y3, Y12, Y7
-	VBROADCASTSS 4(CX), Y12
-	VMULPS       Y0, Y12, Y0
-	VMULPS       Y1, Y12, Y1
-	VMULPS       Y2, Y12, Y2
-	VMULPS       Y3, Y12, Y3
-	VBROADCASTSS (BX)(R12*4), Y12
+	VBROADCASTSS (BX)(R13*4), Y12
 	VFMADD231PS  (R9), Y12, Y0
 	VFMADD231PS  32(R9), Y12, Y1
 	VFMADD231PS  64(R9), Y12, Y2
 	VFMADD231PS  96(R9), Y12, Y3
+	VBROADCASTSS (DI)(R13*4), Y12
+	VFMADD231PS  Y0, Y12, Y4
+	VFMADD231PS  Y1, Y12, Y5
+	VFMADD231PS  Y2, Y12, Y6
+	VFMADD231PS  Y3, Y12, Y7
+	VBROADCASTSS 4(DX), Y12
+	VMULPS       Y0, Y12, Y0
+	VMULPS       Y1, Y12, Y1
+	VMULPS       Y2, Y12, Y2
+	VMULPS       Y3, Y12, Y3
+	VBROADCASTSS (SI)(R13*4), Y12
+	VFMADD231PS  (R10), Y12, Y0
+	VFMADD231PS  32(R10), Y12, Y1
+	VFMADD231PS  64(R10), Y12, Y2
+	VFMADD231PS  96(R10), Y12, Y3
 	VMOVUPS      Y0, (AX)
 	VMOVUPS      Y1, 32(AX)
 	VMOVUPS      Y2, 64(AX)
 	VMOVUPS      Y3, 96(AX)
-	VBROADCASTSS (DI)(R12*4), Y12
+	VBROADCASTSS (R8)(R13*4), Y12
 	VFMADD231PS  Y0, Y12, Y8
 	VFMADD231PS  Y1, Y12, Y9
 	VFMADD231PS  Y2, Y12, Y10
 	VFMADD231PS  Y3, Y12, Y11
-	ADDQ         R10, AX
-	INCQ         R12
-	CMPQ         R12, R11
+	ADDQ         R11, AX
+	ADDQ         R11, CX
+	INCQ         R13
+	CMPQ         R13, R12
 	JLT          row
 	MOVQ         o0+0(FP), AX
 	MOVQ         o1+8(FP), CX
@@ -643,79 +649,83 @@ row:
 	VZEROUPPER
 	RET
 
-// func write1AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
+// func write1AVX2(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
 // Requires: AVX, FMA3
-TEXT ·write1AVX2(SB), NOSPLIT, $0-72
-	MOVQ   s+16(FP), AX
-	MOVQ   k+32(FP), CX
-	MOVQ   q+40(FP), DX
-	MOVQ   a+48(FP), BX
-	MOVQ   step+56(FP), SI
-	MOVQ   u+8(FP), DI
-	SHLQ   $0x02, SI
+TEXT ·write1AVX2(SB), NOSPLIT, $0-80
+	MOVQ   to+16(FP), AX
+	MOVQ   s+24(FP), CX
+	MOVQ   k+40(FP), DX
+	MOVQ   q+48(FP), BX
+	MOVQ   a+56(FP), SI
+	MOVQ   step+64(FP), DI
+	MOVQ   u+8(FP), R8
+	SHLQ   $0x02, DI
 	VXORPS X1, X1, X1
-	MOVQ   stride+24(FP), R8
-	MOVQ   n+64(FP), R9
-	SHLQ   $0x02, R8
-	XORQ   R10, R10
+	MOVQ   stride+32(FP), R9
+	MOVQ   n+72(FP), R10
+	SHLQ   $0x02, R9
+	XORQ   R11, R11
 
 row:
-	VBROADCASTSS (BX), Y0
-	ADDQ         SI, BX
-	VMULPS       (AX), Y0, Y0
-	VBROADCASTSS (CX)(R10*4), Y2
-	VFMADD231PS  (DI), Y2, Y0
+	VBROADCASTSS (SI), Y0
+	ADDQ         DI, SI
+	VMULPS       (CX), Y0, Y0
+	VBROADCASTSS (DX)(R11*4), Y2
+	VFMADD231PS  (R8), Y2, Y0
 	VMOVUPS      Y0, (AX)
-	VBROADCASTSS (DX)(R10*4), Y2
+	VBROADCASTSS (BX)(R11*4), Y2
 	VFMADD231PS  Y0, Y2, Y1
-	ADDQ         R8, AX
-	INCQ         R10
-	CMPQ         R10, R9
+	ADDQ         R9, AX
+	ADDQ         R9, CX
+	INCQ         R11
+	CMPQ         R11, R10
 	JLT          row
 	MOVQ         o+0(FP), AX
 	VMOVUPS      Y1, (AX)
 	VZEROUPPER
 	RET
 
-// func writeRead1AVX2(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+// func writeRead1AVX2(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 // Requires: AVX, FMA3
-TEXT ·writeRead1AVX2(SB), NOSPLIT, $0-96
-	MOVQ   s+16(FP), AX
-	MOVQ   k+32(FP), CX
-	MOVQ   q+40(FP), DX
-	MOVQ   a+48(FP), BX
-	MOVQ   step+56(FP), SI
-	MOVQ   u+8(FP), DI
-	SHLQ   $0x02, SI
-	MOVQ   next+72(FP), R8
+TEXT ·writeRead1AVX2(SB), NOSPLIT, $0-104
+	MOVQ   to+16(FP), AX
+	MOVQ   s+24(FP), CX
+	MOVQ   k+40(FP), DX
+	MOVQ   q+48(FP), BX
+	MOVQ   a+56(FP), SI
+	MOVQ   step+64(FP), DI
+	MOVQ   u+8(FP), R8
+	SHLQ   $0x02, DI
+	MOVQ   next+80(FP), R9
 	VXORPS X0, X0, X0
 	VXORPS X2, X2, X2
-	MOVQ   stride+24(FP), R9
-	MOVQ   n+64(FP), R10
-	SHLQ   $0x02, R9
-	XORQ   R11, R11
+	MOVQ   stride+32(FP), R10
+	MOVQ   n+72(FP), R11
+	SHLQ   $0x02, R10
+	XORQ   R12, R12
 
 row:
-	VBROADCASTSS (BX), Y1
-	ADDQ         SI, BX
-	VMULPS       (AX), Y1, Y1
-	VBROADCASTSS (CX)(R11*4), Y3
-	VFMADD231PS  (DI), Y3, Y1
+	VBROADCASTSS (SI), Y1
+	ADDQ         DI, SI
+	VMULPS       (CX), Y1, Y1
+	VBROADCASTSS (DX)(R12*4), Y3
+	VFMADD231PS  (R8), Y3, Y1
 	VMOVUPS      Y1, (AX)
-	VBROADCASTSS (DX)(R11*4), Y3
+	VBROADCASTSS (BX)(R12*4), Y3
 	VFMADD231PS  Y1, Y3, Y2
-	VBROADCASTSS (R8)(R11*4), Y3
+	VBROADCASTSS (R9)(R12*4), Y3
 	VFMADD231PS  Y1, Y3, Y0
-	ADDQ         R9, AX
-	INCQ         R11
-	CMPQ         R11, R10
+	ADDQ         R10, AX
+	ADDQ         R10, CX
+	INCQ         R12
+	CMPQ         R12, R11
 	JLT          row
 	MOVQ         o+0(FP), AX
 	VMOVUPS      Y2, (AX)
 	MOVQ         u+8(FP), AX
-	MOVQ         v+80(FP), CX
-	VBROADCASTSS c+88(FP), Y1
-	VBROADCASTSS beta+92(FP), Y2
+	MOVQ         v+88(FP), CX
+	VBROADCASTSS c+96(FP), Y1
+	VBROADCASTSS beta+100(FP), Y2
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      (CX), Y1
 	VSUBPS       Y0, Y1, Y0
@@ -724,42 +734,44 @@ row:
 	VZEROUPPER
 	RET
 
-// func writeTwo1AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+// func writeTwo1AVX2(o0 *float32, o1 *float32, u0 *float32, u1 *float32, to *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 // Requires: AVX, FMA3
-TEXT ·writeTwo1AVX2(SB), NOSPLIT, $0-96
-	MOVQ   s+32(FP), AX
-	MOVQ   a+80(FP), CX
-	MOVQ   k0+48(FP), DX
-	MOVQ   k1+56(FP), BX
-	MOVQ   q0+64(FP), SI
-	MOVQ   q1+72(FP), DI
-	MOVQ   u0+16(FP), R8
-	MOVQ   u1+24(FP), R9
+TEXT ·writeTwo1AVX2(SB), NOSPLIT, $0-104
+	MOVQ   to+32(FP), AX
+	MOVQ   s+40(FP), CX
+	MOVQ   a+88(FP), DX
+	MOVQ   k0+56(FP), BX
+	MOVQ   k1+64(FP), SI
+	MOVQ   q0+72(FP), DI
+	MOVQ   q1+80(FP), R8
+	MOVQ   u0+16(FP), R9
+	MOVQ   u1+24(FP), R10
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
-	MOVQ   stride+40(FP), R10
-	MOVQ   n+88(FP), R11
-	SHLQ   $0x02, R10
-	XORQ   R12, R12
+	MOVQ   stride+48(FP), R11
+	MOVQ   n+96(FP), R12
+	SHLQ   $0x02, R11
+	XORQ   R13, R13
 
 row:
-	VMOVUPS      (AX), Y0
-	VBROADCASTSS (CX), Y3
+	VMOVUPS      (CX), Y0
+	VBROADCASTSS (DX), Y3
 	VMULPS       Y0, Y3, Y0
-	VBROADCASTSS (DX)(R12*4), Y3
-	VFMADD231PS  (R8), Y3, Y0
-	VBROADCASTSS (SI)(R12*4), Y3
-	VFMADD231PS  Y0, Y3, Y1
-	VBROADCASTSS 4(CX), Y3
-	VMULPS       Y0, Y3, Y0
-	VBROADCASTSS (BX)(R12*4), Y3
+	VBROADCASTSS (BX)(R13*4), Y3
 	VFMADD231PS  (R9), Y3, Y0
+	VBROADCASTSS (DI)(R13*4), Y3
+	VFMADD231PS  Y0, Y3, Y1
+	VBROADCASTSS 4(DX), Y3
+	VMULPS       Y0, Y3, Y0
+	VBROADCASTSS (SI)(R13*4), Y3
+	VFMADD231PS  (R10), Y3, Y0
 	VMOVUPS      Y0, (AX)
-	VBROADCASTSS (DI)(R12*4), Y3
+	VBROADCASTSS (R8)(R13*4), Y3
 	VFMADD231PS  Y0, Y3, Y2
-	ADDQ         R10, AX
-	INCQ         R12
-	CMPQ         R12, R11
+	ADDQ         R11, AX
+	ADDQ         R11, CX
+	INCQ         R13
+	CMPQ         R13, R12
 	JLT          row
 	MOVQ         o0+0(FP), AX
 	MOVQ         o1+8(FP), CX
@@ -868,32 +880,33 @@ tap:
 	VZEROUPPER
 	RET
 
-// func selective2AVX2(y *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
+// func selective2AVX2(y *float32, to *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·selective2AVX2(SB), NOSPLIT, $0-88
-	MOVQ    s+8(FP), AX
-	MOVQ    b+40(FP), CX
-	MOVQ    c+48(FP), DX
-	MOVQ    a+56(FP), BX
-	MOVQ    aStride+64(FP), SI
-	SHLQ    $0x02, SI
-	MOVQ    x+24(FP), DI
-	MOVQ    dt+32(FP), R8
+TEXT ·selective2AVX2(SB), NOSPLIT, $0-96
+	MOVQ    to+8(FP), AX
+	MOVQ    s+16(FP), CX
+	MOVQ    b+48(FP), DX
+	MOVQ    c+56(FP), BX
+	MOVQ    a+64(FP), SI
+	MOVQ    aStride+72(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    x+32(FP), R8
+	MOVQ    dt+40(FP), R9
 	VXORPS  X4, X4, X4
 	VXORPS  X5, X5, X5
-	VMOVUPS (R8), Y0
-	VMOVUPS 32(R8), Y1
-	VMULPS  (DI), Y0, Y2
-	VMULPS  32(DI), Y1, Y3
-	MOVQ    stride+16(FP), R8
-	MOVQ    n+72(FP), R9
-	SHLQ    $0x02, R8
-	XORQ    R10, R10
+	VMOVUPS (R9), Y0
+	VMOVUPS 32(R9), Y1
+	VMULPS  (R8), Y0, Y2
+	VMULPS  32(R8), Y1, Y3
+	MOVQ    stride+24(FP), R9
+	MOVQ    n+80(FP), R10
+	SHLQ    $0x02, R9
+	XORQ    R11, R11
 
 row:
-	VMULPS       (BX), Y0, Y6
-	VMULPS       32(BX), Y1, Y7
-	ADDQ         SI, BX
+	VMULPS       (SI), Y0, Y6
+	VMULPS       32(SI), Y1, Y7
+	ADDQ         DI, SI
 	VMOVUPS      all8_c2af0000<>+0(SB), Y8
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
@@ -930,53 +943,55 @@ row:
 	VFMADD213PS  all8_40000000<>+0(SB), Y7, Y11
 	VMULPS       Y8, Y10, Y6
 	VMULPS       Y9, Y11, Y7
-	VMULPS       (AX), Y6, Y6
-	VMULPS       32(AX), Y7, Y7
-	VBROADCASTSS (CX)(R10*4), Y8
+	VMULPS       (CX), Y6, Y6
+	VMULPS       32(CX), Y7, Y7
+	VBROADCASTSS (DX)(R11*4), Y8
 	VFMADD231PS  Y8, Y2, Y6
 	VFMADD231PS  Y8, Y3, Y7
 	VMOVUPS      Y6, (AX)
 	VMOVUPS      Y7, 32(AX)
-	VBROADCASTSS (DX)(R10*4), Y8
+	VBROADCASTSS (BX)(R11*4), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
-	ADDQ         R8, AX
-	INCQ         R10
-	CMPQ         R10, R9
+	ADDQ         R9, AX
+	ADDQ         R9, CX
+	INCQ         R11
+	CMPQ         R11, R10
 	JLT          row
 	MOVQ         y+0(FP), AX
-	MOVQ         d+80(FP), CX
+	MOVQ         d+88(FP), CX
 	VMOVUPS      (CX), Y0
 	VMOVUPS      32(CX), Y1
-	VFMADD231PS  (DI), Y0, Y4
-	VFMADD231PS  32(DI), Y1, Y5
+	VFMADD231PS  (R8), Y0, Y4
+	VFMADD231PS  32(R8), Y1, Y5
 	VMOVUPS      Y4, (AX)
 	VMOVUPS      Y5, 32(AX)
 	VZEROUPPER
 	RET
 
-// func selective1AVX2(y *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
+// func selective1AVX2(y *float32, to *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·selective1AVX2(SB), NOSPLIT, $0-88
-	MOVQ    s+8(FP), AX
-	MOVQ    b+40(FP), CX
-	MOVQ    c+48(FP), DX
-	MOVQ    a+56(FP), BX
-	MOVQ    aStride+64(FP), SI
-	SHLQ    $0x02, SI
-	MOVQ    x+24(FP), DI
-	MOVQ    dt+32(FP), R8
+TEXT ·selective1AVX2(SB), NOSPLIT, $0-96
+	MOVQ    to+8(FP), AX
+	MOVQ    s+16(FP), CX
+	MOVQ    b+48(FP), DX
+	MOVQ    c+56(FP), BX
+	MOVQ    a+64(FP), SI
+	MOVQ    aStride+72(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    x+32(FP), R8
+	MOVQ    dt+40(FP), R9
 	VXORPS  X2, X2, X2
-	VMOVUPS (R8), Y0
-	VMULPS  (DI), Y0, Y1
-	MOVQ    stride+16(FP), R8
-	MOVQ    n+72(FP), R9
-	SHLQ    $0x02, R8
-	XORQ    R10, R10
+	VMOVUPS (R9), Y0
+	VMULPS  (R8), Y0, Y1
+	MOVQ    stride+24(FP), R9
+	MOVQ    n+80(FP), R10
+	SHLQ    $0x02, R9
+	XORQ    R11, R11
 
 row:
-	VMULPS       (BX), Y0, Y3
-	ADDQ         SI, BX
+	VMULPS       (SI), Y0, Y3
+	ADDQ         DI, SI
 	VMOVUPS      all8_c2af0000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMOVUPS      all8_42b1cccd<>+0(SB), Y4
@@ -996,20 +1011,21 @@ row:
 	VFMADD213PS  all8_40000000<>+0(SB), Y3, Y5
 	VFMADD213PS  all8_40000000<>+0(SB), Y3, Y5
 	VMULPS       Y4, Y5, Y3
-	VMULPS       (AX), Y3, Y3
-	VBROADCASTSS (CX)(R10*4), Y4
+	VMULPS       (CX), Y3, Y3
+	VBROADCASTSS (DX)(R11*4), Y4
 	VFMADD231PS  Y4, Y1, Y3
 	VMOVUPS      Y3, (AX)
-	VBROADCASTSS (DX)(R10*4), Y4
+	VBROADCASTSS (BX)(R11*4), Y4
 	VFMADD231PS  Y3, Y4, Y2
-	ADDQ         R8, AX
-	INCQ         R10
-	CMPQ         R10, R9
+	ADDQ         R9, AX
+	ADDQ         R9, CX
+	INCQ         R11
+	CMPQ         R11, R10
 	JLT          row
 	MOVQ         y+0(FP), AX
-	MOVQ         d+80(FP), CX
+	MOVQ         d+88(FP), CX
 	VMOVUPS      (CX), Y0
-	VFMADD231PS  (DI), Y0, Y2
+	VFMADD231PS  (R8), Y0, Y2
 	VMOVUPS      Y2, (AX)
 	VZEROUPPER
 	RET
@@ -1065,37 +1081,38 @@ row:
 	VZEROUPPER
 	RET
 
-// func write4AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
+// func write4AVX512(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
 // Requires: AVX, AVX512F
-TEXT ·write4AVX512(SB), NOSPLIT, $0-72
-	MOVQ    s+16(FP), AX
-	MOVQ    k+32(FP), CX
-	MOVQ    q+40(FP), DX
-	MOVQ    a+48(FP), BX
-	MOVQ    step+56(FP), SI
-	MOVQ    u+8(FP), DI
-	SHLQ    $0x02, SI
+TEXT ·write4AVX512(SB), NOSPLIT, $0-80
+	MOVQ    to+16(FP), AX
+	MOVQ    s+24(FP), CX
+	MOVQ    k+40(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    a+56(FP), SI
+	MOVQ    step+64(FP), DI
+	MOVQ    u+8(FP), R8
+	SHLQ    $0x02, DI
 	VXORPS  X8, X8, X8
 	VXORPS  X9, X9, X9
 	VXORPS  X10, X10, X10
 	VXORPS  X11, X11, X11
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-	VMOVUPS 128(DI), Z2
-	VMOVUPS 192(DI), Z3
-	MOVQ    stride+24(FP), DI
-	MOVQ    n+64(FP), R8
-	SHLQ    $0x02, DI
-	XORQ    R9, R9
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	VMOVUPS 192(R8), Z3
+	MOVQ    stride+32(FP), R8
+	MOVQ    n+72(FP), R9
+	SHLQ    $0x02, R8
+	XORQ    R10, R10
 
 row:
-	VBROADCASTSS (BX), Z7
-	ADDQ         SI, BX
-	VMULPS       (AX), Z7, Z4
-	VMULPS       64(AX), Z7, Z5
-	VMULPS       128(AX), Z7, Z6
-	VMULPS       192(AX), Z7, Z7
-	VBROADCASTSS (CX)(R9*4), Z12
+	VBROADCASTSS (SI), Z7
+	ADDQ         DI, SI
+	VMULPS       (CX), Z7, Z4
+	VMULPS       64(CX), Z7, Z5
+	VMULPS       128(CX), Z7, Z6
+	VMULPS       192(CX), Z7, Z7
+	VBROADCASTSS (DX)(R10*4), Z12
 	VFMADD231PS  Z0, Z12, Z4
 	VFMADD231PS  Z1, Z12, Z5
 	VFMADD231PS  Z2, Z12, Z6
@@ -1104,14 +1121,15 @@ row:
 	VMOVUPS      Z5, 64(AX)
 	VMOVUPS      Z6, 128(AX)
 	VMOVUPS      Z7, 192(AX)
-	VBROADCASTSS (DX)(R9*4), Z12
+	VBROADCASTSS (BX)(R10*4), Z12
 	VFMADD231PS  Z4, Z12, Z8
 	VFMADD231PS  Z5, Z12, Z9
 	VFMADD231PS  Z6, Z12, Z10
 	VFMADD231PS  Z7, Z12, Z11
-	ADDQ         DI, AX
-	INCQ         R9
-	CMPQ         R9, R8
+	ADDQ         R8, AX
+	ADDQ         R8, CX
+	INCQ         R10
+	CMPQ         R10, R9
 	JLT          row
 	MOVQ         o+0(FP), AX
 	VMOVUPS      Z8, (AX)
@@ -1121,17 +1139,18 @@ row:
 	VZEROUPPER
 	RET
 
-// func writeRead4AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+// func writeRead4AVX512(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 // Requires: AVX, AVX512F
-TEXT ·writeRead4AVX512(SB), NOSPLIT, $0-96
-	MOVQ    s+16(FP), AX
-	MOVQ    k+32(FP), CX
-	MOVQ    q+40(FP), DX
-	MOVQ    a+48(FP), BX
-	MOVQ    step+56(FP), SI
-	MOVQ    u+8(FP), DI
-	SHLQ    $0x02, SI
-	MOVQ    next+72(FP), R8
+TEXT ·writeRead4AVX512(SB), NOSPLIT, $0-104
+	MOVQ    to+16(FP), AX
+	MOVQ    s+24(FP), CX
+	MOVQ    k+40(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    a+56(FP), SI
+	MOVQ    step+64(FP), DI
+	MOVQ    u+8(FP), R8
+	SHLQ    $0x02, DI
+	MOVQ    next+80(FP), R9
 	VXORPS  X0, X0, X0
 	VXORPS  X1, X1, X1
 	VXORPS  X2, X2, X2
@@ -1140,23 +1159,23 @@ TEXT ·writeRead4AVX512(SB), NOSPLIT, $0-96
 	VXORPS  X13, X13, X13
 	VXORPS  X14, X14, X14
 	VXORPS  X15, X15, X15
-	VMOVUPS (DI), Z4
-	VMOVUPS 64(DI), Z5
-	VMOVUPS 128(DI), Z6
-	VMOVUPS 192(DI), Z7
-	MOVQ    stride+24(FP), DI
-	MOVQ    n+64(FP), R9
-	SHLQ    $0x02, DI
-	XORQ    R10, R10
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	VMOVUPS 128(R8), Z6
+	VMOVUPS 192(R8), Z7
+	MOVQ    stride+32(FP), R8
+	MOVQ    n+72(FP), R10
+	SHLQ    $0x02, R8
+	XORQ    R11, R11
 
 row:
-	VBROADCASTSS (BX), Z11
-	ADDQ         SI, BX
-	VMULPS       (AX), Z11, Z8
-	VMULPS       64(AX), Z11, Z9
-	VMULPS       128(AX), Z11, Z10
-	VMULPS       192(AX), Z11, Z11
-	VBROADCASTSS (CX)(R10*4), Z16
+	VBROADCASTSS (SI), Z11
+	ADDQ         DI, SI
+	VMULPS       (CX), Z11, Z8
+	VMULPS       64(CX), Z11, Z9
+	VMULPS       128(CX), Z11, Z10
+	VMULPS       192(CX), Z11, Z11
+	VBROADCASTSS (DX)(R11*4), Z16
 	VFMADD231PS  Z4, Z16, Z8
 	VFMADD231PS  Z5, Z16, Z9
 	VFMADD231PS  Z6, Z16, Z10
@@ -1165,19 +1184,20 @@ row:
 	VMOVUPS      Z9, 64(AX)
 	VMOVUPS      Z10, 128(AX)
 	VMOVUPS      Z11, 192(AX)
-	VBROADCASTSS (DX)(R10*4), Z16
+	VBROADCASTSS (BX)(R11*4), Z16
 	VFMADD231PS  Z8, Z16, Z12
 	VFMADD231PS  Z9, Z16, Z13
 	VFMADD231PS  Z10, Z16, Z14
 	VFMADD231PS  Z11, Z16, Z15
-	VBROADCASTSS (R8)(R10*4), Z16
+	VBROADCASTSS (R9)(R11*4), Z16
 	VFMADD231PS  Z8, Z16, Z0
 	VFMADD231PS  Z9, Z16, Z1
 	VFMADD231PS  Z10, Z16, Z2
 	VFMADD231PS  Z11, Z16, Z3
-	ADDQ         DI, AX
-	INCQ         R10
-	CMPQ         R10, R9
+	ADDQ         R8, AX
+	ADDQ         R8, CX
+	INCQ         R11
+	CMPQ         R11, R10
 	JLT          row
 	MOVQ         o+0(FP), AX
 	VMOVUPS      Z12, (AX)
@@ -1185,9 +1205,9 @@ row:
 	VMOVUPS      Z14, 128(AX)
 	VMOVUPS      Z15, 192(AX)
 	MOVQ         u+8(FP), AX
-	MOVQ         v+80(FP), CX
-	VBROADCASTSS c+88(FP), Z4
-	VBROADCASTSS beta+92(FP), Z5
+	MOVQ         v+88(FP), CX
+	VBROADCASTSS c+96(FP), Z4
+	VBROADCASTSS beta+100(FP), Z5
 	VMULPS       Z0, Z4, Z0
 	VMULPS       Z1, Z4, Z1
 	VMULPS       Z2, Z4, Z2
@@ -1211,17 +1231,18 @@ row:
 	VZEROUPPER
 	RET
 
-// func writeTwo4AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+// func writeTwo4AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, to *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 // Requires: AVX, AVX512F
-TEXT ·writeTwo4AVX512(SB), NOSPLIT, $0-96
-	MOVQ   s+32(FP), AX
-	MOVQ   a+80(FP), CX
-	MOVQ   k0+48(FP), DX
-	MOVQ   k1+56(FP), BX
-	MOVQ   q0+64(FP), SI
-	MOVQ   q1+72(FP), DI
-	MOVQ   u0+16(FP), R8
-	MOVQ   u1+24(FP), R9
+TEXT ·writeTwo4AVX512(SB), NOSPLIT, $0-104
+	MOVQ   to+32(FP), AX
+	MOVQ   s+40(FP), CX
+	MOVQ   a+88(FP), DX
+	MOVQ   k0+56(FP), BX
+	MOVQ   k1+64(FP), SI
+	MOVQ   q0+72(FP), DI
+	MOVQ   q1+80(FP), R8
+	MOVQ   u0+16(FP), R9
+	MOVQ   u1+24(FP), R10
 	VXORPS X4, X4, X4
 	VXORPS X5, X5, X5
 	VXORPS X6, X6, X6
@@ -1230,53 +1251,54 @@ TEXT ·writeTwo4AVX512(SB), NOSPLIT, $0-96
 	VXORPS X9, X9, X9
 	VXORPS X10, X10, X10
 	VXORPS X11, X11, X11
-	MOVQ   stride+40(FP), R10
-	MOVQ   n+88(FP), R11
-	SHLQ   $0x02, R10
-	XORQ   R12, R12
+	MOVQ   stride+48(FP), R11
+	MOVQ   n+96(FP), R12
+	SHLQ   $0x02, R11
+	XORQ   R13, R13
 
 row:
-	VMOVUPS      (AX), Z0
-	VMOVUPS      64(AX), Z1
-	VMOVUPS      128(AX), Z2
-	VMOVUPS      192(AX), Z3
-	VBROADCASTSS (CX), Z12
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VBROADCASTSS (DX), Z12
 	VMULPS       Z0, Z12, Z0
 	VMULPS       Z1, Z12, Z1
 	VMULPS       Z2, Z12, Z2
 	VMULPS       Z3, Z12, Z3
-	VBROADCASTSS (DX)(R12*4), Z12
-	VFMADD231PS  (R8), Z12, Z0
-	VFMADD231PS  64(R8), Z12, Z1
-	VFMADD231PS  128(R8), Z12, Z2
-	VFMADD231PS  192(R8), Z12, Z3
-	VBROADCASTSS (SI)(R12*4), Z12
-	VFMADD231PS  Z0, Z12, Z4
-	VFMADD231PS  Z1, Z12, Z5
-	VFMADD231PS  Z2, Z12, Z6
-	VFMADD231PS  Z3, Z12, Z7
-	VBROADCASTSS 4(CX), Z12
-	VMULPS       Z0, Z12, Z0
-	VMULPS       Z1, Z12, Z1
-	VMULPS       Z2, Z12, Z2
-	VMULPS       Z3, Z12, Z3
-	VBROADCASTSS (BX)(R12*4), Z12
+	VBROADCASTSS (BX)(R13*4), Z12
 	VFMADD231PS  (R9), Z12, Z0
 	VFMADD231PS  64(R9), Z12, Z1
 	VFMADD231PS  128(R9), Z12, Z2
 	VFMADD231PS  192(R9), Z12, Z3
+	VBROADCASTSS (DI)(R13*4), Z12
+	VFMADD231PS  Z0, Z12, Z4
+	VFMADD231PS  Z1, Z12, Z5
+	VFMADD231PS  Z2, Z12, Z6
+	VFMADD231PS  Z3, Z12, Z7
+	VBROADCASTSS 4(DX), Z12
+	VMULPS       Z0, Z12, Z0
+	VMULPS       Z1, Z12, Z1
+	VMULPS       Z2, Z12, Z2
+	VMULPS       Z3, Z12, Z3
+	VBROADCASTSS (SI)(R13*4), Z12
+	VFMADD231PS  (R10), Z12, Z0
+	VFMADD231PS  64(R10), Z12, Z1
+	VFMADD231PS  128(R10), Z12, Z2
+	VFMADD231PS  192(R10), Z12, Z3
 	VMOVUPS      Z0, (AX)
 	VMOVUPS      Z1, 64(AX)
 	VMOVUPS      Z2, 128(AX)
 	VMOVUPS      Z3, 192(AX)
-	VBROADCASTSS (DI)(R12*4), Z12
+	VBROADCASTSS (R8)(R13*4), Z12
 	VFMADD231PS  Z0, Z12, Z8
 	VFMADD231PS  Z1, Z12, Z9
 	VFMADD231PS  Z2, Z12, Z10
 	VFMADD231PS  Z3, Z12, Z11
-	ADDQ         R10, AX
-	INCQ         R12
-	CMPQ         R12, R11
+	ADDQ         R11, AX
+	ADDQ         R11, CX
+	INCQ         R13
+	CMPQ         R13, R12
 	JLT          row
 	MOVQ         o0+0(FP), AX
 	MOVQ         o1+8(FP), CX
@@ -1781,81 +1803,85 @@ row:
 	VZEROUPPER
 	RET
 
-// func write1AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
+// func write1AVX512(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int)
 // Requires: AVX, AVX512F
-TEXT ·write1AVX512(SB), NOSPLIT, $0-72
-	MOVQ    s+16(FP), AX
-	MOVQ    k+32(FP), CX
-	MOVQ    q+40(FP), DX
-	MOVQ    a+48(FP), BX
-	MOVQ    step+56(FP), SI
-	MOVQ    u+8(FP), DI
-	SHLQ    $0x02, SI
-	VXORPS  X2, X2, X2
-	VMOVUPS (DI), Z0
-	MOVQ    stride+24(FP), DI
-	MOVQ    n+64(FP), R8
+TEXT ·write1AVX512(SB), NOSPLIT, $0-80
+	MOVQ    to+16(FP), AX
+	MOVQ    s+24(FP), CX
+	MOVQ    k+40(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    a+56(FP), SI
+	MOVQ    step+64(FP), DI
+	MOVQ    u+8(FP), R8
 	SHLQ    $0x02, DI
-	XORQ    R9, R9
+	VXORPS  X2, X2, X2
+	VMOVUPS (R8), Z0
+	MOVQ    stride+32(FP), R8
+	MOVQ    n+72(FP), R9
+	SHLQ    $0x02, R8
+	XORQ    R10, R10
 
 row:
-	VBROADCASTSS (BX), Z1
-	ADDQ         SI, BX
-	VMULPS       (AX), Z1, Z1
-	VBROADCASTSS (CX)(R9*4), Z3
+	VBROADCASTSS (SI), Z1
+	ADDQ         DI, SI
+	VMULPS       (CX), Z1, Z1
+	VBROADCASTSS (DX)(R10*4), Z3
 	VFMADD231PS  Z0, Z3, Z1
 	VMOVUPS      Z1, (AX)
-	VBROADCASTSS (DX)(R9*4), Z3
+	VBROADCASTSS (BX)(R10*4), Z3
 	VFMADD231PS  Z1, Z3, Z2
-	ADDQ         DI, AX
-	INCQ         R9
-	CMPQ         R9, R8
+	ADDQ         R8, AX
+	ADDQ         R8, CX
+	INCQ         R10
+	CMPQ         R10, R9
 	JLT          row
 	MOVQ         o+0(FP), AX
 	VMOVUPS      Z2, (AX)
 	VZEROUPPER
 	RET
 
-// func writeRead1AVX512(o *float32, u *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
+// func writeRead1AVX512(o *float32, u *float32, to *float32, s *float32, stride int, k *float32, q *float32, a *float32, step int, n int, next *float32, v *float32, c float32, beta float32)
 // Requires: AVX, AVX512F
-TEXT ·writeRead1AVX512(SB), NOSPLIT, $0-96
-	MOVQ    s+16(FP), AX
-	MOVQ    k+32(FP), CX
-	MOVQ    q+40(FP), DX
-	MOVQ    a+48(FP), BX
-	MOVQ    step+56(FP), SI
-	MOVQ    u+8(FP), DI
-	SHLQ    $0x02, SI
-	MOVQ    next+72(FP), R8
+TEXT ·writeRead1AVX512(SB), NOSPLIT, $0-104
+	MOVQ    to+16(FP), AX
+	MOVQ    s+24(FP), CX
+	MOVQ    k+40(FP), DX
+	MOVQ    q+48(FP), BX
+	MOVQ    a+56(FP), SI
+	MOVQ    step+64(FP), DI
+	MOVQ    u+8(FP), R8
+	SHLQ    $0x02, DI
+	MOVQ    next+80(FP), R9
 	VXORPS  X0, X0, X0
 	VXORPS  X3, X3, X3
-	VMOVUPS (DI), Z1
-	MOVQ    stride+24(FP), DI
-	MOVQ    n+64(FP), R9
-	SHLQ    $0x02, DI
-	XORQ    R10, R10
+	VMOVUPS (R8), Z1
+	MOVQ    stride+32(FP), R8
+	MOVQ    n+72(FP), R10
+	SHLQ    $0x02, R8
+	XORQ    R11, R11
 
 row:
-	VBROADCASTSS (BX), Z2
-	ADDQ         SI, BX
-	VMULPS       (AX), Z2, Z2
-	VBROADCASTSS (CX)(R10*4), Z4
+	VBROADCASTSS (SI), Z2
+	ADDQ         DI, SI
+	VMULPS       (CX), Z2, Z2
+	VBROADCASTSS (DX)(R11*4), Z4
 	VFMADD231PS  Z1, Z4, Z2
 	VMOVUPS      Z2, (AX)
-	VBROADCASTSS (DX)(R10*4), Z4
+	VBROADCASTSS (BX)(R11*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
-	VBROADCASTSS (R8)(R10*4), Z4
+	VBROADCASTSS (R9)(R11*4), Z4
 	VFMADD231PS  Z2, Z4, Z0
-	ADDQ         DI, AX
-	INCQ         R10
-	CMPQ         R10, R9
+	ADDQ         R8, AX
+	ADDQ         R8, CX
+	INCQ         R11
+	CMPQ         R11, R10
 	JLT          row
 	MOVQ         o+0(FP), AX
 	VMOVUPS      Z3, (AX)
 	MOVQ         u+8(FP), AX
-	MOVQ         v+80(FP), CX
-	VBROADCASTSS c+88(FP), Z1
-	VBROADCASTSS beta+92(FP), Z2
+	MOVQ         v+88(FP), CX
+	VBROADCASTSS c+96(FP), Z1
+	VBROADCASTSS beta+100(FP), Z2
 	VMULPS       Z0, Z1, Z0
 	VMOVUPS      (CX), Z1
 	VSUBPS       Z0, Z1, Z0
@@ -1864,42 +1890,44 @@ row:
 	VZEROUPPER
 	RET
 
-// func writeTwo1AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
+// func writeTwo1AVX512(o0 *float32, o1 *float32, u0 *float32, u1 *float32, to *float32, s *float32, stride int, k0 *float32, k1 *float32, q0 *float32, q1 *float32, a *float32, n int)
 // Requires: AVX, AVX512F
-TEXT ·writeTwo1AVX512(SB), NOSPLIT, $0-96
-	MOVQ   s+32(FP), AX
-	MOVQ   a+80(FP), CX
-	MOVQ   k0+48(FP), DX
-	MOVQ   k1+56(FP), BX
-	MOVQ   q0+64(FP), SI
-	MOVQ   q1+72(FP), DI
-	MOVQ   u0+16(FP), R8
-	MOVQ   u1+24(FP), R9
+TEXT ·writeTwo1AVX512(SB), NOSPLIT, $0-104
+	MOVQ   to+32(FP), AX
+	MOVQ   s+40(FP), CX
+	MOVQ   a+88(FP), DX
+	MOVQ   k0+56(FP), BX
+	MOVQ   k1+64(FP), SI
+	MOVQ   q0+72(FP), DI
+	MOVQ   q1+80(FP), R8
+	MOVQ   u0+16(FP), R9
+	MOVQ   u1+24(FP), R10
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
-	MOVQ   stride+40(FP), R10
-	MOVQ   n+88(FP), R11
-	SHLQ   $0x02, R10
-	XORQ   R12, R12
+	MOVQ   stride+48(FP), R11
+	MOVQ   n+96(FP), R12
+	SHLQ   $0x02, R11
+	XORQ   R13, R13
 
 row:
-	VMOVUPS      (AX), Z0
-	VBROADCASTSS (CX), Z3
+	VMOVUPS      (CX), Z0
+	VBROADCASTSS (DX), Z3
 	VMULPS       Z0, Z3, Z0
-	VBROADCASTSS (DX)(R12*4), Z3
-	VFMADD231PS  (R8), Z3, Z0
-	VBROADCASTSS (SI)(R12*4), Z3
-	VFMADD231PS  Z0, Z3, Z1
-	VBROADCASTSS 4(CX), Z3
-	VMULPS       Z0, Z3, Z0
-	VBROADCASTSS (BX)(R12*4), Z3
+	VBROADCASTSS (BX)(R13*4), Z3
 	VFMADD231PS  (R9), Z3, Z0
+	VBROADCASTSS (DI)(R13*4), Z3
+	VFMADD231PS  Z0, Z3, Z1
+	VBROADCASTSS 4(DX), Z3
+	VMULPS       Z0, Z3, Z0
+	VBROADCASTSS (SI)(R13*4), Z3
+	VFMADD231PS  (R10), Z3, Z0
 	VMOVUPS      Z0, (AX)
-	VBROADCASTSS (DI)(R12*4), Z3
+	VBROADCASTSS (R8)(R13*4), Z3
 	VFMADD231PS  Z0, Z3, Z2
-	ADDQ         R10, AX
-	INCQ         R12
-	CMPQ         R12, R11
+	ADDQ         R11, AX
+	ADDQ         R11, CX
+	INCQ         R13
+	CMPQ         R13, R12
 	JLT          row
 	MOVQ         o0+0(FP), AX
 	MOVQ         o1+8(FP), CX
@@ -2008,40 +2036,41 @@ tap:
 	VZEROUPPER
 	RET
 
-// func selective4AVX512(y *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
+// func selective4AVX512(y *float32, to *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
 // Requires: AVX, AVX512F
-TEXT ·selective4AVX512(SB), NOSPLIT, $0-88
-	MOVQ    s+8(FP), AX
-	MOVQ    b+40(FP), CX
-	MOVQ    c+48(FP), DX
-	MOVQ    a+56(FP), BX
-	MOVQ    aStride+64(FP), SI
-	SHLQ    $0x02, SI
-	MOVQ    x+24(FP), DI
-	MOVQ    dt+32(FP), R8
+TEXT ·selective4AVX512(SB), NOSPLIT, $0-96
+	MOVQ    to+8(FP), AX
+	MOVQ    s+16(FP), CX
+	MOVQ    b+48(FP), DX
+	MOVQ    c+56(FP), BX
+	MOVQ    a+64(FP), SI
+	MOVQ    aStride+72(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    x+32(FP), R8
+	MOVQ    dt+40(FP), R9
 	VXORPS  X8, X8, X8
 	VXORPS  X9, X9, X9
 	VXORPS  X10, X10, X10
 	VXORPS  X11, X11, X11
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	VMOVUPS 128(R8), Z2
-	VMOVUPS 192(R8), Z3
-	VMULPS  (DI), Z0, Z4
-	VMULPS  64(DI), Z1, Z5
-	VMULPS  128(DI), Z2, Z6
-	VMULPS  192(DI), Z3, Z7
-	MOVQ    stride+16(FP), R8
-	MOVQ    n+72(FP), R9
-	SHLQ    $0x02, R8
-	XORQ    R10, R10
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	VMOVUPS 192(R9), Z3
+	VMULPS  (R8), Z0, Z4
+	VMULPS  64(R8), Z1, Z5
+	VMULPS  128(R8), Z2, Z6
+	VMULPS  192(R8), Z3, Z7
+	MOVQ    stride+24(FP), R9
+	MOVQ    n+80(FP), R10
+	SHLQ    $0x02, R9
+	XORQ    R11, R11
 
 row:
-	VMULPS       (BX), Z0, Z12
-	VMULPS       64(BX), Z1, Z13
-	VMULPS       128(BX), Z2, Z14
-	VMULPS       192(BX), Z3, Z15
-	ADDQ         SI, BX
+	VMULPS       (SI), Z0, Z12
+	VMULPS       64(SI), Z1, Z13
+	VMULPS       128(SI), Z2, Z14
+	VMULPS       192(SI), Z3, Z15
+	ADDQ         DI, SI
 	VMOVUPS      all16_c2af0000<>+0(SB), Z16
 	VMAXPS       Z12, Z16, Z12
 	VMAXPS       Z13, Z16, Z13
@@ -2112,11 +2141,11 @@ row:
 	VMULPS       Z17, Z21, Z13
 	VMULPS       Z18, Z22, Z14
 	VMULPS       Z19, Z23, Z15
-	VMULPS       (AX), Z12, Z12
-	VMULPS       64(AX), Z13, Z13
-	VMULPS       128(AX), Z14, Z14
-	VMULPS       192(AX), Z15, Z15
-	VBROADCASTSS (CX)(R10*4), Z16
+	VMULPS       (CX), Z12, Z12
+	VMULPS       64(CX), Z13, Z13
+	VMULPS       128(CX), Z14, Z14
+	VMULPS       192(CX), Z15, Z15
+	VBROADCASTSS (DX)(R11*4), Z16
 	VFMADD231PS  Z16, Z4, Z12
 	VFMADD231PS  Z16, Z5, Z13
 	VFMADD231PS  Z16, Z6, Z14
@@ -2125,25 +2154,26 @@ row:
 	VMOVUPS      Z13, 64(AX)
 	VMOVUPS      Z14, 128(AX)
 	VMOVUPS      Z15, 192(AX)
-	VBROADCASTSS (DX)(R10*4), Z16
+	VBROADCASTSS (BX)(R11*4), Z16
 	VFMADD231PS  Z12, Z16, Z8
 	VFMADD231PS  Z13, Z16, Z9
 	VFMADD231PS  Z14, Z16, Z10
 	VFMADD231PS  Z15, Z16, Z11
-	ADDQ         R8, AX
-	INCQ         R10
-	CMPQ         R10, R9
+	ADDQ         R9, AX
+	ADDQ         R9, CX
+	INCQ         R11
+	CMPQ         R11, R10
 	JLT          row
 	MOVQ         y+0(FP), AX
-	MOVQ         d+80(FP), CX
+	MOVQ         d+88(FP), CX
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
 	VMOVUPS      128(CX), Z2
 	VMOVUPS      192(CX), Z3
-	VFMADD231PS  (DI), Z0, Z8
-	VFMADD231PS  64(DI), Z1, Z9
-	VFMADD231PS  128(DI), Z2, Z10
-	VFMADD231PS  192(DI), Z3, Z11
+	VFMADD231PS  (R8), Z0, Z8
+	VFMADD231PS  64(R8), Z1, Z9
+	VFMADD231PS  128(R8), Z2, Z10
+	VFMADD231PS  192(R8), Z3, Z11
 	VMOVUPS      Z8, (AX)
 	VMOVUPS      Z9, 64(AX)
 	VMOVUPS      Z10, 128(AX)
@@ -2151,28 +2181,29 @@ row:
 	VZEROUPPER
 	RET
 
-// func selective1AVX512(y *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
+// func selective1AVX512(y *float32, to *float32, s *float32, stride int, x *float32, dt *float32, b *float32, c *float32, a *float32, aStride int, n int, d *float32)
 // Requires: AVX, AVX512F
-TEXT ·selective1AVX512(SB), NOSPLIT, $0-88
-	MOVQ    s+8(FP), AX
-	MOVQ    b+40(FP), CX
-	MOVQ    c+48(FP), DX
-	MOVQ    a+56(FP), BX
-	MOVQ    aStride+64(FP), SI
-	SHLQ    $0x02, SI
-	MOVQ    x+24(FP), DI
-	MOVQ    dt+32(FP), R8
+TEXT ·selective1AVX512(SB), NOSPLIT, $0-96
+	MOVQ    to+8(FP), AX
+	MOVQ    s+16(FP), CX
+	MOVQ    b+48(FP), DX
+	MOVQ    c+56(FP), BX
+	MOVQ    a+64(FP), SI
+	MOVQ    aStride+72(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    x+32(FP), R8
+	MOVQ    dt+40(FP), R9
 	VXORPS  X2, X2, X2
-	VMOVUPS (R8), Z0
-	VMULPS  (DI), Z0, Z1
-	MOVQ    stride+16(FP), R8
-	MOVQ    n+72(FP), R9
-	SHLQ    $0x02, R8
-	XORQ    R10, R10
+	VMOVUPS (R9), Z0
+	VMULPS  (R8), Z0, Z1
+	MOVQ    stride+24(FP), R9
+	MOVQ    n+80(FP), R10
+	SHLQ    $0x02, R9
+	XORQ    R11, R11
 
 row:
-	VMULPS       (BX), Z0, Z3
-	ADDQ         SI, BX
+	VMULPS       (SI), Z0, Z3
+	ADDQ         DI, SI
 	VMOVUPS      all16_c2af0000<>+0(SB), Z4
 	VMAXPS       Z3, Z4, Z3
 	VMOVUPS      all16_42b1cccd<>+0(SB), Z4
@@ -2192,20 +2223,21 @@ row:
 	VFMADD213PS  all16_40000000<>+0(SB), Z3, Z5
 	VFMADD213PS  all16_40000000<>+0(SB), Z3, Z5
 	VMULPS       Z4, Z5, Z3
-	VMULPS       (AX), Z3, Z3
-	VBROADCASTSS (CX)(R10*4), Z4
+	VMULPS       (CX), Z3, Z3
+	VBROADCASTSS (DX)(R11*4), Z4
 	VFMADD231PS  Z4, Z1, Z3
 	VMOVUPS      Z3, (AX)
-	VBROADCASTSS (DX)(R10*4), Z4
+	VBROADCASTSS (BX)(R11*4), Z4
 	VFMADD231PS  Z3, Z4, Z2
-	ADDQ         R8, AX
-	INCQ         R10
-	CMPQ         R10, R9
+	ADDQ         R9, AX
+	ADDQ         R9, CX
+	INCQ         R11
+	CMPQ         R11, R10
 	JLT          row
 	MOVQ         y+0(FP), AX
-	MOVQ         d+80(FP), CX
+	MOVQ         d+88(FP), CX
 	VMOVUPS      (CX), Z0
-	VFMADD231PS  (DI), Z0, Z2
+	VFMADD231PS  (R8), Z0, Z2
 	VMOVUPS      Z2, (AX)
 	VZEROUPPER
 	RET

@@ -9,15 +9,15 @@ package scan
 //go:noescape
 func read4NEON(u, s *float32, stride int, k *float32, n int, v *float32, c, beta float32)
 
-// write4NEON is write, for 16 columns of a state with n > 0 rows.
+// write4NEON is write, for 16 columns of states with n > 0 rows.
 //
 //go:noescape
-func write4NEON(o, u, s *float32, stride int, k, q, a *float32, step, n int)
+func write4NEON(o, u, to, s *float32, stride int, k, q, a *float32, step, n int)
 
-// writeRead4NEON is write, for 16 columns of a state with n > 0 rows.
+// writeRead4NEON is write, for 16 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeRead4NEON(o, u, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)
+func writeRead4NEON(o, u, to, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)
 
 // taps4NEON is the convolution of blocks > 0 times 16 columns with taps > 0 rows; a nil bias is none.
 //
@@ -34,15 +34,15 @@ func tapsSilu4NEON(dst *float32, rows *[8]*float32, taps int, w *float32, stride
 //go:noescape
 func read1NEON(u, s *float32, stride int, k *float32, n int, v *float32, c, beta float32)
 
-// write1NEON is write, for 4 columns of a state with n > 0 rows.
+// write1NEON is write, for 4 columns of states with n > 0 rows.
 //
 //go:noescape
-func write1NEON(o, u, s *float32, stride int, k, q, a *float32, step, n int)
+func write1NEON(o, u, to, s *float32, stride int, k, q, a *float32, step, n int)
 
-// writeRead1NEON is write, for 4 columns of a state with n > 0 rows.
+// writeRead1NEON is write, for 4 columns of states with n > 0 rows.
 //
 //go:noescape
-func writeRead1NEON(o, u, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)
+func writeRead1NEON(o, u, to, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)
 
 // taps1NEON is the convolution of blocks > 0 times 4 columns with taps > 0 rows; a nil bias is none.
 //
@@ -54,15 +54,15 @@ func taps1NEON(dst *float32, rows *[8]*float32, taps int, w *float32, stride int
 //go:noescape
 func tapsSilu1NEON(dst *float32, rows *[8]*float32, taps int, w *float32, stride int, bias *float32, blocks int)
 
-// selective2NEON is Mamba1.channels, for 8 columns of a state with n > 0 rows.
+// selective2NEON is Mamba1.channels, for 8 columns of states with n > 0 rows.
 //
 //go:noescape
-func selective2NEON(y, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)
+func selective2NEON(y, to, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)
 
-// selective1NEON is Mamba1.channels, for 4 columns of a state with n > 0 rows.
+// selective1NEON is Mamba1.channels, for 4 columns of states with n > 0 rows.
 //
 //go:noescape
-func selective1NEON(y, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)
+func selective1NEON(y, to, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)
 
 // expNEON is exp, for the elements up to the last multiple of 8 of x.
 //

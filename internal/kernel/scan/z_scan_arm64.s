@@ -51,31 +51,32 @@ row:
 	WORD $0xad010c02 // stp q2, q3, [x0, #32]
 	RET
 
-// func write4NEON(o, u, s *float32, stride int, k, q, a *float32, step, n int)
-TEXT ·write4NEON(SB), NOSPLIT, $0-72
-	MOVD   s+16(FP), R0
-	MOVD   k+32(FP), R1
-	MOVD   q+40(FP), R2
-	MOVD   a+48(FP), R3
-	MOVD   step+56(FP), R4
-	MOVD   u+8(FP), R5
-	MOVD   $4, R6
-	LSL    $2, R4
+// func write4NEON(o, u, to, s *float32, stride int, k, q, a *float32, step, n int)
+TEXT ·write4NEON(SB), NOSPLIT, $0-80
+	MOVD   to+16(FP), R0
+	MOVD   s+24(FP), R1
+	MOVD   k+40(FP), R2
+	MOVD   q+48(FP), R3
+	MOVD   a+56(FP), R4
+	MOVD   step+64(FP), R5
+	MOVD   u+8(FP), R6
+	MOVD   $4, R7
+	LSL    $2, R5
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0xad4004a0 // ldp q0, q1, [x5]
-	WORD $0xad410ca2 // ldp q2, q3, [x5, #32]
-	MOVD   stride+24(FP), R7
-	MOVD   n+64(FP), R8
-	LSL    $2, R7
+	WORD $0xad4004c0 // ldp q0, q1, [x6]
+	WORD $0xad410cc2 // ldp q2, q3, [x6, #32]
+	MOVD   stride+32(FP), R8
+	MOVD   n+72(FP), R9
+	LSL    $2, R8
 row:
-	WORD $0x4dc4c86c // ld1r {v12.4s}, [x3], x4
-	WORD $0x4dc6c82d // ld1r {v13.4s}, [x1], x6
-	WORD $0x4dc6c84e // ld1r {v14.4s}, [x2], x6
-	WORD $0xad401404 // ldp q4, q5, [x0]
-	WORD $0xad411c06 // ldp q6, q7, [x0, #32]
+	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
+	WORD $0x4dc7c84d // ld1r {v13.4s}, [x2], x7
+	WORD $0x4dc7c86e // ld1r {v14.4s}, [x3], x7
+	WORD $0xad401424 // ldp q4, q5, [x1]
+	WORD $0xad411c26 // ldp q6, q7, [x1, #32]
 	WORD $0x6e2cdc84 // fmul v4.4s, v4.4s, v12.4s
 	WORD $0x6e2cdca5 // fmul v5.4s, v5.4s, v12.4s
 	WORD $0x6e2cdcc6 // fmul v6.4s, v6.4s, v12.4s
@@ -90,25 +91,27 @@ row:
 	WORD $0x4e2ecca9 // fmla v9.4s, v5.4s, v14.4s
 	WORD $0x4e2eccca // fmla v10.4s, v6.4s, v14.4s
 	WORD $0x4e2ecceb // fmla v11.4s, v7.4s, v14.4s
-	ADD    R7, R0
-	SUBS   $1, R8, R8
+	ADD    R8, R0
+	ADD    R8, R1
+	SUBS   $1, R9, R9
 	BNE    row
-	MOVD   o+0(FP), R7
-	WORD $0xad0024e8 // stp q8, q9, [x7]
-	WORD $0xad012cea // stp q10, q11, [x7, #32]
+	MOVD   o+0(FP), R8
+	WORD $0xad002508 // stp q8, q9, [x8]
+	WORD $0xad012d0a // stp q10, q11, [x8, #32]
 	RET
 
-// func writeRead4NEON(o, u, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)
-TEXT ·writeRead4NEON(SB), NOSPLIT, $0-96
-	MOVD   s+16(FP), R0
-	MOVD   k+32(FP), R1
-	MOVD   q+40(FP), R2
-	MOVD   a+48(FP), R3
-	MOVD   step+56(FP), R4
-	MOVD   u+8(FP), R5
-	MOVD   $4, R6
-	LSL    $2, R4
-	MOVD   next+72(FP), R7
+// func writeRead4NEON(o, u, to, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)
+TEXT ·writeRead4NEON(SB), NOSPLIT, $0-104
+	MOVD   to+16(FP), R0
+	MOVD   s+24(FP), R1
+	MOVD   k+40(FP), R2
+	MOVD   q+48(FP), R3
+	MOVD   a+56(FP), R4
+	MOVD   step+64(FP), R5
+	MOVD   u+8(FP), R6
+	MOVD   $4, R7
+	LSL    $2, R5
+	MOVD   next+80(FP), R8
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -117,17 +120,17 @@ TEXT ·writeRead4NEON(SB), NOSPLIT, $0-96
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0xad4014a4 // ldp q4, q5, [x5]
-	WORD $0xad411ca6 // ldp q6, q7, [x5, #32]
-	MOVD   stride+24(FP), R8
-	MOVD   n+64(FP), R9
-	LSL    $2, R8
+	WORD $0xad4014c4 // ldp q4, q5, [x6]
+	WORD $0xad411cc6 // ldp q6, q7, [x6, #32]
+	MOVD   stride+32(FP), R9
+	MOVD   n+72(FP), R10
+	LSL    $2, R9
 row:
-	WORD $0x4dc4c870 // ld1r {v16.4s}, [x3], x4
-	WORD $0x4dc6c831 // ld1r {v17.4s}, [x1], x6
-	WORD $0x4dc6c852 // ld1r {v18.4s}, [x2], x6
-	WORD $0xad402408 // ldp q8, q9, [x0]
-	WORD $0xad412c0a // ldp q10, q11, [x0, #32]
+	WORD $0x4dc5c890 // ld1r {v16.4s}, [x4], x5
+	WORD $0x4dc7c851 // ld1r {v17.4s}, [x2], x7
+	WORD $0x4dc7c872 // ld1r {v18.4s}, [x3], x7
+	WORD $0xad402428 // ldp q8, q9, [x1]
+	WORD $0xad412c2a // ldp q10, q11, [x1, #32]
 	WORD $0x6e30dd08 // fmul v8.4s, v8.4s, v16.4s
 	WORD $0x6e30dd29 // fmul v9.4s, v9.4s, v16.4s
 	WORD $0x6e30dd4a // fmul v10.4s, v10.4s, v16.4s
@@ -142,22 +145,23 @@ row:
 	WORD $0x4e32cd2d // fmla v13.4s, v9.4s, v18.4s
 	WORD $0x4e32cd4e // fmla v14.4s, v10.4s, v18.4s
 	WORD $0x4e32cd6f // fmla v15.4s, v11.4s, v18.4s
-	WORD $0x4dc6c8f3 // ld1r {v19.4s}, [x7], x6
+	WORD $0x4dc7c913 // ld1r {v19.4s}, [x8], x7
 	WORD $0x4e33cd00 // fmla v0.4s, v8.4s, v19.4s
 	WORD $0x4e33cd21 // fmla v1.4s, v9.4s, v19.4s
 	WORD $0x4e33cd42 // fmla v2.4s, v10.4s, v19.4s
 	WORD $0x4e33cd63 // fmla v3.4s, v11.4s, v19.4s
-	ADD    R8, R0
-	SUBS   $1, R9, R9
+	ADD    R9, R0
+	ADD    R9, R1
+	SUBS   $1, R10, R10
 	BNE    row
-	MOVD   o+0(FP), R8
-	WORD $0xad00350c // stp q12, q13, [x8]
-	WORD $0xad013d0e // stp q14, q15, [x8, #32]
+	MOVD   o+0(FP), R9
+	WORD $0xad00352c // stp q12, q13, [x9]
+	WORD $0xad013d2e // stp q14, q15, [x9, #32]
 	MOVD   u+8(FP), R0
-	MOVD   v+80(FP), R1
-	FMOVS  c+88(FP), F4
+	MOVD   v+88(FP), R1
+	FMOVS  c+96(FP), F4
 	WORD $0x4e040484 // dup v4.4s, v4.s[0]
-	FMOVS  beta+92(FP), F5
+	FMOVS  beta+100(FP), F5
 	WORD $0x4e0404a5 // dup v5.4s, v5.s[0]
 	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
 	WORD $0x6e24dc21 // fmul v1.4s, v1.4s, v4.4s
@@ -425,75 +429,79 @@ row:
 	WORD $0x3d800000 // str q0, [x0]
 	RET
 
-// func write1NEON(o, u, s *float32, stride int, k, q, a *float32, step, n int)
-TEXT ·write1NEON(SB), NOSPLIT, $0-72
-	MOVD   s+16(FP), R0
-	MOVD   k+32(FP), R1
-	MOVD   q+40(FP), R2
-	MOVD   a+48(FP), R3
-	MOVD   step+56(FP), R4
-	MOVD   u+8(FP), R5
-	MOVD   $4, R6
-	LSL    $2, R4
+// func write1NEON(o, u, to, s *float32, stride int, k, q, a *float32, step, n int)
+TEXT ·write1NEON(SB), NOSPLIT, $0-80
+	MOVD   to+16(FP), R0
+	MOVD   s+24(FP), R1
+	MOVD   k+40(FP), R2
+	MOVD   q+48(FP), R3
+	MOVD   a+56(FP), R4
+	MOVD   step+64(FP), R5
+	MOVD   u+8(FP), R6
+	MOVD   $4, R7
+	LSL    $2, R5
 	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x3dc000a0 // ldr q0, [x5]
-	MOVD   stride+24(FP), R7
-	MOVD   n+64(FP), R8
-	LSL    $2, R7
+	WORD $0x3dc000c0 // ldr q0, [x6]
+	MOVD   stride+32(FP), R8
+	MOVD   n+72(FP), R9
+	LSL    $2, R8
 row:
-	WORD $0x4dc4c863 // ld1r {v3.4s}, [x3], x4
-	WORD $0x4dc6c824 // ld1r {v4.4s}, [x1], x6
-	WORD $0x4dc6c845 // ld1r {v5.4s}, [x2], x6
-	WORD $0x3dc00001 // ldr q1, [x0]
+	WORD $0x4dc5c883 // ld1r {v3.4s}, [x4], x5
+	WORD $0x4dc7c844 // ld1r {v4.4s}, [x2], x7
+	WORD $0x4dc7c865 // ld1r {v5.4s}, [x3], x7
+	WORD $0x3dc00021 // ldr q1, [x1]
 	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	WORD $0x3d800001 // str q1, [x0]
 	WORD $0x4e25cc22 // fmla v2.4s, v1.4s, v5.4s
-	ADD    R7, R0
-	SUBS   $1, R8, R8
+	ADD    R8, R0
+	ADD    R8, R1
+	SUBS   $1, R9, R9
 	BNE    row
-	MOVD   o+0(FP), R7
-	WORD $0x3d8000e2 // str q2, [x7]
+	MOVD   o+0(FP), R8
+	WORD $0x3d800102 // str q2, [x8]
 	RET
 
-// func writeRead1NEON(o, u, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)
-TEXT ·writeRead1NEON(SB), NOSPLIT, $0-96
-	MOVD   s+16(FP), R0
-	MOVD   k+32(FP), R1
-	MOVD   q+40(FP), R2
-	MOVD   a+48(FP), R3
-	MOVD   step+56(FP), R4
-	MOVD   u+8(FP), R5
-	MOVD   $4, R6
-	LSL    $2, R4
-	MOVD   next+72(FP), R7
+// func writeRead1NEON(o, u, to, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)
+TEXT ·writeRead1NEON(SB), NOSPLIT, $0-104
+	MOVD   to+16(FP), R0
+	MOVD   s+24(FP), R1
+	MOVD   k+40(FP), R2
+	MOVD   q+48(FP), R3
+	MOVD   a+56(FP), R4
+	MOVD   step+64(FP), R5
+	MOVD   u+8(FP), R6
+	MOVD   $4, R7
+	LSL    $2, R5
+	MOVD   next+80(FP), R8
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x3dc000a1 // ldr q1, [x5]
-	MOVD   stride+24(FP), R8
-	MOVD   n+64(FP), R9
-	LSL    $2, R8
+	WORD $0x3dc000c1 // ldr q1, [x6]
+	MOVD   stride+32(FP), R9
+	MOVD   n+72(FP), R10
+	LSL    $2, R9
 row:
-	WORD $0x4dc4c864 // ld1r {v4.4s}, [x3], x4
-	WORD $0x4dc6c825 // ld1r {v5.4s}, [x1], x6
-	WORD $0x4dc6c846 // ld1r {v6.4s}, [x2], x6
-	WORD $0x3dc00002 // ldr q2, [x0]
+	WORD $0x4dc5c884 // ld1r {v4.4s}, [x4], x5
+	WORD $0x4dc7c845 // ld1r {v5.4s}, [x2], x7
+	WORD $0x4dc7c866 // ld1r {v6.4s}, [x3], x7
+	WORD $0x3dc00022 // ldr q2, [x1]
 	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
 	WORD $0x4e25cc22 // fmla v2.4s, v1.4s, v5.4s
 	WORD $0x3d800002 // str q2, [x0]
 	WORD $0x4e26cc43 // fmla v3.4s, v2.4s, v6.4s
-	WORD $0x4dc6c8e7 // ld1r {v7.4s}, [x7], x6
+	WORD $0x4dc7c907 // ld1r {v7.4s}, [x8], x7
 	WORD $0x4e27cc40 // fmla v0.4s, v2.4s, v7.4s
-	ADD    R8, R0
-	SUBS   $1, R9, R9
+	ADD    R9, R0
+	ADD    R9, R1
+	SUBS   $1, R10, R10
 	BNE    row
-	MOVD   o+0(FP), R8
-	WORD $0x3d800103 // str q3, [x8]
+	MOVD   o+0(FP), R9
+	WORD $0x3d800123 // str q3, [x9]
 	MOVD   u+8(FP), R0
-	MOVD   v+80(FP), R1
-	FMOVS  c+88(FP), F1
+	MOVD   v+88(FP), R1
+	FMOVS  c+96(FP), F1
 	WORD $0x4e040421 // dup v1.4s, v1.s[0]
-	FMOVS  beta+92(FP), F2
+	FMOVS  beta+100(FP), F2
 	WORD $0x4e040442 // dup v2.4s, v2.s[0]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
 	WORD $0x3dc00023 // ldr q3, [x1]
@@ -626,8 +634,8 @@ tap:
 	BNE    block
 	RET
 
-// func selective2NEON(y, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)
-TEXT ·selective2NEON(SB), NOSPLIT, $0-88
+// func selective2NEON(y, to, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)
+TEXT ·selective2NEON(SB), NOSPLIT, $0-96
 	MOVD   $0xc2af0000, R0
 	WORD $0x4e040c00 // dup v0.4s, w0
 	MOVD   $0x42b1cccd, R0
@@ -652,29 +660,30 @@ TEXT ·selective2NEON(SB), NOSPLIT, $0-88
 	WORD $0x4e040c0a // dup v10.4s, w0
 	WORD $0x4f00f40b // fmov v11.4s, #2.000000000000000000e+00
 	WORD $0x4f03f40c // fmov v12.4s, #5.000000000000000000e-01
-	MOVD   s+8(FP), R0
-	MOVD   b+40(FP), R1
-	MOVD   c+48(FP), R2
-	MOVD   a+56(FP), R3
-	MOVD   aStride+64(FP), R4
-	MOVD   x+24(FP), R5
-	MOVD   dt+32(FP), R6
-	MOVD   $4, R7
-	LSL    $2, R4
+	MOVD   to+8(FP), R0
+	MOVD   s+16(FP), R1
+	MOVD   b+48(FP), R2
+	MOVD   c+56(FP), R3
+	MOVD   a+64(FP), R4
+	MOVD   aStride+72(FP), R5
+	MOVD   x+32(FP), R6
+	MOVD   dt+40(FP), R7
+	MOVD   $4, R8
+	LSL    $2, R5
 	WORD $0x4f000411 // movi v17.4s, #0x0
 	WORD $0x4f000412 // movi v18.4s, #0x0
-	WORD $0xad4038cd // ldp q13, q14, [x6]
-	WORD $0xad4040af // ldp q15, q16, [x5]
+	WORD $0xad4038ed // ldp q13, q14, [x7]
+	WORD $0xad4040cf // ldp q15, q16, [x6]
 	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
 	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
-	MOVD   stride+16(FP), R8
-	MOVD   n+72(FP), R9
-	LSL    $2, R8
+	MOVD   stride+24(FP), R9
+	MOVD   n+80(FP), R10
+	LSL    $2, R9
 row:
-	WORD $0xad405073 // ldp q19, q20, [x3]
+	WORD $0xad405093 // ldp q19, q20, [x4]
 	WORD $0x6e2dde73 // fmul v19.4s, v19.4s, v13.4s
 	WORD $0x6e2ede94 // fmul v20.4s, v20.4s, v14.4s
-	ADD    R4, R3
+	ADD    R5, R4
 	WORD $0x4e20f673 // fmax v19.4s, v19.4s, v0.4s
 	WORD $0x4e20f694 // fmax v20.4s, v20.4s, v0.4s
 	WORD $0x4ea1f673 // fmin v19.4s, v19.4s, v1.4s
@@ -719,30 +728,31 @@ row:
 	WORD $0x4e34cef9 // fmla v25.4s, v23.4s, v20.4s
 	WORD $0x6e35df13 // fmul v19.4s, v24.4s, v21.4s
 	WORD $0x6e36df34 // fmul v20.4s, v25.4s, v22.4s
-	WORD $0xad405815 // ldp q21, q22, [x0]
+	WORD $0xad405835 // ldp q21, q22, [x1]
 	WORD $0x6e35de73 // fmul v19.4s, v19.4s, v21.4s
 	WORD $0x6e36de94 // fmul v20.4s, v20.4s, v22.4s
-	WORD $0x4dc7c837 // ld1r {v23.4s}, [x1], x7
+	WORD $0x4dc8c857 // ld1r {v23.4s}, [x2], x8
 	WORD $0x4e37cdf3 // fmla v19.4s, v15.4s, v23.4s
 	WORD $0x4e37ce14 // fmla v20.4s, v16.4s, v23.4s
 	WORD $0xad005013 // stp q19, q20, [x0]
-	WORD $0x4dc7c857 // ld1r {v23.4s}, [x2], x7
+	WORD $0x4dc8c877 // ld1r {v23.4s}, [x3], x8
 	WORD $0x4e37ce71 // fmla v17.4s, v19.4s, v23.4s
 	WORD $0x4e37ce92 // fmla v18.4s, v20.4s, v23.4s
-	ADD    R8, R0
-	SUBS   $1, R9, R9
+	ADD    R9, R0
+	ADD    R9, R1
+	SUBS   $1, R10, R10
 	BNE    row
-	MOVD   y+0(FP), R8
-	MOVD   d+80(FP), R9
-	WORD $0xad40392d // ldp q13, q14, [x9]
-	WORD $0xad4040af // ldp q15, q16, [x5]
+	MOVD   y+0(FP), R9
+	MOVD   d+88(FP), R10
+	WORD $0xad40394d // ldp q13, q14, [x10]
+	WORD $0xad4040cf // ldp q15, q16, [x6]
 	WORD $0x4e2fcdb1 // fmla v17.4s, v13.4s, v15.4s
 	WORD $0x4e30cdd2 // fmla v18.4s, v14.4s, v16.4s
-	WORD $0xad004911 // stp q17, q18, [x8]
+	WORD $0xad004931 // stp q17, q18, [x9]
 	RET
 
-// func selective1NEON(y, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)
-TEXT ·selective1NEON(SB), NOSPLIT, $0-88
+// func selective1NEON(y, to, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)
+TEXT ·selective1NEON(SB), NOSPLIT, $0-96
 	MOVD   $0xc2af0000, R0
 	WORD $0x4e040c00 // dup v0.4s, w0
 	MOVD   $0x42b1cccd, R0
@@ -767,26 +777,27 @@ TEXT ·selective1NEON(SB), NOSPLIT, $0-88
 	WORD $0x4e040c0a // dup v10.4s, w0
 	WORD $0x4f00f40b // fmov v11.4s, #2.000000000000000000e+00
 	WORD $0x4f03f40c // fmov v12.4s, #5.000000000000000000e-01
-	MOVD   s+8(FP), R0
-	MOVD   b+40(FP), R1
-	MOVD   c+48(FP), R2
-	MOVD   a+56(FP), R3
-	MOVD   aStride+64(FP), R4
-	MOVD   x+24(FP), R5
-	MOVD   dt+32(FP), R6
-	MOVD   $4, R7
-	LSL    $2, R4
+	MOVD   to+8(FP), R0
+	MOVD   s+16(FP), R1
+	MOVD   b+48(FP), R2
+	MOVD   c+56(FP), R3
+	MOVD   a+64(FP), R4
+	MOVD   aStride+72(FP), R5
+	MOVD   x+32(FP), R6
+	MOVD   dt+40(FP), R7
+	MOVD   $4, R8
+	LSL    $2, R5
 	WORD $0x4f00040f // movi v15.4s, #0x0
-	WORD $0x3dc000cd // ldr q13, [x6]
-	WORD $0x3dc000ae // ldr q14, [x5]
+	WORD $0x3dc000ed // ldr q13, [x7]
+	WORD $0x3dc000ce // ldr q14, [x6]
 	WORD $0x6e2dddce // fmul v14.4s, v14.4s, v13.4s
-	MOVD   stride+16(FP), R8
-	MOVD   n+72(FP), R9
-	LSL    $2, R8
+	MOVD   stride+24(FP), R9
+	MOVD   n+80(FP), R10
+	LSL    $2, R9
 row:
-	WORD $0x3dc00070 // ldr q16, [x3]
+	WORD $0x3dc00090 // ldr q16, [x4]
 	WORD $0x6e2dde10 // fmul v16.4s, v16.4s, v13.4s
-	ADD    R4, R3
+	ADD    R5, R4
 	WORD $0x4e20f610 // fmax v16.4s, v16.4s, v0.4s
 	WORD $0x4ea1f610 // fmin v16.4s, v16.4s, v1.4s
 	WORD $0x4ea31c71 // orr v17.16b, v3.16b, v3.16b
@@ -809,22 +820,23 @@ row:
 	WORD $0x4eab1d73 // orr v19.16b, v11.16b, v11.16b
 	WORD $0x4e30ce53 // fmla v19.4s, v18.4s, v16.4s
 	WORD $0x6e31de70 // fmul v16.4s, v19.4s, v17.4s
-	WORD $0x3dc00011 // ldr q17, [x0]
+	WORD $0x3dc00031 // ldr q17, [x1]
 	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
-	WORD $0x4dc7c832 // ld1r {v18.4s}, [x1], x7
+	WORD $0x4dc8c852 // ld1r {v18.4s}, [x2], x8
 	WORD $0x4e32cdd0 // fmla v16.4s, v14.4s, v18.4s
 	WORD $0x3d800010 // str q16, [x0]
-	WORD $0x4dc7c852 // ld1r {v18.4s}, [x2], x7
+	WORD $0x4dc8c872 // ld1r {v18.4s}, [x3], x8
 	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
-	ADD    R8, R0
-	SUBS   $1, R9, R9
+	ADD    R9, R0
+	ADD    R9, R1
+	SUBS   $1, R10, R10
 	BNE    row
-	MOVD   y+0(FP), R8
-	MOVD   d+80(FP), R9
-	WORD $0x3dc0012d // ldr q13, [x9]
-	WORD $0x3dc000ae // ldr q14, [x5]
+	MOVD   y+0(FP), R9
+	MOVD   d+88(FP), R10
+	WORD $0x3dc0014d // ldr q13, [x10]
+	WORD $0x3dc000ce // ldr q14, [x6]
 	WORD $0x4e2ecdaf // fmla v15.4s, v13.4s, v14.4s
-	WORD $0x3d80010f // str q15, [x8]
+	WORD $0x3d80012f // str q15, [x9]
 	RET
 
 // func expNEON(dst, x []float32)

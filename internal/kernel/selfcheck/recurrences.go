@@ -32,7 +32,7 @@ func recurrences() []check {
 	}
 }
 
-// advance appends the outputs of three rows, in calls of one and of two, and the states behind them. The values of gates, of one sign,
+// advance appends the outputs of three rows, in calls of one, in place, and of two, and the states behind both. The values of gates, of one sign,
 // take the place of the last inputs of a row; of Mamba 1, of the times.
 func advance(op scan.Op, d *data, gates, dst []float32) []float32 {
 	const rows = 3
@@ -46,10 +46,11 @@ func advance(op scan.Op, d *data, gates, dst []float32) []float32 {
 		copy(in[at:], gates)
 	}
 	for part := range op.Parts() {
-		dst = grow(dst, op.Size()+rows*width)
-		state, out := dst[len(dst)-op.Size()-rows*width:][:op.Size()], dst[len(dst)-rows*width:]
-		op.Advance(part, state, in, record, 1, out, width)
-		op.Advance(part, state, in[record:], record, rows-1, out[width:], width)
+		dst = grow(dst, 2*op.Size()+rows*width)
+		own := dst[len(dst)-2*op.Size()-rows*width:]
+		first, state, out := own[:op.Size()], own[op.Size():2*op.Size()], own[2*op.Size():]
+		op.Advance(part, first, first, in, record, 1, out, width)
+		op.Advance(part, state, first, in[record:], record, rows-1, out[width:], width)
 	}
 	return dst
 }

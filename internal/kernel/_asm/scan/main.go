@@ -64,15 +64,17 @@ func element(base, i reg.Register) reg.VecVirtual {
 	return v
 }
 
-// rows emits a loop over the rows of a state, at least one: body gets the index of the row. The parameters n and stride, in floats, are
-// those of the state s.
-func rows(s reg.GPVirtual, body func(i reg.GPVirtual)) {
+// rows emits a loop over the rows of states, at least one: body gets the index of the row. The parameters n and stride, in floats, are
+// those of the states.
+func rows(body func(i reg.GPVirtual), states ...reg.GPVirtual) {
 	stride, n, i := Int("stride"), Int("n"), GP64()
 	SHLQ(U8(2), stride)
 	XORQ(i, i)
 	Label("row")
 	body(i)
-	ADDQ(stride, s)
+	for _, s := range states {
+		ADDQ(stride, s)
+	}
 	INCQ(i)
 	CMPQ(i, n)
 	JLT(LabelRef("row"))
@@ -94,22 +96,22 @@ func read(set set, n int) {
 	Func(name, "func(u, s *float32, stride int, k *float32, n int, v *float32, c, beta float32)",
 		name+" is read, for "+columns+" of a state with n > 0 rows.")
 	s, k, p := Int("s"), Int("k"), cleared(n)
-	rows(s, func(i reg.GPVirtual) {
+	rows(func(i reg.GPVirtual) {
 		key := element(k, i)
 		p.Each(func(j int) { VFMADD231PS(at(s, j), key, p[j]) })
-	})
+	}, s)
 	found(p)
 	End()
 }
 
 func write(set set, n int, reads bool) {
-	kernel, signature := "write", "func(o, u, s *float32, stride int, k, q, a *float32, step, n int)"
+	kernel, signature := "write", "func(o, u, to, s *float32, stride int, k, q, a *float32, step, n int)"
 	if reads {
-		kernel, signature = "writeRead", "func(o, u, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)"
+		kernel, signature = "writeRead", "func(o, u, to, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)"
 	}
 	name, columns := set.named(kernel, n)
-	Func(name, signature, name+" is write, for "+columns+" of a state with n > 0 rows.")
-	s, k, q, a, step, u := Int("s"), Int("k"), Int("q"), Int("a"), Int("step"), Int("u")
+	Func(name, signature, name+" is write, for "+columns+" of states with n > 0 rows.")
+	to, s, k, q, a, step, u := Int("to"), Int("s"), Int("k"), Int("q"), Int("a"), Int("step"), Int("u")
 	SHLQ(U8(2), step)
 	var next reg.GPVirtual
 	var p Vecs
@@ -121,7 +123,7 @@ func write(set set, n int, reads bool) {
 	if !inMemory {
 		values.Each(func(j int) { VMOVUPS(at(u, j), values[j]) })
 	}
-	rows(s, func(i reg.GPVirtual) {
+	rows(func(i reg.GPVirtual) {
 		factor := Vector()
 		VBROADCASTSS(Mem{Base: a}, factor)
 		ADDQ(step, a)
@@ -134,14 +136,14 @@ func write(set set, n int, reads bool) {
 				VFMADD231PS(values[j], key, v[j])
 			}
 		})
-		v.Each(func(j int) { VMOVUPS(v[j], at(s, j)) })
+		v.Each(func(j int) { VMOVUPS(v[j], at(to, j)) })
 		query := element(q, i)
 		v.Each(func(j int) { VFMADD231PS(v[j], query, sum[j]) })
 		if reads {
 			key := element(next, i)
 			v.Each(func(j int) { VFMADD231PS(v[j], key, p[j]) })
 		}
-	})
+	}, to, s)
 	o := Int("o")
 	sum.Each(func(j int) { VMOVUPS(sum[j], at(o, j)) })
 	if reads {
@@ -153,12 +155,12 @@ func write(set set, n int, reads bool) {
 // writeTwo emits two rows of write with a decay each: the state is loaded and stored once.
 func writeTwo(set set, n int) {
 	name, columns := set.named("writeTwo", n)
-	Func(name, "func(o0, o1, u0, u1, s *float32, stride int, k0, k1, q0, q1, a *float32, n int)",
-		name+" is write for two rows, whose decays are at a, for "+columns+" of a state with n > 0 rows.")
-	s, a := Int("s"), Int("a")
+	Func(name, "func(o0, o1, u0, u1, to, s *float32, stride int, k0, k1, q0, q1, a *float32, n int)",
+		name+" is write for two rows, whose decays are at a, for "+columns+" of states with n > 0 rows.")
+	to, s, a := Int("to"), Int("s"), Int("a")
 	keys, queries, values := [2]reg.GPVirtual{Int("k0"), Int("k1")}, [2]reg.GPVirtual{Int("q0"), Int("q1")}, [2]reg.GPVirtual{Int("u0"), Int("u1")}
 	v, sums := some(n), [2]Vecs{cleared(n), cleared(n)}
-	rows(s, func(i reg.GPVirtual) {
+	rows(func(i reg.GPVirtual) {
 		v.Each(func(j int) { VMOVUPS(at(s, j), v[j]) })
 		for r := range 2 {
 			factor := Vector()
@@ -167,12 +169,12 @@ func writeTwo(set set, n int) {
 			key := element(keys[r], i)
 			v.Each(func(j int) { VFMADD231PS(at(values[r], j), key, v[j]) })
 			if r == 1 {
-				v.Each(func(j int) { VMOVUPS(v[j], at(s, j)) })
+				v.Each(func(j int) { VMOVUPS(v[j], at(to, j)) })
 			}
 			query := element(queries[r], i)
 			v.Each(func(j int) { VFMADD231PS(v[j], query, sums[r][j]) })
 		}
-	})
+	}, to, s)
 	for r, o := range []reg.GPVirtual{Int("o0"), Int("o1")} {
 		sums[r].Each(func(j int) { VMOVUPS(sums[r][j], at(o, j)) })
 	}
@@ -230,15 +232,15 @@ func convolution(set set, n int, silu bool) {
 
 func selective(set set, n int) {
 	name, columns := set.named("selective", n)
-	Func(name, "func(y, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)",
-		name+" is Mamba1.channels, for "+columns+" of a state with n > 0 rows.")
-	s, b, c, a, aStride := Int("s"), Int("b"), Int("c"), Int("a"), Int("aStride")
+	Func(name, "func(y, to, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)",
+		name+" is Mamba1.channels, for "+columns+" of states with n > 0 rows.")
+	to, s, b, c, a, aStride := Int("to"), Int("s"), Int("b"), Int("c"), Int("a"), Int("aStride")
 	SHLQ(U8(2), aStride)
 	x, times := Int("x"), Int("dt")
 	dt, u, sum := some(n), some(n), cleared(n)
 	dt.Each(func(i int) { VMOVUPS(at(times, i), dt[i]) })
 	u.Each(func(i int) { VMULPS(at(x, i), dt[i], u[i]) })
-	rows(s, func(i reg.GPVirtual) {
+	rows(func(i reg.GPVirtual) {
 		e := some(n)
 		e.Each(func(j int) { VMULPS(at(a, j), dt[j], e[j]) })
 		ADDQ(aStride, a)
@@ -246,10 +248,10 @@ func selective(set set, n int) {
 		e.Each(func(j int) { VMULPS(at(s, j), e[j], e[j]) })
 		in := element(b, i)
 		e.Each(func(j int) { VFMADD231PS(in, u[j], e[j]) })
-		e.Each(func(j int) { VMOVUPS(e[j], at(s, j)) })
+		e.Each(func(j int) { VMOVUPS(e[j], at(to, j)) })
 		out := element(c, i)
 		e.Each(func(j int) { VFMADD231PS(e[j], out, sum[j]) })
-	})
+	}, to, s)
 	y, d := Int("y"), Int("d")
 	v := some(n)
 	v.Each(func(i int) { VMOVUPS(at(d, i), v[i]) })

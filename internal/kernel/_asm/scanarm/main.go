@@ -54,13 +54,15 @@ func four() R {
 	return r
 }
 
-// rows emits a loop over the n > 0 rows of a state s, stride floats apart.
-func rows(s R, body func()) {
+// rows emits a loop over the n > 0 rows of states, stride floats apart.
+func rows(body func(), states ...R) {
 	stride, n := Arg("stride"), Arg("n")
 	floats(stride)
 	Loop("row", n, func() {
 		body()
-		Text("ADD %v, %v", stride, s)
+		for _, s := range states {
+			Text("ADD %v, %v", stride, s)
+		}
 	})
 	Free(stride, n)
 }
@@ -81,11 +83,11 @@ func read(n int) {
 		name+" is read, for "+columns+" of a state with n > 0 rows.")
 	s, k, step := Arg("s"), Arg("k"), four()
 	p, x, key := cleared(n), Vecs(n), Vec()
-	rows(s, func() {
+	rows(func() {
 		LD1RPost(S4, key, k, step)
 		Load(x, s, 0)
 		each(p, func(i int) { FMLA(S4, p[i], x[i], key) })
-	})
+	}, s)
 	Free(x...)
 	Free(s, k, step)
 	found(p)
@@ -93,13 +95,13 @@ func read(n int) {
 }
 
 func write(n int, reads bool) {
-	kernel, signature := "write", "func(o, u, s *float32, stride int, k, q, a *float32, step, n int)"
+	kernel, signature := "write", "func(o, u, to, s *float32, stride int, k, q, a *float32, step, n int)"
 	if reads {
-		kernel, signature = "writeRead", "func(o, u, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)"
+		kernel, signature = "writeRead", "func(o, u, to, s *float32, stride int, k, q, a *float32, step, n int, next, v *float32, c, beta float32)"
 	}
 	name, columns := named(kernel, n)
-	Func(name, signature, name+" is write, for "+columns+" of a state with n > 0 rows.")
-	s, k, q, a, step, u, float := Arg("s"), Arg("k"), Arg("q"), Arg("a"), Arg("step"), Arg("u"), four()
+	Func(name, signature, name+" is write, for "+columns+" of states with n > 0 rows.")
+	to, s, k, q, a, step, u, float := Arg("to"), Arg("s"), Arg("k"), Arg("q"), Arg("a"), Arg("step"), Arg("u"), four()
 	floats(step)
 	var next R
 	var p []V
@@ -109,25 +111,25 @@ func write(n int, reads bool) {
 	values, v, sum := Vecs(n), Vecs(n), cleared(n)
 	factor, key, query, other := Vec(), Vec(), Vec(), Vec()
 	Load(values, u, 0)
-	rows(s, func() {
+	rows(func() {
 		LD1RPost(S4, factor, a, step)
 		LD1RPost(S4, key, k, float)
 		LD1RPost(S4, query, q, float)
 		Load(v, s, 0)
 		each(v, func(j int) { FMUL(S4, v[j], v[j], factor) })
 		each(v, func(j int) { FMLA(S4, v[j], values[j], key) })
-		Store(v, s, 0)
+		Store(v, to, 0)
 		each(v, func(j int) { FMLA(S4, sum[j], v[j], query) })
 		if reads {
 			LD1RPost(S4, other, next, float)
 			each(v, func(j int) { FMLA(S4, p[j], v[j], other) })
 		}
-	})
+	}, to, s)
 	o := Arg("o")
 	Store(sum, o, 0)
 	if reads {
 		Free(append(append(values, v...), sum...)...)
-		Free(s, k, q, a, step, u, float, next, o)
+		Free(to, s, k, q, a, step, u, float, next, o)
 		found(p)
 	}
 	Return()
@@ -189,16 +191,16 @@ func convolution(n int, silu bool) {
 
 func selective(n int) {
 	name, columns := named("selective", n)
-	Func(name, "func(y, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)",
-		name+" is Mamba1.channels, for "+columns+" of a state with n > 0 rows.")
+	Func(name, "func(y, to, s *float32, stride int, x, dt, b, c, a *float32, aStride, n int, d *float32)",
+		name+" is Mamba1.channels, for "+columns+" of states with n > 0 rows.")
 	LoadExp(false)
-	s, b, c, a, aStride, x, times, float := Arg("s"), Arg("b"), Arg("c"), Arg("a"), Arg("aStride"), Arg("x"), Arg("dt"), four()
+	to, s, b, c, a, aStride, x, times, float := Arg("to"), Arg("s"), Arg("b"), Arg("c"), Arg("a"), Arg("aStride"), Arg("x"), Arg("dt"), four()
 	floats(aStride)
 	dt, u, sum, e := Vecs(n), Vecs(n), cleared(n), Vecs(n)
 	Load(dt, times, 0)
 	Load(u, x, 0)
 	each(u, func(i int) { FMUL(S4, u[i], u[i], dt[i]) })
-	rows(s, func() {
+	rows(func() {
 		Load(e, a, 0)
 		each(e, func(j int) { FMUL(S4, e[j], e[j], dt[j]) })
 		Text("ADD %v, %v", aStride, a)
@@ -208,11 +210,11 @@ func selective(n int) {
 		each(e, func(j int) { FMUL(S4, e[j], e[j], h[j]) })
 		LD1RPost(S4, key, b, float)
 		each(e, func(j int) { FMLA(S4, e[j], u[j], key) })
-		Store(e, s, 0)
+		Store(e, to, 0)
 		LD1RPost(S4, key, c, float)
 		each(e, func(j int) { FMLA(S4, sum[j], e[j], key) })
 		Free(append(h, key)...)
-	})
+	}, to, s)
 	y, d := Arg("y"), Arg("d")
 	Load(dt, d, 0)
 	Load(u, x, 0)
