@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
@@ -52,38 +53,42 @@ func fileProduct(f *Format, src []byte, out, k int, x *kernel.Rows) []float32 {
 	return y
 }
 
-func TestMatMulEqualsFileOrder(t *testing.T) {
-	eachImpl(t, func(t *testing.T) {
-		rnd := newRand(29)
-		for _, f := range quantised() {
-			sweep(f, func(out, k, n int) {
-				wild := rnd.IntN(2) == 0
-				src, x := weights(rnd, f.Type, out, k, wild), activations(rnd, n, k, wild)
-				if d := diffBits(fileProduct(f, src, out, k, x), product(t, f, pack(f, src, out, k), out, k, x)); d != "" {
-					t.Fatalf("%v [%d, %d], %d rows, wild %v: %s", f.Type, out, k, n, wild, d)
-				}
-			})
+// equalsFile compares the product of packed weights with the file's by some implementations.
+func equalsFile(t *testing.T, impls []string, rnd *rand.Rand, f *Format, out, k, n int, wild bool) {
+	t.Helper()
+	defer kernel.Use(kernel.Implementation())
+	src, x := weights(rnd, f.Type, out, k, wild), activations(rnd, n, k, wild)
+	want := fileProduct(f, src, out, k, x)
+	for _, impl := range impls {
+		kernel.Use(impl)
+		if d := diffBits(want, product(t, f, pack(f, src, out, k), out, k, x)); d != "" {
+			t.Fatalf("%s: %v [%d, %d], %d rows, wild %v: %s", impl, f.Type, out, k, n, wild, d)
 		}
-	})
+	}
+}
+
+func TestMatMulEqualsFileOrder(t *testing.T) {
+	impls := kernel.Implementations()
+	if testing.Short() && len(impls) > 1 { // as under emulation
+		impls = impls[:len(impls)-1] // the last one is portable
+	}
+	rnd := newRand(29)
+	for _, f := range quantised() {
+		sweep(f, func(out, k, n int) { equalsFile(t, impls, rnd, f, out, k, n, rnd.IntN(2) == 0) })
+	}
 }
 
 // TestMatMulManyRows meets the largest tiles with more blocks than any of them works on at once, and rows that are many
 // enough to expand weights.
 func TestMatMulManyRows(t *testing.T) {
-	eachImpl(t, func(t *testing.T) {
-		rnd := newRand(31)
-		for _, f := range quantised() {
-			for i, n := range []int{13, 14, 15, 16, 48, 53, 64, 65, 71, 79} {
-				for _, blocks := range []int{4, 5, 16, 17, 35} {
-					out, k, wild := 16+5*(i%3), max(blocks*kernel.QBlock/f.BlockK, 1)*f.BlockK, i%2 == 0
-					src, x := weights(rnd, f.Type, out, k, wild), activations(rnd, n, k, wild)
-					if d := diffBits(fileProduct(f, src, out, k, x), product(t, f, pack(f, src, out, k), out, k, x)); d != "" {
-						t.Fatalf("%v [%d, %d], %d rows, wild %v: %s", f.Type, out, k, n, wild, d)
-					}
-				}
+	rnd := newRand(31)
+	for _, f := range quantised() {
+		for i, n := range []int{13, 14, 15, 16, 48, 53, 64, 65, 71, 79} {
+			for _, blocks := range []int{4, 5, 16, 17, 35} {
+				equalsFile(t, kernel.Implementations(), rnd, f, 16+5*(i%3), max(blocks*kernel.QBlock/f.BlockK, 1)*f.BlockK, n, i%2 == 0)
 			}
 		}
-	})
+	}
 }
 
 // TestMatMulExtremes meets the largest sums of each type, of both signs, at every place where an
@@ -96,36 +101,40 @@ func TestMatMulExtremes(t *testing.T) {
 	// Of types with signed scales, where these begin and end: they differ from the other bytes.
 	signed := map[tensor.Type][2]int{tensor.Q6_K: {192, 210}, tensor.Q3_K: {96, 108}, tensor.IQ4_XS: {2, 8}}
 	scales := []uint16{0x3c00, 0xc000, 0x7bff, 0xfbff, 0x0001, 0x8001, 0x8000, 0x7c00, 0xfc00, 0x7e00}
-	eachImpl(t, func(t *testing.T) {
-		for _, f := range quantised() {
-			const out = 2 * lanes
-			k := 2 * f.BlockK
-			for _, fill := range []uint16{0x0000, 0xffff, 0x0f0f, 0xf0f0, 0x8080, 0x7f7f, 0x80ff, 0x8000, 0x7f00, 0xff7f, 0x0080, 0x5555} {
-				for i := range scales {
-					src := make([]byte, out*2*f.codec.Bytes)
-					for b := range out * 2 {
-						block := src[b*f.codec.Bytes:][:f.codec.Bytes]
-						for j := range block {
-							block[j] = byte(fill)
-							if part := signed[f.Type]; j >= part[0] && j < part[1] {
-								block[j] = byte(fill >> 8)
-							}
-						}
-						for j, at := range halves[f.Type] {
-							binary.LittleEndian.PutUint16(block[at:], scales[(i+j*(b%3))%len(scales)])
+	defer kernel.Use(kernel.Implementation())
+	for _, f := range quantised() {
+		const out = 2 * lanes
+		k := 2 * f.BlockK
+		x := extremeRows(k)
+		more := repeated(x, 4) // so many that weights are expanded
+		for _, fill := range []uint16{0x0000, 0xffff, 0x0f0f, 0xf0f0, 0x8080, 0x7f7f, 0x80ff, 0x8000, 0x7f00, 0xff7f, 0x0080, 0x5555} {
+			for i := range scales {
+				src := make([]byte, out*2*f.codec.Bytes)
+				for b := range out * 2 {
+					block := src[b*f.codec.Bytes:][:f.codec.Bytes]
+					for j := range block {
+						block[j] = byte(fill)
+						if part := signed[f.Type]; j >= part[0] && j < part[1] {
+							block[j] = byte(fill >> 8)
 						}
 					}
-					x := extremeRows(k)
-					w, want := pack(f, src, out, k), fileProduct(f, src, out, k, x)
-					for _, times := range []int{1, 4} { // few rows, and so many that weights are expanded
-						if diff := diffBits(slices.Repeat(want, times), product(t, f, w, out, k, repeated(x, times))); diff != "" {
-							t.Fatalf("%v of %04x, scales %04x, %d rows: %s", f.Type, fill, scales[i], times*x.N, diff)
+					for j, at := range halves[f.Type] {
+						binary.LittleEndian.PutUint16(block[at:], scales[(i+j*(b%3))%len(scales)])
+					}
+				}
+				want := fileProduct(f, src, out, k, x)
+				for _, impl := range kernel.Implementations() {
+					kernel.Use(impl)
+					w := pack(f, src, out, k)
+					for _, x := range []*kernel.Rows{x, more} {
+						if diff := diffBits(slices.Repeat(want, x.N*out/len(want)), product(t, f, w, out, k, x)); diff != "" {
+							t.Fatalf("%s: %v of %04x, scales %04x, %d rows: %s", impl, f.Type, fill, scales[i], x.N, diff)
 						}
 					}
 				}
 			}
 		}
-	})
+	}
 }
 
 // extremeRows returns rows of ±127: of one sign, and alternating by 1, 2, 4, 8, 16, 32 and 64 values.
