@@ -60,6 +60,9 @@ func From(f *gguf.File) (*Folder, error) {
 	return out, nil
 }
 
+// Vocabulary makes the tokenizer's files of a model's byte-level vocabulary.
+func Vocabulary(f *gguf.File) (tokenizer, names map[string]any) { return source{f: f}.tokenizer() }
+
 type source struct {
 	f    *gguf.File
 	arch string

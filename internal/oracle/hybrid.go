@@ -177,6 +177,7 @@ func (m *Model) innerNorm(l int, name string, x []float64, eps float64) []float6
 	case m.has("blk.%d.%s.weight", l, name):
 		return rmsNorm(x, m.tensor("blk.%d.%s.weight", l, name), eps)
 	case m.boolOr("ssm.dt_b_c_rms", false):
+		eps = m.floatOr("ssm.dt_b_c_rms_epsilon", eps)
 		return times(1/math.Sqrt(dot(x, x)/float64(len(x))+eps), x)
 	}
 	return x

@@ -33,7 +33,10 @@ func openExaoneMoE(l *model.Loader) model.Model {
 		if !windowed[i] {
 			layer.attn.Rope = nil
 		}
-		if i >= dense {
+		if mix.dense = dense; i >= s.Layers && !l.Has(fmt.Sprintf("blk.%d.ffn_gate_inp.weight", i)) {
+			mix.dense = i + 1 // a predictor has a plain block
+		}
+		if i >= mix.dense {
 			l.Need(fmt.Sprintf("blk.%d.exp_probs_b.bias", i))
 		}
 		layer.mlp, layer.experts = mix.blocks(l, i)

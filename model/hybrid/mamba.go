@@ -13,6 +13,7 @@ func openMamba(l *model.Loader) model.Model {
 	s := withoutAttention(l)
 	h := loadSSM(l, s)
 	normed := l.BoolOr("ssm.dt_b_c_rms", false)
+	h.eps = float32(l.RangeOr("ssm.dt_b_c_rms_epsilon", float64(s.Eps), 0, 1)) // a key of grove's own: llama.cpp takes that of the layers
 	return openDecoder(l, s, func(i int) []sublayer {
 		return []sublayer{sub(l, s, i, "attn_norm", h.loadMamba1(l, i, normed))}
 	})

@@ -9,12 +9,13 @@ import (
 
 // Scan describes the recurrences of a hybrid model. The zero value of a field is a small default.
 type Scan struct {
-	Inner, State, Taps int  // channels, values of a channel's state, taps of the convolution
-	Rank               int  // of the matrix that makes the steps; Mamba 2, delta nets: heads of values
-	Groups             int  // Mamba 2; delta nets: heads of keys
-	Normed             bool // mamba: B, C and what the steps are made of are normed, as in Falcon Mamba
-	Period             int  // delta nets: the layers from one that attends to the next
-	Narrow             int  // nemotron_h_moe: values of the row that experts read; 0: the stream's
+	Inner, State, Taps int     // channels, values of a channel's state, taps of the convolution
+	Rank               int     // of the matrix that makes the steps; Mamba 2, delta nets: heads of values
+	Groups             int     // Mamba 2; delta nets: heads of keys
+	Normed             bool    // mamba: B, C and what the steps are made of are normed, as in Falcon Mamba
+	NormEps            float64 // mamba: the epsilon of these norms; 0: that of the layers
+	Period             int     // delta nets: the layers from one that attends to the next
+	Narrow             int     // nemotron_h_moe: values of the row that experts read; 0: the stream's
 }
 
 // hybrids are the architectures with recurrences of Mamba, by what layer l has: m is Mamba, 2 is Mamba 2, a is attention, f is
@@ -99,6 +100,9 @@ func (b *builder) hybridSettings() {
 	switch s.Arch {
 	case "mamba":
 		b.set("ssm.dt_b_c_rms", s.Scan.Normed)
+		if s.Scan.NormEps > 0 {
+			b.set("ssm.dt_b_c_rms_epsilon", float32(s.Scan.NormEps))
+		}
 	case "granitehybrid":
 		for key, v := range map[string]float32{"embedding_scale": 6, "residual_scale": 0.4, "attention.scale": 0.1, "logit_scale": 3} {
 			b.set(key, v)

@@ -54,6 +54,7 @@ var oracleSpecs = map[string]Spec{
 		Latent: synthetic.Latent{QRank: 32, Shared: 1, Norm: true}},
 	"mamba":                  {Arch: "mamba"},
 	"mamba, Falcon":          {Arch: "mamba", Scan: synthetic.Scan{Normed: true}},
+	"mamba, Falcon, epsilon": {Arch: "mamba", Scan: synthetic.Scan{Normed: true, NormEps: 0.1}},
 	"mamba2":                 {Arch: "mamba2"},
 	"jamba":                  {Arch: "jamba", Layers: 6},
 	"jamba, experts":         {Arch: "jamba", Experts: 6, Used: 2},

@@ -2,7 +2,6 @@ package hf
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"grove/weights/hf/decoder"
@@ -118,28 +117,15 @@ func (b *builder) phi3Rope(s decoder.Shape) {
 	original = c.CountOr("original_max_position_embeddings", original, 1, decoder.MaxContext)
 	b.SetCount(".rope.dimension_count", dims)
 	b.SetFloat(".rope.freq_base", theta)
-	b.SetCount(".rope.scaling.original_context_length", original)
-	kind := c.TextOr(c.First("rope_type", "type"), "default")
-	switch kind {
+	switch kind := c.TextOr(c.First("rope_type", "type"), "default"); kind {
 	case "default":
-		return
+		b.SetCount(".rope.scaling.original_context_length", original)
 	case "longrope", "su":
+		b.longRope(c, dims, s.Context, original)
 	default:
 		c.Fail("type is %.40q; it must be default, longrope or su", kind)
-		return
-	}
-	attention := 1.0
-	if scale := float64(s.Context) / float64(original); scale > 1 && original > 1 {
-		attention = math.Sqrt(1 + math.Log(scale)/math.Log(float64(original)))
-	}
-	b.SetFloat(".rope.scaling.attn_factor", c.FloatOr("attention_factor", attention, 1e-3, 1e3))
-	long, short := c.Floats("long_factor", dims/2), c.Floats("short_factor", dims/2)
-	if b.OK() {
-		b.AddFloats("rope_factors_long.weight", long)
-		b.AddFloats("rope_factors_short.weight", short)
 	}
 }
-
 func olmo2(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.Decoder("olmo2")

@@ -48,7 +48,10 @@ func (b *builder) withoutHeads(arch string) decoder.Shape {
 	return s
 }
 
-func mamba(b *builder) {
+func mamba(b *builder) { b.mamba(0) }
+
+// mamba adds Mamba. With normEps, the inputs of the steps, B and C are normed, with that epsilon.
+func (b *builder) mamba(normEps float64) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
 	s := b.withoutHeads("mamba")
@@ -58,7 +61,10 @@ func mamba(b *builder) {
 	}
 	r.Inner = c.CountOr("intermediate_size", r.Inner, 1, decoder.MaxWidth)
 	r.Describe(b.Builder.Builder)
-	folder.Set(b.Builder.Builder, ".ssm.dt_b_c_rms", false)
+	folder.Set(b.Builder.Builder, ".ssm.dt_b_c_rms", normEps > 0)
+	if normEps > 0 {
+		b.SetFloat(".ssm.dt_b_c_rms_epsilon", normEps)
+	}
 	b.backboneEnds(s.Width, true)
 	b.Layers(s.Layers, "backbone.layers.", func(to, from func(string) string) {
 		b.Norm(to("attn_norm.weight"), from("norm.weight"), s.Width, 0)

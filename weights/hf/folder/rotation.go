@@ -71,6 +71,11 @@ func (b *Builder) YaRN(c *Config) {
 
 // Llama3 adds the rule of Llama 3.1: a factor for each frequency.
 func (b *Builder) Llama3(c *Config, theta float64, dims int) {
+	b.AddFloats("rope_freqs.weight", b.Llama3Factors(c, theta, dims))
+}
+
+// Llama3Factors returns the factors of Llama 3.1.
+func (b *Builder) Llama3Factors(c *Config, theta float64, dims int) []float32 {
 	factor := c.FloatOr("factor", 8, 1, 1<<20)
 	low, high := c.FloatOr("low_freq_factor", 1, 1e-6, 1<<20), c.FloatOr("high_freq_factor", 4, 1e-6, 1<<20)
 	original := float64(c.CountOr("original_max_position_embeddings", 8192, 1, maxContext))
@@ -89,7 +94,7 @@ func (b *Builder) Llama3(c *Config, theta float64, dims int) {
 			factors[i] = float32(1 / ((1-smooth)/factor + smooth))
 		}
 	}
-	b.AddFloats("rope_freqs.weight", factors)
+	return factors
 }
 
 // AddFloats adds a vector that is not in the folder.

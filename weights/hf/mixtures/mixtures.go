@@ -18,6 +18,11 @@ var Families = map[string]func(b *folder.Builder){
 	"Glm4MoeForCausalLM":      of(glm4moe),
 	"HunYuanMoEV1ForCausalLM": of(hunyuanMoE),
 	"MiniMaxM2ForCausalLM":    of(miniMax),
+	"Ernie4_5_MoeForCausalLM": of(ernieMoE),
+	"ExaoneMoeForCausalLM":    of(exaoneMoE),
+	"ExaoneMoEForCausalLM":    of(exaoneMoE),
+	"MiMoV2FlashForCausalLM":  of(mimo2),
+	"Step3p5ForCausalLM":      of(step35),
 	"Step3TextForCausalLM":    of(step3),
 }
 

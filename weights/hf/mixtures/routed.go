@@ -67,10 +67,20 @@ const correction = "mlp.gate.e_score_correction_bias"
 
 // predictor adds what a layer that predicts further tokens has besides its blocks.
 func (b *builder) predictor(s decoder.Shape, to, from func(string) string) {
-	b.Copy(to("nextn.eh_proj.weight"), from("eh_proj.weight"), s.Width, 2*s.Width)
-	b.Norm(to("nextn.enorm.weight"), from("enorm.weight"), s.Width, 0)
-	b.Norm(to("nextn.hnorm.weight"), from("hnorm.weight"), s.Width, 0)
-	b.Norm(to("nextn.shared_head_norm.weight"), from("shared_head.norm.weight"), s.Width, 0)
+	b.predictorOf(s, 0, "shared_head.head.weight", "shared_head.norm.weight", to, from)
+}
+
+// predictorOf is predictor for a family whose norms add a number to their weights, and that has the head and its norm by other names.
+func (b *builder) predictorOf(s decoder.Shape, add float32, head, norm string, to, from func(string) string) {
+	b.joins(s, add, to, from)
+	b.Norm(to("nextn.shared_head_norm.weight"), from(norm), s.Width, add)
 	b.CopyIf(to("nextn.embed_tokens.weight"), from("embed_tokens.weight"), b.Vocab, s.Width)
-	b.CopyIf(to("nextn.shared_head_head.weight"), from("shared_head.head.weight"), b.Vocab, s.Width)
+	b.CopyIf(to("nextn.shared_head_head.weight"), from(head), b.Vocab, s.Width)
+}
+
+// joins adds what joins the embedding of a token and the stream of the token before.
+func (b *builder) joins(s decoder.Shape, add float32, to, from func(string) string) {
+	b.Copy(to("nextn.eh_proj.weight"), from("eh_proj.weight"), s.Width, 2*s.Width)
+	b.Norm(to("nextn.enorm.weight"), from("enorm.weight"), s.Width, add)
+	b.Norm(to("nextn.hnorm.weight"), from("hnorm.weight"), s.Width, add)
 }

@@ -41,10 +41,7 @@ func step3(b *builder) {
 		b.Copy(to("attn_v.weight"), from("self_attn.v_proj.weight"), s.KVHeads*s.Size, s.Width)
 		b.Copy(to("attn_output.weight"), from("self_attn.o_proj.weight"), s.Width, s.Heads*s.Size)
 		if slices.Contains(routes, l) {
-			b.Copy(to("ffn_gate_inp.weight"), from("moe.gate.weight"), experts, s.Width)
-			b.Copy(to("ffn_gate_exps.weight"), from("moe.gate_proj.weight"), experts, ffn, s.Width)
-			b.Copy(to("ffn_up_exps.weight"), from("moe.up_proj.weight"), experts, ffn, s.Width)
-			b.Copy(to("ffn_down_exps.weight"), from("moe.down_proj.weight"), experts, s.Width, ffn)
+			b.step3Experts(s, experts, ffn, to, from)
 			b.SharedExpert(s, shared, to, from("share_expert."))
 		} else {
 			b.Gated(s, to, from)
@@ -74,4 +71,12 @@ func (b *builder) step3Layers() (layers []int) {
 		layers = append(layers, n)
 	}
 	return layers
+}
+
+// step3Experts adds a router and the stacks of its experts.
+func (b *builder) step3Experts(s decoder.Shape, experts, ffn int, to, from func(string) string) {
+	b.Copy(to("ffn_gate_inp.weight"), from("moe.gate.weight"), experts, s.Width)
+	b.Copy(to("ffn_gate_exps.weight"), from("moe.gate_proj.weight"), experts, ffn, s.Width)
+	b.Copy(to("ffn_up_exps.weight"), from("moe.up_proj.weight"), experts, ffn, s.Width)
+	b.Copy(to("ffn_down_exps.weight"), from("moe.down_proj.weight"), experts, s.Width, ffn)
 }
