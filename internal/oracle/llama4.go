@@ -36,6 +36,10 @@ func (m *Model) llama4(ids []int) [][]float64 {
 				q[i] = times(1+m.floatOr("attention.temperature_scale", 0)*math.Log(1+chunk), q[i])
 			}
 		}
+		keys, values := make([][][]float64, kvHeads), make([][][]float64, kvHeads)
+		for h := range kvHeads {
+			keys[h], values[h] = part(k, h*size, size), part(v, h*size, size)
+		}
 		for i := range x {
 			first := 0
 			if rotates {
@@ -43,8 +47,8 @@ func (m *Model) llama4(ids []int) [][]float64 {
 			}
 			var all []float64
 			for h := range heads {
-				at := h / (heads / kvHeads) * size
-				all = append(all, attend(q[i][h*size:(h+1)*size], part(k[first:i+1], at, size), part(v[first:i+1], at, size), 1/math.Sqrt(float64(size)), nil)...)
+				g := h / (heads / kvHeads)
+				all = append(all, attend(q[i][h*size:(h+1)*size], keys[g][first:i+1], values[g][first:i+1], 1/math.Sqrt(float64(size)), nil)...)
 			}
 			x[i] = plus(x[i], m.tensor("blk.%d.attn_output.weight", l).mul(all))
 			h := rmsNorm(x[i], m.tensor("blk.%d.ffn_norm.weight", l), eps)

@@ -95,7 +95,9 @@ func attend(q []float64, k, v [][]float64, scale float64, sink *float64) []float
 	}
 	out := make([]float64, len(v[0]))
 	for j, p := range softmax(scores)[:len(k)] {
-		out = plus(out, times(p, v[j]))
+		for i, x := range v[j] {
+			out[i] += p * x
+		}
 	}
 	return out
 }
