@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"grove/internal/hftest"
+	"grove/suite/modeltest"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -51,7 +52,10 @@ var folders = map[string]func(f *hftest.Folder, dir string) error{
 	},
 }
 
-// makeFolder MODEL DIR [CHANGE] writes a model of modeltest as Hugging Face would publish it.
+// editors are the encoder-decoders of modeltest that edit a text, and whether it is code.
+var editors = map[string]bool{"flan": false, "codet5p": true}
+
+// makeFolder MODEL DIR [CHANGE] writes a model of modeltest as Hugging Face would publish it: a golden one, or one of editors.
 func makeFolder(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: folder model dir [change]")
@@ -63,6 +67,12 @@ func makeFolder(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs(args[1])
 	ts.Check(os.RemoveAll(dir))
 	ts.Check(os.Mkdir(dir, 0o755))
+	if code, ok := editors[args[0]]; ok {
+		h, err := modeltest.Editor(code)
+		ts.Check(err)
+		ts.Check(folders[change](h, dir))
+		return
+	}
 	f, err := gguf.Open(filepath.Join(goldens, args[0]+".gguf"))
 	ts.Check(err)
 	defer f.Close()

@@ -8,36 +8,19 @@ import (
 	"strings"
 	"testing"
 
+	"grove/internal/hftest"
 	"grove/model/synthetic"
 	"grove/weights/tensor"
 )
 
-// t5Names and t5GemmaNames are the parts of names of tensors, in GGUF and in folders.
-var t5Names = strings.NewReplacer("token_embd", "shared", "enc.", "encoder.", "dec.", "decoder.", "blk.", "block.", "output_norm", "final_layer_norm",
-	"cross_attn_norm", "layer.1.layer_norm", "cross_attn_", "layer.1.EncDecAttention.", "attn_norm", "layer.0.layer_norm",
-	"attn_rel_b", "layer.0.SelfAttention.relative_attention_bias", "attn_", "layer.0.SelfAttention.",
-	"ffn_norm", "layer.LAST.layer_norm", "ffn_gate", "layer.LAST.DenseReluDense.wi_0", "ffn_up", "layer.LAST.DenseReluDense.UP", "ffn_down", "layer.LAST.DenseReluDense.wo")
-
+// t5GemmaNames are the parts of names of tensors, in GGUF and in folders.
 var t5GemmaNames = strings.NewReplacer("enc.token_embd", "model.encoder.embed_tokens", "token_embd", "model.decoder.embed_tokens", "enc.", "model.encoder.", "dec.", "model.decoder.",
 	"blk.", "layers.", "output_norm", "norm", "post_cross_attn_norm", "post_cross_attn_layernorm", "cross_attn_norm", "pre_cross_attn_layernorm",
 	"post_attn_norm", "post_self_attn_layernorm", "attn_norm", "pre_self_attn_layernorm", "ffn_norm", "pre_feedforward_layernorm", "post_ffw_norm", "post_feedforward_layernorm",
 	"cross_attn_", "cross_attn.PROJ_", "attn_", "self_attn.PROJ_", "ffn_gate", "mlp.gate_proj", "ffn_up", "mlp.up_proj", "ffn_down", "mlp.down_proj")
 
-// t5Folder is the name of a tensor of T5 in folders.
 func t5Folder(gated bool) func(string) string {
-	return func(name string) string {
-		if name == "output.weight" {
-			return "lm_head.weight"
-		}
-		last, up := "1", "wi"
-		if strings.HasPrefix(name, "dec.") {
-			last = "2"
-		}
-		if gated {
-			up = "wi_1"
-		}
-		return strings.NewReplacer("LAST", last, "UP", up).Replace(t5Names.Replace(name))
-	}
+	return func(name string) string { return hftest.T5Name(name, gated) }
 }
 
 func t5GemmaFolder(name string) string {

@@ -1,12 +1,12 @@
 package pretoken
 
 import (
-	"encoding/binary"
-	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"grove/internal/hftest"
 )
 
 func TestBert(t *testing.T) {
@@ -62,61 +62,8 @@ func TestSpaces(t *testing.T) {
 	}
 }
 
-// compileMap builds the bytes of a map of characters: at the next place of the double array where its
-// children fit, each node of the trie.
-func compileMap(rules map[string]string) []byte {
-	var replacements []byte
-	at := map[string]uint32{}
-	prefixes := map[string][]byte{}
-	for from, to := range rules {
-		at[from] = uint32(len(replacements))
-		replacements = append(append(replacements, to...), 0)
-		for i := range len(from) {
-			if p := from[:i]; !slices.Contains(prefixes[p], from[i]) {
-				prefixes[p] = append(prefixes[p], from[i])
-			}
-		}
-	}
-	units := make([]uint32, 1<<14)
-	used, bases := map[uint32]bool{0: true}, map[uint32]bool{}
-	var place func(prefix string, pos uint32)
-	place = func(prefix string, pos uint32) {
-		children := prefixes[prefix]
-		value, leaf := at[prefix]
-		base := uint32(0x100)
-		for ; ; base++ {
-			free := !bases[base] && (!leaf || !used[base])
-			for _, c := range children {
-				free = free && !used[base^uint32(c)]
-			}
-			if free {
-				break
-			}
-		}
-		bases[base] = true
-		units[pos] |= (base ^ pos) << 10
-		if leaf {
-			units[pos] |= 1 << 8
-			units[base], used[base] = value|1<<31, true
-		}
-		for _, c := range children {
-			used[base^uint32(c)] = true
-			units[base^uint32(c)] = uint32(c)
-		}
-		for _, c := range children {
-			place(prefix+string([]byte{c}), base^uint32(c))
-		}
-	}
-	place("", 0)
-	b := binary.LittleEndian.AppendUint32(nil, uint32(4*len(units)))
-	for _, u := range units {
-		b = binary.LittleEndian.AppendUint32(b, u)
-	}
-	return append(b, replacements...)
-}
-
 func TestCharsmap(t *testing.T) {
-	m, err := NewCharsmap(compileMap(map[string]string{
+	m, err := NewCharsmap(hftest.Charsmap(map[string]string{
 		"ﬁ": "fi", "\t": " ", "Ａ": "A", "ab": "X", "abc": "Y", "a\u0301": "á", "gone": "", "½": "1/2",
 	}))
 	if err != nil {
@@ -146,7 +93,7 @@ func TestCharsmapRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chars := rapid.RuneFrom([]rune("abé中"))
 		rules := rapid.MapOfN(rapid.StringOfN(chars, 1, 3, -1), rapid.StringOfN(chars, 0, 3, -1), 1, 8).Draw(t, "rules")
-		m, err := NewCharsmap(compileMap(rules))
+		m, err := NewCharsmap(hftest.Charsmap(rules))
 		if err != nil {
 			t.Fatal(err)
 		}
