@@ -85,7 +85,9 @@ func openT5(l *model.Loader) model.Model {
 func openT5Encoder(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	l.Info().Encoder = true
-	return loadT5Encoder(l, s, l.Info(), l.Matrix("token_embd.weight", l.Info().Vocabulary, s.Width))
+	m := loadT5Encoder(l, s, l.Info(), l.Matrix("token_embd.weight", l.Info().Vocabulary, s.Width))
+	l.Readouts(model.PoolFirst, model.Tanh)
+	return m
 }
 
 func loadT5Encoder(l *model.Loader, s model.Hyperparameters, info *model.Info, embed *compute.Matrix) *t5Encoder {

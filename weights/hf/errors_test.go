@@ -41,6 +41,8 @@ func TestRefused(t *testing.T) {
 		want        string
 	}{
 		{"no family", "llama-tied", drop("architectures"), "config.json: architectures names 0 classes; it must name 1"},
+		{"CodeT5+ of 2 B", "llama-tied", set("architectures", []string{"CodeT5pEncoderDecoderModel"}),
+			`config.json: class CodeT5pEncoderDecoderModel is not supported: it is CodeT5+ of 2 B parameters or more, a CodeGen some of whose layers read another one; which they are, its own code alone says`},
 		{"two families", "llama-tied", set("architectures", []string{"A", "B"}), "config.json: architectures names 2 classes; it must name 1"},
 		{"family of another kind", "llama-tied", set("architectures", 7), "config.json: architectures: want an array of names, found 7"},
 		{"quantised elsewhere", "llama-tied", set("quantization_config", map[string]any{"quant_method": "gptq"}), `config.json: quantization_config.quant_method is "gptq"; it must be mxfp4 or missing`},

@@ -155,6 +155,9 @@ func (b *builder) family() (func(*builder), error) {
 			family, ok = func(b *builder) { other(b.Builder.Builder) }, true
 		}
 	}
+	if why := seq2seq.Refused[classes[0]]; why != "" {
+		return nil, fmt.Errorf("hf: %s: class %s is not supported: %s", filepath.Join(b.Dir, folder.ConfigName), classes[0], why)
+	}
 	if !ok {
 		return nil, fmt.Errorf("hf: %s: class %.80q is not supported; the classes are %s", filepath.Join(b.Dir, folder.ConfigName), classes[0], strings.Join(Classes(), ", "))
 	}

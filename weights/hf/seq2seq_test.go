@@ -10,6 +10,7 @@ import (
 
 	"grove/internal/hftest"
 	"grove/model/synthetic"
+	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
 
@@ -21,6 +22,13 @@ var t5GemmaNames = strings.NewReplacer("enc.token_embd", "model.encoder.embed_to
 
 func t5Folder(gated bool) func(string) string {
 	return func(name string) string { return hftest.T5Name(name, gated) }
+}
+
+func embeddingFolder(name string) string {
+	if part, ok := strings.CutPrefix(name, "dense_2."); ok {
+		return "proj." + part
+	}
+	return hftest.T5Name(name, true)
 }
 
 func t5GemmaFolder(name string) string {
@@ -55,6 +63,7 @@ func TestSeq2Seq(t *testing.T) {
 		{"T5ForConditionalGeneration", synthetic.Spec{Arch: "t5", KVHeads: 4, Tied: true}, []map[string]any{t5, plain}, t5Folder(false), 0},
 		{"UMT5ForConditionalGeneration", synthetic.Spec{Arch: "t5", KVHeads: 4}, []map[string]any{t5}, t5Folder(true), 0},
 		{"T5EncoderModel", synthetic.Spec{Arch: "t5encoder", KVHeads: 4}, []map[string]any{t5}, t5Folder(true), 0},
+		{"CodeT5pEmbeddingModel", synthetic.Spec{Arch: "t5encoder", KVHeads: 4}, []map[string]any{t5, {"embed_dim": 24}}, embeddingFolder, 0},
 		{"T5GemmaForConditionalGeneration", synthetic.Spec{Arch: "t5gemma", Window: 30},
 			[]map[string]any{{"encoder": gemma(4, 128, 20), "decoder": gemma(3, 64, 30), "tie_word_embeddings": true, "decoder_start_token_id": 2}}, t5GemmaFolder, 1},
 	} {
@@ -66,6 +75,15 @@ func TestSeq2Seq(t *testing.T) {
 			want, tensors, err := c.spec.Parts()
 			if err != nil {
 				t.Fatal(err)
+			}
+			if c.class == "CodeT5pEmbeddingModel" {
+				w := make([]byte, 4*24*64)
+				for i := range len(w) / 4 {
+					binary.LittleEndian.PutUint32(w[4*i:], math.Float32bits(float32(i)))
+				}
+				tensors = append(tensors, tensor.View{Name: "dense_2.weight", Type: tensor.F32, Shape: []int{24, 64}, Data: w},
+					tensor.View{Name: "dense_2.bias", Type: tensor.F32, Shape: []int{24}, Data: w[:4*24]})
+				want = append(want, gguf.KV{Key: "t5encoder.pooling_type", Value: gguf.Of(uint32(2))})
 			}
 			h := bare(t, c.class)
 			for key := range h.Config {

@@ -11,7 +11,13 @@ import (
 // Families are the classes of config.json.
 var Families = map[string]func(b *folder.Builder){
 	"CodeGenForCausalLM": codeGen2, "T5ForConditionalGeneration": t5, "UMT5ForConditionalGeneration": t5, "T5EncoderModel": t5Encoder,
+	"CodeT5pEmbeddingModel":           codeT5Embedding,
 	"T5GemmaForConditionalGeneration": t5Gemma,
+}
+
+// Refused are classes of their kind that are not supported, and why.
+var Refused = map[string]string{
+	"CodeT5pEncoderDecoderModel": "it is CodeT5+ of 2 B parameters or more, a CodeGen some of whose layers read another one; which they are, its own code alone says",
 }
 
 // Limits of settings, as package hf has them.
@@ -156,6 +162,16 @@ func t5Encoder(f *folder.Builder) {
 	s := b.t5Shape("t5encoder")
 	b.t5Table(s.width)
 	b.t5Part(s, "encoder", s.layers)
+}
+
+// codeT5Embedding is CodeT5+ of 110 M: the encoder, and a projection of the first token's state to a unit vector (Wang et al. 2023, section 3.2).
+func codeT5Embedding(f *folder.Builder) {
+	t5Encoder(f)
+	b := &builder{f}
+	const first = 2 // the pooling of the first token
+	width, out := b.Config.Count("d_model", 1, maxWidth), b.Config.CountOr("embed_dim", 256, 1, maxWidth)
+	b.SetCount(".pooling_type", first)
+	b.Both("dense_2", "proj", out, width)
 }
 
 // t5Gemma is T5Gemma: the parts' settings are two objects.
