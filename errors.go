@@ -31,7 +31,7 @@ var (
 
 	// ErrEncoder reports that a text was asked of a model that gives embeddings alone.
 	ErrEncoder = engine.ErrEncoder
-	// ErrSource reports what an encoder-decoder does not do: conversations, sessions, logits of a text alone, drafts for another model.
+	// ErrSource reports what an encoder-decoder does not do: conversations without a template, sessions, logits of a text alone, drafts for another model.
 	ErrSource = engine.ErrSource
 
 	// ErrPrefix reports a prompt of [Request.Prefix] whose tokens cannot see each other; it is inside an [*OptionError].

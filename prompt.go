@@ -32,21 +32,22 @@ func (r Reasoning) Check() error {
 }
 
 // ApplyTemplate returns the prompt of a conversation. Errors: [chat.ErrNone] where neither the model nor the options
-// have a template; an [*OptionError] for a way of reasoning that the template has not; those of [chat.Template.Render].
+// have a template; an [*OptionError] for a way of reasoning that the template has not, and where the model reads a source ([ErrSource]) and has no template or
+// is to continue an answer; those of [chat.Template.Render].
 //
 // Templates that print the date get it from [chat.Options.Now]. The variables date_string (such as 26 Jul 2024), current_date (the
 // same) and datetime can be set in [chat.Options.Vars], so that the prompt does not depend on the day. A template that shows no tools
 // gets a text that lists them and asks for calls in the form of Hermes. Reasoning of turns before the last question is left out.
 func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, error) {
-	if err := m.engine.Reads("it answers a text and holds no conversation"); err != nil {
-		return ChatPrompt{}, &OptionError{err}
-	}
-	t := o.Template
+	t, err := o.Template, error(nil)
 	if t == nil {
-		var err error
-		if t, err = m.templates.For(o.Options); err != nil {
-			return ChatPrompt{}, err
-		}
+		t, err = m.templates.For(o.Options)
+	}
+	if source := m.engine.Reads("it holds conversations by a chat template alone, and continues no answer"); source != nil && (o.Continue || errors.Is(err, chat.ErrNone)) {
+		err = &OptionError{source}
+	}
+	if err != nil {
+		return ChatPrompt{}, err
 	}
 	if o.Reasoning == "" {
 		o.Reasoning = m.reasoning

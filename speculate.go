@@ -66,7 +66,7 @@ type ModelMethod struct {
 }
 
 // Methods returns the methods that there are, and which of them requests to this model can use. A method whose need is met by
-// a request (guided: a prediction) is available. Methods is safe for concurrent use.
+// a request (guided: a prediction, or a source) is available. Methods is safe for concurrent use.
 func (m *Model) Methods() []ModelMethod {
 	var all []ModelMethod
 	env := m.env()

@@ -2,6 +2,10 @@ package server_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +13,7 @@ import (
 	"grove"
 	"grove/model/synthetic"
 	"grove/server"
+	"grove/suite/modeltest"
 	"grove/weights/gguf"
 )
 
@@ -61,5 +66,47 @@ func TestSource(t *testing.T) {
 	e := s.post(t, "/v1/embeddings", `{"input":"some text"}`)
 	if v := e.at("data/0/embedding").([]any); len(v) != 64 {
 		t.Errorf("an embedding of %d values", len(v))
+	}
+}
+
+// TestEditor asks an encoder-decoder of Flan-T5's kind, from a folder of Hugging Face, for a text: by the routes of completions, and by those of conversations with a
+// template, which makes the whole conversation the source.
+func TestEditor(t *testing.T) {
+	h, err := modeltest.Editor(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := h.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	template := filepath.Join(t.TempDir(), "last.jinja")
+	if err := os.WriteFile(template, []byte("{% for m in messages %}{{ m.content }} {% endfor %}{{ eos_token }}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source := func(name string, o grove.Options) server.Source {
+		return server.Source{Name: name, Open: func(context.Context, uint64) (*grove.Model, error) { return grove.Open(dir, o) }}
+	}
+	s := serveModels(t, server.Config{}, source("flan", grove.Options{Parallel: 2}), source("chat", grove.Options{Parallel: 2, ChatTemplate: template}))
+	text, _ := json.Marshal(modeltest.EditorSource)
+	got := s.post(t, "/v1/completions", `{"model":"flan","temperature":0,"max_tokens":100,"prompt":`+string(text)+`}`)
+	if got.at("choices/0/text") != modeltest.EditorAnswer || got.at("choices/0/finish_reason") != "stop" {
+		t.Errorf("a completion: %v", got)
+	}
+	rest, _ := json.Marshal(strings.TrimPrefix(modeltest.EditorSource, "fix: "))
+	for n := range 2 {
+		got = s.post(t, "/v1/chat/completions", `{"model":"chat","temperature":0,"messages":[{"role":"system","content":"fix:"},{"role":"user","content":`+string(rest)+`}]}`)
+		if got.at("choices/0/message/content") != modeltest.EditorAnswer {
+			t.Errorf("conversation %d: %v", n, got)
+		}
+	}
+	for model, body := range map[string]string{
+		"flan": `,"messages":[{"role":"user","content":"x"}]}`,
+		"chat": `,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}],"continue_final_message":true,"add_generation_prompt":false}`,
+	} {
+		status, answer, _ := s.do(t, "POST", "/v1/chat/completions", `{"model":"`+model+`"`+body, "Content-Type", "application/json")
+		if status != 400 || !strings.Contains(answer, "it holds conversations by a chat template alone, and continues no answer") {
+			t.Errorf("%s: %d %s", model, status, answer)
+		}
 	}
 }

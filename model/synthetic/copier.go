@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 
@@ -16,18 +17,21 @@ type Copier struct {
 	Start, End     int         // the decoder's first token, and the token that ends a text
 	Like           int         // the token behind which the answer begins: End, or the token that each source begins with
 	Edits          map[int]int // the tokens that are written in place of others; none of them may be in a source
+	Code           int         // values of a code, half of the stream; 0: 128
+	Layers, FFN    int         // 0: 1, 32; further layers add nothing
+	Type           tensor.Type // of the matrices
+	Vocabulary     bool        // the file names tokens, as [Spec] has it; End must be the last one then
 }
 
-// Values of a code in each half of the stream, of which the first two are no signs: one is 1 for all tokens, one for End alone.
-const (
-	copierHalf  = 128
-	copierMarks = 2
-)
+// copierMarks are the first values of a code, which are no signs: one is 1 for all tokens, one for End alone.
+const copierMarks = 2
 
 // Parts makes the model's metadata and tensors.
 func (c Copier) Parts() ([]gguf.KV, []tensor.View, error) {
-	const width = 2 * copierHalf
-	metadata, tensors, err := Spec{Arch: "t5", Seed: 3, Layers: 1, Width: width, Heads: 1, KVHeads: 1, Size: copierHalf, FFN: 32, Vocab: c.Vocab, Context: c.Context}.Parts()
+	c.Code, c.Layers, c.FFN = cmp.Or(c.Code, 128), cmp.Or(c.Layers, 1), cmp.Or(c.FFN, 32)
+	metadata, tensors, err := Spec{
+		Arch: "t5", Seed: 3, Layers: c.Layers, Width: 2 * c.Code, Heads: 1, KVHeads: 1, Size: c.Code, FFN: c.FFN, Vocab: c.Vocab, Context: c.Context, Type: c.Type, Vocabulary: c.Vocabulary,
+	}.Parts()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,8 +41,8 @@ func (c Copier) Parts() ([]gguf.KV, []tensor.View, error) {
 		}
 	}
 	codes := c.codes()
-	half := func(row, column int) bool { return row == column }                                         // reads or writes the first half of the stream
-	other := func(row, column int) bool { return row == column+copierHalf || row == column-copierHalf } // the second half
+	half := func(row, column int) bool { return row == column }                                 // reads or writes the first half of the stream
+	other := func(row, column int) bool { return row == column+c.Code || row == column-c.Code } // the second half
 	where := func(places func(row, column int) bool, x float32) func(row, column int) float32 {
 		return func(row, column int) float32 {
 			if places(row, column) {
@@ -49,14 +53,14 @@ func (c Copier) Parts() ([]gguf.KV, []tensor.View, error) {
 	}
 	values := map[string]func(row, column int) float32{
 		"token_embd.weight": func(id, i int) float32 {
-			if i < copierHalf {
+			if i < c.Code {
 				return codes[id][i]
 			}
 			return 0
 		},
 		"output.weight": func(id, i int) float32 {
-			if _, edited := c.Edits[id]; !edited && id != c.Start && i >= copierHalf+copierMarks {
-				return codes[id][i-copierHalf]
+			if _, edited := c.Edits[id]; !edited && id != c.Start && i >= c.Code+copierMarks {
+				return codes[id][i-c.Code]
 			}
 			return 0
 		},
@@ -92,7 +96,7 @@ func (c Copier) codes() [][]float32 {
 	rng := rand.New(rand.NewPCG(4, 4))
 	codes := make([][]float32, c.Vocab)
 	for id := range codes {
-		codes[id] = make([]float32, copierHalf)
+		codes[id] = make([]float32, c.Code)
 		for i := range codes[id] {
 			codes[id][i] = float32(2*rng.IntN(2) - 1)
 		}

@@ -1,5 +1,5 @@
-// Package guided drafts from a text that the user expects to find in the answer, such as the one to be edited
-// (Input-guided Aggressive Decoding, Ge et al. 2022; the prediction of an OpenAI request).
+// Package guided drafts from a text that is expected in the answer, such as the one to be edited: the user's prediction (as of an OpenAI
+// request), or else the source of an encoder-decoder (Input-guided Aggressive Decoding, Ge et al. 2022).
 package guided
 
 import (
@@ -12,13 +12,13 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "guided", Paper: "Input-guided aggressive decoding, 2022", Kind: method.KindText, Grade: method.Exact,
-		Needs: "a prediction", Auto: true, Lasting: true, Replays: true,
+		Needs: "a prediction, or a source", Auto: true, Lasting: true, Replays: true,
 		Open: func(method.Env) (method.Method, error) { return guided{}, nil },
 	})
 }
 
 const (
-	longest = 3  // tokens that must point to one place of the prediction, or fewer
+	longest = 3  // tokens that must point to one place of the guide, or fewer
 	most    = 64 // tokens of a draft
 	lost    = -1
 )
@@ -36,24 +36,32 @@ func (guided) NewDrafter(method.Trunk) (method.Drafter, error) {
 
 type drafter struct {
 	history *method.History
-	index   [longest]*method.Index // of the prediction's n-grams of 1, 2, ... tokens
-	next    int                    // the place of the prediction that the answer has reached, or lost
+	index   [longest]*method.Index // of the guide's n-grams of 1, 2, ... tokens
+	next    int                    // the place of the guide that the answer has reached, or lost
 	run     int                    // tokens of the answer that matched on the way there
 }
 
-// Begin implements [method.Drafter]. The answer is expected to begin as the prediction does.
+// guide returns the text that the answer is expected to be like.
+func (d *drafter) guide() []token.ID {
+	if h := d.history; len(h.Prediction) == 0 {
+		return h.IDs()[:h.Source]
+	}
+	return d.history.Prediction
+}
+
+// Begin implements [method.Drafter]. The answer is expected to begin as the guide does.
 func (d *drafter) Begin(h *method.History) error {
 	d.history, d.next, d.run = h, 0, 1
 	for _, x := range d.index {
 		x.Reset()
-		x.Cover(h.Prediction)
+		x.Cover(d.guide())
 	}
 	return nil
 }
 
 // Committed implements [method.Drafter].
 func (d *drafter) Committed(r method.Run) {
-	source := d.history.Prediction
+	source := d.guide()
 	if len(source) == 0 {
 		return
 	}
@@ -67,10 +75,10 @@ func (d *drafter) Committed(r method.Run) {
 	}
 }
 
-// align finds the place of the prediction behind the answer's last tokens: the fewest that occur there once.
+// align finds the place of the guide behind the answer's last tokens: the fewest that occur there once.
 func (d *drafter) align(answer []token.ID) (next, run int) {
 	for n := 1; n <= min(longest, len(answer)); n++ {
-		switch m := d.index[n-1].Find(d.history.Prediction, answer); m.Count {
+		switch m := d.index[n-1].Find(d.guide(), answer); m.Count {
 		case 0:
 			return lost, 0
 		case 1:
@@ -80,13 +88,13 @@ func (d *drafter) align(answer []token.ID) (next, run int) {
 	return lost, 0
 }
 
-// Draft implements [method.Drafter]: the rest of the prediction. A draft's class is the number of tokens that match if
+// Draft implements [method.Drafter]: the rest of the guide. A draft's class is the number of tokens that match if
 // all before it are accepted.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 	if d.next == lost {
 		return nil
 	}
-	at, source := method.Root, d.history.Prediction
+	at, source := method.Root, d.guide()
 	for i, id := range source[d.next:min(d.next+most, len(source))] {
 		class := min(d.run+i, method.Classes-1)
 		if at = t.Add(at, id, class, 1-0.6/float32(1+class)); at == method.Root {

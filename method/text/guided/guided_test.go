@@ -51,9 +51,12 @@ func TestDraft(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := growtest.Text{Drafter: d}
-		for range 2 { // nothing is left of the text before
-			x.Prediction = ids(c.source)
-			x.Begin(t, ids("question")...)
+		for _, predicted := range []bool{true, false, true} { // nothing is left of the text before
+			prompt := "question"
+			if x.Prediction, x.Source = ids(c.source), 0; !predicted { // the same text, as the source of an encoder-decoder
+				x.Prediction, x.Source, prompt = nil, len(c.source), c.source+"?"
+			}
+			x.Begin(t, ids(prompt)...)
 			for i, round := range c.rounds {
 				if got := drafts(t, &x); !cmp.Equal(got, round[0]) {
 					t.Errorf("%s, round %d: %q, want %q", c.name, i, got, round[0])

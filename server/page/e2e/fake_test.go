@@ -37,7 +37,7 @@ func (f *fake) strays() []string {
 // props is what a model says of itself.
 const props = `{"methods":[
 	{"name":"lookup","grade":"exact","available":true,"paper":"Prompt lookup decoding, 2023"},
-	{"name":"guided","grade":"exact","available":true,"needs":"a prediction"},
+	{"name":"guided","grade":"exact","available":true,"needs":"a prediction, or a source"},
 	{"name":"draft","grade":"exact","available":false,"needs":"a draft model","paper":"A paper","reason":"it needs a draft model: none is given"},
 	{"name":"sjd","grade":"same-distribution","available":true,"paper":"Speculative Jacobi Decoding, 2024"},
 	{"name":"sam","grade":"exact","available":true,"paper":"SAM decoding, 2024"}],

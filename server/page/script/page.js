@@ -256,7 +256,7 @@ async function describe() {
 const grades = { exact: 'The same text as plain decoding', 'same-distribution': 'Another text of the same distribution', lossy: 'Another text' };
 function listMethods(methods) {
   const option = (value, label, title = '') => make('option', { value, title, selected: value === settings.method }, label);
-  const usable = methods.filter(m => (m.available ?? !m.needs) && m.needs !== 'a prediction');
+  const usable = methods.filter(m => (m.available ?? !m.needs) && m.needs !== 'a prediction, or a source');
   const groups = Object.entries(grades).map(([grade, label]) => [label, usable.filter(m => (m.grade ?? 'exact') === grade)]);
   $('method').replaceChildren(option('auto', 'auto: where it pays'), option('off', 'off: plain decoding'), ...groups.filter(([, list]) => list.length)
     .map(([label, list]) => make('optgroup', { label }, ...list.map(m => option(m.name, m.paper ? `${m.name}: ${m.paper}` : m.name)))));
