@@ -87,12 +87,18 @@ func TestBiases(t *testing.T) {
 				if typ != tensor.F32 {
 					continue
 				}
-				value := func(kind, row, place, width int) float64 { // as attended fills its buffers
-					if row < depth {
-						// a trunk's rows are steps of one row
-						return float64(float32(math.Sin(float64((row*width+place)*(3+kind)))) * 2)
+				var queries, keys, values []float64 // as attended fills its buffers: a trunk's rows are steps of one row
+				for row := range depth + rows {
+					if row >= depth {
+						row -= depth
 					}
-					return float64(float32(math.Sin(float64(((row-depth)*width+place)*(3+kind)))) * 2)
+					value := func(kind, place int) float64 { return float64(float32(math.Sin(float64(place*(3+kind)))) * 2) }
+					for i := range heads * size {
+						queries = append(queries, value(0, row*heads*size+i))
+					}
+					for i := range kvHeads * size {
+						keys, values = append(keys, value(1, row*kvHeads*size+i)), append(values, value(2, row*kvHeads*size+i))
+					}
 				}
 				for row := range rows {
 					for h := range heads {
@@ -103,13 +109,14 @@ func TestBiases(t *testing.T) {
 						sum, out := 0.0, make([]float64, size)
 						for j := low; j <= depth+row; j++ {
 							s := 0.0
+							q, at := queries[(depth+row)*heads*size+h*size:], (j*kvHeads+h/3)*size
 							for i := range size {
-								s += value(0, depth+row, h*size+i, heads*size) * value(1, j, h/3*size+i, kvHeads*size)
+								s += q[i] * keys[at+i]
 							}
 							w := math.Exp(s*float64(b.c.Scale) + b.bias(h, j-depth-row))
 							sum += w
 							for i := range out {
-								out[i] += w * value(2, j, h/3*size+i, kvHeads*size)
+								out[i] += w * values[at+i]
 							}
 						}
 						for i := range out {
@@ -140,9 +147,13 @@ func TestBiasesOfBlocks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		value := func(kind, row, place int) float32 {
-			return float32(math.Sin(float64((row*heads*size + place) * (3 + kind))))
+		var values [3][rows * heads * size]float32
+		for kind := range values {
+			for i := range values[kind] {
+				values[kind][i] = float32(math.Sin(float64(i * (3 + kind))))
+			}
 		}
+		value := func(kind, row, place int) float32 { return values[kind][row*heads*size+place] }
 		err = x.Run(context.Background(), func(x *Exec) {
 			x.Enter(0)
 			q, k, v := x.alloc(rows, heads*size), x.alloc(rows, heads*size), x.alloc(rows, heads*size)

@@ -281,8 +281,11 @@ func (y *toy) commit(s forest.Seq, n forest.Node) error {
 // TestRecurHistories runs random histories of all verbs over trees of rows, some of which skip layers or stop early and go on
 // later, and expects every row's bits to be those of its path alone (N8).
 func TestRecurHistories(t *testing.T) {
-	reused, restored := 0, 0
-	for seed := range uint64(150) {
+	reused, restored, seeds := 0, 0, uint64(150)
+	if testing.Short() { // as with the race detector
+		seeds = 40
+	}
+	for seed := range seeds {
 		y := newToy(t, seed, 1+int(seed%2)*2, kv.Config{Context: 400, Tokens: 1600, Seqs: 4, Scratch: 64, Records: 40 + int(seed%3)*45})
 		for range 60 {
 			y.act()
