@@ -6,14 +6,16 @@ import (
 )
 
 // Carry begins a step of a model whose rows carry n values from layer to layer beside their stream: more streams, inputs of
-// layers. It comes before [Exec.Embed]. What rows carry that begin is unspecified until [Exec.SetCarried]; a resumed row has
+// layers. It comes before [Exec.Embed]. Rows that begin carry zeros until [Exec.SetCarried]; a resumed row has
 // what it carried where it stopped.
 func (x *Exec) Carry(n int) {
 	if x.carry = n; len(x.carried) < x.Step.Max()*n {
 		x.carried = make([]float32, x.Step.Max()*n)
 	}
 	for i, r := range x.Step.Rows() {
-		if r.Resume != forest.Trunk {
+		if r.Resume == forest.Trunk {
+			clear(x.carriedRow(int32(i)))
+		} else {
 			copy(x.carriedRow(int32(i)), x.keptCarried[int(r.Slot)*n:])
 		}
 	}

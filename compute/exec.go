@@ -50,6 +50,7 @@ type Exec struct {
 
 	pool  *par.Pool
 	width int // of the residual stream
+	tail  int // the first of the last layers that keep nothing: rows of which nothing is wanted end before it
 	ctx   context.Context
 	err   error
 
@@ -112,6 +113,7 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 		stream:        make([]float32, maxRows*width), active: make([]int32, 0, maxRows),
 		runEnd: make([]int32, 0, maxRows), outputs: make([]int32, 0, maxRows), results: make([]Result, maxRows),
 	}
+	x.tail = tailOf(cache.Config().Layers)
 	x.products = make([]Buf, 0, maxProjections)
 	x.scratch = make([]matmul.Scratch, pool.Threads())
 	x.bands = make([]kernel.Rows, pool.Threads())
@@ -191,8 +193,23 @@ func (x *Exec) changed(b Buf) Buf {
 	return b
 }
 
+// tailOf returns the first of the last layers that keep nothing of a text: they read the keys of earlier ones, or no rows but their own.
+func tailOf(layers []kv.Layer) int {
+	n := len(layers)
+	for n > 0 && (layers[n-1].KVHeads == 0 || layers[n-1].Keeps.Kind == kv.Shared) && len(layers[n-1].States) == 0 {
+		n--
+	}
+	return n
+}
+
+// idle reports whether nothing is made of a row's stream behind the layers that keep something.
+func (x *Exec) idle(r *forest.Placed) bool {
+	return r.To == x.Cache.Forest.Layers() && !r.Want.Output() && r.Want.Hidden.Len() == 0
+}
+
 // Enter begins a layer and returns the residual stream of the rows that run it, which operations may change
 // in place. It returns false where no row runs the layer, the step has failed, or its context has ended.
+// Rows whose outputs nobody wants, as those of a prompt, run the last layers only as far as these keep something.
 func (x *Exec) Enter(layer int) (Buf, bool) {
 	if x.err == nil && x.ctx.Err() != nil {
 		x.fail(x.ctx.Err())
@@ -204,7 +221,7 @@ func (x *Exec) Enter(layer int) (Buf, bool) {
 	rows := x.Step.Rows()
 	x.active = x.active[:0]
 	for i := range rows {
-		if rows[i].Run.Has(layer) {
+		if rows[i].Run.Has(layer) && (layer < x.tail || !x.idle(&rows[i])) {
 			x.active = append(x.active, int32(i))
 		}
 	}

@@ -57,10 +57,14 @@ func (j *probe) Need() (step.Need, error) {
 // Place implements [step.Job].
 func (j *probe) Place(st *step.Step) error {
 	p := j.what
-	all := j.e.steps.Cache.Forest.Layers()
-	skip := forest.LayerRange(0, all).Minus(forest.LayerRange(p.First, p.First+p.Layers))
+	run, want := forest.LayerRange(p.First, p.First+p.Layers), forest.Want{}
+	skip := forest.LayerRange(0, j.e.steps.Cache.Forest.Layers()).Minus(run)
+	if p.Logits == 0 {
+		want.Hidden = run // so that every row runs all of them
+	}
 	_, err := st.Path(p.Rows, func(i int) forest.Row {
-		return forest.Row{ID: token.ID(i * 7919 % j.e.vocab), Skip: skip, Want: forest.Want{Logits: i >= p.Rows-p.Logits}, Passing: true}
+		want.Logits = i >= p.Rows-p.Logits
+		return forest.Row{ID: token.ID(i * 7919 % j.e.vocab), Skip: skip, Want: want, Passing: true}
 	})
 	st.Partial() // its keys have no meaning: it corrects nothing
 	return err
