@@ -1,6 +1,9 @@
 package model_test
 
 import (
+	"encoding/binary"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +18,7 @@ func TestHybridRefusals(t *testing.T) {
 	mamba, mamba2, jamba := modeltest.Spec{Arch: "mamba"}, modeltest.Spec{Arch: "mamba2"}, modeltest.Spec{Arch: "jamba"}
 	falcon, granite := modeltest.Spec{Arch: "falcon-h1"}, modeltest.Spec{Arch: "granitehybrid", Experts: 4, Used: 2}
 	nemotron := modeltest.Spec{Arch: "nemotron_h_moe", Scan: synthetic.Scan{Narrow: 32}}
+	samba := modeltest.Spec{Arch: "sambay"}
 	tests := []struct {
 		name   string
 		spec   modeltest.Spec
@@ -51,6 +55,34 @@ func TestHybridRefusals(t *testing.T) {
 		{"another narrow row", nemotron, set("nemotron_h_moe.moe_latent_size", uint32(16)), `model: tensor "blk.1.ffn_latent_down.weight" has shape [32 64]; the hyperparameters require [16 64]`},
 		{"experts of the stream's width", nemotron, without("nemotron_h_moe.moe_latent_size"), `model: tensor "blk.1.ffn_up_exps.weight" has shape [6 64 32]; the hyperparameters require [6 64 64]`},
 	}
+	tests = append(tests, []struct {
+		name   string
+		spec   modeltest.Spec
+		change func(*parts)
+		want   string
+	}{
+		{"layers that have no middle", samba, set("sambay.block_count", uint32(6)), "model: sambay.block_count is 6; it must be a multiple of 4"},
+		{"heads without a pair", samba, both(set("sambay.attention.head_count", uint32(9)), set("sambay.attention.head_count_kv", uint32(3))),
+			"model: sambay.attention.head_count is 9 and head_count_kv 3; heads come in pairs, so that both must be even"},
+		{"keys without a pair", samba, set("sambay.attention.head_count_kv", uint32(1)), "head_count is 8 and head_count_kv 1; heads come in pairs"},
+		{"heads that keys do not divide", samba, set("sambay.attention.head_count_kv", uint32(6)), "model: sambay.attention.head_count_kv is 6; it must divide head_count (8)"},
+		{"short values", samba, set("sambay.attention.value_length", uint32(8)), "model: sambay.attention.value_length is 8; it must be key_length (16)"},
+		{"large heads", samba, both(set("sambay.attention.key_length", uint32(2049)), set("sambay.attention.value_length", uint32(2049))),
+			"model: sambay.attention.key_length is 2049; it must be at most 2048, as two heads make one of the cache"},
+		{"experts", samba, both(set("sambay.expert_count", uint32(4)), set("sambay.expert_used_count", uint32(2))), "model: sambay.expert_count is 4; only 0 is supported"},
+		{"no window", samba, without("sambay.attention.sliding_window"), "model: sambay.attention.sliding_window is missing"},
+		{"windows by a pattern", samba, set("sambay.attention.sliding_window_pattern", uint32(2)), "model: sambay.attention.sliding_window_pattern is 2; only 0 is supported"},
+		{"an epsilon below 0", samba, set("sambay.attention.layer_norm_epsilon", float32(-1)), "model: sambay.attention.layer_norm_epsilon is -1; it must be 0 to 1"},
+		{"another memory", samba, set("sambay.ssm.inner_size", uint32(64)), `model: tensor "blk.0.ssm_in.weight" has shape [256 64]; the hyperparameters require [128 64]`},
+		{"a unit of another memory", samba, setTensor("blk.6.gmu_in.weight", tensor.F32, 64, 64), `model: tensor "blk.6.gmu_in.weight" has shape [64 64]; the hyperparameters require [128 64]`},
+		{"a unit of another width", samba, setTensor("blk.6.gmu_out.weight", tensor.F32, 128, 64), `model: tensor "blk.6.gmu_out.weight" has shape [128 64]; the hyperparameters require [64 128]`},
+		{"keys in an upper layer", samba, setTensor("blk.7.attn_qkv.weight", tensor.F32, 256, 64), "blk.7.attn_qkv.weight"},
+		{"a norm of one head", samba, setTensor("blk.3.attn_sub_norm.weight", tensor.F32, 16), `model: tensor "blk.3.attn_sub_norm.weight" has shape [16]; the hyperparameters require [32]`},
+		{"a part that is not finite", samba, loud("blk.5.attn_lambda_q1.weight", "blk.5.attn_lambda_k1.weight"),
+			"model: blk.5: the part of the second softmax, by attn_lambda_q1, k1, q2 and k2, is +Inf; it must be finite"},
+		{"parts that are not finite", samba, loud("blk.1.attn_lambda_q1.weight", "blk.1.attn_lambda_k1.weight", "blk.1.attn_lambda_q2.weight", "blk.1.attn_lambda_k2.weight"),
+			"k1, q2 and k2, is NaN; it must be finite"},
+	}...)
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := open(t, c.spec, c.change)
@@ -61,6 +93,17 @@ func TestHybridRefusals(t *testing.T) {
 				t.Errorf("error %q, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// loud makes all values of tensors 100.
+func loud(names ...string) func(*parts) {
+	return func(p *parts) {
+		for _, v := range p.tensors {
+			for at := 0; slices.Contains(names, v.Name) && at < len(v.Data); at += 4 {
+				binary.LittleEndian.PutUint32(v.Data[at:], math.Float32bits(100))
+			}
+		}
 	}
 }
 

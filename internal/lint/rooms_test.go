@@ -78,7 +78,7 @@ var rooms = []string{
 	"internal/hftest",
 	"weights/lora",
 	"weights/hf weights/quantize",
-	"weights/hf/encoders weights/hf/mixtures weights/hf/seq2seq",
+	"weights/hf/encoders weights/hf/hybrid weights/hf/mixtures weights/hf/seq2seq",
 	"weights/hf/decoder",
 	"weights/hf/folder",
 	"text/calls",

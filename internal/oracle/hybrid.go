@@ -140,18 +140,36 @@ func softplus(x float64) float64 {
 	return math.Log1p(math.Exp(x))
 }
 
-// mamba1 is Gu and Dao 2023, algorithm 2: a state of n values for each channel. Jamba norms what the steps are made of, B
-// and C, and so does Falcon Mamba, without weights.
+// mamba1 is Gu and Dao 2023, section 3.4: what the scan gives, gated.
 func (m *Model) mamba1(l int, h [][]float64, eps float64) [][]float64 {
+	out, zs := m.scan1(l, h, eps)
+	for t, y := range out {
+		out[t] = m.affine(l, "ssm_out", gated(y, zs[t]))
+	}
+	return out
+}
+
+// gated is y times silu(z).
+func gated(y, z []float64) []float64 {
+	out := make([]float64, len(y))
+	for i, v := range z {
+		out[i] = y[i] * v * sigmoid(v)
+	}
+	return out
+}
+
+// scan1 is Gu and Dao 2023, algorithm 2: a state of n values for each channel, and the gates. Jamba norms what the steps are made of, B
+// and C, and so does Falcon Mamba, without weights.
+func (m *Model) scan1(l int, h [][]float64, eps float64) (out, zs [][]float64) {
 	inner, n, rank := m.count("ssm.inner_size"), m.count("ssm.state_size"), m.count("ssm.time_step_rank")
-	xs, zs := make([][]float64, len(h)), make([][]float64, len(h))
+	xs := make([][]float64, len(h))
+	out, zs = make([][]float64, len(h)), make([][]float64, len(h))
 	for t := range h {
 		xz := m.affine(l, "ssm_in", h[t])
 		xs[t], zs[t] = xz[:inner], xz[inner:]
 	}
 	a, d := m.tensor("blk.%d.ssm_a", l), m.tensor("blk.%d.ssm_d", l)
 	state := make([]float64, inner*n)
-	out := make([][]float64, len(h))
 	for t, x := range m.convolved(l, xs) {
 		p := m.affine(l, "ssm_x", x)
 		dt, b, c := m.innerNorm(l, "ssm_dt_norm", p[:rank], eps), m.innerNorm(l, "ssm_b_norm", p[rank:rank+n], eps), m.innerNorm(l, "ssm_c_norm", p[rank+n:], eps)
@@ -164,11 +182,11 @@ func (m *Model) mamba1(l int, h [][]float64, eps float64) [][]float64 {
 				*s = math.Exp(step*a.row(ch)[k])**s + step*b[k]*x[ch]
 				y[ch] += *s * c[k]
 			}
-			y[ch] = (y[ch] + d.v[ch]*x[ch]) * zs[t][ch] * sigmoid(zs[t][ch])
+			y[ch] += d.v[ch] * x[ch]
 		}
-		out[t] = m.affine(l, "ssm_out", y)
+		out[t] = y
 	}
-	return out
+	return out, zs
 }
 
 // innerNorm norms x where the file has the weights, or says that all three are normed.

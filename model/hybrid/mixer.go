@@ -84,6 +84,7 @@ type mamba1 struct {
 	dtNorm, bNorm, cNorm compute.Vector       // of these; empty: none
 	dt, out              compute.Projection
 	scan                 *compute.Mamba1
+	remembers            bool // rows carry what the scan gives
 }
 
 // loadMamba1 loads the block of a layer. normed: the inputs of the steps, B and C are normed, with weights of one where
@@ -126,6 +127,9 @@ func (m *mamba1) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	}
 	dt = x.Softplus(x.Linear(m.dt, dt), compute.Vector{})
 	y := x.Recur(m.layer, 1, m.scan, x.Join(u, dt, b, c))
+	if m.remembers {
+		x.SetCarried(0, y)
+	}
 	return x.Linear(m.out, x.SiluMul(z, y))
 }
 

@@ -48,6 +48,13 @@ func (s Spec) WithDefaults() Spec {
 		or(&s.Layers, 8)
 		or(&s.Window, 50)
 	}
+	if s.Arch == "sambay" {
+		or(&s.Layers, 8)
+		or(&s.Window, 50)
+		or(&s.Heads, 8)
+		or(&s.KVHeads, 4)
+		or(&s.Size, 16)
+	}
 	or(&s.Layers, 3)
 	or(&s.Width, 64)
 	or(&s.FFN, 64)
@@ -317,6 +324,10 @@ var named = map[string]Spec{
 	"0.5b-mamba2": {
 		Arch: "granitehybrid", Layers: 24, Width: 1280, FFN: 2048, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000, Context: 32768,
 		Scan: Scan{Inner: 2560, State: 128, Rank: 40, Groups: 1},
+	},
+	"0.5b-sambay": {
+		Arch: "sambay", Layers: 24, Width: 1280, FFN: 2560, Heads: 20, KVHeads: 10, Size: 64, Window: 512, Vocab: 32000, Context: 32768,
+		Scan: Scan{Inner: 2560, State: 16, Rank: 80},
 	},
 	"1b":   {Layers: 16, Width: 2048, FFN: 8192, Heads: 32, KVHeads: 8, Size: 64, Vocab: 128256, Context: 32768, Tied: true},
 	"tiny": {Layers: 4, Width: 256, FFN: 768, Heads: 8, KVHeads: 4, Size: 32, Vocab: 4096, Context: 4096},

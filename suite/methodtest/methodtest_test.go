@@ -46,6 +46,9 @@ var recurrent = []struct {
 	{"granitehybrid", func(l *lab, seed uint64) model.Model {
 		return l.model(modeltest.Spec{Arch: "granitehybrid", Seed: seed})
 	}},
+	{"sambay", func(l *lab, seed uint64) model.Model {
+		return l.louder(modeltest.Spec{Arch: "sambay", Seed: seed}, 128) // a scan gives some 50 times what it reads
+	}},
 	{"qwen35", func(l *lab, seed uint64) model.Model { return l.model(modeltest.Spec{Arch: "qwen35", Seed: seed}) }},
 	{"alone", func(l *lab, seed uint64) model.Model { return l.recurrent(modeltest.Recurrent{Seed: seed}) }},
 }

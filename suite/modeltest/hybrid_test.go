@@ -74,7 +74,7 @@ func TestHybridBits(t *testing.T) {
 	for _, s := range []Spec{
 		{Arch: "jamba", Type: tensor.Q8_0, Experts: 6, Used: 2}, {Arch: "granitehybrid", Type: tensor.Q4_0, Experts: 6, Used: 2},
 		{Arch: "nemotron_h_moe", Type: tensor.Q8_0, Layers: 6, Scan: synthetic.Scan{Narrow: 32}},
-		{Arch: "falcon-h1", Type: tensor.F16}, {Arch: "mamba2", Type: tensor.BF16},
+		{Arch: "falcon-h1", Type: tensor.F16}, {Arch: "mamba2", Type: tensor.BF16}, {Arch: "sambay", Type: tensor.Q4_0, Layers: 12},
 	} {
 		t.Run(s.Arch, func(t *testing.T) {
 			file := s.File(t)

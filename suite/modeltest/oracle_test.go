@@ -64,6 +64,9 @@ var oracleSpecs = map[string]Spec{
 	"nemotron_h":             {Arch: "nemotron_h"},
 	"nemotron_h_moe":         {Arch: "nemotron_h_moe"},
 	"nemotron_h_moe, narrow": {Arch: "nemotron_h_moe", Scan: synthetic.Scan{Narrow: 32}},
+	"sambay":                 {Arch: "sambay"},
+	"sambay, groups of 3": {Arch: "sambay", Layers: 12, Heads: 12, KVHeads: 4, Tied: true,
+		Scan: synthetic.Scan{Inner: 96, State: 8, Rank: 5}},
 }
 
 // TestOracle compares the architectures without golden files with the oracle, within 1e-4 of the largest value, over

@@ -17,6 +17,7 @@ import (
 	"grove/weights/hf/decoder"
 	"grove/weights/hf/encoders"
 	"grove/weights/hf/folder"
+	"grove/weights/hf/hybrid"
 	"grove/weights/hf/mixtures"
 	"grove/weights/hf/seq2seq"
 )
@@ -74,7 +75,7 @@ var families = map[string]func(*builder){
 }
 
 // others are the families of packages of their own.
-var others = []map[string]func(*folder.Builder){encoders.Families, mixtures.Families, seq2seq.Families}
+var others = []map[string]func(*folder.Builder){encoders.Families, hybrid.Families, mixtures.Families, seq2seq.Families}
 
 // Classes returns the names of the classes that are supported, sorted.
 func Classes() []string {
