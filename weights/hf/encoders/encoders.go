@@ -16,7 +16,7 @@ var Families = map[string]func(b *folder.Builder){
 	"BertModel": bert, "BertForMaskedLM": bert, "BertForSequenceClassification": bert, "CamembertModel": roberta, "RobertaModel": roberta,
 	"RobertaForSequenceClassification": roberta, "XLMRobertaModel": roberta, "XLMRobertaForSequenceClassification": roberta, "ModernBertModel": modernBERT,
 	"ModernBertForMaskedLM": modernBERT, "ModernBertForSequenceClassification": modernBERT, "EuroBertModel": euroBERT, "Gemma3TextModel": gemmaEmbedding,
-	"NomicBertModel": nomicBERT,
+	"NeoBERT": neoBERT, "NeoBERTLMHead": neoBERT, "NeoBERTForSequenceClassification": neoBERT, "NomicBertModel": nomicBERT,
 }
 
 // Limits of settings, as package hf has them.

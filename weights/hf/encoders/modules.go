@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"grove/internal/regular"
+	"grove/weights/gguf"
 	"grove/weights/hf/folder"
 )
 
@@ -84,6 +85,11 @@ func (b *builder) pooling(dir string) {
 		slices.Sort(on)
 		c.Fail("%s is not supported; one of mean_tokens, cls_token and lasttoken is", strings.Join(on, " with "))
 	}
+}
+
+// pooled reports whether the folder says how it pools.
+func (b *builder) pooled() bool {
+	return slices.ContainsFunc(b.Metadata, func(kv gguf.KV) bool { return kv.Key == b.Arch+".pooling_type" })
 }
 
 // dense adds layer n behind the pooling, whose folder has its own settings and its own tensors. GGUF tells of two, without activations.
