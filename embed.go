@@ -81,8 +81,8 @@ func (m *Model) pooling(o EmbedOptions) (model.Pooling, error) {
 }
 
 func (m *Model) embed(ctx context.Context, text string, o EmbedOptions, many bool) ([][]float32, error) {
-	ids, err := m.Tokenize(text, true, false)
-	if err != nil {
+	var ids []token.ID
+	if err := m.TokenizeEmbedded(ctx, text, func(part []token.ID) error { ids = append(ids, part...); return nil }); err != nil {
 		return nil, err
 	}
 	return m.EmbedIDs(ctx, ids, o, many)

@@ -15,9 +15,9 @@ import (
 	"grove/sample"
 	"grove/search"
 	"grove/text/answer"
+	"grove/text/infill"
 	"grove/text/stream"
 	"grove/text/token"
-	"grove/text/tokenizer"
 )
 
 // Request asks for a text.
@@ -87,11 +87,9 @@ type Request struct {
 	// second model come without them.
 	Adapters []AdapterScale
 
-	set *adapters.Set // that Adapters stands for
+	set  *adapters.Set // that Adapters stands for
+	form *infill.Form  // of a prompt with a suffix
 }
-
-// File is a file beside the one that is filled in.
-type File = tokenizer.File
 
 // Token is one token of an answer. Text is the text that is certain with it: empty while the bytes of a character are
 // incomplete or could begin a stop string, and later the delayed text as well.
@@ -168,7 +166,7 @@ type Generation struct {
 }
 
 // Generate prepares an answer; [Generation.Tokens] computes it. Errors: an [*OptionError] or another error of a setting
-// that is out of range; a [*PromptError] for a prompt that exceeds the context; [tokenizer.ErrNoFIM] for a suffix that the
+// that is out of range; a [*PromptError] for a prompt that exceeds the context; [infill.ErrNone] for a suffix that the
 // vocabulary has no tokens for. The generation ends within a layer's time after ctx.
 func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := m.generates(); err != nil {
@@ -238,6 +236,9 @@ func (m *Model) check(r *Request) error {
 	var err error
 	if r.set, err = m.adapters.Set(r.Adapters); err != nil {
 		return adapterError(err)
+	}
+	if err = m.fills(r); err != nil {
+		return err
 	}
 	n := m.model.Info().Vocabulary
 	for _, ids := range [][]token.ID{r.PromptIDs, r.StopTokens} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,8 +15,8 @@ import (
 
 	"grove"
 	"grove/engine"
+	"grove/text/infill"
 	"grove/text/token"
-	"grove/text/tokenizer"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -246,8 +247,60 @@ func TestSuffix(t *testing.T) {
 			t.Error("files without a suffix are taken")
 		}
 		option := new(grove.OptionError)
-		if _, err := plain.Generate(t.Context(), r); !errors.Is(err, tokenizer.ErrNoFIM) || !errors.As(err, &option) {
+		if _, err := plain.Generate(t.Context(), r); !errors.Is(err, infill.ErrNone) || !errors.As(err, &option) {
 			t.Errorf("without tokens for it: %v", err)
+		}
+	}
+}
+
+// respelled writes a copy of a model with other texts of tokens.
+func respelled(t *testing.T, path string, texts map[token.ID]string) string {
+	t.Helper()
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var metadata []gguf.KV
+	for _, kv := range f.Metadata {
+		if kv.Key == "tokenizer.ggml.tokens" {
+			tokens := slices.Clone(kv.Value.Any().([]string))
+			for id, text := range texts {
+				tokens[id] = text
+			}
+			kv.Value = gguf.ArrayOf(tokens)
+		}
+		metadata = append(metadata, kv)
+	}
+	out := filepath.Join(t.TempDir(), "renamed.gguf")
+	if err := gguf.WriteFile(out, metadata, f.Tensors); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestGap fills in by CodeGen 2's tokens: the answer ends at <eom>, which is no text, unless ends are ignored.
+func TestGap(t *testing.T) {
+	const mask, sep, eom, end token.ID = 300, 301, 302, 303
+	path := script(t, append([]token.ID{mask}, ids("xyz", eom, 'w', eos)...), nil)
+	m := open(t, respelled(t, path, map[token.ID]string{mask: "<mask_1>", sep: "<sep>", eom: "<eom>", end: "<|endoftext|>"}), grove.Options{})
+	after := "CD<mask_1>"
+	for _, ignore := range []bool{false, true} {
+		r := grove.Request{Prompt: "AB", Suffix: &after, IgnoreEnd: ignore, MaxTokens: 5}
+		g, err := m.Generate(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := g.Text()
+		if want := map[bool]string{false: "xyz", true: "xyzw"}[ignore]; !strings.HasPrefix(text, want) || !ignore && text != want || err != nil {
+			t.Errorf("ends ignored %v: %q, %v, want %q", ignore, text, err, want)
+		}
+		if st := g.Stats(); !ignore && (st.Finish != grove.FinishStop || st.StopToken != eom) {
+			t.Errorf("it ended by %s, token %d", st.Finish, st.StopToken)
+		}
+		p := g.Prompt()
+		if want := append([]token.ID{bos, 'A', 'B', mask, 'C', 'D'}, append(ids("<mask_1>"), end, sep, mask)...); !slices.Equal(p, want) {
+			t.Errorf("prompt %v, want %v", p, want)
 		}
 	}
 }

@@ -2,11 +2,12 @@ package grove
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"grove/engine"
+	"grove/text/infill"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -20,17 +21,31 @@ func (m *Model) Tokenize(text string, special, plain bool) ([]token.ID, error) {
 // TokenizeParts is [Model.Tokenize] for texts of any length. It calls part with some thousand ids at a time, which part must not keep,
 // and with none every few milliseconds, and ends with ctx or an error of part; [io.EOF] ends it without an error.
 func (m *Model) TokenizeParts(ctx context.Context, text string, special, plain bool, part func(ids []token.ID) error) error {
-	_, err := m.tokenizer.Encode(nil, text, tokenizer.Options{Special: special, Plain: plain, Part: func(ids []token.ID) error {
+	return m.parts(ctx, text, tokenizer.Options{Special: special, Plain: plain}, part)
+}
+
+// TokenizeEmbedded is [Model.TokenizeParts] for a text that is embedded, with the tokens that begin and end such a text.
+func (m *Model) TokenizeEmbedded(ctx context.Context, text string, part func(ids []token.ID) error) error {
+	return m.parts(ctx, text, tokenizer.Options{Special: true, Mode: tokenizer.Represent}, part)
+}
+
+// parts tokenizes a text in parts.
+func (m *Model) parts(ctx context.Context, text string, o tokenizer.Options, part func(ids []token.ID) error) error {
+	o.Part = func(ids []token.ID) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		return part(ids)
-	}})
+	}
+	_, err := m.tokenizer.Encode(nil, text, o)
 	if err == io.EOF {
 		return nil
 	}
 	return err
 }
+
+// File is a file beside the one that is filled in.
+type File = infill.File
 
 // PromptError is an [engine.ErrContext] of a prompt that does not fit.
 type PromptError struct {
@@ -64,12 +79,30 @@ func (m *Model) encode(ctx context.Context, r Request) (ids []token.ID, err erro
 		ids = append(ids, part...)
 		return m.CheckPrompt(len(ids))
 	}
-	if r.Suffix == nil {
-		err = m.TokenizeParts(ctx, r.Prompt, true, false, part)
-	} else if _, err = m.tokenizer.EncodeFIM(nil, r.Prompt, *r.Suffix, part, r.Files...); errors.Is(err, tokenizer.ErrNoFIM) {
-		err = &OptionError{fmt.Errorf("grove: a suffix is given: %w", err)}
+	if r.form != nil {
+		_, err = r.form.Encode(nil, r.Prompt, *r.Suffix, part, r.Files...)
+		return ids, err
 	}
+	o := tokenizer.Options{Special: true}
+	if r.Prefix {
+		o.Mode = tokenizer.Answer
+	}
+	err = m.parts(ctx, r.Prompt, o, part)
 	return ids, err
+}
+
+// fills chooses the form of a prompt with a suffix, whose own tokens end the answer too, and whose tokens may see each other.
+func (m *Model) fills(r *Request) (err error) {
+	if r.Suffix == nil || r.PromptIDs != nil {
+		return nil
+	}
+	if r.form, err = infill.Of(m.tokenizer, m.model.Info().Source != nil); err != nil {
+		return &OptionError{fmt.Errorf("grove: a suffix is given: %w", err)}
+	}
+	if r.Prefix = r.Prefix || r.form.Whole; !r.IgnoreEnd {
+		r.StopTokens = append(slices.Clip(r.StopTokens), r.form.Ends...)
+	}
+	return nil
 }
 
 // predict returns the tokens of a prediction, those that the context holds.

@@ -12,6 +12,7 @@ import (
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
+	"grove/text/token"
 )
 
 // poolingName is the name of a pooling: how many vectors become one.
@@ -68,8 +69,10 @@ func (c *embedCommand) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	ids, err := m.Tokenize(text, true, false)
-	if err != nil {
+	ctx, stop := terminal.UntilSignal()
+	defer stop()
+	var ids []token.ID
+	if err := m.TokenizeEmbedded(ctx, text, func(part []token.ID) error { ids = append(ids, part...); return nil }); err != nil {
 		return err
 	}
 	o := grove.EmbedOptions{Pooling: string(c.Pooling), Raw: c.Raw, Exit: c.Exit, Mask: c.Mask, Dimensions: c.Dimensions}
@@ -83,8 +86,6 @@ func (c *embedCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, stop := terminal.UntilSignal()
-	defer stop()
 	bar := terminal.Tokens("reading")
 	defer bar.End()
 	o.Progress = bar.Show

@@ -26,7 +26,7 @@ var budgets = []budget{
 	{"weights", "weights/gguf weights/quantize weights/safetensors weights/tensor", 5500, 0},
 	{"folders of Hugging Face", "weights/hf/...", 6500, 0},
 	{"models by name", "weights/find weights/pull/...", 4000, 0},
-	{"tokenizers", "text/token text/tokenizer/...", 4500, 0},
+	{"tokenizers", "text/infill text/token text/tokenizer/...", 4500, 0},
 	{"conversations", "text/chat text/jinja text/stream", 4000, 0},
 	{"answers", "text/answer", 1800, 0},
 	{"calls", "text/calls", 1500, 0},

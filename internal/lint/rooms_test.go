@@ -82,7 +82,7 @@ var rooms = []string{
 	"weights/hf/decoder",
 	"weights/hf/folder",
 	"text/calls",
-	"text/answer text/stream",
+	"text/answer text/infill text/stream",
 	"text/chat",
 	"text/tokenizer",
 	"text/tokenizer/pretoken text/tokenizer/schema",

@@ -10,7 +10,7 @@ func init() { model.Register("codegen2", openCodeGen2) }
 
 // openCodeGen2 opens CodeGen 1 and 2 (Nijkamp et al. 2023): GPT-J's layers, of which both blocks read the same stream through one
 // norm, a part of each head rotates by pairs, and the feed-forward block and the head have biases. Its rows see what is before
-// them; text between two texts is asked for by the prompt: BEFORE<mask_1>AFTER<|endoftext|><sep><mask_1>.
+// them; package infill asks for the text of a gap.
 func openCodeGen2(l *model.Loader) model.Model {
 	s := centeredHyperparameters(l)
 	rope := l.Rope(s, false)

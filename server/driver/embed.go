@@ -56,7 +56,10 @@ func (x *Request) tokens(h *serving.Host, raw wire.RawPrompt) (ids []token.ID, e
 	err = x.Work(func(ctx context.Context) error {
 		p, err := raw.Resolve(ctx, h.Model)
 		if ids = p.IDs; err == nil && ids == nil {
-			ids, err = wire.AppendTokens(ctx, nil, h.Model, p.Text, true)
+			err = h.Model.TokenizeEmbedded(ctx, p.Text, func(part []token.ID) error {
+				ids = append(ids, part...)
+				return h.Model.CheckPrompt(len(ids))
+			})
 		}
 		return err
 	})

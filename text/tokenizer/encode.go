@@ -18,8 +18,9 @@ func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, 
 	s := t.scratch.Get().(*scratch)
 	s.part = o.Part
 	defer t.release(s)
+	begin, end := t.Around(o.Mode)
 	if o.Special {
-		dst = append(dst, t.begin...)
+		dst = append(dst, begin...)
 	}
 	first := true
 	err := t.fragments(text, o, s, func(f fragment) (err error) {
@@ -35,7 +36,7 @@ func (t *Tokenizer) Encode(dst []token.ID, text string, o Options) ([]token.ID, 
 		return dst, err
 	}
 	if o.Special {
-		dst = append(dst, t.end...)
+		dst = append(dst, end...)
 	}
 	if o.Part != nil {
 		err, dst = o.Part(dst), dst[:0]

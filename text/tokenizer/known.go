@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"errors"
 	"slices"
 
 	"grove/text/token"
@@ -23,6 +22,12 @@ var fimTexts = [5][]string{
 	{"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<reponame>", "<REPO>"},
 	{"<|file_sep|>"},
 }
+
+// modeTexts are the texts of the tokens that stand for modes of reading.
+var modeTexts = [...]string{Continue: "<decoder-only>", Represent: "<encoder-only>", Answer: "<encoder-decoder>"}
+
+// gapTexts are sets of texts of tokens for gaps, which become control tokens where the vocabulary has the whole set: those of CodeGen 2 and of UniXcoder.
+var gapTexts = [][]string{{"<mask_1>", "<sep>", "<eom>"}, append([]string{"<mask0>"}, modeTexts[:]...)}
 
 // findEOG lists the tokens that end an answer. Tokens with a text of eogTexts become control tokens, whatever their type in the
 // file.
@@ -61,63 +66,47 @@ func (t *Tokenizer) findFIM(v Vocab) {
 	}
 }
 
-// ErrNoFIM reports a vocabulary without fill-in-the-middle tokens.
-var ErrNoFIM = errors.New("tokenizer: the vocabulary names no tokens for a prefix, a suffix and the middle that is to be filled in")
-
-// EncodeFIM appends the ids of a fill-in-the-middle prompt: the begin token if the file asks for one, the files if there are any,
-// the prefix and the suffix, each behind its token, and the token of the middle. A model continues with the middle. Special
-// tokens written in the parts are plain text. part is [Options.Part]. Errors: ErrNoFIM, and those of [Tokenizer.Encode].
-func (t *Tokenizer) EncodeFIM(dst []token.ID, prefix, suffix string, part func([]token.ID) error, files ...File) ([]token.ID, error) {
-	pre, suf, mid, ok := t.FIM()
-	if !ok {
-		return dst, ErrNoFIM
-	}
-	parts := append(t.fileParts(files), fimPart{pre, prefix}, fimPart{suf, suffix}, fimPart{mid, ""})
-	dst = append(dst, t.begin...)
-	for _, p := range parts {
-		if p.id != token.None {
-			dst = append(dst, p.id)
-		}
-		var err error
-		if dst, err = t.Encode(dst, p.text, Options{Plain: true, Part: part}); err != nil {
-			return dst, err
+// findModes finds what goes around a text in each mode, where a text has a token before and one behind, and finds the tokens for gaps.
+func (t *Tokenizer) findModes(v Vocab) {
+	known := func(text string) bool { _, ok := t.ids[text]; return ok }
+	for _, set := range gapTexts {
+		if !slices.ContainsFunc(set, func(text string) bool { return !known(text) }) {
+			t.types[t.ids[set[0]]] = Control
+			if set[0] == "<mask_1>" {
+				t.types[t.ids[set[1]]], t.types[t.ids[set[2]]] = Control, Control
+			}
 		}
 	}
-	return dst, nil
-}
-
-// File is another file of a fill-in-the-middle prompt.
-type File struct{ Name, Text string }
-
-// fimPart is a token, if the vocabulary has it, and the text behind it.
-type fimPart struct {
-	id   token.ID
-	text string
-}
-
-// fileParts returns the parts before the prefix of a prompt with files, as llama.cpp has them: the pattern of Qwen's coders with
-// fixed names of the repository and the file, or texts with a line between them if the vocabulary has no token for files.
-func (t *Tokenizer) fileParts(files []File) (parts []fimPart) {
-	if len(files) == 0 {
-		return nil
+	if !v.AddBOS || !v.AddEOS || v.Model != "gpt2" {
+		return
 	}
-	if t.fim.File == token.None {
-		for _, f := range files {
-			parts = append(parts, fimPart{token.None, "\n\n--- snippet ---\n\n" + f.Text})
+	modes := make([][2][]token.ID, len(modeTexts))
+	for m, text := range modeTexts {
+		if !known(text) {
+			return
 		}
-		return parts
+		modes[m] = [2][]token.ID{{v.BOS, t.ids[text], v.EOS}, {v.EOS}}
 	}
-	if t.fim.Repository != token.None {
-		parts = append(parts, fimPart{t.fim.Repository, "myproject\n"})
-	}
-	for _, f := range files {
-		parts = append(parts, fimPart{t.fim.File, f.Name + "\n" + f.Text})
-	}
-	return append(parts, fimPart{t.fim.File, "filename\n"})
+	modes[Continue][1] = nil // the text goes on
+	t.modes = modes
 }
+
+// Around returns the tokens that begin and end a text of a mode, as the file asks for them. They are not to be changed.
+func (t *Tokenizer) Around(m Mode) (begin, end []token.ID) {
+	if t.modes != nil {
+		return t.modes[m][0], t.modes[m][1]
+	}
+	return t.begin, t.end
+}
+
+// Modal reports whether the vocabulary has tokens for modes.
+func (t *Tokenizer) Modal() bool { return t.modes != nil }
 
 // FIM returns the fill-in-the-middle tokens. ok is false if the vocabulary lacks that of the prefix, the suffix or the middle.
 func (t *Tokenizer) FIM() (prefix, suffix, middle token.ID, ok bool) {
 	f := t.fim
 	return f.Prefix, f.Suffix, f.Middle, f.Prefix != token.None && f.Suffix != token.None && f.Middle != token.None
 }
+
+// FIMFiles returns the tokens before the names of a repository and of a file in such prompts, or [token.None].
+func (t *Tokenizer) FIMFiles() (repository, file token.ID) { return t.fim.Repository, t.fim.File }

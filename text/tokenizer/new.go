@@ -42,6 +42,7 @@ func build(v Vocab, p *pipeline) (*Tokenizer, error) {
 	}
 	t.findEOG(v)
 	t.findFIM(v)
+	t.findModes(v)
 	if err := t.spell(v.Model); err != nil {
 		return nil, err
 	}

@@ -63,9 +63,21 @@ type FIM struct{ Prefix, Suffix, Middle, Repository, File token.ID }
 // NoFIM is the FIM of a vocabulary without such tokens.
 var NoFIM = FIM{token.None, token.None, token.None, token.None, token.None}
 
+// Mode is how a model reads a text, where its vocabulary has a token for each mode, which stands behind the begin token (UniXcoder, Guo et al. 2022).
+// Other vocabularies have the same tokens around a text in all modes.
+type Mode int
+
+// The modes.
+const (
+	Continue  Mode = iota // what follows the text is generated
+	Represent             // its tokens see each other, and their states are read
+	Answer                // its tokens see each other, and an answer follows
+)
+
 // Options control [Tokenizer.Encode]. The zero value parses special tokens written in the text and adds none.
 type Options struct {
 	Special bool // add the begin and the end token where the file asks for them
+	Mode    Mode // chooses these tokens, in vocabularies that have modes
 	Plain   bool // treat control and unknown tokens written in the text as plain text
 
 	// Literal are spans of the text, in order and not empty, in which Plain holds: a special token that touches one is plain
@@ -87,8 +99,9 @@ type Tokenizer struct {
 	ids    map[string]token.ID // of tokens as the file writes them
 
 	bos, eos, unk token.ID
-	begin, end    []token.ID // what goes around a text with Options.Special
-	between       []token.ID // what separates two texts, besides the end of the first
+	begin, end    []token.ID      // what goes around a text with Options.Special
+	modes         [][2][]token.ID // begin and end of each mode; nil: begin and end are those of all
+	between       []token.ID      // what separates two texts, besides the end of the first
 	eog           []token.ID
 	fim           FIM
 	strip         strip // the space that was put before text

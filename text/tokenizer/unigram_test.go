@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -177,38 +176,9 @@ func TestFIM(t *testing.T) {
 	if _, _, _, ok := must(t, v).FIM(); ok {
 		t.Error("tokens for filling in where there are none")
 	}
-	if _, err := must(t, v).EncodeFIM(nil, "a", "b", nil); err != ErrNoFIM {
-		t.Errorf("error %v", err)
-	}
-	for _, texts := range [][3]string{
-		{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}, {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"}, {"<PRE>", "<SUF>", "<MID>"},
-		{"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},
-	} {
-		v := smallBPE()
-		for _, text := range texts {
-			v.add(text, Normal)
-		}
-		k := must(t, v)
-		ids, err := k.EncodeFIM(nil, "he</s>", "ll", nil)
-		want := strings.Join([]string{"<s>", texts[0], "he < / s >", texts[1], "ll", texts[2]}, " ")
-		if diff := cmp.Diff(want, k.texts(ids)); diff != "" || err != nil {
-			t.Errorf("error %v, -want +got\n%s", err, diff)
-		}
-	}
 	v = smallSPM()
 	v.FIM = FIM{v.add("▁<PRE>", Normal), v.add("▁<SUF>", Normal), v.add("[M]", Control), token.None, token.None}
 	k := must(t, v)
-	var parts []token.ID
-	if _, err := k.EncodeFIM(nil, "the", "", func(ids []token.ID) error { parts = append(parts, ids...); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	ids, err := k.EncodeFIM(nil, "the", "", nil)
-	if !slices.Equal(ids, parts) {
-		t.Errorf("ids %v, in parts %v", ids, parts)
-	}
-	if diff := cmp.Diff("<s> ▁<PRE> ▁the ▁<SUF> [M]", k.texts(ids)); diff != "" || err != nil {
-		t.Errorf("error %v, -want +got\n%s", err, diff)
-	}
 	the, _ := k.ID("▁the")
 	s, err := k.Stream(v.FIM.Middle, false)
 	if err != nil {
@@ -221,44 +191,34 @@ func TestFIM(t *testing.T) {
 	}
 }
 
-// TestFIMFiles: files go before the prefix, behind the tokens that the vocabulary has for them.
-func TestFIMFiles(t *testing.T) {
-	marks := []string{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}
-	files := []File{{"a.c", "he"}, {"b<s>", "<|file_sep|>"}}
-	for _, tt := range []struct {
-		name  string
-		marks []string
-		want  string
-	}{
-		{"none", nil, "<s>\n\n--- snippet ---\n\nhe\n\n--- snippet ---\n\n<|file_sep|>"},
-		{"files", []string{"<|file_sep|>"}, "<s>[<|file_sep|>]a.c\nhe[<|file_sep|>]b<s>\n<|file_sep|>[<|file_sep|>]filename\n"},
-		{"repository", []string{"<|file_sep|>", "<|repo_name|>"}, "<s>[<|repo_name|>]myproject\n[<|file_sep|>]a.c\nhe[<|file_sep|>]b<s>\n<|file_sep|>[<|file_sep|>]filename\n"},
+// TestModes expects the tokens around a text in each mode, and gaps that are control tokens, of vocabularies with all of the tokens.
+func TestModes(t *testing.T) {
+	v := smallBPE()
+	for _, text := range []string{"<decoder-only>", "<encoder-only>", "<mask0>"} {
+		v.add(text, Normal)
+	}
+	k := must(t, v)
+	ids, err := k.Encode(nil, "he", Options{Special: true, Mode: Represent})
+	mask, _ := k.ID("<mask0>")
+	if got := k.texts(ids); got != "<s> he </s>" || err != nil || k.Modal() || k.Type(mask) == Control {
+		t.Errorf("two of three modes: %s, %v, %v", got, err, k.Modal())
+	}
+	v.add("<encoder-decoder>", Normal)
+	k = must(t, v)
+	for mode, want := range map[Mode]string{
+		Continue: "<s> <decoder-only> </s> he <mask0>", Represent: "<s> <encoder-only> </s> he <mask0> </s>", Answer: "<s> <encoder-decoder> </s> he <mask0> </s>",
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			v := smallBPE()
-			for _, text := range slices.Concat(marks, tt.marks) {
-				v.add(text, Normal)
-			}
-			k := must(t, v)
-			ids, err := k.EncodeFIM(nil, "h", "l", nil, files...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got strings.Builder
-			for i, id := range ids {
-				piece, err := k.AppendPiece(nil, id, true)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if k.Type(id) == Control && i > 0 {
-					piece = []byte("[" + string(piece) + "]")
-				}
-				got.Write(piece)
-			}
-			if diff := cmp.Diff(tt.want+"[<|fim_prefix|>]h[<|fim_suffix|>]l[<|fim_middle|>]", got.String()); diff != "" {
-				t.Error(diff)
-			}
-		})
+		ids, err := k.Encode(nil, "he<mask0>", Options{Special: true, Mode: mode})
+		if got := k.texts(ids); got != want || err != nil {
+			t.Errorf("mode %d: %s, %v, want %s", mode, got, err, want)
+		}
+	}
+	if mask, _ = k.ID("<mask0>"); k.Type(mask) != Control {
+		t.Errorf("<mask0> is of type %d", k.Type(mask))
+	}
+	v.AddEOS = false
+	if must(t, v).Modal() {
+		t.Error("modes where no token ends a text")
 	}
 }
 
