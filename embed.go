@@ -14,7 +14,7 @@ import (
 type EmbedOptions struct {
 	// Pooling is mean (of all tokens), cls (the first token), last (the last token), or none (a vector for each token).
 	// "" is the pooling that the model's file names. Where it names none, an encoder has mean and any other model last,
-	// the only token that sees the whole text.
+	// the only token that sees the whole text. UniXcoder is read as an encoder.
 	Pooling string
 	Raw     bool // keep the length that the model gives; otherwise vectors have length 1
 
@@ -74,7 +74,7 @@ func (m *Model) pooling(o EmbedOptions) (model.Pooling, error) {
 		return p, &OptionError{errors.New("grove: the model ranks texts by a query; a pooling of mean, cls or last gives embeddings")}
 	case p != model.PoolUnset:
 		return p, nil
-	case i.Encoder:
+	case i.Encoder || i.Full:
 		return model.PoolMean, nil
 	}
 	return model.PoolLast, nil

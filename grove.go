@@ -229,7 +229,7 @@ func (m *Model) load(o Options) error {
 	if err != nil {
 		return &OptionError{err}
 	}
-	if o.CacheType == "" && m.model.Info().Encoder {
+	if i := m.model.Info(); o.CacheType == "" && (i.Encoder || i.Full) {
 		cacheType = tensor.F32 // keys live for one step, so that their memory is no matter
 	}
 	m.engine, err = engine.New(m.model, m.pool, engine.Config{

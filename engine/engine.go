@@ -87,6 +87,9 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	}
 	if c.Chunk == 0 {
 		c.Chunk = defaultChunk
+		if info.Full {
+			c.Chunk = max(c.Chunk, c.Context) // texts that are embedded, and prompts of an answer, are one step
+		}
 	}
 	if c.Seqs == 0 {
 		c.Seqs = 1

@@ -12,6 +12,7 @@ import (
 	"grove/sample"
 	"grove/suite/modeltest"
 	"grove/text/token"
+	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
 
@@ -27,7 +28,12 @@ func prefixed(t *testing.T, e *engine.Engine) *engine.Sequence {
 
 // TestPrefixOracle compares the logits behind a prefix, and behind tokens that follow it, with float64.
 func TestPrefixOracle(t *testing.T) {
-	file := modeltest.Spec{Arch: "qwen2", Context: 300}.File(t)
+	for _, arch := range []string{"qwen2", "unixcoder"} {
+		t.Run(arch, func(t *testing.T) { checkPrefixOracle(t, modeltest.Spec{Arch: arch, Context: 300}.File(t)) })
+	}
+}
+
+func checkPrefixOracle(t *testing.T, file *gguf.File) {
 	b := newBed(t, 2, file)
 	o, err := oracle.New(file)
 	if err != nil {

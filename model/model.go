@@ -39,6 +39,7 @@ type Info struct {
 	// Encoder reports that the tokens of a text see each other, all in one step, and that the model gives
 	// embeddings and generates no text.
 	Encoder bool
+	Full    bool    // the model generates text, and the tokens of a text that is embedded see each other
 	Source  *Source // of an encoder-decoder; nil: the model reads its own text alone
 	Pooling Pooling // how a text's embedding is made of its tokens' states, as the file says
 	Dense   []Dense // layers behind the pooling

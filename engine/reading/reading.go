@@ -10,7 +10,7 @@ import (
 // Mask says which tokens of a text see which.
 type Mask int
 
-// The masks. ByModel is Full of an encoder, and Causal of any other model.
+// The masks. ByModel is Full of an encoder and of a model that says so, and Causal of any other model.
 const (
 	ByModel Mask = iota
 	Causal       // a token sees itself and those before it
@@ -66,7 +66,7 @@ func Of(o Options, info *model.Info, n int) (r Reading, p model.Pool, err error)
 // Fit chooses the mask of a model that the reading leaves to it. It returns an error where the model has no such reading.
 func (r *Reading) Fit(info *model.Info) error {
 	layers := info.Layers
-	if r.Mask == ByModel && info.Encoder {
+	if r.Mask == ByModel && (info.Encoder || info.Full) {
 		r.Mask = Full
 	}
 	for i, l := range r.Layers {

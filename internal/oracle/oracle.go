@@ -25,6 +25,7 @@ type Model struct {
 // model is an encoder.
 var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"bert":      (*Model).bert,
+	"unixcoder": (*Model).bert,
 	"codegen2":  (*Model).codeGen2,
 	"deepseek2": (*Model).deepseek2,
 	"gemma":     (*Model).decoder,

@@ -75,6 +75,12 @@ func (m *bert) Info() *model.Info { return m.info }
 
 // Forward implements [model.Model].
 func (m *bert) Forward(x *compute.Exec) {
+	m.layersOf(x)
+	states(x, nil)
+}
+
+// layersOf runs the embeddings and the layers.
+func (m *bert) layersOf(x *compute.Exec) {
 	x.Embed(m.embed, 1)
 	if m.positions != nil {
 		x.Positions(m.positions)
@@ -88,7 +94,6 @@ func (m *bert) Forward(x *compute.Exec) {
 		}
 		x.Leave(l.forward(x, stream))
 	}
-	states(x, nil)
 }
 
 // forward returns the stream behind a layer.

@@ -16,6 +16,7 @@ type Latent struct {
 // families are the architectures with more differences from Llama than [traits] list.
 var families = map[string]func(b *builder){
 	"bert":       (*builder).bert,
+	"unixcoder":  (*builder).bert,
 	"codegen2":   (*builder).codeGen2,
 	"deepseek2":  (*builder).deepseek2,
 	"gemma3n":    (*builder).gemma3n,
@@ -86,8 +87,10 @@ func (b *builder) bert() {
 		b.layerNorm(name("layer_output_norm"))
 	}
 	b.set("attention.layer_norm_epsilon", float32(1e-12))
-	b.set("attention.causal", false)
-	b.set("pooling_type", uint32(1))
+	if s.Arch == "bert" {
+		b.set("attention.causal", false)
+		b.set("pooling_type", uint32(1))
+	}
 }
 
 func (b *builder) gptOSS() {

@@ -84,7 +84,7 @@ func (s Spec) WithDefaults() Spec {
 	case "kimi-linear", "lfm2moe", "qwen35moe", "qwen3next":
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
-	case "bert", "jina-bert-v2", "jina-bert-v3", "neo-bert", "nomic-bert", "nomic-bert-moe":
+	case "bert", "unixcoder", "jina-bert-v2", "jina-bert-v3", "neo-bert", "nomic-bert", "nomic-bert-moe":
 		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
 	case "deepseek2", "mistral4":
 		s.KVHeads = 1

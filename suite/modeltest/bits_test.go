@@ -83,9 +83,9 @@ var others = []Spec{
 	{Arch: "qwen2"}, {Arch: "qwen3"}, {Arch: "starcoder2"},
 }
 
-// sourced are the encoder-decoders, CodeGen 2, Mistral Small 4 and SambaY, whose bits no file has.
+// sourced are the encoder-decoders, CodeGen 2, UniXcoder, Mistral Small 4 and SambaY, whose bits no file has.
 var sourced = []Spec{
-	{Arch: "t5", KVHeads: 4}, {Arch: "t5gemma", Window: 70}, {Arch: "codegen2"},
+	{Arch: "t5", KVHeads: 4}, {Arch: "t5gemma", Window: 70}, {Arch: "codegen2"}, {Arch: "unixcoder", Heads: 2},
 	{Arch: "mistral4", Size: 64, Experts: 8, Used: 3, Latent: synthetic.Latent{QRank: 64, Rank: 64, Rope: 32, Shared: 1, Norm: true}},
 	{Arch: "sambay"},
 }

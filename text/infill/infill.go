@@ -10,8 +10,8 @@ import (
 )
 
 // ErrNone reports a vocabulary without tokens for a gap.
-var ErrNone = errors.New("infill: the vocabulary has no tokens for a gap: neither for a prefix, a suffix and the middle, nor <mask_1> with <sep> and <eom>, nor <mask0> with modes, " +
-	"nor <extra_id_0> and <extra_id_1> of an encoder-decoder")
+var ErrNone = errors.New("infill: the vocabulary names no tokens for a text that is to be filled in: of a prefix, a suffix and the middle; or <mask_1>, <sep> and <eom>; " +
+	"or <mask0> and modes; or, of an encoder-decoder, <extra_id_0> and <extra_id_1>")
 
 // File is another file of a prompt.
 type File struct{ Name, Text string }

@@ -164,3 +164,52 @@ func pooled(dir, pooling string) error {
 	}
 	return err
 }
+
+// TestUniXcoder expects a folder whose vocabulary has the tokens of the modes to be a model that generates, with rows of positions that no text has cut off, and one
+// that lacks a mode, or says how its states are pooled, to be an encoder.
+func TestUniXcoder(t *testing.T) {
+	modes := []string{"<encoder-only>", "<decoder-only>", "<encoder-decoder>"}
+	folder := func(t *testing.T, modes ...string) (*hftest.Folder, *gguf.File) {
+		f, want := encoder(t, "RobertaModel", "unixcoder", map[string]any{"hidden_act": "gelu", "layer_norm_eps": 1e-12, "max_position_embeddings": 66, "pad_token_id": 1}, bertNames...)
+		v := f.Tensors["embeddings.position_embeddings.weight"]
+		v.Shape, v.Data = []int{66, 64}, append(bytes.Repeat([]byte{7}, 2*64*4), v.Data...)
+		f.Tensors["embeddings.position_embeddings.weight"] = v
+		f.Tensors["pooler.dense.weight"] = tensor.View{Type: tensor.F32, Shape: []int{1, 1}, Data: make([]byte, 4)} // is left out
+		model := f.Tokenizer["model"].(map[string]any)
+		model["merges"] = []string{} // their pieces make room for the modes
+		vocab := model["vocab"].(map[string]int)
+		for i, mode := range modes {
+			for text, id := range vocab {
+				if id == 280+i {
+					delete(vocab, text)
+				}
+			}
+			vocab[mode] = 280 + i
+		}
+		return f, want
+	}
+	f, want := folder(t, modes...)
+	got := open(t, write(t, f))
+	if arch, _, _ := got.String("general.architecture"); arch != "unixcoder" {
+		t.Errorf("opened as %q", arch)
+	}
+	compareTensors(t, want, got)
+	for _, key := range []string{"unixcoder.attention.causal", "unixcoder.pooling_type"} {
+		if _, ok := got.Lookup(key); ok {
+			t.Errorf("it has %s", key)
+		}
+	}
+	f, _ = folder(t, modes[:2]...)
+	if n := opened(t, f, nil, ""); n("context_length") != 64 {
+		t.Error("without a mode it is no encoder")
+	}
+	f, _ = folder(t, modes...)
+	if n := opened(t, f, nil, `{"pooling_mode_mean_tokens": true}`); n("pooling_type") != 1 {
+		t.Error("with a pooling it is no encoder")
+	}
+	f, _ = folder(t, modes...)
+	f.Config["hidden_act"] = "gelu_new"
+	if _, err := Open(write(t, f)); err == nil || !strings.Contains(err.Error(), "hidden_act") {
+		t.Errorf("another activation: %v", err)
+	}
+}

@@ -1,4 +1,4 @@
-// Package encoders says what the folders of encoders have: BERT and the models of its line, EmbeddingGemma, the heads of those that rank, and the
+// Package encoders says what the folders of encoders have: BERT and the models of its line, EmbeddingGemma, UniXcoder, the heads of those that rank, and the
 // modules of sentence-transformers behind them.
 package encoders
 
@@ -13,7 +13,7 @@ import (
 
 // Families are the classes of config.json.
 var Families = map[string]func(b *folder.Builder){
-	"BertModel": bert, "BertForMaskedLM": bert, "BertForSequenceClassification": bert, "CamembertModel": roberta, "RobertaModel": roberta,
+	"BertModel": bert, "BertForMaskedLM": bert, "BertForSequenceClassification": bert, "CamembertModel": roberta, "RobertaModel": uniXcoder,
 	"RobertaForSequenceClassification": roberta, "XLMRobertaModel": roberta, "XLMRobertaForSequenceClassification": roberta, "ModernBertModel": modernBERT,
 	"ModernBertForMaskedLM": modernBERT, "ModernBertForSequenceClassification": modernBERT, "EuroBertModel": euroBERT, "Gemma3TextModel": gemmaEmbedding,
 	"NeoBERT": neoBERT, "NeoBERTLMHead": neoBERT, "NeoBERTForSequenceClassification": neoBERT, "NomicBertModel": nomicBERT,
@@ -92,18 +92,19 @@ func (b *builder) leaveOut(prefixes ...string) {
 	}
 }
 
-func bert(b *folder.Builder) { (&builder{b}).bertLayers("bert.", 0) }
+func bert(b *folder.Builder) { (&builder{b}).bertLayers("bert", "bert.", 0) }
 
 // roberta has positions from the id of the padding on, which no text has.
-func roberta(f *folder.Builder) {
-	b := &builder{f}
+func roberta(f *folder.Builder) { (&builder{f}).robertaAs("bert") }
+
+func (b *builder) robertaAs(arch string) {
 	c := b.Config
-	b.bertLayers("roberta.", 1+c.CountOr("pad_token_id", 1, 0, maxContext-2))
+	b.bertLayers(arch, "roberta.", 1+c.CountOr("pad_token_id", 1, 0, maxContext-2))
 	folder.Set(b.Builder, "tokenizer.ggml.add_sep_token", true)
 	b.SetCount("tokenizer.ggml.seperator_token_id", c.CountOr("eos_token_id", 2, 0, 1<<24))
 }
 
-func (b *builder) bertLayers(prefix string, offset int) {
+func (b *builder) bertLayers(arch, prefix string, offset int) {
 	c := b.Config
 	c.Only("hidden_act", "gelu", "gelu_new", "gelu_pytorch_tanh")
 	c.Only("position_embedding_type", "absolute")
@@ -111,7 +112,7 @@ func (b *builder) bertLayers(prefix string, offset int) {
 	c.Values["max_position_embeddings"] = fmt.Append(nil, positions-offset)
 	const table = "embeddings.word_embeddings.weight"
 	p := b.below(table, prefix)
-	s := b.describe("bert")
+	s := b.describe(arch)
 	b.SetFloat(".attention.layer_norm_epsilon", c.FloatOr("layer_norm_eps", 1e-12, 0, 1))
 	b.Copy("token_embd.weight", p+table, b.Vocab, s.width)
 	b.CopyIf("token_types.weight", p+"embeddings.token_type_embeddings.weight", c.CountOr("type_vocab_size", 2, 1, 1<<10), s.width)
@@ -130,6 +131,10 @@ func (b *builder) bertLayers(prefix string, offset int) {
 		b.Both(to("ffn_down"), from("output.dense"), s.width, s.ffn)
 		b.LayerNorm(to("layer_output_norm"), from("output.LayerNorm"), s.width)
 	})
+	if arch == "unixcoder" {
+		b.leaveOut(p+"pooler.", p+"embeddings.position_ids")
+		return
+	}
 	ranks := true
 	switch {
 	case b.Has("classifier.out_proj.weight"):
