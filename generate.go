@@ -104,10 +104,6 @@ type Token struct {
 // Likely is a token that may be drawn, and the logarithm of its probability.
 type Likely = sample.Token
 
-// Penalties change logits before tokens are drawn: biases, penalties, DRY, a minimum length. The zero value changes
-// nothing.
-type Penalties = sample.Penalties
-
 // Finish says why a text ended.
 type Finish string
 

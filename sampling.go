@@ -8,6 +8,10 @@ import (
 	"grove/text/token"
 )
 
+// Penalties change logits before tokens are drawn: biases, penalties, DRY, a minimum length. The zero value changes
+// nothing.
+type Penalties = sample.Penalties
+
 // Order says whether truncation (top-k, top-p, min-p) sees the probabilities before or after the temperature.
 type Order = sample.Order
 

@@ -279,6 +279,23 @@ func TestLogprobs(t *testing.T) {
 	}
 }
 
+// TestPrefixLM: the tokens of a prompt see each other, on each route, where the field asks for that.
+func TestPrefixLM(t *testing.T) {
+	s := serve(t, server.Config{})
+	const fields = `"prompt":"func main() { fmt.Println(1) }","temperature":1.5,"seed":3,"max_tokens":20`
+	texts := map[string]string{}
+	for _, prefix := range []string{"", `,"prefix_lm":false`, `,"prefix_lm":true`} {
+		native := s.post(t, "/completion", `{`+fields+`,"top_k":0,"top_p":1,"min_p":0,"repeat_penalty":1`+prefix+`}`)["content"].(string)
+		texts[prefix] = native
+		if got := s.post(t, "/v1/completions", `{`+fields+prefix+`}`).at("choices/0/text"); got != native {
+			t.Errorf("%s: %q on /completion, %q on /v1/completions", prefix, native, got)
+		}
+	}
+	if texts[""] != texts[`,"prefix_lm":false`] || texts[""] == texts[`,"prefix_lm":true`] {
+		t.Errorf("answers %q", texts)
+	}
+}
+
 // TestUsage: the usage counts cached tokens, and a salt keeps others out of them.
 func TestUsage(t *testing.T) {
 	s := serve(t, server.Config{})

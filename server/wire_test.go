@@ -82,6 +82,8 @@ func TestWire(t *testing.T) {
 			{"/completion", `{"n_predict":1STREAM}`},
 			{"/infill", `{"input_prefix":"a","input_suffix":"b"STREAM}`},
 			{"/infill", `{"input_suffix":"b"STREAM}`},
+			{"/completion", `{"prompt":"func main() {","prefix_lm":true,"n_predict":3,"temperature":0STREAM}`},
+			{"/v1/completions", `{"prompt":"func main() {","prefix_lm":true,"max_tokens":3,"temperature":0STREAM}`},
 			{"/v1/chat/completions", `{"messages":[{"role":"user","content":"a"}]STREAM}`},
 			{"/v1/embeddings", `{"input":"a","dimensions":3}`},
 			{"/v1/embeddings", `{}`},

@@ -159,6 +159,14 @@ func (g *Generation) Constrain(r *grove.Request, format *structured.Form, err er
 	return form.Apply(g.Host.Model, r)
 }
 
+// CheckPrefix refuses what does not go with a prompt whose tokens see each other.
+func CheckPrefix(prefix bool, session string) error {
+	if prefix && session != "" {
+		return wire.Refuse("session", "session: with prefix_lm nothing is kept")
+	}
+	return nil
+}
+
 // AddPrompts adds a copy of a request for each prompt.
 func (g *Generation) AddPrompts(base grove.Request, prompts []wire.RawPrompt) error {
 	for _, raw := range prompts {

@@ -26,6 +26,7 @@ type completionRequest struct {
 	Prompt        wire.Prompts `json:"prompt" most:"1024"`
 	Prefix        *string      `json:"input_prefix"`
 	Suffix        *string      `json:"input_suffix"`
+	PrefixLM      bool         `json:"prefix_lm"` // the tokens of the prompt see each other
 	Extra         []extraFile  `json:"input_extra" most:"1024"`
 	Predict       *int         `json:"n_predict" range:"-1 * no bound"`
 	MaxTokens     *int         `json:"max_tokens" range:"-1 * no bound"`
@@ -98,6 +99,9 @@ func (q *completionRequest) encoder(g *driver.Generation, prompts []wire.RawProm
 	case most != nil && *most == 0:
 		return nil, wire.Refuse("n_predict", "n_predict is 0: there is nothing to generate")
 	}
+	if err := driver.CheckPrefix(q.PrefixLM, q.Session); err != nil {
+		return nil, err
+	}
 	base, err := g.Base(wire.DefaultsNative)
 	if err != nil {
 		return nil, err
@@ -105,7 +109,7 @@ func (q *completionRequest) encoder(g *driver.Generation, prompts []wire.RawProm
 	if most != nil {
 		base.MaxTokens = max(0, *most)
 	}
-	base.Top, base.PostSampling, base.Suffix, base.Files = top, q.PostSampling && top > 0, q.Suffix, files
+	base.Top, base.PostSampling, base.Suffix, base.Files, base.Prefix = top, q.PostSampling && top > 0, q.Suffix, files, q.PrefixLM
 	if err := g.Constrain(&base, nil, nil, nil); err != nil {
 		return nil, err
 	}

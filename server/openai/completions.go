@@ -22,6 +22,7 @@ type completionRequest struct {
 
 	Prompt        wire.Prompts        `json:"prompt" most:"1024"`
 	Suffix        *string             `json:"suffix"`
+	PrefixLM      bool                `json:"prefix_lm"` // the tokens of the prompt see each other
 	N             *int                `json:"n" range:"1 128"`
 	BestOf        *int                `json:"best_of" range:"1 128"`
 	Echo          bool                `json:"echo"`
@@ -48,12 +49,18 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	case q.Echo && q.Suffix != nil:
 		return nil, wire.Refuse("echo", "echo and suffix cannot be combined")
 	}
+	if err := driver.CheckPrefix(q.PrefixLM, q.Session); err != nil {
+		return nil, err
+	}
 	most, err := q.Most(0, g.Host.Info.Context, defaultMaxTokens)
 	if err != nil {
 		return nil, err
 	}
 	if g.Scores = most == 0; g.Scores && q.Session != "" {
 		return nil, wire.Refuse("session", "session: with max_tokens 0 nothing is generated that could be kept")
+	}
+	if g.Scores && q.PrefixLM {
+		return nil, wire.Refuse("prefix_lm", "prefix_lm: with max_tokens 0 the prompt is scored, whose tokens see what is before them")
 	}
 	if g.Scores && q.Search != "" {
 		return nil, wire.Refuse("search", "search: with max_tokens 0 nothing is generated that could be searched")
@@ -65,7 +72,7 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	if err != nil {
 		return nil, err
 	}
-	base.MaxTokens, base.Suffix = most, q.Suffix
+	base.MaxTokens, base.Suffix, base.Prefix = most, q.Suffix, q.PrefixLM
 	if wire.Set(&base.Top, q.Logprobs); q.Logprobs != nil {
 		g.Likely = "logprobs"
 	}
