@@ -29,8 +29,9 @@ type EmbedOptions struct {
 	Exit int
 	// Tokens are the tokens that count for the pooling; -1 is the last one. nil: all.
 	Tokens []int
-	// Mask is causal (a token sees those before it) or full (all tokens see each other, as in LLM2Vec, BehnamGhader et al. 2024). "" is full for an encoder, and
-	// causal for any other model. With full, the text must fit into one step; a recurrent model has no such mask.
+	// Mask is causal (a token sees those before it), full (all tokens see each other, as in LLM2Vec, BehnamGhader et al. 2024), or masks of layers and of ranges of layers, from
+	// 0: "causal:0..11,full:12..last"; layers that are not named have the model's own. "" is the model's own: full for an encoder, and
+	// causal for any other model. With full, the text must fit into one step; a recurrent model has no such mask. Layers that share keys have one mask.
 	Mask string
 
 	// Progress, where it is not nil, is told how many tokens are computed, of all, by a goroutine that computes. It must not wait.

@@ -84,6 +84,17 @@ func TestReadings(t *testing.T) {
 	equal("full of a decoder", read(decoder, o{Mask: "full"}), read(encoder, o{}))
 	equal("causal of an encoder", read(encoder, o{Mask: "causal"}), read(decoder, o{}))
 	equal("causal in chunks", read(chunks, o{Layers: []int{0, 1}}), read(decoder, o{Layers: []int{1, 0, -2}, Mask: "causal"}))
+	for _, mask := range []string{"causal:0..last", "causal:first..last", "causal:1,0,-1"} {
+		equal(mask, read(decoder, o{Mask: mask}), read(decoder, o{}))
+		equal(mask+" of an encoder", read(encoder, o{Mask: mask}), read(decoder, o{}))
+	}
+	equal("full in all layers", read(decoder, o{Mask: "full:0..1,causal:2"}), read(encoder, o{Mask: "causal:last"}))
+	equal("full first", read(decoder, o{Mask: "full:0", Layers: []int{0}}), read(encoder, o{Layers: []int{0}}))
+	equal("causal first", read(decoder, o{Mask: "full:1..2", Layers: []int{0}}), read(decoder, o{Layers: []int{0}}))
+	equal("full first, exit", read(decoder, o{Mask: "full:0..1", Exit: 2}), read(short, o{Mask: "full"}))
+	if a, b, c := read(decoder, o{Mask: "full:0..1"}), read(decoder, o{}), read(encoder, o{}); slices.Equal(a[0], b[0]) || slices.Equal(a[0], c[0]) {
+		t.Error("a mask of some layers is that of all")
+	}
 	equal("an exit", read(decoder, o{Exit: 2}), read(short, o{}))
 	equal("an exit of all", read(decoder, o{Exit: 3}), read(decoder, o{}))
 	equal("an exit that sees all", read(decoder, o{Exit: 2, Mask: "full"}), read(short, o{Mask: "full"}))
@@ -125,7 +136,10 @@ func TestReadings(t *testing.T) {
 		{o{Layers: []int{3}}, "grove: layer 3: there are 3, from 0"}, {o{Layers: []int{-4}}, "grove: layer -4: there are 3, from 0"},
 		{o{Layers: []int{}}, "grove: no layer is chosen"}, {o{Tokens: []int{}}, "grove: no token is chosen"}, {o{Tokens: []int{1000}}, "grove: token 1000: there are"},
 		{o{Exit: 4}, "grove: an exit behind 4 layers; it must be 1 to 3"}, {o{Exit: 1, Layers: []int{0}}, "without layers that are read"},
-		{o{Mask: "most"}, `grove: mask "most" is not known; causal and full are`}, {o{Dimensions: 65}, "grove: 65 dimensions; vectors of the model have 1 to 64"},
+		{o{Mask: "most"}, `grove: mask "most" is not known; causal, full, and masks of layers such as`},
+		{o{Mask: "full:0..3"}, `mask "full:0..3": 0..3: there are 3 layers, from 0`}, {o{Mask: "full:2..0"}, "2..0: there are 3 layers"}, {o{Mask: "full:-4"}, "-4: there are"},
+		{o{Mask: "full:"}, `"" is no layer and no range such as 4..7`}, {o{Mask: "0,full:1"}, "is not known; causal, full"}, {o{Mask: "some:1"}, "is not known; causal, full"},
+		{o{Mask: "full:0..1,causal:1"}, "a layer of 1 has two masks"}, {o{Mask: "full:1,1"}, "two masks"}, {o{Mask: strings.Repeat("full:", 99)}, "is no layer"}, {o{Dimensions: 65}, "grove: 65 dimensions; vectors of the model have 1 to 64"},
 		{o{Dimensions: -1}, "grove: -1 dimensions; vectors of the model have 1 to 64"},
 	} {
 		option := new(grove.OptionError)

@@ -48,7 +48,7 @@ func (e *Engine) States(ctx context.Context, ids []token.ID, r reading.Reading, 
 	for _, l := range r.Layers {
 		j.row.Want.Hidden = j.row.Want.Hidden.With(l)
 	}
-	j.row.Block = r.Block()
+	j.row.Block, j.row.Causal = r.Block(), r.Causal
 	j.values = func(dst []float32, r *compute.Result) []float32 {
 		for _, h := range r.Hidden {
 			dst = append(dst, h...)

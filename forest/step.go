@@ -48,6 +48,7 @@ type Row struct {
 
 	Shift   int    // added to the index, gives the position that rotates the row
 	Block   int    // rows of a sequence and step with the same Block > 0 form a path and see each other
+	Causal  Layers // layers in which the row does not see the later rows of its block
 	From    int    // first layer to run; above 0 only with Resume
 	To      int    // first layer not to run; 0 is all
 	Skip    Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
@@ -79,7 +80,7 @@ type Step struct {
 	forest *Forest
 	rows   []Placed
 	path   []int32
-	plain  bool // no row and no ancestor of one has skipped a layer
+	plain  bool // no row and no ancestor of one has skipped a layer, and blocks are the same in all layers
 }
 
 // NewStep makes a step for at most max rows.
@@ -94,7 +95,7 @@ func (s *Step) Rows() []Placed { return s.rows }
 // Max returns the number of rows that the step can hold.
 func (s *Step) Max() int { return cap(s.rows) }
 
-// Plain reports whether every visible node has keys in every layer that a row of the step runs. One call of
+// Plain reports whether every visible node has keys, and is seen, in every layer that a row of the step runs. One call of
 // [Step.Visible] then serves all layers.
 func (s *Step) Plain() bool { return s.plain }
 
@@ -266,7 +267,7 @@ func (s *Step) place(r Row, slot int32, nd node) Node {
 		Row: r, Node: n, Slot: slot, Index: nd.index, Pos: nd.index + nd.shift,
 		Run: LayerRange(r.From, r.To).Minus(r.Skip),
 	})
-	s.plain = s.plain && nd.plain
+	s.plain = s.plain && nd.plain && (r.Block == 0 || r.Causal == Layers{})
 	return n
 }
 

@@ -7,7 +7,7 @@ type Run struct {
 }
 
 // Visible appends to dst the live nodes that row i of the step sees in a layer, as runs in index order:
-// its ancestors behind the trunk's end, the row itself, and the later rows of its block. Nodes without keys
+// its ancestors behind the trunk's end, the row itself, and the later rows of its block unless the layer is causal. Nodes without keys
 // in the layer are left out, row i too, which asks for an earlier layer than it runs where it reads that layer's keys. The trunk is visible too, and is not listed. Visible allocates only where dst is
 // too short.
 func (s *Step) Visible(dst []Run, i, layer int) []Run {
@@ -20,7 +20,7 @@ func (s *Step) Visible(dst []Run, i, layer int) []Run {
 			dst = appendRun(dst, start, slot, nd.index)
 		}
 	}
-	if r.Block == 0 {
+	if r.Block == 0 || r.Causal.Has(layer) {
 		return dst
 	}
 	for j := i + 1; j < len(s.rows); j++ {

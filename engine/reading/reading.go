@@ -4,6 +4,8 @@ package reading
 import (
 	"fmt"
 
+	"grove/forest"
+	"grove/kv"
 	"grove/model"
 )
 
@@ -24,6 +26,7 @@ type Reading struct {
 	Layers []int // the streams behind these layers as they are, ascending from 0, side by side; nil: a state
 	Exit   int   // the state is that of the model's first layers, so many, behind the final norm; 0: of all
 	Mask   Mask
+	Causal forest.Layers // of Full: layers in which a token sees itself and those before it all the same
 }
 
 // Options choose a reading, and how it becomes vectors. Layers and Tokens count from 0, and from the end with -1; nil are all tokens, and the state behind the
@@ -31,7 +34,7 @@ type Reading struct {
 type Options struct {
 	Layers, Tokens   []int
 	Exit, Dimensions int
-	Mask             string // causal, full; "": by the model
+	Mask             string // causal, full, or masks of layers, as in causal:0..11,full:12..last; "": by the model
 }
 
 // Of returns what options read of a text of n tokens, and the pool of its vectors, without a kind. An error names the option that the model does not have.
@@ -40,12 +43,12 @@ func Of(o Options, info *model.Info, n int) (r Reading, p model.Pool, err error)
 	if o.Layers == nil && o.Exit == 0 {
 		p.Dense = info.Dense
 	}
-	width, known := info.Width, false
+	width := info.Width
 	for _, d := range p.Dense {
 		width = d.Out
 	}
-	if r.Mask, known = masks[o.Mask]; !known {
-		return r, p, fmt.Errorf("mask %q is not known; causal and full are", o.Mask)
+	if r.Mask, r.Causal, err = masksOf(o.Mask, info); err != nil {
+		return r, p, err
 	}
 	if o.Dimensions < 0 || o.Dimensions > width {
 		return r, p, fmt.Errorf("%d dimensions; vectors of the model have 1 to %d", o.Dimensions, width)
@@ -80,6 +83,9 @@ func (r *Reading) Fit(info *model.Info) error {
 	for i, l := range layers {
 		if r.Mask == Full && len(l.States) > 0 {
 			return fmt.Errorf("layer %d is recurrent: it reads tokens in order, so that they cannot all see each other", i)
+		}
+		if s := l.Keeps.From; l.Keeps.Kind == kv.Shared && r.Causal.Has(s) != r.Causal.Has(i) {
+			return fmt.Errorf("layer %d reads the keys of layer %d, where its tokens see the same: the two must have one mask", i, s)
 		}
 	}
 	return nil

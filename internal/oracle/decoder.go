@@ -92,6 +92,9 @@ func (m *Model) windowed(l int, x [][]float64, eps float64) [][]float64 {
 			if i < m.Prefix {
 				last = m.Prefix - 1
 			}
+			if m.Full != nil && m.Full[l] {
+				last = len(x) - 1
+			}
 			scores := make([]float64, last+1-first)
 			for j := range scores {
 				scores[j] = dot(q[i][h*size:(h+1)*size], k[first+j][at:at+size]) / math.Sqrt(float64(size))

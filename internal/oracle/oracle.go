@@ -12,10 +12,11 @@ import (
 
 // Model is a model file whose weights are converted to float64 when they are used.
 type Model struct {
-	Long   bool  // rotates by the long ones of two sets of factors
-	Source []int // what an encoder-decoder has read
-	Prefix int   // tokens at the beginning of a decoder's text that see each other
-	Half   bool  // looks GELU up in a table of half floats, as llama.cpp does; of gemma3n and gemma4
+	Long   bool   // rotates by the long ones of two sets of factors
+	Source []int  // what an encoder-decoder has read
+	Prefix int    // tokens at the beginning of a decoder's text that see each other
+	Full   []bool // layers of a decoder in which all tokens see each other; nil: none
+	Half   bool   // looks GELU up in a table of half floats, as llama.cpp does; of gemma3n and gemma4
 
 	file *gguf.File
 	arch string
