@@ -97,7 +97,7 @@ func (t *linearTask) add(p Projection, dst Buf, subset []int32) {
 	t.groups += part.groups
 }
 
-// run runs the products. Those with the A of adapters come before: an item adds what B makes of them.
+// run runs the products. Those with the A of adapters are done on the way: an item adds what B makes of them.
 func (t *linearTask) run() {
 	t.plan()
 	if adapt := &t.x.adapt; adapt.On {
@@ -106,7 +106,7 @@ func (t *linearTask) run() {
 			p := &t.parts[i]
 			p.adapted = adapt.Add(p.Matrix, t.a.plain(), p.dst.plain(), t.a.rows)
 		}
-		adapt.Lower(t.x.pool)
+		adapt.Ready()
 	}
 	t.x.pool.Run(t.cut.Items(), t)
 }
@@ -136,6 +136,9 @@ func (t *linearTask) stretch(item int) (from, to int) {
 
 // Do implements [par.Task].
 func (t *linearTask) Do(worker, item int) {
+	if t.x.adapt.On {
+		t.x.adapt.Lower(worker)
+	}
 	rows, row := &t.rows, 0
 	if t.cut.Bands > 1 {
 		first, end := t.cut.Band(item%t.cut.Bands, t.a.rows)

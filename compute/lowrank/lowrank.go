@@ -3,10 +3,15 @@
 // The order of arithmetic: u = Ax and v = Bu by N1, in the types of A and B, which are floats; then, for each adapter of the row's
 // set in turn, y = FMA32(scale, v, y) behind the bias. A multiplies the activations as they are, also where the matrix multiplies
 // rounded ones. scale is the pair's times the set's, rounded.
+//
+// The threads that multiply by the matrices do all of it on the way: one that begins an item takes a product with A that nobody has
+// begun, and one that has computed outputs waits until these products are done, before it adds what B makes of them.
 package lowrank
 
 import (
+	"runtime"
 	"sort"
+	"sync/atomic"
 
 	"grove/compute/weight"
 	"grove/forest"
@@ -35,8 +40,11 @@ const (
 	cellRows = 32
 	// itemGroups is the most groups of outputs of an item of products with B.
 	itemGroups = 64
-	// lookBack bounds how far [Additions.same] looks.
+	// lookBack bounds how far [Additions.same] and [Additions.product] look.
 	lookBack = 96
+	// productGroups is the most groups of outputs of a product with As: as many as a tile of one row takes at once. More are
+	// shared out among the threads.
+	productGroups = 4
 )
 
 // Additions is what the adapters of a step's rows add. Rows of a buffer that follow each other and have the same set share products.
@@ -51,11 +59,13 @@ type Additions struct {
 	rows    []kernel.Rows
 	up      [][]float32 // by worker
 
-	cells []cell
-	lows  []low
-	items int       // of the products with B of pairs of a row and an expert
-	low   []float32 // results of the products with A
-	raise bool      // the threads do the products with B
+	cells    []cell
+	lows     []low
+	products []product
+	items    int       // of the products with B of pairs of a row and an expert
+	low      []float32 // results of the products with A
+
+	begun, left atomic.Int32 // products that a thread has begun, and that are not done
 }
 
 // Cells are the cells of one product.
@@ -72,12 +82,20 @@ type cell struct {
 
 // low is the product of a cell's rows with the A of one adapter.
 type low struct {
-	pair   *weight.Pair
-	scale  float32
-	in     Rows
-	cell   int
-	at     int  // of its results
-	shared bool // an earlier product has the same results
+	pair  *weight.Pair
+	scale float32
+	in    Rows
+	cell  int
+	at    int // of its results
+	group int // the first of its A in the matrix of the product
+	next  int // the low behind it in its product
+}
+
+// product multiplies the rows of a cell by some groups of outputs of As that lie side by side: those of the lows from first to last.
+type product struct {
+	m           *weight.Matrix // that holds the As
+	first, last int            // lows
+	from, to    int            // groups
 }
 
 // Set makes n, which is 1 or more, the number of a set of adapters.
@@ -131,7 +149,15 @@ func (t *Additions) Touch(m *weight.Matrix) bool {
 }
 
 // Clear forgets the products that were added.
-func (t *Additions) Clear() { t.cells, t.lows, t.items, t.low = t.cells[:0], t.lows[:0], 0, t.low[:0] }
+func (t *Additions) Clear() {
+	t.cells, t.lows, t.products, t.items, t.low = t.cells[:0], t.lows[:0], t.products[:0], 0, t.low[:0]
+}
+
+// Ready is called when all products are added, before any thread calls Lower.
+func (t *Additions) Ready() {
+	t.begun.Store(0)
+	t.left.Store(int32(len(t.products)))
+}
 
 // Add adds the products of the first n rows of in with a matrix, and returns their cells.
 func (t *Additions) Add(m *weight.Matrix, in, dst Rows, n int) Cells {
@@ -153,11 +179,9 @@ func (t *Additions) Experts(m *weight.Matrix, in, dst Rows, source, busy, start 
 	for _, e := range busy {
 		t.add(m, in, dst, int(e), int(start[e]), int(start[e+1]), t.pairs)
 	}
-	t.Lower(pool)
+	t.Ready()
 	if t.items > 0 {
-		t.raise = true
 		pool.Run(t.items, t)
-		t.raise = false
 	}
 }
 
@@ -185,12 +209,15 @@ func (t *Additions) addCell(m *weight.Matrix, in Rows, c cell, set []Adapted) {
 			continue
 		}
 		p := low{pair: pair, scale: float32(pair.Scale * s.Scale), in: in, cell: len(t.cells)}
-		p.at, p.shared = t.same(&p, &c)
-		if !p.shared {
+		at, shared := t.same(&p, &c)
+		if p.at = at; !shared {
 			p.at = len(t.low)
 			t.low = longer(t.low, (c.end-c.first)*pair.A.Out())
 		}
 		t.lows = append(t.lows, p)
+		if !shared {
+			t.product(len(t.lows)-1, &c)
+		}
 	}
 	if c.limit = len(t.lows); c.limit > c.lows {
 		t.items += (m.Groups() + itemGroups - 1) / itemGroups
@@ -201,46 +228,93 @@ func (t *Additions) addCell(m *weight.Matrix, in Rows, c cell, set []Adapted) {
 // same finds an earlier product of the same rows with the same A: the parts of a fused matrix share it.
 func (t *Additions) same(p *low, c *cell) (at int, ok bool) {
 	for i := len(t.lows) - 1; i >= 0 && len(t.lows)-i <= lookBack; i-- {
-		o := &t.lows[i]
-		if o.cell < len(t.cells) && o.pair.A == p.pair.A && o.in.ID == p.in.ID && t.cells[o.cell].first == c.first && t.cells[o.cell].expert == c.expert {
+		if o := &t.lows[i]; o.pair.A == p.pair.A && t.sameRows(o, p, c) {
 			return o.at, true
 		}
 	}
 	return 0, false
 }
 
-// Do implements [par.Task]: an item is a product with A, or some outputs of a cell's products with B.
-func (t *Additions) Do(worker, item int) {
-	if !t.raise {
-		t.lower(worker, item)
-		return
+// sameRows reports whether an earlier low has the rows of a low of the cell c, which is not among the cells yet.
+func (t *Additions) sameRows(o, p *low, c *cell) bool {
+	return o.cell < len(t.cells) && o.in.ID == p.in.ID && t.cells[o.cell].first == c.first && t.cells[o.cell].expert == c.expert
+}
+
+// product adds the products of a cell's rows with the A of a low: to a product with As that lie before it, or new ones.
+func (t *Additions) product(n int, c *cell) {
+	l := &t.lows[n]
+	m, group := l.pair.A.Whole()
+	l.group = group
+	from, to := group, group+l.pair.A.Groups()
+	for i := len(t.products) - 1; i >= 0 && len(t.products)-i <= lookBack; i-- {
+		p := &t.products[i]
+		o := &t.lows[p.last]
+		if p.m == m && p.to == from && to-p.from <= productGroups && t.sameRows(o, l, c) {
+			o.next, p.last, p.to = n, n, to
+			return
+		}
 	}
+	for ; from < to; from += productGroups {
+		t.products = append(t.products, product{m: m, first: n, last: n, from: from, to: min(from+productGroups, to)})
+	}
+}
+
+// Do implements [par.Task]: an item is some outputs of a cell's products with B, for pairs of a row and an expert.
+func (t *Additions) Do(worker, item int) {
+	t.Lower(worker)
 	c := &t.cells[sort.Search(len(t.cells), func(i int) bool { return t.cells[i].item > item })-1]
 	first := (item - c.item) * itemGroups
+	t.await()
 	t.raiseRows(worker, c, c.first, c.end, first, min(first+itemGroups, t.lows[c.lows].pair.B.Groups()))
 }
 
-// Lower runs the products with A.
-func (t *Additions) Lower(pool *par.Pool) {
-	if len(t.lows) > 0 {
-		pool.Run(len(t.lows), t)
+// Lower does products with A that no thread has begun. Every thread calls it before [Additions.Raise].
+func (t *Additions) Lower(worker int) {
+	n := int32(len(t.products))
+	for t.begun.Load() < n {
+		if i := t.begun.Add(1) - 1; i < n {
+			t.lower(worker, &t.products[i])
+		}
 	}
 }
 
-// lower multiplies a cell's rows by an A.
-func (t *Additions) lower(worker, item int) {
-	p := &t.lows[item]
-	if p.shared {
-		return
+// await returns when the products with A are done. All have been begun, by threads that do not wait.
+func (t *Additions) await() {
+	const checks = 1 << 10
+	for i := 1; t.left.Load() > 0; i++ {
+		if i%checks == 0 {
+			runtime.Gosched()
+		}
 	}
-	c, m, rows := &t.cells[p.cell], p.pair.A, &t.rows[worker]
-	*rows = kernel.Rows{N: c.end - c.first, K: m.In(), F: p.in.F[c.first*p.in.Width : c.end*p.in.Width]}
-	m.Multiply(t.low[p.at:p.at+rows.N*m.Out()], m.Out(), c.expert, 0, m.Groups(), rows, &t.scratch[worker])
+}
+
+// lower does a product with As.
+func (t *Additions) lower(worker int, p *product) {
+	defer t.left.Add(-1) // after a fault too: others wait for it
+	l := &t.lows[p.first]
+	c, rows := &t.cells[l.cell], &t.rows[worker]
+	n, width := c.end-c.first, (p.to-p.from)*p.m.Format.Group
+	*rows = kernel.Rows{N: n, K: p.m.In(), F: l.in.F[c.first*l.in.Width : c.end*l.in.Width]}
+	out := grown(t.up[worker], n*width)
+	t.up[worker] = out
+	width = p.m.MultiplyPart(out, c.expert, p.from, p.to, rows, &t.scratch[worker])
+	for i := p.first; ; i = t.lows[i].next {
+		l := &t.lows[i]
+		at, rank := (l.group-p.from)*p.m.Format.Group, l.pair.A.Out()
+		from, to := max(0, -at), min(rank, width-at)
+		for r := range n {
+			copy(t.low[l.at+r*rank+from:l.at+r*rank+to], out[r*width+at+from:])
+		}
+		if i == p.last {
+			return
+		}
+	}
 }
 
 // Raise adds to the groups [first, end) of the rows [row, limit) of a product what B makes of their products with A. Different groups or
 // rows may be raised at a time, by different workers.
 func (t *Additions) Raise(worker int, of Cells, row, limit, first, end int) {
+	t.await()
 	for i := of.First; i < of.First+of.N; i++ {
 		if c := &t.cells[i]; c.first < limit && c.end > row {
 			t.raiseRows(worker, c, max(c.first, row), min(c.end, limit), first, end)

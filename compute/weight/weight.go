@@ -50,6 +50,9 @@ type Matrix struct {
 	row     int // bytes of an output where data is the file's, 0 where it is packed
 
 	number, lookup int // by which adapters know it; 0: they cannot add to it
+
+	whole *Matrix // that holds it beside others, from a group on; nil: none
+	group int
 }
 
 // Out returns the number of outputs.
@@ -120,38 +123,54 @@ func Shape(format *matmul.Format, experts, out, k int) *Matrix {
 // so that the view's bytes must outlive the model. It returns an error that names the tensor where its
 // type has no kernel.
 func (w *Store) Matrix(v tensor.View) (*Matrix, error) {
+	shape, err := shaped(v)
+	if err != nil {
+		return nil, err
+	}
+	m := &shape
+	if w.Keep {
+		m.row, _ = v.Type.RowBytes(m.k)
+		m.data, m.stride = v.Data, m.row*m.out
+		w.bytes += len(m.data)
+		return m, nil
+	}
+	m.data = w.take(m.stride * m.experts)
+	w.packed(m, v.Data)
+	return m, nil
+}
+
+// shaped returns the packed matrix of a view, without its data.
+func shaped(v tensor.View) (Matrix, error) {
 	if len(v.Shape) != 2 && len(v.Shape) != 3 {
-		return nil, fmt.Errorf("weight: %s: %d dimensions; a matrix has 2, a stack of experts 3", tensor.Label(v.Name), len(v.Shape))
+		return Matrix{}, fmt.Errorf("weight: %s: %d dimensions; a matrix has 2, a stack of experts 3", tensor.Label(v.Name), len(v.Shape))
 	}
 	format, ok := matmul.FormatOf(v.Type)
 	if !ok {
-		return nil, fmt.Errorf("weight: %s: type %v has no kernel; use a file of another type, such as Q8_0", tensor.Label(v.Name), v.Type)
+		return Matrix{}, fmt.Errorf("weight: %s: type %v has no kernel; use a file of another type, such as Q8_0", tensor.Label(v.Name), v.Type)
 	}
-	m := &Matrix{Format: format, experts: 1, out: v.Shape[len(v.Shape)-2], k: v.Shape[len(v.Shape)-1]}
+	m := Matrix{Format: format, experts: 1, out: v.Shape[len(v.Shape)-2], k: v.Shape[len(v.Shape)-1]}
 	if len(v.Shape) == 3 {
 		m.experts = v.Shape[0]
 	}
 	row, ok := v.Type.RowBytes(m.k)
 	if !ok || m.k%format.BlockK != 0 || len(v.Data) != row*m.out*m.experts {
-		return nil, fmt.Errorf("weight: %s: %d bytes do not hold shape %v in type %v", tensor.Label(v.Name), len(v.Data), v.Shape, v.Type)
-	}
-	if w.Keep {
-		m.data, m.stride, m.row = v.Data, row*m.out, row
-		w.bytes += len(m.data)
-		return m, nil
+		return Matrix{}, fmt.Errorf("weight: %s: %d bytes do not hold shape %v in type %v", tensor.Label(v.Name), len(v.Data), v.Shape, v.Type)
 	}
 	m.stride = format.PackedSize(m.out, m.k)
-	m.data = w.take(m.stride * m.experts)
+	return m, nil
+}
+
+// packed packs a file's bytes into a matrix.
+func (w *Store) packed(m *Matrix, data []byte) {
 	if w.pack.scratch == nil {
 		w.pack.scratch = make([]matmul.Scratch, w.pool.Threads())
 	}
-	w.pack = packTask{m: m, src: v.Data, groups: m.Groups(), expertBytes: row * m.out, scratch: w.pack.scratch}
+	w.pack = packTask{m: m, src: data, groups: m.Groups(), expertBytes: len(data) / m.experts, scratch: w.pack.scratch}
 	w.pool.Run(m.experts*w.pack.groups, &w.pack)
 	w.bytes += len(m.data)
 	if w.release != nil {
-		w.release(v.Data)
+		w.release(data)
 	}
-	return m, nil
 }
 
 // take returns n bytes of zeros. Matrices share allocations that grow with the model, so that large pages hold all but
