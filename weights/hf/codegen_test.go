@@ -6,12 +6,17 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"grove/internal/hftest"
 )
 
-// TestCodeGen2 makes a small model and expects its queries, keys and values from the published code: the rows of one matrix are cut into four
-// parts, and each part into queries, values and keys.
-func TestCodeGen2(t *testing.T) {
-	const width, heads, vocab, parts = 64, 8, 320, 4
+// codeGen2Sizes are those of the model of [codeGen2Folder].
+const codeGen2Width, codeGen2Heads, codeGen2Parts = 64, 8, 4
+
+// codeGen2Folder makes a small model.
+func codeGen2Folder(t *testing.T) *hftest.Folder {
+	t.Helper()
+	const width, heads, vocab = codeGen2Width, codeGen2Heads, 320
 	rng := rand.New(rand.NewPCG(5, 6))
 	h := bare(t, "CodeGenForCausalLM")
 	for key, v := range map[string]any{
@@ -34,6 +39,14 @@ func TestCodeGen2(t *testing.T) {
 	put("transformer.h.0.mlp.fc_in.bias", 4*width)
 	put("transformer.h.0.mlp.fc_out.weight", width, 4*width)
 	put("transformer.h.0.mlp.fc_out.bias", width)
+	return h
+}
+
+// TestCodeGen2 makes a small model and expects its queries, keys and values from the published code: the rows of one matrix are cut into four
+// parts, and each part into queries, values and keys.
+func TestCodeGen2(t *testing.T) {
+	const width, parts = codeGen2Width, codeGen2Parts
+	h := codeGen2Folder(t)
 	fused := h.Tensors["transformer.h.0.attn.qkv_proj.weight"].Data
 	f := open(t, write(t, h))
 	for which, name := range []string{"attn_q", "attn_v", "attn_k"} {

@@ -144,7 +144,7 @@ func exaone4(b *builder) {
 	s := b.Decoder("exaone4")
 	const windowed = 64
 	switch n := b.Window(); {
-	case b.Sources != nil:
+	case b.Dry:
 	case n == 0 && s.Layers == windowed, n > 0 && s.Layers != windowed:
 		c.Fail("sliding_window is %d with %d layers; a model of %d layers has windows, and no other", n, s.Layers, windowed)
 	case n > 0:
@@ -233,7 +233,7 @@ func internLM2(b *builder) {
 	b.Norm("output_norm.weight", "model.norm.weight", s.Width, 0)
 	b.Head("output.weight", s.Width, false)
 	b.RopeWithin(s.Size)
-	group := s.Heads / max(1, s.KVHeads)
+	group := max(1, s.Heads/max(1, s.KVHeads))
 	fused := func(head, row int) int { return head*s.Size + row }
 	turn := func(i int) (head, row int) { return i / s.Size, TurnRow(i%s.Size, s.Size) }
 	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {

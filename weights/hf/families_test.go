@@ -67,10 +67,13 @@ func load(t *testing.T, f *gguf.File, name string) []float32 {
 // fp4 are the values of four bits that E2M1 stands for.
 var fp4 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}
 
-// TestGPTOSS makes a small model whose experts are in MXFP4 and expects their values, from the description
-// of both formats, in the rows of gate, up and down.
-func TestGPTOSS(t *testing.T) {
-	const width, ffn, experts, heads, kv, size, vocab = 64, 96, 4, 4, 2, 16, 320
+// The sizes of the model of [gptOSSFolder].
+const ossWidth, ossFFN, ossExperts, ossHeads, ossKV, ossSize, ossVocab = 64, 96, 4, 4, 2, 16, 320
+
+// gptOSSFolder makes a small model whose experts are in MXFP4.
+func gptOSSFolder(t *testing.T) *hftest.Folder {
+	t.Helper()
+	const width, ffn, experts, heads, kv, size, vocab = ossWidth, ossFFN, ossExperts, ossHeads, ossKV, ossSize, ossVocab
 	rng := rand.New(rand.NewPCG(5, 6))
 	h := bare(t, "GptOssForCausalLM")
 	delete(h.Config, "sliding_window")
@@ -115,6 +118,14 @@ func TestGPTOSS(t *testing.T) {
 		put(name("mlp.experts.gate_up_proj_bias"), experts, 2*ffn)
 		put(name("mlp.experts.down_proj_bias"), experts, width)
 	}
+	return h
+}
+
+// TestGPTOSS makes a small model whose experts are in MXFP4 and expects their values, from the description
+// of both formats, in the rows of gate, up and down.
+func TestGPTOSS(t *testing.T) {
+	const width, ffn, experts = ossWidth, ossFFN, ossExperts
+	h := gptOSSFolder(t)
 	f := open(t, write(t, h))
 
 	// value returns a weight of the folder: its nibble and its scale, found from the shapes.

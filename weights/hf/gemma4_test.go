@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"grove/internal/hftest"
 	"grove/model/synthetic"
 	"grove/weights/gguf"
 	"grove/weights/hf/decoder"
@@ -39,6 +40,13 @@ var carriedNames = map[string]string{
 
 // carriedFolder writes a model of random weights as a folder of a class, and returns both.
 func carriedFolder(t *testing.T, spec synthetic.Spec, class string, config map[string]any) (string, *gguf.File) {
+	t.Helper()
+	f, want := carried(t, spec, class, config)
+	return write(t, f), want
+}
+
+// carried makes the folder.
+func carried(t *testing.T, spec synthetic.Spec, class string, config map[string]any) (*hftest.Folder, *gguf.File) {
 	t.Helper()
 	spec.Vocab, spec.Tied = 320, spec.Arch != "llama4"
 	metadata, tensors, err := spec.Parts()
@@ -96,7 +104,7 @@ func carriedFolder(t *testing.T, spec synthetic.Spec, class string, config map[s
 		}
 		f.Tensors[to] = v
 	}
-	return write(t, f), want
+	return f, want
 }
 
 func llama4Name(root, name, to string) string {
@@ -134,9 +142,15 @@ func turn(stacks ...tensor.View) tensor.View {
 	return v
 }
 
-// TestCarried opens folders of Gemma 3n, Gemma 4 and Llama 4 and expects the tensors and the settings of the model that they were
-// made of.
-func TestCarried(t *testing.T) {
+// carriedCase is a class, and a model of it.
+type carriedCase struct {
+	class  string
+	spec   synthetic.Spec
+	config map[string]any
+}
+
+// carriedCases returns models of Gemma 3n, Gemma 4 and Llama 4.
+func carriedCases() []carriedCase {
 	kinds := func(n int) (kinds []string) {
 		for i := range n {
 			kinds = append(kinds, map[bool]string{true: "sliding_attention", false: "full_attention"}[i%4 != 3])
@@ -171,17 +185,19 @@ func TestCarried(t *testing.T) {
 		"head_dim": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "num_local_experts": 6, "num_experts_per_tok": 2, "interleave_moe_layer_step": 2,
 		"attention_chunk_size": 50, "floor_scale": 16, "attn_scale": 0.5, "attn_temperature_tuning": 4, "no_rope_layers": []int{1, 1, 1, 0}, "rope_theta": 10000.0,
 	}
-	for _, c := range []struct {
-		class  string
-		spec   synthetic.Spec
-		config map[string]any
-	}{
+	return []carriedCase{
 		{"Gemma4ForConditionalGeneration", synthetic.Spec{Arch: "gemma4", Experts: 4, Used: 2}, map[string]any{"text_config": four}},
 		{"Gemma4ForCausalLM", synthetic.Spec{Arch: "gemma4", Experts: 4, Used: 2}, four},
 		{"Gemma3nForConditionalGeneration", synthetic.Spec{Arch: "gemma3n"}, map[string]any{"text_config": three}},
 		{"Gemma3nForCausalLM", synthetic.Spec{Arch: "gemma3n"}, three},
 		{"Llama4ForCausalLM", synthetic.Spec{Arch: "llama4", Layers: 4}, llama},
-	} {
+	}
+}
+
+// TestCarried opens folders of Gemma 3n, Gemma 4 and Llama 4 and expects the tensors and the settings of the model that they were
+// made of.
+func TestCarried(t *testing.T) {
+	for _, c := range carriedCases() {
 		t.Run(c.class, func(t *testing.T) {
 			dir, want := carriedFolder(t, c.spec, c.class, c.config)
 			got := open(t, dir)

@@ -135,35 +135,10 @@ var archs = map[string]string{
 // TestArchs takes random models apart that are not part of this repository. The metadata of these files is that of all
 // architectures: what the folder gives must be in it, unless the file leaves it out.
 func TestArchs(t *testing.T) {
-	const dir = "../../../shared/golden/archs"
-	if _, err := os.Stat(dir); err != nil {
-		if _, err := os.Stat("../../../shared"); err == nil && os.Getenv("CI") != "" {
-			t.Fatalf("%s is missing", dir)
-		}
-		t.Skipf("%s is not here", dir)
-	}
+	needArchs(t)
 	for name, lacks := range archs {
 		t.Run(name, func(t *testing.T) {
-			f, err := gguf.Open(filepath.Join(dir, name+".gguf"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { f.Close() })
-			var names []string
-			for _, v := range f.Tensors {
-				for end := range strings.FieldsSeq(lacks) {
-					if strings.HasSuffix(v.Name, end) {
-						names = append(names, v.Name)
-					}
-				}
-			}
-			want := without(t, f, names...)
-			switch name {
-			case "gptneox-dense":
-				spread(want, 4, 2)
-			case "deepseek2-moe":
-				apart(want)
-			}
+			want := archModel(t, name, lacks)
 			got := open(t, folderOf(t, want, func(f *hftest.Folder) {
 				f.Tokenizer["post_processor"] = nil
 			}))
@@ -181,6 +156,45 @@ func TestArchs(t *testing.T) {
 			}
 		})
 	}
+}
+
+const archDir = "../../../shared/golden/archs"
+
+// needArchs skips a test where the random models are not here.
+func needArchs(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(archDir); err != nil {
+		if _, err := os.Stat("../../../shared"); err == nil && os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing", archDir)
+		}
+		t.Skipf("%s is not here", archDir)
+	}
+}
+
+// archModel returns a random model without the tensors that no folder has.
+func archModel(t *testing.T, name, lacks string) *gguf.File {
+	t.Helper()
+	f, err := gguf.Open(filepath.Join(archDir, name+".gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	var names []string
+	for _, v := range f.Tensors {
+		for end := range strings.FieldsSeq(lacks) {
+			if strings.HasSuffix(v.Name, end) {
+				names = append(names, v.Name)
+			}
+		}
+	}
+	want := without(t, f, names...)
+	switch name {
+	case "gptneox-dense":
+		spread(want, 4, 2)
+	case "deepseek2-moe":
+		apart(want)
+	}
+	return want
 }
 
 // spread gives every head of a model whose queries, keys and values are one tensor keys and values of its own.

@@ -29,9 +29,7 @@ const unbounded = 1 << 20
 // backboneEnds adds the embedding table, the final norm and the head of models whose tensors are below backbone.
 func (b *builder) backboneEnds(width int, tied bool) {
 	const table = "backbone.embeddings.weight"
-	if t, _ := b.Weights.Tensor(table); len(t.Shape) == 2 {
-		b.Vocab = t.Shape[0]
-	}
+	b.VocabOf(table)
 	b.Copy("token_embd.weight", table, b.Vocab, width)
 	b.Norm("output_norm.weight", "backbone.norm_f.weight", width, 0)
 	b.Head("lm_head.weight", width, tied)
@@ -201,9 +199,7 @@ func falconH1(b *builder) {
 // falconEnds adds the embedding table and the head, each times its number; a head that is the table is made of it.
 func (b *builder) falconEnds(s decoder.Shape, embed, head float32) {
 	const table = "model.embed_tokens.weight"
-	if t, _ := b.Weights.Tensor(table); len(t.Shape) == 2 {
-		b.Vocab = t.Shape[0]
-	}
+	b.VocabOf(table)
 	b.Scaled("token_embd.weight", table, func(int) float32 { return embed }, b.Vocab, s.Width)
 	b.Norm("output_norm.weight", "model.final_layernorm.weight", s.Width, 0)
 	name := "lm_head.weight"

@@ -2,10 +2,12 @@ package lora
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -38,7 +40,8 @@ type peft struct {
 	AlphaPattern map[string]float64 `json:"alpha_pattern"`
 	Invocation   []int              `json:"alora_invocation_tokens"`
 
-	pairs map[string]Pair // by module, until they are translated
+	pairs  map[string]Pair // by module, until they are translated
+	tables map[string]bool // the modules that are tables of embeddings
 }
 
 func isPEFT(path string) bool {
@@ -93,10 +96,16 @@ func parsePEFT(text []byte) (*peft, error) {
 		return nil, fmt.Errorf("peft_type is %.40q; LORA is supported", c.Type)
 	}
 	// These settings must ask for nothing.
-	for _, key := range []string{
-		"use_dora", "modules_to_save", "lora_bias", "layer_replication", "target_parameters", "trainable_token_indices", "use_qalora", "use_bdlora",
-		"arrow_config", "corda_config", "megatron_config",
-	} {
+	refused := []string{
+		"modules_to_save", "lora_bias", "layer_replication", "target_parameters", "trainable_token_indices", "arrow_config", "corda_config",
+		"lora_ga_config", "megatron_config",
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) { // use_dora, use_qalora, and what is to come
+		if strings.HasPrefix(key, "use_") && key != "use_rslora" {
+			refused = append(refused, key)
+		}
+	}
+	for _, key := range refused {
 		switch v := string(bytes.TrimSpace(all[key])); v {
 		case "", "null", "false", "[]", "{}":
 		default:
@@ -107,7 +116,7 @@ func parsePEFT(text []byte) (*peft, error) {
 		return nil, fmt.Errorf("bias is %.40q; only none is supported", v)
 	}
 	// These ways to begin change the base's weights too, so that the adapter is for another base than the one named.
-	if v := textOf(all["init_lora_weights"]); strings.HasPrefix(v, "pissa") || v == "olora" || v == "corda" || v == "loftq" {
+	if v := textOf(all["init_lora_weights"]); strings.HasPrefix(v, "pissa") || v == "olora" || v == "corda" || v == "loftq" || v == "lora_ga" {
 		return nil, fmt.Errorf("init_lora_weights is %.40q: the adapter is for a base whose weights were changed; let PEFT convert it when it saves", v)
 	}
 	if c.Rank < 1 || c.Rank > MaxRank {
@@ -130,7 +139,7 @@ func (a *Adapter) modules(f *safetensors.File) error {
 	if len(f.Tensors) > 2*MaxPairs {
 		return fmt.Errorf("%d tensors; an adapter has at most %d", len(f.Tensors), 2*MaxPairs)
 	}
-	a.peft.pairs = map[string]Pair{}
+	a.peft.pairs, a.peft.tables = map[string]Pair{}, map[string]bool{}
 	for _, t := range f.Tensors {
 		module, isA, ok := moduleOf(t.Name)
 		typ, float := map[safetensors.DType]tensor.Type{"F32": tensor.F32, "F16": tensor.F16, "BF16": tensor.BF16}[t.Type]
@@ -140,6 +149,7 @@ func (a *Adapter) modules(f *safetensors.File) error {
 		case !float || len(t.Shape) != 2:
 			return fmt.Errorf("%s: type is %s and shape %v; a factor is a matrix of F32, F16 or BF16", tensor.Label(t.Name), t.Type, t.Shape)
 		}
+		a.peft.tables[module] = strings.Contains(t.Name[len(module):], "embedding")
 		p, v := a.peft.pairs[module], tensor.View{Name: t.Name, Type: typ, Shape: t.Shape, Data: t.Data}
 		if p.Name = module; isA {
 			p.A = v
@@ -222,8 +232,8 @@ func pattern[T any](all map[string]T, module string, other T) (T, error) {
 	return other, nil
 }
 
-// translate gives the pairs the names of GGUF: the rows of B follow those of the base's matrices, and the experts of a stack are put
-// together.
+// translate gives the pairs the names of GGUF: the factors follow the rows and columns of the base's matrices, a pair of a matrix that the
+// base has in parts becomes a pair for each, and the experts of a stack are put together.
 func (a *Adapter) translate(base *gguf.File) error {
 	sources, err := hf.Sources(base)
 	if err != nil {
@@ -234,7 +244,7 @@ func (a *Adapter) translate(base *gguf.File) error {
 		byModule[plainModule(p.Name)] = p
 	}
 	a.Pairs = nil
-	stacks := map[string][]hf.Source{}
+	used, stacks := map[string]bool{}, map[string][]hf.Source{}
 	for _, s := range sources {
 		module := plainModule(strings.TrimSuffix(s.From, ".weight"))
 		p, ok := byModule[module]
@@ -242,23 +252,26 @@ func (a *Adapter) translate(base *gguf.File) error {
 			stacks[s.To] = append(stacks[s.To], s)
 			continue
 		}
-		if !ok {
+		if !ok || a.peft.tables[p.Name] != (s.To == table) { // a head that is the table stays as it is
 			continue
 		}
-		delete(byModule, module)
+		used[module] = true
+		if s.Problem != "" {
+			return a.fail("%s: %s; it cannot be adapted", tensor.Label(p.Name), s.Problem)
+		}
 		if a.peft.FanInFanOut && !s.Transposed {
 			return a.fail("%s: fan_in_fan_out is true; the base has this matrix as [out, in]", tensor.Label(p.Name))
 		}
+		name := p.Name
 		if p.Name = s.To; p.Lookup() { // PEFT has A as [rank, vocabulary]
 			p.A = transposed(p.A)
 		}
-		if s.Heads > 0 {
-			if p.B, err = turned(p.B, s.Heads); err != nil {
-				return a.fail("%v", err)
-			}
+		if err := arranged(&p, s); err != nil {
+			return a.fail("%s: %v", tensor.Label(name), err)
 		}
 		a.Pairs = append(a.Pairs, p)
 	}
+	maps.DeleteFunc(byModule, func(module string, _ Pair) bool { return used[module] })
 	if err := a.stack(stacks, byModule, base); err != nil {
 		return err
 	}
@@ -267,6 +280,70 @@ func (a *Adapter) translate(base *gguf.File) error {
 	}
 	a.peft = nil
 	return a.sorted()
+}
+
+// arranged gives the factors of a pair the rows and columns of a source.
+func arranged(p *Pair, s hf.Source) (err error) {
+	if s.Row == nil && s.Column == nil && s.Factor == nil {
+		return nil
+	}
+	if p.Lookup() {
+		p.A, err = rowsOf(p.A, p.A.Shape[0], nil, s.Factor)
+		return err
+	}
+	if rank := p.Rank(); !slices.Equal(p.A.Shape, []int{rank, s.Shape[1]}) || !slices.Equal(p.B.Shape, []int{s.Shape[0], rank}) {
+		return fmt.Errorf("A has shape %v and B %v; the base's matrix has %v: it is another model", p.A.Shape, p.B.Shape, s.Shape)
+	}
+	if s.Row != nil || s.Factor != nil {
+		if p.B, err = rowsOf(p.B, s.Rows, s.Row, s.Factor); err != nil {
+			return err
+		}
+	}
+	if s.Column != nil {
+		if p.A, err = rowsOf(transposed(p.A), s.Shape[1], s.Column, nil); err == nil {
+			p.A = transposed(p.A)
+		}
+	}
+	return err
+}
+
+// rowsOf returns n rows of a matrix: those that row names, times a factor each, which makes them F32.
+func rowsOf(v tensor.View, n int, row func(i int) int, factor func(i int) float32) (tensor.View, error) {
+	if factor != nil && v.Type != tensor.F32 {
+		values, err := unpack(v)
+		if err != nil {
+			return v, err
+		}
+		v.Type, v.Data = tensor.F32, packed(values)
+	}
+	size := len(v.Data) / v.Shape[0]
+	out := tensor.View{Name: v.Name, Type: v.Type, Shape: []int{n, v.Shape[1]}, Data: make([]byte, n*size)}
+	for i := range n {
+		from := i
+		if row != nil {
+			from = row(i)
+		}
+		if from < 0 || from >= v.Shape[0] {
+			return v, fmt.Errorf("row %d of the base's matrix is row %d of %d: the base's settings do not fit it", i, from, v.Shape[0])
+		}
+		copy(out.Data[i*size:], v.Data[from*size:(from+1)*size])
+		if factor == nil {
+			continue
+		}
+		for at := i * size; at < (i+1)*size; at += 4 {
+			x := math.Float32frombits(binary.LittleEndian.Uint32(out.Data[at:]))
+			binary.LittleEndian.PutUint32(out.Data[at:], math.Float32bits(x*factor(i)))
+		}
+	}
+	return out, nil
+}
+
+// packed returns the bytes of values.
+func packed(values []float32) (data []byte) {
+	for _, x := range values {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+	}
+	return data
 }
 
 // plainModule returns the name of a module without what wrappers put before it.
@@ -292,21 +369,6 @@ func transposed(v tensor.View) tensor.View {
 		}
 	}
 	return out
-}
-
-// turned returns a B with the rows of each head in the order of GGUF.
-func turned(v tensor.View, heads int) (tensor.View, error) {
-	rows := v.Shape[0]
-	if rows%heads != 0 || rows/heads%2 != 0 {
-		return v, fmt.Errorf("%s: %d rows do not divide into %d heads of an even size: it is for another model", tensor.Label(v.Name), rows, heads)
-	}
-	row := len(v.Data) / rows
-	data := make([]byte, len(v.Data))
-	for i := range rows {
-		copy(data[i*row:][:row], v.Data[hf.TurnRow(i, rows/heads)*row:])
-	}
-	v.Data = data
-	return v, nil
 }
 
 // stack puts the experts of stacks together, of equal ranks and scales. An expert without a pair has factors of zeros.

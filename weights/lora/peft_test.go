@@ -14,12 +14,8 @@ import (
 
 	"grove/internal/hftest"
 	"grove/weights/gguf"
-	"grove/weights/hf"
 	"grove/weights/tensor"
 )
-
-// families are golden models of the families that folders of PEFT are read for.
-var families = []string{"llama-tied", "mixtral", "gemma3", "qwen3moe", "qwen2", "qwen3", "gemma2", "phi3", "olmo2", "starcoder2", "gpt2"}
 
 func golden(t testing.TB, name string) *gguf.File {
 	t.Helper()
@@ -82,115 +78,6 @@ func writePEFT(t testing.TB, config map[string]any, tensors map[string]tensor.Vi
 	return dir
 }
 
-// TestPEFT merges folders of PEFT with a pair for every matrix into models of GGUF, and compares the tensors with those of folders of
-// Hugging Face whose matrices had the products added before.
-func TestPEFT(t *testing.T) {
-	const rank, scale = 2, 3
-	for _, name := range families {
-		t.Run(name, func(t *testing.T) {
-			base := golden(t, name)
-			folder, err := hftest.From(base)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rng := rand.New(rand.NewPCG(1, 2))
-			pairs := map[string]tensor.View{}
-			for _, module := range slices.Sorted(maps.Keys(folder.Tensors)) {
-				w := folder.Tensors[module]
-				if len(w.Shape) != 2 || strings.Contains(module, "wpe") || strings.Contains(module, "norm") {
-					continue
-				}
-				addPair(rng, folder, pairs, module, w, rank, scale)
-			}
-			dir := t.TempDir()
-			if err := folder.Write(dir); err != nil {
-				t.Fatal(err)
-			}
-			want, err := hf.Open(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer want.Close()
-			a, err := Open(writePEFT(t, settings(rank), pairs), base)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Close()
-			if len(a.Pairs) < 5 {
-				t.Errorf("the adapter has %d pairs", len(a.Pairs))
-			}
-			for _, v := range base.Tensors {
-				values, changed, err := Merged(base, v, []*Adapter{a}, []float64{1})
-				if err != nil {
-					t.Fatal(err)
-				}
-				w, _ := want.Tensor(v.Name)
-				if wanted, err := floats(want, w); err != nil {
-					t.Error(err)
-				} else if changed {
-					compare(t, v.Name, values, wanted)
-				}
-			}
-		})
-	}
-}
-
-// addPair adds a pair for a module of a folder, and its product to the module's matrix.
-func addPair(rng *rand.Rand, folder *hftest.Folder, pairs map[string]tensor.View, module string, w tensor.View, rank int, scale float64) {
-	out, in := w.Shape[0], w.Shape[1]
-	gpt2 := folder.Config["architectures"].([]string)[0] == "GPT2LMHeadModel"
-	turned := gpt2 && strings.Contains(module, ".c_") // [in, out]
-	if turned {
-		out, in = in, out
-	}
-	a, b, product := factors(rng, out, in, rank, scale)
-	values, err := unpack(w)
-	if err != nil {
-		panic(err)
-	}
-	for o := range out {
-		for i := range in {
-			if turned {
-				values[i*out+o] += product[o*in+i]
-			} else {
-				values[o*in+i] += product[o*in+i]
-			}
-		}
-	}
-	folder.Tensors[module] = view(values, w.Shape...)
-	name := "base_model.model." + strings.TrimSuffix(module, ".weight")
-	if gpt2 {
-		name = "base_model.model.transformer." + strings.TrimSuffix(module, ".weight")
-	}
-	if strings.Contains(module, "embed_tokens") || strings.HasSuffix(module, "wte.weight") { // [vocabulary, width] = (B A) turned
-		table := make([]float32, len(b))
-		for r := range rank {
-			for o := range out {
-				table[r*out+o] = b[o*rank+r]
-			}
-		}
-		columns := make([]float32, len(a))
-		for r := range rank {
-			for i := range in {
-				columns[i*rank+r] = a[r*in+i]
-			}
-		}
-		pairs[name+".lora_embedding_A"], pairs[name+".lora_embedding_B"] = view(table, rank, out), view(columns, in, rank)
-		return
-	}
-	pairs[name+".lora_A.weight"], pairs[name+".lora_B.weight"] = view(a, rank, in), view(b, out, rank)
-}
-
-func compare(t *testing.T, name string, got, want []float32) {
-	t.Helper()
-	for i := range want {
-		if math.Abs(float64(got[i]-want[i])) > 1e-5*(1+math.Abs(float64(want[i]))) {
-			t.Errorf("%s: value %d is %v, want %v", name, i, got[i], want[i])
-			return
-		}
-	}
-}
-
 // TestPEFTSettings reads scales, and expects settings that are not honoured to be refused by name.
 func TestPEFTSettings(t *testing.T) {
 	base := golden(t, "llama-gqa")
@@ -208,6 +95,19 @@ func TestPEFTSettings(t *testing.T) {
 		{"a pattern of another module", map[string]any{"alpha_pattern": map[string]any{"xq_proj": 5}}, 3, ""},
 		{"a wrong rank", map[string]any{"r": 3}, 0, "rank 2; adapter_config.json says 3"},
 		{"a pattern of ranks", map[string]any{"r": 3, "lora_alpha": 8, "rank_pattern": map[string]any{"q_proj": 2}}, 4, ""},
+		{"layers that are trained", map[string]any{"layers_to_transform": []int{0}, "layers_pattern": "layers", "target_modules": "all-linear"}, 3, ""},
+		{"settings that ask for nothing", map[string]any{"use_dora": false, "bias": nil, "modules_to_save": []string{}, "use_new": false, "eva_config": map[string]any{"rho": 2}}, 3, ""},
+		{"a later setting", map[string]any{"use_new": true}, 0, "use_new is true; it is not supported"},
+		{"quantisation awareness", map[string]any{"use_qalora": true}, 0, "use_qalora is true"},
+		{"biases of factors", map[string]any{"lora_bias": true}, 0, "lora_bias is true"},
+		{"parameters", map[string]any{"target_parameters": []string{"x"}}, 0, "target_parameters is"},
+		{"layers that are repeated", map[string]any{"layer_replication": [][]int{{0, 1}}}, 0, "layer_replication is"},
+		{"tokens", map[string]any{"trainable_token_indices": []int{1}}, 0, "trainable_token_indices is"},
+		{"loftq", map[string]any{"init_lora_weights": "loftq"}, 0, "init_lora_weights"},
+		{"gradients", map[string]any{"init_lora_weights": "lora_ga"}, 0, "init_lora_weights"},
+		{"a pattern of ranks that does not fit", map[string]any{"rank_pattern": map[string]any{"q_proj": 3}}, 0, "rank 2; adapter_config.json says 3"},
+		{"rslora with patterns", map[string]any{"use_rslora": true, "alpha_pattern": map[string]any{"q_proj": 4}}, 4 / math.Sqrt(2), ""},
+		{"biases of the model", map[string]any{"bias": "lora_only"}, 0, `bias is "lora_only"`},
 		{"dora", map[string]any{"use_dora": true}, 0, "use_dora is true"},
 		{"saved modules", map[string]any{"modules_to_save": []string{"lm_head"}}, 0, "modules_to_save"},
 		{"biases", map[string]any{"bias": "all"}, 0, "bias is"},
@@ -217,7 +117,7 @@ func TestPEFTSettings(t *testing.T) {
 		{"rank 0", map[string]any{"r": 0}, 0, "r is 0"},
 		{"a broken pattern", map[string]any{"alpha_pattern": map[string]any{"(": 5}}, 0, "is no expression"},
 		{"an endless alpha", map[string]any{"lora_alpha": 1e300}, 0, "scale is"},
-		{"an invocation", map[string]any{"alora_invocation_tokens": []int{1, -2}}, 0, "alora"},
+		{"an invocation", map[string]any{"alora_invocation_tokens": []int{1, -2}}, 0, "token 1 is -2"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -236,8 +136,8 @@ func TestPEFTSettings(t *testing.T) {
 				}
 				return
 			}
-			if want := strings.Replace(tt.want, "alora", "token 1 is -2", 1); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v; want %q", err, want)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v; want %q", err, tt.want)
 			}
 		})
 	}
@@ -250,7 +150,7 @@ func TestOtherBase(t *testing.T) {
 		in     int
 		want   string
 	}{
-		"another width":   {"model.layers.0.self_attn.q_proj", 32, `blk.0.attn_q.weight: A has shape [2 32]`},
+		"another width":   {"model.layers.0.self_attn.q_proj", 32, `q_proj: A has shape [2 32]`},
 		"another layer":   {"model.layers.99.self_attn.q_proj", 64, "the base has no such module"},
 		"another module":  {"model.layers.0.self_attn.qkv_proj", 64, "the base has no such module"},
 		"a norm":          {"model.norm", 64, "the base has no such module"},

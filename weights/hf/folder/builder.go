@@ -50,7 +50,8 @@ type Builder struct {
 	Ignored  func(name string) bool // tensors of the folder that are left out
 	Vocab    int                    // rows of the embedding table
 	Err      error
-	Sources  *[]Source // nil, or where matrices come from: then no tensor is read
+	Sources  *[]Source // where matrices come from; nil: nobody asks
+	Dry      bool      // there is no folder; see [Dry]
 
 	made  []func() ([]byte, error) // for each tensor, nil where it is a view
 	parts []part                   // folders inside the model's
@@ -120,24 +121,43 @@ func (b *Builder) LeftOver() {
 	}
 }
 
-// Source says where folders of a family keep what is a matrix of GGUF, or one expert of a stack of them.
+// Source says where a folder keeps what is a matrix of GGUF, one expert of a stack, or some rows of a matrix.
 type Source struct {
-	To, From   string // the tensors' names in GGUF and in the folder, with .weight
+	To, From   string // the tensors' names in GGUF and in the folder
+	Rows       int    // of the matrix of GGUF
+	Shape      []int  // of the folder's, as [out, in]
 	Expert     int    // the place in the stack
 	Stack      bool   // To is a stack
-	Heads      int    // above 0: the rows of each of so many heads have another order, see [TurnRow]
 	Transposed bool   // the folder has it as [in, out]
+
+	Row    func(i int) int     // the row of the folder that is row i of GGUF; nil: i
+	Column func(i int) int     // the same of columns
+	Factor func(i int) float32 // by which row i of GGUF is multiplied; nil: 1
+
+	Problem string // why nothing can be added to the matrix; "": it can
 }
 
-// TurnRow returns the row of a folder that is row i of GGUF, where heads of size rows have another order ([Source].Heads).
+// TurnRow returns the row of a folder that is row i of GGUF, where heads of size rows have pairs side by side in GGUF.
 func TurnRow(i, size int) int {
 	h, j := i/size, i%size
 	return h*size + j%2*size/2 + j/2
 }
 
-// Note keeps where a matrix comes from, for [Sources].
+// Note keeps where a matrix comes from, if somebody asks and it is the weight of a module.
 func (b *Builder) Note(s Source) {
-	if b.Sources != nil && strings.HasSuffix(s.To, ".weight") {
+	if b.Sources != nil && strings.HasSuffix(s.From, ".weight") && (s.Problem != "" || strings.HasSuffix(s.To, ".weight")) {
 		*b.Sources = append(*b.Sources, s)
 	}
+}
+
+// noteRows keeps where the rows of a matrix, of a folder's shape, come from.
+func (b *Builder) noteRows(to, from string, folder, shape []int, row func(i int) int) {
+	s := Source{To: to, From: from, Shape: folder, Rows: shape[0], Row: row}
+	switch {
+	case len(folder) != 2:
+		return
+	case len(shape) != 2:
+		s.Problem = "the model has this matrix in another form"
+	}
+	b.Note(s)
 }

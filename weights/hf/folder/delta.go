@@ -15,6 +15,7 @@ func (b *Builder) columnsOf(to, name string, rows, in int, from func(column int)
 	if !ok {
 		return
 	}
+	b.Note(Source{To: to, From: name, Rows: rows, Shape: []int{rows, in}, Column: from})
 	b.Add(to, FloatTypes[t.Type], []int{rows, in}, func(dst []byte) {
 		size := len(dst) / (rows * in)
 		for i := range rows {

@@ -89,6 +89,7 @@ func (b *Builder) Values(to, from string, source, shape []int, change func(i int
 	if !ok {
 		return
 	}
+	b.noteRows(to, from, source, shape, nil)
 	b.Add(to, tensor.F32, shape, func(dst []byte) {
 		ToF32(dst, t, 0)
 		for i := 0; change != nil && i < len(dst); i += 4 {
@@ -103,6 +104,9 @@ func (b *Builder) Scaled(to, from string, factor func(row int) float32, shape ..
 	t, ok := b.Find(from, shape...)
 	if !ok {
 		return
+	}
+	if len(shape) == 2 {
+		b.Note(Source{To: to, From: from, Rows: shape[0], Shape: shape, Factor: factor})
 	}
 	typ := TypeOf(to, t)
 	b.Add(to, typ, shape, func(dst []byte) {
@@ -140,6 +144,7 @@ func (b *Builder) Halves(first, second, from string, n, rows, in int) {
 		return
 	}
 	for half, to := range []string{first, second} {
+		b.noteRows(to, from, source, shape, func(i int) int { return half*rows + i })
 		b.Add(to, FloatTypes[t.Type], shape, func(dst []byte) {
 			size := len(t.Data) / max(1, n) / 2
 			for e := range max(1, n) {

@@ -17,7 +17,7 @@ type part struct {
 
 // Part opens the tensors of a folder inside the model's. Their names begin with root, so that they differ from the model's own.
 func (b *Builder) Part(dir, root string) {
-	if !b.OK() || b.Sources != nil {
+	if !b.OK() || b.Dry {
 		return
 	}
 	f, err := OpenWeights(filepath.Join(b.Dir, dir))

@@ -40,7 +40,7 @@ func (b *Builder) Raw(name string, shape ...int) (safetensors.Tensor, bool) {
 		return safetensors.Tensor{}, false
 	}
 	t, ok := b.Tensor(name)
-	if b.Sources != nil {
+	if b.Dry {
 		return safetensors.Tensor{Name: name, Type: "F32", Shape: shape}, true
 	}
 	switch {
@@ -62,7 +62,7 @@ func (b *Builder) Has(name string) bool {
 
 // Tensor returns a tensor of the folder, if it is there.
 func (b *Builder) Tensor(name string) (safetensors.Tensor, bool) {
-	if b.Sources != nil {
+	if b.Dry {
 		return safetensors.Tensor{}, name == GPT2Table // the classes for text have this prefix
 	}
 	if t, ok := b.Weights.Tensor(name); ok {
@@ -93,7 +93,7 @@ func (b *Builder) Copy(to, from string, shape ...int) {
 	if !ok {
 		return
 	}
-	b.Note(Source{To: to, From: from})
+	b.noteRows(to, from, shape, shape, nil)
 	if typ := TypeOf(to, t); typ != FloatTypes[t.Type] {
 		b.Add(to, typ, shape, func(dst []byte) { ToF32(dst, t, 0) })
 		return
@@ -104,7 +104,7 @@ func (b *Builder) Copy(to, from string, shape ...int) {
 
 // CopyIf is copy for a tensor that may be missing.
 func (b *Builder) CopyIf(to, from string, shape ...int) {
-	if b.Has(from) {
+	if b.Dry || b.Has(from) {
 		b.Copy(to, from, shape...)
 	}
 }
@@ -181,7 +181,7 @@ func (b *Builder) Permuted(to, from string, heads, size int, shape ...int) {
 		b.Fail("%s: heads have %d values; the number must be even", tensor.Label(from), size)
 		return
 	}
-	b.Note(Source{To: to, From: from, Heads: heads})
+	b.noteRows(to, from, shape, shape, func(i int) int { return TurnRow(i, size) })
 	typ := TypeOf(to, t)
 	b.Add(to, typ, shape, func(dst []byte) {
 		rows := t.Data
@@ -204,7 +204,7 @@ func (b *Builder) Transposed(to, from string, out, in int) {
 	if !ok {
 		return
 	}
-	b.Note(Source{To: to, From: from, Transposed: true})
+	b.Note(Source{To: to, From: from, Rows: out, Shape: []int{out, in}, Transposed: true})
 	b.Add(to, FloatTypes[t.Type], []int{out, in}, func(dst []byte) {
 		size := len(dst) / (out * in)
 		for o := range out {
@@ -228,7 +228,7 @@ func (b *Builder) Stacked(to string, from func(expert int) string, n, out, in in
 			return
 		}
 		experts = append(experts, t)
-		b.Note(Source{To: to, From: from(e), Expert: e, Stack: true})
+		b.Note(Source{To: to, From: from(e), Rows: out, Shape: []int{out, in}, Expert: e, Stack: true})
 	}
 	b.Add(to, FloatTypes[experts[0].Type], []int{n, out, in}, func(dst []byte) {
 		for _, t := range experts {
@@ -261,6 +261,7 @@ func (b *Builder) GatheredAs(to, from string, folder, shape []int, source func(i
 	if !ok {
 		return
 	}
+	b.noteRows(to, from, folder, shape, source)
 	typ := TypeOf(to, t)
 	b.Add(to, typ, shape, func(dst []byte) {
 		data := t.Data
@@ -333,6 +334,9 @@ func (b *Builder) MXFP4(to, from string, first, step, experts, rows, in int) {
 	if in%mxBlock != 0 {
 		b.Fail("%s: rows have %d values; the number must be a multiple of %d", tensor.Label(from), in, mxBlock)
 		return
+	}
+	if b.Dry {
+		return // no module of matrices
 	}
 	blocks, ok1 := b.Raw(from+"_blocks", experts, rows, in/mxBlock, mxBytes)
 	scales, ok2 := b.Raw(from+"_scales", experts, rows, in/mxBlock)

@@ -178,6 +178,7 @@ func (b *builder) latentAttention(s decoder.Shape, a latent, to, from func(strin
 	if !ok {
 		return
 	}
+	b.Note(folder.Source{To: to("attn_k_b.weight"), From: up, Problem: "the model has this matrix in two parts, that of keys turned over"})
 	typ := folder.FloatTypes[t.Type]
 	b.Add(to("attn_k_b.weight"), typ, []int{s.Heads, a.rank, a.plain}, func(dst []byte) { // transposed, head by head
 		size := len(dst) / (s.Heads * a.rank * a.plain)
