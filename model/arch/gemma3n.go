@@ -116,7 +116,7 @@ func loadGemma3nLayer(l *model.Loader, s model.Hyperparameters, i int, shared *u
 	const n = gemma3nStreams
 	return gemma3nLayer{
 		attnNorm: norm("attn_norm"), postAttn: norm("post_attention_norm"), attn: shared.attention(l, s, i),
-		laurel:     [2]compute.Projection{matrix("laurel_l", gemma3nLaurel, s.Width), matrix("laurel_r", s.Width, gemma3nLaurel)},
+		laurel:     [2]compute.Projection{l.Projection(name("laurel_l"), gemma3nLaurel, s.Width), l.Projection(name("laurel_r"), s.Width, gemma3nLaurel)},
 		laurelNorm: norm("laurel_post_norm"),
 		ffnNorm:    norm("ffn_norm"), postFFN: norm("post_ffw_norm"), mlp: l.MLP(s, i),
 		altup: altUp{

@@ -147,9 +147,7 @@ type inputGate struct {
 func loadInputGate(l *model.Loader, s model.Hyperparameters, n, i int) inputGate {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
 	return inputGate{
-		gate:    compute.Projection{Matrix: l.Matrix(name("inp_gate.weight"), n, s.Width)},
-		project: compute.Projection{Matrix: l.Matrix(name("proj.weight"), s.Width, n)},
-		norm:    l.Vector(name("post_norm.weight"), s.Width),
+		gate: l.Projection(name("inp_gate"), n, s.Width), project: l.Projection(name("proj"), s.Width, n), norm: l.Vector(name("post_norm.weight"), s.Width),
 	}
 }
 

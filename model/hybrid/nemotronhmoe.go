@@ -45,8 +45,7 @@ func (m plainMixture) layer(l *model.Loader, i int) *plainMixture {
 	s, width := m.hparams, m.hparams.Width
 	if m.latent > 0 {
 		width = m.latent
-		m.latentDown = compute.Projection{Matrix: l.Matrix(name("ffn_latent_down.weight"), width, s.Width)}
-		m.latentUp = compute.Projection{Matrix: l.Matrix(name("ffn_latent_up.weight"), s.Width, width)}
+		m.latentDown, m.latentUp = l.Projection(name("ffn_latent_down"), width, s.Width), l.Projection(name("ffn_latent_up"), s.Width, width)
 	}
 	if m.ffn[i] == 0 {
 		l.Fail("%s.expert_feed_forward_length is 0 for layer %d, which has experts", l.Info().Arch, i)
