@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"grove/compute/cut"
+	"grove/compute/route"
 	"grove/internal/kernel"
 )
 
@@ -23,8 +24,11 @@ type Routing struct {
 
 	chosen []int32 // row, rank -> expert
 
-	order, scores []float32 // scratch of one row: the numbers by which experts, and groups, are chosen
+	scratch route.Scratch
 }
+
+// Router describes how rows choose and weigh experts.
+type Router = route.Router
 
 // Route chooses experts for each row by their logits, as c describes, and weighs them. Rank 0 is chosen first. A
 // logit that is not finite fails the step.
@@ -40,7 +44,7 @@ func (x *Exec) Route(logits Buf, c *Router) *Routing {
 		x.fail(fmt.Errorf("compute: the logits of a router: %w", ErrNotFinite))
 	}
 	for i := range n {
-		r.choose(c, i, logits.row(i))
+		c.Choose(&r.scratch, r.chosen[i*used:(i+1)*used], r.weights[i*used:(i+1)*used], logits.row(i))
 	}
 	r.sortPairs(n, experts)
 	if experts > 1 { // one expert is no choice: every step reads it

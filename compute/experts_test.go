@@ -10,8 +10,8 @@ import (
 	"grove/internal/par"
 )
 
-// route sends rows of router logits to the used best of their experts.
-func route(used int, rows ...[]float32) (*Exec, *Routing) {
+// routed sends rows of router logits to the used best of their experts.
+func routed(used int, rows ...[]float32) (*Exec, *Routing) {
 	x := &Exec{pool: par.New(1)}
 	b := Buf{rows: len(rows), width: len(rows[0])}
 	for _, r := range rows {
@@ -34,7 +34,7 @@ func TestRouteChoice(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			x, r := route(3, tt.logits)
+			x, r := routed(3, tt.logits)
 			if x.err != nil {
 				t.Fatal(x.err)
 			}
@@ -61,7 +61,7 @@ func TestRouteChoice(t *testing.T) {
 
 // TestRoutePairs checks the places of the pairs: by expert, and then by row.
 func TestRoutePairs(t *testing.T) {
-	_, r := route(2,
+	_, r := routed(2,
 		[]float32{0, 9, 0, 5, 0}, // 1, 3
 		[]float32{8, 0, 0, 9, 0}, // 3, 0
 		[]float32{0, 9, 0, 8, 0}, // 1, 3
@@ -80,7 +80,7 @@ func TestRoutePairs(t *testing.T) {
 
 // TestMixOrder gives three experts results whose sum depends on the order: it is that of the ranks.
 func TestMixOrder(t *testing.T) {
-	x, r := route(3, []float32{1, 1.1, 1.2, 0})
+	x, r := routed(3, []float32{1, 1.1, 1.2, 0})
 	results := []float32{1e8, 1, -1e8}
 	in := Buf{rows: 3, width: 1, f: make([]float32, 3)}
 	for rank, e := range r.chosen {
@@ -106,7 +106,7 @@ func TestRouteNotFinite(t *testing.T) {
 		for at := range 4 {
 			logits := []float32{4, 3, 2, 1}
 			logits[at] = float32(bad)
-			if x, _ := route(2, []float32{1, 2, 3, 4}, logits); x.err == nil {
+			if x, _ := routed(2, []float32{1, 2, 3, 4}, logits); x.err == nil {
 				t.Errorf("%v as logit %d of the router passes", bad, at)
 			}
 		}
@@ -115,7 +115,7 @@ func TestRouteNotFinite(t *testing.T) {
 
 // TestWeighExperts: pairs are weighed by their experts, once.
 func TestWeighExperts(t *testing.T) {
-	x, r := route(2, []float32{1, 3, 2, -1}, []float32{4, 0, 0, 5}, []float32{0, 1, 2, 3})
+	x, r := routed(2, []float32{1, 3, 2, -1}, []float32{4, 0, 0, 5}, []float32{0, 1, 2, 3})
 	weights := append([]float32(nil), r.weights...)
 	a := Buf{f: make([]float32, 6*2), rows: 6, width: 2}
 	for i := range a.f {

@@ -55,7 +55,7 @@ var rooms = []string{
 	"compute",
 	"compute/walk",
 	"compute/lowrank compute/vocab",
-	"compute/cut",
+	"compute/cut compute/route",
 	"compute/weight",
 	"compute/rotary",
 	"kv",
@@ -148,7 +148,7 @@ func within(dir, patterns string) bool {
 }
 
 // numeric are the rooms whose bits are promised (N7).
-var numeric = []string{"compute", "compute/lowrank", "compute/vocab", "compute/weight", "compute/rotary", "compute/cut", "kv", "model", "model/arch", "model/hybrid", "model/encoder", "model/seq2seq", "sample", "internal/kernel", "internal/kernel/matmul", "internal/kernel/scan"}
+var numeric = []string{"compute", "compute/lowrank", "compute/vocab", "compute/weight", "compute/rotary", "compute/cut", "compute/route", "kv", "model", "model/arch", "model/hybrid", "model/encoder", "model/seq2seq", "sample", "internal/kernel", "internal/kernel/matmul", "internal/kernel/scan"}
 
 // roomOf returns the line of a package directory in rooms and the entry that matches it.
 func roomOf(dir string) (rank int, room string, ok bool) {

@@ -1,28 +1,44 @@
-package compute
+// Package route chooses the experts of a mixture for each row, and weighs them.
+package route
 
-import "grove/internal/kernel"
+import (
+	"math"
 
-// Router describes how rows choose and weigh experts. Fields other than Used may be zero.
+	"grove/compute/weight"
+	"grove/internal/kernel"
+)
+
+// Router describes how rows choose and weigh experts. Fields other than Used may be zero. It is read-only and safe for concurrent use.
 type Router struct {
-	Used               int     // experts of a row
-	Sigmoid            bool    // an expert's affinity is the sigmoid of its logit; otherwise the softmax among all
-	Norm               bool    // weights are shares among the chosen; otherwise affinities
-	Scale              float32 // multiplies the weights; 0: 1
-	Bias               Vector  // one value for each expert, joins its affinity for the choice only
-	Weights            Vector  // one value for each expert, multiplies its weight at last
-	Groups, GroupsUsed int     // only experts of the GroupsUsed best of so many equal groups are chosen; 0: all
+	Used               int           // experts of a row
+	Sigmoid            bool          // an expert's affinity is the sigmoid of its logit; otherwise the softmax among all
+	Norm               bool          // weights are shares among the chosen; otherwise affinities
+	Scale              float32       // multiplies the weights; 0: 1
+	Bias               weight.Vector // one value for each expert, joins its affinity for the choice only
+	Weights            weight.Vector // one value for each expert, multiplies its weight at last
+	Groups, GroupsUsed int           // only experts of the GroupsUsed best of so many equal groups are chosen; 0: all
+	Near               float32       // SparseMixer's bound on the distance of experts that share a weight; 0: weights are as above
 }
 
-// choose chooses the experts of row i, ties to the lowest number, and weighs them. It always finds enough, as a NaN
-// is never larger.
-func (r *Routing) choose(c *Router, i int, logits []float32) {
-	r.order = grow(r.order, len(logits))
-	order := r.order
+// Scratch is the numbers by which the experts, and the groups, of one row are chosen. The zero value is ready.
+type Scratch struct{ order, scores []float32 }
+
+func grow(s []float32, n int) []float32 {
+	if cap(s) < n {
+		s = make([]float32, n)
+	}
+	return s[:n]
+}
+
+// Choose writes the experts of a row by rank, ties to the lowest number, and their weights, c.Used of each, from one logit for each expert. It
+// always finds enough, as a NaN is never larger.
+func (c *Router) Choose(s *Scratch, chosen []int32, weights, logits []float32) {
+	s.order = grow(s.order, len(logits))
+	order := s.order
 	c.rank(order, logits)
 	if c.Groups > 1 {
-		r.closeGroups(c, order)
+		s.closeGroups(c, order)
 	}
-	chosen := r.chosen[i*r.used : (i+1)*r.used]
 	for rank := range chosen {
 		best := int32(-1)
 		for e := range order {
@@ -32,7 +48,11 @@ func (r *Routing) choose(c *Router, i int, logits []float32) {
 		}
 		chosen[rank] = best
 	}
-	c.weigh(r.weights[i*r.used:(i+1)*r.used], chosen, logits)
+	if c.Near > 0 {
+		c.weighNear(weights, chosen, logits)
+	} else {
+		c.weigh(weights, chosen, logits)
+	}
 }
 
 // rank writes the numbers by which experts are chosen: affinities with their bias. A softmax without bias keeps the
@@ -94,15 +114,31 @@ func (c *Router) weigh(weights []float32, chosen []int32, logits []float32) {
 	}
 }
 
+// weighNear writes the weights of SparseMixer without its training (Liu et al. 2024, GRIN, arXiv 2409.12136, section 2.3; modeling_phimoe.py): that
+// of an expert is its share among the experts that no earlier rank has and whose logits are near its own, by a part of the
+// larger of the two.
+func (c *Router) weighNear(weights []float32, chosen []int32, logits []float32) {
+	for rank, best := range chosen {
+		high, sum := logits[best], float32(0)
+		for e, l := range logits {
+			far := (high-l)/max(float32(math.Abs(float64(l))), high) > c.Near
+			if !far && !contains(chosen[:rank], int32(e)) {
+				sum += kernel.Exp32(l - high)
+			}
+		}
+		weights[rank] = 1 / sum
+	}
+}
+
 // leastSum keeps a share of sigmoids that are all 0 finite, as DeepSeek-V3 does.
 const leastSum = 1e-20
 
 // closeGroups excludes the experts outside the best groups. A group counts by its best expert (DeepSeek-V2, section
 // 2.2.2), with sigmoids by the sum of its two best (DeepSeek-V3, section 2.1.2).
-func (r *Routing) closeGroups(c *Router, order []float32) {
+func (s *Scratch) closeGroups(c *Router, order []float32) {
 	n := len(order) / c.Groups
-	r.scores = grow(r.scores, c.Groups)
-	for g := range r.scores {
+	s.scores = grow(s.scores, c.Groups)
+	for g := range s.scores {
 		first, second := minusInf, minusInf
 		for _, v := range order[g*n : (g+1)*n] {
 			switch {
@@ -112,13 +148,13 @@ func (r *Routing) closeGroups(c *Router, order []float32) {
 				second = v
 			}
 		}
-		if r.scores[g] = first; c.Sigmoid && n > 1 {
-			r.scores[g] += second
+		if s.scores[g] = first; c.Sigmoid && n > 1 {
+			s.scores[g] += second
 		}
 	}
-	for g, v := range r.scores {
+	for g, v := range s.scores {
 		better := 0
-		for o, w := range r.scores {
+		for o, w := range s.scores {
 			if w > v || w == v && o < g {
 				better++
 			}
@@ -131,6 +167,8 @@ func (r *Routing) closeGroups(c *Router, order []float32) {
 		}
 	}
 }
+
+var minusInf = float32(math.Inf(-1))
 
 func contains(s []int32, v int32) bool {
 	for _, e := range s {
