@@ -225,6 +225,8 @@ func TestRefusals(t *testing.T) {
 
 		{"more experts used than there are", qwen, set("qwen3moe.expert_used_count", uint32(7)),
 			"model: qwen3moe.expert_used_count is 7; it must be at most expert_count (6)"},
+		{"three experts of SparseMixer", modeltest.Spec{Arch: "phimoe"}, set("phimoe.expert_used_count", uint32(3)), "model: phimoe.expert_used_count is 3; it must be 2"},
+		{"SparseMixer beyond measure", modeltest.Spec{Arch: "phimoe"}, set("phimoe.router_jitter_noise", float32(2)), "model: phimoe.router_jitter_noise is 2; it must be 0 to 1"},
 		{"no experts used", qwen, set("qwen3moe.expert_used_count", uint32(0)), "model: qwen3moe.expert_used_count is 0; it must be 1 to 4096"},
 		{"experts used missing", qwen, without("qwen3moe.expert_used_count"), "model: qwen3moe.expert_used_count is missing"},
 		{"a mixture without experts", qwen, without("qwen3moe.expert_count"), "model: qwen3moe.expert_count is 0 or missing"},

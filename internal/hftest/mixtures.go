@@ -38,6 +38,7 @@ func init() {
 			c["rotary_dim"], c["scoring_func"] = m.count("rope.dimension_count"), "sigmoid"
 		}, names: map[string]string{"ffn_gate_inp": "block_sparse_moe.gate", "ffn_gate_exps": "block_sparse_moe.experts.%d.w1",
 			"ffn_up_exps": "block_sparse_moe.experts.%d.w3", "ffn_down_exps": "block_sparse_moe.experts.%d.w2"}},
+		"phimoe": {class: "PhiMoEForCausalLM", names: with(special["llama"]), ends: with(ends, "output.bias", "lm_head.bias")},
 		"exaone": {class: "ExaoneForCausalLM", root: "transformer.h.", config: func(m source, c map[string]any) {
 			c["activation_function"], c["num_layers"], c["layer_norm_epsilon"] = "silu", c["num_hidden_layers"], c["rms_norm_eps"]
 			delete(c, "num_hidden_layers")

@@ -39,6 +39,7 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"mistral4":  (*Model).deepseek2,
 	"olmo2":     (*Model).decoder,
 	"phi3":      (*Model).decoder,
+	"phimoe":    (*Model).phiMoE,
 	"qwen2":     (*Model).decoder,
 	"qwen3":     (*Model).decoder,
 	"step3":     (*Model).step3,

@@ -14,7 +14,8 @@ type centered struct {
 	embed    *compute.Matrix
 	layers   []centeredLayer
 	parallel bool
-	norm     model.LayerNorm // final
+	normed   func(n *model.LayerNorm, x *compute.Exec, a compute.Buf) compute.Buf // what norms compute
+	norm     model.LayerNorm                                                      // final
 	output   compute.Projection
 	scale    float32 // of logits
 }
@@ -35,7 +36,7 @@ func centeredHyperparameters(l *model.Loader) model.Hyperparameters {
 
 // openCentered loads the tables. layer loads one layer.
 func openCentered(l *model.Loader, s model.Hyperparameters, norm model.LayerNorm, layer func(i int) centeredLayer) *centered {
-	m := &centered{info: l.Info(), norm: norm, scale: 1}
+	m := &centered{info: l.Info(), normed: (*model.LayerNorm).Forward, norm: norm, scale: 1}
 	m.embed, m.output.Matrix = l.Tables(s)
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		m.layers = append(m.layers, layer(i))
@@ -55,13 +56,13 @@ func (m *centered) Forward(x *compute.Exec) {
 		if !ok {
 			continue
 		}
-		h := l.attnNorm.Forward(x, stream)
+		h := m.normed(&l.attnNorm, x, stream)
 		attn := l.attn.Forward(x, h)
 		if !m.parallel {
 			stream = x.Add(stream, attn)
 		}
 		if l.ffnNorm != nil {
-			h = l.ffnNorm.Forward(x, stream)
+			h = m.normed(l.ffnNorm, x, stream)
 		}
 		ffn := l.ffn(x, h)
 		if m.parallel {
@@ -70,7 +71,7 @@ func (m *centered) Forward(x *compute.Exec) {
 		x.Leave(x.Add(stream, ffn))
 	}
 	if h, ok := x.Outputs(); ok {
-		x.ScaledLogits(m.norm.Forward(x, h), m.output, m.scale, 0)
+		x.ScaledLogits(m.normed(&m.norm, x, h), m.output, m.scale, 0)
 	}
 }
 

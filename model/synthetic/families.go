@@ -26,6 +26,7 @@ var families = map[string]func(b *builder){
 	"llama4":     (*builder).llama4,
 	"mimo2":      (*builder).windowedMixture,
 	"mistral4":   (*builder).mistral4,
+	"phimoe":     (*builder).phiMoE,
 	"starcoder2": (*builder).starCoder2,
 	"step3":      (*builder).step3,
 	"step35":     (*builder).windowedMixture,
@@ -113,6 +114,29 @@ func (b *builder) gptOSS() {
 		b.bias(name("ffn_down_exps.bias"), s.Experts, s.Width)
 	}
 	b.yarn()
+}
+
+// phiMoE adds Phi 3.5 MoE: biases wherever it may have one, and experts that are often near enough to share a weight.
+func (b *builder) phiMoE() {
+	s := b.spec
+	b.ends()
+	b.bias("output_norm.bias", s.Width)
+	b.bias("output.bias", s.Vocab)
+	for l := range s.Layers {
+		name := layerOf(l)
+		b.layerNorm(name("attn_norm"))
+		b.layerNorm(name("ffn_norm"))
+		b.linear(name("attn_q"), s.Heads*s.Size, s.Width)
+		b.linear(name("attn_k"), s.KVHeads*s.Size, s.Width)
+		b.linear(name("attn_v"), s.KVHeads*s.Size, s.Width)
+		b.linear(name("attn_output"), s.Width, s.Heads*s.Size)
+		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
+		b.experts(name, s.FFN)
+	}
+	b.set("router_jitter_noise", float32(0.2))
+	if s.LongRope > 0 {
+		b.longRope()
+	}
 }
 
 // llama4 adds layers of which every other one is a mixture, with a temperature that short texts see.

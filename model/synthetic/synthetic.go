@@ -25,7 +25,7 @@ type Spec struct {
 	Value         int // of a head's values; 0: Size
 	Context       int
 	Window        int  // gemma2, gemma3, gpt-oss, mimo2, step35; olmo2, phi3, starcoder2: 0 is none; llama4: the size of chunks
-	LongRope      int  // phi3: the context of the short factors of its rotation; 0: none
+	LongRope      int  // phi3, phimoe: the context of the short factors of its rotation; 0: none
 	Experts, Used int  // qwen3moe, or llama as Mixtral
 	ExpertsBias   bool // nomic-bert-moe: a bias behind each mixture
 	Tied          bool
@@ -81,7 +81,7 @@ func (s Spec) WithDefaults() Spec {
 		s.KVHeads = 1
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
-	case "kimi-linear", "lfm2moe", "qwen35moe", "qwen3next":
+	case "kimi-linear", "lfm2moe", "phimoe", "qwen35moe", "qwen3next":
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
 	case "bert", "unixcoder", "jina-bert-v2", "jina-bert-v3", "neo-bert", "nomic-bert", "nomic-bert-moe":

@@ -215,7 +215,7 @@ func archLogits(t *testing.T, name string, vocabulary int) (ids []token.ID, logi
 // TestLaterArchs checks the bits of architectures that came after the numerics version's own list of bits, and that no other
 // program has made a model of.
 func TestLaterArchs(t *testing.T) {
-	for _, spec := range []Spec{{Arch: "mimo2", Layers: 4, Value: 24}, {Arch: "step3", Layers: 4}, {Arch: "step35", Layers: 4}} {
+	for _, spec := range []Spec{{Arch: "mimo2", Layers: 4, Value: 24}, {Arch: "phimoe"}, {Arch: "step3", Layers: 4}, {Arch: "step35", Layers: 4}} {
 		t.Run(spec.Arch, func(t *testing.T) {
 			file := spec.File(t)
 			archBits(t, New(t, file, Config{CacheType: tensor.F32, Context: 256}), file)

@@ -11,7 +11,7 @@ import (
 )
 
 // decoders are the decoders that tests compare with the oracle where no golden does: texts longer than the window, both sets of
-// factors of LongRoPE, heads that rotate in part, OLMo 3's two rotations, and Gemma 1.
+// factors of LongRoPE, heads that rotate in part, OLMo 3's two rotations, Phi 3.5 MoE as it is published, and Gemma 1.
 var decoders = []struct {
 	name    string
 	spec    Spec
@@ -26,6 +26,8 @@ var decoders = []struct {
 	{"phi3, window", Spec{Arch: "phi3", Window: 30}, 0, false},
 	{"phi3, short factors", Spec{Arch: "phi3", LongRope: 100}, 100, false},
 	{"phi3, long factors", Spec{Arch: "phi3", LongRope: 100}, 101, true},
+	{"phimoe, short factors", Spec{Arch: "phimoe", LongRope: 100}, 100, false},
+	{"phimoe, long factors", Spec{Arch: "phimoe", LongRope: 100}, 101, true},
 	{"qwen2", Spec{Arch: "qwen2"}, 0, false},
 	{"qwen3", Spec{Arch: "qwen3"}, 0, false},
 }

@@ -30,9 +30,7 @@ func mixtral(b *builder) {
 	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
 		b.Norms(s.Width, to, from)
 		b.TurnedAttention(s, to, from)
-		b.Mixture(s, experts, s.FFN, to, from("block_sparse_moe.gate.weight"), func(e int, part string) string {
-			return from(fmt.Sprintf("block_sparse_moe.experts.%d.%s.weight", e, part))
-		}, "w1", "w3", "w2")
+		b.sparseBlock(s, experts, to, from)
 	})
 }
 
@@ -95,7 +93,7 @@ func phi3(b *builder) {
 	c.Only("hidden_act", "silu")
 	s := b.Decoder("phi3")
 	b.RMSEps(1e-5)
-	b.phi3Rope(s)
+	b.phi3Rope(s, "attention_factor")
 	b.SetCount(".attention.sliding_window", b.Window())
 	b.RMSEnds(s.Width, false)
 	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
@@ -108,8 +106,8 @@ func phi3(b *builder) {
 }
 
 // phi3Rope adds the rotation of Phi 3: of a part of the values of a head, with a list of factors for short
-// texts and one for long ones in the variants of longer contexts.
-func (b *builder) phi3Rope(s decoder.Shape) {
+// texts and one for long ones in the variants of longer contexts. strength is the key of the factor on cosine and sine.
+func (b *builder) phi3Rope(s decoder.Shape, strength string) {
 	c, theta := b.RopeConfig()
 	part := b.Config.FloatOr("partial_rotary_factor", 1, 0.01, 1)
 	dims := int(c.FloatOr("partial_rotary_factor", part, 0.01, 1) * float64(s.Size))
@@ -121,11 +119,12 @@ func (b *builder) phi3Rope(s decoder.Shape) {
 	case "default":
 		b.SetCount(".rope.scaling.original_context_length", original)
 	case "longrope", "su":
-		b.longRope(c, dims, s.Context, original)
+		b.longRope(c, dims, s.Context, original, strength)
 	default:
 		c.Fail("type is %.40q; it must be default, longrope or su", kind)
 	}
 }
+
 func olmo2(b *builder) {
 	b.Config.Only("hidden_act", "silu")
 	s := b.Decoder("olmo2")

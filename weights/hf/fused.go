@@ -151,7 +151,7 @@ func miniCPM3(b *builder) {
 	if kind := rope.TextOr(rope.First("rope_type", "type"), "default"); kind == "longrope" {
 		b.SetCount(".rope.dimension_count", turned)
 		b.SetFloat(".rope.freq_base", theta)
-		b.longRope(rope, turned, s.Context, rope.CountOr("original_max_position_embeddings", s.Context, 1, decoder.MaxContext))
+		b.longRope(rope, turned, s.Context, rope.CountOr("original_max_position_embeddings", s.Context, 1, decoder.MaxContext), "attention_factor")
 	} else {
 		b.RopeOf(rope, turned)
 	}
@@ -170,13 +170,13 @@ func miniCPM3(b *builder) {
 }
 
 // longRope adds lists of factors for texts beyond the original context and within it, and the factor of attention.
-func (b *builder) longRope(c *folder.Config, dims, context, original int) {
+func (b *builder) longRope(c *folder.Config, dims, context, original int, strength string) {
 	b.SetCount(".rope.scaling.original_context_length", original)
 	attention := 1.0
 	if scale := float64(context) / float64(original); scale > 1 && original > 1 {
 		attention = math.Sqrt(1 + math.Log(scale)/math.Log(float64(original)))
 	}
-	b.SetFloat(".rope.scaling.attn_factor", c.FloatOr("attention_factor", attention, 1e-3, 1e3))
+	b.SetFloat(".rope.scaling.attn_factor", c.FloatOr(strength, attention, 1e-3, 1e3))
 	long, short := c.Floats("long_factor", dims/2), c.Floats("short_factor", dims/2)
 	if b.OK() {
 		b.AddFloats("rope_factors_long.weight", long)

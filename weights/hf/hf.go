@@ -41,6 +41,8 @@ var families = map[string]func(*builder){
 	"Llama4ForCausalLM":                llama4,
 	"Llama4ForConditionalGeneration":   llama4,
 	"Phi3ForCausalLM":                  phi3,
+	"PhiMoEForCausalLM":                phiMoE,
+	"PhimoeForCausalLM":                phiMoE,
 	"Olmo2ForCausalLM":                 olmo2,
 	"Starcoder2ForCausalLM":            starcoder2,
 	"GPT2LMHeadModel":                  gpt2,

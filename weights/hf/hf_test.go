@@ -129,7 +129,7 @@ var archs = map[string]string{
 	"minicpm-dense": "rope_freqs.weight ffn_gate.bias ffn_up.bias ffn_down.bias", "nemotron-dense": "", "olmo-dense": "", "olmoe-moe": "",
 	"bailingmoe-moe": "", "deepseek2-moe": "", "bailingmoe2-moe": "", "deepseek-moe": "", "dots1-moe": "", "exaone-dense": "rope_freqs.weight",
 	"glm4moe-moe": "", "hunyuan-moe-moe": "", "minimax-m2-moe": "", "mistral3-dense": "rope_freqs.weight", "qwen3vl-dense": "cls.output.weight",
-	"phi2-dense": "", "qwen2moe-moe": "", "seed_oss-dense": "", "smollm3-dense": "", "stablelm-dense": "",
+	"phi2-dense": "", "phimoe-moe": "rope_factors_long.weight rope_factors_short.weight", "qwen2moe-moe": "", "seed_oss-dense": "", "smollm3-dense": "", "stablelm-dense": "",
 }
 
 // TestArchs takes random models apart that are not part of this repository. The metadata of these files is that of all

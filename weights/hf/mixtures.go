@@ -1,6 +1,8 @@
 package hf
 
 import (
+	"fmt"
+
 	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
 )
@@ -81,4 +83,35 @@ func graniteMoE(b *builder) {
 			b.Copy(to("ffn_down_shexp.weight"), from("shared_mlp.output_linear.weight"), s.Width, shared)
 		}
 	})
+}
+
+// phiMoE has LayerNorm, biases, and a rotation whose factor on cosine and sine is given for short texts and for long ones.
+func phiMoE(b *builder) {
+	c := b.Config
+	c.Only("hidden_act", "silu")
+	s := b.Decoder("phimoe")
+	b.RMSEps(1e-5)
+	rope, _ := b.RopeConfig()
+	if short, long := rope.FloatOr("short_mscale", 1, 1e-3, 1e3), rope.FloatOr("long_mscale", 1, 1e-3, 1e3); short != long {
+		rope.Fail("short_mscale is %v; it must be long_mscale (%v)", short, long)
+	}
+	b.phi3Rope(s, "long_mscale")
+	b.SetCount(".attention.sliding_window", b.Window())
+	b.SetFloat(".router_jitter_noise", c.FloatOr("router_jitter_noise", 0.01, 0, 1))
+	experts := b.Experts("num_local_experts")
+	b.Ends("model.", s.Width, false, func() { b.LayerNorm("output_norm", "model.norm", s.Width) })
+	b.CopyIf("output.bias", "lm_head.bias", b.Vocab)
+	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
+		b.LayerNorm(to("attn_norm"), from("input_layernorm"), s.Width)
+		b.LayerNorm(to("ffn_norm"), from("post_attention_layernorm"), s.Width)
+		b.Attention(s, to, from)
+		b.sparseBlock(s, experts, to, from)
+	})
+}
+
+// sparseBlock adds a mixture as Mixtral names it.
+func (b *builder) sparseBlock(s decoder.Shape, experts int, to, from func(string) string) {
+	b.Mixture(s, experts, s.FFN, to, from("block_sparse_moe.gate.weight"), func(e int, part string) string {
+		return from(fmt.Sprintf("block_sparse_moe.experts.%d.%s.weight", e, part))
+	}, "w1", "w3", "w2")
 }
