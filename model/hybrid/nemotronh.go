@@ -1,6 +1,10 @@
 package hybrid
 
-import "grove/model"
+import (
+	"fmt"
+
+	"grove/model"
+)
 
 func init() { model.Register("nemotron_h", openNemotronH) }
 
@@ -9,14 +13,21 @@ func init() { model.Register("nemotron_h", openNemotronH) }
 // a recurrence.
 func openNemotronH(l *model.Loader) model.Model {
 	s, layers := l.LayerHyperparameters()
-	l.Refuse("nextn_predict_layers")
+	l.SplitPredictors(&s)
 	h := loadSSM2(l, s)
 	scale := l.RangeOr("attention.scale", 0, 0, 1e4)
 	var mix plainMixture
 	if s.Experts > 0 {
 		mix = loadPlainMixture(l, s)
 	}
-	return openDecoder(l, s, func(i int) []sublayer {
+	attention := func(i int) block {
+		a := l.Attention(layers[i], i, nil)
+		if scale > 0 {
+			a.Scale = float32(scale)
+		}
+		return &a
+	}
+	m := openDecoder(l, s, func(i int) []sublayer {
 		one := sub(l, s, i, "attn_norm")
 		switch {
 		case layers[i].FFN > 0 && s.Experts > 0:
@@ -24,14 +35,22 @@ func openNemotronH(l *model.Loader) model.Model {
 		case layers[i].FFN > 0:
 			one.blocks = []block{&squaredMLP{l.PlainMLP(layers[i], i)}}
 		case layers[i].KVHeads > 0:
-			a := l.Attention(layers[i], i, nil)
-			if scale > 0 {
-				a.Scale = float32(scale)
-			}
-			one.blocks = []block{&a}
+			one.blocks = []block{attention(i)}
 		default:
 			one.blocks = []block{h.loadMamba2(l, i)}
 		}
 		return []sublayer{one}
 	})
+	l.Predictors(s, func(i int) model.Block { // it attends and then feeds forward, as one layer
+		if layers[i].KVHeads == 0 || s.Experts == 0 {
+			l.Fail("layer %d predicts further tokens and has no attention or no experts; only those with both are supported", i)
+			return nil
+		}
+		feed := "ffn_norm"
+		if !l.Has(fmt.Sprintf("blk.%d.%s.weight", i, feed)) {
+			feed = "post_attention_norm"
+		}
+		return &layerBlock{m, []sublayer{sub(l, s, i, "attn_norm", attention(i)), sub(l, s, i, feed, mix.layer(l, i))}}
+	})
+	return m
 }

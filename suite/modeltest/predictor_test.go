@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"grove/internal/par"
 	"grove/kv"
 	"grove/model"
+	"grove/model/synthetic"
 	"grove/text/token"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
@@ -77,6 +79,64 @@ func TestPredictors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNemotronPredictor opens a Nemotron 3 whose predictor attends and feeds forward in one layer, under both names of its second norm. The model has the
+// stream of one without the predictor, and the predictor gives the stream of a model that has its parts as layers of its own, bit by bit.
+func TestNemotronPredictor(t *testing.T) {
+	for _, norm := range []string{"ffn_norm", "post_attention_norm"} {
+		for _, narrow := range []int{0, 32} {
+			spec := Spec{Arch: "nemotron_h_moe", Layers: 5, Scan: synthetic.Scan{Narrow: narrow}} // a recurrence, a mixture, attention, a recurrence, a mixture
+			config := Config{CacheType: tensor.F32, Context: 128}
+			whole := New(t, nemotronPredicting(t, spec, "").file(t), config)
+			trunk := New(t, withPredictor(t, nemotronPredicting(t, spec, norm).file(t)), config)
+			predictors := trunk.Model.Info().Predictors
+			if len(trunk.Model.Info().Layers) != 2 || len(predictors) != 1 || predictors[0].Layer != 2 || predictors[0].Keeps.KVHeads != 2 {
+				t.Fatalf("%d layers and predictors %+v", len(trunk.Model.Info().Layers), predictors)
+			}
+			ids := randomIDs(rand.New(rand.NewPCG(1, 2)), 40, trunk.Model.Info().Vocabulary)
+			streams := trunk.hidden(ids, nil, 1)
+			if err := Equal("the stream before the predictor", streams, whole.hidden(ids, nil, 1)); err != nil {
+				t.Fatal(err)
+			}
+			pool := par.New(2)
+			defer pool.Close()
+			alone := NewFor(t, &predictorModel{trunk.Model.Info(), predictors[0]}, pool, config)
+			if err := Equal("the predictor's layer", alone.hidden(ids, streams, 0), whole.hidden(ids, nil, 3)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// nemotronPredicting leaves the second recurrence of a model out. Where norm is not empty, the attention before it and the mixture behind it are one layer,
+// and norm is the name of the latter's norm.
+func nemotronPredicting(t *testing.T, spec Spec, norm string) *changed {
+	c, layers := change(t, spec), 4
+	if norm != "" {
+		layers = 3
+	}
+	for i, kv := range c.metadata {
+		if all, ok := kv.Value.Any().([]uint32); ok && len(all) == 5 {
+			c.metadata[i].Value = gguf.ArrayOf(append(slices.Clone(all[:3]), all[4])[:layers])
+		}
+		if strings.HasSuffix(kv.Key, ".block_count") {
+			c.metadata[i].Value = gguf.Of(uint32(layers))
+		}
+	}
+	c.tensors = slices.DeleteFunc(c.tensors, func(v tensor.View) bool { return strings.HasPrefix(v.Name, "blk.3.") })
+	for i := range c.tensors {
+		rest, ok := strings.CutPrefix(c.tensors[i].Name, "blk.4.")
+		switch {
+		case ok && norm == "":
+			c.tensors[i].Name = "blk.3." + rest
+		case ok && rest == "attn_norm.weight":
+			c.tensors[i].Name = "blk.2." + norm + ".weight"
+		case ok:
+			c.tensors[i].Name = "blk.2." + rest
+		}
+	}
+	return c
 }
 
 // TestNoPredictor opens a file that counts a predictor and was written without it.
