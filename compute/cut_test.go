@@ -79,16 +79,16 @@ func (h hyperparameters) linear(x *Exec, name string, rows, k int, outs ...int) 
 
 // mixture returns the items of the product of some rows with their experts, which a random router chose.
 func (h hyperparameters) mixture(x *Exec, name string, rows, out, k int) job {
-	r := &Routing{used: h.used}
+	r := &Routing{first: []int32{0}}
 	rng := rand.New(rand.NewPCG(uint64(rows), 1))
 	r.chosen, r.weights = make([]int32, 0, rows*h.used), make([]float32, rows*h.used)
 	for range rows {
 		for _, e := range rng.Perm(h.experts)[:h.used] {
 			r.chosen = append(r.chosen, int32(e))
 		}
+		r.first = append(r.first, int32(len(r.chosen)))
 	}
-	r.pair, r.source, r.start = make([]int32, rows*h.used), make([]int32, rows*h.used), make([]int32, h.experts+1)
-	r.sortPairs(rows, h.experts)
+	r.sortPairs(h.experts)
 	t := expertTask{x: x, m: h.matrix(h.experts, out, k), r: r, dst: Buf{rows: rows * h.used}}
 	t.cut(x.pool.Threads())
 	j := job{name: name}
@@ -276,7 +276,7 @@ func TestCutsKeepBits(t *testing.T) {
 				x.linearTask.begin(x, a)
 				x.linearTask.add(Projection{Matrix: matrix(views[0])}, some, subset)
 				x.linearTask.run()
-				r := &Routing{used: 1, start: []int32{0, 0, 1, 1, int32(rows), int32(rows), int32(rows)}, busy: []int32{1, 3}}
+				r := &Routing{start: []int32{0, 0, 1, 1, int32(rows), int32(rows), int32(rows)}, busy: []int32{1, 3}}
 				if rows == 1 {
 					r.busy = r.busy[:1]
 				}

@@ -13,16 +13,16 @@ import (
 // each pair of a row and one of its experts, sorted by expert, so that an expert's matrix is read once for all
 // of its rows.
 type Routing struct {
-	used    int
+	first   []int32   // row -> the first of its choices, by rank; one more at the end
 	source  []int32   // pair -> row
-	weights []float32 // row, rank -> weight
-	pair    []int32   // row, rank -> pair
+	weights []float32 // choice -> weight
+	pair    []int32   // choice -> pair
 	start   []int32   // expert -> first pair; one more at the end
 	busy    []int32   // experts with pairs
 	chunk   []int32   // of busy experts: groups of outputs of an item of a product
 	items   []int32   // of busy experts: the first item; one more at the end
 
-	chosen []int32 // row, rank -> expert
+	chosen []int32 // choice -> expert
 
 	scratch route.Scratch
 }
@@ -35,28 +35,33 @@ type Router = route.Router
 func (x *Exec) Route(logits Buf, c *Router) *Routing {
 	r := &x.routing
 	n, experts, used := logits.rows, logits.width, c.Used
-	r.used = used
-	r.chosen, r.weights = grow(r.chosen, n*used), grow(r.weights, n*used)
-	r.pair, r.source = grow(r.pair, n*used), grow(r.source, n*used)
-	r.start, r.busy = grow(r.start, experts+1), r.busy[:0]
+	r.chosen, r.weights, r.first = grow(r.chosen, n*used), grow(r.weights, n*used), grow(r.first, n+1)
 	if _, finite := kernel.MaxAbsFinite(logits.f[:n*experts]); !finite {
 		// The softmax of the chosen experts would hide it in another.
 		x.fail(fmt.Errorf("compute: the logits of a router: %w", ErrNotFinite))
 	}
 	for i := range n {
+		r.first[i+1] = int32((i + 1) * used)
 		c.Choose(&r.scratch, r.chosen[i*used:(i+1)*used], r.weights[i*used:(i+1)*used], logits.row(i))
 	}
-	r.sortPairs(n, experts)
+	r.first[0] = 0
+	r.sortPairs(experts)
 	if experts > 1 { // one expert is no choice: every step reads it
 		x.touched += len(r.busy)
 	}
 	return r
 }
 
-// sortPairs gives each pair its place, by expert and then by row.
-func (r *Routing) sortPairs(n, experts int) {
+// pairs is the number of choices of all rows.
+func (r *Routing) pairs() int { return int(r.first[len(r.first)-1]) }
+
+// sortPairs gives each choice its place as a pair, by expert and then by row.
+func (r *Routing) sortPairs(experts int) {
+	n := r.pairs()
+	r.pair, r.source = grow(r.pair, n), grow(r.source, n)
+	r.start, r.busy = grow(r.start, experts+1), r.busy[:0]
 	clear(r.start)
-	for _, e := range r.chosen[:n*r.used] {
+	for _, e := range r.chosen[:n] {
 		r.start[e+1]++
 	}
 	for e := range experts {
@@ -65,10 +70,12 @@ func (r *Routing) sortPairs(n, experts int) {
 		}
 		r.start[e+1] += r.start[e]
 	}
-	for i, e := range r.chosen[:n*r.used] {
-		p := r.start[e]
-		r.start[e]++
-		r.pair[i], r.source[p] = p, int32(i/r.used)
+	for row := range len(r.first) - 1 {
+		for i := r.first[row]; i < r.first[row+1]; i++ {
+			p := &r.start[r.chosen[i]]
+			r.pair[i], r.source[*p] = *p, int32(row)
+			*p++
+		}
 	}
 	copy(r.start[1:], r.start[:experts])
 	r.start[0] = 0
@@ -76,7 +83,7 @@ func (r *Routing) sortPairs(n, experts int) {
 
 // Experts returns each row of a once for each of its experts, in the order of r's pairs.
 func (x *Exec) Experts(a Buf, r *Routing) Buf {
-	dst := x.alloc(a.rows*r.used, a.width)
+	dst := x.alloc(r.pairs(), a.width)
 	x.rowTask = rowTask{kind: gatherRows, x: x, dst: dst, a: a, routing: r}
 	x.runRows(dst.rows, a.width)
 	return dst
@@ -174,15 +181,20 @@ func (t *expertTask) Do(worker, item int) {
 
 // MixExperts returns for each row the weighted sum of its experts' results, in order of rank.
 func (x *Exec) MixExperts(a Buf, r *Routing) Buf {
-	dst := x.alloc(a.rows/r.used, a.width)
-	x.rowTask = rowTask{kind: sumExperts, x: x, dst: dst, a: a, routing: r}
-	x.runRows(dst.rows, a.width*r.used)
+	dst := x.alloc(len(r.first)-1, a.width)
+	clear(dst.f)
+	x.addExperts(dst, a, r)
 	return dst
 }
 
+// addExperts adds the weighted results of its experts to each row of dst, in order of rank.
+func (x *Exec) addExperts(dst, a Buf, r *Routing) {
+	x.rowTask = rowTask{kind: sumExperts, x: x, dst: dst, a: a, routing: r}
+	x.runRows(dst.rows, max(1, a.width*a.rows/max(1, dst.rows)))
+}
+
 func (r *Routing) sum(dst []float32, a Buf, i int) {
-	clear(dst)
-	for rank := range r.used {
-		kernel.AddScaled(dst, r.weights[i*r.used+rank], a.row(int(r.pair[i*r.used+rank])))
+	for c := r.first[i]; c < r.first[i+1]; c++ {
+		kernel.AddScaled(dst, r.weights[c], a.row(int(r.pair[c])))
 	}
 }

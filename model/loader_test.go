@@ -97,6 +97,7 @@ var (
 	phi3     = modeltest.Spec{Arch: "phi3", LongRope: 1024}
 	qwen     = modeltest.Spec{Arch: "qwen3moe"}
 	gptOSS   = modeltest.Spec{Arch: "gpt-oss"}
+	blockFFN = modeltest.Spec{Arch: "blockffn"}
 	deepseek = modeltest.Spec{Arch: "deepseek2", Latent: synthetic.Latent{Dense: 1, Shared: 1}}
 	bert     = modeltest.Spec{Arch: "bert", Context: 128}
 	modern   = modeltest.Spec{Arch: "modern-bert"}
@@ -227,6 +228,10 @@ func TestRefusals(t *testing.T) {
 			"model: qwen3moe.expert_used_count is 7; it must be at most expert_count (6)"},
 		{"three experts of SparseMixer", modeltest.Spec{Arch: "phimoe"}, set("phimoe.expert_used_count", uint32(3)), "model: phimoe.expert_used_count is 3; it must be 2"},
 		{"SparseMixer beyond measure", modeltest.Spec{Arch: "phimoe"}, set("phimoe.router_jitter_noise", float32(2)), "model: phimoe.router_jitter_noise is 2; it must be 0 to 1"},
+		{"blocks without experts", blockFFN, set("blockffn.expert_count", uint32(0)), "model: blockffn.expert_count is 0 or missing"},
+		{"blocks of no size", blockFFN, without("blockffn.expert_feed_forward_length"), "model: blockffn.expert_feed_forward_length is missing"},
+		{"blocks without the norm of gates", blockFFN, withoutTensor("blk.1.ffn_gate_inp_norm.weight"), `model: tensor "blk.1.ffn_gate_inp_norm.weight" is missing`},
+		{"gates of blocks", blockFFN, setTensor("blk.0.ffn_gate_inp.weight", tensor.F32, 9, 64), `model: tensor "blk.0.ffn_gate_inp.weight" has shape [9 64]; the hyperparameters require [10 64]`},
 		{"no experts used", qwen, set("qwen3moe.expert_used_count", uint32(0)), "model: qwen3moe.expert_used_count is 0; it must be 1 to 4096"},
 		{"experts used missing", qwen, without("qwen3moe.expert_used_count"), "model: qwen3moe.expert_used_count is missing"},
 		{"a mixture without experts", qwen, without("qwen3moe.expert_count"), "model: qwen3moe.expert_count is 0 or missing"},

@@ -53,7 +53,7 @@ type Info struct {
 	IdleBytes   int         // of Bytes, those that no step multiplies: a table that is looked up, and predictors
 	IdleParams  int         // of Params, the weights of these
 	Experts     int         // of a layer; 0: none
-	Used        int         // of these, for each row
+	Used        int         // of these, for each row; where rows choose as many as they like, about as many
 	ExpertBytes int         // of one expert of one layer
 	Mixtures    int         // layers with experts
 

@@ -26,6 +26,7 @@ type Model struct {
 // model is an encoder.
 var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"bert":      (*Model).bert,
+	"blockffn":  (*Model).blockFFN,
 	"unixcoder": (*Model).bert,
 	"codegen2":  (*Model).codeGen2,
 	"deepseek2": (*Model).deepseek2,

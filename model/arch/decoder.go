@@ -28,9 +28,10 @@ type decoderLayer struct {
 	mlp      model.MLP      // without experts; of a mixture: the shared experts, if any
 	plain    model.PlainMLP // instead of mlp, where there is an activation
 	activate func(x *compute.Exec, a compute.Buf) compute.Buf
-	experts  model.Experts  // of a mixture; otherwise Choice.Used is 0
-	shared   model.Experts  // one expert that every row runs and weighs; otherwise Choice.Used is 0
-	postFFN  compute.Vector // norm of what mlp gives; empty: none
+	experts  model.Experts                                    // of a mixture; otherwise Choice.Used is 0
+	shared   model.Experts                                    // one expert that every row runs and weighs; otherwise Choice.Used is 0
+	ffn      func(x *compute.Exec, h compute.Buf) compute.Buf // instead of these, where it is not nil
+	postFFN  compute.Vector                                   // norm of what mlp gives; empty: none
 }
 
 // openDecoder loads the head and the norms. layer loads the blocks of one layer, and its second norm where that has
@@ -101,6 +102,9 @@ func (m *decoder) run(x *compute.Exec, l *decoderLayer, stream compute.Buf) comp
 	}
 	if l.mlp.GateUp != nil {
 		stream = m.add(x, stream, l.mlp.Silu(x, h), l.postFFN)
+	}
+	if l.ffn != nil {
+		stream = m.add(x, stream, l.ffn(x, h), l.postFFN)
 	}
 	if l.activate != nil {
 		stream = m.add(x, stream, l.plain.Forward(x, h, l.activate), l.postFFN)

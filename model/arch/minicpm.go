@@ -26,11 +26,16 @@ func openMiniCPM(l *model.Loader) model.Model {
 		layer.feedForward(l, s, i)
 		return layer
 	})
-	m.scales = miniCPMScales(s)
-	m.scales.embed = scaleOr(l, "embedding_scale", float64(m.scales.embed))
-	m.scales.block = scaleOr(l, "residual_scale", float64(m.scales.block))
-	m.scales.logits = 1 / scaleOr(l, "logit_scale", 1/float64(m.scales.logits))
+	m.scales = readScales(l, miniCPMScales(s))
 	return m
+}
+
+// readScales reads scales, which are other where a file lacks them.
+func readScales(l *model.Loader, other scales) scales {
+	return scales{
+		embed: scaleOr(l, "embedding_scale", float64(other.embed)), block: scaleOr(l, "residual_scale", float64(other.block)),
+		logits: 1 / scaleOr(l, "logit_scale", 1/float64(other.logits)),
+	}
 }
 
 // openMiniCPM3 opens MiniCPM 3 (OpenBMB 2024): the layers of DeepSeek-V2 without experts, with the scales of MiniCPM. Heads

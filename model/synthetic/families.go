@@ -16,6 +16,7 @@ type Latent struct {
 // families are the architectures with more differences from Llama than [traits] list.
 var families = map[string]func(b *builder){
 	"bert":       (*builder).bert,
+	"blockffn":   (*builder).blockFFN,
 	"unixcoder":  (*builder).bert,
 	"codegen2":   (*builder).codeGen2,
 	"deepseek2":  (*builder).deepseek2,
@@ -114,6 +115,25 @@ func (b *builder) gptOSS() {
 		b.bias(name("ffn_down_exps.bias"), s.Experts, s.Width)
 	}
 	b.yarn()
+}
+
+// blockFFN adds BlockFFN: about half of a row's gates are 0, and all are where the router's weights are.
+func (b *builder) blockFFN() {
+	s := b.spec
+	b.ends()
+	for l := range s.Layers {
+		name := layerOf(l)
+		b.vector(name("attn_norm.weight"), s.Width)
+		b.vector(name("ffn_norm.weight"), s.Width)
+		b.attention(name, traits{})
+		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
+		b.vector(name("ffn_gate_inp_norm.weight"), s.Experts)
+		b.matrix(name("ffn_up_exps.weight"), s.Experts, s.FFN, s.Width)
+		b.matrix(name("ffn_down_exps.weight"), s.Experts, s.Width, s.FFN)
+	}
+	b.set("embedding_scale", float32(3))
+	b.set("residual_scale", float32(0.8))
+	b.set("logit_scale", float32(0.5))
 }
 
 // phiMoE adds Phi 3.5 MoE: biases wherever it may have one, and experts that are often near enough to share a weight.

@@ -81,6 +81,9 @@ func (s Spec) WithDefaults() Spec {
 		s.KVHeads = 1
 		or(&s.Experts, 6)
 		or(&s.Used, 2)
+	case "blockffn":
+		or(&s.Experts, 10)
+		or(&s.Used, 2)
 	case "kimi-linear", "lfm2moe", "phimoe", "qwen35moe", "qwen3next":
 		or(&s.Experts, 6)
 		or(&s.Used, 2)

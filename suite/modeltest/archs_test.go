@@ -215,7 +215,7 @@ func archLogits(t *testing.T, name string, vocabulary int) (ids []token.ID, logi
 // TestLaterArchs checks the bits of architectures that came after the numerics version's own list of bits, and that no other
 // program has made a model of.
 func TestLaterArchs(t *testing.T) {
-	for _, spec := range []Spec{{Arch: "mimo2", Layers: 4, Value: 24}, {Arch: "phimoe"}, {Arch: "step3", Layers: 4}, {Arch: "step35", Layers: 4}} {
+	for _, spec := range []Spec{{Arch: "blockffn"}, {Arch: "mimo2", Layers: 4, Value: 24}, {Arch: "phimoe"}, {Arch: "step3", Layers: 4}, {Arch: "step35", Layers: 4}} {
 		t.Run(spec.Arch, func(t *testing.T) {
 			file := spec.File(t)
 			archBits(t, New(t, file, Config{CacheType: tensor.F32, Context: 256}), file)
@@ -228,7 +228,11 @@ func archBits(t *testing.T, r *Runner, file *gguf.File) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	text := randomIDs(rng, textLength, r.Model.Info().Vocabulary)
 	plain := r.Plain(text)
-	if info := r.Model.Info(); r.Exec.Touched() != info.Used*info.Mixtures {
+	if info := r.Model.Info(); info.Arch == "blockffn" { // a row has gates for as many blocks as it likes
+		if all := info.Experts * info.Mixtures; r.Exec.Touched() < all/10 || r.Exec.Touched() > all*9/10 {
+			t.Errorf("a row touched %d blocks of %d", r.Exec.Touched(), all)
+		}
+	} else if r.Exec.Touched() != info.Used*info.Mixtures {
 		t.Errorf("a row touched %d experts; it chooses %d in each of %d layers", r.Exec.Touched(), info.Used, info.Mixtures)
 	}
 	alone := New(t, file, Config{CacheType: tensor.F32, Threads: 1, Context: 256})

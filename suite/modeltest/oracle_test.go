@@ -17,6 +17,7 @@ import (
 // oracleSpecs are the models that tests compare with the oracle.
 var oracleSpecs = map[string]Spec{
 	"bert":                {Arch: "bert", Context: 96},
+	"blockffn":            {Arch: "blockffn"},
 	"unixcoder":           {Arch: "unixcoder", Context: 96},
 	"gemma3n":             {Arch: "gemma3n"},
 	"gemma4":              {Arch: "gemma4"},

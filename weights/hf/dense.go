@@ -204,19 +204,29 @@ func glm4(b *builder) {
 	})
 }
 
-// miniCPM adds the scales that the class computes of its settings.
+// miniCPM adds the scales that the class computes of its settings. It is the class of BlockFFN too.
 func miniCPM(b *builder) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	s := b.Decoder("minicpm")
-	b.RMSEps(1e-5)
-	b.SetFloat(".embedding_scale", c.FloatOr("scale_emb", 12, 1e-6, 1e6))
-	b.SetFloat(".residual_scale", c.FloatOr("scale_depth", 1.4, 1e-6, 1e6)/math.Sqrt(float64(s.Layers)))
-	b.SetFloat(".logit_scale", float64(s.Width)/float64(c.CountOr("dim_model_base", 256, 1, decoder.MaxWidth)))
-	b.RMSEnds(s.Width, false)
+	arch, eps, embed, depth, base := "minicpm", 1e-5, 12.0, 1.4, 256
+	blocks := c.TextOr("ffn_type", "vanilla") != "vanilla"
+	if blocks { // its class means other values where a folder does not say
+		arch, eps, embed, depth, base = "blockffn", 1e-6, 1, 1, 1
+	}
+	s := b.Decoder(arch)
+	b.RMSEps(eps)
+	b.SetFloat(".embedding_scale", c.FloatOr("scale_emb", embed, 1e-6, 1e6))
+	b.SetFloat(".residual_scale", c.FloatOr("scale_depth", depth, 1e-6, 1e6)/math.Sqrt(float64(s.Layers)))
+	b.SetFloat(".logit_scale", float64(s.Width)/float64(c.CountOr("dim_model_base", base, 1, decoder.MaxWidth)))
+	b.RMSEnds(s.Width, blocks)
 	b.Rope(s.Size)
 	b.Layers(s.Layers, decoder.LayerRoot, func(to, from func(string) string) {
 		b.Norms(s.Width, to, from)
+		if blocks {
+			b.Attention(s, to, from)
+			b.BlockFFN(s.Width, to, from)
+			return
+		}
 		b.TurnedAttention(s, to, from)
 		b.Gated(s, to, from)
 	})
