@@ -22,7 +22,7 @@ func TurnRow(i, size int) int { return folder.TurnRow(i, size) }
 // multiplied.
 var byArch = map[string][]func(*builder){
 	"llama": {llama}, "qwen2": {qwen2}, "qwen3": {qwen3}, "qwen3moe": {qwen3moe}, "gemma": {gemma}, "gemma2": {gemma2}, "gemma3": {gemma3},
-	"phi3": {phi3}, "olmo2": {olmo2}, "starcoder2": {starcoder2}, "gpt2": {gpt2}, "apertus": {apertus}, "arcee": {arcee}, "command-r": {commandR},
+	"phi3": {phi3}, "phimoe": {phiMoE}, "olmo2": {olmo2}, "starcoder2": {starcoder2}, "gpt2": {gpt2}, "apertus": {apertus}, "arcee": {arcee}, "command-r": {commandR},
 	"cohere2": {cohere2}, "ernie4_5": {ernie}, "exaone4": {exaone4}, "glm4": {glm4}, "granite": {granite, graniteHybrid}, "hunyuan-dense": {hunyuan},
 	"minicpm": {miniCPM}, "nemotron": {nemotron}, "olmo": {olmo}, "olmoe": {olmoe}, "phi2": {phi}, "qwen2moe": {qwen2moe}, "seed_oss": {seedOSS},
 	"smollm3": {smollm3}, "stablelm": {stableLM}, "gemma3n": {gemma3n}, "gemma4": {gemma4}, "llama4": {llama4}, "gpt-oss": {gptOSS}, "gptneox": {gptNeoX},
