@@ -25,7 +25,8 @@ type EmbedOptions struct {
 	// Layers are the layers whose streams are read, as they are, instead of the state behind the final norm; -1 is the last one. Of several, a token has
 	// the mean. Projections behind the pooling are left out.
 	Layers []int
-	// Exit, above 0, reads the state that the model has without the layers behind the first Exit ones, behind the final norm. The text must fit into one step.
+	// Exit, above 0, reads the state that the model has without the layers behind the first Exit ones, behind the final norm, or the norm and the head of that
+	// exit where the file has them. The text must fit into one step.
 	Exit int
 	// Tokens are the tokens that count for the pooling; -1 is the last one. nil: all.
 	Tokens []int

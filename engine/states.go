@@ -44,9 +44,12 @@ func (e *Engine) States(ctx context.Context, ids []token.ID, r reading.Reading, 
 	if n := len(ids); r.Whole() && n > e.steps.Chunk && n <= e.Context() {
 		return fmt.Errorf("engine: %d tokens are read in one step, which has %d at most: %w", n, e.steps.Chunk, ErrContext)
 	}
-	j := &states{e: e, ids: ids, row: forest.Row{To: r.Exit, Want: forest.Want{State: r.Layers == nil}}, most: e.steps.Chunk, whole: r.Whole()}
+	j := &states{e: e, ids: ids, row: forest.Row{To: r.Exit, Want: forest.Want{State: r.Layers == nil && !r.Stream}}, most: e.steps.Chunk, whole: r.Whole()}
 	for _, l := range r.Layers {
 		j.row.Want.Hidden = j.row.Want.Hidden.With(l)
+	}
+	if r.Stream {
+		j.row.Want.Hidden = j.row.Want.Hidden.With(r.Exit - 1)
 	}
 	j.row.Block, j.row.Causal = r.Block(), r.Causal
 	j.values = func(dst []float32, r *compute.Result) []float32 {

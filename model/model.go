@@ -45,6 +45,7 @@ type Info struct {
 	Dense   []Dense // layers behind the pooling
 	Output  int     // values of an embedding; 0: Width
 	Rank    *Rank   // the head of a reranker; nil: none
+	Exits   []Exit  // those that have a norm or a head of their own, ascending
 	// Predictors are the modules of the file that predict further tokens, in the order in which they follow each other.
 	Predictors []Predictor
 
@@ -164,6 +165,7 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	}
 	l.info.Pooling = l.pooling()
 	m := open(l)
+	l.exits()
 	l.leftOver()
 	if l.err != nil {
 		return nil, l.err

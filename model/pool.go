@@ -12,6 +12,7 @@ type Pool struct {
 	Tokens     int                 // of the text
 	Chosen     []int               // the tokens that count, ascending; nil: all
 	Layers     int                 // vectors of each token, side by side, of which it has the mean; 0: one
+	Exit       *Exit               // makes a state of what was read of a token; nil: it is one
 	Dense      []Dense             // layers behind the pooling
 	Dimensions int                 // values of a vector that are kept, the first ones (Matryoshka, Kusupati et al. 2022); 0: all
 	Progress   func(done, all int) // is told how many tokens have come; nil: nobody is
@@ -40,6 +41,9 @@ func (p *Pool) Add(row []float32) error {
 	p.taken++
 	if p.Layers > 1 {
 		row = p.mean(row)
+	}
+	if p.Exit != nil {
+		row = p.Exit.Forward(row)
 	}
 	switch {
 	case p.Kind == PoolMean:

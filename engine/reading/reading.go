@@ -25,6 +25,7 @@ var masks = map[string]Mask{"": ByModel, "causal": Causal, "full": Full}
 type Reading struct {
 	Layers []int // the streams behind these layers as they are, ascending from 0, side by side; nil: a state
 	Exit   int   // the state is that of the model's first layers, so many, behind the final norm; 0: of all
+	Stream bool  // of Exit: what is read is the stream behind its layers as it is
 	Mask   Mask
 	Causal forest.Layers // of Full: layers in which a token sees itself and those before it all the same
 }
@@ -46,6 +47,11 @@ func Of(o Options, info *model.Info, n int) (r Reading, p model.Pool, err error)
 	width := info.Width
 	for _, d := range p.Dense {
 		width = d.Out
+	}
+	if o.Layers == nil {
+		if p.Exit = info.Exit(o.Exit); p.Exit != nil {
+			r.Stream, width = true, p.Exit.Width(width)
+		}
 	}
 	if r.Mask, r.Causal, err = masksOf(o.Mask, info); err != nil {
 		return r, p, err
