@@ -20,6 +20,8 @@ func TestRules(t *testing.T) {
 	}{
 		{[]method.Info{{Name: "test", Rule: verify.Reject, Open: open}}, "engine: rule reject needs the distributions that drafts were drawn from; method test does not bring them"},
 		{[]method.Info{{Name: "test", Rule: verify.KSEQ, Brings: verify.Needs{Distributions: true}, Open: open}}, "engine: rule kseq needs the draws that drafts stand for; method test does not bring them"},
+		{[]method.Info{{Name: "test", Rule: verify.Reject, Brings: verify.KSEQ.Needs, Open: open}}, "engine: rule reject needs draws without replacement; method test does not bring them"},
+		{[]method.Info{{Name: "test", Rule: verify.TraversalIID, Brings: verify.Traversal.Needs, Open: open}}, "engine: rule traversal-iid needs the draws that drafts stand for; method test does not bring them"},
 		{[]method.Info{{Name: "a", Open: open}, {Name: "b", Rule: verify.Block, Open: open}}, "engine: method b verifies its drafts by the rule block: it cannot work beside methods with other rules"},
 		{[]method.Info{{Name: "test", Needs: "luck", Meets: func(method.Env) error { return method.ErrNeeds }, Open: open}}, "engine: method test needs luck: none is given"},
 	} {

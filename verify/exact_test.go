@@ -26,6 +26,14 @@ func TestAcceptance(t *testing.T) {
 		{rule: Reject, width: 2, want: 129.0 / 175},
 		{rule: Reject, width: 3, want: 1},
 		{rule: Block, width: 1, want: 3.0 / 5},
+		{rule: SpecInfer, draws: 1, want: 3.0 / 5},
+		{rule: SpecInfer, draws: 2, want: 17.0 / 25},
+		{rule: SpecInfer, draws: 3, want: 93.0 / 125},
+		{rule: Traversal, width: 1, want: 3.0 / 5}, // without deeper drafts it is recursive rejection
+		{rule: Traversal, width: 2, want: 129.0 / 175},
+		{rule: Traversal, width: 3, want: 1},
+		{rule: TraversalIID, draws: 2, want: 17.0 / 25},
+		{rule: TraversalIID, draws: 3, want: 93.0 / 125},
 		{rule: KSEQ, draws: 1, want: 3.0 / 5},
 		{rule: KSEQ, draws: 2, want: 0.708062},
 		{rule: KSEQ, draws: 3, want: 0.789674},
@@ -36,6 +44,8 @@ func TestAcceptance(t *testing.T) {
 		{rule: Reject, width: 2, drawless: true, want: 171.0 / 280},
 		{rule: Block, width: 1, drawless: true, want: 0.3},
 		{rule: KSEQ, width: 1, drawless: true, want: 0.3},
+		{rule: SpecInfer, width: 1, drawless: true, want: 0.3},
+		{rule: Traversal, width: 2, drawless: true, want: 171.0 / 280},
 	} {
 		name := fmt.Sprintf("%s, %d draws, drawless %v", c.rule.Name, c.draws+c.width, c.drawless)
 		g := game{rule: c.rule, p: steady(toyP...), q: steady(toyQ...), draws: c.draws, width: c.width, depth: 1, drawless: c.drawless}
@@ -49,9 +59,12 @@ func TestAcceptance(t *testing.T) {
 func TestBlockTokens(t *testing.T) {
 	p, q := steady(1.0/3, 2.0/3), steady(2.0/3, 1.0/3)
 	for rule, want := range map[string][]float64{
-		"block":  {5.0 / 3, 20.0 / 9, 8.0 / 3},
-		"reject": {5.0 / 3, 19.0 / 9, 65.0 / 27},
-		"kseq":   {5.0 / 3, 19.0 / 9, 65.0 / 27},
+		"block":         {5.0 / 3, 20.0 / 9, 8.0 / 3},
+		"traversal":     {5.0 / 3, 20.0 / 9, 8.0 / 3},
+		"traversal-iid": {5.0 / 3, 20.0 / 9, 8.0 / 3},
+		"reject":        {5.0 / 3, 19.0 / 9, 65.0 / 27},
+		"specinfer":     {5.0 / 3, 19.0 / 9, 65.0 / 27},
+		"kseq":          {5.0 / 3, 19.0 / 9, 65.0 / 27},
 	} {
 		r, err := Find(rule)
 		if err != nil {
@@ -118,6 +131,13 @@ var lossless = []game{
 	{rule: Reject, width: 1, depth: 2},
 	{rule: Reject, width: 2, depth: 2},
 	{rule: Reject, width: 3, depth: 1},
+	{rule: SpecInfer, draws: 2, depth: 2},
+	{rule: SpecInfer, draws: 3, depth: 1},
+	{rule: Traversal, width: 1, depth: 3},
+	{rule: Traversal, width: 2, depth: 2},
+	{rule: Traversal, width: 3, depth: 1},
+	{rule: TraversalIID, draws: 2, depth: 2},
+	{rule: TraversalIID, draws: 3, depth: 1},
 	{rule: KSEQ, draws: 1, depth: 2},
 	{rule: KSEQ, draws: 2, depth: 2},
 	{rule: KSEQ, draws: 4, depth: 1},
@@ -146,6 +166,44 @@ func randomRow(r *rand.Rand, n int) []float64 {
 		p[i] /= sum
 	}
 	return p
+}
+
+// TestTraversalTokens compares rules that go from the leaves to the root with those that go from the root: on random
+// tables the expected tokens of a round are those of block verification for a chain, and no fewer than those of tests
+// draft by draft for a tree; somewhere they are more.
+func TestTraversalTokens(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	for _, c := range []struct {
+		leaves, root        Rule
+		draws, width, depth int
+		equal               bool
+	}{
+		{leaves: Traversal, root: Block, width: 1, depth: 3, equal: true},
+		{leaves: Traversal, root: Reject, width: 1, depth: 3},
+		{leaves: Traversal, root: Reject, width: 2, depth: 2},
+		{leaves: TraversalIID, root: SpecInfer, draws: 2, depth: 3},
+		{leaves: TraversalIID, root: SpecInfer, draws: 3, depth: 2},
+	} {
+		tables, gain := 12, 0.0
+		if testing.Short() {
+			tables = 3
+		}
+		for i := range tables {
+			g := game{rule: c.leaves, p: randomTable(r, 3), q: randomTable(r, 3), draws: c.draws, width: c.width, depth: c.depth}
+			_, _, got := g.play(t)
+			g.rule = c.root
+			_, _, want := g.play(t)
+			if c.equal {
+				nearly(t, fmt.Sprintf("table %d: tokens by %s and by %s", i, c.leaves.Name, c.root.Name), got, want)
+			} else if gain = max(gain, got-want); got < want-1e-6 {
+				t.Errorf("table %d, %d draws, depth %d: %v tokens by %s, %v by %s", i, c.draws+c.width, c.depth, got, c.leaves.Name, want, c.root.Name)
+			}
+		}
+		if !c.equal && gain < 1e-3 {
+			t.Errorf("%s gives at most %v tokens more than %s", c.leaves.Name, gain, c.root.Name)
+		}
+		t.Logf("%s, %d draws, depth %d: up to %.3f tokens more than %s", c.leaves.Name, c.draws+c.width, c.depth, gain, c.root.Name)
+	}
 }
 
 // losses are ways in which drafts are not run. That they look at the tokens must not change the text.
@@ -197,6 +255,9 @@ func TestPlantedBugs(t *testing.T) {
 		{"drawn from another distribution", game{rule: KSEQ, p: steady(toyP...), q: steady(toyQ...), draws: 2, depth: 1,
 			prepare: func(y *toy) { y.q = newToy(steady(toyP...), steady(0.5, 0.2, 0.3), nil).q }}},
 		{"without replacement", game{rule: KSEQ, p: steady(toyP...), q: steady(toyQ...), width: 2, depth: 1}},
+		{"without replacement, by the rule of independent draws", game{rule: SpecInfer, p: steady(0.45, 0.45, 0.1), q: steady(0.2, 0.3, 0.5), width: 2, depth: 1}},
+		{"the same from the leaves on", game{rule: TraversalIID, p: steady(toyP...), q: steady(toyQ...), width: 2, depth: 2}},
+		{"a draft with leaves is removed for its probability", game{rule: Traversal, p: half, q: skewed, width: 2, depth: 2, prepare: hidden}},
 		{"equal draws are tested together", game{rule: KSEQ, p: steady(toyP...), q: steady(toyQ...), draws: 3, depth: 1,
 			prepare: group}},
 	} {

@@ -39,23 +39,19 @@ func (r *kseq) test(v View, node int, p []float64) (child int, err error) {
 	}
 	r.q = widen(r.q, q.P)
 	r.children = v.Children(r.children[:0], node)
-	draws, err := count(v, node, r.children)
+	draws, err := count("kseq", v, node, r.children)
 	if err != nil || draws == 0 {
 		return Root, err
 	}
 	rho, beta := bound(p, q.IDs, r.q, draws)
 	for k := range draws {
-		for _, c := range r.children {
-			if v.Samples(c)>>k&1 == 0 {
-				continue
-			}
-			at, id := slices.Index(q.IDs, v.Token(c)), v.Token(c)
-			if at < 0 {
-				return Root, fmt.Errorf("verify: kseq: draft %d: token %d has probability 0 in what it was drawn from", c, id)
-			}
-			if v.Number(node, UseTest+NodeUses*Use(k))*rho*r.q[at] < p[id] {
-				return c, nil
-			}
+		c := nth(v, r.children, k)
+		at, id := slices.Index(q.IDs, v.Token(c)), v.Token(c)
+		if at < 0 {
+			return Root, fmt.Errorf("verify: kseq: draft %d: token %d has probability 0 in what it was drawn from", c, id)
+		}
+		if v.Number(node, UseTest+NodeUses*Use(k))*rho*r.q[at] < p[id] {
+			return c, nil
 		}
 	}
 	// Each test accepts token x with probability min(q, p/rho); the factor is how many tests are reached on average.
@@ -68,18 +64,28 @@ func (r *kseq) test(v View, node int, p []float64) (child int, err error) {
 	return Root, nil
 }
 
+// nth returns the draft of a node's children that stands for the k-th draw, which there is.
+func nth(v View, children []int, k int) int {
+	for _, c := range children {
+		if v.Samples(c)>>k&1 == 1 {
+			return c
+		}
+	}
+	return Root
+}
+
 // count returns how many draws the children of a node stand for; each must stand for some that no other does.
-func count(v View, node int, children []int) (int, error) {
+func count(rule string, v View, node int, children []int) (int, error) {
 	all := uint64(0)
 	for _, c := range children {
 		samples := v.Samples(c)
 		if samples == 0 || samples&all != 0 {
-			return 0, fmt.Errorf("verify: kseq: draft %d: it stands for the draws %b; it must stand for 1 or more that no sibling has", c, samples)
+			return 0, fmt.Errorf("verify: %s: draft %d: it stands for the draws %b; it must stand for 1 or more that no sibling has", rule, c, samples)
 		}
 		all |= samples
 	}
 	if all&(all+1) != 0 {
-		return 0, fmt.Errorf("verify: kseq: node %d: its drafts stand for the draws %b; none may be missing", node, all)
+		return 0, fmt.Errorf("verify: %s: node %d: its drafts stand for the draws %b; none may be missing", rule, node, all)
 	}
 	return bits.Len64(all), nil
 }

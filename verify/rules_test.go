@@ -92,7 +92,7 @@ func TestNoDrafts(t *testing.T) {
 // TestImpossible expects no rule to give a token that the target never draws, and no rule to find one where the model
 // gives nothing at all.
 func TestImpossible(t *testing.T) {
-	for _, rule := range []Rule{Block, Reject, KSEQ, Typical} {
+	for _, rule := range []Rule{Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID, Typical} {
 		for _, u := range []float64{math.SmallestNonzeroFloat64, 1e-300, 0.5, math.Nextafter(1, 0)} {
 			for _, q := range [][]float64{{0, 0, 1}, {1e-9, 0, 1}, {0.5, 0.5 - 1e-13, 1e-13}} {
 				y := newToy(steady(0.5, 0.5, 0), steady(q...), []draft{{Root, 2, 1}})
@@ -112,7 +112,7 @@ func TestImpossible(t *testing.T) {
 
 // TestEqual expects a draft from the target's own distribution to be accepted whatever the number is.
 func TestEqual(t *testing.T) {
-	for _, rule := range []Rule{Block, Reject, KSEQ} {
+	for _, rule := range []Rule{Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID} {
 		y := newToy(steady(0.25, 0.5, 0.25), steady(0.25, 0.5, 0.25), []draft{{Root, 1, 1}})
 		if r := y.run(t, rule.New(), nil); !slices.Equal(r.accepted, []token.ID{1}) {
 			t.Errorf("%s: %+v", rule.Name, r)
@@ -134,6 +134,11 @@ func TestRefusals(t *testing.T) {
 		{KSEQ, []draft{{Root, 0, 1}, {Root, 1, 0}}, "verify: kseq: draft 1: it stands for the draws 0"},
 		{KSEQ, []draft{{Root, 0, 1}, {Root, 1, 3}}, "verify: kseq: draft 1: it stands for the draws 11"},
 		{KSEQ, []draft{{Root, 2, 1}}, "verify: kseq: draft 0: token 2 has probability 0"},
+		{SpecInfer, []draft{{Root, 0, 5}}, "verify: specinfer: node -1: its drafts stand for the draws 101"},
+		{SpecInfer, []draft{{Root, 2, 1}}, "verify: specinfer: draft 0: token 2 has probability 0"},
+		{Traversal, []draft{{Root, 0, 5}, {Root, 1, 2}}, "verify: traversal: draft 0: it stands for 2 draws"},
+		{TraversalIID, []draft{{Root, 0, 5}}, "verify: traversal-iid: node -1: its drafts stand for the draws 101"},
+		{TraversalIID, []draft{{Root, 2, 1}}, "verify: traversal-iid: draft 0: token 2 has probability 0"},
 	} {
 		y := newToy(steady(0.1, 0.1, 0.8), steady(0.5, 0.5, 0), c.drafts)
 		r := y.run(t, c.rule.New(), nil)
@@ -154,6 +159,9 @@ func TestUndrawn(t *testing.T) {
 		{Reject, []draft{{Root, 2, 1}}}, // of no probability in q
 		{Reject, []draft{{Root, 0, 0}}}, // no draw
 		{Reject, []draft{{Root, 0, 2}}}, // the first draw is missing
+		{Traversal, []draft{{Root, 2, 1}}},
+		{Traversal, []draft{{Root, 0, 0}}},
+		{Traversal, []draft{{Root, 0, 2}}},
 	} {
 		y := newToy(steady(0.1, 0.1, 0.8), steady(0.5, 0.5, 0), c.drafts)
 		y.later = 1e-300
@@ -211,7 +219,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: incomplete: %+v", r.Name, r)
 		}
 	}
-	if _, err := Find("none"); err == nil || !strings.Contains(err.Error(), "match, block, reject, kseq, typical") {
+	if _, err := Find("none"); err == nil || !strings.Contains(err.Error(), "match, block, reject, specinfer, kseq, traversal, traversal-iid, typical") {
 		t.Errorf("a rule that is not known: %v", err)
 	}
 }

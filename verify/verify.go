@@ -1,8 +1,8 @@
 // Package verify holds acceptance rules: each decides which drafts become text, and which token follows them.
 //
 // A [Rule] is a value: its name, its grade, what drafts must bring for it, and the function that decides. It reads a
-// round through a [View] and answers with an [Outcome]. [Match] gives the text of plain decoding. [Block], [Reject] and
-// [KSEQ] give a text of the same distribution; [Typical] is lossy. README.md shows how to add a rule.
+// round through a [View] and answers with an [Outcome]. [Match] gives the text of plain decoding. [Block], [Reject],
+// [SpecInfer], [KSEQ] and [Traversal] give a text of the same distribution; [Typical] is lossy. README.md shows how to add a rule.
 package verify
 
 import (
@@ -116,7 +116,7 @@ var errNoMass = errors.New("verify: no token has a probability above 0; the mode
 // Needs is what drafts must bring for a rule.
 type Needs struct {
 	Distributions bool // the distributions from which drafts were drawn, one draw after the other
-	Samples       bool // draws with replacement, equal ones counted by [View.Samples]; otherwise draws are without
+	Samples       bool // draws with replacement, equal ones counted by [View.Samples]; otherwise, of more than one, they are without
 	Chain         bool // one draft behind a node at most
 }
 
@@ -140,7 +140,9 @@ type Acceptor interface {
 }
 
 // Rules returns all rules.
-func Rules() []Rule { return []Rule{Match, Block, Reject, KSEQ, Typical} }
+func Rules() []Rule {
+	return []Rule{Match, Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID, Typical}
+}
 
 // Find returns the rule of a name, or an error that lists the names.
 func Find(name string) (Rule, error) {

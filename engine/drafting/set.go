@@ -60,6 +60,7 @@ func (d *Set) CheckRule(r verify.Rule) error {
 		}{
 			{"the distributions that drafts were drawn from", r.Needs.Distributions, i.Brings.Distributions},
 			{"the draws that drafts stand for", r.Needs.Samples, i.Brings.Samples},
+			{"draws without replacement", r.Needs.Distributions && !r.Needs.Samples, !i.Brings.Samples || i.Brings.Chain},
 			{"drafts in a chain", r.Needs.Chain, i.Brings.Chain},
 		} {
 			if n.needs && !n.brings {

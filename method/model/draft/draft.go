@@ -41,6 +41,14 @@ var all = []drafting{
 		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{4}, Beam: 4, Growth: grow.Beams},
 	},
 	{
+		name: "draft-traversal", paper: "Traversal verification of a tree of draws, 2025", rule: verify.Traversal,
+		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{3, 2, 1}, Beam: 6},
+	},
+	{
+		name: "draft-specinfer", paper: "SpecInfer: multi-step sampling of independent draws, 2023", rule: verify.SpecInfer,
+		shape: grow.Shape{Draw: grow.Independent, Ranks: []int{3}, Beam: 3, Depth: 3},
+	},
+	{
 		name: "draft-dyspec", paper: "DySpec, level by level, 2024", rule: verify.Reject,
 		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 6, Growth: grow.Slots},
 	},
@@ -54,7 +62,8 @@ func init() {
 		}
 		if a.draws() {
 			i.Grade = method.SameDistribution
-			i.Brings = verify.Needs{Distributions: true, Samples: true, Chain: a.shape.Ranks[0] == 1}
+			chain := a.shape.Ranks[0] == 1 // of one draw, which is with and without replacement
+			i.Brings = verify.Needs{Distributions: true, Samples: chain || a.shape.Draw == grow.Independent, Chain: chain}
 		}
 		i.Meets = func(e method.Env) error { return grow.MeetsDraft(e, a.draws()) }
 		i.Open = func(e method.Env) (method.Method, error) {

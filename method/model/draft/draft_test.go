@@ -71,6 +71,8 @@ func TestGrowth(t *testing.T) {
 		{"draft", 2, 3, []int{4, 16, 64}}, // time costs nothing: all is read, four nodes a pass
 		{"draft-block", 2, 4, []int{1, 1, 1, 1}},
 		{"draft-rsd", 0.1, 3, []int{3, 6, 6}},
+		{"draft-traversal", 0.1, 3, []int{3, 6, 6}},
+		{"draft-specinfer", 0, 9, []int{3, 3, 3}},
 		{"draft-rsd-s", 0.1, 4, []int{4, 4, 4, 4}},
 		{"draft-dyspec", 50, 4, []int{1, 1, 1, 1}}, // a distribution of one token makes a chain
 	} {
@@ -119,7 +121,7 @@ func TestUniformSlots(t *testing.T) {
 
 // TestDrawn expects draws to have the distribution that they were drawn from, each token at most once, and their number.
 func TestDrawn(t *testing.T) {
-	for _, name := range []string{"draft-block", "draft-rsd", "draft-rsd-s", "draft-dyspec"} {
+	for _, name := range []string{"draft-block", "draft-rsd", "draft-rsd-s", "draft-traversal", "draft-dyspec"} {
 		x := open(t, name, growtest.Cycle(12, 0.3), sample.Params{Temperature: 0.9, TopK: 5, Seed: 2}, 1, 2, 3)
 		tree := x.Draft(t, 6)
 		if tree.Len() == 0 || !tree.Drawn() {
@@ -287,4 +289,31 @@ func chiSquare(t *testing.T, a drafting, target, model *growtest.Model, rounds i
 		chi += math.Pow(float64(counts[[3]token.ID{a, b, c}])-want, 2) / want
 	}
 	return chi, accepted
+}
+
+// TestTraversalMore reproduces the claim of the paper: of the same trees of draws, tests from the leaves to the root accept
+// more than tests from the root do.
+func TestTraversalMore(t *testing.T) {
+	const rounds = 4000
+	var sum [2]int
+	for seed := range uint64(4) {
+		target, model := growtest.Random(8, seed), growtest.Random(8, seed+10)
+		view := growtest.View{Tree: method.NewTree(128, 8), Target: target, Rng: rand.New(rand.NewPCG(5, seed))}
+		x, rates := open(t, "draft-traversal", model, sample.Params{Temperature: 1, Seed: 11}, 0), method.NewRates(1)
+		for round := range rounds {
+			x.Noise.SampleIndex, view.Last = round, token.ID(round%8)
+			x.Begin(t, view.Last)
+			view.Reset(4, rates)
+			if err := x.Drafter.Draft(t.Context(), view.Tree); err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range []verify.Rule{verify.Traversal, verify.Reject} {
+				sum[i] += len(view.Judge(t, r))
+			}
+		}
+	}
+	t.Logf("tokens a round: traversal %.3f, reject %.3f", float64(sum[0])/(4*rounds), float64(sum[1])/(4*rounds))
+	if sum[0] <= sum[1] {
+		t.Errorf("traversal gives %d tokens in %d rounds, reject %d", sum[0], 4*rounds, sum[1])
+	}
 }
