@@ -110,8 +110,8 @@ func gemma3n(b *builder) {
 	prefix := b.TextPrefix(senses...)
 	b.Ends(prefix, s.Width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.Width, 0) })
 	b.LayerInputs(prefix, s.Layers, s.Width, inputs)
-	for to, from := range map[string]string{"altup_proj.weight": "altup_projections.", "altup_unembd_proj.weight": "altup_unembed_projections."} {
-		b.Stacked(to, func(i int) string { return prefix + from + strconv.Itoa(i) + ".weight" }, streams-1, s.Width, s.Width)
+	for _, n := range [][2]string{{"altup_proj.weight", "altup_projections."}, {"altup_unembd_proj.weight", "altup_unembed_projections."}} {
+		b.Stacked(n[0], func(i int) string { return prefix + n[1] + strconv.Itoa(i) + ".weight" }, streams-1, s.Width, s.Width)
 	}
 	i := 0
 	b.Layers(s.Layers, prefix+"layers.", func(to, from func(string) string) {

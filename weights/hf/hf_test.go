@@ -3,6 +3,7 @@ package hf
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -54,7 +55,24 @@ func folderOf(t *testing.T, f *gguf.File, change func(*hftest.Folder)) string {
 	return dir
 }
 
+// open opens a folder, of which each reading must give the same bytes.
 func open(t *testing.T, dir string) *gguf.File {
+	t.Helper()
+	f := openOnce(t, dir)
+	var want bytes.Buffer
+	for range 3 { // an order that is random may be the same by chance
+		var got bytes.Buffer
+		writeTo(t, &got, openOnce(t, dir))
+		if want.Len() == 0 {
+			want = got
+		} else if !bytes.Equal(want.Bytes(), got.Bytes()) {
+			t.Error("the folder gives other bytes when it is read again")
+		}
+	}
+	return f
+}
+
+func openOnce(t *testing.T, dir string) *gguf.File {
 	t.Helper()
 	f, err := Open(dir)
 	if err != nil {
@@ -62,6 +80,21 @@ func open(t *testing.T, dir string) *gguf.File {
 	}
 	t.Cleanup(func() { f.Close() })
 	return f
+}
+
+// writeTo writes a model as a file of GGUF.
+func writeTo(t *testing.T, w io.Writer, f *gguf.File) {
+	t.Helper()
+	err := gguf.Stream(w, f.Metadata, f.Tensors, func(w io.Writer, i int) error {
+		v, err := f.Load(f.Tensors[i])
+		if err == nil {
+			_, err = w.Write(v.Data)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // without copies a file of all but some tensors.

@@ -293,8 +293,8 @@ func (b *builder) graniteShape(arch string, experts int) decoder.Shape {
 		b.Experts("num_local_experts")
 		b.SetCount(".expert_shared_feed_forward_length", shared)
 	}
-	for key, to := range map[string]string{"embedding_multiplier": ".embedding_scale", "residual_multiplier": ".residual_scale", "attention_multiplier": ".attention.scale", "logits_scaling": ".logit_scale"} {
-		b.SetFloat(to, c.FloatOr(key, 1, 1e-6, 1e4))
+	for _, n := range [][2]string{{"embedding_multiplier", ".embedding_scale"}, {"residual_multiplier", ".residual_scale"}, {"attention_multiplier", ".attention.scale"}, {"logits_scaling", ".logit_scale"}} {
+		b.SetFloat(n[1], c.FloatOr(n[0], 1, 1e-6, 1e4))
 	}
 	return s
 }

@@ -35,10 +35,7 @@ func kimiLinear(b *builder) {
 				return from(fmt.Sprintf("block_sparse_moe.experts.%d.%s.weight", e, part))
 			}, "w1", "w3", "w2")
 			b.Copy(to("exp_probs_b.bias"), from("block_sparse_moe.gate.e_score_correction_bias"), k.experts)
-			for name, part := range map[string]string{"ffn_gate": "gate_proj", "ffn_up": "up_proj"} {
-				b.Copy(to(name+"_shexp.weight"), from("block_sparse_moe.shared_experts."+part+".weight"), k.shared*k.ffn, s.Width)
-			}
-			b.Copy(to("ffn_down_shexp.weight"), from("block_sparse_moe.shared_experts.down_proj.weight"), s.Width, k.shared*k.ffn)
+			b.SharedExpert(s, k.shared*k.ffn, to, from("block_sparse_moe.shared_experts."))
 		}
 		l++
 	})

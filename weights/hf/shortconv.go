@@ -51,9 +51,8 @@ func (b *builder) lfm2(arch string) {
 			b.Copy(to("shortconv.out_proj.weight"), from("conv.out_proj.weight"), s.Width, s.Width)
 		}
 		if l < dense {
-			for name, part := range map[string]string{"ffn_gate": "w1", "ffn_up": "w3"} {
-				b.Copy(to(name+".weight"), from("feed_forward."+part+".weight"), s.FFN, s.Width)
-			}
+			b.Copy(to("ffn_gate.weight"), from("feed_forward.w1.weight"), s.FFN, s.Width)
+			b.Copy(to("ffn_up.weight"), from("feed_forward.w3.weight"), s.FFN, s.Width)
 			b.Copy(to("ffn_down.weight"), from("feed_forward.w2.weight"), s.Width, s.FFN)
 		} else {
 			b.Mixture(s, experts, ffn, to, from("feed_forward.gate.weight"), func(e int, part string) string {

@@ -37,7 +37,8 @@ func OpenWeights(dir string) (*safetensors.File, error) {
 	return nil, err
 }
 
-// Builder collects the metadata and tensors of a model in the names and layout of GGUF. It keeps the first error; the config
+// Builder collects the metadata and tensors of a model in the names and layout of GGUF, in the order in which they are added. A family adds them from
+// lists, never from maps, so that a folder gives the same bytes each time. It keeps the first error; the config
 // keeps its own. It is for one goroutine.
 type Builder struct {
 	Dir     string

@@ -194,11 +194,14 @@ func t5Gemma(f *folder.Builder) {
 	for _, key := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
 		b.SetFloat("."+key, b.Config.FloatOr(key, 0, 0, 1e6))
 	}
-	for key, n := range map[string]int{
-		"block_count": e.layers, "embedding_length": e.width, "feed_forward_length": e.ffn, "attention.head_count": e.heads,
-		"attention.head_count_kv": e.kvHeads, "attention.key_length": e.size, "attention.sliding_window": encoderWindow,
+	for _, count := range []struct {
+		key string
+		n   int
+	}{
+		{"block_count", e.layers}, {"embedding_length", e.width}, {"feed_forward_length", e.ffn}, {"attention.head_count", e.heads},
+		{"attention.head_count_kv", e.kvHeads}, {"attention.key_length", e.size}, {"attention.sliding_window", encoderWindow},
 	} {
-		b.SetCount(".encoder."+key, n)
+		b.SetCount(".encoder."+count.key, count.n)
 	}
 	b.SetFloat(".encoder.attention.scale", 1/math.Sqrt(encoderScale))
 	b.SetCount(".decoder_start_token_id", whole.CountOr("decoder_start_token_id", 2, 0, math.MaxInt32))
