@@ -17,6 +17,7 @@ var Families = map[string]func(b *folder.Builder){
 	"RobertaForSequenceClassification": roberta, "XLMRobertaModel": roberta, "XLMRobertaForSequenceClassification": roberta, "ModernBertModel": modernBERT,
 	"ModernBertForMaskedLM": modernBERT, "ModernBertForSequenceClassification": modernBERT, "EuroBertModel": euroBERT, "Gemma3TextModel": gemmaEmbedding,
 	"NeoBERT": neoBERT, "NeoBERTLMHead": neoBERT, "NeoBERTForSequenceClassification": neoBERT, "NomicBertModel": nomicBERT,
+	"JinaBertModel": jinaBERT, "JinaBertForMaskedLM": jinaBERT, "XLMRobertaLoRA": roberta,
 }
 
 // Limits of settings, as package hf has them.
@@ -99,7 +100,11 @@ func roberta(f *folder.Builder) { (&builder{f}).robertaAs("bert") }
 
 func (b *builder) robertaAs(arch string) {
 	c := b.Config
-	b.bertLayers(arch, "roberta.", 1+c.CountOr("pad_token_id", 1, 0, maxContext-2))
+	if c.TextOr("position_embedding_type", "absolute") == "rotary" {
+		b.jinaBERTv3()
+	} else {
+		b.bertLayers(arch, "roberta.", 1+c.CountOr("pad_token_id", 1, 0, maxContext-2))
+	}
 	folder.Set(b.Builder, "tokenizer.ggml.add_sep_token", true)
 	b.SetCount("tokenizer.ggml.seperator_token_id", c.CountOr("eos_token_id", 2, 0, 1<<24))
 }
