@@ -47,6 +47,11 @@ func init() {
 			ends: map[string]string{"token_embd.weight": "transformer.wte.weight", "output_norm.weight": "transformer.ln_f.weight", "output.weight": "lm_head.weight"}},
 		"mistral3": {class: "Mistral3ForConditionalGeneration", turn: true, root: "language_model.model.layers.", config: inText, ends: textEnds("language_model.model.")},
 		"qwen3vl":  {class: "Qwen3VLForConditionalGeneration", root: "model.language_model.layers.", config: inText, ends: textEnds("model.language_model.")},
+		"qwen3vlmoe": {class: "Qwen3VLMoeForConditionalGeneration", root: "model.language_model.layers.", ends: textEnds("model.language_model."), split: splitTurned,
+			config: func(m source, c map[string]any) {
+				c["num_experts"], c["moe_intermediate_size"] = c["num_local_experts"], m.count("expert_feed_forward_length")
+				inText(m, c)
+			}},
 	} {
 		families[arch] = f
 	}
@@ -131,6 +136,36 @@ func splitLatent(m source, out map[string]tensor.View, layer int, part, kind str
 	default:
 		return false
 	}
+	return true
+}
+
+// splitTurned joins the experts' gates and what they gate, and has all experts as [in, out].
+func splitTurned(m source, out map[string]tensor.View, layer int, part, kind string, t tensor.View) bool {
+	name, columns, first := "gate_up_proj", 2*m.count("expert_feed_forward_length"), 0
+	switch part {
+	case "ffn_gate_exps":
+	case "ffn_up_exps":
+		first = columns / 2
+	case "ffn_down_exps":
+		name, columns = "down_proj", t.Shape[1]
+	default:
+		return false
+	}
+	name = fmt.Sprintf("model.language_model.layers.%d.mlp.experts.%s", layer, name)
+	n, rows, in := t.Shape[0], t.Shape[1], t.Shape[2]
+	size := len(t.Data) / (n * rows * in)
+	whole, ok := out[name]
+	if !ok {
+		whole = tensor.View{Type: t.Type, Shape: []int{n, in, columns}, Data: make([]byte, n*in*columns*size)}
+	}
+	for e := range n {
+		for r := range rows {
+			for i := range in {
+				copy(whole.Data[((e*in+i)*columns+first+r)*size:][:size], t.Data[((e*rows+r)*in+i)*size:])
+			}
+		}
+	}
+	out[name] = whole
 	return true
 }
 

@@ -3,6 +3,7 @@ package hf
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"grove/weights/gguf"
 	"grove/weights/hf/decoder"
@@ -334,10 +335,52 @@ func ministral(b *builder) {
 
 // qwen3vl reads the text part of Qwen 3-VL.
 func qwen3vl(b *builder) {
+	b.qwen3vl("qwen3vl", func(s decoder.Shape) layerPart {
+		return func(to, from func(string) string) { b.Gated(s, to, from) }
+	})
+}
+
+// qwen3vlMoE reads the text part of Qwen 3-VL's mixtures, whose experts are published as [in, out], the gates before what they gate. Folders that
+// newer programs write have them as [out, in].
+func qwen3vlMoE(b *builder) {
+	c := b.Config
+	b.onlyExperts(true)
+	if !c.Has("intermediate_size") {
+		c.Values["intermediate_size"] = c.Values["moe_intermediate_size"]
+	}
+	b.qwen3vl("qwen3vlmoe", func(s decoder.Shape) layerPart {
+		experts, ffn := b.Experts("num_experts"), c.Count("moe_intermediate_size", 1, decoder.MaxWidth)
+		b.SetCount(".expert_feed_forward_length", ffn)
+		return func(to, from func(string) string) {
+			gates, down := from("mlp.experts.gate_up_proj"), from("mlp.experts.down_proj")
+			if !b.shaped(gates, experts, s.Width, 2*ffn) || !b.shaped(down, experts, ffn, s.Width) {
+				b.EitherMixture(s, experts, ffn, to, from)
+				return
+			}
+			b.Copy(to("ffn_gate_inp.weight"), from("mlp.gate.weight"), experts, s.Width)
+			b.TurnedStack(to("ffn_gate_exps.weight"), gates, experts, s.Width, 2*ffn, 0, ffn)
+			b.TurnedStack(to("ffn_up_exps.weight"), gates, experts, s.Width, 2*ffn, ffn, ffn)
+			b.TurnedStack(to("ffn_down_exps.weight"), down, experts, ffn, s.Width, 0, s.Width)
+		}
+	})
+}
+
+// shaped reports whether the folder has a tensor of a shape.
+func (b *builder) shaped(name string, shape ...int) bool {
+	t, ok := b.Tensor(name)
+	return ok && slices.Equal(t.Shape, shape)
+}
+
+// layerPart adds the tensors of a part of a layer.
+type layerPart func(to, from func(string) string)
+
+// qwen3vl adds what the models of Qwen 3-VL share. feed reads the settings of their feed-forward blocks.
+func (b *builder) qwen3vl(arch string, feed func(s decoder.Shape) layerPart) {
 	c := b.Config
 	c.Only("hidden_act", "silu")
-	s := b.Decoder("qwen3vl")
+	s := b.Decoder(arch)
 	b.RMSEps(1e-6)
+	block := feed(s)
 	rope, _ := b.RopeConfig()
 	var sections []int32
 	if rope.Value("mrope_section", &sections, "an array of numbers") {
@@ -353,6 +396,6 @@ func qwen3vl(b *builder) {
 		b.Norms(s.Width, to, from)
 		b.Attention(s, to, from)
 		b.HeadNorms(s.Size, s.Size, to, from, 0)
-		b.Gated(s, to, from)
+		block(to, from)
 	})
 }

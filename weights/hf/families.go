@@ -64,16 +64,22 @@ func qwen3(b *builder) {
 	})
 }
 
-func qwen3moe(b *builder) {
+// onlyExperts refuses layers without experts, and weights of experts that are not divided by their sum; normed is what folders mean that do not say.
+func (b *builder) onlyExperts(normed bool) {
 	c := b.Config
-	c.Only("hidden_act", "silu")
 	var dense []int
 	if c.Value("mlp_only_layers", &dense, "an array of layers"); len(dense) > 0 || c.CountOr("decoder_sparse_step", 1, 0, decoder.MaxLayers) != 1 {
 		c.Fail("layers without experts (mlp_only_layers, decoder_sparse_step) are not supported")
 	}
-	if !c.BoolOr("norm_topk_prob", false) {
+	if !c.BoolOr("norm_topk_prob", normed) {
 		c.Fail("norm_topk_prob must be true")
 	}
+}
+
+func qwen3moe(b *builder) {
+	c := b.Config
+	c.Only("hidden_act", "silu")
+	b.onlyExperts(false)
 	s := b.qwen("qwen3moe")
 	experts := b.Experts(c.First("num_experts", "num_local_experts"))
 	ffn := c.Count("moe_intermediate_size", 1, decoder.MaxWidth)

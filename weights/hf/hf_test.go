@@ -161,7 +161,7 @@ var archs = map[string]string{
 	"granitemoe-moe": "rope_freqs.weight", "hunyuan-dense-dense": "", "internlm2-dense": "",
 	"minicpm-dense": "rope_freqs.weight ffn_gate.bias ffn_up.bias ffn_down.bias", "nemotron-dense": "", "olmo-dense": "", "olmoe-moe": "",
 	"bailingmoe-moe": "", "deepseek2-moe": "", "bailingmoe2-moe": "", "deepseek-moe": "", "dots1-moe": "", "exaone-dense": "rope_freqs.weight",
-	"glm4moe-moe": "", "hunyuan-moe-moe": "", "minimax-m2-moe": "", "mistral3-dense": "rope_freqs.weight", "qwen3vl-dense": "cls.output.weight",
+	"glm4moe-moe": "", "hunyuan-moe-moe": "", "minimax-m2-moe": "", "mistral3-dense": "rope_freqs.weight", "qwen3vl-dense": "cls.output.weight", "qwen3vlmoe-moe": "cls.output.weight",
 	"phi2-dense": "", "phimoe-moe": "rope_factors_long.weight rope_factors_short.weight", "qwen2moe-moe": "", "seed_oss-dense": "", "smollm3-dense": "", "stablelm-dense": "",
 }
 

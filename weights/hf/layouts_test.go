@@ -366,3 +366,46 @@ func TestExaoneMoE(t *testing.T) {
 		}
 	}
 }
+
+// TestQwen3VLMoE covers experts as [out, in], which newer programs write, and settings that are refused.
+func TestQwen3VLMoE(t *testing.T) {
+	want := archFile(t, "qwen3vlmoe-moe", "cls.output.weight")
+	experts := func(name string) tensor.View {
+		v, _ := want.Tensor(name)
+		return v
+	}
+	change := func(more func(f *hftest.Folder)) string {
+		return folderOf(t, want, func(f *hftest.Folder) {
+			f.Tokenizer["post_processor"] = nil
+			f.Tensors["model.visual.merger.norm.weight"] = tensor.View{Type: tensor.F32, Shape: []int{1}, Data: make([]byte, 4)} // is left out
+			more(f)
+		})
+	}
+	both := map[string][]byte{}
+	got := open(t, change(func(f *hftest.Folder) {
+		for l := range 3 {
+			gate, up, down := experts(fmt.Sprintf("blk.%d.ffn_gate_exps.weight", l)), experts(fmt.Sprintf("blk.%d.ffn_up_exps.weight", l)), experts(fmt.Sprintf("blk.%d.ffn_down_exps.weight", l))
+			n, ffn, width := gate.Shape[0], gate.Shape[1], gate.Shape[2]
+			var data []byte
+			for e, size := 0, len(gate.Data)/n; e < n; e++ {
+				data = append(append(data, gate.Data[e*size:][:size]...), up.Data[e*size:][:size]...)
+			}
+			root := fmt.Sprintf("model.language_model.layers.%d.mlp.experts.", l)
+			f.Tensors[root+"gate_up_proj"] = tensor.View{Type: tensor.F32, Shape: []int{n, 2 * ffn, width}, Data: data}
+			f.Tensors[root+"down_proj"] = tensor.View{Type: tensor.F32, Shape: down.Shape, Data: down.Data}
+			both[fmt.Sprintf("blk.%d.ffn_gate_up_exps.weight", l)], both[down.Name] = data, down.Data
+		}
+	}))
+	for name, data := range both {
+		v, _ := got.Tensor(name)
+		if v, err := got.Load(v); err != nil || !bytes.Equal(v.Data, data) {
+			t.Errorf("%s differs, %v", name, err)
+		}
+	}
+	for key, value := range map[string]any{"decoder_sparse_step": 2, "mlp_only_layers": []int{0}, "norm_topk_prob": false, "hidden_act": "relu"} {
+		dir := change(func(f *hftest.Folder) { f.Config["text_config"].(map[string]any)[key] = value })
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}

@@ -28,7 +28,7 @@ var byArch = map[string][]func(*builder){
 	"smollm3": {smollm3}, "stablelm": {stableLM}, "gemma3n": {gemma3n}, "gemma4": {gemma4}, "llama4": {llama4}, "gpt-oss": {gptOSS}, "gptneox": {gptNeoX},
 	"granitemoe": {graniteMoE}, "internlm2": {internLM2}, "bailingmoe": {of("BailingMoeForCausalLM")}, "bailingmoe2": {of("BailingMoeV2ForCausalLM")}, "deepseek": {of("DeepseekForCausalLM")}, "deepseek2": {of("DeepseekV3ForCausalLM")},
 	"dots1": {of("Dots1ForCausalLM")}, "exaone": {exaone}, "glm4moe": {of("Glm4MoeForCausalLM")}, "hunyuan-moe": {of("HunYuanMoEV1ForCausalLM")}, "minimax-m2": {of("MiniMaxM2ForCausalLM")}, "mistral3": {ministral},
-	"mistral4": {func(b *builder) { mixtures.Mistral4(b.Builder) }}, "qwen3vl": {qwen3vl}, "mamba": {mamba}, "mamba2": {mamba2}, "jamba": {jamba}, "granitehybrid": {graniteHybrid},
+	"mistral4": {func(b *builder) { mixtures.Mistral4(b.Builder) }}, "qwen3vl": {qwen3vl}, "qwen3vlmoe": {qwen3vlMoE}, "mamba": {mamba}, "mamba2": {mamba2}, "jamba": {jamba}, "granitehybrid": {graniteHybrid},
 	"nemotron_h": {nemotronH}, "nemotron_h_moe": {nemotronH}, "kimi-linear": {kimiLinear}, "lfm2": {lfm2}, "lfm2moe": {lfm2moe}, "step3": {of("Step3TextForCausalLM")},
 	"qwen3next": {qwen3Next}, "qwen35": {qwen35}, "qwen35moe": {qwen35moe},
 	"codegen2": {of("CodeGenForCausalLM")},
