@@ -12,4 +12,5 @@ import (
 	_ "grove/method/text/guided"
 	_ "grove/method/text/lookup"
 	_ "grove/method/text/sam"
+	_ "grove/method/text/suffix"
 )
