@@ -292,7 +292,7 @@ func arranged(p *Pair, s hf.Source) (err error) {
 		return err
 	}
 	if rank := p.Rank(); !slices.Equal(p.A.Shape, []int{rank, s.Shape[1]}) || !slices.Equal(p.B.Shape, []int{s.Shape[0], rank}) {
-		return fmt.Errorf("A has shape %v and B %v; the base's matrix has %v: it is another model", p.A.Shape, p.B.Shape, s.Shape)
+		return fmt.Errorf("factor A has shape %v and B %v; the base's matrix has %v: it is another model", p.A.Shape, p.B.Shape, s.Shape)
 	}
 	if s.Row != nil || s.Factor != nil {
 		if p.B, err = rowsOf(p.B, s.Rows, s.Row, s.Factor); err != nil {

@@ -150,7 +150,7 @@ func TestOtherBase(t *testing.T) {
 		in     int
 		want   string
 	}{
-		"another width":   {"model.layers.0.self_attn.q_proj", 32, `q_proj: A has shape [2 32]`},
+		"another width":   {"model.layers.0.self_attn.q_proj", 32, `q_proj: factor A has shape [2 32]`},
 		"another layer":   {"model.layers.99.self_attn.q_proj", 64, "the base has no such module"},
 		"another module":  {"model.layers.0.self_attn.qkv_proj", 64, "the base has no such module"},
 		"a norm":          {"model.norm", 64, "the base has no such module"},
