@@ -45,6 +45,11 @@ type Options struct {
 	Forget    bool          // do not read or write what drafting learns between runs: it changes the speed alone
 	Adapters  []AdapterFile // to open with the model, in this order
 	Draft     string        // a smaller model to draft with, named as for [Open]; best with the same vocabulary; "": none
+	Middle    string        // a model between the two in size, named as for [Open], for methods that need one; or a type of weights: the model's own in that type; "": none
+
+	// DraftThreads is the number of threads that the draft model has for itself, so that it can run while the model does; 0: it
+	// shares the model's.
+	DraftThreads int
 
 	Log *slog.Logger // is told of kernels that this machine does not run correctly, which are then not used; nil: the default logger
 
@@ -83,7 +88,8 @@ type Model struct {
 	reasoning Reasoning       // of conversations that say nothing else
 	advice    Advice
 	methods   draftings
-	draft     *Model           // shares the pool; nil: none
+	draft     *Model           // shares the pool, or has one of its own; nil: none
+	middle    *Model           // shares the pool; nil: none
 	words     *method.VocabMap // relates its tokens to the model's
 
 	draftVocab int
@@ -124,28 +130,6 @@ func Open(path string, o Options) (*Model, error) {
 	}
 	return open(f, o)
 }
-
-// inFile puts the name of a model's file behind the component of an error that lacks it; "" is no file.
-func inFile(path string, err error) error {
-	if err == nil || path == "" || strings.Contains(err.Error(), path) {
-		return err
-	}
-	return &fileError{path, err}
-}
-
-type fileError struct {
-	path string
-	err  error
-}
-
-// Error returns the error with the file's name in it.
-func (e *fileError) Error() string {
-	component, problem, _ := strings.Cut(e.err.Error(), ": ")
-	return component + ": " + e.path + ": " + problem
-}
-
-// Unwrap returns the error without the file's name.
-func (e *fileError) Unwrap() error { return e.err }
 
 // OpenFile opens the file of a model as [Open] does, and loads no weights.
 func OpenFile(path string) (*gguf.File, error) {
@@ -202,7 +186,7 @@ func (m *Model) load(o Options) error {
 	if m.pool == nil {
 		m.pool = par.New(o.Threads)
 	}
-	if _, err = room(o.Memory, m.stored()); err != nil { // before any of it is read
+	if _, err = room(o.Memory, m.file.LayerBytes()); err != nil { // before any of it is read
 		return &OptionError{err}
 	}
 	m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context, Progress: o.Progress})
@@ -213,7 +197,7 @@ func (m *Model) load(o Options) error {
 		m.templates, err = chat.FromGGUF(m.file, m.tokenizer)
 	}
 	if err != nil {
-		return inFile(append(m.file.Paths(), "")[0], err)
+		return gguf.InFile(append(m.file.Paths(), "")[0], err)
 	}
 	if o.ChatTemplate != "" {
 		if err := m.templates.Choose(o.ChatTemplate); err != nil {
@@ -249,10 +233,9 @@ func (m *Model) load(o Options) error {
 			return err
 		}
 	}
-	if m.draftVocab = o.DraftVocab; o.Draft != "" {
-		if err := m.openDraft(o); err != nil {
-			return err
-		}
+	m.draftVocab = o.DraftVocab
+	if err := m.openSeconds(o); err != nil {
+		return err
 	}
 	runtime.GC() // what loading left behind is as large as the vocabulary
 	return nil
@@ -269,22 +252,12 @@ func room(limit uint64, n int) (uint64, error) {
 	return limit - uint64(n), nil
 }
 
-// stored returns the bytes of the layers in the file: the weights take as many or more.
-func (m *Model) stored() (n int) {
-	for _, t := range m.file.Tensors {
-		if strings.HasPrefix(t.Name, "blk.") || strings.Contains(t.Name, ".blk.") {
-			n += len(t.Data)
-		}
-	}
-	return n
-}
-
 // check refuses numbers that make no sense for any model.
 func (o Options) check() error {
 	for _, v := range []struct {
 		name string
 		n    int
-	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}} {
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}, {"draft threads", o.DraftThreads}} {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}
@@ -295,8 +268,11 @@ func (o Options) check() error {
 	if o.DraftVocab > 0 && o.Draft == "" {
 		return fmt.Errorf("grove: a draft vocabulary of %d tokens, and no draft model", o.DraftVocab)
 	}
-	if o.Threads > maxThreads {
-		return fmt.Errorf("grove: %d threads; at most %d", o.Threads, maxThreads)
+	if o.DraftThreads > 0 && o.Draft == "" {
+		return fmt.Errorf("grove: %d draft threads, and no draft model", o.DraftThreads)
+	}
+	if n := max(o.Threads, o.DraftThreads); n > maxThreads {
+		return fmt.Errorf("grove: %d threads; at most %d", n, maxThreads)
 	}
 	return nil
 }
@@ -334,10 +310,7 @@ func (m *Model) close() (err error) {
 	if m.engine != nil {
 		m.engine.Close()
 	}
-	if m.draft != nil {
-		m.draft.engine.Close()
-		err = m.draft.file.Close()
-	}
+	err = m.closeSeconds()
 	m.methods.save()
 	if m.pool != nil {
 		m.pool.Close()
@@ -345,14 +318,14 @@ func (m *Model) close() (err error) {
 	return errors.Join(err, m.file.Close())
 }
 
-// Files returns the files, and folders of files, that the model, its adapters and its draft model were opened from: no result is to be written there.
+// Files returns the files, and folders of files, that the model, its adapters and the models beside it were opened from: no result is to be written there.
 func (m *Model) Files() []string {
 	all := m.file.Paths()
 	for _, a := range m.Adapters() {
 		all = append(all, a.Path)
 	}
-	if m.draft != nil {
-		all = append(all, m.draft.Files()...)
+	for _, d := range m.seconds() {
+		all = append(all, d.Files()...)
 	}
 	return all
 }
@@ -374,6 +347,7 @@ type Info struct {
 	CacheBytes  int // memory that the cache can come to use
 
 	Draft    string // the draft model's name, and how its tokens become the model's; "": there is none
+	Middle   string // the middle model's name; "": there is none
 	Sampling Advice // what the model's file recommends
 }
 
@@ -381,13 +355,16 @@ type Info struct {
 func (m *Model) Info() Info {
 	i := m.model.Info()
 	seqs, queue := m.engine.Slots()
-	draft := ""
+	draft, middle := "", ""
 	if m.draft != nil {
 		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
 	}
+	if m.middle != nil {
+		middle = m.middle.name()
+	}
 	return Info{
 		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), Source: i.Source != nil,
-		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Sampling: m.advice,
+		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Sampling: m.advice,
 	}
 }
 

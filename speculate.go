@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -137,6 +136,9 @@ func (m *Model) env() method.Env {
 	if m.draft != nil {
 		env.Draft = m.draft.engine.Model()
 	}
+	if m.middle != nil {
+		env.Middle = m.middle.engine.Model()
+	}
 	return env
 }
 
@@ -187,33 +189,6 @@ func (d *draftings) save() {
 	}
 }
 
-// openDraft opens the model that drafts, on the same threads.
-func (m *Model) openDraft(o Options) error {
-	path := o.Draft
-	f, err := OpenFile(path)
-	if err != nil {
-		return inFile(path, err)
-	}
-	d := &Model{file: f, pool: m.pool}
-	o.Draft, o.DraftVocab, o.Context, o.Adapters = "", 0, 0, nil
-	if o.Memory > 0 {
-		used := uint64(m.model.Info().Bytes + m.engine.CacheBytes())
-		o.Memory = max(1, o.Memory-used) // the cache was made to fit
-	}
-	if err := d.load(o); err != nil {
-		_ = f.Close() // its error would only hide the cause
-		return inFile(path, err)
-	}
-	m.draft = d
-	if err = errors.Join(d.engine.Generates(), d.engine.Reads("a draft's text has none")); err == nil {
-		m.words, err = method.NewVocabMap(m.tokenizer, d.tokenizer)
-	}
-	if err != nil {
-		return &OptionError{fmt.Errorf("grove: %s cannot draft for %s: %w", d.name(), m.name(), err)}
-	}
-	return nil
-}
-
 // name is what errors call the model.
 func (m *Model) name() string {
 	if n := m.model.Info().Name; n != "" {
@@ -231,7 +206,7 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 		return SpecStats{}, 0, err
 	}
 	if auto {
-		list = textMethods(infos)
+		list = method.Replayable(infos)
 	}
 	d, err := m.drafting(ctx, list)
 	if err != nil {
@@ -247,17 +222,6 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 		}
 	}
 	return m.engine.Replay(ctx, d, c, ids[0], ids[1], ids[2])
-}
-
-// textMethods lists the names of those that draft from text alone.
-func textMethods(infos []method.Info) string {
-	var names []string
-	for _, i := range infos {
-		if i.Replays {
-			names = append(names, i.Name)
-		}
-	}
-	return strings.Join(names, ",")
 }
 
 // SpecStats is what drafting did.

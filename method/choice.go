@@ -43,6 +43,17 @@ func Parse(list string) (infos []Info, auto bool, err error) {
 	return infos, false, nil
 }
 
+// Replayable returns the list of those methods that draft from text alone, as [Parse] takes it.
+func Replayable(infos []Info) string {
+	var names []string
+	for _, i := range infos {
+		if i.Replays {
+			names = append(names, i.Name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
 // FindRule returns the rule of a name; the zero value for "" and [OwnRule].
 func FindRule(name string) (verify.Rule, error) {
 	if name == "" || name == OwnRule {

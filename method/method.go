@@ -79,6 +79,7 @@ type Env struct {
 	Target     Model     // the model that drafts are verified by; nil: the answer is on record
 	Draft      Model     // a second model; nil: none was given
 	Words      *VocabMap // relates its tokens to the target's; nil: they are the same
+	Middle     Model     // between the two in size, with the target's vocabulary; nil: none was given
 	DraftVocab int       // tokens that the head of the draft model computes, the most frequent ones; 0: all
 }
 

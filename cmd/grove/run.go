@@ -172,7 +172,7 @@ func (c *runCommand) prompt(text *string) (string, error) {
 	return c.Read("the prompt", text, c.Prompt)
 }
 
-// openModel opens the model of a text. It reports how its draft model is related to it, and recommendations that are not used.
+// openModel opens the model of a text. It reports how its draft model is related to it, its middle model, and recommendations that are not used.
 func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 	m, err := f.Open(o)
 	if err != nil {
@@ -181,6 +181,9 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 	i := m.Info()
 	if i.Draft != "" {
 		fmt.Fprintln(os.Stderr, "grove: draft:", harmless.Line(i.Draft))
+	}
+	if i.Middle != "" {
+		fmt.Fprintln(os.Stderr, "grove: middle model:", harmless.Line(i.Middle))
 	}
 	for _, line := range i.Sampling.Ignored {
 		fmt.Fprintln(os.Stderr, "grove: the model recommends what is not used:", harmless.Line(line))

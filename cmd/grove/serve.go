@@ -210,6 +210,9 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 	if c.Draft.Path != "" && (len(all) > 1 || c.All) {
 		return nil, &grove.OptionError{Err: errors.New("grove: --draft: several models are served; a draft model needs exactly one")}
 	}
+	if c.Middle != "" && (len(all) > 1 || c.All) {
+		return nil, &grove.OptionError{Err: errors.New("grove: --middle: several models are served; a middle model needs exactly one")}
+	}
 	for i := range all {
 		all[i].template = c.template(all, all[i].name)
 	}
@@ -302,12 +305,14 @@ func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := flags.Model{Path: n.path}.Open(grove.Options{
+	o := grove.Options{
 		Adapters: adapters,
 		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
-		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), ChatTemplate: n.template,
+		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, ChatTemplate: n.template,
 		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget, Log: c.logger(os.Stderr),
-	})
+	}
+	c.Beside(&o)
+	m, err := flags.Model{Path: n.path}.Open(o)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (c *verifyCommand) Run() error {
 		return err
 	}
 	ok, err := bench.Prove(ctx, func(o grove.Options) (*grove.Model, error) {
-		o.Draft, o.DraftVocab = c.Draft.Path, int(c.Draft.Vocab)
+		c.Beside(&o)
 		o.Context, o.Threads, o.CacheType, o.NoRepack = int(c.Context.N), int(c.Threads.N), string(c.Cache.Type), c.Repack.Off
 		o.Adapters = adapters
 		return c.Open(o)

@@ -8,6 +8,7 @@ import (
 	_ "grove/method/logits/sjd"
 	_ "grove/method/model/draft"
 	_ "grove/method/model/kseq"
+	_ "grove/method/model/levels"
 	_ "grove/method/self/swift"
 	_ "grove/method/text/guided"
 	_ "grove/method/text/lookup"

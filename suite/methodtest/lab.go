@@ -35,6 +35,7 @@ type lab struct {
 	pool          *par.Pool // of one thread: the models are small
 	two           *par.Pool // of two threads
 	target, other model.Model
+	between       model.Model        // a middle model
 	draws         int                // texts that a distribution is compared with
 	texts         map[string]outcome // of plain decoding
 }
@@ -60,7 +61,7 @@ func labOf(tb testing.TB, open func(l *lab, seed uint64) model.Model) *lab {
 	}
 	tb.Cleanup(l.pool.Close)
 	tb.Cleanup(l.two.Close)
-	l.target, l.other = open(l, 1), open(l, 2)
+	l.target, l.other, l.between = open(l, 1), open(l, 2), open(l, 3)
 	return l
 }
 

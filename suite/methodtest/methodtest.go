@@ -70,7 +70,7 @@ func (s *subject) samplings() []sample.Params {
 func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
 	var env method.Env
 	if s.info.Kind == method.KindModel {
-		env.Draft = s.draft()
+		env.Draft, env.Middle = s.draft(), s.engineOf(s.between, engine.Config{Seqs: 4}).Model()
 	}
 	d, err := e.OpenDrafting(s.ctx, []method.Info{s.info}, env)
 	if err == nil && eager {

@@ -7,6 +7,7 @@ package gguf
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"grove/weights/tensor"
@@ -112,6 +113,16 @@ func (f *File) Size() int64 {
 	var n int64
 	for _, p := range f.parts {
 		n += int64(p.size)
+	}
+	return n
+}
+
+// LayerBytes returns the bytes of the layers in the file: the weights take as many or more.
+func (f *File) LayerBytes() (n int) {
+	for _, t := range f.Tensors {
+		if strings.HasPrefix(t.Name, "blk.") || strings.Contains(t.Name, ".blk.") {
+			n += len(t.Data)
+		}
 	}
 	return n
 }

@@ -3,6 +3,7 @@
 package quantize
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -55,6 +56,19 @@ func New(f *gguf.File, name string, again bool) (*Job, error) {
 		gguf.KV{Key: "general.quantization_version", Value: gguf.Of(uint32(2))},
 		gguf.KV{Key: "general.file_type", Value: gguf.Of(c.fileType(j.tensors))})
 	return j, nil
+}
+
+// InMemory returns a model with its weights in the types of the mix of that name, whatever they were: a file in memory, which keeps nothing of f.
+func InMemory(f *gguf.File, name string, pool *par.Pool) (*gguf.File, error) {
+	j, err := New(f, name, true)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := j.Write(context.Background(), &b, pool, nil); err != nil {
+		return nil, err
+	}
+	return gguf.Parse(b.Bytes())
 }
 
 // Size returns the bytes that Write reads, which it counts as its progress.

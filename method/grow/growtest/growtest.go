@@ -54,11 +54,21 @@ type cell struct {
 	parent forest.Node
 }
 
+// gone is the parent of a row that was committed, or dropped by a commit of another.
+const gone = ^forest.Node(0)
+
 // Len implements [method.Trunk].
 func (s *Sequence) Len() int { return len(s.Trunk) }
 
 // Live returns how many rows hang from the trunk.
-func (s *Sequence) Live() int { return len(s.live) }
+func (s *Sequence) Live() (n int) {
+	for _, c := range s.live {
+		if c.parent != gone {
+			n++
+		}
+	}
+	return n
+}
 
 // Grow implements [method.Trunk].
 func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, error) {
@@ -85,7 +95,7 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 			return nil, errors.New("a token of another vocabulary")
 		}
 		s.live, s.Ran = append(s.live, cell{r.ID, r.Parent}), append(s.Ran, r.ID)
-		s.Most = max(s.Most, len(s.live))
+		s.Most = max(s.Most, s.Live())
 		got := method.Result{Node: forest.Node(s.dropped + len(s.live))}
 		if r.Want.Logits {
 			got.Result = compute.Result{Logits: s.Next(path, r.Row)}
@@ -102,18 +112,33 @@ func (s *Sequence) path(n forest.Node) (ids []token.ID, err error) {
 			return nil, errors.New("a row that does not live")
 		}
 		c := s.live[int(n)-s.dropped-1]
+		if c.parent == gone {
+			return nil, errors.New("a row that was dropped")
+		}
 		ids, n = append(ids, c.id), c.parent
 	}
 	slices.Reverse(ids)
 	return append(slices.Clone(s.Trunk), ids...), nil
 }
 
-// Commit implements [method.Branch].
+// Commit implements [method.Branch]. What descends from the node lives on.
 func (s *Sequence) Commit(n forest.Node) (err error) {
 	if s.Trunk, err = s.path(n); err != nil {
 		return err
 	}
-	return s.Drop()
+	lives := map[forest.Node]bool{n: true}
+	for i := range s.live {
+		c, node := &s.live[i], forest.Node(s.dropped+i+1)
+		switch {
+		case !lives[c.parent]:
+			c.parent = gone
+		case c.parent == n:
+			c.parent, lives[node] = forest.Trunk, true
+		default:
+			lives[node] = true
+		}
+	}
+	return nil
 }
 
 // Drop implements [method.Trunk].

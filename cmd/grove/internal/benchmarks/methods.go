@@ -47,10 +47,12 @@ func (c *methodsCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := c.Open(grove.Options{
+	o := grove.Options{
 		Adapters: adapters,
-		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: 1, Draft: c.Draft.Path, DraftVocab: int(c.Draft.Vocab), Forget: true,
-	})
+		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: 1, Forget: true,
+	}
+	c.Beside(&o)
+	m, err := c.Open(o)
 	if err != nil {
 		return err
 	}

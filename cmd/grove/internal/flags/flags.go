@@ -53,10 +53,17 @@ type Repack struct {
 	Off bool `name:"no-repack" var:"GROVE_NO_REPACK" help:"Read weights from the file, without a copy in memory: slower, the same text."`
 }
 
-// Draft names a draft model.
+// Draft names the models that draft.
 type Draft struct {
-	Path  string `name:"draft" placeholder:"MODEL" var:"GROVE_DRAFT" help:"A smaller model that drafts tokens, named as for --model; best with the same vocabulary."`
-	Vocab Count  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The text is the same."`
+	Path         string `name:"draft" placeholder:"MODEL" var:"GROVE_DRAFT" help:"A smaller model that drafts tokens, named as for --model; best with the same vocabulary."`
+	Vocab        Count  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The text is the same."`
+	DraftThreads Count  `name:"draft-threads" placeholder:"N" var:"GROVE_DRAFT_THREADS" help:"Threads that the draft model has for itself, besides those of --threads; 0: none, it shares the model's."`
+	Middle       string `name:"middle" placeholder:"MODEL" var:"GROVE_MIDDLE" help:"A model of a size between the two for methods that need one, with the model's vocabulary; or a type of weights, such as q4_0: the model's own in that type."`
+}
+
+// Beside puts the models into the options that a model is opened with.
+func (d Draft) Beside(o *grove.Options) {
+	o.Draft, o.DraftVocab, o.DraftThreads, o.Middle = d.Path, int(d.Vocab), int(d.DraftThreads), d.Middle
 }
 
 // Reasoning is --reasoning.
@@ -147,10 +154,11 @@ type Request struct {
 // Options returns how the model is opened, for one text at a time.
 func (f *Request) Options() (grove.Options, error) {
 	adapters, err := f.Adapters.Files(false)
-	return grove.Options{
-		Context: int(f.Context.N), CacheType: string(f.Cache.Type), Threads: int(f.Threads.N), Parallel: 1,
-		NoRepack: f.Repack.Off, Draft: f.Draft.Path, DraftVocab: int(f.Draft.Vocab), Adapters: adapters,
-	}, err
+	o := grove.Options{
+		Context: int(f.Context.N), CacheType: string(f.Cache.Type), Threads: int(f.Threads.N), Parallel: 1, NoRepack: f.Repack.Off, Adapters: adapters,
+	}
+	f.Beside(&o)
+	return o, err
 }
 
 // RequestOf returns the request that the flags describe for an open model, without a prompt. What no flag says is as the

@@ -14,6 +14,7 @@ import (
 	"grove/text/tokenizer"
 	"grove/weights/find"
 	"grove/weights/gguf"
+	"grove/weights/quantize"
 )
 
 // Model is -m.
@@ -37,10 +38,15 @@ func Find(name string) (string, error) {
 	return path, exit.File(err)
 }
 
-// Open opens the model for generation. The draft model of o is named as the model is.
+// Open opens the model for generation. The draft model and the middle model of o are named as the model is.
 func (f Model) Open(o grove.Options) (_ *grove.Model, err error) {
 	if o.Draft != "" {
 		if o.Draft, err = Find(o.Draft); err != nil {
+			return nil, err
+		}
+	}
+	if o.Middle != "" && quantize.Known(o.Middle) != nil {
+		if o.Middle, err = Find(o.Middle); err != nil {
 			return nil, err
 		}
 	}
