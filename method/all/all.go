@@ -9,6 +9,8 @@ import (
 	_ "grove/method/model/draft"
 	_ "grove/method/model/kseq"
 	_ "grove/method/model/levels"
+	_ "grove/method/model/mirror"
+	_ "grove/method/model/pearl"
 	_ "grove/method/self/swift"
 	_ "grove/method/text/guided"
 	_ "grove/method/text/lookup"
