@@ -60,7 +60,7 @@ type Request struct {
 	// with commas between. Exact methods give the same tokens and log-probabilities as plain decoding.
 	Method string
 	// Accept is the rule that accepts drafts: "" or [AcceptExact], the methods' own, or the name of another rule of
-	// [Rules], such as [AcceptTypical], which is lossy: it accepts drafts that are likely enough.
+	// [Rules], with options where it has some, such as [AcceptTypical] or threshold:beta=5,tau=3, which are lossy: they accept drafts that are likely enough.
 	Accept string
 	// Search is a program that computes several answers and chooses one, with its options: "ffs,n=4"; [Searches] lists
 	// the programs. It is lossy, and the first token comes when the answer is chosen. "": one answer is computed.

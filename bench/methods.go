@@ -20,6 +20,7 @@ import (
 // MethodsOptions says how methods are compared.
 type MethodsOptions struct {
 	Methods  []string // as [grove.Request] takes them
+	Accept   string   // the rule that accepts drafts, as [grove.Request] takes it
 	Tokens   int      // limit of an answer, where the task has none
 	Sampling grove.Sampling
 	Seed     uint64
@@ -45,6 +46,10 @@ type MethodFigures struct {
 	Different int     `json:"different_answers"`
 	First     string  `json:"first_difference,omitempty"`
 	Replay    bool    `json:"replay,omitempty"`
+
+	// Error is the share of the tokens that plain decoding would not have drawn behind the same text: of a lossy rule, at
+	// temperature 0.
+	Error float64 `json:"share_of_other_tokens,omitempty"`
 }
 
 // Overall is the category of all tasks together.
@@ -57,6 +62,7 @@ type tally struct {
 	seconds, plain           float64
 	depth                    int // sum over tasks
 	spec                     engine.SpecStats
+	others, judged           int // tokens that plain decoding would not have drawn behind the same text; of how many
 }
 
 // CompareMethods answers every task by plain decoding and by each method in turns, and returns the figures of every
@@ -76,6 +82,11 @@ func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Met
 		}
 		for _, name := range slices.Clone(methods) {
 			got, err := answerTask(ctx, m, p, o, name)
+			if err == nil && o.Sampling.Temperature == 0 {
+				if grade, _ := method.GradeOf(name, o.Accept); grade == grove.Lossy {
+					got.others, err = others(ctx, m, p.Prompt, got.ids)
+				}
+			}
 			if o.LeftOut != nil && errors.Is(err, method.ErrNeeds) {
 				o.LeftOut(name, err)
 				methods = slices.DeleteFunc(methods, func(other string) bool { return other == name })
@@ -149,6 +160,32 @@ type result struct {
 	ids      []token.ID
 	logprobs []float32
 	stats    grove.Stats
+	others   int // tokens that plain decoding would not have drawn behind the same text
+}
+
+// others counts the tokens of an answer that greedy decoding would not have drawn behind the prompt and the tokens before.
+func others(ctx context.Context, m *grove.Model, prompt string, answer []token.ID) (n int, err error) {
+	ids, err := m.Tokenize(prompt, true, false)
+	if err != nil {
+		return 0, err
+	}
+	first, at := len(ids), 0
+	err = m.Logits(ctx, append(ids, answer...), func(row []float32) error {
+		at++
+		if i := at - first; i >= 0 && i < len(answer) && row[answer[i]] < slices.Max(row) {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+// accepted returns the rule for a method; plain decoding has none.
+func accepted(method, rule string) string {
+	if method == grove.MethodOff {
+		return ""
+	}
+	return rule
 }
 
 func answerTask(ctx context.Context, m *grove.Model, p Prompt, o MethodsOptions, method string) (result, error) {
@@ -158,6 +195,7 @@ func answerTask(ctx context.Context, m *grove.Model, p Prompt, o MethodsOptions,
 	}
 	g, err := m.Generate(ctx, grove.Request{
 		Prompt: p.Prompt, MaxTokens: tokens, Sampling: o.Sampling, Seed: &o.Seed, Method: method, Prediction: p.Prediction,
+		Accept: accepted(method, o.Accept),
 	})
 	if err != nil {
 		return result{}, err
@@ -198,6 +236,7 @@ func (t *tally) add(p Prompt, plain, got result) {
 	t.seconds += got.stats.Generation.Seconds()
 	t.depth += got.stats.PromptTokens + got.stats.Tokens/2
 	t.spec.Add(got.stats.Drafting)
+	t.others, t.judged = t.others+got.others, t.judged+len(got.ids)
 	if d := difference(plain, got); d != "" {
 		t.different++
 		if t.first == "" {
@@ -209,6 +248,7 @@ func (t *tally) add(p Prompt, plain, got result) {
 func (t *tally) figures(name, category string, c *grove.Cost) MethodFigures {
 	f := MethodFigures{
 		Method: name, Category: category, Tasks: t.tasks, Tokens: t.tokens, Different: t.different, First: t.first,
+		Error: stat.Ratio(float64(t.others), float64(t.judged)),
 		Plain: stat.Ratio(float64(t.tokens), t.plain), Rate: stat.Ratio(float64(t.tokens), t.seconds), SpeedUp: stat.Ratio(t.plain, t.seconds),
 	}
 	f.speculation(t.spec, c, t.depth/max(1, t.tasks))
@@ -250,6 +290,8 @@ func WriteMethods(w io.Writer, figures []MethodFigures) error {
 		switch {
 		case f.Replay:
 			equal = "replay"
+		case f.Error > 0:
+			equal = fmt.Sprintf("%d differ, %.2f%% of tokens", f.Different, 100*f.Error)
 		case f.Different > 0:
 			equal = fmt.Sprintf("%d differ", f.Different)
 		}

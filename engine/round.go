@@ -302,6 +302,11 @@ func (r *round) Probs(node int) ([]float64, error) {
 	return r.dense, r.s.chain.Probs(r.dense, r.state(node), r.logits(node), r.index(node))
 }
 
+// Logits implements [verify.View].
+func (r *round) Logits(node int) ([]float32, error) {
+	return r.s.chain.Process(r.state(node), r.logits(node)), nil
+}
+
 // Number implements [verify.View].
 func (r *round) Number(node int, use verify.Use) float64 {
 	return r.s.chain.Number(r.index(node), use)

@@ -10,7 +10,11 @@ var Match = Rule{
 type match struct{ children []int }
 
 // Accept implements [Acceptor].
-func (m *match) Accept(v View, out *Outcome) error {
+func (m *match) Accept(v View, out *Outcome) error { return m.follow(v, out, nil) }
+
+// follow accepts the drafts that equal the target's draws and, where none behind a node does, the one that other returns;
+// Root: none.
+func (m *match) follow(v View, out *Outcome, other func(v View, node int, children []int) (int, error)) error {
 	out.reset()
 	for node := Root; ; {
 		id, err := v.Draw(node)
@@ -18,6 +22,7 @@ func (m *match) Accept(v View, out *Outcome) error {
 			return err
 		}
 		m.children = v.Children(m.children[:0], node)
+		at := node
 		node = Root
 		for _, c := range m.children {
 			if v.Token(c) == id {
@@ -25,8 +30,16 @@ func (m *match) Accept(v View, out *Outcome) error {
 				break
 			}
 		}
-		if node == Root || !out.step(v, node) {
+		if node == Root && other != nil && len(m.children) > 0 {
+			if node, err = other(v, at, m.children); err != nil {
+				return err
+			}
+		}
+		if node == Root {
 			out.Next = id
+			return nil
+		}
+		if !out.step(v, node) {
 			return nil
 		}
 	}

@@ -19,6 +19,9 @@ func certain() *toy {
 	return newToy(p, p, []draft{{Root, 0, 1}, {0, 1, 1}})
 }
 
+// drawsPlainly reports whether a rule asks for the draws of plain decoding, of trees of draws too.
+func drawsPlainly(r Rule) bool { return r.Name == "match" || r.Name == "threshold" }
+
 // TestCertain expects every rule to accept the drafts that the target is certain of, whatever the numbers are.
 func TestCertain(t *testing.T) {
 	for _, rule := range Rules() {
@@ -26,7 +29,7 @@ func TestCertain(t *testing.T) {
 			y := certain()
 			y.later = u
 			var script []float64
-			if rule.Name == "match" {
+			if drawsPlainly(rule) {
 				script = []float64{0, 1, 2}
 			}
 			r := y.run(t, rule.New(), script)
@@ -48,7 +51,7 @@ func TestFaults(t *testing.T) {
 			y := certain()
 			y.fault = c.fault
 			var script []float64 // drafts pass whatever the numbers are
-			if rule.Name == "match" {
+			if drawsPlainly(rule) {
 				script = []float64{0, 1, 2}
 			}
 			r := y.run(t, rule.New(), script)
@@ -65,7 +68,7 @@ func TestFaultsBehindRejected(t *testing.T) {
 		y := newToy(steady(0.5, 0.5, 0), steady(0, 0.5, 0.5), []draft{{Root, 2, 1}})
 		y.fault = 2
 		var script []float64
-		if rule.Name == "match" {
+		if drawsPlainly(rule) {
 			script = []float64{1}
 		}
 		r := y.run(t, rule.New(), script)
@@ -82,7 +85,7 @@ func TestNoDrafts(t *testing.T) {
 			r := newToy(steady(toyP...), q, nil).run(t, rule.New(), []float64{1})
 			plain := r.left == nil && r.next == 1 // as plain decoding draws
 			picked := slices.EqualFunc(r.left, toyP, func(a, b float64) bool { return math.Abs(a-b) < 1e-15 })
-			if wantPlain := rule.Name == "match" || q == nil && rule.Name != "typical"; r.err != nil || plain != wantPlain || picked == wantPlain {
+			if wantPlain := drawsPlainly(rule) || q == nil && rule.Name != "typical"; r.err != nil || plain != wantPlain || picked == wantPlain {
 				t.Errorf("%s, drafts from %v: %+v", rule.Name, q, r)
 			}
 		}
@@ -219,7 +222,21 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: incomplete: %+v", r.Name, r)
 		}
 	}
-	if _, err := Find("none"); err == nil || !strings.Contains(err.Error(), "match, block, reject, specinfer, kseq, traversal, traversal-iid, typical") {
+	for name, want := range map[string]string{
+		"match:beta=1":                        `verify: rule match takes no options; "beta=1" are given`,
+		"threshold:beta=0":                    `verify: threshold: beta is "0"; it must be a whole number from 1 on`,
+		"threshold:beta=2,tau=-1":             `verify: threshold: tau is "-1"; it must be a number from 0 on, or inf`,
+		"threshold:tau=NaN":                   `verify: threshold: tau is "NaN"; it must be a number from 0 on, or inf`,
+		"threshold:":                          `verify: threshold: option "" is not known; use beta=N,tau=X`,
+		"threshold:beta=1,gamma=2":            `verify: threshold: option "gamma=2" is not known; use beta=N,tau=X`,
+		"threshhold:beta=1,tau=0":             `did you mean "threshold"?`,
+		"threshold:beta=99999999999999999999": "it must be a whole number",
+	} {
+		if _, err := Find(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	if _, err := Find("none"); err == nil || !strings.Contains(err.Error(), "match, block, reject, specinfer, kseq, traversal, traversal-iid, typical, threshold") {
 		t.Errorf("a rule that is not known: %v", err)
 	}
 }
@@ -235,7 +252,7 @@ func TestAllocations(t *testing.T) {
 				y.drafts = chain
 			}
 			y.later, y.script = u, []float64{1, 1, 1, 1}
-			if rule.Name != "match" {
+			if !drawsPlainly(rule) {
 				y.script = nil
 			}
 			a, out := rule.New(), Outcome{}

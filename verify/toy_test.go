@@ -54,6 +54,7 @@ type toy struct {
 	q      []Distribution // by the token before, as in a table; nil: drafts are not draws
 	drafts []draft
 	lost   func(y *toy, node int) bool // drafts that are not run; nil: all are
+	greedy bool                        // draws are the likeliest tokens
 	hide   bool                        // lost drafts are no part of the tree
 	fault  token.ID                    // the rows of this token give an error
 
@@ -64,6 +65,7 @@ type toy struct {
 	probs  []int
 	misuse string // what the rule must not do
 	buffer []float64
+	logits []float32
 	end    int       // the node of Pick
 	left   []float64 // the distribution that Pick got
 	choice []float64 // the distribution of the draw that the script does not hold
@@ -137,6 +139,10 @@ func (y *toy) Draw(node int) (token.ID, error) {
 		return token.None, errRow
 	}
 	y.asked++
+	if y.greedy {
+		p := y.p[y.row(node)]
+		return token.ID(slices.Index(p, slices.Max(p))), nil
+	}
 	if y.asked > len(y.script) {
 		y.choice = y.p[y.row(node)]
 		return token.None, errChoice
@@ -155,6 +161,16 @@ func (y *toy) Probs(node int) ([]float64, error) {
 	}
 	copy(y.buffer, y.p[y.row(node)])
 	return y.buffer, nil
+}
+
+// Logits are logarithms of the probabilities.
+func (y *toy) Logits(node int) ([]float32, error) {
+	y.mustRun("logits", node)
+	y.logits = y.logits[:0]
+	for _, p := range y.p[y.row(node)] {
+		y.logits = append(y.logits, float32(math.Log(p)))
+	}
+	return y.logits, nil
 }
 
 func (y *toy) Number(node int, use Use) float64 {

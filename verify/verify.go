@@ -2,7 +2,8 @@
 //
 // A [Rule] is a value: its name, its grade, what drafts must bring for it, and the function that decides. It reads a
 // round through a [View] and answers with an [Outcome]. [Match] gives the text of plain decoding. [Block], [Reject],
-// [SpecInfer], [KSEQ] and [Traversal] give a text of the same distribution; [Typical] is lossy. README.md shows how to add a rule.
+// [SpecInfer], [KSEQ] and [Traversal] give a text of the same distribution; [Typical]
+// and [Threshold] are lossy. README.md shows how to add a rule.
 package verify
 
 import (
@@ -76,6 +77,9 @@ type View interface {
 	// Probs returns the processed distribution behind a node, over the vocabulary. It is valid until the next call of
 	// Probs, and the rule may change it. It is asked at most once a node and round.
 	Probs(node int) ([]float64, error)
+	// Logits returns the logits behind a node that the target's token is drawn from: behind penalties and stages, before
+	// temperature and truncation. They are valid until the next call of a function of the view, and not the rule's to change.
+	Logits(node int) ([]float32, error)
 	// Number returns a random number above 0 and below 1. It depends on the seed, the node's index in the text and the
 	// use alone.
 	Number(node int, use Use) float64
@@ -129,6 +133,10 @@ type Rule struct {
 
 	// New returns an acceptor for one text at a time.
 	New func() Acceptor
+	// Set returns what makes acceptors with options as a user writes them, name=value with commas between; nil: the rule has
+	// none.
+	Set     func(options string) (func() Acceptor, error)
+	Options string // with their values where none are given
 }
 
 // Acceptor applies a rule. It keeps scratch space only, and is for one goroutine. After the first rounds of a size no
@@ -141,17 +149,28 @@ type Acceptor interface {
 
 // Rules returns all rules.
 func Rules() []Rule {
-	return []Rule{Match, Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID, Typical}
+	return []Rule{Match, Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID, Typical, Threshold}
 }
 
-// Find returns the rule of a name, or an error that lists the names.
+// Find returns the rule of a name, with the options behind it where there are some, such as threshold:beta=5,tau=3. Errors: a
+// name that is not known, with those that are; options that the rule does not take.
 func Find(name string) (Rule, error) {
 	var names []string
+	bare, options, set := strings.Cut(name, ":")
 	for _, r := range Rules() {
-		if r.Name == name {
+		if r.Name != bare {
+			names = append(names, r.Name)
+			continue
+		}
+		if !set {
 			return r, nil
 		}
-		names = append(names, r.Name)
+		if r.Set == nil {
+			return Rule{}, fmt.Errorf("verify: rule %s takes no options; %q are given", bare, options)
+		}
+		var err error
+		r.New, err = r.Set(options)
+		return r, err
 	}
-	return Rule{}, fmt.Errorf("verify: rule %q is not known; use one of: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
+	return Rule{}, fmt.Errorf("verify: rule %q is not known; use one of: %s%s", name, strings.Join(names, ", "), near.Hint(bare, names))
 }

@@ -39,7 +39,7 @@ func TestComplete(t *testing.T) {
 		{line: "run --sampling-order ", want: []string{"llama.cpp", "openai"}},
 		{line: "run --sampling-order=o", want: []string{"--sampling-order=openai"}},
 		{line: "run --cache-type q", want: []string{"q8_0"}},
-		{line: "run --accept t", want: []string{"typical"}},
+		{line: "run --accept ty", want: []string{"typical"}},
 		{line: "run --method guided,of", want: []string{"guided,off"}},
 		{line: "serve --metrics grove,vl", want: []string{"grove,vllm"}},
 		{line: "serve --log-level ", want: []string{"debug", "info", "warn", "error"}},

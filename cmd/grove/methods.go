@@ -30,9 +30,9 @@ func (c *methodsCommand) Run() error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Grade, m.Kind, cmp.Or(m.Needs, "-"), auto, m.Paper)
 	}
-	fmt.Fprintln(w, "\nRULE\tGRADE")
+	fmt.Fprintln(w, "\nRULE\tGRADE\tOPTIONS")
 	for _, r := range grove.Rules() {
-		fmt.Fprintf(w, "%s\t%s\n", r.Name, r.Grade)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Grade, cmp.Or(r.Options, "-"))
 	}
 	fmt.Fprintln(w, "\nSEARCH\tGRADE\tOPTIONS\tPAPER")
 	for _, s := range grove.Searches() {

@@ -301,6 +301,11 @@ func (v *View) Draw(node int) (token.ID, error) {
 // Probs implements [verify.View].
 func (v *View) Probs(node int) ([]float64, error) { return v.Target.Probs(v.Token(node)), nil }
 
+// Logits implements [verify.View].
+func (v *View) Logits(node int) ([]float32, error) {
+	return v.Target.Next([]token.ID{v.Token(node)}, forest.Row{}), nil
+}
+
 // Number implements [verify.View].
 func (v *View) Number(int, verify.Use) float64 { return v.Rng.Float64() }
 

@@ -135,7 +135,12 @@ type Sampling struct {
 // Drafting says how tokens are drafted.
 type Drafting struct {
 	Method methodNames `name:"method" placeholder:"NAMES" default:"auto" var:"GROVE_METHOD" help:"Methods that draft several tokens a step: auto, off, or names with commas between (see grove methods). Default: ${default}."`
-	Accept acceptRule  `name:"accept" placeholder:"RULE" default:"exact" var:"GROVE_ACCEPT" help:"Rule that accepts draft tokens: exact, the method's own; or the name of a rule, such as typical, which accepts tokens that are likely enough (lossy). Default: ${default}."`
+	Accept
+}
+
+// Accept says how draft tokens are accepted.
+type Accept struct {
+	Rule acceptRule `name:"accept" placeholder:"RULE" default:"exact" var:"GROVE_ACCEPT" help:"Rule that accepts draft tokens: exact, the method's own; or a rule of grove methods, such as typical or threshold:beta=5,tau=3, which accept tokens that are likely enough (lossy). Default: ${default}."`
 }
 
 // Request is the flags of a command that generates text: the model, how it is opened, and how it generates.
@@ -172,7 +177,7 @@ func (f *Request) RequestOf(m *grove.Model) (r grove.Request, err error) {
 
 // request returns the request that the flags describe for a model that recommends something.
 func (f *Request) request(a grove.Advice) grove.Request {
-	r := grove.Request{Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept), Sampling: grove.DefaultSampling()}
+	r := grove.Request{Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept.Rule), Sampling: grove.DefaultSampling()}
 	s := &r.Sampling
 	a.Apply(s, &r.Penalties)
 	s.Temperature = f.Temperature.Or(s.Temperature)
