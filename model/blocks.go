@@ -180,6 +180,8 @@ type MLP struct {
 	GateUp []compute.Projection
 	Down   compute.Projection
 	Clamp  float32 // SiLU of the gate is at most this, and the other factor within it; 0: none
+
+	factored *factoredMLP // in place of the matrices; nil: there are none
 }
 
 // MLP loads the block of a layer.
@@ -211,6 +213,9 @@ func (l *Loader) FusedMLP(s Hyperparameters, layer int) MLP {
 
 // Silu returns the block's addition with SiLU as the gate.
 func (m *MLP) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
+	if f := m.factored; f != nil {
+		return f.down.Forward(x, x.SiluMul(f.gated(x, h)))
+	}
 	if m.Clamp > 0 {
 		p := x.Linears(m.GateUp, h)
 		return x.Linear(m.Down, siluClamped(x, p[0], p[1], m.Clamp))
@@ -220,6 +225,9 @@ func (m *MLP) Silu(x *compute.Exec, h compute.Buf) compute.Buf {
 
 // Gelu returns the block's addition with GELU as the gate.
 func (m *MLP) Gelu(x *compute.Exec, h compute.Buf) compute.Buf {
+	if f := m.factored; f != nil {
+		return f.down.Forward(x, x.GeluMul(f.gated(x, h)))
+	}
 	return x.FeedForward(m.GateUp, m.Down, compute.GeluGate, h)
 }
 

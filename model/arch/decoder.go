@@ -70,7 +70,7 @@ func (d *decoderLayer) feedForward(l *model.Loader, s model.Hyperparameters, i i
 	if s.Experts > 0 {
 		d.experts = l.Experts(s, i, s.FFN)
 	} else {
-		d.mlp = l.MLP(s, i)
+		d.mlp = l.FactoredMLP(s, i)
 	}
 }
 
@@ -100,7 +100,7 @@ func (m *decoder) run(x *compute.Exec, l *decoderLayer, stream compute.Buf) comp
 	if l.shared.Choice.Used > 0 {
 		stream = m.add(x, stream, l.shared.Silu(x, h), compute.Vector{})
 	}
-	if l.mlp.GateUp != nil {
+	if l.mlp.Loaded() {
 		stream = m.add(x, stream, l.mlp.Silu(x, h), l.postFFN)
 	}
 	if l.ffn != nil {
