@@ -18,6 +18,7 @@ import (
 	"grove/internal/par"
 	"grove/method"
 	_ "grove/method/all" // links the methods
+	"grove/method/datastore"
 	"grove/model"
 	_ "grove/model/all" // links the architectures
 	"grove/sample"
@@ -45,6 +46,7 @@ type Options struct {
 	Forget    bool          // do not read or write what drafting learns between runs: it changes the speed alone
 	Adapters  []AdapterFile // to open with the model, in this order
 	Draft     string        // a smaller model to draft with, named as for [Open]; best with the same vocabulary; "": none
+	Datastore string        // a file of texts to draft from, made for the model's tokenizer (grove datastore); "": none
 	Middle    string        // a model between the two in size, named as for [Open], for methods that need one; or a type of weights: the model's own in that type; "": none
 
 	// DraftThreads is the number of threads that the draft model has for itself, so that it can run while the model does; 0: it
@@ -93,6 +95,7 @@ type Model struct {
 	words     *method.VocabMap // relates its tokens to the model's
 
 	draftVocab int
+	datastore  *datastore.Store // nil: none
 
 	constraints constraints
 	adapters    adapters.Registry
@@ -237,6 +240,9 @@ func (m *Model) load(o Options) error {
 	if err := m.openSeconds(o); err != nil {
 		return err
 	}
+	if m.datastore, err = datastore.For(m.tokenizer, o.Datastore); err != nil {
+		return err
+	}
 	runtime.GC() // what loading left behind is as large as the vocabulary
 	return nil
 }
@@ -310,7 +316,7 @@ func (m *Model) close() (err error) {
 	if m.engine != nil {
 		m.engine.Close()
 	}
-	err = m.closeSeconds()
+	err = errors.Join(m.closeSeconds(), m.datastore.Close())
 	m.methods.save()
 	if m.pool != nil {
 		m.pool.Close()
@@ -327,7 +333,7 @@ func (m *Model) Files() []string {
 	for _, d := range m.seconds() {
 		all = append(all, d.Files()...)
 	}
-	return all
+	return append(all, m.datastore.Paths()...)
 }
 
 // Info describes an open model.

@@ -132,7 +132,7 @@ type draftings struct {
 
 // env returns what the model offers methods.
 func (m *Model) env() method.Env {
-	env := method.Env{Vocabulary: m.Vocabulary(), Target: m.engine.Model(), Words: m.words, DraftVocab: m.draftVocab}
+	env := method.Env{Vocabulary: m.Vocabulary(), Target: m.engine.Model(), Words: m.words, DraftVocab: m.draftVocab, Datastore: m.datastore}
 	if m.draft != nil {
 		env.Draft = m.draft.engine.Model()
 	}

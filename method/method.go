@@ -12,6 +12,7 @@ import (
 	"grove/compute"
 	"grove/forest"
 	"grove/internal/near"
+	"grove/method/datastore"
 	"grove/sample"
 	"grove/text/token"
 	"grove/verify"
@@ -76,11 +77,12 @@ var ErrNeeds = fmt.Errorf("none is given")
 // Env is what an engine offers a method when it is opened.
 type Env struct {
 	Vocabulary int
-	Target     Model     // the model that drafts are verified by; nil: the answer is on record
-	Draft      Model     // a second model; nil: none was given
-	Words      *VocabMap // relates its tokens to the target's; nil: they are the same
-	Middle     Model     // between the two in size, with the target's vocabulary; nil: none was given
-	DraftVocab int       // tokens that the head of the draft model computes, the most frequent ones; 0: all
+	Target     Model            // the model that drafts are verified by; nil: the answer is on record
+	Draft      Model            // a second model; nil: none was given
+	Words      *VocabMap        // relates its tokens to the target's; nil: they are the same
+	Middle     Model            // between the two in size, with the target's vocabulary; nil: none was given
+	Datastore  *datastore.Store // texts of the target's tokens; nil: none was given
+	DraftVocab int              // tokens that the head of the draft model computes, the most frequent ones; 0: all
 }
 
 // Method is a method opened for texts of an engine that have one salt. It is safe for concurrent use; what its drafters

@@ -40,6 +40,8 @@ var instead = map[string]struct{ run, why string }{
 	"grove perplexity -m model.gguf -f wiki.test.raw --cache-type q8_0 --base-cache-type f32":              {"grove perplexity -m model.gguf -f wiki.test.raw --cache-type q8_0 --base-cache-type f32 --chunks 1", "time"},
 	"grove verify -m model.gguf":                                                                           {"grove verify -m model.gguf --methods sam -n 2", "time"},
 	"grove verify -m model.gguf --draft small.gguf --methods draft,draft-rsd,auto --prompts prompts.jsonl": {"grove verify -m model.gguf --draft small.gguf --methods draft,draft-rsd,auto --prompts prompts.jsonl -n 2 --draws 60", "time"},
+	"grove datastore -m model.gguf -o code.store main.go server.go":                                        {"grove datastore -m model.gguf -o code.store wiki.test.raw", "the stand-in has one text"},
+	`grove run -m model.gguf --datastore code.store --method rest,sam "func main() {"`:                     {`grove datastore -m model.gguf -o code.store wiki.test.raw && grove run -m model.gguf --datastore code.store --method rest,sam -n 4 "func main() {"`, "each example has a directory of its own"},
 	"grove bench speed -m model.gguf":                                                                      {"grove bench speed -m model.gguf -p 1 -n 2 -r 1", "time"},
 	"grove bench speed -m model.gguf -p 1,8 -n 0 -d 4000 --json":                                           {"grove bench speed -m model.gguf -p 1,8 -n 0 -d 40 --json -r 1", "the stand-in has a context of 256"},
 	"grove bench kernels":                             {"", "it takes a minute; bench.txtar has what it prints"},

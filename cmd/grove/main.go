@@ -47,6 +47,7 @@ type commands struct {
 	Rerank     rerankCommand      `cmd:"" help:"Rank documents by a query."`
 	Embed      embedCommand       `cmd:"" help:"Turn a text into a vector (an embedding)."`
 	Perplexity perplexityCommand  `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
+	Datastore  datastoreCommand   `cmd:"" help:"Make a file of texts to draft from."`
 	HMM        hmmCommand         `cmd:"" name:"hmm" help:"Distil a hidden Markov model of a model's texts, with which constraints look ahead."`
 	Methods    methodsCommand     `cmd:"" help:"List the methods that draft tokens."`
 	Verify     verifyCommand      `cmd:"" help:"Prove on a model that methods keep the promise of their grade."`

@@ -213,6 +213,9 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 	if c.Middle != "" && (len(all) > 1 || c.All) {
 		return nil, &grove.OptionError{Err: errors.New("grove: --middle: several models are served; a middle model needs exactly one")}
 	}
+	if c.Store != "" && (len(all) > 1 || c.All) {
+		return nil, &grove.OptionError{Err: errors.New("grove: --datastore: several models are served; a datastore needs exactly one")}
+	}
 	for i := range all {
 		all[i].template = c.template(all, all[i].name)
 	}

@@ -45,6 +45,7 @@ var rooms = []string{
 	"method/grow/retokenize method/grow/growtest",
 	"method/grow method/suffixes",
 	"method",
+	"method/datastore",
 	"verify",
 	"suite/modeltest",
 	"model/all",

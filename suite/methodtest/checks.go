@@ -332,7 +332,7 @@ func allocations(s *subject) error {
 	if s.info.Passes || s.info.Kind == method.KindModel {
 		return nil // their passes are the engine's
 	}
-	m, err := s.info.Open(method.Env{Vocabulary: vocabulary})
+	m, err := s.info.Open(method.Env{Vocabulary: vocabulary, Datastore: s.store})
 	if err != nil {
 		return err
 	}

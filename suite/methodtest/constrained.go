@@ -29,7 +29,11 @@ func (s *subject) stages() []sample.Stage {
 // distribution of the constrained model. Forced text must be drafted where the rule takes any draft.
 func constrained(s *subject) error {
 	held := *s
-	v, err := spelled()
+	t, err := spelled()
+	if err != nil {
+		return err
+	}
+	v, err := constrain.NewVocabulary(t, vocabulary, sample.Thinking{})
 	if err == nil {
 		held.held, err = constrain.Compile(constrain.Spec{Regex: rule}, v, constrain.Limits{})
 	}
@@ -58,7 +62,7 @@ func constrained(s *subject) error {
 }
 
 // spelled returns the suite's vocabulary with texts: capitals, the letters of the period that prompts end with, pairs of these, signs.
-func spelled() (*constrain.Vocabulary, error) {
+func spelled() (*tokenizer.Tokenizer, error) {
 	texts := strings.Split("ABCDEFGHIJKLMNOPQRSTUabcdefghij", "")
 	texts = append(texts, "ab", "bc", "cd", "de", "ef", "fg", "gh", "hi", "ij", "ja", "-", "=", ">", "X", "Y", "-X", "=Y", "->", "=>")
 	for len(texts) < vocabulary {
@@ -68,9 +72,5 @@ func spelled() (*constrain.Vocabulary, error) {
 		Model: "llama", BOS: token.None, EOS: 0, EOT: token.None, EOM: token.None, UNK: token.None, SEP: token.None, FIM: tokenizer.NoFIM,
 		Tokens: texts, Scores: make([]float32, vocabulary),
 	}
-	t, err := tokenizer.New(v)
-	if err != nil {
-		return nil, err
-	}
-	return constrain.NewVocabulary(t, vocabulary, sample.Thinking{})
+	return tokenizer.New(v)
 }

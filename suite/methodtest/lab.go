@@ -11,6 +11,7 @@ import (
 	"grove/engine"
 	"grove/internal/par"
 	"grove/method"
+	"grove/method/datastore"
 	"grove/model"
 	"grove/sample"
 	"grove/suite/modeltest"
@@ -38,6 +39,7 @@ type lab struct {
 	between       model.Model        // a middle model
 	draws         int                // texts that a distribution is compared with
 	texts         map[string]outcome // of plain decoding
+	store         *datastore.Store
 }
 
 // outcome is how a story ended.
@@ -61,8 +63,31 @@ func labOf(tb testing.TB, open func(l *lab, seed uint64) model.Model) *lab {
 	}
 	tb.Cleanup(l.pool.Close)
 	tb.Cleanup(l.two.Close)
-	l.target, l.other, l.between = open(l, 1), open(l, 2), open(l, 3)
+	l.target, l.other, l.between, l.store = open(l, 1), open(l, 2), open(l, 3), l.datastore()
 	return l
+}
+
+// datastore returns texts to draft from: what the models prefer, and other texts.
+func (l *lab) datastore() *datastore.Store {
+	v, err := spelled()
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	b := datastore.NewBuilder(v)
+	for _, text := range [][]token.ID{l.cycle(0, 100), l.cycle(21, 100), l.cycle(42, 100), {3, 9, 3, 9, 22, 23, 25}, {}} {
+		if err := b.Add(text); err != nil {
+			l.tb.Fatal(err)
+		}
+	}
+	var file bytes.Buffer
+	if err := b.Write(&file); err != nil {
+		l.tb.Fatal(err)
+	}
+	s, err := datastore.Parse(file.Bytes())
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	return s
 }
 
 // periodic returns an embedding and a head that prefer the next token of a period.

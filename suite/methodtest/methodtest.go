@@ -68,7 +68,7 @@ func (s *subject) samplings() []sample.Params {
 
 // open opens the method for an engine.
 func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
-	var env method.Env
+	env := method.Env{Datastore: s.store}
 	if s.info.Kind == method.KindModel {
 		env.Draft, env.Middle = s.draft(), s.engineOf(s.between, engine.Config{Seqs: 4}).Model()
 	}

@@ -53,17 +53,19 @@ type Repack struct {
 	Off bool `name:"no-repack" var:"GROVE_NO_REPACK" help:"Read weights from the file, without a copy in memory: slower, the same text."`
 }
 
-// Draft names the models that draft.
+// Draft names what drafts come from besides the model: models, a datastore.
 type Draft struct {
 	Path         string `name:"draft" placeholder:"MODEL" var:"GROVE_DRAFT" help:"A smaller model that drafts tokens, named as for --model; best with the same vocabulary."`
 	Vocab        Count  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The text is the same."`
 	DraftThreads Count  `name:"draft-threads" placeholder:"N" var:"GROVE_DRAFT_THREADS" help:"Threads that the draft model has for itself, besides those of --threads; 0: none, it shares the model's."`
 	Middle       string `name:"middle" placeholder:"MODEL" var:"GROVE_MIDDLE" help:"A model of a size between the two for methods that need one, with the model's vocabulary; or a type of weights, such as q4_0: the model's own in that type."`
+	Store        string `name:"datastore" placeholder:"FILE" var:"GROVE_DATASTORE" help:"Texts to draft from (method rest): a file of grove datastore, made for the model's tokenizer."`
 }
 
-// Beside puts the models into the options that a model is opened with.
+// Beside puts them into the options that a model is opened with.
 func (d Draft) Beside(o *grove.Options) {
 	o.Draft, o.DraftVocab, o.DraftThreads, o.Middle = d.Path, int(d.Vocab), int(d.DraftThreads), d.Middle
+	o.Datastore = d.Store
 }
 
 // Reasoning is --reasoning.
