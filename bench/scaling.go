@@ -68,6 +68,20 @@ func (m *Model) Scaling(ctx context.Context, o ScalingOptions, progress Progress
 	return r, nil
 }
 
+// PairRows are the sizes of steps that [Model.Pair] predicts: those between are taken to lie between.
+var PairRows = []int{1, 2, 3, 5, 9, 17}
+
+// Pair predicts drafting by a model before the steps and beside them, for drafts that are accepted with a probability.
+func (m *Model) Pair(ctx context.Context, draft *Model, accept float64, o ScalingOptions, progress Progress) (p *schedule.Pair, err error) {
+	p, o.Simulate, o.Rows = &schedule.Pair{Accept: accept}, true, PairRows
+	if p.Target, err = m.Scaling(ctx, o, progress); err != nil {
+		return nil, err
+	}
+	o.Rows = PairRows[:1]
+	p.Draft, err = draft.Scaling(ctx, o, progress)
+	return p, err
+}
+
 // scaled opens engines for the numbers of threads. The caller closes them, also behind an error.
 func (m *Model) scaled(o ScalingOptions) (all []*scaled, err error) {
 	for _, n := range o.Threads {

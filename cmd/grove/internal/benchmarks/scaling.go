@@ -28,6 +28,8 @@ type scalingCommand struct {
 	Type      *weightType `placeholder:"TYPE" help:"Type of the weights of --shape, such as Q8_0; without it, Q4_K."`
 	At        sizes       `placeholder:"N,..." help:"Numbers of threads; without it, 1, 2, 4 and so on, up to one for each core, with --simulate up to 64."`
 	Simulate  bool        `help:"Predict the steps too, from the times of their parts on one thread."`
+	Drafter   string      `placeholder:"MODEL" help:"With --simulate: a model that drafts, or with --shape another shape; predict drafting before the steps and beside them, in place of the steps."`
+	Accepted  float64     `placeholder:"P" default:"0.8" help:"With --drafter: the probability that a draft is accepted where those before it are. Default: ${default}."`
 	Bandwidth *float64    `placeholder:"GB" help:"GB that the memory of the predicted machine gives in a second; without it, each thread reads as much as the second one here."`
 }
 
@@ -43,6 +45,10 @@ func (c *scalingCommand) Validate() error {
 	switch {
 	case len(c.At) > 0 && slices.Max(c.At) > most:
 		return fmt.Errorf("--at: %d threads; at most %d%s", slices.Max(c.At), most, hint)
+	case c.Drafter != "" && !c.Simulate:
+		return errors.New("--drafter is of a prediction; it needs --simulate")
+	case !(c.Accepted > 0 && c.Accepted < 1):
+		return fmt.Errorf("--accepted: %v; it must be above 0 and below 1", c.Accepted)
 	case c.Bandwidth != nil && !c.Simulate:
 		return errors.New("--bandwidth is of a prediction; it needs --simulate")
 	case c.Bandwidth != nil && !(*c.Bandwidth > 0 && *c.Bandwidth <= 1e6):
@@ -60,6 +66,9 @@ func (c *scalingCommand) Validate() error {
 // counts returns the numbers of threads.
 func (c *scalingCommand) counts() []int {
 	counts, most := c.At, par.Threads()
+	if c.Drafter != "" && len(c.At) == 0 {
+		return []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32}
+	}
 	if c.Simulate {
 		most = 64
 	}
@@ -78,7 +87,11 @@ func (c *scalingCommand) Run() (err error) {
 		return err
 	}
 	rows := slices.Max(c.Rows)
-	m, err := c.open(bench.Options{CacheType: cache, Rows: rows, Context: rows + int(c.Depth)})
+	if c.Drafter != "" {
+		rows = max(rows, slices.Max(bench.PairRows))
+	}
+	options := bench.Options{CacheType: cache, Rows: rows, Context: rows + int(c.Depth)}
+	m, err := c.open(c.Named.OpenBench, c.Shape, options)
 	if err != nil {
 		return err
 	}
@@ -87,27 +100,46 @@ func (c *scalingCommand) Run() (err error) {
 	if c.Bandwidth != nil {
 		o.Bandwidth = *c.Bandwidth * 1e9
 	}
+	if c.Drafter != "" {
+		return c.pair(m, options, o)
+	}
 	return c.Report("turn", func(ctx context.Context, show func(done, all int)) (flags.Report, error) {
 		return m.Scaling(ctx, o, show)
 	})
 }
 
-// open opens the model, or makes the one of --shape in memory.
-func (c *scalingCommand) open(o bench.Options) (*bench.Model, error) {
-	if c.Shape == "" {
-		return c.OpenBench(o)
+// pair predicts drafting by another model.
+func (c *scalingCommand) pair(m *bench.Model, options bench.Options, o bench.ScalingOptions) (err error) {
+	shape := ""
+	if c.Shape != "" {
+		shape = c.Drafter
+	}
+	draft, err := c.open(flags.Model{Path: c.Drafter}.OpenBench, shape, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, draft.Close()) }()
+	return c.Report("turn", func(ctx context.Context, show func(done, all int)) (flags.Report, error) {
+		return m.Pair(ctx, draft, c.Accepted, o, show)
+	})
+}
+
+// open opens a model, or makes one of a shape in memory.
+func (c *scalingCommand) open(file func(bench.Options) (*bench.Model, error), shape string, o bench.Options) (*bench.Model, error) {
+	if shape == "" {
+		return file(o)
 	}
 	typ := tensor.Q4_K
 	if c.Type != nil {
 		typ = tensor.Type(*c.Type)
 	}
-	metadata, tensors, err := random(c.Shape, typ, 0)
+	metadata, tensors, err := random(shape, typ, 0)
 	if err != nil {
 		return nil, err
 	}
-	var file bytes.Buffer
-	if err := gguf.Write(&file, metadata, tensors); err != nil {
+	var data bytes.Buffer
+	if err := gguf.Write(&data, metadata, tensors); err != nil {
 		return nil, err
 	}
-	return bench.OpenBytes(c.Shape, file.Bytes(), o)
+	return bench.OpenBytes(shape, data.Bytes(), o)
 }
