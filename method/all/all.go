@@ -14,6 +14,7 @@ import (
 	_ "grove/method/self/swift"
 	_ "grove/method/text/guided"
 	_ "grove/method/text/lookup"
+	_ "grove/method/text/pool"
 	_ "grove/method/text/rest"
 	_ "grove/method/text/sam"
 	_ "grove/method/text/suffix"
