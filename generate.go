@@ -477,7 +477,7 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	if err := s.Speculate(draft, g.prediction); err != nil {
 		return err
 	}
-	rule, err := method.FindRule(g.req.Accept)
+	rule, err := method.RuleWith(g.req.Accept, g.model.judge)
 	if err = errors.Join(err, s.Accept(rule)); err != nil {
 		return &OptionError{err}
 	}

@@ -27,6 +27,7 @@ import (
 	"grove/text/chat"
 	"grove/text/token"
 	"grove/text/tokenizer"
+	"grove/verify"
 	"grove/weights/gguf"
 	"grove/weights/hf"
 	"grove/weights/tensor"
@@ -53,7 +54,8 @@ type Options struct {
 	// shares the model's.
 	DraftThreads int
 
-	Log *slog.Logger // is told of kernels that this machine does not run correctly, which are then not used; nil: the default logger
+	Judge string       // a safetensors file with a head for the rule judge; see [verify.ReadHead]; "": none
+	Log   *slog.Logger // is told of kernels that this machine does not run correctly, which are then not used; nil: the default logger
 
 	// Progress, where it is not nil, is told the bytes of weights that are loaded, of all of the file's, by the goroutine of
 	// Open; those of the draft model begin at 0 again.
@@ -91,6 +93,7 @@ type Model struct {
 	advice    Advice
 	methods   draftings
 	draft     *Model           // shares the pool, or has one of its own; nil: none
+	judge     *verify.Head     // of the rule judge; nil: none
 	middle    *Model           // shares the pool; nil: none
 	words     *method.VocabMap // relates its tokens to the model's
 
@@ -237,7 +240,8 @@ func (m *Model) load(o Options) error {
 		}
 	}
 	m.draftVocab = o.DraftVocab
-	if err := m.openSeconds(o); err != nil {
+	m.judge, err = verify.ReadHead(o.Judge, m.model.Info().Width)
+	if err = errors.Join(err, m.openSeconds(o)); err != nil {
 		return err
 	}
 	if m.datastore, err = datastore.For(m.tokenizer, o.Datastore); err != nil {

@@ -41,7 +41,7 @@ func (m *Model) openSecond(o Options, path, does string, threads *par.Pool) (d *
 	f, err := m.secondFile(path, does, o.Memory)
 	if err == nil {
 		d = &Model{file: f, pool: threads}
-		o.Draft, o.Datastore, o.DraftVocab, o.DraftThreads, o.Middle, o.Context, o.Adapters = "", "", 0, 0, "", 0, nil
+		o.Draft, o.Datastore, o.Judge, o.DraftVocab, o.DraftThreads, o.Middle, o.Context, o.Adapters = "", "", "", 0, 0, "", 0, nil
 		if err = d.load(o); err != nil {
 			_ = f.Close() // its error would only hide the cause
 		}

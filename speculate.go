@@ -103,7 +103,7 @@ func CheckMethods(list, accept string) error {
 
 // grade returns the grade of what a request asks this model for, or an [*OptionError] where it cannot be had.
 func (m *Model) grade(methods, accept string) (method.Grade, error) {
-	grade, err := method.GradeOf(methods, accept)
+	grade, err := method.GradeWith(methods, accept, m.judge)
 	if err != nil {
 		return "", &OptionError{fmt.Errorf("grove: %w", err)}
 	}

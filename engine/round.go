@@ -130,7 +130,7 @@ func (r *round) Place(st *step.Step) error {
 		return s.placeText(st, st.Rows())
 	}
 	want := sp.Wants.Rows
-	want.Logits = true
+	want.Logits, want.State = true, want.State || sp.Rule.States
 	root, err := st.Add(row(s.text[len(s.text)-1], forest.Trunk, sp.Tree.Root(), want))
 	if err != nil {
 		return err
@@ -306,6 +306,9 @@ func (r *round) Probs(node int) ([]float64, error) {
 func (r *round) Logits(node int) ([]float32, error) {
 	return r.s.chain.Process(r.state(node), r.logits(node)), nil
 }
+
+// State implements [verify.View].
+func (r *round) State(node int) []float32 { return r.st.Result(int(r.s.drafts.Rows[node])).State }
 
 // Number implements [verify.View].
 func (r *round) Number(node int, use verify.Use) float64 {

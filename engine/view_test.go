@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/engine"
+	"grove/engine/reading"
 	"grove/method"
 	"grove/sample"
 	"grove/suite/modeltest"
@@ -142,6 +143,53 @@ func TestRuleSees(t *testing.T) {
 				t.Errorf("the rule saw %d drafts", deep)
 			}
 		})
+	}
+}
+
+// TestRuleStates compares the states that a rule sees of drafts with those of the text alone.
+func TestRuleStates(t *testing.T) {
+	const n = 40
+	b := newBed(t, 1, modeltest.Spec{Context: 300}.File(t))
+	prompt := text(20)
+	var want []token.ID
+	for _, c := range draw(t, greedy(t, b.engine(t, engine.Config{})), n, prompt) {
+		want = append(want, c.ID)
+	}
+	var states [][]float32
+	if err := b.engine(t, engine.Config{}).States(t.Context(), slices.Concat(prompt, want), reading.Reading{}, func(row []float32) error {
+		states = append(states, slices.Clone(row))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	e := b.engine(t, engine.Config{})
+	s := greedy(t, e)
+	if err := s.Speculate(openDrafters(t, e, true, oracles), slices.Concat(prompt, want)); err != nil {
+		t.Fatal(err)
+	}
+	taken, seen := 0, 0
+	rule := looker(func(v verify.View, node, depth int, _ token.ID) {
+		if depth == 1 && v.Token(node) == want[taken] {
+			seen++
+			if d := cmp.Diff(states[len(prompt)+taken], v.State(node)); d != "" {
+				t.Errorf("behind %d tokens: %s", taken, d)
+			}
+		}
+	})
+	rule.States = true
+	if err := s.Accept(rule); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), prompt); err != nil {
+		t.Fatal(err)
+	}
+	for ; taken < n; taken++ {
+		if _, err := s.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen < 3 {
+		t.Errorf("the rule saw %d drafts", seen)
 	}
 }
 

@@ -66,6 +66,26 @@ func FindRule(name string) (verify.Rule, error) {
 	return r, nil
 }
 
+// RuleWith is FindRule for a model with a head for the rule judge; nil: it has none, and the rule is refused.
+func RuleWith(name string, head *verify.Head) (verify.Rule, error) {
+	r, err := FindRule(name)
+	switch {
+	case err != nil || r.Name != verify.Judge.Name:
+		return r, err
+	case head == nil:
+		return r, fmt.Errorf("%s acceptance needs a head, and the model was opened without one", r.Name)
+	}
+	return verify.Judged(r, head), nil
+}
+
+// GradeWith is GradeOf for a model with a head for the rule judge; see [RuleWith].
+func GradeWith(list, rule string, head *verify.Head) (Grade, error) {
+	if _, err := RuleWith(rule, head); err != nil {
+		return "", err
+	}
+	return GradeOf(list, rule)
+}
+
 // GradeOf returns the grade of a text that is drafted by a list of methods and verified by a rule: that of the rule, or the lowest of the
 // methods'. Errors: those of [Parse] and [FindRule], a rule where nothing drafts.
 func GradeOf(list, rule string) (Grade, error) {

@@ -20,7 +20,9 @@ func certain() *toy {
 }
 
 // drawsPlainly reports whether a rule asks for the draws of plain decoding, of trees of draws too.
-func drawsPlainly(r Rule) bool { return r.Name == "match" || r.Name == "threshold" }
+func drawsPlainly(r Rule) bool {
+	return slices.Contains([]string{"match", "threshold", "judge"}, r.Name)
+}
 
 // TestCertain expects every rule to accept the drafts that the target is certain of, whatever the numbers are.
 func TestCertain(t *testing.T) {
@@ -236,7 +238,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	if _, err := Find("none"); err == nil || !strings.Contains(err.Error(), "match, block, reject, specinfer, kseq, traversal, traversal-iid, typical, threshold") {
+	if _, err := Find("none"); err == nil || !strings.Contains(err.Error(), "match, block, reject, specinfer, kseq, traversal, traversal-iid, typical, threshold, judge") {
 		t.Errorf("a rule that is not known: %v", err)
 	}
 }

@@ -173,6 +173,12 @@ func (y *toy) Logits(node int) ([]float32, error) {
 	return y.logits, nil
 }
 
+// State is the draft's token and its depth.
+func (y *toy) State(node int) []float32 {
+	y.mustRun("the state", node)
+	return []float32{float32(y.drafts[node].id), float32(y.depth(node))}
+}
+
 func (y *toy) Number(node int, use Use) float64 {
 	y.mustRun("a number", node)
 	key := [2]int{node, int(use)}

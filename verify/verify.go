@@ -2,8 +2,8 @@
 //
 // A [Rule] is a value: its name, its grade, what drafts must bring for it, and the function that decides. It reads a
 // round through a [View] and answers with an [Outcome]. [Match] gives the text of plain decoding. [Block], [Reject],
-// [SpecInfer], [KSEQ] and [Traversal] give a text of the same distribution; [Typical]
-// and [Threshold] are lossy. README.md shows how to add a rule.
+// [SpecInfer], [KSEQ] and [Traversal] give a text of the same distribution; [Typical],
+// [Threshold] and [Judge] are lossy. README.md shows how to add a rule.
 package verify
 
 import (
@@ -80,6 +80,8 @@ type View interface {
 	// Logits returns the logits behind a node that the target's token is drawn from: behind penalties and stages, before
 	// temperature and truncation. They are valid until the next call of a function of the view, and not the rule's to change.
 	Logits(node int) ([]float32, error)
+	// State returns the final state of a draft that was run, where the rule has States; it is not the rule's to change.
+	State(node int) []float32
 	// Number returns a random number above 0 and below 1. It depends on the seed, the node's index in the text and the
 	// use alone.
 	Number(node int, use Use) float64
@@ -131,6 +133,9 @@ type Rule struct {
 	Grade Grade  // of the text that it gives, where drafts bring what it needs
 	Needs Needs
 
+	// States says that the rule asks for [View.State], so that rows give their final states.
+	States bool
+
 	// New returns an acceptor for one text at a time.
 	New func() Acceptor
 	// Set returns what makes acceptors with options as a user writes them, name=value with commas between; nil: the rule has
@@ -149,7 +154,7 @@ type Acceptor interface {
 
 // Rules returns all rules.
 func Rules() []Rule {
-	return []Rule{Match, Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID, Typical, Threshold}
+	return []Rule{Match, Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID, Typical, Threshold, Judge}
 }
 
 // Find returns the rule of a name, with the options behind it where there are some, such as threshold:beta=5,tau=3. Errors: a

@@ -210,6 +210,9 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 	if c.Draft.Path != "" && (len(all) > 1 || c.All) {
 		return nil, &grove.OptionError{Err: errors.New("grove: --draft: several models are served; a draft model needs exactly one")}
 	}
+	if c.Judge != "" && (len(all) > 1 || c.All) {
+		return nil, &grove.OptionError{Err: errors.New("grove: --judge: several models are served; a head needs exactly one")}
+	}
 	if c.Middle != "" && (len(all) > 1 || c.All) {
 		return nil, &grove.OptionError{Err: errors.New("grove: --middle: several models are served; a middle model needs exactly one")}
 	}

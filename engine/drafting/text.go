@@ -166,6 +166,9 @@ func (x *Text) Keep(result *compute.Result, r method.RowResult) *method.RowResul
 	if !x.Wants.Rows.Logits && !x.Wants.Prompt.Logits {
 		own.Logits = nil // the rule's
 	}
+	if !x.Wants.Rows.State && !x.Wants.Prompt.State {
+		own.State = nil // the rule's
+	}
 	r.Result = x.store.Keep(&own)
 	x.kept = append(x.kept, r)
 	return &x.kept[len(x.kept)-1]

@@ -306,6 +306,9 @@ func (v *View) Logits(node int) ([]float32, error) {
 	return v.Target.Next([]token.ID{v.Token(node)}, forest.Row{}), nil
 }
 
+// State implements [verify.View]: the model has none.
+func (v *View) State(int) []float32 { return nil }
+
 // Number implements [verify.View].
 func (v *View) Number(int, verify.Use) float64 { return v.Rng.Float64() }
 

@@ -1,0 +1,78 @@
+package grove_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove"
+)
+
+// headOf writes a head of n weights of alternating signs.
+func headOf(t *testing.T, n int, weight, bias float32) string {
+	t.Helper()
+	header := fmt.Sprintf(`{"judge.weight":{"dtype":"F32","shape":[1,%d],"data_offsets":[0,%d]},"judge.bias":{"dtype":"F32","shape":[1],"data_offsets":[%d,%d]}}`, n, 4*n, 4*n, 4*n+4)
+	data := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
+	for range n {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(weight))
+		weight = -weight
+	}
+	path := filepath.Join(t.TempDir(), "head.safetensors")
+	if err := os.WriteFile(path, binary.LittleEndian.AppendUint32(data, math.Float32bits(bias)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestJudge: at threshold 0 the text is that of plain decoding; a head to which nothing is important accepts every draft that is run.
+// A head that reads states, between the two, accepts some.
+func TestJudge(t *testing.T) {
+	plain := open(t, "gopher-target", grove.Options{Parallel: 1})
+	r := request(0)
+	r.Method, r.MaxTokens, r.Sampling = grove.MethodOff, 60, grove.Sampling{}
+	want, _ := generate(t, plain, r)
+	r.Method = "draft-chain"
+	width := plain.Info().Width
+	for _, c := range []struct {
+		accept       string
+		weight, bias float32
+		low, high    float64 // share of accepted drafts
+	}{
+		{"exact", 0, -9, 0, 0.99}, {"judge:threshold=0", 0, -9, 0, 0.99}, {"judge", 0, -9, 1, 1}, {"judge:threshold=1.1", 5, 0, 1, 1}, {"judge", 0.3, 0, 0.01, 0.999},
+	} {
+		m := open(t, "gopher-target", grove.Options{Draft: "gopher-nano", Eager: true, Forget: true, Parallel: 1, Judge: headOf(t, width, c.weight, c.bias)})
+		r.Accept = c.accept
+		got, stats := generate(t, m, r)
+		share := float64(stats.Drafting.Accepted) / float64(stats.Drafting.Drafted)
+		if share < c.low || share > c.high {
+			t.Errorf("%s, bias %v: %.2f of the drafts are accepted", c.accept, c.bias, share)
+		}
+		if exact := c.low == 0; (cmp.Diff(want, got, sameBits) == "") != exact {
+			t.Errorf("%s, bias %v: the text is plain decoding's: %v", c.accept, c.bias, !exact)
+		}
+		if lossy := c.accept != "exact"; (stats.Grade == grove.Lossy) != lossy {
+			t.Errorf("%s: grade %s", c.accept, stats.Grade)
+		}
+	}
+}
+
+// TestJudgeErrors refuses the rule without a head, and heads of other models.
+func TestJudgeErrors(t *testing.T) {
+	m := open(t, goldenModel, grove.Options{Parallel: 1})
+	_, err := m.Generate(t.Context(), grove.Request{Prompt: "x", Accept: "judge"})
+	if err == nil || !strings.Contains(err.Error(), "judge acceptance needs a head") {
+		t.Errorf("without a head: %v", err)
+	}
+	for path, want := range map[string]string{headOf(t, 3, 1, 1): "the head has 3 weights, and the model's states have", "nothere": "nothere"} {
+		if m, err := grove.Open(goldenModel, grove.Options{Judge: path}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+			_ = m.Close()
+		}
+	}
+}
