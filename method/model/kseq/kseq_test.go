@@ -111,7 +111,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestDistribution holds texts of three tokens to the target's distribution, and expects drafts whose distributions
+// TestDistribution holds texts of three tokens to the target's distribution, by each rule for independent draws, and expects drafts whose distributions
 // are not those of the draws to fail.
 func TestDistribution(t *testing.T) {
 	rounds := 10_000
@@ -125,10 +125,11 @@ func TestDistribution(t *testing.T) {
 			}
 		}
 	}
-	for seed := range uint64(3) {
+	for i, rule := range []verify.Rule{verify.KSEQ, verify.KSEQ, verify.KSEQ, verify.SpecInfer, verify.TraversalIID} {
+		seed := uint64(i)
 		target, model := growtest.Random(3, seed), growtest.Random(3, seed+10)
 		for _, change := range []func(*method.Tree){nil, wrong} {
-			y := newPlay(t, shape, verify.KSEQ, target, model)
+			y := newPlay(t, shape, rule, target, model)
 			counts, want := make([]float64, 27), make([]float64, 27)
 			for round := range rounds {
 				text := y.round(t, round, 0, change)
@@ -142,7 +143,7 @@ func TestDistribution(t *testing.T) {
 				want[i] = target.Probs(0)[a] * target.Probs(a)[b] * target.Probs(b)[c] * float64(rounds)
 			}
 			if err := stat.ChiSquare(counts, want); (err != nil) != (change != nil) {
-				t.Errorf("models %d, wrong distributions: %v: %v", seed, change != nil, err)
+				t.Errorf("%s, models %d, wrong distributions: %v: %v", rule.Name, seed, change != nil, err)
 			}
 		}
 	}
