@@ -70,6 +70,7 @@ type Tree struct {
 	depth      int32 // most
 	source     uint8 // of the drafter whose turn it is
 	rates      *Rates
+	whole      bool
 	drawn      []verify.Distribution // what the children of the root, and of each node, were drawn from; empty: they were not
 }
 
@@ -81,7 +82,7 @@ func NewTree(max, vocabulary int) *Tree {
 // Reset empties the tree for a round in which paths may be depth long, scored by rates.
 func (t *Tree) Reset(depth int, rates *Rates) {
 	t.nodes, t.first, t.depth, t.rates, t.root = t.nodes[:0], none, int32(depth), rates, Live{}
-	t.drawn = t.drawn[:0]
+	t.drawn, t.whole = t.drawn[:0], false
 }
 
 // Turn says which drafter adds next.
@@ -156,7 +157,7 @@ func (t *Tree) add(parent int, id token.ID, class int, belief float32, drawn boo
 	}
 	score := min(1, t.rates.at(o, belief)) * t.Score(parent)
 	drawn = drawn || len(t.drawn) > 0
-	if len(t.nodes) == cap(t.nodes) || !drawn && (score < t.Floor || t.Legal != nil && !t.Legal.Allows(parent, id)) {
+	if len(t.nodes) == cap(t.nodes) || !drawn && (score < t.Floor && !t.whole || t.Legal != nil && !t.Legal.Allows(parent, id)) {
 		return Root
 	}
 	*at = int32(len(t.nodes)) // the slice has room: at stays valid
@@ -229,6 +230,13 @@ func (t *Tree) Samples(node int) uint64 {
 	}
 	return 1 << k
 }
+
+// RunAll says that all drafts of the round are to be run, whether they pay or not: what their rows give is worth more than their tokens.
+// It is called before they are added, by methods that say so ([Info.Passes]): the planner asks these where all their rows pay.
+func (t *Tree) RunAll() { t.whole = true }
+
+// Whole reports whether all drafts are to be run: they are draws, or [Tree.RunAll] says so.
+func (t *Tree) Whole() bool { return t.whole || len(t.drawn) > 0 }
 
 // Drawn reports whether the drafts are draws.
 func (t *Tree) Drawn() bool { return len(t.drawn) > 0 }

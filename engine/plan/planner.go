@@ -78,7 +78,7 @@ func (p *Planner) Choose(t *method.Tree) (gain float64) {
 	switch {
 	case len(nodes) == 0:
 		return 0
-	case p.Eager || t.Drawn():
+	case p.Eager || t.Whole():
 		return p.all(nodes)
 	}
 	best, expected := 0, 0.0
@@ -116,8 +116,8 @@ func (p *Planner) StepSeconds(rows int) float64 { return p.table[rows] }
 // Order returns the places of the drafts in the tree, best first; it is valid until the next Choose.
 func (p *Planner) Order() []int32 { return p.order }
 
-// Whole reports whether all drafts of the round are run, whether they pay or not: a proof wants it, or they were drawn.
-func (p *Planner) Whole() bool { return p.Eager || p.tree.Drawn() }
+// Whole reports whether all drafts of the round are run, whether they pay or not: a proof wants it, or the tree does.
+func (p *Planner) Whole() bool { return p.Eager || p.tree.Whole() }
 
 // trial lets a few drafts run now and then although they do not seem to pay: a cost that was measured in a bad moment
 // is corrected by steps of that size alone. It returns how many.

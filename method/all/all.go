@@ -4,6 +4,7 @@ package all
 
 import (
 	_ "grove/method/logits/goose"
+	_ "grove/method/logits/lookahead"
 	_ "grove/method/logits/recycle"
 	_ "grove/method/logits/sjd"
 	_ "grove/method/model/draft"
