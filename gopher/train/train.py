@@ -1,14 +1,15 @@
 """Trains a decoder on train.bin within a time, or distils one from a target.
 
 usage: train.py --out CKPT --minutes M [--dir DIR] [--from CKPT | --dim 256 --layers 4 --heads 8 --kv 4 --ffn 768 --ctx 256]
-                [--batch 16] [--lr 3e-3] [--dropout 0] [--target CKPT --samples FILE]
+                [--batch 16] [--lr 3e-3] [--dropout 0] [--target CKPT --samples FILE [--loss NAME]]
 
 The learning rate rises over a hundred steps and falls as a cosine over the time. The weights that did best on valid.bin
 are kept; training ends early where they have got worse three times in a row. A run that was interrupted goes on where it
 was: its state is in CKPT.part, written every few minutes. With --target the first half of the time is training as usual,
 and the second aligns the model with the target: nine batches of ten are the target's own texts (sample.py), and the loss
-is the divergence from the target's distribution and their total variation, which is one less what a verifier accepts.
-Uses CUDA and bf16 where present.
+is that of --loss (losses.py), which without the flag is the divergence from the target's distribution and their total
+variation, which is one less what a verifier accepts. With --loss gkd, --on-policy is the share of batches that the model
+itself continues, at temperature 1, from the first tokens of such texts. Uses CUDA and bf16 where present.
 """
 import argparse
 import contextlib
@@ -21,10 +22,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+import losses
 import model
 
 CHECKS = 12  # of the validation loss, in the time given
 PATIENCE = 3  # checks in a row without a better one
+PREFIX = 32  # tokens of a text that the model continues itself
 
 
 def device():
@@ -59,6 +62,8 @@ class Run:
             c = model.config(a.dim, a.layers, a.heads, a.kv, a.ffn, a.ctx, dropout=a.dropout)
             self.model, self.seen = model.Decoder(c).to(self.dev), 0
         self.c = self.model.c
+        if a.loss == "gkd" and self.c["ctx"] < PREFIX:
+            raise SystemExit(f"train: --loss gkd: the context is {self.c['ctx']}; it must be {PREFIX} at least")
         wide = [x for x in self.model.parameters() if x.dim() > 1]
         narrow = [x for x in self.model.parameters() if x.dim() < 2]
         self.opt = torch.optim.AdamW([dict(params=wide, weight_decay=0.1), dict(params=narrow, weight_decay=0.0)],
@@ -68,17 +73,28 @@ class Run:
         with open(os.path.join(a.dir, "sizes.json")) as f:
             size = json.load(f)["valid"]
         self.bits = size["tokens"] / size["bytes"] / math.log(2)  # bits a byte for a nat a token
-        self.target, self.samples = None, None
+        self.target, self.samples, self.reference = None, None, None
         if a.target:
-            self.target, _ = model.load(a.target, self.dev)
-            self.target.eval()
+            self.target = self.frozen(a.target)
             self.samples = read(a.samples)
+        if a.reference:
+            self.reference = self.frozen(a.reference)
         self.restore()
+
+    def frozen(self, path):
+        """A model that is asked and not trained, of the vocabulary and, at least, the context of the one that is."""
+        m, _ = model.load(path, self.dev)
+        if m.c["vocab"] != self.c["vocab"] or m.c["ctx"] < self.c["ctx"]:
+            raise SystemExit(f"train: {path}: vocabulary {m.c['vocab']}, context {m.c['ctx']}; the model that is trained has "
+                             f"{self.c['vocab']} and {self.c['ctx']}")
+        return m.eval()
 
     def restore(self):
         part = self.a.out + ".part"
         if os.path.exists(part):
             s = torch.load(part, map_location="cpu")
+            if s.get("loss", losses.DEFAULT) != self.a.loss:
+                raise SystemExit(f"train: {part}: began with --loss {s.get('loss', losses.DEFAULT)}, not {self.a.loss}; remove the file to begin anew")
             self.model.load_state_dict(s["sd"])
             self.opt.load_state_dict(s["opt"])
             self.gen.set_state(s["gen"])
@@ -87,22 +103,33 @@ class Run:
             print(f"goes on at step {self.step}, {self.spent / 60:.1f} minutes", flush=True)
 
     def suspend(self):
-        write(self.a.out + ".part", dict(sd=self.model.state_dict(), opt=self.opt.state_dict(), gen=self.gen.get_state(),
+        write(self.a.out + ".part", dict(loss=self.a.loss, sd=self.model.state_dict(), opt=self.opt.state_dict(), gen=self.gen.get_state(),
                                          **{n: getattr(self, n) for n in ("step", "spent", "best", "worse", "kept", "seen")}))
 
     def loss(self, x, done):
         """The loss of a batch, after a share of the time."""
-        aligned = self.target is not None and done > 0.5
+        aligned, first = self.target is not None and done > 0.5, 0
         if aligned and torch.rand((), generator=self.gen) < 0.9:
             x = windows(self.samples, self.a.batch, self.c["ctx"], self.gen).to(self.dev)
+        if aligned and self.a.loss == "gkd" and torch.rand((), generator=self.gen) < self.a.on_policy:
+            x, first = self.written(x), PREFIX - 1
+        logits = lambda m: m(x[:, :-1]).float()[:, first:].flatten(0, 1)
         with half(self.dev):
-            logits = self.model(x[:, :-1]).float().flatten(0, 1)
+            draft = logits(self.model)
             if not aligned:
-                return F.cross_entropy(logits, x[:, 1:].flatten())
+                return F.cross_entropy(draft, x[:, 1:].flatten())
             with torch.no_grad():
-                p = self.target(x[:, :-1]).float().flatten(0, 1).softmax(-1)
-        q = logits.log_softmax(-1)
-        return F.kl_div(q, p, reduction="batchmean") + (p - q.exp()).clamp(min=0).sum(-1).mean()
+                target = logits(self.target)
+                reference = None if self.reference is None else logits(self.reference)
+        return losses.of(self.a, draft, target, reference)
+
+    def written(self, x):
+        """Texts of x's size, which the model, as it is now, continues at temperature 1 from the first tokens of x."""
+        self.model.eval()
+        warm = torch.ones(x.shape[0], device=self.dev)
+        x = self.model.generate(x[:, :PREFIX], x.shape[1] - PREFIX, warm, self.gen)
+        self.model.train()
+        return x
 
     @torch.no_grad()
     def validate(self):
@@ -184,7 +211,15 @@ def main(args=None):
     p.add_argument("--dropout", type=float, default=0.0)
     p.add_argument("--target", help="model to be aligned with")
     p.add_argument("--samples", help="its texts")
-    Run(p.parse_args(args)).run()
+    losses.flags(p)
+    a = p.parse_args(args)
+    try:
+        losses.settle(a)
+    except ValueError as e:
+        p.error(str(e))
+    if a.target and not a.samples:
+        p.error("--target aligns with texts of the target; name them with --samples")
+    Run(a).run()
 
 
 if __name__ == "__main__":
