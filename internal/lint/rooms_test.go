@@ -43,7 +43,7 @@ var rooms = []string{
 	"method/all",
 	"method/text/* method/logits/* method/model/* method/self/* method/heads/*",
 	"method/grow/retokenize method/grow/growtest",
-	"method/grow method/suffixes",
+	"method/grow method/suffixes method/trigrams",
 	"method",
 	"method/datastore",
 	"verify",

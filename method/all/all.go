@@ -13,6 +13,7 @@ import (
 	_ "grove/method/model/mirror"
 	_ "grove/method/model/pearl"
 	_ "grove/method/self/swift"
+	_ "grove/method/text/aded"
 	_ "grove/method/text/guided"
 	_ "grove/method/text/lookup"
 	_ "grove/method/text/pool"
