@@ -32,7 +32,7 @@ var rooms = []string{
 	"search/all",
 	"search/awrs search/ffs search/groups",
 	"search",
-	"suite/methodtest",
+	"suite/methodtest suite/gophertest",
 	"engine",
 	"engine/drafting",
 	"engine/learned",

@@ -3,16 +3,12 @@ package kseq
 import (
 	"testing"
 
-	"grove/engine"
 	"grove/gopher"
 	"grove/internal/par"
 	"grove/method"
-	"grove/model"
 	_ "grove/model/all" // links the architecture
-	"grove/sample"
-	"grove/text/token"
+	"grove/suite/gophertest"
 	"grove/verify"
-	"grove/weights/gguf"
 )
 
 // BenchmarkGopher reports the tokens a round that K-SEQ gives with the gopher models, and those of one chain of the
@@ -20,7 +16,7 @@ import (
 func BenchmarkGopher(b *testing.B) {
 	pool := par.New(2)
 	defer pool.Close()
-	target, draft := open(b, pool, gopher.Name), open(b, pool, gopher.DraftName)
+	target, draft := gophertest.Open(b, pool, gopher.Name), gophertest.Open(b, pool, gopher.DraftName)
 	info, err := method.Find("kseq")
 	if err != nil {
 		b.Fatal(err)
@@ -33,57 +29,7 @@ func BenchmarkGopher(b *testing.B) {
 		info method.Info
 	}{{"kseq", info}, {"block", block}} {
 		b.Run(c.name, func(b *testing.B) {
-			d, err := target.OpenDrafting(b.Context(), []method.Info{c.info}, method.Env{Draft: draft.Model()})
-			if err != nil {
-				b.Fatal(err)
-			}
-			d.Eager()
-			var all engine.SpecStats
-			for b.Loop() {
-				for i := range 20 {
-					all.Add(text(b, target, d, i))
-				}
-			}
-			b.ReportMetric(float64(all.Tokens)/float64(all.Rounds), "tok/round")
-			b.ReportMetric(float64(all.Drafted)/float64(all.Rounds), "drafts/round")
+			gophertest.Rounds(b, target, c.info, method.Env{Draft: draft.Model()}, 120)
 		})
 	}
-}
-
-func open(b *testing.B, pool *par.Pool, name string) *engine.Engine {
-	f, err := gguf.Parse(gopher.Named(name))
-	if err != nil {
-		b.Fatal(err)
-	}
-	m, err := model.Open(f, pool, model.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := engine.New(m, pool, engine.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return e
-}
-
-// text draws a text, which begins with a token that depends on its number, and returns what drafting did after the
-// first tokens.
-func text(b *testing.B, e *engine.Engine, d *engine.Drafting, number int) engine.SpecStats {
-	q, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: 0.8, Seed: 1}, SampleIndex: number})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.Speculate(d, nil); err != nil {
-		b.Fatal(err)
-	}
-	if err := q.Append(b.Context(), []token.ID{token.ID(300 + number)}); err != nil {
-		b.Fatal(err)
-	}
-	for range 120 {
-		if _, err := q.Next(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return q.SpecStats()
 }

@@ -1,0 +1,77 @@
+// Package gophertest measures methods with the gopher models, for benchmarks of the packages that have them.
+package gophertest
+
+import (
+	"testing"
+
+	"grove/engine"
+	"grove/gopher"
+	"grove/internal/par"
+	"grove/method"
+	"grove/model"
+	"grove/sample"
+	"grove/text/token"
+	"grove/weights/gguf"
+)
+
+// texts is how many texts a benchmark draws.
+const texts = 20
+
+// Open opens a gopher model by its name. The benchmark links the architecture.
+func Open(b *testing.B, pool *par.Pool, name string) *engine.Engine {
+	b.Helper()
+	f, err := gguf.Parse(gopher.Named(name))
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := model.Open(f, pool, model.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := engine.New(m, pool, engine.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e
+}
+
+// Rounds draws the same texts of so many tokens with a method, whose every draft is run, and reports tokens and drafts a round, and tokens a second.
+func Rounds(b *testing.B, target *engine.Engine, i method.Info, env method.Env, tokens int) {
+	b.Helper()
+	d, err := target.OpenDrafting(b.Context(), []method.Info{i}, env)
+	if err != nil {
+		b.Fatal(err)
+	}
+	d.Eager()
+	var all engine.SpecStats
+	for b.Loop() {
+		for number := range texts {
+			all.Add(text(b, target, d, number, tokens))
+		}
+	}
+	b.ReportMetric(float64(all.Tokens)/float64(all.Rounds), "tok/round")
+	b.ReportMetric(float64(all.Drafted)/float64(all.Rounds), "drafts/round")
+	b.ReportMetric(float64(all.Tokens)/(all.Drafting+all.Stepping).Seconds(), "tok/s")
+}
+
+// text draws a text, which begins with a token that depends on its number, and returns what drafting did after the
+// first tokens.
+func text(b *testing.B, e *engine.Engine, d *engine.Drafting, number, tokens int) engine.SpecStats {
+	q, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: 0.8, Seed: 1}, SampleIndex: number})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.Speculate(d, nil); err != nil {
+		b.Fatal(err)
+	}
+	if err := q.Append(b.Context(), []token.ID{token.ID(300 + number)}); err != nil {
+		b.Fatal(err)
+	}
+	for range tokens {
+		if _, err := q.Next(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return q.SpecStats()
+}
