@@ -89,7 +89,7 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// TestFollowerKeeps expects tokens that come true to be computed once.
+// TestFollowerKeeps expects tokens that are accepted to be computed once.
 func TestFollowerKeeps(t *testing.T) {
 	m := hashed(64, 100)
 	f := NewFollower(m, 5)

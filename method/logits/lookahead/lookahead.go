@@ -24,11 +24,11 @@ func init() {
 
 // The sizes of the method: small ones, since every row takes time on a CPU.
 const (
-	width   = 5 // columns of the window
-	ngram   = 4 // tokens of an n-gram, its first one included
-	levels  = ngram - 1
-	guesses = 5       // n-grams that are drafted in a round, and kept of a first token
-	keys    = 1 << 11 // first tokens that the pool keeps
+	width      = 5 // columns of the window
+	ngram      = 4 // tokens of an n-gram, its first one included
+	levels     = ngram - 1
+	candidates = 5       // n-grams that are drafted in a round, and kept of a first token
+	keys       = 1 << 11 // first tokens that the pool keeps
 )
 
 // lookahead says whether the pool has the n-grams of the text too.
@@ -43,7 +43,7 @@ func (l lookahead) NewDrafter(method.Trunk) (method.Drafter, error) {
 type entry struct {
 	first token.ID
 	n     int
-	rest  [guesses][levels]token.ID
+	rest  [candidates][levels]token.ID
 }
 
 type drafter struct {
@@ -134,7 +134,7 @@ func (d *drafter) keep(first token.ID, rest [levels]token.ID) {
 	at := slices.Index(e.rest[:e.n], rest)
 	switch {
 	case at >= 0:
-	case e.n < guesses:
+	case e.n < candidates:
 		at, e.n = e.n, e.n+1
 	default:
 		at = 0

@@ -77,7 +77,7 @@ func TestWindow(t *testing.T) {
 			}
 		}
 	}
-	if n := p.tree.Len(); n > width*levels-1+guesses*levels || !p.tree.Whole() {
+	if n := p.tree.Len(); n > width*levels-1+candidates*levels || !p.tree.Whole() {
 		t.Errorf("%d rows", n)
 	}
 }
@@ -108,7 +108,7 @@ func TestRising(t *testing.T) {
 // TestPool: the last n-grams of a token are kept, and one that is seen again counts as the last.
 func TestPool(t *testing.T) {
 	d := &drafter{pool: make([]entry, keys)}
-	for i := range token.ID(guesses + 1) {
+	for i := range token.ID(candidates + 1) {
 		d.keep(7, [levels]token.ID{i, i, i})
 	}
 	d.keep(7, [levels]token.ID{2, 2, 2})

@@ -25,7 +25,7 @@ func open(t testing.TB, m *growtest.Model, window int) (*growtest.Text, *drafter
 	return &growtest.Text{Drafter: d}, d
 }
 
-// TestModes follows a text through both modes: the drafts that a step leaves are the next tree where they came true.
+// TestModes follows a text through both modes: the drafts that a step leaves are the next tree where the first one was accepted.
 func TestModes(t *testing.T) {
 	m := growtest.Cycle(vocabulary, 1)
 	x, d := open(t, m, 3)
