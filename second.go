@@ -82,11 +82,11 @@ func (m *Model) seconds() (all []*Model) {
 	return all
 }
 
-// bytes returns the memory that the weights and caches of the model and of its draft model may take.
+// bytes returns the memory that the weights and caches of the model and of those beside it may take.
 func (m *Model) bytes() uint64 {
 	n := uint64(m.model.Info().Bytes + m.engine.CacheBytes())
-	if m.draft != nil {
-		n += m.draft.bytes()
+	for _, d := range m.seconds() {
+		n += d.bytes()
 	}
 	return n
 }

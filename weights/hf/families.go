@@ -189,19 +189,7 @@ func gpt2(b *builder) {
 	if b.Has(folder.GPT2Table) {
 		root = "transformer."
 	}
-	b.Ignored = func(name string) bool { // the mask that older folders keep
-		return strings.HasSuffix(name, ".attn.bias") || strings.HasSuffix(name, ".attn.masked_bias")
-	}
-	if t, _ := b.Tensor(root + "wte.weight"); len(t.Shape) == 2 {
-		b.Vocab = t.Shape[0]
-	}
-	b.Copy("token_embd.weight", root+"wte.weight", b.Vocab, s.Width)
-	b.Copy("position_embd.weight", root+"wpe.weight", s.Context, s.Width)
-	b.LayerNorm("output_norm", root+"ln_f", s.Width)
-	b.Head("lm_head.weight", s.Width, true)
-	b.Layers(s.Layers, root+"h.", func(to, from func(string) string) {
-		b.LayerNorm(to("attn_norm"), from("ln_1"), s.Width)
-		b.LayerNorm(to("ffn_norm"), from("ln_2"), s.Width)
+	b.gpt2Frame(root, s, func(to, from func(string) string) {
 		linear := func(name, source string, out, in int) {
 			b.Transposed(to(name+".weight"), from(source+".weight"), out, in)
 			b.Copy(to(name+".bias"), from(source+".bias"), out)
@@ -210,6 +198,23 @@ func gpt2(b *builder) {
 		linear("attn_output", "attn.c_proj", s.Width, s.Width)
 		linear("ffn_up", "mlp.c_fc", s.FFN, s.Width)
 		linear("ffn_down", "mlp.c_proj", s.Width, s.FFN)
+	})
+}
+
+// gpt2Frame adds what GPT-2 and the models of its line have: tables of tokens and of positions, norms, and the matrices of each layer, which layer adds.
+func (b *builder) gpt2Frame(root string, s decoder.Shape, layer func(to, from func(string) string)) {
+	b.Ignored = func(name string) bool { // the mask that older folders keep
+		return strings.HasSuffix(name, ".attn.bias") || strings.HasSuffix(name, ".attn.masked_bias")
+	}
+	b.VocabOf(root + "wte.weight")
+	b.Copy("token_embd.weight", root+"wte.weight", b.Vocab, s.Width)
+	b.Copy("position_embd.weight", root+"wpe.weight", s.Context, s.Width)
+	b.LayerNorm("output_norm", root+"ln_f", s.Width)
+	b.Head("lm_head.weight", s.Width, true)
+	b.Layers(s.Layers, root+"h.", func(to, from func(string) string) {
+		b.LayerNorm(to("attn_norm"), from("ln_1"), s.Width)
+		b.LayerNorm(to("ffn_norm"), from("ln_2"), s.Width)
+		layer(to, from)
 	})
 }
 

@@ -2,7 +2,6 @@ package hf
 
 import (
 	"math"
-	"strings"
 
 	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
@@ -110,18 +109,7 @@ func gptBigCode(b *builder) {
 	s.FFN, s.Size = c.CountOr("n_inner", 4*s.Width, 1, decoder.MaxWidth), max(1, s.Width/s.Heads)
 	b.DescribeDecoder("starcoder", s)
 	b.CenteredEps("layer_norm_epsilon", 1e-5)
-	const root = "transformer."
-	b.Ignored = func(name string) bool { // the mask that older folders keep
-		return strings.HasSuffix(name, ".attn.bias") || strings.HasSuffix(name, ".attn.masked_bias")
-	}
-	b.VocabOf(root + "wte.weight")
-	b.Copy("token_embd.weight", root+"wte.weight", b.Vocab, s.Width)
-	b.Copy("position_embd.weight", root+"wpe.weight", s.Context, s.Width)
-	b.LayerNorm("output_norm", root+"ln_f", s.Width)
-	b.Head("lm_head.weight", s.Width, true)
-	b.Layers(s.Layers, root+"h.", func(to, from func(string) string) {
-		b.LayerNorm(to("attn_norm"), from("ln_1"), s.Width)
-		b.LayerNorm(to("ffn_norm"), from("ln_2"), s.Width)
+	b.gpt2Frame("transformer.", s, func(to, from func(string) string) {
 		b.Both(to("attn_qkv"), from("attn.c_attn"), (s.Heads+2)*s.Size, s.Width)
 		b.Both(to("attn_output"), from("attn.c_proj"), s.Width, s.Heads*s.Size)
 		b.Both(to("ffn_up"), from("mlp.c_fc"), s.FFN, s.Width)

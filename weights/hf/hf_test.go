@@ -23,6 +23,12 @@ func golden(t *testing.T, name string) *gguf.File {
 	if _, err := os.Stat(path); err != nil {
 		path = filepath.Join("../../../shared/golden/models", name+".gguf")
 	}
+	return beside(t, path)
+}
+
+// beside opens a file, and skips the test where it is not there because ../shared is not.
+func beside(t *testing.T, path string) *gguf.File {
+	t.Helper()
 	if _, err := os.Stat(path); err != nil {
 		if _, err := os.Stat("../../../shared"); err == nil && os.Getenv("CI") != "" {
 			t.Fatalf("../shared is here and %s is not", path)

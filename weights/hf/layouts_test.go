@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,19 +105,7 @@ func (l layout) check(t *testing.T, want *gguf.File, f *hftest.Folder) {
 // archFile opens a random model of ../shared without some tensors.
 func archFile(t *testing.T, name string, lacks ...string) *gguf.File {
 	t.Helper()
-	path := filepath.Join("../../../shared/golden/archs", name+".gguf")
-	if _, err := os.Stat(path); err != nil {
-		if _, err := os.Stat("../../../shared"); err == nil && os.Getenv("CI") != "" {
-			t.Fatalf("%s is missing", path)
-		}
-		t.Skipf("%s is not here", path)
-	}
-	f, err := gguf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return without(t, f, lacks...)
+	return without(t, beside(t, filepath.Join("../../../shared/golden/archs", name+".gguf")), lacks...)
 }
 
 // randomModel makes a model of random weights.
