@@ -18,7 +18,7 @@ type budget struct {
 
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
-	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 15400, 0},
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 16000, 0},
 	{"constraints", "sample/constrain/... distill", 22000, 0},
 	{"arithmetic", "compute/... internal/kernel/... model", 12800, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
@@ -33,18 +33,18 @@ var budgets = []budget{
 	{"access", "server/access", 1500, 0},
 	{"bodies", "server/wire", 2000, 0},
 	{"forms of answers", "server/structured", 1500, 0},
-	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6100, 0},
+	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6300, 0},
 	{"other APIs", "server/ollama server/anthropic server/rerank", 3000, 0},
-	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary", 5000, 0},
+	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary", 5300, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
 	{"Markdown at a terminal", "cmd/grove/internal/markdown", 1000, 0},
-	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 4700, 0},
+	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 5300, 0},
 	{"front door", ". sample/advice", 3500, 0},
 	{"search and diffusion", "search/... diffuse/...", 3000, 0},
 	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/hftest method/grow/growtest", 9000, 0},
 	{"predictions of steps", "internal/par/schedule", 1000, 0},
-	{"indexes for methods", "method/datastore method/suffixes method/trigrams", 1000, 0},
+	{"indexes for methods", "method/datastore method/suffixes method/trigrams", 1500, 0},
 	{"helpers", "internal/atomicfile internal/cachefile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/regular internal/stat gopher method/all", 2000, 0},
 }
 
