@@ -206,6 +206,62 @@ func TestTraversalTokens(t *testing.T) {
 	}
 }
 
+// TestTraversalDeep enumerates the rule on branching trees of depth 3: the text has the target's distribution to within 1e-12,
+// and a round expects no fewer tokens than by recursive rejection of the same trees. Probabilities of drafts are multiples of
+// 1/64, which float32 holds.
+func TestTraversalDeep(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for _, c := range []struct {
+		widths []int // draws by depth
+		tables int
+	}{
+		{[]int{2, 2, 2}, 1},
+		{[]int{2, 2, 1}, 3},
+		{[]int{1, 2, 2}, 6},
+		{[]int{2, 1, 2}, 6},
+		{[]int{3, 1, 1}, 6},
+	} {
+		if testing.Short() {
+			c.tables = min(c.tables, c.widths[0]*c.widths[1]-1) / 2
+		}
+		gain := 0.0
+		for i := range c.tables {
+			g := game{rule: Traversal, p: randomTable(r, 3), q: dyadicTable(r, 3), widths: c.widths, depth: 3}
+			texts, _, leaves := g.play(t)
+			if e := g.distance(t, texts); e > 1e-12 {
+				t.Errorf("%v draws, table %d: a text's probability is off by %v", c.widths, i, e)
+			}
+			g.rule = Reject
+			_, _, root := g.play(t)
+			if leaves < root-1e-12 {
+				t.Errorf("%v draws, table %d: %v tokens from the leaves, %v from the root", c.widths, i, leaves, root)
+			}
+			gain = max(gain, leaves-root)
+		}
+		if c.tables > 1 && gain < 1e-3 {
+			t.Errorf("%v draws: at most %v tokens more than by %s", c.widths, gain, Reject.Name)
+		}
+		t.Logf("%v draws: up to %.3f tokens more than by %s", c.widths, gain, Reject.Name)
+	}
+}
+
+// dyadicTable returns a model of n tokens, all or all but one of which have a probability behind a token, in multiples of 1/64.
+func dyadicTable(r *rand.Rand, n int) table {
+	t := make(table, n+1)
+	for i := range t {
+		t[i] = make([]float64, n)
+		support := n - r.IntN(2)
+		for k := range support {
+			t[i][k] = 1.0 / 64
+		}
+		for range 64 - support {
+			t[i][r.IntN(support)] += 1.0 / 64
+		}
+		r.Shuffle(n, func(a, b int) { t[i][a], t[i][b] = t[i][b], t[i][a] })
+	}
+	return t
+}
+
 // losses are ways in which drafts are not run. That they look at the tokens must not change the text.
 var losses = map[string]func(y *toy, node int) bool{
 	"all are run": nil,

@@ -237,8 +237,8 @@ func (y *toy) run(t *testing.T, a Acceptor, script []float64) (r result) {
 	return r
 }
 
-// outcomes visits every outcome of a rule with its probability, to within 1e-9: it follows each draw by each token,
-// and finds the border of each test, which a number passes below it, by bisection.
+// outcomes visits every outcome of a rule with its probability, to within the rounding of float64: it follows each draw by
+// each token, and finds the border of each test, which a number passes below it, by bisection.
 func (y *toy) outcomes(t *testing.T, a Acceptor, visit func(r result, chance float64)) {
 	t.Helper()
 	var follow func(script []float64, chance float64)
@@ -263,23 +263,29 @@ func (y *toy) outcomes(t *testing.T, a Acceptor, visit func(r result, chance flo
 			follow(with(high), chance)
 			return
 		}
-		for range 30 {
-			if middle := (low + high) / 2; y.run(t, a, with(middle)).same(passed) {
+		for range 60 {
+			middle := (low + high) / 2
+			if middle <= low || middle >= high {
+				break // they are neighbours
+			}
+			if y.run(t, a, with(middle)).same(passed) {
 				low = middle
 			} else {
 				high = middle
 			}
 		}
-		follow(with(low/2), chance*low)
-		follow(with((1+high)/2), chance*(1-low))
+		follow(with(low/2), chance*high)
+		follow(with((1+high)/2), chance*(1-high))
 	}
 	follow(nil, 1)
 }
 
-// trees visits the trees that are drawn level by level, with their probabilities: children gives the ways to draw the
-// children of a node, which has as many draws as its parent gave it.
-func trees(q table, draws, depth int, children func(q []float64, draws int, visit func(kids []draft, chance float64)),
-	visit func(drafts []draft, chance float64)) {
+// drawing visits the ways to draw the children of a node of a depth from q, with their probabilities. The node has as many
+// draws as its parent gave it.
+type drawing func(q []float64, draws, depth int, visit func(kids []draft, chance float64))
+
+// trees visits the trees that are drawn level by level, with their probabilities.
+func trees(q table, draws, depth int, children drawing, visit func(drafts []draft, chance float64)) {
 	var from func(y *toy, node int, chance float64)
 	from = func(y *toy, node int, chance float64) {
 		if node == len(y.drafts) {
@@ -294,7 +300,7 @@ func trees(q table, draws, depth int, children func(q []float64, draws int, visi
 		if node != Root {
 			n = bits.OnesCount64(y.drafts[node].samples)
 		}
-		children(q[y.row(node)], n, func(kids []draft, c float64) {
+		children(q[y.row(node)], n, y.depth(node), func(kids []draft, c float64) {
 			all := slices.Clone(y.drafts)
 			for _, k := range kids {
 				k.parent = node
@@ -307,7 +313,7 @@ func trees(q table, draws, depth int, children func(q []float64, draws int, visi
 }
 
 // independent gives the draws of K-SEQ: with replacement, equal ones merged.
-func independent(q []float64, draws int, visit func(kids []draft, chance float64)) {
+func independent(q []float64, draws, _ int, visit func(kids []draft, chance float64)) {
 	var pick func(kids []draft, k int, chance float64)
 	pick = func(kids []draft, k int, chance float64) {
 		if k == draws {
@@ -331,9 +337,11 @@ func independent(q []float64, draws int, visit func(kids []draft, chance float64
 	pick(nil, 0, 1)
 }
 
-// distinct gives up to width draws without replacement, whatever the parent's draws.
-func distinct(width int) func(q []float64, _ int, visit func(kids []draft, chance float64)) {
-	return func(q []float64, _ int, visit func(kids []draft, chance float64)) {
+// distinct gives up to as many draws without replacement as a depth has, whatever the parent's draws; the last number
+// counts below, too.
+func distinct(widths ...int) drawing {
+	return func(q []float64, _, depth int, visit func(kids []draft, chance float64)) {
+		width := widths[min(depth, len(widths)-1)]
 		var pick func(kids []draft, left, chance float64)
 		pick = func(kids []draft, left, chance float64) {
 			more := false
@@ -356,8 +364,9 @@ func distinct(width int) func(q []float64, _ int, visit func(kids []draft, chanc
 type game struct {
 	rule     Rule
 	p, q     table
-	draws    int // independent draws behind the root; 0: draws without replacement
-	width    int // draws without replacement behind each node
+	draws    int   // independent draws behind the root; 0: draws without replacement
+	width    int   // draws without replacement behind each node
+	widths   []int // the same by depth; nil: width
 	depth    int
 	prepare  func(y *toy) // changes a round; nil: nothing
 	drawless bool         // drafts are not called draws
@@ -381,6 +390,9 @@ func (g game) play(t *testing.T) (texts map[string]float64, accepts, tokens floa
 		}
 	}
 	draw := distinct(g.width)
+	if g.widths != nil {
+		draw = distinct(g.widths...)
+	}
 	if g.draws > 0 {
 		draw = independent
 	}
@@ -417,11 +429,17 @@ func (g game) play(t *testing.T) (texts map[string]float64, accepts, tokens floa
 }
 
 // error returns how far the texts of a game are from those of the target.
-func (g game) error(t *testing.T) (most float64) {
+func (g game) error(t *testing.T) float64 {
 	t.Helper()
 	got, _, _ := g.play(t)
+	return g.distance(t, got)
+}
+
+// distance returns how far texts are from those of the target.
+func (g game) distance(t *testing.T, got map[string]float64) (most float64) {
+	t.Helper()
 	plain := g
-	plain.rule, plain.width, plain.draws, plain.drawless = Match, 0, 0, true
+	plain.rule, plain.width, plain.widths, plain.draws, plain.drawless = Match, 0, nil, 0, true
 	want, _, _ := plain.play(t)
 	for text := range got {
 		most = max(most, math.Abs(got[text]-want[text]))
