@@ -31,6 +31,8 @@ type MethodInfo struct {
 	Grade method.Grade `json:"grade"`
 	Needs string       `json:"needs,omitempty"`
 	Auto  bool         `json:"auto"`
+
+	Options string `json:"options,omitempty"` // behind the name, with the value where none is given: NAME:option=value
 }
 
 // The values of [Request.Accept].
@@ -52,7 +54,7 @@ const (
 func Methods() []MethodInfo {
 	var all []MethodInfo
 	for _, i := range method.All() {
-		all = append(all, MethodInfo{i.Name, i.Paper, i.Kind, i.Grade, i.Needs, i.Auto})
+		all = append(all, MethodInfo{i.Name, i.Paper, i.Kind, i.Grade, i.Needs, i.Auto, i.Options})
 	}
 	return all
 }
@@ -148,9 +150,7 @@ func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, er
 	if err != nil || len(infos) == 0 {
 		return nil, err
 	}
-	if auto {
-		list = MethodAuto
-	}
+	list = method.Name(infos, auto)
 	m.methods.mu.Lock()
 	defer m.methods.mu.Unlock()
 	if d, ok := m.methods.open[list]; ok {

@@ -43,6 +43,18 @@ func Parse(list string) (infos []Info, auto bool, err error) {
 	return infos, false, nil
 }
 
+// Name returns the one name of a list that [Parse] has read: equal methods have equal names, however the list was written.
+func Name(infos []Info, auto bool) string {
+	if auto {
+		return Auto
+	}
+	var names []string
+	for _, i := range infos {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, ",")
+}
+
 // Replayable returns the list of those methods that draft from text alone, as [Parse] takes it.
 func Replayable(infos []Info) string {
 	var names []string

@@ -69,6 +69,11 @@ type Info struct {
 	Meets func(Env) error
 	// Open prepares the method for an engine. Its needs are met.
 	Open func(Env) (Method, error)
+
+	// Set returns Open for an option as a user writes it, name=value without a comma, and the option in the one spelling that stands for
+	// all of the same value. A method has few values: the engine keeps what each has learned. nil: it has no option.
+	Set     func(option string) (open func(Env) (Method, error), spelling string, err error)
+	Options string // with its value where none is given
 }
 
 // ErrNeeds reports a method that cannot be opened without what it needs.
@@ -192,9 +197,13 @@ func All() []Info {
 	return all
 }
 
-// Find returns a method by its name, or an error that lists the names there are.
+// Find returns a method by its name, with the option behind it where there is one, such as draft-specdec:h=0.3; its name is then the
+// method's with the option. Errors: a name that is not known, with those that are; an option that the method does not take.
 func Find(name string) (Info, error) {
-	if i, ok := registry[name]; ok {
+	bare, option, set := strings.Cut(name, ":")
+	if i, ok := registry[bare]; ok && set {
+		return i.with(option)
+	} else if ok {
 		return i, nil
 	}
 	names := make([]string, 0, len(registry))
@@ -203,4 +212,16 @@ func Find(name string) (Info, error) {
 	}
 	sort.Strings(names)
 	return Info{}, fmt.Errorf("method: %q is not known; auto, off and these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, append(names, "auto", "off")))
+}
+
+// with returns the method with an option.
+func (i Info) with(option string) (_ Info, err error) {
+	if i.Set == nil {
+		return Info{}, fmt.Errorf("method: %s takes no option; %q is given", i.Name, option)
+	}
+	if i.Open, option, err = i.Set(option); err != nil {
+		return Info{}, fmt.Errorf("method: %s: %w", i.Name, err)
+	}
+	i.Name += ":" + option
+	return i, nil
 }

@@ -22,13 +22,13 @@ func (c *methodsCommand) Run() error {
 		return bench.WriteLines(terminal.Stdout, grove.Methods())
 	}
 	w := tabwriter.NewWriter(terminal.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tGRADE\tDRAFTS FROM\tNEEDS\tAUTO\tPAPER")
+	fmt.Fprintln(w, "NAME\tGRADE\tDRAFTS FROM\tNEEDS\tAUTO\tOPTIONS\tPAPER")
 	for _, m := range grove.Methods() {
 		auto := ""
 		if m.Auto {
 			auto = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Grade, m.Kind, cmp.Or(m.Needs, "-"), auto, m.Paper)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Grade, m.Kind, cmp.Or(m.Needs, "-"), auto, cmp.Or(m.Options, "-"), m.Paper)
 	}
 	fmt.Fprintln(w, "\nRULE\tGRADE\tOPTIONS")
 	for _, r := range grove.Rules() {

@@ -16,6 +16,7 @@ type Drafter struct {
 
 // NewDrafter returns a drafter for a branch, which it closes. Env is that of the method.
 func NewDrafter(s Shape, b *Branch, e method.Env) *Drafter {
+	b.Like.Want.State = s.State
 	return &Drafter{branch: b, grower: New(s, b, b.Vocabulary(e.Vocabulary))}
 }
 
@@ -42,7 +43,10 @@ func (d *Drafter) Begin(h *method.History) error {
 }
 
 // Committed implements [method.Drafter].
-func (d *Drafter) Committed(r method.Run) { d.branch.Committed(r.IDs, false) }
+func (d *Drafter) Committed(r method.Run) {
+	d.branch.Committed(r.IDs, false)
+	d.grower.Committed(r.IDs)
+}
 
 // Draft implements [method.Drafter].
 func (d *Drafter) Draft(ctx context.Context, t *method.Tree) error {

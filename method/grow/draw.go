@@ -99,6 +99,7 @@ func (g *Grower) take(t *method.Tree, node, k int, id token.ID, v value) bool {
 		g.values = append(g.values, value{}) // others' drafts may precede it
 	}
 	g.values[at+1] = v
+	g.chain.tell(id, p, g.source)
 	g.leave(t, at)
 	return true
 }

@@ -24,6 +24,8 @@ type Source interface {
 	// Logits returns the logits behind the i-th draft of the last Expand or, for 0 after Root, behind the text. They
 	// are valid until the next call of a method.
 	Logits(i int) []float32
+	// State returns the final state that Logits(i) are of, valid as long; nil: the source was not told to give states.
+	State(i int) []float32
 	// Room returns how many drafts the next Expand may take, and the greatest depth of a draft that can be expanded.
 	Room() (drafts, depth int)
 }
@@ -42,6 +44,11 @@ type Shape struct {
 	// Spine expands only the first draft behind a node, and only where its probability is at least Least.
 	Spine bool
 	Least float32
+
+	// Stop makes the rule by which chains end, of shapes with one draft behind a node: passes go on until it ends them, whether they
+	// pay or not. nil: they go on while they pay. State says that the rule reads the draft model's states.
+	Stop  func() Stop
+	State bool
 }
 
 // Draw says which tokens are drafted behind a node.
@@ -79,6 +86,7 @@ type Grower struct {
 	sampler    *sample.Chain
 	index      int // length of the text
 	passes     Passes
+	chain      chain
 
 	next  []int // drafts that are not expanded
 	level []int // those that a pass expands
@@ -97,17 +105,26 @@ func New(s Shape, from Source, vocabulary int) *Grower {
 	if s.Depth == 0 {
 		s.Depth = Depth
 	}
-	return &Grower{shape: s, source: from, vocabulary: vocabulary}
+	g := &Grower{shape: s, source: from, vocabulary: vocabulary}
+	if s.Stop != nil {
+		g.chain.stop = s.Stop()
+	}
+	return g
 }
 
 // Begin starts a text, whose random numbers are n. It returns an error of n's sampling parameters.
 func (g *Grower) Begin(n method.Noise) (err error) {
+	g.chain.begin()
 	g.sampler, err = sample.NewChain(sample.Settings{Params: n.Sampling, SampleIndex: n.SampleIndex}, g.vocabulary)
 	return err
 }
 
+// Committed tells which tokens were added to the text, for the rule by which chains end.
+func (g *Grower) Committed(ids []token.ID) { g.chain.followed(ids) }
+
 // Grow adds drafts behind a text of length tokens.
 func (g *Grower) Grow(ctx context.Context, t *method.Tree, length int) error {
+	g.chain.followed(nil)
 	g.next, g.values, g.index = g.next[:0], append(g.values[:0], value{chance: 1}), length
 	ok, err := g.source.Root(ctx)
 	if !ok || err != nil {
@@ -154,7 +171,10 @@ func (g *Grower) goesOn(t *method.Tree, pass int) bool {
 	})
 	n := min(room, len(g.next))
 	g.level, g.next = append(g.level[:0], g.next[:n]...), append(g.next[:0], g.next[n:]...)
-	if g.shape.Growth == Fixed {
+	switch {
+	case g.chain.stop != nil:
+		return n > 0 && !g.chain.ended
+	case g.shape.Growth == Fixed:
 		return n > 0 && pass < len(g.shape.Ranks)
 	}
 	expected := 0.0
@@ -205,6 +225,7 @@ func (g *Grower) likeliest(t *method.Tree, node int, logits []float32) error {
 		if at == method.Root {
 			continue // a less likely one may be of a class that does better
 		}
+		g.chain.tell(c.ID, c.P, g.source)
 		if !g.shape.Spine || rank == 0 && c.P >= g.shape.Least {
 			g.leave(t, at)
 		}

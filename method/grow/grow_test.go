@@ -333,5 +333,6 @@ type still []float32
 
 func (s still) Root(context.Context) (bool, error)                { return true, nil }
 func (s still) Expand(context.Context, *method.Tree, []int) error { return nil }
+func (s still) State(int) []float32                               { return nil }
 func (s still) Logits(int) []float32                              { return s }
 func (s still) Room() (drafts, depth int)                         { return 64, 64 }

@@ -108,5 +108,8 @@ func (r *Rows) Logits(i int) []float32 {
 	return r.dense
 }
 
+// State implements [Source].
+func (r *Rows) State(i int) []float32 { return r.got[i].State }
+
 // Room returns how many rows the next pass may have.
 func (r *Rows) Room() int { return min(r.Size.Rows, method.MaxLive-len(r.Live)) }

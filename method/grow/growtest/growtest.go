@@ -21,6 +21,7 @@ import (
 type Model struct {
 	Dims   method.Size
 	Next   func(path []token.ID, r forest.Row) []float32 // the logits behind a path, which ends with the row
+	State  func(path []token.ID) []float32               // the final state behind a path; nil: the model gives none
 	Fail   error                                         // of all passes
 	Window int                                           // how far back a trunk can be cut, unless it is cut to nothing; 0: any
 
@@ -99,6 +100,9 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 		got := method.Result{Node: forest.Node(s.dropped + len(s.live))}
 		if r.Want.Logits {
 			got.Result = compute.Result{Logits: s.Next(path, r.Row)}
+		}
+		if r.Want.State && s.State != nil {
+			got.State = s.State(path)
 		}
 		s.results = append(s.results, got)
 	}
