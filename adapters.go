@@ -1,11 +1,6 @@
 package grove
 
-import (
-	"errors"
-
-	"grove/adapters"
-	"grove/internal/mmap"
-)
+import "grove/adapters"
 
 // AdapterFile is a LoRA adapter to open with a model: a GGUF file in llama.cpp's layout, or a folder of PEFT.
 type AdapterFile = adapters.File
@@ -22,47 +17,14 @@ var ErrAdapter = adapters.ErrAdapter
 // LoadAdapter opens an adapter while the model is in use. Errors: an [*OptionError] for a file that cannot be read, for an adapter of
 // another base, which is refused by the name of what does not fit before anything is allocated, and for a scale out of range;
 // [ErrAdapter] for a name that is taken; [ErrMemory].
-func (m *Model) LoadAdapter(f AdapterFile) (a Adapter, err error) {
-	if err := m.engine.Closed(); err != nil {
-		return Adapter{}, err
-	}
-	err = mmap.Catch(func() error {
-		a, err = m.adapters.Load(f)
-		return err
-	})
-	if err != nil {
-		return Adapter{}, adapterError(err)
-	}
-	return a, m.adapt()
-}
+func (m *Model) LoadAdapter(f AdapterFile) (Adapter, error) { return m.resident.LoadAdapter(f) }
 
 // UnloadAdapter closes an adapter by its name. Answers that use it go on with it. Errors: [ErrAdapter].
-func (m *Model) UnloadAdapter(name string) error {
-	return errors.Join(m.adapters.Unload(name), m.adapt())
-}
+func (m *Model) UnloadAdapter(name string) error { return m.resident.UnloadAdapter(name) }
 
 // Adapters returns the open adapters in the order of opening.
-func (m *Model) Adapters() []Adapter { return m.adapters.All() }
+func (m *Model) Adapters() []Adapter { return m.resident.Adapters.All() }
 
 // ScaleAdapters sets the scales that requests without adapters of their own give the open adapters: those that are not named get 0.
 // Errors: [ErrAdapter], an [*OptionError]; nothing has changed then.
-func (m *Model) ScaleAdapters(scales []AdapterScale) error {
-	return errors.Join(adapterError(m.adapters.Scale(scales)), m.adapt())
-}
-
-// adapt makes the adapters' own scales those of embeddings and of texts that are scored.
-func (m *Model) adapt() error {
-	set, err := m.adapters.Set(nil)
-	if err == nil {
-		m.engine.Adapt(set)
-	}
-	return adapterError(err)
-}
-
-// adapterError is an error of adapters as an [*OptionError], where no other kind of error fits.
-func adapterError(err error) error {
-	if err == nil || errors.Is(err, ErrAdapter) || errors.Is(err, ErrMemory) {
-		return err
-	}
-	return &OptionError{err}
-}
+func (m *Model) ScaleAdapters(scales []AdapterScale) error { return m.resident.ScaleAdapters(scales) }

@@ -46,7 +46,7 @@ func (m *Model) compile(c Constraint) (*constrain.Constraint, error) {
 	}
 	made, err := cache.Compile(c)
 	if err != nil {
-		return nil, &OptionError{fmt.Errorf("grove: Request.Constraint: %w", err)}
+		return nil, &OptionError{Err: fmt.Errorf("grove: Request.Constraint: %w", err)}
 	}
 	return made, nil
 }
@@ -84,10 +84,10 @@ func (g *Generation) constrain() error {
 	}
 	if r.Heal {
 		if r.PromptIDs != nil || r.Suffix != nil || g.model.model.Info().Source != nil {
-			return &OptionError{errors.New("grove: Request.Heal: the prompt is tokens or a source, or has a suffix; only the end of a text is healed")}
+			return &OptionError{Err: errors.New("grove: Request.Heal: the prompt is tokens or a source, or has a suffix; only the end of a text is healed")}
 		}
 		if r.Constraint != nil && r.Constraint.Ahead != nil {
-			return &OptionError{errors.New("grove: Request.Heal: the constraint looks ahead, and its hidden Markov model knows no text that begins inside a prompt")}
+			return &OptionError{Err: errors.New("grove: Request.Heal: the constraint looks ahead, and its hidden Markov model knows no text that begins inside a prompt")}
 		}
 		var left int
 		left, g.head = cache.Vocabulary().Heal(g.prompt)

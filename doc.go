@@ -99,6 +99,7 @@
 //	cmd/grove    the command
 //	server       HTTP routes, and the chat page
 //	bench        measurements
+//	resident     models in memory, and what drafts beside them
 //	search       programs that compute several answers and choose one
 //	suite        the tests that every method and every model passes
 //	engine       sequences, queue, scheduler, jobs; engine/plan: the cost of steps, and the planner of drafts

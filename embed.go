@@ -68,12 +68,12 @@ func (m *Model) pooling(o EmbedOptions) (model.Pooling, error) {
 	if o.Pooling != "" {
 		var err error
 		if p, err = model.ParsePooling(o.Pooling); err != nil {
-			return p, &OptionError{err}
+			return p, &OptionError{Err: err}
 		}
 	}
 	switch {
 	case p == model.PoolRank:
-		return p, &OptionError{errors.New("grove: the model ranks texts by a query; a pooling of mean, cls or last gives embeddings")}
+		return p, &OptionError{Err: errors.New("grove: the model ranks texts by a query; a pooling of mean, cls or last gives embeddings")}
 	case p != model.PoolUnset:
 		return p, nil
 	case i.Encoder || i.Full:
@@ -100,7 +100,7 @@ func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, ma
 		return nil, err
 	}
 	if p == model.PoolNone && !many {
-		return nil, &OptionError{errors.New("grove: a pooling of none gives a vector for each token, not one for the text")}
+		return nil, &OptionError{Err: errors.New("grove: a pooling of none gives a vector for each token, not one for the text")}
 	}
 	if len(ids) == 0 {
 		return nil, errors.New("grove: the text is empty, and the model has no token that begins one")
@@ -108,7 +108,7 @@ func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, ma
 	read := reading.Options{Layers: o.Layers, Tokens: o.Tokens, Exit: o.Exit, Dimensions: o.Dimensions, Mask: o.Mask}
 	r, states, err := reading.Of(read, m.model.Info(), len(ids))
 	if err != nil {
-		return nil, &OptionError{fmt.Errorf("grove: %w", err)}
+		return nil, &OptionError{Err: fmt.Errorf("grove: %w", err)}
 	}
 	states.Kind, states.Progress = p, o.Progress
 	if err := m.engine.States(ctx, ids, r, states.Add); err != nil {

@@ -186,7 +186,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	}
 	g := &Generation{model: m, ctx: ctx, req: r, prompt: ids}
 	g.stats.StopToken = token.None
-	if g.stats.Grade, err = m.grade(r.Method, r.Accept); err != nil {
+	if g.stats.Grade, err = m.resident.Grade(r.Method, r.Accept); err != nil {
 		return nil, err
 	}
 	if g.thinking, err = m.boundThinking(r.Thinking); err != nil {
@@ -218,7 +218,7 @@ func (m *Model) check(r *Request) error {
 		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, LeastPriority, MostPriority)
 	}
 	if r.Private && r.Session != "" {
-		return &OptionError{errors.New("grove: Request.Session: the request is Private: nothing of it is kept")}
+		return &OptionError{Err: errors.New("grove: Request.Session: the request is Private: nothing of it is kept")}
 	}
 	if len(r.Files) > 0 && r.Suffix == nil {
 		return errors.New("grove: files beside a text want its suffix")
@@ -227,11 +227,11 @@ func (m *Model) check(r *Request) error {
 		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.SampleIndex)
 	}
 	if err := r.Sampling.Validate(); err != nil {
-		return &OptionError{err}
+		return &OptionError{Err: err}
 	}
 	var err error
-	if r.set, err = m.adapters.Set(r.Adapters); err != nil {
-		return adapterError(err)
+	if r.set, err = m.resident.AdapterSet(r.Adapters); err != nil {
+		return err
 	}
 	if err = m.fills(r); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (m *Model) check(r *Request) error {
 		}
 	}
 	if err := r.Penalties.Validate(n); err != nil {
-		return &OptionError{err}
+		return &OptionError{Err: err}
 	}
 	return nil
 }
@@ -347,7 +347,7 @@ func (g *Generation) Parts() iter.Seq2[Read, error] {
 
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	g.start = time.Now()
-	draft, err := g.model.drafting(g.ctx, g.req.Method) // before there is a slot, which measuring steps may wait for
+	draft, err := g.model.resident.Drafting(g.ctx, g.req.Method) // before there is a slot, which measuring steps may wait for
 	if err != nil {
 		return err
 	}
@@ -477,9 +477,9 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	if err := s.Speculate(draft, g.prediction); err != nil {
 		return err
 	}
-	rule, err := method.RuleWith(g.req.Accept, g.model.judge)
+	rule, err := method.RuleWith(g.req.Accept, g.model.resident.Judge)
 	if err = errors.Join(err, s.Accept(rule)); err != nil {
-		return &OptionError{err}
+		return &OptionError{Err: err}
 	}
 	return nil
 }

@@ -1,35 +1,26 @@
 package grove
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime"
-	"strings"
-	"sync"
 
-	"grove/adapters"
 	"grove/engine"
 	"grove/forest"
-	"grove/gopher"
-	"grove/internal/machine"
 	"grove/internal/mmap"
 	"grove/internal/par"
-	"grove/method"
 	_ "grove/method/all" // links the methods
-	"grove/method/datastore"
 	"grove/model"
 	_ "grove/model/all" // links the architectures
+	"grove/resident"
 	"grove/sample"
 	"grove/sample/advice"
 	_ "grove/search/all" // links the searches
 	"grove/text/chat"
 	"grove/text/token"
 	"grove/text/tokenizer"
-	"grove/verify"
 	"grove/weights/gguf"
-	"grove/weights/hf"
 	"grove/weights/tensor"
 )
 
@@ -81,30 +72,19 @@ func DefaultSampling() Sampling { return sample.DefaultParams() }
 
 // Model is an open model. It is safe for concurrent use.
 type Model struct {
-	file      *gguf.File
-	pool      *par.Pool
-	model     model.Model
+	resident *resident.Model
+
+	// These are the resident model's.
 	engine    *engine.Engine
+	model     model.Model
 	tokenizer *tokenizer.Tokenizer
 	templates *chat.Templates
-	thinking  sample.Thinking // the markers, if it has any, and no bound
-	thinks    [2]string       // the markers' texts
-	reasoning Reasoning       // of conversations that say nothing else
-	advice    Advice
-	methods   draftings
-	draft     *Model           // shares the pool, or has one of its own; nil: none
-	judge     *verify.Head     // of the rule judge; nil: none
-	middle    *Model           // shares the pool; nil: none
-	words     *method.VocabMap // relates its tokens to the model's
 
-	draftVocab int
-	datastore  *datastore.Store // nil: none
-
+	thinking    sample.Thinking // the markers, if it has any, and no bound
+	thinks      [2]string       // the markers' texts
+	reasoning   Reasoning       // of conversations that say nothing else
+	advice      Advice
 	constraints constraints
-	adapters    adapters.Registry
-
-	closing sync.Once
-	closed  error // of [Model.Close]
 }
 
 const (
@@ -118,13 +98,7 @@ const (
 )
 
 // OptionError reports options that make no sense, in general or for the model that was opened.
-type OptionError struct{ Err error }
-
-// Error returns what is wrong, as one line.
-func (e *OptionError) Error() string { return e.Err.Error() }
-
-// Unwrap returns what is wrong.
-func (e *OptionError) Unwrap() error { return e.Err }
+type OptionError = resident.OptionError
 
 // Open opens a GGUF file, a Hugging Face folder (see package hf) or, where no file has that name, a model of package
 // gopher by its name. Errors: an [*OptionError]; a *gguf.FormatError or *safetensors.FormatError for a damaged file; a
@@ -138,14 +112,7 @@ func Open(path string, o Options) (*Model, error) {
 }
 
 // OpenFile opens the file of a model as [Open] does, and loads no weights.
-func OpenFile(path string) (*gguf.File, error) {
-	if data := gopher.Named(path); data != nil {
-		if _, err := os.Stat(path); err != nil {
-			return gguf.Parse(data)
-		}
-	}
-	return hf.OpenModel(path)
-}
+func OpenFile(path string) (*gguf.File, error) { return resident.OpenFile(path) }
 
 // OpenBytes opens a GGUF file that is in memory. The bytes must not change while the model is open.
 func OpenBytes(data []byte, o Options) (*Model, error) {
@@ -157,113 +124,53 @@ func OpenBytes(data []byte, o Options) (*Model, error) {
 }
 
 func open(f *gguf.File, o Options) (*Model, error) {
-	m := &Model{file: f}
-	if err := mmap.Catch(func() error { return m.load(o) }); err != nil {
-		m.Close()
+	checked.choose(o.Log)
+	if err := o.check(); err != nil {
+		_ = f.Close() // its error would only hide the cause
+		return nil, &OptionError{Err: err}
+	}
+	r, err := resident.Open(f, o.resident())
+	if err != nil {
 		return nil, err
 	}
-	if !o.NoRepack && !m.crowds() { // else the file is read whole only for the first session
-		m.file.Prepare(m.pool.Idle())
+	m := &Model{resident: r, engine: r.Engine, model: r.Model, tokenizer: r.Tokenizer, templates: r.Templates}
+	if err := mmap.Catch(func() error { return m.read(o) }); err != nil {
+		m.Close()
+		return nil, err
 	}
 	return m, nil
 }
 
-func (m *Model) load(o Options) error {
-	checked.choose(o.Log)
-	cacheType, err := ParseCacheType(o.CacheType)
-	if err != nil {
-		return &OptionError{err}
+// resident says how the model is brought into memory, and what beside it.
+func (o Options) resident() resident.Options {
+	queue := max(o.Queue, 0) // NoQueue is none
+	if o.Queue == 0 {
+		queue = Unbounded
 	}
-	if err := o.check(); err != nil {
-		return &OptionError{err}
+	return resident.Options{
+		Context: o.Context, CacheType: o.CacheType, Threads: cmp.Or(o.Threads, par.Threads()), Parallel: cmp.Or(o.Parallel, defaultParallel), Chunk: o.Chunk,
+		NoRepack: o.NoRepack, Queue: queue, Memory: o.Memory, Progress: o.Progress, Eager: o.Eager, Forget: o.Forget, Adapters: o.Adapters,
+		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
 	}
-	if o.Threads == 0 {
-		o.Threads = par.Threads()
-	}
-	if o.Parallel == 0 {
-		o.Parallel = defaultParallel
-	}
-	switch o.Queue {
-	case 0:
-		o.Queue = Unbounded
-	case NoQueue:
-		o.Queue = 0
-	}
-	if m.pool == nil {
-		m.pool = par.New(o.Threads)
-	}
-	if _, err = room(o.Memory, m.file.LayerBytes()); err != nil { // before any of it is read
-		return &OptionError{err}
-	}
-	m.model, err = model.Open(m.file, m.pool, model.Options{NoRepack: o.NoRepack || m.crowds(), Context: o.Context, Progress: o.Progress})
-	if err == nil {
-		m.tokenizer, err = tokenizer.FromGGUF(m.file)
-	}
-	if err == nil {
-		m.templates, err = chat.FromGGUF(m.file, m.tokenizer)
-	}
-	if err != nil {
-		return gguf.InFile(append(m.file.Paths(), "")[0], err)
-	}
+}
+
+// read reads what the model's file, and the options, say of conversations and of the draw of tokens.
+func (m *Model) read(o Options) error {
 	if o.ChatTemplate != "" {
 		if err := m.templates.Choose(o.ChatTemplate); err != nil {
 			return err
 		}
 	}
 	m.thinking, m.thinks = m.findThinking()
-	if m.reasoning = o.Reasoning; m.reasoning.Check() != nil {
-		return m.reasoning.Check()
-	}
-	m.advice = advice.Read(m.file)
-	limit, err := room(o.Memory, m.model.Info().Bytes)
-	if err != nil {
-		return &OptionError{err}
-	}
-	if i := m.model.Info(); o.CacheType == "" && (i.Encoder || i.Full) {
-		cacheType = tensor.F32 // keys live for one step, so that their memory is no matter
-	}
-	m.engine, err = engine.New(m.model, m.pool, engine.Config{
-		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Queue: o.Queue, Chunk: o.Chunk, Memory: limit,
-	})
-	if err != nil {
-		return &OptionError{err}
-	}
-	m.methods.eager, m.methods.forget = o.Eager, o.Forget
-	m.adapters.Base = adapters.Base{File: m.file, Info: m.model.Info(), Pool: m.pool}
-	m.adapters.Room = func(n int) error {
-		_, err := room(o.Memory, m.model.Info().Bytes+m.engine.CacheBytes()+n)
-		return err
-	}
-	for _, a := range o.Adapters {
-		if _, err := m.LoadAdapter(a); err != nil {
-			return err
-		}
-	}
-	m.draftVocab = o.DraftVocab
-	m.judge, err = verify.ReadHead(o.Judge, m.model.Info().Width)
-	if err = errors.Join(err, m.openSeconds(o)); err != nil {
-		return err
-	}
-	if m.datastore, err = datastore.For(m.tokenizer, o.Datastore); err != nil {
-		return err
-	}
-	runtime.GC() // what loading left behind is as large as the vocabulary
-	return nil
-}
-
-// room returns what a limit of memory leaves for the cache beside weights of n bytes.
-func room(limit uint64, n int) (uint64, error) {
-	switch {
-	case limit == 0:
-		return machine.Memory(), nil
-	case uint64(n) >= limit:
-		return 0, fmt.Errorf("grove: the weights take %.1f MiB and %.1f MiB may be used: %w", float64(n)/(1<<20), float64(limit)/(1<<20), ErrMemory)
-	}
-	return limit - uint64(n), nil
+	m.advice, m.reasoning = advice.Read(m.resident.File), o.Reasoning
+	return m.reasoning.Check()
 }
 
 // check refuses numbers that make no sense for any model.
 func (o Options) check() error {
+	if _, err := ParseCacheType(o.CacheType); err != nil {
+		return err
+	}
 	for _, v := range []struct {
 		name string
 		n    int
@@ -287,58 +194,18 @@ func (o Options) check() error {
 	return nil
 }
 
-// crowds reports whether a packed copy of the weights would not leave room in the machine's memory; the file's own pages can be dropped and read again.
-func (m *Model) crowds() bool {
-	memory := float64(machine.Memory())
-	return memory > 0 && float64(m.file.Size()) > 0.9*memory
-}
-
 // ParseCacheType returns the type of cache that a name stands for; "" is F16.
-func ParseCacheType(name string) (tensor.Type, error) {
-	switch strings.ToLower(name) {
-	case "f32":
-		return tensor.F32, nil
-	case "f16", "":
-		return tensor.F16, nil
-	case "q8_0":
-		return tensor.Q8_0, nil
-	}
-	return 0, fmt.Errorf("grove: cache type %q is not known; f32, f16 and q8_0 are", name)
-}
+func ParseCacheType(name string) (tensor.Type, error) { return resident.ParseCacheType(name) }
 
 // Close ends what is computed, within a layer's time, stops the model's threads and unmaps its file. It writes what
 // drafting has learned of the model to the user's cache directory, unless [Options.Forget] is set. Calls that are under
 // way, and later ones that compute or that begin an answer, give [ErrClosed]; conversations and sequences can still be
 // closed, and what needs no computing works on: Info, tokens, templates. A further Close returns what the first returned.
 // A [Stage] must not call it.
-func (m *Model) Close() error {
-	m.closing.Do(func() { m.closed = m.close() })
-	return m.closed
-}
-
-func (m *Model) close() (err error) {
-	if m.engine != nil {
-		m.engine.Close()
-	}
-	err = errors.Join(m.closeSeconds(), m.datastore.Close())
-	m.methods.save()
-	if m.pool != nil {
-		m.pool.Close()
-	}
-	return errors.Join(err, m.file.Close())
-}
+func (m *Model) Close() error { return m.resident.Close() }
 
 // Files returns the files, and folders of files, that the model, its adapters and the models beside it were opened from: no result is to be written there.
-func (m *Model) Files() []string {
-	all := m.file.Paths()
-	for _, a := range m.Adapters() {
-		all = append(all, a.Path)
-	}
-	for _, d := range m.seconds() {
-		all = append(all, d.Files()...)
-	}
-	return append(all, m.datastore.Paths()...)
-}
+func (m *Model) Files() []string { return m.resident.Files() }
 
 // Info describes an open model.
 type Info struct {
@@ -366,15 +233,15 @@ func (m *Model) Info() Info {
 	i := m.model.Info()
 	seqs, queue := m.engine.Slots()
 	draft, middle := "", ""
-	if m.draft != nil {
-		draft = fmt.Sprintf("%s: %v", m.draft.name(), m.words)
+	if d := m.resident.Draft; d != nil {
+		draft = fmt.Sprintf("%s: %v", d.Name(), m.resident.Words)
 	}
-	if m.middle != nil {
-		middle = m.middle.name()
+	if d := m.resident.Middle; d != nil {
+		middle = d.Name()
 	}
 	return Info{
 		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), Source: i.Source != nil,
-		Threads: m.pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Sampling: m.advice,
+		Threads: m.resident.Pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Sampling: m.advice,
 	}
 }
 
@@ -405,7 +272,7 @@ func (m *Model) generates() error {
 		return err
 	}
 	if err := m.engine.Generates(); err != nil {
-		return &OptionError{err}
+		return &OptionError{Err: err}
 	}
 	return nil
 }
@@ -416,10 +283,10 @@ func (m *Model) prefixed(r *Request, n int) error {
 		return nil
 	}
 	if r.Session != "" || r.Heal {
-		return &OptionError{errors.New("grove: Request.Prefix: a session, or the healed end of a prompt, is of a text whose tokens see what is before them")}
+		return &OptionError{Err: errors.New("grove: Request.Prefix: a session, or the healed end of a prompt, is of a text whose tokens see what is before them")}
 	}
 	if err := m.engine.TakesPrefix(n); err != nil {
-		return &OptionError{err}
+		return &OptionError{Err: err}
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (r Reasoning) Check() error {
 	if r == "" || r == ReasoningAuto || r == ReasoningOn || r == ReasoningOff {
 		return nil
 	}
-	return &OptionError{fmt.Errorf("grove: reasoning is %.40q; it must be auto, on or off", string(r))}
+	return &OptionError{Err: fmt.Errorf("grove: reasoning is %.40q; it must be auto, on or off", string(r))}
 }
 
 // ApplyTemplate returns the prompt of a conversation. Errors: [chat.ErrNone] where neither the model nor the options
@@ -44,7 +44,7 @@ func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, er
 		t, err = m.templates.For(o.Options)
 	}
 	if source := m.engine.Reads("it holds conversations by a chat template alone, and continues no answer"); source != nil && (o.Continue || errors.Is(err, chat.ErrNone)) {
-		err = &OptionError{source}
+		err = &OptionError{Err: source}
 	}
 	if err != nil {
 		return ChatPrompt{}, err
@@ -154,7 +154,7 @@ func tail(p chat.Prompt, messages []Message, goesOn bool) string {
 func (m *Model) closeThoughts(t *chat.Template, c ChatPrompt, tools bool) (string, error) {
 	if strings.HasSuffix(c.Tail, "<|start|>assistant") {
 		if tools {
-			return "", &OptionError{errors.New("grove: reasoning is off; this template's model calls tools out of its thoughts alone: use reasoning_effort low instead")}
+			return "", &OptionError{Err: errors.New("grove: reasoning is off; this template's model calls tools out of its thoughts alone: use reasoning_effort low instead")}
 		}
 		return "<|channel|>final<|message|>", nil
 	}

@@ -23,17 +23,17 @@ type Ranked struct {
 func (m *Model) Ranks() error {
 	i := m.model.Info()
 	if i.Rank == nil {
-		return &OptionError{fmt.Errorf("grove: %s has no head to rank texts with (tensors cls and cls.output)", i.Arch)}
+		return &OptionError{Err: fmt.Errorf("grove: %s has no head to rank texts with (tensors cls and cls.output)", i.Arch)}
 	}
 	if form, err := m.pairForm(); err != nil || form == "" && !i.Encoder {
-		return &OptionError{cmp.Or(err, fmt.Errorf("grove: the file does not say how %s reads a query and a document (tokenizer.chat_template.rerank)", i.Arch))}
+		return &OptionError{Err: cmp.Or(err, fmt.Errorf("grove: the file does not say how %s reads a query and a document (tokenizer.chat_template.rerank)", i.Arch))}
 	}
 	return nil
 }
 
 // pairForm returns the file's text for pairs, or "".
 func (m *Model) pairForm() (string, error) {
-	form, _, err := m.file.String("tokenizer.chat_template.rerank")
+	form, _, err := m.resident.File.String("tokenizer.chat_template.rerank")
 	return form, err
 }
 

@@ -58,12 +58,12 @@ func (m *Model) Breakers(texts []string) (all [][]token.ID, err error) {
 		texts = DefaultBreakers()
 	}
 	if len(texts) > MaxBreakers {
-		return nil, &OptionError{fmt.Errorf("grove: %d breakers; at most %d", len(texts), MaxBreakers)}
+		return nil, &OptionError{Err: fmt.Errorf("grove: %d breakers; at most %d", len(texts), MaxBreakers)}
 	}
 	rests := make([][][]token.ID, len(texts)) // of each text, behind so many bytes
 	for i, text := range texts {
 		if text == "" || len(text) > MaxBreaker {
-			return nil, &OptionError{fmt.Errorf("grove: a breaker has %d bytes; it must have 1 to %d", len(text), MaxBreaker)}
+			return nil, &OptionError{Err: fmt.Errorf("grove: a breaker has %d bytes; it must have 1 to %d", len(text), MaxBreaker)}
 		}
 		rests[i] = make([][]token.ID, len(text))
 		for n := 1; n < len(text); n++ {
@@ -81,7 +81,7 @@ func (m *Model) Breakers(texts []string) (all [][]token.ID, err error) {
 			all = appendBreakers(all, id, string(piece), text, rests[i])
 		}
 		if len(all) > maxBreakerTokens {
-			return nil, &OptionError{fmt.Errorf("grove: the breakers are more than %d sequences of tokens; give fewer or rarer texts", maxBreakerTokens)}
+			return nil, &OptionError{Err: fmt.Errorf("grove: the breakers are more than %d sequences of tokens; give fewer or rarer texts", maxBreakerTokens)}
 		}
 	}
 	return all, nil

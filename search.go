@@ -37,7 +37,7 @@ func SearchSamples(text string) (int, error) {
 	}
 	p, err := search.Open(text)
 	if err != nil {
-		return 0, &OptionError{fmt.Errorf("grove: %w", err)}
+		return 0, &OptionError{Err: fmt.Errorf("grove: %w", err)}
 	}
 	return p.Samples(), nil
 }
@@ -48,16 +48,16 @@ func (g *Generation) openSearch() (err error) {
 		return nil
 	}
 	if g.req.Session != "" {
-		return &OptionError{errors.New("grove: a search with a session: what a search computes is not kept")}
+		return &OptionError{Err: errors.New("grove: a search with a session: what a search computes is not kept")}
 	}
 	if g.program, err = search.Open(g.req.Search); err == nil {
 		err = g.program.Check(g.problem(nil))
 	}
 	if err != nil {
-		return &OptionError{fmt.Errorf("grove: %w", err)}
+		return &OptionError{Err: fmt.Errorf("grove: %w", err)}
 	}
 	if n := g.program.Samples(); g.req.SampleIndex > math.MaxInt/n-1 {
-		return &OptionError{fmt.Errorf("grove: sample index %d of a search with %d samples; it must be at most %d", g.req.SampleIndex, n, math.MaxInt/n-1)}
+		return &OptionError{Err: fmt.Errorf("grove: sample index %d of a search with %d samples; it must be at most %d", g.req.SampleIndex, n, math.MaxInt/n-1)}
 	} else {
 		g.req.SampleIndex *= n // so that no two samples of several answers are the same
 	}

@@ -48,13 +48,13 @@ type Combiner = search.Combiner
 // is idle lends where others wait. Errors: those of [Model.Generate], [ErrBusy], ctx's, the model's.
 func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*Sequence, error) {
 	if r.Search != "" || r.Session != "" {
-		return nil, &OptionError{errors.New("grove: a sequence with a search or a session; a program searches by the sequence's own verbs, and saves by Sequence.Save")}
+		return nil, &OptionError{Err: errors.New("grove: a sequence with a search or a session; a program searches by the sequence's own verbs, and saves by Sequence.Save")}
 	}
 	g, err := m.Generate(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	draft, err := m.drafting(ctx, r.Method)
+	draft, err := m.resident.Drafting(ctx, r.Method)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"grove/engine"
@@ -70,7 +68,7 @@ type ModelMethod struct {
 // a request (guided: a prediction, or a source) is available. Methods is safe for concurrent use.
 func (m *Model) Methods() []ModelMethod {
 	var all []ModelMethod
-	env := m.env()
+	env := m.resident.Env()
 	for i, info := range Methods() {
 		of := ModelMethod{MethodInfo: info, Available: true}
 		if meets := method.All()[i].Meets; meets != nil {
@@ -103,100 +101,6 @@ func CheckMethods(list, accept string) error {
 	return nil
 }
 
-// grade returns the grade of what a request asks this model for, or an [*OptionError] where it cannot be had.
-func (m *Model) grade(methods, accept string) (method.Grade, error) {
-	grade, err := method.GradeWith(methods, accept, m.judge)
-	if err != nil {
-		return "", &OptionError{fmt.Errorf("grove: %w", err)}
-	}
-	infos, auto, _ := method.Parse(methods)
-	for _, i := range infos {
-		if i.Rule.Name != verify.Match.Name && len(infos) > 1 {
-			return "", &OptionError{fmt.Errorf("grove: method %s verifies its drafts by the rule %s: it cannot work beside methods with other rules", i.Name, i.Rule.Name)}
-		}
-		if !auto && i.Meets != nil {
-			if err := i.Meets(m.env()); err != nil {
-				return "", &OptionError{fmt.Errorf("grove: method %s needs %s: %w", i.Name, i.Needs, err)}
-			}
-		}
-	}
-	return grade, nil
-}
-
-// draftings opens methods when they are first asked for, once for each combination.
-type draftings struct {
-	eager  bool
-	forget bool
-
-	mu   sync.Mutex
-	open map[string]*engine.Drafting
-}
-
-// env returns what the model offers methods.
-func (m *Model) env() method.Env {
-	env := method.Env{Vocabulary: m.Vocabulary(), Target: m.engine.Model(), Words: m.words, DraftVocab: m.draftVocab, Datastore: m.datastore}
-	if m.draft != nil {
-		env.Draft = m.draft.engine.Model()
-	}
-	if m.middle != nil {
-		env.Middle = m.middle.engine.Model()
-	}
-	return env
-}
-
-// drafting returns the methods that a list stands for, opened; nil for plain decoding.
-func (m *Model) drafting(ctx context.Context, list string) (*engine.Drafting, error) {
-	infos, auto, err := method.Parse(list)
-	if err != nil || len(infos) == 0 {
-		return nil, err
-	}
-	list = method.Name(infos, auto)
-	m.methods.mu.Lock()
-	defer m.methods.mu.Unlock()
-	if d, ok := m.methods.open[list]; ok {
-		return d, nil
-	}
-	env := m.env()
-	if auto {
-		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Meets != nil && i.Meets(env) != nil })
-	}
-	d, err := m.engine.OpenDrafting(ctx, infos, env)
-	if err != nil {
-		return nil, err
-	}
-	if m.methods.eager {
-		d.Eager()
-	}
-	if !m.methods.forget {
-		d.Load()
-	}
-	if m.methods.open == nil {
-		m.methods.open = map[string]*engine.Drafting{}
-	}
-	m.methods.open[list] = d
-	return d, nil
-}
-
-// save keeps what the methods have learned. Where it cannot be kept, they learn it again.
-func (d *draftings) save() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.forget {
-		return
-	}
-	for _, opened := range d.open {
-		_ = opened.Save()
-	}
-}
-
-// name is what errors call the model.
-func (m *Model) name() string {
-	if n := m.model.Info().Name; n != "" {
-		return n
-	}
-	return "a model of architecture " + m.model.Info().Arch
-}
-
 // Replay follows an answer on record as if the model had given it and returns what a method that drafts from text
 // alone would have done, and how long plain decoding would have taken, at the cost c of some model's steps; see
 // [engine.Engine.Replay]. Of [MethodAuto], those are replayed that draft from text.
@@ -208,7 +112,7 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 	if auto {
 		list = method.Replayable(infos)
 	}
-	d, err := m.drafting(ctx, list)
+	d, err := m.resident.Drafting(ctx, list)
 	if err != nil {
 		return SpecStats{}, 0, err
 	}

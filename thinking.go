@@ -69,9 +69,9 @@ func (m *Model) boundThinking(budget *int) (sample.Thinking, error) {
 	case budget == nil:
 		return t, nil
 	case *budget < 0:
-		return t, &OptionError{fmt.Errorf("grove: the thinking budget is %d tokens; it must be 0 or more", *budget)}
+		return t, &OptionError{Err: fmt.Errorf("grove: the thinking budget is %d tokens; it must be 0 or more", *budget)}
 	case t.Begin == nil:
-		return t, &OptionError{errNoMarkers()}
+		return t, &OptionError{Err: errNoMarkers()}
 	}
 	t.Budget = *budget
 	return t, nil

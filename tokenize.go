@@ -97,7 +97,7 @@ func (m *Model) fills(r *Request) (err error) {
 		return nil
 	}
 	if r.form, err = infill.Of(m.tokenizer, m.model.Info().Source != nil); err != nil {
-		return &OptionError{fmt.Errorf("grove: a suffix is given: %w", err)}
+		return &OptionError{Err: fmt.Errorf("grove: a suffix is given: %w", err)}
 	}
 	if r.Prefix = r.Prefix || r.form.Whole; !r.IgnoreEnd {
 		r.StopTokens = append(slices.Clip(r.StopTokens), r.form.Ends...)

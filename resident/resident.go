@@ -1,0 +1,232 @@
+// Package resident holds models in memory: the file of one, its tokenizer, weights, threads, engine and adapters, and the models and the
+// data beside it that draft for it.
+package resident
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"grove/adapters"
+	"grove/engine"
+	"grove/gopher"
+	"grove/internal/machine"
+	"grove/internal/mmap"
+	"grove/internal/par"
+	"grove/kv"
+	"grove/method"
+	"grove/method/datastore"
+	"grove/model"
+	"grove/text/chat"
+	"grove/text/tokenizer"
+	"grove/verify"
+	"grove/weights/gguf"
+	"grove/weights/hf"
+	"grove/weights/tensor"
+)
+
+// OptionError reports options that make no sense, in general or for the model that was opened.
+type OptionError struct{ Err error }
+
+// Error returns what is wrong, as one line.
+func (e *OptionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// Options says how a model is brought into memory, and what is beside it. The fields are those of the same names of package grove;
+// numbers have no defaults here, and none is negative.
+type Options struct {
+	Context   int // 0: the model's own
+	CacheType string
+	Threads   int
+	Parallel  int
+	Chunk     int // 0: the engine's own
+	NoRepack  bool
+	Queue     int
+	Memory    uint64 // 0: the machine's
+	Progress  func(done, all int64)
+	Eager     bool
+	Forget    bool
+
+	Adapters     []adapters.File
+	Draft        string
+	DraftThreads int
+	DraftVocab   int
+	Middle       string
+	Judge        string
+	Datastore    string
+}
+
+// Model is a model in memory. Its methods are safe for concurrent use; the fields do not change while it is open.
+type Model struct {
+	File      *gguf.File
+	Pool      *par.Pool
+	Model     model.Model
+	Engine    *engine.Engine
+	Tokenizer *tokenizer.Tokenizer
+	Templates *chat.Templates
+	Adapters  adapters.Registry
+
+	Draft  *Model           // shares the pool, or has one of its own; nil: none
+	Words  *method.VocabMap // relates the draft model's tokens to the model's
+	Middle *Model           // shares the pool; nil: none
+	Judge  *verify.Head     // of the rule judge; nil: none
+
+	draftVocab int
+	datastore  *datastore.Store // nil: none
+	methods    draftings
+
+	closing sync.Once
+	closed  error // of [Model.Close]
+}
+
+// Open brings the model of a file, which belongs to it from now on, into memory. Errors: an [*OptionError]; *model.LoadError or the
+// tokenizer's for a model that cannot be run; those of the files of what is beside it.
+func Open(f *gguf.File, o Options) (*Model, error) {
+	m := &Model{File: f, Pool: par.New(o.Threads)}
+	err := mmap.Catch(func() error {
+		if err := m.load(o); err != nil {
+			return err
+		}
+		return m.openBeside(o)
+	})
+	if err != nil {
+		_ = m.Close() // its error would only hide the cause
+		return nil, err
+	}
+	runtime.GC()                   // what loading left behind is as large as the vocabulary
+	if !o.NoRepack && !crowds(f) { // else the file is read whole only for the first session
+		f.Prepare(m.Pool.Idle())
+	}
+	return m, nil
+}
+
+// load opens what a model has of its own: all but what is beside it.
+func (m *Model) load(o Options) error {
+	cacheType, err := ParseCacheType(o.CacheType)
+	if err != nil {
+		return &OptionError{err}
+	}
+	if _, err = room(o.Memory, m.File.LayerBytes()); err != nil { // before any of it is read
+		return &OptionError{err}
+	}
+	m.Model, err = model.Open(m.File, m.Pool, model.Options{NoRepack: o.NoRepack || crowds(m.File), Context: o.Context, Progress: o.Progress})
+	if err == nil {
+		m.Tokenizer, err = tokenizer.FromGGUF(m.File)
+	}
+	if err == nil {
+		m.Templates, err = chat.FromGGUF(m.File, m.Tokenizer)
+	}
+	if err != nil {
+		return gguf.InFile(append(m.File.Paths(), "")[0], err)
+	}
+	info := m.Model.Info()
+	limit, err := room(o.Memory, info.Bytes)
+	if err != nil {
+		return &OptionError{err}
+	}
+	if o.CacheType == "" && (info.Encoder || info.Full) {
+		cacheType = tensor.F32 // keys live for one step, so that their memory is no matter
+	}
+	m.Engine, err = engine.New(m.Model, m.Pool, engine.Config{
+		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Queue: o.Queue, Chunk: o.Chunk, Memory: limit,
+	})
+	if err != nil {
+		return &OptionError{err}
+	}
+	m.Adapters.Base = adapters.Base{File: m.File, Info: info, Pool: m.Pool}
+	m.Adapters.Room = func(n int) error {
+		_, err := room(o.Memory, info.Bytes+m.Engine.CacheBytes()+n)
+		return err
+	}
+	return nil
+}
+
+// ParseCacheType returns the type of cache that a name stands for; "" is F16.
+func ParseCacheType(name string) (tensor.Type, error) {
+	switch strings.ToLower(name) {
+	case "f32":
+		return tensor.F32, nil
+	case "f16", "":
+		return tensor.F16, nil
+	case "q8_0":
+		return tensor.Q8_0, nil
+	}
+	return 0, fmt.Errorf("grove: cache type %q is not known; f32, f16 and q8_0 are", name)
+}
+
+// OpenFile opens the file of a model: a GGUF file, a Hugging Face folder or, where no file has that name, a model of package gopher by
+// its name. It loads no weights.
+func OpenFile(path string) (*gguf.File, error) {
+	if data := gopher.Named(path); data != nil {
+		if _, err := os.Stat(path); err != nil {
+			return gguf.Parse(data)
+		}
+	}
+	return hf.OpenModel(path)
+}
+
+// room returns what a limit of memory leaves for the cache beside weights of n bytes.
+func room(limit uint64, n int) (uint64, error) {
+	switch {
+	case limit == 0:
+		return machine.Memory(), nil
+	case uint64(n) >= limit:
+		return 0, fmt.Errorf("grove: the weights take %.1f MiB and %.1f MiB may be used: %w", float64(n)/(1<<20), float64(limit)/(1<<20), kv.ErrMemory)
+	}
+	return limit - uint64(n), nil
+}
+
+// crowds reports whether a packed copy of the weights would not leave room in the machine's memory; the file's own pages can be dropped and read again.
+func crowds(f *gguf.File) bool {
+	memory := float64(machine.Memory())
+	return memory > 0 && float64(f.Size()) > 0.9*memory
+}
+
+// bytes returns the memory that the weights and caches of the model and of those beside it may take.
+func (m *Model) bytes() uint64 {
+	n := uint64(m.Model.Info().Bytes + m.Engine.CacheBytes())
+	for _, d := range m.beside() {
+		n += d.bytes()
+	}
+	return n
+}
+
+// Name is what errors call the model.
+func (m *Model) Name() string {
+	if n := m.Model.Info().Name; n != "" {
+		return n
+	}
+	return "a model of architecture " + m.Model.Info().Arch
+}
+
+// Files returns the files, and folders of files, that the model, its adapters and what is beside it were opened from.
+func (m *Model) Files() []string {
+	all := m.File.Paths()
+	for _, a := range m.Adapters.All() {
+		all = append(all, a.Path)
+	}
+	for _, d := range m.beside() {
+		all = append(all, d.Files()...)
+	}
+	return append(all, m.datastore.Paths()...)
+}
+
+// Close ends what is computed, within a layer's time, keeps what drafting has learned, stops the threads and closes the files. A further
+// Close returns what the first returned.
+func (m *Model) Close() error {
+	m.closing.Do(func() {
+		if m.Engine != nil {
+			m.Engine.Close()
+		}
+		m.closed = errors.Join(m.closeBeside(), m.datastore.Close())
+		m.methods.save()
+		m.Pool.Close()
+		m.closed = errors.Join(m.closed, m.File.Close())
+	})
+	return m.closed
+}
