@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"grove/engine"
 	"grove/search"
+	"grove/text/token"
 )
 
 // Attempt is an answer that a search tried.
@@ -70,7 +72,7 @@ func (g *Generation) problem(first *engine.Sequence) *search.Problem {
 	slots, _ := g.model.engine.Slots()
 	return &search.Problem{
 		First: first, Index: g.req.SampleIndex, Most: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
-		Ender: g.ender, Weighed: g.req.Constraint != nil && g.req.Constraint.Weights,
+		Ender: g.ender, Weighed: g.req.Constraint != nil && g.req.Constraint.Weights, Datastore: g.model.resident.Datastore,
 	}
 }
 
@@ -95,6 +97,9 @@ func (g *Generation) search(s *engine.Sequence) (next func(context.Context) (eng
 	if err != nil {
 		return nil, err
 	}
+	for i := range r.Attempts {
+		r.Attempts[i].Text = g.textOf(r.Attempts[i].IDs)
+	}
 	g.stats.Attempts = r.Attempts
 	rest := r.Tokens
 	return func(context.Context) (d engine.Drawn, err error) {
@@ -104,4 +109,19 @@ func (g *Generation) search(s *engine.Sequence) (next func(context.Context) (eng
 		d, rest = rest[0], rest[1:]
 		return d, nil
 	}, nil
+}
+
+// textOf returns the text of an attempt's tokens.
+func (g *Generation) textOf(ids []token.ID) string {
+	text, err := g.newText()
+	var b strings.Builder
+	for stop := ""; err == nil && stop == "" && len(ids) > 0 && !g.ends(ids[0]); ids = ids[1:] {
+		var piece string
+		piece, stop, err = text.Next(ids[0])
+		b.WriteString(piece)
+	}
+	if err == nil {
+		b.WriteString(text.Flush())
+	}
+	return b.String()
 }

@@ -24,20 +24,26 @@ type Canvas struct {
 // Canvas begins a canvas behind the text, which is computed first. The sequence keeps its pages from now on: keys of
 // rows that saw later rows cannot be computed anew from the text. Errors: [ErrClosed], those of [Sequence.Append].
 func (s *Sequence) Canvas(ctx context.Context) (*Canvas, error) {
+	err := s.hold(ctx, s.e.Context())
+	return &Canvas{s: s}, err
+}
+
+// hold computes the text and keeps the sequence's pages from now on, with those for n tokens.
+func (s *Sequence) hold(ctx context.Context, n int) error {
 	if err := s.usable(); err != nil {
-		return nil, err
+		return err
 	}
 	s.round.forget()
 	err := s.do(ctx, &claim{s, func() (step.Need, error) {
 		if s.trunk.Lost {
 			s.known = 0
 		}
-		return step.Need{Ahead: s.e.Context()}, nil
+		return step.Need{Ahead: n}, nil
 	}})
 	if err == nil {
 		err = s.flush(ctx)
 	}
-	return &Canvas{s: s}, err
+	return err
 }
 
 // Run runs the canvas anew: a row for each input, of which Parent, Block and Seq are filled in. The rows of the pass
@@ -59,15 +65,20 @@ func (c *Canvas) Run(ctx context.Context, inputs []forest.Row) ([]method.Result,
 		r.Parent, r.Block = forest.Trunk, 1
 		c.rows = append(c.rows, method.Row{Row: r, After: i})
 	}
-	s.grow.behind = 0
-	results, err := s.grow.run(ctx, c.rows)
-	s.grow.behind = 1
+	results, err := s.growBehind(ctx, c.rows)
 	if err != nil {
 		return nil, err
 	}
 	end := &results[len(results)-1]
 	c.last, c.gave = end.Node, end.Logits
 	return results, nil
+}
+
+// growBehind runs rows behind the whole text, all of which is computed.
+func (s *Sequence) growBehind(ctx context.Context, rows []method.Row) ([]method.Result, error) {
+	s.grow.behind = 0
+	defer func() { s.grow.behind = 1 }()
+	return s.grow.run(ctx, rows)
 }
 
 // Drop drops the rows of the last pass.

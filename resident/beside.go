@@ -24,7 +24,7 @@ func (m *Model) openBeside(o Options) (err error) {
 	m.draftVocab = o.DraftVocab
 	m.Judge, err = verify.ReadHead(o.Judge, m.Model.Info().Width)
 	if err = errors.Join(err, m.openModels(o)); err == nil {
-		m.datastore, err = datastore.For(m.Tokenizer, o.Datastore)
+		m.Datastore, err = datastore.For(m.Tokenizer, o.Datastore)
 	}
 	return err
 }

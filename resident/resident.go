@@ -76,8 +76,9 @@ type Model struct {
 	Middle *Model           // shares the pool; nil: none
 	Judge  *verify.Head     // of the rule judge; nil: none
 
+	Datastore *datastore.Store // of the model's tokens; nil: none
+
 	draftVocab int
-	datastore  *datastore.Store // nil: none
 	methods    draftings
 
 	closing sync.Once
@@ -213,7 +214,7 @@ func (m *Model) Files() []string {
 	for _, d := range m.beside() {
 		all = append(all, d.Files()...)
 	}
-	return append(all, m.datastore.Paths()...)
+	return append(all, m.Datastore.Paths()...)
 }
 
 // Close ends what is computed, within a layer's time, keeps what drafting has learned, stops the threads and closes the files. A further
@@ -223,7 +224,7 @@ func (m *Model) Close() error {
 		if m.Engine != nil {
 			m.Engine.Close()
 		}
-		m.closed = errors.Join(m.closeBeside(), m.datastore.Close())
+		m.closed = errors.Join(m.closeBeside(), m.Datastore.Close())
 		m.methods.save()
 		m.Pool.Close()
 		m.closed = errors.Join(m.closed, m.File.Close())

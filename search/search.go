@@ -15,6 +15,7 @@ import (
 
 	"grove/engine"
 	"grove/internal/near"
+	"grove/method/datastore"
 	"grove/sample"
 	"grove/text/token"
 )
@@ -35,6 +36,8 @@ type Problem struct {
 	Greedy bool
 	// Weighed says that a stage weighs the samples; see [sample.Weighted].
 	Weighed bool
+	// Datastore holds texts of the model's tokens; nil: there are none.
+	Datastore *datastore.Store
 }
 
 // Attempt is one answer that a program tried.
@@ -45,7 +48,12 @@ type Attempt struct {
 	// Weight is the share of the attempts' probability that the program gives to it; 0 where it weighs none.
 	Weight float64 `json:"weight,omitempty"`
 	// IDs are its tokens, the one that ends it among them, where the program gives several answers to choose from.
-	IDs []token.ID `json:"ids,omitempty"`
+	IDs  []token.ID `json:"ids,omitempty"`
+	Text string     `json:"text,omitempty"` // of IDs; programs leave it empty
+	// Perplexity ranks the answers of a program that suggests several, 1 being the best, and Logprob is the sum of the logarithms of
+	// their tokens' probabilities, by the rows that they share.
+	Perplexity float64 `json:"perplexity,omitempty"`
+	Logprob    float64 `json:"logprob,omitempty"`
 }
 
 // Result is the answer that a program chose, and what it tried.

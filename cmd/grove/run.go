@@ -125,6 +125,7 @@ func (c *runCommand) Run() (err error) {
 	a.Stats = summary.Of(g.Stats())
 	a.Stats.Advice = c.AdviceOf(m).String()
 	fmt.Fprintln(os.Stderr, "grove:", a.Stats)
+	a.Stats.WriteSuggestions(os.Stderr)
 	if c.JSON.On {
 		err = errors.Join(err, a.write(terminal.Stdout))
 	}

@@ -239,6 +239,17 @@ func search(lo, hi int, is func(i int) bool) int {
 	return lo
 }
 
+// Then returns the occurrences of a run with a token behind it; none behind a run of [Sorted] tokens.
+func (s *Store) Then(r Range, id token.ID) Range {
+	if r.Length >= Sorted || id < 0 || uint32(id) >= s.vocabulary {
+		return Range{}
+	}
+	behind := func(i int) uint32 { return s.at(s.place(i) + uint32(r.Length)) }
+	lo := search(int(r.lo), int(r.hi), func(i int) bool { return behind(i) >= uint32(id) })
+	hi := search(lo, int(r.hi), func(i int) bool { return behind(i) > uint32(id) })
+	return Range{id, r.Length + 1, int32(lo), int32(hi)}
+}
+
 // probes is the number of places at which [Store.Next] looks.
 const probes = 16
 

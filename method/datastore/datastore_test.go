@@ -134,6 +134,14 @@ func compare(t *testing.T, s *Store, texts [][]token.ID, query []token.ID) {
 			t.Fatalf("%v: %d tokens occur %d times, want %d, %d times", query, r.Length, r.Count(), n, count)
 		}
 		got := follows(s, r)
+		for id := range token.ID(s.vocabulary) {
+			if id > 5 && int(id) < int(s.vocabulary)-6 {
+				continue
+			}
+			if then := s.Then(r, id); then.Count() != want[id] {
+				t.Fatalf("%v: %d follows %d times, want %d", query, id, then.Count(), want[id])
+			}
+		}
 		for id, n := range want {
 			if got[id] != n && (got[id] != 0 || n*probes >= count) {
 				t.Fatalf("%v: %d follows %d times of %d, want %d", query, id, got[id], count, n)

@@ -5,4 +5,5 @@ import (
 	_ "grove/search/awrs"
 	_ "grove/search/ffs"
 	_ "grove/search/groups"
+	_ "grove/search/superposed"
 )

@@ -3,6 +3,7 @@ package summary
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"grove"
@@ -51,6 +52,15 @@ func rate(n int, d time.Duration) float64 {
 		return 0
 	}
 	return float64(n) / d.Seconds()
+}
+
+// WriteSuggestions writes the answers of a search that suggests several, the best first, a line each.
+func (s Summary) WriteSuggestions(w io.Writer) {
+	for i, a := range s.Attempts {
+		if a.Perplexity > 0 {
+			fmt.Fprintf(w, "grove: suggestion %d of %d, perplexity %.4g, log-probability %.4g: %q\n", i+1, len(s.Attempts), a.Perplexity, a.Logprob, a.Text)
+		}
+	}
 }
 
 // String returns the figures as one line.

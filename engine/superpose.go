@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"grove/forest"
+	"grove/method"
+	"grove/sample"
+	"grove/text/token"
+)
+
+// Superposition is drafts behind a sequence's text that share their rows: the input of each row is a mixture of the
+// embeddings of the drafts' last tokens (Superposed Decoding, 2024). It is for the sequence's goroutine, and holds the
+// sequence's place: nothing else is done with that until [Superposition.End].
+type Superposition struct {
+	s    *Sequence
+	text int // tokens of the text
+	rows [1]method.Row
+}
+
+// Superpose computes the text and begins drafts of up to most tokens behind it; 0: as many as the context holds. It returns the
+// logits behind the text, valid until the next Run. The sequence keeps its pages until it is closed: no text gives the
+// keys of mixtures again. Errors: [ErrClosed], those of [Sequence.Append].
+func (s *Sequence) Superpose(ctx context.Context, most int) (*Superposition, []float32, error) {
+	n := s.e.Context()
+	if most > 0 {
+		n = min(n, len(s.text)+most)
+	}
+	if err := s.hold(ctx, n); err != nil {
+		return nil, nil, err
+	}
+	if len(s.text) == 0 {
+		return nil, nil, errors.New("engine: drafts behind an empty text")
+	}
+	return &Superposition{s: s, text: len(s.text)}, s.logits, nil
+}
+
+// Run appends a row whose input is the weighted sum of embeddings, in order, and returns the logits behind it, valid until the
+// next Run. A single token is itself, whatever its weight. Errors: no token, one that is none; [ErrContext]; ctx's, the model's.
+func (p *Superposition) Run(ctx context.Context, mix []forest.Weighted) ([]float32, error) {
+	s, e := p.s, p.s.e
+	if len(mix) == 0 {
+		return nil, errors.New("engine: a mixture of no tokens")
+	}
+	heaviest := mix[0]
+	for _, w := range mix {
+		if err := e.fits([]token.ID{w.ID}, len(s.text)); err != nil {
+			return nil, err
+		}
+		if w.Weight > heaviest.Weight {
+			heaviest = w
+		}
+	}
+	r := forest.Row{Mix: mix, Want: forest.Want{Logits: true}}
+	if len(mix) == 1 {
+		r.ID, r.Mix = heaviest.ID, nil
+	}
+	p.rows[0] = method.Row{Row: r}
+	results, err := s.growBehind(ctx, p.rows[:])
+	if err != nil {
+		return nil, err
+	}
+	copy(s.logits, results[0].Logits)
+	e.steps.Lock()
+	defer e.steps.Unlock()
+	if err := e.steps.Cache.Commit(s.trunk.Seq, results[0].Node); err != nil {
+		return nil, err
+	}
+	s.text = append(s.text, heaviest.ID)
+	s.known = len(s.text)
+	return s.logits, nil
+}
+
+// Next returns the state of the sequence's stages behind a token that follows a draft's state; that of the text is 0.
+func (p *Superposition) Next(state sample.State, id token.ID) sample.State {
+	return p.s.chain.Next(state, id)
+}
+
+// Process returns logits as the stages leave them behind a draft's state: the argument where there are none, or space that is
+// valid until the next call.
+func (p *Superposition) Process(state sample.State, logits []float32) []float32 {
+	return p.s.chain.Process(state, logits)
+}
+
+// Describe returns a token behind a draft's state as a draw does, by the logits of its row, of which there were n before.
+func (p *Superposition) Describe(state sample.State, logits []float32, n int, id token.ID) (Drawn, error) {
+	return p.s.answer.Describe(p.s.chain, state, logits, p.text+n, id)
+}
+
+// End drops the drafts: the text is as before.
+func (p *Superposition) End() error { return p.s.Truncate(p.text) }
+
+// Tokens returns the text. It is not to be changed, and valid until the sequence's next call.
+func (s *Sequence) Tokens() []token.ID { return s.text }
