@@ -10,6 +10,7 @@ import (
 	"grove/forest"
 	"grove/internal/mmap"
 	"grove/internal/par"
+	"grove/method"
 	_ "grove/method/all" // links the methods
 	"grove/model"
 	_ "grove/model/all" // links the architectures
@@ -53,7 +54,7 @@ type Options struct {
 	Progress func(done, all int64)
 
 	// DraftVocab is the number of tokens of its vocabulary that the draft model considers, the most frequent ones of the
-	// texts so far; 0: all. The answers are the same.
+	// texts so far; 0: all; [AutoVocab]. The answers are the same.
 	DraftVocab int
 
 	// ChatTemplate is the template of conversations: the name of another template of the model's file or of [chat.Builtin],
@@ -95,6 +96,9 @@ const (
 	Unbounded = 1 << 30
 	// NoQueue is the value of [Options.Queue] by which no text waits.
 	NoQueue = -1
+	// AutoVocab is the value of [Options.DraftVocab] by which it is chosen for the most tokens a second: by the measured cost of both
+	// models' steps, how often drafts are accepted, and the frequencies of tokens.
+	AutoVocab = method.AutoVocab
 )
 
 // OptionError reports options that make no sense, in general or for the model that was opened.
@@ -174,7 +178,7 @@ func (o Options) check() error {
 	for _, v := range []struct {
 		name string
 		n    int
-	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft vocabulary", o.DraftVocab}, {"draft threads", o.DraftThreads}} {
+	}{{"context", o.Context}, {"threads", o.Threads}, {"parallel", o.Parallel}, {"chunk", o.Chunk}, {"draft threads", o.DraftThreads}} {
 		if v.n < 0 {
 			return fmt.Errorf("grove: %s is %d", v.name, v.n)
 		}
@@ -182,7 +186,12 @@ func (o Options) check() error {
 	if o.Queue < NoQueue || o.Queue > Unbounded {
 		return fmt.Errorf("grove: Options.Queue is %d; it must be NoQueue (-1) or from 0 (Unbounded) to %d", o.Queue, Unbounded)
 	}
-	if o.DraftVocab > 0 && o.Draft == "" {
+	switch {
+	case o.DraftVocab < AutoVocab:
+		return fmt.Errorf("grove: Options.DraftVocab is %d; it must be AutoVocab (-1), 0 (all) or more", o.DraftVocab)
+	case o.DraftVocab == AutoVocab && o.Draft == "":
+		return errors.New("grove: a draft vocabulary that is chosen, and no draft model")
+	case o.DraftVocab > 0 && o.Draft == "":
 		return fmt.Errorf("grove: a draft vocabulary of %d tokens, and no draft model", o.DraftVocab)
 	}
 	if o.DraftThreads > 0 && o.Draft == "" {

@@ -243,7 +243,7 @@ func TestDraftVocab(t *testing.T) {
 	for name, draft := range map[string]string{
 		"same": target, "shared": reordered(t, target, shuffled(512)), "text": reordered(t, target, shuffled(1200)),
 	} {
-		for _, n := range []int{1, 64, 300, 5000} {
+		for _, n := range []int{1, 64, 300, 5000, grove.AutoVocab} {
 			m := open(t, target, grove.Options{Draft: draft, DraftVocab: n, Eager: true, Parallel: 1})
 			methods := []string{"draft"}
 			if name == "same" {
@@ -274,8 +274,10 @@ func TestDraftVocab(t *testing.T) {
 		}
 	}
 	option := new(grove.OptionError)
-	if _, err := grove.Open(target, grove.Options{DraftVocab: 5}); !errors.As(err, &option) {
-		t.Errorf("without a draft model: %v", err)
+	for _, n := range []int{5, grove.AutoVocab} {
+		if _, err := grove.Open(target, grove.Options{DraftVocab: n}); !errors.As(err, &option) || !strings.Contains(err.Error(), "no draft model") {
+			t.Errorf("%d tokens without a draft model: %v", n, err)
+		}
 	}
 	if _, err := grove.Open(target, grove.Options{Draft: target, DraftVocab: -5}); !errors.As(err, &option) {
 		t.Errorf("a negative number: %v", err)

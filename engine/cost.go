@@ -54,6 +54,18 @@ func (e *Engine) ensureCost(ctx context.Context) error {
 	if e.Cost() != nil {
 		return nil
 	}
+	return e.roughly(ctx)
+}
+
+// ensureHead is ensureCost for what a part of the head costs, which files of earlier versions lack.
+func (e *Engine) ensureHead(ctx context.Context) error {
+	if c := e.Cost(); c != nil && len(c.Part.X) > 0 {
+		return nil
+	}
+	return e.roughly(ctx)
+}
+
+func (e *Engine) roughly(ctx context.Context) error {
 	if _, err := e.tune(ctx, plan.Rough); err != nil {
 		return ctx.Err()
 	}
@@ -63,7 +75,7 @@ func (e *Engine) ensureCost(ctx context.Context) error {
 
 func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) {
 	info := e.steps.Model.Info()
-	z := plan.Sizes{Layers: e.steps.Cache.Forest.Layers(), Rows: min(e.Context(), e.steps.Chunk), Context: e.Context()}
+	z := plan.Sizes{Tokens: e.vocab, Layers: e.steps.Cache.Forest.Layers(), Rows: min(e.Context(), e.steps.Chunk), Context: e.Context()}
 	// An expert is read at the rate of a step of one row, which is the rate of memory.
 	read := info.Bytes - info.IdleBytes - info.ExpertBytes*(info.Experts-info.Used)*info.Mixtures
 	z.Expert = float64(info.ExpertBytes) / float64(max(1, read))

@@ -11,6 +11,7 @@ import (
 	"grove/engine/step"
 	"grove/internal/cachefile"
 	"grove/method"
+	"grove/method/vocabulary"
 	"grove/text/token"
 	"grove/verify"
 )
@@ -36,8 +37,46 @@ func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env meth
 	}
 	env.Vocabulary = e.vocab
 	env.Target = e.Model()
+	if err := e.chooseVocab(ctx, &env); err != nil {
+		return nil, err
+	}
 	path, _ := e.LearnedPath() // without a cache directory nothing is kept
 	return drafting.New(infos, env, path)
+}
+
+// chooseVocab lets methods choose how much of its vocabulary the draft model computes, where that is asked for: by the costs of both
+// models, and by what was measured of the pair.
+func (e *Engine) chooseVocab(ctx context.Context, env *method.Env) error {
+	draft, ok := env.Draft.(grown)
+	if !ok || env.DraftVocab != method.AutoVocab {
+		return nil
+	}
+	if err := draft.e.ensureHead(ctx); err != nil {
+		return err
+	}
+	target, cost := e.Cost(), draft.e.Cost()
+	if target == nil || cost == nil {
+		return nil // steps of one of them fail
+	}
+	known := vocabulary.Measured{Acceptance: vocabulary.Usual}
+	if path, err := e.vocabularyPath(draft.e); err == nil {
+		known = vocabulary.Load(path, vocabulary.Groups(draft.e.vocab))
+	}
+	env.VocabChoice = &method.VocabChoice{Groups: plan.NewHead(known.Acceptance, target, e.steps.Experts, cost).Groups, Counts: known.Counts}
+	return nil
+}
+
+// vocabularyPath names the file of what was measured of the engine with a draft model.
+func (e *Engine) vocabularyPath(draft *Engine) (string, error) {
+	target, err := e.CostPath()
+	if err != nil {
+		return "", err
+	}
+	of, err := draft.CostPath()
+	if err != nil {
+		return "", err
+	}
+	return vocabulary.Path(target, of)
 }
 
 // Replay follows an answer on record as if the model had given it; see [drafting.Set.Replay].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"grove/compute"
 	"grove/engine/step"
 	"grove/forest"
 	"grove/text/token"
@@ -14,6 +15,7 @@ type probe struct {
 	e       *Engine
 	trunk   step.Trunk
 	what    Probe
+	groups  []int32 // of the vocabulary that the head computes; nil: all
 	seconds float64
 	touched int
 }
@@ -26,6 +28,12 @@ func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float
 		return nil, 0, err
 	}
 	j := &probe{e: e, what: p}
+	if all := (e.vocab + compute.SubsetGroup - 1) / compute.SubsetGroup; p.Tokens > 0 && p.Tokens < e.vocab {
+		n := (p.Tokens + compute.SubsetGroup - 1) / compute.SubsetGroup
+		for i := range n {
+			j.groups = append(j.groups, int32(i*all/n))
+		}
+	}
 	j.trunk.Terms.Salt = "probe"
 	if err := e.steps.Open(&j.trunk, e.steps.Most+1); err != nil { // it is needed before the first sequence can draft
 		return nil, 0, err
@@ -63,7 +71,7 @@ func (j *probe) Place(st *step.Step) error {
 		want.Hidden = run // so that every row runs all of them
 	}
 	_, err := st.Path(p.Rows, func(i int) forest.Row {
-		want.Logits = i >= p.Rows-p.Logits
+		want.Logits, want.Subset = i >= p.Rows-p.Logits, j.groups
 		return forest.Row{ID: token.ID(i * 7919 % j.e.vocab), Skip: skip, Want: want, Passing: true}
 	})
 	st.Partial() // its keys have no meaning: it corrects nothing

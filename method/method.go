@@ -87,7 +87,22 @@ type Env struct {
 	Words      *VocabMap        // relates its tokens to the target's; nil: they are the same
 	Middle     Model            // between the two in size, with the target's vocabulary; nil: none was given
 	Datastore  *datastore.Store // texts of the target's tokens; nil: none was given
-	DraftVocab int              // tokens that the head of the draft model computes, the most frequent ones; 0: all
+	DraftVocab int              // tokens that the head of the draft model computes, the most frequent ones; 0: all; [AutoVocab]
+
+	// VocabChoice, where it is not nil, chooses what DraftVocab leaves open.
+	VocabChoice *VocabChoice
+}
+
+// AutoVocab is the number of tokens that stands for as many as give the most tokens a second.
+const AutoVocab = -1
+
+// VocabChoice chooses how much of its vocabulary the head of a draft model computes, in groups of [compute.SubsetGroup] tokens. It is
+// safe for concurrent use.
+type VocabChoice struct {
+	// Groups returns a number of groups, the most frequent ones: coverage[i] is the share of texts that the first i+1 make up.
+	Groups func(coverage []float64) int
+	// Counts is how often the tokens of each group were in texts; nil: nothing is known. It is not changed.
+	Counts []uint32
 }
 
 // Method is a method opened for texts of an engine that have one salt. It is safe for concurrent use; what its drafters

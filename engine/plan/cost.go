@@ -21,6 +21,9 @@ type Cost struct {
 	Head   Curve     `json:"head"`   // seconds of the head, by rows with logits
 	Expert float64   `json:"expert"` // seconds for each expert that a layer's rows touch
 
+	// Part is the seconds of the head for one row, by the tokens of the vocabulary that it computes; the last size is all of them.
+	Part Curve `json:"part"`
+
 	Correction []float64 `json:"correction"` // by size: real seconds over predicted ones, averaged
 }
 
@@ -101,7 +104,7 @@ func (c *Cost) Observe(s StepSize, seconds float64) {
 // Valid reports whether a cost that was read from a file can be computed with.
 func (c *Cost) Valid() bool {
 	if len(c.Rows) == 0 || len(c.Correction) != len(c.Rows) || !(Curve{c.Rows, c.Layers}).valid() ||
-		!c.Depth.valid() || !c.Head.valid() || !sane(c.Expert) {
+		!c.Depth.valid() || !c.Head.valid() || !c.Part.valid() || !sane(c.Expert) {
 		return false
 	}
 	for _, v := range c.Correction {

@@ -12,6 +12,7 @@ type Probe struct {
 	Logits int // how many of the last rows want logits
 	First  int // first layer to run
 	Layers int // how many layers to run; 0: the output head alone
+	Tokens int // of the vocabulary that the head computes, spread evenly over it; 0: all
 }
 
 // Sizes that Tune measures, and how long it may take.
@@ -23,11 +24,13 @@ var (
 const (
 	tuneDepth   = 1024
 	probeTarget = 40 * time.Millisecond // of the largest size
+	tuneHalves  = 6                     // the head is measured for the whole vocabulary, a half, a quarter and so on
 )
 
 // Sizes are what Tune has to know of a model and its engine.
 type Sizes struct {
 	Layers  int
+	Tokens  int     // of the vocabulary
 	Rows    int     // of a step, at most
 	Context int     // tokens of a sequence
 	Expert  float64 // reading one expert of one layer, as a share of a step of one row; 0: there are none
@@ -52,6 +55,11 @@ func Tune(z Sizes, budget time.Duration, run func(Probe) (seconds float64, touch
 		}
 	}
 	depth := min(tuneDepth, z.Context-c.Rows[len(c.Rows)-1])
+	for halves := tuneHalves; halves >= 0; halves-- {
+		if n := z.Tokens >> halves; n > 0 {
+			c.Part.X = append(c.Part.X, n)
+		}
+	}
 	t.fill(c, depth, z.Rows, budget)
 	if t.err != nil {
 		return nil, t.err
@@ -78,10 +86,16 @@ func (t *tuner) fill(c *Cost, depth, most int, budget time.Duration) {
 			points = append(points, &point{next: func() Probe { return Probe{Rows: rows, Logits: rows} }, scale: 1})
 		}
 	}
+	heads := len(points)
+	for _, tokens := range c.Part.X {
+		points = append(points, &point{next: func() Probe { return Probe{Rows: 1, Logits: 1, Tokens: tokens} }, scale: 1})
+	}
 	seconds := t.measure(budget, points)
 	for i, p := range points {
 		seconds[i] = max(0, seconds[i]-c.Expert*float64(p.touched))
 	}
+	seconds, c.Part.Y = seconds[:heads], seconds[heads:]
+	rise(c.Part.Y)
 	c.Layers = seconds[:len(flat):len(flat)]
 	deep, head := seconds[len(flat):len(flat)+len(c.Depth.X)], seconds[len(flat)+len(c.Depth.X):]
 	rise(c.Layers)

@@ -1,59 +1,67 @@
 package grow
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"sync"
 
-	"grove/compute"
 	"grove/method"
+	"grove/method/vocabulary"
 	"grove/text/token"
 )
 
 // Trim picks the part of a draft model's vocabulary that its head computes, by how frequent tokens were in the texts
-// so far (VocabTrim, Goel et al. 2025; FR-Spec, Zhao et al. 2025). Tokens that no text had yet are taken in the order
-// of ids, in which vocabularies list merges by frequency. It is safe for concurrent use.
+// so far (VocabTrim, Goel et al. 2025; FR-Spec, Zhao et al. 2025). It is safe for concurrent use.
 type Trim struct {
-	keep int // groups
+	choose func(coverage []float64) int // how many groups are kept; nil: keep
 
-	mu     sync.Mutex
-	counts []uint32 // by group of tokens; those that end an answer have the most
-	total  uint32
-	order  []int32 // scratch
+	mu       sync.Mutex
+	keep     int // groups
+	known    int // tokens that keep was chosen by
+	counts   vocabulary.Frequencies
+	coverage []float64 // scratch
 }
 
-// forgetAfter is how many tokens are counted before all counts are halved.
-const forgetAfter = 1 << 20
-
-// NewTrim makes a trim of e's draft model that keeps e.DraftVocab tokens; nil where that is all.
+// NewTrim makes a trim of e's draft model that keeps e.DraftVocab tokens, or as many as e.VocabChoice chooses; nil where that is all.
 func NewTrim(e method.Env) *Trim {
-	vocabulary := e.Draft.Size().Vocabulary
-	if e.DraftVocab <= 0 || e.DraftVocab >= vocabulary {
+	size := e.Draft.Size().Vocabulary
+	groups := vocabulary.Groups(size)
+	t := &Trim{keep: min(vocabulary.Groups(max(0, e.DraftVocab)), groups)}
+	switch c := e.VocabChoice; {
+	case e.DraftVocab == method.AutoVocab && c != nil:
+		t.choose, t.known = c.Groups, -1
+		t.counts = vocabulary.New(size, c.Counts)
+	case e.DraftVocab <= 0 || e.DraftVocab >= size:
 		return nil
+	default:
+		t.counts = vocabulary.New(size, nil)
 	}
-	groupsOf := func(n int) int { return (n + compute.SubsetGroup - 1) / compute.SubsetGroup }
-	t := &Trim{keep: groupsOf(e.DraftVocab), counts: make([]uint32, groupsOf(vocabulary))}
 	if _, own := e.Words.Tokenizers(); own != nil {
-		for id := range token.ID(min(own.Size(), vocabulary)) {
+		for id := range token.ID(min(own.Size(), size)) {
 			if own.IsEOG(id) {
-				t.counts[id/compute.SubsetGroup] = math.MaxUint32
+				t.counts.Always(id)
 			}
 		}
 	}
 	return t
 }
 
+// Kept returns how many groups of tokens texts begin with now.
+func (t *Trim) Kept() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.keep
+}
+
 // pick appends the groups that a new text begins with to dst, ascending.
 func (t *Trim) pick(dst []int32) []int32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.order = t.order[:0]
-	for g := range t.counts {
-		t.order = append(t.order, int32(g))
+	order := t.counts.Order()
+	if n := t.counts.Total(); t.choose != nil && (n < t.known || n > t.known+t.known/4) {
+		t.coverage = t.counts.Coverage(t.coverage[:0], t.counts.Unseen())
+		t.keep, t.known = min(max(1, t.choose(t.coverage)), len(order)), n
 	}
-	slices.SortStableFunc(t.order, func(a, b int32) int { return cmp.Compare(t.counts[b], t.counts[a]) })
-	dst = append(dst, t.order[:t.keep]...)
+	dst = append(dst, order[:t.keep]...)
 	slices.Sort(dst)
 	return dst
 }
@@ -63,26 +71,14 @@ func (t *Trim) learn(groups []int32, ids []token.ID) []int32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, id := range ids {
-		g := int32(id / compute.SubsetGroup)
-		if int(g) >= len(t.counts) {
+		g := int32(id / vocabulary.Group)
+		if !t.counts.Count(id) {
 			continue
 		}
 		if at, ok := slices.BinarySearch(groups, g); !ok {
 			groups = slices.Insert(groups, at, g)
 		}
-		if t.counts[g] < math.MaxUint32 {
-			t.counts[g]++
-			t.total++
-		}
 	}
-	if t.total >= forgetAfter {
-		t.total = 0
-		for g, n := range t.counts {
-			if n < math.MaxUint32 {
-				t.counts[g] = n / 2
-				t.total += n / 2
-			}
-		}
-	}
+	t.counts.Forget()
 	return groups
 }

@@ -1,6 +1,7 @@
 package grow
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 )
 
 func TestTrim(t *testing.T) {
+	const many = 1 << 20 // tokens that are counted until all counts are halved
 	const g = compute.SubsetGroup
 	target := growtest.Vocabulary(t, "llama", growtest.Filler("x")...)
 	words, err := method.NewVocabMap(target, target)
@@ -30,9 +32,9 @@ func TestTrim(t *testing.T) {
 	text := []token.ID{9 * g, 9*g + 1, 5*g + 3, 7 * g, 7*g + 1, 7*g + 2, 1 << 20}
 	expect("of a text", tr.learn([]int32{0, 1, 2}, text), 0, 1, 2, 5, 7, 9)
 	expect("of the next", tr.pick(nil), 0, 7, 9) // the end of an answer is in group 0
-	tr.learn(nil, slices.Repeat([]token.ID{6 * g}, forgetAfter))
+	tr.learn(nil, slices.Repeat([]token.ID{6 * g}, many))
 	expect("most frequent", tr.pick(nil), 0, 6, 7)
-	tr.learn(nil, slices.Repeat([]token.ID{8 * g, 10 * g}, forgetAfter/3))
+	tr.learn(nil, slices.Repeat([]token.ID{8 * g, 10 * g}, many/3))
 	expect("less than before", tr.pick(nil), 0, 6, 8)
 	for _, n := range []int{0, target.Size(), 1 << 30} {
 		if env.DraftVocab = n; NewTrim(env) != nil {
@@ -58,5 +60,44 @@ func TestTrim(t *testing.T) {
 	kept := tr.pick(nil)
 	if n := testing.AllocsPerRun(10, func() { kept = tr.learn(kept, text[:6]); kept = tr.pick(kept[:0]) }); n > 1 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestTrimChoice: the size is chosen for the first text, and again when the texts have grown by a quarter.
+func TestTrimChoice(t *testing.T) {
+	const g = compute.SubsetGroup
+	asked, size := 0, 2
+	env := method.Env{Draft: &growtest.Model{Dims: method.Size{Vocabulary: 10 * g}}, DraftVocab: method.AutoVocab, VocabChoice: &method.VocabChoice{
+		Groups: func(coverage []float64) int {
+			if asked++; len(coverage) != 10 || math.Abs(coverage[9]-1) > 1e-12 {
+				t.Errorf("coverage %v", coverage)
+			}
+			return size
+		},
+		Counts: []uint32{0, 0, 0, 50, 0, 30, 0, 0, 20, 0},
+	}}
+	tr := NewTrim(env)
+	expect := func(what string, asks int, want ...int32) {
+		t.Helper()
+		if got := tr.pick(nil); !slices.Equal(got, want) || asked != asks || tr.Kept() != len(want) {
+			t.Errorf("%s: %v by %d choices, want %v by %d", what, got, asked, want, asks)
+		}
+	}
+	expect("at first", 1, 3, 5)
+	size = 3
+	tr.learn(nil, slices.Repeat([]token.ID{7 * g}, 25))
+	expect("a quarter later", 1, 3, 5)
+	tr.learn(nil, []token.ID{7 * g})
+	expect("and one", 2, 3, 5, 7)
+	for _, n := range []int{0, 11, 1 << 40, -3} {
+		size = n
+		tr.learn(nil, slices.Repeat([]token.ID{7 * g}, 1000))
+		if got := len(tr.pick(nil)); got != min(max(n, 1), 10) {
+			t.Errorf("%d groups, asked for %d", got, n)
+		}
+	}
+	env.VocabChoice = nil
+	if NewTrim(env) != nil {
+		t.Error("a part is left out, and nothing chooses which")
 	}
 }

@@ -319,7 +319,8 @@ func vocabulary(n int) []gguf.KV {
 
 // named are the specifications with a name.
 var named = map[string]Spec{
-	"0.5b": {Layers: 24, Width: 1280, FFN: 3584, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000, Context: 32768},
+	"0.5b":      {Layers: 24, Width: 1280, FFN: 3584, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000, Context: 32768},
+	"0.5b-151k": {Layers: 24, Width: 896, FFN: 4864, Heads: 14, KVHeads: 2, Size: 64, Vocab: 151936, Context: 32768, Tied: true},
 	"0.5b-delta": {
 		Arch: "qwen35", Layers: 24, Width: 1024, FFN: 2560, Heads: 8, KVHeads: 2, Size: 256, Vocab: 32000, Context: 32768,
 		Scan: Scan{State: 128, Rank: 16, Groups: 16, Period: 4},

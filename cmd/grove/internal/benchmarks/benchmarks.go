@@ -30,6 +30,7 @@ type Command struct {
 	Spin     spinCommand     `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
 	Serve    serveCommand    `cmd:"" help:"Measure a server under load, any with OpenAI's API."`
 	Methods  methodsCommand  `cmd:"" help:"Compare methods with plain decoding on a workload."`
+	Vocab    vocabCommand    `cmd:"" help:"Measure how much of its vocabulary a draft model should compute."`
 	Masks    masksCommand    `cmd:"" help:"Measure the masks of JSON schemas, and what they say of texts."`
 	Workload workloadCommand `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
 	Make     makeCommand     `cmd:"" help:"Make a model of random weights for measurements."`
@@ -127,7 +128,7 @@ func (c *kernelsCommand) Run() error {
 type makeCommand struct {
 	flags.Seed `set:"seed=0"`
 
-	Shape string     `required:"" placeholder:"NAME" help:"Size of the model: 0.5b, 0.5b-delta, 0.5b-mamba2, 0.5b-sambay, 1b or tiny."`
+	Shape string     `required:"" placeholder:"NAME" help:"Size of the model: 0.5b, 0.5b-151k, 0.5b-delta, 0.5b-mamba2, 0.5b-sambay, 1b or tiny."`
 	Type  weightType `required:"" placeholder:"TYPE" help:"Type of every matrix, such as F16, Q8_0 or Q4_K."`
 	Out   string     `arg:"" help:"GGUF file to write."`
 }

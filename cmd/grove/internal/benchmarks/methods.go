@@ -15,6 +15,12 @@ import (
 	"grove/cmd/grove/internal/terminal"
 )
 
+// tasks names a workload.
+type tasks struct {
+	Workload string      `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line, with prompt and, optionally, id, category, prediction, output, max_tokens; or the questions of Spec-Bench."`
+	Limit    flags.Count `placeholder:"N" help:"Tasks of each category at most; 0: all."`
+}
+
 // methodsCommand compares methods with plain decoding on a workload.
 type methodsCommand struct {
 	flags.Named
@@ -29,11 +35,10 @@ type methodsCommand struct {
 	flags.Threads
 	flags.Cache
 	flags.Save
+	tasks
 
-	Workload  string      `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line, with prompt and, optionally, id, category, prediction, output, max_tokens; or the questions of Spec-Bench."`
-	Limit     flags.Count `placeholder:"N" help:"Tasks of each category at most; 0: all."`
-	Replay    bool        `help:"Score methods that draft from text on the recorded answers (output), without the model."`
-	CostModel string      `placeholder:"FILE" help:"With --replay: the model whose steps give the cost; without it, the model of --model."`
+	Replay    bool   `help:"Score methods that draft from text on the recorded answers (output), without the model."`
+	CostModel string `placeholder:"FILE" help:"With --replay: the model whose steps give the cost; without it, the model of --model."`
 }
 
 // Run implements the command.
@@ -67,7 +72,7 @@ func (c *methodsCommand) Run() (err error) {
 	}
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
-	figures, err := c.measure(ctx, m, limit(prompts, int(c.Limit)))
+	figures, err := c.measure(ctx, m, limit(prompts, int(c.tasks.Limit)))
 	if err != nil {
 		return exit.Cause(ctx, err)
 	}
@@ -86,7 +91,7 @@ func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []
 	defer s.End()
 	names := c.List()
 	if !c.Replay {
-		return bench.CompareMethods(ctx, m, c.fitting(m, prompts), bench.MethodsOptions{
+		return bench.CompareMethods(ctx, m, fitting(m, prompts), bench.MethodsOptions{
 			Methods: names, Accept: string(c.Accept.Rule), Tokens: c.MaxTokens.Limit(), Sampling: grove.Sampling{Temperature: c.Temperature.Or(0)}, Seed: c.Seed.Or(1), LeftOut: c.LeftOut(),
 		}, s.Show)
 	}
@@ -116,7 +121,7 @@ func (c *methodsCommand) cost(ctx context.Context, m *grove.Model) (cost *grove.
 }
 
 // fitting returns the tasks that fit the context, and reports how many do not.
-func (c *methodsCommand) fitting(m *grove.Model, prompts []bench.Prompt) (kept []bench.Prompt) {
+func fitting(m *grove.Model, prompts []bench.Prompt) (kept []bench.Prompt) {
 	for _, p := range prompts {
 		if ids, err := m.Tokenize(p.Prompt, true, false); err == nil && len(ids) < m.Info().Context {
 			kept = append(kept, p)

@@ -56,7 +56,7 @@ type Repack struct {
 // Draft names what drafts come from besides the model: models, a datastore.
 type Draft struct {
 	Path         string `name:"draft" placeholder:"MODEL" var:"GROVE_DRAFT" help:"A smaller model that drafts tokens, named as for --model; best with the same vocabulary."`
-	Vocab        Count  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all. The text is the same."`
+	Vocab        vocab  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all; auto: as many as give the most tokens a second. The text is the same."`
 	DraftThreads Count  `name:"draft-threads" placeholder:"N" var:"GROVE_DRAFT_THREADS" help:"Threads that the draft model has for itself, besides those of --threads; 0: none, it shares the model's."`
 	Judge        string `name:"judge" placeholder:"FILE" var:"GROVE_JUDGE" help:"A safetensors file with the head by which --accept judge finds draft tokens important or not (lossy)."`
 	Middle       string `name:"middle" placeholder:"MODEL" var:"GROVE_MIDDLE" help:"A model of a size between the two for methods that need one, with the model's vocabulary; or a type of weights, such as q4_0: the model's own in that type."`

@@ -24,6 +24,23 @@ func (n Count) Validate() error {
 	return nil
 }
 
+// vocab is a number of tokens of a vocabulary from 0 up, or the word auto.
+type vocab int
+
+// UnmarshalText reads a number or the word.
+func (v *vocab) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		*v = grove.AutoVocab
+		return nil
+	}
+	n, err := strconv.ParseUint(string(text), 10, 31)
+	if err != nil {
+		return fmt.Errorf("%q; it must be auto, or a number from 0 up", text)
+	}
+	*v = vocab(n)
+	return nil
+}
+
 // tokenLimit is a number of tokens from 0 up, or -1 for no bound as in llama.cpp and ollama.
 type tokenLimit int
 
