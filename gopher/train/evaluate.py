@@ -2,7 +2,7 @@
 
 usage: evaluate.py CKPT [DRAFT ...] [--dir DIR] [--texts 64]
 
-Loss: over all of valid.bin, in windows of the model's context one after the other, in nats a token and bits a byte. Acceptance: the target
+CKPT and DRAFT are checkpoints or GGUF files of the family. Loss: over all of valid.bin, in windows of the model's context one after the other, in nats a token and bits a byte. Acceptance: the target
 goes on for 128 tokens from the first 64 of windows of valid.bin, greedy and at temperature 1; at each of its tokens the
 draft is asked for the next. Greedy, a guess is accepted where both have the same likeliest token; at temperature 1, with
 the probability that is the sum of the smaller of the two for each token.
@@ -19,6 +19,7 @@ import model
 import train
 
 PREFIX, LENGTH = 64, 128
+BATCH = 8  # texts at a time
 
 
 @torch.no_grad()
@@ -26,8 +27,8 @@ def nats(m, ids, dev):
     """Nats a token of ids."""
     n, total, count = m.c["ctx"], 0.0, 0
     rows = [ids[i:i + n + 1] for i in range(0, len(ids) - n, n)]
-    for i in range(0, len(rows), 16):
-        x = torch.stack(rows[i:i + 16]).to(dev)
+    for i in range(0, len(rows), BATCH):
+        x = torch.stack(rows[i:i + BATCH]).to(dev)
         y = x[:, 1:].flatten()
         total += F.cross_entropy(m(x[:, :-1]).float().flatten(0, 1), y, reduction="sum").item()
         count += y.numel()
@@ -35,17 +36,28 @@ def nats(m, ids, dev):
 
 
 @torch.no_grad()
-def acceptance(target, draft, ids, texts, dev):
-    """The shares of a draft's guesses that are accepted, greedy and at temperature 1."""
+def written(target, ids, texts, dev):
+    """What the target writes, greedy and at temperature 1, and its last states of that: (tokens [texts, T], states [texts, T, D]) of each."""
     gen = torch.Generator().manual_seed(9)
     at = torch.randint(len(ids) - PREFIX, (texts,), generator=gen)
     prefix = torch.stack([ids[i:i + PREFIX] for i in at]).to(dev)
-    shares = []
+    out = []
     for t in (0.0, 1.0):
         x = target.generate(prefix, LENGTH, torch.full((texts,), t, device=dev), gen)
-        p, q = (m(x)[:, PREFIX - 1:-1].float().softmax(-1) for m in (target, draft))
-        held = torch.minimum(p, q).sum(-1) if t else (p.argmax(-1) == q.argmax(-1)).float()
-        shares.append(held.mean().item())
+        out.append((x, torch.cat([target.states(part) for part in x.split(BATCH)])))
+    return out
+
+
+@torch.no_grad()
+def acceptance(target, draft, texts):
+    """The shares of a draft's tokens that are accepted in what the target has written, greedy and at temperature 1."""
+    shares = []
+    for greedy, (x, states) in zip((True, False), texts):
+        held = []
+        for part, s in zip(x.split(BATCH), states.split(BATCH)):
+            p, q = target.logits(s)[:, PREFIX - 1:-1].float(), draft(part)[:, PREFIX - 1:-1].float()
+            held.append((p.argmax(-1) == q.argmax(-1)).float() if greedy else torch.minimum(p.softmax(-1), q.softmax(-1)).sum(-1))
+        shares.append(torch.cat(held).mean().item())
     return shares
 
 
@@ -61,10 +73,11 @@ def figures(path, drafts, folder, texts=64):
     out = dict(parameters=sum(x.numel() for x in target.parameters()), nats=round(loss, 4),
                bits=round(loss / math.log(2) * size["tokens"] / size["bytes"], 4),
                tokens=ck.get("tokens", 0), minutes=round(ck.get("minutes", 0), 1))
+    texts = written(target, ids, texts, dev) if drafts else None
     for path in drafts:
         draft, _ = model.load(path, dev)
         draft.eval()
-        greedy, drawn = acceptance(target, draft, ids, texts, dev)
+        greedy, drawn = acceptance(target, draft, texts)
         name = os.path.splitext(os.path.basename(path))[0]
         out[name] = dict(greedy=round(greedy, 3), temperature_1=round(drawn, 3))
     return out

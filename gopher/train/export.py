@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 import bpe
+import gguf
 
 LICENCE = "bsd-3-clause"
 
@@ -21,21 +22,12 @@ LICENCE = "bsd-3-clause"
 SAMPLING = dict(do_sample=True, temperature=0.4, top_k=0, top_p=0.9, min_p=0.0, repetition_penalty=1.1, penalty_last_n=64)
 PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
-# Of a layer: this module's names, GGUF's, and Hugging Face's.
-LAYER = [
-    ("n1.w", "attn_norm", "input_layernorm"), ("q.weight", "attn_q", "self_attn.q_proj"), ("k.weight", "attn_k", "self_attn.k_proj"),
-    ("v.weight", "attn_v", "self_attn.v_proj"), ("o.weight", "attn_output", "self_attn.o_proj"),
-    ("n2.w", "ffn_norm", "post_attention_layernorm"), ("g.weight", "ffn_gate", "mlp.gate_proj"), ("u.weight", "ffn_up", "mlp.up_proj"),
-    ("dn.weight", "ffn_down", "mlp.down_proj"),
-]
-
-
 def tensors(ck):
     """(GGUF's name, Hugging Face's, values) of all tensors."""
     sd = ck["sd"]
     yield "token_embd", "model.embed_tokens", sd["emb.weight"]
     for i in range(ck["cfg"]["layers"]):
-        for own, gguf, hf in LAYER:
+        for own, gguf, hf in gguf.LAYER:
             yield f"blk.{i}.{gguf}", f"model.layers.{i}.{hf}", sd[f"b.{i}.{own}"]
     yield "output_norm", "model.norm", sd["n.w"]
 

@@ -95,7 +95,9 @@ def tvd(draft, target):
 
 
 def kl_tvd(draft, target):
-    return kl(draft, target) + tvd(draft, target)
+    lq, lp = both(draft, target)
+    p = lp.exp()
+    return (p * (lp - lq) + (p - lq.exp()).relu()).sum(-1).mean()
 
 
 def advantages(lq, lp):

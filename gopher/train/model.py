@@ -5,6 +5,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+import gguf
+
 # Sizes of a checkpoint: width, layers, query heads, key/value heads, width of a head and of the feed-forward, tokens of
 # the vocabulary and of the context.
 SIZES = ("dim", "layers", "heads", "kv", "hd", "ffn", "vocab", "ctx")
@@ -85,11 +87,19 @@ class Decoder(nn.Module):
 
     def forward(self, ids, caches=None, at=0):
         """Logits [B, T, V] of ids [B, T], which come behind the tokens that the caches hold."""
+        return self.logits(self.states(ids, caches, at))
+
+    def logits(self, states):
+        """Logits [..., V] of last states [..., D]."""
+        return states @ self.emb.weight.T
+
+    def states(self, ids, caches=None, at=0):
+        """The last states [B, T, D] of ids [B, T], normalised: what the output is multiplied with."""
         end = at + ids.shape[1]
         x = self.emb(ids)
         for i, block in enumerate(self.b):
             x = block(x, self.cos[:, at:end], self.sin[:, at:end], self.mask[at:end, :end], caches and (caches[i], at))
-        return self.n(x) @ self.emb.weight.T
+        return self.n(x)
 
     @torch.no_grad()
     def generate(self, ids, length, temperature, gen):
@@ -110,7 +120,12 @@ class Decoder(nn.Module):
 
 
 def load(path, dev="cpu"):
-    ck = torch.load(path, map_location="cpu")
+    """A checkpoint, or a GGUF file of the family, and the model that it holds."""
+    if path.endswith(".gguf"):
+        ck = gguf.checkpoint(path)
+        ck["sd"] = {k: torch.from_numpy(v) for k, v in ck["sd"].items()}
+    else:
+        ck = torch.load(path, map_location="cpu")
     model = Decoder(ck["cfg"])
     model.load_state_dict({k: v for k, v in ck["sd"].items() if k not in ("cos", "sin", "mask")})
     return model.to(dev), ck

@@ -1,21 +1,29 @@
-"""Trains a decoder on train.bin within a time, or distils one from a target.
+"""Trains a decoder on train.bin within a budget of time or steps, or distils one from a target.
 
-usage: train.py --out CKPT --minutes M [--dir DIR] [--from CKPT | --dim 256 --layers 4 --heads 8 --kv 4 --ffn 768 --ctx 256]
-                [--batch 16] [--lr 3e-3] [--dropout 0] [--target CKPT --samples FILE [--loss NAME]]
+usage: train.py --out CKPT --minutes M | --steps N [--dir DIR] [--from CKPT | --dim 256 --layers 4 --heads 8 --kv 4 --ffn 768 --ctx 256]
+                [--batch 16] [--lr 3e-3] [--dropout 0] [--seed 1] [--threads N] [--checks 12]
+                [--samples FILE [--aligned 0.5] [--target CKPT [--states FILE] [--loss NAME]]]
 
-The learning rate rises over a hundred steps and falls as a cosine over the time. The weights that did best on valid.bin
-are kept; training ends early where they have got worse three times in a row. A run that was interrupted goes on where it
-was: its state is in CKPT.part, written every few minutes. With --target the first half of the time is training as usual,
-and the second aligns the model with the target: nine batches of ten are the target's own texts (sample.py), and the loss
-is that of --loss (losses.py), which without the flag is the divergence from the target's distribution and their total
-variation, which is one less what a verifier accepts. With --loss gkd, --on-policy is the share of batches that the model
-itself continues, at temperature 1, from the first tokens of such texts. Uses CUDA and bf16 where present.
+A target is a checkpoint or a GGUF file of the family. The learning rate rises over a hundred steps, or a tenth of them where that is less, and
+falls as a cosine over the budget. The weights that did best on valid.bin are kept; training ends early where they have got worse three times in
+a row. A run that was interrupted goes on where it was: its state is in CKPT.part, written at each check, and where Ctrl-C or SIGTERM ends the run.
+
+With --samples the last part of the budget, --aligned, is another training: nine batches of ten are the target's own texts (sample.py). Without
+--target the draft learns their tokens. With it, it is aligned: the loss is that of --loss (losses.py), which without the flag is the divergence
+from the target's distribution and their total variation, which is one less what a verifier accepts. --states keeps what the target
+computes of its texts: they are asked for once, not each time that a batch has them. With --loss gkd, --on-policy is the share of batches that
+the model itself continues, at temperature 1, from the first tokens of such texts.
+
+--steps and --seed determine the weights, bit by bit, on a processor and with a number of --threads; another version of PyTorch, kind of
+processor or number of threads sums in another order. A run that went on from CKPT.part ends as one that was not interrupted. Uses CUDA and
+bf16 where present, and there repeats no bits.
 """
 import argparse
 import contextlib
 import json
 import math
 import os
+import signal
 import time
 
 import numpy as np
@@ -25,7 +33,6 @@ import torch.nn.functional as F
 import losses
 import model
 
-CHECKS = 12  # of the validation loss, in the time given
 PATIENCE = 3  # checks in a row without a better one
 PREFIX = 32  # tokens of a text that the model continues itself
 
@@ -48,13 +55,57 @@ def windows(ids, n, length, gen):
     return torch.stack([ids[i:i + length + 1] for i in at])
 
 
+def texts(path, length):
+    """The texts [n, length] of a file of samples, or their pieces where the samples are longer."""
+    ids = read(path)
+    if len(ids) < length:
+        raise SystemExit(f"train: {path}: {len(ids)} tokens; a text has {length}")
+    return ids[:len(ids) // length * length].view(-1, length)
+
+
+@torch.no_grad()
+def known(path, target, samples, dev):
+    """The target's last states of samples [n, T], in F32 [n, T, D], from a file that is written where it is missing."""
+    ask = lambda x: target.states(x.to(dev)).float().cpu()
+    if not os.path.exists(path):
+        with open(path + ".new", "wb") as f:
+            for i in range(0, len(samples), 16):
+                ask(samples[i:i + 16]).numpy().astype("<f4").tofile(f)
+        os.replace(path + ".new", path)
+    shape = (*samples.shape, target.c["dim"])
+    if os.path.getsize(path) != 4 * math.prod(shape):
+        raise SystemExit(f"train: {path}: not the states of these samples by this target; remove the file")
+    states = torch.from_numpy(np.memmap(path, "<f4", "c", shape=shape))
+    if not torch.allclose(states[-1:], ask(samples[-1:]), atol=1e-3):
+        raise SystemExit(f"train: {path}: not the states of these samples by this target; remove the file")
+    return states
+
+
+class Stop:
+    """Whether Ctrl-C or SIGTERM was seen, which end a run between two steps."""
+    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self):
+        self.asked = False
+        self.before = [signal.signal(s, self.seen) for s in self.SIGNALS]
+
+    def seen(self, *_):
+        self.asked = True
+
+    def end(self):
+        for s, handler in zip(self.SIGNALS, self.before):
+            signal.signal(s, handler)
+
+
 class Run:
     """A run of training, which can be interrupted and goes on."""
 
     def __init__(self, a):
         self.a, self.dev = a, device()
-        torch.manual_seed(1)
-        self.gen = torch.Generator().manual_seed(1)
+        if a.threads:
+            torch.set_num_threads(a.threads)
+        torch.manual_seed(a.seed)
+        self.gen = torch.Generator().manual_seed(a.seed)
         if a.start:
             self.model, ck = model.load(a.start, self.dev)
             self.seen = ck.get("tokens", 0)
@@ -73,13 +124,20 @@ class Run:
         with open(os.path.join(a.dir, "sizes.json")) as f:
             size = json.load(f)["valid"]
         self.bits = size["tokens"] / size["bytes"] / math.log(2)  # bits a byte for a nat a token
-        self.target, self.samples, self.reference = None, None, None
+        self.target, self.samples, self.states, self.reference = None, None, None, None
+        if a.samples:
+            self.samples = texts(a.samples, self.c["ctx"])
         if a.target:
             self.target = self.frozen(a.target)
-            self.samples = read(a.samples)
+        if a.states:
+            self.states = known(a.states, self.target, self.samples, self.dev)
         if a.reference:
             self.reference = self.frozen(a.reference)
         self.restore()
+
+    def settings(self):
+        """What a run that goes on must have in common with its beginning."""
+        return {n: getattr(self.a, n) for n in ("loss", "seed", "steps", "aligned")}
 
     def frozen(self, path):
         """A model that is asked and not trained, of the vocabulary and, at least, the context of the one that is."""
@@ -93,33 +151,45 @@ class Run:
         part = self.a.out + ".part"
         if os.path.exists(part):
             s = torch.load(part, map_location="cpu")
-            if s.get("loss", losses.DEFAULT) != self.a.loss:
-                raise SystemExit(f"train: {part}: began with --loss {s.get('loss', losses.DEFAULT)}, not {self.a.loss}; remove the file to begin anew")
+            for name, now in self.settings().items():
+                if s["settings"][name] != now:
+                    raise SystemExit(f"train: {part}: began with --{name} {s['settings'][name]}, not {now}; remove the file to begin anew")
             self.model.load_state_dict(s["sd"])
             self.opt.load_state_dict(s["opt"])
             self.gen.set_state(s["gen"])
+            torch.set_rng_state(s["rng"])
             for name in ("step", "spent", "best", "worse", "kept", "seen"):
                 setattr(self, name, s[name])
             print(f"goes on at step {self.step}, {self.spent / 60:.1f} minutes", flush=True)
 
     def suspend(self):
-        write(self.a.out + ".part", dict(loss=self.a.loss, sd=self.model.state_dict(), opt=self.opt.state_dict(), gen=self.gen.get_state(),
+        write(self.a.out + ".part", dict(settings=self.settings(), sd=self.model.state_dict(), opt=self.opt.state_dict(), gen=self.gen.get_state(),
+                                         rng=torch.get_rng_state(),
                                          **{n: getattr(self, n) for n in ("step", "spent", "best", "worse", "kept", "seen")}))
 
-    def loss(self, x, done):
-        """The loss of a batch, after a share of the time."""
-        aligned, first = self.target is not None and done > 0.5, 0
+    def batch(self, aligned):
+        """The tokens [B, T] of a batch, and the numbers of the samples that they are, None for others."""
         if aligned and torch.rand((), generator=self.gen) < 0.9:
-            x = windows(self.samples, self.a.batch, self.c["ctx"], self.gen).to(self.dev)
+            numbers = torch.randint(len(self.samples), (self.a.batch,), generator=self.gen)
+            return self.samples[numbers].to(self.dev), numbers
+        return windows(self.data["train"], self.a.batch, self.c["ctx"], self.gen).to(self.dev), None
+
+    def loss(self, done):
+        """The loss of a batch, after a share of the budget."""
+        aligned, first = self.samples is not None and done >= 1 - self.a.aligned, 0
+        x, numbers = self.batch(aligned)
         if aligned and self.a.loss == "gkd" and torch.rand((), generator=self.gen) < self.a.on_policy:
-            x, first = self.written(x), PREFIX - 1
+            x, numbers, first = self.written(x), None, PREFIX - 1
         logits = lambda m: m(x[:, :-1]).float()[:, first:].flatten(0, 1)
         with half(self.dev):
             draft = logits(self.model)
-            if not aligned:
+            if not aligned or self.target is None:
                 return F.cross_entropy(draft, x[:, 1:].flatten())
             with torch.no_grad():
-                target = logits(self.target)
+                if self.states is None or numbers is None:
+                    target = logits(self.target)
+                else:
+                    target = self.target.logits(self.states[numbers, :-1].to(self.dev)).float().flatten(0, 1)
                 reference = None if self.reference is None else logits(self.reference)
         return losses.of(self.a, draft, target, reference)
 
@@ -147,7 +217,7 @@ class Run:
     def check(self):
         """Keeps the weights if they are the best so far, and tells whether to go on."""
         v = self.validate()
-        if self.target is not None or v < self.best:  # what is aligned is not judged by the corpus
+        if self.samples is not None or v < self.best:  # what is aligned is not judged by the corpus
             self.best, self.worse = v, 0
             self.kept = {k: x.detach().cpu().clone() for k, x in self.model.state_dict().items()}
         else:
@@ -156,37 +226,46 @@ class Run:
               flush=True)
         return self.worse < PATIENCE
 
-    def one(self, done):
-        lr = self.a.lr * min(1, (self.step + 1) / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
+    def done(self):
+        """The share of the budget that is spent."""
+        return self.step / self.a.steps if self.a.steps else self.spent / 60 / self.a.minutes
+
+    def one(self):
+        done, rise = self.done(), min(100, self.a.steps / 10) if self.a.steps else 100
+        lr = self.a.lr * min(1, (self.step + 1) / rise) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
         for g in self.opt.param_groups:
             g["lr"] = lr
-        x = windows(self.data["train"], self.a.batch, self.c["ctx"], self.gen).to(self.dev)
-        value = self.loss(x, done)
+        value = self.loss(done)
         self.opt.zero_grad(set_to_none=True)
         value.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.opt.step()
         self.step += 1
-        self.seen += x.shape[0] * self.c["ctx"]
+        self.seen += self.a.batch * self.c["ctx"]
         return value
 
     def run(self):
-        whole, checked, began = self.a.minutes * 60, int(self.spent / self.a.minutes / 60 * CHECKS), self.seen
+        checked, began = int(self.done() * self.a.checks), self.seen
         print(sum(x.numel() for x in self.model.parameters()), "parameters on", self.dev, flush=True)
         if self.a.start and self.step == 0:
             self.check()  # to end with nothing worse
         start, before = time.time(), self.spent
-        while self.spent < whole:
-            value = self.one(self.spent / whole)
+        stop = Stop()
+        while self.done() < 1:
+            value = self.one()
             self.spent = before + time.time() - start
+            if stop.asked and self.done() < 1:
+                self.suspend()
+                raise SystemExit(f"train: interrupted at step {self.step}; the same command goes on")
             if self.step % 100 == 0:
                 rate = (self.seen - began) / (time.time() - start)
-                print(f"{self.step} loss {value.item():.3f} {rate:.0f} tokens/s {self.spent / whole:.0%}", flush=True)
-            if int(self.spent / whole * CHECKS) > checked:
+                print(f"{self.step} loss {value.item():.3f} {rate:.0f} tokens/s {self.done():.0%}", flush=True)
+            if int(self.done() * self.a.checks) > checked:
                 checked += 1
                 if not self.check():
                     break
                 self.suspend()
+        stop.end()
         if self.kept is None:
             self.check()
         write(self.a.out, dict(cfg={**self.c, "dropout": 0.0}, sd=self.kept, tokens=self.seen, minutes=self.spent / 60, valid=self.best))
@@ -199,9 +278,27 @@ def write(path, what):
     os.replace(path + ".new", path)
 
 
+def number(kind, allowed, bounds):
+    """A type of flag: a number within bounds."""
+    def parse(text):
+        v = kind(text)
+        if not allowed(v):
+            raise argparse.ArgumentTypeError(f"{text}: it must be {bounds}")
+        return v
+    parse.__name__ = "number"
+    return parse
+
+
+count = number(int, lambda v: v > 0, "above 0")
+positive = number(float, lambda v: 0 < v < math.inf, "above 0")
+share = number(float, lambda v: 0 <= v <= 1, "0 to 1")
+
+
 def main(args=None):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--minutes", type=float, required=True)
+    budget = p.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--minutes", type=positive)
+    budget.add_argument("--steps", type=count)
     p.add_argument("--out", required=True)
     p.add_argument("--dir", default=".", help="folder of train.bin and valid.bin")
     p.add_argument("--from", dest="start", help="weights to begin with")
@@ -209,8 +306,13 @@ def main(args=None):
         p.add_argument("--" + name, type=int, default=default)
     p.add_argument("--lr", type=float, default=3e-3)
     p.add_argument("--dropout", type=float, default=0.0)
+    p.add_argument("--seed", type=int, default=1, help="of the first weights, where there is no --from, and of the batches")
+    p.add_argument("--threads", type=count, help="of PyTorch; its own number without the flag")
+    p.add_argument("--checks", type=count, default=12, help="of the loss on valid.bin, over the budget")
+    p.add_argument("--samples", help="texts of a target")
+    p.add_argument("--aligned", type=share, default=0.5, help="the last share of the budget, which --samples is for")
     p.add_argument("--target", help="model to be aligned with")
-    p.add_argument("--samples", help="its texts")
+    p.add_argument("--states", help="file of what the target computes of --samples, written where it is missing")
     losses.flags(p)
     a = p.parse_args(args)
     try:
@@ -219,6 +321,8 @@ def main(args=None):
         p.error(str(e))
     if a.target and not a.samples:
         p.error("--target aligns with texts of the target; name them with --samples")
+    if a.states and not a.target:
+        p.error("--states are those of a target; name it with --target")
     Run(a).run()
 
 
