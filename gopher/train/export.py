@@ -27,8 +27,8 @@ def tensors(ck):
     sd = ck["sd"]
     yield "token_embd", "model.embed_tokens", sd["emb.weight"]
     for i in range(ck["cfg"]["layers"]):
-        for own, gguf, hf in gguf.LAYER:
-            yield f"blk.{i}.{gguf}", f"model.layers.{i}.{hf}", sd[f"b.{i}.{own}"]
+        for own, name, hf in gguf.LAYER:
+            yield f"blk.{i}.{name}", f"model.layers.{i}.{hf}", sd[f"b.{i}.{own}"]
     yield "output_norm", "model.norm", sd["n.w"]
 
 

@@ -124,7 +124,7 @@ def checkpoint(path):
     c = config(meta)
     names = {"emb.weight": "token_embd", "n.w": "output_norm"}
     for i in range(c["layers"]):
-        names.update({f"b.{i}.{own}": f"blk.{i}.{gguf}" for own, gguf, _ in LAYER})
+        names.update({f"b.{i}.{own}": f"blk.{i}.{name}" for own, name, _ in LAYER})
     if {n + ".weight" for n in names.values()} != set(tensors):
         raise ValueError(f"gguf: {path}: tensors that are not those of a tied llama decoder")
     return dict(cfg=c, sd={own: tensors[n + ".weight"] for own, n in names.items()}, tokens=meta.get("train.tokens", 0),

@@ -12,6 +12,7 @@ except ImportError:
     np = None
 try:
     import torch
+    import export
     import model
     import train
 except ImportError:
@@ -143,6 +144,18 @@ class TestRuns(unittest.TestCase):
         other.tofile(self.path("samples.bin"))
         with self.assertRaisesRegex(SystemExit, "not the states of these samples"):
             self.run_to("d.pt", *self.aligned(), "--states", self.path("states.bin"))
+
+    def test_exported(self):
+        """What export.py writes is what gguf.py reads, in F16."""
+        settings = model.config(16, 2, 2, 1, 32, 64)
+        ck = dict(cfg=settings, sd=model.Decoder(settings).state_dict())
+        export.write_gguf(ck, self.path("x.gguf"), "x", dict(tokens=7))
+        got, again = model.load(self.path("x.gguf"))
+        for name, v in got.state_dict().items():
+            want = ck["sd"][name]
+            self.assertTrue(torch.equal(v, want.half().float() if want.dim() > 1 else want), name)
+        self.assertEqual(again["tokens"], 7)
+        self.assertEqual({k: round(v, 9) for k, v in again["cfg"].items()}, {k: round(v, 9) for k, v in settings.items()})
 
     def test_without_target(self):
         """Texts of a target are learned from without it, and that is not training on the corpus."""
