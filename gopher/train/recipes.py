@@ -49,15 +49,15 @@ def percent(values, sign=""):
 
 def table(runs):
     """The table of what is there, in Markdown."""
-    out = ["| recipe | source | accepted greedy, % | at temperature 1, % | less kl's, at temperature 1 | nats a token, corpus | seeds |",
-           "|---|---|---|---|---|---|---|"]
-    base = by_seed(runs, BASE, "temperature_1")
+    out = ["| recipe | source | accepted greedy, % | at temperature 1, % | less kl's: greedy | at temperature 1 | nats a token, corpus | seeds |",
+           "|---|---|---|---|---|---|---|---|"]
+    base = {m: by_seed(runs, BASE, m) for m in ("greedy", "temperature_1")}
     for name, source in [("start", "the corpus, before each recipe")] + [(n, s) for n, (s, _) in RECIPES.items()]:
         greedy, drawn, nats = (by_seed(runs, name, m) for m in ("greedy", "temperature_1", "nats"))
         if not greedy:
             continue
-        pairs = [drawn[s] - base[s] for s in drawn if s in base]
-        less = "" if name == BASE or not pairs else percent(pairs, "+")
+        pairs = [[own[s] - kl[s] for s in own if s in kl] for own, kl in ((greedy, base["greedy"]), (drawn, base["temperature_1"]))]
+        less = " | ".join("" if name == BASE or not p else percent(p, "+") for p in pairs)
         out.append(f"| `{name}` | {source} | {percent(list(greedy.values()))} | {percent(list(drawn.values()))} | {less} | "
                    f"{sum(nats.values()) / len(nats):.2f} | {len(greedy)} |")
     return "\n".join(out)

@@ -47,6 +47,17 @@ def fits(runs, metric):
                 tokens=[dict(fit(g, tokens), parameters=g[0]["parameters"]) for g in groups("parameters") if len(g) > 1])
 
 
+def beyond(runs, metric):
+    """What a fit of both axes to the smaller budgets misses of the runs of the largest; None where there are too few budgets."""
+    row = lambda r: [math.log2(r["parameters"]), math.log2(r["tokens"])]
+    largest = max(r["tokens"] for r in runs)
+    small = [r for r in runs if r["tokens"] < largest]
+    if len({r["tokens"] for r in small}) < 2:
+        return None
+    fit = stats.least_squares([row(r) for r in small], [r[metric] for r in small])
+    return [r[metric] - stats.at(fit, row(r)) for r in sorted(runs, key=lambda r: r["parameters"]) if r["tokens"] == largest]
+
+
 def short(n):
     return f"{n / 1e6:.2f} M" if n >= 995_000 else f"{n / 1e3:.0f} k"
 
@@ -64,11 +75,15 @@ def report(runs, metric):
         out.append(f"| {short(s)} parameters | " + " | ".join(points(value[s, t]) if (s, t) in value else "" for t in budgets) + " |")
     found = fits(runs, metric)
     out += ["", "| fit | a doubling of the size, points | of the tokens | rmse | left out | worst | R² |", "|---|---|---|---|---|---|---|"]
-    errors = lambda f: " | ".join("" if f[k] is None else points(f[k]) for k in ("rmse", "left_out", "worst")) + (" | |" if f["r2"] is None else f" | {f['r2']:.3f} |")
+    errors = lambda f: " | ".join("" if f[k] is None else points(f[k]) for k in ("rmse", "left_out", "worst")) + " | " + (
+        "" if f["r2"] is None else f"{f['r2']:.3f}") + " |"
     both = found["both"]
     out.append(f"| both | {points(both['fit'][0], True)} | {points(both['fit'][1], True)} | {errors(both)}")
     out += [f"| size, at {short(f['tokens'])} tokens | {points(f['fit'][0], True)} | | {errors(f)}" for f in found["size"]]
     out += [f"| tokens, at {short(f['parameters'])} parameters | | {points(f['fit'][0], True)} | {errors(f)}" for f in found["tokens"]]
+    misses = beyond(runs, metric)
+    if misses:
+        out += ["", f"The largest budget, foretold by the smaller ones: missed by {', '.join(points(m, True) for m in misses)} points, smallest size first."]
     return "\n".join(out)
 
 

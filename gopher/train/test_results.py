@@ -1,5 +1,8 @@
 """Tests of what is made of measurements: intervals, fits, plans, tables and the plot. They need Python alone."""
+import glob
+import json
 import math
+import os
 import random
 import unittest
 import xml.etree.ElementTree
@@ -8,6 +11,8 @@ import losses
 import recipes
 import scaling
 import stats
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class TestInterval(unittest.TestCase):
@@ -52,6 +57,16 @@ class TestFit(unittest.TestCase):
         self.assertEqual(len(found["tokens"]), 4)
         for f in found["tokens"]:
             self.assertAlmostEqual(f["fit"][0], 0.05)
+
+    def test_beyond(self):
+        for miss in scaling.beyond(self.grid(), "temperature_1"):
+            self.assertAlmostEqual(miss, 0)
+        runs = self.grid()
+        for r in runs:
+            r["temperature_1"] += 0.02 * (r["tokens"] == 2_048_000)
+        for miss in scaling.beyond(runs, "temperature_1"):
+            self.assertAlmostEqual(miss, 0.02)
+        self.assertIsNone(scaling.beyond([r for r in runs if r["tokens"] != 512_000], "temperature_1"))
 
     def test_noise(self):
         both = scaling.fits(self.grid(0.01), "temperature_1")["both"]
@@ -109,7 +124,39 @@ class TestRecipes(unittest.TestCase):
         rows = recipes.table(runs).split("\n")[2:]
         self.assertEqual(len(rows), 2)
         self.assertIn("| 32.0 ± 2.5 |", rows[0])
-        self.assertIn("| 37.0 ± 2.5 | +5.0 ± 0.0 |", rows[1])
+        self.assertIn("| 37.0 ± 2.5 | +0.0 ± 0.0 | +5.0 ± 0.0 |", rows[1])
+
+
+class TestKept(unittest.TestCase):
+    """What is kept in results/ is what README.md and the plot show."""
+
+    def runs(self, name):
+        with open(os.path.join(HERE, "results", name)) as f:
+            return json.load(f)["runs"]
+
+    def shown(self, text):
+        with open(os.path.join(HERE, "README.md")) as f:
+            readme = f.read()
+        for line in text.split("\n"):
+            self.assertIn(line, readme)
+
+    def test_recipes(self):
+        runs = self.runs("recipes.json")
+        self.assertEqual({r["name"] for r in runs}, {name for name, _ in recipes.plan(3, 1, 1, 1.0)})
+        self.shown(recipes.table(runs))
+
+    def test_scaling(self):
+        runs = self.runs("scaling.json")
+        self.assertEqual(len(runs), 12)
+        self.assertTrue({r["parameters"] for r in runs} and len({(r["parameters"], r["tokens"]) for r in runs}) == 12)
+        for metric in scaling.METRICS:
+            self.shown(scaling.report(runs, metric))
+        with open(os.path.join(HERE, "results", "scaling.svg")) as f:
+            self.assertEqual(f.read(), scaling.plot(runs, "temperature_1"))
+
+    def test_files(self):
+        names = sorted(os.path.basename(p) for p in glob.glob(os.path.join(HERE, "results", "*")))
+        self.assertEqual(names, ["recipes.json", "scaling.json", "scaling.svg"])
 
 
 if __name__ == "__main__":
