@@ -29,6 +29,7 @@ type MethodInfo struct {
 	Grade method.Grade `json:"grade"`
 	Needs string       `json:"needs,omitempty"`
 	Auto  bool         `json:"auto"`
+	Apart string       `json:"apart,omitempty"` // why automatic mode does not use it
 
 	Options string `json:"options,omitempty"` // behind the name, with the value where none is given: NAME:option=value
 }
@@ -52,7 +53,7 @@ const (
 func Methods() []MethodInfo {
 	var all []MethodInfo
 	for _, i := range method.All() {
-		all = append(all, MethodInfo{i.Name, i.Paper, i.Kind, i.Grade, i.Needs, i.Auto, i.Options})
+		all = append(all, MethodInfo{i.Name, i.Paper, i.Kind, i.Grade, i.Needs, i.Auto, i.Apart, i.Options})
 	}
 	return all
 }
@@ -110,7 +111,7 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 		return SpecStats{}, 0, err
 	}
 	if auto {
-		list = method.Replayable(infos)
+		list = method.Replayable(infos, m.resident.Env())
 	}
 	d, err := m.resident.Drafting(ctx, list)
 	if err != nil {

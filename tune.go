@@ -2,6 +2,7 @@ package grove
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -58,4 +59,20 @@ func WriteCost(w io.Writer, c *Cost) error {
 		fmt.Fprintf(w, "\neach expert that a layer's rows touch: %.3f ms\n", 1e3*c.Expert)
 	}
 	return nil
+}
+
+// maxCost bounds the file of a cost.
+const maxCost = 1 << 16
+
+// ReadCost reads a cost of steps as grove tune --json writes it, and checks that it makes sense.
+func ReadCost(r io.Reader) (*Cost, error) {
+	c := new(Cost)
+	d := json.NewDecoder(io.LimitReader(r, maxCost))
+	if err := d.Decode(c); err != nil {
+		return nil, fmt.Errorf("grove: the cost of steps: %w", err)
+	}
+	if !c.Valid() {
+		return nil, fmt.Errorf("grove: the cost of steps makes no sense; grove tune --json writes one")
+	}
+	return c, nil
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
-	"time"
 
 	"grove"
 	"grove/engine"
@@ -109,50 +108,6 @@ func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Met
 		}
 	}
 	return figures, nil
-}
-
-// ReplayMethods scores methods that draft from text alone on the recorded answers of a workload, at a given cost of steps.
-// It skips tasks without a recorded answer.
-func ReplayMethods(ctx context.Context, m *grove.Model, prompts []Prompt, methods []string, c *grove.Cost, progress Progress) ([]MethodFigures, error) {
-	var figures []MethodFigures
-	for i, name := range methods {
-		tallies := map[string]*tally{}
-		for _, p := range prompts {
-			if p.Output == "" {
-				continue
-			}
-			stats, plain, err := m.Replay(ctx, name, p.Prompt, p.Output, p.Prediction, c)
-			if err != nil {
-				return nil, fmt.Errorf("bench: task %s: %w", p.ID, err)
-			}
-			for _, category := range []string{p.Category, Overall} {
-				if tallies[category] == nil {
-					tallies[category] = &tally{}
-				}
-				tallies[category].replay(stats, plain)
-			}
-		}
-		for _, category := range append(Categories(prompts), Overall) {
-			if t := tallies[category]; t != nil {
-				f := t.figures(name, category, c)
-				f.Replay = true
-				figures = append(figures, f)
-			}
-		}
-		progress.show(i+1, len(methods))
-	}
-	if len(figures) == 0 {
-		return nil, fmt.Errorf("bench: no task of the workload has a recorded answer (output)")
-	}
-	return figures, nil
-}
-
-func (t *tally) replay(stats grove.SpecStats, plain time.Duration) {
-	t.tasks++
-	t.tokens += stats.Tokens
-	t.plain += plain.Seconds()
-	t.seconds += (stats.Drafting + stats.Stepping).Seconds()
-	t.spec.Add(stats)
 }
 
 // result is an answer and its statistics.

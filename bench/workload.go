@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ type Prompt struct {
 const maxLine = 16 << 20
 
 // ReadWorkload reads tasks, one JSON object a line: the fields of [Prompt], or of Spec-Bench's questions (question_id,
-// category, turns, of which the first is taken). Errors name the line.
+// category, turns and reference, of which the first is taken). Errors name the line.
 func ReadWorkload(r io.Reader) ([]Prompt, error) {
 	var prompts []Prompt
 	lines := bufio.NewScanner(r)
@@ -57,6 +58,7 @@ func readPrompt(line []byte) (Prompt, error) {
 		Prompt
 		QuestionID json.Number `json:"question_id"`
 		Turns      []string    `json:"turns"`
+		Reference  any         `json:"reference"` // the answer to each turn, or a list of them
 	}
 	if err := json.Unmarshal(line, &p); err != nil {
 		return Prompt{}, err
@@ -65,7 +67,7 @@ func readPrompt(line []byte) (Prompt, error) {
 		p.ID = p.QuestionID.String()
 	}
 	if p.Prompt.Prompt == "" && len(p.Turns) > 0 {
-		p.Prompt.Prompt = p.Turns[0]
+		p.Prompt.Prompt, p.Output = p.Turns[0], cmp.Or(p.Output, first(p.Reference))
 	}
 	switch {
 	case p.Prompt.Prompt == "":
@@ -74,6 +76,22 @@ func readPrompt(line []byte) (Prompt, error) {
 		return Prompt{}, fmt.Errorf("max_tokens is %d", p.MaxTokens)
 	}
 	return p.Prompt, nil
+}
+
+// first returns the first text of a list, or of the first list of lists.
+func first(list any) string {
+	for {
+		switch v := list.(type) {
+		case string:
+			return v
+		case []any:
+			if len(v) > 0 {
+				list = v[0]
+				continue
+			}
+		}
+		return ""
+	}
 }
 
 // Categories returns the categories of a workload in order of appearance.

@@ -55,11 +55,11 @@ func Name(infos []Info, auto bool) string {
 	return strings.Join(names, ",")
 }
 
-// Replayable returns the list of those methods that draft from text alone, as [Parse] takes it.
-func Replayable(infos []Info) string {
+// Replayable returns the list of those methods that draft from text alone and whose needs are met, as [Parse] takes it.
+func Replayable(infos []Info, env Env) string {
 	var names []string
 	for _, i := range infos {
-		if i.Replays {
+		if i.Replays && (i.Meets == nil || i.Meets(env) == nil) {
 			names = append(names, i.Name)
 		}
 	}

@@ -56,6 +56,7 @@ type Info struct {
 	Brings verify.Needs // what its drafts bring for rules
 	Needs  string       // what a user must give; "": nothing
 	Auto   bool         // automatic mode uses it where its needs are met
+	Apart  string       // why automatic mode does not use it, of an exact method
 
 	// Passes says that drafting runs rows of a model and takes noticeable time: the planner asks where that pays.
 	Passes bool

@@ -4,6 +4,8 @@ package method
 // not safe for concurrent use.
 type Rates struct {
 	Sources [][2 * Classes]Rate
+
+	recent []Rate // by drafter: drafts of this text that were accepted, and how many the classes' rates promised
 }
 
 // Rate is the weight of what was accepted and of all that was tried.
@@ -18,20 +20,41 @@ const (
 	// beliefTrials is how many trials a drafter's own belief counts for at first; half as many after beliefHalf trials.
 	beliefTrials = 2
 	beliefHalf   = 4
+	// recentRate is what each round leaves of the drafts of the rounds before; recentTrials is how many accepted drafts weigh as much as what
+	// is known of the classes.
+	recentRate   = 0.97
+	recentTrials = 1
 	// carriedTrials bounds what one text's counts weigh in the next.
 	carriedTrials = 4
 )
 
 // NewRates returns counts of nothing for a number of drafters.
-func NewRates(sources int) *Rates { return &Rates{Sources: make([][2 * Classes]Rate, sources)} }
+func NewRates(sources int) *Rates {
+	return &Rates{make([][2 * Classes]Rate, sources), make([]Rate, sources)}
+}
 
-func (r *Rates) at(o origin, belief float32) float32 {
+func (r *Rates) at(o *origin, belief float32) float32 {
 	c := &r.Sources[o.source][o.class]
 	weight := float32(beliefTrials*beliefHalf) / (beliefHalf + c.Trials)
-	return (c.Hits + belief*weight) / (c.Trials + weight)
+	o.chance = (c.Hits + belief*weight) / (c.Trials + weight)
+	recent := &r.recent[o.source]
+	return o.chance * min(1, (recent.Hits+recentTrials)/(recent.Trials+recentTrials))
+}
+
+// round lets what the drafters' last drafts were worth count less.
+func (r *Rates) round() {
+	for i := range r.recent {
+		r.recent[i].Hits *= recentRate
+		r.recent[i].Trials *= recentRate
+	}
 }
 
 func (r *Rates) learn(o origin, right bool) {
+	recent := &r.recent[o.source]
+	recent.Trials += o.chance
+	if right {
+		recent.Hits++
+	}
 	c := &r.Sources[o.source][o.class]
 	c.Hits *= keepRate
 	c.Trials = c.Trials*keepRate + 1

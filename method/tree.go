@@ -45,6 +45,7 @@ const (
 type origin struct {
 	source uint8
 	class  uint8
+	chance float32 // of being accepted behind its parent, by the rate of its class alone
 }
 
 // Legal says which tokens may follow a node of a tree.
@@ -83,6 +84,7 @@ func NewTree(max, vocabulary int) *Tree {
 func (t *Tree) Reset(depth int, rates *Rates) {
 	t.nodes, t.first, t.depth, t.rates, t.root = t.nodes[:0], none, int32(depth), rates, Live{}
 	t.drawn, t.whole = t.drawn[:0], false
+	rates.round()
 }
 
 // Turn says which drafter adds next.
@@ -111,7 +113,8 @@ func (t *Tree) Score(node int) float32 {
 // Estimate returns the probability that a draft of a class is accepted where its parent is, as [Tree.Add] would
 // take it.
 func (t *Tree) Estimate(class int, belief float32) float32 {
-	return t.rates.at(origin{t.source, uint8(class) << 1}, belief)
+	o := origin{source: t.source, class: uint8(class) << 1}
+	return t.rates.at(&o, belief)
 }
 
 // Add puts a draft behind a node (or [Root]) and returns its place. A class sorts the drafts of a drafter
@@ -144,7 +147,7 @@ func (t *Tree) add(parent int, id token.ID, class int, belief float32, drawn boo
 	if depth > t.depth {
 		return Root
 	}
-	o := origin{t.source, uint8(class) << 1}
+	o := origin{source: t.source, class: uint8(class) << 1}
 	for ; *at != none; at = &t.nodes[*at].next {
 		n := &t.nodes[*at]
 		if n.ID == id {
@@ -155,7 +158,7 @@ func (t *Tree) add(parent int, id token.ID, class int, belief float32, drawn boo
 			o.class |= 1 // another drafter thinks otherwise
 		}
 	}
-	score := min(1, t.rates.at(o, belief)) * t.Score(parent)
+	score := min(1, t.rates.at(&o, belief)) * t.Score(parent)
 	drawn = drawn || len(t.drawn) > 0
 	if len(t.nodes) == cap(t.nodes) || !drawn && (score < t.Floor && !t.whole || t.Legal != nil && !t.Legal.Allows(parent, id)) {
 		return Root
@@ -182,11 +185,11 @@ func (t *Tree) agree(n *Node, o origin, belief float32) {
 			return
 		}
 	}
+	n.Score = max(n.Score, min(1, t.rates.at(&o, belief))*t.Score(int(n.Parent)))
 	if int(n.n) < maxOrigins {
 		n.origins[n.n] = o
 		n.n++
 	}
-	n.Score = max(n.Score, min(1, t.rates.at(o, belief))*t.Score(int(n.Parent)))
 }
 
 // Child returns the child of a node (or of [Root]) with an id, and false where there is none.
@@ -269,6 +272,9 @@ func (t *Tree) Lost() {
 
 // Root returns the row that a drafter has run of the text's last token.
 func (t *Tree) Root() Live { return t.root }
+
+// Source returns the drafter that added a node, by its turn; others may have agreed.
+func (t *Tree) Source(node int) int { return int(t.nodes[node].origins[0].source) }
 
 // Learn tells which token followed a node (or [Root]): the drafts behind it were accepted or not.
 func (t *Tree) Learn(parent int, id token.ID) {

@@ -134,8 +134,8 @@ func TestTreeLearns(t *testing.T) {
 
 func TestRates(t *testing.T) {
 	r := NewRates(1)
-	o := origin{0, 4}
-	if got := r.at(o, 0.3); got != 0.3 {
+	o := origin{source: 0, class: 4}
+	if got := r.at(&o, 0.3); got != 0.3 {
 		t.Errorf("nothing is known: %v", got)
 	}
 	for range 1000 {
@@ -147,7 +147,7 @@ func TestRates(t *testing.T) {
 	for range 34 {
 		r.learn(o, false)
 	}
-	if got := r.at(o, 0); math.Abs(float64(got)-0.5) > 0.02 {
+	if got := r.at(&o, 0); math.Abs(float64(got)-0.5) > 0.02 {
 		t.Errorf("after as many failures as halve the past: %v", got)
 	}
 	next := NewRates(2)
@@ -222,4 +222,33 @@ func scan(text, key []token.ID, n int) (f Found) {
 		f.Mixed = f.Mixed || text[end] != text[f.End]
 	}
 	return f
+}
+
+// TestRecent: a drafter whose drafts were not accepted in the last rounds is believed less, whatever their class; rounds without drafts
+// give it another chance.
+func TestRecent(t *testing.T) {
+	r := NewRates(2)
+	tree := NewTree(8, 100)
+	score := func(source, class int) float32 {
+		tree.Reset(8, r)
+		tree.Turn(source)
+		return tree.Score(tree.Add(Root, 1, class, 0.5))
+	}
+	for class := range 4 {
+		score(0, class)
+		tree.Learn(Root, 2)
+	}
+	// Four drafts of classes of their own were expected with 0.5 each: 1/(1 + 0.5 (1 + 0.97 + 0.97^2 + 0.97^3)) is left, decayed by a round.
+	if got, want := score(0, 9), float32(0.5/(1+0.5*0.97*(1+0.97+0.97*0.97+0.97*0.97*0.97))); math.Abs(float64(got-want)) > 1e-5 {
+		t.Errorf("behind four drafts that were rejected: %v, want %v", got, want)
+	}
+	if got := score(1, 9); got != 0.5 {
+		t.Errorf("another drafter: %v", got)
+	}
+	for range 200 {
+		score(1, 10)
+	}
+	if got := score(0, 9); got < 0.49 {
+		t.Errorf("200 rounds later: %v", got)
+	}
 }

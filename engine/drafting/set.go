@@ -5,7 +5,9 @@ package drafting
 import (
 	"errors"
 	"fmt"
+	"sync"
 
+	"grove/compute"
 	"grove/engine/learned"
 	"grove/engine/plan"
 	"grove/forest"
@@ -23,6 +25,9 @@ type Set struct {
 	Infos []method.Info // read only
 	rule  verify.Rule
 	eager bool
+
+	mu    sync.Mutex
+	wants []float64 // by drafter: seconds of what it wants of a row, 0 where it was not measured
 }
 
 // New opens methods for the texts of one model, with what env offers. path names the file that keeps what they learn; "": none.
@@ -84,24 +89,44 @@ func (d *Set) Open(own method.Trunk, salt string, private bool, vocabulary int, 
 	x := &Text{set: d, texts: texts, Tree: method.NewTree(maxDrafts, vocabulary), rates: method.NewRates(len(d.Infos) + 1)}
 	x.Follow(d.rule)
 	x.Nodes, x.Rows = make([]forest.Node, maxDrafts), make([]int32, maxDrafts)
-	for _, m := range texts.Methods {
+	n := len(d.Infos)
+	x.out, x.spent, x.wants, x.gave = make([]bool, n), make([]float64, n), make([]float64, n), make([]int, n+1)
+	x.turns, x.credits = texts.Begin(x.rates)
+	for i, m := range texts.Methods {
 		drafter, err := m.NewDrafter(own)
 		if err != nil {
 			return nil, errors.Join(err, x.Close())
 		}
 		x.drafters = append(x.drafters, drafter)
+		x.turns[i].Begin()
+		if !d.Infos[i].Passes {
+			if x.out[i] = !x.credits[i].Begin() && !d.eager; x.out[i] {
+				continue
+			}
+			x.quick = append(x.quick, int32(i))
+		}
 		if w, ok := drafter.(method.Wanter); ok {
 			x.Wants = unite(x.Wants, w.Wants())
 			x.Watched = true
+			x.wants[i] = d.wantSeconds(i, w.Wants().Rows, vocabulary)
 		}
-	}
-	x.turns = texts.Begin(x.rates)
-	for i := range x.turns {
-		x.turns[i].Begin()
 	}
 	x.Plan.Eager = d.eager
 	x.Plan.Experts = experts
 	return x, nil
+}
+
+// wantSeconds returns the seconds of what a drafter wants of a row. It is measured once.
+func (d *Set) wantSeconds(i int, want forest.Want, vocabulary int) float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.wants == nil {
+		d.wants = make([]float64, len(d.Infos))
+	}
+	if d.wants[i] == 0 {
+		d.wants[i] = compute.WantSeconds(want, vocabulary)
+	}
+	return d.wants[i]
 }
 
 // unite returns what two drafters want.

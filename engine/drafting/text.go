@@ -1,9 +1,11 @@
 package drafting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"grove/compute"
@@ -36,6 +38,13 @@ type Text struct {
 	texts    *learned.Texts // those that it learns with
 	drafters []method.Drafter
 	turns    []plan.Turn
+	credits  []plan.Credit
+	quick    []int32   // drafters that run no rows and take part, the quickest first
+	out      []bool    // by drafter: it takes no part in the text
+	spent    []float64 // by drafter: seconds of a round that is timed
+	wants    []float64 // by drafter: seconds of what it wants of a row
+	gave     []int     // by drafter: tokens of the round
+	rounds   int       // that were drafted
 	rates    *method.Rates
 
 	begun  bool
@@ -64,7 +73,10 @@ func (x *Text) Close() (err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}
-	x.texts.End(x.rates, x.turns, x.Stats.Rounds > 0)
+	for _, i := range x.quick {
+		x.credits[i].End(x.Plan.Throughput.Rate())
+	}
+	x.texts.End(x.rates, x.turns, x.credits, x.Stats.Rounds > 0)
 	return err
 }
 
@@ -72,9 +84,9 @@ func (x *Text) Close() (err error) {
 func (x *Text) Tell(text []token.ID, prompt int) error {
 	if !x.begun {
 		x.History.Begin(text[:prompt], prompt)
-		for i, d := range x.drafters {
-			if err := d.Begin(&x.History); err != nil {
-				return x.fault(i, err)
+		for i := range x.drafters {
+			if err := x.begin(i); err != nil {
+				return err
 			}
 		}
 		x.begun, x.told = true, prompt
@@ -82,12 +94,39 @@ func (x *Text) Tell(text []token.ID, prompt int) error {
 	x.History.Extend(text)
 	if x.told < len(text) || len(x.kept) > 0 {
 		run := method.Run{IDs: text[x.told:], Before: x.before, Rows: x.kept}
-		for _, d := range x.drafters {
-			d.Committed(run)
+		for i := range x.drafters {
+			x.commit(i, run)
 		}
 	}
 	x.told, x.kept = len(text), x.kept[:0]
 	return nil
+}
+
+// begin lets a drafter read the text.
+func (x *Text) begin(i int) error {
+	if x.out[i] {
+		return nil
+	}
+	start := time.Now()
+	if err := x.drafters[i].Begin(&x.History); err != nil {
+		return x.fault(i, err)
+	}
+	x.credits[i].Read(time.Since(start).Seconds())
+	return nil
+}
+
+// commit tells a drafter what was committed.
+func (x *Text) commit(i int, run method.Run) {
+	if x.out[i] {
+		return
+	}
+	if !x.timed() {
+		x.drafters[i].Committed(run)
+		return
+	}
+	start := time.Now()
+	x.drafters[i].Committed(run)
+	x.spent[i] = time.Since(start).Seconds()
 }
 
 func (x *Text) fault(drafter int, err error) error {
@@ -110,12 +149,8 @@ func (x *Text) Draft(ctx context.Context, room int, forced []token.ID) error {
 			break
 		}
 	}
-	for i := range x.drafters {
-		if !x.set.Infos[i].Passes {
-			if err := x.ask(ctx, i); err != nil {
-				return err
-			}
-		}
+	if err := x.askQuick(ctx); err != nil {
+		return err
 	}
 	gain := x.Plan.Choose(x.Tree)
 	for i := range x.drafters {
@@ -133,6 +168,52 @@ func (x *Text) Draft(ctx context.Context, room int, forced []token.ID) error {
 	return nil
 }
 
+// timedRounds is how often the drafters' calls are timed: reading the clock takes time too.
+const timedRounds = 8
+
+// timed reports whether the calls of the round are timed.
+func (x *Text) timed() bool { return x.rounds%timedRounds == 1 }
+
+// askQuick asks the drafters that run no rows, the quickest first, where they pay.
+func (x *Text) askQuick(ctx context.Context) error {
+	throughput, timed := x.Plan.Throughput.Rate(), x.timed()
+	for _, i := range x.quick {
+		c, asked := &x.credits[i], true
+		if asked = c.Due(throughput) || x.Plan.Eager; asked {
+			var start time.Time
+			if timed {
+				start = time.Now()
+			}
+			if err := x.ask(ctx, int(i)); err != nil {
+				return err
+			}
+			if timed {
+				c.Took(x.spent[i]+time.Since(start).Seconds(), timedRounds)
+			}
+		} else if timed {
+			c.Read(x.spent[i] * timedRounds)
+		}
+	}
+	if timed {
+		slices.SortStableFunc(x.quick, func(a, b int32) int { return cmp.Compare(x.credits[a].Seconds(), x.credits[b].Seconds()) })
+	}
+	x.rounds++
+	return nil
+}
+
+// judge tells the drafters that run no rows what they gave: the accepted drafts that each of them made before the others.
+func (x *Text) judge() {
+	clear(x.gave)
+	for _, node := range x.Outcome.Accepted {
+		x.gave[x.Tree.Source(node)]++
+	}
+	rows := float64(1 + len(x.Plan.Chosen()))
+	for _, i := range x.quick {
+		x.credits[i].Judge(x.gave[i])
+		x.credits[i].Read(rows * x.wants[i])
+	}
+}
+
 // ask lets a drafter add to the tree. Where it runs out of room or pages, what it has drafted stands.
 func (x *Text) ask(ctx context.Context, i int) error {
 	x.Tree.Turn(i)
@@ -146,6 +227,7 @@ func (x *Text) ask(ctx context.Context, i int) error {
 // Account keeps the figures of a round that gave so many tokens.
 func (x *Text) Account(tokens int, drafting, stepping time.Duration) {
 	x.Plan.Throughput.Add(tokens, (drafting + stepping).Seconds())
+	x.judge()
 	x.Stats.Count(&x.Plan, tokens, x.Outcome.Accepted, func(place int32) bool { return x.Rows[place] > 0 }, drafting, stepping)
 }
 

@@ -67,7 +67,7 @@ func (s *Store) Of(salt string, private bool) (*Texts, error) {
 
 // open opens the methods for texts of which nothing is known.
 func (s *Store) open() (*Texts, error) {
-	t := &Texts{rates: method.NewRates(len(s.infos) + 1), turns: make([]plan.Turn, len(s.infos))}
+	t := &Texts{rates: method.NewRates(len(s.infos) + 1), turns: make([]plan.Turn, len(s.infos)), credits: make([]plan.Credit, len(s.infos))}
 	for _, i := range s.infos {
 		m, err := i.Open(s.env)
 		if err != nil {
@@ -82,26 +82,27 @@ func (s *Store) open() (*Texts, error) {
 type Texts struct {
 	Methods []method.Method // opened for these texts
 
-	mu     sync.Mutex
-	rates  *method.Rates
-	turns  []plan.Turn // of methods that take time
-	taught bool        // since it was saved
+	mu      sync.Mutex
+	rates   *method.Rates
+	turns   []plan.Turn   // of methods that run rows
+	credits []plan.Credit // of others
+	taught  bool          // since it was saved
 }
 
-// Begin gives a new text what is known: it changes rates, and returns the turns.
-func (t *Texts) Begin(rates *method.Rates) []plan.Turn {
+// Begin gives a new text what is known: it changes rates, and returns the turns and the credits.
+func (t *Texts) Begin(rates *method.Rates) ([]plan.Turn, []plan.Credit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	rates.Carry(t.rates)
-	return slices.Clone(t.turns)
+	return slices.Clone(t.turns), slices.Clone(t.credits)
 }
 
 // End takes over what a text that has ended taught. drafted says that it drafted at all.
-func (t *Texts) End(rates *method.Rates, turns []plan.Turn, drafted bool) {
+func (t *Texts) End(rates *method.Rates, turns []plan.Turn, credits []plan.Credit, drafted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rates.Merge(rates)
 	if drafted {
-		t.taught, t.turns = true, turns
+		t.taught, t.turns, t.credits = true, turns, credits
 	}
 }

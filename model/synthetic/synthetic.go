@@ -334,6 +334,7 @@ var named = map[string]Spec{
 		Scan: Scan{Inner: 2560, State: 16, Rank: 80},
 	},
 	"1b":   {Layers: 16, Width: 2048, FFN: 8192, Heads: 32, KVHeads: 8, Size: 64, Vocab: 128256, Context: 32768, Tied: true},
+	"7b":   {Layers: 32, Width: 4096, FFN: 11008, Heads: 32, KVHeads: 32, Size: 128, Vocab: 32000, Context: 32768},
 	"tiny": {Layers: 4, Width: 256, FFN: 768, Heads: 8, KVHeads: 4, Size: 32, Vocab: 4096, Context: 4096},
 }
 

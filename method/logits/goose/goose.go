@@ -15,6 +15,7 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "goose", Paper: "GOOSE: anisotropic speculation trees, 2026", Kind: method.KindLogits, Grade: method.Exact, Lasting: true,
+		Apart: "sam and recycle give more",
 		Open: func(e method.Env) (method.Method, error) {
 			return goose{method.NewSuccessors(e.Vocabulary, pairs)}, nil
 		},

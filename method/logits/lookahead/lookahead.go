@@ -18,7 +18,8 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "lookahead", Paper: "Lookahead decoding, 2024", Kind: method.KindLogits, Grade: method.Exact, Passes: true, Lasting: true,
-		Open: func(method.Env) (method.Method, error) { return lookahead{texts: true}, nil },
+		Apart: "the rows of its window cost more than it gives",
+		Open:  func(method.Env) (method.Method, error) { return lookahead{texts: true}, nil },
 	})
 }
 

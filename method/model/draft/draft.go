@@ -60,6 +60,9 @@ func init() {
 			Name: a.name, Paper: a.paper, Kind: method.KindModel, Grade: method.Exact, Rule: a.rule, Needs: "a draft model",
 			Auto: a.name == "draft", Passes: true,
 		}
+		if !i.Auto && !a.draws() {
+			i.Apart = "draft gives more"
+		}
 		if a.draws() {
 			i.Grade = method.SameDistribution
 			chain := a.shape.Ranks[0] == 1 // of one draw, which is with and without replacement

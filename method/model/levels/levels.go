@@ -30,6 +30,7 @@ var shape = grow.Shape{Ranks: []int{2, 1, 1}, Beam: 2, Growth: grow.Fixed}
 func init() {
 	method.Register(method.Info{
 		Name: "levels", Paper: "SpecMQuant: a draft, a middle model and the target, 2025", Kind: method.KindModel, Grade: method.Exact,
+		Apart: "no family of three models here makes it pay",
 		Needs: "a draft model and a middle model, both with the same vocabulary", Passes: true,
 		Meets: meets,
 		Open:  func(e method.Env) (method.Method, error) { return levels{e}, nil },

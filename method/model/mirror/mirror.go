@@ -28,6 +28,7 @@ const (
 func init() {
 	method.Register(method.Info{
 		Name: "mirror", Paper: "Mirror-SD: drafts behind each likely outcome of a step, 2025", Kind: method.KindModel, Grade: method.Exact,
+		Apart: "its threads are taken from the step",
 		Needs: "a draft model with the same vocabulary", Passes: true,
 		Meets: func(e method.Env) error { return grow.MeetsDraft(e, true) },
 		Open:  func(e method.Env) (method.Method, error) { return mirror{e}, nil },

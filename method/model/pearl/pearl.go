@@ -26,6 +26,7 @@ const (
 func init() {
 	method.Register(method.Info{
 		Name: "pearl", Paper: "PEARL: a draft model beside the target, 2024", Kind: method.KindModel, Grade: method.Exact,
+		Apart: "its threads are taken from the step",
 		Needs: "a draft model with the same vocabulary",
 		Meets: func(e method.Env) error { return grow.MeetsDraft(e, true) },
 		Open:  func(e method.Env) (method.Method, error) { return pearl{e}, nil },

@@ -13,7 +13,8 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "aded", Paper: "ADED, 2024", Kind: method.KindText, Grade: method.Exact, Lasting: true, Replays: true,
-		Open: func(method.Env) (method.Method, error) { return &aded{matrix: trigrams.New(most)}, nil },
+		Apart: "suffix-tree gives more",
+		Open:  func(method.Env) (method.Method, error) { return &aded{matrix: trigrams.New(most)}, nil },
 	})
 }
 

@@ -11,7 +11,8 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "lookup", Paper: "Prompt lookup decoding, 2023", Kind: method.KindText, Grade: method.Exact, Lasting: true, Replays: true,
-		Open: func(method.Env) (method.Method, error) { return lookup{}, nil },
+		Apart: "sam drafts the same",
+		Open:  func(method.Env) (method.Method, error) { return lookup{}, nil },
 	})
 }
 

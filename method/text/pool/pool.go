@@ -14,7 +14,8 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "ngram-pool", Paper: "ik_llama.cpp's ngram-mod, 2025", Kind: method.KindText, Grade: method.Exact, Lasting: true, Replays: true,
-		Open: func(method.Env) (method.Method, error) { return newPool(slots), nil },
+		Apart: "suffix-tree gives more",
+		Open:  func(method.Env) (method.Method, error) { return newPool(slots), nil },
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "rest", Paper: "REST: retrieval-based speculative decoding, 2023", Kind: method.KindText, Grade: method.Exact,
-		Lasting: true, Replays: true, Needs: "a datastore",
+		Auto: true, Lasting: true, Replays: true, Needs: "a datastore",
 		Meets: func(e method.Env) error {
 			if e.Datastore == nil {
 				return method.ErrNeeds

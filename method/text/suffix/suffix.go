@@ -15,10 +15,11 @@ func init() {
 	for _, tree := range []bool{false, true} {
 		i := method.Info{
 			Name: "suffix", Paper: "SuffixDecoding, 2024", Kind: method.KindText, Grade: method.Exact, Lasting: true, Replays: true,
-			Open: func(method.Env) (method.Method, error) { return &suffix{past: newAnswers(maxTokens), tree: tree}, nil },
+			Apart: "suffix-tree drafts the same",
+			Open:  func(method.Env) (method.Method, error) { return &suffix{past: newAnswers(maxTokens), tree: tree}, nil },
 		}
 		if tree {
-			i.Name, i.Paper = "suffix-tree", "SuffixDecoding: trees, 2024"
+			i.Name, i.Paper, i.Auto, i.Apart = "suffix-tree", "SuffixDecoding: trees, 2024", true, ""
 		}
 		method.Register(i)
 	}

@@ -128,7 +128,7 @@ func (c *kernelsCommand) Run() error {
 type makeCommand struct {
 	flags.Seed `set:"seed=0"`
 
-	Shape string     `required:"" placeholder:"NAME" help:"Size of the model: 0.5b, 0.5b-151k, 0.5b-delta, 0.5b-mamba2, 0.5b-sambay, 1b or tiny."`
+	Shape string     `required:"" placeholder:"NAME" help:"Size of the model: 0.5b, 0.5b-151k, 0.5b-delta, 0.5b-mamba2, 0.5b-sambay, 1b, 7b or tiny."`
 	Type  weightType `required:"" placeholder:"TYPE" help:"Type of every matrix, such as F16, Q8_0 or Q4_K."`
 	Out   string     `arg:"" help:"GGUF file to write."`
 }

@@ -39,12 +39,16 @@ type methodsCommand struct {
 
 	Replay    bool   `help:"Score methods that draft from text on the recorded answers (output), without the model."`
 	CostModel string `placeholder:"FILE" help:"With --replay: the model whose steps give the cost; without it, the model of --model."`
+	Cost      string `placeholder:"FILE" help:"With --replay: the cost of steps, as grove tune --json writes it; the same figures on any machine but for the time to draft."`
 }
 
 // Run implements the command.
 func (c *methodsCommand) Run() (err error) {
 	if c.Replay && c.Accept.Rule != grove.AcceptExact {
 		return exit.With(exit.CodeUsage, errors.New("--accept is of answers that a model gives; a replay has those on record"))
+	}
+	if c.Cost != "" && (!c.Replay || c.CostModel != "") {
+		return exit.With(exit.CodeUsage, errors.New("--cost is the cost of steps for --replay; it takes the place of --cost-model"))
 	}
 	prompts, err := flags.ReadWorkload(c.Workload)
 	if err != nil {
@@ -82,7 +86,7 @@ func (c *methodsCommand) Run() (err error) {
 			return err
 		}
 	}
-	return errors.Join(bench.WriteMethods(terminal.Stdout, figures), c.unequal(figures))
+	return errors.Join(bench.WriteMethods(terminal.Stdout, figures), writeChoices(terminal.Stdout, choices(figures)), c.unequal(figures))
 }
 
 // measure runs the tasks, or replays them.
@@ -99,11 +103,23 @@ func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []
 	if err != nil {
 		return nil, err
 	}
-	return bench.ReplayMethods(ctx, m, prompts, names, cost, s.Show)
+	figures, halved, err := bench.ReplayMethods(ctx, m, prompts, bench.ReplayOptions{Methods: names, Cost: cost, LeftOut: c.LeftOut()}, s.Show)
+	if err == nil && halved > 0 {
+		fmt.Fprintf(os.Stderr, "grove: %d of %d tasks have no answer on record: the second half of their prompts is replayed behind the first\n", halved, len(prompts))
+	}
+	return figures, err
 }
 
-// cost measures the cost of steps for a replay.
+// cost reads or measures the cost of steps for a replay.
 func (c *methodsCommand) cost(ctx context.Context, m *grove.Model) (cost *grove.Cost, err error) {
+	if c.Cost != "" {
+		f, err := os.Open(c.Cost)
+		if err != nil {
+			return nil, exit.File(err)
+		}
+		cost, err := grove.ReadCost(f)
+		return cost, exit.File(errors.Join(err, f.Close()))
+	}
 	if c.CostModel != "" {
 		path, err := flags.Find(c.CostModel)
 		if err != nil {

@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"grove"
+	"grove/method"
+)
+
+// ReplayOptions says what is replayed.
+type ReplayOptions struct {
+	Methods []string    // as [grove.Request] takes them
+	Cost    *grove.Cost // of the steps
+
+	// LeftOut, where it is not nil, gets the methods that cannot be replayed. They are left out.
+	LeftOut func(method string, err error)
+}
+
+// ReplayMethods scores methods that draft from text alone on the recorded answers of a workload, at a given cost of steps, and returns how
+// many tasks have no answer on record. Of these the second half of the prompt is replayed behind the first. Each task is replayed by all
+// methods in turn, so that a machine that changes its speed changes all of them; what a method learns of a task counts for the next.
+func ReplayMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o ReplayOptions, progress Progress) (figures []MethodFigures, halved int, err error) {
+	names, err := replayable(o)
+	if err != nil {
+		return nil, 0, err
+	}
+	categories := append(Categories(prompts), Overall)
+	tallies := map[string]*tally{}
+	for _, name := range names {
+		for _, c := range categories {
+			tallies[name+" "+c] = &tally{}
+		}
+	}
+	for i, p := range prompts {
+		if p.Output == "" {
+			p.Prompt, p.Output = halves(p.Prompt)
+			halved++
+		}
+		for _, name := range slices.Clone(names) {
+			stats, plain, err := m.Replay(ctx, name, p.Prompt, p.Output, p.Prediction, o.Cost)
+			if o.LeftOut != nil && errors.Is(err, method.ErrNeeds) {
+				o.LeftOut(name, err)
+				names = slices.DeleteFunc(names, func(other string) bool { return other == name })
+				continue
+			}
+			if err != nil {
+				return nil, 0, fmt.Errorf("bench: task %s: %w", p.ID, err)
+			}
+			tallies[name+" "+p.Category].replay(stats, plain)
+			tallies[name+" "+Overall].replay(stats, plain)
+		}
+		progress.show(i+1, len(prompts))
+	}
+	for _, name := range names {
+		for _, c := range categories {
+			f := tallies[name+" "+c].figures(name, c, o.Cost)
+			f.Replay = true
+			figures = append(figures, f)
+		}
+	}
+	return figures, halved, nil
+}
+
+// replayable returns the methods without those that are left out.
+func replayable(o ReplayOptions) (names []string, err error) {
+	for _, name := range o.Methods {
+		infos, auto, err := method.Parse(name)
+		for _, i := range infos {
+			if err == nil && !i.Replays && !auto {
+				err = fmt.Errorf("method %s drafts from %s and cannot be replayed without the model", i.Name, i.Kind)
+			}
+		}
+		switch {
+		case err == nil:
+			names = append(names, name)
+		case o.LeftOut == nil:
+			return nil, fmt.Errorf("bench: %w", err)
+		default:
+			o.LeftOut(name, err)
+		}
+	}
+	return names, nil
+}
+
+// halves cuts a text in two.
+func halves(text string) (first, second string) {
+	at := len(text) / 2
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	return text[:at], text[at:]
+}
+
+func (t *tally) replay(stats grove.SpecStats, plain time.Duration) {
+	t.tasks++
+	t.tokens += stats.Tokens
+	t.plain += plain.Seconds()
+	t.seconds += (stats.Drafting + stats.Stepping).Seconds()
+	t.spec.Add(stats)
+}
