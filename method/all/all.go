@@ -16,6 +16,7 @@ import (
 	_ "grove/method/text/aded"
 	_ "grove/method/text/guided"
 	_ "grove/method/text/lookup"
+	_ "grove/method/text/ngramcache"
 	_ "grove/method/text/pool"
 	_ "grove/method/text/rest"
 	_ "grove/method/text/sam"

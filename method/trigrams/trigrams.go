@@ -29,6 +29,15 @@ type Trigram struct {
 // New makes a matrix of at most max trigrams, each of 24 bytes; the table of pairs takes 16 bytes a trigram at most.
 func New(max int) *Matrix { return &Matrix{heads: make([]int32, 1024), max: max} }
 
+// Reset forgets all trigrams, and keeps their memory.
+func (m *Matrix) Reset() {
+	m.trigrams, m.pairs = m.trigrams[:0], 0
+	clear(m.heads)
+}
+
+// Len returns the number of trigrams.
+func (m *Matrix) Len() int { return len(m.trigrams) }
+
 // Pair returns the key of two tokens behind each other.
 func Pair(a, b token.ID) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
 
