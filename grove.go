@@ -46,6 +46,10 @@ type Options struct {
 	// shares the model's.
 	DraftThreads int
 
+	// DraftHead is a safetensors file with a head of the draft model that says how likely its drafts are to be accepted, for the method
+	// draft-specdec; see [acceptance.Read]; "": none.
+	DraftHead string
+
 	Judge string       // a safetensors file with a head for the rule judge; see [verify.ReadHead]; "": none
 	Log   *slog.Logger // is told of kernels that this machine does not run correctly, which are then not used; nil: the default logger
 
@@ -154,7 +158,7 @@ func (o Options) resident() resident.Options {
 	return resident.Options{
 		Context: o.Context, CacheType: o.CacheType, Threads: cmp.Or(o.Threads, par.Threads()), Parallel: cmp.Or(o.Parallel, defaultParallel), Chunk: o.Chunk,
 		NoRepack: o.NoRepack, Queue: queue, Memory: o.Memory, Progress: o.Progress, Eager: o.Eager, Forget: o.Forget, Adapters: o.Adapters,
-		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
+		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
 	}
 }
 
@@ -196,6 +200,9 @@ func (o Options) check() error {
 	}
 	if o.DraftThreads > 0 && o.Draft == "" {
 		return fmt.Errorf("grove: %d draft threads, and no draft model", o.DraftThreads)
+	}
+	if o.DraftHead != "" && o.Draft == "" {
+		return fmt.Errorf("grove: a head for drafts (%s), and no draft model", o.DraftHead)
 	}
 	if n := max(o.Threads, o.DraftThreads); n > maxThreads {
 		return fmt.Errorf("grove: %d threads; at most %d", n, maxThreads)

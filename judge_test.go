@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,5 +75,20 @@ func TestJudgeErrors(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 			_ = m.Close()
 		}
+	}
+}
+
+// TestGopherJudge: the head that was trained for gopher-target lets more drafts pass than the rule of plain decoding does, and not all.
+func TestGopherJudge(t *testing.T) {
+	m := open(t, "gopher-target", grove.Options{Draft: "gopher-draft", Eager: true, Forget: true, Parallel: 1, Judge: "gopher/testdata/heads/judge.safetensors"})
+	r := request(0)
+	r.Method, r.MaxTokens, r.Sampling = "draft-chain", 100, grove.Sampling{}
+	shares := []float64{}
+	for _, r.Accept = range []string{"judge:threshold=0", "judge", "judge:threshold=0.5", "judge:threshold=1.1"} {
+		_, stats := generate(t, m, r)
+		shares = append(shares, float64(stats.Drafting.Accepted)/float64(stats.Drafting.Drafted))
+	}
+	if !slices.IsSorted(shares) || shares[0] == shares[2] || shares[2] == shares[3] || shares[3] != 1 {
+		t.Errorf("shares of accepted drafts by rising thresholds: %.3f", shares)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"grove/compute"
 	"grove/forest"
 	"grove/internal/near"
+	"grove/method/acceptance"
 	"grove/method/datastore"
 	"grove/sample"
 	"grove/text/token"
@@ -88,6 +89,7 @@ type Env struct {
 	Words      *VocabMap        // relates its tokens to the target's; nil: they are the same
 	Middle     Model            // between the two in size, with the target's vocabulary; nil: none was given
 	Datastore  *datastore.Store // texts of the target's tokens; nil: none was given
+	AcceptHead *acceptance.Head // of the draft model; nil: none was given
 	DraftVocab int              // tokens that the head of the draft model computes, the most frequent ones; 0: all; [AutoVocab]
 
 	// VocabChoice, where it is not nil, chooses what DraftVocab leaves open.

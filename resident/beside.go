@@ -7,6 +7,7 @@ import (
 
 	"grove/internal/par"
 	"grove/method"
+	"grove/method/acceptance"
 	"grove/method/datastore"
 	"grove/verify"
 	"grove/weights/gguf"
@@ -37,6 +38,9 @@ func (m *Model) openModels(o Options) (err error) {
 			threads = par.New(o.DraftThreads)
 		}
 		if m.Draft, m.Words, err = m.openModel(o, o.Draft, "draft", threads); err != nil {
+			return err
+		}
+		if m.acceptHead, err = acceptance.Read(o.DraftHead, m.Draft.Model.Info().Width); err != nil {
 			return err
 		}
 	}

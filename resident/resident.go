@@ -18,6 +18,7 @@ import (
 	"grove/internal/par"
 	"grove/kv"
 	"grove/method"
+	"grove/method/acceptance"
 	"grove/method/datastore"
 	"grove/model"
 	"grove/text/chat"
@@ -56,6 +57,7 @@ type Options struct {
 	Draft        string
 	DraftThreads int
 	DraftVocab   int
+	DraftHead    string
 	Middle       string
 	Judge        string
 	Datastore    string
@@ -78,6 +80,7 @@ type Model struct {
 
 	Datastore *datastore.Store // of the model's tokens; nil: none
 
+	acceptHead *acceptance.Head // of the draft model; nil: none
 	draftVocab int
 	methods    draftings
 

@@ -46,7 +46,7 @@ var rooms = []string{
 	"method/grow/retokenize method/grow/growtest",
 	"method/grow method/suffixes method/trigrams",
 	"method",
-	"method/datastore method/vocabulary",
+	"method/acceptance method/datastore method/vocabulary",
 	"verify",
 	"suite/modeltest",
 	"model/all",

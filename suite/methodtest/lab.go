@@ -11,6 +11,7 @@ import (
 	"grove/engine"
 	"grove/internal/par"
 	"grove/method"
+	"grove/method/acceptance"
 	"grove/method/datastore"
 	"grove/model"
 	"grove/sample"
@@ -88,6 +89,15 @@ func (l *lab) datastore() *datastore.Store {
 		l.tb.Fatal(err)
 	}
 	return s
+}
+
+// doubtful returns a head that reads the states of a draft model, and by them expects some drafts to be accepted.
+func doubtful(width int) *acceptance.Head {
+	h := &acceptance.Head{Width: width, Weight: [2][]float32{make([]float32, width), make([]float32, width)}}
+	for i := range width {
+		h.Weight[1][i] = 4 - 8*float32(i%2)
+	}
+	return h
 }
 
 // periodic returns an embedding and a head that prefer the next token of a period.

@@ -71,6 +71,7 @@ func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
 	env := method.Env{Datastore: s.store}
 	if s.info.Kind == method.KindModel {
 		env.Draft, env.Middle = s.draft(), s.engineOf(s.between, engine.Config{Seqs: 4}).Model()
+		env.AcceptHead = doubtful(env.Draft.Size().Width)
 	}
 	d, err := e.OpenDrafting(s.ctx, []method.Info{s.info}, env)
 	if err == nil && eager {

@@ -1,0 +1,92 @@
+// Package specdec drafts a chain by a second model, for as long as a head expects it to be accepted (SpecDec++, Huang et al. 2024).
+//
+// The head reads the draft model's final state behind a draft: so it says how likely the draft before the last one is to be accepted,
+// and the last one is not judged when it decides whether there is another.
+package specdec
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"grove/method"
+	"grove/method/grow"
+)
+
+// The number of drafts of a chain.
+const (
+	fewest = 2
+	most   = 20
+)
+
+// usual is the probability of a rejection above which a chain ends, where none is given.
+const usual = 0.7
+
+func init() {
+	method.Register(method.Info{
+		Name: "draft-specdec", Paper: "SpecDec++: a chain whose length a head decides, 2024", Kind: method.KindModel, Grade: method.Exact,
+		Needs: "a draft model with the same vocabulary and an acceptance head for it", Passes: true,
+		Meets: meets, Open: opener(usual), Set: set, Options: fmt.Sprintf("h=%v", usual),
+	})
+}
+
+// meets returns an error where there is no draft model, or no head.
+func meets(e method.Env) error {
+	if e.Draft != nil && e.AcceptHead == nil {
+		return fmt.Errorf("%w: no acceptance head", method.ErrNeeds)
+	}
+	return grow.MeetsDraft(e, true)
+}
+
+// set reads the option h, which has 201 values: each has its own texts to learn of.
+func set(option string) (func(method.Env) (method.Method, error), string, error) {
+	value, found := strings.CutPrefix(option, "h=")
+	h, err := strconv.ParseFloat(value, 64)
+	if hundredths := math.Round(100 * h); found && err == nil && math.Abs(h) <= 1 && math.Abs(100*h-hundredths) < 1e-6 {
+		h = (hundredths + 0) / 100 // 0 has no sign
+		return opener(h), "h=" + strconv.FormatFloat(h, 'g', -1, 64), nil
+	}
+	return nil, "", fmt.Errorf("option %q is not known; use h=X, the probability of a rejection above which a chain ends: from -1 to 1, in hundredths", option)
+}
+
+func opener(h float64) func(method.Env) (method.Method, error) {
+	return func(e method.Env) (method.Method, error) { return &specdec{h, e, grow.NewTrim(e)}, nil }
+}
+
+// specdec is a draft model with its head.
+type specdec struct {
+	h    float64
+	env  method.Env
+	trim *grow.Trim // nil: the whole vocabulary is drafted from
+}
+
+// NewDrafter implements [method.Method].
+func (m *specdec) NewDrafter(method.Trunk) (method.Drafter, error) {
+	reader := m.env.AcceptHead.Reader()
+	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: most, State: true, Stop: func() grow.Stop { return &rule{h: m.h, accepted: reader.Accepted} }}
+	return grow.NewDrafter(shape, grow.NewBranch(m.env, m.trim), m.env), nil
+}
+
+// rule ends a chain where a rejection among its drafts is likelier than h.
+type rule struct {
+	h        float64
+	accepted func(state []float32) float32 // how likely the draft is that the state has read
+	all      float64                       // how likely all drafts but the last are
+}
+
+// Begin implements [grow.Stop].
+func (r *rule) Begin() {}
+
+// Ends implements [grow.Stop].
+func (r *rule) Ends(d grow.ChainDraft) bool {
+	if d.Depth == 1 {
+		r.all = 1 // the state is that of the text
+	} else {
+		r.all *= float64(r.accepted(d.State))
+	}
+	return d.Depth >= most || d.Depth >= fewest && 1-r.all > r.h
+}
+
+// Followed implements [grow.Stop].
+func (r *rule) Followed(int, int, int) {}
