@@ -12,11 +12,10 @@ import (
 	"grove/verify"
 )
 
-// value is by what drawn trees decide where to grow.
+// value is by what stochastic beam search decides where to grow.
 type value struct {
-	chance float64 // Slots: that the node is accepted, if the source is the target
-	path   float64 // Beams: log-probability of the path
-	score  float64 // Beams: the same with noise
+	path  float64 // log-probability of the path
+	score float64 // the same with noise
 }
 
 // entry is a draw that may become one of a level's beams.
@@ -26,9 +25,6 @@ type entry struct {
 	id   token.ID
 	value
 }
-
-// leastSlot is the chance of a place in the tree below which no draft is drawn for it.
-const leastSlot = 0.04
 
 // distribution returns the distribution behind a node, and tells the tree that the node's children are drawn from it.
 func (g *Grower) distribution(t *method.Tree, node int, logits []float32) (*verify.Distribution, error) {
@@ -68,21 +64,17 @@ func (g *Grower) distinct(t *method.Tree, node int, logits []float32) error {
 	for i, id := range q.IDs {
 		g.offer(most, id, math.Log(float64(q.P[i]))+g.sampler.Noise(g.index, use, id))
 	}
-	if g.shape.Growth == Beams {
+	switch g.shape.Growth {
+	case Beams:
 		g.perturb(node, q)
-		return nil
-	}
-	above, left := g.values[node+1], 1.0 // of q, without what was drawn already
-	for k, id := range g.drawn {
-		if g.shape.Growth == Slots && above.chance <= max(leastSlot, float64(t.Floor)) {
-			break
+	case Slots:
+		g.open(t, node)
+	default:
+		for k, id := range g.drawn {
+			if !g.take(t, node, k, id, value{}) {
+				break
+			}
 		}
-		p := q.Of(id) / left
-		if !g.take(t, node, k, id, value{chance: above.chance * p}) {
-			break
-		}
-		above.chance *= 1 - p
-		left -= q.Of(id)
 	}
 	return nil
 }
@@ -91,7 +83,7 @@ func (g *Grower) distinct(t *method.Tree, node int, logits []float32) error {
 // follow.
 func (g *Grower) take(t *method.Tree, node, k int, id token.ID, v value) bool {
 	p := float32(g.dists[node+1].Of(id))
-	at := t.AddSample(node, id, k, Class(0, p), Belief(0, p))
+	at := g.add(t, node, k, id, p, Class(0, p), Belief(0, p))
 	if at == method.Root {
 		return false
 	}
@@ -99,9 +91,17 @@ func (g *Grower) take(t *method.Tree, node, k int, id token.ID, v value) bool {
 		g.values = append(g.values, value{}) // others' drafts may precede it
 	}
 	g.values[at+1] = v
-	g.chain.tell(id, p, g.source)
-	g.leave(t, at)
 	return true
+}
+
+// add adds the k-th draw behind a node, of probability p, and returns its place; [method.Root] where there is no room for it.
+func (g *Grower) add(t *method.Tree, node, k int, id token.ID, p float32, class int, belief float32) int {
+	at := t.AddSample(node, id, k, class, belief)
+	if at != method.Root {
+		g.chain.tell(id, p, g.source)
+		g.leave(t, at)
+	}
+	return at
 }
 
 // perturb offers the draws behind a node to the level: noise is lowered so that the best of them has the score of the node
@@ -121,8 +121,12 @@ func (g *Grower) perturb(node int, q *verify.Distribution) {
 	}
 }
 
-// settle makes the best entries of a level its drafts.
-func (g *Grower) settle(t *method.Tree) {
+// settle makes drafts of what a pass has opened: the best entries of a level, or the best slots. last says that no pass follows.
+func (g *Grower) settle(t *method.Tree, last bool) {
+	if g.shape.Growth == Slots {
+		g.fill(t, last)
+		return
+	}
 	slices.SortStableFunc(g.entries, func(a, b entry) int { return cmp.Compare(b.score, a.score) })
 	for _, e := range g.entries[:min(g.shape.Beam, len(g.entries))] {
 		if !g.take(t, e.node, e.k, e.id, e.value) {

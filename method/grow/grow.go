@@ -3,6 +3,7 @@
 package grow
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -38,6 +39,12 @@ type Shape struct {
 	Beam   int   // drafts that a pass expands, the ones of the best scores
 	Depth  int   // levels at most; 0: [Depth]
 
+	// Of the growth Slots: the drafts of a tree at most, what its places are worth, and whether the tree grows level by level, by all
+	// places that are worth more than 1/Drafts, in place of best first.
+	Drafts int
+	Value  Value
+	Levels bool
+
 	// Width, if it is not nil, returns how many of the drafts behind a node are made, by the largest of their
 	// probabilities. greedy says that the text is decoded greedily.
 	Width func(p float32, greedy bool) int
@@ -69,7 +76,17 @@ const (
 	Worthy Growth = iota // as many behind each node as its depth has, and further levels while they pay
 	Fixed                // the same, and as many levels as Ranks has numbers, whether they pay or not
 	Beams                // the best of all nodes of a level together, Beam of them, by stochastic beam search; Distinct only
-	Slots                // behind each node until it is unlikely that another one is accepted; Distinct only
+	Slots                // the best places of the tree, Drafts at most, by Value; Distinct only
+)
+
+// Value says how much a place of the tree is worth, before its draft is drawn.
+type Value int
+
+// The values.
+const (
+	ByShare       Value = iota // that a draft there is accepted, by the shares of those that were: of its rank, of the ranks and probabilities on its path
+	ByProbability              // that the rule gets there, if draws are accepted with their probabilities (DySpec, 2024)
+	ByRank                     // that a draft there is accepted, by the shares of the ranks on its path (Sequoia, 2024)
 )
 
 // Bounds of shapes.
@@ -97,7 +114,10 @@ type Grower struct {
 	values  []value               // the same
 	drawn   []token.ID
 	scores  []float64
-	entries []entry // of a level of stochastic beam search
+	entries []entry           // of a level of stochastic beam search
+	slots   []slot            // that may be filled, of rising values
+	draws   []draws           // of the root, and of nodes by place
+	shares  [MaxRanks]float32 // of draws that are accepted, by rank: the average over those that were made
 }
 
 // New makes a grower of trees over a vocabulary, which is that of the source's logits.
@@ -115,6 +135,9 @@ func New(s Shape, from Source, vocabulary int) *Grower {
 // Begin starts a text, whose random numbers are n. It returns an error of n's sampling parameters.
 func (g *Grower) Begin(n method.Noise) (err error) {
 	g.chain.begin()
+	for k := range g.shares {
+		_, g.shares[k] = rankClass(k)
+	}
 	g.sampler, err = sample.NewChain(sample.Settings{Params: n.Sampling, SampleIndex: n.SampleIndex}, g.vocabulary)
 	return err
 }
@@ -125,7 +148,11 @@ func (g *Grower) Committed(ids []token.ID) { g.chain.followed(ids) }
 // Grow adds drafts behind a text of length tokens.
 func (g *Grower) Grow(ctx context.Context, t *method.Tree, length int) error {
 	g.chain.followed(nil)
-	g.next, g.values, g.index = g.next[:0], append(g.values[:0], value{chance: 1}), length
+	g.next, g.values, g.index = g.next[:0], append(g.values[:0], value{}), length
+	g.slots = g.slots[:0]
+	for i := range g.draws {
+		g.draws[i].ran = false
+	}
 	ok, err := g.source.Root(ctx)
 	if !ok || err != nil {
 		return err
@@ -133,13 +160,14 @@ func (g *Grower) Grow(ctx context.Context, t *method.Tree, length int) error {
 	if err := g.behind(t, method.Root, g.source.Logits(0)); err != nil {
 		return err
 	}
-	g.settle(t)
+	g.settle(t, false)
 	for pass := 1; g.goesOn(t, pass); pass++ {
 		if err := g.expand(ctx, t); err != nil {
 			return err
 		}
-		g.settle(t)
+		g.settle(t, false)
 	}
+	g.settle(t, true)
 	return nil
 }
 
@@ -157,18 +185,12 @@ func (g *Grower) First(logits []float32) (token.ID, error) {
 func (g *Grower) goesOn(t *method.Tree, pass int) bool {
 	room, _ := g.source.Room()
 	room = min(room, g.shape.Beam)
-	if pass >= g.shape.Depth || room < 1 {
+	if pass >= max(g.shape.Depth, g.shape.Drafts) || room < 1 {
 		return false
 	}
-	slices.SortFunc(g.next, func(a, b int) int {
-		switch sa, sb := t.Score(a), t.Score(b); {
-		case sa > sb:
-			return -1
-		case sa < sb:
-			return 1
-		}
-		return a - b
-	})
+	if g.shape.Growth != Slots { // these come best first
+		slices.SortFunc(g.next, func(a, b int) int { return cmp.Or(cmp.Compare(t.Score(b), t.Score(a)), a-b) })
+	}
 	n := min(room, len(g.next))
 	g.level, g.next = append(g.level[:0], g.next[:n]...), append(g.next[:0], g.next[n:]...)
 	switch {
@@ -250,10 +272,16 @@ func (g *Grower) width(best []sample.Candidate) int {
 
 // leave notes a draft as one that may be expanded, unless no draft may follow it.
 func (g *Grower) leave(t *method.Tree, at int) {
-	_, reach := g.source.Room()
-	if depth := depthOf(t, at); depth < min(g.shape.Depth, t.Depth()) && depth <= reach {
+	if g.reaches(t, at) {
 		g.next = append(g.next, at)
 	}
+}
+
+// reaches reports whether a draft may follow another.
+func (g *Grower) reaches(t *method.Tree, at int) bool {
+	_, reach := g.source.Room()
+	depth := depthOf(t, at)
+	return depth < min(g.shape.Depth, t.Depth()) && depth <= reach
 }
 
 // depthOf returns the depth of a node, 0 for the root.

@@ -238,7 +238,7 @@ func TestSequences(t *testing.T) {
 func TestBehindOthers(t *testing.T) {
 	for _, s := range []Shape{
 		{Draw: Distinct, Ranks: []int{3}, Beam: 3}, {Draw: Distinct, Ranks: []int{3}, Beam: 3, Growth: Beams},
-		{Draw: Distinct, Ranks: []int{3}, Beam: 3, Growth: Slots}, {Draw: Independent, Ranks: []int{3}, Beam: 3},
+		{Draw: Distinct, Ranks: []int{3}, Beam: 3, Growth: Slots, Value: ByProbability, Drafts: 24}, {Draw: Independent, Ranks: []int{3}, Beam: 3},
 	} {
 		x, d := open(t, s, growtest.Random(3, 1), sample.Params{Temperature: 1, Seed: 2})
 		x.Begin(t, 0)
@@ -308,6 +308,7 @@ func TestProductTies(t *testing.T) {
 func TestAllocates(t *testing.T) {
 	for _, s := range []Shape{
 		{Ranks: []int{4}, Beam: 4, Depth: 4}, {Draw: Distinct, Ranks: []int{3}, Beam: 4, Growth: Beams, Depth: 4},
+		{Draw: Distinct, Ranks: []int{3}, Beam: 4, Growth: Slots, Value: ByProbability, Drafts: 24}, {Draw: Distinct, Ranks: []int{3}, Beam: 4, Growth: Slots, Value: ByRank, Drafts: 24}, {Draw: Distinct, Ranks: []int{3}, Beam: 4, Growth: Slots, Drafts: 24},
 		{Draw: Independent, Ranks: []int{4}, Beam: 4, Depth: 4},
 	} {
 		m := growtest.Random(5, 1)

@@ -17,6 +17,9 @@ import (
 // texts is how many texts a benchmark draws.
 const texts = 20
 
+// Temperature is that of the texts.
+const Temperature = 0.8
+
 // Open opens a gopher model by its name. The benchmark links the architecture.
 func Open(b *testing.B, pool *par.Pool, name string) *engine.Engine {
 	b.Helper()
@@ -57,7 +60,7 @@ func Rounds(b *testing.B, target *engine.Engine, i method.Info, env method.Env, 
 // text draws a text, which begins with a token that depends on its number, and returns what drafting did after the
 // first tokens.
 func text(b *testing.B, e *engine.Engine, d *engine.Drafting, number, tokens int) engine.SpecStats {
-	q, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: 0.8, Seed: 1}, SampleIndex: number})
+	q, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: Temperature, Seed: 1}, SampleIndex: number})
 	if err != nil {
 		b.Fatal(err)
 	}

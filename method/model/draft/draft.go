@@ -8,6 +8,10 @@
 package draft
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/grow/retokenize"
@@ -49,8 +53,20 @@ var all = []drafting{
 		shape: grow.Shape{Draw: grow.Independent, Ranks: []int{3}, Beam: 3, Depth: 3},
 	},
 	{
-		name: "draft-dyspec", paper: "DySpec, level by level, 2024", rule: verify.Reject,
-		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 6, Growth: grow.Slots},
+		name: "draft-dyspec", paper: "DySpec: a tree of draws, the best places first, 2024", rule: verify.Reject,
+		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 6, Growth: grow.Slots, Drafts: 24},
+	},
+	{
+		name: "draft-dyspec-q", paper: "DySpec by the draft model's probabilities, 2024", rule: verify.Reject,
+		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 6, Growth: grow.Slots, Value: grow.ByProbability, Drafts: 24},
+	},
+	{
+		name: "draft-dyspec-levels", paper: "DySpec by the draft model's probabilities, level by level, 2024", rule: verify.Reject,
+		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 24, Growth: grow.Slots, Value: grow.ByProbability, Drafts: 24, Levels: true},
+	},
+	{
+		name: "draft-sequoia", paper: "Sequoia: a tree of draws by the shares of their ranks, 2024", rule: verify.Reject,
+		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 6, Growth: grow.Slots, Value: grow.ByRank, Drafts: 24},
 	},
 }
 
@@ -69,11 +85,29 @@ func init() {
 			i.Brings = verify.Needs{Distributions: true, Samples: chain || a.shape.Draw == grow.Independent, Chain: chain}
 		}
 		i.Meets = func(e method.Env) error { return grow.MeetsDraft(e, a.draws()) }
-		i.Open = func(e method.Env) (method.Method, error) {
-			return &trees{a.shape, e, grow.NewTrim(e)}, nil
+		i.Open = opens(a.shape)
+		if a.shape.Drafts > 0 {
+			i.Options, i.Set = fmt.Sprintf("n=%d", a.shape.Drafts), a.sized
 		}
 		method.Register(i)
 	}
+}
+
+// opens returns what opens the method with a shape.
+func opens(s grow.Shape) func(method.Env) (method.Method, error) {
+	return func(e method.Env) (method.Method, error) { return &trees{s, e, grow.NewTrim(e)}, nil }
+}
+
+// sized is [method.Info.Set] of a method whose trees have n drafts at most.
+func (a *drafting) sized(option string) (open func(method.Env) (method.Method, error), spelling string, err error) {
+	value, ok := strings.CutPrefix(option, "n=")
+	n, err := strconv.Atoi(value)
+	if !ok || err != nil || n < 1 || n > method.MaxLive {
+		return nil, "", fmt.Errorf("option %q is not known; use n=N, the drafts of a tree, from 1 to %d", option, method.MaxLive)
+	}
+	s := a.shape
+	s.Drafts = n
+	return opens(s), fmt.Sprintf("n=%d", n), nil
 }
 
 // draws reports whether drafts are drawn.

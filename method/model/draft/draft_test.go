@@ -74,7 +74,10 @@ func TestGrowth(t *testing.T) {
 		{"draft-traversal", 0.1, 3, []int{3, 6, 6}},
 		{"draft-specinfer", 0, 9, []int{3, 3, 3}},
 		{"draft-rsd-s", 0.1, 4, []int{4, 4, 4, 4}},
-		{"draft-dyspec", 50, 4, []int{1, 1, 1, 1}}, // a distribution of one token makes a chain
+		{"draft-dyspec-q", 50, 4, []int{1, 1, 1, 1}}, // a distribution of one token makes a chain
+		{"draft-dyspec-levels", 50, 4, []int{1, 1, 1, 1}},
+		{"draft-dyspec-q:n=3", 50, 9, []int{1, 1, 1}},
+		{"draft-sequoia:n=7", 0.1, 9, []int{2, 2, 1, 1, 1}},
 	} {
 		p := sample.Params{}
 		if info, _ := method.Find(c.name); info.Grade == method.SameDistribution {
@@ -97,9 +100,9 @@ func TestGrowth(t *testing.T) {
 }
 
 // TestUniformSlots expects DySpec to draw nearly breadth-first where all tokens are as likely, and places below the
-// least chance to stay empty.
+// least value to stay empty.
 func TestUniformSlots(t *testing.T) {
-	x := open(t, "draft-dyspec", growtest.Cycle(4, 0), sample.Params{Temperature: 1, Seed: 3}, 1)
+	x := open(t, "draft-dyspec-levels", growtest.Cycle(4, 0), sample.Params{Temperature: 1, Seed: 3}, 1)
 	tree := x.Draft(t, 64)
 	// 4 tokens of 1/4 each; behind each 4 of 1/16; 1/64 is below the least chance: but a place is judged before its
 	// draft is drawn, and so the first behind a node of 1/16 is drawn.
@@ -121,7 +124,7 @@ func TestUniformSlots(t *testing.T) {
 
 // TestDrawn expects draws to have the distribution that they were drawn from, each token at most once, and their number.
 func TestDrawn(t *testing.T) {
-	for _, name := range []string{"draft-block", "draft-rsd", "draft-rsd-s", "draft-traversal", "draft-dyspec"} {
+	for _, name := range []string{"draft-block", "draft-rsd", "draft-rsd-s", "draft-traversal", "draft-dyspec", "draft-dyspec-q", "draft-dyspec-levels", "draft-sequoia"} {
 		x := open(t, name, growtest.Cycle(12, 0.3), sample.Params{Temperature: 0.9, TopK: 5, Seed: 2}, 1, 2, 3)
 		tree := x.Draft(t, 6)
 		if tree.Len() == 0 || !tree.Drawn() {
