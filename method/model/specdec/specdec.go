@@ -26,6 +26,7 @@ const usual = 0.7
 func init() {
 	method.Register(method.Info{
 		Name: "draft-specdec", Paper: "SpecDec++: a chain whose length a head decides, 2024", Kind: method.KindModel, Grade: method.Exact,
+		Apart: "it was not measured beside draft",
 		Needs: "a draft model with the same vocabulary and an acceptance head for it", Passes: true,
 		Meets: meets, Open: opener(usual), Set: set, Options: fmt.Sprintf("h=%v", usual),
 	})
