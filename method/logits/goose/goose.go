@@ -43,12 +43,13 @@ type goose struct{ *method.Successors }
 
 // NewDrafter implements [method.Method].
 func (g goose) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return &drafter{known: g.Successors}, nil
+	return &drafter{known: g.Successors, budget: budget}, nil
 }
 
 type drafter struct {
 	history  *method.History
 	known    *method.Successors
+	budget   int     // nodes of a tree, its root included, of a spine that is not sure
 	accepted float64 // share of a spine that was accepted, averaged
 
 	spine  []token.ID // of the round
@@ -98,7 +99,7 @@ func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 		return nil
 	}
 	confidence := d.copy()
-	total, spine := plan(budget, confidence, d.accepted)
+	total, spine := plan(d.budget, confidence, d.accepted)
 	d.spine = d.spine[:min(len(d.spine), spine)]
 	d.addSpine(t)
 	d.addBranches(t, total-1-len(d.spine))
@@ -114,7 +115,7 @@ func (d *drafter) copy() (confidence float64) {
 	if confidence <= 0.6 {
 		return confidence
 	}
-	for most := int(confidence * extended(budget)); len(d.spine) < most; {
+	for most := int(confidence * extended(d.budget)); len(d.spine) < most; {
 		n, sure := d.continued()
 		if n == 0 || confidence == 1 && !sure {
 			break
