@@ -68,6 +68,8 @@ type Request struct {
 	// Prediction is a text that the answer probably contains, such as the text to edit; of a longer one, as many tokens as the
 	// context holds count. It changes the speed alone.
 	Prediction string
+	// Drafts gives drafts that are made elsewhere, for the method far; nil: none. It changes the speed alone.
+	Drafts method.Remote
 	// Session names a file of computed keys and values; "": none. The part of the prompt that the file holds is not
 	// computed again, and the file is written anew when the answer ends or is cancelled. The file need not exist. Errors:
 	// [ErrSessionFile] for a damaged file, or one of another model or cache type; [ErrSession] for one that cannot be
@@ -477,6 +479,7 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	if err := s.Speculate(draft, g.prediction); err != nil {
 		return err
 	}
+	s.Take(g.req.Drafts)
 	rule, err := method.RuleWith(g.req.Accept, g.model.resident.Judge)
 	if err = errors.Join(err, s.Accept(rule)); err != nil {
 		return &OptionError{Err: err}

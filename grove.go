@@ -226,8 +226,9 @@ func (m *Model) Files() []string { return m.resident.Files() }
 // Info describes an open model.
 type Info struct {
 	Name, Arch  string
-	Context     int // tokens of a text
-	Trained     int // the longest text that the model was trained for, the bound of Context
+	Sample      string // names the hyperparameters, and the weights by the first bytes of each tensor
+	Context     int    // tokens of a text
+	Trained     int    // the longest text that the model was trained for, the bound of Context
 	Vocabulary  int
 	Width       int // of states
 	Layers      int
@@ -256,7 +257,7 @@ func (m *Model) Info() Info {
 		middle = d.Name()
 	}
 	return Info{
-		Name: i.Name, Arch: i.Arch, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), Source: i.Source != nil,
+		Name: i.Name, Arch: i.Arch, Sample: i.Sample, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), Source: i.Source != nil,
 		Threads: m.resident.Pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Sampling: m.advice,
 	}
 }

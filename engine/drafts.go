@@ -103,6 +103,14 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	return nil
 }
 
+// Take makes the sequence take drafts that are made elsewhere, where it drafts by the method far; nil: there are none. It is called before
+// the first Next.
+func (s *Sequence) Take(r method.Remote) {
+	if s.drafts != nil {
+		s.drafts.History.Remote = r
+	}
+}
+
 // Drafts reports whether the sequence drafts.
 func (s *Sequence) Drafts() bool { return s.drafts != nil }
 

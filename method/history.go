@@ -10,6 +10,8 @@ type History struct {
 	// Source is how many of the text's first tokens are the source of an encoder-decoder: the answer's own text, whose indices
 	// [Noise] counts, begins behind them.
 	Source int
+	// Remote gives drafts that are made elsewhere; nil: there are none.
+	Remote Remote
 	// Noise is the random numbers of the text's draws.
 	Noise Noise
 

@@ -8,6 +8,7 @@ import (
 	_ "grove/method/logits/recycle"
 	_ "grove/method/logits/sjd"
 	_ "grove/method/model/draft"
+	_ "grove/method/model/far"
 	_ "grove/method/model/kseq"
 	_ "grove/method/model/levels"
 	_ "grove/method/model/mirror"
