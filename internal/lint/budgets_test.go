@@ -36,6 +36,7 @@ var budgets = []budget{
 	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6300, 0},
 	{"other APIs", "server/ollama server/anthropic server/rerank", 3000, 0},
 	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary", 5300, 0},
+	{"far models", "remote server/far", 2600, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
 	{"Markdown at a terminal", "cmd/grove/internal/markdown", 1000, 0},

@@ -16,7 +16,7 @@ var rooms = []string{
 	"cmd/grove/internal/exit",
 	"cmd/grove/internal/harmless",
 	"server",
-	"server/adapters server/openai server/llamacpp server/ollama server/anthropic server/rerank",
+	"server/adapters server/far server/openai server/llamacpp server/ollama server/anthropic server/rerank",
 	"server/driver",
 	"server/catalog",
 	"server/serving server/structured",
@@ -96,6 +96,7 @@ var rooms = []string{
 	"internal/kernel",
 	"weights/tensor",
 	"internal/cachefile",
+	"remote",
 	"text/token",
 	"internal/par/schedule",
 	"gopher internal/atomicfile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/stat server/page", // anyone may import them

@@ -1,0 +1,344 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// tap is the sending half of a connection. After so many bytes it breaks, or gives nothing.
+type tap struct {
+	*io.PipeWriter
+	left  int // bytes; below 0: any number
+	stall chan struct{}
+	cut   func()
+	alter func([]byte) []byte
+}
+
+func (w *tap) Write(b []byte) (int, error) {
+	if w.alter != nil {
+		b = w.alter(bytes.Clone(b))
+	}
+	n := len(b)
+	if w.left >= 0 && n > w.left {
+		_, _ = w.PipeWriter.Write(b[:w.left])
+		w.left = 0
+		if w.stall != nil {
+			<-w.stall
+		}
+		w.cut()
+		return 0, io.ErrClosedPipe
+	}
+	w.left -= min(n, max(w.left, 0))
+	_, err := w.PipeWriter.Write(b)
+	return n, err
+}
+
+// connect lets a connection carry two links until it breaks. Its taps may be changed before.
+func connect(near, far *Link, change func(up, down *tap)) (ofNear, ofFar error) {
+	upR, upW := io.Pipe()
+	downR, downW := io.Pipe()
+	cut := func() {
+		for _, w := range []*io.PipeWriter{upW, downW} {
+			_ = w.CloseWithError(io.ErrUnexpectedEOF)
+		}
+		for _, r := range []*io.PipeReader{upR, downR} {
+			_ = r.CloseWithError(io.ErrClosedPipe)
+		}
+	}
+	up, down := &tap{PipeWriter: upW, left: -1, cut: cut}, &tap{PipeWriter: downW, left: -1, cut: cut}
+	change(up, down)
+	var both sync.WaitGroup
+	nearHas, farHas := near.Received(), far.Received()
+	both.Go(func() { ofNear = near.Carry(downR, up, cut, farHas) })
+	both.Go(func() { ofFar = far.Carry(upR, down, cut, nearHas) })
+	both.Wait()
+	return ofNear, ofFar
+}
+
+func pair(c Config) (near, far *Link) {
+	f := c
+	f.Near, f.Ping, f.Request = false, 0, 1<<20
+	c.Near = true
+	return NewLink(c), NewLink(f)
+}
+
+// TestLoss sends frames in both directions while connections break at random bytes: each frame comes once, in order, whole.
+func TestLoss(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			near, far := pair(Config{Window: 2000, Ping: time.Millisecond, Silence: 2 * time.Second})
+			const frames = 300
+			var sides sync.WaitGroup
+			send := func(l *Link, kind Kind) {
+				r := rand.New(rand.NewPCG(seed, uint64(kind)))
+				for i := range frames {
+					if kind == KindDrafts && i == 0 {
+						continue // the request has its place
+					}
+					if err := l.Send(t.Context(), kind, binary.AppendUvarint(make([]byte, r.IntN(100)), uint64(i))); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+			take := func(l *Link, kind Kind, from int) {
+				r := rand.New(rand.NewPCG(seed, uint64(kind)))
+				for i := range frames {
+					if i < from {
+						continue
+					}
+					f, err := l.Next(t.Context())
+					if want := binary.AppendUvarint(make([]byte, r.IntN(100)), uint64(i)); err != nil || f.Kind != kind || !bytes.Equal(f.Payload, want) {
+						t.Errorf("frame %d: %v %v, %v", i, f.Kind, f.Payload, err)
+						return
+					}
+				}
+			}
+			sides.Go(func() {
+				if err := near.Send(t.Context(), KindRequest, []byte("request")); err != nil {
+					t.Error(err)
+				}
+				send(near, KindDrafts)
+			})
+			sides.Go(func() {
+				if f, err := far.Next(t.Context()); err != nil || string(f.Payload) != "request" {
+					t.Errorf("%v %v", f, err)
+				}
+				sides.Go(func() { send(far, KindBody) })
+				take(far, KindDrafts, 1)
+			})
+			sides.Go(func() { take(near, KindBody, 0) })
+			done := make(chan struct{})
+			go func() {
+				sides.Wait()
+				near.Fail(nil)
+				far.Fail(nil)
+				close(done)
+			}()
+			r := rand.New(rand.NewPCG(seed, 0))
+			for near.Err() == nil {
+				connect(near, far, func(up, down *tap) { up.left, down.left = r.IntN(3000), r.IntN(3000) })
+			}
+			<-done
+			if c := near.Traffic().Connections; c < 5 {
+				t.Errorf("%d connections: nothing broke", c)
+			}
+		})
+	}
+}
+
+// open makes two links of which the near one has sent a request and the far one n frames.
+func open(t *testing.T, n int) (near, far *Link) {
+	t.Helper()
+	near, far = pair(Config{Ping: 5 * time.Millisecond, Silence: time.Second})
+	if err := near.Send(t.Context(), KindRequest, []byte("request")); err != nil {
+		t.Fatal(err)
+	}
+	go connect(near, far, func(_, _ *tap) {})
+	if _, err := far.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := far.Send(t.Context(), KindBody, []byte{byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { near.Fail(nil); far.Fail(nil) })
+	return near, far
+}
+
+// TestLies changes what the far side sends: each lie ends the link by its error.
+func TestLies(t *testing.T) {
+	next := func(t *testing.T, l *Link) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		for {
+			if _, err := l.Next(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		want  error
+		alter func(b []byte) []byte
+	}{
+		{"a byte of the payload", ErrDigest, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)] ^= 1; return b }},
+		{"a byte of the sum", ErrDigest, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)+1] ^= 1; return b }},
+		{"the kind", ErrDigest, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)-3] = byte(KindTokens); return b }},
+		{"an unknown kind", ErrFrame, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)-3] = 99; return b }},
+		{"a request from there", ErrFrame, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)-3] = byte(KindRequest); return b }},
+		{"frames that were never sent are acknowledged", ErrFrame, func(b []byte) []byte { return control(b, kindAck, 99) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			near, far := pair(Config{Silence: time.Second, Request: 100})
+			if err := near.Send(t.Context(), KindRequest, nil); err != nil {
+				t.Fatal(err)
+			}
+			go connect(near, far, func(_, down *tap) {
+				down.alter = func(b []byte) []byte {
+					if bytes.IndexByte(b, 0xaa) < 0 {
+						return b
+					}
+					return c.alter(b)
+				}
+			})
+			if _, err := far.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := far.Send(t.Context(), KindBody, []byte{0xaa}); err != nil {
+				t.Fatal(err)
+			}
+			if err := next(t, near); !errors.Is(err, c.want) {
+				t.Errorf("%v", err)
+			}
+			far.Fail(nil)
+		})
+	}
+	t.Run("the answer to another request", func(t *testing.T) {
+		near, far := open(t, 0)
+		far.mu.Lock()
+		far.outSum = far.outSum.answer()
+		far.mu.Unlock()
+		if err := far.Send(t.Context(), KindBody, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := next(t, near); !errors.Is(err, ErrDigest) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("a flood", func(t *testing.T) {
+		near, far := open(t, 0)
+		far.config.Window = 1 << 30
+		for range 10 {
+			if err := far.Send(t.Context(), KindBody, make([]byte, 200<<10)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := 0; near.Err() == nil && i < 1000; i++ {
+			time.Sleep(time.Millisecond)
+		}
+		if err := near.Err(); !errors.Is(err, ErrFlood) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("a far side that has forgotten", func(t *testing.T) {
+		near, _ := open(t, 3)
+		for range 3 {
+			if _, err := near.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := near.Drained(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		other := NewLink(Config{Request: 100})
+		connect(near, other, func(_, _ *tap) {})
+		if err := near.Err(); !errors.Is(err, ErrFrame) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestAgain sends frames again that came, and one too early: nothing comes twice, and a new connection brings what is missing.
+func TestAgain(t *testing.T) {
+	near, far := pair(Config{Silence: time.Second})
+	if err := near.Send(t.Context(), KindRequest, nil); err != nil {
+		t.Fatal(err)
+	}
+	twice, early := true, true
+	go func() {
+		for near.Err() == nil {
+			connect(near, far, func(_, down *tap) {
+				down.alter = func(b []byte) []byte {
+					switch {
+					case bytes.Contains(b, []byte("one")) && twice:
+						twice = false
+						return append(b, b...)
+					case bytes.Contains(b, []byte("two")) && early:
+						early = false
+						return nil // lost on the way
+					}
+					return b
+				}
+			})
+		}
+	}()
+	if _, err := far.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one", "two", "three"} {
+		if err := far.Send(t.Context(), KindBody, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if text != "three" {
+			time.Sleep(5 * time.Millisecond) // frames of their own
+		}
+	}
+	for _, want := range []string{"one", "two", "three"} {
+		if f, err := near.Next(t.Context()); err != nil || string(f.Payload) != want {
+			t.Errorf("%q %v, want %q", f.Payload, err, want)
+		}
+	}
+	near.Fail(nil)
+	far.Fail(nil)
+}
+
+// TestSilence leaves a connection that gives nothing, and goes on with another; a peer that leaves frames unread is waited for.
+func TestSilence(t *testing.T) {
+	near, far := pair(Config{Silence: 50 * time.Millisecond, Ping: 10 * time.Millisecond, Window: 1000})
+	if err := near.Send(t.Context(), KindRequest, nil); err != nil {
+		t.Fatal(err)
+	}
+	far.config.Silence = time.Second // the near side is the first to see it
+	stall := make(chan struct{})
+	ofNear, _ := connect(near, far, func(up, down *tap) {
+		up.left, up.stall = 20, stall
+		down.left, down.stall = 20, stall
+		time.AfterFunc(200*time.Millisecond, func() { close(stall) })
+	})
+	if !errors.Is(ofNear, ErrSilence) {
+		t.Errorf("%v", ofNear)
+	}
+	go connect(near, far, func(_, _ *tap) {})
+	if _, err := far.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for far.TrySend(KindBody, make([]byte, 100)) {
+		sent++
+	}
+	if sent < 5 || sent > 10 {
+		t.Errorf("%d frames of 100 bytes in a window of 1000", sent)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if err := far.Send(ctx, KindBody, make([]byte, 100)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	for range sent {
+		if _, err := near.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := far.Send(t.Context(), KindBody, make([]byte, 100)); err != nil {
+		t.Error(err)
+	}
+	if trip := near.Traffic().RoundTrip; trip <= 0 || trip > 20*time.Millisecond {
+		t.Errorf("round trip %v", trip)
+	}
+	near.Fail(nil)
+	far.Fail(nil)
+	if err := near.Send(t.Context(), KindDrafts, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("%v", err)
+	}
+}
