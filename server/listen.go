@@ -32,6 +32,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	h := &http.Server{
 		Handler: s, ReadHeaderTimeout: s.patient(headerTime), ReadTimeout: s.patient(requestTime), IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 	}
+	if s.config.Verifies {
+		h.Protocols = new(http.Protocols)
+		h.Protocols.SetHTTP1(true)
+		h.Protocols.SetUnencryptedHTTP2(true)
+	}
 	refused := rate.Sometimes{Interval: refusals}
 	bounded := access.Listen(l, access.Connections{Most: s.config.Connections, Grace: s.patient(newTime), Refused: func(from net.Addr) {
 		refused.Do(func() {

@@ -23,7 +23,11 @@ import (
 // route lists the routes.
 func (s *Server) route() {
 	s.routes = http.NewServeMux()
-	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes(), adapters.Routes(s.config.AdapterDir), s.ownRoutes()) {
+	own := s.ownRoutes()
+	if s.far != nil {
+		own = append(own, s.far.Routes()...)
+	}
+	for _, r := range slices.Concat(s.passed(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes(), adapters.Routes(s.config.AdapterDir)), own) {
 		for _, p := range r.Patterns {
 			s.routes.HandleFunc(p, s.handler(r))
 			if _, path, _ := strings.Cut(p, " "); !strings.Contains(path, "{") {
@@ -34,6 +38,19 @@ func (s *Server) route() {
 	for path, errors := range errorForms {
 		s.routes.HandleFunc(path, s.handler(driver.Route{Access: driver.Linked, Handle: s.noRoute, Errors: errors}))
 	}
+}
+
+// passed returns the routes of APIs. Where another server verifies, requests to models are passed on.
+func (s *Server) passed(apis ...[]driver.Route) []driver.Route {
+	all := slices.Concat(apis...)
+	for i, r := range all {
+		if s.config.Verifier != nil && r.Access == driver.Served {
+			all[i].Handle = func(x *driver.Request) error {
+				return s.config.Verifier.Pass(x, func() error { return r.Handle(x) })
+			}
+		}
+	}
+	return all
 }
 
 // errorForms are the forms of the errors that are not of a route: of paths, and of those below them, that end with a slash.
@@ -109,7 +126,7 @@ func (s *Server) deleteSession(x *driver.Request) error {
 func (s *Server) noRoute(x *driver.Request) error {
 	path := wire.Clip(x.R.URL.Path)
 	var methods []string
-	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := &http.Request{Method: m, Host: x.R.Host, URL: x.R.URL}
 		if _, pattern := s.routes.Handler(other); strings.HasPrefix(pattern, m+" ") {
 			methods = append(methods, m)

@@ -17,6 +17,7 @@ import (
 
 	"grove/server/access"
 	"grove/server/driver"
+	"grove/server/far"
 	"grove/server/serving"
 	"grove/server/wire"
 	"grove/weights/find"
@@ -29,6 +30,8 @@ type Config struct {
 	Body       int64        // bytes of a request at most; 0: 16 MiB
 	Fields     wire.Mode    // what becomes of fields that a route does not read
 	AdapterDir string       // of the adapters that clients may open; "": none
+	Verifies   bool         // near servers may send requests, and drafts for their answers, over HTTP/2
+	Verifier   *far.Proxy   // of the requests to models; nil: they are answered here
 	Pull       bool         // clients may pull models, and delete those of the catalog
 	Store      *find.Store  // into which models are pulled; nil: that of the environment
 
@@ -53,6 +56,7 @@ type Server struct {
 	driver  *driver.Server
 	pool    *serving.Pool
 	metrics http.Handler
+	far     *far.Verifier // nil: near servers may send nothing
 	ready   atomic.Bool
 }
 
@@ -72,7 +76,14 @@ func New(c Config) *Server {
 	if s.gate == nil {
 		s.gate = access.Local()
 	}
-	s.metrics = promhttp.HandlerFor(s.pool.Metrics().Register(c.Metrics...), promhttp.HandlerOpts{})
+	figures := s.pool.Metrics().Register(c.Metrics...)
+	if c.Verifier != nil {
+		figures.MustRegister(c.Verifier)
+	}
+	s.metrics = promhttp.HandlerFor(figures, promhttp.HandlerOpts{})
+	if c.Verifies {
+		s.far = &far.Verifier{Handler: s, Body: c.Body}
+	}
 	s.route()
 	return s
 }
@@ -90,7 +101,12 @@ func (s *Server) Load(ctx context.Context) error {
 }
 
 // Stop cancels all running requests: their clients get an error that says so. New requests are refused.
-func (s *Server) Stop() { s.pool.Stop() }
+func (s *Server) Stop() {
+	s.pool.Stop()
+	if s.far != nil {
+		s.far.Close()
+	}
+}
 
 // Close stops the server and closes the models.
 func (s *Server) Close() error { return s.pool.Close() }

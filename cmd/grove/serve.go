@@ -43,6 +43,7 @@ type serveCommand struct {
 	flags.Address
 	callers
 	logging
+	verifier
 
 	Models      []string      `arg:"" optional:"" name:"model" help:"Models to serve, as for --model."`
 	Model       []string      `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and its name in requests; may be given several times. Without it, the model inside this program."`
@@ -105,12 +106,16 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	proxy, err := c.verifier.proxy()
+	if err != nil {
+		return err
+	}
 	c.limitMemory()
 	config := server.Config{Pull: c.AllowPull, AdapterDir: c.LoraDir, Access: gate, Fields: fields, Connections: int(c.MaxConnections), Config: serving.Config{
-		OnDemand: c.OnDemand, AnyModel: c.AnyModel, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
+		OnDemand: c.OnDemand, AnyModel: c.AnyModel || c.Fallback, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
 		Sessions: access.Sessions{Dir: c.SessionDir, Most: int(c.MaxSessions), Bytes: int64(min(c.MaxBytes, math.MaxInt64))},
 		Log:      c.logger(os.Stderr),
-	}}
+	}, Verifies: c.TakeDrafts, Verifier: proxy}
 	if c.All {
 		config.Catalog = &catalog.Catalog{Store: find.System(), Open: func(m find.Model, memory uint64) (*grove.Model, error) {
 			n := namedModel{name: m.Name, path: m.Path}

@@ -22,6 +22,7 @@ var badValues = map[string]string{
 // anyValue lists the variables that take every value, and why.
 var anyValue = map[string]string{
 	"GROVE_API_KEY": "a key is any text", "GROVE_PREDICT": "a text", "GROVE_STOP": "a text", "GROVE_SUFFIX": "a text", "GROVE_SYSTEM": "a text",
+	"GROVE_VERIFIER_KEY": "a key is any text", "GROVE_VERIFIER_MODEL": "a name is any text",
 	"GROVE_DRY_SEQUENCE_BREAKER": "a text", "GROVE_SESSION": "a file that need not exist; the code of a place that cannot be written is 73",
 }
 
@@ -159,7 +160,7 @@ func goodValue(f *kong.Flag) string {
 		return "debug"
 	case "GROVE_TOP_P", "GROVE_MIN_P", "GROVE_TYPICAL", "GROVE_XTC_PROBABILITY", "GROVE_XTC_THRESHOLD":
 		return "0.5"
-	case "GROVE_DRAIN", "GROVE_IDLE":
+	case "GROVE_DRAIN", "GROVE_IDLE", "GROVE_VERIFIER_WAIT":
 		return "7s"
 	case "GROVE_URL":
 		return "http://127.0.0.1:9"

@@ -9,7 +9,7 @@ import (
 
 // Read decodes the body, when it is its turn.
 func (x *Request) Read(into any) error {
-	body, err := x.receive()
+	body, err := x.Receive()
 	if err != nil {
 		return err
 	}
@@ -24,8 +24,8 @@ func (x *Request) Work(f func(ctx context.Context) error) error {
 	return x.held.Do(ctx, func() error { return serving.CauseOf(ctx, f(ctx)) })
 }
 
-// receive reads the body, as there is memory for it.
-func (x *Request) receive() ([]byte, error) {
+// Receive reads the body, as there is memory for it.
+func (x *Request) Receive() ([]byte, error) {
 	ctx, cancel := x.Server.Pool.Within(x.R.Context())
 	defer cancel(nil)
 	return wire.ReadBody(x.W, x.R, x.Server.Body, func(n int64) error { return x.held.Body(ctx, n) })

@@ -65,10 +65,20 @@ func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
 		ctx, j.timeout = context.WithTimeout(ctx, r.Timeout)
 	}
 	j.ctx, j.cancel = h.pool.Within(ctx)
+	outside := outsideOf(ctx)
+	if outside != nil {
+		outside.Computes(h)
+	}
 	for _, p := range r.Prompts {
+		if outside != nil {
+			p.CacheSalt = outside.Salt(p.CacheSalt)
+		}
 		p.CacheSalt = caller.Salt(p.CacheSalt)
 		for i := range r.N {
 			p.SampleIndex = i
+			if outside != nil {
+				p.Drafts = outside.Drafts(len(j.Answers))
+			}
 			g, err := h.Model.Generate(j.ctx, p)
 			if err != nil {
 				j.Close()
@@ -177,7 +187,11 @@ func (j *Job) Run(emit func(Event) error) (err error) {
 	defer func() { // also where emit panics
 		j.cancel(err)
 		all.Wait()
-		access.CallerOf(j.ctx).Spend(j.Usage().TotalTokens)
+		tokens := j.Usage().TotalTokens
+		access.CallerOf(j.ctx).Spend(tokens)
+		if outside := outsideOf(j.ctx); outside != nil {
+			outside.Spent(tokens)
+		}
 	}()
 	return j.follow(events, emit)
 }
