@@ -9,6 +9,7 @@ import (
 	"grove/engine"
 	"grove/engine/plan"
 	"grove/internal/cachefile"
+	"grove/resident"
 )
 
 // Cost is the seconds of a step on this machine by the step size; see [engine.Cost].
@@ -37,6 +38,19 @@ func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
 		err = fmt.Errorf("grove: %w: %w", ErrCost, err)
 	}
 	return c, path, err
+}
+
+// Primed is what [Model.Prime] computed.
+type Primed = resident.Primed
+
+// Prime computes the likeliest successors of the n tokens with the lowest ids, which vocabularies give to the commonest ones, on the first layer of
+// the model or on all, and writes them to the user's cache directory. The methods recycle and goose of models that are opened later begin with
+// them. told is told the progress. It changes the speed alone. Errors: an [*OptionError] for n out of range, [ErrBusy], ctx's, the model's.
+func (m *Model) Prime(ctx context.Context, n int, told func(done, all int)) (Primed, error) {
+	if err := m.generates(); err != nil {
+		return Primed{}, err
+	}
+	return m.resident.Prime(ctx, n, told)
 }
 
 // Cost returns the cost of steps as it is known now; nil: it was never measured.

@@ -10,15 +10,17 @@ import (
 	"math"
 
 	"grove"
+	"grove/bench/units"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
 
 // PerplexityOptions is the options of [Model.Perplexity].
 type PerplexityOptions struct {
-	Context int    // tokens of a chunk; 0: 512, or the context of the model where that is less
-	Chunks  int    // at most; 0: all of the text
-	Base    *Model // base model to compare with, token by token; nil: none
+	Context int     // tokens of a chunk; 0: 512, or the context of the model where that is less
+	Chunks  int     // at most; 0: all of the text
+	Base    *Model  // base model to compare with, token by token; nil: none
+	Units   float64 // probability above which tokens are of lexical units; 0: units are not looked for
 
 	BaseName string // describes the base model in the report
 }
@@ -35,7 +37,8 @@ type PerplexityReport struct {
 	BitsPerByte      float64 `json:"bits_per_byte"` // 0: the tokens have no bytes
 	BitsPerByteError float64 `json:"bits_per_byte_error"`
 
-	Base *DivergenceReport `json:"base,omitempty"`
+	Base  *DivergenceReport `json:"base,omitempty"`
+	Units *units.Report     `json:"units,omitempty"`
 }
 
 // Perplexity measures how well the model predicts a text, as llama.cpp does. It cuts the tokens of the text into chunks of
@@ -58,11 +61,12 @@ func (m *Model) Perplexity(ctx context.Context, text string, o PerplexityOptions
 	if err != nil {
 		return nil, err
 	}
-	var s score
+	s := score{units: units.Finder{Threshold: o.Units}}
 	for i, ids := range chunks {
 		if err := m.scoreChunk(ctx, o.Base, ids, &s); err != nil {
 			return nil, err
 		}
+		s.units.End()
 		for _, id := range ids[len(ids)/2+1:] {
 			s.piece, err = t.AppendPiece(s.piece[:0], id, true)
 			s.bytes += len(s.piece)
@@ -76,6 +80,9 @@ func (m *Model) Perplexity(ctx context.Context, text string, o PerplexityOptions
 	r.Chunks, r.Context = len(chunks), o.Context
 	if r.Base != nil {
 		r.Base.Name = o.BaseName
+	}
+	if o.Units > 0 {
+		r.Units = s.units.Report()
 	}
 	if math.IsInf(r.Perplexity, 0) {
 		return nil, fmt.Errorf("bench: the mean log-probability of a token is %g: the perplexity overflows", -s.nll.Mean)
@@ -92,6 +99,9 @@ const (
 func (o PerplexityOptions) check(t *tokenizer.Tokenizer) error {
 	if o.Context < minChunk {
 		return fmt.Errorf("bench: a chunk of %d tokens; it must have at least %d, so that one is scored", o.Context, minChunk)
+	}
+	if !(o.Units >= 0 && o.Units < 1) {
+		return fmt.Errorf("bench: lexical units above the probability %v; it must be below 1", o.Units)
 	}
 	if o.Base == nil {
 		return nil
@@ -188,6 +198,9 @@ func (m *Model) rows(ctx context.Context, ids []token.ID, first int) iter.Seq2[[
 func (r *PerplexityReport) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "perplexity %.4f ± %.4f\nbits a byte %.4f ± %.4f\nscored %d tokens, %d bytes: the second halves of %d chunks of %d tokens\n",
 		r.Perplexity, r.PerplexityError, r.BitsPerByte, r.BitsPerByteError, r.Tokens, r.Bytes, r.Chunks, r.Context)
+	if r.Units != nil && err == nil {
+		err = r.Units.WriteText(w)
+	}
 	if r.Base == nil || err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"grove/gopher"
+	"grove/internal/stat"
 	"grove/text/token"
 	"grove/text/tokenizer"
 	"grove/weights/tensor"
@@ -236,10 +237,10 @@ func TestCutText(t *testing.T) {
 }
 
 func TestScoreFunctions(t *testing.T) {
-	if got := logSumExp([]float32{1000, 1000}); math.Abs(got-1000-math.Ln2) > 1e-12 {
+	if got := stat.LogSumExp([]float32{1000, 1000}); math.Abs(got-1000-math.Ln2) > 1e-12 {
 		t.Errorf("logSumExp is %v", got)
 	}
-	if kl, _ := divergence([]float32{-2000, 0}, []float32{0, 0}, logSumExp([]float32{0, 0})); math.Abs(kl-math.Ln2) > 1e-12 {
+	if kl, _ := divergence([]float32{-2000, 0}, []float32{0, 0}, stat.LogSumExp([]float32{0, 0})); math.Abs(kl-math.Ln2) > 1e-12 {
 		t.Errorf("the divergence of a coin from certainty is %v, want ln 2", kl)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"grove/bench/units"
 	"grove/internal/stat"
 	"grove/text/token"
 )
@@ -36,14 +37,16 @@ type score struct {
 	kl        stat.Moments
 	all       []float64    // KL divergences
 	same      stat.Moments // 1 where the likeliest tokens are the same
+	units     units.Finder
 	bytes     int
 	piece     []byte
 }
 
 // add scores one token by the logits of the row before it. base is those of the base model; nil: there is none.
 func (s *score) add(row, base []float32, id token.ID) {
-	nll := logSumExp(row) - float64(row[id])
+	nll := stat.LogSumExp(row) - float64(row[id])
 	s.nll.Add(nll)
+	s.units.Add(nll)
 	if base == nil {
 		return
 	}
@@ -82,18 +85,8 @@ func (s *score) report(compared bool) *PerplexityReport {
 	return r
 }
 
-// logSumExp returns the logarithm of the sum of the exponentials of logits.
-func logSumExp(row []float32) float64 {
-	top := float64(slices.Max(row))
-	sum := 0.0
-	for _, x := range row {
-		sum += math.Exp(float64(x) - top)
-	}
-	return top + math.Log(sum)
-}
-
-// divergence returns the KL divergence of logits q, whose logSumExp is qSum, from logits p, and the
-// logSumExp of p.
+// divergence returns the KL divergence of logits q, whose LogSumExp is qSum, from logits p, and the
+// LogSumExp of p.
 func divergence(p, q []float32, qSum float64) (kl, pSum float64) {
 	top := float64(slices.Max(p))
 	sum, weighted := 0.0, 0.0

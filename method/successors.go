@@ -30,6 +30,8 @@ type Successors struct {
 	rows  []SuccessorRow // by token
 	pairs []pairRow      // sets of pairWays
 	clock uint32
+
+	primed []uint64 // a bit a token: no text taught its row; nil: texts taught all
 }
 
 // pairRow holds the successors of a pair of tokens.
@@ -114,17 +116,54 @@ func (s *Successors) keep(before token.ID, o *RowResult) {
 	for i := range row[:n] {
 		row[i].P = float32(float64(row[i].P) / sum)
 	}
-	s.rows[o.ID] = row
+	s.set(o.ID, row)
 	if p := s.pair(before, o.ID); p != nil {
 		s.clock++
 		*p = pairRow{before, o.ID, s.clock, row}
 	}
 }
 
+// set writes the row of a token that a text taught.
+func (s *Successors) set(id token.ID, row SuccessorRow) {
+	s.rows[id] = row
+	if s.primed != nil {
+		s.primed[id/64] &^= 1 << (id % 64)
+	}
+}
+
+// Primed reports whether no text taught the successors of a token.
+func (s *Successors) Primed(id token.ID) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.isPrimed(id)
+}
+
+func (s *Successors) isPrimed(id token.ID) bool {
+	return s.primed != nil && id >= 0 && int(id) < len(s.rows) && s.primed[id/64]&(1<<(id%64)) != 0
+}
+
+// Prime takes over what another table's MarshalBinary returned, as far as no text taught the successors of a token. It implements [Primer] for
+// methods that embed the table. On error nothing has changed.
+func (s *Successors) Prime(state []byte) error {
+	return s.restore(state, func(id token.ID, row SuccessorRow) {
+		if s.rows[id][0].P > 0 && !s.isPrimed(id) {
+			return
+		}
+		if s.primed == nil {
+			s.primed = make([]uint64, (len(s.rows)+63)/64)
+		}
+		s.rows[id] = row
+		s.primed[id/64] |= 1 << (id % 64)
+	})
+}
+
 // savedRow is the number of bytes of a token's row, its id before it.
 const savedRow = 4 + 8*SuccessorWidth
 
-// MarshalBinary returns the successors of tokens, [MaxSaved] bytes at most: rows of lower ids, which vocabularies give to
+// MaxPrimed bounds the tokens of which a table that is kept has successors.
+const MaxPrimed = (MaxSaved - 4) / savedRow
+
+// MarshalBinary returns the successors that texts taught, [MaxSaved] bytes at most: rows of lower ids, which vocabularies give to
 // the commoner tokens, come first.
 func (s *Successors) MarshalBinary() ([]byte, error) {
 	s.mu.RLock()
@@ -134,7 +173,7 @@ func (s *Successors) MarshalBinary() ([]byte, error) {
 		if len(b)+savedRow > MaxSaved {
 			break
 		}
-		if row[0].P == 0 {
+		if row[0].P == 0 || s.isPrimed(token.ID(id)) {
 			continue
 		}
 		b = binary.LittleEndian.AppendUint32(b, uint32(id))
@@ -147,7 +186,10 @@ func (s *Successors) MarshalBinary() ([]byte, error) {
 }
 
 // UnmarshalBinary takes over what MarshalBinary returned for the same vocabulary. On error nothing has changed.
-func (s *Successors) UnmarshalBinary(b []byte) error {
+func (s *Successors) UnmarshalBinary(b []byte) error { return s.restore(b, s.set) }
+
+// restore hands the rows on record to set.
+func (s *Successors) restore(b []byte, set func(id token.ID, row SuccessorRow)) error {
 	if len(b) < 4 || (len(b)-4)%savedRow != 0 || len(b) > MaxSaved {
 		return errors.New("method: successors on record have no whole number of rows")
 	}
@@ -164,7 +206,7 @@ func (s *Successors) UnmarshalBinary(b []byte) error {
 	defer s.mu.Unlock()
 	for b := all; len(b) > 0; b = b[savedRow:] {
 		id, row, _ := s.parse(b)
-		s.rows[id] = row
+		set(id, row)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ type tuneCommand struct {
 	flags.Threads
 	flags.Cache
 	flags.JSON
+
+	Prime flags.Count `placeholder:"N" help:"Also compute the likeliest successors of the N tokens with the lowest ids, with which the methods recycle and goose then begin."`
 }
 
 // Run implements the command.
@@ -34,11 +37,27 @@ func (c *tuneCommand) Run() (err error) {
 		return exit.Cause(ctx, err)
 	}
 	if c.JSON.On {
-		return json.NewEncoder(terminal.Stdout).Encode(cost)
+		err = json.NewEncoder(terminal.Stdout).Encode(cost)
+	} else if err = grove.WriteCost(terminal.Stdout, cost); err == nil {
+		_, err = fmt.Fprintln(terminal.Stdout, "\nsaved in", path)
 	}
-	if err := grove.WriteCost(terminal.Stdout, cost); err != nil {
+	if err != nil || c.Prime == 0 {
 		return err
 	}
-	_, err = fmt.Fprintln(terminal.Stdout, "\nsaved in", path)
+	return exit.Cause(ctx, c.prime(ctx, m))
+}
+
+// prime computes what methods begin with.
+func (c *tuneCommand) prime(ctx context.Context, m *grove.Model) error {
+	bar := terminal.Tokens("priming")
+	p, err := m.Prime(ctx, int(c.Prime), bar.Show)
+	bar.End()
+	if err != nil {
+		return err
+	}
+	if c.JSON.On {
+		return json.NewEncoder(terminal.Stdout).Encode(p)
+	}
+	_, err = fmt.Fprintf(terminal.Stdout, "successors of %d tokens by %d of the model's layers, which have %.1f %% of the tokens that it draws: saved in %s\n", p.Tokens, p.Layers, 100*p.Hits, p.Path)
 	return err
 }

@@ -12,14 +12,16 @@ import (
 type kept struct {
 	Rates []method.ClassRate `json:"rates,omitempty"`
 	State []byte             `json:"state,omitempty"` // of a method.Saver
+
+	Primed []byte `json:"primed,omitempty"` // state of a method.Primer before any text
 }
 
 // maxFile bounds the file that is read, and so the file that is written by the next save.
 const maxFile = 16 << 20
 
 // Load takes over what an earlier store saved: how often drafts were accepted, and what a method keeps
-// itself ([method.Saver]). What makes no sense counts as nothing. Methods whose learning does not last
-// ([method.Info]) begin anew.
+// itself ([method.Saver]); texts of every salt begin with what [Prime] saved. What makes no sense counts as nothing. Methods whose
+// learning does not last ([method.Info]) begin anew. It is called before any text.
 func (s *Store) Load() {
 	saved, t := read(s.path), s.shared
 	t.mu.Lock()
@@ -30,6 +32,8 @@ func (s *Store) Load() {
 			continue
 		}
 		t.rates.Restore(i, l.Rates)
+		s.primed[i] = l.Primed
+		begin(t.Methods[i], l.Primed)
 		if m, ok := t.Methods[i].(method.Saver); ok && len(l.State) > 0 {
 			_ = m.UnmarshalBinary(l.State) // it has changed nothing, and learns anew
 		}
@@ -55,7 +59,7 @@ func (s *Store) Save() error {
 		if !info.Lasting {
 			continue
 		}
-		l := kept{Rates: t.rates.Known(i)}
+		l := kept{Rates: t.rates.Known(i), Primed: saved[info.Name].Primed}
 		if m, ok := t.Methods[i].(method.Saver); ok {
 			var err error
 			if l.State, err = m.MarshalBinary(); err != nil {
@@ -64,15 +68,48 @@ func (s *Store) Save() error {
 		}
 		saved[info.Name] = l
 	}
+	err := write(s.path, saved)
+	t.taught = t.taught && err != nil
+	return err
+}
+
+// begin gives a method what was computed before any text.
+func begin(m method.Method, primed []byte) {
+	if p, ok := m.(method.Primer); ok && len(primed) > 0 {
+		_ = p.Prime(primed) // it has changed nothing, and begins with nothing
+	}
+}
+
+// Prime saves the state with which those of the methods begin that are [method.Primer] and last, in the file of a path. What else the
+// file has stays.
+func Prime(path string, infos []method.Info, env method.Env, state []byte) error {
+	saved := read(path)
+	if saved == nil {
+		saved = map[string]kept{}
+	}
+	for _, info := range infos {
+		if !info.Lasting {
+			continue
+		}
+		m, err := info.Open(env)
+		if err != nil {
+			return fmt.Errorf("engine: method %s: %w", info.Name, err)
+		}
+		if _, ok := m.(method.Primer); ok {
+			l := saved[info.Name]
+			l.Primed = state
+			saved[info.Name] = l
+		}
+	}
+	return write(path, saved)
+}
+
+func write(path string, saved map[string]kept) error {
 	text, err := json.Marshal(saved)
 	if err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
-	if err := cachefile.Write(s.path, text); err != nil {
-		return err
-	}
-	t.taught = false
-	return nil
+	return cachefile.Write(path, text)
 }
 
 func read(path string) (saved map[string]kept) {

@@ -18,8 +18,9 @@ const MaxSalts = 16
 type Store struct {
 	infos  []method.Info
 	env    method.Env
-	path   string // of the file that keeps what texts without a salt taught; "": there is no place for it
-	shared *Texts // those without a salt
+	path   string   // of the file that keeps what texts without a salt taught; "": there is no place for it
+	shared *Texts   // those without a salt
+	primed [][]byte // what methods begin with, for texts of any salt; nil: nothing
 
 	mu     sync.Mutex
 	salted []salted // the one that was used last is last
@@ -33,7 +34,7 @@ type salted struct {
 // New opens methods. What they learn of texts without a salt is kept in the file of a path, "" for none, by [Store.Save]. Its
 // errors are those of methods that cannot be opened.
 func New(infos []method.Info, env method.Env, path string) (s *Store, err error) {
-	s = &Store{infos: infos, env: env, path: path}
+	s = &Store{infos: infos, env: env, path: path, primed: make([][]byte, len(infos))}
 	s.shared, err = s.open()
 	return s, err
 }
@@ -68,11 +69,12 @@ func (s *Store) Of(salt string, private bool) (*Texts, error) {
 // open opens the methods for texts of which nothing is known.
 func (s *Store) open() (*Texts, error) {
 	t := &Texts{rates: method.NewRates(len(s.infos) + 1), turns: make([]plan.Turn, len(s.infos)), credits: make([]plan.Credit, len(s.infos))}
-	for _, i := range s.infos {
+	for n, i := range s.infos {
 		m, err := i.Open(s.env)
 		if err != nil {
 			return nil, fmt.Errorf("engine: method %s: %w", i.Name, err)
 		}
+		begin(m, s.primed[n])
 		t.Methods = append(t.Methods, m)
 	}
 	return t, nil

@@ -23,7 +23,7 @@ var rooms = []string{
 	"server/access",
 	"server/wire",
 	"bench",
-	"bench/serving",
+	"bench/serving bench/units",
 	"distill",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",

@@ -4,6 +4,7 @@ package stat
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // ChiSquare compares counts with the counts that a distribution makes expected, cell by cell, by Pearson's test. Cells
@@ -48,4 +49,14 @@ func ChiSquare(counts, expected []float64) error {
 func ChiSquareLimit(freedom int) float64 {
 	f := float64(freedom)
 	return f * math.Pow(1-2/(9*f)+3.719*math.Sqrt(2/(9*f)), 3)
+}
+
+// LogSumExp returns the logarithm of the sum of the exponentials of logits.
+func LogSumExp(row []float32) float64 {
+	top := float64(slices.Max(row))
+	sum := 0.0
+	for _, x := range row {
+		sum += math.Exp(float64(x) - top)
+	}
+	return top + math.Log(sum)
 }

@@ -20,8 +20,8 @@ const texts = 20
 // Temperature is that of the texts.
 const Temperature = 0.8
 
-// Open opens a gopher model by its name. The benchmark links the architecture.
-func Open(b *testing.B, pool *par.Pool, name string) *engine.Engine {
+// Open opens a gopher model by its name. The caller links the architecture.
+func Open(b testing.TB, pool *par.Pool, name string) *engine.Engine {
 	b.Helper()
 	f, err := gguf.Parse(gopher.Named(name))
 	if err != nil {

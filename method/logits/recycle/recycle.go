@@ -24,6 +24,9 @@ const (
 	width   = method.SuccessorWidth
 	deepest = 6  // tokens of a path
 	most    = 48 // drafts of a round
+
+	primedClasses = deepest * width // the first class of successors that no text taught, for depth 1 and for deeper ones
+	primedBelief  = 0.5             // of the beliefs in others
 )
 
 // recycle keeps the successors of all texts of an engine.
@@ -49,7 +52,7 @@ func (*drafter) Wants() method.Wants { return method.Wants{Rows: forest.Want{Top
 func (d *drafter) Committed(r method.Run) { d.known.Learn(r.Rows, token.None) }
 
 // Draft implements [method.Drafter]: it takes the draft with the best score again and again, and adds its successors.
-// A draft's class is its depth and its rank among its siblings.
+// A draft's class is its depth and its rank among its siblings; those of primed tokens have classes of their own.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 	var own [most]int // places in the tree of drafts that are not expanded yet
 	n, added := 0, 0
@@ -78,11 +81,15 @@ func (d *drafter) expand(t *method.Tree, parent int, id token.ID, depth int, own
 	if !d.known.Of(&row, token.None, id) {
 		return
 	}
+	class, believed := (depth-1)*width, float32(1)
+	if d.known.Primed(id) {
+		class, believed = primedClasses+min(depth-1, 1)*width, primedBelief
+	}
 	for rank, next := range row {
 		if *added == most || next.P == 0 {
 			return
 		}
-		at := t.Add(parent, next.ID, (depth-1)*width+rank, beliefs[rank])
+		at := t.Add(parent, next.ID, class+rank, believed*beliefs[rank])
 		if at == method.Root {
 			return // the next ones are less likely
 		}
