@@ -131,6 +131,8 @@ type Stats struct {
 	StopText     string           // of [Request.Stop], the one that ended the text
 	StopToken    token.ID         // the token that ended the text; [token.None]: none
 	Drafting     engine.SpecStats // what drafting did
+	Rounds       DraftBytes       // what its rounds take at most
+	Drafts       int              // of a round at most
 	Grade        Grade            // what methods, rule and search leave of plain decoding's answer
 	Attempts     []Attempt        // of [Request.Search]: the answers that were tried
 }
@@ -469,22 +471,6 @@ func (g *Generation) newText() (*stream.Stream, error) {
 // ends reports whether a token ends the answer.
 func (g *Generation) ends(id token.ID) bool {
 	return g.model.tokenizer.IsEOG(id) || slices.Contains(g.req.StopTokens, id)
-}
-
-// speculate makes the sequence draft as the request asks.
-func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error {
-	if draft == nil {
-		return nil
-	}
-	if err := s.Speculate(draft, g.prediction); err != nil {
-		return err
-	}
-	s.Take(g.req.Drafts)
-	rule, err := method.RuleWith(g.req.Accept, g.model.resident.Judge)
-	if err = errors.Join(err, s.Accept(rule)); err != nil {
-		return &OptionError{Err: err}
-	}
-	return nil
 }
 
 // Text computes the answer and returns its text. On an error it returns the text so far beside it.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"grove/engine"
+	"grove/engine/memory"
 	"grove/forest"
 	"grove/internal/mmap"
 	"grove/internal/par"
@@ -49,6 +50,11 @@ type Options struct {
 	// DraftHead is a safetensors file with a head of the draft model that says how likely its drafts are to be accepted, for the method
 	// draft-specdec; see [acceptance.Read]; "": none.
 	DraftHead string
+
+	// DraftMemory bounds the bytes that drafting takes besides weights: caches of the models that draft, and rounds. The drafts of a round,
+	// the tokens of a text in the models that draft, and the texts that draft at a time are as many as it allows; 0: any. The answers are
+	// the same. A bound that is too small for one draft is an [*OptionError] with the least that would do.
+	DraftMemory uint64
 
 	Judge string       // a safetensors file with a head for the rule judge; see [verify.ReadHead]; "": none
 	Log   *slog.Logger // is told of kernels that this machine does not run correctly, which are then not used; nil: the default logger
@@ -158,7 +164,7 @@ func (o Options) resident() resident.Options {
 	return resident.Options{
 		Context: o.Context, CacheType: o.CacheType, Threads: cmp.Or(o.Threads, par.Threads()), Parallel: cmp.Or(o.Parallel, defaultParallel), Chunk: o.Chunk,
 		NoRepack: o.NoRepack, Queue: queue, Memory: o.Memory, Progress: o.Progress, Eager: o.Eager, Forget: o.Forget, Adapters: o.Adapters,
-		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
+		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, DraftMemory: o.DraftMemory, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
 	}
 }
 
@@ -243,7 +249,16 @@ type Info struct {
 	Draft    string // the draft model's name, and how its tokens become the model's; "": there is none
 	Middle   string // the middle model's name; "": there is none
 	Sampling Advice // what the model's file recommends
+
+	Drafting   DraftSize  // how large drafting may be
+	DraftBytes DraftBytes // what it takes besides weights and the rounds of texts, which [Stats] has
 }
+
+// DraftSize is how large drafting may be.
+type DraftSize = memory.Size
+
+// DraftBytes are the bytes of drafting, by what they hold.
+type DraftBytes = memory.Bytes
 
 // Info returns what the model is and what it takes.
 func (m *Model) Info() Info {
@@ -256,7 +271,9 @@ func (m *Model) Info() Info {
 	if d := m.resident.Middle; d != nil {
 		middle = d.Name()
 	}
+	drafting, bytes := m.resident.DraftSize()
 	return Info{
+		Drafting: drafting, DraftBytes: bytes,
 		Name: i.Name, Arch: i.Arch, Sample: i.Sample, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), Source: i.Source != nil,
 		Threads: m.resident.Pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Sampling: m.advice,
 	}

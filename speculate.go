@@ -131,3 +131,20 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 
 // SpecStats is what drafting did.
 type SpecStats = engine.SpecStats
+
+// speculate makes the sequence draft as the request asks.
+func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error {
+	if draft == nil {
+		return nil
+	}
+	if err := s.Speculate(draft, g.prediction); err != nil {
+		return g.model.resident.DraftError(err)
+	}
+	s.Take(g.req.Drafts)
+	g.stats.Rounds, _, g.stats.Drafts = s.DraftMemory()
+	rule, err := method.RuleWith(g.req.Accept, g.model.resident.Judge)
+	if err = errors.Join(err, s.Accept(rule)); err != nil {
+		return &OptionError{Err: err}
+	}
+	return nil
+}

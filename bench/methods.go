@@ -31,20 +31,21 @@ type MethodsOptions struct {
 // MethodFigures is the figures of a method on the tasks of a category, compared with plain decoding of the same tasks in
 // the same run.
 type MethodFigures struct {
-	Method    string  `json:"method"`
-	Category  string  `json:"category"` // "overall": all
-	Tasks     int     `json:"tasks"`
-	Tokens    int     `json:"tokens"`
-	Plain     float64 `json:"plain_tokens_per_second"`
-	Rate      float64 `json:"tokens_per_second"`
-	SpeedUp   float64 `json:"speed_up"`
-	Accepted  float64 `json:"mean_accepted_tokens"` // a step, with the token that the model draws itself
-	Rows      float64 `json:"rows_per_token"`
-	Drafting  float64 `json:"drafting_share"` // of the time
-	Bound     float64 `json:"hindsight_bound"`
-	Different int     `json:"different_answers"`
-	First     string  `json:"first_difference,omitempty"`
-	Replay    bool    `json:"replay,omitempty"`
+	Method    string           `json:"method"`
+	Category  string           `json:"category"` // "overall": all
+	Tasks     int              `json:"tasks"`
+	Tokens    int              `json:"tokens"`
+	Plain     float64          `json:"plain_tokens_per_second"`
+	Rate      float64          `json:"tokens_per_second"`
+	SpeedUp   float64          `json:"speed_up"`
+	Accepted  float64          `json:"mean_accepted_tokens"` // a step, with the token that the model draws itself
+	Rows      float64          `json:"rows_per_token"`
+	Drafting  float64          `json:"drafting_share"` // of the time
+	Bound     float64          `json:"hindsight_bound"`
+	Different int              `json:"different_answers"`
+	First     string           `json:"first_difference,omitempty"`
+	Replay    bool             `json:"replay,omitempty"`
+	Rounds    grove.DraftBytes `json:"round_bytes"` // what the rounds of a text take at most
 
 	// Error is the share of the tokens that plain decoding would not have drawn behind the same text: of a lossy rule, at
 	// temperature 0.
@@ -61,7 +62,8 @@ type tally struct {
 	seconds, plain           float64
 	depth                    int // sum over tasks
 	spec                     engine.SpecStats
-	others, judged           int // tokens that plain decoding would not have drawn behind the same text; of how many
+	last                     grove.Stats // of a task
+	others, judged           int         // tokens that plain decoding would not have drawn behind the same text; of how many
 }
 
 // CompareMethods answers every task by plain decoding and by each method in turns, and returns the figures of every
@@ -185,7 +187,7 @@ func difference(want, got result) string {
 }
 
 func (t *tally) add(p Prompt, plain, got result) {
-	t.tasks++
+	t.tasks, t.last = t.tasks+1, got.stats
 	t.tokens += max(0, got.stats.Tokens-1) // the step of the prompt gives the first
 	t.plain += plain.stats.Generation.Seconds()
 	t.seconds += got.stats.Generation.Seconds()
@@ -202,7 +204,7 @@ func (t *tally) add(p Prompt, plain, got result) {
 
 func (t *tally) figures(name, category string, c *grove.Cost) MethodFigures {
 	f := MethodFigures{
-		Method: name, Category: category, Tasks: t.tasks, Tokens: t.tokens, Different: t.different, First: t.first,
+		Method: name, Category: category, Tasks: t.tasks, Tokens: t.tokens, Different: t.different, First: t.first, Rounds: t.last.Rounds,
 		Error: stat.Ratio(float64(t.others), float64(t.judged)),
 		Plain: stat.Ratio(float64(t.tokens), t.plain), Rate: stat.Ratio(float64(t.tokens), t.seconds), SpeedUp: stat.Ratio(t.plain, t.seconds),
 	}

@@ -37,6 +37,12 @@ type Result struct {
 // [forest.Step.Add] gives: the first row added is row 0. It is valid until the next [Exec.Run].
 func (x *Exec) Result(i int) *Result { return &x.results[i] }
 
+// OutputBytes returns the room of logits and final states that steps so far have made.
+func (x *Exec) OutputBytes() int { return 4 * (cap(x.logits) + cap(x.states)) }
+
+// DropOutputs gives the room of logits and final states back. It must not be called while results are read.
+func (x *Exec) DropOutputs() { x.logits, x.states = nil, nil }
+
 // Output ends a step: the rows that want something of it go through a norm and the head.
 func (x *Exec) Output(norm Vector, eps float32, head *Matrix) {
 	if a, ok := x.Outputs(); ok {

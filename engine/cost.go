@@ -86,6 +86,9 @@ func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) 
 		}
 		return seconds[0], touched, nil
 	})
+	e.steps.Lock()
+	e.steps.Exec.DropOutputs() // those of steps that were measured are larger than those of rounds
+	e.steps.Unlock()
 	if err != nil {
 		return nil, err
 	}

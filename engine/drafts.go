@@ -90,8 +90,17 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	if s.e.Cost() == nil {
 		return nil // steps of this model fail
 	}
+	if !s.e.beginDrafting() {
+		return nil // as many texts draft as may
+	}
 	sp, err := d.Open(own{s}, s.trunk.Terms.LearnsWith(), s.trunk.Terms.Private, s.e.vocab, s.e.steps.Experts)
+	if err == nil {
+		if err = sp.Fit(s.e.limits, s.e.Model().Size(), s.answer.Sampling); err != nil {
+			err = errors.Join(err, sp.Close())
+		}
+	}
 	if err != nil {
+		s.e.texts.Add(-1)
 		return err
 	}
 	sp.History.Prediction = prediction
@@ -109,6 +118,15 @@ func (s *Sequence) Take(r method.Remote) {
 	if s.drafts != nil {
 		s.drafts.History.Remote = r
 	}
+}
+
+// beginDrafting counts a text that drafts, and reports false where as many do as may.
+func (e *Engine) beginDrafting() bool {
+	if n := e.texts.Add(1); e.limits.Bytes > 0 && int(n) > e.limits.Texts {
+		e.texts.Add(-1)
+		return false
+	}
+	return true
 }
 
 // Drafts reports whether the sequence drafts.

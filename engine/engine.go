@@ -7,18 +7,19 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"grove/adapters"
 	"grove/compute"
+	"grove/engine/memory"
 	"grove/engine/plan"
 	"grove/engine/step"
 	"grove/internal/guard"
 	"grove/internal/par"
 	"grove/kv"
-	"grove/method"
 	"grove/model"
 	"grove/weights/tensor"
 )
@@ -58,15 +59,16 @@ type Config struct {
 	Tokens    int         // tokens of all sequences that the cache holds, a Context's at least; 0: Seqs times Context
 	Chunk     int         // rows of a step; 0: 512; an encoder's is Context
 	Memory    uint64      // bytes that the cache may come to use; 0: any
+	Drafts    int         // of a round, or rows that a drafter has grown, that live at a time; 0: as many as ever
+	Drafting  int         // sequences that draft at a time; 0: Seqs
+	DraftRoom int         // bytes that the rounds of a text may take; 0: any
 }
 
 const (
-	defaultContext = 4096
-	defaultChunk   = 512
+	// DefaultContext is the most tokens of a sequence where a configuration says nothing.
+	DefaultContext = 4096
 
-	// maxLive is how many rows of a sequence may be live between steps: those of a round, or those that a drafter has
-	// grown.
-	maxLive = max(1+plan.MaxDraft, method.MaxLive)
+	defaultChunk = 512
 )
 
 // Engine owns a model's cache and executor. It is safe for concurrent use: steps are made one after another, each
@@ -76,48 +78,23 @@ type Engine struct {
 	encoder *Engine // of an encoder-decoder; nil: none
 	pool    *par.Pool
 	vocab   int
+	limits  memory.Limits
+	texts   atomic.Int32                 // that draft
 	own     atomic.Pointer[adapters.Set] // of texts that are no sequences
 }
 
 // New makes an engine for an open model. Prompt and draft rows run on the pool's threads.
 func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	info := m.Info()
-	if c.Context == 0 {
-		c.Context = min(info.Context, defaultContext)
-	}
-	if c.Chunk == 0 {
-		c.Chunk = defaultChunk
-		if info.Full {
-			c.Chunk = max(c.Chunk, c.Context) // texts that are embedded, and prompts of an answer, are one step
-		}
-	}
-	if c.Seqs == 0 {
-		c.Seqs = 1
-	}
-	if c.Context < 1 || c.Context > info.Context {
-		return nil, fmt.Errorf("engine: a context of %d tokens; the model was trained for %d", c.Context, info.Context)
-	}
-	if c.Tokens == 0 {
-		c.Tokens = c.Context * c.Seqs
-	}
-	if c.Queue < 0 || c.Tokens < c.Context {
-		return nil, fmt.Errorf("engine: a queue of %d sequences and a cache of %d tokens for a context of %d", c.Queue, c.Tokens, c.Context)
-	}
-	live := 0 // nodes that a round leaves until the next
-	if info.Encoder {
-		c.Chunk = c.Context // a text is one step: its rows see each other
-	} else {
-		live = c.Seqs * maxLive
-	}
-	c.Chunk = max(min(c.Chunk, c.Context), c.Seqs)
-	cache, err := kv.New(kv.Config{
-		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
-		Seqs: c.Seqs, Scratch: c.Chunk + live, Records: 2*live + c.Seqs, Identity: info.Identity, Limit: c.Memory,
-	})
+	room, err := c.complete(info)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{pool: pool, vocab: info.Vocabulary}
+	cache, err := kv.New(room)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{pool: pool, vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftRoom}}
 	e.steps.Init(step.Config{
 		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
 		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, Used: info.Used},
@@ -130,6 +107,39 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 		e.steps.Costs.Load(path)
 	}
 	return e, nil
+}
+
+// complete checks what is asked for, fills in what is not, and returns the cache that it takes.
+func (c *Config) complete(info *model.Info) (kv.Config, error) {
+	if c.Context == 0 {
+		c.Context = min(info.Context, DefaultContext)
+	}
+	if c.Chunk == 0 {
+		c.Chunk = defaultChunk
+		if info.Full {
+			c.Chunk = max(c.Chunk, c.Context) // texts that are embedded, and prompts of an answer, are one step
+		}
+	}
+	c.Seqs = cmp.Or(c.Seqs, 1)
+	if c.Context < 1 || c.Context > info.Context {
+		return kv.Config{}, fmt.Errorf("engine: a context of %d tokens; the model was trained for %d", c.Context, info.Context)
+	}
+	c.Tokens = cmp.Or(c.Tokens, c.Context*c.Seqs)
+	if c.Queue < 0 || c.Tokens < c.Context {
+		return kv.Config{}, fmt.Errorf("engine: a queue of %d sequences and a cache of %d tokens for a context of %d", c.Queue, c.Tokens, c.Context)
+	}
+	c.Drafts, c.Drafting = min(cmp.Or(c.Drafts, plan.MaxDraft), plan.MaxDraft), min(cmp.Or(c.Drafting, c.Seqs), c.Seqs)
+	live := 0 // nodes that a round leaves until the next: its root, and drafts
+	if info.Encoder {
+		c.Chunk = c.Context // a text is one step: its rows see each other
+	} else {
+		live = c.Seqs + c.Drafting*c.Drafts
+	}
+	c.Chunk = max(min(c.Chunk, c.Context), c.Seqs)
+	return kv.Config{
+		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
+		Seqs: c.Seqs, Scratch: c.Chunk + live, Records: 2*live + c.Seqs, Identity: info.Identity, Limit: c.Memory,
+	}, nil
 }
 
 // Close ends all calls with [ErrClosed], within a layer's time, and returns when no step runs and none will: then the

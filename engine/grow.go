@@ -71,6 +71,16 @@ func (g *grow) Place(st *step.Step) error {
 func (g *grow) Take(st *step.Step) (done bool, err error) {
 	g.results = g.results[:0]
 	g.store.Reset()
+	floats, tops, hidden := 0, 0, 0
+	for i := range g.rows {
+		r := st.Result(i)
+		floats += len(r.Logits) + len(r.State)
+		for _, h := range r.Hidden {
+			floats += len(h)
+		}
+		tops, hidden = tops+len(r.Top), hidden+len(r.Hidden)
+	}
+	g.store.Reserve(floats, tops, hidden)
 	for i := range g.rows {
 		g.results = append(g.results, method.Result{Node: st.Placed(i).Node, Result: g.store.Keep(st.Result(i))})
 	}
@@ -89,7 +99,7 @@ type grown struct{ e *Engine }
 func (g grown) Size() method.Size {
 	e := g.e
 	return method.Size{
-		Vocabulary: e.vocab, Layers: e.steps.Cache.Forest.Layers(), Width: e.steps.Model.Info().Width, Context: e.Context(), Rows: e.steps.Chunk,
+		Vocabulary: e.vocab, Layers: e.steps.Cache.Forest.Layers(), Width: e.steps.Model.Info().Width, Context: e.Context(), Rows: e.steps.Chunk, Live: e.limits.Drafts,
 	}
 }
 
@@ -181,3 +191,9 @@ func (o own) Drop() error {
 	}
 	return o.s.e.steps.Cache.Drop(o.s.trunk.Seq, forest.Trunk)
 }
+
+// HeldBytes returns the room of what the rows of passes gave.
+func (b *branch) HeldBytes() int { return b.grow.store.Bytes() }
+
+// HeldBytes returns the room of what the rows of passes gave.
+func (o own) HeldBytes() int { return o.s.grow.store.Bytes() }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"grove/engine/plan"
 	"grove/engine/step"
 	"grove/forest"
 	"grove/method"
@@ -106,8 +105,8 @@ func (r *round) Need() (step.Need, error) {
 		return n, nil
 	}
 	p := &r.s.drafts.Plan
-	n.Ahead += min(len(p.Order()), plan.MaxDraft)
-	n.Near = min(n.Ahead, n.Near+min(len(p.Order()), plan.MaxDraft))
+	n.Ahead += p.Ahead()
+	n.Near = min(n.Ahead, n.Near+p.Ahead())
 	if n.Prompt > 1 { // its pages were taken: the text is computed anew up to its last token
 		n.Prompt--
 		return n, nil

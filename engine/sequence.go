@@ -100,6 +100,7 @@ func (s *Sequence) Close() (err error) {
 	if s.drafts != nil {
 		err = s.drafts.Close()
 		s.drafts = nil
+		s.e.texts.Add(-1)
 	}
 	return errors.Join(err, s.trunk.Close())
 }

@@ -80,6 +80,7 @@ type Cache struct {
 	seqs         []trunk
 	sources      sources
 	states       *states // nil: no layer is recurrent
+	stateBytes   float64
 }
 
 // trunk is the page tables, entries and hashes of a sequence.
@@ -98,55 +99,35 @@ type trunk struct {
 	state   Recurrence
 }
 
+// Memory is the bytes of a cache.
+type Memory struct {
+	Pages   int // of committed tokens, sources included
+	Scratch int // of live rows
+	States  int // of recurrent layers, with the inputs of rows
+}
+
+// Total returns the bytes of all.
+func (m Memory) Total() int { return m.Pages + m.Scratch + m.States }
+
+// Need returns the bytes that a cache takes once every page was used. Errors: those of [New], but for [ErrMemory].
+func Need(c Config) (Memory, error) {
+	c.Limit = 0
+	k, sizes, sources, err := design(c)
+	if err != nil {
+		return Memory{}, err
+	}
+	m := Memory{Pages: k.config.sourcePages() * sources, Scratch: pagesOf(k.config.Scratch) * k.scratchBytes, States: int(k.stateBytes)}
+	for g, size := range sizes {
+		m.Pages += k.groupPages(g) * size
+	}
+	return m, nil
+}
+
 // New makes an empty cache. It returns an error that names the layer or setting that cannot be stored, and
 // [ErrMemory] before it allocates more than the limit.
 func New(c Config) (*Cache, error) {
-	format, ok := kernel.CacheFormatOf(c.Type)
-	if !ok {
-		return nil, fmt.Errorf("kv: cache type %v is not supported; F32, F16 and Q8_0 are", c.Type)
-	}
-	if c.Context < 1 || c.Tokens < 1 || c.Seqs < 1 || c.Scratch < 1 {
-		return nil, fmt.Errorf("kv: a cache for %d indices, %d tokens, %d sequences and %d rows; each must be 1 or more", c.Context, c.Tokens, c.Seqs, c.Scratch)
-	}
-	if c.Records == 0 {
-		c.Records = c.Scratch
-	}
-	k := &Cache{Format: format, config: c, places: make([]place, len(c.Layers))}
-	sizes := []int{}
-	for l, layer := range c.Layers {
-		if err := layer.Keeps.check(l, c.Layers); err != nil {
-			return nil, err
-		}
-		if layer.KVHeads == 0 {
-			k.places[l] = place{group: noGroup}
-			continue
-		}
-		size := layer.HeadSize()
-		for _, n := range []int{size.Key, size.Value} {
-			if n < 1 || n%format.Multiple != 0 {
-				return nil, fmt.Errorf("kv: cache type %v needs heads of a multiple of %d values; layer %d has %d (use --cache-type f16 or f32)",
-					c.Type, format.Multiple, l, n)
-			}
-		}
-		if layer.Keeps.Kind == Shared {
-			k.places[l] = k.places[layer.Keeps.From]
-			continue
-		}
-		g := k.groupOf(layer.Keeps)
-		if g == len(sizes) {
-			sizes = append(sizes, 0)
-		}
-		n := layer.KVHeads * (format.KeyBytes(size.Key) + format.ValueBytes(size.Value))
-		k.places[l] = place{group: g, inPage: sizes[g], inScratch: k.scratchBytes, bytes: n}
-		sizes[g] += n
-		k.scratchBytes += n
-	}
-	sources, sourceBytes, err := newSources(c.Layers, format)
+	k, sizes, sourceBytes, err := design(c)
 	if err != nil {
-		return nil, err
-	}
-	k.sources = sources
-	if err := k.checkMemory(sizes, sourceBytes); err != nil {
 		return nil, err
 	}
 	if k.Forest, err = forest.New(len(c.Layers), c.Context, c.Scratch); err != nil {
@@ -165,6 +146,62 @@ func New(c Config) (*Cache, error) {
 	return k, nil
 }
 
+// design lays a cache out and checks its size. It returns the bytes of a page of each group, and of a source, and allocates none of them.
+func design(c Config) (k *Cache, sizes []int, sources int, err error) {
+	format, ok := kernel.CacheFormatOf(c.Type)
+	if !ok {
+		return nil, nil, 0, fmt.Errorf("kv: cache type %v is not supported; F32, F16 and Q8_0 are", c.Type)
+	}
+	if c.Context < 1 || c.Tokens < 1 || c.Seqs < 1 || c.Scratch < 1 {
+		return nil, nil, 0, fmt.Errorf("kv: a cache for %d indices, %d tokens, %d sequences and %d rows; each must be 1 or more", c.Context, c.Tokens, c.Seqs, c.Scratch)
+	}
+	if c.Records == 0 {
+		c.Records = c.Scratch
+	}
+	k = &Cache{Format: format, config: c, places: make([]place, len(c.Layers))}
+	if sizes, err = k.placeLayers(); err != nil {
+		return nil, nil, 0, err
+	}
+	if k.sources, sources, err = newSources(c.Layers, format); err != nil {
+		return nil, nil, 0, err
+	}
+	return k, sizes, sources, k.checkMemory(sizes, sources)
+}
+
+// placeLayers gives each layer its place in the pages of a group, whose bytes it returns, and in those of scratch.
+func (k *Cache) placeLayers() (sizes []int, err error) {
+	format, layers := k.Format, k.config.Layers
+	for l, layer := range layers {
+		if err := layer.Keeps.check(l, layers); err != nil {
+			return nil, err
+		}
+		if layer.KVHeads == 0 {
+			k.places[l] = place{group: noGroup}
+			continue
+		}
+		size := layer.HeadSize()
+		for _, n := range []int{size.Key, size.Value} {
+			if n < 1 || n%format.Multiple != 0 {
+				return nil, fmt.Errorf("kv: cache type %v needs heads of a multiple of %d values; layer %d has %d (use --cache-type f16 or f32)",
+					k.config.Type, format.Multiple, l, n)
+			}
+		}
+		if layer.Keeps.Kind == Shared {
+			k.places[l] = k.places[layer.Keeps.From]
+			continue
+		}
+		g := k.groupOf(layer.Keeps)
+		if g == len(sizes) {
+			sizes = append(sizes, 0)
+		}
+		n := layer.KVHeads * (format.KeyBytes(size.Key) + format.ValueBytes(size.Value))
+		k.places[l] = place{group: g, inPage: sizes[g], inScratch: k.scratchBytes, bytes: n}
+		sizes[g] += n
+		k.scratchBytes += n
+	}
+	return sizes, nil
+}
+
 // checkMemory refuses a cache beyond its limit before anything is allocated. It counts in floats, which
 // do not overflow.
 func (k *Cache) checkMemory(sizes []int, source int) error {
@@ -176,7 +213,7 @@ func (k *Cache) checkMemory(sizes []int, source int) error {
 		return fmt.Errorf("kv: the states of recurrent layers take %.0f bytes, those of %d sequences and the inputs of %d rows, and %.0f bytes may be used: %w; fewer sequences take less",
 			need, k.config.Seqs, k.config.Records, allowed, ErrMemory)
 	}
-	k.states = states
+	k.states, k.stateBytes = states, need
 	need += float64(pagesOf(k.config.Scratch))*float64(k.scratchBytes) + float64(k.config.sourcePages())*float64(source)
 	for g, size := range sizes {
 		need += float64(k.groupPages(g)) * float64(size)
@@ -222,18 +259,21 @@ func (k *Cache) groupPages(g int) int {
 func pagesOf(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
 
 // Bytes returns the memory of the cache, in bytes, once every page was used.
-func (k *Cache) Bytes() int {
-	n := len(k.scratch)
+func (k *Cache) Bytes() int { return k.Memory().Total() }
+
+// Memory returns the bytes that the cache has allocated: those of [Need].
+func (k *Cache) Memory() (m Memory) {
+	m.Scratch = len(k.scratch)
 	for _, g := range k.groups {
-		n += len(g.pool.memory)
+		m.Pages += len(g.pool.memory)
 	}
 	if k.Crosses() {
-		n += len(k.sources.pool.memory)
+		m.Pages += len(k.sources.pool.memory)
 	}
 	if st := k.states; st != nil {
-		n += len(st.pool.memory) + 4*len(st.records)
+		m.States = len(st.pool.memory) + 4*len(st.records)
 	}
-	return n
+	return m
 }
 
 // Usage counts the pages of a cache, all groups together; the state of recurrent layers behind a row is one, too.

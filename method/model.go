@@ -23,6 +23,15 @@ type Size struct {
 	Width      int // of the residual stream
 	Context    int // tokens of a sequence
 	Rows       int // of a step, at most
+	Live       int // rows that may hang from a trunk; 0: [MaxLive], which it does not exceed
+}
+
+// MostLive returns how many rows may hang from a trunk.
+func (s Size) MostLive() int {
+	if s.Live == 0 {
+		return MaxLive
+	}
+	return min(s.Live, MaxLive)
 }
 
 // MaxLive bounds the rows that may hang from a trunk at a time: for so many there is room, whatever else the model runs.

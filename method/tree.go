@@ -1,6 +1,8 @@
 package method
 
 import (
+	"unsafe"
+
 	"grove/forest"
 	"grove/text/token"
 	"grove/verify"
@@ -63,6 +65,8 @@ type Tree struct {
 	Floor float32
 	// Legal, if it is not nil, says what may be added.
 	Legal Legal
+	// Most is how many drafts there may be where they are draws, of which all are run; 0: as many as there is room for.
+	Most int
 
 	nodes      []Node
 	root       Live
@@ -97,7 +101,28 @@ func (t *Tree) Nodes() []Node { return t.nodes }
 func (t *Tree) Len() int { return len(t.nodes) }
 
 // Room returns how many further drafts fit.
-func (t *Tree) Room() int { return cap(t.nodes) - len(t.nodes) }
+func (t *Tree) Room() int {
+	if t.Drawn() {
+		return t.Draws() - len(t.nodes)
+	}
+	return cap(t.nodes) - len(t.nodes)
+}
+
+// Draws returns how many drafts fit into an empty tree of draws.
+func (t *Tree) Draws() int {
+	if t.Most == 0 {
+		return cap(t.nodes)
+	}
+	return min(t.Most, cap(t.nodes))
+}
+
+// TreeBytes returns the room of a tree for so many drafts, and for the distributions of so many draws.
+func TreeBytes(drafts, draws int) int {
+	return drafts*int(unsafe.Sizeof(Node{})) + draws*int(unsafe.Sizeof(verify.Distribution{}))
+}
+
+// Bytes returns the room that the tree has made.
+func (t *Tree) Bytes() int { return TreeBytes(cap(t.nodes), cap(t.drawn)) }
 
 // Depth returns how long paths may be in this round.
 func (t *Tree) Depth() int { return int(t.depth) }
@@ -160,7 +185,7 @@ func (t *Tree) add(parent int, id token.ID, class int, belief float32, drawn boo
 	}
 	score := min(1, t.rates.at(&o, belief)) * t.Score(parent)
 	drawn = drawn || len(t.drawn) > 0
-	if len(t.nodes) == cap(t.nodes) || !drawn && (score < t.Floor && !t.whole || t.Legal != nil && !t.Legal.Allows(parent, id)) {
+	if t.Room() < 1 || !drawn && (score < t.Floor && !t.whole || t.Legal != nil && !t.Legal.Allows(parent, id)) {
 		return Root
 	}
 	*at = int32(len(t.nodes)) // the slice has room: at stays valid
@@ -214,6 +239,9 @@ func (t *Tree) Children(dst []int, node int) []int {
 // It is called before they are added, for a node when the node has been added; the distribution is kept until the next
 // Reset. All drafts of such a tree are run, and judged by the rule of the method.
 func (t *Tree) Draw(node int, d verify.Distribution) {
+	if t.drawn == nil {
+		t.drawn = make([]verify.Distribution, 0, t.Draws()+1)
+	}
 	for len(t.drawn) < node+2 {
 		t.drawn = append(t.drawn, verify.Distribution{})
 	}

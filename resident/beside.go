@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"grove/adapters"
 	"grove/internal/par"
 	"grove/method"
 	"grove/method/acceptance"
@@ -14,8 +15,23 @@ import (
 	"grove/weights/quantize"
 )
 
-// openBeside opens the adapters of the model, and what drafts for it.
-func (m *Model) openBeside(o Options) (err error) {
+// start reads what is beside a model that was read, decides how large drafting is, and makes the engines.
+func (m *Model) start(o Options) (err error) {
+	if err := m.readBeside(o); err != nil {
+		return err
+	}
+	draftRoom, err := m.fit(o)
+	if err != nil {
+		return err
+	}
+	if err := m.run(o, m.drafting, draftRoom); err != nil {
+		return err
+	}
+	m.Adapters.Base = adapters.Base{File: m.File, Info: m.Model.Info(), Pool: m.Pool}
+	m.Adapters.Room = func(n int) error {
+		_, err := room(o.Memory, m.Model.Info().Bytes+m.Engine.CacheBytes()+n)
+		return err
+	}
 	for _, a := range o.Adapters {
 		if _, err := m.LoadAdapter(a); err != nil {
 			return err
@@ -24,46 +40,42 @@ func (m *Model) openBeside(o Options) (err error) {
 	m.methods.eager, m.methods.forget = o.Eager, o.Forget
 	m.draftVocab = o.DraftVocab
 	m.Judge, err = verify.ReadHead(o.Judge, m.Model.Info().Width)
-	if err = errors.Join(err, m.openModels(o)); err == nil {
+	if err = errors.Join(err, m.runBeside(o)); err == nil {
 		m.Datastore, err = datastore.For(m.Tokenizer, o.Datastore)
 	}
 	return err
 }
 
-// openModels opens the models beside the model.
-func (m *Model) openModels(o Options) (err error) {
+// readBeside reads the models beside the model.
+func (m *Model) readBeside(o Options) (err error) {
 	if o.Draft != "" {
 		threads := m.Pool
 		if o.DraftThreads > 0 {
 			threads = par.New(o.DraftThreads)
 		}
-		if m.Draft, m.Words, err = m.openModel(o, o.Draft, "draft", threads); err != nil {
+		if m.Draft, err = m.readModel(o, o.Draft, "draft", threads); err != nil {
 			return err
 		}
 		if m.acceptHead, err = acceptance.Read(o.DraftHead, m.Draft.Model.Info().Width); err != nil {
 			return err
 		}
 	}
-	if o.Middle == "" {
-		return nil
-	}
-	words := (*method.VocabMap)(nil)
-	if m.Middle, words, err = m.openModel(o, o.Middle, "be the middle model", m.Pool); err == nil && words.Way() != method.SameVocabulary {
-		err = &OptionError{fmt.Errorf("grove: %s cannot be the middle model for %s: it needs the same vocabulary (this one's: %v)", m.Middle.Name(), m.Name(), words)}
+	if o.Middle != "" {
+		m.Middle, err = m.readModel(o, o.Middle, beMiddle, m.Pool)
 	}
 	return err
 }
 
-// openModel opens a model that drafts, on threads that it owns where they are not m's. What it returns beside an error is m's to close.
-func (m *Model) openModel(o Options, path, does string, threads *par.Pool) (d *Model, words *method.VocabMap, err error) {
-	if o.Memory > 0 {
-		used := m.bytes()
-		o.Memory = max(1, o.Memory-min(o.Memory, used)) // the cache was made to fit
-	}
+// beMiddle is what a middle model does.
+const beMiddle = "be the middle model"
+
+// readModel reads a model that drafts, on threads that it owns where they are not m's.
+func (m *Model) readModel(o Options, path, does string, threads *par.Pool) (d *Model, err error) {
+	o.Memory = m.left(o)
 	f, err := m.besideFile(path, does, o.Memory)
 	if err == nil {
 		d, o.Context = &Model{File: f, Pool: threads}, 0
-		if err = d.load(o); err != nil {
+		if err = d.read(o); err != nil {
 			_ = f.Close() // its error would only hide the cause
 		}
 	}
@@ -71,7 +83,43 @@ func (m *Model) openModel(o Options, path, does string, threads *par.Pool) (d *M
 		if threads != m.Pool {
 			threads.Close()
 		}
-		return nil, nil, gguf.InFile(path, err)
+		return nil, gguf.InFile(path, err)
+	}
+	return d, nil
+}
+
+// left returns what the bound of memory leaves beside the models that are read or run.
+func (m *Model) left(o Options) uint64 {
+	if o.Memory == 0 {
+		return 0
+	}
+	return max(1, o.Memory-min(o.Memory, m.bytes()))
+}
+
+// runBeside makes the engines of the models beside the model, and relates their tokens to the model's.
+func (m *Model) runBeside(o Options) (err error) {
+	if m.Draft != nil {
+		if m.Words, err = m.runModel(o, m.Draft, o.Draft, "draft"); err != nil {
+			return err
+		}
+	}
+	if m.Middle == nil {
+		return nil
+	}
+	words, err := m.runModel(o, m.Middle, o.Middle, beMiddle)
+	if err == nil && words.Way() != method.SameVocabulary {
+		err = &OptionError{fmt.Errorf("grove: %s cannot be the middle model for %s: it needs the same vocabulary (this one's: %v)", m.Middle.Name(), m.Name(), words)}
+	}
+	return err
+}
+
+// runModel makes the engine of a model that drafts.
+func (m *Model) runModel(o Options, d *Model, path, does string) (words *method.VocabMap, err error) {
+	if o.Memory > 0 {
+		o.Memory = m.left(o) + uint64(d.Model.Info().Bytes) // which are among those of m
+	}
+	if err := d.run(o.forDrafts(d, m.drafting), m.drafting, 0); err != nil {
+		return nil, gguf.InFile(path, err)
 	}
 	if err = errors.Join(d.Engine.Generates(), d.Engine.Reads("a draft's text has none")); err == nil {
 		words, err = method.NewVocabMap(m.Tokenizer, d.Tokenizer)
@@ -79,7 +127,7 @@ func (m *Model) openModel(o Options, path, does string, threads *par.Pool) (d *M
 	if err != nil {
 		err = &OptionError{fmt.Errorf("grove: %s cannot %s for %s: %w", d.Name(), does, m.Name(), err)}
 	}
-	return d, words, err
+	return words, err
 }
 
 // besideFile opens the file of a model beside the model; the name of a type of [quantize.Names] stands for the model's own weights in that type, in memory.
@@ -106,7 +154,9 @@ func (m *Model) beside() (all []*Model) {
 // closeBeside closes the models beside the model.
 func (m *Model) closeBeside() (err error) {
 	for _, d := range m.beside() {
-		d.Engine.Close()
+		if d.Engine != nil {
+			d.Engine.Close()
+		}
 		if d.Pool != m.Pool {
 			d.Pool.Close()
 		}

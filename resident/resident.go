@@ -12,6 +12,7 @@ import (
 
 	"grove/adapters"
 	"grove/engine"
+	"grove/engine/memory"
 	"grove/gopher"
 	"grove/internal/machine"
 	"grove/internal/mmap"
@@ -38,8 +39,8 @@ func (e *OptionError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// Options says how a model is brought into memory, and what is beside it. The fields are those of the same names of package grove;
-// numbers have no defaults here, and none is negative.
+// Options says how a model is brought into memory, and what is beside it. The fields are those of the same names of package grove, which
+// has checked them; numbers have no defaults here.
 type Options struct {
 	Context   int // 0: the model's own
 	CacheType string
@@ -52,6 +53,8 @@ type Options struct {
 	Progress  func(done, all int64)
 	Eager     bool
 	Forget    bool
+
+	DraftMemory uint64 // bytes that drafting may take besides weights; 0: any
 
 	Adapters     []adapters.File
 	Draft        string
@@ -81,7 +84,9 @@ type Model struct {
 	Datastore *datastore.Store // of the model's tokens; nil: none
 
 	acceptHead *acceptance.Head // of the draft model; nil: none
+	options    Options
 	draftVocab int
+	drafting   memory.Size // how large it is
 	methods    draftings
 
 	closing sync.Once
@@ -91,12 +96,12 @@ type Model struct {
 // Open brings the model of a file, which belongs to it from now on, into memory. Errors: an [*OptionError]; *model.LoadError or the
 // tokenizer's for a model that cannot be run; those of the files of what is beside it.
 func Open(f *gguf.File, o Options) (*Model, error) {
-	m := &Model{File: f, Pool: par.New(o.Threads)}
+	m := &Model{File: f, Pool: par.New(o.Threads), options: o}
 	err := mmap.Catch(func() error {
-		if err := m.load(o); err != nil {
+		if err := m.read(o); err != nil {
 			return err
 		}
-		return m.openBeside(o)
+		return m.start(o)
 	})
 	if err != nil {
 		_ = m.Close() // its error would only hide the cause
@@ -109,12 +114,8 @@ func Open(f *gguf.File, o Options) (*Model, error) {
 	return m, nil
 }
 
-// load opens what a model has of its own: all but what is beside it.
-func (m *Model) load(o Options) error {
-	cacheType, err := ParseCacheType(o.CacheType)
-	if err != nil {
-		return &OptionError{err}
-	}
+// read reads what a model has of its own: weights, tokenizer, templates.
+func (m *Model) read(o Options) (err error) {
 	if _, err = room(o.Memory, m.File.LayerBytes()); err != nil { // before any of it is read
 		return &OptionError{err}
 	}
@@ -125,29 +126,31 @@ func (m *Model) load(o Options) error {
 	if err == nil {
 		m.Templates, err = chat.FromGGUF(m.File, m.Tokenizer)
 	}
-	if err != nil {
-		return gguf.InFile(append(m.File.Paths(), "")[0], err)
+	return gguf.InFile(append(m.File.Paths(), "")[0], err)
+}
+
+// run makes the engine of a model that was read.
+func (m *Model) run(o Options, drafting memory.Size, draftRoom int) error {
+	limit, err := room(o.Memory, m.Model.Info().Bytes)
+	if err == nil {
+		m.Engine, err = engine.New(m.Model, m.Pool, o.engine(m.Model.Info(), drafting, draftRoom, limit))
 	}
-	info := m.Model.Info()
-	limit, err := room(o.Memory, info.Bytes)
 	if err != nil {
 		return &OptionError{err}
 	}
+	return nil
+}
+
+// engine returns what the engine of a model has room for.
+func (o Options) engine(info *model.Info, drafting memory.Size, draftRoom int, limit uint64) engine.Config {
+	cacheType, _ := ParseCacheType(o.CacheType) // which has been checked
 	if o.CacheType == "" && (info.Encoder || info.Full) {
 		cacheType = tensor.F32 // keys live for one step, so that their memory is no matter
 	}
-	m.Engine, err = engine.New(m.Model, m.Pool, engine.Config{
+	return engine.Config{
 		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Queue: o.Queue, Chunk: o.Chunk, Memory: limit,
-	})
-	if err != nil {
-		return &OptionError{err}
+		Drafts: drafting.Drafts, Drafting: drafting.Texts, DraftRoom: draftRoom,
 	}
-	m.Adapters.Base = adapters.Base{File: m.File, Info: info, Pool: m.Pool}
-	m.Adapters.Room = func(n int) error {
-		_, err := room(o.Memory, info.Bytes+m.Engine.CacheBytes()+n)
-		return err
-	}
-	return nil
 }
 
 // ParseCacheType returns the type of cache that a name stands for; "" is F16.
@@ -193,7 +196,10 @@ func crowds(f *gguf.File) bool {
 
 // bytes returns the memory that the weights and caches of the model and of those beside it may take.
 func (m *Model) bytes() uint64 {
-	n := uint64(m.Model.Info().Bytes + m.Engine.CacheBytes())
+	n := uint64(m.Model.Info().Bytes)
+	if m.Engine != nil {
+		n += uint64(m.Engine.CacheBytes())
+	}
 	for _, d := range m.beside() {
 		n += d.bytes()
 	}

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"grove/engine/memory"
 	"grove/engine/plan"
 	"grove/method"
+	"grove/sample"
 	"grove/text/token"
 )
 
@@ -126,6 +128,9 @@ func twenty(t testing.TB) (x *Text, asks *int) {
 		stubs[i] = stub{chain: []token.ID{token.ID(i % 4), token.ID(i % 5), token.ID(i)}, texts: new(int), asks: asks}
 	}
 	x, err := set(t, stubs...).Open(nil, "", false, 100, plan.Mixture{})
+	if err == nil {
+		err = x.Fit(memory.Limits{Drafts: plan.MaxDraft}, method.Size{Vocabulary: 100}, sample.Params{})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"grove/engine/memory"
 	"grove/engine/plan"
 	"grove/forest"
 	"grove/method"
+	"grove/sample"
 	"grove/text/token"
 	"grove/verify"
 )
@@ -26,6 +28,9 @@ func (d *Set) Replay(ctx context.Context, c *plan.Cost, experts plan.Mixture, vo
 		return st, 0, err
 	}
 	defer x.Close()
+	if err := x.Fit(memory.Limits{Drafts: plan.MaxDraft}, method.Size{Vocabulary: vocabulary}, sample.Params{}); err != nil {
+		return st, 0, err
+	}
 	x.History.Prediction = prediction
 	text := append(append([]token.ID{}, prompt...), output...)
 	for at := len(prompt); at < len(text); {

@@ -5,6 +5,7 @@ package drafting
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"grove/compute"
@@ -80,15 +81,24 @@ func (d *Set) CheckRule(r verify.Rule) error {
 // the first sequence drafts.
 func (d *Set) Eager() { d.eager = true }
 
-// Open opens the methods' drafters for a text of a salt, whose own trunk is given; nil: the answer is on record.
+// name returns the names of the methods.
+func (d *Set) name() string {
+	var names []string
+	for _, i := range d.Infos {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, ",")
+}
+
+// Open opens the methods' drafters for a text of a salt, whose own trunk is given; nil: the answer is on record. The text drafts once
+// [Text.Fit] has made room for its rounds.
 func (d *Set) Open(own method.Trunk, salt string, private bool, vocabulary int, experts plan.Mixture) (*Text, error) {
 	texts, err := d.Of(salt, private)
 	if err != nil {
 		return nil, err
 	}
-	x := &Text{set: d, texts: texts, Tree: method.NewTree(maxDrafts, vocabulary), rates: method.NewRates(len(d.Infos) + 1)}
+	x := &Text{set: d, texts: texts, rates: method.NewRates(len(d.Infos) + 1)}
 	x.Follow(d.rule)
-	x.Nodes, x.Rows = make([]forest.Node, maxDrafts), make([]int32, maxDrafts)
 	n := len(d.Infos)
 	x.out, x.spent, x.wants, x.gave = make([]bool, n), make([]float64, n), make([]float64, n), make([]int, n+1)
 	x.turns, x.credits = texts.Begin(x.rates)

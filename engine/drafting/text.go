@@ -10,6 +10,7 @@ import (
 
 	"grove/compute"
 	"grove/engine/learned"
+	"grove/engine/memory"
 	"grove/engine/plan"
 	"grove/forest"
 	"grove/kv"
@@ -46,6 +47,9 @@ type Text struct {
 	gave     []int     // by drafter: tokens of the round
 	rounds   int       // that were drafted
 	rates    *method.Rates
+
+	drafts int          // of a round that run
+	needs  memory.Bytes // of its rounds, at most
 
 	begun  bool
 	told   int                // tokens of the text that drafters know
@@ -142,7 +146,7 @@ func (x *Text) Draft(ctx context.Context, room int, forced []token.ID) error {
 	if x.Plan.Eager {
 		x.Tree.Throughput = 0 // time is worth nothing
 	}
-	x.Tree.Reset(min(room, maxDrafts), x.rates)
+	x.Tree.Reset(min(room, wider*x.drafts), x.rates)
 	x.Tree.Turn(len(x.drafters))
 	for i, at := 0, method.Root; i < len(forced); i++ {
 		if at = x.Tree.Add(at, forced[i], forcedClass, 1); at == method.Root {

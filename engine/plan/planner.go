@@ -13,6 +13,7 @@ type Planner struct {
 	Eager      bool       // every draft is run
 	Throughput Throughput // of the sequence
 	Experts    Mixture
+	Most       int // drafts that are run at most; 0: MaxDraft
 
 	tree   *method.Tree
 	table  [MaxDraft + 2]float64 // seconds of a step, by rows that all want logits
@@ -83,7 +84,7 @@ func (p *Planner) Choose(t *method.Tree) (gain float64) {
 	}
 	best, expected := 0, 0.0
 	most := (1 + gainNeeded) / p.table[1]
-	for n := 1; n <= min(len(p.order), MaxDraft); n++ {
+	for n := 1; n <= min(len(p.order), p.most()); n++ {
 		expected += float64(nodes[p.order[n-1]].Score)
 		if rate := (1 + expected) / p.table[n+1]; rate > most {
 			best, most = n, rate
@@ -99,6 +100,25 @@ func (p *Planner) Choose(t *method.Tree) (gain float64) {
 	slices.Sort(p.chosen)
 	return gain
 }
+
+// most returns how many drafts are run at most.
+func (p *Planner) most() int {
+	if p.Most == 0 {
+		return MaxDraft
+	}
+	return min(p.Most, MaxDraft)
+}
+
+// Ahead returns how many of the drafts may run.
+func (p *Planner) Ahead() int { return min(len(p.order), p.most()) }
+
+// Reserve makes room for choosing among so many drafts.
+func (p *Planner) Reserve(drafts int) {
+	p.order, p.chosen = make([]int32, 0, drafts), make([]int32, 0, drafts)
+}
+
+// Bytes returns the room for choosing.
+func (p *Planner) Bytes() int { return 4 * (cap(p.order) + cap(p.chosen)) }
 
 // Limit keeps the first n of the chosen drafts, and returns how many it has taken away.
 func (p *Planner) Limit(n int) (fewer int) {
@@ -126,7 +146,7 @@ func (p *Planner) trial(nodes []method.Node) int {
 		return 0
 	}
 	p.idle, p.wait = 0, min(2*max(leastWait, p.wait), mostWait)
-	return min(trialDrafts, len(p.order))
+	return min(trialDrafts, len(p.order), p.most())
 }
 
 const (
@@ -134,13 +154,21 @@ const (
 	trialDrafts = 3
 )
 
-// all takes every draft: a proof wants it, or they were drawn, and none may be left out for what it is.
+// all takes every draft, or as many as are run: a proof wants it, or they were drawn, and none may be left out for what it is. Of drafts
+// that were not drawn the least likely ones are left out.
 func (p *Planner) all(nodes []method.Node) (gain float64) {
-	n := min(len(nodes), MaxDraft)
+	n := min(len(nodes), p.most())
+	if p.tree.Whole() {
+		for i := range n {
+			p.order[i] = int32(i)
+		}
+	}
+	p.order = p.order[:n]
+	p.chosen = append(p.chosen, p.order...)
+	slices.Sort(p.chosen)
 	gain = -p.Throughput.Rate() * (p.table[n+1] - p.table[1])
-	for i := range nodes[:n] {
-		gain += float64(nodes[i].Score)
-		p.chosen, p.order = append(p.chosen, int32(i)), append(p.order, int32(i))
+	for _, c := range p.chosen {
+		gain += float64(nodes[c].Score)
 	}
 	return gain
 }

@@ -52,7 +52,7 @@ func likeliest(rounds []*Planner) (best *Planner) {
 
 // next returns the score of the best draft that has no row, 0 where there is none.
 func (p *Planner) next() float32 {
-	if p.taken == len(p.order) {
+	if p.taken == min(len(p.order), p.most()) {
 		return 0
 	}
 	return p.tree.Nodes()[p.order[p.taken]].Score

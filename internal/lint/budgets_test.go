@@ -18,7 +18,7 @@ type budget struct {
 
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
-	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 16300, 0},
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 16900, 0},
 	{"constraints", "sample/constrain/... distill", 22000, 0},
 	{"arithmetic", "compute/... internal/kernel/... model", 12800, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
@@ -41,7 +41,7 @@ var budgets = []budget{
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
 	{"Markdown at a terminal", "cmd/grove/internal/markdown", 1000, 0},
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 5300, 0},
-	{"front door", ". resident sample/advice", 3800, 0},
+	{"front door", ". resident sample/advice", 3900, 0},
 	{"search and diffusion", "search/... diffuse/...", 3000, 0},
 	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/hftest method/grow/growtest", 9000, 0},
 	{"predictions of steps", "internal/par/schedule", 1000, 0},

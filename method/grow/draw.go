@@ -38,10 +38,7 @@ func (g *Grower) distribution(t *method.Tree, node int, logits []float32) (*veri
 	if err := g.sampler.Distribution(g.dense, logits, g.index+depth); err != nil {
 		return nil, err
 	}
-	for len(g.dists) <= node+1 {
-		g.dists = append(g.dists, verify.Distribution{})
-	}
-	q := &g.dists[node+1]
+	q := g.at(t, node)
 	q.IDs, q.P = q.IDs[:0], q.P[:0]
 	for id, p := range g.dense {
 		if p > 0 {
@@ -50,6 +47,22 @@ func (g *Grower) distribution(t *method.Tree, node int, logits []float32) (*veri
 	}
 	t.Draw(node, *q)
 	return q, nil
+}
+
+// at returns the room of the distribution behind a node: that of all nodes of a tree of draws is made at once.
+func (g *Grower) at(t *method.Tree, node int) *verify.Distribution {
+	n := method.Support(g.sampler.Params(), g.vocabulary)
+	if all := n * (t.Draws() + 1); cap(g.pairs.IDs) != all {
+		g.pairs, g.dists = verify.Distribution{IDs: make([]token.ID, 0, all), P: make([]float32, 0, all)}, g.dists[:0]
+	}
+	for len(g.dists) <= node+1 {
+		q, from := verify.Distribution{}, len(g.dists)*n
+		if to := from + n; to <= cap(g.pairs.IDs) {
+			q.IDs, q.P = g.pairs.IDs[from:from:to], g.pairs.P[from:from:to]
+		}
+		g.dists = append(g.dists, q)
+	}
+	return &g.dists[node+1]
 }
 
 // distinct draws children of a node without replacement: the tokens with the highest sums of log-probability and

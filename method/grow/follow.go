@@ -81,7 +81,7 @@ func (f *Follower) Join(ctx context.Context, rows []LiveRow) (n int, err error) 
 		return 0, err
 	}
 	at, matched := f.match(len(f.text) - 1)
-	if len(f.Live)+len(f.text)-f.known-matched+len(rows) > method.MaxLive {
+	if len(f.Live)+len(f.text)-f.known-matched+len(rows) > f.Size.MostLive() {
 		f.Live = f.Live[:0]
 		if err := f.branch.Drop(); err != nil {
 			return 0, err
@@ -92,7 +92,7 @@ func (f *Follower) Join(ctx context.Context, rows []LiveRow) (n int, err error) 
 		part := chain[:min(len(chain), f.Size.Rows)]
 		last := len(part) == len(chain)
 		if last {
-			rows = rows[:min(len(rows), f.Size.Rows-len(part), max(0, method.MaxLive-len(f.Live)-len(part)))]
+			rows = rows[:min(len(rows), f.Size.Rows-len(part), max(0, f.Size.MostLive()-len(f.Live)-len(part)))]
 		} else {
 			rows, n = rows[:0], len(rows)
 		}

@@ -110,6 +110,7 @@ type Grower struct {
 	best  [MaxRanks]sample.Candidate
 
 	dense   []float32
+	pairs   verify.Distribution   // the room of dists
 	dists   []verify.Distribution // of the root, and of nodes by place
 	values  []value               // the same
 	drawn   []token.ID

@@ -17,6 +17,7 @@ type Rows struct {
 	Words *method.VocabMap // from the tree's tokens to the model's; nil: they are the same
 	Base  int              // the live row of the text's last token; [None]: it is the trunk's end
 	Live  []LiveRow        // parents first
+	Pass  int              // rows of a pass at most, where the rows are behind the text's own trunk
 
 	dense  []float32 // the logits of a row by the target's tokens, where these are others
 	keep   int       // tokens of the vocabulary that are drafted
@@ -112,4 +113,4 @@ func (r *Rows) Logits(i int) []float32 {
 func (r *Rows) State(i int) []float32 { return r.got[i].State }
 
 // Room returns how many rows the next pass may have.
-func (r *Rows) Room() int { return min(r.Size.Rows, method.MaxLive-len(r.Live)) }
+func (r *Rows) Room() int { return min(r.Size.Rows, r.Size.MostLive()-len(r.Live)) }

@@ -151,3 +151,16 @@ func (d *drafter) list(ctx context.Context, t *method.Tree, at int) (end int, er
 
 // Close implements [method.Closer].
 func (d *drafter) Close() error { return errors.Join(d.lower.Close(), d.middle.Close()) }
+
+// RoomFor implements [method.Sized].
+func (d *drafter) RoomFor(drafts int, p sample.Params) method.Room {
+	r := d.grower.RoomFor(drafts, p, d.lower.Size)
+	r.Trees = method.TreeBytes(rows, 0)
+	r.Logits += d.middle.RoomOf(1 + shape.Most()).Logits
+	return r
+}
+
+// Held implements [method.Sized].
+func (d *drafter) Held() method.Room {
+	return method.Room{Trees: d.tree.Bytes(), Logits: d.lower.HeldBytes() + d.middle.HeldBytes()}
+}

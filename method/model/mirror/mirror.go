@@ -249,3 +249,11 @@ func (d *drafter) roll(ctx context.Context, n int) (ok bool, err error) {
 
 // Close implements [method.Closer].
 func (d *drafter) Close() error { return d.model.Close() }
+
+// RoomFor implements [method.Sized].
+func (d *drafter) RoomFor(int, sample.Params) method.Room {
+	return d.model.RoomOf(max(1+d.length, d.outcomes))
+}
+
+// Held implements [method.Sized].
+func (d *drafter) Held() method.Room { return method.Room{Logits: d.model.HeldBytes()} }

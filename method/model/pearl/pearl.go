@@ -127,3 +127,9 @@ func (d *drafter) next(ctx context.Context) (ok bool, err error) {
 
 // Close implements [method.Closer].
 func (d *drafter) Close() error { return d.model.Close() }
+
+// RoomFor implements [method.Sized].
+func (d *drafter) RoomFor(int, sample.Params) method.Room { return d.model.RoomOf(1) }
+
+// Held implements [method.Sized].
+func (d *drafter) Held() method.Room { return method.Room{Logits: d.model.HeldBytes()} }

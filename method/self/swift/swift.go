@@ -72,7 +72,7 @@ func (m *swift) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
 		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
 	}
-	d := &drafter{search: m.search, Rows: grow.Rows{Trunk: own, Size: m.size}}
+	d := &drafter{search: m.search, Rows: grow.Rows{Trunk: own, Size: m.size, Pass: max(2, shape.Beam)}}
 	d.grower = grow.New(shape, d, d.Vocabulary(m.size.Vocabulary))
 	return d, nil
 }

@@ -86,7 +86,11 @@ func (c *methodsCommand) Run() (err error) {
 			return err
 		}
 	}
-	return errors.Join(bench.WriteMethods(terminal.Stdout, figures), writeChoices(terminal.Stdout, choices(figures)), c.unequal(figures))
+	err = bench.WriteMethods(terminal.Stdout, figures)
+	if err == nil && !c.Replay {
+		err = writeDraftMemory(terminal.Stdout, m.Info(), figures)
+	}
+	return errors.Join(err, writeChoices(terminal.Stdout, choices(figures)), c.unequal(figures))
 }
 
 // measure runs the tasks, or replays them.
