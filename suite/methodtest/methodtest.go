@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"grove/engine"
 	"grove/method"
@@ -89,10 +90,29 @@ func (s *subject) begin(e *engine.Engine, d *engine.Drafting, p sample.Params, c
 	if err := q.Speculate(d, s.cycle(s.after(), 60)); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
+	q.Take(&elsewhere{})
 	if s.typical {
 		return q, q.Accept(verify.Typical)
 	}
 	return q, nil
+}
+
+// elsewhere drafts what the models expect behind the text, as another program would. It implements [method.Remote].
+type elsewhere struct{ last token.ID }
+
+// Begin implements [method.Remote].
+func (r *elsewhere) Begin(h *method.History) { r.last = h.Last(0) }
+
+// Committed implements [method.Remote].
+func (r *elsewhere) Committed(ids []token.ID, _, _ int, _ time.Duration) { r.last = ids[len(ids)-1] }
+
+// Drafts implements [method.Remote].
+func (r *elsewhere) Drafts(_ context.Context, dst []token.ID) []token.ID {
+	for id := r.last; len(dst) < 6; {
+		id = next(id)
+		dst = append(dst, id)
+	}
+	return dst
 }
 
 // move is a part of a text's story: tokens that are appended, then a number that are drawn.
