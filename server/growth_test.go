@@ -12,14 +12,14 @@ import (
 	"grove/server"
 )
 
-// short sends one of short requests of all kinds, each with a text of its own.
+// short sends one of short requests of all kinds, each with a text of its own. Methods that keep past answers take no part: what they keep grows up to its bound.
 func (s *site) short(t testing.TB, i int) {
 	salt := ""
 	if i%16 == 0 {
 		salt = fmt.Sprintf(`,"cache_salt":"%d"`, i)
 	}
 	prompt := fmt.Sprintf("func f%d() {", i)
-	fields := fmt.Sprintf(`"max_tokens":4,"temperature":1,"seed":%d%s`, i, salt)
+	fields := fmt.Sprintf(`"max_tokens":4,"temperature":1,"seed":%d,"method":"sam,recycle"%s`, i, salt)
 	conversation := fmt.Sprintf(`"messages":[{"role":"user","content":%q}]`, prompt)
 	switch i % 8 {
 	case 0:
@@ -31,7 +31,7 @@ func (s *site) short(t testing.TB, i int) {
 	case 3:
 		s.events(t, "/v1/chat/completions", fmt.Sprintf(`{%s,%s,"stream":true,"timings_per_token":true}`, conversation, fields))
 	case 4:
-		s.post(t, "/completion", fmt.Sprintf(`{"prompt":%q,"n_predict":4,"seed":%d}`, prompt, i))
+		s.post(t, "/completion", fmt.Sprintf(`{"prompt":%q,"n_predict":4,"seed":%d,"method":"sam,recycle"}`, prompt, i))
 	case 5:
 		s.post(t, "/v1/embeddings", fmt.Sprintf(`{"input":%q}`, prompt))
 	case 6:
@@ -40,7 +40,7 @@ func (s *site) short(t testing.TB, i int) {
 		}
 	case 7:
 		ctx, leave := context.WithCancel(t.Context())
-		_, body := s.begin(t, ctx, fmt.Sprintf(`{"prompt":%q,"max_tokens":200,"ignore_eos":true,"stream":true}`, prompt))
+		_, body := s.begin(t, ctx, fmt.Sprintf(`{"prompt":%q,"max_tokens":200,"ignore_eos":true,"stream":true,"method":"sam,recycle"}`, prompt))
 		leave()
 		body.Close()
 	}
