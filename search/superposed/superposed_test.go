@@ -1,7 +1,6 @@
 package superposed
 
 import (
-	"bytes"
 	stdcmp "cmp"
 	"math"
 	"math/rand/v2"
@@ -19,6 +18,7 @@ import (
 	"grove/internal/par"
 	"grove/method"
 	"grove/method/datastore"
+	"grove/method/grow/growtest"
 	"grove/model"
 	_ "grove/model/all" // links the architectures
 	"grove/sample"
@@ -182,21 +182,7 @@ func store(tb testing.TB, texts ...[]token.ID) *datastore.Store {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	b := datastore.NewBuilder(words)
-	for _, ids := range texts {
-		if err := b.Add(ids); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	var out bytes.Buffer
-	if err := b.Write(&out); err != nil {
-		tb.Fatal(err)
-	}
-	s, err := datastore.Parse(out.Bytes())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
+	return growtest.Store(tb, words, texts...)
 }
 
 // TestGrams compares scores with the definition, counted in the text.

@@ -1,15 +1,12 @@
 package ngramcache
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
 	"grove/method"
-	"grove/method/datastore"
 	"grove/method/grow/growtest"
 	"grove/text/token"
-	"grove/text/tokenizer"
 )
 
 // open opens the method, with a datastore of texts of 1000 tokens, if there are any.
@@ -17,30 +14,7 @@ func open(t *testing.T, texts ...[]token.ID) *cache {
 	t.Helper()
 	env := method.Env{}
 	if len(texts) > 0 {
-		v := tokenizer.Vocab{
-			Model: "llama", BOS: token.None, EOS: 0, EOT: token.None, EOM: token.None, UNK: token.None, SEP: token.None, FIM: tokenizer.NoFIM,
-			Scores: make([]float32, 1000),
-		}
-		for i := range 1000 {
-			v.Tokens = append(v.Tokens, string(rune(0x4e00+i)))
-		}
-		words, err := tokenizer.New(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := datastore.NewBuilder(words)
-		for _, text := range texts {
-			if err := b.Add(text); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var out bytes.Buffer
-		if err := b.Write(&out); err != nil {
-			t.Fatal(err)
-		}
-		if env.Datastore, err = datastore.Parse(out.Bytes()); err != nil {
-			t.Fatal(err)
-		}
+		env.Datastore = growtest.Store(t, nil, texts...)
 	}
 	info, err := method.Find("ngram-cache")
 	if err != nil {

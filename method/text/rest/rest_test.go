@@ -1,51 +1,17 @@
 package rest
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"testing"
 
 	"grove/method"
-	"grove/method/datastore"
 	"grove/method/grow/growtest"
 	"grove/text/token"
-	"grove/text/tokenizer"
 )
 
-// store returns a datastore of texts of 1000 tokens.
-func store(t *testing.T, texts ...[]token.ID) *datastore.Store {
-	t.Helper()
-	v := tokenizer.Vocab{
-		Model: "llama", BOS: token.None, EOS: 0, EOT: token.None, EOM: token.None, UNK: token.None, SEP: token.None, FIM: tokenizer.NoFIM,
-		Scores: make([]float32, 1000),
-	}
-	for i := range 1000 {
-		v.Tokens = append(v.Tokens, string(rune(0x4e00+i)))
-	}
-	words, err := tokenizer.New(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := datastore.NewBuilder(words)
-	for _, text := range texts {
-		if err := b.Add(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var out bytes.Buffer
-	if err := b.Write(&out); err != nil {
-		t.Fatal(err)
-	}
-	s, err := datastore.Parse(out.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestDraft(t *testing.T) {
-	s := store(t, []token.ID{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 5, 6}, []token.ID{20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33}, []token.ID{7, 20, 21, 99})
+	s := growtest.Store(t, nil, []token.ID{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 5, 6}, []token.ID{20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33}, []token.ID{7, 20, 21, 99})
 	d, err := rest{s}.NewDrafter(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +53,7 @@ func TestNeeds(t *testing.T) {
 	if err := i.Meets(method.Env{}); !errors.Is(err, method.ErrNeeds) {
 		t.Errorf("without a datastore: %v", err)
 	}
-	if err := i.Meets(method.Env{Datastore: store(t)}); err != nil {
+	if err := i.Meets(method.Env{Datastore: growtest.Store(t, nil)}); err != nil {
 		t.Error(err)
 	}
 }
