@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // fieldWords are the words that the glossary must have: those of which another word was once in use.
@@ -66,38 +69,91 @@ func TestDesignRooms(t *testing.T) {
 	}
 }
 
-// TestLinks checks that relative links of documents lead to files, and that the index of the guides names each page.
+// link is a link of a document: its path, which may be empty, and its anchor with #.
+var link = regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)\s]*)?\)`)
+
+// TestLinks checks that relative links of documents lead to files and to headings, and that links lead from the index of the guides
+// to every document.
 func TestLinks(t *testing.T) {
-	root := os.DirFS("../..")
-	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	linked := map[string]bool{}
-	var pages []string
+	root, pages := os.DirFS("../.."), map[string]string{}
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || path.Ext(name) != ".md" {
-			return err
-		}
-		if strings.HasPrefix(name, "docs/") && name != "docs/README.md" {
-			pages = append(pages, name)
-		}
-		text, err := fs.ReadFile(root, name)
-		for _, l := range link.FindAllStringSubmatch(string(text), -1) {
-			to := path.Join(path.Dir(name), l[1])
-			if _, err := fs.Stat(root, to); err != nil {
-				t.Errorf("%s: the link %s leads nowhere", name, l[1])
-			}
-			if name == "docs/README.md" {
-				linked[to] = true
-			}
+		if err == nil && !d.IsDir() && path.Ext(name) == ".md" {
+			var text []byte
+			text, err = fs.ReadFile(root, name)
+			pages[name] = prose(string(text))
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range pages {
-		if !linked[page] && !linked[path.Dir(page)] {
-			t.Errorf("docs/README.md: %s is missing", page)
+	for name, text := range pages {
+		for _, l := range link.FindAllStringSubmatch(text, -1) {
+			to := target(name, l[1])
+			switch _, err := fs.Stat(root, to); {
+			case err != nil:
+				t.Errorf("%s: the link %s leads nowhere", name, l[1])
+			case l[2] != "" && !slices.Contains(anchors(pages[to]), l[2][1:]):
+				t.Errorf("%s: %s has no heading %s", name, to, l[2])
+			}
 		}
+	}
+	reached, next := map[string]bool{}, []string{"docs/README.md"}
+	for len(next) > 0 {
+		name := next[0]
+		if next = next[1:]; reached[name] {
+			continue
+		}
+		reached[name] = true
+		for _, l := range link.FindAllStringSubmatch(pages[name], -1) {
+			to := target(name, l[1])
+			if _, isPage := pages[to]; !isPage {
+				to += "/README.md" // a link to a folder shows its README
+			}
+			next = append(next, to)
+		}
+	}
+	for name := range pages {
+		if !reached[name] {
+			t.Errorf("no links lead from docs/README.md to %s", name)
+		}
+	}
+}
+
+// target returns the file to which a link of a document leads.
+func target(document, link string) string {
+	if link == "" {
+		return document
+	}
+	return path.Join(path.Dir(document), link)
+}
+
+// prose returns a document without its fenced and indented blocks.
+func prose(text string) string {
+	text = regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(text, "")
+	return regexp.MustCompile("(?m)^    .*$").ReplaceAllString(text, "")
+}
+
+// anchors returns the names by which links find the headings of a document: small letters, with hyphens for spaces and without other
+// punctuation; a second heading of the same words gets a number.
+func anchors(text string) (names []string) {
+	seen := map[string]int{}
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		name := strings.ReplaceAll(regexp.MustCompile(`[^\p{L}\p{N}_\- ]`).ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")
+		n := seen[name]
+		if seen[name]++; n > 0 {
+			name = fmt.Sprintf("%s-%d", name, n)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// TestAnchors: what a heading is called by links.
+func TestAnchors(t *testing.T) {
+	got := anchors(prose("# The `grove` command\n\n## What is kept: texts, files\n\n## Use\n\n```\n# no heading\n```\n\n    # nor this\n\n## Use\n"))
+	if d := cmp.Diff([]string{"the-grove-command", "what-is-kept-texts-files", "use", "use-1"}, got); d != "" {
+		t.Error(d)
 	}
 }
 
