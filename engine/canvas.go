@@ -84,7 +84,7 @@ func (s *Sequence) growBehind(ctx context.Context, rows []method.Row) ([]method.
 // Drop drops the rows of the last pass.
 func (c *Canvas) Drop() error {
 	c.last = forest.Trunk
-	return own{c.s}.Drop()
+	return c.s.grow.Drop()
 }
 
 // Commit makes the rows of the last pass part of the text: ids are their tokens. The last row must have wanted its

@@ -93,7 +93,7 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	if !s.e.beginDrafting() {
 		return nil // as many texts draft as may
 	}
-	sp, err := d.Open(own{s}, s.trunk.Terms.LearnsWith(), s.trunk.Terms.Private, s.e.vocab, s.e.steps.Experts)
+	sp, err := d.Open(&s.grow, s.trunk.Terms.LearnsWith(), s.trunk.Terms.Private, s.e.vocab, s.e.steps.Experts)
 	if err == nil {
 		if err = sp.Fit(s.e.limits, s.e.Model().Size(), s.answer.Sampling); err != nil {
 			err = errors.Join(err, sp.Close())
@@ -167,7 +167,7 @@ func (s *Sequence) draft(ctx context.Context) error {
 	err := sp.Draft(ctx, e.Context()-1-len(s.text), s.round.forced())
 	s.trunk.Caller().Busy.Store(false)
 	if err != nil {
-		return errors.Join(err, own{s}.Drop())
+		return errors.Join(err, s.grow.Drop())
 	}
 	drafted := time.Now()
 	wait := sp.WorkAhead(ctx)

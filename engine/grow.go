@@ -10,10 +10,11 @@ import (
 	"grove/method"
 )
 
-// grow is the job that runs rows for a drafter, on a sequence of its own or on the text's own trunk. The rows live on.
+// grow is the job that runs rows for a drafter, on a sequence of its own or on the text's own trunk. The rows live on. It is the
+// [method.Trunk] that the drafter sees.
 type grow struct {
 	t       *step.Trunk
-	most    int       // rows of a step
+	e       *Engine
 	s       *Sequence // whose own trunk it is; nil: a branch
 	behind  int       // tokens of the text that the own trunk lacks
 	rows    []method.Row
@@ -21,10 +22,28 @@ type grow struct {
 	store   compute.Kept
 }
 
+// Len implements [method.Trunk].
+func (g *grow) Len() int {
+	if g.s != nil {
+		return len(g.s.text) - 1
+	}
+	g.e.steps.Lock()
+	defer g.e.steps.Unlock()
+	return g.t.Len()
+}
+
+// Grow implements [method.Trunk].
+func (g *grow) Grow(ctx context.Context, rows []method.Row) ([]method.Result, error) {
+	if g.s != nil && !g.t.Caller().Busy.Load() {
+		return nil, fmt.Errorf("engine: a drafter grows rows on the text's own trunk while it does not draft")
+	}
+	return g.run(ctx, rows)
+}
+
 // run runs rows and returns what they gave, until the next call.
 func (g *grow) run(ctx context.Context, rows []method.Row) ([]method.Result, error) {
-	if len(rows) > g.most {
-		return nil, fmt.Errorf("engine: growing %d rows: a step has %d at most", len(rows), g.most)
+	if most := g.e.steps.Chunk; len(rows) > most {
+		return nil, fmt.Errorf("engine: growing %d rows: a step has %d at most", len(rows), most)
 	}
 	g.rows = rows
 	err := g.t.Do(ctx, g)
@@ -34,16 +53,26 @@ func (g *grow) run(ctx context.Context, rows []method.Row) ([]method.Result, err
 	return g.results, err
 }
 
-// Begin implements [step.Job].
-func (g *grow) Begin() error {
-	if g.s != nil {
-		return g.s.settle()
+// Drop implements [method.Trunk].
+func (g *grow) Drop() error {
+	g.e.steps.Lock()
+	defer g.e.steps.Unlock()
+	if g.t.Seq < 0 {
+		return nil
 	}
-	return nil
+	return g.e.steps.Cache.Drop(g.t.Seq, forest.Trunk)
 }
+
+// HeldBytes returns the room of what the rows of passes gave.
+func (g *grow) HeldBytes() int { return g.store.Bytes() }
 
 // Need implements [step.Job].
 func (g *grow) Need() (step.Need, error) {
+	if g.s != nil {
+		if err := g.s.settle(); err != nil {
+			return step.Need{}, err
+		}
+	}
 	n := g.t.Len()
 	if g.s != nil && n != len(g.s.text)-g.behind {
 		return step.Need{}, fmt.Errorf("engine: %w", method.ErrLost)
@@ -87,9 +116,6 @@ func (g *grow) Take(st *step.Step) (done bool, err error) {
 	return true, nil
 }
 
-// Simpler implements [step.Job].
-func (*grow) Simpler() bool { return false }
-
 // Model returns the engine as a model for methods: the second model of another engine's, or the target of its own.
 func (e *Engine) Model() method.Model { return grown{e} }
 
@@ -108,9 +134,9 @@ func (g grown) Open() (method.Branch, error) {
 	if err := g.e.Reads("a draft's text has none"); err != nil {
 		return nil, err
 	}
-	b := &branch{e: g.e}
-	b.grow.t, b.grow.most = &b.trunk, g.e.steps.Chunk
-	if err := g.e.steps.OpenNow(&b.trunk); err != nil {
+	b := &branch{grow: grow{e: g.e}}
+	b.t = &b.trunk
+	if err := g.e.steps.OpenNow(b.t); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -118,43 +144,24 @@ func (g grown) Open() (method.Branch, error) {
 
 // branch is a sequence that a drafter owns.
 type branch struct {
-	e     *Engine
+	grow
 	trunk step.Trunk
-	grow  grow
-}
-
-// Len implements [method.Trunk].
-func (b *branch) Len() int {
-	b.e.steps.Lock()
-	defer b.e.steps.Unlock()
-	return b.trunk.Len()
-}
-
-// Grow implements [method.Trunk].
-func (b *branch) Grow(ctx context.Context, rows []method.Row) ([]method.Result, error) {
-	return b.grow.run(ctx, rows)
-}
-
-// Drop implements [method.Trunk].
-func (b *branch) Drop() error {
-	b.e.steps.Lock()
-	defer b.e.steps.Unlock()
-	return b.e.steps.Cache.Drop(b.trunk.Seq, forest.Trunk)
 }
 
 // Commit implements [method.Branch].
 func (b *branch) Commit(n forest.Node) error {
-	b.e.steps.Lock()
-	defer b.e.steps.Unlock()
-	path, err := b.e.steps.Cache.Forest.Path(b.trunk.Seq, n)
+	m, seq := &b.e.steps, b.trunk.Seq
+	m.Lock()
+	defer m.Unlock()
+	path, err := m.Cache.Forest.Path(seq, n)
 	if err != nil {
 		return err
 	}
 	length := b.trunk.Len() + len(path)
-	if err := b.e.steps.Reserve(&b.trunk, func() error { return b.e.steps.Cache.Reserve(b.trunk.Seq, length, length) }); err != nil {
+	if err := m.Reserve(&b.trunk, func() error { return m.Cache.Reserve(seq, length, length) }); err != nil {
 		return err
 	}
-	return b.e.steps.Cache.Commit(b.trunk.Seq, n)
+	return m.Cache.Commit(seq, n)
 }
 
 // Truncate implements [method.Branch].
@@ -167,33 +174,3 @@ func (b *branch) Truncate(n int) error {
 
 // Close implements [method.Branch].
 func (b *branch) Close() error { return b.trunk.Close() }
-
-// own is the text's own trunk as a drafter sees it.
-type own struct{ s *Sequence }
-
-// Len implements [method.Trunk].
-func (o own) Len() int { return len(o.s.text) - 1 }
-
-// Grow implements [method.Trunk].
-func (o own) Grow(ctx context.Context, rows []method.Row) ([]method.Result, error) {
-	if !o.s.trunk.Caller().Busy.Load() {
-		return nil, fmt.Errorf("engine: a drafter grows rows on the text's own trunk while it does not draft")
-	}
-	return o.s.grow.run(ctx, rows)
-}
-
-// Drop implements [method.Trunk].
-func (o own) Drop() error {
-	o.s.e.steps.Lock()
-	defer o.s.e.steps.Unlock()
-	if o.s.trunk.Seq < 0 {
-		return nil
-	}
-	return o.s.e.steps.Cache.Drop(o.s.trunk.Seq, forest.Trunk)
-}
-
-// HeldBytes returns the room of what the rows of passes gave.
-func (b *branch) HeldBytes() int { return b.grow.store.Bytes() }
-
-// HeldBytes returns the room of what the rows of passes gave.
-func (o own) HeldBytes() int { return o.s.grow.store.Bytes() }

@@ -1,9 +1,9 @@
 package engine
 
-import "grove/engine/load"
+import "grove/engine/step"
 
 // Load is what an engine does at a moment, for monitoring.
-type Load = load.Load
+type Load = step.Load
 
 // Load returns what the engine does. It does not wait for a step.
 func (e *Engine) Load() Load {

@@ -9,27 +9,17 @@ import (
 // behind the last token. Pages that the cache has by name are taken over. It may take several steps.
 type prefill struct{ s *Sequence }
 
-// Begin implements [step.Job].
-func (p *prefill) Begin() error {
-	if err := p.s.settle(); err != nil {
-		return err
-	}
-	if p.s.trunk.Seq >= 0 {
-		p.s.trunk.Drop() // what drafters or a canvas left behind the text's old end
-	}
-	return nil
-}
-
 // Need implements [step.Job].
 func (p *prefill) Need() (step.Need, error) {
-	n, err := p.s.reuse()
-	if err != nil {
+	if err := p.s.settle(); err != nil {
 		return step.Need{}, err
 	}
+	p.s.trunk.Drop() // what drafters or a canvas left behind the text's old end
+	n, err := p.s.reuse()
 	if n.Prompt == 1 {
 		n.Rows, n.Prompt, n.Decodes = 1, 0, true
 	}
-	return n, nil
+	return n, err
 }
 
 // Place implements [step.Job].
@@ -37,9 +27,6 @@ func (p *prefill) Place(st *step.Step) error { return p.s.placeText(st, st.Rows(
 
 // Take implements [step.Job].
 func (p *prefill) Take(st *step.Step) (done bool, err error) { return p.s.takeText(st) }
-
-// Simpler implements [step.Job].
-func (*prefill) Simpler() bool { return false }
 
 // reuse takes over the pages that the cache has of the text and returns what is left to compute as rows of a prompt.
 func (s *Sequence) reuse() (step.Need, error) {

@@ -50,9 +50,6 @@ func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float
 	return seconds, j.touched, nil
 }
 
-// Begin implements [step.Job].
-func (*probe) Begin() error { return nil }
-
 // Need implements [step.Job].
 func (j *probe) Need() (step.Need, error) {
 	n := step.Need{Rows: j.what.Rows, Alone: true}
@@ -84,6 +81,3 @@ func (j *probe) Take(st *step.Step) (done bool, err error) {
 	j.trunk.Drop()
 	return true, nil
 }
-
-// Simpler implements [step.Job].
-func (*probe) Simpler() bool { return false }

@@ -92,17 +92,14 @@ func (r *round) prepare() {
 // Allows implements [method.Legal].
 func (r *round) Allows(node int, id token.ID) bool { return r.s.chain.Allows(r.state(node), id) }
 
-// Begin implements [step.Job].
-func (r *round) Begin() error { return r.s.settle() }
-
 // Need implements [step.Job].
 func (r *round) Need() (step.Need, error) {
-	n, err := r.s.reuse()
-	if err != nil {
-		return n, err
+	if err := r.s.settle(); err != nil {
+		return step.Need{}, err
 	}
-	if n.Rows > 0 { // its prefix was taken
-		return n, nil
+	n, err := r.s.reuse()
+	if err != nil || n.Rows > 0 { // its prefix was taken
+		return n, err
 	}
 	p := &r.s.drafts.Plan
 	n.Ahead += p.Ahead()
@@ -113,12 +110,6 @@ func (r *round) Need() (step.Need, error) {
 	}
 	n.Rows, n.Prompt, n.Decodes, n.Drafts = 1, 0, true, p
 	return n, nil
-}
-
-// Simpler implements [step.Job].
-func (r *round) Simpler() bool {
-	p := &r.s.drafts.Plan
-	return p.Limit(0) > 0
 }
 
 // place adds the rows of the round. Drafts for which there is no room are left out; rows that drafters have run are
@@ -235,7 +226,7 @@ func (r *round) drawnAt(node int, id token.ID) (Drawn, error) {
 			return d.drawn, nil
 		}
 	}
-	return r.s.answer.Describe(r.s.chain, r.state(node), r.logits(node), r.index(node), id)
+	return r.s.answer.describe(r.s.chain, r.state(node), r.logits(node), r.index(node), id)
 }
 
 // logits returns the logits behind a node that was run.
@@ -285,7 +276,7 @@ func (r *round) Drafts(node int) verify.Distribution { return r.s.drafts.Tree.Dr
 
 // Draw implements [verify.View].
 func (r *round) Draw(node int) (token.ID, error) {
-	d, err := r.s.answer.Draw(r.s.chain, r.state(node), r.logits(node), r.index(node))
+	d, err := r.s.answer.draw(r.s.chain, r.state(node), r.logits(node), r.index(node))
 	if err != nil {
 		return token.None, err
 	}

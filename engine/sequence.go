@@ -45,7 +45,7 @@ func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 	if err := e.Generates(); err != nil {
 		return nil, err
 	}
-	chain, err := sample.NewChain(a.Settings(), e.vocab)
+	chain, err := sample.NewChain(a.settings(), e.vocab)
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 
 func (e *Engine) newSequence(a Answer, chain *sample.Chain) *Sequence {
 	s := &Sequence{e: e, answer: a, chain: chain, logits: make([]float32, e.vocab)}
-	s.prefill.s, s.round.s, s.grow.s = s, s, s
-	s.grow.t, s.grow.behind, s.grow.most = &s.trunk, 1, e.steps.Chunk
+	s.prefill.s, s.round.s = s, s
+	s.grow = grow{t: &s.trunk, e: e, s: s, behind: 1}
 	s.family = &family{members: []*Sequence{s}}
 	return s
 }
@@ -197,7 +197,7 @@ func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 	if err := s.flush(ctx); err != nil {
 		return Drawn{}, err
 	}
-	if d, err = s.answer.Draw(s.chain, 0, s.logits, len(s.text)); err != nil {
+	if d, err = s.answer.draw(s.chain, 0, s.logits, len(s.text)); err != nil {
 		return d, err
 	}
 	s.chain.Keep(s.chain.Next(0, d.ID))

@@ -4,23 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 
-	"grove/engine/session"
 	"grove/engine/step"
+	"grove/internal/atomicfile"
+	"grove/internal/regular"
+	"grove/kv"
 	"grove/text/token"
 )
 
 // ErrSession reports a session's file that the file system does not give or take.
-var ErrSession = session.ErrSession
+var ErrSession = errors.New("a session cannot be read or written")
 
 // claim is the job of a sequence that wants a slot and pages, which it keeps from then on, and no rows.
 type claim struct {
 	s     *Sequence
 	wants func() (step.Need, error)
 }
-
-// Begin implements [step.Job].
-func (*claim) Begin() error { return nil }
 
 // Need implements [step.Job].
 func (j *claim) Need() (step.Need, error) { return j.wants() }
@@ -30,9 +32,6 @@ func (*claim) Place(*step.Step) error { return nil }
 
 // Take implements [step.Job].
 func (j *claim) Take(*step.Step) (bool, error) { j.s.trunk.Pinned = true; return true, nil }
-
-// Simpler implements [step.Job].
-func (*claim) Simpler() bool { return false }
 
 // unpin lets others take the sequence's slot and pages again. The caller holds the maker's lock.
 func (s *Sequence) unpin(pinned bool) {
@@ -73,10 +72,13 @@ func (s *Sequence) Save(path string) error {
 	}
 	s.trunk.Pinned = true
 	e.steps.Unlock()
-	err = session.Write(path, held)
+	err = atomicfile.Write(path, func(w io.Writer) error { return held.Write(w) })
 	e.steps.Lock()
 	held.Release()
-	return err
+	if err != nil {
+		return fmt.Errorf("engine: %w: %w", ErrSession, err)
+	}
+	return nil
 }
 
 // AppendSaved is [Sequence.Append] to an empty text, whose beginning a file that [Sequence.Save] wrote may hold; "": none. Where the cache
@@ -113,11 +115,11 @@ func (s *Sequence) Restored() bool { return s.restored }
 // restore makes what a file holds of the text the trunk, which is empty on error.
 func (s *Sequence) restore(ctx context.Context, path string) error {
 	e := s.e
-	f, err := session.Open(ctx, path, e.steps.Cache, s.trunk.Terms.Salt, s.trunk.Terms.Adapted(), e.vocab)
+	f, err := e.openSession(ctx, path, &s.trunk.Terms)
 	if f == nil || err != nil {
 		return err
 	}
-	defer f.Close()
+	defer f.file.Close()
 	n := f.Use(s.text)
 	if n == 0 {
 		return nil
@@ -133,7 +135,7 @@ func (s *Sequence) restore(ctx context.Context, path string) error {
 		return err
 	}
 	if s.restored {
-		err = f.Fill()
+		err = f.fault(f.Fill())
 	}
 	e.steps.Lock()
 	defer e.steps.Unlock()
@@ -146,4 +148,51 @@ func (s *Sequence) restore(ctx context.Context, path string) error {
 	}
 	s.known, s.reused = s.trunk.Len(), s.trunk.Len()
 	return nil
+}
+
+// session is a session's file that is open for reading.
+type session struct {
+	*kv.Reader
+	ctx  context.Context
+	file *os.File
+}
+
+// openSession opens a session that is a regular file and reads its text, until ctx ends. It returns nil where there is no file. Errors:
+// [kv.ErrFile], [ErrSession], ctx's.
+func (e *Engine) openSession(ctx context.Context, path string, t *Terms) (*session, error) {
+	file, err := regular.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	f := &session{ctx: ctx, file: file}
+	if err != nil {
+		return nil, f.fault(err)
+	}
+	info, err := file.Stat()
+	if err == nil {
+		f.Reader, err = e.steps.Cache.NewAdaptedReader(f, info.Size(), t.Salt, t.Adapted(), e.vocab)
+	}
+	if err != nil {
+		return nil, errors.Join(f.fault(err), file.Close())
+	}
+	return f, nil
+}
+
+// Read reads the file, until the context ends.
+func (f *session) Read(p []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return f.file.Read(p)
+}
+
+// fault is an error with its kind: the context's, the file's own, or else the file system's.
+func (f *session) fault(err error) error {
+	switch {
+	case err == nil || f.ctx.Err() != nil:
+		return f.ctx.Err()
+	case errors.Is(err, kv.ErrFile):
+		return fmt.Errorf("engine: %s: %w", f.file.Name(), err)
+	}
+	return fmt.Errorf("engine: %w: %w", ErrSession, err)
 }

@@ -103,9 +103,6 @@ func (e *Engine) rows(ctx context.Context, j *states, write func(row []float32) 
 	return nil
 }
 
-// Begin implements [step.Job].
-func (*states) Begin() error { return nil }
-
 // Need implements [step.Job].
 func (j *states) Need() (step.Need, error) {
 	at := j.trunk.Len()
@@ -146,6 +143,3 @@ func (j *states) Take(st *step.Step) (done bool, err error) {
 	}
 	return true, j.e.steps.Cache.Commit(j.trunk.Seq, j.end)
 }
-
-// Simpler implements [step.Job].
-func (*states) Simpler() bool { return false }

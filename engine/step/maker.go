@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"grove/compute"
-	"grove/engine/load"
 	"grove/engine/plan"
 	"grove/engine/queue"
 	"grove/kv"
@@ -20,9 +19,6 @@ var ErrBusy = method.ErrBusy
 
 // ErrCancelled reports a trunk that was cancelled.
 var ErrCancelled = queue.ErrCancelled
-
-// Load is what a maker does at a moment.
-type Load = load.Load
 
 // Config is what a maker makes steps of.
 type Config struct {
@@ -39,8 +35,8 @@ type Config struct {
 // its lock is held while a step is made, and guards Cache, Exec and the trunks.
 type Maker struct {
 	Config
-	Load  load.Figures // has a lock of its own
-	Costs plan.Known   // has a lock of its own
+	Load  Figures    // has a lock of its own
+	Costs plan.Known // has a lock of its own
 
 	queue    queue.Queue[*Trunk]
 	mu       sync.Mutex

@@ -18,16 +18,12 @@ import (
 // Job is what one caller wants of the model's next steps: a prompt's rows, a round of drafts, rows for a drafter, a text's
 // states, a probe. It is called under the maker's lock, whoever leads.
 type Job interface {
-	// Begin prepares the trunk, before it has a slot: it commits what an earlier round left.
-	Begin() error
-	// Need says what the job needs of the next step. The trunk has a slot.
+	// Need says what the job needs of the next step. The trunk has a slot. It first commits what an earlier round left.
 	Need() (Need, error)
 	// Place adds the job's rows to the step, as many as the scheduler gave it.
 	Place(st *Step) error
 	// Take reads the rows' results and commits, drops or keeps their nodes; done says that no further step is needed.
 	Take(st *Step) (done bool, err error)
-	// Simpler asks for less after a step failed by itself, and reports whether there is less to ask for.
-	Simpler() bool
 }
 
 // Need is what a job needs of a step.
@@ -106,11 +102,7 @@ func (m *Maker) collect(st *Step) (ended bool) {
 	slices.SortFunc(st.called, rank)
 	st.parts = st.parts[:0]
 	for _, t := range st.called {
-		err := t.caller.Gone()
-		if err == nil {
-			err = guard.Call(t.job.Begin)
-		}
-		fits, had := false, t.Seq >= 0
+		fits, had, err := false, t.Seq >= 0, t.caller.Gone()
 		if err == nil {
 			fits, err = m.fit(t)
 		}
@@ -158,7 +150,7 @@ func (m *Maker) fit(t *Trunk) (bool, error) {
 }
 
 // perform runs a step of the trunks' rows and hands out what came of it. Where it fails, each trunk's rows
-// are run by themselves, so that a fault is only its own; and then less of them, if the job can do with less.
+// are run by themselves, so that a fault is only its own; and then without drafts.
 func (m *Maker) perform(st *Step, parts []*Trunk) {
 	start := time.Now()
 	err := m.forward(st, parts)
@@ -183,7 +175,7 @@ func (m *Maker) perform(st *Step, parts []*Trunk) {
 			m.queue.Finish(t, t.caller.Gone())
 		case len(parts) > 1:
 			m.perform(st, parts[i:i+1])
-		case t.job.Simpler():
+		case t.need.Drafts != nil && t.need.Drafts.Limit(0) > 0:
 			m.perform(st, parts)
 		default:
 			m.queue.Finish(t, err)

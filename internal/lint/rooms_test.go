@@ -38,7 +38,7 @@ var rooms = []string{
 	"engine/drafting",
 	"engine/learned",
 	"engine/step",
-	"engine/answer engine/load engine/memory engine/plan engine/queue engine/reading engine/session",
+	"engine/memory engine/plan engine/queue engine/reading",
 	"adapters",
 	"diffuse",
 	"method/all",

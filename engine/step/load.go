@@ -1,5 +1,4 @@
-// Package load counts what an engine does, for monitoring.
-package load
+package step
 
 import (
 	"sync"
@@ -7,7 +6,7 @@ import (
 	"grove/kv"
 )
 
-// Load is what an engine does at a moment.
+// Load is what a maker does at a moment.
 type Load struct {
 	Open      int      // sequences, those that wait for a slot among them, but not those whose slots were taken while they were idle
 	Admitted  int      // of these, those that have a slot; at most as many as the engine has
@@ -20,7 +19,7 @@ type Load struct {
 	Opened    uint64   // sequences so far
 }
 
-// Figures are a load with a lock of its own, which is held for moments. The zero value is ready; it may be used from all goroutines.
+// Figures are a [Load] with a lock of its own, which is held for moments. The zero value is ready; it may be used from all goroutines.
 type Figures struct {
 	mu  sync.Mutex
 	now Load
