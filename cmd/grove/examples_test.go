@@ -5,7 +5,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,20 +30,14 @@ import (
 
 const manual = "../../docs/cli.md"
 
-// instead lists the examples of docs/cli.md that the test does not run as they are: what it runs, "" for nothing, and why. What begins
-// with [serve] starts a server, which must listen and end by an interrupt.
+// instead lists the commands of the documents that the test does not run as they are: what it runs, "" for nothing, and why.
 var instead = map[string]struct{ run, why string }{
-	"grove serve -m model.gguf":                                                                            {"[serve] -m model.gguf", "a server does not end"},
-	"grove serve model.gguf --host 0.0.0.0 --port 11434":                                                   {"[serve] model.gguf --host 127.0.0.1", "a server does not end"},
-	"grove serve -m assistant=qwen3.gguf -m coder=starcoder2.gguf --on-demand --idle 10m":                  {"[serve] -m assistant=qwen3.gguf -m coder=starcoder2.gguf --on-demand --idle 10m", "a server does not end"},
 	"grove quantize model.gguf small.gguf Q4_K_M":                                                          {"grove quantize model-f32.gguf small.gguf Q4_K_M", "the stand-in of model.gguf is quantized"},
 	"grove perplexity -m model.gguf -f wiki.test.raw":                                                      {"grove perplexity -m model.gguf -f wiki.test.raw --chunks 1", "time"},
 	"grove perplexity -m model-q4.gguf -f wiki.test.raw --kl model-f16.gguf":                               {"grove perplexity -m model-q4.gguf -f wiki.test.raw --kl model-f16.gguf --chunks 1", "time"},
 	"grove perplexity -m model.gguf -f wiki.test.raw --cache-type q8_0 --base-cache-type f32":              {"grove perplexity -m model.gguf -f wiki.test.raw --cache-type q8_0 --base-cache-type f32 --chunks 1", "time"},
 	"grove verify -m model.gguf":                                                                           {"grove verify -m model.gguf --methods sam -n 2", "time"},
 	"grove verify -m model.gguf --draft small.gguf --methods draft,draft-rsd,auto --prompts prompts.jsonl": {"grove verify -m model.gguf --draft small.gguf --methods draft,draft-rsd,auto --prompts prompts.jsonl -n 2 --draws 60", "time"},
-	"grove datastore -m model.gguf -o code.store main.go server.go":                                        {"grove datastore -m model.gguf -o code.store wiki.test.raw", "the stand-in has one text"},
-	`grove run -m model.gguf --datastore code.store --method rest,sam "func main() {"`:                     {`grove datastore -m model.gguf -o code.store wiki.test.raw && grove run -m model.gguf --datastore code.store --method rest,sam -n 4 "func main() {"`, "each example has a directory of its own"},
 	"grove bench speed -m model.gguf":                                                                      {"grove bench speed -m model.gguf -p 1 -n 2 -r 1", "time"},
 	"grove bench speed -m model.gguf -p 1,8 -n 0 -d 4000 --json":                                           {"grove bench speed -m model.gguf -p 1,8 -n 0 -d 40 --json -r 1", "the stand-in has a context of 256"},
 	"grove bench kernels":                             {"", "it takes a minute; bench.txtar has what it prints"},
@@ -65,26 +61,51 @@ var instead = map[string]struct{ run, why string }{
 	"grove bench serve --url http://127.0.0.1:8080 --prompt-tokens 512 -n 128 --ignore-eos":                          {"grove bench serve --url $SERVER --prompt-tokens 64 -n 2 --requests 2 --ignore-eos", "time, and a context of 256"},
 	"grove health --addr 10.0.0.5:8080":                                                                              {"grove health --addr ${SERVER#http://}", "another machine"},
 	"grove ps --url http://10.0.0.5:8080 --json":                                                                     {"grove ps --url $SERVER --json", "another machine"},
-	"source <(grove completion bash)":                                                                                {"grove completion bash > script", "not every sh has it"},
-	"source <(grove completion zsh)":                                                                                 {"grove completion zsh > script", "not every sh has it"},
-	"grove completion fish > ~/.config/fish/completions/grove.fish":                                                  {"grove completion fish > script", "the directory is fish's"},
+	"grove rm llama3.2:3b":                                                             {"", "pull.txtar removes models"},
+	"grove rm org/repo:Q4_K_M":                                                         {"", "pull.txtar removes models"},
+	"grove bench speed half.gguf":                                                      {"grove bench speed half.gguf -p 1 -n 2 -r 1", "time"},
+	"grove bench speed model.gguf":                                                     {"grove bench speed model.gguf -p 1 -n 2 -r 1", "time"},
+	"grove verify model.gguf":                                                          {"grove verify model.gguf --methods sam -n 2", "time"},
+	"grove perplexity model.gguf -f wiki.test.raw":                                     {"grove perplexity model.gguf -f wiki.test.raw --chunks 1", "time"},
+	"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9":                      {"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9 --chunks 1", "time"},
+	"grove bench methods model.gguf --workload tasks.jsonl":                            {"grove bench methods model.gguf --workload tasks.jsonl -n 4", "time"},
+	"grove hmm -m model.gguf -o model.hmm.gguf --prompts tasks.jsonl":                  {hmm, "time"},
+	`grove run -m model.gguf --regex "(yes|no)" --ahead model.hmm.gguf -n 16 "Is it?"`: {hmm + ` && grove run -m model.gguf --regex "(yes|no)" --ahead model.hmm.gguf -n 16 "Is it?"`, "each example has a directory of its own"},
+	`echo '{"name": "Ann", "age": 130}' | grove check --schema person.json`:            {`echo '{"name": "Ann", "age": 130}' | grove check --schema person.json; test $? = 1`, "the text is not legal"},
+	"grove bench methods --replay --cost bench/costs/0.5b-q8_0.json --workload go.jsonl --datastore go.store --methods all": {"grove bench methods --replay --cost bench/costs/0.5b-q8_0.json --workload go.jsonl --datastore go.store --methods all -n 4", "time"},
 }
 
-// networked are the beginnings of examples that need a registry. pull.txtar runs such commands with a local one.
-var networked = []string{"grove pull ", "grove show llama", "grove rm "}
+// hmm distils a model faster than the guides do.
+const hmm = "grove hmm -m model.gguf -o model.hmm.gguf --prompts tasks.jsonl --samples 20 --states 4 --iterations 2"
 
-// example is a line of the manual that is indented, without its comment.
-var example = regexp.MustCompile(`^    (\S.*?)(\s{2,}# .*)?$`)
+// marks are the words in brackets that begin the comments of commands which no test of this package runs, and what such a command needs.
+var marks = map[string]string{
+	"network": "a registry, or another machine",
+	"docker":  "Docker",
+	"cluster": "a cluster of Kubernetes",
+	"root":    "rights of the administrator",
+	"shell":   "a certain shell",
+	"release": "a checkout without changes; the tests of internal/release make one",
+}
 
-// examples returns the indented lines of the manual outside of the list of commands and of fenced blocks.
-func examples(t *testing.T) (lines []string) {
+// A command is an indented line of a document.
+type command struct {
+	page, text string
+	mark       string // of marks; "": it runs
+}
+
+// example is an indented line of a document, with its mark and its comment.
+var example = regexp.MustCompile(`^    (\S.*?)(?:\s{2,}# (?:\[(\w+)\])?.*)?$`)
+
+// examples returns the indented lines of a document outside of the list of commands and of fenced blocks. Lines that end in a backslash go on.
+func examples(t *testing.T, page string) (all []command) {
 	t.Helper()
-	text, err := os.ReadFile(manual)
+	text, err := os.ReadFile("../../" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fenced, listed := false, false
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", "")) {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "```"):
@@ -93,10 +114,25 @@ func examples(t *testing.T) (lines []string) {
 			listed = line == "<!-- commands -->"
 		}
 		if m := example.FindStringSubmatch(line); m != nil && !fenced && !listed {
-			lines = append(lines, m[1])
+			all = append(all, command{page, strings.TrimPrefix(strings.ReplaceAll(m[1], "./grove", "grove"), "go run ./cmd/"), m[2]})
 		}
 	}
-	return lines
+	return all
+}
+
+// guides returns the documents whose commands are tested.
+func guides(t *testing.T) (pages []string) {
+	t.Helper()
+	for _, pattern := range []string{"README.md", "gopher/README.md", "docs/*.md", "docs/methods/*.md"} {
+		names, err := filepath.Glob("../../" + pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, name := range names {
+			pages = append(pages, strings.TrimPrefix(filepath.ToSlash(name), "../../"))
+		}
+	}
+	return pages
 }
 
 // standIns writes the files that the examples name.
@@ -110,14 +146,15 @@ func standIns(t *testing.T, dir string) {
 		"tasks.jsonl":   `{"prompt":"func main() {","prediction":"}"}` + "\n" + `{"prompt":"if err != nil {"}` + "\n", "prompts.jsonl": `{"prompt":"func main() {"}` + "\n",
 		"spec_bench.jsonl": `{"question_id":1,"category":"go","turns":["func main() {"]}` + "\n",
 		"schemas.jsonl":    `{"name":"a","schema":{"type":"boolean"},"tests":[{"valid":true,"data":true},{"valid":false,"data":1}]}` + "\n",
-		"go.jsonl":         `{"prompt":"func main() {","output":"func main() {}"}` + "\n",
+		"main.go":          "package main\n\nfunc main() {\n}\n", "server.go": "package main\n\nfunc serve() {\n}\n", "old.go": "package main\n", "text": `{"age": 40}`,
+		"keys.txt": "ann:sk-2f6c0b\n", "go.jsonl": `{"prompt":"func main() {","output":"func main() {}"}` + "\n",
 	} {
 		if err := os.WriteFile(path(name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, craft := range map[string]string{
-		"model.gguf": "talker", "Qwen3-0.6B.gguf": "talker", "model-f16.gguf": "talker", "model-q4.gguf": "talker", "model-f32.gguf": "good", "qwen3.gguf": "good",
+		"model.gguf": "talker", "large.gguf": "talker", "half.gguf": "talker", "Qwen3-0.6B.gguf": "talker", "model-f16.gguf": "talker", "model-q4.gguf": "talker", "model-f32.gguf": "good", "qwen3.gguf": "good",
 		"starcoder2.gguf": "good", "bert.gguf": "encoder", "reranker.gguf": "ranker",
 	} {
 		if err := craftFile(craft, path(name)); err != nil {
@@ -136,6 +173,21 @@ func standIns(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, folder := range []string{"gopher", "bench"} { // examples name files of the checkout
+		from, err := filepath.Abs("../../" + folder)
+		if err == nil {
+			err = os.Symlink(from, path(folder))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"texts.store", "go.store", "code.store"} {
+		if out, err := exec.Command("grove", "datastore", "-m", path("model.gguf"), "-o", path(name), path("wiki.test.raw")).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	inOllama(t, path("ollama"), "llama3.2", "3b", path("model.gguf"))
 	f, err := gguf.Open(goldens + "/llama-tied.gguf")
 	if err != nil {
 		t.Fatal(err)
@@ -149,44 +201,108 @@ func standIns(t *testing.T, dir string) {
 	}
 }
 
-// TestExamples runs the examples of docs/cli.md, on stand-ins of the files that they name.
+// inOllama makes a directory as ollama's, with a model.
+func inOllama(t *testing.T, dir, name, tag, file string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(content))
+	manifest := fmt.Sprintf(`{"schemaVersion": 2, "layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": %q, "size": %d}]}`, digest, len(content))
+	for name, content := range map[string][]byte{
+		"blobs/" + strings.Replace(digest, ":", "-", 1):            content,
+		"manifests/registry.ollama.ai/library/" + name + "/" + tag: []byte(manifest),
+	} {
+		name = filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, content, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestExamples runs the commands of the documents, on stand-ins of the files that they name, each command once. It counts those that it does
+// not run, by the reason; a command that it does not know fails.
 func TestExamples(t *testing.T) {
 	standins := t.TempDir()
 	standIns(t, standins)
-	server := startServer(t, "-m", "gopher-target="+filepath.Join(standins, "model.gguf"))
+	server := startServer(t, "-m", "gopher-target="+filepath.Join(standins, "model.gguf"), "--parallel", "8", "--idle", "1h")
 	server.ready(t)
-	all := examples(t)
-	if len(all) < 50 {
-		t.Fatalf("%s has %d examples", manual, len(all))
+	index, err := os.ReadFile("../../docs/README.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, command := range all {
-		other, isOther := instead[command]
-		needsNetwork := slices.ContainsFunc(networked, func(begin string) bool { return strings.HasPrefix(command, begin) })
-		switch {
-		case needsNetwork || isOther && other.run == "":
-			continue
-		case isOther:
-			command = other.run
-		case !strings.HasPrefix(command, "grove ") && !strings.HasPrefix(command, "echo "):
-			t.Errorf("%s has the line %q, which is no command that the test knows", manual, command)
-			continue
+	var pages int
+	counts, known := map[string]int{}, map[string]bool{}
+	for _, page := range guides(t) {
+		all := examples(t, page)
+		if len(all) > 0 {
+			pages++
 		}
-		t.Run(command, func(t *testing.T) {
-			if args, isServer := strings.CutPrefix(command, "[serve] "); isServer {
-				t.Chdir(standins)
-				if code := startServer(t, strings.Fields(args)...).stop(t, syscall.SIGINT); code != 0 {
-					t.Errorf("exit code %d", code)
-				}
-				return
+		for _, c := range all {
+			if known[c.text] {
+				continue
 			}
-			runExample(t, standins, command, server.url)
-		})
-	}
-	for command := range instead {
-		if !slices.Contains(all, command) {
-			t.Errorf("%s has no example %q; take it off the list", manual, command)
+			known[c.text] = true
+			counts[tryCommand(t, standins, c, server.url)]++
 		}
 	}
+	for text := range instead {
+		if !known[text] {
+			t.Errorf("no document has the command %q; take it off the list", text)
+		}
+	}
+	for mark, needs := range marks {
+		if counts["["+mark+"]"] == 0 {
+			t.Errorf("no command has the mark [%s]; take it off the list", mark)
+		}
+		if want := fmt.Sprintf("| `[%s]` | %s |", mark, needs); !strings.Contains(string(index), want) {
+			t.Errorf("docs/README.md does not say %q", want)
+		}
+	}
+	t.Logf("%d commands of %d pages: %v", len(known), pages, counts)
+}
+
+// tryCommand runs a command as its kind asks and returns what was done with it.
+func tryCommand(t *testing.T, standins string, c command, server string) string {
+	t.Helper()
+	other, isOther := instead[c.text]
+	program, rest, _ := strings.Cut(c.text, " ")
+	switch {
+	case c.mark != "":
+		if marks[c.mark] == "" {
+			t.Errorf("%s: %s: the mark [%s] is unknown", c.page, c.text, c.mark)
+		}
+		return "[" + c.mark + "]"
+	case isOther && other.run == "":
+		return "left out"
+	case program == "CGO_ENABLED=0" || program == "go":
+		return "checked" // by TestGoCommands
+	case strings.HasPrefix(c.text, "grove serve"):
+		t.Run(c.text, func(t *testing.T) {
+			t.Parallel()
+			args := regexp.MustCompile(` --(host|port) \S+`).ReplaceAllString(strings.TrimPrefix(rest, "serve"), "")
+			if code := startServerIn(t, standins, strings.Fields(args)...).stop(t, syscall.SIGINT); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+		})
+		return "served"
+	case isOther:
+		c.text = other.run
+	case program == "curl":
+		c.text = regexp.MustCompile(`(http://)?(localhost|127\.0\.0\.1):8080`).ReplaceAllString(c.text, server) + " --silent --show-error --fail-with-body"
+	case program != "grove" && program != "echo":
+		t.Errorf("%s has the line %q, which is no command that the test knows", c.page, c.text)
+		return "unknown"
+	}
+	t.Run(c.text, func(t *testing.T) {
+		t.Parallel()
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+		runExample(t, standins, c.text, server)
+	})
+	return "run"
 }
 
 // runExample runs a line of a shell in a directory with links to the stand-ins. The output of what is piped to jq must be JSON.
@@ -212,7 +328,7 @@ func runExample(t *testing.T, standins, command, server string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GROVE_MODELS="+dir, "GROVE_N=4", "GROVE_SEED=1", "SERVER="+server, "GROVE_ADDR="+strings.TrimPrefix(server, "http://"))
+	cmd.Env = append(os.Environ(), "GROVE_MODELS="+dir, "OLLAMA_MODELS="+filepath.Join(standins, "ollama"), "GROVE_N=4", "GROVE_SEED=1", "SERVER="+server, "GROVE_ADDR="+strings.TrimPrefix(server, "http://"))
 	cmd.Stdin = strings.NewReader("hello\n")
 	var out, notes bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &notes
@@ -230,10 +346,13 @@ func runExample(t *testing.T, standins, command, server string) {
 	}
 }
 
-// writes returns the file that an example writes and that has a stand-in, "" for none.
+// written finds the file that an example writes.
+var written = regexp.MustCompile(`(?: -o | --out | --save | > |^grove (?:quantize|convert) \S+ |^grove bench make .* )([\w.-]+)`)
+
+// writes returns the file that an example writes, "" for none.
 func writes(command string) string {
-	if words := strings.Fields(command); len(words) > 3 && (words[1] == "quantize" || words[1] == "convert") {
-		return "small.gguf"
+	if m := written.FindStringSubmatch(command); m != nil {
+		return m[1]
 	}
 	return ""
 }

@@ -26,7 +26,17 @@ type running struct {
 // startServer starts grove serve on a free port.
 func startServer(t *testing.T, args ...string) *running {
 	t.Helper()
+	return startServerIn(t, "", args...)
+}
+
+// startServerIn starts grove serve on a free port, in a directory that has models, or the present one for "".
+func startServerIn(t *testing.T, dir string, args ...string) *running {
+	t.Helper()
 	cmd := exec.Command("grove", append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+	cmd.Dir = dir
+	if dir != "" {
+		cmd.Env = append(os.Environ(), "GROVE_MODELS="+dir, "OLLAMA_MODELS="+filepath.Join(dir, "ollama"))
+	}
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
