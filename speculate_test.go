@@ -62,6 +62,10 @@ func TestMethodErrors(t *testing.T) {
 		names = append(names, i.Name)
 	}
 	slices.Sort(names)
+	var rules []string
+	for _, r := range grove.Rules() {
+		rules = append(rules, r.Name)
+	}
 	unknown := " is not known; auto, off and these are: " + strings.Join(names, ", ")
 	for _, c := range []struct{ method, accept, want string }{
 		{"smart", "", `grove: method: "smart"` + unknown},
@@ -69,7 +73,7 @@ func TestMethodErrors(t *testing.T) {
 		{"sam,sam", "", "grove: method sam is named twice"},
 		{"draft", "", "grove: method draft needs a draft model: none is given"},
 		{"sam,draft-rsd", "", "grove: method draft-rsd verifies its drafts by the rule reject: it cannot work beside methods with other rules"},
-		{"sam", "greedy", `grove: verify: rule "greedy" is not known; use one of: match, block, reject, specinfer, kseq, traversal, traversal-iid, typical, threshold, judge; exact keeps the methods' own`},
+		{"sam", "greedy", `grove: verify: rule "greedy" is not known; use one of: ` + strings.Join(rules, ", ") + `; exact keeps the methods' own`},
 		{"off", "typical", "grove: typical acceptance is a rule for drafts, and drafting is off"},
 	} {
 		_, err := m.Generate(t.Context(), grove.Request{Prompt: "x", MaxTokens: 2, Method: c.method, Accept: c.accept})

@@ -4,11 +4,11 @@ import "fmt"
 
 // Block tests a chain of drafts as a whole. On average it accepts no fewer drafts than [Reject] does. Of a chain whose
 // drafts are not draws it does what [Match] does.
-var Block = Rule{
+var Block = register(Rule{
 	Name: "block", Paper: "Block Verification Accelerates Speculative Decoding (Sun et al.), algorithm 2, 2024",
 	Grade: SameDistribution, Needs: Needs{Distributions: true, Chain: true},
 	New: func() Acceptor { return new(block) },
-}
+})
 
 type block struct {
 	match    match

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"grove/text/token"
@@ -282,6 +283,11 @@ func TestExact(t *testing.T) {
 	tables := 6
 	if testing.Short() {
 		tables = 2
+	}
+	for _, r := range Rules() {
+		if r.Grade != Lossy && !slices.ContainsFunc(lossless, func(g game) bool { return g.rule.Name == r.Name }) {
+			t.Errorf("rule %s is %s, and the list lossless has no tree for it", r.Name, r.Grade)
+		}
 	}
 	for _, g := range lossless {
 		r := rand.New(rand.NewPCG(1, uint64(g.depth)))

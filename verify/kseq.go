@@ -12,11 +12,11 @@ import (
 // KSEQ tests the independent draws behind each node one after the other, all against the same bound, and goes on with
 // the draws behind the accepted one. It takes trees of chains that share their beginnings. Of a tree whose drafts are
 // not draws it does what [Match] does.
-var KSEQ = Rule{
+var KSEQ = register(Rule{
 	Name: "kseq", Paper: "SpecTr: Fast Speculative Decoding via Optimal Transport (Sun et al.), 2023",
 	Grade: SameDistribution, Needs: Needs{Distributions: true, Samples: true},
 	New: func() Acceptor { return new(kseq) },
-}
+})
 
 type kseq struct {
 	match    match

@@ -2,10 +2,10 @@ package verify
 
 // Match draws from the target as plain decoding does, and follows the drafts that equal the draws. It takes any tree,
 // however it was made. Where drafter and target share the noise of the draw, it is Gumbel-coupled matching.
-var Match = Rule{
+var Match = register(Rule{
 	Name: "match", Paper: "Target-sample matching, as EAGLE and OPT-Tree use it, 2024", Grade: Exact,
 	New: func() Acceptor { return new(match) },
-}
+})
 
 type match struct{ children []int }
 

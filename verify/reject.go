@@ -9,11 +9,11 @@ import (
 // Reject tests the drafts behind each node in the order in which they were drawn, without replacement. After each
 // rejection it goes on with the residual of the target's distribution. It takes trees; of a tree whose drafts are not
 // draws it does what [Match] does.
-var Reject = Rule{
+var Reject = register(Rule{
 	Name: "reject", Paper: "Recursive rejection sampling: Recursive Speculative Decoding (Jeon et al.), section 3, 2024",
 	Grade: SameDistribution, Needs: Needs{Distributions: true},
 	New: func() Acceptor { return new(reject) },
-}
+})
 
 type reject struct {
 	match    match

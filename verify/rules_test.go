@@ -2,10 +2,14 @@ package verify
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"grove/text/token"
 )
@@ -20,8 +24,13 @@ func certain() *toy {
 }
 
 // drawsPlainly reports whether a rule asks for the draws of plain decoding, of trees of draws too.
-func drawsPlainly(r Rule) bool {
-	return slices.Contains([]string{"match", "threshold", "judge"}, r.Name)
+func drawsPlainly(t *testing.T, r Rule) bool {
+	return errors.Is(certain().run(t, r.New(), nil).err, errChoice)
+}
+
+// sameDistribution are the rules of that grade.
+func sameDistribution() []Rule {
+	return slices.DeleteFunc(Rules(), func(r Rule) bool { return r.Grade != SameDistribution })
 }
 
 // TestCertain expects every rule to accept the drafts that the target is certain of, whatever the numbers are.
@@ -31,7 +40,7 @@ func TestCertain(t *testing.T) {
 			y := certain()
 			y.later = u
 			var script []float64
-			if drawsPlainly(rule) {
+			if drawsPlainly(t, rule) {
 				script = []float64{0, 1, 2}
 			}
 			r := y.run(t, rule.New(), script)
@@ -53,7 +62,7 @@ func TestFaults(t *testing.T) {
 			y := certain()
 			y.fault = c.fault
 			var script []float64 // drafts pass whatever the numbers are
-			if drawsPlainly(rule) {
+			if drawsPlainly(t, rule) {
 				script = []float64{0, 1, 2}
 			}
 			r := y.run(t, rule.New(), script)
@@ -70,7 +79,7 @@ func TestFaultsBehindRejected(t *testing.T) {
 		y := newToy(steady(0.5, 0.5, 0), steady(0, 0.5, 0.5), []draft{{Root, 2, 1}})
 		y.fault = 2
 		var script []float64
-		if drawsPlainly(rule) {
+		if drawsPlainly(t, rule) {
 			script = []float64{1}
 		}
 		r := y.run(t, rule.New(), script)
@@ -87,7 +96,7 @@ func TestNoDrafts(t *testing.T) {
 			r := newToy(steady(toyP...), q, nil).run(t, rule.New(), []float64{1})
 			plain := r.left == nil && r.next == 1 // as plain decoding draws
 			picked := slices.EqualFunc(r.left, toyP, func(a, b float64) bool { return math.Abs(a-b) < 1e-15 })
-			if wantPlain := drawsPlainly(rule) || q == nil && rule.Name != "typical"; r.err != nil || plain != wantPlain || picked == wantPlain {
+			if wantPlain := drawsPlainly(t, rule) || q == nil && rule.Name != "typical"; r.err != nil || plain != wantPlain || picked == wantPlain {
 				t.Errorf("%s, drafts from %v: %+v", rule.Name, q, r)
 			}
 		}
@@ -97,7 +106,7 @@ func TestNoDrafts(t *testing.T) {
 // TestImpossible expects no rule to give a token that the target never draws, and no rule to find one where the model
 // gives nothing at all.
 func TestImpossible(t *testing.T) {
-	for _, rule := range []Rule{Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID, Typical} {
+	for _, rule := range append(sameDistribution(), Typical) {
 		for _, u := range []float64{math.SmallestNonzeroFloat64, 1e-300, 0.5, math.Nextafter(1, 0)} {
 			for _, q := range [][]float64{{0, 0, 1}, {1e-9, 0, 1}, {0.5, 0.5 - 1e-13, 1e-13}} {
 				y := newToy(steady(0.5, 0.5, 0), steady(q...), []draft{{Root, 2, 1}})
@@ -117,7 +126,7 @@ func TestImpossible(t *testing.T) {
 
 // TestEqual expects a draft from the target's own distribution to be accepted whatever the number is.
 func TestEqual(t *testing.T) {
-	for _, rule := range []Rule{Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID} {
+	for _, rule := range sameDistribution() {
 		y := newToy(steady(0.25, 0.5, 0.25), steady(0.25, 0.5, 0.25), []draft{{Root, 1, 1}})
 		if r := y.run(t, rule.New(), nil); !slices.Equal(r.accepted, []token.ID{1}) {
 			t.Errorf("%s: %+v", rule.Name, r)
@@ -215,12 +224,14 @@ func TestTypical(t *testing.T) {
 
 // TestFind expects every rule under its name, with all that a user and the engine read of it.
 func TestFind(t *testing.T) {
+	var names []string
 	for _, r := range Rules() {
+		names = append(names, r.Name)
 		found, err := Find(r.Name)
 		if err != nil || found.Name != r.Name {
 			t.Errorf("%s: %v", r.Name, err)
 		}
-		if r.Paper == "" || r.New == nil || r.Grade != Exact && r.Grade != SameDistribution && r.Grade != Lossy {
+		if r.Paper == "" || r.New == nil || !slices.Contains(grades, r.Grade) {
 			t.Errorf("%s: incomplete: %+v", r.Name, r)
 		}
 	}
@@ -238,7 +249,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	if _, err := Find("none"); err == nil || !strings.Contains(err.Error(), "match, block, reject, specinfer, kseq, traversal, traversal-iid, typical, threshold, judge") {
+	if _, err := Find("none"); err == nil || !strings.HasSuffix(err.Error(), "use one of: "+strings.Join(names, ", ")) {
 		t.Errorf("a rule that is not known: %v", err)
 	}
 }
@@ -254,7 +265,7 @@ func TestAllocations(t *testing.T) {
 				y.drafts = chain
 			}
 			y.later, y.script = u, []float64{1, 1, 1, 1}
-			if !drawsPlainly(rule) {
+			if !drawsPlainly(t, rule) {
 				y.script = nil
 			}
 			a, out := rule.New(), Outcome{}
@@ -268,4 +279,45 @@ func TestAllocations(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestReadme holds the table of README.md to the rules; with GROVE_UPDATE=1 it writes it.
+func TestReadme(t *testing.T) {
+	const path, begin, end = "README.md", "<!-- rules -->\n\n", "\n<!-- end -->"
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	table.WriteString("| rule | paper | drafts | grade | options |\n|---|---|---|---|---|\n")
+	for _, r := range Rules() {
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", r.Name, r.Paper, takes(r.Needs), r.Grade, r.Options)
+	}
+	before, rest, found := strings.Cut(string(b), begin)
+	_, behind, ends := strings.Cut(rest, end)
+	if !found || !ends {
+		t.Fatalf("%s has no table of rules", path)
+	}
+	switch want := before + begin + table.String() + end + behind; {
+	case want == string(b):
+	case os.Getenv("GROVE_UPDATE") == "1":
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s is stale: run GROVE_UPDATE=1 go test -run TestReadme ./verify\n%s", path, cmp.Diff(want, string(b)))
+	}
+}
+
+// takes says which drafts meet what a rule needs.
+func takes(n Needs) string {
+	switch {
+	case n.Chain:
+		return "a chain of draws"
+	case n.Samples:
+		return "chains of independent draws that share their beginnings"
+	case n.Distributions:
+		return "a tree of draws without replacement"
+	}
+	return "any tree"
 }

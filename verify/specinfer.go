@@ -8,11 +8,11 @@ import (
 // SpecInfer tests the independent draws behind each node one after the other, and goes on with the residual of the
 // target's distribution after each rejection. It takes the trees of [KSEQ]. Of a tree whose drafts are not draws it does
 // what [Match] does.
-var SpecInfer = Rule{
+var SpecInfer = register(Rule{
 	Name: "specinfer", Paper: "Multi-step speculative sampling: SpecInfer (Miao et al.), algorithm 2, 2023",
 	Grade: SameDistribution, Needs: Needs{Distributions: true, Samples: true},
 	New: func() Acceptor { return new(specInfer) },
-}
+})
 
 type specInfer struct {
 	match    match

@@ -11,7 +11,7 @@ import (
 // Threshold follows the drafts that equal the target's draws, as [Match] does, and where none does, the likeliest draft that is
 // among the beta tokens of the largest logits, and whose logit is no more than tau below the largest. The token behind the last
 // accepted draft is the target's draw. It takes any tree. It is lossy; with beta=1 it is [Match] at temperature 0.
-var Threshold = Rule{
+var Threshold = register(Rule{
 	Name: "threshold", Paper: "GAD++: Lossless Speedup of Autoregressive Translation with Generalized Aggressive Decoding (Xia et al.), 2022",
 	Grade: Lossy, Options: "beta=5,tau=3",
 	New: func() Acceptor { return &threshold{beta: 5, tau: 3} },
@@ -22,7 +22,7 @@ var Threshold = Rule{
 		}
 		return func() Acceptor { return &threshold{beta: t.beta, tau: t.tau} }, nil
 	},
-}
+})
 
 type threshold struct {
 	beta  int

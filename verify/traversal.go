@@ -11,18 +11,18 @@ import (
 // independent ones. Of a tree whose drafts are not draws it does what [Match] does.
 //
 // It keeps a distribution over the vocabulary for each depth of the tree, in float64.
-var Traversal = Rule{
+var Traversal = register(Rule{
 	Name: "traversal", Paper: "Traversal Verification for Speculative Tree Decoding (Weng et al.), algorithm 1, 2025",
 	Grade: SameDistribution, Needs: Needs{Distributions: true},
 	New: func() Acceptor { return &traversal{name: "traversal"} },
-}
+})
 
 // TraversalIID is [Traversal] for the trees of [KSEQ], whose draws are independent.
-var TraversalIID = Rule{
+var TraversalIID = register(Rule{
 	Name: "traversal-iid", Paper: Traversal.Paper,
 	Grade: SameDistribution, Needs: Needs{Distributions: true, Samples: true},
 	New: func() Acceptor { return &traversal{name: "traversal-iid", independent: true} },
-}
+})
 
 type traversal struct {
 	name        string

@@ -4,10 +4,10 @@ import "math"
 
 // Typical accepts the longest path of drafts that are likely enough by the target, and of equally long paths the
 // likeliest. The token that follows is drawn from the target's likely tokens. It is lossy above temperature 0.
-var Typical = Rule{
+var Typical = register(Rule{
 	Name: "typical", Paper: "Typical acceptance: Medusa (Cai et al.), section 2.3.1, 2024", Grade: Lossy,
 	New: func() Acceptor { return &typical{least: usual} },
-}
+})
 
 // typicality sets the probability that a token must exceed: the lesser of floor, and share times the exponential of
 // minus the entropy.

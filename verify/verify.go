@@ -1,12 +1,12 @@
 // Package verify holds acceptance rules: each decides which drafts become text, and which token follows them.
 //
 // A [Rule] is a value: its name, its grade, what drafts must bring for it, and the function that decides. It reads a
-// round through a [View] and answers with an [Outcome]. [Match] gives the text of plain decoding. [Block], [Reject],
-// [SpecInfer], [KSEQ] and [Traversal] give a text of the same distribution; [Typical],
-// [Threshold] and [Judge] are lossy. README.md shows how to add a rule.
+// round through a [View] and answers with an [Outcome]. [Rules] lists them; README.md has the contract of an acceptor, and
+// docs/adding/rule.md adds one.
 package verify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +29,9 @@ const (
 	SameDistribution Grade = "same-distribution" // the same text at temperature 0, the same distribution above it
 	Lossy            Grade = "lossy"             // another text
 )
+
+// grades are the grades, the strictest first.
+var grades = []Grade{Exact, SameDistribution, Lossy}
 
 // Distribution is a probability distribution over some tokens; all other tokens have probability 0.
 type Distribution struct {
@@ -152,9 +155,23 @@ type Acceptor interface {
 	Accept(v View, out *Outcome) error
 }
 
-// Rules returns all rules.
+// rules are all rules: each file of a rule adds its own when the package is initialised.
+var rules []Rule
+
+// register adds a rule to the list, and returns it. It panics on a name that is taken.
+func register(r Rule) Rule {
+	if slices.ContainsFunc(rules, func(other Rule) bool { return other.Name == r.Name }) {
+		panic("verify: rule " + r.Name + " is registered twice")
+	}
+	rules = append(rules, r)
+	return r
+}
+
+// Rules returns all rules: exact ones, those of the same distribution, lossy ones, and by name in each grade.
 func Rules() []Rule {
-	return []Rule{Match, Block, Reject, SpecInfer, KSEQ, Traversal, TraversalIID, Typical, Threshold, Judge}
+	return slices.SortedFunc(slices.Values(rules), func(a, b Rule) int {
+		return cmp.Or(cmp.Compare(slices.Index(grades, a.Grade), slices.Index(grades, b.Grade)), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // Find returns the rule of a name, with the options behind it where there are some, such as threshold:beta=5,tau=3. Errors: a
