@@ -3,18 +3,9 @@ package grove_test
 import (
 	"os"
 	"testing"
+
+	"grove/internal/cachefile"
 )
 
 // TestMain keeps the tests out of the user's cache directory.
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "grove-test")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("XDG_CACHE_HOME", dir)
-	os.Setenv("HOME", dir)
-	os.Setenv("LocalAppData", dir)
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"grove"
 	"grove/gopher"
+	"grove/internal/cachefile"
 	"grove/server"
 	"grove/server/access"
 	"grove/weights/gguf"
@@ -24,23 +24,8 @@ import (
 
 const modelName = "gopher"
 
-// TestMain gives the tests a cache directory of their own: the first model measures the costs of steps and keeps them there.
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "server")
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
-		if err := os.Setenv(name, dir); err != nil {
-			log.Fatal(err)
-		}
-	}
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		log.Print(err)
-	}
-	os.Exit(code)
-}
+// TestMain keeps the tests out of the user's cache directory.
+func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
 
 // options are those of the tests' models. Methods are eager, so that answers are drafted wherever they can be.
 var options = grove.Options{Parallel: 2, Queue: 256, Threads: 1, Eager: true}
@@ -255,7 +240,7 @@ func split(t testing.TB, text string) (all []string) {
 
 // inner matches what concerns the server's code and disk alone.
 var inner = regexp.MustCompile(`(^|: )(grove|engine|sample|chat|jinja|template|tokenizer|json|jsontext|strconv|kv|driver|wire|serving): |Go (struct|value)|\*\w+\.|` +
-	regexp.QuoteMeta(os.TempDir()) + `/(Test|server)`)
+	regexp.QuoteMeta(os.TempDir()) + `/(Test|grove-test)`)
 
 // wantError expects an error body and returns its message.
 func wantError(t testing.TB, text string) (message, kind, param, code string) {

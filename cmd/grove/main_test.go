@@ -19,6 +19,7 @@ import (
 
 	"grove"
 	"grove/cmd/grove/internal/exit"
+	"grove/internal/cachefile"
 	"grove/model"
 	"grove/weights/hf"
 )
@@ -30,17 +31,7 @@ func TestMain(m *testing.M) {
 // outside runs tests out of the user's cache directory.
 type outside struct{ m *testing.M }
 
-func (o outside) Run() int {
-	dir, err := os.MkdirTemp("", "grove-cmd-test")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	for _, name := range []string{"XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME", "LocalAppData"} {
-		os.Setenv(name, dir)
-	}
-	return o.m.Run()
-}
+func (o outside) Run() int { return cachefile.RunApart(o.m) }
 
 // TestScripts runs testdata/script. $GOLDEN is the folder goldens, $METHODS the names of the methods, $ARCHITECTURES those of the
 // architectures, $CLASSES those of the classes of folders.

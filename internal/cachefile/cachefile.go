@@ -62,3 +62,20 @@ func Read(path string, limit int) []byte {
 	}
 	return text
 }
+
+// RunApart runs the tests of a package with a home and a cache directory of their own, so that they neither read what the user's programs
+// have measured and learned nor leave anything there. It returns the exit code of the tests, for TestMain.
+func RunApart(tests interface{ Run() int }) (code int) {
+	dir, err := os.MkdirTemp("", "grove-test")
+	for _, name := range []string{"XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME", "LocalAppData"} {
+		if err == nil {
+			err = os.Setenv(name, dir)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	return tests.Run()
+}

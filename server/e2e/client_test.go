@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"grove"
 	"grove/gopher"
+	"grove/internal/cachefile"
 	"grove/server"
 	"grove/server/access"
 	"grove/weights/gguf"
@@ -26,23 +26,8 @@ import (
 // model is the name that the tests' model is served by.
 const model = "gopher"
 
-// TestMain keeps what steps cost, which the first model measures, to the tests.
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "e2e")
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
-		if err := os.Setenv(name, dir); err != nil {
-			log.Fatal(err)
-		}
-	}
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		log.Print(err)
-	}
-	os.Exit(code)
-}
+// TestMain keeps the tests out of the user's cache directory.
+func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
 
 // file returns the model inside grove with a chat template.
 func file(t *testing.T) []byte {

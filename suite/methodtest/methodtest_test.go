@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"grove/internal/cachefile"
 	"grove/method"
 	"grove/model"
 	"grove/suite/modeltest"
@@ -14,18 +15,7 @@ import (
 )
 
 // TestMain keeps the tests out of the user's cache directory.
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "grove-methodtest")
-	if err != nil {
-		panic(err)
-	}
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
-		os.Setenv(name, dir)
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
 
 func TestMethods(t *testing.T) {
 	l := newLab(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 
 	"grove"
 	"grove/gopher"
+	"grove/internal/cachefile"
 	"grove/server"
 	"grove/server/access"
 )
@@ -23,23 +23,8 @@ import (
 // model is the name that the tests' model is served by.
 const model = "gopher"
 
-// TestMain keeps what steps cost, which the first model measures, to the tests.
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "e2e")
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
-		if err := os.Setenv(name, dir); err != nil {
-			log.Fatal(err)
-		}
-	}
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		log.Print(err)
-	}
-	os.Exit(code)
-}
+// TestMain keeps the tests out of the user's cache directory.
+func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
 
 // withKey adds the key to requests: ollama's client sends none.
 type withKey struct{}
