@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -17,28 +16,14 @@ import (
 
 	"grove"
 	"grove/gopher"
+	"grove/internal/cachefile"
 	"grove/server"
 	"grove/server/far"
 	"grove/server/serving"
 )
 
-// TestMain gives the tests a cache directory of their own.
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "far")
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
-		if err := os.Setenv(name, dir); err != nil {
-			log.Fatal(err)
-		}
-	}
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		log.Print(err)
-	}
-	os.Exit(code)
-}
+// TestMain keeps the tests out of the user's cache directory.
+func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
 
 // options are those of the tests' models. Methods are eager, so that drafts are verified wherever there are any.
 var options = grove.Options{Parallel: 4, Queue: 64, Threads: 1, Eager: true, Forget: true, ChatTemplate: "chatml"}
