@@ -69,6 +69,7 @@ func (a *answer) start(ctx context.Context, s remote.Start) {
 			CacheSalt: access.CallerOf(ctx).Salt(""),
 		}
 		var err error
+		defer a.x.Server.Pool.Guard(ctx, &err) // the far side goes on without drafts
 		if d.seq, err = a.model.Model.NewSequence(ctx, r); err != nil {
 			return // the far side goes on without drafts
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +18,9 @@ import (
 	"grove/remote"
 	"grove/server"
 	"grove/server/access"
+	"grove/server/driver"
 	"grove/server/far"
+	"grove/server/serving"
 	"grove/text/token"
 )
 
@@ -224,6 +227,49 @@ func TestLies(t *testing.T) {
 			near, _ := nearServer(t, far.Config{URL: liar(t, c.header, c.frames), Fallback: true, Patience: time.Second, Ping: 20 * time.Millisecond})
 			if status, _, body := ask(t, near, "/v1/completions", greedy); status != http.StatusBadGateway || code(body) != c.code {
 				t.Errorf("%d %s, want %s", status, body, c.code)
+			}
+		})
+	}
+}
+
+// TestPanicFailsOne expects that a panic of the far server, outside of the guards of its routes, fails the answer that it is in, by name, and
+// that the server goes on.
+func TestPanicFailsOne(t *testing.T) {
+	part := func(w http.ResponseWriter, kind string) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = io.WriteString(w, "data: {}\n\n")
+	}
+	for _, c := range []struct {
+		name   string
+		handle http.HandlerFunc
+		status int
+		code   string
+	}{
+		{"before the answer", func(http.ResponseWriter, *http.Request) { panic("a fault") }, http.StatusInternalServerError, "internal_error"},
+		{"in a stream", func(w http.ResponseWriter, _ *http.Request) { part(w, "text/event-stream"); panic("a fault") }, http.StatusOK, "far_cut"},
+		{"which cuts off", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, http.StatusBadGateway, "far_cut"},
+		{"none", func(w http.ResponseWriter, _ *http.Request) { part(w, "text/event-stream") }, http.StatusOK, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := &far.Verifier{Handler: c.handle, Body: 1 << 20}
+			t.Cleanup(v.Close)
+			d := &driver.Server{Pool: serving.NewPool(serving.Config{}), Log: slog.New(slog.DiscardHandler)}
+			routes := http.NewServeMux()
+			for _, r := range v.Routes() {
+				routes.HandleFunc(r.Patterns[0], func(w http.ResponseWriter, h *http.Request) {
+					d.Answer(w, h, r, func(*driver.Request) error { return nil })
+				})
+			}
+			h := httptest.NewUnstartedServer(routes)
+			h.Config.Protocols = new(http.Protocols)
+			h.Config.Protocols.SetUnencryptedHTTP2(true)
+			h.Start()
+			t.Cleanup(h.Close)
+			near, _ := nearServer(t, far.Config{URL: h.URL, Ping: 20 * time.Millisecond})
+			status, _, body := ask(t, near, "/v1/completions", greedy)
+			events := strings.Split(strings.TrimSpace(body), "\n\n")
+			if last := strings.TrimPrefix(events[len(events)-1], "data: "); status != c.status || code(last) != c.code {
+				t.Errorf("%d %s", status, body)
 			}
 		})
 	}

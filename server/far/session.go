@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"slices"
@@ -25,6 +26,7 @@ const maxWait = 2 * time.Second
 // request's [serving.Outside].
 type session struct {
 	v         *Verifier
+	pool      *serving.Pool
 	key       string
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
@@ -57,6 +59,8 @@ func (s *session) run() {
 		defer s.v.mu.Unlock()
 		delete(s.v.sessions, s.key)
 	}()
+	var err error
+	defer s.pool.Guard(s.ctx, &err)
 	first, cancel := context.WithTimeout(s.ctx, s.v.keep())
 	f, err := s.link.Next(first)
 	cancel()
@@ -101,17 +105,32 @@ func (s *session) answer(r *remote.Request) (whole bool) {
 	}
 	h.Host, h.RemoteAddr, h.RequestURI = s.host, s.from, r.Path
 	w := &writer{s: s, header: http.Header{}}
+	err = s.serve(w, h)
+	if errors.Is(err, wire.ErrInternal) && !w.begun {
+		var body []byte
+		w.header.Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(wire.ErrInternal.Status)
+		if body, err = wire.Marshal(wire.ErrInternal); err == nil {
+			_, err = w.Write(body)
+		}
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusOK)
+	}
+	return err == nil && w.err == nil
+}
+
+// serve lets the server's routes answer. A panic is an error: [http.ErrAbortHandler] where a route cuts its answer off, else
+// [wire.ErrInternal].
+func (s *session) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			whole = false
-			if p != http.ErrAbortHandler {
-				panic(p)
-			}
+		if recover() != nil { // which Guard lets through
+			err = http.ErrAbortHandler
 		}
 	}()
-	s.v.Handler.ServeHTTP(w, h)
-	w.WriteHeader(http.StatusOK)
-	return w.err == nil
+	defer s.pool.Guard(r.Context(), &err)
+	s.v.Handler.ServeHTTP(w, r)
+	return nil
 }
 
 // keyHeaders are the headers that show a key.
@@ -119,6 +138,8 @@ var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key"}
 
 // receive takes what the near side sends.
 func (s *session) receive() {
+	var err error
+	defer s.pool.Guard(s.ctx, &err)
 	for {
 		f, err := s.link.Next(s.ctx)
 		if err != nil {

@@ -128,7 +128,7 @@ func (v *Verifier) session(x *driver.Request, id string, fresh bool) (*session, 
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.R.Context()))
 	s := &session{
-		v: v, key: key, ctx: ctx, cancel: cancel, link: remote.NewLink(remote.Config{Request: int(v.Body) + 1<<20}),
+		v: v, pool: x.Server.Pool, key: key, ctx: ctx, cancel: cancel, link: remote.NewLink(remote.Config{Request: int(v.Body) + 1<<20}),
 		host: x.R.Host, from: x.R.RemoteAddr, authority: x.R.Header, texts: map[int]*text{},
 	}
 	if v.sessions == nil {
