@@ -52,16 +52,7 @@ func (b *block) Accept(v View, out *Outcome) error {
 		}
 		node, b.path = child, append(b.path, child)
 	}
-	node = Root
-	for _, node = range b.path[:best] {
-		if !out.step(v, node) {
-			return nil
-		}
-	}
-	if fault != nil {
-		return fault
-	}
-	return out.finish(v, node, b.p)
+	return out.conclude(v, b.path[:best], b.p, fault)
 }
 
 // read returns the distribution behind a node of the chain, and the draw there; Root: the chain ends.

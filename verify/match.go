@@ -44,29 +44,3 @@ func (m *match) follow(v View, out *Outcome, other func(v View, node int, childr
 		}
 	}
 }
-
-// descend goes down a tree of draws from the root: test returns the draft behind a node that is accepted, or Root,
-// and turns the target's distribution there into that of the token to draw instead. Of a tree whose drafts are not
-// draws it does what [Match] does.
-func descend(v View, out *Outcome, m *match, test func(v View, node int, p []float64) (child int, err error)) error {
-	if len(v.Drafts(Root).IDs) == 0 {
-		return m.Accept(v, out)
-	}
-	out.reset()
-	for node := Root; ; {
-		p, err := v.Probs(node)
-		if err != nil {
-			return err
-		}
-		child, err := test(v, node, p)
-		if err != nil {
-			return err
-		}
-		if child == Root {
-			return out.finish(v, node, p)
-		}
-		if node = child; !out.step(v, node) {
-			return nil
-		}
-	}
-}

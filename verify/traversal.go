@@ -1,10 +1,6 @@
 package verify
 
-import (
-	"fmt"
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // Traversal tests the paths of a tree from their leaves to the root: it rejects a draft only after all that is behind it.
 // Of a chain it does what [Block] does, with the same probabilities. Draws are without replacement; [TraversalIID] is for
@@ -14,24 +10,23 @@ import (
 var Traversal = register(Rule{
 	Name: "traversal", Paper: "Traversal Verification for Speculative Tree Decoding (Weng et al.), algorithm 1, 2025",
 	Grade: SameDistribution, Needs: Needs{Distributions: true},
-	New: func() Acceptor { return &traversal{name: "traversal"} },
+	New: func() Acceptor { return &traversal{draws: draws{rule: "traversal", other: "traversal-iid"}} },
 })
 
 // TraversalIID is [Traversal] for the trees of [KSEQ], whose draws are independent.
 var TraversalIID = register(Rule{
 	Name: "traversal-iid", Paper: Traversal.Paper,
 	Grade: SameDistribution, Needs: Needs{Distributions: true, Samples: true},
-	New: func() Acceptor { return &traversal{name: "traversal-iid", independent: true} },
+	New: func() Acceptor { return &traversal{draws: draws{rule: "traversal-iid", replacement: true}} },
 })
 
 type traversal struct {
-	name        string
-	independent bool // draws are with replacement
-	match       match
-	levels      []*level
-	tests       int   // numbers that were used
-	path        []int // that is accepted, its end first; the end, where nothing is accepted, is the root
-	fault       error // of the row of the path's end
+	draws
+	match  match
+	levels []*level
+	tests  int   // numbers that were used
+	path   []int // that is accepted, its end first; the end, where nothing is accepted, is the root
+	fault  error // of the row of the path's end
 }
 
 // level is what a node on the path from the root to the tested one needs.
@@ -50,16 +45,8 @@ func (r *traversal) Accept(v View, out *Outcome) error {
 	if _, err := r.try(v, Root, 0, 1); err != nil {
 		return err
 	}
-	node := Root
-	for _, node = range slices.Backward(r.path) {
-		if !out.step(v, node) {
-			return nil
-		}
-	}
-	if r.fault != nil {
-		return r.fault
-	}
-	return out.finish(v, node, r.levels[len(r.path)].p)
+	slices.Reverse(r.path)
+	return out.conclude(v, r.path, r.levels[len(r.path)].p, r.fault)
 }
 
 // try accepts a path that goes through a node, with probability weight, and leaves at the level of its end the
@@ -103,18 +90,12 @@ func (r *traversal) behind(v View, node, depth int, weight float64) (accepted bo
 	}
 	l.q = widen(l.q, q.P)
 	l.children = v.Children(l.children[:0], node)
-	draws, err := r.draws(v, node, l.children)
-	if err != nil {
-		return false, 0, err
-	}
-	for k := range draws {
+	n, err := r.count(v, node, l.children)
+	for k := range n {
 		c := nth(v, l.children, k)
-		at := slices.Index(q.IDs, v.Token(c))
-		if at < 0 && r.independent {
-			return false, 0, fmt.Errorf("verify: %s: draft %d: token %d has probability 0 in what it was drawn from", r.name, c, v.Token(c))
-		}
+		at, err := r.place(v, c, q)
 		if at < 0 {
-			return false, weight, nil // it is not the k-th draw from q
+			return false, weight, err
 		}
 		if accepted, err = r.try(v, c, depth+1, min(1, weight*l.p[v.Token(c)]/l.q[at])); accepted || err != nil {
 			if accepted {
@@ -127,33 +108,14 @@ func (r *traversal) behind(v View, node, depth int, weight float64) (accepted bo
 		if weight < 1 {
 			weight = left / (left + 1 - weight)
 		}
-		if r.independent {
+		if r.replacement {
 			continue
 		}
 		if l.q[at] = 0; !normalise(l.q) {
 			break // all tokens of q were tried
 		}
 	}
-	return false, weight, nil
-}
-
-// draws returns how many draws behind a node are tried: without replacement, those before the first one that is missing.
-func (r *traversal) draws(v View, node int, children []int) (n int, err error) {
-	if r.independent {
-		return count(r.name, v, node, children)
-	}
-	for _, c := range children {
-		samples := v.Samples(c)
-		if bits.OnesCount64(samples) > 1 {
-			return 0, fmt.Errorf("verify: %s: draft %d: it stands for %d draws; draw without replacement, or use %s-iid",
-				r.name, c, bits.OnesCount64(samples), r.name)
-		}
-		if samples != 1<<n {
-			break
-		}
-		n++
-	}
-	return n, nil
+	return false, weight, err
 }
 
 // level returns the scratch space of a depth.

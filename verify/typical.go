@@ -1,6 +1,9 @@
 package verify
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Typical accepts the longest path of drafts that are likely enough by the target, and of equally long paths the
 // likeliest. The token that follows is drawn from the target's likely tokens. It is lossy above temperature 0.
@@ -84,17 +87,11 @@ func (t *typical) Accept(v View, out *Outcome) error {
 			}
 		}
 	}
-	end := t.likely[best].node
 	t.path = t.path[:0]
 	for ; best != 0; best = t.likely[best].parent {
 		t.path = append(t.path, t.likely[best].node)
 	}
-	for i := len(t.path) - 1; i >= 0; i-- {
-		out.step(v, t.path[i])
-	}
-	if fault != nil {
-		return fault
-	}
+	slices.Reverse(t.path)
 	t.least.truncate(t.p)
-	return out.finish(v, end, t.p)
+	return out.conclude(v, t.path, t.p, fault)
 }

@@ -120,6 +120,20 @@ func (o *Outcome) step(v View, child int) bool {
 	return true
 }
 
+// conclude accepts a path of drafts, and draws the token behind it from p, unless the row there has a fault.
+func (o *Outcome) conclude(v View, path []int, p []float64, fault error) error {
+	node := Root
+	for _, node = range path {
+		if !o.step(v, node) {
+			return nil
+		}
+	}
+	if fault != nil {
+		return fault
+	}
+	return o.finish(v, node, p)
+}
+
 var errNoMass = errors.New("verify: no token has a probability above 0; the model gives no distribution here")
 
 // Needs is what drafts must bring for a rule.
