@@ -70,38 +70,38 @@ func ReadHead(path string, width int) (h *Head, err error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := safetensors.Open(path)
+	err = safetensors.Read(path, func(tensors []safetensors.Tensor) error {
+		h, err = parseHead(tensors, width)
+		return err
+	})
 	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	values := map[string][]float32{"judge.threshold": {0.5}}
-	for _, t := range f.Tensors {
-		n := len(t.Data) / 4
-		if t.Type != "F32" || n == 0 || n > maxHead || slices.Max(append(slices.Clone(t.Shape), 1)) != n {
-			return nil, fmt.Errorf("verify: %s: tensor %q has type %s and shape %v; it must be a row of 1 to %d F32 values", path, t.Name, t.Type, t.Shape, maxHead)
-		}
-		row := make([]float32, n)
-		for i := range row {
-			b := t.Data[4*i:]
-			row[i] = math.Float32frombits(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24)
-			if math.IsNaN(float64(row[i])) || math.IsInf(float64(row[i]), 0) {
-				return nil, fmt.Errorf("verify: %s: tensor %q: value %d is %v", path, t.Name, i, row[i])
-			}
-		}
-		values[t.Name] = row
-	}
-	if len(values["judge.weight"]) == 0 || len(values["judge.bias"]) != 1 || len(values["judge.threshold"]) != 1 || len(values) != 3 {
-		return nil, fmt.Errorf("verify: %s: a head has the tensors judge.weight, judge.bias (1 value) and, optionally, judge.threshold (1 value), and no other", path)
-	}
-	if n := len(values["judge.weight"]); n != width {
-		return nil, fmt.Errorf("verify: %s: the head has %d weights, and the model's states have %d values", path, n, width)
-	}
-	h = &Head{Weight: values["judge.weight"], Bias: values["judge.bias"][0], Threshold: float64(values["judge.threshold"][0])}
-	if h.Threshold < 0 {
-		return nil, fmt.Errorf("verify: %s: judge.threshold is %v; it must be 0 or more", path, h.Threshold)
+		return nil, fmt.Errorf("verify: %w", err)
 	}
 	return h, nil
+}
+
+// parseHead reads a head from the tensors of a file.
+func parseHead(tensors []safetensors.Tensor, width int) (h *Head, err error) {
+	values := map[string][]float32{"judge.threshold": {0.5}}
+	for _, t := range tensors {
+		n := len(t.Data) / 4
+		if t.Type != "F32" || n == 0 || n > maxHead || slices.Max(append(slices.Clone(t.Shape), 1)) != n {
+			return nil, fmt.Errorf("tensor %q has type %s and shape %v; it must be a row of 1 to %d F32 values", t.Name, t.Type, t.Shape, maxHead)
+		}
+		if values[t.Name], err = t.Floats(); err != nil {
+			return nil, err
+		}
+	}
+	weight, bias, threshold := values["judge.weight"], values["judge.bias"], values["judge.threshold"]
+	switch {
+	case len(weight) == 0 || len(bias) != 1 || len(threshold) != 1 || len(values) != 3:
+		return nil, errors.New("a head has the tensors judge.weight, judge.bias (1 value) and, optionally, judge.threshold (1 value), and no other")
+	case len(weight) != width:
+		return nil, fmt.Errorf("the head has %d weights, and the model's states have %d values", len(weight), width)
+	case threshold[0] < 0:
+		return nil, fmt.Errorf("judge.threshold is %v; it must be 0 or more", threshold[0])
+	}
+	return &Head{Weight: weight, Bias: bias[0], Threshold: float64(threshold[0])}, nil
 }
 
 type judge struct {

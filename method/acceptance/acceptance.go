@@ -5,14 +5,12 @@ package acceptance
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 
 	"grove/internal/kernel"
 	"grove/weights/safetensors"
-	"grove/weights/tensor"
 )
 
 // Bounds of heads.
@@ -46,13 +44,12 @@ func Read(path string, width int) (h *Head, err error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := safetensors.Open(path)
+	err = safetensors.Read(path, func(tensors []safetensors.Tensor) error {
+		h, err = parse(tensors, width)
+		return err
+	})
 	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if h, err = parse(f.Tensors, width); err != nil {
-		return nil, fmt.Errorf("acceptance: %s: %w", path, err)
+		return nil, fmt.Errorf("acceptance: %w", err)
 	}
 	return h, nil
 }
@@ -122,24 +119,10 @@ func (h *Head) stack(stored []Block, blocks int) error {
 
 // values returns the values of a tensor, which must have a shape and be finite.
 func values(t safetensors.Tensor, shape []int) ([]float32, error) {
-	kind, ok := map[safetensors.DType]tensor.Type{"F32": tensor.F32, "F16": tensor.F16, "BF16": tensor.BF16}[t.Type]
-	if !ok || !slices.Equal(t.Shape, shape) || slices.Max(shape) > maxWidth {
+	if _, ok := safetensors.FloatTypes[t.Type]; !ok || !slices.Equal(t.Shape, shape) || slices.Max(shape) > maxWidth {
 		return nil, fmt.Errorf("tensor %q has type %s and shape %v; it must be F32, F16 or BF16 of shape %v, the states' width, which is at most %d", t.Name, t.Type, t.Shape, shape, maxWidth)
 	}
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	v := make([]float32, n)
-	if err := tensor.Unpack(kind, v, t.Data); err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
-	}
-	for i, x := range v {
-		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-			return nil, fmt.Errorf("tensor %q: value %d is %v", t.Name, i, x)
-		}
-	}
-	return v, nil
+	return t.Floats()
 }
 
 // Reader applies a head. It is for one goroutine.

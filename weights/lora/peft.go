@@ -142,7 +142,7 @@ func (a *Adapter) modules(f *safetensors.File) error {
 	a.peft.pairs, a.peft.tables = map[string]Pair{}, map[string]bool{}
 	for _, t := range f.Tensors {
 		module, isA, ok := moduleOf(t.Name)
-		typ, float := map[safetensors.DType]tensor.Type{"F32": tensor.F32, "F16": tensor.F16, "BF16": tensor.BF16}[t.Type]
+		typ, float := safetensors.FloatTypes[t.Type]
 		switch {
 		case !ok:
 			return fmt.Errorf("%s: no factor of a LoRA: their names end in lora_A.weight, lora_B.weight, lora_embedding_A or lora_embedding_B", tensor.Label(t.Name))

@@ -176,7 +176,7 @@ func (b *Builder) TurnedStack(to, from string, n, in, columns, first, out int) {
 // TurnedStackOf is [Builder.TurnedStack] for a tensor that was found, of shape [n, in, columns].
 func (b *Builder) TurnedStackOf(to string, t safetensors.Tensor, first, out int) {
 	n, in, columns := t.Shape[0], t.Shape[1], t.Shape[2]
-	b.Add(to, FloatTypes[t.Type], []int{n, out, in}, func(dst []byte) {
+	b.Add(to, safetensors.FloatTypes[t.Type], []int{n, out, in}, func(dst []byte) {
 		size := len(dst) / (n * out * in)
 		for e := range n {
 			for o := range out {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"grove/weights/safetensors"
 	"grove/weights/tensor"
 )
 
@@ -16,7 +17,7 @@ func (b *Builder) columnsOf(to, name string, rows, in int, from func(column int)
 		return
 	}
 	b.Note(Source{To: to, From: name, Rows: rows, Shape: []int{rows, in}, Column: from})
-	b.Add(to, FloatTypes[t.Type], []int{rows, in}, func(dst []byte) {
+	b.Add(to, safetensors.FloatTypes[t.Type], []int{rows, in}, func(dst []byte) {
 		size := len(dst) / (rows * in)
 		for i := range rows {
 			for j := range in {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"grove/weights/gguf"
+	"grove/weights/safetensors"
 	"grove/weights/tensor"
 )
 
@@ -118,7 +119,7 @@ func (b *Builder) Scaled(to, from string, factor func(row int) float32, shape ..
 		size := len(t.Data) / n
 		values := make([]float32, row)
 		for r := range shape[0] {
-			if err := tensor.Unpack(FloatTypes[t.Type], values, t.Data[r*row*size:(r+1)*row*size]); err != nil {
+			if err := tensor.Unpack(safetensors.FloatTypes[t.Type], values, t.Data[r*row*size:(r+1)*row*size]); err != nil {
 				panic(err) // a float type of as many elements
 			}
 			k := factor(r)
@@ -145,7 +146,7 @@ func (b *Builder) Halves(first, second, from string, n, rows, in int) {
 	}
 	for half, to := range []string{first, second} {
 		b.noteRows(to, from, source, shape, func(i int) int { return half*rows + i })
-		b.Add(to, FloatTypes[t.Type], shape, func(dst []byte) {
+		b.Add(to, safetensors.FloatTypes[t.Type], shape, func(dst []byte) {
 			size := len(t.Data) / max(1, n) / 2
 			for e := range max(1, n) {
 				copy(dst[e*size:(e+1)*size], t.Data[(2*e+half)*size:])

@@ -11,9 +11,6 @@ import (
 	"grove/weights/tensor"
 )
 
-// FloatTypes are the element types that weights may have.
-var FloatTypes = map[safetensors.DType]tensor.Type{"F32": tensor.F32, "F16": tensor.F16, "BF16": tensor.BF16}
-
 // TypeOf returns the type under which a tensor is presented: its own for matrices; float32, as
 // llama.cpp wants it, for vectors, norms, biases, routers and learned positions.
 func TypeOf(to string, t safetensors.Tensor) tensor.Type {
@@ -21,13 +18,13 @@ func TypeOf(to string, t safetensors.Tensor) tensor.Type {
 		strings.HasSuffix(to, "ffn_gate_inp.weight") || strings.HasSuffix(to, "conv1d.weight") || to == "position_embd.weight" {
 		return tensor.F32
 	}
-	return FloatTypes[t.Type]
+	return safetensors.FloatTypes[t.Type]
 }
 
 // Find returns a tensor of the folder, which must have floats of the given shape.
 func (b *Builder) Find(name string, shape ...int) (safetensors.Tensor, bool) {
 	t, ok := b.Raw(name, shape...)
-	if _, float := FloatTypes[t.Type]; ok && !float {
+	if _, float := safetensors.FloatTypes[t.Type]; ok && !float {
 		b.Fail("%s: type is %s; it must be F32, F16 or BF16", tensor.Label(name), t.Type)
 		return t, false
 	}
@@ -94,11 +91,11 @@ func (b *Builder) Copy(to, from string, shape ...int) {
 		return
 	}
 	b.noteRows(to, from, shape, shape, nil)
-	if typ := TypeOf(to, t); typ != FloatTypes[t.Type] {
+	if typ := TypeOf(to, t); typ != safetensors.FloatTypes[t.Type] {
 		b.Add(to, typ, shape, func(dst []byte) { ToF32(dst, t, 0) })
 		return
 	}
-	b.Tensors = append(b.Tensors, tensor.View{Name: to, Type: FloatTypes[t.Type], Shape: shape, Data: t.Data})
+	b.Tensors = append(b.Tensors, tensor.View{Name: to, Type: safetensors.FloatTypes[t.Type], Shape: shape, Data: t.Data})
 	b.made = append(b.made, nil)
 }
 
@@ -152,7 +149,7 @@ func ToF32(dst []byte, t safetensors.Tensor, add float32) {
 	values := make([]float32, min(elems, 1<<12))
 	for at := 0; at < elems; at += len(values) {
 		part := values[:min(len(values), elems-at)]
-		if err := tensor.Unpack(FloatTypes[t.Type], part, t.Data[at*size:(at+len(part))*size]); err != nil {
+		if err := tensor.Unpack(safetensors.FloatTypes[t.Type], part, t.Data[at*size:(at+len(part))*size]); err != nil {
 			panic(err) // a float type of as many elements
 		}
 		for i, x := range part {
@@ -185,7 +182,7 @@ func (b *Builder) Permuted(to, from string, heads, size int, shape ...int) {
 	typ := TypeOf(to, t)
 	b.Add(to, typ, shape, func(dst []byte) {
 		rows := t.Data
-		if typ != FloatTypes[t.Type] {
+		if typ != safetensors.FloatTypes[t.Type] {
 			rows = make([]byte, len(dst))
 			ToF32(rows, t, 0)
 		}
@@ -205,7 +202,7 @@ func (b *Builder) Transposed(to, from string, out, in int) {
 		return
 	}
 	b.Note(Source{To: to, From: from, Rows: out, Shape: []int{out, in}, Transposed: true})
-	b.Add(to, FloatTypes[t.Type], []int{out, in}, func(dst []byte) {
+	b.Add(to, safetensors.FloatTypes[t.Type], []int{out, in}, func(dst []byte) {
 		size := len(dst) / (out * in)
 		for o := range out {
 			for i := range in {
@@ -230,7 +227,7 @@ func (b *Builder) Stacked(to string, from func(expert int) string, n, out, in in
 		experts = append(experts, t)
 		b.Note(Source{To: to, From: from(e), Rows: out, Shape: []int{out, in}, Expert: e, Stack: true})
 	}
-	b.Add(to, FloatTypes[experts[0].Type], []int{n, out, in}, func(dst []byte) {
+	b.Add(to, safetensors.FloatTypes[experts[0].Type], []int{n, out, in}, func(dst []byte) {
 		for _, t := range experts {
 			dst = dst[copy(dst, t.Data):]
 		}
@@ -265,7 +262,7 @@ func (b *Builder) GatheredAs(to, from string, folder, shape []int, source func(i
 	typ := TypeOf(to, t)
 	b.Add(to, typ, shape, func(dst []byte) {
 		data := t.Data
-		if typ != FloatTypes[t.Type] {
+		if typ != safetensors.FloatTypes[t.Type] {
 			data = make([]byte, 4*ShapeElems(folder))
 			ToF32(data, t, 0)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
+	"grove/weights/safetensors"
 )
 
 // Families with DeepSeek's mixtures: leading layers with a plain block, then routed and shared experts.
@@ -179,7 +180,7 @@ func (b *builder) latentAttention(s decoder.Shape, a latent, to, from func(strin
 		return
 	}
 	b.Note(folder.Source{To: to("attn_k_b.weight"), From: up, Problem: "the model has this matrix in two parts, that of keys turned over"})
-	typ := folder.FloatTypes[t.Type]
+	typ := safetensors.FloatTypes[t.Type]
 	b.Add(to("attn_k_b.weight"), typ, []int{s.Heads, a.rank, a.plain}, func(dst []byte) { // transposed, head by head
 		size := len(dst) / (s.Heads * a.rank * a.plain)
 		for h := range s.Heads {
