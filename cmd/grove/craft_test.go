@@ -55,6 +55,7 @@ var crafts = map[string]struct {
 	"broken-template": {"gopher", func(f *crafted) { f.add("tokenizer.chat_template", gguf.Of("{% if %}")) }},
 
 	"architecture": {"llama-gqa", func(f *crafted) { f.set("general.architecture", gguf.Of("mamba\n")) }},
+	"klingon":      {"llama-gqa", func(f *crafted) { f.set("general.architecture", gguf.Of("klingon")) }},
 	"no-tensor":    {"llama-gqa", func(f *crafted) { f.tensors = f.tensors[:len(f.tensors)-1] }},
 	"no-kernel": {"llama-gqa", func(f *crafted) {
 		t := f.tensor("blk.0.ffn_up.weight")
