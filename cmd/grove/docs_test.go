@@ -2,12 +2,16 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"grove/cmd/grove/internal/arguments"
 )
 
 // TestDocs: the list of commands and the tables of flags in docs/cli.md are those of the program, and every command has a
@@ -55,6 +59,42 @@ func TestDocs(t *testing.T) {
 		}
 	default:
 		t.Errorf("%s is stale: run GROVE_UPDATE=1 go test -run TestDocs ./cmd/grove", path)
+	}
+}
+
+// inline finds commands of grove within the sentences of documents.
+var inline = regexp.MustCompile("`(?:[A-Z_]+=\\S+ )*(?:\\./)?grove ([^`\n]*)`")
+
+// TestInlineCommands: the commands and flags that sentences of documents name are there.
+func TestInlineCommands(t *testing.T) {
+	parser, err := kong.New(&commands{}, options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, n := []string{"README.md", "CONTRIBUTING.md", "DESIGN.md", "CHANGELOG.md", "gopher/README.md", "bench/costs/README.md"}, 0
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			pages = append(pages, strings.TrimPrefix(filepath.ToSlash(name), "../../"))
+		}
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile("../../" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range inline.FindAllStringSubmatch(string(text), -1) {
+			n++
+			if _, err := arguments.Rewrite(parser.Model, strings.Fields(m[1]), io.Discard); err != nil {
+				t.Errorf("%s: grove %s: %v", page, m[1], err)
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("the documents name %d commands", n)
 	}
 }
 
