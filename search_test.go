@@ -117,13 +117,17 @@ func TestSearchWithoutEnd(t *testing.T) {
 func TestSearchRefused(t *testing.T) {
 	m := open(t, goldenModel, grove.Options{Parallel: 3})
 	hot := grove.DefaultSampling()
+	var names []string
+	for _, s := range grove.Searches() {
+		names = append(names, s.Name)
+	}
 	for want, r := range map[string]grove.Request{
-		`"magic" is not known; these are: awrs, ffs, groups, superposed`: {Search: "magic", Sampling: hot},
-		`n is "x"; it must be a number from 2 to 64`:                     {Search: "ffs,n=x", Sampling: hot},
-		"n is 4; it must be from 2 to 3":                                 {Search: "ffs", Sampling: hot},
-		"the temperature is 0":                                           {Search: "ffs,n=2"},
-		"a search with a session":                                        {Search: "ffs,n=2", Session: "x", Sampling: hot},
-		"sample index":                                                   {Search: "ffs,n=2", Sampling: hot, SampleIndex: 1 << 62},
+		`"magic" is not known; these are: ` + strings.Join(names, ", "): {Search: "magic", Sampling: hot},
+		`n is "x"; it must be a number from 2 to 64`:                    {Search: "ffs,n=x", Sampling: hot},
+		"n is 4; it must be from 2 to 3":                                {Search: "ffs", Sampling: hot},
+		"the temperature is 0":                                          {Search: "ffs,n=2"},
+		"a search with a session":                                       {Search: "ffs,n=2", Session: "x", Sampling: hot},
+		"sample index":                                                  {Search: "ffs,n=2", Sampling: hot, SampleIndex: 1 << 62},
 	} {
 		option := new(grove.OptionError)
 		if _, err := m.Generate(t.Context(), r); !errors.As(err, &option) || !strings.Contains(err.Error(), want) {

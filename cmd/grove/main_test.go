@@ -33,8 +33,8 @@ type outside struct{ m *testing.M }
 
 func (o outside) Run() int { return cachefile.RunApart(o.m) }
 
-// TestScripts runs testdata/script. $GOLDEN is the folder goldens, $METHODS the names of the methods, $ARCHITECTURES those of the
-// architectures, $CLASSES those of the classes of folders.
+// TestScripts runs testdata/script. $GOLDEN is the folder goldens, $METHODS the names of the methods, $SEARCHES those of the searches,
+// $ARCHITECTURES those of the architectures, $CLASSES those of the classes of folders.
 func TestScripts(t *testing.T) {
 	golden, err := filepath.Abs(goldens)
 	if err != nil {
@@ -45,6 +45,10 @@ func TestScripts(t *testing.T) {
 		names = append(names, m.Name)
 	}
 	slices.Sort(names)
+	var searches []string
+	for _, s := range grove.Searches() {
+		searches = append(searches, s.Name)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -53,6 +57,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOLDEN", golden)
 			env.Setenv("METHODS", strings.Join(names, ", "))
+			env.Setenv("SEARCHES", strings.Join(searches, ", "))
 			env.Setenv("ARCHITECTURES", strings.Join(model.Names(), ", "))
 			env.Setenv("CLASSES", strings.Join(hf.Classes(), ", "))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))

@@ -91,6 +91,7 @@ var checks = map[string]func(*module) []string{
 	"imports": checkImports,
 	"sizes":   checkSizes,
 	"budgets": checkBudgets,
+	"links":   checkLinks,
 	"floats":  checkFloats,
 	"exits":   checkExits,
 	"docs":    checkDocs,
@@ -141,6 +142,29 @@ func checkImports(m *module) (bad []string) {
 				bad = append(bad, m.at(spec, "%s imports %s, which is not below it", s.dir, dir))
 			case why != "":
 				bad = append(bad, m.at(spec, "%s imports %s: %s", s.dir, dir, why))
+			}
+		}
+	}
+	return bad
+}
+
+// registries are the packages whose Register is called by packages that a program reaches through a list alone: NAME/all.
+var registries = []string{"method", "model", "search"}
+
+// checkLinks finds packages that register something and that the list of their registry does not import: no program would have them.
+func checkLinks(m *module) (bad []string) {
+	imports := map[string]bool{} // "package > imported"
+	for _, s := range m.code() {
+		for _, spec := range s.file.Imports {
+			if dir, ours := moduleDir(strings.Trim(spec.Path.Value, `"`)); ours {
+				imports[s.dir+" > "+dir] = true
+			}
+		}
+	}
+	for _, s := range m.code() {
+		for _, registry := range registries {
+			if list := registry + "/all"; imports[s.dir+" > "+registry] && !imports[list+" > "+s.dir] {
+				bad = append(bad, m.uses(s, modulePath+"/"+registry, []string{"Register"}, fmt.Sprintf("add %s to %s/all.go, or no program has it", s.dir, list))...)
 			}
 		}
 	}
@@ -226,11 +250,11 @@ func checkExits(m *module) (bad []string) {
 	return bad
 }
 
-// uses returns where a file names one of the functions of a package of the standard library.
-func (m *module) uses(s source, pkg string, names []string, why string) (bad []string) {
-	local := ""
+// uses returns where a file names one of the functions of a package, which its import path names.
+func (m *module) uses(s source, importPath string, names []string, why string) (bad []string) {
+	local, pkg := "", path.Base(importPath)
 	for _, spec := range s.file.Imports {
-		if spec.Path.Value != `"`+pkg+`"` {
+		if spec.Path.Value != `"`+importPath+`"` {
 			continue
 		}
 		local = pkg

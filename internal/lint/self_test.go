@@ -48,6 +48,10 @@ func TestChecks(t *testing.T) {
 		{"nested module", "internal/tools/t.go", "package tools\n\nimport _ \"grove/engine\"\n", "", ""},
 		{"generator", "internal/kernel/_asm/g.go", "package main\n\nimport _ \"grove/engine\"\n", "", ""},
 
+		{"a method outside the list", "method/text/x/x.go", "package x\n\nimport \"grove/method\"\n\nfunc init() { method.Register(method.Info{}) }\n", "links", "method/text/x/x.go:5: method.Register: add method/text/x to method/all/all.go, or no program has it"},
+		{"a search outside the list", "search/x/x.go", "package x\n\nimport \"grove/search\"\n\nfunc init() { search.Register(search.Info{}) }\n", "links", "add search/x to search/all/all.go"},
+		{"a package of a registry that registers nothing", "method/text/x/x.go", "package x\n\nimport _ \"grove/method\"\n", "", ""},
+
 		{"500 lines", "kv/k.go", "package kv\n" + strings.Repeat("\n", 499), "", ""},
 		{"501 lines", "kv/k.go", "package kv\n" + strings.Repeat("\n", 500), "sizes", "kv/k.go: 501 lines, more than 500"},
 		{"long test", "kv/k_test.go", "package kv\n" + strings.Repeat("\n", 900), "", ""},
@@ -218,6 +222,7 @@ func lineFile(pkg string, lines int) *fstest.MapFile {
 func TestRoomOf(t *testing.T) {
 	for dir, want := range map[string]string{
 		"model": "model", "model/arch": "model/arch", "suite/modeltest": "suite/modeltest", "method/text/b": "method/text/*",
+		"search": "search", "search/all": "search/all", "search/x": "search/*",
 		".": ".", "internal/par": "internal/par", "internal": "", "cmd": "", "kernel": "",
 	} {
 		if _, got, ok := roomOf(dir); got != want || ok != (want != "") {
