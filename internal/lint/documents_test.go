@@ -157,6 +157,40 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
+// TestMethodPages: each page of a method begins with the same five rows, and goes from its use to its limits.
+func TestMethodPages(t *testing.T) {
+	root := os.DirFS("../..")
+	names, err := fs.Glob(root, "docs/methods/*.md")
+	if err != nil || len(names) < 20 {
+		t.Fatal(names, err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| (exactness|pays|needs|asked for by|source) \| \S.* \|$`)
+	for _, name := range names {
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "docs/methods/README.md" {
+			continue
+		}
+		head, _, _ := strings.Cut(string(text), "\n## ")
+		var got []string
+		for _, row := range rows.FindAllStringSubmatch(head, -1) {
+			got = append(got, row[1])
+		}
+		if d := cmp.Diff([]string{"exactness", "pays", "needs", "asked for by", "source"}, got); d != "" {
+			t.Errorf("%s: the rows before its use:\n%s", name, d)
+		}
+		got = nil
+		for _, h := range regexp.MustCompile(`(?m)^## (Use|Figures|Limits)\b`).FindAllStringSubmatch(prose(string(text)), -1) {
+			got = append(got, h[1])
+		}
+		if d := cmp.Diff([]string{"Use", "Figures", "Limits"}, got); d != "" {
+			t.Errorf("%s: its headings:\n%s", name, d)
+		}
+	}
+}
+
 // TestFigures: each row of README's figures is that of the same name in CHANGELOG.md, where figures come from, without some columns.
 func TestFigures(t *testing.T) {
 	read := func(name, from, to string) map[string][]string {
