@@ -1,0 +1,35 @@
+package memory
+
+import "testing"
+
+// TestFit holds the choice to a search of all sizes, for bytes that grow with each part of a size in their own way.
+func TestFit(t *testing.T) {
+	most := Size{Drafts: 5, Context: 7*Page - 20, Texts: 4}
+	for name, bytes := range map[string]func(Size) int{
+		"every part counts":    func(s Size) int { return s.Texts * (100*s.Drafts + s.Context) },
+		"contexts are shared":  func(s Size) int { return 1000*s.Texts*s.Drafts + 3*s.Context },
+		"drafts cost nothing":  func(s Size) int { return s.Texts * s.Context },
+		"context costs little": func(s Size) int { return s.Texts*s.Drafts*500 + s.Context/100 },
+	} {
+		for budget := 0; budget < bytes(most)*11/10; budget += 1 + bytes(most)/97 {
+			want, some := Size{}, false
+			for texts := range most.Texts {
+				for drafts := range most.Drafts {
+					for context := Page; context < most.Context+Page; context += Page {
+						s := Size{drafts + 1, min(context, most.Context), texts + 1}
+						if bytes(s) > budget {
+							continue
+						}
+						if w, best := s.worth(most), want.worth(most); !some || w > best || w == best && bytes(s) < bytes(want) {
+							want, some = s, true
+						}
+					}
+				}
+			}
+			got, ok := Fit(budget, most, bytes)
+			if ok != some || got.worth(most) != want.worth(most) || ok && bytes(got) > bytes(want) {
+				t.Errorf("%s, %d bytes: %+v %v, want %+v %v", name, budget, got, ok, want, some)
+			}
+		}
+	}
+}
