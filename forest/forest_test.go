@@ -133,6 +133,9 @@ func (w *walk) grow(t *rapid.T) {
 	s := w.pickSeq(t)
 	parent, handle := pickNode(t, s)
 	r := Row{Seq: s.seq, Parent: handle, Block: max(0, upTo(t, 16, "block")-13)}
+	if upTo(t, 4, "causal") == 0 {
+		r.Causal = r.Causal.With(upTo(t, testLayers, "causal layer"))
+	}
 	if upTo(t, 4, "stops") == 0 {
 		r.To = upTo(t, testLayers+2, "to")
 	} else if parent != nil {
@@ -302,6 +305,9 @@ func (w *walk) truncate(t *rapid.T) {
 func (w *walk) extend(t *rapid.T) {
 	s := w.pickSeq(t)
 	n := upTo(t, 62, "tokens") - 1
+	if upTo(t, 4, "fills") == 0 {
+		n = testContext - s.trunk + upTo(t, 2, "too many")
+	}
 	ok := n >= 0 && s.trunk+n <= testContext && len(s.nodes) == 0
 	if err := w.f.Extend(s.seq, n); (err == nil) != ok {
 		t.Fatalf("Extend %d by %d: %v", s.trunk, n, err)
@@ -426,18 +432,16 @@ func (w *walk) checkVisible(t *rapid.T) {
 		if p.Node != r.node.node || p.Slot != slotOf(r.node) || int(p.Index) != r.node.index || int(p.Pos) != r.node.index+p.Shift {
 			t.Fatalf("row %d is placed as %+v; its node is %+v", i, p, r.node)
 		}
+		all, plain := []seen(nil), false
 		for l := range testLayers {
 			var want, got []seen
 			for _, a := range r.node.path() {
 				if a.ran[l] {
 					want = append(want, seen{slotOf(a), int32(a.index)})
 				}
-				if w.step.Plain() && p.Run.Has(l) && !a.ran[l] {
-					t.Fatalf("row %d sees a node without keys in layer %d of a plain step", i, l)
-				}
 			}
 			for _, o := range w.rows[i+1:] {
-				if r.row.Block > 0 && o.seq == r.seq && o.row.Block == r.row.Block && o.node.ran[l] {
+				if r.row.Block > 0 && !r.row.Causal.Has(l) && o.seq == r.seq && o.row.Block == r.row.Block && o.node.ran[l] {
 					want = append(want, seen{slotOf(o.node), int32(o.node.index)})
 				}
 			}
@@ -452,6 +456,13 @@ func (w *walk) checkVisible(t *rapid.T) {
 			if !slices.Equal(want, got) {
 				t.Fatalf("row %d sees in layer %d (-want +got):\n%s", i, l, cmp.Diff(want, got))
 			}
+			if !w.step.Plain() || !p.Run.Has(l) {
+				continue
+			}
+			if plain && !slices.Equal(all, got) {
+				t.Fatalf("row %d of a plain step sees in layer %d (-earlier layer +this):\n%s", i, l, cmp.Diff(all, got))
+			}
+			all, plain = got, true
 		}
 	}
 }

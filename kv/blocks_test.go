@@ -71,6 +71,25 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+// TestSelectCut cuts a trunk before its first page without a name, and goes on: the selection is still in force there, so that what
+// follows has no name either.
+func TestSelectCut(t *testing.T) {
+	b := newBook(t, small)
+	ids, other := story(0, 0, 200), story(1, 128, 200)
+	x := b.open("")
+	b.must(x, ids)
+	if err := b.k.Select(x.seq, 0, 0, []int32{0}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.truncate(x, 128); err != nil {
+		t.Fatal(err)
+	}
+	b.must(x, other)
+	if n := b.reuse(b.open(""), append(ids[:128:128], other...)); n != 128 {
+		t.Errorf("%d tokens are found, want 128", n)
+	}
+}
+
 // TestSelectNames computes pages behind a selection: they have no name, in a fork neither, until the trunk is cut back
 // to what was there before.
 func TestSelectNames(t *testing.T) {

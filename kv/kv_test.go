@@ -653,7 +653,11 @@ func TestFull(t *testing.T) {
 		t.Fatalf("Fork: %v; want %s", err, want)
 	}
 	b.same(before, ErrFull)
-	if err := b.k.Drop(x.seq, forest.Trunk); err != nil {
+	n, _ = b.grow(y, story(1, 350, 380), false) // within the last page
+	if _, err := b.k.Fork(y.seq, n); !errors.Is(err, ErrFull) {
+		t.Fatalf("Fork: %v; want %v", err, ErrFull)
+	}
+	if err := errors.Join(b.k.Drop(x.seq, forest.Trunk), b.k.Drop(y.seq, forest.Trunk)); err != nil {
 		t.Fatal(err)
 	}
 	b.must(x, story(0, 250, 256))

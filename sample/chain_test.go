@@ -111,7 +111,7 @@ func anyPenalties(t *rapid.T, vocab int) Penalties {
 		p.MinTokens, p.Ends = rapid.IntRange(0, 12).Draw(t, "minimum"), []token.ID{0}
 	}
 	if on("bias") {
-		p.Bias = []Bias{{1, 0.5}, {2, -inf}}
+		p.Bias = rapid.Permutation([]Bias{{0, -inf}, {1, 0.5}, {2, -inf}}).Draw(t, "biases")[:rapid.IntRange(1, 3).Draw(t, "of them")]
 	}
 	if on("DRY") {
 		p.DRY = DRY{Multiplier: 0.8, Base: 1.75, AllowedLength: rapid.IntRange(1, 4).Draw(t, "allowed"), Window: window.Draw(t, "DRY's window"),

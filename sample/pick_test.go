@@ -48,6 +48,13 @@ func (p *picky) Apply(_ sample.StageState, logits []float32) {
 	}
 }
 
+// lift is a stage that adds 2 to the logit of a token.
+type lift struct{ id token.ID }
+
+func (lift) Start([]token.ID) sample.StageState                     { return 0 }
+func (lift) Next(s sample.StageState, _ token.ID) sample.StageState { return s }
+func (l lift) Apply(_ sample.StageState, logits []float32)          { logits[l.id] += 2 }
+
 // TestPicker compares the ranking of a draw with what draws give that forbid, one after the other, all that they gave.
 func TestPicker(t *testing.T) {
 	const vocab = 50
@@ -55,7 +62,7 @@ func TestPicker(t *testing.T) {
 	for _, params := range []sample.Params{{}, {Temperature: 1, Seed: 3}, {Temperature: .2, Seed: 4}} {
 		p := &picky{allowed: func(id token.ID) bool { return id%7 == 3 }}
 		bias := []sample.Bias{{ID: 5, Add: float32(math.Inf(-1))}, {ID: 6, Add: 2}}
-		c, err := sample.NewChain(sample.Settings{Params: params, Stages: []sample.Stage{p}, Penalties: sample.Penalties{Bias: bias}}, vocab)
+		c, err := sample.NewChain(sample.Settings{Params: params, Stages: []sample.Stage{lift{7}, p, lift{8}}, Penalties: sample.Penalties{Bias: bias}}, vocab)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +83,7 @@ func TestPicker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		logits[5], logits[6] = float32(math.Inf(-1)), logits[6]+2
+		logits[5], logits[6], logits[7], logits[8] = float32(math.Inf(-1)), logits[6]+2, logits[7]+2, logits[8]+2
 		var want []token.ID
 		first := token.None
 		for range vocab - 1 {

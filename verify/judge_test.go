@@ -31,6 +31,7 @@ func TestJudge(t *testing.T) {
 		{"all", "judge:threshold=1.1", chain, 0, []token.ID{1, 0, 2, 0}},
 		{"all that were run", "judge:threshold=1.1", chain, 2, []token.ID{1, 0}},
 		{"the least important of siblings", "judge:threshold=1.1", []draft{{Root, 2, 0}, {Root, 1, 0}}, 0, []token.ID{1}},
+		{"the least important of siblings, the first", "judge:threshold=1.1", []draft{{Root, 1, 0}, {Root, 2, 0}}, 0, []token.ID{1}},
 		{"the target's own token, however important", "judge:threshold=0", []draft{{Root, 3, 0}, {Root, 1, 0}}, 0, []token.ID{3}},
 	} {
 		y := newToy(steady(0.1, 0.1, 0.1, 0.7), nil, c.drafts)
