@@ -123,6 +123,97 @@ func TestBeamOfOne(t *testing.T) {
 	expectPairs(t, model, counts, rounds)
 }
 
+// expectShare compares how often something came with its probability, at five standard deviations.
+func expectShare(t *testing.T, what string, count int, p, rounds float64) {
+	t.Helper()
+	if d := float64(count) - rounds*p; math.Abs(d) > 5*math.Sqrt(rounds*p*(1-p)) {
+		t.Errorf("%s: %d times of %.0f, want %.0f", what, count, rounds, rounds*p)
+	}
+}
+
+// TestBeamsOfTwo: the two best paths of stochastic beam search are draws without replacement from the draft model's paths. It counts how
+// often they share their first token.
+func TestBeamsOfTwo(t *testing.T) {
+	model := growtest.Random(3, 1)
+	x, _ := open(t, Shape{Draw: Distinct, Ranks: []int{3}, Beam: 2, Growth: Beams}, model, sample.Params{Temperature: 1, Seed: 6})
+	const rounds = 3000
+	share := 0
+	for x.Noise.SampleIndex = range rounds {
+		x.Begin(t, 0)
+		n := x.Draft(t, 2).Nodes()
+		if len(n) != 4 || n[2].Depth != 2 {
+			t.Fatalf("not two paths of two: %v", n)
+		}
+		if n[2].Parent == n[3].Parent {
+			share++
+		}
+	}
+	p := 0.0
+	for a := range token.ID(3) {
+		first := model.Probs(0)[a]
+		for b := range token.ID(3) {
+			path := first * model.Probs(a)[b]
+			p += path * (first - path) / (1 - path)
+		}
+	}
+	expectShare(t, "two paths begin alike", share, p, rounds)
+}
+
+// TestNodesApart: the draws behind siblings are independent. It counts how often the first ones are equal.
+func TestNodesApart(t *testing.T) {
+	model := growtest.Table(3, func(_, next int) float64 { return -float64(next) })
+	x, _ := open(t, Shape{Draw: Distinct, Ranks: []int{2, 2}, Beam: 2, Growth: Fixed}, model, sample.Params{Temperature: 1, Seed: 6})
+	const rounds = 1000
+	equal := 0
+	for x.Noise.SampleIndex = range rounds {
+		x.Begin(t, 0)
+		tree := x.Draft(t, 2)
+		first := func(parent int) token.ID { return tree.Nodes()[tree.Children(nil, parent)[0]].ID }
+		if first(0) == first(1) {
+			equal++
+		}
+	}
+	p := 0.0
+	for id := range token.ID(3) {
+		p += math.Pow(model.Probs(0)[id], 2)
+	}
+	expectShare(t, "the first draws behind siblings are equal", equal, p, rounds)
+}
+
+// TestDrawnAtIndex: what drafts are drawn from is the distribution at their own index of the text, on which some ways to truncate depend.
+func TestDrawnAtIndex(t *testing.T) {
+	p := sample.Params{Temperature: 1, XTC: sample.XTC{Probability: 0.5, Threshold: 0.05}}
+	model := growtest.Random(6, 1)
+	for p.Seed = range 20 {
+		x, _ := open(t, Shape{Draw: Distinct, Ranks: []int{2}, Beam: 2}, model, p)
+		x.Begin(t, 0, 1, 2)
+		tree := x.Draft(t, 3)
+		c, err := sample.NewChain(sample.Settings{Params: p}, 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for node := method.Root; node < tree.Len(); node++ {
+			got := tree.Drafts(node)
+			if len(got.IDs) == 0 {
+				continue
+			}
+			last := token.ID(2)
+			if node != method.Root {
+				last = tree.Nodes()[node].ID
+			}
+			want := make([]float32, 6)
+			if err := c.Distribution(want, model.Next([]token.ID{last}, forest.Row{}), 3+depthOf(tree, node)); err != nil {
+				t.Fatal(err)
+			}
+			for id, v := range want {
+				if got.Of(token.ID(id)) != float64(v) {
+					t.Fatalf("seed %d, node %d: %+v, want %v", p.Seed, node, got, want)
+				}
+			}
+		}
+	}
+}
+
 // expectPairs compares counts of pairs behind token 0 with a model of three tokens.
 func expectPairs(t *testing.T, m *growtest.Model, counts map[[2]token.ID]float64, rounds float64) {
 	t.Helper()
@@ -157,6 +248,9 @@ func TestIndependent(t *testing.T) {
 			for k := range draws {
 				for _, at := range tree.Children(nil, node) {
 					n := tree.Nodes()[at]
+					if n.Samples>>draws != 0 {
+						t.Fatalf("behind %d: draws %b of %d", node, n.Samples, draws)
+					}
 					if n.Samples>>k&1 == 0 {
 						continue
 					}

@@ -52,8 +52,8 @@ func TestStop(t *testing.T) {
 				t.Errorf("draft %d: %+v", i, got)
 			}
 		}
-		x.Add(8, 1) // one of three, and another token
-		x.Add(5)    // behind no chain
+		x.Add(8, 1, 0) // one of three, another token, and one that equals its draft by chance
+		x.Add(5)       // behind no chain
 		rule.last = 99
 		x.Draft(t, 4) // as deep as the tree is
 		x.Add(6, 7)   // two of four, and the others are not compared
