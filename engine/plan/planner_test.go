@@ -144,3 +144,36 @@ func TestTurn(t *testing.T) {
 		t.Errorf("asked %d times in 40 rounds that it is worth it in", n)
 	}
 }
+
+// TestShareMost: rounds that share a step run no more drafts than each of them may.
+func TestShareMost(t *testing.T) {
+	rounds := []*Planner{{Most: 2}, {Most: 3}, {}}
+	for _, p := range rounds {
+		p.table[1] = 1
+		p.Choose(fullTree([]float32{0.9}, 5))
+	}
+	if n := Share(rounds, 30, 1, func(int) float64 { return 1 }); n != 10 {
+		t.Errorf("%d drafts run, want 10", n)
+	}
+	for i, want := range []int{2, 3, 5} {
+		if n := len(rounds[i].Chosen()); n != want {
+			t.Errorf("round %d runs %d drafts, want %d", i, n, want)
+		}
+	}
+}
+
+// TestObserve: a step that was far off moves the correction of its size as one of twice or half the prediction does, and a step beyond
+// the sizes that were measured none.
+func TestObserve(t *testing.T) {
+	for _, c := range []struct {
+		rows    int
+		seconds float64
+		want    float64
+	}{{4, 1, 1}, {4, 1.5, 1 + 0.5/32}, {4, 2, 1 + 1.0/32}, {4, 100, 1 + 1.0/32}, {4, 0.5, 1 - 0.5/32}, {4, 0, 1 - 0.5/32}, {5, 2, 1}} {
+		cost := Cost{Rows: []int{1, 4}, Layers: []float64{1, 1}, Correction: []float64{1, 1}}
+		cost.Observe(StepSize{Rows: c.rows}, c.seconds)
+		if cost.Correction[0] != 1 || math.Abs(cost.Correction[1]-c.want) > 1e-12 {
+			t.Errorf("a step of %d rows in %v s: corrections %v, want %v", c.rows, c.seconds, cost.Correction, c.want)
+		}
+	}
+}

@@ -151,3 +151,55 @@ func TestClose(t *testing.T) {
 	var idle Queue[*member]
 	idle.Close(over) // nobody calls
 }
+
+// TestSleep: a leader that sleeps is woken by a call, and by what happens; what happened since it looked does not let it sleep.
+func TestSleep(t *testing.T) {
+	var q Queue[*member]
+	var rounds atomic.Int32
+	asleep := make(chan struct{}, 8)
+	round := func(leader *member) {
+		rounds.Add(1)
+		all, events := q.Callers(nil, nil)
+		if len(all) < 2 && rounds.Load() < 3 {
+			asleep <- struct{}{}
+			q.Sleep(leader, events, time.Minute)
+			return
+		}
+		for _, m := range all {
+			q.Finish(m, nil)
+		}
+	}
+	call := func(m *member) {
+		m.caller.Init(false)
+		if err := q.Do(t.Context(), m, round); err != nil {
+			t.Error(err)
+		}
+	}
+	start := time.Now()
+	var all sync.WaitGroup
+	all.Go(func() { call(&member{}) })
+	<-asleep
+	q.Happened() // perhaps before it sleeps
+	<-asleep
+	all.Go(func() { call(&member{}) })
+	all.Wait()
+	if d := time.Since(start); d > 30*time.Second {
+		t.Errorf("a leader slept for %v", d)
+	}
+}
+
+// TestExpected: a caller that was served is expected back soon, but not one that failed.
+func TestExpected(t *testing.T) {
+	for _, fault := range []error{nil, errors.New("fault")} {
+		var q Queue[*member]
+		q.Took(time.Hour)
+		m := &member{}
+		m.caller.Init(false)
+		if err := q.Do(t.Context(), m, func(l *member) { q.Finish(l, fault) }); err != fault {
+			t.Errorf("%v, want %v", err, fault)
+		}
+		if expected := q.due.Load() == 1; expected != (fault == nil) {
+			t.Errorf("behind the error %v the caller is expected: %v", fault, expected)
+		}
+	}
+}

@@ -124,6 +124,31 @@ func TestPreempt(t *testing.T) {
 	}
 }
 
+// idle is a job that needs what take gives.
+type idle struct{ take func() error }
+
+func (j idle) Need() (Need, error)    { return Need{Take: j.take}, nil }
+func (idle) Place(*Step) error        { return nil }
+func (idle) Take(*Step) (bool, error) { return true, nil }
+
+// TestFit: a trunk waits for pages while others have some; by itself it fails.
+func TestFit(t *testing.T) {
+	m := newMaker(t)
+	trunk := m.admit(t, 0, 0)
+	trunk.job = idle{func() error { return kv.ErrFull }}
+	if fits, err := m.fit(trunk); fits || !errors.Is(err, kv.ErrFull) {
+		t.Errorf("by itself: %v, %v", fits, err)
+	}
+	m.admit(t, MostPriority, page)
+	if fits, err := m.fit(trunk); fits || err != nil {
+		t.Errorf("beside another: %v, %v", fits, err)
+	}
+	trunk.job = idle{func() error { return nil }}
+	if fits, err := m.fit(trunk); !fits || err != nil {
+		t.Errorf("with pages: %v, %v", fits, err)
+	}
+}
+
 // TestOpenAndClose counts the trunks that are open: those whose slot was taken while nobody called do not count.
 func TestOpenAndClose(t *testing.T) {
 	m := newMaker(t)
