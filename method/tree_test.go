@@ -37,8 +37,8 @@ func TestTreeAdd(t *testing.T) {
 			t.Errorf("%s: added as %d", refused.name, at)
 		}
 	}
-	if got := tree.Add(Root, 3, 7, 0.9); got != a || tree.Len() != 2 {
-		t.Errorf("an equal draft became node %d of %d", got, tree.Len())
+	if got := tree.Add(Root, 3, 7, 0.9); got != a || tree.Len() != 2 || tree.Score(a) != 0.5 {
+		t.Errorf("an equal draft became node %d of %d, of score %v", got, tree.Len(), tree.Score(a))
 	}
 	c := tree.Add(b, 5, 0, 0.5)
 	if got := tree.Add(c, 6, 0, 0.5); got != Root {
@@ -69,6 +69,37 @@ func TestTreeAdd(t *testing.T) {
 	tree.Reset(3, NewRates(1))
 	if tree.Len() != 0 || len(tree.Children(nil, Root)) != 0 {
 		t.Error("a tree that was reset is not empty")
+	}
+}
+
+// rising allows no token that is not above that of its parent.
+type rising struct{ *Tree }
+
+func (r rising) Allows(node int, id token.ID) bool { return node == Root || id > r.Nodes()[node].ID }
+
+// TestTreeLegal expects no drafts but those that may follow their parents, unless they were drawn.
+func TestTreeLegal(t *testing.T) {
+	tree := newTree(8, 10, 4)
+	tree.Legal = rising{tree}
+	a := tree.Add(Root, 5, 0, 0.5)
+	if tree.Add(a, 3, 0, 0.5) != Root || tree.Add(a, 5, 0, 0.5) != Root {
+		t.Error("a draft that may not follow was added")
+	}
+	if b := tree.Add(a, 6, 0, 0.5); a == Root || b == Root || tree.Add(Root, 3, 0, 0.5) == Root {
+		t.Errorf("a draft that may follow was refused, as %d or %d", a, b)
+	}
+	if tree.AddSample(a, 1, 0, 0, 0.5) == Root {
+		t.Error("a draft that was drawn was refused")
+	}
+}
+
+// TestRestore leaves out rates that make no sense.
+func TestRestore(t *testing.T) {
+	good := []ClassRate{{0, Rate{1, 1}}, {2*Classes - 1, Rate{0, 50}}}
+	r := NewRates(1)
+	r.Restore(0, append([]ClassRate{{-1, Rate{1, 2}}, {2 * Classes, Rate{1, 2}}, {3, Rate{-1, 2}}, {4, Rate{3, 2}}, {5, Rate{1, 1e9}}}, good...))
+	if d := cmp.Diff(good, r.Known(0)); d != "" {
+		t.Error(d)
 	}
 }
 

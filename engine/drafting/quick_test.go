@@ -3,9 +3,11 @@ package drafting
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"grove/compute"
 	"grove/engine/memory"
 	"grove/engine/plan"
 	"grove/method"
@@ -136,6 +138,62 @@ func twenty(t testing.TB) (x *Text, asks *int) {
 	}
 	t.Cleanup(func() { _ = x.Close() })
 	return x, asks
+}
+
+// listener is a drafter that keeps what it is told.
+type listener struct {
+	stub
+	runs []method.Run
+}
+
+func (l *listener) NewDrafter(method.Trunk) (method.Drafter, error) { return l, nil }
+
+func (l *listener) Committed(r method.Run) { l.runs = append(l.runs, r) }
+
+// TestTold: drafters are told of each token and of each row once.
+func TestTold(t *testing.T) {
+	l := &listener{stub: stub{texts: new(int), asks: new(int)}}
+	d, err := New([]method.Info{{Name: "listener", Open: func(method.Env) (method.Method, error) { return l, nil }}}, method.Env{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := d.Open(nil, "", false, 100, plan.Mixture{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []token.ID{1, 2, 3, 4, 5}
+	for _, n := range []int{2, 2, 4, 4, 5} {
+		if n == 4 {
+			x.Keep(&compute.Result{}, method.RowResult{})
+		}
+		if err := x.Tell(text[:n], 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var told [][2]int // tokens and rows
+	for _, r := range l.runs {
+		told = append(told, [2]int{len(r.IDs), len(r.Rows)})
+	}
+	if want := [][2]int{{2, 1}, {0, 1}, {1, 0}}; !slices.Equal(told, want) || *l.texts != 1 {
+		t.Errorf("tokens and rows %v, want %v; %d texts began", told, want, *l.texts)
+	}
+}
+
+// TestForced: tokens that must follow are drafts, each behind the one before it.
+func TestForced(t *testing.T) {
+	x, _ := twenty(t)
+	text := make([]token.ID, 10)
+	x.round(t, step["0.5b"], text, 1)
+	if err := x.Draft(t.Context(), 8, []token.ID{50, 51, 52}); err != nil {
+		t.Fatal(err)
+	}
+	at := method.Root
+	for _, id := range []token.ID{50, 51, 52} {
+		var ok bool
+		if at, ok = x.Tree.Child(at, id); !ok || x.Tree.Source(at) != 20 {
+			t.Fatalf("token %d is no draft behind the one before it", id)
+		}
+	}
 }
 
 // TestChoosingAllocates: rounds of twenty drafters allocate nothing.

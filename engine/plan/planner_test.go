@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"grove/method"
@@ -175,5 +176,105 @@ func TestObserve(t *testing.T) {
 		if cost.Correction[0] != 1 || math.Abs(cost.Correction[1]-c.want) > 1e-12 {
 			t.Errorf("a step of %d rows in %v s: corrections %v, want %v", c.rows, c.seconds, cost.Correction, c.want)
 		}
+	}
+}
+
+// costing returns a planner whose steps of rows take the given seconds, and as long as the last for more.
+func costing(seconds ...float64) *Planner {
+	p := &Planner{Throughput: Throughput{1, 1}}
+	for n := 1; n < len(p.table); n++ {
+		p.table[n] = seconds[min(n, len(seconds))-1]
+	}
+	return p
+}
+
+// TestGain expects what the chosen drafts promise, less the tokens that their time is worth, and none by which a step gives less than
+// 3 % more.
+func TestGain(t *testing.T) {
+	for _, c := range []struct {
+		score   float32
+		seconds []float64
+		drafts  int
+		gain    float64
+	}{
+		{0.9, []float64{1, 1.2, 9}, 1, 0.7}, {0.5, []float64{1, 1, 1.25}, 1, 0.5}, {0.04, []float64{1, 1, 9}, 1, 0.04}, {0.02, []float64{1, 1, 9}, 0, 0},
+	} {
+		p := costing(c.seconds...)
+		gain := p.Choose(fullTree([]float32{c.score}, 2))
+		if len(p.Chosen()) != c.drafts || math.Abs(gain-c.gain) > 1e-6 {
+			t.Errorf("a score of %v: %d drafts promise %v, want %d and %v", c.score, len(p.Chosen()), gain, c.drafts, c.gain)
+		}
+	}
+}
+
+// TestTrials expects drafts that do not pay to be run now and then, ever more rarely.
+func TestTrials(t *testing.T) {
+	p, tree := costing(1, 9), fullTree([]float32{0.6}, 4)
+	var at []int
+	for round := range 1600 {
+		if p.Choose(tree); len(p.Chosen()) > 0 {
+			at = append(at, round+1)
+		}
+	}
+	if want := []int{32, 96, 224, 480, 992, 1504}; !slices.Equal(at, want) {
+		t.Errorf("drafts were run in the rounds %v, want %v", at, want)
+	}
+}
+
+// TestShareBeyondDip: where a further row does not pay by itself, and one more does, all rounds keep theirs.
+func TestShareBeyondDip(t *testing.T) {
+	a, b := costing(1), costing(1)
+	a.Choose(fullTree([]float32{0.9}, 2))
+	b.Choose(fullTree([]float32{0.85}, 1))
+	if n := Share([]*Planner{a, b}, 9, 2, func(n int) float64 { return []float64{1, 1, 1.35, 1.35}[n] }); n != 3 || len(a.Chosen()) != 2 || len(b.Chosen()) != 1 {
+		t.Errorf("%d drafts, %d of the first round and %d of the second; want 3, 2 and 1", n, len(a.Chosen()), len(b.Chosen()))
+	}
+}
+
+// TestAskedAgain: a drafter that was worth it, and no longer is, is asked once more.
+func TestAskedAgain(t *testing.T) {
+	d := Turn{rounds: firstRounds, worth: -1, again: true, waiting: 10}
+	for i, want := range []bool{true, false, false} {
+		if d.Due(0) != want {
+			t.Errorf("round %d: asked is %v", i, !want)
+		}
+	}
+}
+
+// TestNotAsked: rounds in which a drafter is not asked teach nothing about it.
+func TestNotAsked(t *testing.T) {
+	c := Credit{rounds: trialRounds, seconds: 1, probe: pause{left: 9}}
+	before := c
+	if c.Due(1e9) {
+		t.Fatal("it is asked")
+	}
+	c.Judge(5)
+	if before.calls = c.calls; c.rounds != before.rounds || c.gain != before.gain || c.given != 0 {
+		t.Errorf("%+v, want %+v", c, before)
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for _, c := range []struct {
+		limit float64
+		most  int
+		want  int
+	}{{3, 10, 3}, {3.5, 10, 3}, {0.5, 10, 0}, {100, 10, 10}, {3, 0, 0}, {3, -1, 0}} {
+		if got := Within(c.limit, c.most, func(n int) float64 { return float64(n) }); got != c.want {
+			t.Errorf("within %v of %d at a second each: %d, want %d", c.limit, c.most, got, c.want)
+		}
+	}
+}
+
+// TestCount expects the figures of a round whose best draft was accepted and whose third was not run.
+func TestCount(t *testing.T) {
+	p := costing(1)
+	p.Choose(fullTree([]float32{0.9}, 3))
+	var s Stats
+	s.Count(p, 2, []int{0}, func(place int32) bool { return place < 2 }, 3, 4)
+	want := Stats{Rounds: 1, Tokens: 2, Drafted: 2, Accepted: 1, Drafting: 3, Stepping: 4}
+	want.Run[0], want.Run[1], want.Run[2], want.Hit[0] = 1, 1, 1, 1
+	if s != want {
+		t.Errorf("%+v, want %+v", s, want)
 	}
 }
