@@ -14,19 +14,22 @@ func widen(dst []float64, p []float32) []float64 {
 	return dst
 }
 
-// excess returns the mass of the positive part of share * p - q.
+// excess returns the mass of the positive part of share * p - q, without what rounding leaves.
 func excess(p []float64, ids []token.ID, q []float64, share float64) float64 {
 	left := share * (1 - mass(p, ids))
 	for i, id := range ids {
 		left += max(0, share*p[id]-q[i])
 	}
-	return max(0, left)
+	if left <= tiny {
+		return 0
+	}
+	return left
 }
 
 // subtract makes p the positive part of share * p - q, normalised. It returns false, and leaves p as it is, where
 // nothing remains.
 func subtract(p []float64, ids []token.ID, q []float64, share float64) bool {
-	if excess(p, ids, q, share) <= tiny {
+	if excess(p, ids, q, share) == 0 {
 		return false
 	}
 	for i, id := range ids {
