@@ -85,8 +85,9 @@
 //
 // # The source
 //
-// Five files to read first:
+// Six files to read first:
 //
+//	verify/reference     a round of drafts, and every rule, over tables of probabilities
 //	forest/step.go       what a row is, and what may be asked of it
 //	model/arch/llama.go  an architecture
 //	engine/step          how a step is made of many jobs

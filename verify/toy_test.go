@@ -280,9 +280,9 @@ func (y *toy) outcomes(t *testing.T, a Acceptor, visit func(r result, chance flo
 	follow(nil, 1)
 }
 
-// drawing visits the ways to draw the children of a node of a depth from q, with their probabilities. The node has as many
+// drawing visits the ways to draw the children of a node from q, with their probabilities. The node has as many
 // draws as its parent gave it.
-type drawing func(q []float64, draws, depth int, visit func(kids []draft, chance float64))
+type drawing func(q []float64, draws int, visit func(kids []draft, chance float64))
 
 // trees visits the trees that are drawn level by level, with their probabilities.
 func trees(q table, draws, depth int, children drawing, visit func(drafts []draft, chance float64)) {
@@ -300,7 +300,7 @@ func trees(q table, draws, depth int, children drawing, visit func(drafts []draf
 		if node != Root {
 			n = bits.OnesCount64(y.drafts[node].samples)
 		}
-		children(q[y.row(node)], n, y.depth(node), func(kids []draft, c float64) {
+		children(q[y.row(node)], n, func(kids []draft, c float64) {
 			all := slices.Clone(y.drafts)
 			for _, k := range kids {
 				k.parent = node
@@ -313,7 +313,7 @@ func trees(q table, draws, depth int, children drawing, visit func(drafts []draf
 }
 
 // independent gives the draws of K-SEQ: with replacement, equal ones merged.
-func independent(q []float64, draws, _ int, visit func(kids []draft, chance float64)) {
+func independent(q []float64, draws int, visit func(kids []draft, chance float64)) {
 	var pick func(kids []draft, k int, chance float64)
 	pick = func(kids []draft, k int, chance float64) {
 		if k == draws {
@@ -337,11 +337,9 @@ func independent(q []float64, draws, _ int, visit func(kids []draft, chance floa
 	pick(nil, 0, 1)
 }
 
-// distinct gives up to as many draws without replacement as a depth has, whatever the parent's draws; the last number
-// counts below, too.
-func distinct(widths ...int) drawing {
-	return func(q []float64, _, depth int, visit func(kids []draft, chance float64)) {
-		width := widths[min(depth, len(widths)-1)]
+// distinct gives up to width draws without replacement behind a node, whatever the parent's draws.
+func distinct(width int) drawing {
+	return func(q []float64, _ int, visit func(kids []draft, chance float64)) {
 		var pick func(kids []draft, left, chance float64)
 		pick = func(kids []draft, left, chance float64) {
 			more := false
@@ -364,9 +362,8 @@ func distinct(widths ...int) drawing {
 type game struct {
 	rule     Rule
 	p, q     table
-	draws    int   // independent draws behind the root; 0: draws without replacement
-	width    int   // draws without replacement behind each node
-	widths   []int // the same by depth; nil: width
+	draws    int // independent draws behind the root; 0: draws without replacement
+	width    int // draws without replacement behind each node
 	depth    int
 	prepare  func(y *toy) // changes a round; nil: nothing
 	drawless bool         // drafts are not called draws
@@ -390,9 +387,6 @@ func (g game) play(t *testing.T) (texts map[string]float64, accepts, tokens floa
 		}
 	}
 	draw := distinct(g.width)
-	if g.widths != nil {
-		draw = distinct(g.widths...)
-	}
 	if g.draws > 0 {
 		draw = independent
 	}
@@ -432,14 +426,8 @@ func (g game) play(t *testing.T) (texts map[string]float64, accepts, tokens floa
 func (g game) error(t *testing.T) float64 {
 	t.Helper()
 	got, _, _ := g.play(t)
-	return g.distance(t, got)
-}
-
-// distance returns how far texts are from those of the target.
-func (g game) distance(t *testing.T, got map[string]float64) (most float64) {
-	t.Helper()
-	plain := g
-	plain.rule, plain.width, plain.widths, plain.draws, plain.drawless = Match, 0, nil, 0, true
+	plain, most := g, 0.0
+	plain.rule, plain.width, plain.draws, plain.drawless = Match, 0, 0, true
 	want, _, _ := plain.play(t)
 	for text := range got {
 		most = max(most, math.Abs(got[text]-want[text]))

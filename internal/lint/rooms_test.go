@@ -48,6 +48,7 @@ var rooms = []string{
 	"method",
 	"method/acceptance method/datastore method/vocabulary",
 	"verify",
+	"verify/reference",
 	"suite/modeltest",
 	"model/all",
 	"model/arch model/hybrid model/encoder model/seq2seq",
