@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"grove"
@@ -81,11 +82,18 @@ func (r reply) Write(b []byte) (int, error) {
 	return n + 1, err
 }
 
+// writers are buffers for the parts of answers.
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 64<<10) }}
+
 // write sends an answer in parts, each of which the client must take within [WriteTime]. An answer that cannot be written is an error
 // where nothing of it was sent, and else ends with the connection.
 func (x *Request) write(status int, v any) {
-	const part = 64 << 10
-	w := bufio.NewWriterSize(reply{x, status}, part)
+	w := writers.Get().(*bufio.Writer)
+	defer func() {
+		w.Reset(nil)
+		writers.Put(w)
+	}()
+	w.Reset(reply{x, status})
 	err := wire.Write(w, v)
 	if err == nil {
 		_ = w.WriteByte('\n') // Flush has its error

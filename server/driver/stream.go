@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,8 @@ type Stream struct {
 	more    chan struct{}     // has an element where there is something to send, or the stream is closed
 	room    chan struct{}     // has one where something was sent, or sending has failed
 
+	made bytes.Buffer // the last object, as it is sent
+
 	mu     sync.Mutex
 	parts  []byte // that wait to be sent
 	unread int    // bytes of parts, and of what is being sent
@@ -59,23 +62,29 @@ func NewStream(x *Request, f Framing) *Stream {
 
 // Send sends an event with an object.
 func (s *Stream) Send(v any) error {
-	body, err := wire.Marshal(v)
-	if err != nil {
-		return err
-	}
 	if s.framing == Lines {
-		return s.write("", body, "\n")
+		return s.object("", v, "\n")
 	}
-	return s.write("data: ", body, "\n\n")
+	return s.object("data: ", v, "\n\n")
 }
 
 // Named sends an event with a name and an object. Only events have names.
 func (s *Stream) Named(name string, v any) error {
-	body, err := wire.Marshal(v)
-	if err != nil {
+	return s.object("event: "+name+"\ndata: ", v, "\n\n")
+}
+
+// object sends an object between two texts.
+func (s *Stream) object(before string, v any, behind string) error {
+	if s.made.Cap() > 2*piece {
+		s.made = bytes.Buffer{} // it was a large one
+	}
+	s.made.Reset()
+	s.made.WriteString(before)
+	if err := wire.Write(&s.made, v); err != nil {
 		return err
 	}
-	return s.write("event: "+name+"\ndata: ", body, "\n\n")
+	s.made.WriteString(behind)
+	return s.write(s.made.Bytes())
 }
 
 // Alive sends a comment, so that proxies keep the connection open. Lines have no comments.
@@ -83,20 +92,20 @@ func (s *Stream) Alive() error {
 	if s.framing == Lines {
 		return nil
 	}
-	return s.write(": computing\n\n", nil, "")
+	return s.write([]byte(": computing\n\n"))
 }
 
 // Done ends the stream as OpenAI's API does.
-func (s *Stream) Done() error { return s.write("data: [DONE]\n\n", nil, "") }
+func (s *Stream) Done() error { return s.write([]byte("data: [DONE]\n\n")) }
 
 // write adds a part to those that wait, once there is room.
-func (s *Stream) write(before string, body []byte, behind string) error {
+func (s *Stream) write(part []byte) error {
 	if s.sender == nil {
 		s.begin()
 	}
 	var long <-chan time.Time // has an element when the wait has become long
 	for {
-		fits, err := s.add(before, body, behind)
+		fits, err := s.add(part)
 		if fits || err != nil {
 			return err
 		}
@@ -117,13 +126,13 @@ func (s *Stream) write(before string, body []byte, behind string) error {
 }
 
 // add adds a part to those that wait, if there is room.
-func (s *Stream) add(before string, body []byte, behind string) (fits bool, err error) {
+func (s *Stream) add(part []byte) (fits bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil || !s.take(len(before)+len(body)+len(behind)) {
+	if s.err != nil || !s.take(len(part)) {
 		return false, s.err
 	}
-	s.parts = append(append(append(s.parts, before...), body...), behind...)
+	s.parts = append(s.parts, part...)
 	signal(s.more)
 	return true, nil
 }
@@ -160,7 +169,6 @@ func (s *Stream) begin() {
 // send sends what waits until the stream is closed or its client takes nothing.
 func (s *Stream) send() {
 	defer close(s.sender)
-	c := http.NewResponseController(s.x.W)
 	var parts []byte
 	for {
 		s.mu.Lock()
@@ -171,7 +179,7 @@ func (s *Stream) send() {
 		case len(parts) > 0:
 			for rest := parts; len(rest) > 0; {
 				n := min(piece, len(rest))
-				err := s.give(c, rest[:n])
+				err := s.give(rest[:n])
 				s.sent(n, err)
 				if err != nil {
 					return
@@ -190,11 +198,17 @@ func (s *Stream) send() {
 }
 
 // give sends bytes. A panic is an error of this request.
-func (s *Stream) give(c *http.ResponseController, part []byte) (err error) {
+func (s *Stream) give(part []byte) (err error) {
 	defer s.x.Server.Pool.Guard(s.x.R.Context(), &err)
-	patience := s.x.Server.Patience
+	return s.x.Give(part)
+}
+
+// Give sends a part of an answer at once. The client must take it within [Server.Patience].
+func (x *Request) Give(part []byte) error {
+	c, patience := http.NewResponseController(x.W), x.Server.Patience
 	_ = c.SetWriteDeadline(time.Now().Add(patience)) // a recorder of tests has none
-	if _, err = s.x.W.Write(part); err == nil {
+	_, err := x.W.Write(part)
+	if err == nil {
 		err = c.Flush()
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {

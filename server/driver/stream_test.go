@@ -40,7 +40,7 @@ func TestUnread(t *testing.T) {
 	}
 	fill := func(x *Stream) (bytes int) {
 		for {
-			fits, err := x.add("", part, "")
+			fits, err := x.add(part)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func TestUnread(t *testing.T) {
 		t.Error(diff)
 	}
 	large := stream()
-	if fits, err := large.add("", make([]byte, 2*mostUnread), ""); !fits || err != nil {
+	if fits, err := large.add(make([]byte, 2*mostUnread)); !fits || err != nil {
 		t.Errorf("a part larger than what may wait: %v %v", fits, err)
 	}
 	for i, x := range streams {
@@ -89,7 +89,7 @@ func TestPartsAllocateNothing(t *testing.T) {
 	x := NewStream(&Request{Server: s, W: sink{http.Header{}}, R: httptest.NewRequest(http.MethodPost, "/", nil)}, Events)
 	body := make([]byte, 300)
 	part := func() {
-		if err := x.write("data: ", body, "\n\n"); err != nil {
+		if err := x.write(body); err != nil {
 			t.Fatal(err)
 		}
 		for s.unread.Load() > 0 {

@@ -13,7 +13,7 @@ type envelope struct {
 	Created int64            `json:"created"`
 	Model   string           `json:"model"`
 	System  string           `json:"system_fingerprint"`
-	Choices *wire.Sequence   `json:"choices"`
+	Choices any              `json:"choices"` // a list
 	Usage   *serving.Usage   `json:"usage,omitempty"`
 	Timings *serving.Timings `json:"timings,omitempty"`
 }
@@ -27,12 +27,7 @@ type openAI struct {
 	options  *wire.StreamOptions
 }
 
-// list returns a list of values.
-func list(all ...any) *wire.Sequence {
-	return wire.Each(len(all), func(i int) (any, error) { return all[i], nil })
-}
-
-func (e *openAI) envelope(object string, choices *wire.Sequence) envelope {
+func (e *openAI) envelope(object string, choices any) envelope {
 	return envelope{ID: e.answerID, Object: object, Created: e.Created, Model: e.Host.Name, System: driver.Fingerprint, Choices: choices}
 }
 
@@ -40,7 +35,7 @@ func (e *openAI) tellsUsage() bool { return e.options != nil && e.options.Includ
 
 // send sends a part of an answer. Its usage is null where the last event of the stream has one.
 func (e *openAI) send(choice any, so *serving.Timings) error {
-	b := e.envelope(e.part, list(choice))
+	b := e.envelope(e.part, []any{choice})
 	b.Timings = so
 	if !e.tellsUsage() {
 		return e.Out.Send(b)
@@ -59,7 +54,7 @@ func (e *openAI) whole(choice func(i int) (any, error)) error {
 // done ends a stream.
 func (e *openAI) done() error {
 	if e.tellsUsage() {
-		if err := e.Out.Send(e.total(e.part, list())); err != nil {
+		if err := e.Out.Send(e.total(e.part, []any{})); err != nil {
 			return err
 		}
 	}
@@ -67,7 +62,7 @@ func (e *openAI) done() error {
 }
 
 // total returns an envelope with the usage and the timings of the request.
-func (e *openAI) total(object string, choices *wire.Sequence) envelope {
+func (e *openAI) total(object string, choices any) envelope {
 	b := e.envelope(object, choices)
 	u, t := e.Spent()
 	b.Usage, b.Timings = &u, t
