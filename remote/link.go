@@ -15,12 +15,14 @@ type Config struct {
 	Request int           // bytes of a request at most
 	Window  int           // bytes of other frames that the peer may leave unread; 0: 256 KiB
 	Ping    time.Duration // between measurements of the round trip; 0: this side makes none
-	Silence time.Duration // after which a connection counts as broken; 0: 5 s
+	Silence time.Duration // after which a connection counts as broken; 0: [Silence]
 }
+
+// Silence is the usual time after which a connection counts as broken.
+const Silence = 5 * time.Second
 
 const (
 	window   = 256 << 10
-	silence  = 5 * time.Second
 	ackAfter = 16 // frames that are acknowledged together
 )
 
@@ -71,7 +73,7 @@ func NewLink(c Config) *Link {
 		c.Window = window
 	}
 	if c.Silence == 0 {
-		c.Silence = silence
+		c.Silence = Silence
 	}
 	return &Link{config: c, changed: make(chan struct{})}
 }
@@ -82,27 +84,32 @@ func (l *Link) tell() {
 	l.changed = make(chan struct{})
 }
 
-// wait waits for a change, without the lock that the caller holds.
-func (l *Link) wait(ctx context.Context) error {
-	changed := l.changed
-	l.mu.Unlock()
-	defer l.mu.Lock()
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// until waits, without the lock that the caller holds, until done. Errors: ctx's, and that which ended the link.
+func (l *Link) until(ctx context.Context, done func() bool) error {
+	for !done() {
+		if l.err != nil {
+			return l.err
+		}
+		changed := l.changed
+		l.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		l.mu.Lock()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 	}
+	return nil
 }
 
 // Send sends a frame. While the peer leaves much unread, it waits. Errors: ctx's, and that which ended the link.
 func (l *Link) Send(ctx context.Context, kind Kind, payload []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.err == nil && l.full(payload) {
-		if err := l.wait(ctx); err != nil {
-			return err
-		}
+	if err := l.until(ctx, func() bool { return !l.full(payload) }); err != nil {
+		return err
 	}
 	return l.send(kind, payload)
 }
@@ -139,13 +146,8 @@ func (l *Link) send(kind Kind, payload []byte) error {
 func (l *Link) Next(ctx context.Context) (Frame, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.in) == 0 {
-		if l.err != nil {
-			return Frame{}, l.err
-		}
-		if err := l.wait(ctx); err != nil {
-			return Frame{}, err
-		}
+	if err := l.until(ctx, func() bool { return len(l.in) > 0 }); err != nil {
+		return Frame{}, err
 	}
 	f := l.in[0]
 	l.in = l.in[1:]
@@ -182,23 +184,14 @@ func (l *Link) Traffic() Traffic {
 func (l *Link) Told(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.told < l.taken && l.err == nil && l.open != nil && l.wait(ctx) == nil {
-	}
+	_ = l.until(ctx, func() bool { return l.told >= l.taken || l.open == nil }) // it is no matter which
 }
 
 // Drained returns when the peer has taken all frames, or ctx or the link has ended.
 func (l *Link) Drained(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.out) > 0 {
-		if l.err != nil {
-			return l.err
-		}
-		if err := l.wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.until(ctx, func() bool { return len(l.out) == 0 })
 }
 
 // ErrClosed is the error of a link that was closed.

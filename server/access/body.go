@@ -28,8 +28,8 @@ func CheckHeader(h http.Header) error {
 	}
 }
 
-// browserHeaders are headers of requests that a page may be behind. A browser sends Origin with each POST.
-var browserHeaders = []string{"Origin", "Referer", "Cookie", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Sec-Fetch-User"}
+// BrowserHeaders are headers of requests that a page may be behind. A browser sends Origin with each POST.
+var BrowserHeaders = []string{"Origin", "Referer", "Cookie", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Sec-Fetch-User"}
 
 // CheckBody refuses a body that is not declared as JSON with 415: a page may send text and forms to any server without asking it first. A
 // body without a type, and one with the type of forms, which curl -d sends, are taken where no header is one of a browser.
@@ -43,11 +43,11 @@ func CheckBody(r *http.Request) error {
 		given = fmt.Sprintf("the content type %q", wire.Clip(strings.Join(types, ", ")))
 	}
 	if len(types) == 0 || len(types) == 1 && isForm(types[0]) {
-		at := slices.IndexFunc(browserHeaders, func(name string) bool { return len(r.Header.Values(name)) > 0 })
+		at := slices.IndexFunc(BrowserHeaders, func(name string) bool { return len(r.Header.Values(name)) > 0 })
 		if at < 0 {
 			return nil
 		}
-		given += " and the header " + browserHeaders[at] + " of a browser"
+		given += " and the header " + BrowserHeaders[at] + " of a browser"
 	}
 	return &wire.Error{
 		Status: http.StatusUnsupportedMediaType, Type: wire.TypeInvalid, Code: "unsupported_media_type",

@@ -238,12 +238,15 @@ func (g *Gate) Caller(r *http.Request) (*Caller, error) {
 	return all[found-1], nil
 }
 
+// KeyHeaders are the headers that show a key: OpenAI's, Anthropic's and Azure's.
+var KeyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key"}
+
 // shown returns the key that a request shows: of OpenAI's, Anthropic's or Azure's header; "": none. It refuses a header that is there
 // twice, of which a proxy may have checked the other one, and another scheme than Bearer where no other header has a key.
 func shown(r *http.Request) (string, error) {
 	var keys []string
 	other := ""
-	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
+	for _, name := range KeyHeaders {
 		values := r.Header.Values(name)
 		if len(values) > 1 {
 			return "", noKey("the header %s is there %d times; send it once", name, len(values))

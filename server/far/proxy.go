@@ -35,7 +35,7 @@ type Config struct {
 	Patience time.Duration // how long a broken connection is opened again; 0: 10 s
 	Fallback bool          // where the far server cannot be reached, the near model answers
 
-	Silence time.Duration // after which a connection counts as broken; 0: 5 s
+	Silence time.Duration // after which a connection counts as broken; 0: [remote.Silence]
 	Ping    time.Duration // between measurements of the round trip; 0: 500 ms
 }
 
@@ -43,11 +43,11 @@ type Config struct {
 type Proxy struct {
 	config Config
 	url    *url.URL
+	words  vocabularies
 
 	mu        sync.Mutex
 	transport *http.Transport
 	known     map[string]remote.Model // the models that have answered, by name
-	own       map[string]string       // the digests of the near models' vocabularies, by the weights
 	pace      pace
 	totals    Totals
 }
@@ -80,12 +80,12 @@ func NewProxy(c Config) (*Proxy, error) {
 	for _, d := range []struct {
 		to    *time.Duration
 		usual time.Duration
-	}{{&c.Patience, 10 * time.Second}, {&c.Silence, 5 * time.Second}, {&c.Ping, 500 * time.Millisecond}} {
+	}{{&c.Patience, 10 * time.Second}, {&c.Silence, remote.Silence}, {&c.Ping, 500 * time.Millisecond}} {
 		if *d.to == 0 {
 			*d.to = d.usual
 		}
 	}
-	p := &Proxy{config: c, url: u, known: map[string]remote.Model{}, own: map[string]string{}}
+	p := &Proxy{config: c, url: u, known: map[string]remote.Model{}}
 	p.transport = p.newTransport()
 	return p, nil
 }
@@ -289,12 +289,7 @@ func (a *answer) take(ctx context.Context, f remote.Frame) (err error) {
 
 // write gives the client a part of the answer.
 func (a *answer) write(part []byte) error {
-	control := http.NewResponseController(a.x.W)
-	_ = control.SetWriteDeadline(time.Now().Add(a.x.Server.Patience)) // a recorder of tests has none
-	_, err := a.x.W.Write(part)
-	if err == nil {
-		err = control.Flush()
-	}
+	err := a.x.Give(part)
 	a.tail = append(a.tail, part[max(0, len(part)-2):]...)
 	a.tail = a.tail[max(0, len(a.tail)-2):]
 	return err
@@ -342,15 +337,11 @@ func (a *answer) check(m remote.Model) error {
 	if err != nil {
 		return err
 	}
+	own := p.words.of(h)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if old, ok := p.known[m.Name]; ok && old != m {
 		return gateway("far_model", "the far server's model %s has other weights than before: %.16s, and it was %.16s; start this server again where that is right", wire.Clip(m.Name), m.Weights, old.Weights)
-	}
-	own, ok := p.own[h.Info.Sample]
-	if !ok {
-		own = vocabularyOf(h)
-		p.own[h.Info.Sample] = own
 	}
 	if own != m.Vocabulary {
 		return gateway("far_vocabulary", "the far server's model %s has another vocabulary than %s, which drafts for it", wire.Clip(m.Name), h.Name)

@@ -14,6 +14,7 @@ import (
 
 	"grove/method"
 	"grove/remote"
+	"grove/server/access"
 	"grove/server/serving"
 	"grove/server/wire"
 	"grove/text/token"
@@ -97,7 +98,7 @@ func (s *session) answer(r *remote.Request) (whole bool) {
 	for i := 0; i+1 < len(r.Header); i += 2 {
 		h.Header.Add(r.Header[i], r.Header[i+1])
 	}
-	for _, name := range keyHeaders {
+	for _, name := range access.KeyHeaders {
 		h.Header.Del(name)
 		for _, v := range s.authority.Values(name) {
 			h.Header.Add(name, v)
@@ -132,9 +133,6 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	s.v.Handler.ServeHTTP(w, r)
 	return nil
 }
-
-// keyHeaders are the headers that show a key.
-var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key"}
 
 // receive takes what the near side sends.
 func (s *session) receive() {
@@ -171,7 +169,7 @@ func (s *session) receive() {
 
 // Computes implements [serving.Outside].
 func (s *session) Computes(h *serving.Host) {
-	m := modelOf(h, s.v.vocabulary(h))
+	m := modelOf(h, s.v.words.of(h))
 	_ = s.link.Send(s.ctx, remote.KindModel, m.Append(nil)) // the answer's own frames fail the same way
 }
 
@@ -351,10 +349,11 @@ func (w *writer) send(kind remote.Kind, payload []byte) error {
 	return w.s.link.Send(ctx, kind, payload)
 }
 
-// flat returns a header as names and values in turn, without what concerns one connection alone.
+// flat returns a header as names and values in turn, without what concerns one connection alone, and what the near server has checked: the key,
+// and which page asks.
 func flat(h http.Header) (all []string) {
 	for name, values := range h {
-		if slices.Contains(hops, name) || slices.Contains(keyHeaders, name) {
+		if slices.Contains(hops, name) || slices.Contains(access.KeyHeaders, name) || slices.Contains(access.BrowserHeaders, name) {
 			continue
 		}
 		for _, v := range values {
@@ -364,8 +363,8 @@ func flat(h http.Header) (all []string) {
 	return all
 }
 
-// hops are headers of one connection, and those of browsers and hosts, which the near server has checked.
+// hops are headers of one connection.
 var hops = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length",
-	"Accept-Encoding", "Origin", "Referer", "Cookie", "Host", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Sec-Fetch-User",
+	"Accept-Encoding", "Host",
 }

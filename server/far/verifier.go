@@ -49,7 +49,7 @@ type Verifier struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session // by the caller's folder and the ID
-	models   map[string]string   // the digests of vocabularies, by the weights
+	words    vocabularies
 }
 
 // Routes returns the verifier's routes.
@@ -148,23 +148,22 @@ func (v *Verifier) Close() {
 	}
 }
 
-// vocabulary returns the digest of a model's tokens.
-func (v *Verifier) vocabulary(h *serving.Host) string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.models == nil || len(v.models) > maxSessions {
-		v.models = map[string]string{}
-	}
-	d, ok := v.models[h.Info.Sample]
-	if !ok {
-		d = vocabularyOf(h)
-		v.models[h.Info.Sample] = d
-	}
-	return d
+// vocabularies are the digests of models' tokens by their weights. It is safe for concurrent use.
+type vocabularies struct {
+	mu  sync.Mutex
+	all map[string]string
 }
 
-// vocabularyOf returns the SHA-256 of a model's tokens, each behind its length.
-func vocabularyOf(h *serving.Host) string {
+// of returns the SHA-256 of a model's tokens, each behind its length.
+func (v *vocabularies) of(h *serving.Host) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if d, ok := v.all[h.Info.Sample]; ok {
+		return d
+	}
+	if v.all == nil || len(v.all) > maxSessions {
+		v.all = map[string]string{}
+	}
 	sum := sha256.New()
 	for id := range token.ID(h.Info.Vocabulary) {
 		raw, err := h.Model.Piece(id)
@@ -174,7 +173,8 @@ func vocabularyOf(h *serving.Host) string {
 		sum.Write(binary.AppendUvarint(nil, uint64(len(raw))))
 		sum.Write(raw)
 	}
-	return fmt.Sprintf("%x", sum.Sum(nil))
+	v.all[h.Info.Sample] = fmt.Sprintf("%x", sum.Sum(nil))
+	return v.all[h.Info.Sample]
 }
 
 // modelOf describes a model for the other side.
