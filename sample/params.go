@@ -30,6 +30,25 @@ func (o Order) String() string {
 	return fmt.Sprintf("order %d", uint8(o))
 }
 
+// stages are the names of the stages in their orders.
+var stages = [...][]string{
+	TruncateFirst: {"penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"},
+	TemperFirst:   {"penalties", "dry", "temperature", "top_n_sigma", "min_p", "top_k", "typ_p", "top_p", "xtc"},
+}
+
+// Stages returns llama.cpp's names of the stages in the order, which is one of the above. The caller must not change them.
+func (o Order) Stages() []string { return stages[o] }
+
+// Takes reports whether names are some of [Order.Stages], in their order, each once.
+func (o Order) Takes(names []string) bool {
+	for _, name := range o.Stages() {
+		if len(names) > 0 && names[0] == name {
+			names = names[1:]
+		}
+	}
+	return len(names) == 0
+}
+
 // Params say how a token is drawn. The zero value is greedy: the likeliest token, always.
 type Params struct {
 	// Temperature divides the logits. Below 1e-5 the likeliest token is taken, as in vLLM: of the probabilities of the

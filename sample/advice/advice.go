@@ -209,12 +209,6 @@ func (r *adviser) int(name string, check func(n int) error) *int {
 	return &n
 }
 
-// adviceOrders are the orders in which stages can run, by llama.cpp's names.
-var adviceOrders = map[sample.Order][]string{
-	sample.TruncateFirst: {"penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"},
-	sample.TemperFirst:   {"penalties", "dry", "temperature", "top_n_sigma", "min_p", "top_k", "typ_p", "top_p", "xtc"},
-}
-
 // sequence reads the order of the stages. A stage that is not in it is off.
 func (r *adviser) sequence(a *Advice) {
 	const name = "sequence"
@@ -236,25 +230,13 @@ func (r *adviser) sequence(a *Advice) {
 		stages[i] = s
 	}
 	for _, order := range []sample.Order{sample.TruncateFirst, sample.TemperFirst} {
-		if ordered(stages, adviceOrders[order]) {
+		if order.Takes(stages) {
 			a.Order = &order
 			a.only(stages)
 			return
 		}
 	}
-	r.ignore(name, text, fmt.Errorf("the orders are %s, or %s, or parts of them", strings.Join(adviceOrders[sample.TruncateFirst], ";"), strings.Join(adviceOrders[sample.TemperFirst], ";")))
-}
-
-// ordered reports whether stages are some of an order, each once.
-func ordered(stages, order []string) bool {
-	for _, s := range stages {
-		i := slices.Index(order, s)
-		if i < 0 {
-			return false
-		}
-		order = order[i+1:]
-	}
-	return true
+	r.ignore(name, text, fmt.Errorf("the orders are %s, or %s, or parts of them", strings.Join(sample.TruncateFirst.Stages(), ";"), strings.Join(sample.TemperFirst.Stages(), ";")))
 }
 
 // only recommends that the stages that are not among those given are off.

@@ -389,7 +389,7 @@ func (e *completionEncoder) settings(s grove.Stats) map[string]any {
 		"presence_penalty": r.Penalties.Presence, "frequency_penalty": r.Penalties.Frequency, "repeat_penalty": orOff(r.Penalties.Repeat, 1),
 		"repeat_last_n": r.Penalties.Window, "min_tokens": r.Penalties.MinTokens, "ignore_eos": r.IgnoreEnd, "stop": stop,
 		"logit_bias": biases, "stream": e.q.Stream, "n_probs": e.top, "post_sampling_probs": e.q.PostSampling,
-		"samplers": wire.Samplers(sampling.Order), "accept": cmp.Or(r.Accept, grove.AcceptExact), "search": r.Search,
+		"samplers": sampling.Order.Stages(), "accept": cmp.Or(r.Accept, grove.AcceptExact), "search": r.Search,
 	}
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -104,21 +105,12 @@ func (f *Stages) thinking() (budget *int, err error) {
 // samplers is the list of samplers: their names, or a text of their letters, both as llama.cpp has them.
 type samplers []string
 
-// orders are the samplers in the two orders that there are.
-var orders = map[grove.Order]samplers{
-	grove.TruncateFirst: {"penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"},
-	grove.TemperFirst:   {"penalties", "dry", "temperature", "top_n_sigma", "min_p", "top_k", "typ_p", "top_p", "xtc"},
-}
-
-// Samplers returns the names of the samplers in an order.
-func Samplers(o grove.Order) []string { return orders[o] }
-
 // samplerLetters are the letters of the samplers, in llama.cpp's order.
 const samplerLetters = "edskypmxt"
 
 // ReadJSON implements [Own].
 func (l *samplers) ReadJSON(r *Reader) error {
-	all := orders[grove.TruncateFirst]
+	all := grove.TruncateFirst.Stages()
 	*l = samplers{}
 	if r.Kind() == jsontext.KindString {
 		letters, err := r.Text()
@@ -151,22 +143,12 @@ func (l *samplers) ReadJSON(r *Reader) error {
 		case "temp":
 			name = "temperature"
 		}
-		if !(samplers{name}).within(all) {
+		if !slices.Contains(all, name) {
 			return r.Refuse("%q is not known; known are %s", Clip(name), strings.Join(all, ", "))
 		}
 		(*l)[i] = name
 	}
 	return nil
-}
-
-// within reports whether a list is an order, or leaves some of it out.
-func (l samplers) within(order samplers) bool {
-	for _, name := range order {
-		if len(l) > 0 && l[0] == name {
-			l = l[1:]
-		}
-	}
-	return len(l) == 0
 }
 
 // order sets the order of the samplers where the request has a list of them. Samplers that it leaves out are turned
@@ -179,10 +161,10 @@ func (f *Sampling) order(s *grove.Sampling, p *grove.Penalties) error {
 	if s.Mirostat.Version != 0 {
 		return Refuse("samplers", "samplers: mirostat replaces them; leave one of the two fields out")
 	}
-	if !list.within(orders[s.Order]) {
-		if s.Order = grove.TemperFirst - s.Order; !list.within(orders[s.Order]) {
+	if !s.Order.Takes(list) {
+		if s.Order = grove.TemperFirst - s.Order; !s.Order.Takes(list) {
 			return Refuse("samplers", "samplers: the order %s is not supported; it must be %s, or %s, where samplers may be left out", Clip(strings.Join(list, ", ")),
-				strings.Join(orders[grove.TruncateFirst], ", "), strings.Join(orders[grove.TemperFirst], ", "))
+				strings.Join(grove.TruncateFirst.Stages(), ", "), strings.Join(grove.TemperFirst.Stages(), ", "))
 		}
 	}
 	for _, stage := range []struct {
@@ -201,7 +183,7 @@ func (f *Sampling) order(s *grove.Sampling, p *grove.Penalties) error {
 		{"temperature", f.Temperature != nil && s.Temperature != 1 || s.DynamicTemperature.Range > 0, func() { s.Temperature = 1 }},
 	} {
 		switch {
-		case (samplers{stage.name}).within(list):
+		case slices.Contains(list, stage.name):
 		case stage.asked:
 			return Refuse("samplers", "samplers: %s is left out, and another field turns it on", stage.name)
 		default:
