@@ -9,7 +9,6 @@ import (
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/text/chat"
 )
 
 // props handles GET /props. With autoload=false it does not open the model.
@@ -33,7 +32,7 @@ func props(x *driver.Request) error {
 		return err
 	}
 	template := ""
-	if t, _ := h.Model.Templates().For(chat.Options{}); t != nil { // conversations get the error
+	if t := h.Template(); t != nil { // conversations get the error
 		template = t.Source()
 	}
 	s, p := wire.DefaultsNative.For(h.Model)

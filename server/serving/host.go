@@ -54,9 +54,6 @@ func (h *Host) Template() *chat.Template {
 	return t
 }
 
-// bytes returns the memory that the weights and the cache may take.
-func (h *Host) bytes() uint64 { return uint64(h.Info.WeightBytes + h.Info.CacheBytes) }
-
 // admit reserves n places, or refuses: there are as many as answers may be computed and queued.
 func (h *Host) admit(n int) error {
 	if h.pool.Ending() {

@@ -133,7 +133,7 @@ func (p *Pool) load(ctx context.Context, e *entry) {
 	defer p.mu.Unlock()
 	if e.loading.err = err; err == nil {
 		e.host = newHost(p, e.Name, m)
-		e.bytes += e.host.bytes()
+		e.bytes += uint64(e.host.Memory())
 		e.users, e.loading.open = e.users+e.loading.asked, true
 		p.rest(e)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/machine"
 	"grove/internal/near"
 	"grove/server/access"
 	"grove/server/wire"
@@ -51,6 +52,7 @@ type Config struct {
 // Pool holds the models. It is safe for concurrent use.
 type Pool struct {
 	config  Config
+	memory  uint64 // bytes of models and requests together: the bound, or what the machine has
 	metrics *Metrics
 	work    *Work
 	ending  context.Context
@@ -90,7 +92,7 @@ func NewPool(c Config) *Pool {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Pool{config: c, turn: make(chan struct{}, 1), freed: make(chan struct{}, 1)}
+	p := &Pool{config: c, memory: cmp.Or(c.Memory, machine.Memory(), 4<<30), turn: make(chan struct{}, 1), freed: make(chan struct{}, 1)}
 	p.ending, p.end = context.WithCancel(context.Background())
 	p.metrics, p.work = newMetrics(p), newWork(p.requestMemory)
 	return p
@@ -300,7 +302,7 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e.bytes -= h.bytes()
+	e.bytes -= uint64(h.Memory())
 	p.free()
 	return err
 }

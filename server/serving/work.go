@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"grove/internal/machine"
 	"grove/internal/quota"
 	"grove/server/wire"
 )
@@ -120,8 +118,7 @@ func (h *Held) set(ctx context.Context, n int64) error {
 
 // requestMemory returns the bytes that requests may hold: those that the limit, or the machine's memory, has beside the models.
 func (p *Pool) requestMemory() int64 {
-	limit := cmp.Or(p.config.Memory, machine.Memory(), 4<<30)
-	return int64(max(limit-min(limit, p.models()), p.reserve()))
+	return int64(max(p.memory-min(p.memory, p.models()), p.reserve()))
 }
 
 // reserve is the memory that models leave to requests.

@@ -98,9 +98,9 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	})
 	Set(&s.TopK, f.TopK)
 	p.MinTokens = f.MinTokens
-	switch most := m.Info().Parallel - 1; {
-	case f.Slot != nil && *f.Slot > most:
-		return r, Refuse("id_slot", "id_slot is %d; it must be from -1 (any) to %d", *f.Slot, most)
+	switch {
+	case f.Slot != nil && *f.Slot >= m.Info().Parallel:
+		return r, Refuse("id_slot", "id_slot is %d; it must be from -1 (any) to %d", *f.Slot, m.Info().Parallel-1)
 	case f.Session != "" && f.CachePrompt != nil && !*f.CachePrompt:
 		return r, Refuse("session", "session: with cache_prompt false nothing is kept")
 	case f.Repeat != nil && f.Repetition != nil && *f.Repeat != *f.Repetition:
