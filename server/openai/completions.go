@@ -124,7 +124,7 @@ func (e *completionEncoder) Begin() error {
 		return nil
 	}
 	for p, r := range e.Prompts {
-		if err := e.addPrompt(e.answers[p*e.N:][:e.N], r); err != nil {
+		if err := e.addPrompt(e.answers[p*e.N:][:e.N], r, e.Job.Answers[p*e.N].Prompt()); err != nil {
 			return err
 		}
 	}
@@ -199,17 +199,13 @@ func (e *completionEncoder) choice(i int) completionChoice {
 	return c
 }
 
-// addPrompt puts a prompt before its answers, with the log-probabilities of its tokens where the request asks for them.
-func (e *completionEncoder) addPrompt(answers []completionAnswer, r grove.Request) error {
-	text, ids := r.Prompt, r.PromptIDs
-	var err error
-	if ids == nil {
-		ids, err = e.Host.Model.Tokenize(text, true, false)
-	} else {
-		text, err = e.Host.Model.Detokenize(ids)
-	}
-	if err != nil {
-		return err
+// addPrompt puts a prompt of these tokens before its answers, with the log-probabilities of its tokens where the request asks for them.
+func (e *completionEncoder) addPrompt(answers []completionAnswer, r grove.Request, ids []token.ID) (err error) {
+	text := r.Prompt
+	if r.PromptIDs != nil {
+		if text, err = e.Host.Model.Detokenize(ids); err != nil {
+			return err
+		}
 	}
 	first := &answers[0]
 	if e.logprobs && len(ids) > 0 {

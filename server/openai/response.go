@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,13 +160,17 @@ func (e *responseEncoder) Finish() error {
 	e.usage = &responseUsage{
 		u.PromptTokens, map[string]int{"cached_tokens": u.PromptDetails.Cached}, u.CompletionTokens, map[string]int{"reasoning_tokens": u.Details.Reasoning}, u.TotalTokens,
 	}
-	if err := e.keep(); err != nil {
+	body, err := wire.Marshal(e.response())
+	if err == nil {
+		err = e.keep(body)
+	}
+	switch {
+	case err != nil:
 		return err
+	case e.Out == nil:
+		return e.Reply(json.RawMessage(body))
 	}
-	if e.Out == nil {
-		return e.Reply(e.response())
-	}
-	return e.emit(event{"response." + e.status, map[string]any{"response": e.response()}})
+	return e.emit(event{"response." + e.status, map[string]any{"response": json.RawMessage(body)}})
 }
 
 // Fail implements [driver.Encoder].

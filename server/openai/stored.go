@@ -39,13 +39,9 @@ func stored(x *driver.Request, id, param string) (*storedResponse, error) {
 }
 
 // keep stores the answer, unless the request asks that it is not.
-func (e *responseEncoder) keep() error {
+func (e *responseEncoder) keep(body json.RawMessage) error {
 	if !e.q.stores() {
 		return nil
-	}
-	body, err := wire.Marshal(e.response())
-	if err != nil {
-		return err
 	}
 	answer := message{Role: "assistant", Content: wire.ContentText{e.answer.Content.String()}, Reasoning: e.answer.Reasoning.String()}
 	for _, c := range e.answer.Calls {
