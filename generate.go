@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,13 +241,8 @@ func (m *Model) check(r *Request) error {
 	if err = m.fills(r); err != nil {
 		return err
 	}
-	n := m.model.Info().Vocabulary
-	for _, ids := range [][]token.ID{r.PromptIDs, r.StopTokens} {
-		for i, id := range ids {
-			if id < 0 || int(id) >= n {
-				return fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
-			}
-		}
+	if err := cmp.Or(m.checkIDs(r.PromptIDs), m.checkIDs(r.StopTokens)); err != nil {
+		return err
 	}
 	r.Penalties.Ends = r.StopTokens
 	if r.Penalties.MinTokens > 0 {
@@ -258,7 +254,7 @@ func (m *Model) check(r *Request) error {
 			r.Penalties.Bias = append(r.Penalties.Bias, sample.Bias{ID: id, Add: float32(math.Inf(-1))})
 		}
 	}
-	if err := r.Penalties.Validate(n); err != nil {
+	if err := r.Penalties.Validate(m.Vocabulary()); err != nil {
 		return &OptionError{Err: err}
 	}
 	return nil

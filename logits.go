@@ -16,13 +16,21 @@ func (m *Model) Logits(ctx context.Context, ids []token.ID, write func(row []flo
 	if err := m.generates(); err != nil {
 		return err
 	}
-	n := m.model.Info().Vocabulary
+	if err := m.checkIDs(ids); err != nil {
+		return err
+	}
+	return m.busy(m.engine.Logits(ctx, ids, 0, write))
+}
+
+// checkIDs returns an error where an id is out of range.
+func (m *Model) checkIDs(ids []token.ID) error {
+	n := m.Vocabulary()
 	for i, id := range ids {
 		if id < 0 || int(id) >= n {
 			return fmt.Errorf("grove: token id %d at index %d is out of range: the vocabulary has %d", id, i, n)
 		}
 	}
-	return m.busy(m.engine.Logits(ctx, ids, 0, write))
+	return nil
 }
 
 // LogprobRow is the log-probabilities of what may follow a text. It is valid during the call that it is given to.

@@ -75,11 +75,16 @@ func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, er
 
 // AnswerFormat returns how the model writes thoughts and calls of tools in conversations by its own template.
 func (m *Model) AnswerFormat() answer.Format {
-	source := ""
-	if t, err := m.templates.For(chat.Options{}); err == nil {
-		source = t.Source()
+	return answer.FormatOf(m.ownTemplate(), m.isSpecial)
+}
+
+// ownTemplate returns the text of the model's own template; "": it has none.
+func (m *Model) ownTemplate() string {
+	t, err := m.templates.For(chat.Options{})
+	if err != nil {
+		return ""
 	}
-	return answer.FormatOf(source, m.isSpecial)
+	return t.Source()
 }
 
 // isSpecial reports whether a text is a special token of the vocabulary.

@@ -21,20 +21,21 @@ type Ranked struct {
 
 // Ranks returns an [*OptionError] where the model has no head to rank with.
 func (m *Model) Ranks() error {
-	i := m.model.Info()
-	if i.Rank == nil {
-		return &OptionError{Err: fmt.Errorf("grove: %s has no head to rank texts with (tensors cls and cls.output)", i.Arch)}
-	}
-	if form, err := m.pairForm(); err != nil || form == "" && !i.Encoder {
-		return &OptionError{Err: cmp.Or(err, fmt.Errorf("grove: the file does not say how %s reads a query and a document (tokenizer.chat_template.rerank)", i.Arch))}
-	}
-	return nil
+	_, err := m.pairForm()
+	return err
 }
 
-// pairForm returns the file's text for pairs, or "".
+// pairForm returns the file's text for pairs, "" of an encoder that needs none, or an [*OptionError].
 func (m *Model) pairForm() (string, error) {
+	i := m.model.Info()
+	if i.Rank == nil {
+		return "", &OptionError{Err: fmt.Errorf("grove: %s has no head to rank texts with (tensors cls and cls.output)", i.Arch)}
+	}
 	form, _, err := m.resident.File.String("tokenizer.chat_template.rerank")
-	return form, err
+	if err != nil || form == "" && !i.Encoder {
+		return "", &OptionError{Err: cmp.Or(err, fmt.Errorf("grove: the file does not say how %s reads a query and a document (tokenizer.chat_template.rerank)", i.Arch))}
+	}
+	return form, nil
 }
 
 // Rerank scores documents by a query and returns them in the order of their scores, the highest first; of equal ones, the first document. Each
@@ -65,10 +66,10 @@ func SortRanked(all []Ranked) {
 
 // PairIDs returns the tokens of a query and a document as the model's file joins them. Special tokens written in both are plain text.
 func (m *Model) PairIDs(ctx context.Context, query, document string) ([]token.ID, error) {
-	if err := m.Ranks(); err != nil {
+	form, err := m.pairForm()
+	if err != nil {
 		return nil, err
 	}
-	form, _ := m.pairForm()
 	return m.tokenizer.EncodePair(query, document, form, func(ids int) error { return cmp.Or(ctx.Err(), m.CheckPrompt(ids)) })
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"grove/sample"
 	"grove/text/answer"
-	"grove/text/chat"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -16,10 +15,7 @@ import (
 // are the first that the template mentions, or else the first, whose ends are special tokens of the vocabulary: other markers
 // would not be the same tokens in each text.
 func (m *Model) findThinking() (found sample.Thinking, texts [2]string) {
-	source := ""
-	if t, err := m.templates.For(chat.Options{}); err == nil {
-		source = t.Source()
-	}
+	source := m.ownTemplate()
 	found.Budget = -1
 	for _, k := range answer.KnownMarkers() {
 		begin, end := m.marker(k.Begin), m.marker(k.End)
