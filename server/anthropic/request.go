@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -273,10 +272,7 @@ type countRequest struct {
 // countTokens handles POST /v1/messages/count_tokens.
 func countTokens(x *driver.Request) error {
 	var q countRequest
-	if err := x.Read(&q); err != nil {
-		return err
-	}
-	h, err := x.Model(q.Model)
+	h, err := x.Open(&q, &q.Model)
 	if err != nil {
 		return err
 	}
@@ -287,11 +283,7 @@ func countTokens(x *driver.Request) error {
 	if _, err := q.Thinking.apply(&c); err != nil {
 		return err
 	}
-	var p grove.ChatPrompt
-	err = x.Work(func(ctx context.Context) (err error) {
-		p, err = c.Prompt(ctx, h)
-		return err
-	})
+	p, err := x.Prompt(h, &c)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func Routes() []driver.Route {
 		return driver.Route{Access: driver.Served, Handle: h, Patterns: []string{pattern}, Errors: ErrorBody, Body: body}
 	}
 	return []driver.Route{
-		route(new(messagesRequest), driver.Answers[messagesRequest], "POST /v1/messages"),
+		route(new(messagesRequest), driver.Answers[messagesRequest](driver.Events), "POST /v1/messages"),
 		route(new(countRequest), countTokens, "POST /v1/messages/count_tokens"),
 	}
 }

@@ -25,6 +25,7 @@ type Chat struct {
 	Inline   bool  // thoughts stay in the content
 
 	choice structured.Tools
+	strict []string         // names of tools
 	held   bool             // to the forms of calls
 	prompt grove.ChatPrompt // once it is made
 }
@@ -71,14 +72,14 @@ func RefuseMessage(i int, err error) error {
 
 // UseTools sets the tools that the model sees, in the form of OpenAI's API, and which of them it may or must call.
 func (c *Chat) UseTools(tools []json.RawMessage, choice structured.Tools) error {
-	names, err := structured.Names(tools)
+	names, strict, err := structured.Names(tools)
 	if err == nil {
 		err = choice.Check(names)
 	}
 	if err != nil || choice.Off || len(tools) == 0 {
 		return err
 	}
-	c.Options.Tools, c.choice = tools, choice
+	c.Options.Tools, c.choice, c.strict = tools, choice, strict
 	return nil
 }
 
@@ -86,7 +87,7 @@ func (c *Chat) UseTools(tools []json.RawMessage, choice structured.Tools) error 
 func (c *Chat) form(content *structured.Form) (*structured.Form, error) {
 	p := &c.prompt
 	o := structured.Conversation{
-		Tools: c.Options.Tools, Choice: c.choice, OneCall: c.Options.OneCall, Style: p.Style, Format: p.Format, Tail: p.Tail,
+		Tools: c.Options.Tools, Strict: c.strict, Choice: c.choice, OneCall: c.Options.OneCall, Style: p.Style, Format: p.Format, Tail: p.Tail,
 		Quiet: c.Options.Reasoning == grove.ReasoningOff,
 	}
 	form, err := o.Form(content)
@@ -122,6 +123,15 @@ func (c *Chat) Prompt(ctx context.Context, h *serving.Host) (grove.ChatPrompt, e
 		return p, wire.Refuse("messages", "the template makes an empty prompt of these messages")
 	}
 	return p, nil
+}
+
+// Prompt returns the prompt of a conversation that is not answered, made when it is the request's turn.
+func (x *Request) Prompt(h *serving.Host, c *Chat) (p grove.ChatPrompt, err error) {
+	err = x.Work(func(ctx context.Context) (err error) {
+		p, err = c.Prompt(ctx, h)
+		return err
+	})
+	return p, err
 }
 
 // refuse returns the answer to a conversation that is not rendered. It does not name the template: that can be a path.

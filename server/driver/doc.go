@@ -2,7 +2,7 @@
 // its own: it lists its routes, decodes their bodies, and encodes answers; it knows nothing of how they are computed.
 //
 // A [Route] has a [Handler], which gets a [Request]: one HTTP request, with its answer. The handler of a route that generates is
-// [Answers] of its body. It parses the body into a [Generation], runs that, and feeds its tokens to the [Encoder] of the route, which
+// that which [Answers] returns for its body. It parses the body into a [Generation], runs that, and feeds its tokens to the [Encoder] of the route, which
 // writes them whole or as a [Stream].
 package driver
 

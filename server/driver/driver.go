@@ -67,27 +67,16 @@ type Generation struct {
 	fields  *Fields
 }
 
-// Answers handles a route that generates, whose body is a B. Streams are server-sent events.
+// Answers returns the handler of a route that generates, whose body is a B and whose streams have a framing.
 func Answers[B any, P interface {
 	*B
 	Body
-}](x *Request) error {
-	return answers[B, P](x, Events)
+}](f Framing) Handler {
+	return func(x *Request) error { return x.answer(P(new(B)), f) }
 }
 
-// AnswersInLines is [Answers] with streams of lines.
-func AnswersInLines[B any, P interface {
-	*B
-	Body
-}](x *Request) error {
-	return answers[B, P](x, Lines)
-}
-
-func answers[B any, P interface {
-	*B
-	Body
-}](x *Request, framing Framing) (err error) {
-	q := P(new(B))
+// answer handles a request of a route that generates.
+func (x *Request) answer(q Body, framing Framing) (err error) {
 	if err = x.Read(q); err != nil {
 		return err
 	}

@@ -17,6 +17,34 @@ type Embedded struct {
 	Tokens  int           // of all texts
 }
 
+// Embeddings is the body of the routes for embeddings of OpenAI and llama.cpp.
+type Embeddings struct {
+	Readings
+	Model    string       `json:"model" bytes:"1024"`
+	Input    wire.Prompts `json:"input" most:"2048"`
+	Content  wire.Prompts `json:"content" most:"2048"` // llama.cpp's name of input
+	Encoding string       `json:"encoding_format" bytes:"256"`
+}
+
+// Embed is [Request.Embed] for the texts and the options of the body. own is the route's name of the texts, which may have the other one, too.
+func (q *Embeddings) Embed(x *Request, h *serving.Host, own string, many bool) (e Embedded, err error) {
+	texts, other := q.Input, "content"
+	if own == other {
+		other = "input"
+	}
+	switch {
+	case texts.Given && q.Content.Given:
+		return e, wire.Refuse(other, "%s is another name of the field; leave one of them out", own)
+	case !texts.Given:
+		texts = q.Content
+	}
+	o, err := q.Options()
+	if err != nil {
+		return e, err
+	}
+	return x.Embed(h, texts.List, o, many)
+}
+
 // Embed computes embeddings: one vector of each text, or with many as many as the pooling gives.
 func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOptions, many bool) (e Embedded, err error) {
 	if len(texts) == 0 {

@@ -115,6 +115,14 @@ func (x *Request) Model(name string) (*serving.Host, error) {
 	return h, err
 }
 
+// Open decodes the body, when it is its turn, and opens the model that it names, which model points to.
+func (x *Request) Open(body any, model *string) (*serving.Host, error) {
+	if err := x.Read(body); err != nil {
+		return nil, err
+	}
+	return x.Model(*model)
+}
+
 // Reply sends an object. A client that has gone is no error.
 func (x *Request) Reply(v any) error {
 	x.write(http.StatusOK, v)

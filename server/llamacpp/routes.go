@@ -9,9 +9,9 @@ func Routes() []driver.Route {
 		return driver.Route{Access: driver.Served, Handle: h, Patterns: patterns, Body: body}
 	}
 	return []driver.Route{
-		route(new(completionRequest), driver.Answers[completionRequest], "POST /completion", "POST /completions"),
-		route(new(infillRequest), driver.Answers[infillRequest], "POST /infill"),
-		route(new(embeddingRequest), embeddings, "POST /embedding", "POST /embeddings"),
+		route(new(completionRequest), driver.Answers[completionRequest](driver.Events), "POST /completion", "POST /completions"),
+		route(new(infillRequest), driver.Answers[infillRequest](driver.Events), "POST /infill"),
+		route(new(driver.Embeddings), embeddings, "POST /embedding", "POST /embeddings"),
 		route(new(tokenizeRequest), tokenize, "POST /tokenize"),
 		route(new(detokenizeRequest), detokenize, "POST /detokenize"),
 		route(nil, props, "GET /props"),

@@ -83,10 +83,7 @@ const maxText = 32 << 20
 // detokenize handles POST /detokenize.
 func detokenize(x *driver.Request) error {
 	var q detokenizeRequest
-	if err := x.Read(&q); err != nil {
-		return err
-	}
-	h, err := x.Model(q.Model)
+	h, err := x.Open(&q, &q.Model)
 	if err != nil {
 		return err
 	}

@@ -22,10 +22,7 @@ type embedRequest struct {
 // embed handles POST /api/embed.
 func embed(x *driver.Request) error {
 	var q embedRequest
-	if err := x.Read(&q); err != nil {
-		return err
-	}
-	h, err := x.Model(q.Model)
+	h, err := x.Open(&q, &q.Model)
 	if err != nil {
 		return err
 	}
@@ -58,10 +55,7 @@ type embedOneRequest struct {
 // embedOne handles POST /api/embeddings, the older route: one text, whose vector is not scaled to length 1.
 func embedOne(x *driver.Request) error {
 	var q embedOneRequest
-	if err := x.Read(&q); err != nil {
-		return err
-	}
-	h, err := x.Model(q.Model)
+	h, err := x.Open(&q, &q.Model)
 	if err != nil {
 		return err
 	}

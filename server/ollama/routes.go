@@ -18,8 +18,8 @@ func Routes() []driver.Route {
 		return driver.Route{Access: a, Handle: h, Patterns: []string{pattern}, Errors: ErrorBody, Body: body}
 	}
 	all := []driver.Route{
-		route(driver.Served, new(generateRequest), driver.AnswersInLines[generateRequest], "POST /api/generate"),
-		route(driver.Served, new(chatRequest), driver.AnswersInLines[chatRequest], "POST /api/chat"),
+		route(driver.Served, new(generateRequest), driver.Answers[generateRequest](driver.Lines), "POST /api/generate"),
+		route(driver.Served, new(chatRequest), driver.Answers[chatRequest](driver.Lines), "POST /api/chat"),
 		route(driver.Served, new(embedRequest), embed, "POST /api/embed"),
 		route(driver.Served, new(embedOneRequest), embedOne, "POST /api/embeddings"),
 		route(driver.Served, nil, tags, "GET /api/tags"),

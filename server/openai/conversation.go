@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 
@@ -115,10 +114,7 @@ type templateRequest struct {
 // applyTemplate handles POST /apply-template, a route of llama.cpp with the messages of OpenAI.
 func applyTemplate(x *driver.Request) error {
 	var q templateRequest
-	if err := x.Read(&q); err != nil {
-		return err
-	}
-	h, err := x.Model(q.Model)
+	h, err := x.Open(&q, &q.Model)
 	if err != nil {
 		return err
 	}
@@ -126,11 +122,7 @@ func applyTemplate(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	var p grove.ChatPrompt
-	err = x.Work(func(ctx context.Context) (err error) {
-		p, err = c.Prompt(ctx, h)
-		return err
-	})
+	p, err := x.Prompt(h, &c)
 	if err != nil {
 		return err
 	}

@@ -5,35 +5,24 @@ import (
 	"encoding/binary"
 	"math"
 
-	"grove"
 	"grove/server/driver"
 	"grove/server/wire"
 )
 
 // embeddingRequest is the body of /v1/embeddings.
-type embeddingRequest struct {
-	driver.Readings
-	Model    string       `json:"model" bytes:"1024"`
-	Input    wire.Prompts `json:"input" most:"2048"`
-	Content  wire.Prompts `json:"content" most:"2048"` // llama.cpp's name of input
-	Encoding string       `json:"encoding_format" bytes:"256"`
-}
+type embeddingRequest struct{ driver.Embeddings }
 
 // embeddings handles POST /v1/embeddings.
 func embeddings(x *driver.Request) error {
 	var q embeddingRequest
-	if err := x.Read(&q); err != nil {
+	h, err := x.Open(&q, &q.Model)
+	switch {
+	case err != nil:
 		return err
+	case q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64":
+		return wire.Refuse("encoding_format", "encoding_format %q is not known; float and base64 are", wire.Clip(q.Encoding))
 	}
-	h, err := x.Model(q.Model)
-	if err != nil {
-		return err
-	}
-	o, err := q.check()
-	if err != nil {
-		return err
-	}
-	e, err := x.Embed(h, q.Input.List, o, false)
+	e, err := q.Embed(x, h, "input", false)
 	if err != nil {
 		return err
 	}
@@ -53,21 +42,6 @@ func embeddings(x *driver.Request) error {
 // Tolerated implements [wire.Tolerant].
 func (embeddingRequest) Tolerated() []wire.Toleration {
 	return []wire.Toleration{{Names: "add_special_tokens", Values: "true", Reason: "a text has the model's special tokens; give token ids for other ones"}}
-}
-
-// check checks the fields.
-func (q *embeddingRequest) check() (o grove.EmbedOptions, err error) {
-	both := q.Input.Given && q.Content.Given
-	if !q.Input.Given {
-		q.Input = q.Content
-	}
-	switch {
-	case both:
-		return o, wire.Refuse("content", "input is another name of the field; leave one of them out")
-	case q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64":
-		return o, wire.Refuse("encoding_format", "encoding_format %q is not known; float and base64 are", wire.Clip(q.Encoding))
-	}
-	return q.Options()
 }
 
 // packed returns a vector as base64 of little-endian float32.

@@ -12,12 +12,12 @@ func Routes() []driver.Route {
 	return []driver.Route{
 		route(nil, models, "GET /v1/models", "GET /models"),
 		route(nil, oneModel, "GET /v1/models/{name...}"),
-		route(new(chatRequest), driver.Answers[chatRequest], "POST /v1/chat/completions", "POST /chat/completions"),
-		route(new(responsesRequest), driver.Answers[responsesRequest], "POST /v1/responses", "POST /responses"),
+		route(new(chatRequest), driver.Answers[chatRequest](driver.Events), "POST /v1/chat/completions", "POST /chat/completions"),
+		route(new(responsesRequest), driver.Answers[responsesRequest](driver.Events), "POST /v1/responses", "POST /responses"),
 		route(nil, getResponse, "GET /v1/responses/{id}"),
 		route(nil, getInput, "GET /v1/responses/{id}/input_items"),
 		route(nil, deleteResponse, "DELETE /v1/responses/{id}"),
-		route(new(completionRequest), driver.Answers[completionRequest], "POST /v1/completions"),
+		route(new(completionRequest), driver.Answers[completionRequest](driver.Events), "POST /v1/completions"),
 		route(new(embeddingRequest), embeddings, "POST /v1/embeddings"),
 		route(new(templateRequest), applyTemplate, "POST /apply-template"),
 	}

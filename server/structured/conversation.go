@@ -16,6 +16,7 @@ import (
 // Conversation is what the form of an answer to a conversation follows from, besides the fields.
 type Conversation struct {
 	Tools   []json.RawMessage // that the prompt shows, in the form of OpenAI's API
+	Strict  []string          // names of the tools whose calls are held to their functions
 	Choice  Tools
 	OneCall bool          // the answer has one call at most
 	Style   *calls.Style  // how the model writes calls
@@ -33,20 +34,22 @@ type tool struct {
 	} `json:"function"`
 }
 
-// Names returns the names of tools. Errors name the tool that is no function, or has the name of another.
-func Names(tools []json.RawMessage) (names []string, err error) {
+// Names returns the names of tools, and of those that are strict. Errors name the tool that is no function, or has the name of another.
+func Names(tools []json.RawMessage) (names, strict []string, err error) {
 	for i, raw := range tools {
 		var t tool
 		name := fmt.Sprintf("tools[%d]", i)
 		switch err := exact.Unmarshal(raw, &t); {
 		case err != nil || t.Type != "function" || t.Function.Name == "":
-			return nil, wire.Refuse(name, "%s is not a function with a name", name)
+			return nil, nil, wire.Refuse(name, "%s is not a function with a name", name)
 		case slices.Contains(names, t.Function.Name):
-			return nil, wire.Refuse(name, "%s: two tools are called %q", name, wire.Clip(t.Function.Name))
+			return nil, nil, wire.Refuse(name, "%s: two tools are called %q", name, wire.Clip(t.Function.Name))
 		}
-		names = append(names, t.Function.Name)
+		if names = append(names, t.Function.Name); t.Function.Strict {
+			strict = append(strict, t.Function.Name)
+		}
 	}
-	return names, nil
+	return names, strict, nil
 }
 
 // Form returns the form of the answers to a conversation, of which the fields ask for another: nil, or a form of the content. Calls are
@@ -94,13 +97,11 @@ func (c *Conversation) functions() (strict bool, all []calls.Function, err error
 	if err != nil {
 		return false, nil, wire.Refuse("tools", "%s", strings.TrimPrefix(err.Error(), "calls: "))
 	}
-	for i, f := range read {
-		var t tool
-		_ = exact.Unmarshal(c.Tools[i], &t) // it has been read
+	for _, f := range read {
 		if c.Choice.Allowed != nil && !slices.Contains(c.Choice.Allowed, f.Name) {
 			continue
 		}
-		strict = strict || t.Function.Strict
+		strict = strict || slices.Contains(c.Strict, f.Name)
 		all = append(all, f)
 	}
 	return strict, all, nil

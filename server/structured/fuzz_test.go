@@ -51,12 +51,12 @@ func FuzzForm(f *testing.F) {
 		if err != nil {
 			return
 		}
-		names, err := structured.Names(b.Tools)
+		names, strict, err := structured.Names(b.Tools)
 		if err != nil || choice.Check(names) != nil {
 			return
 		}
 		sign := signs[int(family)%len(signs)] + " tools"
-		c := structured.Conversation{Tools: b.Tools, Choice: choice, Style: calls.StyleOf(sign, none), Format: answer.FormatOf(sign, none)}
+		c := structured.Conversation{Tools: b.Tools, Strict: strict, Choice: choice, Style: calls.StyleOf(sign, none), Format: answer.FormatOf(sign, none)}
 		if made, err := c.Form(form); err == nil && choice.Must && made == nil {
 			t.Errorf("a call must be made, and the answer is not held to it: %s", text)
 		}

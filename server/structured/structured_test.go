@@ -215,7 +215,7 @@ func TestConversation(t *testing.T) {
 	} {
 		none := func(string) bool { return false }
 		conversation := structured.Conversation{
-			Tools: c.tools, Choice: c.choice, Style: calls.StyleOf(c.sign, none), Format: answer.FormatOf(c.sign, none),
+			Tools: c.tools, Strict: []string{"g"}, Choice: c.choice, Style: calls.StyleOf(c.sign, none), Format: answer.FormatOf(c.sign, none),
 		}
 		got := "none"
 		form, err := conversation.Form(c.content)
