@@ -33,6 +33,13 @@ func TestReadmeMethods(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s | %s | %s |\n", i.Name, i.Paper, i.Grade, i.Kind, i.Needs, auto, pages[i.Name])
 	}
 	hold(t, "../../docs/methods/README.md", func(text string) string {
+		_, drafts, _ := strings.Cut(text, "\n## What each drafts\n")
+		drafts, _, _ = strings.Cut(drafts, "\n## ")
+		for _, i := range method.All() {
+			if !strings.Contains(drafts, "`"+i.Name+"`") {
+				t.Errorf("docs/methods/README.md does not say what %s drafts", i.Name)
+			}
+		}
 		return replace(t, text, `(?s)(<!-- methods -->\n\n).*?(\n\n<!-- end -->)`, strings.TrimSuffix(table.String(), "\n"))
 	})
 }
