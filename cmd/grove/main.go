@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -73,7 +74,7 @@ func run(args []string) (code int) {
 			code = exit.ReportFault(os.Stderr, fault)
 		}
 	}()
-	parser := kong.Must(&commands{}, options()...)
+	parser := kong.Must(&commands{}, append(options(), alone(args))...)
 	args, err := arguments.Rewrite(parser.Model, args, os.Stderr)
 	if err != nil {
 		return exit.Report(os.Stderr, err)
@@ -101,6 +102,23 @@ func options() []kong.Option {
 		kong.ValueFormatter(flags.Describe), kong.Resolvers(kong.ResolverFunc(flags.Variables)),
 		kong.WithHyphenPrefixedParameters(true), kong.Writers(terminal.Stdout, os.Stderr),
 	}
+}
+
+// alone leaves the other commands out where the arguments begin with the name of one: kong describes every flag of every command that it has, which takes
+// longer than all else before a model is opened. Help, completion and hints about names need all.
+func alone(args []string) kong.Option {
+	var others []string
+	found := false
+	for f := range reflect.TypeFor[commands]().Fields() {
+		command := len(args) > 0 && strings.ToLower(f.Name) == args[0] && f.Tag.Get("passthrough") == "" && args[0] != "completion"
+		if found = found || command; !command && !f.Anonymous {
+			others = append(others, f.Name)
+		}
+	}
+	if !found {
+		return kong.IgnoreFields()
+	}
+	return kong.IgnoreFields(`^commands\.(` + strings.Join(others, "|") + ")$")
 }
 
 // chooseKernels makes the named implementation of the kernels run; "": the fastest.

@@ -38,7 +38,7 @@ type probe struct {
 
 // speed returns the probe of a model's steps at a depth.
 func speed(model, flags string, figures ...figure) probe {
-	return probe{args: "bench speed -m " + model + " -r 2 --json " + flags, figures: figures}
+	return probe{args: "bench speed -m " + model + " -r 1 --json " + flags, figures: figures}
 }
 
 // serving returns the probe of a number of answers at a time.
