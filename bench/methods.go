@@ -66,50 +66,75 @@ type tally struct {
 	others, judged           int         // tokens that plain decoding would not have drawn behind the same text; of how many
 }
 
+// board is the tallies of methods by category.
+type board struct {
+	methods, categories []string
+	tallies             map[[2]string]*tally // by method and category
+	leftOut             func(method string, err error)
+}
+
+func newBoard(methods []string, prompts []Prompt, leftOut func(method string, err error)) *board {
+	b := &board{slices.Clone(methods), append(Categories(prompts), Overall), map[[2]string]*tally{}, leftOut}
+	for _, name := range methods {
+		for _, c := range b.categories {
+			b.tallies[[2]string{name, c}] = &tally{}
+		}
+	}
+	return b
+}
+
+// task runs a task by each method, and adds it to the tallies of its category and of all. A method whose needs are not met is left out.
+func (b *board) task(p Prompt, run func(method string) (add func(*tally), err error)) error {
+	for _, name := range slices.Clone(b.methods) {
+		add, err := run(name)
+		if b.leftOut != nil && errors.Is(err, method.ErrNeeds) {
+			b.leftOut(name, err)
+			b.methods = slices.DeleteFunc(b.methods, func(other string) bool { return other == name })
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("bench: task %s, method %s: %w", p.ID, name, err)
+		}
+		for _, c := range []string{p.Category, Overall} {
+			add(b.tallies[[2]string{name, c}])
+		}
+	}
+	return nil
+}
+
+func (b *board) figures(cost *grove.Cost) (figures []MethodFigures) {
+	for _, name := range b.methods {
+		for _, c := range b.categories {
+			figures = append(figures, b.tallies[[2]string{name, c}].figures(name, c, cost))
+		}
+	}
+	return figures
+}
+
 // CompareMethods answers every task by plain decoding and by each method in turns, and returns the figures of every
 // method by category and overall.
 func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o MethodsOptions, progress Progress) ([]MethodFigures, error) {
-	tallies, methods := map[string]map[string]*tally{}, slices.Clone(o.Methods)
-	for _, name := range methods {
-		tallies[name] = map[string]*tally{}
-		for _, c := range append(Categories(prompts), Overall) {
-			tallies[name][c] = &tally{}
-		}
-	}
+	b := newBoard(o.Methods, prompts, o.LeftOut)
 	for i, p := range prompts {
 		plain, err := answerTask(ctx, m, p, o, grove.MethodOff)
 		if err != nil {
 			return nil, fmt.Errorf("bench: task %s: %w", p.ID, err)
 		}
-		for _, name := range slices.Clone(methods) {
+		err = b.task(p, func(name string) (func(*tally), error) {
 			got, err := answerTask(ctx, m, p, o, name)
 			if err == nil && o.Sampling.Temperature == 0 {
 				if grade, _ := method.GradeOf(name, o.Accept); grade == grove.Lossy {
 					got.others, err = others(ctx, m, p.Prompt, got.ids)
 				}
 			}
-			if o.LeftOut != nil && errors.Is(err, method.ErrNeeds) {
-				o.LeftOut(name, err)
-				methods = slices.DeleteFunc(methods, func(other string) bool { return other == name })
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("bench: task %s, method %s: %w", p.ID, name, err)
-			}
-			for _, c := range []string{p.Category, Overall} {
-				tallies[name][c].add(p, plain, got)
-			}
+			return func(t *tally) { t.add(p, plain, got) }, err
+		})
+		if err != nil {
+			return nil, err
 		}
 		progress.show(i+1, len(prompts))
 	}
-	cost := m.Cost()
-	var figures []MethodFigures
-	for _, name := range methods {
-		for _, c := range append(Categories(prompts), Overall) {
-			figures = append(figures, tallies[name][c].figures(name, c, cost))
-		}
-	}
-	return figures, nil
+	return b.figures(m.Cost()), nil
 }
 
 // result is an answer and its statistics.

@@ -2,9 +2,7 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -29,39 +27,24 @@ func ReplayMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Repl
 	if err != nil {
 		return nil, 0, err
 	}
-	categories := append(Categories(prompts), Overall)
-	tallies := map[string]*tally{}
-	for _, name := range names {
-		for _, c := range categories {
-			tallies[name+" "+c] = &tally{}
-		}
-	}
+	b := newBoard(names, prompts, o.LeftOut)
 	for i, p := range prompts {
 		if p.Output == "" {
 			p.Prompt, p.Output = halves(p.Prompt)
 			halved++
 		}
-		for _, name := range slices.Clone(names) {
+		err := b.task(p, func(name string) (func(*tally), error) {
 			stats, plain, err := m.Replay(ctx, name, p.Prompt, p.Output, p.Prediction, o.Cost)
-			if o.LeftOut != nil && errors.Is(err, method.ErrNeeds) {
-				o.LeftOut(name, err)
-				names = slices.DeleteFunc(names, func(other string) bool { return other == name })
-				continue
-			}
-			if err != nil {
-				return nil, 0, fmt.Errorf("bench: task %s: %w", p.ID, err)
-			}
-			tallies[name+" "+p.Category].replay(stats, plain)
-			tallies[name+" "+Overall].replay(stats, plain)
+			return func(t *tally) { t.replay(stats, plain) }, err
+		})
+		if err != nil {
+			return nil, 0, err
 		}
 		progress.show(i+1, len(prompts))
 	}
-	for _, name := range names {
-		for _, c := range categories {
-			f := tallies[name+" "+c].figures(name, c, o.Cost)
-			f.Replay = true
-			figures = append(figures, f)
-		}
+	figures = b.figures(o.Cost)
+	for i := range figures {
+		figures[i].Replay = true
 	}
 	return figures, halved, nil
 }
