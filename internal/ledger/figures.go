@@ -2,6 +2,7 @@ package main
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 )
 
@@ -51,19 +52,19 @@ func serving(concurrency, name, quoted string) probe {
 	}
 }
 
-// columns are the figures of a table of README.md for a type of weights.
-func columns(t string) []figure {
-	return []figure{
-		{"Decode/" + t, rate, "README.md: " + t + ": decode", "rows=1 logits=all", "tokens_per_second"},
-		{"Rows8/" + t, rate, "README.md: " + t + ": a step of 8 rows", "rows=8 logits=all", "tokens_per_second"},
-		{"Prompt512/" + t, rate, "README.md: " + t + ": prompt of 512", "rows=512 logits=last", "tokens_per_second"},
+// table returns the probes of a type of weights in README.md's table.
+func table(t string) []probe {
+	quoted := "README.md: " + t + ": "
+	return []probe{
+		speed("{0.5b-"+t+"}", "-p 1,8 -n 0",
+			figure{"Decode/" + t, rate, quoted + "decode", "rows=1 logits=all", "tokens_per_second"},
+			figure{"Rows8/" + t, rate, quoted + "a step of 8 rows", "rows=8 logits=all", "tokens_per_second"}),
+		speed("{0.5b-"+t+"}", "-p 512 -n 0",
+			figure{"Prompt512/" + t, rate, quoted + "prompt of 512", "rows=512 logits=last", "tokens_per_second"}),
 	}
 }
 
-var probes = []probe{
-	speed("{0.5b-Q8_0}", "-p 1,8,512 -n 0", columns("Q8_0")...),
-	speed("{0.5b-Q4_0}", "-p 1,8,512 -n 0", columns("Q4_0")...),
-	speed("{0.5b-F16}", "-p 1,8,512 -n 0", columns("F16")...),
+var probes = slices.Concat(table("Q8_0"), table("Q4_0"), table("F16"), []probe{
 	speed("{0.5b-Q8_0}", "-p 1,8 -d 4032 -n 0",
 		figure{"Depth4032/rows1", rate, "CHANGELOG.md: At a depth of 4032 tokens: F16: 1 row", "rows=1 logits=all", "tokens_per_second"},
 		figure{"Depth4032/rows8", rate, "CHANGELOG.md: At a depth of 4032 tokens: F16: 8 rows", "rows=8 logits=all", "tokens_per_second"}),
@@ -93,7 +94,7 @@ var probes = []probe{
 		{"Load/seconds", seconds, "docs/cli.md: bench load: gives the seconds", "", "seconds"},
 		{"Load/memory", sizes, "docs/cli.md: bench load: the most memory that the process held", "", "peak_bytes"},
 	}},
-}
+})
 
 // The figures that no command gives.
 var (
