@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 
 	"grove"
@@ -195,49 +194,11 @@ func (p *proof) distribution(name string) error {
 			}
 		}
 	}
-	chi, freedom := chiSquare(counts[0], counts[1])
+	chi, freedom := stat.Homogeneity(counts[0], counts[1])
 	limit := stat.ChiSquareLimit(freedom)
 	p.report(Check{
 		Method: name, Grade: method.SameDistribution, Test: fmt.Sprintf("distribution of %d answers", p.o.Draws), OK: chi <= limit,
 		Detail: fmt.Sprintf("chi-square %.1f with %d degrees of freedom, limit %.1f", chi, freedom, limit),
 	})
 	return nil
-}
-
-// leastCount is the least count of a pair, in both samples together, that makes a cell of its own. Rarer pairs share one
-// cell.
-const leastCount = 20
-
-// chiSquare returns the chi-square statistic of two samples of counts, and its degrees of freedom.
-func chiSquare(a, b map[[2]token.ID]float64) (chi float64, freedom int) {
-	keys, sumA, sumB := map[[2]token.ID]bool{}, 0.0, 0.0
-	for k, n := range a {
-		keys[k] = true
-		sumA += n
-	}
-	for k, n := range b {
-		keys[k] = true
-		sumB += n
-	}
-	if sumA == 0 || sumB == 0 {
-		return 0, 1
-	}
-	cell := func(x, y float64) {
-		if x+y == 0 {
-			return
-		}
-		d := x*math.Sqrt(sumB/sumA) - y*math.Sqrt(sumA/sumB)
-		chi += d * d / (x + y)
-		freedom++
-	}
-	restA, restB := 0.0, 0.0
-	for k := range keys {
-		if a[k]+b[k] < leastCount {
-			restA, restB = restA+a[k], restB+b[k]
-			continue
-		}
-		cell(a[k], b[k])
-	}
-	cell(restA, restB)
-	return chi, max(1, freedom-1)
 }

@@ -44,6 +44,44 @@ func ChiSquare(counts, expected []float64) error {
 	return nil
 }
 
+// leastCount is the least count of a value, in both samples together, that makes a cell of its own in [Homogeneity].
+const leastCount = 20
+
+// Homogeneity returns the chi-square statistic of two samples of counts by value, which one distribution may have made, and its degrees of
+// freedom. Rare values share one cell.
+func Homogeneity[V comparable](a, b map[V]float64) (chi float64, freedom int) {
+	values, sumA, sumB := map[V]bool{}, 0.0, 0.0
+	for v, n := range a {
+		values[v] = true
+		sumA += n
+	}
+	for v, n := range b {
+		values[v] = true
+		sumB += n
+	}
+	if sumA == 0 || sumB == 0 {
+		return 0, 1
+	}
+	cell := func(x, y float64) {
+		if x+y == 0 {
+			return
+		}
+		d := x*math.Sqrt(sumB/sumA) - y*math.Sqrt(sumA/sumB)
+		chi += d * d / (x + y)
+		freedom++
+	}
+	restA, restB := 0.0, 0.0
+	for v := range values {
+		if a[v]+b[v] < leastCount {
+			restA, restB = restA+a[v], restB+b[v]
+			continue
+		}
+		cell(a[v], b[v])
+	}
+	cell(restA, restB)
+	return chi, max(1, freedom-1)
+}
+
 // ChiSquareLimit returns the chi-square that is exceeded by chance once in ten thousand times, by Wilson and
 // Hilferty's approximation, which is up to 8 % too large.
 func ChiSquareLimit(freedom int) float64 {

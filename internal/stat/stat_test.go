@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -43,5 +44,28 @@ func TestChiSquare(t *testing.T) {
 		if ChiSquare(c, expected) == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+func TestHomogeneity(t *testing.T) {
+	a := map[string]float64{"x": 500, "y": 300, "z": 200, "rare": 3}
+	for _, c := range []struct {
+		name    string
+		b       map[string]float64
+		chi     float64
+		freedom int
+	}{
+		{"the same counts", a, 0, 3},
+		{"no counts", nil, 0, 1},
+		{"another distribution", map[string]float64{"x": 300, "y": 500, "z": 200, "rare": 3}, 100, 3},
+		{"another rare value", map[string]float64{"x": 500, "y": 300, "z": 200, "other": 3}, 0, 3},
+		{"twice as many", map[string]float64{"x": 1000, "y": 600, "z": 400, "rare": 6}, 0, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			chi, freedom := Homogeneity(a, c.b)
+			if math.Abs(chi-c.chi) > 1e-9 || freedom != c.freedom {
+				t.Errorf("%v with %d degrees of freedom, want %v with %d", chi, freedom, c.chi, c.freedom)
+			}
+		})
 	}
 }
