@@ -2,7 +2,7 @@
 // records them in the format of Go benchmarks, which benchstat reads, and compares them with recorded ones or, in turns, with those of another
 // grove. CONTRIBUTING.md describes it.
 //
-//	go -C internal/ledger run . -against OLD/grove Decode Serve/eight
+//	go -C internal/tools/ledger run . -against OLD/grove Decode Serve/eight
 package main
 
 import (
@@ -95,12 +95,12 @@ func build(ctx context.Context, dir string) (program string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("the commit of the checkout is not known: %w", err)
 	}
-	path, err := exec.CommandContext(ctx, "go", "-C", "../..", "list", "-m").Output()
+	path, err := exec.CommandContext(ctx, "go", "-C", "../../..", "list", "-m").Output()
 	if err != nil {
 		return "", fmt.Errorf("the module of the checkout is not known: %w", err)
 	}
 	program = filepath.Join(dir, "grove")
-	c := exec.CommandContext(ctx, "go", "-C", "../..", "build", "-trimpath", "-ldflags", "-X "+strings.TrimSpace(string(path))+".commit="+strings.TrimSpace(string(revision)), "-o", program, "./cmd/grove")
+	c := exec.CommandContext(ctx, "go", "-C", "../../..", "build", "-trimpath", "-ldflags", "-X "+strings.TrimSpace(string(path))+".commit="+strings.TrimSpace(string(revision)), "-o", program, "./cmd/grove")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building grove: %w: %s", err, said)

@@ -65,7 +65,7 @@ func program(t *testing.T, name string) string {
 // squeezed returns a text of the repository with one blank in place of white space.
 func squeezed(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../..", name))
+	text, err := os.ReadFile(filepath.Join("../../..", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestFigures(t *testing.T) {
 
 // TestReadme: each figure of README.md has one in the ledger, or a reason for which it has none.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

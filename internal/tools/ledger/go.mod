@@ -1,4 +1,4 @@
-module grove/internal/ledger
+module grove/internal/tools/ledger
 
 go 1.26.0
 
@@ -9,4 +9,4 @@ require (
 
 require golang.org/x/sys v0.49.0 // indirect
 
-replace grove => ../..
+replace grove => ../../..
