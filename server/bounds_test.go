@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"grove/gopher"
 	"grove/server"
+	"grove/server/adapters"
 	"grove/server/anthropic"
 	"grove/server/driver"
 	"grove/server/llamacpp"
@@ -26,12 +28,35 @@ import (
 	"grove/server/wire"
 )
 
+// apis returns the routes of all APIs.
+func apis() []driver.Route {
+	return slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes(), adapters.Routes(""))
+}
+
+// TestRoutesDocs: docs/server.md names every route, with names of capitals for parts that vary.
+func TestRoutesDocs(t *testing.T) {
+	text, err := os.ReadFile("../docs/server.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range apis() {
+		for _, pattern := range r.Patterns {
+			_, path, _ := strings.Cut(pattern, " ")
+			part := regexp.MustCompile(`\\\{[^/]+\\\}`)
+			like := part.ReplaceAllString(regexp.QuoteMeta(path), "[A-Z]+")
+			if !regexp.MustCompile("(`|[A-Z] )" + like + "[`?]").Match(text) {
+				t.Errorf("docs/server.md does not name %s", pattern)
+			}
+		}
+	}
+}
+
 // bodies are routes that read a body, by their path.
 func bodies(t *testing.T) map[string]any {
 	all := map[string]any{}
-	for _, r := range slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes()) {
+	for _, r := range apis() {
 		method, path, _ := strings.Cut(r.Patterns[0], " ")
-		none := strings.HasPrefix(path, "/slots/") || strings.HasPrefix(path, "/api/") && slices.Contains([]string{"create", "copy", "push", "blobs"}, strings.Split(path, "/")[2])
+		none := strings.HasPrefix(path, "/slots/") || path == "/lora-adapters" || strings.HasPrefix(path, "/api/") && slices.Contains([]string{"create", "copy", "push", "blobs"}, strings.Split(path, "/")[2])
 		switch {
 		case r.Body != nil:
 			all[method+" "+path] = r.Body
@@ -328,7 +353,7 @@ func blamed(text, field string) bool {
 
 // TestBounds: each field of each route takes a value at its bound, and refuses the one beyond with 400 and its name.
 func TestBounds(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{AdapterDir: t.TempDir()}, source(modelName, edited(t, gopher.Model(), template), options))
 	checked, seen, all := 0, map[string]bool{}, bodies(t)
 	for _, route := range slices.Sorted(maps.Keys(all)) {
 		method, path, _ := strings.Cut(route, " ")

@@ -194,11 +194,13 @@ func TestMixture(t *testing.T) {
 	}
 }
 
-// TestDocumented: the manual and the help name every mix and every weight type.
+// TestDocumented: the manual and the help name every mix, the manual and README.md every weight type.
 func TestDocumented(t *testing.T) {
+	types := strings.Fields(strings.Trim(fmt.Sprint(tensor.Types()), "[]"))
 	for file, names := range map[string][]string{
-		"docs/cli.md":          append(Names(), strings.Fields(strings.Trim(fmt.Sprint(tensor.Types()), "[]"))...),
+		"docs/cli.md":          append(Names(), types...),
 		"cmd/grove/convert.go": Names(),
+		"README.md":            types,
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(file)))
 		if err != nil {

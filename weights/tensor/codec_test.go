@@ -192,7 +192,10 @@ func TestRoundTrip(t *testing.T) {
 	a, b := wave(0), wave(1)
 	for _, typ := range all {
 		t.Run(typ.String(), func(t *testing.T) {
-			lim := limits[typ]
+			lim, ok := limits[typ]
+			if !ok {
+				t.Fatalf("%v has no entry in limits", typ)
+			}
 			got := roundTrip(t, typ, a)
 			if e := math.Sqrt(squares(a, got)) / n; e > lim.round {
 				t.Errorf("round trip error %.3g, limit %.3g", e, lim.round)
