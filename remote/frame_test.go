@@ -17,46 +17,40 @@ import (
 	"grove/text/token"
 )
 
-// payload is what a frame says.
-type payload interface {
-	Append([]byte) []byte
-	Parse([]byte) error
-}
-
 // payloads returns one empty payload of each kind.
-func payloads() []payload {
-	return []payload{&Request{}, &Head{}, &Model{}, &Start{}, &Tokens{}, &Drafts{}, &End{}}
+func payloads() []Payload {
+	return []Payload{&Request{}, &Head{}, &Model{}, &Start{}, &Tokens{}, &Drafts{}, &End{}}
 }
 
 // TestPayloads reads what was written.
 func TestPayloads(t *testing.T) {
-	for i, want := range []payload{
+	for i, want := range []Payload{
 		&Request{Method: "POST", Path: "/v1/completions?a=b", Header: []string{"A", "b", "A", ""}, Salt: "s", Wait: 3 * time.Millisecond, Body: []byte("{}")},
 		&Head{Status: 429, Header: []string{"Retry-After", "1"}},
 		&Model{Name: "m", Weights: "00ff", Vocabulary: "aa", Numerics: "n"},
-		&Start{Answer: 63, Text: []token.ID{0, 1, math.MaxInt32}, Sampling: []byte(`{}`), SampleIndex: 7},
+		&Start{Answer: 63, Text: []token.ID{0, 1, math.MaxInt32}, Sampling: "{}", SampleIndex: 7},
 		&Tokens{Answer: 1, At: 300, Accepted: 1, Rows: 3, Step: time.Second, IDs: []token.ID{5, 128000}, Digest: math.MaxUint64},
 		&Drafts{Answer: 2, At: 1 << 20, Digest: 1, Wait: time.Minute, IDs: []token.ID{9}},
 		&End{Whole: true, Tokens: 12},
 	} {
-		b, got := want.Append(nil), payloads()[i]
-		if err := got.Parse(b); err != nil || !cmp.Equal(want, got) {
+		b, got := Append(nil, want), payloads()[i]
+		if err := Parse(b, got); err != nil || !cmp.Equal(want, got) {
 			t.Errorf("%T: %v\n%s", want, err, cmp.Diff(want, got))
 		}
-		if _, open := want.(*Request); !open && got.Parse(append(b, 0)) == nil {
+		if _, open := want.(*Request); !open && Parse(append(b, 0), got) == nil {
 			t.Errorf("%T: a byte too many is taken", want)
 		}
 		for n := range b {
-			if err := got.Parse(b[:n]); err != nil && !errors.Is(err, ErrFrame) {
+			if err := Parse(b[:n], got); err != nil && !errors.Is(err, ErrFrame) {
 				t.Errorf("%T of %d bytes: %v", want, n, err)
 			}
 		}
 	}
 	for name, bad := range map[string]error{
-		"a status":                 new(Head).Parse((&Head{Status: 100}).Append(nil)),
-		"more accepted than there": new(Tokens).Parse((&Tokens{Accepted: 1}).Append(nil)),
-		"the answer":               new(Drafts).Parse((&Drafts{Answer: MaxAnswers}).Append(nil)),
-		"a name without a value":   new(Head).Parse((&Head{Status: 200, Header: []string{"a"}}).Append(nil)),
+		"a status":                 Parse(Append(nil, &Head{Status: 100}), new(Head)),
+		"more accepted than there": Parse(Append(nil, &Tokens{Accepted: 1}), new(Tokens)),
+		"the answer":               Parse(Append(nil, &Drafts{Answer: MaxAnswers}), new(Drafts)),
+		"a name without a value":   Parse(Append(nil, &Head{Status: 200, Header: []string{"a"}}), new(Head)),
 	} {
 		if !errors.Is(bad, ErrFrame) {
 			t.Errorf("%s: %v", name, bad)
@@ -113,7 +107,7 @@ func TestFrames(t *testing.T) {
 func FuzzFrame(f *testing.F) {
 	var s sum
 	for i, p := range payloads() {
-		f.Add(seal(nil, Kind(i+1), uint64(i), p.Append(nil), &s))
+		f.Add(seal(nil, Kind(i+1), uint64(i), Append(nil, p), &s))
 	}
 	f.Add(control(control(nil, kindPing, 1), kindAck, math.MaxUint64))
 	f.Add([]byte{byte(KindRequest), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
@@ -125,11 +119,11 @@ func FuzzFrame(f *testing.F) {
 				return
 			}
 			for _, p := range payloads() {
-				if p.Parse(f.Payload) != nil {
+				if Parse(f.Payload, p) != nil {
 					continue
 				}
-				again := p.Append(nil)
-				if p.Parse(again) != nil {
+				again := Append(nil, p)
+				if Parse(again, p) != nil {
 					t.Fatalf("%T: what was read cannot be written", p)
 				}
 			}

@@ -35,7 +35,7 @@ type Model struct {
 type Start struct {
 	Answer      int
 	Text        []token.ID
-	Sampling    []byte // JSON, which this package does not read
+	Sampling    string // JSON, which this package does not read
 	SampleIndex int
 }
 
@@ -78,208 +78,187 @@ func Digest(d uint64, ids []token.ID) uint64 {
 	return d
 }
 
-// The payloads are the fields in their order: integers as unsigned variable-length integers, durations in microseconds, digests as 8
-// bytes, lists and texts behind their length.
-
-// Append appends the payload.
-func (r *Request) Append(b []byte) []byte {
-	b = appendText(appendText(b, r.Method), r.Path)
-	b = appendText(appendTexts(b, r.Header), r.Salt)
-	return append(appendTime(b, r.Wait), r.Body...)
+// Payload is what the frames of a kind bring.
+type Payload interface {
+	// fields gives the fields to a codec in their order.
+	fields(c *codec)
 }
 
-// Parse reads the payload.
-func (r *Request) Parse(b []byte) error {
-	p := parser{b: b}
-	*r = Request{Method: p.text(), Path: p.text(), Header: p.texts(), Salt: p.text(), Wait: p.time(), Body: p.rest()}
-	return p.end()
+// Append appends a payload: integers as unsigned variable-length integers, durations in microseconds, digests as 8 bytes, lists and texts behind
+// their length.
+func Append(b []byte, p Payload) []byte {
+	c := codec{b: b, writes: true}
+	p.fields(&c)
+	return c.b
 }
 
-// Append appends the payload.
-func (h *Head) Append(b []byte) []byte { return appendTexts(appendInt(b, h.Status), h.Header) }
-
-// Parse reads the payload.
-func (h *Head) Parse(b []byte) error {
-	p := parser{b: b}
-	*h = Head{Status: p.int(), Header: p.texts()}
-	if h.Status < 200 || h.Status > 599 {
-		p.bad = true
+// Parse reads a payload that [Append] has made. Its error is [ErrFrame].
+func Parse(b []byte, p Payload) error {
+	c := codec{b: b}
+	if p.fields(&c); c.bad || len(c.b) > 0 {
+		return fmt.Errorf("%w: its payload", ErrFrame)
 	}
-	return p.end()
+	return nil
 }
 
-// Append appends the payload.
-func (m *Model) Append(b []byte) []byte {
-	return appendText(appendText(appendText(appendText(b, m.Name), m.Weights), m.Vocabulary), m.Numerics)
+func (r *Request) fields(c *codec) {
+	c.text(&r.Method)
+	c.text(&r.Path)
+	c.texts(&r.Header)
+	c.text(&r.Salt)
+	c.time(&r.Wait)
+	c.rest(&r.Body)
 }
 
-// Parse reads the payload.
-func (m *Model) Parse(b []byte) error {
-	p := parser{b: b}
-	*m = Model{Name: p.text(), Weights: p.text(), Vocabulary: p.text(), Numerics: p.text()}
-	return p.end()
+func (h *Head) fields(c *codec) {
+	c.int(&h.Status)
+	c.texts(&h.Header)
+	c.check(h.Status >= 200 && h.Status < 600)
 }
 
-// Append appends the payload.
-func (s *Start) Append(b []byte) []byte {
-	b = appendIDs(appendInt(b, s.Answer), s.Text)
-	return appendInt(appendText(b, string(s.Sampling)), s.SampleIndex)
+func (m *Model) fields(c *codec) {
+	c.text(&m.Name)
+	c.text(&m.Weights)
+	c.text(&m.Vocabulary)
+	c.text(&m.Numerics)
 }
 
-// Parse reads the payload.
-func (s *Start) Parse(b []byte) error {
-	p := parser{b: b}
-	*s = Start{Answer: p.answer(), Text: p.ids(), Sampling: []byte(p.text()), SampleIndex: p.int()}
-	return p.end()
+func (s *Start) fields(c *codec) {
+	c.answer(&s.Answer)
+	c.ids(&s.Text)
+	c.text(&s.Sampling)
+	c.int(&s.SampleIndex)
 }
 
-// Append appends the payload.
-func (t *Tokens) Append(b []byte) []byte {
-	b = appendInt(appendInt(appendInt(appendInt(b, t.Answer), t.At), t.Accepted), t.Rows)
-	return binary.LittleEndian.AppendUint64(appendIDs(appendTime(b, t.Step), t.IDs), t.Digest)
+func (t *Tokens) fields(c *codec) {
+	c.answer(&t.Answer)
+	c.int(&t.At)
+	c.int(&t.Accepted)
+	c.int(&t.Rows)
+	c.time(&t.Step)
+	c.ids(&t.IDs)
+	c.digest(&t.Digest)
+	c.check(t.Accepted <= len(t.IDs))
 }
 
-// Parse reads the payload.
-func (t *Tokens) Parse(b []byte) error {
-	p := parser{b: b}
-	*t = Tokens{Answer: p.answer(), At: p.int(), Accepted: p.int(), Rows: p.int(), Step: p.time(), IDs: p.ids(), Digest: p.digest()}
-	if t.Accepted > len(t.IDs) {
-		p.bad = true
-	}
-	return p.end()
+func (d *Drafts) fields(c *codec) {
+	c.answer(&d.Answer)
+	c.int(&d.At)
+	c.digest(&d.Digest)
+	c.time(&d.Wait)
+	c.ids(&d.IDs)
 }
 
-// Append appends the payload.
-func (d *Drafts) Append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(appendInt(appendInt(b, d.Answer), d.At), d.Digest)
-	return appendIDs(appendTime(b, d.Wait), d.IDs)
-}
-
-// Parse reads the payload.
-func (d *Drafts) Parse(b []byte) error {
-	p := parser{b: b}
-	*d = Drafts{Answer: p.answer(), At: p.int(), Digest: p.digest(), Wait: p.time(), IDs: p.ids()}
-	return p.end()
-}
-
-// Append appends the payload.
-func (e *End) Append(b []byte) []byte {
+func (e *End) fields(c *codec) {
 	whole := 0
 	if e.Whole {
 		whole = 1
 	}
-	return appendInt(appendInt(b, whole), e.Tokens)
+	c.int(&whole)
+	c.int(&e.Tokens)
+	e.Whole = whole == 1
 }
 
-// Parse reads the payload.
-func (e *End) Parse(b []byte) error {
-	p := parser{b: b}
-	*e = End{Whole: p.int() == 1, Tokens: p.int()}
-	return p.end()
-}
-
-func appendInt(b []byte, n int) []byte            { return binary.AppendUvarint(b, uint64(max(n, 0))) }
-func appendTime(b []byte, d time.Duration) []byte { return appendInt(b, int(d.Microseconds())) }
-func appendText(b []byte, s string) []byte        { return append(appendInt(b, len(s)), s...) }
-
-func appendTexts(b []byte, all []string) []byte {
-	b = appendInt(b, len(all))
-	for _, s := range all {
-		b = appendText(b, s)
-	}
-	return b
-}
-
-func appendIDs(b []byte, ids []token.ID) []byte {
-	b = appendInt(b, len(ids))
-	for _, id := range ids {
-		b = appendInt(b, int(id))
-	}
-	return b
-}
-
-// parser reads a payload. It allocates no more than the payload is long, times a small factor.
-type parser struct {
-	b   []byte
-	bad bool
+// codec appends the fields of a payload, which it leaves as they are, or reads them. What it reads takes no more memory than the payload is long,
+// times a small factor.
+type codec struct {
+	b      []byte // what was appended, or is left to read
+	writes bool
+	bad    bool // what was read makes no sense
 }
 
 // maxInt bounds integers: those that are larger make no sense.
 const maxInt = 1<<31 - 1
 
-func (p *parser) int() int {
-	v, n := binary.Uvarint(p.b)
-	if n <= 0 || v > maxInt {
-		p.bad, p.b = true, nil
-		return 0
+// check says whether what was read makes sense.
+func (c *codec) check(ok bool) {
+	if !ok {
+		c.bad = true
 	}
-	p.b = p.b[n:]
-	return int(v)
 }
 
-func (p *parser) answer() int {
-	n := p.int()
-	if n >= MaxAnswers {
-		p.bad = true
+func (c *codec) int(n *int) {
+	if c.writes {
+		c.b = binary.AppendUvarint(c.b, uint64(max(*n, 0)))
+		return
+	}
+	v, size := binary.Uvarint(c.b)
+	if size <= 0 || v > maxInt {
+		v, size, c.bad = 0, len(c.b), true
+	}
+	*n, c.b = int(v), c.b[size:]
+}
+
+func (c *codec) answer(n *int) {
+	c.int(n)
+	c.check(*n < MaxAnswers)
+}
+
+func (c *codec) time(d *time.Duration) {
+	n := int(d.Microseconds())
+	if c.int(&n); !c.writes {
+		*d = time.Duration(n) * time.Microsecond
+	}
+}
+
+// length returns the length of a list, whose elements have a byte at least: n, or the one that is read.
+func (c *codec) length(n int) int {
+	if c.int(&n); !c.writes && n > len(c.b) {
+		n, c.b, c.bad = 0, nil, true
 	}
 	return n
 }
 
-func (p *parser) time() time.Duration { return time.Duration(p.int()) * time.Microsecond }
-
-// length reads the length of a list whose elements have a byte at least.
-func (p *parser) length() int {
-	n := p.int()
-	if n > len(p.b) {
-		p.bad, p.b = true, nil
-		return 0
+func (c *codec) text(s *string) {
+	n := c.length(len(*s))
+	if c.writes {
+		c.b = append(c.b, *s...)
+		return
 	}
-	return n
+	*s, c.b = string(c.b[:n]), c.b[n:]
 }
 
-func (p *parser) text() string {
-	n := p.length()
-	s := string(p.b[:n])
-	p.b = p.b[n:]
-	return s
+// texts are names and values in turn.
+func (c *codec) texts(all *[]string) {
+	n := c.length(len(*all))
+	if !c.writes {
+		*all = make([]string, n)
+	}
+	for i := range n {
+		c.text(&(*all)[i])
+	}
+	c.check(n%2 == 0)
 }
 
-func (p *parser) texts() (all []string) {
-	for range p.length() {
-		all = append(all, p.text())
+func (c *codec) ids(all *[]token.ID) {
+	n := c.length(len(*all))
+	if !c.writes {
+		*all = make([]token.ID, n)
 	}
-	if len(all)%2 != 0 {
-		p.bad = true
+	for i := range n {
+		id := int((*all)[i])
+		if c.int(&id); !c.writes {
+			(*all)[i] = token.ID(id)
+		}
 	}
-	return all
 }
 
-func (p *parser) ids() (ids []token.ID) {
-	for range p.length() {
-		ids = append(ids, token.ID(p.int()))
+func (c *codec) digest(d *uint64) {
+	switch {
+	case c.writes:
+		c.b = binary.LittleEndian.AppendUint64(c.b, *d)
+	case len(c.b) < 8:
+		*d, c.b, c.bad = 0, nil, true
+	default:
+		*d, c.b = binary.LittleEndian.Uint64(c.b), c.b[8:]
 	}
-	return ids
 }
 
-func (p *parser) digest() uint64 {
-	if len(p.b) < 8 {
-		p.bad, p.b = true, nil
-		return 0
+// rest is the last field: bytes up to the end, a part of the payload where they are read.
+func (c *codec) rest(b *[]byte) {
+	if c.writes {
+		c.b = append(c.b, *b...)
+		return
 	}
-	d := binary.LittleEndian.Uint64(p.b)
-	p.b = p.b[8:]
-	return d
-}
-
-func (p *parser) rest() []byte {
-	b := p.b
-	p.b = nil
-	return b
-}
-
-func (p *parser) end() error {
-	if p.bad || len(p.b) > 0 {
-		return fmt.Errorf("%w: its payload", ErrFrame)
-	}
-	return nil
+	*b, c.b = c.b, nil
 }

@@ -60,7 +60,7 @@ func (a *answer) start(ctx context.Context, s remote.Start) {
 	}
 	a.drafts[s.Answer] = d
 	var sampling grove.Sampling
-	if a.model == nil || json.Unmarshal(s.Sampling, &sampling) != nil || len(s.Text) == 0 {
+	if a.model == nil || json.Unmarshal([]byte(s.Sampling), &sampling) != nil || len(s.Text) == 0 {
 		return
 	}
 	a.working.Go(func() {
@@ -257,7 +257,7 @@ func (d *drafting) send(n int, wait time.Duration) {
 		return
 	}
 	f := remote.Drafts{Answer: d.answer, At: len(d.text) + d.sent, Digest: remote.Digest(d.digest, d.drafts[:d.sent]), Wait: wait, IDs: d.drafts[d.sent:to]}
-	if d.a.link.TrySend(remote.KindDrafts, f.Append(nil)) {
+	if d.a.link.TrySend(remote.KindDrafts, remote.Append(nil, &f)) {
 		d.mu.Lock()
 		d.total.Drafted += to - d.sent
 		d.mu.Unlock()

@@ -2,6 +2,7 @@ package far
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -71,19 +72,10 @@ func NewProxy(c Config) (*Proxy, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
 		return nil, fmt.Errorf("%w: %q is no address of a server; write http://HOST:PORT, or https://HOST", ErrConfig, wire.Clip(c.URL))
 	}
-	if c.Drafts == 0 {
-		c.Drafts = 16
-	}
+	c.Drafts, c.Ping = cmp.Or(c.Drafts, 16), cmp.Or(c.Ping, 500*time.Millisecond)
+	c.Patience, c.Silence = cmp.Or(c.Patience, 10*time.Second), cmp.Or(c.Silence, remote.Silence)
 	if c.Drafts < 1 || c.Drafts > remote.MaxDrafts/2 {
 		return nil, fmt.Errorf("%w: %d drafts of a round; it must be from 1 to %d", ErrConfig, c.Drafts, remote.MaxDrafts/2)
-	}
-	for _, d := range []struct {
-		to    *time.Duration
-		usual time.Duration
-	}{{&c.Patience, 10 * time.Second}, {&c.Silence, remote.Silence}, {&c.Ping, 500 * time.Millisecond}} {
-		if *d.to == 0 {
-			*d.to = d.usual
-		}
 	}
 	p := &Proxy{config: c, url: u, known: map[string]remote.Model{}}
 	p.transport = p.newTransport()
@@ -101,11 +93,7 @@ func (p *Proxy) Totals() Totals {
 }
 
 // Describe implements [prometheus.Collector].
-func (p *Proxy) Describe(to chan<- *prometheus.Desc) {
-	for _, f := range figures {
-		to <- f.desc
-	}
-}
+func (p *Proxy) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(p, to) }
 
 // Collect implements [prometheus.Collector].
 func (p *Proxy) Collect(to chan<- prometheus.Metric) {
@@ -192,7 +180,7 @@ func (a *answer) pass(body []byte) error {
 	r := remote.Request{
 		Method: a.x.R.Method, Path: a.x.R.URL.RequestURI(), Header: flat(a.x.R.Header), Salt: access.CallerOf(ctx).Salt(""), Wait: max(0, c.Wait), Body: body,
 	}
-	if err := a.link.Send(ctx, remote.KindRequest, r.Append(nil)); err != nil {
+	if err := a.link.Send(ctx, remote.KindRequest, remote.Append(nil, &r)); err != nil {
 		return err
 	}
 	id := make([]byte, idLength/2)
@@ -231,7 +219,7 @@ func (a *answer) take(ctx context.Context, f remote.Frame) (err error) {
 	switch f.Kind {
 	case remote.KindHead:
 		var h remote.Head
-		if err = h.Parse(f.Payload); err == nil && a.head {
+		if err = remote.Parse(f.Payload, &h); err == nil && a.head {
 			err = remote.ErrFrame
 		}
 		if err != nil {
@@ -253,17 +241,17 @@ func (a *answer) take(ctx context.Context, f remote.Frame) (err error) {
 		return a.write(f.Payload)
 	case remote.KindModel:
 		var m remote.Model
-		if err = m.Parse(f.Payload); err == nil {
+		if err = remote.Parse(f.Payload, &m); err == nil {
 			err = a.check(m)
 		}
 	case remote.KindStart:
 		var s remote.Start
-		if err = s.Parse(f.Payload); err == nil {
+		if err = remote.Parse(f.Payload, &s); err == nil {
 			a.start(ctx, s)
 		}
 	case remote.KindTokens:
 		var t remote.Tokens
-		if err = t.Parse(f.Payload); err != nil {
+		if err = remote.Parse(f.Payload, &t); err != nil {
 			return err
 		}
 		d := a.drafts[t.Answer]
@@ -273,7 +261,7 @@ func (a *answer) take(ctx context.Context, f remote.Frame) (err error) {
 		return d.tell(t)
 	case remote.KindEnd:
 		var e remote.End
-		if err = e.Parse(f.Payload); err != nil {
+		if err = remote.Parse(f.Payload, &e); err != nil {
 			return err
 		}
 		a.ended = true

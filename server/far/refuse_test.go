@@ -186,10 +186,10 @@ func TestLies(t *testing.T) {
 		}
 		return h
 	}
-	send := func(l *remote.Link, kind remote.Kind, p interface{ Append([]byte) []byte }) {
-		l.TrySend(kind, p.Append(nil))
+	send := func(l *remote.Link, kind remote.Kind, p remote.Payload) {
+		l.TrySend(kind, remote.Append(nil, p))
 	}
-	start := remote.Start{Text: []token.ID{1, 2}, Sampling: []byte("{}")}
+	start := remote.Start{Text: []token.ID{1, 2}, Sampling: "{}"}
 	digest := remote.Digest(0, start.Text)
 	for _, c := range []struct {
 		name   string

@@ -67,7 +67,7 @@ func (s *session) run() {
 	cancel()
 	var r remote.Request
 	if err == nil {
-		err = r.Parse(f.Payload)
+		err = remote.Parse(f.Payload, &r)
 	}
 	if err != nil || strings.HasPrefix(r.Path, "/far/") {
 		s.link.Fail(err)
@@ -79,7 +79,7 @@ func (s *session) run() {
 	s.mu.Lock()
 	end.Tokens = s.spent
 	s.mu.Unlock()
-	if s.link.Send(s.ctx, remote.KindEnd, end.Append(nil)) != nil {
+	if s.link.Send(s.ctx, remote.KindEnd, remote.Append(nil, &end)) != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.v.keep())
@@ -151,7 +151,7 @@ func (s *session) receive() {
 		case f.Kind != remote.KindDrafts:
 			err = remote.ErrFrame
 		default:
-			err = d.Parse(f.Payload)
+			err = remote.Parse(f.Payload, &d)
 		}
 		if err != nil {
 			s.cancel(err)
@@ -170,7 +170,7 @@ func (s *session) receive() {
 // Computes implements [serving.Outside].
 func (s *session) Computes(h *serving.Host) {
 	m := modelOf(h, s.v.words.of(h))
-	_ = s.link.Send(s.ctx, remote.KindModel, m.Append(nil)) // the answer's own frames fail the same way
+	_ = s.link.Send(s.ctx, remote.KindModel, remote.Append(nil, &m)) // the answer's own frames fail the same way
 }
 
 // Salt implements [serving.Outside].
@@ -235,8 +235,8 @@ func (t *text) Begin(h *method.History) {
 	defer t.mu.Unlock()
 	t.waiting.Begin(h.IDs())
 	sampling, err := json.Marshal(h.Noise.Sampling)
-	start := remote.Start{Answer: t.answer, Text: h.IDs(), Sampling: sampling, SampleIndex: h.Noise.SampleIndex}
-	t.off = err != nil || h.Source > 0 || !t.s.link.TrySend(remote.KindStart, start.Append(nil))
+	start := remote.Start{Answer: t.answer, Text: h.IDs(), Sampling: string(sampling), SampleIndex: h.Noise.SampleIndex}
+	t.off = err != nil || h.Source > 0 || !t.s.link.TrySend(remote.KindStart, remote.Append(nil, &start))
 }
 
 // Committed implements [method.Remote].
@@ -249,7 +249,7 @@ func (t *text) Committed(ids []token.ID, accepted, rows int, step time.Duration)
 	n := remote.Tokens{Answer: t.answer, At: t.waiting.Len(), Accepted: accepted, Rows: rows, Step: step, IDs: ids}
 	t.waiting.Commit(ids)
 	n.Digest = t.waiting.Digest()
-	t.off = !t.s.link.TrySend(remote.KindTokens, n.Append(nil))
+	t.off = !t.s.link.TrySend(remote.KindTokens, remote.Append(nil, &n))
 }
 
 // Drafts implements [method.Remote].
@@ -283,15 +283,13 @@ func (t *text) Drafts(ctx context.Context, dst []token.ID) []token.ID {
 	}
 }
 
-// writer sends an answer over the link. It is for one goroutine but for its deadline.
+// writer sends an answer over the link. It is for one goroutine at a time.
 type writer struct {
-	s      *session
-	header http.Header
-	begun  bool
-	err    error
-
-	mu       sync.Mutex
-	deadline time.Time
+	s        *session
+	header   http.Header
+	begun    bool
+	err      error
+	deadline time.Time // of the next writes
 }
 
 // Header implements [http.ResponseWriter].
@@ -304,7 +302,7 @@ func (w *writer) WriteHeader(status int) {
 	}
 	w.begun = true
 	h := remote.Head{Status: status, Header: flat(w.header)}
-	w.err = w.send(remote.KindHead, h.Append(nil))
+	w.err = w.send(remote.KindHead, remote.Append(nil, &h))
 }
 
 // Write implements [http.ResponseWriter].
@@ -327,8 +325,6 @@ func (w *writer) FlushError() error { return w.err }
 
 // SetWriteDeadline is for [http.ResponseController].
 func (w *writer) SetWriteDeadline(t time.Time) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.deadline = t
 	return nil
 }
@@ -337,13 +333,10 @@ func (w *writer) SetWriteDeadline(t time.Time) error {
 func (w *writer) SetReadDeadline(time.Time) error { return nil }
 
 func (w *writer) send(kind remote.Kind, payload []byte) error {
-	w.mu.Lock()
-	deadline := w.deadline
-	w.mu.Unlock()
 	ctx := w.s.ctx
-	if !deadline.IsZero() {
+	if !w.deadline.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, deadline, os.ErrDeadlineExceeded)
+		ctx, cancel = context.WithDeadlineCause(ctx, w.deadline, os.ErrDeadlineExceeded)
 		defer cancel()
 	}
 	return w.s.link.Send(ctx, kind, payload)

@@ -8,6 +8,7 @@
 package far
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -88,12 +89,7 @@ func (v *Verifier) connect(x *driver.Request) error {
 	return nil
 }
 
-func (v *Verifier) keep() time.Duration {
-	if v.Keep == 0 {
-		return keepTime
-	}
-	return v.Keep
-}
+func (v *Verifier) keep() time.Duration { return cmp.Or(v.Keep, keepTime) }
 
 // refuse returns an error of status 400 with a code.
 func refuse(code, format string, args ...any) *wire.Error {
