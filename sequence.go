@@ -58,17 +58,12 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 	if err != nil {
 		return nil, err
 	}
-	a := g.answer()
-	a.Stages = append(slices.Clip(a.Stages), stages...)
-	s, err := m.engine.NewSequence(a)
+	g.stages = append(slices.Clip(g.stages), stages...)
+	s, _, err := g.open()
 	if err != nil {
-		return nil, m.busy(err)
+		return nil, err
 	}
-	err = s.Schedule(g.req.terms())
-	if err == nil {
-		err = g.speculate(s, draft)
-	}
-	if err == nil {
+	if err = g.speculate(s, draft); err == nil {
 		err = s.Append(ctx, g.prompt)
 	}
 	if err != nil {
