@@ -71,8 +71,8 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	if err := driver.CheckMessages(len(q.Messages)); err != nil {
 		return c, err
 	}
-	if err := q.check(); err != nil {
-		return c, err
+	if q.Speed != nil && *q.Speed != "standard" {
+		return c, wire.Unsupported("speed", "there is one speed: standard")
 	}
 	system, err := q.System.text("system")
 	if err != nil {
@@ -90,9 +90,7 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	}
 	c.Options.Continue = q.Messages[len(q.Messages)-1].Role == "assistant" // as this API does
 	if q.Output.Effort != nil {
-		if err := c.SetEffort(*q.Output.Effort); err != nil {
-			return c, wire.Refuse("output_config.effort", "%v", err)
-		}
+		c.SetEffort(*q.Output.Effort)
 	}
 	c.Options.OneCall = q.Choice != nil && q.Choice.NoParallel
 	tools, use, err := q.tools()
@@ -100,15 +98,6 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 		return c, err
 	}
 	return c, c.UseTools(tools, use)
-}
-
-// check refuses what cannot be honoured.
-func (q *conversation) check() error {
-	switch {
-	case q.Speed != nil && *q.Speed != "standard":
-		return wire.Unsupported("speed", "there is one speed: standard")
-	}
-	return nil
 }
 
 // tools returns the tools in the form of OpenAI's API, and which of them may or must be called.
@@ -236,19 +225,14 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.Prompt(g.R.Context(), g.Host)
-	if err != nil {
-		return nil, err
-	}
 	if budget != nil && g.Host.Model.Thinks() {
 		r.Thinking = budget
 	}
-	r.MaxTokens, r.PromptIDs = *q.MaxTokens, p.Tokens
+	r.MaxTokens = *q.MaxTokens
 	format, err := q.format()
-	if err = g.Constrain(&r, format, err, &c); err != nil {
+	if err = g.Ask(r, &c, format, err); err != nil {
 		return nil, err
 	}
-	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
 	return &encoder{Generation: g, answer: c.Answer(g, "0"), hidden: q.Thinking.hidden()}, nil
 }
 

@@ -85,25 +85,20 @@ func (c *Chat) UseTools(tools []json.RawMessage, choice structured.Tools) error 
 
 // form returns the form of the answers, of which the fields ask for another: nil, or a form of the content.
 func (c *Chat) form(content *structured.Form) (*structured.Form, error) {
-	p := &c.prompt
-	o := structured.Conversation{
-		Tools: c.Options.Tools, Strict: c.strict, Choice: c.choice, OneCall: c.Options.OneCall, Style: p.Style, Format: p.Format, Tail: p.Tail,
-		Quiet: c.Options.Reasoning == grove.ReasoningOff,
-	}
+	o := structured.Conversation{Options: &c.Options, Prompt: &c.prompt, Choice: c.choice, Strict: c.strict}
 	form, err := o.Form(content)
 	c.held = form != nil && form.Kind == structured.Tree && len(c.Options.Tools) > 0
 	return form, err
 }
 
 // SetEffort says how much the model thinks, in words of the template; none: not at all.
-func (c *Chat) SetEffort(effort string) error {
+func (c *Chat) SetEffort(effort string) {
 	if effort == "none" {
 		c.Options.Reasoning = grove.ReasoningOff
-		return nil
+		return
 	}
-	value, err := json.Marshal(effort)
+	value, _ := json.Marshal(effort) // a string has no error
 	c.SetVar("reasoning_effort", value)
-	return err
 }
 
 // Prompt returns the prompt that the model's template makes of the conversation. Its errors are the request's fault.

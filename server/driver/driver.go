@@ -148,6 +148,18 @@ func (g *Generation) Constrain(r *grove.Request, format *structured.Form, err er
 	return form.Apply(g.Host.Model, r)
 }
 
+// Ask makes a request with the prompt of a conversation the one of the generation. The form of its answers is that of [Generation.Constrain].
+func (g *Generation) Ask(r grove.Request, c *Chat, format *structured.Form, err error) error {
+	p, fault := c.Prompt(g.R.Context(), g.Host)
+	if fault != nil {
+		return fault
+	}
+	r.PromptIDs = p.Tokens
+	err = g.Constrain(&r, format, err, c)
+	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
+	return err
+}
+
 // CheckPrefix refuses what does not go with a prompt whose tokens see each other.
 func CheckPrefix(prefix bool, session string) error {
 	if prefix && session != "" {

@@ -55,16 +55,10 @@ func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.Prompt(g.R.Context(), g.Host)
-	if err != nil {
-		return nil, err
-	}
-	r.PromptIDs = p.Tokens
 	format, err := structured.Bare("format", q.Format)
-	if err = g.Constrain(&r, format, err, &c); err != nil {
+	if err = g.Ask(r, &c, format, err); err != nil {
 		return nil, err
 	}
-	g.Prompts = []grove.Request{r}
 	e := newEncoder(g, &q.common, c)
 	e.chat = true
 	return e, nil

@@ -169,6 +169,6 @@ func (t *think) apply(c *driver.Chat) {
 		c.Options.Reasoning = grove.ReasoningOn
 	}
 	if t.level != "" {
-		c.SetVar("reasoning_effort", strconv.AppendQuote(nil, t.level))
+		c.SetEffort(t.level)
 	}
 }

@@ -69,16 +69,11 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 	if r.MaxTokens, err = q.Most(1, 0, 0); err != nil {
 		return c, err
 	}
-	p, err := c.Prompt(g.R.Context(), g.Host)
-	if err != nil {
-		return c, err
-	}
-	if r.Top, r.PromptIDs = top, p.Tokens; q.Logprobs {
+	if r.Top = top; q.Logprobs {
 		g.Likely = "top_logprobs"
 	}
 	format, err := q.Format.Asks("response_format")
-	err = g.Constrain(&r, format, err, &c)
-	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
+	err = g.Ask(r, &c, format, err)
 	return c, err
 }
 

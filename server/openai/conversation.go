@@ -69,9 +69,7 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	c.Options.NoAnswer, c.Options.Continue = q.Answer != nil && !*q.Answer, q.GoOn
 	c.Options.Vars = q.Vars
 	if q.Effort != nil {
-		if err := c.SetEffort(*q.Effort); err != nil {
-			return c, wire.Refuse("reasoning_effort", "%v", err)
-		}
+		c.SetEffort(*q.Effort)
 	}
 	if q.Thoughts != nil {
 		switch c.Inline = *q.Thoughts == "none"; *q.Thoughts {

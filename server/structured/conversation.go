@@ -8,21 +8,17 @@ import (
 
 	exact "github.com/go-json-experiment/json" // names of fields are those of their case
 
+	"grove"
 	"grove/server/wire"
-	"grove/text/answer"
 	"grove/text/calls"
 )
 
 // Conversation is what the form of an answer to a conversation follows from, besides the fields.
 type Conversation struct {
-	Tools   []json.RawMessage // that the prompt shows, in the form of OpenAI's API
-	Strict  []string          // names of the tools whose calls are held to their functions
+	Options *grove.ChatOptions // with the tools that the prompt shows
+	Prompt  *grove.ChatPrompt
 	Choice  Tools
-	OneCall bool          // the answer has one call at most
-	Style   *calls.Style  // how the model writes calls
-	Format  answer.Format // how its answers are read
-	Tail    string        // the end of the prompt that the template wrote
-	Quiet   bool          // the model does not think
+	Strict  []string // names of the tools whose calls are held to their functions
 }
 
 // tool is a function of a conversation.
@@ -69,11 +65,11 @@ func (c *Conversation) Form(content *Form) (*Form, error) {
 	case !held:
 		return nil, nil
 	}
-	o := calls.Options{Functions: functions, Remarks: !c.Choice.Must, Tail: c.Tail, Quiet: c.Quiet}
+	o := calls.Options{Functions: functions, Remarks: !c.Choice.Must, Tail: c.Prompt.Tail, Quiet: c.quiet()}
 	if c.Choice.Must {
 		o.Least, content = 1, nil
 	}
-	if c.OneCall {
+	if c.Options.OneCall {
 		o.Most = 1
 	}
 	field := "tools"
@@ -81,19 +77,22 @@ func (c *Conversation) Form(content *Form) (*Form, error) {
 		value := calls.Value(content.Schema)
 		o.Content, field = &value, content.Field
 	}
-	tree, err := c.Style.Answer(c.Format, o)
+	tree, err := c.Prompt.Style.Answer(c.Prompt.Format, o)
 	if err != nil {
 		return nil, wire.Refuse("tools", "tools: %s", strings.TrimPrefix(err.Error(), "calls: "))
 	}
 	return &Form{Field: field, Kind: Tree, Tree: tree}, nil
 }
 
+// quiet reports whether the model does not think.
+func (c *Conversation) quiet() bool { return c.Options.Reasoning == grove.ReasoningOff }
+
 // functions returns the functions that may be called, and whether one of them is strict.
 func (c *Conversation) functions() (strict bool, all []calls.Function, err error) {
 	if c.Choice.Off {
 		return false, nil, nil
 	}
-	read, err := calls.Functions(c.Tools)
+	read, err := calls.Functions(c.Options.Tools)
 	if err != nil {
 		return false, nil, wire.Refuse("tools", "%s", strings.TrimPrefix(err.Error(), "calls: "))
 	}
@@ -113,15 +112,15 @@ func (c *Conversation) behindThoughts(content *Form) (*Form, error) {
 		return nil, nil
 	}
 	form := *content
-	switch channels := c.Format.Channels(); {
+	switch channels := c.Prompt.Format.Channels(); {
 	case form.Kind == Tree:
-		form.Tree = calls.Behind(c.Format, c.Tail, form.Tree, c.Quiet)
+		form.Tree = calls.Behind(c.Prompt.Format, c.Prompt.Tail, form.Tree, c.quiet())
 	case channels && form.Kind != Schema:
 		return nil, wire.Unsupported(content.Field, "answers of this model are messages in channels, which are held to schemas alone")
 	case channels:
-		form.Kind, form.Tree = Tree, calls.Behind(c.Format, c.Tail, calls.Value(content.Schema), c.Quiet)
+		form.Kind, form.Tree = Tree, calls.Behind(c.Prompt.Format, c.Prompt.Tail, calls.Value(content.Schema), c.quiet())
 	default:
-		form.Thoughts = !c.Quiet
+		form.Thoughts = !c.quiet()
 	}
 	return &form, nil
 }

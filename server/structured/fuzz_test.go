@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"testing"
 
+	"grove"
 	"grove/server/structured"
 	"grove/server/wire"
 	"grove/text/answer"
 	"grove/text/calls"
+	"grove/text/chat"
 )
 
 // conversation is a body with tools.
@@ -56,7 +58,10 @@ func FuzzForm(f *testing.F) {
 			return
 		}
 		sign := signs[int(family)%len(signs)] + " tools"
-		c := structured.Conversation{Tools: b.Tools, Strict: strict, Choice: choice, Style: calls.StyleOf(sign, none), Format: answer.FormatOf(sign, none)}
+		c := structured.Conversation{
+			Options: &grove.ChatOptions{Options: chat.Options{Tools: b.Tools}}, Prompt: &grove.ChatPrompt{Style: calls.StyleOf(sign, none), Format: answer.FormatOf(sign, none)},
+			Choice: choice, Strict: strict,
+		}
 		if made, err := c.Form(form); err == nil && choice.Must && made == nil {
 			t.Errorf("a call must be made, and the answer is not held to it: %s", text)
 		}

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"grove"
 	"grove/server/structured"
 	"grove/server/wire"
 	"grove/text/answer"
 	"grove/text/calls"
+	"grove/text/chat"
 )
 
 // body has the fields of all routes, and a format.
@@ -215,7 +217,8 @@ func TestConversation(t *testing.T) {
 	} {
 		none := func(string) bool { return false }
 		conversation := structured.Conversation{
-			Tools: c.tools, Strict: []string{"g"}, Choice: c.choice, Style: calls.StyleOf(c.sign, none), Format: answer.FormatOf(c.sign, none),
+			Options: &grove.ChatOptions{Options: chat.Options{Tools: c.tools}}, Prompt: &grove.ChatPrompt{Style: calls.StyleOf(c.sign, none), Format: answer.FormatOf(c.sign, none)},
+			Choice: c.choice, Strict: []string{"g"},
 		}
 		got := "none"
 		form, err := conversation.Form(c.content)
