@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"grove/internal/kernel"
+	"grove/internal/stat"
 	"grove/text/token"
 )
 
@@ -127,9 +128,6 @@ func (p Params) name() string {
 	return fmt.Sprintf("T=%v,k=%d,p=%v,min=%v,%v", p.Temperature, p.TopK, p.TopP, p.MinP, p.Order)
 }
 
-// quantile holds the chi-square that a true distribution exceeds once in 10,000 times, by degrees of freedom.
-var quantile = []float64{0, 15.14, 18.42, 21.11, 23.51, 25.74, 27.86, 29.88}
-
 func TestDrawsFollowDistribution(t *testing.T) {
 	const draws = 100_000
 	logits := []float32{2, 1, .5, 0, -1, float32(math.Inf(-1)), .5, -3}
@@ -138,7 +136,7 @@ func TestDrawsFollowDistribution(t *testing.T) {
 		t.Run(p.name(), func(t *testing.T) {
 			s := newDrawer(t, p, len(logits))
 			want := distribution(t, p, logits)
-			counts := make([]int, len(logits))
+			counts, expected := make([]float64, len(logits)), make([]float64, len(logits))
 			for i := range draws {
 				c, err := s.Sample(logits, i%3, i/3)
 				if err != nil {
@@ -146,21 +144,11 @@ func TestDrawsFollowDistribution(t *testing.T) {
 				}
 				counts[c.ID]++
 			}
-			chi, free := 0.0, -1
-			for id, n := range counts {
-				e := float64(want[id]) * draws
-				if e == 0 {
-					if n > 0 {
-						t.Errorf("token %d has probability 0 and was drawn %d times", id, n)
-					}
-					continue
-				}
-				chi += (float64(n) - e) * (float64(n) - e) / e
-				free++
+			for id, p := range want {
+				expected[id] = float64(p) * draws
 			}
-			if chi > quantile[free] {
-				t.Errorf("chi-square %.1f at %d degrees of freedom, want below %.1f (counts %v)",
-					chi, free, quantile[free], counts)
+			if err := stat.ChiSquare(counts, expected); err != nil {
+				t.Error(err)
 			}
 		})
 	}

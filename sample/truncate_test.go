@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"grove/internal/stat"
 	"grove/text/token"
 )
 
@@ -138,15 +139,8 @@ func TestStagedDrawsFollowProbs(t *testing.T) {
 					want[id] += q
 				}
 			}
-			chi, free := 0.0, -1
-			for id := range counts {
-				if want[id] > 0 {
-					chi += (counts[id] - want[id]) * (counts[id] - want[id]) / want[id]
-					free++
-				}
-			}
-			if free > 0 && chi > quantile[free] {
-				t.Errorf("%+v: chi-square %.1f at %d degrees of freedom (%v, want %v)", p, chi, free, counts, want)
+			if err := stat.ChiSquare(counts, want); err != nil {
+				t.Errorf("%+v: %v", p, err)
 			}
 		}
 	}

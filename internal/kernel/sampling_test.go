@@ -3,7 +3,10 @@ package kernel
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"testing"
+
+	"grove/internal/stat"
 )
 
 // TestSamplingBits checks that every implementation draws what the portable one draws, with the same
@@ -218,30 +221,14 @@ func TestHashAvalanche(t *testing.T) {
 }
 
 // uniform fails unless the counts look like those of equally likely cells.
-func uniform(t *testing.T, name string, counts []int) {
+func uniform(t *testing.T, name string, counts []float64) {
 	t.Helper()
-	total := 0
+	total := 0.0
 	for _, n := range counts {
 		total += n
 	}
-	expected := make([]float64, len(counts))
-	for i := range expected {
-		expected[i] = float64(total) / float64(len(counts))
-	}
-	chiSquare(t, name, counts, expected)
-}
-
-// chiSquare fails where the statistic is over five standard deviations above its mean.
-func chiSquare(t *testing.T, name string, counts []int, expected []float64) {
-	t.Helper()
-	sum, df := 0.0, float64(len(counts)-1)
-	for i, n := range counts {
-		d := float64(n) - expected[i]
-		sum += d * d / expected[i]
-	}
-	t.Logf("%s: chi-square %.1f, %v degrees of freedom", name, sum, df)
-	if sum > df+5*math.Sqrt(2*df) {
-		t.Errorf("%s: chi-square %v with %v degrees of freedom", name, sum, df)
+	if err := stat.ChiSquare(counts, slices.Repeat([]float64{total / float64(len(counts))}, len(counts))); err != nil {
+		t.Errorf("%s: %v", name, err)
 	}
 }
 
@@ -262,7 +249,7 @@ func TestHashUniform(t *testing.T) {
 		{"purposes", func(i uint32) uint32 { return hash(MakeKey(42, 0, 0, i), 17) }},
 		{"a diagonal", func(i uint32) uint32 { return hash(MakeKey(42, 0, i, 0), i) }},
 	} {
-		high, low, pairs := make([]int, 1024), make([]int, 1024), make([]int, 1024)
+		high, low, pairs := make([]float64, 1024), make([]float64, 1024), make([]float64, 1024)
 		before := c.at(n)
 		for i := range uint32(n) {
 			h := c.at(i)
@@ -312,12 +299,14 @@ func TestGumbelMaxLaw(t *testing.T) {
 		"choices": func(i uint32) Key { return MakeKey(11, i, 5, 0) },
 		"seeds":   func(i uint32) Key { return MakeKey(uint64(i), 0, 5, 1) },
 	} {
-		counts := make([]int, len(x))
+		counts := make([]float64, len(x))
 		for i := range uint32(draws) {
 			id, _, _, _ := GumbelMax(x, invT, key(i))
 			counts[id]++
 		}
-		chiSquare(t, name, counts, expected)
+		if err := stat.ChiSquare(counts, expected); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -327,7 +316,7 @@ func TestRareTokens(t *testing.T) {
 	const draws, rare = 3200, 1 << 12
 	x := make([]float32, rare+1)
 	x[rare] = float32(math.Log(rare))
-	counts := make([]int, 17)
+	counts := make([]float64, 17)
 	expected := make([]float64, 17)
 	for i := range expected {
 		expected[i] = draws / 32.0
@@ -337,7 +326,9 @@ func TestRareTokens(t *testing.T) {
 		id, _, _, _ := GumbelMax(x, 1, MakeKey(3, 0, i, 0))
 		counts[id>>8]++
 	}
-	chiSquare(t, "rare tokens", counts, expected)
+	if err := stat.ChiSquare(counts, expected); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestSamplingAllocations(t *testing.T) {

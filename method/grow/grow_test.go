@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/forest"
+	"grove/internal/stat"
 	"grove/method"
 	"grove/method/grow/growtest"
 	"grove/sample"
@@ -217,15 +218,20 @@ func TestDrawnAtIndex(t *testing.T) {
 // expectPairs compares counts of pairs behind token 0 with a model of three tokens.
 func expectPairs(t *testing.T, m *growtest.Model, counts map[[2]token.ID]float64, rounds float64) {
 	t.Helper()
-	chi := 0.0
+	expectJoint(t, counts, func(a, b token.ID) float64 { return rounds * m.Probs(0)[a] * m.Probs(a)[b] })
+}
+
+// expectJoint compares counts of pairs of three tokens with what is expected of each.
+func expectJoint(t *testing.T, counts map[[2]token.ID]float64, expected func(a, b token.ID) float64) {
+	t.Helper()
+	var got, want []float64
 	for a := range token.ID(3) {
 		for b := range token.ID(3) {
-			want := rounds * m.Probs(0)[a] * m.Probs(a)[b]
-			chi += math.Pow(counts[[2]token.ID{a, b}]-want, 2) / want
+			got, want = append(got, counts[[2]token.ID{a, b}]), append(want, expected(a, b))
 		}
 	}
-	if chi > 32 { // 8 degrees of freedom: one in ten thousand
-		t.Errorf("chi-square %.1f", chi)
+	if err := stat.ChiSquare(got, want); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -269,16 +275,7 @@ func TestIndependent(t *testing.T) {
 		together[[2]token.ID{first[0], first[2]}]++
 	}
 	expectPairs(t, model, counts, 3*rounds)
-	chi := 0.0
-	for a := range token.ID(3) {
-		for b := range token.ID(3) {
-			want := rounds * model.Probs(0)[a] * model.Probs(0)[b]
-			chi += math.Pow(together[[2]token.ID{a, b}]-want, 2) / want
-		}
-	}
-	if chi > 32 {
-		t.Errorf("two draws depend on each other: chi-square %.1f", chi)
-	}
+	expectJoint(t, together, func(a, b token.ID) float64 { return rounds * model.Probs(0)[a] * model.Probs(0)[b] }) // no draw depends on another
 }
 
 // TestIndependentBounds expects a tree without room to get fewer draws, the first ones, whatever they are.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"grove/internal/stat"
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/grow/growtest"
@@ -247,23 +248,25 @@ func TestDistributions(t *testing.T) {
 		for seed := range uint64(2) {
 			target, model := growtest.Random(3, seed), growtest.Random(3, seed+10)
 			for _, honest := range []bool{true, false} {
-				chi, accepted := chiSquare(t, a, target, model, rounds, honest)
-				// 26 degrees of freedom: 60 is exceeded twice in ten thousand times.
-				if honest && chi > 60 || accepted == 0 {
-					t.Errorf("%s, tables %d: chi-square %.1f, %d accepted", a.name, seed, chi, accepted)
+				counts, accepted := drawTexts(t, a, target, model, rounds, honest)
+				var want []float64
+				for i := range token.ID(27) {
+					a, b, c := i/9, i/3%3, i%3
+					want = append(want, target.Probs(0)[a]*target.Probs(a)[b]*target.Probs(b)[c]*float64(rounds))
 				}
-				if !honest && chi < 60 {
-					t.Errorf("%s, tables %d: a wrong distribution passes: chi-square %.1f", a.name, seed, chi)
+				if err := stat.ChiSquare(counts, want); (err == nil) != honest || accepted == 0 {
+					t.Errorf("%s, tables %d, honest %v: %v, %d accepted", a.name, seed, honest, err, accepted)
 				}
 			}
 		}
 	}
 }
 
-func chiSquare(t *testing.T, a drafting, target, model *growtest.Model, rounds int, honest bool) (chi float64, accepted int) {
+// drawTexts counts the texts of three tokens that rounds draw.
+func drawTexts(t *testing.T, a drafting, target, model *growtest.Model, rounds int, honest bool) (counts []float64, accepted int) {
 	view := growtest.View{Tree: method.NewTree(128, 3), Target: target, Rng: rand.New(rand.NewPCG(5, 5))}
 	rates := method.NewRates(1)
-	counts := map[[3]token.ID]int{}
+	counts = make([]float64, 27)
 	x := open(t, a.name, model, sample.Params{Temperature: 1, Seed: 11}, 0)
 	for round := range rounds {
 		x.Noise.SampleIndex = round
@@ -284,14 +287,9 @@ func chiSquare(t *testing.T, a drafting, target, model *growtest.Model, rounds i
 			p := target.Probs(text[len(text)-1])
 			text = append(text, view.Pick(method.Root, p))
 		}
-		counts[[3]token.ID(text)]++
+		counts[text[0]*9+text[1]*3+text[2]]++
 	}
-	for i := range token.ID(27) {
-		a, b, c := i/9, i/3%3, i%3
-		want := target.Probs(0)[a] * target.Probs(a)[b] * target.Probs(b)[c] * float64(rounds)
-		chi += math.Pow(float64(counts[[3]token.ID{a, b, c}])-want, 2) / want
-	}
-	return chi, accepted
+	return counts, accepted
 }
 
 // TestTraversalMore reproduces the claim of the paper: of the same trees of draws, tests from the leaves to the root accept
