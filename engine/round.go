@@ -239,10 +239,7 @@ func (r *round) logits(node int) []float32 {
 
 // index returns the place in the text of the token behind a node.
 func (r *round) index(node int) int {
-	if node == method.Root {
-		return len(r.s.text)
-	}
-	return len(r.s.text) + int(r.s.drafts.Tree.Nodes()[node].Depth)
+	return len(r.s.text) + r.s.drafts.Tree.DepthOf(node)
 }
 
 // Children implements [verify.View]. Of draws without replacement it leaves out those from the first one on that was

@@ -1,6 +1,10 @@
 package method
 
-import "grove/text/token"
+import (
+	"slices"
+
+	"grove/text/token"
+)
 
 // Index finds n-grams of one length in a text that grows. The text is kept outside. Make it with [NewIndex]; it is
 // for one goroutine.
@@ -64,19 +68,10 @@ func (x *Index) place(text, key []token.ID) uint64 {
 	mask := uint64(len(x.table) - 1)
 	for at := h & mask; ; at = (at + 1) & mask {
 		end := int(x.table[at].End)
-		if x.table[at].Count == 0 || equal(text[end-x.n:end], key) {
+		if x.table[at].Count == 0 || slices.Equal(text[end-x.n:end], key) {
 			return at
 		}
 	}
-}
-
-func equal(a, b []token.ID) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // grow doubles the table.

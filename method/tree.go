@@ -127,6 +127,14 @@ func (t *Tree) Bytes() int { return TreeBytes(cap(t.nodes), cap(t.drawn)) }
 // Depth returns how long paths may be in this round.
 func (t *Tree) Depth() int { return int(t.depth) }
 
+// DepthOf returns the depth of a node, 0 for the root.
+func (t *Tree) DepthOf(node int) int {
+	if node == Root {
+		return 0
+	}
+	return int(t.nodes[node].Depth)
+}
+
 // Score returns the score of a node, 1 for the root.
 func (t *Tree) Score(node int) float32 {
 	if node == Root {
@@ -165,10 +173,7 @@ func (t *Tree) add(parent int, id token.ID, class int, belief float32, drawn boo
 	if id < 0 || int(id) >= t.vocabulary || class < 0 || class >= Classes {
 		return Root
 	}
-	at, depth := t.children(parent), int32(1)
-	if parent != Root {
-		depth = t.nodes[parent].Depth + 1
-	}
+	at, depth := t.children(parent), int32(t.DepthOf(parent)+1)
 	if depth > t.depth {
 		return Root
 	}

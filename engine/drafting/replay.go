@@ -102,14 +102,10 @@ func (r *record) Token(node int) token.ID { return r.x.Tree.Nodes()[node].ID }
 
 // Draw implements [verify.View]. Behind the end of the record nothing is drawn that is a draft.
 func (r *record) Draw(node int) (token.ID, error) {
-	depth := 0
-	if node != method.Root {
-		depth = int(r.x.Tree.Nodes()[node].Depth)
+	if depth := r.x.Tree.DepthOf(node); depth < len(r.next) {
+		return r.next[depth], nil
 	}
-	if depth >= len(r.next) {
-		return token.None, nil
-	}
-	return r.next[depth], nil
+	return token.None, nil
 }
 
 var _ verify.View = (*record)(nil)

@@ -15,30 +15,24 @@ type Stats struct {
 
 // Since returns what drafting did after the sequence's earlier figures were taken.
 func (s Stats) Since(earlier Stats) Stats {
-	s.Rounds -= earlier.Rounds
-	s.Tokens -= earlier.Tokens
-	s.Drafted -= earlier.Drafted
-	s.Accepted -= earlier.Accepted
-	s.Drafting -= earlier.Drafting
-	s.Stepping -= earlier.Stepping
-	for i := range s.Run {
-		s.Run[i] -= earlier.Run[i]
-		s.Hit[i] -= earlier.Hit[i]
-	}
+	s.add(earlier, -1)
 	return s
 }
 
 // Add adds the figures of another sequence.
-func (s *Stats) Add(o Stats) {
-	s.Rounds += o.Rounds
-	s.Tokens += o.Tokens
-	s.Drafted += o.Drafted
-	s.Accepted += o.Accepted
-	s.Drafting += o.Drafting
-	s.Stepping += o.Stepping
+func (s *Stats) Add(o Stats) { s.add(o, 1) }
+
+// add adds figures so many times.
+func (s *Stats) add(o Stats, times int) {
+	s.Rounds += times * o.Rounds
+	s.Tokens += times * o.Tokens
+	s.Drafted += times * o.Drafted
+	s.Accepted += times * o.Accepted
+	s.Drafting += time.Duration(times) * o.Drafting
+	s.Stepping += time.Duration(times) * o.Stepping
 	for i := range o.Run {
-		s.Run[i] += o.Run[i]
-		s.Hit[i] += o.Hit[i]
+		s.Run[i] += times * o.Run[i]
+		s.Hit[i] += times * o.Hit[i]
 	}
 }
 

@@ -4,12 +4,11 @@ package plan
 // deducted, was more than the others' drafts do, and now and then to see whether that has changed. What one text taught
 // counts for the next.
 type Turn struct {
-	worth    float64 // tokens a round, averaged
-	rounds   int     // that it was judged by
-	waiting  int     // rounds until it is asked again although it is not worth it
-	interval int
-	read     bool // the text's prompt
-	again    bool // it has just read that, or was worth it after all: what it is worth now is to be seen
+	worth  float64 // tokens a round, averaged
+	rounds int     // that it was judged by
+	probe  pause   // rounds until it is asked again although it is not worth it
+	read   bool    // the text's prompt
+	again  bool    // it has just read that, or was worth it after all: what it is worth now is to be seen
 }
 
 const (
@@ -28,13 +27,7 @@ func (d *Turn) Due(gain float64) bool {
 		d.again = false
 		return true
 	}
-	d.waiting--
-	if d.waiting > 0 {
-		return false
-	}
-	d.interval = min(max(leastWait, 2*d.interval), mostWait)
-	d.waiting = d.interval
-	return true
+	return d.probe.over(leastWait, mostWait)
 }
 
 // Judge learns what asking was worth. The first round of a text, which reads the prompt, teaches nothing.
@@ -48,6 +41,6 @@ func (d *Turn) Judge(worth float64) {
 	}
 	d.worth += worthRate * (worth - d.worth)
 	if d.again = worth > 0; d.worth > 0 {
-		d.interval = 0
+		d.probe.length = 0
 	}
 }

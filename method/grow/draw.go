@@ -31,11 +31,7 @@ func (g *Grower) distribution(t *method.Tree, node int, logits []float32) (*veri
 	if g.dense == nil {
 		g.dense = make([]float32, g.vocabulary)
 	}
-	depth := 0
-	if node != method.Root {
-		depth = int(t.Nodes()[node].Depth)
-	}
-	if err := g.sampler.Distribution(g.dense, logits, g.index+depth); err != nil {
+	if err := g.sampler.Distribution(g.dense, logits, g.index+t.DepthOf(node)); err != nil {
 		return nil, err
 	}
 	q := g.at(t, node)
@@ -73,7 +69,7 @@ func (g *Grower) distinct(t *method.Tree, node int, logits []float32) error {
 		return err
 	}
 	g.drawn, g.scores = g.drawn[:0], g.scores[:0]
-	most, use := g.ranks(depthOf(t, node)), method.DraftUse+method.NodeUses*sample.Use(node+1)
+	most, use := g.ranks(t.DepthOf(node)), method.DraftUse+method.NodeUses*sample.Use(node+1)
 	for i, id := range q.IDs {
 		g.offer(most, id, math.Log(float64(q.P[i]))+g.sampler.Noise(g.index, use, id))
 	}

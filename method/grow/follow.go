@@ -10,17 +10,88 @@ import (
 	"grove/text/token"
 )
 
+// following is what sources that follow a text have in common: a sequence of a model, whose trunk holds a beginning of the text.
+type following struct {
+	Rows
+	model  method.Model
+	branch method.Branch // nil: it is not open
+	text   []token.ID    // in tokens of the model
+	known  int           // tokens of the text that the trunk holds
+}
+
+// begin forgets the text.
+func (f *following) begin() error {
+	f.text, f.known, f.Live, f.Base = nil, 0, f.Live[:0], None
+	if f.branch == nil {
+		return nil
+	}
+	return f.branch.Truncate(0)
+}
+
+// open opens the sequence; false: no slot is free.
+func (f *following) open() (ok bool, err error) {
+	if f.branch != nil {
+		return true, nil
+	}
+	b, err := f.model.Open()
+	if errors.Is(err, method.ErrBusy) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	f.branch, f.Trunk = b, b
+	return true, nil
+}
+
+// Close gives the sequence back.
+func (f *following) Close() error {
+	if f.branch == nil {
+		return nil
+	}
+	return f.branch.Close()
+}
+
+// Room implements [Source].
+func (f *following) Room() (drafts, depth int) { return f.Rows.Room(), f.Size.Context - len(f.text) }
+
+// match follows the live rows along the text to its token end at most, and returns the last row and how many there are.
+func (f *following) match(end int) (at, n int) {
+	at = None
+	for i, l := range f.Live {
+		if f.known+n < end && l.Parent == at && l.ID == f.text[f.known+n] {
+			at = i
+			n++
+		}
+	}
+	return at, n
+}
+
+// extend runs the next n tokens of the text and makes them the trunk's; what lives is dropped. The last row gives what want says, which is
+// then that of place 0.
+func (f *following) extend(ctx context.Context, n int, want forest.Want) error {
+	f.rows, f.Live = f.rows[:0], f.Live[:0]
+	for i, id := range f.text[f.known : f.known+n] {
+		f.rows = append(f.rows, method.Row{Row: forest.Row{ID: id, Passing: i < n-1}, After: i})
+	}
+	f.rows[n-1].Want = want
+	if err := f.Grow(ctx, f.rows); err != nil {
+		return errors.Join(err, f.branch.Drop())
+	}
+	if err := f.branch.Commit(f.got[n-1].Node); err != nil {
+		return err
+	}
+	f.got = f.got[n-1:]
+	f.known += n
+	return nil
+}
+
 // Follower is a [Source] that follows a text of which the end is not certain, with a sequence of a model whose tokens are the target's.
 // Only certain tokens are committed: the others are rows behind the trunk, so that a text that goes on otherwise costs
 // the computation of its new tokens alone. It is for one goroutine.
 type Follower struct {
-	Rows
-	model  method.Model
-	branch method.Branch // nil: it is not open
-
-	text    []token.ID
-	certain int // of these, from the beginning
-	known   int // tokens of the text that the trunk holds
+	following
+	certain int // tokens of the text, from the beginning
 	kept    []int
 }
 
@@ -29,34 +100,20 @@ const behind = 8
 
 // NewFollower returns a source of a model for a target's vocabulary. Its sequence is opened by the first pass for which a slot is free.
 func NewFollower(m method.Model, vocabulary int) *Follower {
-	f := &Follower{Rows: Rows{Size: m.Size(), Base: None}, model: m}
+	f := &Follower{following: following{Rows: Rows{Size: m.Size(), Base: None}, model: m}}
 	f.Vocabulary(vocabulary)
 	return f
 }
 
 // Begin forgets the text.
 func (f *Follower) Begin() error {
-	f.text, f.certain, f.known, f.Live, f.Base = nil, 0, 0, f.Live[:0], None
-	if f.branch == nil {
-		return nil
-	}
-	return f.branch.Truncate(0)
+	f.certain = 0
+	return f.begin()
 }
 
 // Follow sets the text, of which the first certain tokens are those of the last call and what was added to them. The slice is kept until
 // the next call.
 func (f *Follower) Follow(text []token.ID, certain int) { f.text, f.certain = text, certain }
-
-// Close gives the sequence back.
-func (f *Follower) Close() error {
-	if f.branch == nil {
-		return nil
-	}
-	return f.branch.Close()
-}
-
-// Room implements [Source].
-func (f *Follower) Room() (drafts, depth int) { return f.Rows.Room(), f.Size.Context - len(f.text) }
 
 // Root implements [Source]. The model has no logits for a text longer than its context, nor while no slot is free.
 func (f *Follower) Root(ctx context.Context) (ok bool, err error) {
@@ -146,33 +203,6 @@ func (f *Follower) knows() bool {
 	return true
 }
 
-func (f *Follower) open() (ok bool, err error) {
-	if f.branch != nil {
-		return true, nil
-	}
-	b, err := f.model.Open()
-	if errors.Is(err, method.ErrBusy) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	f.branch, f.Trunk = b, b
-	return true, nil
-}
-
-// match follows the live rows along the text to its token end at most, and returns the last row and how many there are.
-func (f *Follower) match(end int) (at, n int) {
-	at = None
-	for i, l := range f.Live {
-		if f.known+n < end && l.Parent == at && l.ID == f.text[f.known+n] {
-			at = i
-			n++
-		}
-	}
-	return at, n
-}
-
 // commit makes the trunk the certain tokens, but for the last one and a few that the next pass runs.
 func (f *Follower) commit(ctx context.Context) error {
 	if at, n := f.match(f.certain - 1); n > 0 {
@@ -183,18 +213,9 @@ func (f *Follower) commit(ctx context.Context) error {
 		f.keep(at)
 	}
 	for f.certain-1-f.known > behind {
-		n := min(f.certain-1-f.known, f.Size.Rows)
-		f.rows, f.Live = f.rows[:0], f.Live[:0] // the commit drops those that live
-		for i, id := range f.text[f.known : f.known+n] {
-			f.rows = append(f.rows, method.Row{Row: forest.Row{ID: id, Passing: i < n-1}, After: i})
-		}
-		if err := f.Grow(ctx, f.rows); err != nil {
-			return errors.Join(err, f.branch.Drop())
-		}
-		if err := f.branch.Commit(f.got[n-1].Node); err != nil {
+		if err := f.extend(ctx, min(f.certain-1-f.known, f.Size.Rows), forest.Want{}); err != nil {
 			return err
 		}
-		f.known += n
 	}
 	return nil
 }

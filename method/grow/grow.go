@@ -235,7 +235,7 @@ func (g *Grower) behind(t *method.Tree, node int, logits []float32) error {
 
 // likeliest adds the tokens that are likeliest to be drawn.
 func (g *Grower) likeliest(t *method.Tree, node int, logits []float32) error {
-	depth := depthOf(t, node)
+	depth := t.DepthOf(node)
 	best, err := g.sampler.Candidates(g.best[:g.ranks(depth)], logits, g.index+depth)
 	if err != nil {
 		return err
@@ -281,16 +281,8 @@ func (g *Grower) leave(t *method.Tree, at int) {
 // reaches reports whether a draft may follow another.
 func (g *Grower) reaches(t *method.Tree, at int) bool {
 	_, reach := g.source.Room()
-	depth := depthOf(t, at)
+	depth := t.DepthOf(at)
 	return depth < min(g.shape.Depth, t.Depth()) && depth <= reach
-}
-
-// depthOf returns the depth of a node, 0 for the root.
-func depthOf(t *method.Tree, node int) int {
-	if node == method.Root {
-		return 0
-	}
-	return int(t.Nodes()[node].Depth)
 }
 
 // buckets is the number of classes of probabilities.

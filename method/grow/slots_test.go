@@ -49,7 +49,7 @@ func places(tree *method.Tree) (filled []float64, empty float64) {
 			filled[at], through[at] = value, value*q/left
 			value, left = value*(1-q/left), left-q
 		}
-		if len(children) < 4 && depthOf(tree, node) < 5 {
+		if len(children) < 4 && tree.DepthOf(node) < 5 {
 			empty = max(empty, value)
 		}
 	}
