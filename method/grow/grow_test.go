@@ -203,7 +203,7 @@ func TestDrawnAtIndex(t *testing.T) {
 				last = tree.Nodes()[node].ID
 			}
 			want := make([]float32, 6)
-			if err := c.Distribution(want, model.Next([]token.ID{last}, forest.Row{}), 3+depthOf(tree, node)); err != nil {
+			if err := c.Distribution(want, model.Next([]token.ID{last}, forest.Row{}), 3+tree.DepthOf(node)); err != nil {
 				t.Fatal(err)
 			}
 			for id, v := range want {
