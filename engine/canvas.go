@@ -90,19 +90,27 @@ func (c *Canvas) Drop() error {
 // Commit makes the rows of the last pass part of the text: ids are their tokens. The last row must have wanted its
 // logits. Errors: another number of ids, no pass.
 func (c *Canvas) Commit(ids []token.ID) error {
-	s, e := c.s, c.s.e
+	s := c.s
 	if c.last == forest.Trunk || len(ids) != len(c.rows) || len(c.gave) == 0 {
 		return fmt.Errorf("engine: committing %d tokens of a canvas of %d rows; its last row must have been run, and want its logits", len(ids), len(c.rows))
 	}
-	e.steps.Lock()
-	defer e.steps.Unlock()
-	if err := e.steps.Cache.Commit(s.trunk.Seq, c.last); err != nil {
+	if err := s.adopt(c.last, ids, c.gave); err != nil {
 		return err
 	}
 	c.last = forest.Trunk
-	copy(s.logits, c.gave)
+	s.chain.Append(ids, false)
+	return nil
+}
+
+// adopt makes rows behind the text, up to a node, part of it: ids are their tokens, and logits those behind the last one.
+func (s *Sequence) adopt(n forest.Node, ids []token.ID, logits []float32) error {
+	s.e.steps.Lock()
+	defer s.e.steps.Unlock()
+	if err := s.e.steps.Cache.Commit(s.trunk.Seq, n); err != nil {
+		return err
+	}
+	copy(s.logits, logits)
 	s.text = append(s.text, ids...)
 	s.known = len(s.text)
-	s.chain.Append(ids, false)
 	return nil
 }

@@ -48,24 +48,12 @@ func (e *Engine) SaveCost() (path string, err error) {
 	return path, e.steps.Costs.Save(path)
 }
 
-// ensureCost measures roughly where nothing is known. A model that fails here fails again where it is used, with a
-// better reason; until then there is nothing to draft by.
-func (e *Engine) ensureCost(ctx context.Context) error {
-	if e.Cost() != nil {
+// ensureCost measures roughly where nothing is known or, with head, nothing of what a part of the head costs, which files of earlier
+// versions lack. A model that fails here fails again where it is used, with a better reason; until then there is nothing to draft by.
+func (e *Engine) ensureCost(ctx context.Context, head bool) error {
+	if c := e.Cost(); c != nil && (!head || len(c.Part.X) > 0) {
 		return nil
 	}
-	return e.roughly(ctx)
-}
-
-// ensureHead is ensureCost for what a part of the head costs, which files of earlier versions lack.
-func (e *Engine) ensureHead(ctx context.Context) error {
-	if c := e.Cost(); c != nil && len(c.Part.X) > 0 {
-		return nil
-	}
-	return e.roughly(ctx)
-}
-
-func (e *Engine) roughly(ctx context.Context) error {
 	if _, err := e.tune(ctx, plan.Rough); err != nil {
 		return ctx.Err()
 	}

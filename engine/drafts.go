@@ -32,7 +32,7 @@ func (e *Engine) LearnedPath() (string, error) {
 // not known it is measured, roughly and in a few tenths of a second, and kept for later; steps correct it. Errors: those of
 // [drafting.New].
 func (e *Engine) OpenDrafting(ctx context.Context, infos []method.Info, env method.Env) (*Drafting, error) {
-	if err := e.ensureCost(ctx); err != nil {
+	if err := e.ensureCost(ctx, false); err != nil {
 		return nil, err
 	}
 	env.Vocabulary = e.vocab
@@ -51,7 +51,7 @@ func (e *Engine) chooseVocab(ctx context.Context, env *method.Env) error {
 	if !ok || env.DraftVocab != method.AutoVocab {
 		return nil
 	}
-	if err := draft.e.ensureHead(ctx); err != nil {
+	if err := draft.e.ensureCost(ctx, true); err != nil {
 		return err
 	}
 	target, cost := e.Cost(), draft.e.Cost()

@@ -33,6 +33,9 @@ var ErrBusy = step.ErrBusy
 // Terms are what a sequence may ask of the scheduler.
 type Terms = step.Terms
 
+// Load is what an engine does at a moment, for monitoring.
+type Load = step.Load
+
 // The range of [Terms.Priority].
 const (
 	LeastPriority = step.LeastPriority
@@ -160,6 +163,14 @@ func (e *Engine) Context() int { return e.steps.Cache.Config().Context }
 
 // Slots returns how many sequences may have rows in steps at a time, and how many may wait besides.
 func (e *Engine) Slots() (seqs, queue int) { return e.steps.Seqs, e.steps.Most - e.steps.Seqs }
+
+// Load returns what the engine does. It does not wait for a step.
+func (e *Engine) Load() Load {
+	waiting := e.steps.Waiting()
+	now := e.steps.Load.Now()
+	now.Waiting = waiting
+	return now
+}
 
 // CacheBytes returns the memory that the cache can come to use.
 func (e *Engine) CacheBytes() int {

@@ -45,11 +45,16 @@ func (s *Sequence) reuse() (step.Need, error) {
 		s.reused += max(0, length-max(at, s.known))
 	}
 	s.known = max(s.known, length)
-	n, ahead := len(s.text), len(s.text)
+	n := len(s.text)
+	return step.Need{Prompt: n - length, Text: s.text, Ahead: s.ahead(), Near: min(n, length+s.e.steps.Chunk)}, nil
+}
+
+// ahead returns for how many tokens the sequence reserves pages: of those that keep their pages, none waits for another.
+func (s *Sequence) ahead() int {
 	if s.trunk.Pinned {
-		ahead = s.e.Context() // of those that keep their pages, none waits for another
+		return s.e.Context()
 	}
-	return step.Need{Prompt: n - length, Text: s.text, Ahead: ahead, Near: min(n, length+s.e.steps.Chunk)}, nil
+	return len(s.text)
 }
 
 // placeText adds rows of the text behind the trunk. The last token's row gives logits, and all what drafters want of

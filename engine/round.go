@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"grove/compute"
 	"grove/engine/step"
 	"grove/forest"
 	"grove/method"
@@ -226,15 +227,15 @@ func (r *round) drawnAt(node int, id token.ID) (Drawn, error) {
 			return d.drawn, nil
 		}
 	}
-	return r.s.answer.describe(r.s.chain, r.state(node), r.logits(node), r.index(node), id)
+	return r.s.answer.describe(r.s.chain, r.state(node), r.result(node).Logits, r.index(node), id)
 }
 
-// logits returns the logits behind a node that was run.
-func (r *round) logits(node int) []float32 {
+// result returns what the row of a node that was run gave.
+func (r *round) result(node int) *compute.Result {
 	if node == method.Root {
-		return r.st.Result(0).Logits
+		return r.st.Result(0)
 	}
-	return r.st.Result(int(r.s.drafts.Rows[node])).Logits
+	return r.st.Result(int(r.s.drafts.Rows[node]))
 }
 
 // index returns the place in the text of the token behind a node.
@@ -273,7 +274,7 @@ func (r *round) Drafts(node int) verify.Distribution { return r.s.drafts.Tree.Dr
 
 // Draw implements [verify.View].
 func (r *round) Draw(node int) (token.ID, error) {
-	d, err := r.s.answer.draw(r.s.chain, r.state(node), r.logits(node), r.index(node))
+	d, err := r.s.answer.draw(r.s.chain, r.state(node), r.result(node).Logits, r.index(node))
 	if err != nil {
 		return token.None, err
 	}
@@ -286,16 +287,16 @@ func (r *round) Probs(node int) ([]float64, error) {
 	if r.dense == nil {
 		r.dense = make([]float64, r.s.e.vocab)
 	}
-	return r.dense, r.s.chain.Probs(r.dense, r.state(node), r.logits(node), r.index(node))
+	return r.dense, r.s.chain.Probs(r.dense, r.state(node), r.result(node).Logits, r.index(node))
 }
 
 // Logits implements [verify.View].
 func (r *round) Logits(node int) ([]float32, error) {
-	return r.s.chain.Process(r.state(node), r.logits(node)), nil
+	return r.s.chain.Process(r.state(node), r.result(node).Logits), nil
 }
 
 // State implements [verify.View].
-func (r *round) State(node int) []float32 { return r.st.Result(int(r.s.drafts.Rows[node])).State }
+func (r *round) State(node int) []float32 { return r.result(node).State }
 
 // Number implements [verify.View].
 func (r *round) Number(node int, use verify.Use) float64 {

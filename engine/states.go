@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/adapters"
 	"grove/compute"
 	"grove/engine/reading"
 	"grove/engine/step"
@@ -72,6 +73,9 @@ func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write fu
 	j.values = func(dst []float32, r *compute.Result) []float32 { return append(dst, r.Logits...) }
 	return e.rows(ctx, j, write)
 }
+
+// Adapt makes a set of adapters that of the texts that [Engine.States] and [Engine.Logits] compute; nil: none.
+func (e *Engine) Adapt(a *adapters.Set) { e.own.Store(a) }
 
 // rows does a states job, one step after the other, and hands its rows to write between them.
 func (e *Engine) rows(ctx context.Context, j *states, write func(row []float32) error) (err error) {

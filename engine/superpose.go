@@ -39,13 +39,13 @@ func (s *Sequence) Superpose(ctx context.Context, most int) (*Superposition, []f
 // Run appends a row whose input is the weighted sum of embeddings, in order, and returns the logits behind it, valid until the
 // next Run. A single token is itself, whatever its weight. Errors: no token, one that is none; [ErrContext]; ctx's, the model's.
 func (p *Superposition) Run(ctx context.Context, mix []forest.Weighted) ([]float32, error) {
-	s, e := p.s, p.s.e
+	s := p.s
 	if len(mix) == 0 {
 		return nil, errors.New("engine: a mixture of no tokens")
 	}
 	heaviest := mix[0]
 	for _, w := range mix {
-		if err := e.fits([]token.ID{w.ID}, len(s.text)); err != nil {
+		if err := s.e.fits([]token.ID{w.ID}, len(s.text)); err != nil {
 			return nil, err
 		}
 		if w.Weight > heaviest.Weight {
@@ -61,15 +61,7 @@ func (p *Superposition) Run(ctx context.Context, mix []forest.Weighted) ([]float
 	if err != nil {
 		return nil, err
 	}
-	copy(s.logits, results[0].Logits)
-	e.steps.Lock()
-	defer e.steps.Unlock()
-	if err := e.steps.Cache.Commit(s.trunk.Seq, results[0].Node); err != nil {
-		return nil, err
-	}
-	s.text = append(s.text, heaviest.ID)
-	s.known = len(s.text)
-	return s.logits, nil
+	return s.logits, s.adopt(results[0].Node, []token.ID{heaviest.ID}, results[0].Logits)
 }
 
 // Next returns the state of the sequence's stages behind a token that follows a draft's state; that of the text is 0.

@@ -164,15 +164,11 @@ func (f *Forest) check(s Seq) error {
 
 // slot returns the slot of a live node of s. Errors: [ErrNode].
 func (f *Forest) slot(s Seq, n Node) (int32, error) {
-	i := int64(uint32(n)) - 1
-	if i < 0 || i >= int64(len(f.nodes)) {
+	i := SlotOf(n)
+	if i < 0 || int(i) >= len(f.nodes) || f.nodes[i].seq != s || f.At(i) != n {
 		return 0, fmt.Errorf("forest: node %#x of sequence %d: %w", uint64(n), s, ErrNode)
 	}
-	nd := &f.nodes[i]
-	if !nd.live || nd.seq != s || nd.generation != uint32(n>>32) {
-		return 0, fmt.Errorf("forest: node %#x of sequence %d: %w", uint64(n), s, ErrNode)
-	}
-	return int32(i), nil
+	return i, nil
 }
 
 // Index returns the index of a live node, or of the trunk's end: -1 where the trunk is empty. Errors: [ErrSeq],

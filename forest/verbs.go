@@ -71,7 +71,12 @@ func (f *Forest) Commit(s Seq, n Node) error {
 		f.marks[slot] = onPath
 	}
 	if int(f.seqs[s].nodes) > len(path) {
-		f.dropOffPath(s, last)
+		f.drop(s, last, false)
+		for i := range f.nodes {
+			if nd := &f.nodes[i]; nd.live && nd.seq == s && f.marks[i] == unmarked && nd.parent == last {
+				nd.parent = noParent
+			}
+		}
 	}
 	for _, slot := range path {
 		f.marks[slot] = unmarked
@@ -88,39 +93,27 @@ const (
 	doomed
 )
 
-// dropOffPath drops the nodes of s that do not descend from last, the end of the marked path, and
-// hangs the children of last from the trunk's end.
-func (f *Forest) dropOffPath(s Seq, last int32) {
+// drop drops the nodes of s that descend from end, the last one of the marked path, or those that do not; the path stays.
+func (f *Forest) drop(s Seq, end int32, behind bool) {
 	for i := range f.nodes {
-		nd := &f.nodes[i]
-		if nd.live && nd.seq == s && f.marks[i] != onPath && f.firstMarked(nd.parent, onPath) != last {
+		if nd := &f.nodes[i]; nd.live && nd.seq == s && f.marks[i] != onPath && (f.firstOnPath(nd.parent) == end) == behind {
 			f.marks[i] = doomed
 		}
 	}
-	f.sweep(s)
-	for i := range f.nodes {
-		if nd := &f.nodes[i]; nd.live && nd.seq == s && f.marks[i] == unmarked && nd.parent == last {
-			nd.parent = noParent
-		}
-	}
-}
-
-// firstMarked walks up from slot and returns the first with the mark, or noParent.
-func (f *Forest) firstMarked(slot int32, mark uint8) int32 {
-	for slot != noParent && f.marks[slot] != mark {
-		slot = f.nodes[slot].parent
-	}
-	return slot
-}
-
-// sweep releases the doomed nodes of s.
-func (f *Forest) sweep(s Seq) {
 	for i := range f.nodes {
 		if f.marks[i] == doomed {
 			f.marks[i] = unmarked
 			f.release(int32(i))
 		}
 	}
+}
+
+// firstOnPath walks up from slot and returns the first one of the marked path, or noParent.
+func (f *Forest) firstOnPath(slot int32) int32 {
+	for slot != noParent && f.marks[slot] != onPath {
+		slot = f.nodes[slot].parent
+	}
+	return slot
 }
 
 // Drop ends n and its descendants; [Trunk] ends all live nodes of the sequence. Errors: [ErrSeq], [ErrNode].
@@ -141,14 +134,9 @@ func (f *Forest) Drop(s Seq, n Node) error {
 		return err
 	}
 	f.marks[slot] = onPath
-	for i := range f.nodes {
-		nd := &f.nodes[i]
-		if nd.live && nd.seq == s && int32(i) != slot && f.firstMarked(nd.parent, onPath) == slot {
-			f.marks[i] = doomed
-		}
-	}
-	f.marks[slot] = doomed
-	f.sweep(s)
+	f.drop(s, slot, true)
+	f.marks[slot] = unmarked
+	f.release(slot)
 	return nil
 }
 

@@ -26,13 +26,13 @@ const maxNgram = 16
 // Begin makes h the history of a text, of which the first prompt tokens are not of the answer. The history reads ids
 // and does not change them.
 func (h *History) Begin(ids []token.ID, prompt int) {
-	h.ids, h.prompt = ids, prompt
+	h.prompt = prompt
 	for _, x := range h.indexes {
 		if x != nil {
 			x.Reset()
-			x.Cover(ids)
 		}
 	}
+	h.Extend(ids)
 }
 
 // Extend tells that the text has grown: ids is all of it.

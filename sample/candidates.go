@@ -22,27 +22,25 @@ const considered = 64
 // Draw.
 func (c *Chain) Candidates(dst []Candidate, logits []float32, index int) ([]Candidate, error) {
 	s := c.sampler
-	if len(logits) != s.vocab {
-		return nil, s.lengthError(len(logits))
-	}
-	top, lse, finite := kernel.LogSumExp(logits)
-	if err := check(logits, finite); err != nil {
+	top, lse, err := s.sums(logits)
+	if err != nil {
 		return nil, err
 	}
 	if s.params.Greedy() {
-		return likeliest(dst, logits, lse), nil
+		best := s.largest(logits, len(dst))
+		for i, k := range best {
+			dst[i] = Candidate{token.ID(idOf(k)), kernel.Exp32(logits[idOf(k)] - lse)}
+		}
+		return dst[:len(best)], nil
 	}
 	key := s.key(index, useDraw)
-	if s.keys == nil {
-		s.keys, s.block = make([]uint64, 0, scratch(considered, s.vocab)), make([]float32, min(s.vocab, 4096))
-	}
 	var kept []uint64
 	drawn, scale := -1, s.invT
 	if s.truncates() {
 		kept, scale = s.truncate(row{logits, index, c.firstMu()}, top, lse)
 	} else {
 		drawn, _, _, _ = kernel.GumbelMax(logits, s.invT, key)
-		kept = s.best(logits, min(considered, s.vocab))
+		kept = s.largest(logits, considered)
 	}
 	if s.general {
 		top = s.pool.top
@@ -74,22 +72,4 @@ func (c *Chain) Candidates(dst []Candidate, logits []float32, index int) ([]Cand
 		add(drawn)
 	}
 	return dst[:n], nil
-}
-
-// likeliest fills dst with the largest logits.
-func likeliest(dst []Candidate, logits []float32, lse float32) []Candidate {
-	n := 0
-	for id, l := range logits {
-		if n == len(dst) && !(l > logits[dst[n-1].ID]) {
-			continue
-		}
-		at := n
-		for at > 0 && l > logits[dst[at-1].ID] {
-			at--
-		}
-		n = min(n+1, len(dst))
-		copy(dst[at+1:n], dst[at:n-1])
-		dst[at] = Candidate{token.ID(id), kernel.Exp32(l - lse)}
-	}
-	return dst[:n]
 }

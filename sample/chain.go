@@ -98,6 +98,16 @@ func NewChain(s Settings, vocab int) (*Chain, error) {
 	if err := s.Validate(vocab); err != nil {
 		return nil, err
 	}
+	c, err := buildChain(s, vocab)
+	if err != nil {
+		return nil, err
+	}
+	c.Begin(nil)
+	return c, nil
+}
+
+// buildChain returns a chain whose stages have not begun a text.
+func buildChain(s Settings, vocab int) (*Chain, error) {
 	sampler, err := newSampler(s.Params, vocab)
 	if err != nil {
 		return nil, err
@@ -111,7 +121,6 @@ func NewChain(s Settings, vocab int) (*Chain, error) {
 	if len(c.steps) > 0 {
 		c.logits = make([]float32, vocab)
 	}
-	c.Begin(nil)
 	return c, nil
 }
 
@@ -311,15 +320,8 @@ func (c *Chain) Fork() *Chain {
 			settings.Stages[i], states[first+i] = f.Fork(states[first+i])
 		}
 	}
-	// NewChain would start the stages, of which some are shared.
-	f := &Chain{settings: settings, vocab: c.vocab, adapts: c.adapts, flat: c.flat, states: states}
-	f.sampler, _ = newSampler(settings.Params, c.vocab) // the settings are those of c
-	f.sampler.sampleIndex, f.sampler.ends = settings.SampleIndex, settings.Penalties.Ends
-	f.addPenalties()
-	f.addStages()
-	if c.logits != nil {
-		f.logits = make([]float32, c.vocab)
-	}
+	f, _ := buildChain(settings, c.vocab) // the settings are those of c
+	f.states = states
 	if !c.flat {
 		c.move(0)
 	}

@@ -8,8 +8,8 @@
 //	[TemperFirst] (vLLM)          temperature, top-n-sigma, min-p, top-k, typical-p, top-p, XTC
 //
 // With mirostat it is temperature, then mirostat. The temperature may follow the entropy of the row; in the first order
-// that of the tokens which truncation kept, in the second that of all. Temperature, top-k, top-p and min-p alone take a
-// shorter path than the rest, which gives the same draws.
+// that of the tokens which truncation kept, in the second that of all. Temperature, top-p and min-p of a whole
+// vocabulary take a shorter path than the rest, which gives the same draws.
 //
 // A draw is the argmax of logit / temperature + Gumbel noise over the tokens that truncation keeps, which is an exact
 // sample of their softmax. The noise is a pure function of seed, sample index, index and token id, and so is the number

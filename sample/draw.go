@@ -65,14 +65,6 @@ func (c *Chain) Distribution(dst, logits []float32, index int) error {
 	return c.sampler.distribution(dst, row{logits, index, c.firstMu()})
 }
 
-// distribution is Probs in float32.
-func (c *Chain) distribution(dst []float32, s State, logits []float32, index int) error {
-	if err := c.sampler.distribution(dst, c.row(s, logits, index)); err != nil {
-		return c.blame(s, logits, err)
-	}
-	return nil
-}
-
 // row returns what a draw behind s depends on.
 func (c *Chain) row(s State, logits []float32, index int) row {
 	r := row{logits: c.Process(s, logits), index: index}
@@ -91,10 +83,8 @@ func (c *Chain) blame(s State, logits []float32, err error) error {
 	copy(c.logits, logits)
 	for _, step := range c.steps {
 		if step.apply(s, c.logits); !slices.ContainsFunc(c.logits, allowed) {
-			if step.fault != nil {
-				if fault := step.fault(s); fault != nil {
-					return fmt.Errorf("sample: stage %s: %w", step.name, fault)
-				}
+			if err := step.failure(s); err != nil {
+				return err
 			}
 			words := ""
 			if step.expected != nil {
@@ -106,6 +96,16 @@ func (c *Chain) blame(s State, logits []float32, err error) error {
 		}
 	}
 	return err
+}
+
+// failure returns the error of a stage that is at a loss behind s.
+func (st *step) failure(s State) error {
+	if st.fault != nil {
+		if err := st.fault(s); err != nil {
+			return fmt.Errorf("sample: stage %s: %w", st.name, err)
+		}
+	}
+	return nil
 }
 
 // Allows reports whether a token may be drawn behind s, as far as biases, the minimum length and stages that are

@@ -51,10 +51,8 @@ func (d *DRY) validate(vocab int) error {
 		if len(b) == 0 || len(b) > maxBreaker {
 			return fmt.Errorf("sample: breaker %d of DRY has %d tokens; it must have 1 to %d", i, len(b), maxBreaker)
 		}
-		for _, id := range b {
-			if id < 0 || int(id) >= vocab {
-				return fmt.Errorf("sample: breaker %d of DRY holds token %d; it must be a token of the vocabulary, which has %d", i, id, vocab)
-			}
+		if id, some := outside(b, vocab); some {
+			return fmt.Errorf("sample: breaker %d of DRY holds token %d; it must be a token of the vocabulary, which has %d", i, id, vocab)
 		}
 	}
 	return nil

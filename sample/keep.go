@@ -37,7 +37,7 @@ type cut struct {
 	target float64 // top-p keeps tokens until their weights reach this
 }
 
-// keep returns the keys of the tokens that truncation keeps, at least one, in the sampler's
+// keep returns the keys of the tokens that top-p and min-p keep of the whole vocabulary, at least one, in the sampler's
 // scratch space. top is the largest logit, which is finite, and lse the log-sum-exp.
 func (s *sampler) keep(logits []float32, top, lse float32) []uint64 {
 	p := s.params
@@ -49,37 +49,18 @@ func (s *sampler) keep(logits []float32, top, lse float32) []uint64 {
 		// exp((l - top) * scale) >= min-p
 		c.floor = max(lowest, top+float32(kernel.Log32(p.MinP)/c.scale))
 	}
-	if p.TopK == 0 && p.TopP == 0 {
+	if p.TopP == 0 {
 		return s.above(logits, c.floor)
 	}
-	if p.TopK == 0 {
-		// Top-p refers to the mass of all tokens, or of those that an earlier min-p left.
-		mass := float64(kernel.Exp32(lse - top))
-		if p.Order == TemperFirst {
-			mass = c.massOfAll(s.block)
-		}
-		c.target = float64(p.TopP) * mass
-		return s.widen(&c)
-	}
-	kept := s.best(logits, p.TopK)
-	if p.TopP == 0 {
-		return kept[:c.above(kept)]
-	}
-	counted := kept
+	// Top-p refers to the mass of all tokens, or of those that an earlier min-p left.
+	mass := float64(kernel.Exp32(lse - top))
 	if p.Order == TemperFirst {
-		counted = kept[:c.above(kept)]
+		mass = c.massOfAll(s.block)
 	}
-	c.target = float64(p.TopP) * c.mass(counted)
-	n, _ := c.nucleus(kept)
-	return kept[:n]
-}
-
-// widen returns the nucleus of the whole vocabulary. It sorts a few tokens first, which nearly always are enough, and more where
-// they do not suffice.
-func (s *sampler) widen(c *cut) []uint64 {
-	const first, growth = 32, 8
+	c.target = float64(p.TopP) * mass
+	const first, growth = 32, 8 // a few tokens are sorted first, which nearly always are enough
 	for n := first; ; n *= growth {
-		kept := s.best(c.logits, n)
+		kept := s.best(logits, n)
 		if m, ended := c.nucleus(kept); ended || len(kept) < n {
 			return kept[:m]
 		}
@@ -100,25 +81,6 @@ func (c *cut) nucleus(keys []uint64) (n int, ended bool) {
 		}
 	}
 	return len(keys), false
-}
-
-// above returns how many of the sorted keys reach the floor.
-func (c *cut) above(keys []uint64) int {
-	for i, k := range keys {
-		if c.logits[idOf(k)] < c.floor {
-			return i
-		}
-	}
-	return len(keys)
-}
-
-// mass returns the sum of the weights of some tokens, in the order given.
-func (c *cut) mass(keys []uint64) float64 {
-	sum := 0.0
-	for _, k := range keys {
-		sum += float64(weight(c.logits[idOf(k)], c.top, c.scale))
-	}
-	return sum
 }
 
 // massOfAll returns the sum of the weights of all tokens that reach the floor, which it takes block

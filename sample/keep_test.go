@@ -104,7 +104,8 @@ func TestKeepIsTheDefinition(t *testing.T) {
 		for i, id := range loose {
 			rank[id] = i
 		}
-		kept := len(s.keep(logits, logits[loose[0]], lseOf(logits)))
+		keys, _ := s.truncate(row{logits: logits}, logits[loose[0]], lseOf(logits))
+		kept := len(keys)
 		if !s.truncates() {
 			kept = len(loose)
 		}

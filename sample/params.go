@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
@@ -131,62 +132,44 @@ const (
 // Greedy reports whether the parameters always take the likeliest token, whatever the seed.
 func (p Params) Greedy() bool { return p.Temperature < greedyBelow && p.DynamicTemperature.Range == 0 }
 
+// must returns an error where a setting is out of range: its name, its value, and what it must be.
+func must(ok bool, name string, value any, be string) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("sample: %s is %v; it must be %s", name, value, be)
+}
+
 // Validate returns an error that names the first parameter that is out of range, or that contradicts another, and its
 // value.
 func (p Params) Validate() error {
-	// Written so that a NaN fails.
-	if !(p.Temperature >= 0 && p.Temperature <= math.MaxFloat32) {
-		return fmt.Errorf("sample: temperature is %v; it must be a number from 0 up", p.Temperature)
-	}
-	if p.TopK < 0 {
-		return fmt.Errorf("sample: top-k is %d; it must be 0 (off) or more", p.TopK)
-	}
-	if !(p.TopP >= 0 && p.TopP <= 1) {
-		return fmt.Errorf("sample: top-p is %v; it must be from 0 to 1 (0 or 1: off)", p.TopP)
-	}
-	if !(p.MinP >= 0 && p.MinP <= 1) {
-		return fmt.Errorf("sample: min-p is %v; it must be from 0 (off) to 1", p.MinP)
-	}
-	if p.Order > TemperFirst {
-		return fmt.Errorf("sample: order is %d; it must be %d (%v) or %d (%v)", uint8(p.Order),
-			uint8(TruncateFirst), TruncateFirst, uint8(TemperFirst), TemperFirst)
-	}
-	if !(p.TypicalP >= 0 && p.TypicalP <= 1) {
-		return fmt.Errorf("sample: typical-p is %v; it must be from 0 to 1 (0 or 1: off)", p.TypicalP)
-	}
-	if !(p.TopNSigma <= math.MaxFloat32) {
-		return fmt.Errorf("sample: top-n-sigma is %v; it must be a number (0 or less: off)", p.TopNSigma)
-	}
-	if !(p.XTC.Probability >= 0 && p.XTC.Probability <= 1) {
-		return fmt.Errorf("sample: XTC's probability is %v; it must be from 0 (off) to 1", p.XTC.Probability)
-	}
-	if !(p.XTC.Threshold >= 0 && p.XTC.Threshold <= 1) {
-		return fmt.Errorf("sample: XTC's threshold is %v; it must be from 0 to 1 (above 0.5: off)", p.XTC.Threshold)
-	}
-	if !(p.DynamicTemperature.Range >= 0 && p.DynamicTemperature.Range <= maxRange) {
-		return fmt.Errorf("sample: the range of the dynamic temperature is %v; it must be from 0 (off) to %d", p.DynamicTemperature.Range, maxRange)
-	}
-	if !(p.DynamicTemperature.Exponent >= 0 && p.DynamicTemperature.Exponent <= maxRange) {
-		return fmt.Errorf("sample: the exponent of the dynamic temperature is %v; it must be from 0 (for 1) to %d", p.DynamicTemperature.Exponent, maxRange)
-	}
-	if p.MinKeep < 0 {
-		return fmt.Errorf("sample: min-keep is %d; it must be 0 (off) or more", p.MinKeep)
-	}
-	return p.validateMirostat()
+	m, upTo := p.Mirostat, fmt.Sprintf("to %d", maxRange)
+	return cmp.Or( // written so that a NaN fails
+		must(p.Temperature >= 0 && p.Temperature <= math.MaxFloat32, "temperature", p.Temperature, "a number from 0 up"),
+		must(p.TopK >= 0, "top-k", p.TopK, "0 (off) or more"),
+		must(p.TopP >= 0 && p.TopP <= 1, "top-p", p.TopP, "from 0 to 1 (0 or 1: off)"),
+		must(p.MinP >= 0 && p.MinP <= 1, "min-p", p.MinP, "from 0 (off) to 1"),
+		must(p.Order <= TemperFirst, "order", uint8(p.Order), "0 (truncate-first) or 1 (temper-first)"),
+		must(p.TypicalP >= 0 && p.TypicalP <= 1, "typical-p", p.TypicalP, "from 0 to 1 (0 or 1: off)"),
+		must(p.TopNSigma <= math.MaxFloat32, "top-n-sigma", p.TopNSigma, "a number (0 or less: off)"),
+		must(p.XTC.Probability >= 0 && p.XTC.Probability <= 1, "XTC's probability", p.XTC.Probability, "from 0 (off) to 1"),
+		must(p.XTC.Threshold >= 0 && p.XTC.Threshold <= 1, "XTC's threshold", p.XTC.Threshold, "from 0 to 1 (above 0.5: off)"),
+		must(p.DynamicTemperature.Range >= 0 && p.DynamicTemperature.Range <= maxRange,
+			"the range of the dynamic temperature", p.DynamicTemperature.Range, "from 0 (off) "+upTo),
+		must(p.DynamicTemperature.Exponent >= 0 && p.DynamicTemperature.Exponent <= maxRange,
+			"the exponent of the dynamic temperature", p.DynamicTemperature.Exponent, "from 0 (for 1) "+upTo),
+		must(p.MinKeep >= 0, "min-keep", p.MinKeep, "0 (off) or more"),
+		must(m.Version >= 0 && m.Version <= 2, "mirostat's version", m.Version, "0 (off), 1 or 2"),
+		must(m.Version == 0 || m.Tau > 0 && m.Tau <= maxTau, "mirostat's tau", m.Tau, fmt.Sprintf("above 0 and at most %d bits", maxTau)),
+		must(m.Version == 0 || m.Eta >= 0 && m.Eta <= 1, "mirostat's eta", m.Eta, "from 0 to 1"),
+		p.validateMirostat(),
+	)
 }
 
 // validateMirostat refuses mirostat beside truncation that no default turns on: whoever asks for both asks for each.
 func (p Params) validateMirostat() error {
-	m := p.Mirostat
-	switch {
-	case m.Version < 0 || m.Version > 2:
-		return fmt.Errorf("sample: mirostat's version is %d; it must be 0 (off), 1 or 2", m.Version)
-	case m.Version == 0:
+	if p.Mirostat.Version == 0 {
 		return nil
-	case !(m.Tau > 0 && m.Tau <= maxTau):
-		return fmt.Errorf("sample: mirostat's tau is %v; it must be above 0 and at most %d bits", m.Tau, maxTau)
-	case !(m.Eta >= 0 && m.Eta <= 1):
-		return fmt.Errorf("sample: mirostat's eta is %v; it must be from 0 to 1", m.Eta)
 	}
 	for _, other := range []struct {
 		name string

@@ -71,12 +71,20 @@ func (s *Penalties) Validate(vocab int) error {
 	if s.MinTokens < 0 {
 		return fmt.Errorf("sample: the minimum length is %d tokens; it must be 0 or more", s.MinTokens)
 	}
-	for _, id := range s.Ends {
-		if id < 0 || int(id) >= vocab {
-			return fmt.Errorf("sample: token %d is said to end a text; it must be a token of the vocabulary, which has %d", id, vocab)
-		}
+	if id, some := outside(s.Ends, vocab); some {
+		return fmt.Errorf("sample: token %d is said to end a text; it must be a token of the vocabulary, which has %d", id, vocab)
 	}
 	return s.DRY.validate(vocab)
+}
+
+// outside returns the first of some ids that is none of a vocabulary.
+func outside(ids []token.ID, vocab int) (id token.ID, some bool) {
+	for _, id := range ids {
+		if id < 0 || int(id) >= vocab {
+			return id, true
+		}
+	}
+	return token.None, false
 }
 
 func (s *Penalties) repeats() bool { return s.Repeat != 0 && s.Repeat != 1 }

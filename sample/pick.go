@@ -169,10 +169,8 @@ func (c *Chain) pick(s State, logits []float32, index int) (Token, error) {
 	if ok {
 		return Token{ID: id, Logprob: c.Logprob(logits, id)}, nil
 	}
-	if own.fault != nil {
-		if fault := own.fault(s); fault != nil {
-			return Token{}, fmt.Errorf("sample: stage %s: %w", own.name, fault)
-		}
+	if err := own.failure(s); err != nil {
+		return Token{}, err
 	}
 	return Token{}, fmt.Errorf("sample: stage %s: it leaves no token that the others allow: %w", own.name, ErrAllMasked)
 }

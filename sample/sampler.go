@@ -94,15 +94,15 @@ func (p Params) effective(vocab int) Params {
 	return p
 }
 
-// general reports whether effective parameters need more than top-k, top-p and min-p.
+// general reports whether effective parameters have top-k, or need more than top-p and min-p.
 func (p Params) general() bool {
-	return p.TypicalP > 0 || p.TopNSigma > 0 || p.XTC.on() || p.DynamicTemperature.Range > 0 || p.Mirostat.Version != 0 ||
+	return p.TopK > 0 || p.TypicalP > 0 || p.TopNSigma > 0 || p.XTC.on() || p.DynamicTemperature.Range > 0 || p.Mirostat.Version != 0 ||
 		p.MinKeep > 1 && (p.TopP > 0 || p.MinP > 0)
 }
 
 // truncates reports whether any token may be removed.
 func (s *sampler) truncates() bool {
-	return s.general || s.params.TopK > 0 || s.params.TopP > 0 || s.params.MinP > 0
+	return s.general || s.params.TopP > 0 || s.params.MinP > 0
 }
 
 // sample draws the token of a row. Logits of minus infinity are masked tokens, which are never drawn; equal scores go
@@ -117,8 +117,8 @@ func (s *sampler) sample(r row) (Token, error) {
 		id, _, lse, finite := kernel.GumbelMax(r.logits, s.invT, key)
 		return chosen(r.logits, id, lse, check(r.logits, finite))
 	}
-	top, lse, finite := kernel.LogSumExp(r.logits)
-	if err := check(r.logits, finite); err != nil {
+	top, lse, err := s.sums(r.logits)
+	if err != nil {
 		return Token{}, err
 	}
 	if s.params.Greedy() {
@@ -141,11 +141,11 @@ func (s *sampler) truncate(r row, top, lse float32) (kept []uint64, scale float3
 // truncation or a mask removes, and all on one token where sampling is greedy. Both slices are as
 // long as the vocabulary and may not overlap. Errors are those of sample.
 func (s *sampler) distribution(dst []float32, r row) error {
-	if len(r.logits) != s.vocab || len(dst) != s.vocab {
-		return s.lengthError(min(len(r.logits), len(dst)))
+	if len(dst) != s.vocab {
+		return s.lengthError(len(dst))
 	}
-	top, lse, finite := kernel.LogSumExp(r.logits)
-	if err := check(r.logits, finite); err != nil {
+	top, lse, err := s.sums(r.logits)
+	if err != nil {
 		return err
 	}
 	clear(dst)
@@ -174,6 +174,15 @@ func (s *sampler) distribution(dst []float32, r row) error {
 		dst[id] = float32(float64(w) / sum)
 	}
 	return nil
+}
+
+// sums returns the largest of a row's logits and their log-sum-exp. Errors are those of sample.
+func (s *sampler) sums(logits []float32) (top, lse float32, err error) {
+	if len(logits) != s.vocab {
+		return 0, 0, s.lengthError(len(logits))
+	}
+	top, lse, finite := kernel.LogSumExp(logits)
+	return top, lse, check(logits, finite)
 }
 
 func (s *sampler) lengthError(n int) error {

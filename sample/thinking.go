@@ -70,10 +70,8 @@ func (t *Thinking) validate(vocab int) error {
 		if len(marker) > maxMarker {
 			return fmt.Errorf("sample: a marker of thinking has %d tokens; it must have %d at most", len(marker), maxMarker)
 		}
-		for _, id := range marker {
-			if id < 0 || int(id) >= vocab {
-				return fmt.Errorf("sample: a marker of thinking holds token %d; it must be a token of the vocabulary, which has %d", id, vocab)
-			}
+		if id, some := outside(marker, vocab); some {
+			return fmt.Errorf("sample: a marker of thinking holds token %d; it must be a token of the vocabulary, which has %d", id, vocab)
 		}
 	}
 	return nil

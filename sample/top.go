@@ -9,11 +9,8 @@ import (
 // where the rest are masked. The slice is the caller's. Errors are those of Draw.
 func (c *Chain) Top(logits []float32, n int) ([]Token, error) {
 	s := c.sampler
-	if len(logits) != s.vocab {
-		return nil, s.lengthError(len(logits))
-	}
-	_, lse, finite := kernel.LogSumExp(logits)
-	if err := check(logits, finite); err != nil {
+	_, lse, err := s.sums(logits)
+	if err != nil {
 		return nil, err
 	}
 	top := make([]Token, 0, min(n, s.vocab))
@@ -27,8 +24,8 @@ func (c *Chain) Top(logits []float32, n int) ([]Token, error) {
 // and that of the token id; fewer where no others are drawn. The slice is the caller's. Errors are those of Draw.
 func (c *Chain) TopDrawn(s State, logits []float32, index, n int, id token.ID) (top []Token, logprob float32, err error) {
 	p := c.sampler.dense32()
-	if err := c.distribution(p, s, logits, index); err != nil {
-		return nil, 0, err
+	if err := c.sampler.distribution(p, c.row(s, logits, index)); err != nil {
+		return nil, 0, c.blame(s, logits, err)
 	}
 	top = make([]Token, 0, min(n, c.vocab))
 	for _, k := range c.sampler.largest(p, n) {

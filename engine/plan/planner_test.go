@@ -233,7 +233,7 @@ func TestShareBeyondDip(t *testing.T) {
 
 // TestAskedAgain: a drafter that was worth it, and no longer is, is asked once more.
 func TestAskedAgain(t *testing.T) {
-	d := Turn{rounds: firstRounds, worth: -1, again: true, waiting: 10}
+	d := Turn{rounds: firstRounds, worth: -1, again: true, probe: pause{left: 10}}
 	for i, want := range []bool{true, false, false} {
 		if d.Due(0) != want {
 			t.Errorf("round %d: asked is %v", i, !want)

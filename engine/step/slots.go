@@ -91,14 +91,12 @@ func (t *Trunk) Do(ctx context.Context, j Job) error {
 }
 
 // Open makes a trunk that waits for a slot, where fewer than most are open. Errors: [ErrBusy], and that of [Maker.Closed].
-func (m *Maker) Open(t *Trunk, most int) error { return m.open(t, most, false) }
-
-func (m *Maker) open(t *Trunk, most int, bursts bool) error {
+func (m *Maker) Open(t *Trunk, most int) error {
 	if err := m.Closed(); err != nil {
 		return err
 	}
 	t.maker, t.Seq = m, -1
-	t.caller.Init(bursts)
+	t.caller.Init(false)
 	if m.count(t, most) || m.lend() && m.count(t, most) {
 		return nil
 	}
@@ -120,9 +118,10 @@ func (m *Maker) count(t *Trunk, most int) (fits bool) {
 // OpenNow makes a trunk for a drafter, who calls several times in short order: it has a slot and never loses its pages. Errors:
 // [ErrBusy] where no slot is free.
 func (m *Maker) OpenNow(t *Trunk) error {
-	if err := m.open(t, m.Most, true); err != nil {
+	if err := m.Open(t, m.Most); err != nil {
 		return err
 	}
+	t.caller.Init(true)
 	t.Pinned = true
 	m.Lock()
 	err := m.Admit(t)
