@@ -9,6 +9,7 @@ func TestFit(t *testing.T) {
 		"every part counts":    func(s Size) int { return s.Texts * (100*s.Drafts + s.Context) },
 		"contexts are shared":  func(s Size) int { return 1000*s.Texts*s.Drafts + 3*s.Context },
 		"drafts cost nothing":  func(s Size) int { return s.Texts * s.Context },
+		"fewer texts are less": func(s Size) int { return 10*s.Texts*s.Context + s.Texts },
 		"context costs little": func(s Size) int { return s.Texts*s.Drafts*500 + s.Context/100 },
 	} {
 		for budget := 0; budget < bytes(most)*11/10; budget += 1 + bytes(most)/97 {

@@ -44,3 +44,15 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestCopies: what was got, or set, does not change with what is known.
+func TestCopies(t *testing.T) {
+	var k Known
+	set := &Cost{Rows: []int{1}, Layers: []float64{1}, Correction: []float64{1}}
+	k.Set(set)
+	got := k.Get()
+	k.Observe(StepSize{Rows: 1}, 2)
+	if set.Correction[0] != 1 || got.Correction[0] != 1 || k.Get().Correction[0] == 1 {
+		t.Errorf("corrections: %v was set, %v was got, %v is known", set.Correction, got.Correction, k.Get().Correction)
+	}
+}
