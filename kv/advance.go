@@ -186,9 +186,8 @@ func (k *Cache) takeOver(t *trunk) {
 		k.nameBase(t)
 	}
 	if n.Ahead != NoState {
-		only := n.only || n.Behind && r.only
 		st.dropAhead(r)
-		r.Ahead, r.AheadState, r.only = n.last, n.Ahead, only
+		r.Ahead, r.AheadState, r.only = n.last, n.Ahead, n.only
 		n.Ahead = NoState
 	}
 	for _, s := range n.Snapshots {

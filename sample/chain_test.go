@@ -527,3 +527,25 @@ func BenchmarkProcess(b *testing.B) {
 		})
 	}
 }
+
+// TestPickIsADraw counts what is picked at many indices, at five standard deviations.
+func TestPickIsADraw(t *testing.T) {
+	p := []float64{0.5, 0, 0.3, 0.2}
+	c, err := NewChain(Settings{Params: Params{Temperature: 1, Seed: 7}}, len(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 4000
+	counts := make([]float64, len(p))
+	for i := range rounds {
+		counts[c.Pick(p, i, 3)]++
+	}
+	for id, n := range counts {
+		if d := math.Abs(n - rounds*p[id]); d > 5*math.Sqrt(rounds*p[id]*(1-p[id])) {
+			t.Errorf("token %d was picked %v times of %d, with probability %v", id, n, rounds, p[id])
+		}
+	}
+	if id := c.Pick(make([]float64, len(p)), 0, 3); id != token.None {
+		t.Errorf("token %d was picked of none", id)
+	}
+}

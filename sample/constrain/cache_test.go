@@ -42,6 +42,23 @@ func TestCache(t *testing.T) {
 	}
 }
 
+// TestCacheOrder expects the constraints in the order in which they were used, the last one first.
+func TestCacheOrder(t *testing.T) {
+	c := NewCache(words(t, true), Limits{})
+	made := map[string]*Constraint{}
+	for _, s := range []string{"a", "b", "c", "d", "b", "a"} {
+		var err error
+		if made[s], err = c.Compile(Spec{Regex: s}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, s := range []string{"a", "b", "d", "c"} {
+		if len(c.kept) != 4 || c.kept[i].c != made[s] {
+			t.Errorf("place %d of %d is not %s", i, len(c.kept), s)
+		}
+	}
+}
+
 // TestShared draws from one constraint on several goroutines: the race detector sees what is not guarded.
 func TestShared(t *testing.T) {
 	v := words(t, true)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"grove/sample"
 	"grove/text/token"
 )
 
@@ -32,6 +33,63 @@ func TestGap(t *testing.T) {
 			}
 		}
 		at = stage.Next(at, v.id(t, "\n"))
+	}
+}
+
+// TestEnded: a text has ended where no token may follow but those that end it, wherever these lie in a mask.
+func TestEnded(t *testing.T) {
+	v := words(t, false)
+	s := subject{spec: Spec{Choices: []string{"abc", "abc0", "abc01"}}}
+	stage := s.compile(t, v).Stages(nil)[0].(*Stage)
+	at := stage.Next(stage.Start([]token.ID{firstByte + 'x'}), v.id(t, "abc"))
+	for _, digit := range "01" {
+		if stage.Ended(at) {
+			t.Errorf("the text has ended before %c", digit)
+		}
+		at = stage.Next(at, firstByte+token.ID(digit))
+	}
+	if !stage.Ended(at) {
+		t.Error("the text has not ended")
+	}
+}
+
+// TestSpelledMarker: a marker of thoughts that is several tokens is completed once it has begun.
+func TestSpelledMarker(t *testing.T) {
+	tok := textOf(t, false)
+	name, order := token.ID(0), token.ID(0)
+	for id := range token.ID(tok.Size()) {
+		switch tok.Text(id) {
+		case "name":
+			name = id
+		case "order":
+			order = id
+		}
+	}
+	v, err := NewVocabulary(tok, tok.Size(), sample.Thinking{Budget: -1, Begin: []token.ID{name, order}, End: []token.ID{unthink}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := subject{spec: Spec{Choices: []string{"abc"}, Thoughts: true}}
+	stage := s.compile(t, v).Stages(nil)[0].(*Stage)
+	for _, c := range []struct {
+		text, next string
+		want       bool
+	}{
+		{"", "na", true}, {"", "nam", true}, {"", "abc", true}, {"", "or", false},
+		{"na", "m", true}, {"na", "abc", false}, {"na", "b", false}, {"nam", "e", true}, {"nam", "abc", false}, {"nam", "b", false}, {"nam", "n", false},
+		{"name", "or", true}, {"name", "order", true}, {"name", "abc", false}, {"name", "n", false},
+	} {
+		at := stage.Start([]token.ID{firstByte + 'x'})
+		for _, b := range []byte(c.text) {
+			at = stage.Next(at, firstByte+token.ID(b))
+		}
+		id := v.id(t, c.next)
+		alone := stage.Allows(at, id)
+		logits := make([]float32, v.size)
+		stage.Apply(at, logits)
+		if got := logits[id] == 0; got != c.want || alone != c.want {
+			t.Errorf("%q behind %q is legal by the mask: %v, by itself: %v; want %v", c.next, c.text, got, alone, c.want)
+		}
 	}
 }
 

@@ -98,12 +98,21 @@ func TestWorked(t *testing.T) {
 	syncode := func(b *grammar.Builder, s *regex.Store, lit func(string) grammar.Expr) {
 		b.Define("s", b.Seq(number(b, s), b.Repeat(b.Seq(lit("+"), number(b, s)), 0, -1)))
 	}
+	hollow := func(b *grammar.Builder, _ *regex.Store, lit func(string) grammar.Expr) { // the rule in the middle may be empty
+		b.Define("n", b.Alt(b.Empty(), b.Seq(lit("("), b.Rule("n"), lit(")"))))
+		b.Define("m", b.Alt(b.Seq(b.Rule("n"), lit("c")), b.Seq(lit("["), b.Rule("m"), lit("]"))))
+		b.Define("s", b.Seq(b.Rule("m"), lit("!")))
+	}
 	for _, greedy := range []bool{false, true} {
 		for _, c := range []struct {
 			define     func(b *grammar.Builder, s *regex.Store, lit func(string) grammar.Expr)
 			tokens     string
 			text, want string
 		}{
+			{hollow, "c ( ) c! [ ] c]", "", "c ( c! ["},
+			{hollow, "c ( ) c! [ ] c]", "(", "( )"},
+			{hollow, "c ( ) c! [ ] c]", "[", "c ( [ c]"},
+			{hollow, "c ( ) c! [ ] c]", "[()", "c c]"},
 			{outlines, "blah 1a 2 0", "", "2 0"},
 			{outlines, "blah 1a 2 0", "0", "$"},
 			{outlines, "blah 1a 2 0", "2", "2 0 $"},

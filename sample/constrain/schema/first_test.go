@@ -90,3 +90,23 @@ func TestTexts(t *testing.T) {
 		})
 	}
 }
+
+// TestNoDeadEnd reads as much of a text as an object can go on from: a name that is passed over does not come any more.
+func TestNoDeadEnd(t *testing.T) {
+	const two = `"properties":{"a":{"type":"null"},"b":{"type":"null"},"c":{"type":"null"}},"additionalProperties":false}`
+	for _, x := range []struct{ schema, text, want string }{
+		{`{"type":"object","minProperties":2,` + two, `{"b":null,"c":null}`, `{"b":null,"c":null}`},
+		{`{"type":"object","minProperties":2,` + two, `{"c":null`, `{"`},
+		{`{"type":"object","minProperties":3,` + two, `{"b":null`, `{"`},
+		{`{"type":"object","required":["a"],` + two, `{"b":null`, `{"`},
+	} {
+		src, err := Compile([]byte(x.schema), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := schematest.NewWalker(src)
+		if n, _ := w.Read(x.text); x.text[:n] != x.want {
+			t.Errorf("%s: %q is read, want %q; %v", x.schema, x.text[:n], x.want, w.Err)
+		}
+	}
+}
