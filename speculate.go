@@ -72,10 +72,8 @@ func (m *Model) Methods() []ModelMethod {
 	env := m.resident.Env()
 	for i, info := range Methods() {
 		of := ModelMethod{MethodInfo: info, Available: true}
-		if meets := method.All()[i].Meets; meets != nil {
-			if err := meets(env); err != nil {
-				of.Available, of.Reason = false, fmt.Sprintf("it needs %s: %v", info.Needs, err)
-			}
+		if err := method.All()[i].Unmet(env); err != nil {
+			of.Available, of.Reason = false, "it "+err.Error()
 		}
 		all = append(all, of)
 	}

@@ -59,11 +59,35 @@ func Name(infos []Info, auto bool) string {
 func Replayable(infos []Info, env Env) string {
 	var names []string
 	for _, i := range infos {
-		if i.Replays && (i.Meets == nil || i.Meets(env) == nil) {
+		if i.Replays && i.Unmet(env) == nil {
 			names = append(names, i.Name)
 		}
 	}
 	return strings.Join(names, ",")
+}
+
+// Unmet returns an error that wraps [ErrNeeds] and says what the method needs, where env does not offer it.
+func (i Info) Unmet(env Env) error {
+	if i.Meets == nil {
+		return nil
+	}
+	if err := i.Meets(env); err != nil {
+		return fmt.Errorf("needs %s: %w", i.Needs, err)
+	}
+	return nil
+}
+
+// Check returns an error where methods cannot draft together with what env offers: two with different rules, or one whose need is unmet.
+func Check(infos []Info, env Env) error {
+	for _, i := range infos {
+		if i.Rule.New != nil && i.Rule.Name != verify.Match.Name && len(infos) > 1 {
+			return fmt.Errorf("method %s verifies its drafts by the rule %s: it cannot work beside methods with other rules", i.Name, i.Rule.Name)
+		}
+		if err := i.Unmet(env); err != nil {
+			return fmt.Errorf("method %s %w", i.Name, err)
+		}
+	}
+	return nil
 }
 
 // FindRule returns the rule of a name; the zero value for "" and [OwnRule].

@@ -8,7 +8,6 @@ import (
 
 	"grove/engine"
 	"grove/method"
-	"grove/verify"
 )
 
 // Env returns what the model, and what is beside it, offers methods.
@@ -29,15 +28,9 @@ func (m *Model) Grade(methods, accept string) (method.Grade, error) {
 	if err != nil {
 		return "", &OptionError{fmt.Errorf("grove: %w", err)}
 	}
-	infos, auto, _ := method.Parse(methods)
-	for _, i := range infos {
-		if i.Rule.Name != verify.Match.Name && len(infos) > 1 {
-			return "", &OptionError{fmt.Errorf("grove: method %s verifies its drafts by the rule %s: it cannot work beside methods with other rules", i.Name, i.Rule.Name)}
-		}
-		if !auto && i.Meets != nil {
-			if err := i.Meets(m.Env()); err != nil {
-				return "", &OptionError{fmt.Errorf("grove: method %s needs %s: %w", i.Name, i.Needs, err)}
-			}
+	if infos, auto, _ := method.Parse(methods); !auto {
+		if err := method.Check(infos, m.Env()); err != nil {
+			return "", &OptionError{fmt.Errorf("grove: %w", err)}
 		}
 	}
 	return grade, nil
@@ -66,7 +59,7 @@ func (m *Model) Drafting(ctx context.Context, list string) (*engine.Drafting, er
 	}
 	env := m.Env()
 	if auto {
-		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Meets != nil && i.Meets(env) != nil })
+		infos = slices.DeleteFunc(infos, func(i method.Info) bool { return i.Unmet(env) != nil })
 	}
 	d, err := m.Engine.OpenDrafting(ctx, infos, env)
 	if err != nil {

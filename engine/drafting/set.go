@@ -5,6 +5,7 @@ package drafting
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -34,23 +35,16 @@ type Set struct {
 // New opens methods for the texts of one model, with what env offers. path names the file that keeps what they learn; "": none.
 // Errors: methods with different rules; a rule whose needs the methods' drafts do not bring; [method.ErrNeeds].
 func New(infos []method.Info, env method.Env, path string) (*Set, error) {
-	d := &Set{rule: verify.Match}
-	for _, i := range infos {
-		if i.Rule.New == nil {
-			i.Rule = verify.Match
-		}
-		if i.Rule.Name != verify.Match.Name && len(infos) > 1 {
-			return nil, fmt.Errorf("engine: method %s verifies its drafts by the rule %s: it cannot work beside methods with other rules", i.Name, i.Rule.Name)
-		}
-		d.rule = i.Rule
-		if i.Meets != nil {
-			if err := i.Meets(env); err != nil {
-				return nil, fmt.Errorf("engine: method %s needs %s: %w", i.Name, i.Needs, err)
-			}
-		}
-		d.Infos = append(d.Infos, i)
+	err := method.Check(infos, env)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
 	}
-	var err error
+	d := &Set{rule: verify.Match, Infos: slices.Clone(infos)}
+	for _, i := range infos {
+		if i.Rule.New != nil {
+			d.rule = i.Rule
+		}
+	}
 	if d.Store, err = learned.New(d.Infos, env, path); err != nil {
 		return nil, err
 	}
