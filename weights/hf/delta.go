@@ -9,15 +9,6 @@ import (
 	"grove/weights/hf/folder"
 )
 
-func init() {
-	for class, family := range map[string]func(*builder){
-		"KimiLinearForCausalLM": kimiLinear, "Lfm2ForCausalLM": lfm2, "Lfm2MoeForCausalLM": lfm2moe, "Qwen3NextForCausalLM": qwen3Next,
-		"Qwen3VLMoeForConditionalGeneration": qwen3vlMoE, "Qwen3_5ForCausalLM": qwen35, "Qwen3_5ForConditionalGeneration": qwen35, "Qwen3_5MoeForCausalLM": qwen35moe, "Qwen3_5MoeForConditionalGeneration": qwen35moe,
-	} {
-		families[class] = family
-	}
-}
-
 func qwen3Next(b *builder) { b.qwenDelta("qwen3next", false, folder.Delta.Next) }
 
 func qwen35(b *builder) { b.qwenDelta("qwen35", true, folder.Delta.Next35) }

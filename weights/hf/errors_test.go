@@ -193,7 +193,7 @@ func TestFiles(t *testing.T) {
 // FuzzConfig: any config.json opens or is refused; nothing panics.
 func FuzzConfig(f *testing.F) {
 	f.Add(`{"architectures":["LlamaForCausalLM"],"hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,"intermediate_size":96,"max_position_embeddings":8}`)
-	for class := range families {
+	for class := range byClass {
 		f.Add(`{"architectures":["` + class + `"],"hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,"intermediate_size":96,"max_position_embeddings":8,` +
 			`"num_local_experts":2,"num_experts_per_tok":1,"num_experts":2,"moe_intermediate_size":8,"norm_topk_prob":true,"sliding_window":4,` +
 			`"rope_scaling":{"type":"yarn","factor":2},"n_layer":1,"n_embd":64,"n_head":2,"n_positions":8,"eos_token_id":[1,2]}`)

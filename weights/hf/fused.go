@@ -9,15 +9,6 @@ import (
 
 // Families with queries, keys and values in one matrix, and those that are other families with a few settings more.
 
-func init() {
-	for class, family := range map[string]func(*builder){
-		"FalconForCausalLM": falcon, "RWForCausalLM": falcon, "GPTBigCodeForCausalLM": gptBigCode, "MiniCPM3ForCausalLM": miniCPM3,
-		"BambaForCausalLM": bamba, "FalconMambaForCausalLM": falconMamba, "Mistral4ForCausalLM": ministral,
-	} {
-		families[class] = family
-	}
-}
-
 // alias gives settings that a family names in another way the names that most have.
 func (b *builder) alias(names ...[2]string) {
 	for _, n := range names {

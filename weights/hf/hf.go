@@ -22,66 +22,12 @@ import (
 	"grove/weights/hf/seq2seq"
 )
 
-// families are the models that can be presented, by the name that config.json gives their class.
-var families = map[string]func(*builder){
-	"LlamaForCausalLM":                 llama,
-	"MistralForCausalLM":               llama,
-	"MixtralForCausalLM":               mixtral,
-	"Qwen2ForCausalLM":                 qwen2,
-	"Qwen3ForCausalLM":                 qwen3,
-	"Qwen3MoeForCausalLM":              qwen3moe,
-	"GemmaForCausalLM":                 gemma,
-	"Gemma2ForCausalLM":                gemma2,
-	"Gemma3ForCausalLM":                gemma3,
-	"Gemma3ForConditionalGeneration":   gemma3,
-	"Gemma3nForCausalLM":               gemma3n,
-	"Gemma3nForConditionalGeneration":  gemma3n,
-	"Gemma4ForCausalLM":                gemma4,
-	"Gemma4ForConditionalGeneration":   gemma4,
-	"Llama4ForCausalLM":                llama4,
-	"Llama4ForConditionalGeneration":   llama4,
-	"Phi3ForCausalLM":                  phi3,
-	"PhiMoEForCausalLM":                phiMoE,
-	"PhimoeForCausalLM":                phiMoE,
-	"Olmo2ForCausalLM":                 olmo2,
-	"Starcoder2ForCausalLM":            starcoder2,
-	"GPT2LMHeadModel":                  gpt2,
-	"GptOssForCausalLM":                gptOSS,
-	"ApertusForCausalLM":               apertus,
-	"ArceeForCausalLM":                 arcee,
-	"CohereForCausalLM":                commandR,
-	"Cohere2ForCausalLM":               cohere2,
-	"Ernie4_5ForCausalLM":              ernie,
-	"Exaone4ForCausalLM":               exaone4,
-	"Glm4ForCausalLM":                  glm4,
-	"GPTNeoXForCausalLM":               gptNeoX,
-	"GraniteForCausalLM":               granite,
-	"GraniteMoeForCausalLM":            graniteMoE,
-	"GraniteMoeSharedForCausalLM":      graniteMoE,
-	"HunYuanDenseV1ForCausalLM":        hunyuan,
-	"InternLM2ForCausalLM":             internLM2,
-	"MiniCPMForCausalLM":               miniCPM,
-	"NemotronForCausalLM":              nemotron,
-	"OlmoForCausalLM":                  olmo,
-	"OlmoeForCausalLM":                 olmoe,
-	"PhiForCausalLM":                   phi,
-	"Qwen2MoeForCausalLM":              qwen2moe,
-	"SeedOssForCausalLM":               seedOSS,
-	"SmolLM3ForCausalLM":               smollm3,
-	"StableLmForCausalLM":              stableLM,
-	"ExaoneForCausalLM":                exaone,
-	"Ministral3ForCausalLM":            ministral,
-	"Mistral3ForConditionalGeneration": ministral,
-	"Olmo3ForCausalLM":                 olmo2,
-	"Qwen3VLForConditionalGeneration":  qwen3vl,
-}
-
 // others are the families of packages of their own.
 var others = []map[string]func(*folder.Builder){encoders.Families, hybrid.Families, mixtures.Families, seq2seq.Families}
 
 // Classes returns the names of the classes that are supported, sorted.
 func Classes() []string {
-	names := slices.Collect(maps.Keys(families))
+	names := slices.Collect(maps.Keys(byClass))
 	for _, more := range others {
 		names = slices.AppendSeq(names, maps.Keys(more))
 	}
@@ -152,7 +98,7 @@ func (b *builder) family() (func(*builder), error) {
 	if *b.Config.Err != nil {
 		return nil, *b.Config.Err
 	}
-	family, ok := families[classes[0]]
+	family, ok := byClass[classes[0]]
 	for _, more := range others {
 		if other := more[classes[0]]; other != nil {
 			family, ok = func(b *builder) { other(b.Builder.Builder) }, true

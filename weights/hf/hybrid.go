@@ -3,7 +3,6 @@ package hf
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -11,17 +10,6 @@ import (
 	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
 )
-
-func init() {
-	maps.Copy(families, map[string]func(*builder){
-		"MambaForCausalLM":            mamba,
-		"Mamba2ForCausalLM":           mamba2,
-		"JambaForCausalLM":            jamba,
-		"FalconH1ForCausalLM":         falconH1,
-		"GraniteMoeHybridForCausalLM": graniteHybrid,
-		"NemotronHForCausalLM":        nemotronH,
-	})
-}
 
 // unbounded is the context of models that have no longest text.
 const unbounded = 1 << 20

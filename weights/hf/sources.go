@@ -9,7 +9,6 @@ import (
 	"grove/weights/gguf"
 	"grove/weights/hf/decoder"
 	"grove/weights/hf/folder"
-	"grove/weights/hf/mixtures"
 )
 
 // Source says where folders of a family keep what is a matrix of GGUF.
@@ -17,33 +16,6 @@ type Source = folder.Source
 
 // TurnRow returns the row of a folder that is row i of GGUF; see [folder.TurnRow].
 func TurnRow(i, size int) int { return folder.TurnRow(i, size) }
-
-// byArch are the families of files of GGUF, by general.architecture. Those of Falcon H1 do not say by which numbers a folder's matrices were
-// multiplied.
-var byArch = map[string][]func(*builder){
-	"llama": {llama}, "qwen2": {qwen2}, "qwen3": {qwen3}, "qwen3moe": {qwen3moe}, "gemma": {gemma}, "gemma2": {gemma2}, "gemma3": {gemma3},
-	"phi3": {phi3}, "phimoe": {phiMoE}, "olmo2": {olmo2}, "starcoder2": {starcoder2}, "gpt2": {gpt2}, "apertus": {apertus}, "arcee": {arcee}, "command-r": {commandR},
-	"cohere2": {cohere2}, "ernie4_5": {ernie}, "exaone4": {exaone4}, "glm4": {glm4}, "granite": {granite, graniteHybrid}, "hunyuan-dense": {hunyuan},
-	"minicpm": {miniCPM}, "nemotron": {nemotron}, "olmo": {olmo}, "olmoe": {olmoe}, "phi2": {phi}, "qwen2moe": {qwen2moe}, "seed_oss": {seedOSS},
-	"smollm3": {smollm3}, "stablelm": {stableLM}, "gemma3n": {gemma3n}, "gemma4": {gemma4}, "llama4": {llama4}, "gpt-oss": {gptOSS}, "gptneox": {gptNeoX},
-	"granitemoe": {graniteMoE}, "internlm2": {internLM2}, "bailingmoe": {of("BailingMoeForCausalLM")}, "bailingmoe2": {of("BailingMoeV2ForCausalLM")}, "deepseek": {of("DeepseekForCausalLM")}, "deepseek2": {of("DeepseekV3ForCausalLM")},
-	"dots1": {of("Dots1ForCausalLM")}, "exaone": {exaone}, "glm4moe": {of("Glm4MoeForCausalLM")}, "hunyuan-moe": {of("HunYuanMoEV1ForCausalLM")}, "minimax-m2": {of("MiniMaxM2ForCausalLM")}, "mistral3": {ministral},
-	"mistral4": {func(b *builder) { mixtures.Mistral4(b.Builder) }}, "qwen3vl": {qwen3vl}, "qwen3vlmoe": {qwen3vlMoE}, "mamba": {mamba}, "mamba2": {mamba2}, "jamba": {jamba}, "granitehybrid": {graniteHybrid},
-	"nemotron_h": {nemotronH}, "nemotron_h_moe": {nemotronH}, "kimi-linear": {kimiLinear}, "lfm2": {lfm2}, "lfm2moe": {lfm2moe}, "step3": {of("Step3TextForCausalLM")},
-	"qwen3next": {qwen3Next}, "qwen35": {qwen35}, "qwen35moe": {qwen35moe},
-	"codegen2": {of("CodeGenForCausalLM")},
-}
-
-// of returns the family of a class of another package.
-func of(class string) func(*builder) {
-	return func(b *builder) {
-		for _, more := range others {
-			if family := more[class]; family != nil {
-				family(b.Builder.Builder)
-			}
-		}
-	}
-}
 
 // Sources returns where the matrices of a model come from: of a folder, where it has them; of a file of GGUF, where a folder of its
 // family would. An architecture without a family is refused by name.
