@@ -213,6 +213,30 @@ type Text struct {
 	ids     []token.ID
 }
 
+// NewText returns a text that a method drafts for, without a trunk of its own.
+func NewText(tb testing.TB, m method.Method) *Text {
+	tb.Helper()
+	d, err := m.NewDrafter(nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Text{Drafter: d}
+}
+
+// Drafter opens the method of a name, with its option where there is one, and returns a drafter without a trunk of its own.
+func Drafter(tb testing.TB, name string, env method.Env) method.Drafter {
+	tb.Helper()
+	info, err := method.Find(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	m, err := info.Open(env)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return NewText(tb, m).Drafter
+}
+
 // Begin starts a text.
 func (x *Text) Begin(tb testing.TB, prompt ...token.ID) {
 	tb.Helper()

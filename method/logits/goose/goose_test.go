@@ -68,18 +68,7 @@ func TestConfidence(t *testing.T) {
 
 func open(t *testing.T, vocabulary int) (*drafter, *growtest.Text) {
 	t.Helper()
-	info, err := method.Find("goose")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := info.Open(method.Env{Vocabulary: vocabulary})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := m.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := growtest.Drafter(t, "goose", method.Env{Vocabulary: vocabulary})
 	return d.(*drafter), &growtest.Text{Drafter: d}
 }
 

@@ -26,18 +26,7 @@ func saw(d *drafter, rows ...method.RowResult) {
 
 func open(t *testing.T, vocabulary int) *drafter {
 	t.Helper()
-	info, err := method.Find("recycle")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := info.Open(method.Env{Vocabulary: vocabulary})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := m.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := growtest.Drafter(t, "recycle", method.Env{Vocabulary: vocabulary})
 	return d.(*drafter)
 }
 

@@ -22,18 +22,7 @@ import (
 // open opens a method's drafter and begins a text.
 func open(t *testing.T, name string, m *growtest.Model, p sample.Params, prompt ...token.ID) *growtest.Text {
 	t.Helper()
-	info, err := method.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened, err := info.Open(method.Env{Vocabulary: m.Dims.Vocabulary, Draft: m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := opened.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := growtest.Drafter(t, name, method.Env{Vocabulary: m.Dims.Vocabulary, Draft: m})
 	x := &growtest.Text{Drafter: d}
 	x.Noise.Sampling = p
 	x.Begin(t, prompt...)

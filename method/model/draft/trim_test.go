@@ -42,18 +42,7 @@ func TestTrimmedDistribution(t *testing.T) {
 			continue
 		}
 		target, model := growtest.Random(vocabulary, 1), trimmed(vocabulary, 11)
-		info, err := method.Find(a.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		opened, err := info.Open(method.Env{Vocabulary: vocabulary, Draft: model, DraftVocab: compute.SubsetGroup})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := opened.NewDrafter(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := growtest.Drafter(t, a.name, method.Env{Vocabulary: vocabulary, Draft: model, DraftVocab: compute.SubsetGroup})
 		x := &growtest.Text{Drafter: d}
 		x.Noise.Sampling = sample.Params{Temperature: 1, Seed: 11}
 		view := growtest.View{Tree: method.NewTree(128, vocabulary), Target: target, Rng: rand.New(rand.NewPCG(5, 5))}

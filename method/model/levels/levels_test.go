@@ -18,11 +18,7 @@ func begin(t testing.TB, draft, middle *growtest.Model, p sample.Params) *growte
 	if err := meets(e); err != nil {
 		t.Fatal(err)
 	}
-	d, err := levels{e}.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &growtest.Text{Drafter: d}
+	x := growtest.NewText(t, levels{e})
 	x.Noise.Sampling = p
 	return x
 }

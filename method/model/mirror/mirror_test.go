@@ -15,13 +15,9 @@ import (
 
 func open(t testing.TB, m *growtest.Model, p sample.Params) (*growtest.Text, *drafter) {
 	t.Helper()
-	opened, err := mirror{method.Env{Vocabulary: m.Dims.Vocabulary, Draft: m}}.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &growtest.Text{Drafter: opened}
+	x := growtest.NewText(t, mirror{method.Env{Vocabulary: m.Dims.Vocabulary, Draft: m}})
 	x.Noise.Sampling = p
-	return x, opened.(*drafter)
+	return x, x.Drafter.(*drafter)
 }
 
 // TestOutcomes: the chain behind an outcome that was rolled out is what would be drafted behind it, and costs no pass when it is asked for.

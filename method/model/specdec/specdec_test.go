@@ -55,18 +55,7 @@ func TestChain(t *testing.T) {
 	} {
 		m := growtest.Cycle(30, 3)
 		m.State = func(path []token.ID) []float32 { return []float32{float32(path[len(path)-1]), 1} }
-		info, err := method.Find(c.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		opened, err := info.Open(method.Env{Vocabulary: 30, Draft: m, AcceptHead: c.head})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := opened.NewDrafter(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := growtest.Drafter(t, c.name, method.Env{Vocabulary: 30, Draft: m, AcceptHead: c.head})
 		x := &growtest.Text{Drafter: d}
 		x.Noise.Sampling = sample.Params{}
 		x.Begin(t, 9, 0)

@@ -19,11 +19,7 @@ func newAded() *aded { return &aded{matrix: trigrams.New(most)} }
 // newText returns a text for which a method drafts.
 func newText(t *testing.T, a *aded, prompt ...token.ID) *growtest.Text {
 	t.Helper()
-	d, err := a.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &growtest.Text{Drafter: d}
+	x := growtest.NewText(t, a)
 	x.Begin(t, prompt...)
 	return x
 }

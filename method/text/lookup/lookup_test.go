@@ -23,17 +23,8 @@ func drafts(t *testing.T, x *growtest.Text) []token.ID {
 	return growtest.IDs(tree)
 }
 
-func newText(t *testing.T) *growtest.Text {
-	t.Helper()
-	d, err := lookup{}.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &growtest.Text{Drafter: d}
-}
-
 func TestDraft(t *testing.T) {
-	x := newText(t)
+	x := growtest.NewText(t, lookup{})
 	for _, c := range []struct {
 		name       string
 		text, want []token.ID
@@ -57,7 +48,7 @@ func TestDraft(t *testing.T) {
 // TestScan compares with a scan of random texts over four tokens that come in parts.
 func TestScan(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	x := newText(t)
+	x := growtest.NewText(t, lookup{})
 	for range 10_000 {
 		text := make([]token.ID, rng.IntN(40))
 		for i := range text {

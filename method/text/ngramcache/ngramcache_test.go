@@ -29,11 +29,7 @@ func open(t *testing.T, texts ...[]token.ID) *cache {
 
 func text(t *testing.T, c *cache) *growtest.Text {
 	t.Helper()
-	d, err := c.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &growtest.Text{Drafter: d}
+	return growtest.NewText(t, c)
 }
 
 // TestDraft holds drafts to the thresholds: the first two cases are those that are known by hand.

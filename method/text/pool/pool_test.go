@@ -12,11 +12,7 @@ import (
 
 func newText(t *testing.T, p *pool) *growtest.Text {
 	t.Helper()
-	d, err := p.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &growtest.Text{Drafter: d}
+	return growtest.NewText(t, p)
 }
 
 // rising returns tokens that follow each other.

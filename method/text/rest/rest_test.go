@@ -12,11 +12,7 @@ import (
 
 func TestDraft(t *testing.T) {
 	s := growtest.Store(t, nil, []token.ID{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 5, 6}, []token.ID{20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33}, []token.ID{7, 20, 21, 99})
-	d, err := rest{s}.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &growtest.Text{Drafter: d}
+	x := growtest.NewText(t, rest{s})
 	for _, c := range []struct {
 		name       string
 		text, want []token.ID

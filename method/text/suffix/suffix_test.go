@@ -15,11 +15,7 @@ import (
 // newText returns a text for which a method drafts.
 func newText(t *testing.T, s *suffix) *growtest.Text {
 	t.Helper()
-	d, err := s.NewDrafter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &growtest.Text{Drafter: d}
+	return growtest.NewText(t, s)
 }
 
 // end ends a text.
