@@ -28,6 +28,7 @@ type Caller struct {
 	ctx       context.Context
 	err       error
 	done      bool
+	made      time.Time     // when the caller was
 	wake      chan struct{} // the caller is to look
 	due       bool          // it is expected to call again soon
 	served    time.Time     // when the last call ended
@@ -41,7 +42,17 @@ type Caller struct {
 
 // Init makes a caller that waits for nothing. bursts says that its calls come several in short order, as those of a
 // drafter do, so that long absences say nothing of when it is back.
-func (c *Caller) Init(bursts bool) { c.wake, c.bursts = make(chan struct{}, 1), bursts }
+func (c *Caller) Init(bursts bool) {
+	c.wake, c.bursts, c.done, c.made = make(chan struct{}, 1), bursts, true, time.Now()
+}
+
+// absent returns for how long no call has waited: a caller may never have called, such as a fork's.
+func (c *Caller) absent() time.Duration {
+	if c.served.IsZero() {
+		return time.Since(c.made)
+	}
+	return time.Since(c.served)
+}
 
 // Context returns the context of the call that waits, for the leader.
 func (c *Caller) Context() context.Context { return c.ctx }
@@ -351,7 +362,7 @@ func (q *Queue[M]) Idle(m M, since time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := m.Caller()
-	return c.done && !c.Busy.Load() && time.Since(c.served) > since
+	return c.done && !c.Busy.Load() && c.absent() > since
 }
 
 // Active reports whether the caller of one of the members waits, or was served less than some time ago.
@@ -360,7 +371,7 @@ func (q *Queue[M]) Active(members []M, but []M, since time.Duration, counts func
 	defer q.mu.Unlock()
 	for _, m := range members {
 		c := m.Caller()
-		if counts(m) && (!c.done || time.Since(c.served) < since) && !slices.Contains(but, m) {
+		if counts(m) && (!c.done || c.absent() < since) && !slices.Contains(but, m) {
 			return true
 		}
 	}
