@@ -19,3 +19,12 @@ func (s *Sequence) Aligned() (trunk, taken, live int) {
 	defer s.e.steps.Unlock()
 	return s.e.steps.Cache.Forest.Len(s.trunk.Seq), s.round.taken, s.e.steps.Cache.Forest.Live(s.trunk.Seq)
 }
+
+// Impatient makes sequences that nobody calls for lose their pages and slots at once to those that want them.
+func (e *Engine) Impatient() { e.steps.IdleGrace, e.steps.SlotGrace = 0, 0 }
+
+// Lock keeps the engine from making steps until Unlock.
+func (e *Engine) Lock() { e.steps.Lock() }
+
+// Unlock ends what Lock began.
+func (e *Engine) Unlock() { e.steps.Unlock() }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"grove/forest"
 	"grove/internal/kernel"
@@ -137,19 +136,22 @@ func (b *book) grow(x *text, ids []token.ID, block bool) (forest.Node, []uint64)
 			b.t.Fatal(err)
 		}
 		parent = n
-		slot := b.step.Rows()[i].Slot
-		for l, layer := range b.k.config.Layers {
-			for h := range layer.KVHeads {
-				if layer.Keeps.Kind == Shared {
-					continue
-				}
-				key, value := vectors(content[i], l, h)
+		b.put(b.step.Rows()[i].Slot, content[i])
+	}
+	b.step.Reset()
+	return parent, content
+}
+
+// put writes the keys and values that content names.
+func (b *book) put(slot int32, content uint64) {
+	for l, layer := range b.k.config.Layers {
+		for h := range layer.KVHeads {
+			if layer.Keeps.Kind != Shared {
+				key, value := vectors(content, l, h)
 				b.k.Put(l, slot, h, key[:], value[:])
 			}
 		}
 	}
-	b.step.Reset()
-	return parent, content
 }
 
 // say computes and commits ids; where that is refused, nothing has changed and the error is returned.
@@ -372,118 +374,6 @@ func story(n, from, to int) (ids []token.ID) {
 	}
 	return ids
 }
-
-// TestAgainstModel walks over the verbs at random in a cache that is too small for all texts.
-func TestAgainstModel(t *testing.T) { againstModel(t, small) }
-
-// TestKindsAgainstModel does so with chunks and shared layers.
-func TestKindsAgainstModel(t *testing.T) { againstModel(t, mixed) }
-
-func againstModel(t *testing.T, c Config) {
-	rapid.Check(t, func(rt *rapid.T) {
-		b := newBook(t, c)
-		b.t = failer{t, rt}
-		pick := func(t *rapid.T) *text {
-			if len(b.texts) == 0 {
-				t.Skip("no sequence")
-			}
-			return rapid.SampledFrom(b.texts).Draw(t, "sequence")
-		}
-		say := func(t *rapid.T) {
-			x := pick(t)
-			n := len(x.ids) + rapid.IntRange(1, 100).Draw(t, "tokens")
-			if n > b.k.config.Context {
-				t.Skip("no room in the context")
-			}
-			full := false
-			for g := range b.k.groups {
-				full = full || pagesOf(n)-len(b.k.seqs[x.seq].tables[g]) > b.k.groups[g].pool.available()
-			}
-			err := b.say(x, story(rapid.IntRange(0, 2).Draw(t, "story"), len(x.ids), n), rapid.IntRange(0, 7).Draw(t, "block") == 0)
-			if errors.Is(err, ErrFull) != full || err != nil && !full {
-				t.Fatalf("Commit: %v; the pages say %v", err, full)
-			}
-		}
-		rt.Repeat(map[string]func(*rapid.T){
-			"": func(*rapid.T) { b.check() },
-			"open": func(t *rapid.T) {
-				if len(b.texts) == 5 {
-					t.Skip("enough sequences")
-				}
-				x := b.open(rapid.SampledFrom([]string{"", "", "salt"}).Draw(t, "salt"))
-				b.reuse(x, story(rapid.IntRange(0, 2).Draw(t, "story"), 0, rapid.IntRange(0, 300).Draw(t, "tokens")))
-			},
-			"close": func(t *rapid.T) { b.close(pick(t)) },
-			"session": func(t *rapid.T) {
-				from := pick(t)
-				if len(b.texts) == 5 {
-					t.Skip("enough sequences")
-				}
-				file := b.saved(from)
-				bad := rapid.IntRange(0, 3).Draw(t, "damage") == 0
-				if bad {
-					file[len(file)-1] ^= 1
-				}
-				x := b.open(from.salt)
-				ids := append(slices.Clone(from.ids[:rapid.IntRange(0, len(from.ids)).Draw(t, "of it")]), story(2, 0, 9)...)
-				_, err := load(b.k, x.seq, bytes.NewReader(file), len(file), from.salt, ids)
-				if bad != errors.Is(err, ErrFile) && !errors.Is(err, ErrFull) || err != nil && b.k.Forest.Len(x.seq) != 0 {
-					t.Fatalf("a session, damaged: %v: %v", bad, err)
-				}
-				n := b.k.Forest.Len(x.seq)
-				x.ids, x.content = ids[:n:n], slices.Clone(from.content[:n])
-			},
-			"say": say, "say 2": say, "say 3": say,
-			"truncate": func(t *rapid.T) {
-				x := pick(t)
-				n := rapid.IntRange(0, len(x.ids)).Draw(t, "length")
-				err := b.truncate(x, n)
-				if err != nil && (n == 0 || !errors.Is(err, ErrPassed) && !errors.Is(err, ErrFull)) {
-					t.Fatalf("Truncate: %v", err)
-				}
-			},
-			"fork": func(t *rapid.T) {
-				x := pick(t)
-				if len(b.texts) == 5 {
-					t.Skip("enough sequences")
-				}
-				n := min(rapid.IntRange(0, 70).Draw(t, "path"), b.k.config.Context-len(x.ids))
-				ids := story(0, len(x.ids), len(x.ids)+n)
-				node, content := b.grow(x, ids, false)
-				limit := len(b.texts) >= b.k.config.Seqs
-				before := b.state()
-				s, err := b.k.Fork(x.seq, node)
-				if errors.Is(err, ErrSeqs) != limit {
-					t.Fatalf("Fork beside %d sequences: %v", len(b.texts), err)
-				}
-				if err != nil {
-					b.same(before, err)
-				}
-				if err == nil {
-					b.texts = append(b.texts, &text{
-						seq: s, ids: append(slices.Clone(x.ids), ids...), content: append(slices.Clone(x.content), content...), start: x.start, salt: x.salt,
-					})
-				} else if !limit && !errors.Is(err, ErrFull) {
-					t.Fatalf("Fork: %v", err)
-				}
-				if err := b.k.Drop(x.seq, forest.Trunk); err != nil {
-					t.Fatal(err)
-				}
-			},
-		})
-		b.finish()
-	})
-}
-
-// failer lets a book's failures end a rapid check, so that it is made smaller.
-type failer struct {
-	testing.TB
-	rt *rapid.T
-}
-
-func (f failer) Helper()                           {}
-func (f failer) Fatal(args ...any)                 { f.rt.Fatal(args...) }
-func (f failer) Fatalf(format string, args ...any) { f.rt.Fatalf(format, args...) }
 
 // TestSharing counts pages: equal prefixes are one copy, found or computed twice; other salts, private
 // rows and partial pages are not shared.

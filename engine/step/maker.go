@@ -5,6 +5,7 @@ package step
 import (
 	"context"
 	"sync"
+	"time"
 
 	"grove/compute"
 	"grove/engine/plan"
@@ -38,6 +39,9 @@ type Maker struct {
 	Load  Figures    // has a lock of its own
 	Costs plan.Known // has a lock of its own
 
+	// How long a sequence that nobody calls for keeps its pages and its slot. They are not changed once steps are made.
+	IdleGrace, SlotGrace time.Duration
+
 	queue    queue.Queue[*Trunk]
 	mu       sync.Mutex
 	admitted []*Trunk  // those that have a slot
@@ -48,7 +52,7 @@ type Maker struct {
 
 // Init makes a maker ready, which may then not be copied.
 func (m *Maker) Init(c Config) {
-	m.Config = c
+	m.Config, m.IdleGrace, m.SlotGrace = c, idleGrace, slotGrace
 	m.step.maker, m.step.ctx.Context = m, context.Background()
 }
 

@@ -164,7 +164,7 @@ func (m *Maker) release(t *Trunk) error {
 // vacate takes the slot of a trunk whose caller has been away for a while, such as a conversation between two turns, and
 // reports whether there was one: when it goes on, it waits for a slot and computes anew what the cache has lost.
 func (m *Maker) vacate() bool {
-	i := slices.IndexFunc(m.admitted, func(o *Trunk) bool { return !o.Pinned && m.queue.Idle(o, slotGrace) })
+	i := slices.IndexFunc(m.admitted, func(o *Trunk) bool { return !o.Pinned && m.queue.Idle(o, m.SlotGrace) })
 	if i < 0 {
 		return false
 	}
@@ -266,7 +266,7 @@ func (m *Maker) Reserve(t *Trunk, take func() error) error {
 func (m *Maker) preemptable(t *Trunk) (last *Trunk) {
 	for _, o := range m.admitted {
 		if o == t || o.Pinned || slices.Contains(m.step.parts, o) || m.Cache.Held(o.Seq) == 0 ||
-			!t.Pinned && rank(t, o) > 0 && !m.queue.Idle(o, idleGrace) {
+			!t.Pinned && rank(t, o) > 0 && !m.queue.Idle(o, m.IdleGrace) {
 			continue
 		}
 		if last == nil || rank(last, o) < 0 {

@@ -43,7 +43,7 @@ var budgets = []budget{
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 5200, 0},
 	{"front door", ". resident sample/advice", 3800, 0},
 	{"search and diffusion", "search/... diffuse/...", 3000, 0},
-	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/hftest method/grow/growtest verify/reference", 9000, 0},
+	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/hftest method/grow/growtest verify/reference internal/history", 9000, 0},
 	{"predictions of steps", "internal/par/schedule", 1000, 0},
 	{"indexes and heads for methods", "method/acceptance method/datastore method/suffixes method/trigrams method/vocabulary", 1500, 0},
 	{"helpers", "internal/atomicfile internal/cachefile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/regular internal/stat gopher method/all", 2000, 0},
