@@ -271,7 +271,7 @@ func TestConstraintLogprobs(t *testing.T) {
 	own, _ := generate(t, m, r)
 	r.PostSampling = true
 	drawn, _ := generate(t, m, r)
-	sum := func(all []grove.Likely) (sum float64, legal int) {
+	sum := func(all []grove.TopLogprob) (sum float64, legal int) {
 		for _, l := range all {
 			piece, err := m.Piece(l.ID)
 			if err != nil {

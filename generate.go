@@ -81,7 +81,7 @@ type Request struct {
 	// Progress, where it is not nil, is told how many tokens of the prompt are computed, of all, first and after each step that
 	// computes some. It must not wait: any goroutine that generates with the model may call it, one at a time. It changes nothing.
 	Progress func(done, all int)
-	// Priority, from [LeastPriority] to [MostPriority], orders requests: the highest gets a slot first and is preempted
+	// Priority, from [MinPriority] to [MaxPriority], orders requests: the highest gets a slot first and is preempted
 	// last, and its prompt gets twice the rows for each four steps of priority. One that is passed over for long has its
 	// turn, so that none starves. It changes no answer.
 	Priority int
@@ -99,13 +99,13 @@ type Request struct {
 type Token struct {
 	ID      token.ID
 	Text    string
-	Logprob float32  // natural logarithm of the model's probability, before temperature and truncation
-	Top     []Likely // the likeliest at its place, as many as [Request.Top] asks for
-	Control string   // the spelling of a control token, which Text does not show; "" of other tokens
+	Logprob float32      // natural logarithm of the model's probability, before temperature and truncation
+	Top     []TopLogprob // the likeliest at its place, as many as [Request.Top] asks for
+	Control string       // the spelling of a control token, which Text does not show; "" of other tokens
 }
 
-// Likely is a token that may be drawn, and the logarithm of its probability.
-type Likely = sample.Token
+// TopLogprob is a token that may be drawn, and the logarithm of its probability.
+type TopLogprob = sample.Token
 
 // Finish says why a text ended.
 type Finish string
@@ -120,22 +120,22 @@ const (
 
 // Stats is what a generation did so far.
 type Stats struct {
-	PromptTokens int           // begin-of-text included, and the suffix
-	ReusedTokens int           // of these, found in the cache
-	Tokens       int           // generated
-	Reasoning    int           // of these, between the model's markers of thinking
-	Prompt       time.Duration // computing the prompt
-	FirstToken   time.Duration // from the call to the first token
-	Generation   time.Duration // from the first token to the last
-	Seed         uint64
-	Finish       Finish
-	StopText     string           // of [Request.Stop], the one that ended the text
-	StopToken    token.ID         // the token that ended the text; [token.None]: none
-	Drafting     engine.SpecStats // what drafting did
-	Rounds       DraftBytes       // what its rounds take at most
-	Drafts       int              // of a round at most
-	Grade        Grade            // what methods, rule and search leave of plain decoding's answer
-	Attempts     []Attempt        // of [Request.Search]: the answers that were tried
+	PromptTokens   int           // begin-of-text included, and the suffix
+	ReusedTokens   int           // of these, found in the cache
+	Tokens         int           // generated
+	Reasoning      int           // of these, between the model's markers of thinking
+	PromptTime     time.Duration // computing the prompt
+	FirstTokenTime time.Duration // from the call to the first token
+	GenerationTime time.Duration // from the first token to the last
+	Seed           uint64
+	Finish         Finish
+	StopText       string           // of [Request.Stop], the one that ended the text
+	StopToken      token.ID         // the token that ended the text; [token.None]: none
+	Drafting       engine.SpecStats // what drafting did
+	RoundBytes     DraftBytes       // what its rounds take at most
+	MaxDrafts      int              // of a round at most
+	Grade          Grade            // what methods, rule and search leave of plain decoding's answer
+	Attempts       []Attempt        // of [Request.Search]: the answers that were tried
 }
 
 // Generation is an answer on its way. It is for one goroutine.
@@ -219,8 +219,8 @@ func (m *Model) check(r *Request) error {
 	if r.MaxTokens < 0 {
 		return fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
 	}
-	if r.Priority < LeastPriority || r.Priority > MostPriority {
-		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, LeastPriority, MostPriority)
+	if r.Priority < MinPriority || r.Priority > MaxPriority {
+		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, MinPriority, MaxPriority)
 	}
 	if r.Private && r.Session != "" {
 		return &OptionError{Err: errors.New("grove: Request.Session: the request is Private: nothing of it is kept")}
@@ -316,23 +316,23 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 // of Tokens.
 func (g *Generation) Stop() { g.ended = true }
 
-// Read is a token and the parts of the answer that are certain with it.
-type Read struct {
+// TokenParts is a token and the parts of the answer that are certain with it.
+type TokenParts struct {
 	Token
 	Parts []answer.Part
 }
 
 // Parts is [Generation.Tokens] for the answers of [Model.Chat] and [Conversation.Chat]: it tells thoughts, content and calls of
 // tools apart. The last parts come with the token [token.None]. With [ChatOptions.OneCall] the answer ends behind its first call.
-func (g *Generation) Parts() iter.Seq2[Read, error] {
-	return func(yield func(Read, error) bool) {
+func (g *Generation) Parts() iter.Seq2[TokenParts, error] {
+	return func(yield func(TokenParts, error) bool) {
 		r := answer.NewReader(g.reading)
 		for t, err := range g.Tokens() {
 			if err != nil {
-				yield(Read{}, err)
+				yield(TokenParts{}, err)
 				return
 			}
-			if !yield(Read{t, r.Add(t.Text, t.Control)}, nil) {
+			if !yield(TokenParts{t, r.Add(t.Text, t.Control)}, nil) {
 				return
 			}
 			if r.Done() {
@@ -340,7 +340,7 @@ func (g *Generation) Parts() iter.Seq2[Read, error] {
 			}
 		}
 		if rest := r.End(); len(rest) > 0 {
-			yield(Read{Token{ID: token.None}, rest}, nil)
+			yield(TokenParts{Token{ID: token.None}, rest}, nil)
 		}
 	}
 }
@@ -367,15 +367,15 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 			return err
 		}
 	}
-	if s.Watch(g.req.Progress); g.req.Progress != nil {
+	if s.SetProgress(g.req.Progress); g.req.Progress != nil {
 		g.req.Progress(kept, len(g.prompt))
 	}
 	if err := g.compute(s, kept); err != nil {
 		return err
 	}
-	s.Watch(nil)
+	s.SetProgress(nil)
 	g.stats.ReusedTokens = max(kept, s.Reused())
-	g.stats.Prompt = time.Since(g.start)
+	g.stats.PromptTime = time.Since(g.start)
 	next := s.Next
 	if g.program != nil {
 		if next, err = g.search(s); err != nil {
@@ -386,7 +386,7 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 }
 
 // emit turns the tokens that next gives into text, until the answer ends.
-func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yield func(Token, error) bool) error {
+func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error), yield func(Token, error) bool) error {
 	text, err := g.newText()
 	if err != nil {
 		return err
@@ -416,14 +416,14 @@ func (g *Generation) emit(next func(context.Context) (engine.Drawn, error), yiel
 		if g.stats.Tokens == 0 {
 			first = now
 			if g.program != nil {
-				first = g.start.Add(g.stats.Prompt) // a search gives its tokens at the end
+				first = g.start.Add(g.stats.PromptTime) // a search gives its tokens at the end
 			}
-			g.stats.FirstToken = now.Sub(g.start)
+			g.stats.FirstTokenTime = now.Sub(g.start)
 		}
 		g.stats.Tokens++
 		g.thoughts.Add(d.ID)
 		g.stats.Reasoning = g.thoughts.Tokens()
-		g.stats.Generation = now.Sub(first)
+		g.stats.GenerationTime = now.Sub(first)
 		g.conversation.add(d.ID)
 		if g.ends(d.ID) {
 			g.stats.Finish, g.stats.StopToken = FinishStop, d.ID

@@ -231,20 +231,20 @@ func (m *Model) Files() []string { return m.resident.Files() }
 
 // Info describes an open model.
 type Info struct {
-	Name, Arch  string
-	Sample      string // names the hyperparameters, and the weights by the first bytes of each tensor
-	Context     int    // tokens of a text
-	Trained     int    // the longest text that the model was trained for, the bound of Context
-	Vocabulary  int
-	Width       int // of states
-	Layers      int
-	Encoder     bool // it gives embeddings and generates no text
-	Source      bool // it is an encoder-decoder: the prompt is the source that its encoder reads
-	Threads     int
-	Parallel    int // texts that are computed at a time
-	Queue       int // texts that may wait besides; [Unbounded]: any number
-	WeightBytes int // memory that the weights take
-	CacheBytes  int // memory that the cache can come to use
+	Name, Arch     string
+	SampleDigest   string // names the hyperparameters, and the weights by the first bytes of each tensor
+	Context        int    // tokens of a text
+	TrainedContext int    // the longest text that the model was trained for, the bound of Context
+	Vocabulary     int
+	Width          int // of states
+	Layers         int
+	Encoder        bool // it gives embeddings and generates no text
+	EncoderDecoder bool // it is an encoder-decoder: the prompt is the source that its encoder reads
+	Threads        int
+	Parallel       int // texts that are computed at a time
+	Queue          int // texts that may wait besides; [Unbounded]: any number
+	WeightBytes    int // memory that the weights take
+	CacheBytes     int // memory that the cache can come to use
 
 	Draft    string // the draft model's name, and how its tokens become the model's; "": there is none
 	Middle   string // the middle model's name; "": there is none
@@ -266,7 +266,7 @@ func (m *Model) Info() Info {
 	seqs, queue := m.engine.Slots()
 	draft, middle := "", ""
 	if d := m.resident.Draft; d != nil {
-		draft = fmt.Sprintf("%s: %v", d.Name(), m.resident.Words)
+		draft = fmt.Sprintf("%s: %v", d.Name(), m.resident.VocabMap)
 	}
 	if d := m.resident.Middle; d != nil {
 		middle = d.Name()
@@ -274,7 +274,7 @@ func (m *Model) Info() Info {
 	drafting, bytes := m.resident.DraftSize()
 	return Info{
 		Drafting: drafting, DraftBytes: bytes,
-		Name: i.Name, Arch: i.Arch, Sample: i.Sample, Context: m.engine.Context(), Trained: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), Source: i.Source != nil,
+		Name: i.Name, Arch: i.Arch, SampleDigest: i.SampleDigest, Context: m.engine.Context(), TrainedContext: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), EncoderDecoder: i.Source != nil,
 		Threads: m.resident.Pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Sampling: m.advice,
 	}
 }
@@ -305,7 +305,7 @@ func (m *Model) generates() error {
 	if err := m.engine.Closed(); err != nil {
 		return err
 	}
-	if err := m.engine.Generates(); err != nil {
+	if err := m.engine.CheckGenerates(); err != nil {
 		return &OptionError{Err: err}
 	}
 	return nil
@@ -319,7 +319,7 @@ func (m *Model) prefixed(r *Request, n int) error {
 	if r.Session != "" || r.Heal {
 		return &OptionError{Err: errors.New("grove: Request.Prefix: a session, or the healed end of a prompt, is of a text whose tokens see what is before them")}
 	}
-	if err := m.engine.TakesPrefix(n); err != nil {
+	if err := m.engine.CheckPrefix(n); err != nil {
 		return &OptionError{Err: err}
 	}
 	return nil

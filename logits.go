@@ -43,7 +43,7 @@ type LogprobRow struct {
 func (r LogprobRow) Of(id token.ID) float32 { return r.sampler.Logprob(r.logits, id) }
 
 // Top returns the n likeliest tokens, the likeliest first.
-func (r LogprobRow) Top(n int) ([]Likely, error) { return r.sampler.Top(r.logits, n) }
+func (r LogprobRow) Top(n int) ([]TopLogprob, error) { return r.sampler.Top(r.logits, n) }
 
 // Logprobs is [Model.Logits] for log-probabilities, those that [Token] has.
 func (m *Model) Logprobs(ctx context.Context, ids []token.ID, write func(row LogprobRow) error) error {

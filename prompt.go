@@ -43,7 +43,7 @@ func (m *Model) ApplyTemplate(messages []Message, o ChatOptions) (ChatPrompt, er
 	if t == nil {
 		t, err = m.templates.For(o.Options)
 	}
-	if source := m.engine.Reads("it holds conversations by a chat template alone, and continues no answer"); source != nil && (o.Continue || errors.Is(err, chat.ErrNone)) {
+	if source := m.engine.CheckSource("it holds conversations by a chat template alone, and continues no answer"); source != nil && (o.Continue || errors.Is(err, chat.ErrNone)) {
 		err = &OptionError{Err: source}
 	}
 	if err != nil {

@@ -19,8 +19,8 @@ type Ranked struct {
 	Tokens int     // of the query and the document together
 }
 
-// Ranks returns an [*OptionError] where the model has no head to rank with.
-func (m *Model) Ranks() error {
+// CheckRank returns an [*OptionError] where the model has no head to rank with.
+func (m *Model) CheckRank() error {
 	_, err := m.pairForm()
 	return err
 }
@@ -39,7 +39,7 @@ func (m *Model) pairForm() (string, error) {
 }
 
 // Rerank scores documents by a query and returns them in the order of their scores, the highest first; of equal ones, the first document. Each
-// score is that of its document alone, whatever the others are. Errors: an [*OptionError] where the model does not rank ([Model.Ranks]); a
+// score is that of its document alone, whatever the others are. Errors: an [*OptionError] where the model does not rank ([Model.CheckRank]); a
 // query and a document longer than the context ([ErrContext]); ctx's.
 func (m *Model) Rerank(ctx context.Context, query string, documents []string) ([]Ranked, error) {
 	ranked := make([]Ranked, len(documents))
@@ -75,7 +75,7 @@ func (m *Model) PairIDs(ctx context.Context, query, document string) ([]token.ID
 
 // ScoreIDs returns the score of the tokens of a pair; see [Model.PairIDs].
 func (m *Model) ScoreIDs(ctx context.Context, ids []token.ID) (float32, error) {
-	if err := errors.Join(m.engine.Closed(), m.Ranks()); err != nil {
+	if err := errors.Join(m.engine.Closed(), m.CheckRank()); err != nil {
 		return 0, err
 	}
 	if len(ids) == 0 {

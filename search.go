@@ -71,16 +71,16 @@ func (g *Generation) openSearch() (err error) {
 func (g *Generation) problem(first *engine.Sequence) *search.Problem {
 	slots, _ := g.model.engine.Slots()
 	return &search.Problem{
-		First: first, Index: g.req.SampleIndex, Most: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
+		First: first, Index: g.req.SampleIndex, MaxTokens: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
 		Ender: g.ender, Weighed: g.req.Constraint != nil && g.req.Constraint.Weights, Datastore: g.model.resident.Datastore,
 	}
 }
 
 // ender returns a function that is told an answer's tokens and reports whether it ends with one.
-func (g *Generation) ender() func(engine.Drawn) bool {
+func (g *Generation) ender() func(engine.SampledToken) bool {
 	text, err := g.newText()
 	n := 0
-	return func(d engine.Drawn) bool {
+	return func(d engine.SampledToken) bool {
 		n++
 		if err != nil || g.ends(d.ID) {
 			return true
@@ -92,7 +92,7 @@ func (g *Generation) ender() func(engine.Drawn) bool {
 }
 
 // search lets the program choose an answer, and returns a function that gives its tokens.
-func (g *Generation) search(s *engine.Sequence) (next func(context.Context) (engine.Drawn, error), err error) {
+func (g *Generation) search(s *engine.Sequence) (next func(context.Context) (engine.SampledToken, error), err error) {
 	r, err := g.program.Run(g.ctx, g.problem(s))
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (g *Generation) search(s *engine.Sequence) (next func(context.Context) (eng
 	}
 	g.stats.Attempts = r.Attempts
 	rest := r.Tokens
-	return func(context.Context) (d engine.Drawn, err error) {
+	return func(context.Context) (d engine.SampledToken, err error) {
 		if len(rest) == 0 {
 			return d, engine.ErrContext
 		}

@@ -17,8 +17,8 @@ type Sequence = engine.Sequence
 
 // The range of [Request.Priority].
 const (
-	LeastPriority = engine.LeastPriority
-	MostPriority  = engine.MostPriority
+	MinPriority = engine.MinPriority
+	MaxPriority = engine.MaxPriority
 )
 
 // terms returns what the request's sequence asks of the scheduler.
@@ -26,8 +26,8 @@ func (r *Request) terms() engine.Terms {
 	return engine.Terms{Priority: r.Priority, Salt: r.CacheSalt, Private: r.Private, Adapters: r.set}
 }
 
-// Drawn is a token of a [Sequence].
-type Drawn = engine.Drawn
+// SampledToken is a token of a [Sequence].
+type SampledToken = engine.SampledToken
 
 // Stage changes logits before a token is drawn from them, by a state behind each token of the text, drafts included.
 // One value belongs to one sequence.
@@ -73,4 +73,4 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 }
 
 // Ends reports whether a token ends a text, as the model's file says.
-func (m *Model) Ends(d Drawn) bool { return m.tokenizer.IsEOG(d.ID) }
+func (m *Model) Ends(d SampledToken) bool { return m.tokenizer.IsEOG(d.ID) }

@@ -23,13 +23,13 @@ type Grade = method.Grade
 
 // MethodInfo describes a method of drafting.
 type MethodInfo struct {
-	Name  string       `json:"name"`
-	Paper string       `json:"paper"`
-	Kind  method.Kind  `json:"kind"`
-	Grade method.Grade `json:"grade"`
-	Needs string       `json:"needs,omitempty"`
-	Auto  bool         `json:"auto"`
-	Apart string       `json:"apart,omitempty"` // why automatic mode does not use it
+	Name    string       `json:"name"`
+	Paper   string       `json:"paper"`
+	Kind    method.Kind  `json:"kind"`
+	Grade   method.Grade `json:"grade"`
+	Needs   string       `json:"needs,omitempty"`
+	Auto    bool         `json:"auto"`
+	NotAuto string       `json:"not_auto,omitempty"` // why automatic mode does not use it
 
 	Options string `json:"options,omitempty"` // behind the name, with the value where none is given: NAME:option=value
 }
@@ -53,7 +53,7 @@ const (
 func Methods() []MethodInfo {
 	var all []MethodInfo
 	for _, i := range method.All() {
-		all = append(all, MethodInfo{i.Name, i.Paper, i.Kind, i.Grade, i.Needs, i.Auto, i.Apart, i.Options})
+		all = append(all, MethodInfo{i.Name, i.Paper, i.Kind, i.Grade, i.Needs, i.Auto, i.NotAuto, i.Options})
 	}
 	return all
 }
@@ -135,13 +135,13 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	if draft == nil {
 		return nil
 	}
-	if err := s.Speculate(draft, g.prediction); err != nil {
+	if err := s.SetDrafting(draft, g.prediction); err != nil {
 		return g.model.resident.DraftError(err)
 	}
-	s.Take(g.req.Drafts)
-	g.stats.Rounds, _, g.stats.Drafts = s.DraftMemory()
+	s.SetRemote(g.req.Drafts)
+	g.stats.RoundBytes, _, g.stats.MaxDrafts = s.DraftMemory()
 	rule, err := method.RuleWith(g.req.Accept, g.model.resident.Judge)
-	if err = errors.Join(err, s.Accept(rule)); err != nil {
+	if err = errors.Join(err, s.SetRule(rule)); err != nil {
 		return &OptionError{Err: err}
 	}
 	return nil

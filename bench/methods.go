@@ -214,8 +214,8 @@ func difference(want, got result) string {
 func (t *tally) add(p Prompt, plain, got result) {
 	t.tasks, t.last = t.tasks+1, got.stats
 	t.tokens += max(0, got.stats.Tokens-1) // the step of the prompt gives the first
-	t.plain += plain.stats.Generation.Seconds()
-	t.seconds += got.stats.Generation.Seconds()
+	t.plain += plain.stats.GenerationTime.Seconds()
+	t.seconds += got.stats.GenerationTime.Seconds()
 	t.depth += got.stats.PromptTokens + got.stats.Tokens/2
 	t.spec.Add(got.stats.Drafting)
 	t.others, t.judged = t.others+got.others, t.judged+len(got.ids)
@@ -229,7 +229,7 @@ func (t *tally) add(p Prompt, plain, got result) {
 
 func (t *tally) figures(name, category string, c *grove.Cost) MethodFigures {
 	f := MethodFigures{
-		Method: name, Category: category, Tasks: t.tasks, Tokens: t.tokens, Different: t.different, First: t.first, Rounds: t.last.Rounds,
+		Method: name, Category: category, Tasks: t.tasks, Tokens: t.tokens, Different: t.different, First: t.first, Rounds: t.last.RoundBytes,
 		Error: stat.Ratio(float64(t.others), float64(t.judged)),
 		Plain: stat.Ratio(float64(t.tokens), t.plain), Rate: stat.Ratio(float64(t.tokens), t.seconds), SpeedUp: stat.Ratio(t.plain, t.seconds),
 	}

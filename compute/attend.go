@@ -47,7 +47,7 @@ func (x *Exec) AttendShared(c Attention, q Buf) Buf {
 	if x.err != nil {
 		return dst
 	}
-	x.visible(x.Cache.Source(c.Layer))
+	x.visible(x.Cache.KeysLayer(c.Layer))
 	x.attendTask.run(c, q, dst)
 	return dst
 }

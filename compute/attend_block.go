@@ -58,7 +58,7 @@ func (t *attendTask) whole(p *tilePart, block int) bool {
 	if (block+1)*kv.PageTokens > p.blocks.Len() {
 		return false
 	}
-	if t.layer.Keeps.Passes() {
+	if t.layer.Keeps.Evicts() {
 		for a := p.first; a < p.end; a++ {
 			if low, _ := t.span(a); low > block*kv.PageTokens {
 				return false

@@ -131,7 +131,7 @@ func (t *attendTask) blockCost() int {
 func (t *attendTask) begin(c Attention, q, dst Buf) {
 	x := t.x
 	t.c, t.q, t.dst, t.merging = c, q, dst, false
-	t.layer = x.Cache.Config().Layers[x.Cache.Source(c.Layer)]
+	t.layer = x.Cache.Config().Layers[x.Cache.KeysLayer(c.Layer)]
 	if t.cross {
 		h := x.Cache.Config().Layers[c.Layer].Cross
 		t.layer = kv.Layer{KVHeads: h.KVHeads, Size: h.Size, Value: h.Value}

@@ -51,7 +51,7 @@ func BenchmarkRecur(b *testing.B) {
 						if c.wide && row == 0 {
 							parent = forest.Trunk
 						}
-						n, err := x.Step.Add(forest.Row{Seq: s, Parent: parent, Passing: c.name == "prompt" && row < c.rows-1})
+						n, err := x.Step.Add(forest.Row{Seq: s, Parent: parent, Transient: c.name == "prompt" && row < c.rows-1})
 						if err != nil {
 							b.Fatal(err)
 						}

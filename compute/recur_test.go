@@ -204,7 +204,7 @@ func (y *toy) add(s forest.Seq, r forest.Row) (forest.Node, error) {
 		old.row.runs, old.to = old.row.runs.Union(runs), r.To
 		text.live[n] = &old
 	} else {
-		text.live[n] = &toyNode{r.Parent, toyRow{r.ID, runs}, r.To, r.Passing}
+		text.live[n] = &toyNode{r.Parent, toyRow{r.ID, runs}, r.To, r.Transient}
 	}
 	return n, nil
 }
@@ -233,7 +233,7 @@ func (y *toy) prompt(s forest.Seq, n int) {
 	end := forest.Trunk
 	for i := range n {
 		var err error
-		if end, err = y.add(s, forest.Row{Parent: end, ID: token.ID(y.rng.IntN(9)), Passing: i < n-1}); err != nil {
+		if end, err = y.add(s, forest.Row{Parent: end, ID: token.ID(y.rng.IntN(9)), Transient: i < n-1}); err != nil {
 			y.t.Fatal(err)
 		}
 	}
@@ -411,7 +411,7 @@ func (y *toy) tryCommit(s forest.Seq, n forest.Node) {
 func (y *toy) truncate(s forest.Seq, text *toyText) {
 	n := y.rng.IntN(len(text.trunk) + 1)
 	err := y.x.Cache.Truncate(s, n)
-	if errors.Is(err, kv.ErrPassed) {
+	if errors.Is(err, kv.ErrEvicted) {
 		most := n
 		if n, err = y.x.Cache.Rewind(s, n); n > most || n%kv.PageTokens != 0 {
 			y.t.Fatalf("rewound from %d to %d", most, n)
@@ -541,7 +541,7 @@ func TestRecurPassing(t *testing.T) {
 	s := y.open()
 	grow := func(parent forest.Node, passing bool) forest.Node {
 		t.Helper()
-		n, err := y.add(s, forest.Row{Parent: parent, ID: 3, Passing: passing})
+		n, err := y.add(s, forest.Row{Parent: parent, ID: 3, Transient: passing})
 		if err != nil {
 			t.Fatal(err)
 		}

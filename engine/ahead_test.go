@@ -80,7 +80,7 @@ func TestPrepared(t *testing.T) {
 					}
 				}})
 				cheapRows(e)
-				if err := s.Speculate(d, nil); err != nil {
+				if err := s.SetDrafting(d, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -21,9 +21,9 @@ type Answer struct {
 	PostSampling bool
 }
 
-// Drawn is a token that was drawn, with how likely it was, and the likeliest ones at its place, as many as the
+// SampledToken is a token that was drawn, with how likely it was, and the likeliest ones at its place, as many as the
 // [Answer] asks for.
-type Drawn struct {
+type SampledToken struct {
 	sample.Token
 	Top []sample.Token
 }
@@ -36,23 +36,23 @@ func (a *Answer) settings() sample.Settings {
 }
 
 // draw draws the token of an index, behind a state of the text, from the model's logits. Errors: those of [sample.Chain.Draw].
-func (a *Answer) draw(c *sample.Chain, state sample.State, logits []float32, index int) (Drawn, error) {
+func (a *Answer) draw(c *sample.Chain, state sample.State, logits []float32, index int) (SampledToken, error) {
 	t, err := c.Draw(state, logits, index)
 	if err != nil {
-		return Drawn{}, err
+		return SampledToken{}, err
 	}
-	d := Drawn{Token: t}
+	d := SampledToken{Token: t}
 	return d, a.report(c, &d, state, logits, index)
 }
 
 // describe returns a token that a rule has chosen as draw does one that is drawn.
-func (a *Answer) describe(c *sample.Chain, state sample.State, logits []float32, index int, id token.ID) (Drawn, error) {
-	d := Drawn{Token: sample.Token{ID: id, Logprob: c.Logprob(logits, id)}}
+func (a *Answer) describe(c *sample.Chain, state sample.State, logits []float32, index int, id token.ID) (SampledToken, error) {
+	d := SampledToken{Token: sample.Token{ID: id, Logprob: c.Logprob(logits, id)}}
 	return d, a.report(c, &d, state, logits, index)
 }
 
 // report adds to a token what the answer asks to be told.
-func (a *Answer) report(c *sample.Chain, d *Drawn, state sample.State, logits []float32, index int) (err error) {
+func (a *Answer) report(c *sample.Chain, d *SampledToken, state sample.State, logits []float32, index int) (err error) {
 	switch {
 	case a.PostSampling:
 		d.Top, d.Logprob, err = c.TopDrawn(state, logits, index, a.Top, d.ID)

@@ -71,7 +71,7 @@ func TestRaggedRounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Speculate(d, whole); err != nil {
+			if err := s.SetDrafting(d, whole); err != nil {
 				t.Fatal(err)
 			}
 			all.Go(func() {

@@ -92,7 +92,7 @@ func TestSlowDrafterKeepsSlot(t *testing.T) {
 		}}
 	})
 	s, other := sequence(t, e), sequence(t, e)
-	if err := s.Speculate(d, nil); err != nil {
+	if err := s.SetDrafting(d, nil); err != nil {
 		t.Fatal(err)
 	}
 	draw(t, s, 1, text(30))

@@ -52,7 +52,7 @@ func among(t *testing.T, b *bed, d each, eager bool) engine.SpecStats {
 			for _, c := range want[0] {
 				whole = append(whole, c.ID)
 			}
-			if err := s.Speculate(openDrafters(t, e, eager, d), whole); err != nil {
+			if err := s.SetDrafting(openDrafters(t, e, eager, d), whole); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -103,7 +103,7 @@ func TestHiddenStates(t *testing.T) {
 		return &drafter{
 			draft: copies,
 			wants: method.Wants{Rows: forest.Want{Hidden: layers}, Prompt: forest.Want{Hidden: layers}},
-			rows: func(_ *drafter, r method.Run) {
+			rows: func(_ *drafter, r method.Update) {
 				for i, row := range r.Rows {
 					switch {
 					case len(row.Hidden) != 2 || len(row.Hidden[0]) != 64 || slices.Equal(row.Hidden[0], row.Hidden[1]):
@@ -289,7 +289,7 @@ func TestWords(t *testing.T) {
 					}
 				}}
 			}
-			if err := s.Speculate(openDrafters(t, e, true, d), nil); err != nil {
+			if err := s.SetDrafting(openDrafters(t, e, true, d), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -446,7 +446,7 @@ func TestPanics(t *testing.T) {
 			t.Fatal(err)
 		}
 		if where != "stage" {
-			if err := s.Speculate(openDrafters(t, e, true, broken(where)), nil); err != nil {
+			if err := s.SetDrafting(openDrafters(t, e, true, broken(where)), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -562,7 +562,7 @@ func TestGrowthLeft(t *testing.T) {
 		}
 		e := b.engine(t, engine.Config{})
 		s := sequence(t, e)
-		if err := s.Speculate(openDrafters(t, e, true, d), whole); err != nil {
+		if err := s.SetDrafting(openDrafters(t, e, true, d), whole); err != nil {
 			t.Fatal(err)
 		}
 		draw(t, s, 1, text(30))
@@ -623,7 +623,7 @@ func TestLent(t *testing.T) {
 func TestPassesThatDoNotPay(t *testing.T) {
 	b := deep(t)
 	asked := 0
-	info := method.Info{Name: "test", Passes: true, Open: func(method.Env) (method.Method, error) {
+	info := method.Info{Name: "test", RunsRows: true, Open: func(method.Env) (method.Method, error) {
 		return each(func() *drafter {
 			return &drafter{draft: func(d *drafter, tree *method.Tree) {
 				asked++
@@ -641,7 +641,7 @@ func TestPassesThatDoNotPay(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := sequence(t, e)
-	if err := s.Speculate(all, nil); err != nil {
+	if err := s.SetDrafting(all, nil); err != nil {
 		t.Fatal(err)
 	}
 	draw(t, s, 200, text(20))

@@ -24,7 +24,7 @@ type (
 // the next one each time, and scales to all. The engine then corrects its own copy by every step it
 // runs.
 func (e *Engine) Tune(ctx context.Context) (*Cost, error) {
-	c, err := e.tune(ctx, plan.Budget)
+	c, err := e.tune(ctx, plan.TuneBudget)
 	if err != nil {
 		return nil, fmt.Errorf("engine: tuning: %w", err)
 	}
@@ -37,7 +37,7 @@ func (e *Engine) Cost() *Cost { return e.steps.Costs.Get() }
 // CostPath names the file in the user's cache directory that keeps the cost of this engine's steps: by
 // the model's form and a sample of its weights, the processor, the threads, the kernels and the cache type.
 func (e *Engine) CostPath() (string, error) {
-	return cachefile.Path("cost", e.steps.Model.Info().Sample, machine.CPU(), e.pool.Threads(), kernel.Implementation(), compute.NumericsVersion, e.steps.Cache.Config().Type)
+	return cachefile.Path("cost", e.steps.Model.Info().SampleDigest, machine.CPU(), e.pool.Threads(), kernel.Implementation(), compute.NumericsVersion, e.steps.Cache.Config().Type)
 }
 
 // SaveCost writes the cost as it stands now, corrections and all, to [Engine.CostPath].
@@ -54,7 +54,7 @@ func (e *Engine) ensureCost(ctx context.Context, head bool) error {
 	if c := e.Cost(); c != nil && (!head || len(c.Part.X) > 0) {
 		return nil
 	}
-	if _, err := e.tune(ctx, plan.Rough); err != nil {
+	if _, err := e.tune(ctx, plan.RoughBudget); err != nil {
 		return ctx.Err()
 	}
 	_, _ = e.SaveCost() // where it cannot be kept, the next engine measures again

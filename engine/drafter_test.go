@@ -15,7 +15,7 @@ type drafter struct {
 	h       *method.History
 	r       *rand.Rand
 	draft   func(d *drafter, t *method.Tree)
-	rows    func(d *drafter, r method.Run) // what the last round gave; nil: it is not looked at
+	rows    func(d *drafter, r method.Update) // what the last round gave; nil: it is not looked at
 	wants   method.Wants
 	own     method.Trunk
 	ahead   func(ctx context.Context)
@@ -28,7 +28,7 @@ func (d *drafter) Begin(h *method.History) error {
 	return nil
 }
 
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	if d.rows != nil {
 		d.rows(d, r)
 	}

@@ -25,7 +25,7 @@ type SpecStats = plan.Stats
 // LearnedPath names the file in the user's cache directory that keeps what methods have learned of this engine's model:
 // by its form and a sample of its weights.
 func (e *Engine) LearnedPath() (string, error) {
-	return cachefile.Path("drafting", e.steps.Model.Info().Sample, compute.NumericsVersion)
+	return cachefile.Path("drafting", e.steps.Model.Info().SampleDigest, compute.NumericsVersion)
 }
 
 // OpenDrafting opens methods for sequences of the engine, with what env offers besides it. Where the cost of steps is
@@ -84,9 +84,9 @@ func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, outpu
 	return d.Replay(ctx, c, e.steps.Experts, e.vocab, prompt, output, prediction)
 }
 
-// Speculate makes the sequence draft by d from now on. It is called behind Schedule and before the first Next. prediction is what the
+// SetDrafting makes the sequence draft by d from now on. It is called behind SetTerms and before the first Next. prediction is what the
 // user expects of the answer, if anything.
-func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
+func (s *Sequence) SetDrafting(d *Drafting, prediction []token.ID) error {
 	if s.e.Cost() == nil {
 		return nil // steps of this model fail
 	}
@@ -112,9 +112,9 @@ func (s *Sequence) Speculate(d *Drafting, prediction []token.ID) error {
 	return nil
 }
 
-// Take makes the sequence take drafts that are made elsewhere, where it drafts by the method far; nil: there are none. It is called before
+// SetRemote makes the sequence take drafts that are made elsewhere, where it drafts by the method far; nil: there are none. It is called before
 // the first Next.
-func (s *Sequence) Take(r method.Remote) {
+func (s *Sequence) SetRemote(r method.Remote) {
 	if s.drafts != nil {
 		s.drafts.History.Remote = r
 	}
@@ -132,16 +132,16 @@ func (e *Engine) beginDrafting() bool {
 // Drafts reports whether the sequence drafts.
 func (s *Sequence) Drafts() bool { return s.drafts != nil }
 
-// Accept makes the sequence verify drafts by another rule than the methods' own, which the zero rule keeps. It returns an
+// SetRule makes the sequence verify drafts by another rule than the methods' own, which the zero rule keeps. It returns an
 // error where the drafts do not bring what the rule needs. A sequence that does not draft has no use for a rule.
-func (s *Sequence) Accept(r verify.Rule) error {
+func (s *Sequence) SetRule(r verify.Rule) error {
 	if s.drafts == nil || r.New == nil {
 		return nil
 	}
 	if err := s.drafts.Set().CheckRule(r); err != nil {
 		return err
 	}
-	s.drafts.Follow(r)
+	s.drafts.SetRule(r)
 	return nil
 }
 

@@ -20,7 +20,7 @@ func drafting(t *testing.T, e *engine.Engine, drafters ...*drafter) *engine.Draf
 	var all []each
 	for _, d := range drafters {
 		d.wants.Rows.Top = 3
-		d.rows = func(d *drafter, run method.Run) {
+		d.rows = func(d *drafter, run method.Update) {
 			for i, r := range run.Rows {
 				d.watched++
 				if len(r.Top) != 3 || int(r.Parent) >= i || r.Accepted && i > 0 && !run.Rows[r.Parent].Accepted {
@@ -111,7 +111,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := s.Speculate(d, nil); err != nil {
+				if err := s.SetDrafting(d, nil); err != nil {
 					t.Fatal(err)
 				}
 				if got := draw(t, s, n, prompt); !slices.Equal(got, want) {
@@ -162,7 +162,7 @@ func TestDraftsAtTheEnds(t *testing.T) {
 		if d != nil {
 			all := drafting(t, e, d)
 			cheapRows(e)
-			if err := s.Speculate(all, nil); err != nil {
+			if err := s.SetDrafting(all, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -195,7 +195,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 		}
 	}})
 	cheapRows(e)
-	if err := s.Speculate(all, nil); err != nil {
+	if err := s.SetDrafting(all, nil); err != nil {
 		t.Fatal(err)
 	}
 	draw(t, s, 80, text(100))
@@ -224,7 +224,7 @@ func TestDraftsLeaveRoom(t *testing.T) {
 		}})
 		all.Eager()
 		s := sequence(t, e)
-		if err := s.Speculate(all, nil); err != nil {
+		if err := s.SetDrafting(all, nil); err != nil {
 			t.Fatal(err)
 		}
 		draw(t, s, 2, text(10))

@@ -38,8 +38,8 @@ type Load = step.Load
 
 // The range of [Terms.Priority].
 const (
-	LeastPriority = step.LeastPriority
-	MostPriority  = step.MostPriority
+	MinPriority = step.MinPriority
+	MaxPriority = step.MaxPriority
 )
 
 // ErrClosed reports a sequence or an engine that was closed.
@@ -55,16 +55,16 @@ var ErrEncoder = errors.New("generates no text")
 
 // Config says what an engine has room for.
 type Config struct {
-	Context   int         // tokens of a sequence; 0: the model's, 4096 at most
-	CacheType tensor.Type // F32, F16 or Q8_0
-	Seqs      int         // sequences that have rows in steps at a time; 0: 1
-	Queue     int         // sequences that may be open besides and wait for a slot
-	Tokens    int         // tokens of all sequences that the cache holds, a Context's at least; 0: Seqs times Context
-	Chunk     int         // rows of a step; 0: 512; an encoder's is Context
-	Memory    uint64      // bytes that the cache may come to use; 0: any
-	Drafts    int         // of a round, or rows that a drafter has grown, that live at a time; 0: as many as ever
-	Drafting  int         // sequences that draft at a time; 0: Seqs
-	DraftRoom int         // bytes that the rounds of a text may take; 0: any
+	Context    int         // tokens of a sequence; 0: the model's, 4096 at most
+	CacheType  tensor.Type // F32, F16 or Q8_0
+	Seqs       int         // sequences that have rows in steps at a time; 0: 1
+	Queue      int         // sequences that may be open besides and wait for a slot
+	Tokens     int         // tokens of all sequences that the cache holds, a Context's at least; 0: Seqs times Context
+	Chunk      int         // rows of a step; 0: 512; an encoder's is Context
+	Memory     uint64      // bytes that the cache may come to use; 0: any
+	Drafts     int         // of a round, or rows that a drafter has grown, that live at a time; 0: as many as ever
+	Drafting   int         // sequences that draft at a time; 0: Seqs
+	DraftBytes int         // bytes that the rounds of a text may take; 0: any
 }
 
 const (
@@ -97,11 +97,11 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{pool: pool, vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftRoom}}
+	e := &Engine{pool: pool, vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftBytes}}
 	e.steps.Init(step.Config{
 		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
 		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, Used: info.Used},
-		Chunk:   c.Chunk, Seqs: c.Seqs, Most: c.Seqs + c.Queue,
+		Chunk:   c.Chunk, Seqs: c.Seqs, MaxOpen: c.Seqs + c.Queue,
 	})
 	if err := e.openEncoder(c); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (e *Engine) Closed() error { return e.steps.Closed() }
 func (e *Engine) Context() int { return e.steps.Cache.Config().Context }
 
 // Slots returns how many sequences may have rows in steps at a time, and how many may wait besides.
-func (e *Engine) Slots() (seqs, queue int) { return e.steps.Seqs, e.steps.Most - e.steps.Seqs }
+func (e *Engine) Slots() (seqs, queue int) { return e.steps.Seqs, e.steps.MaxOpen - e.steps.Seqs }
 
 // Load returns what the engine does. It does not wait for a step.
 func (e *Engine) Load() Load {
@@ -181,8 +181,8 @@ func (e *Engine) CacheBytes() int {
 	return n
 }
 
-// Generates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
-func (e *Engine) Generates() error {
+// CheckGenerates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
+func (e *Engine) CheckGenerates() error {
 	switch info := e.steps.Model.Info(); {
 	case info.Encoder:
 		return fmt.Errorf("engine: %s is an encoder and %w: it gives embeddings", info.Arch, ErrEncoder)

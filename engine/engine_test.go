@@ -148,7 +148,7 @@ func TestGoOn(t *testing.T) {
 		err := s.Append(ctx, ids)
 		var got []sample.Token
 		for len(got) < len(want) {
-			var c engine.Drawn
+			var c engine.SampledToken
 			if err == nil {
 				if c, err = s.Next(ctx); err == nil {
 					got = append(got, c.Token)
@@ -247,7 +247,7 @@ func TestSalt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Schedule(engine.Terms{Salt: tt.salt}); err != nil {
+		if err := s.SetTerms(engine.Terms{Salt: tt.salt}); err != nil {
 			t.Fatal(err)
 		}
 		draw(t, s, 1, text(140))
@@ -268,7 +268,7 @@ func TestReports(t *testing.T) {
 		{Top: 3}, {Top: 5, Sampling: sample.Params{Temperature: 1, TopK: 4, Seed: 3}, Penalties: sample.Penalties{Repeat: 1.5}},
 		{Top: 5, PostSampling: true, Sampling: sample.Params{Temperature: 1, TopK: 4, Seed: 3}, Penalties: sample.Penalties{Presence: 1}},
 	} {
-		run := func(d *drafter) (got []engine.Drawn) {
+		run := func(d *drafter) (got []engine.SampledToken) {
 			e := newEngine(t, engine.Config{})
 			s, err := e.NewSequence(a)
 			if err != nil {
@@ -277,7 +277,7 @@ func TestReports(t *testing.T) {
 			if d != nil {
 				all := drafting(t, e, d)
 				cheapRows(e)
-				if err := s.Speculate(all, nil); err != nil {
+				if err := s.SetDrafting(all, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

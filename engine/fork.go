@@ -40,7 +40,7 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	f := s.e.newSequence(s.answer, s.chain.Fork())
 	f.SetSampleIndex(sampleIndex)
 	f.family = s.family
-	if err := s.e.steps.Open(&f.trunk, s.e.steps.Most); err != nil {
+	if err := s.e.steps.Open(&f.trunk, s.e.steps.MaxOpen); err != nil {
 		return nil, err
 	}
 	f.family.mu.Lock()
@@ -55,8 +55,8 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	copy(f.logits, s.logits)
 	err := s.forkTrunk(f)
 	if err == nil && s.drafts != nil {
-		if err = f.Speculate(s.drafts.Set(), s.drafts.History.Prediction); err == nil {
-			err = f.Accept(s.drafts.Rule)
+		if err = f.SetDrafting(s.drafts.Set(), s.drafts.History.Prediction); err == nil {
+			err = f.SetRule(s.drafts.Rule)
 		}
 	}
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Sequence) Likeliest(ctx context.Context, n int) ([]sample.Token, error)
 // [Sequence.Append] but for the model's.
 func (s *Sequence) Follow(id token.ID) error {
 	if s.e.encoder != nil && s.trunk.Source == nil {
-		return s.e.Reads("a token cannot follow before it is appended")
+		return s.e.CheckSource("a token cannot follow before it is appended")
 	}
 	if err := s.extend([]token.ID{id}); err != nil {
 		return err

@@ -131,7 +131,7 @@ func (g grown) Size() method.Size {
 
 // Open implements [method.Model].
 func (g grown) Open() (method.Branch, error) {
-	if err := g.e.Reads("a draft's text has none"); err != nil {
+	if err := g.e.CheckSource("a draft's text has none"); err != nil {
 		return nil, err
 	}
 	b := &branch{grow: grow{e: g.e}}

@@ -256,7 +256,7 @@ func (p *player) start(n int, o history.Op) error {
 		return skipBusy(err)
 	}
 	p.open[n] = s
-	if err := s.Schedule(engine.Terms{Priority: min(max(engine.LeastPriority, o.Get("priority", 0)), engine.MostPriority), Salt: []string{"", "other"}[o.Get("salt", 0)&1]}); err != nil {
+	if err := s.SetTerms(engine.Terms{Priority: min(max(engine.MinPriority, o.Get("priority", 0)), engine.MaxPriority), Salt: []string{"", "other"}[o.Get("salt", 0)&1]}); err != nil {
 		return err
 	}
 	ids := words_(o.Get("story", 0)&3, 0, min(max(1, o.Get("tokens", 1)), p.e.Context()))
@@ -269,7 +269,7 @@ func (p *player) start(n int, o history.Op) error {
 		for _, c := range alone {
 			whole = append(whole, c.ID)
 		}
-		if err := s.Speculate(p.drafts[d], whole); err != nil {
+		if err := s.SetDrafting(p.drafts[d], whole); err != nil {
 			return err
 		}
 	}
@@ -328,7 +328,7 @@ func (p *player) draw(ctx context.Context, s *told, n int) error {
 	var got []sample.Token
 	var err error
 	for range min(n, p.e.Context()-len(s.text)) {
-		var d engine.Drawn
+		var d engine.SampledToken
 		if d, err = s.Next(ctx); err != nil {
 			break
 		}

@@ -68,7 +68,7 @@ func useDrafting(t *testing.T, e *engine.Engine, d *engine.Drafting) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Speculate(d, nil); err != nil {
+	if err := s.SetDrafting(d, nil); err != nil {
 		t.Fatal(err)
 	}
 	draw(t, s, 40, text(20))
@@ -242,11 +242,11 @@ func TestTypical(t *testing.T) {
 			}
 		}})
 		d.Eager()
-		if err := s.Speculate(d, nil); err != nil {
+		if err := s.SetDrafting(d, nil); err != nil {
 			t.Fatal(err)
 		}
 		if typical {
-			if err := s.Accept(verify.Typical); err != nil {
+			if err := s.SetRule(verify.Typical); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -266,7 +266,7 @@ func TestTypical(t *testing.T) {
 		t.Errorf("%d drafts accepted in %d rounds; the text of plain decoding: %v", stats.Accepted, stats.Rounds, slices.Equal(got, want))
 	}
 	var plain engine.Sequence
-	if err := plain.Accept(verify.Typical); err != nil {
+	if err := plain.SetRule(verify.Typical); err != nil {
 		t.Fatal(err)
 	} // without drafting there is nothing to accept
 }

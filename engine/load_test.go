@@ -44,11 +44,11 @@ func (o *order) run(ctx context.Context, e *engine.Engine, d *engine.Drafting) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.Schedule(o.terms); err != nil {
+	if err := s.SetTerms(o.terms); err != nil {
 		return nil, err
 	}
 	if d != nil {
-		if err := s.Speculate(d, o.whole); err != nil {
+		if err := s.SetDrafting(d, o.whole); err != nil {
 			return nil, err
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"grove/model"
 )
 
-// Need returns what the cache of an engine takes, and how much of that is for drafts. Errors: those of [New], but for the memory's.
-func Need(info *model.Info, c Config) (all kv.Memory, drafts int, err error) {
+// MemoryOf returns what the cache of an engine takes, and how much of that is for drafts. Errors: those of [New], but for the memory's.
+func MemoryOf(info *model.Info, c Config) (all kv.Memory, drafts int, err error) {
 	room, err := c.complete(info)
 	if err != nil {
 		return all, 0, err
 	}
-	if all, err = kv.Need(room); err != nil {
+	if all, err = kv.MemoryOf(room); err != nil {
 		return all, 0, err
 	}
 	rows := c.Drafting * c.Drafts
@@ -21,7 +21,7 @@ func Need(info *model.Info, c Config) (all kv.Memory, drafts int, err error) {
 		rows = 0
 	}
 	room.Scratch, room.Records = room.Scratch-rows, room.Records-2*rows
-	plain, err := kv.Need(room)
+	plain, err := kv.MemoryOf(room)
 	return all, all.Total() - plain.Total(), err
 }
 
@@ -30,7 +30,7 @@ func SizeOf(info *model.Info, context int) method.Size {
 	return method.Size{Vocabulary: info.Vocabulary, Layers: len(info.Layers), Width: info.Width, Context: context}
 }
 
-// CacheMemory returns the bytes of the engine's cache, as [Need] has them.
+// CacheMemory returns the bytes of the engine's cache, as [MemoryOf] has them.
 func (e *Engine) CacheMemory() kv.Memory { return e.steps.Cache.Memory() }
 
 // OutputBytes returns the bytes of the logits and final states of the largest step so far.

@@ -64,7 +64,7 @@ func BenchmarkDraftPasses(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := s.Speculate(d, nil); err != nil {
+				if err := s.SetDrafting(d, nil); err != nil {
 					b.Fatal(err)
 				}
 				if err := s.Append(b.Context(), text(40 + i)[i:]); err != nil {

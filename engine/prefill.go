@@ -66,7 +66,7 @@ func (s *Sequence) placeText(st *step.Step, rows int) (err error) {
 		want = s.drafts.Wants.Prompt
 	}
 	s.round.root, err = st.Path(rows, func(i int) forest.Row {
-		r := forest.Row{ID: s.text[at+i], Want: want, Passing: i < rows-1}
+		r := forest.Row{ID: s.text[at+i], Want: want, Transient: i < rows-1}
 		r.Want.Logits = r.Want.Logits || at+i == len(s.text)-1
 		if at+i < s.prefix {
 			r.Block = 1

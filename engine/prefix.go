@@ -10,8 +10,8 @@ import (
 // ErrPrefix reports a prompt whose tokens cannot see each other.
 var ErrPrefix = reading.ErrPrefix
 
-// TakesPrefix returns an [ErrPrefix] where a text cannot begin with n tokens that see each other.
-func (e *Engine) TakesPrefix(n int) error {
+// CheckPrefix returns an [ErrPrefix] where a text cannot begin with n tokens that see each other.
+func (e *Engine) CheckPrefix(n int) error {
 	if err := reading.Prefix(e.steps.Model.Info(), n, e.steps.Chunk); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
@@ -26,7 +26,7 @@ func (s *Sequence) beginPrefix(n int, session string) error {
 	if session != "" {
 		return fmt.Errorf("engine: %w: %w, of a text whose keys are in a file", ErrSession, ErrPrefix)
 	}
-	if err := s.e.TakesPrefix(n); err != nil {
+	if err := s.e.CheckPrefix(n); err != nil {
 		return err
 	}
 	s.prefix = n

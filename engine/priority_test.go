@@ -36,7 +36,7 @@ func TestNoneStarves(t *testing.T) {
 					return err
 				}
 				prompt := slices.Repeat([]token.ID{token.ID(i % 48), token.ID(i / 48 % 48)}, 40)
-				err = errors.Join(s.Schedule(engine.Terms{Priority: engine.MostPriority}), s.Append(t.Context(), prompt))
+				err = errors.Join(s.SetTerms(engine.Terms{Priority: engine.MaxPriority}), s.Append(t.Context(), prompt))
 				for range 3 {
 					if err == nil {
 						_, err = s.Next(t.Context())
@@ -61,7 +61,7 @@ func TestNoneStarves(t *testing.T) {
 				runtime.Gosched()
 			}
 			s := sequence(t, e)
-			if err := s.Schedule(engine.Terms{Priority: engine.LeastPriority}); err != nil {
+			if err := s.SetTerms(engine.Terms{Priority: engine.MinPriority}); err != nil {
 				t.Fatal(err)
 			}
 			got := draw(t, s, 10, text(150))

@@ -24,7 +24,7 @@ type probe struct {
 // one touched in all layers together. The keys that rows see are numbers of no meaning. The slice is the
 // caller's.
 func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float64, touched int, err error) {
-	if err := e.Generates(); err != nil {
+	if err := e.CheckGenerates(); err != nil {
 		return nil, 0, err
 	}
 	j := &probe{e: e, what: p}
@@ -35,7 +35,7 @@ func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float
 		}
 	}
 	j.trunk.Terms.Salt = "probe"
-	if err := e.steps.Open(&j.trunk, e.steps.Most+1); err != nil { // it is needed before the first sequence can draft
+	if err := e.steps.Open(&j.trunk, e.steps.MaxOpen+1); err != nil { // it is needed before the first sequence can draft
 		return nil, 0, err
 	}
 	j.trunk.Pinned = true
@@ -69,7 +69,7 @@ func (j *probe) Place(st *step.Step) error {
 	}
 	_, err := st.Path(p.Rows, func(i int) forest.Row {
 		want.Logits, want.Subset = i >= p.Rows-p.Logits, j.groups
-		return forest.Row{ID: token.ID(i * 7919 % j.e.vocab), Skip: skip, Want: want, Passing: true}
+		return forest.Row{ID: token.ID(i * 7919 % j.e.vocab), Skip: skip, Want: want, Transient: true}
 	})
 	st.Partial() // its keys have no meaning: it corrects nothing
 	return err

@@ -197,7 +197,7 @@ func TestShortPromptsPass(t *testing.T) {
 		e := newEngine(t, engine.Config{Seqs: 4, Chunk: 20})
 		first, second := sequence(t, e), sequence(t, e)
 		if name == "long" {
-			if err := second.Schedule(engine.Terms{Priority: 3}); err != nil {
+			if err := second.SetTerms(engine.Terms{Priority: 3}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -221,7 +221,7 @@ func TestShortPromptsPass(t *testing.T) {
 		}
 	}
 	s := sequence(t, newEngine(t, engine.Config{}))
-	expect(t, s.Schedule(engine.Terms{Priority: 11}), "engine: priority 11; it must be within -10 and 10", nil)
+	expect(t, s.SetTerms(engine.Terms{Priority: 11}), "engine: priority 11; it must be within -10 and 10", nil)
 }
 
 // TestFaultIsItsOwn expects NaN in one sequence's rows to fail that sequence alone, also where guesses run.

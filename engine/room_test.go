@@ -112,7 +112,7 @@ func (c *crowd) open(r *rand.Rand) (*engine.Sequence, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.Schedule(engine.Terms{Priority: r.IntN(3) - 1})
+	return s, s.SetTerms(engine.Terms{Priority: r.IntN(3) - 1})
 }
 
 // answer draws what a sequence gives behind its text and compares it; a fork of it goes on for a while.
@@ -158,7 +158,7 @@ func (c *crowd) plain(ctx context.Context, r *rand.Rand) error {
 		which, n = 1, 40
 	}
 	if r.IntN(2) == 0 {
-		err = s.Speculate(c.drafts, nil)
+		err = s.SetDrafting(c.drafts, nil)
 	}
 	if err == nil {
 		err = s.Append(ctx, text(n))

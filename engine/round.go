@@ -14,11 +14,11 @@ import (
 // them into text. It is the [verify.View] that the rule sees, and knows the state of the stages behind each node.
 type round struct {
 	s     *Sequence
-	st    *step.Step    // while the rule runs
-	root  forest.Node   // of the last token's row
-	path  []forest.Node // the root and the drafts that were accepted, live until they are settled
-	drawn []Drawn       // tokens that the last round gave
-	taken int           // of these, part of the text
+	st    *step.Step     // while the rule runs
+	root  forest.Node    // of the last token's row
+	path  []forest.Node  // the root and the drafts that were accepted, live until they are settled
+	drawn []SampledToken // tokens that the last round gave
+	taken int            // of these, part of the text
 
 	after  []sample.State // behind the text and the first tokens drawn, as many as there are
 	states []sample.State // of the tree's root, and of its nodes by place; unknown: not asked for yet
@@ -31,7 +31,7 @@ type round struct {
 // nodeDraw is a token that was drawn behind a node.
 type nodeDraw struct {
 	node  int
-	drawn Drawn
+	drawn SampledToken
 }
 
 const unknown sample.State = -1
@@ -103,8 +103,8 @@ func (r *round) Need() (step.Need, error) {
 		return n, err
 	}
 	p := &r.s.drafts.Plan
-	n.Ahead += p.Ahead()
-	n.Near = min(n.Ahead, n.Near+p.Ahead())
+	n.Ahead += p.MaxRun()
+	n.Near = min(n.Ahead, n.Near+p.MaxRun())
 	if n.Prompt > 1 { // its pages were taken: the text is computed anew up to its last token
 		n.Prompt--
 		return n, nil
@@ -122,7 +122,7 @@ func (r *round) Place(st *step.Step) error {
 	}
 	want := sp.Wants.Rows
 	want.Logits, want.State = true, want.State || sp.Rule.States
-	root, err := st.Add(row(s.text[len(s.text)-1], forest.Trunk, sp.Tree.Root(), want))
+	root, err := st.Add(row(s.text[len(s.text)-1], forest.Trunk, sp.Tree.RootLive(), want))
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (r *round) push(node int, id token.ID) error {
 }
 
 // drawnAt returns the token as the rule drew it behind a node, or describes one that the rule did not draw.
-func (r *round) drawnAt(node int, id token.ID) (Drawn, error) {
+func (r *round) drawnAt(node int, id token.ID) (SampledToken, error) {
 	for i := range r.draws {
 		if d := &r.draws[i]; d.node == node && d.drawn.ID == id {
 			return d.drawn, nil
@@ -249,7 +249,7 @@ func (r *round) index(node int) int {
 func (r *round) Children(dst []int, node int) []int {
 	tree, n := r.s.drafts.Tree, len(dst)
 	dst = tree.Children(dst, node)
-	if len(tree.Drafts(node).IDs) == 0 {
+	if len(tree.DraftDistribution(node).IDs) == 0 {
 		return dst
 	}
 	for i := n; i < len(dst); i++ {
@@ -269,8 +269,10 @@ func (r *round) Token(node int) token.ID { return r.s.drafts.Tree.Nodes()[node].
 // Samples implements [verify.View].
 func (r *round) Samples(node int) uint64 { return r.s.drafts.Tree.Samples(node) }
 
-// Drafts implements [verify.View].
-func (r *round) Drafts(node int) verify.Distribution { return r.s.drafts.Tree.Drafts(node) }
+// DraftDistribution implements [verify.View].
+func (r *round) DraftDistribution(node int) verify.Distribution {
+	return r.s.drafts.Tree.DraftDistribution(node)
+}
 
 // Draw implements [verify.View].
 func (r *round) Draw(node int) (token.ID, error) {
@@ -299,11 +301,11 @@ func (r *round) Logits(node int) ([]float32, error) {
 func (r *round) State(node int) []float32 { return r.result(node).State }
 
 // Number implements [verify.View].
-func (r *round) Number(node int, use verify.Use) float64 {
+func (r *round) Number(node int, use verify.Purpose) float64 {
 	return r.s.chain.Number(r.index(node), use)
 }
 
 // Pick implements [verify.View].
 func (r *round) Pick(node int, p []float64) token.ID {
-	return r.s.chain.Pick(p, r.index(node), verify.UseRest)
+	return r.s.chain.Pick(p, r.index(node), verify.PurposeNext)
 }

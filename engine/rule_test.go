@@ -19,11 +19,11 @@ func TestRules(t *testing.T) {
 		want  string
 	}{
 		{[]method.Info{{Name: "test", Rule: verify.Reject, Open: open}}, "engine: rule reject needs the distributions that drafts were drawn from; method test does not bring them"},
-		{[]method.Info{{Name: "test", Rule: verify.KSEQ, Brings: verify.Needs{Distributions: true}, Open: open}}, "engine: rule kseq needs the draws that drafts stand for; method test does not bring them"},
-		{[]method.Info{{Name: "test", Rule: verify.Reject, Brings: verify.KSEQ.Needs, Open: open}}, "engine: rule reject needs draws without replacement; method test does not bring them"},
-		{[]method.Info{{Name: "test", Rule: verify.TraversalIID, Brings: verify.Traversal.Needs, Open: open}}, "engine: rule traversal-iid needs the draws that drafts stand for; method test does not bring them"},
+		{[]method.Info{{Name: "test", Rule: verify.KSEQ, Provides: verify.Properties{Distributions: true}, Open: open}}, "engine: rule kseq needs the draws that drafts stand for; method test does not bring them"},
+		{[]method.Info{{Name: "test", Rule: verify.Reject, Provides: verify.KSEQ.Needs, Open: open}}, "engine: rule reject needs draws without replacement; method test does not bring them"},
+		{[]method.Info{{Name: "test", Rule: verify.TraversalIID, Provides: verify.Traversal.Needs, Open: open}}, "engine: rule traversal-iid needs the draws that drafts stand for; method test does not bring them"},
 		{[]method.Info{{Name: "a", Open: open}, {Name: "b", Rule: verify.Block, Open: open}}, "engine: method b verifies its drafts by the rule block: it cannot work beside methods with other rules"},
-		{[]method.Info{{Name: "test", Needs: "luck", Meets: func(method.Env) error { return method.ErrNeeds }, Open: open}}, "engine: method test needs luck: none is given"},
+		{[]method.Info{{Name: "test", Needs: "luck", CheckNeeds: func(method.Env) error { return method.ErrNeeds }, Open: open}}, "engine: method test needs luck: none is given"},
 	} {
 		_, err := e.OpenDrafting(t.Context(), c.infos, method.Env{})
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -31,11 +31,11 @@ func TestRules(t *testing.T) {
 		}
 	}
 	s := sequence(t, e)
-	if err := s.Speculate(openDrafters(t, e, false, oracles), nil); err != nil {
+	if err := s.SetDrafting(openDrafters(t, e, false, oracles), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range verify.Rules() {
-		if err := s.Accept(r); (err == nil) != (r.Needs == verify.Needs{}) {
+		if err := s.SetRule(r); (err == nil) != (r.Needs == verify.Properties{}) {
 			t.Errorf("%s: %v", r.Name, err)
 		}
 	}

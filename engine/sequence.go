@@ -42,7 +42,7 @@ type Sequence struct {
 // NewSequence opens a sequence that draws its tokens as the answer says. Errors: [ErrEncoder], [ErrBusy], those
 // of the answer's settings.
 func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
-	if err := e.Generates(); err != nil {
+	if err := e.CheckGenerates(); err != nil {
 		return nil, err
 	}
 	chain, err := sample.NewChain(a.settings(), e.vocab)
@@ -50,7 +50,7 @@ func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 		return nil, err
 	}
 	s := e.newSequence(a, chain)
-	if err := e.steps.Open(&s.trunk, e.steps.Most); err != nil {
+	if err := e.steps.Open(&s.trunk, e.steps.MaxOpen); err != nil {
 		return nil, err
 	}
 	chain.Begin(nil)
@@ -65,11 +65,11 @@ func (e *Engine) newSequence(a Answer, chain *sample.Chain) *Sequence {
 	return s
 }
 
-// Schedule sets the sequence's terms. It is called before the first Append. It returns an error where the priority
+// SetTerms sets the sequence's terms. It is called before the first Append. It returns an error where the priority
 // is out of range.
-func (s *Sequence) Schedule(t Terms) error {
-	if t.Priority < LeastPriority || t.Priority > MostPriority {
-		return fmt.Errorf("engine: priority %d; it must be within %d and %d", t.Priority, LeastPriority, MostPriority)
+func (s *Sequence) SetTerms(t Terms) error {
+	if t.Priority < MinPriority || t.Priority > MaxPriority {
+		return fmt.Errorf("engine: priority %d; it must be within %d and %d", t.Priority, MinPriority, MaxPriority)
 	}
 	if t.Private {
 		t.Salt = rand.Text()
@@ -78,9 +78,9 @@ func (s *Sequence) Schedule(t Terms) error {
 	return nil
 }
 
-// Watch sets the function that is told, after each step of an Append, how many tokens of the text are computed, of all; nil:
+// SetProgress sets the function that is told, after each step of an Append, how many tokens of the text are computed, of all; nil:
 // none. It must not wait: the goroutine of any sequence's caller may call it, one at a time.
-func (s *Sequence) Watch(told func(done, all int)) { s.watch = told }
+func (s *Sequence) SetProgress(told func(done, all int)) { s.watch = told }
 
 // usable returns an [ErrClosed] where the sequence or its engine is closed.
 func (s *Sequence) usable() error {
@@ -167,35 +167,35 @@ func (s *Sequence) flush(ctx context.Context) error {
 // Next draws the token behind the text, appends it, and returns it. The token is computed by the call
 // that needs what follows it, so the last one costs nothing. Errors: [ErrContext] where the text fills
 // the context, [ErrClosed], [ErrCancelled], [ErrPanic], ctx's error, the model's.
-func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
+func (s *Sequence) Next(ctx context.Context) (d SampledToken, err error) {
 	defer func() { // of a stage or a method, on the caller's own goroutine
 		if p := recover(); p != nil {
-			d, err = Drawn{}, guard.New(p)
+			d, err = SampledToken{}, guard.New(p)
 			s.trunk.Caller().Busy.Store(false)
 		}
 	}()
 	if err := s.usable(); err != nil {
-		return Drawn{}, err
+		return SampledToken{}, err
 	}
 	switch {
 	case s.trunk.Caller().Cancelled():
-		return Drawn{}, fmt.Errorf("engine: %w", ErrCancelled)
+		return SampledToken{}, fmt.Errorf("engine: %w", ErrCancelled)
 	case len(s.text) == 0:
-		return Drawn{}, errors.New("engine: drawing a token of an empty text")
+		return SampledToken{}, errors.New("engine: drawing a token of an empty text")
 	case len(s.text) == s.e.Context():
-		return Drawn{}, fmt.Errorf("engine: %d tokens: %w", len(s.text), ErrContext)
+		return SampledToken{}, fmt.Errorf("engine: %d tokens: %w", len(s.text), ErrContext)
 	case s.round.taken < len(s.round.drawn):
 		return s.next(), nil
 	}
 	s.round.keep()
 	if s.drafts != nil && s.trunk.Begun && s.known == len(s.text)-1 {
 		if err := s.draft(ctx); err != nil {
-			return Drawn{}, err
+			return SampledToken{}, err
 		}
 		return s.next(), nil
 	}
 	if err := s.flush(ctx); err != nil {
-		return Drawn{}, err
+		return SampledToken{}, err
 	}
 	if d, err = s.answer.draw(s.chain, 0, s.logits, len(s.text)); err != nil {
 		return d, err
@@ -206,7 +206,7 @@ func (s *Sequence) Next(ctx context.Context) (d Drawn, err error) {
 }
 
 // next returns the next token that the last round drew.
-func (s *Sequence) next() Drawn {
+func (s *Sequence) next() SampledToken {
 	d := s.round.drawn[s.round.taken]
 	s.round.taken++
 	s.add(d.ID)

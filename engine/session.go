@@ -46,7 +46,7 @@ func (s *Sequence) Save(path string) error {
 		return err
 	}
 	e := s.e
-	if err := e.Reads("a session's file has no room for a source"); err != nil {
+	if err := e.CheckSource("a session's file has no room for a source"); err != nil {
 		return fmt.Errorf("%w: %w", err, ErrSession)
 	}
 	if _, err := e.steps.Model.Info().Identity(); err != nil { // it may take long: not while pages are held

@@ -83,7 +83,7 @@ func TestSessionErrors(t *testing.T) {
 		t.Helper()
 		writeFile(t, path, file)
 		s := sequence(t, e)
-		if err := s.Schedule(engine.Terms{Salt: salt}); err != nil {
+		if err := s.SetTerms(engine.Terms{Salt: salt}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.AppendSaved(t.Context(), append(text(150), 1, 2), path); !errors.Is(err, is) || s.Len() != 0 {

@@ -42,7 +42,7 @@ func (s *Sequence) readSource(ctx context.Context, ids []token.ID, session strin
 		return fmt.Errorf("engine: %w: %s %w, and a session's file has no room for one", ErrSession, e.steps.Model.Info().Arch, ErrSource)
 	}
 	if s.answer.Prefix {
-		return e.TakesPrefix(len(ids))
+		return e.CheckPrefix(len(ids))
 	}
 	if len(ids) == 0 {
 		return fmt.Errorf("engine: a source without tokens; %s reads one token or more", e.steps.Model.Info().Arch)
@@ -98,8 +98,8 @@ func (s *Sequence) seen() (text []token.ID, prompt int) {
 	return s.all, n + s.prompt
 }
 
-// Reads returns an [ErrSource] with what cannot be done where the model reads a source.
-func (e *Engine) Reads(what string) error {
+// CheckSource returns an [ErrSource] with what cannot be done where the model reads a source.
+func (e *Engine) CheckSource(what string) error {
 	if e.encoder == nil {
 		return nil
 	}

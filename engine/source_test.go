@@ -156,7 +156,7 @@ func TestSourceIsHistory(t *testing.T) {
 		}}
 	})
 	s := sequence(t, e)
-	if err := s.Speculate(d, nil); err != nil {
+	if err := s.SetDrafting(d, nil); err != nil {
 		t.Fatal(err)
 	}
 	if draw(t, s, 9, source); saw == 0 {

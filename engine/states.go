@@ -66,7 +66,7 @@ func (e *Engine) States(ctx context.Context, ids []token.ID, r reading.Reading, 
 // on, in order; a row is valid during the call. The cache is not searched for a prefix, whose rows would give none. Errors:
 // [ErrContext] with both numbers, [ErrBusy], ctx's, the model's, write's.
 func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write func(row []float32) error) error {
-	if err := errors.Join(e.Generates(), e.Reads("a text alone has no logits")); err != nil {
+	if err := errors.Join(e.CheckGenerates(), e.CheckSource("a text alone has no logits")); err != nil {
 		return err
 	}
 	j := &states{e: e, ids: ids, first: first, row: forest.Row{Want: forest.Want{Logits: true}}, most: min(e.steps.Chunk, logitsRows)}
@@ -82,7 +82,7 @@ func (e *Engine) rows(ctx context.Context, j *states, write func(row []float32) 
 	if len(j.ids) > e.Context() {
 		return fmt.Errorf("engine: %d tokens do not fit: %w of %d tokens", len(j.ids), ErrContext, e.Context())
 	}
-	if err := e.steps.Open(&j.trunk, e.steps.Most); err != nil {
+	if err := e.steps.Open(&j.trunk, e.steps.MaxOpen); err != nil {
 		return err
 	}
 	j.trunk.Terms.Adapters = e.own.Load()
@@ -130,7 +130,7 @@ func (j *states) Place(st *step.Step) (err error) {
 		if at+i < j.first {
 			r = forest.Row{}
 		}
-		r.ID, r.Passing = j.ids[at+i], i < j.trunk.Rows-1
+		r.ID, r.Transient = j.ids[at+i], i < j.trunk.Rows-1
 		return r
 	})
 	return err

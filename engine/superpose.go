@@ -76,7 +76,7 @@ func (p *Superposition) Process(state sample.State, logits []float32) []float32 
 }
 
 // Describe returns a token behind a draft's state as a draw does, by the logits of its row, of which there were n before.
-func (p *Superposition) Describe(state sample.State, logits []float32, n int, id token.ID) (Drawn, error) {
+func (p *Superposition) Describe(state sample.State, logits []float32, n int, id token.ID) (SampledToken, error) {
 	return p.s.answer.describe(p.s.chain, state, logits, p.text+n, id)
 }
 

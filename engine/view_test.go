@@ -102,23 +102,23 @@ func TestRuleSees(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Speculate(openDrafters(t, e, true, oracles), slices.Concat(prompt, want)); err != nil {
+			if err := s.SetDrafting(openDrafters(t, e, true, oracles), slices.Concat(prompt, want)); err != nil {
 				t.Fatal(err)
 			}
 			taken, deep := 0, 0
-			if err := s.Accept(looker(func(v verify.View, node, depth int, drawn token.ID) {
+			if err := s.SetRule(looker(func(v verify.View, node, depth int, drawn token.ID) {
 				p, err := v.Probs(node)
 				if err != nil || p[drawn] != 1 {
 					t.Errorf("behind %d tokens and %d drafts: token %d is drawn, and has probability %v: %v", taken, depth, drawn, p[drawn], err)
 				}
 				index := len(prompt) + taken + depth
-				for _, use := range []verify.Use{verify.UseTest, verify.UseTest + 3*verify.NodeUses} {
+				for _, use := range []verify.Purpose{verify.PurposeTest, verify.PurposeTest + 3*verify.NodePurposes} {
 					if got, want := v.Number(node, use), numbers.Number(index, use); got != want {
 						t.Errorf("behind %d tokens and %d drafts: number %v of use %d, want %v", taken, depth, got, use, want)
 					}
 				}
 				even := slices.Repeat([]float64{1. / 48}, 48)
-				if got, want := v.Pick(node, even), numbers.Pick(even, index, verify.UseRest); got != want {
+				if got, want := v.Pick(node, even), numbers.Pick(even, index, verify.PurposeNext); got != want {
 					t.Errorf("behind %d tokens and %d drafts: token %d is picked, want %d", taken, depth, got, want)
 				}
 				deep += min(depth, 1)
@@ -164,7 +164,7 @@ func TestRuleStates(t *testing.T) {
 	}
 	e := b.engine(t, engine.Config{})
 	s := greedy(t, e)
-	if err := s.Speculate(openDrafters(t, e, true, oracles), slices.Concat(prompt, want)); err != nil {
+	if err := s.SetDrafting(openDrafters(t, e, true, oracles), slices.Concat(prompt, want)); err != nil {
 		t.Fatal(err)
 	}
 	taken, seen := 0, 0
@@ -177,7 +177,7 @@ func TestRuleStates(t *testing.T) {
 		}
 	})
 	rule.States = true
-	if err := s.Accept(rule); err != nil {
+	if err := s.SetRule(rule); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Append(t.Context(), prompt); err != nil {
@@ -253,7 +253,7 @@ func TestEqualLogits(t *testing.T) {
 				}
 			}}
 		})
-		if err := s.Speculate(openDrafters(t, e, true, d), want); err != nil {
+		if err := s.SetDrafting(openDrafters(t, e, true, d), want); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(plain, draw(t, s, n, prompt)); diff != "" {

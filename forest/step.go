@@ -56,10 +56,10 @@ type Row struct {
 	Want    Want
 	Adapter int // the number of a set of adapters, see [Forest.Adapt]; 0: none
 
-	// Passing says that no later step has a child of the row, resumes it, or commits a path that ends with it, so that its
+	// Transient says that no later step has a child of the row, resumes it, or commits a path that ends with it, so that its
 	// input to recurrent layers is not kept. Children in its own step may follow it, and a path through it may be committed
 	// where its rows are all of the sequence's in the step: the rows of a prompt but the last.
-	Passing bool
+	Transient bool
 }
 
 // Placed is a row of a step with its node, slot and index.

@@ -21,8 +21,8 @@ func (k *Cache) layerScratch(layer, page int) []byte {
 	return k.scratch[at : at+pl.bytes]
 }
 
-// Source returns the layer whose keys and values a layer reads: itself, or of a shared layer the earlier one.
-func (k *Cache) Source(layer int) int {
+// KeysLayer returns the layer whose keys and values a layer reads: itself, or of a shared layer the earlier one.
+func (k *Cache) KeysLayer(layer int) int {
 	if keeps := k.config.Layers[layer].Keeps; keeps.Kind == Shared {
 		return keeps.From
 	}

@@ -44,7 +44,7 @@ func (k *Cache) advanceRows(rows []forest.Placed) error {
 		switch {
 		case row.Resume != forest.Trunk && !has:
 			return fmt.Errorf("kv: the row at index %d cannot be resumed: it was added as passing, and its record is not kept", row.Index)
-		case row.Passing || has:
+		case row.Transient || has:
 			continue
 		}
 		if len(st.free) == 0 {
@@ -106,7 +106,7 @@ func (k *Cache) extendPath(r *Recurrence, row *forest.Placed, ahead bool) {
 	whole := row.Run.Len() == k.Forest.Layers()
 	n.path = n.path && whole && row.Parent == n.last && row.Resume == forest.Trunk
 	n.whole = n.whole || whole && !ahead
-	n.only = n.only || row.Passing
+	n.only = n.only || row.Transient
 	n.rows++
 	n.last = row.Node
 }

@@ -29,9 +29,9 @@ var ErrSeqs = errors.New("no sequence is free")
 // ErrMemory reports a cache that would be larger than its limit.
 var ErrMemory = errors.New("not enough memory")
 
-// ErrPassed reports keys behind a sliding window, keys of an earlier chunk, or a state of recurrent layers, that are no
+// ErrEvicted reports keys behind a sliding window, keys of an earlier chunk, or a state of recurrent layers, that are no
 // longer stored.
-var ErrPassed = errors.New("keys behind the sliding window, or the state of recurrent layers, are gone")
+var ErrEvicted = errors.New("keys behind the sliding window, or the state of recurrent layers, are gone")
 
 // Config describes a cache.
 type Config struct {
@@ -109,8 +109,8 @@ type Memory struct {
 // Total returns the bytes of all.
 func (m Memory) Total() int { return m.Pages + m.Scratch + m.States }
 
-// Need returns the bytes that a cache takes once every page was used. Errors: those of [New], but for [ErrMemory].
-func Need(c Config) (Memory, error) {
+// MemoryOf returns the bytes that a cache takes once every page was used. Errors: those of [New], but for [ErrMemory].
+func MemoryOf(c Config) (Memory, error) {
 	c.Limit = 0
 	k, sizes, sources, err := design(c)
 	if err != nil {
@@ -250,7 +250,7 @@ func (k *Cache) groupOf(keeps Keep) int {
 func (k *Cache) groupPages(g int) int {
 	all := pagesOf(k.config.Tokens) + k.config.Seqs // a partial page for each sequence
 	keeps := k.groups[g].keeps
-	if !keeps.Passes() {
+	if !keeps.Evicts() {
 		return all
 	}
 	return min(all, 2*k.config.Seqs*(pagesOf(keeps.Window)+1)+pagesOf(k.config.Scratch)+1)
@@ -261,7 +261,7 @@ func pagesOf(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
 // Bytes returns the memory of the cache, in bytes, once every page was used.
 func (k *Cache) Bytes() int { return k.Memory().Total() }
 
-// Memory returns the bytes that the cache has allocated: those of [Need].
+// Memory returns the bytes that the cache has allocated: those of [MemoryOf].
 func (k *Cache) Memory() (m Memory) {
 	m.Scratch = len(k.scratch)
 	for _, g := range k.groups {

@@ -143,7 +143,7 @@ func (k *Cache) canTruncateStates(t *trunk, n int) error {
 	if !t.unnamed(n) && k.storesState(t, n) {
 		return nil
 	}
-	return fmt.Errorf("kv: truncating to %d tokens: %w", n, ErrPassed)
+	return fmt.Errorf("kv: truncating to %d tokens: %w", n, ErrEvicted)
 }
 
 // unnamed reports whether the page that ends at an index has no name.

@@ -187,7 +187,7 @@ func (p *player) do(o history.Op) {
 		n := min(max(0, o.Get("to", 0)), len(x.ids))
 		if err := p.truncate(x, n); err == nil {
 			p.leaves[x] = nil
-		} else if n == 0 || !errors.Is(err, ErrPassed) && !errors.Is(err, ErrFull) {
+		} else if n == 0 || !errors.Is(err, ErrEvicted) && !errors.Is(err, ErrFull) {
 			p.t.Fatalf("truncate: %v", err)
 		}
 	case "reserve":

@@ -620,7 +620,7 @@ func TestWindow(t *testing.T) {
 		b.must(b.open(""), story(1, 1000*n, 1000*n+30))
 	}
 	err := b.truncate(x, 100)
-	if want := "kv: truncating to 100 tokens: keys behind the sliding window, or the state of recurrent layers, are gone"; !errors.Is(err, ErrPassed) || err.Error() != want {
+	if want := "kv: truncating to 100 tokens: keys behind the sliding window, or the state of recurrent layers, are gone"; !errors.Is(err, ErrEvicted) || err.Error() != want {
 		t.Errorf("Truncate: %v; want %s", err, want)
 	}
 	b.check()
@@ -694,8 +694,8 @@ func TestChunk(t *testing.T) {
 	for n := range 3 {
 		b.must(b.open(""), story(1, 1000*n, 1000*n+80))
 	}
-	if err := b.truncate(x, 100); !errors.Is(err, ErrPassed) {
-		t.Errorf("Truncate: %v; want %v", err, ErrPassed)
+	if err := b.truncate(x, 100); !errors.Is(err, ErrEvicted) {
+		t.Errorf("Truncate: %v; want %v", err, ErrEvicted)
 	}
 	b.check()
 	if err := b.truncate(x, 271); err != nil {
@@ -753,7 +753,7 @@ func TestWindowRecall(t *testing.T) {
 	}
 	b.must(x, story(0, 10, 150))
 	b.must(y, story(0, 0, 66)) // the same tokens, but not the same keys
-	if err := b.truncate(x, 127); !errors.Is(err, ErrPassed) {
+	if err := b.truncate(x, 127); !errors.Is(err, ErrEvicted) {
 		t.Errorf("Truncate to private pages: %v", err)
 	}
 	b.check()

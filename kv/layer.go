@@ -46,7 +46,7 @@ func Share(from int) Keep { return Keep{Kind: Shared, From: from} }
 
 // Span returns the indices [low, high) that a row at an index reads at most, of those below end. In a window, a row of
 // a block sees as far ahead as behind; in a chunk, to the chunk's end. A shared layer has the span of the layer that it
-// reads: see [Cache.Source].
+// reads: see [Cache.KeysLayer].
 func (k Keep) Span(index, end int) (low, high int) {
 	switch k.Kind {
 	case Windowed:
@@ -58,17 +58,17 @@ func (k Keep) Span(index, end int) (low, high int) {
 	return 0, end
 }
 
-// Passes reports whether later rows do not see all earlier tokens, so that pages are given back.
-func (k Keep) Passes() bool { return k.Kind == Windowed || k.Kind == Chunked }
+// Evicts reports whether later rows do not see all earlier tokens, so that pages are given back.
+func (k Keep) Evicts() bool { return k.Kind == Windowed || k.Kind == Chunked }
 
 // check returns an error where nothing here stores what layer number layer keeps.
 func (k Keep) check(layer int, layers []Layer) error {
 	switch {
 	case k.Kind < 0 || int(k.Kind) >= len(kinds):
 		return fmt.Errorf("kv: layer %d: kind %d is not known; %d to %d are", layer, k.Kind, Full, len(kinds)-1)
-	case k.Passes() && k.Window < 1:
+	case k.Evicts() && k.Window < 1:
 		return fmt.Errorf("kv: layer %d: a %v of %d tokens; it must be 1 or more", layer, k.Kind, k.Window)
-	case !k.Passes() && k.Window != 0:
+	case !k.Evicts() && k.Window != 0:
 		return fmt.Errorf("kv: layer %d: kind %v with a window of %d tokens; only kinds window and chunk have one", layer, k.Kind, k.Window)
 	case k.Kind != Shared && k.From != 0:
 		return fmt.Errorf("kv: layer %d: kind %v with the keys of layer %d; only kind shared reads another layer", layer, k.Kind, k.From)

@@ -82,7 +82,7 @@ func (l *ledger) run(t *rapid.T) {
 		if rapid.IntRange(0, 15).Draw(t, "other") == 0 {
 			id = 9
 		}
-		row := forest.Row{Seq: x.seq, Parent: parent.node, ID: id, Passing: prompt && i < rows-1}
+		row := forest.Row{Seq: x.seq, Parent: parent.node, ID: id, Transient: prompt && i < rows-1}
 		n, err := l.step.Add(row)
 		if errors.Is(err, forest.ErrContext) || errors.Is(err, forest.ErrScratch) {
 			l.step.Abort()
@@ -91,7 +91,7 @@ func (l *ledger) run(t *rapid.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		added = append(added, recurrentNode{n, append(slices.Clone(parent.ids), id), row.Passing})
+		added = append(added, recurrentNode{n, append(slices.Clone(parent.ids), id), row.Transient})
 	}
 	if err := l.k.Advance(l.step); err != nil {
 		t.Fatalf("Advance: %v", err)
@@ -230,7 +230,7 @@ func (l *ledger) truncate(t *rapid.T) {
 	n := max(0, len(x.ids)-rapid.SampledFrom([]int{0, 1, 2, 5, 30, 64, 128, 1000}).Draw(t, "tokens"))
 	from := l.k.Recurrence(x.seq).Index
 	err := l.k.Truncate(x.seq, n)
-	if err != nil && (!errors.Is(err, ErrPassed) || n >= from || n == 0) {
+	if err != nil && (!errors.Is(err, ErrEvicted) || n >= from || n == 0) {
 		t.Fatalf("Truncate to %d of %d tokens, of which %d have passed: %v", n, len(x.ids), from, err)
 	}
 	if err == nil {
@@ -345,7 +345,7 @@ func TestAheadKept(t *testing.T) {
 	run := func(parent forest.Node, passing ...bool) forest.Node {
 		t.Helper()
 		for _, p := range passing {
-			if parent, err = step.Add(forest.Row{Seq: s, Parent: parent, Passing: p}); err != nil {
+			if parent, err = step.Add(forest.Row{Seq: s, Parent: parent, Transient: p}); err != nil {
 				t.Fatal(err)
 			}
 		}

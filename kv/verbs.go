@@ -84,7 +84,7 @@ func (k *Cache) reserve(t *trunk, n, near int) error {
 }
 
 func (k *Cache) ahead(g, n, near int) int {
-	if k.groups[g].keeps.Passes() {
+	if k.groups[g].keeps.Evicts() {
 		return near
 	}
 	return n
@@ -93,7 +93,7 @@ func (k *Cache) ahead(g, n, near int) int {
 // copySlot copies a slot of scratch to index at of the trunk, in every layer.
 func (k *Cache) copySlot(t *trunk, at int, slot int32) {
 	for l := range k.places {
-		if k.places[l].group == noGroup || k.Source(l) != l {
+		if k.places[l].group == noGroup || k.KeysLayer(l) != l {
 			continue
 		}
 		from := k.layerScratch(l, int(slot)/PageTokens)
@@ -165,7 +165,7 @@ func (k *Cache) Drop(s forest.Seq, n forest.Node) error {
 }
 
 // Truncate drops every live node and cuts the trunk to n tokens. Errors: [forest.ErrSeq]; n outside 0 to the
-// trunk's length; [ErrPassed] where a row at index n sees keys behind a sliding window that are no longer stored, or goes on
+// trunk's length; [ErrEvicted] where a row at index n sees keys behind a sliding window that are no longer stored, or goes on
 // from a state of recurrent layers that is not (those at multiples of [Cache.Cadence] usually are);
 // [ErrFull] where the last page is shared and no page is free for a copy. Nothing has changed then. The caller
 // may truncate to a shorter prefix; 0 always succeeds.
@@ -203,11 +203,11 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 }
 
 // Rewind is [Cache.Truncate] to n tokens, or where that is refused to the last border of pages before them to which it is not. It
-// returns the length. Errors: those of Truncate but [ErrPassed] and [ErrFull].
+// returns the length. Errors: those of Truncate but [ErrEvicted] and [ErrFull].
 func (k *Cache) Rewind(s forest.Seq, n int) (int, error) {
 	for {
 		err := k.Truncate(s, n)
-		if err == nil || n <= 0 || !errors.Is(err, ErrPassed) && !errors.Is(err, ErrFull) {
+		if err == nil || n <= 0 || !errors.Is(err, ErrEvicted) && !errors.Is(err, ErrFull) {
 			return n, err
 		}
 		n = (n - 1) / PageTokens * PageTokens
@@ -239,7 +239,7 @@ func (k *Cache) canTruncate(t *trunk, g, n int) error {
 		}
 		id, ok := pool.byHash[t.hashes[p]]
 		if !ok || t.private != noPage && p >= t.private {
-			return fmt.Errorf("kv: truncating to %d tokens: %w", n, ErrPassed)
+			return fmt.Errorf("kv: truncating to %d tokens: %w", n, ErrEvicted)
 		}
 		if last = int(pool.pages[id].refs) + 1; last == 1 {
 			free-- // it is idle

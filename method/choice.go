@@ -68,10 +68,10 @@ func Replayable(infos []Info, env Env) string {
 
 // Unmet returns an error that wraps [ErrNeeds] and says what the method needs, where env does not offer it.
 func (i Info) Unmet(env Env) error {
-	if i.Meets == nil {
+	if i.CheckNeeds == nil {
 		return nil
 	}
-	if err := i.Meets(env); err != nil {
+	if err := i.CheckNeeds(env); err != nil {
 		return fmt.Errorf("needs %s: %w", i.Needs, err)
 	}
 	return nil
@@ -111,7 +111,7 @@ func RuleWith(name string, head *verify.Head) (verify.Rule, error) {
 	case head == nil:
 		return r, fmt.Errorf("%s acceptance needs a head, and the model was opened without one", r.Name)
 	}
-	return verify.Judged(r, head), nil
+	return verify.WithHead(r, head), nil
 }
 
 // GradeWith is GradeOf for a model with a head for the rule judge; see [RuleWith].

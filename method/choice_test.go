@@ -10,7 +10,7 @@ import (
 func TestOptions(t *testing.T) {
 	Register(Info{
 		Name: "test-options", Open: func(Env) (Method, error) { return nil, nil },
-		Set: func(option string) (func(Env) (Method, error), string, error) {
+		WithOption: func(option string) (func(Env) (Method, error), string, error) {
 			var h float64
 			if n, err := fmt.Sscanf(option, "h=%f", &h); n != 1 || err != nil {
 				return nil, "", fmt.Errorf("option %q is not known; use h=X", option)

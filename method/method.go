@@ -40,42 +40,42 @@ const (
 	KindSelf   Kind = "self"   // the model's own layers
 )
 
-// NodeUses is the stride between the random numbers of one node of a tree and the next; see [verify.NodeUses]. A drafter's
-// own numbers have the remainder [DraftUse].
+// NodePurposes is the stride between the random numbers of one node of a tree and the next; see [verify.NodePurposes]. A drafter's
+// own numbers have the remainder [PurposeDraft].
 const (
-	NodeUses = verify.NodeUses
-	DraftUse = 2
+	NodePurposes = verify.NodePurposes
+	PurposeDraft = 2
 )
 
 // Info describes a method.
 type Info struct {
-	Name   string
-	Paper  string // the method's name in the literature, and the year
-	Kind   Kind
-	Grade  Grade
-	Rule   verify.Rule  // how its drafts become text; the zero value: [verify.Match]
-	Brings verify.Needs // what its drafts bring for rules
-	Needs  string       // what a user must give; "": nothing
-	Auto   bool         // automatic mode uses it where its needs are met
-	Apart  string       // why automatic mode does not use it, of an exact method
+	Name     string
+	Paper    string // the method's name in the literature, and the year
+	Kind     Kind
+	Grade    Grade
+	Rule     verify.Rule       // how its drafts become text; the zero value: [verify.Match]
+	Provides verify.Properties // what its drafts bring for rules
+	Needs    string            // what a user must give; "": nothing
+	Auto     bool              // automatic mode uses it where its needs are met
+	NotAuto  string            // why automatic mode does not use it, of an exact method
 
-	// Passes says that drafting runs rows of a model and takes noticeable time: the planner asks where that pays.
-	Passes bool
+	// RunsRows says that drafting runs rows of a model and takes noticeable time: the planner asks where that pays.
+	RunsRows bool
 	// Lasting says that what is learned of its drafts is true of other runs, too, so that it is kept between them.
 	Lasting bool
 	// Replays says that it drafts from the text alone, so that answers on record can be replayed without the model.
 	Replays bool
 
-	// Meets returns an error that wraps [ErrNeeds] where what Env offers does not meet the method's needs; nil: it
+	// CheckNeeds returns an error that wraps [ErrNeeds] where what Env offers does not meet the method's needs; nil: it
 	// has none.
-	Meets func(Env) error
+	CheckNeeds func(Env) error
 	// Open prepares the method for an engine. Its needs are met.
 	Open func(Env) (Method, error)
 
-	// Set returns Open for an option as a user writes it, name=value without a comma, and the option in the one spelling that stands for
+	// WithOption returns Open for an option as a user writes it, name=value without a comma, and the option in the one spelling that stands for
 	// all of the same value. A method has few values: the engine keeps what each has learned. nil: it has no option.
-	Set     func(option string) (open func(Env) (Method, error), spelling string, err error)
-	Options string // with its value where none is given
+	WithOption func(option string) (open func(Env) (Method, error), spelling string, err error)
+	Options    string // with its value where none is given
 }
 
 // ErrNeeds reports a method that cannot be opened without what it needs.
@@ -86,7 +86,7 @@ type Env struct {
 	Vocabulary int
 	Target     Model            // the model that drafts are verified by; nil: the answer is on record
 	Draft      Model            // a second model; nil: none was given
-	Words      *VocabMap        // relates its tokens to the target's; nil: they are the same
+	VocabMap   *VocabMap        // relates its tokens to the target's; nil: they are the same
 	Middle     Model            // between the two in size, with the target's vocabulary; nil: none was given
 	Datastore  *datastore.Store // texts of the target's tokens; nil: none was given
 	AcceptHead *acceptance.Head // of the draft model; nil: none was given
@@ -122,13 +122,13 @@ type Drafter interface {
 	// Begin starts a text, whatever was before. The history is the drafter's to read until the next Begin.
 	Begin(h *History) error
 	// Committed tells what was added to the text since the last call, and what the last round's rows gave.
-	Committed(r Run)
+	Committed(r Update)
 	// Draft adds drafts to the tree, whose root is the end of the text; it may add none. An error ends the generation.
 	Draft(ctx context.Context, t *Tree) error
 }
 
-// Run is what was committed, and what rows gave.
-type Run struct {
+// Update is what was committed, and what rows gave.
+type Update struct {
 	IDs    []token.ID  // added to the text
 	Before token.ID    // the token before that of the first row; [token.None]: there is none
 	Rows   []RowResult // of the rows that the last round ran, or the prompt's where [Wants.Prompt] asks for them; parents come before children
@@ -234,10 +234,10 @@ func Find(name string) (Info, error) {
 
 // with returns the method with an option.
 func (i Info) with(option string) (_ Info, err error) {
-	if i.Set == nil {
+	if i.WithOption == nil {
 		return Info{}, fmt.Errorf("method: %s takes no option; %q is given", i.Name, option)
 	}
-	if i.Open, option, err = i.Set(option); err != nil {
+	if i.Open, option, err = i.WithOption(option); err != nil {
 		return Info{}, fmt.Errorf("method: %s: %w", i.Name, err)
 	}
 	i.Name += ":" + option

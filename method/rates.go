@@ -3,7 +3,7 @@ package method
 // Rates counts, for each drafter and class of drafts, how often a draft was accepted, forgetting slowly. It is
 // not safe for concurrent use.
 type Rates struct {
-	Sources [][2 * Classes]Rate
+	Drafters [][2 * Classes]Rate
 
 	recent []Rate // by drafter: drafts of this text that were accepted, and how many the classes' rates promised
 }
@@ -34,7 +34,7 @@ func NewRates(sources int) *Rates {
 }
 
 func (r *Rates) at(o *origin, belief float32) float32 {
-	c := &r.Sources[o.source][o.class]
+	c := &r.Drafters[o.source][o.class]
 	weight := float32(beliefTrials*beliefHalf) / (beliefHalf + c.Trials)
 	o.chance = (c.Hits + belief*weight) / (c.Trials + weight)
 	recent := &r.recent[o.source]
@@ -55,7 +55,7 @@ func (r *Rates) learn(o origin, right bool) {
 	if right {
 		recent.Hits++
 	}
-	c := &r.Sources[o.source][o.class]
+	c := &r.Drafters[o.source][o.class]
 	c.Hits *= keepRate
 	c.Trials = c.Trials*keepRate + 1
 	if right {
@@ -65,22 +65,22 @@ func (r *Rates) learn(o origin, right bool) {
 
 // Carry takes over the counts of other texts, as the experience that a new text begins with.
 func (r *Rates) Carry(from *Rates) {
-	for s := range min(len(r.Sources), len(from.Sources)) {
-		for c, past := range from.Sources[s] {
+	for s := range min(len(r.Drafters), len(from.Drafters)) {
+		for c, past := range from.Drafters[s] {
 			if past.Trials > carriedTrials {
 				past.Hits *= carriedTrials / past.Trials
 				past.Trials = carriedTrials
 			}
-			r.Sources[s][c] = past
+			r.Drafters[s][c] = past
 		}
 	}
 }
 
 // Merge adds what a text has learned, half and half where both know something.
 func (r *Rates) Merge(from *Rates) {
-	for s := range min(len(r.Sources), len(from.Sources)) {
-		for c, seen := range from.Sources[s] {
-			own := &r.Sources[s][c]
+	for s := range min(len(r.Drafters), len(from.Drafters)) {
+		for c, seen := range from.Drafters[s] {
+			own := &r.Drafters[s][c]
 			if own.Trials == 0 {
 				*own = seen
 				continue
@@ -99,7 +99,7 @@ type ClassRate struct {
 // Known returns what is known of the classes of a drafter.
 func (r *Rates) Known(source int) []ClassRate {
 	var known []ClassRate
-	for c, rate := range r.Sources[source] {
+	for c, rate := range r.Drafters[source] {
 		if rate.Trials > 0 {
 			known = append(known, ClassRate{c, rate})
 		}
@@ -111,7 +111,7 @@ func (r *Rates) Known(source int) []ClassRate {
 func (r *Rates) Restore(source int, known []ClassRate) {
 	for _, k := range known {
 		if k.Class >= 0 && k.Class < 2*Classes && k.Hits >= 0 && k.Hits <= k.Trials && k.Trials <= 1/(1-keepRate)+1 {
-			r.Sources[source][k.Class] = k.Rate
+			r.Drafters[source][k.Class] = k.Rate
 		}
 	}
 }

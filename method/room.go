@@ -7,8 +7,8 @@ import (
 	"grove/text/token"
 )
 
-// Room is the bytes that a drafter has for each draft of a round, by what they hold.
-type Room struct {
+// Memory is the bytes that a drafter has for each draft of a round, by what they hold.
+type Memory struct {
 	Trees         int // drafts that only the drafter sees
 	Distributions int // that drafts are drawn from
 	Logits        int // and final states, of rows that draft: those of a pass, and the copies that the drafter reads
@@ -17,10 +17,10 @@ type Room struct {
 // Sized is a drafter with such room.
 type Sized interface {
 	Drafter
-	// RoomFor returns what rounds of so many drafts take at most, of a text that is drawn by p.
-	RoomFor(drafts int, p sample.Params) Room
+	// MemoryFor returns what rounds of so many drafts take at most, of a text that is drawn by p.
+	MemoryFor(drafts int, p sample.Params) Memory
 	// Held returns what the drafter has made; the logits of a pass, which the models have, are not among it.
-	Held() Room
+	Held() Memory
 }
 
 // Support returns how many tokens have a chance at most where tokens of a vocabulary are drawn by p.

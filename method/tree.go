@@ -65,8 +65,8 @@ type Tree struct {
 	Floor float32
 	// Legal, if it is not nil, says what may be added.
 	Legal Legal
-	// Most is how many drafts there may be where they are draws, of which all are run; 0: as many as there is room for.
-	Most int
+	// MaxDrafts is how many drafts there may be where they are draws, of which all are run; 0: as many as there is room for.
+	MaxDrafts int
 
 	nodes      []Node
 	root       Live
@@ -91,8 +91,8 @@ func (t *Tree) Reset(depth int, rates *Rates) {
 	rates.round()
 }
 
-// Turn says which drafter adds next.
-func (t *Tree) Turn(source int) { t.source = uint8(source) }
+// SetDrafter says which drafter adds next.
+func (t *Tree) SetDrafter(source int) { t.source = uint8(source) }
 
 // Nodes returns the drafts, parents first. The caller does not change them.
 func (t *Tree) Nodes() []Node { return t.nodes }
@@ -102,18 +102,18 @@ func (t *Tree) Len() int { return len(t.nodes) }
 
 // Room returns how many further drafts fit.
 func (t *Tree) Room() int {
-	if t.Drawn() {
-		return t.Draws() - len(t.nodes)
+	if t.Sampled() {
+		return t.MaxDraws() - len(t.nodes)
 	}
 	return cap(t.nodes) - len(t.nodes)
 }
 
-// Draws returns how many drafts fit into an empty tree of draws.
-func (t *Tree) Draws() int {
-	if t.Most == 0 {
+// MaxDraws returns how many drafts fit into an empty tree of draws.
+func (t *Tree) MaxDraws() int {
+	if t.MaxDrafts == 0 {
 		return cap(t.nodes)
 	}
-	return min(t.Most, cap(t.nodes))
+	return min(t.MaxDrafts, cap(t.nodes))
 }
 
 // TreeBytes returns the room of a tree for so many drafts, and for the distributions of so many draws.
@@ -158,7 +158,7 @@ func (t *Tree) Add(parent int, id token.ID, class int, belief float32) int {
 	return t.add(parent, id, class, belief, false)
 }
 
-// AddSample is Add for the k-th draw, below [MaxSamples], behind a node, from the distribution that [Tree.Draw] was
+// AddSample is Add for the k-th draw, below [MaxSamples], behind a node, from the distribution that [Tree.SetDistribution] was
 // told. Equal draws become one node, which knows which draws it stands for. Whatever it is, a draw is added while
 // there is room: leaving it out would change the distribution of the text.
 func (t *Tree) AddSample(parent int, id token.ID, k, class int, belief float32) int {
@@ -240,12 +240,12 @@ func (t *Tree) Children(dst []int, node int) []int {
 	return dst
 }
 
-// Draw says that the children of a node (or of [Root]) are drawn from a distribution, in the order in which they are added.
+// SetDistribution says that the children of a node (or of [Root]) are drawn from a distribution, in the order in which they are added.
 // It is called before they are added, for a node when the node has been added; the distribution is kept until the next
 // Reset. All drafts of such a tree are run, and judged by the rule of the method.
-func (t *Tree) Draw(node int, d verify.Distribution) {
+func (t *Tree) SetDistribution(node int, d verify.Distribution) {
 	if t.drawn == nil {
-		t.drawn = make([]verify.Distribution, 0, t.Draws()+1)
+		t.drawn = make([]verify.Distribution, 0, t.MaxDraws()+1)
 	}
 	for len(t.drawn) < node+2 {
 		t.drawn = append(t.drawn, verify.Distribution{})
@@ -257,7 +257,7 @@ func (t *Tree) Draw(node int, d verify.Distribution) {
 // them, or else its place among its siblings where these were drawn; 0 where they were not.
 func (t *Tree) Samples(node int) uint64 {
 	n := &t.nodes[node]
-	if n.Samples != 0 || len(t.Drafts(int(n.Parent)).IDs) == 0 {
+	if n.Samples != 0 || len(t.DraftDistribution(int(n.Parent)).IDs) == 0 {
 		return n.Samples
 	}
 	k := 0
@@ -268,17 +268,17 @@ func (t *Tree) Samples(node int) uint64 {
 }
 
 // RunAll says that all drafts of the round are to be run, whether they pay or not: what their rows give is worth more than their tokens.
-// It is called before they are added, by methods that say so ([Info.Passes]): the planner asks these where all their rows pay.
+// It is called before they are added, by methods that say so ([Info.RunsRows]): the planner asks these where all their rows pay.
 func (t *Tree) RunAll() { t.whole = true }
 
-// Whole reports whether all drafts are to be run: they are draws, or [Tree.RunAll] says so.
-func (t *Tree) Whole() bool { return t.whole || len(t.drawn) > 0 }
+// RunsAll reports whether all drafts are to be run: they are draws, or [Tree.RunAll] says so.
+func (t *Tree) RunsAll() bool { return t.whole || len(t.drawn) > 0 }
 
-// Drawn reports whether the drafts are draws.
-func (t *Tree) Drawn() bool { return len(t.drawn) > 0 }
+// Sampled reports whether the drafts are draws.
+func (t *Tree) Sampled() bool { return len(t.drawn) > 0 }
 
-// Drafts returns what the children of a node (or of [Root]) were drawn from; empty where they are no draws.
-func (t *Tree) Drafts(node int) verify.Distribution {
+// DraftDistribution returns what the children of a node (or of [Root]) were drawn from; empty where they are no draws.
+func (t *Tree) DraftDistribution(node int) verify.Distribution {
 	if node+1 >= len(t.drawn) {
 		return verify.Distribution{}
 	}
@@ -303,11 +303,11 @@ func (t *Tree) Lost() {
 	}
 }
 
-// Root returns the row that a drafter has run of the text's last token.
-func (t *Tree) Root() Live { return t.root }
+// RootLive returns the row that a drafter has run of the text's last token.
+func (t *Tree) RootLive() Live { return t.root }
 
-// Source returns the drafter that added a node, by its turn; others may have agreed.
-func (t *Tree) Source(node int) int { return int(t.nodes[node].origins[0].source) }
+// Drafter returns the drafter that added a node, by its turn; others may have agreed.
+func (t *Tree) Drafter(node int) int { return int(t.nodes[node].origins[0].source) }
 
 // Learn tells which token followed a node (or [Root]): the drafts behind it were accepted or not.
 func (t *Tree) Learn(parent int, id token.ID) {

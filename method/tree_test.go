@@ -116,19 +116,19 @@ func TestTreeScores(t *testing.T) {
 	if tree.Add(b, 1, 0, 0.5) != Root {
 		t.Error("a draft below the floor was added")
 	}
-	tree.Turn(1)
+	tree.SetDrafter(1)
 	if tree.Add(a, 1, 3, 0.9) != b || math.Abs(float64(tree.Score(b))-0.45) > 1e-6 {
 		t.Errorf("two drafters agree on %v", tree.Score(b))
 	}
 	if tree.Add(a, 1, 3, 7); tree.Score(b) > tree.Score(a) {
 		t.Errorf("a draft scores %v behind one of %v", tree.Score(b), tree.Score(a))
 	}
-	tree.Draw(b, verify.Distribution{IDs: []token.ID{1}, P: []float32{1}})
+	tree.SetDistribution(b, verify.Distribution{IDs: []token.ID{1}, P: []float32{1}})
 	if tree.Add(b, 1, 0, 0.01) == Root {
 		t.Error("a draft that was drawn was refused")
 	}
-	if !tree.Drawn() || len(tree.Drafts(b).IDs) != 1 || len(tree.Drafts(Root).IDs) != 0 || len(tree.Drafts(b+1).IDs) != 0 {
-		t.Errorf("distributions %v, %v", tree.Drafts(Root), tree.Drafts(b))
+	if !tree.Sampled() || len(tree.DraftDistribution(b).IDs) != 1 || len(tree.DraftDistribution(Root).IDs) != 0 || len(tree.DraftDistribution(b+1).IDs) != 0 {
+		t.Errorf("distributions %v, %v", tree.DraftDistribution(Root), tree.DraftDistribution(b))
 	}
 }
 
@@ -138,25 +138,25 @@ func TestTreeLearns(t *testing.T) {
 	tree := NewTree(8, 10)
 	for range 200 {
 		tree.Reset(4, rates)
-		tree.Turn(0)
+		tree.SetDrafter(0)
 		a := tree.Add(Root, 1, 5, 0.5)
 		tree.Add(a, 2, 6, 0.5)
-		tree.Turn(1)
+		tree.SetDrafter(1)
 		tree.Add(Root, 3, 5, 0.5)
 		tree.Learn(Root, 1)
 		tree.Learn(a, 9)
 	}
 	tree.Reset(4, rates)
-	tree.Turn(0)
+	tree.SetDrafter(0)
 	if up, down := tree.Estimate(5, 0.5), tree.Estimate(6, 0.5); up < 0.95 || down > 0.05 {
 		t.Errorf("always right: %v; never right: %v", up, down)
 	}
 	if other := tree.Estimate(7, 0.5); other != 0.5 {
 		t.Errorf("a class that was never used: %v", other)
 	}
-	tree.Turn(1)
+	tree.SetDrafter(1)
 	a := tree.Add(Root, 4, 5, 0.5) // beside the draft of another drafter: a class of its own
-	tree.Turn(0)
+	tree.SetDrafter(0)
 	tree.Add(Root, 4, 9, 0.5)
 	if s := tree.Score(a); s != 0.5 {
 		t.Errorf("score %v", s)
@@ -172,7 +172,7 @@ func TestRates(t *testing.T) {
 	for range 1000 {
 		r.learn(o, true)
 	}
-	if c := r.Sources[0][4]; c.Trials > 1/(1-keepRate)+1 || c.Hits > c.Trials {
+	if c := r.Drafters[0][4]; c.Trials > 1/(1-keepRate)+1 || c.Hits > c.Trials {
 		t.Errorf("%v of %v: the past is not forgotten", c.Hits, c.Trials)
 	}
 	for range 34 {
@@ -183,18 +183,18 @@ func TestRates(t *testing.T) {
 	}
 	next := NewRates(2)
 	next.Carry(r)
-	if c := next.Sources[0][4]; c.Trials > carriedTrials || math.Abs(float64(c.Hits/c.Trials-r.Sources[0][4].Hits/r.Sources[0][4].Trials)) > 1e-6 {
-		t.Errorf("carried %+v of %+v", c, r.Sources[0][4])
+	if c := next.Drafters[0][4]; c.Trials > carriedTrials || math.Abs(float64(c.Hits/c.Trials-r.Drafters[0][4].Hits/r.Drafters[0][4].Trials)) > 1e-6 {
+		t.Errorf("carried %+v of %+v", c, r.Drafters[0][4])
 	}
 	sum := NewRates(1)
 	sum.Merge(r)
-	if !cmp.Equal(sum.Sources[0], r.Sources[0]) {
+	if !cmp.Equal(sum.Drafters[0], r.Drafters[0]) {
 		t.Error("what is new was not taken over")
 	}
 	other := NewRates(1)
-	other.Sources[0][4] = Rate{Hits: 0, Trials: 10}
+	other.Drafters[0][4] = Rate{Hits: 0, Trials: 10}
 	sum.Merge(other)
-	if got, want := sum.Sources[0][4].Hits, r.Sources[0][4].Hits/2; got != want {
+	if got, want := sum.Drafters[0][4].Hits, r.Drafters[0][4].Hits/2; got != want {
 		t.Errorf("merged to %v, want %v", got, want)
 	}
 }
@@ -262,7 +262,7 @@ func TestRecent(t *testing.T) {
 	tree := NewTree(8, 100)
 	score := func(source, class int) float32 {
 		tree.Reset(8, r)
-		tree.Turn(source)
+		tree.SetDrafter(source)
 		return tree.Score(tree.Add(Root, 1, class, 0.5))
 	}
 	for class := range 4 {

@@ -8,14 +8,14 @@ import (
 	"grove/text/tokenizer"
 )
 
-// Way says how the tokens of a draft model become those of its target.
-type Way int
+// Mapping says how the tokens of a draft model become those of its target.
+type Mapping int
 
 // The ways. All are exact: drafts are verified as tokens of the target.
 const (
-	SameVocabulary Way = iota // ids are the same
-	SharedTokens              // those that spell the same bytes (token-level intersection, TLI)
-	ThroughText               // the drafted text is encoded anew (universal assisted generation, UAG)
+	SameVocabulary Mapping = iota // ids are the same
+	SharedTokens                  // those that spell the same bytes (token-level intersection, TLI)
+	ThroughText                   // the drafted text is encoded anew (universal assisted generation, UAG)
 )
 
 // sharedEnough is the share of the larger vocabulary that both have from which on a draft model need not speak
@@ -27,7 +27,7 @@ const sharedEnough = 0.5
 // concurrent use. A nil map says that the vocabularies are the same.
 type VocabMap struct {
 	target, draft *tokenizer.Tokenizer
-	way           Way
+	way           Mapping
 	share         float64    // of the larger vocabulary's tokens
 	toDraft       []token.ID // by the target's id; None: it has no partner. nil where the vocabularies are the same
 }
@@ -148,8 +148,8 @@ func (m *VocabMap) match() {
 	m.share = float64(pairs) / float64(max(1, nTarget, nDraft))
 }
 
-// Way returns how tokens are related.
-func (m *VocabMap) Way() Way {
+// Mapping returns how tokens are related.
+func (m *VocabMap) Mapping() Mapping {
 	if m == nil {
 		return SameVocabulary
 	}
@@ -158,7 +158,7 @@ func (m *VocabMap) Way() Way {
 
 // String says how tokens are related, for users.
 func (m *VocabMap) String() string {
-	switch m.Way() {
+	switch m.Mapping() {
 	case SharedTokens:
 		return fmt.Sprintf("shared %.0f %% of tokens", 100*m.share)
 	case ThroughText:

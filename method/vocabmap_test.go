@@ -104,7 +104,7 @@ func TestVocabMap(t *testing.T) {
 		name          string
 		target, draft *vocabulary
 		text          []string // of the target's tokens
-		way           method.Way
+		way           method.Mapping
 		want          []string // the draft model's
 		str           string
 	}{
@@ -146,8 +146,8 @@ func TestVocabMap(t *testing.T) {
 				}
 				ids = append(ids, id)
 			}
-			if m.Way() != c.way || m.String() != c.str {
-				t.Errorf("%v: %v, want %v: %s", m.Way(), m, c.way, c.str)
+			if m.Mapping() != c.way || m.String() != c.str {
+				t.Errorf("%v: %v, want %v: %s", m.Mapping(), m, c.way, c.str)
 			}
 			if got := mapped(m, ids, true); !cmp.Equal(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
@@ -191,10 +191,10 @@ func TestVocabMapWays(t *testing.T) {
 		return v
 	}
 	m, err := method.NewVocabMap(a, b)
-	if err != nil || m.Way() != method.ThroughText || m.String() != "through text (shared 39 % of tokens)" {
+	if err != nil || m.Mapping() != method.ThroughText || m.String() != "through text (shared 39 % of tokens)" {
 		t.Errorf("%v, %v", m, err)
 	}
-	if m, err = method.NewVocabMap(a, build(t, lower("<0xQQ", "some1"))); err != nil || m.Way() != method.SharedTokens {
+	if m, err = method.NewVocabMap(a, build(t, lower("<0xQQ", "some1"))); err != nil || m.Mapping() != method.SharedTokens {
 		t.Errorf("one token is shared, and no text: %v, %v", m, err)
 	}
 	for _, pair := range [][2]*tokenizer.Tokenizer{{a, build(t, lower("word"))}, {build(t, lower("word")), a}} {

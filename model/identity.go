@@ -34,5 +34,5 @@ func (l *Loader) identify() {
 		fmt.Fprintln(h, t.Name, t.Type, t.Shape)
 		h.Write(t.Data[:min(len(t.Data), 64)])
 	}
-	l.info.Sample = string(h.Sum(nil))
+	l.info.SampleDigest = string(h.Sum(nil))
 }

@@ -443,7 +443,7 @@ func TestLongRope(t *testing.T) {
 		}
 		infos, ids = append(infos, m.Info()), append(ids, identity(t, m))
 	}
-	if ids[0] != ids[1] || ids[1] == ids[2] || ids[2] != ids[3] || infos[1].Sample == infos[2].Sample {
+	if ids[0] != ids[1] || ids[1] == ids[2] || ids[2] != ids[3] || infos[1].SampleDigest == infos[2].SampleDigest {
 		t.Error("identities do not tell the two sets of factors apart")
 	}
 }

@@ -29,9 +29,9 @@ type Info struct {
 	// Identity names all that decides results: the numerics version, the hyperparameters, the rotary settings, and every
 	// byte of the weights. It waits for [gguf.File.Digest].
 	Identity func() (string, error)
-	// Sample names the hyperparameters, and the weights by the first bytes of each tensor: enough for what decides no
+	// SampleDigest names the hyperparameters, and the weights by the first bytes of each tensor: enough for what decides no
 	// result, such as what steps cost.
-	Sample string
+	SampleDigest string
 
 	// Check, unless it is nil, must be called after a step: weights are read from the mapped file, and Check
 	// returns an error where the file has shrunk.
@@ -181,7 +181,7 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	}
 	if s := l.info.Source; s != nil {
 		e := s.Encoder.Info()
-		e.Identity, e.Sample, e.Check = l.info.Identity, l.info.Sample+"encoder", l.info.Check
+		e.Identity, e.SampleDigest, e.Check = l.info.Identity, l.info.SampleDigest+"encoder", l.info.Check
 	}
 	return m, nil
 }

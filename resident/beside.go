@@ -99,7 +99,7 @@ func (m *Model) left(o Options) uint64 {
 // runBeside makes the engines of the models beside the model, and relates their tokens to the model's.
 func (m *Model) runBeside(o Options) (err error) {
 	if m.Draft != nil {
-		if m.Words, err = m.runModel(o, m.Draft, o.Draft, "draft"); err != nil {
+		if m.VocabMap, err = m.runModel(o, m.Draft, o.Draft, "draft"); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (m *Model) runBeside(o Options) (err error) {
 		return nil
 	}
 	words, err := m.runModel(o, m.Middle, o.Middle, beMiddle)
-	if err == nil && words.Way() != method.SameVocabulary {
+	if err == nil && words.Mapping() != method.SameVocabulary {
 		err = &OptionError{fmt.Errorf("grove: %s cannot be the middle model for %s: it needs the same vocabulary (this one's: %v)", m.Middle.Name(), m.Name(), words)}
 	}
 	return err
@@ -121,7 +121,7 @@ func (m *Model) runModel(o Options, d *Model, path, does string) (words *method.
 	if err := d.run(o.forDrafts(d, m.drafting), m.drafting, 0); err != nil {
 		return nil, gguf.InFile(path, err)
 	}
-	if err = errors.Join(d.Engine.Generates(), d.Engine.Reads("a draft's text has none")); err == nil {
+	if err = errors.Join(d.Engine.CheckGenerates(), d.Engine.CheckSource("a draft's text has none")); err == nil {
 		words, err = method.NewVocabMap(m.Tokenizer, d.Tokenizer)
 	}
 	if err != nil {

@@ -65,12 +65,12 @@ func (m *Model) fitTo(o Options, budget int) (size memory.Size, draftRoom int, e
 // caches returns what the models have for drafting of a size: the rows of drafts, and the caches of the models that draft.
 func (m *Model) caches(o Options, s memory.Size) (b memory.Bytes, err error) {
 	info := m.Model.Info()
-	if _, b.Rows, err = engine.Need(info, o.engine(info, s, 0, 0)); err != nil {
+	if _, b.Rows, err = engine.MemoryOf(info, o.engine(info, s, 0, 0)); err != nil {
 		return b, err
 	}
 	for _, d := range m.beside() {
 		info := d.Model.Info()
-		all, _, err := engine.Need(info, o.forDrafts(d, s).engine(info, s, 0, 0))
+		all, _, err := engine.MemoryOf(info, o.forDrafts(d, s).engine(info, s, 0, 0))
 		if err != nil {
 			return b, err
 		}
@@ -98,7 +98,7 @@ func (m *Model) least(drafts int) int {
 // draft memory that would do.
 func (m *Model) DraftError(err error) error {
 	o := m.options
-	var full *drafting.RoomError
+	var full *drafting.MemoryError
 	if !errors.As(err, &full) {
 		return err
 	}
@@ -123,7 +123,7 @@ func (m *Model) DraftSize() (memory.Size, memory.Bytes) {
 // HeldByModels returns what the models have allocated for drafting: what DraftSize says, and the logits of the largest steps so far.
 func (m *Model) HeldByModels() (b memory.Bytes) {
 	info := m.Model.Info()
-	all, drafts, _ := engine.Need(info, m.options.engine(info, m.drafting, 0, 0))
+	all, drafts, _ := engine.MemoryOf(info, m.options.engine(info, m.drafting, 0, 0))
 	b.Rows = m.Engine.CacheMemory().Total() - (all.Total() - drafts)
 	b.Logits = m.Engine.OutputBytes()
 	for _, d := range m.beside() {

@@ -45,7 +45,7 @@ func BenchmarkDraftMemory(b *testing.B) {
 						}
 						d, err := m.Drafting(b.Context(), c.method)
 						if err == nil {
-							err = s.Speculate(d, nil)
+							err = s.SetDrafting(d, nil)
 						}
 						if err == nil {
 							err = s.Append(b.Context(), []token.ID{token.ID(300 + i)})

@@ -45,7 +45,7 @@ func drafts(t testing.TB, m *Model, list string, p sample.Params) (*engine.Seque
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.Speculate(d, nil); err != nil {
+	if err := s.SetDrafting(d, nil); err != nil {
 		return nil, m.DraftError(err)
 	}
 	ids, err := m.Tokenizer.Encode(nil, "func main() {\n\tfor i := range 10 {\n\t\tfmt.Println(i)\n\t}\n}\n\nfunc ", tokenizer.Options{})

@@ -76,10 +76,10 @@ type Model struct {
 	Templates *chat.Templates
 	Adapters  adapters.Registry
 
-	Draft  *Model           // shares the pool, or has one of its own; nil: none
-	Words  *method.VocabMap // relates the draft model's tokens to the model's
-	Middle *Model           // shares the pool; nil: none
-	Judge  *verify.Head     // of the rule judge; nil: none
+	Draft    *Model           // shares the pool, or has one of its own; nil: none
+	VocabMap *method.VocabMap // relates the draft model's tokens to the model's
+	Middle   *Model           // shares the pool; nil: none
+	Judge    *verify.Head     // of the rule judge; nil: none
 
 	Datastore *datastore.Store // of the model's tokens; nil: none
 
@@ -149,7 +149,7 @@ func (o Options) engine(info *model.Info, drafting memory.Size, draftRoom int, l
 	}
 	return engine.Config{
 		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Queue: o.Queue, Chunk: o.Chunk, Memory: limit,
-		Drafts: drafting.Drafts, Drafting: drafting.Texts, DraftRoom: draftRoom,
+		Drafts: drafting.Drafts, Drafting: drafting.Texts, DraftBytes: draftRoom,
 	}
 }
 

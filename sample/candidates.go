@@ -33,7 +33,7 @@ func (c *Chain) Candidates(dst []Candidate, logits []float32, index int) ([]Cand
 		}
 		return dst[:len(best)], nil
 	}
-	key := s.key(index, useDraw)
+	key := s.key(index, purposeDraw)
 	var kept []uint64
 	drawn, scale := -1, s.invT
 	if s.truncates() {

@@ -45,12 +45,12 @@ type given struct {
 // few is how many tokens are looked for one by one before the rest is sorted.
 const few = 4
 
-// usePick is for the numbers of [Ranking.Number].
-const usePick Use = 1<<31 + 1
+// purposePick is for the numbers of [Ranking.Number].
+const purposePick Purpose = 1<<31 + 1
 
 // begin ranks the tokens of a row; it changes the logits.
 func (o *Ranking) begin(s *sampler, logits []float32, index int) error {
-	*o = Ranking{sampler: s, key: s.key(index, useDraw), index: index, logits: logits, given: o.given[:0], sorted: o.sorted[:0]}
+	*o = Ranking{sampler: s, key: s.key(index, purposeDraw), index: index, logits: logits, given: o.given[:0], sorted: o.sorted[:0]}
 	most, _, finite := kernel.LogSumExp(logits)
 	o.most = most
 	return check(logits, finite)
@@ -140,7 +140,7 @@ func (o *Ranking) Greedy() bool { return o.sampler.params.Greedy() }
 
 // Number returns a number above 0 and below 1 that nothing else in this draw uses, the same for the same n.
 func (o *Ranking) Number(n int) float64 {
-	return kernel.Uniform(o.sampler.key(o.index, usePick), uint32(n))
+	return kernel.Uniform(o.sampler.key(o.index, purposePick), uint32(n))
 }
 
 // picks reports whether draws ask a [Picker].

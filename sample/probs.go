@@ -28,28 +28,28 @@ func (s *sampler) probs(p []float64, r row) error {
 	return nil
 }
 
-// A Use tells apart what random numbers at one index are for, besides the draw of a token, whose number is 0. Those of
+// A Purpose tells apart what random numbers at one index are for, besides the draw of a token, whose number is 0. Those of
 // a drafter and of the rule that judges it must differ (N5). Numbers from 1<<31 up are the chain's own.
-type Use uint32
+type Purpose uint32
 
 const (
-	useDraw Use = 0       // the noise that chooses a row's token
-	useXTC  Use = 1 << 31 // whether XTC removes tokens
+	purposeDraw Purpose = 0       // the noise that chooses a row's token
+	purposeXTC  Purpose = 1 << 31 // whether XTC removes tokens
 )
 
 // Number returns a number above 0 and below 1, the same for the same arguments, sample index and seed.
-func (c *Chain) Number(index int, use Use) float64 {
+func (c *Chain) Number(index int, use Purpose) float64 {
 	return kernel.Uniform(c.sampler.key(index, use), 0)
 }
 
 // Noise returns the Gumbel noise of a token for a use.
-func (c *Chain) Noise(index int, use Use, id token.ID) float64 {
+func (c *Chain) Noise(index int, use Purpose, id token.ID) float64 {
 	return float64(kernel.Noise(c.sampler.key(index, use), uint32(id)))
 }
 
 // Pick draws a token by the probabilities p, the same for the same arguments, sample index and seed. Tokens without
 // probability are never drawn; it returns [token.None] where no token has any.
-func (c *Chain) Pick(p []float64, index int, use Use) token.ID {
+func (c *Chain) Pick(p []float64, index int, use Purpose) token.ID {
 	key := c.sampler.key(index, use)
 	best, most := token.None, math.Inf(-1)
 	for id, v := range p {
@@ -62,7 +62,7 @@ func (c *Chain) Pick(p []float64, index int, use Use) token.ID {
 	return best
 }
 
-func (s *sampler) key(index int, use Use) kernel.Key {
+func (s *sampler) key(index int, use Purpose) kernel.Key {
 	return kernel.MakeKey(s.params.Seed, uint32(s.sampleIndex), uint32(index), uint32(use))
 }
 

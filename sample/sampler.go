@@ -112,7 +112,7 @@ func (s *sampler) sample(r row) (Token, error) {
 	if len(r.logits) != s.vocab {
 		return Token{}, s.lengthError(len(r.logits))
 	}
-	key := s.key(r.index, useDraw)
+	key := s.key(r.index, purposeDraw)
 	if !s.params.Greedy() && !s.truncates() {
 		id, _, lse, finite := kernel.GumbelMax(r.logits, s.invT, key)
 		return chosen(r.logits, id, lse, check(r.logits, finite))

@@ -382,7 +382,7 @@ func TestEqualScores(t *testing.T) {
 	kept := []uint64{keyOf(1e9, 4), keyOf(1e9, 1), keyOf(1e9, 3)}
 	for range kept {
 		kept = append(kept[1:], kept[0])
-		if id := draw(kept, logits, 1, newDrawer(t, Params{Temperature: 1}, 6).sampler.key(0, useDraw)); id != 1 {
+		if id := draw(kept, logits, 1, newDrawer(t, Params{Temperature: 1}, 6).sampler.key(0, purposeDraw)); id != 1 {
 			t.Errorf("of keys %v token %d is drawn", kept, id)
 		}
 	}

@@ -59,7 +59,7 @@ func (s *sampler) truncateByStages(r row, top float32) ([]uint64, float32) {
 	if p.Order == TruncateFirst {
 		c.minP(p.MinP, p.MinKeep)
 	}
-	if p.XTC.on() && kernel.Uniform(s.key(r.index, useXTC), 0) <= float64(p.XTC.Probability) {
+	if p.XTC.on() && kernel.Uniform(s.key(r.index, purposeXTC), 0) <= float64(p.XTC.Probability) {
 		c.exclude(p.XTC.Threshold, p.MinKeep, s.ends)
 	}
 	if p.Order == TruncateFirst {

@@ -34,7 +34,7 @@ func (c *Combiner) Join(first, other *engine.Sequence) error {
 
 // Next draws the token behind both texts and appends it to them. Both are computed in the same step where they are of
 // one engine. Errors are those of [engine.Sequence.Next].
-func (c *Combiner) Next(ctx context.Context) (engine.Drawn, error) {
+func (c *Combiner) Next(ctx context.Context) (engine.SampledToken, error) {
 	computed := make(chan error, 1)
 	go func() {
 		var err error
@@ -43,10 +43,10 @@ func (c *Combiner) Next(ctx context.Context) (engine.Drawn, error) {
 	}()
 	logits, err := c.first.Logits(ctx)
 	if err = errors.Join(err, <-computed); err != nil {
-		return engine.Drawn{}, err
+		return engine.SampledToken{}, err
 	}
 	if len(logits) != len(c.logits) {
-		return engine.Drawn{}, fmt.Errorf("search: combining logits of %d and of %d tokens: the vocabularies differ", len(logits), len(c.logits))
+		return engine.SampledToken{}, fmt.Errorf("search: combining logits of %d and of %d tokens: the vocabularies differ", len(logits), len(c.logits))
 	}
 	d, err := c.first.Next(ctx)
 	if err != nil {

@@ -27,9 +27,9 @@ type Problem struct {
 	// Index is the sample index of the answer's first sample; those of the others follow.
 	Index int
 	// Ender returns a function that is told the tokens of one answer in order and reports whether it ends with a token.
-	Ender func() func(engine.Drawn) bool
-	// Most is how many tokens an answer may have; 0: as many as the context holds.
-	Most int
+	Ender func() func(engine.SampledToken) bool
+	// MaxTokens is how many tokens an answer may have; 0: as many as the context holds.
+	MaxTokens int
 	// Slots is how many sequences can be computed at a time.
 	Slots int
 	// Greedy says that every sample is the same.
@@ -58,7 +58,7 @@ type Attempt struct {
 
 // Result is the answer that a program chose, and what it tried.
 type Result struct {
-	Tokens   []engine.Drawn
+	Tokens   []engine.SampledToken
 	Index    int // the sample index of the answer
 	Attempts []Attempt
 }
@@ -191,29 +191,29 @@ func (p *Problem) Differs(program string) error {
 
 // Branches are samples that go on side by side, each with the tokens that it has drawn.
 type Branches struct {
-	All    []Branch
-	Most   int // tokens that each may have; 0: as many as the context holds
-	ctx    context.Context
-	errs   []error
-	forks  []*engine.Sequence
-	enders func() func(engine.Drawn) bool
+	All       []Branch
+	MaxTokens int // tokens that each may have; 0: as many as the context holds
+	ctx       context.Context
+	errs      []error
+	forks     []*engine.Sequence
+	enders    func() func(engine.SampledToken) bool
 }
 
 // Branch is one of several samples on their way.
 type Branch struct {
 	Seq   *engine.Sequence
 	Index int // its sample index
-	Drawn []engine.Drawn
+	Drawn []engine.SampledToken
 	Ended bool // by itself
 	Full  bool // it has as many tokens as it may have
-	ends  func(engine.Drawn) bool
+	ends  func(engine.SampledToken) bool
 }
 
 // Fork makes branches for the samples from..to-1 of a problem whose first sequence stands behind the prompt. That
 // sequence becomes the first of them. It makes fewer where fewer slots are free, one at least: a search waits for no
 // slot, so that searches cannot wait for each other.
 func Fork(ctx context.Context, p *Problem, from, to int) (*Branches, error) {
-	b := &Branches{Most: p.Most, ctx: ctx, enders: p.Ender}
+	b := &Branches{MaxTokens: p.MaxTokens, ctx: ctx, enders: p.Ender}
 	p.First.SetSampleIndex(p.Index + from)
 	for i := from; i < to; i++ {
 		s := p.First
@@ -259,7 +259,7 @@ func (b *Branches) Step() (drew bool, errs []error) {
 		if br := &b.All[i]; !br.Ended && !br.Full {
 			running++
 			go func() {
-				b.errs[i] = br.draw(b.ctx, b.Most)
+				b.errs[i] = br.draw(b.ctx, b.MaxTokens)
 				done <- struct{}{}
 			}()
 		}
@@ -280,11 +280,11 @@ func (b *Branches) Follow(ctx context.Context, i int, id token.ID) error {
 	if err != nil {
 		return err
 	}
-	d := engine.Drawn{Token: sample.Token{ID: id, Logprob: logprob(logits, id)}}
+	d := engine.SampledToken{Token: sample.Token{ID: id, Logprob: logprob(logits, id)}}
 	if err := br.Seq.Follow(id); err != nil {
 		return err
 	}
-	br.take(d, b.Most)
+	br.take(d, b.MaxTokens)
 	return nil
 }
 
@@ -344,7 +344,7 @@ func (br *Branch) draw(ctx context.Context, most int) error {
 }
 
 // take adds a token.
-func (br *Branch) take(d engine.Drawn, most int) {
+func (br *Branch) take(d engine.SampledToken, most int) {
 	br.Drawn = append(br.Drawn, d)
 	br.Ended = br.ends(d)
 	br.Full = most > 0 && len(br.Drawn) == most

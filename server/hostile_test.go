@@ -62,7 +62,7 @@ func TestManyMessages(t *testing.T) {
 }
 
 // listening serves on a listener of its own, with small buffers for data that clients do not read.
-func listening(t *testing.T, c server.Config, models ...server.Source) (*site, string) {
+func listening(t *testing.T, c server.Config, models ...server.Entry) (*site, string) {
 	t.Helper()
 	s := load(t, c, models...)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -71,7 +71,7 @@ func TestLeaving(t *testing.T) {
 				var log journal
 				opens := make(chan struct{})
 				defer close(opens)
-				slow := server.Source{Name: "slow", Open: func(ctx context.Context, _ uint64) (*grove.Model, error) {
+				slow := server.Entry{Name: "slow", Open: func(ctx context.Context, _ uint64) (*grove.Model, error) {
 					<-opens
 					return nil, context.Canceled
 				}}

@@ -60,7 +60,7 @@ const endless = `{"prompt":"func main() {","max_tokens":90000,"temperature":1,"s
 const longContext = 100_000
 
 // long is a golden model with a long context.
-func long(t testing.TB, queue int) server.Source {
+func long(t testing.TB, queue int) server.Entry {
 	t.Helper()
 	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // TestModelsList: the list says what a model can do, what it takes and what it computes, for clients of each API.
 func TestModelsList(t *testing.T) {
-	at := func(name string) server.Source {
+	at := func(name string) server.Entry {
 		s := source(name, gopher.Model(), options)
 		s.Path = gopher.Name
 		return s

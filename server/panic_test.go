@@ -50,7 +50,7 @@ func TestPanicFailsOne(t *testing.T) {
 
 // TestPanicOpening: a model whose opening panics is one that cannot be opened; others are served.
 func TestPanicOpening(t *testing.T) {
-	bad := server.Source{Name: "bad", Open: func(context.Context, uint64) (*grove.Model, error) { panic("a fault of a file") }}
+	bad := server.Entry{Name: "bad", Open: func(context.Context, uint64) (*grove.Model, error) { panic("a fault of a file") }}
 	s := serveModels(t, server.Config{Config: serving.Config{OnDemand: true}}, bad, source(modelName, gopher.Model(), options))
 	status, text, _ := s.do(t, "POST", "/v1/completions", `{"prompt":"a"}`)
 	if _, _, _, code := wantError(t, text); status != 503 || code != "model_failed" {

@@ -20,7 +20,7 @@ import (
 )
 
 // counting counts how often a model was opened.
-func counting(s server.Source, n *atomic.Int64) server.Source {
+func counting(s server.Entry, n *atomic.Int64) server.Entry {
 	open := s.Open
 	s.Open = func(ctx context.Context, memory uint64) (*grove.Model, error) {
 		n.Add(1)
@@ -92,7 +92,7 @@ func TestMemoryShared(t *testing.T) {
 }
 
 // shared serves two models, a and b, of which the memory holds one, and more.
-func shared(t *testing.T, c serving.Config, more ...server.Source) *site {
+func shared(t *testing.T, c serving.Config, more ...server.Entry) *site {
 	t.Helper()
 	a, b := long(t, 256), long(t, 256)
 	a.Name, b.Name = "a", "b"
@@ -102,7 +102,7 @@ func shared(t *testing.T, c serving.Config, more ...server.Source) *site {
 	}
 	defer m.Close()
 	c.OnDemand, c.Memory = true, uint64(m.Info().WeightBytes+m.Info().CacheBytes)*3/2
-	return serveModels(t, server.Config{Config: c}, append([]server.Source{a, b}, more...)...)
+	return serveModels(t, server.Config{Config: c}, append([]server.Entry{a, b}, more...)...)
 }
 
 // TestMemoryWaits: a request for a model that does not fit beside one in use waits until that is unused. Requests for the model in use do
@@ -220,8 +220,8 @@ func TestMemoryLeft(t *testing.T) {
 // TestMemoryRefused: a model that cannot be opened for another reason than memory closes no other, and one that does not fit alone is
 // refused at once.
 func TestMemoryRefused(t *testing.T) {
-	broken := server.Source{Name: "broken", Open: func(context.Context, uint64) (*grove.Model, error) { return nil, errors.New("broken") }}
-	huge := server.Source{Name: "huge", Open: func(context.Context, uint64) (*grove.Model, error) {
+	broken := server.Entry{Name: "broken", Open: func(context.Context, uint64) (*grove.Model, error) { return nil, errors.New("broken") }}
+	huge := server.Entry{Name: "huge", Open: func(context.Context, uint64) (*grove.Model, error) {
 		return nil, fmt.Errorf("huge: %w", grove.ErrMemory)
 	}}
 	s := shared(t, serving.Config{Wait: time.Hour}, broken, huge)
@@ -240,7 +240,7 @@ func TestMemoryRefused(t *testing.T) {
 // TestUnopened: the error for a model that cannot be opened does not have the cause's message, and the next request tries again.
 func TestUnopened(t *testing.T) {
 	var n atomic.Int64
-	bad := counting(server.Source{Name: "bad", Open: func(context.Context, uint64) (*grove.Model, error) {
+	bad := counting(server.Entry{Name: "bad", Open: func(context.Context, uint64) (*grove.Model, error) {
 		return nil, errors.New("open /secret/path: no")
 	}}, &n)
 	s := serveModels(t, server.Config{Config: serving.Config{OnDemand: true}}, bad)

@@ -232,7 +232,7 @@ func TestLoading(t *testing.T) {
 	if status, text, _ := l.do(t, "GET", "/health", ""); status != 200 || text != `{"status":"ok"}`+"\n" {
 		t.Errorf("%d %s", status, text)
 	}
-	if err := s.Add(server.Source{}); err == nil {
+	if err := s.Add(server.Entry{}); err == nil {
 		t.Error("a model without a name is served")
 	}
 }

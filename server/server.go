@@ -44,8 +44,8 @@ type Config struct {
 	Metrics []serving.MetricNames // none: grove's
 }
 
-// Source is a model to serve.
-type Source = serving.Source
+// Entry is a model to serve.
+type Entry = serving.Entry
 
 // Server serves models. It is an [http.Handler], safe for concurrent use.
 type Server struct {
@@ -89,7 +89,7 @@ func New(c Config) *Server {
 }
 
 // Add adds a model under its name. The first one answers requests that name none. It is called before [Server.Load].
-func (s *Server) Add(m Source) error { return s.pool.Add(m) }
+func (s *Server) Add(m Entry) error { return s.pool.Add(m) }
 
 // Load opens the models, unless they are opened on demand. Until it returns, requests are answered with 503.
 func (s *Server) Load(ctx context.Context) error {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
 var options = grove.Options{Parallel: 2, Queue: 256, Threads: 1, Eager: true}
 
 // source is a model of a file's bytes, without the sampling that the file recommends: the goldens are of the APIs' defaults.
-func source(name string, file []byte, o grove.Options) server.Source {
+func source(name string, file []byte, o grove.Options) server.Entry {
 	if f, err := gguf.Parse(file); err == nil { // what cannot be parsed is opened as it is
 		metadata := slices.DeleteFunc(slices.Clone(f.Metadata), func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, "general.sampling.") })
 		var b bytes.Buffer
@@ -43,8 +43,8 @@ func source(name string, file []byte, o grove.Options) server.Source {
 }
 
 // advising is a model of a file's bytes, as they are.
-func advising(name string, file []byte, o grove.Options) server.Source {
-	return server.Source{Name: name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
+func advising(name string, file []byte, o grove.Options) server.Entry {
+	return server.Entry{Name: name, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		o := o
 		o.Memory = memory
 		return grove.OpenBytes(file, o)
@@ -106,7 +106,7 @@ func serve(t testing.TB, c server.Config) *site {
 }
 
 // serveModels starts a server of models.
-func serveModels(t testing.TB, c server.Config, models ...server.Source) *site {
+func serveModels(t testing.TB, c server.Config, models ...server.Entry) *site {
 	t.Helper()
 	s := load(t, c, models...)
 	h := httptest.NewServer(s)
@@ -115,7 +115,7 @@ func serveModels(t testing.TB, c server.Config, models ...server.Source) *site {
 }
 
 // load makes a server of models.
-func load(t testing.TB, c server.Config, models ...server.Source) *server.Server {
+func load(t testing.TB, c server.Config, models ...server.Entry) *server.Server {
 	t.Helper()
 	s := server.New(c)
 	t.Cleanup(func() {

@@ -84,8 +84,8 @@ func TestEditor(t *testing.T) {
 	if err := os.WriteFile(template, []byte("{% for m in messages %}{{ m.content }} {% endfor %}{{ eos_token }}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	source := func(name string, o grove.Options) server.Source {
-		return server.Source{Name: name, Open: func(context.Context, uint64) (*grove.Model, error) { return grove.Open(dir, o) }}
+	source := func(name string, o grove.Options) server.Entry {
+		return server.Entry{Name: name, Open: func(context.Context, uint64) (*grove.Model, error) { return grove.Open(dir, o) }}
 	}
 	s := serveModels(t, server.Config{}, source("flan", grove.Options{Parallel: 2}), source("chat", grove.Options{Parallel: 2, ChatTemplate: template}))
 	text, _ := json.Marshal(modeltest.EditorSource)

@@ -6,7 +6,7 @@ import "fmt"
 // drafts are not draws it does what [Match] does.
 var Block = register(Rule{
 	Name: "block", Paper: "Block Verification Accelerates Speculative Decoding (Sun et al.), algorithm 2, 2024",
-	Grade: SameDistribution, Needs: Needs{Distributions: true, Chain: true},
+	Grade: SameDistribution, Needs: Properties{Distributions: true, Chain: true},
 	New: func() Acceptor { return new(block) },
 })
 
@@ -21,7 +21,7 @@ type block struct {
 // ends with a draft that was not run, or whose row gives no distribution: whether it ends there depends on no later
 // draft, so that the text keeps its distribution.
 func (b *block) Accept(v View, out *Outcome) error {
-	if len(v.Drafts(Root).IDs) == 0 {
+	if len(v.DraftDistribution(Root).IDs) == 0 {
 		return b.match.Accept(v, out)
 	}
 	out.reset()
@@ -32,10 +32,10 @@ func (b *block) Accept(v View, out *Outcome) error {
 		p, child, err := b.read(v, node)
 		pass, q := weight, Distribution{}
 		if child != Root {
-			q = v.Drafts(node)
+			q = v.DraftDistribution(node)
 			pass = chance(weight, p, q)
 		}
-		if n == 0 || v.Number(Root, UseTest+NodeUses*Use(n-1)) < pass {
+		if n == 0 || v.Number(Root, PurposeTest+NodePurposes*Purpose(n-1)) < pass {
 			best, fault = n, err
 			b.p = append(b.p[:0], p...)
 			if child != Root {
@@ -69,7 +69,7 @@ func (b *block) read(v View, node int) (p []float64, child int, err error) {
 		return p, Root, nil
 	case 1:
 		child = b.children[0]
-		if v.Samples(child) != 1 || v.Drafts(node).Of(v.Token(child)) == 0 {
+		if v.Samples(child) != 1 || v.DraftDistribution(node).Of(v.Token(child)) == 0 {
 			child = Root // it was not drawn: the rule knows nothing of it
 		}
 		return p, child, nil

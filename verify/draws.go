@@ -72,7 +72,7 @@ type descent struct {
 
 // Accept implements [Acceptor].
 func (d *descent) Accept(v View, out *Outcome) error {
-	if len(v.Drafts(Root).IDs) == 0 {
+	if len(v.DraftDistribution(Root).IDs) == 0 {
 		return d.match.Accept(v, out)
 	}
 	out.reset()
@@ -81,7 +81,7 @@ func (d *descent) Accept(v View, out *Outcome) error {
 		if err != nil {
 			return err
 		}
-		child, q := Root, v.Drafts(node)
+		child, q := Root, v.DraftDistribution(node)
 		d.q, d.children = widen(d.q, q.P), v.Children(d.children[:0], node)
 		if n := 0; len(q.IDs) > 0 {
 			if n, err = d.count(v, node, d.children); n > 0 {
@@ -110,7 +110,7 @@ func (d *descent) residual(v View, node, n int, p []float64, q Distribution) (ch
 			return Root, err
 		}
 		id := v.Token(c)
-		if v.Number(node, UseTest+NodeUses*Use(k))*d.q[at] < p[id] {
+		if v.Number(node, PurposeTest+NodePurposes*Purpose(k))*d.q[at] < p[id] {
 			return c, nil
 		}
 		if !subtract(p, q.IDs, d.q, 1) && p[id] > 0 {

@@ -13,12 +13,12 @@ import (
 
 // Judge follows the drafts that equal the target's draws, as [Match] does, and where none does, the draft that a [Head] finds the
 // least important, if that is less than the threshold: at threshold 0 it is [Match], above 1 it accepts every draft that was run.
-// It is lossy. It takes any tree, and reads the final states of the drafts' rows. Without a head ([Judged]) it is [Match].
+// It is lossy. It takes any tree, and reads the final states of the drafts' rows. Without a head ([WithHead]) it is [Match].
 var Judge = register(Rule{
 	Name: "judge", Paper: "Judge Decoding (Bachmann et al.), 2025; AutoJudge (Garipov et al.), 2025",
 	Grade: Lossy, Options: "threshold=that of the head", States: true,
 	New: func() Acceptor { return &judge{threshold: -1} },
-	Set: func(options string) (func() Acceptor, error) {
+	WithOptions: func(options string) (func() Acceptor, error) {
 		name, value, _ := strings.Cut(options, "=")
 		threshold, err := strconv.ParseFloat(value, 64)
 		if name != "threshold" || err != nil || !(threshold >= 0) {
@@ -28,8 +28,8 @@ var Judge = register(Rule{
 	},
 })
 
-// Judged returns a rule whose acceptors use a head, where it is [Judge]; other rules as they are.
-func Judged(r Rule, h *Head) Rule {
+// WithHead returns a rule whose acceptors use a head, where it is [Judge]; other rules as they are.
+func WithHead(r Rule, h *Head) Rule {
 	if r.Name != Judge.Name {
 		return r
 	}

@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 		if c.lost > 0 {
 			y.lost = func(_ *toy, node int) bool { return node >= c.lost }
 		}
-		r := y.run(t, Judged(rule(t, c.rule), head).New(), nil)
+		r := y.run(t, WithHead(rule(t, c.rule), head).New(), nil)
 		if r.err != nil || !slices.Equal(r.accepted, c.want) || r.next != 3 {
 			t.Errorf("%s: %+v, want %v accepted and token 3", c.name, r, c.want)
 		}
@@ -47,7 +47,7 @@ func TestJudge(t *testing.T) {
 	y := newToy(steady(0.5, 0.5), nil, []draft{{Root, 1, 0}})
 	y.greedy = true
 	want := "verify: judge: draft 0: its state has 2 values, and the head 3 weights"
-	if r := y.run(t, Judged(Judge, &Head{Weight: make([]float32, 3)}).New(), nil); fmt.Sprint(r.err) != want {
+	if r := y.run(t, WithHead(Judge, &Head{Weight: make([]float32, 3)}).New(), nil); fmt.Sprint(r.err) != want {
 		t.Errorf("%v, want %s", r.err, want)
 	}
 	for _, options := range []string{"", "threshold", "threshold=-1", "threshold=NaN", "beta=1"} {

@@ -11,7 +11,7 @@ import (
 // not draws it does what [Match] does.
 var KSEQ = register(Rule{
 	Name: "kseq", Paper: "SpecTr: Fast Speculative Decoding via Optimal Transport (Sun et al.), 2023",
-	Grade: SameDistribution, Needs: Needs{Distributions: true, Samples: true},
+	Grade: SameDistribution, Needs: Properties{Distributions: true, WithReplacement: true},
 	New: func() Acceptor {
 		return &descent{draws: draws{rule: "kseq", replacement: true}, test: (*descent).bounded}
 	},
@@ -26,7 +26,7 @@ func (d *descent) bounded(v View, node, n int, p []float64, q Distribution) (chi
 		if at < 0 {
 			return Root, err
 		}
-		if v.Number(node, UseTest+NodeUses*Use(k))*rho*d.q[at] < p[v.Token(c)] {
+		if v.Number(node, PurposeTest+NodePurposes*Purpose(k))*rho*d.q[at] < p[v.Token(c)] {
 			return c, nil
 		}
 	}

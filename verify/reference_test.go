@@ -42,14 +42,14 @@ func (k keyed) draw(p []float64, place, use int) int {
 	return slices.Index(p, slices.Max(p)) // rounding
 }
 
-func (k keyed) Number(node int, use Use) float64 { return k.number(1+k.depth(node), int(use)) }
+func (k keyed) Number(node int, use Purpose) float64 { return k.number(1+k.depth(node), int(use)) }
 
 func (k keyed) Draw(node int) (token.ID, error) {
 	return token.ID(k.draw(k.p[k.row(node)], 1+k.depth(node), 0)), nil
 }
 
 func (k keyed) Pick(node int, p []float64) token.ID {
-	return token.ID(k.draw(p, 1+k.depth(node), int(UseRest)))
+	return token.ID(k.draw(p, 1+k.depth(node), int(PurposeNext)))
 }
 
 // dice are the same numbers for the reference.
@@ -57,10 +57,10 @@ type dice struct{ keyed }
 
 func (d dice) Draw(text []int, p []float64) int { return d.draw(p, len(text), 0) }
 
-func (d dice) Pick(p []float64, place int) int { return d.draw(p, place, int(UseRest)) }
+func (d dice) Pick(p []float64, place int) int { return d.draw(p, place, int(PurposeNext)) }
 
 func (d dice) Pass(chance float64, place, test int) bool {
-	return d.number(place, int(UseTest)+int(NodeUses)*test) < chance
+	return d.number(place, int(PurposeTest)+int(NodePurposes)*test) < chance
 }
 
 // grown copies a reference's tree to a toy, equal draws as one draft.
@@ -92,7 +92,7 @@ func drawless(n *reference.Node) {
 // numbers, and to go on with the same token.
 func TestReference(t *testing.T) {
 	for _, rule := range Rules() {
-		a := Judged(rule, keyedHead).New()
+		a := WithHead(rule, keyedHead).New()
 		t.Run(rule.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				seed := rapid.Uint64().Draw(t, "seed")
@@ -129,7 +129,7 @@ func compareRound(t *rapid.T, rule Rule, a Acceptor, seed uint64) {
 		}
 	}
 	own := dice{keyed{y, seed + 1}} // of the drafter
-	root := reference.Draws(behind(q), rule.Needs.Samples, widths, pcg{r, own})([]int{0})
+	root := reference.Draws(behind(q), rule.Needs.WithReplacement, widths, pcg{r, own})([]int{0})
 	if r.IntN(4) == 0 {
 		drawless(root)
 		y.q = nil

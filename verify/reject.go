@@ -5,7 +5,7 @@ package verify
 // draws it does what [Match] does.
 var Reject = register(Rule{
 	Name: "reject", Paper: "Recursive rejection sampling: Recursive Speculative Decoding (Jeon et al.), section 3, 2024",
-	Grade: SameDistribution, Needs: Needs{Distributions: true},
+	Grade: SameDistribution, Needs: Properties{Distributions: true},
 	New: func() Acceptor {
 		return &descent{draws: draws{rule: "reject", other: "kseq"}, test: (*descent).residual}
 	},

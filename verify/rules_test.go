@@ -310,11 +310,11 @@ func TestReadme(t *testing.T) {
 }
 
 // takes says which drafts meet what a rule needs.
-func takes(n Needs) string {
+func takes(n Properties) string {
 	switch {
 	case n.Chain:
 		return "a chain of draws"
-	case n.Samples:
+	case n.WithReplacement:
 		return "chains of independent draws that share their beginnings"
 	case n.Distributions:
 		return "a tree of draws without replacement"

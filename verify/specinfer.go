@@ -5,7 +5,7 @@ package verify
 // whose drafts are not draws it does what [Match] does.
 var SpecInfer = register(Rule{
 	Name: "specinfer", Paper: "Multi-step speculative sampling: SpecInfer (Miao et al.), algorithm 2, 2023",
-	Grade: SameDistribution, Needs: Needs{Distributions: true, Samples: true},
+	Grade: SameDistribution, Needs: Properties{Distributions: true, WithReplacement: true},
 	New: func() Acceptor {
 		return &descent{draws: draws{rule: "specinfer", replacement: true}, test: (*descent).residual}
 	},

@@ -15,7 +15,7 @@ var Threshold = register(Rule{
 	Name: "threshold", Paper: "GAD++: Lossless Speedup of Autoregressive Translation with Generalized Aggressive Decoding (Xia et al.), 2022",
 	Grade: Lossy, Options: "beta=5,tau=3",
 	New: func() Acceptor { return &threshold{beta: 5, tau: 3} },
-	Set: func(options string) (func() Acceptor, error) {
+	WithOptions: func(options string) (func() Acceptor, error) {
 		t := threshold{beta: 5, tau: 3}
 		if err := t.set(options); err != nil {
 			return nil, err

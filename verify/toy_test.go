@@ -126,7 +126,7 @@ func (y *toy) Ran(node int) bool {
 
 func (y *toy) Samples(node int) uint64 { return y.drafts[node].samples }
 
-func (y *toy) Drafts(node int) Distribution {
+func (y *toy) DraftDistribution(node int) Distribution {
 	if y.q == nil {
 		return Distribution{}
 	}
@@ -179,10 +179,10 @@ func (y *toy) State(node int) []float32 {
 	return []float32{float32(y.drafts[node].id), float32(y.depth(node))}
 }
 
-func (y *toy) Number(node int, use Use) float64 {
+func (y *toy) Number(node int, use Purpose) float64 {
 	y.mustRun("a number", node)
 	key := [2]int{node, int(use)}
-	if slices.Contains(y.keys, key) || use%NodeUses != UseTest {
+	if slices.Contains(y.keys, key) || use%NodePurposes != PurposeTest {
 		y.misuse = fmt.Sprintf("the number of node and use %v, which is another's", key)
 	}
 	y.keys = append(y.keys, key)

@@ -9,14 +9,14 @@ import "slices"
 // It keeps a distribution over the vocabulary for each depth of the tree, in float64.
 var Traversal = register(Rule{
 	Name: "traversal", Paper: "Traversal Verification for Speculative Tree Decoding (Weng et al.), algorithm 1, 2025",
-	Grade: SameDistribution, Needs: Needs{Distributions: true},
+	Grade: SameDistribution, Needs: Properties{Distributions: true},
 	New: func() Acceptor { return &traversal{draws: draws{rule: "traversal", other: "traversal-iid"}} },
 })
 
 // TraversalIID is [Traversal] for the trees of [KSEQ], whose draws are independent.
 var TraversalIID = register(Rule{
 	Name: "traversal-iid", Paper: Traversal.Paper,
-	Grade: SameDistribution, Needs: Needs{Distributions: true, Samples: true},
+	Grade: SameDistribution, Needs: Properties{Distributions: true, WithReplacement: true},
 	New: func() Acceptor { return &traversal{draws: draws{rule: "traversal-iid", replacement: true}} },
 })
 
@@ -37,7 +37,7 @@ type level struct {
 
 // Accept implements [Acceptor].
 func (r *traversal) Accept(v View, out *Outcome) error {
-	if len(v.Drafts(Root).IDs) == 0 {
+	if len(v.DraftDistribution(Root).IDs) == 0 {
 		return r.match.Accept(v, out)
 	}
 	out.reset()
@@ -73,7 +73,7 @@ func (r *traversal) try(v View, node, depth int, weight float64) (accepted bool,
 	}
 	if weight < 1 {
 		r.tests++
-		if v.Number(Root, UseTest+NodeUses*Use(r.tests-1)) >= weight {
+		if v.Number(Root, PurposeTest+NodePurposes*Purpose(r.tests-1)) >= weight {
 			return false, nil
 		}
 	}
@@ -84,7 +84,7 @@ func (r *traversal) try(v View, node, depth int, weight float64) (accepted bool,
 // behind tries the draws behind a node in their order. Where it rejects them all it returns the weight of the node alone,
 // and has made the distribution at its level that of the token to draw instead.
 func (r *traversal) behind(v View, node, depth int, weight float64) (accepted bool, rest float64, err error) {
-	l, q := r.levels[depth], v.Drafts(node)
+	l, q := r.levels[depth], v.DraftDistribution(node)
 	if len(q.IDs) == 0 {
 		return false, weight, nil
 	}

@@ -47,15 +47,15 @@ func (d Distribution) Of(id token.ID) float64 {
 	return 0
 }
 
-// Use tells apart the random numbers of one index.
-type Use = sample.Use
+// Purpose tells apart the random numbers of one index.
+type Purpose = sample.Purpose
 
-// The uses of random numbers by rules. The test of draw k behind a node has the use UseTest + NodeUses*k. Drafters
-// have the even uses.
+// The purposes of random numbers of rules. The test of draw k behind a node has the purpose PurposeTest + NodePurposes*k. Drafters
+// have the even purposes.
 const (
-	UseTest  Use = 1 // the test of a draft
-	UseRest  Use = 3 // the token that follows the accepted drafts, as [View.Pick] draws it
-	NodeUses Use = 4 // the stride from one draw, or one node, to the next
+	PurposeTest  Purpose = 1 // the test of a draft
+	PurposeNext  Purpose = 3 // the token that follows the accepted drafts, as [View.Pick] draws it
+	NodePurposes Purpose = 4 // the stride from one draw, or one node, to the next
 )
 
 // View is a round as a rule sees it: the drafts, the rows that were run, and random numbers. Nodes are places in the
@@ -72,8 +72,8 @@ type View interface {
 	Ran(node int) bool
 	// Samples tells which of the draws behind its parent a draft stands for: bit k for the k-th; 0: it was not drawn.
 	Samples(node int) uint64
-	// Drafts returns the distribution from which the children of a node were drawn; empty: they are not draws.
-	Drafts(node int) Distribution
+	// DraftDistribution returns the distribution from which the children of a node were drawn; empty: they are not draws.
+	DraftDistribution(node int) Distribution
 
 	// Draw returns the token that plain decoding draws behind a node. It is asked at most once a node and round.
 	Draw(node int) (token.ID, error)
@@ -87,7 +87,7 @@ type View interface {
 	State(node int) []float32
 	// Number returns a random number above 0 and below 1. It depends on the seed, the node's index in the text and the
 	// use alone.
-	Number(node int, use Use) float64
+	Number(node int, use Purpose) float64
 	// Pick draws the token behind a node from p, with random numbers that no other function gives. It returns token.None
 	// where p has no mass.
 	Pick(node int, p []float64) token.ID
@@ -136,11 +136,11 @@ func (o *Outcome) conclude(v View, path []int, p []float64, fault error) error {
 
 var errNoMass = errors.New("verify: no token has a probability above 0; the model gives no distribution here")
 
-// Needs is what drafts must bring for a rule.
-type Needs struct {
-	Distributions bool // the distributions from which drafts were drawn, one draw after the other
-	Samples       bool // draws with replacement, equal ones counted by [View.Samples]; otherwise, of more than one, they are without
-	Chain         bool // one draft behind a node at most
+// Properties is what drafts must bring for a rule.
+type Properties struct {
+	Distributions   bool // the distributions from which drafts were drawn, one draw after the other
+	WithReplacement bool // draws with replacement, equal ones counted by [View.Samples]; otherwise, of more than one, they are without
+	Chain           bool // one draft behind a node at most
 }
 
 // Rule is an acceptance rule.
@@ -148,17 +148,17 @@ type Rule struct {
 	Name  string // as a user writes it
 	Paper string // where it comes from, and the year
 	Grade Grade  // of the text that it gives, where drafts bring what it needs
-	Needs Needs
+	Needs Properties
 
 	// States says that the rule asks for [View.State], so that rows give their final states.
 	States bool
 
 	// New returns an acceptor for one text at a time.
 	New func() Acceptor
-	// Set returns what makes acceptors with options as a user writes them, name=value with commas between; nil: the rule has
+	// WithOptions returns what makes acceptors with options as a user writes them, name=value with commas between; nil: the rule has
 	// none.
-	Set     func(options string) (func() Acceptor, error)
-	Options string // with their values where none are given
+	WithOptions func(options string) (func() Acceptor, error)
+	Options     string // with their values where none are given
 }
 
 // Acceptor applies a rule. It keeps scratch space only, and is for one goroutine. After the first rounds of a size no
@@ -201,11 +201,11 @@ func Find(name string) (Rule, error) {
 		if !set {
 			return r, nil
 		}
-		if r.Set == nil {
+		if r.WithOptions == nil {
 			return Rule{}, fmt.Errorf("verify: rule %s takes no options; %q are given", bare, options)
 		}
 		var err error
-		r.New, err = r.Set(options)
+		r.New, err = r.WithOptions(options)
 		return r, err
 	}
 	return Rule{}, fmt.Errorf("verify: rule %q is not known; use one of: %s%s", name, strings.Join(names, ", "), near.Hint(bare, names))

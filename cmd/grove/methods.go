@@ -24,7 +24,7 @@ func (c *methodsCommand) Run() error {
 	w := tabwriter.NewWriter(terminal.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tGRADE\tDRAFTS FROM\tNEEDS\tAUTO\tOPTIONS\tPAPER")
 	for _, m := range grove.Methods() {
-		auto := "no: " + cmp.Or(m.Apart, "not exact")
+		auto := "no: " + cmp.Or(m.NotAuto, "not exact")
 		if m.Auto {
 			auto = "yes"
 		}

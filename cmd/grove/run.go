@@ -115,7 +115,7 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	a := answer{Model: m.Info().Name, Prompt: prompt, Suffix: c.Suffix, Tokens: []answerToken{}, source: m.Info().Source}
+	a := answer{Model: m.Info().Name, Prompt: prompt, Suffix: c.Suffix, Tokens: []answerToken{}, source: m.Info().EncoderDecoder}
 	err = c.generate(g, &a, bar)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

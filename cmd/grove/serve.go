@@ -303,8 +303,8 @@ func (c *serveCommand) queue() int {
 }
 
 // source returns the source that opens a model.
-func (c *serveCommand) source(n namedModel) server.Source {
-	return server.Source{Name: n.name, Path: cmp.Or(n.path, gopher.Name), Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
+func (c *serveCommand) source(n namedModel) server.Entry {
+	return server.Entry{Name: n.name, Path: cmp.Or(n.path, gopher.Name), Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		return c.open(n, memory)
 	}}
 }

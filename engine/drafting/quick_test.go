@@ -32,7 +32,7 @@ func (s stub) NewDrafter(method.Trunk) (method.Drafter, error) { return s, nil }
 
 func (s stub) Begin(*method.History) error { *s.texts++; return nil }
 
-func (s stub) Committed(method.Run) {}
+func (s stub) Committed(method.Update) {}
 
 func (s stub) Draft(_ context.Context, t *method.Tree) error {
 	*s.asks++
@@ -143,12 +143,12 @@ func twenty(t testing.TB) (x *Text, asks *int) {
 // listener is a drafter that keeps what it is told.
 type listener struct {
 	stub
-	runs []method.Run
+	runs []method.Update
 }
 
 func (l *listener) NewDrafter(method.Trunk) (method.Drafter, error) { return l, nil }
 
-func (l *listener) Committed(r method.Run) { l.runs = append(l.runs, r) }
+func (l *listener) Committed(r method.Update) { l.runs = append(l.runs, r) }
 
 // TestTold: drafters are told of each token and of each row once.
 func TestTold(t *testing.T) {
@@ -190,7 +190,7 @@ func TestForced(t *testing.T) {
 	at := method.Root
 	for _, id := range []token.ID{50, 51, 52} {
 		var ok bool
-		if at, ok = x.Tree.Child(at, id); !ok || x.Tree.Source(at) != 20 {
+		if at, ok = x.Tree.Child(at, id); !ok || x.Tree.Drafter(at) != 20 {
 			t.Fatalf("token %d is no draft behind the one before it", id)
 		}
 	}
@@ -231,7 +231,7 @@ func BenchmarkChoosing(b *testing.B) {
 				start := time.Now()
 				x.Tree.Reset(1000, x.rates)
 				for _, i := range x.quick {
-					x.Tree.Turn(int(i))
+					x.Tree.SetDrafter(int(i))
 					_ = x.drafters[i].Draft(b.Context(), x.Tree)
 				}
 				own += time.Since(start)

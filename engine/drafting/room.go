@@ -27,7 +27,7 @@ func Rounds(drafts int, model method.Size) memory.Bytes {
 func (x *Text) need(drafts int, model method.Size, p sample.Params) memory.Bytes {
 	all := Rounds(drafts, model)
 	for _, i := range x.set.Infos {
-		if i.Brings.Distributions {
+		if i.Provides.Distributions {
 			all.Trees += method.TreeBytes(0, drafts+1)
 		}
 	}
@@ -37,7 +37,7 @@ func (x *Text) need(drafts int, model method.Size, p sample.Params) memory.Bytes
 	}
 	for _, d := range x.drafters {
 		if s, ok := d.(method.Sized); ok {
-			r := s.RoomFor(drafts, p)
+			r := s.MemoryFor(drafts, p)
 			all.Add(1, memory.Bytes{Trees: r.Trees, Distributions: r.Distributions, Logits: r.Logits})
 		}
 	}
@@ -67,11 +67,11 @@ func (x *Text) Fit(limits memory.Limits, model method.Size, p sample.Params) err
 		drafts = sort.Search(limits.Drafts, func(n int) bool { return x.need(n+1, model, p).Total() > limits.Bytes })
 	}
 	if drafts < 1 {
-		return &RoomError{x.set.name(), x.need(1, model, p).Total(), limits.Bytes}
+		return &MemoryError{x.set.name(), x.need(1, model, p).Total(), limits.Bytes}
 	}
 	x.drafts = drafts
 	x.Tree = method.NewTree(wider*drafts, model.Vocabulary)
-	x.Tree.Most, x.Plan.Most = drafts, drafts
+	x.Tree.MaxDrafts, x.Plan.MaxDrafts = drafts, drafts
 	x.Plan.Reserve(wider * drafts)
 	x.Nodes, x.Rows = make([]forest.Node, wider*drafts), make([]int32, wider*drafts)
 	if x.Watched {
@@ -105,15 +105,15 @@ func (x *Text) Held() memory.Bytes {
 	return all
 }
 
-// RoomError reports methods whose rounds have no room for one draft.
-type RoomError struct {
+// MemoryError reports methods whose rounds have no room for one draft.
+type MemoryError struct {
 	Methods string
 	Need    int // bytes that a round of one draft takes
 	Limit   int // bytes that a text's rounds may take
 }
 
 // Error implements error.
-func (e *RoomError) Error() string {
+func (e *MemoryError) Error() string {
 	return fmt.Sprintf("engine: method %s: a round of one draft takes %d bytes, and %d are left for a text's rounds", e.Methods, e.Need, e.Limit)
 }
 

@@ -58,10 +58,10 @@ func (d *Set) CheckRule(r verify.Rule) error {
 			what          string
 			needs, brings bool
 		}{
-			{"the distributions that drafts were drawn from", r.Needs.Distributions, i.Brings.Distributions},
-			{"the draws that drafts stand for", r.Needs.Samples, i.Brings.Samples},
-			{"draws without replacement", r.Needs.Distributions && !r.Needs.Samples, !i.Brings.Samples || i.Brings.Chain},
-			{"drafts in a chain", r.Needs.Chain, i.Brings.Chain},
+			{"the distributions that drafts were drawn from", r.Needs.Distributions, i.Provides.Distributions},
+			{"the draws that drafts stand for", r.Needs.WithReplacement, i.Provides.WithReplacement},
+			{"draws without replacement", r.Needs.Distributions && !r.Needs.WithReplacement, !i.Provides.WithReplacement || i.Provides.Chain},
+			{"drafts in a chain", r.Needs.Chain, i.Provides.Chain},
 		} {
 			if n.needs && !n.brings {
 				return fmt.Errorf("engine: rule %s needs %s; method %s does not bring them", r.Name, n.what, i.Name)
@@ -92,7 +92,7 @@ func (d *Set) Open(own method.Trunk, salt string, private bool, vocabulary int, 
 		return nil, err
 	}
 	x := &Text{set: d, texts: texts, rates: method.NewRates(len(d.Infos) + 1)}
-	x.Follow(d.rule)
+	x.SetRule(d.rule)
 	n := len(d.Infos)
 	x.out, x.spent, x.wants, x.gave = make([]bool, n), make([]float64, n), make([]float64, n), make([]int, n+1)
 	x.turns, x.credits = texts.Begin(x.rates)
@@ -103,7 +103,7 @@ func (d *Set) Open(own method.Trunk, salt string, private bool, vocabulary int, 
 		}
 		x.drafters = append(x.drafters, drafter)
 		x.turns[i].Begin()
-		if !d.Infos[i].Passes {
+		if !d.Infos[i].RunsRows {
 			if x.out[i] = !x.credits[i].Begin() && !d.eager; x.out[i] {
 				continue
 			}

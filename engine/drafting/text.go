@@ -38,7 +38,7 @@ type Text struct {
 	set      *Set
 	texts    *learned.Texts // those that it learns with
 	drafters []method.Drafter
-	turns    []plan.Turn
+	turns    []plan.Backoff
 	credits  []plan.Credit
 	quick    []int32   // drafters that run no rows and take part, the quickest first
 	out      []bool    // by drafter: it takes no part in the text
@@ -65,8 +65,8 @@ func (x *Text) Set() *Set { return x.set }
 // Restart makes the drafters begin anew with the text as it is.
 func (x *Text) Restart() { x.begun = false }
 
-// Follow sets the rule that the drafts are verified by.
-func (x *Text) Follow(r verify.Rule) {
+// SetRule sets the rule that the drafts are verified by.
+func (x *Text) SetRule(r verify.Rule) {
 	x.Rule, x.Acceptor = r, r.New()
 }
 
@@ -97,7 +97,7 @@ func (x *Text) Tell(text []token.ID, prompt int) error {
 	}
 	x.History.Extend(text)
 	if x.told < len(text) || len(x.kept) > 0 {
-		run := method.Run{IDs: text[x.told:], Before: x.before, Rows: x.kept}
+		run := method.Update{IDs: text[x.told:], Before: x.before, Rows: x.kept}
 		for i := range x.drafters {
 			x.commit(i, run)
 		}
@@ -120,7 +120,7 @@ func (x *Text) begin(i int) error {
 }
 
 // commit tells a drafter what was committed.
-func (x *Text) commit(i int, run method.Run) {
+func (x *Text) commit(i int, run method.Update) {
 	if x.out[i] {
 		return
 	}
@@ -147,7 +147,7 @@ func (x *Text) Draft(ctx context.Context, room int, forced []token.ID) error {
 		x.Tree.Throughput = 0 // time is worth nothing
 	}
 	x.Tree.Reset(min(room, wider*x.drafts), x.rates)
-	x.Tree.Turn(len(x.drafters))
+	x.Tree.SetDrafter(len(x.drafters))
 	for i, at := 0, method.Root; i < len(forced); i++ {
 		if at = x.Tree.Add(at, forced[i], forcedClass, 1); at == method.Root {
 			break
@@ -158,7 +158,7 @@ func (x *Text) Draft(ctx context.Context, room int, forced []token.ID) error {
 	}
 	gain := x.Plan.Choose(x.Tree)
 	for i := range x.drafters {
-		if !x.set.Infos[i].Passes || !x.Plan.Eager && !x.turns[i].Due(gain) {
+		if !x.set.Infos[i].RunsRows || !x.Plan.Eager && !x.turns[i].Due(gain) {
 			continue
 		}
 		start, throughput := time.Now(), x.Plan.Throughput.Rate()
@@ -167,7 +167,7 @@ func (x *Text) Draft(ctx context.Context, room int, forced []token.ID) error {
 		}
 		seconds, before := time.Since(start).Seconds(), gain
 		gain = x.Plan.Choose(x.Tree)
-		x.turns[i].Judge(gain - before - throughput*seconds)
+		x.turns[i].Observe(gain - before - throughput*seconds)
 	}
 	return nil
 }
@@ -209,18 +209,18 @@ func (x *Text) askQuick(ctx context.Context) error {
 func (x *Text) judge() {
 	clear(x.gave)
 	for _, node := range x.Outcome.Accepted {
-		x.gave[x.Tree.Source(node)]++
+		x.gave[x.Tree.Drafter(node)]++
 	}
 	rows := float64(1 + len(x.Plan.Chosen()))
 	for _, i := range x.quick {
-		x.credits[i].Judge(x.gave[i])
+		x.credits[i].Observe(x.gave[i])
 		x.credits[i].Read(rows * x.wants[i])
 	}
 }
 
 // ask lets a drafter add to the tree. Where it runs out of room or pages, what it has drafted stands.
 func (x *Text) ask(ctx context.Context, i int) error {
-	x.Tree.Turn(i)
+	x.Tree.SetDrafter(i)
 	err := x.drafters[i].Draft(ctx, x.Tree)
 	if err == nil || errors.Is(err, method.ErrLost) || errors.Is(err, forest.ErrScratch) || errors.Is(err, kv.ErrFull) {
 		return nil

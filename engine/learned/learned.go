@@ -68,7 +68,7 @@ func (s *Store) Of(salt string, private bool) (*Texts, error) {
 
 // open opens the methods for texts of which nothing is known.
 func (s *Store) open() (*Texts, error) {
-	t := &Texts{rates: method.NewRates(len(s.infos) + 1), turns: make([]plan.Turn, len(s.infos)), credits: make([]plan.Credit, len(s.infos))}
+	t := &Texts{rates: method.NewRates(len(s.infos) + 1), turns: make([]plan.Backoff, len(s.infos)), credits: make([]plan.Credit, len(s.infos))}
 	for n, i := range s.infos {
 		m, err := i.Open(s.env)
 		if err != nil {
@@ -86,13 +86,13 @@ type Texts struct {
 
 	mu      sync.Mutex
 	rates   *method.Rates
-	turns   []plan.Turn   // of methods that run rows
-	credits []plan.Credit // of others
-	taught  bool          // since it was saved
+	turns   []plan.Backoff // of methods that run rows
+	credits []plan.Credit  // of others
+	taught  bool           // since it was saved
 }
 
 // Begin gives a new text what is known: it changes rates, and returns the turns and the credits.
-func (t *Texts) Begin(rates *method.Rates) ([]plan.Turn, []plan.Credit) {
+func (t *Texts) Begin(rates *method.Rates) ([]plan.Backoff, []plan.Credit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	rates.Carry(t.rates)
@@ -100,7 +100,7 @@ func (t *Texts) Begin(rates *method.Rates) ([]plan.Turn, []plan.Credit) {
 }
 
 // End takes over what a text that has ended taught. drafted says that it drafted at all.
-func (t *Texts) End(rates *method.Rates, turns []plan.Turn, credits []plan.Credit, drafted bool) {
+func (t *Texts) End(rates *method.Rates, turns []plan.Backoff, credits []plan.Credit, drafted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rates.Merge(rates)

@@ -94,8 +94,8 @@ func (c *Credit) Took(seconds float64, rounds int) {
 // Seconds returns the time of a round's call, 0 where it is not known.
 func (c *Credit) Seconds() float64 { return c.seconds }
 
-// Judge learns how many tokens the drafter gave in a round, if it was asked.
-func (c *Credit) Judge(tokens int) {
+// Observe learns how many tokens the drafter gave in a round, if it was asked.
+func (c *Credit) Observe(tokens int) {
 	if !c.asked {
 		return
 	}

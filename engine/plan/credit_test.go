@@ -12,7 +12,7 @@ func text(c *Credit, tokens int, seconds float64) (asked int) {
 		if c.Due(1) {
 			asked++
 			c.Took(seconds, 1)
-			c.Judge(tokens)
+			c.Observe(tokens)
 		}
 	}
 	c.End(1)
@@ -65,7 +65,7 @@ func TestCreditRead(t *testing.T) {
 			credit.Read(c.read)
 			for round := range 40 {
 				if credit.Due(1) {
-					credit.Judge(min(1, max(0, 10-round)))
+					credit.Observe(min(1, max(0, 10-round)))
 				}
 			}
 			credit.End(1)

@@ -13,7 +13,7 @@ type Planner struct {
 	Eager      bool       // every draft is run
 	Throughput Throughput // of the sequence
 	Experts    Mixture
-	Most       int // drafts that are run at most; 0: MaxDraft
+	MaxDrafts  int // drafts that are run at most; 0: MaxDraft
 
 	tree   *method.Tree
 	table  [MaxDraft + 2]float64 // seconds of a step, by rows that all want logits
@@ -79,7 +79,7 @@ func (p *Planner) Choose(t *method.Tree) (gain float64) {
 	switch {
 	case len(nodes) == 0:
 		return 0
-	case p.Eager || t.Whole():
+	case p.Eager || t.RunsAll():
 		return p.all(nodes)
 	}
 	best, expected := 0, 0.0
@@ -103,14 +103,14 @@ func (p *Planner) Choose(t *method.Tree) (gain float64) {
 
 // most returns how many drafts are run at most.
 func (p *Planner) most() int {
-	if p.Most == 0 {
+	if p.MaxDrafts == 0 {
 		return MaxDraft
 	}
-	return min(p.Most, MaxDraft)
+	return min(p.MaxDrafts, MaxDraft)
 }
 
-// Ahead returns how many of the drafts may run.
-func (p *Planner) Ahead() int { return min(len(p.order), p.most()) }
+// MaxRun returns how many of the drafts may run.
+func (p *Planner) MaxRun() int { return min(len(p.order), p.most()) }
 
 // Reserve makes room for choosing among so many drafts.
 func (p *Planner) Reserve(drafts int) {
@@ -136,8 +136,8 @@ func (p *Planner) StepSeconds(rows int) float64 { return p.table[rows] }
 // Order returns the places of the drafts in the tree, best first; it is valid until the next Choose.
 func (p *Planner) Order() []int32 { return p.order }
 
-// Whole reports whether all drafts of the round are run, whether they pay or not: a proof wants it, or the tree does.
-func (p *Planner) Whole() bool { return p.Eager || p.tree.Whole() }
+// RunsAll reports whether all drafts of the round are run, whether they pay or not: a proof wants it, or the tree does.
+func (p *Planner) RunsAll() bool { return p.Eager || p.tree.RunsAll() }
 
 // trial lets a few drafts run now and then although they do not seem to pay: a cost that was measured in a bad moment
 // is corrected by steps of that size alone. It returns how many.
@@ -158,7 +158,7 @@ const (
 // that were not drawn the least likely ones are left out.
 func (p *Planner) all(nodes []method.Node) (gain float64) {
 	n := min(len(nodes), p.most())
-	if p.tree.Whole() {
+	if p.tree.RunsAll() {
 		for i := range n {
 			p.order[i] = int32(i)
 		}

@@ -116,7 +116,7 @@ func TestChain(t *testing.T) {
 // TestTurn: a drafter that costs more than it brings is asked ever less, over texts too; one that begins to pay is asked
 // always; reading a prompt is not held against it.
 func TestTurn(t *testing.T) {
-	var turn Turn
+	var turn Backoff
 	texts := func(n int, worth float64) (asked int) {
 		for range n {
 			turn.Begin()
@@ -126,9 +126,9 @@ func TestTurn(t *testing.T) {
 				}
 				asked++
 				if first {
-					turn.Judge(-100)
+					turn.Observe(-100)
 				} else {
-					turn.Judge(worth)
+					turn.Observe(worth)
 				}
 				first = false
 			}
@@ -148,7 +148,7 @@ func TestTurn(t *testing.T) {
 
 // TestShareMost: rounds that share a step run no more drafts than each of them may.
 func TestShareMost(t *testing.T) {
-	rounds := []*Planner{{Most: 2}, {Most: 3}, {}}
+	rounds := []*Planner{{MaxDrafts: 2}, {MaxDrafts: 3}, {}}
 	for _, p := range rounds {
 		p.table[1] = 1
 		p.Choose(fullTree([]float32{0.9}, 5))
@@ -233,7 +233,7 @@ func TestShareBeyondDip(t *testing.T) {
 
 // TestAskedAgain: a drafter that was worth it, and no longer is, is asked once more.
 func TestAskedAgain(t *testing.T) {
-	d := Turn{rounds: firstRounds, worth: -1, again: true, probe: pause{left: 10}}
+	d := Backoff{rounds: firstRounds, worth: -1, again: true, probe: pause{left: 10}}
 	for i, want := range []bool{true, false, false} {
 		if d.Due(0) != want {
 			t.Errorf("round %d: asked is %v", i, !want)
@@ -248,7 +248,7 @@ func TestNotAsked(t *testing.T) {
 	if c.Due(1e9) {
 		t.Fatal("it is asked")
 	}
-	c.Judge(5)
+	c.Observe(5)
 	if before.calls = c.calls; c.rounds != before.rounds || c.gain != before.gain || c.given != 0 {
 		t.Errorf("%+v, want %+v", c, before)
 	}

@@ -25,7 +25,7 @@ func Share(rounds []*Planner, rows int, tokens float64, seconds func(more int) f
 		}
 	}
 	for _, p := range rounds {
-		if !p.Whole() {
+		if !p.RunsAll() {
 			p.chosen = append(p.chosen[:0], p.order[:p.worth]...)
 			slices.Sort(p.chosen) // parents first
 		}
@@ -40,7 +40,7 @@ func (p *Planner) Chosen() []int32 { return p.chosen }
 func likeliest(rounds []*Planner) (best *Planner) {
 	score := float32(0)
 	for _, p := range rounds {
-		if p.Whole() {
+		if p.RunsAll() {
 			continue
 		}
 		if next := p.next(); next > score {

@@ -38,8 +38,8 @@ type Sizes struct {
 
 // The times that Tune may take: for a step whose cost is to be known well, and roughly.
 const (
-	Budget = 1500 * time.Millisecond
-	Rough  = 150 * time.Millisecond
+	TuneBudget  = 1500 * time.Millisecond
+	RoughBudget = 150 * time.Millisecond
 )
 
 // Tune measures the cost of steps in about a budget's time: it runs a window of layers, the next one each time, and

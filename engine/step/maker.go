@@ -29,15 +29,15 @@ type Config struct {
 	Experts plan.Mixture
 	Chunk   int // rows of a step
 	Seqs    int // slots
-	Most    int // sequences that may be open
+	MaxOpen int // sequences that may be open
 }
 
 // Maker makes the steps of a model, one after another, each of the jobs of all callers that wait. It is safe for concurrent use;
 // its lock is held while a step is made, and guards Cache, Exec and the trunks.
 type Maker struct {
 	Config
-	Load  Figures    // has a lock of its own
-	Costs plan.Known // has a lock of its own
+	Load  Figures         // has a lock of its own
+	Costs plan.SharedCost // has a lock of its own
 
 	// How long a sequence that nobody calls for keeps its pages and its slot. They are not changed once steps are made.
 	IdleGrace, SlotGrace time.Duration

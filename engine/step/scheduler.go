@@ -192,7 +192,7 @@ func (m *Maker) share(st *Step, tokens, fixed int) {
 		rows = plan.Within(plan.Limit(seconds(0), false), rows, seconds)
 		st.plans = st.plans[:0]
 		for _, t := range st.rounds {
-			if p := t.need.Drafts; p.Whole() {
+			if p := t.need.Drafts; p.RunsAll() {
 				p.Limit(rows)
 				s.Rows += len(p.Chosen())
 				rows -= len(p.Chosen())

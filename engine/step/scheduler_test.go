@@ -27,7 +27,7 @@ func newMaker(t *testing.T) *Maker {
 		t.Fatal(err)
 	}
 	m := new(Maker)
-	m.Init(Config{Cache: cache, Chunk: 16, Seqs: 4, Most: 8})
+	m.Init(Config{Cache: cache, Chunk: 16, Seqs: 4, MaxOpen: 8})
 	return m
 }
 
@@ -35,7 +35,7 @@ func newMaker(t *testing.T) *Maker {
 func (m *Maker) admit(t *testing.T, priority, n int) *Trunk {
 	t.Helper()
 	trunk := &Trunk{Terms: Terms{Priority: priority}}
-	err := errors.Join(m.Open(trunk, m.Most), m.Admit(trunk))
+	err := errors.Join(m.Open(trunk, m.MaxOpen), m.Admit(trunk))
 	if err == nil && n > 0 {
 		err = m.Cache.Pad(trunk.Seq, n)
 	}
@@ -52,8 +52,8 @@ func TestRank(t *testing.T) {
 		"young":       {arrival: 4},
 		"urgent":      {arrival: 3, Terms: Terms{Priority: 2}},
 		"late":        {arrival: 5, Terms: Terms{Priority: 2}},
-		"owed":        {arrival: 6, Terms: Terms{Priority: LeastPriority}, owed: true},
-		"most urgent": {arrival: 7, Terms: Terms{Priority: MostPriority}},
+		"owed":        {arrival: 6, Terms: Terms{Priority: MinPriority}, owed: true},
+		"most urgent": {arrival: 7, Terms: Terms{Priority: MaxPriority}},
 		"unimportant": {arrival: 2, Terms: Terms{Priority: -1}},
 	}
 	names := []string{"unimportant", "young", "late", "most urgent", "owed", "urgent", "old"}
@@ -86,7 +86,7 @@ func TestOwe(t *testing.T) {
 // TestPreempt checks which trunk loses its pages to one that needs some.
 func TestPreempt(t *testing.T) {
 	m := newMaker(t)
-	empty, low := m.admit(t, LeastPriority, 0), m.admit(t, -1, page)
+	empty, low := m.admit(t, MinPriority, 0), m.admit(t, -1, page)
 	middle, high := m.admit(t, 0, page), m.admit(t, 1, page)
 	for _, c := range []struct {
 		name         string
@@ -139,7 +139,7 @@ func TestFit(t *testing.T) {
 	if fits, err := m.fit(trunk); fits || !errors.Is(err, kv.ErrFull) {
 		t.Errorf("by itself: %v, %v", fits, err)
 	}
-	m.admit(t, MostPriority, page)
+	m.admit(t, MaxPriority, page)
 	if fits, err := m.fit(trunk); fits || err != nil {
 		t.Errorf("beside another: %v, %v", fits, err)
 	}

@@ -23,8 +23,8 @@ const (
 // Terms are what a sequence may ask of the scheduler.
 type Terms struct {
 	// Priority decides which sequence gets a slot first, and which loses its pages where they run out, the lowest first,
-	// and weighs the share of prefill rows, twice for each [prioritySteps] up; usually 0, and within [LeastPriority] and
-	// [MostPriority]. Where younger sequences of higher priority keep coming, the one that waits longest is now and then
+	// and weighs the share of prefill rows, twice for each [prioritySteps] up; usually 0, and within [MinPriority] and
+	// [MaxPriority]. Where younger sequences of higher priority keep coming, the one that waits longest is now and then
 	// as urgent as any, until it is closed: none starves.
 	Priority int
 	// Salt keeps a sequence apart: it shares pages, and what drafting learns, with sequences of the same salt only.
@@ -39,8 +39,8 @@ type Terms struct {
 
 // The range of [Terms.Priority].
 const (
-	LeastPriority = -10
-	MostPriority  = 10
+	MinPriority = -10
+	MaxPriority = 10
 )
 
 const (
@@ -118,7 +118,7 @@ func (m *Maker) count(t *Trunk, most int) (fits bool) {
 // OpenNow makes a trunk for a drafter, who calls several times in short order: it has a slot and never loses its pages. Errors:
 // [ErrBusy] where no slot is free.
 func (m *Maker) OpenNow(t *Trunk) error {
-	if err := m.Open(t, m.Most); err != nil {
+	if err := m.Open(t, m.MaxOpen); err != nil {
 		return err
 	}
 	t.caller.Init(true)
@@ -218,7 +218,7 @@ func (t *Trunk) Drop() { _ = t.maker.Cache.Drop(t.Seq, forest.Trunk) } // the se
 // priority is that of the trunk's terms, or the highest where it is owed.
 func (t *Trunk) priority() int {
 	if t.owed {
-		return MostPriority
+		return MaxPriority
 	}
 	return t.Terms.Priority
 }

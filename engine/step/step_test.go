@@ -120,7 +120,7 @@ func TestAdaptersHeld(t *testing.T) {
 	var trunks []*Trunk
 	for _, name := range []byte{1, 1, 2} {
 		o := &Trunk{Terms: Terms{Adapters: &adapters.Set{Name: [32]byte{name}}}}
-		if err := errors.Join(m.Open(o, m.Most), m.Admit(o)); err != nil {
+		if err := errors.Join(m.Open(o, m.MaxOpen), m.Admit(o)); err != nil {
 			t.Fatal(err)
 		}
 		trunks = append(trunks, o)

@@ -9,7 +9,7 @@ import (
 	"grove/text/token"
 )
 
-// Branch is a [Source] that follows a text with a sequence of a draft model: it commits the tokens that the text got
+// Branch is a [LogitSource] that follows a text with a sequence of a draft model: it commits the tokens that the text got
 // and drops the other rows. It is for one goroutine.
 type Branch struct {
 	following
@@ -20,14 +20,14 @@ type Branch struct {
 
 // NewBranch returns a source of the draft model of e, whose sequence is opened once a text is drafted for and a slot is free.
 func NewBranch(e method.Env, trim *Trim) *Branch {
-	return &Branch{following: following{Rows: Rows{Size: e.Draft.Size(), Words: e.Words, Base: None}, model: e.Draft}, trim: trim}
+	return &Branch{following: following{Rows: Rows{Size: e.Draft.Size(), VocabMap: e.VocabMap, Base: None}, model: e.Draft}, trim: trim}
 }
 
 // Begin starts a text, which is empty until Committed or SetText tells of it.
 func (b *Branch) Begin(h *method.History) error {
 	text := b.text[:0]
 	err := b.begin()
-	if b.history = h; b.Words != nil {
+	if b.history = h; b.VocabMap != nil {
 		b.text = text
 	}
 	if b.trim != nil {
@@ -39,11 +39,11 @@ func (b *Branch) Begin(h *method.History) error {
 // Committed tells of tokens that were added to the text; the history has them. begins says that they are the first.
 func (b *Branch) Committed(ids []token.ID, begins bool) {
 	n := len(b.text)
-	if b.Words == nil {
+	if b.VocabMap == nil {
 		b.SetText(b.history.IDs(), n)
 		return
 	}
-	b.SetText(b.Words.Append(b.text, ids, begins), n)
+	b.SetText(b.VocabMap.Append(b.text, ids, begins), n)
 }
 
 // SetText replaces the text: ids are tokens of the draft model, of which those from place from on are new. The slice
@@ -59,7 +59,7 @@ func (b *Branch) SetText(ids []token.ID, from int) {
 // Text returns the text in tokens of the draft model.
 func (b *Branch) Text() []token.ID { return b.text }
 
-// Root implements [Source]. The draft model has no logits for a text longer than its context, nor while no slot is free.
+// Root implements [LogitSource]. The draft model has no logits for a text longer than its context, nor while no slot is free.
 func (b *Branch) Root(ctx context.Context) (ok bool, err error) {
 	if len(b.text) == 0 || len(b.text) > b.Size.Context {
 		return false, nil

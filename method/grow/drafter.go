@@ -26,8 +26,8 @@ func MeetsDraft(e method.Env, draws bool) error {
 	switch {
 	case e.Draft == nil:
 		return method.ErrNeeds
-	case draws && e.Words.Way() != method.SameVocabulary:
-		return fmt.Errorf("%w: a draft model with the same vocabulary (this one's: %v)", method.ErrNeeds, e.Words)
+	case draws && e.VocabMap.Mapping() != method.SameVocabulary:
+		return fmt.Errorf("%w: a draft model with the same vocabulary (this one's: %v)", method.ErrNeeds, e.VocabMap)
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (d *Drafter) Begin(h *method.History) error {
 }
 
 // Committed implements [method.Drafter].
-func (d *Drafter) Committed(r method.Run) {
+func (d *Drafter) Committed(r method.Update) {
 	d.branch.Committed(r.IDs, false)
 	d.grower.Committed(r.IDs)
 }

@@ -41,14 +41,14 @@ func (g *Grower) distribution(t *method.Tree, node int, logits []float32) (*veri
 			q.IDs, q.P = append(q.IDs, token.ID(id)), append(q.P, p)
 		}
 	}
-	t.Draw(node, *q)
+	t.SetDistribution(node, *q)
 	return q, nil
 }
 
 // at returns the room of the distribution behind a node: that of all nodes of a tree of draws is made at once.
 func (g *Grower) at(t *method.Tree, node int) *verify.Distribution {
 	n := method.Support(g.sampler.Params(), g.vocabulary)
-	if all := n * (t.Draws() + 1); cap(g.pairs.IDs) != all {
+	if all := n * (t.MaxDraws() + 1); cap(g.pairs.IDs) != all {
 		g.pairs, g.dists = verify.Distribution{IDs: make([]token.ID, 0, all), P: make([]float32, 0, all)}, g.dists[:0]
 	}
 	for len(g.dists) <= node+1 {
@@ -69,7 +69,7 @@ func (g *Grower) distinct(t *method.Tree, node int, logits []float32) error {
 		return err
 	}
 	g.drawn, g.scores = g.drawn[:0], g.scores[:0]
-	most, use := g.ranks(t.DepthOf(node)), method.DraftUse+method.NodeUses*sample.Use(node+1)
+	most, use := g.ranks(t.DepthOf(node)), method.PurposeDraft+method.NodePurposes*sample.Purpose(node+1)
 	for i, id := range q.IDs {
 		g.offer(most, id, math.Log(float64(q.P[i]))+g.sampler.Noise(g.index, use, id))
 	}
@@ -172,7 +172,7 @@ func (g *Grower) independent(t *method.Tree, node int, logits []float32) error {
 		draws = bits.OnesCount64(t.Nodes()[node].Samples)
 	}
 	for k := range min(draws, t.Room()) {
-		use := method.DraftUse + method.NodeUses*sample.Use((node+1)*method.MaxSamples+k)
+		use := method.PurposeDraft + method.NodePurposes*sample.Purpose((node+1)*method.MaxSamples+k)
 		i := pick(q.P, g.sampler.Number(g.index, use))
 		at := t.AddSample(node, q.IDs[i], k, Class(0, q.P[i]), Belief(0, q.P[i]))
 		if at == method.Root {

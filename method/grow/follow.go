@@ -52,7 +52,7 @@ func (f *following) Close() error {
 	return f.branch.Close()
 }
 
-// Room implements [Source].
+// Room implements [LogitSource].
 func (f *following) Room() (drafts, depth int) { return f.Rows.Room(), f.Size.Context - len(f.text) }
 
 // match follows the live rows along the text to its token end at most, and returns the last row and how many there are.
@@ -72,7 +72,7 @@ func (f *following) match(end int) (at, n int) {
 func (f *following) extend(ctx context.Context, n int, want forest.Want) error {
 	f.rows, f.Live = f.rows[:0], f.Live[:0]
 	for i, id := range f.text[f.known : f.known+n] {
-		f.rows = append(f.rows, method.Row{Row: forest.Row{ID: id, Passing: i < n-1}, After: i})
+		f.rows = append(f.rows, method.Row{Row: forest.Row{ID: id, Transient: i < n-1}, After: i})
 	}
 	f.rows[n-1].Want = want
 	if err := f.Grow(ctx, f.rows); err != nil {
@@ -86,7 +86,7 @@ func (f *following) extend(ctx context.Context, n int, want forest.Want) error {
 	return nil
 }
 
-// Follower is a [Source] that follows a text of which the end is not certain, with a sequence of a model whose tokens are the target's.
+// Follower is a [LogitSource] that follows a text of which the end is not certain, with a sequence of a model whose tokens are the target's.
 // Only certain tokens are committed: the others are rows behind the trunk, so that a text that goes on otherwise costs
 // the computation of its new tokens alone. It is for one goroutine.
 type Follower struct {
@@ -115,7 +115,7 @@ func (f *Follower) Begin() error {
 // the next call.
 func (f *Follower) Follow(text []token.ID, certain int) { f.text, f.certain = text, certain }
 
-// Root implements [Source]. The model has no logits for a text longer than its context, nor while no slot is free.
+// Root implements [LogitSource]. The model has no logits for a text longer than its context, nor while no slot is free.
 func (f *Follower) Root(ctx context.Context) (ok bool, err error) {
 	n, err := f.Join(ctx, nil)
 	return n > 0, err

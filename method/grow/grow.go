@@ -1,4 +1,4 @@
-// Package grow turns logits into trees of drafts, for every method that drafts token by token. A [Source] gives the
+// Package grow turns logits into trees of drafts, for every method that drafts token by token. A [LogitSource] gives the
 // logits behind the text and behind drafts, a [Shape] says how the tree grows, and a [Grower] adds the drafts.
 package grow
 
@@ -15,8 +15,8 @@ import (
 	"grove/verify"
 )
 
-// Source gives the logits behind the end of a text and behind drafts. It is for one goroutine.
-type Source interface {
+// LogitSource gives the logits behind the end of a text and behind drafts. It is for one goroutine.
+type LogitSource interface {
 	// Root gets the logits behind the text's last token. It returns false where there are none to draft from.
 	Root(ctx context.Context) (ok bool, err error)
 	// Expand gets the logits behind drafts, which are places in the tree. The parent of each is the root or was
@@ -63,9 +63,9 @@ type Draw int
 
 // The draws.
 const (
-	Likeliest   Draw = iota // those that the target is likeliest to draw, if its logits are these
-	Distinct                // draws without replacement, for [verify.Block] and [verify.Reject]
-	Independent             // draws with replacement: Ranks[0] chains, of which equal beginnings are one path, for [verify.KSEQ]
+	Likeliest          Draw = iota // those that the target is likeliest to draw, if its logits are these
+	WithoutReplacement             // draws without replacement, for [verify.Block] and [verify.Reject]
+	WithReplacement                // draws with replacement: Ranks[0] chains, of which equal beginnings are one path, for [verify.KSEQ]
 )
 
 // Growth says which drafts of a level are made.
@@ -73,10 +73,10 @@ type Growth int
 
 // The growths.
 const (
-	Worthy Growth = iota // as many behind each node as its depth has, and further levels while they pay
-	Fixed                // the same, and as many levels as Ranks has numbers, whether they pay or not
-	Beams                // the best of all nodes of a level together, Beam of them, by stochastic beam search; Distinct only
-	Slots                // the best places of the tree, Drafts at most, by Value; Distinct only
+	BestFirst Growth = iota // as many behind each node as its depth has, and further levels while they pay
+	Fixed                   // the same, and as many levels as Ranks has numbers, whether they pay or not
+	Beams                   // the best of all nodes of a level together, Beam of them, by stochastic beam search; WithoutReplacement only
+	Slots                   // the best places of the tree, Drafts at most, by Value; WithoutReplacement only
 )
 
 // Value says how much a place of the tree is worth, before its draft is drawn.
@@ -98,7 +98,7 @@ const (
 // Grower adds drafts to trees by a shape. It is for one goroutine; in steady use it does not allocate.
 type Grower struct {
 	shape      Shape
-	source     Source
+	source     LogitSource
 	vocabulary int
 	sampler    *sample.Chain
 	index      int // length of the text
@@ -122,7 +122,7 @@ type Grower struct {
 }
 
 // New makes a grower of trees over a vocabulary, which is that of the source's logits.
-func New(s Shape, from Source, vocabulary int) *Grower {
+func New(s Shape, from LogitSource, vocabulary int) *Grower {
 	if s.Depth == 0 {
 		s.Depth = Depth
 	}
@@ -225,9 +225,9 @@ func (g *Grower) expand(ctx context.Context, t *method.Tree) error {
 // behind adds drafts behind a node, by the logits there.
 func (g *Grower) behind(t *method.Tree, node int, logits []float32) error {
 	switch g.shape.Draw {
-	case Distinct:
+	case WithoutReplacement:
 		return g.distinct(t, node, logits)
-	case Independent:
+	case WithReplacement:
 		return g.independent(t, node, logits)
 	}
 	return g.likeliest(t, node, logits)

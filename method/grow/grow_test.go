@@ -33,7 +33,7 @@ func (d *tested) Begin(h *method.History) error {
 	return errors.Join(err, d.Grower.Begin(h.Noise))
 }
 
-func (d *tested) Committed(r method.Run) { d.Branch.Committed(r.IDs, false) }
+func (d *tested) Committed(r method.Update) { d.Branch.Committed(r.IDs, false) }
 
 func (d *tested) Draft(ctx context.Context, t *method.Tree) error {
 	return d.Grower.Grow(ctx, t, len(d.history.IDs()))
@@ -110,7 +110,7 @@ func TestSpine(t *testing.T) {
 // TestBeamOfOne: stochastic beam search with one beam draws a chain from the draft model.
 func TestBeamOfOne(t *testing.T) {
 	model := growtest.Random(3, 1)
-	x, _ := open(t, Shape{Draw: Distinct, Ranks: []int{3}, Beam: 1, Growth: Beams}, model, sample.Params{Temperature: 1, Seed: 6})
+	x, _ := open(t, Shape{Draw: WithoutReplacement, Ranks: []int{3}, Beam: 1, Growth: Beams}, model, sample.Params{Temperature: 1, Seed: 6})
 	const rounds = 6000
 	counts := map[[2]token.ID]float64{}
 	for x.Noise.SampleIndex = range rounds {
@@ -136,7 +136,7 @@ func expectShare(t *testing.T, what string, count int, p, rounds float64) {
 // often they share their first token.
 func TestBeamsOfTwo(t *testing.T) {
 	model := growtest.Random(3, 1)
-	x, _ := open(t, Shape{Draw: Distinct, Ranks: []int{3}, Beam: 2, Growth: Beams}, model, sample.Params{Temperature: 1, Seed: 6})
+	x, _ := open(t, Shape{Draw: WithoutReplacement, Ranks: []int{3}, Beam: 2, Growth: Beams}, model, sample.Params{Temperature: 1, Seed: 6})
 	const rounds = 20000
 	share := 0
 	for x.Noise.SampleIndex = range rounds {
@@ -163,7 +163,7 @@ func TestBeamsOfTwo(t *testing.T) {
 // TestNodesApart: the draws behind siblings are independent. It counts how often the first ones are equal.
 func TestNodesApart(t *testing.T) {
 	model := growtest.Table(3, func(_, next int) float64 { return -float64(next) })
-	x, _ := open(t, Shape{Draw: Distinct, Ranks: []int{2, 2}, Beam: 2, Growth: Fixed}, model, sample.Params{Temperature: 1, Seed: 6})
+	x, _ := open(t, Shape{Draw: WithoutReplacement, Ranks: []int{2, 2}, Beam: 2, Growth: Fixed}, model, sample.Params{Temperature: 1, Seed: 6})
 	const rounds = 1000
 	equal := 0
 	for x.Noise.SampleIndex = range rounds {
@@ -186,7 +186,7 @@ func TestDrawnAtIndex(t *testing.T) {
 	p := sample.Params{Temperature: 1, XTC: sample.XTC{Probability: 0.5, Threshold: 0.05}}
 	model := growtest.Random(6, 1)
 	for p.Seed = range 20 {
-		x, _ := open(t, Shape{Draw: Distinct, Ranks: []int{2}, Beam: 2}, model, p)
+		x, _ := open(t, Shape{Draw: WithoutReplacement, Ranks: []int{2}, Beam: 2}, model, p)
 		x.Begin(t, 0, 1, 2)
 		tree := x.Draft(t, 3)
 		c, err := sample.NewChain(sample.Settings{Params: p}, 6)
@@ -194,7 +194,7 @@ func TestDrawnAtIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		for node := method.Root; node < tree.Len(); node++ {
-			got := tree.Drafts(node)
+			got := tree.DraftDistribution(node)
 			if len(got.IDs) == 0 {
 				continue
 			}
@@ -239,7 +239,7 @@ func expectJoint(t *testing.T, counts map[[2]token.ID]float64, expected func(a, 
 // numbers of draws to be complete behind each node.
 func TestIndependent(t *testing.T) {
 	model := growtest.Random(3, 1)
-	x, _ := open(t, Shape{Draw: Independent, Ranks: []int{3}, Beam: 3}, model, sample.Params{Temperature: 1, Seed: 6})
+	x, _ := open(t, Shape{Draw: WithReplacement, Ranks: []int{3}, Beam: 3}, model, sample.Params{Temperature: 1, Seed: 6})
 	const rounds = 4000
 	counts, together := map[[2]token.ID]float64{}, map[[2]token.ID]float64{}
 	for x.Noise.SampleIndex = range rounds {
@@ -280,7 +280,7 @@ func TestIndependent(t *testing.T) {
 
 // TestIndependentBounds expects a tree without room to get fewer draws, the first ones, whatever they are.
 func TestIndependentBounds(t *testing.T) {
-	x, d := open(t, Shape{Draw: Independent, Ranks: []int{8}, Beam: 8}, growtest.Cycle(9, 0.1), sample.Params{Temperature: 1, Seed: 2})
+	x, d := open(t, Shape{Draw: WithReplacement, Ranks: []int{8}, Beam: 8}, growtest.Cycle(9, 0.1), sample.Params{Temperature: 1, Seed: 2})
 	for room := range 12 {
 		x.Begin(t, 0)
 		tree := method.NewTree(room, 9)
@@ -302,7 +302,7 @@ func TestIndependentBounds(t *testing.T) {
 // target's distribution.
 func TestSequences(t *testing.T) {
 	target, model := growtest.Random(3, 3), growtest.Random(3, 4)
-	x, d := open(t, Shape{Draw: Independent, Ranks: []int{3}, Beam: 3}, model, sample.Params{Temperature: 1, Seed: 11})
+	x, d := open(t, Shape{Draw: WithReplacement, Ranks: []int{3}, Beam: 3}, model, sample.Params{Temperature: 1, Seed: 11})
 	view := growtest.View{Tree: method.NewTree(64, 3), Target: target, Rng: rand.New(rand.NewPCG(5, 5))}
 	const rounds = 6000
 	counts, accepted := map[[2]token.ID]float64{}, 0
@@ -328,22 +328,22 @@ func TestSequences(t *testing.T) {
 // TestBehindOthers draws into a tree that has drafts of another drafter, one of which is drawn, too.
 func TestBehindOthers(t *testing.T) {
 	for _, s := range []Shape{
-		{Draw: Distinct, Ranks: []int{3}, Beam: 3}, {Draw: Distinct, Ranks: []int{3}, Beam: 3, Growth: Beams},
-		{Draw: Distinct, Ranks: []int{3}, Beam: 3, Growth: Slots, Value: ByProbability, Drafts: 24}, {Draw: Independent, Ranks: []int{3}, Beam: 3},
+		{Draw: WithoutReplacement, Ranks: []int{3}, Beam: 3}, {Draw: WithoutReplacement, Ranks: []int{3}, Beam: 3, Growth: Beams},
+		{Draw: WithoutReplacement, Ranks: []int{3}, Beam: 3, Growth: Slots, Value: ByProbability, Drafts: 24}, {Draw: WithReplacement, Ranks: []int{3}, Beam: 3},
 	} {
 		x, d := open(t, s, growtest.Random(3, 1), sample.Params{Temperature: 1, Seed: 2})
 		x.Begin(t, 0)
 		tree := method.NewTree(64, 3)
 		tree.Reset(3, method.NewRates(2))
-		tree.Turn(1)
+		tree.SetDrafter(1)
 		for at, id := method.Root, token.ID(0); id < 3; id++ {
 			at = tree.Add(at, id, 0, 1)
 		}
-		tree.Turn(0)
+		tree.SetDrafter(0)
 		if err := d.Draft(t.Context(), tree); err != nil {
 			t.Fatal(err)
 		}
-		if tree.Len() <= 3 || !tree.Drawn() {
+		if tree.Len() <= 3 || !tree.Sampled() {
 			t.Errorf("%+v: %d drafts", s, tree.Len())
 		}
 	}
@@ -398,9 +398,9 @@ func TestProductTies(t *testing.T) {
 // TestAllocates holds a round in steady use to no allocation.
 func TestAllocates(t *testing.T) {
 	for _, s := range []Shape{
-		{Ranks: []int{4}, Beam: 4, Depth: 4}, {Draw: Distinct, Ranks: []int{3}, Beam: 4, Growth: Beams, Depth: 4},
-		{Draw: Distinct, Ranks: []int{3}, Beam: 4, Growth: Slots, Value: ByProbability, Drafts: 24}, {Draw: Distinct, Ranks: []int{3}, Beam: 4, Growth: Slots, Value: ByRank, Drafts: 24}, {Draw: Distinct, Ranks: []int{3}, Beam: 4, Growth: Slots, Drafts: 24},
-		{Draw: Independent, Ranks: []int{4}, Beam: 4, Depth: 4},
+		{Ranks: []int{4}, Beam: 4, Depth: 4}, {Draw: WithoutReplacement, Ranks: []int{3}, Beam: 4, Growth: Beams, Depth: 4},
+		{Draw: WithoutReplacement, Ranks: []int{3}, Beam: 4, Growth: Slots, Value: ByProbability, Drafts: 24}, {Draw: WithoutReplacement, Ranks: []int{3}, Beam: 4, Growth: Slots, Value: ByRank, Drafts: 24}, {Draw: WithoutReplacement, Ranks: []int{3}, Beam: 4, Growth: Slots, Drafts: 24},
+		{Draw: WithReplacement, Ranks: []int{4}, Beam: 4, Depth: 4},
 	} {
 		m := growtest.Random(5, 1)
 		_, d := open(t, s, m, sample.Params{Temperature: 1})

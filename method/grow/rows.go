@@ -8,16 +8,16 @@ import (
 	"grove/text/token"
 )
 
-// Rows runs drafts as rows behind a trunk, and knows the rows that live: it is the part of a [Source] that does not
+// Rows runs drafts as rows behind a trunk, and knows the rows that live: it is the part of a [LogitSource] that does not
 // depend on whose trunk it is. It is for one goroutine.
 type Rows struct {
-	Trunk method.Trunk
-	Size  method.Size      // of the model
-	Like  forest.Row       // the fields that all rows have in common: Skip, To, and outputs besides logits
-	Words *method.VocabMap // from the tree's tokens to the model's; nil: they are the same
-	Base  int              // the live row of the text's last token; [None]: it is the trunk's end
-	Live  []LiveRow        // parents first
-	Pass  int              // rows of a pass at most, where the rows are behind the text's own trunk
+	Trunk    method.Trunk
+	Size     method.Size      // of the model
+	Like     forest.Row       // the fields that all rows have in common: Skip, To, and outputs besides logits
+	VocabMap *method.VocabMap // from the tree's tokens to the model's; nil: they are the same
+	Base     int              // the live row of the text's last token; [None]: it is the trunk's end
+	Live     []LiveRow        // parents first
+	Pass     int              // rows of a pass at most, where the rows are behind the text's own trunk
 
 	dense  []float32 // the logits of a row by the target's tokens, where these are others
 	keep   int       // tokens of the vocabulary that are drafted
@@ -39,7 +39,7 @@ const None = -1
 
 // Vocabulary returns the number of tokens that logits are for. The target has vocabulary tokens.
 func (r *Rows) Vocabulary(vocabulary int) int {
-	switch r.Words.Way() {
+	switch r.VocabMap.Mapping() {
 	case method.SharedTokens:
 		r.keep = vocabulary
 		r.dense = make([]float32, vocabulary)
@@ -81,12 +81,12 @@ func (r *Rows) Grow(ctx context.Context, rows []method.Row) (err error) {
 // Result returns the result of the i-th row of the last pass.
 func (r *Rows) Result(i int) *method.Result { return &r.got[i] }
 
-// Expand implements [Source].
+// Expand implements [LogitSource].
 func (r *Rows) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
 	r.levels = r.levels[:0]
 	for _, at := range drafts {
 		n := &t.Nodes()[at]
-		l := LiveRow{ID: r.Words.ToDraft(n.ID), Parent: r.Base}
+		l := LiveRow{ID: r.VocabMap.ToDraft(n.ID), Parent: r.Base}
 		if n.Parent != method.Root {
 			l.Parent = r.places[n.Parent]
 		}
@@ -99,17 +99,17 @@ func (r *Rows) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
 	return r.Run(ctx, r.levels)
 }
 
-// Logits implements [Source].
+// Logits implements [LogitSource].
 func (r *Rows) Logits(i int) []float32 {
 	logits := r.got[i].Logits
 	if r.dense == nil {
 		return logits[:r.keep]
 	}
-	r.Words.Spread(r.dense, logits)
+	r.VocabMap.Spread(r.dense, logits)
 	return r.dense
 }
 
-// State implements [Source].
+// State implements [LogitSource].
 func (r *Rows) State(i int) []float32 { return r.got[i].State }
 
 // Room returns how many rows the next pass may have.

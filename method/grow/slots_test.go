@@ -24,7 +24,7 @@ func grown(t *testing.T, s Shape, m *growtest.Model, p sample.Params, depth int)
 func TestSequoia(t *testing.T) {
 	m := growtest.Cycle(20, 0.01)
 	for n, want := range map[int]float64{2: 1.6342, 4: 2.2914, 8: 2.7322, 16: 3.1303, 32: 3.5007} {
-		s := Shape{Draw: Distinct, Ranks: []int{10}, Beam: 6, Growth: Slots, Value: ByRank, Drafts: n - 1}
+		s := Shape{Draw: WithoutReplacement, Ranks: []int{10}, Beam: 6, Growth: Slots, Value: ByRank, Drafts: n - 1}
 		tree := grown(t, s, m, sample.Params{Temperature: 1, Seed: 1}, 9)
 		got := 1.0
 		for i := range tree.Nodes() {
@@ -45,7 +45,7 @@ func places(tree *method.Tree) (filled []float64, empty float64) {
 		value, left := through[node], 1.0
 		children := tree.Children(nil, node)
 		for _, at := range children {
-			q := tree.Drafts(node).Of(tree.Nodes()[at].ID)
+			q := tree.DraftDistribution(node).Of(tree.Nodes()[at].ID)
 			filled[at], through[at] = value, value*q/left
 			value, left = value*(1-q/left), left-q
 		}
@@ -59,7 +59,7 @@ func places(tree *method.Tree) (filled []float64, empty float64) {
 // TestSlotValues expects places to be filled by falling values, and none of a higher value than a filled one to be empty.
 func TestSlotValues(t *testing.T) {
 	for seed := range uint64(20) {
-		s := Shape{Draw: Distinct, Ranks: []int{4}, Beam: 2, Growth: Slots, Value: ByProbability, Drafts: 30}
+		s := Shape{Draw: WithoutReplacement, Ranks: []int{4}, Beam: 2, Growth: Slots, Value: ByProbability, Drafts: 30}
 		tree := grown(t, s, growtest.Random(6, seed), sample.Params{Temperature: 1, Seed: seed}, 5)
 		filled, empty := places(tree)
 		if !slices.IsSortedFunc(filled, func(a, b float64) int { return cmp.Compare(math.Round(1e9*b), math.Round(1e9*a)) }) {
@@ -82,7 +82,7 @@ func TestSlotBeams(t *testing.T) {
 	for seed := range uint64(5) {
 		var want []method.Node
 		for _, beam := range []int{1, 3, 24} {
-			s := Shape{Draw: Distinct, Ranks: []int{4}, Beam: beam, Growth: Slots, Value: ByProbability, Drafts: 24}
+			s := Shape{Draw: WithoutReplacement, Ranks: []int{4}, Beam: beam, Growth: Slots, Value: ByProbability, Drafts: 24}
 			got := grown(t, s, growtest.Random(6, seed), sample.Params{Temperature: 1, Seed: seed}, 9).Nodes()
 			if want == nil {
 				want = got
@@ -94,7 +94,7 @@ func TestSlotBeams(t *testing.T) {
 			}
 		}
 	}
-	x, d := open(t, Shape{Draw: Distinct, Ranks: []int{4}, Beam: 6, Growth: Slots, Value: ByProbability, Drafts: 24}, growtest.Cycle(9, 0.1), sample.Params{Temperature: 1})
+	x, d := open(t, Shape{Draw: WithoutReplacement, Ranks: []int{4}, Beam: 6, Growth: Slots, Value: ByProbability, Drafts: 24}, growtest.Cycle(9, 0.1), sample.Params{Temperature: 1})
 	x.Begin(t, 0)
 	d.passes.seconds = 1
 	tree := method.NewTree(64, 9)

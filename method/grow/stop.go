@@ -38,7 +38,7 @@ func (c *chain) begin() {
 }
 
 // tell tells the rule of a draft.
-func (c *chain) tell(id token.ID, p float32, from Source) {
+func (c *chain) tell(id token.ID, p float32, from LogitSource) {
 	if c.stop == nil {
 		return
 	}

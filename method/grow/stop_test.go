@@ -33,7 +33,7 @@ func (s *told) Followed(drafts, judged, accepted int) {
 
 // TestStop: a rule is told of each draft with the state behind the token before it, ends the chain, and is told what followed.
 func TestStop(t *testing.T) {
-	for _, shape := range []Shape{{Ranks: []int{1}, Beam: 1, Depth: 6, State: true}, {Draw: Distinct, Ranks: []int{1}, Beam: 1, Depth: 6, State: true}} {
+	for _, shape := range []Shape{{Ranks: []int{1}, Beam: 1, Depth: 6, State: true}, {Draw: WithoutReplacement, Ranks: []int{1}, Beam: 1, Depth: 6, State: true}} {
 		m := growtest.Cycle(10, 9)
 		m.State = func(path []token.ID) []float32 { return []float32{float32(path[len(path)-1])} }
 		rule := &told{last: 3}

@@ -35,7 +35,7 @@ func NewTrim(e method.Env) *Trim {
 	default:
 		t.counts = vocabulary.New(size, nil)
 	}
-	if _, own := e.Words.Tokenizers(); own != nil {
+	if _, own := e.VocabMap.Tokenizers(); own != nil {
 		for id := range token.ID(min(own.Size(), size)) {
 			if own.IsEOG(id) {
 				t.counts.Always(id)

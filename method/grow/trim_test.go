@@ -20,7 +20,7 @@ func TestTrim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := method.Env{Draft: &growtest.Model{Dims: method.Size{Vocabulary: target.Size()}}, Words: words, DraftVocab: 3*g - 1}
+	env := method.Env{Draft: &growtest.Model{Dims: method.Size{Vocabulary: target.Size()}}, VocabMap: words, DraftVocab: 3*g - 1}
 	tr := NewTrim(env)
 	expect := func(what string, got []int32, want ...int32) {
 		t.Helper()
@@ -50,7 +50,7 @@ func TestTrim(t *testing.T) {
 		expect("of a row", r.Want.Subset, 0, 1, 4) // those at first, and the text's
 		return make([]float32, target.Size())
 	}
-	env.Words = nil
+	env.VocabMap = nil
 	b := NewBranch(env, NewTrim(env))
 	x := growtest.Text{Drafter: &tested{Branch: b, Grower: New(Shape{Ranks: []int{2}, Beam: 2, Depth: 2}, b, b.Vocabulary(target.Size()))}}
 	x.Begin(t, 4*g)

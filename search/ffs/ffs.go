@@ -52,7 +52,7 @@ func (f ffs) Run(ctx context.Context, p *search.Problem) (*search.Result, error)
 			return nil, err
 		}
 		if len(all) > 0 && all[best].Ended {
-			b.Most = len(all[best].Drawn)
+			b.MaxTokens = len(all[best].Drawn)
 		}
 		if err := errors.Join(race(b), b.Close()); err != nil {
 			return nil, err

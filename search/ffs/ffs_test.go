@@ -30,7 +30,7 @@ func TestFirst(t *testing.T) {
 
 func branches(lengths []int) (all []search.Branch) {
 	for i, n := range lengths {
-		all = append(all, search.Branch{Index: i, Drawn: make([]engine.Drawn, max(n, -n)), Ended: n > 0})
+		all = append(all, search.Branch{Index: i, Drawn: make([]engine.SampledToken, max(n, -n)), Ended: n > 0})
 	}
 	return all
 }

@@ -63,7 +63,7 @@ func goSources(b *testing.B) (all [][]token.ID, s *datastore.Store) {
 // samples draws answers of a prompt from several sequences in steps that they share.
 func samples(b *testing.B, e *engine.Engine, a engine.Answer, ids []token.ID, from, to int) (texts [][]token.ID) {
 	s := begin(b, e, a, ids)
-	branches, err := search.Fork(b.Context(), &search.Problem{First: s, Most: benchTokens, Ender: ending()}, from, to)
+	branches, err := search.Fork(b.Context(), &search.Problem{First: s, MaxTokens: benchTokens, Ender: ending()}, from, to)
 	if err != nil || len(branches.All) != to-from {
 		b.Fatal(len(branches.All), err)
 	}
@@ -90,7 +90,7 @@ func suggestions(b *testing.B, e *engine.Engine, options string, ids []token.ID,
 		b.Fatal(err)
 	}
 	s := begin(b, e, engine.Answer{}, ids)
-	r, err := p.Run(b.Context(), &search.Problem{First: s, Most: benchTokens, Ender: ending(), Datastore: grams})
+	r, err := p.Run(b.Context(), &search.Problem{First: s, MaxTokens: benchTokens, Ender: ending(), Datastore: grams})
 	if err != nil || s.Close() != nil {
 		b.Fatal(err)
 	}

@@ -72,10 +72,10 @@ func (s superposed) Check(p *search.Problem) error {
 
 // draft is one of the texts that share their rows.
 type draft struct {
-	drawn []engine.Drawn
+	drawn []engine.SampledToken
 	state sample.State // of the stages
 	score float64      // sum of the scores of its tokens
-	ends  func(engine.Drawn) bool
+	ends  func(engine.SampledToken) bool
 	ended bool
 }
 
@@ -103,7 +103,7 @@ func (s superposed) Run(ctx context.Context, p *search.Problem) (*search.Result,
 	if p.Datastore != nil && s.alpha > 0 {
 		r.grams = newGrams(p.Datastore, p.First.Tokens())
 	}
-	shared, logits, err := p.First.Superpose(ctx, p.Most)
+	shared, logits, err := p.First.Superpose(ctx, p.MaxTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (s superposed) Run(ctx context.Context, p *search.Problem) (*search.Result,
 
 // done reports whether the drafts, of n tokens, are the result.
 func (r *run) done(n int) bool {
-	return len(r.finished) >= r.k || len(r.alive) == 0 || n == r.p.Most
+	return len(r.finished) >= r.k || len(r.alive) == 0 || n == r.p.MaxTokens
 }
 
 // mixture returns the input of the next row: the last tokens of drafts, weighted by the softmax of the scores.

@@ -96,9 +96,9 @@ var goTexts = []string{
 }
 
 // ending ends answers with certain tokens.
-func ending(ends ...token.ID) func() func(engine.Drawn) bool {
-	return func() func(engine.Drawn) bool {
-		return func(d engine.Drawn) bool { return slices.Contains(ends, d.ID) }
+func ending(ends ...token.ID) func() func(engine.SampledToken) bool {
+	return func() func(engine.SampledToken) bool {
+		return func(d engine.SampledToken) bool { return slices.Contains(ends, d.ID) }
 	}
 }
 
@@ -143,7 +143,7 @@ func TestLikeliest(t *testing.T) {
 
 func drafts(last []token.ID, p ...float64) (all []draft) {
 	for i := range p {
-		all = append(all, draft{drawn: []engine.Drawn{{Token: sample.Token{ID: last[i]}}}, score: math.Log(p[i])})
+		all = append(all, draft{drawn: []engine.SampledToken{{Token: sample.Token{ID: last[i]}}}, score: math.Log(p[i])})
 	}
 	return all
 }
@@ -196,7 +196,7 @@ func TestGrams(t *testing.T) {
 		g := newGrams(store(t, text), []token.ID{1, 0, 2, 0, 1, 0}[:rng.IntN(7)])
 		d := drafts([]token.ID{token.ID(rng.IntN(4))}, 1)
 		for range rng.IntN(7) {
-			d[0].drawn = append(d[0].drawn, engine.Drawn{Token: sample.Token{ID: token.ID(rng.IntN(3))}})
+			d[0].drawn = append(d[0].drawn, engine.SampledToken{Token: sample.Token{ID: token.ID(rng.IntN(3))}})
 		}
 		row := []choice{{0, -.1}, {1, -2}, {5, -3}, {99, -4}}
 		scores := [][]choice{slices.Clone(row)}
@@ -245,7 +245,7 @@ func TestGreedy(t *testing.T) {
 	for _, a := range []engine.Answer{{}, {Penalties: sample.Penalties{Repeat: 1.2, RepeatWindow: 64}, Top: 3}} {
 		for _, ids := range prompts(t, goTexts...) {
 			plain := begin(t, e, a, ids)
-			var want []engine.Drawn
+			var want []engine.SampledToken
 			for range most {
 				d, err := plain.Next(t.Context())
 				if err != nil {
@@ -254,10 +254,10 @@ func TestGreedy(t *testing.T) {
 				want = append(want, d)
 			}
 			end := want[25].ID
-			want = want[:1+slices.IndexFunc(want, func(d engine.Drawn) bool { return d.ID == end })]
+			want = want[:1+slices.IndexFunc(want, func(d engine.SampledToken) bool { return d.ID == end })]
 			s := begin(t, e, a, ids)
 			for _, p := range []*search.Problem{
-				{First: s, Most: most, Ender: ending(end)}, {First: s, Most: len(want), Ender: ending()}, {First: s, Most: most, Ender: ending(end), Datastore: store(t, ids)},
+				{First: s, MaxTokens: most, Ender: ending(end)}, {First: s, MaxTokens: len(want), Ender: ending()}, {First: s, MaxTokens: most, Ender: ending(end), Datastore: store(t, ids)},
 			} {
 				r, err := mustOpen(t, "superposed,k=1,alpha=0").Run(t.Context(), p)
 				if err != nil {
@@ -355,7 +355,7 @@ func TestReference(t *testing.T) {
 	e := newEngine(t, parse(t, gopher.Name), 1, 5)
 	for _, ids := range prompts(t, goTexts[:3]...) {
 		texts, scores := reference(t, e, ids, 3, 8, 2)
-		r, err := mustOpen(t, "superposed,temperature=2,alpha=0").Run(t.Context(), &search.Problem{First: begin(t, e, engine.Answer{}, ids), Most: 8, Ender: ending()})
+		r, err := mustOpen(t, "superposed,temperature=2,alpha=0").Run(t.Context(), &search.Problem{First: begin(t, e, engine.Answer{}, ids), MaxTokens: 8, Ender: ending()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +376,7 @@ func TestShared(t *testing.T) {
 	end := all[0][len(all[0])-1]
 	run := func(ids []token.ID) *search.Result {
 		s := begin(t, e, engine.Answer{}, ids)
-		r, err := mustOpen(t, "superposed,k=4,top=20").Run(t.Context(), &search.Problem{First: s, Most: 20, Ender: ending(end), Datastore: grams})
+		r, err := mustOpen(t, "superposed,k=4,top=20").Run(t.Context(), &search.Problem{First: s, MaxTokens: 20, Ender: ending(end), Datastore: grams})
 		if err != nil {
 			t.Error(err)
 			return nil

@@ -71,8 +71,8 @@ func (c *Caller) Operates() error {
 
 // The range of priorities, the lowest first, as vLLM has it.
 const (
-	mostUrgent  = -grove.MostPriority
-	leastUrgent = -grove.LeastPriority
+	mostUrgent  = -grove.MaxPriority
+	leastUrgent = -grove.MinPriority
 )
 
 // CheckPriority returns an [ErrConfig] for a priority that is out of range.

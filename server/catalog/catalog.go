@@ -22,8 +22,8 @@ type Catalog struct {
 	mu sync.Mutex
 }
 
-// Sources lists the models.
-func (c *Catalog) Sources() (all []serving.Source) {
+// Entries lists the models.
+func (c *Catalog) Entries() (all []serving.Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	models, _ := c.Store.List() // what cannot be read is not listed; grove list says why
@@ -33,9 +33,9 @@ func (c *Catalog) Sources() (all []serving.Source) {
 	return all
 }
 
-// Source returns the model of a name: as listed, a part of that which fits no other as well, or a name that can be pulled. Paths are
+// Entry returns the model of a name: as listed, a part of that which fits no other as well, or a name that can be pulled. Paths are
 // no names.
-func (c *Catalog) Source(name string) (s serving.Source, found bool) {
+func (c *Catalog) Entry(name string) (s serving.Entry, found bool) {
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(name, ".") {
 		return s, false
 	}
@@ -51,8 +51,8 @@ func (c *Catalog) Source(name string) (s serving.Source, found bool) {
 	return c.source(all[0]), true
 }
 
-func (c *Catalog) source(m find.Model) serving.Source {
-	return serving.Source{Name: m.Name, Path: m.Path, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
+func (c *Catalog) source(m find.Model) serving.Entry {
+	return serving.Entry{Name: m.Name, Path: m.Path, Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		return c.Open(m, memory)
 	}}
 }

@@ -211,7 +211,7 @@ func (g *Generation) run(e Encoder) error {
 func (g *Generation) drive(e Encoder) (err error) {
 	defer g.Server.Pool.Guard(g.R.Context(), &err)
 	if !g.Scores {
-		if err := g.Job.Room(); err != nil { // before a stream begins, so that the status says it
+		if err := g.Job.CheckQueue(); err != nil { // before a stream begins, so that the status says it
 			return err
 		}
 	}
@@ -278,8 +278,8 @@ type Limits struct {
 	Predict       *int `json:"n_predict" range:"-1 * no bound"` // llama.cpp's
 }
 
-// Most returns the bound, or absent where no field has it. It is at least low, or unbounded where the field is -1.
-func (l *Limits) Most(low, unbounded, absent int) (int, error) {
+// Max returns the bound, or absent where no field has it. It is at least low, or unbounded where the field is -1.
+func (l *Limits) Max(low, unbounded, absent int) (int, error) {
 	most, given := absent, false
 	for _, f := range []struct {
 		name string

@@ -20,7 +20,7 @@ const MaxKept = 16 << 20
 type Scored struct {
 	ID      token.ID
 	Logprob float32
-	Top     []grove.Likely
+	Top     []grove.TopLogprob
 }
 
 // scoredBytes is the memory of a token with a number of likely ones beside it, and of what grows in advance.

@@ -29,14 +29,14 @@ func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
 var options = grove.Options{Parallel: 4, Queue: 64, Threads: 1, Eager: true, Forget: true, ChatTemplate: "chatml"}
 
 // source is a model inside the program.
-func source(name string) server.Source {
-	return server.Source{Name: name, Open: func(context.Context, uint64) (*grove.Model, error) {
+func source(name string) server.Entry {
+	return server.Entry{Name: name, Open: func(context.Context, uint64) (*grove.Model, error) {
 		return grove.OpenBytes(gopher.Named(name), options)
 	}}
 }
 
 // start starts a server, and returns its address.
-func start(t testing.TB, c server.Config, models ...server.Source) string {
+func start(t testing.TB, c server.Config, models ...server.Entry) string {
 	t.Helper()
 	s := server.New(c)
 	for _, m := range models {

@@ -154,7 +154,7 @@ type vocabularies struct {
 func (v *vocabularies) of(h *serving.Host) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if d, ok := v.all[h.Info.Sample]; ok {
+	if d, ok := v.all[h.Info.SampleDigest]; ok {
 		return d
 	}
 	if v.all == nil || len(v.all) > maxSessions {
@@ -169,11 +169,11 @@ func (v *vocabularies) of(h *serving.Host) string {
 		sum.Write(binary.AppendUvarint(nil, uint64(len(raw))))
 		sum.Write(raw)
 	}
-	v.all[h.Info.Sample] = fmt.Sprintf("%x", sum.Sum(nil))
-	return v.all[h.Info.Sample]
+	v.all[h.Info.SampleDigest] = fmt.Sprintf("%x", sum.Sum(nil))
+	return v.all[h.Info.SampleDigest]
 }
 
 // modelOf describes a model for the other side.
 func modelOf(h *serving.Host, vocabulary string) remote.Model {
-	return remote.Model{Name: h.Name, Weights: fmt.Sprintf("%x", h.Info.Sample), Vocabulary: vocabulary, Numerics: grove.Numerics}
+	return remote.Model{Name: h.Name, Weights: fmt.Sprintf("%x", h.Info.SampleDigest), Vocabulary: vocabulary, Numerics: grove.Numerics}
 }

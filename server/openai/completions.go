@@ -52,7 +52,7 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	if err := driver.CheckPrefix(q.PrefixLM, q.Session); err != nil {
 		return nil, err
 	}
-	most, err := q.Most(0, g.Host.Info.Context, defaultMaxTokens)
+	most, err := q.Max(0, g.Host.Info.Context, defaultMaxTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +284,7 @@ func completionLogprobsOf(h *serving.Host, all []offsetScored) *completionLogpro
 				return nil
 			}
 			likely := make(map[string]float32, len(t.Top)+1)
-			for _, l := range append(t.Top[:len(t.Top):len(t.Top)], grove.Likely{ID: t.ID, Logprob: t.Logprob}) {
+			for _, l := range append(t.Top[:len(t.Top):len(t.Top)], grove.TopLogprob{ID: t.ID, Logprob: t.Logprob}) {
 				text := name(l.ID)
 				if _, has := likely[text]; !has {
 					likely[text] = l.Logprob

@@ -51,7 +51,7 @@ func describe(s *driver.Server, m serving.State) modelBody {
 		b.Requests.Running, b.Requests.Queued = h.Requests()
 		b.Created, b.MaxLen = h.Created.Unix(), h.Info.Context
 		b.Meta = map[string]any{
-			"architecture": h.Info.Arch, "name": h.Info.Name, "n_ctx": h.Info.Context, "n_ctx_train": h.Info.Trained, "n_vocab": h.Info.Vocabulary,
+			"architecture": h.Info.Arch, "name": h.Info.Name, "n_ctx": h.Info.Context, "n_ctx_train": h.Info.TrainedContext, "n_vocab": h.Info.Vocabulary,
 			"size": h.Info.WeightBytes,
 		}
 	}

@@ -104,7 +104,7 @@ func rank(x *driver.Request) (a ranking, err error) {
 	if a.host, err = x.Model(a.Model); err != nil {
 		return a, err
 	}
-	if err := a.host.Model.Ranks(); err != nil {
+	if err := a.host.Model.CheckRank(); err != nil {
 		return a, wire.Refuse("model", "%s", wire.Plain(err))
 	}
 	defer func() { access.CallerOf(x.R.Context()).Spend(a.tokens) }()

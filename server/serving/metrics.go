@@ -250,8 +250,8 @@ func (m *Metrics) end(s grove.Stats, took time.Duration, err error) {
 	t.cached += s.ReusedTokens
 	t.generated += s.Tokens
 	t.longest = max(t.longest, s.PromptTokens+s.Tokens)
-	t.promptTime += s.Prompt
-	t.generationTime += s.Generation
+	t.promptTime += s.PromptTime
+	t.generationTime += s.GenerationTime
 	t.rounds += s.Drafting.Rounds
 	t.drafted += s.Drafting.Drafted
 	t.accepted += s.Drafting.Accepted

@@ -20,8 +20,8 @@ import (
 	"grove/server/wire"
 )
 
-// Source is a model to serve.
-type Source struct {
+// Entry is a model to serve.
+type Entry struct {
 	Name string
 	Path string // of the model's file, for requests that ask about it; "": unknown
 	// Open opens the model in memory bytes for weights and cache; 0: as many as the machine has.
@@ -30,10 +30,10 @@ type Source struct {
 
 // Catalog is the models of this machine that a server may open besides those that were added. It is safe for concurrent use.
 type Catalog interface {
-	// Sources lists the models.
-	Sources() []Source
-	// Source returns the model of a name, in any spelling; the source has its name in the list.
-	Source(name string) (Source, bool)
+	// Entries lists the models.
+	Entries() []Entry
+	// Entry returns the model of a name, in any spelling; the source has its name in the list.
+	Entry(name string) (Entry, bool)
 }
 
 // Config says how models are served. The zero value is the usual case.
@@ -68,7 +68,7 @@ type Pool struct {
 
 // entry is a model, open or not. The pool's lock guards it.
 type entry struct {
-	Source
+	Entry
 	listed  bool     // in the catalog: it was not added
 	host    *Host    // nil: it is not open
 	loading *opening // nil: it is not being opened
@@ -105,13 +105,13 @@ func (p *Pool) Work() *Work { return p.work }
 func (p *Pool) Metrics() *Metrics { return p.metrics }
 
 // Add adds a model. The first one answers requests that name none. It is called before the first request.
-func (p *Pool) Add(s Source) error {
+func (p *Pool) Add(s Entry) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.Name == "" || slices.ContainsFunc(p.entries, func(e *entry) bool { return e.Name == s.Name }) {
 		return fmt.Errorf("%w: the name %q is empty or taken", ErrModel, s.Name)
 	}
-	p.entries = append(p.entries, &entry{Source: s})
+	p.entries = append(p.entries, &entry{Entry: s})
 	return nil
 }
 
@@ -168,7 +168,7 @@ const latest = ":latest"
 func (p *Pool) find(name string) (*entry, error) {
 	e, names := p.known(name)
 	if e == nil && p.config.Catalog != nil {
-		if s, ok := p.config.Catalog.Source(name); ok {
+		if s, ok := p.config.Catalog.Entry(name); ok {
 			return p.adopt(s), nil
 		}
 	}
@@ -210,13 +210,13 @@ func (p *Pool) named(name string) (*entry, []string) {
 }
 
 // adopt returns the entry of a model of the catalog.
-func (p *Pool) adopt(s Source) *entry {
+func (p *Pool) adopt(s Entry) *entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, _ := p.named(s.Name); e != nil {
 		return e
 	}
-	e := &entry{Source: s, listed: true}
+	e := &entry{Entry: s, listed: true}
 	p.entries = append(p.entries, e)
 	return e
 }

@@ -134,8 +134,8 @@ type Event struct {
 // Unsaved returns the error by which the session of the answer could not be kept. It is known once [Job.Run] has returned.
 func (j *Job) Unsaved() error { return j.unsaved }
 
-// Room returns the error by which [Job.Run] would refuse the job now: the queue is full, or the server stops. It reserves nothing.
-func (j *Job) Room() error {
+// CheckQueue returns the error by which [Job.Run] would refuse the job now: the queue is full, or the server stops. It reserves nothing.
+func (j *Job) CheckQueue() error {
 	switch {
 	case j.host.pool.Ending():
 		return wire.ErrStopping

@@ -12,7 +12,7 @@ import (
 // State describes a model without opening it.
 type State struct {
 	Name   string
-	Path   string    // as of its [Source]
+	Path   string    // as of its [Entry]
 	Status string    // loaded, loading or unloaded
 	Host   *Host     // nil: it is not open; its Info may be read
 	Closes time.Time // when it is closed unless it is used again; zero: never, or it is in use
@@ -24,7 +24,7 @@ func (p *Pool) States() []State {
 	if p.config.Catalog == nil {
 		return all
 	}
-	for _, s := range p.config.Catalog.Sources() {
+	for _, s := range p.config.Catalog.Entries() {
 		if !slices.ContainsFunc(all, func(o State) bool { return o.Name == s.Name }) {
 			all = append(all, State{Name: s.Name, Path: s.Path, Status: "unloaded"})
 		}

@@ -107,9 +107,9 @@ func (t *Timings) add(s grove.Stats) {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 	t.CacheN += s.ReusedTokens
 	t.PromptN += s.PromptTokens - s.ReusedTokens
-	t.PromptMS += ms(s.Prompt)
+	t.PromptMS += ms(s.PromptTime)
 	t.PredictedN += s.Tokens
-	t.PredictedMS += ms(s.Generation)
+	t.PredictedMS += ms(s.GenerationTime)
 	t.DraftN += s.Drafting.Drafted
 	t.DraftAccepted += s.Drafting.Accepted
 	t.Rounds += s.Drafting.Rounds

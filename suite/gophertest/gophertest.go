@@ -65,7 +65,7 @@ func text(b *testing.B, e *engine.Engine, d *engine.Drafting, number, tokens int
 		b.Fatal(err)
 	}
 	defer q.Close()
-	if err := q.Speculate(d, nil); err != nil {
+	if err := q.SetDrafting(d, nil); err != nil {
 		b.Fatal(err)
 	}
 	if err := q.Append(b.Context(), []token.ID{token.ID(300 + number)}); err != nil {

@@ -329,7 +329,7 @@ func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID
 
 // allocations expects drafters of texts and logits to allocate nothing when a text of the size was there before.
 func allocations(s *subject) error {
-	if s.info.Passes || s.info.Kind == method.KindModel {
+	if s.info.RunsRows || s.info.Kind == method.KindModel {
 		return nil // their passes are the engine's
 	}
 	m, err := s.info.Open(method.Env{Vocabulary: vocabulary, Datastore: s.store})
@@ -350,7 +350,7 @@ func allocations(s *subject) error {
 	step := func() {
 		at++
 		h.Extend(whole[:len(prompt)+at])
-		d.Committed(method.Run{IDs: text[at-1 : at], Before: whole[len(prompt)+at-2]})
+		d.Committed(method.Update{IDs: text[at-1 : at], Before: whole[len(prompt)+at-2]})
 		tree.Reset(64, rates)
 		if e := d.Draft(s.ctx, tree); e != nil {
 			err = e

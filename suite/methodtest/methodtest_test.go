@@ -121,9 +121,9 @@ func TestPlantedFaults(t *testing.T) {
 	sound := func(*faulty, *wrapped, *method.Tree) {}
 	wrong := func(_ *faulty, _ *wrapped, tree *method.Tree) {
 		for node := method.Root; node < tree.Len(); node++ {
-			if d := tree.Drafts(node); len(d.P) > 1 {
+			if d := tree.DraftDistribution(node); len(d.P) > 1 {
 				n := len(d.P)
-				tree.Draw(node, verify.Distribution{IDs: d.IDs, P: append([]float32{d.P[n-1]}, d.P[:n-1]...)})
+				tree.SetDistribution(node, verify.Distribution{IDs: d.IDs, P: append([]float32{d.P[n-1]}, d.P[:n-1]...)})
 			}
 		}
 	}

@@ -90,7 +90,7 @@ type spy struct {
 	rounds  *[]round
 }
 
-func (s *spy) Committed(run method.Run) {
+func (s *spy) Committed(run method.Update) {
 	s.Drafter.Committed(run)
 	if len(run.Rows) == 0 {
 		return
@@ -163,7 +163,7 @@ func (r *round) note(t *method.Tree, node int) *reference.Node {
 	for _, c := range children {
 		n.Next = append(n.Next, r.note(t, c))
 	}
-	d := t.Drafts(node)
+	d := t.DraftDistribution(node)
 	if len(d.IDs) == 0 {
 		return n
 	}
@@ -230,11 +230,13 @@ func (d *drawn) Draw(text []int, _ []float64) int {
 }
 
 // Pick implements [reference.Dice].
-func (d *drawn) Pick(p []float64, place int) int { return int(d.Chain.Pick(p, place, verify.UseRest)) }
+func (d *drawn) Pick(p []float64, place int) int {
+	return int(d.Chain.Pick(p, place, verify.PurposeNext))
+}
 
 // Pass implements [reference.Dice].
 func (d *drawn) Pass(probability float64, place, test int) bool {
-	return d.Number(place, verify.UseTest+verify.NodeUses*verify.Use(test)) < probability
+	return d.Number(place, verify.PurposeTest+verify.NodePurposes*verify.Purpose(test)) < probability
 }
 
 // TestReference decodes by every method and every rule that takes its drafts, of random tables, and expects the tokens and the number of
@@ -264,7 +266,7 @@ func TestReference(t *testing.T) {
 					texts = 4
 				}
 				for range texts {
-					c := &comparison{subject: subject{lab: l, info: info, ctx: t.Context()}, rule: verify.Judged(rule, head), inWords: words, target: target, draft: draft}
+					c := &comparison{subject: subject{lab: l, info: info, ctx: t.Context()}, rule: verify.WithHead(rule, head), inWords: words, target: target, draft: draft}
 					if err := c.run(t, p, token.ID(compared%tables*tabled+compared%tabled)); err != nil {
 						t.Errorf("%s by %s, temperature %v: %v", info.Name, rule.Name, p.Temperature, err)
 					}
@@ -309,7 +311,7 @@ func (c *comparison) run(t testing.TB, p sample.Params, first token.ID) error {
 	if err != nil {
 		return err
 	}
-	if q.Accept(c.rule) != nil {
+	if q.SetRule(c.rule) != nil {
 		return q.Close()
 	}
 	got, err := c.follow(q, []move{{[]token.ID{first}, written}})

@@ -85,12 +85,12 @@ func (s *subject) begin(e *engine.Engine, d *engine.Drafting, p sample.Params, c
 	if err != nil || d == nil {
 		return q, err
 	}
-	if err := q.Speculate(d, s.cycle(s.after(), 60)); err != nil {
+	if err := q.SetDrafting(d, s.cycle(s.after(), 60)); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
-	q.Take(&elsewhere{})
+	q.SetRemote(&elsewhere{})
 	if s.typical {
-		return q, q.Accept(verify.Typical)
+		return q, q.SetRule(verify.Typical)
 	}
 	return q, nil
 }

@@ -249,7 +249,7 @@ func freezeDraws(t *testing.T, s sample.Settings, vocab int, out *digest) {
 				t.Fatal(err)
 			}
 			out.float64s(p...)
-			for use := range sample.Use(3) {
+			for use := range sample.Purpose(3) {
 				out.ints(int(c.Pick(p, 5+i, 1+use)))
 				out.float64s(c.Number(5+i, 1+use), c.Noise(5+i, 1+use, drawn.ID))
 			}

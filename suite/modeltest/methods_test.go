@@ -23,10 +23,10 @@ func TestReadmeMethods(t *testing.T) {
 		if i.Auto && i.Grade != method.Exact {
 			t.Errorf("automatic mode uses %s, which is %s", i.Name, i.Grade)
 		}
-		if i.Grade == method.Exact && i.Auto == (i.Apart != "") {
+		if i.Grade == method.Exact && i.Auto == (i.NotAuto != "") {
 			t.Errorf("method %s is exact: it is either in automatic mode (Auto) or says why not (Apart)", i.Name)
 		}
-		auto := "no: " + cmp.Or(i.Apart, "not exact")
+		auto := "no: " + cmp.Or(i.NotAuto, "not exact")
 		if i.Auto {
 			auto = "yes"
 		}

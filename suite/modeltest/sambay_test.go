@@ -139,7 +139,7 @@ func checkTail(r *Runner, text []token.ID, chunk int, plain []Bits) error {
 			asked = n / 2
 		}
 		for i := range n {
-			last = r.Add(forest.Row{Seq: s, Parent: last, ID: text[at+i], Want: forest.Want{Logits: i == asked}, Passing: i < n-1})
+			last = r.Add(forest.Row{Seq: s, Parent: last, ID: text[at+i], Want: forest.Want{Logits: i == asked}, Transient: i < n-1})
 		}
 		r.Forward()
 		if asked >= 0 {

@@ -177,7 +177,7 @@ func (h *history) truncate(n *naive) {
 	}
 	to := h.intN("length", len(n.trunk)+1)
 	err := h.r.Cache.Truncate(n.seq, to)
-	if errors.Is(err, kv.ErrPassed) {
+	if errors.Is(err, kv.ErrEvicted) {
 		if got := h.r.Cache.Forest.Len(n.seq); got != len(n.trunk) {
 			h.rt.Fatalf("a refused truncation left %d of %d tokens", got, len(n.trunk))
 		}

@@ -251,7 +251,7 @@ func (x *Text) Begin(tb testing.TB, prompt ...token.ID) {
 func (x *Text) Add(ids ...token.ID) {
 	x.ids = append(x.ids, ids...)
 	x.History.Extend(x.ids)
-	x.Drafter.Committed(method.Run{IDs: ids, Before: token.None})
+	x.Drafter.Committed(method.Update{IDs: ids, Before: token.None})
 }
 
 // Draft returns the drafts behind the text: 128 at most, of 1000 tokens.
@@ -338,7 +338,7 @@ func (v *View) Logits(node int) ([]float32, error) {
 func (v *View) State(int) []float32 { return nil }
 
 // Number implements [verify.View].
-func (v *View) Number(int, verify.Use) float64 { return v.Rng.Float64() }
+func (v *View) Number(int, verify.Purpose) float64 { return v.Rng.Float64() }
 
 // Pick implements [verify.View].
 func (v *View) Pick(_ int, p []float64) token.ID {

@@ -35,7 +35,7 @@ type drafter struct {
 // New returns a drafter that owns a sequence of a draft model, for vocabularies that are related through text.
 func New(b *grow.Branch) method.Drafter {
 	b.Vocabulary(0)
-	target, own := b.Words.Tokenizers()
+	target, own := b.VocabMap.Tokenizers()
 	return &drafter{branch: b, target: side{t: target}, own: side{t: own}}
 }
 
@@ -46,7 +46,7 @@ func (d *drafter) Begin(h *method.History) (err error) {
 	}
 	d.bytes, d.same = d.bytes[:0], math.MaxInt
 	d.target.reset(token.None)
-	d.own.reset(d.branch.Words.Lead())
+	d.own.reset(d.branch.VocabMap.Lead())
 	if err := d.branch.Begin(h); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (d *drafter) Begin(h *method.History) (err error) {
 }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Run) { d.extend(r.IDs) }
+func (d *drafter) Committed(r method.Update) { d.extend(r.IDs) }
 
 func (d *drafter) extend(ids []token.ID) {
 	for _, id := range ids {

@@ -49,11 +49,11 @@ func open(t testing.TB, target, draft *tokenizer.Tokenizer, text string, context
 	if err != nil {
 		t.Fatal(err)
 	}
-	if words.Way() != method.ThroughText {
+	if words.Mapping() != method.ThroughText {
 		t.Fatal(words)
 	}
 	s := scribe(draft, text, context)
-	b := grow.NewBranch(method.Env{Draft: s, Vocabulary: target.Size(), Words: words}, nil)
+	b := grow.NewBranch(method.Env{Draft: s, Vocabulary: target.Size(), VocabMap: words}, nil)
 	d := New(b)
 	return d.(*drafter), &growtest.Text{Drafter: d}, s
 }

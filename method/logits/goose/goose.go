@@ -15,7 +15,7 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "goose", Paper: "GOOSE: anisotropic speculation trees, 2026", Kind: method.KindLogits, Grade: method.Exact, Lasting: true,
-		Apart: "sam and recycle give more",
+		NotAuto: "sam and recycle give more",
 		Open: func(e method.Env) (method.Method, error) {
 			return goose{method.NewSuccessors(e.Vocabulary, pairs)}, nil
 		},
@@ -77,7 +77,7 @@ func (d *drafter) Begin(h *method.History) error {
 func (*drafter) Wants() method.Wants { return method.Wants{Rows: forest.Want{Top: width}} }
 
 // Committed implements [method.Drafter]. The first tokens behind a spine tell how much of it was accepted.
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	d.known.Learn(r.Rows, r.Before)
 	if ids := r.IDs; len(d.spine) > 0 && len(ids) > 0 {
 		n := 0

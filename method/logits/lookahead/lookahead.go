@@ -17,9 +17,9 @@ import (
 
 func init() {
 	method.Register(method.Info{
-		Name: "lookahead", Paper: "Lookahead decoding, 2024", Kind: method.KindLogits, Grade: method.Exact, Passes: true, Lasting: true,
-		Apart: "the rows of its window cost more than it gives",
-		Open:  func(method.Env) (method.Method, error) { return lookahead{texts: true}, nil },
+		Name: "lookahead", Paper: "Lookahead decoding, 2024", Kind: method.KindLogits, Grade: method.Exact, RunsRows: true, Lasting: true,
+		NotAuto: "the rows of its window cost more than it gives",
+		Open:    func(method.Env) (method.Method, error) { return lookahead{texts: true}, nil },
 	})
 }
 
@@ -85,7 +85,7 @@ func (d *drafter) learn() {
 }
 
 // Committed implements [method.Drafter]: the n-grams of the columns go into the pool, and the window moves on by one place, whatever was accepted.
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	if d.anchor != token.None && len(r.Rows) > 0 {
 		d.move(r)
 	}
@@ -93,7 +93,7 @@ func (d *drafter) Committed(r method.Run) {
 }
 
 // move reads what the window's rows gave, and moves the window on.
-func (d *drafter) move(r method.Run) {
+func (d *drafter) move(r method.Update) {
 	for i := range d.said {
 		d.said[i] = token.None
 	}

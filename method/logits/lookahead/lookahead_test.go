@@ -52,7 +52,7 @@ func (p *play) round(t *testing.T) int {
 		at, ok = p.tree.Child(at, id)
 	}
 	p.history.Extend(p.text)
-	p.Committed(method.Run{IDs: p.text[from:], Before: token.None, Rows: rows})
+	p.Committed(method.Update{IDs: p.text[from:], Before: token.None, Rows: rows})
 	return len(p.text) - from
 }
 
@@ -77,7 +77,7 @@ func TestWindow(t *testing.T) {
 			}
 		}
 	}
-	if n := p.tree.Len(); n > width*levels-1+candidates*levels || !p.tree.Whole() {
+	if n := p.tree.Len(); n > width*levels-1+candidates*levels || !p.tree.RunsAll() {
 		t.Errorf("%d rows", n)
 	}
 }

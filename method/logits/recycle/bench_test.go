@@ -135,7 +135,7 @@ func first(b testing.TB, e *engine.Engine, info method.Info, eager bool, prompt 
 		b.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Speculate(d, nil); err != nil {
+	if err := s.SetDrafting(d, nil); err != nil {
 		b.Fatal(err)
 	}
 	if err := s.Append(b.Context(), prompt); err != nil {

@@ -49,7 +49,7 @@ func (d *drafter) Begin(h *method.History) error { d.history = h; return nil }
 func (*drafter) Wants() method.Wants { return method.Wants{Rows: forest.Want{Top: width}} }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Run) { d.known.Learn(r.Rows, token.None) }
+func (d *drafter) Committed(r method.Update) { d.known.Learn(r.Rows, token.None) }
 
 // Draft implements [method.Drafter]: it takes the draft with the best score again and again, and adds its successors.
 // A draft's class is its depth and its rank among its siblings; those of primed tokens have classes of their own.

@@ -21,7 +21,7 @@ func row(id token.ID, parent int32, accepted bool, top ...token.ID) method.RowRe
 
 // saw tells of a round.
 func saw(d *drafter, rows ...method.RowResult) {
-	d.Committed(method.Run{Rows: rows, Before: token.None})
+	d.Committed(method.Update{Rows: rows, Before: token.None})
 }
 
 func open(t *testing.T, vocabulary int) *drafter {

@@ -90,7 +90,7 @@ func TestConstraint(t *testing.T) {
 		}
 		defer q.Close()
 		if d != nil {
-			if err := q.Speculate(d, nil); err != nil {
+			if err := q.SetDrafting(d, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -29,7 +29,7 @@ const (
 func init() {
 	method.Register(method.Info{
 		Name: "sjd", Paper: "Speculative Jacobi Decoding, 2024", Kind: method.KindLogits,
-		Grade: method.SameDistribution, Rule: verify.Reject, Brings: verify.Needs{Distributions: true, Samples: true, Chain: true},
+		Grade: method.SameDistribution, Rule: verify.Reject, Provides: verify.Properties{Distributions: true, WithReplacement: true, Chain: true},
 		Open: func(e method.Env) (method.Method, error) { return sjd{window, e.Vocabulary}, nil },
 	})
 }
@@ -64,7 +64,7 @@ func (d *drafter) Begin(h *method.History) (err error) {
 
 // Committed implements [method.Drafter]: it keeps the distributions of the places that the text has not reached. The
 // i-th row gives the one of the place i tokens behind the end of the text at the last round.
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	d.known = 0
 	if d.length == 0 {
 		return // rows of a text that was cut
@@ -105,7 +105,7 @@ func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 	at := method.Root
 	for i := range min(len(d.places), t.Depth(), t.Room()) {
 		q, class, belief := &d.places[i], i, float32(rowBelief)
-		number := d.noise.Number(len(text), method.DraftUse+method.NodeUses*sample.Use(i))
+		number := d.noise.Number(len(text), method.PurposeDraft+method.NodePurposes*sample.Purpose(i))
 		id, n := d.copied(text, number)
 		if copied := ngramBelief * float32(n); i >= d.known || t.Estimate(window+n, copied) > t.Estimate(class, belief) {
 			certain(q, id)
@@ -118,7 +118,7 @@ func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
 			}
 			certain(q, id)
 		}
-		t.Draw(at, *q)
+		t.SetDistribution(at, *q)
 		if at = t.AddSample(at, id, 0, class, belief); at == method.Root {
 			return nil
 		}

@@ -87,12 +87,12 @@ func (y *play) round(t *testing.T) {
 		t.Fatal(err)
 	}
 	for node := method.Root; node < y.Len(); node++ {
-		q := y.Drafts(node)
+		q := y.DraftDistribution(node)
 		if len(q.P) > 1 {
 			y.draws++
 		}
 		if y.dishonest && len(q.P) == 2 {
-			y.Tree.Draw(node, verify.Distribution{IDs: q.IDs, P: []float32{q.P[1], q.P[0]}})
+			y.Tree.SetDistribution(node, verify.Distribution{IDs: q.IDs, P: []float32{q.P[1], q.P[0]}})
 		}
 	}
 	var out verify.Outcome
@@ -112,7 +112,7 @@ func (y *play) round(t *testing.T) {
 	y.text = append(y.text, out.Next)
 	y.Learn(at, out.Next)
 	y.history.Extend(y.text)
-	y.drafter.Committed(method.Run{IDs: y.text[n:], Before: token.None, Rows: rows})
+	y.drafter.Committed(method.Update{IDs: y.text[n:], Before: token.None, Rows: rows})
 }
 
 func narrow(p []float64) (q []float32) {
@@ -197,7 +197,7 @@ func TestRedrafts(t *testing.T) {
 		}
 		y.text = append(y.text, add...)
 		y.history.Extend(y.text)
-		y.drafter.Committed(method.Run{IDs: add, Rows: rows})
+		y.drafter.Committed(method.Update{IDs: add, Rows: rows})
 	}
 	expect(4, 9, 9, 9, 9) // behind 9 comes 9
 	says([]token.ID{1}, 1, 2, 3, 4, 5)

@@ -52,7 +52,7 @@ func BenchmarkGopherBudgets(b *testing.B) {
 				gophertest.Rounds(b, target, info, method.Env{Draft: draft.Model()}, 120)
 			})
 		}
-		info := method.Info{Name: "OPT-Tree", Passes: true, Open: func(e method.Env) (method.Method, error) { return optTree{e, n}, nil }}
+		info := method.Info{Name: "OPT-Tree", RunsRows: true, Open: func(e method.Env) (method.Method, error) { return optTree{e, n}, nil }}
 		b.Run(fmt.Sprintf("OPT-Tree:n=%d", n), func(b *testing.B) {
 			gophertest.Rounds(b, target, info, method.Env{Draft: draft.Model()}, 120)
 		})
@@ -84,7 +84,7 @@ func (d *likeliestPaths) Begin(h *method.History) error {
 	return err
 }
 
-func (d *likeliestPaths) Committed(r method.Run) { d.Branch.Committed(r.IDs, false) }
+func (d *likeliestPaths) Committed(r method.Update) { d.Branch.Committed(r.IDs, false) }
 
 func (d *likeliestPaths) Draft(ctx context.Context, t *method.Tree) error {
 	type path struct {

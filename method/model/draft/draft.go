@@ -34,39 +34,39 @@ var all = []drafting{
 	{name: "draft-fixed", paper: "SpecInfer: a fixed tree, 2023", shape: grow.Shape{Ranks: []int{3, 2, 1, 1}, Beam: 6, Growth: grow.Fixed}},
 	{
 		name: "draft-block", paper: "Block verification, 2024", rule: verify.Block,
-		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{1}, Beam: 1},
+		shape: grow.Shape{Draw: grow.WithoutReplacement, Ranks: []int{1}, Beam: 1},
 	},
 	{
 		name: "draft-rsd", paper: "Recursive speculative decoding (RSD-C), 2024", rule: verify.Reject,
-		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{3, 2, 1}, Beam: 6},
+		shape: grow.Shape{Draw: grow.WithoutReplacement, Ranks: []int{3, 2, 1}, Beam: 6},
 	},
 	{
 		name: "draft-rsd-s", paper: "Recursive speculative decoding (RSD-S), 2024", rule: verify.Reject,
-		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{4}, Beam: 4, Growth: grow.Beams},
+		shape: grow.Shape{Draw: grow.WithoutReplacement, Ranks: []int{4}, Beam: 4, Growth: grow.Beams},
 	},
 	{
 		name: "draft-traversal", paper: "Traversal verification of a tree of draws, 2025", rule: verify.Traversal,
-		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{3, 2, 1}, Beam: 6},
+		shape: grow.Shape{Draw: grow.WithoutReplacement, Ranks: []int{3, 2, 1}, Beam: 6},
 	},
 	{
 		name: "draft-specinfer", paper: "SpecInfer: multi-step sampling of independent draws, 2023", rule: verify.SpecInfer,
-		shape: grow.Shape{Draw: grow.Independent, Ranks: []int{3}, Beam: 3, Depth: 3},
+		shape: grow.Shape{Draw: grow.WithReplacement, Ranks: []int{3}, Beam: 3, Depth: 3},
 	},
 	{
 		name: "draft-dyspec", paper: "DySpec: a tree of draws, the best places first, 2024", rule: verify.Reject,
-		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 6, Growth: grow.Slots, Drafts: 24},
+		shape: grow.Shape{Draw: grow.WithoutReplacement, Ranks: []int{8}, Beam: 6, Growth: grow.Slots, Drafts: 24},
 	},
 	{
 		name: "draft-dyspec-q", paper: "DySpec by the draft model's probabilities, 2024", rule: verify.Reject,
-		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 6, Growth: grow.Slots, Value: grow.ByProbability, Drafts: 24},
+		shape: grow.Shape{Draw: grow.WithoutReplacement, Ranks: []int{8}, Beam: 6, Growth: grow.Slots, Value: grow.ByProbability, Drafts: 24},
 	},
 	{
 		name: "draft-dyspec-levels", paper: "DySpec by the draft model's probabilities, level by level, 2024", rule: verify.Reject,
-		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 24, Growth: grow.Slots, Value: grow.ByProbability, Drafts: 24, Levels: true},
+		shape: grow.Shape{Draw: grow.WithoutReplacement, Ranks: []int{8}, Beam: 24, Growth: grow.Slots, Value: grow.ByProbability, Drafts: 24, Levels: true},
 	},
 	{
 		name: "draft-sequoia", paper: "Sequoia: a tree of draws by the shares of their ranks, 2024", rule: verify.Reject,
-		shape: grow.Shape{Draw: grow.Distinct, Ranks: []int{8}, Beam: 6, Growth: grow.Slots, Value: grow.ByRank, Drafts: 24},
+		shape: grow.Shape{Draw: grow.WithoutReplacement, Ranks: []int{8}, Beam: 6, Growth: grow.Slots, Value: grow.ByRank, Drafts: 24},
 	},
 }
 
@@ -74,20 +74,20 @@ func init() {
 	for _, a := range all {
 		i := method.Info{
 			Name: a.name, Paper: a.paper, Kind: method.KindModel, Grade: method.Exact, Rule: a.rule, Needs: "a draft model",
-			Auto: a.name == "draft", Passes: true,
+			Auto: a.name == "draft", RunsRows: true,
 		}
 		if !i.Auto && !a.draws() {
-			i.Apart = "draft gives more"
+			i.NotAuto = "draft gives more"
 		}
 		if a.draws() {
 			i.Grade = method.SameDistribution
 			chain := a.shape.Ranks[0] == 1 // of one draw, which is with and without replacement
-			i.Brings = verify.Needs{Distributions: true, Samples: chain || a.shape.Draw == grow.Independent, Chain: chain}
+			i.Provides = verify.Properties{Distributions: true, WithReplacement: chain || a.shape.Draw == grow.WithReplacement, Chain: chain}
 		}
-		i.Meets = func(e method.Env) error { return grow.MeetsDraft(e, a.draws()) }
+		i.CheckNeeds = func(e method.Env) error { return grow.MeetsDraft(e, a.draws()) }
 		i.Open = opens(a.shape)
 		if a.shape.Drafts > 0 {
-			i.Options, i.Set = fmt.Sprintf("n=%d", a.shape.Drafts), a.sized
+			i.Options, i.WithOption = fmt.Sprintf("n=%d", a.shape.Drafts), a.sized
 		}
 		method.Register(i)
 	}
@@ -98,7 +98,7 @@ func opens(s grow.Shape) func(method.Env) (method.Method, error) {
 	return func(e method.Env) (method.Method, error) { return &trees{s, e, grow.NewTrim(e)}, nil }
 }
 
-// sized is [method.Info.Set] of a method whose trees have n drafts at most.
+// sized is [method.Info.WithOption] of a method whose trees have n drafts at most.
 func (a *drafting) sized(option string) (open func(method.Env) (method.Method, error), spelling string, err error) {
 	value, ok := strings.CutPrefix(option, "n=")
 	n, err := strconv.Atoi(value)
@@ -123,7 +123,7 @@ type trees struct {
 // NewDrafter implements [method.Method].
 func (m *trees) NewDrafter(method.Trunk) (method.Drafter, error) {
 	b := grow.NewBranch(m.env, m.trim)
-	if m.env.Words.Way() == method.ThroughText {
+	if m.env.VocabMap.Mapping() == method.ThroughText {
 		return retokenize.New(b), nil
 	}
 	return grow.NewDrafter(m.shape, b, m.env), nil

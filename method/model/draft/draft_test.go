@@ -40,7 +40,7 @@ func TestNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := info.Meets(method.Env{Vocabulary: 9}); !errors.Is(err, method.ErrNeeds) {
+		if err := info.CheckNeeds(method.Env{Vocabulary: 9}); !errors.Is(err, method.ErrNeeds) {
 			t.Errorf("%s without a draft model: %v", s.name, err)
 		}
 	}
@@ -117,11 +117,11 @@ func TestDrawn(t *testing.T) {
 	for _, name := range []string{"draft-block", "draft-rsd", "draft-rsd-s", "draft-traversal", "draft-dyspec", "draft-dyspec-q", "draft-dyspec-levels", "draft-sequoia"} {
 		x := open(t, name, growtest.Cycle(12, 0.3), sample.Params{Temperature: 0.9, TopK: 5, Seed: 2}, 1, 2, 3)
 		tree := x.Draft(t, 6)
-		if tree.Len() == 0 || !tree.Drawn() {
+		if tree.Len() == 0 || !tree.Sampled() {
 			t.Fatalf("%s: %d drafts", name, tree.Len())
 		}
 		for node := method.Root; node < tree.Len(); node++ {
-			q := tree.Drafts(node)
+			q := tree.DraftDistribution(node)
 			children, seen := tree.Children(nil, node), []token.ID(nil)
 			for k, at := range children {
 				n := tree.Nodes()[at]
@@ -265,8 +265,8 @@ func drawTexts(t *testing.T, a drafting, target, model *growtest.Model, rounds i
 			t.Fatal(err)
 		}
 		for node := method.Root; !honest && node < view.Len(); node++ {
-			if q := view.Drafts(node); len(q.P) == 3 {
-				view.Tree.Draw(node, verify.Distribution{IDs: q.IDs, P: []float32{q.P[1], q.P[2], q.P[0]}})
+			if q := view.DraftDistribution(node); len(q.P) == 3 {
+				view.Tree.SetDistribution(node, verify.Distribution{IDs: q.IDs, P: []float32{q.P[1], q.P[2], q.P[0]}})
 			}
 		}
 		view.Last = 0

@@ -41,7 +41,7 @@ func (d *drafter) Begin(h *method.History) error {
 }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	if d.remote == nil || len(r.IDs) == 0 {
 		return
 	}

@@ -45,11 +45,11 @@ func TestDrafts(t *testing.T) {
 	if got := growtest.IDs(tree); !slices.Equal(got, []token.ID{3, 4}) { // 99 is no token: the chain ends before it
 		t.Errorf("drafts %v", got)
 	}
-	d.Committed(method.Run{IDs: []token.ID{3, 7}})
+	d.Committed(method.Update{IDs: []token.ID{3, 7}})
 	if r.accepted != 1 || r.rows != 3 || !slices.Equal(r.text, []token.ID{1, 2, 3, 7}) {
 		t.Errorf("%+v", r)
 	}
-	d.Committed(method.Run{IDs: []token.ID{8}}) // which the caller added
+	d.Committed(method.Update{IDs: []token.ID{8}}) // which the caller added
 	if r.accepted != 0 || r.rows != 0 || len(r.text) != 5 {
 		t.Errorf("%+v", r)
 	}
@@ -66,5 +66,5 @@ func TestDrafts(t *testing.T) {
 	if err := d.Draft(t.Context(), tree); err != nil || tree.Len() > 0 {
 		t.Errorf("%d drafts of none, %v", tree.Len(), err)
 	}
-	d.Committed(method.Run{IDs: []token.ID{8}})
+	d.Committed(method.Update{IDs: []token.ID{8}})
 }

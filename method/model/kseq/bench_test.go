@@ -22,7 +22,7 @@ func BenchmarkGopher(b *testing.B) {
 		b.Fatal(err)
 	}
 	block := info
-	block.Rule, block.Brings.Chain = verify.Block, true
+	block.Rule, block.Provides.Chain = verify.Block, true
 	block.Open = func(e method.Env) (method.Method, error) { return &kseq{shape: oneChain, env: e}, nil }
 	for _, c := range []struct {
 		name string

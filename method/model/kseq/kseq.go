@@ -18,15 +18,15 @@ const (
 	length = 3 // tokens of a chain
 )
 
-var shape = grow.Shape{Draw: grow.Independent, Ranks: []int{chains}, Beam: chains, Depth: length}
+var shape = grow.Shape{Draw: grow.WithReplacement, Ranks: []int{chains}, Beam: chains, Depth: length}
 
 func init() {
 	method.Register(method.Info{
 		Name: "kseq", Paper: "SpecTr: K-SEQ, independent chains of a draft model, 2023", Kind: method.KindModel,
-		Grade: method.SameDistribution, Rule: verify.KSEQ, Brings: verify.Needs{Distributions: true, Samples: true},
-		Needs: "a draft model with the same vocabulary", Passes: true,
-		Meets: func(e method.Env) error { return grow.MeetsDraft(e, true) },
-		Open:  func(e method.Env) (method.Method, error) { return &kseq{shape, e, grow.NewTrim(e)}, nil },
+		Grade: method.SameDistribution, Rule: verify.KSEQ, Provides: verify.Properties{Distributions: true, WithReplacement: true},
+		Needs: "a draft model with the same vocabulary", RunsRows: true,
+		CheckNeeds: func(e method.Env) error { return grow.MeetsDraft(e, true) },
+		Open:       func(e method.Env) (method.Method, error) { return &kseq{shape, e, grow.NewTrim(e)}, nil },
 	})
 }
 

@@ -61,7 +61,7 @@ func (y *play) draft(t *testing.T, index int, first token.ID) {
 }
 
 // oneChain is the shape of draft-block, with chains as long as ours.
-var oneChain = grow.Shape{Draw: grow.Distinct, Ranks: []int{1}, Beam: 1, Depth: length}
+var oneChain = grow.Shape{Draw: grow.WithoutReplacement, Ranks: []int{1}, Beam: 1, Depth: length}
 
 func TestMeets(t *testing.T) {
 	if err := grow.MeetsDraft(method.Env{Vocabulary: 9}, true); !errors.Is(err, method.ErrNeeds) {
@@ -120,8 +120,8 @@ func TestDistribution(t *testing.T) {
 	}
 	wrong := func(tree *method.Tree) {
 		for node := method.Root; node < tree.Len(); node++ {
-			if q := tree.Drafts(node); len(q.P) == 3 {
-				tree.Draw(node, verify.Distribution{IDs: q.IDs, P: []float32{q.P[1], q.P[2], q.P[0]}})
+			if q := tree.DraftDistribution(node); len(q.P) == 3 {
+				tree.SetDistribution(node, verify.Distribution{IDs: q.IDs, P: []float32{q.P[1], q.P[2], q.P[0]}})
 			}
 		}
 	}

@@ -30,10 +30,10 @@ var shape = grow.Shape{Ranks: []int{2, 1, 1}, Beam: 2, Growth: grow.Fixed}
 func init() {
 	method.Register(method.Info{
 		Name: "levels", Paper: "SpecMQuant: a draft, a middle model and the target, 2025", Kind: method.KindModel, Grade: method.Exact,
-		Apart: "no family of three models here makes it pay",
-		Needs: "a draft model and a middle model, both with the same vocabulary", Passes: true,
-		Meets: meets,
-		Open:  func(e method.Env) (method.Method, error) { return levels{e}, nil },
+		NotAuto: "no family of three models here makes it pay",
+		Needs:   "a draft model and a middle model, both with the same vocabulary", RunsRows: true,
+		CheckNeeds: meets,
+		Open:       func(e method.Env) (method.Method, error) { return levels{e}, nil },
 	})
 }
 
@@ -88,7 +88,7 @@ func (d *drafter) Begin(h *method.History) (err error) {
 }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	d.text = append(d.text[:d.certain], r.IDs...)
 	d.certain = len(d.text)
 }
@@ -152,15 +152,15 @@ func (d *drafter) list(ctx context.Context, t *method.Tree, at int) (end int, er
 // Close implements [method.Closer].
 func (d *drafter) Close() error { return errors.Join(d.lower.Close(), d.middle.Close()) }
 
-// RoomFor implements [method.Sized].
-func (d *drafter) RoomFor(drafts int, p sample.Params) method.Room {
-	r := d.grower.RoomFor(drafts, p, d.lower.Size)
+// MemoryFor implements [method.Sized].
+func (d *drafter) MemoryFor(drafts int, p sample.Params) method.Memory {
+	r := d.grower.MemoryFor(drafts, p, d.lower.Size)
 	r.Trees = method.TreeBytes(rows, 0)
-	r.Logits += d.middle.RoomOf(1 + shape.Most()).Logits
+	r.Logits += d.middle.MemoryOf(1 + shape.FixedSize()).Logits
 	return r
 }
 
 // Held implements [method.Sized].
-func (d *drafter) Held() method.Room {
-	return method.Room{Trees: d.tree.Bytes(), Logits: d.lower.HeldBytes() + d.middle.HeldBytes()}
+func (d *drafter) Held() method.Memory {
+	return method.Memory{Trees: d.tree.Bytes(), Logits: d.lower.HeldBytes() + d.middle.HeldBytes()}
 }

@@ -28,10 +28,10 @@ const (
 func init() {
 	method.Register(method.Info{
 		Name: "mirror", Paper: "Mirror-SD: drafts behind each likely outcome of a step, 2025", Kind: method.KindModel, Grade: method.Exact,
-		Apart: "its threads are taken from the step",
-		Needs: "a draft model with the same vocabulary", Passes: true,
-		Meets: func(e method.Env) error { return grow.MeetsDraft(e, true) },
-		Open:  func(e method.Env) (method.Method, error) { return mirror{e}, nil },
+		NotAuto: "its threads are taken from the step",
+		Needs:   "a draft model with the same vocabulary", RunsRows: true,
+		CheckNeeds: func(e method.Env) error { return grow.MeetsDraft(e, true) },
+		Open:       func(e method.Env) (method.Method, error) { return mirror{e}, nil },
 	})
 }
 
@@ -90,7 +90,7 @@ func (d *drafter) Begin(h *method.History) (err error) {
 }
 
 // Committed implements [method.Drafter]. What was rolled out behind the outcome becomes the chain.
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	d.text = append(d.text, r.IDs...)
 	d.ready, d.asked = false, false
 	n := 0
@@ -250,10 +250,10 @@ func (d *drafter) roll(ctx context.Context, n int) (ok bool, err error) {
 // Close implements [method.Closer].
 func (d *drafter) Close() error { return d.model.Close() }
 
-// RoomFor implements [method.Sized].
-func (d *drafter) RoomFor(int, sample.Params) method.Room {
-	return d.model.RoomOf(max(1+d.length, d.outcomes))
+// MemoryFor implements [method.Sized].
+func (d *drafter) MemoryFor(int, sample.Params) method.Memory {
+	return d.model.MemoryOf(max(1+d.length, d.outcomes))
 }
 
 // Held implements [method.Sized].
-func (d *drafter) Held() method.Room { return method.Room{Logits: d.model.HeldBytes()} }
+func (d *drafter) Held() method.Memory { return method.Memory{Logits: d.model.HeldBytes()} }

@@ -26,10 +26,10 @@ const (
 func init() {
 	method.Register(method.Info{
 		Name: "pearl", Paper: "PEARL: a draft model beside the target, 2024", Kind: method.KindModel, Grade: method.Exact,
-		Apart: "its threads are taken from the step",
-		Needs: "a draft model with the same vocabulary",
-		Meets: func(e method.Env) error { return grow.MeetsDraft(e, true) },
-		Open:  func(e method.Env) (method.Method, error) { return pearl{e}, nil },
+		NotAuto:    "its threads are taken from the step",
+		Needs:      "a draft model with the same vocabulary",
+		CheckNeeds: func(e method.Env) error { return grow.MeetsDraft(e, true) },
+		Open:       func(e method.Env) (method.Method, error) { return pearl{e}, nil },
 	})
 }
 
@@ -71,7 +71,7 @@ func (d *drafter) Begin(h *method.History) (err error) {
 }
 
 // Committed implements [method.Drafter]. Drafts that wait stay where all before them have become text.
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	n := 0
 	for n < len(r.IDs) && n < len(d.probs) && d.text[d.certain+n] == r.IDs[n] {
 		n++
@@ -128,8 +128,8 @@ func (d *drafter) next(ctx context.Context) (ok bool, err error) {
 // Close implements [method.Closer].
 func (d *drafter) Close() error { return d.model.Close() }
 
-// RoomFor implements [method.Sized].
-func (d *drafter) RoomFor(int, sample.Params) method.Room { return d.model.RoomOf(1) }
+// MemoryFor implements [method.Sized].
+func (d *drafter) MemoryFor(int, sample.Params) method.Memory { return d.model.MemoryOf(1) }
 
 // Held implements [method.Sized].
-func (d *drafter) Held() method.Room { return method.Room{Logits: d.model.HeldBytes()} }
+func (d *drafter) Held() method.Memory { return method.Memory{Logits: d.model.HeldBytes()} }

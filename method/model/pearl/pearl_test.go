@@ -120,7 +120,7 @@ func TestAllocations(t *testing.T) {
 		if err := d.Draft(t.Context(), tree); err != nil || tree.Len() != 3 {
 			t.Fatal(err)
 		}
-		d.Committed(method.Run{IDs: d.text[d.certain : d.certain+2]})
+		d.Committed(method.Update{IDs: d.text[d.certain : d.certain+2]})
 	}); n > 0.1 { // the text's own growth
 		t.Errorf("%v allocations a round", n)
 	}

@@ -26,9 +26,9 @@ const usual = 0.7
 func init() {
 	method.Register(method.Info{
 		Name: "draft-specdec", Paper: "SpecDec++: a chain whose length a head decides, 2024", Kind: method.KindModel, Grade: method.Exact,
-		Apart: "it was not measured beside draft",
-		Needs: "a draft model with the same vocabulary and an acceptance head for it", Passes: true,
-		Meets: meets, Open: opener(usual), Set: set, Options: fmt.Sprintf("h=%v", usual),
+		NotAuto: "it was not measured beside draft",
+		Needs:   "a draft model with the same vocabulary and an acceptance head for it", RunsRows: true,
+		CheckNeeds: meets, Open: opener(usual), WithOption: set, Options: fmt.Sprintf("h=%v", usual),
 	})
 }
 

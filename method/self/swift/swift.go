@@ -21,7 +21,7 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "swift", Paper: "SWIFT: on-the-fly self-speculative decoding, 2024", Kind: method.KindSelf, Grade: method.Exact,
-		Needs: "a model of at least 3 layers", Auto: true, Passes: true, Lasting: true, Meets: meets,
+		Needs: "a model of at least 3 layers", Auto: true, RunsRows: true, Lasting: true, CheckNeeds: meets,
 		Open: func(e method.Env) (method.Method, error) {
 			size := e.Target.Size()
 			return &swift{size, newSearch(size.Layers, ratio)}, nil
@@ -97,7 +97,7 @@ func (d *drafter) Begin(h *method.History) error {
 }
 
 // Committed implements [method.Drafter]: the token that was drawn tells which of the two sets drafted it.
-func (d *drafter) Committed(method.Run) {
+func (d *drafter) Committed(method.Update) {
 	if ids := d.history.IDs(); d.drafted[1] != token.None && d.at < len(ids) {
 		d.search.count(d.trial, d.drafted[0] == ids[d.at], d.drafted[1] == ids[d.at])
 	}
@@ -113,7 +113,7 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 	return errors.Join(d.grower.Grow(ctx, t, d.at), d.Trunk.Drop())
 }
 
-// Root implements [grow.Source]: it runs the text's last token with the best set and, in the same step, with the set
+// Root implements [grow.LogitSource]: it runs the text's last token with the best set and, in the same step, with the set
 // on trial.
 func (d *drafter) Root(ctx context.Context) (ok bool, err error) {
 	d.trial = d.search.next()
@@ -136,5 +136,5 @@ func (d *drafter) Root(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// Room implements [grow.Source].
+// Room implements [grow.LogitSource].
 func (d *drafter) Room() (drafts, depth int) { return d.Rows.Room(), d.Size.Context - d.at }

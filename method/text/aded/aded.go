@@ -13,8 +13,8 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "aded", Paper: "ADED, 2024", Kind: method.KindText, Grade: method.Exact, Lasting: true, Replays: true,
-		Apart: "suffix-tree gives more",
-		Open:  func(method.Env) (method.Method, error) { return &aded{matrix: trigrams.New(most)}, nil },
+		NotAuto: "suffix-tree gives more",
+		Open:    func(method.Env) (method.Method, error) { return &aded{matrix: trigrams.New(most)}, nil },
 	})
 }
 
@@ -50,7 +50,7 @@ func (d *drafter) Begin(h *method.History) error {
 }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	if len(r.IDs) > 0 {
 		d.learn(len(r.IDs))
 	}

@@ -60,7 +60,7 @@ func (d *drafter) Begin(h *method.History) error {
 }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	source := d.guide()
 	if len(source) == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "lookup", Paper: "Prompt lookup decoding, 2023", Kind: method.KindText, Grade: method.Exact, Lasting: true, Replays: true,
-		Apart: "sam drafts the same",
-		Open:  func(method.Env) (method.Method, error) { return lookup{}, nil },
+		NotAuto: "sam drafts the same",
+		Open:    func(method.Env) (method.Method, error) { return lookup{}, nil },
 	})
 }
 
@@ -32,7 +32,7 @@ type drafter struct{ history *method.History }
 func (d *drafter) Begin(h *method.History) error { d.history = h; return nil }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(method.Run) {}
+func (d *drafter) Committed(method.Update) {}
 
 // Draft implements [method.Drafter]: the longest match wins, of equally long ones the earliest. Where the match is
 // near the end of the text, the draft is shorter. The class of each draft token is the number of tokens that match if

@@ -15,7 +15,7 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "ngram-cache", Paper: "llama.cpp's lookup by an n-gram cache, 2024", Kind: method.KindText, Grade: method.Exact, Lasting: true, Replays: true,
-		Apart: "adds under 1 % to sam and suffix-tree",
+		NotAuto: "adds under 1 % to sam and suffix-tree",
 		Open: func(e method.Env) (method.Method, error) {
 			return &cache{store: e.Datastore, dynamic: trigrams.New(dynamicMost)}, nil
 		},
@@ -87,7 +87,7 @@ func (d *drafter) Begin(h *method.History) error {
 }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(method.Run) { d.count() }
+func (d *drafter) Committed(method.Update) { d.count() }
 
 // count counts the n-grams of new tokens, those that begin before them too.
 func (d *drafter) count() {

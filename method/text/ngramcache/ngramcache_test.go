@@ -133,7 +133,7 @@ func TestBounds(t *testing.T) {
 		if err := x.Drafter.Draft(t.Context(), tree); err != nil {
 			t.Fatal(err)
 		}
-		x.Drafter.Committed(method.Run{})
+		x.Drafter.Committed(method.Update{})
 	}); n > 0 {
 		t.Errorf("%v allocations a round", n)
 	}

@@ -14,8 +14,8 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "ngram-pool", Paper: "ik_llama.cpp's ngram-mod, 2025", Kind: method.KindText, Grade: method.Exact, Lasting: true, Replays: true,
-		Apart: "suffix-tree gives more",
-		Open:  func(method.Env) (method.Method, error) { return newPool(slots), nil },
+		NotAuto: "suffix-tree gives more",
+		Open:    func(method.Env) (method.Method, error) { return newPool(slots), nil },
 	})
 }
 
@@ -117,7 +117,7 @@ func at(text, draft []token.ID, place int) token.ID {
 }
 
 // Committed implements [method.Drafter]. Drafts become shorter where they are wrong, and longer again where they are right.
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	right := 0
 	for right < min(len(r.IDs), len(d.draft)) && r.IDs[right] == d.draft[right] {
 		right++

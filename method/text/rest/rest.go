@@ -12,7 +12,7 @@ func init() {
 	method.Register(method.Info{
 		Name: "rest", Paper: "REST: retrieval-based speculative decoding, 2023", Kind: method.KindText, Grade: method.Exact,
 		Auto: true, Lasting: true, Replays: true, Needs: "a datastore",
-		Meets: func(e method.Env) error {
+		CheckNeeds: func(e method.Env) error {
 			if e.Datastore == nil {
 				return method.ErrNeeds
 			}
@@ -59,7 +59,7 @@ type place struct {
 func (d *drafter) Begin(h *method.History) error { d.history = h; return nil }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(method.Run) {}
+func (d *drafter) Committed(method.Update) {}
 
 // Draft implements [method.Drafter]. The file may become shorter while it is read, which is an error.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {

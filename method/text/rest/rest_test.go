@@ -46,10 +46,10 @@ func TestNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Meets(method.Env{}); !errors.Is(err, method.ErrNeeds) {
+	if err := i.CheckNeeds(method.Env{}); !errors.Is(err, method.ErrNeeds) {
 		t.Errorf("without a datastore: %v", err)
 	}
-	if err := i.Meets(method.Env{Datastore: growtest.Store(t, nil)}); err != nil {
+	if err := i.CheckNeeds(method.Env{Datastore: growtest.Store(t, nil)}); err != nil {
 		t.Error(err)
 	}
 }

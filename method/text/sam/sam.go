@@ -44,7 +44,7 @@ func (d *drafter) Begin(h *method.History) error {
 }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Run) { d.extend(r.IDs) }
+func (d *drafter) Committed(r method.Update) { d.extend(r.IDs) }
 
 // extend adds tokens that are at the end of the text.
 func (d *drafter) extend(ids []token.ID) {

@@ -15,11 +15,11 @@ func init() {
 	for _, tree := range []bool{false, true} {
 		i := method.Info{
 			Name: "suffix", Paper: "SuffixDecoding, 2024", Kind: method.KindText, Grade: method.Exact, Lasting: true, Replays: true,
-			Apart: "suffix-tree drafts the same",
-			Open:  func(method.Env) (method.Method, error) { return &suffix{past: newAnswers(maxTokens), tree: tree}, nil },
+			NotAuto: "suffix-tree drafts the same",
+			Open:    func(method.Env) (method.Method, error) { return &suffix{past: newAnswers(maxTokens), tree: tree}, nil },
 		}
 		if tree {
-			i.Name, i.Paper, i.Auto, i.Apart = "suffix-tree", "SuffixDecoding: trees, 2024", true, ""
+			i.Name, i.Paper, i.Auto, i.NotAuto = "suffix-tree", "SuffixDecoding: trees, 2024", true, ""
 		}
 		method.Register(i)
 	}
@@ -74,7 +74,7 @@ func (d *drafter) extend(n int) {
 }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Run) {
+func (d *drafter) Committed(r method.Update) {
 	d.extend(len(r.IDs))
 	for ids := r.IDs; len(ids) > 0; {
 		n := min(len(ids), piece-len(d.answer))

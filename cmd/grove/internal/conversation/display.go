@@ -69,7 +69,7 @@ func (d dimmed) Write(b []byte) (int, error) {
 }
 
 // show shows what a token brings.
-func (d *display) show(t grove.Read) (err error) {
+func (d *display) show(t grove.TokenParts) (err error) {
 	if !d.person && !d.HideThinking {
 		_, err = io.WriteString(d.out, t.Text)
 	}

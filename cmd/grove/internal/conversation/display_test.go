@@ -15,20 +15,20 @@ import (
 
 // TestDisplay shows thoughts apart from the answer, at a terminal and elsewhere, and keeps both.
 func TestDisplay(t *testing.T) {
-	thought := func(text string) grove.Read { return read(answer.Reasoning, text) }
-	content := func(text string) grove.Read { return read(answer.Content, text) }
-	mixed := []grove.Read{thought("\nhm,"), thought(" so\n"), content("\n\n"), content("Yes"), content("\n")}
+	thought := func(text string) grove.TokenParts { return read(answer.Reasoning, text) }
+	content := func(text string) grove.TokenParts { return read(answer.Content, text) }
+	mixed := []grove.TokenParts{thought("\nhm,"), thought(" so\n"), content("\n\n"), content("Yes"), content("\n")}
 	for _, c := range []struct {
 		name         string
 		person, hide bool
-		reads        []grove.Read
+		reads        []grove.TokenParts
 		out, notes   string
 	}{
-		{"an answer", true, false, []grove.Read{content("a"), content("b")}, "ab\n", ""},
+		{"an answer", true, false, []grove.TokenParts{content("a"), content("b")}, "ab\n", ""},
 		{"nothing", true, false, nil, "\n", ""},
 		{"thoughts", true, false, mixed, "── thoughts\nhm, so\n\n──\nYes\n\n", ""},
 		{"thoughts alone", true, false, mixed[:2], "── thoughts\nhm, so\n\n", ""},
-		{"thoughts twice", true, false, []grove.Read{thought("a"), content("b"), thought("c"), content("d")}, "── thoughts\na\n──\nb\n── thoughts\nc\n──\nd\n", ""},
+		{"thoughts twice", true, false, []grove.TokenParts{thought("a"), content("b"), thought("c"), content("d")}, "── thoughts\na\n──\nb\n── thoughts\nc\n──\nd\n", ""},
 		{"hidden", true, true, mixed, "Yes\n\n", "\rgrove: 7 tokens of thoughts\n"},
 		{"hidden alone", true, true, mixed[:2], "", "\rgrove: 7 tokens of thoughts\n"},
 		{"elsewhere", false, false, mixed, "\nhm, so\n\n\nYes\n\n", ""},
@@ -65,8 +65,8 @@ func TestDisplay(t *testing.T) {
 }
 
 // read returns a token with one part.
-func read(kind answer.Kind, text string) grove.Read {
-	return grove.Read{Token: grove.Token{Text: text}, Parts: []answer.Part{{Kind: kind, Text: text}}}
+func read(kind answer.Kind, text string) grove.TokenParts {
+	return grove.TokenParts{Token: grove.Token{Text: text}, Parts: []answer.Part{{Kind: kind, Text: text}}}
 }
 
 // FuzzLoad reads hostile files of conversations: the present one stays where a file is refused, and roles are known ones.

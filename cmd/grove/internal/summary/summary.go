@@ -38,9 +38,9 @@ func Of(s grove.Stats) Summary {
 		finish = "interrupted"
 	}
 	return Summary{
-		PromptTokens: s.PromptTokens, Reused: s.ReusedTokens, PromptRate: rate(s.PromptTokens-s.ReusedTokens, s.Prompt),
-		FirstToken: float64(s.FirstToken) / float64(time.Millisecond),
-		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.Generation), // the clock of generation starts with the first token
+		PromptTokens: s.PromptTokens, Reused: s.ReusedTokens, PromptRate: rate(s.PromptTokens-s.ReusedTokens, s.PromptTime),
+		FirstToken: float64(s.FirstTokenTime) / float64(time.Millisecond),
+		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.GenerationTime), // the clock of generation starts with the first token
 		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
 		Steps: s.Drafting.Rounds, Drafted: s.Drafting.Drafted, Accepted: s.Drafting.Accepted,
 		Grade: string(s.Grade), Reasoning: s.Reasoning, Attempts: s.Attempts,

@@ -27,7 +27,7 @@ func FuzzLoad(f *testing.F) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var k Known
+		var k SharedCost
 		k.Load(path)
 		c := k.Get()
 		if c == nil {
@@ -47,7 +47,7 @@ func FuzzLoad(f *testing.F) {
 
 // TestCopies: what was got, or set, does not change with what is known.
 func TestCopies(t *testing.T) {
-	var k Known
+	var k SharedCost
 	set := &Cost{Rows: []int{1}, Layers: []float64{1}, Correction: []float64{1}}
 	k.Set(set)
 	got := k.Get()

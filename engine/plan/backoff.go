@@ -1,9 +1,9 @@
 package plan
 
-// A Turn decides when a drafter that takes noticeable time is asked: as long as what it promised, its time
+// A Backoff decides when a drafter that takes noticeable time is asked: as long as what it promised, its time
 // deducted, was more than the others' drafts do, and now and then to see whether that has changed. What one text taught
 // counts for the next.
-type Turn struct {
+type Backoff struct {
 	worth  float64 // tokens a round, averaged
 	rounds int     // that it was judged by
 	probe  pause   // rounds until it is asked again although it is not worth it
@@ -19,10 +19,10 @@ const (
 )
 
 // Begin notes that a text begins, whose prompt the drafter has yet to read.
-func (d *Turn) Begin() { d.read, d.again = false, false }
+func (d *Backoff) Begin() { d.read, d.again = false, false }
 
 // Due reports whether the drafter is asked in a round in which the others promise gain.
-func (d *Turn) Due(gain float64) bool {
+func (d *Backoff) Due(gain float64) bool {
 	if d.rounds < firstRounds || d.again || d.worth > gain && d.worth > 0 {
 		d.again = false
 		return true
@@ -30,8 +30,8 @@ func (d *Turn) Due(gain float64) bool {
 	return d.probe.over(leastWait, mostWait)
 }
 
-// Judge learns what asking was worth. The first round of a text, which reads the prompt, teaches nothing.
-func (d *Turn) Judge(worth float64) {
+// Observe learns what asking was worth. The first round of a text, which reads the prompt, teaches nothing.
+func (d *Backoff) Observe(worth float64) {
 	if !d.read {
 		d.read, d.again = true, true
 		return
