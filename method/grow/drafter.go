@@ -27,7 +27,7 @@ func MeetsDraft(e method.Env, draws bool) error {
 	case e.Draft == nil:
 		return method.ErrNeeds
 	case draws && e.VocabMap.Mapping() != method.SameVocabulary:
-		return fmt.Errorf("%w: a draft model with the same vocabulary (this one's: %v)", method.ErrNeeds, e.VocabMap)
+		return fmt.Errorf("%w; the draft model's vocabulary is another: %v", method.ErrNeeds, e.VocabMap)
 	}
 	return nil
 }
