@@ -2,6 +2,8 @@ package lint
 
 import (
 	"fmt"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -188,6 +190,53 @@ func TestMethodPages(t *testing.T) {
 		if d := cmp.Diff([]string{"Use", "Figures", "Limits"}, got); d != "" {
 			t.Errorf("%s: its headings:\n%s", name, d)
 		}
+	}
+}
+
+// TestGoBlocks: the fenced Go of documents is Go, and the names of package grove in it are there.
+func TestGoBlocks(t *testing.T) {
+	root, names := os.DirFS("../.."), map[string]bool{}
+	files, err := fs.Glob(root, "*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^(?:func |type |var |const |\t)([A-Z]\w*)`).FindAllSubmatch(text, -1) {
+			names[string(m[1])] = true
+		}
+	}
+	n, fenced, selected := 0, regexp.MustCompile("(?ms)^```go\n(.*?)^```$"), regexp.MustCompile(`\bgrove\.([A-Z]\w*)`)
+	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(name) != ".md" {
+			return err
+		}
+		text, err := fs.ReadFile(root, name)
+		for _, block := range fenced.FindAllStringSubmatch(string(text), -1) {
+			n++
+			code, fset := block[1], token.NewFileSet()
+			_, asFile := parser.ParseFile(fset, "", code, 0)
+			_, asDeclarations := parser.ParseFile(fset, "", "package p\n"+code, 0)
+			_, asStatements := parser.ParseFile(fset, "", "package p\nfunc _() {\n"+code+"\n}", 0)
+			if asFile != nil && asDeclarations != nil && asStatements != nil {
+				t.Errorf("%s: %v:\n%s", name, asStatements, code)
+			}
+			for _, m := range selected.FindAllStringSubmatch(code, -1) {
+				if !names[m[1]] {
+					t.Errorf("%s: there is no grove.%s", name, m[1])
+				}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n < 10 {
+		t.Errorf("the documents have %d blocks of Go", n)
 	}
 }
 
