@@ -128,6 +128,7 @@ var quotes = []quote{
 	{"docs/models.md", `an address . (\d[\d,]*)`, "weights/pull.maxParts", one},
 	{"docs/models.md", `a name . (\d[\d,]*) bytes`, "weights/pull.MaxName", one},
 	{"docs/models.md", `the hub . (\d+) KiB`, "weights/pull.maxToken", kib},
+	{"docs/troubleshooting.md", `own and (\d[\d,]*) at most`, "engine.DefaultContext", one},
 	{"docs/kubernetes.md", `pages of (\d+) tokens`, "forest.SlotsPerPage", one},
 	{"docs/constraints.md", `counts up to (\d+)`, "sample/constrain/schema.maxTally", one},
 	{"grove.go", `own, (\d[\d,]*) at most`, "engine.DefaultContext", one},
