@@ -85,7 +85,7 @@
 //
 // # The source
 //
-// Six files to read first:
+// Six places to read first:
 //
 //	verify/reference     a round of drafts, and every rule, over tables of probabilities
 //	forest/step.go       what a row is, and what may be asked of it

@@ -1,29 +1,36 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"grove/adapters"
 	"grove/engine"
 	"grove/engine/plan"
 	"grove/internal/history"
+	"grove/model/synthetic"
 	"grove/sample"
 	"grove/suite/modeltest"
 	"grove/text/token"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // verbs are the operations on an engine with few slots and pages. Sequences have numbers; an operation on a sequence that is not open, and
 // one that opens an open one, is passed over.
 var verbs = history.Verbs{
 	"engine":   {About: 0, Names: "model seqs tokens rows"}, // the first one; model 1 has layers with a window
-	"open":     {About: 1, Names: "story tokens seed heat priority salt draft stages"},
+	"open":     {About: 1, Names: "story tokens seed heat priority salt draft stages adapter"},
 	"next":     {About: -1, Names: "tokens"}, // tokens of several sequences, whose first ones share a step
 	"append":   {About: 1, Names: "story tokens"},
 	"fork":     {About: 2, Names: "index"},
@@ -53,7 +60,13 @@ func TestRandomHistories(t *testing.T) {
 // left in the end.
 func histories(t *testing.T) history.Kind {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	beds := []*bed{newBed(t, 1, modeltest.Spec{Context: 300}.File(t)), newBed(t, 1, modeltest.Spec{Arch: "gemma3", Layers: 7, Context: 300}.File(t))}
+	var beds []*bed
+	var sets [][]*adapters.Set // by bed: none, and two
+	for _, spec := range []modeltest.Spec{{Context: 300}, {Arch: "gemma3", Layers: 7, Context: 300}} {
+		file := spec.File(t)
+		b := newBed(t, 1, file)
+		beds, sets = append(beds, b), append(sets, adapted(t, b, file))
+	}
 	return history.Kind{Verbs: verbs, Random: randomHistory, Run: func(h history.History) error {
 		ctx, end := context.WithTimeout(t.Context(), 20*time.Second) // for what waits for ever
 		defer end()
@@ -62,7 +75,7 @@ func histories(t *testing.T) history.Kind {
 		if len(h) > 0 && h[0].Verb == "engine" {
 			first = h[0]
 		}
-		p.bed = beds[first.Get("model", 0)&1]
+		p.bed, p.sets = beds[first.Get("model", 0)&1], sets[first.Get("model", 0)&1]
 		seqs := min(max(1, first.Get("seqs", 3)), named)
 		p.begin(engine.Config{Seqs: seqs, Queue: named, Tokens: max(300, first.Get("tokens", 300)), Chunk: max(1, first.Get("rows", 40))})
 		for i, o := range h {
@@ -72,6 +85,36 @@ func histories(t *testing.T) history.Kind {
 		}
 		return p.finish()
 	}}
+}
+
+// adapted returns no set of adapters and two with one each.
+func adapted(t *testing.T, b *bed, base *gguf.File) []*adapters.Set {
+	t.Helper()
+	all, registry := []*adapters.Set{nil}, &adapters.Registry{Base: adapters.Base{File: base, Info: b.m.Info(), Pool: b.pool}}
+	for seed := range uint64(2) {
+		metadata, tensors, err := synthetic.Adapter(base, seed, 2, tensor.F32, func(name string) bool { return strings.Contains(name, "attn_q") }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		if err := gguf.Write(&file, metadata, tensors); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), fmt.Sprint(seed, ".gguf"))
+		if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a, err := registry.Load(adapters.File{Name: fmt.Sprint(seed), Path: path, Scale: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := registry.Set([]adapters.Scale{{ID: a.ID, Scale: 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, set)
+	}
+	return all
 }
 
 // randomHistory makes a history up.
@@ -87,7 +130,7 @@ func randomHistory(r *rand.Rand) (h history.History) {
 		verb := r.IntN(20)
 		if len(open) == 0 || len(free) > 0 && verb < 3 {
 			add("open", free[:1], is("story", r.IntN(3)), is("tokens", 1+r.IntN([]int{30, 160, 260}[r.IntN(3)])), is("seed", 1+r.IntN(9)), is("heat", r.IntN(3)),
-				is("priority", r.IntN(3)-1), is("salt", r.IntN(4)/3), is("draft", r.IntN(3)), is("stages", r.IntN(3)))
+				is("priority", r.IntN(3)-1), is("salt", r.IntN(4)/3), is("draft", r.IntN(3)), is("stages", r.IntN(3)), is("adapter", max(0, r.IntN(5)-2)))
 			open = append(open, free[0])
 			continue
 		}
@@ -130,6 +173,7 @@ type part struct {
 type told struct {
 	*engine.Sequence
 	answer    engine.Answer
+	adapters  *adapters.Set
 	parts     []part
 	text      []token.ID
 	prompt    int // tokens of the text when some were appended last
@@ -153,6 +197,7 @@ type player struct {
 	ctx    context.Context
 	e      *engine.Engine
 	drafts []*engine.Drafting
+	sets   []*adapters.Set
 	open   map[int]*told
 }
 
@@ -165,8 +210,8 @@ func (p *player) begin(c engine.Config) {
 	p.drafts = []*engine.Drafting{nil, openDrafters(p.t, p.e, false, oracles), openDrafters(p.t, p.e, true, oracles)}
 }
 
-// words of a story: those of different stories part after 70 tokens.
-func words_(n, from, to int) (ids []token.ID) {
+// passage returns the tokens of a story between two indices; different stories part after 70 tokens.
+func passage(n, from, to int) (ids []token.ID) {
 	for i := from; i < to; i++ {
 		id := i*17 + 5
 		if i >= 70 {
@@ -200,7 +245,7 @@ func (p *player) do(o history.Op) error {
 	case "open":
 		return p.start(n, o)
 	case "append":
-		ids := words_(o.Get("story", 0)&3, len(s.text), min(len(s.text)+max(0, o.Get("tokens", 0)), p.e.Context()))
+		ids := passage(o.Get("story", 0)&3, len(s.text), min(len(s.text)+max(0, o.Get("tokens", 0)), p.e.Context()))
 		if err := s.Append(p.ctx, ids); err != nil {
 			return err
 		}
@@ -226,7 +271,7 @@ func (p *player) do(o history.Op) error {
 			other.cancelled = other.cancelled || other != s && other.family == s.family
 		}
 	case "refused":
-		if err := s.Append(p.ctx, words_(0, 0, p.e.Context())); !errors.Is(err, engine.ErrContext) {
+		if err := s.Append(p.ctx, passage(0, 0, p.e.Context())); !errors.Is(err, engine.ErrContext) {
 			return fmt.Errorf("too many tokens: %v", err)
 		}
 		if err := s.Append(p.ctx, []token.ID{48}); err == nil {
@@ -240,7 +285,7 @@ func (p *player) do(o history.Op) error {
 
 // start opens a sequence with a prompt.
 func (p *player) start(n int, o history.Op) error {
-	s := &told{family: new(int), answer: engine.Answer{Sampling: sample.Params{Temperature: 0.7 * float32(o.Get("heat", 0)), Seed: uint64(o.Get("seed", 1))}}}
+	s := &told{family: new(int), adapters: p.sets[min(max(0, o.Get("adapter", 0)), 2)], answer: engine.Answer{Sampling: sample.Params{Temperature: 0.7 * float32(o.Get("heat", 0)), Seed: uint64(o.Get("seed", 1))}}}
 	switch o.Get("stages", 0) {
 	case 1:
 		s.answer.Penalties = sample.Penalties{Presence: 1, Repeat: 1.3}
@@ -256,12 +301,12 @@ func (p *player) start(n int, o history.Op) error {
 		return skipBusy(err)
 	}
 	p.open[n] = s
-	if err := s.SetTerms(engine.Terms{Priority: min(max(engine.MinPriority, o.Get("priority", 0)), engine.MaxPriority), Salt: []string{"", "other"}[o.Get("salt", 0)&1]}); err != nil {
+	if err := s.SetTerms(engine.Terms{Priority: min(max(engine.MinPriority, o.Get("priority", 0)), engine.MaxPriority), Salt: []string{"", "other"}[o.Get("salt", 0)&1], Adapters: s.adapters}); err != nil {
 		return err
 	}
-	ids := words_(o.Get("story", 0)&3, 0, min(max(1, o.Get("tokens", 1)), p.e.Context()))
+	ids := passage(o.Get("story", 0)&3, 0, min(max(1, o.Get("tokens", 1)), p.e.Context()))
 	if d := min(max(0, o.Get("draft", 0)), 2); d > 0 {
-		alone, err := p.alone(s.answer, []part{{ids: ids}, {drawn: make([]sample.Token, min(60, p.e.Context()-len(ids)))}})
+		alone, err := p.alone(s, []part{{ids: ids}, {drawn: make([]sample.Token, min(60, p.e.Context()-len(ids)))}})
 		if err != nil {
 			return err
 		}
@@ -296,7 +341,7 @@ func (p *player) fork(s *told, o history.Op) error {
 	if err != nil {
 		return skipBusy(err)
 	}
-	y := &told{Sequence: f, answer: s.answer, parts: slices.Clone(s.parts), text: slices.Clone(s.text), prompt: s.prompt, index: max(0, o.Get("index", 0)), family: s.family}
+	y := &told{Sequence: f, answer: s.answer, adapters: s.adapters, parts: slices.Clone(s.parts), text: slices.Clone(s.text), prompt: s.prompt, index: max(0, o.Get("index", 0)), family: s.family}
 	p.open[o.About[1]] = y
 	return nil
 }
@@ -357,7 +402,7 @@ func (p *player) end(n int) error {
 	if len(got) == 0 {
 		return nil
 	}
-	want, err := p.alone(s.answer, s.parts)
+	want, err := p.alone(s, s.parts)
 	if err != nil {
 		return err
 	}
@@ -370,8 +415,11 @@ func (p *player) end(n int) error {
 }
 
 // alone returns what a text draws on an engine of its own, without drafts.
-func (p *player) alone(a engine.Answer, parts []part) (got []sample.Token, err error) {
-	s, err := p.engine(p.t, engine.Config{}).NewSequence(a)
+func (p *player) alone(x *told, parts []part) (got []sample.Token, err error) {
+	s, err := p.engine(p.t, engine.Config{}).NewSequence(x.answer)
+	if err == nil {
+		err = s.SetTerms(engine.Terms{Adapters: x.adapters})
+	}
 	if err != nil {
 		return nil, err
 	}
