@@ -11,6 +11,7 @@ import (
 	"grove/engine/plan"
 	"grove/method"
 	"grove/sample"
+	"grove/suite/modeltest"
 	"grove/text/token"
 )
 
@@ -231,5 +232,44 @@ func TestDraftsLeaveRoom(t *testing.T) {
 	}
 	if got := draw(t, sequence(t, e), 5, prompt); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestFollowAmongDrafts: where another token follows while a round's tokens are not all taken, the stages know those that were taken alone.
+func TestFollowAmongDrafts(t *testing.T) {
+	b := newBed(t, 1, modeltest.Spec{Context: 300}.File(t))
+	open := func() (*engine.Engine, *engine.Sequence) {
+		e := b.engine(t, engine.Config{})
+		s, err := e.NewSequence(engine.Answer{Penalties: sample.Penalties{Presence: 5, Frequency: 2, Window: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, s
+	}
+	prompt := text(20)
+	_, plain := open()
+	answer := slices.Clone(prompt)
+	for _, c := range draw(t, plain, 60, prompt) {
+		answer = append(answer, c.ID)
+	}
+	e, s := open()
+	if err := s.SetDrafting(openDrafters(t, e, true, oracles), answer); err != nil {
+		t.Fatal(err)
+	}
+	n := len(draw(t, s, 20, prompt))
+	for ; !s.Drafted(); n++ {
+		if n == 50 {
+			t.Fatal("no draft was accepted")
+		}
+		draw(t, s, 1)
+	}
+	_, plain = open()
+	draw(t, plain, n, prompt)
+	other := (answer[20+n] + 1) % 48
+	if err := errors.Join(plain.Follow(other), s.Follow(other)); err != nil {
+		t.Fatal(err)
+	}
+	if want, got := draw(t, plain, 20), draw(t, s, 20); !slices.Equal(got, want) {
+		t.Errorf("behind %d tokens: %v, want %v", n, got, want)
 	}
 }

@@ -137,7 +137,7 @@ func expectShare(t *testing.T, what string, count int, p, rounds float64) {
 func TestBeamsOfTwo(t *testing.T) {
 	model := growtest.Random(3, 1)
 	x, _ := open(t, Shape{Draw: WithoutReplacement, Ranks: []int{3}, Beam: 2, Growth: Beams}, model, sample.Params{Temperature: 1, Seed: 6})
-	const rounds = 20000
+	const rounds = 80000
 	share := 0
 	for x.Noise.SampleIndex = range rounds {
 		x.Begin(t, 0)

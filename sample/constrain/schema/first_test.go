@@ -54,6 +54,7 @@ func TestTexts(t *testing.T) {
 		{"anyOf", `{"anyOf":[{"type":"string"},{"type":"object","required":["a"]}]}`, []string{`"x"`, `{"a":1,"b":2}`}, []string{`1`, `{}`, `{"b":1}`}},
 		{"oneOf", `{"oneOf":[{"required":["a"]},{"required":["b"]}],"type":"object"}`, []string{`{"a":1,"c":2}`, `{"b":1}`}, []string{`{}`, `{"a":1,"b":2}`}},
 		{"not", `{"not":{"type":"object","properties":{"a":{"type":"string"}}}}`, []string{`1`, `{"a":1}`}, []string{`{}`, `{"a":"x"}`, `{"b":1}`}},
+		{"not all names", `{"type":"object","not":{"additionalProperties":{"type":"null"}}}`, []string{`{"x":1}`, `{"x":null,"y":1}`, `{"x":1,"y":null}`}, []string{`{}`, `{"x":null}`}},
 		{"one format", `{"type":"string","oneOf":[{"format":"hostname"},{"format":"ipv4"},{"enum":["-"]}]}`, []string{`"a.b"`, `"-"`},
 			[]string{`"1.2.3.4"`, `"a_b"`, `"xn--9n2bp8q"`}},
 		{"no format", `{"type":"string","not":{"format":"email"}}`, []string{`"a"`, `""`}, []string{`"a@b.c"`, `"\"\\a\"@b"`}},
