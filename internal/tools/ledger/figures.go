@@ -71,6 +71,8 @@ var probes = slices.Concat(table("Q8_0"), table("Q4_0"), table("F16"), []probe{
 	speed("{0.5b-mamba2-Q8_0}", "-p 1,32 -n 0",
 		figure{"Mamba2/rows1", rate, "CHANGELOG.md: A tree of 32 rows of Mamba 2: where one row takes 17", "rows=1 logits=all", "tokens_per_second"},
 		figure{"Mamba2/rows32", rate, "CHANGELOG.md: A tree of 32 rows of Mamba 2: takes 80 ms", "rows=32 logits=all", "tokens_per_second"}),
+	speed("{0.5b-delta-Q8_0}", "-p 1 -n 0",
+		figure{"Delta/rows1", rate, "internal/kernel/README.md: `0.5b-delta`", "rows=1 logits=all", "tokens_per_second"}),
 	serving("1", "Serve/alone", "CHANGELOG.md: eight requests at a time over one, generation alone: 37 tokens/s"),
 	serving("8", "Serve/eight", "CHANGELOG.md: eight requests at a time over one, generation alone: 160"),
 	speed("gopher-target", "-p 1,8 -n 0",

@@ -186,7 +186,7 @@ func TestRun(t *testing.T) {
 		})
 	}
 	got, err := readFile(file)
-	if err != nil || len(got.values["Gopher/rows1"]) != 5 || len(got.values["Masks/mask"]) != 5 {
+	if err != nil || len(got.values["Gopher/rows1"]) != 6 || len(got.values["Masks/mask"]) != 6 {
 		t.Errorf("the record has %v, %v", got, err)
 	}
 }

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags.StringVar(&o.against, "against", "", "another grove, which is measured in turns with the first")
 	flags.StringVar(&o.models, "models", "", "folder that keeps the models of random weights; where it is empty, they are removed at the end")
 	flags.StringVar(&o.checks, "checks", "", "file of what .ci/run printed, for the figures Checks")
-	flags.IntVar(&o.turns, "turns", 5, "times that each figure is measured")
+	flags.IntVar(&o.turns, "turns", 6, "times that each figure is measured")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
